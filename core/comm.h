@@ -1,0 +1,45 @@
+// comm: the collectives that the rest of the program sees; who carries them (one process, MPI, NCCL) it does not know.
+//
+// Collective: every rank of the communicator calls the same operation in the same order. Tensors are contiguous; types
+//   float32, float64, int32, int64, uint8. Counts are rows (dimension 0) per rank, known to every rank.
+// Thread: one thread at a time per communicator.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace pal {
+
+enum class ReduceOp { sum, max, min };
+
+class Comm {
+ public:
+  virtual ~Comm() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  virtual void barrier() = 0;
+  // In place; every rank ends with the same bits.
+  virtual void all_reduce(at::Tensor t, ReduceOp op = ReduceOp::sum) = 0;
+  // Equal shapes (n, …) → (W·n, …) in rank order.
+  virtual at::Tensor all_gather(const at::Tensor& t) = 0;
+  // Rank r gives counts[r] rows → (Σ counts, …) in rank order.
+  virtual at::Tensor all_gather_v(const at::Tensor& t, const std::vector<int64_t>& counts) = 0;
+  // The same, on root only; other ranks get an undefined tensor.
+  virtual at::Tensor gather_v(const at::Tensor& t, const std::vector<int64_t>& counts, int root) = 0;
+  // (Σ counts, …) summed over ranks; rank r keeps its counts[r] rows.
+  virtual at::Tensor reduce_scatter(const at::Tensor& t, const std::vector<int64_t>& counts) = 0;
+  // send_counts[r] rows go to rank r, recv_counts[r] rows come from it, in rank order.
+  virtual at::Tensor all_to_all_v(const at::Tensor& t, const std::vector<int64_t>& send_counts,
+                                  const std::vector<int64_t>& recv_counts) = 0;
+  // In place, from root.
+  virtual void broadcast(at::Tensor t, int root) = 0;
+};
+
+// LocalComm: the communicator of one process; every collective is the identity.
+std::unique_ptr<Comm> make_local_comm();
+
+}  // namespace pal

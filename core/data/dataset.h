@@ -1,0 +1,35 @@
+// dataset: the samples of one or more shards as one list, read by id.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/augment.h"
+
+namespace pal {
+
+enum class Encoding { raw, jpeg };
+
+class Dataset {
+ public:
+  // `pattern`: a file, a folder of *.h5, or a glob. Shards in name order. Throws Error (data) naming file and reason.
+  static std::shared_ptr<Dataset> open(const std::string& pattern);
+  virtual ~Dataset() = default;
+
+  virtual int64_t size() const = 0;
+  virtual Encoding encoding() const = 0;
+  // (height, width, channels); 0 where images differ.
+  virtual std::vector<int32_t> shape() const = 0;
+  virtual const std::vector<int64_t>& labels() const = 0;       // (N), −1 unknown; empty when the set has none
+  virtual const std::vector<std::string>& classes() const = 0;
+  virtual uint64_t fingerprint() const = 0;                     // of sizes, labels and CRCs: the same data on every rank
+
+  // Reads the stored bytes of a sample and checks their CRC (a mismatch names file and sample). Thread-safe (pread).
+  virtual void read(int64_t sample, std::vector<uint8_t>& bytes) const = 0;
+  // The image of raw bytes read by read().
+  virtual kernels::ImageView image(int64_t sample, const std::vector<uint8_t>& bytes) const = 0;
+};
+
+}  // namespace pal

@@ -1,0 +1,53 @@
+// loader: the augmented views of the steps to come, prepared by threads ahead of the trainer.
+//
+// Thread: `threads` workers read, decode and augment; next() hands out steps in order and blocks until one is ready.
+//   At most `depth` steps are held. An error in a worker is thrown by next(). The destructor stops and joins.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/data/sampler.h"
+
+namespace pal {
+
+struct LoaderOptions {
+  EpochPlan plan;
+  std::vector<int64_t> subset;                // plan index → sample id; empty: all samples
+  std::vector<kernels::ViewPolicy> views;     // V policies
+  kernels::AugmentOptions augment;            // step is filled in by the loader
+  at::ScalarType dtype = at::kFloat;
+  int rank = 0, ranks = 1;
+  int threads = 1;
+  int depth = 3;
+  int64_t first_step = 0;
+  int64_t last_step = 0;                      // one past
+};
+
+struct LoadedStep {
+  int64_t step = 0;
+  std::vector<int64_t> samples;       // (B) of the GLOBAL batch
+  std::vector<int64_t> rank_begin;    // (W + 1)
+  at::Tensor images;                  // (V · local positions, C, size, size), view-major
+};
+
+class Loader {
+ public:
+  Loader(std::shared_ptr<const Dataset> data, LoaderOptions options);
+  ~Loader();
+  LoadedStep next();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Evaluation views (no randomness) of samples [begin, end), (n, C, size, size).
+at::Tensor load_centre_views(const Dataset& data, int64_t begin, int64_t end, const kernels::AugmentOptions& augment,
+                             at::ScalarType dtype, int threads);
+
+}  // namespace pal

@@ -1,0 +1,50 @@
+// criterion: a loss on a similarity graph, as a plain function (z, batch, comm) → value, terms, dz.
+//
+// `value` is the GLOBAL loss, the same on every rank; `dz` belongs to this rank's rows; parameter gradients are summed
+// over ranks, never averaged, so slices may be uneven. No collective happens in backward.
+// To add a loss: one file, one line in make_criterion, one test.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/comm.h"
+#include "core/graph/batch_graph.h"
+
+namespace pal {
+
+class Config;
+
+// What a criterion sees of a step. This rank holds positions [begin, end) of the global batch in every view; its local
+// row of (view v, position p) is v · (end − begin) + (p − begin).
+struct Batch {
+  std::vector<int64_t> samples;          // (B) data-set ids of the GLOBAL batch
+  int64_t begin = 0, end = 0;            // this rank's positions
+  std::vector<int64_t> rank_begin;       // (W + 1) where every rank's positions begin: rank r has [r], [r + 1)
+  int32_t views = 2;
+  BatchGraph graph;                      // of the global batch
+  int threads = 1;                       // for the kernels
+
+  int64_t local_positions() const { return end - begin; }
+  int64_t local_rows() const { return local_positions() * views; }
+  int64_t global_rows() const { return static_cast<int64_t>(samples.size()) * views; }
+};
+
+struct LossResult {
+  double value = 0;
+  std::vector<std::pair<std::string, double>> terms;  // named, weighted as they enter value
+  at::Tensor dz;                                      // (local rows, D), the gradient of value
+};
+
+// Collective. z (local rows, D), float32 or float64, without autograd.
+using Criterion = std::function<LossResult(const at::Tensor& z, const Batch& batch, Comm& comm)>;
+
+// By loss.kind.
+Criterion make_criterion(const Config& config);
+
+}  // namespace pal

@@ -1,0 +1,46 @@
+// encoder: backbone + projector as one module, and the factory that builds it from the config.
+//
+// Parameter names are torchvision's for the backbone (under "backbone.") and "projector.N.*" for the head, so that
+// exported weights load in Python. Every batch norm is core/model/batch_norm.h.
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/comm.h"
+
+namespace pal {
+
+class Config;
+
+class Encoder : public torch::nn::Module {
+ public:
+  // Features before the projector (rows, feature_dims()).
+  virtual at::Tensor features(const at::Tensor& images) = 0;
+  // Embedding (rows, embedding_dims()) = projector(features).
+  virtual at::Tensor project(const at::Tensor& features) = 0;
+  at::Tensor forward(const at::Tensor& images) { return project(features(images)); }
+  virtual int64_t feature_dims() const = 0;
+  virtual int64_t embedding_dims() const = 0;
+};
+
+struct ModelSpec {
+  std::string backbone = "convnet";          // convnet, resnet18, resnet34, resnet50
+  std::string stem = "cifar";                // cifar (3×3, no pooling), imagenet (7×7 / 2 + pooling)
+  std::vector<int64_t> convnet_widths = {32, 64, 128};
+  std::vector<int64_t> projector = {256, 256, 64};   // widths after the features; empty: none
+  int64_t channels = 3;
+  std::string batch_norm = "global";         // global, node, off (local statistics)
+  uint64_t seed = 0;
+  at::ScalarType dtype = at::kFloat;
+};
+
+// Weights are drawn from (seed, Purpose::init, parameter index), so they are the same on every rank.
+// comm carries the batch-norm statistics; it must outlive the encoder.
+std::shared_ptr<Encoder> make_encoder(const ModelSpec& spec, Comm& comm);
+
+}  // namespace pal

@@ -1,0 +1,1 @@
+// world: MPI from its start to its end.

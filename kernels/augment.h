@@ -1,0 +1,52 @@
+// augment: a batch of uint8 images to V augmented float views.
+//
+// Shapes: images (B) of any size, HWC uint8; out (V, B, C, size, size) in NCHW or channels-last, view-major.
+// Math:   per view: random resized crop (bilinear with antialiasing) → flip → colour jitter in random order → gray →
+//         Gaussian blur → solarise → normalise. Each value in [0, 1] until normalise.
+// Order:  a function of (seed, step, sample, view) only, never of the batch, the rank or the threads.
+#pragma once
+
+#include "kernels/base/view.h"
+
+namespace pal::kernels {
+
+struct ImageView {
+  const uint8_t* data = nullptr;  // (height, width, channels)
+  int32_t height = 0, width = 0, channels = 0;
+};
+
+// What happens to one view. A probability of 0 switches a step off.
+struct ViewPolicy {
+  float crop_scale_min = 0.08f, crop_scale_max = 1.0f;  // share of the area; both 1: the whole image is resized
+  float crop_ratio_min = 0.75f, crop_ratio_max = 4.0f / 3.0f;
+  float flip = 0.5f;
+  float jitter = 0.8f, brightness = 0.4f, contrast = 0.4f, saturation = 0.2f, hue = 0.1f;
+  float gray = 0.2f;
+  float blur = 0.0f, blur_sigma_min = 0.1f, blur_sigma_max = 2.0f;
+  float solarise = 0.0f, solarise_threshold = 0.5f;
+};
+
+enum class Layout { nchw, channels_last };
+
+struct AugmentOptions {
+  uint64_t seed = 0;
+  uint64_t step = 0;
+  int32_t size = 0;       // output height and width
+  int32_t channels = 3;   // 1 or 3; a gray image is repeated to 3
+  Layout layout = Layout::nchw;
+  float mean[3] = {0, 0, 0};
+  float std[3] = {1, 1, 1};
+};
+
+namespace cpu {
+int64_t augment_scratch_bytes(const AugmentOptions& options, Cpu cpu);
+// sample (B): the id each image's random numbers are drawn for. view_ids (V): which stream each view uses.
+template <class T>
+void augment(T* out, Span<const ImageView> images, Span<const int64_t> sample, Span<const ViewPolicy> views,
+             const AugmentOptions& options, Scratch scratch, Cpu cpu);
+// The view without randomness that evaluation uses: resized to `size` (centre crop if not square) and normalised.
+template <class T>
+void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, Cpu cpu);
+}  // namespace cpu
+
+}  // namespace pal::kernels

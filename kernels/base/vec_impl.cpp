@@ -1,0 +1,1 @@
+// vec_impl: the vector loops; compiled once per instruction set (PAL_ISA).

@@ -1,0 +1,36 @@
+// block_terms: a graph made of blocks, G = M B Mᵀ, at a cost of O(rows · D) whatever the number of implied pairs.
+//
+// Shapes: z (B, D); row_block (B) block of each row, −1 for none; blocks P. Sums and means are (P, D) in fp64, so that
+//         ranks can all-reduce them: a block may have rows anywhere in the global batch.
+// Order:  identical bits from run to run and for any number of threads.
+#pragma once
+
+#include "kernels/base/view.h"
+#include "kernels/graph_rows.h"
+
+namespace pal::kernels::cpu {
+
+// sums = MᵀZ.
+template <class T>
+void block_sums(MatrixView<double> sums, MatrixView<const T> z, Span<const int32_t> row_block, Scratch scratch, Cpu cpu);
+int64_t block_sums_scratch_bytes(int64_t rows, int64_t blocks, int64_t dims);
+
+// out = B · sums for a symmetric table B (P, P).
+void block_table(MatrixView<double> out, MatrixView<const double> table, MatrixView<const double> sums, Cpu cpu);
+
+// out_i (+)= scale · per_block[row_block_i]; rows without a block get 0. With sums (or B · sums) this is the row of G Z.
+template <class T>
+void block_rows(MatrixView<T> out, MatrixView<const double> per_block, Span<const int32_t> row_block, double scale,
+                Into into, Cpu cpu);
+
+// The clique invariance of the blocks, centred: for a row in block c with n_c members in the whole graph and weight w_c
+//   value = Σ_i 2 w_c n_c ‖z_i − mean_c‖²     (over all ranks: Σ_c w_c Σ_{i,j∈c} ‖z_i − z_j‖²)
+//   out_i (+)= scale · w_c n_c (z_i − mean_c) (times 4: the gradient of value)
+// means (P, D); pair_weight (P) = w_c · n_c.
+template <class T>
+void block_differences(MatrixView<T> out, double* value, MatrixView<const T> z, MatrixView<const double> means,
+                       Span<const double> pair_weight, Span<const int32_t> row_block, double scale, Into into,
+                       Scratch scratch, Cpu cpu);
+int64_t block_differences_scratch_bytes(int64_t rows);
+
+}  // namespace pal::kernels::cpu

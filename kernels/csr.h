@@ -1,0 +1,37 @@
+// csr: index pairs (I, J, w) to one symmetric, merged CSR matrix with its degrees.
+//
+// Math:   S_ij = Σ w over the given pairs (i,j) and (j,i). A pair i=j counts once. Repeated pairs add up.
+// Order:  columns ascend inside a row; the same input gives the same bits, on CPU and CUDA.
+#pragma once
+
+#include "kernels/base/view.h"
+
+namespace pal::kernels {
+
+template <class T>
+struct PairsView {
+  Span<const int32_t> i;  // (pairs)
+  Span<const int32_t> j;  // (pairs)
+  Span<const T> w;        // (pairs), or empty: every weight is 1
+};
+
+// Where the result goes. columns and weights have room for csr_capacity(pairs) entries; *nnz tells how many are used.
+template <class T>
+struct CsrOut {
+  Span<int64_t> offsets;  // (rows + 1)
+  Span<int32_t> columns;
+  Span<T> weights;
+  Span<T> degrees;        // (rows) Σ_j |S_ij|
+  int64_t* nnz = nullptr;
+};
+
+inline int64_t csr_capacity(int64_t pairs) { return 2 * pairs; }
+
+namespace cpu {
+template <class T>
+int64_t csr_scratch_bytes(int64_t rows, int64_t pairs);
+template <class T>
+void csr(const CsrOut<T>& out, const PairsView<T>& pairs, int64_t rows, Scratch scratch, Cpu cpu);
+}  // namespace cpu
+
+}  // namespace pal::kernels

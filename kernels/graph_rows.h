@@ -1,0 +1,35 @@
+// graph_rows: products of a sparse graph with the rows of Z, row by row.
+//
+// Shapes: z (B, D) this rank's rows, the rows of S; partners (M, D) what S's columns index (z itself, or gathered rows).
+// Math:   sum         out_i = scale · Σ_j S_ij p_j                     value = Σ_ij S_ij z_iᵀp_j
+//         difference  out_i = scale · Σ_j S_ij (z_i − p_j)             value = Σ_ij S_ij ‖z_i − p_j‖²
+//         repulsion   out_i = scale · Σ_j S_ij ((z_iᵀp_j) p_j − z_i)   value = Σ_ij S_ij ((z_iᵀp_j)² − ‖z_i‖² − ‖p_j‖²)
+//         The gradient of `value` in z_i, for a symmetric S with p = z, is: sum 2·, difference 4·, repulsion 4· the row.
+//         beta = 1 adds to out instead of overwriting it.
+// Order:  a row has one owner and a fixed order of its partners; identical bits from run to run and for any threads.
+//         value is accumulated in fp64.
+#pragma once
+
+#include "kernels/base/view.h"
+
+namespace pal::kernels {
+
+enum class RowForm { sum, difference, repulsion };
+enum class Into { overwrite, add };
+
+struct GraphRowsOptions {
+  RowForm form = RowForm::difference;
+  double scale = 1.0;
+  Into into = Into::overwrite;
+};
+
+namespace cpu {
+template <class T>
+int64_t graph_rows_scratch_bytes(int64_t rows, int64_t nnz, int64_t dims);
+// out may be empty (value only); value may be null (rows only).
+template <class T>
+void graph_rows(MatrixView<T> out, double* value, MatrixView<const T> z, MatrixView<const T> partners,
+                const CsrView<T>& s, const GraphRowsOptions& options, Scratch scratch, Cpu cpu);
+}  // namespace cpu
+
+}  // namespace pal::kernels
