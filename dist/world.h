@@ -1,0 +1,46 @@
+// world: MPI from its start to its end, and the communicators of the design.
+//
+// Thread: MPI_THREAD_MULTIPLE, checked. Three communicators, so that no two threads share one: `now` (loss, batch norm;
+//   the thread that computes), `bulk` (gradients), `control` (queries, run folder).
+// Lifetime: main owns it. The destructor finalises MPI only when no exception is on its way; after an error call abort().
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/comm.h"
+
+namespace pal {
+
+class World {
+ public:
+  World();   // Collective. Starts MPI; without mpirun it is a world of one.
+  ~World();  // Finalises, unless an error is unwinding.
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  int local_rank() const { return local_rank_; }   // among the ranks of this host
+  int local_size() const { return local_size_; }
+  const std::string& host() const { return host_; }
+  std::string prefix() const;                      // "[rank 1/4 host]"
+
+  Comm& now() { return *now_; }
+  Comm& bulk() { return *bulk_; }
+  Comm& control() { return *control_; }
+  Comm& node() { return *node_; }                  // the ranks of this host
+
+  // Brings every rank down, at once, with this exit code. Never returns.
+  [[noreturn]] void abort(int exit_code);
+
+ private:
+  int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
+  std::string host_;
+  std::unique_ptr<Comm> now_, bulk_, control_, node_;
+};
+
+// Whether this process was started as a rank by mpirun or srun (from the environment they set).
+bool started_as_rank();
+
+}  // namespace pal
