@@ -14,7 +14,7 @@ namespace pal {
 
 class World {
  public:
-  World();   // Collective. Starts MPI; without mpirun it is a world of one.
+  World();   // Collective. Starts MPI; without mpirun or srun it is a world of one that needs no MPI.
   ~World();  // Finalises, unless an error is unwinding.
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -35,6 +35,7 @@ class World {
   [[noreturn]] void abort(int exit_code);
 
  private:
+  bool mpi_ = false;
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
   std::string host_;
   std::unique_ptr<Comm> now_, bulk_, control_, node_;
@@ -42,5 +43,7 @@ class World {
 
 // Whether this process was started as a rank by mpirun or srun (from the environment they set).
 bool started_as_rank();
+// "Open MPI v4.1.4"; needs no world.
+std::string mpi_library();
 
 }  // namespace pal

@@ -1,0 +1,36 @@
+// mpi_comm: Comm over an MPI communicator, for CPU tensors.
+//
+// Rows travel as one derived type, so counts stay below 2^31 for rows of any width; reductions go in pieces.
+#pragma once
+
+#include <mpi.h>
+
+#include "core/comm.h"
+
+namespace pal {
+
+class MpiComm final : public Comm {
+ public:
+  explicit MpiComm(MPI_Comm parent);   // Collective: duplicates the communicator.
+  ~MpiComm() override;
+  MpiComm(const MpiComm&) = delete;
+  MpiComm& operator=(const MpiComm&) = delete;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void barrier() override;
+  void all_reduce(at::Tensor t, ReduceOp op) override;
+  at::Tensor all_gather(const at::Tensor& t) override;
+  at::Tensor all_gather_v(const at::Tensor& t, const std::vector<int64_t>& counts) override;
+  at::Tensor gather_v(const at::Tensor& t, const std::vector<int64_t>& counts, int root) override;
+  at::Tensor reduce_scatter(const at::Tensor& t, const std::vector<int64_t>& counts) override;
+  at::Tensor all_to_all_v(const at::Tensor& t, const std::vector<int64_t>& send_counts,
+                          const std::vector<int64_t>& recv_counts) override;
+  void broadcast(at::Tensor t, int root) override;
+
+ private:
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0, size_ = 1;
+};
+
+}  // namespace pal
