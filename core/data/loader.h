@@ -46,8 +46,8 @@ class Loader {
   std::unique_ptr<State> state_;
 };
 
-// Evaluation views (no randomness) of samples [begin, end), (n, C, size, size).
-at::Tensor load_centre_views(const Dataset& data, int64_t begin, int64_t end, const kernels::AugmentOptions& augment,
-                             at::ScalarType dtype, int threads);
+// Evaluation views (no randomness) of the given samples, (n, C, size, size).
+at::Tensor load_centre_views(const Dataset& data, const std::vector<int64_t>& samples,
+                             const kernels::AugmentOptions& augment, at::ScalarType dtype, int threads);
 
 }  // namespace pal

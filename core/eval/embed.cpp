@@ -1,0 +1,67 @@
+#include "core/eval/embed.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
+#include "core/data/loader.h"
+#include "core/data/sampler.h"
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+// Evaluation mode for a scope.
+class EvalMode {
+ public:
+  explicit EvalMode(torch::nn::Module& m) : module_(m), was_training_(m.is_training()) { module_.eval(); }
+  ~EvalMode() { module_.train(was_training_); }
+
+ private:
+  torch::nn::Module& module_;
+  bool was_training_;
+};
+
+}  // namespace
+
+at::Tensor embed(Encoder& encoder, const Dataset& data, const std::vector<int64_t>& samples, const EmbedOptions& options,
+                 Comm& comm) {
+  const at::NoGradGuard no_grad;
+  const EvalMode mode(encoder);
+  const std::vector<int64_t> begin = rank_slices(static_cast<int64_t>(samples.size()), comm.size());
+  const int64_t first = begin[comm.rank()], last = begin[comm.rank() + 1];
+  const int64_t dims = options.what == EmbedWhat::features ? encoder.feature_dims() : encoder.embedding_dims();
+  at::Tensor own = at::empty({last - first, dims}, at::TensorOptions(options.dtype));
+  for (int64_t at = first; at < last; at += options.batch) {
+    const int64_t end = std::min(last, at + options.batch);
+    const std::vector<int64_t> ids(samples.begin() + at, samples.begin() + end);
+    const at::Tensor images = load_centre_views(data, ids, options.augment, options.dtype, options.threads);
+    at::Tensor out = encoder.features(images);
+    if (options.what == EmbedWhat::embedding) out = encoder.project(out);
+    own.narrow(0, at - first, end - at).copy_(out);
+    if (options.progress) options.progress(end - first);
+  }
+  std::vector<int64_t> counts;
+  for (int r = 0; r < comm.size(); ++r) counts.push_back(begin[r + 1] - begin[r]);
+  return comm.all_gather_v(own, counts);
+}
+
+at::Tensor pixels(const Dataset& data, const std::vector<int64_t>& samples) {
+  at::Tensor out;
+  std::vector<uint8_t> bytes;
+  for (size_t n = 0; n < samples.size(); ++n) {
+    data.read(samples[n], bytes);
+    const kernels::ImageView image = data.image(samples[n], bytes);
+    const int64_t size = int64_t{image.height} * image.width * image.channels;
+    if (!out.defined()) out = at::empty({static_cast<int64_t>(samples.size()), size}, at::kFloat);
+    PAL_DATA_CHECK(out.size(1) == size, "raw pixels need images of one size, but sample " + std::to_string(samples[n]) + " has",
+                   std::to_string(size) + " values", "the first has " + std::to_string(out.size(1)));
+    float* row = out.data_ptr<float>() + static_cast<int64_t>(n) * size;
+    for (int64_t k = 0; k < size; ++k) row[k] = static_cast<float>(image.data[k]) / 255.0f;
+  }
+  return out;
+}
+
+}  // namespace pal

@@ -1,0 +1,34 @@
+// embed: the features of every sample of a data set, by the encoder in evaluation mode.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "core/comm.h"
+#include "core/data/dataset.h"
+#include "core/model/encoder.h"
+
+namespace pal {
+
+enum class EmbedWhat { features, embedding };   // before or after the projector
+
+struct EmbedOptions {
+  EmbedWhat what = EmbedWhat::features;
+  kernels::AugmentOptions augment;              // size, channels, mean, std of the centre view
+  at::ScalarType dtype = at::kFloat;
+  int64_t batch = 256;                          // images per forward
+  int threads = 1;
+  std::function<void(int64_t done)> progress;   // images of this rank so far; may be empty
+};
+
+// Collective. (samples.size(), F) in the order of `samples`, on every rank: each rank embeds its slice and all are
+// gathered. The encoder's mode is as before afterwards.
+at::Tensor embed(Encoder& encoder, const Dataset& data, const std::vector<int64_t>& samples, const EmbedOptions& options,
+                 Comm& comm);
+
+// The pixels themselves, flattened and scaled to [0, 1]: the baseline that needs no training. (n, H·W·C)
+at::Tensor pixels(const Dataset& data, const std::vector<int64_t>& samples);
+
+}  // namespace pal
