@@ -1,6 +1,7 @@
 #include "core/eval/linear_probe.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/optim/lbfgs.h>
 
 #include "kernels/base/error.h"

@@ -1,0 +1,109 @@
+#include "core/setup.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "kernels/base/error.h"
+#include "kernels/base/philox.h"
+
+namespace pal {
+namespace {
+
+// `count` of `from`, drawn by (seed, purpose), ascending. A sample's chance depends on its id only.
+std::vector<int64_t> draw(const std::vector<int64_t>& from, int64_t count, uint64_t seed, Purpose purpose) {
+  std::vector<std::pair<uint64_t, int64_t>> keyed;
+  keyed.reserve(from.size());
+  for (int64_t s : from) keyed.emplace_back(Random(seed, purpose, 0, static_cast<uint64_t>(s)).next_u64(), s);
+  std::nth_element(keyed.begin(), keyed.begin() + count, keyed.end());
+  std::vector<int64_t> drawn;
+  drawn.reserve(count);
+  for (int64_t k = 0; k < count; ++k) drawn.push_back(keyed[k].second);
+  std::sort(drawn.begin(), drawn.end());
+  return drawn;
+}
+
+}  // namespace
+
+at::ScalarType scalar_type(const Config& config) {
+  return config.text("train.dtype") == "float64" ? at::kDouble : at::kFloat;
+}
+
+ModelSpec model_spec(const Config& config) {
+  ModelSpec spec;
+  spec.backbone = config.text("model.backbone");
+  spec.stem = config.text("model.stem");
+  spec.convnet_widths = config.integer_list("model.widths");
+  spec.projector = config.integer_list("model.projector");
+  spec.batch_norm = config.text("model.batch_norm");
+  spec.seed = static_cast<uint64_t>(config.integer("train.seed"));
+  spec.dtype = scalar_type(config);
+  return spec;
+}
+
+OptimSpec optim_spec(const Config& config) {
+  OptimSpec spec;
+  spec.kind = config.text("optim.kind");
+  spec.momentum = config.real("optim.momentum");
+  spec.weight_decay = config.real("optim.weight_decay");
+  spec.lars_eta = config.real("optim.lars_eta");
+  return spec;
+}
+
+std::vector<int64_t> training_subset(const Config& config, const Dataset& data) {
+  std::vector<int64_t> all(data.size());
+  std::iota(all.begin(), all.end(), int64_t{0});
+  const int64_t limit = config.integer("data.limit");
+  if (limit == 0 || limit >= data.size()) return all;
+  return draw(all, limit, static_cast<uint64_t>(config.integer("train.seed")), Purpose::shuffle);
+}
+
+std::vector<int64_t> known_labels(const Config& config, const Dataset& data, const std::vector<int64_t>& subset) {
+  std::vector<int64_t> known(data.size(), -1);
+  if (graph_kind(config) == GraphKind::ssl) return known;
+  const std::vector<int64_t>& labels = data.labels();
+  std::vector<int64_t> labelled;
+  for (int64_t s : subset) {
+    if (!labels.empty() && labels[s] >= 0) labelled.push_back(s);
+  }
+  const double fraction = config.real("graph.labeled_fraction");
+  PAL_DATA_CHECK(!labelled.empty() || fraction == 0, "graph.kind=" + config.text("graph.kind") + " needs labels, but the training set has",
+                 0, "import it with labels, use graph.kind=ssl, or set graph.labeled_fraction=0 and an oracle");
+  const auto count = static_cast<int64_t>(std::llround(fraction * static_cast<double>(labelled.size())));
+  for (int64_t s : draw(labelled, count, static_cast<uint64_t>(config.integer("train.seed")), Purpose::labels)) known[s] = labels[s];
+  return known;
+}
+
+GraphKind graph_kind(const Config& config) {
+  const std::string& kind = config.text("graph.kind");
+  if (kind == "supervised") return GraphKind::supervised;
+  if (kind == "mixed") return GraphKind::mixed;
+  return GraphKind::ssl;
+}
+
+int64_t total_steps(const Config& config, int64_t steps_per_epoch) {
+  return config.has("train.steps") ? config.integer("train.steps") : config.integer("train.epochs") * steps_per_epoch;
+}
+
+Schedule schedule(const Config& config, int64_t steps_per_epoch) {
+  Schedule s;
+  s.peak = config.has("optim.lr") ? config.real("optim.lr")
+                                  : config.real("optim.base_lr") * static_cast<double>(config.integer("train.global_batch")) / 256.0;
+  s.total_steps = total_steps(config, steps_per_epoch);
+  const double warmup = config.real("optim.warmup_epochs") * static_cast<double>(steps_per_epoch);
+  s.warmup_steps = std::min(static_cast<int64_t>(std::llround(warmup)), s.total_steps / 10);
+  s.final_ratio = config.real("optim.final_ratio");
+  return s;
+}
+
+int compute_threads(const Config& config, int local_ranks) {
+  const auto asked = static_cast<int>(config.integer("train.threads"));
+  if (asked > 0) return asked;
+  cpu_set_t set;
+  const int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  return std::max(1, cores / local_ranks);
+}
+
+}  // namespace pal
