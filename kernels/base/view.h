@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/base/error.h"
+#include "kernels/base/isa.h"
 
 namespace pal::kernels {
 
@@ -55,6 +56,7 @@ struct Scratch {
 // How a CPU twin runs, in the place where a CUDA twin takes its stream.
 struct Cpu {
   int threads = 1;
+  Isa isa = best_isa();
 };
 
 }  // namespace pal::kernels
