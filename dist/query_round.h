@@ -1,0 +1,65 @@
+// query_round: the story of a query: rank 0 asks and records, one broadcast, every rank inserts at the same step.
+//
+// At the boundary before step s (s a multiple of oracle.every, s > 0), rank 0 chooses the questions of round s / every
+// and writes them to the ledger; the simulated labeler answers at once, the answers are synced to the ledger, and one
+// broadcast carries both to all ranks. The answers take effect at s + oracle.every, exactly, also in a resumed run.
+// A fingerprint of the graph is compared across ranks each round.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/comm.h"
+#include "core/oracle/ledger.h"
+#include "core/oracle/oracle.h"
+
+namespace pal {
+
+class Config;
+
+// What one broadcast carries.
+struct RoundMessage {
+  std::vector<Query> queries;
+  std::vector<Answer> answers;
+};
+// Fixed size for rounds of at most `questions` questions, so that one broadcast is enough.
+at::Tensor encode_round(const RoundMessage& message, int64_t questions);
+RoundMessage decode_round(const at::Tensor& buffer);
+
+class QueryRounds {
+ public:
+  // Collective. Opens the ledger on rank 0 and replays it: answers in effect before `step` enter the store. `store` and
+  // `comm` must outlive this. labels (N): what the simulated labeler knows.
+  QueryRounds(const Config& config, Comm& comm, GraphStore& store, std::vector<int64_t> labels,
+              const std::string& ledger_path, const std::string& run_id, int64_t step);
+
+  // Collective. Embeds these samples on all ranks; called only when the sampler needs it.
+  using EmbedPool = std::function<at::Tensor(const std::vector<int64_t>& samples)>;
+  // Collective. Before step `step`: asks if a round is due, then inserts what takes effect.
+  void at_boundary(int64_t step, const EmbedPool& embed);
+
+  int64_t questions() const { return questions_; }   // asked up to the current step
+  double cost() const { return cost_; }
+
+ private:
+  void ask(int64_t step, const EmbedPool& embed);
+  void insert_due(int64_t step);
+  void compare_graphs();
+
+  Comm& comm_;
+  GraphStore& store_;
+  uint64_t seed_;
+  int64_t every_, per_round_, pool_, budget_;
+  std::unique_ptr<QuerySampler> sampler_;
+  std::unique_ptr<Labeler> labeler_;
+  std::unique_ptr<Ledger> ledger_;          // rank 0 only
+  int64_t recorded_rounds_ = 0;             // rounds the ledger already holds: not asked again
+  std::vector<Answer> waiting_;             // by effective_step
+  int64_t questions_ = 0, used_questions_ = 0;
+  double cost_ = 0, used_cost_ = 0;
+};
+
+}  // namespace pal
