@@ -2,6 +2,8 @@
 //
 // One table of keys (keys.cpp) makes the parser, the help, the defaults and the dump. An unknown key is an error that
 // names the nearest one. Everything is checked when it is loaded; getters cannot fail on a loaded config.
+// Later wins: default, base files in their order, the file itself, the command line. `null` (or nothing) as a value
+// takes a key back to its default: `train.epochs=null train.steps=10`.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +13,13 @@
 
 namespace pal {
 
-enum class KeyType { text, choice, integer, real, flag, text_list, integer_list };
+enum class KeyType { text, choice, integer, real, flag, text_list, integer_list, real_list };
+
+// Whether a key changes what is computed. A run folder refuses a config that differs in a `result` key; the others
+// (threads, logging, how often a checkpoint is written) may change when a run is resumed.
+enum class KeyEffect { result, none };
+
+inline constexpr double kNoLimit = 1e300;
 
 struct KeySpec {
   std::string name;             // "section.key"
@@ -19,38 +27,49 @@ struct KeySpec {
   std::string default_value;    // as YAML text; "" = not set
   std::string help;             // one sentence
   std::vector<std::string> choices = {};        // for KeyType::choice
-  double min = -1e300, max = 1e300;             // for numbers
+  double min = -kNoLimit, max = kNoLimit;             // for numbers, and for each number of a list
+  KeyEffect effect = KeyEffect::result;
 };
 
 const std::vector<KeySpec>& config_keys();
+const KeySpec* find_key(const std::string& name);    // nullptr when there is none
+// What a value must be: "an integer from 2 to 64", "vicreg or vic2".
+std::string describe_allowed(const KeySpec& key);
 
 class Config {
  public:
   // Throws Error (usage) with one sentence: file, line where known, key, value, what to do.
   static Config load(const std::string& path, const std::vector<std::string>& overrides);
+  // No file; the only one that may lack both train.steps and train.epochs, or both learning rates.
   static Config defaults(const std::vector<std::string>& overrides = {});
-  // A config written by dump(), as found in a run folder.
+  // A config written by dump(), as found in a run folder: no `base:`, and ${ENV} stands for itself.
   static Config load_resolved(const std::string& path);
 
   bool has(const std::string& key) const;       // set by the user or by a default
-  const std::string& text(const std::string& key) const;
+  const std::string& text(const std::string& key) const;       // text and choice
   int64_t integer(const std::string& key) const;
-  double real(const std::string& key) const;
+  double real(const std::string& key) const;                   // real and integer
   bool flag(const std::string& key) const;
-  std::vector<std::string> text_list(const std::string& key) const;
+  std::vector<std::string> text_list(const std::string& key) const;   // any list
   std::vector<int64_t> integer_list(const std::string& key) const;
+  std::vector<double> real_list(const std::string& key) const;        // lists of numbers
 
-  std::string origin(const std::string& key) const;   // "default", "file.yaml:12", "command line", "environment NAME"
+  // The value as dump() writes it; "" when the key is not set.
+  std::string formatted(const std::string& key) const;
+  // "default", "file.yaml:12", "command line"; with ", environment NAME" when ${NAME} gave it.
+  std::string origin(const std::string& key) const;
   std::string dump() const;                            // resolved YAML by section, every key that has a value
-  // Keys whose values differ, leaving out those that do not change what is computed (log.*, checkpoint.every, …).
+  // Keys whose values differ, of those with KeyEffect::result, in the table's order.
   std::vector<std::string> differing_keys(const Config& other) const;
 
  private:
   struct Value {
-    std::string text;
+    std::string text;                // canonical: equal values have equal text
     std::vector<std::string> list;
     std::string origin;
   };
+  friend struct ConfigBuilder;
+  const Value& value(const std::string& key) const;
   std::map<std::string, Value> values_;
 };
 

@@ -1,0 +1,52 @@
+#include "core/config/cross_checks.h"
+
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+void check_one_of(const Config& config, const std::string& a, const std::string& b, Completeness completeness) {
+  const std::string both = a + " (" + config.origin(a) + ") and " + b + " (" + config.origin(b) + ")";
+  PAL_CHECK(!config.has(a) || !config.has(b), "both are set: " + both, "", "keep one: give the other as " + a + "=null or " + b + "=null");
+  PAL_CHECK(completeness == Completeness::optional || config.has(a) || config.has(b), "neither " + a + " nor " + b + " is set", "",
+            "set exactly one of them");
+}
+
+[[noreturn]] void refuse(const Config& config, const std::string& key, const std::string& must) {
+  throw Error(Exit::usage, config.origin(key) + ": " + key + " is " + config.formatted(key) + "; it must be " + must);
+}
+
+void check_interval(const Config& config, const std::string& key) {
+  const std::vector<double> ends = config.real_list(key);
+  if (ends.size() != 2 || ends[0] > ends[1]) refuse(config, key, "[min, max] with min at most max");
+}
+
+void check_length(const Config& config, const std::string& key, size_t length, const std::string& what) {
+  if (config.text_list(key).size() != length) refuse(config, key, what);
+}
+
+void check_per_view(const Config& config, const std::string& key) {
+  const size_t length = config.text_list(key).size();
+  const int64_t views = config.integer("augment.views");
+  if (length == 0 || static_cast<int64_t>(length) > views) {
+    refuse(config, key, "a list of 1 to " + std::to_string(views) + " numbers, one per view (augment.views; the last one repeats)");
+  }
+}
+
+}  // namespace
+
+void check_between_keys(const Config& config, Completeness completeness) {
+  check_one_of(config, "train.steps", "train.epochs", completeness);
+  check_one_of(config, "optim.lr", "optim.base_lr", completeness);
+  check_interval(config, "augment.crop_scale");
+  check_interval(config, "augment.crop_ratio");
+  check_interval(config, "augment.blur_sigma");
+  for (const char* key : {"augment.flip", "augment.jitter", "augment.gray", "augment.blur", "augment.solarise"}) check_per_view(config, key);
+  check_length(config, "augment.jitter_strength", 4, "four numbers: brightness, contrast, saturation, hue");
+  if (config.real_list("augment.jitter_strength")[3] > 0.5) refuse(config, "augment.jitter_strength", "four numbers, of which the hue is at most 0.5");
+  check_length(config, "augment.mean", 3, "three numbers, one per channel");
+  check_length(config, "augment.std", 3, "three numbers, one per channel");
+  if (config.integer_list("model.widths").empty()) refuse(config, "model.widths", "a list of at least one width");
+}
+
+}  // namespace pal
