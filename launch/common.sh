@@ -16,7 +16,7 @@ now() { printf '%s' "${EPOCHREALTIME//[.,]/}"; } # microseconds; the decimal sig
 seconds() { printf '%d.%d s' $(($1 / 1000000)) $(($1 % 1000000 / 100000)); }
 began=$(now)
 
-phase() { # NAME COMMAND...: run it, remember how long it took
+phase() { # NAME COMMAND...: run it, remember how long it took. Never behind || or if: errexit would be off.
   local start name=$1
   start=$(now)
   shift

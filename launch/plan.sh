@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # plan.sh: what setup finds on a machine and what is left to install. Changes nothing. Sourced by setup.
 #
-# In:  sets (of packages), prefix, venv, stamp, cuda, check; PAL_TORCH_DIR (remembered).
-# Out: packages and missing (Debian); torch (folder with include/ and lib/); wanted (sections of the lock that the
+# In:  sets (of packages), prefix, venv, stamp, cuda, check; PAL_TORCH_DIR, PAL_TORCH_FROM (remembered).
+# Out: packages and missing (Debian); torch (folder with include/ and lib/), torch_from (user or empty); wanted (sections of the lock that the
 #      environment is to get) and hash; nvcc (or empty) and cuda_says; problems (what the user has to mend).
 # shellcheck disable=SC2034,SC2154
 
@@ -46,7 +46,9 @@ stands_in() { # PROBE: does this machine serve it by other means than the Debian
 plan_packages() { # one question to dpkg for all of them
   local entry probe have name absent=()
   local -A probes=()
-  while read -r entry probe; do probes[${entry%%=*}]=$probe; done < <(for name in "${sets[@]}"; do section "debian.$name"; done)
+  while read -r entry probe; do
+    probes[${entry%%=*}]=$probe
+  done < <(for name in "${sets[@]}"; do section "debian.$name"; done)
   mapfile -t packages < <(printf '%s\n' "${!probes[@]}" | sort)
   have=$(dpkg-query -W -f ' ${db:Status-Abbrev}${Package} ' "${packages[@]}" 2>/dev/null || true)
   for name in "${packages[@]}"; do [[ $have == *" "?"i $name "* ]] || absent+=("$name"); done
@@ -96,7 +98,8 @@ plan_cuda() {
   [ "$cuda" != off ] || return 0
   built=$(section python.pins | sed -n 's/^cuda-toolkit=\([0-9]*\).*/\1/p') # major version that torch is built for
   if is_torch "$torch"; then
-    built=$(sed -n "s/^cuda.*= '\([0-9]*\)\..*/\1/p;s/.*+cu\([0-9]*\)[0-9]$/\1/p" "$torch"/{version.py,build-version} 2>/dev/null || true)
+    built=$(sed -n "s/^cuda.*= '\([0-9]*\)\..*/\1/p;s/.*+cu\([0-9]*\)[0-9]$/\1/p" \
+      "$torch"/{version.py,build-version} 2>/dev/null || true)
     [ -f "$torch/lib/libtorch_cuda.so" ] || built=none
   fi
   cuda_says="CPU only: no nvcc found ($self --cuda pypi installs one)"
