@@ -2,8 +2,9 @@
 # plan.sh: what setup finds on a machine and what is left to install. Changes nothing. Sourced by setup.
 #
 # In:  sets (of packages), prefix, venv, stamp, cuda, check; PAL_TORCH_DIR, PAL_TORCH_FROM (remembered).
-# Out: packages and missing (Debian); torch (folder with include/ and lib/), torch_from (user or empty); wanted (sections of the lock that the
-#      environment is to get) and hash; nvcc (or empty) and cuda_says; problems (what the user has to mend).
+# Out: packages and missing (Debian); torch (folder with include/ and lib/), torch_from (user or empty);
+#      wanted (sections of the lock that the environment is to get) and hash; nvcc (or empty) and cuda_says;
+#      problems (what the user has to mend).
 # shellcheck disable=SC2034,SC2154
 
 section() { awk -v name="[$1]" '/^\[/ {on = $0 == name; next} on && !/^(#|$)/' "$root/launch/lock"; }
@@ -11,7 +12,7 @@ requirements() { # SECTION...: the lock's name=version as pip writes it
   local name
   for name in "$@"; do section "$name"; done | sed 's/=/==/'
 }
-folders() { sed 's/[:;]/\n/g' <<<"$1" | sed '/^$/d'; } # a search path, one folder a line
+folders() { sed '/^$/d' <<<"${1//[:;]/$'\n'}"; } # a search path, one folder a line
 problem() { problems+=("$1"); }
 site() { printf '%s' "$venv"/lib/python3*/site-packages; }
 is_torch() { [ -f "$1/share/cmake/Torch/TorchConfig.cmake" ]; }
