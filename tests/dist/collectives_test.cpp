@@ -1,0 +1,112 @@
+// collectives: each one on small-integer values, whose sums are exact, compared bit for bit with what they must be.
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "kernels/base/error.h"
+#include "tests/dist/mpi_world.h"
+
+namespace pal {
+namespace {
+
+// What rank r gives: `rows` rows of width 3 with values that tell rank, row and column apart.
+at::Tensor given(int rank, int64_t rows, at::ScalarType type) {
+  return ((at::arange(rows * 3, at::kLong) % 17) + 5 * rank).reshape({rows, 3}).to(type);
+}
+
+class Collectives : public testing::TestWithParam<at::ScalarType> {
+ protected:
+  Comm& comm = test_world().now();
+  const int W = comm.size(), r = comm.rank();
+  // Uneven on purpose: rank k has k + 1 rows, rank 2 none.
+  std::vector<int64_t> counts() const {
+    std::vector<int64_t> n;
+    for (int k = 0; k < W; ++k) n.push_back(k == 2 ? 0 : k + 1);
+    return n;
+  }
+  at::Tensor everyone(const std::vector<int64_t>& n) const {
+    std::vector<at::Tensor> parts;
+    for (int k = 0; k < W; ++k) parts.push_back(given(k, n[k], GetParam()));
+    return at::cat(parts);
+  }
+};
+
+TEST_P(Collectives, AllReduce) {
+  for (int64_t rows : {0, 1, 7, 5000}) {
+    at::Tensor sum = given(r, rows, GetParam()), low = sum.clone(), high = sum.clone();
+    comm.all_reduce(sum, ReduceOp::sum);
+    comm.all_reduce(low, ReduceOp::min);
+    comm.all_reduce(high, ReduceOp::max);
+    at::Tensor expected = at::zeros({rows, 3}, GetParam());
+    for (int k = 0; k < W; ++k) expected += given(k, rows, GetParam());
+    EXPECT_TRUE(at::equal(sum, expected)) << rows;
+    EXPECT_TRUE(at::equal(low, given(0, rows, GetParam())));
+    EXPECT_TRUE(at::equal(high, given(W - 1, rows, GetParam())));
+  }
+}
+
+TEST_P(Collectives, Gathers) {
+  EXPECT_TRUE(at::equal(comm.all_gather(given(r, 4, GetParam())), everyone(std::vector<int64_t>(W, 4))));
+  const auto n = counts();
+  EXPECT_TRUE(at::equal(comm.all_gather_v(given(r, n[r], GetParam()), n), everyone(n)));
+  for (int root = 0; root < W; ++root) {
+    const at::Tensor all = comm.gather_v(given(r, n[r], GetParam()), n, root);
+    EXPECT_EQ(all.defined(), r == root);
+    if (r == root) EXPECT_TRUE(at::equal(all, everyone(n)));
+  }
+}
+
+TEST_P(Collectives, ReduceScatter) {
+  const auto n = counts();
+  const int64_t total = std::accumulate(n.begin(), n.end(), int64_t{0});
+  at::Tensor expected = at::zeros({total, 3}, GetParam());
+  for (int k = 0; k < W; ++k) expected += given(k, total, GetParam());
+  const int64_t begin = std::accumulate(n.begin(), n.begin() + r, int64_t{0});
+  EXPECT_TRUE(at::equal(comm.reduce_scatter(given(r, total, GetParam()), n), expected.narrow(0, begin, n[r])));
+}
+
+TEST_P(Collectives, AllToAll) {
+  // Rank a sends (a + 2b) mod 3 rows to rank b, filled with 10 a + b.
+  const auto rows = [](int from, int to) { return int64_t{(from + 2 * to) % 3}; };
+  std::vector<int64_t> send, recv;
+  std::vector<at::Tensor> out, expected;
+  for (int k = 0; k < W; ++k) {
+    send.push_back(rows(r, k));
+    recv.push_back(rows(k, r));
+    out.push_back(at::zeros({send[k], 2}, GetParam()).fill_(10 * r + k));
+    expected.push_back(at::zeros({recv[k], 2}, GetParam()).fill_(10 * k + r));
+  }
+  EXPECT_TRUE(at::equal(comm.all_to_all_v(at::cat(out), send, recv), at::cat(expected)));
+}
+
+TEST_P(Collectives, Broadcast) {
+  for (int root = 0; root < W; ++root) {
+    at::Tensor t = given(r, 5, GetParam());
+    comm.broadcast(t, root);
+    EXPECT_TRUE(at::equal(t, given(root, 5, GetParam())));
+  }
+}
+
+TEST_P(Collectives, WrongCountsAreRefusedBeforeAnythingIsSent) {
+  EXPECT_THROW(comm.all_gather_v(given(r, 2, GetParam()), std::vector<int64_t>(W, 3)), Error);
+  EXPECT_THROW(comm.all_gather_v(given(r, 2, GetParam()).t(), std::vector<int64_t>(W, 3)), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Collectives, testing::Values(at::kFloat, at::kDouble, at::kInt, at::kLong, at::kByte),
+                         [](const auto& info) { return std::string(c10::toString(info.param)); });
+
+TEST(World, RanksAndHost) {
+  World& w = test_world();
+  EXPECT_GE(w.rank(), 0);
+  EXPECT_LT(w.rank(), w.size());
+  EXPECT_EQ(w.local_size(), w.size());   // the tests run on one host
+  EXPECT_EQ(w.local_rank(), w.rank());
+  EXPECT_FALSE(w.host().empty());
+}
+
+}  // namespace
+}  // namespace pal

@@ -1,0 +1,126 @@
+// invariance: one step on W ranks equals the same step on one: value, terms, gradient of every parameter, for each
+// loss × graph × moments × views, in float64 and float32, with a batch that three ranks do not divide.
+//
+// Every rank also computes the one-rank step by itself, on the whole batch, and compares.
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "core/config/config.h"
+#include "core/data/sampler.h"
+#include "core/graph/store.h"
+#include "core/loss/criterion.h"
+#include "core/model/encoder.h"
+#include "core/model/layers.h"
+#include "dist/grad_sync.h"
+#include "kernels/base/philox.h"
+#include "tests/dist/mpi_world.h"
+
+namespace pal {
+namespace {
+
+constexpr int64_t kBatch = 14, kSide = 8, kSamples = 40;
+
+struct Case {
+  std::string name;
+  std::vector<std::string> settings;
+  GraphKind graph;
+  int32_t views;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const auto& [graph, graph_name] : {std::pair{GraphKind::ssl, "ssl"}, {GraphKind::supervised, "supervised"}, {GraphKind::mixed, "mixed"}}) {
+    for (int32_t views : {2, 3}) {
+      const std::string tail = fmt::format("_{}_{}views", graph_name, views);
+      all.push_back({"vicreg_per_view" + tail, {"loss.kind=vicreg", "loss.moments=per_view"}, graph, views});
+      all.push_back({"vicreg_pooled" + tail, {"loss.kind=vicreg", "loss.moments=pooled"}, graph, views});
+      all.push_back({"vic2" + tail, {"loss.kind=vic2"}, graph, views});
+    }
+  }
+  return all;
+}
+
+// Images of the global batch, view-major: a function of the counters only.
+at::Tensor images(int32_t views, int64_t begin, int64_t end, at::ScalarType type) {
+  at::Tensor x = at::empty({views * (end - begin), 1, kSide, kSide}, at::kDouble);
+  double* p = x.data_ptr<double>();
+  for (int32_t v = 0; v < views; ++v) {
+    for (int64_t i = begin; i < end; ++i) {
+      Random random(11, Purpose::noise, 0, static_cast<uint64_t>(i), static_cast<uint32_t>(v));
+      for (int64_t k = 0; k < kSide * kSide; ++k) *p++ = random.normal();
+    }
+  }
+  return x.to(type);
+}
+
+struct Outcome {
+  LossResult loss;
+  at::Tensor gradient;   // of all parameters, flat, float64
+};
+
+Outcome one_step(const Case& c, at::ScalarType type, Comm& comm) {
+  std::vector<std::string> settings = c.settings;
+  settings.insert(settings.end(), {"train.steps=1", "optim.lr=0.1"});
+  const Criterion criterion = make_criterion(Config::defaults(settings));
+  ModelSpec spec;
+  spec.backbone = "convnet";
+  spec.convnet_widths = {6, 9};
+  spec.projector = {12, 7};
+  spec.channels = 1;
+  spec.seed = 5;
+  spec.dtype = type;
+  auto encoder = make_encoder(spec, comm);
+  encoder->train();
+  GradSync grads(trainable(*encoder), comm, /*bucket_bytes=*/2048);
+
+  GraphStore store(kSamples);
+  std::vector<int64_t> labels(kSamples, -1);
+  for (int64_t s = 0; s < kSamples; ++s) labels[s] = s % 3 == 2 ? -1 : s % 4;
+  store.set_labels(labels);
+  Batch batch;
+  for (int64_t p = 0; p < kBatch; ++p) batch.samples.push_back((7 * p + 3) % kSamples);
+  batch.views = c.views;
+  batch.rank_begin = rank_slices(kBatch, comm.size());
+  batch.begin = batch.rank_begin[comm.rank()];
+  batch.end = batch.rank_begin[comm.rank() + 1];
+  batch.graph = build_batch_graph(store, c.graph, 0.3, batch.samples, c.views);
+
+  const at::Tensor z = encoder->forward(images(c.views, batch.begin, batch.end, type));
+  Outcome outcome;
+  outcome.loss = criterion(z.detach().contiguous(), batch, comm);
+  grads.zero();
+  z.backward(outcome.loss.dz);
+  grads.sum();
+  std::vector<at::Tensor> flat;
+  for (const auto& p : encoder->parameters()) flat.push_back(p.grad().reshape(-1).to(at::kDouble));
+  outcome.gradient = at::cat(flat);
+  return outcome;
+}
+
+class Invariance : public testing::TestWithParam<Case> {};
+
+void compare(const Case& c, at::ScalarType type, double value_tolerance, double gradient_tolerance) {
+  auto alone = make_local_comm();
+  const Outcome one = one_step(c, type, *alone);
+  const Outcome many = one_step(c, type, test_world().now());
+  const double scale = std::max(1.0, std::abs(one.loss.value));
+  EXPECT_NEAR(many.loss.value, one.loss.value, value_tolerance * scale);
+  ASSERT_EQ(many.loss.terms.size(), one.loss.terms.size());
+  for (size_t k = 0; k < one.loss.terms.size(); ++k) {
+    EXPECT_EQ(many.loss.terms[k].first, one.loss.terms[k].first);
+    EXPECT_NEAR(many.loss.terms[k].second, one.loss.terms[k].second, value_tolerance * scale) << one.loss.terms[k].first;
+  }
+  const double norm = one.gradient.norm().item<double>();
+  EXPECT_GT(norm, 1e-6) << "a gradient of zero would prove nothing";
+  EXPECT_LE((many.gradient - one.gradient).norm().item<double>(), gradient_tolerance * norm);
+}
+
+TEST_P(Invariance, Float64) { compare(GetParam(), at::kDouble, 1e-10, 1e-9); }
+TEST_P(Invariance, Float32) { compare(GetParam(), at::kFloat, 1e-6, 1e-5); }
+
+INSTANTIATE_TEST_SUITE_P(Cases, Invariance, testing::ValuesIn(cases()), [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace pal

@@ -1,0 +1,8 @@
+// mpi_world: the world that the tests of an MPI job share.
+#pragma once
+
+#include "dist/world.h"
+
+namespace pal {
+World& test_world();
+}  // namespace pal
