@@ -1,9 +1,13 @@
 // augment: a batch of uint8 images to V augmented float views.
 //
-// Shapes: images (B) of any size, HWC uint8; out (V, B, C, size, size) in NCHW or channels-last, view-major.
+// Shapes: images (B) of any size, HWC uint8 of 1 or 3 channels; out (V, B, C, size, size) in NCHW or channels-last,
+//         view-major.
 // Math:   per view: random resized crop (bilinear with antialiasing) → flip → colour jitter in random order → gray →
-//         Gaussian blur → solarise → normalise. Each value in [0, 1] until normalise.
-// Order:  a function of (seed, step, sample, view) only, never of the batch, the rank or the threads.
+//         Gaussian blur → solarise → normalise. Each value in [0, 1] until normalise. Every step is torchvision v2's
+//         on float images; the parameters are drawn in augment_params.h. On one channel (a gray image, or `channels` 1,
+//         for which colour becomes luma before anything else) saturation, hue and gray change nothing.
+// Order:  a function of (seed, step, sample, view) only, never of the batch, the rank or the threads. The same bits for
+//         the same instruction set.
 #pragma once
 
 #include "kernels/base/view.h"
@@ -36,15 +40,17 @@ struct AugmentOptions {
   Layout layout = Layout::nchw;
   float mean[3] = {0, 0, 0};
   float std[3] = {1, 1, 1};
+  int64_t view_stride = 0;  // elements of out from one view to the next; 0: B images. Lets a call fill part of a batch
 };
 
 namespace cpu {
-int64_t augment_scratch_bytes(const AugmentOptions& options, Cpu cpu);
-// sample (B): the id each image's random numbers are drawn for. view_ids (V): which stream each view uses.
+// For both calls below, either T, and any images that are not larger than the largest of these.
+int64_t augment_scratch_bytes(Span<const ImageView> images, const AugmentOptions& options, Cpu cpu);
+// sample (B): the id each image's random numbers are drawn for. View v of views (V) draws from stream v.
 template <class T>
 void augment(T* out, Span<const ImageView> images, Span<const int64_t> sample, Span<const ViewPolicy> views,
              const AugmentOptions& options, Scratch scratch, Cpu cpu);
-// The view without randomness that evaluation uses: resized to `size` (centre crop if not square) and normalised.
+// The view without randomness that evaluation uses: the centred square of the shorter side, resized and normalised.
 template <class T>
 void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, Cpu cpu);
 }  // namespace cpu
