@@ -1,7 +1,8 @@
 // csr: index pairs (I, J, w) to one symmetric, merged CSR matrix with its degrees.
 //
 // Math:   S_ij = Σ w over the given pairs (i,j) and (j,i). A pair i=j counts once. Repeated pairs add up.
-// Order:  columns ascend inside a row; the same input gives the same bits, on CPU and CUDA.
+// Order:  columns ascend inside a row; repeated pairs are added in the order given, the degrees in the order of columns,
+//         both in fp64 and rounded once: S_ij and S_ji have the same bits, and so have CPU and CUDA.
 #pragma once
 
 #include "kernels/base/view.h"

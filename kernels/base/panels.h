@@ -1,0 +1,98 @@
+// panels: matrix products over packed panels, with centring and conversion done while packing.
+//
+// Math:   c_xy = Σ_k a_kx b_ky. An element is one chain of fused additions over k in fixed steps: its bits do not depend
+//         on the threads, nor on where its row and column stand (so not on how rows are split over ranks). A BLAS
+//         promises neither; that is why the products of the kernels are here and not in one.
+// Packed: panel p of an operand holds `width` of its x as (depth, width); the last one is filled up with zeros.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/base/panels_impl.h"
+#include "kernels/base/threads.h"
+#include "kernels/base/view.h"
+
+namespace pal::kernels {
+
+enum class Lies { k_by_x, x_by_k };  // how an operand lies in memory
+
+// An operand before packing. The mean belongs to the columns of the source.
+template <class T>
+struct Operand {
+  MatrixView<const T> source;
+  Lies lies;
+  const double* mean = nullptr;
+  int64_t extent() const { return lies == Lies::k_by_x ? source.cols : source.rows; }
+  int64_t depth() const { return lies == Lies::k_by_x ? source.rows : source.cols; }
+};
+
+constexpr int64_t kPanelStep = 1024;     // depth packed at a time; bounds the scratch
+constexpr int64_t kPanelRun = 256;       // depth of one chain; two panels of it fit the second cache many times
+constexpr int64_t kTilePanels = 4;       // a task is a square of this many panels
+
+// Elements of scratch that one operand takes.
+inline int64_t panel_elements(int64_t extent, int64_t depth) {
+  return (extent + kMaxPanelWidth - 1) / kMaxPanelWidth * kMaxPanelWidth * std::min(depth, kPanelStep);
+}
+
+// Packs steps [k, k + depth) of an operand.
+template <class C, class T>
+void pack_operand(const PanelOps<C>& ops, C* panels, const Operand<T>& o, int64_t k, int64_t depth, Cpu cpu) {
+  parallel_for(cpu, o.extent(), ops.width, [&](int64_t x, int64_t end) {
+    C* panel = panels + x * depth;
+    const int64_t ld = o.source.stride, n = end - x;
+    if constexpr (sizeof(T) == sizeof(float)) {
+      if (o.lies == Lies::k_by_x) ops.pack_float(panel, o.source.row(k) + x, ld, depth, n, o.mean ? o.mean + x : nullptr);
+      else ops.turn_float(panel, o.source.row(x) + k, ld, depth, n, o.mean ? o.mean + k : nullptr);
+    } else {
+      if (o.lies == Lies::k_by_x) ops.pack_double(panel, o.source.row(k) + x, ld, depth, n, o.mean ? o.mean + x : nullptr);
+      else ops.turn_double(panel, o.source.row(x) + k, ld, depth, n, o.mean ? o.mean + k : nullptr);
+    }
+  });
+}
+
+// A finished square of c for one step of depth: element (x0 + r, y0 + s) is data[r * stride + s].
+template <class C>
+struct ProductTile {
+  const C* data;
+  int64_t stride, x0, y0, rows, cols;
+  bool first;  // of the steps of depth: overwrite; otherwise add
+};
+
+enum class Half { all, upper };  // upper: only panels that touch x <= y
+
+// c = aᵀ b. `scratch` holds panel_elements() of a, then of b. sink(tile) is called from many threads, once per tile and
+// step of depth, the steps in order.
+template <class C, class T, class U, class Sink>
+void panel_product(const Operand<T>& a, const Operand<U>& b, Half half, C* scratch, Cpu cpu, const Sink& sink) {
+  const PanelOps<C>& ops = panel_ops<C>(cpu.isa);
+  const int64_t width = ops.width, side = kTilePanels * width, depth = a.depth();
+  const bool same = static_cast<const void*>(&a) == static_cast<const void*>(&b);
+  C* a_panels = scratch;
+  C* b_panels = same ? scratch : scratch + panel_elements(a.extent(), depth);
+  const int64_t down = (a.extent() + side - 1) / side, across = (b.extent() + side - 1) / side;
+  for (int64_t k = 0; k < depth; k += kPanelStep) {
+    const int64_t step = std::min(kPanelStep, depth - k);
+    pack_operand(ops, a_panels, a, k, step, cpu);
+    if (!same) pack_operand(ops, b_panels, b, k, step, cpu);
+    parallel_for(cpu, down * across, 1, [&](int64_t task, int64_t) {
+      const int64_t x0 = task / across * side, y0 = task % across * side;
+      const int64_t x1 = std::min(a.extent(), x0 + side), y1 = std::min(b.extent(), y0 + side);
+      if (half == Half::upper && y1 <= x0) return;
+      alignas(64) C square[kTilePanels * kMaxPanelWidth * kTilePanels * kMaxPanelWidth];
+      std::fill_n(square, side * side, C{0});
+      for (int64_t run = 0; run < step; run += kPanelRun) {
+        for (int64_t y = y0; y < y1; y += width) {
+          for (int64_t x = x0; x < x1; x += width) {
+            if (half == Half::upper && y + width <= x) continue;
+            ops.tile(square + (x - x0) * side + (y - y0), side, a_panels + x * step + run * width,
+                     b_panels + y * step + run * width, std::min(kPanelRun, step - run));
+          }
+        }
+      }
+      sink(ProductTile<C>{square, side, x0, y0, x1 - x0, y1 - y0, k == 0});
+    });
+  }
+}
+
+}  // namespace pal::kernels

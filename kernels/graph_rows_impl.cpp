@@ -1,0 +1,128 @@
+// graph_rows_impl: the inner loops of graph_rows; compiled once per instruction set (PAL_ISA).
+#include "kernels/graph_rows_impl.h"
+
+#include "kernels/base/simd.h"
+#include "kernels/base/vec.h"
+
+namespace pal::kernels::PAL_ISA {
+extern const VecOps<float> vec_float;
+extern const VecOps<double> vec_double;
+
+namespace {
+
+enum class Form { sum, difference };
+
+constexpr int64_t kRun = 64;       // partners added up in T before the sum is widened
+constexpr int64_t kAhead = 6;      // partners whose rows are called into the cache beforehand
+constexpr int kBlock = kRegisters / 4;  // vectors of a column block: the row, its sum and the loads stay in registers
+
+// kVectors full vectors of columns; kTail: a single vector of which only `n` columns exist.
+template <Form kForm, int kVectors, bool kTail, class T>
+double column_block(const RowPartners<T>& row, const RowSink<T>& sink, int64_t begin, int64_t n) {
+  constexpr int kWide = kVectors * kHalves<T>;
+  const auto fetch = [n](const T* p) { return kTail ? load_n(p, n) : load(p); };
+  const T* base = row.partners + begin;
+  Vec<T> z[kVectors];
+  for (int v = 0; v < kVectors; ++v) z[v] = fetch(row.z + begin + v * kLanes<T>);
+  Vec<double> total[kWide] = {};
+  Vec<double> value[kHalves<T>] = {};
+
+  for (int64_t run = 0; run < row.count; run += kRun) {
+    const int64_t end = run + kRun < row.count ? run + kRun : row.count;
+    Vec<T> acc[kVectors] = {};
+    for (int64_t j = run; j < end; ++j) {
+      const T* p = base + row.columns[j] * row.stride;
+      if (j + kAhead < row.count) {
+        const T* next = base + row.columns[j + kAhead] * row.stride;
+        for (int v = 0; v < kVectors; ++v) __builtin_prefetch(next + v * kLanes<T>);
+      }
+      const T w = row.weights[j];
+      if constexpr (kForm == Form::sum) {
+        for (int v = 0; v < kVectors; ++v) acc[v] += w * fetch(p + v * kLanes<T>);
+      } else {
+        Vec<T> square{};
+        for (int v = 0; v < kVectors; ++v) {
+          const Vec<T> d = z[v] - fetch(p + v * kLanes<T>);
+          acc[v] += w * d;
+          square += d * d;
+        }
+        Vec<double> wide[kHalves<T>];
+        widen(wide, square);
+        for (int h = 0; h < kHalves<T>; ++h) value[h] += static_cast<double>(w) * wide[h];
+      }
+    }
+    for (int v = 0; v < kVectors; ++v) {
+      Vec<double> wide[kHalves<T>];
+      widen(wide, acc[v]);
+      for (int h = 0; h < kHalves<T>; ++h) total[v * kHalves<T> + h] += wide[h];
+    }
+  }
+
+  for (int v = 0; v < kVectors; ++v) {
+    Vec<double> z_wide[kHalves<T>];
+    widen(z_wide, z[v]);
+    for (int h = 0; h < kHalves<T>; ++h) {
+      Vec<double>& t = total[v * kHalves<T> + h];
+      if constexpr (kForm == Form::sum) value[h] += z_wide[h] * t;
+      t += sink.shift * z_wide[h];
+    }
+  }
+  if constexpr (kTail) {
+    double lanes[kLanes<T>];
+    __builtin_memcpy(lanes, total, sizeof lanes);
+    for (int64_t k = 0; k < n; ++k) {
+      if (sink.partial) sink.partial[begin + k] = lanes[k];
+      if (sink.out) sink.out[begin + k] = static_cast<T>(sink.scale * lanes[k] + (sink.add ? static_cast<double>(sink.out[begin + k]) : 0.0));
+    }
+  } else {
+    for (int v = 0; v < kWide; ++v) {
+      const int64_t at = begin + v * kLanes<double>;
+      if (sink.partial) store(sink.partial + at, total[v]);
+      if (sink.out) store_narrow(sink.out + at, sink.add ? load_wide(sink.out + at) + sink.scale * total[v] : sink.scale * total[v]);
+    }
+  }
+  double s = 0;
+  for (int h = 0; h < kHalves<T>; ++h) s += sum(value[h]);
+  return s;
+}
+
+template <Form kForm, class T>
+double gather(const RowPartners<T>& row, const RowSink<T>& sink) {
+  constexpr int64_t kL = kLanes<T>;
+  double value = 0;
+  int64_t k = 0;
+  for (; k + kBlock * kL <= row.dims; k += kBlock * kL) value += column_block<kForm, kBlock, false>(row, sink, k, 0);
+  if (k + kBlock / 2 * kL <= row.dims) {
+    value += column_block<kForm, kBlock / 2, false>(row, sink, k, 0);
+    k += kBlock / 2 * kL;
+  }
+  for (; k + kL <= row.dims; k += kL) value += column_block<kForm, 1, false>(row, sink, k, 0);
+  if (k < row.dims) value += column_block<kForm, 1, true>(row, sink, k, row.dims - k);
+  return value;
+}
+
+template <class T>
+double repulsion(T* coefficients, double* weight, const RowPartners<T>& row, const VecOps<T>& vec) {
+  const double z_square = vec.dot(row.z, row.z, row.dims);
+  double value = 0, total = 0;
+  for (int64_t j = 0; j < row.count; ++j) {
+    const T* p = row.partners + row.columns[j] * row.stride;
+    const double w = static_cast<double>(row.weights[j]), s = vec.dot(row.z, p, row.dims);
+    value += w * (s * s - z_square - vec.dot(p, p, row.dims));
+    total += w;
+    coefficients[j] = static_cast<T>(w * s);
+  }
+  *weight = total;
+  return value;
+}
+double repulsion_float(float* c, double* w, const RowPartners<float>& row) { return repulsion(c, w, row, vec_float); }
+double repulsion_double(double* c, double* w, const RowPartners<double>& row) { return repulsion(c, w, row, vec_double); }
+
+}  // namespace
+
+extern const GraphRowsOps<float> graph_rows_float;
+extern const GraphRowsOps<double> graph_rows_double;
+constinit const GraphRowsOps<float> graph_rows_float = {gather<Form::sum, float>, gather<Form::difference, float>, repulsion_float};
+constinit const GraphRowsOps<double> graph_rows_double = {gather<Form::sum, double>, gather<Form::difference, double>, repulsion_double};
+
+}  // namespace pal::kernels::PAL_ISA
