@@ -24,7 +24,8 @@ class Dataset {
   virtual std::vector<int32_t> shape() const = 0;
   virtual const std::vector<int64_t>& labels() const = 0;       // (N), −1 unknown; empty when the set has none
   virtual const std::vector<std::string>& classes() const = 0;
-  virtual uint64_t fingerprint() const = 0;                     // of sizes, labels and CRCs: the same data on every rank
+  virtual std::string id(int64_t sample) const { return std::to_string(sample); }   // what its source calls it
+  virtual uint64_t fingerprint() const = 0;                     // of sizes, labels and CRCs; the same for any sharding
 
   // Reads the stored bytes of a sample and checks their CRC (a mismatch names file and sample). Thread-safe (pread).
   virtual void read(int64_t sample, std::vector<uint8_t>& bytes) const = 0;

@@ -1,0 +1,50 @@
+// file_handle: a POSIX file with errors that are sentences: positioned reads and writes, sync, atomic publication.
+//
+// Thread: read_at and write_at take a position, so several threads may use one handle.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace pal {
+
+class FileHandle {
+ public:
+  FileHandle() = default;
+  FileHandle(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}   // takes it over
+  static FileHandle open_for_reading(const std::string& path);
+  FileHandle(FileHandle&& other) noexcept;
+  FileHandle& operator=(FileHandle&& other) noexcept;
+  ~FileHandle();
+
+  const std::string& path() const { return path_; }
+  uint64_t size() const;
+  // Exactly `bytes` bytes; false when the file ends before.
+  bool read_at(uint64_t offset, void* data, size_t bytes) const;
+  void write_at(uint64_t offset, const void* data, size_t bytes);
+  void sync();   // to the disk
+
+ private:
+  int descriptor_ = -1;
+  std::string path_;
+};
+
+// A name beside `target` for a file in the making. Unless it is published, the file goes with the object.
+class PartialFile {
+ public:
+  explicit PartialFile(std::string target);   // makes the (empty) file: an unwritable place is met here
+  PartialFile(PartialFile&& other) noexcept;
+  PartialFile& operator=(PartialFile&&) = delete;
+  ~PartialFile();
+
+  const std::string& target() const { return target_; }
+  const std::string& path() const { return path_; }
+  // Renames to the target, replacing it, and syncs the folder: a reader sees the old file or the new, never a part.
+  void publish();
+
+ private:
+  std::string target_, path_;   // path_ empty: nothing to remove
+};
+
+}  // namespace pal

@@ -1,0 +1,61 @@
+// shard_reader: one shard of a data set: checked when it is opened, its images read by number.
+//
+// Opening reads the index (20 bytes a sample) and checks format, types, shapes, offsets and labels; the images stay on
+// the disk. HDF5 is closed again when the constructor returns.
+// Thread: read() and id() use pread and may be called from any number of threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/data/file_handle.h"
+#include "core/data/h5.h"
+
+namespace pal {
+
+class ShardReader {
+ public:
+  // Throws Error (data) naming the file and the reason.
+  explicit ShardReader(const std::string& path);
+
+  const std::string& path() const { return handle_.path(); }
+  int64_t size() const { return static_cast<int64_t>(crcs_.size()); }
+  Encoding encoding() const { return encoding_; }
+  const std::vector<int32_t>& shape() const { return shape_; }
+  const std::string& split() const { return split_; }
+  const std::vector<int64_t>& labels() const { return labels_; }   // empty when the shard has none
+  std::vector<int64_t> take_labels() { return std::move(labels_); }
+  const std::vector<std::string>& classes() const { return classes_; }
+  const std::vector<int64_t>& parents() const { return parents_; }
+  const std::vector<std::string>& parent_names() const { return parent_names_; }
+
+  uint64_t image_bytes(int64_t sample) const { return offsets_[at(sample) + 1] - offsets_[at(sample)]; }
+  uint32_t image_crc(int64_t sample) const { return crcs_[at(sample)]; }
+  // The bytes of an image; a checksum that does not agree is an Error that names file and sample.
+  void read(int64_t sample, std::vector<uint8_t>& bytes) const;
+  std::string id(int64_t sample) const;   // the sample's number where the shard has no ids
+  void check_ids() const;                 // the one array that is not checked on opening
+
+ private:
+  static size_t at(int64_t sample) { return static_cast<size_t>(sample); }
+  explicit ShardReader(h5::File file);
+  void read_header(const h5::File& file);
+  void check_images(const h5::File& file);
+  void check_classes(const h5::File& file);
+
+  FileHandle handle_;
+  Encoding encoding_ = Encoding::raw;
+  std::vector<int32_t> shape_;
+  std::string split_;
+  h5::Extent images_, ids_;
+  std::vector<uint64_t> offsets_;
+  std::vector<uint32_t> crcs_;
+  std::vector<int64_t> labels_, parents_;
+  std::vector<std::string> classes_, parent_names_;
+  int64_t ids_crc_ = -1;   // −1: not stored
+};
+
+}  // namespace pal

@@ -1,0 +1,62 @@
+// shard_writer: makes one shard of a data set, sample by sample.
+//
+// The image bytes go to the file as they come; what is known only at the end (offsets, checksums, labels, ids) is held
+// until then, near 50 bytes a sample. The same samples make the same bytes. Nothing is seen under the shard's name
+// before publish(); a writer that is destroyed earlier leaves nothing behind.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/data/file_handle.h"
+#include "core/data/h5.h"
+
+namespace pal {
+
+struct ShardSpec {
+  Encoding encoding = Encoding::raw;
+  std::vector<int32_t> shape = {0, 0, 0};   // (height, width, channels); 0 where images differ (jpeg only)
+  std::vector<std::string> classes;         // C; none: the samples have no labels
+  std::vector<int64_t> parents;             // the taxonomy: C leaves, then inner nodes; −1 root; or empty
+  std::vector<std::string> parent_names;    // of the inner nodes
+  std::string split;                        // "train", "test", or empty
+};
+
+// The bytes of one image with what is known about it.
+struct StoredImage {
+  const uint8_t* data = nullptr;
+  size_t bytes = 0;
+  int64_t label = -1;   // −1 unknown
+  std::string_view id;
+};
+
+class ShardWriter {
+ public:
+  ShardWriter(const std::string& path, ShardSpec spec);
+
+  void append(const StoredImage& image);
+  void finish();    // all of it on the disk, still under its temporary name
+  void publish();   // after finish(): renames it to `path`
+
+ private:
+  void flush();
+  template <class T>
+  void put(const std::string& name, const std::vector<T>& values);
+  void put_text(const std::string& name, const std::vector<std::string>& values);
+  void put_bytes(const std::string& name, h5::Type type, int64_t count, int64_t item_bytes, const void* data);
+
+  ShardSpec spec_;
+  PartialFile partial_;
+  h5::File file_;
+  std::vector<uint8_t> buffer_;   // image bytes not yet in the file
+  uint64_t end_ = h5::kHeadBytes; // where the file ends so far
+  std::vector<uint64_t> offsets_ = {0};
+  std::vector<uint32_t> crcs_;
+  std::vector<int64_t> labels_;
+  std::vector<std::string> ids_;
+};
+
+}  // namespace pal
