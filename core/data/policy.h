@@ -1,0 +1,18 @@
+// policy: from the config's augment.* and data.size to what the augment kernel takes.
+#pragma once
+
+#include <vector>
+
+#include "core/config/config.h"
+#include "core/data/dataset.h"
+#include "kernels/augment.h"
+
+namespace pal {
+
+// One policy per view; a list shorter than augment.views repeats its last number.
+std::vector<kernels::ViewPolicy> view_policies(const Config& config);
+
+// Options of the views of `data`: size from data.size or the images' own height, three channels (gray is repeated).
+kernels::AugmentOptions augment_options(const Config& config, const Dataset& data);
+
+}  // namespace pal
