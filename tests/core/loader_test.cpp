@@ -2,6 +2,7 @@
 #include "core/data/loader.h"
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
@@ -134,7 +135,7 @@ TEST(Loader, HoldsAtMostDepthSteps) {
   EXPECT_EQ(data->reads, 30);
 }
 
-TEST(Loader, ErrorReachesTheStepItBelongsTo) {
+TEST(Loader, ErrorReachesItsStep) {
   const auto data = std::make_shared<MemoryDataset>(50, 8, 8, 1);
   LoaderOptions o = small_options(50);
   o.threads = 3;
