@@ -1,0 +1,121 @@
+#include "core/model/encoder.h"
+
+#include <ATen/Dispatch.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/model/convnet.h"
+#include "core/model/projector.h"
+#include "core/model/resnet.h"
+#include "kernels/base/error.h"
+#include "kernels/base/philox.h"
+
+namespace pal {
+namespace {
+
+class ProjectedEncoder final : public Encoder {
+ public:
+  ProjectedEncoder(std::shared_ptr<Backbone> backbone, const std::vector<int64_t>& widths, const BatchNormOptions& norm) {
+    backbone_ = register_module("backbone", std::move(backbone));
+    projector_ = register_module("projector", std::make_shared<Projector>(backbone_->dims(), widths, norm));
+  }
+  at::Tensor features(const at::Tensor& images) override {
+    return backbone_->forward(images.contiguous(at::MemoryFormat::ChannelsLast));
+  }
+  at::Tensor project(const at::Tensor& features) override { return projector_->forward(features); }
+  int64_t feature_dims() const override { return backbone_->dims(); }
+  int64_t embedding_dims() const override { return projector_->dims(); }
+
+ private:
+  std::shared_ptr<Backbone> backbone_;
+  std::shared_ptr<Projector> projector_;
+};
+
+// Standard normals in pairs (Box-Muller), two words of the stream each.
+template <class T>
+void draw_normal(T* w, int64_t n, double scale, Random random) {
+  for (int64_t i = 0; i < n; i += 2) {
+    const double u = (random.next_u32() + 0.5) * 0x1p-32;
+    const double angle = 6.283185307179586476925 * 0x1p-32 * random.next_u32();
+    const double radius = scale * std::sqrt(-2 * std::log(u));
+    w[i] = static_cast<T>(radius * std::cos(angle));
+    if (i + 1 < n) w[i + 1] = static_cast<T>(radius * std::sin(angle));
+  }
+}
+
+template <class T>
+void draw_uniform(T* w, int64_t n, double bound, Random random) {
+  for (int64_t i = 0; i < n; ++i) w[i] = static_cast<T>(bound * ((random.next_u32() + 0.5) * 0x1p-31 - 1));
+}
+
+// As torchvision draws convolutions (normal, variance 2 / fan out) and PyTorch linear layers (uniform, bound fan in^-½).
+// In double and rounded, so that float32 and float64 runs begin with the same weights.
+template <class T>
+void draw_weight(const at::Tensor& weight, uint64_t seed, uint64_t parameter) {
+  constexpr int64_t kStream = 4096;  // elements per stream, so that threads share the work and change nothing
+  const int64_t n = weight.numel();
+  T* const w = weight.data_ptr<T>();
+  at::parallel_for(0, (n + kStream - 1) / kStream, 4, [&](int64_t first, int64_t last) {
+    for (int64_t s = first; s < last; ++s) {
+      const int64_t begin = s * kStream, size = std::min(kStream, n - begin);
+      const Random random(seed, Purpose::init, parameter, static_cast<uint64_t>(s));
+      if (weight.dim() == 4)
+        draw_normal(w + begin, size, std::sqrt(2.0 / static_cast<double>(n / weight.size(1))), random);
+      else
+        draw_uniform(w + begin, size, 1 / std::sqrt(static_cast<double>(weight.size(1))), random);
+    }
+  });
+}
+
+void draw_weights(torch::nn::Module& module, uint64_t seed) {
+  const at::NoGradGuard no_grad;
+  uint64_t parameter = 0;
+  for (const at::Tensor& weight : module.parameters()) {
+    if (weight.dim() > 1) {  // batch norms begin with one and zero
+      AT_DISPATCH_FLOATING_TYPES(weight.scalar_type(), "draw_weight", [&] { draw_weight<scalar_t>(weight, seed, parameter); });
+    }
+    ++parameter;
+  }
+}
+
+Stem stem_of(const ModelSpec& spec) {
+  if (spec.stem == "cifar") return Stem::cifar;
+  PAL_CHECK(spec.stem == "imagenet", "unknown model.stem", spec.stem, "choose cifar or imagenet");
+  return Stem::imagenet;
+}
+
+std::shared_ptr<Backbone> make_backbone(const ModelSpec& spec, const BatchNormOptions& norm) {
+  if (spec.backbone == "convnet") return make_convnet(spec.convnet_widths, spec.channels, norm);
+  if (spec.backbone == "resnet18") return make_resnet(18, stem_of(spec), spec.channels, norm);
+  if (spec.backbone == "resnet34") return make_resnet(34, stem_of(spec), spec.channels, norm);
+  PAL_CHECK(spec.backbone == "resnet50", "unknown model.backbone", spec.backbone,
+            "choose convnet, resnet18, resnet34 or resnet50");
+  return make_resnet(50, stem_of(spec), spec.channels, norm);
+}
+
+void check_widths(const std::string& key, const std::vector<int64_t>& widths) {
+  for (const int64_t width : widths) PAL_CHECK(width > 0 && width <= 1 << 20, "a width of " + key + " is out of range", width, "give widths from 1 to 1048576");
+}
+
+}  // namespace
+
+std::shared_ptr<Encoder> make_encoder(const ModelSpec& spec, Comm& comm) {
+  PAL_CHECK(spec.dtype == at::kFloat || spec.dtype == at::kDouble, "unknown type of the weights", spec.dtype,
+            "choose float32 or float64");
+  PAL_CHECK(spec.batch_norm == "global" || spec.batch_norm == "node" || spec.batch_norm == "off", "unknown model.batch_norm",
+            spec.batch_norm, "choose global, node or off");
+  PAL_CHECK(spec.backbone != "convnet" || !spec.convnet_widths.empty(), "model.widths is empty", "", "give at least one width");
+  check_widths("model.widths", spec.convnet_widths);
+  check_widths("model.projector", spec.projector);
+  BatchNormOptions norm;
+  norm.comm = spec.batch_norm == "off" ? nullptr : &comm;
+  norm.dtype = spec.dtype;
+  auto encoder = std::make_shared<ProjectedEncoder>(make_backbone(spec, norm), spec.projector, norm);
+  draw_weights(*encoder, spec.seed);
+  return encoder;
+}
+
+}  // namespace pal

@@ -1,0 +1,43 @@
+// layers: convolution and linear layer without bias (a batch norm follows, or nothing needs one), and what a backbone is.
+//
+// Weights are left unset: the encoder draws them all (encoder.cpp).
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cstdint>
+
+namespace pal {
+
+class Conv2d : public torch::nn::Module {
+ public:
+  Conv2d(int64_t in, int64_t out, int64_t kernel, int64_t stride, at::ScalarType dtype);  // padding kernel / 2
+  // x (n, in, height, width), or one channel that stands for `in` equal ones (gray images): then the weights are summed
+  // over their inputs, which is the same and cheaper.
+  at::Tensor forward(const at::Tensor& x);
+
+  at::Tensor weight;  // (out, in, kernel, kernel)
+
+ private:
+  const int64_t stride_, padding_;
+};
+
+class Linear : public torch::nn::Module {
+ public:
+  Linear(int64_t in, int64_t out, at::ScalarType dtype);
+  at::Tensor forward(const at::Tensor& x);  // (rows, in) → (rows, out)
+
+  at::Tensor weight;  // (out, in)
+};
+
+// Images (n, channels, height, width) → features (n, dims()).
+class Backbone : public torch::nn::Module {
+ public:
+  virtual at::Tensor forward(const at::Tensor& images) = 0;
+  virtual int64_t dims() const = 0;
+};
+
+// Mean over the plane: (n, C, height, width) → (n, C).
+at::Tensor global_average(const at::Tensor& x);
+
+}  // namespace pal
