@@ -1,0 +1,184 @@
+// optim: the update rules against their formulas in double, written down plainly; exclusion of 1-D parameters; schedule.
+#include "core/optim/optimizer.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/randn_like.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+// One parameter's numbers, as the formulas see them.
+struct Plain {
+  std::vector<double> p, b, m, v;
+  bool one_dimensional;
+};
+
+std::vector<double> numbers(const at::Tensor& t) {
+  const at::Tensor d = t.detach().to(at::kDouble).contiguous();
+  return {d.data_ptr<double>(), d.data_ptr<double>() + d.numel()};
+}
+
+double norm(const std::vector<double>& v) {
+  double s = 0;
+  for (double x : v) s += x * x;
+  return std::sqrt(s);
+}
+
+// t counts from 1.
+void plain_step(const OptimSpec& o, Plain& x, const std::vector<double>& g, double lr, int t) {
+  const double decay = x.one_dimensional ? 0 : o.weight_decay;
+  std::vector<double> u(g.size());
+  for (size_t i = 0; i < g.size(); ++i) u[i] = g[i] + decay * x.p[i];
+  double q = 1;
+  if (o.kind == "lars" && !x.one_dimensional && norm(x.p) > 0 && norm(u) > 0) q = o.lars_eta * norm(x.p) / norm(u);
+  for (size_t i = 0; i < g.size(); ++i) {
+    if (o.kind == "adamw") {
+      x.p[i] -= lr * decay * x.p[i];
+      x.m[i] = o.beta1 * x.m[i] + (1 - o.beta1) * g[i];
+      x.v[i] = o.beta2 * x.v[i] + (1 - o.beta2) * g[i] * g[i];
+      const double m = x.m[i] / (1 - std::pow(o.beta1, t)), v = x.v[i] / (1 - std::pow(o.beta2, t));
+      x.p[i] -= lr * m / (std::sqrt(v) + o.epsilon);
+    } else {
+      x.b[i] = o.momentum * x.b[i] + q * u[i];
+      x.p[i] -= lr * x.b[i];
+    }
+  }
+}
+
+NamedTensors parameters(at::ScalarType type) {
+  NamedTensors list = {{"weight", at::randn({37, 41}, at::kDouble)},
+                       {"bias", at::randn({53}, at::kDouble)},
+                       {"conv", at::randn({8, 5, 3, 3}, at::kDouble)},
+                       {"zero", at::zeros({6, 7}, at::kDouble)}};
+  for (auto& [name, t] : list) t = t.to(type).requires_grad_();
+  return list;
+}
+
+OptimSpec spec_of(const std::string& kind) {
+  OptimSpec spec;
+  spec.kind = kind;
+  spec.weight_decay = 0.05;
+  return spec;
+}
+
+TEST(Optim, EqualsItsFormula) {
+  for (const char* kind : {"sgd", "lars", "adamw"})
+    for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+      at::manual_seed(1);
+      SCOPED_TRACE(testing::Message() << kind << ", " << type << ", seed 1");
+      const OptimSpec spec = spec_of(kind);
+      const NamedTensors list = parameters(type);
+      std::vector<Plain> plain;
+      for (const auto& [name, t] : list) {
+        const std::vector<double> none(t.numel());
+        plain.push_back({numbers(t), none, none, none, t.dim() == 1});
+      }
+      const auto optimizer = make_optimizer(spec, list);
+      for (int t = 1; t <= 5; ++t) {
+        const double lr = 0.1 / t;
+        for (size_t k = 0; k < list.size(); ++k) {
+          list[k].second.mutable_grad() = at::randn_like(list[k].second.detach());
+          plain_step(spec, plain[k], numbers(list[k].second.grad()), lr, t);
+        }
+        optimizer->step(lr);
+      }
+      for (size_t k = 0; k < list.size(); ++k) {
+        SCOPED_TRACE(list[k].first);
+        const std::vector<double> ours = numbers(list[k].second);
+        for (size_t i = 0; i < ours.size(); ++i)
+          ASSERT_NEAR(ours[i], plain[k].p[i], type == at::kDouble ? 1e-13 : 3e-6) << i;
+      }
+    }
+}
+
+TEST(Optim, AZeroGradientMovesOnlyWhatDecays) {
+  for (const char* kind : {"sgd", "lars", "adamw"}) {
+    at::manual_seed(2);
+    SCOPED_TRACE(testing::Message() << kind << ", seed 2");
+    const NamedTensors list = parameters(at::kDouble);
+    std::vector<at::Tensor> before;
+    for (const auto& [name, t] : list) {
+      before.push_back(t.detach().clone());
+      t.mutable_grad() = at::zeros_like(t.detach());
+    }
+    make_optimizer(spec_of(kind), list)->step(0.1);
+    EXPECT_FALSE(at::equal(list[0].second, before[0]));
+    EXPECT_TRUE(at::equal(list[1].second, before[1]));
+    EXPECT_TRUE(at::equal(list[3].second, before[3]));
+  }
+}
+
+TEST(Optim, AnotherOneGoesOnFromItsState) {
+  for (const char* kind : {"sgd", "lars", "adamw"}) {
+    at::manual_seed(3);
+    SCOPED_TRACE(testing::Message() << kind << ", seed 3");
+    const NamedTensors a = parameters(at::kFloat);
+    NamedTensors b;
+    for (const auto& [name, t] : a) b.emplace_back(name, t.detach().clone().requires_grad_());
+    auto one = make_optimizer(spec_of(kind), a);
+    for (int t = 0; t < 4; ++t) {
+      auto two = make_optimizer(spec_of(kind), b);  // new in every step
+      const NamedTensors from = one->state(), into = two->state();
+      ASSERT_EQ(from.size(), into.size());
+      for (size_t k = 0; k < from.size(); ++k) {
+        EXPECT_EQ(from[k].first, into[k].first);
+        into[k].second.copy_(from[k].second);
+      }
+      for (size_t k = 0; k < a.size(); ++k) {
+        a[k].second.mutable_grad() = at::randn_like(a[k].second.detach());
+        b[k].second.mutable_grad() = a[k].second.grad().clone();
+      }
+      one->step(0.1);
+      two->step(0.1);
+      for (size_t k = 0; k < a.size(); ++k) EXPECT_TRUE(at::equal(a[k].second, b[k].second)) << a[k].first;
+    }
+  }
+}
+
+TEST(Optim, ThreadsMakeNoDifference) {
+  const int before = at::get_num_threads();
+  std::vector<at::Tensor> results;
+  for (const int threads : {1, 3}) {
+    at::set_num_threads(threads);
+    at::manual_seed(4);
+    SCOPED_TRACE("seed 4");
+    const NamedTensors list = {{"weight", at::randn({300, 500}).requires_grad_()}};
+    list[0].second.mutable_grad() = at::randn({300, 500});
+    make_optimizer(spec_of("lars"), list)->step(0.1);
+    results.push_back(list[0].second.detach());
+  }
+  at::set_num_threads(before);
+  EXPECT_TRUE(at::equal(results[0], results[1]));
+}
+
+TEST(Optim, AnUnknownKindIsRefused) { EXPECT_THROW(make_optimizer(spec_of("adam"), {}), Error); }
+
+TEST(Schedule, WarmsUpAndFollowsTheCosine) {
+  Schedule s;
+  s.peak = 2;
+  s.warmup_steps = 10;
+  s.total_steps = 110;
+  s.final_ratio = 0.01;
+  EXPECT_DOUBLE_EQ(s.at(0), 0.2);
+  EXPECT_DOUBLE_EQ(s.at(9), 2);
+  EXPECT_DOUBLE_EQ(s.at(10), 2);
+  EXPECT_NEAR(s.at(60), 2 * (0.5 + 0.01 * 0.5), 1e-12);
+  EXPECT_NEAR(s.at(110), 0.02, 1e-12);
+  EXPECT_NEAR(s.at(1000), 0.02, 1e-12);
+  for (int64_t t = 10; t < 109; ++t) EXPECT_GT(s.at(t), s.at(t + 1));
+  s.warmup_steps = 0;
+  EXPECT_DOUBLE_EQ(s.at(0), 2);
+}
+
+}  // namespace
+}  // namespace pal
