@@ -12,8 +12,8 @@
 #include "core/data/policy.h"
 #include "core/eval/embed.h"
 #include "core/io/checkpoint.h"
-#include "core/io/sha256.h"
 #include "core/model/batch_norm.h"
+#include "core/model/state.h"
 #include "core/setup.h"
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
@@ -158,13 +158,6 @@ void Trainer::finish() {
   world_.control().barrier();   // no rank leaves before the last checkpoint stands
 }
 
-NamedTensors Trainer::model_state() const {
-  NamedTensors state;
-  for (const auto& p : encoder_->named_parameters()) state.emplace_back(p.key(), p.value().detach());
-  for (const auto& b : encoder_->named_buffers()) state.emplace_back(b.key(), b.value());
-  return state;
-}
-
 void Trainer::save_checkpoint() {
   saved_step_ = step_;
   if (world_.rank() != 0) return;
@@ -173,7 +166,7 @@ void Trainer::save_checkpoint() {
   state.seed = epoch_plan_.seed;
   state.fingerprint = fingerprint();
   state.graph_version = store_.version();
-  write_checkpoint(run_dir_, state, model_state(), optimizer_->state(), static_cast<int>(config_.integer("checkpoint.keep")));
+  write_checkpoint(run_dir_, state, model_state(*encoder_), optimizer_->state(), static_cast<int>(config_.integer("checkpoint.keep")));
 }
 
 void Trainer::resume_from_checkpoint() {
@@ -187,21 +180,21 @@ void Trainer::resume_from_checkpoint() {
   world_.control().broadcast(step, 0);
   if (step.item<int64_t>() < 0) return;
   if (world_.rank() == 0) {
-    restore(model_state(), loaded->model, loaded->path + "/model.safetensors");
+    restore(model_state(*encoder_), loaded->model, loaded->path + "/model.safetensors");
     restore(optimizer_->state(), loaded->optim, loaded->path + "/optim.safetensors");
     if (loaded->state.fingerprint != fingerprint()) {
       warnings.push_back("resumed with other ranks, threads or instructions (" + loaded->state.fingerprint + " before, " +
                          fingerprint() + " now): the run goes on, but not bit for bit");
     }
   }
-  for (const auto& named : model_state()) world_.control().broadcast(named.second, 0);
+  for (const auto& named : model_state(*encoder_)) world_.control().broadcast(named.second, 0);
   for (const auto& named : optimizer_->state()) world_.control().broadcast(named.second, 0);
   step_ = saved_step_ = step.item<int64_t>();
 }
 
 std::string Trainer::weights_sha256() const {
   std::string all;
-  for (const auto& [name, t] : model_state()) {
+  for (const auto& [name, t] : model_state(*encoder_)) {
     const at::Tensor c = t.contiguous();
     all += name + " " + sha256_hex(c.data_ptr(), c.nbytes()) + "\n";
   }
@@ -209,7 +202,7 @@ std::string Trainer::weights_sha256() const {
 }
 
 std::string Trainer::fingerprint() const {
-  return fmt::format("ranks={} threads={} isa={} dtype={}", world_.size(), threads_, kernels::isa_name(), config_.text("train.dtype"));
+  return fmt::format("ranks={} threads={} isa={} dtype={}", world_.size(), threads_, kernels::isa_name(kernels::best_isa()), config_.text("train.dtype"));
 }
 
 void Trainer::compare_ranks() const {
@@ -247,7 +240,7 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
       {"loss", config_.text("loss.kind")},
       {"steps", fmt::format("{} of {} samples, {} per epoch", schedule_.total_steps, epoch_plan_.global_batch, epoch_plan_.steps_per_epoch())},
       {"learning rate", fmt::format("{:g} peak, {}, {} warm-up steps", schedule_.peak, config_.text("optim.kind"), schedule_.warmup_steps)},
-      {"ranks", fmt::format("{} × {} thread{} on the CPU, {}", world_.size(), threads_, threads_ == 1 ? "" : "s", kernels::isa_name())},
+      {"ranks", fmt::format("{} × {} thread{} on the CPU, {}", world_.size(), threads_, threads_ == 1 ? "" : "s", kernels::isa_name(kernels::best_isa()))},
       {"run folder", run_dir_},
   };
 }

@@ -60,7 +60,6 @@ class Trainer {
   at::Tensor encode(const LoadedStep& loaded) const;
   void guard(const StepReport& report);
   void log(const StepReport& report, const at::Tensor& z);
-  NamedTensors model_state() const;
   std::string fingerprint() const;
   void compare_ranks() const;
   QueryRounds::EmbedPool embed_pool();

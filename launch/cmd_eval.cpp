@@ -16,6 +16,7 @@
 #include "core/eval/linear_probe.h"
 #include "core/io/checkpoint.h"
 #include "core/io/files.h"
+#include "core/model/state.h"
 #include "core/setup.h"
 #include "kernels/base/error.h"
 #include "launch/commands.h"
@@ -57,10 +58,7 @@ std::shared_ptr<Encoder> load_encoder(const std::string& run, const Config& conf
   const auto checkpoint = load_newest_checkpoint(run, [](const std::string& w) { fmt::print(stderr, "warning: {}\n", w); });
   PAL_DATA_CHECK(checkpoint.has_value(), "no usable checkpoint in the run folder", run, "train it first: pal train");
   auto encoder = make_encoder(model_spec(config), world.now());
-  NamedTensors state;
-  for (const auto& p : encoder->named_parameters()) state.emplace_back(p.key(), p.value().detach());
-  for (const auto& b : encoder->named_buffers()) state.emplace_back(b.key(), b.value());
-  restore(state, checkpoint->model, checkpoint->path + "/model.safetensors");
+  restore(model_state(*encoder), checkpoint->model, checkpoint->path + "/model.safetensors");
   *step = checkpoint->state.step;
   return encoder;
 }

@@ -12,7 +12,7 @@
 #include "core/graph/store.h"
 #include "core/loss/criterion.h"
 #include "core/model/encoder.h"
-#include "core/model/layers.h"
+#include "core/model/state.h"
 #include "dist/grad_sync.h"
 #include "kernels/base/philox.h"
 #include "tests/dist/mpi_world.h"

@@ -1,0 +1,18 @@
+#include "core/model/state.h"
+
+namespace pal {
+
+NamedTensors trainable(const Encoder& encoder) {
+  NamedTensors parameters;
+  for (const auto& p : encoder.named_parameters()) parameters.emplace_back(p.key(), p.value());
+  return parameters;
+}
+
+NamedTensors model_state(const Encoder& encoder) {
+  NamedTensors state;
+  for (const auto& p : encoder.named_parameters()) state.emplace_back(p.key(), p.value().detach());
+  for (const auto& b : encoder.named_buffers()) state.emplace_back(b.key(), b.value());
+  return state;
+}
+
+}  // namespace pal

@@ -1,0 +1,14 @@
+// state: an encoder's tensors by name: what is trained, and what a checkpoint holds.
+#pragma once
+
+#include "core/model/encoder.h"
+#include "core/optim/optimizer.h"
+
+namespace pal {
+
+// The parameters, in the order of their registration; the same on every rank.
+NamedTensors trainable(const Encoder& encoder);
+// Parameters and buffers (running statistics), detached; they alias the encoder's own.
+NamedTensors model_state(const Encoder& encoder);
+
+}  // namespace pal
