@@ -10,8 +10,10 @@
 #include <cmath>
 
 #include "core/data/policy.h"
+#include "core/eval/effective_rank.h"
 #include "core/eval/embed.h"
 #include "core/io/checkpoint.h"
+#include "core/io/sha256.h"
 #include "core/model/batch_norm.h"
 #include "core/model/state.h"
 #include "core/setup.h"
