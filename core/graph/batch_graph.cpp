@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 #include <string>
 #include <unordered_map>
 
@@ -132,6 +133,16 @@ std::vector<double> dense(const BatchGraph& graph, SelfLoops self_loops) {
   return g;
 }
 
+namespace {
+
+std::string pair_text(int64_t p, int64_t q) {
+  std::ostringstream text;
+  text << "(" << p << ", " << q << ")";
+  return text.str();
+}
+
+}  // namespace
+
 void check(const BatchGraph& graph) {
   PAL_DATA_CHECK(graph.views >= 1, "views of a batch graph", graph.views, "give at least one");
   PAL_DATA_CHECK(graph.layers.size() <= kMaxLayers, "layers of a batch graph", graph.layers.size(), "merge some of them");
@@ -157,7 +168,7 @@ void check(const BatchGraph& graph) {
   for (int64_t p = 0; p < graph.samples; ++p) {
     for (int64_t e = rest.offsets[p]; e < rest.offsets[p + 1]; ++e) {
       const int64_t q = rest.columns[e];
-      const std::string pair = "(" + std::to_string(p) + ", " + std::to_string(q) + ")";
+      const std::string pair = pair_text(p, q);
       PAL_DATA_CHECK(q >= 0 && q < graph.samples, "pair outside the batch", pair, "columns are positions of the batch");
       PAL_DATA_CHECK(e == rest.offsets[p] || rest.columns[e - 1] < q, "pair out of order or twice", pair, "sort and merge them");
       PAL_DATA_CHECK(std::isfinite(rest.weights[e]), "weight that is not finite at pair", pair, "give a finite one");
@@ -166,7 +177,7 @@ void check(const BatchGraph& graph) {
   for (int64_t p = 0; p < graph.samples; ++p) {
     for (int64_t e = rest.offsets[p]; e < rest.offsets[p + 1]; ++e) {
       PAL_DATA_CHECK(weight(rest.columns[e], p, std::nan("")) == rest.weights[e], "asymmetric weight at pair",
-                     "(" + std::to_string(p) + ", " + std::to_string(rest.columns[e]) + ")", "give both directions the same weight");
+                     pair_text(p, rest.columns[e]), "give both directions the same weight");
     }
   }
 }

@@ -64,10 +64,12 @@ int32_t GraphStore::root(int64_t i) const {
 }
 
 void GraphStore::check_sample(int64_t i) const {
-  PAL_DATA_CHECK(i >= 0 && i < samples(), "sample of an answer", i, "samples are 0 to " + std::to_string(samples() - 1));
+  PAL_DATA_CHECK(i >= 0 && i < samples(), "sample of a relation", i, "samples are 0 to " + std::to_string(samples() - 1));
 }
 
 Relation GraphStore::relation(int64_t i, int64_t j) const {
+  check_sample(i);
+  check_sample(j);
   const int32_t a = root(i), b = root(j);
   if (a == b) return Relation::same;
   if (!class_.empty() && class_[a] >= 0 && class_[b] >= 0) return Relation::different;
@@ -86,8 +88,6 @@ bool GraphStore::known(int64_t i) const {
 }
 
 void GraphStore::insert(int64_t i, int64_t j, Relation relation) {
-  check_sample(i);
-  check_sample(j);
   PAL_ASSERT(relation != Relation::unknown, "an answer that is inserted says same or different");
   const Relation before = this->relation(i, j);
   PAL_DATA_CHECK(before == Relation::unknown || before == relation,

@@ -1,0 +1,32 @@
+// moment_terms: the variance and covariance terms of the global batch and their gradient on this rank's rows.
+//
+// Statistics are those of each view (per_view) or of all rows (pooled), with the unbiased covariance, / (n − 1). What
+// crosses the ranks is fp64: the mean, then either the packed second moment (all-reduce; covariance form) or the rows
+// (all-gather; Gram form), whichever is smaller (kernels::covariance_form_wins). The choice does not depend on W.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "core/loss/criterion.h"
+#include "kernels/moments.h"
+
+namespace pal {
+
+enum class Moments { per_view, pooled };
+
+// Sums over the groups (V views, or one), unweighted: Σ_g Σ_k relu(γ − sqrt(C_kk + ε)) and Σ_g Σ_{k≠l} C_kl².
+struct MomentTerms {
+  double variance = 0;
+  double covariance = 0;
+};
+
+// Collective. dz += the gradient of variance_weight · variance + covariance_weight · covariance. The terms are global.
+// A group of fewer than two rows has no variance: throws Error (usage).
+MomentTerms add_moment_terms(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, Comm& comm, Moments moments,
+                             const kernels::MomentsOptions& options);
+
+// Collective. Packed upper triangle of Σ_i (z_i − mean)(z_i − mean)ᵀ over all ranks, fp64; mean (D) fp64.
+at::Tensor second_moment(const at::Tensor& rows, const at::Tensor& mean, Comm& comm, const kernels::MomentsOptions& options,
+                         int threads);
+
+}  // namespace pal

@@ -1,0 +1,48 @@
+// tensor_view: tensors as the views that kernels take, and the choice of their type.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/base/view.h"
+
+namespace pal {
+
+// A tensor of two dimensions whose rows are contiguous.
+template <class T>
+kernels::MatrixView<T> matrix_view(const at::Tensor& t) {
+  PAL_ASSERT(t.dim() == 2 && (t.size(1) <= 1 || t.stride(1) == 1) && t.device().is_cpu(), "a kernel takes rows that are contiguous");
+  return {static_cast<T*>(t.data_ptr()), t.size(0), t.size(1), t.size(0) <= 1 ? t.size(1) : t.stride(0)};
+}
+template <class T>
+kernels::Span<T> span(const at::Tensor& t) {
+  PAL_ASSERT(t.is_contiguous() && t.device().is_cpu(), "a kernel takes contiguous numbers");
+  return {static_cast<T*>(t.data_ptr()), t.numel()};
+}
+template <class T>
+kernels::Span<const T> span_of(const std::vector<T>& v) {
+  return {v.data(), static_cast<int64_t>(v.size())};
+}
+
+// Memory lent to one kernel call.
+class ScratchMemory {
+ public:
+  explicit ScratchMemory(int64_t bytes) : memory_(at::empty({bytes}, at::kByte)) {}
+  operator kernels::Scratch() const { return {memory_.data_ptr(), memory_.numel()}; }
+
+ private:
+  at::Tensor memory_;
+};
+
+// Calls f(float{}) or f(double{}) by the tensor's type.
+template <class F>
+auto by_type(const at::Tensor& t, const F& f) {
+  PAL_ASSERT(t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble, "embeddings are float32 or float64");
+  return t.scalar_type() == at::kFloat ? f(float{}) : f(double{});
+}
+
+}  // namespace pal

@@ -1,0 +1,21 @@
+// vic2: VIC², the spectral contrastive loss on a graph.
+//
+// Math:  ‖ZZᵀ − G‖²_F / R² = (‖ZᵀZ‖² − 2 Tr ZᵀGZ + ‖G‖²) / R², R rows of the global batch; gradient 4 (Z·ZᵀZ − GZ) / R².
+//        No R × R matrix is made. Weights of any sign are taken as they are. loss.reduction=sum drops / R².
+// Terms: gram, alignment and graph: the three of the right-hand side; they add up to the value.
+// Reference: HaoChen et al., "Provable guarantees for self-supervised deep learning with spectral contrastive loss".
+#pragma once
+
+#include "core/loss/criterion.h"
+#include "core/loss/vicreg.h"
+
+namespace pal {
+
+struct Vic2Options {
+  SelfLoops self_loops = SelfLoops::on;
+  Reduction reduction = Reduction::mean;
+};
+
+Criterion make_vic2(const Vic2Options& options);
+
+}  // namespace pal

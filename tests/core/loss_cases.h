@@ -1,0 +1,183 @@
+// loss_cases: graphs, batches and slicings on which the criteria are tested, and the comparison with a dense formula.
+#pragma once
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/graph/store.h"
+#include "core/loss/criterion.h"
+#include "kernels/base/philox.h"
+#include "tests/core/thread_comm.h"
+
+namespace pal {
+
+enum class Signs { positive, any };
+
+// A symmetric rest on n positions, self-loops among its entries.
+inline SparseRest random_rest(int64_t n, int pairs, Signs signs, uint64_t seed) {
+  Random random(seed, Purpose::bench);
+  std::vector<double> s(n * n, 0);
+  for (int e = 0; e < pairs; ++e) {
+    const auto p = static_cast<int64_t>(random.below(n)), q = e == 0 ? p : static_cast<int64_t>(random.below(n));
+    const double w = random.normal();
+    s[p * n + q] = s[q * n + p] = signs == Signs::any ? w : std::abs(w);
+  }
+  SparseRest rest;
+  rest.offsets.push_back(0);
+  for (int64_t p = 0; p < n; ++p) {
+    for (int64_t q = 0; q < n; ++q) {
+      if (s[p * n + q] == 0) continue;
+      rest.columns.push_back(static_cast<int32_t>(q));
+      rest.weights.push_back(s[p * n + q]);
+    }
+    rest.offsets.push_back(static_cast<int64_t>(rest.columns.size()));
+  }
+  return rest;
+}
+
+// Every kind of graph on n positions. Classes span any slicing; the batch of `mixed` holds unlabelled samples.
+inline std::vector<std::pair<std::string, BatchGraph>> test_graphs(int64_t n, int32_t views, Signs signs) {
+  GraphStore store(n);
+  std::vector<int64_t> labels(n), samples(n);
+  for (int64_t p = 0; p < n; ++p) {
+    labels[p] = p % 4 == 3 ? -1 : p % 3;
+    samples[p] = p;
+  }
+  store.set_labels(labels);
+  std::vector<std::pair<std::string, BatchGraph>> graphs;
+  graphs.emplace_back("ssl", build_batch_graph(store, GraphKind::ssl, 0, samples, views));
+  graphs.emplace_back("supervised", build_batch_graph(store, GraphKind::supervised, 0, samples, views));
+  graphs.emplace_back("mixed", build_batch_graph(store, GraphKind::mixed, 0.3, samples, views));
+  BatchGraph pairs = graphs[2].second;
+  pairs.rest = random_rest(n, 4, signs, 1);
+  graphs.emplace_back("mixed and pairs", pairs);
+  pairs.layers.clear();
+  pairs.rest = random_rest(n, static_cast<int>(n * n), signs, 2);
+  graphs.emplace_back("many pairs", pairs);
+  pairs.rest = {};
+  graphs.emplace_back("nothing", pairs);
+  return graphs;
+}
+
+// Rows of very different spread, off centre, so that the hinge is on for some columns and off for others.
+inline at::Tensor random_rows(int64_t rows, int64_t dims, uint64_t seed) {
+  at::Tensor z = at::empty({rows, dims}, at::kDouble);
+  Random random(seed, Purpose::bench);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t k = 0; k < dims; ++k) {
+      const double spread = 0.2 + 1.5 * static_cast<double>(k) / static_cast<double>(dims);
+      z.data_ptr<double>()[i * dims + k] = spread * random.normal() + 0.5 * static_cast<double>(k % 3);
+    }
+  }
+  return z;
+}
+
+// Runs the criterion on the slices [rank_begin[r], rank_begin[r + 1]) of a global z (global row = view · n + position);
+// value and terms must be the same bits on every rank; dz comes back in global order.
+inline LossResult run_sliced(const Criterion& criterion, const at::Tensor& z, const BatchGraph& graph,
+                             const std::vector<int64_t>& rank_begin) {
+  const int ranks = static_cast<int>(rank_begin.size()) - 1;
+  const int64_t dims = z.size(1);
+  const at::Tensor global = z.view({graph.views, graph.samples, dims});
+  LossResult joint;
+  joint.dz = at::zeros_like(z);
+  const at::Tensor dz = joint.dz.view({graph.views, graph.samples, dims});
+  std::mutex mutex;
+  run_ranks(ranks, [&](Comm& comm) {
+    Batch batch;
+    for (int64_t p = 0; p < graph.samples; ++p) batch.samples.push_back(p);
+    batch.rank_begin = rank_begin;
+    batch.begin = rank_begin[comm.rank()];
+    batch.end = rank_begin[comm.rank() + 1];
+    batch.views = graph.views;
+    batch.graph = graph;
+    const at::Tensor own = global.narrow(1, batch.begin, batch.local_positions()).reshape({batch.local_rows(), dims}).contiguous();
+    const LossResult result = criterion(own, batch, comm);
+    std::lock_guard lock(mutex);
+    if (joint.terms.empty()) {
+      joint.value = result.value;
+      joint.terms = result.terms;
+    }
+    EXPECT_EQ(result.value, joint.value);
+    EXPECT_EQ(result.terms, joint.terms);
+    ASSERT_EQ(result.dz.sizes(), own.sizes());
+    ASSERT_EQ(result.dz.scalar_type(), z.scalar_type());
+    dz.narrow(1, batch.begin, batch.local_positions()).copy_(result.dz.view({graph.views, batch.local_positions(), dims}));
+  });
+  double sum = 0;
+  for (const auto& [name, term] : joint.terms) sum += term;
+  EXPECT_NEAR(sum, joint.value, 1e-12 * (1 + std::abs(sum))) << "the terms add up";
+  return joint;
+}
+
+inline double length(const at::Tensor& t) {
+  const at::Tensor d = t.to(at::kDouble).contiguous();
+  double sum = 0;
+  for (int64_t k = 0; k < d.numel(); ++k) sum += d.data_ptr<double>()[k] * d.data_ptr<double>()[k];
+  return std::sqrt(sum);
+}
+inline double distance(const at::Tensor& a, const at::Tensor& b) { return length(a.to(at::kDouble) - b.to(at::kDouble)); }
+
+// A loss as a dense formula in double: rows (R, D) flat, row-major.
+using DenseLoss = std::function<double(const std::vector<double>& z)>;
+
+inline std::vector<double> flat(const at::Tensor& z) {
+  const at::Tensor d = z.to(at::kDouble).contiguous();
+  return {d.data_ptr<double>(), d.data_ptr<double>() + d.numel()};
+}
+
+// The gradient of the formula by central differences.
+inline at::Tensor finite_differences(const DenseLoss& loss, const at::Tensor& z) {
+  std::vector<double> x = flat(z);
+  at::Tensor gradient = at::zeros(z.sizes(), at::kDouble);
+  for (size_t k = 0; k < x.size(); ++k) {
+    const double at = x[k], h = 1e-5;
+    x[k] = at + h;
+    const double up = loss(x);
+    x[k] = at - h;
+    const double down = loss(x);
+    x[k] = at;
+    gradient.data_ptr<double>()[k] = (up - down) / (2 * h);
+  }
+  return gradient;
+}
+
+// Value and gradient of the criterion against the formula.
+inline void expect_equal_to_formula(const Criterion& criterion, const DenseLoss& formula, const at::Tensor& z,
+                                    const BatchGraph& graph) {
+  const LossResult result = run_sliced(criterion, z, graph, {0, graph.samples});
+  const double expected = formula(flat(z));
+  EXPECT_NEAR(result.value, expected, 1e-11 * (1 + std::abs(expected)));
+  const at::Tensor gradient = finite_differences(formula, z);
+  EXPECT_LT(distance(result.dz, gradient), 1e-7 * (1e-3 + length(gradient)));
+}
+
+// The contract: any W, any slices, the same loss.
+inline void expect_any_world_size(const Criterion& criterion, const at::Tensor& z, const BatchGraph& graph) {
+  const int64_t n = graph.samples;
+  const std::vector<std::vector<int64_t>> slicings = {{0, n / 2, n}, {0, n / 3, 2 * n / 3, n}, {0, n / 4, n / 2, 3 * n / 4, n},
+                                                      {0, 1, n},     {0, 4, 4, n},             {0, 0, n, n}};
+  for (at::ScalarType type : {at::kDouble, at::kFloat}) {
+    const double value_bound = type == at::kDouble ? 1e-10 : 1e-6, gradient_bound = type == at::kDouble ? 1e-9 : 1e-5;
+    const at::Tensor typed = z.to(type);
+    const LossResult one = run_sliced(criterion, typed, graph, {0, n});
+    for (const auto& slices : slicings) {
+      SCOPED_TRACE(testing::PrintToString(slices) + (type == at::kDouble ? " float64" : " float32"));
+      const LossResult many = run_sliced(criterion, typed, graph, slices);
+      EXPECT_NEAR(many.value, one.value, value_bound * (1 + std::abs(one.value)));
+      EXPECT_LE(distance(many.dz, one.dz), gradient_bound * (1e-12 + length(one.dz)));
+    }
+  }
+}
+
+}  // namespace pal
