@@ -52,6 +52,9 @@ const std::vector<KeySpec>& config_keys() {
       {"oracle.pool", T::integer, "16384", "Samples a round may choose from, drawn by the seed.", {}, 1},
       {"oracle.budget", T::integer, "0", "Most questions in all (0: no limit).", {}, 0},
       {"oracle.noise", T::real, "0", "Share of the simulated answers that are flipped.", {}, 0, 1},
+      {"oracle.members", T::integer, "10", "Captcha: samples asked against one template at a time.", {}, 1, 1000},
+      {"oracle.templates", T::choice, "given", "Captcha: one labelled sample of each class, or classes found on the way.", {"given", "discover"}},
+      {"oracle.guide", T::choice, "embeddings", "Captcha: ask first what lies near the class in the embedding, or at random.", {"none", "embeddings"}},
 
       {"train.global_batch", T::integer, "256", "Samples per step over all ranks.", {}, 2},
       {"train.steps", T::integer, "", "Steps to train (or train.epochs).", {}, 1},

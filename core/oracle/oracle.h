@@ -85,8 +85,9 @@ std::unique_ptr<Labeler> make_labeler(const Config& config, std::vector<int64_t>
 
 // The pool of a round: `size` distinct samples drawn by (seed, Purpose::pool, round), ascending. Samples of which
 // nothing is known come first, except that a quarter is kept for known ones (they tell where the classes lie); what
-// one side lacks the other gives. All samples when size ≥ N.
-std::vector<int64_t> draw_pool(const GraphStore& store, int64_t size, uint64_t seed, int64_t round);
+// one side lacks the other gives. `from`: the samples to draw from; empty: all.
+std::vector<int64_t> draw_pool(const GraphStore& store, int64_t size, uint64_t seed, int64_t round,
+                               const std::vector<int64_t>& from = {});
 // One sample of each class, drawn by the seed, with its label, −1 for all others: what captcha starts from
 // (oracle.templates=given) when the graph knows no labels.
 std::vector<int64_t> draw_template_labels(const std::vector<int64_t>& labels, uint64_t seed);

@@ -1,0 +1,61 @@
+// pool: which samples a round looks at, and where captcha starts from: draws of the seed, the same on every rank.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/oracle/oracle.h"
+#include "kernels/base/error.h"
+#include "kernels/base/philox.h"
+
+namespace pal {
+namespace {
+
+using Keyed = std::vector<std::pair<uint64_t, int64_t>>;
+
+void take_first(std::vector<int64_t>& into, Keyed& from, int64_t count) {
+  std::nth_element(from.begin(), from.begin() + count, from.end());
+  for (int64_t k = 0; k < count; ++k) into.push_back(from[k].second);
+}
+
+}  // namespace
+
+std::vector<int64_t> draw_pool(const GraphStore& store, int64_t size, uint64_t seed, int64_t round,
+                               const std::vector<int64_t>& from) {
+  Keyed known, open;
+  const auto add = [&](int64_t sample) {
+    PAL_ASSERT(sample >= 0 && sample < store.samples(), "a pool is drawn from samples of the data set");
+    Random random(seed, Purpose::pool, static_cast<uint64_t>(round), static_cast<uint64_t>(sample));
+    (store.known(sample) ? known : open).emplace_back(random.next_u64(), sample);
+  };
+  if (from.empty()) {
+    for (int64_t s = 0; s < store.samples(); ++s) add(s);
+  } else {
+    for (int64_t s : from) add(s);
+  }
+  const auto knowns = static_cast<int64_t>(known.size()), opens = static_cast<int64_t>(open.size());
+  const int64_t take_open = std::min(opens, size - std::min(knowns, size / 4));
+  const int64_t take_known = std::min(knowns, size - take_open);
+  std::vector<int64_t> pool;
+  pool.reserve(take_open + take_known);
+  take_first(pool, open, take_open);
+  take_first(pool, known, take_known);
+  std::sort(pool.begin(), pool.end());
+  return pool;
+}
+
+std::vector<int64_t> draw_template_labels(const std::vector<int64_t>& labels, uint64_t seed) {
+  std::map<int64_t, std::pair<uint64_t, int64_t>> first;   // class → smallest draw
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] < 0) continue;
+    // Step 1 of the purpose: step 0 draws which labels the graph knows (core/setup).
+    Random random(seed, Purpose::labels, 1, i);
+    const std::pair<uint64_t, int64_t> key(random.next_u64(), static_cast<int64_t>(i));
+    const auto [at, fresh] = first.emplace(labels[i], key);
+    if (!fresh) at->second = std::min(at->second, key);
+  }
+  std::vector<int64_t> known(labels.size(), -1);
+  for (const auto& [label, key] : first) known[key.second] = label;
+  return known;
+}
+
+}  // namespace pal
