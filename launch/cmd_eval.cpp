@@ -2,7 +2,6 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -19,6 +18,7 @@
 #include "core/model/state.h"
 #include "core/setup.h"
 #include "kernels/base/error.h"
+#include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/progress.h"
 #include "launch/table.h"

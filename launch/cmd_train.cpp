@@ -1,7 +1,6 @@
 // cmd_train: pal train CONFIG [key=value…]: a rank under mpirun or srun; alone with --np it starts mpirun itself.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -10,6 +9,7 @@
 #include "core/setup.h"
 #include "dist/trainer.h"
 #include "kernels/base/error.h"
+#include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/mpirun.h"
 #include "launch/progress.h"

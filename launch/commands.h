@@ -29,6 +29,8 @@ struct Command {
   CommandFunction run;
 };
 
+const std::vector<Command>& commands();   // main.cpp: in the order of `pal help`
+
 int cmd_train(const std::vector<std::string>& args, Context& context);
 int cmd_data(const std::vector<std::string>& args, Context& context);
 int cmd_eval(const std::vector<std::string>& args, Context& context);

@@ -1,1 +1,76 @@
-int main() { return 0; }
+// main: the table of commands, and the one place where errors end.
+#include <c10/util/Exception.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <new>
+
+#include "core/nearest.h"
+#include "kernels/base/error.h"
+#include "launch/commands.h"
+
+namespace pal {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> table = {
+      {"train", "train an encoder on a similarity graph", cmd_train},
+      {"eval", "measure a trained encoder: linear probe, nearest neighbours", cmd_eval},
+      {"config", "show every setting of a config and where it came from", cmd_config},
+      {"doctor", "check this machine", cmd_doctor},
+      {"help", "explain a topic", cmd_help},
+  };
+  return table;
+}
+
+namespace {
+
+int dispatch(const std::vector<std::string>& args, Context& context) {
+  const std::string name = args.empty() || args[0] == "--help" || args[0] == "-h" ? "help" : args[0];
+  if (name == "--version") {
+    std::printf("pal %s\n", PAL_VERSION);
+    return 0;
+  }
+  std::vector<std::string> names;
+  for (const Command& command : commands()) {
+    if (name == command.name) return command.run(args.empty() ? args : std::vector<std::string>(args.begin() + 1, args.end()), context);
+    names.push_back(command.name);
+  }
+  throw Error(Exit::usage, "unknown command: " + name + "; the nearest is " + nearest_name(name, names) + " (all of them: pal help)");
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// Says the sentence; with other ranks around it brings them all down and does not return.
+int end_with(Exit code, const std::string& sentence, Context& context) {
+  const bool many = context.world && context.world->size() > 1;
+  std::fflush(stdout);
+  std::fprintf(stderr, "%serror: %s\n", many ? (context.world->prefix() + " ").c_str() : "", sentence.c_str());
+  if (many) context.world->abort(static_cast<int>(code));
+  return static_cast<int>(code);
+}
+
+int run(const std::vector<std::string>& args, Context& context) {
+  try {
+    return dispatch(args, context);
+  } catch (const Error& e) {
+    return end_with(e.code(), e.what(), context);
+  } catch (const std::bad_alloc&) {
+    return end_with(Exit::bug, "this process is out of memory; use a smaller train.global_batch or model, or more memory", context);
+  } catch (const c10::Error& e) {
+    return end_with(Exit::bug, "internal error in LibTorch: " + first_line(e.what_without_backtrace()) + "; please report it", context);
+  } catch (const std::exception& e) {
+    return end_with(Exit::bug, "internal error: " + first_line(e.what()) + "; please report it", context);
+  }
+}
+
+}  // namespace
+}  // namespace pal
+
+int main(int argc, char** argv) {
+  pal::Context context;
+  std::error_code error;
+  context.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (error) context.program = argv[0];
+  return pal::run(std::vector<std::string>(argv + 1, argv + argc), context);
+}

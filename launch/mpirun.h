@@ -6,8 +6,19 @@
 
 namespace pal {
 
-// Runs `program args…` on `ranks` ranks and returns the exit code of the job (a rank's own code where there is one).
-// Signals INT and TERM are passed on; no rank outlives this call. `threads` per rank goes to OMP_NUM_THREADS.
+// Runs `program args…` on `ranks` ranks and returns the exit code of the job (a rank's own code where there is one,
+// 128 + signal when a rank was killed, which is said in a sentence). `threads` per rank goes to OMP_NUM_THREADS.
+// Signals INT, TERM, USR1 and USR2 are passed on. No rank outlives this call, nor this process.
 int run_under_mpirun(const std::string& program, const std::vector<std::string>& args, int ranks, int threads);
+
+// What the options of mpirun depend on.
+struct HostFacts {
+  int cores = 1;               // physical, of the whole machine: what Open MPI counts as slots
+  int usable_cores = 1;        // physical, that this process may use
+  bool root = false;
+  bool cross_memory = true;    // processes may read each other's memory; a container's filter may forbid it
+};
+HostFacts host_facts();
+std::vector<std::string> mpirun_options(const HostFacts& host, int ranks, int threads);
 
 }  // namespace pal

@@ -44,8 +44,9 @@ void check_between_keys(const Config& config, Completeness completeness) {
   for (const char* key : {"augment.flip", "augment.jitter", "augment.gray", "augment.blur", "augment.solarise"}) check_per_view(config, key);
   check_length(config, "augment.jitter_strength", 4, "four numbers: brightness, contrast, saturation, hue");
   if (config.real_list("augment.jitter_strength")[3] > 0.5) refuse(config, "augment.jitter_strength", "four numbers, of which the hue is at most 0.5");
-  check_length(config, "augment.mean", 3, "three numbers, one per channel");
-  check_length(config, "augment.std", 3, "three numbers, one per channel");
+  for (const char* key : {"augment.mean", "augment.std"}) {
+    if (config.text_list(key).size() != 1) check_length(config, key, 3, "one number, or three, one per channel");
+  }
   if (config.integer_list("model.widths").empty()) refuse(config, "model.widths", "a list of at least one width");
 }
 

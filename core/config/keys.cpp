@@ -23,8 +23,8 @@ const std::vector<KeySpec>& config_keys() {
       {"augment.blur", T::real_list, "[0.0]", "Probability of a Gaussian blur, per view.", {}, 0, 1},
       {"augment.blur_sigma", T::real_list, "[0.1, 2.0]", "Standard deviation of the blur in pixels: [min, max].", {}, 0.01, 100},
       {"augment.solarise", T::real_list, "[0.0]", "Probability of solarisation, per view.", {}, 0, 1},
-      {"augment.mean", T::real_list, "[0.485, 0.456, 0.406]", "Mean taken off each channel."},
-      {"augment.std", T::real_list, "[0.229, 0.224, 0.225]", "Each channel is divided by it.", {}, 1e-6},
+      {"augment.mean", T::real_list, "[0.485, 0.456, 0.406]", "Mean taken off each channel: three numbers, or one for all."},
+      {"augment.std", T::real_list, "[0.229, 0.224, 0.225]", "Standard deviation each channel is divided by: three numbers, or one for all.", {}, 1e-6},
 
       {"model.backbone", T::choice, "resnet18", "Encoder.", {"convnet", "resnet18", "resnet34", "resnet50"}},
       {"model.stem", T::choice, "cifar", "First layers of a ResNet: cifar (3x3, no pooling) or imagenet (7x7/2, pooling).", {"cifar", "imagenet"}},

@@ -161,7 +161,7 @@ TEST_F(ConfigTest, WrongValuesSayWhatIsAllowed) {
   for (const char* bad : {"graph.alpha=1.5", "graph.alpha=nan", "graph.alpha=0.5x", "optim.momentum=inf", "train.seed=1.0", "train.seed=0x10",
                           "train.seed=9223372036854775808", "train.seed=-1", "model.projector=[8, x]", "model.widths=[]",
                           "augment.crop_scale=[1, 0.5]", "augment.crop_scale=0.5", "augment.crop_scale=[0, 1]", "augment.flip=[]", "augment.flip=[.1, .2, .3]",
-                          "augment.flip=1.1", "augment.jitter_strength=[1, 1, 1]", "augment.jitter_strength=[1, 1, 1, 0.6]", "augment.mean=0.5", "augment.std=[1, 1, 0]",
+                          "augment.flip=1.1", "augment.jitter_strength=[1, 1, 1]", "augment.jitter_strength=[1, 1, 1, 0.6]", "augment.mean=[0.5, 0.5]", "augment.std=[1, 1, 0]",
                           "data.train=a\nb", "train.steps=0"}) {
     const std::string sentence = of(bad);
     EXPECT_NE(sentence.find("must be"), std::string::npos) << bad << ": " << sentence;

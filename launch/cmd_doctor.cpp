@@ -1,0 +1,159 @@
+// cmd_doctor: `pal doctor`: whether this machine has what PAL needs, and what to do where it has not.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/statvfs.h>
+#include <torch/version.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "kernels/base/error.h"
+#include "kernels/base/isa.h"
+#include "launch/cli.h"
+#include "launch/commands.h"
+#include "launch/mpirun.h"
+#include "launch/table.h"
+
+namespace pal {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+enum class Verdict { ok, warn, missing };
+
+struct Finding {
+  const char* what;
+  Verdict verdict;
+  std::string found;
+  std::string todo = "";
+};
+
+// The value behind "name : value" in a file such as /proc/cpuinfo.
+std::string field(const std::string& path, const std::string& name) {
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(name)) continue;
+    const size_t value = line.find_first_not_of(": \t", line.find(':'));
+    return value == std::string::npos ? "" : line.substr(value);
+  }
+  return "";
+}
+
+Finding check_cpu() {
+  const kernels::Isa isa = kernels::best_isa();
+  const std::string found = field("/proc/cpuinfo", "model name") + ", " + kernels::isa_name(isa);
+  if (isa == kernels::Isa::scalar) return {"CPU", Verdict::warn, found, "without AVX2 the kernels are several times slower"};
+  return {"CPU", Verdict::ok, found};
+}
+
+Finding check_cores() {
+  cpu_set_t set;
+  const int given = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
+  const long all = sysconf(_SC_NPROCESSORS_ONLN);
+  const std::string found = fmt::format("{} of {}", given, all);
+  if (given < all) return {"cores", Verdict::warn, found, "this process may use only some of them (taskset, cgroup, or mpirun's binding)"};
+  return {"cores", Verdict::ok, found};
+}
+
+Finding check_memory() {
+  const double total = std::atof(field("/proc/meminfo", "MemTotal").c_str()) * 1024 / kGiB;
+  const double free = std::atof(field("/proc/meminfo", "MemAvailable").c_str()) * 1024 / kGiB;
+  const std::string found = fmt::format("{:.1f} GiB free of {:.1f}", free, total);
+  if (free < 2) return {"memory", Verdict::warn, found, "a rank of the quickstart needs about 1 GiB: close other programs"};
+  return {"memory", Verdict::ok, found};
+}
+
+Finding check_disk() {
+  struct statvfs disk {};
+  if (statvfs(".", &disk) != 0) return {"disk", Verdict::warn, "unknown", "the current folder cannot be examined"};
+  const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize) / kGiB;
+  const std::string found = fmt::format("{:.1f} GiB free here", free);
+  if (access(".", W_OK) != 0) return {"disk", Verdict::warn, "this folder is read-only", "run folders go to runs/: change to a folder you may write to"};
+  if (free < 2) return {"disk", Verdict::warn, found, "data sets and checkpoints need more: free some, or change the folder"};
+  return {"disk", Verdict::ok, found};
+}
+
+// Asks the driver itself, so that a GPU is seen by a build without CUDA too.
+Finding check_gpu() {
+#ifdef PAL_WITH_CUDA
+  const std::string build = "";
+#else
+  const std::string build = "; this build has no CUDA twins";
+#endif
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW);
+  if (driver == nullptr) return {"GPU", Verdict::warn, "none: no CUDA driver (libcuda.so.1)" + build, "training runs on the CPU"};
+  const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
+  const auto count = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
+  int devices = 0;
+  const int error = init == nullptr || count == nullptr ? -1 : init(0) ?: count(&devices);
+  if (error != 0) return {"GPU", Verdict::warn, fmt::format("none: the driver answers with error {}", error) + build, "see nvidia-smi"};
+  if (devices == 0) return {"GPU", Verdict::warn, "none: the driver sees no device" + build, "see nvidia-smi and CUDA_VISIBLE_DEVICES"};
+  return {"GPU", Verdict::ok, fmt::format("{} device(s)", devices) + build};
+}
+
+// A job of two ranks that start a World and meet in a collective: what training needs of MPI.
+Finding check_mpi(const Context& context) {
+  if (started_as_rank()) return {"MPI", Verdict::ok, mpi_library() + " (not tried: this is a rank itself)"};
+  try {
+    const int code = run_under_mpirun(context.program, {"doctor", "--rank"}, 2, 1);
+    if (code == 0) return {"MPI", Verdict::ok, mpi_library() + ", two ranks met, MPI_THREAD_MULTIPLE"};
+    return {"MPI", Verdict::missing, fmt::format("{}: a job of two ranks ended with {}", mpi_library(), code),
+            "try: mpirun --bind-to none -np 2 hostname"};
+  } catch (const Error& e) {
+    return {"MPI", Verdict::missing, e.what(), "install openmpi-bin"};
+  }
+}
+
+Finding check_fashion() {
+  const char* folder = "/usr/share/datasets/fashion-mnist";
+  if (fs::exists("data/fashion.h5")) return {"Fashion-MNIST", Verdict::ok, "imported: data/fashion.h5"};
+  if (fs::exists(std::string(folder) + "/train-images-idx3-ubyte.gz")) {
+    return {"Fashion-MNIST", Verdict::ok, folder, fmt::format("to import it: pal data import idx {} data/fashion.h5", folder)};
+  }
+  return {"Fashion-MNIST", Verdict::warn, "not here", "the quickstart needs it: apt-get install dataset-fashion-mnist"};
+}
+
+int be_a_rank(Context& context) {
+  World& world = context.start_world();
+  world.control().barrier();
+  PAL_CHECK(world.size() == 2, "ranks that did not meet: the job has", world.size(), "mpirun belongs to another MPI than this program");
+  return static_cast<int>(Exit::ok);
+}
+
+}  // namespace
+
+int cmd_doctor(const std::vector<std::string>& args, Context& context) {
+  CLI::App app("Checks this machine: what is there, what is missing, and what to do.", "pal doctor");
+  bool rank = false;
+  app.add_flag("--rank", rank, "")->group("");   // how the doctor starts itself under mpirun
+  app.footer("Exit code 1 when something that training needs is missing.\nExample:\n  pal doctor");
+  if (const int code = parse_arguments(app, args); code >= 0) return code;
+  if (rank) return be_a_rank(context);
+
+  const std::vector<Finding> findings = {
+      check_cpu(),
+      check_cores(),
+      check_memory(),
+      {"LibTorch", Verdict::ok, TORCH_VERSION},
+      check_gpu(),
+      check_mpi(context),
+      check_disk(),
+      check_fashion(),
+  };
+  std::vector<std::vector<std::string>> rows = {{"what", "state", "found", "what to do"}};
+  bool healthy = true;
+  for (const Finding& f : findings) {
+    const char* state = f.verdict == Verdict::ok ? "ok" : f.verdict == Verdict::warn ? "warn" : "missing";
+    rows.push_back({f.what, state, f.found, f.todo});
+    healthy = healthy && f.verdict != Verdict::missing;
+  }
+  std::fputs(format_table(rows).c_str(), stdout);
+  return static_cast<int>(healthy ? Exit::ok : Exit::check_failed);
+}
+
+}  // namespace pal

@@ -1,0 +1,52 @@
+// cmd_help: `pal help [TOPIC]`: the list of commands and topics, or a page.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "core/nearest.h"
+#include "kernels/base/error.h"
+#include "launch/cli.h"
+#include "launch/commands.h"
+#include "launch/help.h"
+
+namespace pal {
+namespace {
+
+std::string title(const HelpPage& page) {
+  const std::string line = page.text.substr(0, page.text.find('\n'));
+  return line.substr(line.find(": ") + 2);
+}
+
+std::string overview() {
+  std::string out = "pal: active self-supervised learning on a similarity graph, on one machine or many\n\nUsage: pal COMMAND [arguments]\n\nCommands:\n";
+  for (const Command& command : commands()) out += fmt::format("  {:<8} {}\n", command.name, command.summary);
+  out += "\nTopics:\n";
+  for (const HelpPage& page : help_pages()) out += fmt::format("  {:<8} {}\n", page.topic, title(page));
+  out += "\n`pal COMMAND --help` shows a command's options with an example, `pal help TOPIC` a topic; `pal help start` is where to begin.\n";
+  return out;
+}
+
+}  // namespace
+
+int cmd_help(const std::vector<std::string>& args, Context&) {
+  CLI::App app("Explains a topic; without one, lists commands and topics.", "pal help");
+  std::string topic;
+  app.add_option("TOPIC", topic, "What to explain");
+  app.footer("Example:\n  pal help start");
+  if (const int code = parse_arguments(app, args); code >= 0) return code;
+  if (topic.empty()) {
+    std::fputs(overview().c_str(), stdout);
+    return 0;
+  }
+  std::vector<std::string> topics;
+  for (const HelpPage& page : help_pages()) {
+    if (page.topic == topic) {
+      std::fputs(page.text.c_str(), stdout);
+      return 0;
+    }
+    topics.push_back(page.topic);
+  }
+  throw Error(Exit::usage, "there is no help on: " + topic + "; the nearest topic is " + nearest_name(topic, topics) + " (all of them: pal help)");
+}
+
+}  // namespace pal
