@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""The program from the outside: commands, help, exit codes, one-sentence errors, config.
+
+usage: cli_test.py PAL CONFIGS [test names]     (standard library only)
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PAL, CONFIGS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+RUN = "train: {steps: 10}\noptim: {lr: 0.1}\n"
+
+
+class Cli(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory(prefix="pal-cli-test-")
+        self.folder = self.temporary.name
+
+    def tearDown(self):
+        self.temporary.cleanup()
+
+    def write(self, name, text):
+        with open(f"{self.folder}/{name}", "w") as f:
+            f.write(text)
+        return name
+
+    def call(self, *args, code=0, **environment):
+        """Runs pal; the exit code must be `code`. Returns standard output and standard error."""
+        done = subprocess.run([PAL, *args], cwd=self.folder, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, code, f"pal {' '.join(args)}\n{done.stdout}{done.stderr}")
+        return done.stdout, done.stderr
+
+    def refused(self, *args, code=2):
+        """The one sentence of an error."""
+        out, err = self.call(*args, code=code)
+        self.assertEqual(out, "")
+        self.assertRegex(err, r"^error: [^\n]*\n$")
+        return err[len("error: "):-1]
+
+    def listed(self, section):
+        overview = self.call("help")[0]
+        return re.findall(r"^  (\w+) ", overview.split(section + ":\n")[1].split("\n\n")[0], re.M)
+
+    def dump(self, *args, **environment):
+        return self.call("config", *args, "--yaml", **environment)[0]
+
+    # ---- commands and help ---------------------------------------------------------------------------------------
+
+    def test_overview(self):
+        overview = self.call("help")[0]
+        for args in ((), ("--help",), ("-h",)):
+            self.assertEqual(self.call(*args)[0], overview)
+        self.assertRegex(self.call("--version")[0], r"^pal \d+\.\d+\.\d+\n$")
+        for command in ("train", "data", "eval", "config", "doctor", "help"):
+            self.assertIn(command, self.listed("Commands"))
+
+    def test_every_command_has_help_with_an_example(self):
+        for command in self.listed("Commands"):
+            text = self.call(command, "--help")[0]
+            self.assertIn("Example", text, command)
+            self.assertRegex(text, rf"Examples?:\n +.*pal {command}\b", command)
+            sentence = self.refused(command, "--no-such-option")
+            self.assertIn("--help", sentence)
+
+    def test_topics(self):
+        topics = self.listed("Topics")
+        self.assertTrue({"start", "config", "train", "data", "eval"} <= set(topics))
+        for topic in topics:
+            page = self.call("help", topic)[0]
+            self.assertTrue(page.startswith(topic + ": "), page)
+            self.assertLessEqual(max(map(len, page.splitlines())), 120, topic)
+            for command in re.findall(r"^ +pal (\w+)", page, re.M):
+                self.assertIn(command, self.listed("Commands"), topic)
+        self.assertIn("the nearest topic is train", self.refused("help", "trian"))
+
+    def test_unknown_command(self):
+        self.assertEqual(self.refused("trian"), "unknown command: trian; the nearest is train (all of them: pal help)")
+
+    def test_doctor(self):
+        out = self.call("doctor")[0]
+        for what in ("CPU", "cores", "memory", "LibTorch", "GPU", "MPI", "HDF5", "disk", "Fashion-MNIST"):
+            self.assertRegex(out, rf"(?m)^{what} +(ok|warn)  ", out)
+        self.assertIn("two ranks met", out)
+
+    def test_doctor_without_mpirun_fails(self):
+        bin_dir = f"{self.folder}/bin"
+        os.mkdir(bin_dir)
+        with open(f"{bin_dir}/mpirun", "w") as f:
+            f.write("#!/bin/sh\nexit 213\n")
+        os.chmod(f"{bin_dir}/mpirun", 0o755)
+        out = self.call("doctor", code=1, PATH=f"{bin_dir}:{os.environ['PATH']}")[0]
+        self.assertRegex(out, r"(?m)^MPI +missing  .*213")
+
+    # ---- config --------------------------------------------------------------------------------------------------
+
+    def test_config_errors(self):
+        self.write("c.yaml", RUN)
+        cases = {
+            "train.stesp=3": "command line: unknown key train.stesp; the nearest is train.steps",
+            "train.seed=x": "command line: train.seed is x; it must be an integer of at least 0",
+            "loss.kind=vicregg": "(the nearest is vicreg)",
+            "train.epochs=3": "both are set: train.steps (c.yaml:1) and train.epochs (command line)",
+            "augment.crop_scale=[1, 0.5]": "it must be [min, max] with min at most max",
+            "nonsense": "write section.key=value",
+        }
+        for override, sentence in cases.items():
+            self.assertIn(sentence, self.refused("config", "c.yaml", override))
+        self.assertIn("there is no config file: none.yaml", self.refused("config", "none.yaml"))
+        self.assertIn("neither train.steps nor train.epochs", self.refused("config", self.write("d.yaml", "optim: {lr: 1}\n")))
+        self.assertIn("no config was given", self.refused("config"))
+
+    def test_a_bad_config_stops_training_before_anything_is_written(self):
+        self.write("c.yaml", RUN + "model: {bakcbone: convnet}\n")
+        self.assertIn("c.yaml:3: unknown key model.bakcbone; the nearest is model.backbone", self.refused("train", "c.yaml", "--np", "2"))
+        self.assertEqual(os.listdir(self.folder), ["c.yaml"])
+
+    def test_config_says_where_values_came_from(self):
+        self.write("base.yaml", RUN)
+        self.write("c.yaml", "base: base.yaml\ndata:\n  train: ${PAL_TEST_DATA}/x.h5\n")
+        lines = self.call("config", "c.yaml", "train.seed=7", PAL_TEST_DATA="/d")[0].splitlines()
+        rows = {line.split()[0]: line for line in lines}
+        self.assertRegex(rows["train.steps"], r" 10 +base\.yaml:1$")
+        self.assertRegex(rows["data.train"], r" /d/x\.h5 +c\.yaml:3, environment PAL_TEST_DATA$")
+        self.assertRegex(rows["train.seed"], r" 7 +command line$")
+        self.assertRegex(rows["loss.kind"], r" vicreg +default$")
+        self.assertEqual(len({line.index(re.split(r"  +", line)[1], len(line.split()[0])) for line in lines}), 1, "not aligned")
+
+    def test_dump_is_an_identity(self):
+        self.write("c.yaml", RUN)
+        first = self.dump("c.yaml", "data.train=a b/*.h5", "optim.lr=null", "optim.base_lr=1e-3", "model.projector=[]")
+        self.assertEqual(self.dump(self.write("d.yaml", first)), first)
+
+    def test_keys(self):
+        out = self.call("config", "--keys")[0]
+        names = [line.split()[0] for line in out.splitlines()[1:]]
+        self.assertIn("train.steps", names)
+        self.write("c.yaml", RUN)
+        table = [line.split()[0] for line in self.call("config", "c.yaml")[0].splitlines()[1:]]
+        self.assertEqual(names, table)
+
+    def test_every_recipe_loads(self):
+        recipes = sorted(glob.glob(f"{CONFIGS}/*.yaml"))
+        self.assertGreaterEqual(len(recipes), 4)
+        for path in recipes:
+            first = self.dump(path)
+            self.assertEqual(self.dump(self.write("again.yaml", first)), first, path)
+            with open(path) as f:
+                self.assertTrue(f.readline().startswith(f"# {os.path.basename(path)[:-5]}: "), path)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
