@@ -11,6 +11,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/data/h5.h"
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
 #include "launch/cli.h"
@@ -142,6 +143,7 @@ int cmd_doctor(const std::vector<std::string>& args, Context& context) {
       {"LibTorch", Verdict::ok, TORCH_VERSION},
       check_gpu(),
       check_mpi(context),
+      {"HDF5", Verdict::ok, h5::library_version()},
       check_disk(),
       check_fashion(),
   };

@@ -291,4 +291,10 @@ void File::set_text(const std::string& object, const std::string& name, const st
   write_attribute(id_, object, name, type, space, packed.bytes.data());
 }
 
+std::string library_version() {
+  unsigned major = 0, minor = 0, release = 0;
+  check(H5get_libversion(&major, &minor, &release), "HDF5 does not tell its version");
+  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
+}
+
 }  // namespace pal::h5

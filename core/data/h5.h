@@ -17,6 +17,8 @@
 
 namespace pal::h5 {
 
+std::string library_version();   // "1.10.8"
+
 enum class Type { u8, u32, u64, i32, i64, f32, f64, text };
 
 // Where a data set's bytes are. The range lies inside the file (checked).
