@@ -3,8 +3,11 @@
 // Math:   S_ij = Σ w over the given pairs (i,j) and (j,i). A pair i=j counts once. Repeated pairs add up.
 // Order:  columns ascend inside a row; repeated pairs are added in the order given, the degrees in the order of columns,
 //         both in fp64 and rounded once: S_ij and S_ji have the same bits, and so have CPU and CUDA.
+// Async:  the CUDA twin works on device pointers, nnz included: nothing comes back to the host. It cannot throw for a
+//         bad pair; it leaves it out and tells so in *nnz (kCsrBadIndex, kCsrBadWeight).
 #pragma once
 
+#include "kernels/base/cuda.h"
 #include "kernels/base/view.h"
 
 namespace pal::kernels {
@@ -28,11 +31,23 @@ struct CsrOut {
 
 inline int64_t csr_capacity(int64_t pairs) { return 2 * pairs; }
 
+// *nnz of the CUDA twin when an index was outside [0, rows), or a weight was not finite.
+constexpr int64_t kCsrBadIndex = -1;
+constexpr int64_t kCsrBadWeight = -2;
+
 namespace cpu {
 template <class T>
 int64_t csr_scratch_bytes(int64_t rows, int64_t pairs);
 template <class T>
 void csr(const CsrOut<T>& out, const PairsView<T>& pairs, int64_t rows, Scratch scratch, Cpu cpu);
 }  // namespace cpu
+
+// T = float; fewer than 2^31 pairs and rows.
+namespace cuda {
+template <class T>
+int64_t csr_scratch_bytes(int64_t rows, int64_t pairs);
+template <class T>
+void csr(const CsrOut<T>& out, const PairsView<T>& pairs, int64_t rows, Scratch scratch, cudaStream_t stream);
+}  // namespace cuda
 
 }  // namespace pal::kernels

@@ -8,8 +8,10 @@
 //         beta = 1 adds to out instead of overwriting it.
 // Order:  a row has one owner and a fixed order of its partners; identical bits from run to run and for any threads.
 //         value is accumulated in fp64.
+// Async:  the CUDA twin works on device pointers, value included. Rows and their sums are fp32, whatever z is stored in.
 #pragma once
 
+#include "kernels/base/cuda.h"
 #include "kernels/base/view.h"
 
 namespace pal::kernels {
@@ -31,5 +33,14 @@ template <class T>
 void graph_rows(MatrixView<T> out, double* value, MatrixView<const T> z, MatrixView<const T> partners,
                 const CsrView<T>& s, const GraphRowsOptions& options, Scratch scratch, Cpu cpu);
 }  // namespace cpu
+
+// T = float, bf16. The length of s.columns may be what there is room for; the entries used end at offsets[rows].
+namespace cuda {
+template <class T>
+int64_t graph_rows_scratch_bytes(int64_t rows, int64_t nnz, int64_t dims);
+template <class T>
+void graph_rows(MatrixView<T> out, double* value, MatrixView<const T> z, MatrixView<const T> partners,
+                const CsrView<float>& s, const GraphRowsOptions& options, Scratch scratch, cudaStream_t stream);
+}  // namespace cuda
 
 }  // namespace pal::kernels

@@ -9,8 +9,10 @@
 // Order:  sums over rows are accumulated in fp64 (Accumulate::fp64), so that splitting the rows over ranks changes
 //         nothing after rounding; identical bits from run to run and for any number of threads.
 // Right for |mean| ≫ std: the mean is taken off before anything is squared.
+// Async:  the CUDA twin works on device pointers: sums, mean, packed and the terms too.
 #pragma once
 
+#include "kernels/base/cuda.h"
 #include "kernels/base/view.h"
 #include "kernels/graph_rows.h"
 
@@ -72,5 +74,36 @@ template <class T>
 int64_t gram_terms_scratch_bytes(int64_t n, int64_t dims, const MomentsOptions& options);
 
 }  // namespace cpu
+
+// T = float, bf16. Accumulate::fp64: products and sums in fp64; native: products of 128 rows in fp32, their sums in fp64.
+// The matrix A is float whatever z is stored in; the products with it are fp32.
+namespace cuda {
+
+template <class T>
+void column_sums(Span<double> sums, MatrixView<const T> z, Scratch scratch, cudaStream_t stream);
+int64_t column_sums_scratch_bytes(int64_t rows, int64_t dims);
+
+template <class T>
+void centred_second_moment(Span<double> packed, MatrixView<const T> z, Span<const double> mean,
+                           const MomentsOptions& options, Scratch scratch, cudaStream_t stream);
+template <class T>
+int64_t centred_second_moment_scratch_bytes(int64_t rows, int64_t dims, const MomentsOptions& options);
+
+void covariance_terms(MatrixView<float> a, double* variance_term, double* covariance_term, Span<const double> packed,
+                      int64_t n, const MomentsOptions& options, Scratch scratch, cudaStream_t stream);
+int64_t covariance_terms_scratch_bytes(int64_t dims);
+
+template <class T>
+void centred_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const float> a,
+                     Into into, cudaStream_t stream);
+
+template <class T>
+void gram_terms(MatrixView<T> out, double* variance_term, double* covariance_term, MatrixView<const T> z_all,
+                Span<const double> mean, int64_t begin, const MomentsOptions& options, Into into, Scratch scratch,
+                cudaStream_t stream);
+template <class T>
+int64_t gram_terms_scratch_bytes(int64_t n, int64_t dims, const MomentsOptions& options);
+
+}  // namespace cuda
 
 }  // namespace pal::kernels

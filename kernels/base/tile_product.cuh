@@ -1,0 +1,75 @@
+// tile_product: a block's 64 × 64 tile of Σ_k a(k, i) b(k, j), through shared memory; the matrix product of the .cu files.
+//
+// a and b are loaders: `double or float operator()(int64_t k, int i)` gives an element (0 outside the matrix) and
+// kAlongK says which neighbours in memory: k or i. So centring, conversion and transposition happen on the way in.
+// Order: k ascends; the sums do not depend on the device.
+#pragma once
+
+#include "kernels/base/device.cuh"
+
+namespace pal::kernels::cuda {
+
+constexpr int kSide = 64;
+constexpr int kDepth = 16;
+constexpr int kTileThreads = 256;
+constexpr int kEach = kSide / 16;       // a thread owns rows y + 16 p and columns x + 16 q of the tile
+constexpr int64_t kSlab = 8 * kDepth;   // fp32 products are moved to the fp64 sums after as many k
+
+template <class Product>
+using SharedTile = Product[kDepth][kSide + 1];
+
+template <class Product, class Loader>
+__device__ void load_tile(SharedTile<Product>& tile, const Loader& loader, int64_t k0, int64_t k_end) {
+  for (int n = threadIdx.x; n < kSide * kDepth; n += kTileThreads) {
+    const int k = Loader::kAlongK ? n % kDepth : n / kSide;
+    const int i = Loader::kAlongK ? n / kDepth : n % kSide;
+    tile[k][i] = k0 + k < k_end ? static_cast<Product>(loader(k0 + k, i)) : Product{0};
+  }
+}
+
+// total += Σ over k in [k_begin, k_end). Products are formed in Product, summed in Sum. All 256 threads must call.
+template <class Product, class Sum, class A, class B>
+__device__ void tile_product(Sum (&total)[kEach][kEach], const A& a, const B& b, int64_t k_begin, int64_t k_end) {
+  __shared__ SharedTile<Product> a_tile, b_tile;
+  const int x = threadIdx.x % 16, y = threadIdx.x / 16;
+  for (int64_t slab = k_begin; slab < k_end; slab += kSlab) {
+    Product part[kEach][kEach] = {};
+    const int64_t slab_end = min(slab + kSlab, k_end);
+    for (int64_t k0 = slab; k0 < slab_end; k0 += kDepth) {
+      __syncthreads();  // the former tile is used up
+      load_tile<Product>(a_tile, a, k0, slab_end);
+      load_tile<Product>(b_tile, b, k0, slab_end);
+      __syncthreads();
+#pragma unroll
+      for (int k = 0; k < kDepth; ++k) {
+        Product left[kEach], right[kEach];
+#pragma unroll
+        for (int p = 0; p < kEach; ++p) left[p] = a_tile[k][y + 16 * p];
+#pragma unroll
+        for (int q = 0; q < kEach; ++q) right[q] = b_tile[k][x + 16 * q];
+#pragma unroll
+        for (int p = 0; p < kEach; ++p) {
+#pragma unroll
+          for (int q = 0; q < kEach; ++q) part[p][q] += left[p] * right[q];
+        }
+      }
+    }
+#pragma unroll
+    for (int p = 0; p < kEach; ++p) {
+#pragma unroll
+      for (int q = 0; q < kEach; ++q) total[p][q] += part[p][q];
+    }
+  }
+}
+
+// Calls f(i, j, total) for the elements that this thread owns.
+template <class Sum, class F>
+__device__ void for_own(const Sum (&total)[kEach][kEach], const F& f) {
+#pragma unroll
+  for (int p = 0; p < kEach; ++p) {
+#pragma unroll
+    for (int q = 0; q < kEach; ++q) f(static_cast<int>(threadIdx.x) / 16 + 16 * p, static_cast<int>(threadIdx.x) % 16 + 16 * q, total[p][q]);
+  }
+}
+
+}  // namespace pal::kernels::cuda

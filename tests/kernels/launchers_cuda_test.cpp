@@ -1,0 +1,89 @@
+// launchers: every CUDA launcher is linked; without a device it throws what the CUDA runtime says, before any harm.
+#include <functional>
+#include <string>
+
+#include "kernels/base/error.h"
+#include "kernels/csr.h"
+#include "kernels/graph_rows.h"
+#include "kernels/moments.h"
+#include "tests/kernels/cuda_test.h"
+
+namespace pal::kernels {
+namespace {
+
+alignas(256) char memory[1 << 16];  // stands for device memory; no kernel ever reaches it
+template <class T>
+T* at(int64_t offset = 0) {
+  return reinterpret_cast<T*>(memory + offset);
+}
+const Scratch kScratch{memory, int64_t{1} << 40};
+
+void expect_no_device(const std::function<void()>& launch) {
+  try {
+    launch();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::usage) << e.what();
+    EXPECT_NE(std::string(e.what()).find("CUDA: "), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("nvidia-smi"), std::string::npos) << e.what();
+  }
+}
+
+template <class T>
+void all_of() {
+  const MatrixView<T> out(at<T>(), 4, 8);
+  const MatrixView<const T> z(at<T>(), 4, 8);
+  const Span<double> mean(at<double>(), 8), packed(at<double>(), packed_size(8));
+  const CsrView<float> s{{at<int64_t>(), 5}, {at<int32_t>(), 6}, {at<float>(), 6}};
+  const MatrixView<float> a(at<float>(), 8, 8);
+  for (const RowForm form : {RowForm::sum, RowForm::difference, RowForm::repulsion}) {
+    expect_no_device([&] { cuda::graph_rows<T>(out, at<double>(), z, z, s, {form, 1.0, Into::overwrite}, kScratch, nullptr); });
+  }
+  expect_no_device([&] { cuda::column_sums<T>(mean, z, kScratch, nullptr); });
+  expect_no_device([&] { cuda::centred_second_moment<T>(packed, z, mean, {}, kScratch, nullptr); });
+  expect_no_device([&] { cuda::covariance_terms(a, at<double>(), at<double>(8), packed, 4, {}, kScratch, nullptr); });
+  expect_no_device([&] { cuda::centred_product<T>(out, z, mean, a, Into::overwrite, nullptr); });
+  expect_no_device([&] { cuda::gram_terms<T>(out, at<double>(), at<double>(8), z, mean, 0, {}, Into::overwrite, kScratch, nullptr); });
+}
+
+TEST(CudaLaunchers, SayThatThereIsNoDevice) {
+  if (has_device()) GTEST_SKIP() << "there is a CUDA device";
+  expect_no_device([] { cuda::csr_scratch_bytes<float>(4, 6); });
+  expect_no_device([] {
+    cuda::csr<float>({{at<int64_t>(), 5}, {at<int32_t>(), 12}, {at<float>(), 12}, {at<float>(), 4}, at<int64_t>()},
+                     {{at<int32_t>(), 6}, {at<int32_t>(), 6}, {at<float>(), 6}}, 4, kScratch, nullptr);
+  });
+  all_of<float>();
+  all_of<bf16>();
+}
+
+// Wrong arguments are named before CUDA is asked for anything.
+TEST(CudaLaunchers, CheckTheirArguments) {
+  const MatrixView<const float> z(at<float>(), 4, 8);
+  const auto message = [](const std::function<void()>& f) -> std::string {
+    try {
+      f();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const auto names = [&](const char* what, const std::function<void()>& f) {
+    EXPECT_NE(message(f).find(what), std::string::npos) << message(f);
+  };
+  names("column_sums: sums", [&] { cuda::column_sums<float>({at<double>(), 7}, z, kScratch, nullptr); });
+  names("column_sums: scratch", [&] { cuda::column_sums<float>({at<double>(), 8}, z, {memory, 1}, nullptr); });
+  names("centred_product: a", [&] {
+    cuda::centred_product<float>({at<float>(), 4, 8}, z, {at<double>(), 8}, {at<float>(), 8, 7}, Into::add, nullptr);
+  });
+  names("graph_rows: offsets", [&] {
+    cuda::graph_rows<float>({}, at<double>(), z, z, {{at<int64_t>(), 4}, {}, {}}, {}, kScratch, nullptr);
+  });
+  names("csr: j", [&] {
+    cuda::csr<float>({{at<int64_t>(), 5}, {at<int32_t>(), 12}, {at<float>(), 12}, {at<float>(), 4}, at<int64_t>()},
+                     {{at<int32_t>(), 6}, {at<int32_t>(), 5}, {}}, 4, kScratch, nullptr);
+  });
+}
+
+}  // namespace
+}  // namespace pal::kernels
