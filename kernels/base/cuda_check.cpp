@@ -8,6 +8,8 @@
 namespace pal::detail {
 
 void fail_cuda(cudaError_t error, const char* call, const char* file, int line) {
+  int devices = 0;  // CUB calls every device invalid where there is none; the count says why
+  if (error == cudaErrorInvalidDevice && cudaGetDeviceCount(&devices) != cudaSuccess) error = cudaGetLastError();
   const std::string what = std::string("CUDA: ") + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")";
   switch (error) {
     case cudaErrorNoDevice:

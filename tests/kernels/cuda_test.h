@@ -32,7 +32,7 @@ template <class T>
 class DeviceArray {
  public:
   explicit DeviceArray(int64_t size) : size_(size) {
-    PAL_CUDA_CHECK(cudaMalloc(&data_, (size + 1) * sizeof(T)));
+    PAL_CUDA_CHECK(cudaMalloc(reinterpret_cast<void**>(&data_), (size + 1) * sizeof(T)));
     PAL_CUDA_CHECK(cudaMemset(data_, 0xff, (size + 1) * sizeof(T)));  // what is not written shows
   }
   explicit DeviceArray(const std::vector<T>& host) : DeviceArray(static_cast<int64_t>(host.size())) {
