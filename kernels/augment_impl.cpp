@@ -11,7 +11,7 @@ namespace {
 template <class T>
 void finish(const ViewJob<T>& job, const AugmentOptions& options, int32_t planes) {
   const int64_t plane = int64_t(options.size) * options.size;
-  const T threshold = job.params.solarise ? T(job.params.solarise_threshold) : std::numeric_limits<T>::infinity();
+  const T threshold = job.params.solarise ? T(job.params.solarise_threshold) : std::numeric_limits<T>::max();
   const int64_t step = options.layout == Layout::channels_last ? options.channels : 1;
   for (int32_t c = 0; c < options.channels; ++c) {
     const T* __restrict in = job.buffers.planes + (planes == 1 ? 0 : c * plane);

@@ -48,11 +48,13 @@ void fill_taps(Taps<T>& taps, int32_t length, int32_t size, double gain, Directi
   }
 }
 
+enum class Blend { set, add };
+
 // row[i] (+)= Σ_j weights[j] · source[j · stride + i], j < N.
-template <int N, bool kAdd, class T>
+template <int N, Blend kBlend, class T>
 inline void blend_fixed(T* __restrict row, const uint8_t* __restrict source, int64_t stride, const T* weights, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
-    T sum = kAdd ? row[i] : T(0);
+    T sum = kBlend == Blend::add ? row[i] : T(0);
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) sum += weights[j] * T(int(source[j * stride + i]));
     row[i] = sum;
@@ -68,15 +70,15 @@ void blend_rows(T* row, const uint8_t* source, int64_t stride, const Taps<T>& ta
     for (int32_t k = 0; k < left; ++k) w[k] = taps.weights[int64_t(j + k) * size + y];
     const uint8_t* s = source + j * stride;
     if (j > 0) {
-      if (left == 4) blend_fixed<4, true>(row, s, stride, w, n);
-      if (left == 3) blend_fixed<3, true>(row, s, stride, w, n);
-      if (left == 2) blend_fixed<2, true>(row, s, stride, w, n);
-      if (left == 1) blend_fixed<1, true>(row, s, stride, w, n);
+      if (left == 4) blend_fixed<4, Blend::add>(row, s, stride, w, n);
+      if (left == 3) blend_fixed<3, Blend::add>(row, s, stride, w, n);
+      if (left == 2) blend_fixed<2, Blend::add>(row, s, stride, w, n);
+      if (left == 1) blend_fixed<1, Blend::add>(row, s, stride, w, n);
     } else {
-      if (left == 4) blend_fixed<4, false>(row, s, stride, w, n);
-      if (left == 3) blend_fixed<3, false>(row, s, stride, w, n);
-      if (left == 2) blend_fixed<2, false>(row, s, stride, w, n);
-      if (left == 1) blend_fixed<1, false>(row, s, stride, w, n);
+      if (left == 4) blend_fixed<4, Blend::set>(row, s, stride, w, n);
+      if (left == 3) blend_fixed<3, Blend::set>(row, s, stride, w, n);
+      if (left == 2) blend_fixed<2, Blend::set>(row, s, stride, w, n);
+      if (left == 1) blend_fixed<1, Blend::set>(row, s, stride, w, n);
     }
   }
 }
