@@ -171,6 +171,9 @@ inline void expect_any_world_size(const Criterion& criterion, const at::Tensor& 
     const double value_bound = type == at::kDouble ? 1e-10 : 1e-6, gradient_bound = type == at::kDouble ? 1e-9 : 1e-5;
     const at::Tensor typed = z.to(type);
     const LossResult one = run_sliced(criterion, typed, graph, {0, n});
+    const LossResult exact = run_sliced(criterion, typed.to(at::kDouble), graph, {0, n});
+    EXPECT_NEAR(one.value, exact.value, value_bound * (1 + std::abs(exact.value)));
+    EXPECT_LE(distance(one.dz, exact.dz), gradient_bound * (1e-12 + length(exact.dz)));
     for (const auto& slices : slicings) {
       SCOPED_TRACE(testing::PrintToString(slices) + (type == at::kDouble ? " float64" : " float32"));
       const LossResult many = run_sliced(criterion, typed, graph, slices);
