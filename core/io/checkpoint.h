@@ -1,7 +1,7 @@
 // checkpoint: a run's state on disk: step-N/{model,optim}.safetensors + state.json + manifest.json, manifest last.
 //
 // A checkpoint counts only once its manifest stands and every SHA-256 in it agrees. Written to a temporary folder,
-// fsynced, renamed; `last` names the newest. A damaged one is skipped for the one before, with a warning.
+// fsynced, renamed; the link `last` points at the newest. A damaged one is skipped for the one before, with a warning.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ struct CheckpointState {
   std::string extra_json = "{}";
 };
 
-// Writes checkpoints/step-<step> under run_dir and removes all but the newest `keep`.
+// Writes checkpoints/step-<step> under run_dir; then removes all but the newest `keep`, and those of later steps, which a
+// run that went back has left behind.
 void write_checkpoint(const std::string& run_dir, const CheckpointState& state, const NamedTensors& model,
                       const NamedTensors& optim, int keep);
 
@@ -37,8 +38,5 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& run_di
                                                        const std::function<void(const std::string&)>& warn);
 // Copies loaded tensors into `into` by name; missing, extra or misshapen names throw Error (data) listing the first few.
 void restore(const NamedTensors& into, const std::map<std::string, at::Tensor>& from, const std::string& what);
-
-std::string sha256_hex(const void* data, size_t bytes);
-std::string sha256_file(const std::string& path);
 
 }  // namespace pal

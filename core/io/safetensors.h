@@ -8,8 +8,10 @@
 
 namespace pal {
 
-// Writes to `path` directly (the caller renames); metadata goes to "__metadata__". fsyncs before it returns.
-void write_safetensors(const std::string& path, const NamedTensors& tensors, const std::map<std::string, std::string>& metadata);
+// Writes to `path` directly (the caller renames); metadata goes to "__metadata__". fsyncs before it returns the SHA-256
+// of what was written.
+std::string write_safetensors(const std::string& path, const NamedTensors& tensors,
+                              const std::map<std::string, std::string>& metadata);
 
 struct SafetensorsFile {
   std::map<std::string, at::Tensor> tensors;

@@ -1,0 +1,121 @@
+#include "core/io/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+// What a user can do about it.
+std::string advice(int error) {
+  if (error == ENOSPC || error == EDQUOT) return "free some space there, or choose another folder";
+  if (error == EACCES || error == EPERM || error == EROFS) return "choose a folder you may write to";
+  if (error == ENOENT || error == ENOTDIR) return "check that the folder exists";
+  return "check the disk, or choose another folder";
+}
+
+[[noreturn]] void fail_write(const std::string& path) {
+  const int error = errno;
+  throw Error(Exit::usage, "cannot write " + path + ": " + std::strerror(error) + "; " + advice(error));
+}
+
+[[noreturn]] void fail_read(const std::string& path) {
+  throw Error(Exit::data, "cannot read " + path + ": " + std::strerror(errno) + "; check the path and its permissions");
+}
+
+}  // namespace
+
+std::string read_whole_file(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) fail_read(path);
+  std::string content;
+  struct stat info {};
+  if (fstat(file, &info) == 0 && info.st_size > 0) content.reserve(static_cast<size_t>(info.st_size));
+  char buffer[1 << 16];
+  ssize_t got = 0;
+  while ((got = read(file, buffer, sizeof(buffer))) != 0) {
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) break;
+    content.append(buffer, static_cast<size_t>(got));
+  }
+  const int error = errno;
+  close(file);
+  errno = error;
+  if (got < 0) fail_read(path);
+  return content;
+}
+
+FileWriter::FileWriter(const std::string& path) : path_(path) {
+  file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file_ < 0) fail_write(path);
+}
+
+FileWriter::~FileWriter() {
+  if (file_ >= 0) close(file_);
+}
+
+void FileWriter::write(const void* data, size_t bytes) {
+  const char* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t done = ::write(file_, from, std::min<size_t>(bytes, size_t{1} << 30));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) fail_write(path_);
+    from += done;
+    bytes -= static_cast<size_t>(done);
+  }
+}
+
+void FileWriter::finish() {
+  // Some file systems report a full disk only here.
+  const bool synced = fsync(file_) == 0;
+  const int error = errno;
+  const bool closed = close(file_) == 0;
+  file_ = -1;
+  if (!synced) errno = error;
+  if (!synced || !closed) fail_write(path_);
+}
+
+void sync_folder(const std::string& folder) {
+  const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) fail_write(folder);
+  // Network file systems may refuse to sync a folder (EINVAL); their renames are the server's matter.
+  const bool synced = fsync(file) == 0 || errno == EINVAL;
+  const int error = errno;
+  close(file);
+  errno = error;
+  if (!synced) fail_write(folder);
+}
+
+void rename_path(const std::string& from, const std::string& to) {
+  if (std::rename(from.c_str(), to.c_str()) != 0) fail_write(to);
+}
+
+bool exchange_paths(const std::string& a, const std::string& b) {
+  return renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
+}
+
+void write_file_atomically(const std::string& path, std::string_view content) {
+  const std::string temporary = path + ".tmp" + std::to_string(getpid());
+  try {
+    FileWriter file(temporary);
+    file.write(content.data(), content.size());
+    file.finish();
+    rename_path(temporary, path);
+  } catch (...) {
+    unlink(temporary.c_str());
+    throw;
+  }
+  const std::string folder = std::filesystem::path(path).parent_path();
+  sync_folder(folder.empty() ? "." : folder);
+}
+
+}  // namespace pal

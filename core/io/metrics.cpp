@@ -1,0 +1,76 @@
+#include "core/io/metrics.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/io/files.h"
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+// Whether a line belongs to the first `step` steps of a run that goes on.
+bool stays(const std::string& line, int64_t step) {
+  const auto value = nlohmann::json::parse(line, nullptr, false);
+  if (!value.is_object() || !value.contains("step") || !value["step"].is_number_integer()) return false;
+  return value["step"].get<int64_t>() <= step && !value.contains("done");
+}
+
+}  // namespace
+
+MetricsWriter::MetricsWriter(const std::string& path, int64_t step) : path_(path) {
+  if (std::filesystem::exists(path)) {
+    const std::string before = read_whole_file(path);
+    std::istringstream lines(before);
+    std::string after;
+    for (std::string line; std::getline(lines, line);)
+      if (stays(line, step)) after += line + "\n";
+    if (after != before) write_file_atomically(path, after);
+  }
+  file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  PAL_CHECK(file_ >= 0, "cannot write " + path, std::strerror(errno), "choose a run folder you may write to");
+}
+
+MetricsWriter::~MetricsWriter() {
+  if (file_ >= 0) close(file_);
+}
+
+void MetricsWriter::write(const StepMetrics& m) {
+  nlohmann::ordered_json terms = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : m.terms) terms[name] = value;
+  const nlohmann::ordered_json line = {{"step", m.step},
+                                       {"epoch", m.epoch},
+                                       {"loss", m.loss},
+                                       {"terms", terms},
+                                       {"lr", m.lr},
+                                       {"images_per_s", m.images_per_s},
+                                       {"graph_version", m.graph_version},
+                                       {"queries", m.queries},
+                                       {"cost", m.cost},
+                                       {"effective_rank", m.effective_rank}};
+  append(line.dump());
+}
+
+void MetricsWriter::finish(int64_t step, const std::string& weights_sha256) {
+  append(nlohmann::ordered_json{{"step", step}, {"done", true}, {"weights_sha256", weights_sha256}}.dump());
+  PAL_CHECK(fsync(file_) == 0 || errno == EINVAL, "cannot write " + path_, std::strerror(errno), "check the disk");
+}
+
+// In one call, so that a reader sees whole lines.
+void MetricsWriter::append(const std::string& line) {
+  const std::string text = line + "\n";
+  ssize_t done = 0;
+  do {
+    done = ::write(file_, text.data(), text.size());
+  } while (done < 0 && errno == EINTR);
+  PAL_CHECK(done == static_cast<ssize_t>(text.size()), "cannot write " + path_,
+            done < 0 ? std::strerror(errno) : "the disk is full", "free some space there, or choose another run folder");
+}
+
+}  // namespace pal
