@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/base/check.h"
+#include "kernels/base/scratch.h"
 #include "kernels/base/threads.h"
 
 namespace pal::kernels::cpu {
@@ -41,7 +42,9 @@ void block_table(MatrixView<double> out, MatrixView<const double> table, MatrixV
   check_matrix("block_table: out", out, table.rows, sums.cols);
   PAL_CHECK(out.data != sums.data || out.rows * out.cols == 0, "block_table: out", "the same memory as sums",
             "give another matrix");
-  for (int64_t p = 0; p < table.rows; ++p) check_finite("block_table: table", Span<const double>(table.row(p), table.cols), cpu.isa);
+  for (int64_t p = 0; p < table.rows; ++p) {
+    check_finite("block_table: row of table", Span<const double>(table.row(p), table.cols), cpu.isa);
+  }
 
   const auto& vec = vec_ops<double>(cpu.isa);
   parallel_for(cpu, out.cols, kColumnTile, [&](int64_t begin, int64_t end) {
@@ -96,7 +99,7 @@ void block_differences(MatrixView<T> out, double* value, MatrixView<const T> z, 
   check_indices("block_differences: row_block", row_block, -1, means.rows, cpu.isa);
   check_scratch("block_differences", scratch, block_differences_scratch_bytes(z.rows));
 
-  double* values = static_cast<double*>(scratch.data);
+  double* values = ScratchPieces(scratch.data).take<double>(z.rows);
   const auto& vec = vec_ops<T>(cpu.isa);
   const auto write = into == Into::add ? vec.difference_add : vec.difference;
   parallel_for(cpu, z.rows, kRowTile, [&](int64_t begin, int64_t end) {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "kernels/base/check.h"
+#include "kernels/base/scratch.h"
 
 namespace pal::kernels::cpu {
 namespace {

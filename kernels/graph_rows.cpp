@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/base/check.h"
+#include "kernels/base/scratch.h"
 #include "kernels/base/threads.h"
 #include "kernels/graph_rows_impl.h"
 

@@ -13,7 +13,7 @@ namespace {
 enum class Form { sum, difference };
 
 constexpr int64_t kRun = 64;       // partners added up in T before the sum is widened
-constexpr int64_t kAhead = 6;      // partners whose rows are called into the cache beforehand
+constexpr int64_t kAhead = 4;      // partners whose rows are called into the cache beforehand
 constexpr int kBlock = kRegisters / 4;  // vectors of a column block: the row, its sum and the loads stay in registers
 
 // kVectors full vectors of columns; kTail: a single vector of which only `n` columns exist.
@@ -72,13 +72,17 @@ double column_block(const RowPartners<T>& row, const RowSink<T>& sink, int64_t b
     __builtin_memcpy(lanes, total, sizeof lanes);
     for (int64_t k = 0; k < n; ++k) {
       if (sink.partial) sink.partial[begin + k] = lanes[k];
-      if (sink.out) sink.out[begin + k] = static_cast<T>(sink.scale * lanes[k] + (sink.add ? static_cast<double>(sink.out[begin + k]) : 0.0));
+      if (!sink.out) continue;
+      T& to = sink.out[begin + k];
+      to = static_cast<T>(sink.add ? static_cast<double>(to) + sink.scale * lanes[k] : sink.scale * lanes[k]);
     }
   } else {
     for (int v = 0; v < kWide; ++v) {
       const int64_t at = begin + v * kLanes<double>;
       if (sink.partial) store(sink.partial + at, total[v]);
-      if (sink.out) store_narrow(sink.out + at, sink.add ? load_wide(sink.out + at) + sink.scale * total[v] : sink.scale * total[v]);
+      if (!sink.out) continue;
+      const Vec<double> scaled = sink.scale * total[v];
+      store_narrow(sink.out + at, sink.add ? load_wide(sink.out + at) + scaled : scaled);
     }
   }
   double s = 0;
@@ -103,14 +107,18 @@ double gather(const RowPartners<T>& row, const RowSink<T>& sink) {
 
 template <class T>
 double repulsion(T* coefficients, double* weight, const RowPartners<T>& row, const VecOps<T>& vec) {
-  const double z_square = vec.dot(row.z, row.z, row.dims);
-  double value = 0, total = 0;
+  double value = 0, total = 0, unused, z_square, dot, square;
+  vec.dot_and_square(&unused, &z_square, row.z, row.z, row.dims);
   for (int64_t j = 0; j < row.count; ++j) {
-    const T* p = row.partners + row.columns[j] * row.stride;
-    const double w = static_cast<double>(row.weights[j]), s = vec.dot(row.z, p, row.dims);
-    value += w * (s * s - z_square - vec.dot(p, p, row.dims));
+    if (j + 1 < row.count) {
+      const T* next = row.partners + row.columns[j + 1] * row.stride;
+      for (int64_t k = 0; k < row.dims; k += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(next + k);
+    }
+    vec.dot_and_square(&dot, &square, row.z, row.partners + row.columns[j] * row.stride, row.dims);
+    const double w = static_cast<double>(row.weights[j]);
+    value += w * (dot * dot - z_square - square);
     total += w;
-    coefficients[j] = static_cast<T>(w * s);
+    coefficients[j] = static_cast<T>(w * dot);
   }
   *weight = total;
   return value;
@@ -122,7 +130,9 @@ double repulsion_double(double* c, double* w, const RowPartners<double>& row) { 
 
 extern const GraphRowsOps<float> graph_rows_float;
 extern const GraphRowsOps<double> graph_rows_double;
-constinit const GraphRowsOps<float> graph_rows_float = {gather<Form::sum, float>, gather<Form::difference, float>, repulsion_float};
-constinit const GraphRowsOps<double> graph_rows_double = {gather<Form::sum, double>, gather<Form::difference, double>, repulsion_double};
+constinit const GraphRowsOps<float> graph_rows_float = {gather<Form::sum, float>, gather<Form::difference, float>,
+                                                        repulsion_float};
+constinit const GraphRowsOps<double> graph_rows_double = {gather<Form::sum, double>, gather<Form::difference, double>,
+                                                          repulsion_double};
 
 }  // namespace pal::kernels::PAL_ISA

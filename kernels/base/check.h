@@ -49,24 +49,6 @@ inline void check_cpu(const char* op, Cpu cpu) {
   PAL_CHECK(cpu.threads >= 1, std::string(op) + ": threads", cpu.threads, "give 1 or more");
 }
 
-// Pieces of a scratch buffer, each on its own cache line. With data = nullptr it only counts.
-class ScratchPieces {
- public:
-  explicit ScratchPieces(void* data) : data_(static_cast<char*>(data)) {}
-  template <class T>
-  T* take(int64_t count) {
-    const int64_t at = bytes_;
-    bytes_ += (count * static_cast<int64_t>(sizeof(T)) + kLine - 1) / kLine * kLine;
-    return data_ ? reinterpret_cast<T*>(data_ + at) : nullptr;
-  }
-  int64_t bytes() const { return bytes_; }
-
- private:
-  static constexpr int64_t kLine = 64;
-  char* data_;
-  int64_t bytes_ = 0;
-};
-
 inline void check_scratch(const char* op, Scratch scratch, int64_t bytes) {
   PAL_CHECK(scratch.bytes >= bytes && (scratch.data != nullptr || bytes == 0), std::string(op) + ": scratch bytes",
             scratch.bytes, std::string("give ") + op + "_scratch_bytes() = " + std::to_string(bytes));

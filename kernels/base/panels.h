@@ -26,27 +26,26 @@ struct Operand {
   int64_t depth() const { return lies == Lies::k_by_x ? source.rows : source.cols; }
 };
 
-constexpr int64_t kPanelStep = 1024;     // depth packed at a time; bounds the scratch
-constexpr int64_t kPanelRun = 256;       // depth of one chain; two panels of it fit the second cache many times
-constexpr int64_t kTilePanels = 4;       // a task is a square of this many panels
+constexpr int64_t kPanelStep = 1024;  // depth packed at a time; bounds the scratch
+constexpr int64_t kPanelRun = 128;    // depth of one chain; two panels of it fit the first cache
+constexpr int64_t kTilePanels = 4;    // a task is a square of this many panels
 
 // Elements of scratch that one operand takes.
-inline int64_t panel_elements(int64_t extent, int64_t depth) {
-  return (extent + kMaxPanelWidth - 1) / kMaxPanelWidth * kMaxPanelWidth * std::min(depth, kPanelStep);
+template <class C>
+int64_t panel_elements(int64_t extent, int64_t depth) {
+  constexpr int64_t kWidth = kMaxPanelWidth<C>;
+  return (extent + kWidth - 1) / kWidth * kWidth * std::min(depth, kPanelStep);
 }
 
 // Packs steps [k, k + depth) of an operand.
 template <class C, class T>
-void pack_operand(const PanelOps<C>& ops, C* panels, const Operand<T>& o, int64_t k, int64_t depth, Cpu cpu) {
-  parallel_for(cpu, o.extent(), ops.width, [&](int64_t x, int64_t end) {
-    C* panel = panels + x * depth;
-    const int64_t ld = o.source.stride, n = end - x;
-    if constexpr (sizeof(T) == sizeof(float)) {
-      if (o.lies == Lies::k_by_x) ops.pack_float(panel, o.source.row(k) + x, ld, depth, n, o.mean ? o.mean + x : nullptr);
-      else ops.turn_float(panel, o.source.row(x) + k, ld, depth, n, o.mean ? o.mean + k : nullptr);
+void pack_operand(C* panels, const Operand<T>& o, int64_t k, int64_t depth, Cpu cpu) {
+  const PackOps<T, C>& ops = pack_ops<T, C>(cpu.isa);
+  parallel_for(cpu, o.extent(), panel_ops<C>(cpu.isa).width, [&](int64_t x, int64_t end) {
+    if (o.lies == Lies::k_by_x) {
+      ops.pack(panels + x * depth, o.source.row(k) + x, o.source.stride, depth, end - x, o.mean ? o.mean + x : nullptr);
     } else {
-      if (o.lies == Lies::k_by_x) ops.pack_double(panel, o.source.row(k) + x, ld, depth, n, o.mean ? o.mean + x : nullptr);
-      else ops.turn_double(panel, o.source.row(x) + k, ld, depth, n, o.mean ? o.mean + k : nullptr);
+      ops.turn(panels + x * depth, o.source.row(x) + k, o.source.stride, depth, end - x, o.mean ? o.mean + k : nullptr);
     }
   });
 }
@@ -59,34 +58,33 @@ struct ProductTile {
   bool first;  // of the steps of depth: overwrite; otherwise add
 };
 
-enum class Half { all, upper };  // upper: only panels that touch x <= y
+enum class Half { all, upper };  // upper: only panels that touch x <= y; a and b are the same operand
 
-// c = aᵀ b. `scratch` holds panel_elements() of a, then of b. sink(tile) is called from many threads, once per tile and
-// step of depth, the steps in order.
-template <class C, class T, class U, class Sink>
-void panel_product(const Operand<T>& a, const Operand<U>& b, Half half, C* scratch, Cpu cpu, const Sink& sink) {
+// c = aᵀ b. `scratch`: panel_elements() of a, then (not for Half::upper) of b, on a cache line. sink(tile) is called from
+// many threads, once per tile and step of depth, the steps in order.
+template <class C, class T, class Sink>
+void panel_product(const Operand<T>& a, const Operand<T>& b, Half half, C* scratch, Cpu cpu, const Sink& sink) {
   const PanelOps<C>& ops = panel_ops<C>(cpu.isa);
   const int64_t width = ops.width, side = kTilePanels * width, depth = a.depth();
-  const bool same = static_cast<const void*>(&a) == static_cast<const void*>(&b);
   C* a_panels = scratch;
-  C* b_panels = same ? scratch : scratch + panel_elements(a.extent(), depth);
+  C* b_panels = half == Half::upper ? scratch : scratch + panel_elements<C>(a.extent(), depth);
   const int64_t down = (a.extent() + side - 1) / side, across = (b.extent() + side - 1) / side;
   for (int64_t k = 0; k < depth; k += kPanelStep) {
     const int64_t step = std::min(kPanelStep, depth - k);
-    pack_operand(ops, a_panels, a, k, step, cpu);
-    if (!same) pack_operand(ops, b_panels, b, k, step, cpu);
+    pack_operand(a_panels, a, k, step, cpu);
+    if (half == Half::all) pack_operand(b_panels, b, k, step, cpu);
     parallel_for(cpu, down * across, 1, [&](int64_t task, int64_t) {
       const int64_t x0 = task / across * side, y0 = task % across * side;
       const int64_t x1 = std::min(a.extent(), x0 + side), y1 = std::min(b.extent(), y0 + side);
       if (half == Half::upper && y1 <= x0) return;
-      alignas(64) C square[kTilePanels * kMaxPanelWidth * kTilePanels * kMaxPanelWidth];
-      std::fill_n(square, side * side, C{0});
+      alignas(64) C square[kTilePanels * kMaxPanelWidth<C> * kTilePanels * kMaxPanelWidth<C>];
       for (int64_t run = 0; run < step; run += kPanelRun) {
+        const auto tile = run == 0 ? ops.tile : ops.tile_add;
         for (int64_t y = y0; y < y1; y += width) {
           for (int64_t x = x0; x < x1; x += width) {
             if (half == Half::upper && y + width <= x) continue;
-            ops.tile(square + (x - x0) * side + (y - y0), side, a_panels + x * step + run * width,
-                     b_panels + y * step + run * width, std::min(kPanelRun, step - run));
+            tile(square + (x - x0) * side + (y - y0), side, a_panels + x * step + run * width,
+                 b_panels + y * step + run * width, std::min(kPanelRun, step - run));
           }
         }
       }

@@ -16,6 +16,8 @@ struct VecOps {
   double (*squared_distance)(const T* a, const T* b, int64_t n);   // Σ (a − b)²
   void (*axpy)(T* y, double s, const T* x, int64_t n);             // y += s x
   void (*add_wide)(double* y, const T* x, int64_t n);              // y += x
+  void (*add_squares)(double* y, const T* x, const double* m, int64_t n);  // y += (x − m)²
+  void (*dot_and_square)(double* dot, double* square, const T* a, const T* b, int64_t n);  // Σ a b, Σ b b
   void (*scale_narrow)(T* y, double s, const double* x, int64_t n);      // y = s x
   void (*scale_narrow_add)(T* y, double s, const double* x, int64_t n);  // y += s x
   // y = s (x − m), or y += s (x − m); Σ (x − m)². y may be null: the sum only.

@@ -56,6 +56,39 @@ void add_wide(double* y, const T* x, int64_t n) {
   for (; i < n; ++i) y[i] += static_cast<double>(x[i]);
 }
 
+template <class T>
+void add_squares(double* y, const T* x, const double* m, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes<double> <= n; i += kLanes<double>) {
+    const Vec<double> d = load_wide(x + i) - load(m + i);
+    store(y + i, load(y + i) + d * d);
+  }
+  for (; i < n; ++i) {
+    const double d = static_cast<double>(x[i]) - m[i];
+    y[i] += d * d;
+  }
+}
+
+template <class T>
+void dot_and_square(double* dot, double* square, const T* a, const T* b, int64_t n) {
+  constexpr int kStep = kLanes<double>;
+  Vec<double> d[2] = {}, s[2] = {};
+  int64_t i = 0;
+  for (; i + 2 * kStep <= n; i += 2 * kStep) {
+    for (int u = 0; u < 2; ++u) {
+      const Vec<double> y = load_wide(b + i + u * kStep);
+      d[u] += load_wide(a + i + u * kStep) * y;
+      s[u] += y * y;
+    }
+  }
+  *dot = sum(d[0] + d[1]);
+  *square = sum(s[0] + s[1]);
+  for (; i < n; ++i) {
+    *dot += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+    *square += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+  }
+}
+
 enum class Write { overwrite, add };
 
 template <Write kWrite, class T>
@@ -125,6 +158,8 @@ constexpr VecOps<T> table() {
           squared_distance<T>,
           axpy<T>,
           add_wide<T>,
+          add_squares<T>,
+          dot_and_square<T>,
           scale_narrow<Write::overwrite, T>,
           scale_narrow<Write::add, T>,
           difference<Write::overwrite, T>,

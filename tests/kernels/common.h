@@ -16,11 +16,11 @@ namespace pal::kernels {
 inline std::vector<Cpu> all_cpus() {
   std::vector<Cpu> cpus;
   for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
-    if (isa_supported(isa)) cpus.push_back({isa == best_isa() ? 2 : 1, isa});
+    if (isa_supported(isa)) cpus.push_back({1, isa});
   }
   return cpus;
 }
-inline std::string describe(Cpu cpu) { return std::string(isa_name(cpu.isa)) + ", threads " + std::to_string(cpu.threads); }
+inline std::string describe(Cpu cpu) { return isa_name(cpu.isa); }
 
 // A row-major matrix with rows that are `pad` longer than its width; the padding is filled with NaN, which must never
 // reach a result.
