@@ -1,5 +1,4 @@
 // cmd_doctor: `pal doctor`: whether this machine has what PAL needs, and what to do where it has not.
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/statvfs.h>
@@ -7,11 +6,12 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "core/data/h5.h"
+#include "dist/nccl_version.h"
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
 #include "launch/cli.h"
@@ -79,22 +79,14 @@ Finding check_disk() {
   return {"disk", Verdict::ok, found};
 }
 
-// Asks the driver itself, so that a GPU is seen by a build without CUDA too.
-Finding check_gpu() {
-#ifdef PAL_WITH_CUDA
-  const std::string build = "";
-#else
-  const std::string build = "; this build has no CUDA twins";
-#endif
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-  if (driver == nullptr) return {"GPU", Verdict::warn, "none: no CUDA driver (libcuda.so.1)" + build, "training runs on the CPU"};
-  const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
-  const auto count = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
-  int devices = 0;
-  const int error = init == nullptr || count == nullptr ? -1 : init(0) ?: count(&devices);
-  if (error != 0) return {"GPU", Verdict::warn, fmt::format("none: the driver answers with error {}", error) + build, "see nvidia-smi"};
-  if (devices == 0) return {"GPU", Verdict::warn, "none: the driver sees no device" + build, "see nvidia-smi and CUDA_VISIBLE_DEVICES"};
-  return {"GPU", Verdict::ok, fmt::format("{} device(s)", devices) + build};
+Finding check_gpu(const CudaState& cuda) {
+  if (!cuda.reason.empty()) return {"GPU", Verdict::warn, "none: " + cuda.reason, "training runs on the CPU"};
+  return {"GPU", Verdict::ok, fmt::format("{} device(s), driver for CUDA {}", cuda.devices, cuda.driver)};
+}
+
+Finding check_nccl(const CudaState& cuda) {
+  if (cuda.nccl.empty()) return {"CUDA, NCCL", Verdict::warn, "not in this build", "for GPUs: launch/setup --cuda on, then build again"};
+  return {"CUDA, NCCL", Verdict::ok, cuda.runtime + ", " + cuda.nccl};
 }
 
 // A job of two ranks that start a World and meet in a collective: what training needs of MPI.
@@ -136,12 +128,14 @@ int cmd_doctor(const std::vector<std::string>& args, Context& context) {
   if (const int code = parse_arguments(app, args); code >= 0) return code;
   if (rank) return be_a_rank(context);
 
+  const CudaState cuda = cuda_state();
   const std::vector<Finding> findings = {
       check_cpu(),
       check_cores(),
       check_memory(),
       {"LibTorch", Verdict::ok, TORCH_VERSION},
-      check_gpu(),
+      check_gpu(cuda),
+      check_nccl(cuda),
       check_mpi(context),
       {"HDF5", Verdict::ok, h5::library_version()},
       check_disk(),

@@ -82,7 +82,7 @@ class Cli(unittest.TestCase):
 
     def test_doctor(self):
         out = self.call("doctor")[0]
-        for what in ("CPU", "cores", "memory", "LibTorch", "GPU", "MPI", "HDF5", "disk", "Fashion-MNIST"):
+        for what in ("CPU", "cores", "memory", "LibTorch", "GPU", "CUDA, NCCL", "MPI", "HDF5", "disk", "Fashion-MNIST"):
             self.assertRegex(out, rf"(?m)^{what} +(ok|warn)  ", out)
         self.assertIn("two ranks met", out)
 
