@@ -1,3 +1,4 @@
+// loader: the worker threads, the ring of steps, and the views of evaluation.
 #include "core/data/loader.h"
 
 #include <algorithm>

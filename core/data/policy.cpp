@@ -1,3 +1,4 @@
+// policy: keys to policies; what the keys may hold is checked by the config.
 #include "core/data/policy.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// sampler: the permutation of an epoch and its cut into batches.
 #include "core/data/sampler.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// tile: a few samples, read and rendered by one thread.
 #include "core/data/tile.h"
 
 #include <ATen/ops/empty.h>
