@@ -3,6 +3,7 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 
+#include "kernels/base/scratch.h"
 #include "kernels/base/device.cuh"
 #include "kernels/csr.h"
 

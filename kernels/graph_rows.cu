@@ -4,6 +4,7 @@
 // second kernel adds the parts in order. A tile of entries meets at most two such rows: the one that holds its first
 // entry and the one that holds its last; so every tile has two slots for partial rows.
 // repulsion takes two passes: the products z_iᵀp_j first, then the rows as a weighted sum.
+#include "kernels/base/scratch.h"
 #include "kernels/base/device.cuh"
 #include "kernels/base/sum.h"
 #include "kernels/graph_rows.h"

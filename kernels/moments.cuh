@@ -1,6 +1,7 @@
 // moments.cuh: what the two CUDA files of moments share: loaders, column sums, the upper triangle of a product, variance.
 #pragma once
 
+#include "kernels/base/scratch.h"
 #include "kernels/base/sum.h"
 #include "kernels/base/tile_product.cuh"
 #include "kernels/moments.h"

@@ -19,6 +19,7 @@
 #include "core/setup.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
+#include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/progress.h"
 #include "launch/table.h"

@@ -10,6 +10,7 @@
 #include "dist/trainer.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
+#include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/mpirun.h"
 #include "launch/progress.h"

@@ -4,6 +4,7 @@
 #include <ATen/ops/mean.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/square.h>
+#include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
 
 namespace pal {
@@ -11,7 +12,7 @@ namespace pal {
 double effective_rank(const at::Tensor& z) {
   const at::NoGradGuard no_grad;
   if (z.size(0) < 2) return 0;
-  const at::Tensor centred = z - z.mean(0, /*keepdim=*/true);
+  const at::Tensor centred = z.sub(z.mean(0, /*keepdim=*/true));
   const at::Tensor product = z.size(0) < z.size(1) ? centred.mm(centred.t()) : centred.t().mm(centred);
   const double trace = product.diagonal().to(at::kDouble).sum().item<double>();
   const double square = product.to(at::kDouble).square().sum().item<double>();
