@@ -36,6 +36,12 @@ FileHandle FileHandle::open_for_reading(const std::string& path) {
   return FileHandle(descriptor, path);
 }
 
+FileHandle FileHandle::create(const std::string& path, const std::string& shown_as) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0) fail_write(shown_as);
+  return FileHandle(descriptor, shown_as);
+}
+
 FileHandle::FileHandle(FileHandle&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
 

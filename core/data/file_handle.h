@@ -14,6 +14,7 @@ class FileHandle {
   FileHandle() = default;
   FileHandle(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}   // takes it over
   static FileHandle open_for_reading(const std::string& path);
+  static FileHandle create(const std::string& path, const std::string& shown_as);   // truncates; errors speak of `shown_as`
   FileHandle(FileHandle&& other) noexcept;
   FileHandle& operator=(FileHandle&& other) noexcept;
   ~FileHandle();

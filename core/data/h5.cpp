@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "kernels/base/error.h"
@@ -15,10 +16,12 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "arrays go to the file as they are in memory");
 
-// Silences HDF5's printing on this thread (its error stack is per thread) and gives it back as it was.
+// Silences HDF5's printing on this thread (its error stack is per thread) and gives it back as it was. Nor shall HDF5
+// clean up at exit: there is nothing to save, and after a damaged file it prints "infinite loop closing library".
 class Quiet {
  public:
   Quiet() {
+    H5dont_atexit();
     H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   }
@@ -106,6 +109,28 @@ hid_t access_list() {
   return list;
 }
 
+// Makes HDF5 keep the file in memory, as far as it writes it itself (the metadata), and hand it over on closing.
+void describe_in_memory(hid_t list, std::string* head) {
+  H5Pset_fapl_core(list, kHeadBytes, false);
+  H5FD_file_image_callbacks_t calls{};
+  calls.image_malloc = [](size_t bytes, H5FD_file_image_op_t, void*) { return std::malloc(bytes); };
+  calls.image_memcpy = [](void* to, const void* from, size_t bytes, H5FD_file_image_op_t, void*) { return std::memcpy(to, from, bytes); };
+  calls.image_realloc = [](void* old, size_t bytes, H5FD_file_image_op_t, void* out) -> void* {
+    static_cast<std::string*>(out)->resize(bytes);   // remembers the size for image_free
+    return std::realloc(old, bytes);
+  };
+  calls.image_free = [](void* image, H5FD_file_image_op_t, void* out) -> herr_t {
+    auto* head = static_cast<std::string*>(out);
+    std::memcpy(head->data(), image, head->size());
+    std::free(image);
+    return 0;
+  };
+  calls.udata_copy = [](void* out) { return out; };
+  calls.udata_free = [](void*) -> herr_t { return 0; };
+  calls.udata = head;
+  check(H5Pset_file_image_callbacks(list, &calls), "HDF5 does not keep files in memory");
+}
+
 int descriptor_copy(hid_t file, const std::string& path) {
   void* handle = nullptr;
   check(H5Fget_vfd_handle(file, H5P_DEFAULT, &handle), path + " has no descriptor");
@@ -157,19 +182,21 @@ File File::open(const std::string& path) {
 
 File File::create(const std::string& path, const std::string& shown_as) {
   const Quiet quiet;
-  const std::string& shown = shown_as.empty() ? path : shown_as;
+  FileHandle handle = FileHandle::create(path, shown_as.empty() ? path : shown_as);
+  handle.write_at(0, std::string(kHeadBytes, '\0').data(), kHeadBytes);
+  const auto head = std::make_shared<std::string>();
   const Id access(access_list(), H5Pclose);
+  describe_in_memory(access, head.get());
   const Id creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   H5Pset_obj_track_times(creation, false);
   const hid_t id = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access);
-  File file(check(id, shown + " cannot be made"), FileHandle());
-  file.handle_ = FileHandle(descriptor_copy(id, path), shown);
-  // HDF5 writes its metadata only when it closes the file: its place is taken now, while an error is still harmless.
-  file.handle_.write_at(0, std::string(kHeadBytes, '\0').data(), kHeadBytes);
+  File file(check(id, handle.path() + " cannot be described"), std::move(handle));
+  file.head_ = head;
   return file;
 }
 
-File::File(File&& other) noexcept : id_(std::exchange(other.id_, -1)), handle_(std::move(other.handle_)) {}
+File::File(File&& other) noexcept
+    : id_(std::exchange(other.id_, -1)), handle_(std::move(other.handle_)), head_(std::move(other.head_)), end_(other.end_) {}
 
 File::~File() {
   const Quiet quiet;
@@ -178,7 +205,9 @@ File::~File() {
 
 void File::close() {
   const Quiet quiet;
-  check(H5Fclose(std::exchange(id_, -1)), handle_.path() + " cannot be closed");
+  check(H5Fclose(std::exchange(id_, -1)), handle_.path() + " cannot be described");
+  PAL_ASSERT(head_->size() == kHeadBytes, "the metadata of " + handle_.path() + " outgrow the head of the file");
+  handle_.write_at(0, head_->data(), head_->size());
 }
 
 bool File::has(const std::string& name) const {
@@ -223,7 +252,7 @@ void File::make_group(const std::string& name) {
   H5Gclose(check(group, handle_.path() + ": group " + name + " cannot be made"));
 }
 
-uint64_t File::reserve(const std::string& name, Type type, int64_t count, int64_t item_bytes) {
+void File::describe(const std::string& name, Type type, int64_t count, int64_t item_bytes) {
   const Quiet quiet;
   const std::string what = handle_.path() + ": data set " + name + " cannot be made";
   const Id list(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
@@ -234,7 +263,8 @@ uint64_t File::reserve(const std::string& name, Type type, int64_t count, int64_
   const Id space(check(H5Screate_simple(1, &dims, nullptr), what), H5Sclose);
   const Id stored(type == Type::text ? text_type(static_cast<size_t>(item_bytes)) : H5Tcopy(file_type(type)), H5Tclose);
   const Id dataset(check(H5Dcreate2(id_, name.c_str(), stored, space, H5P_DEFAULT, list, H5P_DEFAULT), what), H5Dclose);
-  return count > 0 ? H5Dget_offset(dataset) : 0;
+  PAL_ASSERT(count == 0 || H5Dget_offset(dataset) == end_, "HDF5 puts " + name + " where its bytes are not");
+  end_ += static_cast<uint64_t>(count * item_bytes);
 }
 
 bool File::has_attribute(const std::string& object, const std::string& name) const {

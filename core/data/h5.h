@@ -1,7 +1,8 @@
 // h5: HDF5 files as this project uses them: 1-D contiguous arrays, fixed-length strings, small attributes.
 //
 // Only h5.cpp includes hdf5.h. HDF5 describes what is where; the bytes themselves go by pread and pwrite, outside its
-// global lock, and so that a full disk is met by our own write, not by HDF5 while it closes the file.
+// global lock. A file in the making is described in memory and gets its head from there when it is closed: so a full disk
+// is met by our own write, never by HDF5 (which cannot close a file that it cannot write, and dies of it at exit).
 // Every failure is pal::Error (data) with the library's own words; HDF5 itself prints nothing. Written files hold no
 // time stamps: the same calls make the same bytes. Files are opened without locks (network file systems), plug-ins are
 // off, and what would lead out of the file or run code is refused: external and soft links, external storage, virtual
@@ -9,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,9 +41,9 @@ class File {
   File(File&& other) noexcept;
   File& operator=(File&&) = delete;
   ~File();        // closes; a failure is not reported, so a writer calls close()
-  void close();   // the handle stays open
+  void close();   // writes the head; the handle stays open
 
-  FileHandle& handle() { return handle_; }   // of the very file that HDF5 has open
+  FileHandle& handle() { return handle_; }
   const FileHandle& handle() const { return handle_; }
 
   bool has(const std::string& name) const;
@@ -52,8 +54,9 @@ class File {
   std::vector<std::string> read_text(const std::string& name) const;
 
   void make_group(const std::string& name);
-  // Makes a data set without writing its values, and returns its offset in the file. item_bytes: the width of text.
-  uint64_t reserve(const std::string& name, Type type, int64_t count, int64_t item_bytes = 0);
+  uint64_t end() const { return end_; }   // where the next data set will begin
+  // Makes a data set at end() of values that the caller has written there before. item_bytes: the width of text.
+  void describe(const std::string& name, Type type, int64_t count, int64_t item_bytes);
   template <class T>
   void write(const std::string& name, const std::vector<T>& values);
   void write_text(const std::string& name, const std::vector<std::string>& values);
@@ -70,6 +73,8 @@ class File {
 
   int64_t id_ = -1;
   FileHandle handle_;
+  std::shared_ptr<std::string> head_;   // of a file in the making: HDF5 puts it here when it closes the description
+  uint64_t end_ = kHeadBytes;
 };
 
 template <class T>

@@ -17,8 +17,8 @@ std::vector<T> File::read(const std::string& name) const {
 
 template <class T>
 void File::write(const std::string& name, const std::vector<T>& values) {
-  const uint64_t offset = reserve(name, type_of<T>(), static_cast<int64_t>(values.size()));
-  handle_.write_at(offset, values.data(), values.size() * sizeof(T));
+  handle_.write_at(end_, values.data(), values.size() * sizeof(T));
+  describe(name, type_of<T>(), static_cast<int64_t>(values.size()), sizeof(T));
 }
 
 #define PAL_H5_ARRAYS_OF(T)                                             \
@@ -45,8 +45,8 @@ std::vector<std::string> File::read_text(const std::string& name) const {
 
 void File::write_text(const std::string& name, const std::vector<std::string>& values) {
   const PackedText packed = pack_text(values);
-  const uint64_t offset = reserve(name, Type::text, static_cast<int64_t>(values.size()), packed.width);
-  handle_.write_at(offset, packed.bytes.data(), packed.bytes.size());
+  handle_.write_at(end_, packed.bytes.data(), packed.bytes.size());
+  describe(name, Type::text, static_cast<int64_t>(values.size()), packed.width);
 }
 
 PackedText pack_text(const std::vector<std::string>& values) {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,9 @@ constexpr int64_t kMaxSide = 1 << 16;
 // A stream that is read to its exact end; gzip's own checksum is then checked by zlib.
 class IdxFile {
  public:
-  IdxFile(const std::string& path, uint32_t magic, size_t axes) : path_(path), file_(gzopen(path.c_str(), "rb")) {
-    PAL_DATA_CHECK(file_ != nullptr, path + " cannot be opened", std::strerror(errno), "check the path and its permissions");
-    gzbuffer(file_, 1 << 18);
+  IdxFile(const std::string& path, uint32_t magic, size_t axes) : path_(path), stream_(gzopen(path.c_str(), "rb"), gzclose) {
+    PAL_DATA_CHECK(stream_ != nullptr, path + " cannot be opened", std::strerror(errno), "check the path and its permissions");
+    gzbuffer(stream_.get(), 1 << 18);
     const uint32_t found = big_endian_word();
     PAL_DATA_CHECK(found == magic, path_ + " is not the IDX file expected: magic number", found, "expected " + std::to_string(magic));
     for (size_t axis = 0; axis < axes; ++axis) {
@@ -32,15 +33,13 @@ class IdxFile {
                      "download it again");
     }
   }
-  ~IdxFile() { gzclose(file_); }
-  IdxFile(const IdxFile&) = delete;
 
   const std::string& path() const { return path_; }
   int64_t size(size_t axis) const { return sizes_[axis]; }
 
   void read(uint8_t* data, size_t bytes) {
     while (bytes > 0) {
-      const int n = gzread(file_, data, static_cast<unsigned>(std::min<size_t>(bytes, 1 << 30)));
+      const int n = gzread(stream_.get(), data, static_cast<unsigned>(std::min<size_t>(bytes, 1 << 30)));
       check_stream();
       PAL_DATA_CHECK(n > 0, path_ + " ends too early", "fewer bytes than its header says", "download it again");
       data += n;
@@ -49,7 +48,7 @@ class IdxFile {
   }
 
   void expect_end() {
-    const int next = gzgetc(file_);
+    const int next = gzgetc(stream_.get());
     check_stream();
     PAL_DATA_CHECK(next == -1, path_ + " has more bytes than its header says", "", "download it again");
   }
@@ -57,7 +56,7 @@ class IdxFile {
  private:
   void check_stream() {
     int code = Z_OK;
-    const char* words = gzerror(file_, &code);
+    const char* words = gzerror(stream_.get(), &code);
     if (code == Z_OK || code == Z_STREAM_END) return;
     const std::string reason = code == Z_ERRNO ? std::strerror(errno) : code == Z_BUF_ERROR ? "unexpected end of file" : words;
     throw Error(Exit::data, path_ + " is cut or damaged: " + reason + "; download it again");
@@ -70,7 +69,7 @@ class IdxFile {
   }
 
   std::string path_;
-  gzFile file_;
+  std::unique_ptr<gzFile_s, int (*)(gzFile)> stream_;
   std::vector<int64_t> sizes_;
 };
 

@@ -37,29 +37,21 @@ void ShardWriter::append(const StoredImage& image) {
 }
 
 void ShardWriter::flush() {
-  file_.handle().write_at(end_, buffer_.data(), buffer_.size());
-  end_ += buffer_.size();
+  file_.handle().write_at(file_.end() + flushed_, buffer_.data(), buffer_.size());
+  flushed_ += buffer_.size();
   buffer_.clear();
-}
-
-// Our write comes first: if the disk is full, HDF5 has not yet been told of the array.
-void ShardWriter::put_bytes(const std::string& name, h5::Type type, int64_t count, int64_t item_bytes, const void* data) {
-  const auto bytes = static_cast<size_t>(count * item_bytes);
-  file_.handle().write_at(end_, data, bytes);
-  const uint64_t offset = file_.reserve(name, type, count, item_bytes);
-  PAL_ASSERT(offset == end_, "HDF5 puts " + name + " at " + std::to_string(offset) + ", not at " + std::to_string(end_));
-  file_.set_integers(name, kCrcAttribute, {crc32c(data, bytes)});
-  end_ += bytes;
 }
 
 template <class T>
 void ShardWriter::put(const std::string& name, const std::vector<T>& values) {
-  put_bytes(name, h5::type_of<T>(), static_cast<int64_t>(values.size()), sizeof(T), values.data());
+  file_.write(name, values);
+  file_.set_integers(name, kCrcAttribute, {crc32c(values.data(), values.size() * sizeof(T))});
 }
 
 void ShardWriter::put_text(const std::string& name, const std::vector<std::string>& values) {
-  const h5::PackedText packed = h5::pack_text(values);
-  put_bytes(name, h5::Type::text, static_cast<int64_t>(values.size()), packed.width, packed.bytes.data());
+  file_.write_text(name, values);
+  const std::string packed = h5::pack_text(values).bytes;
+  file_.set_integers(name, kCrcAttribute, {crc32c(packed.data(), packed.size())});
 }
 
 void ShardWriter::finish() {
@@ -70,8 +62,7 @@ void ShardWriter::finish() {
   file_.set_integers("/", "shape", {spec_.shape.begin(), spec_.shape.end()});
   if (!spec_.split.empty()) file_.set_text("/", "split", spec_.split);
   file_.make_group("images");
-  const uint64_t offset = file_.reserve(kBytes, h5::Type::u8, static_cast<int64_t>(offsets_.back()));
-  PAL_ASSERT(offset == h5::kHeadBytes, "HDF5 puts the images at " + std::to_string(offset));
+  file_.describe(kBytes, h5::Type::u8, static_cast<int64_t>(flushed_), 1);
   put(kOffsets, offsets_);
   put(kCrcs, crcs_);
   if (!spec_.classes.empty()) {

