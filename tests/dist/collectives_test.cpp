@@ -1,4 +1,5 @@
 // collectives: each one on small-integer values, whose sums are exact, compared bit for bit with what they must be.
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
@@ -15,7 +16,7 @@ namespace {
 
 // What rank r gives: `rows` rows of width 3 with values that tell rank, row and column apart.
 at::Tensor given(int rank, int64_t rows, at::ScalarType type) {
-  return ((at::arange(rows * 3, at::kLong) % 17) + 5 * rank).reshape({rows, 3}).to(type);
+  return (at::arange(rows * 3, at::kLong).remainder(17) + 5 * rank).reshape({rows, 3}).to(type);
 }
 
 class Collectives : public testing::TestWithParam<at::ScalarType> {

@@ -1,4 +1,5 @@
 // grad_sync: gradients are views into the buckets, sums are exact on small integers, and non-finite values are seen.
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
