@@ -15,6 +15,7 @@ namespace pal {
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
       {"train", "train an encoder on a similarity graph", cmd_train},
+      {"data", "make, show and check data sets", cmd_data},
       {"eval", "measure a trained encoder: linear probe, nearest neighbours", cmd_eval},
       {"config", "show every setting of a config and where it came from", cmd_config},
       {"doctor", "check this machine", cmd_doctor},

@@ -42,24 +42,6 @@ void check_complete(const std::vector<std::string>& files) {
   }
 }
 
-std::vector<std::string> shard_files(const std::string& pattern) {
-  if (fs::is_regular_file(pattern)) return {pattern};
-  std::vector<std::string> files;
-  if (fs::is_directory(pattern)) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(pattern)) {
-      if (entry.path().extension() == ".h5") files.push_back(entry.path().string());
-    }
-    PAL_DATA_CHECK(!files.empty(), "folder without *.h5 files", pattern, "give a data set made by `pal data import`");
-  } else {
-    PAL_DATA_CHECK(!fs::exists(pattern), "neither a file nor a folder", pattern, "give a data set made by `pal data import`");
-    files = expand_glob(pattern);
-    PAL_DATA_CHECK(!files.empty(), "no such data set", pattern, "check the path, or make it with `pal data import`");
-  }
-  std::sort(files.begin(), files.end());
-  check_complete(files);
-  return files;
-}
-
 uint64_t mix(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
   return hash ^ hash >> 29;
@@ -156,8 +138,26 @@ class ShardedDataset final : public Dataset {
 
 }  // namespace
 
+std::vector<std::string> dataset_files(const std::string& pattern) {
+  if (fs::is_regular_file(pattern)) return {pattern};
+  std::vector<std::string> files;
+  if (fs::is_directory(pattern)) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(pattern)) {
+      if (entry.path().extension() == ".h5") files.push_back(entry.path().string());
+    }
+    PAL_DATA_CHECK(!files.empty(), "folder without *.h5 files", pattern, "give a data set made by `pal data import`");
+  } else {
+    PAL_DATA_CHECK(!fs::exists(pattern), "neither a file nor a folder", pattern, "give a data set made by `pal data import`");
+    files = expand_glob(pattern);
+    PAL_DATA_CHECK(!files.empty(), "no such data set", pattern, "check the path, or make it with `pal data import`");
+  }
+  std::sort(files.begin(), files.end());
+  check_complete(files);
+  return files;
+}
+
 std::shared_ptr<Dataset> Dataset::open(const std::string& pattern) {
-  return std::make_shared<ShardedDataset>(shard_files(pattern));
+  return std::make_shared<ShardedDataset>(dataset_files(pattern));
 }
 
 }  // namespace pal

@@ -33,4 +33,7 @@ class Dataset {
   virtual kernels::ImageView image(int64_t sample, const std::vector<uint8_t>& bytes) const = 0;
 };
 
+// The files that Dataset::open(pattern) takes, in its order.
+std::vector<std::string> dataset_files(const std::string& pattern);
+
 }  // namespace pal

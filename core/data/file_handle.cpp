@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
+#include "core/io/files.h"
 #include "kernels/base/error.h"
 
 namespace pal {
@@ -110,15 +110,9 @@ PartialFile::~PartialFile() {
 }
 
 void PartialFile::publish() {
-  if (std::rename(path_.c_str(), target_.c_str()) != 0) fail_write(target_);
+  rename_path(path_, target_);
   path_.clear();
-  const std::filesystem::path folder = std::filesystem::path(".") / std::filesystem::path(target_).parent_path();
-  // Some network file systems refuse to sync a folder; the rename itself has happened.
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor >= 0) {
-    ::fsync(descriptor);
-    ::close(descriptor);
-  }
+  sync_folder((std::filesystem::path(".") / std::filesystem::path(target_).parent_path()).string());
 }
 
 }  // namespace pal

@@ -1,0 +1,24 @@
+// verify: reads every byte of a data set and tells what is wrong with it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace pal {
+
+struct VerifyReport {
+  int64_t samples = 0, image_bytes = 0;   // checked
+  int64_t bad_samples = 0, bad_files = 0;
+  std::vector<std::string> complaints;    // a sentence each, at most as many as asked for
+
+  bool good() const { return bad_samples == 0 && bad_files == 0; }
+};
+
+// Checks every offset, label and checksum of every shard, and that the shards belong together; goes on after a bad one.
+// progress(done, total) counts samples and is called now and then.
+VerifyReport verify_dataset(const std::string& pattern, size_t max_complaints,
+                            const std::function<void(int64_t done, int64_t total)>& progress);
+
+}  // namespace pal
