@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/oracle/oracle.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
@@ -72,7 +73,14 @@ std::vector<int64_t> known_labels(const Config& config, const Dataset& data, con
   PAL_DATA_CHECK(!labelled.empty() || fraction == 0, "graph.kind=" + config.text("graph.kind") + " needs labels, but the training set has",
                  0, "import it with labels, use graph.kind=ssl, or set graph.labeled_fraction=0 and an oracle");
   const auto count = static_cast<int64_t>(std::llround(fraction * static_cast<double>(labelled.size())));
-  for (int64_t s : draw(labelled, count, static_cast<uint64_t>(config.integer("train.seed")), Purpose::labels)) known[s] = labels[s];
+  const auto seed = static_cast<uint64_t>(config.integer("train.seed"));
+  for (int64_t s : draw(labelled, count, seed, Purpose::labels)) known[s] = labels[s];
+  // Captcha that starts from nothing is given one template of each class among the samples trained on.
+  if (count == 0 && config.text("oracle.sampler") == "captcha" && config.text("oracle.templates") == "given") {
+    std::vector<int64_t> trained(data.size(), -1);
+    for (int64_t s : labelled) trained[s] = labels[s];
+    known = draw_template_labels(trained, seed);
+  }
   return known;
 }
 

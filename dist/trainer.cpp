@@ -41,8 +41,7 @@ Trainer::Trainer(const Config& config, World& world, const std::string& run_dir,
             "start at most as many ranks as samples in a batch");
   compare_ranks();
 
-  const std::vector<int64_t> known = known_labels(config_, *data_, subset_);
-  store_.set_labels(known);
+  store_.set_labels(known_labels(config_, *data_, subset_));
   encoder_ = make_encoder(model_spec(config_), config_.text("model.batch_norm") == "node" ? world_.node() : world_.now());
   encoder_->train();
   criterion_ = make_criterion(config_);

@@ -53,7 +53,7 @@ class Rounds : public testing::Test {
   static constexpr int64_t kN = 60;
   World& world = test_world();
   const Config config = Config::defaults({"train.steps=1", "optim.lr=1", "graph.kind=mixed", "oracle.sampler=captcha", "oracle.every=5",
-                                          "oracle.questions_per_round=12", "oracle.pool=60", "oracle.guided=false"});
+                                          "oracle.questions_per_round=12", "oracle.pool=60", "oracle.guide=none"});
   const std::string path = "query_round_test.W" + std::to_string(test_world().size()) + ".sqlite";
   std::vector<int64_t> labels;
   std::vector<uint64_t> versions;
