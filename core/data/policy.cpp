@@ -45,10 +45,11 @@ kernels::AugmentOptions augment_options(const Config& config, const Dataset& dat
               "set data.size to the side of the views in pixels");
     options.size = shape[0];
   }
+  options.channels = !shape.empty() && shape[2] == 1 ? 1 : 3;
   const std::vector<double> mean = config.real_list("augment.mean"), std = config.real_list("augment.std");
-  for (int c = 0; c < 3; ++c) {
-    options.mean[c] = static_cast<float>(mean[c]);
-    options.std[c] = static_cast<float>(std[c]);
+  for (size_t c = 0; c < 3; ++c) {
+    options.mean[c] = static_cast<float>(mean[std::min(c, mean.size() - 1)]);
+    options.std[c] = static_cast<float>(std[std::min(c, std.size() - 1)]);
   }
   return options;
 }

@@ -12,7 +12,8 @@ namespace pal {
 // One policy per view; a list shorter than augment.views repeats its last number.
 std::vector<kernels::ViewPolicy> view_policies(const Config& config);
 
-// Options of the views of `data`: size from data.size or the images' own height, three channels (gray is repeated).
+// Options of the views of `data`: size from data.size or the images' own height, one channel for gray
+// images (the encoder takes it for three equal ones), else three; a single mean or std serves all channels.
 kernels::AugmentOptions augment_options(const Config& config, const Dataset& data);
 
 }  // namespace pal

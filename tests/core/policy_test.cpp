@@ -41,7 +41,9 @@ TEST(Policy, OptionsFromConfigAndData) {
   const MemoryDataset data(3, 14, 17, 1);
   kernels::AugmentOptions o = augment_options(Config::defaults({"train.seed=8", "augment.mean=[0.1, 0.2, 0.3]", "augment.std=[1, 2, 3]"}), data);
   EXPECT_EQ(o.size, 14);
-  EXPECT_EQ(o.channels, 3);
+  EXPECT_EQ(o.channels, 1);   // gray stays one channel; the encoder takes it for three
+  EXPECT_EQ(augment_options(Config::defaults(), MemoryDataset(3, 14, 17, 3)).channels, 3);
+  EXPECT_FLOAT_EQ(augment_options(Config::defaults({"augment.std=0.5"}), data).std[2], 0.5f);
   EXPECT_EQ(o.seed, 8u);
   EXPECT_FLOAT_EQ(o.mean[2], 0.3f);
   EXPECT_FLOAT_EQ(o.std[1], 2);
