@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace pal {
 
@@ -24,10 +25,11 @@ static std::string last_part(const std::string& name) { return name.substr(name.
 
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates) {
   std::string best;
-  size_t best_distance = 0;
+  std::pair<size_t, size_t> best_distance;
   for (const std::string& candidate : candidates) {
-    size_t distance = edit_distance(name, candidate);
-    if (last_part(name) == last_part(candidate)) distance = std::min<size_t>(distance, 1);
+    // The right key under a wrong section counts as near; among several such the nearest name wins.
+    const size_t edits = edit_distance(name, candidate);
+    const std::pair distance{last_part(name) == last_part(candidate) ? std::min<size_t>(edits, 1) : edits, edits};
     if (best.empty() || distance < best_distance) {
       best = candidate;
       best_distance = distance;

@@ -65,7 +65,7 @@ Trainer::Trainer(const Config& config, World& world, const std::string& run_dir,
   load.first_step = step_;
   load.last_step = schedule_.total_steps;
   loader_ = std::make_unique<Loader>(data_, load);
-  if (world_.rank() == 0) metrics_ = std::make_unique<MetricsWriter>(run_dir_ + "/metrics.jsonl", step_);
+  if (world_.rank() == 0 && !done()) metrics_ = std::make_unique<MetricsWriter>(run_dir_ + "/metrics.jsonl", step_);
 }
 
 Trainer::~Trainer() = default;
