@@ -20,6 +20,7 @@ const std::vector<Command>& commands() {
       {"data", "make, show and check data sets", cmd_data},
       {"eval", "measure a trained encoder: linear probe, nearest neighbours", cmd_eval},
       {"config", "show every setting of a config and where it came from", cmd_config},
+      {"bench", "measure speed against a named peer", cmd_bench},
       {"doctor", "check this machine", cmd_doctor},
       {"help", "explain a topic", cmd_help},
   };

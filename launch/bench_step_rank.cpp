@@ -1,0 +1,115 @@
+// bench_step_rank: our side of the step benchmark: the parts of a training step without loader and files.
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/cat.h>
+
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "core/config/config.h"
+#include "core/data/sampler.h"
+#include "core/graph/store.h"
+#include "core/io/checkpoint.h"
+#include "core/io/safetensors.h"
+#include "core/loss/criterion.h"
+#include "core/model/batch_norm.h"
+#include "core/model/state.h"
+#include "dist/grad_sync.h"
+#include "launch/bench_step.h"
+#include "launch/machine.h"
+
+namespace pal {
+namespace {
+
+class StepBench {
+ public:
+  StepBench(const std::string& input, at::ScalarType dtype, World& world) : world_(world) {
+    SafetensorsFile file = read_safetensors(input);
+    lr_ = std::stod(file.metadata.at("lr"));
+    for (int64_t k = 0;; ++k) {
+      const std::string name = "batch." + std::to_string(k) + ".view.";
+      if (!file.tensors.contains(name + "0")) break;
+      if (k == 0) plan(file.tensors.at(name + "0").size(0));
+      std::vector<at::Tensor> views;
+      for (const char* view : {"0", "1"}) {
+        auto node = file.tensors.extract(name + view);
+        views.push_back(node.mapped().narrow(0, batch_.begin, batch_.local_positions()).to(dtype).contiguous());
+      }
+      batches_.push_back(std::move(views));
+    }
+    ModelSpec spec = bench_step_model();
+    spec.dtype = dtype;
+    encoder_ = make_encoder(spec, world.now());
+    restore(model_state(*encoder_), file.tensors, input);
+    encoder_->train();
+    grads_ = std::make_unique<GradSync>(trainable(*encoder_), world.bulk());
+    OptimSpec optim;
+    optim.kind = "sgd";
+    optim.momentum = std::stod(file.metadata.at("momentum"));
+    optim.weight_decay = std::stod(file.metadata.at("weight_decay"));
+    optimizer_ = make_optimizer(optim, trainable(*encoder_));
+    criterion_ = make_criterion(Config::defaults({"loss.kind=vicreg", "loss.moments=per_view"}));
+  }
+
+  // The same list as Trainer::step, with a forward for each view, as the official code has it. Returns the global loss.
+  double step() {
+    std::vector<at::Tensor> z;
+    for (const at::Tensor& view : batches_[next_++ % batches_.size()]) z.push_back(encoder_->forward(view));
+    const at::Tensor all = at::cat(z);
+    const LossResult loss = criterion_(all.detach(), batch_, world_.now());
+    grads_->zero();
+    all.backward(loss.dz);
+    grads_->sum();
+    commit_batch_norm(*encoder_);
+    optimizer_->step(lr_);
+    return loss.value;
+  }
+
+ private:
+  void plan(int64_t samples) {
+    batch_.rank_begin = rank_slices(samples, world_.size());
+    batch_.begin = batch_.rank_begin[world_.rank()];
+    batch_.end = batch_.rank_begin[world_.rank() + 1];
+    for (int64_t s = 0; s < samples; ++s) batch_.samples.push_back(s);
+    batch_.graph = build_batch_graph(GraphStore(samples), GraphKind::ssl, 0, batch_.samples, 2);
+  }
+
+  World& world_;
+  double lr_ = 0;
+  std::vector<std::vector<at::Tensor>> batches_;   // [batch][view]: this rank's rows
+  Batch batch_;
+  std::shared_ptr<Encoder> encoder_;
+  std::unique_ptr<GradSync> grads_;
+  std::unique_ptr<Optimizer> optimizer_;
+  Criterion criterion_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+void bench_step_rank(const std::string& folder, const std::string& dtype, World& world) {
+  at::set_num_threads(1);
+  StepBench bench(folder + "/input.safetensors", dtype == "float64" ? at::kDouble : at::kFloat, world);
+  const auto say = [&](const nlohmann::json& line) {
+    if (world.rank() == 0) std::cout << line.dump() << std::endl;
+  };
+  say({{"ready", true}});
+  std::ifstream go(folder + "/go." + std::to_string(world.rank()));
+  int steps = 0;
+  while (go >> steps && steps > 0) {
+    std::vector<double> losses, ms;
+    for (int k = 0; k < steps; ++k) {
+      world.now().barrier();
+      const auto start = std::chrono::steady_clock::now();
+      losses.push_back(bench.step());
+      world.now().barrier();
+      ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    }
+    say({{"losses", losses}, {"ms", ms}});
+  }
+  say({{"done", true}, {"peak_mb", peak_memory_mb()}});
+}
+
+}  // namespace pal
