@@ -5,9 +5,9 @@
 //         difference  out_i = scale · Σ_j S_ij (z_i − p_j)             value = Σ_ij S_ij ‖z_i − p_j‖²
 //         repulsion   out_i = scale · Σ_j S_ij ((z_iᵀp_j) p_j − z_i)   value = Σ_ij S_ij ((z_iᵀp_j)² − ‖z_i‖² − ‖p_j‖²)
 //         The gradient of `value` in z_i, for a symmetric S with p = z, is: sum 2·, difference 4·, repulsion 4· the row.
-//         beta = 1 adds to out instead of overwriting it.
+//         Into::add adds to out instead of overwriting it. out must not share memory with z or partners.
 // Order:  a row has one owner and a fixed order of its partners; identical bits from run to run and for any threads.
-//         value is accumulated in fp64.
+//         On the CPU a row is summed in T over at most 64 partners, and these sums, like value, in fp64.
 // Async:  the CUDA twin works on device pointers, value included. Rows and their sums are fp32, whatever z is stored in.
 #pragma once
 

@@ -5,7 +5,8 @@
 //         variance    hinge    Σ_k relu(γ − sqrt(C_kk + ε))      squared  Σ_k (1 − C_kk)²
 //         covariance  Σ_{k≠l} C_kl²       Gram form: ‖Gram‖²_F − Σ_k C_kk², Gram = Z_c Z_cᵀ / (n − 1)
 //         gradient    (z_i − m) A, A (D, D) symmetric: A_kl = 4 b C_kl / (n−1) off the diagonal,
-//                     A_kk = −a [C_kk+ε < γ²] / (sqrt(C_kk + ε) (n−1)) for the hinge.
+//                     A_kk = −a [C_kk+ε < γ²] / (sqrt(C_kk + ε) (n−1)) for the hinge,
+//                     −4 a (1 − C_kk) / (n−1) for the square.
 // Order:  sums over rows are accumulated in fp64 (Accumulate::fp64), so that splitting the rows over ranks changes
 //         nothing after rounding; identical bits from run to run and for any number of threads.
 // Right for |mean| ≫ std: the mean is taken off before anything is squared.
