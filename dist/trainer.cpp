@@ -155,7 +155,10 @@ void Trainer::log(const StepReport& report, const at::Tensor& z) {
 
 void Trainer::finish() {
   if (saved_step_ != step_) save_checkpoint();
-  if (metrics_) metrics_->finish(step_, weights_sha256());
+  if (metrics_) {
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start_;
+    metrics_->finish(step_, weights_sha256(), seconds.count());
+  }
   world_.control().barrier();   // no rank leaves before the last checkpoint stands
 }
 

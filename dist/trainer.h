@@ -3,6 +3,7 @@
 // Collective: the constructor, step() and finish() are called by all ranks.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -82,6 +83,7 @@ class Trainer {
   std::unique_ptr<QueryRounds> rounds_;   // null without an oracle
   std::unique_ptr<Loader> loader_;
   std::unique_ptr<MetricsWriter> metrics_;  // rank 0
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   int64_t step_ = 0;
   int64_t skips_ = 0;                     // in a row
   int64_t saved_step_ = -1;

@@ -57,8 +57,8 @@ void MetricsWriter::write(const StepMetrics& m) {
   append(line.dump());
 }
 
-void MetricsWriter::finish(int64_t step, const std::string& weights_sha256) {
-  append(nlohmann::ordered_json{{"step", step}, {"done", true}, {"weights_sha256", weights_sha256}}.dump());
+void MetricsWriter::finish(int64_t step, const std::string& weights_sha256, double seconds) {
+  append(nlohmann::ordered_json{{"step", step}, {"done", true}, {"weights_sha256", weights_sha256}, {"seconds", seconds}}.dump());
   PAL_CHECK(fsync(file_) == 0 || errno == EINVAL, "cannot write " + path_, std::strerror(errno), "check the disk");
 }
 

@@ -32,7 +32,8 @@ class MetricsWriter {
   MetricsWriter& operator=(const MetricsWriter&) = delete;
 
   void write(const StepMetrics& metrics);
-  void finish(int64_t step, const std::string& weights_sha256);  // the closing line; synced to disk
+  // The closing line, synced to disk; seconds since this process began the run or resumed it.
+  void finish(int64_t step, const std::string& weights_sha256, double seconds);
 
  private:
   void append(const std::string& line);

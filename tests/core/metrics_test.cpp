@@ -58,7 +58,7 @@ TEST_F(Metrics, LinesHaveTheFieldsOfTheContract) {
   ASSERT_EQ(first.size(), 1u);
   EXPECT_EQ(first[0], nlohmann::json::parse(R"({"step":1,"epoch":0.5,"loss":1.25,"terms":{"invariance":1.0,"variance":null},
     "lr":0.1,"images_per_s":1000.0,"graph_version":3,"queries":4,"cost":5.0,"effective_rank":null})"));
-  writer.finish(2, "abc");
+  writer.finish(2, "abc", 1.5);
   EXPECT_EQ(lines().back(), nlohmann::json::parse(R"({"step":2,"done":true,"weights_sha256":"abc"})"));
 }
 
@@ -66,7 +66,7 @@ TEST_F(Metrics, GoesOnAfterTheStepItResumesFrom) {
   {
     MetricsWriter writer(path(), 0);
     for (const int64_t step : {10, 20, 30}) writer.write(at_step(step));
-    writer.finish(30, "abc");
+    writer.finish(30, "abc", 1.5);
   }
   const std::string whole = read_whole_file(path());
   write_file_atomically(path(), whole + R"({"step": 31, "ep)");  // cut in a line
