@@ -3,6 +3,7 @@
 
 usage: cli_test.py PAL CONFIGS [test names]     (standard library only)
 """
+import functools
 import glob
 import os
 import re
@@ -41,8 +42,12 @@ class Cli(unittest.TestCase):
         self.assertRegex(err, r"^error: [^\n]*\n$")
         return err[len("error: "):-1]
 
+    @functools.lru_cache(maxsize=None)   # a start of the program costs half a second
+    def overview(self):
+        return self.call("help")[0]
+
     def listed(self, section):
-        overview = self.call("help")[0]
+        overview = self.overview()
         return re.findall(r"^  (\w+) ", overview.split(section + ":\n")[1].split("\n\n")[0], re.M)
 
     def dump(self, *args, **environment):
@@ -51,7 +56,7 @@ class Cli(unittest.TestCase):
     # ---- commands and help ---------------------------------------------------------------------------------------
 
     def test_overview(self):
-        overview = self.call("help")[0]
+        overview = self.overview()
         for args in ((), ("--help",), ("-h",)):
             self.assertEqual(self.call(*args)[0], overview)
         self.assertRegex(self.call("--version")[0], r"^pal \d+\.\d+\.\d+\n$")
