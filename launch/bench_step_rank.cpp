@@ -91,6 +91,7 @@ class StepBench {
 
 void bench_step_rank(const std::string& folder, const std::string& dtype, World& world) {
   at::set_num_threads(1);
+  keep_freed_memory();
   StepBench bench(folder + "/input.safetensors", dtype == "float64" ? at::kDouble : at::kFloat, world);
   const auto say = [&](const nlohmann::json& line) {
     if (world.rank() == 0) std::cout << line.dump() << std::endl;

@@ -21,6 +21,7 @@
 #include "launch/cli.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
+#include "launch/machine.h"
 #include "launch/progress.h"
 #include "launch/table.h"
 
@@ -92,6 +93,7 @@ int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
   const Config config = is_run ? Config::load_resolved(args.run + "/config.yaml") : Config::load(args.run, {});
   PAL_CHECK(config.has("data.test"), "no test set is given", "data.test is empty", "set data.test in the config");
 
+  keep_freed_memory();
   World& world = context.start_world();
   at::set_num_threads(compute_threads(config, world.local_size()));
   const auto start = std::chrono::steady_clock::now();

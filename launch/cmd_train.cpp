@@ -12,6 +12,7 @@
 #include "launch/cli.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
+#include "launch/machine.h"
 #include "launch/mpirun.h"
 #include "launch/progress.h"
 #include "launch/table.h"
@@ -93,6 +94,7 @@ int cmd_train(const std::vector<std::string>& arguments, Context& context) {
     rank_args.insert(rank_args.end(), {"--run-dir", args.run_dir, "--resume", args.resume});
     return run_under_mpirun(context.program, rank_args, args.ranks, compute_threads(config, args.ranks));
   }
+  keep_freed_memory();
   train(config, args, context.start_world());
   return static_cast<int>(Exit::ok);
 }

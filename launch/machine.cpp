@@ -1,6 +1,9 @@
 #include "launch/machine.h"
 
+#include <malloc.h>
+
 #include <fstream>
+#include <limits>
 
 namespace pal {
 namespace {
@@ -24,6 +27,12 @@ std::string cpu_model() { return proc_value("/proc/cpuinfo", "model name"); }
 double peak_memory_mb() {
   const std::string value = proc_value("/proc/self/status", "VmHWM");
   return value.empty() ? 0 : std::stod(value) / 1024;
+}
+
+void keep_freed_memory() {
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TOP_PAD, 64 << 20);
 }
 
 }  // namespace pal
