@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <memory>
 #include <sstream>
 
 #include "core/data/dataset.h"
@@ -57,6 +58,10 @@ class Rate {
  public:
   explicit Rate(std::string what) : what_(std::move(what)) {}
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  double finish() {   // ends the bar's line
+    bar_.reset();
+    return seconds();
+  }
   void operator()(int64_t done, int64_t total) {
     if (!bar_) bar_ = std::make_unique<Progress>(what_, total);
     bar_->update(done, fmt::format("{:.0f} images/s", static_cast<double>(done) / std::max(seconds(), 1e-9)));
@@ -79,17 +84,14 @@ int run_import(Arguments args) {
   for (std::string name; std::getline(names, name, ',');) args.import.classes.push_back(name);
   std::signal(SIGXFSZ, SIG_IGN);   // a file size limit is an error of the write, not the end of the process
   const DeferredSignals signals;
-  ImportReport report;
-  double seconds = 0;
-  {
-    Rate rate("import");
-    args.import.progress = [&](int64_t done, int64_t total) {
-      signals.raise();
-      rate(done, total);
-    };
-    report = args.format == "idx" ? import_idx(args.import) : args.format == "cifar10" ? import_cifar10(args.import) : import_cifar100(args.import);
-    seconds = rate.seconds();
-  }
+  Rate rate("import");
+  args.import.progress = [&](int64_t done, int64_t total) {
+    signals.raise();
+    rate(done, total);
+  };
+  const auto import = args.format == "idx" ? import_idx : args.format == "cifar10" ? import_cifar10 : import_cifar100;
+  const ImportReport report = import(args.import);
+  const double seconds = rate.finish();
   int64_t samples = 0;
   std::vector<std::vector<std::string>> rows = {{"split", "samples", "classes", "images", "file"}};
   for (const ImportedSplit& split : report.splits) {
@@ -154,7 +156,7 @@ int run_info(const Arguments& args) {
 int run_verify(const Arguments& args) {
   Rate rate("verify");
   const VerifyReport report = verify_dataset(args.data, static_cast<size_t>(args.limit), [&](int64_t done, int64_t total) { rate(done, total); });
-  const double seconds = rate.seconds();
+  const double seconds = rate.finish();
   for (const std::string& complaint : report.complaints) fmt::print("{}\n", complaint);
   const int64_t bad = report.bad_samples + report.bad_files, shown = static_cast<int64_t>(report.complaints.size());
   if (bad > shown) fmt::print("… and {} more (--limit)\n", bad - shown);
