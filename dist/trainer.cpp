@@ -191,8 +191,17 @@ void Trainer::resume_from_checkpoint() {
                          fingerprint() + " now): the run goes on, but not bit for bit");
     }
   }
-  for (const auto& named : model_state(*encoder_)) world_.control().broadcast(named.second, 0);
-  for (const auto& named : optimizer_->state()) world_.control().broadcast(named.second, 0);
+  const at::NoGradGuard no_grad;
+  const auto share = [this](const NamedTensors& tensors) {
+    for (const auto& named : tensors) {
+      at::Tensor mine = named.second;
+      const at::Tensor dense = mine.contiguous();  // convolutions lie channels-last, a Comm carries what is contiguous
+      world_.control().broadcast(dense, 0);
+      if (!dense.is_same(mine)) mine.copy_(dense);
+    }
+  };
+  share(model_state(*encoder_));
+  share(optimizer_->state());
   step_ = saved_step_ = step.item<int64_t>();
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +17,14 @@
 namespace pal {
 namespace {
 
+// Convolutions and batch norms are faster in this layout on the CPU (a fifth for ResNet-18, a quarter for the convnet),
+// and they choose it by the strides. Gray images lie the same way in both, so their strides are said outright.
+at::Tensor channels_last(const at::Tensor& images) {
+  if (images.size(1) > 1) return images.contiguous(at::MemoryFormat::ChannelsLast);
+  const int64_t height = images.size(2), width = images.size(3);
+  return images.contiguous().as_strided(images.sizes(), {height * width, 1, width, 1});
+}
+
 class ProjectedEncoder final : public Encoder {
  public:
   ProjectedEncoder(std::shared_ptr<Backbone> backbone, const std::vector<int64_t>& widths, const BatchNormOptions& norm) {
@@ -23,7 +32,8 @@ class ProjectedEncoder final : public Encoder {
     projector_ = register_module("projector", std::make_shared<Projector>(backbone_->dims(), widths, norm));
   }
   at::Tensor features(const at::Tensor& images) override {
-    return backbone_->forward(images.contiguous(at::MemoryFormat::ChannelsLast));
+    PAL_ASSERT(images.dim() == 4, "images are (n, channels, height, width)");
+    return backbone_->forward(channels_last(images));
   }
   at::Tensor project(const at::Tensor& features) override { return projector_->forward(features); }
   int64_t feature_dims() const override { return backbone_->dims(); }
@@ -54,10 +64,11 @@ void draw_uniform(T* w, int64_t n, double bound, Random random) {
 // As torchvision draws convolutions (normal, variance 2 / fan out) and PyTorch linear layers (uniform, bound fan in^-½).
 // In double and rounded, so that float32 and float64 runs begin with the same weights.
 template <class T>
-void draw_weight(const at::Tensor& weight, uint64_t seed, uint64_t parameter) {
+void draw_weight(at::Tensor weight, uint64_t seed, uint64_t parameter) {
   constexpr int64_t kStream = 4096;  // elements per stream, so that threads share the work and change nothing
   const int64_t n = weight.numel();
-  T* const w = weight.data_ptr<T>();
+  const at::Tensor drawn = at::empty(weight.sizes(), weight.scalar_type());  // in the order of the indices
+  T* const w = drawn.data_ptr<T>();
   at::parallel_for(0, (n + kStream - 1) / kStream, 4, [&](int64_t first, int64_t last) {
     for (int64_t s = first; s < last; ++s) {
       const int64_t begin = s * kStream, size = std::min(kStream, n - begin);
@@ -68,6 +79,7 @@ void draw_weight(const at::Tensor& weight, uint64_t seed, uint64_t parameter) {
         draw_uniform(w + begin, size, 1 / std::sqrt(static_cast<double>(weight.size(1))), random);
     }
   });
+  weight.copy_(drawn);
 }
 
 void draw_weights(torch::nn::Module& module, uint64_t seed) {

@@ -12,7 +12,7 @@ namespace pal {
 
 Conv2d::Conv2d(int64_t in, int64_t out, int64_t kernel, int64_t stride, at::ScalarType dtype)
     : stride_(stride), padding_(kernel / 2) {
-  weight = register_parameter("weight", at::empty({out, in, kernel, kernel}, dtype));
+  weight = register_parameter("weight", at::empty({out, in, kernel, kernel}, dtype, {}, {}, {}, at::MemoryFormat::ChannelsLast));
 }
 
 at::Tensor Conv2d::forward(const at::Tensor& x) {

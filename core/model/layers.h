@@ -16,7 +16,7 @@ class Conv2d : public torch::nn::Module {
   // over their inputs, which is the same and cheaper.
   at::Tensor forward(const at::Tensor& x);
 
-  at::Tensor weight;  // (out, in, kernel, kernel)
+  at::Tensor weight;  // (out, in, kernel, kernel), channels-last in memory: else it is permuted in every pass
 
  private:
   const int64_t stride_, padding_;
