@@ -95,7 +95,8 @@ void column_sums(Span<double> sums, MatrixView<const T> z, Scratch scratch, cuda
     return;
   }
   check_scratch("column_sums", scratch, column_sums_scratch_bytes(z.rows, z.cols));
-  columns<ColumnForm::sum>(sums.data, centred<T>(z, {}), static_cast<double*>(scratch.data), stream);
+  double* parts = ScratchPieces(scratch.data).take<double>(ceil_div(z.rows, kRowTile) * z.cols);
+  columns<ColumnForm::sum>(sums.data, centred<T>(z, {}), parts, stream);
 }
 
 template <class T>
@@ -120,7 +121,7 @@ void centred_second_moment(Span<double> packed, MatrixView<const T> z, Span<cons
   }
   check_scratch("centred_second_moment", scratch, centred_second_moment_scratch_bytes<T>(z.rows, z.cols, options));
   const Triangle t(z.cols, z.rows);
-  double* parts = t.splits > 1 ? static_cast<double*>(scratch.data) : packed.data;
+  double* parts = t.splits > 1 ? ScratchPieces(scratch.data).take<double>(t.splits * t.packed()) : packed.data;
   triangle(parts, ColumnsOf<T>{centred(z, mean), 0}, t, options.accumulate, stream);
   if (t.splits > 1) add_parts(packed.data, parts, t.splits, t.packed(), stream);
 }
