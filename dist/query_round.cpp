@@ -68,10 +68,10 @@ RoundMessage decode_round(const at::Tensor& buffer) {
   return message;
 }
 
-QueryRounds::QueryRounds(const Config& config, Comm& comm, GraphStore& store, std::vector<int64_t> labels,
-                         const std::string& ledger_path, const std::string& run_id, int64_t step)
+QueryRounds::QueryRounds(const Config& config, Comm& comm, GraphStore& store, const AskedOf& of, const LedgerOf& ledger, int64_t step)
     : comm_(comm),
       store_(store),
+      trained_(of.samples),
       seed_(static_cast<uint64_t>(config.integer("train.seed"))),
       every_(config.integer("oracle.every")),
       per_round_(config.integer("oracle.questions_per_round")),
@@ -80,8 +80,8 @@ QueryRounds::QueryRounds(const Config& config, Comm& comm, GraphStore& store, st
       sampler_(make_query_sampler(config)) {
   std::vector<Answer> known;
   if (comm_.rank() == 0) {
-    labeler_ = make_labeler(config, std::move(labels));
-    ledger_ = std::make_unique<Ledger>(ledger_path, run_id);
+    labeler_ = make_labeler(config, of.labels);
+    ledger_ = std::make_unique<Ledger>(ledger.path, ledger.run_id);
     recorded_rounds_ = ledger_->rounds();
     // A run killed between a question and its answer: the answer is given now, for the step it would have had.
     for (const Query& q : ledger_->open_queries()) {
@@ -101,9 +101,10 @@ QueryRounds::QueryRounds(const Config& config, Comm& comm, GraphStore& store, st
 }
 
 void QueryRounds::at_boundary(int64_t step, const EmbedPool& embed) {
-  if (step > 0 && step % every_ == 0 && step / every_ >= recorded_rounds_) ask(step, embed);
   insert_due(step);
-  if (step > 0 && step % every_ == 0) compare_graphs();
+  if (step == 0 || step % every_ != 0) return;
+  compare_graphs();
+  if (step / every_ >= recorded_rounds_) ask(step, embed);
 }
 
 void QueryRounds::ask(int64_t step, const EmbedPool& embed) {
@@ -111,7 +112,7 @@ void QueryRounds::ask(int64_t step, const EmbedPool& embed) {
   if (left <= 0) return;
   Round round{seed_, step / every_, left, {}};
   for (const Answer& a : waiting_) round.pending.push_back({a.query, QueryKind::pair, a.i, {a.j}});
-  Pool pool{draw_pool(store_, pool_, seed_, round.round), {}};
+  Pool pool{draw_pool(store_, pool_, seed_, round.round, trained_), {}};
   if (sampler_->needs() == PoolNeeds::embeddings) pool.embeddings = embed(pool.samples);
 
   RoundMessage message;
@@ -137,7 +138,7 @@ void QueryRounds::insert_due(int64_t step) {
   size_t k = 0;
   while (k < waiting_.size() && waiting_[k].effective_step <= step) due.push_back(waiting_[k++]);
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<int64_t>(k));
-  insert_answers(store_, due);
+  contradictions_ += static_cast<int64_t>(insert_answers(store_, due).contradicted.size());
   // Asked up to now: what has taken effect, and what was asked in a round at or before this step.
   for (const Answer& a : due) {
     used_questions_ += 1;

@@ -29,20 +29,29 @@ struct RoundMessage {
 at::Tensor encode_round(const RoundMessage& message, int64_t questions);
 RoundMessage decode_round(const at::Tensor& buffer);
 
+// What may be asked about, and what the simulated labeler knows.
+struct AskedOf {
+  std::vector<int64_t> samples;   // trained on
+  std::vector<int64_t> labels;    // (N)
+};
+struct LedgerOf {
+  std::string path, run_id;
+};
+
 class QueryRounds {
  public:
   // Collective. Opens the ledger on rank 0 and replays it: answers in effect before `step` enter the store. `store` and
-  // `comm` must outlive this. labels (N): what the simulated labeler knows.
-  QueryRounds(const Config& config, Comm& comm, GraphStore& store, std::vector<int64_t> labels,
-              const std::string& ledger_path, const std::string& run_id, int64_t step);
+  // `comm` must outlive this.
+  QueryRounds(const Config& config, Comm& comm, GraphStore& store, const AskedOf& of, const LedgerOf& ledger, int64_t step);
 
   // Collective. Embeds these samples on all ranks; called only when the sampler needs it.
   using EmbedPool = std::function<at::Tensor(const std::vector<int64_t>& samples)>;
-  // Collective. Before step `step`: asks if a round is due, then inserts what takes effect.
+  // Collective. Before step `step`: inserts what takes effect, then asks if a round is due.
   void at_boundary(int64_t step, const EmbedPool& embed);
 
   int64_t questions() const { return questions_; }   // asked up to the current step
   double cost() const { return cost_; }
+  int64_t contradictions() const { return contradictions_; }   // answers against what was known: kept in the ledger, not used
 
  private:
   void ask(int64_t step, const EmbedPool& embed);
@@ -51,6 +60,7 @@ class QueryRounds {
 
   Comm& comm_;
   GraphStore& store_;
+  const std::vector<int64_t> trained_;
   uint64_t seed_;
   int64_t every_, per_round_, pool_, budget_;
   std::unique_ptr<QuerySampler> sampler_;
@@ -60,6 +70,7 @@ class QueryRounds {
   std::vector<Answer> waiting_;             // by effective_step
   int64_t questions_ = 0, used_questions_ = 0;
   double cost_ = 0, used_cost_ = 0;
+  int64_t contradictions_ = 0;
 };
 
 }  // namespace pal

@@ -49,8 +49,8 @@ Trainer::Trainer(const Config& config, World& world, const std::string& run_dir,
   optimizer_ = make_optimizer(optim_spec(config_), trainable(*encoder_));
   resume_from_checkpoint();
   if (config_.text("oracle.sampler") != "none") {
-    rounds_ = std::make_unique<QueryRounds>(config_, world_.control(), store_, data_->labels(), run_dir_ + "/ledger.sqlite",
-                                            fingerprint(), step_);
+    rounds_ = std::make_unique<QueryRounds>(config_, world_.control(), store_, AskedOf{subset_, data_->labels()},
+                                            LedgerOf{run_dir_ + "/ledger.sqlite", run_id()}, step_);
   }
   LoaderOptions load;
   load.plan = epoch_plan_;
@@ -216,6 +216,11 @@ std::string Trainer::weights_sha256() const {
 
 std::string Trainer::fingerprint() const {
   return fmt::format("ranks={} threads={} isa={} dtype={}", world_.size(), threads_, kernels::isa_name(kernels::best_isa()), config_.text("train.dtype"));
+}
+
+// What the ledger belongs to: the questions depend on these, not on ranks or threads.
+std::string Trainer::run_id() const {
+  return fmt::format("data={:016x} seed={} sampler={}", data_->fingerprint(), epoch_plan_.seed, config_.text("oracle.sampler"));
 }
 
 void Trainer::compare_ranks() const {

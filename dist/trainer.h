@@ -62,6 +62,7 @@ class Trainer {
   void guard(const StepReport& report);
   void log(const StepReport& report, const at::Tensor& z);
   std::string fingerprint() const;
+  std::string run_id() const;
   void compare_ranks() const;
   QueryRounds::EmbedPool embed_pool();
 

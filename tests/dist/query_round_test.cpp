@@ -28,7 +28,10 @@ TEST(RoundMessage, SurvivesItsCoding) {
 class Rounds : public testing::Test {
  protected:
   Rounds() {
-    for (int64_t s = 0; s < kN; ++s) labels.push_back(s % 3);
+    for (int64_t s = 0; s < kN; ++s) {
+      labels.push_back(s % 3);
+      all.push_back(s);
+    }
     if (world.rank() == 0) std::filesystem::remove(path);
     world.control().barrier();
   }
@@ -41,7 +44,7 @@ class Rounds : public testing::Test {
     std::vector<int64_t> templates(kN, -1);
     for (int64_t c = 0; c < 3; ++c) templates[c] = c;
     store.set_labels(templates);
-    QueryRounds rounds(config, world.control(), store, labels, path, "run", from);
+    QueryRounds rounds(config, world.control(), store, AskedOf{all, labels}, LedgerOf{path, "run"}, from);
     for (int64_t s = from; s < to; ++s) {
       rounds.at_boundary(s, [](const std::vector<int64_t>&) -> at::Tensor { throw std::runtime_error("not needed"); });
       versions.push_back(store.version());
@@ -55,7 +58,7 @@ class Rounds : public testing::Test {
   const Config config = Config::defaults({"train.steps=1", "optim.lr=1", "graph.kind=mixed", "oracle.sampler=captcha", "oracle.every=5",
                                           "oracle.questions_per_round=12", "oracle.pool=60", "oracle.guide=none"});
   const std::string path = "query_round_test.W" + std::to_string(test_world().size()) + ".sqlite";
-  std::vector<int64_t> labels;
+  std::vector<int64_t> labels, all;
   std::vector<uint64_t> versions;
 };
 
