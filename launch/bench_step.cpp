@@ -40,7 +40,7 @@ struct Folder {
   }
 };
 
-void write_input(const std::string& folder, int64_t batch) {
+void write_input(const std::string& folder, int64_t batch, int64_t side) {
   auto comm = make_local_comm();
   ModelSpec spec = bench_step_model();
   spec.dtype = at::kDouble;
@@ -48,7 +48,7 @@ void write_input(const std::string& folder, int64_t batch) {
   NamedTensors tensors = model_state(*encoder);
   for (int64_t k = 0; k < 4; ++k) {
     for (int64_t view = 0; view < 2; ++view) {
-      at::Tensor images = at::empty({batch, 3, 32, 32}, at::kDouble);
+      at::Tensor images = at::empty({batch, 3, side, side}, at::kDouble);
       Random random(1, Purpose::bench, static_cast<uint64_t>(k), 0, static_cast<uint32_t>(view));
       double* p = images.data_ptr<double>();
       for (int64_t i = 0; i < images.numel(); ++i) p[i] = random.normal();
@@ -56,7 +56,7 @@ void write_input(const std::string& folder, int64_t batch) {
     }
   }
   write_safetensors(folder + "/input.safetensors", tensors,
-                    {{"lr", "0.02"}, {"momentum", "0.9"}, {"weight_decay", "0"}, {"stem", "cifar"}, {"views", "separate"}});
+                    {{"lr", "0.002"}, {"momentum", "0.9"}, {"weight_decay", "0"}, {"stem", "cifar"}, {"views", "separate"}});
 }
 
 // Both sides of one comparison, alive until this goes.
@@ -114,7 +114,7 @@ double noise(std::vector<double> x) {
 // The largest relative difference of the first losses in float64.
 double compare_losses(const StepBenchOptions& options, const std::string& program) {
   const Folder folder;
-  write_input(folder.path, options.check_batch);
+  write_input(folder.path, options.check_batch, 16);
   Sides sides(options, program, folder.path, "float64");
   const std::vector<double> a = sides.ours(kChecked)["losses"], b = sides.peer(kChecked)["losses"];
   sides.end();
@@ -148,7 +148,7 @@ int bench_step(const StepBenchOptions& options, const std::string& program) {
   fmt::print("time: {} turns of {} steps each in float32, batch {}\n", options.turns, options.steps_per_turn, options.batch);
   std::fflush(stdout);
   const Folder folder;
-  write_input(folder.path, options.batch);
+  write_input(folder.path, options.batch, 32);
   Sides sides(options, program, folder.path, "float32");
   sides.ours(2);   // warm
   sides.peer(2);

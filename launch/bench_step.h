@@ -21,7 +21,7 @@ struct StepBenchOptions {
   int turns = 10;                        // per side
   int steps_per_turn = 2;
   int64_t batch = 32;                    // samples over both ranks, two views each, 32 × 32 pixels
-  int64_t check_batch = 8;               // of the comparison of losses
+  int64_t check_batch = 16;              // of the comparison of losses, 16 × 16 pixels
 };
 
 ModelSpec bench_step_model();

@@ -106,13 +106,13 @@ def build_model(tensors, metadata, dtype):
                 return z[: x.shape[0]], z[x.shape[0]:]
             return self.projector(self.backbone(x)), self.projector(self.backbone(y))
 
-    model = Model()
+    model = Model().to(dtype)  # before the weights: loading rounds to the model's type
     weights = {n: t for n, t in tensors.items() if not n.startswith("batch.")}
     missing, unexpected = model.load_state_dict(weights, strict=False)
     missing = [n for n in missing if n in dict(model.named_parameters())]
     if missing or unexpected:
         raise ValueError(f"the weights do not fit ResNet-18: missing {missing[:3]}, unexpected {unexpected[:3]}")
-    return model.to(dtype)
+    return model
 
 
 def vicreg(x, y, gather):
