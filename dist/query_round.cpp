@@ -97,14 +97,17 @@ QueryRounds::QueryRounds(const Config& config, Comm& comm, GraphStore& store, co
   recorded_rounds_ = rounds.data_ptr<int64_t>()[0];
   waiting_ = broadcast_answers(known, comm_);
   insert_due(step - 1);
+  count_asked(step - 1);
   compare_graphs();
 }
 
 void QueryRounds::at_boundary(int64_t step, const EmbedPool& embed) {
   insert_due(step);
-  if (step == 0 || step % every_ != 0) return;
-  compare_graphs();
-  if (step / every_ >= recorded_rounds_) ask(step, embed);
+  if (step > 0 && step % every_ == 0) {
+    compare_graphs();
+    if (step / every_ >= recorded_rounds_) ask(step, embed);
+  }
+  count_asked(step);
 }
 
 void QueryRounds::ask(int64_t step, const EmbedPool& embed) {
@@ -139,11 +142,15 @@ void QueryRounds::insert_due(int64_t step) {
   while (k < waiting_.size() && waiting_[k].effective_step <= step) due.push_back(waiting_[k++]);
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<int64_t>(k));
   contradictions_ += static_cast<int64_t>(insert_answers(store_, due).contradicted.size());
-  // Asked up to now: what has taken effect, and what was asked in a round at or before this step.
   for (const Answer& a : due) {
     used_questions_ += 1;
     used_cost_ += a.cost;
   }
+}
+
+// What has taken effect, and what was asked in a round at or before this step: a resumed run, whose ledger may be ahead
+// of its checkpoint, counts the same.
+void QueryRounds::count_asked(int64_t step) {
   questions_ = used_questions_;
   cost_ = used_cost_;
   for (const Answer& a : waiting_) {

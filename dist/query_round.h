@@ -56,6 +56,7 @@ class QueryRounds {
  private:
   void ask(int64_t step, const EmbedPool& embed);
   void insert_due(int64_t step);
+  void count_asked(int64_t step);
   void compare_graphs();
 
   Comm& comm_;

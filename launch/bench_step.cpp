@@ -169,7 +169,7 @@ int bench_step(const StepBenchOptions& options, const std::string& program) {
   fmt::print("ratio = peer / ours, larger is better; {}\n",
              std::abs(ratio - 1) <= spread ? "a tie within the noise" : ratio > 1 ? "ours is faster" : "the peer is faster");
   if (!options.json.empty()) {
-    const json out = {{"machine", {{"cpu", cpu_model()}, {"ranks", kRanks}, {"threads_per_rank", 1}}},
+    const json out = {{"machine", {{"cpu", proc_field("/proc/cpuinfo", "model name")}, {"ranks", kRanks}, {"threads_per_rank", 1}}},
                       {"results",
                        {{{"name", "step"},
                          {"params", {{"model", "resnet18"}, {"loss", "vicreg"}, {"batch", options.batch}, {"loss_difference_float64", difference}}},

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "core/data/h5.h"
 #include "dist/nccl_version.h"
@@ -17,6 +16,7 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/mpirun.h"
+#include "launch/machine.h"
 #include "launch/table.h"
 
 namespace pal {
@@ -34,20 +34,9 @@ struct Finding {
   std::string todo = "";
 };
 
-// The value behind "name : value" in a file such as /proc/cpuinfo.
-std::string field(const std::string& path, const std::string& name) {
-  std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with(name)) continue;
-    const size_t value = line.find_first_not_of(": \t", line.find(':'));
-    return value == std::string::npos ? "" : line.substr(value);
-  }
-  return "";
-}
-
 Finding check_cpu() {
   const kernels::Isa isa = kernels::best_isa();
-  const std::string found = field("/proc/cpuinfo", "model name") + ", " + kernels::isa_name(isa);
+  const std::string found = proc_field("/proc/cpuinfo", "model name") + ", " + kernels::isa_name(isa);
   if (isa == kernels::Isa::scalar) return {"CPU", Verdict::warn, found, "without AVX2 the kernels are several times slower"};
   return {"CPU", Verdict::ok, found};
 }
@@ -62,8 +51,8 @@ Finding check_cores() {
 }
 
 Finding check_memory() {
-  const double total = std::atof(field("/proc/meminfo", "MemTotal").c_str()) * 1024 / kGiB;
-  const double free = std::atof(field("/proc/meminfo", "MemAvailable").c_str()) * 1024 / kGiB;
+  const double total = std::atof(proc_field("/proc/meminfo", "MemTotal").c_str()) * 1024 / kGiB;
+  const double free = std::atof(proc_field("/proc/meminfo", "MemAvailable").c_str()) * 1024 / kGiB;
   const std::string found = fmt::format("{:.1f} GiB free of {:.1f}", free, total);
   if (free < 2) return {"memory", Verdict::warn, found, "a rank of the quickstart needs about 1 GiB: close other programs"};
   return {"memory", Verdict::ok, found};

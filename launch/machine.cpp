@@ -6,26 +6,19 @@
 #include <limits>
 
 namespace pal {
-namespace {
 
-// The value of a "name : value" line of a /proc file; empty when it is not there.
-std::string proc_value(const char* file, const std::string& name) {
-  std::ifstream in(file);
+std::string proc_field(const std::string& path, const std::string& name) {
+  std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
-    if (line.compare(0, name.size(), name) != 0) continue;
-    const size_t colon = line.find(':');
-    const size_t first = line.find_first_not_of(" \t", colon + 1);
-    return first == std::string::npos ? "" : line.substr(first);
+    if (!line.starts_with(name)) continue;
+    const size_t value = line.find_first_not_of(": \t", line.find(':'));
+    return value == std::string::npos ? "" : line.substr(value);
   }
   return "";
 }
 
-}  // namespace
-
-std::string cpu_model() { return proc_value("/proc/cpuinfo", "model name"); }
-
 double peak_memory_mb() {
-  const std::string value = proc_value("/proc/self/status", "VmHWM");
+  const std::string value = proc_field("/proc/self/status", "VmHWM");
   return value.empty() ? 0 : std::stod(value) / 1024;
 }
 

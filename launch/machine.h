@@ -5,7 +5,8 @@
 
 namespace pal {
 
-std::string cpu_model();          // "Intel(R) Xeon(R) …"
+// The value behind "name : value" in a file such as /proc/cpuinfo; empty when it is not there.
+std::string proc_field(const std::string& path, const std::string& name);
 double peak_memory_mb();          // VmHWM of this process
 
 // Freed memory stays in the process. A step frees and asks for the same tensors again; giving their pages back to the
