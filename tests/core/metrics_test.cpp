@@ -68,6 +68,9 @@ TEST_F(Metrics, GoesOnAfterTheStepItResumesFrom) {
     for (const int64_t step : {10, 20, 30}) writer.write(at_step(step));
     writer.finish(30, "abc", 1.5);
   }
+  ASSERT_EQ(lines().size(), 4u);
+  MetricsWriter(path(), 30);  // a finished run that goes on: only its end is taken back
+  EXPECT_EQ(lines().size(), 3u);
   const std::string whole = read_whole_file(path());
   write_file_atomically(path(), whole + R"({"step": 31, "ep)");  // cut in a line
   {
