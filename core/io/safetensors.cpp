@@ -83,11 +83,13 @@ struct Entry {
 
 Entry parse_entry(const std::string& path, const std::string& name, const nlohmann::json& value) {
   const auto bad = [&](const std::string& reason) { refuse(path, "tensor '" + name + "' " + reason); };
-  if (!value.is_object() || value.size() != 3 || !value.contains("dtype") || !value.contains("shape") || !value.contains("data_offsets"))
+  if (!value.is_object() || value.size() != 3 || !value.contains("dtype") || !value.contains("shape") ||
+      !value.contains("data_offsets"))
     bad("has not exactly dtype, shape and data_offsets");
   const auto &dtype = value["dtype"], &shape = value["shape"], &offsets = value["data_offsets"];
   Entry entry{name, at::kFloat, {}, 0, 0};
-  const auto* found = std::find_if(std::begin(kDtypes), std::end(kDtypes), [&](const Dtype& d) { return dtype == d.name; });
+  const auto* found =
+      std::find_if(std::begin(kDtypes), std::end(kDtypes), [&](const Dtype& d) { return dtype == d.name; });
   if (found == std::end(kDtypes)) bad("has the unknown type " + dtype.dump().substr(0, 40));
   entry.type = found->type;
   uint64_t bytes = c10::elementSize(entry.type), strides = bytes;  // strides: as if no side were 0
@@ -122,10 +124,13 @@ std::string write_safetensors(const std::string& path, const NamedTensors& tenso
   if (!metadata.empty()) header["__metadata__"] = metadata;
   uint64_t offset = 0;
   for (const auto& [name, tensor] : sorted) {
-    const auto* dtype = std::find_if(std::begin(kDtypes), std::end(kDtypes), [&t = tensor](const Dtype& d) { return t.scalar_type() == d.type; });
+    const auto* dtype = std::find_if(std::begin(kDtypes), std::end(kDtypes),
+                                     [&t = tensor](const Dtype& d) { return t.scalar_type() == d.type; });
     PAL_ASSERT(dtype != std::end(kDtypes), "tensors of this type are not written");
     PAL_ASSERT(!header.contains(name), "tensor names are distinct");
-    header[name] = {{"dtype", dtype->name}, {"shape", tensor.sizes().vec()}, {"data_offsets", {offset, offset + tensor.nbytes()}}};
+    header[name] = {{"dtype", dtype->name},
+                    {"shape", tensor.sizes().vec()},
+                    {"data_offsets", {offset, offset + tensor.nbytes()}}};
     offset += tensor.nbytes();
   }
   std::string text = header.empty() ? "{}" : header.dump();

@@ -109,7 +109,10 @@ std::shared_ptr<Backbone> make_backbone(const ModelSpec& spec, const BatchNormOp
 }
 
 void check_widths(const std::string& key, const std::vector<int64_t>& widths) {
-  for (const int64_t width : widths) PAL_CHECK(width > 0 && width <= 1 << 20, "a width of " + key + " is out of range", width, "give widths from 1 to 1048576");
+  for (const int64_t width : widths) {
+    PAL_CHECK(width > 0 && width <= 1 << 20, "a width of " + key + " is out of range", width,
+              "give widths from 1 to 1048576");
+  }
 }
 
 }  // namespace
