@@ -73,8 +73,10 @@ class Sides {
     ours_ = std::make_unique<Child>(ours);
     ours_->read_line();   // ready
     for (int r = 0; r < kRanks; ++r) go_.emplace_back(fmt::format("{}/go.{}", folder, r));
-    peer_ = std::make_unique<Child>(std::vector<std::string>{o.python, o.peer, "--input", folder + "/input.safetensors", "--packages", o.packages,
-                                                             "--dtype", dtype, "--ranks", std::to_string(kRanks), "--bind", "--serve"});
+    std::vector<std::string> peer = {o.python, o.peer, "--input", folder + "/input.safetensors", "--packages", o.packages,
+                                     "--dtype", dtype, "--ranks", std::to_string(kRanks), "--bind", "--serve"};
+    if (o.peer_layout == "channels_last") peer.push_back("--channels-last");
+    peer_ = std::make_unique<Child>(peer);
     peer_->read_line();
   }
   json ours(int steps) {
@@ -172,7 +174,7 @@ int bench_step(const StepBenchOptions& options, const std::string& program) {
     const json out = {{"machine", {{"cpu", proc_field("/proc/cpuinfo", "model name")}, {"ranks", kRanks}, {"threads_per_rank", 1}}},
                       {"results",
                        {{{"name", "step"},
-                         {"params", {{"model", "resnet18"}, {"loss", "vicreg"}, {"batch", options.batch}, {"loss_difference_float64", difference}}},
+                         {"params", {{"model", "resnet18"}, {"loss", "vicreg"}, {"batch", options.batch}, {"peer_layout", options.peer_layout}, {"loss_difference_float64", difference}}},
                          {"ours_ms", median(ours)},
                          {"peer", "PyTorch DDP gloo"},
                          {"peer_ms", median(peer)},

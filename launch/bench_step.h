@@ -18,6 +18,7 @@ struct StepBenchOptions {
   std::string peer = "tests/bench/ddp_step.py";
   std::string packages = ".deps/peer";   // where the peer keeps torchvision
   std::string json;                      // "" writes none
+  std::string peer_layout = "default";   // default, channels_last
   int turns = 10;                        // per side
   int steps_per_turn = 2;
   int64_t batch = 32;                    // samples over both ranks, two views each, 32 × 32 pixels

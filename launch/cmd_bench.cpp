@@ -16,6 +16,8 @@ int cmd_bench(const std::vector<std::string>& arguments, Context& context) {
   app.add_option("--python", options.python, "Python that has torch");
   app.add_option("--peer", options.peer, "the peer's script");
   app.add_option("--packages", options.packages, "where the peer keeps its own packages");
+  app.add_option("--peer-layout", options.peer_layout, "memory layout of the peer: default, or channels_last, which is ours")
+      ->check(CLI::IsMember({"default", "channels_last"}));
   app.add_option("--turns", options.turns, "turns of each side")->check(CLI::Range(2, 1000));
   app.add_option("--steps-per-turn", options.steps_per_turn, "steps in a turn")->check(CLI::Range(1, 1000));
   app.add_option("--batch", options.batch, "samples over both ranks")->check(CLI::Range(4, 4096));
