@@ -30,7 +30,8 @@ Extent largest(Span<const ImageView> images) {
 
 // Lays the buffers of one thread into memory from `base` on (null: only measures) and returns the bytes they take.
 template <class T>
-int64_t place_buffers(ViewBuffers<T>& b, char* base, Extent extent, int64_t size) {
+int64_t place_buffers(ViewBuffers<T>& b, char* base, Extent extent, const AugmentOptions& options) {
+  const int64_t size = options.size;
   int64_t used = 0;
   const auto take = [&](auto*& pointer, int64_t n) {
     if (base) pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(base + used);
@@ -39,17 +40,17 @@ int64_t place_buffers(ViewBuffers<T>& b, char* base, Extent extent, int64_t size
   take(b.planes, 3 * size * size);
   take(b.blurred, size * size);
   take(b.row, std::max(3 * extent.width, size + blur_kernel_size(int32_t(size))) + 4);
-  take(b.x.weights, detail::taps_capacity(extent.width, size));
-  take(b.y.weights, detail::taps_capacity(extent.height, size));
+  take(b.x.weights, detail::taps_capacity(extent.width, size, options.interpolation));
+  take(b.y.weights, detail::taps_capacity(extent.height, size, options.interpolation));
   take(b.x.first, size);
   take(b.y.first, size);
   return used;
 }
 
 template <class T>
-int64_t thread_bytes(Extent extent, int64_t size) {
+int64_t thread_bytes(Extent extent, const AugmentOptions& options) {
   ViewBuffers<T> b;
-  return place_buffers(b, nullptr, extent, size);
+  return place_buffers(b, nullptr, extent, options);
 }
 
 void check_probability(float p, const char* name) {
@@ -105,7 +106,7 @@ template <class T, class F>
 void for_each_image(Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, Cpu cpu, const F& f) {
   const Extent extent = largest(images);
   const int64_t workers = std::min<int64_t>(std::max(cpu.threads, 1), images.size);
-  const int64_t bytes = thread_bytes<T>(extent, options.size);
+  const int64_t bytes = thread_bytes<T>(extent, options);
   const uintptr_t address = reinterpret_cast<uintptr_t>(scratch.data);
   char* base = static_cast<char*>(scratch.data) + (kAlign - address % kAlign) % kAlign;
   PAL_CHECK(scratch.data && base + workers * bytes <= static_cast<char*>(scratch.data) + scratch.bytes,
@@ -113,7 +114,7 @@ void for_each_image(Span<const ImageView> images, const AugmentOptions& options,
   std::atomic<int64_t> next{0};
   parallel_for(cpu, workers, 1, [&](int64_t worker, int64_t) {
     ViewJob<T> job;
-    place_buffers(job.buffers, base + worker * bytes, extent, options.size);
+    place_buffers(job.buffers, base + worker * bytes, extent, options);
     for (int64_t i = next++; i < images.size; i = next++) {
       job.image = images[i];
       f(job, i);
@@ -125,7 +126,7 @@ void for_each_image(Span<const ImageView> images, const AugmentOptions& options,
 
 int64_t augment_scratch_bytes(Span<const ImageView> images, const AugmentOptions& options, Cpu cpu) {
   check_options(options);
-  return std::max(cpu.threads, 1) * thread_bytes<double>(largest(images), options.size) + kAlign;
+  return std::max(cpu.threads, 1) * thread_bytes<double>(largest(images), options) + kAlign;
 }
 
 template <class T>

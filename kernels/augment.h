@@ -2,9 +2,10 @@
 //
 // Shapes: images (B) of any size, HWC uint8 of 1 or 3 channels; out (V, B, C, size, size) in NCHW or channels-last,
 //         view-major.
-// Math:   per view: random resized crop (bilinear with antialiasing) → flip → colour jitter in random order → gray →
+// Math:   per view: random resized crop (bilinear or bicubic, with antialiasing) → flip → colour jitter in random order → gray →
 //         Gaussian blur → solarise → normalise. Each value in [0, 1] until normalise. Every step is torchvision v2's
-//         on float images; the parameters are drawn in augment_params.h. On one channel (a gray image, or `channels` 1,
+//         on float images, except that what a bicubic crop overshoots is cut off, as on bytes and in Pillow; the
+//         filters are in augment_filter.h, the parameters are drawn in augment_params.h. On one channel (a gray image, or `channels` 1,
 //         for which colour becomes luma before anything else) saturation, hue and gray change nothing.
 // Order:  a function of (seed, step, sample, view) only, never of the batch, the rank or the threads. The same bits for
 //         the same instruction set.
@@ -31,6 +32,7 @@ struct ViewPolicy {
 };
 
 enum class Layout { nchw, channels_last };
+enum class Interpolation { bilinear, bicubic };
 
 struct AugmentOptions {
   uint64_t seed = 0;
@@ -38,6 +40,7 @@ struct AugmentOptions {
   int32_t size = 0;       // output height and width
   int32_t channels = 3;   // 1 or 3; a gray image is repeated to 3
   Layout layout = Layout::nchw;
+  Interpolation interpolation = Interpolation::bilinear;
   float mean[3] = {0, 0, 0};
   float std[3] = {1, 1, 1};
   int64_t view_stride = 0;  // elements of out from one view to the next; 0: B images. Lets a call fill part of a batch

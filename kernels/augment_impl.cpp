@@ -30,7 +30,7 @@ void render(const ViewJob<T>& job, const AugmentOptions& options) {
   const int32_t planes = options.channels == 1 ? 1 : job.image.channels;
   const int64_t plane = int64_t(options.size) * options.size;
   T* p = job.buffers.planes;
-  crop_resize(job, options.size, planes);
+  crop_resize(job, options.interpolation, options.size, planes);
   if (job.params.jitter) jitter(p, options.size, planes, job.params);
   if (job.params.gray && planes == 3) saturate(p, p + plane, p + 2 * plane, plane, T(0));
   if (job.params.blur) blur(job.buffers, options.size, planes, job.params.blur_sigma);

@@ -1,6 +1,7 @@
 // augment_impl: the seam between augment's checks (augment.cpp) and its vector loops (augment_impl.cpp, one per ISA).
 #pragma once
 
+#include "kernels/augment_filter.h"
 #include "kernels/augment_params.h"
 
 namespace pal::kernels::detail {
@@ -33,7 +34,9 @@ struct ViewJob {
 };
 
 // Weights that an axis of `length` pixels needs at most.
-inline int64_t taps_capacity(int64_t length, int64_t size) { return size * (2 * ((length + size - 1) / size) + 3); }
+inline int64_t taps_capacity(int64_t length, int64_t size, Interpolation interpolation) {
+  return size * (2 * filter_radius(interpolation) * ((length + size - 1) / size) + 3);
+}
 
 // One view from the image to its place in out. params.crop lies inside the image.
 #define PAL_AUGMENT_ISA(isa)                                                    \

@@ -1,8 +1,7 @@
 // augment_resize: crop, flip and resize of one view, the first of its vector loops; included by augment_impl.cpp only.
 //
-// Math:   a separable triangle filter, widened by the scale when the crop shrinks (antialiasing), cut at the crop's
-//         border and normalised: torch's interpolate(mode="bilinear", antialias=True). A row of the output is first
-//         blended from rows of bytes, which are contiguous, then resampled along x.
+// Math:   the separable filters of augment_filter.h. A row of the output is first blended from rows of bytes, which are
+//         contiguous, then resampled along x.
 #pragma once
 
 #include <cstring>
@@ -14,36 +13,23 @@ namespace {
 
 enum class Direction { forward, reversed };
 
-// Weights for `size` outputs from `length` inputs, times `gain`; reversed: output x is that of size − 1 − x.
+// Weights for `size` outputs of an axis, times `gain`; reversed: output x is that of size − 1 − x.
 template <class T>
-void fill_taps(Taps<T>& taps, int32_t length, int32_t size, double gain, Direction direction) {
-  const double scale = double(length) / size, support = scale > 1 ? scale : 1, inverse = 1 / support;
-  const auto begin_of = [&](int32_t x) {
-    const double begin = scale * (x + 0.5) - support + 0.5;
-    return begin > 0 ? int32_t(begin) : 0;
-  };
-  const auto end_of = [&](int32_t x) {
-    const int32_t end = int32_t(scale * (x + 0.5) + support + 0.5);
-    return end < length ? end : length;
-  };
+void fill_taps(Taps<T>& taps, const AxisFilter& filter, int32_t size, double gain, Direction direction) {
   taps.count = 1;
   for (int32_t x = 0; x < size; ++x) {
-    const int32_t n = end_of(x) - begin_of(x);
+    const int32_t n = filter.end(x) - filter.begin(x);
     taps.count = n > taps.count ? n : taps.count;
   }
   for (int32_t i = 0; i < size; ++i) {
     const int32_t x = direction == Direction::forward ? i : size - 1 - i;
-    const int32_t begin = begin_of(x), end = end_of(x);
+    const int32_t begin = filter.begin(x);
     // All outputs use `count` inputs; where fewer count, the others have weight 0 but must still exist.
-    const int32_t first = begin + taps.count <= length ? begin : length - taps.count;
-    const auto triangle = [&](int32_t p) {
-      const double distance = std::fabs(p - scale * (x + 0.5) + 0.5) * inverse;
-      return p >= begin && p < end && distance < 1 ? 1 - distance : 0.0;
-    };
+    const int32_t first = begin + taps.count <= filter.length ? begin : filter.length - taps.count;
     double sum = 0;
-    for (int32_t j = 0; j < taps.count; ++j) sum += triangle(first + j);
+    for (int32_t j = 0; j < taps.count; ++j) sum += filter.weight(first + j, x);
     const double factor = gain / sum;
-    for (int32_t j = 0; j < taps.count; ++j) taps.weights[int64_t(j) * size + i] = T(triangle(first + j) * factor);
+    for (int32_t j = 0; j < taps.count; ++j) taps.weights[int64_t(j) * size + i] = T(filter.weight(first + j, x) * factor);
     taps.first[i] = first;
   }
 }
@@ -123,12 +109,12 @@ void resample_colour(T* out, int64_t plane, const T* row, const Taps<T>& taps, i
 
 // Fills planes (channels, size, size) with values in [0, 1]. channels 1 from a colour image: luma.
 template <class T>
-void crop_resize(const ViewJob<T>& job, int32_t size, int32_t channels) {
+void crop_resize(const ViewJob<T>& job, Interpolation interpolation, int32_t size, int32_t channels) {
   const CropBox& crop = job.params.crop;
   const ImageView& image = job.image;
   Taps<T> x = job.buffers.x, y = job.buffers.y;
-  fill_taps(x, crop.width, size, 1.0, job.params.flip ? Direction::reversed : Direction::forward);
-  fill_taps(y, crop.height, size, 1.0 / 255, Direction::forward);
+  fill_taps(x, {interpolation, crop.width, size}, size, 1.0, job.params.flip ? Direction::reversed : Direction::forward);
+  fill_taps(y, {interpolation, crop.height, size}, size, 1.0 / 255, Direction::forward);
   const int64_t stride = int64_t(image.width) * image.channels, plane = int64_t(size) * size;
   const uint8_t* corner = image.data + crop.top * stride + int64_t(crop.left) * image.channels;
   T* row = job.buffers.row;
@@ -144,6 +130,8 @@ void crop_resize(const ViewJob<T>& job, int32_t size, int32_t channels) {
     }
     resample_gray(out, row, x, size);
   }
+  if (interpolation != Interpolation::bicubic) return;
+  for (int64_t i = 0; i < channels * plane; ++i) job.buffers.planes[i] = clamp01(job.buffers.planes[i]);
 }
 
 }  // namespace

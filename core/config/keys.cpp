@@ -16,6 +16,7 @@ const std::vector<KeySpec>& config_keys() {
       {"augment.views", T::integer, "2", "Views per sample.", {}, 2, 64},
       {"augment.crop_scale", T::real_list, "[0.2, 1.0]", "Share of the area that a random crop keeps: [min, max].", {}, 0.0001, 1},
       {"augment.crop_ratio", T::real_list, "[0.75, 1.3333]", "Aspect ratio of a random crop: [min, max].", {}, 0.01, 100},
+      {"augment.interpolation", T::choice, "bilinear", "Filter that resizes a crop, with antialiasing.", {"bilinear", "bicubic"}},
       {"augment.flip", T::real_list, "[0.5]", "Probability of a left-right flip, per view (the last one repeats).", {}, 0, 1},
       {"augment.jitter", T::real_list, "[0.8]", "Probability of colour jitter, per view.", {}, 0, 1},
       {"augment.jitter_strength", T::real_list, "[0.4, 0.4, 0.2, 0.1]", "Brightness, contrast, saturation, hue.", {}, 0, 10},

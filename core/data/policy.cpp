@@ -45,6 +45,7 @@ kernels::AugmentOptions augment_options(const Config& config, const Dataset& dat
               "set data.size to the side of the views in pixels");
     options.size = shape[0];
   }
+  options.interpolation = config.text("augment.interpolation") == "bicubic" ? kernels::Interpolation::bicubic : kernels::Interpolation::bilinear;
   options.channels = !shape.empty() && shape[2] == 1 ? 1 : 3;
   const std::vector<double> mean = config.real_list("augment.mean"), std = config.real_list("augment.std");
   for (size_t c = 0; c < 3; ++c) {

@@ -45,6 +45,8 @@ TEST(Policy, OptionsFromConfigAndData) {
   EXPECT_EQ(augment_options(Config::defaults(), MemoryDataset(3, 14, 17, 3)).channels, 3);
   EXPECT_FLOAT_EQ(augment_options(Config::defaults({"augment.std=0.5"}), data).std[2], 0.5f);
   EXPECT_EQ(o.seed, 8u);
+  EXPECT_EQ(o.interpolation, kernels::Interpolation::bilinear);
+  EXPECT_EQ(augment_options(Config::defaults({"augment.interpolation=bicubic"}), data).interpolation, kernels::Interpolation::bicubic);
   EXPECT_FLOAT_EQ(o.mean[2], 0.3f);
   EXPECT_FLOAT_EQ(o.std[1], 2);
   EXPECT_EQ(augment_options(Config::defaults({"data.size=20"}), data).size, 20);

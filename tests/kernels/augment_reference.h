@@ -23,23 +23,35 @@ inline double luma(const Picture& p, int y, int x) {
   return p.channels == 1 ? p.at(y, x, 0) : luma(p.at(y, x, 0), p.at(y, x, 1), p.at(y, x, 2));
 }
 
-// The triangle filter over every pixel of the axis.
-inline std::vector<double> axis_weights(int length, int size, int out) {
-  const double scale = double(length) / size, support = std::max(1.0, scale), centre = (out + 0.5) * scale;
+// Keys' piecewise cubic with a = -1/2, case by case.
+inline double cubic(double x) {
+  constexpr double a = -0.5;
+  x = std::abs(x);
+  if (x < 1) return (a + 2) * x * x * x - (a + 3) * x * x + 1;
+  return x < 2 ? a * x * x * x - 5 * a * x * x + 8 * a * x - 4 * a : 0;
+}
+
+// The filter over every pixel of the axis.
+inline std::vector<double> axis_weights(Interpolation interpolation, int length, int size, int out) {
+  const double scale = double(length) / size, widening = std::max(1.0, scale), centre = (out + 0.5) * scale;
   std::vector<double> w(length);
   double sum = 0;
-  for (int p = 0; p < length; ++p) sum += w[p] = std::max(0.0, 1 - std::abs(p + 0.5 - centre) / support);
+  for (int p = 0; p < length; ++p) {
+    const double d = (p + 0.5 - centre) / widening;
+    sum += w[p] = interpolation == Interpolation::bicubic ? cubic(d) : std::max(0.0, 1 - std::abs(d));
+  }
   for (double& x : w) x /= sum;
   return w;
 }
 
-inline Picture crop_resize(const ImageView& image, const ViewParams& params, int size, int channels) {
+inline Picture crop_resize(const ImageView& image, const ViewParams& params, const AugmentOptions& options, int channels) {
+  const int size = options.size;
   Picture p{size, channels, std::vector<double>(size_t(size) * size * channels)};
   const CropBox& box = params.crop;
   for (int y = 0; y < size; ++y) {
     for (int x = 0; x < size; ++x) {
-      const auto wy = axis_weights(box.height, size, y);
-      const auto wx = axis_weights(box.width, size, params.flip ? size - 1 - x : x);
+      const auto wy = axis_weights(options.interpolation, box.height, size, y);
+      const auto wx = axis_weights(options.interpolation, box.width, size, params.flip ? size - 1 - x : x);
       std::vector<double> sum(image.channels, 0.0);
       for (int i = 0; i < box.height; ++i) {
         for (int j = 0; j < box.width; ++j) {
@@ -50,7 +62,8 @@ inline Picture crop_resize(const ImageView& image, const ViewParams& params, int
         }
       }
       for (int c = 0; c < channels; ++c) {
-        p.at(y, x, c) = channels == image.channels ? sum[c] : luma(sum[0], sum[1], sum[2]);
+        const double value = channels == image.channels ? sum[c] : luma(sum[0], sum[1], sum[2]);
+        p.at(y, x, c) = std::clamp(value, 0.0, 1.0);
       }
     }
   }
@@ -134,7 +147,7 @@ inline Picture blur(const Picture& p, double sigma) {
 
 // The view before solarise and normalise, which the test applies itself (solarise is not continuous).
 inline Picture render(const ImageView& image, const ViewParams& params, const AugmentOptions& options) {
-  Picture p = crop_resize(image, params, options.size, std::min(options.channels, image.channels));
+  Picture p = crop_resize(image, params, options, std::min(options.channels, image.channels));
   for (int i = 0; i < 4 && params.jitter; ++i) {
     const int step = params.jitter_order[i];
     jitter_step(p, step, params.jitter_factor[step]);

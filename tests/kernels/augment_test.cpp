@@ -97,6 +97,7 @@ AugmentOptions random_options(Random& r, int32_t size) {
   o.size = size;
   o.channels = r.below(2) ? 3 : 1;
   o.layout = r.below(2) ? Layout::channels_last : Layout::nchw;
+  o.interpolation = r.below(2) ? Interpolation::bicubic : Interpolation::bilinear;
   for (int c = 0; c < 3; ++c) {
     o.mean[c] = r.uniform(0, 1);
     o.std[c] = r.uniform(0.2f, 1.2f);
