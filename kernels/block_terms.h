@@ -3,12 +3,17 @@
 // Shapes: z (B, D); row_block (B) block of each row, −1 for none; blocks P. Sums and means are (P, D) in fp64, so that
 //         ranks can all-reduce them: a block may have rows anywhere in the global batch.
 // Order:  identical bits from run to run and for any number of threads.
+// Async:  the CUDA twin works on device pointers, value included. It cannot throw for a block that is not there; only
+//         the debug build looks (PAL_SYNC_DEBUG).
 #pragma once
 
+#include "kernels/base/cuda.h"
 #include "kernels/base/view.h"
 #include "kernels/graph_rows.h"
 
-namespace pal::kernels::cpu {
+namespace pal::kernels {
+
+namespace cpu {
 
 // sums = MᵀZ.
 template <class T>
@@ -33,4 +38,28 @@ void block_differences(MatrixView<T> out, double* value, MatrixView<const T> z, 
                        Scratch scratch, Cpu cpu);
 int64_t block_differences_scratch_bytes(int64_t rows);
 
-}  // namespace pal::kernels::cpu
+}  // namespace cpu
+
+// T = float, bf16. Sums are fp64, as on the CPU; a row's differences are taken in fp64 and squared in fp32, 8 at a time.
+namespace cuda {
+
+template <class T>
+void block_sums(MatrixView<double> sums, MatrixView<const T> z, Span<const int32_t> row_block, Scratch scratch,
+                cudaStream_t stream);
+int64_t block_sums_scratch_bytes(int64_t rows, int64_t blocks, int64_t dims);
+
+void block_table(MatrixView<double> out, MatrixView<const double> table, MatrixView<const double> sums, cudaStream_t stream);
+
+template <class T>
+void block_rows(MatrixView<T> out, MatrixView<const double> per_block, Span<const int32_t> row_block, double scale,
+                Into into, cudaStream_t stream);
+
+template <class T>
+void block_differences(MatrixView<T> out, double* value, MatrixView<const T> z, MatrixView<const double> means,
+                       Span<const double> pair_weight, Span<const int32_t> row_block, double scale, Into into,
+                       Scratch scratch, cudaStream_t stream);
+int64_t block_differences_scratch_bytes(int64_t rows, int64_t dims);
+
+}  // namespace cuda
+
+}  // namespace pal::kernels

@@ -1,10 +1,10 @@
 // csr on CUDA: every pair and its mirror become entries with a (row, column) key; a stable radix sort brings equal keys
 // together in the order given; a scan over the heads of the runs places them; the head of a run adds it up.
-#include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 
-#include "kernels/base/scratch.h"
 #include "kernels/base/device.cuh"
+#include "kernels/base/scratch.h"
+#include "kernels/base/sort.h"
 #include "kernels/csr.h"
 
 namespace pal::kernels::cuda {
@@ -13,13 +13,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kLimit = int64_t{1} << 31;
 
-// A key is row << bits | column. Entries that do not count (the mirror of i=j, bad pairs) and one entry that closes the
+// A key is row << bits | column, bits those of `rows`. Entries that do not count (the mirror of i=j, bad pairs) and one entry that closes the
 // list have row = rows: they sort behind all others.
-int key_bits(int64_t rows) {
-  int bits = 1;
-  while (rows >> bits) ++bits;
-  return bits;
-}
 
 struct Layout {
   int64_t entries;
@@ -27,8 +22,8 @@ struct Layout {
   uint32_t *pair, *sorted_pair;      // (entries) which pair an entry comes from
   uint32_t* position;                // (entries) 1 + place of the entry's run in the result
   int32_t* fault;                    // (1) bit 0: bad index, bit 1: bad weight
-  void* cub;
-  size_t cub_bytes = 0;
+  void* memory;                      // of the sort, then of the scan
+  size_t scan_bytes = 0;
   int64_t bytes;
 
   Layout(void* base, int64_t rows, int64_t pairs) : entries(2 * pairs + 1) {
@@ -39,12 +34,8 @@ struct Layout {
     sorted_pair = pieces.take<uint32_t>(entries);
     position = pieces.take<uint32_t>(entries);
     fault = pieces.take<int32_t>(1);
-    size_t scan_bytes = 0;
-    PAL_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, cub_bytes, keys, sorted_keys, pair, sorted_pair, entries, 0,
-                                                   2 * key_bits(rows)));
     PAL_CUDA_CHECK(cub::DeviceScan::InclusiveSum(nullptr, scan_bytes, position, position, entries));
-    if (scan_bytes > cub_bytes) cub_bytes = scan_bytes;
-    cub = pieces.take<char>(static_cast<int64_t>(cub_bytes));
+    memory = pieces.take<char>(std::max(sort_bytes(entries, 2 * bits_of(rows)), static_cast<int64_t>(scan_bytes)));
     bytes = pieces.bytes();
   }
 };
@@ -152,18 +143,17 @@ void csr(const CsrOut<T>& out, const PairsView<T>& pairs, int64_t rows, Scratch 
   Layout at(scratch.data, rows, count);
   check_scratch("csr", scratch, at.bytes);
 
-  const int bits = key_bits(rows);
+  const int bits = bits_of(rows);
   const float* w = pairs.w.size ? pairs.w.data : nullptr;
   const auto blocks = [](int64_t n) { return static_cast<unsigned>(ceil_div(n, kThreads)); };
   PAL_CUDA_CHECK(cudaMemsetAsync(at.fault, 0, sizeof(int32_t), stream));
   expand_kernel<<<blocks(count + 1), kThreads, 0, stream>>>(at.keys, at.pair, at.fault, pairs.i.data, pairs.j.data, w,
                                                             count, rows, bits);
   check_launch(stream);
-  PAL_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(at.cub, at.cub_bytes, at.keys, at.sorted_keys, at.pair, at.sorted_pair,
-                                                 at.entries, 0, 2 * bits, stream));
+  sort(at.sorted_keys, at.sorted_pair, at.keys, at.pair, at.entries, 2 * bits, at.memory, stream);
   heads_kernel<<<blocks(at.entries), kThreads, 0, stream>>>(at.position, at.sorted_keys, at.entries);
   check_launch(stream);
-  PAL_CUDA_CHECK(cub::DeviceScan::InclusiveSum(at.cub, at.cub_bytes, at.position, at.position, at.entries, stream));
+  PAL_CUDA_CHECK(cub::DeviceScan::InclusiveSum(at.memory, at.scan_bytes, at.position, at.position, at.entries, stream));
   merge_kernel<<<blocks(at.entries), kThreads, 0, stream>>>(out.columns.data, out.weights.data, out.nnz, at.sorted_keys,
                                                             at.sorted_pair, at.position, at.fault, w, at.entries, rows,
                                                             bits);

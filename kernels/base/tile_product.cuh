@@ -5,6 +5,8 @@
 // Order: k ascends; the sums do not depend on the device.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/base/device.cuh"
 
 namespace pal::kernels::cuda {
@@ -13,7 +15,7 @@ constexpr int kSide = 64;
 constexpr int kDepth = 16;
 constexpr int kTileThreads = 256;
 constexpr int kEach = kSide / 16;       // a thread owns rows y + 16 p and columns x + 16 q of the tile
-constexpr int64_t kSlab = 8 * kDepth;   // fp32 products are moved to the fp64 sums after as many k
+constexpr int64_t kSlab = 8 * kDepth;   // fp32 products are moved to the sums after as many k
 
 template <class Product>
 using SharedTile = Product[kDepth][kSide + 1];
@@ -27,37 +29,46 @@ __device__ void load_tile(SharedTile<Product>& tile, const Loader& loader, int64
   }
 }
 
-// total += Σ over k in [k_begin, k_end). Products are formed in Product, summed in Sum. All 256 threads must call.
-template <class Product, class Sum, class A, class B>
-__device__ void tile_product(Sum (&total)[kEach][kEach], const A& a, const B& b, int64_t k_begin, int64_t k_end) {
+// part += Σ over k in [k_begin, k_end). All 256 threads must call.
+template <class Product, class A, class B>
+__device__ void add_products(Product (&part)[kEach][kEach], const A& a, const B& b, int64_t k_begin, int64_t k_end) {
   __shared__ SharedTile<Product> a_tile, b_tile;
   const int x = threadIdx.x % 16, y = threadIdx.x / 16;
-  for (int64_t slab = k_begin; slab < k_end; slab += kSlab) {
-    Product part[kEach][kEach] = {};
-    const int64_t slab_end = min(slab + kSlab, k_end);
-    for (int64_t k0 = slab; k0 < slab_end; k0 += kDepth) {
-      __syncthreads();  // the former tile is used up
-      load_tile<Product>(a_tile, a, k0, slab_end);
-      load_tile<Product>(b_tile, b, k0, slab_end);
-      __syncthreads();
+  for (int64_t k0 = k_begin; k0 < k_end; k0 += kDepth) {
+    __syncthreads();  // the former tile is used up
+    load_tile<Product>(a_tile, a, k0, k_end);
+    load_tile<Product>(b_tile, b, k0, k_end);
+    __syncthreads();
 #pragma unroll
-      for (int k = 0; k < kDepth; ++k) {
-        Product left[kEach], right[kEach];
+    for (int k = 0; k < kDepth; ++k) {
+      Product left[kEach], right[kEach];
 #pragma unroll
-        for (int p = 0; p < kEach; ++p) left[p] = a_tile[k][y + 16 * p];
+      for (int p = 0; p < kEach; ++p) left[p] = a_tile[k][y + 16 * p];
 #pragma unroll
-        for (int q = 0; q < kEach; ++q) right[q] = b_tile[k][x + 16 * q];
+      for (int q = 0; q < kEach; ++q) right[q] = b_tile[k][x + 16 * q];
 #pragma unroll
-        for (int p = 0; p < kEach; ++p) {
+      for (int p = 0; p < kEach; ++p) {
 #pragma unroll
-          for (int q = 0; q < kEach; ++q) part[p][q] += left[p] * right[q];
-        }
+        for (int q = 0; q < kEach; ++q) part[p][q] += left[p] * right[q];
       }
     }
+  }
+}
+
+// total += Σ over k in [k_begin, k_end). fp32 products are added slab by slab. All 256 threads must call.
+template <class Product, class Sum, class A, class B>
+__device__ void tile_product(Sum (&total)[kEach][kEach], const A& a, const B& b, int64_t k_begin, int64_t k_end) {
+  if constexpr (std::is_same_v<Product, double>) {
+    add_products(total, a, b, k_begin, k_end);
+  } else {
+    for (int64_t slab = k_begin; slab < k_end; slab += kSlab) {
+      Product part[kEach][kEach] = {};
+      add_products(part, a, b, slab, min(slab + kSlab, k_end));
 #pragma unroll
-    for (int p = 0; p < kEach; ++p) {
+      for (int p = 0; p < kEach; ++p) {
 #pragma unroll
-      for (int q = 0; q < kEach; ++q) total[p][q] += part[p][q];
+        for (int q = 0; q < kEach; ++q) total[p][q] += part[p][q];
+      }
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "kernels/base/error.h"
+#include "kernels/block_terms.h"
 #include "kernels/csr.h"
 #include "kernels/graph_rows.h"
 #include "kernels/moments.h"
@@ -39,6 +40,13 @@ void all_of() {
   for (const RowForm form : {RowForm::sum, RowForm::difference, RowForm::repulsion}) {
     expect_no_device([&] { cuda::graph_rows<T>(out, at<double>(), z, z, s, {form, 1.0, Into::overwrite}, kScratch, nullptr); });
   }
+  const MatrixView<double> sums(at<double>(), 2, 8);
+  const Span<const int32_t> row_block(at<int32_t>(), 4);
+  expect_no_device([&] { cuda::block_sums<T>(sums, z, row_block, kScratch, nullptr); });
+  expect_no_device([&] { cuda::block_rows<T>(out, sums, row_block, 1.0, Into::add, nullptr); });
+  expect_no_device([&] {
+    cuda::block_differences<T>(out, at<double>(), z, sums, {at<double>(), 2}, row_block, 1.0, Into::add, kScratch, nullptr);
+  });
   expect_no_device([&] { cuda::column_sums<T>(mean, z, kScratch, nullptr); });
   expect_no_device([&] { cuda::centred_second_moment<T>(packed, z, mean, {}, kScratch, nullptr); });
   expect_no_device([&] { cuda::covariance_terms(a, at<double>(), at<double>(8), packed, 4, {}, kScratch, nullptr); });
@@ -53,6 +61,7 @@ TEST(CudaLaunchers, SayThatThereIsNoDevice) {
     cuda::csr<float>({{at<int64_t>(), 5}, {at<int32_t>(), 12}, {at<float>(), 12}, {at<float>(), 4}, at<int64_t>()},
                      {{at<int32_t>(), 6}, {at<int32_t>(), 6}, {at<float>(), 6}}, 4, kScratch, nullptr);
   });
+  expect_no_device([] { cuda::block_table({at<double>(64), 2, 8}, {at<double>(), 2, 2}, {at<double>(), 2, 8}, nullptr); });
   all_of<float>();
   all_of<bf16>();
 }
@@ -78,6 +87,9 @@ TEST(CudaLaunchers, CheckTheirArguments) {
   });
   names("graph_rows: offsets", [&] {
     cuda::graph_rows<float>({}, at<double>(), z, z, {{at<int64_t>(), 4}, {}, {}}, {}, kScratch, nullptr);
+  });
+  names("block_rows: row_block", [&] {
+    cuda::block_rows<float>({at<float>(), 4, 8}, {at<double>(), 2, 8}, {at<int32_t>(), 3}, 1.0, Into::add, nullptr);
   });
   names("csr: j", [&] {
     cuda::csr<float>({{at<int64_t>(), 5}, {at<int32_t>(), 12}, {at<float>(), 12}, {at<float>(), 4}, at<int64_t>()},
