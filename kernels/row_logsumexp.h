@@ -9,7 +9,7 @@
 //         Nothing is normalised here. Into::add adds to out. out must not share memory with an input.
 // Order:  a row's bits depend on its own values and on the columns in their order, not on the other rows: splitting the
 //         rows over ranks changes nothing. Identical bits from run to run and for any threads.
-//         Products and exponentials are in T, sums over more than a tile of columns, and lse, in fp64.
+//         Products and exponentials, and the gradient's sum over columns, are in T; the sum of a lse is fp64.
 // A NaN in a row or a column comes out as NaN of every row that meets it.
 // Async:  the CUDA twin works on device pointers, lse, degrees and self too.
 #pragma once

@@ -37,6 +37,13 @@ int64_t panel_elements(int64_t extent, int64_t depth) {
   return (extent + kWidth - 1) / kWidth * kWidth * std::min(depth, kPanelStep);
 }
 
+// The same for an operand that is packed in its whole depth.
+template <class C>
+int64_t whole_panel_elements(int64_t extent, int64_t depth) {
+  constexpr int64_t kWidth = kMaxPanelWidth<C>;
+  return (extent + kWidth - 1) / kWidth * kWidth * depth;
+}
+
 // Packs steps [k, k + depth) of an operand.
 template <class C, class T>
 void pack_operand(C* panels, const Operand<T>& o, int64_t k, int64_t depth, Cpu cpu) {
@@ -90,6 +97,22 @@ void panel_product(const Operand<T>& a, const Operand<T>& b, Half half, C* scrat
       }
       sink(ProductTile<C>{square, side, x0, y0, x1 - x0, y1 - y0, k == 0});
     });
+  }
+}
+
+// c = aᵀ b of `down` panels of a and `across` panels of b, packed in their whole depth: c lies in `across` panels, each
+// (down · width, width). The chains are those of panel_product.
+template <class C>
+void panel_block(C* c, const C* a, int64_t down, const C* b, int64_t across, int64_t depth, const PanelOps<C>& ops) {
+  const int64_t width = ops.width;
+  for (int64_t run = 0; run < depth; run += kPanelRun) {
+    const auto tile = run == 0 ? ops.tile : ops.tile_add;
+    for (int64_t y = 0; y < across; ++y) {
+      for (int64_t x = 0; x < down; ++x) {
+        tile(c + (y * down + x) * width * width, width, a + (x * depth + run) * width, b + (y * depth + run) * width,
+             std::min(kPanelRun, depth - run));
+      }
+    }
   }
 }
 

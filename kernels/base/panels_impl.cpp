@@ -1,36 +1,39 @@
 // panels_impl: the inner loops of panel products; compiled once per instruction set (PAL_ISA).
 #include "kernels/base/panels_impl.h"
 
+#include <type_traits>
+
 #include "kernels/base/simd.h"
 
 namespace pal::kernels::PAL_ISA {
 namespace {
 
-// Rows and vectors of c whose sums stay in registers; the rest of the registers hold what is loaded.
+// Rows of c whose sums stay in registers; the rest of the registers hold what is loaded.
 constexpr int kRows = kRegisters == 32 ? 8 : 4;
-constexpr int kVectors = kRegisters == 32 ? 3 : 2;
 constexpr int64_t kAhead = 16;  // steps of a called into the first cache beforehand; b is there already
 template <class C>
-constexpr int64_t kWidth = kVectors * kLanes<C>;
+constexpr int64_t kWidth = kPanelWidth<C>;
+template <class C>
+constexpr int kVectors = kPanelWidth<C> / kLanes<C>;
 
 enum class Write { overwrite, add };
 
 template <Write kWrite, class C>
 void tile(C* c, int64_t ldc, const C* a, const C* b, int64_t depth) {
   for (int64_t row = 0; row < kWidth<C>; row += kRows) {
-    Vec<C> acc[kRows][kVectors] = {};
+    Vec<C> acc[kRows][kVectors<C>] = {};
     for (int64_t k = 0; k < depth; ++k) {
       const C* ak = a + k * kWidth<C> + row;
       __builtin_prefetch(ak + kAhead * kWidth<C>);
-      Vec<C> bk[kVectors];
-      for (int v = 0; v < kVectors; ++v) bk[v] = load(b + k * kWidth<C> + v * kLanes<C>);
+      Vec<C> bk[kVectors<C>];
+      for (int v = 0; v < kVectors<C>; ++v) bk[v] = load(b + k * kWidth<C> + v * kLanes<C>);
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
-        for (int v = 0; v < kVectors; ++v) acc[r][v] += ak[r] * bk[v];
+        for (int v = 0; v < kVectors<C>; ++v) acc[r][v] += ak[r] * bk[v];
       }
     }
     for (int r = 0; r < kRows; ++r) {
-      for (int v = 0; v < kVectors; ++v) {
+      for (int v = 0; v < kVectors<C>; ++v) {
         C* to = c + (row + r) * ldc + v * kLanes<C>;
         store(to, kWrite == Write::add ? load(to) + acc[r][v] : acc[r][v]);
       }
@@ -44,6 +47,9 @@ C centred(T x, double mean) { return static_cast<C>(static_cast<double>(x) - mea
 // kLanes<C> elements of the source as C, less the mean; the difference is taken in fp64.
 template <class C, class T>
 Vec<C> load_centred(const T* p, const double* mean) {
+  if constexpr (std::is_same_v<T, C>) {
+    if (!mean) return load(p);
+  }
   C lanes[kLanes<C>];
   for (int h = 0; h < kHalves<C>; ++h) {
     const int64_t at = h * kLanes<double>;

@@ -33,6 +33,10 @@ using HalfFloats = VectorOf<float, kVectorBytes / 2>::type;  // as many floats a
 template <class T>
 constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
 
+// Columns of a panel (panels.h): as many vectors as leave registers for 8, or 4, rows of sums.
+template <class T>
+constexpr int64_t kPanelWidth = (kRegisters == 32 ? 3 : 2) * kLanes<T>;
+
 template <class T>
 inline Vec<T> load(const T* p) {
   Vec<T> v;

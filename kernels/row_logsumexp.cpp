@@ -1,0 +1,84 @@
+// row_logsumexp on the CPU: every row keeps a running maximum, and the sum of exponentials relative to it in fp64.
+#include "kernels/row_logsumexp.h"
+
+#include "kernels/row_logsumexp_squares.h"
+
+namespace pal::kernels {
+
+#define PAL_DECLARE_ROW_LOGSUMEXP(isa)                            \
+  namespace isa {                                                 \
+  extern const RowLogSumExpOps<float> row_logsumexp_float;        \
+  extern const RowLogSumExpOps<double> row_logsumexp_double;      \
+  }
+PAL_DECLARE_ROW_LOGSUMEXP(scalar)
+PAL_DECLARE_ROW_LOGSUMEXP(avx2)
+PAL_DECLARE_ROW_LOGSUMEXP(avx512)
+#undef PAL_DECLARE_ROW_LOGSUMEXP
+
+template <>
+const RowLogSumExpOps<float>& row_logsumexp_ops(Isa isa) {
+  return choose_isa(isa, scalar::row_logsumexp_float, avx2::row_logsumexp_float, avx512::row_logsumexp_float);
+}
+template <>
+const RowLogSumExpOps<double>& row_logsumexp_ops(Isa isa) {
+  return choose_isa(isa, scalar::row_logsumexp_double, avx2::row_logsumexp_double, avx512::row_logsumexp_double);
+}
+
+namespace cpu {
+namespace {
+
+template <class T>
+struct Layout {
+  ScratchPieces pieces;
+  Similarities<T> similarities;
+  T* max;       // (padded rows)
+  double* sum;  // (padded rows)
+
+  Layout(void* base, int64_t rows, int64_t columns, int64_t dims)
+      : pieces(base),
+        similarities(pieces, rows, columns, dims),
+        max(pieces.take<T>(padded<T>(rows))),
+        sum(pieces.take<double>(padded<T>(rows))) {}
+};
+
+}  // namespace
+
+template <class T>
+int64_t row_logsumexp_scratch_bytes(int64_t rows, int64_t columns, int64_t dims) {
+  return Layout<T>(nullptr, rows, columns, dims).pieces.bytes();
+}
+
+template <class T>
+void row_logsumexp(Span<double> lse, MatrixView<const T> rows, MatrixView<const T> columns, Span<const int64_t> self,
+                   const RowLogSumExpOptions& options, Scratch scratch, Cpu cpu) {
+  check_similarities("row_logsumexp", rows, columns, self, options, cpu);
+  check_span("row_logsumexp: lse", lse, rows.rows);
+  check_scratch("row_logsumexp", scratch, row_logsumexp_scratch_bytes<T>(rows.rows, columns.rows, rows.cols));
+  const Layout<T> at(scratch.data, rows.rows, columns.rows, rows.cols);
+  const RowLogSumExpOps<T>& ops = row_logsumexp_ops<T>(cpu.isa);
+  const int64_t width = panel_ops<T>(cpu.isa).width;
+  const T inverse = static_cast<T>(1 / options.temperature);
+  std::fill_n(at.max, padded<T>(rows.rows), -std::numeric_limits<T>::infinity());
+  std::fill_n(at.sum, padded<T>(rows.rows), 0.0);
+  for_squares(rows, columns, self, at.similarities, cpu, [&](const Square<T>& square) {
+    for (int64_t y = 0; y < square.row_panels; ++y) {
+      const int64_t row = (square.row_panel + y) * width;
+      ops.absorb(at.max + row, at.sum + row, square.data + y * square.stride, square.count, inverse);
+    }
+  });
+  for (int64_t i = 0; i < rows.rows; ++i) {  // a sum of 0: no column was left, and the maximum is −∞
+    lse[i] = at.sum[i] == 0 ? -std::numeric_limits<double>::infinity()
+                            : static_cast<double>(at.max[i]) + std::log(at.sum[i]);
+  }
+}
+
+#define PAL_INSTANTIATE(T)                                                                                             \
+  template int64_t row_logsumexp_scratch_bytes<T>(int64_t, int64_t, int64_t);                                          \
+  template void row_logsumexp<T>(Span<double>, MatrixView<const T>, MatrixView<const T>, Span<const int64_t>,          \
+                                 const RowLogSumExpOptions&, Scratch, Cpu);
+PAL_INSTANTIATE(float)
+PAL_INSTANTIATE(double)
+#undef PAL_INSTANTIATE
+
+}  // namespace cpu
+}  // namespace pal::kernels
