@@ -91,6 +91,13 @@ GraphKind graph_kind(const Config& config) {
   return GraphKind::ssl;
 }
 
+int64_t edge_samples(const Config& config, int64_t labelled, int64_t trained) {
+  if (graph_kind(config) == GraphKind::ssl || labelled == trained) return 0;
+  if (labelled == 0 && config.text("oracle.sampler") == "none") return 0;
+  const auto batch = static_cast<double>(config.integer("train.global_batch"));
+  return static_cast<int64_t>(std::floor(config.real("graph.edge_share") * batch));
+}
+
 int64_t total_steps(const Config& config, int64_t steps_per_epoch) {
   return config.has("train.steps") ? config.integer("train.steps") : config.integer("train.epochs") * steps_per_epoch;
 }

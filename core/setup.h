@@ -24,6 +24,9 @@ std::vector<int64_t> training_subset(const Config& config, const Dataset& data);
 // Labels the graph may know: −1 except for graph.labeled_fraction of the subset's labels, drawn by the seed.
 std::vector<int64_t> known_labels(const Config& config, const Dataset& data, const std::vector<int64_t>& subset);
 GraphKind graph_kind(const Config& config);
+// Samples of a batch that are drawn from what is known (graph.edge_share of train.global_batch). 0 where that would add
+// nothing: on the ssl graph, when all `trained` samples have a label, or when none has one and no oracle asks.
+int64_t edge_samples(const Config& config, int64_t labelled, int64_t trained);
 
 // Steps of the run, from train.steps or train.epochs.
 int64_t total_steps(const Config& config, int64_t steps_per_epoch);

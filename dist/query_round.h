@@ -48,6 +48,8 @@ class QueryRounds {
   using EmbedPool = std::function<at::Tensor(const std::vector<int64_t>& samples)>;
   // Collective. Before step `step`: inserts what takes effect, then asks if a round is due.
   void at_boundary(int64_t step, const EmbedPool& embed);
+  // The first step after `step` at which answers may take effect: up to there the graph stays as it is.
+  int64_t next_change(int64_t step) const { return (step / every_ + 1) * every_; }
 
   int64_t questions() const { return questions_; }   // asked up to the current step
   double cost() const { return cost_; }

@@ -6,6 +6,7 @@
 #include <ATen/ops/full.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -31,17 +32,20 @@ Trainer::Trainer(const Config& config, World& world, const std::string& run_dir,
       data_(Dataset::open(config.text("data.train"))),
       subset_(training_subset(config, *data_)),
       augment_(augment_options(config, *data_)),
-      epoch_plan_{static_cast<int64_t>(subset_.size()), config.integer("train.global_batch"),
-                  static_cast<uint64_t>(config.integer("train.seed"))},
-      schedule_(schedule(config, epoch_plan_.steps_per_epoch())),
       store_(data_->size()) {
   at::set_num_threads(threads_);
+  const std::vector<int64_t> labels = known_labels(config_, *data_, subset_);
+  const auto trained = static_cast<int64_t>(subset_.size());
+  labelled_ = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
+  edge_samples_ = edge_samples(config_, labelled_, trained);
+  epoch_plan_ = {trained, config_.integer("train.global_batch") - edge_samples_, static_cast<uint64_t>(config_.integer("train.seed"))};
+  schedule_ = schedule(config_, epoch_plan_.steps_per_epoch());
   const int64_t smallest = epoch_plan_.samples / epoch_plan_.steps_per_epoch();
   PAL_CHECK(world.size() <= smallest, fmt::format("{} ranks share batches of {} samples; ranks", world.size(), smallest), world.size(),
             "start at most as many ranks as samples in a batch");
   compare_ranks();
 
-  store_.set_labels(known_labels(config_, *data_, subset_));
+  store_.set_labels(labels);
   encoder_ = make_encoder(model_spec(config_), config_.text("model.batch_norm") == "node" ? world_.node() : world_.now());
   encoder_->train();
   criterion_ = make_criterion(config_);
@@ -54,6 +58,7 @@ Trainer::Trainer(const Config& config, World& world, const std::string& run_dir,
   }
   LoaderOptions load;
   load.plan = epoch_plan_;
+  load.edge_samples = edge_samples_;
   load.subset = subset_;
   load.views = view_policies(config_);
   load.augment = augment_;
@@ -62,8 +67,7 @@ Trainer::Trainer(const Config& config, World& world, const std::string& run_dir,
   load.ranks = world_.size();
   load.threads = static_cast<int>(config_.integer("data.threads"));
   load.depth = static_cast<int>(config_.integer("data.prefetch"));
-  load.first_step = step_;
-  load.last_step = schedule_.total_steps;
+  load.first_step = load.planned_until = planned_until_ = step_;
   loader_ = std::make_unique<Loader>(data_, load);
   if (world_.rank() == 0 && !done()) metrics_ = std::make_unique<MetricsWriter>(run_dir_ + "/metrics.jsonl", step_);
 }
@@ -78,6 +82,7 @@ StepReport Trainer::step() {
 
   // 1. Plan: answers that take effect now, then this step's global batch, the same on every rank.
   if (rounds_) rounds_->at_boundary(step_, embed_pool());
+  plan_ahead();
   // 2. Read and 3. augment: done ahead by the loader's threads.
   const LoadedStep loaded = loader_->next();
   const Batch batch = plan(loaded);
@@ -116,6 +121,14 @@ void Trainer::guard(const StepReport& report) {
   PAL_CHECK_CODE(Exit::numerics, skips_ < config_.integer("train.max_skips"),
                  fmt::format("the gradient was not finite in {} steps in a row, last at step", skips_), report.step,
                  "lower optim.base_lr or lengthen optim.warmup_epochs; the last checkpoint is unharmed");
+}
+
+// The loader may prepare the steps in which the graph stays as it is now: the samples of a batch depend on it.
+void Trainer::plan_ahead() {
+  if (step_ < planned_until_) return;
+  const bool changes = rounds_ && edge_samples_ > 0;
+  planned_until_ = changes ? std::min(rounds_->next_change(step_), last_step()) : last_step();
+  loader_->plan_on(planned_until_, edge_samples_ > 0 ? std::make_shared<const EdgeDraw>(store_, subset_) : nullptr);
 }
 
 Batch Trainer::plan(const LoadedStep& loaded) const {
@@ -249,14 +262,13 @@ QueryRounds::EmbedPool Trainer::embed_pool() {
 std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
   int64_t parameters = 0;
   for (const auto& p : encoder_->parameters()) parameters += p.numel();
-  int64_t labelled = 0;
-  for (int64_t s : subset_) labelled += store_.label(s) >= 0;
   return {
       {"data", fmt::format("{}, {} of {} samples", config_.text("data.train"), subset_.size(), data_->size())},
       {"model", fmt::format("{} + projector, {:.2f} M parameters", config_.text("model.backbone"), static_cast<double>(parameters) / 1e6)},
-      {"graph", fmt::format("{}, {} labels known", config_.text("graph.kind"), labelled)},
+      {"graph", fmt::format("{}, {} labels known", config_.text("graph.kind"), labelled_)},
       {"loss", config_.text("loss.kind")},
-      {"steps", fmt::format("{} of {} samples, {} per epoch", schedule_.total_steps, epoch_plan_.global_batch, epoch_plan_.steps_per_epoch())},
+      {"steps", fmt::format("{} of {} samples, {} per epoch", schedule_.total_steps, epoch_plan_.global_batch, epoch_plan_.steps_per_epoch()) +
+                    (edge_samples_ > 0 ? fmt::format(", and up to {} of which relations are known", edge_samples_) : "")},
       {"learning rate", fmt::format("{:g} peak, {}, {} warm-up steps", schedule_.peak, config_.text("optim.kind"), schedule_.warmup_steps)},
       {"ranks", fmt::format("{} × {} thread{} on the CPU, {}", world_.size(), threads_, threads_ == 1 ? "" : "s", kernels::isa_name(kernels::best_isa()))},
       {"run folder", run_dir_},

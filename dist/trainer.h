@@ -57,6 +57,7 @@ class Trainer {
  private:
   void resume_from_checkpoint();
   void save_checkpoint();
+  void plan_ahead();
   Batch plan(const LoadedStep& loaded) const;
   at::Tensor encode(const LoadedStep& loaded) const;
   void guard(const StepReport& report);
@@ -74,6 +75,9 @@ class Trainer {
   std::shared_ptr<Dataset> data_;
   std::vector<int64_t> subset_;
   kernels::AugmentOptions augment_;
+  int64_t labelled_ = 0;
+  int64_t edge_samples_ = 0;              // of a batch, drawn from what is known
+  int64_t planned_until_ = 0;             // the loader prepares the steps below
   EpochPlan epoch_plan_;
   Schedule schedule_;
   GraphStore store_;

@@ -36,6 +36,7 @@ const std::vector<KeySpec>& config_keys() {
       {"graph.kind", T::choice, "ssl", "Similarity graph.", {"ssl", "supervised", "mixed"}},
       {"graph.alpha", T::real, "0.5", "Weight of the labels in the mixed graph, (1-alpha) ssl + alpha labels.", {}, 0, 1},
       {"graph.labeled_fraction", T::real, "1.0", "Share of the training labels that the graph knows, drawn by the seed.", {}, 0, 1},
+      {"graph.edge_share", T::real, "0.25", "Share of a batch drawn in pairs from samples known to be alike, where some are and some are not; the rest come once per epoch.", {}, 0, 0.9},
       {"graph.self_loops", T::choice, "auto", "Whether a row is related to itself: auto is on for vic2, off for pair losses.", {"auto", "on", "off"}},
 
       {"loss.kind", T::choice, "vicreg", "Loss on the graph.", {"vicreg", "vic2"}},

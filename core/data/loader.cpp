@@ -50,11 +50,13 @@ struct Loader::State {
   std::vector<std::unique_ptr<Slot>> ring;  // step s at s % depth; null until it is planned
   int64_t next_out = 0;                     // the step that next() hands out
   int64_t next_open = 0;                    // the first step that no worker has begun to plan
+  int64_t until = 0;                        // steps below may be opened, with these draws
+  std::shared_ptr<const EdgeDraw> edges;
   bool stop = false;
   std::vector<std::thread> workers;
 
   std::unique_ptr<Slot>& slot(int64_t step) { return ring[step % options.depth]; }
-  bool can_open() const { return next_open < options.last_step && next_open < next_out + options.depth; }
+  bool can_open() const { return next_open < until && next_open < next_out + options.depth; }
 
   Slot* with_untaken_tile() {
     for (int64_t s = next_out; s < next_open; ++s) {
@@ -64,13 +66,14 @@ struct Loader::State {
     return nullptr;
   }
 
-  std::unique_ptr<Slot> plan(int64_t step) const {
+  std::unique_ptr<Slot> plan(int64_t step, const EdgeDraw* draws) const {
     auto s = std::make_unique<Slot>();
     s->loaded.step = step;
     s->loaded.samples = batch_samples(options.plan, step);
     if (!options.subset.empty()) {
       for (int64_t& sample : s->loaded.samples) sample = options.subset[sample];
     }
+    if (draws) draws->add_to(s->loaded.samples, options.edge_samples, options.plan.seed, step);
     s->loaded.rank_begin = rank_slices(static_cast<int64_t>(s->loaded.samples.size()), options.ranks);
     const auto first = s->loaded.samples.begin();
     s->local.assign(first + s->loaded.rank_begin[options.rank], first + s->loaded.rank_begin[options.rank + 1]);
@@ -82,11 +85,12 @@ struct Loader::State {
 
   void open_next(std::unique_lock<std::mutex>& lock) {
     const int64_t step = next_open++;
+    const std::shared_ptr<const EdgeDraw> draws = edges;
     lock.unlock();
     std::unique_ptr<Slot> planned;
     std::exception_ptr error;
     try {
-      planned = plan(step);
+      planned = plan(step, draws.get());
     } catch (...) {
       planned = std::make_unique<Slot>();
       error = std::current_exception();
@@ -153,6 +157,7 @@ Loader::Loader(std::shared_ptr<const Dataset> data, LoaderOptions options) : sta
   s.options = std::move(options);
   s.ring.resize(s.options.depth);
   s.next_out = s.next_open = s.options.first_step;
+  s.until = std::max(s.options.first_step, s.options.planned_until);
   try {
     for (int i = 0; i < s.options.threads; ++i) s.workers.emplace_back([&s] { s.run_worker(); });
   } catch (...) {
@@ -163,10 +168,21 @@ Loader::Loader(std::shared_ptr<const Dataset> data, LoaderOptions options) : sta
 
 Loader::~Loader() { state_->join(); }
 
+void Loader::plan_on(int64_t until, std::shared_ptr<const EdgeDraw> edges) {
+  State& s = *state_;
+  {
+    const std::lock_guard lock(s.mutex);
+    PAL_ASSERT(s.next_out == s.until && until >= s.until, "the loader plans on from where its plan ended");
+    s.until = until;
+    s.edges = std::move(edges);
+  }
+  s.work.notify_all();
+}
+
 LoadedStep Loader::next() {
   State& s = *state_;
   std::unique_lock lock(s.mutex);
-  PAL_ASSERT(s.next_out < s.options.last_step, "next() is called once per step of the loader");
+  PAL_ASSERT(s.next_out < s.until, "next() is called once per step that was planned");
   std::unique_ptr<Slot>& slot = s.slot(s.next_out);
   s.ready.wait(lock, [&] { return slot && slot->done == slot->tiles; });
   if (slot->error.error) std::rethrow_exception(slot->error.error);

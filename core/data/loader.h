@@ -12,11 +12,13 @@
 
 #include "core/data/dataset.h"
 #include "core/data/sampler.h"
+#include "core/graph/edge_draw.h"
 
 namespace pal {
 
 struct LoaderOptions {
-  EpochPlan plan;
+  EpochPlan plan;                             // of the samples that come once per epoch
+  int64_t edge_samples = 0;                   // at most so many more in each batch, from the draws of plan_on()
   std::vector<int64_t> subset;                // plan index → sample id; empty: all samples
   std::vector<kernels::ViewPolicy> views;     // V policies
   kernels::AugmentOptions augment;            // step is filled in by the loader
@@ -25,7 +27,7 @@ struct LoaderOptions {
   int threads = 1;
   int depth = 3;
   int64_t first_step = 0;
-  int64_t last_step = 0;                      // one past
+  int64_t planned_until = 0;                  // steps below may be prepared from the start, without edge draws
 };
 
 struct LoadedStep {
@@ -39,6 +41,9 @@ class Loader {
  public:
   Loader(std::shared_ptr<const Dataset> data, LoaderOptions options);
   ~Loader();
+  // Steps up to `until` may be prepared too, with these draws (none: null). What is known at a step decides who is in
+  // its batch, so the loader never runs ahead of what is known. Called when every planned step was handed out.
+  void plan_on(int64_t until, std::shared_ptr<const EdgeDraw> edges);
   LoadedStep next();
 
  private:

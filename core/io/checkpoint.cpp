@@ -175,13 +175,16 @@ void write_checkpoint(const std::string& run_dir, const CheckpointState& state, 
 std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& run_dir,
                                                        const std::function<void(const std::string&)>& warn) {
   const fs::path folder = fs::path(run_dir) / "checkpoints";
-  for (const int64_t step : steps_in(folder)) {
+  const std::vector<int64_t> steps = steps_in(folder);
+  for (const int64_t step : steps) {
     try {
       return load(folder / name_of(step));
     } catch (const Error& e) {
       warn("checkpoint " + name_of(step) + " is skipped for the one before: " + e.what());
     }
   }
+  PAL_DATA_CHECK(steps.empty(), "every checkpoint is damaged in", folder.string(),
+                 "restore one from a copy, or move the folder away to begin at step 0");
   return std::nullopt;
 }
 

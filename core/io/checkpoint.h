@@ -33,7 +33,8 @@ struct LoadedCheckpoint {
   CheckpointState state;
   std::map<std::string, at::Tensor> model, optim;
 };
-// The newest one that verifies, or nothing. `warn` gets a sentence for each one skipped.
+// The newest one that verifies, or nothing where there is none. `warn` gets a sentence for each one skipped. All damaged:
+// throws Error (data), rather than begin again and write over them.
 std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& run_dir,
                                                        const std::function<void(const std::string&)>& warn);
 // Copies loaded tensors into `into` by name; missing, extra or misshapen names throw Error (data) listing the first few.

@@ -23,7 +23,7 @@ LoaderOptions small_options(int64_t samples) {
   o.views = {{}, second, {}};
   o.augment.seed = 5;
   o.augment.size = 12;
-  o.last_step = 3 * o.plan.steps_per_epoch();
+  o.planned_until = 3 * o.plan.steps_per_epoch();
   return o;
 }
 
@@ -71,7 +71,7 @@ TEST(Loader, EqualsTheKernelForAnyRanksThreadsAndDepth) {
     o.dtype = c.dtype;
     for (o.rank = 0; o.rank < c.ranks; ++o.rank) {
       Loader loader(data, o);
-      for (int64_t step = 0; step < o.last_step; ++step) {
+      for (int64_t step = 0; step < o.planned_until; ++step) {
         const LoadedStep s = loader.next();
         EXPECT_EQ(s.step, step);
         ASSERT_EQ(s.samples, batch_samples(o.plan, step));
@@ -100,17 +100,53 @@ TEST(Loader, SubsetGivesSampleIds) {
   EXPECT_EQ(seen, o.subset);
 }
 
+// What is known after step 4 changes the batches from step 4 on, and not those before, however far the threads could run.
+TEST(Loader, BatchesFollowWhatIsKnownAtTheirStep) {
+  const auto data = std::make_shared<MemoryDataset>(60, 8, 8, 1);
+  GraphStore store(60);
+  for (int64_t i = 1; i < 10; ++i) store.insert(0, i, Relation::same);
+  const std::vector<int64_t> all = [] {
+    std::vector<int64_t> v;
+    for (int64_t i = 0; i < 60; ++i) v.push_back(i);
+    return v;
+  }();
+  const auto early = std::make_shared<const EdgeDraw>(store, all);
+  for (int64_t i = 41; i < 50; ++i) store.insert(40, i, Relation::same);
+  const auto late = std::make_shared<const EdgeDraw>(store, all);
+  LoaderOptions o = small_options(60);
+  o.plan.global_batch = 6;
+  o.edge_samples = 4;
+  o.planned_until = 0;
+  o.threads = 3;
+  o.depth = 5;
+  Loader loader(data, o);
+  int64_t from_late = 0;
+  for (int64_t step = 0; step < 8; ++step) {
+    if (step % 4 == 0) loader.plan_on(step + 4, step == 0 ? early : late);
+    const LoadedStep s = loader.next();
+    std::vector<int64_t> want = batch_samples(o.plan, step);
+    (step < 4 ? early : late)->add_to(want, 4, o.plan.seed, step);
+    ASSERT_EQ(s.samples, want) << "step " << step;
+    ASSERT_TRUE(at::equal(s.images, direct<float>(*data, o, s.samples, step)));
+    for (size_t k = 6; k < s.samples.size(); ++k) {
+      ASSERT_TRUE(s.samples[k] < 10 || (step >= 4 && s.samples[k] >= 40 && s.samples[k] < 50)) << "step " << step;
+      from_late += s.samples[k] >= 40;
+    }
+  }
+  EXPECT_GT(from_late, 0);
+}
+
 TEST(Loader, ResumedEqualsUninterrupted) {
   const auto data = std::make_shared<MemoryDataset>(50, 14, 17, 3);
   LoaderOptions o = small_options(50);
   o.threads = 2;
   Loader whole(data, o);
   std::vector<LoadedStep> steps;
-  for (int64_t s = 0; s < o.last_step; ++s) steps.push_back(whole.next());
+  for (int64_t s = 0; s < o.planned_until; ++s) steps.push_back(whole.next());
   o.first_step = 4;  // inside the second epoch
   o.threads = 3;
   Loader resumed(data, o);
-  for (int64_t s = 4; s < o.last_step; ++s) {
+  for (int64_t s = 4; s < o.planned_until; ++s) {
     const LoadedStep got = resumed.next();
     EXPECT_EQ(got.step, s);
     EXPECT_EQ(got.samples, steps[s].samples);
@@ -122,7 +158,7 @@ TEST(Loader, HoldsAtMostDepthSteps) {
   const auto data = std::make_shared<MemoryDataset>(1000, 4, 4, 1);
   LoaderOptions o = small_options(1000);
   o.plan.global_batch = 10;
-  o.last_step = 100;
+  o.planned_until = 100;
   o.threads = 3;
   o.depth = 2;
   Loader loader(data, o);
@@ -166,7 +202,7 @@ TEST(Loader, StopsQuicklyInTheMiddle) {
   LoaderOptions o = small_options(10000);
   o.plan.global_batch = 1000;
   o.threads = 4;
-  o.last_step = 10;
+  o.planned_until = 10;
   const auto start = std::chrono::steady_clock::now();
   {
     Loader loader(data, o);

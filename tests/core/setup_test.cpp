@@ -98,5 +98,16 @@ TEST(Setup, ScheduleFromBaseRateAndEpochs) {
   EXPECT_GE(compute_threads(config({}), 1000), 1);
 }
 
+TEST(Setup, EdgeSamplesWhereSomeAreKnownAndSomeAreNot) {
+  const auto of = [](std::vector<std::string> overrides, int64_t labelled) { return edge_samples(config(overrides), labelled, 1000); };
+  EXPECT_EQ(of({"graph.kind=mixed", "train.global_batch=256"}, 10), 64);
+  EXPECT_EQ(of({"graph.kind=supervised", "train.global_batch=10", "graph.edge_share=0.25"}, 10), 2);
+  EXPECT_EQ(of({"graph.kind=ssl"}, 0), 0);
+  EXPECT_EQ(of({"graph.kind=supervised"}, 1000), 0);
+  EXPECT_EQ(of({"graph.kind=mixed"}, 0), 0);
+  EXPECT_EQ(of({"graph.kind=mixed", "oracle.sampler=captcha"}, 0), 64);
+  EXPECT_EQ(of({"graph.kind=mixed", "graph.edge_share=0"}, 10), 0);
+}
+
 }  // namespace
 }  // namespace pal

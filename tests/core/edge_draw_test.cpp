@@ -1,0 +1,91 @@
+// edge_draw: partners come together, every sample with a partner is as likely, nothing comes twice.
+#include "core/graph/edge_draw.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+namespace pal {
+namespace {
+
+std::vector<int64_t> up_to(int64_t n) {
+  std::vector<int64_t> v(n);
+  std::iota(v.begin(), v.end(), 0);
+  return v;
+}
+
+// Components of 2, 3 and 7 samples, and a "different" answer that joins nothing.
+GraphStore small_store() {
+  GraphStore store(40);
+  store.insert(3, 30, Relation::same);
+  store.insert(5, 6, Relation::same);
+  store.insert(6, 20, Relation::same);
+  for (int64_t i = 11; i < 17; ++i) store.insert(10, i, Relation::same);
+  store.insert(3, 39, Relation::different);
+  return store;
+}
+
+TEST(EdgeDraw, PartnersComeTogether) {
+  const GraphStore store = small_store();
+  const EdgeDraw draw(store, up_to(40));
+  EXPECT_EQ(draw.members(), 12);
+  for (int64_t step = 0; step < 500; ++step) {
+    std::vector<int64_t> pair;
+    draw.add_to(pair, 2, 7, step);
+    ASSERT_EQ(pair.size(), 2u);
+    ASSERT_NE(pair[0], pair[1]);
+    ASSERT_EQ(store.relation(pair[0], pair[1]), Relation::same);
+  }
+}
+
+TEST(EdgeDraw, EverySampleWithAPartnerIsAsLikely) {
+  const EdgeDraw draw(small_store(), up_to(40));
+  std::map<int64_t, int64_t> seen;
+  const int64_t draws = 60000;
+  for (int64_t step = 0; step < draws; ++step) {
+    std::vector<int64_t> pair;
+    draw.add_to(pair, 2, 7, step);
+    for (int64_t s : pair) ++seen[s];
+  }
+  ASSERT_EQ(seen.size(), 12u);
+  for (const auto& [sample, count] : seen) EXPECT_NEAR(static_cast<double>(count), 2.0 * draws / 12, 450) << "sample " << sample;  // 4.9 σ
+}
+
+TEST(EdgeDraw, AddsWhatIsNotThereAndNothingTwice) {
+  const EdgeDraw draw(small_store(), up_to(40));
+  for (const int64_t count : {1, 2, 5, 64}) {
+    for (int64_t step = 0; step < 50; ++step) {
+      const std::vector<int64_t> before = {30, 1, 12, 39, 5};
+      std::vector<int64_t> batch = before, again = before;
+      draw.add_to(batch, count, 7, step);
+      draw.add_to(again, count, 7, step);
+      ASSERT_EQ(batch, again);
+      ASSERT_LE(static_cast<int64_t>(batch.size() - before.size()), count);
+      ASSERT_TRUE(std::equal(before.begin(), before.end(), batch.begin()));
+      ASSERT_EQ(std::set<int64_t>(batch.begin(), batch.end()).size(), batch.size());
+    }
+  }
+}
+
+TEST(EdgeDraw, OnlySamplesTrainedOn) {
+  // Of {3, 30} one is left out, of {5, 6, 20} one: the first has no partner any more, the second still a pair.
+  const std::vector<int64_t> trained = {3, 5, 20, 38};
+  const EdgeDraw draw(small_store(), trained);
+  EXPECT_EQ(draw.members(), 2);
+  std::vector<int64_t> batch;
+  draw.add_to(batch, 10, 1, 0);
+  std::sort(batch.begin(), batch.end());
+  EXPECT_EQ(batch, (std::vector<int64_t>{5, 20}));
+}
+
+TEST(EdgeDraw, NothingKnownAddsNothing) {
+  std::vector<int64_t> batch = {1};
+  EdgeDraw(GraphStore(5), up_to(5)).add_to(batch, 4, 1, 0);
+  EXPECT_EQ(batch, std::vector<int64_t>{1});
+}
+
+}  // namespace
+}  // namespace pal
