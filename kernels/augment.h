@@ -7,10 +7,13 @@
 //         on float images, except that what a bicubic crop overshoots is cut off, as on bytes and in Pillow; the
 //         filters are in augment_filter.h, the parameters are drawn in augment_params.h. On one channel (a gray image, or `channels` 1,
 //         for which colour becomes luma before anything else) saturation, hue and gray change nothing.
+// Async:  the CUDA twin reads pixels and writes views in device memory; the arrays `images`, `sample` and `views`
+//         themselves are read on the host, before the call returns. Its pixels are the CPU's within 1/255.
 // Order:  a function of (seed, step, sample, view) only, never of the batch, the rank or the threads. The same bits for
 //         the same instruction set.
 #pragma once
 
+#include "kernels/base/cuda.h"
 #include "kernels/base/view.h"
 
 namespace pal::kernels {
@@ -57,5 +60,15 @@ void augment(T* out, Span<const ImageView> images, Span<const int64_t> sample, S
 template <class T>
 void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, Cpu cpu);
 }  // namespace cpu
+
+// T = float, bf16.
+namespace cuda {
+int64_t augment_scratch_bytes(Span<const ImageView> images, const AugmentOptions& options);
+template <class T>
+void augment(T* out, Span<const ImageView> images, Span<const int64_t> sample, Span<const ViewPolicy> views,
+             const AugmentOptions& options, Scratch scratch, cudaStream_t stream);
+template <class T>
+void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, cudaStream_t stream);
+}  // namespace cuda
 
 }  // namespace pal::kernels

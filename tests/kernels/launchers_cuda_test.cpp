@@ -2,6 +2,7 @@
 #include <functional>
 #include <string>
 
+#include "kernels/augment.h"
 #include "kernels/base/error.h"
 #include "kernels/block_terms.h"
 #include "kernels/csr.h"
@@ -40,6 +41,13 @@ void all_of() {
   for (const RowForm form : {RowForm::sum, RowForm::difference, RowForm::repulsion}) {
     expect_no_device([&] { cuda::graph_rows<T>(out, at<double>(), z, z, s, {form, 1.0, Into::overwrite}, kScratch, nullptr); });
   }
+  const ImageView image{at<uint8_t>(), 4, 5, 3};
+  const int64_t sample = 1;
+  const ViewPolicy policy;
+  AugmentOptions augment_options;
+  augment_options.size = 8;
+  expect_no_device([&] { cuda::augment<T>(at<T>(), {&image, 1}, {&sample, 1}, {&policy, 1}, augment_options, kScratch, nullptr); });
+  expect_no_device([&] { cuda::centre_view<T>(at<T>(), {&image, 1}, augment_options, kScratch, nullptr); });
   const MatrixView<double> sums(at<double>(), 2, 8);
   const Span<const int32_t> row_block(at<int32_t>(), 4);
   expect_no_device([&] { cuda::block_sums<T>(sums, z, row_block, kScratch, nullptr); });
@@ -91,6 +99,7 @@ TEST(CudaLaunchers, CheckTheirArguments) {
   names("block_rows: row_block", [&] {
     cuda::block_rows<float>({at<float>(), 4, 8}, {at<double>(), 2, 8}, {at<int32_t>(), 3}, 1.0, Into::add, nullptr);
   });
+  names("augment: size", [&] { cuda::augment<float>(at<float>(), {}, {}, {}, {}, kScratch, nullptr); });
   names("csr: j", [&] {
     cuda::csr<float>({{at<int64_t>(), 5}, {at<int32_t>(), 12}, {at<float>(), 12}, {at<float>(), 4}, at<int64_t>()},
                      {{at<int32_t>(), 6}, {at<int32_t>(), 5}, {}}, 4, kScratch, nullptr);

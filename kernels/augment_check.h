@@ -1,0 +1,91 @@
+// augment_check: what both twins of augment ask of their arguments, and the sizes that follow from them.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "kernels/augment_impl.h"
+
+namespace pal::kernels::detail {
+
+struct Extent {
+  int64_t height = 1, width = 1;
+};
+
+inline Extent largest(Span<const ImageView> images) {
+  Extent e;
+  for (int64_t i = 0; i < images.size; ++i) {
+    e.height = std::max<int64_t>(e.height, images[i].height);
+    e.width = std::max<int64_t>(e.width, images[i].width);
+  }
+  return e;
+}
+
+// Elements of one view of one image, and from one view of the batch to the next.
+inline int64_t view_elements(const AugmentOptions& o) { return int64_t(o.channels) * o.size * o.size; }
+inline int64_t view_stride(int64_t images, const AugmentOptions& o) {
+  return o.view_stride ? o.view_stride : images * view_elements(o);
+}
+
+inline void check_probability(float p, const char* name) {
+  PAL_CHECK(p >= 0 && p <= 1, std::string("augment: probability of ") + name, p, "give a number from 0 to 1");
+}
+
+inline void check_policy(const ViewPolicy& p) {
+  check_probability(p.flip, "flip");
+  check_probability(p.jitter, "jitter");
+  check_probability(p.gray, "gray");
+  check_probability(p.blur, "blur");
+  check_probability(p.solarise, "solarise");
+  PAL_CHECK(p.crop_scale_min > 0 && p.crop_scale_min <= p.crop_scale_max && p.crop_scale_max <= 1,
+            "augment: smallest share of the area", p.crop_scale_min, "give 0 < min <= max <= 1");
+  PAL_CHECK(p.crop_ratio_min > 0 && p.crop_ratio_min <= p.crop_ratio_max && std::isfinite(p.crop_ratio_max),
+            "augment: smallest aspect ratio", p.crop_ratio_min, "give 0 < min <= max");
+  for (const float strength : {p.brightness, p.contrast, p.saturation}) {
+    PAL_CHECK(strength >= 0 && std::isfinite(strength), "augment: strength of the jitter", strength, "give a number >= 0");
+  }
+  PAL_CHECK(p.hue >= 0 && p.hue <= 0.5f, "augment: strength of the hue jitter", p.hue, "give a number from 0 to 0.5");
+  PAL_CHECK(p.blur_sigma_min > 0 && p.blur_sigma_min <= p.blur_sigma_max && std::isfinite(p.blur_sigma_max),
+            "augment: smallest sigma of the blur", p.blur_sigma_min, "give 0 < min <= max");
+  PAL_CHECK(std::isfinite(p.solarise_threshold), "augment: solarise threshold", p.solarise_threshold, "give a number");
+}
+
+inline void check_options(const AugmentOptions& o) {
+  PAL_CHECK(o.size >= 1 && o.size <= kMaxSize, "augment: size of the views", o.size, "give 1 to 4096 pixels");
+  PAL_CHECK(o.channels == 1 || o.channels == 3, "augment: channels of the views", o.channels, "give 1 or 3");
+  for (int c = 0; c < o.channels; ++c) {
+    PAL_CHECK(std::isfinite(o.mean[c]), "augment: mean of a channel", o.mean[c], "give a finite number");
+    PAL_CHECK(std::isfinite(o.std[c]) && o.std[c] > 0, "augment: std of a channel", o.std[c], "give a number above 0");
+  }
+}
+
+inline void check_images(Span<const ImageView> images) {
+  for (int64_t i = 0; i < images.size; ++i) {
+    const ImageView& image = images[i];
+    PAL_CHECK(image.data && image.height > 0 && image.width > 0, "augment: empty image at position", i,
+              "give images of at least 1x1 pixel");
+    PAL_CHECK(image.channels == 1 || image.channels == 3, "augment: channels of an image", image.channels, "give 1 or 3");
+  }
+}
+
+template <class T>
+void check_augment(const T* out, Span<const ImageView> images, Span<const int64_t> sample, Span<const ViewPolicy> views,
+                   const AugmentOptions& options) {
+  check_options(options);
+  check_images(images);
+  PAL_CHECK(sample.size == images.size, "augment: number of sample ids", sample.size, "give one per image");
+  for (int64_t v = 0; v < views.size; ++v) check_policy(views[v]);
+  PAL_CHECK(options.view_stride == 0 || options.view_stride >= images.size * view_elements(options), "augment: view stride",
+            options.view_stride, "give 0 or at least the elements of one view of the batch");
+  PAL_CHECK(out || images.size == 0 || views.size == 0, "augment: out", "null", "give room for all views");
+}
+
+template <class T>
+void check_centre_view(const T* out, Span<const ImageView> images, const AugmentOptions& options) {
+  check_options(options);
+  check_images(images);
+  PAL_CHECK(out || images.size == 0, "centre_view: out", "null", "give room for all views");
+}
+
+}  // namespace pal::kernels::detail

@@ -1,0 +1,143 @@
+// augment on CUDA: every pixel is the CPU twin's within 1/255, for random policies, sizes, layouts and filters.
+#include "kernels/augment_params.h"
+
+#include "tests/kernels/augment_cases.h"
+#include "tests/kernels/cuda_test.h"
+
+namespace pal::kernels {
+namespace {
+
+// The images of a batch with their pixels on the device.
+struct DeviceBatch {
+  DeviceArray<uint8_t> pixels;
+  std::vector<ImageView> images;
+
+  explicit DeviceBatch(const Batch& batch) : pixels(together(batch)), images(batch.images) {
+    int64_t place = 0;
+    for (size_t i = 0; i < images.size(); ++i) {
+      images[i].data = pixels.data() + place;
+      place += static_cast<int64_t>(batch.pixels[i].size());
+    }
+  }
+  static std::vector<uint8_t> together(const Batch& batch) {
+    std::vector<uint8_t> all;
+    for (const auto& p : batch.pixels) all.insert(all.end(), p.begin(), p.end());
+    return all;
+  }
+  Span<const ImageView> views() const { return {images.data(), static_cast<int64_t>(images.size())}; }
+};
+
+// How far a stored pixel may lie from the CPU's, in units of pixels. Well inside 1/255 where storage allows.
+template <class T>
+constexpr double kTolerance = std::is_same_v<T, float> ? 1e-4 : 1.0 / 255;
+
+template <class T>
+void expect_pixels(const std::vector<T>& stored, const std::vector<float>& want, const Batch& batch,
+                   const std::vector<ViewPolicy>& policies, const AugmentOptions& o) {
+  const std::vector<double> got = read(stored);
+  ASSERT_EQ(got.size(), want.size());
+  const int64_t plane = int64_t(o.size) * o.size, count = int64_t(batch.images.size());
+  for (size_t n = 0; n < want.size(); ++n) {
+    const int64_t view = int64_t(n) / (count * o.channels * plane), i = int64_t(n) / (o.channels * plane) % count;
+    const int64_t c = o.layout == Layout::nchw ? int64_t(n) / plane % o.channels : int64_t(n) % o.channels;
+    const double a = got[n] * o.std[c] + o.mean[c], b = want[n] * o.std[c] + o.mean[c];
+    // bf16 rounds what is stored, the normalised value.
+    const double tolerance = kTolerance<T> + (std::is_same_v<T, float> ? 0 : std::abs(want[n]) * o.std[c] / 256);
+    if (std::abs(a - b) <= tolerance) continue;
+    if (view < int64_t(policies.size())) {  // on the threshold itself rounding decides
+      const double threshold = policies[view].solarise_threshold;
+      if (policies[view].solarise > 0 && std::abs(a - (1 - b)) <= tolerance &&
+          std::min(std::abs(b - threshold), std::abs(1 - b - threshold)) <= tolerance) continue;
+    }
+    FAIL() << "view " << view << ", image " << i << ", channel " << c << ", element " << n << ": " << a << " instead of " << b;
+  }
+}
+
+template <class T>
+void expect_equal(const Batch& batch, const std::vector<ViewPolicy>& policies, const AugmentOptions& options) {
+  const int64_t count = int64_t(batch.images.size()), views = int64_t(policies.size());
+  const int64_t elements = count * options.channels * options.size * options.size;
+  const DeviceBatch device(batch);
+  const DeviceArray<char> scratch(cuda::augment_scratch_bytes(device.views(), options));
+  std::vector<char> host_scratch(cpu::augment_scratch_bytes(batch.views(), options, {}));
+  const Scratch lent{host_scratch.data(), int64_t(host_scratch.size())};
+
+  std::vector<float> want(views * elements);
+  cpu::augment<float>(want.data(), batch.views(), batch.ids(), {policies.data(), views}, options, lent, {});
+  const DeviceArray<T> out(views * elements);
+  cuda::augment<T>(out.data(), device.views(), batch.ids(), {policies.data(), views}, options, scratch.scratch(), nullptr);
+  PAL_CUDA_CHECK(cudaDeviceSynchronize());
+  expect_pixels(out.host(), want, batch, policies, options);
+
+  std::vector<float> centre(elements);
+  cpu::centre_view<float>(centre.data(), batch.views(), options, lent, {});
+  const DeviceArray<T> device_centre(elements);
+  cuda::centre_view<T>(device_centre.data(), device.views(), options, scratch.scratch(), nullptr);
+  PAL_CUDA_CHECK(cudaDeviceSynchronize());
+  expect_pixels(device_centre.host(), centre, batch, {}, options);
+}
+
+class AugmentCuda : public CudaTest {};
+
+TEST_F(AugmentCuda, EqualsTheCpu) {
+  const std::array<std::array<int32_t, 2>, 6> shapes = {{{1, 1}, {28, 28}, {32, 32}, {37, 53}, {5, 90}, {90, 5}}};
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    for (const int32_t size : {1, 2, 17, 32, 45}) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + " size " + std::to_string(size));
+      Random r(seed, Purpose::bench, uint64_t(size));
+      Batch batch;
+      for (const auto& shape : shapes) batch.add(r, shape[0], shape[1], r.below(3) ? 3 : 1, int64_t(r.below(1ull << 40)));
+      const std::vector<ViewPolicy> policies = {random_policy(r), random_policy(r)};
+      const AugmentOptions options = random_options(r, size);
+      if (seed % 2 == 0) expect_equal<float>(batch, policies, options);
+      else expect_equal<bf16>(batch, policies, options);
+    }
+  }
+}
+
+// Several tiles of the blur, with a margin of three pixels; all steps at once.
+TEST_F(AugmentCuda, AllStepsOverTiles) {
+  Random r(11, Purpose::bench);
+  SCOPED_TRACE("seed 11");
+  Batch batch;
+  batch.add(r, 80, 60, 3, 5);
+  batch.add(r, 30, 33, 1, 6);
+  ViewPolicy all;
+  all.jitter = all.blur = all.solarise = 1;
+  all.gray = 0.5f;
+  all.blur_sigma_min = 1.5f;
+  all.blur_sigma_max = 3;
+  for (const Layout layout : {Layout::nchw, Layout::channels_last}) {
+    AugmentOptions options = random_options(r, 70);
+    options.channels = 3;
+    options.layout = layout;
+    expect_equal<float>(batch, {all}, options);
+  }
+}
+
+// More images than one launch takes, and a view stride that leaves a gap.
+TEST_F(AugmentCuda, ManyImagesAndAGapBetweenViews) {
+  Random r(12, Purpose::bench);
+  SCOPED_TRACE("seed 12");
+  Batch batch;
+  for (int i = 0; i < 67; ++i) batch.add(r, 4 + i % 3, 5, i % 4 ? 3 : 1, i);
+  const std::vector<ViewPolicy> policies = {random_policy(r), random_policy(r)};
+  AugmentOptions options = random_options(r, 6);
+  expect_equal<float>(batch, policies, options);
+
+  const int64_t elements = 67 * int64_t(options.channels) * 36, gap = 5;
+  const DeviceBatch device(batch);
+  const DeviceArray<char> scratch(cuda::augment_scratch_bytes(device.views(), options));
+  const DeviceArray<float> close(2 * elements), apart(std::vector<float>(2 * elements + gap, 7.0f));
+  cuda::augment<float>(close.data(), device.views(), batch.ids(), {policies.data(), 2}, options, scratch.scratch(), nullptr);
+  options.view_stride = elements + gap;
+  cuda::augment<float>(apart.data(), device.views(), batch.ids(), {policies.data(), 2}, options, scratch.scratch(), nullptr);
+  PAL_CUDA_CHECK(cudaDeviceSynchronize());
+  const std::vector<float> a = close.host(), b = apart.host();
+  EXPECT_TRUE(std::equal(a.begin(), a.begin() + elements, b.begin()));
+  EXPECT_TRUE(std::equal(a.begin() + elements, a.end(), b.begin() + elements + gap));
+  EXPECT_EQ(std::vector<float>(b.begin() + elements, b.begin() + elements + gap), std::vector<float>(gap, 7.0f));
+}
+
+}  // namespace
+}  // namespace pal::kernels
