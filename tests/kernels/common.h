@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ struct Matrix {
   std::vector<T> data;
 
   Matrix(int64_t rows, int64_t cols, int64_t pad = 0)
-      : rows(rows), cols(cols), stride(cols + pad), data(static_cast<size_t>(rows * stride), std::nan("")) {
+      : rows(rows), cols(cols), stride(cols + pad), data(static_cast<size_t>(rows * stride), std::numeric_limits<T>::quiet_NaN()) {
     fill(T{0});
   }
   void fill(T v) {

@@ -1,0 +1,22 @@
+// nearest_impl: the inner loops of nearest, tables per type and instruction set.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/base/isa.h"
+
+namespace pal::kernels {
+
+template <class T>
+struct NearestOps {
+  // y = scale · x − centre; returns Σ y², for n up to kPanelRun.
+  double (*centre)(T* y, const T* x, T scale, const T* centre, int64_t n);
+  // The first row from `row` on of a tile (rows, width) of products s where not 2 s − low_row < high_lane for some lane;
+  // *lanes: which, as bits. `rows` when there is none.
+  int64_t (*next)(uint64_t* lanes, const T* tile, int64_t row, int64_t rows, const T* low, const T* high);
+};
+
+template <class T>
+const NearestOps<T>& nearest_ops(Isa isa);  // float, double
+
+}  // namespace pal::kernels
