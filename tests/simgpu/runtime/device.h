@@ -1,0 +1,116 @@
+// device: the one device that the stand-in plays: memory, the program's kernels and variables, streams, errors.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/simgpu/launch.h"
+#include "tests/simgpu/memory.h"
+#include "tests/simgpu/module.h"
+#include "tests/simgpu/runtime/fatbin.h"
+#include "tests/simgpu/runtime/timeline.h"
+#include "tests/simgpu/settings.h"
+
+namespace simgpu {
+
+// What one .cu file registered. Its PTX is read when something of it is first used.
+struct Binary {
+  const void* wrapper = nullptr;
+  std::unique_ptr<Module> module;
+};
+
+// A kernel as the host names it; cudaKernel_t points to one.
+struct KernelHandle {
+  Binary* binary = nullptr;
+  std::string name;                        // mangled
+  const Kernel* kernel = nullptr;          // null until first used
+  size_t max_dynamic_shared = 0;           // set with the kernel; cudaFuncSetAttribute raises it
+};
+
+struct VariableHandle {
+  Binary* binary = nullptr;
+  std::string name;
+};
+
+struct Event {
+  WorkRef recorded;
+  std::shared_ptr<int64_t> nanoseconds;    // of the last recording, once it was passed
+};
+
+class Device {
+ public:
+  // CUDA's interface is a set of C functions without a handle, called before main and after it: so there is one
+  // device, which is never destroyed.
+  static Device& get();
+
+  Settings settings;
+  Memory memory;
+  Timeline timeline;
+  std::set<Event*> events;
+  std::mutex mutex;
+
+  // ---- what the program registered; throws Fault(bad_ptx) when its PTX does not pass ----
+  Binary* add_binary(const void* wrapper);
+  void add_kernel(Binary* binary, const void* host, const char* name);
+  void add_variable(Binary* binary, const void* host, const char* name);
+  KernelHandle* kernel(const void* host);  // null: not registered
+  const Variable* variable(const void* host);
+  const Kernel& resolve(KernelHandle& handle);
+  int target();                            // compute capability ×10: that of the program's newest PTX
+
+  // ---- streams as the interface names them; null: no such stream ----
+  Stream* stream(cudaStream_t handle);
+
+  // ---- errors ----
+  // Kernel faults and bad copies found on the way are sticky: every later call returns them, as on a real device.
+  cudaError_t sticky() const { return sticky_; }
+  void fail(cudaError_t error);
+
+  void count(const Kernel& kernel, const LaunchStats& stats);
+
+ private:
+  Device();
+  Module& module(Binary& binary);
+
+  std::vector<std::unique_ptr<Binary>> binaries_;
+  std::map<const void*, KernelHandle> kernels_;
+  std::map<const void*, VariableHandle> variables_;
+  cudaError_t sticky_ = cudaSuccess;
+};
+
+cudaError_t error_of(FaultKind kind);
+std::string readable(const std::string& mangled);
+void complain(const std::string& text);    // to stderr, as a paragraph of the stand-in
+void complain(const Fault& fault);
+
+// This thread's last error, as cudaGetLastError gives it.
+cudaError_t& last_error();
+
+// Every function of the interface goes through here: one at a time, nothing after a sticky error, errors remembered.
+template <class F>
+cudaError_t call(const F& f) {
+  Device& device = Device::get();
+  const std::lock_guard<std::mutex> lock(device.mutex);
+  cudaError_t error = device.sticky();
+  if (error == cudaSuccess) {
+    try {
+      error = f(device);
+    } catch (const Fault& fault) {         // refused before it ran: not sticky
+      complain(fault);
+      error = error_of(fault.kind());
+    } catch (const std::bad_alloc&) {
+      error = cudaErrorMemoryAllocation;
+    }
+    if (device.sticky() != cudaSuccess) error = device.sticky();
+  }
+  if (error != cudaSuccess && error != cudaErrorNotReady) last_error() = error;
+  return error;
+}
+
+}  // namespace simgpu
