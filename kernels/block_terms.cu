@@ -129,24 +129,11 @@ __global__ void combine_kernel(MatrixView<double> sums, const double* parts, con
 }
 
 // ---- B · sums ----
-struct TableRows {  // k runs over the table's columns, i over its rows from `first`
-  static constexpr bool kAlongK = true;
-  MatrixView<const double> m;
-  int64_t first;
-  __device__ double operator()(int64_t k, int i) const { return first + i < m.rows ? m.data[(first + i) * m.stride + k] : 0.0; }
-};
-struct SumsColumns {  // k runs over the blocks, i over columns from `first`
-  static constexpr bool kAlongK = false;
-  MatrixView<const double> m;
-  int64_t first;
-  __device__ double operator()(int64_t k, int i) const { return first + i < m.cols ? m.data[k * m.stride + first + i] : 0.0; }
-};
-
 __global__ void __launch_bounds__(kTileThreads, 2) table_kernel(MatrixView<double> out, MatrixView<const double> table,
                                                                 MatrixView<const double> sums) {
   const int64_t i0 = static_cast<int64_t>(blockIdx.x) * kSide, j0 = blockIdx.y * kSide;
   double total[kEach][kEach] = {};
-  tile_product<double>(total, TableRows{table, i0}, SumsColumns{sums, j0}, 0, table.cols);
+  tile_product<double>(total, RowsFrom<double>{table, i0}, ColumnsFrom<double>{sums, j0}, 0, table.cols);
   for_own(total, [&](int i, int j, double v) {
     if (i0 + i < out.rows && j0 + j < out.cols) out.data[(i0 + i) * out.stride + j0 + j] = v;
   });

@@ -58,18 +58,11 @@ struct TermsLayout {
   }
 };
 
-struct MatrixOf {  // k runs over rows, i over columns from `first`
-  static constexpr bool kAlongK = false;
-  MatrixView<const float> m;
-  int64_t first;
-  __device__ float operator()(int64_t k, int i) const { return first + i < m.cols ? m.data[k * m.stride + first + i] : 0.0f; }
-};
-
 template <class T>
 __global__ void __launch_bounds__(kTileThreads, 2) product_kernel(MatrixView<T> out, Centred<T> z, MatrixView<const float> a, Into into) {
   const int64_t i0 = static_cast<int64_t>(blockIdx.x) * kSide, j0 = blockIdx.y * kSide;
   float total[kEach][kEach] = {};
-  tile_product<float>(total, RowsOf<T>{z, i0}, MatrixOf{a, j0}, 0, z.columns);
+  tile_product<float>(total, RowsOf<T>{z, i0}, ColumnsFrom<float>{a, j0}, 0, z.columns);
   for_own(total, [&](int i, int j, float v) {
     if (i0 + i >= out.rows || j0 + j >= out.cols) return;
     T* to = out.data + (i0 + i) * out.stride + j0 + j;

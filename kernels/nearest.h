@@ -9,8 +9,8 @@
 //         do pairs whose squares overflow a double. (In training such a step is skipped by its guard, not refused here.)
 // Order:  a score is taken from its two rows alone: the result depends neither on threads nor on how the support
 //         is cut: nearest_merge of the results of shards equals the result of the whole, bit for bit.
-//         On the CPU scores are fp64 sums over D; products in T only tell which pairs cannot be among the nearest.
-// Async:  the CUDA twin works on device pointers. Its scores are fp32 sums over D.
+//         Scores are fp64 sums over D; on the CPU products in T tell which pairs cannot be among the nearest.
+// Async:  the CUDA twin works on device pointers, and finds the same ids.
 #pragma once
 
 #include "kernels/base/cuda.h"

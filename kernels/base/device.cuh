@@ -21,6 +21,10 @@ __host__ __device__ constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a
 // ---- elements: stored as float or bf16, computed in fp32 ----
 __device__ inline float to_float(float x) { return x; }
 __device__ inline float to_float(bf16 x) { return __uint_as_float(static_cast<uint32_t>(x.bits) << 16); }
+// As it is computed with: bf16 as float, the others as they are.
+__device__ inline double to_number(double x) { return x; }
+__device__ inline float to_number(float x) { return x; }
+__device__ inline float to_number(bf16 x) { return to_float(x); }
 template <class T>
 __device__ T from_float(float x);
 template <>

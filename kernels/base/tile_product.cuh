@@ -17,6 +17,36 @@ constexpr int kTileThreads = 256;
 constexpr int kEach = kSide / 16;       // a thread owns rows y + 16 p and columns x + 16 q of the tile
 constexpr int64_t kSlab = 8 * kDepth;   // fp32 products are moved to the sums after as many k
 
+// Loaders of a matrix as it lies; `first` is the row or column that i counts from.
+template <class T>
+struct RowsFrom {  // k runs over columns, i over rows
+  static constexpr bool kAlongK = true;
+  MatrixView<const T> m;
+  int64_t first;
+  __device__ auto operator()(int64_t k, int i) const {
+    return first + i < m.rows ? to_number(m.data[(first + i) * m.stride + k]) : decltype(to_number(T{}))(0);
+  }
+};
+template <class T>
+struct ColumnsFrom {  // k runs over rows, i over columns
+  static constexpr bool kAlongK = false;
+  MatrixView<const T> m;
+  int64_t first;
+  __device__ auto operator()(int64_t k, int i) const {
+    return first + i < m.cols ? to_number(m.data[k * m.stride + first + i]) : decltype(to_number(T{}))(0);
+  }
+};
+
+// What two elements add to their sum.
+struct Multiply {
+  template <class T>
+  __device__ T operator()(T sum, T a, T b) const { return sum + a * b; }
+};
+struct SquaredDifference {
+  template <class T>
+  __device__ T operator()(T sum, T a, T b) const { return sum + (a - b) * (a - b); }
+};
+
 template <class Product>
 using SharedTile = Product[kDepth][kSide + 1];
 
@@ -30,8 +60,9 @@ __device__ void load_tile(SharedTile<Product>& tile, const Loader& loader, int64
 }
 
 // part += Σ over k in [k_begin, k_end). All 256 threads must call.
-template <class Product, class A, class B>
-__device__ void add_products(Product (&part)[kEach][kEach], const A& a, const B& b, int64_t k_begin, int64_t k_end) {
+template <class Product, class A, class B, class Combine>
+__device__ void add_products(Product (&part)[kEach][kEach], const A& a, const B& b, int64_t k_begin, int64_t k_end,
+                             const Combine& combine) {
   __shared__ SharedTile<Product> a_tile, b_tile;
   const int x = threadIdx.x % 16, y = threadIdx.x / 16;
   for (int64_t k0 = k_begin; k0 < k_end; k0 += kDepth) {
@@ -49,21 +80,22 @@ __device__ void add_products(Product (&part)[kEach][kEach], const A& a, const B&
 #pragma unroll
       for (int p = 0; p < kEach; ++p) {
 #pragma unroll
-        for (int q = 0; q < kEach; ++q) part[p][q] += left[p] * right[q];
+        for (int q = 0; q < kEach; ++q) part[p][q] = combine(part[p][q], left[p], right[q]);
       }
     }
   }
 }
 
 // total += Σ over k in [k_begin, k_end). fp32 products are added slab by slab. All 256 threads must call.
-template <class Product, class Sum, class A, class B>
-__device__ void tile_product(Sum (&total)[kEach][kEach], const A& a, const B& b, int64_t k_begin, int64_t k_end) {
+template <class Product, class Sum, class A, class B, class Combine = Multiply>
+__device__ void tile_product(Sum (&total)[kEach][kEach], const A& a, const B& b, int64_t k_begin, int64_t k_end,
+                             const Combine& combine = {}) {
   if constexpr (std::is_same_v<Product, double>) {
-    add_products(total, a, b, k_begin, k_end);
+    add_products(total, a, b, k_begin, k_end, combine);
   } else {
     for (int64_t slab = k_begin; slab < k_end; slab += kSlab) {
       Product part[kEach][kEach] = {};
-      add_products(part, a, b, slab, min(slab + kSlab, k_end));
+      add_products(part, a, b, slab, min(slab + kSlab, k_end), combine);
 #pragma unroll
       for (int p = 0; p < kEach; ++p) {
 #pragma unroll

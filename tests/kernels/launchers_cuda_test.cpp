@@ -8,6 +8,8 @@
 #include "kernels/csr.h"
 #include "kernels/graph_rows.h"
 #include "kernels/moments.h"
+#include "kernels/nearest.h"
+#include "kernels/row_logsumexp.h"
 #include "tests/kernels/cuda_test.h"
 
 namespace pal::kernels {
@@ -41,6 +43,14 @@ void all_of() {
   for (const RowForm form : {RowForm::sum, RowForm::difference, RowForm::repulsion}) {
     expect_no_device([&] { cuda::graph_rows<T>(out, at<double>(), z, z, s, {form, 1.0, Into::overwrite}, kScratch, nullptr); });
   }
+  const Span<double> lse(at<double>(), 4);
+  const LogSumExpTerms terms{lse, lse};
+  expect_no_device([&] { cuda::row_logsumexp<T>(lse, z, z, {}, {}, kScratch, nullptr); });
+  expect_no_device([&] { cuda::row_logsumexp_gradient<T>(out, z, z, {}, terms, terms, {}, kScratch, nullptr); });
+  const NearestOut nearest{{at<int64_t>(), 4, 2}, {at<double>(), 4, 2}};
+  for (const Metric metric : {Metric::cosine, Metric::euclidean}) {
+    expect_no_device([&] { cuda::nearest<T>(nearest, z, {z, {}, {}}, {}, metric, kScratch, nullptr); });
+  }
   const ImageView image{at<uint8_t>(), 4, 5, 3};
   const int64_t sample = 1;
   const ViewPolicy policy;
@@ -70,6 +80,10 @@ TEST(CudaLaunchers, SayThatThereIsNoDevice) {
                      {{at<int32_t>(), 6}, {at<int32_t>(), 6}, {at<float>(), 6}}, 4, kScratch, nullptr);
   });
   expect_no_device([] { cuda::block_table({at<double>(64), 2, 8}, {at<double>(), 2, 2}, {at<double>(), 2, 8}, nullptr); });
+  expect_no_device([] {
+    cuda::nearest_merge({{at<int64_t>(), 2, 1}, {at<double>(), 2, 1}}, {at<int64_t>(), 4, 1}, {at<double>(), 4, 1}, 2,
+                        Metric::cosine, nullptr);
+  });
   all_of<float>();
   all_of<bf16>();
 }
@@ -100,6 +114,12 @@ TEST(CudaLaunchers, CheckTheirArguments) {
     cuda::block_rows<float>({at<float>(), 4, 8}, {at<double>(), 2, 8}, {at<int32_t>(), 3}, 1.0, Into::add, nullptr);
   });
   names("augment: size", [&] { cuda::augment<float>(at<float>(), {}, {}, {}, {}, kScratch, nullptr); });
+  names("row_logsumexp: temperature", [&] {
+    cuda::row_logsumexp<float>({at<double>(), 4}, z, z, {}, {0.0, 1.0, Into::add}, kScratch, nullptr);
+  });
+  names("nearest: k", [&] {
+    cuda::nearest<float>({{at<int64_t>(), 4, 65}, {at<double>(), 4, 65}}, z, {z, {}, {}}, {}, Metric::cosine, kScratch, nullptr);
+  });
   names("csr: j", [&] {
     cuda::csr<float>({{at<int64_t>(), 5}, {at<int32_t>(), 12}, {at<float>(), 12}, {at<float>(), 4}, at<int64_t>()},
                      {{at<int32_t>(), 6}, {at<int32_t>(), 5}, {}}, 4, kScratch, nullptr);
