@@ -7,7 +7,8 @@
 //   σ: the scale of a cosine is rounded as well: 6u of distance, whatever the centre takes off.
 // A pair is out when that bound exceeds the k-th best e so far, that is when 2s − low_y < high_x. The centre, near the
 // mean of the support, changes no result; it keeps the bound tight where a mean is large and distances are small.
-// Rows without a usable bound (zero under a cosine, NaN, overflow) get −∞ there, and exact scores always.
+// Rows without a usable bound (NaN, overflow) get −∞ there, and exact scores always. A zero row under a cosine has a
+// distance below its e = 2 to anything: the bound holds.
 #pragma once
 
 #include <cmath>
@@ -67,7 +68,7 @@ class NearestFilter {
 
   // (1 − ε) ‖x'‖² − σ ‖x'‖ of row i.
   double share(const Rows& r, int64_t i) const {
-    const bool usable = r.norm[i] > 0 && r.square[i] < static_cast<double>(std::numeric_limits<T>::max()) / 4;
+    const bool usable = r.square[i] < static_cast<double>(std::numeric_limits<T>::max()) / 4;
     return usable ? keep_ * r.square[i] - sigma_ * std::sqrt(r.square[i]) : -std::numeric_limits<double>::infinity();
   }
   T low(const Rows& r, int64_t i) const { return round_down<T>(share(r, i)); }
