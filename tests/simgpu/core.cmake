@@ -23,3 +23,12 @@ if(SIMGPU_avx512vl)
 elseif(SIMGPU_avx2)
   target_compile_options(simgpu_core PRIVATE -mfma -mavx2)
 endif()
+
+# Each family of opcodes against the host's arithmetic, and what the interpreter must refuse.
+add_executable(simgpu_core_test)
+pal_sources(simgpu_core_test
+  tests/simgpu/integer_test.cpp tests/simgpu/bits_test.cpp tests/simgpu/float_test.cpp tests/simgpu/convert_test.cpp
+  tests/simgpu/memory_test.cpp)
+target_link_libraries(simgpu_core_test PRIVATE simgpu_core GTest::gtest_main)
+add_test(NAME simgpu.core COMMAND simgpu_core_test)
+set_tests_properties(simgpu.core PROPERTIES LABELS unit TIMEOUT 60)

@@ -1,6 +1,8 @@
 // decoder: statements, scopes, labels and calls, which are inlined.
 #include "tests/simgpu/decoder.h"
 
+#include <stdexcept>
+
 #include "tests/simgpu/fault.h"
 #include "tests/simgpu/printf.h"
 
@@ -83,7 +85,11 @@ void Decoder::instruction(const ptx::Instruction& in) {
   }
   Opcode op(in.opcode);
   for (const Family family : kFamilies) {
-    if (!family(*this, op, in)) continue;
+    try {
+      if (!family(*this, op, in)) continue;
+    } catch (const std::out_of_range&) {
+      fail("too few operands");
+    }
     if (!op.done()) fail("unknown modifier " + op.left_over() + " of " + std::string(op.base()));
     for (const Widening& w : widenings_) emit(w.sign ? run_widen_signed : run_widen_unsigned, {w.wide, w.narrow});
     widenings_.clear();

@@ -137,6 +137,7 @@ bool decode_control(Decoder&, Opcode&, const ptx::Instruction&);
 void run_widen_signed(Warp&, const Instruction&, uint32_t);
 void run_widen_unsigned(Warp&, const Instruction&, uint32_t);
 void run_narrow(Warp&, const Instruction&, uint32_t);
+void run_select_32(Warp&, const Instruction&, uint32_t);
 void run_set_predicate(Warp&, const Instruction&, uint32_t);
 void run_clear_predicate(Warp&, const Instruction&, uint32_t);
 void run_not_predicate(Warp&, const Instruction&, uint32_t);

@@ -274,6 +274,13 @@ void decode_count(Decoder& d, Opcode& op, const ptx::Instruction& in) {
 
 void decode_mix(Decoder& d, Opcode& op, const ptx::Instruction& in) {
   const auto& o = in.operands;
+  constexpr Handler modes[] = {map_lanes<PrmtMode<0>, uint32_t, uint32_t, uint32_t>, map_lanes<PrmtMode<1>, uint32_t, uint32_t, uint32_t>,
+                               map_lanes<PrmtMode<2>, uint32_t, uint32_t, uint32_t>, map_lanes<PrmtMode<3>, uint32_t, uint32_t, uint32_t>,
+                               map_lanes<PrmtMode<4>, uint32_t, uint32_t, uint32_t>, map_lanes<PrmtMode<5>, uint32_t, uint32_t, uint32_t>};
+  Handler permute = map_lanes<Prmt, uint32_t, uint32_t, uint32_t>;
+  for (int mode = 0; mode < 6; ++mode) {
+    if (op.is({"prmt"}) && op.take(PrmtMode<0>::kNames[mode])) permute = modes[mode];
+  }
   if (op.take_type() != Type::b32) d.fail("unknown type of " + std::string(in.opcode));
   const uint32_t a = d.source(o.at(1), Type::b32), b = d.source(o.at(2), Type::b32), c = d.source(o.at(3), Type::b32);
   if (op.is({"lop3"})) {
@@ -281,14 +288,7 @@ void decode_mix(Decoder& d, Opcode& op, const ptx::Instruction& in) {
     d.emit(run_lop3, {d.result(o[0], Type::b32), a, b, c}).value = o[4].value;
     return;
   }
-  constexpr Handler modes[] = {map_lanes<PrmtMode<0>, uint32_t, uint32_t, uint32_t>, map_lanes<PrmtMode<1>, uint32_t, uint32_t, uint32_t>,
-                               map_lanes<PrmtMode<2>, uint32_t, uint32_t, uint32_t>, map_lanes<PrmtMode<3>, uint32_t, uint32_t, uint32_t>,
-                               map_lanes<PrmtMode<4>, uint32_t, uint32_t, uint32_t>, map_lanes<PrmtMode<5>, uint32_t, uint32_t, uint32_t>};
-  Handler run = map_lanes<Prmt, uint32_t, uint32_t, uint32_t>;
-  for (int mode = 0; mode < 6; ++mode) {
-    if (op.take(PrmtMode<0>::kNames[mode])) run = modes[mode];
-  }
-  d.emit(run, {d.result(o[0], Type::b32), a, b, c});
+  d.emit(permute, {d.result(o[0], Type::b32), a, b, c});
 }
 
 }  // namespace

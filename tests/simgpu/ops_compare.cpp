@@ -1,4 +1,5 @@
-// ops_compare: setp, testp.
+// ops_compare: setp, set, testp.
+#include <bit>
 #include <cmath>
 
 #include "tests/simgpu/decoder.h"
@@ -119,6 +120,28 @@ void run_testp(Warp& warp, const Instruction& in, uint32_t mask) {
   set_predicate(warp.predicate(in.r[0]), holds, mask);
 }
 
+// setp, or set, whose result is a number: 1.0 or 0.0, all ones or 0.
+void decode_set(Decoder& d, Opcode& op, const ptx::Instruction& in) {
+  const auto& o = in.operands;
+  const bool number = op.is({"set"});
+  const Type type = op.take_type(), result = number ? op.take_type() : Type::pred;
+  const Handler run = setp_handler(type, take_order(op));
+  const bool ftz = type == Type::f32 && op.take("ftz");
+  const Combine combine = op.take("and") ? Combine::with_and : op.take("or") ? Combine::with_or : op.take("xor") ? Combine::with_xor : Combine::none;
+  if (run == nullptr || (number && result != Type::f32 && result != Type::u32 && result != Type::s32)) d.fail("unknown comparison " + std::string(in.opcode));
+  const uint32_t a = d.source(o.at(1), type), b = d.source(o.at(2), type);
+  const uint32_t c = combine == Combine::none ? 0 : d.predicate_source(o.at(3));
+  const bool both = !o[0].second.empty();
+  const uint32_t predicate = number ? d.temporary_predicate() : d.predicate_result(o[0].name);
+  Instruction& out = d.emit(run, {predicate, both ? d.predicate_result(o[0].second) : 0, a, b, c});
+  out.modifier = static_cast<uint8_t>(static_cast<uint8_t>(combine) | (ftz ? kFtz : 0));
+  out.value = both ? 1 : 0;
+  if (number) {
+    const uint32_t yes = d.constant(result == Type::f32 ? std::bit_cast<uint32_t>(1.0f) : 0xffffffffu, Type::b32);
+    d.emit(run_select_32, {d.result(o[0], result), yes, d.constant(0, Type::b32), predicate});
+  }
+}
+
 }  // namespace
 
 bool decode_compare(Decoder& d, Opcode& op, const ptx::Instruction& in) {
@@ -133,18 +156,8 @@ bool decode_compare(Decoder& d, Opcode& op, const ptx::Instruction& in) {
     d.emit(type == Type::f32 ? run_testp<float> : run_testp<double>, {d.predicate_result(o[0].name), a}).modifier = test;
     return true;
   }
-  if (!op.is({"setp"})) return false;
-  const Type type = op.take_type();
-  const Handler run = setp_handler(type, take_order(op));
-  const bool ftz = type == Type::f32 && op.take("ftz");
-  const Combine combine = op.take("and") ? Combine::with_and : op.take("or") ? Combine::with_or : op.take("xor") ? Combine::with_xor : Combine::none;
-  if (run == nullptr) d.fail("unknown comparison " + std::string(in.opcode));
-  const uint32_t a = d.source(o.at(1), type), b = d.source(o.at(2), type);
-  const uint32_t c = combine == Combine::none ? 0 : d.predicate_source(o.at(3));
-  const bool both = !o[0].second.empty();
-  Instruction& out = d.emit(run, {d.predicate_result(o[0].name), both ? d.predicate_result(o[0].second) : 0, a, b, c});
-  out.modifier = static_cast<uint8_t>(static_cast<uint8_t>(combine) | (ftz ? kFtz : 0));
-  out.value = both ? 1 : 0;
+  if (!op.is({"setp", "set"})) return false;
+  decode_set(d, op, in);
   return true;
 }
 

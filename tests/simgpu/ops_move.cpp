@@ -117,6 +117,7 @@ uint64_t window_of(Decoder& d, Opcode& op) {
 void run_widen_signed(Warp& warp, const Instruction& in, uint32_t mask) { map_lanes<Convert<int64_t>, int32_t>(warp, in, mask); }
 void run_widen_unsigned(Warp& warp, const Instruction& in, uint32_t mask) { map_lanes<Convert<uint64_t>, uint32_t>(warp, in, mask); }
 void run_narrow(Warp& warp, const Instruction& in, uint32_t mask) { map_lanes<Convert<uint32_t>, uint64_t>(warp, in, mask); }
+void run_select_32(Warp& warp, const Instruction& in, uint32_t mask) { run_select<uint32_t>(warp, in, mask); }
 void run_set_predicate(Warp& warp, const Instruction& in, uint32_t mask) { warp.predicate(in.r[0]) |= mask; }
 void run_clear_predicate(Warp& warp, const Instruction& in, uint32_t mask) { warp.predicate(in.r[0]) &= ~mask; }
 void run_not_predicate(Warp& warp, const Instruction& in, uint32_t mask) { set_predicate(warp.predicate(in.r[0]), ~warp.predicate(in.r[1]), mask); }
