@@ -28,7 +28,7 @@ endif()
 add_executable(simgpu_core_test)
 pal_sources(simgpu_core_test
   tests/simgpu/integer_test.cpp tests/simgpu/bits_test.cpp tests/simgpu/float_test.cpp tests/simgpu/convert_test.cpp
-  tests/simgpu/memory_test.cpp)
+  tests/simgpu/memory_test.cpp tests/simgpu/warp_test.cpp tests/simgpu/race_test.cpp tests/simgpu/module_test.cpp)
 target_link_libraries(simgpu_core_test PRIVATE simgpu_core GTest::gtest_main)
 add_test(NAME simgpu.core COMMAND simgpu_core_test)
 set_tests_properties(simgpu.core PROPERTIES LABELS unit TIMEOUT 60)

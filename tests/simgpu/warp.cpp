@@ -180,7 +180,15 @@ void Warp::settle(uint32_t pc) {
     ready |= 1u << lane;
   });
   if (ready == 0) return;
-  in.run(*this, in, ready);
+  if (state == Group::State::warp_sync) {
+    in.run(*this, in, ready);
+  } else {
+    for (uint32_t rest = ready; rest != 0;) {  // each set of lanes that name each other is a barrier of its own
+      const uint32_t team = members[std::countr_zero(rest)] & ready;
+      in.run(*this, in, team);
+      rest &= ~team;
+    }
+  }
   for (size_t i = groups_.size(); i-- > 0;) {
     Group& g = groups_[i];
     if (!waits(g) || (g.mask & ready) == 0) continue;
