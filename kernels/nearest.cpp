@@ -1,5 +1,6 @@
-// nearest on the CPU: tasks are blocks of queries against slices of the support. A task keeps the nearest of its slice;
-// what one of them found bounds the others, which changes how many pairs are looked at but never the result.
+// nearest on the CPU: for each block of queries, workers take the next chunk of the support and keep the nearest of what
+// they met, each in its own list. What one found bounds the others too, which changes how many pairs are scored but never
+// the result: it depends neither on the workers nor on who took what.
 #include "kernels/nearest.h"
 
 #include <atomic>
@@ -33,38 +34,42 @@ const NearestOps<double>& nearest_ops(Isa isa) {
 namespace cpu {
 namespace {
 
-constexpr int64_t kQueryPanels = 8;   // of a task
-constexpr int64_t kTasks = 32;        // at least so many, if there is enough support
-constexpr int64_t kSliceRows = 1024;  // at least so many
+constexpr int64_t kQueryPanels = 8;   // of a block
+constexpr int64_t kChunkPanels = 20;  // of support rows
+constexpr int64_t kMaxWorkers = 32;   // of a block; fewer where there are many blocks
+constexpr int64_t kWorkerRows = 1024; // a worker needs so much support to be worth its list
+constexpr int64_t kFewQueries = 4;    // are scored outright: a product of panels would be mostly padding
 constexpr int64_t kCentreRows = 64;   // of the support, whose mean is the centre
 
-int64_t support_slices(int64_t queries, int64_t support) {
+int64_t max_workers(int64_t queries, int64_t support) {
   const int64_t blocks = queries / (kQueryPanels * kMaxPanelWidth<float>) + 1;
-  return std::max<int64_t>(1, std::min(kTasks / blocks, support / kSliceRows));
+  return std::max<int64_t>(1, std::min(kMaxWorkers / blocks, support / kWorkerRows));
 }
 
 template <class T>
 struct Layout {
   ScratchPieces pieces;
-  int64_t slices;
+  int64_t lists;   // of a query: one for each worker
   T* centre;       // (D)
   T* queries;      // packed
   double* share;   // (Q) of a query in the bound
   double* norm;    // (Q)
-  double* bound;   // (Q) the k-th best score that any slice has found
-  int64_t* ids;    // (slices, Q, k)
-  double* scores;  // (slices, Q, k)
+  double* bound;   // (Q) the k-th best score that any worker has found
+  int64_t* next;   // (blocks, at most Q) the support row where the next chunk begins
+  int64_t* ids;    // (lists, Q, k)
+  double* scores;  // (lists, Q, k)
 
   Layout(void* base, int64_t queries_, int64_t support, int64_t dims, int64_t k)
       : pieces(base),
-        slices(support_slices(queries_, support)),
+        lists(max_workers(queries_, support)),
         centre(pieces.take<T>(dims)),
         queries(pieces.take<T>(whole_panel_elements<T>(queries_, dims))),
         share(pieces.take<double>(queries_)),
         norm(pieces.take<double>(queries_)),
         bound(pieces.take<double>(queries_)),
-        ids(pieces.take<int64_t>(slices * queries_ * k)),
-        scores(pieces.take<double>(slices * queries_ * k)) {}
+        next(pieces.take<int64_t>(queries_)),
+        ids(pieces.take<int64_t>(lists * queries_ * k)),
+        scores(pieces.take<double>(lists * queries_ * k)) {}
 };
 
 void lower_to(double& shared, double score, double sign) {
@@ -140,8 +145,16 @@ struct Search {
     }
   }
 
-  // Queries [first, last), a whole number of panels or the end, against support rows [begin, end).
-  void run(int64_t slice, int64_t first, int64_t last, int64_t begin, int64_t end) const {
+  // Queries [first, last) against support rows [begin, end), every pair.
+  void score_all(int64_t list, int64_t first, int64_t last, int64_t begin, int64_t end) const {
+    for (int64_t j = begin; j < end; ++j) {
+      const auto rows = filter.begin(support.rows, j, 1);
+      for (int64_t q = first; q < last; ++q) look_at(list, q, rows, 0, j);
+    }
+  }
+
+  // The same, the pairs that pass the filter; first begins a panel.
+  void run(int64_t list, int64_t first, int64_t last, int64_t begin, int64_t end) const {
     const PanelOps<T>& panels = panel_ops<T>(isa);
     const NearestOps<T>& ops = nearest_ops<T>(isa);
     constexpr int64_t kMax = kMaxPanelWidth<T>;
@@ -171,7 +184,7 @@ struct Search {
              i = ops.next(&lanes, tile, i + 1, rows.count, low, limits)) {
           for (lanes &= ~uint64_t{0} >> (64 - count); lanes != 0; lanes &= lanes - 1) {
             const int64_t lane = __builtin_ctzll(lanes);
-            look_at(slice, q + lane, rows, i, j + i);
+            look_at(list, q + lane, rows, i, j + i);
             refresh(limits[lane], known[q - first + lane], q + lane);
           }
         }
@@ -187,13 +200,13 @@ struct Search {
     limit = filter.high(at.share[query], bound);
   }
 
-  // Scores a pair and keeps it if it is among the nearest of its slice.
-  void look_at(int64_t slice, int64_t query, const typename NearestFilter<T>::Rows& rows, int64_t i, int64_t row) const {
+  // Scores a pair and keeps it if it is among the nearest of a list.
+  void look_at(int64_t list, int64_t query, const typename NearestFilter<T>::Rows& rows, int64_t i, int64_t row) const {
     if (excludes(query, row)) return;
     const double score = filter.score(queries.row(query), at.norm[query], rows, i);
     if (!std::isfinite(score)) return;
-    int64_t* ids = at.ids + (slice * queries.rows + query) * k;
-    double* scores = at.scores + (slice * queries.rows + query) * k;
+    int64_t* ids = at.ids + (list * queries.rows + query) * k;
+    double* scores = at.scores + (list * queries.rows + query) * k;
     insert(ids, scores, k, support.ids.size ? support.ids[row] : row, score, sign);
     if (ids[k - 1] >= 0) lower_to(at.bound[query], scores[k - 1], sign);
   }
@@ -214,22 +227,28 @@ void nearest(const NearestOut& out, MatrixView<const T> queries, const SupportVi
   check_out("nearest", out, queries.rows);
   check_scratch("nearest", scratch, nearest_scratch_bytes<T>(queries.rows, count, queries.cols, k));
   const Layout<T> at(scratch.data, queries.rows, count, queries.cols, k);
-  std::fill_n(at.ids, at.slices * queries.rows * k, int64_t{-1});
+  const int64_t width = panel_ops<T>(cpu.isa).width, block = kQueryPanels * width, chunk = kChunkPanels * width;
+  const int64_t blocks = (queries.rows + block - 1) / block, workers = std::min<int64_t>(at.lists, cpu.threads);
+  std::fill_n(at.ids, workers * queries.rows * k, int64_t{-1});
   std::fill_n(at.bound, queries.rows, worst_score(metric));
+  std::fill_n(at.next, blocks, int64_t{0});
   if (count > 0 && queries.rows > 0) {
     find_centre(at.centre, support.rows, metric, cpu.isa);
     const NearestFilter<T> filter(metric, at.centre, queries.cols, cpu.isa);
     const Search<T> search{queries, support, excluded, sign_of(metric), k, filter, at, cpu.isa};
-    const int64_t width = panel_ops<T>(cpu.isa).width, block = kQueryPanels * width;
     parallel_for(cpu, queries.rows, width, [&](int64_t first, int64_t) { search.pack_queries(first, width); });
-    const int64_t blocks = (queries.rows + block - 1) / block, slice = (count + at.slices - 1) / at.slices;
-    parallel_for(cpu, at.slices * blocks, 1, [&](int64_t task, int64_t) {
-      const int64_t s = task / blocks, first = task % blocks * block;
-      search.run(s, first, std::min(queries.rows, first + block), s * slice, std::min(count, (s + 1) * slice));
+    parallel_for(cpu, blocks * workers, 1, [&](int64_t task, int64_t) {
+      const int64_t list = task % workers, first = task / workers * block, last = std::min(queries.rows, first + block);
+      const std::atomic_ref<int64_t> next(at.next[task / workers]);
+      for (int64_t j = next.fetch_add(chunk); j < count; j = next.fetch_add(chunk)) {
+        const int64_t end = std::min(count, j + chunk);
+        if (last - first <= kFewQueries) search.score_all(list, first, last, j, end);
+        else search.run(list, first, last, j, end);
+      }
     });
   }
-  const int64_t lists = at.slices * queries.rows;
-  nearest_merge(out, {at.ids, lists, k}, {at.scores, lists, k}, at.slices, metric, cpu);
+  const int64_t rows = workers * queries.rows;
+  nearest_merge(out, {at.ids, rows, k}, {at.scores, rows, k}, workers, metric, cpu);
 }
 
 #define PAL_INSTANTIATE(T)                                                                                             \
