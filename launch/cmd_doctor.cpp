@@ -15,6 +15,7 @@
 #include "kernels/base/isa.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
+#include "launch/kernel_checks.h"
 #include "launch/mpirun.h"
 #include "launch/machine.h"
 #include "launch/table.h"
@@ -100,6 +101,24 @@ Finding check_fashion() {
   return {"Fashion-MNIST", Verdict::warn, "not here", "the quickstart needs it: apt-get install dataset-fashion-mnist"};
 }
 
+// The CUDA kernels against the CPU's on this machine's GPU. Returns whether all agree.
+bool check_gpu_kernels(const CudaState& cuda) {
+  if (!cuda.reason.empty()) {
+    std::fputs(fmt::format("\nGPU kernels: not compared with the CPU's: {}.\n", cuda.reason).c_str(), stdout);
+    return true;
+  }
+#ifdef PAL_WITH_CUDA
+  kernels::Cpu cpu;
+  cpu.threads = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  const std::vector<KernelCheck> checks = check_kernels({}, cpu);
+  std::fputs(("\nGPU kernels against the CPU's:\n" + format_table(kernel_check_rows(checks))).c_str(), stdout);
+  for (const KernelCheck& check : checks) {
+    if (!check.passed()) return false;
+  }
+#endif
+  return true;
+}
+
 int be_a_rank(Context& context) {
   World& world = context.start_world();
   world.control().barrier();
@@ -113,7 +132,8 @@ int cmd_doctor(const std::vector<std::string>& args, Context& context) {
   CLI::App app("Checks this machine: what is there, what is missing, and what to do.", "pal doctor");
   bool rank = false;
   app.add_flag("--rank", rank, "")->group("");   // how the doctor starts itself under mpirun
-  app.footer("Exit code 1 when something that training needs is missing.\nExample:\n  pal doctor");
+  app.footer("On a machine with a GPU it also compares every CUDA kernel with its CPU twin and prints GB/s.\n"
+             "Exit code 1 when something that training needs is missing, or a kernel is wrong.\nExample:\n  pal doctor");
   if (const int code = parse_arguments(app, args); code >= 0) return code;
   if (rank) return be_a_rank(context);
 
@@ -138,6 +158,7 @@ int cmd_doctor(const std::vector<std::string>& args, Context& context) {
     healthy = healthy && f.verdict != Verdict::missing;
   }
   std::fputs(format_table(rows).c_str(), stdout);
+  healthy = check_gpu_kernels(cuda) && healthy;
   return static_cast<int>(healthy ? Exit::ok : Exit::check_failed);
 }
 

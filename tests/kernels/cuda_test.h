@@ -1,4 +1,4 @@
-// cuda_test: what the tests of the CUDA twins share: device arrays, and the fixture that needs a device.
+// cuda_test: what the tests of the CUDA twins share: the fixture that needs a device, numbers in float and bf16.
 //
 // A case stays below 20 million warp-instructions (where there is no GPU they are interpreted); what needs more is named
 // DISABLED_Long... and runs with launch/test -C Long -L long.
@@ -13,6 +13,7 @@
 
 #include "kernels/base/cuda.h"
 #include "kernels/base/cuda_check.h"
+#include "kernels/base/device_array.h"
 #include "kernels/base/philox.h"
 #include "kernels/base/view.h"
 
@@ -29,34 +30,6 @@ class CudaTest : public ::testing::Test {
   void SetUp() override {
     if (!has_device()) GTEST_SKIP() << "no CUDA device here";
   }
-};
-
-template <class T>
-class DeviceArray {
- public:
-  explicit DeviceArray(int64_t size) : size_(size) {
-    PAL_CUDA_CHECK(cudaMalloc(reinterpret_cast<void**>(&data_), (size + 1) * sizeof(T)));
-    PAL_CUDA_CHECK(cudaMemset(data_, 0xff, (size + 1) * sizeof(T)));  // what is not written shows
-  }
-  explicit DeviceArray(const std::vector<T>& host) : DeviceArray(static_cast<int64_t>(host.size())) {
-    PAL_CUDA_CHECK(cudaMemcpy(data_, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
-  }
-  ~DeviceArray() { cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-
-  T* data() const { return data_; }
-  Span<T> span() const { return {data_, size_}; }
-  Scratch scratch() const { return {data_, size_ * static_cast<int64_t>(sizeof(T))}; }
-  std::vector<T> host() const {
-    std::vector<T> out(size_);
-    PAL_CUDA_CHECK(cudaMemcpy(out.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost));
-    return out;
-  }
-
- private:
-  T* data_ = nullptr;
-  int64_t size_;
 };
 
 // float and bf16 as one: how a test's numbers are stored, and how exactly they come back.
