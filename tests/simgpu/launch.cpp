@@ -16,6 +16,8 @@ void check(bool holds, const Kernel& kernel, const std::string& sentence) {
   throw Fault(FaultKind::bad_launch, sentence, place);
 }
 
+}  // namespace
+
 void check_shape(const Kernel& kernel, const LaunchShape& s) {
   const uint64_t threads = uint64_t{s.block.x} * s.block.y * s.block.z;
   check(threads > 0 && s.block.x <= 1024 && s.block.y <= 1024 && s.block.z <= 64 && threads <= kMaxThreadsPerBlock, kernel,
@@ -27,8 +29,6 @@ void check_shape(const Kernel& kernel, const LaunchShape& s) {
   check(kernel.static_shared_bytes <= kMaxStaticShared && kernel.static_shared_bytes + s.dynamic_shared_bytes <= kMaxShared, kernel,
         "shared memory of " + std::to_string(kernel.static_shared_bytes) + " + " + std::to_string(s.dynamic_shared_bytes) + " bytes");
 }
-
-}  // namespace
 
 LaunchStats launch(Memory& memory, const Kernel& kernel, const LaunchShape& shape, const void* arguments, const Settings& settings) {
   check_shape(kernel, shape);

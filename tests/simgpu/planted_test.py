@@ -27,6 +27,9 @@ CASES = {
     "shuffle_mask": ({}, "cudaErrorLaunchFailure", "lane"),
     "endless_spin": (LIMIT, "cudaErrorLaunchTimeout", "200000"),
     "failed_check": ({}, "cudaErrorLaunchFailure", "row 31 of 31"),
+    "too_many_threads": ({}, "cudaErrorInvalidConfiguration", "__launch_bounds__ of 64"),
+    "too_much_shared": ({}, "cudaErrorInvalidValue", "60000 bytes of dynamic shared memory"),
+    "written_constant": ({}, "cudaErrorIllegalAddress", "constant"),
     "missing_stream_sync": (LATE, WRONG, None),
     "missing_event": (LATE, WRONG, None),
     "reused_pinned_source": (LATE, WRONG, None),
@@ -66,7 +69,7 @@ def main(program, library, sources):
         for seed in SEEDS:
             with_seed = {**settings, "SIMGPU_SEED": str(seed)}
             bug = run(program, library, case, "bug", with_seed)
-            wrong = [f"bug: {w}" for w in check_bug(bug, expected, words, None if expected == WRONG else places[case])]
+            wrong = [f"bug: {w}" for w in check_bug(bug, expected, words, places.get(case))]
             for streams in ("now", "late"):  # a clean twin is clean with every check on
                 clean = run(program, library, case, "clean", {**with_seed, **RACE, "SIMGPU_STREAMS": streams})
                 if clean.returncode != 0 or clean.stderr:

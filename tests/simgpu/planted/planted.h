@@ -75,6 +75,10 @@ Outcome shuffle_mask(Version);
 Outcome endless_spin(Version);
 Outcome failed_check(Version);
 
+Outcome too_many_threads(Version);
+Outcome too_much_shared(Version);
+Outcome written_constant(Version);
+
 Outcome missing_stream_sync(Version);
 Outcome missing_event(Version);
 Outcome reused_pinned_source(Version);

@@ -35,7 +35,9 @@ void move_rows(const Copy& c) {
 
 // Empty, or what is wrong with the device's side of it.
 std::string refusal(const Device& device, const void* address, size_t bytes, Access access) {
-  if (device.memory.find(address) == nullptr) return "";  // the host's own memory
+  const Allocation* allocation = device.memory.find(address);
+  if (allocation == nullptr) return "";                  // the host's own memory
+  if (!allocation->writable) access = Access::read;      // constants are constant to kernels only
   return device.memory.refusal(address, bytes, access);
 }
 
