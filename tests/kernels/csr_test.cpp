@@ -125,6 +125,31 @@ TYPED_TEST(CsrTest, OneRowWithAMillionPartners) {
   for (int64_t e = 0; e < rows - 1; ++e) ASSERT_EQ(c.columns[e], e + 1);
 }
 
+// Enough pairs for a piece per thread; one row has half of them, many have none.
+TYPED_TEST(CsrTest, TheSameForAnyThreads) {
+  using T = TypeParam;
+  const int64_t rows = 3000, count = 60'000;
+  Random random(12, Purpose::bench);
+  Pairs<T> pairs;
+  for (int64_t p = 0; p < count; ++p) {
+    pairs.i.push_back(p % 2 ? 77 : static_cast<int32_t>(random.below(rows / 2)));
+    pairs.j.push_back(static_cast<int32_t>(random.below(rows / 2)));
+    pairs.w.push_back(static_cast<T>(random.normal()));
+  }
+  const Csr<T> one = build(pairs, rows, Cpu{1});
+  ASSERT_LT(one.nnz, 2 * count);   // repeats were merged
+  for (const int threads : {2, 3, 4, 9}) {
+    const Csr<T> many = build(pairs, rows, Cpu{threads});
+    ASSERT_EQ(many.nnz, one.nnz) << threads;
+    EXPECT_EQ(many.offsets, one.offsets) << threads;
+    EXPECT_EQ(many.degrees, one.degrees) << threads;
+    for (int64_t e = 0; e < one.nnz; ++e) {
+      ASSERT_EQ(many.columns[e], one.columns[e]) << threads;
+      ASSERT_EQ(many.weights[e], one.weights[e]) << threads;
+    }
+  }
+}
+
 TYPED_TEST(CsrTest, RefusesBadArguments) {
   using T = TypeParam;
   const T nan = std::numeric_limits<T>::quiet_NaN(), inf = std::numeric_limits<T>::infinity();
