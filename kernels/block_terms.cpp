@@ -13,6 +13,10 @@ namespace {
 constexpr int64_t kColumnTile = 128;
 constexpr int64_t kRowTile = 16;
 
+void check_table(const char* name, MatrixView<const double> table, Cpu cpu) {
+  for (int64_t p = 0; p < table.rows; ++p) check_finite(name, Span<const double>(table.row(p), table.cols), cpu.isa);
+}
+
 }  // namespace
 
 int64_t block_sums_scratch_bytes(int64_t, int64_t, int64_t) { return 0; }
@@ -27,7 +31,8 @@ void block_sums(MatrixView<double> sums, MatrixView<const T> z, Span<const int32
 
   // A tile of columns sees all rows in their order: no second copy of the sums, whatever the number of blocks.
   const auto& vec = vec_ops<T>(cpu.isa);
-  parallel_for(cpu, z.cols, kColumnTile, [&](int64_t begin, int64_t end) {
+  const int64_t tile = z.cols < 2 * kColumnTile ? kColumnTile / 2 : kColumnTile;
+  parallel_for(cpu, z.cols, tile, [&](int64_t begin, int64_t end) {
     for (int64_t b = 0; b < sums.rows; ++b) std::fill(sums.row(b) + begin, sums.row(b) + end, 0.0);
     for (int64_t i = 0; i < z.rows; ++i) {
       if (row_block[i] >= 0) vec.add_wide(sums.row(row_block[i]) + begin, z.row(i) + begin, end - begin);
@@ -42,9 +47,7 @@ void block_table(MatrixView<double> out, MatrixView<const double> table, MatrixV
   check_matrix("block_table: out", out, table.rows, sums.cols);
   PAL_CHECK(out.data != sums.data || out.rows * out.cols == 0, "block_table: out", "the same memory as sums",
             "give another matrix");
-  for (int64_t p = 0; p < table.rows; ++p) {
-    check_finite("block_table: row of table", Span<const double>(table.row(p), table.cols), cpu.isa);
-  }
+  check_table("block_table: row of table", table, cpu);
 
   const auto& vec = vec_ops<double>(cpu.isa);
   parallel_for(cpu, out.cols, kColumnTile, [&](int64_t begin, int64_t end) {
@@ -55,6 +58,45 @@ void block_table(MatrixView<double> out, MatrixView<const double> table, MatrixV
       }
     }
   });
+}
+
+int64_t block_between_scratch_bytes(int64_t blocks) {
+  ScratchPieces pieces(nullptr);
+  pieces.take<double>(blocks);
+  return pieces.bytes();
+}
+
+void block_between(MatrixView<double> between, Span<double> pair_weight, double* value, MatrixView<const double> table,
+                   MatrixView<const double> means, Span<const double> members, Scratch scratch, Cpu cpu) {
+  const int64_t blocks = means.rows;
+  check_cpu("block_between", cpu);
+  check_matrix("block_between: means", means, -1, means.cols);
+  check_matrix("block_between: table", table, blocks, blocks);
+  check_matrix("block_between: between", between, blocks, means.cols);
+  check_span("block_between: pair_weight", pair_weight, blocks);
+  check_span("block_between: members", members, blocks);
+  check_finite("block_between: members", members, cpu.isa);
+  check_table("block_between: row of table", table, cpu);
+  check_scratch("block_between", scratch, block_between_scratch_bytes(blocks));
+  PAL_CHECK(between.data != means.data || blocks * means.cols == 0, "block_between: between", "the same memory as means",
+            "give another matrix");
+
+  double* values = ScratchPieces(scratch.data).take<double>(blocks);
+  const auto& vec = vec_ops<double>(cpu.isa);
+  parallel_for(cpu, blocks, 1, [&](int64_t c, int64_t) {
+    std::fill_n(between.row(c), between.cols, 0.0);
+    pair_weight[c] = values[c] = 0;
+    for (int64_t d = 0; d < blocks; ++d) {
+      const double weight = table.row(c)[d] * members[d];
+      pair_weight[c] += weight;
+      if (weight == 0 || members[c] == 0 || c == d) continue;   // a block without members has no mean
+      // y += s (x − m)
+      values[c] += members[c] * weight * vec.difference_add(between.row(c), weight, means.row(c), means.row(d), means.cols);
+    }
+  });
+  if (!value) return;
+  *value = 0;
+  for (int64_t c = 0; c < blocks; ++c) *value += values[c];
 }
 
 template <class T>

@@ -23,6 +23,15 @@ int64_t block_sums_scratch_bytes(int64_t rows, int64_t blocks, int64_t dims);
 // out = B · sums for a symmetric table B (P, P).
 void block_table(MatrixView<double> out, MatrixView<const double> table, MatrixView<const double> sums, Cpu cpu);
 
+// The pairs between blocks of a symmetric table B, for blocks of n_c members in the whole graph. With what this writes,
+// block_differences and then block_rows of `between` (Into::add) give the rows Σ_j G_ij (z_i − z_j), G = M B Mᵀ:
+//   pair_weight_c = Σ_d B_cd n_d     between_c = Σ_d B_cd n_d (mean_c − mean_d)     by differences, as they cancel
+//   value = Σ_cd B_cd n_c n_d ‖mean_c − mean_d‖²     (added to block_differences' over all ranks: Σ_ij G_ij ‖z_i − z_j‖²)
+// between (P, D), pair_weight (P); table (P, P); means (P, D); members (P) = n_c.
+void block_between(MatrixView<double> between, Span<double> pair_weight, double* value, MatrixView<const double> table,
+                   MatrixView<const double> means, Span<const double> members, Scratch scratch, Cpu cpu);
+int64_t block_between_scratch_bytes(int64_t blocks);
+
 // out_i (+)= scale · per_block[row_block_i]; rows without a block get 0. With sums (or B · sums) this is the row of G Z.
 template <class T>
 void block_rows(MatrixView<T> out, MatrixView<const double> per_block, Span<const int32_t> row_block, double scale,
@@ -31,7 +40,7 @@ void block_rows(MatrixView<T> out, MatrixView<const double> per_block, Span<cons
 // The clique invariance of the blocks, centred: for a row in block c with n_c members in the whole graph and weight w_c
 //   value = Σ_i 2 w_c n_c ‖z_i − mean_c‖²     (over all ranks: Σ_c w_c Σ_{i,j∈c} ‖z_i − z_j‖²)
 //   out_i (+)= scale · w_c n_c (z_i − mean_c) (times 4: the gradient of value)
-// means (P, D); pair_weight (P) = w_c · n_c.
+// means (P, D); pair_weight (P) = w_c · n_c, or block_between's.
 template <class T>
 void block_differences(MatrixView<T> out, double* value, MatrixView<const T> z, MatrixView<const double> means,
                        Span<const double> pair_weight, Span<const int32_t> row_block, double scale, Into into,

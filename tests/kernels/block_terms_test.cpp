@@ -142,6 +142,62 @@ TYPED_TEST(BlockTermsTest, DifferencesEqualTheCliquesPairByPair) {
   }
 }
 
+// Σ_ij G_ij ‖z_i − z_j‖² and its gradient for G = M B Mᵀ with a table of both signs: rows whose weights cancel (degree 0),
+// blocks without members, close pairs and far means.
+TYPED_TEST(BlockTermsTest, DifferencesOfASignedTableEqualTheDenseGraph) {
+  using T = TypeParam;
+  const int32_t blocks = 4;
+  const int64_t rows = 26;
+  for (const double mean : {0.0, 1e4}) {
+    for (const int64_t dims : {1, 5, 16, 67}) {
+      const auto z = random_matrix<T>(rows, dims, 141, 2, mean, mean == 0 ? 1e-3 : 1.0);
+      std::vector<int32_t> block = random_blocks(rows, blocks - 1, 142);   // the last block has no members
+      std::vector<double> members(blocks);
+      for (const int32_t b : block) {
+        if (b >= 0) ++members[b];
+      }
+      Matrix<double> table(blocks, blocks, 1);   // ±1, and a row of degree 0
+      for (int p = 0; p < blocks; ++p) {
+        for (int q = 0; q < blocks; ++q) table.at(p, q) = p == q ? 1 : -1;
+      }
+      table.at(0, 0) = (members[1] + members[2]) / members[0];
+      double value = 0, absolute = 0;
+      Matrix<double> gradient(rows, dims);
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < rows; ++j) {
+          if (block[i] < 0 || block[j] < 0) continue;
+          const double w = table.at(block[i], block[j]);
+          for (int64_t k = 0; k < dims; ++k) {
+            const double d = z.get(i, k) - z.get(j, k);
+            value += w * d * d;
+            absolute += std::abs(w) * d * d;
+            gradient.at(i, k) += 4 * w * d;
+          }
+        }
+      }
+      for (const Cpu cpu : all_cpus()) {
+        SCOPED_TRACE(describe(cpu) + ", D " + std::to_string(dims) + ", mean " + std::to_string(mean));
+        auto means = sums_of(z, block, blocks, cpu);
+        for (int b = 0; b < blocks; ++b) {
+          for (int64_t k = 0; k < dims; ++k) means.at(b, k) = members[b] > 0 ? means.at(b, k) / members[b] : std::nan("");
+        }
+        Matrix<double> between(blocks, dims, 1);
+        std::vector<double> pair_weight(blocks);
+        double inside = -1, outside = -1;
+        OwnScratch first(cpu::block_between_scratch_bytes(blocks)), second(cpu::block_differences_scratch_bytes(rows));
+        cpu::block_between(between.view(), span(pair_weight), &outside, table.view(), std::as_const(means).view(), span(std::as_const(members)), first, cpu);
+        EXPECT_EQ(pair_weight[0], 0);
+        Matrix<T> out(rows, dims, 1);
+        cpu::block_differences<T>(out.view(), &inside, z.view(), std::as_const(means).view(), span(std::as_const(pair_weight)), span(block), 4.0,
+                                  Into::overwrite, second, cpu);
+        cpu::block_rows<T>(out.view(), std::as_const(between).view(), span(block), 4.0, Into::add, cpu);
+        EXPECT_NEAR(inside + outside, value, 1e-9 * absolute);
+        EXPECT_LT(relative_error(out, gradient), tolerance<T>(2e-7, 1e-11));
+      }
+    }
+  }
+}
+
 TYPED_TEST(BlockTermsTest, RefusesBadArguments) {
   using T = TypeParam;
   const auto z = random_matrix<T>(3, 4, 131);
@@ -158,6 +214,15 @@ TYPED_TEST(BlockTermsTest, RefusesBadArguments) {
   expect_error([&] { cpu::block_table(wide.view(), table.view(), sums.view(), Cpu{}); }, "out");
   Matrix<double> mixed(2, 4);
   expect_error([&] { cpu::block_table(mixed.view(), bad.view(), sums.view(), Cpu{}); }, "table");
+  OwnScratch one(cpu::block_between_scratch_bytes(2)), little(8);
+  std::vector<double> pair_weight(2), short_weight(1);
+  const std::vector<double> members = {2, 1};
+  const auto between = [&](std::vector<double>& w, const Matrix<double>& b, Scratch s) {
+    cpu::block_between(mixed.view(), span(w), nullptr, b.view(), std::as_const(sums).view(), span(members), s, Cpu{});
+  };
+  expect_error([&] { between(pair_weight, bad, one); }, "table[0]");
+  expect_error([&] { between(short_weight, table, one); }, "pair_weight");
+  expect_error([&] { between(pair_weight, table, little); }, "scratch");
   const std::vector<double> weight = {1, 1}, nan = {1, std::numeric_limits<double>::quiet_NaN()};
   OwnScratch scratch(cpu::block_differences_scratch_bytes(3)), small(8);
   const auto differences = [&](const std::vector<double>& w, Scratch s) {

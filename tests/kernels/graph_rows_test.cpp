@@ -243,6 +243,10 @@ TYPED_TEST(GraphRowsTest, RefusesBadArguments) {
   expect_error([&] { with({{0, 1, 2, 2}, {0, 1}, {T{1}}}); }, "weights of s");
   expect_error([&] { run(narrow, z, z, good, {}); }, "out");
   expect_error([&] { run(out, z, Matrix<T>(3, 5), good, {}); }, "partners");
+  MatrixView<const T> negative(z.data.data(), -1, 4);
+  OwnScratch enough(cpu::graph_rows_scratch_bytes<T>(3, 2, 4));
+  expect_error([&] { cpu::graph_rows<T>(out.view(), nullptr, negative, z.view(), good.view(), {}, enough, Cpu{}); }, "z negative size: -1");
+  expect_error([&] { run(out, z, z, good, {}, Cpu{0}); }, "threads: 0");
   OwnScratch small(cpu::graph_rows_scratch_bytes<T>(3, 2, 4) - 1);
   expect_error([&] { cpu::graph_rows<T>(out.view(), nullptr, z.view(), z.view(), good.view(), {}, small, Cpu{}); }, "scratch");
 }
