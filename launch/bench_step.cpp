@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -24,21 +23,10 @@
 namespace pal {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr int kRanks = 2, kChecked = 20;
 constexpr double kAgreement = 1e-8;
-
-// A folder that goes when this goes.
-struct Folder {
-  std::string path = (fs::temp_directory_path() / "pal-bench-XXXXXX").string();
-  Folder() { PAL_CHECK(mkdtemp(path.data()) != nullptr, "no temporary folder can be made", path, "set TMPDIR to a writable folder"); }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-};
 
 void write_input(const std::string& folder, int64_t batch, int64_t side) {
   auto comm = make_local_comm();
@@ -73,7 +61,7 @@ class Sides {
     ours_ = std::make_unique<Child>(ours);
     ours_->read_line();   // ready
     for (int r = 0; r < kRanks; ++r) go_.emplace_back(fmt::format("{}/go.{}", folder, r));
-    std::vector<std::string> peer = {o.python, o.peer, "--input", folder + "/input.safetensors", "--packages", o.packages,
+    std::vector<std::string> peer = {o.peer.python, o.peer.script, "--input", folder + "/input.safetensors", "--packages", o.peer.packages,
                                      "--dtype", dtype, "--ranks", std::to_string(kRanks), "--bind", "--serve"};
     if (o.peer_layout == "channels_last") peer.push_back("--channels-last");
     peer_ = std::make_unique<Child>(peer);
@@ -102,20 +90,9 @@ class Sides {
   std::vector<std::ofstream> go_;
 };
 
-double median(std::vector<double> x) {
-  std::sort(x.begin(), x.end());
-  return x.size() % 2 ? x[x.size() / 2] : (x[x.size() / 2 - 1] + x[x.size() / 2]) / 2;
-}
-
-// Half the spread of the middle half, relative to the median.
-double noise(std::vector<double> x) {
-  std::sort(x.begin(), x.end());
-  return (x[x.size() * 3 / 4] - x[x.size() / 4]) / 2 / median(x);
-}
-
 // The largest relative difference of the first losses in float64.
 double compare_losses(const StepBenchOptions& options, const std::string& program) {
-  const Folder folder;
+  const BenchFolder folder;
   write_input(folder.path, options.check_batch, 16);
   Sides sides(options, program, folder.path, "float64");
   const std::vector<double> a = sides.ours(kChecked)["losses"], b = sides.peer(kChecked)["losses"];
@@ -136,10 +113,8 @@ ModelSpec bench_step_model() {
 }
 
 int bench_step(const StepBenchOptions& options, const std::string& program) {
-  PAL_CHECK(fs::exists(options.python), "no Python with torch at", options.python, "run launch/setup, or give --python");
-  PAL_CHECK(fs::exists(options.peer), "the peer's script is not at", options.peer, "run this in the checkout, or give --peer");
-  PAL_CHECK(Child({options.python, options.peer, "--setup", options.packages}).wait() == 0, "the peer's packages cannot be installed in",
-            options.packages, "its own words stand above");
+  check_peer_files(options.peer);
+  install_peer(options.peer);
 
   fmt::print("losses: 20 steps of both sides in float64, batch {}\n", options.check_batch);
   std::fflush(stdout);
@@ -149,7 +124,7 @@ int bench_step(const StepBenchOptions& options, const std::string& program) {
 
   fmt::print("time: {} turns of {} steps each in float32, batch {}\n", options.turns, options.steps_per_turn, options.batch);
   std::fflush(stdout);
-  const Folder folder;
+  const BenchFolder folder;
   write_input(folder.path, options.batch, 32);
   Sides sides(options, program, folder.path, "float32");
   sides.ours(2);   // warm
@@ -169,7 +144,7 @@ int bench_step(const StepBenchOptions& options, const std::string& program) {
                                  {"resnet18 vicreg", fmt::format("{:.1f}", median(ours)), fmt::format("{:.1f}", median(peer)), fmt::format("{:.3f}", ratio),
                                   fmt::format("{:.3f}", spread), fmt::format("{:.0f}", ours_mb), fmt::format("{:.0f}", peer_mb)}}));
   fmt::print("ratio = peer / ours, larger is better; {}\n",
-             std::abs(ratio - 1) <= spread ? "a tie within the noise" : ratio > 1 ? "ours is faster" : "the peer is faster");
+             verdict(ratio, spread));
   if (!options.json.empty()) {
     const json out = {{"machine", {{"cpu", proc_field("/proc/cpuinfo", "model name")}, {"ranks", kRanks}, {"threads_per_rank", 1}}},
                       {"results",

@@ -10,13 +10,12 @@
 
 #include "core/model/encoder.h"
 #include "dist/world.h"
+#include "launch/bench_common.h"
 
 namespace pal {
 
 struct StepBenchOptions {
-  std::string python = ".deps/venv/bin/python";
-  std::string peer = "tests/bench/ddp_step.py";
-  std::string packages = ".deps/peer";   // where the peer keeps torchvision
+  PeerOptions peer{.script = "tests/bench/ddp_step.py"};
   std::string json;                      // "" writes none
   std::string peer_layout = "default";   // default, channels_last
   int turns = 10;                        // per side

@@ -22,6 +22,11 @@ double peak_memory_mb() {
   return value.empty() ? 0 : std::stod(value) / 1024;
 }
 
+double reset_peak_memory_mb() {
+  std::ofstream("/proc/self/clear_refs") << 5;
+  return peak_memory_mb();
+}
+
 void keep_freed_memory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());

@@ -25,23 +25,13 @@ caller can interleave: go, its own steps, go, its own steps, ... A step's time i
 that of the slowest rank. Errors: one line on standard error, exit code 1.
 """
 import argparse
-import json
 import os
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 
-TORCHVISION = "0.28.0"  # of torch 2.13.0
-PILLOW = "13.0.0"       # torchvision cannot be imported without
-
-
-def setup(folder):
-    if os.path.isdir(os.path.join(folder, f"torchvision-{TORCHVISION}.dist-info")):
-        return 0
-    return subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check",
-                           "--upgrade", "--target", folder, f"torchvision=={TORCHVISION}", f"pillow=={PILLOW}"]).returncode
+from peers import install, peak_mb, read_safetensors, say
 
 
 def arguments():
@@ -61,21 +51,6 @@ def arguments():
     if not given.setup and not given.input:
         parser.error("give --setup DIR or --input FILE")
     return given
-
-
-def read_safetensors(path):
-    """Name -> tensor, and the metadata. The format: length of the header, the header in JSON, raw bytes."""
-    import torch
-    kinds = {"F32": torch.float32, "F64": torch.float64, "I64": torch.int64}
-    with open(path, "rb") as file:
-        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
-        data = bytearray(file.read())
-    metadata, tensors = header.pop("__metadata__", {}), {}
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        flat = torch.frombuffer(data, dtype=torch.uint8, offset=begin, count=end - begin) if end > begin else torch.empty(0, dtype=torch.uint8)
-        tensors[name] = flat.view(kinds[entry["dtype"]]).reshape(entry["shape"])
-    return tensors, metadata
 
 
 def build_model(tensors, metadata, dtype):
@@ -202,10 +177,6 @@ class Peer:
         return {"losses": (mean / dist.get_world_size()).tolist(), "ms": times}
 
 
-def say(**line):
-    print(json.dumps(line), flush=True)
-
-
 def agree(count):
     """Rank 0's count, on every rank; 0 ends."""
     import torch
@@ -246,15 +217,13 @@ def run(given):
             say(**peer.steps(agree(count)))
     finally:
         agree(0)
-    with open("/proc/self/status", encoding="ascii") as status:
-        peak = next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
-    say(done=True, peak_mb=round(peak, 1))
+    say(done=True, peak_mb=round(peak_mb(), 1))
 
 
 def main():
     given = arguments()
     if given.setup:
-        return setup(given.setup)
+        return install(given.setup, ["torchvision", "pillow"])  # torchvision cannot be imported without pillow
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     if given.packages:
