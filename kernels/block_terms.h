@@ -3,8 +3,8 @@
 // Shapes: z (B, D); row_block (B) block of each row, −1 for none; blocks P. Sums and means are (P, D) in fp64, so that
 //         ranks can all-reduce them: a block may have rows anywhere in the global batch.
 // Order:  identical bits from run to run and for any number of threads.
-// Async:  the CUDA twin works on device pointers, value included. It cannot throw for a block that is not there; only
-//         the debug build looks (PAL_SYNC_DEBUG).
+// Async:  the CUDA twin works on device pointers, value included. It cannot throw for a block that is not there: only
+//         the debug build looks (PAL_SYNC_DEBUG), and stops the kernel.
 #pragma once
 
 #include "kernels/base/cuda.h"

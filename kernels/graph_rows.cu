@@ -50,7 +50,7 @@ struct Args {
   const float* coefficients;
   float* parts;
   double* values;       // null: no value asked for
-  int64_t rows, items;
+  int64_t rows, items, nnz;
   int dims, chunks;
   float scale;
   Into into;
@@ -146,6 +146,7 @@ __global__ void __launch_bounds__(kThreads, 2) rows_kernel(const Args<T> a) {
   if (slot < 0) {
     begin = a.offsets[i];
     end = a.offsets[i + 1];
+    PAL_DEVICE_CHECK(begin >= 0 && begin <= end && end <= a.nnz);
     mine = end - begin <= kTile;
   } else {
     const int64_t tile = slot / 2 * kTile, stop = min(tile + kTile, a.offsets[a.rows]);
@@ -268,7 +269,7 @@ void graph_rows(MatrixView<T> out, double* value, MatrixView<const T> z, MatrixV
   check_scratch("graph_rows", scratch, at.bytes);
 
   Args<T> a{out, z, partners, s.offsets.data, s.columns.data, s.weights.data, at.coefficients, at.parts,
-            value ? at.values : nullptr, rows, at.items, static_cast<int>(dims), static_cast<int>(at.chunks),
+            value ? at.values : nullptr, rows, at.items, nnz, static_cast<int>(dims), static_cast<int>(at.chunks),
             static_cast<float>(options.scale), options.into};
   int64_t values = at.items * at.chunks;
   if (options.form == RowForm::repulsion) {

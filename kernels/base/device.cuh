@@ -3,13 +3,17 @@
 
 #include <cuda_bf16.h>
 
+#include <cassert>
 #include <cstdint>
-#include <cstdio>
 
 #include "kernels/base/check.h"
 #include "kernels/base/cuda.h"
 #include "kernels/base/cuda_check.h"
 #include "kernels/base/view.h"
+
+#if defined(PAL_SYNC_DEBUG) && defined(NDEBUG)  // then <cassert> does not declare it
+extern "C" __host__ __device__ void __assert_fail(const char*, const char*, unsigned, const char*) noexcept;
+#endif
 
 namespace pal::kernels::cuda {
 
@@ -66,15 +70,10 @@ __device__ inline double block_sum(double x) {
 }
 
 // ---- checks ----
-// On the device, in the debug build only: names the place and stops the kernel.
+// On the device, in the debug build only: names the place on stderr and stops the kernel (cudaErrorAssert). Every index
+// that a kernel follows is checked so.
 #ifdef PAL_SYNC_DEBUG
-#define PAL_DEVICE_CHECK(cond)                                                      \
-  do {                                                                              \
-    if (!(cond)) {                                                                  \
-      printf("%s:%d: %s does not hold\n", __FILE__, __LINE__, #cond);               \
-      __trap();                                                                     \
-    }                                                                               \
-  } while (0)
+#define PAL_DEVICE_CHECK(cond) ((cond) ? static_cast<void>(0) : __assert_fail(#cond, __FILE__, __LINE__, __func__))
 #else
 #define PAL_DEVICE_CHECK(cond) static_cast<void>(0)
 #endif

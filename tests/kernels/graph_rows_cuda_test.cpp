@@ -105,6 +105,15 @@ TEST_F(GraphRowsCuda, LongRows) {
   }
 }
 
+// So many rows that their values are summed in several tiles.
+TEST_F(GraphRowsCuda, ManyRows) {
+  Random random(26, Purpose::bench);
+  SCOPED_TRACE("seed 26");
+  const Shape shape{8200, 20, 1, 0};
+  const Graph graph(shape.rows, shape.partners, [](int64_t r) { return r % 2; }, random);
+  expect_equal<float>(shape, graph, {RowForm::difference, 1.0, Into::overwrite}, random);
+}
+
 // The widest rows, and a row as long as a large batch.
 TEST_F(GraphRowsCuda, DISABLED_LongExtremes) {
   Random random(25, Purpose::bench);
