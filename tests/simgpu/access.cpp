@@ -23,8 +23,10 @@ const char* verb(Access access) { return access == Access::read ? "read" : "writ
 
 void check_alignment(const Request& q, int lane, uint64_t address) {
   if ((address & (q.bytes - 1)) == 0) return;
-  q.warp.fail(FaultKind::misaligned_address, std::string(verb(q.access)) + " of " + std::to_string(q.bytes) + " bytes at an address that is " +
-              std::to_string(address % q.bytes) + " past a multiple of them", q.in, lane);
+  q.warp.fail(FaultKind::misaligned_address,
+              std::string(verb(q.access)) + " of " + std::to_string(q.bytes) + " bytes at an address that is " +
+                  std::to_string(address % q.bytes) + " past a multiple of them",
+              q.in, lane);
 }
 
 void check_global(const Request& q, int lane, uint64_t address) {
@@ -44,13 +46,17 @@ void to_global(const Request& q, uint32_t mask, const uint64_t (&address)[kLanes
     all |= a;
   }
   if ((all & (q.bytes - 1)) != 0) for_active(mask, [&](int lane) { check_alignment(q, lane, address[lane]); });
-  if (!q.warp.block().known(low, high + q.bytes, q.access)) for_active(mask, [&](int lane) { check_global(q, lane, address[lane]); });
+  if (!q.warp.block().known(low, high + q.bytes, q.access))
+    for_active(mask, [&](int lane) { check_global(q, lane, address[lane]); });
   for (int lane = 0; lane < kLanes; ++lane) reach.lane[lane] = reinterpret_cast<std::byte*>(address[lane]);
 }
 
 [[noreturn]] void outside(const Request& q, int lane, uint64_t offset, const char* what, size_t size) {
-  q.warp.fail(FaultKind::illegal_address, std::string(verb(q.access)) + " of " + std::to_string(q.bytes) + " bytes at offset " +
-              std::to_string(static_cast<int64_t>(offset)) + " of " + what + ", which has " + std::to_string(size) + " bytes", q.in, lane);
+  q.warp.fail(FaultKind::illegal_address,
+              std::string(verb(q.access)) + " of " + std::to_string(q.bytes) + " bytes at offset " +
+                  std::to_string(static_cast<int64_t>(offset)) + " of " + what + ", which has " + std::to_string(size) +
+                  " bytes",
+              q.in, lane);
 }
 
 bool fits(const Request& q, uint64_t offset, size_t size) { return offset < size && q.bytes <= size - offset; }
@@ -68,8 +74,10 @@ void to_shared(const Request& q, uint32_t mask, const uint64_t (&offset)[kLanes]
       return;
     }
     if (!shared.was_written(at, q.bytes)) {
-      q.warp.fail(FaultKind::uninitialised, "read of " + std::to_string(q.bytes) + " bytes at offset " + std::to_string(at) +
-                  " of shared memory that no thread has written", q.in, lane);
+      q.warp.fail(FaultKind::uninitialised,
+                  "read of " + std::to_string(q.bytes) + " bytes at offset " + std::to_string(at) +
+                      " of shared memory that no thread has written",
+                  q.in, lane);
     }
     if (race != nullptr) race->read(q.warp, q.in, lane, at, q.bytes, strength_of(q.in));
   });
@@ -80,7 +88,8 @@ void to_local(const Request& q, uint32_t mask, const uint64_t (&offset)[kLanes],
   Block& block = q.warp.block();
   for_active(mask, [&](int lane) {
     check_alignment(q, lane, offset[lane]);
-    if (!fits(q, offset[lane], block.kernel().local_bytes)) outside(q, lane, offset[lane], "the thread's local memory", block.kernel().local_bytes);
+    if (!fits(q, offset[lane], block.kernel().local_bytes))
+      outside(q, lane, offset[lane], "the thread's local memory", block.kernel().local_bytes);
     reach.lane[lane] = block.local(q.warp.thread(lane)) + offset[lane];
   });
 }
@@ -91,15 +100,20 @@ void to_param(const Request& q, uint32_t mask, const uint64_t (&address)[kLanes]
     const uint64_t offset = address[lane] - kParamWindow;
     check_alignment(q, lane, offset);
     if (q.access == Access::write) q.warp.fail(FaultKind::illegal_address, "write to a kernel parameter", q.in, lane);
-    if (!fits(q, offset, block.kernel().parameter_bytes)) outside(q, lane, offset, "the kernel's parameters", block.kernel().parameter_bytes);
+    if (!fits(q, offset, block.kernel().parameter_bytes))
+      outside(q, lane, offset, "the kernel's parameters", block.kernel().parameter_bytes);
     reach.lane[lane] = const_cast<std::byte*>(block.parameters()) + offset;
   });
 }
 
 void to_generic(const Request& q, uint32_t mask, const uint64_t (&address)[kLanes], Reach& reach) {
   uint64_t offset[kLanes];
-  const auto lanes_in = [&](uint64_t window) { return mask & mask_of([&](int lane) { return in_window(address[lane], window); }); };
-  const auto offsets_from = [&](uint64_t window) { for (int lane = 0; lane < kLanes; ++lane) offset[lane] = address[lane] - window; };
+  const auto lanes_in = [&](uint64_t window) {
+    return mask & mask_of([&](int lane) { return in_window(address[lane], window); });
+  };
+  const auto offsets_from = [&](uint64_t window) {
+    for (int lane = 0; lane < kLanes; ++lane) offset[lane] = address[lane] - window;
+  };
   const uint32_t shared = lanes_in(kSharedWindow), local = lanes_in(kLocalWindow), param = lanes_in(kParamWindow);
   const uint32_t global = mask & ~(shared | local | param);
   if (global != 0) to_global(q, global, address, reach);

@@ -15,7 +15,9 @@ enum class StateSpace : uint8_t { generic, global, shared, local, param };
 // Instruction::modifier of what accesses memory.
 inline constexpr uint8_t kStrongBit = 0x80;
 inline StateSpace space_of(const Instruction& in) { return static_cast<StateSpace>(in.modifier & 0x0f); }
-inline Strength strength_of(const Instruction& in) { return (in.modifier & kStrongBit) != 0 ? Strength::strong : Strength::weak; }
+inline Strength strength_of(const Instruction& in) {
+  return (in.modifier & kStrongBit) != 0 ? Strength::strong : Strength::weak;
+}
 
 // Where each lane of the mask accesses.
 struct Reach {

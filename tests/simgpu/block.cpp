@@ -19,8 +19,12 @@ size_t align_up(size_t value, size_t align) { return (value + align - 1) / align
 
 }  // namespace
 
-Block::Block(Memory& memory, const Kernel& kernel, const LaunchShape& shape, const void* arguments, const Settings& settings)
-    : memory_(memory), kernel_(kernel), shape_(shape), settings_(settings),
+Block::Block(Memory& memory, const Kernel& kernel, const LaunchShape& shape, const void* arguments,
+             const Settings& settings)
+    : memory_(memory),
+      kernel_(kernel),
+      shape_(shape),
+      settings_(settings),
       threads_(static_cast<int>(shape.block.x * shape.block.y * shape.block.z)),
       dynamic_offset_(align_up(kernel.static_shared_bytes, kDynamicAlignment)),
       parameters_(kernel.parameter_bytes),
@@ -31,10 +35,12 @@ Block::Block(Memory& memory, const Kernel& kernel, const LaunchShape& shape, con
   local_.resize(static_cast<size_t>(warps) * kLanes * kernel.local_bytes);
   const size_t bytes = program().register_bytes;
   registers_ = std::make_unique<std::byte[]>(warps * bytes + kRegisterAlignment);
-  first_register_ = reinterpret_cast<std::byte*>(align_up(reinterpret_cast<uintptr_t>(registers_.get()), kRegisterAlignment));
+  first_register_ =
+      reinterpret_cast<std::byte*>(align_up(reinterpret_cast<uintptr_t>(registers_.get()), kRegisterAlignment));
   predicates_.resize(static_cast<size_t>(warps) * program().predicates);
   for (int w = 0; w < warps; ++w) {
-    warps_.push_back(std::make_unique<Warp>(*this, w, first_register_ + w * bytes, predicates_.data() + static_cast<size_t>(w) * program().predicates));
+    warps_.push_back(std::make_unique<Warp>(*this, w, first_register_ + w * bytes,
+                                            predicates_.data() + static_cast<size_t>(w) * program().predicates));
   }
   if (settings.race == RaceMode::on) race_ = std::make_unique<RaceDetector>(shared_.size(), warps);
 }
@@ -57,8 +63,10 @@ void Block::run(Dim3 index) {
       if (instructions_ > settings_.limit) {
         const Group* group = warp->finished() ? nullptr : &warp->groups().front();
         const Instruction& in = program().code[group == nullptr ? 0 : group->pc];
-        throw Fault(FaultKind::limit, "the launch took more than " + std::to_string(settings_.limit) + " warp-instructions (SIMGPU_LIMIT)",
-                    place(in, warp->thread(group == nullptr ? 0 : std::countr_zero(group->mask))));
+        throw Fault(
+            FaultKind::limit,
+            "the launch took more than " + std::to_string(settings_.limit) + " warp-instructions (SIMGPU_LIMIT)",
+            place(in, warp->thread(group == nullptr ? 0 : std::countr_zero(group->mask))));
       }
       release_barriers();
     } else if (std::all_of(warps_.begin(), warps_.end(), [](const auto& w) { return w->finished(); })) {
@@ -96,16 +104,19 @@ int64_t Block::group_turn() {
 void Block::arrive(Warp& warp, const Instruction& in, uint32_t mask) {
   const int lane = std::countr_zero(mask);
   const uint32_t id = warp.slots<uint32_t>(in.r[1])[lane];
-  if (id >= barriers_.size()) warp.fail(FaultKind::barrier, "there are 16 barriers, this is number " + std::to_string(id), in, lane);
+  if (id >= barriers_.size())
+    warp.fail(FaultKind::barrier, "there are 16 barriers, this is number " + std::to_string(id), in, lane);
   const bool whole = in.value == 0;
   const int expected = whole ? threads_ : static_cast<int>(warp.slots<uint32_t>(in.r[2])[lane]);
   Barrier& barrier = barriers_[id];
   if (barrier.arrived > 0 && barrier.expected != expected) {
-    warp.fail(FaultKind::barrier, "barrier " + std::to_string(id) + " is used with different thread counts at once", in, lane);
+    warp.fail(FaultKind::barrier, "barrier " + std::to_string(id) + " is used with different thread counts at once", in,
+              lane);
   }
   barrier.expected = expected;
   barrier.arrived += std::popcount(mask);
-  if (barrier.arrived > expected) warp.fail(FaultKind::barrier, "more threads than barrier " + std::to_string(id) + " expects", in, lane);
+  if (barrier.arrived > expected)
+    warp.fail(FaultKind::barrier, "more threads than barrier " + std::to_string(id) + " expects", in, lane);
   const auto pc = static_cast<uint32_t>(&in - program().code.data());
   const bool waits = static_cast<BarrierKind>(in.modifier) != BarrierKind::arrive;
   warp.split(mask, waits ? pc : pc + 1, waits ? Group::State::barrier : Group::State::ready);
@@ -132,7 +143,8 @@ void Block::release(int id) {
     for (Group& g : warp->groups()) {
       if (g.state != Group::State::barrier) continue;
       const Instruction& in = program().code[g.pc];
-      if (warp->slots<uint32_t>(in.r[1])[std::countr_zero(g.mask)] == static_cast<uint32_t>(id)) waiting.push_back({warp.get(), &g});
+      if (warp->slots<uint32_t>(in.r[1])[std::countr_zero(g.mask)] == static_cast<uint32_t>(id))
+        waiting.push_back({warp.get(), &g});
     }
   }
   const uint32_t pc = waiting.empty() ? 0 : waiting.front().group->pc;
@@ -140,10 +152,13 @@ void Block::release(int id) {
   for (const Waiting& w : waiting) {
     const Instruction& in = program().code[w.group->pc];
     if (w.group->pc != pc && in.value == 0) {
-      w.warp->fail(FaultKind::barrier, "threads of one block meet at two different __syncthreads: this one and PTX line " +
-                   std::to_string(program().code[pc].line), in, std::countr_zero(w.group->mask));
+      w.warp->fail(FaultKind::barrier,
+                   "threads of one block meet at two different __syncthreads: this one and PTX line " +
+                       std::to_string(program().code[pc].line),
+                   in, std::countr_zero(w.group->mask));
     }
-    if (static_cast<BarrierKind>(in.modifier) >= BarrierKind::red_and) count += std::popcount(w.warp->predicate(in.r[3]) & w.group->mask);
+    if (static_cast<BarrierKind>(in.modifier) >= BarrierKind::red_and)
+      count += std::popcount(w.warp->predicate(in.r[3]) & w.group->mask);
   }
   for (const Waiting& w : waiting) {
     const Instruction& in = program().code[w.group->pc];
@@ -179,8 +194,10 @@ void Block::stuck() {
     }
   }
   if (barrier_group != nullptr) {
-    throw Fault(FaultKind::barrier, std::to_string(at_barrier) + " of the block's " + std::to_string(threads_) + " threads wait at a barrier, " +
-                std::to_string(threads_ - live) + " have exited and " + std::to_string(live - at_barrier) + " wait elsewhere",
+    throw Fault(FaultKind::barrier,
+                std::to_string(at_barrier) + " of the block's " + std::to_string(threads_) +
+                    " threads wait at a barrier, " + std::to_string(threads_ - live) + " have exited and " +
+                    std::to_string(live - at_barrier) + " wait elsewhere",
                 place(program().code[barrier_group->pc], barrier_warp->thread(std::countr_zero(barrier_group->mask))));
   }
   throw Fault(FaultKind::inactive_lane, "lanes wait at a .sync for lanes that never come",
@@ -197,7 +214,8 @@ bool Block::known(uintptr_t begin, uintptr_t end, Access access) const {
 void Block::learn(uintptr_t address, Access access) {
   const Allocation* allocation = memory_.find(reinterpret_cast<const void*>(address));
   const auto which = static_cast<size_t>(access);
-  known_[which][next_known_[which]++ % known_[which].size()] = {allocation->begin, allocation->begin + allocation->bytes};
+  known_[which][next_known_[which]++ % known_[which].size()] = {allocation->begin,
+                                                                allocation->begin + allocation->bytes};
 }
 
 std::array<uint32_t, 3> Block::thread_index(int thread) const {
@@ -222,8 +240,8 @@ FaultPlace Block::place(const Instruction& in, int thread) const {
 }
 
 uint64_t Block::preset_value(const Preset& preset, Dim3 index, int thread) const {
-  const uint32_t grid[3] = {shape_.grid.x, shape_.grid.y, shape_.grid.z}, block[3] = {shape_.block.x, shape_.block.y, shape_.block.z},
-                 at[3] = {index.x, index.y, index.z};
+  const uint32_t grid[3] = {shape_.grid.x, shape_.grid.y, shape_.grid.z},
+                 block[3] = {shape_.block.x, shape_.block.y, shape_.block.z}, at[3] = {index.x, index.y, index.z};
   const uint32_t lane = static_cast<uint32_t>(thread) % kLanes, below = (1u << lane) - 1;
   switch (preset.kind) {
     case Preset::Kind::constant: return preset.value;

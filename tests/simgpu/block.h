@@ -19,7 +19,8 @@ namespace simgpu {
 
 class Block {
  public:
-  Block(Memory& memory, const Kernel& kernel, const LaunchShape& shape, const void* arguments, const Settings& settings);
+  Block(Memory& memory, const Kernel& kernel, const LaunchShape& shape, const void* arguments,
+        const Settings& settings);
 
   // The block of this index, from its start to its end.
   void run(Dim3 index);

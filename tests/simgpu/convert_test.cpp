@@ -8,11 +8,16 @@ namespace {
 
 template <class T>
 std::string name() {
-  if constexpr (std::is_same_v<T, float>) return "f32";
-  else if constexpr (std::is_same_v<T, double>) return "f64";
-  else if constexpr (std::is_same_v<T, Half>) return "f16";
-  else if constexpr (std::is_same_v<T, BFloat>) return "bf16";
-  else return (std::is_signed_v<T> ? "s" : "u") + std::to_string(8 * sizeof(T));
+  if constexpr (std::is_same_v<T, float>)
+    return "f32";
+  else if constexpr (std::is_same_v<T, double>)
+    return "f64";
+  else if constexpr (std::is_same_v<T, Half>)
+    return "f16";
+  else if constexpr (std::is_same_v<T, BFloat>)
+    return "bf16";
+  else
+    return (std::is_signed_v<T> ? "s" : "u") + std::to_string(8 * sizeof(T));
 }
 
 template <class To, class From>
@@ -46,7 +51,8 @@ TEST(SimgpuConvert, IntegersToIntegers) {
   check_from_integer<int64_t>();
 }
 
-const std::pair<std::string, int> kModes[] = {{"rn", FE_TONEAREST}, {"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}};
+const std::pair<std::string, int> kModes[] = {
+    {"rn", FE_TONEAREST}, {"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}};
 
 double to_whole(double x, int mode) {
   switch (mode) {
@@ -64,7 +70,8 @@ void check_to_integer() {
     check_op<To, From>("cvt." + mode + "i." + name<To>() + "." + name<From>() + " d, a;", [host = host](From a) {
       using L = std::numeric_limits<To>;
       const long double whole = to_whole(a, host);
-      if (std::isnan(a)) return sizeof(From) == 8 || sizeof(To) == 8 ? static_cast<To>(To{1} << (8 * sizeof(To) - 1)) : To{0};
+      if (std::isnan(a))
+        return sizeof(From) == 8 || sizeof(To) == 8 ? static_cast<To>(To{1} << (8 * sizeof(To) - 1)) : To{0};
       if (whole > static_cast<long double>(L::max())) return L::max();
       if (whole < static_cast<long double>(L::min())) return L::min();
       return static_cast<To>(whole);
@@ -115,8 +122,10 @@ float flush(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign
 
 TEST(SimgpuConvert, FloatsToWholeFloatsFlushedAndSaturated) {
   for (const auto& [mode, host] : kModes) {
-    check_op<float, float>("cvt." + mode + "i.f32.f32 d, a;", [host = host](float a) { return std::copysign(static_cast<float>(to_whole(a, host)), a); });
-    check_op<double, double>("cvt." + mode + "i.f64.f64 d, a;", [host = host](double a) { return std::copysign(to_whole(a, host), a); });
+    check_op<float, float>("cvt." + mode + "i.f32.f32 d, a;",
+                           [host = host](float a) { return std::copysign(static_cast<float>(to_whole(a, host)), a); });
+    check_op<double, double>("cvt." + mode + "i.f64.f64 d, a;",
+                             [host = host](double a) { return std::copysign(to_whole(a, host), a); });
   }
   check_op<float, float>("cvt.ftz.f32.f32 d, a;", flush);
   check_op<double, float>("cvt.ftz.f64.f32 d, a;", [](float a) { return double{flush(a)}; });
@@ -163,13 +172,17 @@ void check_all_halves() {
   for (int bits = 0; bits < 65536; ++bits) all.push_back({H{static_cast<uint16_t>(bits)}});
   check_cases<float, H>("cvt.f32." + name<H>() + " d, a;", all, [](H a) { return static_cast<float>(meaning(a)); });
   check_op<H, float>("cvt.rn." + name<H>() + ".f32 d, a;", [](float a) { return nearest<H>(a); });
-  check_op<uint32_t, float, float>("cvt.rn." + name<H>() + "x2.f32 d, a, b;", [](float a, float b) { return uint32_t{nearest<H>(a).bits} << 16 | nearest<H>(b).bits; });
+  check_op<uint32_t, float, float>("cvt.rn." + name<H>() + "x2.f32 d, a, b;", [](float a, float b) {
+    return uint32_t{nearest<H>(a).bits} << 16 | nearest<H>(b).bits;
+  });
   check_op<H, float>("cvt.rz." + name<H>() + ".f32 d, a;", [](float a) {
     H result = nearest<H>(a);
     if (std::isfinite(a) && std::fabs(meaning(result)) > std::fabs(a)) --result.bits;
     return result;
   });
-  check_op<H, float>("cvt.rn.relu." + name<H>() + ".f32 d, a;", [](float a) { return std::signbit(nearest<H>(a).bits == 0x7fff ? 0.0f : a) ? H{0} : nearest<H>(a); });
+  check_op<H, float>("cvt.rn.relu." + name<H>() + ".f32 d, a;", [](float a) {
+    return std::signbit(nearest<H>(a).bits == 0x7fff ? 0.0f : a) ? H{0} : nearest<H>(a);
+  });
 }
 
 TEST(SimgpuConvert, SixteenBitFloats) {
@@ -186,22 +199,28 @@ void check_arithmetic() {
   const auto equal = [&](const std::string& op, const auto& cases, const auto& f) {
     using Case = typename std::decay_t<decltype(cases)>::value_type;
     const auto results = [&] {
-      if constexpr (std::tuple_size_v<Case> == 2) return run_op<H, H, H>(op, cases);
-      else return run_op<H, H, H, H>(op, cases);
+      if constexpr (std::tuple_size_v<Case> == 2)
+        return run_op<H, H, H>(op, cases);
+      else
+        return run_op<H, H, H, H>(op, cases);
     }();
     for (size_t i = 0; i < cases.size(); ++i) {
       const H expected = nearest<H>(std::apply(f, cases[i]));
-      if (is_nan(expected)) EXPECT_TRUE(is_nan(results[i])) << op << " case " << i;
-      else EXPECT_EQ(results[i].bits, expected.bits) << op << " case " << i;
+      if (is_nan(expected))
+        EXPECT_TRUE(is_nan(results[i])) << op << " case " << i;
+      else
+        EXPECT_EQ(results[i].bits, expected.bits) << op << " case " << i;
     }
   };
   equal("add" + t + " d, a, b;", cases_of<H, H>(), [](H a, H b) { return meaning(a) + meaning(b); });
   equal("sub.rn" + t + " d, a, b;", cases_of<H, H>(), [](H a, H b) { return meaning(a) - meaning(b); });
   equal("mul" + t + " d, a, b;", cases_of<H, H>(), [](H a, H b) { return meaning(a) * meaning(b); });
-  equal("fma.rn" + t + " d, a, b, c;", cases_of<H, H, H>(), [](H a, H b, H c) { return meaning(a) * meaning(b) + meaning(c); });
+  equal("fma.rn" + t + " d, a, b, c;", cases_of<H, H, H>(),
+        [](H a, H b, H c) { return meaning(a) * meaning(b) + meaning(c); });
   check_op<H, H>("neg" + t + " d, a;", [](H a) { return H{static_cast<uint16_t>(a.bits ^ 0x8000)}; });
   check_op<H, H>("abs" + t + " d, a;", [](H a) { return H{static_cast<uint16_t>(a.bits & 0x7fff)}; });
-  check_op<uint32_t, H, H>("setp.lt" + t + " p, a, b;\nselp.u32 d, 1, 0, p;", [](H a, H b) { return uint32_t{meaning(a) < meaning(b)}; });
+  check_op<uint32_t, H, H>("setp.lt" + t + " p, a, b;\nselp.u32 d, 1, 0, p;",
+                           [](H a, H b) { return uint32_t{meaning(a) < meaning(b)}; });
 }
 
 TEST(SimgpuHalf, ArithmeticRoundsOnce) {

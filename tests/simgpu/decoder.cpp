@@ -9,16 +9,19 @@
 namespace simgpu {
 namespace {
 
+// The frequent ones first.
 constexpr Family kFamilies[] = {
-    decode_memory, decode_move,     decode_integer,   decode_float,  decode_control, decode_compare, decode_bits,
-    decode_convert, decode_rounded, decode_functions, decode_warp,   decode_atomic,  decode_carry,   decode_half,
+    decode_memory, decode_move,   decode_integer,  decode_float,   decode_control,   decode_compare,
+    decode_bits,   decode_fields, decode_convert,  decode_rounded, decode_functions, decode_warp,
+    decode_atomic, decode_carry,  decode_products, decode_half,
 };
 
 size_t align_up(size_t value, size_t align) { return (value + align - 1) / align * align; }
 
 }  // namespace
 
-Decoder::Decoder(const ptx::Unit& unit, const std::map<std::string, Variable>& globals, Kernel& kernel, Program& program)
+Decoder::Decoder(const ptx::Unit& unit, const std::map<std::string, Variable>& globals, Kernel& kernel,
+                 Program& program)
     : unit_(unit), globals_(globals), kernel_(kernel), program_(program) {}
 
 void Decoder::fail(const std::string& sentence) const {
@@ -55,7 +58,9 @@ void Decoder::statement(const ptx::Statement& s) {
   switch (s.kind) {
     case ptx::Statement::Kind::open: frames_.back().scopes.emplace_back(); break;
     case ptx::Statement::Kind::close: close_scope(); break;
-    case ptx::Statement::Kind::label: scope.labels[std::string(s.label)] = static_cast<uint32_t>(program_.code.size()); break;
+    case ptx::Statement::Kind::label:
+      scope.labels[std::string(s.label)] = static_cast<uint32_t>(program_.code.size());
+      break;
     case ptx::Statement::Kind::registers:
       if (s.registers.count > 0) {
         scope.ranges.push_back(s.registers);
@@ -65,7 +70,8 @@ void Decoder::statement(const ptx::Statement& s) {
       break;
     case ptx::Statement::Kind::variable: declare(s.variable); break;
     case ptx::Statement::Kind::instruction:
-      if (program_.locations.empty() || s.location.line != program_.locations.back().line || s.location.file != program_.locations.back().file ||
+      if (program_.locations.empty() || s.location.line != program_.locations.back().line ||
+          s.location.file != program_.locations.back().file ||
           s.location.outer_line != program_.locations.back().outer_line) {
         program_.locations.push_back(s.location);
       }
@@ -115,7 +121,9 @@ Symbol Decoder::place(const ptx::Variable& v) {
   symbol.space = v.space;
   switch (v.space) {
     case ptx::Variable::Space::global:
-    case ptx::Variable::Space::constant: symbol.address = reinterpret_cast<uint64_t>(globals_.at(std::string(v.name)).address); break;
+    case ptx::Variable::Space::constant:
+      symbol.address = reinterpret_cast<uint64_t>(globals_.at(std::string(v.name)).address);
+      break;
     case ptx::Variable::Space::shared:
       symbol.dynamic = v.bytes == 0;
       symbol.address = symbol.dynamic ? 0 : align_up(kernel_.static_shared_bytes, v.align);
@@ -174,7 +182,8 @@ void Decoder::leave() {
 
 const Symbol* Decoder::argument(const ptx::Operand& operand) {
   const Symbol* symbol = operand.kind == ptx::Operand::Kind::name ? find_symbol(operand.name) : nullptr;
-  if (symbol == nullptr || symbol->space != ptx::Variable::Space::local) fail("a call passes something that is not a .param variable");
+  if (symbol == nullptr || symbol->space != ptx::Variable::Space::local)
+    fail("a call passes something that is not a .param variable");
   return symbol;
 }
 
@@ -195,7 +204,8 @@ void Decoder::call(const ptx::Instruction& in) {
     if (f.name == name && f.kind == ptx::Function::Kind::device) callee = &f;
   }
   if (callee == nullptr) return built_in(name, results, arguments);
-  if (callee->parameters.size() != arguments.size() || callee->results.size() != results.size()) fail("a call with other parameters than declared");
+  if (callee->parameters.size() != arguments.size() || callee->results.size() != results.size())
+    fail("a call with other parameters than declared");
   for (const Frame& frame : frames_) {
     if (frame.function == callee) fail("a recursive call of " + std::string(name));
   }
@@ -209,8 +219,10 @@ void Decoder::call(const ptx::Instruction& in) {
   }
   const int line = line_;
   frames_.push_back({callee, {Scope{}}, {}});
-  for (size_t i = 0; i < arguments.size(); ++i) frames_.back().scopes[0].symbols[std::string(callee->parameters[i].name)] = arguments[i];
-  for (size_t i = 0; i < results.size(); ++i) frames_.back().scopes[0].symbols[std::string(callee->results[i].name)] = results[i];
+  for (size_t i = 0; i < arguments.size(); ++i)
+    frames_.back().scopes[0].symbols[std::string(callee->parameters[i].name)] = arguments[i];
+  for (size_t i = 0; i < results.size(); ++i)
+    frames_.back().scopes[0].symbols[std::string(callee->results[i].name)] = results[i];
   body(*callee);
   const auto end = static_cast<uint32_t>(program_.code.size());
   for (const uint32_t from : frames_.back().returns) program_.code[from].target = end;
@@ -220,9 +232,11 @@ void Decoder::call(const ptx::Instruction& in) {
 }
 
 // What CUDA provides without PTX.
-void Decoder::built_in(std::string_view name, const std::vector<Symbol>& results, const std::vector<Symbol>& arguments) {
+void Decoder::built_in(std::string_view name, const std::vector<Symbol>& results,
+                       const std::vector<Symbol>& arguments) {
   if (name == "vprintf" && arguments.size() == 2 && results.size() == 1) {
-    emit(run_printf, {static_cast<uint32_t>(results[0].address), static_cast<uint32_t>(arguments[0].address), static_cast<uint32_t>(arguments[1].address)});
+    emit(run_printf, {static_cast<uint32_t>(results[0].address), static_cast<uint32_t>(arguments[0].address),
+                      static_cast<uint32_t>(arguments[1].address)});
   } else if (name == "__assertfail" && arguments.size() >= 4) {
     emit(run_assertfail, {0, static_cast<uint32_t>(arguments[0].address), static_cast<uint32_t>(arguments[1].address),
                           static_cast<uint32_t>(arguments[2].address), static_cast<uint32_t>(arguments[3].address)});

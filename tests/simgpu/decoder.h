@@ -47,7 +47,6 @@ class Decoder {
   void decode(const ptx::Function& kernel);
 
   // ---- for the families ----
-  const ptx::Unit& unit() const { return unit_; }
   // The register that holds an operand, as a slot of the type.
   uint32_t source(const ptx::Operand& operand, Type type);
   uint32_t result(const ptx::Operand& operand, Type type);
@@ -60,7 +59,6 @@ class Decoder {
   Instruction& emit(Handler run, std::initializer_list<uint32_t> operands);
   // Fills kAddress; returns the symbol if the base is one.
   const Symbol* address(const ptx::Operand& operand, Instruction& in);
-  bool is_register(std::string_view name);
   void branch(std::string_view label);
   void call(const ptx::Instruction& in);
   void leave();  // ret
@@ -104,7 +102,7 @@ class Decoder {
   Program& program_;
   std::vector<Frame> frames_;
   std::map<std::string, Symbol, std::less<>> module_symbols_;  // of the module, and all shared ones
-  std::map<std::string, uint32_t> presets_;  // by what they hold
+  std::map<std::string, uint32_t> presets_;                    // by what they hold
   uint32_t carry_ = 0;
   bool has_carry_ = false;
   int line_ = 0;
@@ -121,7 +119,9 @@ class Decoder {
 using Family = bool (*)(Decoder&, Opcode&, const ptx::Instruction&);
 bool decode_integer(Decoder&, Opcode&, const ptx::Instruction&);
 bool decode_carry(Decoder&, Opcode&, const ptx::Instruction&);
+bool decode_products(Decoder&, Opcode&, const ptx::Instruction&);
 bool decode_bits(Decoder&, Opcode&, const ptx::Instruction&);
+bool decode_fields(Decoder&, Opcode&, const ptx::Instruction&);
 bool decode_float(Decoder&, Opcode&, const ptx::Instruction&);
 bool decode_rounded(Decoder&, Opcode&, const ptx::Instruction&);
 bool decode_half(Decoder&, Opcode&, const ptx::Instruction&);

@@ -1,11 +1,15 @@
 // fault: one paragraph for people.
 #include "tests/simgpu/fault.h"
 
+#include <sstream>
+
 namespace simgpu {
 namespace {
 
 std::string triple(const int64_t (&v)[3]) {
-  return "(" + std::to_string(v[0]) + "," + std::to_string(v[1]) + "," + std::to_string(v[2]) + ")";
+  std::ostringstream text;
+  text << '(' << v[0] << ',' << v[1] << ',' << v[2] << ')';
+  return text.str();
 }
 
 std::string paragraph(FaultKind kind, const std::string& sentence, const FaultPlace& place) {
@@ -38,6 +42,9 @@ const char* to_string(FaultKind kind) {
 }
 
 Fault::Fault(FaultKind kind, const std::string& sentence, FaultPlace place)
-    : std::runtime_error(paragraph(kind, sentence, place)), kind_(kind), sentence_(sentence), place_(std::move(place)) {}
+    : std::runtime_error(paragraph(kind, sentence, place)),
+      kind_(kind),
+      sentence_(sentence),
+      place_(std::move(place)) {}
 
 }  // namespace simgpu

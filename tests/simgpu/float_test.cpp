@@ -15,7 +15,8 @@ T rounded(int mode, const F& f, T a, T b = 0, T c = 0) {
   std::fesetround(FE_TONEAREST);
   return result;
 }
-const std::pair<std::string, int> kModes[] = {{"rn", FE_TONEAREST}, {"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}};
+const std::pair<std::string, int> kModes[] = {
+    {"rn", FE_TONEAREST}, {"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}};
 
 template <class T>
 void check_roundings(const std::string& t) {
@@ -28,9 +29,18 @@ void check_roundings(const std::string& t) {
     check("sub", [](T a, T b, T) { return T(a - b); });
     check("mul", [](T a, T b, T) { return T(a * b); });
     check("div", [](T a, T b, T) { return T(a / b); });
-    check_op<T, T, T, T>("fma" + m + " d, a, b, c;", [mode = mode](T a, T b, T c) { return rounded<T>(mode, [](T x, T y, T z) { return std::fma(x, y, z); }, a, b, c); });
-    check_op<T, T>("sqrt" + m + " d, a;", [mode = mode](T a) { return rounded<T>(mode, [](T x, T, T) { return std::sqrt(x); }, a); });
-    check_op<T, T>("rcp" + m + " d, a;", [mode = mode](T a) { return rounded<T>(mode, [](T x, T, T) { return T(1) / x; }, a); });
+    check_op<T, T, T, T>("fma" + m + " d, a, b, c;", [mode = mode](T a, T b, T c) {
+      return rounded<T>(
+          mode, [](T x, T y, T z) { return std::fma(x, y, z); }, a, b, c);
+    });
+    check_op<T, T>("sqrt" + m + " d, a;", [mode = mode](T a) {
+      return rounded<T>(
+          mode, [](T x, T, T) { return std::sqrt(x); }, a);
+    });
+    check_op<T, T>("rcp" + m + " d, a;", [mode = mode](T a) {
+      return rounded<T>(
+          mode, [](T x, T, T) { return T(1) / x; }, a);
+    });
   }
   check_op<T, T, T>("add" + t + " d, a, b;", [](T a, T b) { return T(a + b); });
   check_op<T, T, T>("mul" + t + " d, a, b;", [](T a, T b) { return T(a * b); });
@@ -54,18 +64,24 @@ float flush(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign
 TEST(SimgpuFloat, FlushToZero) {
   check_op<float, float, float>("add.ftz.f32 d, a, b;", [](float a, float b) { return flush(flush(a) + flush(b)); });
   check_op<float, float, float>("mul.ftz.f32 d, a, b;", [](float a, float b) { return flush(flush(a) * flush(b)); });
-  check_op<float, float, float, float>("fma.rn.ftz.f32 d, a, b, c;", [](float a, float b, float c) { return flush(std::fma(flush(a), flush(b), flush(c))); });
-  check_op<float, float, float>("add.rz.ftz.f32 d, a, b;",
-                                [](float a, float b) { return flush(rounded<float>(FE_TOWARDZERO, [](float x, float y, float) { return x + y; }, flush(a), flush(b))); });
+  check_op<float, float, float, float>("fma.rn.ftz.f32 d, a, b, c;", [](float a, float b, float c) {
+    return flush(std::fma(flush(a), flush(b), flush(c)));
+  });
+  check_op<float, float, float>("add.rz.ftz.f32 d, a, b;", [](float a, float b) {
+    return flush(rounded<float>(
+        FE_TOWARDZERO, [](float x, float y, float) { return x + y; }, flush(a), flush(b)));
+  });
   check_op<float, float>("abs.ftz.f32 d, a;", [](float a) { return std::fabs(flush(a)); });
-  check_op<uint32_t, float, float>("setp.gt.ftz.f32 p, a, b;\nselp.u32 d, 1, 0, p;", [](float a, float b) { return uint32_t{flush(a) > flush(b)}; });
+  check_op<uint32_t, float, float>("setp.gt.ftz.f32 p, a, b;\nselp.u32 d, 1, 0, p;",
+                                   [](float a, float b) { return uint32_t{flush(a) > flush(b)}; });
 }
 
 TEST(SimgpuFloat, Saturation) {
   const auto saturate = [](float x) { return std::isnan(x) ? 0.0f : std::fmin(std::fmax(x, 0.0f), 1.0f); };
   const auto plus_zero = [](float x) { return x == 0 ? 0.0f : x; };
   check_op<float, float, float>("add.sat.f32 d, a, b;", [&](float a, float b) { return plus_zero(saturate(a + b)); });
-  check_op<float, float, float, float>("fma.rn.sat.f32 d, a, b, c;", [&](float a, float b, float c) { return plus_zero(saturate(std::fma(a, b, c))); });
+  check_op<float, float, float, float>(
+      "fma.rn.sat.f32 d, a, b, c;", [&](float a, float b, float c) { return plus_zero(saturate(std::fma(a, b, c))); });
 }
 
 TEST(SimgpuFloat, OneNan) {
@@ -76,9 +92,13 @@ TEST(SimgpuFloat, OneNan) {
 }
 
 template <class T>
-T smaller(T a, T b) { return std::isnan(a) ? b : std::isnan(b) ? a : a == b ? (std::signbit(a) ? a : b) : std::min(a, b); }
+T smaller(T a, T b) {
+  return std::isnan(a) ? b : std::isnan(b) ? a : a == b ? (std::signbit(a) ? a : b) : std::min(a, b);
+}
 template <class T>
-T larger(T a, T b) { return std::isnan(a) ? b : std::isnan(b) ? a : a == b ? (std::signbit(a) ? b : a) : std::max(a, b); }
+T larger(T a, T b) {
+  return std::isnan(a) ? b : std::isnan(b) ? a : a == b ? (std::signbit(a) ? b : a) : std::max(a, b);
+}
 
 template <class T>
 void check_exact(const std::string& t) {
@@ -92,13 +112,16 @@ void check_exact(const std::string& t) {
 TEST(SimgpuFloat, ExtremesAndSigns) {
   check_exact<float>(".f32");
   check_exact<double>(".f64");
-  check_op<float, float, float>("min.NaN.f32 d, a, b;", [](float a, float b) { return std::isnan(a) || std::isnan(b) ? std::nanf("") : smaller(a, b); });
+  check_op<float, float, float>("min.NaN.f32 d, a, b;", [](float a, float b) {
+    return std::isnan(a) || std::isnan(b) ? std::nanf("") : smaller(a, b);
+  });
 }
 
 template <class T>
 void check_comparisons(const std::string& t) {
   const auto check = [&](const std::string& order, const auto& holds) {
-    check_op<uint32_t, T, T>("setp." + order + t + " p, a, b;\nselp.u32 d, 1, 0, p;", [&](T a, T b) { return uint32_t{holds(a, b)}; });
+    check_op<uint32_t, T, T>("setp." + order + t + " p, a, b;\nselp.u32 d, 1, 0, p;",
+                             [&](T a, T b) { return uint32_t{holds(a, b)}; });
   };
   const auto unordered = [](T a, T b) { return a != a || b != b; };
   check("eq", [](T a, T b) { return a == b; });
@@ -128,21 +151,27 @@ TEST(SimgpuCompare, EveryOrderOfEveryType) {
   check_comparisons<uint32_t>(".u32");
   check_comparisons<int64_t>(".s64");
   check_comparisons<uint64_t>(".u64");
-  check_op<uint32_t, uint32_t, uint32_t>("setp.lo.u32 p, a, b;\nselp.u32 d, 1, 0, p;", [](uint32_t a, uint32_t b) { return uint32_t{a < b}; });
-  check_op<uint32_t, uint32_t, uint32_t>("setp.hs.u32 p, a, b;\nselp.u32 d, 1, 0, p;", [](uint32_t a, uint32_t b) { return uint32_t{a >= b}; });
+  check_op<uint32_t, uint32_t, uint32_t>("setp.lo.u32 p, a, b;\nselp.u32 d, 1, 0, p;",
+                                         [](uint32_t a, uint32_t b) { return uint32_t{a < b}; });
+  check_op<uint32_t, uint32_t, uint32_t>("setp.hs.u32 p, a, b;\nselp.u32 d, 1, 0, p;",
+                                         [](uint32_t a, uint32_t b) { return uint32_t{a >= b}; });
 }
 
 TEST(SimgpuCompare, CombinationsAndComplements) {
-  check_op<uint32_t, int32_t, int32_t>("setp.gt.s32 q, a, 0;\nsetp.lt.and.s32 p|q, a, b, q;\nselp.u32 d, 1, 0, p;\n@q add.u32 d, d, 2;",
-                                       [](int32_t a, int32_t b) { return (a < b && a > 0 ? 1u : 0u) + (!(a < b) && a > 0 ? 2u : 0u); });
-  check_op<uint32_t, int32_t, int32_t>("setp.gt.s32 q, a, 0;\nsetp.lt.or.s32 p, a, b, !q;\nselp.u32 d, 1, 0, p;", [](int32_t a, int32_t b) { return uint32_t{a < b || a <= 0}; });
+  check_op<uint32_t, int32_t, int32_t>(
+      "setp.gt.s32 q, a, 0;\nsetp.lt.and.s32 p|q, a, b, q;\nselp.u32 d, 1, 0, p;\n@q add.u32 d, d, 2;",
+      [](int32_t a, int32_t b) { return (a < b && a > 0 ? 1u : 0u) + (!(a < b) && a > 0 ? 2u : 0u); });
+  check_op<uint32_t, int32_t, int32_t>("setp.gt.s32 q, a, 0;\nsetp.lt.or.s32 p, a, b, !q;\nselp.u32 d, 1, 0, p;",
+                                       [](int32_t a, int32_t b) { return uint32_t{a < b || a <= 0}; });
   check_op<float, float, float>("set.ge.f32.f32 d, a, b;", [](float a, float b) { return a >= b ? 1.0f : 0.0f; });
-  check_op<uint32_t, int32_t, int32_t>("set.lt.u32.s32 d, a, b;", [](int32_t a, int32_t b) { return a < b ? 0xffffffffu : 0u; });
+  check_op<uint32_t, int32_t, int32_t>("set.lt.u32.s32 d, a, b;",
+                                       [](int32_t a, int32_t b) { return a < b ? 0xffffffffu : 0u; });
 }
 
 TEST(SimgpuCompare, Classes) {
   const auto check = [](const std::string& name, const auto& holds) {
-    check_op<uint32_t, float>("testp." + name + ".f32 p, a;\nselp.u32 d, 1, 0, p;", [&](float a) { return uint32_t{holds(a)}; });
+    check_op<uint32_t, float>("testp." + name + ".f32 p, a;\nselp.u32 d, 1, 0, p;",
+                              [&](float a) { return uint32_t{holds(a)}; });
   };
   check("finite", [](float a) { return std::isfinite(a); });
   check("infinite", [](float a) { return std::isinf(a); });

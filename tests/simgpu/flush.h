@@ -18,7 +18,9 @@ inline double flushed(double x) {
 }
 // Into [0, 1]; NaN becomes 0.
 template <class T>
-T saturated(T x) { return x > T{0} ? (x < T{1} ? x : T{1}) : T{0}; }
+T saturated(T x) {
+  return x > T{0} ? (x < T{1} ? x : T{1}) : T{0};
+}
 // Single precision has one NaN; in double precision a NaN's payload passes through.
 inline float canonical(float x) { return x == x ? x : std::bit_cast<float>(0x7fffffffu); }
 inline double canonical(double x) { return x; }

@@ -63,8 +63,10 @@ inline float widen(Half x) {
   const int exponent = x.bits >> 10 & 31;
   const int mantissa = x.bits & 1023;
   const float sign = (x.bits & 0x8000) != 0 ? -1.0f : 1.0f;
-  if (exponent == 31) return mantissa != 0 ? std::numeric_limits<float>::quiet_NaN() : sign * std::numeric_limits<float>::infinity();
-  return exponent == 0 ? sign * std::ldexp(static_cast<float>(mantissa), -24) : sign * std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25);
+  if (exponent == 31)
+    return mantissa != 0 ? std::numeric_limits<float>::quiet_NaN() : sign * std::numeric_limits<float>::infinity();
+  return exponent == 0 ? sign * std::ldexp(static_cast<float>(mantissa), -24)
+                       : sign * std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25);
 }
 
 }  // namespace simgpu

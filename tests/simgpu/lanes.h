@@ -60,7 +60,8 @@ void map_lanes(Warp& warp, const Instruction& in, uint32_t mask) {
     const auto sources = std::make_tuple(warp.slots<Slot<A>>(in.r[I + 1])...);
     if (mask == kAllLanes) {
 #pragma GCC ivdep
-      for (int lane = 0; lane < kLanes; ++lane) result[lane] = to_slot<R>(Op::run(from_slot<A>(std::get<I>(sources)[lane])...));
+      for (int lane = 0; lane < kLanes; ++lane)
+        result[lane] = to_slot<R>(Op::run(from_slot<A>(std::get<I>(sources)[lane])...));
     } else {
 #pragma GCC ivdep
       for (int lane = 0; lane < kLanes; ++lane) {
@@ -84,7 +85,9 @@ void map_active(Warp& warp, const Instruction& in, uint32_t mask) {
   using R = decltype(Op::run(A{}...));
   auto* result = warp.slots<Slot<R>>(in.r[0]);
   const auto body = [&]<size_t... I>(std::index_sequence<I...>) {
-    for_active(mask, [&](int lane) { result[lane] = to_slot<R>(Op::run(from_slot<A>(warp.slots<Slot<A>>(in.r[I + 1])[lane])...)); });
+    for_active(mask, [&](int lane) {
+      result[lane] = to_slot<R>(Op::run(from_slot<A>(warp.slots<Slot<A>>(in.r[I + 1])[lane])...));
+    });
   };
   body(std::index_sequence_for<A...>());
 }
@@ -97,6 +100,8 @@ uint32_t mask_of(const F& test) {
   return bits;
 }
 
-inline void set_predicate(uint32_t& predicate, uint32_t bits, uint32_t mask) { predicate = (predicate & ~mask) | (bits & mask); }
+inline void set_predicate(uint32_t& predicate, uint32_t bits, uint32_t mask) {
+  predicate = (predicate & ~mask) | (bits & mask);
+}
 
 }  // namespace simgpu

@@ -34,6 +34,7 @@ void check_shape(const Kernel& kernel, const LaunchShape& shape);
 
 // `arguments`: the kernel's parameter block of Kernel::parameter_bytes, each parameter at its offset; copied.
 // Runs to the end before it returns. Throws Fault; memory then holds what was written so far.
-LaunchStats launch(Memory& memory, const Kernel& kernel, const LaunchShape& shape, const void* arguments, const Settings& settings);
+LaunchStats launch(Memory& memory, const Kernel& kernel, const LaunchShape& shape, const void* arguments,
+                   const Settings& settings);
 
 }  // namespace simgpu

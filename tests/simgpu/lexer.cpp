@@ -8,7 +8,9 @@
 namespace simgpu::ptx {
 namespace {
 
-bool starts_word(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.'; }
+bool starts_word(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.';
+}
 bool in_word(char c) { return starts_word(c) || std::isdigit(static_cast<unsigned char>(c)); }
 
 }  // namespace
@@ -53,7 +55,9 @@ void Lexer::scan() {
     next_.kind = Token::Kind::word;
     // `ld.global.L2::128B` and `%tid.x` are one word, `label:` is a word and a mark, `.reg.b32` are two words.
     const bool directive = *at_++ == '.';
-    while (at_ < end_ && !(directive && *at_ == '.') && (in_word(*at_) || (end_ - at_ > 1 && at_[0] == ':' && at_[1] == ':'))) at_ += *at_ == ':' ? 2 : 1;
+    while (at_ < end_ && !(directive && *at_ == '.') &&
+           (in_word(*at_) || (end_ - at_ > 1 && at_[0] == ':' && at_[1] == ':')))
+      at_ += *at_ == ':' ? 2 : 1;
   } else if (std::isdigit(static_cast<unsigned char>(*at_))) {
     next_.kind = Token::Kind::number;
     while (at_ < end_ && (std::isalnum(static_cast<unsigned char>(*at_)) || *at_ == '.')) ++at_;

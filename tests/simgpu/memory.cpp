@@ -80,8 +80,8 @@ std::string Memory::refusal(const void* address, size_t bytes, Access access) co
     const size_t offset = a - allocation->begin;
     const bool fits = bytes <= allocation->bytes - offset;
     if (allocation->live && fits && (access == Access::read || allocation->writable)) return {};
-    text << ", " << offset << " bytes into " << (allocation->name.empty() ? "an allocation" : allocation->name) << " of "
-         << allocation->bytes << " bytes";
+    text << ", " << offset << " bytes into " << (allocation->name.empty() ? "an allocation" : allocation->name)
+         << " of " << allocation->bytes << " bytes";
     if (!allocation->live) {
       text << " that was freed";
     } else if (!fits) {
@@ -95,8 +95,8 @@ std::string Memory::refusal(const void* address, size_t bytes, Access access) co
     text << ", a null pointer or an offset from one";
   } else if (const auto after = table_.upper_bound(a); after != table_.begin()) {
     const Allocation& before = std::prev(after)->second;
-    text << ", in no allocation; " << a - before.begin - before.bytes << " bytes after the end of one of " << before.bytes
-         << " bytes" << (before.live ? "" : " that was freed");
+    text << ", in no allocation; " << a - before.begin - before.bytes << " bytes after the end of one of "
+         << before.bytes << " bytes" << (before.live ? "" : " that was freed");
   } else {
     text << ", in no allocation";
   }

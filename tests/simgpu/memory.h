@@ -22,11 +22,11 @@ enum class Access { read, write };
 
 struct Allocation {
   uintptr_t begin = 0;
-  size_t bytes = 0;     // as asked for; one byte beyond is an error
+  size_t bytes = 0;  // as asked for; one byte beyond is an error
   Space space = Space::device;
-  bool live = true;     // false: freed, and kept to name late accesses
-  bool writable = true; // false: .const
-  std::string name;     // of a variable
+  bool live = true;      // false: freed, and kept to name late accesses
+  bool writable = true;  // false: .const
+  std::string name;      // of a variable
 };
 
 class Memory {

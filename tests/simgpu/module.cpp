@@ -19,7 +19,9 @@ void initialise(const ptx::Variable& v, const std::map<std::string, Variable>& v
     auto bits = static_cast<uint64_t>(item.value);
     if (item.kind == ptx::Operand::Kind::name) {
       const auto found = variables.find(std::string(item.name));
-      if (found == variables.end()) throw Fault(FaultKind::bad_ptx, "the variable " + std::string(v.name) + " starts as the address of " + std::string(item.name) + ", which is no variable");
+      if (found == variables.end())
+        throw Fault(FaultKind::bad_ptx, "the variable " + std::string(v.name) + " starts as the address of " +
+                                            std::string(item.name) + ", which is no variable");
       bits += reinterpret_cast<uint64_t>(found->second.address);
     }
     std::memcpy(at, &bits, width);
@@ -36,7 +38,8 @@ Module::Module(std::string_view text, Memory& memory) : memory_(memory) {
   ptx_version_ = unit.version;
   for (const ptx::Variable& v : unit.variables) {
     if (v.space != ptx::Variable::Space::global && v.space != ptx::Variable::Space::constant) continue;
-    if (v.external) throw Fault(FaultKind::bad_ptx, "the variable " + std::string(v.name) + " is defined in another module");
+    if (v.external)
+      throw Fault(FaultKind::bad_ptx, "the variable " + std::string(v.name) + " is defined in another module");
     Variable variable;
     variable.bytes = v.bytes;
     variable.address = memory.allocate(std::max<size_t>(v.bytes, 1), Space::variable, std::string(v.name));

@@ -23,9 +23,9 @@ struct Kernel {
   std::vector<Parameter> parameters;
   size_t parameter_bytes = 0;
   size_t static_shared_bytes = 0;
-  size_t local_bytes = 0;          // per thread
-  int registers = 0;               // 32-bit, declared in the PTX: far above what ptxas would use
-  int max_threads = 1024;          // .maxntid
+  size_t local_bytes = 0;  // per thread
+  int registers = 0;       // 32-bit, declared in the PTX: far above what ptxas would use
+  int max_threads = 1024;  // .maxntid
   std::shared_ptr<const Program> program;
 };
 
@@ -45,8 +45,8 @@ class Module {
   const Kernel* find(const std::string& name) const;  // nullptr if there is none
   const Variable* variable(const std::string& name) const;
   const std::map<std::string, Kernel>& kernels() const { return kernels_; }
-  int target() const { return target_; }              // 75 for sm_75
-  int ptx_version() const { return ptx_version_; }    // 90 for 9.0
+  int target() const { return target_; }            // 75 for sm_75
+  int ptx_version() const { return ptx_version_; }  // 90 for 9.0
 
  private:
   Memory& memory_;

@@ -7,7 +7,8 @@ namespace {
 std::string refusal(const std::string& instruction) {
   try {
     Memory memory;
-    const Module module(kernel_text(1, ".reg .b64 %rd<9>;\n.reg .b32 %r<9>;\n.reg .b16 %h<9>;\n.reg .pred p;\n" + instruction), memory);
+    const Module module(
+        kernel_text(1, ".reg .b64 %rd<9>;\n.reg .b32 %r<9>;\n.reg .b16 %h<9>;\n.reg .pred p;\n" + instruction), memory);
   } catch (const Fault& fault) {
     EXPECT_EQ(fault.kind(), FaultKind::bad_ptx);
     EXPECT_EQ(fault.place().ptx_line, 10) << fault.what();
@@ -53,15 +54,21 @@ const std::string kBegin = ".reg .b64 %rd<9>;\n.reg .b32 %r<9>;\n.reg .pred p;\n
 const std::string kEnd = "\nld.param.u64 %rd0, [p0];\nmad.wide.u32 %rd1, %r0, 4, %rd0;\nst.global.u32 [%rd1], %r1;";
 
 TEST(SimgpuModule, ScopesHideNamesAndLabels) {
-  const std::string inner = "{ .reg .u32 r0; .reg .pred p; setp.gt.u32 p, %r0, 1; mov.u32 r0, 10; @p bra OUT; add.u32 r0, r0, 5; OUT: add.u32 %r1, %r1, r0; }\n";
-  const auto result = run(kernel_text(1, kBegin + "mov.u32 %r1, 0;\nsetp.eq.u32 p, %r0, 0;\n" + inner + inner + "@p add.u32 %r1, %r1, 100;" + kEnd), 4);
+  const std::string inner =
+      "{ .reg .u32 r0; .reg .pred p; setp.gt.u32 p, %r0, 1; mov.u32 r0, 10; @p bra OUT; add.u32 r0, r0, 5; OUT: "
+      "add.u32 %r1, %r1, r0; }\n";
+  const auto result = run(kernel_text(1, kBegin + "mov.u32 %r1, 0;\nsetp.eq.u32 p, %r0, 0;\n" + inner + inner +
+                                             "@p add.u32 %r1, %r1, 100;" + kEnd),
+                          4);
   EXPECT_EQ(result, (std::vector<uint32_t>{130, 30, 20, 20}));
 }
 
 TEST(SimgpuModule, VariablesAndTheirInitialValues) {
   Memory memory;
   std::string text = kernel_text(1, kBegin + "ld.global.u64 %rd2, [pointer];\nld.u32 %r1, [%rd2+4];" + kEnd);
-  text.insert(text.find(".visible"), ".global .align 4 .b8 numbers[12] = {1, 0, 0, 0, 7, 1};\n.global .align 8 .u64 pointer = generic(numbers);\n.global .align 8 .f64 real = 0d3ff8000000000000;\n.global .align 4 .u32 zero;\n");
+  text.insert(text.find(".visible"),
+              ".global .align 4 .b8 numbers[12] = {1, 0, 0, 0, 7, 1};\n.global .align 8 .u64 pointer = "
+              "generic(numbers);\n.global .align 8 .f64 real = 0d3ff8000000000000;\n.global .align 4 .u32 zero;\n");
   const Module module(text, memory);
   ASSERT_NE(module.variable("numbers"), nullptr);
   EXPECT_EQ(module.variable("numbers")->bytes, 12u);
@@ -77,8 +84,11 @@ TEST(SimgpuModule, VariablesAndTheirInitialValues) {
 
 TEST(SimgpuModule, KernelsKnowTheirParametersAndMemory) {
   Memory memory;
-  const Module module(".version 9.0\n.target sm_75\n.address_size 64\n.visible .entry two(.param .u32 a, .param .u64 b, .param .align 8 .b8 c[20])\n.maxntid 128, 2, 1\n.minnctapersm 2\n"
-                      "{ .shared .align 16 .b8 s[100]; .local .align 8 .b8 l[24]; .reg .b32 %r<2>; mov.u32 %r0, s; ret; }", memory);
+  const Module module(
+      ".version 9.0\n.target sm_75\n.address_size 64\n.visible .entry two(.param .u32 a, .param .u64 b, .param .align "
+      "8 .b8 c[20])\n.maxntid 128, 2, 1\n.minnctapersm 2\n"
+      "{ .shared .align 16 .b8 s[100]; .local .align 8 .b8 l[24]; .reg .b32 %r<2>; mov.u32 %r0, s; ret; }",
+      memory);
   const Kernel* kernel = module.find("two");
   ASSERT_NE(kernel, nullptr);
   EXPECT_EQ(module.find("three"), nullptr);
@@ -97,18 +107,23 @@ TEST(SimgpuModule, KernelsKnowTheirParametersAndMemory) {
 
 // (x) -> x * x + 1, and for 0 at once 100.
 const std::string kFunction =
-    ".func (.param .b32 out) f(.param .b32 in)\n{ .reg .b32 %r<4>; .reg .pred %p<2>; ld.param.u32 %r1, [in]; setp.ne.u32 %p1, %r1, 0; @%p1 bra L; st.param.b32 [out], 100; ret;\n"
+    ".func (.param .b32 out) f(.param .b32 in)\n{ .reg .b32 %r<4>; .reg .pred %p<2>; ld.param.u32 %r1, [in]; "
+    "setp.ne.u32 %p1, %r1, 0; @%p1 bra L; st.param.b32 [out], 100; ret;\n"
     "L: mad.lo.u32 %r2, %r1, %r1, 1; st.param.b32 [out+0], %r2; ret; }\n";
 std::string with_function(const std::string& function, const std::string& body) {
   std::string text = kernel_text(1, kBegin + body + kEnd);
   return text.insert(text.find(".visible"), function);
 }
-const std::string kCall = "{ .param .b32 param0; st.param.b32 [param0+0], %r0; .param .b32 retval0; call.uni (retval0), f, (param0); ld.param.b32 %r1, [retval0+0]; }\n";
+const std::string kCall =
+    "{ .param .b32 param0; st.param.b32 [param0+0], %r0; .param .b32 retval0; call.uni (retval0), f, (param0); "
+    "ld.param.b32 %r1, [retval0+0]; }\n";
 
 TEST(SimgpuModule, CallsAreInlined) {
   EXPECT_EQ(run(with_function(kFunction, kCall), 4), (std::vector<uint32_t>{100, 2, 5, 10}));
   // Twice, the second time only by some lanes.
-  const auto twice = run(with_function(kFunction, kCall + "mov.u32 %r2, %r1;\nsetp.gt.u32 p, %r0, 1;\n@!p bra SKIP;\n" + kCall + "add.u32 %r1, %r1, 1000;\nSKIP:"), 4);
+  const auto twice = run(with_function(kFunction, kCall + "mov.u32 %r2, %r1;\nsetp.gt.u32 p, %r0, 1;\n@!p bra SKIP;\n" +
+                                                      kCall + "add.u32 %r1, %r1, 1000;\nSKIP:"),
+                         4);
   EXPECT_EQ(twice, (std::vector<uint32_t>{100, 2, 1005, 1010}));
 }
 
@@ -122,27 +137,39 @@ TEST(SimgpuModule, RefusesCallsItCannotInline) {
       return fault.sentence();
     }
   };
-  EXPECT_EQ(sentence(with_function(".func f() { call f; ret; }\n", "call f;\nmov.u32 %r1, 0;")), "a recursive call of f");
+  EXPECT_EQ(sentence(with_function(".func f() { call f; ret; }\n", "call f;\nmov.u32 %r1, 0;")),
+            "a recursive call of f");
   EXPECT_EQ(sentence(with_function("", "call g;\nmov.u32 %r1, 0;")), "call of an unknown function g");
 }
 
 TEST(SimgpuModule, PrintsAndAsserts) {
-  const std::string declarations = ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n.extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);\n"
-                                   ".global .align 1 .b8 text[16] = {37, 100, 32, 37, 46, 50, 102, 32, 37, 115, 10};\n.global .align 1 .b8 word[4] = {104, 105};\n";  // "%d %.2f %s\n", "hi"
-  const std::string print = ".local .align 8 .b8 depot[24];\nst.local.u32 [depot], 42;\nst.local.f64 [depot+8], 0d3ff8000000000000;\nmov.u64 %rd2, word;\ncvta.global.u64 %rd2, %rd2;\nst.local.u64 [depot+16], %rd2;\n"
-                            "mov.u64 %rd3, text;\ncvta.global.u64 %rd3, %rd3;\nmov.u64 %rd4, depot;\ncvta.local.u64 %rd4, %rd4;\n"
-                            "{ .param .b64 param0; st.param.b64 [param0], %rd3; .param .b64 param1; st.param.b64 [param1], %rd4; .param .b32 retval0; call.uni (retval0), vprintf, (param0, param1); ld.param.b32 %r1, [retval0]; }\n";
+  const std::string declarations =
+      ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n.extern .func __assertfail(.param .b64 a, "
+      ".param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);\n"
+      ".global .align 1 .b8 text[16] = {37, 100, 32, 37, 46, 50, 102, 32, 37, 115, 10};\n.global .align 1 .b8 word[4] "
+      "= {104, 105};\n";  // "%d %.2f %s\n", "hi"
+  const std::string print =
+      ".local .align 8 .b8 depot[24];\nst.local.u32 [depot], 42;\nst.local.f64 [depot+8], 0d3ff8000000000000;\nmov.u64 "
+      "%rd2, word;\ncvta.global.u64 %rd2, %rd2;\nst.local.u64 [depot+16], %rd2;\n"
+      "mov.u64 %rd3, text;\ncvta.global.u64 %rd3, %rd3;\nmov.u64 %rd4, depot;\ncvta.local.u64 %rd4, %rd4;\n"
+      "{ .param .b64 param0; st.param.b64 [param0], %rd3; .param .b64 param1; st.param.b64 [param1], %rd4; .param .b32 "
+      "retval0; call.uni (retval0), vprintf, (param0, param1); ld.param.b32 %r1, [retval0]; }\n";
   testing::internal::CaptureStdout();
   EXPECT_EQ(run(with_function(declarations, print), 1)[0], 11u);
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "42 1.50 hi\n");
-  const std::string fails = "mov.u64 %rd3, word;\n{ .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e; st.param.b64 [a], %rd3; st.param.b64 [b], %rd3; st.param.b32 [c], 12; st.param.b64 [d], %rd3; "
-                            "st.param.b64 [e], 1; call.uni __assertfail, (a, b, c, d, e); }\nmov.u32 %r1, 0;";
+  const std::string fails =
+      "mov.u64 %rd3, word;\n{ .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e; st.param.b64 "
+      "[a], %rd3; st.param.b64 [b], %rd3; st.param.b32 [c], 12; st.param.b64 [d], %rd3; "
+      "st.param.b64 [e], 1; call.uni __assertfail, (a, b, c, d, e); }\nmov.u32 %r1, 0;";
   EXPECT_EQ(fault_of([&] { run(with_function(declarations, fails), 1); }), FaultKind::assertion);
   EXPECT_EQ(fault_of([&] { run(with_function("", "mov.u32 %r1, 0;\ntrap;"), 1); }), FaultKind::trap);
 }
 
 TEST(SimgpuModule, FaultsNameTheSourceLine) {
-  std::string text = kernel_text(1, ".loc 1 17 3\n.reg .b32 %r<2>;\nmov.u32 %r0, 1;\n.loc 2 5 1, function_name $L_name, inlined_at 1 40 3\ntrap;") + ".file 1 \"kernels/some.cu\"\n.file 2 \"kernels/base.cuh\"\n";
+  std::string text = kernel_text(1,
+                                 ".loc 1 17 3\n.reg .b32 %r<2>;\nmov.u32 %r0, 1;\n.loc 2 5 1, function_name $L_name, "
+                                 "inlined_at 1 40 3\ntrap;") +
+                     ".file 1 \"kernels/some.cu\"\n.file 2 \"kernels/base.cuh\"\n";
   try {
     run(text, 1);
     FAIL() << "no fault";
@@ -153,8 +180,14 @@ TEST(SimgpuModule, FaultsNameTheSourceLine) {
 }
 
 TEST(SimgpuModule, GuardsHoldBackSingleLanes) {
-  for (const std::string op : {"add.u32 %r1, %r1, 5;", "atom.shared.add.u32 %r2, [s], 1;", "cvt.rni.u32.f32 %r1, 0f40400000;", "div.u32 %r1, 20, 4;", "ld.shared.u32 %r1, [s];"}) {
-    const auto result = run(kernel_text(1, kBegin + ".shared .align 4 .u32 s;\nst.shared.u32 [s], 5;\nmov.u32 %r1, 3;\nsetp.gt.u32 p, %r0, 40;\n@p " + op + kEnd), 64);
+  for (const std::string op : {"add.u32 %r1, %r1, 5;", "atom.shared.add.u32 %r2, [s], 1;",
+                               "cvt.rni.u32.f32 %r1, 0f40400000;", "div.u32 %r1, 20, 4;", "ld.shared.u32 %r1, [s];"}) {
+    const auto result = run(
+        kernel_text(
+            1, kBegin +
+                   ".shared .align 4 .u32 s;\nst.shared.u32 [s], 5;\nmov.u32 %r1, 3;\nsetp.gt.u32 p, %r0, 40;\n@p " +
+                   op + kEnd),
+        64);
     for (uint32_t i = 0; i <= 40; ++i) EXPECT_EQ(result[i], 3u) << op;
   }
 }

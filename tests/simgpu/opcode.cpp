@@ -49,7 +49,10 @@ Type Opcode::take_type() {
 
 std::string Opcode::left_over() const {
   std::string text;
-  for (const std::string_view modifier : modifiers_) text += "." + std::string(modifier);
+  for (const std::string_view modifier : modifiers_) {
+    text += '.';
+    text += modifier;
+  }
   return text;
 }
 

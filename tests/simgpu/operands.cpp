@@ -15,8 +15,10 @@ constexpr uint32_t register_bytes(bool is_wide) { return is_wide ? 8 * kLanes : 
 uint64_t immediate_bits(const ptx::Operand& operand, Type type) {
   using Kind = ptx::Operand::Kind;
   const auto bits = static_cast<uint64_t>(operand.value);
-  if (operand.kind == Kind::integer) return type == Type::f64 ? std::bit_cast<uint64_t>(static_cast<double>(operand.value)) : bits;
-  if (operand.kind == Kind::float32) return wide(type) ? std::bit_cast<uint64_t>(double{std::bit_cast<float>(static_cast<uint32_t>(bits))}) : bits;
+  if (operand.kind == Kind::integer)
+    return type == Type::f64 ? std::bit_cast<uint64_t>(static_cast<double>(operand.value)) : bits;
+  if (operand.kind == Kind::float32)
+    return wide(type) ? std::bit_cast<uint64_t>(double{std::bit_cast<float>(static_cast<uint32_t>(bits))}) : bits;
   return wide(type) ? bits : std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(bits)));
 }
 
@@ -26,14 +28,28 @@ struct Special {
   uint8_t axis;
 };
 constexpr Special kSpecials[] = {
-    {"%tid.x", Preset::Kind::tid, 0},         {"%tid.y", Preset::Kind::tid, 1},         {"%tid.z", Preset::Kind::tid, 2},
-    {"%ntid.x", Preset::Kind::ntid, 0},       {"%ntid.y", Preset::Kind::ntid, 1},       {"%ntid.z", Preset::Kind::ntid, 2},
-    {"%ctaid.x", Preset::Kind::ctaid, 0},     {"%ctaid.y", Preset::Kind::ctaid, 1},     {"%ctaid.z", Preset::Kind::ctaid, 2},
-    {"%nctaid.x", Preset::Kind::nctaid, 0},   {"%nctaid.y", Preset::Kind::nctaid, 1},   {"%nctaid.z", Preset::Kind::nctaid, 2},
-    {"%laneid", Preset::Kind::lane, 0},       {"%warpid", Preset::Kind::warp, 0},       {"%nwarpid", Preset::Kind::warps, 0},
-    {"%lanemask_eq", Preset::Kind::lanemask, 0}, {"%lanemask_le", Preset::Kind::lanemask, 1}, {"%lanemask_lt", Preset::Kind::lanemask, 2},
-    {"%lanemask_ge", Preset::Kind::lanemask, 3}, {"%lanemask_gt", Preset::Kind::lanemask, 4},
-    {"%dynamic_smem_size", Preset::Kind::dynamic_shared_bytes, 0}, {"%total_smem_size", Preset::Kind::total_shared_bytes, 0},
+    {"%tid.x", Preset::Kind::tid, 0},
+    {"%tid.y", Preset::Kind::tid, 1},
+    {"%tid.z", Preset::Kind::tid, 2},
+    {"%ntid.x", Preset::Kind::ntid, 0},
+    {"%ntid.y", Preset::Kind::ntid, 1},
+    {"%ntid.z", Preset::Kind::ntid, 2},
+    {"%ctaid.x", Preset::Kind::ctaid, 0},
+    {"%ctaid.y", Preset::Kind::ctaid, 1},
+    {"%ctaid.z", Preset::Kind::ctaid, 2},
+    {"%nctaid.x", Preset::Kind::nctaid, 0},
+    {"%nctaid.y", Preset::Kind::nctaid, 1},
+    {"%nctaid.z", Preset::Kind::nctaid, 2},
+    {"%laneid", Preset::Kind::lane, 0},
+    {"%warpid", Preset::Kind::warp, 0},
+    {"%nwarpid", Preset::Kind::warps, 0},
+    {"%lanemask_eq", Preset::Kind::lanemask, 0},
+    {"%lanemask_le", Preset::Kind::lanemask, 1},
+    {"%lanemask_lt", Preset::Kind::lanemask, 2},
+    {"%lanemask_ge", Preset::Kind::lanemask, 3},
+    {"%lanemask_gt", Preset::Kind::lanemask, 4},
+    {"%dynamic_smem_size", Preset::Kind::dynamic_shared_bytes, 0},
+    {"%total_smem_size", Preset::Kind::total_shared_bytes, 0},
 };
 
 }  // namespace
@@ -65,8 +81,6 @@ const Decoder::RegisterName* Decoder::find_register(std::string_view name) {
   }
   return nullptr;
 }
-
-bool Decoder::is_register(std::string_view name) { return find_register(name) != nullptr; }
 
 const Symbol* Decoder::find_symbol(std::string_view name) {
   const std::vector<Scope>& scopes = frames_.back().scopes;
@@ -108,14 +122,17 @@ uint32_t Decoder::special(std::string_view name, Type type) {
     return preset(p, type);
   }
   if (name == "%smid" || name == "%clusterid.x" || name == "%cluster_ctarank") return constant(0, type);
-  if (name == "%nsmid" || name == "%cluster_nctarank" || name == "WARP_SZ") return constant(name == "WARP_SZ" ? kLanes : 1, type);
+  if (name == "%nsmid" || name == "%cluster_nctarank" || name == "WARP_SZ")
+    return constant(name == "WARP_SZ" ? kLanes : 1, type);
   fail("unknown name " + std::string(name));
 }
 
 uint32_t Decoder::source(const ptx::Operand& operand, Type type) {
   using Kind = ptx::Operand::Kind;
-  if (operand.kind == Kind::integer || operand.kind == Kind::float32 || operand.kind == Kind::float64) return constant(immediate_bits(operand, type), type);
-  if (operand.kind != Kind::name || operand.negated || !operand.second.empty()) fail("an operand that is neither a register nor a number");
+  if (operand.kind == Kind::integer || operand.kind == Kind::float32 || operand.kind == Kind::float64)
+    return constant(immediate_bits(operand, type), type);
+  if (operand.kind != Kind::name || operand.negated || !operand.second.empty())
+    fail("an operand that is neither a register nor a number");
   if (const RegisterName* name = find_register(operand.name)) {
     if (name->type == Type::pred) fail("a predicate where a value is expected: " + std::string(operand.name));
     if (wide(name->type) == wide(type)) return name->id;

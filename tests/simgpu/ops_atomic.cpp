@@ -15,43 +15,63 @@ namespace {
 struct Add {
   template <class T>
   static T run(T old, T b, T) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) + static_cast<std::make_unsigned_t<T>>(b));
-    else return old + b;
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) + static_cast<std::make_unsigned_t<T>>(b));
+    else
+      return old + b;
   }
   template <class H>
-  static H add_half(H a, H b) { return narrow<H>(double{widen(a)} + double{widen(b)}); }
+  static H add_half(H a, H b) {
+    return narrow<H>(double{widen(a)} + double{widen(b)});
+  }
   static Half run(Half old, Half b, Half) { return add_half(old, b); }
   static BFloat run(BFloat old, BFloat b, BFloat) { return add_half(old, b); }
   template <class H>
-  static Pair<H> run(Pair<H> old, Pair<H> b, Pair<H>) { return {add_half(old.low, b.low), add_half(old.high, b.high)}; }
+  static Pair<H> run(Pair<H> old, Pair<H> b, Pair<H>) {
+    return {add_half(old.low, b.low), add_half(old.high, b.high)};
+  }
 };
 struct Min {
   template <class T>
-  static T run(T old, T b, T) { return b < old ? b : old; }
+  static T run(T old, T b, T) {
+    return b < old ? b : old;
+  }
 };
 struct Max {
   template <class T>
-  static T run(T old, T b, T) { return b > old ? b : old; }
+  static T run(T old, T b, T) {
+    return b > old ? b : old;
+  }
 };
 struct And {
   template <class T>
-  static T run(T old, T b, T) { return old & b; }
+  static T run(T old, T b, T) {
+    return old & b;
+  }
 };
 struct Or {
   template <class T>
-  static T run(T old, T b, T) { return old | b; }
+  static T run(T old, T b, T) {
+    return old | b;
+  }
 };
 struct Xor {
   template <class T>
-  static T run(T old, T b, T) { return old ^ b; }
+  static T run(T old, T b, T) {
+    return old ^ b;
+  }
 };
 struct Exch {
   template <class T>
-  static T run(T, T b, T) { return b; }
+  static T run(T, T b, T) {
+    return b;
+  }
 };
 struct Cas {
   template <class T>
-  static T run(T old, T b, T c) { return old == b ? c : old; }
+  static T run(T old, T b, T c) {
+    return old == b ? c : old;
+  }
 };
 struct Inc {
   static uint32_t run(uint32_t old, uint32_t b, uint32_t) { return old >= b ? 0 : old + 1; }
@@ -73,7 +93,8 @@ void run_atomic(Warp& warp, const Instruction& in, uint32_t mask) {
     std::memcpy(&old, reach.lane[lane], sizeof(T));
     const T value = Op::run(old, from_slot<T>(b[lane]), from_slot<T>(c[lane]));
     if (RaceDetector* race = warp.block().race(); race != nullptr && (reach.shared >> lane & 1) != 0) {
-      race->write(warp, in, lane, static_cast<size_t>(reach.lane[lane] - warp.block().shared().data()), sizeof(T), Strength::strong, nullptr);
+      race->write(warp, in, lane, static_cast<size_t>(reach.lane[lane] - warp.block().shared().data()), sizeof(T),
+                  Strength::strong, nullptr);
     }
     std::memcpy(reach.lane[lane], &value, sizeof(T));
     result[lane] = to_slot<T>(old);
@@ -139,11 +160,13 @@ bool decode_atomic(Decoder& d, Opcode& op, const ptx::Instruction& in) {
   const bool swaps = op.has("cas"), returns = op.is({"atom"});
   const Handler run = choose(op, type);
   const size_t first = returns ? 1 : 0;
-  if (run == nullptr || in.operands.size() != first + (swaps ? 3 : 2)) d.fail("unknown form of " + std::string(in.opcode));
+  if (run == nullptr || in.operands.size() != first + (swaps ? 3 : 2))
+    d.fail("unknown form of " + std::string(in.opcode));
   const uint32_t b = d.source(in.operands[first + 1], type), c = swaps ? d.source(in.operands[first + 2], type) : b;
   Instruction fields;
   d.address(in.operands[first], fields);
-  Instruction& out = d.emit(run, {returns ? d.result(in.operands[0], type) : d.temporary(type), b, c, 0, fields.r[kAddress]});
+  Instruction& out =
+      d.emit(run, {returns ? d.result(in.operands[0], type) : d.temporary(type), b, c, 0, fields.r[kAddress]});
   out.value = fields.value;
   out.narrow_address = fields.narrow_address;
   out.modifier = static_cast<uint8_t>(static_cast<uint8_t>(space) | kStrongBit);

@@ -25,7 +25,8 @@ void run_carry(Warp& warp, const Instruction& in, uint32_t mask) {
     const Wide in_bit = takes ? carry >> lane & 1 : 0;
     const Wide sum = subtracts ? static_cast<Wide>(a) - c - in_bit : static_cast<Wide>(a) + c + in_bit;
     warp.slots<T>(in.r[0])[lane] = static_cast<T>(sum);
-    if ((in.modifier & kLeaves) != 0) set_predicate(carry, (sum >> (8 * sizeof(T)) & 1) != 0 ? kAllLanes : 0, 1u << lane);
+    if ((in.modifier & kLeaves) != 0)
+      set_predicate(carry, (sum >> (8 * sizeof(T)) & 1) != 0 ? kAllLanes : 0, 1u << lane);
   });
 }
 
@@ -38,11 +39,15 @@ bool decode_carry(Decoder& d, Opcode& op, const ptx::Instruction& in) {
   const bool leaves = op.take("cc"), product = op.is({"mad", "madc"});
   const bool high = product && op.take("hi");
   if (product && !high && !op.take("lo")) d.fail("a product with carry that is neither .lo nor .hi");
-  if (!is_integer(type) || size_of(type) < 4 || (high && is_signed(type))) d.fail("unknown type of " + std::string(in.opcode));
+  if (!is_integer(type) || size_of(type) < 4 || (high && is_signed(type)))
+    d.fail("unknown type of " + std::string(in.opcode));
   const auto& o = in.operands;
-  const uint32_t a = d.source(o.at(1), type), b = product ? d.source(o.at(2), type) : 0, c = d.source(o.at(product ? 3 : 2), type);
-  Instruction& out = d.emit(size_of(type) == 8 ? run_carry<uint64_t> : run_carry<uint32_t>, {d.result(o[0], type), a, b, c, d.carry()});
-  out.modifier = static_cast<uint8_t>((takes ? kTakes : 0) | (leaves ? kLeaves : 0) | (op.is({"sub", "subc"}) ? kSubtracts : 0) | (high ? kHigh : 0));
+  const uint32_t a = d.source(o.at(1), type), b = product ? d.source(o.at(2), type) : 0,
+                 c = d.source(o.at(product ? 3 : 2), type);
+  Instruction& out = d.emit(size_of(type) == 8 ? run_carry<uint64_t> : run_carry<uint32_t>,
+                            {d.result(o[0], type), a, b, c, d.carry()});
+  out.modifier = static_cast<uint8_t>((takes ? kTakes : 0) | (leaves ? kLeaves : 0) |
+                                      (op.is({"sub", "subc"}) ? kSubtracts : 0) | (high ? kHigh : 0));
   out.value = product ? 1 : 0;
   return true;
 }

@@ -10,7 +10,8 @@ namespace simgpu {
 namespace {
 
 enum class Order : uint8_t { eq, ne, lt, le, gt, ge, equ, neu, ltu, leu, gtu, geu, num, nan };
-constexpr std::string_view kOrders[] = {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+constexpr std::string_view kOrders[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
+                                        "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
 enum class Combine : uint8_t { none, with_and, with_or, with_xor };
 
 template <Order kOrder, class T>
@@ -39,10 +40,14 @@ void run_setp(Warp& warp, const Instruction& in, uint32_t mask) {
   const auto *a = warp.slots<Slot<T>>(in.r[2]), *b = warp.slots<Slot<T>>(in.r[3]);
   uint32_t holds;
   if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) {
-    holds = mask_of([&](int lane) { return compare<kOrder>(widen(from_slot<T>(a[lane])), widen(from_slot<T>(b[lane]))); });
+    holds =
+        mask_of([&](int lane) { return compare<kOrder>(widen(from_slot<T>(a[lane])), widen(from_slot<T>(b[lane]))); });
   } else if (std::is_same_v<T, float> && (in.modifier & kFtz) != 0) {
-    const auto flush = [](T x) { return std::abs(static_cast<float>(x)) < std::numeric_limits<float>::min() ? T{0} : x; };
-    holds = mask_of([&](int lane) { return compare<kOrder>(flush(from_slot<T>(a[lane])), flush(from_slot<T>(b[lane]))); });
+    const auto flush = [](T x) {
+      return std::abs(static_cast<float>(x)) < std::numeric_limits<float>::min() ? T{0} : x;
+    };
+    holds =
+        mask_of([&](int lane) { return compare<kOrder>(flush(from_slot<T>(a[lane])), flush(from_slot<T>(b[lane]))); });
   } else {
     holds = mask_of([&](int lane) { return compare<kOrder>(from_slot<T>(a[lane]), from_slot<T>(b[lane])); });
   }
@@ -50,7 +55,9 @@ void run_setp(Warp& warp, const Instruction& in, uint32_t mask) {
   const auto combine = static_cast<Combine>(in.modifier & 0xf);
   if (combine != Combine::none) {
     const uint32_t c = warp.predicate(in.r[4]);
-    const auto mix = [&](uint32_t x) { return combine == Combine::with_and ? x & c : combine == Combine::with_or ? x | c : x ^ c; };
+    const auto mix = [&](uint32_t x) {
+      return combine == Combine::with_and ? x & c : combine == Combine::with_or ? x | c : x ^ c;
+    };
     holds = mix(holds);
     fails = mix(fails);
   }
@@ -65,9 +72,13 @@ Handler by_order(size_t order, std::index_sequence<I...>) {
 }
 // Integers know the first six.
 template <class T>
-Handler integer_order(size_t order) { return by_order<T>(order, std::make_index_sequence<6>()); }
+Handler integer_order(size_t order) {
+  return by_order<T>(order, std::make_index_sequence<6>());
+}
 template <class T>
-Handler float_order(size_t order) { return by_order<T>(order, std::make_index_sequence<14>()); }
+Handler float_order(size_t order) {
+  return by_order<T>(order, std::make_index_sequence<14>());
+}
 
 Handler setp_handler(Type type, size_t order) {
   switch (type) {
@@ -127,8 +138,12 @@ void decode_set(Decoder& d, Opcode& op, const ptx::Instruction& in) {
   const Type type = op.take_type(), result = number ? op.take_type() : Type::pred;
   const Handler run = setp_handler(type, take_order(op));
   const bool ftz = type == Type::f32 && op.take("ftz");
-  const Combine combine = op.take("and") ? Combine::with_and : op.take("or") ? Combine::with_or : op.take("xor") ? Combine::with_xor : Combine::none;
-  if (run == nullptr || (number && result != Type::f32 && result != Type::u32 && result != Type::s32)) d.fail("unknown comparison " + std::string(in.opcode));
+  const Combine combine = op.take("and")   ? Combine::with_and
+                          : op.take("or")  ? Combine::with_or
+                          : op.take("xor") ? Combine::with_xor
+                                           : Combine::none;
+  if (run == nullptr || (number && result != Type::f32 && result != Type::u32 && result != Type::s32))
+    d.fail("unknown comparison " + std::string(in.opcode));
   const uint32_t a = d.source(o.at(1), type), b = d.source(o.at(2), type);
   const uint32_t c = combine == Combine::none ? 0 : d.predicate_source(o.at(3));
   const bool both = !o[0].second.empty();
@@ -153,7 +168,8 @@ bool decode_compare(Decoder& d, Opcode& op, const ptx::Instruction& in) {
     while (test < std::size(kTests) && !op.take(kTests[test])) ++test;
     if (test == std::size(kTests)) d.fail("unknown test of " + std::string(in.opcode));
     const uint32_t a = d.source(o.at(1), type);
-    d.emit(type == Type::f32 ? run_testp<float> : run_testp<double>, {d.predicate_result(o[0].name), a}).modifier = test;
+    d.emit(type == Type::f32 ? run_testp<float> : run_testp<double>, {d.predicate_result(o[0].name), a}).modifier =
+        test;
     return true;
   }
   if (!op.is({"setp", "set"})) return false;

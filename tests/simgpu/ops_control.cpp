@@ -37,7 +37,8 @@ void decode_barrier(Decoder& d, Opcode& op, const ptx::Instruction& in) {
     result_type = op.take_type();
     kind = op.take("popc") ? BarrierKind::red_popc : op.take("and") ? BarrierKind::red_and : BarrierKind::red_or;
     if (kind == BarrierKind::red_or && !op.take("or")) d.fail("unknown form of " + std::string(in.opcode));
-    if (result_type != (kind == BarrierKind::red_popc ? Type::u32 : Type::pred)) d.fail("unknown form of " + std::string(in.opcode));
+    if (result_type != (kind == BarrierKind::red_popc ? Type::u32 : Type::pred))
+      d.fail("unknown form of " + std::string(in.opcode));
   } else if (!op.take("sync")) {
     d.fail("unknown form of " + std::string(in.opcode));
   }
@@ -46,7 +47,9 @@ void decode_barrier(Decoder& d, Opcode& op, const ptx::Instruction& in) {
   const bool counted = o.size() == first + 2 + (reduces ? 1 : 0);
   const uint32_t id = d.source(o.at(first), Type::u32), count = counted ? d.source(o.at(first + 1), Type::u32) : 0;
   const uint32_t vote = reduces ? d.predicate_source(o.back()) : 0;
-  const uint32_t result = !reduces ? 0 : kind == BarrierKind::red_popc ? d.result(o[0], Type::u32) : d.predicate_result(o[0].name);
+  const uint32_t result = !reduces                        ? 0
+                          : kind == BarrierKind::red_popc ? d.result(o[0], Type::u32)
+                                                          : d.predicate_result(o[0].name);
   Instruction& out = d.emit(nullptr, {result, id, count, vote});
   out.flow = Flow::barrier;
   out.modifier = static_cast<uint8_t>(kind);

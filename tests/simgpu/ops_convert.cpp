@@ -24,8 +24,10 @@ double to_integral(double x, Rounding rounding) { return round_multiple(x, 1.0, 
 
 template <class From>
 double as_double(From x) {
-  if constexpr (kIsHalf<From>) return widen(x);
-  else return static_cast<double>(x);
+  if constexpr (kIsHalf<From>)
+    return widen(x);
+  else
+    return static_cast<double>(x);
 }
 
 // Out of range clamps. NaN gives 0, or the topmost bit where f64 or 64-bit integers take part.
@@ -68,7 +70,8 @@ To finish_float(To x, uint8_t m) {
     constexpr uint16_t infinity = std::is_same_v<To, Half> ? 0x7c00 : 0x7f80;
     const bool nan = (x.bits & 0x7fff) > infinity;
     if ((m & kRelu) != 0 && !nan && (x.bits & 0x8000) != 0) return {0};
-    if ((m & kSatFinite) != 0 && (x.bits & 0x7fff) == infinity) return {static_cast<uint16_t>((x.bits & 0x8000) | (infinity - 1))};
+    if ((m & kSatFinite) != 0 && (x.bits & 0x7fff) == infinity)
+      return {static_cast<uint16_t>((x.bits & 0x8000) | (infinity - 1))};
     if ((m & kSat) != 0) return narrow<To>(saturated(widen(x)));
     return x;
   } else {
@@ -83,8 +86,10 @@ To convert(From x, uint8_t m) {
     if ((m & kFtz) != 0) x = flushed(x);
   }
   if constexpr (!kIsFloat<To>) {
-    if constexpr (kIsFloat<From>) return float_to_integer<To>(x, m);
-    else return integer_to_integer<To>(x, m);
+    if constexpr (kIsFloat<From>)
+      return float_to_integer<To>(x, m);
+    else
+      return integer_to_integer<To>(x, m);
   } else if constexpr (!kIsFloat<From>) {
     return finish_float(round_to<To, long double>(static_cast<long double>(x), m), m);  // exact: 64 bits of mantissa
   } else if constexpr (std::is_same_v<To, From>) {
@@ -99,7 +104,8 @@ To convert(From x, uint8_t m) {
 template <class To, class From>
 void run_convert(Warp& warp, const Instruction& in, uint32_t mask) {
   for_active(mask, [&](int lane) {
-    warp.slots<Slot<To>>(in.r[0])[lane] = to_slot<To>(convert<To>(from_slot<From>(warp.slots<Slot<From>>(in.r[1])[lane]), in.modifier));
+    warp.slots<Slot<To>>(in.r[0])[lane] =
+        to_slot<To>(convert<To>(from_slot<From>(warp.slots<Slot<From>>(in.r[1])[lane]), in.modifier));
   });
 }
 
@@ -107,7 +113,9 @@ void run_convert(Warp& warp, const Instruction& in, uint32_t mask) {
 template <class H>
 void run_convert_pair(Warp& warp, const Instruction& in, uint32_t mask) {
   for_active(mask, [&](int lane) {
-    const auto half = [&](int operand) { return convert<H>(from_slot<float>(warp.slots<uint32_t>(in.r[operand])[lane]), in.modifier); };
+    const auto half = [&](int operand) {
+      return convert<H>(from_slot<float>(warp.slots<uint32_t>(in.r[operand])[lane]), in.modifier);
+    };
     warp.slots<uint32_t>(in.r[0])[lane] = to_slot(Pair<H>{half(2), half(1)});
   });
 }
@@ -117,8 +125,10 @@ template <class To>
 struct Plain {
   template <class From>
   static To run(From x) {
-    if constexpr (std::is_same_v<To, float>) return canonical(static_cast<To>(x));
-    else return static_cast<To>(x);
+    if constexpr (std::is_same_v<To, float>)
+      return canonical(static_cast<To>(x));
+    else
+      return static_cast<To>(x);
   }
 };
 template <class To, class From>
@@ -171,7 +181,8 @@ Handler between(Type to, Type from, uint8_t m) {
 // Which roundings a conversion takes follows from what it loses.
 uint8_t take_rounding(Decoder& d, Opcode& op, Type to, Type from) {
   constexpr std::string_view to_float[] = {"rn", "rz", "rm", "rp"}, to_integer[] = {"rni", "rzi", "rmi", "rpi"};
-  const bool narrows = is_float(to) && (!is_float(from) || size_of(to) < size_of(from) || (size_of(to) == size_of(from) && to != from));
+  const bool narrows =
+      is_float(to) && (!is_float(from) || size_of(to) < size_of(from) || (size_of(to) == size_of(from) && to != from));
   const bool makes_integer = is_float(from) && (!is_float(to) || to == from);
   for (uint8_t i = 0; i < 4; ++i) {
     if (narrows && op.take(to_float[i])) return i;
@@ -195,7 +206,9 @@ bool decode_convert(Decoder& d, Opcode& op, const ptx::Instruction& in) {
     if (op.take("relu")) m |= kRelu;
     if (op.take("satfinite")) m |= kSatFinite;
   }
-  Handler run = pair && from == Type::f32 ? (to == Type::f16x2 ? run_convert_pair<Half> : run_convert_pair<BFloat>) : pair ? nullptr : between(to, from, m);
+  Handler run = pair && from == Type::f32 ? (to == Type::f16x2 ? run_convert_pair<Half> : run_convert_pair<BFloat>)
+                : pair                    ? nullptr
+                                          : between(to, from, m);
   if (run == nullptr || in.operands.size() != (pair ? 3u : 2u)) d.fail("unknown conversion " + std::string(in.opcode));
   const uint32_t a = d.source(in.operands[1], from), b = pair ? d.source(in.operands[2], from) : 0;
   d.emit(run, {d.result(in.operands[0], to), a, b}).modifier = m;

@@ -10,15 +10,21 @@ namespace {
 
 struct Add {
   template <class T>
-  static T run(T a, T b) { return a + b; }
+  static T run(T a, T b) {
+    return a + b;
+  }
 };
 struct Sub {
   template <class T>
-  static T run(T a, T b) { return a - b; }
+  static T run(T a, T b) {
+    return a - b;
+  }
 };
 struct Mul {
   template <class T>
-  static T run(T a, T b) { return a * b; }
+  static T run(T a, T b) {
+    return a * b;
+  }
 };
 struct Fma {
   static float run(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
@@ -26,15 +32,21 @@ struct Fma {
 };
 struct Div {
   template <class T>
-  static T run(T a, T b) { return a / b; }
+  static T run(T a, T b) {
+    return a / b;
+  }
 };
 struct Sqrt {
   template <class T>
-  static T run(T a) { return std::sqrt(a); }
+  static T run(T a) {
+    return std::sqrt(a);
+  }
 };
 struct Rcp {
   template <class T>
-  static T run(T a) { return T{1} / a; }
+  static T run(T a) {
+    return T{1} / a;
+  }
 };
 // The one that is a number; -0 is below +0. kNan: NaN if either is.
 template <bool kMax, bool kNan>
@@ -53,11 +65,15 @@ template <class T>
 constexpr Bits<T> kSign = Bits<T>{1} << (8 * sizeof(T) - 1);
 struct Neg {
   template <class T>
-  static T run(T a) { return std::bit_cast<T>(std::bit_cast<Bits<T>>(a) ^ kSign<T>); }
+  static T run(T a) {
+    return std::bit_cast<T>(std::bit_cast<Bits<T>>(a) ^ kSign<T>);
+  }
 };
 struct Abs {
   template <class T>
-  static T run(T a) { return std::bit_cast<T>(std::bit_cast<Bits<T>>(a) & ~kSign<T>); }
+  static T run(T a) {
+    return std::bit_cast<T>(std::bit_cast<Bits<T>>(a) & ~kSign<T>);
+  }
 };
 // The magnitude of b with the sign of a.
 struct Copysign {
@@ -93,8 +109,14 @@ Choice choose_rounded(const Opcode& op, FloatModifiers m) {
 
 template <class T>
 Choice choose_exact(Opcode& op, FloatModifiers m) {
-  if (op.is({"min"})) return {op.take("NaN") ? with_modifiers<Extreme<false, true>, T, T>(m) : with_modifiers<Extreme<false, false>, T, T>(m), 2};
-  if (op.is({"max"})) return {op.take("NaN") ? with_modifiers<Extreme<true, true>, T, T>(m) : with_modifiers<Extreme<true, false>, T, T>(m), 2};
+  if (op.is({"min"}))
+    return {
+        op.take("NaN") ? with_modifiers<Extreme<false, true>, T, T>(m) : with_modifiers<Extreme<false, false>, T, T>(m),
+        2};
+  if (op.is({"max"}))
+    return {
+        op.take("NaN") ? with_modifiers<Extreme<true, true>, T, T>(m) : with_modifiers<Extreme<true, false>, T, T>(m),
+        2};
   if (op.is({"neg"})) return {m.ftz ? map_lanes<Modified<Neg, true, false>, T> : map_lanes<Neg, T>, 1};
   if (op.is({"abs"})) return {m.ftz ? map_lanes<Modified<Abs, true, false>, T> : map_lanes<Abs, T>, 1};
   if (op.is({"copysign"})) return {map_lanes<Copysign, T, T>, 2};
@@ -112,13 +134,15 @@ bool decode_float(Decoder& d, Opcode& op, const ptx::Instruction& in) {
     if (op.has(other)) return false;  // ops_rounded.cpp, ops_functions.cpp
   }
   op.take_type();
-  if (rounds && !op.take("rn") && !op.is({"add", "sub", "mul"})) d.fail("a rounding was expected in " + std::string(in.opcode));
+  if (rounds && !op.take("rn") && !op.is({"add", "sub", "mul"}))
+    d.fail("a rounding was expected in " + std::string(in.opcode));
   FloatModifiers m;
   m.ftz = type == Type::f32 && op.take("ftz");
   m.sat = type == Type::f32 && op.is({"add", "sub", "mul", "fma", "mad"}) && op.take("sat");
   const Choice choice = rounds ? (type == Type::f32 ? choose_rounded<float>(op, m) : choose_rounded<double>(op, m))
                                : (type == Type::f32 ? choose_exact<float>(op, m) : choose_exact<double>(op, m));
-  if (in.operands.size() != static_cast<size_t>(choice.sources) + 1) d.fail("unknown form of " + std::string(in.opcode));
+  if (in.operands.size() != static_cast<size_t>(choice.sources) + 1)
+    d.fail("unknown form of " + std::string(in.opcode));
   uint32_t s[3] = {};
   for (int i = 0; i < choice.sources; ++i) s[i] = d.source(in.operands[i + 1], type);
   d.emit(choice.run, {d.result(in.operands[0], type), s[0], s[1], s[2]});

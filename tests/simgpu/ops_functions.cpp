@@ -37,7 +37,8 @@ struct UpperHalf {
 
 template <double (*kFunction)(double)>
 Handler approximation(bool ftz) {
-  return ftz ? map_active<Modified<Approximate<kFunction>, true, false>, float> : map_active<Modified<Approximate<kFunction>, false, false>, float>;
+  return ftz ? map_active<Modified<Approximate<kFunction>, true, false>, float>
+             : map_active<Modified<Approximate<kFunction>, false, false>, float>;
 }
 
 Handler single(const Opcode& op, bool ftz) {
@@ -63,7 +64,9 @@ bool decode_functions(Decoder& d, Opcode& op, const ptx::Instruction& in) {
   const bool divides = op.is({"div"});
   Handler run = nullptr;
   if (type == Type::f32) {
-    run = !divides ? single(op, ftz) : ftz ? map_lanes<Modified<Divide, true, false>, float, float> : map_lanes<Modified<Divide, false, false>, float, float>;
+    run = !divides ? single(op, ftz)
+          : ftz    ? map_lanes<Modified<Divide, true, false>, float, float>
+                   : map_lanes<Modified<Divide, false, false>, float, float>;
   } else if (type == Type::f64 && op.is({"rcp"}) && ftz) {
     run = map_active<UpperHalf<reciprocal>, double>;
   } else if (type == Type::f64 && op.is({"rsqrt"})) {

@@ -32,7 +32,9 @@ struct Extreme {
 };
 template <bool kMax>
 struct ExtremeNan {
-  static double run(double a, double b) { return std::isnan(a) || std::isnan(b) ? std::nan("") : Extreme<kMax>::run(a, b); }
+  static double run(double a, double b) {
+    return std::isnan(a) || std::isnan(b) ? std::nan("") : Extreme<kMax>::run(a, b);
+  }
 };
 struct ExpTwo {
   static double run(double a) { return std::exp2(a); }
@@ -42,11 +44,15 @@ struct Tanh {
 };
 struct Neg {
   template <class H>
-  static H run(H a) { return {static_cast<uint16_t>(a.bits ^ 0x8000u)}; }
+  static H run(H a) {
+    return {static_cast<uint16_t>(a.bits ^ 0x8000u)};
+  }
 };
 struct Abs {
   template <class H>
-  static H run(H a) { return {static_cast<uint16_t>(a.bits & 0x7fffu)}; }
+  static H run(H a) {
+    return {static_cast<uint16_t>(a.bits & 0x7fffu)};
+  }
 };
 
 // Op on one half: in double, then rounded; neg and abs on the bits.
@@ -61,7 +67,9 @@ struct Rounded {
 template <class Op>
 struct Twice {
   template <class H, class... More>
-  static Pair<H> run(Pair<H> a, More... more) { return {Op::run(a.low, more.low...), Op::run(a.high, more.high...)}; }
+  static Pair<H> run(Pair<H> a, More... more) {
+    return {Op::run(a.low, more.low...), Op::run(a.high, more.high...)};
+  }
 };
 template <class Op, bool kRelu, bool kSat>
 struct Clamped {
@@ -70,15 +78,20 @@ struct Clamped {
     return kRelu && x < 0 ? 0.0 : x;
   }
   template <class... D>
-  static double run(D... a) { return clamp(Op::run(a...)); }
+  static double run(D... a) {
+    return clamp(Op::run(a...));
+  }
 };
 
 template <class Op, int kSources>
 Handler by_type(Type type) {
   const auto of = []<class T, class O>() -> Handler {
-    if constexpr (kSources == 1) return map_active<O, T>;
-    else if constexpr (kSources == 2) return map_active<O, T, T>;
-    else return map_active<O, T, T, T>;
+    if constexpr (kSources == 1)
+      return map_active<O, T>;
+    else if constexpr (kSources == 2)
+      return map_active<O, T, T>;
+    else
+      return map_active<O, T, T, T>;
   };
   switch (type) {
     case Type::f16: return of.template operator()<Half, Op>();
@@ -108,8 +121,11 @@ Choice choose(Opcode& op, Type type) {
   if (op.is({"fma"})) return {arithmetic<Fma, 3>(type, op), 3};
   if (op.is({"neg"})) return {by_type<Neg, 1>(type), 1};
   if (op.is({"abs"})) return {by_type<Abs, 1>(type), 1};
-  if (op.is({"min"})) return {op.take("NaN") ? by_type<Rounded<ExtremeNan<false>>, 2>(type) : by_type<Rounded<Extreme<false>>, 2>(type), 2};
-  if (op.is({"max"})) return {op.take("NaN") ? by_type<Rounded<ExtremeNan<true>>, 2>(type) : by_type<Rounded<Extreme<true>>, 2>(type), 2};
+  if (op.is({"min"}))
+    return {op.take("NaN") ? by_type<Rounded<ExtremeNan<false>>, 2>(type) : by_type<Rounded<Extreme<false>>, 2>(type),
+            2};
+  if (op.is({"max"}))
+    return {op.take("NaN") ? by_type<Rounded<ExtremeNan<true>>, 2>(type) : by_type<Rounded<Extreme<true>>, 2>(type), 2};
   if (op.is({"ex2"}) && op.take("approx")) return {by_type<Rounded<ExpTwo>, 1>(type), 1};
   if (op.is({"tanh"}) && op.take("approx")) return {by_type<Rounded<Tanh>, 1>(type), 1};
   return {};
@@ -126,7 +142,8 @@ bool decode_half(Decoder& d, Opcode& op, const ptx::Instruction& in) {
   // ex2.approx.ftz.bf16: a bf16 denormal's power of two is 1 with and without the flush.
   if (op.is({"ex2"}) && (type == Type::bf16 || type == Type::bf16x2)) op.take("ftz");
   const Choice choice = choose(op, type);
-  if (choice.run == nullptr || in.operands.size() != static_cast<size_t>(choice.sources) + 1) d.fail("unknown form of " + std::string(in.opcode));
+  if (choice.run == nullptr || in.operands.size() != static_cast<size_t>(choice.sources) + 1)
+    d.fail("unknown form of " + std::string(in.opcode));
   uint32_t s[3] = {};
   for (int i = 0; i < choice.sources; ++i) s[i] = d.source(in.operands[i + 1], type);
   d.emit(choice.run, {d.result(in.operands[0], type), s[0], s[1], s[2]});

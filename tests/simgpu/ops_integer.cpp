@@ -17,43 +17,75 @@ using Wrap = std::conditional_t<sizeof(T) < 4, uint32_t, Unsigned<T>>;
 
 struct Add {
   template <class T>
-  static T run(T a, T b) { return static_cast<T>(static_cast<Wrap<T>>(a) + static_cast<Wrap<T>>(b)); }
+  static T run(T a, T b) {
+    return static_cast<T>(static_cast<Wrap<T>>(a) + static_cast<Wrap<T>>(b));
+  }
 };
 struct Sub {
   template <class T>
-  static T run(T a, T b) { return static_cast<T>(static_cast<Wrap<T>>(a) - static_cast<Wrap<T>>(b)); }
+  static T run(T a, T b) {
+    return static_cast<T>(static_cast<Wrap<T>>(a) - static_cast<Wrap<T>>(b));
+  }
 };
 struct MulLo {
   template <class T>
-  static T run(T a, T b) { return static_cast<T>(static_cast<Wrap<T>>(a) * static_cast<Wrap<T>>(b)); }
+  static T run(T a, T b) {
+    return static_cast<T>(static_cast<Wrap<T>>(a) * static_cast<Wrap<T>>(b));
+  }
 };
 template <class T>
 struct Double {};
-template <> struct Double<uint16_t> { using type = uint32_t; };
-template <> struct Double<int16_t> { using type = int32_t; };
-template <> struct Double<uint32_t> { using type = uint64_t; };
-template <> struct Double<int32_t> { using type = int64_t; };
-template <> struct Double<uint64_t> { using type = unsigned __int128; };
-template <> struct Double<int64_t> { using type = __int128; };
+template <>
+struct Double<uint16_t> {
+  using type = uint32_t;
+};
+template <>
+struct Double<int16_t> {
+  using type = int32_t;
+};
+template <>
+struct Double<uint32_t> {
+  using type = uint64_t;
+};
+template <>
+struct Double<int32_t> {
+  using type = int64_t;
+};
+template <>
+struct Double<uint64_t> {
+  using type = unsigned __int128;
+};
+template <>
+struct Double<int64_t> {
+  using type = __int128;
+};
 template <class T>
 typename Double<T>::type wide_product(T a, T b) {
   return static_cast<typename Double<T>::type>(a) * static_cast<typename Double<T>::type>(b);
 }
 struct MulHi {
   template <class T>
-  static T run(T a, T b) { return static_cast<T>(wide_product(a, b) >> (8 * sizeof(T))); }
+  static T run(T a, T b) {
+    return static_cast<T>(wide_product(a, b) >> (8 * sizeof(T)));
+  }
 };
 struct MulWide {
   template <class T>
-  static typename Double<T>::type run(T a, T b) { return wide_product(a, b); }
+  static typename Double<T>::type run(T a, T b) {
+    return wide_product(a, b);
+  }
 };
 struct MadLo {
   template <class T>
-  static T run(T a, T b, T c) { return Add::run(MulLo::run(a, b), c); }
+  static T run(T a, T b, T c) {
+    return Add::run(MulLo::run(a, b), c);
+  }
 };
 struct MadHi {
   template <class T>
-  static T run(T a, T b, T c) { return Add::run(MulHi::run(a, b), c); }
+  static T run(T a, T b, T c) {
+    return Add::run(MulHi::run(a, b), c);
+  }
 };
 struct MadHiSat {
   static int32_t run(int32_t a, int32_t b, int32_t c) {
@@ -63,25 +95,9 @@ struct MadHiSat {
 };
 struct MadWide {
   template <class T>
-  static typename Double<T>::type run(T a, T b, typename Double<T>::type c) { return Add::run(MulWide::run(a, b), c); }
-};
-// Of the lower 24 bits of each.
-template <class T>
-int64_t product24(T a, T b) {
-  if constexpr (std::is_signed_v<T>) return (int64_t{a} << 40 >> 40) * (int64_t{b} << 40 >> 40);
-  return static_cast<int64_t>(uint64_t{a & 0xffffffu} * (b & 0xffffffu));
-}
-struct Mul24Lo {
-  template <class T>
-  static T run(T a, T b) { return static_cast<T>(product24(a, b)); }
-};
-struct Mul24Hi {
-  template <class T>
-  static T run(T a, T b) { return static_cast<T>(product24(a, b) >> 16); }
-};
-struct Mad24Lo {
-  template <class T>
-  static T run(T a, T b, T c) { return Add::run(Mul24Lo::run(a, b), c); }
+  static typename Double<T>::type run(T a, T b, typename Double<T>::type c) {
+    return Add::run(MulWide::run(a, b), c);
+  }
 };
 struct AddSat {
   static int32_t run(int32_t a, int32_t b) {
@@ -118,49 +134,61 @@ struct Rem {
 };
 struct Min {
   template <class T>
-  static T run(T a, T b) { return a < b ? a : b; }
+  static T run(T a, T b) {
+    return a < b ? a : b;
+  }
 };
 struct Max {
   template <class T>
-  static T run(T a, T b) { return a > b ? a : b; }
+  static T run(T a, T b) {
+    return a > b ? a : b;
+  }
 };
 struct Neg {
   template <class T>
-  static T run(T a) { return Sub::run(T{0}, a); }
+  static T run(T a) {
+    return Sub::run(T{0}, a);
+  }
 };
 struct Abs {
   template <class T>
-  static T run(T a) { return a < 0 ? Neg::run(a) : a; }
+  static T run(T a) {
+    return a < 0 ? Neg::run(a) : a;
+  }
 };
 struct Sad {
   template <class T>
-  static T run(T a, T b, T c) { return Add::run(c, a < b ? Sub::run(b, a) : Sub::run(a, b)); }
-};
-// Four (dp4a) products of bytes, added to c.
-template <class A, class B>
-struct Dp4a {
-  static uint32_t run(uint32_t a, uint32_t b, uint32_t c) {
-    for (int i = 0; i < 32; i += 8) c += static_cast<uint32_t>(int32_t{static_cast<A>(a >> i)} * int32_t{static_cast<B>(b >> i)});
-    return c;
+  static T run(T a, T b, T c) {
+    return Add::run(c, a < b ? Sub::run(b, a) : Sub::run(a, b));
   }
 };
-
 template <class Op>
-Handler unary(Type type) { return for_integer(type, []<class T>() -> Handler { return map_lanes<Op, T>; }); }
+Handler unary(Type type) {
+  return for_integer(type, []<class T>() -> Handler { return map_lanes<Op, T>; });
+}
 template <class Op>
-Handler binary(Type type) { return for_integer(type, []<class T>() -> Handler { return map_lanes<Op, T, T>; }); }
+Handler binary(Type type) {
+  return for_integer(type, []<class T>() -> Handler { return map_lanes<Op, T, T>; });
+}
 template <class Op>
-Handler binary_active(Type type) { return for_integer(type, []<class T>() -> Handler { return map_active<Op, T, T>; }); }
+Handler binary_active(Type type) {
+  return for_integer(type, []<class T>() -> Handler { return map_active<Op, T, T>; });
+}
 template <class Op>
-Handler ternary(Type type) { return for_integer(type, []<class T>() -> Handler { return map_lanes<Op, T, T, T>; }); }
+Handler ternary(Type type) {
+  return for_integer(type, []<class T>() -> Handler { return map_lanes<Op, T, T, T>; });
+}
 
 // mul and mad of 16 and 32 bits to twice as many.
 template <class Op, bool kAdds>
 Handler widening(Type type) {
   return for_integer(type, []<class T>() -> Handler {
-    if constexpr (sizeof(T) == 8) return nullptr;
-    else if constexpr (kAdds) return map_lanes<Op, T, T, typename Double<T>::type>;
-    else return map_lanes<Op, T, T>;
+    if constexpr (sizeof(T) == 8)
+      return nullptr;
+    else if constexpr (kAdds)
+      return map_lanes<Op, T, T, typename Double<T>::type>;
+    else
+      return map_lanes<Op, T, T>;
   });
 }
 
@@ -184,21 +212,14 @@ Choice choose_product(Opcode& op, Type type) {
   const bool adds = op.is({"mad"});
   if (op.take("lo")) return adds ? Choice{ternary<MadLo>(type), 3} : Choice{binary<MulLo>(type)};
   if (op.take("hi")) {
-    if (op.take("sat")) return {adds && type == Type::s32 ? map_lanes<MadHiSat, int32_t, int32_t, int32_t> : Handler{}, 3};
+    if (op.take("sat"))
+      return {adds && type == Type::s32 ? map_lanes<MadHiSat, int32_t, int32_t, int32_t> : Handler{}, 3};
     return adds ? Choice{ternary<MadHi>(type), 3} : Choice{binary<MulHi>(type)};
   }
   if (op.take("wide")) {
-    return {adds ? widening<MadWide, true>(type) : widening<MulWide, false>(type), adds ? 3 : 2, doubled(type), doubled(type)};
+    return {adds ? widening<MadWide, true>(type) : widening<MulWide, false>(type), adds ? 3 : 2, doubled(type),
+            doubled(type)};
   }
-  return {};
-}
-
-Choice choose_24(Opcode& op, Type type) {
-  const auto pick = [&](Handler of_signed, Handler of_unsigned) { return type == Type::s32 ? of_signed : type == Type::u32 ? of_unsigned : nullptr; };
-  const bool low = op.take("lo"), high = op.take("hi");
-  if (op.is({"mul24"}) && low) return {pick(map_lanes<Mul24Lo, int32_t, int32_t>, map_lanes<Mul24Lo, uint32_t, uint32_t>)};
-  if (op.is({"mul24"}) && high) return {pick(map_lanes<Mul24Hi, int32_t, int32_t>, map_lanes<Mul24Hi, uint32_t, uint32_t>)};
-  if (op.is({"mad24"}) && low) return {pick(map_lanes<Mad24Lo, int32_t, int32_t, int32_t>, map_lanes<Mad24Lo, uint32_t, uint32_t, uint32_t>), 3};
   return {};
 }
 
@@ -208,7 +229,6 @@ Choice choose(Opcode& op, Type type) {
   if (op.is({"add"})) return {saturates ? map_lanes<AddSat, int32_t, int32_t> : binary<Add>(type)};
   if (op.is({"sub"})) return {saturates ? map_lanes<SubSat, int32_t, int32_t> : binary<Sub>(type)};
   if (op.is({"mul", "mad"})) return choose_product(op, type);
-  if (op.is({"mul24", "mad24"})) return choose_24(op, type);
   if (op.is({"div"})) return {binary_active<Div>(type)};
   if (op.is({"rem"})) return {binary_active<Rem>(type)};
   if (op.is({"min"})) return {binary<Min>(type)};
@@ -219,34 +239,23 @@ Choice choose(Opcode& op, Type type) {
   return {};
 }
 
-void decode_dot(Decoder& d, Opcode& op, const ptx::Instruction& in) {
-  const Type b = op.take_type(), a = op.take_type();
-  const bool sa = a == Type::s32, sb = b == Type::s32;
-  if ((!sa && a != Type::u32) || (!sb && b != Type::u32)) d.fail("dp4a of other than u32 and s32");
-  const Handler run = sa ? (sb ? map_lanes<Dp4a<int8_t, int8_t>, uint32_t, uint32_t, uint32_t> : map_lanes<Dp4a<int8_t, uint8_t>, uint32_t, uint32_t, uint32_t>)
-                         : (sb ? map_lanes<Dp4a<uint8_t, int8_t>, uint32_t, uint32_t, uint32_t> : map_lanes<Dp4a<uint8_t, uint8_t>, uint32_t, uint32_t, uint32_t>);
-  const uint32_t x = d.source(in.operands.at(1), a), y = d.source(in.operands.at(2), b), z = d.source(in.operands.at(3), a);
-  d.emit(run, {d.result(in.operands[0], a), x, y, z});
-}
-
 }  // namespace
 
 bool decode_integer(Decoder& d, Opcode& op, const ptx::Instruction& in) {
-  if (op.is({"dp4a"})) {
-    decode_dot(d, op, in);
-    return true;
-  }
   const Type type = op.last_type();
-  if (!op.is({"add", "sub", "mul", "mad", "mul24", "mad24", "div", "rem", "min", "max", "neg", "abs", "sad"}) || !is_integer(type)) return false;
+  if (!op.is({"add", "sub", "mul", "mad", "div", "rem", "min", "max", "neg", "abs", "sad"}) || !is_integer(type))
+    return false;
   if (op.has("cc")) return false;  // ops_carry.cpp
   op.take_type();
   const Choice choice = choose(op, type);
-  if (choice.run == nullptr || in.operands.size() != static_cast<size_t>(choice.sources) + 1) d.fail("unknown form of " + std::string(in.opcode));
+  if (choice.run == nullptr || in.operands.size() != static_cast<size_t>(choice.sources) + 1)
+    d.fail("unknown form of " + std::string(in.opcode));
   uint32_t sources[3] = {};
   for (int i = 0; i < choice.sources; ++i) {
     sources[i] = d.source(in.operands[i + 1], i == 2 && choice.third != Type::none ? choice.third : type);
   }
-  d.emit(choice.run, {d.result(in.operands[0], choice.result == Type::none ? type : choice.result), sources[0], sources[1], sources[2]});
+  d.emit(choice.run, {d.result(in.operands[0], choice.result == Type::none ? type : choice.result), sources[0],
+                      sources[1], sources[2]});
   return true;
 }
 

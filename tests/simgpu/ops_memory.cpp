@@ -66,7 +66,8 @@ void run_copy(Warp& warp, const Instruction& in, uint32_t mask) {
     std::byte bytes[kBytes] = {};
     if (size[lane] > 0) std::memcpy(bytes, source.lane[lane], size[lane]);
     if (RaceDetector* race = warp.block().race()) {
-      race->write(warp, in, lane, static_cast<size_t>(target.lane[lane] - warp.block().shared().data()), kBytes, Strength::weak, bytes);
+      race->write(warp, in, lane, static_cast<size_t>(target.lane[lane] - warp.block().shared().data()), kBytes,
+                  Strength::weak, bytes);
     }
     std::memcpy(target.lane[lane], bytes, kBytes);
   });
@@ -121,9 +122,14 @@ void decode_access(Decoder& d, Opcode& op, const ptx::Instruction& in) {
   const Type type = op.take_type();
   const int count = op.take("v2") ? 2 : op.take("v4") ? 4 : 1;
   Where where = take_where(d, op);
-  const Handler run = loads ? (count == 1 ? access_handler<true, 1>(type) : count == 2 ? access_handler<true, 2>(type) : access_handler<true, 4>(type))
-                            : (count == 1 ? access_handler<false, 1>(type) : count == 2 ? access_handler<false, 2>(type) : access_handler<false, 4>(type));
-  if (run == nullptr || size_of(type) * count > 16 || in.operands.size() != 2) d.fail("unknown form of " + std::string(in.opcode));
+  const Handler run = loads ? (count == 1   ? access_handler<true, 1>(type)
+                               : count == 2 ? access_handler<true, 2>(type)
+                                            : access_handler<true, 4>(type))
+                            : (count == 1   ? access_handler<false, 1>(type)
+                               : count == 2 ? access_handler<false, 2>(type)
+                                            : access_handler<false, 4>(type));
+  if (run == nullptr || size_of(type) * count > 16 || in.operands.size() != 2)
+    d.fail("unknown form of " + std::string(in.opcode));
   const ptx::Operand& value = in.operands[loads ? 0 : 1];
   const ptx::Operand& address = in.operands[loads ? 1 : 0];
   uint32_t r[4] = {};
@@ -135,7 +141,8 @@ void decode_access(Decoder& d, Opcode& op, const ptx::Instruction& in) {
   }
   Instruction fields;
   const Symbol* symbol = d.address(address, fields);
-  if (where.space == StateSpace::param && symbol != nullptr && symbol->space == ptx::Variable::Space::local) where.space = StateSpace::local;
+  if (where.space == StateSpace::param && symbol != nullptr && symbol->space == ptx::Variable::Space::local)
+    where.space = StateSpace::local;
   Instruction& out = d.emit(run, {r[0], r[1], r[2], r[3], fields.r[kAddress]});
   out.value = fields.value;
   out.narrow_address = fields.narrow_address;
@@ -151,7 +158,8 @@ void decode_copy(Decoder& d, Opcode& op, const ptx::Instruction& in) {
   }
   op.take_one({"ca", "cg"});
   op.take_one({"L2::64B", "L2::128B", "L2::256B"});
-  if (op.take_one({"shared", "shared::cta"}).empty() || !op.take("global")) d.fail("unknown form of " + std::string(in.opcode));
+  if (op.take_one({"shared", "shared::cta"}).empty() || !op.take("global"))
+    d.fail("unknown form of " + std::string(in.opcode));
   const auto& o = in.operands;
   Instruction to, from;
   d.address(o.at(0), to);
@@ -178,7 +186,8 @@ bool decode_memory(Decoder& d, Opcode& op, const ptx::Instruction& in) {
     d.emit(run_nothing, {});
   } else if (op.is({"prefetch", "prefetchu"})) {
     op.take_one({"global", "local"});
-    if (op.take_one({"L1", "L2", "L2::evict_last", "L2::evict_normal"}).empty()) d.fail("unknown form of " + std::string(in.opcode));
+    if (op.take_one({"L1", "L2", "L2::evict_last", "L2::evict_normal"}).empty())
+      d.fail("unknown form of " + std::string(in.opcode));
     d.emit(run_nothing, {});
   } else {
     return false;

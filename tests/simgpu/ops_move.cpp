@@ -10,12 +10,16 @@ namespace {
 
 struct Copy {
   template <class T>
-  static T run(T a) { return a; }
+  static T run(T a) {
+    return a;
+  }
 };
 template <class To>
 struct Convert {
   template <class From>
-  static To run(From a) { return static_cast<To>(a); }
+  static To run(From a) {
+    return static_cast<To>(a);
+  }
 };
 struct Sum {
   static uint64_t run(uint64_t a, uint64_t b) { return a + b; }
@@ -33,14 +37,17 @@ void run_select(Warp& warp, const Instruction& in, uint32_t mask) {
   }
 }
 
-void run_copy_predicate(Warp& warp, const Instruction& in, uint32_t mask) { set_predicate(warp.predicate(in.r[0]), warp.predicate(in.r[1]), mask); }
+void run_copy_predicate(Warp& warp, const Instruction& in, uint32_t mask) {
+  set_predicate(warp.predicate(in.r[0]), warp.predicate(in.r[1]), mask);
+}
 
 // Two or four parts, the lowest first, into one value and back.
 template <class Whole, class Part>
 void run_pack(Warp& warp, const Instruction& in, uint32_t mask) {
   for_active(mask, [&](int lane) {
     Whole whole = 0;
-    for (size_t i = 0; i < sizeof(Whole) / sizeof(Part); ++i) whole |= static_cast<Whole>(from_slot<Part>(warp.slots<Slot<Part>>(in.r[i + 1])[lane])) << (8 * sizeof(Part) * i);
+    for (size_t i = 0; i < sizeof(Whole) / sizeof(Part); ++i)
+      whole |= static_cast<Whole>(from_slot<Part>(warp.slots<Slot<Part>>(in.r[i + 1])[lane])) << (8 * sizeof(Part) * i);
     warp.slots<Slot<Whole>>(in.r[0])[lane] = whole;
   });
 }
@@ -48,7 +55,8 @@ template <class Whole, class Part>
 void run_unpack(Warp& warp, const Instruction& in, uint32_t mask) {
   for_active(mask, [&](int lane) {
     const Whole whole = warp.slots<Slot<Whole>>(in.r[kAddress])[lane];
-    for (size_t i = 0; i < sizeof(Whole) / sizeof(Part); ++i) warp.slots<Slot<Part>>(in.r[i])[lane] = static_cast<Part>(whole >> (8 * sizeof(Part) * i));
+    for (size_t i = 0; i < sizeof(Whole) / sizeof(Part); ++i)
+      warp.slots<Slot<Part>>(in.r[i])[lane] = static_cast<Part>(whole >> (8 * sizeof(Part) * i));
   });
 }
 
@@ -61,27 +69,36 @@ void run_clock(Warp& warp, const Instruction& in, uint32_t mask) {
 
 void run_in_window(Warp& warp, const Instruction& in, uint32_t mask) {
   const uint64_t* address = warp.slots<uint64_t>(in.r[1]);
-  const auto is_in = [&](uint64_t window) { return mask_of([&](int lane) { return in_window(address[lane], window); }); };
+  const auto is_in = [&](uint64_t window) {
+    return mask_of([&](int lane) { return in_window(address[lane], window); });
+  };
   const uint32_t global = ~(is_in(kSharedWindow) | is_in(kLocalWindow) | is_in(kParamWindow));
   set_predicate(warp.predicate(in.r[0]), in.value == 0 ? global : is_in(static_cast<uint64_t>(in.value)), mask);
 }
 
-bool is_clock(const ptx::Operand& operand) { return operand.name == "%clock" || operand.name == "%clock64" || operand.name == "%globaltimer"; }
+bool is_clock(const ptx::Operand& operand) {
+  return operand.name == "%clock" || operand.name == "%clock64" || operand.name == "%globaltimer";
+}
 
 void decode_lists(Decoder& d, const ptx::Instruction& in, Type type) {
   const bool packs = in.operands[1].kind == ptx::Operand::Kind::list;
   const auto& parts = in.operands[packs ? 1 : 0].items;
   const bool halves = parts.size() == 2, wide = size_of(type) == 8;
-  if ((size_of(type) != 4 && !wide) || !(halves || (wide && parts.size() == 4))) d.fail("a pack or unpack of unknown shape");
+  if ((size_of(type) != 4 && !wide) || !(halves || (wide && parts.size() == 4)))
+    d.fail("a pack or unpack of unknown shape");
   const Type part = wide && halves ? Type::b32 : Type::b16;
   uint32_t r[4] = {};
   for (size_t i = 0; i < parts.size(); ++i) r[i] = packs ? d.source(parts[i], part) : d.result(parts[i], part);
   if (packs) {
-    d.emit(!wide ? run_pack<uint32_t, uint16_t> : halves ? run_pack<uint64_t, uint32_t> : run_pack<uint64_t, uint16_t>,
+    d.emit(!wide    ? run_pack<uint32_t, uint16_t>
+           : halves ? run_pack<uint64_t, uint32_t>
+                    : run_pack<uint64_t, uint16_t>,
            {d.result(in.operands[0], type), r[0], r[1], r[2], r[3]});
   } else {
     const uint32_t whole = d.source(in.operands[1], type);
-    d.emit(!wide ? run_unpack<uint32_t, uint16_t> : halves ? run_unpack<uint64_t, uint32_t> : run_unpack<uint64_t, uint16_t>,
+    d.emit(!wide    ? run_unpack<uint32_t, uint16_t>
+           : halves ? run_unpack<uint64_t, uint32_t>
+                    : run_unpack<uint64_t, uint16_t>,
            {r[0], r[1], r[2], r[3], whole});
   }
 }
@@ -114,13 +131,21 @@ uint64_t window_of(Decoder& d, Opcode& op) {
 
 }  // namespace
 
-void run_widen_signed(Warp& warp, const Instruction& in, uint32_t mask) { map_lanes<Convert<int64_t>, int32_t>(warp, in, mask); }
-void run_widen_unsigned(Warp& warp, const Instruction& in, uint32_t mask) { map_lanes<Convert<uint64_t>, uint32_t>(warp, in, mask); }
-void run_narrow(Warp& warp, const Instruction& in, uint32_t mask) { map_lanes<Convert<uint32_t>, uint64_t>(warp, in, mask); }
+void run_widen_signed(Warp& warp, const Instruction& in, uint32_t mask) {
+  map_lanes<Convert<int64_t>, int32_t>(warp, in, mask);
+}
+void run_widen_unsigned(Warp& warp, const Instruction& in, uint32_t mask) {
+  map_lanes<Convert<uint64_t>, uint32_t>(warp, in, mask);
+}
+void run_narrow(Warp& warp, const Instruction& in, uint32_t mask) {
+  map_lanes<Convert<uint32_t>, uint64_t>(warp, in, mask);
+}
 void run_select_32(Warp& warp, const Instruction& in, uint32_t mask) { run_select<uint32_t>(warp, in, mask); }
 void run_set_predicate(Warp& warp, const Instruction& in, uint32_t mask) { warp.predicate(in.r[0]) |= mask; }
 void run_clear_predicate(Warp& warp, const Instruction& in, uint32_t mask) { warp.predicate(in.r[0]) &= ~mask; }
-void run_not_predicate(Warp& warp, const Instruction& in, uint32_t mask) { set_predicate(warp.predicate(in.r[0]), ~warp.predicate(in.r[1]), mask); }
+void run_not_predicate(Warp& warp, const Instruction& in, uint32_t mask) {
+  set_predicate(warp.predicate(in.r[0]), ~warp.predicate(in.r[1]), mask);
+}
 
 bool decode_move(Decoder& d, Opcode& op, const ptx::Instruction& in) {
   const auto& o = in.operands;
@@ -138,7 +163,8 @@ bool decode_move(Decoder& d, Opcode& op, const ptx::Instruction& in) {
     if (window == 0) {
       d.emit(map_lanes<Copy, uint64_t>, {d.result(o[0], Type::u64), a});
     } else {
-      d.emit(map_lanes<Sum, uint64_t, uint64_t>, {d.result(o[0], Type::u64), a, d.constant(back ? 0 - window : window, Type::u64)});
+      d.emit(map_lanes<Sum, uint64_t, uint64_t>,
+             {d.result(o[0], Type::u64), a, d.constant(back ? 0 - window : window, Type::u64)});
     }
   } else if (op.is({"isspacep"})) {
     const bool param = op.take("param");

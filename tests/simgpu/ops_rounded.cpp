@@ -58,10 +58,14 @@ Handler handler(const Opcode& op) {
 
 bool decode_rounded(Decoder& d, Opcode& op, const ptx::Instruction& in) {
   const Type type = op.last_type();
-  if (!op.is({"add", "sub", "mul", "fma", "mad", "div", "sqrt", "rcp"}) || (type != Type::f32 && type != Type::f64)) return false;
+  if (!op.is({"add", "sub", "mul", "fma", "mad", "div", "sqrt", "rcp"}) || (type != Type::f32 && type != Type::f64))
+    return false;
   if (op.has("approx") || op.has("full")) return false;
   op.take_type();
-  const Rounding rounding = op.take("rz") ? Rounding::zero : op.take("rm") ? Rounding::down : op.take("rp") ? Rounding::up : Rounding::nearest_even;
+  const Rounding rounding = op.take("rz")   ? Rounding::zero
+                            : op.take("rm") ? Rounding::down
+                            : op.take("rp") ? Rounding::up
+                                            : Rounding::nearest_even;
   const bool ftz = type == Type::f32 && op.take("ftz");
   const bool sat = type == Type::f32 && op.is({"add", "sub", "mul", "fma", "mad"}) && op.take("sat");
   const size_t sources = op.is({"fma", "mad"}) ? 3 : op.is({"sqrt", "rcp"}) ? 1 : 2;
@@ -69,8 +73,9 @@ bool decode_rounded(Decoder& d, Opcode& op, const ptx::Instruction& in) {
   uint32_t s[3] = {};
   for (size_t i = 0; i < sources; ++i) s[i] = d.source(in.operands[i + 1], type);
   for (size_t i = sources; i < 3; ++i) s[i] = s[0];
-  d.emit(type == Type::f32 ? handler<float>(op) : handler<double>(op), {d.result(in.operands[0], type), s[0], s[1], s[2]}).modifier =
-      static_cast<uint8_t>(static_cast<uint8_t>(rounding) | (ftz ? kFtz : 0) | (sat ? kSat : 0));
+  d.emit(type == Type::f32 ? handler<float>(op) : handler<double>(op),
+         {d.result(in.operands[0], type), s[0], s[1], s[2]})
+      .modifier = static_cast<uint8_t>(static_cast<uint8_t>(rounding) | (ftz ? kFtz : 0) | (sat ? kSat : 0));
   return true;
 }
 

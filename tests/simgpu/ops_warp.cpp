@@ -35,7 +35,8 @@ void run_shuffle(Warp& warp, const Instruction& in, uint32_t mask) {
   uint32_t* result = warp.slots<uint32_t>(in.r[0]);
   uint32_t in_range = 0;
   for_active(mask, [&](int lane) {
-    const int distance = static_cast<int>(b[lane] & 31), clamp = static_cast<int>(c[lane] & 31), segment = static_cast<int>(c[lane] >> 8 & 31);
+    const int distance = static_cast<int>(b[lane] & 31), clamp = static_cast<int>(c[lane] & 31),
+              segment = static_cast<int>(c[lane] >> 8 & 31);
     const int highest = (lane & segment) | (clamp & ~segment), lowest = lane & segment;
     int from;
     bool valid;
@@ -54,7 +55,8 @@ void run_shuffle(Warp& warp, const Instruction& in, uint32_t mask) {
     }
     if (!valid) from = lane;
     if ((members[lane] & mask & 1u << from) == 0) {
-      warp.fail(FaultKind::inactive_lane, "a shuffle reads lane " + std::to_string(from) + ", which does not take part in it", in, lane);
+      warp.fail(FaultKind::inactive_lane,
+                "a shuffle reads lane " + std::to_string(from) + ", which does not take part in it", in, lane);
     }
     result[lane] = source[from];
     if (valid) in_range |= 1u << lane;
@@ -85,7 +87,8 @@ void run_match_any(Warp& warp, const Instruction& in, uint32_t mask) {
   uint32_t* result = warp.slots<uint32_t>(in.r[0]);
   for_teams(warp, in, mask, [&](uint32_t team) {
     uint32_t same[kLanes];
-    for_active(team, [&](int lane) { same[lane] = team & mask_of([&](int other) { return value[other] == value[lane]; }); });
+    for_active(team,
+               [&](int lane) { same[lane] = team & mask_of([&](int other) { return value[other] == value[lane]; }); });
     for_active(team, [&](int lane) { result[lane] = same[lane]; });
   });
 }
@@ -114,15 +117,21 @@ void run_redux(Warp& warp, const Instruction& in, uint32_t mask) {
 }
 struct Add {
   template <class T>
-  static T run(T a, T b) { return static_cast<T>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b)); }
+  static T run(T a, T b) {
+    return static_cast<T>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
+  }
 };
 struct Min {
   template <class T>
-  static T run(T a, T b) { return a < b ? a : b; }
+  static T run(T a, T b) {
+    return a < b ? a : b;
+  }
 };
 struct Max {
   template <class T>
-  static T run(T a, T b) { return a > b ? a : b; }
+  static T run(T a, T b) {
+    return a > b ? a : b;
+  }
 };
 struct And {
   static uint32_t run(uint32_t a, uint32_t b) { return a & b; }
@@ -156,18 +165,22 @@ Instruction& emit_sync(Decoder& d, Handler run, std::initializer_list<uint32_t> 
 
 void decode_shuffle(Decoder& d, Opcode& op, const ptx::Instruction& in) {
   const auto& o = in.operands;
-  constexpr Handler handlers[] = {run_shuffle<Shuffle::up>, run_shuffle<Shuffle::down>, run_shuffle<Shuffle::bfly>, run_shuffle<Shuffle::idx>};
+  constexpr Handler handlers[] = {run_shuffle<Shuffle::up>, run_shuffle<Shuffle::down>, run_shuffle<Shuffle::bfly>,
+                                  run_shuffle<Shuffle::idx>};
   Handler run = nullptr;
   for (size_t mode = 0; mode < 4; ++mode) {
     if (op.take(kShuffles[mode])) run = handlers[mode];
   }
-  if (run == nullptr || op.take_type() != Type::b32 || o.size() != 5) d.fail("unknown form of " + std::string(in.opcode));
-  const uint32_t a = d.source(o[1], Type::b32), b = d.source(o[2], Type::b32), c = d.source(o[3], Type::b32), members = d.source(o[4], Type::b32);
+  if (run == nullptr || op.take_type() != Type::b32 || o.size() != 5)
+    d.fail("unknown form of " + std::string(in.opcode));
+  const uint32_t a = d.source(o[1], Type::b32), b = d.source(o[2], Type::b32), c = d.source(o[3], Type::b32),
+                 members = d.source(o[4], Type::b32);
   ptx::Operand target = o[0];
   target.second = {};
   const uint32_t result = d.result(target, Type::b32);
   const bool predicate = !o[0].second.empty();
-  emit_sync(d, run, {result, a, b, c, predicate ? d.predicate_result(o[0].second) : 0}, members).value = predicate ? 1 : 0;
+  emit_sync(d, run, {result, a, b, c, predicate ? d.predicate_result(o[0].second) : 0}, members).value =
+      predicate ? 1 : 0;
 }
 
 void decode_vote(Decoder& d, Opcode& op, const ptx::Instruction& in) {
@@ -175,16 +188,19 @@ void decode_vote(Decoder& d, Opcode& op, const ptx::Instruction& in) {
   uint8_t kind = 0;
   while (kind < 4 && !op.take(kVotes[kind])) ++kind;
   const bool ballot = kind == static_cast<uint8_t>(Vote::ballot);
-  if (kind == 4 || op.take_type() != (ballot ? Type::b32 : Type::pred) || o.size() != 3) d.fail("unknown form of " + std::string(in.opcode));
+  if (kind == 4 || op.take_type() != (ballot ? Type::b32 : Type::pred) || o.size() != 3)
+    d.fail("unknown form of " + std::string(in.opcode));
   const uint32_t a = d.predicate_source(o[1]), members = d.source(o[2], Type::b32);
-  emit_sync(d, run_vote, {ballot ? d.result(o[0], Type::b32) : d.predicate_result(o[0].name), a}, members).modifier = kind;
+  emit_sync(d, run_vote, {ballot ? d.result(o[0], Type::b32) : d.predicate_result(o[0].name), a}, members).modifier =
+      kind;
 }
 
 void decode_match(Decoder& d, Opcode& op, const ptx::Instruction& in) {
   const auto& o = in.operands;
   const bool any = op.take("any");
   const Type type = op.take_type();
-  if ((!any && !op.take("all")) || !is_bits(type) || size_of(type) < 4 || o.size() != 3) d.fail("unknown form of " + std::string(in.opcode));
+  if ((!any && !op.take("all")) || !is_bits(type) || size_of(type) < 4 || o.size() != 3)
+    d.fail("unknown form of " + std::string(in.opcode));
   const uint32_t a = d.source(o[1], type), members = d.source(o[2], Type::b32);
   ptx::Operand target = o[0];
   target.second = {};

@@ -42,7 +42,8 @@ std::string format_one(const std::string& conversion, T value) {
 // Arguments lie one after another, each aligned to its size: 4 bytes, or 8 for double, 64-bit integers and pointers.
 class Arguments {
  public:
-  Arguments(Warp& warp, const Instruction& in, int lane, uint64_t address) : warp_(warp), in_(in), lane_(lane), at_(address) {}
+  Arguments(Warp& warp, const Instruction& in, int lane, uint64_t address)
+      : warp_(warp), in_(in), lane_(lane), at_(address) {}
   template <class T>
   T take() {
     at_ = (at_ + sizeof(T) - 1) / sizeof(T) * sizeof(T);
@@ -86,7 +87,10 @@ std::string format(const std::string& pattern, Arguments arguments) {
       case 'u':
       case 'x':
       case 'X':
-      case 'o': text += wide ? format_one(conversion + "ll" + kind, arguments.take<int64_t>()) : format_one(conversion + kind, arguments.take<int32_t>()); break;
+      case 'o':
+        text += wide ? format_one(conversion + "ll" + kind, arguments.take<int64_t>())
+                     : format_one(conversion + kind, arguments.take<int32_t>());
+        break;
       default: text += format_one(conversion + kind, arguments.take<double>()); break;
     }
   }
@@ -108,8 +112,13 @@ void run_printf(Warp& warp, const Instruction& in, uint32_t mask) {
 
 void run_assertfail(Warp& warp, const Instruction& in, uint32_t mask) {
   const int lane = std::countr_zero(mask);
-  const auto text = [&](int operand) { return read_string(warp, in, lane, local_value<uint64_t>(warp, lane, in.r[operand])); };
-  warp.fail(FaultKind::assertion, text(2) + ":" + std::to_string(local_value<uint32_t>(warp, lane, in.r[3])) + ": " + text(4) + ": assertion `" + text(1) + "` failed", in, lane);
+  const auto text = [&](int operand) {
+    return read_string(warp, in, lane, local_value<uint64_t>(warp, lane, in.r[operand]));
+  };
+  warp.fail(FaultKind::assertion,
+            text(2) + ":" + std::to_string(local_value<uint32_t>(warp, lane, in.r[3])) + ": " + text(4) +
+                ": assertion `" + text(1) + "` failed",
+            in, lane);
 }
 
 }  // namespace simgpu

@@ -26,11 +26,11 @@ using Handler = void (*)(Warp& warp, const Instruction& in, uint32_t mask);
 
 // What the scheduler does with an instruction, beside calling its handler.
 enum class Flow : uint8_t {
-  plain,      // the handler, then the next instruction
-  branch,     // to `target`, by the lanes whose guard holds
-  warp_sync,  // the handler once all lanes that r[kMembers] names are here
+  plain,         // the handler, then the next instruction
+  branch,        // to `target`, by the lanes whose guard holds
+  warp_sync,     // the handler once all lanes that r[kMembers] names are here
   warp_barrier,  // the same, but lanes may wait at different instructions (bar.warp.sync)
-  barrier,    // waits for the block: `barrier`
+  barrier,       // waits for the block: `barrier`
   exit,
 };
 
@@ -42,22 +42,33 @@ inline constexpr int kAddress = 4;  // the operand that holds an address; its of
 
 struct Instruction {
   Handler run = nullptr;
-  int64_t value = 0;                // an immediate that is not an operand: an address offset, a table, a modifier
-  uint32_t r[kOperands] = {};       // byte offsets of registers or numbers of predicates; [0] is the result
-  uint32_t target = 0;              // of a branch
-  int32_t line = 0;                 // in the PTX text
-  uint32_t location = 0;            // in Program::locations
-  int16_t guard = -1;               // a predicate, or -1
+  int64_t value = 0;           // an immediate that is not an operand: an address offset, a table, a modifier
+  uint32_t r[kOperands] = {};  // byte offsets of registers or numbers of predicates; [0] is the result
+  uint32_t target = 0;         // of a branch
+  int32_t line = 0;            // in the PTX text
+  uint32_t location = 0;       // in Program::locations
+  int16_t guard = -1;          // a predicate, or -1
   Flow flow = Flow::plain;
   bool guard_negated = false;
-  bool narrow_address = false;      // the address register is 32 bits wide
-  uint8_t modifier = 0;             // of the family
+  bool narrow_address = false;  // the address register is 32 bits wide
+  uint8_t modifier = 0;         // of the family
 };
 
 // A register that must hold something before the first instruction.
 struct Preset {
   enum class Kind : uint8_t {
-    constant, tid, ntid, ctaid, nctaid, lane, warp, warps, lanemask, dynamic_shared, dynamic_shared_bytes, total_shared_bytes,
+    constant,
+    tid,
+    ntid,
+    ctaid,
+    nctaid,
+    lane,
+    warp,
+    warps,
+    lanemask,
+    dynamic_shared,
+    dynamic_shared_bytes,
+    total_shared_bytes,
   };
   Kind kind = Kind::constant;
   uint8_t axis = 0;     // of tid and the like; which lanemask
@@ -69,9 +80,9 @@ struct Preset {
 struct Program {
   std::vector<Instruction> code;
   std::vector<Preset> presets;
-  std::vector<ptx::Location> locations;          // by Instruction::location
+  std::vector<ptx::Location> locations;  // by Instruction::location
   std::map<int, std::string> files;
-  std::shared_ptr<const std::string> text;       // of the module, to quote from
+  std::shared_ptr<const std::string> text;  // of the module, to quote from
   uint32_t register_bytes = 0;
   uint32_t predicates = 0;
 };

@@ -39,7 +39,7 @@ struct Variable {
   Type type = Type::none;
   std::string_view name;
   size_t align = 1, bytes = 0;
-  bool external = false;      // `.extern .shared x[]`: dynamic shared memory
+  bool external = false;         // `.extern .shared x[]`: dynamic shared memory
   std::vector<Operand> initial;  // flat; the rest of the bytes is zero
 };
 

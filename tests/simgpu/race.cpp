@@ -26,32 +26,41 @@ bool RaceDetector::ordered(const WarpSyncs& syncs, int lane, int other, uint32_t
   return lane == other || syncs.last_full > since || syncs.last[lane * kLanes + other] > since;
 }
 
-void RaceDetector::report(Warp& warp, const Instruction& in, int lane, size_t offset, const char* verb, int other, const char* other_verb, uint32_t other_pc) const {
+void RaceDetector::report(Warp& warp, const Instruction& in, int lane, size_t offset, const char* verb, int other,
+                          const char* other_verb, uint32_t other_pc) const {
   const Program& program = warp.block().program();
   const Instruction& before = program.code[other_pc];
   std::string text = "thread " + std::to_string(warp.thread(lane)) + " " + verb + " byte " + std::to_string(offset) +
-                     " of shared memory, which thread " + std::to_string(other) + " " + other_verb + " with no barrier between them (" +
-                     quote(program, before.line);
+                     " of shared memory, which thread " + std::to_string(other) + " " + other_verb +
+                     " with no barrier between them (" + quote(program, before.line);
   const std::string source = source_of(program, before);
   if (!source.empty()) text += " at " + source;
   warp.fail(FaultKind::race, text + ")", in, lane);
 }
 
-void RaceDetector::check_writer(Warp& warp, const Instruction& in, int lane, const Cell& cell, size_t offset, const char* verb) {
+void RaceDetector::check_writer(Warp& warp, const Instruction& in, int lane, const Cell& cell, size_t offset,
+                                const char* verb) {
   if (cell.write_epoch != epoch_ || cell.writer == warp.thread(lane)) return;
   const bool same_warp = cell.writer / kLanes == warp.index();
   if (same_warp && ordered(syncs_[warp.index()], lane, cell.writer % kLanes, cell.write_sync)) return;
   report(warp, in, lane, offset, verb, cell.writer, "wrote", cell.write_pc);
 }
 
-void RaceDetector::check_readers(Warp& warp, const Instruction& in, int lane, const Cell& cell, size_t offset, Strength strength) {
+void RaceDetector::check_readers(Warp& warp, const Instruction& in, int lane, const Cell& cell, size_t offset,
+                                 Strength strength) {
   if (cell.read_epoch != epoch_ || (strength == Strength::strong && cell.strong_reads)) return;
-  if (cell.read_warp != warp.index()) report(warp, in, lane, offset, "writes", cell.read_warp * kLanes + std::countr_zero(cell.read_lanes), "read", cell.read_pc);
+  if (cell.read_warp != warp.index())
+    report(warp, in, lane, offset, "writes", cell.read_warp * kLanes + std::countr_zero(cell.read_lanes), "read",
+           cell.read_pc);
   for_active(cell.read_lanes, [&](int other) {
-    if (!ordered(syncs_[warp.index()], lane, other, cell.read_sync)) report(warp, in, lane, offset, "writes", warp.thread(other), "read", cell.read_pc);
+    if (!ordered(syncs_[warp.index()], lane, other, cell.read_sync))
+      report(warp, in, lane, offset, "writes", warp.thread(other), "read", cell.read_pc);
   });
-  if (cell.other_warps) warp.fail(FaultKind::race, "thread " + std::to_string(warp.thread(lane)) + " writes byte " + std::to_string(offset) +
-                                  " of shared memory, which threads of other warps read with no barrier between them", in, lane);
+  if (cell.other_warps)
+    warp.fail(FaultKind::race,
+              "thread " + std::to_string(warp.thread(lane)) + " writes byte " + std::to_string(offset) +
+                  " of shared memory, which threads of other warps read with no barrier between them",
+              in, lane);
 }
 
 void RaceDetector::read(Warp& warp, const Instruction& in, int lane, size_t offset, size_t bytes, Strength strength) {
@@ -80,7 +89,8 @@ void RaceDetector::read(Warp& warp, const Instruction& in, int lane, size_t offs
   }
 }
 
-void RaceDetector::write(Warp& warp, const Instruction& in, int lane, size_t offset, size_t bytes, Strength strength, const std::byte* value) {
+void RaceDetector::write(Warp& warp, const Instruction& in, int lane, size_t offset, size_t bytes, Strength strength,
+                         const std::byte* value) {
   const bool strong = strength == Strength::strong;
   const std::byte* present = warp.block().shared().data();
   for (size_t i = offset; i < offset + bytes; ++i) {

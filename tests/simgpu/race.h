@@ -24,7 +24,8 @@ class RaceDetector {
   void warp_barrier(Warp& warp, uint32_t mask);
   // Throws Fault(race).
   void read(Warp& warp, const Instruction& in, int lane, size_t offset, size_t bytes, Strength strength);
-  void write(Warp& warp, const Instruction& in, int lane, size_t offset, size_t bytes, Strength strength, const std::byte* value);
+  void write(Warp& warp, const Instruction& in, int lane, size_t offset, size_t bytes, Strength strength,
+             const std::byte* value);
 
  private:
   struct Cell {
@@ -40,7 +41,8 @@ class RaceDetector {
   bool ordered(const WarpSyncs& syncs, int lane, int other, uint32_t since) const;
   void check_writer(Warp& warp, const Instruction& in, int lane, const Cell& cell, size_t offset, const char* verb);
   void check_readers(Warp& warp, const Instruction& in, int lane, const Cell& cell, size_t offset, Strength strength);
-  [[noreturn]] void report(Warp& warp, const Instruction& in, int lane, size_t offset, const char* verb, int other, const char* other_verb, uint32_t other_pc) const;
+  [[noreturn]] void report(Warp& warp, const Instruction& in, int lane, size_t offset, const char* verb, int other,
+                           const char* other_verb, uint32_t other_pc) const;
 
   uint32_t epoch_ = 1;
   std::vector<Cell> cells_;

@@ -10,16 +10,25 @@ void run(const std::string& body, uint32_t threads, RaceMode mode = RaceMode::on
   settings.race = mode;
   LaunchShape shape;
   shape.block.x = threads;
-  run_kernel(memory, kernel_text(0, ".reg .b32 %r<9>;\n.reg .pred p, q;\n.shared .align 4 .b8 s[512];\nmov.u32 %r0, %tid.x;\nmov.u32 %r1, s;\nmad.lo.u32 %r2, %r0, 4, %r1;\n" + body), shape, {}, settings);
+  run_kernel(memory,
+             kernel_text(0,
+                         ".reg .b32 %r<9>;\n.reg .pred p, q;\n.shared .align 4 .b8 s[512];\nmov.u32 %r0, "
+                         "%tid.x;\nmov.u32 %r1, s;\nmad.lo.u32 %r2, %r0, 4, %r1;\n" +
+                             body),
+             shape, {}, settings);
 }
-FaultKind fault(const std::string& body, uint32_t threads) { return fault_of([&] { run(body, threads); }); }
+FaultKind fault(const std::string& body, uint32_t threads) {
+  return fault_of([&] { run(body, threads); });
+}
 
 // %r3: the address of the neighbour's cell.
 const std::string kNeighbour = "xor.b32 %r3, %r0, 1;\nmad.lo.u32 %r3, %r3, 4, %r1;\n";
 const std::string kFarNeighbour = "xor.b32 %r3, %r0, 32;\nmad.lo.u32 %r3, %r3, 4, %r1;\n";
 
 TEST(SimgpuRace, ReadsAfterWritesOfAnotherWarp) {
-  EXPECT_EQ(fault(kFarNeighbour + "st.shared.u32 [%r2], %r0;\nsetp.ge.u32 p, %r0, 32;\n@p ld.shared.u32 %r4, [%r3];", 64), FaultKind::race);
+  EXPECT_EQ(
+      fault(kFarNeighbour + "st.shared.u32 [%r2], %r0;\nsetp.ge.u32 p, %r0, 32;\n@p ld.shared.u32 %r4, [%r3];", 64),
+      FaultKind::race);
   run(kFarNeighbour + "st.shared.u32 [%r2], %r0;\nbar.sync 0;\nld.shared.u32 %r4, [%r3];", 64);
 }
 
@@ -33,14 +42,21 @@ TEST(SimgpuRace, LanesOfAWarpNeedASyncwarp) {
   EXPECT_EQ(fault(kNeighbour + "st.shared.u32 [%r2], %r0;\nld.shared.u32 %r4, [%r3];", 32), FaultKind::race);
   run(kNeighbour + "st.shared.u32 [%r2], %r0;\nbar.warp.sync 0xffffffff;\nld.shared.u32 %r4, [%r3];", 32);
   // A shuffle orders nothing.
-  EXPECT_EQ(fault(kNeighbour + "st.shared.u32 [%r2], %r0;\nshfl.sync.idx.b32 %r5, %r0, 0, 31, 0xffffffff;\nld.shared.u32 %r4, [%r3];", 32), FaultKind::race);
+  EXPECT_EQ(
+      fault(kNeighbour +
+                "st.shared.u32 [%r2], %r0;\nshfl.sync.idx.b32 %r5, %r0, 0, 31, 0xffffffff;\nld.shared.u32 %r4, [%r3];",
+            32),
+      FaultKind::race);
 }
 
 TEST(SimgpuRace, ASyncwarpOfOtherLanesDoesNotHelp) {
   // Pairs sync among themselves; then lanes two apart exchange.
   const std::string pairs = "shr.u32 %r5, %r0, 1;\nshl.b32 %r5, %r5, 1;\nshl.b32 %r6, 3, %r5;\n";
   run(pairs + kNeighbour + "st.shared.u32 [%r2], %r0;\nbar.warp.sync %r6;\nld.shared.u32 %r4, [%r3];", 32);
-  EXPECT_EQ(fault(pairs + "xor.b32 %r3, %r0, 2;\nmad.lo.u32 %r3, %r3, 4, %r1;\nst.shared.u32 [%r2], %r0;\nbar.warp.sync %r6;\nld.shared.u32 %r4, [%r3];", 32), FaultKind::race);
+  EXPECT_EQ(fault(pairs + "xor.b32 %r3, %r0, 2;\nmad.lo.u32 %r3, %r3, 4, %r1;\nst.shared.u32 [%r2], "
+                          "%r0;\nbar.warp.sync %r6;\nld.shared.u32 %r4, [%r3];",
+                  32),
+            FaultKind::race);
 }
 
 TEST(SimgpuRace, TwoWritersOfOneCell) {
@@ -53,7 +69,8 @@ TEST(SimgpuRace, AtomicsDoNotRaceWithEachOther) {
   const std::string start = "setp.eq.u32 p, %r0, 0;\n@p st.shared.u32 [s], 0;\n";
   run(start + "bar.sync 0;\natom.shared.add.u32 %r3, [s], 1;", 64);
   EXPECT_EQ(fault(start + "atom.shared.add.u32 %r3, [s], 1;", 64), FaultKind::race);
-  EXPECT_EQ(fault(start + "bar.sync 0;\natom.shared.add.u32 %r3, [s], 1;\nld.shared.u32 %r4, [s];", 64), FaultKind::race);
+  EXPECT_EQ(fault(start + "bar.sync 0;\natom.shared.add.u32 %r3, [s], 1;\nld.shared.u32 %r4, [s];", 64),
+            FaultKind::race);
   run(start + "bar.sync 0;\natom.shared.add.u32 %r3, [s], 1;\nbar.sync 0;\nld.shared.u32 %r4, [s];", 64);
 }
 
@@ -62,8 +79,11 @@ TEST(SimgpuRace, ReadersDoNotRaceWithEachOther) {
 }
 
 TEST(SimgpuRace, ReadersOfSeveralWarpsAreAllRemembered) {
-  const std::string body = "setp.eq.u32 p, %r0, 0;\n@p st.shared.u32 [s], 5;\nbar.sync 0;\nld.shared.u32 %r3, [s];\n";
-  EXPECT_EQ(fault(body + "setp.eq.u32 p, %r0, 64;\n@p st.shared.u32 [s], 6;", 96), FaultKind::race);
+  // Warp 0 reads; then thread 64 reads and writes, alone in its warp.
+  const std::string start = "setp.eq.u32 p, %r0, 0;\n@p st.shared.u32 [s], 5;\nbar.sync 0;\nsetp.eq.u32 q, %r0, 64;\n";
+  const std::string ends = "@q ld.shared.u32 %r3, [s];\n@q st.shared.u32 [s], 6;";
+  EXPECT_EQ(fault(start + "setp.lt.u32 p, %r0, 32;\n@p ld.shared.u32 %r3, [s];\n" + ends, 96), FaultKind::race);
+  run(start + ends, 96);
 }
 
 TEST(SimgpuRace, OnlyWhenAskedFor) { run("st.shared.u32 [s], %r0;", 64, RaceMode::off); }

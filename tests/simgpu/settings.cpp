@@ -20,7 +20,8 @@ std::string variable(const char* name) {
 uint64_t number(const char* name, uint64_t otherwise) {
   const std::string value = variable(name);
   if (value.empty()) return otherwise;
-  if (value.find_first_not_of("0123456789") != std::string::npos || value.size() > 18) refuse(name, value, "a whole number");
+  if (value.find_first_not_of("0123456789") != std::string::npos || value.size() > 18)
+    refuse(name, value, "a whole number");
   return std::stoull(value);
 }
 

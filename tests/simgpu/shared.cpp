@@ -14,12 +14,13 @@ void SharedMemory::forget() {
 }
 
 bool SharedMemory::was_written(size_t offset, size_t bytes) const {
-  if (bytes == 4) {
+  size_t i = 0;
+  for (; i + 4 <= bytes; i += 4) {
     uint32_t flags;
-    std::memcpy(&flags, &written_[offset], 4);
-    return flags == 0x01010101u;
+    std::memcpy(&flags, &written_[offset + i], 4);
+    if (flags != 0x01010101u) return false;
   }
-  for (size_t i = 0; i < bytes; ++i) {
+  for (; i < bytes; ++i) {
     if (written_[offset + i] == 0) return false;
   }
   return true;

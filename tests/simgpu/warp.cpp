@@ -32,7 +32,9 @@ bool Warp::can_run() const {
 void Warp::join() {
   for (size_t i = 0; i < groups_.size(); ++i) {
     for (size_t j = groups_.size(); --j > i;) {
-      if (groups_[i].pc != groups_[j].pc || groups_[i].state != Group::State::ready || groups_[j].state != Group::State::ready) continue;
+      if (groups_[i].pc != groups_[j].pc || groups_[i].state != Group::State::ready ||
+          groups_[j].state != Group::State::ready)
+        continue;
       groups_[i].mask |= groups_[j].mask;
       groups_[i].yielded = groups_[i].yielded && groups_[j].yielded;
       groups_.erase(groups_.begin() + static_cast<long>(j));
@@ -96,7 +98,8 @@ int64_t Warp::run_group(size_t which, int64_t turn) {
   uint32_t pc = groups_[which].pc, mask = groups_[which].mask;
   uint32_t stop = UINT32_MAX;
   for (size_t i = 0; i < groups_.size(); ++i) {
-    if (i != which && groups_[i].state == Group::State::ready && !groups_[i].yielded) stop = std::min(stop, groups_[i].pc);
+    if (i != which && groups_[i].state == Group::State::ready && !groups_[i].yielded)
+      stop = std::min(stop, groups_[i].pc);
   }
   for (; turn > 0 && pc < stop; --turn) {
     const Instruction& in = code[pc];
@@ -137,8 +140,14 @@ int64_t Warp::run_group(size_t which, int64_t turn) {
     switch (in.flow) {
       case Flow::exit: exit_lanes(active); break;
       case Flow::barrier: block_.arrive(*this, in, active); break;
-      case Flow::warp_sync: split(active, pc, Group::State::warp_sync); settle(pc); break;
-      case Flow::warp_barrier: split(active, pc, Group::State::warp_barrier); settle(pc); break;
+      case Flow::warp_sync:
+        split(active, pc, Group::State::warp_sync);
+        settle(pc);
+        break;
+      case Flow::warp_barrier:
+        split(active, pc, Group::State::warp_barrier);
+        settle(pc);
+        break;
       case Flow::plain:
       case Flow::branch: break;
     }
@@ -161,21 +170,27 @@ bool Warp::sync_at_once(const Instruction& in, uint32_t mask) {
 void Warp::settle(uint32_t pc) {
   const Instruction& in = block_.program().code[pc];
   const auto state = in.flow == Flow::warp_sync ? Group::State::warp_sync : Group::State::warp_barrier;
-  const auto waits = [&](const Group& g) { return g.state == state && (state == Group::State::warp_barrier || g.pc == pc); };
+  const auto waits = [&](const Group& g) {
+    return g.state == state && (state == Group::State::warp_barrier || g.pc == pc);
+  };
   uint32_t here = 0;
   uint32_t members[kLanes] = {};
   for (const Group& g : groups_) {
     if (!waits(g)) continue;
     here |= g.mask;
-    for_active(g.mask, [&](int lane) { members[lane] = slots<uint32_t>(block_.program().code[g.pc].r[kMembers])[lane]; });
+    for_active(g.mask,
+               [&](int lane) { members[lane] = slots<uint32_t>(block_.program().code[g.pc].r[kMembers])[lane]; });
   }
   uint32_t ready = 0;
   for_active(here, [&](int lane) {
-    if ((members[lane] >> lane & 1) == 0) fail(FaultKind::inactive_lane, "a lane executes a .sync whose member mask does not name it", in, lane);
+    if ((members[lane] >> lane & 1) == 0)
+      fail(FaultKind::inactive_lane, "a lane executes a .sync whose member mask does not name it", in, lane);
     const uint32_t needed = members[lane] & live_;
     if ((needed & ~here) != 0) return;
     for_active(needed, [&](int other) {
-      if (members[other] != members[lane]) fail(FaultKind::inactive_lane, "lanes that wait for each other at a .sync give different member masks", in, lane);
+      if (members[other] != members[lane])
+        fail(FaultKind::inactive_lane, "lanes that wait for each other at a .sync give different member masks", in,
+             lane);
     });
     ready |= 1u << lane;
   });
