@@ -40,14 +40,26 @@ double luma_mean(const T* planes, int32_t size, int32_t channels) {
   return total / double(plane);
 }
 
-template <class T>
-void saturate(T* __restrict r, T* __restrict g, T* __restrict b, int64_t n, T factor) {
-  for (int64_t i = 0; i < n; ++i) saturate_pixel(r[i], g[i], b[i], factor);
+// The pixel goes through locals: references into the planes would lose __restrict, and with it the vector loop.
+template <class T, class F>
+inline void for_pixels(T* __restrict r, T* __restrict g, T* __restrict b, int64_t n, const F& f) {
+  for (int64_t i = 0; i < n; ++i) {
+    T red = r[i], green = g[i], blue = b[i];
+    f(red, green, blue);
+    r[i] = red;
+    g[i] = green;
+    b[i] = blue;
+  }
 }
 
 template <class T>
-void turn_hue(T* __restrict r, T* __restrict g, T* __restrict b, int64_t n, T turn) {
-  for (int64_t i = 0; i < n; ++i) turn_hue_pixel(r[i], g[i], b[i], 6 * turn);
+void saturate(T* r, T* g, T* b, int64_t n, T factor) {
+  for_pixels(r, g, b, n, [factor](T& red, T& green, T& blue) { saturate_pixel(red, green, blue, factor); });
+}
+
+template <class T>
+void turn_hue(T* r, T* g, T* b, int64_t n, T turn) {
+  for_pixels(r, g, b, n, [shift = 6 * turn](T& red, T& green, T& blue) { turn_hue_pixel(red, green, blue, shift); });
 }
 
 template <class T>

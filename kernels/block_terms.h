@@ -59,6 +59,10 @@ int64_t block_sums_scratch_bytes(int64_t rows, int64_t blocks, int64_t dims);
 
 void block_table(MatrixView<double> out, MatrixView<const double> table, MatrixView<const double> sums, cudaStream_t stream);
 
+void block_between(MatrixView<double> between, Span<double> pair_weight, double* value, MatrixView<const double> table,
+                   MatrixView<const double> means, Span<const double> members, Scratch scratch, cudaStream_t stream);
+int64_t block_between_scratch_bytes(int64_t blocks, int64_t dims);
+
 template <class T>
 void block_rows(MatrixView<T> out, MatrixView<const double> per_block, Span<const int32_t> row_block, double scale,
                 Into into, cudaStream_t stream);

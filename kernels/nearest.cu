@@ -170,9 +170,8 @@ __global__ void __launch_bounds__(kTileThreads) search_kernel(NearestOut out, Se
         list.offer(high, s.k);
         places.write_all(s.k, sign, list);
         const Entry last = list.at(static_cast<int>(s.k) - 1);
-        __syncwarp();  // all have read the bound
+        __syncwarp();  // all have read the bound; it is read again behind the barriers of the next tile
         if (lane == 0) bound[own(half, n)] = last;
-        __syncwarp();
       }
     }
   }

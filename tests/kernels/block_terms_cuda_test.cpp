@@ -165,6 +165,36 @@ TEST_F(BlockTermsCuda, RowsWithoutBlockAndNoRows) {
   EXPECT_EQ(sums.host(), std::vector<double>(6));
 }
 
+TEST_F(BlockTermsCuda, Between) {
+  Random random(46, Purpose::bench);
+  SCOPED_TRACE("seed 46");
+  for (const auto& [blocks, dims] : {std::pair<int64_t, int64_t>{1, 1}, {5, 300}, {33, 7}}) {
+    SCOPED_TRACE(testing::Message() << blocks << " blocks, dims " << dims);
+    const int64_t stride = dims + 2;
+    const Numbers<float> table(blocks * blocks, 0, 1, random), means(blocks * stride, 100, 1, random);
+    std::vector<double> members, between(blocks * dims), weight(blocks);
+    for (int64_t c = 0; c < blocks; ++c) members.push_back(c == 2 ? 0.0 : 1.0 + static_cast<double>(c % 7));
+    double value = 0, magnitude = 0;
+    std::vector<char> lent(cpu::block_between_scratch_bytes(blocks));
+    const auto on_cpu = [&](double* sum, const std::vector<double>& b) {
+      cpu::block_between({between.data(), blocks, dims}, {weight.data(), blocks}, sum, {b.data(), blocks, blocks},
+                         {means.exact.data(), blocks, dims, stride}, {members.data(), blocks}, {lent.data(), int64_t(lent.size())}, Cpu{});
+    };
+    std::vector<double> sizes = table.exact;
+    for (double& b : sizes) b = std::abs(b);
+    on_cpu(&magnitude, sizes);
+    on_cpu(&value, table.exact);
+    const DeviceArray<double> b(table.exact), m(means.exact), n(members), out(blocks * dims), out_weight(blocks), out_value(1);
+    const DeviceArray<char> scratch(cuda::block_between_scratch_bytes(blocks, dims));
+    cuda::block_between({out.data(), blocks, dims}, out_weight.span(), out_value.data(), {b.data(), blocks, blocks},
+                        {m.data(), blocks, dims, stride}, n.span(), scratch.scratch(), nullptr);
+    PAL_CUDA_CHECK(cudaDeviceSynchronize());
+    EXPECT_LT(distance(out.host(), between), 1e-13);
+    EXPECT_LT(distance(out_weight.host(), weight), 1e-14);
+    EXPECT_NEAR(out_value.host()[0], value, 1e-13 * magnitude);
+  }
+}
+
 TEST_F(BlockTermsCuda, Table) {
   Random random(45, Purpose::bench);
   SCOPED_TRACE("seed 45");

@@ -79,6 +79,10 @@ TEST(CudaLaunchers, SayThatThereIsNoDevice) {
     cuda::csr<float>({{at<int64_t>(), 5}, {at<int32_t>(), 12}, {at<float>(), 12}, {at<float>(), 4}, at<int64_t>()},
                      {{at<int32_t>(), 6}, {at<int32_t>(), 6}, {at<float>(), 6}}, 4, kScratch, nullptr);
   });
+  expect_no_device([] {
+    cuda::block_between({at<double>(64), 2, 8}, {at<double>(), 2}, at<double>(), {at<double>(), 2, 2}, {at<double>(), 2, 8},
+                        {at<double>(), 2}, kScratch, nullptr);
+  });
   expect_no_device([] { cuda::block_table({at<double>(64), 2, 8}, {at<double>(), 2, 2}, {at<double>(), 2, 8}, nullptr); });
   expect_no_device([] {
     cuda::nearest_merge({{at<int64_t>(), 2, 1}, {at<double>(), 2, 1}}, {at<int64_t>(), 4, 1}, {at<double>(), 4, 1}, 2,

@@ -85,7 +85,7 @@ class NearestCuda : public CudaTest {};
 TEST_F(NearestCuda, EqualsTheCpu) {
   Random random(61, Purpose::bench);
   SCOPED_TRACE("seed 61");
-  for (const Case& c : {Case{1, 1, 1, 1, 0}, Case{3, 5, 2, 9, 1}, Case{70, 130, 33, 5, 2}, Case{5, 200, 17, 64, 3}, Case{9, 65, 130, 33, 0}}) {
+  for (const Case& c : {Case{1, 1, 1, 1, 0}, Case{3, 5, 2, 9, 1}, Case{70, 130, 33, 5, 2}, Case{5, 200, 17, 64, 3}, Case{4, 100, 3, 64, 0}, Case{9, 65, 130, 33, 0}}) {
     Twins<float>(c, random).expect_both();
     Twins<bf16>(c, random).expect_both();
   }
