@@ -1,13 +1,11 @@
 #include "core/loss/moment_terms.h"
 
-#include <ATen/ops/empty.h>
-
-#include "core/loss/tensor_view.h"
+#include "core/ops/moments.h"
+#include "core/ops/tensors.h"
 
 namespace pal {
 namespace {
 
-namespace cpu = kernels::cpu;
 using kernels::Into;
 using kernels::MomentsOptions;
 
@@ -20,28 +18,16 @@ struct Group {
   int64_t begin = 0;               // this rank's first row among them
 };
 
-void covariance_form(MomentTerms& terms, const Group& group, Comm& comm, const MomentsOptions& options, int threads) {
-  const int64_t dims = group.rows.size(1);
+// Both add to out; terms (2).
+void covariance_form(const at::Tensor& terms, const Group& group, Comm& comm, const MomentsOptions& options, int threads) {
   const at::Tensor packed = second_moment(group.rows, group.mean, comm, options, threads);
-  const at::Tensor a = at::empty({dims, dims}, group.rows.options());
-  by_type(group.rows, [&](auto t) {
-    using T = decltype(t);
-    cpu::covariance_terms<T>(matrix_view<T>(a), &terms.variance, &terms.covariance, span<const double>(packed), group.n,
-                             options, {threads});
-    const ScratchMemory scratch(cpu::centred_product_scratch_bytes<T>(group.rows.size(0), dims));
-    cpu::centred_product<T>(matrix_view<T>(group.out), matrix_view<const T>(group.rows), span<const double>(group.mean),
-                            matrix_view<const T>(a), Into::add, scratch, {threads});
-  });
+  const at::Tensor a = ops::covariance_terms(terms, group.rows, packed, group.n, options, threads);
+  ops::centred_product(group.out, group.rows, group.mean, a, Into::add, threads);
 }
 
-void gram_form(MomentTerms& terms, const Group& group, Comm& comm, const MomentsOptions& options, int threads) {
+void gram_form(const at::Tensor& terms, const Group& group, Comm& comm, const MomentsOptions& options, int threads) {
   const at::Tensor all = comm.size() == 1 ? group.rows : comm.all_gather_v(group.rows, group.counts);
-  by_type(all, [&](auto t) {
-    using T = decltype(t);
-    const ScratchMemory scratch(cpu::gram_terms_scratch_bytes<T>(group.n, all.size(1), options));
-    cpu::gram_terms<T>(matrix_view<T>(group.out), &terms.variance, &terms.covariance, matrix_view<const T>(all),
-                       span<const double>(group.mean), group.begin, options, Into::add, scratch, {threads});
-  });
+  ops::gram_terms(group.out, terms, all, group.mean, group.begin, options, Into::add, threads);
 }
 
 // Collective. The groups of this rank's rows, with their global means: one all-reduce.
@@ -49,7 +35,7 @@ std::vector<Group> make_groups(const at::Tensor& dz, const at::Tensor& z, const 
   const int64_t count = moments == Moments::per_view ? batch.views : 1;
   const int64_t views = batch.views / count;   // in a group
   const int64_t local = batch.local_positions() * views, dims = z.size(1);
-  const at::Tensor means = at::empty({count, dims}, at::kDouble);
+  const at::Tensor means = ops::empty_doubles({count, dims}, z);
   std::vector<Group> groups(count);
   for (int64_t g = 0; g < count; ++g) {
     Group& group = groups[g];
@@ -61,11 +47,7 @@ std::vector<Group> make_groups(const at::Tensor& dz, const at::Tensor& z, const 
     for (size_t r = 0; r + 1 < batch.rank_begin.size(); ++r) {
       group.counts.push_back((batch.rank_begin[r + 1] - batch.rank_begin[r]) * views);
     }
-    const ScratchMemory scratch(cpu::column_sums_scratch_bytes(local, dims));
-    by_type(z, [&](auto t) {
-      using T = decltype(t);
-      cpu::column_sums<T>(span<double>(group.mean), matrix_view<const T>(group.rows), scratch, {batch.threads});
-    });
+    ops::column_sums(group.mean, group.rows, batch.threads);
   }
   PAL_CHECK(groups[0].n >= 2, "rows whose variance is asked", groups[0].n,
             "a variance takes at least two: make the batch larger or use loss.moments=pooled");
@@ -78,30 +60,25 @@ std::vector<Group> make_groups(const at::Tensor& dz, const at::Tensor& z, const 
 
 at::Tensor second_moment(const at::Tensor& rows, const at::Tensor& mean, Comm& comm, const MomentsOptions& options,
                          int threads) {
-  const int64_t dims = rows.size(1);
-  const at::Tensor packed = at::empty({kernels::packed_size(dims)}, at::kDouble);
-  by_type(rows, [&](auto t) {
-    using T = decltype(t);
-    const ScratchMemory scratch(cpu::centred_second_moment_scratch_bytes<T>(rows.size(0), dims, options));
-    cpu::centred_second_moment<T>(span<double>(packed), matrix_view<const T>(rows), span<const double>(mean), options, scratch,
-                                  {threads});
-  });
+  const at::Tensor packed = ops::empty_doubles({kernels::packed_size(rows.size(1))}, rows);
+  ops::centred_second_moment(packed, rows, mean, options, threads);
   comm.all_reduce(packed);
   return packed;
 }
 
 MomentTerms add_moment_terms(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, Comm& comm, Moments moments,
                              const MomentsOptions& options) {
+  const std::vector<Group> groups = make_groups(dz, z, batch, comm, moments);
+  const at::Tensor terms = ops::zero_doubles({static_cast<int64_t>(groups.size()), 2}, z);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const auto form = kernels::covariance_form_wins(groups[g].n, z.size(1), z.element_size(), sizeof(double)) ? covariance_form : gram_form;
+    form(terms[static_cast<int64_t>(g)], groups[g], comm, options, batch.threads);
+  }
   MomentTerms sum;
-  for (const Group& group : make_groups(dz, z, batch, comm, moments)) {
-    MomentTerms terms;
-    if (kernels::covariance_form_wins(group.n, z.size(1), z.element_size(), sizeof(double))) {
-      covariance_form(terms, group, comm, options, batch.threads);
-    } else {
-      gram_form(terms, group, comm, options, batch.threads);
-    }
-    sum.variance += terms.variance;
-    sum.covariance += terms.covariance;
+  const std::vector<double> numbers = ops::to_host(terms);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    sum.variance += numbers[2 * g];
+    sum.covariance += numbers[2 * g + 1];
   }
   return sum;
 }

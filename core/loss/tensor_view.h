@@ -15,12 +15,12 @@ namespace pal {
 // A tensor of two dimensions whose rows are contiguous.
 template <class T>
 kernels::MatrixView<T> matrix_view(const at::Tensor& t) {
-  PAL_ASSERT(t.dim() == 2 && (t.size(1) <= 1 || t.stride(1) == 1) && t.device().is_cpu(), "a kernel takes rows that are contiguous");
+  PAL_ASSERT(t.dim() == 2 && (t.size(1) <= 1 || t.stride(1) == 1) && !t.is_meta(), "a kernel takes rows that are contiguous");
   return {static_cast<T*>(t.data_ptr()), t.size(0), t.size(1), t.size(0) <= 1 ? t.size(1) : t.stride(0)};
 }
 template <class T>
 kernels::Span<T> span(const at::Tensor& t) {
-  PAL_ASSERT(t.is_contiguous() && t.device().is_cpu(), "a kernel takes contiguous numbers");
+  PAL_ASSERT(t.is_contiguous() && !t.is_meta(), "a kernel takes contiguous numbers");
   return {static_cast<T*>(t.data_ptr()), t.numel()};
 }
 template <class T>
@@ -28,10 +28,11 @@ kernels::Span<const T> span_of(const std::vector<T>& v) {
   return {v.data(), static_cast<int64_t>(v.size())};
 }
 
-// Memory lent to one kernel call.
+// Memory lent to one kernel call: on the CPU, or beside a tensor (on CUDA: until the stream has passed the call).
 class ScratchMemory {
  public:
   explicit ScratchMemory(int64_t bytes) : memory_(at::empty({bytes}, at::kByte)) {}
+  ScratchMemory(int64_t bytes, const at::Tensor& beside) : memory_(at::empty({bytes}, beside.options().dtype(at::kByte))) {}
   operator kernels::Scratch() const { return {memory_.data_ptr(), memory_.numel()}; }
 
  private:

@@ -1,0 +1,127 @@
+// core/ops: ops on CPU tensors are the kernels; on the meta device all that a criterion makes lies there too, and a tensor
+// on another device is named.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/loss/moment_terms.h"
+#include "core/ops/graph.h"
+#include "core/ops/moments.h"
+#include "core/ops/similarity.h"
+#include "core/ops/tensors.h"
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+using kernels::Into;
+
+struct Arguments {
+  at::Tensor z, out, doubles, square, sums, table, row_block, offsets, columns, weights, packed, terms, ids, scores, self;
+
+  explicit Arguments(const at::Device& device) {
+    const auto made = [&](at::IntArrayRef shape, at::ScalarType type) { return at::zeros(shape, at::TensorOptions(device).dtype(type)); };
+    z = made({4, 3}, at::kFloat);
+    out = made({4, 3}, at::kFloat);
+    doubles = made({3}, at::kDouble);
+    square = made({3, 3}, at::kFloat);
+    sums = made({2, 3}, at::kDouble);
+    table = made({2, 2}, at::kDouble);
+    row_block = made({4}, at::kInt);
+    offsets = made({5}, at::kLong);
+    columns = made({0}, at::kInt);
+    weights = made({0}, at::kDouble);
+    packed = made({6}, at::kDouble);
+    terms = made({2}, at::kDouble);
+    ids = made({4, 2}, at::kLong);
+    scores = made({4, 2}, at::kDouble);
+    self = made({4}, at::kLong);
+  }
+
+  // Every op; x stands for one tensor of each that is not z.
+  std::vector<std::function<void(const at::Tensor& x)>> calls() const {
+    const at::Tensor lse = terms.device().is_meta() ? at::empty({4}, terms.options()) : at::zeros({4}, terms.options());
+    const kernels::RowLogSumExpOptions softmax;
+    return {
+        [=, this](const at::Tensor& x) { ops::column_sums(x.defined() ? x : doubles, z, 1); },
+        [=, this](const at::Tensor& x) { ops::centred_second_moment(packed, z, x.defined() ? x : doubles, {}, 1); },
+        [=, this](const at::Tensor& x) { ops::covariance_terms(terms, z, x.defined() ? x : packed, 4, {}, 1); },
+        [=, this](const at::Tensor& x) { ops::centred_product(out, z, doubles, x.defined() ? x : square, Into::add, 1); },
+        [=, this](const at::Tensor& x) { ops::gram_terms(out, x.defined() ? x : terms, z, doubles, 0, {}, Into::add, 1); },
+        [=, this](const at::Tensor& x) { ops::graph_rows(out, {}, z, z, {offsets, columns, x.defined() ? x : weights}, {}, 1); },
+        [=, this](const at::Tensor& x) { ops::block_sums(sums, z, x.defined() ? x : row_block, 1); },
+        [=, this](const at::Tensor& x) { ops::block_table(at::zeros_like(sums), x.defined() ? x : table, sums, 1); },
+        [=, this](const at::Tensor& x) {
+          ops::block_between(at::zeros_like(sums), at::zeros_like(terms), {}, x.defined() ? x : table, sums, terms, 1);
+        },
+        [=, this](const at::Tensor& x) { ops::block_rows(out, x.defined() ? x : sums, row_block, 1.0, Into::add, 1); },
+        [=, this](const at::Tensor& x) {
+          ops::block_differences(out, {}, z, sums, x.defined() ? x : terms, row_block, 1.0, Into::add, 1);
+        },
+        [=, this](const at::Tensor& x) { ops::row_logsumexp(x.defined() ? x : lse, z, z, {}, softmax, 1); },
+        [=, this](const at::Tensor& x) {
+          ops::row_logsumexp_gradient(out, z, z, self, {lse, x.defined() ? x : lse}, {}, softmax, 1);
+        },
+        [=, this](const at::Tensor& x) { ops::nearest(x.defined() ? x : ids, scores, z, {z, {}, {}}, {}, kernels::Metric::cosine, 1); },
+    };
+  }
+};
+
+TEST(Ops, RunOnTheCpuAndOnMeta) {
+  for (const at::DeviceType device : {at::kCPU, at::kMeta}) {
+    const Arguments arguments(device);
+    for (const auto& call : arguments.calls()) EXPECT_NO_THROW(call({}));
+  }
+}
+
+TEST(Ops, NameATensorOnAnotherDevice) {
+  const at::Tensor elsewhere = at::empty({2, 2}, at::TensorOptions(at::kMeta).dtype(at::kDouble));
+  const Arguments arguments(at::kCPU);
+  int n = 0;
+  for (const auto& call : arguments.calls()) {
+    SCOPED_TRACE(n++);
+    try {
+      call(elsewhere);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("meta beside one on cpu"), std::string::npos) << e.what();
+    }
+  }
+}
+
+// Every tensor of the variance and covariance terms is made beside z: on meta one on the CPU would be named.
+TEST(Ops, MomentTermsStayOnTheDeviceOfZ) {
+  Batch batch;
+  batch.views = 2;
+  for (int64_t p = 0; p < 8; ++p) batch.samples.push_back(p);
+  batch.end = 8;
+  batch.rank_begin = {0, 8};
+  const auto comm = make_local_comm();
+  for (const int64_t dims : {3, 40}) {  // covariance form, Gram form
+    const at::Tensor z = at::empty({16, dims}, at::TensorOptions(at::kMeta).dtype(at::kFloat)), dz = at::empty_like(z);
+    for (const Moments moments : {Moments::per_view, Moments::pooled}) {
+      EXPECT_NO_THROW(add_moment_terms(dz, z, batch, *comm, moments, {}));
+    }
+  }
+}
+
+TEST(Ops, IndexListsGoBesideZ) {
+  const std::vector<int32_t> list = {3, -1, 2};
+  const at::Tensor here = ops::beside(at::zeros({1}), list);
+  EXPECT_EQ(here.const_data_ptr<int32_t>(), list.data());
+  const at::Tensor there = ops::beside(at::empty({1}, at::TensorOptions(at::kMeta)), list);
+  EXPECT_TRUE(there.is_meta());
+  EXPECT_EQ(there.scalar_type(), at::kInt);
+  EXPECT_EQ(ops::to_host(at::ones({2}, at::kDouble)), (std::vector<double>{1, 1}));
+  EXPECT_EQ(ops::to_host(at::empty({2}, at::TensorOptions(at::kMeta))), (std::vector<double>{0, 0}));
+}
+
+}  // namespace
+}  // namespace pal
