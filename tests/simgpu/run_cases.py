@@ -58,7 +58,7 @@ def main():
             seed, seconds, result = job.result()
             counts, rest = read(result.stdout)
             problems = [f"ended with {result.returncode}"] if result.returncode else []
-            problems += ["no case ran"] if not sum(counts.values()) else []
+            problems += ["no case ran"] if not counts else []
             problems += [f"skipped: {line}" for line in rest if SKIPPED.search(line)]
             problems += [f"{case}: {n / 1e6:.1f} M warp-instructions, allowed are {options.budget:g}" for case, n in counts.items()
                          if n > options.budget * 1e6]
