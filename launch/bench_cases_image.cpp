@@ -65,8 +65,8 @@ at::Tensor drawn_params(const std::vector<kernels::ImageView>& images, const ker
 std::vector<KernelCase> image_bench_cases(BenchSizes sizes) {
   const int32_t size = sizes == BenchSizes::full ? 224 : 32;
   KernelCase c{.name = "augment", .params = {{"pixels", size}, {"views", 2}, {"images", 20}, {"recipe", "VICReg, bicubic"}}};
-  // On bytes each step of the peer rounds to one of 256 values.
-  c.peers = {{"torchvision v2 float"}, {"torchvision v2 bytes", 0.02}};
+  // On bytes each step of the peer rounds to one of 256 values, and solarise turns what rounding takes over its threshold.
+  c.peers = {{"torchvision v2 float"}, {"torchvision v2 bytes", 0.05}};
   c.bytes = 2.0 * 20 * 3 * size * size * 4;
   c.inputs = [=](const std::string& folder) {
     SafetensorsFile file = read_safetensors(folder + "/images.safetensors");   // the peer decoded them

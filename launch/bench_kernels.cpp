@@ -195,11 +195,19 @@ int bench_kernels(const KernelBenchOptions& options, const std::string& program)
   fmt::print("{} threads a side; this machine copies {:.1f} GB/s and multiplies {:.1f} GF/s (torch's sgemm)\n", options.threads, machine.copy_gb_s,
              machine.sgemm_gf_s);
   json results = json::array();
+  Exit worst = Exit::ok;
   for (const KernelCase& c : all) {
     if (c.peers.empty()) continue;
     if (!options.cases.empty() && std::find(options.cases.begin(), options.cases.end(), c.name) == options.cases.end()) continue;
     const size_t from = results.size();
-    run_case(results, c, all, options, program);
+    try {
+      run_case(results, c, all, options, program);
+    } catch (const Error& e) {   // the other cases are worth their figures
+      if (e.code() != Exit::check_failed) throw;
+      fmt::print(stderr, "error: {}\n", e.what());
+      worst = Exit::check_failed;
+      continue;
+    }
     fmt::print("\n{}\n{}", c.params.dump(), table(results, from));
     std::fflush(stdout);
   }
@@ -210,7 +218,7 @@ int bench_kernels(const KernelBenchOptions& options, const std::string& program)
                       {"results", results}};
     write_file_atomically(options.json, out.dump(2) + "\n");
   }
-  return static_cast<int>(Exit::ok);
+  return static_cast<int>(worst);
 }
 
 }  // namespace pal
