@@ -90,6 +90,7 @@ class Cli(unittest.TestCase):
         for what in ("CPU", "cores", "memory", "LibTorch", "GPU", "CUDA, NCCL", "MPI", "HDF5", "disk", "Fashion-MNIST"):
             self.assertRegex(out, rf"(?m)^{what} +(ok|warn)  ", out)
         self.assertIn("two ranks met", out)
+        self.assertIn("GPU kernels", out)  # compared with the CPU's, or a line that says why not
 
     def test_doctor_without_mpirun_fails(self):
         bin_dir = f"{self.folder}/bin"
