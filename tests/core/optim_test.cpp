@@ -64,7 +64,7 @@ NamedTensors parameters(at::ScalarType type) {
   return list;
 }
 
-OptimSpec spec_of(const std::string& kind) {
+OptimSpec optim_spec_of(const std::string& kind) {
   OptimSpec spec;
   spec.kind = kind;
   spec.weight_decay = 0.05;
@@ -76,7 +76,7 @@ TEST(Optim, EqualsItsFormula) {
     for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
       at::manual_seed(1);
       SCOPED_TRACE(testing::Message() << kind << ", " << type << ", seed 1");
-      const OptimSpec spec = spec_of(kind);
+      const OptimSpec spec = optim_spec_of(kind);
       const NamedTensors list = parameters(type);
       std::vector<Plain> plain;
       for (const auto& [name, t] : list) {
@@ -111,7 +111,7 @@ TEST(Optim, AZeroGradientMovesOnlyWhatDecays) {
       before.push_back(t.detach().clone());
       t.mutable_grad() = at::zeros_like(t.detach());
     }
-    make_optimizer(spec_of(kind), list)->step(0.1);
+    make_optimizer(optim_spec_of(kind), list)->step(0.1);
     EXPECT_FALSE(at::equal(list[0].second, before[0]));
     EXPECT_TRUE(at::equal(list[1].second, before[1]));
     EXPECT_TRUE(at::equal(list[3].second, before[3]));
@@ -125,9 +125,9 @@ TEST(Optim, AnotherOneGoesOnFromItsState) {
     const NamedTensors a = parameters(at::kFloat);
     NamedTensors b;
     for (const auto& [name, t] : a) b.emplace_back(name, t.detach().clone().requires_grad_());
-    auto one = make_optimizer(spec_of(kind), a);
+    auto one = make_optimizer(optim_spec_of(kind), a);
     for (int t = 0; t < 4; ++t) {
-      auto two = make_optimizer(spec_of(kind), b);  // new in every step
+      auto two = make_optimizer(optim_spec_of(kind), b);  // new in every step
       const NamedTensors from = one->state(), into = two->state();
       ASSERT_EQ(from.size(), into.size());
       for (size_t k = 0; k < from.size(); ++k) {
@@ -154,14 +154,14 @@ TEST(Optim, ThreadsMakeNoDifference) {
     SCOPED_TRACE("seed 4");
     const NamedTensors list = {{"weight", at::randn({300, 500}).requires_grad_()}};
     list[0].second.mutable_grad() = at::randn({300, 500});
-    make_optimizer(spec_of("lars"), list)->step(0.1);
+    make_optimizer(optim_spec_of("lars"), list)->step(0.1);
     results.push_back(list[0].second.detach());
   }
   at::set_num_threads(before);
   EXPECT_TRUE(at::equal(results[0], results[1]));
 }
 
-TEST(Optim, AnUnknownKindIsRefused) { EXPECT_THROW(make_optimizer(spec_of("adam"), {}), Error); }
+TEST(Optim, AnUnknownKindIsRefused) { EXPECT_THROW(make_optimizer(optim_spec_of("adam"), {}), Error); }
 
 TEST(Schedule, WarmsUpAndFollowsTheCosine) {
   Schedule s;
