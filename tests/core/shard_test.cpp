@@ -52,9 +52,9 @@ std::string everything(const std::string& path) {
   const ShardReader shard(path);
   shard.check_ids();
   std::string all = std::to_string(shard.size()) + shard.split() + (shard.encoding() == Encoding::raw ? "raw" : "jpeg");
-  for (const int32_t side : shard.shape()) all += " " + std::to_string(side);
-  for (const int64_t label : shard.labels()) all += " " + std::to_string(label);
-  for (const int64_t parent : shard.parents()) all += " " + std::to_string(parent);
+  for (const int32_t side : shard.shape()) (all += " ") += std::to_string(side);
+  for (const int64_t label : shard.labels()) (all += " ") += std::to_string(label);
+  for (const int64_t parent : shard.parents()) (all += " ") += std::to_string(parent);
   for (const std::string& name : shard.classes()) all += " " + name;
   for (const std::string& name : shard.parent_names()) all += " " + name;
   std::vector<uint8_t> bytes;

@@ -57,7 +57,9 @@ TEST_P(Collectives, Gathers) {
   for (int root = 0; root < W; ++root) {
     const at::Tensor all = comm.gather_v(given(r, n[r], GetParam()), n, root);
     EXPECT_EQ(all.defined(), r == root);
-    if (r == root) EXPECT_TRUE(at::equal(all, everyone(n)));
+    if (r == root) {
+      EXPECT_TRUE(at::equal(all, everyone(n)));
+    }
   }
 }
 
