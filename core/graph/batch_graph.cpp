@@ -1,105 +1,26 @@
-// batch_graph: sums over all pairs of a batch in O(samples · 2^layers + nnz): no implied pair is ever listed.
+// batch_graph: single weights, the dense form for tests, and the check of what was built.
 #include "core/graph/batch_graph.h"
 
 #include <algorithm>
 #include <cmath>
 #include <sstream>
 #include <string>
-#include <unordered_map>
 
 #include "kernels/base/error.h"
 
 namespace pal {
-namespace {
 
-// How many ordered pairs of rows agree (share a block) in every layer of `set`, a bit per layer. A pair of positions
-// stands for V² pairs of rows, V of them on the diagonal when it is a position with itself. Exact: below 2^53.
-double agreeing_rows(const BatchGraph& graph, SelfLoops self_loops, unsigned set) {
-  std::vector<int64_t> id;   // the intersection of the blocks seen so far, −1 where a layer has none
-  int64_t groups = 0;
-  for (size_t l = 0; l < graph.layers.size(); ++l) {
-    if (!(set >> l & 1u)) continue;
-    const BlockLayer& layer = graph.layers[l];
-    if (id.empty()) {
-      id.assign(layer.block.begin(), layer.block.end());
-      groups = layer.blocks;
-      continue;
-    }
-    std::unordered_map<int64_t, int64_t> compact;
-    compact.reserve(id.size());
-    for (size_t p = 0; p < id.size(); ++p) {
-      if (id[p] < 0 || layer.block[p] < 0) {
-        id[p] = -1;
-      } else {
-        id[p] = compact.emplace(id[p] * layer.blocks + layer.block[p], compact.size()).first->second;
-      }
-    }
-    groups = static_cast<int64_t>(compact.size());
-  }
-  std::vector<double> rows(groups, 0);
-  for (int64_t i : id) {
-    if (i >= 0) rows[i] += graph.views;
-  }
-  double pairs = 0;
-  for (double r : rows) pairs += self_loops == SelfLoops::on ? r * r : r * (r - 1);
-  return pairs;
-}
-
-double block_weight(const BatchGraph& graph, int64_t p, int64_t q) {
+double smooth_weight(const BatchGraph& graph, int64_t p, int64_t q) {
   double w = 0;
-  for (const BlockLayer& layer : graph.layers) {
-    if (layer.block[p] >= 0 && layer.block[p] == layer.block[q]) w += layer.weight;
-  }
+  for (const BlockLayer& layer : graph.layers) w += layer.between(p, q);
+  for (const FeatureLayer& layer : graph.features) w += layer.between(p, q);
   return w;
-}
-
-// Σ f(G_ij) over all ordered pairs of rows, f(0) = 0: pairs are counted by the exact set of layers they agree in
-// (Möbius inversion over subsets), then the entries of the rest are corrected one by one.
-template <class F>
-double sum_over_pairs(const BatchGraph& graph, SelfLoops self_loops, const F& f) {
-  PAL_ASSERT(graph.layers.size() <= kMaxLayers, "a batch graph has few layers");
-  const unsigned sets = 1u << graph.layers.size();
-  std::vector<double> exact(sets, 0);
-  for (unsigned s = 1; s < sets; ++s) exact[s] = agreeing_rows(graph, self_loops, s);
-  for (unsigned bit = 1; bit < sets; bit <<= 1) {
-    for (unsigned s = 1; s < sets; ++s) {
-      if (!(s & bit)) exact[s] -= exact[s | bit];
-    }
-  }
-  double sum = 0;
-  for (unsigned s = 1; s < sets; ++s) {
-    double weight = 0;
-    for (size_t l = 0; l < graph.layers.size(); ++l) {
-      if (s >> l & 1u) weight += graph.layers[l].weight;
-    }
-    sum += exact[s] * f(weight);
-  }
-  const SparseRest& rest = graph.rest;
-  const double views = graph.views;
-  for (int64_t p = 0; p + 1 < static_cast<int64_t>(rest.offsets.size()); ++p) {
-    for (int64_t e = rest.offsets[p]; e < rest.offsets[p + 1]; ++e) {
-      const bool loop = rest.columns[e] == p && self_loops == SelfLoops::off;
-      const double blocks = block_weight(graph, p, rest.columns[e]);
-      sum += (views * views - (loop ? views : 0)) * (f(blocks + rest.weights[e]) - f(blocks));
-    }
-  }
-  return sum;
-}
-
-}  // namespace
-
-double edge_mass(const BatchGraph& graph) {
-  return sum_over_pairs(graph, SelfLoops::off, [](double w) { return std::abs(w); });
-}
-
-double squared_norm(const BatchGraph& graph, SelfLoops self_loops) {
-  return sum_over_pairs(graph, self_loops, [](double w) { return w * w; });
 }
 
 std::vector<double> diagonal(const BatchGraph& graph) {
   std::vector<double> d(graph.samples);
   for (int64_t p = 0; p < graph.samples; ++p) {
-    d[p] = block_weight(graph, p, p);
+    d[p] = smooth_weight(graph, p, p);
     if (graph.rest.offsets.empty()) continue;
     const auto begin = graph.rest.columns.begin() + graph.rest.offsets[p];
     const auto end = graph.rest.columns.begin() + graph.rest.offsets[p + 1];
@@ -109,17 +30,11 @@ std::vector<double> diagonal(const BatchGraph& graph) {
   return d;
 }
 
-bool has_negative_weight(const BatchGraph& graph) {
-  const auto negative = [](double w) { return w < 0; };
-  return std::any_of(graph.layers.begin(), graph.layers.end(), [](const BlockLayer& l) { return l.weight < 0; }) ||
-         std::any_of(graph.rest.weights.begin(), graph.rest.weights.end(), negative);
-}
-
 std::vector<double> dense(const BatchGraph& graph, SelfLoops self_loops) {
   const int64_t n = graph.samples, rows = n * graph.views;
   std::vector<double> small(n * n, 0), g(rows * rows, 0);
   for (int64_t p = 0; p < n; ++p) {
-    for (int64_t q = 0; q < n; ++q) small[p * n + q] = block_weight(graph, p, q);
+    for (int64_t q = 0; q < n; ++q) small[p * n + q] = smooth_weight(graph, p, q);
     if (graph.rest.offsets.empty()) continue;
     for (int64_t e = graph.rest.offsets[p]; e < graph.rest.offsets[p + 1]; ++e) {
       small[p * n + graph.rest.columns[e]] += graph.rest.weights[e];
@@ -141,6 +56,20 @@ std::string pair_text(int64_t p, int64_t q) {
   return text.str();
 }
 
+void check_table(const BlockLayer& layer) {
+  const auto blocks = static_cast<int64_t>(layer.blocks);
+  PAL_DATA_CHECK(static_cast<int64_t>(layer.table.size()) == blocks * blocks, "entries of a layer's table", layer.table.size(),
+                 "give blocks × blocks of them");
+  for (int64_t a = 0; a < blocks; ++a) {
+    for (int64_t b = 0; b < blocks; ++b) {
+      const double w = layer.table[a * blocks + b];
+      PAL_DATA_CHECK(std::isfinite(w), "weight that is not finite between blocks", pair_text(a, b), "give a finite one");
+      PAL_DATA_CHECK(w == layer.table[b * blocks + a], "asymmetric weight between blocks", pair_text(a, b),
+                     "give both directions the same weight");
+    }
+  }
+}
+
 }  // namespace
 
 void check(const BatchGraph& graph) {
@@ -153,6 +82,13 @@ void check(const BatchGraph& graph) {
     for (int32_t b : layer.block) {
       PAL_DATA_CHECK(b >= -1 && b < layer.blocks, "block of a position", b, "blocks are −1 (none) to blocks − 1");
     }
+    if (layer.has_table()) check_table(layer);
+  }
+  for (const FeatureLayer& layer : graph.features) {
+    PAL_DATA_CHECK(layer.width > 0 && static_cast<int64_t>(layer.features.size()) == graph.samples * layer.width,
+                   "features of a layer", layer.features.size(), "give width of them per position");
+    PAL_DATA_CHECK(std::isfinite(layer.weight), "weight of a layer", layer.weight, "give a finite one");
+    for (double f : layer.features) PAL_DATA_CHECK(std::isfinite(f), "feature of a position", f, "give a finite one");
   }
   const SparseRest& rest = graph.rest;
   if (rest.offsets.empty()) return;

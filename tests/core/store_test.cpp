@@ -1,9 +1,8 @@
-// graph: the store against a brute-force closure of the answers, and the batch graph against its dense form.
+// store: against a brute-force closure of the answers.
 #include <gtest/gtest.h>
 
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -181,120 +180,6 @@ TEST(GraphStore, MergesOfComponentsWithManyNegatives) {
   EXPECT_EQ(store.component_size(0), stars);
   EXPECT_EQ(store.relation(0, centre(stars - 1) + leaves), Relation::different);
   EXPECT_EQ(store.relation(1, 2), Relation::unknown);
-}
-
-// ---- batch graphs ----------------------------------------------------------------------------------------------------
-
-double off_diagonal_mass(const BatchGraph& graph) {
-  double sum = 0;
-  for (double w : dense(graph, SelfLoops::off)) sum += std::abs(w);
-  return sum;
-}
-double dense_square(const BatchGraph& graph, SelfLoops loops) {
-  double sum = 0;
-  for (double w : dense(graph, loops)) sum += w * w;
-  return sum;
-}
-void expect_sums_equal_dense(const BatchGraph& graph) {
-  check(graph);
-  EXPECT_NEAR(edge_mass(graph), off_diagonal_mass(graph), 1e-12 * (1 + off_diagonal_mass(graph)));
-  for (SelfLoops loops : {SelfLoops::off, SelfLoops::on}) {
-    EXPECT_NEAR(squared_norm(graph, loops), dense_square(graph, loops), 1e-12 * (1 + dense_square(graph, loops)));
-  }
-  const std::vector<double> g = dense(graph, SelfLoops::on), d = diagonal(graph);
-  const int64_t rows = graph.samples * graph.views;
-  for (int64_t i = 0; i < rows; ++i) EXPECT_EQ(g[i * rows + i], d[i % graph.samples]);
-}
-
-TEST(BatchGraph, KindsEqualTheirDefinition) {
-  GraphStore store(10);
-  store.set_labels({0, 1, -1, 0, -1, 1, 0, -1, 2, -1});
-  store.insert(2, 4, Relation::same);
-  const std::vector<int64_t> batch = {3, 7, 4, 0, 2, 5, 9, 8, 3};   // 3 comes twice, 8 is alone in its class
-  for (int32_t views : {1, 2, 3}) {
-    for (GraphKind kind : {GraphKind::ssl, GraphKind::supervised, GraphKind::mixed}) {
-      const double alpha = 0.3;
-      const BatchGraph graph = build_batch_graph(store, kind, alpha, batch, views);
-      EXPECT_EQ(graph.version, store.version());
-      const std::vector<double> g = dense(graph, SelfLoops::on);
-      const int64_t n = graph.samples, rows = n * views;
-      for (int64_t i = 0; i < rows; ++i) {
-        for (int64_t j = 0; j < rows; ++j) {
-          const int64_t a = batch[i % n], b = batch[j % n];
-          const double own = a == b, same = store.relation(a, b) == Relation::same;
-          const double both = store.known(a) && store.known(b) ? same : 0;
-          const double expected = kind == GraphKind::ssl          ? own
-                                  : kind == GraphKind::supervised ? same
-                                                                  : (1 - alpha) * own + alpha * both;
-          ASSERT_DOUBLE_EQ(g[i * rows + j], expected) << i << " " << j << " " << views;
-        }
-      }
-      expect_sums_equal_dense(graph);
-    }
-  }
-}
-
-TEST(BatchGraph, EdgesOfMixedGraphAtItsEnds) {
-  GraphStore store(4);
-  store.set_labels({0, 0, 1, -1});
-  const std::vector<int64_t> batch = {0, 1, 2, 3};
-  EXPECT_EQ(dense(build_batch_graph(store, GraphKind::mixed, 0, batch, 2), SelfLoops::on),
-            dense(build_batch_graph(store, GraphKind::ssl, 0, batch, 2), SelfLoops::on));
-  EXPECT_THROW(build_batch_graph(store, GraphKind::mixed, 1.5, batch, 2), Error);
-  EXPECT_EQ(edge_mass(build_batch_graph(store, GraphKind::ssl, 0, batch, 1)), 0);
-  EXPECT_EQ(edge_mass(build_batch_graph(store, GraphKind::ssl, 0, {}, 2)), 0);
-  BatchGraph thirds = build_batch_graph(store, GraphKind::ssl, 0, batch, 1);
-  thirds.layers[0].weight = 1.0 / 3;
-  EXPECT_EQ(edge_mass(thirds), 0) << "exactly: E = 0 switches the term off";
-}
-
-TEST(BatchGraph, LayersOfAnySignAndRestOverlap) {
-  for (uint64_t seed = 0; seed < 20; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    Random random(seed, Purpose::bench);
-    BatchGraph graph;
-    graph.samples = 9;
-    graph.views = 1 + static_cast<int32_t>(random.below(3));
-    for (double weight : {0.7, -0.4, 0.25}) {
-      BlockLayer layer{{}, 4, weight};
-      for (int p = 0; p < 9; ++p) layer.block.push_back(static_cast<int32_t>(random.below(5)) - 1);
-      graph.layers.push_back(layer);
-    }
-    std::vector<double> s(81, 0);
-    for (int e = 0; e < 12; ++e) {
-      const int p = static_cast<int>(random.below(9)), q = static_cast<int>(random.below(9));
-      s[p * 9 + q] = s[q * 9 + p] = random.normal();
-    }
-    graph.rest.offsets.push_back(0);
-    for (int p = 0; p < 9; ++p) {
-      for (int q = 0; q < 9; ++q) {
-        if (s[p * 9 + q] == 0) continue;
-        graph.rest.columns.push_back(q);
-        graph.rest.weights.push_back(s[p * 9 + q]);
-      }
-      graph.rest.offsets.push_back(static_cast<int64_t>(graph.rest.columns.size()));
-    }
-    expect_sums_equal_dense(graph);
-    EXPECT_TRUE(has_negative_weight(graph));
-  }
-}
-
-TEST(BatchGraph, CheckRefusesABadRest) {
-  BatchGraph graph;
-  graph.samples = 3;
-  graph.rest = {{0, 1, 2, 2}, {1, 0}, {0.5, 0.5}};
-  check(graph);
-  const auto broken = [&](auto change) {
-    BatchGraph g = graph;
-    change(g.rest);
-    EXPECT_THROW(check(g), Error);
-  };
-  broken([](SparseRest& r) { r.weights[0] = 0.6; });
-  broken([](SparseRest& r) { r.weights[0] = r.weights[1] = std::nan(""); });
-  broken([](SparseRest& r) { r.columns[0] = 3; });
-  broken([](SparseRest& r) { r.columns[0] = 2; });
-  broken([](SparseRest& r) { r.offsets[3] = 1; });
-  broken([](SparseRest& r) { r = {{0, 2, 4, 4}, {1, 1, 0, 0}, {1, 1, 1, 1}}; });
 }
 
 }  // namespace
