@@ -49,22 +49,27 @@ Render<T> choose_render(Cpu cpu) {
   return choose_isa<Render<T>>(cpu.isa, detail::scalar::render_view, detail::avx2::render_view, detail::avx512::render_view);
 }
 
+char* first_buffer(Scratch scratch, int64_t bytes) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(scratch.data);
+  char* base = static_cast<char*>(scratch.data) + (kAlign - address % kAlign) % kAlign;
+  PAL_CHECK(scratch.data && base + bytes <= static_cast<char*>(scratch.data) + scratch.bytes, "augment: bytes of scratch",
+            scratch.bytes, "give augment_scratch_bytes()");
+  return base;
+}
+
 // Calls f(job, i) for every image; job brings the buffers of the thread. Threads take the next free image.
 template <class T, class F>
 void for_each_image(Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, Cpu cpu, const F& f) {
   const Extent extent = largest(images);
   const int64_t workers = std::min<int64_t>(std::max(cpu.threads, 1), images.size);
   const int64_t bytes = thread_bytes<T>(extent, options);
-  const uintptr_t address = reinterpret_cast<uintptr_t>(scratch.data);
-  char* base = static_cast<char*>(scratch.data) + (kAlign - address % kAlign) % kAlign;
-  PAL_CHECK(scratch.data && base + workers * bytes <= static_cast<char*>(scratch.data) + scratch.bytes,
-            "augment: bytes of scratch", scratch.bytes, "give augment_scratch_bytes()");
+  char* base = first_buffer(scratch, workers * bytes);
   std::atomic<int64_t> next{0};
   parallel_for(cpu, workers, 1, [&](int64_t worker, int64_t) {
     ViewJob<T> job;
     place_buffers(job.buffers, base + worker * bytes, extent, options);
     for (int64_t i = next++; i < images.size; i = next++) {
-      job.image = images[i];
+      job.image = {.pixels = images[i]};
       f(job, i);
     }
   });
@@ -87,11 +92,20 @@ void augment(T* out, Span<const ImageView> images, Span<const int64_t> sample, S
   for_each_image<T>(images, options, scratch, cpu, [&](ViewJob<T>& job, int64_t i) {
     for (int64_t v = 0; v < views.size; ++v) {
       job.params = draw_view_params(views[v], options.seed, options.step, uint64_t(sample[i]), uint32_t(v),
-                                    job.image.height, job.image.width);
+                                    images[i].height, images[i].width);
       job.out = out + v * view_stride + i * pixels;
       render(job, options);
     }
   });
+}
+
+template <class T>
+void augment_part(T* out, const ImagePart& image, const ViewParams& params, const AugmentOptions& options, Scratch scratch, Isa isa) {
+  detail::check_part(out, image, params, options);
+  ViewJob<T> job{.out = out, .image = image, .params = params, .buffers = {}};
+  const Extent extent = largest({&image.pixels, 1});
+  place_buffers(job.buffers, first_buffer(scratch, thread_bytes<T>(extent, options)), extent, options);
+  choose_render<T>({.isa = isa})(job, options);
 }
 
 template <class T>
@@ -102,7 +116,7 @@ void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& opt
   const Render<T> render = choose_render<T>(cpu);
   for_each_image<T>(images, options, scratch, cpu, [&](ViewJob<T>& job, int64_t i) {
     job.params = {};
-    job.params.crop = fallback_crop(job.image.height, job.image.width, 1, 1);
+    job.params.crop = centre_crop(images[i].height, images[i].width);
     job.out = out + i * pixels;
     render(job, options);
   });
@@ -110,6 +124,8 @@ void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& opt
 
 template void augment(float*, Span<const ImageView>, Span<const int64_t>, Span<const ViewPolicy>, const AugmentOptions&, Scratch, Cpu);
 template void augment(double*, Span<const ImageView>, Span<const int64_t>, Span<const ViewPolicy>, const AugmentOptions&, Scratch, Cpu);
+template void augment_part(float*, const ImagePart&, const ViewParams&, const AugmentOptions&, Scratch, Isa);
+template void augment_part(double*, const ImagePart&, const ViewParams&, const AugmentOptions&, Scratch, Isa);
 template void centre_view(float*, Span<const ImageView>, const AugmentOptions&, Scratch, Cpu);
 template void centre_view(double*, Span<const ImageView>, const AugmentOptions&, Scratch, Cpu);
 

@@ -32,7 +32,7 @@ __global__ void draw_kernel(Work w, Images images, int count, ViewPolicy policy,
   if (draw == Draw::random) {
     params = draw_view_params(policy, w.options.seed, w.options.step, images.sample[i], view, image.height, image.width);
   } else {
-    params.crop = fallback_crop(image.height, image.width, 1, 1);
+    params.crop = centre_crop(image.height, image.width);
   }
   PAL_DEVICE_CHECK(params.crop.top >= 0 && params.crop.top + params.crop.height <= image.height);
   PAL_DEVICE_CHECK(params.crop.left >= 0 && params.crop.left + params.crop.width <= image.width);

@@ -23,6 +23,15 @@ struct ImageView {
   int32_t height = 0, width = 0, channels = 0;
 };
 
+// A part of an image, as a decoder gives it that skips the rest or decodes at a reduced size: pixel (y, x) of `pixels`
+// covers the square of `unit` pixels of the whole image that begins at ((top + y) · unit, (left + x) · unit).
+struct ImagePart {
+  ImageView pixels;
+  int32_t top = 0, left = 0;
+  int32_t unit = 1;
+};
+struct ViewParams;  // augment_params.h
+
 // What happens to one view. A probability of 0 switches a step off.
 struct ViewPolicy {
   float crop_scale_min = 0.08f, crop_scale_max = 1.0f;  // share of the area; both 1: the whole image is resized
@@ -56,6 +65,10 @@ int64_t augment_scratch_bytes(Span<const ImageView> images, const AugmentOptions
 template <class T>
 void augment(T* out, Span<const ImageView> images, Span<const int64_t> sample, Span<const ViewPolicy> views,
              const AugmentOptions& options, Scratch scratch, Cpu cpu);
+// One view with the given parameters, by one thread. `image` holds params.crop, a box of the whole image. For a whole
+// image with the parameters that augment() draws, the same bits as augment()'s.
+template <class T>
+void augment_part(T* out, const ImagePart& image, const ViewParams& params, const AugmentOptions& options, Scratch scratch, Isa isa);
 // The view without randomness that evaluation uses: the centred square of the shorter side, resized and normalised.
 template <class T>
 void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, Cpu cpu);

@@ -82,6 +82,21 @@ void check_augment(const T* out, Span<const ImageView> images, Span<const int64_
 }
 
 template <class T>
+void check_part(const T* out, const ImagePart& part, const ViewParams& params, const AugmentOptions& options) {
+  check_options(options);
+  check_images({&part.pixels, 1});
+  const CropBox& crop = params.crop;
+  const auto holds = [&](int32_t begin, int32_t crop_length, int32_t part_begin, int32_t length) {
+    const int64_t first = int64_t{part_begin} * part.unit, end = (int64_t{part_begin} + length) * part.unit;
+    return crop_length > 0 && begin >= first && int64_t{begin} + crop_length <= end;
+  };
+  PAL_CHECK(part.unit >= 1 && holds(crop.top, crop.height, part.top, part.pixels.height) &&
+                holds(crop.left, crop.width, part.left, part.pixels.width),
+            "augment: crop that the part does not hold, of rows", crop.height, "decode all of the crop");
+  PAL_CHECK(out, "augment: out", "null", "give room for the view");
+}
+
+template <class T>
 void check_centre_view(const T* out, Span<const ImageView> images, const AugmentOptions& options) {
   check_options(options);
   check_images(images);

@@ -76,31 +76,50 @@ void jitter(T* planes, int32_t size, int32_t channels, const ViewParams& params)
   }
 }
 
-// out[x] = Σ_k kernel[|k − radius|] · source[k][x]; a block of columns keeps its sum in registers.
-template <class T, class Source>
-inline void convolve(T* out, int32_t n, const T* kernel, int32_t radius, const Source& source) {
-  constexpr int kLanes = 16;
-  typedef T Lanes __attribute__((vector_size(kLanes * sizeof(T)), aligned(sizeof(T)), may_alias));
-  const auto lanes = [](auto* p) { return reinterpret_cast<const Lanes*>(p); };
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
+
+// kCount registers' worth of out[x] = Σ_k kernel[k] · (before[k][x] + after[k][x]), the middle one once. A vector wider than
+// a register would be kept in memory.
+template <int kCount, class T>
+inline void convolve_block(T* out, int32_t x, const T* kernel, int32_t radius, const T* const* before, const T* const* after) {
+  typedef T Vector __attribute__((vector_size(kVectorBytes), aligned(sizeof(T)), may_alias));
+  constexpr int kLanes = kVectorBytes / sizeof(T);
+  const auto at = [x](const T* p, int i) { return *reinterpret_cast<const Vector*>(p + x + i * kLanes); };
+  Vector sum[kCount];
+#pragma GCC unroll 4
+  for (int i = 0; i < kCount; ++i) sum[i] = kernel[0] * at(before[0], i);
+  for (int32_t k = 1; k <= radius; ++k) {
+    const T weight = kernel[k];
+#pragma GCC unroll 4
+    for (int i = 0; i < kCount; ++i) sum[i] += weight * (at(before[k], i) + at(after[k], i));
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < kCount; ++i) *reinterpret_cast<Vector*>(out + x + i * kLanes) = sum[i];
+}
+
+template <class T>
+void convolve(T* out, int32_t n, const T* kernel, int32_t radius, const T* const* before, const T* const* after) {
+  constexpr int32_t kLanes = kVectorBytes / sizeof(T), kWide = 4 * kLanes;
   int32_t x = 0;
-  while (x < n) {
-    if (n < kLanes) {
-      T sum = kernel[0] * source(0)[x];
-      for (int32_t k = 1; k <= radius; ++k) sum += kernel[k] * (source(-k)[x] + source(k)[x]);
-      out[x++] = sum;
-      continue;
-    }
-    if (x + kLanes > n) x = n - kLanes;  // the last block overlaps the one before it
-    Lanes sum = kernel[0] * *lanes(source(0) + x);
-    for (int32_t k = 1; k <= radius; ++k) sum += kernel[k] * (*lanes(source(-k) + x) + *lanes(source(k) + x));
-    *reinterpret_cast<Lanes*>(out + x) = sum;
-    x += kLanes;
+  for (; x + kWide <= n; x += kWide) convolve_block<4>(out, x, kernel, radius, before, after);
+  for (; x + kLanes <= n; x += kLanes) convolve_block<1>(out, x, kernel, radius, before, after);
+  for (; x < n; ++x) {
+    T sum = kernel[0] * before[0][x];
+    for (int32_t k = 1; k <= radius; ++k) sum += kernel[k] * (before[k][x] + after[k][x]);
+    out[x] = sum;
   }
 }
 
 template <class T>
 void blur(const ViewBuffers<T>& buffers, int32_t size, int32_t channels, double sigma) {
   T kernel[kMaxSize / 20 + 2];
+  const T *before[kMaxSize / 20 + 2], *after[kMaxSize / 20 + 2];
   const BlurFilter filter(sigma, blur_kernel_size(size) / 2, std::numeric_limits<T>::epsilon());
   const int32_t radius = filter.radius;
   for (int32_t k = 0; k <= radius; ++k) kernel[k] = T(filter.weight(k));
@@ -114,11 +133,18 @@ void blur(const ViewBuffers<T>& buffers, int32_t size, int32_t channels, double 
         padded[-k] = padded[reflect(-k, size)];
         padded[size - 1 + k] = padded[reflect(size - 1 + k, size)];
       }
-      convolve(buffers.blurred + int64_t(y) * size, size, kernel, radius, [&](int32_t k) { return padded + k; });
+      for (int32_t k = 0; k <= radius; ++k) {
+        before[k] = padded - k;
+        after[k] = padded + k;
+      }
+      convolve(buffers.blurred + int64_t(y) * size, size, kernel, radius, before, after);
     }
     for (int32_t y = 0; y < size; ++y) {
-      convolve(plane + int64_t(y) * size, size, kernel, radius,
-               [&](int32_t k) { return buffers.blurred + int64_t(reflect(y + k, size)) * size; });
+      for (int32_t k = 0; k <= radius; ++k) {
+        before[k] = buffers.blurred + int64_t(reflect(y - k, size)) * size;
+        after[k] = buffers.blurred + int64_t(reflect(y + k, size)) * size;
+      }
+      convolve(plane + int64_t(y) * size, size, kernel, radius, before, after);
     }
   }
 }

@@ -1,7 +1,8 @@
 // augment_filter: the weights of crop-resize along one axis; the one home of the filters for host and device.
 //
 // Math:   output x takes the inputs [begin, end) with weights proportional to weight(p, x), which sum to 1: the filter
-//         is widened by the scale when the crop shrinks (antialiasing) and cut at the crop's border. Bilinear is the
+//         is widened by the scale when the crop shrinks (antialiasing) and cut at the crop's border. A crop of an image
+//         that was decoded at a reduced size begins and ends between its pixels: [origin, origin + extent). Bilinear is the
 //         triangle, bicubic the convolution of Keys with a = −1/2: torch's interpolate(antialias=True) and Pillow's.
 //         (Without antialiasing torch takes a = −3/4.)
 #pragma once
@@ -22,24 +23,27 @@ PAL_HOST_DEVICE inline int32_t filter_radius(Interpolation interpolation) {
 struct AxisFilter {
   Interpolation interpolation;
   int32_t length;  // inputs
-  double scale, support, inverse;
+  double origin, scale, support, inverse;
 
   PAL_HOST_DEVICE AxisFilter(Interpolation interpolation, int32_t length, int32_t size)
-      : interpolation(interpolation), length(length), scale(double(length) / size) {
+      : AxisFilter(interpolation, length, size, 0, length) {}
+  PAL_HOST_DEVICE AxisFilter(Interpolation interpolation, int32_t length, int32_t size, double origin, double extent)
+      : interpolation(interpolation), length(length), origin(origin), scale(extent / size) {
     const double widening = scale > 1 ? scale : 1;
     support = filter_radius(interpolation) * widening;
     inverse = 1 / widening;
   }
+  PAL_HOST_DEVICE double centre(int32_t x) const { return origin + scale * (x + 0.5); }
   PAL_HOST_DEVICE int32_t begin(int32_t x) const {
-    const double first = scale * (x + 0.5) - support + 0.5;
+    const double first = centre(x) - support + 0.5;
     return first > 0 ? int32_t(first) : 0;
   }
   PAL_HOST_DEVICE int32_t end(int32_t x) const {
-    const int32_t last = int32_t(scale * (x + 0.5) + support + 0.5);
+    const int32_t last = int32_t(centre(x) + support + 0.5);
     return last < length ? last : length;
   }
   PAL_HOST_DEVICE double weight(int32_t p, int32_t x) const {
-    const double d = std::fabs(p + 0.5 - scale * (x + 0.5)) * inverse;
+    const double d = std::fabs(p + 0.5 - centre(x)) * inverse;
     if (interpolation == Interpolation::bilinear) return d < 1 ? 1 - d : 0;
     if (d < 1) return (1.5 * d - 2.5) * d * d + 1;
     return d < 2 ? ((-0.5 * d + 2.5) * d - 4) * d + 2 : 0;

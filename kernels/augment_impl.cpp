@@ -27,7 +27,7 @@ void finish(const ViewJob<T>& job, const AugmentOptions& options, int32_t planes
 
 template <class T>
 void render(const ViewJob<T>& job, const AugmentOptions& options) {
-  const int32_t planes = options.channels == 1 ? 1 : job.image.channels;
+  const int32_t planes = options.channels == 1 ? 1 : job.image.pixels.channels;
   const int64_t plane = int64_t(options.size) * options.size;
   T* p = job.buffers.planes;
   crop_resize(job, options.interpolation, options.size, planes);

@@ -28,7 +28,7 @@ struct ViewBuffers {
 template <class T>
 struct ViewJob {
   T* out = nullptr;  // (C, size, size) in options.layout
-  ImageView image;
+  ImagePart image;
   ViewParams params;
   ViewBuffers<T> buffers;
 };
@@ -38,7 +38,7 @@ inline int64_t taps_capacity(int64_t length, int64_t size, Interpolation interpo
   return size * (2 * filter_radius(interpolation) * ((length + size - 1) / size) + 3);
 }
 
-// One view from the image to its place in out. params.crop lies inside the image.
+// One view from the image to its place in out. params.crop lies inside the part.
 #define PAL_AUGMENT_ISA(isa)                                                    \
   namespace isa {                                                               \
   void render_view(const ViewJob<float>& job, const AugmentOptions& options);   \

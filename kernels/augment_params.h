@@ -45,6 +45,9 @@ PAL_HOST_DEVICE inline CropBox fallback_crop(int32_t height, int32_t width, doub
   return box;
 }
 
+// The square of evaluation.
+PAL_HOST_DEVICE inline CropBox centre_crop(int32_t height, int32_t width) { return fallback_crop(height, width, 1, 1); }
+
 PAL_HOST_DEVICE inline CropBox draw_crop(Random& random, const ViewPolicy& policy, int32_t height, int32_t width) {
   if (policy.crop_scale_min == 1 && policy.crop_scale_max == 1) return {0, 0, height, width};
   constexpr int kTries = 10;

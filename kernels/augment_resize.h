@@ -4,6 +4,7 @@
 //         contiguous, then resampled along x.
 #pragma once
 
+#include <cmath>
 #include <cstring>
 
 #include "kernels/augment_impl.h"
@@ -107,26 +108,43 @@ void resample_colour(T* out, int64_t plane, const T* row, const Taps<T>& taps, i
   resample_colour_fixed<0>(out, plane, row, taps, size);
 }
 
+// Where a crop of the whole image lies along one axis of a part: the pixels it touches, and its own ends between them.
+struct Reach {
+  int32_t first, length;
+  double origin, extent;
+
+  Reach(int32_t begin, int32_t crop, int32_t part_begin, int32_t part_length, int32_t unit) {
+    const double from = double(begin) / unit - part_begin;
+    extent = double(crop) / unit;
+    first = int32_t(from);
+    const int32_t end = int32_t(std::ceil(from + extent));
+    length = (end < part_length ? end : part_length) - first;
+    origin = from - first;
+  }
+};
+
 // Fills planes (channels, size, size) with values in [0, 1]. channels 1 from a colour image: luma.
 template <class T>
 void crop_resize(const ViewJob<T>& job, Interpolation interpolation, int32_t size, int32_t channels) {
   const CropBox& crop = job.params.crop;
-  const ImageView& image = job.image;
+  const ImageView& image = job.image.pixels;
+  const Reach across(crop.left, crop.width, job.image.left, image.width, job.image.unit);
+  const Reach down(crop.top, crop.height, job.image.top, image.height, job.image.unit);
   Taps<T> x = job.buffers.x, y = job.buffers.y;
-  fill_taps(x, {interpolation, crop.width, size}, size, 1.0, job.params.flip ? Direction::reversed : Direction::forward);
-  fill_taps(y, {interpolation, crop.height, size}, size, 1.0 / 255, Direction::forward);
+  fill_taps(x, {interpolation, across.length, size, across.origin, across.extent}, size, 1.0, job.params.flip ? Direction::reversed : Direction::forward);
+  fill_taps(y, {interpolation, down.length, size, down.origin, down.extent}, size, 1.0 / 255, Direction::forward);
   const int64_t stride = int64_t(image.width) * image.channels, plane = int64_t(size) * size;
-  const uint8_t* corner = image.data + crop.top * stride + int64_t(crop.left) * image.channels;
+  const uint8_t* corner = image.data + down.first * stride + int64_t(across.first) * image.channels;
   T* row = job.buffers.row;
   for (int32_t i = 0; i < size; ++i) {
     T* out = job.buffers.planes + int64_t(i) * size;
-    blend_rows(row, corner + y.first[i] * stride, stride, y, size, i, int64_t(crop.width) * image.channels);
+    blend_rows(row, corner + y.first[i] * stride, stride, y, size, i, int64_t(across.length) * image.channels);
     if (channels == 3) {
       resample_colour(out, plane, row, x, size);
       continue;
     }
     if (image.channels == 3) {
-      for (int32_t p = 0; p < crop.width; ++p) row[p] = luma(row[3 * p], row[3 * p + 1], row[3 * p + 2]);
+      for (int32_t p = 0; p < across.length; ++p) row[p] = luma(row[3 * p], row[3 * p + 1], row[3 * p + 2]);
     }
     resample_gray(out, row, x, size);
   }

@@ -3,7 +3,8 @@
 // A row with more than kTile partners is split at fixed places, the multiples of kTile in the list of entries, and a
 // second kernel adds the parts in order. A tile of entries meets at most two such rows: the one that holds its first
 // entry and the one that holds its last; so every tile has two slots for partial rows.
-// repulsion takes two passes: the products z_iᵀp_j first, then the rows as a weighted sum.
+// repulsion needs all of z_iᵀp_j before it can use any of it. Rows of one chunk still have the partner in registers then;
+// wider ones take two passes: the products first, then the rows as a weighted sum.
 #include "kernels/base/scratch.h"
 #include "kernels/base/device.cuh"
 #include "kernels/base/sum.h"
@@ -18,6 +19,8 @@ constexpr int64_t kTile = 1024;
 constexpr int64_t kNarrow = 128;   // columns of a chunk when all fit; else
 constexpr int64_t kWide = 512;
 constexpr int64_t kLimit = int64_t{1} << 31;
+
+enum class Walk { sum, difference, repulsion, repulsion_weighted };  // the last: with the products of a pass before
 
 struct Layout {
   int64_t tiles, chunks, items, groups;
@@ -81,58 +84,82 @@ __device__ void load(float (&x)[ITEMS][P], const T* row, int first, int dims) {
 }
 
 // sum += the entries [begin, end) of row i over this chunk. Returns this lane's share of the value.
-template <class T, RowForm form, int P, int ITEMS>
+template <class T, Walk form, int P, int ITEMS>
 __device__ double walk(float (&sum)[ITEMS][P], const Args<T>& a, int64_t i, int64_t begin, int64_t end, int first) {
+  constexpr bool kWholeRow = form == Walk::repulsion;  // this warp has all columns
   const int lane = threadIdx.x % kWarp;
   const T* z_row = a.z.data + i * a.z.stride;
   float zi[ITEMS][P];
-  if (form == RowForm::difference) load(zi, z_row, first, a.dims);
+  if (form == Walk::difference || kWholeRow) load(zi, z_row, first, a.dims);
   double value = 0;
-  float own = 0;  // Σ_j S_ij of repulsion
+  float own = 0;       // Σ_j S_ij of repulsion
+  float z_square = 0;  // of this lane's columns
+  if (kWholeRow) {
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k) {
+#pragma unroll
+      for (int q = 0; q < P; ++q) z_square += zi[k][q] * zi[k][q];
+    }
+  }
   for (int64_t e = begin; e < end; e += kWarp) {
     const int count = static_cast<int>(min(static_cast<int64_t>(kWarp), end - e));
     const int32_t my_column = lane < count ? a.columns[e + lane] : 0;
-    const float my_weight = lane < count ? (form == RowForm::repulsion ? a.coefficients : a.weights)[e + lane] : 0;
-    if (form == RowForm::repulsion) own += warp_sum(lane < count ? a.weights[e + lane] : 0.0f);
-#pragma unroll 2
+    const float my_weight = lane < count ? (form == Walk::repulsion_weighted ? a.coefficients : a.weights)[e + lane] : 0;
+    if (form == Walk::repulsion_weighted) own += warp_sum(lane < count ? a.weights[e + lane] : 0.0f);
+    if (kWholeRow) own += warp_sum(my_weight);
+#pragma unroll (kWholeRow ? 1 : 2)
     for (int t = 0; t < count; ++t) {
       const int64_t j = __shfl_sync(kAllLanes, my_column, t);
       const float w = __shfl_sync(kAllLanes, my_weight, t);
       PAL_DEVICE_CHECK(j >= 0 && j < a.partners.rows);
       float p[ITEMS][P];
       load(p, a.partners.data + j * a.partners.stride, first, a.dims);
-      float square = 0;
+      float square = 0, factor = w;
+      if (kWholeRow) {
+        float dot = 0;
+#pragma unroll
+        for (int k = 0; k < ITEMS; ++k) {
+#pragma unroll
+          for (int q = 0; q < P; ++q) {
+            dot += zi[k][q] * p[k][q];
+            square += p[k][q] * p[k][q];
+          }
+        }
+        dot = warp_sum(dot);
+        factor = w * dot;
+        value += static_cast<double>(w) * ((lane == 0 ? static_cast<double>(dot) * dot : 0.0) - z_square - square);
+      }
 #pragma unroll
       for (int k = 0; k < ITEMS; ++k) {
 #pragma unroll
         for (int q = 0; q < P; ++q) {
-          if (form == RowForm::difference) {
+          if (form == Walk::difference) {
             const float d = zi[k][q] - p[k][q];
             sum[k][q] += w * d;
             square += d * d;
           } else {
-            sum[k][q] += w * p[k][q];
+            sum[k][q] += factor * p[k][q];
           }
         }
       }
-      if (form == RowForm::difference) value += static_cast<double>(w) * square;
+      if (form == Walk::difference) value += static_cast<double>(w) * square;
     }
   }
-  if (form == RowForm::difference) return value;
-  load(zi, z_row, first, a.dims);  // only now: in the loop the registers are dear
+  if (form == Walk::difference) return value;
+  if (!kWholeRow) load(zi, z_row, first, a.dims);  // only now: in the loop the registers are dear
 #pragma unroll
   for (int k = 0; k < ITEMS; ++k) {
 #pragma unroll
     for (int q = 0; q < P; ++q) {
-      if (form == RowForm::sum) value += static_cast<double>(zi[k][q]) * sum[k][q];
-      if (form == RowForm::repulsion) sum[k][q] -= own * zi[k][q];
+      if (form == Walk::sum) value += static_cast<double>(zi[k][q]) * sum[k][q];
+      else sum[k][q] -= own * zi[k][q];
     }
   }
   return value;
 }
 
 // A warp per (item, chunk). Items: the rows, then two parts for every tile of entries.
-template <class T, RowForm form, int P, int ITEMS>
+template <class T, Walk form, int P, int ITEMS>
 __global__ void __launch_bounds__(kThreads, 2) rows_kernel(const Args<T> a) {
   const int64_t work = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp;
   const int64_t item = work / a.chunks;
@@ -180,7 +207,7 @@ __global__ void __launch_bounds__(kThreads, 2) rows_kernel(const Args<T> a) {
       }
     }
   }
-  if (a.values == nullptr || form == RowForm::repulsion) return;
+  if (a.values == nullptr || form == Walk::repulsion_weighted) return;
   value = warp_sum(value);
   if (lane == 0) a.values[work] = value;
 }
@@ -200,7 +227,7 @@ __global__ void combine_kernel(const Args<T> a) {
   *to = from_float<T>((a.into == Into::add ? to_float(*to) : 0.0f) + a.scale * total);
 }
 
-// repulsion: coefficients and value. A warp per 32 entries, whatever rows they lie in; columns over the lanes.
+// repulsion of rows wider than a chunk: coefficients and value. A warp per 32 entries, whatever rows they lie in; columns over the lanes.
 template <class T>
 __global__ void __launch_bounds__(kThreads, 2) products_kernel(float* coefficients, const Args<T> a, int64_t groups) {
   const int64_t group = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp;
@@ -230,7 +257,7 @@ __global__ void __launch_bounds__(kThreads, 2) products_kernel(float* coefficien
   if (a.values != nullptr && lane == 0) a.values[group] = value;
 }
 
-template <class T, RowForm form>
+template <class T, Walk form>
 void launch_rows(const Args<T>& a, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>(ceil_div(a.items * a.chunks, kWarps));
   constexpr int P = kPack<T>;
@@ -272,17 +299,19 @@ void graph_rows(MatrixView<T> out, double* value, MatrixView<const T> z, MatrixV
             value ? at.values : nullptr, rows, at.items, nnz, static_cast<int>(dims), static_cast<int>(at.chunks),
             static_cast<float>(options.scale), options.into};
   int64_t values = at.items * at.chunks;
-  if (options.form == RowForm::repulsion) {
+  if (options.form == RowForm::difference) {
+    launch_rows<T, Walk::difference>(a, stream);
+  } else if (options.form == RowForm::sum) {
+    launch_rows<T, Walk::sum>(a, stream);
+  } else if (at.chunks == 1) {
+    launch_rows<T, Walk::repulsion>(a, stream);
+  } else {
     values = at.groups;
     if (at.groups > 0) {
       products_kernel<T><<<static_cast<unsigned>(ceil_div(at.groups, kWarps)), kThreads, 0, stream>>>(at.coefficients, a, at.groups);
       check_launch(stream);
     }
-    if (out.data) launch_rows<T, RowForm::repulsion>(a, stream);
-  } else if (options.form == RowForm::difference) {
-    launch_rows<T, RowForm::difference>(a, stream);
-  } else {
-    launch_rows<T, RowForm::sum>(a, stream);
+    if (out.data) launch_rows<T, Walk::repulsion_weighted>(a, stream);
   }
   if (at.tiles > 0 && out.data) {
     combine_kernel<T><<<dim3(static_cast<unsigned>(rows), static_cast<unsigned>(ceil_div(dims, kThreads))), kThreads, 0, stream>>>(a);

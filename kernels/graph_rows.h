@@ -7,7 +7,7 @@
 //         The gradient of `value` in z_i, for a symmetric S with p = z, is: sum 2·, difference 4·, repulsion 4· the row.
 //         Into::add adds to out instead of overwriting it. out must not share memory with z or partners.
 // Order:  a row has one owner and a fixed order of its partners; identical bits from run to run and for any threads.
-//         On the CPU a row is summed in T over at most 64 partners, and these sums, like value, in fp64.
+//         On the CPU a row and its value are summed in T over at most 16 partners, and these sums in fp64.
 // Async:  the CUDA twin works on device pointers, value included. It cannot throw for a bad index: only the debug build
 //         looks (PAL_SYNC_DEBUG), and stops the kernel. Rows and their sums are fp32, whatever z is stored in.
 #pragma once

@@ -12,9 +12,18 @@ namespace {
 
 enum class Form { sum, difference };
 
-constexpr int64_t kRun = 64;       // partners added up in T before the sum is widened
+constexpr int64_t kRun = 16;       // partners added up in T before the sum is widened
 constexpr int64_t kAhead = 4;      // partners whose rows are called into the cache beforehand
 constexpr int kBlock = kRegisters / 4;  // vectors of a column block: the row, its sum and the loads stay in registers
+
+constexpr int kLineVectors = 64 / kVectorBytes;
+
+template <class T>
+inline void add_wide(Vec<double>* total, Vec<T> v) {
+  Vec<double> wide[kHalves<T>];
+  widen(wide, v);
+  for (int h = 0; h < kHalves<T>; ++h) total[h] += wide[h];
+}
 
 // kVectors full vectors of columns; kTail: a single vector of which only `n` columns exist.
 template <Form kForm, int kVectors, bool kTail, class T>
@@ -29,12 +38,12 @@ double column_block(const RowPartners<T>& row, const RowSink<T>& sink, int64_t b
 
   for (int64_t run = 0; run < row.count; run += kRun) {
     const int64_t end = run + kRun < row.count ? run + kRun : row.count;
-    Vec<T> acc[kVectors] = {};
+    Vec<T> acc[kVectors] = {}, squares{};
     for (int64_t j = run; j < end; ++j) {
       const T* p = base + row.columns[j] * row.stride;
       if (j + kAhead < row.count) {
         const T* next = base + row.columns[j + kAhead] * row.stride;
-        for (int v = 0; v < kVectors; ++v) __builtin_prefetch(next + v * kLanes<T>);
+        for (int v = 0; v < kVectors; v += kLineVectors) __builtin_prefetch(next + v * kLanes<T>);
       }
       const T w = row.weights[j];
       if constexpr (kForm == Form::sum) {
@@ -46,16 +55,11 @@ double column_block(const RowPartners<T>& row, const RowSink<T>& sink, int64_t b
           acc[v] += w * d;
           square += d * d;
         }
-        Vec<double> wide[kHalves<T>];
-        widen(wide, square);
-        for (int h = 0; h < kHalves<T>; ++h) value[h] += static_cast<double>(w) * wide[h];
+        squares += w * square;
       }
     }
-    for (int v = 0; v < kVectors; ++v) {
-      Vec<double> wide[kHalves<T>];
-      widen(wide, acc[v]);
-      for (int h = 0; h < kHalves<T>; ++h) total[v * kHalves<T> + h] += wide[h];
-    }
+    if constexpr (kForm == Form::difference) add_wide<T>(value, squares);
+    for (int v = 0; v < kVectors; ++v) add_wide<T>(total + v * kHalves<T>, acc[v]);
   }
 
   for (int v = 0; v < kVectors; ++v) {
@@ -99,6 +103,10 @@ double gather(const RowPartners<T>& row, const RowSink<T>& sink) {
   if (k + kBlock / 2 * kL <= row.dims) {
     value += column_block<kForm, kBlock / 2, false>(row, sink, k, 0);
     k += kBlock / 2 * kL;
+  }
+  if (k + kBlock / 4 * kL <= row.dims) {
+    value += column_block<kForm, kBlock / 4, false>(row, sink, k, 0);
+    k += kBlock / 4 * kL;
   }
   for (; k + kL <= row.dims; k += kL) value += column_block<kForm, 1, false>(row, sink, k, 0);
   if (k < row.dims) value += column_block<kForm, 1, true>(row, sink, k, row.dims - k);

@@ -29,7 +29,7 @@ struct RowSink {
   bool add = false;
 };
 
-// Rows are added up in T over a few dozen partners, and these sums in fp64.
+// Rows are added up in T over a few partners, and these sums in fp64.
 template <class T>
 struct GraphRowsOps {
   // row = Σ w p_j; returns Σ w z·p_j.

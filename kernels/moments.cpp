@@ -86,13 +86,13 @@ void covariance_terms(MatrixView<T> a, double* variance_term, double* covariance
   parallel_for(cpu, dims, band, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       const double* row = packed.data + packed_index(k, k, dims);
-      variances[begin / band] += variance_of(row[0] * inverse, n, options).value;
+      variances[begin / band] += variance_of(row[0] * inverse, n - 1.0, options).value;
       squares[begin / band] += wide.dot(row + 1, row + 1, dims - k - 1);
     }
     if (!a.data) return;
     write_mirrored(a, begin, end, [&](int64_t k, int64_t l) {
       const double s = packed[packed_index(k, l, dims)];
-      return static_cast<T>(k == l ? variance_of(s * inverse, n, options).slope : factor * s);
+      return static_cast<T>(k == l ? variance_of(s * inverse, n - 1.0, options).slope : factor * s);
     });
   });
   double variance = 0, square = 0;

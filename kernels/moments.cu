@@ -22,8 +22,8 @@ __global__ void covariance_kernel(MatrixView<float> a, double* variance, double*
     const double c = packed[packed_place(k, l, dims)] / rows_less_one;
     double slope = 4 * options.covariance_weight * c / rows_less_one;
     if (k == l) {
-      const VarianceAt v = variance_at(c, rows_less_one, options);
-      on_diagonal += v.term;
+      const VarianceTerm v = variance_of(c, rows_less_one, options);
+      on_diagonal += v.value;
       slope = v.slope;
     } else {
       off_diagonal += 2 * c * c;
@@ -126,7 +126,8 @@ void covariance_terms(MatrixView<float> a, double* variance_term, double* covari
   const int64_t dims = a.data ? a.cols : static_cast<int64_t>((std::sqrt(8.0 * packed.size + 1) - 1) / 2 + 0.5);
   check_span("covariance_terms: packed", packed, packed_size(dims));
   if (a.data) check_matrix("covariance_terms: a", a, dims, dims);
-  PAL_CHECK(n >= 2, "covariance_terms: n", n, "a covariance needs at least two rows");
+  check_rows("covariance_terms", n);
+  check_options("covariance_terms", options);
   if (dims == 0) return zero_terms(variance_term, covariance_term, stream);
   const TermsLayout at(scratch.data, dims);
   check_scratch("covariance_terms", scratch, at.bytes);

@@ -1,10 +1,10 @@
-// moments.cuh: what the two CUDA files of moments share: loaders, column sums, the upper triangle of a product, variance.
+// moments.cuh: what the two CUDA files of moments share: loaders, column sums, the upper triangle of a product.
 #pragma once
 
 #include "kernels/base/scratch.h"
 #include "kernels/base/sum.h"
 #include "kernels/base/tile_product.cuh"
-#include "kernels/moments.h"
+#include "kernels/moments_variance.h"
 
 namespace pal::kernels::cuda {
 
@@ -133,17 +133,6 @@ void triangle(double* parts, const Loader& x, const Triangle& t, Accumulate accu
 inline void zero_terms(double* variance_term, double* covariance_term, cudaStream_t stream) {
   if (variance_term) PAL_CUDA_CHECK(cudaMemsetAsync(variance_term, 0, sizeof(double), stream));
   if (covariance_term) PAL_CUDA_CHECK(cudaMemsetAsync(covariance_term, 0, sizeof(double), stream));
-}
-
-// ---- the variance of one column: its term and its place on A's diagonal ----
-struct VarianceAt {
-  double term, slope;
-};
-__device__ inline VarianceAt variance_at(double c, double rows_less_one, const MomentsOptions& o) {
-  if (o.variance == Variance::squared) return {(1 - c) * (1 - c), -4 * o.variance_weight * (1 - c) / rows_less_one};
-  const double std = sqrt(c + o.epsilon);
-  if (std >= o.gamma) return {0, 0};
-  return {o.gamma - std, -o.variance_weight / (std * rows_less_one)};
 }
 
 }  // namespace pal::kernels::cuda

@@ -2,11 +2,11 @@
 //
 // Shapes: z (B, D) this rank's rows; packed (D (D+1) / 2) the upper triangle by rows: (0,0) (0,1) … (0,D−1) (1,1) …
 // Math:   S = Σ_i (z_i − m)(z_i − m)ᵀ     C = S / (n − 1), n rows of the global batch
-//         variance    hinge    Σ_k relu(γ − sqrt(C_kk + ε))      squared  Σ_k (1 − C_kk)²
+//         variance    hinge    Σ_k relu(γ − sqrt(C_kk + ε))      squared  Σ_k (1 − C_kk)²      norm  Σ_k C_kk²
 //         covariance  Σ_{k≠l} C_kl²       Gram form: ‖Gram‖²_F − Σ_k C_kk², Gram = Z_c Z_cᵀ / (n − 1)
 //         gradient    (z_i − m) A, A (D, D) symmetric: A_kl = 4 b C_kl / (n−1) off the diagonal,
 //                     A_kk = −a [C_kk+ε < γ²] / (sqrt(C_kk + ε) (n−1)) for the hinge,
-//                     −4 a (1 − C_kk) / (n−1) for the square.
+//                     −4 a (1 − C_kk) / (n−1) for the square, 4 a C_kk / (n−1) for the norm: with a = b, that of ‖C‖²_F.
 // Order:  sums over rows are accumulated in fp64 (Accumulate::fp64), so that splitting the rows over ranks changes
 //         nothing after rounding; identical bits from run to run and for any number of threads.
 // Right for |mean| ≫ std: the mean is taken off before anything is squared.
@@ -19,7 +19,7 @@
 
 namespace pal::kernels {
 
-enum class Variance { hinge, squared };
+enum class Variance { hinge, squared, norm };
 enum class Accumulate { fp64, native };
 
 struct MomentsOptions {

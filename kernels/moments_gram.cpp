@@ -78,7 +78,7 @@ void gram_terms(MatrixView<T> out, double* variance_term, double* covariance_ter
   double variance = 0, diagonal = 0;
   for (int64_t k = 0; k < dims; ++k) {
     const double c = at.squares[k] * inverse;
-    const VarianceTerm v = variance_of(c, n, options);
+    const VarianceTerm v = variance_of(c, n - 1.0, options);
     variance += v.value;
     diagonal += c * c;
     at.slopes[k] = v.slope - factor * c;

@@ -63,8 +63,8 @@ __global__ void diagonal_kernel(double* variance, double* minus_squares, float* 
   const int64_t k = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (k >= dims) return;
   const double c = column_squares[k] / rows_less_one;
-  const VarianceAt v = variance_at(c, rows_less_one, options);
-  variance[k] = v.term;
+  const VarianceTerm v = variance_of(c, rows_less_one, options);
+  variance[k] = v.value;
   minus_squares[k] = -c * c;
   diagonal[k] = static_cast<float>(v.slope - 4 * options.covariance_weight * c / rows_less_one);
 }
@@ -106,7 +106,8 @@ void gram_terms(MatrixView<T> out, double* variance_term, double* covariance_ter
   check_matrix("gram_terms: z_all", z_all, n, dims);
   if (out.data) check_matrix("gram_terms: out", out, -1, dims);
   check_span("gram_terms: mean", mean, dims);
-  PAL_CHECK(n >= 2, "gram_terms: n", n, "a covariance needs at least two rows");
+  check_rows("gram_terms", n);
+  check_options("gram_terms", options);
   PAL_CHECK(begin >= 0 && begin + out.rows <= n, "gram_terms: begin", begin, "the own rows must lie in z_all");
   if (dims == 0) return zero_terms(variance_term, covariance_term, stream);
   const Layout at(scratch.data, n, dims);

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "kernels/base/check.h"
 #include "kernels/base/panels.h"
 #include "kernels/base/scratch.h"
-#include "kernels/moments.h"
+#include "kernels/moments_variance.h"
 
 namespace pal::kernels::cpu {
 
@@ -32,31 +31,6 @@ void sum_rows(double* total, double* partials, int64_t rows, int64_t dims, Cpu c
     std::fill(total + k, total + end, 0.0);
     for (int64_t t = 0; t < tiles; ++t) wide.add_wide(total + k, partials + t * dims + k, end - k);
   });
-}
-
-// One variance C_kk: its share of the term, and A_kk.
-struct VarianceTerm {
-  double value, slope;
-};
-inline VarianceTerm variance_of(double c, int64_t n, const MomentsOptions& o) {
-  if (o.variance == Variance::squared) return {(1 - c) * (1 - c), -4 * o.variance_weight * (1 - c) / (n - 1.0)};
-  const double deviation = std::sqrt(c + o.epsilon);
-  if (!(deviation < o.gamma)) return {std::isnan(c) ? c : 0.0, 0.0};
-  if (deviation == 0) return {o.gamma, 0.0};  // a constant column without ε: no direction is better than another
-  return {o.gamma - deviation, -o.variance_weight / (deviation * (n - 1.0))};
-}
-
-inline void check_options(const char* op, const MomentsOptions& o) {
-  PAL_CHECK(std::isfinite(o.gamma) && o.gamma >= 0, std::string(op) + ": gamma", o.gamma, "give 0 or more");
-  PAL_CHECK(std::isfinite(o.epsilon) && o.epsilon >= 0, std::string(op) + ": epsilon", o.epsilon, "give 0 or more");
-  PAL_CHECK(std::isfinite(o.variance_weight), std::string(op) + ": variance_weight", o.variance_weight,
-            "it must be a finite number");
-  PAL_CHECK(std::isfinite(o.covariance_weight), std::string(op) + ": covariance_weight", o.covariance_weight,
-            "it must be a finite number");
-}
-
-inline void check_rows(const char* op, int64_t n) {
-  PAL_CHECK(n >= 2, std::string(op) + ": n", n, "a covariance needs at least two rows");
 }
 
 // Writes value(k, l) to (k, l) and (l, k) for k in [begin, end), l in [k, a.cols). The lower half goes through a small

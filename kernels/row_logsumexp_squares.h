@@ -51,7 +51,9 @@ void for_squares(MatrixView<const T> rows, MatrixView<const T> columns, Span<con
   const PanelOps<T>& ops = panel_ops<T>(cpu.isa);
   const int64_t width = ops.width, depth = rows.cols, row_panels = (rows.rows + width - 1) / width;
   pack_operand(at.rows, Operand<T>{rows, Lies::x_by_k}, 0, depth, cpu);
-  pack_operand(at.columns, Operand<T>{columns, Lies::x_by_k}, 0, depth, cpu);
+  const bool same = rows.data == columns.data && rows.rows == columns.rows && rows.stride == columns.stride;
+  const T* packed_columns = same ? at.rows : at.columns;   // then the memory for the columns is never touched
+  if (!same) pack_operand(at.columns, Operand<T>{columns, Lies::x_by_k}, 0, depth, cpu);
   // Few rows: smaller blocks, so that every thread has some.
   const int64_t across = std::clamp<int64_t>(row_panels / (2 * cpu.threads), 1, kAcross);
   parallel_for(cpu, row_panels, across, [&](int64_t panel, int64_t end) {
@@ -60,7 +62,7 @@ void for_squares(MatrixView<const T> rows, MatrixView<const T> columns, Span<con
     for (int64_t j0 = 0; j0 < columns.rows; j0 += kDown * width) {
       const int64_t count = std::min(kDown * width, columns.rows - j0), down = (count + width - 1) / width;
       const int64_t stride = down * width * width;
-      panel_block(data, at.columns + j0 * depth, down, at.rows + first * depth, end - panel, depth, ops);
+      panel_block(data, packed_columns + j0 * depth, down, at.rows + first * depth, end - panel, depth, ops);
       for (int64_t i = first; i < last && self.size != 0; ++i) {
         const int64_t j = self[i] - j0;
         if (self[i] < 0 || j < 0 || j >= count) continue;

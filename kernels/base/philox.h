@@ -18,7 +18,7 @@
 namespace pal {
 
 // What a stream of random numbers is for; each purpose is an independent stream.
-enum class Purpose : uint32_t { init = 1, shuffle = 2, augment = 3, labels = 4, oracle = 5, pool = 6, noise = 7, dropout = 8, bench = 9, edges = 10, negatives = 11 };
+enum class Purpose : uint32_t { init = 1, shuffle = 2, augment = 3, labels = 4, oracle = 5, pool = 6, noise = 7, dropout = 8, bench = 9, edges = 10, negatives = 11, missing = 12, flip = 13, pairs = 14, theory = 16 };
 
 struct Philox4 {
   uint32_t w[4];

@@ -189,5 +189,73 @@ TEST(Augment, RefusesBadInput) {
   EXPECT_THROW(cpu::augment<float>(out, batch.views(), batch.ids(), {&plain, 1}, options, {little, 64}, {}), Error);
 }
 
+// A part of an image gives the same bits as the whole of it, wherever it begins.
+TEST(Augment, APartIsAsGoodAsTheWhole) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random r(seed, Purpose::bench);
+    Batch batch;
+    batch.add(r, 40 + int32_t(r.below(40)), 40 + int32_t(r.below(40)), 3, int64_t(seed));
+    const std::vector<ViewPolicy> policies = {random_policy(r)};
+    const AugmentOptions options = random_options(r, 20);
+    const ImageView& whole = batch.images[0];
+    const ViewParams params = draw_view_params(policies[0], options.seed, options.step, seed, 0, whole.height, whole.width);
+    ImagePart part;
+    part.top = int32_t(r.below(uint64_t(params.crop.top) + 1));
+    part.left = int32_t(r.below(uint64_t(params.crop.left) + 1));
+    const int32_t height = params.crop.top + params.crop.height - part.top, width = params.crop.left + params.crop.width - part.left;
+    std::vector<uint8_t> pixels;
+    for (int32_t y = 0; y < height; ++y) {
+      const uint8_t* row = whole.data + (int64_t(part.top + y) * whole.width + part.left) * 3;
+      pixels.insert(pixels.end(), row, row + 3 * width);
+    }
+    part.pixels = {pixels.data(), height, width, 3};
+    std::vector<float> got(size_t(options.channels) * 20 * 20);
+    std::vector<char> scratch(cpu::augment_scratch_bytes({&part.pixels, 1}, options, {1}));
+    const Scratch room{scratch.data(), int64_t(scratch.size())};
+    cpu::augment_part(got.data(), part, params, options, room, best_isa());
+    EXPECT_EQ(got, run<float>(batch, policies, options));
+    part.top += 1 + params.crop.top - part.top;   // begins inside the crop
+    EXPECT_THROW(cpu::augment_part(got.data(), part, params, options, room, best_isa()), Error);
+  }
+}
+
+// An image of blocks of `unit` equal pixels and the image of those blocks are the same picture, also for crops that cut blocks.
+TEST(Augment, AReducedPartShowsTheSamePicture) {
+  Random r(3, Purpose::bench);
+  for (const int32_t unit : {2, 4, 8}) {
+    const int32_t blocks = 12, side = blocks * unit;
+    std::vector<uint8_t> small(size_t(blocks) * blocks * 3), large(size_t(side) * side * 3);
+    for (int32_t y = 0; y < blocks; ++y) {   // a ramp: the resize of either is the ramp again, inside
+      for (int32_t x = 0; x < blocks; ++x) {
+        for (int c = 0; c < 3; ++c) small[size_t((y * blocks + x) * 3 + c)] = uint8_t(10 * x + 8 * y + 5 * c);
+      }
+    }
+    for (int32_t y = 0; y < side; ++y) {
+      for (int32_t x = 0; x < side; ++x) {
+        for (int c = 0; c < 3; ++c) large[size_t((y * side + x) * 3 + c)] = small[size_t((y / unit * blocks + x / unit) * 3 + c)];
+      }
+    }
+    AugmentOptions options;
+    options.size = 6;
+    for (int trial = 0; trial < 50; ++trial) {
+      ViewParams params;
+      params.crop.height = int32_t(6 * unit + r.below(uint64_t(side - 6 * unit)));
+      params.crop.width = int32_t(6 * unit + r.below(uint64_t(side - 6 * unit)));
+      params.crop.top = int32_t(r.below(uint64_t(side - params.crop.height) + 1));
+      params.crop.left = int32_t(r.below(uint64_t(side - params.crop.width) + 1));
+      params.flip = r.below(2) == 1;
+      std::vector<float> a(3 * 36), b(3 * 36);
+      const ImagePart reduced{{small.data(), blocks, blocks, 3}, 0, 0, unit}, whole{{large.data(), side, side, 3}, 0, 0, 1};
+      std::vector<char> scratch(cpu::augment_scratch_bytes({&whole.pixels, 1}, options, {1}));
+      cpu::augment_part(a.data(), reduced, params, options, {scratch.data(), int64_t(scratch.size())}, best_isa());
+      cpu::augment_part(b.data(), whole, params, options, {scratch.data(), int64_t(scratch.size())}, best_isa());
+      for (int y = 1; y < 5; ++y) {
+        for (int x = 1; x < 5; ++x) EXPECT_NEAR(a[size_t(y * 6 + x)], b[size_t(y * 6 + x)], 2.5 / 255) << "unit " << unit << " trial " << trial;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace pal::kernels

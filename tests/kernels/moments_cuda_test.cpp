@@ -111,7 +111,7 @@ template <class F>
 void all_cases(const std::vector<Case>& cases, const F& f) {
   Random random(31, Purpose::bench);
   for (const Case& c : cases) {
-    for (const Variance variance : {Variance::hinge, Variance::squared}) {
+    for (const Variance variance : {Variance::hinge, Variance::squared, Variance::norm}) {
       for (const Accumulate accumulate : {Accumulate::fp64, Accumulate::native}) {
         SCOPED_TRACE(testing::Message() << c.rows << " x " << c.dims << ", mean " << c.mean << ", variance " << static_cast<int>(variance)
                                         << ", accumulate " << static_cast<int>(accumulate) << ", seed 31");
@@ -139,6 +139,20 @@ TEST_F(MomentsCuda, CovarianceFormFloat) { all_cases(kCases, covariance_form<flo
 TEST_F(MomentsCuda, CovarianceFormBf16) { all_cases(near_the_origin(kCases), covariance_form<bf16>); }
 TEST_F(MomentsCuda, GramFormFloat) { all_cases(kGramCases, gram_form<float>); }
 TEST_F(MomentsCuda, GramFormBf16) { all_cases(near_the_origin(kGramCases), gram_form<bf16>); }
+
+TEST_F(MomentsCuda, AConstantColumnWithoutEpsilonHasNoSlope) {
+  const DeviceArray<double> packed(std::vector<double>(packed_size(3), 0.0)), terms(2);
+  const DeviceArray<float> a(9);
+  const DeviceArray<char> scratch(cuda::covariance_terms_scratch_bytes(3));
+  MomentsOptions options;
+  options.epsilon = 0;
+  cuda::covariance_terms({a.data(), 3, 3}, terms.data(), terms.data() + 1, packed.span(), 4, options, scratch.scratch(), nullptr);
+  PAL_CUDA_CHECK(cudaDeviceSynchronize());
+  EXPECT_EQ(a.host(), std::vector<float>(9, 0.0f));
+  EXPECT_EQ(terms.host(), (std::vector<double>{3, 0}));
+  options.epsilon = -1;
+  EXPECT_THROW(cuda::covariance_terms({}, terms.data(), nullptr, packed.span(), 4, options, scratch.scratch(), nullptr), Error);
+}
 
 TEST_F(MomentsCuda, DISABLED_LongManyRows) {
   all_cases({{5000, 33}}, covariance_form<float>);

@@ -72,8 +72,10 @@ Terms<double> reference(const Matrix<T>& z, const MomentsOptions& o, Into into) 
   Matrix<double> a(dims, dims);
   for (int64_t k = 0; k < dims; ++k) {
     const double v = c.at(k, k), s = std::sqrt(v + o.epsilon);
-    t.variance += o.variance == Variance::hinge ? std::max(0.0, o.gamma - s) : (1 - v) * (1 - v);
-    a.at(k, k) = o.variance_weight * (o.variance == Variance::hinge ? (s < o.gamma ? -1 / s : 0.0) : -4 * (1 - v)) / (n - 1.0);
+    const double term[] = {std::max(0.0, o.gamma - s), (1 - v) * (1 - v), v * v};   // in the order of Variance
+    const double slope[] = {s < o.gamma ? -1 / s : 0.0, -4 * (1 - v), 4 * v};
+    t.variance += term[static_cast<int>(o.variance)];
+    a.at(k, k) = o.variance_weight * slope[static_cast<int>(o.variance)] / (n - 1.0);
     for (int64_t l = 0; l < dims; ++l) {
       if (k == l) continue;
       t.covariance += c.at(k, l) * c.at(k, l);
@@ -113,7 +115,7 @@ TYPED_TEST(MomentsTest, BothFormsEqualTheFormulas) {
   for (const auto& [rows, dims] : {std::pair<int64_t, int64_t>{2, 1}, {5, 3}, {40, 17}, {17, 40}, {70, 33}, {9, 150}, {130, 70}}) {
     for (const double mean : {0.0, 1e4}) {
       const auto z = spread_matrix<T>(rows, dims, seed, mean);
-      for (const Variance variance : {Variance::hinge, Variance::squared}) {
+      for (const Variance variance : {Variance::hinge, Variance::squared, Variance::norm}) {
         for (const Accumulate accumulate : {Accumulate::fp64, Accumulate::native}) {
           const MomentsOptions o{variance, 1.0, 1e-4, 25.0, 3.0, accumulate};
           const Into into = variance == Variance::hinge ? Into::add : Into::overwrite;
@@ -209,7 +211,7 @@ TYPED_TEST(MomentsTest, GradientIsTheFiniteDifference) {
   using T = TypeParam;
   if constexpr (sizeof(T) == sizeof(double)) {
     auto z = spread_matrix<T>(7, 5, 241, 1.0);
-    for (const Variance variance : {Variance::hinge, Variance::squared}) {
+    for (const Variance variance : {Variance::hinge, Variance::squared, Variance::norm}) {
       const MomentsOptions o{variance, 1.0, 1e-4, 2.0, 3.0, Accumulate::fp64};
       const auto value = [&] {
         const auto t = covariance_form(z, o);
