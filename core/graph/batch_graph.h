@@ -76,6 +76,11 @@ std::vector<double> degrees(const BatchGraph& graph, SelfLoops self_loops, Weigh
 double edge_mass(const BatchGraph& graph);
 // ‖G‖²_F over rows, likewise.
 double squared_norm(const BatchGraph& graph, SelfLoops self_loops);
+// How many ordered pairs of rows i ≠ j have a weight above 0, and below.
+struct PairCounts {
+  double positive = 0, negative = 0;
+};
+PairCounts count_pairs(const BatchGraph& graph);
 // G_pp of a position: the weight of each of its rows with itself.
 std::vector<double> diagonal(const BatchGraph& graph);
 // Whether some G_ij is below 0.

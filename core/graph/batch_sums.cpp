@@ -203,6 +203,12 @@ std::vector<double> degrees(const BatchGraph& graph, SelfLoops self_loops, Weigh
   PAL_ASSERT(false, "every part of the weights has its sum");
 }
 
+PairCounts count_pairs(const BatchGraph& graph) {
+  const auto above = [](double w) { return w > 0 ? 1.0 : 0.0; };
+  const auto below = [](double w) { return w < 0 ? 1.0 : 0.0; };
+  return {over_views(graph, row_sums(graph, SelfLoops::off, above)), over_views(graph, row_sums(graph, SelfLoops::off, below))};
+}
+
 double edge_mass(const BatchGraph& graph) { return over_views(graph, degrees(graph, SelfLoops::off, Weights::absolute)); }
 
 double squared_norm(const BatchGraph& graph, SelfLoops self_loops) {

@@ -2,11 +2,12 @@
 //
 // The heavier component keeps its root, where a component's weight is its samples plus its negatives. So a walk to the
 // root takes at most log2(weight) steps without path compression (find is const), and a negative is moved to another
-// root at most as often.
+// root at most as often. With Deduction::off the lists hold the answers of single samples and never move.
 #include "core/graph/store.h"
 
 #include <algorithm>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -15,45 +16,91 @@
 
 namespace pal {
 
-GraphStore::GraphStore(int64_t samples) : components_(samples) {
-  PAL_CHECK(samples >= 0 && samples < std::numeric_limits<int32_t>::max() / 2, "samples of a graph", samples,
-            "give at most 2^30");
-  parent_.assign(samples, -1);
-  size_.assign(samples, 1);
-  chain(static_cast<uint64_t>(samples));
+std::string to_string(const std::vector<Link>& chain) {
+  constexpr size_t kEnds = 4;
+  std::ostringstream text;
+  for (size_t k = 0; k < chain.size(); ++k) {
+    if (k == kEnds && chain.size() > 2 * kEnds + 1) {
+      k = chain.size() - kEnds;
+      text << ", … " << chain.size() - 2 * kEnds << " more …";
+    }
+    const Link& link = chain[k];
+    text << (k > 0 ? ", " : "") << link.i << (link.relation == Relation::same ? " = " : " ≠ ") << link.j;
+    if (link.answer == Link::kByLabels) {
+      text << " (labels)";
+    } else {
+      text << " (answer " << link.answer << ")";
+    }
+  }
+  return text.str();
 }
 
-// fingerprint ← mix(fingerprint + value): order matters, the union-find's layout does not.
-void GraphStore::chain(uint64_t value) {
-  uint64_t h = fingerprint_ * 0x9E3779B97F4A7C15ull + value + 0x9E3779B97F4A7C15ull;
-  h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9ull;
-  h = (h ^ (h >> 27)) * 0x94D049BB133111EBull;
-  fingerprint_ = h ^ (h >> 31);
+GraphStore::GraphStore(int64_t samples, Deduction deduction) : deduction_(deduction) {
+  PAL_CHECK(samples >= 0 && samples < std::numeric_limits<int32_t>::max() / 2, "samples of a graph", samples,
+            "give at most 2^30");
+  parent_.resize(samples);
+  reset();
+  chain(static_cast<uint64_t>(samples));
+  if (deduction == Deduction::off) chain(1);
+}
+
+// As if nothing were known.
+void GraphStore::reset() {
+  const size_t n = parent_.size();
+  parent_.assign(n, -1);
+  size_.assign(n, 1);
+  proofs_.reset(static_cast<int64_t>(n));
+  different_ = {};
+  same_ = {};
+  first_.clear();
+  links_.clear();
+  components_ = static_cast<int64_t>(n);
 }
 
 void GraphStore::set_labels(const std::vector<int64_t>& labels) {
-  PAL_ASSERT(version_ == 0, "labels are set once, before the first answer");
+  PAL_ASSERT(answers_.empty() && own_class_.empty(), "labels are set once, before the first answer");
   PAL_DATA_CHECK(labels.size() == parent_.size(), "labels given", labels.size(),
                  "give one for each of the " + std::to_string(parent_.size()) + " samples");
   for (size_t i = 0; i < labels.size(); ++i) {
     PAL_DATA_CHECK(labels[i] >= -1, "label of sample " + std::to_string(i), labels[i], "labels are classes from 0, or −1 for unknown");
   }
-  class_.assign(labels.size(), -1);
-  std::unordered_map<int64_t, int32_t> roots;   // class → its first sample
+  own_class_.assign(labels.size(), -1);
+  std::unordered_map<int64_t, int32_t> classes;
   for (size_t i = 0; i < labels.size(); ++i) {
     chain(static_cast<uint64_t>(labels[i]));
     if (labels[i] < 0) continue;
-    const auto [at, fresh] = roots.emplace(labels[i], static_cast<int32_t>(i));
-    if (fresh) {
-      class_[i] = static_cast<int32_t>(class_label_.size());
-      class_label_.push_back(labels[i]);
-    } else {
-      parent_[i] = at->second;
-      --parent_[at->second];
-      ++size_[at->second];
-      --components_;
-    }
+    const auto [at, fresh] = classes.emplace(labels[i], static_cast<int32_t>(class_label_.size()));
+    own_class_[i] = at->second;
+    if (!fresh) continue;
+    class_label_.push_back(labels[i]);
+    class_first_.push_back(static_cast<int32_t>(i));
   }
+  join_labels();
+  ++version_;
+}
+
+// A star of each class about its first sample.
+void GraphStore::join_labels() {
+  class_.assign(own_class_.size(), -1);
+  for (size_t i = 0; i < own_class_.size(); ++i) {
+    if (own_class_[i] < 0) continue;
+    const int32_t first = class_first_[own_class_[i]];
+    if (static_cast<size_t>(first) == i) {
+      class_[i] = own_class_[i];
+      continue;
+    }
+    proofs_.join(static_cast<int32_t>(i), first, ProofForest::kLabel);
+    parent_[i] = first;
+    --parent_[first];
+    ++size_[first];
+    --components_;
+  }
+}
+
+void GraphStore::set_edges(WeightedEdges edges) {
+  PAL_ASSERT(edges_.empty() && edges.samples() == samples(), "edges are set once, for the samples of the store");
+  edges_ = std::move(edges);
+  chain(edges_.fingerprint());
   ++version_;
 }
 
@@ -63,6 +110,15 @@ int32_t GraphStore::root(int64_t i) const {
   return r;
 }
 
+// Halves the way of a sample to its root.
+void GraphStore::shorten(int64_t i) {
+  int32_t at = static_cast<int32_t>(i);
+  while (parent_[at] >= 0 && parent_[parent_[at]] >= 0) {
+    parent_[at] = parent_[parent_[at]];
+    at = parent_[at];
+  }
+}
+
 void GraphStore::check_sample(int64_t i) const {
   PAL_DATA_CHECK(i >= 0 && i < samples(), "sample of a relation", i, "samples are 0 to " + std::to_string(samples() - 1));
 }
@@ -70,15 +126,18 @@ void GraphStore::check_sample(int64_t i) const {
 Relation GraphStore::relation(int64_t i, int64_t j) const {
   check_sample(i);
   check_sample(j);
-  const int32_t a = root(i), b = root(j);
+  const bool off = deduction_ == Deduction::off;
+  const int32_t a = off ? static_cast<int32_t>(i) : root(i), b = off ? static_cast<int32_t>(j) : root(j);
   if (a == b) return Relation::same;
-  if (!class_.empty() && class_[a] >= 0 && class_[b] >= 0) return Relation::different;
+  const std::vector<int32_t>& classes = off ? own_class_ : class_;
+  if (!classes.empty() && classes[a] >= 0 && classes[b] >= 0) return classes[a] == classes[b] ? Relation::same : Relation::different;
+  if (off && same_.contains(a, b)) return Relation::same;
   return different_.contains(a, b) ? Relation::different : Relation::unknown;
 }
 
 int64_t GraphStore::label(int64_t i) const {
   if (class_.empty()) return -1;
-  const int32_t c = class_[root(i)];
+  const int32_t c = deduction_ == Deduction::off ? own_class_[i] : class_[root(i)];
   return c < 0 ? -1 : class_label_[c];
 }
 
@@ -87,38 +146,105 @@ bool GraphStore::known(int64_t i) const {
   return size_[r] > 1 || (!class_.empty() && class_[r] >= 0);
 }
 
-void GraphStore::insert(int64_t i, int64_t j, Relation relation) {
-  PAL_ASSERT(relation != Relation::unknown, "an answer that is inserted says same or different");
-  const Relation before = this->relation(i, j);
-  PAL_DATA_CHECK(before == Relation::unknown || before == relation,
-                 "answer against what is known of samples " + std::to_string(i) + " and " + std::to_string(j),
-                 relation == Relation::same ? "same, known to be different" : "different, known to be the same",
-                 "look the pair up and take one of the answers back");
+Link GraphStore::answer(int64_t number) const {
+  const Stored& a = answers_[number];
+  return {a.i, a.j, static_cast<Relation>(a.relation), number};
+}
+
+void GraphStore::chain_pair(int64_t i, int64_t j, uint64_t what) {
   const auto [low, high] = std::minmax(i, j);
   chain(static_cast<uint64_t>(low));
-  chain(static_cast<uint64_t>(high) << 2 | static_cast<uint64_t>(static_cast<int>(relation) + 1));
+  chain(static_cast<uint64_t>(high) << 2 | what);
+}
+
+void GraphStore::insert(int64_t i, int64_t j, Relation relation) {
+  PAL_ASSERT(relation != Relation::unknown, "an answer that is inserted says same or different");
+  check_sample(i);
+  check_sample(j);
+  shorten(i);
+  shorten(j);
+  const Relation before = this->relation(i, j);
+  if (before != Relation::unknown && before != relation) {
+    const std::vector<Link> because = explain(i, j);
+    PAL_DATA_CHECK(false, "answer against what is known of samples " + std::to_string(i) + " and " + std::to_string(j),
+                   std::string(relation == Relation::same ? "same, known to be different" : "different, known to be the same") +
+                       (because.empty() ? "" : " by " + to_string(because)),
+                   "look the pairs up and take one of the answers back");
+  }
+  PAL_CHECK(answers_.size() < static_cast<size_t>(std::numeric_limits<int32_t>::max() - samples()) / 2, "answers in the graph",
+            answers_.size(), "split the data set");
+  chain_pair(i, j, static_cast<uint64_t>(static_cast<int>(relation) + 1));
   ++version_;
-  if (before != Relation::unknown) return;
-  if (relation == Relation::same) {
-    merge(root(i), root(j));
+  answers_.push_back({static_cast<int32_t>(i), static_cast<int32_t>(j), static_cast<int32_t>(relation)});
+  if (before == Relation::unknown) apply(static_cast<int32_t>(answers_.size()) - 1);
+}
+
+int64_t GraphStore::remove(const std::vector<std::pair<int64_t, int64_t>>& pairs) {
+  PairSet taken_back;
+  for (const auto& [i, j] : pairs) {
+    check_sample(i);
+    check_sample(j);
+    if (i != j) taken_back.insert(static_cast<int32_t>(i), static_cast<int32_t>(j));
+  }
+  const auto gone = std::remove_if(answers_.begin(), answers_.end(), [&](const Stored& a) { return a.i != a.j && taken_back.contains(a.i, a.j); });
+  const int64_t count = answers_.end() - gone;
+  if (count == 0) return 0;
+  answers_.erase(gone, answers_.end());
+  for (const auto& [i, j] : pairs) chain_pair(i, j, 3);
+  ++version_;
+  reset();
+  if (!own_class_.empty()) join_labels();
+  for (size_t k = 0; k < answers_.size(); ++k) {
+    if (relation(answers_[k].i, answers_[k].j) == Relation::unknown) apply(static_cast<int32_t>(k));
+  }
+  return count;
+}
+
+void GraphStore::supersede(int64_t i, int64_t j, Relation relation) {
+  remove({{i, j}});
+  insert(i, j, relation);
+}
+
+// Takes an answer that tells something new into the structure.
+void GraphStore::apply(int32_t answer) {
+  const Stored a = answers_[answer];
+  const auto relation = static_cast<Relation>(a.relation);
+  if (deduction_ == Deduction::off) {
+    (relation == Relation::same ? same_ : different_).insert(a.i, a.j);
+    link(a.i, a.j, answer);
+    link(a.j, a.i, answer);
+    if (relation == Relation::same && root(a.i) != root(a.j)) merge(a.i, a.j, answer);
+  } else if (relation == Relation::same) {
+    merge(a.i, a.j, answer);
   } else {
-    separate(root(i), root(j));
+    const int32_t one = root(a.i), other = root(a.j);
+    different_.insert(one, other);
+    link(one, other, answer);
+    link(other, one, answer);
+    --parent_[one];
+    --parent_[other];
   }
 }
 
-void GraphStore::merge(int32_t a, int32_t b) {
+void GraphStore::merge(int32_t i, int32_t j, int32_t answer) {
+  int32_t a = root(i), b = root(j);
+  if (size_[a] < size_[b]) {
+    proofs_.join(i, j, answer);
+  } else {
+    proofs_.join(j, i, answer);
+  }
   if (parent_[a] > parent_[b]) std::swap(a, b);   // a is the heavier
   parent_[a] += parent_[b];
   parent_[b] = a;
   size_[a] += size_[b];
   --components_;
   if (!class_.empty() && class_[a] < 0) class_[a] = class_[b];
-  if (first_.empty()) return;
+  if (first_.empty() || deduction_ == Deduction::off) return;
   for (int32_t n = first_[b]; n >= 0;) {
-    const int32_t next = negatives_[n].next, other = root(negatives_[n].sample);
+    const int32_t next = links_[n].next, other = root(links_[n].sample);
     different_.erase(b, other);
     if (different_.insert(a, other)) {   // else a knew it already: the entry is dropped
-      negatives_[n].next = first_[a];
+      links_[n].next = first_[a];
       first_[a] = n;
     }
     n = next;
@@ -126,65 +252,62 @@ void GraphStore::merge(int32_t a, int32_t b) {
   first_[b] = -1;
 }
 
-void GraphStore::separate(int32_t a, int32_t b) {
-  PAL_CHECK(negatives_.size() + 2 < static_cast<size_t>(std::numeric_limits<int32_t>::max() - samples()),
-            "answers 'different' in the graph", negatives_.size() / 2, "split the data set");
+void GraphStore::link(int32_t a, int32_t b, int32_t answer) {
   if (first_.empty()) first_.assign(parent_.size(), -1);
-  different_.insert(a, b);
-  link(a, b);
-  link(b, a);
+  links_.push_back({b, first_[a], answer});
+  first_[a] = static_cast<int32_t>(links_.size()) - 1;
 }
 
-void GraphStore::link(int32_t a, int32_t b) {
-  --parent_[a];
-  negatives_.push_back({b, first_[a]});
-  first_[a] = static_cast<int32_t>(negatives_.size()) - 1;
+void GraphStore::append_path(std::vector<Link>& chain, int32_t i, int32_t j) const {
+  for (const auto& edge : proofs_.path(i, j)) chain.push_back({edge.from, edge.to, Relation::same, edge.why});
 }
 
-namespace {
-
-// Block ids in order of first appearance, so that they depend on the batch alone.
-template <class F>
-BlockLayer make_layer(const std::vector<int64_t>& samples, double weight, const F& key) {
-  BlockLayer layer;
-  layer.weight = weight;
-  layer.block.reserve(samples.size());
-  std::unordered_map<int64_t, int32_t> ids;
-  ids.reserve(samples.size());
-  for (int64_t s : samples) {
-    const int64_t k = key(s);
-    layer.block.push_back(k < 0 ? -1 : ids.emplace(k, static_cast<int32_t>(ids.size())).first->second);
+std::vector<Link> GraphStore::explain(int64_t i, int64_t j) const {
+  const Relation known = relation(i, j);
+  std::vector<Link> chain;
+  if (known == Relation::unknown || i == j) return chain;
+  const auto from = static_cast<int32_t>(i), to = static_cast<int32_t>(j);
+  if (deduction_ == Deduction::off) {
+    chain.push_back({i, j, known, Link::kByLabels});
+    if (first_.empty()) return chain;
+    for (int32_t n = first_[i]; n >= 0; n = links_[n].next) {
+      if (links_[n].sample == to) chain.back().answer = links_[n].answer;
+    }
+    return chain;
   }
-  layer.blocks = static_cast<int32_t>(ids.size());
-  return layer;
-}
-
-}  // namespace
-
-BatchGraph build_batch_graph(const GraphStore& store, GraphKind kind, double alpha, const std::vector<int64_t>& samples,
-                             int32_t views) {
-  BatchGraph graph;
-  graph.samples = static_cast<int64_t>(samples.size());
-  graph.views = views;
-  graph.version = store.version();
-  for (int64_t s : samples) PAL_ASSERT(s >= 0 && s < store.samples(), "a batch holds samples of the data set");
-  const auto own = [](int64_t s) { return s; };
-  const auto component = [&](int64_t s) { return store.component(s); };
-  const auto known_component = [&](int64_t s) { return store.known(s) ? store.component(s) : -1; };
-  switch (kind) {
-    case GraphKind::ssl:
-      graph.layers.push_back(make_layer(samples, 1.0, own));
+  const int32_t a = root(i), b = root(j);
+  if (a == b) {
+    append_path(chain, from, to);
+  } else if (!class_.empty() && class_[a] >= 0 && class_[b] >= 0) {
+    // To a labelled sample on either side; a step from one to its class's first sample is left out.
+    std::vector<Link> left, right;
+    append_path(left, from, class_first_[class_[a]]);
+    append_path(right, class_first_[class_[b]], to);
+    int64_t one = class_first_[class_[a]], other = class_first_[class_[b]];
+    if (!left.empty() && left.back().answer == Link::kByLabels) {
+      one = left.back().i;
+      left.pop_back();
+    }
+    if (!right.empty() && right.front().answer == Link::kByLabels) {
+      other = right.front().j;
+      right.erase(right.begin());
+    }
+    chain = std::move(left);
+    chain.push_back({one, other, Relation::different, Link::kByLabels});
+    chain.insert(chain.end(), right.begin(), right.end());
+  } else {
+    const bool from_left = negatives(a) <= negatives(b);   // the shorter list
+    for (int32_t n = first_[from_left ? a : b]; n >= 0; n = links_[n].next) {
+      if (root(links_[n].sample) != (from_left ? b : a)) continue;
+      Link split = answer(links_[n].answer);
+      if (root(split.i) != a) std::swap(split.i, split.j);
+      append_path(chain, from, static_cast<int32_t>(split.i));
+      chain.push_back(split);
+      append_path(chain, static_cast<int32_t>(split.j), to);
       break;
-    case GraphKind::supervised:
-      graph.layers.push_back(make_layer(samples, 1.0, component));
-      break;
-    case GraphKind::mixed:
-      PAL_CHECK(alpha >= 0 && alpha <= 1, "graph.alpha", alpha, "give a number from 0 to 1");
-      if (alpha < 1) graph.layers.push_back(make_layer(samples, 1 - alpha, own));
-      if (alpha > 0) graph.layers.push_back(make_layer(samples, alpha, known_component));
-      break;
+    }
   }
-  return graph;
+  return chain;
 }
 
 }  // namespace pal

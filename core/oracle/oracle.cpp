@@ -64,16 +64,22 @@ AnswersUsed insert_answers(GraphStore& store, const std::vector<Answer>& answers
       continue;
     }
     const Relation known = store.relation(a.i, a.j);
-    if (known == Relation::unknown) {
-      store.insert(a.i, a.j, a.relation);
-      ++used.inserted;
-    } else if (known == a.relation) {
-      ++used.implied;
-    } else {
-      used.contradicted.push_back(a);
+    if (known != Relation::unknown && known != a.relation) {
+      used.contradicted.push_back({a, store.explain(a.i, a.j)});
+      continue;
     }
+    store.insert(a.i, a.j, a.relation);
+    ++(known == Relation::unknown ? used.inserted : used.implied);
   }
   return used;
+}
+
+std::string to_sentence(const std::vector<Contradiction>& against) {
+  if (against.empty()) return "";
+  const Answer& first = against[0].answer;
+  return std::to_string(against.size()) + " of the answers contradict earlier ones and are left out; the first says that " + std::to_string(first.i) +
+         " and " + std::to_string(first.j) + (first.relation == Relation::same ? " are the same" : " differ") + ", but " + to_string(against[0].chain) +
+         " (graph.deduction=off takes every answer by itself)";
 }
 
 }  // namespace pal

@@ -92,13 +92,20 @@ std::vector<int64_t> draw_pool(const GraphStore& store, int64_t size, uint64_t s
 // (oracle.templates=given) when the graph knows no labels.
 std::vector<int64_t> draw_template_labels(const std::vector<int64_t>& labels, uint64_t seed);
 
+// An answer against what is known, and the chain of earlier answers and labels that says otherwise.
+struct Contradiction {
+  Answer answer;
+  std::vector<Link> chain;
+};
 // What became of answers handed to the store, in order.
 struct AnswersUsed {
   int64_t inserted = 0;            // told something new
-  int64_t implied = 0;             // known already
+  int64_t implied = 0;             // known already: kept, it stands when what implied it is taken back
   int64_t unsure = 0;              // relation unknown: nothing to insert
-  std::vector<Answer> contradicted;  // against what is known: left out of the store, kept in the ledger
+  std::vector<Contradiction> contradicted;  // left out of the store, kept in the ledger
 };
 AnswersUsed insert_answers(GraphStore& store, const std::vector<Answer>& answers);
+// How many there are, and the chain behind the first; "" of none.
+std::string to_sentence(const std::vector<Contradiction>& against);
 
 }  // namespace pal

@@ -254,7 +254,7 @@ TEST(BatchGraph, CheckRefusesBadTablesAndFeatures) {
 }
 
 TEST(BatchGraph, SumsOfALargeBatchAreQuick) {
-  const int64_t n = 4096;
+  const int64_t n = 65536;   // all pairs would take minutes
   GraphStore store(n);
   std::vector<int64_t> labels(n), samples(n);
   for (int64_t p = 0; p < n; ++p) {
@@ -267,7 +267,7 @@ TEST(BatchGraph, SumsOfALargeBatchAreQuick) {
     const BatchGraph graph = build_batch_graph(store, kind, 0.3, samples, 2);
     EXPECT_GT(edge_mass(graph) + squared_norm(graph, SelfLoops::on), 0);
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    EXPECT_LT(took.count(), 40) << "twenty times the bound: this guards the complexity, the benchmark measures";
+    EXPECT_LT(took.count(), 4000) << "this guards the complexity, the benchmark measures";
   }
 }
 

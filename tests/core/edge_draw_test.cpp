@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
+
+#include "core/data/sampler.h"
 
 namespace pal {
 namespace {
@@ -81,10 +84,64 @@ TEST(EdgeDraw, OnlySamplesTrainedOn) {
   EXPECT_EQ(batch, (std::vector<int64_t>{5, 20}));
 }
 
+TEST(EdgeDraw, EndsOfWeightedPairsComeTogether) {
+  GraphStore store(20);
+  store.set_edges(WeightedEdges(20, {{2, 3, 1}, {3, 9, -1}, {4, 4, 1}, {5, 19, 2}}, "test"));
+  const EdgeDraw draw(store, {2, 3, 4, 5, 9});
+  EXPECT_EQ(draw.members(), 3) << "4 is its own partner, 5's is not trained on";
+  for (int64_t step = 0; step < 200; ++step) {
+    std::vector<int64_t> pair;
+    draw.add_to(pair, 2, 7, step);
+    ASSERT_EQ(pair.size(), 2u);
+    ASSERT_NE(store.edges().weight(pair[0], pair[1]), 0);
+  }
+}
+
+TEST(EdgeDraw, WithoutDeductionOnlyAnsweredPairs) {
+  GraphStore store(9, Deduction::off);
+  store.set_labels({0, 0, -1, -1, -1, -1, -1, -1, -1});
+  for (int64_t s = 2; s < 6; ++s) store.insert(s, s + 1, Relation::same);
+  store.insert(7, 8, Relation::different);
+  const EdgeDraw draw(store, up_to(9));
+  EXPECT_EQ(draw.members(), 7);
+  for (int64_t step = 0; step < 300; ++step) {
+    std::vector<int64_t> pair;
+    draw.add_to(pair, 2, 7, step);
+    ASSERT_EQ(pair.size(), 2u);
+    ASSERT_EQ(store.relation(pair[0], pair[1]), Relation::same) << pair[0] << " " << pair[1];
+  }
+}
+
 TEST(EdgeDraw, NothingKnownAddsNothing) {
   std::vector<int64_t> batch = {1};
   EdgeDraw(GraphStore(5), up_to(5)).add_to(batch, 4, 1, 0);
   EXPECT_EQ(batch, std::vector<int64_t>{1});
+}
+
+// The stated inclusion probabilities are the frequencies, for components of any size, an even and an odd number of draws.
+TEST(EdgeDraw, InclusionIsTheFrequency) {
+  GraphStore store(40);
+  store.insert(0, 1, Relation::same);
+  for (int64_t i = 11; i < 17; ++i) store.insert(10, i, Relation::same);
+  std::vector<int64_t> all;
+  for (int64_t i = 0; i < 40; ++i) all.push_back(i);
+  const EdgeDraw draw(store, all);
+  constexpr int kSteps = 40000;
+  for (const int64_t count : {4, 5}) {
+    std::vector<int> in(40);
+    for (int64_t step = 0; step < kSteps; ++step) {
+      // An epoch of 40 in batches of 8.
+      std::vector<int64_t> batch = batch_samples({40, 8, 3}, step);
+      draw.add_to(batch, count, 3, step);
+      for (const int64_t s : batch) ++in[s];
+    }
+    for (const int64_t s : all) {
+      const double want = draw.inclusion(s, count, 8.0 / 40);
+      EXPECT_NEAR(in[s] / double(kSteps), want, 5 * std::sqrt(want * (1 - want) / kSteps)) << "sample " << s << " count " << count;
+    }
+    EXPECT_DOUBLE_EQ(draw.inclusion(30, count, 0.2), 0.2);
+    EXPECT_GT(draw.inclusion(0, count, 0.2), 0.5);
+  }
 }
 
 }  // namespace

@@ -257,7 +257,11 @@ TEST(Answers, AreSortedByWhatTheyTell) {
   EXPECT_EQ(used.implied, 1);
   EXPECT_EQ(used.unsure, 1);
   ASSERT_EQ(used.contradicted.size(), 1u);
-  EXPECT_EQ(used.contradicted[0].relation, Relation::same);
+  EXPECT_EQ(used.contradicted[0].answer.relation, Relation::same);
+  EXPECT_EQ(to_string(used.contradicted[0].chain), "0 = 1 (answer 0), 1 ≠ 2 (answer 1)");
+  EXPECT_NE(to_sentence(used.contradicted).find("1 of the answers contradict earlier ones and are left out; the first says that 0 and 2 are the "
+                                                "same, but 0 = 1 (answer 0), 1 ≠ 2 (answer 1)"), std::string::npos);
+  EXPECT_EQ(to_sentence({}), "");
   EXPECT_THROW(insert_answers(store, {{1, 0, 5, Relation::same, 0, 1}}), Error);
 }
 

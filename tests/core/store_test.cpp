@@ -1,9 +1,11 @@
 // store: against a brute-force closure of the answers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/graph/store.h"
@@ -65,32 +67,203 @@ void expect_equal(const GraphStore& store, const Closure& closure) {
   ASSERT_EQ(store.components(), components);
 }
 
+struct Told {
+  int i, j, value;
+};
+
+// The chain leads from i to j by answers that were given (or labels that say so), at most one of them "different".
+void expect_chain_holds(const GraphStore& store, int64_t i, int64_t j, const std::vector<int64_t>& labels = {}) {
+  const std::vector<Link> chain = store.explain(i, j);
+  const Relation relation = store.relation(i, j);
+  if (relation == Relation::unknown || i == j) {
+    ASSERT_TRUE(chain.empty());
+    return;
+  }
+  int64_t at = i, different = 0;
+  for (const Link& link : chain) {
+    ASSERT_EQ(link.i, at);
+    at = link.j;
+    different += link.relation == Relation::different;
+    if (link.answer == Link::kByLabels) {
+      ASSERT_FALSE(labels.empty());
+      ASSERT_TRUE(labels[link.i] >= 0 && labels[link.j] >= 0);
+      ASSERT_EQ(labels[link.i] == labels[link.j], link.relation == Relation::same);
+      continue;
+    }
+    const Link given = store.answer(link.answer);
+    ASSERT_EQ(given.relation, link.relation);
+    ASSERT_EQ(std::minmax(given.i, given.j), std::minmax(link.i, link.j));
+  }
+  ASSERT_EQ(at, j);
+  ASSERT_EQ(different, relation == Relation::different ? 1 : 0) << to_string(chain);
+}
+
+// Random answers, repeats and removals: mostly consistent with three classes, sometimes wrong. Contradictions must be
+// refused with their chain and change nothing; what is taken back is as if it had never been said.
 TEST(GraphStore, EqualsTheClosureOfRandomAnswers) {
-  int contradictions = 0;
-  for (uint64_t seed = 0; seed < 12; ++seed) {
+  int contradictions = 0, removals = 0;
+  for (uint64_t seed = 0; seed < 24; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed, Purpose::bench);
     const int n = 14;
     GraphStore store(n);
-    Closure closure(n);
+    std::vector<int64_t> labels;
+    if (seed % 2 == 1) {
+      for (int i = 0; i < n; ++i) labels.push_back(random.below(4) == 0 ? i % 3 : -1);
+      store.set_labels(labels);
+    }
+    std::vector<Told> told;
+    const auto closed = [&] {
+      Closure closure(n);
+      for (int i = 0; i < n && !labels.empty(); ++i) {
+        for (int j = 0; j < i; ++j) {
+          if (labels[i] >= 0 && labels[j] >= 0) closure.insert(i, j, labels[i] == labels[j] ? 1 : -1);
+        }
+      }
+      for (const Told& t : told) closure.insert(t.i, t.j, t.value);
+      return closure;
+    };
     for (int step = 0; step < 45; ++step) {
       const int i = static_cast<int>(random.below(n)), j = static_cast<int>(random.below(n));
-      // Mostly consistent with three classes, sometimes wrong: contradictions must be refused and change nothing.
       const bool same = (i % 3 == j % 3) != (random.below(10) == 0);
-      if (closure.insert(i, j, same ? 1 : -1)) {
-        store.insert(i, j, same ? Relation::same : Relation::different);
+      const auto relation = same ? Relation::same : Relation::different;
+      const uint64_t version = store.version(), fingerprint = store.fingerprint();
+      if (!told.empty() && random.below(8) == 0) {
+        const Told back = told[random.below(told.size())];
+        const auto on_pair = [&](const Told& t) { return std::minmax(t.i, t.j) == std::minmax(back.i, back.j); };
+        const auto count = std::count_if(told.begin(), told.end(), on_pair);
+        if (back.i == back.j) continue;
+        ASSERT_EQ(store.remove({{back.j, back.i}}), count);
+        told.erase(std::remove_if(told.begin(), told.end(), on_pair), told.end());
+        EXPECT_NE(store.fingerprint(), fingerprint);
+        ++removals;
+      } else if (Closure closure = closed(); closure.insert(i, j, same ? 1 : -1)) {
+        store.insert(i, j, relation);
+        told.push_back({i, j, same ? 1 : -1});
+        EXPECT_GT(store.version(), version);
       } else {
-        const uint64_t version = store.version(), fingerprint = store.fingerprint();
-        EXPECT_THROW(store.insert(i, j, same ? Relation::same : Relation::different), Error);
+        try {
+          store.insert(i, j, relation);
+          ADD_FAILURE() << "a contradiction was taken in";
+        } catch (const Error& e) {
+          EXPECT_EQ(e.code(), Exit::data);
+          EXPECT_NE(std::string(e.what()).find(to_string(store.explain(i, j))), std::string::npos) << e.what();
+        }
         EXPECT_EQ(store.version(), version);
         EXPECT_EQ(store.fingerprint(), fingerprint);
         ++contradictions;
       }
-      expect_equal(store, closure);
-      if (HasFatalFailure()) return;
+      expect_equal(store, closed());
+      for (int a = 0; a < n; ++a) {
+        for (int b = 0; b < n; ++b) expect_chain_holds(store, a, b, labels);
+      }
+      if (HasFailure()) return;
     }
   }
   EXPECT_GT(contradictions, 12);
+  EXPECT_GT(removals, 12);
+}
+
+// Nothing follows from anything: only labels and the pairs themselves count.
+TEST(GraphStore, WithoutDeductionOnlyWhatWasAnsweredCounts) {
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed, Purpose::bench);
+    const int n = 12;
+    GraphStore store(n, Deduction::off);
+    std::vector<int64_t> labels(n, -1);
+    for (int i = 0; i < n; ++i) labels[i] = random.below(3) == 0 ? static_cast<int64_t>(random.below(2)) : -1;
+    store.set_labels(labels);
+    std::vector<int> direct(n * n, 0), reach(n * n, 0);
+    for (int i = 0; i < n; ++i) {
+      for (int j = 0; j < n; ++j) {
+        if (i == j) direct[i * n + j] = 1;
+        if (i != j && labels[i] >= 0 && labels[j] >= 0) direct[i * n + j] = labels[i] == labels[j] ? 1 : -1;
+      }
+    }
+    std::vector<std::pair<int, int>> pairs;
+    const auto set = [&](int i, int j, int value) { direct[i * n + j] = direct[j * n + i] = value; };
+    for (int step = 0; step < 60; ++step) {
+      const int i = static_cast<int>(random.below(n)), j = static_cast<int>(random.below(n));
+      const int value = random.below(2) == 0 ? 1 : -1;
+      if (!pairs.empty() && random.below(6) == 0) {
+        const auto [a, b] = pairs[random.below(pairs.size())];
+        pairs.erase(std::remove(pairs.begin(), pairs.end(), std::pair(a, b)), pairs.end());
+        ASSERT_EQ(store.remove({{a, b}}), 1);
+        set(a, b, 0);
+      } else if (direct[i * n + j] == 0) {
+        store.insert(i, j, static_cast<Relation>(value));
+        pairs.emplace_back(i, j);
+        set(i, j, value);
+      } else if (direct[i * n + j] != value) {
+        EXPECT_THROW(store.insert(i, j, static_cast<Relation>(value)), Error);
+      }
+      reach = direct;   // the components are those of the positive answers and labels
+      for (int b = 0; b < n; ++b) {
+        for (int a = 0; a < n; ++a) {
+          for (int c = 0; c < n; ++c) {
+            if (reach[a * n + b] == 1 && reach[b * n + c] == 1) reach[a * n + c] = 1;
+          }
+        }
+      }
+      for (int a = 0; a < n; ++a) {
+        for (int b = 0; b < n; ++b) {
+          ASSERT_EQ(static_cast<int>(store.relation(a, b)), direct[a * n + b]) << a << " " << b;
+          ASSERT_EQ(store.component(a) == store.component(b), reach[a * n + b] == 1) << a << " " << b;
+          expect_chain_holds(store, a, b, labels);
+          ASSERT_LE(store.explain(a, b).size(), 1u);
+        }
+        ASSERT_EQ(store.label(a), labels[a]);
+      }
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(GraphStore, ContradictionsNameTheChainBehindThem) {
+  GraphStore store(10);
+  store.set_labels({7, -1, -1, -1, -1, -1, -1, 9, 7, -1});
+  store.insert(1, 2, Relation::same);
+  store.insert(3, 2, Relation::same);
+  store.insert(4, 3, Relation::different);
+  store.insert(5, 4, Relation::same);
+  EXPECT_EQ(to_string(store.explain(1, 5)), "1 = 2 (answer 0), 2 = 3 (answer 1), 3 ≠ 4 (answer 2), 4 = 5 (answer 3)");
+  EXPECT_EQ(to_string(store.explain(5, 1)), "5 = 4 (answer 3), 4 ≠ 3 (answer 2), 3 = 2 (answer 1), 2 = 1 (answer 0)");
+  store.insert(5, 8, Relation::same);
+  EXPECT_EQ(to_string(store.explain(4, 7)), "4 = 5 (answer 3), 5 = 8 (answer 4), 8 ≠ 7 (labels)");
+  EXPECT_EQ(to_string(store.explain(0, 5)), "0 = 8 (labels), 8 = 5 (answer 4)");
+  try {
+    store.insert(2, 5, Relation::same);
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("by 2 = 3 (answer 1), 3 ≠ 4 (answer 2), 4 = 5 (answer 3)"), std::string::npos) << e.what();
+  }
+  store.supersede(3, 4, Relation::same);   // the other answer was wrong
+  store.insert(2, 5, Relation::same);
+  EXPECT_EQ(store.label(1), 7);
+  EXPECT_EQ(store.remove({{0, 9}}), 0);
+
+  GraphStore path(40);
+  for (int64_t i = 0; i + 1 < 40; ++i) path.insert(i, i + 1, Relation::same);
+  EXPECT_EQ(path.explain(0, 39).size(), 39u);
+  EXPECT_NE(to_string(path.explain(0, 39)).find("3 = 4 (answer 3), … 31 more …, 35 = 36 (answer 35)"), std::string::npos)
+      << to_string(path.explain(0, 39));
+}
+
+TEST(GraphStore, TakingAnswersBackEqualsNeverHavingThem) {
+  GraphStore store(6), fresh(6);
+  store.insert(0, 1, Relation::same);
+  store.insert(1, 2, Relation::same);
+  store.insert(0, 2, Relation::same);   // implied, but it stands when 1 − 2 goes
+  store.insert(3, 4, Relation::different);
+  EXPECT_EQ(store.remove({{2, 1}, {4, 3}}), 2);
+  EXPECT_EQ(store.relation(1, 2), Relation::same);
+  EXPECT_EQ(store.relation(3, 4), Relation::unknown);
+  EXPECT_EQ(store.answers(), 2);
+  EXPECT_EQ(store.components(), 4);
+  fresh.insert(0, 1, Relation::same);
+  fresh.insert(0, 2, Relation::same);
+  EXPECT_NE(store.fingerprint(), fresh.fingerprint()) << "of what was done, not of what is left";
 }
 
 TEST(GraphStore, LabelsThenAnswers) {
