@@ -13,4 +13,13 @@ struct KnnOptions {
 Accuracy knn(const at::Tensor& train, const std::vector<int64_t>& train_labels, const at::Tensor& test,
              const std::vector<int64_t>& test_labels, int64_t classes, const KnnOptions& options);
 
+// The k rows of `support` nearest to each query by cosine, best first, equal ones by the lower row. k may not exceed the
+// rows. Up to 64 it takes no memory for the pairs (kernels/nearest.h), beyond that a matrix of queries × support.
+// Places without a neighbour (rows that are not finite) have index −1 up to 64.
+struct Neighbours {
+  at::Tensor similarity;  // (Q, k) fp64
+  at::Tensor index;       // (Q, k) int64
+};
+Neighbours neighbours(const at::Tensor& queries, const at::Tensor& support, int64_t k);
+
 }  // namespace pal

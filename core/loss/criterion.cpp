@@ -2,6 +2,12 @@
 #include "core/loss/criterion.h"
 
 #include "core/config/config.h"
+#include "core/loss/barlow.h"
+#include "core/loss/nnclr.h"
+#include "core/loss/sampled_vic2.h"
+#include "core/loss/scl.h"
+#include "core/loss/simclr.h"
+#include "core/loss/supervised.h"
 #include "core/loss/vic2.h"
 #include "core/loss/vicreg.h"
 #include "kernels/base/error.h"
@@ -21,20 +27,47 @@ VicregOptions vicreg_options(const Config& config) {
   options.epsilon = config.real("loss.epsilon");
   options.moments = config.text("loss.moments") == "pooled" ? Moments::pooled : Moments::per_view;
   options.reduction = reduction(config);
+  options.margin = config.real("loss.margin");
   return options;
 }
 
-Vic2Options vic2_options(const Config& config) {
-  return {config.text("graph.self_loops") == "off" ? SelfLoops::off : SelfLoops::on, reduction(config)};
+SelfLoops self_loops(const Config& config, SelfLoops by_itself) {
+  const std::string& asked = config.text("graph.self_loops");
+  return asked == "auto" ? by_itself : asked == "on" ? SelfLoops::on : SelfLoops::off;
+}
+
+Vic2Options vic2_options(const Config& config) { return {self_loops(config, SelfLoops::on), reduction(config)}; }
+
+SampledVic2Options sampled_vic2_options(const Config& config) {
+  return {config.text("loss.form") == "printed" ? SampledForm::printed : SampledForm::unbiased, self_loops(config, SelfLoops::on),
+          reduction(config)};
+}
+
+BarlowOptions barlow_options(const Config& config) {
+  return {config.text("loss.barlow") == "graph" ? BarlowForm::graph : BarlowForm::cross, config.real("loss.lambda"),
+          config.real("loss.scale"), self_loops(config, SelfLoops::off)};
 }
 
 }  // namespace
+
+Batch positions_of(const Batch& batch) {
+  Batch positions = batch;
+  positions.views = positions.graph.views = 1;
+  return positions;
+}
 
 Criterion make_criterion(const Config& config) {
   const std::string& kind = config.text("loss.kind");
   if (kind == "vicreg") return make_vicreg(vicreg_options(config));
   if (kind == "vic2") return make_vic2(vic2_options(config));
-  PAL_CHECK(false, "loss.kind", kind, "choose vicreg or vic2");
+  if (kind == "scl") return make_scl(vic2_options(config));
+  if (kind == "sampled_vic2") return make_sampled_vic2(sampled_vic2_options(config));
+  if (kind == "simclr") return make_simclr({config.real("loss.temperature"), reduction(config)});
+  if (kind == "barlow") return make_barlow(barlow_options(config));
+  if (kind == "nnclr") return make_nnclr({config.real("loss.temperature"), reduction(config)});
+  if (kind == "mse") return make_supervised(Supervision::mse, reduction(config));
+  if (kind == "cross_entropy") return make_supervised(Supervision::cross_entropy, reduction(config));
+  PAL_CHECK(false, "loss.kind without a criterion", kind, "add a line to make_criterion");
   return {};
 }
 

@@ -8,13 +8,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
-#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/comm.h"
 #include "core/graph/batch_graph.h"
+#include "core/loss/pair_sample.h"
 
 namespace pal {
 
@@ -25,15 +26,24 @@ class Config;
 struct Batch {
   std::vector<int64_t> samples;          // (B) data-set ids of the GLOBAL batch
   int64_t begin = 0, end = 0;            // this rank's positions
+  std::vector<double> weights;           // (B) 1/π: π the probability that the sample is in a batch of this step; may be empty
   std::vector<int64_t> rank_begin;       // (W + 1) where every rank's positions begin: rank r has [r], [r + 1)
   int32_t views = 2;
   BatchGraph graph;                      // of the global batch
+  uint64_t seed = 0, step = 0;           // of what a criterion draws itself (negatives beyond a number per row)
+  std::optional<PairSample> related;     // I and J of sampled VIC²; without one: all pairs
+  std::optional<PairSample> repelled;
+  at::Tensor support;                    // (M, D) constant rows to choose neighbours from (NNCLR), the same on every rank
+  at::Tensor anchors;                    // (local rows, D) whose neighbours: the embeddings before the predictor
+  std::vector<int64_t> labels;           // (B) of the GLOBAL batch, −1 unknown; for the supervised baselines
   int threads = 1;                       // for the kernels
 
   int64_t local_positions() const { return end - begin; }
   int64_t local_rows() const { return local_positions() * views; }
   int64_t global_rows() const { return static_cast<int64_t>(samples.size()) * views; }
 };
+
+enum class Reduction { mean, sum };      // mean trains, sum is for theory
 
 struct LossResult {
   double value = 0;
@@ -43,6 +53,9 @@ struct LossResult {
 
 // Collective. z (local rows, D), float32 or float64, without autograd.
 using Criterion = std::function<LossResult(const at::Tensor& z, const Batch& batch, Comm& comm)>;
+
+// The positions as rows: the same batch with a single view. For products in which all views of a position lie side by side.
+Batch positions_of(const Batch& batch);
 
 // By loss.kind.
 Criterion make_criterion(const Config& config);

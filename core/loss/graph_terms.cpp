@@ -1,20 +1,20 @@
 #include "core/loss/graph_terms.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
+#include <ATen/ops/mm.h>
 
 #include "core/loss/halo.h"
 #include "core/loss/layer_share.h"
-#include "core/loss/tensor_view.h"
-#include "kernels/block_terms.h"
-#include "kernels/graph_rows.h"
+#include "core/ops/graph.h"
+#include "core/ops/tensors.h"
+#include "kernels/base/error.h"
 
 namespace pal {
 namespace {
 
-namespace cpu = kernels::cpu;
 using kernels::Into;
+using kernels::RowForm;
 
 struct Layer {
   LayerShare share;
@@ -23,18 +23,12 @@ struct Layer {
 
 // Collective. Sums of the rows of each block: local first, then the spanning ones of all layers in one all-reduce.
 std::vector<Layer> sum_layers(const at::Tensor& z, const Batch& batch, Comm& comm) {
-  const kernels::Cpu threads{batch.threads};
-  const int64_t dims = z.size(1);
   std::vector<Layer> layers;
   std::vector<at::Tensor> spanning;
   for (const BlockLayer& layer : batch.graph.layers) {
     LayerShare share = layer_share(layer, batch, comm.rank());
-    at::Tensor sums = at::empty({share.blocks(), dims}, at::kDouble);
-    const ScratchMemory scratch(cpu::block_sums_scratch_bytes(z.size(0), share.blocks(), dims));
-    by_type(z, [&](auto t) {
-      using T = decltype(t);
-      cpu::block_sums<T>(matrix_view<double>(sums), matrix_view<const T>(z), span_of(share.row_block), scratch, threads);
-    });
+    const at::Tensor sums = ops::empty_doubles({share.blocks(), z.size(1)}, z);
+    ops::block_sums(sums, z, ops::beside(z, share.row_block), batch.threads);
     spanning.push_back(sums.narrow(0, 0, share.spanning));
     layers.push_back({std::move(share), sums});
   }
@@ -50,99 +44,148 @@ std::vector<Layer> sum_layers(const at::Tensor& z, const Batch& batch, Comm& com
   return layers;
 }
 
-// Collective. Adds scale · the rows of the sparse rest in the given form; returns the share of its value.
-double rest_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, Comm& comm, SelfLoops self_loops,
-                  kernels::RowForm form, double scale) {
-  if (batch.graph.rest.offsets.empty()) return 0;
-  const Halo halo = make_halo(batch, comm.rank(), self_loops);
-  const at::Tensor partners = gather_partners(halo, z, batch, comm);
-  double value = 0;
-  by_type(z, [&](auto t) {
-    using T = decltype(t);
-    const std::vector<T> weights(halo.weights.begin(), halo.weights.end());
-    const kernels::CsrView<T> s{span_of(halo.offsets), span_of(halo.columns), span_of(weights)};
-    const ScratchMemory scratch(cpu::graph_rows_scratch_bytes<T>(z.size(0), static_cast<int64_t>(weights.size()), z.size(1)));
-    cpu::graph_rows<T>(matrix_view<T>(out), &value, matrix_view<const T>(z), matrix_view<const T>(partners), s,
-                       {form, scale, Into::add}, scratch, {batch.threads});
-  });
-  return value;
+// (blocks, blocks) of a layer, its weight included.
+at::Tensor table_of(const BlockLayer& layer, const at::Tensor& z) {
+  return ops::beside(z, layer.table).view({layer.blocks, layer.blocks}) * layer.weight;
 }
 
-// out_i −= scale · G_ii z_i, and the share of Σ_i G_ii ‖z_i‖² over the layers: what self-loops off takes away.
-double take_off_loops(const at::Tensor& out, const at::Tensor& z, const Batch& batch, double scale) {
-  double sum = 0;
-  by_type(z, [&](auto t) {
-    using T = decltype(t);
-    const auto rows = matrix_view<const T>(z);
-    const auto result = matrix_view<T>(out);
-    for (const BlockLayer& layer : batch.graph.layers) {
-      for (int64_t i = 0; i < rows.rows; ++i) {
-        if (layer.block[batch.begin + i % batch.local_positions()] < 0) continue;
-        double square = 0;
-        for (int64_t k = 0; k < rows.cols; ++k) {
-          const double value = rows.row(i)[k];
-          square += value * value;
-          result.row(i)[k] -= static_cast<T>(scale * layer.weight * value);
-        }
-        sum += layer.weight * square;
-      }
-    }
-  });
-  return sum;
+// Rows Σ_j G_ij (z_i − z_j) of a layer, 4 · scale of them into dz; its share of the value.
+void add_differences(const at::Tensor& share, const at::Tensor& dz, const at::Tensor& z, const BlockLayer& layer, const Layer& held,
+                     const Batch& batch, const Comm& comm, double scale) {
+  const LayerShare& s = held.share;
+  const at::Tensor members = ops::beside(z, s.rows), row_block = ops::beside(z, s.row_block), value = ops::empty_doubles({1}, z);
+  const at::Tensor means = held.sums.div_(members.clamp_min(1).unsqueeze(1));   // a table may have blocks without a row here
+  at::Tensor pair_weight = members * s.weight;
+  if (layer.has_table()) {
+    const at::Tensor between = ops::empty_doubles(means.sizes(), z);
+    ops::block_between(between, pair_weight, value, table_of(layer, z), means, members, batch.threads);
+    if (comm.rank() == 0) share.add_(value);   // of all pairs of blocks, the same on every rank
+    ops::block_rows(dz, between, row_block, 4 * scale, Into::add, batch.threads);
+  }
+  ops::block_differences(dz, value, z, means, pair_weight, row_block, 4 * scale, Into::add, batch.threads);
+  share.add_(value);
+}
+
+// G Z of a layer, scale of it into out; its share of Tr ZᵀGZ = Σ_c sum_cᵀ(B sums)_c. Every rank holds the spanning blocks:
+// rank 0 counts them.
+void add_product(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const BlockLayer& layer, const Layer& held,
+                 const Batch& batch, const Comm& comm, double scale) {
+  const LayerShare& s = held.share;
+  at::Tensor related = held.sums;
+  if (layer.has_table()) {
+    related = ops::empty_doubles(held.sums.sizes(), z);
+    ops::block_table(related, table_of(layer, z), held.sums, batch.threads);
+  }
+  const double weight = layer.has_table() ? 1 : s.weight;
+  ops::block_rows(out, related, ops::beside(z, s.row_block), scale * weight, Into::add, batch.threads);
+  const int64_t first = comm.rank() == 0 ? 0 : s.spanning, count = s.blocks() - first;
+  share.add_((held.sums.narrow(0, first, count) * related.narrow(0, first, count)).sum(), weight);
+}
+
+// This rank's rows of F (n, width), and F Fᵀ of all ranks times the rows x (V n, D) fp64, as (n, D): the same for every view.
+struct FeatureProduct {
+  at::Tensor own;     // (n, width)
+  at::Tensor sums;    // (width, D) FᵀX
+  at::Tensor rows() const { return own.mm(sums); }
+};
+FeatureProduct feature_product(const FeatureLayer& layer, const at::Tensor& x, const Batch& batch, Comm& comm) {
+  const int64_t n = batch.local_positions();
+  const at::Tensor f = ops::beside(x, layer.features).view({batch.graph.samples, layer.width});
+  FeatureProduct product{f.narrow(0, batch.begin, n), {}};
+  product.sums = product.own.t().mm(x.view({batch.views, n, x.size(1)}).sum(0)).contiguous();
+  comm.all_reduce(product.sums);
+  return product;
+}
+
+// As add_product, for the features of the graph.
+void add_feature_products(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const Batch& batch, Comm& comm,
+                          double scale) {
+  for (const FeatureLayer& layer : batch.graph.features) {
+    const FeatureProduct product = feature_product(layer, z.to(at::kDouble), batch, comm);
+    out.view({batch.views, batch.local_positions(), z.size(1)}).add_(product.rows().to(z.scalar_type()), scale * layer.weight);
+    if (comm.rank() == 0) share.add_(product.sums.square().sum(), layer.weight);
+  }
+}
+
+// As add_differences, for the features: deg_i z_i − (GZ)_i in fp64, of rows whose mean was taken off so that little cancels.
+void add_feature_differences(const at::Tensor& share, const at::Tensor& dz, const at::Tensor& z, const Batch& batch, Comm& comm,
+                             double scale) {
+  if (batch.graph.features.empty()) return;
+  const int64_t n = batch.local_positions(), dims = z.size(1);
+  const at::Tensor mean = z.sum(at::IntArrayRef{0}, true, at::kDouble);
+  comm.all_reduce(mean);
+  const at::Tensor x = z.to(at::kDouble) - mean / static_cast<double>(batch.global_rows()), views = x.view({batch.views, n, dims});
+  for (const FeatureLayer& layer : batch.graph.features) {
+    const FeatureProduct product = feature_product(layer, x, batch, comm);
+    const at::Tensor all = ops::beside(z, layer.features).view({batch.graph.samples, layer.width}).sum(at::IntArrayRef{0}, true);
+    const at::Tensor degree = product.own.mm(all.t()) * static_cast<double>(batch.views);   // (n, 1)
+    const at::Tensor rows = (degree * views - product.rows()).mul_(layer.weight);
+    share.add_((rows * views).sum(), 2);
+    dz.view({batch.views, n, dims}).add_(rows.to(z.scalar_type()), 4 * scale);
+  }
+}
+
+// Takes the self-loops of the layers away: out_i −= scale · G_ii z_i, and Σ_i G_ii ‖z_i‖² from the share; the rows of a
+// graph that has nothing else.
+void take_off_loops(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const Batch& batch, double scale) {
+  std::vector<int64_t> offsets;
+  std::vector<int32_t> columns;
+  std::vector<double> weights;
+  for (int64_t i = 0; i <= z.size(0); ++i) {
+    offsets.push_back(i);
+    if (i == z.size(0)) break;
+    const int64_t position = batch.begin + i % batch.local_positions();
+    double weight = 0;
+    for (const BlockLayer& layer : batch.graph.layers) weight += layer.between(position, position);
+    for (const FeatureLayer& layer : batch.graph.features) weight += layer.between(position, position);
+    columns.push_back(static_cast<int32_t>(i));
+    weights.push_back(weight);
+  }
+  const at::Tensor value = ops::empty_doubles({1}, z);
+  const ops::Csr loops{ops::beside(z, offsets), ops::beside(z, columns), ops::beside(z, weights)};
+  ops::graph_rows(out, value, z, z, loops, {RowForm::sum, -scale, Into::add}, batch.threads);
+  share.sub_(value);
 }
 
 }  // namespace
 
-double invariance_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, Comm& comm, double scale) {
-  double share = 0;
-  for (Layer& layer : sum_layers(z, batch, comm)) {
-    const LayerShare& s = layer.share;
-    const at::Tensor rows = at::from_blob(const_cast<double*>(s.rows.data()), {s.blocks(), 1}, at::kDouble);
-    const at::Tensor means = layer.sums.div_(rows);
-    std::vector<double> pair_weight = s.rows;
-    for (double& w : pair_weight) w *= s.weight;
-    const ScratchMemory scratch(cpu::block_differences_scratch_bytes(z.size(0)));
-    double value = 0;
-    by_type(z, [&](auto t) {
-      using T = decltype(t);
-      cpu::block_differences<T>(matrix_view<T>(dz), &value, matrix_view<const T>(z), matrix_view<const double>(means),
-                                span_of(pair_weight), span_of(s.row_block), 4 * scale, Into::add, scratch, {batch.threads});
-    });
-    share += value;
-  }
-  return share + rest_share(dz, z, batch, comm, SelfLoops::off, kernels::RowForm::difference, 4 * scale);
+at::Tensor rest_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, Comm& comm, SelfLoops self_loops,
+                      RowForm form, double scale) {
+  const at::Tensor value = ops::zero_doubles({1}, z);
+  if (batch.graph.rest.offsets.empty()) return value;
+  const Halo halo = make_halo(batch, comm.rank(), self_loops);
+  const at::Tensor partners = gather_partners(halo, z, batch, comm);
+  const ops::Csr rows{ops::beside(z, halo.offsets), ops::beside(z, halo.columns), ops::beside(z, halo.weights)};
+  ops::graph_rows(out, value, z, partners, rows, {form, scale, Into::add}, batch.threads);
+  return value;
 }
 
-double product_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, Comm& comm, SelfLoops self_loops,
-                     double scale) {
-  double share = 0;
-  for (const Layer& layer : sum_layers(z, batch, comm)) {
-    const LayerShare& s = layer.share;
-    by_type(z, [&](auto t) {
-      using T = decltype(t);
-      cpu::block_rows<T>(matrix_view<T>(out), matrix_view<const double>(layer.sums), span_of(s.row_block), scale * s.weight,
-                         Into::add, {batch.threads});
-    });
-    // Tr ZᵀMBMᵀZ = w Σ_c ‖sum_c‖²; every rank holds the spanning blocks, rank 0 counts them.
-    const int64_t first = comm.rank() == 0 ? 0 : s.spanning;
-    const double* sums = layer.sums.const_data_ptr<double>();
-    double squares = 0;
-    for (int64_t k = first * z.size(1); k < layer.sums.numel(); ++k) squares += sums[k] * sums[k];
-    share += s.weight * squares;
-  }
-  if (self_loops == SelfLoops::off) share -= take_off_loops(out, z, batch, scale);
-  return share + rest_share(out, z, batch, comm, self_loops, kernels::RowForm::sum, scale);
+at::Tensor invariance_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, Comm& comm, double scale) {
+  const at::Tensor share = ops::zero_doubles({1}, z);
+  const std::vector<Layer> layers = sum_layers(z, batch, comm);
+  for (size_t l = 0; l < layers.size(); ++l) add_differences(share, dz, z, batch.graph.layers[l], layers[l], batch, comm, scale);
+  add_feature_differences(share, dz, z, batch, comm, scale);
+  return share.add_(rest_share(dz, z, batch, comm, SelfLoops::off, RowForm::difference, 4 * scale));
 }
 
-std::vector<double> sum_shares(std::initializer_list<double> shares, Comm& comm) {
-  std::vector<double> sums(shares);
-  comm.all_reduce(at::from_blob(sums.data(), {static_cast<int64_t>(sums.size())}, at::kDouble));
-  return sums;
+at::Tensor product_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, Comm& comm, SelfLoops self_loops,
+                         double scale) {
+  const at::Tensor share = ops::zero_doubles({1}, z);
+  const std::vector<Layer> layers = sum_layers(z, batch, comm);
+  for (size_t l = 0; l < layers.size(); ++l) add_product(share, out, z, batch.graph.layers[l], layers[l], batch, comm, scale);
+  add_feature_products(share, out, z, batch, comm, scale);
+  if (self_loops == SelfLoops::off) take_off_loops(share, out, z, batch, scale);
+  return share.add_(rest_share(out, z, batch, comm, self_loops, RowForm::sum, scale));
+}
+
+std::vector<double> sum_shares(std::initializer_list<at::Tensor> shares, Comm& comm) {
+  const at::Tensor sums = at::cat(std::vector<at::Tensor>(shares));
+  comm.all_reduce(sums);
+  return ops::to_host(sums);
 }
 
 at::Tensor checked_rows(const at::Tensor& z, const Batch& batch, const Comm& comm) {
   PAL_ASSERT(z.dim() == 2 && z.size(0) == batch.local_rows() && z.size(1) > 0, "z holds this rank's rows");
-  PAL_ASSERT(z.device().is_cpu(), "criteria run on CPU tensors");
   PAL_ASSERT(static_cast<int>(batch.rank_begin.size()) == comm.size() + 1 && batch.rank_begin[comm.rank()] == batch.begin &&
                  batch.rank_begin[comm.rank() + 1] == batch.end && batch.rank_begin.front() == 0 &&
                  batch.rank_begin.back() == static_cast<int64_t>(batch.samples.size()),

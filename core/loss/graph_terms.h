@@ -1,9 +1,11 @@
 // graph_terms: products of the batch's graph with the embeddings, on this rank's rows.
 //
-//   G = Σ_l M_l B_l M_lᵀ + S: each layer costs O(rows · D), the rest O(nnz · V² · D). Blocks that lie on one rank need no
-//   communication; the fp64 sums of blocks that span ranks are all-reduced, all layers at once; rows of the rest that lie
+//   G = Σ_l M_l B_l M_lᵀ + Σ_f w_f F_f F_fᵀ + S: a layer costs O(rows · D) and (blocks of a table)² · D, features
+//   O(rows · width · D), the rest O(nnz · V² · D). Blocks that lie on one rank need no communication; the fp64 sums of blocks
+//   that span ranks (all blocks of a table) are all-reduced, all layers at once, and so is FᵀZ; rows of the rest that lie
 //   elsewhere come as a halo (core/loss/halo.h).
-// A share is what this rank adds to a global number: the caller sums the shares of all ranks (sum_shares).
+// A share is what this rank adds to a global number, a fp64 tensor of one element beside z: the caller sums the shares of
+// all ranks (sum_shares), and nothing waits for a GPU before that.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,18 +14,24 @@
 #include <vector>
 
 #include "core/loss/criterion.h"
+#include "kernels/graph_rows.h"
 
 namespace pal {
 
 // Collective. Share of Σ_{i≠j} G_ij ‖z_i − z_j‖²; dz += scale · its gradient 4 Σ_j G_ij (z_i − z_j), taken by differences.
-double invariance_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, Comm& comm, double scale);
+at::Tensor invariance_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, Comm& comm, double scale);
+
+// Collective. A sparse graph alone, batch.graph.rest, in one of the forms of kernels/graph_rows.h: the share of its value;
+// out += scale · its rows.
+at::Tensor rest_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, Comm& comm, SelfLoops self_loops,
+                      kernels::RowForm form, double scale);
 
 // Collective. Share of Tr ZᵀGZ; out += scale · G Z.
-double product_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, Comm& comm, SelfLoops self_loops,
-                     double scale);
+at::Tensor product_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, Comm& comm, SelfLoops self_loops,
+                         double scale);
 
-// Collective. The sums over ranks of some shares, in fp64: one all-reduce.
-std::vector<double> sum_shares(std::initializer_list<double> shares, Comm& comm);
+// Collective. The sums over ranks of some shares, in fp64: one all-reduce. On meta, where there are no numbers: zeros.
+std::vector<double> sum_shares(std::initializer_list<at::Tensor> shares, Comm& comm);
 
 // What every criterion asks of its arguments; returns z with contiguous rows.
 at::Tensor checked_rows(const at::Tensor& z, const Batch& batch, const Comm& comm);

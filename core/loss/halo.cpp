@@ -1,10 +1,11 @@
 #include "core/loss/halo.h"
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/index_select.h>
-#include <ATen/ops/tensor.h>
+#include <ATen/ops/index.h>
 
 #include <algorithm>
+
+#include "core/ops/tensors.h"
 
 namespace pal {
 namespace {
@@ -74,17 +75,20 @@ Halo make_halo(const Batch& batch, int rank, SelfLoops self_loops) {
   return halo;
 }
 
+at::Tensor gather_rows(const at::Tensor& rows, const Batch& batch, Comm& comm) {
+  const at::Tensor own = by_position(rows, batch);
+  if (comm.size() == 1) return own.view({-1, rows.size(1)});
+  std::vector<int64_t> counts;
+  for (size_t r = 0; r + 1 < batch.rank_begin.size(); ++r) counts.push_back(batch.rank_begin[r + 1] - batch.rank_begin[r]);
+  return comm.all_gather_v(own, counts).view({-1, rows.size(1)});
+}
+
 at::Tensor gather_partners(const Halo& halo, const at::Tensor& z, const Batch& batch, Comm& comm) {
-  const int64_t dims = z.size(1);
-  if (halo.carrier == Carrier::all_gather) {
-    std::vector<int64_t> counts;
-    for (size_t r = 0; r + 1 < batch.rank_begin.size(); ++r) counts.push_back(batch.rank_begin[r + 1] - batch.rank_begin[r]);
-    return comm.all_gather_v(by_position(z, batch), counts).view({-1, dims});
-  }
+  if (halo.carrier == Carrier::all_gather) return gather_rows(z, batch, comm);
   if (comm.size() == 1) return z;
-  const at::Tensor send = by_position(z, batch).index_select(0, at::tensor(halo.send, at::kLong));
+  const at::Tensor send = at::index(by_position(z, batch), {ops::beside(z, halo.send)});   // index_select knows no meta
   const at::Tensor received = comm.all_to_all_v(send, halo.send_counts, halo.recv_counts);
-  return at::cat({z, received.view({received.size(0) * batch.views, dims})});
+  return at::cat({z, received.view({received.size(0) * batch.views, z.size(1)})});
 }
 
 }  // namespace pal

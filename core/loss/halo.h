@@ -28,6 +28,8 @@ struct Halo {
 };
 
 Halo make_halo(const Batch& batch, int rank, SelfLoops self_loops);
+// Collective. All rows of the global batch, position by position and of each its views: row (v, p) is p · V + v, whatever W.
+at::Tensor gather_rows(const at::Tensor& rows, const Batch& batch, Comm& comm);
 // Collective. The rows that the columns index.
 at::Tensor gather_partners(const Halo& halo, const at::Tensor& z, const Batch& batch, Comm& comm);
 

@@ -25,6 +25,7 @@ LayerShare layer_share(const BlockLayer& layer, const Batch& batch, int rank) {
       share.rows.push_back(static_cast<double>(count[b] * batch.views));
     }
   };
+  if (layer.has_table()) owner.assign(layer.blocks, kSeveral);
   take(kSeveral);
   share.spanning = share.blocks();
   take(rank);

@@ -9,7 +9,8 @@
 namespace pal {
 
 // The blocks this rank deals with, numbered anew: first those that have rows on several ranks (the same ones in the same
-// order on every rank, so that their sums can be all-reduced), then those that lie on this rank alone.
+// order on every rank, so that their sums can be all-reduced), then those that lie on this rank alone. A table relates any
+// two blocks: every rank deals with all of them, by their own numbers.
 struct LayerShare {
   double weight = 1.0;
   int64_t spanning = 0;

@@ -83,4 +83,17 @@ MomentTerms add_moment_terms(const at::Tensor& dz, const at::Tensor& z, const Ba
   return sum;
 }
 
+double add_gram_square(const at::Tensor& dz, const at::Tensor& z, Comm& comm, double scale, int threads) {
+  // The moments about 0, not divided by anything.
+  MomentsOptions moments;
+  moments.variance = kernels::Variance::norm;
+  moments.variance_weight = moments.covariance_weight = scale;
+  const at::Tensor zero = ops::zero_doubles({z.size(1)}, z), terms = ops::empty_doubles({2}, z);
+  const at::Tensor packed = second_moment(z, zero, comm, moments, threads);
+  const at::Tensor m = ops::covariance_terms(terms, z, packed, /*n=*/2, moments, threads);
+  ops::centred_product(dz, z, zero, m, Into::add, threads);
+  const std::vector<double> squares = ops::to_host(terms);   // on the diagonal of ZᵀZ, and off it
+  return squares[0] + squares[1];
+}
+
 }  // namespace pal

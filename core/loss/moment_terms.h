@@ -29,4 +29,7 @@ MomentTerms add_moment_terms(const at::Tensor& dz, const at::Tensor& z, const Ba
 at::Tensor second_moment(const at::Tensor& rows, const at::Tensor& mean, Comm& comm, const kernels::MomentsOptions& options,
                          int threads);
 
+// Collective. ‖ZᵀZ‖²_F = Σ_ij (z_iᵀz_j)² over all rows of all ranks; dz += scale · its gradient 4 Z·ZᵀZ.
+double add_gram_square(const at::Tensor& dz, const at::Tensor& z, Comm& comm, double scale, int threads);
+
 }  // namespace pal

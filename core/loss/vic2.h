@@ -7,7 +7,6 @@
 #pragma once
 
 #include "core/loss/criterion.h"
-#include "core/loss/vicreg.h"
 
 namespace pal {
 

@@ -2,26 +2,36 @@
 
 #include <ATen/ops/zeros_like.h>
 
+#include <cmath>
+
+#include "core/graph/signed_parts.h"
 #include "core/loss/graph_terms.h"
+#include "core/loss/margin.h"
 #include "kernels/base/error.h"
 
 namespace pal {
 namespace {
 
 LossResult vicreg(const VicregOptions& options, const at::Tensor& embeddings, const Batch& batch, Comm& comm) {
-  PAL_CHECK(!has_negative_weight(batch.graph), "negative weights in the graph of loss.kind", "vicreg",
-            "use loss.kind=vic2, or a graph without them");
   const at::Tensor z = checked_rows(embeddings, batch, comm);
   const bool mean = options.reduction == Reduction::mean;
   const double dims = mean ? static_cast<double>(z.size(1)) : 1;
   LossResult result;
   result.dz = at::zeros_like(z);
 
-  double invariance = 0;
+  double invariance = 0, margin = 0;
+  const bool negatives = has_negative_weight(batch.graph);
   const double mass = edge_mass(batch.graph);
   if (options.invariance > 0 && mass > 0) {
     const double scale = options.invariance / (dims * (mean ? mass : 1));
-    invariance = scale * sum_shares({invariance_share(result.dz, z, batch, comm, scale)}, comm)[0];
+    if (negatives) {
+      const double m = options.margin > 0 ? options.margin : std::sqrt(2.0 * static_cast<double>(z.size(1)));
+      const SparseRest apart = negative_pairs(batch.graph, {.seed = batch.seed, .step = batch.step});
+      margin = scale * sum_shares({margin_share(result.dz, z, batch, apart, comm, m, scale)}, comm)[0];
+    }
+    Batch related = batch;
+    if (negatives) related.graph = positive_part(batch.graph);
+    invariance = scale * sum_shares({invariance_share(result.dz, z, related, comm, scale)}, comm)[0];
   }
 
   MomentTerms terms;
@@ -38,7 +48,8 @@ LossResult vicreg(const VicregOptions& options, const at::Tensor& embeddings, co
   }
 
   result.terms = {{"invariance", invariance}, {"variance", terms.variance}, {"covariance", terms.covariance}};
-  result.value = invariance + terms.variance + terms.covariance;
+  if (negatives) result.terms.emplace_back("margin", margin);
+  result.value = invariance + margin + terms.variance + terms.covariance;
   return result;
 }
 

@@ -104,6 +104,35 @@ TEST(Knn, EqualsAPlainLoop) {
   EXPECT_NO_THROW(knn(train.x, train.y, test.x, test.y, 3, {1000, 0.07}));   // more neighbours than samples
 }
 
+// With 64 neighbours the op that needs no matrix, with 65 the matrix: the first 64 are the same, ties by the lower row.
+TEST(Knn, BothWaysFindTheSameNeighbours) {
+  const Blobs train = blobs(150, 3, 0.8, 31), test = blobs(40, 3, 0.8, 32);
+  train.x[90].copy_(train.x[20]);   // equal rows
+  train.x[7].copy_(train.x[20]);
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    const at::Tensor queries = at::cat({test.x, train.x.narrow(0, 20, 1)}).to(type), support = train.x.to(type);
+    const Neighbours op = neighbours(queries, support, 64), matrix = neighbours(queries, support, 65);
+    EXPECT_LT((op.similarity - matrix.similarity.narrow(1, 0, 64)).abs().max().item<double>(), type == at::kDouble ? 1e-12 : 1e-5);
+    if (type == at::kDouble) {
+      EXPECT_TRUE(op.index.equal(matrix.index.narrow(1, 0, 64)));
+    }
+    EXPECT_EQ(op.index[40][0].item<int64_t>(), 7);
+    EXPECT_EQ(op.index[40][1].item<int64_t>(), 20);
+    EXPECT_EQ(op.index[40][2].item<int64_t>(), 90);
+  }
+}
+
+TEST(Knn, ARowThatIsNotFiniteIsNoNeighbourAndNeverRight) {
+  const at::Tensor train = at::eye(3, at::kDouble).repeat({20, 1}), test = at::eye(3, at::kDouble).repeat({10, 1});
+  std::vector<int64_t> train_labels(60), test_labels(30);
+  for (int64_t i = 0; i < 60; ++i) train_labels[i] = i % 3;
+  for (int64_t i = 0; i < 30; ++i) test_labels[i] = i % 3;
+  EXPECT_EQ(knn(train, train_labels, test, test_labels, 3, {5, 0.1}).top1, 1.0);
+  train[0][0] = std::nan("");
+  test[0][0] = std::nan("");   // of class 0, which is also what no votes give
+  EXPECT_DOUBLE_EQ(knn(train, train_labels, test, test_labels, 3, {5, 0.1}).top1, 29.0 / 30);
+}
+
 TEST(EffectiveRank, KnownCases) {
   const at::Tensor eye = at::cat({at::eye(6, at::kDouble), -at::eye(6, at::kDouble)});
   EXPECT_NEAR(effective_rank(eye), 6, 1e-12);                                   // all directions alike

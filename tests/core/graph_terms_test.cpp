@@ -11,22 +11,11 @@
 namespace pal {
 namespace {
 
-Batch make_batch(const BatchGraph& graph, const std::vector<int64_t>& rank_begin, int rank) {
-  Batch batch;
-  batch.samples.resize(graph.samples);
-  batch.rank_begin = rank_begin;
-  batch.begin = rank_begin[rank];
-  batch.end = rank_begin[rank + 1];
-  batch.views = graph.views;
-  batch.graph = graph;
-  return batch;
-}
-
 // Collectives that one invariance takes on each of two ranks.
 int64_t collectives(const BatchGraph& graph, const std::vector<int64_t>& rank_begin) {
   std::vector<int64_t> calls(2);
   run_ranks(2, [&](ThreadComm& comm) {
-    const Batch batch = make_batch(graph, rank_begin, comm.rank());
+    const Batch batch = slice_of(graph, rank_begin, comm.rank());
     const at::Tensor z = random_rows(batch.local_rows(), 3, 1), dz = at::zeros_like(z);
     invariance_share(dz, z, batch, comm, 1);
     calls[comm.rank()] = comm.calls();
@@ -49,11 +38,11 @@ TEST(LayerShare, SpanningBlocksComeFirst) {
   graph.samples = 6;
   graph.views = 2;
   graph.layers.push_back({{2, 0, -1, 0, 1, 1}, 3, 0.5});
-  const LayerShare left = layer_share(graph.layers[0], make_batch(graph, {0, 3, 6}, 0), 0);
+  const LayerShare left = layer_share(graph.layers[0], slice_of(graph, {0, 3, 6}, 0), 0);
   EXPECT_EQ(left.spanning, 1);
   EXPECT_EQ(left.rows, (std::vector<double>{4, 2}));
   EXPECT_EQ(left.row_block, (std::vector<int32_t>{1, 0, -1, 1, 0, -1}));
-  const LayerShare right = layer_share(graph.layers[0], make_batch(graph, {0, 3, 6}, 1), 1);
+  const LayerShare right = layer_share(graph.layers[0], slice_of(graph, {0, 3, 6}, 1), 1);
   EXPECT_EQ(right.rows, (std::vector<double>{4, 4}));
   EXPECT_EQ(right.row_block, (std::vector<int32_t>{0, 1, 1, 0, 1, 1}));
 }
@@ -79,7 +68,7 @@ TEST(Halo, FewRowsGoAllToAllManyAreGathered) {
     check(graph);
   };
   set({{0, 5}, {0, 6}, {1, 2}, {3, 11}});
-  const Batch batch = make_batch(graph, {0, 4, 8, 12}, 0);
+  const Batch batch = slice_of(graph, {0, 4, 8, 12}, 0);
   const Halo few = make_halo(batch, 0, SelfLoops::off);
   EXPECT_EQ(few.carrier, Carrier::all_to_all);
   EXPECT_EQ(few.send, (std::vector<int64_t>{0, 3}));
@@ -90,7 +79,7 @@ TEST(Halo, FewRowsGoAllToAllManyAreGathered) {
     for (int q = 0; q < p; ++q) all.emplace_back(p, q);
   }
   set(all);
-  EXPECT_EQ(make_halo(make_batch(graph, {0, 4, 8, 12}, 0), 0, SelfLoops::off).carrier, Carrier::all_gather);
+  EXPECT_EQ(make_halo(slice_of(graph, {0, 4, 8, 12}, 0), 0, SelfLoops::off).carrier, Carrier::all_gather);
 }
 
 }  // namespace

@@ -43,6 +43,23 @@ inline std::vector<std::pair<std::string, BatchGraph>> test_graphs(int64_t n, in
   graphs.emplace_back("many pairs", pairs);
   pairs.rest = {};
   graphs.emplace_back("nothing", pairs);
+
+  // A table over the classes (signed, or −ℓ), on top of the views; and targets of a regression. A block has no row.
+  const double away = signs == Signs::any ? -1 : 0.25;
+  BatchGraph table = graphs[0].second;
+  table.layers.push_back({{}, 4, 0.7, {1, away, 2 * away, 0, away, 2, 0, 1, 2 * away, 0, 1.5, away, 0, 1, away, 1}});
+  for (int64_t p = 0; p < n; ++p) table.layers.back().block.push_back(static_cast<int32_t>(labels[p]));
+  graphs.emplace_back("table", table);
+  BatchGraph targets = pairs;
+  targets.features.push_back({{}, 2, 0.8});
+  for (int64_t k = 0; k < 2 * n; ++k) {
+    const double y = std::sin(static_cast<double>(3 * k + 1));
+    targets.features.back().features.push_back(signs == Signs::any ? y : std::abs(y));
+  }
+  graphs.emplace_back("regression", targets);
+  targets.layers = table.layers;
+  targets.rest = random_rest(n, 5, signs, 3);
+  graphs.emplace_back("all together", targets);
   return graphs;
 }
 
@@ -59,10 +76,25 @@ inline at::Tensor random_rows(int64_t rows, int64_t dims, uint64_t seed) {
   return z;
 }
 
+// A rank's batch of the graph's samples.
+inline Batch slice_of(const BatchGraph& graph, const std::vector<int64_t>& rank_begin, int rank) {
+  Batch batch;
+  for (int64_t p = 0; p < graph.samples; ++p) batch.samples.push_back(p);
+  batch.rank_begin = rank_begin;
+  batch.begin = rank_begin[rank];
+  batch.end = rank_begin[rank + 1];
+  batch.views = graph.views;
+  batch.graph = graph;
+  return batch;
+}
+
+// What a case gives a rank's batch beside its graph; begin and end are set.
+using Prepare = std::function<void(Batch&)>;
+
 // Runs the criterion on the slices [rank_begin[r], rank_begin[r + 1]) of a global z (global row = view · n + position);
 // value and terms must be the same bits on every rank; dz comes back in global order.
 inline LossResult run_sliced(const Criterion& criterion, const at::Tensor& z, const BatchGraph& graph,
-                             const std::vector<int64_t>& rank_begin) {
+                             const std::vector<int64_t>& rank_begin, const Prepare& prepare = {}) {
   const int ranks = static_cast<int>(rank_begin.size()) - 1;
   const int64_t dims = z.size(1);
   const at::Tensor global = z.view({graph.views, graph.samples, dims});
@@ -71,13 +103,8 @@ inline LossResult run_sliced(const Criterion& criterion, const at::Tensor& z, co
   const at::Tensor dz = joint.dz.view({graph.views, graph.samples, dims});
   std::mutex mutex;
   run_ranks(ranks, [&](Comm& comm) {
-    Batch batch;
-    for (int64_t p = 0; p < graph.samples; ++p) batch.samples.push_back(p);
-    batch.rank_begin = rank_begin;
-    batch.begin = rank_begin[comm.rank()];
-    batch.end = rank_begin[comm.rank() + 1];
-    batch.views = graph.views;
-    batch.graph = graph;
+    Batch batch = slice_of(graph, rank_begin, comm.rank());
+    if (prepare) prepare(batch);
     const at::Tensor own = global.narrow(1, batch.begin, batch.local_positions()).reshape({batch.local_rows(), dims}).contiguous();
     const LossResult result = criterion(own, batch, comm);
     std::lock_guard lock(mutex);
@@ -105,6 +132,21 @@ inline double length(const at::Tensor& t) {
 }
 inline double distance(const at::Tensor& a, const at::Tensor& b) { return length(a.to(at::kDouble) - b.to(at::kDouble)); }
 
+// Rows of norm 1, as a formula takes them; a row of norm 0 stays 0.
+inline std::vector<double> unit(std::vector<double> z, int64_t dims) {
+  for (size_t i = 0; i < z.size(); i += dims) {
+    double square = 0;
+    for (int64_t k = 0; k < dims; ++k) square += z[i + k] * z[i + k];
+    for (int64_t k = 0; k < dims; ++k) z[i + k] /= square > 0 ? std::sqrt(square) : 1;
+  }
+  return z;
+}
+inline double product(const double* a, const double* b, int64_t dims) {
+  double sum = 0;
+  for (int64_t k = 0; k < dims; ++k) sum += a[k] * b[k];
+  return sum;
+}
+
 // A loss as a dense formula in double: rows (R, D) flat, row-major.
 using DenseLoss = std::function<double(const std::vector<double>& z)>;
 
@@ -131,8 +173,8 @@ inline at::Tensor finite_differences(const DenseLoss& loss, const at::Tensor& z)
 
 // Value and gradient of the criterion against the formula.
 inline void expect_equal_to_formula(const Criterion& criterion, const DenseLoss& formula, const at::Tensor& z,
-                                    const BatchGraph& graph) {
-  const LossResult result = run_sliced(criterion, z, graph, {0, graph.samples});
+                                    const BatchGraph& graph, const Prepare& prepare = {}) {
+  const LossResult result = run_sliced(criterion, z, graph, {0, graph.samples}, prepare);
   const double expected = formula(flat(z));
   EXPECT_NEAR(result.value, expected, 1e-11 * (1 + std::abs(expected)));
   const at::Tensor gradient = finite_differences(formula, z);
@@ -140,20 +182,20 @@ inline void expect_equal_to_formula(const Criterion& criterion, const DenseLoss&
 }
 
 // The contract: any W, any slices, the same loss.
-inline void expect_any_world_size(const Criterion& criterion, const at::Tensor& z, const BatchGraph& graph) {
+inline void expect_any_world_size(const Criterion& criterion, const at::Tensor& z, const BatchGraph& graph, const Prepare& prepare = {}) {
   const int64_t n = graph.samples;
   const std::vector<std::vector<int64_t>> slicings = {{0, n / 2, n}, {0, n / 3, 2 * n / 3, n}, {0, n / 4, n / 2, 3 * n / 4, n},
                                                       {0, 1, n},     {0, 4, 4, n},             {0, 0, n, n}};
   for (at::ScalarType type : {at::kDouble, at::kFloat}) {
     const double value_bound = type == at::kDouble ? 1e-10 : 1e-6, gradient_bound = type == at::kDouble ? 1e-9 : 1e-5;
     const at::Tensor typed = z.to(type);
-    const LossResult one = run_sliced(criterion, typed, graph, {0, n});
-    const LossResult exact = run_sliced(criterion, typed.to(at::kDouble), graph, {0, n});
+    const LossResult one = run_sliced(criterion, typed, graph, {0, n}, prepare);
+    const LossResult exact = run_sliced(criterion, typed.to(at::kDouble), graph, {0, n}, prepare);
     EXPECT_NEAR(one.value, exact.value, value_bound * (1 + std::abs(exact.value)));
     EXPECT_LE(distance(one.dz, exact.dz), gradient_bound * (1e-12 + length(exact.dz)));
     for (const auto& slices : slicings) {
       SCOPED_TRACE(testing::PrintToString(slices) + (type == at::kDouble ? " float64" : " float32"));
-      const LossResult many = run_sliced(criterion, typed, graph, slices);
+      const LossResult many = run_sliced(criterion, typed, graph, slices, prepare);
       EXPECT_NEAR(many.value, one.value, value_bound * (1 + std::abs(one.value)));
       EXPECT_LE(distance(many.dz, one.dz), gradient_bound * (1e-12 + length(one.dz)));
     }

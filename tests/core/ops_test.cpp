@@ -11,12 +11,15 @@
 #include <string>
 #include <vector>
 
-#include "core/loss/moment_terms.h"
+#include "core/config/config.h"
+#include "core/loss/vic2.h"
+#include "core/loss/vicreg.h"
 #include "core/ops/graph.h"
 #include "core/ops/moments.h"
 #include "core/ops/similarity.h"
 #include "core/ops/tensors.h"
 #include "kernels/base/error.h"
+#include "tests/core/loss_cases.h"
 
 namespace pal {
 namespace {
@@ -96,18 +99,65 @@ TEST(Ops, NameATensorOnAnotherDevice) {
   }
 }
 
-// Every tensor of the variance and covariance terms is made beside z: on meta one on the CPU would be named.
-TEST(Ops, MomentTermsStayOnTheDeviceOfZ) {
-  Batch batch;
-  batch.views = 2;
-  for (int64_t p = 0; p < 8; ++p) batch.samples.push_back(p);
-  batch.end = 8;
-  batch.rank_begin = {0, 8};
-  const auto comm = make_local_comm();
-  for (const int64_t dims : {3, 40}) {  // covariance form, Gram form
-    const at::Tensor z = at::empty({16, dims}, at::TensorOptions(at::kMeta).dtype(at::kFloat)), dz = at::empty_like(z);
-    for (const Moments moments : {Moments::per_view, Moments::pooled}) {
-      EXPECT_NO_THROW(add_moment_terms(dz, z, batch, *comm, moments, {}));
+// One of several ranks on meta, where there is nothing to carry: the shapes that come back, and a tensor of another
+// device named.
+class MetaComm final : public Comm {
+ public:
+  MetaComm(int rank, int size) : rank_(rank), size_(size) {}
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void barrier() override {}
+  void all_reduce(at::Tensor t, ReduceOp) override { rows_like(t, {}); }
+  at::Tensor all_gather(const at::Tensor& t) override { return rows_like(t, {t.size(0) * size_}); }
+  at::Tensor all_gather_v(const at::Tensor& t, const std::vector<int64_t>& counts) override { return rows_like(t, counts); }
+  at::Tensor gather_v(const at::Tensor& t, const std::vector<int64_t>& counts, int) override { return rows_like(t, counts); }
+  at::Tensor reduce_scatter(const at::Tensor& t, const std::vector<int64_t>& counts) override { return rows_like(t, {counts[rank_]}); }
+  at::Tensor all_to_all_v(const at::Tensor& t, const std::vector<int64_t>&, const std::vector<int64_t>& counts) override {
+    return rows_like(t, counts);
+  }
+  void broadcast(at::Tensor t, int) override { rows_like(t, {}); }
+
+ private:
+  static at::Tensor rows_like(const at::Tensor& t, const std::vector<int64_t>& counts) {
+    EXPECT_TRUE(t.is_meta()) << "a tensor on " << t.device() << " is sent";
+    std::vector<int64_t> shape = t.sizes().vec();
+    shape[0] = 0;
+    for (const int64_t n : counts) shape[0] += n;
+    return at::empty(shape, t.options());
+  }
+  int rank_, size_;
+};
+
+// Every tensor of a criterion is made beside z: on meta one on the CPU would be named.
+TEST(Ops, CriteriaStayOnTheDeviceOfZ) {
+  VicregOptions per_view, pooled;
+  pooled.moments = Moments::pooled;
+  std::vector<Criterion> criteria = {make_vicreg(per_view), make_vicreg(pooled), make_vic2({SelfLoops::on}), make_vic2({SelfLoops::off})};
+  for (const char* kind : {"scl", "sampled_vic2", "simclr", "barlow", "nnclr", "mse", "cross_entropy"}) {
+    criteria.push_back(make_criterion(Config::defaults({std::string("loss.kind=") + kind, "graph.kind=mixed"})));
+  }
+  criteria.push_back(make_criterion(Config::defaults({"loss.kind=barlow", "loss.barlow=graph"})));
+  criteria.push_back(make_criterion(Config::defaults({"loss.kind=sampled_vic2", "loss.form=printed"})));
+  for (const auto& [name, graph] : test_graphs(10, 2, Signs::any)) {
+    for (const std::vector<int64_t>& rank_begin : {std::vector<int64_t>{0, 10}, {0, 4, 10}, {0, 0, 7, 10}}) {
+      for (int rank = 0; rank + 1 < static_cast<int>(rank_begin.size()); ++rank) {
+        SCOPED_TRACE(name + ", rank " + std::to_string(rank) + " of " + std::to_string(rank_begin.size() - 1));
+        Batch batch = slice_of(graph, rank_begin, rank);
+        MetaComm comm(rank, static_cast<int>(rank_begin.size()) - 1);
+        for (const int64_t dims : {3, 40}) {   // covariance form, Gram form
+          const at::Tensor z = at::empty({batch.local_rows(), dims}, at::TensorOptions(at::kMeta).dtype(at::kFloat));
+          batch.labels.assign(10, 1);
+          batch.anchors = z;
+          batch.support = at::empty({5, dims}, z.options());
+          if (dims == 40) batch.related = batch.repelled = PairSample{{0, 3, 19}, {7, 3, 2}, {1, 1, 0.5}};
+          for (const Criterion& criterion : criteria) {
+            LossResult result;
+            ASSERT_NO_THROW(result = criterion(z, batch, comm));
+            EXPECT_TRUE(result.dz.is_meta());
+            EXPECT_EQ(result.dz.sizes(), z.sizes());
+          }
+        }
+      }
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/config/config.h"
+#include "core/loss/scl.h"
 #include "tests/core/loss_cases.h"
 
 namespace pal {
@@ -55,6 +56,23 @@ TEST(Vic2, IsTheSameForAnyWorldSize) {
       }
     }
   }
+}
+
+TEST(Scl, IsVic2OfUnitRows) {
+  for (const auto& [name, graph] : test_graphs(6, 2, Signs::any)) {
+    SCOPED_TRACE(name);
+    const Vic2Options options{SelfLoops::on, Reduction::mean};
+    const DenseLoss vic2 = dense_vic2(options, graph, 4);
+    at::Tensor z = random_rows(12, 4, 11);
+    expect_equal_to_formula(make_scl(options), [&](const std::vector<double>& rows) { return vic2(unit(rows, 4)); }, z, graph);
+    expect_any_world_size(make_scl(options), z, graph);
+    z[1].zero_();
+    EXPECT_TRUE(std::isfinite(length(run_sliced(make_scl(options), z, graph, {0, 6}).dz)));
+  }
+  const auto graph = test_graphs(6, 2, Signs::any)[2].second;
+  const Criterion made = make_criterion(Config::defaults({"loss.kind=scl", "graph.self_loops=off"}));
+  EXPECT_EQ(run_sliced(made, random_rows(12, 4, 2), graph, {0, 6}).value,
+            run_sliced(make_scl({SelfLoops::off, Reduction::mean}), random_rows(12, 4, 2), graph, {0, 6}).value);
 }
 
 TEST(Vic2, ClassesAsAxesAreTheOptimumOfTheSupervisedGraph) {

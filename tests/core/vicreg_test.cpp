@@ -40,10 +40,14 @@ DenseLoss dense_vicreg(const VicregOptions& options, const BatchGraph& graph, in
     const std::vector<double> g = dense(graph, SelfLoops::off);
     const int64_t rows = graph.samples * graph.views;
     double mass = 0, invariance = 0;
+    const double margin = options.margin > 0 ? options.margin : std::sqrt(2.0 * static_cast<double>(dims));
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < rows; ++j) {
         mass += std::abs(g[i * rows + j]);
-        for (int64_t k = 0; k < dims; ++k) invariance += g[i * rows + j] * std::pow(z[i * dims + k] - z[j * dims + k], 2);
+        double square = 0;
+        for (int64_t k = 0; k < dims; ++k) square += std::pow(z[i * dims + k] - z[j * dims + k], 2);
+        const double w = g[i * rows + j];
+        invariance += w >= 0 ? w * square : -w * std::pow(std::max(0.0, margin - std::sqrt(square)), 2);
       }
     }
     double variance = 0, covariance = 0;
@@ -172,17 +176,39 @@ TEST(Vicreg, BadInput) {
   }
   EXPECT_NO_THROW(run_sliced(make_vicreg({25, 25, 1, 1e-4, Moments::pooled, Reduction::mean}), z, graph, {0, 1}));
   EXPECT_NO_THROW(run_sliced(make_vicreg({25, 0, 0, 1e-4, Moments::per_view, Reduction::mean}), z, graph, {0, 1}));
-  auto negative = test_graphs(4, 2, Signs::positive)[0].second;
-  negative.layers[0].weight = -1;
-  EXPECT_THROW(run_sliced(make_vicreg({}), random_rows(8, 3, 1), negative, {0, 4}), Error);
+}
+
+TEST(Vicreg, RowsKnownToDifferKeepAMargin) {
+  for (int32_t views : {1, 2, 3}) {
+    for (const auto& [name, graph] : test_graphs(6, views, Signs::any)) {
+      for (double margin : {0.0, 1.5}) {
+        for (int64_t dims : {1, 4}) {
+          SCOPED_TRACE(name + ", views " + std::to_string(views) + ", margin " + std::to_string(margin) + ", D " + std::to_string(dims));
+          const VicregOptions options{5, 3, 2, 1e-4, Moments::pooled, margin > 0 ? Reduction::sum : Reduction::mean, margin};
+          expect_equal_to_formula(make_vicreg(options), dense_vicreg(options, graph, dims), random_rows(6 * views, dims, 11), graph);
+        }
+      }
+    }
+  }
+  for (const auto& [name, graph] : test_graphs(10, 2, Signs::any)) {
+    SCOPED_TRACE(name);
+    expect_any_world_size(make_vicreg({25, 25, 1, 1e-4, Moments::per_view, Reduction::mean, 3}), random_rows(20, 6, 5), graph);
+  }
+  // Equal rows have no direction to part in: no NaN.
+  BatchGraph apart = test_graphs(4, 2, Signs::positive)[0].second;
+  apart.layers[0].weight = -1;
+  const LossResult equal = run_sliced(make_vicreg({}), at::zeros({8, 3}, at::kDouble), apart, {0, 4});
+  EXPECT_TRUE(std::isfinite(length(equal.dz)));
+  EXPECT_EQ(equal.terms.back().first, "margin");
+  EXPECT_NEAR(equal.terms.back().second, 25 * 6 / 3.0, 1e-12) << "m² = 2D for every pair, / D";
 }
 
 TEST(Vicreg, IsMadeFromTheConfig) {
   const auto graph = test_graphs(6, 2, Signs::positive)[1].second;
   const at::Tensor z = random_rows(12, 4, 2);
   const Criterion made = make_criterion(Config::defaults({"loss.invariance=5", "loss.variance=3", "loss.covariance=2",
-                                                          "loss.epsilon=0.01", "loss.moments=pooled", "loss.reduction=sum"}));
-  const VicregOptions options{5, 3, 2, 0.01, Moments::pooled, Reduction::sum};
+                                                          "loss.epsilon=0.01", "loss.moments=pooled", "loss.reduction=sum", "loss.margin=2"}));
+  const VicregOptions options{5, 3, 2, 0.01, Moments::pooled, Reduction::sum, 2};
   EXPECT_EQ(run_sliced(made, z, graph, {0, 6}).value, run_sliced(make_vicreg(options), z, graph, {0, 6}).value);
   EXPECT_EQ(run_sliced(make_criterion(Config::defaults()), z, graph, {0, 6}).value, run_sliced(make_vicreg({}), z, graph, {0, 6}).value);
 }

@@ -1,0 +1,57 @@
+#include "core/eval/diagnostics.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/loss/unit_rows.h"
+
+namespace pal {
+namespace {
+
+constexpr double kPointedSpread = 0.02, kLineRank = 1.2;
+constexpr int kLooks = 3;
+
+// Collective. (D) means and standard deviations over all rows of all ranks, fp64.
+std::pair<at::Tensor, at::Tensor> columns(const at::Tensor& z, double rows, Comm& comm) {
+  const at::Tensor mean = z.sum(at::IntArrayRef{0}, false, at::kDouble);
+  comm.all_reduce(mean);
+  mean.div_(rows);
+  const at::Tensor square = at::linalg_vector_norm(z - mean, 2, at::IntArrayRef{0}).square();
+  comm.all_reduce(square);
+  return {mean, (square / rows).sqrt()};
+}
+
+}  // namespace
+
+Diagnostics diagnose(const at::Tensor& z, const Batch& batch, Comm& comm) {
+  Diagnostics d;
+  const auto rows = static_cast<double>(batch.global_rows());
+  const auto [mean, std] = columns(z, rows, comm);
+  d.mean_abs_mean = mean.abs().mean().item<double>();
+  d.mean_std = std.mean().item<double>();
+  d.min_std = std.min().item<double>();
+  d.unit_std = columns(unit_rows(z).rows, rows, comm).second.mean().item<double>() * std::sqrt(static_cast<double>(z.size(1)));
+  const PairCounts counts = count_pairs(batch.graph);
+  const double pairs = std::max(1.0, rows * (rows - 1));
+  d.positive_share = counts.positive / pairs;
+  d.negative_share = counts.negative / pairs;
+  d.unknown_share = 1 - d.positive_share - d.negative_share;
+  return d;
+}
+
+std::string CollapseWatch::look(const Diagnostics& d, double effective_rank, int64_t dims) {
+  const bool pointed = d.unit_std < kPointedSpread, on_a_line = dims > 2 && effective_rank < kLineRank;
+  in_a_row_ = pointed || on_a_line ? in_a_row_ + 1 : 0;
+  if (said_ || in_a_row_ < kLooks) return "";
+  said_ = true;
+  return fmt::format("the embeddings have collapsed: {} in {} logged steps in a row; raise the terms against collapse or lower the learning rate",
+                     pointed ? fmt::format("they point the same way (spread {:.3g} of the sphere's)", d.unit_std)
+                             : fmt::format("they lie on a line (effective rank {:.2f} of {})", effective_rank, dims),
+                     kLooks);
+}
+
+}  // namespace pal

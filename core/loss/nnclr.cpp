@@ -1,0 +1,112 @@
+#include "core/loss/nnclr.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/index.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <limits>
+#include <numeric>
+
+#include "core/graph/signed_parts.h"
+#include "core/loss/graph_terms.h"
+#include "core/loss/halo.h"
+#include "core/loss/unit_rows.h"
+#include "core/ops/similarity.h"
+#include "core/ops/tensors.h"
+
+namespace pal {
+namespace {
+
+// (local rows, X), view by view → (B, V, X) of the global batch.
+at::Tensor gather_views(const at::Tensor& rows, const Batch& batch, Comm& comm) {
+  return gather_rows(rows, batch, comm).view({static_cast<int64_t>(batch.samples.size()), batch.views, rows.size(1)});
+}
+
+// Collective. (B, V, D): each row's neighbour, on the unit sphere. A row that is not finite has none: its numbers are NaN,
+// and the step's guard sees them.
+at::Tensor gather_neighbours(const Batch& batch, Comm& comm) {
+  const at::Tensor& anchors = batch.anchors;
+  const at::Tensor ids = at::empty({anchors.size(0), 1}, anchors.options().dtype(at::kLong));
+  const at::Tensor scores = ops::empty_doubles({anchors.size(0), 1}, anchors);
+  ops::nearest(ids, scores, anchors, {batch.support, {}, {}}, {}, kernels::Metric::cosine, batch.threads);
+  const at::Tensor all = gather_views(ids, batch, comm);
+  const at::Tensor rows = unit_rows(at::index(batch.support, {all.clamp_min(0).view({-1})})).rows;
+  return rows.view({all.size(0), all.size(1), rows.size(1)}).masked_fill_(all < 0, std::numeric_limits<double>::quiet_NaN());
+}
+
+void check_nnclr(const Batch& batch, const at::Tensor& z) {
+  PAL_CHECK(batch.views >= 2, "loss.kind=nnclr on a number of views", batch.views, "give at least two");
+  PAL_CHECK(batch.support.defined() && batch.support.size(0) > 0, "loss.kind=nnclr without a support set", "",
+            "give the batch constant rows to choose neighbours from");
+  PAL_ASSERT(batch.support.dim() == 2 && batch.support.size(1) == z.size(1) && batch.support.scalar_type() == z.scalar_type() &&
+                 batch.anchors.sizes() == z.sizes() && batch.anchors.scalar_type() == z.scalar_type(),
+             "support and anchors are of the type and width of z");
+}
+
+LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, const Batch& batch, Comm& comm) {
+  const at::Tensor z = checked_rows(predictions, batch, comm);
+  check_nnclr(batch, z);
+  const int64_t views = batch.views, n = batch.local_positions(), dims = z.size(1), first = batch.begin;
+  const Batch positions = positions_of(batch);
+  const std::vector<double> degree = degrees(positions.graph, SelfLoops::on, Weights::positive);
+  const double mass = static_cast<double>(views * (views - 1)) * std::accumulate(degree.begin(), degree.end(), 0.0);
+  LossResult result;
+  if (mass == 0) {
+    result.dz = at::zeros_like(z);
+    result.terms = {{"alignment", 0.0}, {"contrast", 0.0}};
+    return result;
+  }
+  const double scale = options.reduction == Reduction::mean ? 1 / mass : 1;
+  const kernels::RowLogSumExpOptions how{options.temperature, scale, kernels::Into::add};
+  const at::Tensor all_degrees = ops::beside(z, degree), own_degrees = all_degrees.narrow(0, first, n);
+
+  const UnitRows unit = unit_rows(z);
+  const at::Tensor neighbours = gather_neighbours(batch, comm).permute({1, 0, 2}).contiguous();             // (V, B, D)
+  const at::Tensor candidates = gather_views(unit.rows, batch, comm).permute({1, 0, 2}).contiguous();       // (V, B, D)
+
+  // lse^{uv} of this rank's anchors, a column for each u ≠ v, u first.
+  at::Tensor lse = ops::empty_doubles({views * (views - 1), n}, z);
+  const auto column = [views](int64_t u, int64_t v) { return u * (views - 1) + (v < u ? v : v - 1); };
+  for (int64_t u = 0; u < views; ++u) {
+    for (int64_t v = 0; v < views; ++v) {
+      if (u != v) ops::row_logsumexp(lse[column(u, v)], neighbours[u].narrow(0, first, n), candidates[v], {}, how, batch.threads);
+    }
+  }
+  const at::Tensor all_lse = gather_rows(lse.t().contiguous(), positions, comm).t().contiguous();   // (V (V−1), B)
+
+  // This rank's predictions meet all anchors. They have no softmax of their own: degrees 0 (and a lse that exp can take).
+  const at::Tensor contrast = at::zeros_like(unit.rows), none = ops::zero_doubles({n}, z), above = at::full_like(none, 1 / options.temperature);
+  for (int64_t v = 0; v < views; ++v) {
+    for (int64_t u = 0; u < views; ++u) {
+      if (u == v) continue;
+      ops::row_logsumexp_gradient(contrast.narrow(0, v * n, n), unit.rows.narrow(0, v * n, n), neighbours[u], {}, {above, none},
+                                  {all_lse[column(u, v)], all_degrees}, how, batch.threads);
+    }
+  }
+  // −G⁺ Σ_{u≠v} n^u for every view v beside each other: one product with the graph of the positions.
+  const at::Tensor own = neighbours.narrow(1, first, n);
+  const at::Tensor partners = (own.sum(0, true) - own).permute({1, 0, 2}).reshape({n, views * dims}).contiguous();   // D = 1: reshape may be a view
+  at::Tensor attraction = at::zeros_like(partners);
+  Batch positive = positions;
+  positive.graph = positive_part(positions.graph);
+  product_share(attraction, partners, positive, comm, SelfLoops::on, -scale / options.temperature);
+  attraction = attraction.view({n, views, dims}).permute({1, 0, 2}).reshape({views * n, dims});
+
+  const at::Tensor aligned = (unit.rows * attraction).sum(at::kDouble).view({1}), contrasted = (lse * own_degrees).sum().view({1});
+  const std::vector<double> sums = sum_shares({aligned, contrasted}, comm);
+  result.dz = through_unit_rows(unit, contrast + attraction);
+  result.terms = {{"alignment", sums[0]}, {"contrast", scale * sums[1]}};
+  result.value = result.terms[0].second + result.terms[1].second;
+  return result;
+}
+
+}  // namespace
+
+Criterion make_nnclr(const NnclrOptions& options) {
+  PAL_CHECK(options.temperature > 0, "loss.temperature", options.temperature, "give a number above 0");
+  return [options](const at::Tensor& z, const Batch& batch, Comm& comm) { return nnclr(options, z, batch, comm); };
+}
+
+}  // namespace pal

@@ -1,0 +1,25 @@
+// nnclr: NNCLR on a graph: a row's nearest neighbour in a support set stands for it, and is drawn to the predictions of its
+// partners in the other views.
+//
+// Math:  n_i = the nearest row (cosine) of batch.support to batch.anchors_i, constant; q̃ = z / ‖z‖, z the predictor's output
+//        Σ_{u≠v} Σ_{p,p'} G⁺_pp' (lse^{uv}_p − n^u_pᵀq̃^v_p' / τ) / mass,  lse^{uv}_p = log Σ_p' exp(n^u_pᵀq̃^v_p' / τ)
+//        over views u, v and positions p, p' of the global batch; mass = V (V−1) Σ_{p,p'} G⁺_pp'. loss.reduction=sum drops it.
+//        Negative weights stay in the denominator only. On the two-view graph: the mean of the paper's two terms.
+// Terms: alignment and contrast.
+// Ranks: every rank holds the support: ids of neighbours (8 bytes a row), q̃ and V−1 numbers a row are gathered; nothing returns.
+// Reference: Dwibedi et al., "With a little help from my friends: nearest-neighbor contrastive learning" (ICCV 2021).
+#pragma once
+
+#include "core/loss/criterion.h"
+
+namespace pal {
+
+struct NnclrOptions {
+  double temperature = 0.1;
+  Reduction reduction = Reduction::mean;
+};
+
+// A batch without a support set, or of a single view, throws Error (usage).
+Criterion make_nnclr(const NnclrOptions& options);
+
+}  // namespace pal

@@ -1,0 +1,58 @@
+#include "core/loss/objective.h"
+
+#include <ATen/ops/zeros_like.h>
+
+#include "core/config/config.h"
+#include "kernels/base/error.h"
+
+namespace pal {
+
+Objective::Objective(const Config& config, int64_t dims)
+    : criterion_(make_criterion(config)),
+      dims_(dims),
+      seed_(static_cast<uint64_t>(config.integer("train.seed"))),
+      pairs_(config.text("loss.kind") == "sampled_vic2" ? config.integer("loss.pairs") : 0),
+      draw_(config.text("loss.draw") == "halves" ? PairDraw::halves : PairDraw::any) {
+  if (config.text("loss.kind") != "nnclr") return;
+  const at::ScalarType type = config.text("train.dtype") == "float64" ? at::kDouble : at::kFloat;
+  queue_ = std::make_unique<SupportQueue>(config.integer("loss.queue"), dims, type, seed_);
+}
+
+void Objective::prepare(Batch& batch, uint64_t step) const {
+  batch.seed = seed_;
+  batch.step = step;
+  if (pairs_ > 0) batch.repelled = draw_pairs(batch.global_rows(), pairs_, draw_, seed_, step);
+}
+
+LossResult Objective::operator()(const at::Tensor& outputs, const Batch& batch, Comm& comm) {
+  const bool predicts = outputs.size(1) > dims_;
+  PAL_ASSERT(outputs.size(1) == (predicts ? 2 * dims_ : dims_), "outputs are embeddings, or embeddings and predictions");
+  const at::Tensor seen = predicts ? outputs.narrow(1, dims_, dims_).contiguous() : outputs.contiguous();
+  if (!queue_) return widened(criterion_(seen, batch, comm), outputs);
+  Batch with_support = batch;
+  with_support.anchors = embedding(outputs).contiguous();
+  with_support.support = queue_->rows();
+  queue_->stage(with_support.anchors, batch, comm);
+  return widened(criterion_(seen, with_support, comm), outputs);
+}
+
+// The gradient goes in through the predictions alone.
+LossResult Objective::widened(LossResult result, const at::Tensor& outputs) const {
+  if (outputs.size(1) == dims_) return result;
+  const at::Tensor dz = at::zeros_like(outputs);
+  dz.narrow(1, dims_, dims_).copy_(result.dz);
+  result.dz = dz;
+  return result;
+}
+
+void Objective::commit() {
+  if (queue_) queue_->commit();
+}
+
+void Objective::discard() {
+  if (queue_) queue_->discard();
+}
+
+NamedTensors Objective::state() const { return queue_ ? queue_->state() : NamedTensors{}; }
+
+}  // namespace pal

@@ -1,0 +1,154 @@
+#include "core/loss/sampled_vic2.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "core/loss/graph_terms.h"
+#include "core/loss/moment_terms.h"
+#include "core/ops/tensors.h"
+
+namespace pal {
+namespace {
+
+using kernels::RowForm;
+
+// The batch with a row in place of each position, position by position and of each its views: a rank's rows are still a
+// range. Its graph is empty.
+Batch rows_as_positions(const Batch& batch) {
+  Batch rows;
+  rows.samples.resize(batch.global_rows());
+  for (int64_t begin : batch.rank_begin) rows.rank_begin.push_back(begin * batch.views);
+  rows.begin = batch.begin * batch.views;
+  rows.end = batch.end * batch.views;
+  rows.views = rows.graph.views = 1;
+  rows.graph.samples = batch.global_rows();
+  rows.threads = batch.threads;
+  return rows;
+}
+
+// The pairs with a weight each, as a symmetric sparse graph on such rows: half of it either way.
+template <class Weight>
+SparseRest sparse_pairs(const PairSample& pairs, const Batch& batch, const Weight& weight) {
+  const auto n = static_cast<int64_t>(batch.samples.size());
+  std::vector<std::tuple<int64_t, int64_t, double>> entries;
+  for (size_t k = 0; k < pairs.i.size(); ++k) {
+    const int64_t i = pairs.i[k], j = pairs.j[k];
+    PAL_CHECK(i >= 0 && i < batch.global_rows() && j >= 0 && j < batch.global_rows(), "a sampled pair outside the batch: row",
+              i >= 0 && i < batch.global_rows() ? j : i, "rows are view · samples + position");
+    PAL_CHECK(pairs.probability[k] > 0 && std::isfinite(pairs.probability[k]), "probability of a sampled pair", pairs.probability[k],
+              "give a number above 0");
+    const double half = weight(i, j) / pairs.probability[k] / 2;
+    const int64_t a = i % n * batch.views + i / n, b = j % n * batch.views + j / n;
+    entries.emplace_back(a, b, half);
+    entries.emplace_back(b, a, half);
+  }
+  std::sort(entries.begin(), entries.end());
+  SparseRest rest;
+  rest.offsets.assign(batch.global_rows() + 1, 0);
+  int64_t last = -1;
+  for (const auto& [a, b, w] : entries) {
+    if (a == last && rest.columns.back() == b) {
+      rest.weights.back() += w;
+      continue;
+    }
+    rest.columns.push_back(static_cast<int32_t>(b));
+    rest.weights.push_back(w);
+    ++rest.offsets[a + 1];
+    last = a;
+  }
+  for (size_t a = 1; a < rest.offsets.size(); ++a) rest.offsets[a] += rest.offsets[a - 1];
+  return rest;
+}
+
+// G_ij of two rows.
+double entry(const BatchGraph& graph, SelfLoops self_loops, int64_t i, int64_t j) {
+  if (i == j && self_loops == SelfLoops::off) return 0;
+  const int64_t p = i % graph.samples, q = j % graph.samples;
+  double weight = smooth_weight(graph, p, q);
+  if (graph.rest.offsets.empty()) return weight;
+  const auto begin = graph.rest.columns.begin() + graph.rest.offsets[p], end = graph.rest.columns.begin() + graph.rest.offsets[p + 1];
+  const auto at = std::lower_bound(begin, end, static_cast<int32_t>(q));
+  return at != end && *at == q ? weight + graph.rest.weights[at - graph.rest.columns.begin()] : weight;
+}
+
+// Collective, both. A listed sample in one of the forms: dz += scale · the gradient; the share of the value.
+at::Tensor listed_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, Comm& comm, SparseRest rest, RowForm form, double scale) {
+  const int64_t n = batch.local_positions(), dims = z.size(1);
+  Batch rows = rows_as_positions(batch);
+  rows.graph.rest = std::move(rest);
+  const at::Tensor x = z.view({batch.views, n, dims}).transpose(0, 1).reshape(z.sizes()), out = at::zeros_like(x);
+  const double factor = form == RowForm::sum ? 2 : 4;   // from a row of the kernel to the gradient
+  const at::Tensor share = rest_share(out, x, rows, comm, SelfLoops::on, form, factor * scale);
+  dz.view({batch.views, n, dims}).add_(out.view({n, batch.views, dims}).transpose(0, 1));
+  return share;
+}
+
+// What R takes off beside (z_iᵀz_j)²: Σ_ij S_ij (‖z_i‖² + ‖z_j‖²) = 2 Σ_i degree_i ‖z_i‖², times scale, gradient included.
+at::Tensor norm_share(const at::Tensor& dz, const at::Tensor& z, const at::Tensor& degree, double scale) {
+  dz.add_(z * degree.to(z.scalar_type()), 4 * scale);
+  return (z.to(at::kDouble).square() * degree).sum().view({1}) * 2;
+}
+
+// (local rows, 1) row sums of a listed sample.
+at::Tensor own_degrees(const SparseRest& rest, const Batch& batch, const at::Tensor& z) {
+  std::vector<double> degree;
+  for (int32_t v = 0; v < batch.views; ++v) {
+    for (int64_t p = batch.begin; p < batch.end; ++p) {
+      const int64_t row = p * batch.views + v;
+      double sum = 0;
+      for (int64_t e = rest.offsets[row]; e < rest.offsets[row + 1]; ++e) sum += rest.weights[e];
+      degree.push_back(sum);
+    }
+  }
+  return ops::beside(z, degree).clone().unsqueeze(1);
+}
+
+LossResult sampled_vic2(const SampledVic2Options& options, const at::Tensor& embeddings, const Batch& batch, Comm& comm) {
+  const at::Tensor z = checked_rows(embeddings, batch, comm);
+  const bool printed = options.form == SampledForm::printed;
+  const auto rows = static_cast<double>(batch.global_rows());
+  const double scale = options.reduction == Reduction::mean && rows > 0 ? 1 / (rows * rows) : 1;
+  LossResult result;
+  result.dz = at::zeros_like(z);
+
+  // Over I: −2 G zᵀz, or G ‖z_i − z_j‖².
+  at::Tensor alignment;
+  const RowForm form = printed ? RowForm::difference : RowForm::sum;
+  const double factor = printed ? 1 : -2;
+  if (batch.related) {
+    const SparseRest rest = sparse_pairs(*batch.related, batch, [&](int64_t i, int64_t j) { return entry(batch.graph, options.self_loops, i, j); });
+    alignment = listed_share(result.dz, z, batch, comm, rest, form, factor * scale) * factor;
+  } else if (printed) {
+    alignment = invariance_share(result.dz, z, batch, comm, scale);
+  } else {
+    alignment = product_share(result.dz, z, batch, comm, options.self_loops, 2 * factor * scale) * factor;
+  }
+
+  // Over J: (zᵀz)², less the norms in the printed form. The kernel's form has them taken off already.
+  double gram = 0;
+  at::Tensor repulsion = ops::zero_doubles({1}, z);
+  if (batch.repelled) {
+    const SparseRest rest = sparse_pairs(*batch.repelled, batch, [](int64_t, int64_t) { return 1.0; });
+    repulsion = listed_share(result.dz, z, batch, comm, rest, RowForm::repulsion, scale);
+    if (!printed) repulsion = repulsion + norm_share(result.dz, z, own_degrees(rest, batch, z), scale);
+  } else {
+    gram = add_gram_square(result.dz, z, comm, scale, batch.threads);
+    if (printed) repulsion = -norm_share(result.dz, z, ops::zero_doubles({z.size(0), 1}, z).fill_(rows), -scale);
+  }
+  const std::vector<double> sums = sum_shares({alignment, repulsion}, comm);
+  result.terms = {{"alignment", scale * sums[0]}, {"repulsion", scale * (gram + sums[1])}};
+  result.value = result.terms[0].second + result.terms[1].second;
+  return result;
+}
+
+}  // namespace
+
+Criterion make_sampled_vic2(const SampledVic2Options& options) {
+  return [options](const at::Tensor& z, const Batch& batch, Comm& comm) { return sampled_vic2(options, z, batch, comm); };
+}
+
+}  // namespace pal

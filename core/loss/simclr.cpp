@@ -1,0 +1,70 @@
+#include "core/loss/simclr.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/index.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <numeric>
+
+#include "core/graph/signed_parts.h"
+#include "core/loss/graph_terms.h"
+#include "core/loss/halo.h"
+#include "core/loss/unit_rows.h"
+#include "core/ops/similarity.h"
+#include "core/ops/tensors.h"
+
+namespace pal {
+namespace {
+
+LossResult simclr(const SimclrOptions& options, const at::Tensor& embeddings, const Batch& batch, Comm& comm) {
+  const at::Tensor z = checked_rows(embeddings, batch, comm);
+  const std::vector<double> degree = degrees(batch.graph, SelfLoops::off, Weights::positive);   // of a position's rows
+  const double mass = batch.views * std::accumulate(degree.begin(), degree.end(), 0.0);
+  LossResult result;
+  if (mass == 0) {
+    result.dz = at::zeros_like(z);
+    result.terms = {{"alignment", 0.0}, {"contrast", 0.0}};
+    return result;
+  }
+  const double scale = options.reduction == Reduction::mean ? 1 / mass : 1;
+  const kernels::RowLogSumExpOptions how{options.temperature, scale, kernels::Into::overwrite};
+
+  // Gathered rows lie position by position, whatever W: row (v, p) is column p V + v.
+  const UnitRows unit = unit_rows(z);
+  const at::Tensor columns = gather_rows(unit.rows, batch, comm);
+  std::vector<int64_t> self;
+  for (int32_t v = 0; v < batch.views; ++v) {
+    for (int64_t p = batch.begin; p < batch.end; ++p) self.push_back(p * batch.views + v);
+  }
+  const at::Tensor own = ops::beside(z, self);
+  const at::Tensor all_degrees = ops::beside(z, degree).repeat_interleave(batch.views);
+  const at::Tensor own_degrees = at::index(all_degrees, {own});
+
+  const at::Tensor lse = ops::empty_doubles({z.size(0)}, z);
+  ops::row_logsumexp(lse, unit.rows, columns, own, how, batch.threads);
+  lse.masked_fill_(own_degrees <= 0, 0);   // without a second row in the batch it is −∞
+  const at::Tensor all_lse = gather_rows(lse.unsqueeze(1), batch, comm).squeeze(1);
+  at::Tensor d = at::empty_like(z);
+  ops::row_logsumexp_gradient(d, unit.rows, columns, own, {lse, own_degrees}, {all_lse, all_degrees}, how, batch.threads);
+
+  Batch positive = batch;
+  positive.graph = positive_part(batch.graph);
+  const at::Tensor attraction = product_share(d, unit.rows, positive, comm, SelfLoops::off, -2 * scale / options.temperature);
+  const at::Tensor contrast = (own_degrees * lse).sum().view({1});
+  const std::vector<double> sums = sum_shares({attraction, contrast}, comm);
+
+  result.dz = through_unit_rows(unit, d);
+  result.terms = {{"alignment", -scale * sums[0] / options.temperature}, {"contrast", scale * sums[1]}};
+  result.value = result.terms[0].second + result.terms[1].second;
+  return result;
+}
+
+}  // namespace
+
+Criterion make_simclr(const SimclrOptions& options) {
+  PAL_CHECK(options.temperature > 0, "loss.temperature", options.temperature, "give a number above 0");
+  return [options](const at::Tensor& z, const Batch& batch, Comm& comm) { return simclr(options, z, batch, comm); };
+}
+
+}  // namespace pal
