@@ -1,108 +1,31 @@
 // cmd_data: `pal data import|info|verify`: data sets from other formats, what is in one, and whether it is whole.
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <algorithm>
-#include <chrono>
-#include <csignal>
 #include <filesystem>
-#include <memory>
-#include <sstream>
 
 #include "core/data/dataset.h"
-#include "core/data/import.h"
+#include "core/data/png.h"
 #include "core/data/shard_reader.h"
 #include "core/data/verify.h"
+#include "core/io/files.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/progress.h"
+#include "launch/data_import.h"
+#include "launch/montage.h"
+#include "launch/rate.h"
 #include "launch/table.h"
 
 namespace pal {
 namespace {
 
 struct Arguments {
-  std::string format, source, classes;
-  ImportOptions import;
+  DataImport import;
   std::string data;
+  std::string montage;
   int64_t limit = 50;
 };
-
-// Ctrl-C and a job's end wait until the work in hand is undone: raise() then throws, files in the making vanish, and the
-// destructor lets the signal end the process as it would have.
-class DeferredSignals {
- public:
-  DeferredSignals() {
-    sigemptyset(&signals_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
-    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
-  }
-  ~DeferredSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  DeferredSignals(const DeferredSignals&) = delete;
-
-  void raise() const {
-    sigset_t pending;
-    sigpending(&pending);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      if (sigismember(&pending, signal) == 1) throw Error(Exit::check_failed, "stopped by a signal; nothing was written");
-    }
-  }
-
- private:
-  sigset_t signals_, before_;
-};
-
-// A bar with its rate, made when the total is known.
-class Rate {
- public:
-  explicit Rate(std::string what) : what_(std::move(what)) {}
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-  double finish() {   // ends the bar's line
-    bar_.reset();
-    return seconds();
-  }
-  void operator()(int64_t done, int64_t total) {
-    if (!bar_) bar_ = std::make_unique<Progress>(what_, total);
-    bar_->update(done, fmt::format("{:.0f} images/s", static_cast<double>(done) / std::max(seconds(), 1e-9)));
-  }
-
- private:
-  std::string what_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::unique_ptr<Progress> bar_;
-};
-
-std::string megabytes(int64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
-
-std::string first_and_count(const std::vector<std::string>& files) {
-  return files.size() == 1 ? files[0] : fmt::format("{} … ({} shards)", files[0], files.size());
-}
-
-int run_import(Arguments args) {
-  std::istringstream names(args.classes);
-  for (std::string name; std::getline(names, name, ',');) args.import.classes.push_back(name);
-  std::signal(SIGXFSZ, SIG_IGN);   // a file size limit is an error of the write, not the end of the process
-  const DeferredSignals signals;
-  Rate rate("import");
-  args.import.progress = [&](int64_t done, int64_t total) {
-    signals.raise();
-    rate(done, total);
-  };
-  const auto import = args.format == "idx" ? import_idx : args.format == "cifar10" ? import_cifar10 : import_cifar100;
-  const ImportReport report = import(args.import);
-  const double seconds = rate.finish();
-  int64_t samples = 0;
-  std::vector<std::vector<std::string>> rows = {{"split", "samples", "classes", "images", "file"}};
-  for (const ImportedSplit& split : report.splits) {
-    samples += split.samples;
-    rows.push_back({split.name, std::to_string(split.samples), std::to_string(report.classes.size()), megabytes(split.image_bytes),
-                    first_and_count(split.files)});
-  }
-  fmt::print("{}{} images in {:.1f} s; look at them with: pal data info {}\n", format_table(rows), samples, seconds,
-             report.splits[0].files[0]);
-  return static_cast<int>(Exit::ok);
-}
 
 std::string shape_text(const std::vector<int32_t>& shape) {
   const auto side = [](int32_t n) { return n == 0 ? std::string("any") : std::to_string(n); };
@@ -150,6 +73,12 @@ int run_info(const Arguments& args) {
   if (!first.split().empty()) rows.insert(rows.begin() + 1, {"split", first.split()});
   fmt::print("{}", format_table(rows));
   if (!data->classes().empty()) print_classes(*data, first, args.limit);
+  if (!args.montage.empty()) {
+    const Picture picture = make_montage(*data, {});
+    const std::vector<uint8_t> png = encode_png(picture.pixels.data(), picture.height, picture.width, picture.channels);
+    write_file_atomically(args.montage, {reinterpret_cast<const char*>(png.data()), png.size()});
+    fmt::print("\n{}: a picture of {} samples with their labels\n", args.montage, montage_samples(*data, 48).size());
+  }
   return static_cast<int>(Exit::ok);
 }
 
@@ -162,7 +91,7 @@ int run_verify(const Arguments& args) {
   if (bad > shown) fmt::print("… and {} more (--limit)\n", bad - shown);
   PAL_DATA_CHECK(report.good(), args.data + " is damaged", fmt::format("{} of {} samples and {} files are bad", report.bad_samples,
                  report.samples, report.bad_files), "copy or import it again");
-  fmt::print("{}: {} samples, {}, all checksums, offsets and labels right ({:.1f} s)\n", args.data, report.samples,
+  fmt::print("{}: {} samples, {}, all checksums, offsets, labels and headers right ({:.1f} s)\n", args.data, report.samples,
              megabytes(report.image_bytes), seconds);
   return static_cast<int>(Exit::ok);
 }
@@ -180,18 +109,7 @@ int cmd_data(const std::vector<std::string>& arguments, Context&) {
       "  pal data verify data/fashion.h5");
 
   CLI::App& import = *app.add_subcommand("import", "Writes OUT.h5 (training split) and OUT-test.h5 from the files of another format.");
-  import.add_option("FORMAT", args.format, "idx (MNIST and its kin, plain or .gz), cifar10, cifar100 (their binary versions)")
-      ->required()->check(CLI::IsMember({"idx", "cifar10", "cifar100"}));
-  import.add_option("SRC", args.import.source, "the folder with the files")->required();
-  import.add_option("OUT", args.import.out, "x.h5; the test split goes to x-test.h5")->required();
-  import.add_flag_callback("--force", [&] { args.import.overwrite = Overwrite::replace; }, "replace files that are there");
-  import.add_option("--shards", args.import.shards, "files per split (x-00000-of-00004.h5, ...); 1 if not given");
-  import.add_option("--classes", args.classes, "class names in the order of the labels, separated by commas");
-  import.footer(
-      "Examples:\n"
-      "  pal data import idx /usr/share/datasets/fashion-mnist data/fashion.h5\n"
-      "  pal data import cifar10 cifar-10-batches-bin data/cifar10.h5 --force\n"
-      "  pal data import cifar100 cifar-100-binary data/cifar100.h5 --shards 4");
+  add_import_options(import, args.import);
 
   CLI::App& info = *app.add_subcommand("info", "Shows what is in a data set.");
   CLI::App& verify = *app.add_subcommand("verify", "Reads everything and lists what is damaged (exit code 3).");
@@ -200,8 +118,9 @@ int cmd_data(const std::vector<std::string>& arguments, Context&) {
     command->add_option("--limit", args.limit, "lines of the list at most; 50 if not given")->check(CLI::NonNegativeNumber);
     command->footer(fmt::format("Examples:\n  pal data {0} data/fashion.h5\n  pal data {0} 'data/cifar100-0*.h5' --limit 100", command->get_name()));
   }
+  info.add_option("--montage", args.montage, "writes a picture of samples with their labels to this .png file");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
-  if (import.parsed()) return run_import(args);
+  if (import.parsed()) return run_data_import(args.import);
   return info.parsed() ? run_info(args) : run_verify(args);
 }
 

@@ -16,14 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> expand_glob(const std::string& pattern) {
-  glob_t found{};
-  ::glob(pattern.c_str(), 0, nullptr, &found);
-  std::vector<std::string> files(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  ::globfree(&found);
-  return files;
-}
-
 // Names like x-00002-of-00004.h5 tell how many there must be: a missing or foreign shard would pass unseen otherwise.
 void check_complete(const std::vector<std::string>& files) {
   static const std::regex kNumbered(R"((.*)-(\d{5})-of-(\d{5})\.h5)");
@@ -78,9 +70,23 @@ class ShardedDataset final : public Dataset {
     return shards_[k].id(sample - begin_[k]);
   }
 
+  std::string where(int64_t sample) const override {
+    const size_t k = shard_of(sample);
+    return shards_[k].where(sample - begin_[k]);
+  }
+
   void read(int64_t sample, std::vector<uint8_t>& bytes) const override {
     const size_t k = shard_of(sample);
     shards_[k].read(sample - begin_[k], bytes);
+  }
+
+  void will_read(int64_t begin, int64_t end) const override {
+    while (begin < end) {
+      const size_t k = shard_of(begin);
+      const int64_t last = std::min(end, begin_[k + 1]);
+      shards_[k].will_read(begin - begin_[k], last - begin_[k]);
+      begin = last;
+    }
   }
 
   kernels::ImageView image(int64_t sample, const std::vector<uint8_t>& bytes) const override {
@@ -137,6 +143,14 @@ class ShardedDataset final : public Dataset {
 };
 
 }  // namespace
+
+std::vector<std::string> expand_glob(const std::string& pattern) {
+  glob_t found{};
+  ::glob(pattern.c_str(), 0, nullptr, &found);
+  std::vector<std::string> files(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
+  return files;
+}
 
 std::vector<std::string> dataset_files(const std::string& pattern) {
   if (fs::is_regular_file(pattern)) return {pattern};

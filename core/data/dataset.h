@@ -25,14 +25,18 @@ class Dataset {
   virtual const std::vector<int64_t>& labels() const = 0;       // (N), −1 unknown; empty when the set has none
   virtual const std::vector<std::string>& classes() const = 0;
   virtual std::string id(int64_t sample) const { return std::to_string(sample); }   // what its source calls it
+  virtual std::string where(int64_t sample) const { return "sample " + std::to_string(sample); }   // file and sample, for people
   virtual uint64_t fingerprint() const = 0;                     // of sizes, labels and CRCs; the same for any sharding
 
   // Reads the stored bytes of a sample and checks their CRC (a mismatch names file and sample). Thread-safe (pread).
   virtual void read(int64_t sample, std::vector<uint8_t>& bytes) const = 0;
+  // The samples [begin, end) will be read before long: the disk may begin.
+  virtual void will_read(int64_t, int64_t) const {}
   // The image of raw bytes read by read().
   virtual kernels::ImageView image(int64_t sample, const std::vector<uint8_t>& bytes) const = 0;
 };
 
+std::vector<std::string> expand_glob(const std::string& pattern);   // sorted
 // The files that Dataset::open(pattern) takes, in its order.
 std::vector<std::string> dataset_files(const std::string& pattern);
 

@@ -36,8 +36,8 @@ FileHandle FileHandle::open_for_reading(const std::string& path) {
   return FileHandle(descriptor, path);
 }
 
-FileHandle FileHandle::create(const std::string& path, const std::string& shown_as) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+FileHandle FileHandle::create(const std::string& path, const std::string& shown_as, Content content) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | (content == Content::discard ? O_TRUNC : 0) | O_CLOEXEC, 0666);
   if (descriptor < 0) fail_write(shown_as);
   return FileHandle(descriptor, shown_as);
 }
@@ -75,6 +75,12 @@ bool FileHandle::read_at(uint64_t offset, void* data, size_t bytes) const {
   return true;
 }
 
+void FileHandle::will_read(uint64_t offset, uint64_t bytes) const {
+  ::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);   // advice: may fail
+}
+
+void FileHandle::forget_cached() const { ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED); }
+
 void FileHandle::write_at(uint64_t offset, const void* data, size_t bytes) {
   const auto* p = static_cast<const char*>(data);
   while (bytes > 0) {
@@ -85,6 +91,14 @@ void FileHandle::write_at(uint64_t offset, const void* data, size_t bytes) {
     offset += static_cast<uint64_t>(n);
     bytes -= static_cast<size_t>(n);
   }
+}
+
+void FileHandle::start_sync(uint64_t offset, uint64_t bytes) {   // a hint: where it is not supported, sync() does it all
+  ::sync_file_range(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes), SYNC_FILE_RANGE_WRITE);
+}
+
+void FileHandle::truncate(uint64_t bytes) {
+  if (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) fail_write(path_);
 }
 
 void FileHandle::sync() {

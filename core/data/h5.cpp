@@ -1,6 +1,5 @@
 #include "core/data/h5.h"
 
-#include <hdf5.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,61 +8,13 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/data/h5_internal.h"
 #include "kernels/base/error.h"
 
 namespace pal::h5 {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "arrays go to the file as they are in memory");
-
-// Silences HDF5's printing on this thread (its error stack is per thread) and gives it back as it was. Nor shall HDF5
-// clean up at exit: there is nothing to save, and after a damaged file it prints "infinite loop closing library".
-class Quiet {
- public:
-  Quiet() {
-    H5dont_atexit();
-    H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  }
-  ~Quiet() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
-  Quiet(const Quiet&) = delete;
-
- private:
-  H5E_auto2_t function_ = nullptr;
-  void* data_ = nullptr;
-};
-
-// The innermost entry of HDF5's error stack says what happened; the outer ones only say where.
-std::string library_words() {
-  std::string words;
-  const auto take_first = [](unsigned n, const H5E_error2_t* error, void* out) -> herr_t {
-    if (n == 0 && error->desc) *static_cast<std::string*>(out) = error->desc;
-    return 0;
-  };
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, &words);
-  return words.empty() ? "no reason given" : words;
-}
-
-template <class R>
-R check(R result, const std::string& what) {
-  if (result < 0) throw Error(Exit::data, what + ": " + library_words() + "; the file may be damaged or the disk full");
-  return result;
-}
-
-// Owns an HDF5 identifier.
-class Id {
- public:
-  Id(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
-  ~Id() {
-    if (id_ >= 0) close_(id_);
-  }
-  Id(const Id&) = delete;
-  operator hid_t() const { return id_; }
-
- private:
-  hid_t id_;
-  herr_t (*close_)(hid_t);
-};
 
 hid_t file_type(Type type) {
   switch (type) {
@@ -97,18 +48,6 @@ bool same_type(hid_t stored, Type wanted) {
   return H5Tequal(stored, file_type(wanted)) > 0;
 }
 
-hid_t access_list() {
-  H5PLset_loading_state(0);   // no filter plug-in is ever loaded
-  const hid_t list = H5Pcreate(H5P_FILE_ACCESS);
-  H5Pset_file_locking(list, false, true);
-  H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);
-  // The format of HDF5 1.8: its metadata has checksums, and every reader in use knows it.
-  H5Pset_libver_bounds(list, H5F_LIBVER_V18, H5F_LIBVER_V18);
-  H5Pset_meta_block_size(list, kHeadBytes);
-  H5Pset_small_data_block_size(list, 0);
-  return list;
-}
-
 // Makes HDF5 keep the file in memory, as far as it writes it itself (the metadata), and hand it over on closing.
 void describe_in_memory(hid_t list, std::string* head) {
   H5Pset_fapl_core(list, kHeadBytes, false);
@@ -139,21 +78,6 @@ int descriptor_copy(hid_t file, const std::string& path) {
   return copy;
 }
 
-// Whether `name` is there; each step of the path must be a plain (hard) link.
-bool link_exists(hid_t file, const std::string& path, const std::string& name) {
-  if (name == "/") return true;
-  for (size_t end = 0; end != std::string::npos;) {
-    end = name.find('/', end + 1);
-    const std::string step = name.substr(0, end);
-    if (H5Lexists(file, step.c_str(), H5P_DEFAULT) <= 0) return false;
-    H5L_info_t info{};
-    check(H5Lget_info(file, step.c_str(), &info, H5P_DEFAULT), path + ": link " + step + " cannot be read");
-    PAL_DATA_CHECK(info.type == H5L_TYPE_HARD, path + " has a link to elsewhere", step,
-                   "such files are not read; store the data in the file itself");
-  }
-  return true;
-}
-
 hid_t open_attribute(hid_t file, const std::string& path, const std::string& object, const std::string& name) {
   const bool there = link_exists(file, path, object) && H5Aexists_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT) > 0;
   PAL_DATA_CHECK(there, path + " has no attribute", name, "`pal data import` makes files that have it");
@@ -180,16 +104,17 @@ File File::open(const std::string& path) {
   return file;
 }
 
-File File::create(const std::string& path, const std::string& shown_as) {
+File File::create(const std::string& path, const std::string& shown_as, Content content) {
   const Quiet quiet;
-  FileHandle handle = FileHandle::create(path, shown_as.empty() ? path : shown_as);
+  FileHandle handle = FileHandle::create(path, shown_as.empty() ? path : shown_as, content);
   handle.write_at(0, std::string(kHeadBytes, '\0').data(), kHeadBytes);
   const auto head = std::make_shared<std::string>();
   const Id access(access_list(), H5Pclose);
   describe_in_memory(access, head.get());
   const Id creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   H5Pset_obj_track_times(creation, false);
-  const hid_t id = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access);
+  const std::string name = path + " (in memory)";   // of no file: one that is there would be read first, all of it
+  const hid_t id = H5Fcreate(name.c_str(), H5F_ACC_TRUNC, creation, access);
   File file(check(id, handle.path() + " cannot be described"), std::move(handle));
   file.head_ = head;
   return file;

@@ -37,7 +37,7 @@ inline constexpr uint64_t kHeadBytes = 8192;
 class File {
  public:
   static File open(const std::string& path);                                      // to read
-  static File create(const std::string& path, const std::string& shown_as = "");  // truncates; errors speak of `shown_as`
+  static File create(const std::string& path, const std::string& shown_as = "", Content content = Content::discard);   // errors speak of `shown_as`
   File(File&& other) noexcept;
   File& operator=(File&&) = delete;
   ~File();        // closes; a failure is not reported, so a writer calls close()

@@ -2,26 +2,43 @@
 //
 // An importer writes the training split to `out` and the test split beside it (x.h5 and x-test.h5). All of it is
 // written and on the disk before the first file gets its name; a failure leaves what was there before.
-// Images keep their order; the same source makes the same bytes.
+// Images keep their order; the same source makes the same bytes, for any number of threads.
+// Of the formats that hold image files (folder, images, csv, webdataset, h5), what was done is kept in x.h5.importing
+// until all is done: the same call goes on where a killed one stopped.
 // To add a format: one file with one function here, one line in `pal data import`, one test.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace pal {
 
 enum class Overwrite { refuse, replace };
+enum class StoreAs {
+  automatic,   // raw when all are PNG files of one size, jpeg otherwise
+  jpeg,
+  raw,
+};
 
 struct ImportOptions {
-  std::string source;                 // a folder
+  std::string source;                 // a folder; or the file that the format names
   std::string out;                    // x.h5
   Overwrite overwrite = Overwrite::refuse;
-  int shards = 1;                     // per split; more than one: x-00000-of-00004.h5, …
+  std::optional<int> shards;          // per split; more than one: x-00000-of-00004.h5, …; not given: of near 2 GB
   std::vector<std::string> classes;   // names in the order of the labels; empty: the format's own
   std::function<void(int64_t done, int64_t total)> progress;   // called now and then; may throw to stop
+
+  // Of image files:
+  int threads = 1;
+  StoreAs store = StoreAs::automatic;
+  int32_t resize_shorter = 0;         // 0: as they are
+  int quality = 95;
+  std::string labels;                 // a CSV file: name, label
+  std::string parents;                // a file: child, parent; "wordnet" or "wordnet:FILE" for wnids
 };
 
 struct ImportedSplit {
@@ -31,9 +48,22 @@ struct ImportedSplit {
   int64_t image_bytes = 0;
 };
 
+// Something that some images had in common.
+struct OddCount {
+  std::string kind, treatment;        // treatment: kept, converted, left out
+  int64_t images = 0;
+  std::string example;                // the id of the first one
+};
+
 struct ImportReport {
   std::vector<ImportedSplit> splits;
   std::vector<std::string> classes;
+  std::vector<OddCount> odd;          // left out first, then by kind
+  std::map<std::string, int64_t> ignored;   // files that are no images, by their ending
+  std::string quarantine;             // the file that lists what was left out; empty: nothing was
+  int64_t left_out = 0;
+  int64_t source_bytes = 0;
+  int64_t resumed = 0;                // samples that an earlier, interrupted import had done
 };
 
 // MNIST's IDX files, plain or .gz: {train,t10k}-{images-idx3,labels-idx1}-ubyte.
@@ -42,5 +72,15 @@ ImportReport import_idx(const ImportOptions& options);
 // {fine,coarse}_label_names.txt; the coarse labels become the parents of the classes).
 ImportReport import_cifar10(const ImportOptions& options);
 ImportReport import_cifar100(const ImportOptions& options);
+// SOURCE/class/…/image; with SOURCE/train and SOURCE/test (or val) both splits.
+ImportReport import_folder(const ImportOptions& options);
+// Images without labels: all below a folder, or those that a text file lists, one path a line.
+ImportReport import_flat(const ImportOptions& options);
+// A manifest: path, label, anything.
+ImportReport import_csv(const ImportOptions& options);
+// Tar files of samples: key.jpg, key.cls, …
+ImportReport import_webdataset(const ImportOptions& options);
+// HDF5 files of other libraries: a group for each class with an encoded image in each data set, or encoded_images and targets.
+ImportReport import_h5(const ImportOptions& options);
 
 }  // namespace pal

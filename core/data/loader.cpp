@@ -1,85 +1,111 @@
-// loader: the worker threads, the ring of steps, and the views of evaluation.
+// loader: the threads and the ring of steps.
 #include "core/data/loader.h"
 
 #include <algorithm>
-#include <atomic>
+#include <chrono>
 #include <condition_variable>
-#include <exception>
 #include <mutex>
 #include <thread>
 
-#include "core/data/tile.h"
+#include "core/data/step_slot.h"
 #include "kernels/base/error.h"
 
 namespace pal {
-namespace {
 
-// The first error, in the order of the tiles, whichever thread met it first.
-struct FirstError {
-  std::exception_ptr error;
-  int64_t tile = 0;
-
-  void keep(std::exception_ptr e, int64_t t) {
-    if (!error || t < tile) {
-      error = e;
-      tile = t;
-    }
-  }
-};
-
-int64_t tiles_of(int64_t rows) { return (rows + Tile::kSamples - 1) / Tile::kSamples; }
-
-// A step on its way. Its tiles are taken in order by any worker; it is ready when all are done.
-struct Slot {
-  LoadedStep loaded;
-  std::vector<int64_t> local;  // this rank's samples
-  int64_t tiles = 0, taken = 0, done = 0;
-  FirstError error;
-};
-
-}  // namespace
-
-// Who waits for what: workers wait on `work` for an untaken tile or for room to open another step; next() waits on
-// `ready` for the oldest step. Everything below is guarded by `mutex`, except what a worker does with its own tile: tiles
-// of a step write disjoint rows, and the step is read only after all of them are done.
+// Who waits for what: workers wait on `work` for a tile to render, a tile to read or room to open another step; readers
+// for a tile to read and room for its bytes; next() waits on `ready` for the oldest step. Everything below is guarded by
+// `mutex`, except what a thread does with its own tile: tiles of a step write disjoint rows, and the step is read only
+// after all of them are done.
 struct Loader::State {
   std::shared_ptr<const Dataset> data;
   LoaderOptions options;
+  std::unique_ptr<StepImages> large, small;
+  int64_t read_ahead_limit = 0, bound = 0;      // bytes: of images that wait for a worker; of everything
   std::mutex mutex;
   std::condition_variable work, ready;
-  std::vector<std::unique_ptr<Slot>> ring;  // step s at s % depth; null until it is planned
-  int64_t next_out = 0;                     // the step that next() hands out
-  int64_t next_open = 0;                    // the first step that no worker has begun to plan
-  int64_t until = 0;                        // steps below may be opened, with these draws
+  std::vector<std::unique_ptr<StepSlot>> ring;  // step s at s % depth; null until it is planned
+  int64_t next_out = 0;                         // the step that next() hands out
+  int64_t next_open = 0;                        // the first step that no worker has begun to plan
+  int64_t until = 0;                            // steps below may be opened, with these draws
+  int64_t read_ahead = 0, most_read_ahead = 0;  // bytes
   std::shared_ptr<const EdgeDraw> edges;
   bool stop = false;
-  std::vector<std::thread> workers;
+  double waited = 0;
+  TileTimes cpu;
+  std::vector<std::thread> threads;
 
-  std::unique_ptr<Slot>& slot(int64_t step) { return ring[step % options.depth]; }
+  std::unique_ptr<StepSlot>& slot(int64_t step) { return ring[step % options.depth]; }
   bool can_open() const { return next_open < until && next_open < next_out + options.depth; }
 
-  Slot* with_untaken_tile() {
+  // The oldest step that `wanted` holds for.
+  template <class F>
+  StepSlot* oldest(const F& wanted) {
     for (int64_t s = next_out; s < next_open; ++s) {
-      Slot* candidate = slot(s).get();
-      if (candidate && candidate->taken < candidate->tiles) return candidate;
+      StepSlot* candidate = slot(s).get();
+      if (candidate && wanted(*candidate)) return candidate;
     }
     return nullptr;
   }
+  StepSlot* to_render() { return oldest([](const StepSlot& s) { return !s.readable.empty(); }); }
+  StepSlot* to_read() { return oldest([](const StepSlot& s) { return s.unread < s.tiles; }); }
 
-  std::unique_ptr<Slot> plan(int64_t step, const EdgeDraw* draws) const {
-    auto s = std::make_unique<Slot>();
+  // Rows that a rank may get in a step.
+  int64_t largest_step() const {
+    const int64_t steps = options.plan.steps_per_epoch();
+    const int64_t batch = (options.plan.samples + steps - 1) / steps + options.edge_samples;
+    return (batch + options.ranks - 1) / options.ranks;
+  }
+
+  void make_room() {
+    const int64_t rows = largest_step();
+    const ViewSet& views = options.views;
+    kernels::AugmentOptions little = views.large;
+    little.size = views.small_size;
+    const int64_t step_bytes = images_bytes(rows * views.large_views(), views.large, options.dtype) +
+                               (views.small_views > 0 ? images_bytes(rows * views.small_views, little, options.dtype) : 0);
+    const int64_t memory = options.memory_mb << 20;
+    read_ahead_limit = memory / 8;
+    const int64_t fits = (memory - read_ahead_limit) / std::max<int64_t>(step_bytes, 1);
+    PAL_CHECK(fits >= 2, "data.memory_mb holds less than two steps", options.memory_mb,
+              "give at least " + std::to_string((2 * step_bytes * 8 / 7 >> 20) + 1) + ", or use more ranks");
+    options.depth = static_cast<int>(std::min<int64_t>(options.depth, fits - 1));
+    ring.resize(options.depth);
+    const auto keep = static_cast<size_t>(options.depth) + 1;
+    large = std::make_unique<StepImages>(keep, rows * views.large_views(), views.large, options.dtype, options.memory);
+    if (views.small_views > 0) small = std::make_unique<StepImages>(keep, rows * views.small_views, little, options.dtype, options.memory);
+    bound = (options.depth + 1) * step_bytes + read_ahead_limit;
+  }
+  // Asks the disk for this rank's share of what the steps one window later will need.
+  void ask_ahead(int64_t step) const {
+    const std::vector<SampleRange> ranges = pal::read_ahead(options.plan, step);
+    for (size_t k = options.local_rank; k < ranges.size(); k += options.local_ranks) {
+      const auto [begin, end] = ranges[k];
+      options.subset.empty() ? data->will_read(begin, end) : data->will_read(options.subset[begin], options.subset[end - 1] + 1);
+    }
+  }
+
+  std::unique_ptr<StepSlot> plan(int64_t step, const EdgeDraw* draws) const {
+    auto s = std::make_unique<StepSlot>();
     s->loaded.step = step;
+    ask_ahead(step);
     s->loaded.samples = batch_samples(options.plan, step);
     if (!options.subset.empty()) {
       for (int64_t& sample : s->loaded.samples) sample = options.subset[sample];
     }
+    const double share = static_cast<double>(s->loaded.samples.size()) / static_cast<double>(options.plan.samples);
     if (draws) draws->add_to(s->loaded.samples, options.edge_samples, options.plan.seed, step);
+    for (const int64_t sample : s->loaded.samples) {
+      s->loaded.weights.push_back(1 / (draws ? draws->inclusion(sample, options.edge_samples, share) : share));
+    }
     s->loaded.rank_begin = rank_slices(static_cast<int64_t>(s->loaded.samples.size()), options.ranks);
     const auto first = s->loaded.samples.begin();
     s->local.assign(first + s->loaded.rank_begin[options.rank], first + s->loaded.rank_begin[options.rank + 1]);
     const auto rows = static_cast<int64_t>(s->local.size());
-    s->loaded.images = empty_images(rows * static_cast<int64_t>(options.views.size()), options.augment, options.dtype);
-    s->tiles = tiles_of(rows);
+    s->bytes.resize(s->local.size());
+    s->loaded.images = large->take(rows * options.views.large_views());
+    if (small) s->loaded.small_images = small->take(rows * options.views.small_views);
+    s->tile_samples = Tile::samples_at_once(*data);
+    s->tiles = (rows + s->tile_samples - 1) / s->tile_samples;
     return s;
   }
 
@@ -87,12 +113,12 @@ struct Loader::State {
     const int64_t step = next_open++;
     const std::shared_ptr<const EdgeDraw> draws = edges;
     lock.unlock();
-    std::unique_ptr<Slot> planned;
+    std::unique_ptr<StepSlot> planned;
     std::exception_ptr error;
     try {
       planned = plan(step, draws.get());
     } catch (...) {
-      planned = std::make_unique<Slot>();
+      planned = std::make_unique<StepSlot>();
       error = std::current_exception();
     }
     lock.lock();
@@ -102,35 +128,83 @@ struct Loader::State {
     ready.notify_one();  // a rank without rows, or an error: there is no tile to wait for
   }
 
-  void render_tile(Slot& s, Tile& tile, std::unique_lock<std::mutex>& lock) {
-    const int64_t t = s.taken++;
+  // Runs f without the lock; its error, if any, is the tile's.
+  template <class F>
+  bool without_lock(std::unique_lock<std::mutex>& lock, StepSlot& s, int64_t tile, const F& f) {
     lock.unlock();
     std::exception_ptr error;
     try {
-      const int64_t begin = t * Tile::kSamples;
-      const int64_t count = std::min(Tile::kSamples, static_cast<int64_t>(s.local.size()) - begin);
-      kernels::AugmentOptions augment = options.augment;
-      augment.step = static_cast<uint64_t>(s.loaded.step);
-      tile.augment(s.loaded.images, s.local, begin, count, options.views, augment);
+      f();
     } catch (...) {
       error = std::current_exception();
     }
     lock.lock();
-    if (error) s.error.keep(error, t);
+    if (error) s.error.keep(error, tile);
+    return !error;
+  }
+
+  void finish(StepSlot& s) {
     if (++s.done == s.tiles) ready.notify_one();
+  }
+
+  void read_ahead_of_workers(StepSlot& s, std::unique_lock<std::mutex>& lock) {
+    const int64_t tile = s.unread++;
+    double seconds = 0;
+    const bool good = without_lock(lock, s, tile, [&] {
+      const double start = thread_seconds();
+      s.read(*data, tile);
+      seconds = thread_seconds() - start;
+    });
+    cpu.read += seconds;
+    if (!good) return finish(s);
+    read_ahead += s.tile_bytes(tile);
+    most_read_ahead = std::max(most_read_ahead, read_ahead);
+    s.readable.push_back(tile);
+    work.notify_one();
+  }
+
+  void work_on(StepSlot& s, Tile& tile, ViewSet& views, std::unique_lock<std::mutex>& lock) {
+    const bool read = !s.readable.empty();
+    const int64_t number = read ? s.readable.front() : s.unread++;
+    if (read) {
+      s.readable.pop_front();
+      const bool was_full = read_ahead >= read_ahead_limit;
+      read_ahead -= s.tile_bytes(number);
+      if (was_full) work.notify_all();
+    }
+    tile.times = {};
+    without_lock(lock, s, number, [&] {
+      const double start = thread_seconds();
+      if (!read) s.read(*data, number);
+      tile.times.read = thread_seconds() - start;
+      s.render(tile, number, views);
+    });
+    cpu.read += tile.times.read;
+    cpu.decode += tile.times.decode;
+    cpu.augment += tile.times.augment;
+    finish(s);
   }
 
   void run_worker() {
     Tile tile(*data);
+    ViewSet views = options.views;
     std::unique_lock lock(mutex);
     while (true) {
-      work.wait(lock, [&] { return stop || with_untaken_tile() || can_open(); });
+      work.wait(lock, [&] { return stop || to_render() || to_read() || can_open(); });
       if (stop) return;
-      if (Slot* s = with_untaken_tile()) {
-        render_tile(*s, tile, lock);
-      } else {
-        open_next(lock);
-      }
+      StepSlot* s = to_render();
+      if (!s) s = to_read();
+      s ? work_on(*s, tile, views, lock) : open_next(lock);
+    }
+  }
+
+  void run_reader() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      work.wait(lock, [&] { return stop || (read_ahead < read_ahead_limit && to_read()) || can_open(); });
+      if (stop) return;
+      StepSlot* s = read_ahead < read_ahead_limit ? to_read() : nullptr;
+      s ? read_ahead_of_workers(*s, lock) : open_next(lock);
     }
   }
 
@@ -140,26 +214,26 @@ struct Loader::State {
       stop = true;
     }
     work.notify_all();
-    for (std::thread& w : workers) w.join();
+    for (std::thread& t : threads) t.join();
   }
 };
 
 Loader::Loader(std::shared_ptr<const Dataset> data, LoaderOptions options) : state_(std::make_unique<State>()) {
   PAL_ASSERT(options.ranks > 0 && options.rank >= 0 && options.rank < options.ranks, "the loader's rank is one of its ranks");
-  PAL_ASSERT(!options.views.empty(), "the loader makes at least one view");
+  PAL_ASSERT(options.views.large_views() > 0, "the loader makes at least one view");
   PAL_ASSERT(options.subset.empty() || static_cast<int64_t>(options.subset.size()) == options.plan.samples,
              "the plan counts the samples of the subset");
   PAL_CHECK(options.threads >= 1, "data.threads", options.threads, "give at least 1");
   PAL_CHECK(options.depth >= 1, "data.prefetch", options.depth, "give at least 1");
-  check_encoding(*data);
   State& s = *state_;
   s.data = std::move(data);
   s.options = std::move(options);
-  s.ring.resize(s.options.depth);
+  s.make_room();
   s.next_out = s.next_open = s.options.first_step;
   s.until = std::max(s.options.first_step, s.options.planned_until);
   try {
-    for (int i = 0; i < s.options.threads; ++i) s.workers.emplace_back([&s] { s.run_worker(); });
+    for (int i = 0; i < s.options.threads; ++i) s.threads.emplace_back([&s] { s.run_worker(); });
+    for (int i = 0; i < s.options.readers; ++i) s.threads.emplace_back([&s] { s.run_reader(); });
   } catch (...) {
     s.join();
     throw;
@@ -183,8 +257,10 @@ LoadedStep Loader::next() {
   State& s = *state_;
   std::unique_lock lock(s.mutex);
   PAL_ASSERT(s.next_out < s.until, "next() is called once per step that was planned");
-  std::unique_ptr<Slot>& slot = s.slot(s.next_out);
-  s.ready.wait(lock, [&] { return slot && slot->done == slot->tiles; });
+  std::unique_ptr<StepSlot>& slot = s.slot(s.next_out);
+  const auto start = std::chrono::steady_clock::now();
+  s.ready.wait(lock, [&] { return slot && slot->ready(); });
+  s.waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (slot->error.error) std::rethrow_exception(slot->error.error);
   LoadedStep loaded = std::move(slot->loaded);
   slot.reset();
@@ -193,33 +269,11 @@ LoadedStep Loader::next() {
   return loaded;
 }
 
-at::Tensor load_centre_views(const Dataset& data, const std::vector<int64_t>& samples,
-                             const kernels::AugmentOptions& augment, at::ScalarType dtype, int threads) {
-  check_encoding(data);
-  const auto rows = static_cast<int64_t>(samples.size());
-  at::Tensor images = empty_images(rows, augment, dtype);
-  std::atomic<int64_t> next{0};
-  std::mutex mutex;
-  FirstError error;
-  const auto work = [&] {
-    Tile tile(data);
-    for (int64_t t = next++; t < tiles_of(rows); t = next++) {
-      try {
-        const int64_t begin = t * Tile::kSamples;
-        tile.centre(images, samples, begin, std::min(Tile::kSamples, rows - begin), augment);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        error.keep(std::current_exception(), t);
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (int i = 1; i < std::min<int64_t>(threads, tiles_of(rows)); ++i) helpers.emplace_back(work);
-    work();
-  }
-  if (error.error) std::rethrow_exception(error.error);
-  return images;
+LoaderReport Loader::report() const {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  const auto megabytes = [](int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  return {s.options.depth, megabytes(s.bound), megabytes(s.most_read_ahead), s.waited, s.cpu};
 }
 
 }  // namespace pal

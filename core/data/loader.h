@@ -1,7 +1,11 @@
 // loader: the augmented views of the steps to come, prepared by threads ahead of the trainer.
 //
-// Thread: `threads` workers read, decode and augment; next() hands out steps in order and blocks until one is ready.
-//   At most `depth` steps are held. An error in a worker is thrown by next(). The destructor stops and joins.
+// Thread: `threads` workers decode and augment, `readers` more only read ahead (they wait for the disk, so that the
+//   workers need not); a worker that finds nothing read reads for itself. Samples are taken one by one, oldest step
+//   first, by whoever is free. next() hands out steps in order and blocks until one is ready. An error in a thread is
+//   thrown by next(). The destructor stops and joins.
+// Memory: the views of at most `depth` steps, and of the one in the trainer's hands; fewer where they would not fit into
+//   memory_mb. An eighth of that is for the bytes of images that were read and not yet decoded.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,6 +16,8 @@
 
 #include "core/data/dataset.h"
 #include "core/data/sampler.h"
+#include "core/data/step_images.h"
+#include "core/data/tile.h"
 #include "core/graph/edge_draw.h"
 
 namespace pal {
@@ -20,12 +26,14 @@ struct LoaderOptions {
   EpochPlan plan;                             // of the samples that come once per epoch
   int64_t edge_samples = 0;                   // at most so many more in each batch, from the draws of plan_on()
   std::vector<int64_t> subset;                // plan index → sample id; empty: all samples
-  std::vector<kernels::ViewPolicy> views;     // V policies
-  kernels::AugmentOptions augment;            // step is filled in by the loader
+  ViewSet views;
   at::ScalarType dtype = at::kFloat;
   int rank = 0, ranks = 1;
-  int threads = 1;
+  int local_rank = 0, local_ranks = 1;        // of this machine: they share the reading ahead
+  int threads = 1, readers = 1;
   int depth = 3;
+  int64_t memory_mb = 4096;
+  HostMemory memory = HostMemory::pageable;
   int64_t first_step = 0;
   int64_t planned_until = 0;                  // steps below may be prepared from the start, without edge draws
 };
@@ -33,8 +41,18 @@ struct LoaderOptions {
 struct LoadedStep {
   int64_t step = 0;
   std::vector<int64_t> samples;       // (B) of the GLOBAL batch
+  std::vector<double> weights;        // (B) 1/π: π the probability that the sample is in a batch of this step
   std::vector<int64_t> rank_begin;    // (W + 1)
-  at::Tensor images;                  // (V · local positions, C, size, size), view-major
+  at::Tensor images;                  // (large views · local positions, C, size, size), view-major
+  at::Tensor small_images;            // the same of the small views; undefined where there are none
+};
+
+struct LoaderReport {
+  int depth = 0;                      // steps prepared ahead
+  double bound_mb = 0;                // of the views of those steps, and of what is read ahead
+  double read_ahead_mb = 0;           // most bytes of images that were read and not yet decoded, so far
+  double waited_s = 0;                // by next(), in all
+  TileTimes cpu;                      // of all threads
 };
 
 class Loader {
@@ -45,6 +63,7 @@ class Loader {
   // its batch, so the loader never runs ahead of what is known. Called when every planned step was handed out.
   void plan_on(int64_t until, std::shared_ptr<const EdgeDraw> edges);
   LoadedStep next();
+  LoaderReport report() const;
 
  private:
   struct State;

@@ -13,11 +13,13 @@ std::vector<kernels::ViewPolicy> view_policies(const Config& config) {
     return static_cast<float>(list[std::min(view, list.size() - 1)]);
   };
   const auto item = [&](const char* key, size_t i) { return static_cast<float>(config.real_list(key)[i]); };
-  std::vector<kernels::ViewPolicy> views(config.integer("augment.views"));
+  const auto large = static_cast<size_t>(config.integer("augment.views"));
+  std::vector<kernels::ViewPolicy> views(static_cast<size_t>(total_views(config)));
   for (size_t v = 0; v < views.size(); ++v) {
     kernels::ViewPolicy& p = views[v];
-    p.crop_scale_min = item("augment.crop_scale", 0);
-    p.crop_scale_max = item("augment.crop_scale", 1);
+    const char* scale = v < large ? "augment.crop_scale" : "augment.small_crop_scale";
+    p.crop_scale_min = item(scale, 0);
+    p.crop_scale_max = item(scale, 1);
     p.crop_ratio_min = item("augment.crop_ratio", 0);
     p.crop_ratio_max = item("augment.crop_ratio", 1);
     p.flip = per_view("augment.flip", v);
@@ -32,6 +34,18 @@ std::vector<kernels::ViewPolicy> view_policies(const Config& config) {
     p.blur_sigma_max = item("augment.blur_sigma", 1);
     p.solarise = per_view("augment.solarise", v);
   }
+  return views;
+}
+
+int64_t total_views(const Config& config) { return config.integer("augment.views") + config.integer("augment.small_views"); }
+
+ViewSet view_set(const Config& config, const Dataset& data) {
+  ViewSet views;
+  views.policies = view_policies(config);
+  views.large = augment_options(config, data);
+  views.small_views = config.integer("augment.small_views");
+  views.small_size = static_cast<int32_t>(config.integer("augment.small_size"));
+  views.decode = config.text("data.decode") == "full" ? Decode::full : Decode::scaled;
   return views;
 }
 

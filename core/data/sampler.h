@@ -1,7 +1,10 @@
 // sampler: which samples make the global batch of a step; every rank derives the same plan from (seed, step).
 //
 // An epoch of N samples is ceil(N / global_batch) steps of nearly equal size (they differ by at most one sample), and
-// each sample comes exactly once per epoch, for any W. The order is a counter-based permutation of (seed, epoch).
+// each sample comes exactly once per epoch, for any W. The order is a counter-based permutation of (seed, epoch):
+//   full      of all samples: every order is as likely as a cipher makes it, and every read is a jump
+//   windows   the data set is cut into runs of kRun samples, at another place in each epoch; the runs are shuffled, and then
+//             the samples inside each window of many runs. A disk reads runs, one window ahead of the batches.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +12,28 @@
 
 namespace pal {
 
+enum class Shuffle { full, windows };
+
 struct EpochPlan {
+  static constexpr int64_t kRun = 16;   // samples that lie together: a megabyte or two of JPEG
+
   int64_t samples = 0;        // N (of the subset trained on)
   int64_t global_batch = 0;
   uint64_t seed = 0;
+  Shuffle shuffle = Shuffle::full;
+  int64_t window = 16384;     // samples; a multiple of kRun
 
   int64_t steps_per_epoch() const { return (samples + global_batch - 1) / global_batch; }
 };
 
 // The samples of step `step` (from 0), in batch order. O(batch) time and memory: the permutation is a Feistel cipher.
 std::vector<int64_t> batch_samples(const EpochPlan& plan, int64_t step);
+// The samples that a disk should read while step `step` is trained on: neighbours, in the order of the shuffled runs, one
+// window ahead. Empty for a full shuffle, and where the epoch ends.
+struct SampleRange {
+  int64_t begin = 0, end = 0;
+};
+std::vector<SampleRange> read_ahead(const EpochPlan& plan, int64_t step);
 // Where each rank's positions begin in a batch of n: W + 1 numbers; sizes differ by at most one.
 std::vector<int64_t> rank_slices(int64_t n, int ranks);
 

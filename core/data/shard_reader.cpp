@@ -157,15 +157,18 @@ void ShardReader::check_classes(const h5::File& file) {
 void ShardReader::read(int64_t sample, std::vector<uint8_t>& bytes) const {
   PAL_ASSERT(sample >= 0 && sample < size(), "sample " + std::to_string(sample) + " of " + path());
   bytes.resize(image_bytes(sample));
-  const auto where = [&] { return path() + ": sample " + std::to_string(sample); };
   if (!handle_.read_at(images_.offset + offsets_[at(sample)], bytes.data(), bytes.size())) {
-    throw Error(Exit::data, where() + " lies behind the end of the file, which was cut after it was opened; " + kAgain);
+    throw Error(Exit::data, path() + ": sample " + std::to_string(sample) + " lies behind the end of the file, which was cut after it was opened; " + kAgain);
   }
   const uint32_t computed = crc32c(bytes.data(), bytes.size());
   if (computed != crcs_[at(sample)]) {
-    throw Error(Exit::data, where() + " (" + id(sample) + ") does not match its CRC32C (stored " + hex(crcs_[at(sample)]) + ", computed " +
+    throw Error(Exit::data, where(sample) + " does not match its CRC32C (stored " + hex(crcs_[at(sample)]) + ", computed " +
                                 hex(computed) + "); the file is damaged, " + kAgain);
   }
+}
+
+std::string ShardReader::where(int64_t sample) const {
+  return path() + ": sample " + std::to_string(sample) + " (" + id(sample) + ")";
 }
 
 std::string ShardReader::id(int64_t sample) const {

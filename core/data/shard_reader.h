@@ -36,7 +36,11 @@ class ShardReader {
   uint32_t image_crc(int64_t sample) const { return crcs_[at(sample)]; }
   // The bytes of an image; a checksum that does not agree is an Error that names file and sample.
   void read(int64_t sample, std::vector<uint8_t>& bytes) const;
+  void will_read(int64_t begin, int64_t end) const {
+    handle_.will_read(images_.offset + offsets_[at(begin)], offsets_[at(end)] - offsets_[at(begin)]);
+  }
   std::string id(int64_t sample) const;   // the sample's number where the shard has no ids
+  std::string where(int64_t sample) const;   // "file: sample 3 (id)"
   void check_ids() const;                 // the one array that is not checked on opening
 
  private:

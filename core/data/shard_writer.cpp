@@ -13,31 +13,59 @@ constexpr size_t kBufferBytes = 4 << 20;
 
 using namespace shard_format;
 
-ShardWriter::ShardWriter(const std::string& path, ShardSpec spec)
-    : spec_(std::move(spec)), partial_(path), file_(h5::File::create(partial_.path(), path)) {
+ShardWriter::ShardWriter(ShardSpec spec, std::string target, std::optional<PartialFile> partial, h5::File file)
+    : spec_(std::move(spec)), target_(std::move(target)), partial_(std::move(partial)), file_(std::move(file)) {
   buffer_.reserve(kBufferBytes);
 }
 
-void ShardWriter::append(const StoredImage& image) {
-  const std::string& path = partial_.target();
-  PAL_DATA_CHECK(image.bytes > 0, path + ": an image without bytes", image.id, "leave it out");
+ShardWriter::ShardWriter(const std::string& path, ShardSpec spec)
+    : spec_(std::move(spec)), target_(path), partial_(path), file_(h5::File::create(partial_->path(), path)) {
+  buffer_.reserve(kBufferBytes);
+}
+
+ShardWriter ShardWriter::staged(const std::string& path, const std::string& target, ShardSpec spec) {
+  return ShardWriter(std::move(spec), target, std::nullopt, h5::File::create(path, target, Content::keep));
+}
+
+void ShardWriter::note(size_t bytes, uint32_t crc, int64_t label, std::string_view id) {
+  offsets_.push_back(offsets_.back() + bytes);
+  crcs_.push_back(crc);
+  labels_.push_back(label);
+  ids_.emplace_back(id);
+}
+
+bool ShardWriter::restore(size_t bytes, uint32_t crc, int64_t label, std::string_view id) {
+  PAL_ASSERT(buffer_.empty(), "samples are restored before others come");
+  const uint64_t at = file_.end() + flushed_;
+  if (bytes == 0 || at + bytes > file_.handle().size()) return false;
+  buffer_.resize(bytes);
+  const bool same = file_.handle().read_at(at, buffer_.data(), bytes) && crc32c(buffer_.data(), bytes) == crc;
+  buffer_.clear();
+  if (!same) return false;
+  flushed_ += bytes;
+  note(bytes, crc, label, id);
+  return true;
+}
+
+uint32_t ShardWriter::append(const StoredImage& image) {
+  PAL_DATA_CHECK(image.bytes > 0, target_ + ": an image without bytes", image.id, "leave it out");
   if (spec_.encoding == Encoding::raw) {
     const int64_t expected = int64_t{spec_.shape[0]} * spec_.shape[1] * spec_.shape[2];
     PAL_ASSERT(static_cast<int64_t>(image.bytes) == expected, "a raw image of another size than the shard's shape");
   }
   const auto classes = static_cast<int64_t>(spec_.classes.size());
-  PAL_DATA_CHECK(image.label >= -1 && image.label < classes, path + ": label out of range for " + std::string(image.id), image.label,
+  PAL_DATA_CHECK(image.label >= -1 && image.label < classes, target_ + ": label out of range for " + std::string(image.id), image.label,
                  "there are " + std::to_string(classes) + " classes");
   if (buffer_.size() + image.bytes > kBufferBytes) flush();
   buffer_.insert(buffer_.end(), image.data, image.data + image.bytes);
-  offsets_.push_back(offsets_.back() + image.bytes);
-  crcs_.push_back(crc32c(image.data, image.bytes));
-  labels_.push_back(image.label);
-  ids_.emplace_back(image.id);
+  note(image.bytes, crc32c(image.data, image.bytes), image.label, image.id);
+  return crcs_.back();
 }
 
 void ShardWriter::flush() {
-  file_.handle().write_at(file_.end() + flushed_, buffer_.data(), buffer_.size());
+  const uint64_t at = file_.end() + flushed_;
+  file_.handle().write_at(at, buffer_.data(), buffer_.size());
+  file_.handle().start_sync(at, buffer_.size());
   flushed_ += buffer_.size();
   buffer_.clear();
 }
@@ -55,7 +83,7 @@ void ShardWriter::put_text(const std::string& name, const std::vector<std::strin
 }
 
 void ShardWriter::finish() {
-  PAL_DATA_CHECK(!crcs_.empty(), partial_.target() + " would have no samples", "", "give it at least one");
+  PAL_DATA_CHECK(!crcs_.empty(), target_ + " would have no samples", "", "give it at least one");
   flush();
   file_.set_integers("/", "pal_format", {kVersion});
   file_.set_text("/", "encoding", spec_.encoding == Encoding::raw ? "raw" : "jpeg");
@@ -75,6 +103,7 @@ void ShardWriter::finish() {
     if (!spec_.parent_names.empty()) put_text(kParentNames, spec_.parent_names);
   }
   file_.close();
+  file_.handle().truncate(file_.end());   // a staged file may have been longer
   file_.handle().sync();
   file_.handle() = FileHandle();
   offsets_ = {};   // many shards may wait for their publication
@@ -84,6 +113,9 @@ void ShardWriter::finish() {
   buffer_ = {};
 }
 
-void ShardWriter::publish() { partial_.publish(); }
+void ShardWriter::publish() {
+  PAL_ASSERT(partial_.has_value(), "a staged shard is published by who staged it");
+  partial_->publish();
+}
 
 }  // namespace pal

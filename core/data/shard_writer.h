@@ -2,10 +2,12 @@
 //
 // The image bytes go to the file as they come; what is known only at the end (offsets, checksums, labels, ids) is held
 // until then, near 50 bytes a sample. The same samples make the same bytes. Nothing is seen under the shard's name
-// before publish(); a writer that is destroyed earlier leaves nothing behind.
+// before publish(); a writer that is destroyed earlier leaves nothing behind. A staged writer is for imports that survive
+// a kill: its file has a name of its own choice, stays, and its samples can be taken over by the next process.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,19 +38,27 @@ struct StoredImage {
 class ShardWriter {
  public:
   ShardWriter(const std::string& path, ShardSpec spec);
+  // Writes at `path` itself, where an earlier process may have left samples; errors speak of `target`.
+  static ShardWriter staged(const std::string& path, const std::string& target, ShardSpec spec);
 
-  void append(const StoredImage& image);
+  // A sample that is in the file already, behind those before it; false when its bytes do not have this checksum.
+  bool restore(size_t bytes, uint32_t crc, int64_t label, std::string_view id);
+  uint32_t append(const StoredImage& image);   // its CRC32C
+  void flush();                                // what was appended is in the file (not yet on the disk)
+  size_t waiting_bytes() const { return buffer_.size(); }
   void finish();    // all of it on the disk, still under its temporary name
   void publish();   // after finish(): renames it to `path`
 
  private:
-  void flush();
+  ShardWriter(ShardSpec spec, std::string target, std::optional<PartialFile> partial, h5::File file);
+  void note(size_t bytes, uint32_t crc, int64_t label, std::string_view id);
   template <class T>
   void put(const std::string& name, const std::vector<T>& values);
   void put_text(const std::string& name, const std::vector<std::string>& values);
 
   ShardSpec spec_;
-  PartialFile partial_;
+  std::string target_;
+  std::optional<PartialFile> partial_;   // none: staged
   h5::File file_;
   std::vector<uint8_t> buffer_;   // image bytes not yet in the file
   uint64_t flushed_ = 0;          // image bytes in the file

@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> split_files(const std::string& out, const std::string& split, int shards) {
   PAL_CHECK(fs::path(out).extension() == ".h5", "the output must be named *.h5", out, "for example data/set.h5");
-  const std::string stem = out.substr(0, out.size() - 3) + (split == "train" ? "" : "-" + split);
+  const std::string stem = out.substr(0, out.size() - 3) + (split.empty() || split == "train" ? "" : "-" + split);
   if (shards == 1) return {stem + ".h5"};
   std::vector<std::string> files;
   for (int k = 0; k < shards; ++k) {
@@ -22,16 +22,20 @@ std::vector<std::string> split_files(const std::string& out, const std::string& 
   return files;
 }
 
+void check_outputs(const std::vector<std::string>& files, Overwrite overwrite) {
+  for (const std::string& file : files) {
+    PAL_CHECK(!fs::is_directory(file), "the output is a folder", file, "name a file");
+    PAL_CHECK(overwrite == Overwrite::replace || !fs::exists(file), "the output exists already", file, "give --force to replace it");
+  }
+}
+
 SplitWriter::SplitWriter(const ImportOptions& options, std::vector<PlannedSplit> plan) : options_(options), plan_(std::move(plan)) {
-  PAL_CHECK(options.shards >= 1 && options.shards <= 99999, "impossible number of shards", options.shards, "give 1 to 99999");
+  const int shards = options.shards.value_or(1);
+  PAL_CHECK(shards >= 1 && shards <= 99999, "impossible number of shards", shards, "give 1 to 99999");
   for (const PlannedSplit& split : plan_) {
-    PAL_CHECK(options.shards <= split.samples, "more shards than " + split.name + " samples", options.shards,
+    PAL_CHECK(shards <= split.samples, "more shards than " + split.name + " samples", shards,
               "give at most " + std::to_string(split.samples));
-    for (const std::string& file : split_files(options.out, split.name, options.shards)) {
-      PAL_CHECK(!fs::is_directory(file), "the output is a folder", file, "name a file");
-      PAL_CHECK(options.overwrite == Overwrite::replace || !fs::exists(file), "the output exists already", file,
-                "give --force to replace it");
-    }
+    check_outputs(split_files(options.out, split.name, shards), options.overwrite);
     total_ += split.samples;
   }
 }
@@ -41,7 +45,7 @@ void SplitWriter::begin(const ShardSpec& spec) {
   spec_ = spec;
   spec_.split = split.name;
   report_.classes = spec.classes;
-  report_.splits.push_back({split.name, split_files(options_.out, split.name, options_.shards)});
+  report_.splits.push_back({split.name, split_files(options_.out, split.name, options_.shards.value_or(1))});
 }
 
 void SplitWriter::append(const StoredImage& image) {

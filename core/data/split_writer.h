@@ -10,8 +10,11 @@
 
 namespace pal {
 
-// Where a split goes: x.h5, x-test.h5, x-00000-of-00004.h5, x-test-00000-of-00004.h5.
+// Where a split goes: x.h5, x-test.h5, x-00000-of-00004.h5, x-test-00000-of-00004.h5. Split "" is as train.
 std::vector<std::string> split_files(const std::string& out, const std::string& split, int shards);
+
+// Refuses (usage) a folder of that name, or an existing file unless it may be replaced.
+void check_outputs(const std::vector<std::string>& files, Overwrite overwrite);
 
 struct PlannedSplit {
   std::string name;   // train, test

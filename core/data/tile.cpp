@@ -1,62 +1,111 @@
 // tile: a few samples, read and rendered by one thread.
 #include "core/data/tile.h"
 
-#include <ATen/ops/empty.h>
+#include <time.h>
+
+#include <algorithm>
 
 #include "kernels/base/error.h"
 
 namespace pal {
-namespace {
 
-int64_t image_elements(const kernels::AugmentOptions& options) {
-  return int64_t{options.channels} * options.size * options.size;
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-}  // namespace
-
-at::Tensor empty_images(int64_t rows, const kernels::AugmentOptions& options, at::ScalarType dtype) {
-  PAL_CHECK(dtype == at::kFloat || dtype == at::kDouble, "type of the images", c10::toString(dtype), "use float32 or float64");
-  const auto format = options.layout == kernels::Layout::channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
-  return at::empty({rows, options.channels, options.size, options.size}, at::TensorOptions(dtype).memory_format(format));
+int32_t reduction(const kernels::CropBox& crop, int32_t size) {
+  int32_t unit = 8;
+  while (unit > 1 && std::min(crop.height, crop.width) < size * unit) unit /= 2;
+  return unit;
 }
 
-void check_encoding(const Dataset& data) {
-  PAL_DATA_CHECK(data.encoding() == Encoding::raw, "the data set stores JPEG files, which cannot be decoded here", "",
-                 "import it as raw pixels");
+kernels::CropBox hull(const kernels::CropBox& a, const kernels::CropBox& b) {
+  const int32_t top = std::min(a.top, b.top), left = std::min(a.left, b.left);
+  return {top, left, std::max(a.top + a.height, b.top + b.height) - top, std::max(a.left + a.width, b.left + b.width) - left};
 }
 
-void Tile::read(const int64_t* samples, int64_t count, const kernels::AugmentOptions& options) {
-  if (static_cast<int64_t>(bytes_.size()) < count) bytes_.resize(count);
-  images_.resize(count);
-  for (int64_t i = 0; i < count; ++i) {
-    data_.read(samples[i], bytes_[i]);
-    images_[i] = data_.image(samples[i], bytes_[i]);
+Tile::Size Tile::open(int64_t sample, const std::vector<uint8_t>& bytes) {
+  if (data_.encoding() == Encoding::raw) {
+    const kernels::ImageView image = data_.image(sample, bytes);
+    return {image.height, image.width};
   }
-  const int64_t need = kernels::cpu::augment_scratch_bytes({images_.data(), count}, options, {1});
-  if (static_cast<int64_t>(scratch_.size()) < need) scratch_.resize(need);
+  try {
+    const JpegHeader header = inspect_jpeg(bytes.data(), bytes.size(), JpegWalk::to_first_scan);
+    return {header.height, header.width};
+  } catch (const Error& error) {
+    throw Error(error.code(), data_.where(sample) + ": " + error.what());
+  }
 }
 
-void Tile::augment(at::Tensor& images, const std::vector<int64_t>& samples, int64_t begin, int64_t count,
-                   const std::vector<kernels::ViewPolicy>& views, kernels::AugmentOptions options) {
-  read(samples.data() + begin, count, options);
-  const int64_t elements = image_elements(options);
-  options.view_stride = images.size(0) / static_cast<int64_t>(views.size()) * elements;
-  const auto render = [&](auto* out) {
-    kernels::cpu::augment(out + begin * elements, {images_.data(), count}, {samples.data() + begin, count},
-                          {views.data(), static_cast<int64_t>(views.size())}, options,
-                          {scratch_.data(), static_cast<int64_t>(scratch_.size())}, {1});
-  };
-  images.scalar_type() == at::kDouble ? render(images.data_ptr<double>()) : render(images.data_ptr<float>());
+// What the views in params_ need.
+kernels::ImagePart Tile::decode(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
+  if (data_.encoding() == Encoding::raw) return {.pixels = data_.image(sample, bytes)};
+  kernels::CropBox box = params_[0].crop;
+  int32_t unit = views.decode == Decode::scaled ? 8 : 1;
+  for (size_t v = 0; v < params_.size(); ++v) {
+    box = hull(box, params_[v].crop);
+    unit = std::min(unit, reduction(params_[v].crop, sizes_[v]));
+  }
+  const auto up = [unit](int32_t x) { return (x + unit - 1) / unit; };
+  JpegPart part{.eighths = 8 / unit, .box = {.top = box.top / unit, .left = box.left / unit}};
+  part.box.height = up(box.top + box.height) - part.box.top;
+  part.box.width = up(box.left + box.width) - part.box.left;
+  try {
+    const DecodedJpeg decoded = decoder_.decode(bytes.data(), bytes.size(), part, pixels_);
+    return {{pixels_.data(), decoded.box.height, decoded.box.width, 3}, decoded.box.top, decoded.box.left, unit};
+  } catch (const Error& error) {
+    throw Error(error.code(), data_.where(sample) + ": " + error.what());
+  }
 }
 
-void Tile::centre(at::Tensor& images, const std::vector<int64_t>& samples, int64_t begin, int64_t count,
-                  const kernels::AugmentOptions& options) {
-  read(samples.data() + begin, count, options);
-  const auto render = [&](auto* out) {
-    kernels::cpu::centre_view(out + begin * image_elements(options), {images_.data(), count}, options,
-                              {scratch_.data(), static_cast<int64_t>(scratch_.size())}, {1});
-  };
-  images.scalar_type() == at::kDouble ? render(images.data_ptr<double>()) : render(images.data_ptr<float>());
+template <class T>
+void Tile::render(T* out, const kernels::ImagePart& part, const kernels::ViewParams& params, const kernels::AugmentOptions& options) {
+  const int64_t need = kernels::cpu::augment_scratch_bytes({&part.pixels, 1}, options, {1});
+  if (static_cast<int64_t>(scratch_.size()) < need) scratch_.resize(static_cast<size_t>(need));
+  kernels::cpu::augment_part(out, part, params, options, {scratch_.data(), static_cast<int64_t>(scratch_.size())}, kernels::best_isa());
 }
+
+kernels::ImagePart Tile::prepare(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
+  const Size size = open(sample, bytes);
+  const auto large = static_cast<size_t>(views.large_views());
+  params_.resize(views.policies.size());
+  sizes_.resize(params_.size());
+  for (size_t v = 0; v < params_.size(); ++v) {
+    params_[v] = kernels::draw_view_params(views.policies[v], views.large.seed, views.large.step, static_cast<uint64_t>(sample),
+                                           static_cast<uint32_t>(v), size.height, size.width);
+    sizes_[v] = v < large ? views.large.size : views.small_size;
+  }
+  return decode(sample, bytes, views);
+}
+
+template <class T>
+void Tile::augment(const std::vector<T*>& out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
+  const double start = thread_seconds();
+  const kernels::ImagePart part = prepare(sample, bytes, views);
+  const double decoded = thread_seconds();
+  kernels::AugmentOptions options = views.large;
+  for (size_t v = 0; v < params_.size(); ++v) {
+    options.size = sizes_[v];
+    render(out[v], part, params_[v], options);
+  }
+  times.decode += decoded - start;
+  times.augment += thread_seconds() - decoded;
+}
+
+template <class T>
+void Tile::centre(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
+  const Size size = open(sample, bytes);
+  params_.assign(1, {});
+  params_[0].crop = kernels::centre_crop(size.height, size.width);
+  sizes_.assign(1, views.large.size);
+  render(out, decode(sample, bytes, views), params_[0], views.large);
+}
+
+template void Tile::augment(const std::vector<float*>&, int64_t, const std::vector<uint8_t>&, const ViewSet&);
+template void Tile::augment(const std::vector<double*>&, int64_t, const std::vector<uint8_t>&, const ViewSet&);
+template void Tile::centre(float*, int64_t, const std::vector<uint8_t>&, const ViewSet&);
+template void Tile::centre(double*, int64_t, const std::vector<uint8_t>&, const ViewSet&);
 
 }  // namespace pal

@@ -3,10 +3,22 @@
 #include <memory>
 
 #include "core/data/dataset.h"
+#include "core/data/jpeg_header.h"
 #include "core/data/shard_reader.h"
 #include "kernels/base/error.h"
 
 namespace pal {
+namespace {
+
+void check_jpeg(const ShardReader& shard, int64_t sample, const std::vector<uint8_t>& bytes) {
+  try {
+    inspect_jpeg(bytes.data(), bytes.size());
+  } catch (const Error& error) {
+    throw Error(error.code(), shard.path() + ": sample " + std::to_string(sample) + " (" + shard.id(sample) + "): " + error.what());
+  }
+}
+
+}  // namespace
 
 VerifyReport verify_dataset(const std::string& pattern, size_t max_complaints,
                             const std::function<void(int64_t done, int64_t total)>& progress) {
@@ -36,9 +48,14 @@ VerifyReport verify_dataset(const std::string& pattern, size_t max_complaints,
   if (report.bad_files == 0 && complaint_of([&] { Dataset::open(pattern); })) ++report.bad_files;
 
   std::vector<uint8_t> bytes;
+  progress(0, total);
   for (const auto& shard : shards) {
     for (int64_t i = 0; i < shard->size(); ++i) {
-      if (complaint_of([&] { shard->read(i, bytes); })) ++report.bad_samples;
+      const bool bad = complaint_of([&] {
+        shard->read(i, bytes);
+        if (shard->encoding() == Encoding::jpeg) check_jpeg(*shard, i, bytes);
+      });
+      if (bad) ++report.bad_samples;
       report.image_bytes += static_cast<int64_t>(shard->image_bytes(i));
       if (++report.samples % 1000 == 0 || report.samples == total) progress(report.samples, total);
     }

@@ -16,7 +16,7 @@ struct VerifyReport {
   bool good() const { return bad_samples == 0 && bad_files == 0; }
 };
 
-// Checks every offset, label and checksum of every shard, and that the shards belong together; goes on after a bad one.
+// Checks every offset, label, checksum and JPEG header of every shard, and that the shards belong together; goes on after a bad one.
 // progress(done, total) counts samples and is called now and then.
 VerifyReport verify_dataset(const std::string& pattern, size_t max_complaints,
                             const std::function<void(int64_t done, int64_t total)>& progress);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <string>
 
+#include "tests/core/direct_views.h"
 #include "tests/core/memory_dataset.h"
 
 namespace pal {
@@ -20,33 +21,11 @@ LoaderOptions small_options(int64_t samples) {
   kernels::ViewPolicy second;
   second.blur = 0.5f;
   second.solarise = 0.5f;
-  o.views = {{}, second, {}};
-  o.augment.seed = 5;
-  o.augment.size = 12;
+  o.views.policies = {{}, second, {}};
+  o.views.large.seed = 5;
+  o.views.large.size = 12;
   o.planned_until = 3 * o.plan.steps_per_epoch();
   return o;
-}
-
-// The views of a rank by one call of the kernel on all its images.
-template <class T>
-at::Tensor direct(const Dataset& data, const LoaderOptions& o, const std::vector<int64_t>& samples, int64_t step) {
-  std::vector<std::vector<uint8_t>> bytes(samples.size());
-  std::vector<kernels::ImageView> images(samples.size());
-  for (size_t i = 0; i < samples.size(); ++i) {
-    data.read(samples[i], bytes[i]);
-    images[i] = data.image(samples[i], bytes[i]);
-  }
-  const auto n = static_cast<int64_t>(samples.size()), v = static_cast<int64_t>(o.views.size());
-  kernels::AugmentOptions augment = o.augment;
-  augment.step = static_cast<uint64_t>(step);
-  at::Tensor out = at::empty({v * n, augment.channels, augment.size, augment.size},
-                             at::TensorOptions(o.dtype).memory_format(augment.layout == kernels::Layout::channels_last
-                                                                          ? at::MemoryFormat::ChannelsLast
-                                                                          : at::MemoryFormat::Contiguous));
-  std::vector<char> scratch(kernels::cpu::augment_scratch_bytes({images.data(), n}, augment, {1}));
-  kernels::cpu::augment<T>(out.data_ptr<T>(), {images.data(), n}, {samples.data(), n}, {o.views.data(), v}, augment,
-                           {scratch.data(), static_cast<int64_t>(scratch.size())}, {1});
-  return out;
 }
 
 std::vector<int64_t> rank_samples(const LoadedStep& s, int rank) {
@@ -67,7 +46,7 @@ TEST(Loader, EqualsTheKernelForAnyRanksThreadsAndDepth) {
     o.ranks = c.ranks;
     o.threads = c.threads;
     o.depth = c.depth;
-    o.augment.layout = c.layout;
+    o.views.large.layout = c.layout;
     o.dtype = c.dtype;
     for (o.rank = 0; o.rank < c.ranks; ++o.rank) {
       Loader loader(data, o);
@@ -77,7 +56,7 @@ TEST(Loader, EqualsTheKernelForAnyRanksThreadsAndDepth) {
         ASSERT_EQ(s.samples, batch_samples(o.plan, step));
         ASSERT_EQ(s.rank_begin, rank_slices(static_cast<int64_t>(s.samples.size()), c.ranks));
         const auto own = rank_samples(s, o.rank);
-        const at::Tensor want = c.dtype == at::kDouble ? direct<double>(*data, o, own, step) : direct<float>(*data, o, own, step);
+        const at::Tensor want = c.dtype == at::kDouble ? direct_views<double>(*data, o, own, step) : direct_views<float>(*data, o, own, step);
         ASSERT_EQ(s.images.strides(), want.strides());
         ASSERT_TRUE(at::equal(s.images, want)) << "step " << step;
       }
@@ -93,7 +72,7 @@ TEST(Loader, SubsetGivesSampleIds) {
   std::vector<int64_t> seen;
   for (int64_t step = 0; step < o.plan.steps_per_epoch(); ++step) {
     const LoadedStep s = loader.next();
-    ASSERT_TRUE(at::equal(s.images, direct<float>(*data, o, s.samples, step)));
+    ASSERT_TRUE(at::equal(s.images, direct_views<float>(*data, o, s.samples, step)));
     seen.insert(seen.end(), s.samples.begin(), s.samples.end());
   }
   std::sort(seen.begin(), seen.end(), std::greater<>());
@@ -127,7 +106,11 @@ TEST(Loader, BatchesFollowWhatIsKnownAtTheirStep) {
     std::vector<int64_t> want = batch_samples(o.plan, step);
     (step < 4 ? early : late)->add_to(want, 4, o.plan.seed, step);
     ASSERT_EQ(s.samples, want) << "step " << step;
-    ASSERT_TRUE(at::equal(s.images, direct<float>(*data, o, s.samples, step)));
+    ASSERT_EQ(s.weights.size(), want.size());
+    for (size_t k = 0; k < want.size(); ++k) {
+      ASSERT_DOUBLE_EQ(s.weights[k], 1 / (step < 4 ? early : late)->inclusion(want[k], 4, 6.0 / 60));
+    }
+    ASSERT_TRUE(at::equal(s.images, direct_views<float>(*data, o, s.samples, step)));
     for (size_t k = 6; k < s.samples.size(); ++k) {
       ASSERT_TRUE(s.samples[k] < 10 || (step >= 4 && s.samples[k] >= 40 && s.samples[k] < 50)) << "step " << step;
       from_late += s.samples[k] >= 40;
@@ -222,16 +205,9 @@ TEST(Loader, RankWithoutRowsGetsAnEmptyTensor) {
   EXPECT_EQ(loader.next().images.size(0), 0);
 }
 
-TEST(Loader, RefusesJpeg) {
-  const auto data = std::make_shared<MemoryDataset>(50, 8, 8, 3);
-  data->stored_as = Encoding::jpeg;
-  EXPECT_THROW(Loader(data, small_options(50)), Error);
-  EXPECT_THROW(load_centre_views(*data, {0}, small_options(50).augment, at::kFloat, 1), Error);
-}
-
 TEST(Loader, CentreViews) {
   MemoryDataset data(50, 14, 17, 3);
-  const kernels::AugmentOptions o = small_options(50).augment;
+  const kernels::AugmentOptions o = small_options(50).views.large;
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < 33; ++i) samples.push_back((i * 7) % 50);
   const at::Tensor all = load_centre_views(data, samples, o, at::kDouble, 1);

@@ -125,6 +125,85 @@ TEST(Sampler, SlicesDifferByAtMostOne) {
   }
 }
 
+EpochPlan windowed(int64_t n, int64_t batch, int64_t window, uint64_t seed = 9) { return {n, batch, seed, Shuffle::windows, window}; }
+
+TEST(Sampler, WindowsGiveEachSampleOncePerEpoch) {
+  for (const int64_t n : {1, 2, 15, 16, 17, 100, 1000, 4096, 5003}) {
+    for (const int64_t window : {16, 64, 1024, 1 << 20}) {
+      SCOPED_TRACE("N " + std::to_string(n) + " window " + std::to_string(window));
+      for (int64_t epoch = 0; epoch < 3; ++epoch) {
+        std::vector<int64_t> order = epoch_order(windowed(n, 37, window), epoch);
+        std::sort(order.begin(), order.end());
+        ASSERT_EQ(static_cast<int64_t>(order.size()), n);
+        for (int64_t i = 0; i < n; ++i) ASSERT_EQ(order[i], i);
+      }
+    }
+  }
+  EXPECT_NE(epoch_order(windowed(1000, 50, 64), 0), epoch_order(windowed(1000, 50, 64), 1));
+  EXPECT_NE(epoch_order(windowed(1000, 50, 64), 0), epoch_order(windowed(1000, 50, 64, 8), 0));
+}
+
+// What a batch takes from a window, the steps one window earlier have asked the disk for, in long pieces.
+TEST(Sampler, WindowsAreReadOneWindowAhead) {
+  const EpochPlan plan = windowed(10000, 100, 1600);
+  std::vector<bool> asked(plan.samples);
+  int64_t pieces = 0, samples = 0;
+  for (int64_t step = 0; step < plan.steps_per_epoch(); ++step) {
+    if (step >= 16) {   // the first window comes unasked
+      for (const int64_t s : batch_samples(plan, step)) ASSERT_TRUE(asked[s]) << "step " << step;
+    }
+    for (const SampleRange& r : read_ahead(plan, step)) {
+      for (int64_t s = r.begin; s < r.end; ++s) asked[s] = true;
+      ++pieces;
+      samples += r.end - r.begin;
+    }
+  }
+  EXPECT_EQ(samples, 10000 - 1600);
+  EXPECT_LE(pieces, samples / EpochPlan::kRun * 3 / 2);   // a run may be cut by the end of a batch
+  EXPECT_TRUE(read_ahead({10000, 100, 9}, 3).empty());
+}
+
+// Each sample once per epoch, also when the run is stopped in the middle of it and goes on with other ranks.
+TEST(Sampler, ResumedWithOtherRanksInTheMiddleOfAnEpoch) {
+  for (const Shuffle shuffle : {Shuffle::full, Shuffle::windows}) {
+    const EpochPlan plan{1003, 100, 4, shuffle, 64};
+    std::vector<int> seen(plan.samples);
+    for (int64_t step = plan.steps_per_epoch(); step < 2 * plan.steps_per_epoch(); ++step) {
+      const int ranks = step < plan.steps_per_epoch() + 4 ? 3 : step < plan.steps_per_epoch() + 7 ? 8 : 1;
+      for (int rank = 0; rank < ranks; ++rank) {   // each derives the batch for itself
+        const std::vector<int64_t> batch = batch_samples(plan, step);
+        const auto begin = rank_slices(static_cast<int64_t>(batch.size()), ranks);
+        for (int64_t i = begin[rank]; i < begin[rank + 1]; ++i) ++seen[batch[i]];
+      }
+    }
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), plan.samples);
+  }
+}
+
+// Classes in a batch of 256 when the files lie class by class, as they do in ImageNet.
+double classes_per_batch(const EpochPlan& plan, int64_t per_class) {
+  double sum = 0;
+  for (int64_t step = 0; step < 200; ++step) {
+    std::map<int64_t, int> classes;
+    for (const int64_t s : batch_samples(plan, step * 25)) ++classes[s / per_class];
+    sum += static_cast<double>(classes.size());
+  }
+  return sum / 200;
+}
+
+TEST(Sampler, WindowsMixClassesNearlyAsWellAsAFullShuffle) {
+  const int64_t n = 1281167, per_class = 1282;
+  const double full = classes_per_batch({n, 256, 5}, per_class);
+  const double windows = classes_per_batch(windowed(n, 256, 16384), per_class);
+  const double wide = classes_per_batch(windowed(n, 256, 131072), per_class);
+  RecordProperty("full", std::to_string(full));
+  RecordProperty("windows_16384", std::to_string(windows));
+  RecordProperty("windows_131072", std::to_string(wide));
+  EXPECT_NEAR(full, 1000 * (1 - std::pow(1 - 1.0 / 1000, 256)), 2);
+  EXPECT_GT(windows, 0.9 * full);
+  EXPECT_GT(wide, 0.98 * full);
+}
+
 TEST(Sampler, RefusesEmptyPlans) {
   EXPECT_THROW(batch_samples({0, 4, 1}, 0), Error);
   EXPECT_THROW(batch_samples({4, 0, 1}, 0), Error);

@@ -1,0 +1,41 @@
+// h5_foreign: HDF5 files that other libraries wrote, read through HDF5 itself, with suspicion.
+//
+// Any layout and integer type, and the filters that HDF5 brings along (deflate, shuffle, Fletcher32). As in h5.h, what
+// would lead out of the file or run code is refused: external and soft links, external storage, virtual data sets, other
+// filters.
+// Thread: HDF5 has one lock for all; read_bytes() may be called from several threads, one at a time gets through.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pal::h5 {
+
+class ForeignFile {
+ public:
+  explicit ForeignFile(const std::string& path);
+  ~ForeignFile();
+  ForeignFile(const ForeignFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  bool has(const std::string& name) const;
+  struct Member {
+    std::string name;   // without the group's
+    enum Kind { group, data_set } kind;
+  };
+  std::vector<Member> members(const std::string& group) const;   // sorted by name
+
+  std::vector<int64_t> shape(const std::string& name) const;
+  std::vector<int64_t> integers(const std::string& name) const;           // a list of any integer type
+  // Element `row` of a list of byte strings of any length.
+  void read_bytes(const std::string& name, int64_t row, std::vector<uint8_t>& bytes) const;
+  // All of an array of bytes of any shape.
+  void read_bytes(const std::string& name, std::vector<uint8_t>& bytes) const;
+
+ private:
+  std::string path_;
+  int64_t id_ = -1;
+};
+
+}  // namespace pal::h5

@@ -1,0 +1,43 @@
+// step_images: the memory that steps are rendered into, and used again when nobody holds it any more.
+//
+// Pages that are given back and asked for again cost as much as a resize: so a buffer has room for the largest step and
+// stays. A step that is still held (by the trainer, by autograd) is left alone, and another buffer takes its place.
+// Thread: take() may be called from any thread.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "kernels/augment.h"
+
+namespace pal {
+
+enum class HostMemory { pageable, pinned };   // pinned: a GPU copies from it by itself; needs CUDA
+
+// Room for `rows` images of these options, not filled. dtype is float32 or float64.
+at::Tensor empty_images(int64_t rows, const kernels::AugmentOptions& options, at::ScalarType dtype, HostMemory memory = HostMemory::pageable);
+
+int64_t images_bytes(int64_t rows, const kernels::AugmentOptions& options, at::ScalarType dtype);
+
+class StepImages {
+ public:
+  // At most `keep` buffers are kept, each with room for max_rows images.
+  StepImages(size_t keep, int64_t max_rows, const kernels::AugmentOptions& options, at::ScalarType dtype, HostMemory memory)
+      : keep_(keep), max_rows_(max_rows), options_(options), dtype_(dtype), memory_(memory) {}
+
+  at::Tensor take(int64_t rows);
+
+ private:
+  const size_t keep_;
+  const int64_t max_rows_;
+  const kernels::AugmentOptions options_;
+  const at::ScalarType dtype_;
+  const HostMemory memory_;
+  std::mutex mutex_;
+  std::vector<at::Tensor> buffers_;
+};
+
+}  // namespace pal

@@ -1,0 +1,33 @@
+// jpeg_fuzz: any bytes through the gate of JPEG files and, when it lets them in, through the decoder.
+#include <cstdint>
+
+#include "core/data/jpeg.h"
+#include "core/data/png.h"
+#include "kernels/base/error.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const pal::ImageLimits limits{1 << 18, 20};
+  std::vector<uint8_t> pixels;
+  try {
+    const pal::JpegHeader header = pal::inspect_jpeg(data, size, pal::JpegWalk::whole, limits);
+    if (header.end > size || header.width <= 0 || header.height <= 0 || header.scans > limits.max_scans) __builtin_trap();
+  } catch (const pal::Error& error) {
+    if (error.code() != pal::Exit::data) throw;
+  }
+  static pal::JpegDecoder decoder(limits);   // kept, as the loader keeps it: what one file leaves must not harm the next
+  try {
+    pal::JpegPart part;
+    part.eighths = size > 0 ? 1 + data[size - 1] % 8 : 8;
+    decoder.decode(data, size, part, pixels);
+    part.box = {0, 0, 1, 1};
+    decoder.decode(data, size, part, pixels);
+  } catch (const pal::Error& error) {
+    if (error.code() != pal::Exit::data) throw;
+  }
+  try {
+    pal::decode_png(data, size, pixels, limits);
+  } catch (const pal::Error& error) {
+    if (error.code() != pal::Exit::data) throw;
+  }
+  return 0;
+}
