@@ -1,0 +1,30 @@
+// svg: the few shapes that plots and pictures are made of, as text.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace pal {
+
+class SvgText {
+ public:
+  SvgText(double width, double height);
+  // `style` are attributes: "stroke=\"#333\"". Text is escaped.
+  void line(double x1, double y1, double x2, double y2, const std::string& style);
+  void rectangle(double x, double y, double width, double height, const std::string& style);
+  void circle(double x, double y, double radius, const std::string& color);
+  void text(double x, double y, const std::string& text, const std::string& style);
+  void turned_text(double x, double y, const std::string& text);   // centred, read from below
+  void raw(const std::string& element);
+  std::string finish();   // the whole file; nothing can be added after it
+
+ private:
+  std::string out_;
+};
+
+// Colours that colour-blind readers tell apart, by number, again from the first.
+std::string svg_color(int index);
+// Characters of UTF-8 text.
+size_t svg_characters(const std::string& text);
+
+}  // namespace pal

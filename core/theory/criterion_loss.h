@@ -1,0 +1,18 @@
+// criterion_loss: the program's own criteria as functions of a free Z on the supervised graph, for the theory's checks.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "core/loss/criterion.h"
+#include "core/theory/minimise.h"
+
+namespace pal {
+
+// One view per sample, classes one after the other, this process alone.
+Batch class_batch(const std::vector<int64_t>& class_sizes);
+at::Tensor as_tensor(const Matrix& z);   // a copy, float64
+Matrix as_matrix(const at::Tensor& z);
+LossResult apply_criterion(const Criterion& criterion, const Matrix& z, const Batch& batch);
+SmoothLoss criterion_loss(const Criterion& criterion, const std::vector<int64_t>& class_sizes);
+
+}  // namespace pal

@@ -1,0 +1,20 @@
+// dense_losses: formulas of the paper written out on a dense graph, where the program's criteria (core/loss) are not what
+// is printed, or the graph is none of theirs.
+#pragma once
+
+#include "core/theory/minimise.h"
+
+namespace pal {
+
+Matrix supervised_graph(const std::vector<int64_t>& class_sizes);   // YYᵀ, classes one after the other
+Matrix class_indicators(const std::vector<int64_t>& class_sizes);   // Y
+std::vector<double> degrees(const Matrix& graph);
+
+double literal_vic2(const Matrix& z, const Matrix& graph, Matrix* gradient = nullptr);       // ‖ZZᵀ − G‖²
+// ‖Z̃ᵀGZ̃ − I‖² with the columns of Z normalised: BarlowTwins as printed, G not normalised.
+double literal_barlow(const Matrix& z, const Matrix& graph);
+// The sampled loss as printed, over all pairs: Σ G_ij‖z_i − z_j‖² + Σ R(z_i, z_j).
+double literal_printed_vic2(const Matrix& z, const Matrix& graph, Matrix* gradient = nullptr);
+double printed_repulsion(const double* a, const double* b, int64_t width);                 // R(a, b)
+
+}  // namespace pal

@@ -1,0 +1,75 @@
+// experiment: the figures of the controlled experiments (PAPER section 5) as trials, their mean and their spread.
+//
+// A trial is a function of (options, seed, its number) and of nothing else; trials are shared out to the ranks and
+// threads and put together in their order, so that the numbers are the same for any of both.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/comm.h"
+#include "core/theory/kernel_method.h"
+
+namespace pal {
+
+struct ExperimentOptions {
+  ToyKind dataset = ToyKind::circles;
+  int64_t n = 150, test = 1000;
+  double noise = 0;                    // of the points
+  KernelOptions kernel;
+  double cutoff_scale = 1e-5;          // kernel.cutoff = cutoff_scale / rows
+  int64_t steps = 80, batch = 10;      // of the sweep
+  int64_t trials = 100;
+  int64_t orders = 1;                  // label orders per data set (interpolation)
+  int64_t views = 1;                   // (interpolation)
+  double view_noise = 0.1;
+  std::vector<double> alphas = {};     // (interpolation)
+  int64_t landmarks = 1000;            // (scale)
+  int64_t network_steps = 1200;        // of gradient descent (network)
+  uint64_t seed = 0;
+  int threads = 1;
+};
+
+// What one trial measures: (series, x) each.
+struct TrialCurves {
+  Matrix error, mse, also;
+};
+
+struct FigureSpec {
+  std::string name, title, x_label;
+  ExperimentOptions defaults;
+  std::string also_label;              // what the third group of curves is, with its unit; "" when there is none
+  std::vector<std::string> (*series)(const ExperimentOptions&);
+  std::vector<std::string> (*also_series)(const ExperimentOptions&);
+  std::vector<double> (*x)(const ExperimentOptions&);
+  void (*trial)(TrialCurves& out, const ExperimentOptions&, const ToySet& test, int64_t trial);
+};
+// active, contrastive, interpolation, missing, noise; network, scale.
+const std::vector<FigureSpec>& figures();
+const FigureSpec& figure(const std::string& name);   // throws Error (usage), naming the nearest
+
+// The mean and the standard deviation over trials.
+struct CurveStatistics {
+  std::string series;
+  std::vector<double> x, mean, std;
+};
+struct ExperimentResult {
+  std::vector<CurveStatistics> error, mse, also;
+  int64_t trials = 0;
+};
+
+// One sentence and exit code 2 for sizes that make no sense.
+void check_experiment(const FigureSpec& figure, const ExperimentOptions& options);
+ExperimentOptions with_dataset(const FigureSpec& figure, ToyKind dataset);   // the defaults on this data set
+ToySet test_set(const ExperimentOptions& options);
+// The stream of a trial: the same data and choices whoever runs it.
+Random trial_random(const ExperimentOptions& options, int64_t trial, uint32_t what);
+// Collective: every rank gets the result. `progress` is told how many of this rank's trials are done.
+ExperimentResult run_figure(const FigureSpec& figure, const ExperimentOptions& options, Comm& comm,
+                            const std::function<void(int64_t done, int64_t total)>& progress = {});
+
+// The files: dataset,series,x,mean,std,trials.
+std::string experiment_csv(const std::vector<std::pair<std::string, std::vector<CurveStatistics>>>& datasets, int64_t trials);
+
+}  // namespace pal

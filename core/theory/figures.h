@@ -1,0 +1,19 @@
+// figures: the paper's five figures and two more, a function each; the table of them is in experiment.cpp.
+#pragma once
+
+#include "core/theory/experiment.h"
+
+namespace pal {
+
+// The streams of a trial of the query figures (trial_random's `what`).
+constexpr uint32_t kDataStream = 0, kChoiceStream = 1, kPairStream = 2, kNetworkStream = 16;
+
+FigureSpec active_figure();          // figure_queries.cpp
+FigureSpec contrastive_figure();
+FigureSpec interpolation_figure();   // figure_labels.cpp
+FigureSpec missing_figure();
+FigureSpec noise_figure();
+FigureSpec network_figure();         // figure_network.cpp
+FigureSpec scale_figure();           // figure_scale.cpp
+
+}  // namespace pal

@@ -1,0 +1,62 @@
+// kernel_method: the closed form of VIC² on a graph over functions of a kernel.
+//
+// Math:  k(x, x') = exp(−‖x − x'‖/σ); T = G − λK⁺; the representation of a point is k(x, X) K⁺ V, V the eigenvectors of
+//        the largest eigenvalues of T. Downstream: least squares (no intercept) from the representation of the test
+//        points to their one-hot labels, argmax.
+// What does not depend on G (K⁺ and its products) is computed once.
+#pragma once
+
+#include "core/theory/matrix.h"
+#include "core/theory/top_eigen.h"
+#include "core/theory/toy_data.h"
+
+namespace pal {
+
+struct KernelOptions {
+  double sigma = 0.2;
+  double lambda = 1e-3;
+  double cutoff = 0;      // eigenvalues of K up to this count as 0
+  int64_t width = 5;      // of the representation
+};
+
+// (rows of a, rows of b) exp(−‖x − x'‖/σ)
+Matrix exp_kernel(const Matrix& a, const Matrix& b, double sigma);
+
+struct Downstream {
+  double error = 0;   // share of wrong classes
+  double mse = 0;     // ‖prediction − one-hot‖² over test points
+};
+
+// A least-squares probe (no intercept) from these rows (n, width) to their classes, measured on them.
+Downstream probe_rows(const Matrix& z, const std::vector<int>& labels);
+
+class KernelMethod {
+ public:
+  KernelMethod(const ToySet& train, const ToySet& test, const KernelOptions& options);
+  // The eigenvectors of T for this (n, n) graph: (width, n), a row each. Valid until the next call.
+  const Matrix& fit(const Matrix& graph);
+  const std::vector<double>& eigenvalues() const { return solver_.values(); }
+  // Of the representation given by the rows of `vectors`.
+  Downstream downstream(const Matrix& vectors) const;
+  // The least-squares weights (width, classes) behind `downstream`.
+  Matrix test_probe(const Matrix& vectors) const;
+  // The classes that a probe fitted on the known training points predicts for all of them.
+  std::vector<int> predict_train(const Matrix& vectors, const std::vector<char>& known) const;
+  // Of any points (m, d): (m, width).
+  Matrix represent(const Matrix& points, const Matrix& vectors) const;
+  const Matrix& inverse() const { return inverse_; }   // K⁺
+  const ToySet& train() const { return train_; }
+
+ private:
+  ToySet train_;
+  std::vector<int> test_labels_;
+  KernelOptions options_;
+  Matrix inverse_, penalised_;       // K⁺; T
+  bool full_rank_ = false;           // K K⁺ = I
+  Matrix train_map_;                 // K K⁺ when it is not I
+  Matrix test_map_;                  // k(test, X) K⁺ (n test, n)
+  Matrix test_gram_, test_classes_;  // its Gram matrix (n, n); its product with the one-hot labels (n, classes)
+  TopEigen solver_;
+};
+
+}  // namespace pal

@@ -1,0 +1,62 @@
+// matrix: dense row-major matrices in double, with the products and the eigendecomposition of LibTorch's LAPACK.
+//
+// Memory is aligned to 64 bytes: on aligned memory, with one thread, MKL's results are the same bits on every run.
+// Thread: products and decompositions run on the threads that at::set_num_threads allows, on one inside a parallel loop.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <vector>
+
+namespace pal {
+
+template <class T>
+struct AlignedAllocator {
+  using value_type = T;
+  AlignedAllocator() = default;
+  template <class U>
+  AlignedAllocator(const AlignedAllocator<U>&) {}
+  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{64})); }
+  void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t{64}); }
+  bool operator==(const AlignedAllocator&) const { return true; }
+};
+using AlignedDoubles = std::vector<double, AlignedAllocator<double>>;
+
+struct Matrix {
+  int64_t rows = 0, cols = 0;
+  AlignedDoubles data;
+
+  Matrix() = default;
+  Matrix(int64_t rows, int64_t cols, double value = 0) : rows(rows), cols(cols), data(static_cast<size_t>(rows * cols), value) {}
+  double* row(int64_t i) { return data.data() + i * cols; }
+  const double* row(int64_t i) const { return data.data() + i * cols; }
+  double& operator()(int64_t i, int64_t j) { return data[static_cast<size_t>(i * cols + j)]; }
+  double operator()(int64_t i, int64_t j) const { return data[static_cast<size_t>(i * cols + j)]; }
+};
+
+Matrix identity(int64_t n);
+Matrix transpose(const Matrix& a);
+Matrix product(const Matrix& a, const Matrix& b);             // A B
+Matrix product_left_t(const Matrix& a, const Matrix& b);      // Aᵀ B
+Matrix product_right_t(const Matrix& a, const Matrix& b);     // A Bᵀ
+Matrix combine(double s, const Matrix& a, double t, const Matrix& b);   // s A + t B
+double squared_norm(const Matrix& a);                         // ‖A‖²_F
+double trace_product(const Matrix& a, const Matrix& b);       // Tr AᵀB
+double largest_difference(const Matrix& a, const Matrix& b);  // max |a − b|
+
+// A = Σ values[i] · row_i ᵀ row_i over the rows of `vectors`; values ascend. A must be symmetric.
+struct EigenPairs {
+  std::vector<double> values;
+  Matrix vectors;
+};
+EigenPairs symmetric_eigen(const Matrix& a);
+// The pseudo-inverse of a symmetric matrix: eigenvalues with |value| ≤ cutoff count as 0. `rank`: how many do not.
+Matrix symmetric_pseudo_inverse(const Matrix& a, double cutoff, int64_t* rank = nullptr);
+// The pseudo-inverse solution X of A X = B for small symmetric A ≥ 0; eigenvalues below relative_cutoff × the largest count as 0.
+Matrix solve_normal(const Matrix& a, const Matrix& b, double relative_cutoff = 1e-12);
+
+// The sine of the largest principal angle between the row spaces of A and B (full row rank, as many rows).
+double largest_angle_sine(const Matrix& a, const Matrix& b);
+
+}  // namespace pal

@@ -1,0 +1,24 @@
+// minimise: L-BFGS with backtracking, for the small smooth problems of the theory.
+#pragma once
+
+#include <functional>
+
+#include "core/theory/matrix.h"
+
+namespace pal {
+
+// Returns the value at x and writes the gradient.
+using SmoothLoss = std::function<double(const Matrix& x, Matrix& gradient)>;
+
+struct Minimum {
+  Matrix x;
+  double value = 0;
+  double gradient = 0;   // its norm there
+  int steps = 0;
+};
+// Until the gradient's norm is below `tolerance` or nothing is gained any more.
+Minimum minimise(const SmoothLoss& loss, const Matrix& start, double tolerance = 1e-9, int max_steps = 5000);
+
+Matrix random_normal(int64_t rows, int64_t cols, uint64_t seed, double scale = 1);
+
+}  // namespace pal

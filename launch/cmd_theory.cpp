@@ -1,0 +1,37 @@
+// cmd_theory: pal theory: the statements of the paper, each checked by a computation, a line each.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/io/files.h"
+#include "core/theory/statement.h"
+#include "kernels/base/error.h"
+#include "launch/cli.h"
+#include "launch/commands.h"
+#include "launch/table.h"
+
+namespace pal {
+
+int cmd_theory(const std::vector<std::string>& arguments, Context&) {
+  std::string json_path;
+  CLI::App app("Checks the statements of the paper: identities, recovery, optima, sampling, descent. Exit 1 if one fails.", "pal theory");
+  app.add_option("--json", json_path, "also write the results to this file");
+  app.footer("Where the print is wrong the line says what holds instead and shows both figures.\nExample:\n  pal theory --json theory.json");
+  if (const int code = parse_arguments(app, arguments); code >= 0) return code;
+
+  const std::vector<CheckedClaim> statements = check_statements();
+  std::vector<std::vector<std::string>> rows = {{"", "group", "statement", "measured"}};
+  nlohmann::json out = {{"statements", nlohmann::json::array()}};
+  int failed = 0;
+  for (const CheckedClaim& s : statements) {
+    rows.push_back({s.holds ? "PASS" : "FAIL", s.group, s.claim, s.figure});
+    out["statements"].push_back({{"group", s.group}, {"claim", s.claim}, {"figure", s.figure}, {"holds", s.holds}});
+    failed += !s.holds;
+  }
+  out["failed"] = failed;
+  fmt::print("{}{} of {} statements hold\n", format_table(rows), statements.size() - static_cast<size_t>(failed), statements.size());
+  if (!json_path.empty()) write_file_atomically(json_path, out.dump(2) + "\n");
+  return static_cast<int>(failed == 0 ? Exit::ok : Exit::check_failed);
+}
+
+}  // namespace pal
