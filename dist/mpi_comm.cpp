@@ -3,7 +3,9 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "dist/mpi_check.h"
 
@@ -81,7 +83,7 @@ at::Tensor empty_rows(const at::Tensor& like, int64_t rows) {
 
 }  // namespace
 
-MpiComm::MpiComm(MPI_Comm parent) {
+MpiComm::MpiComm(MPI_Comm parent, Waiting waiting) : waiting_(waiting) {
   PAL_MPI_CHECK(MPI_Comm_dup(parent, &comm_));
   PAL_MPI_CHECK(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
   PAL_MPI_CHECK(MPI_Comm_rank(comm_, &rank_));
@@ -94,6 +96,17 @@ MpiComm::~MpiComm() {
   if (!finalized && comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
 }
 
+template <class Begin>
+void MpiComm::asleep(const Begin& begin) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  PAL_MPI_CHECK(begin(&request));
+  for (int done = 0;;) {
+    PAL_MPI_CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+    if (done) return;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
 void MpiComm::barrier() { PAL_MPI_CHECK(MPI_Barrier(comm_)); }
 
 void MpiComm::all_reduce(at::Tensor t, ReduceOp op) {
@@ -101,7 +114,12 @@ void MpiComm::all_reduce(at::Tensor t, ReduceOp op) {
   char* data = static_cast<char*>(t.data_ptr());
   for (int64_t at = 0; at < t.numel(); at += kPiece) {
     const int n = static_cast<int>(std::min(kPiece, t.numel() - at));
-    PAL_MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, data + at * t.element_size(), n, mpi_type(t), mpi_op(op), comm_));
+    char* const piece = data + at * t.element_size();
+    if (waiting_ == Waiting::sleep) {
+      asleep([&](MPI_Request* r) { return MPI_Iallreduce(MPI_IN_PLACE, piece, n, mpi_type(t), mpi_op(op), comm_, r); });
+    } else {
+      PAL_MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, piece, n, mpi_type(t), mpi_op(op), comm_));
+    }
   }
 }
 
@@ -115,8 +133,13 @@ at::Tensor MpiComm::all_gather_v(const at::Tensor& t, const std::vector<int64_t>
   const Rows rows(counts);
   at::Tensor out = empty_rows(t, rows.total);
   const RowType row(t);
-  PAL_MPI_CHECK(MPI_Allgatherv(t.data_ptr(), rows.counts[rank_], row, out.data_ptr(), rows.counts.data(),
-                               rows.starts.data(), row, comm_));
+  if (waiting_ == Waiting::sleep) {
+    asleep([&](MPI_Request* r) {
+      return MPI_Iallgatherv(t.data_ptr(), rows.counts[rank_], row, out.data_ptr(), rows.counts.data(), rows.starts.data(), row, comm_, r);
+    });
+  } else {
+    PAL_MPI_CHECK(MPI_Allgatherv(t.data_ptr(), rows.counts[rank_], row, out.data_ptr(), rows.counts.data(), rows.starts.data(), row, comm_));
+  }
   return out;
 }
 
@@ -155,8 +178,15 @@ at::Tensor MpiComm::all_to_all_v(const at::Tensor& t, const std::vector<int64_t>
              "send counts add up to the rows given");
   at::Tensor out = empty_rows(t, recv.total);
   const RowType row(t);
-  PAL_MPI_CHECK(MPI_Alltoallv(t.data_ptr(), send.counts.data(), send.starts.data(), row, out.data_ptr(),
-                              recv.counts.data(), recv.starts.data(), row, comm_));
+  if (waiting_ == Waiting::sleep) {
+    asleep([&](MPI_Request* r) {
+      return MPI_Ialltoallv(t.data_ptr(), send.counts.data(), send.starts.data(), row, out.data_ptr(), recv.counts.data(),
+                            recv.starts.data(), row, comm_, r);
+    });
+  } else {
+    PAL_MPI_CHECK(MPI_Alltoallv(t.data_ptr(), send.counts.data(), send.starts.data(), row, out.data_ptr(), recv.counts.data(),
+                                recv.starts.data(), row, comm_));
+  }
   return out;
 }
 

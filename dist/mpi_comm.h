@@ -1,5 +1,7 @@
 // mpi_comm: Comm over an MPI communicator, for CPU tensors.
 //
+// A communicator whose waits sleep starts its reductions and its exchanges of rows without blocking and asks now and then
+// whether they are done: for a thread beside the one that computes, whose core a blocking call would take.
 // Rows travel as one derived type, so counts stay below 2^31 for rows of any width; reductions go in pieces.
 #pragma once
 
@@ -9,9 +11,11 @@
 
 namespace pal {
 
+enum class Waiting { spin, sleep };
+
 class MpiComm final : public Comm {
  public:
-  explicit MpiComm(MPI_Comm parent);   // Collective: duplicates the communicator.
+  explicit MpiComm(MPI_Comm parent, Waiting waiting = Waiting::spin);   // Collective: duplicates the communicator.
   ~MpiComm() override;
   MpiComm(const MpiComm&) = delete;
   MpiComm& operator=(const MpiComm&) = delete;
@@ -29,6 +33,11 @@ class MpiComm final : public Comm {
   void broadcast(at::Tensor t, int root) override;
 
  private:
+  // Starts by `begin(request)` and waits asleep.
+  template <class Begin>
+  void asleep(const Begin& begin);
+
+  const Waiting waiting_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
 };

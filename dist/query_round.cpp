@@ -97,17 +97,16 @@ QueryRounds::QueryRounds(const Config& config, Comm& comm, GraphStore& store, co
   recorded_rounds_ = rounds.data_ptr<int64_t>()[0];
   waiting_ = broadcast_answers(known, comm_);
   insert_due(step - 1);
-  count_asked(step - 1);
   compare_graphs();
 }
 
 void QueryRounds::at_boundary(int64_t step, const EmbedPool& embed) {
+  const bool due = step > 0 && step % every_ == 0;
+  if (due) collect();
   insert_due(step);
-  if (step > 0 && step % every_ == 0) {
-    compare_graphs();
-    if (step / every_ >= recorded_rounds_) ask(step, embed);
-  }
-  count_asked(step);
+  if (!due) return;
+  compare_graphs();
+  if (step / every_ >= recorded_rounds_) ask(step, embed);
 }
 
 void QueryRounds::ask(int64_t step, const EmbedPool& embed) {
@@ -117,23 +116,38 @@ void QueryRounds::ask(int64_t step, const EmbedPool& embed) {
   for (const Answer& a : waiting_) round.pending.push_back({a.query, QueryKind::pair, a.i, {a.j}});
   Pool pool{draw_pool(store_, pool_, seed_, round.round, trained_), {}};
   if (sampler_->needs() == PoolNeeds::embeddings) pool.embeddings = embed(pool.samples);
-
-  RoundMessage message;
+  asked_ = true;
   if (comm_.rank() == 0) {
-    message.queries = sampler_->choose(store_, pool, round);
-    ledger_->record_queries(message.queries, {sampler_->name(), round.round, step});
-    for (const Query& q : message.queries) {
-      for (Answer a : labeler_->answer(q)) {
-        a.effective_step = step + every_;
-        message.answers.push_back(a);
-      }
-    }
-    ledger_->record_answers(message.answers, labeler_->name());
+    preparing_ = std::async(std::launch::async, [this, pool = std::move(pool), round = std::move(round), step] { return prepare(pool, round, step); });
   }
-  at::Tensor buffer = encode_round(message, per_round_);
+}
+
+// Of the thread.
+RoundMessage QueryRounds::prepare(const Pool& pool, const Round& round, int64_t step) {
+  RoundMessage message;
+  message.queries = sampler_->choose(store_, pool, round);
+  ledger_->record_queries(message.queries, {sampler_->name(), round.round, step});
+  for (const Query& q : message.queries) {
+    for (Answer a : labeler_->answer(q)) {
+      a.effective_step = step + every_;
+      message.answers.push_back(a);
+    }
+  }
+  ledger_->record_answers(message.answers, labeler_->name());
+  return message;
+}
+
+void QueryRounds::collect() {
+  if (!asked_) return;
+  asked_ = false;
+  at::Tensor buffer = encode_round(comm_.rank() == 0 ? preparing_.get() : RoundMessage{}, per_round_);
   comm_.broadcast(buffer, 0);
-  message = decode_round(buffer);
+  const RoundMessage message = decode_round(buffer);
   waiting_.insert(waiting_.end(), message.answers.begin(), message.answers.end());
+}
+
+void QueryRounds::settle() {
+  if (preparing_.valid()) preparing_.wait();
 }
 
 void QueryRounds::insert_due(int64_t step) {
@@ -141,20 +155,10 @@ void QueryRounds::insert_due(int64_t step) {
   size_t k = 0;
   while (k < waiting_.size() && waiting_[k].effective_step <= step) due.push_back(waiting_[k++]);
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<int64_t>(k));
-  contradictions_ += static_cast<int64_t>(insert_answers(store_, due).contradicted.size());
+  const std::vector<Contradiction> against = insert_answers(store_, due).contradicted;
+  contradictions_ += static_cast<int64_t>(against.size());
+  warning_ = to_sentence(against);
   for (const Answer& a : due) {
-    used_questions_ += 1;
-    used_cost_ += a.cost;
-  }
-}
-
-// What has taken effect, and what was asked in a round at or before this step: a resumed run, whose ledger may be ahead
-// of its checkpoint, counts the same.
-void QueryRounds::count_asked(int64_t step) {
-  questions_ = used_questions_;
-  cost_ = used_cost_;
-  for (const Answer& a : waiting_) {
-    if (a.effective_step - every_ > step) break;
     questions_ += 1;
     cost_ += a.cost;
   }

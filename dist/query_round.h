@@ -1,13 +1,17 @@
 // query_round: the story of a query: rank 0 asks and records, one broadcast, every rank inserts at the same step.
 //
-// At the boundary before step s (s a multiple of oracle.every, s > 0), rank 0 chooses the questions of round s / every
-// and writes them to the ledger; the simulated labeler answers at once, the answers are synced to the ledger, and one
-// broadcast carries both to all ranks. The answers take effect at s + oracle.every, exactly, also in a resumed run.
-// A fingerprint of the graph is compared across ranks each round.
+// At the boundary before step s (s a multiple of oracle.every, s > 0) the ranks embed the pool of round s / every. Then
+// steps go on, while a thread of rank 0 chooses the questions, writes them to the ledger, has them answered and syncs the
+// answers to the ledger. At the boundary before step s + oracle.every one broadcast carries them to all ranks, and they
+// take effect, exactly there, also in a resumed run. A fingerprint of the graph is compared across ranks each round.
+//
+// Thread: the graph changes at those boundaries alone, after the thread's work was collected: it reads the store as it
+//   was when the round began. The ledger belongs to the thread until then.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,19 +50,25 @@ class QueryRounds {
 
   // Collective. Embeds these samples on all ranks; called only when the sampler needs it.
   using EmbedPool = std::function<at::Tensor(const std::vector<int64_t>& samples)>;
-  // Collective. Before step `step`: inserts what takes effect, then asks if a round is due.
+  // Collective. Before step `step`: collects the last round and inserts what takes effect, then asks if a round is due.
   void at_boundary(int64_t step, const EmbedPool& embed);
   // The first step after `step` at which answers may take effect: up to there the graph stays as it is.
   int64_t next_change(int64_t step) const { return (step / every_ + 1) * every_; }
 
-  int64_t questions() const { return questions_; }   // asked up to the current step
+  // Waits until the round under way, if any, is in the ledger with its answers.
+  void settle();
+
+  int64_t questions() const { return questions_; }   // whose answers are in effect
   double cost() const { return cost_; }
   int64_t contradictions() const { return contradictions_; }   // answers against what was known: kept in the ledger, not used
+  // A sentence about those of the last boundary, with the chain of answers behind the first; "" when there were none.
+  const std::string& warning() const { return warning_; }
 
  private:
   void ask(int64_t step, const EmbedPool& embed);
+  RoundMessage prepare(const Pool& pool, const Round& round, int64_t step);
+  void collect();
   void insert_due(int64_t step);
-  void count_asked(int64_t step);
   void compare_graphs();
 
   Comm& comm_;
@@ -71,9 +81,12 @@ class QueryRounds {
   std::unique_ptr<Ledger> ledger_;          // rank 0 only
   int64_t recorded_rounds_ = 0;             // rounds the ledger already holds: not asked again
   std::vector<Answer> waiting_;             // by effective_step
-  int64_t questions_ = 0, used_questions_ = 0;
-  double cost_ = 0, used_cost_ = 0;
+  bool asked_ = false;                      // a round is under way, on all ranks
+  std::future<RoundMessage> preparing_;     // rank 0 only
+  int64_t questions_ = 0;
+  double cost_ = 0;
   int64_t contradictions_ = 0;
+  std::string warning_;
 };
 
 }  // namespace pal

@@ -1,14 +1,16 @@
-// bench_step_rank: our side of the step benchmark: the parts of a training step without loader and files.
+// bench_step_rank: our side of the step benchmark: the parts of a training step without loader and files, or the trainer.
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "core/config/config.h"
+#include "core/counting_comm.h"
 #include "core/data/sampler.h"
 #include "core/graph/store.h"
 #include "core/io/checkpoint.h"
@@ -17,13 +19,21 @@
 #include "core/model/batch_norm.h"
 #include "core/model/state.h"
 #include "dist/grad_sync.h"
+#include "dist/trainer.h"
 #include "launch/bench_step.h"
 #include "launch/machine.h"
 
 namespace pal {
 namespace {
 
-class StepBench {
+class Bench {
+ public:
+  virtual ~Bench() = default;
+  virtual double step() = 0;                          // the global loss
+  virtual void report(nlohmann::json& line) const = 0;
+};
+
+class StepBench final : public Bench {
  public:
   StepBench(const std::string& input, at::ScalarType dtype, World& world) : world_(world) {
     SafetensorsFile file = read_safetensors(input);
@@ -39,7 +49,7 @@ class StepBench {
       }
       batches_.push_back(std::move(views));
     }
-    ModelSpec spec = bench_step_model();
+    ModelSpec spec = bench_step_model(std::stoll(file.metadata.at("projector")));
     spec.dtype = dtype;
     encoder_ = make_encoder(spec, world.now());
     restore(model_state(*encoder_), file.tensors, input);
@@ -54,17 +64,25 @@ class StepBench {
   }
 
   // The same list as Trainer::step, with a forward for each view, as the official code has it. Returns the global loss.
-  double step() {
+  double step() override {
     std::vector<at::Tensor> z;
     for (const at::Tensor& view : batches_[next_++ % batches_.size()]) z.push_back(encoder_->forward(view));
     const at::Tensor all = at::cat(z);
-    const LossResult loss = criterion_(all.detach(), batch_, world_.now());
-    grads_->zero();
+    CountingComm counted(world_.now());
+    const LossResult loss = criterion_(all.detach(), batch_, counted);
+    loss_bytes_ = counted.bytes();
+    grads_->begin();
+    grads_->release();
     all.backward(loss.dz);
     grads_->sum();
     commit_batch_norm(*encoder_);
     optimizer_->step(lr_);
     return loss.value;
+  }
+  void report(nlohmann::json& line) const override {
+    line["loss_bytes"] = loss_bytes_;
+    line["sync_hidden"] = grads_->time().hidden();
+    line["sync_ms"] = 1000 * grads_->time().seconds;
   }
 
  private:
@@ -85,6 +103,21 @@ class StepBench {
   std::unique_ptr<Optimizer> optimizer_;
   Criterion criterion_;
   size_t next_ = 0;
+  int64_t loss_bytes_ = 0;
+};
+
+// The trainer itself on configs/quickstart.yaml, loader and all.
+class QuickstartBench final : public Bench {
+ public:
+  QuickstartBench(const std::string& folder, World& world)
+      : trainer_(Config::load("configs/quickstart.yaml", {"data.train=" + folder + "/set.h5", "train.threads=1", "train.steps=1000000",
+                                                          "log.every=1000000", "checkpoint.every=1000000"}),
+                 world, folder + "/run", Resume::never) {}
+  double step() override { return trainer_.step().loss; }
+  void report(nlohmann::json&) const override {}
+
+ private:
+  Trainer trainer_;
 };
 
 }  // namespace
@@ -92,7 +125,13 @@ class StepBench {
 void bench_step_rank(const std::string& folder, const std::string& dtype, World& world) {
   at::set_num_threads(1);
   keep_freed_memory();
-  StepBench bench(folder + "/input.safetensors", dtype == "float64" ? at::kDouble : at::kFloat, world);
+  const std::string input = folder + "/input.safetensors";
+  std::unique_ptr<Bench> bench;
+  if (std::filesystem::exists(input)) {
+    bench = std::make_unique<StepBench>(input, dtype == "float64" ? at::kDouble : at::kFloat, world);
+  } else {
+    bench = std::make_unique<QuickstartBench>(folder, world);
+  }
   const auto say = [&](const nlohmann::json& line) {
     if (world.rank() == 0) std::cout << line.dump() << std::endl;
   };
@@ -104,11 +143,13 @@ void bench_step_rank(const std::string& folder, const std::string& dtype, World&
     for (int k = 0; k < steps; ++k) {
       world.now().barrier();
       const auto start = std::chrono::steady_clock::now();
-      losses.push_back(bench.step());
+      losses.push_back(bench->step());
       world.now().barrier();
       ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
     }
-    say({{"losses", losses}, {"ms", ms}});
+    nlohmann::json line = {{"losses", losses}, {"ms", ms}};
+    bench->report(line);
+    say(line);
   }
   say({{"done", true}, {"peak_mb", peak_memory_mb()}});
 }

@@ -3,6 +3,7 @@
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -27,21 +28,30 @@ at::Tensor channels_last(const at::Tensor& images) {
 
 class ProjectedEncoder final : public Encoder {
  public:
-  ProjectedEncoder(std::shared_ptr<Backbone> backbone, const std::vector<int64_t>& widths, const BatchNormOptions& norm) {
+  ProjectedEncoder(std::shared_ptr<Backbone> backbone, const ModelSpec& spec, const BatchNormOptions& norm) {
     backbone_ = register_module("backbone", std::move(backbone));
-    projector_ = register_module("projector", std::make_shared<Projector>(backbone_->dims(), widths, norm));
+    projector_ = register_module("projector", std::make_shared<Projector>(backbone_->dims(), spec.projector, norm));
+    if (spec.predictor.empty()) return;
+    PAL_CHECK(spec.predictor.back() == projector_->dims(), "the last width of model.predictor", spec.predictor.back(),
+              "make it that of the embedding, " + std::to_string(projector_->dims()));
+    predictor_ = register_module("predictor", std::make_shared<Projector>(projector_->dims(), spec.predictor, norm));
   }
   at::Tensor features(const at::Tensor& images) override {
     PAL_ASSERT(images.dim() == 4, "images are (n, channels, height, width)");
     return backbone_->forward(channels_last(images));
   }
   at::Tensor project(const at::Tensor& features) override { return projector_->forward(features); }
+  at::Tensor outputs(const at::Tensor& images) override {
+    const at::Tensor z = forward(images);
+    return predictor_ ? at::cat({z, predictor_->forward(z)}, 1) : z;
+  }
   int64_t feature_dims() const override { return backbone_->dims(); }
   int64_t embedding_dims() const override { return projector_->dims(); }
 
  private:
   std::shared_ptr<Backbone> backbone_;
   std::shared_ptr<Projector> projector_;
+  std::shared_ptr<Projector> predictor_;   // or none
 };
 
 // Standard normals in pairs (Box-Muller), two words of the stream each.
@@ -125,10 +135,11 @@ std::shared_ptr<Encoder> make_encoder(const ModelSpec& spec, Comm& comm) {
   PAL_CHECK(spec.backbone != "convnet" || !spec.convnet_widths.empty(), "model.widths is empty", "", "give at least one width");
   check_widths("model.widths", spec.convnet_widths);
   check_widths("model.projector", spec.projector);
+  check_widths("model.predictor", spec.predictor);
   BatchNormOptions norm;
   norm.comm = spec.batch_norm == "off" ? nullptr : &comm;
   norm.dtype = spec.dtype;
-  auto encoder = std::make_shared<ProjectedEncoder>(make_backbone(spec, norm), spec.projector, norm);
+  auto encoder = std::make_shared<ProjectedEncoder>(make_backbone(spec, norm), spec, norm);
   draw_weights(*encoder, spec.seed);
   return encoder;
 }

@@ -1,6 +1,6 @@
-// encoder: backbone + projector as one module, and the factory that builds it from the config.
+// encoder: backbone + projector (+ predictor) as one module, and the factory that builds it from the config.
 //
-// Parameter names are torchvision's for the backbone (under "backbone.") and "projector.N.*" for the head, so that
+// Parameter names are torchvision's for the backbone (under "backbone.") and "projector.N.*", "predictor.N.*" for the heads, so that
 // exported weights load in Python. Every batch norm is core/model/batch_norm.h.
 #pragma once
 
@@ -24,6 +24,8 @@ class Encoder : public torch::nn::Module {
   // Embedding (rows, embedding_dims()) = projector(features).
   virtual at::Tensor project(const at::Tensor& features) = 0;
   at::Tensor forward(const at::Tensor& images) { return project(features(images)); }
+  // What is trained on (core/loss/objective.h): the embedding, and with a predictor its predictions beside it.
+  virtual at::Tensor outputs(const at::Tensor& images) = 0;
   virtual int64_t feature_dims() const = 0;
   virtual int64_t embedding_dims() const = 0;
 };
@@ -33,6 +35,7 @@ struct ModelSpec {
   std::string stem = "cifar";                // cifar (3×3, no pooling), imagenet (7×7 / 2 + pooling)
   std::vector<int64_t> convnet_widths = {32, 64, 128};
   std::vector<int64_t> projector = {256, 256, 64};   // widths after the features; empty: none
+  std::vector<int64_t> predictor;            // widths after the projector, the last one its own; empty: none
   int64_t channels = 3;
   std::string batch_norm = "global";         // global, node, off (local statistics)
   uint64_t seed = 0;

@@ -13,35 +13,32 @@ class AdamW final : public Optimizer {
  public:
   AdamW(const OptimSpec& spec, const NamedTensors& parameters)
       : spec_(spec),
-        parameters_(parameters),
-        first_(zeros_for("first_moment", parameters)),
-        second_(zeros_for("second_moment", parameters)),
+        tiles_(parameters),
+        first_(state_for("first_moment", parameters)),
+        second_(state_for("second_moment", parameters)),
         steps_(at::zeros({1}, at::kLong)) {}
 
   void step(double lr) override {
     const auto t = static_cast<double>(++*steps_.data_ptr<int64_t>());
     const double first_part = 1 - std::pow(spec_.beta1, t), second_part = 1 - std::pow(spec_.beta2, t);
-    for (size_t k = 0; k < parameters_.size(); ++k) {
-      const at::Tensor& parameter = parameters_[k].second;
-      const at::Tensor grad = gradient_of(parameter);
-      if (!grad.defined()) continue;
-      AT_DISPATCH_FLOATING_TYPES(parameter.scalar_type(), "adamw", [&] {
-        scalar_t* const p = parameter.data_ptr<scalar_t>();
-        scalar_t* const m = first_[k].second.data_ptr<scalar_t>();
-        scalar_t* const v = second_[k].second.data_ptr<scalar_t>();
-        const scalar_t* const g = grad.const_data_ptr<scalar_t>();
+    const std::vector<at::Tensor> grads = tiles_.gradients();
+    tiles_.each(grads, [&](size_t, size_t k, int64_t begin, int64_t n) {
+      const at::Tensor& p = tiles_.parameter(k);
+      AT_DISPATCH_FLOATING_TYPES(p.scalar_type(), "adamw", [&] {
         const auto number = [](double x) { return static_cast<scalar_t>(x); };
-        const auto keep = number(1 - (decay_of(parameter) == Decay::full ? lr * spec_.weight_decay : 0));
-        const auto beta1 = number(spec_.beta1), beta2 = number(spec_.beta2);
-        const auto rest1 = number(1 - spec_.beta1), rest2 = number(1 - spec_.beta2);
-        const auto rate = number(lr / first_part), root = number(1 / std::sqrt(second_part)), epsilon = number(spec_.epsilon);
-        for_elements(parameter.numel(), [=](int64_t i) {
-          m[i] = beta1 * m[i] + rest1 * g[i];
-          v[i] = beta2 * v[i] + rest2 * g[i] * g[i];
-          p[i] = keep * p[i] - rate * m[i] / (std::sqrt(v[i]) * root + epsilon);
-        });
+        kernels::AdamNumbers<scalar_t> numbers;
+        numbers.keep = number(1 - (decay_of(p) == Decay::full ? lr * spec_.weight_decay : 0));
+        numbers.beta1 = number(spec_.beta1);
+        numbers.rest1 = number(1 - spec_.beta1);
+        numbers.beta2 = number(spec_.beta2);
+        numbers.rest2 = number(1 - spec_.beta2);
+        numbers.rate = number(lr / first_part);
+        numbers.root = number(1 / std::sqrt(second_part));
+        numbers.epsilon = number(spec_.epsilon);
+        update_loops<scalar_t>().adam(at_tile<scalar_t>(p, begin), at_tile<scalar_t>(first_[k].second, begin),
+                                      at_tile<scalar_t>(second_[k].second, begin), at_tile<scalar_t>(grads[k], begin), numbers, n);
       });
-    }
+    });
   }
   NamedTensors state() override {
     NamedTensors all = first_;
@@ -52,7 +49,8 @@ class AdamW final : public Optimizer {
 
  private:
   const OptimSpec spec_;
-  const NamedTensors parameters_, first_, second_;
+  const Tiles tiles_;
+  const NamedTensors first_, second_;
   const at::Tensor steps_;  // (1) int64
 };
 

@@ -12,43 +12,54 @@ namespace {
 class Lars final : public Optimizer {
  public:
   Lars(const OptimSpec& spec, const NamedTensors& parameters)
-      : spec_(spec), parameters_(parameters), buffers_(zeros_for("momentum", parameters)) {}
+      : spec_(spec), tiles_(parameters), buffers_(state_for("momentum", parameters)), parameters_(parameters.size()) {}
 
   void step(double lr) override {
-    for (size_t k = 0; k < parameters_.size(); ++k) {
-      const at::Tensor& parameter = parameters_[k].second;
-      const at::Tensor grad = gradient_of(parameter);
-      if (!grad.defined()) continue;
-      AT_DISPATCH_FLOATING_TYPES(parameter.scalar_type(), "lars", [&] {
-        update(parameter.data_ptr<scalar_t>(), buffers_[k].second.data_ptr<scalar_t>(), grad.const_data_ptr<scalar_t>(),
-               parameter.numel(), decay_of(parameter), lr);
+    const std::vector<at::Tensor> grads = tiles_.gradients();
+    const std::vector<double> factors = adaptation(grads);
+    tiles_.each(grads, [&](size_t, size_t k, int64_t begin, int64_t n) {
+      const at::Tensor& p = tiles_.parameter(k);
+      AT_DISPATCH_FLOATING_TYPES(p.scalar_type(), "lars", [&] {
+        const auto number = [](double x) { return static_cast<scalar_t>(x); };
+        update_loops<scalar_t>().momentum(at_tile<scalar_t>(p, begin), at_tile<scalar_t>(buffers_[k].second, begin), at_tile<scalar_t>(grads[k], begin),
+                                          {number(lr), number(spec_.momentum), number(decay(k)), number(factors[k])}, n);
       });
-    }
+    });
   }
   NamedTensors state() override { return buffers_; }
 
  private:
-  template <class T>
-  void update(T* p, T* b, const T* g, int64_t n, Decay kind, double lr) const {
-    const T decay = static_cast<T>(kind == Decay::full ? spec_.weight_decay : 0);
-    const T factor = static_cast<T>(kind == Decay::full ? adaptation(p, g, n, decay) : 1);
-    const T momentum = static_cast<T>(spec_.momentum), rate = static_cast<T>(lr);
-    for_elements(n, [=](int64_t i) {
-      b[i] = momentum * b[i] + factor * (g[i] + decay * p[i]);
-      p[i] -= rate * b[i];
-    });
-  }
+  double decay(size_t k) const { return decay_of(tiles_.parameter(k)) == Decay::full ? spec_.weight_decay : 0; }
 
-  template <class T>
-  double adaptation(const T* p, const T* g, int64_t n, T decay) const {
-    const auto square = [](double v) { return v * v; };
-    const double of_p = std::sqrt(sum_elements(n, [=](int64_t i) { return square(p[i]); }));
-    const double of_u = std::sqrt(sum_elements(n, [=](int64_t i) { return square(g[i] + decay * p[i]); }));
-    return of_p > 0 && of_u > 0 ? spec_.lars_eta * of_p / of_u : 1;
+  // η‖p‖/‖u‖ of each parameter; the squares are summed in fp64, tile by tile in order.
+  std::vector<double> adaptation(const std::vector<at::Tensor>& grads) const {
+    struct Squares {
+      double of_p = 0, of_update = 0;
+    };
+    std::vector<Squares> parts(tiles_.size()), whole(parameters_);
+    tiles_.each(grads, [&](size_t tile, size_t k, int64_t begin, int64_t n) {
+      const at::Tensor& p = tiles_.parameter(k);
+      if (decay_of(p) == Decay::excluded) return;
+      AT_DISPATCH_FLOATING_TYPES(p.scalar_type(), "lars_squares", [&] {
+        update_loops<scalar_t>().squares(&parts[tile].of_p, &parts[tile].of_update, at_tile<scalar_t>(p, begin),
+                                         at_tile<scalar_t>(grads[k], begin), static_cast<scalar_t>(decay(k)), n);
+      });
+    });
+    for (size_t t = 0; t < parts.size(); ++t) {
+      whole[tiles_.parameter_of(t)].of_p += parts[t].of_p;
+      whole[tiles_.parameter_of(t)].of_update += parts[t].of_update;
+    }
+    std::vector<double> factors;
+    for (const Squares& s : whole) {
+      factors.push_back(s.of_p > 0 && s.of_update > 0 ? spec_.lars_eta * std::sqrt(s.of_p) / std::sqrt(s.of_update) : 1);
+    }
+    return factors;
   }
 
   const OptimSpec spec_;
-  const NamedTensors parameters_, buffers_;
+  const Tiles tiles_;
+  const NamedTensors buffers_;
+  const size_t parameters_;
 };
 
 }  // namespace

@@ -1,26 +1,40 @@
 #include "core/optim/optimizer.h"
 
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros_like.h>
+#include <algorithm>
 
+#include "core/optim/flat.h"
 #include "core/optim/rules.h"
 #include "kernels/base/error.h"
 
 namespace pal {
 
-NamedTensors zeros_for(const std::string& prefix, const NamedTensors& parameters) {
-  const at::NoGradGuard no_grad;
-  NamedTensors zeros;
-  for (const auto& [name, p] : parameters) zeros.emplace_back(prefix + "." + name, at::zeros_like(p.detach()));
-  return zeros;
+Tiles::Tiles(const NamedTensors& parameters) : parameters_(parameters) {
+  constexpr int64_t kTile = 1 << 14;
+  for (size_t k = 0; k < parameters_.size(); ++k) {
+    const int64_t n = parameter(k).numel();
+    for (int64_t begin = 0; begin < n; begin += kTile) tiles_.push_back({k, begin, std::min(kTile, n - begin)});
+  }
 }
 
-at::Tensor gradient_of(const at::Tensor& parameter) {
-  const at::Tensor grad = parameter.grad();
-  PAL_ASSERT(parameter.is_non_overlapping_and_dense() &&
-                 (!grad.defined() || (grad.strides() == parameter.strides() && grad.scalar_type() == parameter.scalar_type())),
-             "a gradient lies in memory as its parameter does");
-  return grad;
+std::vector<at::Tensor> Tiles::gradients() const {
+  std::vector<at::Tensor> all;
+  for (const auto& [name, p] : parameters_) {
+    const at::Tensor grad = p.grad();
+    PAL_ASSERT(p.is_non_overlapping_and_dense() &&
+                   (!grad.defined() || (grad.strides() == p.strides() && grad.scalar_type() == p.scalar_type())),
+               "a gradient lies in memory as its parameter does");
+    all.push_back(grad);
+  }
+  return all;
+}
+
+NamedTensors state_for(const std::string& prefix, const NamedTensors& parameters) {
+  std::vector<at::Tensor> like;
+  for (const auto& [name, p] : parameters) like.push_back(p.detach());
+  const FlatViews zeros = flat_zeros(like);
+  NamedTensors state;
+  for (size_t k = 0; k < parameters.size(); ++k) state.emplace_back(prefix + "." + parameters[k].first, zeros.views[k]);
+  return state;
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimSpec& spec, const NamedTensors& parameters) {

@@ -1,13 +1,14 @@
-// rules: what the update rules share: their parameters, and loops over fixed tiles of one parameter.
+// rules: what the update rules share: state in flat buffers, and one parallel pass over the tiles of all parameters.
 #pragma once
 
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 
-#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "core/optim/optimizer.h"
+#include "kernels/update.h"
 
 namespace pal {
 
@@ -19,43 +20,48 @@ enum class Decay { full, excluded };
 // 1-D parameters (biases, batch norms) are left out of weight decay and of LARS's adaptation.
 inline Decay decay_of(const at::Tensor& parameter) { return parameter.dim() <= 1 ? Decay::excluded : Decay::full; }
 
-// Zeros in the parameter's own memory layout, named for the checkpoint: "<prefix>.<parameter>".
-NamedTensors zeros_for(const std::string& prefix, const NamedTensors& parameters);
+// The parameters cut into tiles of fixed size: whoever runs a tile, sums over a parameter's tiles in order are the same.
+class Tiles {
+ public:
+  explicit Tiles(const NamedTensors& parameters);
 
-// The gradient, checked to lie in memory as the parameter does; undefined when there is none.
-at::Tensor gradient_of(const at::Tensor& parameter);
+  // Gradients by parameter, checked to lie in memory as the parameter does; undefined where there is none.
+  std::vector<at::Tensor> gradients() const;
 
-inline constexpr int64_t kUpdateTile = 1 << 14;
+  // f(tile, k, begin, n) for the tiles of each parameter k that has a gradient, all in one parallel region.
+  template <class F>
+  void each(const std::vector<at::Tensor>& gradients, const F& f) const {
+    at::parallel_for(0, static_cast<int64_t>(tiles_.size()), 1, [&](int64_t first, int64_t last) {
+      for (int64_t t = first; t < last; ++t) {
+        const Tile& tile = tiles_[t];
+        if (gradients[tile.parameter].defined()) f(t, tile.parameter, tile.begin, tile.size);
+      }
+    });
+  }
+  size_t size() const { return tiles_.size(); }
+  size_t parameter_of(size_t tile) const { return tiles_[tile].parameter; }
+  const at::Tensor& parameter(size_t k) const { return parameters_[k].second; }
 
-// f(i) for the elements [0, n), by threads.
-template <class F>
-void for_elements(int64_t n, const F& f) {
-  at::parallel_for(0, n, kUpdateTile, [&](int64_t begin, int64_t end) {
-#pragma GCC ivdep
-    for (int64_t i = begin; i < end; ++i) f(i);
-  });
+ private:
+  struct Tile {
+    size_t parameter;
+    int64_t begin, size;
+  };
+  const NamedTensors parameters_;
+  std::vector<Tile> tiles_;
+};
+
+// Zeros in the parameters' own memory layouts, views of one buffer, named for the checkpoint: "<prefix>.<parameter>".
+NamedTensors state_for(const std::string& prefix, const NamedTensors& parameters);
+
+// The tile's first element.
+template <class T>
+T* at_tile(const at::Tensor& t, int64_t begin) {
+  return t.data_ptr<T>() + begin;
 }
-
-// Σ_i term(i) in fp64, over tiles of fixed size added in order: the same bits for any number of threads.
-template <class F>
-double sum_elements(int64_t n, const F& term) {
-  constexpr int kLanes = 8;
-  std::vector<double> parts((n + kUpdateTile - 1) / kUpdateTile);
-  at::parallel_for(0, static_cast<int64_t>(parts.size()), 1, [&](int64_t first, int64_t last) {
-    for (int64_t t = first; t < last; ++t) {
-      const int64_t begin = t * kUpdateTile, end = std::min(n, begin + kUpdateTile);
-      double lanes[kLanes] = {};
-      int64_t i = begin;
-      for (; i + kLanes <= end; i += kLanes)
-        for (int l = 0; l < kLanes; ++l) lanes[l] += term(i + l);
-      for (; i < end; ++i) lanes[0] += term(i);
-      for (int l = 1; l < kLanes; ++l) lanes[0] += lanes[l];
-      parts[t] = lanes[0];
-    }
-  });
-  double total = 0;
-  for (const double part : parts) total += part;
-  return total;
+template <class T>
+const kernels::UpdateOps<T>& update_loops() {
+  return kernels::update_ops<T>(kernels::best_isa());
 }
 
 }  // namespace pal

@@ -7,31 +7,26 @@ namespace {
 class Sgd final : public Optimizer {
  public:
   Sgd(const OptimSpec& spec, const NamedTensors& parameters)
-      : spec_(spec), parameters_(parameters), buffers_(zeros_for("momentum", parameters)) {}
+      : spec_(spec), tiles_(parameters), buffers_(state_for("momentum", parameters)) {}
 
   void step(double lr) override {
-    for (size_t k = 0; k < parameters_.size(); ++k) {
-      const at::Tensor& parameter = parameters_[k].second;
-      const at::Tensor grad = gradient_of(parameter);
-      if (!grad.defined()) continue;
-      AT_DISPATCH_FLOATING_TYPES(parameter.scalar_type(), "sgd", [&] {
-        scalar_t* const p = parameter.data_ptr<scalar_t>();
-        scalar_t* const b = buffers_[k].second.data_ptr<scalar_t>();
-        const scalar_t* const g = grad.const_data_ptr<scalar_t>();
-        const auto decay = static_cast<scalar_t>(decay_of(parameter) == Decay::full ? spec_.weight_decay : 0);
-        const auto momentum = static_cast<scalar_t>(spec_.momentum), rate = static_cast<scalar_t>(lr);
-        for_elements(parameter.numel(), [=](int64_t i) {
-          b[i] = momentum * b[i] + (g[i] + decay * p[i]);
-          p[i] -= rate * b[i];
-        });
+    const std::vector<at::Tensor> grads = tiles_.gradients();
+    tiles_.each(grads, [&](size_t, size_t k, int64_t begin, int64_t n) {
+      const at::Tensor& p = tiles_.parameter(k);
+      const double decay = decay_of(p) == Decay::full ? spec_.weight_decay : 0;
+      AT_DISPATCH_FLOATING_TYPES(p.scalar_type(), "sgd", [&] {
+        const auto number = [](double x) { return static_cast<scalar_t>(x); };
+        update_loops<scalar_t>().momentum(at_tile<scalar_t>(p, begin), at_tile<scalar_t>(buffers_[k].second, begin), at_tile<scalar_t>(grads[k], begin),
+                                          {number(lr), number(spec_.momentum), number(decay), scalar_t(1)}, n);
       });
-    }
+    });
   }
   NamedTensors state() override { return buffers_; }
 
  private:
   const OptimSpec spec_;
-  const NamedTensors parameters_, buffers_;
+  const Tiles tiles_;
+  const NamedTensors buffers_;
 };
 
 }  // namespace

@@ -16,7 +16,8 @@ Input, a safetensors file (float32 or float64; converted to --dtype):
 
 Output, one JSON object a line, by rank 0:
     {"ready": true, "torch": ..., "torchvision": ..., "ranks": W, "threads": 1, "parameters": n}
-    {"losses": [...], "ms": [...]}            of the steps asked for; losses are the global loss before each update
+    {"losses": [...], "ms": [...], "loss_bytes": n}   of the steps asked for; losses are the global loss before each update;
+                                              bytes that the loss's collectives left on a rank in a step
     {"done": true, "peak_mb": ...}            VmHWM of rank 0, last
 
 Without --serve it runs --steps steps and ends. With --serve it takes lines from standard input: "go K" runs K more steps
@@ -114,8 +115,11 @@ def make_gather():
     import torch.distributed as dist
 
     class Gather(torch.autograd.Function):
+        received = 0   # bytes that collectives left here
+
         @staticmethod
         def forward(ctx, z):
+            Gather.received += dist.get_world_size() * z.numel() * z.element_size()
             out = [torch.zeros_like(z) for _ in range(dist.get_world_size())]
             dist.all_gather(out, z.contiguous())
             return tuple(out)
@@ -123,10 +127,18 @@ def make_gather():
         @staticmethod
         def backward(ctx, *gradients):
             total = torch.stack(gradients)
+            Gather.received += total.numel() * total.element_size()
             dist.all_reduce(total)
             return total[dist.get_rank()]
 
-    return Gather.apply
+    return Gather
+
+
+def join(given):
+    import torch
+    import torch.distributed as dist
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method="file://" + given.meet, rank=given.rank, world_size=given.ranks)
 
 
 class Peer:
@@ -134,10 +146,8 @@ class Peer:
 
     def __init__(self, given):
         import torch
-        import torch.distributed as dist
         from torch.nn.parallel import DistributedDataParallel
-        torch.set_num_threads(1)
-        dist.init_process_group("gloo", init_method="file://" + given.meet, rank=given.rank, world_size=given.ranks)
+        join(given)
         tensors, metadata = read_safetensors(given.input)
         dtype = getattr(torch, given.dtype)
         layout = torch.channels_last if given.channels_last else torch.contiguous_format
@@ -156,25 +166,29 @@ class Peer:
                                           {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0}], **setting)
         self.gather, self.step_number = make_gather(), 0
 
+    def next_batch(self):
+        self.step_number += 1
+        return self.batches[(self.step_number - 1) % len(self.batches)]
+
     def steps(self, count):
         import torch
         import torch.distributed as dist
         losses, times = [], []
         for _ in range(count):
-            x, y = self.batches[self.step_number % len(self.batches)]
             dist.barrier()
             start = time.perf_counter()
+            x, y = self.next_batch()
             self.optimizer.zero_grad()
-            loss = vicreg(*self.model(x, y), self.gather)
+            loss = vicreg(*self.model(x, y), self.gather.apply)
             loss.backward()
             self.optimizer.step()
             dist.barrier()
             times.append((time.perf_counter() - start) * 1000)
             losses.append(loss.detach())
-            self.step_number += 1
         mean = torch.stack(losses).double()  # the invariance is each rank's own; the rest is the same on all
         dist.all_reduce(mean)
-        return {"losses": (mean / dist.get_world_size()).tolist(), "ms": times}
+        received, self.gather.received = self.gather.received, 0
+        return {"losses": (mean / dist.get_world_size()).tolist(), "ms": times, "loss_bytes": received // count}
 
 
 def agree(count):
@@ -200,12 +214,12 @@ def requests(given):
         yield int(words[1])
 
 
-def run(given):
+def run(given, make_peer):
     import torch
     import torchvision
     if given.bind:
         os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[given.rank]})
-    peer = Peer(given)
+    peer = make_peer(given)
     if given.rank != 0:
         while count := agree(0):
             peer.steps(count)
@@ -220,7 +234,7 @@ def run(given):
     say(done=True, peak_mb=round(peak_mb(), 1))
 
 
-def main():
+def main(make_peer=Peer):
     given = arguments()
     if given.setup:
         return install(given.setup, ["torchvision", "pillow"])  # torchvision cannot be imported without pillow
@@ -232,10 +246,10 @@ def main():
         others = []
         if given.rank == 0:
             given.meet = os.path.join(folder, "meet")
-            others = [subprocess.Popen([sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--rank", str(r), "--meet", given.meet],
+            others = [subprocess.Popen([sys.executable, os.path.abspath(sys.argv[0]), *sys.argv[1:], "--rank", str(r), "--meet", given.meet],
                                        stdin=subprocess.DEVNULL) for r in range(1, given.ranks)]
         try:
-            run(given)
+            run(given, make_peer)
         except Exception as error:  # one line for the caller, whatever went wrong
             print(f"ddp_step rank {given.rank}: {error}", file=sys.stderr, flush=True)
             for other in others:

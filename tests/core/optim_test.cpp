@@ -12,6 +12,7 @@
 
 #include <cmath>
 
+#include "core/optim/flat.h"
 #include "kernels/base/error.h"
 
 namespace pal {
@@ -159,6 +160,40 @@ TEST(Optim, ThreadsMakeNoDifference) {
   }
   at::set_num_threads(before);
   EXPECT_TRUE(at::equal(results[0], results[1]));
+}
+
+// The bits of a parameter do not depend on where it lies, on its neighbours, or on the instruction set.
+TEST(Optim, FlatParametersHaveTheBitsOfPlainLoops) {
+  at::manual_seed(5);
+  SCOPED_TRACE("seed 5");
+  for (const char* kind : {"sgd", "lars", "adamw"}) {
+    SCOPED_TRACE(kind);
+    const OptimSpec spec = optim_spec_of(kind);
+    NamedTensors flat, alone;
+    for (const auto& [name, t] : parameters(at::kFloat)) {
+      flat.emplace_back(name, t);
+      alone.emplace_back(name, t.detach().clone().requires_grad_());
+    }
+    flat.emplace_back("long", at::randn({5, 40001}).requires_grad_());
+    alone.emplace_back("long", flat.back().second.detach().clone().requires_grad_());
+    const auto buckets = flatten(flat, 1 << 12);
+    EXPECT_GT(buckets.size(), 1u);
+    const auto together = make_optimizer(spec, flat);
+    std::vector<std::unique_ptr<Optimizer>> one_by_one;
+    for (const auto& named : alone) one_by_one.push_back(make_optimizer(spec, {named}));
+    for (int t = 0; t < 3; ++t) {
+      for (size_t k = 0; k < flat.size(); ++k) {
+        const at::Tensor grad = at::randn_like(alone[k].second.detach());
+        alone[k].second.mutable_grad() = grad;
+        for (const FlatBucket& b : buckets)
+          for (size_t i = 0; i < b.parameters.size(); ++i)
+            if (b.parameters[i].is_same(flat[k].second)) flat[k].second.mutable_grad() = b.gradients.views[i].copy_(grad);
+      }
+      together->step(0.1);
+      for (const auto& o : one_by_one) o->step(0.1);
+    }
+    for (size_t k = 0; k < flat.size(); ++k) EXPECT_TRUE(at::equal(flat[k].second, alone[k].second)) << flat[k].first;
+  }
 }
 
 TEST(Optim, AnUnknownKindIsRefused) { EXPECT_THROW(make_optimizer(optim_spec_of("adam"), {}), Error); }
