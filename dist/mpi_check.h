@@ -1,11 +1,11 @@
-// mpi_check: PAL_MPI_CHECK(call) throws pal::Error with MPI's own words.
+// mpi_check: PAL_MPI_CHECK(call) throws pal::Error with MPI's own words. Most often another rank is gone: a restart helps.
 #pragma once
 
 #include <mpi.h>
 
 #include <string>
 
-#include "kernels/base/error.h"
+#include "dist/lost.h"
 
 namespace pal::detail {
 
@@ -14,7 +14,7 @@ inline void mpi_check(int code, const char* call) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(code, text, &length);
-  throw Error(Exit::bug, std::string("MPI failed in ") + call + ": " + std::string(text, length));
+  throw Error(kExitLost, std::string("MPI failed in ") + call + ": " + std::string(text, length));
 }
 
 }  // namespace pal::detail

@@ -10,7 +10,9 @@
 #include <chrono>
 #include <cmath>
 
+#include "core/counting_comm.h"
 #include "core/data/policy.h"
+#include "core/data/stage.h"
 #include "core/eval/effective_rank.h"
 #include "core/eval/embed.h"
 #include "core/io/checkpoint.h"
@@ -18,18 +20,29 @@
 #include "core/model/batch_norm.h"
 #include "core/model/state.h"
 #include "core/setup.h"
+#include "dist/agreement.h"
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
 
 namespace pal {
+namespace {
 
-Trainer::Trainer(const Config& config, World& world, const std::string& run_dir, Resume resume)
+GradSyncOptions grad_sync_options(const Config& config) {
+  return {static_cast<int64_t>(config.real("train.bucket_mb") * (1 << 20)),
+          config.text("train.wire") == "bfloat16" ? Wire::bfloat16 : Wire::full};
+}
+
+}  // namespace
+
+Trainer::Trainer(const Config& config, World& world, const std::string& run_dir, Resume resume, RunControl control)
     : config_(config),
       world_(world),
-      threads_(compute_threads(config, world.local_size())),
+      control_(std::move(control)),
+      threads_(compute_threads(config, world.cores())),
       folder_(world.rank() == 0 ? std::make_unique<RunFolder>(run_dir, config, resume) : nullptr),
       run_dir_(run_dir),
-      data_(Dataset::open(config.text("data.train"))),
+      data_(Dataset::open(config.has("data.stage") ? stage_dataset(config.text("data.train"), config.text("data.stage"), world.node()).data
+                                                  : config.text("data.train"))),
       subset_(training_subset(config, *data_)),
       augment_(augment_options(config, *data_)),
       store_(data_->size()) {
@@ -38,18 +51,26 @@ Trainer::Trainer(const Config& config, World& world, const std::string& run_dir,
   const auto trained = static_cast<int64_t>(subset_.size());
   labelled_ = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
   edge_samples_ = edge_samples(config_, labelled_, trained);
-  epoch_plan_ = {trained, config_.integer("train.global_batch") - edge_samples_, static_cast<uint64_t>(config_.integer("train.seed"))};
+  epoch_plan_ = {trained, config_.integer("train.global_batch") - edge_samples_, static_cast<uint64_t>(config_.integer("train.seed")),
+                 config_.text("data.shuffle") == "windows" ? Shuffle::windows : Shuffle::full, config_.integer("data.window")};
   schedule_ = schedule(config_, epoch_plan_.steps_per_epoch());
   const int64_t smallest = epoch_plan_.samples / epoch_plan_.steps_per_epoch();
+  const int64_t pieces = config_.integer("train.micro_batches");
+  PAL_CHECK(pieces == 1 || world.size() * pieces <= smallest, fmt::format("batches of {} samples on {} ranks are too small for train.micro_batches", smallest, world.size()),
+            pieces, "use fewer micro-batches or a larger train.global_batch");
   PAL_CHECK(world.size() <= smallest, fmt::format("{} ranks share batches of {} samples; ranks", world.size(), smallest), world.size(),
             "start at most as many ranks as samples in a batch");
-  compare_ranks();
-
-  store_.set_labels(labels);
+  agree_on_program(world_.control());
+  agree_on_config(config_, world_.control());
+  agree_on_data(data_->fingerprint(), "the training set " + config_.text("data.train"), world_.control());
+  agree_on_folder(run_dir_, world_.control());
+  spec_ = graph_spec(config_, *data_);
+  store_ = make_graph_store(config_, *data_, labels);
+  agree_on_data(store_.fingerprint(), "the graph before the first step", world_.control());
   encoder_ = make_encoder(model_spec(config_), config_.text("model.batch_norm") == "node" ? world_.node() : world_.now());
   encoder_->train();
-  criterion_ = make_criterion(config_);
-  grads_ = std::make_unique<GradSync>(trainable(*encoder_), world_.bulk());
+  objective_ = std::make_unique<Objective>(config_, encoder_->embedding_dims());
+  grads_ = std::make_unique<GradSync>(trainable(*encoder_), world_.bulk(), grad_sync_options(config_));
   optimizer_ = make_optimizer(optim_spec(config_), trainable(*encoder_));
   resume_from_checkpoint();
   if (config_.text("oracle.sampler") != "none") {
@@ -60,15 +81,19 @@ Trainer::Trainer(const Config& config, World& world, const std::string& run_dir,
   load.plan = epoch_plan_;
   load.edge_samples = edge_samples_;
   load.subset = subset_;
-  load.views = view_policies(config_);
-  load.augment = augment_;
+  load.views = view_set(config_, *data_);
   load.dtype = scalar_type(config_);
   load.rank = world_.rank();
   load.ranks = world_.size();
+  load.local_rank = world_.node().rank();
+  load.local_ranks = world_.local_size();
   load.threads = static_cast<int>(config_.integer("data.threads"));
+  load.readers = static_cast<int>(config_.integer("data.readers"));
   load.depth = static_cast<int>(config_.integer("data.prefetch"));
+  load.memory_mb = config_.integer("data.memory_mb");
   load.first_step = load.planned_until = planned_until_ = step_;
   loader_ = std::make_unique<Loader>(data_, load);
+  open_checkpoints();
   if (world_.rank() == 0 && !done()) metrics_ = std::make_unique<MetricsWriter>(run_dir_ + "/metrics.jsonl", step_);
 }
 
@@ -81,20 +106,38 @@ StepReport Trainer::step() {
   report.lr = schedule_.at(step_);
 
   // 1. Plan: answers that take effect now, then this step's global batch, the same on every rank.
-  if (rounds_) rounds_->at_boundary(step_, embed_pool());
+  if (control_.faults) control_.faults->before_step(step_, model_state(*encoder_));
+  if (rounds_) {
+    if (control_.watchdog) control_.watchdog->pace(Pace::slow);
+    rounds_->at_boundary(step_, embed_pool());
+    report.warning = rounds_->warning();
+  }
+  if (control_.watchdog) control_.watchdog->pace(Pace::steps);
   plan_ahead();
   // 2. Read and 3. augment: done ahead by the loader's threads.
   const LoadedStep loaded = loader_->next();
   const Batch batch = plan(loaded);
-  // 4. Encode.
-  at::Tensor z = encode(loaded);
+  // 4. Encode, at once or in pieces.
+  const auto encode_images = [this](const at::Tensor& images) { return encode(images, config_.integer("augment.views")); };
+  const std::optional<MicroBatches> pieces = micro_batches(batch);
+  const at::Tensor z = pieces ? pieces->forward(encode_images, loaded.images) : encode(loaded);
+  if (pieces) discard_batch_norm(*encoder_);   // the second pass tells
   // 5. Loss.
-  const LossResult loss = criterion_(z.detach().contiguous(), batch, world_.now());
+  CountingComm counted(world_.now());
+  LossResult loss = (*objective_)(z.detach().contiguous(), batch, counted);
+  report.loss_bytes = counted.bytes();
   report.loss = loss.value;
   report.terms = loss.terms;
+  if (control_.faults) control_.faults->poison(loss.dz, step_);
   // 6. Backward; gradients are views into the buckets and are summed over ranks.
-  grads_->zero();
-  z.backward(loss.dz);
+  grads_->begin();
+  const auto release = [this] { grads_->release(); };
+  if (pieces) {
+    pieces->backward(encode_images, loaded.images, loss.dz, release);
+  } else {
+    release();
+    z.backward(loss.dz);
+  }
   grads_->sum();
   // 7. Guard: the sums are the same on every rank, so all ranks decide alike.
   report.skipped = !std::isfinite(loss.value) || !grads_->finite();
@@ -105,22 +148,24 @@ StepReport Trainer::step() {
   // 9. Log and save.
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   report.images_per_s = static_cast<double>(batch.samples.size()) / seconds.count();
-  log(report, z.detach());
-  if (step_ % config_.integer("checkpoint.every") == 0) save_checkpoint();
+  log(report, objective_->embedding(z.detach()), batch);
+  if (step_ % config_.integer("train.compare_every") == 0) agree_on_parameters(trainable(*encoder_), step_, world_.control());
+  if (step_ % config_.integer("checkpoint.every") == 0 && !report.give_up) save_checkpoint();
+  stopping_ = boundary_->meet(*checkpoints_);
+  if (control_.watchdog) control_.watchdog->step_done(step_, seconds.count());
   return report;
 }
 
-void Trainer::guard(const StepReport& report) {
+void Trainer::guard(StepReport& report) {
   if (!report.skipped) {
     commit_batch_norm(*encoder_);
+    objective_->commit();
     skips_ = 0;
     return;
   }
   discard_batch_norm(*encoder_);
-  ++skips_;
-  PAL_CHECK_CODE(Exit::numerics, skips_ < config_.integer("train.max_skips"),
-                 fmt::format("the gradient was not finite in {} steps in a row, last at step", skips_), report.step,
-                 "lower optim.base_lr or lengthen optim.warmup_epochs; the last checkpoint is unharmed");
+  objective_->discard();
+  report.give_up = ++skips_ >= config_.integer("train.max_skips");
 }
 
 // The loader may prepare the steps in which the graph stays as it is now: the samples of a batch depend on it.
@@ -134,24 +179,42 @@ void Trainer::plan_ahead() {
 Batch Trainer::plan(const LoadedStep& loaded) const {
   Batch batch;
   batch.samples = loaded.samples;
+  batch.weights = loaded.weights;
   batch.rank_begin = loaded.rank_begin;
   batch.begin = loaded.rank_begin[world_.rank()];
   batch.end = loaded.rank_begin[world_.rank() + 1];
-  batch.views = static_cast<int32_t>(config_.integer("augment.views"));
-  batch.graph = build_batch_graph(store_, graph_kind(config_), config_.real("graph.alpha"), batch.samples, batch.views);
+  batch.views = static_cast<int32_t>(total_views(config_));
+  batch.graph = build_batch_graph(store_, spec_, batch.samples, batch.views);
   batch.threads = threads_;
+  for (int64_t sample : batch.samples) batch.labels.push_back(store_.label(sample));
+  objective_->prepare(batch, static_cast<uint64_t>(step_));
   return batch;
 }
 
-at::Tensor Trainer::encode(const LoadedStep& loaded) const {
-  if (config_.text("train.views") == "joint") return encoder_->forward(loaded.images);
-  std::vector<at::Tensor> views;
-  for (const at::Tensor& images : loaded.images.chunk(config_.integer("augment.views"))) views.push_back(encoder_->forward(images));
-  return at::cat(views);
+// One forward for all views of a size, or one each.
+at::Tensor Trainer::encode(const at::Tensor& images, int64_t views) const {
+  if (config_.text("train.views") == "joint") return encoder_->outputs(images);
+  std::vector<at::Tensor> outputs;
+  for (const at::Tensor& view : images.chunk(views)) outputs.push_back(encoder_->outputs(view));
+  return at::cat(outputs);
 }
 
-void Trainer::log(const StepReport& report, const at::Tensor& z) {
-  if (!metrics_ || (step_ % config_.integer("log.every") != 0 && !done() && !report.skipped)) return;
+at::Tensor Trainer::encode(const LoadedStep& loaded) const {
+  const at::Tensor large = encode(loaded.images, config_.integer("augment.views"));
+  if (!loaded.small_images.defined()) return large;
+  return at::cat({large, encode(loaded.small_images, config_.integer("augment.small_views"))});
+}
+
+std::optional<MicroBatches> Trainer::micro_batches(const Batch& batch) const {
+  const int64_t count = config_.integer("train.micro_batches");
+  if (count == 1) return std::nullopt;
+  return MicroBatches(batch.begin, batch.end, batch.views, count);
+}
+
+void Trainer::log(StepReport& report, const at::Tensor& z, const Batch& batch) {
+  if (step_ % config_.integer("log.every") != 0 && !done() && !report.skipped) return;
+  const Diagnostics d = diagnose(z, batch, world_.now());
+  if (!metrics_) return;
   StepMetrics m;
   m.step = step_;
   m.epoch = static_cast<double>(step_) / static_cast<double>(epoch_plan_.steps_per_epoch());
@@ -163,11 +226,23 @@ void Trainer::log(const StepReport& report, const at::Tensor& z) {
   m.queries = rounds_ ? rounds_->questions() : 0;
   m.cost = rounds_ ? rounds_->cost() : 0;
   m.effective_rank = effective_rank(z);
-  metrics_->write(m);
+  m.sync_ms = 1000 * grads_->time().seconds;
+  m.sync_hidden = grads_->time().hidden();
+  m.diagnostics = {{"column_abs_mean", d.mean_abs_mean},     {"column_std", d.mean_std},           {"column_std_min", d.min_std},
+                   {"unit_std", d.unit_std},                 {"pairs_positive", d.positive_share}, {"pairs_negative", d.negative_share},
+                   {"pairs_unknown", d.unknown_share},       {"loss_bytes", static_cast<double>(report.loss_bytes)}};
+  if (!report.skipped) m.warning = collapse_.look(d, m.effective_rank, z.size(1));
+  if (!m.warning.empty()) report.warning += (report.warning.empty() ? "" : "; ") + m.warning;
+  try {
+    metrics_->write(m);
+  } catch (const Error& e) {   // a full disk is no reason to stop
+    if (!metrics_fail_) warn(std::string(e.what()) + "; training goes on without its lines");
+    metrics_fail_ = true;
+  }
 }
 
 void Trainer::finish() {
-  if (saved_step_ != step_) save_checkpoint();
+  save_last();
   if (metrics_) {
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start_;
     metrics_->finish(step_, weights_sha256(), seconds.count());
@@ -175,15 +250,50 @@ void Trainer::finish() {
   world_.control().barrier();   // no rank leaves before the last checkpoint stands
 }
 
+void Trainer::pause() {
+  save_last();
+  world_.control().barrier();
+}
+
+void Trainer::save_last() {
+  if (control_.watchdog) control_.watchdog->pace(Pace::slow);
+  if (saved_step_ != step_) save_checkpoint();
+  PAL_CHECK(checkpoints_->drain(), "the last checkpoint is not written, of step", step_,
+            "the warning above says why; make room and start again, it goes on from the one before");
+}
+
+// What a checkpoint holds, by group; "extra" is what the objective keeps between steps (a support queue), the same on every
+// rank.
+Checkpointer::Groups Trainer::checkpointed() const {
+  return {{"model", model_state(*encoder_)}, {"optim", optimizer_->state()}, {"extra", objective_->state()}};
+}
+
+void Trainer::warn(const std::string& sentence) const {
+  fmt::print(stderr, "{}warning: {}\n", world_.size() > 1 ? world_.prefix() + " " : "", sentence);
+}
+
+void Trainer::open_checkpoints() {
+  CheckpointerOptions options;
+  options.run_dir = run_dir_;
+  options.keep = static_cast<int>(config_.integer("checkpoint.keep"));
+  options.threads = threads_;
+  options.warn = [this](const std::string& sentence) { warn(sentence); };
+  if (control_.faults) options.before_write = [this](int64_t step) { control_.faults->before_write(step); };
+  checkpoints_ = std::make_unique<Checkpointer>(std::move(options), world_.control(), checkpointed());
+  boundary_ = std::make_unique<Boundary>(world_.control(), control_.stop_asked);
+}
+
 void Trainer::save_checkpoint() {
+  agree_on_parameters(trainable(*encoder_), step_, world_.control());   // what goes wrong later is not saved over what is right
   saved_step_ = step_;
-  if (world_.rank() != 0) return;
+  if (rounds_) rounds_->settle();   // a round asked before this step is in the ledger, or a resumed run would ask another
   CheckpointState state;
   state.step = step_;
   state.seed = epoch_plan_.seed;
   state.fingerprint = fingerprint();
   state.graph_version = store_.version();
-  write_checkpoint(run_dir_, state, model_state(*encoder_), optimizer_->state(), static_cast<int>(config_.integer("checkpoint.keep")));
+  state.ledger_position = rounds_ ? rounds_->questions() : 0;
+  checkpoints_->save(state);
 }
 
 void Trainer::resume_from_checkpoint() {
@@ -197,8 +307,9 @@ void Trainer::resume_from_checkpoint() {
   world_.control().broadcast(step, 0);
   if (step.item<int64_t>() < 0) return;
   if (world_.rank() == 0) {
-    restore(model_state(*encoder_), loaded->model, loaded->path + "/model.safetensors");
-    restore(optimizer_->state(), loaded->optim, loaded->path + "/optim.safetensors");
+    for (const auto& [group, tensors] : checkpointed()) {
+      restore(tensors, group == "model" ? loaded->model : group == "optim" ? loaded->optim : loaded->extra, loaded->path + "/" + group + ".safetensors");
+    }
     if (loaded->state.fingerprint != fingerprint()) {
       warnings.push_back("resumed with other ranks, threads or instructions (" + loaded->state.fingerprint + " before, " +
                          fingerprint() + " now): the run goes on, but not bit for bit");
@@ -213,8 +324,7 @@ void Trainer::resume_from_checkpoint() {
       if (!dense.is_same(mine)) mine.copy_(dense);
     }
   };
-  share(model_state(*encoder_));
-  share(optimizer_->state());
+  for (const auto& [group, tensors] : checkpointed()) share(tensors);
   step_ = saved_step_ = step.item<int64_t>();
 }
 
@@ -236,18 +346,6 @@ std::string Trainer::run_id() const {
   return fmt::format("data={:016x} seed={} sampler={}", data_->fingerprint(), epoch_plan_.seed, config_.text("oracle.sampler"));
 }
 
-void Trainer::compare_ranks() const {
-  const auto same = [&](uint64_t value, const std::string& what) {
-    at::Tensor low = at::full({1}, static_cast<int64_t>(value), at::kLong), high = low.clone();
-    world_.control().all_reduce(low, ReduceOp::min);
-    world_.control().all_reduce(high, ReduceOp::max);
-    PAL_CHECK(low.item<int64_t>() == high.item<int64_t>(), "the ranks do not agree on " + what, "this rank's fingerprint " + std::to_string(value),
-              "start every rank with the same files and arguments");
-  };
-  same(std::hash<std::string>{}(config_.dump()), "the config");
-  same(data_->fingerprint(), "the training set " + config_.text("data.train"));
-}
-
 QueryRounds::EmbedPool Trainer::embed_pool() {
   return [this](const std::vector<int64_t>& samples) {
     EmbedOptions options;
@@ -259,18 +357,27 @@ QueryRounds::EmbedPool Trainer::embed_pool() {
   };
 }
 
+std::string Trainer::loader_text() const {
+  const LoaderReport report = loader_->report();
+  const int64_t threads = config_.integer("data.threads");
+  return fmt::format("{} thread{} per rank, {} step{} ahead, at most {:.0f} MB", threads, threads == 1 ? "" : "s", report.depth,
+                     report.depth == 1 ? "" : "s", report.bound_mb);
+}
+
 std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
   int64_t parameters = 0;
   for (const auto& p : encoder_->parameters()) parameters += p.numel();
   return {
       {"data", fmt::format("{}, {} of {} samples", config_.text("data.train"), subset_.size(), data_->size())},
       {"model", fmt::format("{} + projector, {:.2f} M parameters", config_.text("model.backbone"), static_cast<double>(parameters) / 1e6)},
-      {"graph", fmt::format("{}, {} labels known", config_.text("graph.kind"), labelled_)},
+      {"graph", fmt::format("{}, {} labels known", config_.text("graph.kind"), labelled_) +
+                    (store_.edges().empty() ? "" : fmt::format(", {} weighted pairs", store_.edges().pairs()))},
       {"loss", config_.text("loss.kind")},
       {"steps", fmt::format("{} of {} samples, {} per epoch", schedule_.total_steps, epoch_plan_.global_batch, epoch_plan_.steps_per_epoch()) +
                     (edge_samples_ > 0 ? fmt::format(", and up to {} of which relations are known", edge_samples_) : "")},
       {"learning rate", fmt::format("{:g} peak, {}, {} warm-up steps", schedule_.peak, config_.text("optim.kind"), schedule_.warmup_steps)},
       {"ranks", fmt::format("{} × {} thread{} on the CPU, {}", world_.size(), threads_, threads_ == 1 ? "" : "s", kernels::isa_name(kernels::best_isa()))},
+      {"loader", loader_text()},
       {"run folder", run_dir_},
   };
 }

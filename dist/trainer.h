@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,14 +15,20 @@
 #include "core/config/config.h"
 #include "core/data/dataset.h"
 #include "core/data/loader.h"
-#include "core/graph/store.h"
+#include "core/graph/build.h"
 #include "core/io/metrics.h"
-#include "core/loss/criterion.h"
+#include "core/eval/diagnostics.h"
+#include "core/loss/objective.h"
 #include "core/model/encoder.h"
+#include "core/model/micro_batches.h"
 #include "core/optim/optimizer.h"
+#include "dist/boundary.h"
+#include "dist/checkpointer.h"
+#include "dist/faults.h"
 #include "dist/grad_sync.h"
 #include "dist/query_round.h"
 #include "dist/run_folder.h"
+#include "dist/watchdog.h"
 #include "dist/world.h"
 
 namespace pal {
@@ -32,12 +39,22 @@ struct StepReport {
   std::vector<std::pair<std::string, double>> terms;
   double lr = 0;
   bool skipped = false;        // a gradient was not finite: nothing was changed
+  bool give_up = false;        // train.max_skips of them in a row: go back to the last checkpoint, or stop
   double images_per_s = 0;     // of this step, over all ranks
+  int64_t loss_bytes = 0;      // that the loss's collectives brought this rank
+  std::string warning;         // for the terminal, once; "" nearly always
+};
+
+// Who else has a say in a run; each may be left out.
+struct RunControl {
+  std::function<bool()> stop_asked;    // this rank was told to stop (a signal)
+  Faults* faults = nullptr;            // injected ones
+  Watchdog* watchdog = nullptr;
 };
 
 class Trainer {
  public:
-  Trainer(const Config& config, World& world, const std::string& run_dir, Resume resume);
+  Trainer(const Config& config, World& world, const std::string& run_dir, Resume resume, RunControl control = {});
   ~Trainer();
 
   int64_t next_step() const { return step_; }
@@ -47,8 +64,11 @@ class Trainer {
   std::vector<std::pair<std::string, std::string>> summary() const;
 
   StepReport step();
+  bool stopping() const { return stopping_; }   // some rank was told to stop; the same on every rank after a step
   // Writes the last checkpoint and the closing line of metrics.jsonl.
   void finish();
+  // Writes a checkpoint of the steps done, to go on from later.
+  void pause();
 
   Encoder& encoder() { return *encoder_; }
   std::string weights_sha256() const;
@@ -57,18 +77,25 @@ class Trainer {
  private:
   void resume_from_checkpoint();
   void save_checkpoint();
+  void open_checkpoints();
+  void save_last();
+  Checkpointer::Groups checkpointed() const;
+  void warn(const std::string& sentence) const;
   void plan_ahead();
   Batch plan(const LoadedStep& loaded) const;
+  at::Tensor encode(const at::Tensor& images, int64_t views) const;
   at::Tensor encode(const LoadedStep& loaded) const;
-  void guard(const StepReport& report);
-  void log(const StepReport& report, const at::Tensor& z);
+  std::optional<MicroBatches> micro_batches(const Batch& batch) const;   // none: the step goes at once
+  void guard(StepReport& report);
+  void log(StepReport& report, const at::Tensor& z, const Batch& batch);
   std::string fingerprint() const;
   std::string run_id() const;
-  void compare_ranks() const;
+  std::string loader_text() const;
   QueryRounds::EmbedPool embed_pool();
 
   const Config config_;
   World& world_;
+  const RunControl control_;
   const int threads_;
   std::unique_ptr<RunFolder> folder_;   // rank 0
   const std::string run_dir_;
@@ -80,15 +107,21 @@ class Trainer {
   int64_t planned_until_ = 0;             // the loader prepares the steps below
   EpochPlan epoch_plan_;
   Schedule schedule_;
+  GraphSpec spec_;
   GraphStore store_;
   std::shared_ptr<Encoder> encoder_;
-  Criterion criterion_;
+  std::unique_ptr<Objective> objective_;
   std::unique_ptr<GradSync> grads_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<QueryRounds> rounds_;   // null without an oracle
   std::unique_ptr<Loader> loader_;
   std::unique_ptr<MetricsWriter> metrics_;  // rank 0
+  std::unique_ptr<Checkpointer> checkpoints_;
+  std::unique_ptr<Boundary> boundary_;
+  bool stopping_ = false;
+  bool metrics_fail_ = false;             // said once
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  CollapseWatch collapse_;                // rank 0
   int64_t step_ = 0;
   int64_t skips_ = 0;                     // in a row
   int64_t saved_step_ = -1;

@@ -1,6 +1,8 @@
 #include "dist/world.h"
 
+#include <ATen/ops/zeros.h>
 #include <mpi.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -15,6 +17,27 @@ namespace {
 std::string host_name() {
   char name[256] = {};
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
+}
+
+// Collective over the ranks of a host. Ranks may be bound to cores of their own, share all of them, or anything between.
+double share_of_cores(Comm& node) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  const at::Tensor users = at::zeros({CPU_SETSIZE}, at::kInt);
+  auto mine = users.accessor<int32_t, 1>();
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) mine[cpu] = CPU_ISSET(cpu, &set) ? 1 : 0;
+  node.all_reduce(users);
+  double share = 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) share += CPU_ISSET(cpu, &set) ? 1.0 / mine[cpu] : 0;
+  return share;
+}
+
+// srun without a PMI that this MPI speaks starts processes that do not know of each other, each of them rank 0.
+void check_not_lonely(int size) {
+  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  if (size > 1 || tasks == nullptr || std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) return;
+  PAL_CHECK(std::atoi(tasks) <= 1, "srun started " + std::string(tasks) + " tasks, but they do not find each other; ranks in this one's world", size,
+            "start them with srun --mpi=pmix (srun --mpi=list names what this SLURM has), or with mpirun");
 }
 
 }  // namespace
@@ -40,6 +63,8 @@ World::World() : host_(host_name()) {
     bulk_ = make_local_comm();
     control_ = make_local_comm();
     node_ = make_local_comm();
+    cores_ = share_of_cores(*node_);
+    check_not_lonely(1);
     return;
   }
   int provided = 0;
@@ -49,15 +74,17 @@ World::World() : host_(host_name()) {
   mpi_ = true;
   PAL_MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
   PAL_MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size_));
+  check_not_lonely(size_);
   MPI_Comm node = MPI_COMM_NULL;
   PAL_MPI_CHECK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node));
   PAL_MPI_CHECK(MPI_Comm_rank(node, &local_rank_));
   PAL_MPI_CHECK(MPI_Comm_size(node, &local_size_));
-  node_ = std::make_unique<MpiComm>(node);
+  node_ = make_logged(std::make_unique<MpiComm>(node), node_log_);
   PAL_MPI_CHECK(MPI_Comm_free(&node));
-  now_ = std::make_unique<MpiComm>(MPI_COMM_WORLD);
-  bulk_ = std::make_unique<MpiComm>(MPI_COMM_WORLD);
-  control_ = std::make_unique<MpiComm>(MPI_COMM_WORLD);
+  cores_ = share_of_cores(*node_);
+  now_ = make_logged(std::make_unique<MpiComm>(MPI_COMM_WORLD), now_log_);
+  bulk_ = make_logged(std::make_unique<MpiComm>(MPI_COMM_WORLD, Waiting::sleep), bulk_log_);
+  control_ = make_logged(std::make_unique<MpiComm>(MPI_COMM_WORLD), control_log_);
 }
 
 World::~World() {

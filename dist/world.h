@@ -1,14 +1,17 @@
 // world: MPI from its start to its end, and the communicators of the design.
 //
 // Thread: MPI_THREAD_MULTIPLE, checked. Three communicators, so that no two threads share one: `now` (loss, batch norm;
-//   the thread that computes), `bulk` (gradients), `control` (queries, run folder).
+//   the thread that computes), `bulk` (gradients; a thread of its own, whose
+//   waits sleep), `control` (queries, run folder).
 // Lifetime: main owns it. The destructor finalises MPI only when no exception is on its way; after an error call abort().
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/comm.h"
+#include "dist/flight.h"
 
 namespace pal {
 
@@ -24,6 +27,8 @@ class World {
   int local_rank() const { return local_rank_; }   // among the ranks of this host
   int local_size() const { return local_size_; }
   const std::string& host() const { return host_; }
+  // Cores that are this rank's: those it may use, each divided among the ranks of this host that may use it too.
+  double cores() const { return cores_; }
   std::string prefix() const;                      // "[rank 1/4 host]"
 
   Comm& now() { return *now_; }
@@ -31,13 +36,17 @@ class World {
   Comm& control() { return *control_; }
   Comm& node() { return *node_; }                  // the ranks of this host
 
+  std::vector<const FlightLog*> flights() const { return {&now_log_, &bulk_log_, &control_log_, &node_log_}; }
+
   // Brings every rank down, at once, with this exit code. Never returns.
   [[noreturn]] void abort(int exit_code);
 
  private:
   bool mpi_ = false;
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
+  double cores_ = 1;
   std::string host_;
+  FlightLog now_log_{"now"}, bulk_log_{"bulk"}, control_log_{"control"}, node_log_{"node"};
   std::unique_ptr<Comm> now_, bulk_, control_, node_;
 };
 

@@ -20,6 +20,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "kernels/base/error.h"
 
@@ -97,17 +98,6 @@ void kill_children() {
   }
 }
 
-int exit_code(int status, int stopped_by) {
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  const bool orderly = code == static_cast<int>(Exit::ok) || code == static_cast<int>(Exit::again) || code == static_cast<int>(Exit::no_progress);
-  if (stopped_by != 0 && !orderly) return 128 + stopped_by;
-  if (code > 128 && code < 128 + NSIG) {
-    std::fprintf(stderr, "error: a rank was killed by signal %d (%s); if nobody did that, look for lack of memory (dmesg) or report a crash\n",
-                 code - 128, strsignal(code - 128));
-  }
-  return code;
-}
-
 }  // namespace
 
 HostFacts host_facts() {
@@ -141,7 +131,7 @@ std::vector<std::string> mpirun_options(const HostFacts& host, int ranks, int th
   return options;
 }
 
-int run_under_mpirun(const std::string& program, const std::vector<std::string>& args, int ranks, int threads) {
+JobEnd run_job(const std::string& program, const std::vector<std::string>& args, int ranks, int threads, OnStop on_stop) {
   PAL_CHECK(ranks >= 1, "the number of ranks is", ranks, "give at least 1");
   std::vector<std::string> command = {find_mpirun()};
   for (const std::string& option : mpirun_options(host_facts(), ranks, threads)) command.push_back(option);
@@ -167,13 +157,27 @@ int run_under_mpirun(const std::string& program, const std::vector<std::string>&
       if (waitpid(mpirun, &status, WNOHANG) == mpirun) break;
       continue;
     }
-    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) stopped_by = signal;
-    kill(mpirun, signal == SIGHUP ? SIGTERM : signal);
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) {
+      const bool first = std::exchange(stopped_by, signal) == 0;
+      signal = first && on_stop == OnStop::checkpoint ? SIGUSR2 : signal == SIGHUP ? SIGTERM : signal;
+    }
+    kill(mpirun, signal);
   }
   kill_children();
   prctl(PR_SET_CHILD_SUBREAPER, 0);
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  return exit_code(status, stopped_by);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), stopped_by};
+}
+
+int run_under_mpirun(const std::string& program, const std::vector<std::string>& args, int ranks, int threads) {
+  const JobEnd end = run_job(program, args, ranks, threads, OnStop::pass_on);
+  const bool orderly = end.code == static_cast<int>(Exit::ok) || end.code == static_cast<int>(Exit::again) || end.code == static_cast<int>(Exit::no_progress);
+  if (end.stopped_by != 0 && !orderly) return 128 + end.stopped_by;
+  if (end.code > 128 && end.code < 128 + NSIG) {
+    std::fprintf(stderr, "error: a rank was killed by signal %d (%s); if nobody did that, look for lack of memory (dmesg) or report a crash\n",
+                 end.code - 128, strsignal(end.code - 128));
+  }
+  return end.code;
 }
 
 }  // namespace pal

@@ -1,7 +1,7 @@
-// checkpoint: a run's state on disk: step-N/{model,optim}.safetensors + state.json + manifest.json, manifest last.
+// checkpoint: a run's state on disk: model, optim and extra tensors in safetensors files, and state.json.
 //
-// A checkpoint counts only once its manifest stands and every SHA-256 in it agrees. Written to a temporary folder,
-// fsynced, renamed; the link `last` points at the newest. A damaged one is skipped for the one before, with a warning.
+// How the folder is written and what makes it count: checkpoint_folder.h. Large groups lie in several files
+// (checkpoint_shares.h). A damaged checkpoint is skipped for the one before, with a warning.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,11 @@ struct CheckpointState {
   std::string extra_json = "{}";
 };
 
-// Writes checkpoints/step-<step> under run_dir; then removes all but the newest `keep`, and those of later steps, which a
-// run that went back has left behind.
+inline constexpr const char* kStateFile = "state.json";
+std::string state_text(const CheckpointState& state);
+// One file of a checkpoint, synced; its SHA-256.
+std::string write_checkpoint_file(const std::string& path, int64_t step, const NamedTensors& tensors);
+// Writes a whole checkpoint before it returns, by one process. A run writes them in the background: dist/checkpointer.h.
 void write_checkpoint(const std::string& run_dir, const CheckpointState& state, const NamedTensors& model,
                       const NamedTensors& optim, int keep);
 
@@ -32,6 +35,7 @@ struct LoadedCheckpoint {
   std::string path;
   CheckpointState state;
   std::map<std::string, at::Tensor> model, optim;
+  std::map<std::string, at::Tensor> extra;   // what else a run keeps between steps, such as a support queue
 };
 // The newest one that verifies, or nothing where there is none. `warn` gets a sentence for each one skipped. All damaged:
 // throws Error (data), rather than begin again and write over them.

@@ -44,7 +44,7 @@ MetricsWriter::~MetricsWriter() {
 void MetricsWriter::write(const StepMetrics& m) {
   nlohmann::ordered_json terms = nlohmann::ordered_json::object();
   for (const auto& [name, value] : m.terms) terms[name] = value;
-  const nlohmann::ordered_json line = {{"step", m.step},
+  nlohmann::ordered_json line = {{"step", m.step},
                                        {"epoch", m.epoch},
                                        {"loss", m.loss},
                                        {"terms", terms},
@@ -53,7 +53,11 @@ void MetricsWriter::write(const StepMetrics& m) {
                                        {"graph_version", m.graph_version},
                                        {"queries", m.queries},
                                        {"cost", m.cost},
-                                       {"effective_rank", m.effective_rank}};
+                                       {"effective_rank", m.effective_rank},
+                                       {"sync_ms", m.sync_ms},
+                                       {"sync_hidden", m.sync_hidden}};
+  for (const auto& [name, value] : m.diagnostics) line[name] = value;
+  if (!m.warning.empty()) line["warning"] = m.warning;
   append(line.dump());
 }
 
@@ -65,10 +69,12 @@ void MetricsWriter::finish(int64_t step, const std::string& weights_sha256, doub
 // In one call, so that a reader sees whole lines.
 void MetricsWriter::append(const std::string& line) {
   const std::string text = line + "\n";
+  const off_t before = lseek(file_, 0, SEEK_END);
   ssize_t done = 0;
   do {
     done = ::write(file_, text.data(), text.size());
   } while (done < 0 && errno == EINTR);
+  if (done >= 0 && done != static_cast<ssize_t>(text.size()) && before >= 0 && ftruncate(file_, before) != 0) errno = EIO;   // no half line
   PAL_CHECK(done == static_cast<ssize_t>(text.size()), "cannot write " + path_,
             done < 0 ? std::strerror(errno) : "the disk is full", "free some space there, or choose another run folder");
 }

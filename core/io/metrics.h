@@ -21,6 +21,10 @@ struct StepMetrics {
   int64_t queries = 0;
   double cost = 0;
   double effective_rank = 0;
+  std::vector<std::pair<std::string, double>> diagnostics;   // of the embeddings and the graph, by name
+  std::string warning;                                       // "": none
+  double sync_ms = 0;       // of this step's gradient sums
+  double sync_hidden = 0;   // share of it behind backward; not finite: nothing was sent
 };
 
 class MetricsWriter {

@@ -12,8 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/io/files.h"
-#include "core/io/sha256.h"
+#include "core/io/safetensors_bytes.h"
 #include "kernels/base/error.h"
 
 namespace pal {
@@ -114,46 +113,19 @@ Entry parse_entry(const std::string& path, const std::string& name, const nlohma
 
 std::string write_safetensors(const std::string& path, const NamedTensors& tensors,
                               const std::map<std::string, std::string>& metadata) {
-  // Wide types first, so that every tensor is aligned; then by name.
-  NamedTensors sorted = tensors;
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    const auto size = [](const auto& x) { return x.second.element_size(); };
-    return size(a) != size(b) ? size(a) > size(b) : a.first < b.first;
-  });
-  nlohmann::ordered_json header;
-  if (!metadata.empty()) header["__metadata__"] = metadata;
-  uint64_t offset = 0;
-  for (const auto& [name, tensor] : sorted) {
-    const auto* dtype = std::find_if(std::begin(kDtypes), std::end(kDtypes),
-                                     [&t = tensor](const Dtype& d) { return t.scalar_type() == d.type; });
+  std::vector<TensorBytes> plain;
+  for (const auto& named : tensors) {
+    const at::Tensor& t = named.second;
+    const auto* dtype = std::find_if(std::begin(kDtypes), std::end(kDtypes), [&](const Dtype& d) { return t.scalar_type() == d.type; });
     PAL_ASSERT(dtype != std::end(kDtypes), "tensors of this type are not written");
-    PAL_ASSERT(!header.contains(name), "tensor names are distinct");
-    header[name] = {{"dtype", dtype->name},
-                    {"shape", tensor.sizes().vec()},
-                    {"data_offsets", {offset, offset + tensor.nbytes()}}};
-    offset += tensor.nbytes();
+    plain.push_back({named.first, dtype->name, static_cast<uint64_t>(t.element_size()), t.sizes().vec(), t.nbytes()});
   }
-  std::string text = header.empty() ? "{}" : header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  const uint64_t length = text.size();
-
-  FileWriter file(path);
-  Sha256 hash;
-  const auto put = [&](const void* data, size_t bytes) {
-    hash.add(data, bytes);
-    file.write(data, bytes);
+  at::Tensor dense;
+  const auto source = [&](size_t k) {
+    dense = tensors[k].second.detach().cpu().contiguous();
+    return dense.const_data_ptr();
   };
-  put(&length, sizeof(length));
-  put(text.data(), text.size());
-  for (const auto& [name, tensor] : sorted) {
-    const at::Tensor dense = tensor.detach().cpu().contiguous();
-    // In pieces, so that what was hashed is still in the cache when it is written.
-    constexpr size_t kPiece = 1 << 18;
-    for (size_t done = 0; done < dense.nbytes(); done += kPiece)
-      put(static_cast<const char*>(dense.const_data_ptr()) + done, std::min(kPiece, dense.nbytes() - done));
-  }
-  file.finish();
-  return hash.hex();
+  return write_safetensors_bytes(path, plain, source, metadata);
 }
 
 SafetensorsFile read_safetensors(const std::string& path) {

@@ -45,6 +45,8 @@ class Metrics : public testing::Test {
     m.queries = 4;
     m.cost = 5;
     m.effective_rank = INFINITY;
+    m.sync_ms = 2.5;
+    m.sync_hidden = 0.75;
     return m;
   }
 
@@ -57,7 +59,7 @@ TEST_F(Metrics, LinesHaveTheFieldsOfTheContract) {
   const auto first = lines();  // readable while the run goes on
   ASSERT_EQ(first.size(), 1u);
   EXPECT_EQ(first[0], nlohmann::json::parse(R"({"step":1,"epoch":0.5,"loss":1.25,"terms":{"invariance":1.0,"variance":null},
-    "lr":0.1,"images_per_s":1000.0,"graph_version":3,"queries":4,"cost":5.0,"effective_rank":null})"));
+    "lr":0.1,"images_per_s":1000.0,"graph_version":3,"queries":4,"cost":5.0,"effective_rank":null,"sync_ms":2.5,"sync_hidden":0.75})"));
   writer.finish(2, "abc", 1.5);
   EXPECT_EQ(lines().back(), nlohmann::json::parse(R"({"step":2,"done":true,"weights_sha256":"abc","seconds":1.5})"));
 }

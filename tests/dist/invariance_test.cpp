@@ -10,7 +10,7 @@
 #include "core/config/config.h"
 #include "core/data/sampler.h"
 #include "core/graph/store.h"
-#include "core/loss/criterion.h"
+#include "core/loss/objective.h"
 #include "core/model/encoder.h"
 #include "core/model/state.h"
 #include "dist/grad_sync.h"
@@ -39,6 +39,21 @@ std::vector<Case> cases() {
       all.push_back({"vic2" + tail, {"loss.kind=vic2"}, graph, views});
     }
   }
+  // The others, on graphs whose classes lie on several ranks.
+  for (const auto& [graph, graph_name] : {std::pair{GraphKind::ssl, "ssl"}, {GraphKind::mixed, "mixed"}}) {
+    for (const auto& [name, settings] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+             {"scl", {"loss.kind=scl"}},
+             {"simclr", {"loss.kind=simclr", "loss.temperature=0.5"}},
+             {"barlow_cross", {"loss.kind=barlow"}},
+             {"barlow_graph", {"loss.kind=barlow", "loss.barlow=graph"}},
+             {"sampled_any", {"loss.kind=sampled_vic2", "loss.pairs=60"}},
+             {"sampled_halves_printed", {"loss.kind=sampled_vic2", "loss.pairs=60", "loss.draw=halves", "loss.form=printed"}},
+             {"nnclr", {"loss.kind=nnclr", "loss.queue=20", "loss.temperature=0.5", "model.predictor=[10, 7]", "model.projector=[12, 7]"}},
+             {"mse", {"loss.kind=mse", "graph.kind=mixed"}},
+             {"cross_entropy", {"loss.kind=cross_entropy", "graph.kind=mixed"}}}) {
+      all.push_back({fmt::format("{}_{}", name, graph_name), settings, graph, 3});
+    }
+  }
   return all;
 }
 
@@ -60,20 +75,24 @@ struct Outcome {
   at::Tensor gradient;   // of all parameters, flat, float64
 };
 
-Outcome one_step(const Case& c, at::ScalarType type, Comm& comm) {
+// Batch norm talks on `comm` in the middle of backward while the buckets are summed on `bulk`.
+Outcome one_step(const Case& c, at::ScalarType type, Comm& comm, Comm& bulk) {
   std::vector<std::string> settings = c.settings;
   settings.insert(settings.end(), {"train.steps=1", "optim.lr=0.1"});
-  const Criterion criterion = make_criterion(Config::defaults(settings));
+  settings.push_back(type == at::kDouble ? "train.dtype=float64" : "train.dtype=float32");
+  const Config config = Config::defaults(settings);
   ModelSpec spec;
   spec.backbone = "convnet";
   spec.convnet_widths = {6, 9};
   spec.projector = {12, 7};
+  spec.predictor = config.integer_list("model.predictor");
   spec.channels = 1;
   spec.seed = 5;
   spec.dtype = type;
   auto encoder = make_encoder(spec, comm);
   encoder->train();
-  GradSync grads(trainable(*encoder), comm, /*bucket_bytes=*/2048);
+  Objective objective(config, encoder->embedding_dims());
+  GradSync grads(trainable(*encoder), bulk, {/*bucket_bytes=*/2048});
 
   GraphStore store(kSamples);
   std::vector<int64_t> labels(kSamples, -1);
@@ -87,10 +106,14 @@ Outcome one_step(const Case& c, at::ScalarType type, Comm& comm) {
   batch.end = batch.rank_begin[comm.rank() + 1];
   batch.graph = build_batch_graph(store, c.graph, 0.3, batch.samples, c.views);
 
-  const at::Tensor z = encoder->forward(images(c.views, batch.begin, batch.end, type));
+  for (int64_t sample : batch.samples) batch.labels.push_back(store.label(sample));
+  objective.prepare(batch, 0);
+
+  const at::Tensor z = encoder->outputs(images(c.views, batch.begin, batch.end, type));
   Outcome outcome;
-  outcome.loss = criterion(z.detach().contiguous(), batch, comm);
-  grads.zero();
+  outcome.loss = objective(z.detach().contiguous(), batch, comm);
+  grads.begin();
+  grads.release();
   z.backward(outcome.loss.dz);
   grads.sum();
   std::vector<at::Tensor> flat;
@@ -103,8 +126,8 @@ class Invariance : public testing::TestWithParam<Case> {};
 
 void compare(const Case& c, at::ScalarType type, double value_tolerance, double gradient_tolerance) {
   auto alone = make_local_comm();
-  const Outcome one = one_step(c, type, *alone);
-  const Outcome many = one_step(c, type, test_world().now());
+  const Outcome one = one_step(c, type, *alone, *alone);
+  const Outcome many = one_step(c, type, test_world().now(), test_world().bulk());
   const double scale = std::max(1.0, std::abs(one.loss.value));
   EXPECT_NEAR(many.loss.value, one.loss.value, value_tolerance * scale);
   ASSERT_EQ(many.loss.terms.size(), one.loss.terms.size());

@@ -7,99 +7,17 @@ import json
 import os
 import random
 import shutil
-import struct
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-PAL = os.path.abspath(sys.argv[1])
-MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
-SIDE, TRAIN, TEST, CLASSES = 12, 90, 30, 3
+from run_case import CLASSES, MPIRUN, PAL, SIDE, TRAIN, RunCase
 
-CONFIG = """
-data: {train: set.h5, test: set-test.h5, threads: 1}
-augment: {crop_scale: [0.5, 1.0], mean: [0.5], std: [0.25]}
-model: {backbone: convnet, widths: [6, 8], projector: [16, 8]}
-graph: {kind: mixed, alpha: 0.5, labeled_fraction: 0.5}
-train: {global_batch: 13, steps: 10, seed: 3, dtype: float64, threads: 1}
-optim: {kind: lars, lr: 0.05, lars_eta: 0.02, weight_decay: 1.0e-4}
-checkpoint: {every: 5, keep: 10}
-log: {every: 1}
-"""
+NNCLR = ["loss.kind=nnclr", "loss.queue=40", "model.predictor=[12, 8]", "loss.temperature=0.5"]
 
 
-def write_idx(path, magic, shape, payload):
-    with open(path, "wb") as f:
-        f.write(struct.pack(">i", magic) + struct.pack(">%di" % len(shape), *shape) + payload)
-
-
-def make_set(folder):
-    """Images whose classes can be told apart: a bright bar at a height that depends on the class, plus noise."""
-    rng = random.Random(1)
-    for split, n in (("train", TRAIN), ("t10k", TEST)):
-        images, labels = bytearray(), bytearray()
-        for i in range(n):
-            label = i % CLASSES
-            labels.append(label)
-            for y in range(SIDE):
-                for _ in range(SIDE):
-                    images.append(min(255, (170 if y // 4 == label else 20) + rng.randrange(80)))
-        write_idx(f"{folder}/{split}-images-idx3-ubyte", 0x803, (n, SIDE, SIDE), bytes(images))
-        write_idx(f"{folder}/{split}-labels-idx1-ubyte", 0x801, (n,), bytes(labels))
-
-
-def read_safetensors(path):
-    with open(path, "rb") as f:
-        header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
-        data = f.read()
-    out = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        code = {"F64": "d", "F32": "f", "I64": "q"}[entry["dtype"]]
-        begin, end = entry["data_offsets"]
-        out[name] = struct.unpack("<%d%s" % ((end - begin) // struct.calcsize(code), code), data[begin:end])
-    return out
-
-
-class Run(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="pal-run-test-")
-        os.makedirs(f"{cls.folder}/idx")
-        make_set(f"{cls.folder}/idx")
-        with open(f"{cls.folder}/c.yaml", "w") as f:
-            f.write(CONFIG)
-        cls.call(cls, "data", "import", "idx", "idx", "set.h5")
-
-    @classmethod
-    def tearDownClass(cls):
-        shutil.rmtree(cls.folder)
-
-    def call(self, *args, code=0, prefix=()):
-        """Runs pal; the exit code must be `code`. Returns what it printed."""
-        done = subprocess.run([*prefix, PAL, *args], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
-        if done.returncode != code:
-            raise AssertionError(f"pal {' '.join(args)} gave exit code {done.returncode}, not {code}:\n{done.stdout}")
-        return done.stdout
-
-    def train(self, name, *args, ranks=2, code=0, config="c.yaml"):
-        return self.call("train", config, *args, "--run-dir", name, "--np", str(ranks), code=code)
-
-    def metrics(self, name):
-        with open(f"{self.folder}/{name}/metrics.jsonl") as f:
-            return [json.loads(line) for line in f]
-
-    def weights(self, name, step):
-        return read_safetensors(f"{self.folder}/{name}/checkpoints/step-{step}/model.safetensors")
-
-    def sha(self, name):
-        last = self.metrics(name)[-1]
-        self.assertTrue(last["done"])
-        return last["weights_sha256"]
-
+class Run(RunCase):
     # ---- a run from end to end -----------------------------------------------------------------------------------
 
     def test_two_ranks_end_to_end(self):
@@ -147,12 +65,81 @@ class Run(unittest.TestCase):
     def test_world_sizes_vic2_separate_views_adamw(self):
         self.check_world_sizes("w-vic2", "loss.kind=vic2", "train.views=separate", "optim.kind=adamw", "optim.lr=0.001", "augment.views=3")
 
+    def test_every_loss_trains_alike_on_one_and_two_ranks(self):
+        losses = {"scl": ["loss.kind=scl"], "simclr": ["loss.kind=simclr", "loss.temperature=0.5"], "barlow": ["loss.kind=barlow"],
+                  "barlow-graph": ["loss.kind=barlow", "loss.barlow=graph"],
+                  "sampled": ["loss.kind=sampled_vic2", "loss.pairs=300", "loss.draw=halves"],
+                  "nnclr": [*NNCLR], "mse": ["loss.kind=mse"], "cross-entropy": ["loss.kind=cross_entropy"]}
+        for name, args in losses.items():
+            with self.subTest(name):
+                for ranks in (1, 2):
+                    self.train(f"l-{name}{ranks}", *args, "optim.kind=sgd", "train.steps=5", ranks=ranks)
+                one, two = (self.weights(f"l-{name}{ranks}", 5) for ranks in (1, 2))
+                self.assertLessEqual(max(abs(a - b) for key in one for a, b in zip(one[key], two[key])), 1e-8)
+                alone, lines = (self.metrics(f"l-{name}{ranks}")[:5] for ranks in (1, 2))
+                self.assertAlmostEqual(sum(lines[4]["terms"].values()), lines[4]["loss"], places=9)
+                self.assertNotEqual(lines[0]["loss"], lines[4]["loss"])
+                self.assertEqual(alone[0]["loss_bytes"], 0)
+                self.assertGreater(lines[0]["loss_bytes"], 0)
+                self.assertAlmostEqual(lines[0]["pairs_positive"] + lines[0]["pairs_unknown"], 1)
+                self.assertEqual(alone[2]["column_std"] > 0, True)
+                self.assertAlmostEqual(alone[2]["column_std"], lines[2]["column_std"], places=8)
+
+    def test_world_sizes_in_micro_batches(self):
+        self.check_world_sizes("w-micro", "train.micro_batches=2", "train.views=separate")
+
+    def test_small_views_of_staged_shards_in_windows(self):
+        for ranks in (1, 2):
+            self.train(f"staged{ranks}", f"data.stage={self.folder}/local{ranks}", "data.shuffle=windows", "data.window=32", "augment.small_views=2",
+                       "augment.small_size=8", "train.steps=5", ranks=ranks)
+            copies = [name for _, _, names in os.walk(f"{self.folder}/local{ranks}") for name in names]
+            self.assertEqual(len([name for name in copies if name.endswith(".h5")]), 1, copies)
+        one, two = (self.weights(f"staged{ranks}", 5) for ranks in (1, 2))
+        self.assertLessEqual(max(abs(a - b) for key in one for a, b in zip(one[key], two[key])), 1e-8)
+
     def test_world_sizes_with_an_oracle(self):
         self.check_world_sizes("w-oracle", "graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=2",
                                "oracle.questions_per_round=9", "oracle.pool=60")
         queries = [m["queries"] for m in self.metrics("w-oracle2") if "loss" in m]
         self.assertGreater(queries[-1], queries[0])
         self.assertEqual(queries, [m["queries"] for m in self.metrics("w-oracle3") if "loss" in m])
+
+    # ---- kinds of graphs -----------------------------------------------------------------------------------------
+
+    def write(self, name, lines):
+        with open(f"{self.folder}/{name}", "w") as f:
+            f.write("".join(",".join(str(x) for x in line) + "\n" for line in lines))
+        return name
+
+    def test_every_kind_of_graph(self):
+        rng = random.Random(2)
+        drawn = {(rng.randrange(TRAIN), rng.randrange(TRAIN)) for _ in range(200)}
+        pairs = {(i, j) for i, j in drawn if (j, i) not in drawn or i <= j}
+        self.write("pairs.csv", [(i, j, 1 if i % CLASSES == j % CLASSES else -0.5) for i, j in sorted(pairs)])
+        self.call("graph", "convert", "pairs.csv", "pairs.h5", "--samples", str(TRAIN))
+        self.write("table.csv", [(0, 1, 2), (1, 0, 1), (2, 1, 0)])
+        self.write("targets.csv", [(s % CLASSES - 1, rng.random(), rng.random()) for s in range(TRAIN)])
+        kinds = {
+            "ssl": [], "supervised": ["graph.label_noise=0.3"], "mixed": ["graph.deduction=off"], "missing": ["graph.kind=supervised", "graph.missing=0.5"],
+            "signed": [], "signed-oracle": ["graph.kind=signed", "graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=1",
+                                            "oracle.questions_per_round=9", "oracle.pool=60"],
+            "table": [], "table-file": ["graph.kind=table", "graph.table=table.csv"], "regression": ["graph.targets=targets.csv"],
+            "ranking": ["graph.targets=targets.csv"], "pairs": ["graph.pairs=pairs.csv", "graph.pair_noise=0.1"],
+            "pairs-csr": ["graph.kind=pairs", "graph.pairs=pairs.h5", "graph.pair_noise=0.1"],
+        }
+        losses = {}
+        for kind, settings in kinds.items():
+            for ranks in (1, 2):
+                name = f"kind-{kind}-{ranks}"
+                out = self.train(name, f"graph.kind={kind.split('-')[0] if kind != 'missing' else 'supervised'}", *settings, "loss.kind=vic2",
+                                 "train.steps=3", ranks=ranks)
+                losses[name] = [m["loss"] for m in self.metrics(name) if "loss" in m]
+                self.assertEqual(len(losses[name]), 3, out)
+            for a, b in zip(losses[f"kind-{kind}-1"], losses[f"kind-{kind}-2"]):
+                self.assertLessEqual(abs(a - b), 1e-9 * max(1, abs(a)), kind)
+        first = {kind: round(losses[f"kind-{kind}-1"][0], 9) for kind in kinds}
+        self.assertEqual(first["pairs"], first.pop("pairs-csr"))
+        self.assertEqual(len(set(first.values())), len(first), first)   # every graph is another one
 
     # ---- resume --------------------------------------------------------------------------------------------------
 
@@ -163,7 +150,7 @@ class Run(unittest.TestCase):
         out = self.train(f"{name}-cut", *args)
         self.assertIn("resumed at step 5", out)
         self.assertEqual(self.sha(f"{name}-calm"), self.sha(f"{name}-cut"))
-        keep = lambda m: {k: v for k, v in m.items() if k not in ("images_per_s", "seconds")}
+        keep = lambda m: {k: v for k, v in m.items() if k not in ("images_per_s", "seconds", "sync_ms", "sync_hidden")}
         self.assertEqual([keep(m) for m in self.metrics(f"{name}-calm")], [keep(m) for m in self.metrics(f"{name}-cut")])
 
     def test_resumed_equals_uninterrupted(self):
@@ -174,6 +161,14 @@ class Run(unittest.TestCase):
 
     def test_resumed_equals_uninterrupted_with_an_oracle(self):
         self.check_resume("resume-oracle", "graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=2",
+                          "oracle.questions_per_round=9", "oracle.pool=60")
+
+    def test_resumed_equals_uninterrupted_with_a_support_queue(self):
+        self.check_resume("resume-nnclr", *NNCLR)
+
+    def test_resumed_equals_uninterrupted_with_a_round_under_way(self):
+        # Checkpoints lie between a round's question (step 4) and its answers (step 8).
+        self.check_resume("resume-round", "graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=4",
                           "oracle.questions_per_round=9", "oracle.pool=60")
 
     def test_killed_run_goes_on(self):
@@ -209,12 +204,6 @@ class Run(unittest.TestCase):
 
     # ---- bad input -----------------------------------------------------------------------------------------------
 
-    def one_sentence(self, out, *words):
-        errors = [line for line in out.splitlines() if "error: " in line]
-        self.assertEqual(len(errors), 1, out)
-        for word in words:
-            self.assertIn(word, errors[0])
-
     def test_run_folder_of_another_config(self):
         self.train("taken")
         self.one_sentence(self.train("taken", "loss.variance=7", code=2), "loss.variance", "--run-dir")
@@ -228,6 +217,22 @@ class Run(unittest.TestCase):
 
     def test_steps_and_epochs(self):
         self.one_sentence(self.train("both", "train.epochs=1", code=2), "train.steps", "train.epochs")
+
+    def test_losses_that_do_not_fit(self):
+        self.one_sentence(self.train("no-labels", "loss.kind=mse", "graph.kind=ssl", code=2), "loss.kind", "graph.kind")
+        self.one_sentence(self.train("few-outputs", "loss.kind=mse", "model.projector=[16, 2]", code=2), "model.projector", "class")
+        self.one_sentence(self.train("predictor", "loss.kind=nnclr", "model.predictor=[12, 9]", code=2), "model.predictor", "8")
+
+    def test_a_collapse_is_said_once(self):
+        out = self.train("collapse", "loss.variance=0", "loss.covariance=0", "optim.kind=sgd", "optim.lr=0.05", "train.steps=60", ranks=1)
+        self.assertEqual(out.count("have collapsed"), 1, out)
+        self.assertEqual(len([m for m in self.metrics("collapse") if "warning" in m]), 1)
+
+    def test_bf16_on_a_cpu(self):
+        self.one_sentence(self.train("bf16", "train.precision=bf16", code=2), "train.precision=bf16", "train.precision=full")
+
+    def test_more_micro_batches_than_samples(self):
+        self.one_sentence(self.train("micro", "train.micro_batches=7", code=2), "train.micro_batches", "7")
 
     def test_unknown_key(self):
         self.one_sentence(self.train("unknown", "los.kind=vic2", code=2), "los.kind", "loss.kind")

@@ -1,0 +1,44 @@
+// faults: failures on demand, to see that a run survives them: PAL_FAULT=kind:rank:step[-last][:always], comma-separated.
+//
+// kill (as kill -9), stop (SIGSTOP), hang (never returns), nan (the loss's gradient), flip (a bit of the parameters),
+// write-fail (of a checkpoint). A fault strikes once, in the first start of a run; `always`: in every start, every time.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/optim/optimizer.h"
+
+namespace pal {
+
+enum class FaultKind { kill, stop, hang, nan, flip, write_fail };
+
+struct Fault {
+  FaultKind kind = FaultKind::kill;
+  int rank = 0;
+  int64_t first = 0, last = 0;     // steps
+  bool always = false;
+};
+std::vector<Fault> parse_faults(const std::string& text);   // throws Error (usage)
+
+class Faults {
+ public:
+  // restarts: starts of this run before this one.
+  Faults(std::vector<Fault> faults, int rank, int restarts);
+
+  bool strikes(FaultKind kind, int64_t step);
+  // Before a step: kill, stop, hang and flip.
+  void before_step(int64_t step, const NamedTensors& parameters);
+  void poison(at::Tensor gradient, int64_t step);   // nan
+  void before_write(int64_t step);                  // write-fail: throws Error
+
+ private:
+  std::vector<Fault> faults_;
+  std::mutex mutex_;                                // of the line below: a checkpoint is written by another thread
+  std::set<std::pair<size_t, int64_t>> struck_;
+};
+
+}  // namespace pal

@@ -1,0 +1,27 @@
+// judge: from the heartbeats of all ranks to a verdict: who is silent, and who keeps the others waiting. No MPI, no clock.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dist/pulse.h"
+
+namespace pal {
+
+struct Heard {
+  double silent_s = 0;     // since the last beat
+  Beat beat;               // the last one
+};
+
+struct Limits {
+  double silence_s = 10;   // without a beat
+  double waiting_s = 10;   // inside one collective
+};
+
+// A sentence about the ranks that are silent or missing, or nothing. `heard` is by rank; this rank's own is among them.
+// Another rank than 0 hears rank 0 alone.
+std::optional<std::string> judge(const std::vector<Heard>& heard, int self, const Limits& limits);
+
+}  // namespace pal

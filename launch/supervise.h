@@ -1,0 +1,51 @@
+// supervise: a job of ranks that is started again after a rank died or hung, from its last checkpoint.
+//
+// Restarted: a rank killed by a signal, ranks that were lost or differ. Not restarted: what a restart cannot mend (usage,
+// data, numerics, a bug of ours), an orderly end, and a job that somebody stopped.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace pal {
+
+struct RestartLimits {
+  int max_restarts = 3;
+  int min_ranks = 0;          // 0: always the ranks asked for
+  int without_progress = 3;   // restarts in a row without a newer checkpoint
+};
+
+// Restarts: decides, and knows nothing of processes.
+class Restarts {
+ public:
+  Restarts(RestartLimits limits, int ranks, int64_t newest_step) : limits_(limits), ranks_(ranks), newest_(newest_step) {}
+
+  struct Decision {
+    int ranks = 0;            // of the next start; 0: stop
+    int code = 0;             // to stop with
+    std::string reason;       // a sentence for people
+  };
+  // After a start ended with `code`, when the newest checkpoint is of this step (-1: there is none).
+  Decision after(int code, int64_t newest_step);
+  int count() const { return restarts_; }
+
+ private:
+  const RestartLimits limits_;
+  int ranks_, restarts_ = 0, idle_ = 0;   // idle_: restarts in a row without progress
+  int64_t newest_;
+};
+
+struct SupervisedJob {
+  std::string program;
+  std::vector<std::string> args;
+  int ranks = 1;
+  std::function<int(int ranks)> threads;         // of each rank
+  std::function<int64_t()> newest_step;          // of the checkpoints, -1: none
+};
+// Returns the job's exit code. PAL_RESTARTS tells the ranks how many starts came before. TERM and INT become USR2: the
+// ranks write a checkpoint and end with 75; a second one ends them at once.
+int supervise(const SupervisedJob& job, const RestartLimits& limits);
+
+}  // namespace pal

@@ -1,0 +1,105 @@
+"""run_case: what tests of whole runs share: a small data set, a config, and the real binary on real MPI ranks.
+
+A test file that uses it is called as  TEST.py PAL [test names]  (standard library only).
+"""
+import json
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PAL = os.path.abspath(sys.argv[1])
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+SIDE, TRAIN, TEST, CLASSES = 12, 90, 30, 3
+
+CONFIG = """
+data: {train: set.h5, test: set-test.h5, threads: 1}
+augment: {crop_scale: [0.5, 1.0], mean: [0.5], std: [0.25]}
+model: {backbone: convnet, widths: [6, 8], projector: [16, 8]}
+graph: {kind: mixed, alpha: 0.5, labeled_fraction: 0.5}
+train: {global_batch: 13, steps: 10, seed: 3, dtype: float64, threads: 1}
+optim: {kind: lars, lr: 0.05, lars_eta: 0.02, weight_decay: 1.0e-4}
+checkpoint: {every: 5, keep: 10}
+log: {every: 1}
+"""
+
+
+def write_idx(path, magic, shape, payload):
+    with open(path, "wb") as f:
+        f.write(struct.pack(">i", magic) + struct.pack(">%di" % len(shape), *shape) + payload)
+
+
+def make_set(folder):
+    """Images whose classes can be told apart: a bright bar at a height that depends on the class, plus noise."""
+    rng = random.Random(1)
+    for split, n in (("train", TRAIN), ("t10k", TEST)):
+        images, labels = bytearray(), bytearray()
+        for i in range(n):
+            label = i % CLASSES
+            labels.append(label)
+            for y in range(SIDE):
+                for _ in range(SIDE):
+                    images.append(min(255, (170 if y // 4 == label else 20) + rng.randrange(80)))
+        write_idx(f"{folder}/{split}-images-idx3-ubyte", 0x803, (n, SIDE, SIDE), bytes(images))
+        write_idx(f"{folder}/{split}-labels-idx1-ubyte", 0x801, (n,), bytes(labels))
+
+
+def read_safetensors(path):
+    with open(path, "rb") as f:
+        header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+        data = f.read()
+    out = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        code = {"F64": "d", "F32": "f", "I64": "q"}[entry["dtype"]]
+        begin, end = entry["data_offsets"]
+        out[name] = struct.unpack("<%d%s" % ((end - begin) // struct.calcsize(code), code), data[begin:end])
+    return out
+
+
+class RunCase(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="pal-run-test-")
+        os.makedirs(f"{cls.folder}/idx")
+        make_set(f"{cls.folder}/idx")
+        with open(f"{cls.folder}/c.yaml", "w") as f:
+            f.write(CONFIG)
+        cls.call(cls, "data", "import", "idx", "idx", "set.h5")
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def call(self, *args, code=0, prefix=()):
+        """Runs pal; the exit code must be `code`. Returns what it printed."""
+        done = subprocess.run([*prefix, PAL, *args], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+        if done.returncode != code:
+            raise AssertionError(f"pal {' '.join(args)} gave exit code {done.returncode}, not {code}:\n{done.stdout}")
+        return done.stdout
+
+    def train(self, name, *args, ranks=2, code=0, config="c.yaml"):
+        return self.call("train", config, *args, "--run-dir", name, "--np", str(ranks), code=code)
+
+    def metrics(self, name):
+        with open(f"{self.folder}/{name}/metrics.jsonl") as f:
+            return [json.loads(line) for line in f]
+
+    def weights(self, name, step):
+        return read_safetensors(f"{self.folder}/{name}/checkpoints/step-{step}/model.safetensors")
+
+    def sha(self, name):
+        last = self.metrics(name)[-1]
+        self.assertTrue(last["done"])
+        return last["weights_sha256"]
+
+    def one_sentence(self, out, *words):
+        errors = [line for line in out.splitlines() if "error: " in line]
+        self.assertEqual(len(errors), 1, out)
+        for word in words:
+            self.assertIn(word, errors[0])
