@@ -1,0 +1,94 @@
+#include "launch/slurm/site.h"
+
+#include <functional>
+
+#include "core/config/source.h"
+#include "core/nearest.h"
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+struct Entry {
+  SiteKey key;
+  std::string Site::*text;
+  std::vector<std::string> Site::*list;
+};
+
+const std::vector<Entry>& entries() {
+  static const std::vector<Entry> table = {
+      {{"account", "who pays: --account"}, &Site::account, nullptr},
+      {{"partition", "--partition"}, &Site::partition, nullptr},
+      {{"qos", "--qos"}, &Site::qos, nullptr},
+      {{"constraint", "kind of node: --constraint"}, &Site::constraint, nullptr},
+      {{"reservation", "--reservation"}, &Site::reservation, nullptr},
+      {{"memory", "memory of a node: --mem (0: all of it)"}, &Site::memory, nullptr},
+      {{"gpu_option", "how GPUs are asked for; {gpus} is their number on a node"}, &Site::gpu_option, nullptr},
+      {{"cpus_per_rank", "--cpus-per-task"}, &Site::cpus_per_rank, nullptr},
+      {{"mpi", "who starts the ranks: srun or mpirun"}, nullptr, nullptr},
+      {{"mpi_plugin", "srun --mpi=... (srun --mpi=list names them)"}, &Site::mpi_plugin, nullptr},
+      {{"modules", "list: module load ..."}, nullptr, &Site::modules},
+      {{"environment", "list: NAME=value"}, nullptr, &Site::environment},
+      {{"setup", "list: shell lines before the program"}, nullptr, &Site::setup},
+      {{"sbatch_options", "list: further options of sbatch, as they are"}, nullptr, &Site::sbatch_options},
+      {{"container", "stands before the program, e.g. apptainer exec --nv pal.sif"}, &Site::container, nullptr},
+      {{"program", "path of pal on the nodes; default: the one that submits"}, &Site::program, nullptr},
+      {{"scratch", "local folder of a node, SLURM_TMPDIR where the site sets none"}, &Site::scratch, nullptr},
+      {{"signal_seconds", "notice before the time limit, for the last checkpoint"}, &Site::signal_seconds, nullptr},
+  };
+  return table;
+}
+
+void take(Site& site, const Setting& setting) {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries()) {
+    names.push_back(entry.key.name);
+    if (entry.key.name != setting.key) continue;
+    if (entry.list != nullptr) {
+      PAL_CHECK(setting.shape != Setting::Shape::scalar, setting.origin + ": " + setting.key + " is a list", printable(setting.items[0]),
+                "write " + setting.key + ": [a, b]");
+      site.*entry.list = setting.items;
+      return;
+    }
+    PAL_CHECK(setting.shape != Setting::Shape::list, setting.origin + ": a list stands where one value is meant", setting.key,
+              "write " + setting.key + ": value");
+    const std::string value = setting.items.empty() ? "" : setting.items[0];
+    PAL_CHECK(value.find('\n') == std::string::npos, setting.origin + ": several lines in", setting.key, "write it on one line");
+    if (entry.text != nullptr) {
+      site.*entry.text = value;
+      return;
+    }
+    PAL_CHECK(value == "srun" || value == "mpirun", setting.origin + ": mpi is", printable(value), "choose srun or mpirun");
+    site.starter = value == "srun" ? Starter::srun : Starter::mpirun;
+    return;
+  }
+  PAL_CHECK(false, setting.origin + ": unknown key of a site file", printable(setting.key),
+            "the nearest is " + nearest_name(setting.key, names) + " (pal help slurm lists them)");
+}
+
+}  // namespace
+
+std::vector<SiteKey> site_keys() {
+  std::vector<SiteKey> keys;
+  for (const Entry& entry : entries()) keys.push_back(entry.key);
+  return keys;
+}
+
+Site read_site(const std::string& path) {
+  Site site;
+  if (path.empty()) return site;
+  for (const Setting& setting : read_settings(path, Expand::everything)) take(site, setting);
+  const auto digits = [&](const std::string& value, const std::string& key) {
+    PAL_CHECK(value.empty() || value.find_first_not_of("0123456789") == std::string::npos, path + ": " + key + " is", printable(value),
+              "give a whole number");
+  };
+  digits(site.cpus_per_rank, "cpus_per_rank");
+  digits(site.signal_seconds, "signal_seconds");
+  PAL_CHECK(!site.signal_seconds.empty(), path + ": signal_seconds is", "empty", "give a whole number, or leave the line out");
+  for (const std::string& variable : site.environment) {
+    PAL_CHECK(variable.find('=') != std::string::npos && variable[0] != '=', path + ": environment holds", printable(variable), "write NAME=value");
+  }
+  return site;
+}
+
+}  // namespace pal

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""pal submit on a real two-node SLURM: submit, signal, requeue, finish; an array; a chain; a rank killed; bad input.
+
+usage: slurm_test.py PAL [test names]     (standard library only; needs slurm-wlm, munge and root, else it says so and skips)
+"""
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(HERE, "..", "dist"))
+import cluster  # noqa: E402
+import run_case  # noqa: E402
+
+PAL = run_case.PAL
+CONFIG = """
+data: {train: set.h5, test: set-test.h5, threads: 1}
+augment: {crop_scale: [0.5, 1.0], mean: [0.5], std: [0.25]}
+model: {backbone: convnet, widths: [6, 8], projector: [16, 8]}
+train: {global_batch: 12, steps: 300, seed: 3, threads: 1}
+optim: {kind: lars, lr: 0.05, lars_eta: 0.02, weight_decay: 1.0e-4}
+checkpoint: {every: 1000}
+log: {every: 1}
+"""
+
+
+class Slurm(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="pal-slurm-test-")
+        os.makedirs(f"{cls.folder}/idx")
+        run_case.make_set(f"{cls.folder}/idx")
+        with open(f"{cls.folder}/c.yaml", "w") as f:
+            f.write(CONFIG)
+        cls.cluster = cluster.Cluster()
+        cls.cluster.__enter__()
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.addClassCleanup(cls.cluster.__exit__)
+        cls.pal(cls, "data", "import", "idx", "idx", "set.h5")
+        # The calm run: the same two ranks, without SLURM.
+        cls.pal(cls, "train", "c.yaml", "--run-dir", "calm", "--np", "2")
+
+    def pal(self, *args, code=0):
+        done = self.cluster.run(PAL, *args, cwd=self.folder, check=False)
+        if done.returncode != code:
+            raise AssertionError(f"pal {' '.join(args)} gave exit code {done.returncode}, not {code}:\n{done.stdout}")
+        return done.stdout
+
+    def submit(self, run, *args):
+        """The numbers of the jobs."""
+        out = self.pal("submit", "c.yaml", "--nodes", "2", "--time", "10", "--run-dir", run, *args)
+        return [line for line in out.splitlines() if line.isdigit()]
+
+    def log(self, run):
+        text = ""
+        for name in sorted(glob.glob(f"{self.folder}/{run}/slurm-*.log")):
+            with open(name) as f:
+                text += f.read()
+        return text
+
+    def metrics(self, run):
+        try:
+            with open(f"{self.folder}/{run}/metrics.jsonl") as f:
+                return [json.loads(line) for line in f.read().split("\n")[:-1]]
+        except FileNotFoundError:
+            return []
+
+    def sha(self, run):
+        last = self.metrics(run)[-1]
+        self.assertTrue(last.get("done"), self.log(run))
+        return last["weights_sha256"]
+
+    def wait_state(self, job, *states, seconds=90, run=""):
+        try:
+            self.cluster.wait(lambda: self.cluster.state(job)[0] in states, seconds, f"job {job} does not get to {states}")
+        except TimeoutError as e:
+            raise AssertionError(f"{e}\nstate {self.cluster.state(job)}\n{self.log(run)}") from None
+
+    def wait_steps(self, run, steps):
+        self.cluster.wait(lambda: len(self.metrics(run)) >= steps, 60, f"{run} does not get to step {steps}:\n{self.log(run)}")
+
+    def ranks(self, run):
+        """Processes of the run's ranks."""
+        out = subprocess.run(["pgrep", "-f", f"{PAL} train .*--run-dir {self.folder}/{run}$"], stdout=subprocess.PIPE, text=True).stdout
+        return [int(pid) for pid in out.split() if os.readlink(f"/proc/{pid}/exe") == PAL]
+
+    # ---- the story of a job -----------------------------------------------------------------------------------------
+
+    def test_signal_requeue_finish(self):
+        job, = self.submit("signalled")
+        self.wait_steps("signalled", 40)
+        self.cluster.run("scancel", "--signal=USR2", job)       # what SLURM sends before the time limit
+        self.wait_state(job, "COMPLETED", run="signalled")
+        self.assertEqual(self.cluster.state(job)[1], 1, self.log("signalled"))
+        self.assertIn("checkpointed before the limit; queued again", self.log("signalled"))
+        self.assertIn("resumed at step", self.log("signalled"))
+        self.assertEqual(self.sha("signalled"), self.sha("calm"))
+        steps = [m["step"] for m in self.metrics("signalled") if not m.get("done")]
+        self.assertEqual(steps, list(range(1, 301)))            # no step lost, none done twice
+
+    def test_a_killed_rank(self):
+        job, = self.submit("killed", "checkpoint.every=50")
+        self.wait_steps("killed", 80)
+        os.kill(self.ranks("killed")[-1], 9)
+        self.wait_state(job, "COMPLETED", run="killed")
+        self.assertEqual(self.cluster.state(job)[1], 1, self.log("killed"))
+        self.assertIn("a rank died", self.log("killed"))
+        self.assertEqual(self.sha("killed"), self.sha("calm"))
+
+    def test_a_rank_that_always_dies_is_given_up(self):
+        job, = self.submit("dying", "--max-restarts", "0")
+        self.wait_steps("dying", 20)
+        os.kill(self.ranks("dying")[0], 9)
+        self.wait_state(job, "FAILED", run="dying")
+        self.assertIn("not queued again", self.log("dying"))
+
+    def test_array(self):
+        job, = self.submit("sweep", "train.steps=40", "--sweep", "train.seed=3,4")
+        for task in (0, 1):
+            self.wait_state(f"{job}_{task}", "COMPLETED", run="sweep")
+        self.assertNotEqual(self.sha("sweep/train.seed=3"), self.sha("sweep/train.seed=4"))
+
+    def test_chain(self):
+        first, second, third = self.submit("chained", "--chain", "3")
+        self.wait_steps("chained", 40)
+        self.cluster.run("scancel", "--signal=USR2", first)
+        self.wait_state(third, "COMPLETED", run="chained")
+        self.assertEqual([self.cluster.state(job) for job in (first, second)], [("COMPLETED", 0)] * 2, self.log("chained"))
+        self.assertIn("the next job of the chain goes on", self.log("chained"))
+        self.assertIn("this run is finished", self.log("chained"))
+        self.assertEqual(self.sha("chained"), self.sha("calm"))
+
+    # ---- bad input --------------------------------------------------------------------------------------------------
+
+    def test_a_wrong_setting_is_not_queued_again(self):
+        job, = self.submit("broken", "data.train=nowhere.h5")
+        self.wait_state(job, "FAILED", run="broken")
+        self.assertIn("nowhere.h5", self.log("broken"))
+        self.assertIn("not queued again", self.log("broken"))
+
+    def test_a_wrong_partition(self):
+        out = self.pal("submit", "c.yaml", "--nodes", "2", "--partition", "nobody", "--run-dir", "wrong", code=2)
+        self.assertIn("sbatch refused the job", out)
+        self.assertIn("nobody", out)
+
+    def test_too_little_time(self):
+        self.assertIn("shorter than the notice", self.pal("submit", "c.yaml", "--time", "2", "--run-dir", "short", code=2))
+
+    def test_an_unknown_key_is_found_before_the_queue(self):
+        self.assertIn("train.steps", self.pal("submit", "c.yaml", "train.step=3", "--run-dir", "typo", code=2))
+
+    def test_lonely_processes(self):
+        out = self.cluster.run("srun", "-N2", "-n2", "--mpi=none", PAL, "train", "c.yaml", "--run-dir", "lonely", cwd=self.folder, check=False)
+        self.assertEqual(out.returncode, 2, out.stdout)
+        self.assertIn("they do not find each other", out.stdout)
+        self.assertFalse(os.path.exists(f"{self.folder}/lonely/config.yaml"))
+
+    def test_no_sbatch(self):
+        env = dict(os.environ, PATH="/nonexistent")
+        done = subprocess.run([PAL, "submit", "c.yaml", "--run-dir", "none"], cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no sbatch on this machine", done.stdout)
+
+
+if __name__ == "__main__":
+    lacking = cluster.missing()
+    if lacking:
+        print("skipped: this machine lacks " + ", ".join(lacking))
+        sys.exit(0)
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
