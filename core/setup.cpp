@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/graph/graph_files.h"
+#include "core/graph/noise.h"
 #include "core/oracle/oracle.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
@@ -26,6 +28,10 @@ std::vector<int64_t> draw(const std::vector<int64_t>& from, int64_t count, uint6
   return drawn;
 }
 
+bool uses_labels(GraphKind kind) {
+  return kind == GraphKind::supervised || kind == GraphKind::mixed || kind == GraphKind::signs || kind == GraphKind::table;
+}
+
 }  // namespace
 
 at::ScalarType scalar_type(const Config& config) {
@@ -38,6 +44,7 @@ ModelSpec model_spec(const Config& config) {
   spec.stem = config.text("model.stem");
   spec.convnet_widths = config.integer_list("model.widths");
   spec.projector = config.integer_list("model.projector");
+  spec.predictor = config.integer_list("model.predictor");
   spec.batch_norm = config.text("model.batch_norm");
   spec.seed = static_cast<uint64_t>(config.integer("train.seed"));
   spec.dtype = scalar_type(config);
@@ -63,7 +70,7 @@ std::vector<int64_t> training_subset(const Config& config, const Dataset& data) 
 
 std::vector<int64_t> known_labels(const Config& config, const Dataset& data, const std::vector<int64_t>& subset) {
   std::vector<int64_t> known(data.size(), -1);
-  if (graph_kind(config) == GraphKind::ssl) return known;
+  if (!uses_labels(graph_kind(config))) return known;
   const std::vector<int64_t>& labels = data.labels();
   std::vector<int64_t> labelled;
   for (int64_t s : subset) {
@@ -88,12 +95,49 @@ GraphKind graph_kind(const Config& config) {
   const std::string& kind = config.text("graph.kind");
   if (kind == "supervised") return GraphKind::supervised;
   if (kind == "mixed") return GraphKind::mixed;
+  if (kind == "signed") return GraphKind::signs;
+  if (kind == "table") return GraphKind::table;
+  if (kind == "regression") return GraphKind::regression;
+  if (kind == "ranking") return GraphKind::ranking;
+  if (kind == "pairs") return GraphKind::pairs;
   return GraphKind::ssl;
 }
 
+GraphSpec graph_spec(const Config& config, const Dataset& data) {
+  GraphSpec spec;
+  spec.kind = graph_kind(config);
+  spec.alpha = config.real("graph.alpha");
+  spec.missing = config.real("graph.missing");
+  spec.seed = static_cast<uint64_t>(config.integer("train.seed"));
+  if (spec.kind == GraphKind::table && config.text("graph.table") != "zero-one") {
+    spec.table = std::make_shared<LossTable>(read_loss_table(config.text("graph.table")));
+  }
+  if (spec.kind == GraphKind::regression || spec.kind == GraphKind::ranking) {
+    spec.targets = std::make_shared<Targets>(read_targets(config.text("graph.targets"), data.size()));
+    PAL_DATA_CHECK(spec.kind == GraphKind::regression || spec.targets->width >= 2, config.text("graph.targets") + ": numbers per line",
+                   spec.targets->width, "a ranking orders two or more");
+  }
+  return spec;
+}
+
+GraphStore make_graph_store(const Config& config, const Dataset& data, std::vector<int64_t> labels) {
+  const auto seed = static_cast<uint64_t>(config.integer("train.seed"));
+  GraphStore store(data.size(), config.text("graph.deduction") == "off" ? Deduction::off : Deduction::on);
+  redraw_labels(labels, config.real("graph.label_noise"), seed);
+  store.set_labels(labels);
+  if (config.has("graph.pairs")) {
+    const std::string& path = config.text("graph.pairs");
+    std::vector<WeightedPair> pairs = read_pairs(path, data.size()).pairs;
+    flip_weights(pairs, config.real("graph.pair_noise"), seed);
+    store.set_edges(WeightedEdges(data.size(), std::move(pairs), path));
+  }
+  return store;
+}
+
 int64_t edge_samples(const Config& config, int64_t labelled, int64_t trained) {
-  if (graph_kind(config) == GraphKind::ssl || labelled == trained) return 0;
-  if (labelled == 0 && config.text("oracle.sampler") == "none") return 0;
+  const bool pairs = config.has("graph.pairs");
+  if (!pairs && (!uses_labels(graph_kind(config)) || labelled == trained)) return 0;
+  if (!pairs && labelled == 0 && config.text("oracle.sampler") == "none") return 0;
   const auto batch = static_cast<double>(config.integer("train.global_batch"));
   return static_cast<int64_t>(std::floor(config.real("graph.edge_share") * batch));
 }
@@ -113,12 +157,14 @@ Schedule schedule(const Config& config, int64_t steps_per_epoch) {
   return s;
 }
 
-int compute_threads(const Config& config, int local_ranks) {
-  const auto asked = static_cast<int>(config.integer("train.threads"));
-  if (asked > 0) return asked;
+int usable_cores() {
   cpu_set_t set;
-  const int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  return std::max(1, cores / local_ranks);
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+int compute_threads(const Config& config, double cores) {
+  const auto asked = static_cast<int>(config.integer("train.threads"));
+  return asked > 0 ? asked : std::max(1, static_cast<int>(cores + 1e-6));
 }
 
 }  // namespace pal

@@ -9,7 +9,7 @@
 
 #include "core/config/config.h"
 #include "core/data/dataset.h"
-#include "core/graph/store.h"
+#include "core/graph/build.h"
 #include "core/model/encoder.h"
 #include "core/optim/optimizer.h"
 
@@ -24,8 +24,12 @@ std::vector<int64_t> training_subset(const Config& config, const Dataset& data);
 // Labels the graph may know: −1 except for graph.labeled_fraction of the subset's labels, drawn by the seed.
 std::vector<int64_t> known_labels(const Config& config, const Dataset& data, const std::vector<int64_t>& subset);
 GraphKind graph_kind(const Config& config);
+// How a batch's graph is made; reads graph.table and graph.targets.
+GraphSpec graph_spec(const Config& config, const Dataset& data);
+// What is known before the first answer: the labels, redrawn in part (graph.label_noise), and the pairs of graph.pairs.
+GraphStore make_graph_store(const Config& config, const Dataset& data, std::vector<int64_t> labels);
 // Samples of a batch that are drawn from what is known (graph.edge_share of train.global_batch). 0 where that would add
-// nothing: on the ssl graph, when all `trained` samples have a label, or when none has one and no oracle asks.
+// nothing: on the ssl graph, when all `trained` samples have a label, or when there are neither labels, pairs nor an oracle.
 int64_t edge_samples(const Config& config, int64_t labelled, int64_t trained);
 
 // Steps of the run, from train.steps or train.epochs.
@@ -33,7 +37,9 @@ int64_t total_steps(const Config& config, int64_t steps_per_epoch);
 // The effective peak rate (optim.base_lr × global_batch / 256, or optim.lr) with warm-up and cosine.
 Schedule schedule(const Config& config, int64_t steps_per_epoch);
 
-// Compute threads of a rank: train.threads, or the cores this process may use divided among the host's ranks.
-int compute_threads(const Config& config, int local_ranks);
+// Cores that this process may use.
+int usable_cores();
+// Compute threads of a rank: train.threads, or as many as it has cores (World::cores).
+int compute_threads(const Config& config, double cores);
 
 }  // namespace pal

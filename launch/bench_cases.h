@@ -1,4 +1,4 @@
-// bench_cases: what `pal bench kernels` measures: per case its inputs, its peers, our side, and its work by construction.
+// bench_cases: what `pal bench kernels` and `pal bench graph` measure: per case its inputs, its peers, our side, and its work by construction.
 #pragma once
 
 #include <cstdint>
@@ -39,11 +39,12 @@ struct KernelCase {
   std::function<KernelRun(const InputTensors&, int threads)> ours = {};
 };
 
-std::vector<KernelCase> kernel_cases(BenchSizes sizes);        // all of them
+std::vector<KernelCase> bench_cases(BenchSuite suite, BenchSizes sizes);   // all of a suite
 // Cases without peers of their own only serve as own_case.
 std::vector<KernelCase> graph_bench_cases(BenchSizes sizes);   // pairs, blocks, simclr
 std::vector<KernelCase> dense_bench_cases(BenchSizes sizes);   // covariance, nearest
 std::vector<KernelCase> image_bench_cases(BenchSizes sizes);   // augment
+std::vector<KernelCase> store_bench_cases(BenchSizes sizes);   // the suite graph
 
 at::Tensor normal_tensor(std::vector<int64_t> shape, uint64_t stream);   // float32, of the benchmark's own seed
 

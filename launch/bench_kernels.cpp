@@ -57,7 +57,7 @@ std::unique_ptr<BenchFolder> write_inputs(const KernelCase& c, const KernelBench
 }
 
 Side start_ours(const KernelCase& c, const std::string& folder, const KernelBenchOptions& o, const std::string& program) {
-  std::vector<std::string> command = {program, "bench", "kernels", "--case", c.name, "--side-in", folder, "--threads", std::to_string(o.threads)};
+  std::vector<std::string> command = {program, "bench", o.suite == BenchSuite::graph ? "graph" : "kernels", "--case", c.name, "--side-in", folder, "--threads", std::to_string(o.threads)};
   if (o.sizes == BenchSizes::small) command.push_back("--quick");
   Side side{nullptr, std::make_unique<Child>(command)};
   side.child->read_line();   // ready
@@ -176,7 +176,7 @@ void run_case(json& results, const KernelCase& c, const std::vector<KernelCase>&
 }
 
 std::string table(const json& results, size_t from) {
-  std::vector<std::vector<std::string>> rows = {{"kernel", "peer", "ours ms", "peer ms", "ratio", "noise", "GB/s", "GF/s", "ours +MB", "peer +MB", "differ"}};
+  std::vector<std::vector<std::string>> rows = {{"case", "peer", "ours ms", "peer ms", "ratio", "noise", "GB/s", "GF/s", "ours +MB", "peer +MB", "differ"}};
   for (size_t k = from; k < results.size(); ++k) {
     const json& r = results[k];
     const auto number = [&](const char* name, int digits) { return fmt::format("{:.{}f}", r[name].get<double>(), digits); };
@@ -190,7 +190,7 @@ std::string table(const json& results, size_t from) {
 
 int bench_kernels(const KernelBenchOptions& options, const std::string& program) {
   check_peer_files(options.peer);
-  const std::vector<KernelCase> all = kernel_cases(options.sizes);
+  const std::vector<KernelCase> all = bench_cases(options.suite, options.sizes);
   const Machine machine = measure_machine(options);
   fmt::print("{} threads a side; this machine copies {:.1f} GB/s and multiplies {:.1f} GF/s (torch's sgemm)\n", options.threads, machine.copy_gb_s,
              machine.sgemm_gf_s);

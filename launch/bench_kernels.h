@@ -1,4 +1,5 @@
-// bench_kernels: the CPU kernels, forward and backward, each against its peers, interleaved in one run.
+// bench_kernels: the CPU kernels, forward and backward, or the graph store, each case against its peers, interleaved in
+// one run.
 //
 // Who runs where: for each case the parent writes the inputs into a folder and starts our side and every peer as
 // processes of their own that stay alive and answer lines:
@@ -17,8 +18,10 @@
 namespace pal {
 
 enum class BenchSizes { full, small };
+enum class BenchSuite { kernels, graph };
 
 struct KernelBenchOptions {
+  BenchSuite suite = BenchSuite::kernels;
   PeerOptions peer{.script = "tests/bench/kernels_peer.py"};
   std::vector<std::string> cases;   // none: all
   std::string json;                 // "" writes none
@@ -28,7 +31,7 @@ struct KernelBenchOptions {
   int turn_ms = 100;
 };
 
-std::vector<std::string> kernel_case_names();
+std::vector<std::string> bench_case_names(BenchSuite suite);
 int bench_kernels(const KernelBenchOptions& options, const std::string& program);
 // Our side of the one case in options.cases: does what its standard input says.
 int bench_kernels_side(const KernelBenchOptions& options, const std::string& folder);

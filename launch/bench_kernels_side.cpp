@@ -1,4 +1,4 @@
-// bench_kernels_side: our side of one case of `pal bench kernels`, and the list of cases.
+// bench_kernels_side: our side of one case, and the lists of cases.
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
@@ -45,7 +45,8 @@ at::Tensor normal_tensor(std::vector<int64_t> shape, uint64_t stream) {
   return t;
 }
 
-std::vector<KernelCase> kernel_cases(BenchSizes sizes) {
+std::vector<KernelCase> bench_cases(BenchSuite suite, BenchSizes sizes) {
+  if (suite == BenchSuite::graph) return store_bench_cases(sizes);
   std::vector<KernelCase> all;
   for (auto* cases : {graph_bench_cases, dense_bench_cases, image_bench_cases}) {
     for (KernelCase& c : cases(sizes)) all.push_back(std::move(c));
@@ -53,9 +54,9 @@ std::vector<KernelCase> kernel_cases(BenchSizes sizes) {
   return all;
 }
 
-std::vector<std::string> kernel_case_names() {
+std::vector<std::string> bench_case_names(BenchSuite suite) {
   std::vector<std::string> names;
-  for (const KernelCase& c : kernel_cases(BenchSizes::small)) names.push_back(c.name);
+  for (const KernelCase& c : bench_cases(suite, BenchSizes::small)) names.push_back(c.name);
   return names;
 }
 
@@ -63,7 +64,7 @@ int bench_kernels_side(const KernelBenchOptions& options, const std::string& fol
   at::set_num_threads(options.threads);
   keep_freed_memory();
   KernelRun run;
-  for (const KernelCase& c : kernel_cases(options.sizes)) {
+  for (const KernelCase& c : bench_cases(options.suite, options.sizes)) {
     if (c.name == options.cases.at(0)) run = c.ours(read_safetensors(folder + "/input.safetensors").tensors, options.threads);
   }
   const double before = reset_peak_memory_mb();

@@ -13,7 +13,7 @@
 
 namespace pal {
 
-Child::Child(const std::vector<std::string>& command) : name_(command.front()) {
+Child::Child(const std::vector<std::string>& command, ChildOutput output) : name_(command.front()) {
   int to[2], from[2];
   PAL_CHECK(pipe2(to, O_CLOEXEC) == 0 && pipe2(from, O_CLOEXEC) == 0, "no pipe can be made", std::strerror(errno), "close other programs");
   pid_ = fork();
@@ -21,7 +21,7 @@ Child::Child(const std::vector<std::string>& command) : name_(command.front()) {
   if (pid_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     dup2(to[0], STDIN_FILENO);
-    dup2(from[1], STDOUT_FILENO);
+    if (output == ChildOutput::pipe) dup2(from[1], STDOUT_FILENO);
     std::vector<char*> argv;
     for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);

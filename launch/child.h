@@ -9,9 +9,11 @@
 
 namespace pal {
 
+enum class ChildOutput { pipe, inherit };
+
 class Child {
  public:
-  explicit Child(const std::vector<std::string>& command);
+  explicit Child(const std::vector<std::string>& command, ChildOutput output = ChildOutput::pipe);
   ~Child();   // ends it (TERM, then KILL) if it still runs
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;

@@ -1,6 +1,12 @@
-// cmd_bench: pal bench step|kernels: speed as a ratio to named peers, in one interleaved run with its noise.
+// cmd_bench: pal bench step|kernels|graph|data|import|checkpoint|recovery|experiment: speed as a ratio to named peers, in one interleaved run with
+// its noise.
+#include "launch/bench_checkpoint.h"
+#include "launch/bench_data.h"
+#include "launch/bench_experiment.h"
+#include "launch/bench_import.h"
 #include "launch/bench_kernels.h"
 #include "launch/bench_step.h"
+#include "launch/child.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
 
@@ -15,6 +21,14 @@ void add_shared(CLI::App& app, PeerOptions& peer, std::string& json, int& turns)
   app.add_option("--turns", turns, "turns of each side")->check(CLI::Range(2, 1000));
 }
 
+// The jobs of both sides are killed and watched from outside by a script; its words are the result.
+int bench_recovery(const PeerOptions& peer, const std::string& json, int turns, const std::string& program) {
+  check_peer_files(peer);
+  std::vector<std::string> command = {peer.python, peer.script, "--pal", program, "--python", peer.python, "--turns", std::to_string(turns)};
+  if (!json.empty()) command.insert(command.end(), {"--json", json});
+  return Child(command, ChildOutput::inherit).wait();
+}
+
 }  // namespace
 
 int cmd_bench(const std::vector<std::string>& arguments, Context& context) {
@@ -24,30 +38,92 @@ int cmd_bench(const std::vector<std::string>& arguments, Context& context) {
 
   StepBenchOptions step;
   std::string rank_in, dtype = "float32";
-  CLI::App& steps = *app.add_subcommand("step", "One training step of ResNet-18 with VICReg on two ranks, against PyTorch DDP with gloo.");
+  CLI::App& steps = *app.add_subcommand("step", "One training step with VICReg on two ranks, against PyTorch DDP with gloo.");
   add_shared(steps, step.peer, step.json, step.turns);
   steps.add_option("--peer-layout", step.peer_layout, "memory layout of the peer: default, or channels_last, which is ours")
       ->check(CLI::IsMember({"default", "channels_last"}));
-  steps.add_option("--steps-per-turn", step.steps_per_turn, "steps in a turn")->check(CLI::Range(1, 1000));
-  steps.add_option("--batch", step.batch, "samples over both ranks")->check(CLI::Range(4, 4096));
+  steps.add_option("--steps-per-turn", step.steps_per_turn, "steps in a turn (0: as many as suit the case)")->check(CLI::Range(0, 1000));
+  std::vector<std::string> step_names;
+  for (const StepCase& c : step_cases()) step_names.push_back(c.name);
+  steps.add_option("--case", step.cases, "only these (may be repeated)")->check(CLI::IsMember(step_names));
+  steps.add_option("--images", step.images, "folder of Fashion-MNIST's IDX files, for the case quickstart");
   steps.add_option("--rank-in", rank_in)->group("");   // a rank of ours, started by the parent
   steps.add_option("--dtype", dtype)->group("");
-  steps.footer("Example:\n  pal bench step --json step.json");
+  steps.footer("Examples:\n  pal bench step --json step.json\n  pal bench step --case projector --turns 6     (8 GB of memory)");
 
-  KernelBenchOptions kernels;
   std::string side_in;
+  const auto add_suite = [&](CLI::App& suite, KernelBenchOptions& o) {
+    add_shared(suite, o.peer, o.json, o.turns);
+    suite.add_option("--case", o.cases, "only these (may be repeated)")->check(CLI::IsMember(bench_case_names(o.suite)));
+    suite.add_option("--threads", o.threads, "threads of each side")->check(CLI::Range(1, 1024));
+    suite.add_option("--turn-ms", o.turn_ms, "a turn repeats its case for at least so long")->check(CLI::Range(0, 60000));
+    suite.add_flag_callback("--quick", [&o] { o.sizes = BenchSizes::small; }, "small sizes, to see that it works: the figures mean nothing");
+    suite.add_option("--side-in", side_in)->group("");     // our side, started by the parent
+  };
+  KernelBenchOptions kernels, graph{.suite = BenchSuite::graph, .peer = {.script = "tests/bench/graph_peer.py"}};
   CLI::App& ops = *app.add_subcommand("kernels", "The CPU kernels, forward and backward, against what a PyTorch user would call.");
-  add_shared(ops, kernels.peer, kernels.json, kernels.turns);
-  ops.add_option("--case", kernels.cases, "only these (may be repeated)")->check(CLI::IsMember(kernel_case_names()));
-  ops.add_option("--threads", kernels.threads, "threads of each side")->check(CLI::Range(1, 1024));
-  ops.add_option("--turn-ms", kernels.turn_ms, "a turn repeats its case for at least so long")->check(CLI::Range(0, 60000));
-  ops.add_flag_callback("--quick", [&] { kernels.sizes = BenchSizes::small; }, "small sizes, to see that it works: the figures mean nothing");
-  ops.add_option("--side-in", side_in)->group("");     // our side, started by the parent
+  add_suite(ops, kernels);
   ops.footer("Examples:\n  pal bench kernels --json kernels.json\n  pal bench kernels --case pairs --case simclr --turns 20");
 
+  CLI::App& store = *app.add_subcommand("graph", "The graph store at ImageNet's size and the graph of a batch, against scipy and networkx.");
+  add_suite(store, graph);
+  store.footer("Example:\n  pal bench graph --json graph.json");
+
+  CheckpointBenchOptions saving;
+  CLI::App& saves = *app.add_subcommand("checkpoint", "How long a checkpoint of 1.4 GB holds training up, against torch.save and DCP.");
+  add_shared(saves, saving.peer, saving.json, saving.turns);
+  saves.add_option("--threads", saving.threads, "threads of our copy")->check(CLI::Range(1, 1024));
+  saves.add_option("--folder", saving.folder, "where both sides write; default: a temporary folder")->check(CLI::ExistingDirectory);
+  saves.add_flag_callback("--quick", [&] { saving.sizes = BenchSizes::small; }, "a small model, to see that it works: the figures mean nothing");
+  saves.footer("Example:\n  pal bench checkpoint --json checkpoint.json");
+
+  PeerOptions recovery{.script = "tests/bench/recovery.py"};
+  std::string recovery_json;
+  int recovery_turns = 6;
+  CLI::App& recovers = *app.add_subcommand("recovery", "From kill -9 of a rank to the first new step, against torchrun.");
+  add_shared(recovers, recovery, recovery_json, recovery_turns);
+  recovers.footer("Example:\n  pal bench recovery --json recovery.json");
+
+  DataBenchOptions loading;
+  std::string data_side_in, open_in;
+  CLI::App& data = *app.add_subcommand("data", "JPEG files to two VICReg views, against torchvision's DataLoader; slow disks; a set as large as ImageNet.");
+  add_shared(data, loading.peer, loading.json, loading.turns);
+  data.add_option("--images", loading.images, "files to make and load; 0 leaves the comparison out")->check(CLI::Range(0, 100000));
+  data.add_option("--records", loading.records, "records of the set as large as ImageNet; 0 leaves it out")->check(CLI::Range(0, 100000000));
+  data.add_option("--size", loading.size, "side of the views in pixels")->check(CLI::Range(8, 1024));
+  data.add_option("--batch", loading.batch, "samples in a batch")->check(CLI::Range(1, 4096));
+  data.add_option("--threads", loading.threads, "our threads, and the peer's workers")->check(CLI::Range(1, 256));
+  data.add_option("--side-in", data_side_in)->group("");   // our side, started by the parent
+  data.add_option("--open", open_in)->group("");
+  data.footer("Example:\n  pal bench data --json data.json");
+
+  ImportBenchOptions importing;
+  CLI::App& imports = *app.add_subcommand("import", "pal data import of JPEG files, against the disk (copies) and libjpeg (smaller ones).");
+  imports.add_option("--json", importing.json, "also write the results to this file");
+  imports.add_option("--source", importing.source, "a folder of JPEG files; if not given, some are made")->check(CLI::ExistingDirectory);
+  imports.add_option("--turns", importing.turns, "turns of each side")->check(CLI::Range(2, 1000));
+  imports.add_option("--threads", importing.threads, "threads of both sides")->check(CLI::Range(1, 1024));
+  imports.add_option("--images", importing.images, "files to make")->check(CLI::Range(1, 10000000));
+  imports.footer("Example:\n  pal bench import --json import.json");
+
+  ExperimentBenchOptions figure;
+  CLI::App& closed_form = *app.add_subcommand("experiment", "The active figure of the paper in closed form, against numpy.");
+  add_shared(closed_form, figure.peer, figure.json, figure.turns);
+  closed_form.add_option("--trials", figure.trials, "trials in a turn")->check(CLI::Range(1, 1000));
+  closed_form.add_option("--threads", figure.threads, "cores of each side")->check(CLI::Range(1, 256));
+  closed_form.footer("Example:\n  pal bench experiment --json experiment.json");
+
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
-  if (ops.parsed() && !side_in.empty()) return bench_kernels_side(kernels, side_in);
-  if (ops.parsed()) return bench_kernels(kernels, context.program);
+  if (imports.parsed()) return bench_import(importing);
+  if (closed_form.parsed()) return bench_experiment(figure);
+  if (data.parsed() && !open_in.empty()) return bench_open_side(open_in);
+  if (data.parsed()) return data_side_in.empty() ? bench_data(loading, context.program) : bench_data_side(loading, data_side_in);
+  if (saves.parsed()) return bench_checkpoint(saving);
+  if (recovers.parsed()) return bench_recovery(recovery, recovery_json, recovery_turns, context.program);
+  if (ops.parsed() || store.parsed()) {
+    const KernelBenchOptions& suite = ops.parsed() ? kernels : graph;
+    return side_in.empty() ? bench_kernels(suite, context.program) : bench_kernels_side(suite, side_in);
+  }
   if (rank_in.empty()) return bench_step(step, context.program);
   bench_step_rank(rank_in, dtype, context.start_world());
   return 0;

@@ -51,7 +51,7 @@ at::Tensor split_features(const Arguments& args, const Config& config, const Dat
   options.what = args.features == "projector" ? EmbedWhat::embedding : EmbedWhat::features;
   options.augment = augment_options(config, data);
   options.dtype = scalar_type(config);
-  options.threads = compute_threads(config, world.local_size());
+  options.threads = compute_threads(config, world.cores());
   if (bar) options.progress = [&](int64_t done) { bar->update(done, ""); };
   return embed(*encoder, data, all, options, world.now());
 }
@@ -95,7 +95,7 @@ int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
 
   keep_freed_memory();
   World& world = context.start_world();
-  at::set_num_threads(compute_threads(config, world.local_size()));
+  at::set_num_threads(compute_threads(config, world.cores()));
   const auto start = std::chrono::steady_clock::now();
   const auto train = Dataset::open(config.text("data.train"));
   const auto test = Dataset::open(config.text("data.test"));

@@ -33,7 +33,12 @@ const std::vector<Command>& commands();   // main.cpp: in the order of `pal help
 
 int cmd_train(const std::vector<std::string>& args, Context& context);
 int cmd_data(const std::vector<std::string>& args, Context& context);
+int cmd_graph(const std::vector<std::string>& args, Context& context);
+int cmd_submit(const std::vector<std::string>& args, Context& context);
 int cmd_eval(const std::vector<std::string>& args, Context& context);
+int cmd_checkpoint(const std::vector<std::string>& args, Context& context);
+int cmd_experiment(const std::vector<std::string>& args, Context& context);
+int cmd_theory(const std::vector<std::string>& args, Context& context);
 int cmd_config(const std::vector<std::string>& args, Context& context);
 int cmd_doctor(const std::vector<std::string>& args, Context& context);
 int cmd_bench(const std::vector<std::string>& args, Context& context);

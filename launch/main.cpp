@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <new>
@@ -17,8 +18,13 @@ namespace pal {
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
       {"train", "train an encoder on a similarity graph", cmd_train},
+      {"submit", "train on a cluster: write and submit a SLURM job", cmd_submit},
       {"data", "make, show and check data sets", cmd_data},
+      {"graph", "show and convert weighted pairs", cmd_graph},
       {"eval", "measure a trained encoder: linear probe, nearest neighbours", cmd_eval},
+      {"checkpoint", "list and check the checkpoints of a run", cmd_checkpoint},
+      {"experiment", "the controlled experiments of the paper, as CSV and SVG", cmd_experiment},
+      {"theory", "check every statement of the paper", cmd_theory},
       {"config", "show every setting of a config and where it came from", cmd_config},
       {"bench", "measure speed against a named peer", cmd_bench},
       {"doctor", "check this machine", cmd_doctor},
@@ -74,6 +80,7 @@ int run(const std::vector<std::string>& args, Context& context) {
 }  // namespace pal
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);   // a file above the size limit is an error with a sentence, not a death
   pal::Context context;
   std::error_code error;
   context.program = std::filesystem::read_symlink("/proc/self/exe", error).string();

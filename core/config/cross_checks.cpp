@@ -27,9 +27,9 @@ void check_length(const Config& config, const std::string& key, size_t length, c
 
 void check_per_view(const Config& config, const std::string& key) {
   const size_t length = config.text_list(key).size();
-  const int64_t views = config.integer("augment.views");
+  const int64_t views = config.integer("augment.views") + config.integer("augment.small_views");
   if (length == 0 || static_cast<int64_t>(length) > views) {
-    refuse(config, key, "a list of 1 to " + std::to_string(views) + " numbers, one per view (augment.views; the last one repeats)");
+    refuse(config, key, "a list of 1 to " + std::to_string(views) + " numbers, one per view (the last one repeats)");
   }
 }
 
@@ -39,6 +39,7 @@ void check_between_keys(const Config& config, Completeness completeness) {
   check_one_of(config, "train.steps", "train.epochs", completeness);
   check_one_of(config, "optim.lr", "optim.base_lr", completeness);
   check_interval(config, "augment.crop_scale");
+  check_interval(config, "augment.small_crop_scale");
   check_interval(config, "augment.crop_ratio");
   check_interval(config, "augment.blur_sigma");
   for (const char* key : {"augment.flip", "augment.jitter", "augment.gray", "augment.blur", "augment.solarise"}) check_per_view(config, key);
@@ -46,6 +47,24 @@ void check_between_keys(const Config& config, Completeness completeness) {
   if (config.real_list("augment.jitter_strength")[3] > 0.5) refuse(config, "augment.jitter_strength", "four numbers, of which the hue is at most 0.5");
   for (const char* key : {"augment.mean", "augment.std"}) {
     if (config.text_list(key).size() != 1) check_length(config, key, 3, "one number, or three, one per channel");
+  }
+  const std::string& kind = config.text("graph.kind");
+  const auto needs_file = [&](const std::string& key) {
+    PAL_CHECK(config.has(key), key + " is not set for graph.kind", kind, "give the file as " + key + "=FILE");
+  };
+  if (kind == "pairs") needs_file("graph.pairs");
+  if (kind == "regression" || kind == "ranking") needs_file("graph.targets");
+  const std::vector<int64_t> predictor = config.integer_list("model.predictor"), projector = config.integer_list("model.projector");
+  if (!predictor.empty() && !projector.empty() && predictor.back() != projector.back()) {
+    refuse(config, "model.predictor", "a list that ends as model.projector does, with " + std::to_string(projector.back()));
+  }
+  const std::string& loss = config.text("loss.kind");
+  if ((loss == "mse" || loss == "cross_entropy") && config.text("graph.kind") == "ssl") {
+    refuse(config, "loss.kind", "a loss on a graph, or graph.kind another one than ssl, which hides the labels");
+  }
+  if (config.integer("data.window") % 16 != 0) refuse(config, "data.window", "a multiple of 16");
+  if (config.integer("train.micro_batches") > 1 && config.integer("augment.small_views") > 0) {
+    refuse(config, "train.micro_batches", "1 with augment.small_views: views of two sizes are encoded at once");
   }
   if (config.integer_list("model.widths").empty()) refuse(config, "model.widths", "a list of at least one width");
 }

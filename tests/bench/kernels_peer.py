@@ -9,16 +9,12 @@ The last answers lines, as launch/bench_kernels.h has them: "check F", "go MS", 
 tensors that returns a function to be timed: () -> value, {name: output}. solo-learn's and lightly's functions are their
 own; the official VICReg is in no package, its three lines stand here ("VICReg idiom").
 """
-import argparse
 import glob
 import importlib.util
-import json
 import os
 import sys
-import time
-import warnings
 
-from peers import install, peak_mb, read_safetensors, say, write_bytes_safetensors
+from peers import run_peer, write_bytes_safetensors
 
 
 # ---- pairs: (1/M) sum of w |z_i - z_j|^2 over index sets; blocks: the mean over all pairs of one class -----------------
@@ -239,19 +235,6 @@ PACKAGES = {
 }
 
 
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--setup", metavar="DIR")
-    parser.add_argument("--packages", metavar="DIR")
-    parser.add_argument("--images", metavar="FILE")
-    parser.add_argument("--input", metavar="FILE")
-    parser.add_argument("--case", choices=PEERS)
-    parser.add_argument("--params", type=json.loads, default={})
-    parser.add_argument("--peer")
-    parser.add_argument("--threads", type=int, default=2)
-    return parser.parse_args()
-
-
 def decode_images(packages, path):
     import numpy
     from PIL import Image
@@ -259,68 +242,5 @@ def decode_images(packages, path):
     write_bytes_safetensors(path, {f"{k:02}": numpy.asarray(Image.open(f).convert("RGB")) for k, f in enumerate(files)})
 
 
-def reset_peak():
-    """The peak counts anew from what the process holds now; returns that."""
-    try:
-        with open("/proc/self/clear_refs", "w", encoding="ascii") as refs:
-            refs.write("5")
-    except OSError:
-        pass
-    return peak_mb()
-
-
-def check(run, path):
-    import torch
-    value, outputs = run()
-    for name, tensor in outputs.items():
-        tensor.detach().to(torch.float32).contiguous().numpy().tofile(f"{path}.{name}")
-    say(value=float(torch.as_tensor(value).detach()), outputs=list(outputs))
-
-
-def go(run, at_least):
-    times = []
-    while not times or sum(times) < at_least:
-        start = time.perf_counter()
-        run()
-        times.append((time.perf_counter() - start) * 1000)
-    say(ms=times)
-
-
-def serve(given):
-    import torch
-    warnings.simplefilter("ignore")  # of torch's sparse matrices
-    torch.set_num_threads(given.threads)
-    run = PEERS[given.case][given.peer](read_safetensors(given.input)[0], given.params)
-    before = reset_peak()
-    say(ready=True, torch=torch.__version__)
-    for line in sys.stdin:
-        words = line.split()
-        if words[0] == "end":
-            break
-        if words[0] == "check":
-            check(run, words[1])
-        else:
-            go(run, float(words[1]))
-    say(peak_mb=peak_mb(), extra_mb=peak_mb() - before)
-
-
-def main():
-    given = arguments()
-    if given.setup:
-        return install(given.setup, PACKAGES.get(given.case, []))
-    # Before torch and faiss start their threads.
-    os.environ["OMP_NUM_THREADS"] = str(given.threads)
-    sys.path.append(given.packages)
-    try:
-        if given.images:
-            decode_images(given.packages, given.images)
-        else:
-            serve(given)
-    except Exception as error:  # one line for the caller, whatever went wrong
-        print(f"kernels_peer {given.case} {given.peer}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_peer("kernels_peer", PEERS, PACKAGES, decode_images))

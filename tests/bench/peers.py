@@ -1,9 +1,13 @@
-"""peers: what the peers' scripts share: packages of the lock's versions, safetensors, lines of JSON."""
+"""peers: what the peers' scripts share: packages of the lock's versions, safetensors, and the lines they answer."""
+import argparse
+import importlib
 import json
 import os
 import struct
 import subprocess
 import sys
+import time
+import warnings
 
 LOCK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "launch", "lock")
 
@@ -28,8 +32,10 @@ def install(folder, names):
                if not os.path.isdir(os.path.join(folder, f"{name.replace('-', '_')}-{lock[name]}.dist-info"))]
     if not missing:
         return 0
-    return subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check",
+    code = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check",
                            "--upgrade", "--target", folder, *missing]).returncode
+    importlib.invalidate_caches()   # the folder may have been on the path before
+    return code
 
 
 def read_safetensors(path):
@@ -69,3 +75,82 @@ def peak_mb():
 
 def say(**line):
     print(json.dumps(line), flush=True)
+
+
+# ---- a script of peers: case -> name -> function of the inputs and parameters that returns what is timed ---------------
+
+def arguments(description, peers):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--setup", metavar="DIR")
+    parser.add_argument("--packages", metavar="DIR")
+    parser.add_argument("--images", metavar="FILE")
+    parser.add_argument("--input", metavar="FILE")
+    parser.add_argument("--case", choices=peers)
+    parser.add_argument("--params", type=json.loads, default={})
+    parser.add_argument("--peer")
+    parser.add_argument("--threads", type=int, default=2)
+    return parser.parse_args()
+
+
+def reset_peak():
+    """The peak counts anew from what the process holds now; returns that."""
+    try:
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as refs:
+            refs.write("5")
+    except OSError:
+        pass
+    return peak_mb()
+
+
+def check(run, path):
+    import torch
+    value, outputs = run()
+    for name, tensor in outputs.items():
+        tensor.detach().to(torch.float32).contiguous().numpy().tofile(f"{path}.{name}")
+    say(value=float(torch.as_tensor(value).detach()), outputs=list(outputs))
+
+
+def go(run, at_least):
+    times = []
+    while not times or sum(times) < at_least:
+        start = time.perf_counter()
+        run()
+        times.append((time.perf_counter() - start) * 1000)
+    say(ms=times)
+
+
+def serve(given, peers):
+    import torch
+    warnings.simplefilter("ignore")  # of torch's sparse matrices
+    torch.set_num_threads(given.threads)
+    run = peers[given.case][given.peer](read_safetensors(given.input)[0], given.params)
+    before = reset_peak()
+    say(ready=True, torch=torch.__version__)
+    for line in sys.stdin:
+        words = line.split()
+        if words[0] == "end":
+            break
+        if words[0] == "check":
+            check(run, words[1])
+        else:
+            go(run, float(words[1]))
+    say(peak_mb=peak_mb(), extra_mb=peak_mb() - before)
+
+
+def run_peer(name, peers, packages, decode_images=None):
+    """Does what the command line says; the exit code."""
+    given = arguments(name, peers)
+    if given.setup:
+        return install(given.setup, packages.get(given.case, []))
+    # Before torch and faiss start their threads.
+    os.environ["OMP_NUM_THREADS"] = str(given.threads)
+    sys.path.append(given.packages)
+    try:
+        if given.images:
+            decode_images(given.packages, given.images)
+        else:
+            serve(given, peers)
+    except Exception as error:  # one line for the caller, whatever went wrong
+        print(f"{name} {given.case} {given.peer}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        return 1
+    return 0

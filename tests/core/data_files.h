@@ -17,8 +17,8 @@ namespace pal {
 
 class TestFolder {
  public:
-  TestFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "pal-test-XXXXXX").string();
+  explicit TestFolder(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string name = (parent / "pal-test-XXXXXX").string();
     path_ = ::mkdtemp(name.data());
   }
   ~TestFolder() { std::filesystem::remove_all(path_); }

@@ -87,6 +87,21 @@ TEST(Setup, AGraphOfLabelsNeedsLabels) {
   }
 }
 
+TEST(Setup, NoisyLabelsAreAFunctionOfTheSample) {
+  const Labels data(5000);
+  const auto labels = known_labels(config({"graph.kind=supervised"}), data, training_subset(config({}), data));
+  const GraphStore clean = make_graph_store(config({}), data, labels), noisy = make_graph_store(config({"graph.label_noise=0.4"}), data, labels);
+  int64_t labelled = 0, changed = 0;
+  for (int64_t s = 0; s < data.size(); ++s) {
+    ASSERT_EQ(clean.label(s), labels[s]);
+    ASSERT_EQ(noisy.label(s) >= 0, labels[s] >= 0);
+    labelled += labels[s] >= 0;
+    changed += noisy.label(s) != labels[s];
+  }
+  EXPECT_NEAR(static_cast<double>(changed) / static_cast<double>(labelled), 0.4 * 4 / 5, 0.04) << "a fifth falls back on its class";
+  EXPECT_EQ(noisy.fingerprint(), make_graph_store(config({"graph.label_noise=0.4"}), data, labels).fingerprint());
+}
+
 TEST(Setup, ScheduleFromBaseRateAndEpochs) {
   const Config c = Config::defaults({"train.epochs=20", "optim.base_lr=0.2", "train.global_batch=512", "optim.warmup_epochs=1"});
   const Schedule s = schedule(c, 30);
@@ -95,7 +110,10 @@ TEST(Setup, ScheduleFromBaseRateAndEpochs) {
   EXPECT_EQ(s.warmup_steps, 30);
   EXPECT_EQ(schedule(config({"optim.warmup_epochs=10"}), 30).warmup_steps, 10);   // at most a tenth of the run
   EXPECT_EQ(compute_threads(config({"train.threads=3"}), 2), 3);
-  EXPECT_GE(compute_threads(config({}), 1000), 1);
+  EXPECT_EQ(compute_threads(config({}), 0.25), 1);
+  EXPECT_EQ(compute_threads(config({}), 2.5), 2);
+  EXPECT_EQ(compute_threads(config({}), 3 * (1.0 / 3)), 1);
+  EXPECT_GE(usable_cores(), 1);
 }
 
 TEST(Setup, EdgeSamplesWhereSomeAreKnownAndSomeAreNot) {

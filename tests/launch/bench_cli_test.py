@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""pal bench kernels from the outside, at small sizes: its table, its JSON, its refusals. No figure is judged.
+"""pal bench kernels and graph from the outside, at small sizes: its table, its JSON, its refusals. No figure is judged.
 
 usage: bench_cli_test.py PAL SOURCE PYTHON [test names]     (PYTHON has torch; the cases here need no other package)
 """
@@ -23,8 +23,8 @@ class Bench(unittest.TestCase):
     def tearDown(self):
         self.temporary.cleanup()
 
-    def bench(self, *args, code=0, peer=PEER, python=PYTHON):
-        done = subprocess.run([PAL, "bench", "kernels", "--quick", "--turns", "2", "--turn-ms", "0", "--python", python, "--peer", peer,
+    def bench(self, *args, code=0, peer=PEER, python=PYTHON, suite="kernels"):
+        done = subprocess.run([PAL, "bench", suite, "--quick", "--turns", "2", "--turn-ms", "0", "--python", python, "--peer", peer,
                                "--packages", f"{self.folder}/packages", *args], cwd=self.folder, capture_output=True, text=True, timeout=240)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
@@ -49,6 +49,13 @@ class Bench(unittest.TestCase):
                 self.assertGreaterEqual(result[name], 0, name)
         self.assertEqual(out["results"][0]["params"], {"N": 256, "D": 40, "M": 1000})
 
+    def test_the_graph_store(self):
+        self.bench("--case", "relation", "--json", "out.json", suite="graph", peer=f"{SOURCE}/tests/bench/graph_peer.py")
+        with open(f"{self.folder}/out.json", encoding="utf-8") as file:
+            results = json.load(file)["results"]
+        self.assertEqual([(r["name"], r["peer"], r["difference"]) for r in results], [("relation", "networkx union-find", 0)])
+        self.assertGreater(results[0]["peer_ms"], 0)
+
     def test_a_peer_that_computes_something_else_is_not_timed(self):
         for path in ("tests/bench/kernels_peer.py", "tests/bench/peers.py", "launch/lock"):
             os.makedirs(os.path.dirname(f"{self.folder}/{path}"), exist_ok=True)
@@ -67,6 +74,19 @@ class Bench(unittest.TestCase):
         self.assertIn("no Python with torch at: nowhere", self.bench(code=2, python="nowhere").stderr)
         self.assertIn("the peer's script is not at: gone.py", self.bench(code=2, peer="gone.py").stderr)
         self.assertIn("--case", self.bench("--case", "nonsense", code=2).stderr)
+
+    def test_a_large_set_is_opened_by_four_processes(self):
+        done = subprocess.run([PAL, "bench", "data", "--images", "0", "--records", "50000", "--json", "out.json"], cwd=self.folder,
+                              capture_output=True, text=True, timeout=240)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        with open(f"{self.folder}/out.json", encoding="utf-8") as file:
+            large = json.load(file)["large_set"]
+        self.assertEqual(len(large), 4)
+        for process in large:
+            self.assertEqual(process["checksum"], 50000 * 49999)   # each sample once, in both orders of an epoch
+            self.assertGreater(process["open_s"], 0)
+            self.assertGreater(process["rss_mb"], 0)
+        self.assertEqual(os.listdir(self.folder), ["out.json"])
 
 
 if __name__ == "__main__":

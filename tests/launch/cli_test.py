@@ -53,6 +53,39 @@ class Cli(unittest.TestCase):
     def dump(self, *args, **environment):
         return self.call("config", *args, "--yaml", **environment)[0]
 
+    # ---- graphs in files ------------------------------------------------------------------------------------------
+
+    def test_pairs_there_and_back(self):
+        self.write("a.csv", "i,j,weight\n0,1,0.5\n3,1,-2\n2,2,1\n1,0,0.5\n")
+        self.assertIn("4 samples", self.call("graph", "convert", "a.csv", "b.h5")[0].replace("3 pairs of ", ""))
+        self.call("graph", "convert", "b.h5", "c.csv")
+        with open(f"{self.folder}/c.csv") as f:
+            self.assertEqual(f.read(), "i,j,weight\n0,1,0.5\n1,3,-2\n2,2,1\n")
+        info = self.call("graph", "info", "b.h5")[0]
+        for line in (r"pairs +3\b", r"of negative weight +1\b", r"self-loops +1\b", r"components of positive pairs +3\b", "-2 to 1"):
+            self.assertRegex(info, line)
+
+    def test_bad_pairs_are_refused(self):
+        cases = {
+            "0,9\n": "f.csv line 1: sample outside the data set: 9",
+            "0,1,1\n1,0,2\n": "asymmetric weight",
+            "0,1,1\n0,1,2\n": "pair twice with different weights",
+            "0,1,nan\n": "f.csv line 1: weight: nan",
+            "0,1,1\nzero,one\n": "f.csv line 2 is not a list of numbers: zero,one",
+        }
+        for text, words in cases.items():
+            self.write("f.csv", text)
+            self.assertIn(words, self.refused("graph", "info", "f.csv", "--samples", "5", code=3))
+        self.refused("graph", "info", "none.csv", code=3)
+        self.refused("graph", "info", "f.csv", "--samples", "0")
+
+    def test_bad_graph_settings_are_refused(self):
+        self.write("c.yaml", RUN)
+        for setting, words in {"graph.alpha=1.5": "graph.alpha", "graph.alpha=-0.1": "graph.alpha", "graph.missing=2": "graph.missing",
+                               "graph.kind=pairs": "graph.pairs is not set for graph.kind: pairs",
+                               "graph.kind=ranking": "graph.targets is not set for graph.kind: ranking"}.items():
+            self.assertIn(words, self.refused("config", "c.yaml", setting))
+
     # ---- commands and help ---------------------------------------------------------------------------------------
 
     def test_overview(self):
@@ -73,7 +106,7 @@ class Cli(unittest.TestCase):
 
     def test_topics(self):
         topics = self.listed("Topics")
-        self.assertTrue({"start", "config", "train", "data", "eval"} <= set(topics))
+        self.assertTrue({"start", "config", "train", "data", "graph", "eval"} <= set(topics))
         for topic in topics:
             page = self.call("help", topic)[0]
             self.assertTrue(page.startswith(topic + ": "), page)
