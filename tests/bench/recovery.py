@@ -171,7 +171,7 @@ def main():
     a, b = [], []
     for turn in range(given.turns):
         a.append(ours(os.path.abspath(given.pal), 1 - turn % 2))
-        b.append(peer(given.python, 1 - turn % 2))
+        b.append(peer(os.path.abspath(given.python), 1 - turn % 2))
         print(f"turn {turn + 1}: kill -9 of rank {1 - turn % 2}: ours {a[-1]:.2f} s, torchrun {b[-1]:.2f} s", flush=True)
     mine, theirs = statistics.median(a), statistics.median(b)
     spread = max((max(x) - min(x)) / 2 / statistics.median(x) for x in (a, b))
