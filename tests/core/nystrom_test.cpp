@@ -44,9 +44,9 @@ TEST(Nystrom, WithEveryPointALandmarkItIsTheDenseSolution) {
 
 TEST(Nystrom, FewerLandmarksCostLittle) {
   const OneThread scope;
-  const ScaleCase c = scale_case(600, 600);
+  const ScaleCase c = scale_case(2000, 2000);
   NystromOptions options;
-  options.landmarks = 300;
+  options.landmarks = 500;
   KernelMethod dense(c.train, c.test, options.kernel);
   const NystromMethod method(c.train, options);
   const double error = probe_rows(method.represent(c.test.x, method.fit(c.known)), c.test.y).error;
