@@ -15,7 +15,6 @@
 
 #include "core/data/crc32c.h"
 #include "core/io/files.h"
-#include "dist/lost.h"
 #include "kernels/base/error.h"
 
 namespace pal {
@@ -138,7 +137,7 @@ void agree_on_parameters(const NamedTensors& parameters, int64_t step, Comm& com
   uint64_t sum = 0;
   for (const auto& named : parameters) sum = (sum ^ checksum(named.second)) * 0x9E3779B97F4A7C15ull;
   const std::vector<int> others = other_than_first(of_all(sum, comm));
-  PAL_CHECK_CODE(kExitLost, others.empty(), fmt::format("the parameters differ between ranks after step {}", step),
+  PAL_CHECK_CODE(Exit::lost, others.empty(), fmt::format("the parameters differ between ranks after step {}", step),
                  list_of(others, comm.size()) + " differs from rank 0", "look for bad memory there; a restart goes on from the last checkpoint");
 }
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "dist/lost.h"
+#include "kernels/base/error.h"
 
 namespace pal::detail {
 
@@ -14,7 +14,7 @@ inline void mpi_check(int code, const char* call) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(code, text, &length);
-  throw Error(kExitLost, std::string("MPI failed in ") + call + ": " + std::string(text, length));
+  throw Error(Exit::lost, std::string("MPI failed in ") + call + ": " + std::string(text, length));
 }
 
 }  // namespace pal::detail

@@ -14,7 +14,6 @@
 
 #include "core/io/files.h"
 #include "dist/judge.h"
-#include "dist/lost.h"
 #include "kernels/base/error.h"
 
 namespace pal {
@@ -131,7 +130,7 @@ struct Watchdog::State {
     record(waiting_ms);
     std::fprintf(stderr, "%s error: %s; the last collectives of each rank are in %s/flight\n", world.prefix().c_str(), sentence.c_str(), run_dir.c_str());
     std::this_thread::sleep_for(2 * kTick);   // the others write their records
-    world.abort(static_cast<int>(kExitLost));
+    world.abort(static_cast<int>(Exit::lost));
   }
 };
 

@@ -8,14 +8,13 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "dist/lost.h"
 #include "kernels/base/error.h"
 #include "launch/mpirun.h"
 
 namespace pal {
 namespace {
 
-bool worth_a_restart(int code) { return code > 128 || code == static_cast<int>(kExitLost); }
+bool worth_a_restart(int code) { return code > 128 || code == static_cast<int>(Exit::lost); }
 
 std::string what_happened(int code) {
   if (code > 128 && code < 128 + NSIG) return "a rank was killed by signal " + std::to_string(code - 128) + " (" + strsignal(code - 128) + ")";

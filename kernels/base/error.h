@@ -18,6 +18,7 @@ enum class Exit : int {
   data = 3,
   numerics = 4,
   bug = 70,
+  lost = 71,         // a rank died, hangs, or differs from the others: a new start goes on from the last checkpoint
   again = 75,        // checkpointed, run me again
   no_progress = 76,  // stopped without progress, do not requeue
 };

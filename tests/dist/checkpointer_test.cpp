@@ -14,7 +14,6 @@
 #include "dist/agreement.h"
 #include "dist/faults.h"
 #include "dist/judge.h"
-#include "dist/lost.h"
 #include "kernels/base/error.h"
 #include "tests/dist/mpi_world.h"
 
@@ -126,7 +125,7 @@ TEST(Agreement, ParametersThatDifferAreNamed) {
       agree_on_parameters(q, 5, comm);
       ADD_FAILURE() << "not seen";
     } catch (const Error& e) {
-      EXPECT_EQ(e.code(), kExitLost);
+      EXPECT_EQ(e.code(), Exit::lost);
       EXPECT_NE(std::string(e.what()).find("after step 5: rank 1 of"), std::string::npos) << e.what();
     }
   }
