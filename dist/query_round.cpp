@@ -16,25 +16,25 @@ constexpr int64_t kHead = 2;         // queries, answers
 constexpr int64_t kQueryWords = 4;   // id, kind, template, members; then the members
 constexpr int64_t kAnswerWords = 6;
 
-void append(std::vector<int64_t>& words, const Answer& a) {
-  words.insert(words.end(), {a.query, a.i, a.j, static_cast<int64_t>(a.relation), a.effective_step, std::bit_cast<int64_t>(a.cost)});
+void append(std::vector<int64_t>& words, const Decision& a) {
+  words.insert(words.end(), {a.query, a.i, a.j, static_cast<int64_t>(a.verdict), a.effective_step, std::bit_cast<int64_t>(a.cost)});
 }
 
-Answer answer_at(const int64_t* w) {
-  return {w[0], w[1], w[2], static_cast<Relation>(w[3]), w[4], std::bit_cast<double>(w[5])};
+Decision answer_at(const int64_t* w) {
+  return {w[0], w[1], w[2], QueryKind::pair, kNoNode, static_cast<Verdict>(w[3]), w[4], std::bit_cast<double>(w[5])};
 }
 
 // Answers of any number, from rank 0 to all: the size first. Used once, at the start.
-std::vector<Answer> broadcast_answers(const std::vector<Answer>& answers, Comm& comm) {
+std::vector<Decision> broadcast_answers(const std::vector<Decision>& answers, Comm& comm) {
   at::Tensor count = at::zeros({1}, at::kLong);
   count.data_ptr<int64_t>()[0] = static_cast<int64_t>(answers.size());
   comm.broadcast(count, 0);
   std::vector<int64_t> words;
-  for (const Answer& a : answers) append(words, a);
+  for (const Decision& a : answers) append(words, a);
   at::Tensor buffer = at::zeros({count.data_ptr<int64_t>()[0] * kAnswerWords}, at::kLong);
   std::copy(words.begin(), words.end(), buffer.data_ptr<int64_t>());
   comm.broadcast(buffer, 0);
-  std::vector<Answer> all;
+  std::vector<Decision> all;
   for (int64_t at = 0; at < buffer.numel(); at += kAnswerWords) all.push_back(answer_at(buffer.data_ptr<int64_t>() + at));
   return all;
 }
@@ -47,7 +47,7 @@ at::Tensor encode_round(const RoundMessage& message, int64_t questions) {
     words.insert(words.end(), {q.id, static_cast<int64_t>(q.kind), q.template_sample, static_cast<int64_t>(q.members.size())});
     words.insert(words.end(), q.members.begin(), q.members.end());
   }
-  for (const Answer& a : message.answers) append(words, a);
+  for (const Decision& a : message.answers) append(words, a);
   at::Tensor buffer = at::zeros({kHead + questions * (kQueryWords + 1 + kAnswerWords)}, at::kLong);
   PAL_ASSERT(static_cast<int64_t>(words.size()) <= buffer.numel(), "a round has at most oracle.questions_per_round questions");
   std::copy(words.begin(), words.end(), buffer.data_ptr<int64_t>());
@@ -78,15 +78,15 @@ QueryRounds::QueryRounds(const Config& config, Comm& comm, GraphStore& store, co
       pool_(config.integer("oracle.pool")),
       budget_(config.integer("oracle.budget")),
       sampler_(make_query_sampler(config)) {
-  std::vector<Answer> known;
+  std::vector<Decision> known;
   if (comm_.rank() == 0) {
-    labeler_ = make_labeler(config, of.labels);
+    labeler_ = make_labeler(config, LabelerOf{of.labels});
     ledger_ = std::make_unique<Ledger>(ledger.path, ledger.run_id);
     recorded_rounds_ = ledger_->rounds();
     // A run killed between a question and its answer: the answer is given now, for the step it would have had.
     for (const Query& q : ledger_->open_queries()) {
-      std::vector<Answer> late = labeler_->answer(q);
-      for (Answer& a : late) a.effective_step = recorded_rounds_ * every_;
+      std::vector<Decision> late = as_decisions(q, labeler_->answer(q));
+      for (Decision& a : late) a.effective_step = recorded_rounds_ * every_;
       ledger_->record_answers(late, labeler_->name());
     }
     known = ledger_->answers();
@@ -113,7 +113,7 @@ void QueryRounds::ask(int64_t step, const EmbedPool& embed) {
   const int64_t left = budget_ == 0 ? per_round_ : std::min(per_round_, budget_ - questions_);
   if (left <= 0) return;
   Round round{seed_, step / every_, left, {}};
-  for (const Answer& a : waiting_) round.pending.push_back({a.query, QueryKind::pair, a.i, {a.j}});
+  for (const Decision& a : waiting_) round.pending.push_back({a.query, QueryKind::pair, a.i, {a.j}});
   Pool pool{draw_pool(store_, pool_, seed_, round.round, trained_), {}};
   if (sampler_->needs() == PoolNeeds::embeddings) pool.embeddings = embed(pool.samples);
   asked_ = true;
@@ -128,7 +128,7 @@ RoundMessage QueryRounds::prepare(const Pool& pool, const Round& round, int64_t 
   message.queries = sampler_->choose(store_, pool, round);
   ledger_->record_queries(message.queries, {sampler_->name(), round.round, step});
   for (const Query& q : message.queries) {
-    for (Answer a : labeler_->answer(q)) {
+    for (Decision a : as_decisions(q, labeler_->answer(q))) {
       a.effective_step = step + every_;
       message.answers.push_back(a);
     }
@@ -151,14 +151,14 @@ void QueryRounds::settle() {
 }
 
 void QueryRounds::insert_due(int64_t step) {
-  std::vector<Answer> due;
+  std::vector<Decision> due;
   size_t k = 0;
   while (k < waiting_.size() && waiting_[k].effective_step <= step) due.push_back(waiting_[k++]);
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<int64_t>(k));
   const std::vector<Contradiction> against = insert_answers(store_, due).contradicted;
   contradictions_ += static_cast<int64_t>(against.size());
   warning_ = to_sentence(against);
-  for (const Answer& a : due) {
+  for (const Decision& a : due) {
     questions_ += 1;
     cost_ += a.cost;
   }

@@ -27,7 +27,7 @@ class Config;
 // What one broadcast carries.
 struct RoundMessage {
   std::vector<Query> queries;
-  std::vector<Answer> answers;
+  std::vector<Decision> answers;
 };
 // Fixed size for rounds of at most `questions` questions, so that one broadcast is enough.
 at::Tensor encode_round(const RoundMessage& message, int64_t questions);
@@ -80,7 +80,7 @@ class QueryRounds {
   std::unique_ptr<Labeler> labeler_;
   std::unique_ptr<Ledger> ledger_;          // rank 0 only
   int64_t recorded_rounds_ = 0;             // rounds the ledger already holds: not asked again
-  std::vector<Answer> waiting_;             // by effective_step
+  std::vector<Decision> waiting_;             // by effective_step
   bool asked_ = false;                      // a round is under way, on all ranks
   std::future<RoundMessage> preparing_;     // rank 0 only
   int64_t questions_ = 0;

@@ -39,8 +39,8 @@ double now() { return std::chrono::duration<double>(std::chrono::system_clock::n
 std::string answer_name(Relation relation) {
   return relation == Relation::same ? "same" : relation == Relation::different ? "different" : "unsure";
 }
-Relation answer_relation(const std::string& name) {
-  return name == "same" ? Relation::same : name == "different" ? Relation::different : Relation::unknown;
+Verdict answer_verdict(const std::string& name) {
+  return name == "same" ? Verdict::yes : name == "different" ? Verdict::no : Verdict::unsure;
 }
 
 // A new file gets its tables; an old one must be ours, of this run and of a schema we know.
@@ -100,7 +100,7 @@ void Ledger::record_queries(std::vector<Query>& queries, const AskedBy& by) {
   queries = std::move(numbered);
 }
 
-void Ledger::record_answers(const std::vector<Answer>& answers, const std::string& annotator) {
+void Ledger::record_answers(const std::vector<Decision>& answers, const std::string& annotator) {
   if (answers.empty()) return;
   const Sqlite& db = db_->db;
   const double time = now();
@@ -109,24 +109,24 @@ void Ledger::record_answers(const std::vector<Answer>& answers, const std::strin
   Statement insert(db,
                    "INSERT INTO answers(query, i, j, answer, cost, annotator, answered_at, effective_step) "
                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
-  for (const Answer& a : answers) {
+  for (const Decision& a : answers) {
     const std::string which = std::to_string(a.query) + " about samples " + std::to_string(a.i) + " and " + std::to_string(a.j);
     PAL_DATA_CHECK(asked.bind(a.query, a.i, a.j).next(), "answer to a question that was not asked", "query " + which,
                    "answer the queries of this ledger: " + db.path());
-    const int code = insert.bind(a.query, a.i, a.j, answer_name(a.relation), a.cost, annotator, time, a.effective_step).code();
+    const int code = insert.bind(a.query, a.i, a.j, answer_name(a.relation()), a.cost, annotator, time, a.effective_step).code();
     PAL_DATA_CHECK(code != SQLITE_CONSTRAINT_UNIQUE, "second answer to query", which, "take the first one back before another is given");
     db.check(code);
   }
   transaction.commit();
 }
 
-std::vector<Answer> Ledger::answers() const {
+std::vector<Decision> Ledger::answers() const {
   Statement rows(db_->db,
                  "SELECT query, i, j, answer, effective_step, cost FROM answers WHERE superseded_by IS NULL "
                  "ORDER BY effective_step, id");
-  std::vector<Answer> answers;
+  std::vector<Decision> answers;
   while (rows.next()) {
-    answers.push_back({rows.integer(0), rows.integer(1), rows.integer(2), answer_relation(rows.text(3)), rows.integer(4), rows.real(5)});
+    answers.push_back({rows.integer(0), rows.integer(1), rows.integer(2), QueryKind::pair, kNoNode, answer_verdict(rows.text(3)), rows.integer(4), rows.real(5)});
   }
   return answers;
 }

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/oracle/oracle.h"
+#include "core/oracle/question.h"
 
 namespace pal {
 
@@ -36,10 +36,10 @@ class Ledger {
   void record_queries(std::vector<Query>& queries, const AskedBy& by);
   // Stores all or none, in this order. Synced when it returns: only then may an edge be used. An answer to a question
   // that was never asked, or that has an answer already, throws Error (data).
-  void record_answers(const std::vector<Answer>& answers, const std::string& annotator);
+  void record_answers(const std::vector<Decision>& answers, const std::string& annotator);
 
   // Replay: the answers that stand (not superseded), by (effective_step, order of arrival).
-  std::vector<Answer> answers() const;
+  std::vector<Decision> answers() const;
   // Asked and not answered: what a resumed run puts to the labeler instead of asking anew. Members without an answer.
   std::vector<Query> open_queries() const;
 

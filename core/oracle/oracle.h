@@ -1,5 +1,6 @@
 // oracle: who asks and who answers. A QuerySampler chooses questions, a Labeler answers them; any sampler works with any
-// labeler. Neither knows ranks, files or time: the query round (dist) carries questions and answers, the ledger keeps them.
+// labeler. Samplers know neither ranks, files nor time: the query round (dist) carries questions and answers, the ledger
+// keeps them. What a question, an answer and a decision are: core/oracle/question.h.
 //
 // Order: a choice is a function of (store, pool, seed, round) alone, ties by sample id: the same for any sharding of the
 //   pool and for any W. Randomness is counter-based: (seed, Purpose::oracle, round, sample).
@@ -14,50 +15,27 @@
 #include <vector>
 
 #include "core/graph/store.h"
+#include "core/oracle/question.h"
 
 namespace pal {
 
 class Config;
 
-// What is asked. The ledger stores the names, so that a kind keeps its meaning whatever the order here.
-enum class QueryKind : int8_t { pair, captcha };
-std::string to_string(QueryKind kind);
-QueryKind query_kind(const std::string& name);   // throws Error (data) on a name it does not know
-
-// "Which of these members are the same as the template?" Every member is one question: it counts once towards
-// oracle.questions_per_round and oracle.budget.
-struct Query {
-  int64_t id = 0;                  // running number in the run, from 1; given by who records it
-  QueryKind kind = QueryKind::captcha;
-  int64_t template_sample = 0;
-  std::vector<int64_t> members;    // samples, each asked against the template
-};
-
-// One relation out of a query: i the template, j the member. `unknown` is an honest answer: nobody could tell.
-struct Answer {
-  int64_t query = 0;               // Query::id
-  int64_t i = 0, j = 0;
-  Relation relation = Relation::unknown;
-  int64_t effective_step = 0;      // the step at which every rank inserts it; decided by rank 0
-  double cost = 1.0;
-};
-
-// Questions in a list of queries.
-int64_t question_count(const std::vector<Query>& queries);
-
 // The samples a round may choose from, and what the model thinks of them.
 struct Pool {
   std::vector<int64_t> samples;    // distinct, any order
   at::Tensor embeddings;           // (samples, D), a row for each; undefined when the sampler did not ask for them
+  at::Tensor inputs = {};          // (samples, values) what the samples themselves are (pixels); likewise
 };
-enum class PoolNeeds { samples, embeddings };
+enum class PoolNeeds { samples, embeddings, inputs };   // each with what stands before it
 
 // One round of questions.
 struct Round {
   uint64_t seed = 0;
   int64_t round = 0;
   int64_t questions = 0;           // at most this many (the round's share, cut by what is left of the budget)
-  std::vector<Query> pending;      // asked before and not yet in the store: not to be asked again
+  std::vector<Query> pending = {};      // asked before and not yet in the store: not to be asked again
+  std::vector<Decision> coarse = {};    // decisions about coarse questions that stand, in order; the store knows their `no`s
 };
 
 class QuerySampler {
@@ -66,22 +44,45 @@ class QuerySampler {
   virtual std::string name() const = 0;
   // What the ranks have to compute of the pool before choose().
   virtual PoolNeeds needs() const = 0;
-  // Queries without id; none when nothing is left to ask of this pool. Never a relation known, implied or pending.
+  // Queries without id; none when nothing is left to ask of this pool. Never a relation known, implied or pending. A
+  // mixture of samplers names each query's own (Query::sampler).
   virtual std::vector<Query> choose(const GraphStore& store, const Pool& pool, const Round& round) const = 0;
 };
 
+// Whether answers come at once, or when people find the time.
+enum class Answering { at_once, later };
+
+// Who answers. With Answering::later the questions are handed out by publish(), and what has come in since is taken by
+// collect(); it never waits. Other programs may hand in answers to questions of any labeler (core/oracle/inbox.h).
+// Thread: one at a time.
 class Labeler {
  public:
   virtual ~Labeler() = default;
   virtual std::string name() const = 0;
-  // An answer for every member, in order, effective_step left at 0. The query has its id: repeats draw noise anew.
-  virtual std::vector<Answer> answer(const Query& query) const = 0;
+  virtual Answering answering() const { return Answering::at_once; }
+  // at_once: an answer for every member, in order, by the vote-th annotator of this query (from 0); none when there are
+  // not that many annotators. A function of (query, vote): a resumed run is told the same.
+  virtual std::vector<Answer> answer(const Query&, int64_t /*vote*/ = 0) const { return {}; }
+  // later: hands out exactly these questions, in place of those before.
+  virtual void publish(const std::vector<Query>& /*open*/) {}
+  // later: answers that came in since the last call; one that cannot be read is left out with a sentence.
+  virtual std::vector<Answer> collect(std::vector<std::string>& /*warnings*/) { return {}; }
 };
 
-// By oracle.sampler: none gives nothing.
-std::unique_ptr<QuerySampler> make_query_sampler(const Config& config);
-// By oracle.labeler. labels (N), −1 unknown.
-std::unique_ptr<Labeler> make_labeler(const Config& config, std::vector<int64_t> labels);
+// What a labeler may know of the data set, and where its files lie.
+struct LabelerOf {
+  std::vector<int64_t> labels;          // (N), −1 unknown
+  std::vector<int64_t> parents = {};    // of class nodes, as Dataset::parents; empty: no taxonomy
+  std::string folder = {};              // the run folder, for questions.jsonl and answers.jsonl
+  int64_t samples = 0;                  // of the data set; 0: as many as labels
+};
+
+// By oracle.sampler and oracle.mix: none gives nothing. parents: the taxonomy, as Dataset::parents; empty: none.
+std::unique_ptr<QuerySampler> make_query_sampler(const Config& config, const std::vector<int64_t>& parents = {});
+// Whether it starts from one labelled sample of each class (oracle.templates=given).
+bool uses_templates(const Config& config);
+// By oracle.labeler.
+std::unique_ptr<Labeler> make_labeler(const Config& config, LabelerOf of);
 
 // The pool of a round: `size` distinct samples drawn by (seed, Purpose::pool, round), ascending. Samples of which
 // nothing is known come first, except that a quarter is kept for known ones (they tell where the classes lie); what
@@ -94,17 +95,20 @@ std::vector<int64_t> draw_template_labels(const std::vector<int64_t>& labels, ui
 
 // An answer against what is known, and the chain of earlier answers and labels that says otherwise.
 struct Contradiction {
-  Answer answer;
+  Decision answer;
   std::vector<Link> chain;
 };
-// What became of answers handed to the store, in order.
+// Decisions as they follow from a single answer each: what a loop without a ledger inserts.
+std::vector<Decision> as_decisions(const Query& query, const std::vector<Answer>& answers);
+
+// What became of decisions handed to the store, in order.
 struct AnswersUsed {
   int64_t inserted = 0;            // told something new
   int64_t implied = 0;             // known already: kept, it stands when what implied it is taken back
   int64_t unsure = 0;              // relation unknown: nothing to insert
   std::vector<Contradiction> contradicted;  // left out of the store, kept in the ledger
 };
-AnswersUsed insert_answers(GraphStore& store, const std::vector<Answer>& answers);
+AnswersUsed insert_answers(GraphStore& store, const std::vector<Decision>& decisions);
 // How many there are, and the chain behind the first; "" of none.
 std::string to_sentence(const std::vector<Contradiction>& against);
 

@@ -45,9 +45,9 @@ class LedgerTest : public testing::Test {
   fs::path folder_, path_;
 };
 
-std::vector<Answer> answers_to(const Query& q, Relation relation, int64_t step) {
-  std::vector<Answer> answers;
-  for (int64_t m : q.members) answers.push_back({q.id, q.template_sample, m, relation, step, 0.5});
+std::vector<Decision> answers_to(const Query& q, Verdict verdict, int64_t step) {
+  std::vector<Decision> answers;
+  for (int64_t m : q.members) answers.push_back({q.id, q.template_sample, m, QueryKind::pair, kNoNode, verdict, step, 0.5});
   return answers;
 }
 
@@ -59,19 +59,19 @@ TEST_F(LedgerTest, ReplaysWhatWasRecorded) {
     ledger.record_queries(queries, {"captcha", 0, 50});
     EXPECT_EQ(queries[0].id, 1);
     EXPECT_EQ(queries[1].id, 2);
-    ledger.record_answers(answers_to(queries[1], Relation::unknown, 200), "labels");
-    ledger.record_answers({{1, 7, 3, Relation::same, 100, 0.5}, {1, 7, 2, Relation::different, 100, 0.5}}, "ann");
+    ledger.record_answers(answers_to(queries[1], Verdict::unsure, 200), "labels");
+    ledger.record_answers({{1, 7, 3, QueryKind::pair, kNoNode, Verdict::yes, 100, 0.5}, {1, 7, 2, QueryKind::pair, kNoNode, Verdict::no, 100, 0.5}}, "ann");
   }
   Ledger ledger(path_, "run-a");
-  const std::vector<Answer> answers = ledger.answers();
+  const std::vector<Decision> answers = ledger.answers();
   ASSERT_EQ(answers.size(), 3u);
   EXPECT_EQ(answers[0].j, 3) << "by effective step, then order of arrival";
-  EXPECT_EQ(answers[0].relation, Relation::same);
+  EXPECT_EQ(answers[0].relation(), Relation::same);
   EXPECT_EQ(answers[1].j, 2);
-  EXPECT_EQ(answers[1].relation, Relation::different);
+  EXPECT_EQ(answers[1].relation(), Relation::different);
   EXPECT_EQ(answers[1].effective_step, 100);
   EXPECT_EQ(answers[2].query, 2);
-  EXPECT_EQ(answers[2].relation, Relation::unknown);
+  EXPECT_EQ(answers[2].relation(), Relation::unknown);
   EXPECT_DOUBLE_EQ(answers[2].cost, 0.5);
   const std::vector<Query> open = ledger.open_queries();
   ASSERT_EQ(open.size(), 1u);
@@ -93,11 +93,11 @@ TEST_F(LedgerTest, RefusesAnswersThatWereNotAskedOrComeTwice) {
   Ledger ledger(path_, "run-a");
   std::vector<Query> queries = {{0, QueryKind::captcha, 7, {3, 1, 2}}};
   ledger.record_queries(queries, {"captcha", 0, 0});
-  const Answer good{1, 7, 3, Relation::same, 10, 1};
-  const auto both = [&](const Answer& bad) { return refusal([&] { ledger.record_answers({good, bad}, "x"); }); };
-  EXPECT_NE(both({2, 7, 1, Relation::same, 10, 1}).find("query 2"), std::string::npos);
-  EXPECT_NE(both({1, 7, 5, Relation::same, 10, 1}).find("7 and 5"), std::string::npos);
-  EXPECT_NE(both({1, 8, 1, Relation::same, 10, 1}).find("not asked"), std::string::npos);
+  const Decision good{1, 7, 3, QueryKind::pair, kNoNode, Verdict::yes, 10, 1};
+  const auto both = [&](const Decision& bad) { return refusal([&] { ledger.record_answers({good, bad}, "x"); }); };
+  EXPECT_NE(both({2, 7, 1, QueryKind::pair, kNoNode, Verdict::yes, 10, 1}).find("query 2"), std::string::npos);
+  EXPECT_NE(both({1, 7, 5, QueryKind::pair, kNoNode, Verdict::yes, 10, 1}).find("7 and 5"), std::string::npos);
+  EXPECT_NE(both({1, 8, 1, QueryKind::pair, kNoNode, Verdict::yes, 10, 1}).find("not asked"), std::string::npos);
   EXPECT_NE(both(good).find("second answer"), std::string::npos);
   EXPECT_TRUE(ledger.answers().empty()) << "all or none";
   ledger.record_answers({good}, "x");
@@ -172,14 +172,14 @@ TEST_F(LedgerTest, RefusesAReadOnlyFileAndFolder) {
 [[noreturn]] void write_for_ever(const std::string& path, int pipe) {
   Ledger ledger(path, "run-a");
   for (int64_t round = ledger.rounds();; ++round) {
-    for (const Query& q : ledger.open_queries()) ledger.record_answers(answers_to(q, Relation::same, round), "late");
+    for (const Query& q : ledger.open_queries()) ledger.record_answers(answers_to(q, Verdict::yes, round), "late");
     std::vector<Query> queries;
     for (int64_t q = 0; q < 3; ++q) queries.push_back({0, QueryKind::captcha, 100 * round + q, {1, 2, 3, 4}});
     ledger.record_queries(queries, {"captcha", round, round});
     if (write(pipe, "q", 1) != 1) _exit(1);
-    std::vector<Answer> answers;
+    std::vector<Decision> answers;
     for (const Query& q : queries) {
-      for (const Answer& a : answers_to(q, Relation::different, round)) answers.push_back(a);
+      for (const Decision& a : answers_to(q, Verdict::no, round)) answers.push_back(a);
     }
     ledger.record_answers(answers, "labels");
     if (write(pipe, "a", 1) != 1) _exit(1);
@@ -213,7 +213,7 @@ TEST_F(LedgerTest, AKilledWriterLosesNothing) {
     EXPECT_GE(ledger.questions(), queries * 12);
     EXPECT_LE(ledger.questions(), (queries + kill_round + 1) * 12) << "at most one call per kill was on its way";
     EXPECT_EQ(ledger.questions() % 12, 0) << "no half of a call";
-    const std::vector<Answer> stored = ledger.answers();
+    const std::vector<Decision> stored = ledger.answers();
     EXPECT_GE(static_cast<int64_t>(stored.size()), answers * 12);
     EXPECT_EQ(static_cast<int64_t>(stored.size()) + question_count(ledger.open_queries()), ledger.questions());
     for (size_t k = 0; k < stored.size(); ++k) ASSERT_EQ(stored[k].query, static_cast<int64_t>(k / 4) + 1);

@@ -13,14 +13,14 @@ namespace {
 TEST(RoundMessage, SurvivesItsCoding) {
   RoundMessage m;
   m.queries = {{7, QueryKind::captcha, 3, {4, 5, 1'000'000'000'000}}, {8, QueryKind::pair, 1, {2}}};
-  m.answers = {{7, 3, 4, Relation::same, 100, 0.5}, {7, 3, 5, Relation::different, 100, 1.25}, {8, 1, 2, Relation::unknown, 101, 0}};
+  m.answers = {{7, 3, 4, QueryKind::pair, kNoNode, Verdict::yes, 100, 0.5}, {7, 3, 5, QueryKind::pair, kNoNode, Verdict::no, 100, 1.25}, {8, 1, 2, QueryKind::pair, kNoNode, Verdict::unsure, 101, 0}};
   const RoundMessage d = decode_round(encode_round(m, 4));
   ASSERT_EQ(d.queries.size(), 2u);
   EXPECT_EQ(d.queries[0].members, m.queries[0].members);
   EXPECT_EQ(d.queries[1].template_sample, 1);
   EXPECT_EQ(d.queries[1].kind, QueryKind::pair);
   ASSERT_EQ(d.answers.size(), 3u);
-  EXPECT_EQ(d.answers[1].relation, Relation::different);
+  EXPECT_EQ(d.answers[1].relation(), Relation::different);
   EXPECT_EQ(d.answers[1].cost, 1.25);
   EXPECT_EQ(d.answers[2].effective_step, 101);
 }
