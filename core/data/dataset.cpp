@@ -63,6 +63,7 @@ class ShardedDataset final : public Dataset {
   std::vector<int32_t> shape() const override { return shape_; }
   const std::vector<int64_t>& labels() const override { return labels_; }
   const std::vector<std::string>& classes() const override { return shards_.front().classes(); }
+  std::vector<int64_t> parents() const override { return shards_.front().parents(); }
   uint64_t fingerprint() const override { return fingerprint_; }
 
   std::string id(int64_t sample) const override {

@@ -24,6 +24,7 @@ class Dataset {
   virtual std::vector<int32_t> shape() const = 0;
   virtual const std::vector<int64_t>& labels() const = 0;       // (N), −1 unknown; empty when the set has none
   virtual const std::vector<std::string>& classes() const = 0;
+  virtual std::vector<int64_t> parents() const { return {}; }   // of class nodes, the classes first; −1 root; empty: no taxonomy
   virtual std::string id(int64_t sample) const { return std::to_string(sample); }   // what its source calls it
   virtual std::string where(int64_t sample) const { return "sample " + std::to_string(sample); }   // file and sample, for people
   virtual uint64_t fingerprint() const = 0;                     // of sizes, labels and CRCs; the same for any sharding
