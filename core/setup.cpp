@@ -45,6 +45,9 @@ ModelSpec model_spec(const Config& config) {
   spec.convnet_widths = config.integer_list("model.widths");
   spec.projector = config.integer_list("model.projector");
   spec.predictor = config.integer_list("model.predictor");
+  spec.patch = config.integer("model.patch");
+  spec.image = config.integer("data.size");
+  spec.drop_path = config.real("model.drop_path");
   spec.batch_norm = config.text("model.batch_norm");
   spec.seed = static_cast<uint64_t>(config.integer("train.seed"));
   spec.dtype = scalar_type(config);
@@ -82,8 +85,8 @@ std::vector<int64_t> known_labels(const Config& config, const Dataset& data, con
   const auto count = static_cast<int64_t>(std::llround(fraction * static_cast<double>(labelled.size())));
   const auto seed = static_cast<uint64_t>(config.integer("train.seed"));
   for (int64_t s : draw(labelled, count, seed, Purpose::labels)) known[s] = labels[s];
-  // Captcha that starts from nothing is given one template of each class among the samples trained on.
-  if (count == 0 && config.text("oracle.sampler") == "captcha" && config.text("oracle.templates") == "given") {
+  // A sampler that starts from nothing is given one template of each class among the samples trained on.
+  if (count == 0 && uses_templates(config)) {
     std::vector<int64_t> trained(data.size(), -1);
     for (int64_t s : labelled) trained[s] = labels[s];
     known = draw_template_labels(trained, seed);

@@ -61,6 +61,21 @@ std::string expand_environment(const std::string& text, const std::string& where
   return out.append(text, at, std::string::npos);
 }
 
+// A list may hold small maps of plain values (oracle.mix); they are kept as text, "{a: 1, b: 2}".
+bool is_flat_map(const YAML::Node& node) {
+  if (!node.IsMap()) return false;
+  for (const auto& entry : node) {
+    if (!entry.first.IsScalar() || !entry.second.IsScalar()) return false;
+  }
+  return true;
+}
+
+std::string flow_text(const YAML::Node& map) {
+  YAML::Emitter out;
+  out << YAML::Flow << map;
+  return out.c_str();
+}
+
 class Reader {
  public:
   explicit Reader(Expand expand) : expand_(expand) {}
@@ -145,8 +160,8 @@ class Reader {
     if (node.IsSequence()) {
       out.shape = Setting::Shape::list;
       for (const YAML::Node& item : node) {
-        PAL_CHECK(item.IsScalar(), where + ": a list holds plain values only", printable(key), "write [a, b, c]");
-        take(item);
+        PAL_CHECK(item.IsScalar() || is_flat_map(item), where + ": a list holds plain values only", printable(key), "write [a, b, c]");
+        take(item.IsScalar() ? item : YAML::Node(flow_text(item)));
       }
     } else if (node.IsNull()) {
       out.shape = Setting::Shape::null;
@@ -189,8 +204,8 @@ std::vector<std::string> split_list(const std::string& text, const std::string& 
   std::vector<std::string> items;
   try {
     for (const YAML::Node& item : YAML::Load(flow)) {
-      PAL_CHECK(item.IsScalar(), where + ": a list holds plain values only", printable(text), "write [a, b, c]");
-      items.push_back(item.Scalar());
+      PAL_CHECK(item.IsScalar() || is_flat_map(item), where + ": a list holds plain values only", printable(text), "write [a, b, c]");
+      items.push_back(item.IsScalar() ? item.Scalar() : flow_text(item));
     }
   } catch (const YAML::Exception&) {
     PAL_CHECK(false, where + ": not a list", printable(text), "write [a, b, c]");

@@ -1,48 +1,51 @@
 #include "core/oracle/centres.h"
 
-#include <limits>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "kernels/base/error.h"
 
 namespace pal {
 
-Distances centre_distances(const at::Tensor& embeddings, const std::vector<int64_t>& row_class, int64_t classes,
-                           const std::vector<int64_t>& rows) {
-  const at::Tensor z = embeddings.to(at::kCPU, at::kDouble).contiguous();
-  const int64_t dims = z.size(1);
-  const double* data = z.const_data_ptr<double>();
+at::Tensor by_sample(const Pool& pool, const at::Tensor& rows) {
+  PAL_CHECK(rows.defined() && rows.size(0) == static_cast<int64_t>(pool.samples.size()), "inputs of the pool", rows.defined() ? rows.size(0) : 0,
+            "oracle.centre=input needs images of one size; use oracle.centre=embeddings");
+  std::vector<int64_t> order(pool.samples.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return pool.samples[a] < pool.samples[b]; });
+  return rows.to(at::kCPU, at::kFloat).index_select(0, at::tensor(order, at::kLong)).contiguous();
+}
 
-  std::vector<double> centre(dims * classes, 0);   // (D, classes): the inner loop below runs over classes
-  std::vector<int64_t> count(classes, 0);
+void move_templates(Board& board, const at::Tensor& rows) {
+  const int64_t dims = rows.size(1);
+  const float* x = rows.const_data_ptr<float>();
+  const std::vector<int64_t>& row_class = board.row_class();
+  std::vector<std::vector<int64_t>> members(board.classes().size());
   for (size_t row = 0; row < row_class.size(); ++row) {
-    const int64_t c = row_class[row];
-    if (c < 0) continue;
-    ++count[c];
-    for (int64_t k = 0; k < dims; ++k) centre[k * classes + c] += data[row * dims + k];
+    if (row_class[row] >= 0) members[row_class[row]].push_back(static_cast<int64_t>(row));
   }
-  for (int64_t k = 0; k < dims; ++k) {
-    for (int64_t c = 0; c < classes; ++c) centre[k * classes + c] /= count[c] > 0 ? static_cast<double>(count[c]) : 1;
-  }
-
-  Distances out;
-  out.classes = classes;
-  out.squared.assign(rows.size() * classes, 0);
-  out.nearest.assign(rows.size(), -1);
-  for (int64_t n : count) out.centre.push_back(n > 0);
-  for (size_t p = 0; p < rows.size(); ++p) {
-    double* squared = out.squared.data() + p * classes;
-    for (int64_t k = 0; k < dims; ++k) {
-      const double x = data[rows[p] * dims + k];
-      const double* y = centre.data() + k * classes;
-      for (int64_t c = 0; c < classes; ++c) squared[c] += (x - y[c]) * (x - y[c]);
+  for (size_t c = 0; c < members.size(); ++c) {
+    std::vector<double> sum(static_cast<size_t>(dims), 0);
+    for (int64_t row : members[c]) {
+      for (int64_t k = 0; k < dims; ++k) sum[k] += x[row * dims + k];
     }
-    for (int64_t c = 0; c < classes; ++c) {
-      if (count[c] == 0) {
-        squared[c] = std::numeric_limits<double>::infinity();
-      } else if (out.nearest[p] < 0 || squared[c] < squared[out.nearest[p]]) {
-        out.nearest[p] = c;
+    int64_t best = -1;
+    double most = 0;
+    for (int64_t row : members[c]) {
+      double dot = 0, square = 1e-30;
+      for (int64_t k = 0; k < dims; ++k) {
+        dot += sum[k] * x[row * dims + k];
+        square += static_cast<double>(x[row * dims + k]) * x[row * dims + k];
       }
+      const double cosine = dot / std::sqrt(square);   // times the length of the sum
+      if (best < 0 || cosine > most) best = row, most = cosine;
     }
+    if (best >= 0) board.set_template(static_cast<int64_t>(c), board.samples()[best]);
   }
-  return out;
 }
 
 }  // namespace pal

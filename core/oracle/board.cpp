@@ -1,0 +1,156 @@
+#include "core/oracle/board.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/nan_to_num.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "kernels/base/error.h"
+#include "kernels/base/philox.h"
+
+namespace pal {
+
+Board::Board(const GraphStore& store, const Pool& pool, const Round& round, Templates templates) : store_(store), round_(round) {
+  sort_pool(pool);
+  std::unordered_set<int64_t> seen;
+  for (size_t row = 0; row < samples_.size(); ++row) {
+    const int64_t sample = samples_[row], at = unit(sample);
+    PAL_ASSERT(sample >= 0 && sample < store.samples(), "a pool holds samples of the data set");
+    if (!seen.insert(at).second) continue;
+    Random random(round.seed, Purpose::oracle, static_cast<uint64_t>(round.round), static_cast<uint64_t>(sample));
+    points_.push_back({sample, at, static_cast<int64_t>(row), random.next_u64()});
+  }
+  if (templates != Templates::none) find_classes(templates);
+  classify_rows();
+  std::erase_if(points_, [&](const Point& p) { return row_class_[p.row] >= 0; });
+  for (const Query& q : round.pending) {
+    const auto at = class_of_unit_.find(unit(q.template_sample));
+    if (at != class_of_unit_.end()) {
+      classes_[at->second].known += static_cast<int64_t>(q.members.size());
+    } else {
+      taken_.insert(unit(q.template_sample));
+    }
+    for (int64_t m : q.members) taken_.insert(unit(m));
+  }
+}
+
+void Board::sort_pool(const Pool& pool) {
+  const at::NoGradGuard no_grad;
+  PAL_ASSERT(!pool.embeddings.defined() || pool.embeddings.size(0) == static_cast<int64_t>(pool.samples.size()),
+             "one embedding for each sample of the pool");
+  samples_ = pool.samples;
+  at::Tensor z = pool.embeddings;
+  if (!std::is_sorted(samples_.begin(), samples_.end())) {
+    std::vector<int64_t> order(samples_.size());
+    std::iota(order.begin(), order.end(), int64_t{0});
+    std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return pool.samples[a] < pool.samples[b]; });
+    std::sort(samples_.begin(), samples_.end());
+    if (z.defined()) z = z.index_select(0, at::tensor(order, at::kLong));
+  }
+  if (!z.defined()) return;
+  z = at::nan_to_num(z.to(at::kCPU, at::kFloat), 0, 0, 0);
+  rows_ = (z / z.norm(2, 1, /*keepdim=*/true).clamp_min(1e-20)).contiguous();
+}
+
+void Board::find_classes(Templates templates) {
+  const bool deduced = store_.deduction() == Deduction::on;
+  std::vector<PointClass> others;
+  std::map<int64_t, PointClass> labelled;   // Deduction::off: samples with one label are no component
+  for (int64_t i = 0; i < store_.samples(); ++i) {
+    const int64_t label = store_.label(i);
+    if (label >= 0 && !deduced) {
+      ++labelled.try_emplace(label, PointClass{i, i, 0, label}).first->second.known;
+    } else if (deduced && store_.component(i) == i) {
+      if (label >= 0) classes_.push_back({i, i, store_.component_size(i), label});
+      else if (store_.known(i)) others.push_back({i, i, store_.component_size(i)});
+    }
+  }
+  for (const auto& entry : labelled) classes_.push_back(entry.second);
+  if (templates == Templates::discover) {
+    for (const Point& p : points_) {
+      if (!deduced ? store_.label(p.sample) < 0 : !store_.known(p.sample)) others.push_back({p.sample, p.unit, 1});
+    }
+    std::sort(others.begin(), others.end(),
+              [](const PointClass& a, const PointClass& b) { return std::tie(b.known, a.sample) < std::tie(a.known, b.sample); });
+    for (const PointClass& candidate : others) {
+      const bool fresh = std::all_of(classes_.begin(), classes_.end(), [&](const PointClass& c) {
+        return store_.relation(c.sample, candidate.sample) == Relation::different;
+      });
+      if (fresh) classes_.push_back(candidate);
+    }
+  } else {
+    PAL_CHECK(!classes_.empty(), "classes with a known example", 0, "give labels (graph.labeled_fraction) or set oracle.templates=discover");
+  }
+  for (size_t c = 0; c < classes_.size(); ++c) {
+    class_of_unit_[classes_[c].unit] = static_cast<int64_t>(c);
+    if (classes_[c].label >= 0) class_of_label_[classes_[c].label] = static_cast<int64_t>(c);
+  }
+}
+
+void Board::classify_rows() {
+  row_class_.assign(samples_.size(), -1);
+  std::map<int64_t, int64_t> votes;
+  for (size_t row = 0; row < samples_.size(); ++row) {
+    const int64_t sample = samples_[row];
+    const auto at = class_of_unit_.find(unit(sample));
+    if (at != class_of_unit_.end()) row_class_[row] = at->second;
+    if (store_.deduction() == Deduction::on || row_class_[row] >= 0) continue;
+    if (const int64_t label = store_.label(sample); label >= 0) {
+      row_class_[row] = class_of_label_.at(label);
+      continue;
+    }
+    votes.clear();
+    store_.for_each_answer(sample, [&](int64_t other, Relation relation) {
+      const auto named = class_of_unit_.find(other);
+      if (named != class_of_unit_.end()) votes[named->second] += relation == Relation::same ? 1 : -1;
+    });
+    int64_t most = 0;
+    for (const auto& [c, count] : votes) {
+      if (count > most) row_class_[row] = c, most = count;
+    }
+    if (row_class_[row] >= 0) ++classes_[row_class_[row]].known;
+  }
+}
+
+at::Tensor Board::point_rows(const std::vector<int64_t>& points) const {
+  std::vector<int64_t> rows;
+  rows.reserve(points.size());
+  for (int64_t p : points) rows.push_back(points_[p].row);
+  return rows_.index_select(0, at::tensor(rows, at::kLong));
+}
+
+std::vector<int64_t> Board::all_points() const {
+  std::vector<int64_t> all(points_.size());
+  std::iota(all.begin(), all.end(), int64_t{0});
+  return all;
+}
+
+std::vector<int64_t> Board::excluded(int64_t point) const {
+  std::vector<int64_t> out;
+  const auto add = [&](int64_t unit) {
+    const auto at = class_of_unit_.find(unit);
+    if (at != class_of_unit_.end()) out.push_back(at->second);
+  };
+  if (store_.deduction() == Deduction::on) {
+    store_.for_each_negative(points_[point].sample, add);
+  } else {
+    store_.for_each_answer(points_[point].sample, [&](int64_t other, Relation) { add(other); });
+  }
+  const auto ruled = ruled_out_.find(points_[point].unit);
+  if (ruled != ruled_out_.end()) out.insert(out.end(), ruled->second.begin(), ruled->second.end());
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+bool Board::open(int64_t point, int64_t c) const {
+  if (!free(point) || store_.relation(points_[point].sample, classes_[c].sample) != Relation::unknown) return false;
+  const auto ruled = ruled_out_.find(points_[point].unit);
+  return ruled == ruled_out_.end() || ruled->second.count(c) == 0;
+}
+
+}  // namespace pal

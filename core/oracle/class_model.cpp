@@ -1,0 +1,220 @@
+#include "core/oracle/class_model.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/oracle/products.h"
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+constexpr int64_t kPiece = 4096;        // points scored at a time
+constexpr int64_t kScatterRows = 16384; // members that the scatter is taken from, at most: the first by sample
+
+// L of the lower triangle of a (n, n), in place; a is positive definite by its ridge.
+void cholesky(std::vector<double>& a, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = j; i < n; ++i) {
+      double sum = a[i * n + j];
+      for (int64_t k = 0; k < j; ++k) sum -= a[i * n + k] * a[j * n + k];
+      a[i * n + j] = i == j ? std::sqrt(sum) : sum / a[j * n + j];
+    }
+  }
+}
+
+// L Lᵀ X = B in place; b (n, m) row by row.
+void solve_factored(const std::vector<double>& l, int64_t n, std::vector<double>& b, int64_t m) {
+  const auto subtract = [&](int64_t to, double factor, int64_t from) {
+    for (int64_t c = 0; c < m; ++c) b[to * m + c] -= factor * b[from * m + c];
+  };
+  const auto divide = [&](int64_t row, double by) {
+    for (int64_t c = 0; c < m; ++c) b[row * m + c] /= by;
+  };
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t k = 0; k < i; ++k) subtract(i, l[i * n + k], k);
+    divide(i, l[i * n + i]);
+  }
+  for (int64_t i = n - 1; i >= 0; --i) {
+    for (int64_t k = i + 1; k < n; ++k) subtract(i, l[k * n + i], k);
+    divide(i, l[i * n + i]);
+  }
+}
+
+// Mean variance of a column.
+double mean_variance(const at::Tensor& rows) {
+  const int64_t n = rows.size(0), dims = rows.size(1);
+  const float* x = rows.const_data_ptr<float>();
+  std::vector<double> sum(dims, 0);
+  double squares = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t k = 0; k < dims; ++k) {
+      const double v = x[i * dims + k];
+      sum[k] += v;
+      squares += v * v;
+    }
+  }
+  for (double s : sum) squares -= s * s / static_cast<double>(n);
+  return std::max(squares / static_cast<double>(n * dims), 1e-12);
+}
+
+}  // namespace
+
+ClassModel::ClassModel(const at::Tensor& rows, const std::vector<int64_t>& row_class, int64_t classes, ModelKind kind,
+                       const std::vector<int32_t>& weights)
+    : count_(classes, 0), bias_(classes, kNever) {
+  const int64_t dims = rows.size(1);
+  const float* x = rows.const_data_ptr<float>();
+  std::vector<double> mean(dims * classes, 0);   // (D, classes)
+  std::vector<int64_t> members;
+  for (size_t i = 0; i < row_class.size(); ++i) {
+    const int64_t c = row_class[i], times = weights.empty() ? 1 : weights[i];
+    if (c < 0 || times == 0) continue;
+    count_[c] += times;
+    for (int64_t k = 0; k < dims; ++k) mean[k * classes + c] += static_cast<double>(times) * x[i * dims + k];
+    for (int64_t t = 0; t < times && static_cast<int64_t>(members.size()) < kScatterRows; ++t) members.push_back(static_cast<int64_t>(i));
+  }
+  for (int64_t k = 0; k < dims; ++k) {
+    for (int64_t c = 0; c < classes; ++c) mean[k * classes + c] /= static_cast<double>(std::max<int64_t>(count_[c], 1));
+  }
+
+  const double variance = mean_variance(rows);
+  std::vector<double> w = mean;
+  const auto n = static_cast<int64_t>(members.size());
+  if (kind == ModelKind::centres || n == 0) {
+    for (double& v : w) v /= variance;
+  } else {
+    // Around the means: the members less their class's mean, so that nothing cancels.
+    at::Tensor around = rows.index_select(0, at::tensor(members, at::kLong));
+    float* a = around.data_ptr<float>();
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t c = row_class[members[i]];
+      for (int64_t k = 0; k < dims; ++k) a[i * dims + k] = static_cast<float>(a[i * dims + k] - mean[k * classes + c]);
+    }
+    std::vector<double> sigma = scatter(around);
+    const auto filled = std::count_if(count_.begin(), count_.end(), [](int64_t m) { return m > 0; });
+    const auto kappa = static_cast<double>(dims), total = static_cast<double>(std::max<int64_t>(n - filled, 0)) + kappa;
+    for (double& v : sigma) v /= total;
+    for (int64_t k = 0; k < dims; ++k) sigma[k * dims + k] += kappa * variance / total;
+    cholesky(sigma, dims);
+    solve_factored(sigma, dims, w, classes);
+  }
+
+  weight_ = at::empty({dims, classes}, at::kFloat);
+  for (int64_t k = 0; k < dims * classes; ++k) weight_.data_ptr<float>()[k] = static_cast<float>(w[k]);
+  for (int64_t c = 0; c < classes; ++c) {
+    double half = 0;
+    for (int64_t k = 0; k < dims; ++k) half += 0.5 * w[k * classes + c] * mean[k * classes + c];
+    if (count_[c] > 0) bias_[c] = static_cast<float>(-half);
+  }
+}
+
+at::Tensor ClassModel::scores(const at::Tensor& rows) const {
+  at::Tensor out = times(rows, weight_);
+  float* s = out.data_ptr<float>();
+  const int64_t n = out.size(0), classes = out.size(1);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t c = 0; c < classes; ++c) s[i * classes + c] += bias_[c];
+  }
+  return out;
+}
+
+std::vector<float> ClassModel::scores_of(const at::Tensor& rows, int64_t c) const {
+  const at::Tensor s = times(rows, weight_.narrow(1, c, 1).contiguous());
+  std::vector<float> out(s.const_data_ptr<float>(), s.const_data_ptr<float>() + s.numel());
+  for (float& v : out) v += bias_[c];
+  return out;
+}
+
+double ClassModel::slope(int64_t a, int64_t b) const {
+  double square = 0;
+  const float* w = weight_.const_data_ptr<float>();
+  for (int64_t k = 0; k < weight_.size(0); ++k) {
+    const double d = static_cast<double>(w[k * classes() + a]) - w[k * classes() + b];
+    square += d * d;
+  }
+  return std::sqrt(square);
+}
+
+namespace {
+
+// f(begin, scores (n, classes) with excluded classes at −∞) for pieces of `points`.
+template <class F>
+void for_each_piece(const Board& board, const ClassModel& model, const std::vector<int64_t>& points, const F& f) {
+  for (size_t begin = 0; begin < points.size(); begin += kPiece) {
+    const std::vector<int64_t> piece(points.begin() + static_cast<int64_t>(begin), points.begin() + static_cast<int64_t>(std::min(points.size(), begin + kPiece)));
+    at::Tensor scores = model.scores(board.point_rows(piece));
+    float* s = scores.data_ptr<float>();
+    for (size_t i = 0; i < piece.size(); ++i) {
+      for (int64_t c : board.excluded(piece[i])) s[static_cast<int64_t>(i) * model.classes() + c] = kNever;
+    }
+    f(begin, static_cast<int64_t>(piece.size()), s);
+  }
+}
+
+Belief belief_of(const float* s, int64_t classes) {
+  Belief b;
+  for (int64_t c = 0; c < classes; ++c) {
+    if (s[c] == kNever) continue;
+    if (b.first < 0 || s[c] > s[b.first]) {
+      b.second = b.first;
+      b.first = c;
+    } else if (b.second < 0 || s[c] > s[b.second]) {
+      b.second = c;
+    }
+  }
+  if (b.first < 0) return b;
+  // H = log Σ e^{s−m} − Σ p (s−m).
+  double total = 0, weighted = 0;
+  for (int64_t c = 0; c < classes; ++c) {
+    const float d = s[c] - s[b.first];
+    if (d < -80) continue;
+    const double e = std::exp(d);
+    total += e;
+    weighted += e * d;
+  }
+  b.score = s[b.first];
+  b.p_first = 1 / total;
+  b.entropy = std::log(total) - weighted / total;
+  if (b.second >= 0) {
+    b.gap = static_cast<double>(s[b.first]) - s[b.second];
+    b.p_second = std::exp(-b.gap) / total;
+  } else {
+    b.gap = std::numeric_limits<double>::infinity();
+  }
+  return b;
+}
+
+}  // namespace
+
+std::vector<Belief> beliefs(const Board& board, const ClassModel& model, const std::vector<int64_t>& points) {
+  std::vector<Belief> out(points.size());
+  for_each_piece(board, model, points, [&](size_t begin, int64_t n, const float* s) {
+    at::parallel_for(0, n, 64, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) out[begin + static_cast<size_t>(i)] = belief_of(s + i * model.classes(), model.classes());
+    });
+  });
+  return out;
+}
+
+void for_each_belief(const Board& board, const ClassModel& model, const std::vector<int64_t>& points,
+                     const std::function<void(size_t, const float*)>& f) {
+  std::vector<float> p(static_cast<size_t>(model.classes()));
+  for_each_piece(board, model, points, [&](size_t begin, int64_t n, const float* s) {
+    for (int64_t i = 0; i < n; ++i, s += model.classes()) {
+      const float most = *std::max_element(s, s + model.classes());
+      double total = 0;
+      for (size_t c = 0; c < p.size(); ++c) total += p[c] = s[c] == kNever ? 0 : std::exp(s[c] - most);
+      for (float& v : p) v = total > 0 ? static_cast<float>(v / total) : 0;
+      f(begin + static_cast<size_t>(i), p.data());
+    }
+  });
+}
+
+}  // namespace pal
