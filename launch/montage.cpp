@@ -12,23 +12,6 @@ namespace {
 constexpr int32_t kMargin = 6, kTextHeight = 14;
 constexpr uint8_t kBackground = 250, kInk = 30;
 
-Picture sample_picture(const Dataset& data, int64_t sample, JpegDecoder& decoder) {
-  std::vector<uint8_t> bytes;
-  data.read(sample, bytes);
-  Picture picture;
-  if (data.encoding() == Encoding::jpeg) {
-    const DecodedJpeg decoded = decoder.decode(bytes, picture.pixels);
-    picture.height = decoded.height;
-    picture.width = decoded.width;
-    return picture;
-  }
-  const kernels::ImageView view = data.image(sample, bytes);
-  picture.height = view.height;
-  picture.width = view.width;
-  for (size_t i = 0; i < bytes.size(); ++i) picture.pixels.insert(picture.pixels.end(), view.channels == 1 ? 3 : 1, bytes[i]);
-  return picture;
-}
-
 void paste(Picture& onto, const Picture& picture, int32_t top, int32_t left) {
   for (int32_t y = 0; y < picture.height; ++y) {
     const auto row = picture.pixels.begin() + ptrdiff_t{y} * picture.width * 3;
@@ -54,6 +37,24 @@ void draw_text(Picture& onto, std::string text, int32_t top, int32_t left, int32
 }
 
 }  // namespace
+
+Picture sample_picture(const Dataset& data, int64_t sample) {
+  JpegDecoder decoder;
+  std::vector<uint8_t> bytes;
+  data.read(sample, bytes);
+  Picture picture;
+  if (data.encoding() == Encoding::jpeg) {
+    const DecodedJpeg decoded = decoder.decode(bytes, picture.pixels);
+    picture.height = decoded.height;
+    picture.width = decoded.width;
+    return picture;
+  }
+  const kernels::ImageView view = data.image(sample, bytes);
+  picture.height = view.height;
+  picture.width = view.width;
+  for (size_t i = 0; i < bytes.size(); ++i) picture.pixels.insert(picture.pixels.end(), view.channels == 1 ? 3 : 1, bytes[i]);
+  return picture;
+}
 
 std::vector<int64_t> montage_samples(const Dataset& data, int64_t count) {
   count = std::min(count, data.size());
@@ -87,10 +88,9 @@ Picture make_montage(const Dataset& data, const MontageOptions& options) {
   out.height = rows * step_y + kMargin;
   out.width = columns * step_x + kMargin;
   out.pixels.assign(size_t(out.height) * size_t(out.width) * 3, kBackground);
-  JpegDecoder decoder;
   for (size_t k = 0; k < samples.size(); ++k) {
     const int32_t top = static_cast<int32_t>(k) / columns * step_y + kMargin, left = static_cast<int32_t>(k) % columns * step_x + kMargin;
-    Picture picture = sample_picture(data, samples[k], decoder);
+    Picture picture = sample_picture(data, samples[k]);
     const int32_t longer = std::max(picture.height, picture.width);
     const auto side = [&](int32_t n) { return std::max(1, static_cast<int32_t>((int64_t{n} * options.cell + longer / 2) / longer)); };
     picture = resize_picture(picture, side(picture.height), side(picture.width));

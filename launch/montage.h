@@ -16,6 +16,8 @@ struct MontageOptions {
 
 // Samples spread evenly over the set, in its order; with labels, as evenly over the classes as it goes.
 std::vector<int64_t> montage_samples(const Dataset& data, int64_t count);
+// A sample's own pixels, in colour.
+Picture sample_picture(const Dataset& data, int64_t sample);
 Picture make_montage(const Dataset& data, const MontageOptions& options);
 
 }  // namespace pal

@@ -177,15 +177,15 @@ void File::make_group(const std::string& name) {
   H5Gclose(check(group, handle_.path() + ": group " + name + " cannot be made"));
 }
 
-void File::describe(const std::string& name, Type type, int64_t count, int64_t item_bytes) {
+void File::describe(const std::string& name, Type type, int64_t count, int64_t item_bytes, int64_t columns) {
   const Quiet quiet;
   const std::string what = handle_.path() + ": data set " + name + " cannot be made";
   const Id list(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   H5Pset_obj_track_times(list, false);
   H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY);
   H5Pset_fill_time(list, H5D_FILL_TIME_NEVER);
-  const hsize_t dims = static_cast<hsize_t>(count);
-  const Id space(check(H5Screate_simple(1, &dims, nullptr), what), H5Sclose);
+  const hsize_t dims[] = {static_cast<hsize_t>(columns > 0 ? count / columns : count), static_cast<hsize_t>(columns)};
+  const Id space(check(H5Screate_simple(columns > 0 ? 2 : 1, dims, nullptr), what), H5Sclose);
   const Id stored(type == Type::text ? text_type(static_cast<size_t>(item_bytes)) : H5Tcopy(file_type(type)), H5Tclose);
   const Id dataset(check(H5Dcreate2(id_, name.c_str(), stored, space, H5P_DEFAULT, list, H5P_DEFAULT), what), H5Dclose);
   PAL_ASSERT(count == 0 || H5Dget_offset(dataset) == end_, "HDF5 puts " + name + " where its bytes are not");

@@ -55,8 +55,9 @@ class File {
 
   void make_group(const std::string& name);
   uint64_t end() const { return end_; }   // where the next data set will begin
-  // Makes a data set at end() of values that the caller has written there before. item_bytes: the width of text.
-  void describe(const std::string& name, Type type, int64_t count, int64_t item_bytes);
+  // Makes a data set at end() of values that the caller has written there before. item_bytes: the width of text. With
+  // columns it has two axes, (count / columns, columns), row by row.
+  void describe(const std::string& name, Type type, int64_t count, int64_t item_bytes, int64_t columns = 0);
   template <class T>
   void write(const std::string& name, const std::vector<T>& values);
   void write_text(const std::string& name, const std::vector<std::string>& values);

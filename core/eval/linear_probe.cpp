@@ -4,6 +4,8 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/optim/lbfgs.h>
 
+#include <algorithm>
+
 #include "kernels/base/error.h"
 
 namespace pal {
@@ -25,19 +27,15 @@ Labelled known_rows(const at::Tensor& features, const std::vector<int64_t>& labe
   return {all ? features : features.index_select(0, at::tensor(rows)), at::tensor(kept)};
 }
 
-Accuracy linear_probe(const at::Tensor& train, const std::vector<int64_t>& train_labels, const at::Tensor& test,
-                      const std::vector<int64_t>& test_labels, int64_t classes, const ProbeOptions& options) {
-  const at::NoGradGuard no_grad;
-  const Labelled a = known_rows(train, train_labels, classes, "training");
-  const Labelled b = known_rows(test, test_labels, classes, "test");
+namespace {
 
-  const at::Tensor mean = a.features.mean(0);
-  // A constant column carries nothing: it becomes 0 instead of dividing by 0.
-  const at::Tensor deviation = a.features.std(0, /*unbiased=*/false);
-  const at::Tensor scale = at::where(deviation > 1e-8, 1.0 / deviation, at::zeros_like(deviation));
-  const at::Tensor x = (a.features - mean) * scale;
+// A linear map of standardised features: scores = ((x − mean) · scale) W + bias.
+struct LinearMap {
+  at::Tensor weight, bias;
+};
+
+LinearMap fit_softmax(const at::Tensor& x, const at::Tensor& labels, int64_t classes, const ProbeOptions& options) {
   const int64_t n = x.size(0);
-
   at::Tensor w = at::zeros({x.size(1), classes}, x.options()).requires_grad_(true);
   at::Tensor bias = at::zeros({classes}, x.options()).requires_grad_(true);
   torch::optim::LBFGS lbfgs({w, bias}, torch::optim::LBFGSOptions(1.0)
@@ -46,7 +44,7 @@ Accuracy linear_probe(const at::Tensor& train, const std::vector<int64_t>& train
                                            .tolerance_change(1e-9)
                                            .history_size(10)
                                            .line_search_fn("strong_wolfe"));
-  const at::Tensor target = a.labels.unsqueeze(1);
+  const at::Tensor target = labels.unsqueeze(1);
   lbfgs.step([&] {
     // The gradient in closed form: Xᵀ(softmax − one-hot)/n + λW.
     at::Tensor log_p = at::log_softmax(at::addmm(bias, x, w), 1);
@@ -58,8 +56,39 @@ Accuracy linear_probe(const at::Tensor& train, const std::vector<int64_t>& train
     bias.mutable_grad() = residual.sum(0);
     return loss;
   });
-  const at::Tensor predicted = at::addmm(bias, (b.features - mean) * scale, w).argmax(1);
-  return {predicted.eq(b.labels).to(at::kDouble).mean().item<double>(), n, b.labels.size(0)};
+  return {w.detach(), bias.detach()};
+}
+
+// In fp64: the normal equations square the condition.
+LinearMap fit_least_squares(const at::Tensor& x, const at::Tensor& labels, int64_t classes, const ProbeOptions& options) {
+  const auto n = static_cast<double>(x.size(0));
+  const at::Tensor wide = x.to(at::kDouble);
+  at::Tensor target = at::full({x.size(0), classes}, -1.0, wide.options()).scatter_(1, labels.unsqueeze(1), 1.0);
+  const at::Tensor bias = target.mean(0);
+  target.sub_(bias);
+  at::Tensor gram = wide.t().mm(wide).div_(n);
+  gram.diagonal().add_(std::max(options.ridge, 1e-9));
+  const at::Tensor weight = at::cholesky_solve(wide.t().mm(target).div_(n), at::linalg_cholesky(gram));
+  return {weight.to(x.scalar_type()), bias.to(x.scalar_type())};
+}
+
+}  // namespace
+
+Accuracy linear_probe(const at::Tensor& train, const std::vector<int64_t>& train_labels, const at::Tensor& test,
+                      const std::vector<int64_t>& test_labels, int64_t classes, const ProbeOptions& options) {
+  const at::NoGradGuard no_grad;
+  const Labelled a = known_rows(train, train_labels, classes, "training");
+  const Labelled b = known_rows(test, test_labels, classes, "test");
+
+  const at::Tensor mean = a.features.mean(0);
+  // A constant column carries nothing: it becomes 0 instead of dividing by 0.
+  const at::Tensor deviation = a.features.std(0, /*unbiased=*/false);
+  const at::Tensor scale = at::where(deviation > 1e-8, 1.0 / deviation, at::zeros_like(deviation));
+  const at::Tensor x = (a.features - mean) * scale;
+  const auto fit = options.method == ProbeMethod::ridge ? fit_least_squares : fit_softmax;
+  const LinearMap map = fit(x, a.labels, classes, options);
+  const at::Tensor scores = at::addmm(map.bias, (b.features - mean) * scale, map.weight);
+  return tally(judge(scores, b.labels), b.labels, classes, x.size(0));
 }
 
 }  // namespace pal

@@ -1,7 +1,10 @@
 // linear_probe: how well a linear classifier reads the classes off frozen features.
 //
-// Math:   features standardised by the training set's mean and deviation; softmax regression with ridge λ‖W‖²/2,
-//         minimised by L-BFGS on the whole training set (convex: the answer depends on no seed and no learning rate).
+// Math:   features standardised by the training set's mean and deviation, then either
+//         lbfgs: softmax regression with ridge λ‖W‖²/2, minimised on the whole training set (convex: the answer depends on
+//                no seed and no learning rate), or
+//         ridge: least squares on ±one-hot targets, W = (XᵀX/n + λI)⁻¹ XᵀY/n in one factorisation: the fast one.
+//         The field's recipe, SGD on augmented views, is finetune.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,16 +12,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/eval/scores.h"
+
 namespace pal {
 
+enum class ProbeMethod { lbfgs, ridge };
 struct ProbeOptions {
   double ridge = 1e-4;
   int iterations = 100;
-};
-
-struct Accuracy {
-  double top1 = 0;          // share of the test samples
-  int64_t train = 0, test = 0;
+  ProbeMethod method = ProbeMethod::lbfgs;
 };
 
 // (n, F) features and labels (n), −1 left out. Deterministic.

@@ -6,10 +6,12 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/io/files.h"
+#include "core/io/tensorboard.h"
 #include "kernels/base/error.h"
 
 namespace pal {
@@ -22,9 +24,18 @@ bool stays(const std::string& line, int64_t step) {
   return value["step"].get<int64_t>() <= step && !value.contains("done");
 }
 
+// Of this process, in memory now.
+double resident_mb() {
+  std::ifstream in("/proc/self/statm");
+  double all = 0, resident = 0;
+  in >> all >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
 }  // namespace
 
-MetricsWriter::MetricsWriter(const std::string& path, int64_t step) : path_(path) {
+MetricsWriter::MetricsWriter(const std::string& path, int64_t step)
+    : path_(path), board_(std::make_unique<TensorboardWriter>((std::filesystem::path(path).parent_path() / "tb").string(), step)) {
   if (std::filesystem::exists(path)) {
     const std::string before = read_whole_file(path);
     std::istringstream lines(before);
@@ -56,9 +67,17 @@ void MetricsWriter::write(const StepMetrics& m) {
                                        {"effective_rank", m.effective_rank},
                                        {"sync_ms", m.sync_ms},
                                        {"sync_hidden", m.sync_hidden}};
+  line["memory_mb"] = resident_mb();
   for (const auto& [name, value] : m.diagnostics) line[name] = value;
   if (!m.warning.empty()) line["warning"] = m.warning;
   append(line.dump());
+
+  std::vector<std::pair<std::string, double>> scalars;
+  for (const auto& [name, value] : line.items()) {
+    if (value.is_number() && name != "step") scalars.emplace_back(name, value.get<double>());
+  }
+  for (const auto& [name, value] : m.terms) scalars.emplace_back("terms/" + name, value);
+  board_->write(m.step, scalars);
 }
 
 void MetricsWriter::finish(int64_t step, const std::string& weights_sha256, double seconds) {

@@ -1,14 +1,17 @@
-// metrics: metrics.jsonl, one JSON object a line; numbers that are not finite are null.
+// metrics: metrics.jsonl, one JSON object a line; numbers that are not finite are null. The same as TensorBoard files in tb/.
 //
 // A line is on its way to the disk when write() returns. The last line of a finished run has "done": true.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace pal {
+
+class TensorboardWriter;
 
 struct StepMetrics {
   int64_t step = 0;      // steps done
@@ -44,6 +47,7 @@ class MetricsWriter {
 
   const std::string path_;
   int file_ = -1;
+  std::unique_ptr<TensorboardWriter> board_;   // the folder tb/ beside the file
 };
 
 }  // namespace pal

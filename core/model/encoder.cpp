@@ -12,6 +12,7 @@
 #include "core/model/convnet.h"
 #include "core/model/projector.h"
 #include "core/model/resnet.h"
+#include "core/model/vit.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
@@ -71,10 +72,14 @@ void draw_uniform(T* w, int64_t n, double bound, Random random) {
   for (int64_t i = 0; i < n; ++i) w[i] = static_cast<T>(bound * ((random.next_u32() + 0.5) * 0x1p-31 - 1));
 }
 
-// As torchvision draws convolutions (normal, variance 2 / fan out) and PyTorch linear layers (uniform, bound fan in^-½).
+// As torchvision draws convolutions (normal, variance 2 / fan out) and PyTorch linear layers (uniform, bound fan in^-½);
+// a transformer's weights, tokens and positions as timm does (normal, deviation 0.02).
 // In double and rounded, so that float32 and float64 runs begin with the same weights.
+enum class Draw { usual, transformer };
+constexpr double kTransformerDeviation = 0.02;
+
 template <class T>
-void draw_weight(at::Tensor weight, uint64_t seed, uint64_t parameter) {
+void draw_weight(at::Tensor weight, Draw rule, uint64_t seed, uint64_t parameter) {
   constexpr int64_t kStream = 4096;  // elements per stream, so that threads share the work and change nothing
   const int64_t n = weight.numel();
   const at::Tensor drawn = at::empty(weight.sizes(), weight.scalar_type());  // in the order of the indices
@@ -83,7 +88,9 @@ void draw_weight(at::Tensor weight, uint64_t seed, uint64_t parameter) {
     for (int64_t s = first; s < last; ++s) {
       const int64_t begin = s * kStream, size = std::min(kStream, n - begin);
       const Random random(seed, Purpose::init, parameter, static_cast<uint64_t>(s));
-      if (weight.dim() == 4)
+      if (rule == Draw::transformer)
+        draw_normal(w + begin, size, kTransformerDeviation, random);
+      else if (weight.dim() == 4)
         draw_normal(w + begin, size, std::sqrt(2.0 / static_cast<double>(n / weight.size(1))), random);
       else
         draw_uniform(w + begin, size, 1 / std::sqrt(static_cast<double>(weight.size(1))), random);
@@ -92,12 +99,14 @@ void draw_weight(at::Tensor weight, uint64_t seed, uint64_t parameter) {
   weight.copy_(drawn);
 }
 
-void draw_weights(torch::nn::Module& module, uint64_t seed) {
+void draw_weights(torch::nn::Module& module, const ModelSpec& spec) {
   const at::NoGradGuard no_grad;
   uint64_t parameter = 0;
-  for (const at::Tensor& weight : module.parameters()) {
-    if (weight.dim() > 1) {  // batch norms begin with one and zero
-      AT_DISPATCH_FLOATING_TYPES(weight.scalar_type(), "draw_weight", [&] { draw_weight<scalar_t>(weight, seed, parameter); });
+  for (const auto& named : module.named_parameters()) {
+    const at::Tensor& weight = named.value();
+    const Draw rule = spec.backbone.starts_with("vit_") && named.key().starts_with("backbone.") ? Draw::transformer : Draw::usual;
+    if (weight.dim() > 1) {  // norms begin with one and zero
+      AT_DISPATCH_FLOATING_TYPES(weight.scalar_type(), "draw_weight", [&] { draw_weight<scalar_t>(weight, rule, spec.seed, parameter); });
     }
     ++parameter;
   }
@@ -113,9 +122,18 @@ std::shared_ptr<Backbone> make_backbone(const ModelSpec& spec, const BatchNormOp
   if (spec.backbone == "convnet") return make_convnet(spec.convnet_widths, spec.channels, norm);
   if (spec.backbone == "resnet18") return make_resnet(18, stem_of(spec), spec.channels, norm);
   if (spec.backbone == "resnet34") return make_resnet(34, stem_of(spec), spec.channels, norm);
-  PAL_CHECK(spec.backbone == "resnet50", "unknown model.backbone", spec.backbone,
-            "choose convnet, resnet18, resnet34 or resnet50");
-  return make_resnet(50, stem_of(spec), spec.channels, norm);
+  if (spec.backbone == "resnet50") return make_resnet(50, stem_of(spec), spec.channels, norm);
+  PAL_CHECK(spec.backbone == "vit_s" || spec.backbone == "vit_b", "unknown model.backbone", spec.backbone,
+            "choose convnet, resnet18, resnet34, resnet50, vit_s or vit_b");
+  ViTSpec vit;
+  if (spec.backbone == "vit_b") vit.width = 768, vit.heads = 12;
+  vit.patch = spec.patch;
+  vit.image = spec.image;
+  vit.channels = spec.channels;
+  vit.drop_path = spec.drop_path;
+  vit.seed = spec.seed;
+  vit.dtype = spec.dtype;
+  return make_vit(vit);
 }
 
 void check_widths(const std::string& key, const std::vector<int64_t>& widths) {
@@ -140,7 +158,7 @@ std::shared_ptr<Encoder> make_encoder(const ModelSpec& spec, Comm& comm) {
   norm.comm = spec.batch_norm == "off" ? nullptr : &comm;
   norm.dtype = spec.dtype;
   auto encoder = std::make_shared<ProjectedEncoder>(make_backbone(spec, norm), spec, norm);
-  draw_weights(*encoder, spec.seed);
+  draw_weights(*encoder, spec);
   return encoder;
 }
 

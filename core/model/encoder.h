@@ -1,6 +1,6 @@
 // encoder: backbone + projector (+ predictor) as one module, and the factory that builds it from the config.
 //
-// Parameter names are torchvision's for the backbone (under "backbone.") and "projector.N.*", "predictor.N.*" for the heads, so that
+// Parameter names are torchvision's (ViT: timm's) for the backbone (under "backbone.") and "projector.N.*", "predictor.N.*" for the heads, so that
 // exported weights load in Python. Every batch norm is core/model/batch_norm.h.
 #pragma once
 
@@ -31,11 +31,14 @@ class Encoder : public torch::nn::Module {
 };
 
 struct ModelSpec {
-  std::string backbone = "convnet";          // convnet, resnet18, resnet34, resnet50
+  std::string backbone = "convnet";          // convnet, resnet18, resnet34, resnet50, vit_s, vit_b
   std::string stem = "cifar";                // cifar (3×3, no pooling), imagenet (7×7 / 2 + pooling)
   std::vector<int64_t> convnet_widths = {32, 64, 128};
   std::vector<int64_t> projector = {256, 256, 64};   // widths after the features; empty: none
   std::vector<int64_t> predictor;            // widths after the projector, the last one its own; empty: none
+  int64_t patch = 16;                        // ViT: side of a patch in pixels
+  int64_t image = 0;                         // ViT: side of the images in pixels
+  double drop_path = 0;                      // ViT: stochastic depth
   int64_t channels = 3;
   std::string batch_norm = "global";         // global, node, off (local statistics)
   uint64_t seed = 0;

@@ -1,0 +1,138 @@
+#include "core/eval/finetune.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include "core/data/loader.h"
+#include "core/data/sampler.h"
+#include "core/eval/embed.h"
+#include "core/eval/linear_probe.h"
+#include "core/model/batch_norm.h"
+#include "core/model/state.h"
+#include "core/optim/optimizer.h"
+#include "kernels/base/error.h"
+#include "kernels/base/philox.h"
+
+namespace pal {
+namespace {
+
+LoaderOptions classifier_loader(const FinetuneOptions& o, const EpochPlan& plan, std::vector<int64_t> subset, int64_t steps, Comm& comm) {
+  LoaderOptions load;
+  load.plan = plan;
+  load.subset = std::move(subset);
+  kernels::ViewPolicy crop;   // random crop of 8 to 100 % of the area and a flip
+  crop.jitter = crop.gray = 0;
+  load.views.policies = {crop};
+  load.views.large = o.augment;
+  load.views.large.seed = o.seed;
+  load.views.decode = o.decode;
+  load.dtype = o.dtype;
+  load.rank = comm.rank();
+  load.ranks = comm.size();
+  load.planned_until = steps;
+  return load;
+}
+
+// The gradients become the sums over all ranks, in fp64, rounded once.
+void sum_gradients(const NamedTensors& parameters, Comm& comm) {
+  if (comm.size() == 1) return;
+  std::vector<at::Tensor> flat;
+  for (const auto& [name, p] : parameters) flat.push_back((p.grad().defined() ? p.grad() : at::zeros_like(p)).to(at::kDouble).reshape({-1}));
+  const at::Tensor all = at::cat(flat);
+  comm.all_reduce(all);
+  int64_t from = 0;
+  for (const auto& [name, p] : parameters) {
+    p.mutable_grad() = all.narrow(0, from, p.numel()).view(p.sizes()).to(p.scalar_type());
+    from += p.numel();
+  }
+}
+
+}  // namespace
+
+std::vector<int64_t> labelled_share(const std::vector<int64_t>& labels, int64_t classes, double fraction, uint64_t seed) {
+  std::vector<std::vector<std::pair<uint64_t, int64_t>>> of(static_cast<size_t>(classes));
+  for (size_t i = 0; i < labels.size(); ++i) {
+    PAL_DATA_CHECK(labels[i] < classes, "label out of range at sample " + std::to_string(i), labels[i], "the set has " + std::to_string(classes) + " classes");
+    if (labels[i] >= 0) of[static_cast<size_t>(labels[i])].emplace_back(Random(seed, Purpose::labels, 1, i).next_u64(), static_cast<int64_t>(i));
+  }
+  std::vector<int64_t> kept;
+  for (auto& drawn : of) {
+    std::sort(drawn.begin(), drawn.end());
+    const auto count = static_cast<size_t>(std::llround(fraction * static_cast<double>(drawn.size())));
+    for (size_t k = 0; k < std::min(drawn.size(), std::max<size_t>(count, 1)); ++k) kept.push_back(drawn[k].second);
+  }
+  std::sort(kept.begin(), kept.end());
+  PAL_DATA_CHECK(!kept.empty(), "no sample of the training set has a label", "", "import it with labels");
+  return kept;
+}
+
+Accuracy finetune(Encoder& encoder, std::shared_ptr<const Dataset> train, const Dataset& test, const FinetuneOptions& o, Comm& comm) {
+  const auto classes = static_cast<int64_t>(train->classes().size());
+  const std::vector<int64_t> subset = labelled_share(train->labels(), classes, o.fraction, o.seed);
+  const EpochPlan plan{static_cast<int64_t>(subset.size()), std::min<int64_t>(o.global_batch, static_cast<int64_t>(subset.size())), o.seed};
+  const int64_t steps = o.epochs * plan.steps_per_epoch();
+  Loader loader(train, classifier_loader(o, plan, subset, steps, comm));
+
+  // The head starts at zero: its first gradient is that of the class means, whatever the seed.
+  const NamedTensors head = {{"head.weight", at::zeros({classes, encoder.feature_dims()}, o.dtype).requires_grad_(true)},
+                             {"head.bias", at::zeros({classes}, o.dtype).requires_grad_(true)}};
+  NamedTensors backbone;
+  if (o.part == TrainedPart::all) {
+    for (const auto& named : trainable(encoder)) {
+      if (named.first.starts_with("backbone.")) backbone.push_back(named);
+    }
+  }
+  OptimSpec sgd;
+  sgd.kind = "sgd";
+  sgd.momentum = o.momentum;
+  sgd.weight_decay = o.weight_decay;
+  const auto head_optimizer = make_optimizer(sgd, head);
+  const auto backbone_optimizer = backbone.empty() ? nullptr : make_optimizer(sgd, backbone);
+  const double scale = static_cast<double>(plan.global_batch) / 256;
+  const Schedule cosine{1, 0, steps, 0};
+  NamedTensors all = head;
+  all.insert(all.end(), backbone.begin(), backbone.end());
+
+  o.part == TrainedPart::all ? encoder.train() : encoder.eval();
+  for (int64_t step = 0; step < steps; ++step) {
+    const LoadedStep loaded = loader.next();
+    const int64_t begin = loaded.rank_begin[comm.rank()], end = loaded.rank_begin[comm.rank() + 1];
+    std::vector<int64_t> labels;
+    for (int64_t i = begin; i < end; ++i) labels.push_back(train->labels()[static_cast<size_t>(loaded.samples[static_cast<size_t>(i)])]);
+    at::Tensor features;
+    {
+      const at::AutoGradMode gradients(o.part == TrainedPart::all);
+      features = encoder.features(loaded.images);
+    }
+    const at::Tensor scores = at::linear(features, head[0].second, head[1].second);
+    const at::Tensor loss = at::cross_entropy_loss(scores, at::tensor(labels, at::kLong), {}, at::Reduction::Sum) / static_cast<double>(loaded.samples.size());
+    for (const auto& named : all) named.second.mutable_grad() = at::Tensor();
+    loss.backward();
+    {
+      const at::NoGradGuard no_grad;
+      sum_gradients(all, comm);
+      commit_batch_norm(encoder);
+      head_optimizer->step(o.lr * scale * cosine.at(step));
+      if (backbone_optimizer) backbone_optimizer->step(o.encoder_lr * scale * cosine.at(step));
+    }
+    if (o.progress) o.progress(step + 1, steps, loss.item<double>());
+  }
+
+  std::vector<int64_t> samples(static_cast<size_t>(test.size()));
+  std::iota(samples.begin(), samples.end(), int64_t{0});
+  EmbedOptions look;
+  look.augment = o.augment;
+  look.dtype = o.dtype;
+  look.threads = o.threads;
+  encoder.eval();
+  const at::NoGradGuard no_grad;
+  const Labelled known = known_rows(embed(encoder, test, samples, look, comm), test.labels(), classes, "test");
+  return tally(judge(at::linear(known.features, head[0].second, head[1].second), known.labels), known.labels, classes, plan.samples);
+}
+
+}  // namespace pal

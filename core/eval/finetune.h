@@ -1,0 +1,45 @@
+// finetune: a linear classifier on the encoder's features, trained by SGD with a cosine on cropped and flipped views: on a
+// frozen encoder (the field's linear evaluation) or together with it, with all labels or a share of them.
+//
+// Order:  the loss is the mean over the GLOBAL batch, gradients are summed in fp64 and each sample comes once per epoch: the
+//         result does not depend on the number of ranks (core/model/batch_norm.h for the statistics).
+// Collective: finetune().
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "core/comm.h"
+#include "core/data/dataset.h"
+#include "core/data/tile.h"
+#include "core/eval/scores.h"
+#include "core/model/encoder.h"
+
+namespace pal {
+
+enum class TrainedPart { head, all };
+
+struct FinetuneOptions {
+  TrainedPart part = TrainedPart::head;
+  double fraction = 1;             // of the labels, of each class as many, at least one
+  int64_t epochs = 100;
+  int64_t global_batch = 256;
+  double lr = 0.3;                 // of the head, per 256 samples
+  double encoder_lr = 0.03;        // of the encoder, where it is trained
+  double weight_decay = 0;
+  double momentum = 0.9;
+  uint64_t seed = 0;
+  kernels::AugmentOptions augment;               // size, channels, mean and std of the views
+  Decode decode = Decode::scaled;
+  at::ScalarType dtype = at::kFloat;
+  int threads = 1;
+  std::function<void(int64_t step, int64_t steps, double loss)> progress;   // may be empty
+};
+
+// Trains on `train`, judges on the centre views of `test`. With TrainedPart::all the encoder is changed.
+Accuracy finetune(Encoder& encoder, std::shared_ptr<const Dataset> train, const Dataset& test, const FinetuneOptions& options, Comm& comm);
+
+// The labelled samples it trains on, ascending: a share of each class, drawn by the seed.
+std::vector<int64_t> labelled_share(const std::vector<int64_t>& labels, int64_t classes, double fraction, uint64_t seed);
+
+}  // namespace pal

@@ -1,0 +1,38 @@
+// representation: figures on a set of features: rank, uniformity, alignment; and a map of them in the plane.
+//
+// Math:   uniformity = log mean_{i≠j} e^{−2‖z_i − z_j‖²}, alignment = mean ‖z_i − z_i'‖² between two views of a sample, both
+//         of unit rows; 0 is collapse for the first, −4 near the whole sphere; 0 is perfect for the second.
+// Reference: Wang and Isola, "Understanding contrastive representation learning" (2020).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+
+#include "core/comm.h"
+#include "core/data/dataset.h"
+#include "core/data/tile.h"
+#include "core/eval/embed.h"
+
+namespace pal {
+
+// Of at most `rows` rows, spread evenly.
+double uniformity(const at::Tensor& features, int64_t rows = 4096);
+double alignment(const at::Tensor& one, const at::Tensor& other);
+
+// Collective. Features of two augmented views of each sample, in evaluation mode: the first two policies of `views`.
+struct TwoViews {
+  at::Tensor one, other;   // (samples.size(), F), on every rank
+};
+TwoViews embed_two_views(Encoder& encoder, std::shared_ptr<const Dataset> data, const std::vector<int64_t>& samples, const ViewSet& views,
+                         const EmbedOptions& options, Comm& comm);
+
+// The two directions of most variance: (n, 2) coordinates, and the share of the variance that each holds. The sign is
+// fixed: the largest entry of a direction is positive.
+struct PlaneMap {
+  at::Tensor points;           // (n, 2) fp64
+  double share[2] = {0, 0};
+};
+PlaneMap principal_plane(const at::Tensor& features);
+
+}  // namespace pal

@@ -1,0 +1,147 @@
+#include "core/model/init_weights.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "core/io/safetensors.h"
+#include "core/model/state.h"
+#include "core/model/vit.h"
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+constexpr const char* kBackbone = "backbone.";
+constexpr size_t kDifferences = 5;
+
+struct Rename {
+  const char *theirs, *ours;
+};
+// Parts of names. The upper ones are torchvision's ViT; timm, DINO, VICReg and solo-learn have ours behind a prefix.
+constexpr Rename kRenames[] = {
+    {"class_token", "cls_token"},
+    {"conv_proj.", "patch_embed.proj."},
+    {"encoder.pos_embedding", "pos_embed"},
+    {"encoder.layers.encoder_layer_", "blocks."},
+    {"encoder.ln.", "norm."},
+    {".ln_1.", ".norm1."},
+    {".ln_2.", ".norm2."},
+    {".self_attention.in_proj_weight", ".attn.qkv.weight"},
+    {".self_attention.in_proj_bias", ".attn.qkv.bias"},
+    {".self_attention.out_proj.", ".attn.proj."},
+    {".mlp.0.", ".mlp.fc1."},
+    {".mlp.3.", ".mlp.fc2."},
+    {".mlp.linear_1.", ".mlp.fc1."},
+    {".mlp.linear_2.", ".mlp.fc2."},
+    {".shortcut.", ".downsample."},   // ResNets of the CIFAR kind
+};
+
+std::string shape_text(const at::Tensor& t) { return fmt::format("({})", fmt::join(t.sizes(), ", ")); }
+
+// Older files have no such counter.
+bool may_be_missing(const std::string& name) { return name.ends_with("num_batches_tracked"); }
+
+using Tensors = std::map<std::string, at::Tensor>;
+
+// The prefix under which most of `wanted` is found; of equal ones a teacher's (DINO's better half), then the shortest.
+std::string best_prefix(const Tensors& file, const std::vector<std::string>& wanted, size_t* found) {
+  std::set<std::string> candidates;
+  for (const auto& item : file) {
+    for (const std::string& name : wanted) {
+      if (item.first.ends_with(name)) candidates.insert(item.first.substr(0, item.first.size() - name.size()));
+    }
+  }
+  std::string best;
+  *found = 0;
+  const auto rank = [](const std::string& prefix) { return std::pair(prefix.find("teacher") == std::string::npos, prefix.size()); };
+  for (const std::string& prefix : candidates) {
+    const auto hits = static_cast<size_t>(std::count_if(wanted.begin(), wanted.end(), [&](const std::string& name) { return file.contains(prefix + name); }));
+    if (hits > *found || (hits == *found && rank(prefix) < rank(best))) best = prefix, *found = hits;
+  }
+  return best;
+}
+
+std::string first_names(const Tensors& tensors) {
+  std::vector<std::string> names;
+  for (const auto& item : tensors) {
+    if (names.size() < kDifferences) names.push_back(item.first);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+std::string our_name(const std::string& published) {
+  std::string name = published;
+  for (const Rename& rename : kRenames) {
+    const std::string theirs = rename.theirs;
+    if (const size_t at = name.find(theirs); at != std::string::npos) name.replace(at, theirs.size(), rename.ours);
+  }
+  return name;
+}
+
+InitReport init_backbone(Encoder& encoder, const std::string& path) {
+  const at::NoGradGuard no_grad;
+  for (const char* pickle : {".pth", ".pt", ".bin", ".ckpt", ".tar"}) {
+    PAL_DATA_CHECK(!path.ends_with(pickle), "weights in a pickle, which can execute code, are not read", path,
+                   "convert them in Python: safetensors.torch.save_file(torch.load(F, weights_only=True), 'F.safetensors')");
+  }
+  Tensors file;
+  for (auto& [name, tensor] : read_safetensors(path).tensors) {
+    PAL_DATA_CHECK(file.emplace(our_name(name), tensor).second, path + " has two tensors that would be called", our_name(name), "give weights of one model");
+  }
+  Tensors own;
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : model_state(encoder)) {
+    if (!name.starts_with(kBackbone)) continue;
+    names.push_back(name.substr(std::string(kBackbone).size()));
+    own.emplace(names.back(), tensor);
+  }
+  InitReport report;
+  size_t found = 0;
+  report.prefix = best_prefix(file, names, &found);
+  PAL_DATA_CHECK(found > 0, path + " holds nothing of this backbone; its first names are", first_names(file),
+                 "choose the model.backbone they belong to; ours begins with " + first_names(own));
+
+  std::vector<std::string> wrong;
+  std::set<std::string> used;
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies;   // to, from
+  for (const std::string& name : names) {
+    at::Tensor to = own.at(name);
+    const auto entry = file.find(report.prefix + name);
+    if (entry == file.end()) {
+      if (!may_be_missing(name)) wrong.push_back(name + " is missing");
+      continue;
+    }
+    used.insert(entry->first);
+    at::Tensor from = entry->second;
+    const bool positions = name == "pos_embed" && from.dim() == 3 && from.size(2) == to.size(2);
+    if (positions && from.sizes() != to.sizes()) {
+      const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(to.size(1) - 1))));
+      from = resample_positions(from.to(at::kFloat), side, side);
+    }
+    if (from.sizes() != to.sizes())
+      wrong.push_back(fmt::format("{} has shape {}, not {}", name, shape_text(from), shape_text(to)));
+    copies.emplace_back(to, from);
+  }
+  if (!wrong.empty()) {
+    const size_t shown = std::min(wrong.size(), kDifferences);
+    const std::string more = wrong.size() > shown ? fmt::format(" and {} more", wrong.size() - shown) : "";
+    throw Error(Exit::data, fmt::format("{} does not fit model.backbone: {}{}; choose the backbone, model.stem, model.patch or model.widths it was made with",
+                                        path, fmt::join(wrong.begin(), wrong.begin() + static_cast<ptrdiff_t>(shown), ", "), more));
+  }
+  for (auto& [to, from] : copies) to.copy_(from);
+  report.taken = static_cast<int64_t>(copies.size());
+  for (const auto& item : file) {
+    if (!used.contains(item.first)) report.unused.push_back(item.first);
+  }
+  return report;
+}
+
+}  // namespace pal

@@ -1,0 +1,14 @@
+// embedding_plot: features in the plane of their two directions of most variance, a colour per class, as SVG.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+namespace pal {
+
+// At most 3000 of the rows, spread evenly. labels empty: one colour.
+std::string embedding_plot(const at::Tensor& features, const std::vector<int64_t>& labels, const std::vector<std::string>& classes);
+
+}  // namespace pal

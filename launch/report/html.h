@@ -1,0 +1,25 @@
+// html: the few elements a report is made of, as text. Everything is escaped; pictures are data inside the page.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/data/picture.h"
+
+namespace pal {
+
+std::string html_escaped(const std::string& text);
+// The first row is the head; cells that look like numbers stand to the right.
+std::string html_table(const std::vector<std::vector<std::string>>& rows);
+// A figure with what it shows and the command that makes its data.
+std::string html_figure(const std::string& body, const std::string& caption, const std::string& command);
+// A picture as PNG inside the page, its longer side `shown` pixels on screen.
+std::string html_picture(const Picture& picture, int shown, const std::string& title);
+// A section with its heading; `id` is where links lead.
+std::string html_section(const std::string& id, const std::string& title, const std::string& body);
+// The whole page, with its style; nothing in it is fetched.
+std::string html_page(const std::string& title, const std::string& body);
+
+std::string base64(const std::vector<uint8_t>& bytes);
+
+}  // namespace pal

@@ -1,0 +1,102 @@
+#include "launch/report/samples.h"
+
+#include <fmt/format.h>
+
+#include "core/data/policy.h"
+#include "core/eval/knn.h"
+#include "core/setup.h"
+#include "kernels/base/error.h"
+#include "launch/embedding_plot.h"
+#include "launch/montage.h"
+#include "launch/report/html.h"
+#include "launch/trained.h"
+
+namespace pal {
+namespace {
+
+std::vector<int64_t> evenly(int64_t count, int64_t of) {
+  count = std::min(count, of);
+  std::vector<int64_t> samples;
+  for (int64_t k = 0; k < count; ++k) samples.push_back(k * of / count);
+  return samples;
+}
+
+std::string label_text(const Dataset& data, int64_t sample) {
+  const int64_t label = data.labels().empty() ? -1 : data.labels()[static_cast<size_t>(sample)];
+  return label >= 0 && label < static_cast<int64_t>(data.classes().size()) ? data.classes()[static_cast<size_t>(label)] : data.id(sample);
+}
+
+std::string shown_sample(const Dataset& data, int64_t sample, const std::string& kind, const std::string& below) {
+  const std::string name = label_text(data, sample);
+  return fmt::format("<figure class=\"{}\">{}<figcaption>{}</figcaption></figure>", kind, html_picture(sample_picture(data, sample), 72, name),
+                     html_escaped(below.empty() ? name : name + " " + below));
+}
+
+// Set and features of the samples looked at.
+struct Looked {
+  std::shared_ptr<Dataset> data;
+  std::vector<int64_t> samples;
+  at::Tensor features;
+};
+
+Looked look_at(Encoder& encoder, const Config& config, const std::string& path, int64_t count, Comm& comm) {
+  Looked looked{Dataset::open(path), {}, {}};
+  looked.samples = evenly(count, looked.data->size());
+  EmbedOptions options;
+  options.augment = augment_options(config, *looked.data);
+  options.dtype = scalar_type(config);
+  options.threads = usable_cores();
+  looked.features = embed(encoder, *looked.data, looked.samples, options, comm);
+  return looked;
+}
+
+std::string neighbour_rows(const Looked& train, const Looked& test, const SampleOptions& options) {
+  std::string out;
+  const int64_t k = std::min<int64_t>(options.neighbours, train.features.size(0));
+  const std::vector<int64_t> rows = evenly(options.queries, test.features.size(0));
+  for (const int64_t row : rows) {
+    const Neighbours near = neighbours(test.features.narrow(0, row, 1), train.features, k);
+    const int64_t query = test.samples[static_cast<size_t>(row)];
+    out += "<div class=\"near\">" + shown_sample(*test.data, query, "query", "");
+    const bool labels = !train.data->labels().empty() && !test.data->labels().empty();
+    for (int64_t j = 0; j < k; ++j) {
+      const auto at = near.index[0][j].item<int64_t>();
+      if (at < 0) continue;
+      const int64_t sample = train.samples[static_cast<size_t>(at)];
+      const bool same = labels && train.data->labels()[static_cast<size_t>(sample)] == test.data->labels()[static_cast<size_t>(query)];
+      out += shown_sample(*train.data, sample, !labels ? "plain" : same ? "same" : "other", fmt::format("{:.2f}", near.similarity[0][j].item<double>()));
+    }
+    out += "</div>\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
+  if (!run.config || run.checkpoint < 0) return {"<p>There is no checkpoint to embed samples with.</p>\n", ""};
+  const Config& config = *run.config;
+  if (!config.has("data.test")) return {"<p>The config names no test set (data.test).</p>\n", ""};
+  try {
+    const auto alone = make_local_comm();
+    const Trained trained = load_trained(run.path, config, *alone);
+    const Looked train = look_at(*trained.encoder, config, config.text("data.train"), options.train, *alone);
+    const Looked test = look_at(*trained.encoder, config, config.text("data.test"), options.test, *alone);
+    std::vector<int64_t> labels;
+    for (const int64_t s : test.samples) {
+      if (!test.data->labels().empty()) labels.push_back(test.data->labels()[static_cast<size_t>(s)]);
+    }
+    SampleParts parts;
+    parts.neighbours = fmt::format(
+        "<p>Left, framed in black: a test sample. Then the nearest of {} training samples by the cosine of their features (the number), green: of the same class. "
+        "Checkpoint of step {}. <code>pal report {}</code></p>\n",
+        train.samples.size(), trained.step, html_escaped(run.path)) + neighbour_rows(train, test, options);
+    parts.plane = html_figure(embedding_plot(test.features, labels, test.data->classes()), fmt::format("{} test samples of step {}, in the two directions of most variance.", test.samples.size(), trained.step),
+                              "pal eval " + run.path + " ridge --picture plane.svg");
+    return parts;
+  } catch (const Error& e) {
+    return {"<p class=\"note\">No samples are shown: " + html_escaped(e.what()) + "</p>\n", ""};
+  }
+}
+
+}  // namespace pal
