@@ -1,0 +1,63 @@
+// seeds: the files that fuzzing begins from: JPEG files of every form that libjpeg writes, PNG files, and shards of ours.
+//
+// usage: seeds FOLDER     (FOLDER/jpeg and FOLDER/shard exist)
+#include <cstdio>
+#include <string>
+
+#include "core/data/png.h"
+#include "core/data/shard_writer.h"
+#include "core/io/files.h"
+#include "tests/core/jpeg_files.h"
+
+namespace {
+
+using pal::test_jpeg;
+using pal::test_picture;
+
+void put(const std::string& path, const std::vector<uint8_t>& bytes) {
+  pal::write_file_atomically(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+void write_pictures(const std::string& folder) {
+  const auto put_jpeg = [&](const char* name, int channels, const pal::JpegForm& form) {
+    put(folder + "/" + name, test_jpeg(test_picture(24, 17, channels, 1), 24, 17, form));
+  };
+  put_jpeg("plain.jpg", 3, {});
+  put_jpeg("full_chroma.jpg", 3, {.h = 1, .v = 1});
+  put_jpeg("progressive.jpg", 3, {.progressive = true});
+  put_jpeg("restart.jpg", 3, {.restart = 1});
+  put_jpeg("exif.jpg", 3, {.exif = pal::exif_orientation(6, true)});
+  put_jpeg("gray.jpg", 1, {.pixels = JCS_GRAYSCALE, .h = 1, .v = 1});
+  put_jpeg("cmyk.jpg", 4, {.pixels = JCS_CMYK, .h = 1, .v = 1, .adobe = true});
+  for (const int channels : {1, 3}) {
+    put(folder + "/" + std::to_string(channels) + ".png", pal::encode_png(test_picture(9, 7, channels, 2).data(), 9, 7, channels));
+  }
+}
+
+void write_shards(const std::string& folder) {
+  pal::ShardSpec spec;
+  spec.shape = {4, 4, 1};
+  spec.classes = {"a", "b"};
+  spec.parents = {2, 2, -1};
+  spec.parent_names = {"root"};
+  const std::vector<uint8_t> raw = test_picture(4, 4, 1, 3), jpeg = test_jpeg(test_picture(8, 8, 3, 4), 8, 8);
+  pal::ShardWriter labelled(folder + "/labelled.h5", spec);
+  for (const int64_t label : {0, 1, -1}) labelled.append({raw.data(), raw.size(), label, "x"});
+  labelled.finish();
+  labelled.publish();
+  pal::ShardSpec plain;
+  plain.encoding = pal::Encoding::jpeg;
+  pal::ShardWriter files(folder + "/files.h5", plain);
+  for (const char* id : {"one", "two"}) files.append({jpeg.data(), jpeg.size(), -1, id});
+  files.finish();
+  files.publish();
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 2) return std::fprintf(stderr, "usage: seeds FOLDER\n"), 2;
+  const std::string folder = arguments[1];
+  write_pictures(folder + "/jpeg");
+  write_shards(folder + "/shard");
+}
