@@ -1,0 +1,33 @@
+// cluster: descriptions of machines for the scale model: presets, and small YAML files that change one of them.
+//
+// One table of keys (cluster.cpp) makes the parser, the help and the dump. An unknown key is an error that names the
+// nearest one. `preset:` says what a file starts from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dist/scale_model.h"
+
+namespace pal {
+
+struct ClusterKey {
+  std::string name, help;
+  double Cluster::*number = nullptr;         // or one of these
+  double CommLink::*link = nullptr;
+  CommLink Fabric::*of = nullptr;
+  double Rate::*rate = nullptr;
+  Rate Cluster::*precision = nullptr;
+  double Fabric::*fabric = nullptr;
+  double unit = 1;                           // what 1 in a file means
+};
+const std::vector<ClusterKey>& cluster_keys();
+double cluster_value(const Cluster& cluster, const ClusterKey& key);   // in the file's unit
+
+const std::vector<Cluster>& cluster_presets();
+// A preset's name, or a YAML file. Throws Error (usage).
+Cluster read_cluster(const std::string& name_or_file);
+// YAML that reads back as the same.
+std::string cluster_text(const Cluster& cluster);
+
+}  // namespace pal

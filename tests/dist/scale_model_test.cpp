@@ -1,0 +1,217 @@
+// scale_model_test: collectives against their closed forms, a step by hand, checkpoints, cluster files, published points.
+#include "dist/scale_model.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "dist/cluster.h"
+#include "dist/published_points.h"
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+Fabric fabric(int per_node) { return {per_node, {1e-6, 100e9}, {5e-6, 20e9}, 0}; }
+
+TEST(CollectiveCost, ClosedFormsInOneNode) {
+  const Fabric f = fabric(8);
+  const double n = 64e6;
+  EXPECT_NEAR(collective_seconds(Collective::all_reduce, f, 8, n, Route::flat_ring), 14e-6 + 1.75 * n / 100e9, 1e-12);
+  EXPECT_NEAR(collective_seconds(Collective::all_gather, f, 8, n, Route::flat_ring), 7e-6 + 0.875 * n / 100e9, 1e-12);
+  EXPECT_NEAR(collective_seconds(Collective::broadcast, f, 8, n), 3e-6 + n / 100e9, 1e-12);
+  EXPECT_NEAR(collective_seconds(Collective::all_reduce, f, 8, 8), 6e-6 + 16 / 100e9, 1e-12);   // a small one takes the tree
+  for (const Collective c : {Collective::all_reduce, Collective::all_gather, Collective::broadcast, Collective::all_to_all}) {
+    EXPECT_EQ(collective_seconds(c, f, 1, n), 0) << collective_name(c);
+  }
+}
+
+TEST(CollectiveCost, NodesShareTheirCards) {
+  const Fabric f = fabric(8);
+  const double n = 1e9;
+  // A ring in the node, then a ring between four nodes: the cards carry 2·3/4·n.
+  EXPECT_NEAR(collective_seconds(Collective::all_reduce, f, 32, n, Route::hierarchical), 14e-6 + 1.75 * n / 100e9 + 6 * 5e-6 + 1.5 * n / 20e9, 1e-9);
+  // The flat ring: 28 steps in nodes and 3 between them, twice, at the slower rate.
+  EXPECT_NEAR(collective_seconds(Collective::all_reduce, f, 32, n, Route::flat_ring), 2 * (28 * 1e-6 + 3 * 5e-6) + 2 * 31.0 / 32 * n / 20e9, 1e-9);
+  for (int ranks = 2; ranks <= 4096; ranks *= 2) {
+    for (const double bytes : {8.0, 1e4, 1e6, 1e9}) {
+      const double best = collective_seconds(Collective::all_reduce, f, ranks, bytes);
+      EXPECT_LE(best, collective_seconds(Collective::all_reduce, f, ranks, bytes, Route::flat_ring));
+      EXPECT_LE(best, collective_seconds(Collective::all_reduce, f, 2 * ranks, bytes) + 1e-12) << ranks << " " << bytes;
+      EXPECT_LT(best, collective_seconds(Collective::all_reduce, f, ranks, 2 * bytes + 8));
+    }
+  }
+}
+
+TEST(CollectiveCost, FitFindsWhatMadeTheTimes) {
+  const unsigned seed = 7;
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> noise(0.95, 1.05);
+  const Fabric f{8, {3e-6, 4e9}, {1, 1}, 0};
+  std::vector<CommSample> samples;
+  for (const Collective c : {Collective::all_reduce, Collective::all_gather}) {
+    for (double bytes = 8; bytes < 1e8; bytes *= 4) {
+      samples.push_back({c, 4, bytes, noise(random) * collective_seconds(c, f, 4, bytes, Route::flat_ring)});
+    }
+  }
+  const CommLink link = fit_link(samples);
+  EXPECT_NEAR(link.alpha, 3e-6, 0.1e-6) << "seed " << seed;
+  EXPECT_NEAR(link.beta, 4e9, 0.2e9) << "seed " << seed;
+  EXPECT_THROW(fit_link({samples[0]}), Error);
+}
+
+ModelCost two_layers() {
+  ModelCost m;
+  m.layers = {{"a", 1000, 1e9, LayerCost::Kind::conv, 0}, {"n", 20, 0, LayerCost::Kind::norm, 10}, {"b", 4000, 2e9, LayerCost::Kind::matmul, 0}};
+  m.activation_bytes = 1e6;
+  m.embedding = 8;
+  return m;
+}
+
+Cluster simple() {
+  Cluster c = read_cluster("a100-8");
+  c.full = {1e12, 0.5, 1};
+  c.kernel_seconds = 0;
+  c.fabric = {4, {1e-6, 1e9}, {10e-6, 1e9}, 0};
+  c.memory_rate = 1e12;
+  return c;
+}
+
+Workload work() {
+  Workload w;
+  w.samples = 32;
+  w.loss = {LossForm::local, 1, 1, 8, 4, 8};
+  return w;
+}
+
+TEST(ScaleModel, AStepByHand) {
+  const StepCost s = predict_step(two_layers(), work(), simple(), 4);
+  EXPECT_NEAR(s.compute, 3 * 8 * (1e9 / 0.5e12 + 2e9 / 1e12), 1e-9);
+  // Batch norm: 21 and 20 doubles over a node of four: the tree, then the ring of 160 bytes is never shorter.
+  EXPECT_NEAR(s.exposed_norm, 2 * 4e-6 + 2 * (168.0 + 160.0) / 1e9, 1e-12);
+  // One bucket of 5,020 floats, sent when backward is over.
+  EXPECT_NEAR(s.exposed_gradients, std::min(6e-6 + 1.5 * 20080 / 1e9, 4e-6 + 2 * 20080 / 1e9), 1e-12);
+  EXPECT_NEAR(s.step, s.compute + s.exposed_norm + s.exposed_loss + s.exposed_gradients + s.optimizer, 1e-15);
+  EXPECT_NEAR(s.samples_per_s, 32 / s.step, 1e-9);
+  EXPECT_NEAR(s.memory.weights + s.memory.gradients + s.memory.optimizer, 3 * 4 * 5020, 1);
+  EXPECT_NEAR(s.memory.activations, 8e6, 1);
+  EXPECT_EQ(s.gradient_bytes, 4 * 5020);
+  EXPECT_EQ(s.norm_bytes, 168 + 160);
+  EXPECT_THROW(predict_step(two_layers(), work(), simple(), 33), Error);
+}
+
+TEST(ScaleModel, BackwardHidesBuckets) {
+  ModelCost m = two_layers();
+  Workload w = work();
+  m.layers[2].parameters = 1000000;          // 4 MB, ready before the first layer's backward, which takes 32 ms
+  w.bucket_bytes = 1 << 20;
+  const StepCost s = predict_step(m, w, simple(), 4);
+  EXPECT_GT(s.gradient_seconds, 6e-3);
+  EXPECT_LT(s.exposed_gradients, 1e-4);
+  Cluster slow = simple();
+  slow.fabric.node.beta = 1e8;               // 60 ms: half of it cannot be hidden
+  EXPECT_NEAR(predict_step(m, w, slow, 4).exposed_gradients, 60e-3 - 32e-3, 1e-3);
+}
+
+TEST(ScaleModel, FormsOfTheLoss) {
+  LossShape shape{LossForm::covariance, 2, 2, 100, 4, 8};
+  const auto bytes = [&](LossForm form, int64_t samples) {
+    shape.form = form;
+    double sum = 0;
+    for (const Exchange& e : loss_exchanges(shape, samples)) sum += e.bytes;
+    return sum;
+  };
+  EXPECT_EQ(bytes(LossForm::covariance, 512), 8 + 2 * 100 * 8 + 2 * 5050 * 8);
+  EXPECT_EQ(bytes(LossForm::covariance, 4096), bytes(LossForm::covariance, 512));   // not of the batch
+  EXPECT_EQ(bytes(LossForm::gram, 512), 8 + 2 * 100 * 8 + 1024 * 100 * 4);
+  EXPECT_EQ(bytes(LossForm::official, 512), 2 * 1024 * 100 * 4);
+  // The published form computes all rows on each GPU; ours only its own.
+  Workload w = work();
+  w.samples = 4096;
+  w.loss = {LossForm::official, 2, 2, 8192, 4, 8};
+  const StepCost official = predict_step(two_layers(), w, read_cluster("a100-8"), 512);
+  w.loss.form = LossForm::covariance;
+  const StepCost ours = predict_step(two_layers(), w, read_cluster("a100-8"), 512);
+  EXPECT_NEAR(official.loss_compute / ours.loss_compute, 512 * 1.5, 1);
+}
+
+TEST(ScaleModel, LoaderIsALimit) {
+  Cluster c = simple();
+  const StepCost free = predict_step(two_layers(), work(), c, 8);
+  c.loader_rate = free.loader_per_node / 2;
+  const StepCost bound = predict_step(two_layers(), work(), c, 8);
+  EXPECT_TRUE(bound.loader_bound);
+  EXPECT_NEAR(bound.step, 2 * free.step, 1e-12);
+}
+
+TEST(ScaleModel, CheckpointIntervals) {
+  EXPECT_NEAR(young_interval(10, 72000), 1200, 1e-9);
+  EXPECT_EQ(daly_interval(10, 4), 4);
+  // The share is largest at Daly's interval, whatever the failures; without any it is 1.
+  for (const double mtbf : {1e3, 1e5, 1e7}) {
+    const double best = daly_interval(5, mtbf);
+    const double share = effective_share(best, 5, 60, mtbf);
+    EXPECT_GT(share, effective_share(best * 1.5, 5, 60, mtbf));
+    EXPECT_GT(share, effective_share(best / 1.5, 5, 60, mtbf));
+    EXPECT_LT(share, 1);
+  }
+  EXPECT_NEAR(effective_share(100, 0, 0, 1e12), 1, 1e-6);
+}
+
+std::string cluster_complaint(const std::string& text) {
+  const auto path = std::filesystem::temp_directory_path() / ("pal-cluster-" + std::to_string(getpid()) + ".yaml");
+  std::ofstream(path) << text;
+  std::string said;
+  try {
+    read_cluster(path.string());
+  } catch (const Error& e) {
+    said = e.what();
+  }
+  std::filesystem::remove(path);
+  return said;
+}
+
+TEST(ClusterFile, ReadsBackAndRefuses) {
+  const auto path = std::filesystem::temp_directory_path() / ("pal-cluster-back-" + std::to_string(getpid()) + ".yaml");
+  for (const Cluster& preset : cluster_presets()) {
+    std::ofstream(path) << cluster_text(preset);
+    const Cluster back = read_cluster(path.string());
+    EXPECT_EQ(cluster_text(back), cluster_text(preset));
+    EXPECT_EQ(back.name, preset.name);
+  }
+  std::ofstream(path) << "preset: h100-8\nnetwork_gb_per_s: 50\n";
+  EXPECT_NEAR(read_cluster(path.string()).fabric.network.beta, 50e9, 1);
+  EXPECT_NEAR(read_cluster(path.string()).bf16.peak, 989e12, 1);
+  std::filesystem::remove(path);
+  EXPECT_NE(cluster_complaint("network_gb_per: 3\n").find("network_gb_per_s"), std::string::npos);
+  EXPECT_NE(cluster_complaint("node_gb_per_s: fast\n").find("fast"), std::string::npos);
+  EXPECT_NE(cluster_complaint("node_gb_per_s: 0\n").find("above 0"), std::string::npos);
+  EXPECT_NE(cluster_complaint("gpus_per_node: 2.5\n").find("2.5"), std::string::npos);
+  EXPECT_NE(cluster_complaint("preset: cray-1\n").find("a100-8"), std::string::npos);
+  EXPECT_THROW(read_cluster("nowhere"), Error);
+}
+
+TEST(PublishedPoints, NetworksAreTheRealOnes) {
+  EXPECT_EQ(bottleneck_resnet({3, 4, 6, 3}).parameters(), 25557032);
+  EXPECT_EQ(bottleneck_resnet({3, 4, 23, 3}).parameters(), 44549160);
+  EXPECT_EQ(vgg16().parameters(), 138357544);
+  EXPECT_NEAR(bottleneck_resnet({3, 4, 6, 3}).flops() / 2e9, 4.09, 0.01);   // multiply-adds, as torchvision states
+  EXPECT_NEAR(vgg16().flops() / 2e9, 15.47, 0.02);
+}
+
+// The stated margin: points that no parameter was fitted to within 4 of 100, fitted ones within 2.
+TEST(PublishedPoints, PredictedWithinTheMargin) {
+  int predicted = 0;
+  for (const PublishedPoint& p : published_points()) {
+    EXPECT_NEAR(p.predicted, p.published, p.fitted ? 0.02 : 0.04) << p.what << ", " << p.gpus << " GPUs";
+    predicted += p.fitted ? 0 : 1;
+  }
+  EXPECT_GE(predicted, 4);
+}
+
+}  // namespace
+}  // namespace pal
