@@ -10,7 +10,6 @@
 #include <numeric>
 
 #include "core/data/policy.h"
-#include "core/eval/effective_rank.h"
 #include "core/eval/finetune.h"
 #include "core/eval/knn.h"
 #include "core/eval/representation.h"
@@ -126,7 +125,7 @@ Json to_json(const Row& row, const std::vector<std::string>& classes) {
 
 // Collective. Rank, uniformity and alignment of the test set's features.
 Json diagnostics(const Subject& s) {
-  Json out = {{"rank", effective_rank(s.b)}, {"uniformity", uniformity(s.b)}};
+  Json out = {{"rank", feature_rank(s.b)}, {"uniformity", uniformity(s.b)}};
   if (s.encoder == nullptr || s.args.features != "backbone") return out;
   EmbedOptions options;
   options.dtype = scalar_type(s.config);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/progress.h"

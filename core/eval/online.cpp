@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/data/policy.h"
-#include "core/eval/effective_rank.h"
 #include "core/eval/embed.h"
 #include "core/eval/knn.h"
 #include "core/eval/representation.h"
@@ -69,7 +68,7 @@ std::vector<std::pair<std::string, double>> OnlineEval::look(Encoder& encoder, C
   ridge.method = ProbeMethod::ridge;
   ridge.ridge = kOnlineRidge;
   found.emplace_back("eval_linear_top1", linear_probe(a, train_labels_, b, test_labels_, classes, ridge).top1);
-  found.emplace_back("eval_rank", effective_rank(b));
+  found.emplace_back("eval_rank", feature_rank(b));
   found.emplace_back("eval_uniformity", uniformity(b));
   return found;
 }

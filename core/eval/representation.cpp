@@ -12,6 +12,15 @@
 
 namespace pal {
 
+double feature_rank(const at::Tensor& features) {
+  const at::NoGradGuard no_grad;
+  if (features.size(0) < 2) return 0;
+  const at::Tensor centred = features - features.mean(0, /*keepdim=*/true);
+  const at::Tensor product = (features.size(0) < features.size(1) ? centred.mm(centred.t()) : centred.t().mm(centred)).to(at::kDouble);
+  const double trace = product.diagonal().sum().item<double>(), square = product.square().sum().item<double>();
+  return square > 0 ? trace * trace / square : 0;
+}
+
 double uniformity(const at::Tensor& features, int64_t rows) {
   const at::NoGradGuard no_grad;
   const int64_t n = std::min(rows, features.size(0));

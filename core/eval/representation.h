@@ -16,6 +16,9 @@
 
 namespace pal {
 
+// Directions that the features really use: the participation ratio (Σλ)² / Σλ² of their covariance's eigenvalues, in [1, D];
+// 0 for fewer than two rows, or equal ones. (Of the rows of a batch on several ranks: effective_rank.h.)
+double feature_rank(const at::Tensor& features);
 // Of at most `rows` rows, spread evenly.
 double uniformity(const at::Tensor& features, int64_t rows = 4096);
 double alignment(const at::Tensor& one, const at::Tensor& other);

@@ -35,7 +35,7 @@ class LedgerReader {
     std::vector<Asked> found;
     query("SELECT count(*) FROM answers");
     *all = next() ? sqlite3_column_int64(rows_, 0) : 0;
-    query("SELECT q.kind, a.i, a.j, a.answer, a.cost, a.annotator, a.effective_step FROM answers a JOIN queries q ON q.id = a.query ORDER BY a.id DESC LIMIT " + std::to_string(count));
+    query("SELECT q.kind, a.i, a.j, a.answer, a.cost, a.annotator, q.model_step FROM answers a JOIN queries q ON q.id = a.query ORDER BY a.id DESC LIMIT " + std::to_string(count));
     while (next()) {
       found.push_back({text(0), text(3), text(5), sqlite3_column_int64(rows_, 1), sqlite3_column_int64(rows_, 2), sqlite3_column_int64(rows_, 6), sqlite3_column_double(rows_, 4)});
     }
@@ -69,7 +69,8 @@ class LedgerReader {
 };
 
 std::string sample_cell(const Dataset* data, int64_t sample) {
-  if (data == nullptr || sample < 0 || sample >= data->size()) return std::to_string(sample);
+  if (sample < 0) return "-";   // a question about a class
+  if (data == nullptr || sample >= data->size()) return std::to_string(sample);
   const int64_t label = data->labels().empty() ? -1 : data->labels()[static_cast<size_t>(sample)];
   const std::string name = label < 0 ? data->id(sample) : data->classes()[static_cast<size_t>(label)];
   return html_picture(sample_picture(*data, sample), 44, name) + " " + html_escaped(fmt::format("{} ({})", sample, name));
@@ -89,7 +90,7 @@ std::string question_table(const RunSummary& run, const SampleOptions& options) 
     } catch (const Error&) {   // numbers without pictures
     }
     std::string out = fmt::format("<p>The last {} of {} answers. <code>sqlite3 {} 'select * from answers'</code></p>\n<div class=\"scroll\"><table>\n"
-                                  "<tr><th>question</th><th>sample</th><th>and sample</th><th>answer</th><th>by</th><th class=\"n\">cost</th><th class=\"n\">in effect from step</th></tr>\n",
+                                  "<tr><th>question</th><th>sample</th><th>and sample</th><th>answer</th><th>by</th><th class=\"n\">cost</th><th class=\"n\">asked at step</th></tr>\n",
                                   asked.size(), all, html_escaped(path));
     for (const Asked& a : asked) {
       out += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"n\">{:g}</td><td class=\"n\">{}</td></tr>\n", html_escaped(a.kind), sample_cell(data.get(), a.i),

@@ -53,18 +53,29 @@ def read_safetensors(path):
     return tensors, metadata
 
 
-def write_bytes_safetensors(path, arrays):
-    """Name -> uint8 array."""
+def _write_safetensors(path, entries):
+    """(name, dtype, shape, bytes) each."""
     header, at = {}, 0
-    for name, array in arrays.items():
-        header[name] = {"dtype": "U8", "shape": list(array.shape), "data_offsets": [at, at + array.size]}
-        at += array.size
+    for name, dtype, shape, data in entries:
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [at, at + len(data)]}
+        at += len(data)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
-        for array in arrays.values():
-            file.write(array.tobytes())
+        for entry in entries:
+            file.write(entry[3])
+
+
+def write_bytes_safetensors(path, arrays):
+    """Name -> uint8 array."""
+    _write_safetensors(path, [(name, "U8", array.shape, array.tobytes()) for name, array in arrays.items()])
+
+
+def write_safetensors(path, tensors):
+    """Name -> tensor."""
+    kinds = {"torch.float32": "F32", "torch.float64": "F64", "torch.int64": "I64"}
+    _write_safetensors(path, [(name, kinds[str(t.dtype)], t.shape, t.detach().contiguous().numpy().tobytes()) for name, t in tensors.items()])
 
 
 def peak_mb():

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""What is done with runs: pal eval on ranks, looks while training, watch, runs, report; and runs that lack something.
+
+usage: eval_runs_test.py PAL [test names]     (standard library only)
+"""
+import json
+import os
+import re
+import shutil
+import sys
+import unittest
+
+from run_case import MPIRUN, TEST, TRAIN, RunCase
+
+
+class EvalRuns(RunCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.train(cls, "run", "eval.every=5", "eval.train_samples=60", "eval.test_samples=20", ranks=1)
+
+    def evaluate(self, ranks, *args):
+        prefix = [] if ranks == 1 else [*MPIRUN, "-np", str(ranks)]
+        self.call("eval", "run", *args, "--json", f"eval-{ranks}.json", prefix=prefix)
+        with open(f"{self.folder}/eval-{ranks}.json") as file:
+            return json.load(file)
+
+    def test_every_method_is_the_same_on_any_ranks(self):
+        args = ["linear", "ridge", "knn", "sgd", "finetune", "diagnostics", "--k", "3,20", "--temperature", "0.07,0.5", "--epochs", "4", "--labels", "0.5", "--batch", "16"]
+        one = self.evaluate(1, *args)
+        methods = [r["method"] for r in one["results"]]
+        self.assertEqual(methods, ["linear", "ridge", "knn k=3 t=0.07", "knn k=3 t=0.5", "knn k=20 t=0.07", "knn k=20 t=0.5", "sgd (4 epochs)", "finetune (4 epochs)"])
+        for result in one["results"]:
+            self.assertEqual(result["test"], TEST)
+            self.assertEqual(result["train"], 45 if "epochs" in result["method"] else TRAIN)
+            self.assertEqual(sum(map(sum, result["confusion"])), TEST)   # each test sample once
+            self.assertLessEqual(result["low"], result["top1"])
+            self.assertGreater(result["top1"], 0.5, result["method"])
+            self.assertAlmostEqual(result["top1"], sum(result["confusion"][c][c] for c in range(3)) / TEST)
+        self.assertGreater(one["diagnostics"]["rank"], 1)
+        self.assertLess(one["diagnostics"]["uniformity"], 0)
+        self.assertGreater(one["diagnostics"]["alignment"], 0)
+        for ranks in (2, 3):
+            many = self.evaluate(ranks, *args)
+            self.assertEqual([r["confusion"] for r in many["results"]], [r["confusion"] for r in one["results"]])
+            for name in ("rank", "uniformity", "alignment"):
+                self.assertAlmostEqual(many["diagnostics"][name], one["diagnostics"][name], places=6)
+
+    def test_transfer_and_picture(self):
+        out = self.call("eval", "run", "ridge", "--train", "set-test.h5", "--test", "set.h5", "--picture", "plane.svg")
+        self.assertRegex(out, rf"ridge .* {TEST} +{TRAIN} ")
+        with open(f"{self.folder}/plane.svg") as file:
+            self.assertEqual(file.read().count("<circle"), TRAIN + 3)   # and the legend's
+        self.one_sentence(self.call("eval", "run", "--train", "set.h5", code=2), "--train and --test")
+        self.one_sentence(self.call("eval", "run", "sgd", "--features", "projector", code=2), "sgd")
+
+    def test_looks_while_training_change_nothing_and_are_the_same_on_any_ranks(self):
+        lines = {line["step"]: line for line in self.metrics("run") if "loss" in line}
+        self.assertEqual([s for s in lines if "eval_knn_top1" in lines[s]], [5, 10])
+        self.assertGreater(lines[10]["eval_linear_top1"], 0.5)
+        self.train("no-looks", ranks=1)
+        self.assertEqual(self.sha("no-looks"), self.sha("run"))
+        self.train("looks-2", "eval.every=5", "eval.train_samples=60", "eval.test_samples=20", ranks=2)
+        other = {line["step"]: line for line in self.metrics("looks-2") if "loss" in line}
+        for name in ("eval_knn_top1", "eval_linear_top1"):
+            self.assertEqual(other[10][name], lines[10][name])
+        self.one_sentence(self.train("no-test", "eval.every=5", "data.test=null", ranks=1, code=2), "data.test")
+
+    # ---- watch and runs -----------------------------------------------------------------------------------------
+
+    def test_watch_tells_how_it_stands(self):
+        out = self.call("watch", "run")
+        for words in ("10/10", "loss", "invariance", "images/s", "memory", "kNN top-1 %", "newest checkpoint of step 10"):
+            self.assertIn(words, out)
+        self.one_sentence(self.call("watch", "idx", code=2), "idx")
+
+    def test_runs_lists_states_and_differences(self):
+        os.makedirs(f"{self.folder}/many", exist_ok=True)
+        for name, lr in (("a", 0.05), ("b", 0.01)):
+            self.train(f"many/{name}", f"optim.lr={lr}", "train.steps=3", ranks=1)
+        with open(f"{self.folder}/many/b/metrics.jsonl", "r+") as file:
+            lines = file.read().splitlines(True)
+            file.seek(0)
+            file.truncate()
+            file.write("".join(lines[:-1]))
+        os.utime(f"{self.folder}/many/b/metrics.jsonl", (1, 1))
+        out = self.call("runs", "many")
+        self.assertRegex(out, r"many/a +done +3/3 .*optim.lr=0\.05")
+        self.assertRegex(out, r"many/b +stopped +3/3 .*optim.lr=0\.01")
+        self.assertNotIn("loss.kind", out)
+        self.one_sentence(self.call("runs", "idx", code=2), "no run below")
+
+    # ---- report --------------------------------------------------------------------------------------------------
+
+    def page(self, *args):
+        self.call("report", *args, "--out", "page.html")
+        with open(f"{self.folder}/page.html") as file:
+            return file.read()
+
+    def test_report_of_one_run(self):
+        self.evaluate(1, "knn")
+        shutil.copy(f"{self.folder}/eval-1.json", f"{self.folder}/run/eval.json")
+        page = self.page("run")
+        for words in ("terms of the loss", "accuracy while training", "throughput", "effective rank of Z", "confusion of knn", "nearest", "widths: [6, 8]", "pal eval run knn --json"):
+            self.assertIn(words, page)
+        self.assertGreaterEqual(page.count("<svg"), 7)
+        self.assertGreaterEqual(page.count("data:image/png;base64,"), 8 * 10)
+        self.assertEqual(re.findall(r"(?:src|href)=\"(?!data:|#)[^\"]*\"", page), [])
+
+    def test_report_compares_runs_and_shows_questions(self):
+        asks = ["graph.kind=mixed", "graph.labeled_fraction=0", "oracle.sampler=captcha", "oracle.every=2", "oracle.questions_per_round=10"]
+        self.train("asks", *asks, ranks=2)
+        page = self.page("asks", "run")
+        for words in ("2 runs", "Where they differ", "oracle.sampler", "questions and their cost", "communication", "Questions and answers: asks"):
+            self.assertIn(words, page)
+        self.assertRegex(page, r"<td>(same|different|yes|no)</td>")
+
+    def test_runs_that_lack_something_are_reported_with_sentences(self):
+        shutil.copytree(f"{self.folder}/run", f"{self.folder}/poor")
+        shutil.rmtree(f"{self.folder}/poor/checkpoints")
+        self.assertIn("no checkpoint", self.page("poor"))
+        self.one_sentence(self.call("eval", "poor", code=3), "no usable checkpoint")
+        self.one_sentence(self.call("export", "poor", "--out", "w.safetensors", code=3), "no usable checkpoint")
+        with open(f"{self.folder}/poor/metrics.jsonl") as file:
+            first = file.readline()
+        with open(f"{self.folder}/poor/metrics.jsonl", "w") as file:
+            file.write(re.sub(r'"loss":[^,]*', '"loss":null', first) + first[:25])
+        page = self.page("poor")
+        self.assertIn("not finite in 1 logged step", page)
+        self.assertIn("1 line(s) of its metrics.jsonl are cut", page)
+        open(f"{self.folder}/poor/metrics.jsonl", "w").close()
+        self.assertIn("no logged step yet", self.page("poor"))
+        os.remove(f"{self.folder}/poor/metrics.jsonl")
+        self.assertIn("nothing was logged", self.page("poor"))
+        with open(f"{self.folder}/poor/machine.json") as file:
+            starts = json.load(file)
+        with open(f"{self.folder}/poor/machine.json", "w") as file:
+            json.dump(starts + [{**starts[0], "pal": "9.9"}], file)
+        self.assertIn("several versions", self.page("poor"))
+        os.rename(f"{self.folder}/set-test.h5", f"{self.folder}/away.h5")
+        try:
+            self.assertIn("No samples are shown", self.page("run"))
+        finally:
+            os.rename(f"{self.folder}/away.h5", f"{self.folder}/set-test.h5")
+        self.one_sentence(self.call("report", "idx", code=2), "holds no run")
+        shutil.rmtree(f"{self.folder}/poor")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Every command line of the help pages and of the --help examples uses options and keys that the program has.
+
+usage: help_test.py PAL     (standard library only)
+"""
+import re
+import shlex
+import subprocess
+import sys
+import unittest
+
+PAL = sys.argv[1]
+FOREIGN = {"tensorboard"}
+
+
+def pal(*args):
+    return subprocess.run([PAL, *args], capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def command_lines(text):
+    """What begins with `pal `, alone on its line or after a launcher; a remark begins after three spaces."""
+    for line in text.splitlines():
+        found = re.search(r"(?:^|[`(:] *|&& |\|\| | {2,}|none |mpirun .*?)\bpal ([a-z][^`]*)", line)
+        if found and not line.lstrip().startswith("#"):
+            yield re.split(r"   +|`| \[|\)|; ", found.group(1))[0].strip()
+
+
+class Help(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        overview = pal("help")
+        listed = lambda head: re.findall(r"^  ([\w-]+) ", overview.split(head + ":\n")[1].split("\n\n")[0], re.M)
+        cls.commands, cls.topics = listed("Commands"), listed("Topics")
+        cls.keys = {line.split()[0] for line in pal("config", "--keys").splitlines()[1:]}
+        cls.options = {command: pal(command, "--help") for command in cls.commands if command != "help"}
+
+    def check(self, line, where):
+        try:
+            words = shlex.split(line.replace("...", ""))
+        except ValueError:
+            return 0   # prose
+        if not words or words[0] not in self.commands:
+            return 0
+        if words[0] == "help":
+            for topic in words[1:2]:
+                self.assertIn(topic.strip(",.|"), self.topics, where)
+            return 1
+        help_text = self.options[words[0]]
+        if len(words) > 1 and re.search(rf"^  {re.escape(words[1])} ", help_text, re.M) and "Subcommands" in help_text:
+            help_text = pal(words[0], words[1], "--help")
+        for word in words[1:]:
+            if word.startswith("--"):
+                self.assertRegex(help_text, rf"(?m)^ +(?:-\w,)?{re.escape(word.split('=')[0].rstrip(',.'))}\b", f"{where}: pal {line}")
+            elif re.fullmatch(r"[a-z_]+\.[a-z_]+=.*", word) and not word.endswith((".h5", ".yaml")):
+                self.assertIn(word.split("=")[0], self.keys, f"{where}: pal {line}")
+        return 1
+
+    def test_command_lines_of_the_pages(self):
+        for topic in self.topics:
+            page = pal("help", topic)
+            for key in re.findall(r"(?<![\w./-])([a-z]+\.[a-z_]+)=(?!\S*\()", page):
+                section = key.split(".")[0]
+                if section in {k.split(".")[0] for k in self.keys}:
+                    self.assertIn(key, self.keys, topic)
+            for line in command_lines(page):
+                self.check(line, f"pal help {topic}")
+
+    def test_examples_of_the_commands(self):
+        for command, text in self.options.items():
+            lines = list(command_lines(text.split("Example")[-1]))
+            self.assertGreater(sum(self.check(line, f"pal {command} --help") for line in lines), 0, f"pal {command} --help has no example")
+
+    def test_the_pages_of_use_are_there(self):
+        for topic in ("train", "slurm", "eval", "python", "from-solo-learn"):
+            self.assertIn(topic, self.topics)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
