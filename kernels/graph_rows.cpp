@@ -92,7 +92,7 @@ struct Call {
   // Partners [begin, end) of a row, counted in all of S.
   double piece(int64_t row, int64_t begin, int64_t end, RowSink<T> sink) const {
     RowPartners<T> p{z.row(row),          partners.data, partners.stride, s.columns.data + begin,
-                     s.weights.data + begin, end - begin, z.cols};
+                     s.weights.data + begin, end - begin, z.cols, s.columns.size - begin};
     if (options.form == RowForm::difference) return ops.difference(p, sink);
     if (options.form == RowForm::sum) return ops.sum(p, sink);
     double weight = 0;

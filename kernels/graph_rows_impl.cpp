@@ -12,7 +12,7 @@ namespace {
 
 enum class Form { sum, difference };
 
-constexpr int64_t kRun = 16;       // partners added up in T before the sum is widened
+constexpr int64_t kRun = 32;       // partners added up in T before the sum is widened
 constexpr int64_t kAhead = 4;      // partners whose rows are called into the cache beforehand
 constexpr int kBlock = kRegisters / 4;  // vectors of a column block: the row, its sum and the loads stay in registers
 
@@ -23,6 +23,20 @@ inline void add_wide(Vec<double>* total, Vec<T> v) {
   Vec<double> wide[kHalves<T>];
   widen(wide, v);
   for (int h = 0; h < kHalves<T>; ++h) total[h] += wide[h];
+}
+
+// The row of the partner that is called in while j has its turn: of this row, or of a next one.
+template <class T>
+inline const T* called_in(const RowPartners<T>& row, int64_t j) {
+  return row.partners + row.columns[j + kAhead < row.known ? j + kAhead : j] * row.stride;
+}
+
+template <class T>
+inline void put(const RowSink<T>& sink, int64_t at, Vec<double> total) {
+  if (sink.partial) store(sink.partial + at, total);
+  if (!sink.out) return;
+  const Vec<double> scaled = sink.scale * total;
+  store_narrow(sink.out + at, sink.add ? load_wide(sink.out + at) + scaled : scaled);
 }
 
 // kVectors full vectors of columns; kTail: a single vector of which only `n` columns exist.
@@ -41,10 +55,8 @@ double column_block(const RowPartners<T>& row, const RowSink<T>& sink, int64_t b
     Vec<T> acc[kVectors] = {}, squares{};
     for (int64_t j = run; j < end; ++j) {
       const T* p = base + row.columns[j] * row.stride;
-      if (j + kAhead < row.count) {
-        const T* next = base + row.columns[j + kAhead] * row.stride;
-        for (int v = 0; v < kVectors; v += kLineVectors) __builtin_prefetch(next + v * kLanes<T>);
-      }
+      const T* next = called_in(row, j) + begin;
+      for (int v = 0; v < kVectors; v += kLineVectors) __builtin_prefetch(next + v * kLanes<T>);
       const T w = row.weights[j];
       if constexpr (kForm == Form::sum) {
         for (int v = 0; v < kVectors; ++v) acc[v] += w * fetch(p + v * kLanes<T>);
@@ -81,13 +93,65 @@ double column_block(const RowPartners<T>& row, const RowSink<T>& sink, int64_t b
       to = static_cast<T>(sink.add ? static_cast<double>(to) + sink.scale * lanes[k] : sink.scale * lanes[k]);
     }
   } else {
-    for (int v = 0; v < kWide; ++v) {
-      const int64_t at = begin + v * kLanes<double>;
-      if (sink.partial) store(sink.partial + at, total[v]);
-      if (!sink.out) continue;
-      const Vec<double> scaled = sink.scale * total[v];
-      store_narrow(sink.out + at, sink.add ? load_wide(sink.out + at) + scaled : scaled);
+    for (int v = 0; v < kWide; ++v) put(sink, begin + v * kLanes<double>, total[v]);
+  }
+  double s = 0;
+  for (int h = 0; h < kHalves<T>; ++h) s += sum(value[h]);
+  return s;
+}
+
+// Where there are 16 registers a column block in them is so narrow that a partner's turn is too short to call the next ones
+// in meanwhile. So there whole blocks of 512 bytes keep their sums in the first cache.
+template <class T>
+constexpr int64_t kWideColumns = kRegisters == 32 ? 0 : 512 / static_cast<int64_t>(sizeof(T));
+constexpr int kGroup = 4;   // vectors taken at once
+
+template <Form kForm, class T>
+double wide_block(const RowPartners<T>& row, const RowSink<T>& sink, int64_t begin) {
+  constexpr int64_t kColumns = kWideColumns<T>;
+  alignas(64) T acc[kColumns];
+  alignas(64) double total[kColumns];
+  const T* z = row.z + begin;
+  for (int64_t k = 0; k < kColumns; k += kLanes<double>) store(total + k, Vec<double>{});
+  Vec<double> value[kHalves<T>] = {};
+
+  for (int64_t run = 0; run < row.count; run += kRun) {
+    const int64_t end = run + kRun < row.count ? run + kRun : row.count;
+    for (int64_t k = 0; k < kColumns; k += kLanes<T>) store(acc + k, Vec<T>{});
+    Vec<T> squares{};
+    for (int64_t j = run; j < end; ++j) {
+      const T* p = row.partners + row.columns[j] * row.stride + begin;
+      const T* next = called_in(row, j) + begin;
+      const T w = row.weights[j];
+      Vec<T> square[kGroup] = {};
+#pragma GCC unroll 1
+      for (int64_t k = 0; k < kColumns; k += kGroup * kLanes<T>) {
+        for (int v = 0; v < kGroup; v += kLineVectors) __builtin_prefetch(next + k + v * kLanes<T>);
+        for (int v = 0; v < kGroup; ++v) {
+          const int64_t at = k + v * kLanes<T>;
+          if constexpr (kForm == Form::sum) {
+            store(acc + at, load(acc + at) + w * load(p + at));
+          } else {
+            const Vec<T> d = load(z + at) - load(p + at);
+            store(acc + at, load(acc + at) + w * d);
+            square[v] += d * d;
+          }
+        }
+      }
+      if constexpr (kForm == Form::difference) squares += w * ((square[0] + square[1]) + (square[2] + square[3]));
     }
+    if constexpr (kForm == Form::difference) add_wide<T>(value, squares);
+    for (int64_t k = 0; k < kColumns; k += kLanes<double>) store(total + k, load(total + k) + load_wide(acc + k));
+  }
+
+  for (int64_t k = 0; k < kColumns; k += kLanes<double>) {
+    Vec<double> t = load(total + k);
+    if constexpr (kForm == Form::sum) {
+      const Vec<double> z_wide = load_wide(z + k);
+      value[0] += z_wide * t;
+      t += sink.shift * z_wide;
+    }
+    put(sink, begin + k, t);
   }
   double s = 0;
   for (int h = 0; h < kHalves<T>; ++h) s += sum(value[h]);
@@ -99,6 +163,9 @@ double gather(const RowPartners<T>& row, const RowSink<T>& sink) {
   constexpr int64_t kL = kLanes<T>;
   double value = 0;
   int64_t k = 0;
+  if constexpr (kWideColumns<T> > 0) {
+    for (; k + kWideColumns<T> <= row.dims; k += kWideColumns<T>) value += wide_block<kForm>(row, sink, k);
+  }
   for (; k + kBlock * kL <= row.dims; k += kBlock * kL) value += column_block<kForm, kBlock, false>(row, sink, k, 0);
   if (k + kBlock / 2 * kL <= row.dims) {
     value += column_block<kForm, kBlock / 2, false>(row, sink, k, 0);

@@ -67,16 +67,25 @@ inline void store_n(T* p, Vec<T> v, int64_t n) {
 }
 #endif
 
+// Floats as doubles and back. g++ 12 takes vectors of 256 bits apart for __builtin_convertvector.
+#if defined(__AVX2__) && !defined(__AVX512F__)
+inline Vec<double> to_doubles(HalfFloats h) { return _mm256_cvtps_pd(h); }
+inline HalfFloats to_floats(Vec<double> v) { return _mm256_cvtpd_ps(v); }
+#else
+inline Vec<double> to_doubles(HalfFloats h) { return __builtin_convertvector(h, Vec<double>); }
+inline HalfFloats to_floats(Vec<double> v) { return __builtin_convertvector(v, HalfFloats); }
+#endif
+
 // kLanes<double> elements as doubles, and back.
 inline Vec<double> load_wide(const double* p) { return load(p); }
 inline Vec<double> load_wide(const float* p) {
   HalfFloats h;
   __builtin_memcpy(&h, p, sizeof h);
-  return __builtin_convertvector(h, Vec<double>);
+  return to_doubles(h);
 }
 inline void store_narrow(double* p, Vec<double> v) { store(p, v); }
 inline void store_narrow(float* p, Vec<double> v) {
-  const HalfFloats h = __builtin_convertvector(v, HalfFloats);
+  const HalfFloats h = to_floats(v);
   __builtin_memcpy(p, &h, sizeof h);
 }
 
@@ -87,8 +96,8 @@ inline void widen(Vec<double> (&wide)[1], Vec<double> v) { wide[0] = v; }
 inline void widen(Vec<double> (&wide)[2], Vec<float> v) {
   HalfFloats h[2];
   __builtin_memcpy(h, &v, sizeof v);
-  wide[0] = __builtin_convertvector(h[0], Vec<double>);
-  wide[1] = __builtin_convertvector(h[1], Vec<double>);
+  wide[0] = to_doubles(h[0]);
+  wide[1] = to_doubles(h[1]);
 }
 
 // Sum of the lanes in their order.
