@@ -1,0 +1,27 @@
+// bench_comm: the collectives of MPI ranks on this machine, measured, and how well the alpha-beta model describes them.
+//
+// α and β are fitted to every other size; the sizes between them are predicted, and the errors are those.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dist/world.h"
+
+namespace pal {
+
+struct CommBenchOptions {
+  std::string json;                      // "" writes none
+  std::string cluster;                   // a cluster file for pal plan, "" writes none
+  std::string device = "cpu";
+  std::vector<int> ranks = {2, 4};
+  int64_t most_bytes = 16 << 20;
+  int turns = 9;
+};
+
+int bench_comm(const CommBenchOptions& options, const std::string& program);
+// Collective: one of the ranks that the above starts. Rank 0 prints a line of JSON.
+void bench_comm_rank(const CommBenchOptions& options, World& world);
+
+}  // namespace pal
