@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """pal submit on a real two-node SLURM: submit, signal, requeue, finish; an array; a chain; a rank killed; bad input.
 
-usage: slurm_test.py PAL [test names]     (standard library only; needs slurm-wlm, munge and root, else it says so and skips)
+usage: slurm_test.py PAL [test names: Slurm, TimeLimit, Slurm.test_array ...]     (standard library only; needs slurm-wlm, munge and root, else it says so and skips)
 """
 import glob
 import json
@@ -30,7 +30,9 @@ log: {every: 1}
 """
 
 
-class Slurm(unittest.TestCase):
+class Case(unittest.TestCase):
+    """A cluster, a data set, and the calm run that others are compared with."""
+
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="pal-slurm-test-")
@@ -90,6 +92,8 @@ class Slurm(unittest.TestCase):
         out = subprocess.run(["pgrep", "-f", f"{PAL} train .*--run-dir {self.folder}/{run}$"], stdout=subprocess.PIPE, text=True).stdout
         return [int(pid) for pid in out.split() if os.readlink(f"/proc/{pid}/exe") == PAL]
 
+
+class Slurm(Case):
     # ---- the story of a job -----------------------------------------------------------------------------------------
 
     def test_signal_requeue_finish(self):
@@ -136,6 +140,31 @@ class Slurm(unittest.TestCase):
         self.assertIn("this run is finished", self.log("chained"))
         self.assertEqual(self.sha("chained"), self.sha("calm"))
 
+    # ---- the plain templates of launch/slurm -----------------------------------------------------------------------
+
+    def template(self, name, run, *settings, options=()):
+        os.makedirs(f"{self.folder}/{run}")
+        out = self.cluster.run("sbatch", "--parsable", "--nodes=2", "--ntasks-per-node=1", f"--export=ALL,PAL={PAL}", f"--output={self.folder}/{run}/slurm-%j.log",
+                               *options, os.path.join(HERE, "..", "..", "launch", "slurm", name), "c.yaml", run, *settings, cwd=self.folder).stdout
+        return out.split()[-1]
+
+    def test_srun_template_with_staging_on_each_node(self):
+        # Each node's ranks read their own copy: the path differs from node to node.
+        job = self.template("srun.sbatch", "staged", f"data.stage={self.folder}/scratch-${{SLURMD_NODENAME:-none}}")
+        self.wait_state(job, "COMPLETED", run="staged")
+        self.assertEqual(self.sha("staged"), self.sha("calm"))
+        for node in ("n1", "n2"):
+            copies = glob.glob(f"{self.folder}/scratch-{node}/pal-*/*.h5")
+            self.assertEqual(len(copies), 1, f"{node}: {copies}\n{self.log('staged')}")
+
+    def test_mpirun_template_signal_requeue_finish(self):
+        job = self.template("mpirun.sbatch", "by-mpirun")
+        self.wait_steps("by-mpirun", 40)
+        self.cluster.run("scancel", "--batch", "--signal=USR2", job)    # what --signal=B:USR2 does
+        self.wait_state(job, "COMPLETED", run="by-mpirun")
+        self.assertEqual(self.cluster.state(job)[1], 1, self.log("by-mpirun"))
+        self.assertEqual(self.sha("by-mpirun"), self.sha("calm"))
+
     # ---- bad input --------------------------------------------------------------------------------------------------
 
     def test_a_wrong_setting_is_not_queued_again(self):
@@ -168,9 +197,22 @@ class Slurm(unittest.TestCase):
         self.assertIn("no sbatch on this machine", done.stdout)
 
 
+class TimeLimit(Case):
+    """The signal of a real limit: SLURM counts in minutes, and signals up to one of them early. Two minutes."""
+
+    def test_time_limit(self):
+        with open(f"{self.folder}/site.yaml", "w") as f:
+            f.write("signal_seconds: 60\n")
+        out = self.pal("submit", "c.yaml", "--nodes", "2", "--time", "2", "--site", "site.yaml", "--run-dir", "limited", "train.steps=1000000")
+        job = next(line for line in out.splitlines() if line.isdigit())
+        self.cluster.wait(lambda: self.cluster.state(job)[1] == 1, 180, "the limit does not bring the job back to the queue")
+        self.assertIn("checkpointed before the limit; queued again", self.log("limited"))
+        self.cluster.run("scancel", job)
+
+
 if __name__ == "__main__":
     lacking = cluster.missing()
     if lacking:
         print("skipped: this machine lacks " + ", ".join(lacking))
         sys.exit(0)
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
+    unittest.main(argv=[sys.argv[0], *(sys.argv[2:] or ["Slurm"])], verbosity=2)
