@@ -3,166 +3,336 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
+#include <chrono>
+#include <filesystem>
 
 #include "core/config/config.h"
+#include "core/oracle/expectation.h"
 #include "kernels/base/error.h"
 
 namespace pal {
 namespace {
 
-constexpr int64_t kHead = 2;         // queries, answers
-constexpr int64_t kQueryWords = 4;   // id, kind, template, members; then the members
-constexpr int64_t kAnswerWords = 6;
+constexpr int64_t kHead = 4;         // decisions, asked, open, stop
+constexpr int64_t kDecisionWords = 9;
+constexpr size_t kSuspects = 3;      // links of a chain that are asked again
 
-void append(std::vector<int64_t>& words, const Decision& a) {
-  words.insert(words.end(), {a.query, a.i, a.j, static_cast<int64_t>(a.verdict), a.effective_step, std::bit_cast<int64_t>(a.cost)});
+void append(std::vector<int64_t>& words, const Decision& d) {
+  words.insert(words.end(), {d.query, d.i, d.j, static_cast<int64_t>(d.kind), d.node, static_cast<int64_t>(d.verdict), d.effective_step,
+                             std::bit_cast<int64_t>(d.cost), std::bit_cast<int64_t>(d.confidence)});
 }
 
-Decision answer_at(const int64_t* w) {
-  return {w[0], w[1], w[2], QueryKind::pair, kNoNode, static_cast<Verdict>(w[3]), w[4], std::bit_cast<double>(w[5])};
+Decision decision_at(const int64_t* w) {
+  return {w[0], w[1], w[2], static_cast<QueryKind>(w[3]), w[4], static_cast<Verdict>(w[5]), w[6], std::bit_cast<double>(w[7]),
+          std::bit_cast<double>(w[8])};
 }
 
-// Answers of any number, from rank 0 to all: the size first. Used once, at the start.
-std::vector<Decision> broadcast_answers(const std::vector<Decision>& answers, Comm& comm) {
-  at::Tensor count = at::zeros({1}, at::kLong);
-  count.data_ptr<int64_t>()[0] = static_cast<int64_t>(answers.size());
-  comm.broadcast(count, 0);
-  std::vector<int64_t> words;
-  for (const Decision& a : answers) append(words, a);
-  at::Tensor buffer = at::zeros({count.data_ptr<int64_t>()[0] * kAnswerWords}, at::kLong);
-  std::copy(words.begin(), words.end(), buffer.data_ptr<int64_t>());
-  comm.broadcast(buffer, 0);
-  std::vector<Decision> all;
-  for (int64_t at = 0; at < buffer.numel(); at += kAnswerWords) all.push_back(answer_at(buffer.data_ptr<int64_t>() + at));
-  return all;
+double hours_since(double seconds) {
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return seconds == 0 ? 0 : (now - seconds) / 3600;
+}
+
+StopLimits stop_limits(const Config& config) {
+  StopLimits limits;
+  limits.questions = config.integer("oracle.budget");
+  limits.cost = config.real("oracle.budget_cost");
+  limits.hours = config.real("oracle.budget_hours");
+  limits.plateau = config.integer("oracle.plateau");
+  limits.gain = config.real("oracle.plateau_gain");
+  limits.agreement = config.real("oracle.agreement");
+  return limits;
 }
 
 }  // namespace
 
-at::Tensor encode_round(const RoundMessage& message, int64_t questions) {
-  std::vector<int64_t> words = {static_cast<int64_t>(message.queries.size()), static_cast<int64_t>(message.answers.size())};
-  for (const Query& q : message.queries) {
-    words.insert(words.end(), {q.id, static_cast<int64_t>(q.kind), q.template_sample, static_cast<int64_t>(q.members.size())});
-    words.insert(words.end(), q.members.begin(), q.members.end());
+std::string ledger_run(const Config& config, uint64_t data_fingerprint) {
+  return fmt::format("data={:016x} seed={} sampler={}", data_fingerprint, config.integer("train.seed"), config.text("oracle.sampler"));
+}
+
+void drop_closed(std::vector<Query>& queries, const std::vector<std::pair<int64_t, int64_t>>& closed) {
+  std::set<std::pair<int64_t, int64_t>> pairs;
+  for (const auto& [i, j] : closed) pairs.insert(std::minmax(i, j));
+  for (Query& q : queries) {
+    if (q.kind == QueryKind::coarse) continue;
+    std::erase_if(q.members, [&](int64_t m) { return pairs.count(std::minmax(q.template_sample, m)) > 0; });
   }
-  for (const Decision& a : message.answers) append(words, a);
-  at::Tensor buffer = at::zeros({kHead + questions * (kQueryWords + 1 + kAnswerWords)}, at::kLong);
-  PAL_ASSERT(static_cast<int64_t>(words.size()) <= buffer.numel(), "a round has at most oracle.questions_per_round questions");
+  std::erase_if(queries, [](const Query& q) { return q.members.empty(); });
+}
+
+at::Tensor encode_round(const RoundMessage& message, int64_t expected) {
+  std::vector<int64_t> words = {static_cast<int64_t>(message.decisions.size()), message.asked, message.open, static_cast<int64_t>(message.stop)};
+  for (const Decision& d : message.decisions) append(words, d);
+  const auto decisions = static_cast<int64_t>(message.decisions.size());
+  at::Tensor buffer = at::zeros({kHead + std::max(expected, decisions) * kDecisionWords}, at::kLong);
   std::copy(words.begin(), words.end(), buffer.data_ptr<int64_t>());
   return buffer;
 }
 
 RoundMessage decode_round(const at::Tensor& buffer) {
-  RoundMessage message;
   const int64_t* w = buffer.data_ptr<int64_t>();
-  const int64_t queries = w[0], answers = w[1];
-  w += kHead;
-  for (int64_t k = 0; k < queries; ++k) {
-    Query q{w[0], static_cast<QueryKind>(w[1]), w[2], std::vector<int64_t>(w + kQueryWords, w + kQueryWords + w[3])};
-    w += kQueryWords + q.members.size();
-    message.queries.push_back(std::move(q));
-  }
-  for (int64_t k = 0; k < answers; ++k, w += kAnswerWords) message.answers.push_back(answer_at(w));
+  RoundMessage message{w[1], w[2], static_cast<StopReason>(w[3])};
+  for (int64_t k = 0; k < w[0]; ++k) message.decisions.push_back(decision_at(w + kHead + k * kDecisionWords));
   return message;
+}
+
+RoundMessage broadcast_round(const RoundMessage& message, int64_t expected, Comm& comm) {
+  const at::Tensor whole = encode_round(message, expected);   // on rank 0
+  const int64_t usual = kHead + expected * kDecisionWords;
+  at::Tensor first = whole.narrow(0, 0, usual).contiguous();
+  comm.broadcast(first, 0);
+  const int64_t decisions = first.data_ptr<int64_t>()[0];
+  if (decisions <= expected) return decode_round(first);
+  at::Tensor all = comm.rank() == 0 ? whole : at::zeros({kHead + decisions * kDecisionWords}, at::kLong);
+  comm.broadcast(all, 0);
+  return decode_round(all);
 }
 
 QueryRounds::QueryRounds(const Config& config, Comm& comm, GraphStore& store, const AskedOf& of, const LedgerOf& ledger, int64_t step)
     : comm_(comm),
       store_(store),
-      trained_(of.samples),
+      of_(of),
       seed_(static_cast<uint64_t>(config.integer("train.seed"))),
       every_(config.integer("oracle.every")),
       per_round_(config.integer("oracle.questions_per_round")),
       pool_(config.integer("oracle.pool")),
-      budget_(config.integer("oracle.budget")),
-      sampler_(make_query_sampler(config)) {
-  std::vector<Decision> known;
+      votes_(config.integer("oracle.votes")),
+      repeats_(config.integer("oracle.repeats")),
+      limits_(stop_limits(config)),
+      consensus_(consensus_kind(config.text("oracle.consensus"))),
+      sampler_(make_query_sampler(config, of.parents)) {
+  RoundMessage known;
   if (comm_.rank() == 0) {
-    labeler_ = make_labeler(config, LabelerOf{of.labels});
+    const std::string parent = std::filesystem::path(ledger.path).parent_path().string(), folder = parent.empty() ? "." : parent;
+    labeler_ = make_labeler(config, LabelerOf{of.labels, of.parents, folder, store.samples(), of.name});
     ledger_ = std::make_unique<Ledger>(ledger.path, ledger.run_id);
+    inbox_ = std::make_unique<Inbox>(folder);
     recorded_rounds_ = ledger_->rounds();
-    // A run killed between a question and its answer: the answer is given now, for the step it would have had.
-    for (const Query& q : ledger_->open_queries()) {
-      std::vector<Decision> late = as_decisions(q, labeler_->answer(q));
-      for (Decision& a : late) a.effective_step = recorded_rounds_ * every_;
-      ledger_->record_answers(late, labeler_->name());
-    }
-    known = ledger_->answers();
+    // A run killed between a question and its answer: the answer is given now, for the step it would have had. What people
+    // handed in meanwhile takes effect there too.
+    const int64_t next = (step + every_ - 1) / every_;
+    take_in();
+    answer_open();
+    decide_open(std::max(recorded_rounds_, std::max<int64_t>(next, 1)) * every_, std::max<int64_t>(recorded_rounds_ - 1, 0));
+    known = {ledger_->questions(), ledger_->open_questions(), look_for_stop(step), ledger_->decisions()};
+    later_ = labeler_->answering() == Answering::later;
+    exits_ = config.text("oracle.wait") == "exit" && later_;
+    leaves_ = exits_ && known.open > 0 && decided_now_.empty();
+    if (later_) labeler_->publish(ledger_->open_queries());
   }
-  at::Tensor rounds = at::zeros({1}, at::kLong);
-  rounds.data_ptr<int64_t>()[0] = recorded_rounds_;
-  comm_.broadcast(rounds, 0);
-  recorded_rounds_ = rounds.data_ptr<int64_t>()[0];
-  waiting_ = broadcast_answers(known, comm_);
+  at::Tensor head = at::zeros({4}, at::kLong);
+  int64_t* h = head.data_ptr<int64_t>();
+  h[0] = recorded_rounds_;
+  h[1] = exits_ ? 1 : 0;
+  h[2] = leaves_ ? 1 : 0;
+  h[3] = later_ ? 1 : 0;
+  comm_.broadcast(head, 0);
+  recorded_rounds_ = h[0];
+  exits_ = h[1] != 0;
+  leaves_ = h[2] != 0;
+  later_ = h[3] != 0;
+  RoundMessage message = broadcast_round(known, per_round_, comm_);
+  asked_ = message.asked;
+  open_ = message.open;
+  stop_ = message.stop;
+  waiting_ = std::move(message.decisions);
   insert_due(step - 1);
+  again_.clear();   // of rounds that the ledger holds
   compare_graphs();
 }
 
+QueryRounds::~QueryRounds() = default;
+
 void QueryRounds::at_boundary(int64_t step, const EmbedPool& embed) {
   const bool due = step > 0 && step % every_ == 0;
+  warning_.clear();
   if (due) collect();
   insert_due(step);
   if (!due) return;
   compare_graphs();
-  if (step / every_ >= recorded_rounds_) ask(step, embed);
+  if (step / every_ >= recorded_rounds_) start_round(step, embed);
 }
 
-void QueryRounds::ask(int64_t step, const EmbedPool& embed) {
-  const int64_t left = budget_ == 0 ? per_round_ : std::min(per_round_, budget_ - questions_);
-  if (left <= 0) return;
-  Round round{seed_, step / every_, left, {}};
-  for (const Decision& a : waiting_) round.pending.push_back({a.query, QueryKind::pair, a.i, {a.j}});
-  Pool pool{draw_pool(store_, pool_, seed_, round.round, trained_), {}};
-  if (sampler_->needs() == PoolNeeds::embeddings) pool.embeddings = embed(pool.samples);
-  asked_ = true;
-  if (comm_.rank() == 0) {
-    preparing_ = std::async(std::launch::async, [this, pool = std::move(pool), round = std::move(round), step] { return prepare(pool, round, step); });
-  }
-}
-
-// Of the thread.
-RoundMessage QueryRounds::prepare(const Pool& pool, const Round& round, int64_t step) {
-  RoundMessage message;
-  message.queries = sampler_->choose(store_, pool, round);
-  ledger_->record_queries(message.queries, {sampler_->name(), round.round, step});
-  for (const Query& q : message.queries) {
-    for (Decision a : as_decisions(q, labeler_->answer(q))) {
-      a.effective_step = step + every_;
-      message.answers.push_back(a);
+void QueryRounds::start_round(int64_t step, const EmbedPool& embed) {
+  int64_t left = per_round_ - (later_ ? open_ : 0);   // at most so many are out at a time
+  if (limits_.questions > 0) left = std::min(left, limits_.questions - asked_);
+  Round round{seed_, step / every_, stop_ == StopReason::none ? std::max<int64_t>(left, 0) : 0};
+  for (const Decision& d : waiting_) round.pending.push_back({d.query, QueryKind::pair, d.i, {d.j}});
+  for (const auto& [question, known] : known_) {
+    const Decision& d = known.decision;
+    if (d.kind == QueryKind::coarse) {
+      round.coarse.push_back(d);
+    } else if (!known.inserted && d.verdict != Verdict::skip) {
+      round.closed.emplace_back(d.i, d.j);
     }
   }
-  ledger_->record_answers(message.answers, labeler_->name());
-  return message;
+  Pool pool;
+  if (round.questions > 0) {
+    pool.samples = draw_pool(store_, pool_, seed_, round.round, of_.samples);
+    if (sampler_->needs() != PoolNeeds::samples) pool.embeddings = embed(pool.samples);
+  }
+  under_way_ = true;
+  if (comm_.rank() == 0) {
+    if (round.questions > 0 && sampler_->needs() == PoolNeeds::inputs && of_.inputs) pool.inputs = of_.inputs(pool.samples);
+    preparing_ = std::async(std::launch::async,
+                            [this, pool = std::move(pool), round = std::move(round), step] { return prepare(pool, round, step); });
+  }
+}
+
+// Of the thread, as all up to collect().
+RoundMessage QueryRounds::prepare(const Pool& pool, Round round, int64_t step) {
+  take_in();
+  for (Query& q : ledger_->open_queries()) round.pending.push_back(std::move(q));
+  std::vector<Query> queries = round.questions > 0 ? choose(pool, round) : std::vector<Query>{};
+  expect_answers(store_, pool, queries);
+  ledger_->record_queries(queries, {sampler_->name(), round.round, step, votes_, again_, votes_ + repeats_});
+  answer_open();
+  decided_now_.clear();
+  decide_open(step + every_, round.round);
+  if (later_) labeler_->publish(ledger_->open_queries());
+  return {ledger_->questions(), ledger_->open_questions(), look_for_stop(step), std::move(decided_now_)};
+}
+
+// What people handed in since the last time.
+void QueryRounds::take_in() {
+  inbox_->drain(*ledger_, refused_);
+  for (const std::string& sentence : ledger_->take(labeler_->collect(refused_)).refused) {
+    if (!sentence.empty()) refused_.push_back(sentence);
+  }
+}
+
+// Nothing is asked twice, whatever the sampler thinks of a pair about which nothing can be known.
+std::vector<Query> QueryRounds::choose(const Pool& pool, Round& round) const {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    std::vector<Query> queries = sampler_->choose(store_, pool, round);
+    const int64_t chosen = question_count(queries);
+    drop_closed(queries, round.closed);
+    if (!queries.empty() || chosen == 0) return queries;
+    // It sees nothing but closed pairs: the samples of these are left alone in this round.
+    for (const auto& [i, j] : round.closed) round.pending.push_back({0, QueryKind::pair, i, {j}});
+  }
+  return {};
+}
+
+// Puts every open question to as many annotators as are wanted, if they answer at once.
+void QueryRounds::answer_open() {
+  if (labeler_->answering() == Answering::later) return;
+  for (bool more = true; more;) {
+    more = false;
+    std::vector<Answer> answers;
+    for (const Ledger::Open& open : ledger_->open()) {
+      for (Answer& a : labeler_->answer(open.query, open.votes)) answers.push_back(std::move(a));
+    }
+    more = !answers.empty();
+    ledger_->record_answers(answers);
+  }
+}
+
+void QueryRounds::decide_open(int64_t effective_step, int64_t round) {
+  const std::vector<Question> questions = ledger_->to_decide();
+  const std::vector<Question> all = consensus_ == ConsensusKind::dawid_skene && !questions.empty() ? ledger_->questions_with_answers() : std::vector<Question>{};
+  decided_now_ = decide(questions, consensus_, all, effective_step);
+  ledger_->record_decisions(decided_now_, questions, round);
+}
+
+StopReason QueryRounds::look_for_stop(int64_t step) const {
+  StopState state;
+  state.questions = ledger_->questions();
+  state.cost = ledger_->cost();
+  state.hours = hours_since(ledger_->first_asked());
+  state.closure = closure_reached(store_, of_.samples);
+  if (limits_.plateau > 0) state.figures = ledger_->figures(step);
+  if (limits_.agreement > 0) state.agreements = ledger_->agreements();
+  return stop_reason(limits_, state);
 }
 
 void QueryRounds::collect() {
-  if (!asked_) return;
-  asked_ = false;
-  at::Tensor buffer = encode_round(comm_.rank() == 0 ? preparing_.get() : RoundMessage{}, per_round_);
-  comm_.broadcast(buffer, 0);
-  const RoundMessage message = decode_round(buffer);
-  waiting_.insert(waiting_.end(), message.answers.begin(), message.answers.end());
+  if (!under_way_) return;
+  under_way_ = false;
+  again_.clear();
+  const RoundMessage message = broadcast_round(comm_.rank() == 0 ? preparing_.get() : RoundMessage{}, per_round_, comm_);
+  waiting_.insert(waiting_.end(), message.decisions.begin(), message.decisions.end());
+  for (const std::string& sentence : refused_) say(sentence);
+  refused_.clear();
+  asked_ = message.asked;
+  open_ = message.open;
+  if (stop_ == StopReason::none && message.stop != StopReason::none) say("no more questions are asked: " + to_sentence(message.stop, limits_));
+  stop_ = message.stop;
+  leaves_ = exits_ && open_ > 0;
 }
 
 void QueryRounds::settle() {
   if (preparing_.valid()) preparing_.wait();
 }
 
+void QueryRounds::saw_figure(int64_t step, double value) {
+  if (ledger_ && limits_.plateau > 0) ledger_->record_figure(step, value);
+}
+
 void QueryRounds::insert_due(int64_t step) {
   std::vector<Decision> due;
-  size_t k = 0;
-  while (k < waiting_.size() && waiting_[k].effective_step <= step) due.push_back(waiting_[k++]);
-  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<int64_t>(k));
-  const std::vector<Contradiction> against = insert_answers(store_, due).contradicted;
+  while (due.size() < waiting_.size() && waiting_[due.size()].effective_step <= step) due.push_back(waiting_[due.size()]);
+  if (due.empty()) return;
+  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<int64_t>(due.size()));
+  // What a newer decision changes goes first, all at once.
+  std::vector<std::pair<int64_t, int64_t>> taken_back;
+  std::vector<Decision> fresh;
+  for (const Decision& d : due) {
+    cost_ += d.cost;
+    const auto [at, first] = known_.try_emplace({d.query, d.j}, Known{d, false});
+    Known& known = at->second;
+    questions_ += first;
+    const bool kept = known.inserted && known.decision.relation() == d.relation();
+    if (known.inserted && !kept) {
+      taken_back.emplace_back(d.i, d.j);
+      known.inserted = false;
+    }
+    std::erase_if(left_out_, [&](const Decision& old) { return old.query == d.query && old.j == d.j; });
+    known.decision = d;
+    if (!kept && d.relation() != Relation::unknown) fresh.push_back(d);
+  }
+  if (!taken_back.empty()) {
+    store_.remove(taken_back);
+    fresh.insert(fresh.begin(), left_out_.begin(), left_out_.end());
+    left_out_.clear();
+  }
+  const std::vector<Contradiction> against = insert_answers(store_, fresh).contradicted;
+  for (const Decision& d : fresh) known_[{d.query, d.j}].inserted = true;
+  for (const Contradiction& c : against) {
+    known_[{c.answer.query, c.answer.j}].inserted = false;
+    left_out_.push_back(c.answer);
+  }
   contradictions_ += static_cast<int64_t>(against.size());
-  warning_ = to_sentence(against);
-  for (const Decision& a : due) {
-    questions_ += 1;
-    cost_ += a.cost;
+  if (!against.empty()) say(to_sentence(against));
+  ask_again(against);
+}
+
+// The questions that may be wrong where a decision contradicts what is known: its own, and the least sure links of the chain.
+void QueryRounds::ask_again(const std::vector<Contradiction>& against) {
+  if (repeats_ == 0 || against.empty()) return;
+  std::map<Pair, double> confidence;
+  for (const auto& [question, known] : known_) confidence[pair_of(known.decision)] = known.decision.confidence;
+  std::set<Pair> seen(again_.begin(), again_.end());
+  const auto want = [&](const Pair& pair) {
+    if (seen.insert(pair).second) again_.push_back(pair);
+  };
+  for (const Contradiction& c : against) {
+    want(pair_of(c.answer));
+    std::vector<std::pair<double, Pair>> links;
+    for (const Link& link : c.chain) {
+      const Pair pair = std::minmax(link.i, link.j);
+      const auto at = confidence.find(pair);
+      if (link.answer != Link::kByLabels && at != confidence.end()) links.emplace_back(at->second, pair);
+    }
+    std::sort(links.begin(), links.end());
+    for (size_t k = 0; k < std::min(kSuspects, links.size()); ++k) want(links[k].second);
   }
 }
+
+void QueryRounds::say(const std::string& sentence) { warning_ += (warning_.empty() ? "" : "; ") + sentence; }
 
 void QueryRounds::compare_graphs() {
   const auto fingerprint = static_cast<int64_t>(store_.fingerprint());

@@ -1,9 +1,15 @@
 // query_round: the story of a query: rank 0 asks and records, one broadcast, every rank inserts at the same step.
 //
 // At the boundary before step s (s a multiple of oracle.every, s > 0) the ranks embed the pool of round s / every. Then
-// steps go on, while a thread of rank 0 chooses the questions, writes them to the ledger, has them answered and syncs the
-// answers to the ledger. At the boundary before step s + oracle.every one broadcast carries them to all ranks, and they
-// take effect, exactly there, also in a resumed run. A fingerprint of the graph is compared across ranks each round.
+// steps go on, while a thread of rank 0 takes in what people handed in, chooses the questions, writes them to the ledger,
+// has them answered or hands them out, decides, and syncs the decisions to the ledger. At the boundary before step
+// s + oracle.every one broadcast carries the decisions to all ranks, and they take effect, exactly there, also in a
+// resumed run. Answers that come later than their round are decided in the round that finds them: nobody waits for people.
+// A fingerprint of the graph is compared across ranks each round.
+//
+// A decision against what is known is left out, and with oracle.repeats its question, and those of the least sure links
+// of the chain behind what is known, are put to further annotators. A decision that changes (outvoted, or an answer was
+// taken back) replaces the one before, and what was left out is tried again.
 //
 // Thread: the graph changes at those boundaries alone, after the thread's work was collected: it reads the store as it
 //   was when the round began. The ledger belongs to the thread until then.
@@ -12,13 +18,19 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/comm.h"
+#include "core/oracle/consensus.h"
+#include "core/oracle/inbox.h"
 #include "core/oracle/ledger.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/stop_rules.h"
 
 namespace pal {
 
@@ -26,27 +38,39 @@ class Config;
 
 // What one broadcast carries.
 struct RoundMessage {
-  std::vector<Query> queries;
-  std::vector<Decision> answers;
+  int64_t asked = 0;               // questions in the ledger
+  int64_t open = 0;                // of them, without enough answers
+  StopReason stop = StopReason::none;
+  std::vector<Decision> decisions = {};
 };
-// Fixed size for rounds of at most `questions` questions, so that one broadcast is enough.
-at::Tensor encode_round(const RoundMessage& message, int64_t questions);
+// Of a fixed size when there are at most `expected` decisions, so that one broadcast is enough; a larger message says so in
+// its head, and the rest follows in a second one.
+at::Tensor encode_round(const RoundMessage& message, int64_t expected);
 RoundMessage decode_round(const at::Tensor& buffer);
+RoundMessage broadcast_round(const RoundMessage& message, int64_t expected, Comm& comm);   // Collective.
 
-// What may be asked about, and what the simulated labeler knows.
+// What may be asked about, and what a labeler may know of it.
 struct AskedOf {
   std::vector<int64_t> samples;   // trained on
   std::vector<int64_t> labels;    // (N)
+  std::vector<int64_t> parents = {};
+  std::function<std::string(int64_t)> name = {};
+  std::function<at::Tensor(const std::vector<int64_t>& samples)> inputs = {};   // for samplers that look at the samples themselves
 };
 struct LedgerOf {
-  std::string path, run_id;
+  std::string path, run_id;       // questions.jsonl and inbox/ lie beside it
 };
+// What a run's ledger belongs to: the questions depend on these, not on ranks or threads.
+std::string ledger_run(const Config& config, uint64_t data_fingerprint);
+// Takes out of the queries what must not be asked again (Round::closed).
+void drop_closed(std::vector<Query>& queries, const std::vector<std::pair<int64_t, int64_t>>& closed);
 
 class QueryRounds {
  public:
-  // Collective. Opens the ledger on rank 0 and replays it: answers in effect before `step` enter the store. `store` and
+  // Collective. Opens the ledger on rank 0 and replays it: decisions in effect before `step` enter the store. `store` and
   // `comm` must outlive this.
   QueryRounds(const Config& config, Comm& comm, GraphStore& store, const AskedOf& of, const LedgerOf& ledger, int64_t step);
+  ~QueryRounds();
 
   // Collective. Embeds these samples on all ranks; called only when the sampler needs it.
   using EmbedPool = std::function<at::Tensor(const std::vector<int64_t>& samples)>;
@@ -54,35 +78,70 @@ class QueryRounds {
   void at_boundary(int64_t step, const EmbedPool& embed);
   // The first step after `step` at which answers may take effect: up to there the graph stays as it is.
   int64_t next_change(int64_t step) const { return (step / every_ + 1) * every_; }
+  // A figure of validation seen at this step, for oracle.plateau. Rank 0's counts.
+  void saw_figure(int64_t step, double value);
 
   // Waits until the round under way, if any, is in the ledger with its answers.
   void settle();
 
   int64_t questions() const { return questions_; }   // whose answers are in effect
   double cost() const { return cost_; }
-  int64_t contradictions() const { return contradictions_; }   // answers against what was known: kept in the ledger, not used
-  // A sentence about those of the last boundary, with the chain of answers behind the first; "" when there were none.
+  int64_t contradictions() const { return contradictions_; }   // decisions against what was known: kept in the ledger, not used
+  // Sentences of the last boundary: contradictions with the chain behind the first, answers that were refused, the end of
+  // the questions; "" when there were none.
   const std::string& warning() const { return warning_; }
+  // Questions are out, and oracle.wait=exit: the run is to end until they are answered; the same on every rank.
+  bool leaves() const { return leaves_; }
+  int64_t open_questions() const { return open_; }
 
  private:
-  void ask(int64_t step, const EmbedPool& embed);
-  RoundMessage prepare(const Pool& pool, const Round& round, int64_t step);
+  void start_round(int64_t step, const EmbedPool& embed);
+  RoundMessage prepare(const Pool& pool, Round round, int64_t step);
+  void take_in();
+  std::vector<Query> choose(const Pool& pool, Round& round) const;
+  void answer_open();
+  void decide_open(int64_t effective_step, int64_t round);
+  StopReason look_for_stop(int64_t step) const;
   void collect();
   void insert_due(int64_t step);
+  void ask_again(const std::vector<Contradiction>& against);
+  void say(const std::string& sentence);
   void compare_graphs();
+
+  struct Known {
+    Decision decision;
+    bool inserted = false;
+  };
+  using Pair = std::pair<int64_t, int64_t>;   // smaller sample first
+  static Pair pair_of(const Decision& d) { return std::minmax(d.i, d.j); }
 
   Comm& comm_;
   GraphStore& store_;
-  const std::vector<int64_t> trained_;
+  const AskedOf of_;
   uint64_t seed_;
-  int64_t every_, per_round_, pool_, budget_;
+  int64_t every_, per_round_, pool_, votes_, repeats_;
+  StopLimits limits_;
+  ConsensusKind consensus_;
   std::unique_ptr<QuerySampler> sampler_;
+  // Rank 0 only.
   std::unique_ptr<Labeler> labeler_;
-  std::unique_ptr<Ledger> ledger_;          // rank 0 only
+  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<Inbox> inbox_;
+  std::future<RoundMessage> preparing_;
+  std::vector<Decision> decided_now_;       // of the thread
+  std::vector<std::string> refused_;        // of the thread: sentences
+  std::vector<Pair> again_;                 // part of a contradiction, for the next round
+  // The same on every rank.
   int64_t recorded_rounds_ = 0;             // rounds the ledger already holds: not asked again
-  std::vector<Decision> waiting_;             // by effective_step
-  bool asked_ = false;                      // a round is under way, on all ranks
-  std::future<RoundMessage> preparing_;     // rank 0 only
+  std::vector<Decision> waiting_;           // by effective_step
+  std::map<std::pair<int64_t, int64_t>, Known> known_;   // (query, member) → its decision in effect
+  std::vector<Decision> left_out_;          // against what is known
+  bool under_way_ = false;
+  bool later_ = false;                      // people answer
+  bool exits_ = false;                      // they do, and oracle.wait=exit
+  bool leaves_ = false;
+  int64_t asked_ = 0, open_ = 0;
+  StopReason stop_ = StopReason::none;
   int64_t questions_ = 0;
   double cost_ = 0;
   int64_t contradictions_ = 0;

@@ -3,69 +3,65 @@
 #include <sqlite3.h>
 
 #include <chrono>
+#include <cmath>
+#include <mutex>
+#include <tuple>
 
+#include "core/oracle/ledger_schema.h"
 #include "core/oracle/sqlite.h"
+#include "core/oracle/writer_lease.h"
 #include "kernels/base/error.h"
 
 namespace pal {
 namespace {
 
-constexpr int64_t kApplication = 0x50414C4C;   // "PALL", in the file's header
-constexpr int64_t kSchema = 1;
+constexpr double kClockSkew = 300;   // seconds by which somebody's clock may be ahead of ours
+constexpr const char* kWithdrawn = "withdrawn";
 
-// answers.i is the template and answers.j the member: the pair must have been asked, and has one answer that stands.
-constexpr const char* kTables = R"sql(
-  CREATE TABLE run(id TEXT NOT NULL, opened INTEGER NOT NULL);
-  CREATE TABLE queries(
-    id INTEGER PRIMARY KEY, kind TEXT NOT NULL, template INTEGER NOT NULL,
-    sampler TEXT NOT NULL, round INTEGER NOT NULL, model_step INTEGER NOT NULL, asked_at REAL NOT NULL);
-  CREATE TABLE members(
-    query INTEGER NOT NULL REFERENCES queries(id), sample INTEGER NOT NULL, position INTEGER NOT NULL,
-    PRIMARY KEY(query, sample)) WITHOUT ROWID;
-  CREATE TABLE answers(
-    id INTEGER PRIMARY KEY, query INTEGER NOT NULL, i INTEGER NOT NULL, j INTEGER NOT NULL,
-    answer TEXT NOT NULL CHECK(answer IN ('same', 'different', 'unsure')), cost REAL NOT NULL,
-    annotator TEXT NOT NULL, answered_at REAL NOT NULL, effective_step INTEGER NOT NULL,
-    superseded_by INTEGER REFERENCES answers(id),
-    FOREIGN KEY(query, j) REFERENCES members(query, sample));
-  CREATE UNIQUE INDEX one_answer ON answers(query, j) WHERE superseded_by IS NULL;
-  PRAGMA application_id = 1346456652;
-  PRAGMA user_version = 1;
-)sql";
-static_assert(kApplication == 1346456652 && kSchema == 1, "kTables writes the same numbers");
+double ledger_now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
-
-std::string answer_name(Relation relation) {
-  return relation == Relation::same ? "same" : relation == Relation::different ? "different" : "unsure";
-}
-Verdict answer_verdict(const std::string& name) {
-  return name == "same" ? Verdict::yes : name == "different" ? Verdict::no : Verdict::unsure;
+std::string made_uuid(const Answer& a) {
+  return "q" + std::to_string(a.query) + "-m" + std::to_string(a.j) + "-" + to_string(a.verdict) + "-" + a.annotator;
 }
 
-// A new file gets its tables; an old one must be ours, of this run and of a schema we know.
-void prepare(const Sqlite& db, const std::string& run_id) {
-  if (db.number("SELECT count(*) FROM sqlite_schema") == 0) {
-    db.run(kTables);
-    Statement(db, "INSERT INTO run VALUES (?, 1)").bind(run_id).next();
-    return;
+// Rows of a question with its answers, and of an answer with its query; a condition and an order follow.
+const std::string kQuestionRows =
+    "SELECT m.query, q.template, m.sample, q.kind, q.node, a.uuid, a.answer, a.annotator, a.seconds, a.cost, "
+    "a.answered_at, coalesce(a.superseded_by, 0), a.id, "
+    "(SELECT coalesce(max(seen), 0) FROM decisions d WHERE d.query = m.query AND d.j = m.sample) "
+    "FROM members m JOIN queries q ON q.id = m.query JOIN answers a ON a.query = m.query AND a.j = m.sample ";
+const std::string kAnswerRows =
+    "SELECT a.id, a.uuid, a.query, a.i, a.j, a.answer, a.annotator, a.seconds, a.cost, a.answered_at, "
+    "coalesce(a.superseded_by, 0), q.kind, q.sampler, q.round, q.model_step FROM answers a JOIN queries q ON q.id = a.query ";
+const std::string kQueryRows =
+    "SELECT q.id, q.kind, q.template, q.node, q.sampler, m.sample FROM members m JOIN queries q ON q.id = m.query ";
+
+std::vector<Query> ledger_queries(const Sqlite& db, const std::string& rest) {
+  Statement rows(db, (kQueryRows + rest).c_str());
+  std::vector<Query> queries;
+  while (rows.next()) {
+    if (queries.empty() || queries.back().id != rows.integer(0)) {
+      queries.push_back({rows.integer(0), query_kind(rows.text(1)), rows.integer(2), {}, rows.integer(3), rows.text(4)});
+    }
+    queries.back().members.push_back(rows.integer(5));
   }
-  PAL_DATA_CHECK(db.number("PRAGMA application_id") == kApplication, "database that is no ledger of PAL", db.path(),
-                 "move it away or choose another run folder");
-  const int64_t schema = db.number("PRAGMA user_version");
-  PAL_DATA_CHECK(schema <= kSchema, "ledger " + db.path() + " of schema", schema,
-                 "this program knows schemas up to " + std::to_string(kSchema) + ": use the newer PAL that wrote it");
-  Statement run(db, "SELECT id FROM run");
-  const std::string found = run.next() ? run.text(0) : "";
-  PAL_DATA_CHECK(found == run_id, "ledger " + db.path() + " of another run", found, "this run is " + run_id + ": choose another run folder");
-  db.run("UPDATE run SET opened = opened + 1");   // a folder that takes no journal is found now, not at the first answer
+  return queries;
 }
 
 }  // namespace
 
 struct Ledger::Database {
-  explicit Database(const std::string& path) : db(path) {}
+  explicit Database(const std::string& path) : lease(path), db(path) {}
+  WriterLease lease;
   Sqlite db;
+  mutable std::mutex mutex;
+
+  enum class Outcome { recorded, known };
+  Outcome record(const Answer& a) const;
+  Outcome withdraw(const Entry& entry) const;
+  void refresh(int64_t query, int64_t sample) const;
+  std::vector<Question> questions(const std::string& rest) const;
+  std::vector<RecordedAnswer> rows(Statement& rows) const;
 };
 
 Ledger::Ledger(const std::string& path, const std::string& run_id) : db_(std::make_unique<Database>(path)) {
@@ -75,84 +71,305 @@ Ledger::Ledger(const std::string& path, const std::string& run_id) : db_(std::ma
   db.run("PRAGMA locking_mode=EXCLUSIVE; PRAGMA synchronous=EXTRA; PRAGMA foreign_keys=ON; PRAGMA trusted_schema=OFF");
   db.run("BEGIN EXCLUSIVE; COMMIT; PRAGMA journal_mode=DELETE");
   Transaction transaction(db);
-  prepare(db, run_id);
+  prepare_ledger(db, run_id);
   transaction.commit();
 }
 
 Ledger::~Ledger() = default;
 
 void Ledger::record_queries(std::vector<Query>& queries, const AskedBy& by) {
-  if (queries.empty()) return;
+  const std::lock_guard<std::mutex> lock(db_->mutex);
   const Sqlite& db = db_->db;
-  const double time = now();
+  const double time = ledger_now();
+  db_->lease.check();
   Transaction transaction(db);
+  Statement(db, "INSERT OR IGNORE INTO rounds VALUES (?, ?, ?)").bind(by.round, by.model_step, time).next();
   int64_t id = db.number("SELECT coalesce(max(id), 0) FROM queries");
-  Statement query(db, "INSERT INTO queries VALUES (?, ?, ?, ?, ?, ?, ?)");
-  Statement member(db, "INSERT INTO members(query, sample, position) VALUES (?, ?, ?)");
+  Statement query(db, "INSERT INTO queries VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement member(db, "INSERT INTO members(query, sample, position, wanted, open, fresh, expected) VALUES (?, ?, ?, ?, 1, 0, ?)");
   std::vector<Query> numbered = queries;   // the caller's ids change only when all is on disk
   for (Query& q : numbered) {
     PAL_ASSERT(!q.members.empty(), "a query has a member");
+    if (q.sampler.empty()) q.sampler = by.sampler;
     q.id = ++id;
-    query.bind(q.id, to_string(q.kind), q.template_sample, by.sampler, by.round, by.model_step, time).next();
-    for (size_t k = 0; k < q.members.size(); ++k) member.bind(q.id, q.members[k], static_cast<int64_t>(k)).next();
+    query.bind(q.id, to_string(q.kind), q.template_sample, q.node, q.sampler, by.round, by.model_step, time).next();
+    for (size_t k = 0; k < q.members.size(); ++k) {
+      const Relation expected = k < q.expected.size() ? q.expected[k] : Relation::unknown;
+      member.bind(q.id, q.members[k], static_cast<int64_t>(k), by.votes, static_cast<int64_t>(expected)).next();
+    }
+  }
+  Statement find(db, "SELECT m.query FROM members m JOIN queries q ON q.id = m.query WHERE m.sample = ? AND q.template = ? ORDER BY m.query DESC");
+  Statement more(db, "UPDATE members SET wanted = wanted + 1, open = 1 WHERE query = ? AND sample = ? AND wanted < ?");
+  for (const auto& [i, j] : by.again) {
+    for (const auto& [a, b] : {std::pair(i, j), std::pair(j, i)}) {
+      if (!find.bind(b, a).next()) continue;
+      more.bind(find.integer(0), b, by.most).next();
+      break;
+    }
   }
   transaction.commit();
   queries = std::move(numbered);
 }
 
-void Ledger::record_answers(const std::vector<Decision>& answers, const std::string& annotator) {
+Ledger::Database::Outcome Ledger::Database::record(const Answer& a) const {
+  const std::string which = "query " + std::to_string(a.query) + " about sample " + std::to_string(a.j);
+  const std::string uuid = a.uuid.empty() ? made_uuid(a) : a.uuid;
+  const double now = ledger_now(), time = a.answered_at == 0 ? now : a.answered_at;
+  Statement before(db, "SELECT query, j, annotator, answer FROM answers WHERE uuid = ?");
+  if (before.bind(uuid).next()) {
+    const bool same = before.integer(0) == a.query && before.integer(1) == a.j && before.text(2) == a.annotator && before.text(3) == to_string(a.verdict);
+    PAL_DATA_CHECK(same, "another answer has this uuid", uuid, "give every answer an uuid of its own; this one is to " + which);
+    return Outcome::known;
+  }
+  Statement asked(db, "SELECT q.template FROM members m JOIN queries q ON q.id = m.query WHERE m.query = ? AND m.sample = ?");
+  PAL_DATA_CHECK(asked.bind(a.query, a.j).next(), "answer to a question that was not asked", which, "answer the queries of this ledger: " + db.path());
+  const int64_t given = asked.integer(0);
+  PAL_DATA_CHECK(a.i == given, "answer to a question that was not asked",
+                 which + " and " + std::to_string(a.i), "the template of this query is " + std::to_string(given));
+  PAL_DATA_CHECK(std::isfinite(time) && time <= now + kClockSkew, "answer from the future, in seconds from now",
+                 time - now, "set the clock right; it is to " + which);
+  PAL_DATA_CHECK(std::isfinite(a.cost) && a.cost >= 0 && std::isfinite(a.seconds) && a.seconds >= 0, "cost and seconds of an answer",
+                 std::to_string(a.cost) + ", " + std::to_string(a.seconds), "give numbers from 0; it is to " + which);
+  Statement insert(db, "INSERT INTO answers(uuid, query, i, j, answer, cost, annotator, answered_at, seconds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  const int code = insert.bind(uuid, a.query, a.i, a.j, to_string(a.verdict), a.cost, a.annotator, time, a.seconds).code();
+  PAL_DATA_CHECK(code != SQLITE_CONSTRAINT_UNIQUE, "second answer of " + a.annotator + " to", which, "take the first one back before another is given");
+  db.check(code);
+  refresh(a.query, a.j);
+  return Outcome::recorded;
+}
+
+Ledger::Database::Outcome Ledger::Database::withdraw(const Entry& entry) const {
+  Statement find(db, "SELECT id, query, i, j, answer, superseded_by FROM answers WHERE uuid = ?");
+  PAL_DATA_CHECK(find.bind(entry.undo).next(), "no answer has the uuid that is to be taken back", entry.undo, "see pal answers show");
+  PAL_DATA_CHECK(find.text(4) != kWithdrawn, "this row takes an answer back and cannot be taken back itself", entry.undo, "give the answer again");
+  if (find.integer(5) != 0) return Outcome::known;
+  const std::string uuid = entry.answer.uuid.empty() ? "undo-" + entry.undo : entry.answer.uuid;
+  Statement insert(db, "INSERT INTO answers(uuid, query, i, j, answer, cost, annotator, answered_at, seconds) VALUES (?, ?, ?, ?, ?, 0.0, ?, ?, 0.0)");
+  insert.bind(uuid, find.integer(1), find.integer(2), find.integer(3), std::string(kWithdrawn), entry.answer.annotator, ledger_now()).next();
+  Statement(db, "UPDATE answers SET superseded_by = ? WHERE id = ?").bind(db.number("SELECT last_insert_rowid()"), find.integer(0)).next();
+  refresh(find.integer(1), find.integer(3));
+  return Outcome::recorded;
+}
+
+// The answers of a question changed.
+void Ledger::Database::refresh(int64_t query, int64_t sample) const {
+  Statement(db,
+            "UPDATE members SET fresh = 1, open = wanted > (SELECT count(*) FROM answers a WHERE a.query = members.query AND "
+            "a.j = members.sample AND a.superseded_by IS NULL AND a.answer <> 'withdrawn' AND a.answer <> 'skip') "
+            "WHERE query = ? AND sample = ?")
+      .bind(query, sample)
+      .next();
+}
+
+void Ledger::record_answers(const std::vector<Answer>& answers) {
   if (answers.empty()) return;
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  db_->lease.check();
+  Transaction transaction(db_->db);
+  for (const Answer& a : answers) db_->record(a);
+  transaction.commit();
+}
+
+Intake Ledger::take(const std::vector<Entry>& entries) {
+  Intake intake;
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  db_->lease.check();
+  Transaction transaction(db_->db);
+  Statement of(db_->db, "SELECT template FROM queries WHERE id = ?");
+  for (const Entry& entry : entries) {
+    intake.refused.emplace_back();
+    try {
+      const bool undo = !entry.undo.empty();
+      Answer a = entry.answer;
+      if (a.i < 0 && of.bind(a.query).next()) a.i = of.integer(0);   // not said: the template of the query
+      const auto outcome = undo ? db_->withdraw(entry) : db_->record(a);
+      ++(outcome == Database::Outcome::known ? intake.known : undo ? intake.withdrawn : intake.recorded);
+    } catch (const Error& e) {
+      if (sqlite3_get_autocommit(db_->db.handle()) != 0) throw;   // SQLite took everything back (a full disk)
+      intake.refused.back() = e.what();
+    }
+  }
+  transaction.commit();
+  return intake;
+}
+
+void Ledger::record_decisions(const std::vector<Decision>& decisions, const std::vector<Question>& questions, int64_t round) {
+  PAL_ASSERT(decisions.size() == questions.size(), "a question for each decision");
+  if (decisions.empty()) return;
+  const std::lock_guard<std::mutex> lock(db_->mutex);
   const Sqlite& db = db_->db;
-  const double time = now();
+  db_->lease.check();
   Transaction transaction(db);
-  Statement asked(db, "SELECT 1 FROM members JOIN queries ON id = query WHERE query = ? AND template = ? AND sample = ?");
   Statement insert(db,
-                   "INSERT INTO answers(query, i, j, answer, cost, annotator, answered_at, effective_step) "
-                   "VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
-  for (const Decision& a : answers) {
-    const std::string which = std::to_string(a.query) + " about samples " + std::to_string(a.i) + " and " + std::to_string(a.j);
-    PAL_DATA_CHECK(asked.bind(a.query, a.i, a.j).next(), "answer to a question that was not asked", "query " + which,
-                   "answer the queries of this ledger: " + db.path());
-    const int code = insert.bind(a.query, a.i, a.j, answer_name(a.relation()), a.cost, annotator, time, a.effective_step).code();
-    PAL_DATA_CHECK(code != SQLITE_CONSTRAINT_UNIQUE, "second answer to query", which, "take the first one back before another is given");
-    db.check(code);
+                   "INSERT INTO decisions(query, i, j, answer, cost, confidence, effective_step, round, decided_at, seen) "
+                   "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement settled(db, "UPDATE members SET fresh = 0 WHERE query = ? AND sample = ?");
+  const double time = ledger_now();
+  for (size_t k = 0; k < decisions.size(); ++k) {
+    const Decision& d = decisions[k];
+    insert.bind(d.query, d.i, d.j, to_string(d.verdict), d.cost, d.confidence, d.effective_step, round, time, questions[k].newest).next();
+    settled.bind(d.query, d.j).next();
   }
   transaction.commit();
 }
 
-std::vector<Decision> Ledger::answers() const {
-  Statement rows(db_->db,
-                 "SELECT query, i, j, answer, effective_step, cost FROM answers WHERE superseded_by IS NULL "
-                 "ORDER BY effective_step, id");
-  std::vector<Decision> answers;
+// Questions with the answers that stand.
+std::vector<Question> Ledger::Database::questions(const std::string& rest) const {
+  std::vector<Question> questions;
+  Statement rows(db, (kQuestionRows + rest).c_str());
   while (rows.next()) {
-    answers.push_back({rows.integer(0), rows.integer(1), rows.integer(2), QueryKind::pair, kNoNode, answer_verdict(rows.text(3)), rows.integer(4), rows.real(5)});
+    if (questions.empty() || std::tie(questions.back().query, questions.back().j) != std::tuple(rows.integer(0), rows.integer(2))) {
+      questions.push_back({rows.integer(0), rows.integer(1), rows.integer(2), query_kind(rows.text(3)), rows.integer(4)});
+    }
+    Question& q = questions.back();
+    if (rows.integer(12) > rows.integer(13)) {
+      q.cost += rows.real(9);
+      q.newest = rows.integer(12);
+    }
+    if (rows.integer(11) != 0 || rows.text(6) == kWithdrawn) continue;
+    q.answers.push_back({q.query, q.i, q.j, verdict(rows.text(6)), rows.text(7), rows.real(8), rows.real(9), rows.text(5), rows.real(10)});
   }
-  return answers;
+  return questions;
+}
+
+std::vector<Question> Ledger::to_decide() const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  std::vector<Question> all = db_->questions("WHERE m.fresh = 1 AND (m.open = 0 OR EXISTS (SELECT 1 FROM decisions d WHERE d.query = m.query "
+                                             "AND d.j = m.sample)) ORDER BY m.query, m.position, a.id");
+  // Decided before and open again: the decision falls when no answer is left, and otherwise stands until there are enough.
+  Statement open(db_->db, "SELECT open FROM members WHERE query = ? AND sample = ?");
+  std::erase_if(all, [&](const Question& q) {
+    return !q.answers.empty() && open.bind(q.query, q.j).next() && open.integer(0) != 0;
+  });
+  return all;
+}
+
+std::vector<Question> Ledger::questions_with_answers() const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  return db_->questions("ORDER BY m.query, m.position, a.id");
+}
+
+std::vector<Decision> Ledger::decisions() const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  Statement rows(db_->db,
+                 "SELECT d.query, i, j, q.kind, q.node, answer, effective_step, cost, confidence FROM decisions d "
+                 "JOIN queries q ON q.id = d.query ORDER BY effective_step, d.id");
+  std::vector<Decision> decisions;
+  while (rows.next()) {
+    decisions.push_back({rows.integer(0), rows.integer(1), rows.integer(2), query_kind(rows.text(3)), rows.integer(4), verdict(rows.text(5)),
+                         rows.integer(6), rows.real(7), rows.real(8)});
+  }
+  return decisions;
+}
+
+std::vector<Ledger::Open> Ledger::open() const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  Statement rows(db_->db,
+                 "SELECT q.id, q.kind, q.template, q.node, q.sampler, m.sample, (SELECT count(*) FROM answers a WHERE "
+                 "a.query = q.id AND a.j = m.sample AND a.answer <> 'withdrawn') AS votes "
+                 "FROM members m JOIN queries q ON q.id = m.query WHERE m.open = 1 ORDER BY q.id, votes, m.position");
+  std::vector<Open> open;
+  while (rows.next()) {
+    if (open.empty() || open.back().query.id != rows.integer(0) || open.back().votes != rows.integer(6)) {
+      open.push_back({{rows.integer(0), query_kind(rows.text(1)), rows.integer(2), {}, rows.integer(3), rows.text(4)}, rows.integer(6)});
+    }
+    open.back().query.members.push_back(rows.integer(5));
+  }
+  return open;
 }
 
 std::vector<Query> Ledger::open_queries() const {
-  Statement rows(db_->db,
-                 "SELECT q.id, q.kind, q.template, m.sample FROM queries q JOIN members m ON m.query = q.id "
-                 "WHERE NOT EXISTS (SELECT 1 FROM answers a WHERE a.query = q.id AND a.j = m.sample AND a.superseded_by IS NULL) "
-                 "ORDER BY q.id, m.position");
-  std::vector<Query> queries;
-  while (rows.next()) {
-    if (queries.empty() || queries.back().id != rows.integer(0)) {
-      queries.push_back({rows.integer(0), query_kind(rows.text(1)), rows.integer(2), {}});
-    }
-    queries.back().members.push_back(rows.integer(3));
-  }
-  return queries;
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  return ledger_queries(db_->db, "WHERE m.open = 1 ORDER BY q.id, m.position");
 }
 
-int64_t Ledger::questions() const { return db_->db.number("SELECT count(*) FROM members"); }
-int64_t Ledger::rounds() const { return db_->db.number("SELECT coalesce(max(round) + 1, 0) FROM queries"); }
+std::vector<Query> Ledger::queries() const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  return ledger_queries(db_->db, "ORDER BY q.id, m.position");
+}
 
+std::vector<RecordedAnswer> Ledger::Database::rows(Statement& rows) const {
+  std::vector<RecordedAnswer> all;
+  while (rows.next()) {
+    RecordedAnswer r;
+    r.id = rows.integer(0);
+    r.said = rows.text(5);
+    r.answer = {rows.integer(2), rows.integer(3), rows.integer(4), r.said == kWithdrawn ? Verdict::skip : verdict(r.said), rows.text(6),
+                rows.real(7), rows.real(8), rows.text(1), rows.real(9)};
+    r.superseded_by = rows.integer(10);
+    r.kind = query_kind(rows.text(11));
+    r.sampler = rows.text(12);
+    r.round = rows.integer(13);
+    r.model_step = rows.integer(14);
+    all.push_back(std::move(r));
+  }
+  return all;
+}
+
+std::vector<RecordedAnswer> Ledger::last_answers(const std::string& annotator, int64_t most) const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  Statement rows(db_->db, (kAnswerRows + "WHERE a.annotator = ? AND a.answer <> 'withdrawn' ORDER BY a.id DESC LIMIT ?").c_str());
+  return db_->rows(rows.bind(annotator, most));
+}
+
+std::vector<RecordedAnswer> Ledger::all_answers() const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  Statement rows(db_->db, (kAnswerRows + "ORDER BY a.id").c_str());
+  return db_->rows(rows);
+}
+
+void Ledger::record_figure(int64_t step, double value) {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  Statement(db_->db, "INSERT OR REPLACE INTO figures VALUES (?, ?)").bind(step, value).next();
+}
+
+std::vector<double> Ledger::figures(int64_t until) const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  Statement rows(db_->db, "SELECT value FROM figures WHERE step <= ? ORDER BY step");
+  rows.bind(until);
+  std::vector<double> figures;
+  while (rows.next()) figures.push_back(rows.real(0));
+  return figures;
+}
+
+std::vector<double> Ledger::agreements() const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  Statement rows(db_->db,
+                 "SELECT avg((m.expected = 1) = (d.answer = 'yes')) FROM decisions d JOIN members m ON m.query = d.query AND m.sample = d.j "
+                 "JOIN queries q ON q.id = d.query WHERE m.expected <> 0 AND d.answer IN ('yes', 'no') GROUP BY q.round ORDER BY q.round");
+  std::vector<double> shares;
+  while (rows.next()) shares.push_back(rows.real(0));
+  return shares;
+}
+
+int64_t Ledger::questions() const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  return db_->db.number("SELECT count(*) FROM members");
+}
+int64_t Ledger::open_questions() const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  return db_->db.number("SELECT count(*) FROM members WHERE open = 1");
+}
+int64_t Ledger::rounds() const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  return db_->db.number("SELECT coalesce(max(round) + 1, 0) FROM rounds");
+}
 double Ledger::cost() const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
   Statement sum(db_->db, "SELECT coalesce(sum(cost), 0) FROM answers");
   sum.next();
   return sum.real(0);
+}
+double Ledger::first_asked() const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  Statement first(db_->db, "SELECT coalesce(min(asked_at), 0) FROM rounds");
+  first.next();
+  return first.real(0);
+}
+std::string Ledger::run_id() const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  Statement run(db_->db, "SELECT id FROM run");
+  return run.next() ? run.text(0) : "";
 }
 
 }  // namespace pal

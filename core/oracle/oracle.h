@@ -10,6 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ struct Round {
   int64_t round = 0;
   int64_t questions = 0;           // at most this many (the round's share, cut by what is left of the budget)
   std::vector<Query> pending = {};      // asked before and not yet in the store: not to be asked again
+  // Pairs that were asked and about which nothing can be known: unsure, broken, or against what is known. Not to be asked
+  // again (the query round drops such a question); about other pairs of these samples anything may be asked.
+  std::vector<std::pair<int64_t, int64_t>> closed = {};
   std::vector<Decision> coarse = {};    // decisions about coarse questions that stand, in order; the store knows their `no`s
 };
 
@@ -66,7 +70,7 @@ class Labeler {
   // later: hands out exactly these questions, in place of those before.
   virtual void publish(const std::vector<Query>& /*open*/) {}
   // later: answers that came in since the last call; one that cannot be read is left out with a sentence.
-  virtual std::vector<Answer> collect(std::vector<std::string>& /*warnings*/) { return {}; }
+  virtual std::vector<Entry> collect(std::vector<std::string>& /*warnings*/) { return {}; }
 };
 
 // What a labeler may know of the data set, and where its files lie.
@@ -75,6 +79,7 @@ struct LabelerOf {
   std::vector<int64_t> parents = {};    // of class nodes, as Dataset::parents; empty: no taxonomy
   std::string folder = {};              // the run folder, for questions.jsonl and answers.jsonl
   int64_t samples = 0;                  // of the data set; 0: as many as labels
+  std::function<std::string(int64_t)> name = {};   // what the data set calls a sample; empty: its number
 };
 
 // By oracle.sampler and oracle.mix: none gives nothing. parents: the taxonomy, as Dataset::parents; empty: none.

@@ -45,6 +45,7 @@ struct Query {
   std::vector<int64_t> members = {};    // samples, each asked against the template
   int64_t node = kNoNode;          // coarse: class node, as in the data set's /parents
   std::string sampler = {};             // who chose it; "": the round's sampler
+  std::vector<Relation> expected = {};  // what the model thought of each member when it was asked; empty: it was not asked
 };
 
 // What one annotator said to one question: i the template, j the member.
@@ -57,6 +58,12 @@ struct Answer {
   double cost = 1;
   std::string uuid = {};                // the same answer handed in twice counts once; "": one is made of the answer itself
   double answered_at = 0;          // seconds since 1970; 0: now
+};
+
+// What somebody hands in: an answer, or the taking back of one.
+struct Entry {
+  Answer answer;
+  std::string undo = {};           // uuid of the answer that `answer.annotator` takes back; "": this is an answer
 };
 
 // What stands about one question after the answers so far; a later one about the same question replaces it.

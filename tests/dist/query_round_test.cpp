@@ -1,9 +1,15 @@
 // query_round: the message survives its coding, and every rank holds the same graph, also after a restart.
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <functional>
 
 #include "core/config/config.h"
+#include "core/io/files.h"
+#include "core/oracle/answer_lines.h"
 #include "dist/query_round.h"
 #include "tests/dist/mpi_world.h"
 
@@ -11,18 +17,21 @@ namespace pal {
 namespace {
 
 TEST(RoundMessage, SurvivesItsCoding) {
-  RoundMessage m;
-  m.queries = {{7, QueryKind::captcha, 3, {4, 5, 1'000'000'000'000}}, {8, QueryKind::pair, 1, {2}}};
-  m.answers = {{7, 3, 4, QueryKind::pair, kNoNode, Verdict::yes, 100, 0.5}, {7, 3, 5, QueryKind::pair, kNoNode, Verdict::no, 100, 1.25}, {8, 1, 2, QueryKind::pair, kNoNode, Verdict::unsure, 101, 0}};
-  const RoundMessage d = decode_round(encode_round(m, 4));
-  ASSERT_EQ(d.queries.size(), 2u);
-  EXPECT_EQ(d.queries[0].members, m.queries[0].members);
-  EXPECT_EQ(d.queries[1].template_sample, 1);
-  EXPECT_EQ(d.queries[1].kind, QueryKind::pair);
-  ASSERT_EQ(d.answers.size(), 3u);
-  EXPECT_EQ(d.answers[1].relation(), Relation::different);
-  EXPECT_EQ(d.answers[1].cost, 1.25);
-  EXPECT_EQ(d.answers[2].effective_step, 101);
+  RoundMessage m{40, 3, StopReason::cost};
+  m.decisions = {{7, 3, 4, QueryKind::captcha, kNoNode, Verdict::yes, 100, 0.5, 0.75}, {7, 3, 1'000'000'000'000, QueryKind::coarse, 12, Verdict::no, 101, 1.25, 1}};
+  for (int64_t expected : {1, 2, 9}) {
+    const RoundMessage d = broadcast_round(test_world().rank() == 0 ? m : RoundMessage{}, expected, test_world().control());
+    EXPECT_EQ(d.asked, 40);
+    EXPECT_EQ(d.open, 3);
+    EXPECT_EQ(d.stop, StopReason::cost);
+    ASSERT_EQ(d.decisions.size(), 2u) << "also when there are more than expected";
+    EXPECT_EQ(d.decisions[0].relation(), Relation::same);
+    EXPECT_EQ(d.decisions[0].confidence, 0.75);
+    EXPECT_EQ(d.decisions[1].j, 1'000'000'000'000);
+    EXPECT_EQ(d.decisions[1].node, 12);
+    EXPECT_EQ(d.decisions[1].cost, 1.25);
+    EXPECT_EQ(d.decisions[1].effective_step, 101);
+  }
 }
 
 class Rounds : public testing::Test {
@@ -32,32 +41,58 @@ class Rounds : public testing::Test {
       labels.push_back(s % 3);
       all.push_back(s);
     }
-    if (world.rank() == 0) std::filesystem::remove(path);
-    world.control().barrier();
+    begin_anew();
   }
   ~Rounds() override {
     world.control().barrier();
-    if (world.rank() == 0) std::filesystem::remove(path);
+    if (world.rank() == 0) std::filesystem::remove_all(folder);
+  }
+  void begin_anew() {
+    world.control().barrier();
+    if (world.rank() == 0) {
+      std::filesystem::remove_all(folder);
+      std::filesystem::create_directory(folder);
+    }
+    world.control().barrier();
+    versions.clear();
   }
   // Runs boundaries [from, to) on a store that knows one template of each class.
-  uint64_t run(GraphStore& store, int64_t from, int64_t to, int64_t* questions = nullptr) {
+  uint64_t run(GraphStore& store, int64_t from, int64_t to, int64_t* questions = nullptr, const std::function<void(int64_t)>& before = {}) {
     std::vector<int64_t> templates(kN, -1);
     for (int64_t c = 0; c < 3; ++c) templates[c] = c;
     store.set_labels(templates);
     QueryRounds rounds(config, world.control(), store, AskedOf{all, labels}, LedgerOf{path, "run"}, from);
     for (int64_t s = from; s < to; ++s) {
+      if (before) {
+        rounds.settle();
+        if (world.rank() == 0) before(s);
+        world.control().barrier();
+      }
       rounds.at_boundary(s, [](const std::vector<int64_t>&) -> at::Tensor { throw std::runtime_error("not needed"); });
       versions.push_back(store.version());
     }
     if (questions != nullptr) *questions = rounds.questions();
+    leaves = rounds.leaves();
+    open = rounds.open_questions();
+    contradictions = rounds.contradictions();
+    cost = rounds.cost();
     return store.fingerprint();
   }
 
   static constexpr int64_t kN = 60;
   World& world = test_world();
-  const Config config = Config::defaults({"train.steps=1", "optim.lr=1", "graph.kind=mixed", "oracle.sampler=captcha", "oracle.every=5",
-                                          "oracle.questions_per_round=12", "oracle.pool=60", "oracle.guide=none"});
-  const std::string path = "query_round_test.W" + std::to_string(test_world().size()) + ".sqlite";
+  static Config with(std::vector<std::string> more) {
+    std::vector<std::string> all = {"train.steps=1", "optim.lr=1", "graph.kind=mixed", "oracle.sampler=captcha", "oracle.every=5",
+                                    "oracle.questions_per_round=12", "oracle.pool=60", "oracle.guide=none"};
+    all.insert(all.end(), more.begin(), more.end());
+    return Config::defaults(all);
+  }
+  Config config = with({});
+  const std::string folder = "query_round_test.W" + std::to_string(test_world().size());
+  const std::string path = folder + "/ledger.sqlite";
+  bool leaves = false;
+  int64_t open = 0, contradictions = 0;
+  double cost = 0;
   std::vector<int64_t> labels, all;
   std::vector<uint64_t> versions;
 };
@@ -84,9 +119,7 @@ TEST_F(Rounds, RestartedRunUsesTheSameAnswersAtTheSameSteps) {
   GraphStore calm(kN);
   const uint64_t expected = run(calm, 0, 31);
   const std::vector<uint64_t> calm_versions = versions;
-  if (world.rank() == 0) std::filesystem::remove(path);
-  world.control().barrier();
-  versions.clear();
+  begin_anew();
   {
     GraphStore first(kN);
     run(first, 0, 18);
@@ -95,6 +128,148 @@ TEST_F(Rounds, RestartedRunUsesTheSameAnswersAtTheSameSteps) {
   GraphStore second(kN);
   EXPECT_EQ(run(second, 12, 31), expected);
   EXPECT_EQ(versions, calm_versions);
+}
+
+// People: answers take effect in the round after they came, at the same step again when the run is repeated from the ledger.
+TEST_F(Rounds, AnswersOfPeopleTakeEffectWhenTheyAreIn) {
+  config = with({"oracle.labeler=exchange"});
+  GraphStore store(kN);
+  int64_t questions = 0;
+  const auto people = [&](int64_t s) {
+    if (s != 13) return;
+    std::ofstream out(folder + "/answers.jsonl");
+    for (const std::string& line : split_lines(read_whole_file(folder + "/questions.jsonl"))) {
+      const Query q = parse_question(line, "questions");
+      for (int64_t m : q.members) out << answer_line({q.id, q.template_sample, m, labels[m] == labels[q.template_sample] ? Verdict::yes : Verdict::no, "ann"});
+    }
+  };
+  run(store, 0, 26, &questions, people);
+  for (int64_t s = 0; s < 20; ++s) EXPECT_EQ(versions[s], versions[0]) << "handed in before 13, found by the round of 15, in effect at 20, but at " << s;
+  EXPECT_GT(versions[20], versions[19]);
+  EXPECT_EQ(questions, 12);
+  EXPECT_EQ(open, 12) << "the next ones are out";
+  EXPECT_FALSE(leaves);
+  const std::vector<uint64_t> before = versions;
+  const uint64_t expected = store.fingerprint();
+  versions.resize(7);   // a checkpoint at step 7
+  GraphStore again(kN);
+  EXPECT_EQ(run(again, 7, 26), expected);
+  EXPECT_EQ(versions, before);
+}
+
+TEST_F(Rounds, ARunMayLeaveWhilePeopleAnswer) {
+  config = with({"oracle.labeler=exchange", "oracle.wait=exit"});
+  {
+    GraphStore store(kN);
+    run(store, 0, 11);
+    EXPECT_TRUE(leaves);
+    EXPECT_EQ(open, 12);
+  }
+  {
+    GraphStore store(kN);
+    run(store, 11, 11);
+    EXPECT_TRUE(leaves) << "nothing came: not even a step is worth it";
+  }
+  if (world.rank() == 0) {
+    const std::vector<std::string> lines = split_lines(read_whole_file(folder + "/questions.jsonl"));
+    const Query q = parse_question(lines[0], "questions");
+    Inbox(folder).submit("one", answer_line({q.id, q.template_sample, q.members[0], Verdict::unsure, "ann"}));
+  }
+  world.control().barrier();
+  GraphStore store(kN);
+  run(store, 11, 11);
+  EXPECT_FALSE(leaves);
+  EXPECT_EQ(open, 11);
+}
+
+// An answer taken back leaves the graph, at a step of its own; the question is open then and is not asked anew.
+TEST_F(Rounds, AnUndoneAnswerLeavesTheGraph) {
+  at::Tensor pair = at::zeros({2}, at::kLong);
+  std::string uuid;
+  {
+    GraphStore store(kN);
+    run(store, 0, 13);
+    if (world.rank() == 0) {
+      Ledger ledger(path, "run");
+      for (const RecordedAnswer& r : ledger.all_answers()) {
+        if (r.answer.verdict != Verdict::yes || !uuid.empty()) continue;
+        uuid = r.answer.uuid;
+        pair = at::tensor(std::vector<int64_t>{r.answer.i, r.answer.j});
+      }
+    }
+    world.control().broadcast(pair, 0);
+    EXPECT_EQ(store.relation(pair.data_ptr<int64_t>()[0], pair.data_ptr<int64_t>()[1]), Relation::same);
+  }
+  const int64_t i = pair.data_ptr<int64_t>()[0], j = pair.data_ptr<int64_t>()[1];
+  begin_anew();
+  GraphStore store(kN);
+  std::vector<Relation> seen;
+  run(store, 0, 41, nullptr, [&](int64_t s) {
+    seen.push_back(store.relation(i, j));
+    if (s == 12) Inbox(folder).submit("undo", undo_line(uuid, "ann"));
+  });
+  EXPECT_EQ(store.relation(i, j), Relation::unknown);
+  if (world.rank() == 0) {
+    EXPECT_EQ(seen[20], Relation::same) << "handed in at 12, found by the round of 15, in effect at 20";
+    EXPECT_EQ(seen[21], Relation::unknown);
+  }
+  EXPECT_EQ(open, 1);
+  const std::vector<uint64_t> before = versions;
+  versions.resize(17);
+  GraphStore again(kN);
+  run(again, 17, 41);
+  EXPECT_EQ(versions, before) << "also in a resumed run";
+  EXPECT_EQ(again.fingerprint(), store.fingerprint());
+}
+
+// A tenth of the answers is wrong. With three votes and repeats where answers contradict, fewer relations are wrong than with
+// one answer each, and a restart gives the same graph.
+TEST_F(Rounds, VotesAndRepeatsMendWrongAnswers) {
+  const auto wrong_share = [&](const GraphStore& store) {
+    int64_t wrong = 0, all = 0;
+    for (int64_t i = 0; i < kN; ++i) {
+      for (int64_t j = 0; j < i; ++j) {
+        if (store.relation(i, j) == Relation::unknown) continue;
+        ++all;
+        wrong += (store.relation(i, j) == Relation::same) != (labels[i] == labels[j]);
+      }
+    }
+    return static_cast<double>(wrong) / static_cast<double>(std::max<int64_t>(all, 1));
+  };
+  config = with({"oracle.noise=0.1"});
+  GraphStore naive(kN);
+  run(naive, 0, 71);
+  const double without = wrong_share(naive);
+  begin_anew();
+  config = with({"oracle.noise=0.1", "oracle.votes=3", "oracle.repeats=4", "oracle.annotators=9", "oracle.consensus=dawid-skene"});
+  GraphStore mended(kN);
+  const uint64_t expected = run(mended, 0, 71);
+  const std::vector<uint64_t> calm = versions;
+  EXPECT_LT(wrong_share(mended), without / 2) << without;
+  versions.resize(33);
+  GraphStore again(kN);
+  EXPECT_EQ(run(again, 33, 71), expected);
+  EXPECT_EQ(versions, calm);
+}
+
+TEST_F(Rounds, StopsAtItsBudgetAndAtClosure) {
+  config = with({"oracle.budget=30"});
+  GraphStore store(kN);
+  int64_t questions = 0;
+  run(store, 0, 41, &questions);
+  EXPECT_EQ(questions, 30);
+  begin_anew();
+  config = with({"oracle.budget_cost=13", "oracle.cost_grid=5"});
+  GraphStore paid(kN);
+  run(paid, 0, 41);
+  EXPECT_GE(cost, 13);
+  EXPECT_LT(cost, 30) << "the round that passed it was the last";
+  begin_anew();
+  config = with({});
+  GraphStore closed(kN);
+  run(closed, 0, 121, &questions);
+  EXPECT_TRUE(closure_reached(closed, {}));
+  EXPECT_LE(questions, kN * 3);
 }
 
 }  // namespace

@@ -1,0 +1,97 @@
+#include "core/oracle/inbox.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "core/io/files.h"
+#include "core/oracle/answer_lines.h"
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+std::string joined_lines(const std::vector<std::string>& lines) {
+  std::string all;
+  for (const std::string& line : lines) all += line + "\n";
+  return all;
+}
+
+}  // namespace
+
+ReadEntries read_entries(const std::vector<std::string>& lines, const std::string& where) {
+  ReadEntries read;
+  for (size_t k = 0; k < lines.size(); ++k) {
+    try {
+      read.entries.push_back(parse_entry(lines[k], where + ":" + std::to_string(k + 1)));
+      read.lines.push_back(lines[k]);
+    } catch (const Error& e) {
+      read.bad_lines.push_back(lines[k]);
+      read.reasons.emplace_back(e.what());
+    }
+  }
+  return read;
+}
+
+Intake take_entries(Ledger& ledger, ReadEntries& read) {
+  Intake intake = ledger.take(read.entries);
+  for (size_t k = 0; k < read.entries.size(); ++k) {
+    if (intake.refused[k].empty()) continue;
+    read.bad_lines.push_back(read.lines[k]);
+    read.reasons.push_back(intake.refused[k]);
+  }
+  return intake;
+}
+
+Inbox::Inbox(const std::string& run_dir) : folder_(run_dir + "/inbox") {}
+
+void Inbox::submit(const std::string& name, const std::string& lines) const {
+  PAL_CHECK(!name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; }),
+            "name of answers handed in", name, "use letters, digits, - and _");
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  PAL_CHECK(!error, "cannot make the folder " + folder_, error.message(), "check that the run folder exists and that you may write there");
+  write_file_atomically(folder_ + "/" + name + ".jsonl", lines);
+}
+
+std::vector<std::string> Inbox::files() const {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.front() != '.' && name.ends_with(".jsonl")) files.push_back(name);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+int64_t Inbox::waiting() const {
+  int64_t lines = 0;
+  for (const std::string& name : files()) lines += static_cast<int64_t>(split_lines(read_whole_file(folder_ + "/" + name)).size());
+  return lines;
+}
+
+Intake Inbox::drain(Ledger& ledger, std::vector<std::string>& warnings) const {
+  Intake all;
+  for (const std::string& name : files()) {
+    const std::string path = folder_ + "/" + name;
+    ReadEntries read = read_entries(split_lines(read_whole_file(path)), name);
+    const Intake intake = take_entries(ledger, read);
+    all.recorded += intake.recorded;
+    all.withdrawn += intake.withdrawn;
+    all.known += intake.known;
+    if (!read.bad_lines.empty()) {
+      const std::string rejected = folder_ + "/rejected";
+      std::filesystem::create_directories(rejected);
+      const std::string stem = name.substr(0, name.size() - 6);
+      write_file_atomically(rejected + "/" + stem + ".txt", joined_lines(read.reasons));
+      write_file_atomically(rejected + "/" + name, joined_lines(read.bad_lines));
+      warnings.push_back(std::to_string(read.bad_lines.size()) + " of the answers handed in are refused and kept in " + rejected + "/" + name +
+                         "; the first: " + read.reasons[0]);
+    }
+    std::filesystem::remove(path);
+  }
+  return all;
+}
+
+}  // namespace pal

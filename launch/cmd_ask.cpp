@@ -1,0 +1,99 @@
+// cmd_ask: `pal ask RUN --n k --out Q.jsonl`: a round of questions by the newest checkpoint, on any machine, without a job.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include "core/data/policy.h"
+#include "core/eval/embed.h"
+#include "core/io/files.h"
+#include "core/oracle/answer_lines.h"
+#include "core/oracle/expectation.h"
+#include "core/oracle/inbox.h"
+#include "core/oracle/oracle.h"
+#include "core/setup.h"
+#include "dist/query_round.h"
+#include "kernels/base/error.h"
+#include "launch/cli.h"
+#include "launch/commands.h"
+#include "launch/machine.h"
+#include "launch/run_graph.h"
+#include "launch/trained.h"
+
+namespace pal {
+namespace {
+
+struct Arguments {
+  std::string run, out;
+  std::vector<std::string> overrides;
+  int64_t questions = 100;
+};
+
+Pool make_pool(const Arguments& args, const RunGraph& graph, const QuerySampler& sampler, int64_t round, World& world) {
+  const Config& config = graph.config;
+  Pool pool;
+  pool.samples = draw_pool(graph.store, config.integer("oracle.pool"), static_cast<uint64_t>(config.integer("train.seed")), round, graph.subset);
+  PAL_DATA_CHECK(!pool.samples.empty(), "samples to choose questions from", 0, "the data set is empty");
+  if (sampler.needs() == PoolNeeds::samples) return pool;
+  const Trained trained = load_trained(args.run, config, world.now());
+  EmbedOptions options;
+  options.what = EmbedWhat::embedding;
+  options.augment = augment_options(config, *graph.data);
+  options.dtype = scalar_type(config);
+  options.threads = compute_threads(config, world.cores());
+  pool.embeddings = embed(*trained.encoder, *graph.data, pool.samples, options, world.now());
+  if (sampler.needs() == PoolNeeds::inputs) pool.inputs = pixels(*graph.data, pool.samples);
+  return pool;
+}
+
+}  // namespace
+
+int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
+  Arguments args;
+  CLI::App app("Chooses a round of questions by the newest checkpoint of a run, and writes them to its ledger and to a file.", "pal ask");
+  app.add_option("RUN", args.run, "run folder")->required();
+  app.add_option("KEY=VALUE", args.overrides, "settings of the section oracle instead of the run's own");
+  app.add_option("--n", args.questions, "questions, at most")->check(CLI::Range(int64_t{1}, int64_t{1} << 30))->capture_default_str();
+  app.add_option("--out", args.out, "file to write, a JSON object a line")->required();
+  app.footer(
+      "Examples:\n"
+      "  pal ask runs/mine --n 500 --out questions.jsonl\n"
+      "  pal ask runs/mine oracle.sampler=uncertainty --n 50 --out questions.jsonl\n"
+      "then: pal answers import runs/mine answers.jsonl; the next pal train goes on with them");
+  if (const int code = parse_arguments(app, arguments); code >= 0) return code;
+
+  keep_freed_memory();
+  RunGraph graph = open_run_graph(args.run, args.overrides);
+  const Config& config = graph.config;
+  const auto sampler = make_query_sampler(config, graph.data->parents());
+  PAL_CHECK(sampler != nullptr, "the run has no sampler", "oracle.sampler=none", "name one: pal ask RUN oracle.sampler=captcha");
+  World& world = context.start_world();
+  PAL_CHECK(world.size() == 1, "ranks of pal ask", world.size(), "start it once, without mpirun");
+  at::set_num_threads(compute_threads(config, world.cores()));
+  // A run that was trained without an oracle gets its ledger here.
+  Ledger ledger(args.run + "/ledger.sqlite", ledger_run(run_config(args.run), graph.data->fingerprint()));
+  std::vector<std::string> warnings;
+  Inbox(args.run).drain(ledger, warnings);
+  insert_ledger(graph, ledger);
+
+  const std::vector<int64_t> steps = checkpoint_steps(args.run);
+  const int64_t step = steps.empty() ? 0 : steps.front(), every = config.integer("oracle.every");
+  Round round{static_cast<uint64_t>(config.integer("train.seed")), std::max({ledger.rounds(), (step + every - 1) / every, int64_t{1}}), args.questions};
+  round.pending = ledger.open_queries();
+  for (const Decision& d : graph.decisions) {
+    if (d.kind == QueryKind::coarse) round.coarse.push_back(d);
+    else if (graph.store.relation(d.i, d.j) != d.relation() || d.relation() == Relation::unknown) round.closed.emplace_back(d.i, d.j);
+  }
+  const Pool pool = make_pool(args, graph, *sampler, round.round, world);
+  std::vector<Query> queries = sampler->choose(graph.store, pool, round);
+  drop_closed(queries, round.closed);
+  expect_answers(graph.store, pool, queries);
+  ledger.record_queries(queries, {sampler->name(), round.round, step, config.integer("oracle.votes")});
+  std::string lines;
+  for (const Query& q : queries) lines += question_line(q, [&](int64_t sample) { return graph.data->id(sample); });
+  write_file_atomically(args.out, lines);
+  for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
+  fmt::print("{} questions in {} queries: {}, by {} at step {}\n", question_count(queries), queries.size(), args.out, sampler->name(), step);
+  if (!queries.empty()) fmt::print("next: pal answers import {} ANSWERS\n", args.run);
+  return static_cast<int>(Exit::ok);
+}
+
+}  // namespace pal

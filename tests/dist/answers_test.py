@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Questions and people: runs that leave while questions are out, answers by files, undo, labels, and bad input.
+
+usage: answers_test.py PAL [test names]     (standard library only)
+"""
+import csv
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from run_case import CLASSES, PAL, TRAIN, RunCase  # noqa: E402
+
+PEOPLE = ["graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=2", "oracle.questions_per_round=9", "oracle.pool=60",
+          "oracle.labeler=exchange"]
+
+
+def label(sample):
+    return sample % CLASSES
+
+
+class Answers(RunCase):
+    def questions(self, path):
+        with open(f"{self.folder}/{path}") as f:
+            return [json.loads(line) for line in f]
+
+    def answers(self, questions, annotator="ann", wrong=()):
+        for q in questions:
+            for m in q["members"]:
+                same = (label(m) == label(q["template"])) != (m in wrong)
+                yield {"query": q["query"], "member": m, "answer": "yes" if same else "no", "annotator": annotator, "seconds": 1.5}
+
+    def write_lines(self, name, entries):
+        with open(f"{self.folder}/{name}", "w") as f:
+            f.writelines((e if isinstance(e, str) else json.dumps(e)) + "\n" for e in entries)
+        return name
+
+    def rows(self, run, sql):
+        db = sqlite3.connect(f"{self.folder}/{run}/ledger.sqlite")
+        try:
+            return db.execute(sql).fetchall()
+        finally:
+            db.close()
+
+    def refused(self, *args, code=3):
+        return self.call(*args, code=code)
+
+    def test_a_run_leaves_and_goes_on_with_answers(self):
+        """The whole story: exit 75, answers by file, the next job; equal to a run whose people were there all the time."""
+        for ranks in (1, 2):
+            run = f"leave{ranks}"
+            rounds = 0
+            for _ in range(12):
+                out = self.train(run, *PEOPLE, "oracle.wait=exit", "train.steps=14", ranks=ranks, code=None)
+                if self.code == 0:
+                    break
+                self.assertEqual(self.code, 75, out)
+                self.assertIn("questions are out", out)
+                rounds += 1
+                questions = self.questions(f"{run}/questions.jsonl")
+                self.assertEqual(sum(len(q["members"]) for q in questions), 9)
+                self.assertEqual(len(questions[0]["member_names"]), len(questions[0]["members"]))
+                out = self.call("answers", "import", run, self.write_lines("a.jsonl", self.answers(questions)))
+                self.assertIn("9 answers recorded, 0 taken back, 0 known before; 0 questions are open", out)
+            self.assertEqual(self.code, 0, out)
+            self.assertGreaterEqual(rounds, 3)
+            asked = self.rows(run, "select count(*), count(distinct min(template, sample) || '-' || max(template, sample)) from members join queries on id = query")
+            self.assertEqual(asked[0][0], asked[0][1], "nothing is asked twice")
+        one, two = (self.weights(f"leave{ranks}", 14) for ranks in (1, 2))
+        self.assertLessEqual(max(abs(a - b) for key in one for a, b in zip(one[key], two[key])), 1e-8)
+        self.assertEqual(self.rows("leave1", "select query, j, answer, effective_step from decisions order by id"),
+                         self.rows("leave2", "select query, j, answer, effective_step from decisions order by id"))
+        # Without an answer the next start ends at once.
+        self.train("leave3", *PEOPLE, "oracle.wait=exit", code=75)
+        before = len(self.metrics("leave3"))
+        self.train("leave3", *PEOPLE, "oracle.wait=exit", code=75)
+        self.assertEqual(len(self.metrics("leave3")), before)
+
+    def train(self, name, *args, ranks=2, code=0, config="c.yaml"):
+        done = subprocess.run([PAL, "train", config, *args, "--run-dir", name, "--np", str(ranks)], cwd=self.folder, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=120)
+        self.code = done.returncode
+        if code is not None:
+            self.assertEqual(done.returncode, code, done.stdout)
+        return done.stdout
+
+    def test_ask_answer_undo_labels(self):
+        self.train("plain", "train.steps=5", "graph.labeled_fraction=0.05")
+        out = self.call("ask", "plain", "oracle.sampler=captcha", "--n", "20", "--out", "q.jsonl")
+        self.assertIn("20 questions", out)
+        questions = self.questions("q.jsonl")
+        members = [m for q in questions for m in q["members"]]
+        self.assertEqual(len(members), 20)
+        again = self.call("ask", "plain", "oracle.sampler=captcha", "--n", "20", "--out", "q2.jsonl")
+        self.assertIn("20 questions", again)
+        self.assertFalse(set(members) & {m for q in self.questions("q2.jsonl") for m in q["members"]}, "asked before, and open")
+        self.call("answers", "import", "plain", self.write_lines("p.jsonl", self.answers(questions, "ann")))
+        self.call("answers", "import", "plain", self.write_lines("p2.jsonl", self.answers(questions, "bob", wrong=members[:2])))
+        out = self.call("answers", "show", "plain")
+        for word in ("ann", "bob", "0.900", "20 open", "Fleiss", "Cohen"):
+            self.assertIn(word, out)
+        # Out and in again, in every format.
+        for name, count in (("x.jsonl", 40), ("x.csv", 40), ("x.json", 40)):
+            self.assertIn(f"{count} answers", self.call("answers", "export", "plain", "--out", name))
+            known = self.call("answers", "import", "plain", name)
+            self.assertIn("0 answers recorded", known)
+            self.assertIn(f"{count} known before", known)
+        edges = self.call("answers", "export", "plain", "--out", "e.csv", "--format", "edges")
+        self.assertIn("18 edges", edges)   # two people do not agree on two
+        self.call("answers", "export", "plain", "--out", "e.h5")
+        self.assertIn("18", self.call("graph", "info", "e.h5"))
+        # Undo: superseded, and the majority changes.
+        self.assertIn("2 answers taken back", self.call("answers", "undo", "plain", "--last", "2", "--annotator", "ann"))
+        taken = self.rows("plain", "select uuid from answers where superseded_by is not null")[0][0]
+        self.assertIn("0 answers taken back, 1 were so before", self.call("answers", "undo", "plain", "--uuid", taken))
+        self.assertEqual(self.rows("plain", "select count(*) from answers where superseded_by is not null")[0][0], 2)
+        self.assertEqual(self.rows("plain", "select count(*) from answers")[0][0], 42)
+        # Labels.
+        out = self.call("labels", "plain", "--out", "labels.csv")
+        with open(f"{self.folder}/labels.csv") as f:
+            labels = list(csv.DictReader(f))
+        self.assertEqual(len(labels), TRAIN)
+        hows = {row["how"] for row in labels}
+        self.assertEqual(hows, {"given", "asked", "predicted"})
+        for row in labels:
+            if row["how"] != "predicted":
+                self.assertEqual(row["class"], str(label(int(row["id"]))), row)
+                self.assertGreater(float(row["confidence"]), 0.4)
+            self.assertEqual(bool(row["answers"]), row["how"] == "asked")
+        right = sum(row["class"] == str(label(int(row["id"]))) for row in labels)
+        self.assertGreater(right, 0.5 * TRAIN)
+        self.call("labels", "plain", "--known-only", "--out", "known.csv")
+        with open(f"{self.folder}/known.csv") as f:
+            self.assertIn("unknown", {row["how"] for row in csv.DictReader(f)})
+        named = self.write_lines("names.csv", [f"{int(row['id'])},my {row['class']}" for row in labels if row["how"] == "given"][:1])
+        self.call("labels", "plain", "--names", named, "--known-only", "--out", "named.csv")
+        with open(f"{self.folder}/named.csv") as f:
+            self.assertTrue(any(row["class"].startswith("my ") for row in csv.DictReader(f)))
+
+    def test_a_running_job_is_handed_answers(self):
+        job = subprocess.Popen([PAL, "train", "c.yaml", *PEOPLE, "train.steps=100000", "checkpoint.every=100000", "--run-dir", "busy"], cwd=self.folder,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        try:
+            path = f"{self.folder}/busy/questions.jsonl"
+            for _ in range(600):
+                if os.path.exists(path) and os.path.getsize(path) > 0:
+                    break
+                time.sleep(0.05)
+            questions = self.questions("busy/questions.jsonl")
+            out = self.call("answers", "import", "busy", self.write_lines("b.jsonl", self.answers(questions)))
+            self.assertIn("9 answers handed in; process", out)
+            self.assertIn("takes them at its next round", out)
+            self.one_sentence(self.refused("answers", "show", "busy"), "another process writes", "process")
+            for _ in range(600):
+                if not any(name.endswith(".jsonl") for name in os.listdir(f"{self.folder}/busy/inbox")) and self.questions("busy/questions.jsonl") != questions:
+                    break
+                time.sleep(0.05)
+            self.assertNotEqual(self.questions("busy/questions.jsonl"), questions, "the next ones are out")
+            first = questions[0]
+            said = next(iter(self.answers([first])))
+            self.call("answers", "undo", "busy", "--uuid", f"q{first['query']}-m{said['member']}-{said['answer']}-ann")
+            time.sleep(0.5)
+        finally:
+            job.send_signal(signal.SIGKILL)
+            job.wait()
+        self.assertGreaterEqual(self.rows("busy", "select count(*) from decisions")[0][0], 9)
+        out = self.call("answers", "show", "busy")   # the dead one's lease is taken over
+        self.assertIn("taken back", out)
+
+    def test_bad_input_is_a_sentence_each(self):
+        self.train("bad", *PEOPLE, "oracle.wait=exit", code=75)
+        questions = self.questions("bad/questions.jsonl")
+        good = list(self.answers(questions))
+        first = good[0]
+        wrong = [
+            ({**first, "query": 999}, "was not asked"), ({**first, "member": 100000}, "was not asked"), ({**first, "template": 89}, "the template of this query"),
+            ({**first, "at": time.time() + 1e6}, "from the future"), ('{"query": 1,', "no JSON object"), ({**first, "answer": "perhaps"}, "perhaps"),
+            ({**first, "cost": -1}, "cost"), ({"query": 1, "answer": "yes"}, "member"), ({"undo": "nobody"}, "nobody"),
+        ]
+        for entry, word in wrong:
+            out = self.refused("answers", "import", "bad", self.write_lines("w.jsonl", [good[1], entry]))
+            self.assertIn(word, out)
+            self.one_sentence(out, "answers that are refused", "1")
+            with open(f"{self.folder}/w.jsonl.refused") as f:
+                self.assertEqual(len(f.readlines()), 1)
+        self.assertEqual(self.rows("bad", "select count(*) from answers")[0][0], 1, "the good one, once")
+        other = {**good[1], "answer": "unsure"}
+        self.assertIn("second answer of ann", self.refused("answers", "import", "bad", self.write_lines("w.jsonl", [other])))
+        self.one_sentence(self.refused("answers", "show", "nowhere", code=2), "no such run folder", "nowhere")
+        self.train("no-oracle", "train.steps=2", ranks=1)
+        self.one_sentence(self.refused("answers", "show", "no-oracle"), "no ledger")
+        self.one_sentence(self.call("ask", "no-oracle", "--out", "x", code=2), "oracle.sampler")
+        self.one_sentence(self.call("ask", "bad", "train.seed=3", "--out", "x", code=2), "train.seed=3")
+        self.one_sentence(self.call("answers", "undo", "bad", code=2), "--uuid")
+        # A ledger of another run, of a newer program, damaged, read-only.
+        shutil.copytree(f"{self.folder}/bad", f"{self.folder}/bad2")
+        db = sqlite3.connect(f"{self.folder}/bad2/ledger.sqlite")
+        db.execute("update run set id = 'another'")
+        db.commit()
+        db.close()
+        self.one_sentence(self.train("bad2", *PEOPLE, "oracle.wait=exit", ranks=1, code=3), "another run", "another")
+        db = sqlite3.connect(f"{self.folder}/bad2/ledger.sqlite")
+        db.execute("pragma user_version = 9")
+        db.commit()
+        db.close()
+        self.one_sentence(self.refused("answers", "show", "bad2"), "schema: 9", "newer PAL")
+        with open(f"{self.folder}/bad2/ledger.sqlite", "r+b") as f:
+            f.write(b"nonsense" * 4)
+        self.one_sentence(self.refused("answers", "show", "bad2"), "not a database")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
