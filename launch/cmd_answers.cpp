@@ -2,6 +2,7 @@
 //
 // Whoever may write the ledger writes it; while a run does, answers and undos are handed in through its inbox.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>

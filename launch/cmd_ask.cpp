@@ -2,8 +2,11 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/data/policy.h"
 #include "core/eval/embed.h"
+#include "core/io/checkpoint_folder.h"
 #include "core/io/files.h"
 #include "core/oracle/answer_lines.h"
 #include "core/oracle/expectation.h"
