@@ -56,7 +56,7 @@ std::string list_of(const std::vector<int>& ranks, int size) {
 
 // A mixture of 64-bit words with position; not cryptographic.
 uint64_t checksum(const at::Tensor& t) {
-  const at::Tensor bits = t.detach();
+  const at::Tensor bits = t.detach().cpu();
   const auto* bytes = static_cast<const unsigned char*>(bits.const_data_ptr());
   const size_t size = bits.nbytes();
   uint64_t lanes[4] = {1, 2, 3, 4};

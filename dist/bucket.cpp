@@ -1,6 +1,7 @@
 #include "dist/bucket.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/isfinite.h>
 #include <c10/util/BFloat16.h>
 
 #include "core/data/sampler.h"
@@ -42,13 +43,16 @@ void sum_as_bfloat16(float* x, int64_t n, Comm& comm) {
 void sum_bucket(const at::Tensor& bucket, Comm& comm, Wire wire) {
   if (comm.size() == 1) return;
   if (wire == Wire::bfloat16 && bucket.scalar_type() == at::kFloat) {
-    sum_as_bfloat16(bucket.data_ptr<float>(), bucket.numel(), comm);
+    const at::Tensor host = bucket.cpu();   // the bucket itself on the CPU
+    sum_as_bfloat16(host.data_ptr<float>(), host.numel(), comm);
+    if (!bucket.is_cpu()) bucket.copy_(host);
   } else {
     comm.all_reduce(bucket, ReduceOp::sum);
   }
 }
 
 bool all_finite(const at::Tensor& bucket) {
+  if (!bucket.is_cpu()) return at::isfinite(bucket).all().item<bool>();
   const kernels::Isa isa = kernels::best_isa();
   return bucket.scalar_type() == at::kFloat
              ? kernels::vec_ops<float>(isa).first_not_finite(bucket.const_data_ptr<float>(), bucket.numel()) < 0

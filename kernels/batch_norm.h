@@ -5,9 +5,11 @@
 //         g = dy where y > 0 (or NaN), 0 elsewhere; without ReLU g = dy
 //         dx = a·g + p·(x − shift) + q
 // Order:  sums are accumulated in fp64 over fixed tiles: identical bits from run to run and for any number of threads.
+//         CPU and CUDA differ in the last bits: other tiles, and a product may fuse with a sum.
 //         What goes between the passes (all-reduce, statistics, coefficients) is the caller's: core/model/batch_norm.cpp.
 #pragma once
 
+#include "kernels/base/cuda.h"
 #include "kernels/base/view.h"
 
 namespace pal::kernels {
@@ -49,5 +51,24 @@ void channel_grad(T* dx, const T* dy, const T* y, const T* x, Span<const T> shif
 int64_t channel_sums_scratch_bytes(ChannelGrid grid);
 
 }  // namespace cpu
+
+namespace cuda {
+
+// T is float or bf16, coefficients are fp32 and all lies on the device; rows only (inner = 1).
+template <class T>
+void channel_sums(Span<double> sums, Span<double> squares, const T* x, Span<const double> shift, ChannelGrid grid,
+                  Scratch scratch, cudaStream_t stream);
+template <class T>
+void channel_affine(T* y, const T* x, const T* residual, Span<const float> shift, Span<const float> scale,
+                    Span<const float> offset, ChannelGrid grid, Activation act, cudaStream_t stream);
+template <class T>
+void channel_grad_sums(Span<double> sums, Span<double> products, T* g, const T* dy, const T* y, const T* x,
+                       Span<const double> mean, ChannelGrid grid, Scratch scratch, cudaStream_t stream);
+template <class T>
+void channel_grad(T* dx, const T* dy, const T* y, const T* x, Span<const float> shift, Span<const float> a,
+                  Span<const float> p, Span<const float> q, ChannelGrid grid, cudaStream_t stream);
+int64_t channel_sums_scratch_bytes(ChannelGrid grid);
+
+}  // namespace cuda
 
 }  // namespace pal::kernels

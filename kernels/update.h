@@ -1,12 +1,16 @@
-// update: an optimiser's update of a run of elements, in place; a table of functions per element type and instruction set.
+// update: an optimiser's update of runs of elements, in place: on the CPU a table of functions per element type and
+// instruction set, on CUDA one launch for the runs of all parameters.
 //
-// Elements are independent and no product fuses with a sum, so the bits are the same for any set and any cut into runs.
+// Elements are independent and no product fuses with a sum, so the bits are the same for any set, any cut into runs, and
+// on CUDA. Only sums of squares differ there in the last bits of fp64: their trees do.
 // n may be 0; pointers need no alignment.
 #pragma once
 
 #include <cstdint>
 
+#include "kernels/base/cuda.h"
 #include "kernels/base/isa.h"
+#include "kernels/base/view.h"
 
 namespace pal::kernels {
 
@@ -37,5 +41,29 @@ struct UpdateOps {
 
 template <class T>
 const UpdateOps<T>& update_ops(Isa isa);  // float, double
+
+// Some elements of one parameter and what belongs to them, all on the device.
+struct UpdateRun {
+  float* p;
+  float* first;        // momentum, or Adam's first moment
+  float* second;       // Adam's second moment; null without
+  const float* g;
+  int64_t n;           // a few thousand: a block of threads does them all
+  int32_t parameter;   // runs of a parameter lie side by side
+  int32_t decays;      // 0: λ is 0 and the factor 1 for it
+};
+
+namespace cuda {
+
+// runs and factors (by parameter) lie on the device. numbers.factor is not used: factors are.
+void momentum(Span<const UpdateRun> runs, Span<const float> factors, const MomentumNumbers<float>& numbers, cudaStream_t stream);
+void adam(Span<const UpdateRun> runs, const AdamNumbers<float>& numbers, cudaStream_t stream);
+// factors[k] = η‖p‖/‖g + λp‖ of parameter k, 1 where a norm is 0 or it does not decay: LARS's, without a word to the host.
+// begin (parameters + 1): the first run of each.
+void adaptation(Span<float> factors, Span<const UpdateRun> runs, Span<const int64_t> begin, float decay, double eta,
+                Scratch scratch, cudaStream_t stream);
+int64_t adaptation_scratch_bytes(int64_t runs);
+
+}  // namespace cuda
 
 }  // namespace pal::kernels

@@ -1,7 +1,5 @@
 // update_impl: the loops of update; compiled once per instruction set (PAL_ISA), left to the compiler's vectoriser.
-#include <cmath>
-
-#include "kernels/update.h"
+#include "kernels/update_step.h"
 
 namespace pal::kernels::PAL_ISA {
 namespace {
@@ -10,24 +8,14 @@ template <class T>
 void momentum(T* p, T* b, const T* g, const MomentumNumbers<T>& numbers, int64_t n) {
   const MomentumNumbers<T> k = numbers;
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) {
-    const T next = k.momentum * b[i] + k.factor * (g[i] + k.decay * p[i]);
-    b[i] = next;
-    p[i] -= k.rate * next;
-  }
+  for (int64_t i = 0; i < n; ++i) momentum_step(p[i], b[i], g[i], k);
 }
 
 template <class T>
 void adam(T* p, T* m, T* v, const T* g, const AdamNumbers<T>& numbers, int64_t n) {
   const AdamNumbers<T> k = numbers;
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) {
-    const T first = k.beta1 * m[i] + k.rest1 * g[i];
-    const T second = k.beta2 * v[i] + k.rest2 * g[i] * g[i];
-    m[i] = first;
-    v[i] = second;
-    p[i] = k.keep * p[i] - k.rate * first / (std::sqrt(second) * k.root + k.epsilon);
-  }
+  for (int64_t i = 0; i < n; ++i) adam_step(p[i], m[i], v[i], g[i], k);
 }
 
 template <class T>

@@ -31,7 +31,7 @@ LossResult Objective::operator()(const at::Tensor& outputs, const Batch& batch, 
   if (!queue_) return widened(criterion_(seen, batch, comm), outputs);
   Batch with_support = batch;
   with_support.anchors = embedding(outputs).contiguous();
-  with_support.support = queue_->rows();
+  with_support.support = queue_->rows().to(outputs.device());
   queue_->stage(with_support.anchors, batch, comm);
   return widened(criterion_(seen, with_support, comm), outputs);
 }

@@ -1,181 +1,102 @@
 #include "core/model/batch_norm.h"
 
-#include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <algorithm>
-#include <cmath>
 #include <optional>
 
+#include "core/ops/batch_norm.h"
 #include "kernels/base/error.h"
 
 namespace pal {
 namespace {
 
-using kernels::ChannelGrid;
-using kernels::Scratch;
-using kernels::Span;
-
 // Above this mean²/var, Σx² − (Σx)²/n has lost too many digits and the squares are summed again around the mean.
 constexpr double kCancellation = 100;
 
-kernels::Cpu cpu() { return {at::get_num_threads()}; }
-
-at::MemoryFormat format_of(const at::Tensor& x) {
-  return x.dim() == 4 ? x.suggest_memory_format() : at::MemoryFormat::Contiguous;
-}
-
-// x is dense in format_of(x).
-ChannelGrid grid_of(const at::Tensor& x) {
-  if (x.dim() == 2) return {x.size(0), x.size(1), 1};
-  const int64_t plane = x.size(2) * x.size(3);
-  if (format_of(x) == at::MemoryFormat::ChannelsLast) return {x.size(0) * plane, x.size(1), 1};
-  return {x.size(0), x.size(1), plane};
-}
-
-Span<double> part(const at::Tensor& doubles, int64_t index, int64_t channels) {
-  return {doubles.data_ptr<double>() + index * channels, channels};
-}
-template <class T>
-Span<const T> row_of(const at::Tensor& table, int64_t row) {
-  return {table.const_data_ptr<T>() + row * table.size(1), table.size(1)};
-}
-
-struct Lent {
-  at::Tensor memory;
-  Scratch scratch;
-};
-Lent lend(const ChannelGrid& grid) {
-  const int64_t bytes = kernels::cpu::channel_sums_scratch_bytes(grid);
-  at::Tensor memory = at::empty({bytes}, at::kByte);
-  return {memory, {memory.data_ptr(), bytes}};
-}
+int norm_threads() { return at::get_num_threads(); }
+at::TensorOptions doubles_beside(const at::Tensor& x) { return at::TensorOptions().dtype(at::kDouble).device(x.device()); }
 
 struct Statistics {
-  at::Tensor moments;  // (2, C) fp64: mean, 1 / sqrt(var + ε)
-  at::Tensor var;      // (C) fp64, biased; undefined for running statistics
-  double count = 0;    // rows behind them, over all ranks
+  at::Tensor mean, inverse;  // (C) fp64: mean, 1 / sqrt(var + ε)
+  at::Tensor var;            // (C) fp64, biased; undefined for running statistics
+  at::Tensor count;          // () fp64: rows behind them, over all ranks; undefined for running statistics
 };
 
-void local_sums(const at::Tensor& sums, const at::Tensor& x, Span<const double> shift) {
-  const ChannelGrid grid = grid_of(x);
-  const Lent lent = lend(grid);
-  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "channel_sums", [&] {
-    kernels::cpu::channel_sums<scalar_t>(part(sums, 0, grid.channels), part(sums, 1, grid.channels),
-                                         x.const_data_ptr<scalar_t>(), shift, grid, lent.scratch, cpu());
-  });
-}
-
-// Collective.
-Statistics batch_statistics(const at::Tensor& x, const BatchNormOptions& options) {
+// Collective. On the CPU around 0, and again around the mean where that loses digits. On a GPU around the running mean,
+// once: asking whether it was enough would wait for the GPU in every layer, and fp64 has the digits for any running mean
+// that is near.
+Statistics batch_statistics(const at::Tensor& x, const at::Tensor& running_mean, const BatchNormOptions& options) {
   const int64_t channels = x.size(1);
-  at::Tensor sums = at::empty({2 * channels + 1}, at::kDouble);  // Σx, Σx², rows
-  double* const sum = sums.data_ptr<double>();
-  double* const square = sum + channels;
-  const auto gather = [&](Span<const double> shift) {
-    local_sums(sums, x, shift);
-    sum[2 * channels] = static_cast<double>(x.numel() / channels);
-    if (options.comm) options.comm->all_reduce(sums);
-  };
+  const at::Tensor sums = at::empty({2 * channels + 1}, doubles_beside(x));  // Σx, Σx², rows
+  const at::Tensor both = sums.narrow(0, 0, 2 * channels).view({2, channels});
   Statistics s;
-  s.moments = at::empty({2, channels}, at::kDouble);
-  s.var = at::empty({channels}, at::kDouble);
-  double* const mean = s.moments.data_ptr<double>();
-  double* const var = s.var.data_ptr<double>();
-
-  gather({});
-  s.count = sum[2 * channels];
-  PAL_CHECK(s.count > 1, "batch norm needs more than one value per channel over all ranks, got", s.count,
-            "use a larger train.global_batch");
-  bool again = false;  // the same on every rank: it is made of reduced numbers
-  for (int64_t c = 0; c < channels; ++c) {
-    mean[c] = sum[c] / s.count;
-    var[c] = square[c] / s.count - mean[c] * mean[c];
-    again = again || mean[c] * mean[c] > kCancellation * var[c];
+  s.count = sums[2 * channels];
+  const auto gather = [&](const at::Tensor& shift) {
+    ops::channel_sums(both, x, shift, norm_threads());
+    s.count.fill_(static_cast<double>(x.numel() / channels));
+    if (options.comm) options.comm->all_reduce(sums);
+    const at::Tensor around = both[0] / s.count;
+    s.var = (both[1] / s.count).sub_(around * around);
+    s.mean = shift.defined() ? shift + around : around;
+  };
+  if (x.is_cpu()) {
+    gather({});
+    PAL_CHECK(s.count.item<double>() > 1, "batch norm needs more than one value per channel over all ranks, got", s.count.item<double>(),
+              "use a larger train.global_batch");
+    // The same on every rank: it is made of reduced numbers.
+    if ((s.mean * s.mean).gt(s.var * kCancellation).any().item<bool>()) gather(s.mean);
+  } else {
+    gather(running_mean.to(at::kDouble));
   }
-  if (again) {
-    gather(part(s.moments, 0, channels));
-    for (int64_t c = 0; c < channels; ++c) {
-      const double rest = sum[c] / s.count;
-      mean[c] += rest;
-      var[c] = square[c] / s.count - rest * rest;
-    }
-  }
-  for (int64_t c = 0; c < channels; ++c) {
-    var[c] = var[c] < 0 ? 0 : var[c];
-    mean[channels + c] = 1 / std::sqrt(var[c] + options.epsilon);
-  }
+  s.var.clamp_min_(0);
+  s.inverse = (s.var + options.epsilon).sqrt_().reciprocal_();
   return s;
 }
 
 Statistics running_statistics(const BatchNorm& norm, double epsilon) {
   Statistics s;
-  s.moments = at::empty({2, norm.running_mean.size(0)}, at::kDouble);
-  s.moments[0].copy_(norm.running_mean);
-  s.moments[1].copy_(norm.running_var).add_(epsilon).rsqrt_();
+  s.mean = norm.running_mean.to(at::kDouble);
+  s.inverse = norm.running_var.to(at::kDouble, false, true).add_(epsilon).sqrt_().reciprocal_();
   return s;
 }
 
 // The mean is taken off in two parts, its rounding (exact to subtract near it) and the rest, which goes to the offset:
 // so x − mean is right in float32 for |mean| ≫ std.
-template <class T>
-at::Tensor forward_table(const Statistics& s, const at::Tensor& weight, const at::Tensor& bias) {
-  const int64_t channels = weight.size(0);
-  at::Tensor table = at::empty({3, channels}, weight.options().requires_grad(false));  // shift, scale, offset
-  const double* mean = s.moments.const_data_ptr<double>();
-  const double* inverse = mean + channels;
-  T* shift = table.data_ptr<T>();
-  for (int64_t c = 0; c < channels; ++c) {
-    const double scale = static_cast<double>(weight.const_data_ptr<T>()[c]) * inverse[c];
-    shift[c] = static_cast<T>(mean[c]);
-    shift[channels + c] = static_cast<T>(scale);
-    shift[2 * channels + c] =
-        static_cast<T>(static_cast<double>(bias.const_data_ptr<T>()[c]) - (mean[c] - static_cast<double>(shift[c])) * scale);
-  }
-  return table;
+ops::AffineNumbers forward_numbers(const Statistics& s, const at::Tensor& weight, const at::Tensor& bias) {
+  const at::ScalarType type = weight.scalar_type();
+  const at::Tensor scale = weight.to(at::kDouble) * s.inverse, shift = s.mean.to(type);
+  return {shift, scale.to(type), (bias.to(at::kDouble) - (s.mean - shift.to(at::kDouble)) * scale).to(type)};
 }
 
-// dx = w/σ·(g − Σg/n − x̂·Σ(g x̂)/n); n = 0: the statistics are constants.
-template <class T>
-at::Tensor backward_table(const double* mean, const double* sum, const double* product, const at::Tensor& weight, double n) {
-  const int64_t channels = weight.size(0);
-  at::Tensor table = at::empty({4, channels}, weight.options().requires_grad(false));  // shift, a, p, q
-  const double* inverse = mean + channels;
-  T* shift = table.data_ptr<T>();
-  for (int64_t c = 0; c < channels; ++c) {
-    const double a = static_cast<double>(weight.const_data_ptr<T>()[c]) * inverse[c];
-    const double p = n > 0 ? -a * inverse[c] * inverse[c] * product[c] / n : 0;
-    const double q = n > 0 ? -a * sum[c] / n : 0;
-    shift[c] = static_cast<T>(mean[c]);
-    shift[channels + c] = static_cast<T>(a);
-    shift[2 * channels + c] = static_cast<T>(p);
-    shift[3 * channels + c] = static_cast<T>(q - p * (mean[c] - static_cast<double>(shift[c])));
+// dx = w/σ·(g − Σg/n − x̂·Σ(g x̂)/n); without n the statistics are constants. sums: Σg, Σg(x − mean).
+ops::GradNumbers backward_numbers(const at::Tensor& mean, const at::Tensor& inverse, const at::Tensor& sums, const at::Tensor& weight,
+                                  const at::Tensor& n) {
+  const at::ScalarType type = weight.scalar_type();
+  const at::Tensor a = weight.to(at::kDouble) * inverse, shift = mean.to(type);
+  if (!n.defined()) {
+    const at::Tensor zero = at::zeros_like(shift);
+    return {shift, a.to(type), zero, zero};
   }
-  return table;
+  const at::Tensor p = (-a * inverse * inverse).mul_(sums[1]).div_(n), q = (-a * sums[0]).div_(n);
+  return {shift, a.to(type), p.to(type), (q - p * (mean - shift.to(at::kDouble))).to(type)};
 }
 
 struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
-  // A null comm: local statistics; a count of 0: running ones.
+  // A null comm: local statistics.
   static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& bias, const std::optional<at::Tensor>& residual, const Statistics& statistics,
                             Activation act, Comm* comm) {
-    const ChannelGrid grid = grid_of(x);
     at::Tensor y = at::empty_like(x);
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "channel_affine", [&] {
-      const at::Tensor table = forward_table<scalar_t>(statistics, weight, bias);
-      kernels::cpu::channel_affine<scalar_t>(y.data_ptr<scalar_t>(), x.const_data_ptr<scalar_t>(),
-                                             residual ? residual->const_data_ptr<scalar_t>() : nullptr,
-                                             row_of<scalar_t>(table, 0), row_of<scalar_t>(table, 1),
-                                             row_of<scalar_t>(table, 2), grid, act, cpu());
-    });
-    ctx->save_for_backward({x, weight, statistics.moments, act == Activation::relu ? y : at::Tensor()});
-    ctx->saved_data["count"] = statistics.count;
+    ops::channel_affine(y, x, residual.value_or(at::Tensor()), forward_numbers(statistics, weight, bias), act, norm_threads());
+    ctx->save_for_backward({x, weight, statistics.mean, statistics.inverse, statistics.count, act == Activation::relu ? y : at::Tensor()});
     ctx->saved_data["residual"] = residual.has_value();
     ctx->saved_data["comm"] = reinterpret_cast<int64_t>(comm);
     return y;
@@ -183,35 +104,21 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx, torch::autograd::variable_list grads) {
     const auto saved = ctx->get_saved_variables();
-    const at::Tensor &x = saved[0], &weight = saved[1], &moments = saved[2], &y = saved[3];
-    const double count = ctx->saved_data["count"].toDouble();
+    const at::Tensor &x = saved[0], &weight = saved[1], &mean = saved[2], &inverse = saved[3], &count = saved[4], &y = saved[5];
     const bool residual = ctx->saved_data["residual"].toBool();
     Comm* const comm = reinterpret_cast<Comm*>(ctx->saved_data["comm"].toInt());
-    const at::Tensor dy = grads[0].contiguous(format_of(x));
-    const ChannelGrid grid = grid_of(x);
-    const int64_t channels = grid.channels;
-    const Lent lent = lend(grid);
-    const at::Tensor sums = at::empty({2, channels}, at::kDouble);  // Σg, Σg(x − mean)
-    at::Tensor dx = at::empty_like(x), dweight, dbias;
-    // Without ReLU the residual's gradient is dy itself.
-    at::Tensor g = residual ? (y.defined() ? at::empty_like(x) : dy) : at::Tensor();
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "channel_grad", [&] {
-      const auto read = [](const at::Tensor& t) { return t.defined() ? t.const_data_ptr<scalar_t>() : nullptr; };
-      scalar_t* const keep = y.defined() && residual ? g.data_ptr<scalar_t>() : nullptr;
-      kernels::cpu::channel_grad_sums<scalar_t>(part(sums, 0, channels), part(sums, 1, channels), keep, read(dy), read(y),
-                                                read(x), part(moments, 0, channels), grid, lent.scratch, cpu());
-      // Of this rank's rows, hence taken (copied, in float64 too) before the all-reduce.
-      dbias = sums[0].to(weight.scalar_type(), false, true);
-      dweight = sums[1].mul(moments[1]).to(weight.scalar_type());
-      if (comm && count > 0) comm->all_reduce(sums);
-      const double* sum = sums.const_data_ptr<double>();
-      const at::Tensor table = backward_table<scalar_t>(moments.const_data_ptr<double>(), sum, sum + channels, weight, count);
-      // A kept g has been masked already.
-      kernels::cpu::channel_grad<scalar_t>(dx.data_ptr<scalar_t>(), keep ? keep : read(dy), keep ? nullptr : read(y),
-                                           read(x), row_of<scalar_t>(table, 0), row_of<scalar_t>(table, 1),
-                                           row_of<scalar_t>(table, 2), row_of<scalar_t>(table, 3), grid, cpu());
-    });
-    return {dx, dweight, dbias, g, at::Tensor(), at::Tensor(), at::Tensor()};
+    const at::Tensor dy = grads[0].contiguous(ops::channel_format(x));
+    const at::Tensor sums = at::empty({2, x.size(1)}, doubles_beside(x));  // Σg, Σg(x − mean)
+    // The residual's gradient is g: kept where a ReLU has masked it, dy itself without.
+    const at::Tensor kept = residual && y.defined() ? at::empty_like(x) : at::Tensor();
+    ops::channel_grad_sums(sums, kept, dy, y, x, mean, norm_threads());
+    // Of this rank's rows, hence taken (copied, in float64 too) before the all-reduce.
+    const at::Tensor dbias = sums[0].to(weight.scalar_type(), false, true), dweight = sums[1].mul(inverse).to(weight.scalar_type());
+    if (comm && count.defined()) comm->all_reduce(sums);
+    at::Tensor dx = at::empty_like(x);
+    ops::channel_grad(dx, kept.defined() ? kept : dy, kept.defined() ? at::Tensor() : y, x, backward_numbers(mean, inverse, sums, weight, count),
+                      norm_threads());
+    return {dx, dweight, dbias, kept.defined() || !residual ? kept : dy, at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
@@ -228,22 +135,24 @@ BatchNorm::BatchNorm(int64_t channels, const BatchNormOptions& options) : option
 
 at::Tensor BatchNorm::forward(const at::Tensor& x, Activation act, const at::Tensor& residual) {
   PAL_ASSERT((x.dim() == 2 || x.dim() == 4) && x.size(1) == weight.size(0), "x is (rows, C) or (n, C, height, width)");
-  PAL_ASSERT(x.is_cpu() && x.scalar_type() == weight.scalar_type(), "batch norm runs on the CPU, in the type of its weight");
+  PAL_ASSERT(x.scalar_type() == weight.scalar_type() || x.scalar_type() == at::kBFloat16, "x has the type of the weight, or is bfloat16");
   PAL_ASSERT(!residual.defined() || residual.sizes() == x.sizes(), "the residual has x's shape");
-  const at::Tensor dense = x.contiguous(format_of(x));
+  // The CPU twin knows no bfloat16 (autocast): there and back.
+  const at::ScalarType type = x.is_cpu() ? weight.scalar_type() : x.scalar_type();
+  const at::Tensor dense = x.to(type).contiguous(ops::channel_format(x));
   Statistics statistics;
   {
     const at::NoGradGuard no_grad;
     if (is_training()) {
-      statistics = batch_statistics(dense, options_);
-      remember(statistics.moments[0], statistics.var.mul(statistics.count / (statistics.count - 1)));
+      statistics = batch_statistics(dense, running_mean, options_);
+      remember(statistics.mean, statistics.var * (statistics.count / (statistics.count - 1)));
     } else {
       statistics = running_statistics(*this, options_.epsilon);
     }
   }
   std::optional<at::Tensor> added;
-  if (residual.defined()) added = residual.contiguous(format_of(dense));
-  return BatchNormFunction::apply(dense, weight, bias, added, statistics, act, options_.comm);
+  if (residual.defined()) added = residual.to(type).contiguous(ops::channel_format(dense));
+  return BatchNormFunction::apply(dense, weight, bias, added, statistics, act, options_.comm).to(x.scalar_type());
 }
 
 void BatchNorm::remember(const at::Tensor& mean, const at::Tensor& unbiased_var) {

@@ -29,18 +29,18 @@ at::Tensor MicroBatches::forward(const Encode& encode, const at::Tensor& images)
   const at::NoGradGuard no_grad;
   at::Tensor z;
   for (const at::Tensor& rows : rows_) {
-    const at::Tensor piece = encode(images.index_select(0, rows));
+    const at::Tensor piece = encode(images.index_select(0, rows.to(images.device())));
     if (!z.defined()) z = at::zeros({images.size(0), piece.size(1)}, piece.options());
-    z.index_copy_(0, rows, piece);
+    z.index_copy_(0, rows.to(z.device()), piece);
   }
   return z;
 }
 
 void MicroBatches::backward(const Encode& encode, const at::Tensor& images, const at::Tensor& dz, const std::function<void()>& before_last) const {
   for (size_t k = 0; k < rows_.size(); ++k) {
-    const at::Tensor z = encode(images.index_select(0, rows_[k]));
+    const at::Tensor z = encode(images.index_select(0, rows_[k].to(images.device())));
     if (k + 1 == rows_.size()) before_last();
-    z.backward(dz.index_select(0, rows_[k]));
+    z.backward(dz.index_select(0, rows_[k].to(dz.device())));
   }
 }
 

@@ -16,27 +16,19 @@ class AdamW final : public Optimizer {
         tiles_(parameters),
         first_(state_for("first_moment", parameters)),
         second_(state_for("second_moment", parameters)),
-        steps_(at::zeros({1}, at::kLong)) {}
+        steps_(at::zeros({1}, at::kLong)),
+        device_(parameters, first_, second_) {}
 
   void step(double lr) override {
     const auto t = static_cast<double>(++*steps_.data_ptr<int64_t>());
-    const double first_part = 1 - std::pow(spec_.beta1, t), second_part = 1 - std::pow(spec_.beta2, t);
     const std::vector<at::Tensor> grads = tiles_.gradients();
+    if (!tiles_.on_cpu()) return device_.adam(grads, numbers<float>(lr, t, Decay::full));
     tiles_.each(grads, [&](size_t, size_t k, int64_t begin, int64_t n) {
       const at::Tensor& p = tiles_.parameter(k);
       AT_DISPATCH_FLOATING_TYPES(p.scalar_type(), "adamw", [&] {
-        const auto number = [](double x) { return static_cast<scalar_t>(x); };
-        kernels::AdamNumbers<scalar_t> numbers;
-        numbers.keep = number(1 - (decay_of(p) == Decay::full ? lr * spec_.weight_decay : 0));
-        numbers.beta1 = number(spec_.beta1);
-        numbers.rest1 = number(1 - spec_.beta1);
-        numbers.beta2 = number(spec_.beta2);
-        numbers.rest2 = number(1 - spec_.beta2);
-        numbers.rate = number(lr / first_part);
-        numbers.root = number(1 / std::sqrt(second_part));
-        numbers.epsilon = number(spec_.epsilon);
         update_loops<scalar_t>().adam(at_tile<scalar_t>(p, begin), at_tile<scalar_t>(first_[k].second, begin),
-                                      at_tile<scalar_t>(second_[k].second, begin), at_tile<scalar_t>(grads[k], begin), numbers, n);
+                                      at_tile<scalar_t>(second_[k].second, begin), at_tile<scalar_t>(grads[k], begin),
+                                      numbers<scalar_t>(lr, t, decay_of(p)), n);
       });
     });
   }
@@ -48,10 +40,26 @@ class AdamW final : public Optimizer {
   }
 
  private:
+  template <class T>
+  kernels::AdamNumbers<T> numbers(double lr, double t, Decay decay) const {
+    const auto number = [](double x) { return static_cast<T>(x); };
+    kernels::AdamNumbers<T> n;
+    n.keep = number(1 - (decay == Decay::full ? lr * spec_.weight_decay : 0));
+    n.beta1 = number(spec_.beta1);
+    n.rest1 = number(1 - spec_.beta1);
+    n.beta2 = number(spec_.beta2);
+    n.rest2 = number(1 - spec_.beta2);
+    n.rate = number(lr / (1 - std::pow(spec_.beta1, t)));
+    n.root = number(1 / std::sqrt(1 - std::pow(spec_.beta2, t)));
+    n.epsilon = number(spec_.epsilon);
+    return n;
+  }
+
   const OptimSpec spec_;
   const Tiles tiles_;
   const NamedTensors first_, second_;
-  const at::Tensor steps_;  // (1) int64
+  const at::Tensor steps_;  // (1) int64, on the host
+  DeviceUpdate device_;
 };
 
 }  // namespace

@@ -12,10 +12,13 @@ namespace {
 class Lars final : public Optimizer {
  public:
   Lars(const OptimSpec& spec, const NamedTensors& parameters)
-      : spec_(spec), tiles_(parameters), buffers_(state_for("momentum", parameters)), parameters_(parameters.size()) {}
+      : spec_(spec), tiles_(parameters), buffers_(state_for("momentum", parameters)), parameters_(parameters.size()), device_(parameters, buffers_, {}) {}
 
   void step(double lr) override {
     const std::vector<at::Tensor> grads = tiles_.gradients();
+    if (!tiles_.on_cpu()) {
+      return device_.momentum(grads, {static_cast<float>(lr), static_cast<float>(spec_.momentum), static_cast<float>(spec_.weight_decay), 1}, spec_.lars_eta);
+    }
     const std::vector<double> factors = adaptation(grads);
     tiles_.each(grads, [&](size_t, size_t k, int64_t begin, int64_t n) {
       const at::Tensor& p = tiles_.parameter(k);
@@ -60,6 +63,7 @@ class Lars final : public Optimizer {
   const Tiles tiles_;
   const NamedTensors buffers_;
   const size_t parameters_;
+  DeviceUpdate device_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/optim/device_update.h"
 #include "core/optim/optimizer.h"
 #include "kernels/update.h"
 
@@ -39,6 +40,7 @@ class Tiles {
     });
   }
   size_t size() const { return tiles_.size(); }
+  bool on_cpu() const { return parameters_.empty() || parameters_[0].second.is_cpu(); }   // elsewhere: DeviceUpdate
   size_t parameter_of(size_t tile) const { return tiles_[tile].parameter; }
   const at::Tensor& parameter(size_t k) const { return parameters_[k].second; }
 

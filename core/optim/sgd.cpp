@@ -7,10 +7,13 @@ namespace {
 class Sgd final : public Optimizer {
  public:
   Sgd(const OptimSpec& spec, const NamedTensors& parameters)
-      : spec_(spec), tiles_(parameters), buffers_(state_for("momentum", parameters)) {}
+      : spec_(spec), tiles_(parameters), buffers_(state_for("momentum", parameters)), device_(parameters, buffers_, {}) {}
 
   void step(double lr) override {
     const std::vector<at::Tensor> grads = tiles_.gradients();
+    if (!tiles_.on_cpu()) {
+      return device_.momentum(grads, {static_cast<float>(lr), static_cast<float>(spec_.momentum), static_cast<float>(spec_.weight_decay), 1}, 0);
+    }
     tiles_.each(grads, [&](size_t, size_t k, int64_t begin, int64_t n) {
       const at::Tensor& p = tiles_.parameter(k);
       const double decay = decay_of(p) == Decay::full ? spec_.weight_decay : 0;
@@ -27,6 +30,7 @@ class Sgd final : public Optimizer {
   const OptimSpec spec_;
   const Tiles tiles_;
   const NamedTensors buffers_;
+  DeviceUpdate device_;
 };
 
 }  // namespace
