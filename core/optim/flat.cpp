@@ -3,6 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+
 #include "kernels/base/error.h"
 
 namespace pal {
@@ -13,6 +15,9 @@ int64_t room(const at::Tensor& t) {
   const int64_t line = 64 / t.element_size();
   return (t.numel() + line - 1) / line * line;
 }
+
+// The least that is worth a message of its own.
+constexpr int64_t kSmallest = 1 << 20;
 
 }  // namespace
 
@@ -37,16 +42,21 @@ FlatViews flat_zeros(const std::vector<at::Tensor>& like) {
 std::vector<FlatBucket> flatten(const NamedTensors& parameters, int64_t bucket_bytes) {
   const at::NoGradGuard no_grad;
   std::vector<FlatBucket> buckets;
-  int64_t bytes = 0;   // of the last bucket
+  const auto bytes_of = [](const at::Tensor& p) { return room(p) * p.element_size(); };
+  int64_t left = 0;                 // bytes of the parameters that are in no bucket yet
+  for (const auto& named : parameters) left += bytes_of(named.second);
+  int64_t bytes = 0, most = 0;      // of the last bucket
   for (size_t k = parameters.size(); k-- > 0;) {
     const at::Tensor& p = parameters[k].second;
-    const int64_t more = room(p) * p.element_size();
-    if (buckets.empty() || bytes + more > bucket_bytes || buckets.back().parameters[0].scalar_type() != p.scalar_type()) {
+    const int64_t more = bytes_of(p);
+    if (buckets.empty() || bytes + more > most || buckets.back().parameters[0].scalar_type() != p.scalar_type()) {
       buckets.emplace_back();
       bytes = 0;
+      most = std::clamp(left / 2, std::min(kSmallest, bucket_bytes), bucket_bytes);
     }
     buckets.back().parameters.push_back(p);
     bytes += more;
+    left -= more;
   }
   for (FlatBucket& bucket : buckets) {
     bucket.gradients = flat_zeros(bucket.parameters);

@@ -26,7 +26,8 @@ struct FlatBucket {
 };
 
 // Moves the parameters into buckets of at most `bucket_bytes` (a larger one gets a bucket of its own), the last parameter
-// first, as backward reaches them. Whoever holds a parameter sees the same tensor as before. Gradients are not attached.
+// first, as backward reaches them. A bucket takes at most half of what is left, down to 1 MB: the last one to fill, whose
+// sum nothing hides, is small. Whoever holds a parameter sees the same tensor as before. Gradients are not attached.
 std::vector<FlatBucket> flatten(const NamedTensors& parameters, int64_t bucket_bytes);
 
 }  // namespace pal

@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/optim/flat.h"
@@ -194,6 +195,24 @@ TEST(Optim, FlatParametersHaveTheBitsOfPlainLoops) {
     }
     for (size_t k = 0; k < flat.size(); ++k) EXPECT_TRUE(at::equal(flat[k].second, alone[k].second)) << flat[k].first;
   }
+}
+
+// Backward reaches the first parameters last: nothing is left that could hide their sum.
+TEST(Flat, BucketsAreFullFirstAndSmallAtTheEnd) {
+  constexpr int64_t kMegabyte = 1 << 20;
+  NamedTensors list;
+  for (int k = 0; k < 60; ++k) list.emplace_back(std::to_string(k), at::zeros({kMegabyte / 8}));   // half a megabyte each
+  std::vector<int64_t> sizes;
+  size_t parameters = 0;
+  for (const FlatBucket& b : flatten(list, 12 * kMegabyte)) {
+    sizes.push_back(b.gradients.flat.nbytes());
+    parameters += b.parameters.size();
+  }
+  EXPECT_EQ(parameters, list.size());
+  EXPECT_EQ(sizes.front(), 12 * kMegabyte);
+  EXPECT_LE(sizes.back(), kMegabyte);
+  EXPECT_TRUE(std::is_sorted(sizes.rbegin(), sizes.rend()));
+  EXPECT_LE(sizes.size(), 7u);
 }
 
 TEST(Optim, AnUnknownKindIsRefused) { EXPECT_THROW(make_optimizer(optim_spec_of("adam"), {}), Error); }
