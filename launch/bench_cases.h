@@ -44,6 +44,7 @@ std::vector<KernelCase> bench_cases(BenchSuite suite, BenchSizes sizes);   // al
 std::vector<KernelCase> graph_bench_cases(BenchSizes sizes);   // pairs, blocks, simclr
 std::vector<KernelCase> dense_bench_cases(BenchSizes sizes);   // covariance, nearest
 std::vector<KernelCase> image_bench_cases(BenchSizes sizes);   // augment
+std::vector<KernelCase> optim_bench_cases(BenchSizes sizes);   // lars, adamw
 std::vector<KernelCase> store_bench_cases(BenchSizes sizes);   // the suite graph
 
 at::Tensor normal_tensor(std::vector<int64_t> shape, uint64_t stream);   // float32, of the benchmark's own seed

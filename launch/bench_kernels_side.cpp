@@ -48,7 +48,7 @@ at::Tensor normal_tensor(std::vector<int64_t> shape, uint64_t stream) {
 std::vector<KernelCase> bench_cases(BenchSuite suite, BenchSizes sizes) {
   if (suite == BenchSuite::graph) return store_bench_cases(sizes);
   std::vector<KernelCase> all;
-  for (auto* cases : {graph_bench_cases, dense_bench_cases, image_bench_cases}) {
+  for (auto* cases : {graph_bench_cases, dense_bench_cases, image_bench_cases, optim_bench_cases}) {
     for (KernelCase& c : cases(sizes)) all.push_back(std::move(c));
   }
   return all;

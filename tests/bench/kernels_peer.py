@@ -215,6 +215,61 @@ def augment_bytes(inputs, params):
 
 COVARIANCE = {"VICReg idiom": covariance_vicreg, "solo-learn": covariance_solo, "lightly": covariance_lightly}
 NEAREST = {"faiss IndexFlat": nearest_faiss, "torch mm+topk": nearest_torch}
+# ---- optimisers: one update from gradients that lie ready --------------------------------------------------------------
+
+def leaves_of(inputs):
+    """Parameters with their gradients, by name; convolutions channels-last, as training on a CPU wants them."""
+    import torch
+    leaves = {}
+    for name, tensor in inputs.items():
+        if name.startswith("p."):
+            layout = torch.channels_last if tensor.dim() == 4 else torch.contiguous_format
+            leaf = tensor.clone().contiguous(memory_format=layout).requires_grad_()
+            leaf.grad = inputs["g." + name[2:]].contiguous(memory_format=layout)
+            leaves[name[2:]] = leaf
+    return leaves
+
+
+def shown(leaves):
+    names = ("backbone.conv1.weight", "backbone.bn1.bias", "projector.0.weight")
+    return 0.0, {name: leaves[name].detach() for name in names}
+
+
+def optim_adamw(**how):
+    def peer(inputs, params):
+        import torch
+        leaves = leaves_of(inputs)
+        groups = [{"params": [p for p in leaves.values() if (p.dim() > 1) == decays], "weight_decay": 1e-4 * decays} for decays in (True, False)]
+        optimizer = torch.optim.AdamW(groups, lr=params["lr"], **how)
+
+        def run():
+            optimizer.step()
+            return shown(leaves)
+        return run
+    return peer
+
+
+def optim_lars(inputs, params):
+    """The update of the official VICReg code, parameter by parameter; 1-D ones without decay and adaptation."""
+    import torch
+    leaves, lr, decay, momentum, eta = leaves_of(inputs), params["lr"], 1e-4, 0.9, 1e-3
+    buffers = {name: torch.zeros_like(p) for name, p in leaves.items()}
+
+    @torch.no_grad()
+    def run():
+        for name, p in leaves.items():
+            dp = p.grad
+            if p.ndim > 1:
+                dp = dp.add(p, alpha=decay)
+                norm, update_norm, one = torch.norm(p), torch.norm(dp), torch.ones_like(p[(0,) * p.ndim])
+                dp = dp.mul(torch.where(norm > 0.0, torch.where(update_norm > 0, eta * norm / update_norm, one), one))
+            mu = buffers[name]
+            mu.mul_(momentum).add_(dp)
+            p.add_(mu, alpha=-lr)
+        return shown(leaves)
+    return run
+
+
 PEERS = {
     "pairs": {"z[I]": pairs_by_index, "index_select": pairs_by_index_select, "sparse CSR autograd": pairs_by_sparse_autograd,
               "manual CSR spmm": pairs_by_manual_csr},
@@ -224,6 +279,8 @@ PEERS = {
     "simclr": {"dense matrix": simclr_dense},
     "nearest": NEAREST,
     "nearest-euclidean": NEAREST,
+    "lars": {"official LARS": optim_lars},
+    "adamw": {"AdamW fused": optim_adamw(fused=True), "AdamW foreach": optim_adamw(foreach=True)},
     "augment": {"torchvision v2 float": augment_float, "torchvision v2 bytes": augment_bytes},
 }
 PACKAGES = {
