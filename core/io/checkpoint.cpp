@@ -27,7 +27,9 @@ std::map<std::string, at::Tensor> load_group(const std::string& path, const std:
   return all;
 }
 
-LoadedCheckpoint load(const std::string& path) {
+}  // namespace
+
+LoadedCheckpoint load_checkpoint(const std::string& path) {
   const std::vector<std::string> names = verify_checkpoint(path);
   LoadedCheckpoint loaded;
   loaded.path = path;
@@ -50,8 +52,6 @@ LoadedCheckpoint load(const std::string& path) {
   loaded.extra = load_group(path, names, "extra");
   return loaded;
 }
-
-}  // namespace
 
 std::string state_text(const CheckpointState& state) {
   const json extra = json::parse(state.extra_json, nullptr, false);
@@ -93,7 +93,7 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& run_di
   const std::vector<int64_t> steps = checkpoint_steps(run_dir);
   for (const int64_t step : steps) {
     try {
-      return load(checkpoint_path(run_dir, step));
+      return load_checkpoint(checkpoint_path(run_dir, step));
     } catch (const Error& e) {
       warn("checkpoint step-" + std::to_string(step) + " is skipped for the one before: " + e.what());
     }

@@ -37,6 +37,8 @@ struct LoadedCheckpoint {
   std::map<std::string, at::Tensor> model, optim;
   std::map<std::string, at::Tensor> extra;   // what else a run keeps between steps, such as a support queue
 };
+// The checkpoint in the folder `path`, verified. Throws Error (data): the file and the reason.
+LoadedCheckpoint load_checkpoint(const std::string& path);
 // The newest one that verifies, or nothing where there is none. `warn` gets a sentence for each one skipped. All damaged:
 // throws Error (data), rather than begin again and write over them.
 std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& run_dir,

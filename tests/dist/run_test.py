@@ -171,6 +171,42 @@ class Run(RunCase):
         self.check_resume("resume-round", "graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=4",
                           "oracle.questions_per_round=9", "oracle.pool=60")
 
+    def check_resume_from(self, name, *args):
+        """A run that begins with another one's checkpoint ends with its weights."""
+        self.train(name, *args)
+        for folder in (f"{name}/checkpoints/step-5", f"{name}/checkpoints/step-5/"):
+            other = f"{name}-{len(folder)}"
+            out = self.train(other, *args, "--resume", folder)
+            self.assertIn("resumed at step 5", out)
+            self.assertNotIn("warning", out)
+            self.assertEqual(self.sha(name), self.sha(other))
+            self.assertTrue(os.path.exists(f"{self.folder}/{other}/checkpoints/step-5"), "the folder has its own at once")
+
+    def test_goes_on_from_another_run(self):
+        self.check_resume_from("from")
+        out = self.train("from-longer", "train.steps=14", "--resume", "from")   # the newest of the run
+        self.assertIn("resumed at step 10", out)
+        self.assertIn("with other settings: train.steps", out)
+        self.assertEqual(self.metrics("from-longer")[-1]["step"], 14)
+        shutil.rmtree(f"{self.folder}/from")
+        self.assertIn("finished", self.train("from-longer", "train.steps=14"))   # its own checkpoints are enough
+
+    def test_goes_on_from_another_run_with_its_answers(self):
+        self.check_resume_from("from-oracle", "graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=2",
+                               "oracle.questions_per_round=9", "oracle.pool=60")
+
+    def test_nothing_to_go_on_from(self):
+        self.train("whole")
+        refused = lambda where, code, *words: self.one_sentence(self.train("new", "--resume", where, code=code), *words)
+        refused("nowhere", 2, "--resume is neither auto, never nor a folder: nowhere")
+        refused("idx", 2, "nothing to go on from in --resume: idx")
+        refused("whole", 2, "not before the last step of this run, 10; its step: 10")
+        os.makedirs(f"{self.folder}/empty/checkpoints", exist_ok=True)
+        refused("empty", 3, "has no checkpoint yet")
+        with open(f"{self.folder}/whole/checkpoints/step-5/model.safetensors", "ab") as file:
+            file.write(b"x")
+        refused("whole/checkpoints/step-5", 3, "model.safetensors")
+
     def test_killed_run_goes_on(self):
         self.train("kill-calm", "train.steps=60")
         command = [PAL, "train", "c.yaml", "train.steps=60", "--run-dir", "kill", "--np", "2"]
