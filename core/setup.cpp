@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/data/feature_set.h"
 #include "core/graph/graph_files.h"
 #include "core/graph/noise.h"
 #include "core/oracle/oracle.h"
@@ -51,6 +52,12 @@ ModelSpec model_spec(const Config& config) {
   spec.batch_norm = config.text("model.batch_norm");
   spec.seed = static_cast<uint64_t>(config.integer("train.seed"));
   spec.dtype = scalar_type(config);
+  if (spec.backbone == "none") {
+    const std::string& train = config.text("data.train");
+    PAL_CHECK(is_feature_file(train), "model.backbone=none needs features, but data.train is", train, "give a file of `pal embed`, or *.npy");
+    PAL_CHECK(!spec.projector.empty(), "model.backbone=none without a projector: there is nothing to train; model.projector", "[]", "give the widths of a small head");
+    spec.channels = feature_width(train);
+  }
   return spec;
 }
 

@@ -1,10 +1,12 @@
-// cmd_bench: pal bench step|kernels|graph|data|import|checkpoint|recovery|experiment: speed as a ratio to named peers, in one interleaved run with
+// cmd_bench: pal bench step|kernels|graph|data|import|checkpoint|recovery|experiment|comm: speed as a ratio to named peers, in one interleaved run with
 // its noise.
 #include "launch/bench_checkpoint.h"
+#include "launch/bench_comm.h"
 #include "launch/bench_data.h"
 #include "launch/bench_experiment.h"
 #include "launch/bench_import.h"
 #include "launch/bench_kernels.h"
+#include "launch/bench_oracle.h"
 #include "launch/bench_step.h"
 #include "launch/child.h"
 #include "launch/cli.h"
@@ -103,6 +105,7 @@ int cmd_bench(const std::vector<std::string>& arguments, Context& context) {
   imports.add_option("--source", importing.source, "a folder of JPEG files; if not given, some are made")->check(CLI::ExistingDirectory);
   imports.add_option("--turns", importing.turns, "turns of each side")->check(CLI::Range(2, 1000));
   imports.add_option("--threads", importing.threads, "threads of both sides")->check(CLI::Range(1, 1024));
+  imports.add_option("--resize-shorter", importing.resize_shorter, "pixels of the shorter side; 0: only copies")->check(CLI::Range(0, 100000));
   imports.add_option("--images", importing.images, "files to make")->check(CLI::Range(1, 10000000));
   imports.footer("Example:\n  pal bench import --json import.json");
 
@@ -113,7 +116,38 @@ int cmd_bench(const std::vector<std::string>& arguments, Context& context) {
   closed_form.add_option("--threads", figure.threads, "cores of each side")->check(CLI::Range(1, 256));
   closed_form.footer("Example:\n  pal bench experiment --json experiment.json");
 
+  OracleBenchOptions oracle;
+  CLI::App& oracles = *app.add_subcommand("oracle", "A round of questions of every sampler at ImageNet's size; k-means against faiss, margin sampling against modAL.");
+  add_shared(oracles, oracle.peer, oracle.json, oracle.turns);
+  oracles.add_option("--threads", oracle.threads, "threads of each side")->check(CLI::Range(1, 1024));
+  oracles.add_option("--samples", oracle.samples, "N")->check(CLI::Range(100, 100000000));
+  oracles.add_option("--dims", oracle.dims, "D")->check(CLI::Range(2, 65536));
+  oracles.add_option("--classes", oracle.classes, "C")->check(CLI::Range(2, 100000));
+  oracles.add_option("--pool", oracle.pool, "samples drawn for a round (oracle.pool)")->check(CLI::Range(10, 10000000));
+  oracles.add_option("--questions", oracle.questions, "in a round")->check(CLI::Range(1, 100000));
+  oracles.add_option("--kmeans-rows", oracle.kmeans_rows, "rows of the k-means that faiss does too")->check(CLI::Range(10, 10000000));
+  oracles.add_option("--peer-pool", oracle.peer_pool, "pool that modAL holds; 0 leaves the peers out")->check(CLI::Range(0, 1000000));
+  oracles.footer("Example:\n  pal bench oracle --json oracle.json");
+
+  CommBenchOptions comm;
+  bool as_rank = false;
+  CLI::App& comms = *app.add_subcommand("comm", "Collectives of MPI ranks on this machine, and the alpha-beta model of pal plan beside them.");
+  comms.add_option("--json", comm.json, "also write the results to this file");
+  comms.add_option("--cluster", comm.cluster, "write the links as a cluster file for pal plan");
+  comms.add_option("--device", comm.device, "cpu: MPI; cuda: NCCL between this machine's GPUs, in the columns of nccl-tests")->check(CLI::IsMember({"cpu", "cuda"}));
+  comms.add_option("--ranks", comm.ranks, "numbers of ranks; default 2,4")->check(CLI::Range(2, 256))->delimiter(',');
+  comms.add_option("--most-bytes", comm.most_bytes, "largest message")->check(CLI::Range(int64_t{64}, int64_t{1} << 32));
+  comms.add_option("--turns", comm.turns, "turns of each size")->check(CLI::Range(1, 1000));
+  comms.add_flag("--as-rank", as_rank)->group("");   // started by the parent
+  comms.footer("Example:\n  pal bench comm --json comm.json --cluster mine.yaml && pal plan configs/quickstart.yaml --cluster mine.yaml --gpus 1,2");
+
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
+  if (comms.parsed() && as_rank) {
+    bench_comm_rank(comm, context.start_world());
+    return 0;
+  }
+  if (comms.parsed()) return bench_comm(comm, context.program);
+  if (oracles.parsed()) return bench_oracle(oracle);
   if (imports.parsed()) return bench_import(importing);
   if (closed_form.parsed()) return bench_experiment(figure);
   if (data.parsed() && !open_in.empty()) return bench_open_side(open_in);

@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 
+#include "core/data/feature_set.h"
 #include "core/data/shard_reader.h"
 #include "kernels/base/error.h"
 
@@ -172,6 +173,7 @@ std::vector<std::string> dataset_files(const std::string& pattern) {
 }
 
 std::shared_ptr<Dataset> Dataset::open(const std::string& pattern) {
+  if (is_feature_file(pattern)) return open_features(pattern);
   return std::make_shared<ShardedDataset>(dataset_files(pattern));
 }
 

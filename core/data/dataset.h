@@ -10,17 +10,18 @@
 
 namespace pal {
 
-enum class Encoding { raw, jpeg };
+enum class Encoding { raw, jpeg, features };   // features: rows of floats that another program made (feature_set.h)
 
 class Dataset {
  public:
-  // `pattern`: a file, a folder of *.h5, or a glob. Shards in name order. Throws Error (data) naming file and reason.
+  // `pattern`: a file, a folder of *.h5, a glob, or a file of features (feature_set.h). Shards in name order. Throws Error (data) naming file and reason.
   static std::shared_ptr<Dataset> open(const std::string& pattern);
   virtual ~Dataset() = default;
 
   virtual int64_t size() const = 0;
   virtual Encoding encoding() const = 0;
-  // (height, width, channels); 0 where images differ.
+  virtual double spread() const { return 0; }                   // features: mean deviation of a column
+  // (height, width, channels); 0 where images differ. Features: (1, 1, D).
   virtual std::vector<int32_t> shape() const = 0;
   virtual const std::vector<int64_t>& labels() const = 0;       // (N), −1 unknown; empty when the set has none
   virtual const std::vector<std::string>& classes() const = 0;

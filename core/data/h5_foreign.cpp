@@ -99,6 +99,16 @@ std::vector<int64_t> ForeignFile::integers(const std::string& name) const {
   return values;
 }
 
+void ForeignFile::read_floats(const std::string& name, std::span<float> values) const {
+  const Quiet quiet;
+  const Id dataset(open_plain(id_, path_, name), H5Dclose);
+  const Id type(H5Dget_type(dataset), H5Tclose);
+  const Id space(H5Dget_space(dataset), H5Sclose);
+  PAL_DATA_CHECK(H5Tget_class(type) == H5T_FLOAT && H5Sget_simple_extent_npoints(space) == static_cast<hssize_t>(values.size()),
+                 path_ + ": data set of another type or size", name, "it must be an array of floats");
+  check(H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), path_ + ": " + name + " cannot be read");
+}
+
 void ForeignFile::read_bytes(const std::string& name, int64_t row, std::vector<uint8_t>& bytes) const {
   const Quiet quiet;
   const Id dataset(open_plain(id_, path_, name), H5Dclose);

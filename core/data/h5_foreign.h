@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ class ForeignFile {
 
   std::vector<int64_t> shape(const std::string& name) const;
   std::vector<int64_t> integers(const std::string& name) const;           // a list of any integer type
+  // All of an array of any float type and shape; `values` has its size.
+  void read_floats(const std::string& name, std::span<float> values) const;
   // Element `row` of a list of byte strings of any length.
   void read_bytes(const std::string& name, int64_t row, std::vector<uint8_t>& bytes) const;
   // All of an array of bytes of any shape.

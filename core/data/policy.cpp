@@ -45,6 +45,7 @@ ViewSet view_set(const Config& config, const Dataset& data) {
   views.large = augment_options(config, data);
   views.small_views = config.integer("augment.small_views");
   views.small_size = static_cast<int32_t>(config.integer("augment.small_size"));
+  views.feature_noise = config.real("augment.noise") * data.spread();
   views.decode = config.text("data.decode") == "full" ? Decode::full : Decode::scaled;
   return views;
 }
@@ -61,6 +62,7 @@ kernels::AugmentOptions augment_options(const Config& config, const Dataset& dat
   }
   options.interpolation = config.text("augment.interpolation") == "bicubic" ? kernels::Interpolation::bicubic : kernels::Interpolation::bilinear;
   options.channels = !shape.empty() && shape[2] == 1 ? 1 : 3;
+  if (data.encoding() == Encoding::features) options.size = 1, options.channels = shape[2];
   const std::vector<double> mean = config.real_list("augment.mean"), std = config.real_list("augment.std");
   for (size_t c = 0; c < 3; ++c) {
     options.mean[c] = static_cast<float>(mean[std::min(c, mean.size() - 1)]);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernels/base/error.h"
+#include "kernels/base/philox.h"
 
 namespace pal {
 
@@ -81,8 +82,21 @@ kernels::ImagePart Tile::prepare(int64_t sample, const std::vector<uint8_t>& byt
 }
 
 template <class T>
+void Tile::copy_features(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views, int64_t view) {
+  const auto* row = reinterpret_cast<const float*>(bytes.data());
+  const auto dims = static_cast<int64_t>(bytes.size() / sizeof(float));
+  Random random(views.large.seed, Purpose::augment, views.large.step, static_cast<uint64_t>(sample), static_cast<uint32_t>(std::max<int64_t>(view, 0)));
+  for (int64_t k = 0; k < dims; ++k) out[k] = static_cast<T>(row[k] + (view < 0 ? 0.0 : views.feature_noise * random.normal()));
+}
+
+template <class T>
 void Tile::augment(const std::vector<T*>& out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
   const double start = thread_seconds();
+  if (data_.encoding() == Encoding::features) {
+    for (size_t v = 0; v < out.size(); ++v) copy_features(out[v], sample, bytes, views, static_cast<int64_t>(v));
+    times.augment += thread_seconds() - start;
+    return;
+  }
   const kernels::ImagePart part = prepare(sample, bytes, views);
   const double decoded = thread_seconds();
   kernels::AugmentOptions options = views.large;
@@ -96,6 +110,7 @@ void Tile::augment(const std::vector<T*>& out, int64_t sample, const std::vector
 
 template <class T>
 void Tile::centre(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
+  if (data_.encoding() == Encoding::features) return copy_features(out, sample, bytes, views, -1);
   const Size size = open(sample, bytes);
   params_.assign(1, {});
   params_[0].crop = kernels::centre_crop(size.height, size.width);

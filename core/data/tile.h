@@ -27,6 +27,7 @@ struct ViewSet {
   int64_t small_views = 0;
   int32_t small_size = 0;
   Decode decode = Decode::scaled;
+  double feature_noise = 0;                    // features: standard deviation of the noise that makes a view
 
   int64_t large_views() const { return static_cast<int64_t>(policies.size()) - small_views; }
 };
@@ -41,7 +42,7 @@ class Tile {
   explicit Tile(const Dataset& data) : data_(data) {}
 
   // How many samples a thread takes at once: enough to hide the hand-over, few enough to share a step among threads.
-  static int64_t samples_at_once(const Dataset& data) { return data.encoding() == Encoding::raw ? 8 : 1; }
+  static int64_t samples_at_once(const Dataset& data) { return data.encoding() == Encoding::jpeg ? 1 : 8; }
 
   // Draws the parameters of all views of a sample and decodes what they need. Valid until the next call.
   kernels::ImagePart prepare(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
@@ -61,6 +62,9 @@ class Tile {
     int32_t height, width;
   };
   Size open(int64_t sample, const std::vector<uint8_t>& bytes);
+  // A row of features, with noise where a view is given.
+  template <class T>
+  void copy_features(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views, int64_t view);
   kernels::ImagePart decode(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
   template <class T>
   void render(T* out, const kernels::ImagePart& part, const kernels::ViewParams& params, const kernels::AugmentOptions& options);

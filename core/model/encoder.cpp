@@ -118,7 +118,23 @@ Stem stem_of(const ModelSpec& spec) {
   return Stem::imagenet;
 }
 
+// model.backbone=none: features that another program made are the backbone's output.
+class NoBackbone final : public Backbone {
+ public:
+  explicit NoBackbone(int64_t dims) : dims_(dims) {}
+  at::Tensor forward(const at::Tensor& rows) override {
+    const at::Tensor flat = rows.flatten(1);
+    PAL_DATA_CHECK(flat.size(1) == dims_, "features of another width", flat.size(1), "the training set has " + std::to_string(dims_));
+    return flat;
+  }
+  int64_t dims() const override { return dims_; }
+
+ private:
+  int64_t dims_;
+};
+
 std::shared_ptr<Backbone> make_backbone(const ModelSpec& spec, const BatchNormOptions& norm) {
+  if (spec.backbone == "none") return std::make_shared<NoBackbone>(spec.channels);
   if (spec.backbone == "convnet") return make_convnet(spec.convnet_widths, spec.channels, norm);
   if (spec.backbone == "resnet18") return make_resnet(18, stem_of(spec), spec.channels, norm);
   if (spec.backbone == "resnet34") return make_resnet(34, stem_of(spec), spec.channels, norm);

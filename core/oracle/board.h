@@ -55,6 +55,9 @@ class Board {
   at::Tensor point_rows(const std::vector<int64_t>& points) const;        // (n, D)
   std::vector<int64_t> all_points() const;                                // 0 … count − 1
 
+  int64_t unit(int64_t sample) const { return store_.deduction() == Deduction::on ? store_.component(sample) : sample; }
+  // Samples that an answer about the point tells something about.
+  int64_t unit_size(int64_t point) const { return store_.deduction() == Deduction::on ? store_.component_size(points_[point].sample) : 1; }
   // Classes that the point is known not to belong to, ascending.
   std::vector<int64_t> excluded(int64_t point) const;
   // Whether nothing is known, pending or asked in this round about the point (and the class).
@@ -66,7 +69,6 @@ class Board {
   void set_template(int64_t c, int64_t sample) { classes_[c].sample = sample; }
 
  private:
-  int64_t unit(int64_t sample) const { return store_.deduction() == Deduction::on ? store_.component(sample) : sample; }
   void sort_pool(const Pool& pool);
   void find_classes(Templates templates);
   void classify_rows();

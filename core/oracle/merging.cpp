@@ -19,12 +19,12 @@ constexpr int64_t kMergeAsked = 8192, kMergeSupport = 32768, kMergeNeighbours = 
 // The centre (mean of its rows in the pool) of each point's component, (points, D), unit rows.
 at::Tensor component_centres(const Board& board, std::vector<int64_t>& rows_of) {
   std::unordered_map<int64_t, int64_t> point_of;
-  for (int64_t p = 0; p < board.count(); ++p) point_of[board.store().component(board.points()[p].sample)] = p;
+  for (int64_t p = 0; p < board.count(); ++p) point_of[board.points()[p].unit] = p;
   const int64_t dims = board.rows().size(1);
   at::Tensor centres = at::zeros({board.count(), dims}, at::kDouble);
   rows_of.assign(static_cast<size_t>(board.count()), 0);
   for (size_t row = 0; row < board.samples().size(); ++row) {
-    const int64_t p = point_of.at(board.store().component(board.samples()[row]));
+    const int64_t p = point_of.at(board.unit(board.samples()[row]));
     ++rows_of[p];
     for (int64_t k = 0; k < dims; ++k) centres.data_ptr<double>()[p * dims + k] += board.rows().const_data_ptr<float>()[static_cast<int64_t>(row) * dims + k];
   }
@@ -67,7 +67,7 @@ std::unique_ptr<QuerySampler> make_merging() {
     std::vector<int64_t> rows_of, asked, support;
     const at::Tensor centres = component_centres(board, rows_of);
     const SameCurve same = fit_curve(board, centres, rows_of);
-    const auto size = [&](int64_t p) { return board.store().component_size(board.points()[p].sample); };
+    const auto size = [&](int64_t p) { return board.unit_size(p); };
     for (int64_t p : free_points(board, kMergeAsked)) asked.push_back(p);
     for (int64_t p : free_points(board, kMergeSupport)) {
       if (size(p) == 1) support.push_back(p);

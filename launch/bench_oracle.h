@@ -1,0 +1,28 @@
+// bench_oracle: how long a round of questions takes at ImageNet's size, and k-means and uncertainty sampling against peers.
+//
+// Embeddings are synthetic: unit rows around a direction for each class, a function of (sample, class) alone, made for the pool of
+//   the round: N × D is never in memory. What is timed is everything from the store of N samples to the list of questions: the draw
+//   of the pool, the class model, the choice. Embedding the pool is the network's time, not the oracle's.
+// k-means: the same rows, clusters and iterations for faiss (spherical); both sides' centres are judged by our assignment of the rows.
+// Uncertainty: margin sampling of modAL over scikit-learn's LDA on a pool that it can hold, fit and query, against ours.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "launch/bench_common.h"
+
+namespace pal {
+
+struct OracleBenchOptions {
+  PeerOptions peer{.script = "tests/bench/oracle_peer.py"};
+  std::string json;
+  int turns = 3;
+  int threads = 2;
+  int64_t samples = 1281167, dims = 512, classes = 1000, pool = 131072, questions = 200;
+  int64_t kmeans_rows = 65536;
+  int64_t peer_pool = 16384;      // 0: without peers
+};
+int bench_oracle(const OracleBenchOptions& options);
+
+}  // namespace pal

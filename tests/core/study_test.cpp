@@ -1,0 +1,176 @@
+// study: oracles on features alone: files of features, the head in closed form, curves, closure, noise.
+#include "core/oracle/study.h"
+
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/data/feature_set.h"
+#include "core/eval/linear_probe.h"
+#include "core/io/feature_file.h"
+#include "core/io/files.h"
+#include "core/oracle/feature_head.h"
+#include "core/theory/query_game.h"
+#include "core/theory/toy_data.h"
+#include "kernels/base/error.h"
+#include "tests/core/oracle_cases.h"
+
+namespace pal {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The classes in the first columns, loud noise in the last ones: principal components see the noise first.
+StudyData noisy_corners(int64_t n) {
+  StudyData data;
+  data.classes = 5;
+  data.train_labels = corner_labels(n, 5);
+  data.test_labels = corner_labels(500, 5, 11);
+  const auto rows = [](const std::vector<int64_t>& labels, uint64_t step) {
+    at::Tensor x = at::zeros({static_cast<int64_t>(labels.size()), 16}, at::kFloat);
+    for (int64_t i = 0; i < x.size(0); ++i) {
+      Random random(8, Purpose::bench, step, static_cast<uint64_t>(i));
+      for (int64_t k = 0; k < 16; ++k) x.data_ptr<float>()[i * 16 + k] = static_cast<float>((labels[i] == k) + (k < 8 ? 0.25 : 1.0) * random.normal());
+    }
+    return x;
+  };
+  data.train = rows(data.train_labels, 1);
+  data.test = rows(data.test_labels, 2);
+  return data;
+}
+
+Config study_config(std::vector<std::string> more) {
+  std::vector<std::string> settings = {"oracle.budget=300", "oracle.questions_per_round=25", "oracle.pool=500", "compare.points=6", "compare.width=5"};
+  settings.insert(settings.end(), more.begin(), more.end());
+  return Config::defaults(settings);
+}
+
+TEST(FeatureHead, GoesFromPrincipalComponentsToTheDiscriminant) {
+  const StudyData data = noisy_corners(1000);
+  FeatureHead head(data.train, 5);
+  const auto error = [&] { return 1 - linear_probe(head(data.train), data.train_labels, head(data.test), data.test_labels, 5, {}).top1; };
+  GraphStore store(1000);
+  head.fit(store);
+  const double nothing = error();
+  store.set_labels(data.train_labels);
+  head.fit(store);
+  EXPECT_GT(nothing, 0.5);
+  EXPECT_LT(error(), 0.1);
+  // Answered pairs alone, without deduction, do it too.
+  GraphStore pairs(1000, Deduction::off);
+  for (int64_t i = 0; i + 1 < 1000; ++i) pairs.insert(i, i + 1, data.train_labels[i] == data.train_labels[i + 1] ? Relation::same : Relation::different);
+  head.fit(pairs);
+  EXPECT_LT(error(), 0.3);
+}
+
+TEST(Study, ActiveOraclesLearnFasterThanRandomPairs) {
+  const StudyData data = noisy_corners(1000);
+  const auto curve = [&](const std::string& sampler, const StudyLine& line = {"x"}) { return run_study(study_config({"oracle.sampler=" + sampler}), line, data); };
+  const std::vector<StudyPoint> captcha = curve("captcha"), pairs = curve("supervised"), ssl = curve("ssl");
+  ASSERT_EQ(captcha.size(), 7u);
+  EXPECT_EQ(captcha[0].questions, 0);
+  EXPECT_EQ(captcha[6].questions, 300);
+  EXPECT_DOUBLE_EQ(captcha[6].cost, 300);
+  EXPECT_EQ(ssl[6].questions, 0);
+  EXPECT_EQ(captcha[0].linear, ssl[6].linear) << "nothing is known yet";
+  EXPECT_LT(captcha[6].linear, pairs[6].linear - 0.05);
+  EXPECT_LT(captcha[6].own, 0.2);
+  EXPECT_GT(captcha[6].known, 10 * pairs[6].known);
+  EXPECT_LT(captcha[6].components, captcha[0].components - 100);
+  // Free of charge when answers are assumed.
+  const std::vector<StudyPoint> free = curve("nnclr", {"nnclr", StudyAnswers::assumed});
+  EXPECT_EQ(free[6].cost, 0);
+  EXPECT_GT(free[6].questions, 200);
+  // The same run again is the same run.
+  const std::vector<StudyPoint> again = curve("captcha");
+  for (size_t k = 0; k < again.size(); ++k) EXPECT_EQ(again[k].linear, captcha[k].linear);
+}
+
+TEST(Study, ClosureCountsItsQuestions) {
+  StudyData data = noisy_corners(600);
+  data.train.narrow(1, 8, 8).zero_();
+  const auto found = [&](const std::string& guide) {
+    return run_to_closure(study_config({"oracle.sampler=captcha", "oracle.guide=" + guide, "oracle.pool=200"}), data);
+  };
+  const Closure blind = found("none"), guided = found("classifier");
+  EXPECT_TRUE(blind.complete && blind.right);
+  EXPECT_TRUE(guided.complete && guided.right);
+  EXPECT_LE(blind.questions, 600 * 5);
+  EXPECT_GT(blind.questions, 2 * guided.questions * 2 / 3);
+  EXPECT_LT(guided.questions, 600 * 13 / 10);
+}
+
+TEST(FeatureFiles, AreReadBackAndRefusedWithASentence) {
+  const fs::path folder = fs::temp_directory_path() / ("pal-features-" + std::to_string(::getpid()));
+  fs::create_directories(folder);
+  const StudyData data = noisy_corners(20);
+  for (const char* name : {"x.npy", "x.h5"}) {
+    const std::string path = (folder / name).string();
+    write_feature_file(path, {.features = data.train, .labels = data.train_labels, .ids = {}, .classes = {}, .about = {}});
+    ASSERT_TRUE(is_feature_file(path));
+    const FeatureSet back = read_features(path);
+    EXPECT_TRUE(back.rows.equal(data.train)) << name;
+    EXPECT_EQ(back.labels, data.train_labels) << name;
+  }
+  const auto refused = [&](const std::string& bytes) {
+    const std::string path = (folder / "bad.npy").string();
+    write_file_atomically(path, bytes);
+    try {
+      read_features(path);
+    } catch (const Error& e) {
+      return e.code() == Exit::data;
+    }
+    return false;
+  };
+  const std::string good = read_whole_file((folder / "x.npy").string());
+  EXPECT_TRUE(refused(good.substr(0, good.size() - 1)));
+  EXPECT_TRUE(refused(good.substr(0, 20)));
+  EXPECT_TRUE(refused("riddle"));
+  std::string other = good;
+  other.replace(other.find("<f4"), 3, "<c8");
+  EXPECT_TRUE(refused(other));
+  other = good;
+  other.replace(other.find("False"), 5, "True ");
+  EXPECT_TRUE(refused(other));
+  other = good;
+  const float nan = std::nanf("");
+  other.replace(other.size() - 4, 4, reinterpret_cast<const char*>(&nan), 4);
+  EXPECT_TRUE(refused(other));
+  EXPECT_THROW(read_features((folder / "none.npy").string()), Error);
+  fs::remove_all(folder);
+}
+
+// The captcha of the kernel experiments (core/theory/query_game.h) and this one ask the same kind of questions on the circles: both
+// go to the class asked least, and fill the same relations from the same answers.
+TEST(Study, AgreesWithTheCaptchaOfTheKernelExperimentsOnTheCircles) {
+  Random data_random(4, Purpose::theory);
+  const ToySet circles = toy_train(ToyKind::circles, 60, 0.1, data_random);
+  std::vector<int> small(circles.y.begin(), circles.y.end());
+  const int low = *std::min_element(small.begin(), small.end());
+  for (int& y : small) y -= low;
+  CaptchaGame game(small, 4);
+  std::vector<int64_t> labels(small.begin(), small.end()), templates(60, -1);
+  for (int c = 0; c < 4; ++c) templates[std::find(small.begin(), small.end(), c) - small.begin()] = c;
+  GraphStore store(60);
+  store.set_labels(templates);
+  // The game's own questions, put to our store: what it fills in is what our store implies, entry by entry.
+  Random random(5, Purpose::theory);
+  Matrix graph(60, 60);
+  for (int step = 0; step < 40; ++step) {
+    const CaptchaGame::Query q = game.choose({}, 10, random);
+    game.answer(q);
+    const auto at = std::find(templates.begin(), templates.end(), q.against) - templates.begin();
+    for (int p : q.points) store.insert(at, p, labels[p] == q.against ? Relation::same : Relation::different);
+    game.graph(graph, -1);
+    for (int64_t i = 0; i < 60; ++i) {
+      for (int64_t j = 0; j < i; ++j) {
+        if (graph(i, j) != 0) ASSERT_EQ(graph(i, j) > 0 ? Relation::same : Relation::different, store.relation(i, j)) << i << " " << j << " step " << step;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pal

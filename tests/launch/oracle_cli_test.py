@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""oracle_cli: pal oracle compare and closure on Fashion-MNIST and on files of features: figures, resuming, bad input."""
+import csv
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PAL = os.path.abspath(sys.argv.pop(1))
+IDX = "/usr/share/datasets/fashion-mnist"
+
+
+def pal(*args, code=0):
+    done = subprocess.run([PAL, *args], capture_output=True, text=True, timeout=300)
+    assert done.returncode == code, f"pal {' '.join(args)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def write_npy(path, kind, shape, data):
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    header = header.ljust((10 + len(header) + 64) // 64 * 64 - 11) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
+
+
+def corners(folder, name, count, seed):
+    """Four classes on the corners of a simplex in eight dimensions, as FILE.npy and FILE-labels.npy."""
+    draw = random.Random(seed)
+    labels = [draw.randrange(4) for _ in range(count)]
+    rows = [float(label == k) + draw.gauss(0, 0.3) for label in labels for k in range(8)]
+    write_npy(f"{folder}/{name}.npy", "<f4", (count, 8), struct.pack(f"<{len(rows)}f", *rows))
+    write_npy(f"{folder}/{name}-labels.npy", "<i8", (count,), struct.pack(f"<{count}q", *labels))
+
+
+CONFIG = """
+data: {{train: {folder}/train.npy, test: {folder}/test.npy}}
+model: {{backbone: none, projector: [16, 8]}}
+graph: {{kind: mixed, labeled_fraction: 0}}
+train: {{steps: 30, global_batch: 64}}
+optim: {{kind: adamw, lr: 0.01}}
+oracle: {{sampler: captcha, budget: 120, questions_per_round: 20, pool: 300, every: 5}}
+compare:
+  seeds: 2
+  points: 4
+  width: 3
+  lines:
+    - {{name: ssl, oracle.sampler: ssl}}
+    - {{name: random, oracle.sampler: random}}
+    - {{name: captcha, oracle.sampler: captcha}}
+"""
+
+
+class Oracle(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = self.temporary.name
+        corners(self.folder, "train", 400, 1)
+        corners(self.folder, "test", 200, 2)
+        self.config = f"{self.folder}/c.yaml"
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(CONFIG.format(folder=self.folder))
+
+    def tearDown(self):
+        self.temporary.cleanup()
+
+    def rows(self, name):
+        with open(f"{self.folder}/out/{name}.csv", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    def test_compares_and_goes_on(self):
+        out = pal("oracle", "compare", self.config, "--out", f"{self.folder}/out")
+        self.assertIn("captcha", out)
+        self.assertIn("below random", out)
+        self.assertTrue(os.path.getsize(f"{self.folder}/out/compare.svg") > 1000)
+        rows = self.rows("compare")
+        self.assertEqual(len(rows), 3 * 2 * 5)
+        last = [r for r in rows if r["line"] == "captcha" and r["questions"] == "120"]
+        self.assertEqual(len(last), 2)
+        self.assertTrue(all(float(r["own"]) < 0.3 for r in last))
+        before = open(f"{self.folder}/out/compare.csv", encoding="utf-8").read()
+        os.remove(f"{self.folder}/out/runs/captcha-noise0-seed1.csv")
+        out = pal("oracle", "compare", self.config, "--out", f"{self.folder}/out")
+        self.assertIn("5 of 6 runs are there already", out)
+        strip = lambda text: [line.rsplit(",", 1)[0] for line in text.splitlines()]   # the last column is a time
+        self.assertEqual(strip(before), strip(open(f"{self.folder}/out/compare.csv", encoding="utf-8").read()))
+        # Another setting, another result: nothing old is taken for it.
+        self.assertNotIn("already", pal("oracle", "compare", self.config, "--out", f"{self.folder}/out", "oracle.pool=200", "compare.seeds=1"))
+
+    def test_closure_recovers_the_graph(self):
+        out = pal("oracle", "closure", self.config, "oracle.guide=none")
+        self.assertIn("all pairs known: yes; as the labels say: yes", out)
+        self.assertIn("N·C = 1600", out)
+
+    def test_trains_a_head_on_features_with_an_oracle(self):
+        start = time.time()
+        out = pal("train", self.config, "--run-dir", f"{self.folder}/run", "train.threads=1")
+        self.assertLess(time.time() - start, 60)
+        self.assertTrue(os.path.exists(f"{self.folder}/run/ledger.sqlite"), out)
+        out = pal("train", self.config, "--run-dir", f"{self.folder}/bad", f"data.train={self.folder}/none.npy", code=3)
+        self.assertIn("none.npy", out)
+
+    def test_says_what_is_wrong(self):
+        for settings, word, code in [(["compare.lines=[{oracle.sampler: captcha}]"], "name", 2),
+                                     (["compare.lines=[{name: a, oracle.sampler: riddle}]"], "oracle.sampler", 2),
+                                     (["compare.lines=[{name: a}, {name: a}]"], "one name", 2),
+                                     (["compare.lines=[]"], "compare.lines", 2),
+                                     (["oracle.budget=0", "compare.lines=[{name: a, oracle.sampler: captcha}]"], "oracle.budget", 1),
+                                     ([f"data.test={self.folder}/c.yaml"], "c.yaml", 3)]:
+            out = pal("oracle", "compare", self.config, "--out", f"{self.folder}/out", *settings, code=code)
+            self.assertIn(word, out)
+        pal("oracle", "compare", self.config, code=2)
+
+    @unittest.skipUnless(os.path.isdir(IDX), "Debian's dataset-fashion-mnist is not installed")
+    def test_fashion_mnist_in_a_minute(self):
+        pal("data", "import", "idx", IDX, f"{self.folder}/fashion.h5")
+        lines = "[{name: ssl, oracle.sampler: ssl}, {name: random-pairs, oracle.sampler: supervised}, {name: random, oracle.sampler: random}, {name: captcha, oracle.sampler: captcha}, " \
+                "{name: uncertainty, oracle.sampler: uncertainty}, {name: all, oracle.sampler: ssl, graph.labeled_fraction: 1}]"
+        out = pal("oracle", "compare", self.config, "--out", f"{self.folder}/out", f"data.train={self.folder}/fashion.h5", f"data.test={self.folder}/fashion-test.h5",
+                  "data.limit=8000", "compare.pca=40", "compare.width=10", "oracle.budget=600", "oracle.questions_per_round=60", "oracle.pool=2000", f"compare.lines={lines}")
+        rows = {r["line"]: float(r["linear_mean"]) for r in self.rows("summary")}   # the last point of each line
+        self.assertLess(rows["captcha"], rows["random-pairs"], out)
+        self.assertLess(rows["captcha"], rows["ssl"], out)
+        self.assertLess(rows["all"], rows["ssl"], out)
+
+
+if __name__ == "__main__":
+    unittest.main()
