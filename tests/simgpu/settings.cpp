@@ -39,6 +39,9 @@ Settings Settings::from_environment() {
   settings.limit = number("SIMGPU_LIMIT", settings.limit);
   settings.race = flag("SIMGPU_RACE") ? RaceMode::on : RaceMode::off;
   settings.stats = flag("SIMGPU_STATS");
+  settings.devices = variable("SIMGPU_DEVICES").empty() || flag("SIMGPU_DEVICES") ? 1 : 0;
+  settings.bus = variable("SIMGPU_BUS");
+  if (settings.bus.empty()) settings.bus = "0000:0" + std::to_string(1 + number("OMPI_COMM_WORLD_LOCAL_RANK", 0)) + ":00.0";
   const std::string streams = variable("SIMGPU_STREAMS");
   if (!streams.empty() && streams != "now" && streams != "late") refuse("SIMGPU_STREAMS", streams, "now or late");
   settings.streams = streams == "late" ? StreamMode::late : StreamMode::now;

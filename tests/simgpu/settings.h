@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace simgpu {
 
@@ -19,6 +20,10 @@ struct Settings {
   uint64_t limit = 400'000'000;
   // SIMGPU_STREAMS=late: asynchronous work starts only when a sync, an event wait or a query makes it.
   StreamMode streams = StreamMode::now;
+  // SIMGPU_DEVICES=0: a machine without a device.
+  int devices = 1;
+  // SIMGPU_BUS: the PCI address of the device. By default each rank of an MPI job has a device of its own.
+  std::string bus;
   // SIMGPU_STATS=1: each launch prints its warp-instructions to stderr.
   bool stats = false;
 

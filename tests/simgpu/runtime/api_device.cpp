@@ -1,4 +1,5 @@
 // api_device: how many devices, which one, what it can do.
+#include <cstdio>
 #include <cstring>
 
 #include "tests/simgpu/runtime/device.h"
@@ -46,8 +47,30 @@ int attribute(Device& device, cudaDeviceAttr which) {
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
+  return call([&](Device& device) {
+    *count = device.settings.devices;
+    return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
+  });
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* out, int length, int ordinal) {
+  return call([&](Device& device) {
+    if (ordinal != 0) return cudaErrorInvalidDevice;
+    std::snprintf(out, static_cast<size_t>(length), "%s", device.settings.bus.c_str());
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
   return call([&](Device&) {
-    *count = 1;
+    *can = 0;
+    return cudaErrorInvalidDevice;         // there is one device
+  });
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  return call([&](Device&) {
+    *least = *greatest = 0;
     return cudaSuccess;
   });
 }

@@ -20,6 +20,7 @@ constexpr Words kWords[] = {
     WORDS(cudaErrorMissingConfiguration, "no launch configuration"),
     WORDS(cudaErrorInvalidDeviceFunction, "invalid device function"),
     WORDS(cudaErrorInvalidDevice, "invalid device ordinal"),
+    WORDS(cudaErrorNoDevice, "no CUDA-capable device is detected"),
     WORDS(cudaErrorInvalidPtx, "a PTX text that the stand-in does not take"),
     WORDS(cudaErrorInvalidResourceHandle, "invalid resource handle"),
     WORDS(cudaErrorNotReady, "device not ready"),

@@ -1,5 +1,6 @@
 // api_stream: streams, events, and waiting for them.
 #include <chrono>
+#include <future>
 
 #include "tests/simgpu/runtime/device.h"
 
@@ -72,16 +73,22 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
   });
 }
 
-cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
-  return on_stream(handle, [&](Device&, Stream&) {
-    *status = cudaStreamCaptureStatusNone;
+// The function runs in a thread of its own, so that it may wait for other processes while this one asks or computes.
+cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* data) {
+  return on_stream(handle, [&](Device& device, Stream& stream) {
+    if (function == nullptr) return cudaErrorInvalidValue;
+    auto running = std::make_shared<std::future<void>>();
+    device.timeline.add_polled(stream, [running, function, data] {
+      if (!running->valid()) *running = std::async(std::launch::async, function, data);
+      return running->wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    });
     return cudaSuccess;
   });
 }
 
-cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* data) {
-  return on_stream(handle, [&](Device& device, Stream& stream) {
-    device.timeline.add(stream, [function, data] { function(data); });
+cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
+  return on_stream(handle, [&](Device&, Stream&) {
+    *status = cudaStreamCaptureStatusNone;
     return cudaSuccess;
   });
 }

@@ -2,8 +2,10 @@
 
 #include <cxxabi.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 namespace simgpu {
 namespace {
@@ -19,7 +21,12 @@ Settings read_settings() {
 
 }  // namespace
 
-Device::Device() : settings(read_settings()), timeline(settings.streams, settings.seed) {}
+Device::Device()
+    : settings(read_settings()), timeline(settings.streams, settings.seed, [this] {
+        mutex.unlock();
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+        mutex.lock();
+      }) {}
 
 Device& Device::get() {
   static Device* const device = new Device;

@@ -10,7 +10,9 @@ bool is_done(const WorkRef& work) { return work == nullptr || work->done; }
 
 }  // namespace
 
-Timeline::Timeline(StreamMode mode, uint64_t seed) : mode_(mode), draw_(seed) { create(StreamKind::legacy_default); }
+Timeline::Timeline(StreamMode mode, uint64_t seed, std::function<void()> idle) : mode_(mode), idle_(std::move(idle)), draw_(seed) {
+  create(StreamKind::legacy_default);
+}
 
 Stream& Timeline::create(StreamKind kind) {
   streams_.push_back(std::make_unique<Stream>(Stream{kind, nullptr}));
@@ -26,9 +28,8 @@ bool Timeline::knows(const Stream* stream) const {
   return std::any_of(streams_.begin(), streams_.end(), [&](const auto& s) { return s.get() == stream; });
 }
 
-WorkRef Timeline::add(Stream& stream, std::function<void()> run) {
+WorkRef Timeline::put(Stream& stream) {
   auto work = std::make_shared<Work>();
-  work->run = std::move(run);
   const auto after = [&](const WorkRef& before) {
     if (!is_done(before)) work->before.push_back(before);
   };
@@ -41,7 +42,19 @@ WorkRef Timeline::add(Stream& stream, std::function<void()> run) {
     after(default_stream().last);
   }
   stream.last = work;
+  return work;
+}
+
+WorkRef Timeline::add(Stream& stream, std::function<void()> run) {
+  WorkRef work = put(stream);
+  work->run = std::move(run);
   if (mode_ == StreamMode::now) finish(work);
+  return work;
+}
+
+WorkRef Timeline::add_polled(Stream& stream, std::function<bool()> poll) {
+  WorkRef work = put(stream);
+  work->poll = std::move(poll);
   return work;
 }
 
@@ -60,9 +73,15 @@ void Timeline::run_towards(const WorkRef& work, Pieces pieces) {
       path.push_back(*pending);
       continue;
     }
+    if (!at->done && at->poll && !at->poll()) {
+      if (pieces == Pieces::one) return;
+      idle_();
+      continue;
+    }
     path.pop_back();
     if (at->done) continue;
-    std::exchange(at->run, nullptr)();
+    if (at->run) std::exchange(at->run, nullptr)();
+    at->poll = nullptr;
     at->done = true;
     at->before.clear();
     if (pieces == Pieces::one) return;

@@ -19,6 +19,7 @@ namespace simgpu {
 
 struct Work {
   std::function<void()> run;
+  std::function<bool()> poll;                // of work that goes on elsewhere: asked, once it may start, until it says true
   std::vector<std::shared_ptr<Work>> before;
   bool done = false;
 };
@@ -33,7 +34,8 @@ struct Stream {
 
 class Timeline {
  public:
-  Timeline(StreamMode mode, uint64_t seed);
+  // `idle` is called while polled work is waited for: it lets other threads in and sleeps a little.
+  Timeline(StreamMode mode, uint64_t seed, std::function<void()> idle = [] {});
 
   Stream& default_stream() { return *streams_.front(); }
   Stream& create(StreamKind kind);
@@ -41,6 +43,7 @@ class Timeline {
   bool knows(const Stream* stream) const;
 
   WorkRef add(Stream& stream, std::function<void()> run);  // may not throw
+  WorkRef add_polled(Stream& stream, std::function<bool()> poll);
   void order(Stream& stream, const WorkRef& before);       // what the stream gets from now on waits for this
   void finish(const WorkRef& work);
   void finish_all();
@@ -48,9 +51,11 @@ class Timeline {
 
  private:
   enum class Pieces { one, all };
+  WorkRef put(Stream& stream);
   void run_towards(const WorkRef& work, Pieces pieces);
 
   StreamMode mode_;
+  std::function<void()> idle_;
   std::mt19937_64 draw_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<WorkRef> orphans_;             // last work of destroyed streams

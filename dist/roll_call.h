@@ -1,0 +1,39 @@
+// roll_call: after a deadline, who is where: every rank asked answers from a thread that does not wait for the collective.
+//
+// Thread: answer() is called now and then by one thread of each rank, ask() by whoever lost patience.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pal {
+
+// Where a rank is: its newest launch.
+struct Place {
+  int64_t number = 0;
+  char what[96] = {};          // "all_reduce of 1024 float32"
+};
+
+class RollCall {
+ public:
+  // comm must carry nothing else and outlive this.
+  explicit RollCall(MPI_Comm comm);
+
+  void answer(const Place& mine);
+  // By rank; nothing from those that did not answer within `seconds`. `meanwhile` is called while waiting.
+  std::vector<std::optional<Place>> ask(const Place& mine, double seconds, const std::function<void()>& meanwhile);
+
+ private:
+  MPI_Comm comm_;
+  int rank_ = 0, size_ = 1;
+};
+
+// What the answers mean for a rank that waits since `waited` seconds.
+std::string absence(const std::vector<std::optional<Place>>& places, int self, double waited);
+
+}  // namespace pal
