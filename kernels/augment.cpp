@@ -57,9 +57,12 @@ char* first_buffer(Scratch scratch, int64_t bytes) {
   return base;
 }
 
+ImagePart as_part(const ImageView& image) { return {.pixels = image}; }
+ImagePart as_part(const ImagePart& part) { return part; }
+
 // Calls f(job, i) for every image; job brings the buffers of the thread. Threads take the next free image.
-template <class T, class F>
-void for_each_image(Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, Cpu cpu, const F& f) {
+template <class T, class Image, class F>
+void for_each_image(Span<const Image> images, const AugmentOptions& options, Scratch scratch, Cpu cpu, const F& f) {
   const Extent extent = largest(images);
   const int64_t workers = std::min<int64_t>(std::max(cpu.threads, 1), images.size);
   const int64_t bytes = thread_bytes<T>(extent, options);
@@ -69,7 +72,7 @@ void for_each_image(Span<const ImageView> images, const AugmentOptions& options,
     ViewJob<T> job;
     place_buffers(job.buffers, base + worker * bytes, extent, options);
     for (int64_t i = next++; i < images.size; i = next++) {
-      job.image = {.pixels = images[i]};
+      job.image = as_part(images[i]);
       f(job, i);
     }
   });
@@ -80,6 +83,11 @@ void for_each_image(Span<const ImageView> images, const AugmentOptions& options,
 int64_t augment_scratch_bytes(Span<const ImageView> images, const AugmentOptions& options, Cpu cpu) {
   detail::check_options(options);
   return std::max(cpu.threads, 1) * thread_bytes<double>(largest(images), options) + kAlign;
+}
+
+int64_t augment_parts_scratch_bytes(Span<const ImagePart> parts, const AugmentOptions& options, Cpu cpu) {
+  detail::check_options(options);
+  return std::max(cpu.threads, 1) * thread_bytes<double>(largest(parts), options) + kAlign;
 }
 
 template <class T>
@@ -103,9 +111,22 @@ template <class T>
 void augment_part(T* out, const ImagePart& image, const ViewParams& params, const AugmentOptions& options, Scratch scratch, Isa isa) {
   detail::check_part(out, image, params, options);
   ViewJob<T> job{.out = out, .image = image, .params = params, .buffers = {}};
-  const Extent extent = largest({&image.pixels, 1});
+  const Extent extent = largest(Span<const ImageView>{&image.pixels, 1});
   place_buffers(job.buffers, first_buffer(scratch, thread_bytes<T>(extent, options)), extent, options);
   choose_render<T>({.isa = isa})(job, options);
+}
+
+template <class T>
+void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options, Scratch scratch, Cpu cpu) {
+  detail::check_parts(out, parts, params, options);
+  if (parts.size == 0) return;
+  const int64_t pixels = detail::view_elements(options);
+  const Render<T> render = choose_render<T>(cpu);
+  for_each_image<T>(parts, options, scratch, cpu, [&](ViewJob<T>& job, int64_t i) {
+    job.params = params[i];
+    job.out = out + i * pixels;
+    render(job, options);
+  });
 }
 
 template <class T>
@@ -126,6 +147,8 @@ template void augment(float*, Span<const ImageView>, Span<const int64_t>, Span<c
 template void augment(double*, Span<const ImageView>, Span<const int64_t>, Span<const ViewPolicy>, const AugmentOptions&, Scratch, Cpu);
 template void augment_part(float*, const ImagePart&, const ViewParams&, const AugmentOptions&, Scratch, Isa);
 template void augment_part(double*, const ImagePart&, const ViewParams&, const AugmentOptions&, Scratch, Isa);
+template void augment_parts(float*, Span<const ImagePart>, Span<const ViewParams>, const AugmentOptions&, Scratch, Cpu);
+template void augment_parts(double*, Span<const ImagePart>, Span<const ViewParams>, const AugmentOptions&, Scratch, Cpu);
 template void centre_view(float*, Span<const ImageView>, const AugmentOptions&, Scratch, Cpu);
 template void centre_view(double*, Span<const ImageView>, const AugmentOptions&, Scratch, Cpu);
 

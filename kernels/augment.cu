@@ -11,7 +11,7 @@
 namespace pal::kernels::cuda {
 namespace {
 
-constexpr int kImages = 64;  // what fits in a kernel's parameters
+constexpr int kImages = 64, kParts = 32;  // what fits in a kernel's parameters
 constexpr int kBlurThreads = 256;
 constexpr int kBlurRows = 64, kBlurColumns = 16;  // of a tile; with the margins of the largest views it takes 30 kB
 
@@ -20,6 +20,10 @@ enum class Draw { random, centre };
 struct Images {
   ImageView image[kImages];
   int64_t sample[kImages];
+};
+struct Parts {
+  ImagePart part[kParts];
+  ViewParams params[kParts];
 };
 
 // ---- plan ----
@@ -36,7 +40,12 @@ __global__ void draw_kernel(Work w, Images images, int count, ViewPolicy policy,
   }
   PAL_DEVICE_CHECK(params.crop.top >= 0 && params.crop.top + params.crop.height <= image.height);
   PAL_DEVICE_CHECK(params.crop.left >= 0 && params.crop.left + params.crop.width <= image.width);
-  w.plan[i] = {image, params, 0};
+  w.plan[i] = {{image}, params, 0, 0, 0};
+}
+
+__global__ void take_kernel(Work w, Parts parts, int count) {
+  const int i = threadIdx.x;
+  if (i < count) w.plan[i] = {parts.part[i], parts.params[i], 0, 0, 0};
 }
 
 enum class Order { forward, reversed };
@@ -59,9 +68,15 @@ __global__ void __launch_bounds__(kThreads) filters_kernel(Work w) {
   const int64_t i = blockIdx.x;
   Plan& plan = w.plan[i];
   const CropBox crop = plan.params.crop;
-  fill_axis(w.x, i, {w.options.interpolation, crop.width, w.size}, w.size, 1.0, plan.params.flip ? Order::reversed : Order::forward);
-  fill_axis(w.y, i, {w.options.interpolation, crop.height, w.size}, w.size, 1.0 / 255, Order::forward);
-  if (!plan.params.blur || threadIdx.x != 0) return;
+  const Reach across(crop.left, crop.width, plan.part.left, plan.part.pixels.width, plan.part.unit);
+  const Reach down(crop.top, crop.height, plan.part.top, plan.part.pixels.height, plan.part.unit);
+  fill_axis(w.x, i, {w.options.interpolation, across.length, w.size, across.origin, across.extent}, w.size, 1.0,
+            plan.params.flip ? Order::reversed : Order::forward);
+  fill_axis(w.y, i, {w.options.interpolation, down.length, w.size, down.origin, down.extent}, w.size, 1.0 / 255, Order::forward);
+  if (threadIdx.x != 0) return;
+  plan.top = down.first;
+  plan.left = across.first;
+  if (!plan.params.blur) return;
   const detail::BlurFilter filter(plan.params.blur_sigma, w.full_radius, 1.1920929e-7);
   plan.blur_radius = filter.radius;
   float* weights = w.blur_weights + i * (w.full_radius + 1);
@@ -139,7 +154,7 @@ __global__ void __launch_bounds__(kBlurThreads) blur_kernel(T* out, Work w, int3
   const Plan& plan = w.plan[image];
   if (!plan.params.blur) return;
   const float* weights = w.blur_weights + image * (w.full_radius + 1);
-  const int32_t radius = plan.blur_radius, planes = w.options.channels == 1 ? 1 : plan.image.channels;
+  const int32_t radius = plan.blur_radius, planes = w.options.channels == 1 ? 1 : plan.part.pixels.channels;
   const int32_t x = static_cast<int32_t>(blockIdx.x) % across * kBlurColumns + threadIdx.x % kBlurColumns;
   const int32_t y0 = static_cast<int32_t>(blockIdx.x) / across * kBlurRows;
   const int32_t rows = x < w.size ? min(kBlurRows, w.size - y0) : 0;
@@ -170,6 +185,31 @@ __global__ void __launch_bounds__(kBlurThreads) blur_kernel(T* out, Work w, int3
   }
 }
 
+// What some of the views may need; what none of them needs is not launched.
+struct Needs {
+  bool mean, blur;
+};
+
+// Views whose plan is drawn or taken, from there to their place.
+template <class T>
+void render_planned(T* out, const Work& w, unsigned count, Needs needs, cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>(w.tiles), count);
+  filters_kernel<<<count, kThreads, 0, stream>>>(w);
+  check_launch(stream);
+  if (needs.mean) {
+    mean_kernel<<<grid, kThreads, 0, stream>>>(w);
+    check_launch(stream);
+  }
+  render_kernel<T><<<grid, kThreads, 0, stream>>>(out, w);
+  check_launch(stream);
+  if (!needs.blur) return;
+  const auto across = static_cast<int32_t>(ceil_div(w.size, kBlurColumns));
+  const dim3 blur_grid(static_cast<unsigned>(across * ceil_div(w.size, kBlurRows)), count);
+  const size_t shared = sizeof(float) * kBlurColumns * (kBlurRows + 2 * w.full_radius);
+  blur_kernel<T><<<blur_grid, kBlurThreads, shared, stream>>>(out, w, across);
+  check_launch(stream);
+}
+
 // One view of all images.
 template <class T>
 void render_view(T* out, Span<const ImageView> images, const int64_t* sample, const ViewPolicy& policy, uint32_t view,
@@ -183,24 +223,9 @@ void render_view(T* out, Span<const ImageView> images, const int64_t* sample, co
       some.image[i] = images[begin + i];
       some.sample[i] = sample ? sample[begin + i] : 0;
     }
-    T* to = out + begin * detail::view_elements(options);
-    const dim3 grid(static_cast<unsigned>(w.tiles), count);
     draw_kernel<<<1, kImages, 0, stream>>>(w, some, static_cast<int>(count), policy, view, draw);
     check_launch(stream);
-    filters_kernel<<<count, kThreads, 0, stream>>>(w);
-    check_launch(stream);
-    if (policy.jitter > 0 && policy.contrast > 0) {
-      mean_kernel<<<grid, kThreads, 0, stream>>>(w);
-      check_launch(stream);
-    }
-    render_kernel<T><<<grid, kThreads, 0, stream>>>(to, w);
-    check_launch(stream);
-    if (policy.blur == 0) continue;
-    const auto across = static_cast<int32_t>(ceil_div(w.size, kBlurColumns));
-    const dim3 blur_grid(static_cast<unsigned>(across * ceil_div(w.size, kBlurRows)), count);
-    const size_t shared = sizeof(float) * kBlurColumns * (kBlurRows + 2 * w.full_radius);
-    blur_kernel<T><<<blur_grid, kBlurThreads, shared, stream>>>(to, w, across);
-    check_launch(stream);
+    render_planned(out + begin * detail::view_elements(options), w, count, {policy.jitter > 0 && policy.contrast > 0, policy.blur > 0}, stream);
   }
 }
 
@@ -211,6 +236,11 @@ int64_t augment_scratch_bytes(Span<const ImageView> images, const AugmentOptions
   return images.size == 0 ? 0 : Work(nullptr, std::min<int64_t>(images.size, kImages), detail::largest(images), options).bytes;
 }
 
+int64_t augment_parts_scratch_bytes(Span<const ImagePart> parts, const AugmentOptions& options) {
+  detail::check_options(options);
+  return parts.size == 0 ? 0 : Work(nullptr, std::min<int64_t>(parts.size, kParts), detail::largest(parts), options).bytes;
+}
+
 template <class T>
 void augment(T* out, Span<const ImageView> images, Span<const int64_t> sample, Span<const ViewPolicy> views,
              const AugmentOptions& options, Scratch scratch, cudaStream_t stream) {
@@ -219,6 +249,29 @@ void augment(T* out, Span<const ImageView> images, Span<const int64_t> sample, S
   for (int64_t v = 0; v < views.size; ++v) {
     render_view(out + v * detail::view_stride(images.size, options), images, sample.data, views[v], static_cast<uint32_t>(v),
                 Draw::random, options, scratch, stream);
+  }
+}
+
+template <class T>
+void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options, Scratch scratch,
+                   cudaStream_t stream) {
+  detail::check_parts(out, parts, params, options);
+  if (parts.size == 0) return;
+  const Work w(scratch.data, std::min<int64_t>(parts.size, kParts), detail::largest(parts), options);
+  check_scratch("augment_parts", scratch, w.bytes);
+  for (int64_t begin = 0; begin < parts.size; begin += kParts) {
+    Parts some{};
+    Needs needs{};
+    const auto count = static_cast<unsigned>(std::min<int64_t>(parts.size - begin, kParts));
+    for (unsigned i = 0; i < count; ++i) {
+      some.part[i] = parts[begin + i];
+      some.params[i] = params[begin + i];
+      needs.mean |= some.params[i].jitter;
+      needs.blur |= some.params[i].blur;
+    }
+    take_kernel<<<1, kParts, 0, stream>>>(w, some, static_cast<int>(count));
+    check_launch(stream);
+    render_planned(out + begin * detail::view_elements(options), w, count, needs, stream);
   }
 }
 
@@ -234,6 +287,7 @@ void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& opt
 #define PAL_INSTANTIATE(T)                                                                                            \
   template void augment<T>(T*, Span<const ImageView>, Span<const int64_t>, Span<const ViewPolicy>, const AugmentOptions&, \
                            Scratch, cudaStream_t);                                                                    \
+  template void augment_parts<T>(T*, Span<const ImagePart>, Span<const ViewParams>, const AugmentOptions&, Scratch, cudaStream_t); \
   template void centre_view<T>(T*, Span<const ImageView>, const AugmentOptions&, Scratch, cudaStream_t);
 PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(bf16)

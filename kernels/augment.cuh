@@ -16,8 +16,9 @@ constexpr int kBand = 8, kWarps = 4, kThreads = kWarps * kWarp;
 constexpr int kTileSide = kBand * kWarps;         // a block's tile is square
 
 struct Plan {
-  ImageView image;
+  ImagePart part;
   ViewParams params;
+  int32_t top, left;      // the first pixel of the part that the crop touches
   int32_t blur_radius;
 };
 
@@ -85,9 +86,8 @@ __device__ void resize(Pixels& out, const Work& w, const Plan& plan, int64_t ima
   const int32_t x_first = inside ? w.x.first[image * size + out.x] : 0, x_count = inside ? w.x.end[image * size + out.x] - x_first : 0;
   const float* x_weights = w.x.weights + image * w.x.capacity + out.x;
   const float* y_weights = w.y.weights + image * w.y.capacity + out.y;
-  const CropBox& crop = plan.params.crop;
-  const int64_t stride = static_cast<int64_t>(plan.image.width) * channels;
-  const uint8_t* corner = plan.image.data + crop.top * stride + static_cast<int64_t>(crop.left + x_first) * channels;
+  const int64_t stride = static_cast<int64_t>(plan.part.pixels.width) * channels;
+  const uint8_t* corner = plan.part.pixels.data + plan.top * stride + static_cast<int64_t>(plan.left + x_first) * channels;
   const int32_t stop = w.y.end[image * size + last];
   for (int32_t row = first[0]; row < stop; ++row) {  // the rows of bytes that any of this band takes
     const uint8_t* from = corner + row * stride;
@@ -111,12 +111,12 @@ __device__ void resize(Pixels& out, const Work& w, const Plan& plan, int64_t ima
 __device__ int load_pixels(Pixels& p, const Work& w, const Plan& plan, int64_t image) {
   p.x = static_cast<int32_t>(blockIdx.x) % w.tiles_across * kTileSide + threadIdx.x % kWarp;
   p.y = static_cast<int32_t>(blockIdx.x) / w.tiles_across * kTileSide + threadIdx.x / kWarp * kBand;
-  if (plan.image.channels == 1) resize<1>(p, w, plan, image);
+  const int channels = plan.part.pixels.channels, planes = w.options.channels == 1 ? 1 : channels;
+  if (channels == 1) resize<1>(p, w, plan, image);
   else resize<3>(p, w, plan, image);
-  const int planes = w.options.channels == 1 ? 1 : plan.image.channels;
 #pragma unroll
   for (int r = 0; r < kBand; ++r) {
-    if (planes < plan.image.channels) p.v[r][0] = luma(p.v[r][0], p.v[r][1], p.v[r][2]);
+    if (planes < channels) p.v[r][0] = luma(p.v[r][0], p.v[r][1], p.v[r][2]);
     if (w.options.interpolation != Interpolation::bicubic) continue;
 #pragma unroll
     for (int c = 0; c < 3; ++c) p.v[r][c] = clamp01(p.v[r][c]);

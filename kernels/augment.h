@@ -69,6 +69,11 @@ void augment(T* out, Span<const ImageView> images, Span<const int64_t> sample, S
 // image with the parameters that augment() draws, the same bits as augment()'s.
 template <class T>
 void augment_part(T* out, const ImagePart& image, const ViewParams& params, const AugmentOptions& options, Scratch scratch, Isa isa);
+// One view of each part, with the parameters given for it (P): out (P, C, size, size). Several views of a part name the same
+// pixels.
+int64_t augment_parts_scratch_bytes(Span<const ImagePart> parts, const AugmentOptions& options, Cpu cpu);
+template <class T>
+void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options, Scratch scratch, Cpu cpu);
 // The view without randomness that evaluation uses: the centred square of the shorter side, resized and normalised.
 template <class T>
 void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, Cpu cpu);
@@ -77,9 +82,14 @@ void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& opt
 // T = float, bf16.
 namespace cuda {
 int64_t augment_scratch_bytes(Span<const ImageView> images, const AugmentOptions& options);
+int64_t augment_parts_scratch_bytes(Span<const ImagePart> parts, const AugmentOptions& options);
 template <class T>
 void augment(T* out, Span<const ImageView> images, Span<const int64_t> sample, Span<const ViewPolicy> views,
              const AugmentOptions& options, Scratch scratch, cudaStream_t stream);
+// Pixels in device memory, the arrays on the host.
+template <class T>
+void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options, Scratch scratch,
+                   cudaStream_t stream);
 template <class T>
 void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, cudaStream_t stream);
 }  // namespace cuda

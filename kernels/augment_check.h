@@ -13,11 +13,15 @@ struct Extent {
   int64_t height = 1, width = 1;
 };
 
-inline Extent largest(Span<const ImageView> images) {
+inline const ImageView& pixels_of(const ImageView& image) { return image; }
+inline const ImageView& pixels_of(const ImagePart& part) { return part.pixels; }
+
+template <class Image>
+Extent largest(Span<const Image> images) {
   Extent e;
   for (int64_t i = 0; i < images.size; ++i) {
-    e.height = std::max<int64_t>(e.height, images[i].height);
-    e.width = std::max<int64_t>(e.width, images[i].width);
+    e.height = std::max<int64_t>(e.height, pixels_of(images[i]).height);
+    e.width = std::max<int64_t>(e.width, pixels_of(images[i]).width);
   }
   return e;
 }
@@ -94,6 +98,12 @@ void check_part(const T* out, const ImagePart& part, const ViewParams& params, c
                 holds(crop.left, crop.width, part.left, part.pixels.width),
             "augment: crop that the part does not hold, of rows", crop.height, "decode all of the crop");
   PAL_CHECK(out, "augment: out", "null", "give room for the view");
+}
+
+template <class T>
+void check_parts(const T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options) {
+  PAL_CHECK(params.size == parts.size, "augment_parts: number of parameters", params.size, "give one set for each part");
+  for (int64_t i = 0; i < parts.size; ++i) check_part(out, parts[i], params[i], options);
 }
 
 template <class T>

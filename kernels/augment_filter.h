@@ -20,6 +20,21 @@ PAL_HOST_DEVICE inline int32_t filter_radius(Interpolation interpolation) {
   return interpolation == Interpolation::bicubic ? 2 : 1;
 }
 
+// Where a crop of the whole image lies along one axis of a part: the pixels it touches, and its own ends between them.
+struct Reach {
+  int32_t first, length;
+  double origin, extent;
+
+  PAL_HOST_DEVICE Reach(int32_t begin, int32_t crop, int32_t part_begin, int32_t part_length, int32_t unit) {
+    const double from = double(begin) / unit - part_begin;
+    extent = double(crop) / unit;
+    first = int32_t(from);
+    const int32_t end = int32_t(std::ceil(from + extent));
+    length = (end < part_length ? end : part_length) - first;
+    origin = from - first;
+  }
+};
+
 struct AxisFilter {
   Interpolation interpolation;
   int32_t length;  // inputs

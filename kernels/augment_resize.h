@@ -108,21 +108,6 @@ void resample_colour(T* out, int64_t plane, const T* row, const Taps<T>& taps, i
   resample_colour_fixed<0>(out, plane, row, taps, size);
 }
 
-// Where a crop of the whole image lies along one axis of a part: the pixels it touches, and its own ends between them.
-struct Reach {
-  int32_t first, length;
-  double origin, extent;
-
-  Reach(int32_t begin, int32_t crop, int32_t part_begin, int32_t part_length, int32_t unit) {
-    const double from = double(begin) / unit - part_begin;
-    extent = double(crop) / unit;
-    first = int32_t(from);
-    const int32_t end = int32_t(std::ceil(from + extent));
-    length = (end < part_length ? end : part_length) - first;
-    origin = from - first;
-  }
-};
-
 // Fills planes (channels, size, size) with values in [0, 1]. channels 1 from a colour image: luma.
 template <class T>
 void crop_resize(const ViewJob<T>& job, Interpolation interpolation, int32_t size, int32_t channels) {

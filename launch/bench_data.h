@@ -19,6 +19,7 @@ struct DataBenchOptions {
   int64_t images = 256;        // 0 leaves the comparison out
   int64_t records = 1281167;   // of the set that is as large as ImageNet; 0 leaves it out
   int size = 224, batch = 32, threads = 2;
+  int slow_turns = 5;          // of the slow disk and of the cold cache
 };
 
 int bench_data(const DataBenchOptions& options, const std::string& program);

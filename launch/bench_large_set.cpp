@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/data/dataset.h"
 #include "core/data/sampler.h"
@@ -44,15 +45,38 @@ void write_large_set(const std::string& folder, int64_t records) {
   }
 }
 
-double resident_mb(const char* field) {
-  const std::string text = proc_field("/proc/self/status", field);
-  return text.empty() ? 0 : std::stod(text) / 1024;
+// Rss counts the pages of libraries in every process that maps them, Pss shares them out, and own pages nobody else has.
+struct Resident {
+  double rss = 0, pss = 0, own = 0;   // MB
+
+  Resident() {
+    const auto field = [](const char* name) {
+      const std::string text = proc_field("/proc/self/smaps_rollup", name);
+      return text.empty() ? 0 : std::stod(text) / 1024;
+    };
+    rss = field("Rss");
+    pss = field("Pss");
+    own = field("Private_Dirty") + field("Private_Clean");
+  }
+};
+
+// How many classes a batch of 256 has on average: the quality of a shuffle of records that lie class by class.
+double classes_in_a_batch(const Dataset& data, Shuffle shuffle) {
+  const EpochPlan plan{data.size(), 256, 1, shuffle};
+  constexpr int64_t kBatches = 100;
+  double sum = 0;
+  for (int64_t k = 0; k < kBatches; ++k) {
+    std::set<int64_t> classes;
+    for (const int64_t sample : batch_samples(plan, k * plan.steps_per_epoch() / kBatches)) classes.insert(data.labels()[static_cast<size_t>(sample)]);
+    sum += static_cast<double>(classes.size());
+  }
+  return sum / kBatches;
 }
 
 }  // namespace
 
 int bench_open_side(const std::string& folder) {
-  const double before = resident_mb("VmRSS"), own_before = resident_mb("RssAnon");
+  const Resident before;   // the program with its libraries: LibTorch, MPI, HDF5
   std::shared_ptr<Dataset> data;
   const double open = seconds_of([&] { data = Dataset::open(folder); });
   int64_t sum = 0;
@@ -65,9 +89,15 @@ int bench_open_side(const std::string& folder) {
       }
     }));
   }
-  std::cout << json{{"open_s", open}, {"plan_s", plans}, {"checksum", sum}, {"rss_mb", resident_mb("VmRSS")}, {"rss_before_mb", before},
-                    {"own_mb", resident_mb("RssAnon") - own_before}}.dump()
+  std::cout << json{{"opened", true}}.dump() << std::endl;
+  std::string word;
+  std::cin >> word;        // when all have opened it
+  const Resident now;
+  std::cout << json{{"open_s", open}, {"plan_s", plans}, {"checksum", sum}, {"rss_mb", now.rss}, {"pss_mb", now.pss}, {"own_mb", now.own},
+                    {"libraries_rss_mb", before.rss}, {"libraries_own_mb", before.own},
+                    {"classes_in_a_batch", {classes_in_a_batch(*data, Shuffle::full), classes_in_a_batch(*data, Shuffle::windows)}}}.dump()
             << std::endl;
+  std::cin >> word;        // all stay until the last one has measured
   return 0;
 }
 
@@ -81,16 +111,27 @@ std::string bench_large_set(const DataBenchOptions& options, const std::string& 
     openers.push_back(std::make_unique<Child>(std::vector<std::string>{program, "bench", "data", "--open", folder.path}));
   }
   json answers = json::array();
-  std::vector<std::vector<std::string>> rows = {{"process", "open s", "plan of an epoch s", "in windows s", "resident MB", "of it the set MB"}};
+  for (auto& opener : openers) opener->read_line();
+  std::vector<std::vector<std::string>> rows = {
+      {"process", "open s", "plan of an epoch s", "in windows s", "Rss MB", "above the libraries MB", "Pss MB", "own MB"}};
   for (auto& opener : openers) {
+    opener->write_line("measure");
     answers.push_back(json::parse(opener->read_line()));
-    opener->wait();
     const json& a = answers.back();
-    rows.push_back({std::to_string(answers.size() - 1), fmt::format("{:.3f}", a["open_s"].get<double>()), fmt::format("{:.3f}", a["plan_s"][0].get<double>()),
-                    fmt::format("{:.3f}", a["plan_s"][1].get<double>()), fmt::format("{:.0f}", a["rss_mb"].get<double>()),
-                    fmt::format("{:.0f}", a["own_mb"].get<double>())});
+    const auto seconds = [](const json& s) { return fmt::format("{:.3f}", s.get<double>()); };
+    const auto megabytes = [](double mb) { return fmt::format("{:.0f}", mb); };
+    rows.push_back({std::to_string(answers.size() - 1), seconds(a["open_s"]), seconds(a["plan_s"][0]), seconds(a["plan_s"][1]), megabytes(a["rss_mb"]),
+                    megabytes(a["rss_mb"].get<double>() - a["libraries_rss_mb"].get<double>()), megabytes(a["pss_mb"]), megabytes(a["own_mb"])});
   }
-  fmt::print("{}", format_table(rows));
+  for (auto& opener : openers) {
+    opener->write_line("end");
+    opener->wait();
+  }
+  fmt::print("{}Rss counts the libraries' pages (LibTorch's above all) in each process, Pss shares them out among the {}; own pages are a process's alone\n",
+             format_table(rows), kOpeners);
+  const double full = answers[0]["classes_in_a_batch"][0], windows = answers[0]["classes_in_a_batch"][1];
+  fmt::print("classes in a batch of 256 of records that lie class by class: {:.1f} by a full shuffle, {:.1f} in windows ({:.1f} %)\n", full, windows,
+             100 * windows / full);
   return answers.dump();
 }
 

@@ -210,7 +210,6 @@ class ImageImport {
         throw;
       }
       for (size_t k = 0; k < plan_.size(); ++k) write_shard(k);
-      write_file_atomically(staged(quarantine_), reporter_.quarantine());
     } else {
       for (const PlannedShard& shard : plan_) report_known(shard, shard.end);
     }
@@ -264,19 +263,21 @@ class ImageImport {
           source_.read(i, file);
         } catch (const Error& error) {
           if (error.code() != Exit::data) throw;
-          return TakenImage{{}, {{Treatment::left_out, "file that cannot be read: " + std::string(error.what())}}};
+          return TakenImage{{}, {{Treatment::left_out, "file that cannot be read: " + std::string(error.what())}}, 0};
         }
-        return intake->take(std::move(file), id);
+        TakenImage taken = intake->take(std::move(file), id);
+        taken.crc = crc32c(taken.bytes.data(), taken.bytes.size());
+        return taken;
       };
     };
     ordered_for<TakenImage>(options_.threads, first, shard.end, kWindow, make_worker, [&](int64_t i, TakenImage taken) {
       const SourceImage& from = source_.images[static_cast<size_t>(i)];
-      JournalImage image{taken.bytes.size(), 0, std::move(taken.oddities)};
+      const JournalImage image{taken.bytes.size(), taken.crc, std::move(taken.oddities)};
       if (writer.waiting_bytes() + taken.bytes.size() > kJournalBytes) {
         writer.flush();
         journal_.flush();   // of the images before this one, which are in the file now
       }
-      if (image.bytes > 0) image.crc = writer.append({taken.bytes.data(), taken.bytes.size(), from.label, from.id});
+      if (image.bytes > 0) writer.append({taken.bytes.data(), taken.bytes.size(), from.label, from.id, taken.crc});
       journal_.append(image);
       reporter_.add(i, shard.split, image);
       if (i % 100 == 99 || i + 1 == shard.end) tell(i + 1);
@@ -293,8 +294,13 @@ class ImageImport {
       PAL_DATA_CHECK(fs::exists(shard.target), "a shard of the interrupted import is missing", shard.target, "import again");
       folders.insert((fs::path(".") / fs::path(shard.target).parent_path()).string());
     }
-    if (fs::exists(staged(quarantine_))) rename_path(staged(quarantine_), quarantine_);
-    if (fs::exists(quarantine_) && fs::file_size(quarantine_) == 0) fs::remove(quarantine_);   // also that of an earlier import
+    const std::string left_out = reporter_.quarantine();
+    if (left_out.empty()) {
+      fs::remove(quarantine_);   // that of an earlier import
+    } else {
+      write_file_atomically(staged(quarantine_), left_out);
+      rename_path(staged(quarantine_), quarantine_);
+    }
     for (const std::string& folder : folders) sync_folder(folder);
     journal_.remove();
   }

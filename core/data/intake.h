@@ -37,6 +37,7 @@ struct Oddity {
 struct TakenImage {
   std::vector<uint8_t> bytes;      // empty: left out
   std::vector<Oddity> oddities;
+  uint32_t crc = 0;                // of the bytes, where who takes them fills it in
 };
 
 class Intake {

@@ -59,10 +59,10 @@ struct Loader::State {
   void make_room() {
     const int64_t rows = largest_step();
     const ViewSet& views = options.views;
-    kernels::AugmentOptions little = views.large;
-    little.size = views.small_size;
-    const int64_t step_bytes = images_bytes(rows * views.large_views(), views.large, options.dtype) +
-                               (views.small_views > 0 ? images_bytes(rows * views.small_views, little, options.dtype) : 0);
+    const kernels::AugmentOptions little = small_options();
+    const int64_t step_bytes = options.render == Render::device ? part_room(rows)
+                               : images_bytes(rows * views.large_views(), views.large, options.dtype) +
+                                     (views.small_views > 0 ? images_bytes(rows * views.small_views, little, options.dtype) : 0);
     const int64_t memory = options.memory_mb << 20;
     read_ahead_limit = memory / 8;
     const int64_t fits = (memory - read_ahead_limit) / std::max<int64_t>(step_bytes, 1);
@@ -70,11 +70,27 @@ struct Loader::State {
               "give at least " + std::to_string((2 * step_bytes * 8 / 7 >> 20) + 1) + ", or use more ranks");
     options.depth = static_cast<int>(std::min<int64_t>(options.depth, fits - 1));
     ring.resize(options.depth);
-    const auto keep = static_cast<size_t>(options.depth) + 1;
-    large = std::make_unique<StepImages>(keep, rows * views.large_views(), views.large, options.dtype, options.memory);
-    if (views.small_views > 0) small = std::make_unique<StepImages>(keep, rows * views.small_views, little, options.dtype, options.memory);
     bound = (options.depth + 1) * step_bytes + read_ahead_limit;
+    if (options.render == Render::device) return;
+    const auto keep = static_cast<size_t>(options.depth) + 1;
+    large = std::make_unique<StepImages>(keep, rows * views.large_views(), views.large, options.dtype);
+    if (views.small_views > 0) small = std::make_unique<StepImages>(keep, rows * views.small_views, little, options.dtype);
   }
+
+  kernels::AugmentOptions small_options() const {
+    kernels::AugmentOptions little = options.views.large;
+    little.size = options.views.small_size;
+    return little;
+  }
+
+  // For the parts of a step: raw images as they are; a JPEG file's part is reduced until it would be less than twice as
+  // high or as wide as the view.
+  int64_t part_room(int64_t rows) const {
+    const std::vector<int32_t> shape = data->shape();
+    const int64_t side = 2 * options.views.large.size;
+    return rows * (data->encoding() == Encoding::raw ? int64_t{shape[0]} * shape[1] * shape[2] : 3 * side * side);
+  }
+
   // Asks the disk for this rank's share of what the steps one window later will need.
   void ask_ahead(int64_t step) const {
     const std::vector<SampleRange> ranges = pal::read_ahead(options.plan, step);
@@ -102,7 +118,8 @@ struct Loader::State {
     s->local.assign(first + s->loaded.rank_begin[options.rank], first + s->loaded.rank_begin[options.rank + 1]);
     const auto rows = static_cast<int64_t>(s->local.size());
     s->bytes.resize(s->local.size());
-    s->loaded.images = large->take(rows * options.views.large_views());
+    if (large) s->loaded.images = large->take(rows * options.views.large_views());
+    else s->parts = std::make_unique<StepParts>(rows, static_cast<int64_t>(options.views.policies.size()), part_room(rows), options.device);
     if (small) s->loaded.small_images = small->take(rows * options.views.small_views);
     s->tile_samples = Tile::samples_at_once(*data);
     s->tiles = (rows + s->tile_samples - 1) / s->tile_samples;
@@ -208,6 +225,16 @@ struct Loader::State {
     }
   }
 
+  void render(StepSlot& s) const {
+    const ViewSet& views = options.views;
+    const at::Tensor pixels = s.parts->to_device();
+    kernels::AugmentOptions large_options = views.large;
+    large_options.step = static_cast<uint64_t>(s.loaded.step);
+    s.loaded.images = s.parts->views(pixels, 0, views.large_views(), large_options, options.dtype, options.threads);
+    if (views.small_views == 0) return;
+    s.loaded.small_images = s.parts->views(pixels, views.large_views(), views.small_views, small_options(), options.dtype, options.threads);
+  }
+
   void join() {
     {
       const std::lock_guard lock(mutex);
@@ -223,6 +250,7 @@ Loader::Loader(std::shared_ptr<const Dataset> data, LoaderOptions options) : sta
   PAL_ASSERT(options.views.large_views() > 0, "the loader makes at least one view");
   PAL_ASSERT(options.subset.empty() || static_cast<int64_t>(options.subset.size()) == options.plan.samples,
              "the plan counts the samples of the subset");
+  PAL_ASSERT(options.device.is_cpu() || options.render == Render::device, "a device that is not the CPU renders the views itself");
   PAL_CHECK(options.threads >= 1, "data.threads", options.threads, "give at least 1");
   PAL_CHECK(options.depth >= 1, "data.prefetch", options.depth, "give at least 1");
   State& s = *state_;
@@ -262,11 +290,12 @@ LoadedStep Loader::next() {
   s.ready.wait(lock, [&] { return slot && slot->ready(); });
   s.waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (slot->error.error) std::rethrow_exception(slot->error.error);
-  LoadedStep loaded = std::move(slot->loaded);
-  slot.reset();
+  const std::unique_ptr<StepSlot> taken = std::move(slot);
   ++s.next_out;
+  lock.unlock();
   s.work.notify_all();
-  return loaded;
+  if (taken->parts) s.render(*taken);
+  return std::move(taken->loaded);
 }
 
 LoaderReport Loader::report() const {

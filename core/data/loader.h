@@ -5,7 +5,8 @@
 //   first, by whoever is free. next() hands out steps in order and blocks until one is ready. An error in a thread is
 //   thrown by next(). The destructor stops and joins.
 // Memory: the views of at most `depth` steps, and of the one in the trainer's hands; fewer where they would not fit into
-//   memory_mb. An eighth of that is for the bytes of images that were read and not yet decoded.
+//   memory_mb. An eighth of that is for the bytes of images that were read and not yet decoded. Where the device renders,
+//   a step waits as the decoded parts of its images, in pinned memory for a GPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,6 +23,11 @@
 
 namespace pal {
 
+enum class Render {
+  workers,   // make the views, in memory
+  device,    // workers only decode what the views need; the device makes them, on its current stream, in next()
+};
+
 struct LoaderOptions {
   EpochPlan plan;                             // of the samples that come once per epoch
   int64_t edge_samples = 0;                   // at most so many more in each batch, from the draws of plan_on()
@@ -33,7 +39,8 @@ struct LoaderOptions {
   int threads = 1, readers = 1;
   int depth = 3;
   int64_t memory_mb = 4096;
-  HostMemory memory = HostMemory::pageable;
+  Render render = Render::workers;
+  at::Device device = at::kCPU;               // of the views; another one than the CPU renders itself
   int64_t first_step = 0;
   int64_t planned_until = 0;                  // steps below may be prepared from the start, without edge draws
 };
@@ -49,7 +56,7 @@ struct LoadedStep {
 
 struct LoaderReport {
   int depth = 0;                      // steps prepared ahead
-  double bound_mb = 0;                // of the views of those steps, and of what is read ahead
+  double bound_mb = 0;                // of the views (or parts) of those steps, and of what is read ahead
   double read_ahead_mb = 0;           // most bytes of images that were read and not yet decoded, so far
   double waited_s = 0;                // by next(), in all
   TileTimes cpu;                      // of all threads

@@ -8,18 +8,19 @@
 namespace pal {
 namespace {
 
-// Output x of an axis is Σ_j weights[x · taps + j] · input[first[x] + j], in 1/2^14.
+// Output x of an axis is Σ_j weights[x · taps + j] · input[first[x] + j], in 1/2^14: weights of 16 bits, which every
+// vector unit multiplies.
 struct Axis {
   int32_t taps = 1;
   std::vector<int32_t> first;
-  std::vector<int32_t> weights;
+  std::vector<int16_t> weights;
 };
 constexpr int kShift = 14;
 
 Axis triangle_axis(int32_t from, int32_t to) {
   const double scale = static_cast<double>(from) / to, support = std::max(scale, 1.0);
   Axis axis;
-  axis.taps = std::min(from, static_cast<int32_t>(std::ceil(support)) * 2 + 1);
+  axis.taps = std::min(from, static_cast<int32_t>(std::floor(2 * support)) + 1);   // centres inside an interval of 2 · support
   for (int32_t x = 0; x < to; ++x) {
     const double centre = (x + 0.5) * scale;
     const int32_t first = std::clamp(static_cast<int32_t>(std::floor(centre - support + 0.5)), 0, from - axis.taps);
@@ -33,16 +34,30 @@ Axis triangle_axis(int32_t from, int32_t to) {
     for (double& w : weights) {
       const auto fixed = static_cast<int32_t>(std::lround(w / sum * (1 << kShift)));
       left -= fixed;
-      axis.weights.push_back(fixed);
+      axis.weights.push_back(static_cast<int16_t>(fixed));
     }
     const auto largest = static_cast<size_t>(std::max_element(weights.begin(), weights.end()) - weights.begin());
-    axis.weights[size_t(x) * size_t(axis.taps) + largest] += left;
+    int16_t& heaviest = axis.weights[size_t(x) * size_t(axis.taps) + largest];
+    heaviest = static_cast<int16_t>(heaviest + left);
     axis.first.push_back(first);
   }
   return axis;
 }
 
 uint8_t to_byte(int32_t sum) { return static_cast<uint8_t>(std::clamp((sum + (1 << (kShift - 1))) >> kShift, 0, 255)); }
+
+template <int kChannels>
+void resample_row(uint8_t* to, const uint8_t* row, const Axis& axis, int32_t width) {
+  for (int32_t x = 0; x < width; ++x) {
+    const uint8_t* source = row + size_t(axis.first[size_t(x)]) * kChannels;
+    const int16_t* weights = axis.weights.data() + size_t(x) * size_t(axis.taps);
+    int32_t sum[kChannels] = {};
+    for (int32_t j = 0; j < axis.taps; ++j) {
+      for (int c = 0; c < kChannels; ++c) sum[c] += weights[j] * source[j * kChannels + c];
+    }
+    for (int c = 0; c < kChannels; ++c) *to++ = to_byte(sum[c]);
+  }
+}
 
 }  // namespace
 
@@ -72,6 +87,7 @@ Picture turn_upright(const Picture& picture, int orientation) {
 
 Picture resize_picture(const Picture& picture, int32_t height, int32_t width) {
   PAL_ASSERT(height > 0 && width > 0, "a picture without pixels");
+  PAL_ASSERT(picture.channels == 1 || picture.channels == 3, "a picture is gray or RGB");
   Picture out;
   out.channels = picture.channels;
   out.height = height;
@@ -84,22 +100,14 @@ Picture resize_picture(const Picture& picture, int32_t height, int32_t width) {
   for (int32_t y = 0; y < height; ++y) {
     std::fill(sums.begin(), sums.end(), 0);
     for (int32_t j = 0; j < ys.taps; ++j) {   // along contiguous rows first
-      const int32_t weight = ys.weights[size_t(y) * size_t(ys.taps) + size_t(j)];
+      const int16_t weight = ys.weights[size_t(y) * size_t(ys.taps) + size_t(j)];
       if (weight == 0) continue;
       const uint8_t* source = picture.pixels.data() + size_t(ys.first[size_t(y)] + j) * stride;
-      for (size_t i = 0; i < stride; ++i) sums[i] += weight * source[i];
+      for (size_t i = 0; i < stride; ++i) sums[i] += weight * static_cast<int16_t>(source[i]);
     }
     for (size_t i = 0; i < stride; ++i) row[i] = to_byte(sums[i]);
     uint8_t* to = out.pixels.data() + size_t(y) * size_t(width) * channels;
-    for (int32_t x = 0; x < width; ++x) {
-      const uint8_t* source = row.data() + size_t(xs.first[size_t(x)]) * channels;
-      const int32_t* weights = xs.weights.data() + size_t(x) * size_t(xs.taps);
-      for (size_t c = 0; c < channels; ++c) {
-        int32_t sum = 0;
-        for (int32_t j = 0; j < xs.taps; ++j) sum += weights[j] * source[size_t(j) * channels + c];
-        *to++ = to_byte(sum);
-      }
-    }
+    channels == 3 ? resample_row<3>(to, row.data(), xs, width) : resample_row<1>(to, row.data(), xs, width);
   }
   return out;
 }

@@ -47,7 +47,7 @@ bool ShardWriter::restore(size_t bytes, uint32_t crc, int64_t label, std::string
   return true;
 }
 
-uint32_t ShardWriter::append(const StoredImage& image) {
+void ShardWriter::append(const StoredImage& image) {
   PAL_DATA_CHECK(image.bytes > 0, target_ + ": an image without bytes", image.id, "leave it out");
   if (spec_.encoding == Encoding::raw) {
     const int64_t expected = int64_t{spec_.shape[0]} * spec_.shape[1] * spec_.shape[2];
@@ -58,8 +58,7 @@ uint32_t ShardWriter::append(const StoredImage& image) {
                  "there are " + std::to_string(classes) + " classes");
   if (buffer_.size() + image.bytes > kBufferBytes) flush();
   buffer_.insert(buffer_.end(), image.data, image.data + image.bytes);
-  note(image.bytes, crc32c(image.data, image.bytes), image.label, image.id);
-  return crcs_.back();
+  note(image.bytes, image.crc ? *image.crc : crc32c(image.data, image.bytes), image.label, image.id);
 }
 
 void ShardWriter::flush() {

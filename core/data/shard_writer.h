@@ -33,6 +33,7 @@ struct StoredImage {
   size_t bytes = 0;
   int64_t label = -1;   // −1 unknown
   std::string_view id;
+  std::optional<uint32_t> crc = {};   // CRC32C of the bytes, when it is known already
 };
 
 class ShardWriter {
@@ -43,7 +44,7 @@ class ShardWriter {
 
   // A sample that is in the file already, behind those before it; false when its bytes do not have this checksum.
   bool restore(size_t bytes, uint32_t crc, int64_t label, std::string_view id);
-  uint32_t append(const StoredImage& image);   // its CRC32C
+  void append(const StoredImage& image);
   void flush();                                // what was appended is in the file (not yet on the disk)
   size_t waiting_bytes() const { return buffer_.size(); }
   void finish();    // all of it on the disk, still under its temporary name

@@ -15,18 +15,16 @@
 
 namespace pal {
 
-enum class HostMemory { pageable, pinned };   // pinned: a GPU copies from it by itself; needs CUDA
-
 // Room for `rows` images of these options, not filled. dtype is float32 or float64.
-at::Tensor empty_images(int64_t rows, const kernels::AugmentOptions& options, at::ScalarType dtype, HostMemory memory = HostMemory::pageable);
+at::Tensor empty_images(int64_t rows, const kernels::AugmentOptions& options, at::ScalarType dtype, at::Device device = at::kCPU);
 
 int64_t images_bytes(int64_t rows, const kernels::AugmentOptions& options, at::ScalarType dtype);
 
 class StepImages {
  public:
   // At most `keep` buffers are kept, each with room for max_rows images.
-  StepImages(size_t keep, int64_t max_rows, const kernels::AugmentOptions& options, at::ScalarType dtype, HostMemory memory)
-      : keep_(keep), max_rows_(max_rows), options_(options), dtype_(dtype), memory_(memory) {}
+  StepImages(size_t keep, int64_t max_rows, const kernels::AugmentOptions& options, at::ScalarType dtype)
+      : keep_(keep), max_rows_(max_rows), options_(options), dtype_(dtype) {}
 
   at::Tensor take(int64_t rows);
 
@@ -35,7 +33,6 @@ class StepImages {
   const int64_t max_rows_;
   const kernels::AugmentOptions options_;
   const at::ScalarType dtype_;
-  const HostMemory memory_;
   std::mutex mutex_;
   std::vector<at::Tensor> buffers_;
 };

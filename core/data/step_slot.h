@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <vector>
 
 #include "core/data/loader.h"
+#include "core/data/step_parts.h"
 
 namespace pal {
 
@@ -28,6 +30,7 @@ struct FirstError {
 
 struct StepSlot {
   LoadedStep loaded;
+  std::unique_ptr<StepParts> parts;           // where the device renders
   std::vector<int64_t> local;                 // this rank's samples
   std::vector<std::vector<uint8_t>> bytes;    // of each, from when it is read until it is rendered
   int64_t tile_samples = 1;
@@ -52,13 +55,22 @@ struct StepSlot {
     for (auto [i, end] = rows(tile); i < end; ++i) sum += static_cast<int64_t>(bytes[i].size());
     return sum;
   }
-  // Renders a tile whose bytes are here, and lets go of them.
+  // Renders a tile whose bytes are here (or keeps what its views need), and lets go of them.
   void render(Tile& tile, int64_t number, ViewSet& views) {
     views.large.step = static_cast<uint64_t>(loaded.step);
+    if (parts) return keep_parts(tile, number, views);
     loaded.images.scalar_type() == at::kDouble ? render_as<double>(tile, number, views) : render_as<float>(tile, number, views);
   }
 
  private:
+  void keep_parts(Tile& tile, int64_t number, const ViewSet& views) {
+    for (auto [i, end] = rows(number); i < end; ++i) {
+      const double start = thread_seconds();
+      parts->put(static_cast<int64_t>(i), tile.prepare(local[i], bytes[i], views), tile.params());
+      bytes[i] = {};
+      tile.times.decode += thread_seconds() - start;
+    }
+  }
   template <class T>
   void render_as(Tile& tile, int64_t number, const ViewSet& views) {
     const auto large = static_cast<size_t>(views.large_views());

@@ -112,6 +112,45 @@ TEST(JpegLoader, SmallViewsBesideLargeOnes) {
   EXPECT_LE((direct_views<float>(*data, all, s.samples, 0).narrow(0, 2 * rows, 3 * rows) - s.small_images).abs().max().item<double>(), 1e-6);
 }
 
+// The way of a GPU, on this device: workers only decode, next() renders. The same bits, also where parts find no room in the
+// step's buffer (views of 8 pixels of whole decodes), and with small views.
+TEST(JpegLoader, ADeviceThatRendersGivesTheSameBits) {
+  const auto data = std::make_shared<JpegDataset>(30, 40, 120, 41);
+  for (const auto& [size, decode] : {std::pair{32, Decode::scaled}, std::pair{8, Decode::full}}) {
+    SCOPED_TRACE("size " + std::to_string(size));
+    LoaderOptions o = jpeg_options(30, size, decode);
+    o.views.policies.resize(4);
+    o.views.small_views = 2;
+    o.views.small_size = 5;
+    o.threads = 2;
+    o.ranks = 2;
+    for (o.rank = 0; o.rank < 2; ++o.rank) {
+      LoaderOptions there = o;
+      there.render = Render::device;
+      Loader by_workers(data, o), by_device(data, there);
+      for (int64_t step = 0; step < o.planned_until; ++step) {
+        const LoadedStep a = by_workers.next(), b = by_device.next();
+        ASSERT_EQ(a.samples, b.samples);
+        ASSERT_TRUE(at::equal(a.images, b.images)) << "step " << step;
+        ASSERT_TRUE(at::equal(a.small_images, b.small_images)) << "step " << step;
+      }
+    }
+  }
+}
+
+// As far as one gets without a GPU: everything but the pixels themselves, on the device that has none.
+TEST(JpegLoader, AnotherDeviceGetsTheViews) {
+  LoaderOptions o = jpeg_options(30, 16, Decode::scaled);
+  o.render = Render::device;
+  o.device = at::kMeta;
+  o.views.large.layout = kernels::Layout::channels_last;
+  Loader loader(std::make_shared<JpegDataset>(30, 20, 60, 42), o);
+  const LoadedStep s = loader.next();
+  EXPECT_TRUE(s.images.is_meta());
+  EXPECT_EQ(s.images.sizes(), (std::vector<int64_t>{2 * static_cast<int64_t>(s.samples.size()), 3, 16, 16}));
+  EXPECT_TRUE(s.images.is_contiguous(at::MemoryFormat::ChannelsLast));
+}
+
 TEST(JpegLoader, CentreViewsEqualAWholeDecode) {
   const JpegDataset data(12, 20, 90, 31);
   kernels::AugmentOptions o;

@@ -64,6 +64,17 @@ TEST(Loader, EqualsTheKernelForAnyRanksThreadsAndDepth) {
   }
 }
 
+TEST(Loader, ADeviceThatRendersGivesTheSameBits) {
+  const auto data = std::make_shared<MemoryDataset>(50, 9, 9, 1);
+  LoaderOptions o = small_options(50);
+  o.render = Render::device;
+  Loader loader(data, o);
+  for (int64_t step = 0; step < o.planned_until; ++step) {
+    const LoadedStep s = loader.next();
+    ASSERT_TRUE(at::equal(s.images, direct_views<float>(*data, o, s.samples, step))) << "step " << step;
+  }
+}
+
 TEST(Loader, SubsetGivesSampleIds) {
   const auto data = std::make_shared<MemoryDataset>(200, 9, 9, 1);
   LoaderOptions o = small_options(30);

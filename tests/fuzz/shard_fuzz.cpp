@@ -24,9 +24,6 @@ const std::string& shard_path() {
 
 }  // namespace
 
-// What HDF5 1.10.8 forgets of a file that it refuses: some hundred bytes each.
-extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }
-
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   pal::FileHandle::create(shard_path(), "the input").write_at(0, data, size);
   bool accepted = false;

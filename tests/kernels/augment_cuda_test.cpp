@@ -1,6 +1,7 @@
 // augment on CUDA: every pixel is the CPU twin's within 1/255, for random policies, sizes, layouts and filters.
 #include "kernels/augment_params.h"
 
+#include "kernels/base/isa.h"
 #include "tests/kernels/augment_cases.h"
 #include "tests/kernels/cuda_test.h"
 
@@ -137,6 +138,45 @@ TEST_F(AugmentCuda, ManyImagesAndAGapBetweenViews) {
   EXPECT_TRUE(std::equal(a.begin(), a.begin() + elements, b.begin()));
   EXPECT_TRUE(std::equal(a.begin() + elements, a.end(), b.begin() + elements + gap));
   EXPECT_EQ(std::vector<float>(b.begin() + elements, b.begin() + elements + gap), std::vector<float>(gap, 7.0f));
+}
+
+// Parts as a decoder gives them, cut out and reduced, with parameters of the host; more of them than one launch takes.
+TEST_F(AugmentCuda, PartsEqualTheCpu) {
+  for (const uint64_t seed : {21, 22, 23}) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random r(seed, Purpose::bench);
+    const std::vector<ViewPolicy> policies = {random_policy(r)};
+    const AugmentOptions options = random_options(r, 7);
+    Batch batch;
+    std::vector<ImagePart> parts;
+    std::vector<ViewParams> params;
+    for (int64_t i = 0; i < 35; ++i) {
+      const int32_t height = 9 + int32_t(r.below(30)), width = 9 + int32_t(r.below(30)), unit = 1 << r.below(3);
+      params.push_back(draw_view_params(policies[0], options.seed, options.step, uint64_t(i), 0, height, width));
+      const CropBox& crop = params.back().crop;
+      ImagePart part{{}, crop.top / unit, crop.left / unit, unit};
+      part.top -= int32_t(r.below(uint64_t(part.top) + 1));
+      const int32_t rows = (crop.top + crop.height + unit - 1) / unit - part.top;
+      const int32_t columns = (crop.left + crop.width + unit - 1) / unit - part.left;
+      batch.add(r, rows, columns, r.below(3) ? 3 : 1, i);
+      parts.push_back(part);
+    }
+    const DeviceBatch device(batch);
+    const int64_t elements = int64_t(options.channels) * options.size * options.size;
+    std::vector<float> want(parts.size() * size_t(elements));
+    for (size_t i = 0; i < parts.size(); ++i) {
+      parts[i].pixels = batch.images[i];
+      std::vector<char> room(cpu::augment_scratch_bytes({&batch.images[i], 1}, options, {1}));
+      cpu::augment_part(want.data() + int64_t(i) * elements, parts[i], params[i], options, {room.data(), int64_t(room.size())}, best_isa());
+      parts[i].pixels = device.images[i];
+    }
+    const Span<const ImagePart> some{parts.data(), int64_t(parts.size())};
+    const DeviceArray<char> scratch(cuda::augment_parts_scratch_bytes(some, options));
+    const DeviceArray<float> out(int64_t(want.size()));
+    cuda::augment_parts<float>(out.data(), some, {params.data(), some.size}, options, scratch.scratch(), nullptr);
+    PAL_CUDA_CHECK(cudaDeviceSynchronize());
+    expect_pixels(out.host(), want, batch, policies, options);
+  }
 }
 
 }  // namespace

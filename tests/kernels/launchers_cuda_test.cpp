@@ -2,7 +2,7 @@
 #include <functional>
 #include <string>
 
-#include "kernels/augment.h"
+#include "kernels/augment_params.h"
 #include "kernels/base/error.h"
 #include "kernels/block_terms.h"
 #include "kernels/csr.h"
@@ -57,6 +57,9 @@ void all_of() {
   AugmentOptions augment_options;
   augment_options.size = 8;
   expect_no_device([&] { cuda::augment<T>(at<T>(), {&image, 1}, {&sample, 1}, {&policy, 1}, augment_options, kScratch, nullptr); });
+  const ImagePart part{image};
+  const ViewParams params{.crop = {0, 0, 4, 5}};
+  expect_no_device([&] { cuda::augment_parts<T>(at<T>(), {&part, 1}, {&params, 1}, augment_options, kScratch, nullptr); });
   expect_no_device([&] { cuda::centre_view<T>(at<T>(), {&image, 1}, augment_options, kScratch, nullptr); });
   const MatrixView<double> sums(at<double>(), 2, 8);
   const Span<const int32_t> row_block(at<int32_t>(), 4);

@@ -85,7 +85,13 @@ class Bench(unittest.TestCase):
         for process in large:
             self.assertEqual(process["checksum"], 50000 * 49999)   # each sample once, in both orders of an epoch
             self.assertGreater(process["open_s"], 0)
-            self.assertGreater(process["rss_mb"], 0)
+            self.assertGreaterEqual(process["rss_mb"], process["pss_mb"])
+            self.assertGreaterEqual(process["pss_mb"], process["own_mb"])
+            self.assertGreater(process["own_mb"], 1)
+            self.assertLess(process["rss_mb"] - process["libraries_rss_mb"], 60)   # of the set alone
+            full, windows = process["classes_in_a_batch"]
+            self.assertAlmostEqual(full, 1000 * (1 - 0.999 ** 256), delta=3)
+            self.assertGreater(windows, 0.85 * full)
         self.assertEqual(os.listdir(self.folder), ["out.json"])
 
 

