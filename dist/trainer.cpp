@@ -5,19 +5,23 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 
 #include "core/counting_comm.h"
 #include "core/data/policy.h"
 #include "core/data/stage.h"
-#include "core/eval/effective_rank.h"
 #include "core/eval/embed.h"
 #include "core/io/checkpoint.h"
+#include "core/io/run_info.h"
 #include "core/io/sha256.h"
+#include "core/model/autocast.h"
 #include "core/model/batch_norm.h"
+#include "core/model/init_weights.h"
 #include "core/model/state.h"
 #include "core/setup.h"
 #include "dist/agreement.h"
@@ -34,12 +38,13 @@ GradSyncOptions grad_sync_options(const Config& config) {
 
 }  // namespace
 
-Trainer::Trainer(const Config& config, World& world, const std::string& run_dir, Resume resume, RunControl control)
+Trainer::Trainer(const Config& config, World& world, const std::string& run_dir, const Beginning& beginning, RunControl control)
     : config_(config),
       world_(world),
       control_(std::move(control)),
       threads_(compute_threads(config, world.cores())),
-      folder_(world.rank() == 0 ? std::make_unique<RunFolder>(run_dir, config, resume) : nullptr),
+      device_(control_.device),
+      folder_(world.rank() == 0 ? std::make_unique<RunFolder>(run_dir, config, beginning.resume) : nullptr),
       run_dir_(run_dir),
       data_(Dataset::open(config.has("data.stage") ? stage_dataset(config.text("data.train"), config.text("data.stage"), world.node()).data
                                                   : config.text("data.train"))),
@@ -68,14 +73,19 @@ Trainer::Trainer(const Config& config, World& world, const std::string& run_dir,
   store_ = make_graph_store(config_, *data_, labels);
   agree_on_data(store_.fingerprint(), "the graph before the first step", world_.control());
   encoder_ = make_encoder(model_spec(config_), config_.text("model.batch_norm") == "node" ? world_.node() : world_.now());
+  encoder_->to(device_);
   encoder_->train();
   objective_ = std::make_unique<Objective>(config_, encoder_->embedding_dims());
   grads_ = std::make_unique<GradSync>(trainable(*encoder_), world_.bulk(), grad_sync_options(config_));
   optimizer_ = make_optimizer(optim_spec(config_), trainable(*encoder_));
-  resume_from_checkpoint();
+  resume_from_checkpoint(beginning.origin);
+  if (step_ == 0 && config_.has("model.init")) init_backbone(*encoder_, config_.text("model.init"));
+  online_ = make_online_eval(config_, data_, subset_, threads_);
   if (config_.text("oracle.sampler") != "none") {
-    rounds_ = std::make_unique<QueryRounds>(config_, world_.control(), store_, AskedOf{subset_, data_->labels()},
-                                            LedgerOf{run_dir_ + "/ledger.sqlite", run_id()}, step_);
+    AskedOf of{subset_, data_->labels(), data_->parents(), [this](int64_t sample) { return data_->id(sample); },
+               [this](const std::vector<int64_t>& samples) { return pixels(*data_, samples); }};
+    rounds_ = std::make_unique<QueryRounds>(config_, world_.control(), store_, of, LedgerOf{run_dir_ + "/ledger.sqlite", ledger_run(config_, data_->fingerprint())}, step_);
+    stopping_ = rounds_->leaves();
   }
   LoaderOptions load;
   load.plan = epoch_plan_;
@@ -94,7 +104,11 @@ Trainer::Trainer(const Config& config, World& world, const std::string& run_dir,
   load.first_step = load.planned_until = planned_until_ = step_;
   loader_ = std::make_unique<Loader>(data_, load);
   open_checkpoints();
-  if (world_.rank() == 0 && !done()) metrics_ = std::make_unique<MetricsWriter>(run_dir_ + "/metrics.jsonl", step_);
+  if (step_ > 0 && saved_step_ != step_) save_checkpoint();   // another run's: the folder has its own from now on
+  if (world_.rank() == 0 && !done()) {
+    metrics_ = std::make_unique<MetricsWriter>(run_dir_ + "/metrics.jsonl", step_);
+    add_run_info(run_dir_, this_machine(fmt::format("{} x {} threads", world_.size(), threads_)));
+  }
 }
 
 Trainer::~Trainer() = default;
@@ -151,7 +165,7 @@ StepReport Trainer::step() {
   log(report, objective_->embedding(z.detach()), batch);
   if (step_ % config_.integer("train.compare_every") == 0) agree_on_parameters(trainable(*encoder_), step_, world_.control());
   if (step_ % config_.integer("checkpoint.every") == 0 && !report.give_up) save_checkpoint();
-  stopping_ = boundary_->meet(*checkpoints_);
+  stopping_ = boundary_->meet(*checkpoints_) || (rounds_ && rounds_->leaves());
   if (control_.watchdog) control_.watchdog->step_done(step_, seconds.count());
   return report;
 }
@@ -191,11 +205,14 @@ Batch Trainer::plan(const LoadedStep& loaded) const {
   return batch;
 }
 
-// One forward for all views of a size, or one each.
+// One forward for all views of a size, or one each; the one place where images meet the device and its precision.
 at::Tensor Trainer::encode(const at::Tensor& images, int64_t views) const {
-  if (config_.text("train.views") == "joint") return encoder_->outputs(images);
+  const Autocast autocast(config_.text("train.precision") == "bf16" ? Precision::bf16 : Precision::full, device_.type());
+  const at::ScalarType type = scalar_type(config_);   // of the loss, whatever the encoder's products were in
+  const at::Tensor here = images.to(device_);
+  if (config_.text("train.views") == "joint") return encoder_->outputs(here).to(type);
   std::vector<at::Tensor> outputs;
-  for (const at::Tensor& view : images.chunk(views)) outputs.push_back(encoder_->outputs(view));
+  for (const at::Tensor& view : here.chunk(views)) outputs.push_back(encoder_->outputs(view).to(type));
   return at::cat(outputs);
 }
 
@@ -212,8 +229,12 @@ std::optional<MicroBatches> Trainer::micro_batches(const Batch& batch) const {
 }
 
 void Trainer::log(StepReport& report, const at::Tensor& z, const Batch& batch) {
-  if (step_ % config_.integer("log.every") != 0 && !done() && !report.skipped) return;
+  const bool looks = online_ && !report.skipped && (step_ % config_.integer("eval.every") == 0 || done());
+  if (step_ % config_.integer("log.every") != 0 && !done() && !report.skipped && !looks) return;
   const Diagnostics d = diagnose(z, batch, world_.now());
+  if (looks && control_.watchdog) control_.watchdog->pace(Pace::slow);
+  const auto seen = looks ? online_->look(*encoder_, world_.now()) : std::vector<std::pair<std::string, double>>{};
+  if (rounds_ && !seen.empty()) rounds_->saw_figure(step_, seen.front().second);
   if (!metrics_) return;
   StepMetrics m;
   m.step = step_;
@@ -225,13 +246,14 @@ void Trainer::log(StepReport& report, const at::Tensor& z, const Batch& batch) {
   m.graph_version = store_.version();
   m.queries = rounds_ ? rounds_->questions() : 0;
   m.cost = rounds_ ? rounds_->cost() : 0;
-  m.effective_rank = effective_rank(z);
+  m.effective_rank = d.effective_rank;
   m.sync_ms = 1000 * grads_->time().seconds;
   m.sync_hidden = grads_->time().hidden();
   m.diagnostics = {{"column_abs_mean", d.mean_abs_mean},     {"column_std", d.mean_std},           {"column_std_min", d.min_std},
                    {"unit_std", d.unit_std},                 {"pairs_positive", d.positive_share}, {"pairs_negative", d.negative_share},
                    {"pairs_unknown", d.unknown_share},       {"loss_bytes", static_cast<double>(report.loss_bytes)}};
-  if (!report.skipped) m.warning = collapse_.look(d, m.effective_rank, z.size(1));
+  m.diagnostics.insert(m.diagnostics.end(), seen.begin(), seen.end());
+  if (!report.skipped) m.warning = collapse_.look(d, z.size(1));
   if (!m.warning.empty()) report.warning += (report.warning.empty() ? "" : "; ") + m.warning;
   try {
     metrics_->write(m);
@@ -296,16 +318,33 @@ void Trainer::save_checkpoint() {
   checkpoints_->save(state);
 }
 
-void Trainer::resume_from_checkpoint() {
+// Of rank 0: another run's state, for a run folder that has none.
+LoadedCheckpoint Trainer::take_over(const Origin& origin) {
+  LoadedCheckpoint loaded = load_origin(origin, [&](const std::string& w) { warnings.push_back(w); });
+  PAL_CHECK(loaded.state.step < last_step(), fmt::format("the checkpoint of --resume, {}, is not before the last step of this run, {}; its step",
+                                                         loaded.path, last_step()),
+            loaded.state.step, "give an earlier one, or raise train.steps");
+  if (config_.text("oracle.sampler") != "none") adopt_ledger(origin, run_dir_, loaded.state.ledger_position);
+  const std::string other = origin.run_dir + "/config.yaml";
+  if (origin.run_dir.empty() || !std::filesystem::exists(other)) return loaded;
+  const std::vector<std::string> keys = Config::load_resolved(other).differing_keys(config_);
+  if (!keys.empty()) warnings.push_back(fmt::format("goes on from {} with other settings: {}", loaded.path, fmt::join(keys, ", ")));
+  return loaded;
+}
+
+void Trainer::resume_from_checkpoint(const std::optional<Origin>& origin) {
   // Rank 0 decides which checkpoint is good; all ranks then read the same one.
-  at::Tensor step = at::full({1}, -1, at::kLong);
+  at::Tensor words = at::full({2}, -1, at::kLong);   // its step; whether it is this run's own
+  int64_t* const word = words.data_ptr<int64_t>();
   std::optional<LoadedCheckpoint> loaded;
   if (world_.rank() == 0) {
     loaded = load_newest_checkpoint(run_dir_, [&](const std::string& w) { warnings.push_back(w); });
-    if (loaded) step.fill_(loaded->state.step);
+    word[1] = loaded ? 1 : 0;
+    if (!loaded && origin) loaded = take_over(*origin);
+    if (loaded) word[0] = loaded->state.step;
   }
-  world_.control().broadcast(step, 0);
-  if (step.item<int64_t>() < 0) return;
+  world_.control().broadcast(words, 0);
+  if (word[0] < 0) return;
   if (world_.rank() == 0) {
     for (const auto& [group, tensors] : checkpointed()) {
       restore(tensors, group == "model" ? loaded->model : group == "optim" ? loaded->optim : loaded->extra, loaded->path + "/" + group + ".safetensors");
@@ -319,19 +358,20 @@ void Trainer::resume_from_checkpoint() {
   const auto share = [this](const NamedTensors& tensors) {
     for (const auto& named : tensors) {
       at::Tensor mine = named.second;
-      const at::Tensor dense = mine.contiguous();  // convolutions lie channels-last, a Comm carries what is contiguous
+      const at::Tensor dense = mine.cpu().contiguous();  // convolutions lie channels-last, a Comm carries what is contiguous
       world_.control().broadcast(dense, 0);
       if (!dense.is_same(mine)) mine.copy_(dense);
     }
   };
   for (const auto& [group, tensors] : checkpointed()) share(tensors);
-  step_ = saved_step_ = step.item<int64_t>();
+  step_ = word[0];
+  if (word[1] == 1) saved_step_ = step_;
 }
 
 std::string Trainer::weights_sha256() const {
   std::string all;
   for (const auto& [name, t] : model_state(*encoder_)) {
-    const at::Tensor c = t.contiguous();
+    const at::Tensor c = t.cpu().contiguous();
     all += name + " " + sha256_hex(c.data_ptr(), c.nbytes()) + "\n";
   }
   return sha256_hex(all.data(), all.size());
@@ -339,11 +379,6 @@ std::string Trainer::weights_sha256() const {
 
 std::string Trainer::fingerprint() const {
   return fmt::format("ranks={} threads={} isa={} dtype={}", world_.size(), threads_, kernels::isa_name(kernels::best_isa()), config_.text("train.dtype"));
-}
-
-// What the ledger belongs to: the questions depend on these, not on ranks or threads.
-std::string Trainer::run_id() const {
-  return fmt::format("data={:016x} seed={} sampler={}", data_->fingerprint(), epoch_plan_.seed, config_.text("oracle.sampler"));
 }
 
 QueryRounds::EmbedPool Trainer::embed_pool() {
@@ -376,7 +411,8 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
       {"steps", fmt::format("{} of {} samples, {} per epoch", schedule_.total_steps, epoch_plan_.global_batch, epoch_plan_.steps_per_epoch()) +
                     (edge_samples_ > 0 ? fmt::format(", and up to {} of which relations are known", edge_samples_) : "")},
       {"learning rate", fmt::format("{:g} peak, {}, {} warm-up steps", schedule_.peak, config_.text("optim.kind"), schedule_.warmup_steps)},
-      {"ranks", fmt::format("{} × {} thread{} on the CPU, {}", world_.size(), threads_, threads_ == 1 ? "" : "s", kernels::isa_name(kernels::best_isa()))},
+      {"ranks", fmt::format("{} × {} thread{} on {}, {}", world_.size(), threads_, threads_ == 1 ? "" : "s",
+                            device_.is_cpu() ? "the CPU" : "a GPU each", kernels::isa_name(kernels::best_isa()))},
       {"loader", loader_text()},
       {"run folder", run_dir_},
   };

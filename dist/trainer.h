@@ -18,6 +18,7 @@
 #include "core/graph/build.h"
 #include "core/io/metrics.h"
 #include "core/eval/diagnostics.h"
+#include "core/eval/online.h"
 #include "core/loss/objective.h"
 #include "core/model/encoder.h"
 #include "core/model/micro_batches.h"
@@ -26,6 +27,7 @@
 #include "dist/checkpointer.h"
 #include "dist/faults.h"
 #include "dist/grad_sync.h"
+#include "dist/origin.h"
 #include "dist/query_round.h"
 #include "dist/run_folder.h"
 #include "dist/watchdog.h"
@@ -50,11 +52,19 @@ struct RunControl {
   std::function<bool()> stop_asked;    // this rank was told to stop (a signal)
   Faults* faults = nullptr;            // injected ones
   Watchdog* watchdog = nullptr;
+  at::Device device = at::kCPU;        // to compute on; World::use_device has chosen it
+};
+
+// How a run begins: at its newest checkpoint; without one at step 0, or where another run stood.
+struct Beginning {
+  Beginning(Resume resume, std::optional<Origin> origin = std::nullopt) : resume(resume), origin(std::move(origin)) {}
+  Resume resume;
+  std::optional<Origin> origin;
 };
 
 class Trainer {
  public:
-  Trainer(const Config& config, World& world, const std::string& run_dir, Resume resume, RunControl control = {});
+  Trainer(const Config& config, World& world, const std::string& run_dir, const Beginning& beginning, RunControl control = {});
   ~Trainer();
 
   int64_t next_step() const { return step_; }
@@ -64,7 +74,8 @@ class Trainer {
   std::vector<std::pair<std::string, std::string>> summary() const;
 
   StepReport step();
-  bool stopping() const { return stopping_; }   // some rank was told to stop; the same on every rank after a step
+  bool stopping() const { return stopping_; }   // some rank was told to stop, or questions are out; the same on every rank after a step
+  int64_t questions_out() const { return rounds_ && rounds_->leaves() ? rounds_->open_questions() : 0; }   // that the run ends for
   // Writes the last checkpoint and the closing line of metrics.jsonl.
   void finish();
   // Writes a checkpoint of the steps done, to go on from later.
@@ -75,7 +86,8 @@ class Trainer {
   std::vector<std::string> warnings;    // of the start, for the terminal (rank 0)
 
  private:
-  void resume_from_checkpoint();
+  void resume_from_checkpoint(const std::optional<Origin>& origin);
+  LoadedCheckpoint take_over(const Origin& origin);
   void save_checkpoint();
   void open_checkpoints();
   void save_last();
@@ -89,7 +101,6 @@ class Trainer {
   void guard(StepReport& report);
   void log(StepReport& report, const at::Tensor& z, const Batch& batch);
   std::string fingerprint() const;
-  std::string run_id() const;
   std::string loader_text() const;
   QueryRounds::EmbedPool embed_pool();
 
@@ -97,6 +108,7 @@ class Trainer {
   World& world_;
   const RunControl control_;
   const int threads_;
+  const at::Device device_;
   std::unique_ptr<RunFolder> folder_;   // rank 0
   const std::string run_dir_;
   std::shared_ptr<Dataset> data_;
@@ -116,6 +128,7 @@ class Trainer {
   std::unique_ptr<QueryRounds> rounds_;   // null without an oracle
   std::unique_ptr<Loader> loader_;
   std::unique_ptr<MetricsWriter> metrics_;  // rank 0
+  std::unique_ptr<OnlineEval> online_;      // null with eval.every=0
   std::unique_ptr<Checkpointer> checkpoints_;
   std::unique_ptr<Boundary> boundary_;
   bool stopping_ = false;

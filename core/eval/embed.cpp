@@ -32,13 +32,14 @@ at::Tensor embed(Encoder& encoder, const Dataset& data, const std::vector<int64_
   const EvalMode mode(encoder);
   const std::vector<int64_t> begin = rank_slices(static_cast<int64_t>(samples.size()), comm.size());
   const int64_t first = begin[comm.rank()], last = begin[comm.rank() + 1];
+  const at::Device device = encoder.parameters().front().device();
   const int64_t dims = options.what == EmbedWhat::features ? encoder.feature_dims() : encoder.embedding_dims();
   at::Tensor own = at::empty({last - first, dims}, at::TensorOptions(options.dtype));
   for (int64_t at = first; at < last; at += options.batch) {
     const int64_t end = std::min(last, at + options.batch);
     const std::vector<int64_t> ids(samples.begin() + at, samples.begin() + end);
     const at::Tensor images = load_centre_views(data, ids, options.augment, options.dtype, options.threads);
-    at::Tensor out = encoder.features(images);
+    at::Tensor out = encoder.features(images.to(device));
     if (options.what == EmbedWhat::embedding) out = encoder.project(out);
     own.narrow(0, at - first, end - at).copy_(out);
     if (options.progress) options.progress(end - first);
