@@ -70,6 +70,16 @@ uint64_t checksum(const at::Tensor& t) {
   return lanes[0] ^ (lanes[1] >> 7) ^ (lanes[2] << 9) ^ (lanes[3] >> 21);
 }
 
+constexpr const char* kNodesOwn = "data.stage";   // each node may have a scratch folder of its own name
+
+std::string shared_settings(const Config& config) {
+  std::string out;
+  for (const KeySpec& key : config_keys()) {
+    if (key.name != kNodesOwn) out += key.name + "=" + config.formatted(key.name) + "\n";
+  }
+  return out;
+}
+
 constexpr const char* kSameStart = "start every rank with the same files and arguments";
 
 }  // namespace
@@ -85,7 +95,7 @@ void agree_on_program(Comm& comm) {
 void agree_on_config(const Config& config, Comm& comm) {
   if (comm.size() == 1) return;
   const std::string mine = config.dump();
-  const std::vector<int> others = other_than_first(of_all(std::hash<std::string>{}(mine), comm));
+  const std::vector<int> others = other_than_first(of_all(std::hash<std::string>{}(shared_settings(config)), comm));
   if (others.empty()) return;
   const std::string first = broadcast_text(mine, 0, comm);
   std::string keys;
@@ -96,7 +106,7 @@ void agree_on_config(const Config& config, Comm& comm) {
     fs::remove(file);
     std::vector<std::string> differing;
     for (const KeySpec& key : config_keys()) {
-      if (config.formatted(key.name) != theirs.formatted(key.name)) differing.push_back(key.name);
+      if (key.name != kNodesOwn && config.formatted(key.name) != theirs.formatted(key.name)) differing.push_back(key.name);
     }
     keys = fmt::format("{}", fmt::join(differing, ", "));
   }

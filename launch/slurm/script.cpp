@@ -97,6 +97,7 @@ std::string start(const SlurmJob& job, const Site& site) {
     return out + fmt::format("srun --mpi={} --cpu-bind=cores{} --kill-on-bad-exit=1 \\\n  {}\ncode=$?\n", site.mpi_plugin, binding, command);
   }
   return out +
+         "[ \"$(id -u)\" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1   # in a container\n"
          "mpirun --version 2>/dev/null | grep -q 'Open MPI' || give_up 76 \"the mpirun on PATH is not Open MPI's; load the module of an Open MPI\"\n" +
          fmt::format("mpirun -np {} --map-by ppr:{}:node --bind-to none \\\n  {} &\n", job.nodes * job.ranks_per_node, job.ranks_per_node, command) +
          "mpirun=$!\n"

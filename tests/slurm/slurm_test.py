@@ -19,6 +19,7 @@ import cluster  # noqa: E402
 import run_case  # noqa: E402
 
 PAL = run_case.PAL
+TEMPLATES = os.path.abspath(os.path.join(HERE, "..", "..", "launch", "slurm"))
 CONFIG = """
 data: {train: set.h5, test: set-test.h5, threads: 1}
 augment: {crop_scale: [0.5, 1.0], mean: [0.5], std: [0.25]}
@@ -93,6 +94,23 @@ class Case(unittest.TestCase):
         return [int(pid) for pid in out.split() if os.readlink(f"/proc/{pid}/exe") == PAL]
 
 
+class Templates(unittest.TestCase):
+    def test_they_are_clean(self):
+        scripts = glob.glob(f"{TEMPLATES}/*.sbatch")
+        self.assertEqual(len(scripts), 3)
+        for checker in (["bash", "-n"], ["shellcheck"]):
+            if shutil.which(checker[0]):
+                for script in scripts:
+                    done = subprocess.run([*checker, script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                    self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_they_say_how_they_are_used(self):
+        for script in glob.glob(f"{TEMPLATES}/*.sbatch"):
+            done = subprocess.run(["bash", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("usage: sbatch", done.stdout)
+
+
 class Slurm(Case):
     # ---- the story of a job -----------------------------------------------------------------------------------------
 
@@ -145,7 +163,7 @@ class Slurm(Case):
     def template(self, name, run, *settings, options=()):
         os.makedirs(f"{self.folder}/{run}")
         out = self.cluster.run("sbatch", "--parsable", "--nodes=2", "--ntasks-per-node=1", f"--export=ALL,PAL={PAL}", f"--output={self.folder}/{run}/slurm-%j.log",
-                               *options, os.path.join(HERE, "..", "..", "launch", "slurm", name), "c.yaml", run, *settings, cwd=self.folder).stdout
+                               *options, f"{TEMPLATES}/{name}", "c.yaml", run, *settings, cwd=self.folder).stdout
         return out.split()[-1]
 
     def test_srun_template_with_staging_on_each_node(self):
@@ -215,4 +233,4 @@ if __name__ == "__main__":
     if lacking:
         print("skipped: this machine lacks " + ", ".join(lacking))
         sys.exit(0)
-    unittest.main(argv=[sys.argv[0], *(sys.argv[2:] or ["Slurm"])], verbosity=2)
+    unittest.main(argv=[sys.argv[0], *(sys.argv[2:] or ["Templates", "Slurm"])], verbosity=2)
