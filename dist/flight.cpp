@@ -76,13 +76,27 @@ void FlightLog::end() {
 
 Flight FlightLog::newest() const {
   const std::lock_guard lock(mutex_);
-  return count_ == 0 ? Flight{} : ring_[(count_ - 1) % kKept];
+  Flight f = count_ == 0 ? Flight{} : ring_[(count_ - 1) % kKept];
+  if (f.pending || !waiting_) return f;
+  if (const auto since = waiting_()) {
+    f.pending = true;
+    f.begin = *since;
+  }
+  return f;
+}
+
+void FlightLog::watch(std::function<std::optional<std::chrono::steady_clock::time_point>()> waiting) {
+  const std::lock_guard lock(mutex_);
+  waiting_ = std::move(waiting);
 }
 
 std::vector<Flight> FlightLog::all() const {
   const std::lock_guard lock(mutex_);
   std::vector<Flight> flights;
   for (int64_t k = std::max<int64_t>(0, count_ - static_cast<int64_t>(kKept)); k < count_; ++k) flights.push_back(ring_[k % kKept]);
+  if (const auto since = waiting_ ? waiting_() : std::nullopt) {
+    for (Flight& f : flights) f.pending = f.pending || f.end >= *since;
+  }
   return flights;
 }
 

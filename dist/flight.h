@@ -6,8 +6,10 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,9 @@ class FlightLog {
   void end();
   Flight newest() const;
   std::vector<Flight> all() const;         // oldest first
+  // For collectives that return before they are done: `waiting` says since when the oldest of them is not; the newest
+  // flight then counts as pending since that moment.
+  void watch(std::function<std::optional<std::chrono::steady_clock::time_point>()> waiting);
 
  private:
   static constexpr size_t kKept = 64;
@@ -40,6 +45,7 @@ class FlightLog {
   mutable std::mutex mutex_;
   std::array<Flight, kKept> ring_;
   int64_t count_ = 0;
+  std::function<std::optional<std::chrono::steady_clock::time_point>()> waiting_;
 };
 
 // The same communicator, with its collectives written to the log, which must outlive it.

@@ -12,6 +12,8 @@
 #include <mutex>
 #include <thread>
 
+#include "dist/device_comm.h"
+
 namespace pal {
 namespace {
 
@@ -37,8 +39,30 @@ struct GradSync::Reducer {
   double seconds = 0;
   std::exception_ptr error;
   std::thread thread;
+  // A communicator that enqueues: no thread, backward's own gives it the buckets.
+  DeviceComm* device = nullptr;
+  std::vector<at::Tensor> narrow;   // of Wire::bfloat16: what is on its way
 
   Reducer(Comm& c, Wire w) : comm(c), wire(w) {}
+
+  void choose_carrier() {
+    auto* const able = dynamic_cast<DeviceComm*>(&comm);
+    if (able && able->enqueues()) device = able;
+    narrow.resize(buckets.size());
+  }
+  void enqueue(size_t b) {
+    const at::Tensor& bucket = buckets[b];
+    const bool rounds = wire == Wire::bfloat16 && bucket.scalar_type() == at::kFloat;
+    narrow[b] = rounds ? bucket.to(at::kBFloat16) : at::Tensor();
+    device->begin_all_reduce(rounds ? narrow[b] : bucket);
+  }
+  void join() {
+    device->join();
+    for (size_t b = 0; b < buckets.size(); ++b) {
+      if (narrow[b].defined()) buckets[b].copy_(narrow[b]);
+      finite = all_finite(buckets[b]) && finite;
+    }
+  }
 
   void reduce(const at::Tensor& bucket) {
     const auto start = Clock::now();
@@ -76,6 +100,7 @@ struct GradSync::Reducer {
     seconds = 0;
   }
   void launch() {
+    if (device) return enqueue(launched++);
     const std::lock_guard lock(mutex);
     ++launched;
     changed.notify_all();
@@ -86,6 +111,7 @@ struct GradSync::Reducer {
       seconds = 0;   // nothing was sent
       return;
     }
+    if (device) return join();
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return error || done == buckets.size(); });
     if (error) std::rethrow_exception(error);
@@ -110,7 +136,8 @@ GradSync::GradSync(const NamedTensors& parameters, Comm& comm, const GradSyncOpt
       torch::autograd::impl::set_post_acc_grad_hooks(buckets_[b].parameters[k], std::make_unique<Hook>(*this, b, k));
     }
   }
-  if (comm.size() > 1) reducer_->thread = std::thread([reducer = reducer_] { reducer->run(); });
+  reducer_->choose_carrier();
+  if (comm.size() > 1 && !reducer_->device) reducer_->thread = std::thread([reducer = reducer_] { reducer->run(); });
   begin();
 }
 

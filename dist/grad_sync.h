@@ -5,6 +5,9 @@
 // order, whatever the order in which hooks fire: the last parameter's bucket first. What no backward reached counts as 0.
 // Sums, never means: each rank's dz already belongs to the global loss.
 //
+// On a GPU whose communicator carries its tensors (dist/device_comm.h) there is no such thread: backward's own enqueues each
+// full bucket behind its stream, in the order above, and sum() makes the stream wait for all of them.
+//
 // Thread: hooks run in the thread of backward; `comm` is used by the thread of this object alone (in a world of one there
 //   is none). Nothing is reduced before release(), so that several backward passes may add up.
 #pragma once

@@ -8,7 +8,7 @@
 namespace pal {
 namespace {
 
-constexpr const char* kCommNames[kComms] = {"now", "bulk", "control", "node"};
+constexpr const char* kCommNames[kComms] = {"now", "bulk", "control", "device", "node"};
 
 std::string ranks_text(const std::vector<int>& ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));

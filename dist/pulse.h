@@ -12,7 +12,7 @@
 
 namespace pal {
 
-inline constexpr size_t kComms = 4;   // now, bulk, control, node
+inline constexpr size_t kComms = 5;   // now, bulk, control, device, node
 
 // What a rank says of itself.
 struct Beat {

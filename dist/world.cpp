@@ -5,9 +5,11 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 
+#include "dist/device_found.h"
 #include "dist/mpi_check.h"
 #include "dist/mpi_comm.h"
 
@@ -87,12 +89,29 @@ World::World() : host_(host_name()) {
   control_ = make_logged(std::make_unique<MpiComm>(MPI_COMM_WORLD), control_log_);
 }
 
+DeviceDecision World::use_device(const std::string& asked) {
+  const FoundDevices mine = found_devices(host_, local_rank_);
+  const DeviceDecision decision = decide_device(asked, mpi_ ? gather_found(mine, MPI_COMM_WORLD) : std::vector<FoundDevices>{mine}, rank_);
+  if (decision.kind == DeviceKind::cpu || size_ == 1) return decision;
+  PAL_ASSERT(!channels_, "a world's device is chosen once");
+  channels_ = make_device_channels(decision.ordinal, device_log_, [this](const std::string& sentence) {
+    std::fprintf(stderr, "%s error: %s\n", prefix().c_str(), sentence.c_str());
+    abort(static_cast<int>(Exit::lost));
+  });
+  now_ = channels_->carry(std::move(now_), DeviceChannels::Reach::world);
+  bulk_ = channels_->carry(std::move(bulk_), DeviceChannels::Reach::world);
+  node_ = channels_->carry(std::move(node_), DeviceChannels::Reach::node);
+  return decision;
+}
+
 World::~World() {
   if (!mpi_ || std::uncaught_exceptions() > 0) return;
+  if (channels_) channels_->close();
   now_.reset();
   bulk_.reset();
   control_.reset();
   node_.reset();
+  channels_.reset();
   MPI_Finalize();
 }
 

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "core/comm.h"
+#include "dist/device.h"
+#include "dist/device_comm.h"
 #include "dist/flight.h"
 
 namespace pal {
@@ -36,7 +38,12 @@ class World {
   Comm& control() { return *control_; }
   Comm& node() { return *node_; }                  // the ranks of this host
 
-  std::vector<const FlightLog*> flights() const { return {&now_log_, &bulk_log_, &control_log_, &node_log_}; }
+  // Collective. The device that train.device=`asked` (auto, cpu, cuda) means for this rank; where it is a GPU, tensors of
+  // that GPU go by NCCL from now on: `now` and `bulk` through one NCCL communicator, `node` through another. To be called
+  // before anybody holds a communicator.
+  DeviceDecision use_device(const std::string& asked);
+
+  std::vector<const FlightLog*> flights() const { return {&now_log_, &bulk_log_, &control_log_, &device_log_, &node_log_}; }
 
   // Brings every rank down, at once, with this exit code. Never returns.
   [[noreturn]] void abort(int exit_code);
@@ -46,7 +53,8 @@ class World {
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
   double cores_ = 1;
   std::string host_;
-  FlightLog now_log_{"now"}, bulk_log_{"bulk"}, control_log_{"control"}, node_log_{"node"};
+  FlightLog now_log_{"now"}, bulk_log_{"bulk"}, control_log_{"control"}, device_log_{"device"}, node_log_{"node"};
+  std::unique_ptr<DeviceChannels> channels_;       // null where ranks compute on CPUs, or alone
   std::unique_ptr<Comm> now_, bulk_, control_, node_;
 };
 

@@ -18,6 +18,7 @@
 #include "launch/kernel_checks.h"
 #include "launch/mpirun.h"
 #include "launch/machine.h"
+#include "launch/nccl_links.h"
 #include "launch/table.h"
 
 namespace pal {
@@ -70,7 +71,7 @@ Finding check_disk() {
 }
 
 Finding check_gpu(const CudaState& cuda) {
-  if (!cuda.reason.empty()) return {"GPU", Verdict::warn, "none: " + cuda.reason, "training runs on the CPU"};
+  if (!cuda.reason.empty()) return {"GPU", Verdict::warn, "none: " + cuda.reason, "training runs on the CPU (train.device=auto)"};
   return {"GPU", Verdict::ok, fmt::format("{} device(s), driver for CUDA {}", cuda.devices, cuda.driver)};
 }
 
@@ -119,6 +120,12 @@ bool check_gpu_kernels(const CudaState& cuda) {
   return true;
 }
 
+std::string verdict(bool healthy, const CudaState& cuda) {
+  if (!healthy) return "\nVerdict: something is missing or wrong: see above.\n";
+  if (!cuda.reason.empty()) return "\nVerdict: fit to train on CPUs; nothing of a GPU was tried.\n";
+  return fmt::format("\nVerdict: fit to train on {} GPU{}.\n", cuda.devices, cuda.devices == 1 ? "" : "s");
+}
+
 int be_a_rank(Context& context) {
   World& world = context.start_world();
   world.control().barrier();
@@ -131,11 +138,19 @@ int be_a_rank(Context& context) {
 int cmd_doctor(const std::vector<std::string>& args, Context& context) {
   CLI::App app("Checks this machine: what is there, what is missing, and what to do.", "pal doctor");
   bool rank = false;
+  LinkOptions links;
+  bool link_rank = false;
   app.add_flag("--rank", rank, "")->group("");   // how the doctor starts itself under mpirun
-  app.footer("On a machine with a GPU it also compares every CUDA kernel with its CPU twin and prints GB/s.\n"
-             "Exit code 1 when something that training needs is missing, or a kernel is wrong.\nExample:\n  pal doctor");
+  app.add_flag("--link-rank", link_rank, "")->group("");
+  app.add_option("--most-bytes", links.most_bytes, "")->group("");
+  app.add_option("--repeats", links.repeats, "")->group("");
+  app.add_option("--json", links.json, "")->group("");
+  app.footer("On a machine with GPUs it also compares every CUDA kernel with its CPU twin and prints GB/s, shows how the GPUs\n"
+             "are linked, and measures NCCL's all-reduce between them, in the columns of nccl-tests, with sums that are checked.\n"
+             "Exit code 1 when something that training needs is missing, a kernel or a sum is wrong.\nExample:\n  pal doctor");
   if (const int code = parse_arguments(app, args); code >= 0) return code;
   if (rank) return be_a_rank(context);
+  if (link_rank) return be_a_link_rank(context.start_world(), links);
 
   const CudaState cuda = cuda_state();
   const std::vector<Finding> findings = {
@@ -159,6 +174,9 @@ int cmd_doctor(const std::vector<std::string>& args, Context& context) {
   }
   std::fputs(format_table(rows).c_str(), stdout);
   healthy = check_gpu_kernels(cuda) && healthy;
+  std::fflush(stdout);
+  healthy = measure_links(cuda, context.program, links) == static_cast<int>(Exit::ok) && healthy;
+  std::fputs(verdict(healthy, cuda).c_str(), stdout);
   return static_cast<int>(healthy ? Exit::ok : Exit::check_failed);
 }
 

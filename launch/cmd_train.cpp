@@ -20,6 +20,7 @@
 #include "launch/stop_signals.h"
 #include "launch/supervise.h"
 #include "launch/table.h"
+#include "launch/train_check.h"
 
 namespace pal {
 namespace {
@@ -31,7 +32,13 @@ struct Arguments {
   int ranks = 0;
   RestartLimits restarts;
   bool allow_faults = false;
+  bool check = false;
   std::string resume = "auto";
+
+  std::optional<Origin> origin() const {
+    if (resume == "auto" || resume == "never") return std::nullopt;
+    return find_origin(resume);
+  }
 };
 
 std::vector<Fault> asked_faults(const Arguments& args) {
@@ -43,15 +50,28 @@ std::vector<Fault> asked_faults(const Arguments& args) {
 
 enum class Ending { finished, stopped, gave_up };
 
+// Collective. What this rank computes on; the world carries its tensors from then on.
+DeviceDecision choose_device(const Config& config, World& world) {
+  const std::string& asked = config.text("train.device");
+  const bool wide = config.text("train.dtype") == "float64";
+  PAL_CHECK(!wide || asked != "cuda", "train.dtype=float64 is for CPU ranks", "train.device=cuda", "set train.dtype=float32, or train.device=cpu");
+  DeviceDecision device = world.use_device(wide ? "cpu" : asked);
+  if (wide && asked == "auto") device.why = "train.dtype=float64 is for CPU ranks";
+  PAL_CHECK(config.text("train.precision") != "bf16" || device.kind == DeviceKind::cuda,
+            "bf16 autocast is for GPUs; CPU ranks train in train.dtype", "train.precision=bf16", "set train.precision=full");
+  return device;
+}
+
 // From the newest checkpoint to the end, to a stop, or to gradients that stay not finite: `failed` is then that step.
-Ending train_on(const Config& config, const Arguments& args, World& world, const RunControl& control, int64_t* failed) {
+Ending train_on(const Config& config, const Arguments& args, World& world, const RunControl& control, const DeviceDecision& device, int64_t* failed) {
   const auto start = std::chrono::steady_clock::now();
   if (control.watchdog) control.watchdog->pace(Pace::slow);
-  Trainer trainer(config, world, args.run_dir, args.resume == "never" && *failed < 0 ? Resume::never : Resume::automatic, control);
+  Trainer trainer(config, world, args.run_dir, {args.resume == "never" && *failed < 0 ? Resume::never : Resume::automatic, args.origin()}, control);
   const bool speaks = world.rank() == 0;
   if (speaks) {
     std::vector<std::vector<std::string>> rows = {{"train", ""}};
     for (const auto& [what, value] : trainer.summary()) rows.push_back({what, value});
+    rows.push_back({"device", (device.kind == DeviceKind::cuda ? fmt::format("cuda:{}", device.ordinal) : std::string("cpu")) + ": " + device.why});
     fmt::print("{}", format_table(rows));
     for (const std::string& w : trainer.warnings) fmt::print("warning: {}\n", w);
     if (trainer.next_step() > 0) fmt::print("resumed at step {}\n", trainer.next_step());
@@ -81,6 +101,9 @@ Ending train_on(const Config& config, const Arguments& args, World& world, const
   if (!trainer.done()) {
     trainer.pause();
     if (speaks) fmt::print("stopped at step {} with a checkpoint; the same command goes on\n", trainer.next_step());
+    if (speaks && trainer.questions_out() > 0) {
+      fmt::print("{} questions are out: {}/questions.jsonl; hand answers in with: pal answers import {} ANSWERS\n", trainer.questions_out(), args.run_dir, args.run_dir);
+    }
     return Ending::stopped;
   }
   trainer.finish();
@@ -98,16 +121,18 @@ Ending train_on(const Config& config, const Arguments& args, World& world, const
 Exit train(const Config& config, const Arguments& args, World& world, StopSignals& signals) {
   PAL_CHECK(world.size() >= args.restarts.min_ranks, "fewer ranks than --min-np, which is " + std::to_string(args.restarts.min_ranks), world.size(),
             "start more ranks, or lower --min-np");
+  const DeviceDecision device = choose_device(config, world);
   const char* before = std::getenv("PAL_RESTARTS");
   const std::vector<Fault> asked = asked_faults(args);
   Faults faults(asked, world.rank(), before == nullptr ? 0 : std::atoi(before));
   std::optional<Watchdog> watchdog;
   if (config.text("train.watch") == "on") watchdog.emplace(world, args.run_dir);
-  const RunControl control{[&] { return signals.asked(); }, asked.empty() ? nullptr : &faults, watchdog ? &*watchdog : nullptr};
+  const RunControl control{[&] { return signals.asked(); }, asked.empty() ? nullptr : &faults, watchdog ? &*watchdog : nullptr,
+                           device.kind == DeviceKind::cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.ordinal)) : at::Device(at::kCPU)};
   int64_t failed = -1;
   for (;;) {
     const int64_t before_that = failed;
-    const Ending ending = train_on(config, args, world, control, &failed);
+    const Ending ending = train_on(config, args, world, control, device, &failed);
     if (ending != Ending::gave_up) return ending == Ending::stopped ? Exit::again : Exit::ok;
     PAL_CHECK_CODE(Exit::numerics, failed > before_that,
                    fmt::format("the gradient was not finite in {} steps in a row, also after going back to the last checkpoint, last at step",
@@ -133,25 +158,25 @@ int cmd_train(const std::vector<std::string>& arguments, Context& context) {
       ->check(CLI::Range(0, 1000000))->capture_default_str();
   app.add_option("--min-np", args.restarts.min_ranks, "go on with fewer ranks, down to this many, when a restart with all of them fails too")
       ->check(CLI::Range(1, 4096));
+  app.add_flag("--check", args.check, "print shapes, steps, learning rates, memory and bytes of --np ranks, and train nothing");
   app.add_flag("--allow-faults", args.allow_faults, "let PAL_FAULT=kind:rank:step make things fail (pal help faults)");
-  app.add_option("--resume", args.resume, "auto goes on from the newest checkpoint of the run folder; never refuses a used folder")
-      ->check(CLI::IsMember({"auto", "never"}));
+  app.add_option("--resume", args.resume, "auto goes on from the newest checkpoint of the run folder; never refuses a used folder; "
+                 "DIR, another run or one of its checkpoints/step-N, is where a new run folder goes on from");
   app.footer(
       "Examples:\n"
       "  pal train configs/quickstart.yaml --np 2\n"
       "  pal train configs/quickstart.yaml graph.kind=supervised --run-dir runs/sup --np 2\n"
+      "  pal train configs/quickstart.yaml optim.base_lr=0.1 --resume runs/quickstart/checkpoints/step-200 --run-dir runs/lower --np 2\n"
       "  pal train configs/imagenet-vicreg.yaml --np 8 --min-np 6 --max-restarts 20\n"
       "  mpirun -np 4 --bind-to none pal train configs/cifar10-vicreg.yaml");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
   const Config config = Config::load(args.config, args.overrides);
+  if (args.check) return check_training(config, args.ranks);
   if (args.run_dir.empty()) args.run_dir = "runs/" + std::filesystem::path(args.config).stem().string();
   PAL_CHECK(config.has("data.train"), "no training set is given", "data.train is empty", "set data.train to a .h5 file");
-  PAL_CHECK(config.text("train.device") != "cuda", "this version trains on CPU ranks only", "train.device=cuda",
-            "set train.device=cpu or auto");
   asked_faults(args);
-  PAL_CHECK(config.text("train.precision") != "bf16", "bf16 autocast is for GPUs; CPU ranks train in train.dtype", "train.precision=bf16",
-            "set train.precision=full");
+  args.origin();
   if (args.ranks > 0 && !started_as_rank()) {
     std::vector<std::string> rank_args = {"train", args.config};
     rank_args.insert(rank_args.end(), args.overrides.begin(), args.overrides.end());

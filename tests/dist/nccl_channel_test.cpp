@@ -68,7 +68,7 @@ TYPED_TEST_SUITE(NcclCollectives, Types);
 TYPED_TEST(NcclCollectives, AllReduceInPlaceAndNot) {
   NcclChannel& channel = this->channel();
   const std::pair<NcclOp, MPI_Op> ops[] = {{NcclOp::sum, MPI_SUM}, {NcclOp::max, MPI_MAX}, {NcclOp::min, MPI_MIN}};
-  for (int64_t n : {1, 7, 5000}) {
+  for (int64_t n : {1, 1000}) {
     for (const auto& [op, mpi_op] : ops) {
       DeviceBuffer<TypeParam> in(static_cast<size_t>(n)), out(static_cast<size_t>(n));
       in.give(this->r, this->user);
