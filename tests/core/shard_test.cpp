@@ -9,8 +9,10 @@
 #include "core/data/dataset.h"
 #include "core/data/shard_reader.h"
 #include "core/data/shard_writer.h"
+#include "core/data/verify.h"
 #include "kernels/base/philox.h"
 #include "tests/core/data_files.h"
+#include "tests/core/jpeg_files.h"
 
 namespace pal {
 namespace {
@@ -119,6 +121,24 @@ TEST(Shard, EncodedImagesHaveTheirOwnSizes) {
   EXPECT_EQ(bytes, std::vector<uint8_t>(9u << 20, 0));
   data->read(2, bytes);
   EXPECT_EQ(bytes, std::vector<uint8_t>(1, 1));
+}
+
+// Bytes with a right checksum that are no JPEG file: written so, not damaged later.
+TEST(Shard, VerifyLooksIntoJpegFiles) {
+  const TestFolder folder;
+  ShardSpec jpeg;
+  jpeg.encoding = Encoding::jpeg;
+  const std::vector<uint8_t> good = test_jpeg(test_picture(9, 7, 3, 1), 9, 7), cut(good.begin(), good.end() - 30);
+  ShardWriter writer(folder / "a.h5", jpeg);
+  writer.append({good.data(), good.size(), -1, "good.jpg"});
+  writer.append({cut.data(), cut.size(), -1, "cut.jpg"});
+  writer.finish();
+  writer.publish();
+  const VerifyReport report = verify_dataset(folder / "a.h5", 9, [](int64_t, int64_t) {});
+  EXPECT_FALSE(report.good());
+  EXPECT_EQ(report.bad_samples, 1);
+  ASSERT_EQ(report.complaints.size(), 1u);
+  EXPECT_TRUE(contains(report.complaints[0], "a.h5: sample 1 (cut.jpg): cut JPEG file")) << report.complaints[0];
 }
 
 TEST(Shard, SameInputSameBytes) {
