@@ -221,13 +221,11 @@ std::vector<Query> QueryRounds::choose(const Pool& pool, Round& round) const {
 void QueryRounds::answer_open() {
   if (labeler_->answering() == Answering::later) return;
   for (bool more = true; more;) {
-    more = false;
     std::vector<Answer> answers;
     for (const Ledger::Open& open : ledger_->open()) {
       for (Answer& a : labeler_->answer(open.query, open.votes)) answers.push_back(std::move(a));
     }
-    more = !answers.empty();
-    ledger_->record_answers(answers);
+    more = ledger_->record_answers(answers) > 0;
   }
 }
 

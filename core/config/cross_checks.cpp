@@ -53,6 +53,17 @@ void check_between_keys(const Config& config, Completeness completeness) {
     PAL_CHECK(config.has(key), key + " is not set for graph.kind", kind, "give the file as " + key + "=FILE");
   };
   if (kind == "pairs") needs_file("graph.pairs");
+  const std::string& labeler = config.text("oracle.labeler");
+  if (labeler == "pairs") {
+    PAL_CHECK(config.has("oracle.pairs"), "oracle.pairs is not set for oracle.labeler", labeler, "give the file as oracle.pairs=FILE");
+  }
+  const int64_t annotators = labeler == "pairs" ? 1 : config.integer("oracle.annotators");
+  if (labeler != "exchange" && config.integer("oracle.votes") + config.integer("oracle.repeats") > annotators) {
+    refuse(config, "oracle.annotators", "at least oracle.votes + oracle.repeats: an annotator answers a question once (oracle.labeler=pairs has one)");
+  }
+  if (config.integer("oracle.plateau") > 0 && config.integer("eval.every") == 0) {
+    refuse(config, "oracle.plateau", "0 without eval.every, which gives the figure");
+  }
   if (kind == "regression" || kind == "ranking") needs_file("graph.targets");
   const std::vector<int64_t> predictor = config.integer_list("model.predictor"), projector = config.integer_list("model.projector");
   if (!predictor.empty() && !projector.empty() && predictor.back() != projector.back()) {

@@ -161,13 +161,15 @@ void Ledger::Database::refresh(int64_t query, int64_t sample) const {
       .next();
 }
 
-void Ledger::record_answers(const std::vector<Answer>& answers) {
-  if (answers.empty()) return;
+int64_t Ledger::record_answers(const std::vector<Answer>& answers) {
+  if (answers.empty()) return 0;
   const std::lock_guard<std::mutex> lock(db_->mutex);
   db_->lease.check();
   Transaction transaction(db_->db);
-  for (const Answer& a : answers) db_->record(a);
+  int64_t fresh = 0;
+  for (const Answer& a : answers) fresh += db_->record(a) == Database::Outcome::recorded;
   transaction.commit();
+  return fresh;
 }
 
 Intake Ledger::take(const std::vector<Entry>& entries) {

@@ -81,7 +81,8 @@ class Ledger {
 
   // Stores all or none, in this order. Synced when it returns. Throws Error (data) on an answer to a question that was
   // never asked, on a second one of the same annotator, and on one from the future; handed in before: nothing happens.
-  void record_answers(const std::vector<Answer>& answers);
+  // How many are new.
+  int64_t record_answers(const std::vector<Answer>& answers);
   // The same for each entry by itself, for what people hand in: one that is wrong does not keep the others out.
   Intake take(const std::vector<Entry>& entries);
 

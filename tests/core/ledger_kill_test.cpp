@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -128,6 +130,23 @@ class LedgerKilled : public testing::Test {
     ASSERT_LE(decided.size(), static_cast<size_t>(ledger.questions()));
   }
 
+  // Microseconds from the start of a writer to its first answers on disk: disks differ.
+  int64_t usual_time() {
+    int ends[2];
+    if (pipe(ends) != 0) return 0;
+    const auto start = std::chrono::steady_clock::now();
+    const pid_t writer = fork();
+    if (writer == 0) write_for_ever(run_, ends[1]);
+    Said said{};
+    const bool wrote = read(ends[0], &said, sizeof(said)) == sizeof(said);
+    const auto time = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
+    kill(writer, SIGKILL);
+    waitpid(writer, nullptr, 0);
+    close(ends[0]);
+    close(ends[1]);
+    return wrote ? time : 0;
+  }
+
   std::string run_;
   int64_t seen_person_ = 0;
 };
@@ -137,6 +156,7 @@ TEST_F(LedgerKilled, NothingIsLostAndNothingIsAskedTwice) {
   const int kills = asked ? std::atoi(asked) : 200;
   Random random(23, Purpose::bench);
   int64_t answered = 0, handed_in = 0;
+  const auto usual = static_cast<uint32_t>(std::clamp<int64_t>(usual_time(), 2000, 200'000));
   for (int round = 0; round < kills; ++round) {
     SCOPED_TRACE(testing::Message() << "seed 23, kill " << round);
     int ends[2];
@@ -146,7 +166,7 @@ TEST_F(LedgerKilled, NothingIsLostAndNothingIsAskedTwice) {
     const pid_t person = fork();
     if (person == 0) hand_in_for_ever(run_, handed_in, ends[1]);
     ASSERT_GT(std::min(writer, person), 0);
-    usleep(static_cast<useconds_t>(2000 + random.below(40'000)));
+    usleep(static_cast<useconds_t>(random.below(3 * usual)));
     kill(random.below(2) == 0 ? writer : person, SIGKILL);   // this one first
     if (random.below(2) == 0) usleep(static_cast<useconds_t>(random.below(3000)));
     for (const pid_t child : {writer, person}) {
@@ -164,7 +184,7 @@ TEST_F(LedgerKilled, NothingIsLostAndNothingIsAskedTwice) {
     if (round % 10 == 9 || round + 1 == kills) expect_whole(answered, handed_in);
     if (HasFatalFailure()) return;
   }
-  EXPECT_GT(answered, kills) << "they did write";
+  EXPECT_GT(answered, kills / 2) << "they did write";
   EXPECT_GT(handed_in, kills / 2);
   EXPECT_GT(seen_person_, 0);
 }

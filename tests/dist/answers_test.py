@@ -169,6 +169,7 @@ class Answers(RunCase):
         finally:
             job.send_signal(signal.SIGKILL)
             job.wait()
+            job.stdout.close()
         self.assertGreaterEqual(self.rows("busy", "select count(*) from decisions")[0][0], 9)
         out = self.call("answers", "show", "busy")   # the dead one's lease is taken over
         self.assertIn("taken back", out)
