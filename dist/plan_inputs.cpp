@@ -1,6 +1,5 @@
 #include "dist/plan_inputs.h"
 
-#include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -25,13 +24,10 @@ namespace {
 
 using torch::autograd::Node;
 
-// Bytes that tensors of this thread hold, and the most they held.
+// Bytes that tensors of this thread hold.
 struct LiveBytes final : c10::MemoryReportingInfoBase {
-  int64_t now = 0, peak = 0;
-  void reportMemoryUsage(void*, int64_t bytes, size_t, size_t, c10::Device) override {
-    now += bytes;
-    peak = std::max(peak, now);
-  }
+  int64_t now = 0;
+  void reportMemoryUsage(void*, int64_t bytes, size_t, size_t, c10::Device) override { now += bytes; }
   bool memoryProfilingEnabled() const override { return true; }
 };
 
@@ -65,27 +61,22 @@ void add_flops(std::unordered_map<const at::TensorImpl*, double>& flops, const a
   }
 }
 
-// Peak bytes of a forward and backward pass over `images` images.
-int64_t peak_bytes(Encoder& encoder, int64_t side, int64_t images, at::ScalarType dtype) {
-  const auto live = std::make_shared<LiveBytes>();
-  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, live);
-  const at::Tensor z = encoder.outputs(at::zeros({images, 3, side, side}, dtype));
-  z.backward(at::ones_like(z));
-  return live->peak;
-}
-
 struct Measured {
-  std::unordered_map<const at::TensorImpl*, double> flops;   // of one image
-  double bytes = 0;                                          // float32, of one image
+  std::unordered_map<const at::TensorImpl*, double> flops;   // of one sample
+  double bytes = 0;                                          // float32 that backward needs, of one sample
 };
 
-void measure(Measured& out, Encoder& encoder, int64_t side, double count, at::ScalarType dtype) {
+// `live` has seen every tensor of the encoder.
+void measure(Measured& out, Encoder& encoder, int64_t side, double count, at::ScalarType dtype, const LiveBytes& live) {
   constexpr int64_t kFew = 2, kMore = 4;   // the difference of two leaves out what does not grow with the batch
-  const at::Tensor z = encoder.outputs(at::zeros({kFew, 3, side, side}, dtype));
-  add_flops(out.flops, z, count / kFew);
-  z.backward(at::ones_like(z));            // the parameters' gradients are there from now on
-  const int64_t few = peak_bytes(encoder, side, kFew, dtype), more = peak_bytes(encoder, side, kMore, dtype);
-  out.bytes += count * static_cast<double>(more - few) / (kMore - kFew) * 4 / static_cast<double>(c10::elementSize(dtype));
+  int64_t held[2];
+  for (const int64_t images : {kFew, kMore}) {
+    const int64_t before = live.now;
+    const at::Tensor z = encoder.outputs(at::zeros({images, 3, side, side}, dtype));
+    if (images == kFew) add_flops(out.flops, z, count / kFew);
+    held[images == kFew ? 0 : 1] = live.now - before;   // while z lives, so does what its backward needs
+  }
+  out.bytes += count * static_cast<double>(held[1] - held[0]) / (kMore - kFew) * 4 / static_cast<double>(c10::elementSize(dtype));
 }
 
 LayerCost::Kind kind_of(const at::Tensor& parameter) {
@@ -116,14 +107,16 @@ ViewSides view_sides(const Config& config) {
 }
 
 ModelCost measure_model(const Config& config, const ViewSides& sides) {
+  const auto live = std::make_shared<LiveBytes>();
+  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, live);
   const auto comm = make_local_comm();
   const ModelSpec spec = model_spec(config);
   const auto encoder = make_encoder(spec, *comm);
   encoder->train();
   const auto large = static_cast<double>(config.integer("augment.views")), small = static_cast<double>(config.integer("augment.small_views"));
   Measured measured;
-  measure(measured, *encoder, sides.large, large, spec.dtype);
-  if (sides.small > 0) measure(measured, *encoder, sides.small, small, spec.dtype);
+  measure(measured, *encoder, sides.large, large, spec.dtype, *live);
+  if (sides.small > 0) measure(measured, *encoder, sides.small, small, spec.dtype, *live);
 
   ModelCost cost;
   cost.embedding = encoder->embedding_dims();

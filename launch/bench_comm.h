@@ -17,7 +17,7 @@ struct CommBenchOptions {
   std::string device = "cpu";
   std::vector<int> ranks = {2, 4};
   int64_t most_bytes = 16 << 20;
-  int turns = 9;
+  int turns = 20;
 };
 
 int bench_comm(const CommBenchOptions& options, const std::string& program);

@@ -153,6 +153,18 @@ TEST(SlurmScript, AFolderThatANodeDoesNotSee) {
   fs::remove_all(job.points[0].run_dir);
 }
 
+TEST(SlurmScript, AnMpirunOfAnotherFamily) {
+  std::string out;
+  SlurmJob job = two_nodes();
+  job.points[0].run_dir = (fs::temp_directory_path() / "pal-slurm-family").string();
+  job.working_dir = "/";
+  Site site;
+  site.starter = Starter::mpirun;
+  EXPECT_EQ(run_script(sbatch_script(job, site), "srun() { return 0; }\nmpirun() { echo HYDRA build details; }\n", out), 76);
+  EXPECT_TRUE(has(out, "is not Open MPI's")) << out;
+  fs::remove_all(job.points[0].run_dir);
+}
+
 TEST(SlurmScript, AnArrayKnowsItsRuns) {
   SlurmJob job = two_nodes();
   job.points = sweep_points("/r", {"train.seed=0,1,2"});
