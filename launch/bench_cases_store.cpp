@@ -39,8 +39,18 @@ void draw_answers(const StoreSizes& n, const at::Tensor& labels, const at::Tenso
   }
 }
 
-Relation truth(const at::Tensor& labels, int64_t a, int64_t b) {
-  return labels.data_ptr<int64_t>()[a] == labels.data_ptr<int64_t>()[b] ? Relation::same : Relation::different;
+void insert_answers(GraphStore& store, const InputTensors& inputs) {
+  const auto* labels = inputs.at("labels").data_ptr<int64_t>();
+  const auto *i = inputs.at("i").data_ptr<int32_t>(), *j = inputs.at("j").data_ptr<int32_t>();
+  for (int64_t k = 0; k < inputs.at("i").numel(); ++k) store.insert(i[k], j[k], labels[i[k]] == labels[j[k]] ? Relation::same : Relation::different);
+}
+
+// Samples of a batch, one of each stretch of the data set.
+at::Tensor draw_batch(const StoreSizes& n) {
+  const at::Tensor batch = at::empty({n.rows}, at::kLong);
+  Random random(1, Purpose::bench, 24);
+  for (int64_t p = 0; p < n.rows; ++p) batch.data_ptr<int64_t>()[p] = (p * (n.samples / n.rows)) + static_cast<int64_t>(random.below(n.samples / n.rows));
+  return batch;
 }
 
 // A store from the label vector.
@@ -71,13 +81,9 @@ KernelCase answers_case(BenchSizes sizes) {
     return NamedTensors{{"labels", labels}, {"i", i}, {"j", j}};
   };
   c.ours = [=](const InputTensors& inputs, int) {
-    const at::Tensor labels = inputs.at("labels"), i = inputs.at("i"), j = inputs.at("j");
     return KernelRun{[=] {
       GraphStore store(n.samples);
-      for (int64_t k = 0; k < i.numel(); ++k) {
-        const int32_t a = i.data_ptr<int32_t>()[k], b = j.data_ptr<int32_t>()[k];
-        store.insert(a, b, truth(labels, a, b));
-      }
+      insert_answers(store, inputs);
       return static_cast<double>(store.components());
     }, {}};
   };
@@ -99,11 +105,8 @@ KernelCase relation_case(BenchSizes sizes) {
   };
   c.ours = [=](const InputTensors& inputs, int) {
     auto store = std::make_shared<GraphStore>(n.samples);
-    const at::Tensor i = inputs.at("i"), j = inputs.at("j"), a = inputs.at("a"), b = inputs.at("b");
-    for (int64_t k = 0; k < asked; ++k) {
-      const int32_t one = i.data_ptr<int32_t>()[k], other = j.data_ptr<int32_t>()[k];
-      store->insert(one, other, truth(inputs.at("labels"), one, other));
-    }
+    const at::Tensor a = inputs.at("a"), b = inputs.at("b");
+    insert_answers(*store, inputs);
     return KernelRun{[=] {
       double same = 0;
       for (int64_t k = 0; k < asked; ++k) same += store->relation(a.data_ptr<int32_t>()[k], b.data_ptr<int32_t>()[k]) == Relation::same;
@@ -119,10 +122,7 @@ KernelCase batch_case(BenchSizes sizes) {
   KernelCase c{.name = "batch-graph", .params = {{"N", n.samples}, {"C", n.classes}, {"rows", n.rows}, {"alpha", 0.25}}};
   c.peers = {{"scipy Y Yt", 1e-12}};
   c.inputs = [=](const std::string&) {
-    const at::Tensor labels = draw_classes(n), batch = at::empty({n.rows}, at::kLong);
-    Random random(1, Purpose::bench, 24);
-    for (int64_t p = 0; p < n.rows; ++p) batch.data_ptr<int64_t>()[p] = (p * (n.samples / n.rows)) + static_cast<int64_t>(random.below(n.samples / n.rows));
-    return NamedTensors{{"labels", labels}, {"batch", batch}};
+    return NamedTensors{{"labels", draw_classes(n)}, {"batch", draw_batch(n)}};
   };
   c.ours = [=](const InputTensors& inputs, int) {
     auto store = std::make_shared<GraphStore>(n.samples);
@@ -136,10 +136,32 @@ KernelCase batch_case(BenchSizes sizes) {
   return c;
 }
 
+// The signed graph of a batch out of a store with all the answers and no label: most classes are a component, and most of
+// those are known to differ.
+KernelCase signed_batch_case(BenchSizes sizes) {
+  const StoreSizes n = store_sizes(sizes);
+  KernelCase c{.name = "signed-batch-graph", .params = {{"N", n.samples}, {"C", n.classes}, {"answers", n.answers}, {"rows", n.rows}}};
+  c.peers = {{"scipy Y D Yt", 1e-12}};
+  c.inputs = [=](const std::string&) {
+    const at::Tensor labels = draw_classes(n), i = at::empty({n.answers}, at::kInt), j = at::empty({n.answers}, at::kInt);
+    draw_answers(n, labels, i, j, 21);
+    return NamedTensors{{"labels", labels}, {"i", i}, {"j", j}, {"batch", draw_batch(n)}};
+  };
+  c.ours = [=](const InputTensors& inputs, int) {
+    auto store = std::make_shared<GraphStore>(n.samples);
+    insert_answers(*store, inputs);
+    const std::vector<int64_t> batch = values_of(inputs.at("batch"));
+    GraphSpec spec;
+    spec.kind = GraphKind::signs;
+    return KernelRun{[=] { return edge_mass(build_batch_graph(*store, spec, batch, 1)); }, {}};
+  };
+  return c;
+}
+
 }  // namespace
 
 std::vector<KernelCase> store_bench_cases(BenchSizes sizes) {
-  return {supervised_case(sizes), answers_case(sizes), relation_case(sizes), batch_case(sizes)};
+  return {supervised_case(sizes), answers_case(sizes), relation_case(sizes), batch_case(sizes), signed_batch_case(sizes)};
 }
 
 }  // namespace pal

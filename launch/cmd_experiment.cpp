@@ -54,8 +54,10 @@ ExperimentOptions options_of(const ExperimentArguments& args, const FigureSpec& 
 
 PlotCurve curve_of(const CurveStatistics& s) { return {.name = s.series, .x = s.x, .y = s.mean, .spread = s.std}; }
 
-PlotPanel panel_of(const FigureSpec& figure, const std::string& dataset, const std::vector<CurveStatistics>& curves, const std::string& y_label) {
-  PlotPanel panel{.title = figure.title + " (" + dataset + ")", .x = {.label = figure.x_label}, .y = {.label = y_label, .low = 0.0}, .curves = {}};
+// Curves are means; the band around one is a standard deviation of the trials either way.
+PlotPanel panel_of(const FigureSpec& figure, const std::string& dataset, int64_t trials, const std::vector<CurveStatistics>& curves,
+                   const std::string& y_label) {
+  PlotPanel panel{.title = fmt::format("{} ({}, {} trials)", figure.title, dataset, trials), .x = {.label = figure.x_label}, .y = {.label = y_label, .low = 0.0}, .curves = {}};
   for (const CurveStatistics& s : curves) panel.curves.push_back(curve_of(s));
   return panel;
 }
@@ -81,7 +83,7 @@ void run_one(const FigureSpec& figure, const ExperimentArguments& args, const st
     trials = result.trials;
     const bool one_file = figure.name == "missing";   // the components stand beside the error
     std::vector<CurveStatistics> both = result.error;
-    error_panels.push_back(panel_of(figure, dataset, result.error, "test error (share of wrong classes)"));
+    error_panels.push_back(panel_of(figure, dataset, trials, result.error, "test error (share of wrong classes)"));
     if (one_file) {
       both.insert(both.end(), result.also.begin(), result.also.end());
       PlotCurve components = curve_of(result.also[0]);
@@ -92,10 +94,10 @@ void run_one(const FigureSpec& figure, const ExperimentArguments& args, const st
     }
     error.emplace_back(dataset, both);
     mse.emplace_back(dataset, result.mse);
-    mse_panels.push_back(panel_of(figure, dataset, result.mse, "mean-square error"));
+    mse_panels.push_back(panel_of(figure, dataset, trials, result.mse, "mean-square error"));
     if (!one_file && !result.also.empty()) {
       also.emplace_back(dataset, result.also);
-      also_panels.push_back(panel_of(figure, dataset, result.also, figure.also_label));
+      also_panels.push_back(panel_of(figure, dataset, trials, result.also, figure.also_label));
     }
   }
   if (world.rank() != 0) return;

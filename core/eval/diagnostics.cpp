@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/eval/effective_rank.h"
 #include "core/loss/unit_rows.h"
 
 namespace pal {
@@ -35,6 +36,7 @@ Diagnostics diagnose(const at::Tensor& z, const Batch& batch, Comm& comm) {
   d.mean_std = std.mean().item<double>();
   d.min_std = std.min().item<double>();
   d.unit_std = columns(unit_rows(z).rows, rows, comm).second.mean().item<double>() * std::sqrt(static_cast<double>(z.size(1)));
+  d.effective_rank = effective_rank(z, batch, comm);
   const PairCounts counts = count_pairs(batch.graph);
   const double pairs = std::max(1.0, rows * (rows - 1));
   d.positive_share = counts.positive / pairs;
@@ -43,14 +45,14 @@ Diagnostics diagnose(const at::Tensor& z, const Batch& batch, Comm& comm) {
   return d;
 }
 
-std::string CollapseWatch::look(const Diagnostics& d, double effective_rank, int64_t dims) {
-  const bool pointed = d.unit_std < kPointedSpread, on_a_line = dims > 2 && effective_rank < kLineRank;
+std::string CollapseWatch::look(const Diagnostics& d, int64_t dims) {
+  const bool pointed = d.unit_std < kPointedSpread, on_a_line = dims > 2 && d.effective_rank < kLineRank;
   in_a_row_ = pointed || on_a_line ? in_a_row_ + 1 : 0;
   if (said_ || in_a_row_ < kLooks) return "";
   said_ = true;
   return fmt::format("the embeddings have collapsed: {} in {} logged steps in a row; raise the terms against collapse or lower the learning rate",
                      pointed ? fmt::format("they point the same way (spread {:.3g} of the sphere's)", d.unit_std)
-                             : fmt::format("they lie on a line (effective rank {:.2f} of {})", effective_rank, dims),
+                             : fmt::format("they lie on a line (effective rank {:.2f} of {})", d.effective_rank, dims),
                      kLooks);
 }
 

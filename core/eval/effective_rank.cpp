@@ -1,21 +1,35 @@
 #include "core/eval/effective_rank.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/mean.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/square.h>
-#include <ATen/ops/sub.h>
-#include <ATen/ops/sum.h>
+
+#include "core/loss/graph_terms.h"
+#include "core/loss/halo.h"
+#include "kernels/moments.h"
 
 namespace pal {
 
-double effective_rank(const at::Tensor& z) {
+double effective_rank(const at::Tensor& z, const Batch& batch, Comm& comm) {
   const at::NoGradGuard no_grad;
-  if (z.size(0) < 2) return 0;
-  const at::Tensor centred = z.sub(z.mean(0, /*keepdim=*/true));
-  const at::Tensor product = z.size(0) < z.size(1) ? centred.mm(centred.t()) : centred.t().mm(centred);
-  const double trace = product.diagonal().to(at::kDouble).sum().item<double>();
-  const double square = product.to(at::kDouble).square().sum().item<double>();
+  const int64_t rows = batch.global_rows();
+  if (rows < 2) return 0;
+  const at::Tensor mean = z.sum(at::IntArrayRef{0}, false, at::kDouble);
+  comm.all_reduce(mean);
+  const at::Tensor centred = (z - mean / static_cast<double>(rows)).to(z.scalar_type());
+  double trace = 0, square = 0;
+  if (kernels::covariance_form_wins(rows, z.size(1), z.element_size(), sizeof(double))) {
+    const at::Tensor product = centred.t().mm(centred).to(at::kDouble).contiguous();
+    comm.all_reduce(product);
+    trace = product.diagonal().sum().item<double>();
+    square = product.square().sum().item<double>();
+  } else {
+    const at::Tensor product = centred.mm(gather_rows(centred, batch, comm).t());
+    const std::vector<double> sums = sum_shares(
+        {centred.to(at::kDouble).square().sum().view({1}), product.to(at::kDouble).square().sum().view({1})}, comm);
+    trace = sums[0];
+    square = sums[1];
+  }
   return square > 0 ? trace * trace / square : 0;
 }
 

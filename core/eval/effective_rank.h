@@ -3,10 +3,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "core/loss/criterion.h"
+
 namespace pal {
 
-// The participation ratio (Σλ)² / Σλ² of the covariance's eigenvalues, in [1, D]; 0 for fewer than two rows. By the
-// smaller of the D × D and the rows × rows product.
-double effective_rank(const at::Tensor& z);
+// Collective. The participation ratio (Σλ)² / Σλ² of the eigenvalues of the global batch's covariance, in [1, D]; 0 for
+// fewer than two rows, or equal ones. By the D × D or the rows × rows product, as the criteria choose
+// (kernels::covariance_form_wins).
+double effective_rank(const at::Tensor& z, const Batch& batch, Comm& comm);
 
 }  // namespace pal

@@ -1,7 +1,6 @@
 #include "core/graph/batch_rows.h"
 
-#include <unordered_map>
-
+#include "core/graph/numbering.h"
 #include "kernels/base/error.h"
 
 namespace pal {
@@ -11,12 +10,9 @@ namespace {
 Grouping number_keys(const std::vector<int64_t>& keys) {
   Grouping grouped;
   grouped.of.reserve(keys.size());
-  std::unordered_map<int64_t, int32_t> number;
-  number.reserve(keys.size());
-  for (int64_t k : keys) {
-    grouped.of.push_back(k < 0 ? -1 : number.emplace(k, static_cast<int32_t>(number.size())).first->second);
-  }
-  grouped.groups = static_cast<int32_t>(number.size());
+  Numbering number(keys.size());
+  for (int64_t k : keys) grouped.of.push_back(k < 0 ? -1 : number.number(k));
+  grouped.groups = number.size();
   return grouped;
 }
 

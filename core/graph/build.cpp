@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
 #include <utility>
 
 #include "core/graph/batch_rows.h"
 #include "core/graph/negative_blocks.h"
+#include "core/graph/numbering.h"
 #include "core/graph/rest_builder.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
@@ -20,13 +20,12 @@ BlockLayer make_layer(const std::vector<int64_t>& samples, double weight, const 
   BlockLayer layer;
   layer.weight = weight;
   layer.block.reserve(samples.size());
-  std::unordered_map<int64_t, int32_t> ids;
-  ids.reserve(samples.size());
+  Numbering ids(samples.size());
   for (int64_t s : samples) {
     const int64_t k = key(s);
-    layer.block.push_back(k < 0 ? -1 : ids.emplace(k, static_cast<int32_t>(ids.size())).first->second);
+    layer.block.push_back(k < 0 ? -1 : ids.number(k));
   }
-  layer.blocks = static_cast<int32_t>(ids.size());
+  layer.blocks = ids.size();
   return layer;
 }
 
@@ -53,14 +52,22 @@ class Builder {
   void classes(double weight) {
     add(weight, [&](int64_t s) { return store_.label(s); });
   }
-  // Classes: −1 between all that is labelled, +2 inside each. Others: +1 to themselves, and the answers.
+  // Classes: −1 between all that is labelled, +2 inside each; so for components that all differ by answers. Others: +1 to
+  // themselves, and the answers.
   void signs() {
     labelled(-1);
     classes(2);
-    add(1, [&](int64_t s) { return store_.label(s) >= 0 ? -1 : block_of_same(s); });
-    answers(Relation::same, 1);
-    answers(Relation::different, -1);
-    if (store_.deduction() == Deduction::on) add_negative_blocks(store_, samples_, graph_, rest_);
+    if (store_.deduction() == Deduction::off) {
+      add(1, [&](int64_t s) { return store_.label(s) >= 0 ? -1 : block_of_same(s); });
+      answers(Relation::same, 1);
+      answers(Relation::different, -1);
+      return;
+    }
+    const NegativeBlocks negatives(store_, samples_);
+    add(-1, [&](int64_t s) { return negatives.in_clique(s) >= 0 ? 0 : -1; });
+    add(2, [&](int64_t s) { return negatives.in_clique(s); });
+    add(1, [&](int64_t s) { return store_.label(s) >= 0 || negatives.in_clique(s) >= 0 ? -1 : store_.component(s); });
+    negatives.add_pairs(graph_, rest_);
   }
   void table(const LossTable& table);
   void regression(const Targets& targets);
@@ -80,7 +87,9 @@ class Builder {
  private:
   template <class F>
   void add(double weight, const F& key) {
-    if (weight != 0) graph_.layers.push_back(make_layer(samples_, weight, key));
+    if (weight == 0) return;
+    graph_.layers.push_back(make_layer(samples_, weight, key));
+    if (graph_.layers.back().blocks == 0) graph_.layers.pop_back();
   }
   // Odd and even, so that a label and a sample never meet.
   int64_t block_of_same(int64_t s) const {
@@ -109,6 +118,7 @@ void Builder::table(const LossTable& table) {
                    "the table has " + std::to_string(table.classes) + " classes, from 0");
     return label;
   });
+  if (graph_.layers.empty()) return;   // nothing has a label
   BlockLayer& layer = graph_.layers.back();
   std::vector<int64_t> label(layer.blocks);
   for (int64_t p = 0; p < graph_.samples; ++p) {
@@ -118,7 +128,6 @@ void Builder::table(const LossTable& table) {
   for (int64_t a : label) {
     for (int64_t b : label) layer.table.push_back(table.loss[a * table.classes + b]);
   }
-  if (label.empty()) graph_.layers.pop_back();
 }
 
 void Builder::regression(const Targets& targets) {

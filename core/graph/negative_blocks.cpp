@@ -1,58 +1,81 @@
-// negative_blocks: who finds the pairs. A component with fewer negatives than the batch has components walks its list; two
-// with longer lists are looked up. So a template that a million answers tell apart costs no more than the batch.
+// negative_blocks: who finds the pairs. A component with few negatives walks its list; two hubs have their bit. So a template
+// that a million answers tell apart costs no more than the batch.
 #include "core/graph/negative_blocks.h"
 
 #include <algorithm>
-#include <unordered_map>
-#include <utility>
+#include <bit>
 
 namespace pal {
-namespace {
 
-struct BatchComponents {
-  std::vector<int64_t> id;                       // → component of the store
-  std::vector<std::vector<int32_t>> positions;
-  std::unordered_map<int64_t, int32_t> number;   // component → index here
-};
-
-BatchComponents components_of(const GraphStore& store, const std::vector<int64_t>& samples) {
-  BatchComponents of;
-  of.number.reserve(samples.size());
+NegativeBlocks::NegativeBlocks(const GraphStore& store, const std::vector<int64_t>& samples) : store_(store), number_(samples.size()) {
   for (size_t p = 0; p < samples.size(); ++p) {
-    const auto [at, fresh] = of.number.emplace(store.component(samples[p]), static_cast<int32_t>(of.id.size()));
-    if (fresh) {
-      of.id.push_back(at->first);
-      of.positions.emplace_back();
+    const int64_t component = store.component(samples[p]);
+    const int32_t c = number_.number(component);
+    if (static_cast<size_t>(c) == id_.size()) {
+      id_.push_back(component);
+      positions_.emplace_back();
+      hub_.push_back(store.hub(component));
     }
-    of.positions[at->second].push_back(static_cast<int32_t>(p));
+    positions_[c].push_back(static_cast<int32_t>(p));
   }
-  return of;
+  in_clique_.assign(id_.size(), 0);
+  find_clique();
 }
 
-// Pairs a < b of the batch's components with an answer between them.
-std::vector<std::pair<int32_t, int32_t>> negative_component_pairs(const GraphStore& store, const BatchComponents& of) {
-  const auto count = static_cast<int32_t>(of.id.size());
-  const auto labels_tell = [&](int64_t a, int64_t b) { return store.label(a) >= 0 && store.label(b) >= 0; };
-  std::vector<char> is_long(count);
-  std::vector<int32_t> long_ones;
-  for (int32_t a = 0; a < count; ++a) {
-    is_long[a] = store.negatives(of.id[a]) > count;
-    if (is_long[a]) long_ones.push_back(a);
+int64_t NegativeBlocks::in_clique(int64_t sample) const {
+  const int64_t component = store_.component(sample);
+  return in_clique_[number_.find(component)] ? component : -1;
+}
+
+// Greedily, those first that differ from the most. A clique of two is a pair.
+void NegativeBlocks::find_clique() {
+  HubPairs::Row here, chosen;
+  std::vector<std::pair<int, int32_t>> candidates;   // how many of the batch's hubs it does not differ from, component
+  for (int32_t c = 0; c < static_cast<int32_t>(id_.size()); ++c) {
+    if (hub_[c] < 0 || store_.label(id_[c]) >= 0) continue;
+    HubPairs::set(here, hub_[c]);
+    candidates.emplace_back(0, c);
   }
+  for (auto& [unknown, c] : candidates) {
+    const HubPairs::Row& row = store_.hubs().row(hub_[c]);
+    for (size_t w = 0; w < here.size(); ++w) unknown += std::popcount(here[w] & ~(w < row.size() ? row[w] : 0));
+  }
+  std::sort(candidates.begin(), candidates.end());
+  std::vector<int32_t> clique;
+  for (const auto& [unknown, c] : candidates) {
+    if (!HubPairs::covers(store_.hubs().row(hub_[c]), chosen)) continue;
+    HubPairs::set(chosen, hub_[c]);
+    clique.push_back(c);
+  }
+  if (clique.size() < 3) return;
+  for (int32_t c : clique) in_clique_[c] = 1;
+}
+
+// Pairs a < b of the batch's components with an answer between them, those of the clique left out.
+std::vector<std::pair<int32_t, int32_t>> NegativeBlocks::other_pairs() const {
+  const auto count = static_cast<int32_t>(id_.size());
   std::vector<std::pair<int32_t, int32_t>> pairs;
+  const auto found = [&](int32_t a, int32_t b) {
+    if (store_.label(id_[a]) < 0 || store_.label(id_[b]) < 0) pairs.emplace_back(std::min(a, b), std::max(a, b));
+  };
+  HubPairs::Row hubs;
+  std::vector<int32_t> of_hub;   // hub → component of the batch
   for (int32_t a = 0; a < count; ++a) {
-    if (is_long[a]) continue;
-    store.for_each_negative(of.id[a], [&](int64_t other) {
-      const auto at = of.number.find(other);
-      if (at == of.number.end() || labels_tell(of.id[a], other)) return;
-      const int32_t b = at->second;
-      if (is_long[b] || a < b) pairs.emplace_back(std::min(a, b), std::max(a, b));   // two short ones: once
-    });
+    if (hub_[a] < 0) continue;
+    HubPairs::set(hubs, hub_[a]);
+    of_hub.resize(std::max(of_hub.size(), static_cast<size_t>(hub_[a]) + 1));
+    of_hub[hub_[a]] = a;
   }
-  for (size_t x = 0; x < long_ones.size(); ++x) {
-    for (size_t y = x + 1; y < long_ones.size(); ++y) {
-      const int64_t a = of.id[long_ones[x]], b = of.id[long_ones[y]];
-      if (!labels_tell(a, b) && store.relation(a, b) == Relation::different) pairs.emplace_back(long_ones[x], long_ones[y]);
+  for (int32_t a = 0; a < count; ++a) {
+    if (hub_[a] < 0) {
+      store_.for_each_negative(id_[a], [&](int64_t other) {
+        const int32_t b = number_.find(other);
+        if (b >= 0 && (hub_[b] >= 0 || a < b)) found(a, b);   // two that walk: once
+      });
+    } else if (!in_clique_[a]) {
+      HubPairs::for_each_common(store_.hubs().row(hub_[a]), hubs, [&](int32_t n) {
+        if (in_clique_[of_hub[n]] || a < of_hub[n]) found(a, of_hub[n]);
+      });
     }
   }
   std::sort(pairs.begin(), pairs.end());   // a list may name a component twice, after a merge of others
@@ -60,23 +83,20 @@ std::vector<std::pair<int32_t, int32_t>> negative_component_pairs(const GraphSto
   return pairs;
 }
 
-}  // namespace
-
-void add_negative_blocks(const GraphStore& store, const std::vector<int64_t>& samples, BatchGraph& graph, RestBuilder& rest) {
-  const BatchComponents of = components_of(store, samples);
-  const auto pairs = negative_component_pairs(store, of);
-  std::vector<int32_t> block(of.id.size(), -1);   // component → row of the table
+void NegativeBlocks::add_pairs(BatchGraph& graph, RestBuilder& rest) const {
+  const auto pairs = other_pairs();
+  std::vector<int32_t> block(id_.size(), -1);   // component → row of the table
   int64_t blocks = 0, entries = 0;
   for (const auto& [a, b] : pairs) {
     for (int32_t c : {a, b}) {
       if (block[c] < 0) block[c] = static_cast<int32_t>(blocks++);
     }
-    entries += 2 * static_cast<int64_t>(of.positions[a].size() * of.positions[b].size());
+    entries += 2 * static_cast<int64_t>(positions_[a].size() * positions_[b].size());
   }
   if (blocks * blocks >= entries) {
     for (const auto& [a, b] : pairs) {
-      for (int32_t p : of.positions[a]) {
-        for (int32_t q : of.positions[b]) {
+      for (int32_t p : positions_[a]) {
+        for (int32_t q : positions_[b]) {
           rest.add_position(p, q, -1);
           rest.add_position(q, p, -1);
         }
@@ -84,9 +104,9 @@ void add_negative_blocks(const GraphStore& store, const std::vector<int64_t>& sa
     }
     return;
   }
-  BlockLayer layer{std::vector<int32_t>(samples.size(), -1), static_cast<int32_t>(blocks), -1.0, std::vector<double>(blocks * blocks, 0)};
+  BlockLayer layer{std::vector<int32_t>(graph.samples, -1), static_cast<int32_t>(blocks), -1.0, std::vector<double>(blocks * blocks, 0)};
   for (size_t c = 0; c < block.size(); ++c) {
-    for (int32_t p : of.positions[c]) layer.block[p] = block[c];
+    for (int32_t p : positions_[c]) layer.block[p] = block[c];
   }
   for (const auto& [a, b] : pairs) layer.table[block[a] * blocks + block[b]] = layer.table[block[b] * blocks + block[a]] = 1;
   graph.layers.push_back(std::move(layer));

@@ -1,17 +1,17 @@
 #include "core/graph/rest_builder.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace pal {
 
-RestBuilder::RestBuilder(const std::vector<int64_t>& samples) : next_(samples.size(), -1) {
-  first_.reserve(samples.size());
-  for (size_t k = samples.size(); k > 0; --k) {   // from behind: lists come out ascending
+void RestBuilder::index() {
+  numbers_.emplace(samples_.size());
+  first_.assign(samples_.size(), -1);
+  next_.assign(samples_.size(), -1);
+  for (size_t k = samples_.size(); k > 0; --k) {   // from behind: lists come out ascending
     const auto p = static_cast<int32_t>(k - 1);
-    const auto [at, fresh] = first_.emplace(samples[p], p);
-    if (fresh) continue;
-    next_[p] = at->second;
-    at->second = p;
+    next_[p] = std::exchange(first_[numbers_->number(samples_[p])], p);
   }
 }
 
@@ -22,7 +22,7 @@ SparseRest RestBuilder::take() {
   std::stable_sort(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
     return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
   });
-  rest.offsets.assign(next_.size() + 1, 0);
+  rest.offsets.assign(samples_.size() + 1, 0);
   int32_t last_p = -1;
   for (const auto& [p, q, w] : entries_) {
     if (p == last_p && rest.columns.back() == q) {
@@ -34,7 +34,7 @@ SparseRest RestBuilder::take() {
     rest.weights.push_back(w);
     ++rest.offsets[p + 1];
   }
-  for (size_t p = 0; p < next_.size(); ++p) rest.offsets[p + 1] += rest.offsets[p];
+  for (size_t p = 0; p < samples_.size(); ++p) rest.offsets[p + 1] += rest.offsets[p];
   entries_.clear();
   return rest;
 }

@@ -54,6 +54,7 @@ void GraphStore::reset() {
   same_ = {};
   first_.clear();
   links_.clear();
+  hubs_ = {};
   components_ = static_cast<int64_t>(n);
 }
 
@@ -221,8 +222,9 @@ void GraphStore::apply(int32_t answer) {
     different_.insert(one, other);
     link(one, other, answer);
     link(other, one, answer);
-    --parent_[one];
-    --parent_[other];
+    count_negative(one);
+    count_negative(other);
+    hubs_.mark(one, other);
   }
 }
 
@@ -240,8 +242,10 @@ void GraphStore::merge(int32_t i, int32_t j, int32_t answer) {
   --components_;
   if (!class_.empty() && class_[a] < 0) class_[a] = class_[b];
   if (first_.empty() || deduction_ == Deduction::off) return;
+  const bool was_hub = hubs_.has(a);
   for (int32_t n = first_[b]; n >= 0;) {
     const int32_t next = links_[n].next, other = root(links_[n].sample);
+    if (was_hub) hubs_.mark(a, other);
     different_.erase(b, other);
     if (different_.insert(a, other)) {   // else a knew it already: the entry is dropped
       links_[n].next = first_[a];
@@ -250,6 +254,18 @@ void GraphStore::merge(int32_t i, int32_t j, int32_t answer) {
     n = next;
   }
   first_[b] = -1;
+  if (hubs_.has(b)) hubs_.erase(b);
+  if (!was_hub && negatives(a) >= HubPairs::kNegatives) add_hub(a);
+}
+
+void GraphStore::count_negative(int32_t root) {
+  --parent_[root];
+  if (negatives(root) == HubPairs::kNegatives) add_hub(root);
+}
+
+void GraphStore::add_hub(int32_t root) {
+  hubs_.add(root);
+  for_each_negative(root, [&](int64_t other) { hubs_.mark(root, static_cast<int32_t>(other)); });
 }
 
 void GraphStore::link(int32_t a, int32_t b, int32_t answer) {

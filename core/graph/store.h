@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/graph/batch_graph.h"
+#include "core/graph/hub_pairs.h"
 #include "core/graph/mix.h"
 #include "core/graph/pair_set.h"
 #include "core/graph/proof_forest.h"
@@ -78,6 +79,9 @@ class GraphStore {
     for (int32_t n = first_[root(i)]; n >= 0; n = links_[n].next) f(static_cast<int64_t>(root(links_[n].sample)));
   }
   int64_t negatives(int64_t i) const { return -static_cast<int64_t>(parent_[root(i)]) - size_[root(i)]; }   // as inserted
+  // The components with many negatives, and which of them differ (Deduction::on).
+  const HubPairs& hubs() const { return hubs_; }
+  int32_t hub(int64_t i) const { return negatives(i) < HubPairs::kNegatives ? -1 : hubs_.number(root(i)); }
   // Calls f(other, relation) for every answer on sample i (Deduction::off).
   template <class F>
   void for_each_answer(int64_t i, const F& f) const {
@@ -111,6 +115,8 @@ class GraphStore {
   void apply(int32_t answer);
   void merge(int32_t i, int32_t j, int32_t answer);
   void link(int32_t a, int32_t b, int32_t answer);
+  void count_negative(int32_t root);
+  void add_hub(int32_t root);
   void append_path(std::vector<Link>& chain, int32_t i, int32_t j) const;
 
   Deduction deduction_;
@@ -126,6 +132,7 @@ class GraphStore {
   PairSet same_;                     // pairs of samples, Deduction::off only
   std::vector<int32_t> first_;       // root (sample) → its list in links_, −1 none; empty until the first one
   std::vector<Neighbour> links_;     // negatives of components; all answers of samples with Deduction::off
+  HubPairs hubs_;
   WeightedEdges edges_;
   int64_t components_ = 0;
   uint64_t version_ = 0;

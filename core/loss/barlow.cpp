@@ -45,11 +45,7 @@ at::Tensor normalised_product(const at::Tensor& rows, const Batch& batch, Comm& 
 
 LossResult with_terms(const at::Tensor& terms, double weight, const at::Tensor& dz) {
   const std::vector<double> numbers = ops::to_host(terms);
-  LossResult result;
-  result.terms = {{"invariance", weight * numbers[0]}, {"redundancy", weight * numbers[1]}};
-  result.value = result.terms[0].second + result.terms[1].second;
-  result.dz = dz;
-  return result;
+  return result_of({{"invariance", weight * numbers[0]}, {"redundancy", weight * numbers[1]}}, dz);
 }
 
 LossResult barlow_graph(const BarlowOptions& options, const at::Tensor& z, const Batch& batch, Comm& comm) {

@@ -1,6 +1,8 @@
 // criterion: the factory of losses.
 #include "core/loss/criterion.h"
 
+#include <utility>
+
 #include "core/config/config.h"
 #include "core/loss/barlow.h"
 #include "core/loss/nnclr.h"
@@ -49,6 +51,12 @@ BarlowOptions barlow_options(const Config& config) {
 }
 
 }  // namespace
+
+LossResult result_of(LossTerms terms, const at::Tensor& dz) {
+  LossResult result{0, std::move(terms), dz};
+  for (const auto& term : result.terms) result.value += term.second;
+  return result;
+}
 
 Batch positions_of(const Batch& batch) {
   Batch positions = batch;

@@ -3,6 +3,10 @@
 // `value` is the GLOBAL loss, the same on every rank; `dz` belongs to this rank's rows; parameter gradients are summed
 // over ranks, never averaged, so slices may be uneven. No collective happens in backward.
 // To add a loss: one file, one line in make_criterion, one test.
+// A loss is that of the graph of the batch as it was drawn. Where graph.edge_share brings known pairs together more often than
+// chance, they weigh more: that is what it is for. 1/π of the samples is there for a criterion of single rows; a loss over
+// pairs would need π of the pair, which is not the product where partners are drawn together. Sampled VIC² is unbiased for
+// the batch by the π of its own pairs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,7 +30,8 @@ class Config;
 struct Batch {
   std::vector<int64_t> samples;          // (B) data-set ids of the GLOBAL batch
   int64_t begin = 0, end = 0;            // this rank's positions
-  std::vector<double> weights;           // (B) 1/π: π the probability that the sample is in a batch of this step; may be empty
+  std::vector<double> weights;           // (B) 1/π: π the probability that the sample is in a batch of this step; may be empty.
+                                         // No criterion takes them by itself: see below
   std::vector<int64_t> rank_begin;       // (W + 1) where every rank's positions begin: rank r has [r], [r + 1)
   int32_t views = 2;
   BatchGraph graph;                      // of the global batch
@@ -45,11 +50,13 @@ struct Batch {
 
 enum class Reduction { mean, sum };      // mean trains, sum is for theory
 
+using LossTerms = std::vector<std::pair<std::string, double>>;   // named, weighted as they enter the value
 struct LossResult {
-  double value = 0;
-  std::vector<std::pair<std::string, double>> terms;  // named, weighted as they enter value
-  at::Tensor dz;                                      // (local rows, D), the gradient of value
+  double value = 0;   // the sum of its terms
+  LossTerms terms;
+  at::Tensor dz;      // (local rows, D), the gradient of value
 };
+LossResult result_of(LossTerms terms, const at::Tensor& dz);
 
 // Collective. z (local rows, D), float32 or float64, without autograd.
 using Criterion = std::function<LossResult(const at::Tensor& z, const Batch& batch, Comm& comm)>;

@@ -45,19 +45,14 @@ void check_nnclr(const Batch& batch, const at::Tensor& z) {
              "support and anchors are of the type and width of z");
 }
 
-LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, const Batch& batch, Comm& comm) {
+LossResult nnclr(const ContrastOptions& options, const at::Tensor& predictions, const Batch& batch, Comm& comm) {
   const at::Tensor z = checked_rows(predictions, batch, comm);
   check_nnclr(batch, z);
   const int64_t views = batch.views, n = batch.local_positions(), dims = z.size(1), first = batch.begin;
   const Batch positions = positions_of(batch);
   const std::vector<double> degree = degrees(positions.graph, SelfLoops::on, Weights::positive);
   const double mass = static_cast<double>(views * (views - 1)) * std::accumulate(degree.begin(), degree.end(), 0.0);
-  LossResult result;
-  if (mass == 0) {
-    result.dz = at::zeros_like(z);
-    result.terms = {{"alignment", 0.0}, {"contrast", 0.0}};
-    return result;
-  }
+  if (mass == 0) return contrast_result(at::zeros_like(z), 0, 0);
   const double scale = options.reduction == Reduction::mean ? 1 / mass : 1;
   const kernels::RowLogSumExpOptions how{options.temperature, scale, kernels::Into::add};
   const at::Tensor all_degrees = ops::beside(z, degree), own_degrees = all_degrees.narrow(0, first, n);
@@ -96,16 +91,13 @@ LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, con
 
   const at::Tensor aligned = (unit.rows * attraction).sum(at::kDouble).view({1}), contrasted = (lse * own_degrees).sum().view({1});
   const std::vector<double> sums = sum_shares({aligned, contrasted}, comm);
-  result.dz = through_unit_rows(unit, contrast + attraction);
-  result.terms = {{"alignment", sums[0]}, {"contrast", scale * sums[1]}};
-  result.value = result.terms[0].second + result.terms[1].second;
-  return result;
+  return contrast_result(through_unit_rows(unit, contrast + attraction), sums[0], scale * sums[1]);
 }
 
 }  // namespace
 
-Criterion make_nnclr(const NnclrOptions& options) {
-  PAL_CHECK(options.temperature > 0, "loss.temperature", options.temperature, "give a number above 0");
+Criterion make_nnclr(const ContrastOptions& options) {
+  check_contrast(options);
   return [options](const at::Tensor& z, const Batch& batch, Comm& comm) { return nnclr(options, z, batch, comm); };
 }
 

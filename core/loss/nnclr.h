@@ -10,16 +10,11 @@
 // Reference: Dwibedi et al., "With a little help from my friends: nearest-neighbor contrastive learning" (ICCV 2021).
 #pragma once
 
-#include "core/loss/criterion.h"
+#include "core/loss/contrast.h"
 
 namespace pal {
 
-struct NnclrOptions {
-  double temperature = 0.1;
-  Reduction reduction = Reduction::mean;
-};
-
 // A batch without a support set, or of a single view, throws Error (usage).
-Criterion make_nnclr(const NnclrOptions& options);
+Criterion make_nnclr(const ContrastOptions& options);
 
 }  // namespace pal

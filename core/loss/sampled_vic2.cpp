@@ -112,8 +112,7 @@ LossResult sampled_vic2(const SampledVic2Options& options, const at::Tensor& emb
   const bool printed = options.form == SampledForm::printed;
   const auto rows = static_cast<double>(batch.global_rows());
   const double scale = options.reduction == Reduction::mean && rows > 0 ? 1 / (rows * rows) : 1;
-  LossResult result;
-  result.dz = at::zeros_like(z);
+  const at::Tensor dz = at::zeros_like(z);
 
   // Over I: −2 G zᵀz, or G ‖z_i − z_j‖².
   at::Tensor alignment;
@@ -121,11 +120,11 @@ LossResult sampled_vic2(const SampledVic2Options& options, const at::Tensor& emb
   const double factor = printed ? 1 : -2;
   if (batch.related) {
     const SparseRest rest = sparse_pairs(*batch.related, batch, [&](int64_t i, int64_t j) { return entry(batch.graph, options.self_loops, i, j); });
-    alignment = listed_share(result.dz, z, batch, comm, rest, form, factor * scale) * factor;
+    alignment = listed_share(dz, z, batch, comm, rest, form, factor * scale) * factor;
   } else if (printed) {
-    alignment = invariance_share(result.dz, z, batch, comm, scale);
+    alignment = invariance_share(dz, z, batch, comm, scale);
   } else {
-    alignment = product_share(result.dz, z, batch, comm, options.self_loops, 2 * factor * scale) * factor;
+    alignment = product_share(dz, z, batch, comm, options.self_loops, 2 * factor * scale) * factor;
   }
 
   // Over J: (zᵀz)², less the norms in the printed form. The kernel's form has them taken off already.
@@ -133,16 +132,14 @@ LossResult sampled_vic2(const SampledVic2Options& options, const at::Tensor& emb
   at::Tensor repulsion = ops::zero_doubles({1}, z);
   if (batch.repelled) {
     const SparseRest rest = sparse_pairs(*batch.repelled, batch, [](int64_t, int64_t) { return 1.0; });
-    repulsion = listed_share(result.dz, z, batch, comm, rest, RowForm::repulsion, scale);
-    if (!printed) repulsion = repulsion + norm_share(result.dz, z, own_degrees(rest, batch, z), scale);
+    repulsion = listed_share(dz, z, batch, comm, rest, RowForm::repulsion, scale);
+    if (!printed) repulsion = repulsion + norm_share(dz, z, own_degrees(rest, batch, z), scale);
   } else {
-    gram = add_gram_square(result.dz, z, comm, scale, batch.threads);
-    if (printed) repulsion = -norm_share(result.dz, z, ops::zero_doubles({z.size(0), 1}, z).fill_(rows), -scale);
+    gram = add_gram_square(dz, z, comm, scale, batch.threads);
+    if (printed) repulsion = -norm_share(dz, z, ops::zero_doubles({z.size(0), 1}, z).fill_(rows), -scale);
   }
   const std::vector<double> sums = sum_shares({alignment, repulsion}, comm);
-  result.terms = {{"alignment", scale * sums[0]}, {"repulsion", scale * (gram + sums[1])}};
-  result.value = result.terms[0].second + result.terms[1].second;
-  return result;
+  return result_of({{"alignment", scale * sums[0]}, {"repulsion", scale * (gram + sums[1])}}, dz);
 }
 
 }  // namespace

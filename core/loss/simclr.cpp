@@ -17,16 +17,11 @@
 namespace pal {
 namespace {
 
-LossResult simclr(const SimclrOptions& options, const at::Tensor& embeddings, const Batch& batch, Comm& comm) {
+LossResult simclr(const ContrastOptions& options, const at::Tensor& embeddings, const Batch& batch, Comm& comm) {
   const at::Tensor z = checked_rows(embeddings, batch, comm);
   const std::vector<double> degree = degrees(batch.graph, SelfLoops::off, Weights::positive);   // of a position's rows
   const double mass = batch.views * std::accumulate(degree.begin(), degree.end(), 0.0);
-  LossResult result;
-  if (mass == 0) {
-    result.dz = at::zeros_like(z);
-    result.terms = {{"alignment", 0.0}, {"contrast", 0.0}};
-    return result;
-  }
+  if (mass == 0) return contrast_result(at::zeros_like(z), 0, 0);
   const double scale = options.reduction == Reduction::mean ? 1 / mass : 1;
   const kernels::RowLogSumExpOptions how{options.temperature, scale, kernels::Into::overwrite};
 
@@ -53,17 +48,13 @@ LossResult simclr(const SimclrOptions& options, const at::Tensor& embeddings, co
   const at::Tensor attraction = product_share(d, unit.rows, positive, comm, SelfLoops::off, -2 * scale / options.temperature);
   const at::Tensor contrast = (own_degrees * lse).sum().view({1});
   const std::vector<double> sums = sum_shares({attraction, contrast}, comm);
-
-  result.dz = through_unit_rows(unit, d);
-  result.terms = {{"alignment", -scale * sums[0] / options.temperature}, {"contrast", scale * sums[1]}};
-  result.value = result.terms[0].second + result.terms[1].second;
-  return result;
+  return contrast_result(through_unit_rows(unit, d), -scale * sums[0] / options.temperature, scale * sums[1]);
 }
 
 }  // namespace
 
-Criterion make_simclr(const SimclrOptions& options) {
-  PAL_CHECK(options.temperature > 0, "loss.temperature", options.temperature, "give a number above 0");
+Criterion make_simclr(const ContrastOptions& options) {
+  check_contrast(options);
   return [options](const at::Tensor& z, const Batch& batch, Comm& comm) { return simclr(options, z, batch, comm); };
 }
 

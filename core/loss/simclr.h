@@ -11,15 +11,10 @@
 //        two-view graph this is its NT-Xent, the mean over 2N rows.
 #pragma once
 
-#include "core/loss/criterion.h"
+#include "core/loss/contrast.h"
 
 namespace pal {
 
-struct SimclrOptions {
-  double temperature = 0.1;
-  Reduction reduction = Reduction::mean;
-};
-
-Criterion make_simclr(const SimclrOptions& options);
+Criterion make_simclr(const ContrastOptions& options);
 
 }  // namespace pal

@@ -12,17 +12,13 @@ LossResult vic2(const Vic2Options& options, const at::Tensor& embeddings, const 
   const at::Tensor z = checked_rows(embeddings, batch, comm);
   const auto rows = static_cast<double>(batch.global_rows());
   const double scale = options.reduction == Reduction::mean && rows > 0 ? 1 / (rows * rows) : 1;
-  LossResult result;
-  result.dz = at::zeros_like(z);
+  const at::Tensor dz = at::zeros_like(z);
 
-  const double gram = add_gram_square(result.dz, z, comm, scale, batch.threads);
-  const at::Tensor share = product_share(result.dz, z, batch, comm, options.self_loops, -4 * scale);
+  const double gram = add_gram_square(dz, z, comm, scale, batch.threads);
+  const at::Tensor share = product_share(dz, z, batch, comm, options.self_loops, -4 * scale);
   const double alignment = -2 * sum_shares({share}, comm)[0];
   const double graph = squared_norm(batch.graph, options.self_loops);
-
-  result.terms = {{"gram", scale * gram}, {"alignment", scale * alignment}, {"graph", scale * graph}};
-  result.value = scale * (gram + alignment + graph);
-  return result;
+  return result_of({{"gram", scale * gram}, {"alignment", scale * alignment}, {"graph", scale * graph}}, dz);
 }
 
 }  // namespace

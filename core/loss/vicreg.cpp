@@ -3,6 +3,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <cmath>
+#include <utility>
 
 #include "core/graph/signed_parts.h"
 #include "core/loss/graph_terms.h"
@@ -16,8 +17,7 @@ LossResult vicreg(const VicregOptions& options, const at::Tensor& embeddings, co
   const at::Tensor z = checked_rows(embeddings, batch, comm);
   const bool mean = options.reduction == Reduction::mean;
   const double dims = mean ? static_cast<double>(z.size(1)) : 1;
-  LossResult result;
-  result.dz = at::zeros_like(z);
+  const at::Tensor dz = at::zeros_like(z);
 
   double invariance = 0, margin = 0;
   const bool negatives = has_negative_weight(batch.graph);
@@ -27,11 +27,11 @@ LossResult vicreg(const VicregOptions& options, const at::Tensor& embeddings, co
     if (negatives) {
       const double m = options.margin > 0 ? options.margin : std::sqrt(2.0 * static_cast<double>(z.size(1)));
       const SparseRest apart = negative_pairs(batch.graph, {.seed = batch.seed, .step = batch.step});
-      margin = scale * sum_shares({margin_share(result.dz, z, batch, apart, comm, m, scale)}, comm)[0];
+      margin = scale * sum_shares({margin_share(dz, z, batch, apart, comm, m, scale)}, comm)[0];
     }
     Batch related = batch;
     if (negatives) related.graph = positive_part(batch.graph);
-    invariance = scale * sum_shares({invariance_share(result.dz, z, related, comm, scale)}, comm)[0];
+    invariance = scale * sum_shares({invariance_share(dz, z, related, comm, scale)}, comm)[0];
   }
 
   MomentTerms terms;
@@ -42,15 +42,14 @@ LossResult vicreg(const VicregOptions& options, const at::Tensor& embeddings, co
     weighted.epsilon = options.epsilon;
     weighted.variance_weight = options.variance / (groups * dims);
     weighted.covariance_weight = options.covariance * (per_view ? 2 : 1) / (groups * dims);
-    terms = add_moment_terms(result.dz, z, batch, comm, options.moments, weighted);
+    terms = add_moment_terms(dz, z, batch, comm, options.moments, weighted);
     terms.variance *= weighted.variance_weight;
     terms.covariance *= weighted.covariance_weight;
   }
 
-  result.terms = {{"invariance", invariance}, {"variance", terms.variance}, {"covariance", terms.covariance}};
-  if (negatives) result.terms.emplace_back("margin", margin);
-  result.value = invariance + margin + terms.variance + terms.covariance;
-  return result;
+  LossTerms named = {{"invariance", invariance}, {"variance", terms.variance}, {"covariance", terms.covariance}};
+  if (negatives) named.emplace_back("margin", margin);
+  return result_of(std::move(named), dz);
 }
 
 }  // namespace

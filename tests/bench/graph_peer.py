@@ -76,11 +76,31 @@ def batch_scipy(inputs, params):
     return run
 
 
+def signed_batch_scipy(inputs, params):
+    """D: -1 between components that answers tell apart, 1 on its diagonal; made once."""
+    import numpy
+    from scipy.sparse import coo_matrix, csr_matrix, identity
+    labels, i, j, batch = (inputs[name].numpy() for name in ("labels", "i", "j", "batch"))
+    rows, same = params["rows"], labels[i] == labels[j]
+    count, component = joined(params["N"], i[same], j[same])
+    a, b = component[i[~same]], component[j[~same]]
+    apart = coo_matrix((numpy.ones(2 * len(a)), (numpy.append(a, b), numpy.append(b, a))), shape=(count, count)).tocsr()
+    apart.data[:] = 1
+    signs = identity(count, format="csr") - apart
+
+    def run():
+        y = csr_matrix((numpy.ones(rows), component[batch], numpy.arange(rows + 1)), shape=(rows, count))
+        graph = y @ signs @ y.T
+        return abs(graph).sum() - abs(graph.diagonal()).sum(), {}
+    return run
+
+
 PEERS = {
     "supervised-store": {"scipy connected_components": supervised_scipy, "networkx union-find": supervised_networkx},
     "answers": {"scipy connected_components": answers_scipy},
     "relation": {"networkx union-find": relation_networkx},
     "batch-graph": {"scipy Y Yt": batch_scipy},
+    "signed-batch-graph": {"scipy Y D Yt": signed_batch_scipy},
 }
 PACKAGES = {case: ["scipy"] for case in PEERS if case != "relation"}  # networkx comes with torch
 

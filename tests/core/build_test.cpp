@@ -107,6 +107,38 @@ TEST(BuildGraph, ComponentsWithMoreAnswersThanTheBatchIsLarge) {
                     [&](int64_t a, int64_t b) { return static_cast<double>(store.relation(a, b)); });
 }
 
+// Templates that most samples were asked against, most of them known to differ: what is not a clique stays as it is.
+TEST(BuildGraph, HubsThatAllDifferAreTwoLayers) {
+  for (const bool labelled : {false, true}) {
+    const int64_t templates = 8, n = templates + 2 * HubPairs::kNegatives;
+    GraphStore store(n);
+    if (labelled) {
+      std::vector<int64_t> labels(n, -1);
+      labels[2] = 5;
+      labels[6] = labels[102] = 7;
+      store.set_labels(labels);
+    }
+    for (int64_t s = templates; s < n; ++s) {
+      for (int64_t t = 0; t < templates; ++t) {
+        if (s % templates != t) {
+          if (s % 2 == 0 || t < 3) store.insert(t, s, Relation::different);
+        } else if (s % 3 == 0 && store.relation(t, s) == Relation::unknown) {
+          store.insert(t, s, Relation::same);
+        }
+      }
+    }
+    for (int64_t t = 0; t < templates; ++t) EXPECT_EQ(store.hub(t) >= 0, store.negatives(t) >= HubPairs::kNegatives);
+    std::vector<int64_t> batch;
+    for (int64_t s = 0; s < 150; ++s) batch.push_back((s * 7) % 210);
+    GraphSpec spec;
+    spec.kind = GraphKind::signs;
+    const BatchGraph graph = build_batch_graph(store, spec, batch, 1);
+    expect_definition(graph, batch, [&](int64_t a, int64_t b) { return static_cast<double>(store.relation(a, b)); });
+    const auto plain = [](const BlockLayer& layer) { return !layer.has_table() && layer.weight == -1; };
+    EXPECT_EQ(std::count_if(graph.layers.begin(), graph.layers.end(), plain), labelled ? 2 : 1);
+  }
+}
+
 TEST(BuildGraph, TableOfLosses) {
   GraphStore store(7);
   store.set_labels({2, 0, 1, -1, 2, 0, 1});

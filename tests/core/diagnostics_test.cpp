@@ -2,12 +2,18 @@
 // predictor, queue and draws.
 #include "core/eval/diagnostics.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include "core/config/config.h"
 #include "core/counting_comm.h"
+#include "core/eval/effective_rank.h"
 #include "core/loss/nnclr.h"
 #include "core/loss/objective.h"
 #include "tests/core/loss_cases.h"
@@ -61,19 +67,21 @@ TEST(Diagnostics, CountsOfEveryGraph) {
 }
 
 TEST(Diagnostics, ACollapseIsSaidOnceAfterThreeLooks) {
-  Diagnostics fine, pointed;
-  fine.unit_std = 0.8;
+  Diagnostics fine, pointed, lined;
+  fine.unit_std = lined.unit_std = 0.8;
   pointed.unit_std = 0.001;
+  fine.effective_rank = pointed.effective_rank = 5;
+  lined.effective_rank = 1.01;
   CollapseWatch watch;
-  EXPECT_EQ(watch.look(pointed, 5, 8), "");
-  EXPECT_EQ(watch.look(pointed, 5, 8), "");
-  EXPECT_EQ(watch.look(fine, 5, 8), "") << "not in a row";
-  EXPECT_EQ(watch.look(fine, 1.01, 8), "");
-  EXPECT_EQ(watch.look(pointed, 5, 8), "");
-  EXPECT_NE(watch.look(fine, 1.01, 8).find("lie on a line"), std::string::npos);
-  EXPECT_EQ(watch.look(pointed, 1.01, 8), "") << "once";
+  EXPECT_EQ(watch.look(pointed, 8), "");
+  EXPECT_EQ(watch.look(pointed, 8), "");
+  EXPECT_EQ(watch.look(fine, 8), "") << "not in a row";
+  EXPECT_EQ(watch.look(lined, 8), "");
+  EXPECT_EQ(watch.look(pointed, 8), "");
+  EXPECT_NE(watch.look(lined, 8).find("lie on a line"), std::string::npos);
+  EXPECT_EQ(watch.look(pointed, 8), "") << "once";
   CollapseWatch narrow;
-  for (int k = 0; k < 5; ++k) EXPECT_EQ(narrow.look(fine, 1.0, 2), "") << "two columns may well be one";
+  for (int k = 0; k < 5; ++k) EXPECT_EQ(narrow.look(lined, 2), "") << "two columns may well be one";
   // Rows around one direction are pointed, rows all over the sphere are not.
   auto alone = make_local_comm();
   const BatchGraph graph = test_graphs(40, 2, Signs::any)[0].second;
@@ -81,6 +89,26 @@ TEST(Diagnostics, ACollapseIsSaidOnceAfterThreeLooks) {
   const at::Tensor z = random_rows(80, 16, 4);
   EXPECT_LT(diagnose(z * 1e-4 + 3, batch, *alone).unit_std, 0.02);
   EXPECT_GT(diagnose(z, batch, *alone).unit_std, 0.5);
+}
+
+// Rows of known spread on three ranks of uneven slices: both forms, and what neither the mean nor a part of the rows tells.
+TEST(EffectiveRank, KnownCasesOfTheGlobalBatch) {
+  const at::Tensor eye = at::cat({at::eye(6, at::kDouble), -at::eye(6, at::kDouble)});
+  const auto expect_rank = [](const at::Tensor& rows, double rank, double tolerance) {
+    const int64_t n = rows.size(0);
+    BatchGraph graph;
+    graph.samples = n;
+    graph.views = 1;
+    run_ranks(3, [&](Comm& comm) {
+      const Batch batch = slice_of(graph, {0, 1, 3, n}, comm.rank());
+      EXPECT_NEAR(effective_rank(rows.narrow(0, batch.begin, batch.local_positions()).contiguous(), batch, comm), rank, tolerance);
+    });
+  };
+  expect_rank(eye, 6, 1e-12);                                                                // all directions alike
+  expect_rank(at::cat({eye, at::zeros({12, 18}, at::kDouble)}, 1), 6, 1e-12);                // the same in Gram form
+  expect_rank(at::arange(5, at::kDouble).reshape({5, 1}).expand({5, 9}).contiguous(), 1, 1e-12);   // one direction
+  expect_rank(at::ones({4, 3}), 0, 0);                                                       // collapsed to a point
+  expect_rank(eye + 1e6, 6, 1e-6);                                                           // the mean does not count
 }
 
 TEST(Objective, PredictionsTakeTheGradientAndTheQueueTheEmbeddings) {

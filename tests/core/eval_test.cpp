@@ -5,7 +5,6 @@
 #include <map>
 #include <numeric>
 
-#include "core/eval/effective_rank.h"
 #include "core/eval/embed.h"
 #include "core/eval/knn.h"
 #include "core/eval/linear_probe.h"
@@ -131,14 +130,6 @@ TEST(Knn, ARowThatIsNotFiniteIsNoNeighbourAndNeverRight) {
   train[0][0] = std::nan("");
   test[0][0] = std::nan("");   // of class 0, which is also what no votes give
   EXPECT_DOUBLE_EQ(knn(train, train_labels, test, test_labels, 3, {5, 0.1}).top1, 29.0 / 30);
-}
-
-TEST(EffectiveRank, KnownCases) {
-  const at::Tensor eye = at::cat({at::eye(6, at::kDouble), -at::eye(6, at::kDouble)});
-  EXPECT_NEAR(effective_rank(eye), 6, 1e-12);                                   // all directions alike
-  EXPECT_NEAR(effective_rank(at::arange(5, at::kDouble).reshape({5, 1}).expand({5, 9})), 1, 1e-12);   // one direction, Gram form
-  EXPECT_EQ(effective_rank(at::ones({4, 3})), 0);                               // collapsed to a point
-  EXPECT_NEAR(effective_rank(eye + 1e6), 6, 1e-6);                              // the mean does not count
 }
 
 // Eleven images of 6×6, image k filled with k.

@@ -21,7 +21,7 @@ Prepare with_support(const at::Tensor& anchors, const at::Tensor& support, at::S
   };
 }
 
-DenseLoss dense_nnclr(const NnclrOptions& options, const BatchGraph& graph, int64_t dims, const at::Tensor& anchors, const at::Tensor& support) {
+DenseLoss dense_nnclr(const ContrastOptions& options, const BatchGraph& graph, int64_t dims, const at::Tensor& anchors, const at::Tensor& support) {
   return [=](const std::vector<double>& z) {
     const int64_t n = graph.samples, rows = n * graph.views;
     BatchGraph positions = graph;
@@ -59,7 +59,7 @@ TEST(Nnclr, EqualsTheDenseFormulaAndItsFiniteDifferences) {
   const int64_t dims = 4;
   for (int32_t views : {2, 3}) {
     for (const auto& [name, graph] : test_graphs(6, views, Signs::any)) {
-      for (const NnclrOptions& options : {NnclrOptions{0.5, Reduction::mean}, NnclrOptions{0.2, Reduction::sum}}) {
+      for (const ContrastOptions& options : {ContrastOptions{0.5, Reduction::mean}, ContrastOptions{0.2, Reduction::sum}}) {
         SCOPED_TRACE(name + ", views " + std::to_string(views));
         const at::Tensor anchors = random_rows(graph.samples * views, dims, 4), support = random_rows(17, dims, 6);
         expect_equal_to_formula(make_nnclr(options), dense_nnclr(options, graph, dims, anchors, support),

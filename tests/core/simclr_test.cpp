@@ -10,7 +10,7 @@
 namespace pal {
 namespace {
 
-DenseLoss dense_simclr(const SimclrOptions& options, const BatchGraph& graph, int64_t dims) {
+DenseLoss dense_simclr(const ContrastOptions& options, const BatchGraph& graph, int64_t dims) {
   return [=](const std::vector<double>& z) {
     const std::vector<double> g = dense(graph, SelfLoops::off), u = unit(z, dims);
     const int64_t rows = graph.samples * graph.views;
@@ -33,7 +33,7 @@ DenseLoss dense_simclr(const SimclrOptions& options, const BatchGraph& graph, in
 TEST(Simclr, EqualsTheDenseFormulaAndItsFiniteDifferences) {
   for (int32_t views : {1, 2, 3}) {
     for (const auto& [name, graph] : test_graphs(6, views, Signs::any)) {
-      for (const SimclrOptions& options : {SimclrOptions{0.5, Reduction::mean}, SimclrOptions{0.2, Reduction::sum}}) {
+      for (const ContrastOptions& options : {ContrastOptions{0.5, Reduction::mean}, ContrastOptions{0.2, Reduction::sum}}) {
         for (int64_t dims : {2, 9}) {
           SCOPED_TRACE(name + ", views " + std::to_string(views) + ", D " + std::to_string(dims));
           expect_equal_to_formula(make_simclr(options), dense_simclr(options, graph, dims), random_rows(graph.samples * views, dims, 11), graph);

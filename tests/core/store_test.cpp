@@ -355,5 +355,44 @@ TEST(GraphStore, MergesOfComponentsWithManyNegatives) {
   EXPECT_EQ(store.relation(1, 2), Relation::unknown);
 }
 
+// Hubs that merge with each other and with small components, and that come to be by a merge.
+TEST(GraphStore, HubsKnowWhichOfThemDiffer) {
+  constexpr int64_t kMany = HubPairs::kNegatives, kTemplates = 70, kSamples = kTemplates + 2 * kMany;
+  Random random(4, Purpose::bench);
+  const auto of_class = [](int64_t s) { return s < kTemplates ? s / 2 : s % 40; };   // two templates of a class
+  GraphStore store(kSamples);
+  int64_t hubs = 0, known = 0;
+  const auto expect_bits = [&] {
+    hubs = known = 0;
+    for (int64_t a = 0; a < kTemplates; ++a) {
+      ASSERT_EQ(store.hub(a) >= 0, store.negatives(a) >= kMany);
+      if (store.hub(a) < 0) continue;
+      ++hubs;
+      HubPairs::Row row(2, 0);
+      for (int64_t b = 0; b < kTemplates; ++b) {
+        if (store.hub(b) < 0 || store.relation(a, b) != Relation::different) continue;
+        HubPairs::set(row, store.hub(b));
+        ++known;
+      }
+      HubPairs::Row told = store.hubs().row(store.hub(a));
+      told.resize(2, 0);
+      ASSERT_EQ(told, row) << "template " << a;
+    }
+  };
+  for (int round = 0; round < 6; ++round) {
+    for (int64_t k = 0; k < 25000; ++k) {
+      const auto t = static_cast<int64_t>(random.below(kTemplates)), s = static_cast<int64_t>(random.below(kSamples));
+      const bool same = of_class(s) == of_class(t);
+      if (!same || round % 2 == 1 || random.below(20) == 0) store.insert(t, s, same ? Relation::same : Relation::different);
+    }
+    expect_bits();
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(hubs, 20);
+  EXPECT_GT(known, 10 * hubs);
+  EXPECT_GT(store.remove({{store.answer(0).i, store.answer(0).j}}), 0);
+  expect_bits();
+}
+
 }  // namespace
 }  // namespace pal
