@@ -38,16 +38,15 @@ LoaderOptions classifier_loader(const FinetuneOptions& o, const EpochPlan& plan,
   return load;
 }
 
-// The gradients become the sums over all ranks, in fp64, rounded once.
+// The gradients become the sums over all ranks, in fp64, rounded once; each lies in memory as its parameter does.
 void sum_gradients(const NamedTensors& parameters, Comm& comm) {
-  if (comm.size() == 1) return;
   std::vector<at::Tensor> flat;
   for (const auto& [name, p] : parameters) flat.push_back((p.grad().defined() ? p.grad() : at::zeros_like(p)).to(at::kDouble).reshape({-1}));
   const at::Tensor all = at::cat(flat);
   comm.all_reduce(all);
   int64_t from = 0;
   for (const auto& [name, p] : parameters) {
-    p.mutable_grad() = all.narrow(0, from, p.numel()).view(p.sizes()).to(p.scalar_type());
+    p.mutable_grad() = at::empty_like(p).copy_(all.narrow(0, from, p.numel()).view(p.sizes()));
     from += p.numel();
   }
 }

@@ -60,10 +60,13 @@ MetricCurve communication_share(const RunSummary& run, bool hidden) {
   return share;
 }
 
+// The files that a figure is drawn from, and for one run the command that wrote them.
 std::string command_of(const std::vector<RunSummary>& runs) {
   std::string files;
   for (const RunSummary& run : runs) files += (files.empty() ? "" : " ") + run.path + "/metrics.jsonl";
-  return files.size() > 200 ? files.substr(0, 200) + " …" : files;
+  if (files.size() > 200) files = files.substr(0, 200) + " …";
+  const bool told = runs.size() == 1 && !runs.front().machines.empty() && runs.front().machines.back().contains("command");
+  return told ? runs.front().machines.back().at("command") + "  →  " + files : files;
 }
 
 std::string figure(PlotPanel panel, const std::string& caption, const std::vector<RunSummary>& runs) {
@@ -92,7 +95,7 @@ std::string curve_figures(const std::vector<RunSummary>& runs) {
     panel.y.label = "term";
     int color = 0;
     for (const std::string& name : metric_names(run.metrics, "terms.")) add_curve(panel, name.substr(6), metric_curve(run.metrics, name), 1, color++);
-    if (panel.curves.size() > 1) out += figure(panel, "The terms the loss is made of, without their weights.", {run});
+    if (panel.curves.size() > 1) out += figure(panel, "The terms that add up to the loss, with their weights.", {run});
   }
   {
     PlotPanel panel;
@@ -128,8 +131,7 @@ std::string curve_figures(const std::vector<RunSummary>& runs) {
     panel.title = "communication";
     panel.y.label = "share of a step, %";
     for (size_t r = 0; r < runs.size(); ++r) {
-      const bool several = !runs[r].machines.empty() && !runs[r].machines.back().at("ranks").starts_with("1 x");
-      if (!several && !(last_value(runs[r].metrics, "sync_ms", 0) > 0)) continue;
+      if (!(last_value(runs[r].metrics, "sync_ms", 0) > 0)) continue;   // alone nothing is sent
       add_curve(panel, named(runs[r], "all"), communication_share(runs[r], true), 100, static_cast<int>(2 * r));
       add_curve(panel, named(runs[r], "not hidden"), communication_share(runs[r], false), 100, static_cast<int>(2 * r + 1));
     }

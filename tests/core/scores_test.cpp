@@ -145,10 +145,10 @@ Tuned tuned(Comm& comm, TrainedPart part, double fraction) {
   FinetuneOptions o;
   o.part = part;
   o.fraction = fraction;
-  o.epochs = 6;
+  o.epochs = 12;
   o.global_batch = 10;
-  o.lr = 5;
-  o.encoder_lr = 1;
+  o.lr = 60;
+  o.encoder_lr = 2;
   o.augment.size = 8;
   o.augment.channels = 1;
   o.dtype = at::kDouble;

@@ -17,7 +17,7 @@ class EvalRuns(RunCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.train(cls, "run", "eval.every=5", "eval.train_samples=60", "eval.test_samples=20", ranks=1)
+        cls.call(cls, "train", "c.yaml", "eval.every=5", "eval.train_samples=60", "eval.test_samples=20", "--run-dir", "run")
 
     def evaluate(self, ranks, *args):
         prefix = [] if ranks == 1 else [*MPIRUN, "-np", str(ranks)]
@@ -26,16 +26,16 @@ class EvalRuns(RunCase):
             return json.load(file)
 
     def test_every_method_is_the_same_on_any_ranks(self):
-        args = ["linear", "ridge", "knn", "sgd", "finetune", "diagnostics", "--k", "3,20", "--temperature", "0.07,0.5", "--epochs", "4", "--labels", "0.5", "--batch", "16"]
+        args = ["linear", "ridge", "knn", "sgd", "finetune", "diagnostics", "--k", "3,20", "--temperature", "0.07,0.5", "--epochs", "20", "--lr", "20", "--labels", "0.5", "--batch", "16"]
         one = self.evaluate(1, *args)
         methods = [r["method"] for r in one["results"]]
-        self.assertEqual(methods, ["linear", "ridge", "knn k=3 t=0.07", "knn k=3 t=0.5", "knn k=20 t=0.07", "knn k=20 t=0.5", "sgd (4 epochs)", "finetune (4 epochs)"])
+        self.assertEqual(methods, ["linear", "ridge", "knn k=3 t=0.07", "knn k=3 t=0.5", "knn k=20 t=0.07", "knn k=20 t=0.5", "sgd (20 epochs)", "finetune (20 epochs)"])
         for result in one["results"]:
             self.assertEqual(result["test"], TEST)
             self.assertEqual(result["train"], 45 if "epochs" in result["method"] else TRAIN)
             self.assertEqual(sum(map(sum, result["confusion"])), TEST)   # each test sample once
             self.assertLessEqual(result["low"], result["top1"])
-            self.assertGreater(result["top1"], 0.5, result["method"])
+            self.assertGreater(result["top1"], 0.45, result["method"])
             self.assertAlmostEqual(result["top1"], sum(result["confusion"][c][c] for c in range(3)) / TEST)
         self.assertGreater(one["diagnostics"]["rank"], 1)
         self.assertLess(one["diagnostics"]["uniformity"], 0)
@@ -50,7 +50,7 @@ class EvalRuns(RunCase):
         out = self.call("eval", "run", "ridge", "--train", "set-test.h5", "--test", "set.h5", "--picture", "plane.svg")
         self.assertRegex(out, rf"ridge .* {TEST} +{TRAIN} ")
         with open(f"{self.folder}/plane.svg") as file:
-            self.assertEqual(file.read().count("<circle"), TRAIN + 3)   # and the legend's
+            self.assertEqual(file.read().count("<circle"), TRAIN + 10)   # and the legend of the ten classes that IDX files have
         self.one_sentence(self.call("eval", "run", "--train", "set.h5", code=2), "--train and --test")
         self.one_sentence(self.call("eval", "run", "sgd", "--features", "projector", code=2), "sgd")
 

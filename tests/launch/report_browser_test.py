@@ -63,8 +63,8 @@ def run(folder):
     pal(folder, "train", "c.yaml", *asks, "eval.every=2", "--run-dir", "a", "--np", "2")
     pal(folder, "train", "c.yaml", "loss.kind=simclr", "eval.every=2", "--run-dir", "b")
     pal(folder, "eval", "a", "knn", "--json", "a/eval.json")
-    pal(folder, "report", "a", "--out", "one.html")
-    pal(folder, "report", "a", "b", "--out", "two.html")
+    pal(folder, "report", "a", "--out", "one.html", "--embed", "60")
+    pal(folder, "report", "a", "b", "--out", "two.html", "--embed", "60")
 
     options = webdriver.ChromeOptions()
     for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={folder}/profile"):

@@ -214,7 +214,7 @@ class Weights(unittest.TestCase):
             self.assertEqual(file["features"].shape, (7, 128))
             self.assertTrue(np.array_equal(file["features"][:], flat.numpy()))
             self.assertEqual(file["labels"][:].tolist(), list(range(7)))
-            self.assertEqual(file.attrs["pal_step"], "2")
+            self.assertEqual(file.attrs["pal_step"], b"2")
             self.assertEqual(len(file["ids"]), 7)
         self.assertEqual(np.load(f"{self.folder}/f-labels.npy").tolist(), list(range(7)))
         self.pal("embed", "f", "train", "--out", "p.h5", "--features", "projector")
