@@ -46,16 +46,53 @@ Axis triangle_axis(int32_t from, int32_t to) {
 
 uint8_t to_byte(int32_t sum) { return static_cast<uint8_t>(std::clamp((sum + (1 << (kShift - 1))) >> kShift, 0, 255)); }
 
-template <int kChannels>
-void resample_row(uint8_t* to, const uint8_t* row, const Axis& axis, int32_t width) {
-  for (int32_t x = 0; x < width; ++x) {
-    const uint8_t* source = row + size_t(axis.first[size_t(x)]) * kChannels;
-    const int16_t* weights = axis.weights.data() + size_t(x) * size_t(axis.taps);
+// kTaps 0: any number. Few taps, known to the compiler, have weights from 0 to 1: nothing needs to be cut off. Bytes may alias
+// anything, so the compiler is told that they do not.
+template <int kTaps>
+uint8_t rounded(int32_t sum) {
+  return kTaps > 0 ? static_cast<uint8_t>((sum + (1 << (kShift - 1))) >> kShift) : to_byte(sum);
+}
+
+// A row of n bytes from the rows at `source`, `stride` apart.
+template <int kTaps>
+void blend_rows(uint8_t* __restrict to, const uint8_t* __restrict source, size_t stride, const int16_t* __restrict weights, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    int32_t sum = 0;
+    for (int j = 0; j < kTaps; ++j) sum += weights[j] * static_cast<int16_t>(source[size_t(j) * stride + i]);
+    to[i] = rounded<kTaps>(sum);
+  }
+}
+void blend_any_rows(uint8_t* __restrict to, const uint8_t* __restrict source, size_t stride, const int16_t* __restrict weights, int32_t taps,
+                    size_t n, int32_t* __restrict sums) {
+  std::fill_n(sums, n, 0);
+  for (int32_t j = 0; j < taps; ++j) {   // along contiguous rows first
+    const uint8_t* row = source + size_t(j) * stride;
+    for (size_t i = 0; i < n; ++i) sums[i] += weights[j] * static_cast<int16_t>(row[i]);
+  }
+  for (size_t i = 0; i < n; ++i) to[i] = to_byte(sums[i]);
+}
+
+template <int kChannels, int kTaps>
+void resample_row(uint8_t* __restrict to, const uint8_t* __restrict row, const Axis& axis, int32_t width) {
+  const int32_t taps = kTaps > 0 ? kTaps : axis.taps;
+  const int16_t* __restrict weights = axis.weights.data();
+  const int32_t* __restrict first = axis.first.data();
+  for (int32_t x = 0; x < width; ++x, weights += taps, to += kChannels) {
+    const uint8_t* source = row + size_t(first[x]) * kChannels;
     int32_t sum[kChannels] = {};
-    for (int32_t j = 0; j < axis.taps; ++j) {
+    for (int32_t j = 0; j < taps; ++j) {
       for (int c = 0; c < kChannels; ++c) sum[c] += weights[j] * source[j * kChannels + c];
     }
-    for (int c = 0; c < kChannels; ++c) *to++ = to_byte(sum[c]);
+    for (int c = 0; c < kChannels; ++c) to[c] = rounded<kTaps>(sum[c]);
+  }
+}
+
+template <int kChannels>
+void resample_row(uint8_t* to, const uint8_t* row, const Axis& axis, int32_t width) {
+  switch (axis.taps) {   // a scaled decode leaves a factor below 8/7
+    case 3: return resample_row<kChannels, 3>(to, row, axis, width);
+    case 4: return resample_row<kChannels, 4>(to, row, axis, width);
+    default: return resample_row<kChannels, 0>(to, row, axis, width);
   }
 }
 
@@ -98,14 +135,11 @@ Picture resize_picture(const Picture& picture, int32_t height, int32_t width) {
   std::vector<int32_t> sums(stride);
   std::vector<uint8_t> row(stride);
   for (int32_t y = 0; y < height; ++y) {
-    std::fill(sums.begin(), sums.end(), 0);
-    for (int32_t j = 0; j < ys.taps; ++j) {   // along contiguous rows first
-      const int16_t weight = ys.weights[size_t(y) * size_t(ys.taps) + size_t(j)];
-      if (weight == 0) continue;
-      const uint8_t* source = picture.pixels.data() + size_t(ys.first[size_t(y)] + j) * stride;
-      for (size_t i = 0; i < stride; ++i) sums[i] += weight * static_cast<int16_t>(source[i]);
-    }
-    for (size_t i = 0; i < stride; ++i) row[i] = to_byte(sums[i]);
+    const uint8_t* source = picture.pixels.data() + size_t(ys.first[size_t(y)]) * stride;
+    const int16_t* weights = ys.weights.data() + size_t(y) * size_t(ys.taps);
+    if (ys.taps == 3) blend_rows<3>(row.data(), source, stride, weights, stride);
+    else if (ys.taps == 4) blend_rows<4>(row.data(), source, stride, weights, stride);
+    else blend_any_rows(row.data(), source, stride, weights, ys.taps, stride, sums.data());
     uint8_t* to = out.pixels.data() + size_t(y) * size_t(width) * channels;
     channels == 3 ? resample_row<3>(to, row.data(), xs, width) : resample_row<1>(to, row.data(), xs, width);
   }
