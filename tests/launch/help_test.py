@@ -3,6 +3,7 @@
 
 usage: help_test.py PAL     (standard library only)
 """
+import functools
 import re
 import shlex
 import subprocess
@@ -10,9 +11,9 @@ import sys
 import unittest
 
 PAL = sys.argv[1]
-FOREIGN = {"tensorboard"}
 
 
+@functools.lru_cache(maxsize=None)   # a start of the program costs half a second
 def pal(*args):
     return subprocess.run([PAL, *args], capture_output=True, text=True, timeout=60, check=True).stdout
 
