@@ -4,7 +4,8 @@
 #ifdef PAL_WITH_CUDA
 #include <ATen/Context.h>
 #include <cuda_runtime_api.h>
-#include <nccl.h>
+
+#include "dist/device_found.h"
 #endif
 
 namespace pal {
@@ -30,19 +31,10 @@ CudaState cuda_state() {
   int number = 0;
   if (cudaRuntimeGetVersion(&number) == cudaSuccess) state.runtime = cuda_version(number);
   if (cudaDriverGetVersion(&number) == cudaSuccess) state.driver = cuda_version(number);
-  if (ncclGetVersion(&number) == ncclSuccess) {
-    state.nccl = std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." + std::to_string(number % 100);
-  }
-  const cudaError_t error = cudaGetDeviceCount(&state.devices);
-  if (error != cudaSuccess) {
-    state.devices = 0;
-    state.reason = state.driver.empty() ? "no NVIDIA driver on this machine" : cudaGetErrorString(error);
-    cudaGetLastError();  // the next caller must not find it
-  } else if (!at::hasCUDA()) {
-    state.reason = "this LibTorch has no CUDA";
-  } else if (state.devices == 0) {
-    state.reason = "the driver shows no device (CUDA_VISIBLE_DEVICES?)";
-  }
+  const FoundDevices found = found_devices("", 0);
+  state.nccl = found.nccl == 0 ? "" : nccl_version_text(found.nccl);
+  state.devices = found.visible;
+  state.reason = found.visible > 0 && !at::hasCUDA() ? "this LibTorch has no CUDA" : found.reason;
   return state;
 }
 

@@ -40,9 +40,9 @@ class NcclCollectives : public testing::Test {
   static int64_t sum(const NcclChannel::Counts& n) { return std::accumulate(n.begin(), n.end(), int64_t{0}); }
 
   // By MPI, from the same numbers as int.
-  std::vector<T> mpi_reduced(int64_t n, MPI_Op op) const {
+  std::vector<T> mpi_reduced(int64_t n, MPI_Op op, int shift = 0) const {
     std::vector<int> values;
-    for (int64_t i = 0; i < n; ++i) values.push_back(given(r, i));
+    for (int64_t i = 0; i < n; ++i) values.push_back(given(r + shift, i));
     MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(n), MPI_INT, op, MPI_COMM_WORLD);
     return {values.begin(), values.end()};
   }
@@ -74,11 +74,14 @@ TYPED_TEST(NcclCollectives, AllReduceInPlaceAndNot) {
       in.give(this->r, this->user);
       channel.after(this->user);
       channel.all_reduce(in.data(), out.data(), n, this->type, op);
-      channel.all_reduce(in.data(), in.data(), n, this->type, op);
       channel.before(this->user);
-      const std::vector<TypeParam> expected = this->mpi_reduced(n, mpi_op);
-      EXPECT_EQ(out.get(this->user), expected) << n;
-      EXPECT_EQ(in.get(this->user), expected) << n;
+      EXPECT_EQ(out.get(this->user), this->mpi_reduced(n, mpi_op)) << n;
+      // Now the channel is driven first: it must itself wait for its input.
+      in.give(this->r + 1, this->user);
+      channel.after(this->user);
+      channel.all_reduce(in.data(), in.data(), n, this->type, op);
+      channel.wait();
+      EXPECT_EQ(in.get(this->user), this->mpi_reduced(n, mpi_op, 1)) << n;
     }
   }
   const int64_t launches = channel.launches();
