@@ -68,7 +68,7 @@ Verdict truth(int64_t i, int64_t j) { return (i + j) % 3 == 0 ? Verdict::yes : V
 }
 
 // A second answer to every question asked so far, each under its own uuid, some of them twice.
-[[noreturn]] void hand_in_for_ever(const std::string& run, int64_t from, int pipe) {
+[[noreturn]] void hand_in_for_ever(const std::string& run, int64_t from, useconds_t pause, int pipe) {
   const Inbox inbox(run);
   for (int64_t query = std::max<int64_t>(from, 1);; ++query) {
     const std::string uuid = "person-" + std::to_string(query);
@@ -80,7 +80,7 @@ Verdict truth(int64_t i, int64_t j) { return (i + j) % 3 == 0 ? Verdict::yes : V
     if (query % 3 == 0) inbox.submit(uuid, line);
     const Said said{'h', query};
     if (write(pipe, &said, sizeof(said)) != sizeof(said)) _exit(1);
-    usleep(300);
+    usleep(pause);
   }
 }
 
@@ -164,7 +164,7 @@ TEST_F(LedgerKilled, NothingIsLostAndNothingIsAskedTwice) {
     const pid_t writer = fork();
     if (writer == 0) write_for_ever(run_, ends[1]);
     const pid_t person = fork();
-    if (person == 0) hand_in_for_ever(run_, handed_in, ends[1]);
+    if (person == 0) hand_in_for_ever(run_, handed_in, usual, ends[1]);
     ASSERT_GT(std::min(writer, person), 0);
     usleep(static_cast<useconds_t>(random.below(3 * usual)));
     kill(random.below(2) == 0 ? writer : person, SIGKILL);   // this one first
