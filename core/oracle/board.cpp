@@ -1,5 +1,6 @@
 #include "core/oracle/board.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/nan_to_num.h>
 #include <ATen/ops/tensor.h>
@@ -100,7 +101,8 @@ void Board::classify_rows() {
     if (at != class_of_unit_.end()) row_class_[row] = at->second;
     if (store_.deduction() == Deduction::on || row_class_[row] >= 0) continue;
     if (const int64_t label = store_.label(sample); label >= 0) {
-      row_class_[row] = class_of_label_.at(label);
+      const auto named = class_of_label_.find(label);   // none with Templates::none
+      if (named != class_of_label_.end()) row_class_[row] = named->second;
       continue;
     }
     votes.clear();

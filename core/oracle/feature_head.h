@@ -20,7 +20,7 @@ namespace pal {
 class FeatureHead {
  public:
   // rows (n, D) float: the training set, sample by sample.
-  FeatureHead(const at::Tensor& rows, int64_t width, double ridge = 1e-3);
+  FeatureHead(const at::Tensor& rows, int64_t width, double ridge = 0.1);
 
   void fit(const GraphStore& store);
   at::Tensor operator()(const at::Tensor& rows) const;   // (n, width) float

@@ -1,5 +1,6 @@
 // merging: the pairs of components that most likely belong together, the large ones first.
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>

@@ -23,8 +23,8 @@ class PointSampler final : public QuerySampler {
   PoolNeeds needs() const override { return PoolNeeds::embeddings; }
 
   std::vector<Query> choose(const GraphStore& store, const Pool& pool, const Round& round) const override {
-    PAL_ASSERT(pool.embeddings.defined(), "a sampler gets what it needs");
     if (pool.samples.empty() || round.questions <= 0) return {};
+    PAL_ASSERT(pool.embeddings.defined(), "a sampler gets what it needs");
     Board board(store, pool, round, options_.templates);
     const ClassModel model(board.rows(), board.row_class(), static_cast<int64_t>(board.classes().size()), options_.model);
     const std::vector<int64_t> points = order_(board, model, round.questions);

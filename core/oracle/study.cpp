@@ -1,5 +1,6 @@
 #include "core/oracle/study.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>

@@ -1,10 +1,7 @@
 // kmeans: the same centres for any number of ranks and threads, clusters that are there, and cases without rows.
 #include "core/oracle/kmeans.h"
 
-#include <ATen/Parallel.h>
-#include <ATen/ops/equal.h>
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <mutex>

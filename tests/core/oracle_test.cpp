@@ -67,7 +67,7 @@ Loop run_to_closure(GraphStore& store, const CaptchaOptions& options, const std:
       }
     }
     for (const Query& q : queries) {
-      const AnswersUsed used = insert_answers(store, labeler->answer(q));
+      const AnswersUsed used = insert_answers(store, as_decisions(q, labeler->answer(q)));
       EXPECT_TRUE(used.contradicted.empty());
       loop.questions += used.inserted + used.implied;
     }
@@ -187,9 +187,9 @@ TEST(SimulatedLabeler, FlipsTheShareItIsTold) {
   const auto exact = make_simulated_labeler(labels, {});
   const std::vector<Answer> answers = exact->answer({4, QueryKind::captcha, 0, {1, 2, 3}});
   ASSERT_EQ(answers.size(), 3u);
-  EXPECT_EQ(answers[0].relation, Relation::different);
-  EXPECT_EQ(answers[1].relation, Relation::same);
-  EXPECT_EQ(answers[2].relation, Relation::unknown);
+  EXPECT_EQ(answers[0].verdict, Verdict::no);
+  EXPECT_EQ(answers[1].verdict, Verdict::yes);
+  EXPECT_EQ(answers[2].verdict, Verdict::unsure);
   EXPECT_EQ(answers[1].query, 4);
   EXPECT_EQ(answers[1].i, 0);
   EXPECT_EQ(answers[1].j, 2);
@@ -198,8 +198,8 @@ TEST(SimulatedLabeler, FlipsTheShareItIsTold) {
   int64_t flipped = 0;
   for (int64_t id = 1; id <= 4000; ++id) {
     const Query q{id, QueryKind::captcha, 0, {2}};
-    flipped += noisy->answer(q)[0].relation == Relation::different;
-    ASSERT_EQ(noisy->answer(q)[0].relation, same->answer(q)[0].relation);
+    flipped += noisy->answer(q)[0].verdict == Verdict::no;
+    ASSERT_EQ(noisy->answer(q)[0].verdict, same->answer(q)[0].verdict);
   }
   EXPECT_NEAR(static_cast<double>(flipped) / 4000, 0.2, 0.025);
   EXPECT_THROW(make_simulated_labeler({}, {}), Error);
@@ -248,21 +248,21 @@ TEST(Pool, TemplatesAreOneOfEachClass) {
 
 TEST(Answers, AreSortedByWhatTheyTell) {
   GraphStore store(5);
-  const AnswersUsed used = insert_answers(store, {{1, 0, 1, Relation::same, 0, 1},
-                                                  {1, 1, 2, Relation::different, 0, 1},
-                                                  {1, 0, 2, Relation::different, 0, 1},
-                                                  {1, 0, 2, Relation::same, 0, 1},
-                                                  {1, 3, 4, Relation::unknown, 0, 1}});
+  const AnswersUsed used = insert_answers(store, {{1, 0, 1, QueryKind::pair, kNoNode, Verdict::yes, 0, 1},
+                                                  {1, 1, 2, QueryKind::pair, kNoNode, Verdict::no, 0, 1},
+                                                  {1, 0, 2, QueryKind::pair, kNoNode, Verdict::no, 0, 1},
+                                                  {1, 0, 2, QueryKind::pair, kNoNode, Verdict::yes, 0, 1},
+                                                  {1, 3, 4, QueryKind::pair, kNoNode, Verdict::unsure, 0, 1}});
   EXPECT_EQ(used.inserted, 2);
   EXPECT_EQ(used.implied, 1);
   EXPECT_EQ(used.unsure, 1);
   ASSERT_EQ(used.contradicted.size(), 1u);
-  EXPECT_EQ(used.contradicted[0].answer.relation, Relation::same);
+  EXPECT_EQ(used.contradicted[0].answer.relation(), Relation::same);
   EXPECT_EQ(to_string(used.contradicted[0].chain), "0 = 1 (answer 0), 1 ≠ 2 (answer 1)");
   EXPECT_NE(to_sentence(used.contradicted).find("1 of the answers contradict earlier ones and are left out; the first says that 0 and 2 are the "
                                                 "same, but 0 = 1 (answer 0), 1 ≠ 2 (answer 1)"), std::string::npos);
   EXPECT_EQ(to_sentence({}), "");
-  EXPECT_THROW(insert_answers(store, {{1, 0, 5, Relation::same, 0, 1}}), Error);
+  EXPECT_THROW(insert_answers(store, {{.query = 1, .i = 0, .j = 5, .verdict = Verdict::yes}}), Error);
 }
 
 TEST(OracleFactory, ReadsTheConfig) {
@@ -272,7 +272,7 @@ TEST(OracleFactory, ReadsTheConfig) {
   EXPECT_EQ(captcha->name(), "captcha");
   EXPECT_EQ(captcha->needs(), PoolNeeds::samples);
   EXPECT_EQ(make_query_sampler(Config::defaults({"oracle.sampler=captcha"}))->needs(), PoolNeeds::embeddings);
-  EXPECT_EQ(make_labeler(Config::defaults(), {0, 1})->name(), "labels");
+  EXPECT_EQ(make_labeler(Config::defaults(), LabelerOf{{0, 1}})->name(), "labels");
   for (QueryKind kind : {QueryKind::pair, QueryKind::captcha}) EXPECT_EQ(query_kind(to_string(kind)), kind);
   EXPECT_THROW(query_kind("riddle"), Error);
 }

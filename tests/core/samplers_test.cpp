@@ -1,8 +1,7 @@
 // samplers: what every sampler keeps to, and what each of them looks for.
 #include "core/oracle/samplers.h"
 
-#include <ATen/ops/index_select.h>
-#include <ATen/ops/tensor.h>
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
