@@ -111,7 +111,7 @@ void ImportJournal::append(const JournalImage& image) {
   for (const Oddity& oddity : image.oddities) {
     std::string what = oddity.what;
     std::replace_if(what.begin(), what.end(), [](char c) { return c == '\t' || c == '\n'; }, ' ');
-    line += "\t" + std::to_string(static_cast<int>(oddity.treatment)) + what;
+    line.append("\t").append(std::to_string(static_cast<int>(oddity.treatment))).append(what);
   }
   write_line(line);
 }
