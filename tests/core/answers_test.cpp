@@ -1,6 +1,5 @@
 // answers: what several people make of a question, how far they agree, when asking ends, lines, the inbox and other formats.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -21,6 +20,7 @@
 #include "core/oracle/stop_rules.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
+#include "tests/test_folder.h"
 
 namespace pal {
 namespace {
@@ -243,18 +243,12 @@ TEST(Lines, SurviveAndWrongOnesAreNamed) {
 class InRun : public testing::Test {
  protected:
   InRun() {
-    std::string name = (fs::temp_directory_path() / "pal-answers-XXXXXX").string();
-    run_ = mkdtemp(name.data());
-    ledger_ = std::make_unique<Ledger>(run_ + "/ledger.sqlite", "run");
     std::vector<Query> queries = {{0, QueryKind::captcha, 7, {3, 1, 2}}, {0, QueryKind::pair, 8, {9}}};
     ledger_->record_queries(queries, {"captcha", 0, 50});
   }
-  ~InRun() override {
-    ledger_.reset();
-    fs::remove_all(run_);
-  }
-  std::string run_;
-  std::unique_ptr<Ledger> ledger_;
+  const TestFolder folder_;
+  const std::string run_ = folder_.path();
+  std::unique_ptr<Ledger> ledger_ = std::make_unique<Ledger>(run_ + "/ledger.sqlite", "run");
 };
 
 TEST_F(InRun, TheInboxIsDrainedOnceAndKeepsWhatIsWrong) {

@@ -19,6 +19,7 @@
 #include "core/io/safetensors_bytes.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
+#include "tests/test_folder.h"
 
 namespace pal {
 namespace {
@@ -44,12 +45,6 @@ struct Pipe {
 
 class Killed : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/pal_kill_XXXXXX";
-    run_ = mkdtemp(name);
-  }
-  void TearDown() override { fs::remove_all(run_); }
-
   FileSums write_share(int64_t step, int rank) {
     const std::string fresh = begin_checkpoint(run_, step);
     FileSums sums;
@@ -146,7 +141,8 @@ class Killed : public testing::Test {
   }
 
   const std::vector<SharedFile> files_ = share_out(kGroups, 2, 200'000);
-  std::string run_;
+  const TestFolder folder_;
+  const std::string run_ = folder_.path();
 };
 
 TEST_F(Killed, TheNewestCompleteCheckpointLoads) {

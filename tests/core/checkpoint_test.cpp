@@ -17,6 +17,7 @@
 #include "core/io/sha256.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
+#include "tests/test_folder.h"
 
 namespace pal {
 namespace {
@@ -25,12 +26,6 @@ namespace fs = std::filesystem;
 
 class Checkpoint : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/pal_checkpoint_XXXXXX";
-    run_ = mkdtemp(name);
-  }
-  void TearDown() override { fs::remove_all(run_); }
-
   fs::path at_step(int64_t step) const { return fs::path(run_) / "checkpoints" / ("step-" + std::to_string(step)); }
 
   void write(int64_t step, int keep = 3) {
@@ -58,7 +53,8 @@ class Checkpoint : public testing::Test {
     EXPECT_EQ(warnings_.size(), warnings);
   }
 
-  std::string run_;
+  const TestFolder folder_;
+  const std::string run_ = folder_.path();
   std::vector<std::string> warnings_;
 };
 

@@ -12,6 +12,7 @@
 
 #include "core/nearest.h"
 #include "kernels/base/error.h"
+#include "tests/test_folder.h"
 
 namespace pal {
 namespace {
@@ -20,13 +21,6 @@ namespace fs = std::filesystem;
 
 class ConfigTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "pal-config-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
   std::string write(const std::string& name, const std::string& text) {
     fs::create_directories((dir_ / name).parent_path());
     std::ofstream(dir_ / name, std::ios::binary) << text;
@@ -49,7 +43,8 @@ class ConfigTest : public ::testing::Test {
     return refusal(write("c.yaml", yaml), overrides);
   }
 
-  fs::path dir_;
+  const TestFolder folder_;
+  const fs::path dir_ = folder_.path();
 };
 
 const std::string kRun = "train: {steps: 10}\noptim: {lr: 0.1}\n";

@@ -1,41 +1,16 @@
-// data_files: what the tests of core/data share: folders that vanish, whole files as strings, the error of a call.
+// data_files: what the tests of core/data share: whole files as strings, the error of a call.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "kernels/base/error.h"
+#include "tests/test_folder.h"
 
 namespace pal {
-
-class TestFolder {
- public:
-  explicit TestFolder(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
-    std::string name = (parent / "pal-test-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~TestFolder() { std::filesystem::remove_all(path_); }
-  TestFolder(const TestFolder&) = delete;
-
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  const std::filesystem::path& path() const { return path_; }
-  std::vector<std::string> names() const {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) names.push_back(entry.path().filename().string());
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -14,20 +13,16 @@
 #include "core/graph/noise.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
+#include "tests/test_folder.h"
 
 namespace pal {
 namespace {
 
 class GraphFiles : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "pal-graph-files-XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string write(const std::string& text, const std::string& name = "f.csv") const {
-    std::ofstream(folder_ + "/" + name) << text;
-    return folder_ + "/" + name;
+    std::ofstream(folder_ / name) << text;
+    return folder_ / name;
   }
   // What is wrong with a file, from its name on.
   template <class F>
@@ -37,8 +32,9 @@ class GraphFiles : public testing::Test {
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), Exit::data);
       const std::string text = e.what();
-      const size_t at = text.find(folder_);
-      return at == std::string::npos ? text : text.substr(at + folder_.size() + 1);
+      const std::string folder = folder_ / "";
+      const size_t at = text.find(folder);
+      return at == std::string::npos ? text : text.substr(at + folder.size());
     }
     return "";
   }
@@ -47,7 +43,7 @@ class GraphFiles : public testing::Test {
     return refused([&] { WeightedEdges(5, read_pairs(path, 5).pairs, path); });
   }
 
-  std::string folder_;
+  const TestFolder folder_;
 };
 
 WeightedEdges random_edges(int64_t n, uint64_t seed) {
@@ -64,12 +60,12 @@ WeightedEdges random_edges(int64_t n, uint64_t seed) {
 TEST_F(GraphFiles, PairsComeBackBitForBit) {
   const WeightedEdges edges = random_edges(25, 4);
   for (const char* name : {"g.csv", "g.h5"}) {
-    const std::string path = folder_ + "/" + name;
+    const std::string path = folder_ / name;
     write_pairs(path, edges);
     EXPECT_EQ(WeightedEdges(25, read_pairs(path, 25).pairs, path).fingerprint(), edges.fingerprint()) << name;
   }
-  EXPECT_EQ(read_pairs(folder_ + "/g.h5", kAsInFile).samples, 25);
-  EXPECT_NE(refused([&] { read_pairs(folder_ + "/g.h5", 24); }).find("g.h5: rows of /graph/indptr: 25"), std::string::npos);
+  EXPECT_EQ(read_pairs(folder_ / "g.h5", kAsInFile).samples, 25);
+  EXPECT_NE(refused([&] { read_pairs(folder_ / "g.h5", 24); }).find("g.h5: rows of /graph/indptr: 25"), std::string::npos);
 }
 
 TEST_F(GraphFiles, WhatPeopleWriteIsRead) {
@@ -92,12 +88,12 @@ TEST_F(GraphFiles, BadPairsAreRefusedInOneSentence) {
   EXPECT_EQ(pairs_refused("0,1,1\n0;x\n"), "f.csv line 2 is not a list of numbers: 0;x; write numbers between commas");
   EXPECT_EQ(pairs_refused("0.5,1\n"), "f.csv line 1: sample: 0.5; samples are whole numbers from 0");
   EXPECT_EQ(pairs_refused("0,1,1,1\n"), "f.csv line 1: numbers: 4; write i,j or i,j,weight");
-  EXPECT_NE(refused([&] { read_pairs(folder_ + "/none.csv", 5); }), "");
+  EXPECT_NE(refused([&] { read_pairs(folder_ / "none.csv", 5); }), "");
 }
 
 TEST_F(GraphFiles, BadCsrGroupsAreRefused) {
   const auto csr = [&](const std::vector<int32_t>& indptr, const std::vector<int64_t>& indices, const std::vector<double>& data) {
-    const std::string path = folder_ + "/f.h5";
+    const std::string path = folder_ / "f.h5";
     h5::File file = h5::File::create(path);
     file.make_group("/graph");
     file.write("/graph/indptr", indptr);

@@ -20,6 +20,7 @@
 #include "core/oracle/inbox.h"
 #include "core/oracle/ledger.h"
 #include "kernels/base/philox.h"
+#include "tests/test_folder.h"
 
 namespace pal {
 namespace {
@@ -86,12 +87,6 @@ Verdict truth(int64_t i, int64_t j) { return (i + j) % 3 == 0 ? Verdict::yes : V
 
 class LedgerKilled : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/pal_ledger_kill_XXXXXX";
-    run_ = mkdtemp(name);
-  }
-  void TearDown() override { fs::remove_all(run_); }
-
   // Everything said to be recorded is there once, and nothing is there twice.
   void expect_whole(int64_t answered, int64_t handed_in) {
     Ledger ledger(run_ + "/ledger.sqlite", "run");
@@ -147,7 +142,8 @@ class LedgerKilled : public testing::Test {
     return wrote ? time : 0;
   }
 
-  std::string run_;
+  const TestFolder folder_;
+  const std::string run_ = folder_.path();
   int64_t seen_person_ = 0;
 };
 

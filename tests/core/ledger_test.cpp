@@ -15,6 +15,7 @@
 #include "core/oracle/sqlite.h"
 #include "core/oracle/writer_lease.h"
 #include "kernels/base/error.h"
+#include "tests/test_folder.h"
 
 namespace pal {
 namespace {
@@ -23,13 +24,6 @@ namespace fs = std::filesystem;
 
 class LedgerTest : public testing::Test {
  protected:
-  LedgerTest() {
-    std::string name = (fs::temp_directory_path() / "pal-ledger-XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-    path_ = folder_ / "ledger.sqlite";
-  }
-  ~LedgerTest() override { fs::remove_all(folder_); }
-
   // The sentence with which it refuses, or "".
   static std::string refusal(const std::function<void()>& f) {
     try {
@@ -48,7 +42,8 @@ class LedgerTest : public testing::Test {
     ledger.record_decisions(decide(questions, ConsensusKind::majority, {}, effective), questions, round);
   }
 
-  fs::path folder_, path_;
+  const TestFolder folder_;
+  fs::path path_ = folder_ / "ledger.sqlite";
 };
 
 Answer answer_of(int64_t query, int64_t i, int64_t j, Verdict verdict, const std::string& who = "ann") {
@@ -212,7 +207,7 @@ TEST_F(LedgerTest, RefusesAnotherRunNewerSchemaAndForeignFiles) {
   EXPECT_NE(open_refusal().find("no ledger of PAL"), std::string::npos);
   std::ofstream(path_, std::ios::trunc) << std::string(5000, 'x');
   EXPECT_NE(open_refusal().find("not a database"), std::string::npos);
-  path_ = folder_ / "nowhere" / "ledger.sqlite";
+  path_ = folder_ / "nowhere/ledger.sqlite";
   EXPECT_NE(open_refusal().find("folder exists"), std::string::npos);
 }
 
@@ -297,17 +292,15 @@ TEST_F(LedgerTest, AWriterWhoseLeaseWasTakenStops) {
 }
 
 TEST(WriterLeaseTest, IsTouched) {
-  std::string name = (fs::temp_directory_path() / "pal-lease-XXXXXX").string();
-  const fs::path folder = mkdtemp(name.data());
+  const TestFolder folder;
   {
-    const WriterLease lease((folder / "x").string(), {0.02, 60});
+    const WriterLease lease(folder / "x", {0.02, 60});
     const auto old = fs::file_time_type::clock::now() - std::chrono::seconds(1000);
     fs::last_write_time(folder / "x.writer", old);
     for (int k = 0; k < 200 && fs::last_write_time(folder / "x.writer") == old; ++k) usleep(10'000);
     EXPECT_GT(fs::last_write_time(folder / "x.writer"), old);
   }
   EXPECT_FALSE(fs::exists(folder / "x.writer"));
-  fs::remove_all(folder);
 }
 
 TEST_F(LedgerTest, RefusesAReadOnlyFileAndFolder) {
@@ -323,15 +316,15 @@ TEST_F(LedgerTest, RefusesAReadOnlyFileAndFolder) {
     waitpid(child, &status, 0);
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
   };
-  chmod(folder_.c_str(), 0777);
+  chmod(folder_.path().c_str(), 0777);
   chmod(path_.c_str(), 0666);
   EXPECT_FALSE(refused_for_nobody()) << "the control";
   chmod(path_.c_str(), 0444);
   EXPECT_TRUE(refused_for_nobody());
   chmod(path_.c_str(), 0666);
-  chmod(folder_.c_str(), 0555);
+  chmod(folder_.path().c_str(), 0555);
   EXPECT_TRUE(refused_for_nobody());
-  chmod(folder_.c_str(), 0777);
+  chmod(folder_.path().c_str(), 0777);
   EXPECT_EQ(open_refusal(), "");
 }
 

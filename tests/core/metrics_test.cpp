@@ -2,30 +2,21 @@
 #include "core/io/metrics.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/io/files.h"
 #include "core/io/sha256.h"
 #include "kernels/base/error.h"
+#include "tests/test_folder.h"
 
 namespace pal {
 namespace {
 
-namespace fs = std::filesystem;
-
 class Metrics : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/pal_metrics_XXXXXX";
-    folder_ = mkdtemp(name);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string path() const { return folder_ / "metrics.jsonl"; }
   std::vector<nlohmann::json> lines() const {
     std::istringstream text(read_whole_file(path()));
@@ -50,7 +41,7 @@ class Metrics : public testing::Test {
     return m;
   }
 
-  fs::path folder_;
+  TestFolder folder_;
 };
 
 TEST_F(Metrics, LinesHaveTheFieldsOfTheContract) {
@@ -107,7 +98,7 @@ TEST_F(Metrics, FilesAreReplacedWholeOrNotAtAll) {
   write_file_atomically(file, "one");
   write_file_atomically(file, std::string("two\0three", 9));
   EXPECT_EQ(read_whole_file(file), std::string("two\0three", 9));
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+  EXPECT_EQ(folder_.names().size(), 1u);
   EXPECT_EQ(sha256_file(file), sha256_hex("two\0three", 9));
   EXPECT_EQ(sha256_hex("abc", 3), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   const auto said = [](const auto& f) {

@@ -7,30 +7,21 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/io/files.h"
 #include "core/io/sha256.h"
 #include "kernels/base/error.h"
+#include "tests/test_folder.h"
 
 namespace pal {
 namespace {
 
-namespace fs = std::filesystem;
-
 class Safetensors : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/pal_safetensors_XXXXXX";
-    folder_ = mkdtemp(name);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string path() const { return folder_ / "x.safetensors"; }
   std::string with_bytes(const std::string& bytes) const {
     std::ofstream(path(), std::ios::binary) << bytes;
@@ -44,7 +35,7 @@ class Safetensors : public testing::Test {
     return with_bytes(bytes + header + std::string(data_bytes, '\1'));
   }
 
-  fs::path folder_;
+  TestFolder folder_;
 };
 
 TEST_F(Safetensors, RoundTripsEveryType) {

@@ -4,7 +4,6 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "core/data/feature_set.h"
@@ -16,11 +15,10 @@
 #include "core/theory/toy_data.h"
 #include "kernels/base/error.h"
 #include "tests/core/oracle_cases.h"
+#include "tests/test_folder.h"
 
 namespace pal {
 namespace {
-
-namespace fs = std::filesystem;
 
 // The classes in the first columns, loud noise in the last ones: principal components see the noise first.
 StudyData noisy_corners(int64_t n) {
@@ -53,16 +51,19 @@ TEST(FeatureHead, GoesFromPrincipalComponentsToTheDiscriminant) {
   FeatureHead head(data.train, 5);
   const auto error = [&] { return 1 - linear_probe(head(data.train), data.train_labels, head(data.test), data.test_labels, 5, {}).top1; };
   GraphStore store(1000);
-  head.fit(store);
+  head.see(store);
+  head.fit({});
   const double nothing = error();
   store.set_labels(data.train_labels);
-  head.fit(store);
+  head.see(store);
+  head.fit({});
   EXPECT_GT(nothing, 0.5);
   EXPECT_LT(error(), 0.1);
   // Answered pairs alone, without deduction, do it too.
   GraphStore pairs(1000, Deduction::off);
   for (int64_t i = 0; i + 1 < 1000; ++i) pairs.insert(i, i + 1, data.train_labels[i] == data.train_labels[i + 1] ? Relation::same : Relation::different);
-  head.fit(pairs);
+  head.see(pairs);
+  head.fit({});
   EXPECT_LT(error(), 0.3);
 }
 
@@ -104,11 +105,10 @@ TEST(Study, ClosureCountsItsQuestions) {
 }
 
 TEST(FeatureFiles, AreReadBackAndRefusedWithASentence) {
-  const fs::path folder = fs::temp_directory_path() / ("pal-features-" + std::to_string(::getpid()));
-  fs::create_directories(folder);
+  const TestFolder folder;
   const StudyData data = noisy_corners(20);
   for (const char* name : {"x.npy", "x.h5"}) {
-    const std::string path = (folder / name).string();
+    const std::string path = folder / name;
     write_feature_file(path, {.features = data.train, .labels = data.train_labels, .ids = {}, .classes = {}, .about = {}});
     ASSERT_TRUE(is_feature_file(path));
     const FeatureSet back = read_features(path);
@@ -116,7 +116,7 @@ TEST(FeatureFiles, AreReadBackAndRefusedWithASentence) {
     EXPECT_EQ(back.labels, data.train_labels) << name;
   }
   const auto refused = [&](const std::string& bytes) {
-    const std::string path = (folder / "bad.npy").string();
+    const std::string path = folder / "bad.npy";
     write_file_atomically(path, bytes);
     try {
       read_features(path);
@@ -125,7 +125,7 @@ TEST(FeatureFiles, AreReadBackAndRefusedWithASentence) {
     }
     return false;
   };
-  const std::string good = read_whole_file((folder / "x.npy").string());
+  const std::string good = read_whole_file(folder / "x.npy");
   EXPECT_TRUE(refused(good.substr(0, good.size() - 1)));
   EXPECT_TRUE(refused(good.substr(0, 20)));
   EXPECT_TRUE(refused("riddle"));
@@ -139,8 +139,7 @@ TEST(FeatureFiles, AreReadBackAndRefusedWithASentence) {
   const float nan = std::nanf("");
   other.replace(other.size() - 4, 4, reinterpret_cast<const char*>(&nan), 4);
   EXPECT_TRUE(refused(other));
-  EXPECT_THROW(read_features((folder / "none.npy").string()), Error);
-  fs::remove_all(folder);
+  EXPECT_THROW(read_features(folder / "none.npy"), Error);
 }
 
 // The captcha of the kernel experiments (core/theory/query_game.h) and this one ask the same kind of questions on the circles: both

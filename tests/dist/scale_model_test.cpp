@@ -2,16 +2,15 @@
 #include "dist/scale_model.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <random>
 
 #include "dist/cluster.h"
 #include "dist/published_points.h"
 #include "kernels/base/error.h"
+#include "tests/test_folder.h"
 
 namespace pal {
 namespace {
@@ -163,30 +162,29 @@ TEST(ScaleModel, CheckpointIntervals) {
 }
 
 std::string cluster_complaint(const std::string& text) {
-  const auto path = std::filesystem::temp_directory_path() / ("pal-cluster-" + std::to_string(getpid()) + ".yaml");
+  const TestFolder folder;
+  const std::string path = folder / "cluster.yaml";
   std::ofstream(path) << text;
-  std::string said;
   try {
-    read_cluster(path.string());
+    read_cluster(path);
   } catch (const Error& e) {
-    said = e.what();
+    return e.what();
   }
-  std::filesystem::remove(path);
-  return said;
+  return "";
 }
 
 TEST(ClusterFile, ReadsBackAndRefuses) {
-  const auto path = std::filesystem::temp_directory_path() / ("pal-cluster-back-" + std::to_string(getpid()) + ".yaml");
+  const TestFolder folder;
+  const std::string path = folder / "cluster.yaml";
   for (const Cluster& preset : cluster_presets()) {
     std::ofstream(path) << cluster_text(preset);
-    const Cluster back = read_cluster(path.string());
+    const Cluster back = read_cluster(path);
     EXPECT_EQ(cluster_text(back), cluster_text(preset));
     EXPECT_EQ(back.name, preset.name);
   }
   std::ofstream(path) << "preset: h100-8\nnetwork_gb_per_s: 50\n";
-  EXPECT_NEAR(read_cluster(path.string()).fabric.network.beta, 50e9, 1);
-  EXPECT_NEAR(read_cluster(path.string()).bf16.peak, 989e12, 1);
-  std::filesystem::remove(path);
+  EXPECT_NEAR(read_cluster(path).fabric.network.beta, 50e9, 1);
+  EXPECT_NEAR(read_cluster(path).bf16.peak, 989e12, 1);
   EXPECT_NE(cluster_complaint("network_gb_per: 3\n").find("network_gb_per_s"), std::string::npos);
   EXPECT_NE(cluster_complaint("node_gb_per_s: fast\n").find("fast"), std::string::npos);
   EXPECT_NE(cluster_complaint("node_gb_per_s: 0\n").find("above 0"), std::string::npos);

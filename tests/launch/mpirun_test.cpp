@@ -1,5 +1,6 @@
 // mpirun_test: the options of mpirun for a host, and jobs of plain programs: exit codes, signals, nothing left behind.
 #include "launch/mpirun.h"
+#include "tests/test_folder.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -48,13 +49,6 @@ TEST(MpirunOptions, HostFactsAreSane) {
 
 class Mpirun : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "pal-mpirun-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   int run(const std::string& script, int ranks = 2) { return run_under_mpirun("/bin/bash", {"-c", script, folder_}, ranks, 1); }
 
   // The pids that the ranks wrote, once there are `count`.
@@ -76,7 +70,8 @@ class Mpirun : public ::testing::Test {
     std::string line;
     return std::getline(in, line) && line.substr(line.rfind(')') + 2, 1) != "Z";
   }
-  std::string folder_;
+  const TestFolder made_;
+  const std::string folder_ = made_.path();
 };
 
 constexpr const char* kSleeper = "echo $$ > $0/$OMPI_COMM_WORLD_RANK.pid; sleep 60 & wait";

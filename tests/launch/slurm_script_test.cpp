@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -11,28 +10,20 @@
 #include <fstream>
 
 #include "kernels/base/error.h"
+#include "tests/test_folder.h"
 
 namespace pal {
 namespace {
 
-namespace fs = std::filesystem;
-
-std::string write_site(const std::string& text) {
-  const fs::path path = fs::temp_directory_path() / ("pal-site-" + std::to_string(getpid()) + ".yaml");
-  std::ofstream(path) << text;
-  return path.string();
-}
-
 std::string complaint(const std::string& text) {
-  const std::string path = write_site(text);
-  std::string said;
+  const TestFolder folder;
+  std::ofstream(folder / "site.yaml") << text;
   try {
-    read_site(path);
+    read_site(folder / "site.yaml");
   } catch (const Error& e) {
-    said = e.what();
+    return e.what();
   }
-  fs::remove(path);
-  return said;
+  return "";
 }
 
 SlurmJob two_nodes() {
@@ -54,16 +45,13 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 // Exit code of bash on a script whose srun, scontrol and mpirun are shell functions; `out` gets what it printed.
 int run_script(const std::string& script, const std::string& functions, std::string& out) {
-  const fs::path folder = fs::temp_directory_path() / ("pal-script-" + std::to_string(getpid()));
-  fs::create_directories(folder);
+  const TestFolder folder;
   std::ofstream(folder / "job") << functions << script;
-  FILE* pipe = popen(("SLURM_JOB_ID=7 SLURM_NNODES=2 bash " + (folder / "job").string() + " 2>&1").c_str(), "r");
+  FILE* pipe = popen(("SLURM_JOB_ID=7 SLURM_NNODES=2 bash " + folder / "job" + " 2>&1").c_str(), "r");
   char block[256];
   out.clear();
   while (std::fgets(block, sizeof block, pipe) != nullptr) out += block;
-  const int status = pclose(pipe);
-  fs::remove_all(folder);
-  return WEXITSTATUS(status);
+  return WEXITSTATUS(pclose(pipe));
 }
 
 TEST(SlurmTime, EveryFormOfSbatch) {
@@ -111,10 +99,9 @@ TEST(SlurmScript, AsksForWhatTheSiteWants) {
 }
 
 TEST(SlurmScript, DoesWhatTheExitCodeSays) {
-  const fs::path run = fs::temp_directory_path() / ("pal-slurm-run-" + std::to_string(getpid()));
-  fs::create_directories(run);
+  const TestFolder run;
   SlurmJob job = two_nodes();
-  job.points[0].run_dir = run.string();
+  job.points[0].run_dir = run.path();
   job.working_dir = "/";
   job.max_requeues = 5;
   job.max_deaths = 1;
@@ -134,35 +121,34 @@ TEST(SlurmScript, DoesWhatTheExitCodeSays) {
   for (int code : {2, 3, 4, 76}) {
     EXPECT_EQ(with(code, "", out), code);
     EXPECT_FALSE(has(out, "scontrol")) << out;
-    EXPECT_TRUE(fs::exists(run / "slurm-stopped"));
+    EXPECT_TRUE(std::filesystem::exists(run / "slurm-stopped"));
   }
   EXPECT_EQ(with(137, "", out), 0);   // the first death is forgiven
   EXPECT_TRUE(has(out, "scontrol requeue 7")) << out;
   EXPECT_EQ(with(137, "", out), 137);
   EXPECT_FALSE(has(out, "scontrol")) << out;
-  fs::remove_all(run);
 }
 
 TEST(SlurmScript, AFolderThatANodeDoesNotSee) {
   std::string out;
   SlurmJob job = two_nodes();
-  job.points[0].run_dir = (fs::temp_directory_path() / "pal-slurm-unseen").string();
+  const TestFolder folder;
+  job.points[0].run_dir = folder / "run";
   job.working_dir = "/";
   EXPECT_EQ(run_script(sbatch_script(job, {}), "srun() { return 1; }\n", out), 76);
   EXPECT_TRUE(has(out, "cannot be seen from every node")) << out;
-  fs::remove_all(job.points[0].run_dir);
 }
 
 TEST(SlurmScript, AnMpirunOfAnotherFamily) {
   std::string out;
   SlurmJob job = two_nodes();
-  job.points[0].run_dir = (fs::temp_directory_path() / "pal-slurm-family").string();
+  const TestFolder folder;
+  job.points[0].run_dir = folder / "run";
   job.working_dir = "/";
   Site site;
   site.starter = Starter::mpirun;
   EXPECT_EQ(run_script(sbatch_script(job, site), "srun() { return 0; }\nmpirun() { echo HYDRA build details; }\n", out), 76);
   EXPECT_TRUE(has(out, "is not Open MPI's")) << out;
-  fs::remove_all(job.points[0].run_dir);
 }
 
 TEST(SlurmScript, AnArrayKnowsItsRuns) {
