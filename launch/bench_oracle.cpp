@@ -104,7 +104,7 @@ void bench_samplers(const OracleBenchOptions& o, Report& report) {
     int64_t questions = 0;
     for (int t = 0; t < o.turns; ++t) {
       const auto start = BenchClock::now();
-      Pool pool{draw_pool(store, o.pool, 1, 0), {}};
+      Pool pool{draw_pool(store, o.pool, 1, 0, {}, sampler->begun()), {}};
       if (sampler->needs() != PoolNeeds::samples) pool.embeddings = embeddings;
       questions = question_count(sampler->choose(store, pool, {.seed = 1, .round = 0, .questions = o.questions}));
       ms.push_back(ms_since(start));

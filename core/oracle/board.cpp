@@ -131,6 +131,13 @@ std::vector<int64_t> Board::all_points() const {
   return all;
 }
 
+const std::vector<int64_t>& Board::by_draw() const {
+  if (by_draw_.size() == points_.size()) return by_draw_;
+  by_draw_ = all_points();
+  std::sort(by_draw_.begin(), by_draw_.end(), [&](int64_t a, int64_t b) { return std::pair(points_[a].draw, a) < std::pair(points_[b].draw, b); });
+  return by_draw_;
+}
+
 std::vector<int64_t> Board::excluded(int64_t point) const {
   std::vector<int64_t> out;
   const auto add = [&](int64_t unit) {

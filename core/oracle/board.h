@@ -54,6 +54,7 @@ class Board {
   const std::vector<int64_t>& row_class() const { return row_class_; }    // −1: none
   at::Tensor point_rows(const std::vector<int64_t>& points) const;        // (n, D)
   std::vector<int64_t> all_points() const;                                // 0 … count − 1
+  const std::vector<int64_t>& by_draw() const;                            // all points by their draws; sorted at the first call
 
   int64_t unit(int64_t sample) const { return store_.deduction() == Deduction::on ? store_.component(sample) : sample; }
   // Samples that an answer about the point tells something about.
@@ -79,6 +80,7 @@ class Board {
   at::Tensor rows_;
   std::vector<int64_t> row_class_;
   std::vector<Point> points_;
+  mutable std::vector<int64_t> by_draw_;
   std::vector<PointClass> classes_;
   std::unordered_map<int64_t, int64_t> class_of_unit_;
   std::unordered_map<int64_t, int64_t> class_of_label_;

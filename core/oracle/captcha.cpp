@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "core/oracle/centres.h"
 #include "core/oracle/class_model.h"
+#include "core/oracle/point_sampler.h"
 #include "kernels/base/error.h"
 
 namespace pal {
@@ -18,6 +18,8 @@ struct Demand {
   double known = 0;           // members, plus what this round and pending ones ask, for its prior
   bool exhausted = false;
   std::vector<int64_t> predicted;   // points that are taken for this class, the first to be asked last
+  std::vector<int64_t> others;      // then these, the first to be asked first, from `next` on; −1: not looked for yet
+  int64_t next = -1;
 };
 
 class Captcha final : public QuerySampler {
@@ -26,8 +28,10 @@ class Captcha final : public QuerySampler {
 
   std::string name() const override { return to_string(options_.kind); }
   PoolNeeds needs() const override {
+    if (options_.centre == Centre::input) return PoolNeeds::inputs;
     return options_.guide != Guide::none || options_.centre == Centre::embeddings ? PoolNeeds::embeddings : PoolNeeds::samples;
   }
+  Begun begun() const override { return finishes() ? Begun::first : Begun::drawn; }
 
   std::vector<Query> choose(const GraphStore& store, const Pool& pool, const Round& round) const override {
     if (pool.samples.empty() || round.questions <= 0) return {};
@@ -47,10 +51,7 @@ class Captcha final : public QuerySampler {
       const int64_t c = least_known(demands);
       if (c < 0) break;
       Query query{.kind = options_.kind, .template_sample = board.classes()[c].sample};
-      for (int64_t point : grid(board, model, c, demands[c], std::min(left, options_.members))) {
-        board.take(point);
-        query.members.push_back(board.points()[point].sample);
-      }
+      query.members = grid(board, model, c, demands[c], std::min(left, options_.members), left);
       demands[c].exhausted = query.members.empty();
       if (query.members.empty()) continue;
       demands[c].known += static_cast<double>(query.members.size()) / prior(board.classes()[c].label);
@@ -78,8 +79,13 @@ class Captcha final : public QuerySampler {
       if (all[p].first >= 0) demands[all[p].first].predicted.push_back(p);
     }
     const bool nearest_first = options_.guide == Guide::embeddings || options_.kind == QueryKind::outliers;
+    std::vector<char> begun(points.size(), 0);
+    if (finishes()) {
+      for (int64_t p : points) begun[p] = is_begun(board.store(), board.points()[p].sample);
+    }
     for (size_t c = 0; c < demands.size(); ++c) {
       std::sort(demands[c].predicted.begin(), demands[c].predicted.end(), [&](int64_t a, int64_t b) {
+        if (begun[a] != begun[b]) return begun[a] < begun[b];
         if (!nearest_first) return std::pair(board.points()[a].draw, a) > std::pair(board.points()[b].draw, b);
         return std::pair(all[a].score, -a) < std::pair(all[b].score, -b);
       });
@@ -95,28 +101,40 @@ class Captcha final : public QuerySampler {
     return least;
   }
 
-  std::vector<int64_t> grid(const Board& board, const std::optional<ClassModel>& model, int64_t c, Demand& demand, int64_t count) const {
-    std::vector<int64_t> points;
-    while (!demand.predicted.empty() && static_cast<int64_t>(points.size()) < count) {
-      const int64_t p = demand.predicted.back();
+  // Refused points come back until their class is known. Outliers ask only about what is believed similar.
+  bool finishes() const { return options_.guide != Guide::none && options_.kind == QueryKind::captcha; }
+
+  // Samples of up to `count` points, taken; `left` is what the round may still ask.
+  std::vector<int64_t> grid(Board& board, const std::optional<ClassModel>& model, int64_t c, Demand& demand, int64_t count, int64_t left) const {
+    std::vector<int64_t> samples;
+    const auto ask = [&](int64_t point) {
+      if (!board.open(point, c)) return;
+      board.take(point);
+      samples.push_back(board.points()[point].sample);
+    };
+    const auto full = [&] { return static_cast<int64_t>(samples.size()) == count; };
+    while (!demand.predicted.empty() && !full()) {
+      const int64_t point = demand.predicted.back();
       demand.predicted.pop_back();
-      if (board.open(p, c)) points.push_back(p);
+      ask(point);
     }
-    if (static_cast<int64_t>(points.size()) == count || options_.kind == QueryKind::outliers) return points;
-    // The others: by the model, or by their draws.
+    if (full() || options_.kind == QueryKind::outliers) return samples;
+    // The others: by the model, or by their draws. What is not open now will not be in this round, so nobody looks at it again.
+    const bool guided = model && model->has(c);
+    if (guided && demand.next < 0) demand.others = likely_points(board, *model, c, left);
+    const std::vector<int64_t>& others = guided ? demand.others : board.by_draw();
+    for (demand.next = std::max<int64_t>(demand.next, 0); demand.next < static_cast<int64_t>(others.size()) && !full(); ++demand.next) ask(others[demand.next]);
+    return samples;
+  }
+
+  // The `most` open points likeliest to be of class c: more are not asked in the round, whatever other classes take.
+  static std::vector<int64_t> likely_points(const Board& board, const ClassModel& model, int64_t c, int64_t most) {
     std::vector<int64_t> open;
     for (int64_t p = 0; p < board.count(); ++p) {
-      if (board.open(p, c) && std::find(points.begin(), points.end(), p) == points.end()) open.push_back(p);
+      if (board.open(p, c)) open.push_back(p);
     }
-    std::vector<float> scores(open.size(), 0);
-    const bool guided = model && model->has(c);
-    if (guided) scores = model->scores_of(board.point_rows(open), c);
-    std::vector<std::tuple<float, uint64_t, int64_t>> keyed;
-    for (size_t k = 0; k < open.size(); ++k) keyed.emplace_back(-scores[k], guided ? 0 : board.points()[open[k]].draw, open[k]);
-    const int64_t more = std::min(count - static_cast<int64_t>(points.size()), static_cast<int64_t>(keyed.size()));
-    std::partial_sort(keyed.begin(), keyed.begin() + more, keyed.end());
-    for (int64_t k = 0; k < more; ++k) points.push_back(std::get<2>(keyed[k]));
-    return points;
+    const std::vector<float> likely = model.scores_of(board.point_rows(open), c);
+    return best_points(open, {likely.begin(), likely.end()}, most);
   }
 
   const CaptchaOptions options_;

@@ -8,6 +8,8 @@
 // Guide::classifier  the points that a classifier on the known members predicts as this class come first, in the order of
 //   their draws (the nearest ones teach little); then the others, the most likely first. For many classes: a grid then holds
 //   mostly its own class.
+// With a guide, a point that its likeliest class refused is asked against the next one before any other point is: the known
+//   members are then a fair part of the class, not only what was easily taken for it.
 // Guide::none, and a class without an embedded member: in the order of the draws.
 // Outliers ask only the points predicted as the class, the most likely first, and fewer grids where there are none.
 // Centre::embeddings, Centre::input: the template is the known member in the pool nearest (cosine) to the mean of the class, by

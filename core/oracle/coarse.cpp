@@ -31,6 +31,7 @@ class Coarse final : public QuerySampler {
   }
   std::string name() const override { return "coarse"; }
   PoolNeeds needs() const override { return PoolNeeds::embeddings; }
+  Begun begun() const override { return Begun::first; }
 
   std::vector<Query> choose(const GraphStore& store, const Pool& pool, const Round& round) const override {
     if (pool.samples.empty() || round.questions <= 0) return {};
@@ -56,9 +57,7 @@ class Coarse final : public QuerySampler {
       if (d.verdict == Verdict::yes) placed.insert(store.component(d.j));
     }
     const ClassModel model(board.rows(), board.row_class(), classes, options_.model);
-    const std::vector<int64_t> points = board.all_points();
-    std::vector<int64_t> order = points;
-    std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return std::pair(board.points()[a].draw, a) < std::pair(board.points()[b].draw, b); });
+    const std::vector<int64_t> order = begun_first(board, board.by_draw());
     const std::vector<Belief> all = beliefs(board, model, order);
     if (nodes.size() < 2 || groups_are_firm(board, group, static_cast<int64_t>(nodes.size()))) {
       return ask_points(board, order, all, options_.members, round.questions);

@@ -3,9 +3,11 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
+#include "core/eval/linear_probe.h"
 #include "core/oracle/products.h"
 #include "kernels/base/error.h"
 
@@ -34,26 +36,32 @@ Components principal_components(const at::Tensor& rows, int64_t width) {
 
 at::Tensor Components::operator()(const at::Tensor& rows) const { return times((rows - mean).contiguous(), axes); }
 
-FeatureHead::FeatureHead(const at::Tensor& rows, int64_t width, double ridge) : width_(std::min(width, rows.size(1))), mean_(rows.mean(0)) {
-  const at::NoGradGuard no_grad;
-  const at::Tensor centred = (rows - mean_).contiguous();
-  const auto [values, vectors] = axes_of(centred);
-  const at::Tensor shifted = values + ridge * values.mean() + 1e-12;
-  whiten_ = (vectors / shifted.sqrt()).to(at::kFloat).contiguous();
-  base_ = values / shifted;
-  u_ = times(centred, whiten_);
-  weight_ = at::eye(rows.size(1), at::kFloat).narrow(1, 0, width_).contiguous();
+std::vector<HeadOptions> head_candidates() {
+  std::vector<HeadOptions> all;
+  for (double ridge : {0.1, 0.01, 0.001, 1.0}) {
+    for (double prior : {4.0, 1.0, 16.0, 64.0, 256.0}) all.push_back({ridge, prior});
+  }
+  return all;
 }
 
-void FeatureHead::fit(const GraphStore& store) {
+FeatureHead::FeatureHead(const at::Tensor& rows, int64_t width) : width_(std::min(width, rows.size(1))), mean_(rows.mean(0)) {
   const at::NoGradGuard no_grad;
-  const int64_t n = u_.size(0), dims = u_.size(1);
+  const at::Tensor centred = (rows - mean_).contiguous();
+  std::tie(values_, axes_) = axes_of(centred);
+  x_ = times(centred, axes_.to(at::kFloat).contiguous());
+  graph_ = at::zeros_like(axes_);
+  fit({});
+}
+
+void FeatureHead::see(const GraphStore& store) {
+  const at::NoGradGuard no_grad;
+  const int64_t n = x_.size(0), dims = x_.size(1);
   PAL_ASSERT(store.samples() == n, "a graph of the training set");
-  // Blocks: Σ_{i≠j∈c} u_i u_jᵀ = s sᵀ − Σ_i u_i u_iᵀ, each over |c| − 1.
-  at::Tensor graph = at::zeros({dims, dims}, at::kDouble);
-  double samples = 0;
-  const at::Tensor u = u_.to(at::kDouble);
+  graph_ = at::zeros({dims, dims}, at::kDouble);
+  samples_ = 0;
+  const auto rows_of = [&](const std::vector<int64_t>& samples) { return x_.index_select(0, at::tensor(samples, at::kLong)).to(at::kDouble); };
   if (store.deduction() == Deduction::on) {
+    // Blocks: Σ_{i≠j∈c} x_i x_jᵀ = s sᵀ − Σ_i x_i x_iᵀ, each over |c| − 1.
     std::vector<int64_t> members, component;
     std::vector<double> weight;
     std::unordered_map<int64_t, int64_t> number;
@@ -67,14 +75,13 @@ void FeatureHead::fit(const GraphStore& store) {
       component.push_back(at->second);
       weight.push_back(rest[at->second]);
     }
-    samples = static_cast<double>(members.size());
-    if (!members.empty()) {
-      const at::Tensor rows = u.index_select(0, at::tensor(members, at::kLong));
-      at::Tensor sums = at::zeros({static_cast<int64_t>(number.size()), dims}, at::kDouble);
-      sums.index_add_(0, at::tensor(component, at::kLong), rows);
-      const at::Tensor by = at::tensor(rest, at::kDouble).unsqueeze(1), each = at::tensor(weight, at::kDouble).unsqueeze(1);
-      graph = (sums * by).t().mm(sums) - (rows * each).t().mm(rows);
-    }
+    samples_ = static_cast<double>(members.size());
+    if (members.empty()) return;
+    const at::Tensor rows = rows_of(members);
+    at::Tensor sums = at::zeros({static_cast<int64_t>(number.size()), dims}, at::kDouble);
+    sums.index_add_(0, at::tensor(component, at::kLong), rows);
+    const at::Tensor by = at::tensor(rest, at::kDouble).unsqueeze(1), each = at::tensor(weight, at::kDouble).unsqueeze(1);
+    graph_ = (sums * by).t().mm(sums) - (rows * each).t().mm(rows);
   } else {
     std::vector<int64_t> a, b;
     for (int64_t k = 0; k < store.answers(); ++k) {
@@ -83,22 +90,39 @@ void FeatureHead::fit(const GraphStore& store) {
       a.push_back(link.i);
       b.push_back(link.j);
     }
-    samples = 2 * static_cast<double>(a.size());
-    if (!a.empty()) {
-      const at::Tensor left = u.index_select(0, at::tensor(a, at::kLong)), right = u.index_select(0, at::tensor(b, at::kLong));
-      const at::Tensor half = left.t().mm(right);
-      graph = half + half.t();
-    }
+    samples_ = 2 * static_cast<double>(a.size());
+    if (a.empty()) return;
+    const at::Tensor half = rows_of(a).t().mm(rows_of(b));
+    graph_ = half + half.t();
   }
-  const double alpha = samples / (samples + 4.0 * static_cast<double>(dims));
-  const at::Tensor total = at::diag((1 - alpha) * base_) + (samples > 0 ? alpha / samples : 0.0) * graph;
-  const auto [values, vectors] = at::linalg_eigh(total);
-  weight_ = vectors.flip(1).narrow(1, 0, width_).to(at::kFloat).contiguous();
+}
+
+void FeatureHead::fit(const HeadOptions& options) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor shifted = values_ + options.ridge * values_.mean() + 1e-12, whiten = shifted.rsqrt();
+  const double alpha = samples_ / (samples_ + options.prior * static_cast<double>(values_.size(0)));
+  at::Tensor total = at::diag((1 - alpha) * values_ / shifted);
+  if (samples_ > 0) total += (alpha / samples_) * whiten.unsqueeze(1) * graph_ * whiten;
+  const at::Tensor vectors = std::get<1>(at::linalg_eigh(total)).flip(1).narrow(1, 0, width_);
+  weight_ = (axes_ * whiten).mm(vectors).to(at::kFloat).contiguous();
 }
 
 at::Tensor FeatureHead::operator()(const at::Tensor& rows) const {
   const at::NoGradGuard no_grad;
-  return times(times((rows - mean_).contiguous(), whiten_), weight_);
+  return times((rows - mean_).contiguous(), weight_);
+}
+
+HeadOptions choose_head(FeatureHead& head, const HeadSplit& split) {
+  HeadOptions best;
+  double most = -1;
+  for (const HeadOptions& options : head_candidates()) {
+    head.fit(options);
+    const double top1 = linear_probe(head(split.train), split.train_labels, head(split.validation), split.validation_labels, split.classes,
+                                     {.ridge = 1e-4, .method = ProbeMethod::ridge}).top1;
+    if (top1 > most) best = options, most = top1;
+  }
+  head.fit(best);
+  return best;
 }
 
 }  // namespace pal

@@ -16,9 +16,14 @@ class Mix final : public QuerySampler {
     for (const MixPart& p : parts_) PAL_CHECK(std::isfinite(p.share) && p.share > 0, "share of oracle.mix", p.share, "give a number above 0");
   }
   std::string name() const override { return "mix"; }
-  PoolNeeds needs() const override {
-    const bool any = std::any_of(parts_.begin(), parts_.end(), [](const MixPart& p) { return p.sampler->needs() == PoolNeeds::embeddings; });
-    return any ? PoolNeeds::embeddings : PoolNeeds::samples;
+  PoolNeeds needs() const override {   // the most that one of them needs
+    PoolNeeds most = PoolNeeds::samples;
+    for (const MixPart& p : parts_) most = std::max(most, p.sampler->needs());
+    return most;
+  }
+  Begun begun() const override {
+    const bool any = std::any_of(parts_.begin(), parts_.end(), [](const MixPart& p) { return p.sampler->begun() == Begun::first; });
+    return any ? Begun::first : Begun::drawn;
   }
 
   std::vector<Query> choose(const GraphStore& store, const Pool& pool, const Round& round) const override {

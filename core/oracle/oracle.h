@@ -29,6 +29,8 @@ struct Pool {
   at::Tensor inputs = {};          // (samples, values) what the samples themselves are (pixels); likewise
 };
 enum class PoolNeeds { samples, embeddings, inputs };   // each with what stands before it
+// Samples that a class refused and no other has taken yet: drawn as all others, or before them, up to half of the pool.
+enum class Begun { drawn, first };
 
 // One round of questions.
 struct Round {
@@ -48,6 +50,9 @@ class QuerySampler {
   virtual std::string name() const = 0;
   // What the ranks have to compute of the pool before choose().
   virtual PoolNeeds needs() const = 0;
+  // first: it asks on about a refused sample until its class is known. Who leaves them knows only samples that are easy to
+  // place, and what is learned from those alone is wrong about all others.
+  virtual Begun begun() const { return Begun::drawn; }
   // Queries without id; none when nothing is left to ask of this pool. Never a relation known, implied or pending. A
   // mixture of samplers names each query's own (Query::sampler).
   virtual std::vector<Query> choose(const GraphStore& store, const Pool& pool, const Round& round) const = 0;
@@ -93,7 +98,9 @@ std::unique_ptr<Labeler> make_labeler(const Config& config, LabelerOf of);
 // nothing is known come first, except that a quarter is kept for known ones (they tell where the classes lie); what
 // one side lacks the other gives. `from`: the samples to draw from; empty: all.
 std::vector<int64_t> draw_pool(const GraphStore& store, int64_t size, uint64_t seed, int64_t round,
-                               const std::vector<int64_t>& from = {});
+                               const std::vector<int64_t>& from = {}, Begun begun = Begun::drawn);
+// Whether the sample was refused by a class or a pair, and no positive relation of it is known.
+bool is_begun(const GraphStore& store, int64_t sample);
 // One sample of each class, drawn by the seed, with its label, −1 for all others: what captcha starts from
 // (oracle.templates=given) when the graph knows no labels.
 std::vector<int64_t> draw_template_labels(const std::vector<int64_t>& labels, uint64_t seed);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <unordered_set>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -21,13 +22,14 @@ class PointSampler final : public QuerySampler {
   }
   std::string name() const override { return name_; }
   PoolNeeds needs() const override { return PoolNeeds::embeddings; }
+  Begun begun() const override { return Begun::first; }
 
   std::vector<Query> choose(const GraphStore& store, const Pool& pool, const Round& round) const override {
     if (pool.samples.empty() || round.questions <= 0) return {};
     PAL_ASSERT(pool.embeddings.defined(), "a sampler gets what it needs");
     Board board(store, pool, round, options_.templates);
     const ClassModel model(board.rows(), board.row_class(), static_cast<int64_t>(board.classes().size()), options_.model);
-    const std::vector<int64_t> points = order_(board, model, round.questions);
+    const std::vector<int64_t> points = begun_first(board, order_(board, model, round.questions));
     return ask_points(board, points, beliefs(board, model, points), options_.members, round.questions);
   }
 
@@ -98,6 +100,19 @@ std::vector<Query> ask_points(Board& board, const std::vector<int64_t>& points, 
     queries[grid[c]].members.push_back(board.points()[point].sample);
   }
   return queries;
+}
+
+std::vector<int64_t> begun_first(const Board& board, const std::vector<int64_t>& order) {
+  std::vector<int64_t> points;
+  for (int64_t p = 0; p < board.count(); ++p) {
+    if (board.free(p) && is_begun(board.store(), board.points()[p].sample)) points.push_back(p);
+  }
+  const std::unordered_set<int64_t> begun(points.begin(), points.end());
+  std::sort(points.begin(), points.end(), [&](int64_t a, int64_t b) { return std::pair(board.points()[a].draw, a) < std::pair(board.points()[b].draw, b); });
+  for (int64_t p : order) {
+    if (!begun.count(p)) points.push_back(p);
+  }
+  return points;
 }
 
 std::vector<int64_t> free_points(const Board& board, int64_t most) {

@@ -1,7 +1,8 @@
 // point_sampler: samplers that choose points, or pairs, in an order of their own; what is the same for all is here.
 //
 // A point is asked against the class it most likely belongs to, of those that are still open for it (class_model.h); a no
-//   leads to the next likely class in a later round. Points of one class share grids of up to `members`.
+//   leads to the next likely class in the next round, before any other point: what is known is then a fair part of what was
+//   asked, the hard points too. Points of one class share grids of up to `members`.
 #pragma once
 
 #include <functional>
@@ -36,6 +37,8 @@ std::vector<Query> ask_points(Board& board, const std::vector<int64_t>& points, 
                               int64_t count);
 
 // ---- for orders ------------------------------------------------------------------------------------------------------
+// The free points that a class refused, by their draws, then the others in this order.
+std::vector<int64_t> begun_first(const Board& board, const std::vector<int64_t>& order);
 // The free points, at most `most` of them: those with the smallest draws, ascending.
 std::vector<int64_t> free_points(const Board& board, int64_t most);
 // The n points of the highest score, best first, ties by the lower point. scores: one for each of `points`.

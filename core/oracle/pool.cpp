@@ -20,27 +20,43 @@ void take_first(std::vector<int64_t>& into, Keyed& from, int64_t count) {
 }  // namespace
 
 std::vector<int64_t> draw_pool(const GraphStore& store, int64_t size, uint64_t seed, int64_t round,
-                               const std::vector<int64_t>& from) {
-  Keyed known, open;
+                               const std::vector<int64_t>& from, Begun begun) {
+  Keyed known, refused, open;
   const auto add = [&](int64_t sample) {
     PAL_ASSERT(sample >= 0 && sample < store.samples(), "a pool is drawn from samples of the data set");
     Random random(seed, Purpose::pool, static_cast<uint64_t>(round), static_cast<uint64_t>(sample));
-    (store.known(sample) ? known : open).emplace_back(random.next_u64(), sample);
+    const bool back = begun == Begun::first && is_begun(store, sample);
+    (store.known(sample) ? known : back ? refused : open).emplace_back(random.next_u64(), sample);
   };
   if (from.empty()) {
     for (int64_t s = 0; s < store.samples(); ++s) add(s);
   } else {
     for (int64_t s : from) add(s);
   }
+  if (const int64_t half = size / 2; static_cast<int64_t>(refused.size()) > half) {   // the rest of them as all others
+    std::nth_element(refused.begin(), refused.begin() + half, refused.end());
+    open.insert(open.end(), refused.begin() + half, refused.end());
+    refused.resize(static_cast<size_t>(half));
+  }
   const auto knowns = static_cast<int64_t>(known.size()), opens = static_cast<int64_t>(open.size());
-  const int64_t take_open = std::min(opens, size - std::min(knowns, size / 4));
-  const int64_t take_known = std::min(knowns, size - take_open);
+  const int64_t left = size - static_cast<int64_t>(refused.size());
+  const int64_t take_open = std::min(opens, left - std::min(knowns, size / 4));
+  const int64_t take_known = std::min(knowns, left - take_open);
   std::vector<int64_t> pool;
-  pool.reserve(take_open + take_known);
+  pool.reserve(refused.size() + take_open + take_known);
+  take_first(pool, refused, static_cast<int64_t>(refused.size()));
   take_first(pool, open, take_open);
   take_first(pool, known, take_known);
   std::sort(pool.begin(), pool.end());
   return pool;
+}
+
+bool is_begun(const GraphStore& store, int64_t sample) {
+  if (store.known(sample)) return false;
+  if (store.deduction() == Deduction::on) return store.negatives(sample) > 0;
+  bool any = false;
+  store.for_each_answer(sample, [&](int64_t, Relation) { any = true; });
+  return any;
 }
 
 std::vector<int64_t> draw_template_labels(const std::vector<int64_t>& labels, uint64_t seed) {

@@ -57,7 +57,7 @@ class StudyLoop {
     if (!sampler_ || most <= 0) return false;
     Round round{.seed = seed_, .round = rounds_++, .questions = most, .pending = {}, .coarse = coarse_};
     const auto start = StudyClock::now();
-    Pool pool{draw_pool(store_, config_.integer("oracle.pool"), seed_, round.round), {}};
+    Pool pool{draw_pool(store_, config_.integer("oracle.pool"), seed_, round.round, {}, sampler_->begun()), {}};
     if (sampler_->needs() != PoolNeeds::samples) pool.embeddings = data_.train.index_select(0, at::tensor(pool.samples, at::kLong));
     if (sampler_->needs() == PoolNeeds::inputs) pool.inputs = pool.embeddings;
     std::vector<Query> queries = sampler_->choose(store_, pool, round);
@@ -150,14 +150,21 @@ int64_t answered_label(const GraphStore& store, int64_t sample) {
   return best;
 }
 
-// Samples of the training set that evaluation looks at: the first, which are in no order that matters.
-constexpr int64_t kProbeSamples = 10000;
+// Samples of the training set that evaluation looks at: the first, which are in no order that matters; a third of them choose
+// the head, and no probe sees them.
+constexpr int64_t kProbeSamples = 15000;
 
-void judge_point(StudyPoint& p, GraphStore& store, FeatureHead& head, const StudyData& data) {
-  head.fit(store);
-  const int64_t n = std::min(kProbeSamples, data.train.size(0));
-  const at::Tensor train = head(data.train.narrow(0, 0, n)), test = head(data.test);
-  const std::vector<int64_t> labels(data.train_labels.begin(), data.train_labels.begin() + n);
+HeadSplit split_of(const StudyData& data) {
+  const int64_t n = std::min(kProbeSamples, data.train.size(0)), first = n - n / 3;
+  const auto labels = data.train_labels.begin();
+  return {data.train.narrow(0, 0, first), data.train.narrow(0, first, n - first), {labels, labels + first}, {labels + first, labels + n}, data.classes};
+}
+
+void judge_point(StudyPoint& p, GraphStore& store, FeatureHead& head, const HeadSplit& split, const StudyData& data) {
+  head.see(store);
+  choose_head(head, split);
+  const at::Tensor train = head(split.train), test = head(data.test);
+  const std::vector<int64_t>& labels = split.train_labels;
   p.linear = 1 - linear_probe(train, labels, test, data.test_labels, data.classes, {.ridge = 1e-4, .iterations = 50}).top1;
   p.knn = 1 - knn(train, labels, test, data.test_labels, data.classes, {}).top1;
   // What a user has in hand: the labels known so far. No label, no classifier.
@@ -203,6 +210,7 @@ std::vector<StudyPoint> run_study(const Config& config, const StudyLine& line, c
   PAL_CHECK(budget > 0, "oracle.budget of a comparison", budget, "give the number of questions that every oracle may ask");
   StudyLoop loop(config, line, data);
   FeatureHead head(data.train, config.integer("compare.width"));
+  const HeadSplit split = split_of(data);
   std::vector<StudyPoint> curve;
   for (int64_t k = 0; k <= points; ++k) {
     const int64_t until = budget * k / points;
@@ -212,7 +220,7 @@ std::vector<StudyPoint> run_study(const Config& config, const StudyLine& line, c
     StudyPoint p = loop.point();
     const bool same = !curve.empty() && curve.back().questions == p.questions;   // nothing was asked: nothing is new
     if (same) p = curve.back();
-    else judge_point(p, loop.store(), head, data);
+    else judge_point(p, loop.store(), head, split, data);
     curve.push_back(p);
   }
   return curve;

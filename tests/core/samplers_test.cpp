@@ -222,7 +222,7 @@ TEST(Coarse, AsksGroupsFirstAndUsesWhatTheySay) {
   int64_t last_coarse = -1;
   for (int64_t r = 0; r < 30; ++r) {
     const std::vector<Query> queries = sampler->choose(store, pool, {.seed = 1, .round = r, .questions = 20, .pending = {}, .coarse = coarse});
-    if (r == 0) EXPECT_EQ(queries[0].kind, QueryKind::coarse);
+    if (r == 0) { EXPECT_EQ(queries[0].kind, QueryKind::coarse); }
     for (const Query& q : queries) {
       kinds[q.kind] += static_cast<int64_t>(q.members.size());
       if (q.kind == QueryKind::coarse) {
@@ -231,7 +231,7 @@ TEST(Coarse, AsksGroupsFirstAndUsesWhatTheySay) {
       }
       for (int64_t m : q.members) {   // a fine question stays inside the group that a coarse yes named
         for (const Decision& d : coarse) {
-          if (d.j == m && d.verdict == Verdict::yes) EXPECT_EQ(kTree[store.label(q.template_sample)], d.node);
+          if (d.j == m && d.verdict == Verdict::yes) { EXPECT_EQ(kTree[store.label(q.template_sample)], d.node); }
         }
       }
       const std::vector<Decision> decisions = as_decisions(q, labeler->answer(q));
@@ -294,7 +294,7 @@ TEST(Captcha, KnowsPriorsCentresAndOutliers) {
       }
       const float own = z[q.template_sample].dot(sum).item<float>();
       for (int64_t s = 0; s < 60; ++s) {
-        if (labels[s] == labels[q.template_sample]) EXPECT_LE(z[s].dot(sum).item<float>(), own + 1e-4f);
+        if (labels[s] == labels[q.template_sample]) { EXPECT_LE(z[s].dot(sum).item<float>(), own + 1e-4f); }
       }
     }
   }
