@@ -30,15 +30,15 @@ namespace {
 template <class T>
 struct Layout {
   ScratchPieces pieces;
-  Similarities<T> similarities;
   T* max;       // (padded rows)
   double* sum;  // (padded rows)
+  Similarities<T> similarities;
 
   Layout(void* base, int64_t rows, int64_t columns, int64_t dims)
       : pieces(base),
-        similarities(pieces, rows, columns, dims),
         max(pieces.take<T>(padded<T>(rows))),
-        sum(pieces.take<double>(padded<T>(rows))) {}
+        sum(pieces.take<double>(padded<T>(rows))),
+        similarities(pieces, rows, columns, dims) {}
 };
 
 }  // namespace

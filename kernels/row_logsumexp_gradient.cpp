@@ -26,18 +26,18 @@ struct Weights {
 template <class T>
 struct Layout {
   ScratchPieces pieces;
-  Similarities<T> similarities;
   T* columns;  // packed for the product with the weights
   T* sums;     // (padded rows, padded D), in squares of a panel's width
   Weights<T> of_rows, of_columns;
+  Similarities<T> similarities;
 
   Layout(void* base, int64_t n, int64_t count, int64_t dims)
       : pieces(base),
-        similarities(pieces, n, count, dims),
         columns(pieces.take<T>(whole_panel_elements<T>(dims, count))),
         sums(pieces.take<T>(padded<T>(n) * padded<T>(dims))),
         of_rows(pieces, n),
-        of_columns(pieces, count) {}
+        of_columns(pieces, count),
+        similarities(pieces, n, count, dims) {}
 };
 
 void check_terms(const std::string& name, const LogSumExpTerms& terms, int64_t size, Isa isa) {

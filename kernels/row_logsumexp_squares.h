@@ -23,7 +23,7 @@ constexpr int64_t kDown = 4, kAcross = 4;
 template <class T>
 int64_t padded(int64_t n) { return whole_panel_elements<T>(n, 1); }
 
-// Rows and columns, packed.
+// Rows and columns, packed. Last in the scratch: the columns' part stays untouched where they are the rows.
 template <class T>
 struct Similarities {
   T* rows;
