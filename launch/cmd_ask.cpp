@@ -2,19 +2,14 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "core/data/policy.h"
-#include "core/eval/embed.h"
-#include "core/io/checkpoint_folder.h"
 #include "core/io/files.h"
 #include "core/oracle/answer_lines.h"
-#include "core/oracle/expectation.h"
 #include "core/oracle/inbox.h"
 #include "core/oracle/oracle.h"
 #include "core/setup.h"
 #include "dist/query_round.h"
 #include "kernels/base/error.h"
+#include "launch/ask_round.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/machine.h"
@@ -29,23 +24,6 @@ struct Arguments {
   std::vector<std::string> overrides;
   int64_t questions = 100;
 };
-
-Pool make_pool(const Arguments& args, const RunGraph& graph, const QuerySampler& sampler, int64_t round, World& world) {
-  const Config& config = graph.config;
-  Pool pool;
-  pool.samples = draw_pool(graph.store, config.integer("oracle.pool"), static_cast<uint64_t>(config.integer("train.seed")), round, graph.subset);
-  PAL_DATA_CHECK(!pool.samples.empty(), "samples to choose questions from", 0, "the data set is empty");
-  if (sampler.needs() == PoolNeeds::samples) return pool;
-  const Trained trained = load_trained(args.run, config, world.now());
-  EmbedOptions options;
-  options.what = EmbedWhat::embedding;
-  options.augment = augment_options(config, *graph.data);
-  options.dtype = scalar_type(config);
-  options.threads = compute_threads(config, world.cores());
-  pool.embeddings = embed(*trained.encoder, *graph.data, pool.samples, options, world.now());
-  if (sampler.needs() == PoolNeeds::inputs) pool.inputs = pixels(*graph.data, pool.samples);
-  return pool;
-}
 
 }  // namespace
 
@@ -77,19 +55,10 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
   Inbox(args.run).drain(ledger, warnings);
   insert_ledger(graph, ledger);
 
-  const std::vector<int64_t> steps = checkpoint_steps(args.run);
-  const int64_t step = steps.empty() ? 0 : steps.front(), every = config.integer("oracle.every");
-  Round round{static_cast<uint64_t>(config.integer("train.seed")), std::max({ledger.rounds(), (step + every - 1) / every, int64_t{1}}), args.questions};
-  round.pending = ledger.open_queries();
-  for (const Decision& d : graph.decisions) {
-    if (d.kind == QueryKind::coarse) round.coarse.push_back(d);
-    else if (graph.store.relation(d.i, d.j) != d.relation() || d.relation() == Relation::unknown) round.closed.emplace_back(d.i, d.j);
-  }
-  const Pool pool = make_pool(args, graph, *sampler, round.round, world);
-  std::vector<Query> queries = sampler->choose(graph.store, pool, round);
-  drop_closed(queries, round.closed);
-  expect_answers(graph.store, pool, queries);
-  ledger.record_queries(queries, {sampler->name(), round.round, step, config.integer("oracle.votes")});
+  AskOptions options;
+  options.questions = args.questions;
+  options.threads = compute_threads(config, world.cores());
+  const auto [queries, step] = ask_round(args.run, graph, *sampler, ledger, options, world.now());
   std::string lines;
   for (const Query& q : queries) lines += question_line(q, [&](int64_t sample) { return graph.data->id(sample); });
   write_file_atomically(args.out, lines);

@@ -42,6 +42,7 @@ int cmd_embed(const std::vector<std::string>& args, Context& context);
 int cmd_watch(const std::vector<std::string>& args, Context& context);
 int cmd_runs(const std::vector<std::string>& args, Context& context);
 int cmd_report(const std::vector<std::string>& args, Context& context);
+int cmd_label(const std::vector<std::string>& args, Context& context);
 int cmd_ask(const std::vector<std::string>& args, Context& context);
 int cmd_answers(const std::vector<std::string>& args, Context& context);
 int cmd_labels(const std::vector<std::string>& args, Context& context);

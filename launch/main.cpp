@@ -29,6 +29,7 @@ const std::vector<Command>& commands() {
       {"runs", "list runs, their state and in what they differ", cmd_runs},
       {"report", "write an HTML page about runs", cmd_report},
       {"reproduce", "make a published table by real runs, ours beside it", cmd_reproduce},
+      {"label", "serve the labelling page: people answer in their browsers", cmd_label},
       {"ask", "choose a round of questions by the newest checkpoint", cmd_ask},
       {"answers", "show, write out, hand in and take back answers", cmd_answers},
       {"labels", "write the class of every sample and how it is known", cmd_labels},

@@ -285,6 +285,51 @@ std::vector<Query> Ledger::open_queries() const {
   return ledger_queries(db_->db, "WHERE m.open = 1 ORDER BY q.id, m.position");
 }
 
+std::vector<Ledger::Waiting> Ledger::waiting() const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  Statement rows(db_->db,
+                 "SELECT q.id, q.kind, q.template, q.node, q.sampler, m.sample, m.wanted, a.annotator, a.answer FROM members m JOIN queries q "
+                 "ON q.id = m.query LEFT JOIN answers a ON a.query = m.query AND a.j = m.sample AND a.superseded_by IS NULL AND "
+                 "a.answer <> 'withdrawn' WHERE m.open = 1 ORDER BY q.id, m.position");
+  std::vector<Waiting> waiting;
+  while (rows.next()) {
+    if (waiting.empty() || waiting.back().query.id != rows.integer(0)) {
+      waiting.push_back({{rows.integer(0), query_kind(rows.text(1)), rows.integer(2), {}, rows.integer(3), rows.text(4)}});
+    }
+    Waiting& w = waiting.back();
+    if (w.query.members.empty() || w.query.members.back() != rows.integer(5)) {
+      w.query.members.push_back(rows.integer(5));
+      w.wanted.push_back(rows.integer(6));
+      w.answered_by.emplace_back();
+    }
+    if (rows.text(7).empty()) continue;
+    w.answered_by.back().insert(rows.text(7));
+    if (rows.text(8) != to_string(Verdict::skip)) --w.wanted.back();
+  }
+  return waiting;
+}
+
+int64_t Ledger::adopt(const std::vector<Query>& queries, int64_t votes) {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  const Sqlite& db = db_->db;
+  const double time = ledger_now();
+  db_->lease.check();
+  Transaction transaction(db);
+  Statement known(db, "SELECT 1 FROM queries WHERE id = ?");
+  Statement query(db, "INSERT INTO queries VALUES (?, ?, ?, ?, ?, 0, 0, ?)");
+  Statement member(db, "INSERT INTO members(query, sample, position, wanted, open, fresh, expected) VALUES (?, ?, ?, ?, 1, 0, 0)");
+  int64_t fresh = 0;
+  for (const Query& q : queries) {
+    if (known.bind(q.id).next()) continue;
+    query.bind(q.id, to_string(q.kind), q.template_sample, q.node, q.sampler, time).next();
+    for (size_t k = 0; k < q.members.size(); ++k) member.bind(q.id, q.members[k], static_cast<int64_t>(k), votes).next();
+    ++fresh;
+  }
+  if (fresh > 0) Statement(db, "INSERT OR IGNORE INTO rounds VALUES (0, 0, ?)").bind(time).next();
+  transaction.commit();
+  return fresh;
+}
+
 std::vector<Query> Ledger::queries() const {
   const std::lock_guard<std::mutex> lock(db_->mutex);
   return ledger_queries(db_->db, "ORDER BY q.id, m.position");
@@ -318,6 +363,19 @@ std::vector<RecordedAnswer> Ledger::all_answers() const {
   const std::lock_guard<std::mutex> lock(db_->mutex);
   Statement rows(db_->db, (kAnswerRows + "ORDER BY a.id").c_str());
   return db_->rows(rows);
+}
+
+std::vector<RecordedAnswer> Ledger::answers_to(int64_t query, int64_t member) const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  Statement rows(db_->db, (kAnswerRows + "WHERE a.query = ? AND a.j = ? AND a.superseded_by IS NULL AND a.answer <> 'withdrawn' ORDER BY a.id").c_str());
+  return db_->rows(rows.bind(query, member));
+}
+
+std::optional<QueryKind> Ledger::kind(int64_t query) const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  Statement row(db_->db, "SELECT kind FROM queries WHERE id = ?");
+  if (!row.bind(query).next()) return std::nullopt;
+  return query_kind(row.text(0));
 }
 
 void Ledger::record_figure(int64_t step, double value) {

@@ -16,6 +16,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -106,9 +108,23 @@ class Ledger {
   std::vector<Query> open_queries() const;   // the same as queries, for handing out
   std::vector<Query> queries() const;        // all that were ever asked
 
+  // What people may be asked: open members only, of each how many answers are wanted still, and who has answered it (or
+  // skipped it) and need not be asked.
+  struct Waiting {
+    Query query;
+    std::vector<int64_t> wanted = {};
+    std::vector<std::set<std::string>> answered_by = {};
+  };
+  std::vector<Waiting> waiting() const;
+  // Questions of another ledger, under their own ids; those known by their id stay as they are. For a copy that hands
+  // answers on. Synced when it returns. How many are new.
+  int64_t adopt(const std::vector<Query>& queries, int64_t votes);
+
   // For people: the newest answers of an annotator, newest first; all rows of the ledger, oldest first.
   std::vector<RecordedAnswer> last_answers(const std::string& annotator, int64_t most) const;
   std::vector<RecordedAnswer> all_answers() const;
+  std::vector<RecordedAnswer> answers_to(int64_t query, int64_t member) const;   // that stand
+  std::optional<QueryKind> kind(int64_t query) const;                            // nothing: it was never asked
 
   // The validation figure of a step, and all of them up to a step: what a plateau is told by, also after a restart.
   void record_figure(int64_t step, double value);

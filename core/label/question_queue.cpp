@@ -1,0 +1,64 @@
+#include "core/label/question_queue.h"
+
+#include <algorithm>
+
+namespace pal {
+
+void QuestionQueue::load(std::vector<Ledger::Waiting> waiting) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  waiting_.clear();
+  for (Ledger::Waiting& w : waiting) {
+    if (std::all_of(w.wanted.begin(), w.wanted.end(), [](int64_t wanted) { return wanted <= 0; })) continue;
+    const int64_t id = w.query.id;
+    waiting_.emplace_hint(waiting_.end(), id, std::move(w));
+  }
+}
+
+Query QuestionQueue::card(const Ledger::Waiting& w, const std::string& person) const {
+  Query card = w.query;
+  card.members.clear();
+  for (size_t k = 0; k < w.query.members.size() && card.members.size() < most_; ++k) {
+    if (w.wanted[k] > 0 && !w.answered_by[k].count(person)) card.members.push_back(w.query.members[k]);
+  }
+  return card;
+}
+
+std::vector<Query> QuestionQueue::next(const std::string& person, double now, int64_t count) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<Query> cards;
+  for (const auto& [id, w] : waiting_) {
+    if (static_cast<int64_t>(cards.size()) >= count) break;
+    Query shown = card(w, person);
+    if (shown.members.empty()) continue;
+    const int64_t people = *std::max_element(w.wanted.begin(), w.wanted.end());
+    if (leases_.take(id, person, now, people)) cards.push_back(std::move(shown));
+  }
+  return cards;
+}
+
+void QuestionQueue::answered(const std::string& person, int64_t query, const std::vector<std::pair<int64_t, Verdict>>& answers) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  leases_.give_back(query, person);
+  const auto at = waiting_.find(query);
+  if (at == waiting_.end()) return;
+  Ledger::Waiting& w = at->second;
+  for (size_t k = 0; k < w.query.members.size(); ++k) {
+    for (const auto& [member, verdict] : answers) {
+      if (member != w.query.members[k] || !w.answered_by[k].insert(person).second) continue;
+      if (verdict != Verdict::skip) --w.wanted[k];
+    }
+  }
+  if (std::all_of(w.wanted.begin(), w.wanted.end(), [](int64_t wanted) { return wanted <= 0; })) waiting_.erase(at);
+}
+
+int64_t QuestionQueue::open() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return static_cast<int64_t>(waiting_.size());
+}
+
+int64_t QuestionQueue::open_for(const std::string& person) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::count_if(waiting_.begin(), waiting_.end(), [&](const auto& w) { return !card(w.second, person).members.empty(); });
+}
+
+}  // namespace pal

@@ -1,0 +1,45 @@
+// question_queue: which open question each person is shown next. In memory, of what the ledger says is open.
+//
+// A card is a query with at most `most` of its open members that this person has neither answered nor skipped. Several
+// people are shown the same question only when several answers are wanted, and none sees what another said.
+// A card stays with its person until it is answered or its lease ends: a reload shows it again, to nobody else.
+// Thread: any.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/oracle/ledger.h"
+#include "core/oracle/question_leases.h"
+
+namespace pal {
+
+class QuestionQueue {
+ public:
+  explicit QuestionQueue(int64_t most = 15, double lease_seconds = 300) : most_(static_cast<size_t>(most)), leases_(lease_seconds) {}
+
+  // What is open now, in place of what was; who holds what stays.
+  void load(std::vector<Ledger::Waiting> waiting);
+  // Up to `count` cards for the person, in the order of the queries; `now` in seconds of a clock that does not go back.
+  std::vector<Query> next(const std::string& person, double now, int64_t count);
+  // Recorded answers of one card.
+  void answered(const std::string& person, int64_t query, const std::vector<std::pair<int64_t, Verdict>>& answers);
+
+  // Queries that somebody could still be shown, and those that this person could be.
+  int64_t open() const;
+  int64_t open_for(const std::string& person) const;
+
+ private:
+  Query card(const Ledger::Waiting& w, const std::string& person) const;   // without members: nothing for this person
+
+  const size_t most_;
+  mutable std::mutex mutex_;
+  std::map<int64_t, Ledger::Waiting> waiting_;   // by query
+  QuestionLeases leases_;
+};
+
+}  // namespace pal

@@ -1,0 +1,29 @@
+// ask_round: a round of questions by the newest checkpoint of a run, on this machine, into its ledger.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/comm.h"
+#include "core/oracle/oracle.h"
+#include "launch/run_graph.h"
+
+namespace pal {
+
+// Before there is a checkpoint: refused, or chosen by the samples themselves (features, pixels).
+enum class Untrained { refused, by_inputs };
+
+struct AskOptions {
+  int64_t questions = 100;        // at most
+  Untrained untrained = Untrained::refused;
+  int threads = 1;
+};
+struct AskedRound {
+  std::vector<Query> queries;
+  int64_t step = 0;               // of the checkpoint
+};
+
+// `graph` with what the ledger says in it (insert_ledger). Synced when it returns.
+AskedRound ask_round(const std::string& run, const RunGraph& graph, const QuerySampler& sampler, Ledger& ledger, const AskOptions& options, Comm& comm);
+
+}  // namespace pal

@@ -1,0 +1,15 @@
+// gold: questions whose answers the labels tell, put among the others to see how well people do.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/oracle/ledger.h"
+
+namespace pal {
+
+// Makes the ledger hold `count` gold grids of `members`: a labelled sample, and others of which about a third are of its
+// class. Drawn by the seed. Throws Error (usage) when fewer than two classes have two labelled samples.
+void add_gold(Ledger& ledger, int64_t count, int64_t members, const std::vector<int64_t>& labels, uint64_t seed);
+
+}  // namespace pal

@@ -1,0 +1,177 @@
+#include "launch/label/page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/base/error.h"
+#include "launch/label/assets.h"
+
+namespace pal {
+namespace {
+
+constexpr const char* kCookie = "pal_label";
+
+// As it may stand in a line of the log.
+std::string printable(const std::string& text) {
+  std::string out;
+  for (const unsigned char c : text.substr(0, 120)) out += c < 32 || c > 126 ? fmt::format("\\x{:02x}", c) : std::string(1, static_cast<char>(c));
+  return out;
+}
+
+std::string cookie_value(const std::string& header) {
+  for (size_t at = 0; at < header.size();) {
+    const size_t end = std::min(header.find(';', at), header.size());
+    const size_t begin = header.find_first_not_of(' ', at);
+    const std::string name = std::string(kCookie) + "=";
+    if (begin < end && header.compare(begin, name.size(), name) == 0) return header.substr(begin + name.size(), end - begin - name.size());
+    at = end + 1;
+  }
+  return "";
+}
+
+bool is_address(const std::string& host) {
+  return !host.empty() && (host.front() == '[' || host.find_first_not_of("0123456789.") == std::string::npos);
+}
+
+void harden(PageResponse& response) {
+  response.headers.insert(response.headers.end(), {
+      {"Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+      {"X-Content-Type-Options", "nosniff"},
+      {"X-Frame-Options", "DENY"},
+      {"Referrer-Policy", "no-referrer"},
+      {"Cross-Origin-Resource-Policy", "same-origin"},
+      {"Cross-Origin-Opener-Policy", "same-origin"}});
+  const bool lasts = std::any_of(response.headers.begin(), response.headers.end(), [](const auto& h) { return h.first == "Cache-Control"; });
+  if (!lasts) response.headers.emplace_back("Cache-Control", "no-store");
+}
+
+}  // namespace
+
+bool PageHosts::ours(const std::string& host) const {
+  const std::string ending = fmt::format(":{}", port);
+  const bool with_port = host.size() > ending.size() && host.ends_with(ending);
+  if (!with_port && port != 80) return false;
+  const std::string name = with_port ? host.substr(0, host.size() - ending.size()) : host;
+  return names.count(name) > 0 || (any_address && is_address(name));
+}
+
+LabelPage::LabelPage(PageParts parts, PageHosts hosts, const PageLimits& limits)
+    : parts_(std::move(parts)),
+      hosts_(std::move(hosts)),
+      answers_(limits.answers_per_second, limits.answers_burst),
+      reads_(limits.reads_per_second, limits.reads_burst),
+      refusals_(limits.refusals_per_second, limits.refusals_burst) {}
+
+PageResponse LabelPage::refuse(const PageRequest& request, int status, const std::string& sentence) {
+  parts_.log(fmt::format("refused {} {} {} from {}: {}", status, printable(request.method), printable(request.path), printable(request.address), printable(sentence)));
+  PageResponse response{status, "text/plain; charset=utf-8", sentence + "\n"};
+  if (status == 429 || status == 503) response.headers.emplace_back("Retry-After", "1");
+  if (status == 405) response.headers.emplace_back("Allow", "GET, HEAD, POST");
+  return response;
+}
+
+PageResponse LabelPage::refusal(const PageRequest& request, int status, const std::string& sentence) {
+  PageResponse response = refuse(request, status, sentence);
+  harden(response);
+  return response;
+}
+
+PageResponse LabelPage::handle(const PageRequest& request) {
+  PageResponse response;
+  try {
+    response = route(request);
+  } catch (const Error& e) {   // the disk, or the ledger: the browser keeps the answer and tries again
+    response = refuse(request, 503, e.what());
+  }
+  harden(response);
+  return response;
+}
+
+PageResponse LabelPage::route(const PageRequest& r) {
+  const double now = parts_.now();
+  if (!hosts_.ours(r.host)) return refuse(r, 421, "this page is not served under that name");
+  if (r.method != "GET" && r.method != "HEAD" && r.method != "POST") return refuse(r, 405, "this method is not known here");
+  const bool post = r.method == "POST";
+  const Person* person = parts_.people.of_cookie(cookie_value(r.cookie));
+  if (!post && r.path == "/" && r.parameters.count("token") && person == nullptr) return first_visit(r);
+  if (person == nullptr) {
+    if (!refusals_.allow(r.address, now)) return refuse(r, 429, "too many requests without a session");
+    return refuse(r, 401, "open this page with the link that pal label printed for you: your browser has no session here");
+  }
+  if (!(post ? answers_ : reads_).allow(person->name, now)) return refuse(r, 429, "too many requests: wait a second");
+  const bool owner = person->role == Role::owner;
+  if (!post) {
+    if (r.path == "/api/questions") return questions(r, *person);
+    if (r.path == "/api/mine") return mine(*person);
+    if (r.path == "/api/standing") return standing(*person);
+    if (r.path.rfind("/image/", 0) == 0) return image(r);
+    if (r.path == "/api/review" || r.path.rfind("/export/", 0) == 0) {
+      if (!owner) return refuse(r, 403, "this is for the owner of the run");
+      return r.path == "/api/review" ? review() : exported(r);
+    }
+    return asset(r);
+  }
+  if (r.origin != "http://" + r.host && r.origin != "https://" + r.host) return refuse(r, 403, "posts come from this page alone");
+  if (r.content_type.rfind("application/json", 0) != 0) return refuse(r, 415, "send JSON");
+  if (r.body.size() > kLongestBody) return refuse(r, 413, "a post has at most 64 KiB");
+  if (r.path == "/api/answer") return answer(r, *person);
+  if (r.path == "/api/undo") return undo(r, *person);
+  if (r.path == "/api/settle") return owner ? settle(r, *person) : refuse(r, 403, "this is for the owner of the run");
+  return refuse(r, 404, "there is nothing here");
+}
+
+// The cookie is SameSite=Strict, which a redirect from a foreign page would not show: the browser comes back by itself.
+PageResponse LabelPage::first_visit(const PageRequest& r) {
+  if (!refusals_.allow(r.address, parts_.now())) return refuse(r, 429, "too many first visits");
+  const People::Visit visit = parts_.people.enter(r.parameters.at("token"));
+  if (visit.entry == People::Entry::used) return refuse(r, 403, "this link was used before: ask who runs pal label for the next one, which it has printed");
+  if (visit.entry == People::Entry::unknown) return refuse(r, 403, "this link is not known here");
+  parts_.log(fmt::format("{} came from {}; a link for another browser: /?token={}", printable(visit.person->name), printable(r.address), parts_.people.link(visit.person->name)));
+  PageResponse response{200, "text/html; charset=utf-8",
+                        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0;url=/\"><title>PAL</title><a href=\"/\">Go on</a></html>\n"};
+  response.headers.emplace_back("Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000", kCookie, visit.cookie));
+  return response;
+}
+
+PageResponse LabelPage::asset(const PageRequest& r) {
+  const std::string path = r.path == "/" ? "/index.html" : r.path;
+  for (const Asset& a : page_assets()) {
+    if (a.path != path) continue;
+    PageResponse response{200, std::string(a.type), std::string(a.content)};
+    response.headers.emplace_back("Cache-Control", "no-cache");
+    return response;
+  }
+  if (r.path == "/favicon.ico") return {204};
+  return refuse(r, 404, "there is nothing here");
+}
+
+PageResponse LabelPage::image(const PageRequest& r) {
+  std::string digits = r.path.substr(7);
+  const bool full = digits.ends_with("/full");
+  if (full) digits.resize(digits.size() - 5);
+  if (digits.empty() || digits.size() > 12 || digits.find_first_not_of("0123456789") != std::string::npos) return refuse(r, 404, "images have numbers");
+  const int64_t sample = std::stoll(digits);
+  if (sample >= parts_.facts().samples) return refuse(r, 404, "there is no such sample");
+  std::optional<PageImage> found;
+  try {
+    found = parts_.image(sample, full ? ImageSize::full : ImageSize::small);
+  } catch (const Error& e) {
+    return refuse(r, 422, e.what());   // the person may say so: broken
+  }
+  if (!found) return refuse(r, 404, "this sample has no picture");
+  PageResponse response{200, found->type, std::move(found->bytes)};
+  response.headers.emplace_back("Cache-Control", "private, max-age=86400, immutable");
+  return response;
+}
+
+PageResponse LabelPage::exported(const PageRequest& r) {
+  const std::string name = r.path.substr(8);
+  static const std::set<std::string> names = {"answers.jsonl", "answers.csv", "label-studio.json", "edges.csv"};
+  if (!names.count(name)) return refuse(r, 404, "there is answers.jsonl, answers.csv, label-studio.json and edges.csv");
+  PageResponse response{200, "application/octet-stream", parts_.exported(name)};
+  response.headers.emplace_back("Content-Disposition", "attachment; filename=\"" + name + "\"");
+  return response;
+}
+
+}  // namespace pal

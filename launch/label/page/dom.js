@@ -1,0 +1,70 @@
+// dom: elements as expressions, pictures by number. Text is only ever set as text, never as markup.
+import {TEXT} from '/texts.js';
+
+export function h(tag, props = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else if (name === 'class') element.className = value;
+    else if (value !== undefined && value !== null && value !== false) element.setAttribute(name, value === true ? '' : value);
+  }
+  element.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  return element;
+}
+
+export const key = (name) => h('kbd', {}, name);
+export const number = (n) => Math.round(n).toLocaleString('en');
+
+export function duration(seconds) {
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return `${(seconds / 3600).toFixed(1)} h`;
+}
+
+let pictures = true;   // false: the run has none, samples are shown by their numbers
+export function show_pictures(yes) { pictures = yes; }
+const kept = new Map();   // what was asked for before is decoded and at hand
+
+export function preload(id) {
+  if (!pictures || kept.has(id)) return;
+  const img = new Image();
+  img.src = `/image/${id}`;
+  img.decode?.().catch(() => {});
+  kept.set(id, img);
+  if (kept.size > 200) kept.delete(kept.keys().next().value);
+}
+
+// broken(): called when it cannot be shown.
+export function picture(id, {alt = TEXT.picture(id), full = false, broken = null} = {}) {
+  const box = h('span', {class: 'pic', 'data-sample': id});
+  const numbered = (text) => box.replaceChildren(h('span', {class: 'number', role: 'img', 'aria-label': alt}, text));
+  if (!pictures) {
+    numbered(`#${id}`);
+    return box;
+  }
+  const img = h('img', {src: full ? `/image/${id}/full` : `/image/${id}`, alt, draggable: 'false', decoding: 'sync'});
+  const size = () => img.classList.toggle('tiny', img.naturalWidth > 0 && img.naturalWidth < 100);
+  img.addEventListener('load', size);
+  img.addEventListener('error', () => {
+    numbered(TEXT.broken_image);
+    broken?.();
+  });
+  if (img.complete) size();
+  box.append(img);
+  return box;
+}
+
+export function enlarge(id) {
+  const dialog = document.getElementById('large');
+  dialog.replaceChildren(picture(id, {full: true}), h('button', {type: 'button', onclick: () => dialog.close()}, TEXT.close));
+  dialog.showModal();
+}
+
+let fading = 0;
+export function notice(text) {
+  const box = document.getElementById('notice');
+  box.textContent = text;
+  box.classList.add('shown');
+  clearTimeout(fading);
+  fading = setTimeout(() => box.classList.remove('shown'), 3500);
+}

@@ -1,0 +1,58 @@
+#include "launch/label/pictures.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/data/jpeg_header.h"
+#include "core/data/picture.h"
+#include "core/data/png.h"
+#include "core/io/files.h"
+#include "kernels/base/error.h"
+#include "launch/montage.h"
+
+namespace pal {
+namespace {
+
+constexpr int32_t kSmall = 320;   // pixels of the shorter side, above which the page gets a smaller picture
+
+std::string text_of(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+
+PageImage as_png(const Picture& picture) {
+  return {"image/png", text_of(encode_png(picture.pixels.data(), picture.height, picture.width, picture.channels))};
+}
+
+}  // namespace
+
+Pictures::Pictures(std::shared_ptr<const Dataset> data, std::string folder) : data_(std::move(data)), folder_(std::move(folder)) {
+  PAL_CHECK(folder_.empty() || std::filesystem::is_directory(folder_), "this is no folder of thumbnails", folder_, "give one with files 0.png, 1.png and so on");
+}
+
+bool Pictures::any() const { return data_->encoding() != Encoding::features || !folder_.empty(); }
+
+std::optional<PageImage> Pictures::from_folder(int64_t sample) const {
+  const std::pair<const char*, const char*> kinds[] = {{".png", "image/png"}, {".jpg", "image/jpeg"}, {".jpeg", "image/jpeg"}};
+  for (const auto& [ending, type] : kinds) {
+    const std::string path = folder_ + "/" + std::to_string(sample) + ending;
+    if (std::filesystem::is_regular_file(path)) return PageImage{type, read_whole_file(path)};
+  }
+  return std::nullopt;
+}
+
+std::optional<PageImage> Pictures::of(int64_t sample, ImageSize size) const {
+  if (data_->encoding() == Encoding::features) return folder_.empty() ? std::nullopt : from_folder(sample);
+  if (data_->encoding() == Encoding::jpeg) {
+    std::vector<uint8_t> bytes;
+    data_->read(sample, bytes);
+    const JpegHeader header = inspect_jpeg(bytes.data(), bytes.size());
+    if (size == ImageSize::full || std::min(header.height, header.width) <= kSmall) return PageImage{"image/jpeg", text_of(bytes)};
+  }
+  Picture picture = sample_picture(*data_, sample);
+  if (size == ImageSize::small && std::min(picture.height, picture.width) > kSmall) {
+    int32_t height = 0, width = 0;
+    shorter_side_size(picture.height, picture.width, kSmall, &height, &width);
+    picture = resize_picture(picture, height, width);
+  }
+  return as_png(picture);
+}
+
+}  // namespace pal

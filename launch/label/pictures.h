@@ -1,0 +1,28 @@
+// pictures: samples as browsers show them, by number.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/data/dataset.h"
+#include "launch/label/page.h"
+
+namespace pal {
+
+class Pictures {
+ public:
+  // `folder`: thumbnails of samples that have no pictures (features): N.png, N.jpg or N.jpeg; "": none.
+  Pictures(std::shared_ptr<const Dataset> data, std::string folder);
+
+  bool any() const;
+  // Nothing: there is none. Throws Error (data) when the stored one is broken. Thread: any.
+  std::optional<PageImage> of(int64_t sample, ImageSize size) const;
+
+ private:
+  std::optional<PageImage> from_folder(int64_t sample) const;
+  const std::shared_ptr<const Dataset> data_;
+  const std::string folder_;
+};
+
+}  // namespace pal

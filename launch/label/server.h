@@ -1,0 +1,38 @@
+// server: the labelling page on a socket, by cpp-httplib: one thread a connection, a deadline for every request.
+//
+// A request must be there in full within `request_seconds`, however it trickles in; a connection that says nothing is closed
+// after `idle_seconds`, and after a refusal at once. Only methods, paths, parameters and five headers reach the page.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "launch/label/page.h"
+
+namespace pal {
+
+struct ServerOptions {
+  std::string bind = "127.0.0.1";
+  int port = 8765;                  // 0: any free one
+  double request_seconds = 10, idle_seconds = 5;
+  int threads = 128;                // connections at a time
+};
+
+class LabelServer {
+ public:
+  // Takes the port. Throws Error (usage) when it is in use or not permitted.
+  explicit LabelServer(const ServerOptions& options);
+  ~LabelServer();
+  LabelServer(const LabelServer&) = delete;
+  LabelServer& operator=(const LabelServer&) = delete;
+
+  int port() const;
+  void run(LabelPage& page);   // until stop()
+  void stop();                 // from any thread
+
+ private:
+  class Http;
+  std::unique_ptr<Http> http_;
+};
+
+}  // namespace pal
