@@ -1,0 +1,353 @@
+// label: what stands behind the labelling page: tokens, people, the queue, one sync for many, the desk, what follows.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "core/io/files.h"
+#include "core/label/committer.h"
+#include "core/label/desk.h"
+#include "core/label/people.h"
+#include "core/label/rate_limit.h"
+#include "core/label/standing.h"
+#include "core/oracle/answer_lines.h"
+#include "kernels/base/error.h"
+#include "tests/test_folder.h"
+
+namespace pal {
+namespace {
+
+const std::string kU1(32, '1'), kU2(32, '2'), kU3(32, '3');
+
+std::vector<Query> grids(int64_t count, int64_t members) {
+  std::vector<Query> queries;
+  for (int64_t q = 0; q < count; ++q) {
+    queries.push_back({0, QueryKind::captcha, q});
+    for (int64_t m = 0; m < members; ++m) queries.back().members.push_back(100 + 20 * q + m);
+  }
+  return queries;
+}
+
+CardAnswer filled(const std::string& person, const std::string& uuid, const Query& card, Verdict verdict = Verdict::yes) {
+  CardAnswer a{person, uuid, card.id};
+  for (const int64_t m : card.members) a.verdicts.emplace_back(m, verdict);
+  return a;
+}
+
+TEST(LabelTokens, AreOfTheSecretThePurposeAndThePerson) {
+  const TestFolder folder;
+  const Tokens tokens(folder / "secret"), again(folder / "secret"), other(folder / "other");
+  std::set<std::string> seen;
+  for (const char* person : {"ann", "bob"}) {
+    for (int64_t n = 0; n < 3; ++n) {
+      for (const std::string& t : {tokens.link(person, n), tokens.session(person, n), tokens.ticket(person, n)}) {
+        EXPECT_EQ(t.size(), 64u);
+        EXPECT_TRUE(seen.insert(t).second);
+      }
+    }
+  }
+  EXPECT_EQ(again.link("ann", 1), tokens.link("ann", 1));
+  EXPECT_NE(other.link("ann", 1), tokens.link("ann", 1));
+  struct stat s {};
+  ASSERT_EQ(stat((folder / "secret").c_str(), &s), 0);
+  EXPECT_EQ(s.st_mode & 0777, 0600u);
+  write_file_atomically(folder / "bad", "abc\n");
+  EXPECT_THROW(Tokens(folder / "bad"), Error);
+  EXPECT_TRUE(Tokens::equal("abc", "abc"));
+  EXPECT_FALSE(Tokens::equal("abc", "abd") || Tokens::equal("abc", "ab"));
+}
+
+TEST(LabelPeople, LinksAreGoodOnceAndCookiesLast) {
+  const TestFolder folder;
+  const Tokens tokens(folder / "secret");
+  std::string first, cookie;
+  {
+    People people({{"ann", Role::owner}, {"bob"}}, tokens, folder / "links");
+    first = people.link("ann");
+    const People::Visit visit = people.enter(first);
+    ASSERT_EQ(visit.entry, People::Entry::granted);
+    EXPECT_EQ(visit.person->name, "ann");
+    cookie = visit.cookie;
+    EXPECT_EQ(people.enter(first).entry, People::Entry::used);
+    EXPECT_EQ(people.enter(std::string(64, 'a')).entry, People::Entry::unknown);
+  }
+  People people({{"ann", Role::owner}, {"bob"}}, tokens, folder / "links");   // the server was started again
+  EXPECT_EQ(people.enter(first).entry, People::Entry::used);
+  ASSERT_NE(people.of_cookie(cookie), nullptr);
+  EXPECT_EQ(people.of_cookie(cookie)->name, "ann");
+  EXPECT_EQ(people.enter(people.link("ann")).entry, People::Entry::granted) << "a second browser";
+  std::string forged = cookie;
+  forged.replace(0, forged.find('.'), hexadecimal("bob"));
+  for (const std::string& wrong : {std::string(), std::string("a"), std::string(".."), forged, cookie + "0", cookie.substr(1), std::string("..") + cookie}) {
+    EXPECT_EQ(people.of_cookie(wrong), nullptr) << wrong;
+  }
+  EXPECT_EQ(People({{"bob"}}, tokens, folder / "links").of_cookie(cookie), nullptr) << "who is not in the file any more";
+}
+
+TEST(LabelPeople, FilesThatAreWrongSaySo) {
+  const TestFolder folder;
+  const auto read = [&](const std::string& text) {
+    write_file_atomically(folder / "users", text);
+    return read_people(folder / "users");
+  };
+  const std::vector<Person> people = read("# us\nann\n\n  bob owner \n<b>Eve</b>\n");
+  ASSERT_EQ(people.size(), 3u);
+  EXPECT_EQ(people[1].name, "bob");
+  EXPECT_EQ(people[1].role, Role::owner);
+  EXPECT_EQ(people[0].role, Role::annotator);
+  EXPECT_EQ(read("ann\nbob\n")[0].role, Role::owner);
+  for (const char* wrong : {"", "# nobody\n", "ann\nann\n", "a\x01nn\n"}) EXPECT_THROW(read(wrong), Error) << wrong;
+}
+
+TEST(LabelRateLimit, ABurstThenARate) {
+  RateLimit limit(2, 3);
+  for (int k = 0; k < 3; ++k) EXPECT_TRUE(limit.allow("a", 10));
+  EXPECT_FALSE(limit.allow("a", 10));
+  EXPECT_TRUE(limit.allow("b", 10));
+  EXPECT_TRUE(limit.allow("a", 10.5));
+  EXPECT_FALSE(limit.allow("a", 10.5));
+}
+
+TEST(LabelCommitter, ManyWaitForOneWrite) {
+  std::atomic<int> writes{0}, entries{0};
+  Committer committer([&](const std::vector<Entry>& batch) {
+    ++writes;
+    entries += static_cast<int>(batch.size());
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::vector<std::string> reasons;
+    for (const Entry& e : batch) reasons.push_back(e.undo == "bad" ? "no" : e.undo == "throw" ? throw Error(Exit::data, "disk") : "");
+    return reasons;
+  });
+  std::vector<std::thread> threads;
+  std::atomic<int> good{0}, bad{0};
+  for (int k = 0; k < 40; ++k) {
+    threads.emplace_back([&, k] {
+      const std::vector<std::string> reasons = committer.put({{{}, "x"}, {{}, k == 7 ? "bad" : "y"}});
+      ASSERT_EQ(reasons.size(), 2u);
+      ++(reasons[1].empty() ? good : bad);
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(entries, 80);
+  EXPECT_EQ(good, 39);
+  EXPECT_EQ(bad, 1);
+  EXPECT_LT(writes, 20);
+  EXPECT_THROW(committer.put({{{}, "throw"}}), Error);
+  EXPECT_EQ(committer.put({{{}, "x"}}).size(), 1u) << "and goes on";
+}
+
+class LabelDesk : public testing::Test {
+ protected:
+  void ask(int64_t count, int64_t members, int64_t votes) {
+    std::vector<Query> queries = grids(count, members);
+    ledger_.record_queries(queries, {"captcha", 1, 0, votes});
+  }
+  const TestFolder folder_;
+  Ledger ledger_{folder_ / "ledger.sqlite", "run"};
+};
+
+TEST_F(LabelDesk, HandsOutEachQuestionOnceAndToAsManyAsAreWanted) {
+  ask(3, 4, 2);
+  Desk desk(ledger_, folder_.path().string(), {});
+  const auto ann = desk.next("ann", 0, 2), bob = desk.next("bob", 0, 2), eve = desk.next("eve", 0, 5);
+  ASSERT_EQ(ann.size(), 2u);
+  EXPECT_EQ(ann[0].id, bob[0].id) << "two answers are wanted";
+  ASSERT_EQ(eve.size(), 1u) << "the others are with two people";
+  EXPECT_EQ(eve[0].id, 3);
+  EXPECT_EQ(desk.next("ann", 1, 2)[0].id, ann[0].id) << "a reload shows the same";
+  EXPECT_EQ(desk.take(filled("ann", kU1, ann[0])), "");
+  EXPECT_NE(desk.next("ann", 2, 1)[0].id, ann[0].id) << "never what they answered themselves";
+  EXPECT_EQ(desk.take(filled("bob", kU2, bob[0], Verdict::no)), "");
+  EXPECT_EQ(ledger_.open_questions(), 8);
+  EXPECT_EQ(desk.next("eve", 400, 5).size(), 2u) << "leases end";
+}
+
+TEST_F(LabelDesk, LargeQueriesComeInParts) {
+  ask(1, 18, 1);
+  Desk desk(ledger_, folder_.path().string(), {});
+  const auto first = desk.next("ann", 0, 3);
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first[0].members.size(), 15u);
+  EXPECT_EQ(desk.take(filled("ann", kU1, first[0])), "");
+  const auto rest = desk.next("ann", 0, 3);
+  ASSERT_EQ(rest.size(), 1u);
+  EXPECT_EQ(rest[0].members, (std::vector<int64_t>{115, 116, 117}));
+}
+
+TEST_F(LabelDesk, TheSameAnswerCountsOnceAndUndoSupersedes) {
+  ask(2, 3, 1);
+  Desk desk(ledger_, folder_.path().string(), {});
+  const Query card = desk.next("ann", 0, 1)[0];
+  for (int k = 0; k < 3; ++k) EXPECT_EQ(desk.take(filled("ann", kU1, card)), "");
+  EXPECT_EQ(ledger_.all_answers().size(), 3u);
+  EXPECT_NE(desk.take(filled("ann", kU2, card)), "") << "a second answer of the same person";
+  EXPECT_NE(desk.take_back("bob", kU1), "") << "somebody else's";
+  for (int k = 0; k < 2; ++k) EXPECT_EQ(desk.take_back("ann", kU1), "");
+  EXPECT_EQ(ledger_.all_answers().size(), 6u) << "nothing is deleted";
+  EXPECT_EQ(desk.next("ann", 0, 1)[0].id, card.id) << "asked again";
+  EXPECT_EQ(desk.take(filled("ann", kU2, card, Verdict::no)), "");
+  CardAnswer changed = filled("ann", kU3, card, Verdict::unsure);
+  changed.replaces = kU2;
+  for (int k = 0; k < 2; ++k) EXPECT_EQ(desk.take(changed), "");
+  const std::vector<PastCard> past = desk.past("ann", 10);
+  ASSERT_EQ(past.size(), 1u);
+  EXPECT_EQ(past[0].uuid, kU3);
+  EXPECT_EQ(past[0].verdicts, changed.verdicts);
+  CardAnswer foreign = filled("ann", std::string(32, '4'), card);
+  foreign.verdicts = {{7, Verdict::yes}};
+  EXPECT_NE(desk.take(foreign), "") << "a member that was not asked";
+}
+
+TEST_F(LabelDesk, ASkippedCardIsForSomebodyElse) {
+  ask(1, 2, 1);
+  Desk desk(ledger_, folder_.path().string(), {});
+  EXPECT_EQ(desk.take(filled("ann", kU1, desk.next("ann", 0, 1)[0], Verdict::skip)), "");
+  EXPECT_TRUE(desk.next("ann", 1, 1).empty());
+  EXPECT_EQ(desk.next("bob", 1, 1).size(), 1u);
+  EXPECT_EQ(ledger_.open_questions(), 2);
+}
+
+TEST_F(LabelDesk, AnswersFromElsewhereCloseQuestions) {
+  ask(2, 2, 1);
+  Desk desk(ledger_, folder_.path().string(), {});
+  std::string lines;
+  for (const int64_t m : {100, 101}) lines += answer_line({1, 0, m, Verdict::yes, "file"});
+  Inbox(folder_.path().string()).submit("elsewhere", lines);
+  std::vector<std::string> warnings;
+  desk.refresh(warnings);
+  EXPECT_TRUE(warnings.empty());
+  const auto cards = desk.next("ann", 0, 5);
+  ASSERT_EQ(cards.size(), 1u);
+  EXPECT_EQ(cards[0].id, 2);
+}
+
+TEST_F(LabelDesk, GoldIsShownToEverybodyOnce) {
+  ask(30, 1, 1);
+  std::vector<Query> gold = {{0, QueryKind::captcha, 1, {2, 3}}};
+  gold[0].sampler = kGoldSampler;
+  ledger_.record_queries(gold, {kGoldSampler, 1, 0, 1});
+  DeskOptions options;
+  options.gold_every = 3;
+  Desk desk(ledger_, folder_.path().string(), options);
+  for (const std::string person : {"ann", "bob"}) {
+    int seen = 0;
+    for (int k = 0; k < 10; ++k) {
+      const Query card = desk.next(person, 0, 1)[0];
+      seen += card.sampler == kGoldSampler;
+      EXPECT_EQ(card.sampler == kGoldSampler, k == 3);
+      EXPECT_EQ(desk.take(filled(person, std::string(30, person[0] == 'a' ? 'a' : 'b') + "0" + std::to_string(k), card)), "");
+    }
+    EXPECT_EQ(seen, 1);
+  }
+  const Standing s = look_at_answers(ledger_, GraphStore(1000), ConsensusKind::majority, [] {
+    std::vector<int64_t> labels(1000, -1);
+    labels[1] = labels[2] = 0, labels[3] = 1;
+    return labels;
+  }());
+  EXPECT_EQ(s.gold.at("ann").right, 1);
+  EXPECT_EQ(s.gold.at("ann").of, 2);
+}
+
+// A job writes the ledger; the desk has a copy of its open questions and hands answers on.
+TEST(LabelBeside, AnswersReachTheJobOnceWhateverIsKilled) {
+  const TestFolder folder;
+  const std::string run = folder.path().string();
+  Ledger job(folder / "ledger.sqlite", "run");
+  std::vector<Query> queries = grids(3, 2);
+  job.record_queries(queries, {"captcha", 1, 0});
+  const auto publish = [&] {
+    std::string lines;
+    for (const Query& q : job.open_queries()) lines += question_line(q);
+    write_file_atomically(folder / "questions.jsonl", lines);
+  };
+  publish();
+  DeskOptions options;
+  options.writer = Writer::job;
+  std::vector<std::string> warnings;
+  {
+    Ledger copy(folder / "copy.sqlite", "run");
+    Desk desk(copy, run, options);
+    const auto cards = desk.next("ann", 0, 2);
+    ASSERT_EQ(cards.size(), 2u);
+    EXPECT_EQ(desk.take(filled("ann", kU1, cards[0])), "");
+    EXPECT_EQ(desk.take(filled("ann", kU2, cards[1], Verdict::no)), "");
+    EXPECT_EQ(desk.take_back("ann", kU2), "");
+    EXPECT_NE(desk.next("ann", 0, 5)[0].id, cards[0].id) << "though the job has not taken it in yet";
+  }
+  std::filesystem::remove_all(folder / "inbox");   // as if the server had been killed before it could hand on
+  {
+    Ledger copy(folder / "copy.sqlite", "run");
+    Desk desk(copy, run, options);
+    EXPECT_EQ(Inbox(run).drain(job, warnings).recorded, 2);
+    publish();
+    desk.refresh(warnings);
+    EXPECT_EQ(desk.queue().open(), 2);
+    EXPECT_EQ(desk.take(filled("ann", kU3, desk.next("ann", 0, 1)[0])), "");
+    // Somebody else answers what is left by file.
+    job.record_answers({{3, 2, 140, Verdict::no, "file"}, {3, 2, 141, Verdict::no, "file"}});
+    Inbox(run).drain(job, warnings);
+    publish();
+    desk.refresh(warnings);
+    EXPECT_EQ(desk.queue().open(), 0);
+  }
+  EXPECT_EQ(job.open_questions(), 0);
+  EXPECT_TRUE(warnings.empty());
+}
+
+TEST(LabelStanding, CountsWhatFollowsAndFindsTheChain) {
+  const TestFolder folder;
+  Ledger ledger(folder / "ledger.sqlite", "run");
+  std::vector<Query> queries = {{0, QueryKind::captcha, 0, {1, 2, 3}}, {0, QueryKind::pair, 3, {4}}, {0, QueryKind::pair, 1, {2}}, {0, QueryKind::pair, 5, {6}}};
+  ledger.record_queries(queries, {"captcha", 1, 0});
+  Desk desk(ledger, folder.path().string(), {});
+  const auto say = [&](const std::string& who, int64_t query, const std::string& uuid, std::vector<std::pair<int64_t, Verdict>> verdicts) {
+    EXPECT_EQ(desk.take({who, uuid, query, std::move(verdicts), 6}), "");
+  };
+  say("ann", 1, kU1, {{1, Verdict::yes}, {2, Verdict::yes}, {3, Verdict::no}});
+  say("ann", 2, kU2, {{4, Verdict::yes}});
+  say("ann", 3, kU3, {{2, Verdict::no}});   // against 0 = 1, 0 = 2
+  say("ann", 4, std::string(32, '4'), {{6, Verdict::unsure}});
+  const auto look = [&] { return look_at_answers(ledger, GraphStore(10), ConsensusKind::majority, {}); };
+  Standing s = look();
+  // {0, 1, 2} and {3, 4}: 3 + 1 pairs the same, 6 different.
+  EXPECT_EQ(s.known, 10);
+  EXPECT_EQ(s.told, 4);
+  EXPECT_EQ(s.components, 7);
+  EXPECT_EQ(s.unsure, 1);
+  EXPECT_EQ(s.history.back().known, 10);
+  EXPECT_NEAR(s.seconds, 24, 1e-9);
+  EXPECT_EQ(s.examples.at(s.store->component(0)), (std::vector<int64_t>{0, 1, 2}));
+  ASSERT_EQ(s.disputes.size(), 1u);
+  EXPECT_EQ(s.disputes[0].answer.query, 3);
+  ASSERT_EQ(s.disputes[0].chain.size(), 2u);
+  for (const AskedLink& l : s.disputes[0].chain) EXPECT_EQ(l.query, 1);
+  // One click: the link is wrong.
+  EXPECT_EQ(desk.settle("bob", kU1.substr(1) + "5", s.disputes[0].chain[0].query, s.disputes[0].chain[0].member, Verdict::no), "");
+  s = look();
+  EXPECT_TRUE(s.disputes.empty());
+  EXPECT_NE(desk.settle("bob", kU1.substr(1) + "6", 9, 9, Verdict::no), "");
+}
+
+TEST(LabelStanding, KnownPairsAreThoseWhoseRelationIsKnown) {
+  GraphStore store(12);
+  std::vector<int64_t> labels(12, -1);
+  labels[0] = labels[1] = 0, labels[2] = 1, labels[3] = 2;
+  store.set_labels(labels);
+  const auto expect = [&] {
+    int64_t known = 0;
+    for (int64_t i = 0; i < 12; ++i) {
+      for (int64_t j = i + 1; j < 12; ++j) known += store.relation(i, j) != Relation::unknown;
+    }
+    EXPECT_EQ(known_pairs(store), known);
+  };
+  expect();
+  for (const auto& [i, j, same] : std::vector<std::tuple<int64_t, int64_t, bool>>{{4, 0, true}, {5, 6, false}, {6, 7, true}, {5, 7, false}, {5, 2, true}, {8, 9, false}, {8, 5, false}, {10, 9, true}}) {
+    store.insert(i, j, same ? Relation::same : Relation::different);
+    expect();
+  }
+}
+
+}  // namespace
+}  // namespace pal

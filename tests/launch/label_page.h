@@ -1,0 +1,80 @@
+// label_page: a labelling page over a real ledger in a folder of its own, for tests and for the fuzzer.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "launch/label/page.h"
+#include "tests/test_folder.h"
+
+namespace pal {
+
+struct TestPage {
+  static constexpr int kPort = 8765;
+  static constexpr int64_t kSamples = 1000, kBrokenSample = 666;
+
+  explicit TestPage(const PageLimits& limits = {}, int port = kPort, int64_t grids = 20, int64_t votes = 1)
+      : ledger(folder / "ledger.sqlite", "run"),
+        tokens(folder / "secret"),
+        people({{"ann", Role::owner}, {"bob"}, {"<script>alert(1)</script>"}}, tokens, folder / "links"),
+        desk(asked(ledger, grids, votes), folder.path().string(), {}),
+        page({desk, people, tokens,
+              [](int64_t sample, ImageSize) -> std::optional<PageImage> {
+                if (sample == kBrokenSample) throw Error(Exit::data, "CRC of sample 666");
+                return PageImage{"image/png", "png of " + std::to_string(sample)};
+              },
+              [this] { return std::make_shared<const Standing>(look_at_answers(ledger, GraphStore(kSamples), ConsensusKind::majority, {})); },
+              [] { return RunFacts{"<b>run</b>", kSamples, 10}; }, [](int64_t) { return std::string("<i>shoes</i>"); },
+              [](const std::string& name) { return "content of " + name; },
+              [this](const std::string& line) {
+                const std::lock_guard<std::mutex> lock(mutex);
+                log.push_back(line);
+              },
+              [this] { return now.load(); }},
+             {{"127.0.0.1", "localhost"}, port}, limits) {}
+
+  static Ledger& asked(Ledger& ledger, int64_t grids, int64_t votes) {
+    std::vector<Query> queries;
+    for (int64_t q = 0; q < grids; ++q) queries.push_back({0, QueryKind::captcha, q, {500 + 2 * q, 501 + 2 * q}});
+    ledger.record_queries(queries, {"captcha", 1, 0, votes});
+    return ledger;
+  }
+
+  std::string cookie(const std::string& person) { return "a=b; pal_label=" + people.enter(people.link(person)).cookie; }
+
+  PageRequest get(const std::string& path, const std::string& cookie) {
+    PageRequest r{"GET", path};
+    r.host = "127.0.0.1:8765";
+    r.cookie = cookie;
+    r.address = "10.0.0.1";
+    return r;
+  }
+  PageRequest post(const std::string& path, const std::string& cookie, const std::string& body) {
+    PageRequest r = get(path, cookie);
+    r.method = "POST";
+    r.origin = "http://127.0.0.1:8765";
+    r.content_type = "application/json";
+    r.body = body;
+    return r;
+  }
+  // A whole card of a query, each member said to be `verdict`.
+  std::string card(const std::string& person, int64_t query, const std::string& uuid, const std::string& verdict = "yes") {
+    const std::string member = std::to_string(500 + 2 * (query - 1)), other = std::to_string(501 + 2 * (query - 1));
+    return "{\"uuid\": \"" + uuid + "\", \"query\": " + std::to_string(query) + ", \"ticket\": \"" + tokens.ticket(person, query) + "\", \"answers\": [[" + member + ", \"" +
+           verdict + "\"], [" + other + ", \"" + verdict + "\"]], \"seconds\": 2}";
+  }
+
+  TestFolder folder;
+  Ledger ledger;
+  Tokens tokens;
+  People people;
+  Desk desk;
+  std::atomic<double> now{100};
+  std::mutex mutex;
+  std::vector<std::string> log;
+  LabelPage page;
+};
+
+}  // namespace pal
