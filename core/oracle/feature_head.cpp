@@ -7,7 +7,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/eval/linear_probe.h"
 #include "core/oracle/products.h"
 #include "kernels/base/error.h"
 
@@ -38,8 +37,8 @@ at::Tensor Components::operator()(const at::Tensor& rows) const { return times((
 
 std::vector<HeadOptions> head_candidates() {
   std::vector<HeadOptions> all;
-  for (double ridge : {0.1, 0.01, 0.001, 1.0}) {
-    for (double prior : {4.0, 1.0, 16.0, 64.0, 256.0}) all.push_back({ridge, prior});
+  for (double ridge : {0.1, 0.01, 1.0}) {
+    for (double prior : {4.0, 32.0, 256.0, 4096.0}) all.push_back({ridge, prior});
   }
   return all;
 }
@@ -112,13 +111,12 @@ at::Tensor FeatureHead::operator()(const at::Tensor& rows) const {
   return times((rows - mean_).contiguous(), weight_);
 }
 
-HeadOptions choose_head(FeatureHead& head, const HeadSplit& split) {
+HeadOptions choose_head(FeatureHead& head, const HeadSplit& split, const ProbeOptions& probe) {
   HeadOptions best;
   double most = -1;
   for (const HeadOptions& options : head_candidates()) {
     head.fit(options);
-    const double top1 = linear_probe(head(split.train), split.train_labels, head(split.validation), split.validation_labels, split.classes,
-                                     {.ridge = 1e-4, .method = ProbeMethod::ridge}).top1;
+    const double top1 = linear_probe(head(split.train), split.train_labels, head(split.validation), split.validation_labels, split.classes, probe).top1;
     if (top1 > most) best = options, most = top1;
   }
   head.fit(best);

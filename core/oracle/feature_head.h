@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/eval/linear_probe.h"
 #include "core/graph/store.h"
 
 namespace pal {
@@ -44,15 +45,15 @@ class FeatureHead {
   at::Tensor weight_;                 // (D, width) float: from centred rows
 };
 
-// Fits the head with the candidate whose representation a least-squares classifier of the training part reads best in the
-// validation part (accuracy, ties by the order of the candidates), and returns it. Both are rows of the training set with
+// Fits the head with the candidate whose representation a linear probe of the training part reads best in the validation part
+// (accuracy, ties by the order of the candidates), and returns it. Both are rows of the training set with
 // labels; the test set has no say.
 struct HeadSplit {
   at::Tensor train, validation;       // (n, D) float
   std::vector<int64_t> train_labels, validation_labels;
   int64_t classes = 0;
 };
-HeadOptions choose_head(FeatureHead& head, const HeadSplit& split);
+HeadOptions choose_head(FeatureHead& head, const HeadSplit& split, const ProbeOptions& probe);
 
 // The first `width` principal components of the rows of a training set, to be applied to others.
 struct Components {

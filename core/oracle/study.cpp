@@ -162,7 +162,7 @@ HeadSplit split_of(const StudyData& data) {
 
 void judge_point(StudyPoint& p, GraphStore& store, FeatureHead& head, const HeadSplit& split, const StudyData& data) {
   head.see(store);
-  choose_head(head, split);
+  choose_head(head, split, {.ridge = 1e-4, .iterations = 20});   // the probe that judges, less far
   const at::Tensor train = head(split.train), test = head(data.test);
   const std::vector<int64_t>& labels = split.train_labels;
   p.linear = 1 - linear_probe(train, labels, test, data.test_labels, data.classes, {.ridge = 1e-4, .iterations = 50}).top1;
