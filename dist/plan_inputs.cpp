@@ -67,16 +67,16 @@ struct Measured {
 };
 
 // `live` has seen every tensor of the encoder.
-void measure(Measured& out, Encoder& encoder, int64_t side, double count, at::ScalarType dtype, const LiveBytes& live) {
+void measure(Measured& out, Encoder& encoder, const ModelSpec& spec, int64_t side, double count, const LiveBytes& live) {
   constexpr int64_t kFew = 2, kMore = 4;   // the difference of two leaves out what does not grow with the batch
   int64_t held[2];
   for (const int64_t images : {kFew, kMore}) {
     const int64_t before = live.now;
-    const at::Tensor z = encoder.outputs(at::zeros({images, 3, side, side}, dtype));
+    const at::Tensor z = encoder.outputs(at::zeros({images, spec.channels, side, side}, spec.dtype));
     if (images == kFew) add_flops(out.flops, z, count / kFew);
     held[images == kFew ? 0 : 1] = live.now - before;   // while z lives, so does what its backward needs
   }
-  out.bytes += count * static_cast<double>(held[1] - held[0]) / (kMore - kFew) * 4 / static_cast<double>(c10::elementSize(dtype));
+  out.bytes += count * static_cast<double>(held[1] - held[0]) / (kMore - kFew) * 4 / static_cast<double>(c10::elementSize(spec.dtype));
 }
 
 LayerCost::Kind kind_of(const at::Tensor& parameter) {
@@ -96,6 +96,7 @@ std::unordered_set<const at::TensorImpl*> batch_norm_scales(Encoder& encoder) {
 
 ViewSides view_sides(const Config& config) {
   ViewSides sides{config.integer("data.size"), config.integer("augment.small_views") > 0 ? config.integer("augment.small_size") : 0, ViewSides::Known::yes};
+  if (config.text("model.backbone") == "none") sides.large = 1;   // a row of features: as many channels as it is wide
   if (sides.large > 0) return sides;
   try {
     sides.large = augment_options(config, *Dataset::open(config.text("data.train"))).size;
@@ -115,13 +116,13 @@ ModelCost measure_model(const Config& config, const ViewSides& sides) {
   encoder->train();
   const auto large = static_cast<double>(config.integer("augment.views")), small = static_cast<double>(config.integer("augment.small_views"));
   Measured measured;
-  measure(measured, *encoder, sides.large, large, spec.dtype, *live);
-  if (sides.small > 0) measure(measured, *encoder, sides.small, small, spec.dtype, *live);
+  measure(measured, *encoder, spec, sides.large, large, *live);
+  if (sides.small > 0) measure(measured, *encoder, spec, sides.small, small, *live);
 
   ModelCost cost;
   cost.embedding = encoder->embedding_dims();
   cost.activation_bytes = measured.bytes;
-  cost.input_bytes = 4.0 * 3 * (large * static_cast<double>(sides.large * sides.large) + small * static_cast<double>(sides.small * sides.small));
+  cost.input_bytes = 4.0 * static_cast<double>(spec.channels) * (large * static_cast<double>(sides.large * sides.large) + small * static_cast<double>(sides.small * sides.small));
   const auto scales = batch_norm_scales(*encoder);
   for (const auto& [name, parameter] : trainable(*encoder)) {
     const at::TensorImpl* const key = parameter.unsafeGetTensorImpl();
