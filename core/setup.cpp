@@ -152,6 +152,15 @@ int64_t edge_samples(const Config& config, int64_t labelled, int64_t trained) {
   return static_cast<int64_t>(std::floor(config.real("graph.edge_share") * batch));
 }
 
+StopLimits stop_limits(const Config& config) {
+  return {.questions = config.integer("oracle.budget"),
+          .cost = config.real("oracle.budget_cost"),
+          .hours = config.real("oracle.budget_hours"),
+          .plateau = config.integer("oracle.plateau"),
+          .gain = config.real("oracle.plateau_gain"),
+          .agreement = config.real("oracle.agreement")};
+}
+
 int64_t total_steps(const Config& config, int64_t steps_per_epoch) {
   return config.has("train.steps") ? config.integer("train.steps") : config.integer("train.epochs") * steps_per_epoch;
 }

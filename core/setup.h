@@ -12,6 +12,7 @@
 #include "core/graph/build.h"
 #include "core/model/encoder.h"
 #include "core/optim/optimizer.h"
+#include "core/oracle/stop_rules.h"
 
 namespace pal {
 
@@ -31,6 +32,9 @@ GraphStore make_graph_store(const Config& config, const Dataset& data, std::vect
 // Samples of a batch that are drawn from what is known (graph.edge_share of train.global_batch). 0 where that would add
 // nothing: on the ssl graph, when all `trained` samples have a label, or when there are neither labels, pairs nor an oracle.
 int64_t edge_samples(const Config& config, int64_t labelled, int64_t trained);
+
+// When no more questions are asked.
+StopLimits stop_limits(const Config& config);
 
 // Steps of the run, from train.steps or train.epochs.
 int64_t total_steps(const Config& config, int64_t steps_per_epoch);

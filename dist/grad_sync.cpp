@@ -13,14 +13,9 @@
 #include <thread>
 
 #include "dist/device_comm.h"
+#include "kernels/base/clock.h"
 
 namespace pal {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-}  // namespace
 
 double SyncTime::hidden() const {
   return seconds > 0 ? std::clamp(1 - waited / seconds, 0.0, 1.0) : std::numeric_limits<double>::quiet_NaN();

@@ -6,6 +6,7 @@
 
 #include "dist/device_found.h"
 #include "dist/mpi_check.h"
+#include "kernels/base/clock.h"
 #include "kernels/base/cuda_check.h"
 
 static_assert(NCCL_VERSION_CODE >= 22700, "NCCL 2.27 or later");
@@ -13,14 +14,7 @@ static_assert(NCCL_VERSION_CODE >= 22700, "NCCL 2.27 or later");
 namespace pal {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr auto kGuardTick = std::chrono::milliseconds(50);
-constexpr auto kGrace = std::chrono::seconds(1);   // before that nobody asks the device about a launch
-constexpr double kRollCallSeconds = 2;
-constexpr size_t kInFlight = 256;                  // beyond, the oldest are asked for
-
-double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+constexpr size_t kInFlight = 256;   // beyond, the oldest are asked for
 
 std::string host_of_this_process() {
   char name[256] = {};
@@ -193,15 +187,6 @@ void NcclChannel::lose(const std::string& sentence) {
   throw Error(Exit::lost, sentence);
 }
 
-Place NcclChannel::place() const {
-  const std::lock_guard lock(place_mutex_);
-  return place_;
-}
-
-std::string NcclChannel::absent(Clock::time_point since, const std::function<void()>& meanwhile) {
-  return absence(roll_->ask(place(), kRollCallSeconds, meanwhile), rank_, seconds_since(since));
-}
-
 void NcclChannel::launch(const std::string& what, const std::function<void()>& calls) {
   const std::lock_guard lock(mutex_);
   check_usable();
@@ -287,55 +272,6 @@ void NcclChannel::wait() {
     }
     if (turn > 100) std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
-}
-
-std::optional<Clock::time_point> NcclChannel::oldest_waiting() {
-  const std::unique_lock lock(mutex_, std::try_to_lock);   // a launch under way is not a second old, or finds out itself
-  if (!lock || comm_ == nullptr || in_flight_.empty() || Clock::now() - in_flight_.front().begin < kGrace) return std::nullopt;
-  try {
-    retire();
-  } catch (const Error&) {   // the enqueuing thread meets it too, and can tell
-    return std::nullopt;
-  }
-  if (in_flight_.empty() || Clock::now() - in_flight_.front().begin < kGrace) return std::nullopt;
-  return in_flight_.front().begin;
-}
-
-void NcclChannel::guard() {
-  cudaSetDevice(device_);
-  for (;;) {
-    {
-      std::unique_lock lock(stop_mutex_);
-      if (stopped_.wait_for(lock, kGuardTick, [this] { return stop_; })) return;
-    }
-    try {
-      guard_once();
-    } catch (const Error& e) {
-      if (options_.on_failure) options_.on_failure(e.what());
-    }
-  }
-}
-
-void NcclChannel::guard_once() {
-  roll_->answer(place());
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock || comm_ == nullptr) return;
-  ncclResult_t state = ncclSuccess;
-  call(ncclCommGetAsyncError(comm_, &state));
-  call(state);
-  if (in_flight_.empty() || Clock::now() - in_flight_.front().begin < kGrace) return;
-  retire();
-  if (in_flight_.empty() || seconds_since(in_flight_.front().begin) <= options_.seconds) return;
-  lose(absent(in_flight_.front().begin, [this] { roll_->answer(place()); }));
-}
-
-void NcclChannel::stop_guard() {
-  {
-    const std::lock_guard lock(stop_mutex_);
-    stop_ = true;
-  }
-  stopped_.notify_all();
-  if (guard_.joinable()) guard_.join();
 }
 
 }  // namespace pal

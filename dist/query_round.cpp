@@ -6,45 +6,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <filesystem>
 
 #include "core/config/config.h"
 #include "core/oracle/expectation.h"
+#include "core/setup.h"
 #include "kernels/base/error.h"
 
 namespace pal {
 namespace {
 
-constexpr int64_t kHead = 4;         // decisions, asked, open, stop
-constexpr int64_t kDecisionWords = 9;
-constexpr size_t kSuspects = 3;      // links of a chain that are asked again
-
-void append(std::vector<int64_t>& words, const Decision& d) {
-  words.insert(words.end(), {d.query, d.i, d.j, static_cast<int64_t>(d.kind), d.node, static_cast<int64_t>(d.verdict), d.effective_step,
-                             std::bit_cast<int64_t>(d.cost), std::bit_cast<int64_t>(d.confidence)});
-}
-
-Decision decision_at(const int64_t* w) {
-  return {w[0], w[1], w[2], static_cast<QueryKind>(w[3]), w[4], static_cast<Verdict>(w[5]), w[6], std::bit_cast<double>(w[7]),
-          std::bit_cast<double>(w[8])};
-}
+constexpr size_t kSuspects = 3;   // links of a chain that are asked again
 
 double hours_since(double seconds) {
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   return seconds == 0 ? 0 : (now - seconds) / 3600;
-}
-
-StopLimits stop_limits(const Config& config) {
-  StopLimits limits;
-  limits.questions = config.integer("oracle.budget");
-  limits.cost = config.real("oracle.budget_cost");
-  limits.hours = config.real("oracle.budget_hours");
-  limits.plateau = config.integer("oracle.plateau");
-  limits.gain = config.real("oracle.plateau_gain");
-  limits.agreement = config.real("oracle.agreement");
-  return limits;
 }
 
 }  // namespace
@@ -61,34 +38,6 @@ void drop_closed(std::vector<Query>& queries, const std::vector<std::pair<int64_
     std::erase_if(q.members, [&](int64_t m) { return pairs.count(std::minmax(q.template_sample, m)) > 0; });
   }
   std::erase_if(queries, [](const Query& q) { return q.members.empty(); });
-}
-
-at::Tensor encode_round(const RoundMessage& message, int64_t expected) {
-  std::vector<int64_t> words = {static_cast<int64_t>(message.decisions.size()), message.asked, message.open, static_cast<int64_t>(message.stop)};
-  for (const Decision& d : message.decisions) append(words, d);
-  const auto decisions = static_cast<int64_t>(message.decisions.size());
-  at::Tensor buffer = at::zeros({kHead + std::max(expected, decisions) * kDecisionWords}, at::kLong);
-  std::copy(words.begin(), words.end(), buffer.data_ptr<int64_t>());
-  return buffer;
-}
-
-RoundMessage decode_round(const at::Tensor& buffer) {
-  const int64_t* w = buffer.data_ptr<int64_t>();
-  RoundMessage message{w[1], w[2], static_cast<StopReason>(w[3])};
-  for (int64_t k = 0; k < w[0]; ++k) message.decisions.push_back(decision_at(w + kHead + k * kDecisionWords));
-  return message;
-}
-
-RoundMessage broadcast_round(const RoundMessage& message, int64_t expected, Comm& comm) {
-  const at::Tensor whole = encode_round(message, expected);   // on rank 0
-  const int64_t usual = kHead + expected * kDecisionWords;
-  at::Tensor first = whole.narrow(0, 0, usual).contiguous();
-  comm.broadcast(first, 0);
-  const int64_t decisions = first.data_ptr<int64_t>()[0];
-  if (decisions <= expected) return decode_round(first);
-  at::Tensor all = comm.rank() == 0 ? whole : at::zeros({kHead + decisions * kDecisionWords}, at::kLong);
-  comm.broadcast(all, 0);
-  return decode_round(all);
 }
 
 QueryRounds::QueryRounds(const Config& config, Comm& comm, GraphStore& store, const AskedOf& of, const LedgerOf& ledger, int64_t step)
@@ -171,7 +120,7 @@ void QueryRounds::start_round(int64_t step, const EmbedPool& embed) {
   }
   Pool pool;
   if (round.questions > 0) {
-    pool.samples = draw_pool(store_, pool_, seed_, round.round, of_.samples);
+    pool.samples = draw_pool(store_, pool_, seed_, round.round, of_.samples, sampler_->begun());
     if (sampler_->needs() != PoolNeeds::samples) pool.embeddings = embed(pool.samples);
   }
   under_way_ = true;

@@ -31,23 +31,11 @@
 #include "core/oracle/ledger.h"
 #include "core/oracle/oracle.h"
 #include "core/oracle/stop_rules.h"
+#include "dist/round_message.h"
 
 namespace pal {
 
 class Config;
-
-// What one broadcast carries.
-struct RoundMessage {
-  int64_t asked = 0;               // questions in the ledger
-  int64_t open = 0;                // of them, without enough answers
-  StopReason stop = StopReason::none;
-  std::vector<Decision> decisions = {};
-};
-// Of a fixed size when there are at most `expected` decisions, so that one broadcast is enough; a larger message says so in
-// its head, and the rest follows in a second one.
-at::Tensor encode_round(const RoundMessage& message, int64_t expected);
-RoundMessage decode_round(const at::Tensor& buffer);
-RoundMessage broadcast_round(const RoundMessage& message, int64_t expected, Comm& comm);   // Collective.
 
 // What may be asked about, and what a labeler may know of it.
 struct AskedOf {

@@ -3,7 +3,6 @@
 // Collective: the constructor, step() and finish() are called by all ranks.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -32,6 +31,7 @@
 #include "dist/run_folder.h"
 #include "dist/watchdog.h"
 #include "dist/world.h"
+#include "kernels/base/clock.h"
 
 namespace pal {
 
@@ -81,15 +81,15 @@ class Trainer {
   // Writes a checkpoint of the steps done, to go on from later.
   void pause();
 
-  Encoder& encoder() { return *encoder_; }
-  std::string weights_sha256() const;
   std::vector<std::string> warnings;    // of the start, for the terminal (rank 0)
 
  private:
-  void resume_from_checkpoint(const std::optional<Origin>& origin);
-  LoadedCheckpoint take_over(const Origin& origin);
-  void save_checkpoint();
+  void open_model();
+  void begin(const std::optional<Origin>& origin);
+  void open_rounds();
+  void open_loader();
   void open_checkpoints();
+  void save_checkpoint();
   void save_last();
   Checkpointer::Groups checkpointed() const;
   void warn(const std::string& sentence) const;
@@ -101,6 +101,7 @@ class Trainer {
   void guard(StepReport& report);
   void log(StepReport& report, const at::Tensor& z, const Batch& batch);
   std::string fingerprint() const;
+  std::string weights_sha256() const;
   std::string loader_text() const;
   QueryRounds::EmbedPool embed_pool();
 
@@ -133,7 +134,7 @@ class Trainer {
   std::unique_ptr<Boundary> boundary_;
   bool stopping_ = false;
   bool metrics_fail_ = false;             // said once
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const Clock::time_point start_ = Clock::now();
   CollapseWatch collapse_;                // rank 0
   int64_t step_ = 0;
   int64_t skips_ = 0;                     // in a row

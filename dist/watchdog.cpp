@@ -14,18 +14,15 @@
 
 #include "core/io/files.h"
 #include "dist/judge.h"
+#include "kernels/base/clock.h"
 #include "kernels/base/error.h"
 
 namespace pal {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr auto kTick = std::chrono::milliseconds(250);
 constexpr double kSilence = 10, kWaiting = 10, kSteps = 10, kSlowWaiting = 600;
 constexpr double kStarved = 2;   // a tick this late says that this process itself did not run
-
-double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
 }  // namespace
 

@@ -1,0 +1,26 @@
+// round_message: what one broadcast carries from rank 0's oracle to every rank: the decisions of a round, and where it stands.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "core/comm.h"
+#include "core/oracle/question.h"
+#include "core/oracle/stop_rules.h"
+
+namespace pal {
+
+struct RoundMessage {
+  int64_t asked = 0;               // questions in the ledger
+  int64_t open = 0;                // of them, without enough answers
+  StopReason stop = StopReason::none;
+  std::vector<Decision> decisions = {};
+};
+
+// Collective. Rank 0's message, on every rank. Of a fixed size when there are at most `expected` decisions, so that one
+// broadcast is enough; a larger message says so in its head, and the rest follows in a second one.
+RoundMessage broadcast_round(const RoundMessage& message, int64_t expected, Comm& comm);
+
+}  // namespace pal
