@@ -1,6 +1,7 @@
 // cmd_help: `pal help [TOPIC]`: the list of commands and topics, or a page.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "core/nearest.h"
@@ -17,11 +18,15 @@ std::string title(const HelpPage& page) {
   return line.substr(line.find(": ") + 2);
 }
 
+// Names in a column as wide as the longest of commands and topics, so that both lists stand alike.
 std::string overview() {
+  size_t width = 0;
+  for (const Command& command : commands()) width = std::max(width, std::string(command.name).size());
+  for (const HelpPage& page : help_pages()) width = std::max(width, page.topic.size());
   std::string out = "pal: active self-supervised learning on a similarity graph, on one machine or many\n\nUsage: pal COMMAND [arguments]\n\nCommands:\n";
-  for (const Command& command : commands()) out += fmt::format("  {:<8} {}\n", command.name, command.summary);
+  for (const Command& command : commands()) out += fmt::format("  {:<{}}  {}\n", command.name, width, command.summary);
   out += "\nTopics:\n";
-  for (const HelpPage& page : help_pages()) out += fmt::format("  {:<8} {}\n", page.topic, title(page));
+  for (const HelpPage& page : help_pages()) out += fmt::format("  {:<{}}  {}\n", page.topic, width, title(page));
   out += "\n`pal COMMAND --help` shows a command's options with an example, `pal help TOPIC` a topic; `pal help start` is where to begin.\n";
   return out;
 }
