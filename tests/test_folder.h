@@ -21,9 +21,10 @@ class TestFolder {
 
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   const std::filesystem::path& path() const { return path_; }
-  std::vector<std::string> names() const {
+  // Of what lies in it, or in a folder of it; sorted.
+  std::vector<std::string> names(const std::string& folder = "") const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) names.push_back(entry.path().filename().string());
+    for (const auto& entry : std::filesystem::directory_iterator(path_ / folder)) names.push_back(entry.path().filename().string());
     std::sort(names.begin(), names.end());
     return names;
   }

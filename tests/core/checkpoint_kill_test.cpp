@@ -51,7 +51,7 @@ class Killed : public testing::Test {
     for (const SharedFile& f : files_) {
       if (f.rank != rank) continue;
       std::vector<TensorBytes> tensors;
-      for (size_t k = f.begin; k < f.end; ++k) tensors.push_back({"t" + std::to_string(k), "U8", 1, {static_cast<int64_t>(kBytes)}, kBytes});
+      for (size_t k = f.begin; k < f.end; ++k) tensors.push_back({std::string("t") + std::to_string(k), "U8", 1, {static_cast<int64_t>(kBytes)}, kBytes});
       std::string bytes;
       const auto source = [&](size_t k) {
         bytes = content(step, f.begin + k);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -31,17 +32,22 @@ GraphStore small_store() {
   return store;
 }
 
-TEST(EdgeDraw, PartnersComeTogether) {
-  const GraphStore store = small_store();
-  const EdgeDraw draw(store, up_to(40));
-  EXPECT_EQ(draw.members(), 12);
-  for (int64_t step = 0; step < 500; ++step) {
+// In steps 0 to `steps` a draw of two gives a pair that is `related`.
+void expect_pairs(const EdgeDraw& draw, int64_t steps, const std::function<bool(int64_t i, int64_t j)>& related) {
+  for (int64_t step = 0; step < steps; ++step) {
     std::vector<int64_t> pair;
     draw.add_to(pair, 2, 7, step);
     ASSERT_EQ(pair.size(), 2u);
     ASSERT_NE(pair[0], pair[1]);
-    ASSERT_EQ(store.relation(pair[0], pair[1]), Relation::same);
+    ASSERT_TRUE(related(pair[0], pair[1])) << pair[0] << " " << pair[1] << " at step " << step;
   }
+}
+
+TEST(EdgeDraw, PartnersComeTogether) {
+  const GraphStore store = small_store();
+  const EdgeDraw draw(store, up_to(40));
+  EXPECT_EQ(draw.members(), 12);
+  expect_pairs(draw, 500, [&](int64_t i, int64_t j) { return store.relation(i, j) == Relation::same; });
 }
 
 TEST(EdgeDraw, EverySampleWithAPartnerIsAsLikely) {
@@ -89,12 +95,7 @@ TEST(EdgeDraw, EndsOfWeightedPairsComeTogether) {
   store.set_edges(WeightedEdges(20, {{2, 3, 1}, {3, 9, -1}, {4, 4, 1}, {5, 19, 2}}, "test"));
   const EdgeDraw draw(store, {2, 3, 4, 5, 9});
   EXPECT_EQ(draw.members(), 3) << "4 is its own partner, 5's is not trained on";
-  for (int64_t step = 0; step < 200; ++step) {
-    std::vector<int64_t> pair;
-    draw.add_to(pair, 2, 7, step);
-    ASSERT_EQ(pair.size(), 2u);
-    ASSERT_NE(store.edges().weight(pair[0], pair[1]), 0);
-  }
+  expect_pairs(draw, 200, [&](int64_t i, int64_t j) { return store.edges().weight(i, j) != 0; });
 }
 
 TEST(EdgeDraw, WithoutDeductionOnlyAnsweredPairs) {
@@ -104,12 +105,7 @@ TEST(EdgeDraw, WithoutDeductionOnlyAnsweredPairs) {
   store.insert(7, 8, Relation::different);
   const EdgeDraw draw(store, up_to(9));
   EXPECT_EQ(draw.members(), 7);
-  for (int64_t step = 0; step < 300; ++step) {
-    std::vector<int64_t> pair;
-    draw.add_to(pair, 2, 7, step);
-    ASSERT_EQ(pair.size(), 2u);
-    ASSERT_EQ(store.relation(pair[0], pair[1]), Relation::same) << pair[0] << " " << pair[1];
-  }
+  expect_pairs(draw, 300, [&](int64_t i, int64_t j) { return store.relation(i, j) == Relation::same; });
 }
 
 TEST(EdgeDraw, NothingKnownAddsNothing) {

@@ -42,12 +42,7 @@ class ImportImages : public ::testing::Test {
     o.threads = 2;
     return o;
   }
-  std::vector<std::string> made() const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_ / "out")) names.push_back(entry.path().filename().string());
-    std::sort(names.begin(), names.end());
-    return names;
-  }
+  std::vector<std::string> made() const { return folder_.names("out"); }
   static std::string sample(const Dataset& data, int64_t i) {
     std::vector<uint8_t> bytes;
     data.read(i, bytes);

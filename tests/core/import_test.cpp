@@ -68,12 +68,7 @@ class Import : public ::testing::Test {
     o.out = folder_ / "out/x.h5";
     return o;
   }
-  std::vector<std::string> made() const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_ / "out")) names.push_back(entry.path().filename().string());
-    std::sort(names.begin(), names.end());
-    return names;
-  }
+  std::vector<std::string> made() const { return folder_.names("out"); }
   // The error of an import that must leave nothing behind.
   std::string idx_error(Exit code = Exit::data) const {
     const std::string error = error_of(code, [&] { import_idx(options()); });

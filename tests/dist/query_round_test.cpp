@@ -79,6 +79,15 @@ class Rounds : public testing::Test {
     return store.fingerprint();
   }
 
+  // A run that is repeated from step `from` to `to` on the ledger that stands has the versions and the graph it had.
+  void expect_the_same_from(int64_t from, int64_t to, uint64_t fingerprint) {
+    const std::vector<uint64_t> before = versions;
+    versions.resize(from);
+    GraphStore again(kN);
+    EXPECT_EQ(run(again, from, to), fingerprint);
+    EXPECT_EQ(versions, before);
+  }
+
   static constexpr int64_t kN = 60;
   World& world = test_world();
   static Config with(std::vector<std::string> more) {
@@ -149,12 +158,7 @@ TEST_F(Rounds, AnswersOfPeopleTakeEffectWhenTheyAreIn) {
   EXPECT_EQ(questions, 12);
   EXPECT_EQ(open, 12) << "the next ones are out";
   EXPECT_FALSE(leaves);
-  const std::vector<uint64_t> before = versions;
-  const uint64_t expected = store.fingerprint();
-  versions.resize(7);   // a checkpoint at step 7
-  GraphStore again(kN);
-  EXPECT_EQ(run(again, 7, 26), expected);
-  EXPECT_EQ(versions, before);
+  expect_the_same_from(7, 26, store.fingerprint());
 }
 
 TEST_F(Rounds, ARunMayLeaveWhilePeopleAnswer) {
@@ -214,12 +218,7 @@ TEST_F(Rounds, AnUndoneAnswerLeavesTheGraph) {
     EXPECT_EQ(seen[21], Relation::unknown);
   }
   EXPECT_EQ(open, 1);
-  const std::vector<uint64_t> before = versions;
-  versions.resize(17);
-  GraphStore again(kN);
-  run(again, 17, 41);
-  EXPECT_EQ(versions, before) << "also in a resumed run";
-  EXPECT_EQ(again.fingerprint(), store.fingerprint());
+  expect_the_same_from(17, 41, store.fingerprint());
 }
 
 // A tenth of the answers is wrong. With three votes and repeats where answers contradict, fewer relations are wrong than with
@@ -244,12 +243,8 @@ TEST_F(Rounds, VotesAndRepeatsMendWrongAnswers) {
   config = with({"oracle.noise=0.1", "oracle.votes=3", "oracle.repeats=4", "oracle.annotators=9", "oracle.consensus=dawid-skene"});
   GraphStore mended(kN);
   const uint64_t expected = run(mended, 0, 71);
-  const std::vector<uint64_t> calm = versions;
   EXPECT_LT(wrong_share(mended), without / 2) << without;
-  versions.resize(33);
-  GraphStore again(kN);
-  EXPECT_EQ(run(again, 33, 71), expected);
-  EXPECT_EQ(versions, calm);
+  expect_the_same_from(33, 71, expected);
 }
 
 TEST_F(Rounds, StopsAtItsBudgetAndAtClosure) {

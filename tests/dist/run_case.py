@@ -27,6 +27,17 @@ checkpoint: {every: 5, keep: 10}
 log: {every: 1}
 """
 
+# A short run in float32, for tests that look at how it is started and ended.
+PLAIN = """
+data: {train: set.h5, test: set-test.h5, threads: 1}
+augment: {crop_scale: [0.5, 1.0], mean: [0.5], std: [0.25]}
+model: {backbone: convnet, widths: [6, 8], projector: [16, 8]}
+train: {global_batch: 12, seed: 3, threads: 1}
+optim: {kind: lars, lr: 0.05, lars_eta: 0.02, weight_decay: 1.0e-4}
+checkpoint: {every: 1000}
+log: {every: 1}
+"""
+
 
 def write_idx(path, magic, shape, payload):
     with open(path, "wb") as f:
@@ -62,15 +73,21 @@ def read_safetensors(path):
     return out
 
 
+def make_case(config):
+    """A new folder with set.h5, set-test.h5 and c.yaml."""
+    folder = tempfile.mkdtemp(prefix="pal-run-test-")
+    os.makedirs(f"{folder}/idx")
+    make_set(f"{folder}/idx")
+    with open(f"{folder}/c.yaml", "w") as f:
+        f.write(config)
+    subprocess.run([PAL, "data", "import", "idx", "idx", "set.h5"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    return folder
+
+
 class RunCase(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="pal-run-test-")
-        os.makedirs(f"{cls.folder}/idx")
-        make_set(f"{cls.folder}/idx")
-        with open(f"{cls.folder}/c.yaml", "w") as f:
-            f.write(CONFIG)
-        cls.call(cls, "data", "import", "idx", "idx", "set.h5")
+        cls.folder = make_case(CONFIG)
 
     @classmethod
     def tearDownClass(cls):

@@ -43,6 +43,12 @@ struct Parameters {
   }
   static int32_t decays(size_t k) { return k % 3 == 2 ? 0 : 1; }
   int64_t count() const { return static_cast<int64_t>(sizes.size()); }
+  // The device's numbers have the bits of the host's.
+  void expect_equal() const {
+    EXPECT_EQ(device_p.host(), p);
+    EXPECT_EQ(device_first.host(), first);
+    EXPECT_EQ(device_second.host(), second);
+  }
 };
 
 const std::vector<int64_t> kSizes = {1, 300, 7, 257, 1000, 64, 0, 513};
@@ -66,9 +72,7 @@ TEST_F(UpdateCuda, MomentumHasTheBitsOfTheCpu) {
       numbers.decay = Parameters::decays(k) ? 0.01f : 0;
       on_cpu().momentum(all.p.data() + all.offset[k], all.first.data() + all.offset[k], all.g.data() + all.offset[k], numbers, all.sizes[k]);
     }
-    EXPECT_EQ(all.device_p.host(), all.p);
-    EXPECT_EQ(all.device_first.host(), all.first);
-    EXPECT_EQ(all.device_second.host(), all.second);
+    all.expect_equal();
   }
 }
 
@@ -85,9 +89,7 @@ TEST_F(UpdateCuda, AdamHasTheBitsOfTheCpu) {
     const int64_t at = all.offset[k];
     on_cpu().adam(all.p.data() + at, all.first.data() + at, all.second.data() + at, all.g.data() + at, numbers, all.sizes[k]);
   }
-  EXPECT_EQ(all.device_p.host(), all.p);
-  EXPECT_EQ(all.device_first.host(), all.first);
-  EXPECT_EQ(all.device_second.host(), all.second);
+  all.expect_equal();
 }
 
 TEST_F(UpdateCuda, AdaptationIsTheRatioOfNorms) {

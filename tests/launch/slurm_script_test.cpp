@@ -129,25 +129,26 @@ TEST(SlurmScript, DoesWhatTheExitCodeSays) {
   EXPECT_FALSE(has(out, "scontrol")) << out;
 }
 
-TEST(SlurmScript, AFolderThatANodeDoesNotSee) {
-  std::string out;
-  SlurmJob job = two_nodes();
+// What the script says before it ends with 76, "do not requeue".
+std::string stopped(const Site& site, const std::string& functions) {
   const TestFolder folder;
+  SlurmJob job = two_nodes();
   job.points[0].run_dir = folder / "run";
   job.working_dir = "/";
-  EXPECT_EQ(run_script(sbatch_script(job, {}), "srun() { return 1; }\n", out), 76);
+  std::string out;
+  EXPECT_EQ(run_script(sbatch_script(job, site), functions, out), 76);
+  return out;
+}
+
+TEST(SlurmScript, AFolderThatANodeDoesNotSee) {
+  const std::string out = stopped({}, "srun() { return 1; }\n");
   EXPECT_TRUE(has(out, "cannot be seen from every node")) << out;
 }
 
 TEST(SlurmScript, AnMpirunOfAnotherFamily) {
-  std::string out;
-  SlurmJob job = two_nodes();
-  const TestFolder folder;
-  job.points[0].run_dir = folder / "run";
-  job.working_dir = "/";
   Site site;
   site.starter = Starter::mpirun;
-  EXPECT_EQ(run_script(sbatch_script(job, site), "srun() { return 0; }\nmpirun() { echo HYDRA build details; }\n", out), 76);
+  const std::string out = stopped(site, "srun() { return 0; }\nmpirun() { echo HYDRA build details; }\n");
   EXPECT_TRUE(has(out, "is not Open MPI's")) << out;
 }
 

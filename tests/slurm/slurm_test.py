@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -20,15 +19,7 @@ import run_case  # noqa: E402
 
 PAL = run_case.PAL
 TEMPLATES = os.path.abspath(os.path.join(HERE, "..", "..", "launch", "slurm"))
-CONFIG = """
-data: {train: set.h5, test: set-test.h5, threads: 1}
-augment: {crop_scale: [0.5, 1.0], mean: [0.5], std: [0.25]}
-model: {backbone: convnet, widths: [6, 8], projector: [16, 8]}
-train: {global_batch: 12, steps: 300, seed: 3, threads: 1}
-optim: {kind: lars, lr: 0.05, lars_eta: 0.02, weight_decay: 1.0e-4}
-checkpoint: {every: 1000}
-log: {every: 1}
-"""
+CONFIG = run_case.PLAIN.replace("train: {", "train: {steps: 300, ")
 
 
 class Case(unittest.TestCase):
@@ -36,16 +27,11 @@ class Case(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="pal-slurm-test-")
-        os.makedirs(f"{cls.folder}/idx")
-        run_case.make_set(f"{cls.folder}/idx")
-        with open(f"{cls.folder}/c.yaml", "w") as f:
-            f.write(CONFIG)
+        cls.folder = run_case.make_case(CONFIG)
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
         cls.cluster = cluster.Cluster()
         cls.cluster.__enter__()
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
         cls.addClassCleanup(cls.cluster.__exit__)
-        cls.pal(cls, "data", "import", "idx", "idx", "set.h5")
         # The calm run: the same two ranks, without SLURM.
         cls.pal(cls, "train", "c.yaml", "--run-dir", "calm", "--np", "2")
 

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
@@ -19,15 +18,7 @@ import run_case  # noqa: E402
 PAL = run_case.PAL
 TAG = f"pal{os.getpid()}"
 NET = "10.77.0"
-CONFIG = """
-data: {train: set.h5, test: set-test.h5, threads: 1}
-augment: {crop_scale: [0.5, 1.0], mean: [0.5], std: [0.25]}
-model: {backbone: convnet, widths: [6, 8], projector: [16, 8]}
-train: {global_batch: 12, steps: 30, seed: 3, threads: 1}
-optim: {kind: lars, lr: 0.05, lars_eta: 0.02, weight_decay: 1.0e-4}
-checkpoint: {every: 1000}
-log: {every: 1}
-"""
+CONFIG = run_case.PLAIN.replace("train: {", "train: {steps: 30, ")
 AGENT = f"""#!/bin/bash
 # HOST COMMAND...: what ssh would do.
 host=$1
@@ -52,7 +43,7 @@ def missing():
 class TwoHosts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="pal-hosts-")
+        cls.folder = run_case.make_case(CONFIG)
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
         cls.addClassCleanup(cls.take_down)
         for k in ("1", "2"):
@@ -66,11 +57,6 @@ class TwoHosts(unittest.TestCase):
         with open(cls.agent, "w") as f:
             f.write(AGENT)
         os.chmod(cls.agent, 0o755)
-        os.makedirs(f"{cls.folder}/idx")
-        run_case.make_set(f"{cls.folder}/idx")
-        with open(f"{cls.folder}/c.yaml", "w") as f:
-            f.write(CONFIG)
-        subprocess.run([PAL, "data", "import", "idx", "idx", "set.h5"], cwd=cls.folder, check=True, stdout=subprocess.DEVNULL)
 
     @classmethod
     def end_all(cls):
