@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "core/io/files.h"
 #include "core/io/metrics_reader.h"
@@ -157,29 +159,39 @@ PageHosts hosts_of(const Arguments& args, int port) {
   return hosts;
 }
 
-// Ends the server on INT or TERM; blocked before any thread starts, so that all of them are.
-class StopOnSignal {
+// INT and TERM, blocked in this thread and in those it starts: make it before any other thread.
+class Signals {
  public:
-  StopOnSignal() {
+  Signals() {
     sigemptyset(&set_);
     for (const int s : {SIGINT, SIGTERM}) sigaddset(&set_, s);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
   }
-  void watch(LabelServer& server) {
-    thread_ = std::thread([this, &server] {
-      int got = 0;
-      sigwait(&set_, &got);
-      server.stop();
-    });
+  void wait() const {
+    int got = 0;
+    sigwait(&set_, &got);
   }
+
+ private:
+  sigset_t set_;
+};
+
+// Ends the server when a signal comes.
+class StopOnSignal {
+ public:
+  StopOnSignal(const Signals& signals, LabelServer& server)
+      : thread_([this, &signals, &server] {
+          signals.wait();
+          if (!over_) server.stop();
+        }) {}
   ~StopOnSignal() {
-    if (!thread_.joinable()) return;
+    over_ = true;
     pthread_kill(thread_.native_handle(), SIGTERM);
     thread_.join();
   }
 
  private:
-  sigset_t set_;
+  std::atomic<bool> over_{false};
   std::thread thread_;
 };
 
@@ -207,7 +219,7 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
   keep_freed_memory();
-  StopOnSignal signals;
+  const Signals signals;
   LabelServer server(args.server);
   const std::string run = run_folder_of(args), folder = run + "/label";
   const RunGraph graph = open_run_graph(run, page_overrides(args, run_config(run)));
@@ -248,8 +260,10 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
   for (const Person& p : people.all()) fmt::print("{}: http://{}:{}/?token={}\n", p.name, shown, server.port(), people.link(p.name));
   fmt::print("each link opens the page once, in one browser; end with Ctrl-C\n");
   std::fflush(stdout);
-  signals.watch(server);
-  server.run(page);
+  {
+    const StopOnSignal stop(signals, server);
+    server.run(page);
+  }
   fmt::print("{} questions are open\n", ledger.open_questions());
   return static_cast<int>(Exit::ok);
 }

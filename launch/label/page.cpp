@@ -10,7 +10,8 @@
 namespace pal {
 namespace {
 
-constexpr const char* kCookie = "pal_label";
+// Browsers keep one jar for all ports of a host: the name of a cookie tells pages apart.
+std::string cookie_name(int port) { return fmt::format("pal_label_{}", port); }
 
 // As it may stand in a line of the log.
 std::string printable(const std::string& text) {
@@ -19,11 +20,11 @@ std::string printable(const std::string& text) {
   return out;
 }
 
-std::string cookie_value(const std::string& header) {
+std::string cookie_value(const std::string& header, const std::string& cookie) {
+  const std::string name = cookie + "=";
   for (size_t at = 0; at < header.size();) {
     const size_t end = std::min(header.find(';', at), header.size());
     const size_t begin = header.find_first_not_of(' ', at);
-    const std::string name = std::string(kCookie) + "=";
     if (begin < end && header.compare(begin, name.size(), name) == 0) return header.substr(begin + name.size(), end - begin - name.size());
     at = end + 1;
   }
@@ -93,8 +94,8 @@ PageResponse LabelPage::route(const PageRequest& r) {
   if (!hosts_.ours(r.host)) return refuse(r, 421, "this page is not served under that name");
   if (r.method != "GET" && r.method != "HEAD" && r.method != "POST") return refuse(r, 405, "this method is not known here");
   const bool post = r.method == "POST";
-  const Person* person = parts_.people.of_cookie(cookie_value(r.cookie));
-  if (!post && r.path == "/" && r.parameters.count("token") && person == nullptr) return first_visit(r);
+  const Person* person = parts_.people.of_cookie(cookie_value(r.cookie, cookie_name(hosts_.port)));
+  if (!post && r.path == "/" && r.parameters.count("token")) return first_visit(r, person);
   if (person == nullptr) {
     if (!refusals_.allow(r.address, now)) return refuse(r, 429, "too many requests without a session");
     return refuse(r, 401, "open this page with the link that pal label printed for you: your browser has no session here");
@@ -122,15 +123,17 @@ PageResponse LabelPage::route(const PageRequest& r) {
 }
 
 // The cookie is SameSite=Strict, which a redirect from a foreign page would not show: the browser comes back by itself.
-PageResponse LabelPage::first_visit(const PageRequest& r) {
+// Who has a session and opens a used link again goes on with it.
+PageResponse LabelPage::first_visit(const PageRequest& r, const Person* person) {
   if (!refusals_.allow(r.address, parts_.now())) return refuse(r, 429, "too many first visits");
   const People::Visit visit = parts_.people.enter(r.parameters.at("token"));
+  PageResponse response{200, "text/html; charset=utf-8",
+                        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0;url=/\"><title>PAL</title><a href=\"/\">Go on</a></html>\n"};
+  if (visit.entry == People::Entry::used && visit.person == person) return response;
   if (visit.entry == People::Entry::used) return refuse(r, 403, "this link was used before: ask who runs pal label for the next one, which it has printed");
   if (visit.entry == People::Entry::unknown) return refuse(r, 403, "this link is not known here");
   parts_.log(fmt::format("{} came from {}; a link for another browser: /?token={}", printable(visit.person->name), printable(r.address), parts_.people.link(visit.person->name)));
-  PageResponse response{200, "text/html; charset=utf-8",
-                        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0;url=/\"><title>PAL</title><a href=\"/\">Go on</a></html>\n"};
-  response.headers.emplace_back("Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000", kCookie, visit.cookie));
+  response.headers.emplace_back("Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000", cookie_name(hosts_.port), visit.cookie));
   return response;
 }
 

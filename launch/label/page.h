@@ -87,7 +87,7 @@ class LabelPage {
  private:
   PageResponse refuse(const PageRequest& request, int status, const std::string& sentence);
   PageResponse route(const PageRequest& request);
-  PageResponse first_visit(const PageRequest& request);
+  PageResponse first_visit(const PageRequest& request, const Person* person);
   PageResponse asset(const PageRequest& request);
   PageResponse image(const PageRequest& request);
   PageResponse questions(const PageRequest& request, const Person& person);

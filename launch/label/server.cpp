@@ -3,9 +3,12 @@
 #include <httplib.h>
 #include <poll.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "kernels/base/error.h"
 
@@ -21,12 +24,17 @@ class TimedStream final : public httplib::Stream {
  public:
   TimedStream(socket_t socket, double seconds) : socket_(socket), seconds_(seconds) {}
 
-  // Whether a byte comes within `seconds`; from then on the request has its time.
-  bool begins(double seconds) {
-    deadline_ = after(seconds);
-    answering_ = refused_ = false;
-    const bool there = wait(POLLIN);
+  // Whether a byte comes within `seconds`, while `open`; from then on the request has its time.
+  template <class Open>
+  bool begins(double seconds, const Open& open) {
+    const Clock::time_point end = after(seconds);
+    bool there = false;
+    while (!there && open() && Clock::now() < end) {
+      deadline_ = std::min(end, after(0.1));
+      there = wait(POLLIN);
+    }
     deadline_ = after(seconds_);
+    answering_ = refused_ = false;
     return there;
   }
   bool refused() const { return refused_; }
@@ -139,6 +147,13 @@ class LabelServer::Http final : public httplib::Server {
       return HandlerResponse::Handled;
     }));
     listen_after_bind();
+    ended_ = true;
+  }
+
+  // The call to stop a server that has not begun would be lost.
+  void end() {
+    while (!is_running() && !ended_) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    stop();
   }
 
   int port() const { return port_; }
@@ -147,7 +162,7 @@ class LabelServer::Http final : public httplib::Server {
   bool process_and_close_socket(socket_t socket) override {
     TimedStream stream(socket, options_.request_seconds);
     bool closed = false, good = true;
-    while (!closed && good && svr_sock_ != INVALID_SOCKET && stream.begins(options_.idle_seconds)) {
+    while (!closed && good && stream.begins(options_.idle_seconds, [this] { return svr_sock_ != INVALID_SOCKET; })) {
       good = process_request(stream, false, closed, nullptr);
       closed = closed || stream.refused();
     }
@@ -158,12 +173,13 @@ class LabelServer::Http final : public httplib::Server {
 
   const ServerOptions options_;
   int port_ = -1;
+  std::atomic<bool> ended_{false};
 };
 
 LabelServer::LabelServer(const ServerOptions& options) : http_(std::make_unique<Http>(options)) {}
 LabelServer::~LabelServer() = default;
 int LabelServer::port() const { return http_->port(); }
 void LabelServer::run(LabelPage& page) { http_->serve(page); }
-void LabelServer::stop() { http_->stop(); }
+void LabelServer::stop() { http_->end(); }
 
 }  // namespace pal

@@ -28,7 +28,7 @@ class LabelServer {
 
   int port() const;
   void run(LabelPage& page);   // until stop()
-  void stop();                 // from any thread
+  void stop();                 // from any thread, once run() was or will be called
 
  private:
   class Http;

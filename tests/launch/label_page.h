@@ -33,7 +33,8 @@ struct TestPage {
                 log.push_back(line);
               },
               [this] { return now.load(); }},
-             {{"127.0.0.1", "localhost"}, port}, limits) {}
+             {{"127.0.0.1", "localhost"}, port}, limits),
+        hosts_port(port) {}
 
   static Ledger& asked(Ledger& ledger, int64_t grids, int64_t votes) {
     std::vector<Query> queries;
@@ -42,7 +43,7 @@ struct TestPage {
     return ledger;
   }
 
-  std::string cookie(const std::string& person) { return "a=b; pal_label=" + people.enter(people.link(person)).cookie; }
+  std::string cookie(const std::string& person) { return "a=b; pal_label_" + std::to_string(hosts_port) + "=" + people.enter(people.link(person)).cookie; }
 
   PageRequest get(const std::string& path, const std::string& cookie) {
     PageRequest r{"GET", path};
@@ -75,6 +76,7 @@ struct TestPage {
   std::mutex mutex;
   std::vector<std::string> log;
   LabelPage page;
+  const int hosts_port;
 };
 
 }  // namespace pal

@@ -54,13 +54,22 @@ TEST_F(LabelPageTest, AFirstVisitTradesTheLinkForACookieOnce) {
   expect_refused(r, 403);
   r.parameters["token"] = "";
   expect_refused(r, 403);
-  EXPECT_EQ(t.page.handle(t.get("/", cookie.substr(0, cookie.find(';')))).status, 200);
+  const std::string mine = cookie.substr(0, cookie.find(';'));
+  EXPECT_EQ(t.page.handle(t.get("/", mine)).status, 200);
+  // Whoever has a session may open a used link of theirs again, and another person's takes its place.
+  r = t.get("/", bob);
+  r.parameters["token"] = t.tokens.link("bob", 0);
+  EXPECT_EQ(header(t.page.handle(r), "Set-Cookie"), "");
+  r.parameters["token"] = t.tokens.link("ann", 0);
+  expect_refused(r, 403);
+  r.parameters["token"] = t.people.link("ann");
+  EXPECT_NE(header(t.page.handle(r), "Set-Cookie"), "");
 }
 
 TEST_F(LabelPageTest, NothingIsServedWithoutASession) {
   for (const char* path : {"/", "/app.js", "/image/1", "/api/questions", "/api/mine", "/api/standing", "/api/review", "/export/answers.csv", "/nothing"}) {
     expect_refused(t.get(path, ""), 401);
-    expect_refused(t.get(path, "pal_label=616e6e.0." + std::string(64, '0')), 401);
+    expect_refused(t.get(path, "pal_label_8765=616e6e.0." + std::string(64, '0')), 401);
     t.now = t.now + 5;
   }
   expect_refused(t.post("/api/answer", "", t.card("ann", 1, kUuid)), 401);

@@ -41,7 +41,7 @@ class Wire {
         return all;
       }
       all.append(buffer, static_cast<size_t>(got));
-      if (!until_close && all.find("\r\n\r\n") != std::string::npos) return all;
+      if (!until_close && all.back() == '}') return all;   // of the JSON behind the headers
     }
   }
   bool closed = false;

@@ -13,7 +13,7 @@ export async function get(path) {
   return response.json();
 }
 
-const WAIT = [500, 1000, 2000, 4000, 8000];   // milliseconds between attempts
+const WAIT = [300, 600, 1200, 2500];   // milliseconds between attempts
 
 export class Outbox {
   // changed(count, state): state is 'idle', 'sending', 'offline' or 'ended'. refused(reason, entry): given up.

@@ -1,0 +1,318 @@
+#!/usr/bin/env python3
+"""The labelling page in a real browser: every kind of question by keyboard, mouse and touch; nothing lost, nothing twice.
+
+usage: label_browser_test.py PAL [test names]     (run by the python that has selenium; without it or chromium it says "skipped:")
+PAL_KEEP_PICTURES=DIR keeps screenshots in DIR: three sizes, light and dark.
+"""
+import os
+import shutil
+import sqlite3
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from label_case import Browser, Server, browser_or_skip, outside, rows  # noqa: E402
+
+browser_or_skip()
+from run_case import CLASSES, PAL, RunCase  # noqa: E402
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+
+TILES = "12345qwertasdfg"
+EVIL = "<img src=x onerror=alert(1)>"
+KINDS = ["captcha", "pair", "outliers", "coarse", "coarse"]
+
+
+class LabelBrowser(RunCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with open(f"{cls.folder}/users", "w") as f:
+            f.write(f"ann owner\nbob\n{EVIL}\n")
+        Server(PAL, cls.folder, "c.yaml", "oracle.sampler=random", "--run-dir", "base").stop()   # makes the folder and its ledger
+        cls.browsers = {name: Browser(cls.folder, name) for name in ("ann", "bob")}
+
+    @classmethod
+    def tearDownClass(cls):
+        for b in cls.browsers.values():
+            b.quit()
+        super().tearDownClass()
+
+    def start(self, run, count=40, votes=1, port=0):
+        """A run folder whose ledger holds questions of every kind, and its page."""
+        if not os.path.exists(f"{self.folder}/{run}"):
+            shutil.copytree(f"{self.folder}/base", f"{self.folder}/{run}")
+            db = sqlite3.connect(f"{self.folder}/{run}/ledger.sqlite")
+            db.execute("delete from members")
+            db.execute("delete from queries")
+            for q in range(1, count + 1):
+                kind = KINDS[q % len(KINDS)]
+                members = 1 if kind == "pair" or q % len(KINDS) == 4 else 15
+                template = q % 90
+                db.execute("insert into queries values (?, ?, ?, ?, 'test', 1, 0, 0)", (q, kind, template, 1 if kind == "coarse" else -1))
+                for m in range(members):
+                    db.execute("insert into members values (?, ?, ?, ?, 1, 0, 0)", (q, (template + 1 + m) % 90, m, votes))
+            db.commit()
+            db.close()
+        server = Server(PAL, self.folder, run, "--users", "users", port=port)
+        self.addCleanup(lambda: server.process.poll() is None and server.stop())
+        return server
+
+    def said(self, run, who=None):
+        """Standing answers of the ledger: {(query, member): verdict}; nothing may stand twice."""
+        found = rows(f"{self.folder}/{run}/ledger.sqlite", "select query, j, annotator, answer from answers where superseded_by is null and answer <> 'withdrawn'")
+        mine = [(q, j, a) for q, j, by, a in found if who in (None, by)]
+        self.assertEqual(len({(q, j) for q, j, _ in mine}), len(mine) if who else len({(q, j) for q, j, _ in mine}))
+        return {(q, j): a for q, j, a in mine}
+
+    def truth(self, template, member):
+        return template % CLASSES == member % CLASSES
+
+    def kind(self, query):
+        return KINDS[query % len(KINDS)]
+
+    def fill(self, b, query, sent, by="keys"):
+        """Answers the card on the screen as the labels say; notes what that means."""
+        template, members = b.members()
+        for m in members:
+            sent[query, m] = "yes" if self.truth(template, m) else "no"
+        if len(members) == 1:
+            same = sent[query, members[0]] == "yes"
+            if by == "keys":
+                b.keys("y" if same else "n")
+            else:
+                b.driver.find_elements(By.CSS_SELECTOR, ".actions button")[0 if same else 1].click()
+            return
+        marks = [n for n, m in enumerate(members) if (sent[query, m] == "yes") != (self.kind(query) == "outliers")]
+        if by == "keys":
+            b.keys(*[TILES[n] for n in marks], " ")
+        else:
+            tiles = b.driver.find_elements(By.CSS_SELECTOR, ".tile")
+            for n in marks:
+                tiles[n].click()
+            b.driver.find_element(By.CSS_SELECTOR, ".actions .main").click()
+
+    def test_kinds_by_keyboard_and_mouse(self):
+        server, b, sent = self.start("kinds"), self.browsers["ann"], {}
+        b.driver.get_log("browser")
+        query = b.open(server.links["ann"])
+        self.assertNotIn("token", b.driver.current_url)
+        for n in range(12):
+            self.fill(b, query, sent, "keys" if n < 6 else "mouse")
+            query = b.next_card(query)
+        # Unsure, skip and broken are three different answers.
+        while self.kind(query) != "pair":
+            self.fill(b, query, sent)
+            query = b.next_card(query)
+        for letter, verdict in (("u", "unsure"), ("b", "broken"), ("s", "skip")):
+            while len(b.members()[1]) > 1:
+                self.fill(b, query, sent)
+                query = b.next_card(query)
+            sent[query, b.members()[1][0]] = verdict
+            b.keys(letter)
+            query = b.next_card(query)
+        while len(b.members()[1]) == 1:
+            self.fill(b, query, sent)
+            query = b.next_card(query)
+        # A grid with every state: Shift unsure, Alt broken.
+        template, members = b.members()
+        marked = "no" if self.kind(query) == "outliers" else "yes"
+        other = "yes" if marked == "no" else "no"
+        ActionChains(b.driver).send_keys("1").key_down(Keys.SHIFT).send_keys("q").key_up(Keys.SHIFT).key_down(Keys.ALT).send_keys("g").key_up(Keys.ALT).perform()
+        states = b.js("return [...document.querySelectorAll('.tile')].map(t => t.dataset.state)")
+        self.assertEqual([states[n] for n in (0, 5, 14, 1)], ["marked", "unsure", "broken", "plain"])
+        for n, m in enumerate(members):
+            sent[query, m] = {0: marked, 5: "unsure", 14: "broken"}.get(n, other)
+        b.keys(" ")
+        b.next_card(query)
+        b.settled()
+        self.assertEqual(outside(b.driver, f"http://127.0.0.1:{server.port}/"), set())
+        self.assertEqual([e for e in b.driver.get_log("browser") if e["level"] == "SEVERE"], [])
+        server.stop()
+        self.assertEqual(self.said("kinds"), sent)
+
+    def test_the_next_card_is_there_at_once(self):
+        server, b = self.start("fast"), self.browsers["ann"]
+        query = b.open(server.links["ann"])
+        b.js("""
+          window.took = []; let pressed = 0;
+          addEventListener('keydown', () => { pressed = performance.now(); }, true);
+          new MutationObserver(() => requestAnimationFrame(() => {
+            const images = [...document.querySelectorAll('section img')];
+            if (pressed && images.every(i => i.complete)) { window.took.push(performance.now() - pressed); pressed = 0; }
+          })).observe(document.getElementById('main'), {childList: true});""")
+        for _ in range(12):
+            time.sleep(0.15)
+            b.keys(" " if len(b.members()[1]) > 1 else "y")
+            query = b.next_card(query)
+        took = sorted(b.js("return window.took"))
+        print(f"the next card: median {took[len(took) // 2]:.0f} ms, most {took[-1]:.0f} ms")
+        self.assertGreaterEqual(len(took), 10)
+        self.assertLess(took[len(took) // 2], 50)
+        b.settled()
+        server.stop()
+
+    def test_undo_reload_change_and_drag(self):
+        server, b, sent = self.start("undo"), self.browsers["ann"], {}
+        query = b.open(server.links["ann"])
+        first = query
+        self.fill(b, query, sent)
+        query = b.next_card(query)
+        b.keys(Keys.BACKSPACE)
+        b.wait(f"document.querySelector('section[data-query=\"{first}\"]')", what="the card that was taken back")
+        for key in [k for k in sent if k[0] == first]:
+            sent[key] = "unsure"
+        b.keys("u")
+        self.assertEqual(b.next_card(first), query, "and on where it was")
+        b.settled()
+        b.driver.refresh()
+        self.assertEqual(b.card(), query, "a reload shows the same card")
+        # Painted: from the first tile over the row and down.
+        while len(b.members()[1]) == 1 or self.kind(query) == "outliers":
+            self.fill(b, query, sent)
+            query = b.next_card(query)
+        tiles = b.driver.find_elements(By.CSS_SELECTOR, ".tile")
+        drag = ActionChains(b.driver, duration=60).click_and_hold(tiles[0])
+        for n in (1, 2, 3, 4, 9, 14):
+            drag = drag.move_to_element(tiles[n])
+        drag.release().perform()
+        painted = b.js("return [...document.querySelectorAll('.tile')].map(t => t.dataset.state === 'marked')")
+        self.assertEqual([n for n in range(15) if painted[n]], [0, 1, 2, 3, 4, 9, 14])
+        for n, m in enumerate(b.members()[1]):
+            sent[query, m] = "yes" if painted[n] else "no"
+        painted_query = query
+        b.keys(" ")
+        b.next_card(query)
+        b.settled()
+        # My answers: the newest is changed.
+        b.keys("m")
+        b.wait("document.querySelectorAll('.row').length >= 3")
+        b.driver.find_element(By.CSS_SELECTOR, ".row button").click()
+        b.wait(f"document.querySelector('section[data-query=\"{painted_query}\"]')")
+        self.assertEqual(b.js("return document.querySelectorAll('.tile[data-state=marked]').length"), 7)
+        b.keys("1", " ")
+        sent[painted_query, b_first(sent, painted_query)] = "no"
+        b.settled()
+        server.stop()
+        self.assertEqual(self.said("undo"), sent)
+        taken_back = rows(f"{self.folder}/undo/ledger.sqlite", "select count(*) from answers where superseded_by is not null")[0][0]
+        self.assertGreaterEqual(taken_back, 15, "nothing is deleted")
+
+    def test_two_people_blind_to_each_other(self):
+        server = self.start("two", count=6, votes=2)
+        sent, cards = {"ann": {}, "bob": {}}, {}
+        for name, b in self.browsers.items():
+            cards[name] = b.open(server.links[name])
+        self.assertEqual(cards["ann"], cards["bob"], "two answers are wanted")
+        for _ in range(5):
+            for name, b in self.browsers.items():
+                self.fill(b, cards[name], sent[name])
+                cards[name] = b.next_card(cards[name])
+        for name, b in self.browsers.items():
+            self.fill(b, cards[name], sent[name])
+            b.settled()
+        ann, bob = self.browsers["ann"], self.browsers["bob"]
+        self.assertEqual(ann.js("return document.querySelectorAll('nav button').length"), 4)
+        self.assertEqual(bob.js("return document.querySelectorAll('nav button').length"), 3, "review is for the owner")
+        ann.keys("p")
+        ann.wait("document.querySelectorAll('.plots svg').length >= 2 && document.body.innerText.includes('Fleiss')", 20)
+        ann.wait("document.querySelector('table') && document.querySelector('table').innerText.includes('bob')")
+        self.assertEqual(ann.js("return document.querySelectorAll('.links a').length"), 4)
+        for name in ("ann", "bob"):
+            server_side = ann if name == "ann" else bob
+            server_side.js("document.querySelector('nav button').click()")
+        server.stop()
+        for name in ("ann", "bob"):
+            self.assertEqual(self.said("two", name), sent[name])
+            self.assertEqual(len(sent[name]), sum(1 if KINDS[q % 5] == "pair" or q % 5 == 4 else 15 for q in range(1, 7)))
+
+    def test_a_killed_server_loses_nothing(self):
+        server, b, sent = self.start("killed"), self.browsers["bob"], {}
+        query = b.open(server.links["bob"])
+        for n in range(12):
+            self.fill(b, query, sent)
+            if n in (3, 7):   # in the middle of posting, then cards are answered without a server
+                server.kill()
+            elif n in (5, 9):
+                if n == 5:
+                    b.wait("document.getElementById('waiting').textContent.includes('kept in this browser')")
+                server = self.start("killed", port=server.port)
+                b.settled()
+            query = b.next_card(query)
+        b.settled()
+        server.stop()
+        self.assertEqual(self.said("killed"), sent)
+
+    def test_a_phone(self):
+        server, b, sent = self.start("phone"), self.browsers["bob"], {}
+        b.size(390, 844, touch=True)
+        self.addCleanup(lambda: b.size(1280, 800))
+        query = b.open(server.links["bob"])
+        while len(b.members()[1]) == 1:
+            self.fill(b, query, sent, "mouse")
+            query = b.next_card(query)
+        self.assertLessEqual(b.js("return document.documentElement.scrollWidth - innerWidth"), 0)
+        self.assertLessEqual(b.js("return document.documentElement.scrollHeight - innerHeight"), 0, "all of it fits")
+        centre = b.js("return [...document.querySelectorAll('.tile')].map(t => { const r = t.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })")
+
+        def touch(*at):
+            for n, (x, y) in enumerate(at):
+                b.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchMove" if n else "touchStart", "touchPoints": [{"x": x, "y": y}]})
+            b.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+        touch(centre[0])
+        touch(centre[3], centre[4], centre[5])   # a swipe
+        states = b.js("return [...document.querySelectorAll('.tile')].map(t => t.dataset.state === 'marked')")
+        self.assertEqual([n for n in range(15) if states[n]], [0, 3, 4, 5])
+        marked = "no" if self.kind(query) == "outliers" else "yes"
+        for n, m in enumerate(b.members()[1]):
+            sent[query, m] = marked if states[n] else "no" if marked == "yes" else "yes"
+        b.driver.find_element(By.CSS_SELECTOR, ".actions .main").click()
+        b.next_card(query)
+        b.settled()
+        self.pictures(b)
+        server.stop()
+        self.assertEqual(self.said("phone"), sent)
+
+    def pictures(self, b):
+        folder = os.environ.get("PAL_KEEP_PICTURES")
+        for scheme in ("light", "dark"):
+            b.scheme(scheme)
+            for width, height, touch in ((1280, 800, False), (820, 1100, False), (390, 844, True)):
+                b.size(width, height, touch)
+                self.assertLessEqual(b.js("return document.documentElement.scrollWidth - innerWidth"), 0, (scheme, width))
+                contrast = b.js(CONTRAST)
+                self.assertEqual([c for c in contrast if c[1] < 4.5], [], (scheme, width))
+                if folder:
+                    b.driver.save_screenshot(f"{folder}/card-{scheme}-{width}.png")
+        b.scheme("light")
+
+    def test_names_are_text(self):
+        server, b = self.start("names"), self.browsers["bob"]
+        b.open(server.links[EVIL])
+        b.keys("y" if len(b.members()[1]) == 1 else " ")
+        b.settled()
+        b.keys("p")
+        b.wait("document.querySelector('table') && document.querySelector('table').innerText.includes('onerror')", 20)
+        self.assertEqual(b.js("return document.querySelectorAll('img[src=x]').length"), 0)
+        server.stop()
+
+
+def b_first(sent, query):
+    """The member of the first tile: dictionaries keep the order in which tiles were noted."""
+    return next(m for q, m in sent if q == query)
+
+
+# Text against what lies behind it, of everything on the screen that has text of its own: WCAG's ratio.
+CONTRAST = """
+const parse = (c) => (c.match(/[\\d.]+/g) || []).map(Number);
+const light = ([r, g, b]) => { const f = [r, g, b].map(v => { v /= 255; return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; }); return .2126 * f[0] + .7152 * f[1] + .0722 * f[2]; };
+const behind = (e) => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c.length >= 3 && c[3] !== 0) return c; } return [255, 255, 255]; };
+return [...document.querySelectorAll('body *')].filter(e => e.offsetParent && [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()))
+  .map(e => { const a = light(parse(getComputedStyle(e).color)), b = light(behind(e)); return [e.tagName + '.' + e.className + ': ' + e.textContent.slice(0, 20), (Math.max(a, b) + .05) / (Math.min(a, b) + .05)]; });
+"""
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
