@@ -144,5 +144,18 @@ TEST(GraphNoise, FlipsBothDirectionsOfAPairAlike) {
   EXPECT_EQ(WeightedEdges(3001, pairs, "flipped").pairs(), 3000) << "still symmetric";
 }
 
+TEST(GraphNoise, RedrawsAShareOfTheLabelsAmongTheClassesThereAre) {
+  std::vector<int64_t> labels;
+  for (int64_t s = 0; s < 6000; ++s) labels.push_back(s % 6 == 5 ? -1 : s % 6 * 10);   // five classes, and unknown ones
+  const std::vector<int64_t> before = labels;
+  redraw_labels(labels, 0.5, 8);
+  double changed = 0;
+  for (size_t s = 0; s < labels.size(); ++s) {
+    changed += labels[s] != before[s];
+    EXPECT_TRUE(before[s] < 0 ? labels[s] == -1 : labels[s] % 10 == 0 && labels[s] <= 40) << "sample " << s;
+  }
+  EXPECT_NEAR(changed / 5000, 0.5 * 4 / 5, 0.03) << "a redrawn label is its own in one of five cases";
+}
+
 }  // namespace
 }  // namespace pal

@@ -394,5 +394,17 @@ TEST(GraphStore, HubsKnowWhichOfThemDiffer) {
   expect_bits();
 }
 
+TEST(GraphStore, AHubTakesOverWhatASmallerComponentKnowsOfOtherHubs) {
+  constexpr int64_t kMany = HubPairs::kNegatives;
+  GraphStore store(3 + 2 * kMany);
+  for (int64_t s = 0; s < 2 * kMany; ++s) store.insert(s % 2, 3 + s, Relation::different);
+  store.insert(2, 1, Relation::different);
+  ASSERT_EQ(store.relation(0, 1), Relation::unknown);
+  store.insert(0, 2, Relation::same);
+  HubPairs::Row expected;
+  HubPairs::set(expected, store.hub(1));
+  EXPECT_EQ(store.hubs().row(store.hub(0)), expected);
+}
+
 }  // namespace
 }  // namespace pal
