@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "core/config/source.h"
 #include "core/nearest.h"
@@ -69,58 +70,87 @@ std::vector<Cluster> make_presets() {
   return {a100, h100, p100, local};
 }
 
-ClusterKey plain(const char* name, double Cluster::*number, double unit, const char* help) {
-  ClusterKey key{name, help};
-  key.number = number;
-  key.unit = unit;
-  return key;
-}
-ClusterKey link_key(const char* name, CommLink Fabric::*of, double CommLink::*link, double unit, const char* help) {
-  ClusterKey key{name, help};
-  key.of = of;
-  key.link = link;
-  key.unit = unit;
-  return key;
-}
-ClusterKey rate_key(const char* name, Rate Cluster::*precision, double Rate::*rate, double unit, const char* help) {
-  ClusterKey key{name, help};
-  key.precision = precision;
-  key.rate = rate;
-  key.unit = unit;
-  return key;
+std::optional<double> number(const std::string& value) {
+  char* end = nullptr;
+  errno = 0;
+  const double parsed = std::strtod(value.c_str(), &end);
+  if (value.empty() || *end != 0 || errno != 0 || !std::isfinite(parsed) || parsed < 0) return std::nullopt;
+  return parsed;
 }
 
-double& place(Cluster& cluster, const ClusterKey& key) {
-  if (key.number != nullptr) return cluster.*key.number;
-  if (key.of != nullptr) return (cluster.fabric.*key.of).*key.link;
-  if (key.precision != nullptr) return (cluster.*key.precision).*key.rate;
-  return cluster.fabric.*key.fabric;
+// Pieces of links: a key, and what it says in a file.
+struct PiecesKey {
+  const char* name;
+  const char* help;
+};
+constexpr PiecesKey kNodeLarger{"node_larger", "messages from so many bytes on take so many us and go at so many GB/s; and so on"};
+constexpr PiecesKey kNetworkLarger{"network_larger", "the same between nodes"};
+constexpr PiecesKey kNodeGather{"node_gather", "the same, from 0 on, for collectives that add nothing up; else they go as all-reduces do"};
+
+std::vector<CommPiece> read_pieces(const Setting& setting, double least_from) {
+  std::vector<CommPiece> pieces;
+  for (size_t k = 0; k < setting.items.size(); k += 3) {
+    const auto item = [&](size_t i) { return k + i < setting.items.size() ? number(setting.items[k + i]) : std::nullopt; };
+    const std::optional<double> from = item(0), latency = item(1), rate = item(2);
+    PAL_CHECK(setting.shape == Setting::Shape::list && from && latency && rate && *rate > 0 && *from >= least_from,
+              setting.origin + ": " + setting.key + " is not a list of pieces, near", printable(setting.items[k]),
+              "give three numbers each, by size: bytes from which on, us, GB/s");
+    pieces.push_back({*from, *latency * kMicro, *rate * kGiga});
+    least_from = *from + 1;
+  }
+  return pieces;
+}
+
+// Whether the setting is one of these.
+bool take_pieces(Fabric& fabric, const Setting& setting) {
+  if (setting.key == kNodeLarger.name) {
+    fabric.node.larger = read_pieces(setting, 1);
+  } else if (setting.key == kNetworkLarger.name) {
+    fabric.network.larger = read_pieces(setting, 1);
+  } else if (setting.key == kNodeGather.name) {
+    std::vector<CommPiece> pieces = read_pieces(setting, 0);
+    PAL_CHECK(!pieces.empty() && pieces[0].from == 0, setting.origin + ": node_gather does not begin at 0 bytes but at",
+              pieces.empty() ? 0 : pieces[0].from, "give what small messages take first");
+    fabric.gather = CommLink{pieces[0].alpha, pieces[0].beta, {pieces.begin() + 1, pieces.end()}};
+  } else {
+    return false;
+  }
+  return true;
+}
+
+std::string pieces_text(const PiecesKey& key, const std::vector<CommPiece>& pieces) {
+  std::string items;
+  for (const CommPiece& p : pieces) items += fmt::format("{}{:.0f}, {:.6g}, {:.6g}", items.empty() ? "" : ", ", p.from, p.alpha / kMicro, p.beta / kGiga);
+  return items.empty() ? "" : fmt::format("{}: [{}]   # {}\n", key.name, items, key.help);
+}
+std::string pieces_text(const Fabric& fabric) {
+  std::vector<CommPiece> gather;
+  if (fabric.gather) gather = fabric.gather->larger;
+  if (fabric.gather) gather.insert(gather.begin(), fabric.gather->at(0));
+  return pieces_text(kNodeLarger, fabric.node.larger) + pieces_text(kNetworkLarger, fabric.network.larger) + pieces_text(kNodeGather, gather);
 }
 
 void take(Cluster& cluster, const Setting& setting) {
+  if (take_pieces(cluster.fabric, setting)) return;
   const std::string value = setting.items.empty() ? "" : setting.items[0];
   PAL_CHECK(setting.shape == Setting::Shape::scalar, setting.origin + ": " + setting.key + " is not one value", printable(value), "give one");
   if (setting.key == "name" || setting.key == "gpu") {
     (setting.key == "name" ? cluster.name : cluster.gpu) = value;
     return;
   }
-  char* end = nullptr;
-  errno = 0;
-  const double number = std::strtod(value.c_str(), &end);
-  const bool good = !value.empty() && *end == 0 && errno == 0 && std::isfinite(number) && number >= 0;
+  const std::optional<double> given = number(value);
   if (setting.key == "gpus_per_node") {
-    PAL_CHECK(good && number >= 1 && number <= 1024 && number == std::floor(number), setting.origin + ": gpus_per_node is", printable(value), "give 1 to 1024");
-    cluster.fabric.per_node = static_cast<int>(number);
+    PAL_CHECK(given && *given >= 1 && *given <= 1024 && *given == std::floor(*given), setting.origin + ": gpus_per_node is", printable(value), "give 1 to 1024");
+    cluster.fabric.per_node = static_cast<int>(*given);
     return;
   }
-  std::vector<std::string> names = {"preset", "name", "gpu", "gpus_per_node"};
+  std::vector<std::string> names = {"preset", "name", "gpu", "gpus_per_node", kNodeLarger.name, kNetworkLarger.name, kNodeGather.name};
   for (const ClusterKey& key : cluster_keys()) {
     names.push_back(key.name);
     if (key.name != setting.key) continue;
-    const bool may_be_zero = key.link == &CommLink::alpha || key.fabric != nullptr || key.number == &Cluster::loader_rate || key.number == &Cluster::kernel_seconds ||
-                             key.number == &Cluster::restart_seconds || key.number == &Cluster::context_bytes;
-    PAL_CHECK(good && (number > 0 || may_be_zero), setting.origin + ": " + setting.key + " is", printable(value), may_be_zero ? "give a number of at least 0" : "give a number above 0");
-    place(cluster, key) = number * key.unit;
+    const bool zero = key.least == ClusterKey::Least::zero;
+    PAL_CHECK(given && (*given > 0 || zero), setting.origin + ": " + setting.key + " is", printable(value), zero ? "give a number of at least 0" : "give a number above 0");
+    key.at(cluster) = *given * key.unit;
     return;
   }
   PAL_CHECK(false, setting.origin + ": unknown key of a cluster file", printable(setting.key), "the nearest is " + nearest_name(setting.key, names) + " (pal help scale lists them)");
@@ -142,38 +172,33 @@ const Cluster* find_preset(const std::string& name) {
 }  // namespace
 
 const std::vector<ClusterKey>& cluster_keys() {
-  static const std::vector<ClusterKey> keys = [] {
-    std::vector<ClusterKey> k = {
-        link_key("node_latency_us", &Fabric::node, &CommLink::alpha, kMicro, "a step of a ring between GPUs of a node"),
-        link_key("node_gb_per_s", &Fabric::node, &CommLink::beta, kGiga, "what a GPU sends to its neighbours in the node"),
-        link_key("network_latency_us", &Fabric::network, &CommLink::alpha, kMicro, "a step between nodes"),
-        link_key("network_gb_per_s", &Fabric::network, &CommLink::beta, kGiga, "what ALL cards of a node send together"),
-        rate_key("full_tflops", &Cluster::full, &Rate::peak, kTera, "peak with train.precision=full"),
-        rate_key("full_conv_efficiency", &Cluster::full, &Rate::conv, 1, "share of it that convolutional training reaches"),
-        rate_key("full_matmul_efficiency", &Cluster::full, &Rate::matmul, 1, "share that matrix products reach"),
-        rate_key("bf16_tflops", &Cluster::bf16, &Rate::peak, kTera, "peak with train.precision=bf16"),
-        rate_key("bf16_conv_efficiency", &Cluster::bf16, &Rate::conv, 1, "as above"),
-        rate_key("bf16_matmul_efficiency", &Cluster::bf16, &Rate::matmul, 1, "as above"),
-        plain("memory_gb", &Cluster::memory_bytes, kGiga, "memory of a GPU"),
-        plain("memory_gb_per_s", &Cluster::memory_rate, kGiga, "how fast it is"),
-        plain("kernel_us", &Cluster::kernel_seconds, kMicro, "least time of a layer"),
-        plain("context_gb", &Cluster::context_bytes, kGiga, "what the libraries take of a GPU"),
-        plain("loader_per_s", &Cluster::loader_rate, 1, "samples/s that a node can load; 0: no limit"),
-        plain("copy_gb_per_s", &Cluster::copy_rate, kGiga, "a GPU's state to the host"),
-        plain("storage_gb_per_s", &Cluster::storage_rate, kGiga, "what a node writes to the shared file system"),
-        plain("node_mtbf_hours", &Cluster::node_mtbf, kHour, "mean time between failures of one node"),
-        plain("restart_s", &Cluster::restart_seconds, 1, "from a failure to the next step"),
-    };
-    ClusterKey call{"call_us", "what any collective costs to start"};
-    call.fabric = &Fabric::call;
-    call.unit = kMicro;
-    k.insert(k.begin() + 4, call);
-    return k;
-  }();
+  constexpr auto zero = ClusterKey::Least::zero, positive = ClusterKey::Least::above_zero;
+  static const std::vector<ClusterKey> keys = {
+      {"node_latency_us", [](Cluster& c) -> double& { return c.fabric.node.alpha; }, kMicro, zero, "a step of a ring between GPUs of a node"},
+      {"node_gb_per_s", [](Cluster& c) -> double& { return c.fabric.node.beta; }, kGiga, positive, "what a GPU sends to its neighbours in the node"},
+      {"network_latency_us", [](Cluster& c) -> double& { return c.fabric.network.alpha; }, kMicro, zero, "a step between nodes"},
+      {"network_gb_per_s", [](Cluster& c) -> double& { return c.fabric.network.beta; }, kGiga, positive, "what ALL cards of a node send together"},
+      {"call_us", [](Cluster& c) -> double& { return c.fabric.call; }, kMicro, zero, "what any collective costs to start"},
+      {"full_tflops", [](Cluster& c) -> double& { return c.full.peak; }, kTera, positive, "peak with train.precision=full"},
+      {"full_conv_efficiency", [](Cluster& c) -> double& { return c.full.conv; }, 1, positive, "share of it that convolutional training reaches"},
+      {"full_matmul_efficiency", [](Cluster& c) -> double& { return c.full.matmul; }, 1, positive, "share that matrix products reach"},
+      {"bf16_tflops", [](Cluster& c) -> double& { return c.bf16.peak; }, kTera, positive, "peak with train.precision=bf16"},
+      {"bf16_conv_efficiency", [](Cluster& c) -> double& { return c.bf16.conv; }, 1, positive, "as above"},
+      {"bf16_matmul_efficiency", [](Cluster& c) -> double& { return c.bf16.matmul; }, 1, positive, "as above"},
+      {"memory_gb", [](Cluster& c) -> double& { return c.memory_bytes; }, kGiga, positive, "memory of a GPU"},
+      {"memory_gb_per_s", [](Cluster& c) -> double& { return c.memory_rate; }, kGiga, positive, "how fast it is"},
+      {"kernel_us", [](Cluster& c) -> double& { return c.kernel_seconds; }, kMicro, zero, "least time of a layer"},
+      {"context_gb", [](Cluster& c) -> double& { return c.context_bytes; }, kGiga, zero, "what the libraries take of a GPU"},
+      {"loader_per_s", [](Cluster& c) -> double& { return c.loader_rate; }, 1, zero, "samples/s that a node can load; 0: no limit"},
+      {"copy_gb_per_s", [](Cluster& c) -> double& { return c.copy_rate; }, kGiga, positive, "a GPU's state to the host"},
+      {"storage_gb_per_s", [](Cluster& c) -> double& { return c.storage_rate; }, kGiga, positive, "what a node writes to the shared file system"},
+      {"node_mtbf_hours", [](Cluster& c) -> double& { return c.node_mtbf; }, kHour, positive, "mean time between failures of one node"},
+      {"restart_s", [](Cluster& c) -> double& { return c.restart_seconds; }, 1, zero, "from a failure to the next step"},
+  };
   return keys;
 }
 
-double cluster_value(const Cluster& cluster, const ClusterKey& key) { return place(const_cast<Cluster&>(cluster), key) / key.unit; }
+double cluster_value(Cluster cluster, const ClusterKey& key) { return key.at(cluster) / key.unit; }
 
 const std::vector<Cluster>& cluster_presets() {
   static const std::vector<Cluster> presets = make_presets();
@@ -202,7 +227,7 @@ Cluster read_cluster(const std::string& name_or_file) {
 std::string cluster_text(const Cluster& cluster) {
   std::string out = fmt::format("name: {}\ngpu: \"{}\"\ngpus_per_node: {}\n", cluster.name, cluster.gpu, cluster.fabric.per_node);
   for (const ClusterKey& key : cluster_keys()) out += fmt::format("{}: {:.6g}   # {}\n", key.name, cluster_value(cluster, key), key.help);
-  return out;
+  return out + pieces_text(cluster.fabric);
 }
 
 }  // namespace pal

@@ -1,7 +1,7 @@
 // cluster: descriptions of machines for the scale model: presets, and small YAML files that change one of them.
 //
 // One table of keys (cluster.cpp) makes the parser, the help and the dump. An unknown key is an error that names the
-// nearest one. `preset:` says what a file starts from.
+// nearest one. `preset:` says what a file starts from. The pieces of links are lists, three numbers each.
 #pragma once
 
 #include <string>
@@ -12,17 +12,14 @@
 namespace pal {
 
 struct ClusterKey {
-  std::string name, help;
-  double Cluster::*number = nullptr;         // or one of these
-  double CommLink::*link = nullptr;
-  CommLink Fabric::*of = nullptr;
-  double Rate::*rate = nullptr;
-  Rate Cluster::*precision = nullptr;
-  double Fabric::*fabric = nullptr;
-  double unit = 1;                           // what 1 in a file means
+  std::string name;
+  double& (*at)(Cluster&);
+  double unit;                                 // what 1 in a file means
+  enum class Least { zero, above_zero } least;
+  std::string help;
 };
 const std::vector<ClusterKey>& cluster_keys();
-double cluster_value(const Cluster& cluster, const ClusterKey& key);   // in the file's unit
+double cluster_value(Cluster cluster, const ClusterKey& key);   // in the file's unit
 
 const std::vector<Cluster>& cluster_presets();
 // A preset's name, or a YAML file. Throws Error (usage).

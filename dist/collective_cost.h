@@ -1,29 +1,44 @@
-// collective_cost: seconds of a collective in the alpha-beta model: a message of n bytes takes alpha + n / beta.
+// collective_cost: seconds of a collective in the alpha-beta model: a message of n bytes takes alpha + n / beta, with other
+// numbers for larger messages where a link has them.
 //
 // Math: p ranks on a ring, n bytes: all-reduce 2(p−1)·α + 2(p−1)/p·n/β; all-gather and broadcast likewise. With several
 //   nodes it is either one ring through all GPUs, or a ring inside each node and a ring or a tree between the nodes,
 //   whichever is faster: the nodes' cards then carry each byte once, not once per GPU.
-//   Everything is linear in the alphas and in the 1/betas: so both can be fitted to measured times by least squares.
+//   Everything is linear in the alphas and in the 1/betas, which is what link_fit.h rests on.
 // Reference: Hockney (1994); Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH"
 //   (2005); the latencies per step are those of NCCL's own model, src/graph/tuning.cc.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace pal {
 
-struct CommLink {
+// What messages of `from` bytes and more take, up to the next piece.
+struct CommPiece {
+  double from = 0;
   double alpha = 0;   // s per message
   double beta = 1;    // bytes/s
 };
 
+// Libraries change their protocol with the size of a message (eager copies, then a rendezvous), and memory is slower than
+// caches: a link may have pieces beyond the first, in the order of their sizes.
+struct CommLink {
+  double alpha = 0;
+  double beta = 1;
+  std::vector<CommPiece> larger = {};
+
+  CommPiece at(double message_bytes) const;
+};
+
 struct Fabric {
   int per_node = 1;    // GPUs (ranks) of a node
-  CommLink node;           // between GPUs of a node, per GPU
-  CommLink network;        // between nodes: beta is that of ALL cards of a node together
+  CommLink node;       // between GPUs of a node, per GPU
+  CommLink network;    // between nodes: beta is that of ALL cards of a node together
   double call = 0;     // s that any collective costs to start
+  std::optional<CommLink> gather = {};   // in a node, for collectives that do not add numbers up, where that differs
 };
 
 enum class Collective { all_reduce, all_gather, broadcast, all_to_all };
@@ -41,7 +56,9 @@ struct CommSample {
   int ranks = 2;
   double bytes = 0, seconds = 0;
 };
-// α and β of ranks that share one node: the least relative errors over `samples`, of any collectives.
-CommLink fit_link(const std::vector<CommSample>& samples);
+// Bytes of one message of it on a ring: a rank's share, or all of a broadcast.
+double message_bytes(const CommSample& sample);
+// Seconds of it on a ring of ranks that share one node.
+double ring_seconds(const CommSample& sample, const CommLink& link);
 
 }  // namespace pal

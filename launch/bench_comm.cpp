@@ -5,16 +5,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "core/data/sampler.h"
 #include "core/io/files.h"
 #include "core/setup.h"
 #include "dist/cluster.h"
+#include "dist/link_fit.h"
 #include "dist/nccl_version.h"
+#include "kernels/base/clock.h"
 #include "kernels/base/error.h"
 #include "launch/bench_common.h"
 #include "launch/child.h"
@@ -31,11 +31,16 @@ using nlohmann::json;
 constexpr Collective kCollectives[] = {Collective::all_reduce, Collective::all_gather, Collective::broadcast, Collective::all_to_all};
 constexpr int64_t kLeastBytes = 64;
 
+// Powers of two, and the middle between two of them.
 std::vector<int64_t> sizes(int64_t most) {
   std::vector<int64_t> out;
-  for (int64_t n = kLeastBytes; n <= most; n *= 4) out.push_back(n);
+  for (int64_t n = kLeastBytes; n <= most; n *= 2) out.insert(out.end(), {n, n + n / 2});
+  while (out.back() > most) out.pop_back();
   return out;
 }
+// What the k-th size is for.
+enum class Role { fitted, predicted };
+Role role(size_t k) { return k % 2 == 0 ? Role::fitted : Role::predicted; }
 
 // The collective as `bytes` counts it in collective_seconds.
 std::function<void()> operation(Collective c, int64_t bytes, Comm& comm) {
@@ -54,8 +59,6 @@ std::function<void()> operation(Collective c, int64_t bytes, Comm& comm) {
   return [] {};
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
-
 // Collective. Of the slowest rank.
 double slowest(double seconds, Comm& comm) {
   const at::Tensor t = at::full({1}, seconds, at::kDouble);
@@ -67,7 +70,7 @@ double slowest(double seconds, Comm& comm) {
 double measure(const std::function<void()>& run, int turns, Comm& comm) {
   const auto turn = [&](int calls) {
     comm.barrier();
-    const auto start = std::chrono::steady_clock::now();
+    const Clock::time_point start = Clock::now();
     for (int k = 0; k < calls; ++k) run();
     return slowest(seconds_since(start), comm) / calls;
   };
@@ -78,24 +81,55 @@ double measure(const std::function<void()>& run, int turns, Comm& comm) {
   return best;
 }
 
-double relative_error(double model, double measured) { return std::abs(model / measured - 1); }
+using Samples = std::vector<CommSample>;
 
-// What one number of ranks gave for one collective.
+// What one number of ranks gave for one collective, in the order of sizes.
 struct Curve {
   Collective collective;
   int ranks;
-  std::vector<CommSample> samples;
-  CommLink link;
-  double predicted(const CommSample& s) const { return collective_seconds(collective, {ranks, link, link, 0}, ranks, s.bytes, Route::flat_ring); }
-  static bool fitted(size_t k) { return k % 2 == 0; }
-  std::vector<double> held_out_errors() const {
-    std::vector<double> out;
+  Samples samples = {};
+  CommLink link = {};
+  Samples part(Role wanted) const {
+    Samples out;
     for (size_t k = 0; k < samples.size(); ++k) {
-      if (!fitted(k)) out.push_back(relative_error(predicted(samples[k]), samples[k].seconds));
+      if (role(k) == wanted) out.push_back(samples[k]);
     }
     return out;
   }
 };
+
+const Curve& curve_of(const std::vector<Curve>& curves, Collective c) {
+  return *std::find_if(curves.begin(), curves.end(), [&](const Curve& curve) { return curve.collective == c; });
+}
+
+double relative_error(const CommSample& s, const CommLink& link) { return ring_seconds(s, link) / s.seconds - 1; }
+
+struct Errors {
+  double median = 0, worst = 0;
+};
+Errors errors_of(const CommLink& link, const Samples& samples) {
+  std::vector<double> errors;
+  for (const CommSample& s : samples) errors.push_back(std::abs(relative_error(s, link)));
+  return {median(errors), *std::max_element(errors.begin(), errors.end())};
+}
+
+// A fit, and how far off it is where it was not fitted.
+struct Judged {
+  CommLink link;
+  Errors errors, one_line;
+};
+Judged judge(const Samples& seen, const Samples& held_out) {
+  Judged out{fit_link(seen), {}, errors_of(fit_link(seen, 1), held_out)};
+  out.errors = errors_of(out.link, held_out);
+  return out;
+}
+
+std::string pieces_text(const CommLink& link) {
+  std::string out = fmt::format("{:.2f} us, {:.3g} GB/s", 1e6 * link.alpha, link.beta / 1e9);
+  for (const CommPiece& p : link.larger) out += fmt::format("; from {:.0f} B {:.2f} us, {:.3g} GB/s", p.from, 1e6 * p.alpha, p.beta / 1e9);
+  return out;
+}
+std::string errors_text(const Errors& e) { return fmt::format("{:.0f} / {:.0f} %", 100 * e.median, 100 * e.worst); }
 
 std::vector<Curve> run_ranks(int ranks, const CommBenchOptions& options, const std::string& program) {
   std::vector<std::string> command = {PAL_MPIRUN};
@@ -107,13 +141,8 @@ std::vector<Curve> run_ranks(int ranks, const CommBenchOptions& options, const s
   PAL_CHECK(child.wait() == 0, "the ranks that measure ended with an error", ranks, "its words stand above");
   std::vector<Curve> curves;
   for (const Collective c : kCollectives) {
-    Curve curve{c, ranks, {}, {}};
-    std::vector<CommSample> used;
-    for (const json& point : said.at(collective_name(c))) {
-      curve.samples.push_back({c, ranks, point.at("bytes"), point.at("seconds")});
-      if (Curve::fitted(curve.samples.size() - 1)) used.push_back(curve.samples.back());
-    }
-    curve.link = fit_link(used);
+    Curve curve{c, ranks};
+    for (const json& point : said.at(collective_name(c))) curve.samples.push_back({c, ranks, point.at("bytes"), point.at("seconds")});
     curves.push_back(std::move(curve));
   }
   return curves;
@@ -125,31 +154,36 @@ void print_curves(const std::vector<Curve>& curves) {
   for (size_t k = 0; k < curves[0].samples.size(); ++k) {
     std::vector<std::string> row = {fmt::format("{:.0f}", curves[0].samples[k].bytes)};
     for (const Curve& c : curves) {
-      const double model = c.predicted(c.samples[k]), measured = c.samples[k].seconds;
-      row.insert(row.end(), {fmt::format("{:.1f}", 1e6 * measured), fmt::format("{:.1f}", 1e6 * model), fmt::format("{:+.0f} %{}", 100 * (model / measured - 1), Curve::fitted(k) ? "" : " p")});
+      const CommSample& s = c.samples[k];
+      row.insert(row.end(), {fmt::format("{:.1f}", 1e6 * s.seconds), fmt::format("{:.1f}", 1e6 * ring_seconds(s, c.link)),
+                             fmt::format("{:+.0f} %{}", 100 * relative_error(s, c.link), role(k) == Role::fitted ? "" : " p")});
     }
     rows.push_back(row);
   }
   fmt::print("{}", format_table(rows));
 }
 
-json curve_json(const Curve& c) {
-  json points = json::array();
+json curve_json(const Curve& c, const Judged& judged) {
+  json points = json::array(), larger = json::array();
   for (size_t k = 0; k < c.samples.size(); ++k) {
     const CommSample& s = c.samples[k];
-    points.push_back({{"bytes", s.bytes}, {"measured_us", 1e6 * s.seconds}, {"model_us", 1e6 * c.predicted(s)}, {"role", Curve::fitted(k) ? "fitted" : "predicted"}});
+    points.push_back({{"bytes", s.bytes}, {"measured_us", 1e6 * s.seconds}, {"model_us", 1e6 * ring_seconds(s, c.link)}, {"role", role(k) == Role::fitted ? "fitted" : "predicted"}});
   }
-  const std::vector<double> errors = c.held_out_errors();
-  return {{"name", collective_name(c.collective)}, {"params", {{"ranks", c.ranks}}}, {"alpha_us", 1e6 * c.link.alpha}, {"beta_gb_per_s", c.link.beta / 1e9},
-          {"median_error", median(errors)}, {"worst_error", *std::max_element(errors.begin(), errors.end())}, {"points", points}};
+  for (const CommPiece& p : c.link.larger) larger.push_back({{"from_bytes", p.from}, {"alpha_us", 1e6 * p.alpha}, {"beta_gb_per_s", p.beta / 1e9}});
+  return {{"name", collective_name(c.collective)}, {"params", {{"ranks", c.ranks}}}, {"alpha_us", 1e6 * c.link.alpha}, {"beta_gb_per_s", c.link.beta / 1e9}, {"larger", larger},
+          {"median_error", judged.errors.median}, {"worst_error", judged.errors.worst},
+          {"one_line", {{"median_error", judged.one_line.median}, {"worst_error", judged.one_line.worst}}}, {"points", points}};
 }
 
-void write_cluster(const std::string& file, const std::vector<CommSample>& samples, int ranks) {
+// From all sizes.
+void write_cluster(const std::string& file, const std::vector<Curve>& curves) {
+  const int ranks = curves[0].ranks;
   Cluster cluster = read_cluster("local");
   cluster.name = "measured";
   cluster.gpu = fmt::format("{} CPU ranks, {}", ranks, proc_field("/proc/cpuinfo", "model name"));
   cluster.fabric.per_node = ranks;
-  cluster.fabric.node = fit_link(samples);
+  cluster.fabric.node = fit_link(curve_of(curves, Collective::all_reduce).samples);
+  cluster.fabric.gather = fit_link(curve_of(curves, Collective::all_gather).samples);
   write_file_atomically(file, "# Links measured by pal bench comm; the rest is the preset local.\n" + cluster_text(cluster));
 }
 
@@ -176,26 +210,22 @@ void bench_comm_rank(const CommBenchOptions& options, World& world) {
 
 int bench_comm(const CommBenchOptions& options, const std::string& program) {
   if (options.device == "cuda") return bench_links(options, program);
-  PAL_CHECK(sizes(options.most_bytes).size() >= 4, "bytes of the largest message", options.most_bytes, "give at least 4096: a line is fitted to several sizes");
-  std::vector<std::vector<std::string>> rows = {{"fit", "ranks", "alpha us", "beta GB/s", "median error", "worst error"}};
+  PAL_CHECK(options.most_bytes >= 4096, "bytes of the largest message", options.most_bytes, "give at least 4096: a link is fitted to several sizes");
+  std::vector<std::vector<std::string>> rows = {{"link", "ranks", "median / worst error", "of one line", "a message"}};
   json results = json::array();
-  std::vector<CommSample> shared;
-  int shared_ranks = 0;
   for (const int ranks : options.ranks) {
-    const std::vector<Curve> curves = run_ranks(ranks, options, program);
-    print_curves(curves);
-    for (const Curve& c : curves) {
-      results.push_back(curve_json(c));
-      rows.push_back({collective_name(c.collective), std::to_string(ranks), fmt::format("{:.2f}", 1e6 * c.link.alpha), fmt::format("{:.2f}", c.link.beta / 1e9),
-                      fmt::format("{:.0f} %", 100 * results.back()["median_error"].get<double>()), fmt::format("{:.0f} %", 100 * results.back()["worst_error"].get<double>())});
-      if (shared_ranks != 0 && shared_ranks != ranks) continue;
-      shared_ranks = ranks;
-      if (c.collective == Collective::all_reduce || c.collective == Collective::all_gather) shared.insert(shared.end(), c.samples.begin(), c.samples.end());
+    std::vector<Curve> curves = run_ranks(ranks, options, program);
+    for (Curve& c : curves) {
+      const Judged judged = judge(c.part(Role::fitted), c.part(Role::predicted));
+      c.link = judged.link;
+      rows.push_back({collective_name(c.collective), std::to_string(ranks), errors_text(judged.errors), errors_text(judged.one_line), pieces_text(judged.link)});
+      results.push_back(curve_json(c, judged));
     }
+    print_curves(curves);
     std::fflush(stdout);
+    if (!options.cluster.empty() && ranks == options.ranks[0]) write_cluster(options.cluster, curves);
   }
-  fmt::print("{}p: predicted, from a line fitted to the other sizes; errors are of these\n", format_table(rows));
-  if (!options.cluster.empty()) write_cluster(options.cluster, shared, shared_ranks);
+  fmt::print("{}p: predicted by a link fitted to the other sizes; the errors are of these\n", format_table(rows));
   if (!options.json.empty()) {
     write_file_atomically(options.json, json{{"machine", {{"cpu", proc_field("/proc/cpuinfo", "model name")}, {"cores", usable_cores()}}}, {"results", results}}.dump(2) + "\n");
   }

@@ -1,6 +1,7 @@
 // bench_comm: the collectives of MPI ranks on this machine, measured, and how well the alpha-beta model describes them.
 //
-// α and β are fitted to every other size; the sizes between them are predicted, and the errors are those.
+// A link is fitted to the sizes 64, 128, 256, … (dist/link_fit.h); the sizes between them, 96, 192, …, are predicted, and the
+// errors are those, beside the errors of a single line. A cluster file gets the links of the first number of ranks.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "dist/cluster.h"
+#include "dist/link_fit.h"
 #include "dist/published_points.h"
 #include "kernels/base/error.h"
 #include "tests/test_folder.h"
@@ -46,21 +47,69 @@ TEST(CollectiveCost, NodesShareTheirCards) {
   }
 }
 
-TEST(CollectiveCost, FitFindsWhatMadeTheTimes) {
-  const unsigned seed = 7;
+TEST(CollectiveCost, LargerMessagesTakeTheirPiece) {
+  Fabric f = fabric(8);
+  f.node.larger = {{4096, 20e-6, 50e9}, {1e6, 30e-6, 10e9}};
+  // A message of a ring is a rank's share.
+  EXPECT_NEAR(collective_seconds(Collective::all_gather, f, 8, 8 * 4095, Route::flat_ring), 7e-6 + 7 * 4095 / 100e9, 1e-15);
+  EXPECT_NEAR(collective_seconds(Collective::all_gather, f, 8, 8 * 4096, Route::flat_ring), 140e-6 + 7 * 4096 / 50e9, 1e-15);
+  EXPECT_NEAR(collective_seconds(Collective::all_reduce, f, 8, 64e6, Route::flat_ring), 420e-6 + 1.75 * 64e6 / 10e9, 1e-12);
+  EXPECT_NEAR(collective_seconds(Collective::broadcast, f, 8, 4096), 3 * 20e-6 + 4096 / 50e9, 1e-12);   // by the tree: all of it
+  // What adds nothing up may go another way in a node.
+  f.gather = CommLink{2e-6, 10e9};
+  EXPECT_NEAR(collective_seconds(Collective::all_gather, f, 8, 8 * 4096, Route::flat_ring), 14e-6 + 7 * 4096 / 10e9, 1e-15);
+  EXPECT_NEAR(collective_seconds(Collective::all_reduce, f, 8, 64e6, Route::flat_ring), 420e-6 + 1.75 * 64e6 / 10e9, 1e-12);
+  f.gather.reset();
+  // Between nodes the network's pieces count: of 32 ranks, 28 steps of a ring are in nodes.
+  f.network.larger = {{1e6, 500e-6, 1e9}};
+  EXPECT_NEAR(collective_seconds(Collective::all_gather, f, 32, 64e6, Route::flat_ring), 28 * 30e-6 + 3 * 500e-6 + 31.0 / 32 * 64e6 / 1e9, 1e-9);
+}
+
+std::vector<CommSample> timed(const CommLink& link, const std::vector<Collective>& collectives, double noise, unsigned seed) {
   std::mt19937 random(seed);
-  std::uniform_real_distribution<double> noise(0.95, 1.05);
-  const Fabric f{8, {3e-6, 4e9}, {1, 1}, 0};
+  std::uniform_real_distribution<double> factor(1 - noise, 1 + noise);
   std::vector<CommSample> samples;
-  for (const Collective c : {Collective::all_reduce, Collective::all_gather}) {
-    for (double bytes = 8; bytes < 1e8; bytes *= 4) {
-      samples.push_back({c, 4, bytes, noise(random) * collective_seconds(c, f, 4, bytes, Route::flat_ring)});
+  for (const Collective c : collectives) {
+    for (double bytes = 64; bytes < 3e7; bytes *= 2) {
+      samples.push_back({c, 4, bytes, 0});
+      samples.back().seconds = factor(random) * ring_seconds(samples.back(), link);
     }
   }
-  const CommLink link = fit_link(samples);
-  EXPECT_NEAR(link.alpha, 3e-6, 0.1e-6) << "seed " << seed;
-  EXPECT_NEAR(link.beta, 4e9, 0.2e9) << "seed " << seed;
-  EXPECT_THROW(fit_link({samples[0]}), Error);
+  return samples;
+}
+
+TEST(LinkFit, OneLineStaysOne) {
+  int more = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const std::vector<CommSample> samples = timed({3e-6, 4e9}, {Collective::all_reduce, Collective::all_gather}, 0.05, seed);
+    const CommLink one = fit_link(samples, 1);
+    EXPECT_NEAR(one.alpha, 3e-6, 0.15e-6) << "seed " << seed;
+    EXPECT_NEAR(one.beta, 4e9, 0.2e9) << "seed " << seed;
+    more += !fit_link(samples).larger.empty();
+    EXPECT_THROW(fit_link({samples[0]}), Error);
+  }
+  EXPECT_LE(more, 4) << "noise is rarely a reason for a piece";
+}
+
+TEST(LinkFit, FindsThePiecesThatMadeTheTimes) {
+  const unsigned seed = 8;
+  const CommLink made{1e-6, 3e9, {{4096, 6e-6, 9e9}, {1 << 21, 0, 2e9}}};
+  for (const double noise : {0.0, 0.05}) {
+    const std::vector<CommSample> samples = timed(made, {Collective::all_reduce, Collective::broadcast, Collective::all_to_all}, noise, seed);
+    const CommLink link = fit_link(samples);
+    ASSERT_EQ(link.larger.size(), 2u) << "seed " << seed;
+    EXPECT_EQ(link.larger[0].from, 4096) << "seed " << seed;
+    EXPECT_EQ(link.larger[1].from, 1 << 21) << "seed " << seed;
+    EXPECT_NEAR(link.alpha, 1e-6, 1e-6 * (0.001 + 2 * noise)) << "seed " << seed;
+    EXPECT_NEAR(link.larger[0].beta, 9e9, 9e9 * (0.001 + 3 * noise)) << "seed " << seed;
+    EXPECT_NEAR(link.larger[1].beta, 2e9, 2e9 * (0.001 + 2 * noise)) << "seed " << seed;
+    // Sizes that were not fitted, also right below a switch.
+    for (const double bytes : {96.0, 4 * 4095.0, 4 * 4096.0, 100e3, 4.0 * (1 << 21) - 4, 20e6}) {
+      const CommSample s{Collective::all_reduce, 4, bytes, 0};
+      EXPECT_NEAR(ring_seconds(s, link) / ring_seconds(s, made), 1, 0.001 + 2 * noise) << bytes << ", seed " << seed;
+    }
+    for (const size_t most : {1, 2}) EXPECT_EQ(fit_link(samples, most).larger.size(), most - 1);
+  }
 }
 
 ModelCost two_layers() {
@@ -185,6 +234,21 @@ TEST(ClusterFile, ReadsBackAndRefuses) {
   std::ofstream(path) << "preset: h100-8\nnetwork_gb_per_s: 50\n";
   EXPECT_NEAR(read_cluster(path).fabric.network.beta, 50e9, 1);
   EXPECT_NEAR(read_cluster(path).bf16.peak, 989e12, 1);
+  std::ofstream(path) << "preset: local\nnode_larger: [4096, 2.5, 3, 2097152, 0, 1.5]\nnode_gather: [0, 1, 2, 64, 3, 4]\n";
+  const Cluster pieces = read_cluster(path);
+  ASSERT_EQ(pieces.fabric.node.larger.size(), 2u);
+  EXPECT_NEAR(pieces.fabric.node.larger[0].alpha, 2.5e-6, 1e-15);
+  EXPECT_EQ(pieces.fabric.node.larger[1].from, 2097152);
+  EXPECT_NEAR(pieces.fabric.node.larger[1].beta, 1.5e9, 1e-3);
+  ASSERT_TRUE(pieces.fabric.gather);
+  EXPECT_NEAR(pieces.fabric.gather->beta, 2e9, 1e-3);
+  EXPECT_NEAR(pieces.fabric.gather->at(64).alpha, 3e-6, 1e-15);
+  std::ofstream(path) << cluster_text(pieces);
+  EXPECT_EQ(cluster_text(read_cluster(path)), cluster_text(pieces));
+  for (const char* bad : {"[4096, 2.5]", "[4096, 2.5, 0]", "[4096, 1, 1, 4096, 1, 1]", "[4096, one, 1]", "3"}) {
+    EXPECT_NE(cluster_complaint(std::string("node_larger: ") + bad + "\n").find("three numbers each"), std::string::npos) << bad;
+  }
+  EXPECT_NE(cluster_complaint("node_gather: [64, 1, 1]\n").find("does not begin at 0"), std::string::npos);
   EXPECT_NE(cluster_complaint("network_gb_per: 3\n").find("network_gb_per_s"), std::string::npos);
   EXPECT_NE(cluster_complaint("node_gb_per_s: fast\n").find("fast"), std::string::npos);
   EXPECT_NE(cluster_complaint("node_gb_per_s: 0\n").find("above 0"), std::string::npos);

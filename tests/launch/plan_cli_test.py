@@ -77,7 +77,13 @@ class Plan(unittest.TestCase):
         self.assertEqual([r["name"] for r in results], ["all_reduce", "all_gather", "broadcast", "all_to_all_v"])
         for r in results:
             self.assertTrue(r["alpha_us"] >= 0 and r["beta_gb_per_s"] > 0, r)
-            self.assertEqual({p["role"] for p in r["points"]}, {"fitted", "predicted"})
+            points = r["points"]
+            self.assertEqual([p["bytes"] for p in points[:4]], [64, 96, 128, 192])
+            self.assertEqual([p["role"] for p in points[:2]], ["fitted", "predicted"])
+            errors = sorted(abs(p["model_us"] / p["measured_us"] - 1) for p in points if p["role"] == "predicted")
+            self.assertAlmostEqual(errors[-1], r["worst_error"], places=9)
+        with open(f"{self.folder}/c.yaml") as f:
+            self.assertIn("node_gather: [0, ", f.read())
         self.assertIn("measured", self.pal("plan", f"{CONFIGS}/cifar10-vicreg.yaml", *SMALL, "--cluster", "c.yaml", "--gpus", "1,2"))
 
 
