@@ -75,6 +75,12 @@ void check_time(const SlurmJob& job, const Site& site) {
             fmt::format("--time {} is {} s, signal_seconds is {}", job.time, limit, notice), "give more time, or lower signal_seconds in the site file");
 }
 
+std::string site_help() {
+  std::string out = "Keys of a site file (YAML):\n";
+  for (const SiteKey& key : site_keys()) out += fmt::format("  {:<15} {}\n", key.name, key.help);
+  return out;
+}
+
 }  // namespace
 
 int cmd_submit(const std::vector<std::string>& arguments, Context& context) {
@@ -99,10 +105,10 @@ int cmd_submit(const std::vector<std::string>& arguments, Context& context) {
   app.add_option("--max-requeues", job.max_requeues, "go back to the queue at most so often")->check(CLI::Range(0, 100000));
   app.add_option("--max-restarts", job.max_deaths, "of these, after the death of a rank")->check(CLI::Range(0, 1000));
   app.add_flag("--dry-run", args.dry_run, "print the script and do nothing else");
-  app.footer(
-      "Examples:\n"
-      "  pal submit configs/imagenet-vicreg.yaml --nodes 4 --gpus-per-node 8 --time 1-00 --dry-run\n"
-      "  pal submit configs/cifar10-vicreg.yaml --gpus-per-node 1 --sweep optim.base_lr=.1,.2,.3 --seeds 3");
+  app.footer(site_help() +
+             "\nExamples:\n"
+             "  pal submit configs/imagenet-vicreg.yaml --nodes 4 --gpus-per-node 8 --time 1-00 --dry-run\n"
+             "  pal submit configs/cifar10-vicreg.yaml --gpus-per-node 1 --sweep optim.base_lr=.1,.2,.3 --seeds 3");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
   const char* named = std::getenv("PAL_SITE");

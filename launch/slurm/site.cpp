@@ -1,7 +1,5 @@
 #include "launch/slurm/site.h"
 
-#include <functional>
-
 #include "core/config/source.h"
 #include "core/nearest.h"
 #include "kernels/base/error.h"

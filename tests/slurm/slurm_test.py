@@ -169,6 +169,20 @@ class Slurm(Case):
         self.assertEqual(self.cluster.state(job)[1], 1, self.log("by-mpirun"))
         self.assertEqual(self.sha("by-mpirun"), self.sha("calm"))
 
+    def test_array_template_signal_requeue_finish(self):
+        job = self.template("array.sbatch", "seeds", options=["--array=3-4"])
+        self.wait_steps("seeds/seed-3", 40)
+        self.cluster.run("scancel", "--signal=USR2", f"{job}_3")
+        for task in (3, 4):
+            self.wait_state(f"{job}_{task}", "COMPLETED", run="seeds")
+        # One task went back to the queue, the other was not touched.
+        self.assertEqual([self.cluster.state(f"{job}_{task}")[1] for task in (3, 4)], [1, 0], self.log("seeds"))
+        self.assertIn("resumed at step", self.log("seeds"))
+        self.assertEqual(self.sha("seeds/seed-3"), self.sha("calm"))    # whose seed is 3
+        self.assertNotEqual(self.sha("seeds/seed-4"), self.sha("calm"))
+        steps = [m["step"] for m in self.metrics("seeds/seed-3") if not m.get("done")]
+        self.assertEqual(steps, list(range(1, 301)))
+
     # ---- bad input --------------------------------------------------------------------------------------------------
 
     def test_a_wrong_setting_is_not_queued_again(self):
