@@ -5,6 +5,7 @@ usage: plan_cli_test.py PAL CONFIGS     (standard library only)
 """
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -69,6 +70,30 @@ class Plan(unittest.TestCase):
                 self.assertIn(word, out, config)
         self.assertEqual(os.listdir(self.folder), [])
         self.assertIn("optim.base_lr", self.pal("train", f"{CONFIGS}/cifar10-vicreg.yaml", "optim.base_l=3", "--check", code=2))
+
+    def test_check_says_what_plan_says(self):
+        config = [f"{CONFIGS}/quickstart.yaml", "data.train=nowhere.h5"]
+        out = self.pal("train", *config, "--np", "4", "--check")
+        self.pal("plan", *config, "--cluster", "local", "--gpus", "4", "--json", "p.json")
+        with open(f"{self.folder}/p.json") as f:
+            plan = json.load(f)
+        chosen = plan["points"][0]["forms"][0]
+        units = {"kB": 1e3, "MB": 1e6, "GB": 1e9}
+
+        def said(line, name):
+            text = next(row for row in out.splitlines() if row.startswith(line))
+            number, unit = re.search(name + r" ([\d.]+) (kB|MB|GB)", text).groups()
+            return float(number) * units[unit]
+
+        for line, name, bytes_ in (("memory of a rank", "rank ", chosen["memory_bytes"]), ("sent in a step", "gradients", chosen["gradient_bytes"]),
+                                   ("sent in a step", "batch norm", chosen["norm_bytes"]), ("sent in a step", "loss", chosen["loss_bytes"]),
+                                   ("a checkpoint", "checkpoint     ", chosen["checkpoint_bytes"]), ("memory of a rank", "gradients", 4 * plan["parameters"])):
+            self.assertAlmostEqual(said(line, name), bytes_, delta=0.05 * bytes_, msg=f"{line}: {name}\n{out}")
+        self.assertIn(f"({chosen['form']} form)", out)
+        # 400 steps, a tenth of them warm-up to 0.003, then down.
+        self.assertIn("peak 0.003 after 10.0 % of the run", out)
+        rates = [float(x) for x in re.search(r"100 %: (.*)", out).group(1).split(", ")]
+        self.assertTrue(rates[0] < rates[1] < 0.003 and rates[1] > rates[2] > rates[3] > rates[4], rates)
 
     def test_bench_comm(self):
         self.pal("bench", "comm", "--ranks", "2", "--most-bytes", "65536", "--turns", "2", "--json", "c.json", "--cluster", "c.yaml")
