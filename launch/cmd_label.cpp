@@ -19,6 +19,7 @@
 #include "core/label/desk.h"
 #include "core/comm.h"
 #include "core/oracle/answers_io.h"
+#include "core/oracle/oracle.h"
 #include "core/oracle/writer_lease.h"
 #include "core/setup.h"
 #include "dist/query_round.h"

@@ -5,6 +5,7 @@
 
 #include "core/label/desk.h"
 #include "core/oracle/answers_io.h"
+#include "core/oracle/oracle.h"
 
 namespace pal {
 namespace {

@@ -15,7 +15,6 @@
 #include "core/oracle/annotators.h"
 #include "core/oracle/consensus.h"
 #include "core/oracle/ledger.h"
-#include "core/oracle/oracle.h"
 
 namespace pal {
 

@@ -120,6 +120,10 @@ class LabelServer::Http final : public httplib::Server {
               errno == EADDRINUSE ? "another program does: choose another --port" : "choose another --port or --bind");
   }
 
+  ~Http() override {   // one that never ran has the port still
+    if (const socket_t socket = svr_sock_.exchange(INVALID_SOCKET); socket != INVALID_SOCKET) close(socket);
+  }
+
   void serve(LabelPage& page) {
     // What has no body is answered at once; the body of a post is read first, if it is one of ours.
     set_pre_routing_handler([&page](const httplib::Request& request, httplib::Response& response) {

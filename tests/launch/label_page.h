@@ -15,17 +15,20 @@ struct TestPage {
   static constexpr int kPort = 8765;
   static constexpr int64_t kSamples = 1000, kBrokenSample = 666;
 
-  explicit TestPage(const PageLimits& limits = {}, int port = kPort, int64_t grids = 20, int64_t votes = 1)
-      : ledger(folder / "ledger.sqlite", "run"),
-        tokens(folder / "secret"),
-        people({{"ann", Role::owner}, {"bob"}, {"<script>alert(1)</script>"}}, tokens, folder / "links"),
-        desk(asked(ledger, grids, votes), folder.path().string(), {}),
+  using Look = std::function<std::shared_ptr<const Standing>(const Ledger&)>;
+  // At a port; `in`: a folder that stays, with what an earlier page left there.
+  explicit TestPage(const Look& look, const PageLimits& limits = {}, int port = kPort, int64_t grids = 20, const std::string& in = "")
+      : folder(in.empty() ? own.path().string() : in),
+        ledger(folder + "/ledger.sqlite", "run"),
+        tokens(folder + "/secret"),
+        people({{"ann", Role::owner}, {"bob"}, {"<script>alert(1)</script>"}}, tokens, folder + "/links"),
+        desk(asked(ledger, grids), folder, {}),
         page({desk, people, tokens,
               [](int64_t sample, ImageSize) -> std::optional<PageImage> {
                 if (sample == kBrokenSample) throw Error(Exit::data, "CRC of sample 666");
                 return PageImage{"image/png", "png of " + std::to_string(sample)};
               },
-              [this] { return std::make_shared<const Standing>(look_at_answers(ledger, GraphStore(kSamples), ConsensusKind::majority, {})); },
+              [this, look] { return look(ledger); },
               [] { return RunFacts{"<b>run</b>", kSamples, 10}; }, [](int64_t) { return std::string("<i>shoes</i>"); },
               [](const std::string& name) { return "content of " + name; },
               [this](const std::string& line) {
@@ -36,10 +39,11 @@ struct TestPage {
              {{"127.0.0.1", "localhost"}, port}, limits),
         hosts_port(port) {}
 
-  static Ledger& asked(Ledger& ledger, int64_t grids, int64_t votes) {
+  static Ledger& asked(Ledger& ledger, int64_t grids) {
+    if (ledger.questions() > 0) return ledger;
     std::vector<Query> queries;
     for (int64_t q = 0; q < grids; ++q) queries.push_back({0, QueryKind::captcha, q, {500 + 2 * q, 501 + 2 * q}});
-    ledger.record_queries(queries, {"captcha", 1, 0, votes});
+    ledger.record_queries(queries, {"captcha", 1, 0});
     return ledger;
   }
 
@@ -67,7 +71,8 @@ struct TestPage {
            verdict + "\"], [" + other + ", \"" + verdict + "\"]], \"seconds\": 2}";
   }
 
-  TestFolder folder;
+  TestFolder own;
+  const std::string folder;
   Ledger ledger;
   Tokens tokens;
   People people;

@@ -37,7 +37,7 @@ class LabelPageTest : public testing::Test {
     EXPECT_EQ(header(r, "X-Content-Type-Options"), "nosniff");
   }
 
-  TestPage t;
+  TestPage t{[](const Ledger& l) { return std::make_shared<const Standing>(look_at_answers(l, GraphStore(TestPage::kSamples), ConsensusKind::majority, {})); }};
   const std::string ann = t.cookie("ann"), bob = t.cookie("bob");
 };
 
@@ -229,7 +229,7 @@ TEST_F(LabelPageTest, TheOwnerSettles) {
 }
 
 TEST_F(LabelPageTest, ADiskThatFailsIsNotTheBrowsersFault) {
-  write_file_atomically(t.folder / "ledger.sqlite.writer", "elsewhere 1 1\n");   // somebody took the ledger over
+  write_file_atomically(t.folder + "/ledger.sqlite.writer", "elsewhere 1 1\n");   // somebody took the ledger over
   expect_refused(t.post("/api/answer", ann, t.card("ann", 1, kUuid)), 503);
 }
 

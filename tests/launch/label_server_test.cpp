@@ -1,8 +1,5 @@
 // label_server: the page on a real socket: deadlines, sizes, broken requests, many at once.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -10,51 +7,16 @@
 
 #include "launch/label/server.h"
 #include "tests/launch/label_page.h"
+#include "tests/launch/wire.h"
 
 namespace pal {
 namespace {
 
-// A connection, byte by byte.
-class Wire {
- public:
-  explicit Wire(int port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<uint16_t>(port));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
-  }
-  ~Wire() { close(socket_); }
-  bool send(const std::string& bytes) { return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()); }
-  // All until the other side ends or `seconds` are over.
-  std::string read(double seconds, bool until_close = true) {
-    std::string all;
-    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-    for (;;) {
-      const double left = std::chrono::duration<double>(end - std::chrono::steady_clock::now()).count();
-      pollfd ready{socket_, POLLIN, 0};
-      if (left <= 0 || poll(&ready, 1, static_cast<int>(1000 * left)) <= 0) return all;
-      char buffer[65536];
-      const ssize_t got = recv(socket_, buffer, sizeof(buffer), 0);
-      if (got <= 0) {
-        closed = true;
-        return all;
-      }
-      all.append(buffer, static_cast<size_t>(got));
-      if (!until_close && all.back() == '}') return all;   // of the JSON behind the headers
-    }
-  }
-  bool closed = false;
-
- private:
-  const int socket_;
-};
-
-int status(const std::string& response) { return response.size() > 12 ? std::atoi(response.c_str() + 9) : 0; }
+std::shared_ptr<const Standing> nothing_known(const Ledger&) { return nullptr; }
 
 class LabelServerTest : public testing::Test {
  protected:
-  LabelServerTest() : server({"127.0.0.1", 0, 1.0, 1.0, 64}), t({}, server.port(), 200), thread([this] { server.run(t.page); }) {
+  LabelServerTest() : server({"127.0.0.1", 0, 1.0, 1.0, 64}), t(nothing_known, {}, server.port(), 200), thread([this] { server.run(t.page); }) {
     host = "127.0.0.1:" + std::to_string(server.port());
     cookie = t.cookie("ann");
     while (status(Wire(server.port()).send("") ? ask("GET / HTTP/1.1\r\n") : "") != 200) usleep(10000);
