@@ -15,12 +15,16 @@
 namespace pal {
 namespace {
 
-void add_shared(CLI::App& app, PeerOptions& peer, std::string& json, int& turns) {
+void add_turns(CLI::App& app, std::string& json, int& turns) {
   app.add_option("--json", json, "also write the results to this file");
+  app.add_option("--turns", turns, "turns of each side")->check(CLI::Range(2, 1000));
+}
+
+void add_shared(CLI::App& app, PeerOptions& peer, std::string& json, int& turns) {
+  add_turns(app, json, turns);
   app.add_option("--python", peer.python, "Python that has torch");
   app.add_option("--peer", peer.script, "the peers' script");
   app.add_option("--packages", peer.packages, "where the peers keep their own packages");
-  app.add_option("--turns", turns, "turns of each side")->check(CLI::Range(2, 1000));
 }
 
 // The jobs of both sides are killed and watched from outside by a script; its words are the result.
@@ -101,9 +105,8 @@ int cmd_bench(const std::vector<std::string>& arguments, Context& context) {
 
   ImportBenchOptions importing;
   CLI::App& imports = *app.add_subcommand("import", "pal data import of JPEG files, against the disk (copies) and libjpeg (smaller ones).");
-  imports.add_option("--json", importing.json, "also write the results to this file");
+  add_turns(imports, importing.json, importing.turns);
   imports.add_option("--source", importing.source, "a folder of JPEG files; if not given, some are made")->check(CLI::ExistingDirectory);
-  imports.add_option("--turns", importing.turns, "turns of each side")->check(CLI::Range(2, 1000));
   imports.add_option("--threads", importing.threads, "threads of both sides")->check(CLI::Range(1, 1024));
   imports.add_option("--resize-shorter", importing.resize_shorter, "pixels of the shorter side; 0: only copies")->check(CLI::Range(0, 100000));
   imports.add_option("--images", importing.images, "files to make")->check(CLI::Range(1, 10000000));
@@ -132,12 +135,11 @@ int cmd_bench(const std::vector<std::string>& arguments, Context& context) {
   CommBenchOptions comm;
   bool as_rank = false;
   CLI::App& comms = *app.add_subcommand("comm", "Collectives of MPI ranks on this machine, and the alpha-beta model of pal plan beside them.");
-  comms.add_option("--json", comm.json, "also write the results to this file");
+  add_turns(comms, comm.json, comm.turns);
   comms.add_option("--cluster", comm.cluster, "write the links as a cluster file for pal plan");
   comms.add_option("--device", comm.device, "cpu: MPI; cuda: NCCL between this machine's GPUs, in the columns of nccl-tests")->check(CLI::IsMember({"cpu", "cuda"}));
   comms.add_option("--ranks", comm.ranks, "numbers of ranks; default 2,4")->check(CLI::Range(2, 256))->delimiter(',');
   comms.add_option("--most-bytes", comm.most_bytes, "largest message")->check(CLI::Range(int64_t{64}, int64_t{1} << 32));
-  comms.add_option("--turns", comm.turns, "turns of each size")->check(CLI::Range(1, 1000));
   comms.add_flag("--as-rank", as_rank)->group("");   // started by the parent
   comms.footer("Example:\n  pal bench comm --json comm.json --cluster mine.yaml && pal plan configs/quickstart.yaml --cluster mine.yaml --gpus 1,2");
 

@@ -84,6 +84,15 @@ def make_case(config):
     return folder
 
 
+def metrics_so_far(run_dir):
+    """Of a run that may still write: whole lines only."""
+    try:
+        with open(f"{run_dir}/metrics.jsonl") as f:
+            return [json.loads(line) for line in f.read().split("\n")[:-1]]
+    except FileNotFoundError:
+        return []
+
+
 class RunCase(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -4,7 +4,6 @@
 usage: slurm_test.py PAL [test names: Slurm, TimeLimit, Slurm.test_array ...]     (standard library only; needs slurm-wlm, munge and root, else it says so and skips)
 """
 import glob
-import json
 import os
 import shutil
 import subprocess
@@ -54,11 +53,7 @@ class Case(unittest.TestCase):
         return text
 
     def metrics(self, run):
-        try:
-            with open(f"{self.folder}/{run}/metrics.jsonl") as f:
-                return [json.loads(line) for line in f.read().split("\n")[:-1]]
-        except FileNotFoundError:
-            return []
+        return run_case.metrics_so_far(f"{self.folder}/{run}")
 
     def sha(self, run):
         last = self.metrics(run)[-1]

@@ -3,7 +3,6 @@
 
 usage: two_hosts_test.py PAL [test names]     (standard library only; needs root and iproute2, else it says so and skips)
 """
-import json
 import os
 import shutil
 import signal
@@ -89,11 +88,7 @@ class TwoHosts(unittest.TestCase):
             return f.read()
 
     def metrics(self, run):
-        try:
-            with open(f"{self.folder}/{run}/metrics.jsonl") as f:
-                return [json.loads(line) for line in f.read().split("\n")[:-1]]
-        except FileNotFoundError:
-            return []
+        return run_case.metrics_so_far(f"{self.folder}/{run}")
 
     def wait(self, condition, seconds, what):
         end = time.monotonic() + seconds
