@@ -6,13 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/base/philox.h"
-
 namespace pal {
 namespace {
 
-constexpr int kDraws = 1000;
-constexpr double kTail = 0.025;
+constexpr double kTail = 0.1;
 
 }  // namespace
 
@@ -26,19 +23,22 @@ Judged judge(const at::Tensor& scores, const at::Tensor& labels) {
   return {scores.argmax(1).masked_fill(silent, -1), above.masked_fill(silent, classes)};
 }
 
-Interval bootstrap(const std::vector<uint8_t>& hits) {
-  const auto n = static_cast<uint64_t>(hits.size());
+Interval bootstrap(int64_t hits, int64_t n) {
   if (n == 0) return {};
-  std::vector<uint64_t> sums;
-  for (int d = 0; d < kDraws; ++d) {
-    Random random(0, Purpose::noise, static_cast<uint64_t>(d), n);
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < n; ++i) sum += hits[random.below(n)];
-    sums.push_back(sum);
+  const double share = static_cast<double>(hits) / static_cast<double>(n);
+  if (hits == 0 || hits == n) return {share, share};
+  // log P(s) = log n! − log s! − log (n − s)! + s log p + (n − s) log (1 − p)
+  const double log_all = std::lgamma(static_cast<double>(n) + 1);
+  Interval found;
+  double below = 0;
+  for (int64_t s = 0; s <= n; ++s) {
+    const auto x = static_cast<double>(s), rest = static_cast<double>(n - s);
+    const double before = below;
+    below += std::exp(log_all - std::lgamma(x + 1) - std::lgamma(rest + 1) + x * std::log(share) + rest * std::log1p(-share));
+    if (before < kTail && below >= kTail) found.low = x / static_cast<double>(n);
+    if (before < 1 - kTail && below >= 1 - kTail) found.high = x / static_cast<double>(n);
   }
-  std::sort(sums.begin(), sums.end());
-  const auto at = [&](double share) { return static_cast<double>(sums[static_cast<size_t>(share * (kDraws - 1) + 0.5)]) / static_cast<double>(n); };
-  return {at(kTail), at(1 - kTail)};
+  return found;
 }
 
 Accuracy tally(const Judged& judged, const at::Tensor& labels, int64_t classes, int64_t train) {
@@ -47,21 +47,20 @@ Accuracy tally(const Judged& judged, const at::Tensor& labels, int64_t classes, 
   a.test = labels.size(0);
   a.confusion.assign(static_cast<size_t>(classes * classes), 0);
   std::vector<int64_t> of(static_cast<size_t>(classes)), found(static_cast<size_t>(classes));
-  std::vector<uint8_t> hits;
+  int64_t hits = 0;
   const at::Tensor l = labels.contiguous(), p = judged.predicted.contiguous(), r = judged.place.contiguous();
   for (int64_t i = 0; i < a.test; ++i) {
     const int64_t label = l.const_data_ptr<int64_t>()[i], said = p.const_data_ptr<int64_t>()[i], place = r.const_data_ptr<int64_t>()[i];
     ++of[static_cast<size_t>(label)];
-    hits.push_back(place == 0);
+    hits += place == 0;
     found[static_cast<size_t>(label)] += place == 0;
-    a.top1 += place == 0;
-    a.top5 += place < std::min<int64_t>(5, classes);
+    a.top5 += place <= std::min<int64_t>(5, classes);
     if (said >= 0) ++a.confusion[static_cast<size_t>(label * classes + said)];
   }
-  a.top1 /= static_cast<double>(std::max<int64_t>(a.test, 1));
+  a.top1 = static_cast<double>(hits) / static_cast<double>(std::max<int64_t>(a.test, 1));
   a.top5 /= static_cast<double>(std::max<int64_t>(a.test, 1));
   for (size_t c = 0; c < of.size(); ++c) a.per_class.push_back(of[c] > 0 ? static_cast<double>(found[c]) / static_cast<double>(of[c]) : std::nan(""));
-  const Interval interval = bootstrap(hits);
+  const Interval interval = bootstrap(hits, a.test);
   a.low = interval.low;
   a.high = interval.high;
   return a;

@@ -32,10 +32,11 @@ Accuracy tally(const Judged& judged, const at::Tensor& labels, int64_t classes, 
 // Collective. This rank's rows of test samples judged → those of all, in rank order. counts: rows per rank.
 Judged gather(const Judged& own, const std::vector<int64_t>& counts, Comm& comm);
 
-// [low, high]: the middle 95 % of the share of hits in 1000 draws of n from n with replacement. A function of hits alone.
+// [low, high]: the middle 95 % of the share of hits when n samples are drawn with replacement from n of which so many are hits:
+// the bootstrap of infinitely many draws, which are binomial.
 struct Interval {
   double low = 0, high = 0;
 };
-Interval bootstrap(const std::vector<uint8_t>& hits);
+Interval bootstrap(int64_t hits, int64_t n);
 
 }  // namespace pal

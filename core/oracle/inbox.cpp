@@ -17,6 +17,17 @@ std::string joined_lines(const std::vector<std::string>& lines) {
   return all;
 }
 
+constexpr size_t kEntriesAtOnce = 5000;   // of a transaction: a sync for many files, and bounded memory
+
+// Entries that the ledger refused, a sentence or "" for each, join the bad lines.
+void join_refused(ReadEntries& read, const std::string* refused) {
+  for (size_t k = 0; k < read.entries.size(); ++k) {
+    if (refused[k].empty()) continue;
+    read.bad_lines.push_back(read.lines[k]);
+    read.reasons.push_back(refused[k]);
+  }
+}
+
 }  // namespace
 
 ReadEntries read_entries(const std::vector<std::string>& lines, const std::string& where) {
@@ -35,11 +46,7 @@ ReadEntries read_entries(const std::vector<std::string>& lines, const std::strin
 
 Intake take_entries(Ledger& ledger, ReadEntries& read) {
   Intake intake = ledger.take(read.entries);
-  for (size_t k = 0; k < read.entries.size(); ++k) {
-    if (intake.refused[k].empty()) continue;
-    read.bad_lines.push_back(read.lines[k]);
-    read.reasons.push_back(intake.refused[k]);
-  }
+  join_refused(read, intake.refused.data());
   return intake;
 }
 
@@ -73,25 +80,38 @@ int64_t Inbox::waiting() const {
 
 Intake Inbox::drain(Ledger& ledger, std::vector<std::string>& warnings) const {
   Intake all;
-  for (const std::string& name : files()) {
-    const std::string path = folder_ + "/" + name;
-    ReadEntries read = read_entries(split_lines(read_whole_file(path)), name);
-    const Intake intake = take_entries(ledger, read);
+  const std::vector<std::string> names = files();
+  for (size_t next = 0; next < names.size();) {
+    const size_t first = next;
+    std::vector<ReadEntries> read;
+    std::vector<Entry> entries;
+    for (; next < names.size() && (next == first || entries.size() < kEntriesAtOnce); ++next) {
+      read.push_back(read_entries(split_lines(read_whole_file(folder_ + "/" + names[next])), names[next]));
+      entries.insert(entries.end(), read.back().entries.begin(), read.back().entries.end());
+    }
+    const Intake intake = ledger.take(entries);
     all.recorded += intake.recorded;
     all.withdrawn += intake.withdrawn;
     all.known += intake.known;
-    if (!read.bad_lines.empty()) {
-      const std::string rejected = folder_ + "/rejected";
-      std::filesystem::create_directories(rejected);
-      const std::string stem = name.substr(0, name.size() - 6);
-      write_file_atomically(rejected + "/" + stem + ".txt", joined_lines(read.reasons));
-      write_file_atomically(rejected + "/" + name, joined_lines(read.bad_lines));
-      warnings.push_back(std::to_string(read.bad_lines.size()) + " of the answers handed in are refused and kept in " + rejected + "/" + name +
-                         "; the first: " + read.reasons[0]);
+    const std::string* refused = intake.refused.data();
+    for (size_t k = 0; k < read.size(); ++k) {
+      join_refused(read[k], refused);
+      refused += 0;
+      keep_rejected(names[first + k], read[k], warnings);
     }
-    std::filesystem::remove(path);
+    for (size_t k = first; k < next; ++k) std::filesystem::remove(folder_ + "/" + names[k]);
   }
   return all;
+}
+
+void Inbox::keep_rejected(const std::string& name, const ReadEntries& read, std::vector<std::string>& warnings) const {
+  if (read.bad_lines.empty()) return;
+  const std::string rejected = folder_ + "/rejected", stem = name.substr(0, name.size() - 6);
+  std::filesystem::create_directories(rejected);
+  write_file_atomically(rejected + "/" + stem + ".txt", joined_lines(read.reasons));
+  write_file_atomically(rejected + "/" + name, joined_lines(read.bad_lines));
+  warnings.push_back(std::to_string(read.bad_lines.size()) + " of the answers handed in are refused and kept in " + rejected + "/" + name +
+                     "; the first: " + read.reasons[0]);
 }
 
 }  // namespace pal

@@ -3,7 +3,8 @@
 // A file NAME.jsonl holds lines of answer_lines.h. It is written under a name that begins with a dot, synced, and renamed:
 // the writer sees whole files only. Handing in the same name again replaces it, and the ledger takes an uuid once: doing
 // it twice does no harm, so whoever is not sure whether it was done does it again.
-// The writer drains the inbox once a round: what is right enters the ledger, and only then the file is removed; lines
+// The writer drains the inbox once a round: what is right enters the ledger, many files in one transaction, and only then
+// the files are removed; lines
 // that are wrong are kept in inbox/rejected/NAME.jsonl, each with the reason behind it in NAME.txt.
 // Thread: submit() any number of threads and processes; drain() the ledger's writer alone.
 #pragma once
@@ -14,6 +15,13 @@
 #include "core/oracle/ledger.h"
 
 namespace pal {
+
+// Lines of one file as entries; a line that cannot be read becomes a sentence.
+struct ReadEntries {
+  std::vector<Entry> entries = {};
+  std::vector<std::string> lines = {};       // of each entry
+  std::vector<std::string> bad_lines = {}, reasons = {};
+};
 
 class Inbox {
  public:
@@ -28,15 +36,10 @@ class Inbox {
 
  private:
   std::vector<std::string> files() const;   // by name
+  void keep_rejected(const std::string& name, const ReadEntries& read, std::vector<std::string>& warnings) const;
   std::string folder_;
 };
 
-// Lines of one file as entries; a line that cannot be read becomes a sentence.
-struct ReadEntries {
-  std::vector<Entry> entries = {};
-  std::vector<std::string> lines = {};       // of each entry
-  std::vector<std::string> bad_lines = {}, reasons = {};
-};
 ReadEntries read_entries(const std::vector<std::string>& lines, const std::string& where);
 // Into the ledger; refused ones join the bad lines.
 Intake take_entries(Ledger& ledger, ReadEntries& read);

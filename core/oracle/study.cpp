@@ -88,7 +88,7 @@ class StudyLoop {
     for (int64_t i = 0; i < store_.samples(); ++i) {
       if (store_.component(i) != i) continue;
       const int64_t size = store_.component_size(i);
-      pairs += size * (size - 1) / 2;
+      pairs += size * size / 2;
       if (store_.label(i) >= 0) labelled += size, squares += size * size;
       std::set<int64_t> others;
       store_.for_each_negative(i, [&](int64_t other) { others.insert(other); });
@@ -150,19 +150,16 @@ int64_t answered_label(const GraphStore& store, int64_t sample) {
   return best;
 }
 
-// Samples of the training set that evaluation looks at: the first, which are in no order that matters; a third of them choose
-// the head, and no probe sees them.
+// Samples of the training set that evaluation looks at: the first, which are in no order that matters. Two thirds teach the
+// probes, the last third chooses the head and is seen by nobody else.
 constexpr int64_t kProbeSamples = 15000;
 
-HeadSplit split_of(const StudyData& data) {
-  const int64_t n = std::min(kProbeSamples, data.train.size(0)), first = n - n / 3;
-  const auto labels = data.train_labels.begin();
-  return {data.train.narrow(0, 0, first), data.train.narrow(0, first, n - first), {labels, labels + first}, {labels + first, labels + n}, data.classes};
-}
-
-void judge_point(StudyPoint& p, GraphStore& store, FeatureHead& head, const HeadSplit& split, const StudyData& data) {
+void judge_point(StudyPoint& p, GraphStore& store, FeatureHead& head, const StudyData& data) {
+  const int64_t n = std::min(kProbeSamples, data.train.size(0)), taught = n - n / 3;
+  const auto first = data.train_labels.begin();
+  const HeadSplit split{data.train.narrow(0, 0, taught), data.train.narrow(0, taught, n - taught), {first, first + taught}, {first + taught, first + n}, data.classes};
   head.see(store);
-  choose_head(head, split, {.ridge = 1e-4, .iterations = 20});   // the probe that judges, less far
+  choose_head(head, split, {.ridge = 1e-4, .iterations = 20});
   const at::Tensor train = head(split.train), test = head(data.test);
   const std::vector<int64_t>& labels = split.train_labels;
   p.linear = 1 - linear_probe(train, labels, test, data.test_labels, data.classes, {.ridge = 1e-4, .iterations = 50}).top1;
@@ -210,7 +207,6 @@ std::vector<StudyPoint> run_study(const Config& config, const StudyLine& line, c
   PAL_CHECK(budget > 0, "oracle.budget of a comparison", budget, "give the number of questions that every oracle may ask");
   StudyLoop loop(config, line, data);
   FeatureHead head(data.train, config.integer("compare.width"));
-  const HeadSplit split = split_of(data);
   std::vector<StudyPoint> curve;
   for (int64_t k = 0; k <= points; ++k) {
     const int64_t until = budget * k / points;
@@ -220,7 +216,7 @@ std::vector<StudyPoint> run_study(const Config& config, const StudyLine& line, c
     StudyPoint p = loop.point();
     const bool same = !curve.empty() && curve.back().questions == p.questions;   // nothing was asked: nothing is new
     if (same) p = curve.back();
-    else judge_point(p, loop.store(), head, split, data);
+    else judge_point(p, loop.store(), head, data);
     curve.push_back(p);
   }
   return curve;

@@ -271,6 +271,31 @@ TEST_F(InRun, TheInboxIsDrainedOnceAndKeepsWhatIsWrong) {
   EXPECT_NE(refused([&] { inbox.submit("../x", ""); }), "");
 }
 
+TEST_F(InRun, ManyFilesAreDrainedTogetherAndEachKeepsItsOwnWrongLines) {
+  std::vector<Query> queries = {{0, QueryKind::captcha, 50000, {}}};
+  for (int64_t m = 100; m < 2100; ++m) queries[0].members.push_back(m);
+  ledger_->record_queries(queries, {"captcha", 1, 60, 4});
+  const Inbox inbox(run_);
+  for (const char* who : {"ann", "bea", "cid"}) {   // more than go into one transaction
+    std::string lines;
+    for (int64_t m : queries[0].members) lines += answer_line({queries[0].id, 50000, m, Verdict::yes, who});
+    inbox.submit(who, lines + answer_line({77, 50000, 100, Verdict::yes, who}));
+  }
+  inbox.submit("zoe", answer_line({queries[0].id, 50000, 100, Verdict::no, "zoe"}));
+  std::vector<std::string> warnings;
+  const Intake intake = inbox.drain(*ledger_, warnings);
+  EXPECT_EQ(intake.recorded, 3 * 2000 + 1);
+  EXPECT_EQ(warnings.size(), 3u);
+  for (const std::string who : {"ann", "bea", "cid"}) {
+    const std::vector<std::string> kept = split_lines(read_whole_file(run_ + "/inbox/rejected/" + who + ".jsonl"));
+    ASSERT_EQ(kept.size(), 1u) << who;
+    EXPECT_NE(kept[0].find("\"" + who + "\""), std::string::npos) << kept[0];
+  }
+  EXPECT_FALSE(std::filesystem::exists(run_ + "/inbox/rejected/zoe.jsonl"));
+  EXPECT_EQ(inbox.waiting(), 0);
+  EXPECT_EQ(ledger_->answers_to(queries[0].id, 100).size(), 4u);
+}
+
 TEST_F(InRun, TheExchangeHandsOutAndCollectsWholeLines) {
   const auto exchange = make_exchange_labeler(run_, [](int64_t s) { return "img" + std::to_string(s); });
   EXPECT_EQ(exchange->answering(), Answering::later);

@@ -232,6 +232,27 @@ TEST(Pool, KeepsAQuarterForWhatIsKnown) {
   EXPECT_TRUE(part.front() >= 250 && part.back() < 350);
 }
 
+TEST(Pool, BringsBackWhatWasRefused) {
+  for (Deduction deduction : {Deduction::on, Deduction::off}) {
+    GraphStore store(1000, deduction);
+    std::vector<int64_t> labels(1000, -1);
+    labels[0] = 0, labels[1] = 1;
+    store.set_labels(labels);
+    for (int64_t s = 100; s < 140; ++s) store.insert(0, s, Relation::different);
+    store.insert(1, 139, Relation::same);
+    EXPECT_TRUE(is_begun(store, 100));
+    EXPECT_FALSE(is_begun(store, 0) || is_begun(store, 139) || is_begun(store, 500));
+    const auto refused = [&](const std::vector<int64_t>& pool) { return std::count_if(pool.begin(), pool.end(), [](int64_t s) { return s >= 100 && s < 139; }); };
+    const std::vector<int64_t> first = draw_pool(store, 100, 1, 2, {}, Begun::first);
+    EXPECT_EQ(first.size(), 100u);
+    EXPECT_TRUE(std::is_sorted(first.begin(), first.end()) && std::adjacent_find(first.begin(), first.end()) == first.end());
+    EXPECT_EQ(refused(first), 39);
+    EXPECT_EQ(refused(draw_pool(store, 40, 1, 2, {}, Begun::first)), 20) << "at most half, where others are left";
+    EXPECT_LT(refused(draw_pool(store, 100, 1, 2)), 15);
+    EXPECT_EQ(draw_pool(store, 5000, 1, 2, {}, Begun::first).size(), 1000u);
+  }
+}
+
 TEST(Pool, TemplatesAreOneOfEachClass) {
   const std::vector<int64_t> labels = make_labels(200, 6);
   const std::vector<int64_t> known = draw_template_labels(labels, 1);
@@ -271,6 +292,11 @@ TEST(OracleFactory, ReadsTheConfig) {
   ASSERT_NE(captcha, nullptr);
   EXPECT_EQ(captcha->name(), "captcha");
   EXPECT_EQ(captcha->needs(), PoolNeeds::samples);
+  EXPECT_EQ(captcha->begun(), Begun::drawn);
+  EXPECT_EQ(make_query_sampler(Config::defaults({"oracle.sampler=captcha", "oracle.centre=input"}))->needs(), PoolNeeds::inputs);
+  const std::string mix = "oracle.mix=[{sampler: captcha, share: 0.5}, {sampler: supervised, share: 0.5}]";
+  EXPECT_EQ(make_query_sampler(Config::defaults({"oracle.sampler=mix", mix, "oracle.centre=input"}))->needs(), PoolNeeds::inputs);
+  EXPECT_EQ(make_query_sampler(Config::defaults({"oracle.sampler=mix", mix}))->begun(), Begun::first);
   EXPECT_EQ(make_query_sampler(Config::defaults({"oracle.sampler=captcha"}))->needs(), PoolNeeds::embeddings);
   EXPECT_EQ(make_labeler(Config::defaults(), LabelerOf{{0, 1}})->name(), "labels");
   for (QueryKind kind : {QueryKind::pair, QueryKind::captcha}) EXPECT_EQ(query_kind(to_string(kind)), kind);

@@ -311,6 +311,37 @@ TEST(Captcha, KnowsPriorsCentresAndOutliers) {
   EXPECT_GE(right, total * 95 / 100);
 }
 
+// A point that its likeliest class refused is asked on about until its class is known: else only easy ones become known.
+TEST(Samplers, FinishWhatTheyBegan) {
+  const std::vector<int64_t> labels = corner_labels(3000, 4);
+  for (const char* name : {"captcha", "uncertainty", "typical", "k_center", "pruning", "gradients", "coarse"}) {
+    const auto sampler = sampler_of({std::string("oracle.sampler=") + name, "oracle.firm=0"});
+    const auto labeler = make_labeler(Config::defaults(), LabelerOf{labels, kTree});
+    GraphStore store(3000);
+    store.set_labels(draw_template_labels(labels, 1));
+    std::vector<int64_t> refused_before;
+    int64_t asked = 0, refused = 0;
+    for (int64_t r = 0; r < 12; ++r) {
+      Pool pool{draw_pool(store, 300, 7, r, {}, sampler->begun()), {}};
+      pool.embeddings = corner_rows(pool.samples, labels, 0.8);   // the classes overlap: many questions are refused
+      std::set<int64_t> members;
+      for (const Query& q : sampler->choose(store, pool, {.seed = 7, .round = r, .questions = 40})) {
+        members.insert(q.members.begin(), q.members.end());
+        insert_answers(store, as_decisions(q, labeler->answer(q)));
+      }
+      for (int64_t s : refused_before) asked += members.count(s);
+      refused += static_cast<int64_t>(refused_before.size());
+      refused_before.clear();
+      for (int64_t s = 0; s < 3000; ++s) {
+        if (is_begun(store, s)) refused_before.push_back(s);
+      }
+      ASSERT_LE(refused_before.size(), 40u) << name;
+    }
+    EXPECT_GT(asked, 50) << name;
+    EXPECT_GE(asked, name == std::string("captcha") ? refused * 8 / 10 : refused) << name << ": captcha keeps the classes balanced and may leave some for later";
+  }
+}
+
 TEST(Captcha, IsBalancedAtAnyStop) {
   const std::vector<int64_t> labels = corner_labels(600, 6);
   GraphStore store(600);

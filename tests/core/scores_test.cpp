@@ -65,15 +65,29 @@ TEST(Scores, BootstrapIntervalsCover) {
   int covered = 0;
   for (uint64_t trial = 0; trial < 200; ++trial) {
     Random random(trial, Purpose::noise);
-    std::vector<uint8_t> hits;
-    for (int i = 0; i < 300; ++i) hits.push_back(random.next_double() < 0.7);
-    const Interval interval = bootstrap(hits);
+    int64_t hits = 0;
+    for (int i = 0; i < 300; ++i) hits += random.next_double() < 0.7;
+    const Interval interval = bootstrap(hits, 300);
     covered += interval.low <= 0.7 && 0.7 <= interval.high;
   }
   EXPECT_GE(covered, 180);
   EXPECT_LE(covered, 199);
-  EXPECT_EQ(bootstrap({}).high, 0);
-  EXPECT_EQ(bootstrap(std::vector<uint8_t>(50, 1)).low, 1);
+  EXPECT_EQ(bootstrap(0, 0).high, 0);
+  EXPECT_EQ(bootstrap(50, 50).low, 1);
+  EXPECT_EQ(bootstrap(0, 50).high, 0);
+  // Against draws with replacement.
+  for (const int64_t hits : {3, 140, 199}) {
+    std::vector<double> shares;
+    for (uint64_t draw = 0; draw < 4000; ++draw) {
+      Random random(7, Purpose::noise, draw, static_cast<uint64_t>(hits));
+      int64_t sum = 0;
+      for (int i = 0; i < 200; ++i) sum += random.below(200) < static_cast<uint64_t>(hits);
+      shares.push_back(static_cast<double>(sum) / 200);
+    }
+    std::sort(shares.begin(), shares.end());
+    EXPECT_NEAR(bootstrap(hits, 200).low, shares[100], 0.0101) << hits;
+    EXPECT_NEAR(bootstrap(hits, 200).high, shares[3900], 0.0101) << hits;
+  }
 }
 
 TEST(RidgeProbe, IsTheLeastSquaresSolution) {
