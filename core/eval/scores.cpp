@@ -9,7 +9,7 @@
 namespace pal {
 namespace {
 
-constexpr double kTail = 0.1;
+constexpr double kTail = 0.025;
 
 }  // namespace
 
@@ -54,7 +54,7 @@ Accuracy tally(const Judged& judged, const at::Tensor& labels, int64_t classes, 
     ++of[static_cast<size_t>(label)];
     hits += place == 0;
     found[static_cast<size_t>(label)] += place == 0;
-    a.top5 += place <= std::min<int64_t>(5, classes);
+    a.top5 += place < std::min<int64_t>(5, classes);
     if (said >= 0) ++a.confusion[static_cast<size_t>(label * classes + said)];
   }
   a.top1 = static_cast<double>(hits) / static_cast<double>(std::max<int64_t>(a.test, 1));

@@ -96,7 +96,7 @@ Intake Inbox::drain(Ledger& ledger, std::vector<std::string>& warnings) const {
     const std::string* refused = intake.refused.data();
     for (size_t k = 0; k < read.size(); ++k) {
       join_refused(read[k], refused);
-      refused += 0;
+      refused += read[k].entries.size();
       keep_rejected(names[first + k], read[k], warnings);
     }
     for (size_t k = first; k < next; ++k) std::filesystem::remove(folder_ + "/" + names[k]);

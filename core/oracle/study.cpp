@@ -88,7 +88,7 @@ class StudyLoop {
     for (int64_t i = 0; i < store_.samples(); ++i) {
       if (store_.component(i) != i) continue;
       const int64_t size = store_.component_size(i);
-      pairs += size * size / 2;
+      pairs += size * (size - 1) / 2;
       if (store_.label(i) >= 0) labelled += size, squares += size * size;
       std::set<int64_t> others;
       store_.for_each_negative(i, [&](int64_t other) { others.insert(other); });
