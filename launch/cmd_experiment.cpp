@@ -57,7 +57,7 @@ PlotCurve curve_of(const CurveStatistics& s) { return {.name = s.series, .x = s.
 // Curves are means; the band around one is a standard deviation of the trials either way.
 PlotPanel panel_of(const FigureSpec& figure, const std::string& dataset, int64_t trials, const std::vector<CurveStatistics>& curves,
                    const std::string& y_label) {
-  PlotPanel panel{.title = fmt::format("{} ({}, {} trials)", figure.title, dataset, trials), .x = {.label = figure.x_label}, .y = {.label = y_label, .low = 0.0}, .curves = {}};
+  PlotPanel panel{.title = fmt::format("{} ({}, {} trials)", figure.title, dataset, trials), .x = {.label = figure.x_label, .scale = figure.x_scale}, .y = {.label = y_label, .low = 0.0}, .curves = {}};
   for (const CurveStatistics& s : curves) panel.curves.push_back(curve_of(s));
   return panel;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/comm.h"
+#include "core/io/plot.h"
 #include "core/theory/kernel_method.h"
 
 namespace pal {
@@ -44,6 +45,7 @@ struct FigureSpec {
   std::vector<std::string> (*also_series)(const ExperimentOptions&);
   std::vector<double> (*x)(const ExperimentOptions&);
   void (*trial)(TrialCurves& out, const ExperimentOptions&, const ToySet& test, int64_t trial);
+  AxisScale x_scale = AxisScale::linear;
 };
 // active, contrastive, interpolation, missing, noise; network, scale.
 const std::vector<FigureSpec>& figures();

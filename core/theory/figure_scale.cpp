@@ -35,7 +35,7 @@ void scale_trial(TrialCurves& out, const ExperimentOptions& o, const ToySet& tes
 }  // namespace
 
 FigureSpec scale_figure() {
-  FigureSpec f{"scale", "Many points through landmarks", "number of known labels", {}, "", nullptr, nullptr, scale_counts, scale_trial};
+  FigureSpec f{"scale", "Many points through landmarks", "number of known labels", {}, "", nullptr, nullptr, scale_counts, scale_trial, AxisScale::log};
   f.defaults.n = 20000;
   f.defaults.noise = 0.1;
   f.defaults.steps = 8;
