@@ -91,6 +91,21 @@ TEST(LinkFit, OneLineStaysOne) {
   EXPECT_LE(more, 4) << "noise is rarely a reason for a piece";
 }
 
+TEST(LinkFit, NothingIsNegative) {
+  for (const double power : {1.5, -0.2}) {   // a line through such times would begin below 0, or fall
+    std::vector<CommSample> samples;
+    for (double bytes = 64; bytes < 1e6; bytes *= 2) samples.push_back({Collective::all_gather, 2, bytes, 1e-9 * std::pow(bytes, power)});
+    for (const size_t most : {1, 4}) {
+      const CommLink link = fit_link(samples, most);
+      for (const CommSample& s : samples) {
+        const CommPiece piece = link.at(message_bytes(s));
+        EXPECT_GE(piece.alpha, 0) << power;
+        EXPECT_GT(piece.beta, 0) << power;
+      }
+    }
+  }
+}
+
 TEST(LinkFit, FindsThePiecesThatMadeTheTimes) {
   const unsigned seed = 8;
   const CommLink made{1e-6, 3e9, {{4096, 6e-6, 9e9}, {1 << 21, 0, 2e9}}};
