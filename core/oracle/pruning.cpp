@@ -6,13 +6,19 @@
 #include "kernels/base/error.h"
 
 namespace pal {
+namespace {
+
+constexpr int64_t kPruningRows = 64;   // of each cluster, drawn, that move its centre; all are assigned
+
+}  // namespace
 
 std::unique_ptr<QuerySampler> make_pruning(const PointOptions& options, const PruningOptions& pruning) {
   PAL_CHECK(pruning.clusters >= 0, "oracle.clusters", pruning.clusters, "give 0 (as many as classes) or more");
   return make_point_sampler("pruning", options, [pruning](const Board& board, const ClassModel& model, int64_t count) {
     const int64_t clusters = std::max<int64_t>(1, pruning.clusters > 0 ? pruning.clusters : model.classes());
     const auto comm = make_local_comm();
-    const Kmeans found = kmeans(board.rows(), board.samples(), {.clusters = clusters, .iterations = 20, .seed = board.round().seed, .round = board.round().round}, *comm);
+    const Kmeans found = kmeans(board.rows(), board.samples(),
+                                {.clusters = clusters, .iterations = 10, .per_cluster = kPruningRows, .seed = board.round().seed, .round = board.round().round}, *comm);
     double known = 0;
     for (const PointClass& c : board.classes()) known += static_cast<double>(c.known);
     const bool near = known < pruning.near_until * static_cast<double>(std::max<size_t>(1, board.classes().size()));

@@ -13,7 +13,7 @@ import time
 
 from peers import install, peak_mb, say
 
-PACKAGES = ["faiss-cpu", "packaging", "scipy", "scikit-learn", "joblib", "threadpoolctl", "narwhals", "pandas", "python-dateutil",
+PACKAGES = ["faiss-cpu", "packaging", "scipy", "scikit-learn", "joblib", "cloudpickle", "threadpoolctl", "narwhals", "pandas", "python-dateutil",
             "six", "modAL-python"]
 
 

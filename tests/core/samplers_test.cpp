@@ -210,6 +210,16 @@ TEST(Merging, JoinsLargeComponentsThatLieTogether) {
             std::minmax(store.component(0), store.component(3)));
 }
 
+TEST(Merging, PrefersWhatLikelyBelongsTogetherToWhatIsLarge) {
+  const std::vector<int64_t> labels = {0, 0, 0, 1, 1, 1, 0, 1, 2, 3};
+  GraphStore store(10);
+  for (int64_t s : {1, 2}) store.insert(0, s, Relation::same);
+  for (int64_t s : {4, 5}) store.insert(3, s, Relation::same);
+  const std::vector<Query> queries = sampler_of({"oracle.sampler=merging"})->choose(store, whole_pool(labels, 0.05), {.seed = 1, .round = 0, .questions = 1});
+  ASSERT_EQ(queries.size(), 1u);
+  EXPECT_EQ(labels[queries[0].template_sample], labels[queries[0].members[0]]) << "not the two large ones, which lie apart";
+}
+
 TEST(Coarse, AsksGroupsFirstAndUsesWhatTheySay) {
   const std::vector<int64_t> labels = corner_labels(400, 4);
   const Pool pool = whole_pool(labels, 0.3);
