@@ -72,8 +72,7 @@ std::string environment(const SlurmJob& job, const Site& site) {
   if (!site.scratch.empty()) out += fmt::format("export SLURM_TMPDIR=${{SLURM_TMPDIR:-{}}}\n", site.scratch);
   out += "export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}   # srun does not take it over from sbatch\n";
   if (job.gpus_per_node > 0) {
-    out += "export NCCL_ASYNC_ERROR_HANDLING=1\n"
-           "# export NCCL_SOCKET_IFNAME=ib0    # the network to start on, where NCCL picks the wrong one\n"
+    out += "# export NCCL_SOCKET_IFNAME=ib0    # the network to start on, where NCCL picks the wrong one\n"
            "# export NCCL_IB_HCA=mlx5          # the InfiniBand cards to use\n"
            "# export NCCL_DEBUG=INFO           # what NCCL chose\n";
   }
