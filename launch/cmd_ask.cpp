@@ -64,7 +64,7 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
   write_file_atomically(args.out, lines);
   for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
   fmt::print("{} questions in {} queries: {}, by {} at step {}\n", question_count(queries), queries.size(), args.out, sampler->name(), step);
-  if (!queries.empty()) fmt::print("next: pal answers import {} ANSWERS\n", args.run);
+  if (!queries.empty()) fmt::print("next: pal label {0}, or pal answers import {0} ANSWERS\n", args.run);
   return static_cast<int>(Exit::ok);
 }
 

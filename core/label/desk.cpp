@@ -158,10 +158,11 @@ std::vector<Query> Desk::next(const std::string& person, double now, int64_t cou
   return cards;
 }
 
-// In front of the others when it is time, and while it has not been answered.
+// In front of the others when it is time, and while it has not been answered; or when there is nothing else: a job that waits
+// for answers waits for these too.
 void Desk::add_gold(const std::string& person, std::vector<Query>& cards) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (since_gold_[person] < options_.gold_every) return;
+  if (since_gold_[person] < options_.gold_every && !cards.empty()) return;
   const std::set<int64_t>& done = gold_done_[person];
   const auto fresh = std::find_if(gold_.begin(), gold_.end(), [&](const Query& q) { return !done.count(q.id); });
   if (fresh != gold_.end()) cards.insert(cards.begin(), *fresh);

@@ -125,11 +125,11 @@ PageResponse LabelPage::route(const PageRequest& r) {
 // The cookie is SameSite=Strict, which a redirect from a foreign page would not show: the browser comes back by itself.
 // Who has a session and opens a used link again goes on with it.
 PageResponse LabelPage::first_visit(const PageRequest& r, const Person* person) {
-  if (!refusals_.allow(r.address, parts_.now())) return refuse(r, 429, "too many first visits");
   const People::Visit visit = parts_.people.enter(r.parameters.at("token"));
   PageResponse response{200, "text/html; charset=utf-8",
                         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0;url=/\"><title>PAL</title><a href=\"/\">Go on</a></html>\n"};
   if (visit.entry == People::Entry::used && visit.person == person) return response;
+  if (visit.entry != People::Entry::granted && !refusals_.allow(r.address, parts_.now())) return refuse(r, 429, "too many links that are not good");
   if (visit.entry == People::Entry::used) return refuse(r, 403, "this link was used before: ask who runs pal label for the next one, which it has printed");
   if (visit.entry == People::Entry::unknown) return refuse(r, 403, "this link is not known here");
   parts_.log(fmt::format("{} came from {}; a link for another browser: /?token={}", printable(visit.person->name), printable(r.address), parts_.people.link(visit.person->name)));

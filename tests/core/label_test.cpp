@@ -248,6 +248,11 @@ TEST_F(LabelDesk, GoldIsShownToEverybodyOnce) {
   }());
   EXPECT_EQ(s.gold.at("ann").right, 1);
   EXPECT_EQ(s.gold.at("ann").of, 2);
+  EXPECT_EQ(desk.next("eve", 0, 40).front().sampler, "captcha");
+  for (const Query& q : desk.next("eve", 0, 40)) EXPECT_EQ(desk.take(filled("eve", std::string(29, 'e') + std::to_string(100 + q.id), q, Verdict::skip)), "");
+  const std::vector<Query> left = desk.next("zoe", 0, 1), none = desk.next("eve", 0, 5);
+  EXPECT_EQ(left.size(), 1u);
+  for (const Query& q : none) EXPECT_EQ(q.sampler, kGoldSampler) << "when there is nothing else";
 }
 
 // A job writes the ledger; the desk has a copy of its open questions and hands answers on.
