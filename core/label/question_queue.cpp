@@ -15,10 +15,9 @@ void QuestionQueue::load(std::vector<Ledger::Waiting> waiting) {
 }
 
 Query QuestionQueue::card(const Ledger::Waiting& w, const std::string& person) const {
-  Query card = w.query;
-  card.members.clear();
+  Query card{w.query.id, w.query.kind, w.query.template_sample, {}, w.query.node, w.query.sampler};
   for (size_t k = 0; k < w.query.members.size() && card.members.size() < most_; ++k) {
-    if (w.wanted[k] > 0 && !w.answered_by[k].count(person)) card.members.push_back(w.query.members[k]);
+    if (is_for(w, k, person)) card.members.push_back(w.query.members[k]);
   }
   return card;
 }
@@ -56,9 +55,17 @@ int64_t QuestionQueue::open() const {
   return static_cast<int64_t>(waiting_.size());
 }
 
-int64_t QuestionQueue::open_for(const std::string& person) const {
+bool QuestionQueue::has(const std::string& person, int64_t count) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return std::count_if(waiting_.begin(), waiting_.end(), [&](const auto& w) { return !card(w.second, person).members.empty(); });
+  for (const auto& [id, w] : waiting_) {
+    if (count <= 0) break;
+    for (size_t k = 0; k < w.wanted.size(); ++k) {
+      if (!is_for(w, k, person)) continue;
+      --count;
+      break;
+    }
+  }
+  return count <= 0;
 }
 
 }  // namespace pal

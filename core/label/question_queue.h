@@ -29,11 +29,12 @@ class QuestionQueue {
   // Recorded answers of one card.
   void answered(const std::string& person, int64_t query, const std::vector<std::pair<int64_t, Verdict>>& answers);
 
-  // Queries that somebody could still be shown, and those that this person could be.
-  int64_t open() const;
-  int64_t open_for(const std::string& person) const;
+  int64_t open() const;   // queries that somebody could still be shown
+  // Whether this person could be shown `count` of them. Looks no further than that.
+  bool has(const std::string& person, int64_t count) const;
 
  private:
+  static bool is_for(const Ledger::Waiting& w, size_t member, const std::string& person) { return w.wanted[member] > 0 && !w.answered_by[member].count(person); }
   Query card(const Ledger::Waiting& w, const std::string& person) const;   // without members: nothing for this person
 
   const size_t most_;

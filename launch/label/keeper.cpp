@@ -9,7 +9,7 @@ namespace pal {
 namespace {
 
 constexpr double kBeat = 0.5;          // seconds between looks at the inbox
-constexpr double kRest = 20;           // of the time a look at all answers takes, before the next one
+constexpr double kRest = 50;           // of the time a look at all answers takes, before the next one
 constexpr double kNothingLeft = 20;    // seconds before asking again when there was nothing to ask
 constexpr int64_t kLow = 3;            // cards of a person below which a round is asked
 
@@ -79,11 +79,11 @@ void Keeper::keep() {
 
 bool Keeper::low() const {
   const std::vector<Person>& people = parts_.people.all();
-  return std::any_of(people.begin(), people.end(), [&](const Person& p) { return parts_.desk.queue().open_for(p.name) < kLow; });
+  return std::any_of(people.begin(), people.end(), [&](const Person& p) { return !parts_.desk.queue().has(p.name, kLow); });
 }
 
 void Keeper::keep_asking() {
-  while (wait(0.1)) {
+  while (wait(0.2)) {
     if (!low()) continue;
     int64_t asked = 0;
     try {
