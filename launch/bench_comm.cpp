@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/io/files.h"
@@ -66,18 +67,24 @@ double slowest(double seconds, Comm& comm) {
   return t.item<double>();
 }
 
-// Collective. The best turn of enough calls: what the links can do when nobody else is on the machine.
-double measure(const std::function<void()>& run, int turns, Comm& comm) {
-  const auto turn = [&](int calls) {
+// Collective. Seconds of a call, of each operation: the best of its turns, which is what the links can do when nobody else is
+// on the machine. The operations take turns with each other, so that somebody who is does not meet all turns of one.
+std::vector<double> measure(const std::vector<std::function<void()>>& operations, int turns, Comm& comm) {
+  const auto turn = [&](const std::function<void()>& run, int calls) {
     comm.barrier();
     const Clock::time_point start = Clock::now();
     for (int k = 0; k < calls; ++k) run();
     return slowest(seconds_since(start), comm) / calls;
   };
-  run();
-  const int calls = std::clamp(static_cast<int>(0.004 / turn(3)), 1, 2000);   // the same on every rank: made of reduced numbers
-  double best = turn(calls);
-  for (int t = 1; t < turns; ++t) best = std::min(best, turn(calls));
+  std::vector<int> calls;
+  for (const auto& run : operations) {
+    run();
+    calls.push_back(std::clamp(static_cast<int>(0.004 / turn(run, 3)), 1, 2000));   // the same on every rank: made of reduced numbers
+  }
+  std::vector<double> best(operations.size(), std::numeric_limits<double>::infinity());
+  for (int t = 0; t < turns; ++t) {
+    for (size_t k = 0; k < operations.size(); ++k) best[k] = std::min(best[k], turn(operations[k], calls[k]));
+  }
   return best;
 }
 
@@ -199,10 +206,11 @@ int bench_links(const CommBenchOptions& options, const std::string& program) {
 void bench_comm_rank(const CommBenchOptions& options, World& world) {
   json out;
   for (const Collective c : kCollectives) {
-    for (const int64_t bytes : sizes(options.most_bytes)) {
-      const double seconds = measure(operation(c, bytes, world.now()), options.turns, world.now());
-      out[collective_name(c)].push_back({{"bytes", bytes}, {"seconds", seconds}});
-    }
+    const std::vector<int64_t> all = sizes(options.most_bytes);
+    std::vector<std::function<void()>> operations;
+    for (const int64_t bytes : all) operations.push_back(operation(c, bytes, world.now()));
+    const std::vector<double> seconds = measure(operations, options.turns, world.now());
+    for (size_t k = 0; k < all.size(); ++k) out[collective_name(c)].push_back({{"bytes", all[k]}, {"seconds", seconds[k]}});
   }
   if (world.rank() == 0) fmt::print("{}\n", out.dump());
   std::fflush(stdout);
