@@ -9,7 +9,7 @@ namespace pal {
 namespace {
 
 constexpr double kBeat = 0.5;          // seconds between looks at the inbox
-constexpr double kRest = 50;           // of the time a look at all answers takes, before the next one
+constexpr double kRest = 200;         // of the time a look at all answers takes, before the next one: people who post wait for it
 constexpr double kNothingLeft = 20;    // seconds before asking again when there was nothing to ask
 constexpr int64_t kLow = 3;            // cards of a person below which a round is asked
 
