@@ -130,6 +130,10 @@ void Trainer::open_loader() {
   load.depth = static_cast<int>(config_.integer("data.prefetch"));
   load.memory_mb = config_.integer("data.memory_mb");
   load.first_step = load.planned_until = planned_until_ = step_;
+  if (!device_.is_cpu() && load.dtype == at::kFloat) {   // fp64 views are made by the workers
+    load.render = Render::device;
+    load.device = device_;
+  }
   loader_ = std::make_unique<Loader>(data_, load);
 }
 
