@@ -14,15 +14,12 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "dist"))
 
-try:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-except ImportError:
-    print("skipped: selenium is not here (apt-get install python3-selenium)")
-    sys.exit(0)
-if not shutil.which("chromium") or not shutil.which("chromedriver"):
-    print("skipped: chromium is not here (apt-get install chromium chromium-driver)")
-    sys.exit(0)
+from label_case import browser_or_skip
+
+browser_or_skip()
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
 
 from run_case import CONFIG, make_set
 
