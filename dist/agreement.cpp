@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -67,7 +68,7 @@ uint64_t checksum(const at::Tensor& t) {
     for (int k = 0; k < 4; ++k) lanes[k] = (lanes[k] ^ w[k]) * 0x9E3779B97F4A7C15ull;
   }
   for (; at < size; ++at) lanes[0] = (lanes[0] ^ bytes[at]) * 0x100000001B3ull;
-  return lanes[0] ^ (lanes[1] >> 7) ^ (lanes[2] << 9) ^ (lanes[3] >> 21);
+  return lanes[0] ^ std::rotl(lanes[1], 57) ^ std::rotl(lanes[2], 9) ^ std::rotl(lanes[3], 43);   // a sign stays a word's highest bit: none may go
 }
 
 constexpr const char* kNodesOwn = "data.stage";   // each node may have a scratch folder of its own name

@@ -265,11 +265,7 @@ void NcclChannel::wait() {
       check_usable();
       retire();
       if (in_flight_.empty()) return;
-      ncclResult_t state = ncclSuccess;
-      call(ncclCommGetAsyncError(comm_, &state));
-      call(state);
-      if (seconds_since(in_flight_.front().begin) > options_.seconds) lose(absent(in_flight_.front().begin, [] {}));
-    }
+    }   // errors and the deadline are the guard's: it aborts, and check_usable throws
     if (turn > 100) std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }

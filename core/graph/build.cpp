@@ -52,7 +52,7 @@ class Builder {
   void classes(double weight) {
     add(weight, [&](int64_t s) { return store_.label(s); });
   }
-  // Classes: −1 between all that is labelled, +2 inside each; so for components that all differ by answers. Others: +1 to
+  // Classes: −1 between all that is labelled, +2 inside each; so for components that differ by answers. Others: +1 to
   // themselves, and the answers.
   void signs() {
     labelled(-1);
@@ -64,9 +64,9 @@ class Builder {
       return;
     }
     const NegativeBlocks negatives(store_, samples_);
-    add(-1, [&](int64_t s) { return negatives.in_clique(s) >= 0 ? 0 : -1; });
-    add(2, [&](int64_t s) { return negatives.in_clique(s); });
-    add(1, [&](int64_t s) { return store_.label(s) >= 0 || negatives.in_clique(s) >= 0 ? -1 : store_.component(s); });
+    add(-1, [&](int64_t s) { return negatives.in_crowd(s) >= 0 ? 0 : -1; });
+    add(2, [&](int64_t s) { return negatives.in_crowd(s); });
+    add(1, [&](int64_t s) { return store_.label(s) >= 0 || negatives.in_crowd(s) >= 0 ? -1 : store_.component(s); });
     negatives.add_pairs(graph_, rest_);
   }
   void table(const LossTable& table);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -56,22 +57,23 @@ class HubPairs {
     if (n / 64u >= row.size()) row.resize(n / 64u + 1, 0);
     row[n / 64u] |= uint64_t{1} << n % 64u;
   }
-  // Whether every bit of `part` is in `row`.
-  static bool covers(const Row& row, const Row& part) {
-    for (size_t w = 0; w < part.size(); ++w) {
-      if ((part[w] & ~(w < row.size() ? row[w] : 0)) != 0) return false;
-    }
-    return true;
-  }
   // Calls f(n) for every bit that is in both, ascending.
   template <class F>
   static void for_each_common(const Row& a, const Row& b, const F& f) {
-    for (size_t w = 0; w < std::min(a.size(), b.size()); ++w) {
-      for (uint64_t bits = a[w] & b[w]; bits != 0; bits &= bits - 1) f(static_cast<int32_t>(w * 64) + __builtin_ctzll(bits));
-    }
+    for (size_t w = 0; w < std::min(a.size(), b.size()); ++w) each_bit(w, a[w] & b[w], f);
+  }
+  // Calls f(n) for every bit of `of` that `row` has not, ascending.
+  template <class F>
+  static void for_each_missing(const Row& row, const Row& of, const F& f) {
+    for (size_t w = 0; w < of.size(); ++w) each_bit(w, of[w] & ~(w < row.size() ? row[w] : 0), f);
   }
 
  private:
+  template <class F>
+  static void each_bit(size_t word, uint64_t bits, const F& f) {
+    for (; bits != 0; bits &= bits - 1) f(static_cast<int32_t>(word * 64) + std::countr_zero(bits));
+  }
+
   std::unordered_map<int32_t, int32_t> numbers_;   // component → hub
   std::vector<Row> rows_;
   std::vector<int32_t> free_;                      // numbers of hubs that are gone

@@ -3,7 +3,6 @@
 #include "core/graph/negative_blocks.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace pal {
 
@@ -18,43 +17,46 @@ NegativeBlocks::NegativeBlocks(const GraphStore& store, const std::vector<int64_
     }
     positions_[c].push_back(static_cast<int32_t>(p));
   }
-  in_clique_.assign(id_.size(), 0);
-  find_clique();
+  in_crowd_.assign(id_.size(), 0);
+  find_crowd();
 }
 
-int64_t NegativeBlocks::in_clique(int64_t sample) const {
+int64_t NegativeBlocks::in_crowd(int64_t sample) const {
   const int64_t component = store_.component(sample);
-  return in_clique_[number_.find(component)] ? component : -1;
+  return in_crowd_[number_.find(component)] ? component : -1;
 }
 
-// Greedily, those first that differ from the most. A clique of two is a pair.
-void NegativeBlocks::find_clique() {
-  HubPairs::Row here, chosen;
-  std::vector<std::pair<int, int32_t>> candidates;   // how many of the batch's hubs it does not differ from, component
+// Who is out costs a pair for each hub that it differs from, who is in one for each that it does not. A crowd of two is a pair.
+void NegativeBlocks::find_crowd() {
+  HubPairs::Row here, crowd;
+  std::vector<int32_t> hubs, members, of_hub;   // of_hub: hub → component of the batch
   for (int32_t c = 0; c < static_cast<int32_t>(id_.size()); ++c) {
     if (hub_[c] < 0 || store_.label(id_[c]) >= 0) continue;
     HubPairs::set(here, hub_[c]);
-    candidates.emplace_back(0, c);
+    hubs.push_back(c);
+    of_hub.resize(std::max(of_hub.size(), static_cast<size_t>(hub_[c]) + 1));
+    of_hub[hub_[c]] = c;
   }
-  for (auto& [unknown, c] : candidates) {
-    const HubPairs::Row& row = store_.hubs().row(hub_[c]);
-    for (size_t w = 0; w < here.size(); ++w) unknown += std::popcount(here[w] & ~(w < row.size() ? row[w] : 0));
+  for (int32_t c : hubs) {
+    int64_t others = 0;   // that it is not known to differ from, itself among them
+    HubPairs::for_each_missing(store_.hubs().row(hub_[c]), here, [&](int32_t) { ++others; });
+    if (2 * others > static_cast<int64_t>(hubs.size())) continue;
+    HubPairs::set(crowd, hub_[c]);
+    members.push_back(c);
   }
-  std::sort(candidates.begin(), candidates.end());
-  std::vector<int32_t> clique;
-  for (const auto& [unknown, c] : candidates) {
-    if (!HubPairs::covers(store_.hubs().row(hub_[c]), chosen)) continue;
-    HubPairs::set(chosen, hub_[c]);
-    clique.push_back(c);
+  if (members.size() < 3) return;
+  for (int32_t c : members) {
+    in_crowd_[c] = 1;
+    HubPairs::for_each_missing(store_.hubs().row(hub_[c]), crowd, [&](int32_t n) {
+      if (c < of_hub[n]) not_apart_.emplace_back(c, of_hub[n]);
+    });
   }
-  if (clique.size() < 3) return;
-  for (int32_t c : clique) in_clique_[c] = 1;
 }
 
-// Pairs a < b of the batch's components with an answer between them, those of the clique left out.
-std::vector<std::pair<int32_t, int32_t>> NegativeBlocks::other_pairs() const {
+// The batch's components with an answer between them, those of the crowd left out.
+NegativeBlocks::Pairs NegativeBlocks::pairs_outside() const {
   const auto count = static_cast<int32_t>(id_.size());
-  std::vector<std::pair<int32_t, int32_t>> pairs;
+  Pairs pairs;
   const auto found = [&](int32_t a, int32_t b) {
     if (store_.label(id_[a]) < 0 || store_.label(id_[b]) < 0) pairs.emplace_back(std::min(a, b), std::max(a, b));
   };
@@ -72,9 +74,9 @@ std::vector<std::pair<int32_t, int32_t>> NegativeBlocks::other_pairs() const {
         const int32_t b = number_.find(other);
         if (b >= 0 && (hub_[b] >= 0 || a < b)) found(a, b);   // two that walk: once
       });
-    } else if (!in_clique_[a]) {
+    } else if (!in_crowd_[a]) {
       HubPairs::for_each_common(store_.hubs().row(hub_[a]), hubs, [&](int32_t n) {
-        if (in_clique_[of_hub[n]] || a < of_hub[n]) found(a, of_hub[n]);
+        if (in_crowd_[of_hub[n]] || a < of_hub[n]) found(a, of_hub[n]);
       });
     }
   }
@@ -83,8 +85,20 @@ std::vector<std::pair<int32_t, int32_t>> NegativeBlocks::other_pairs() const {
   return pairs;
 }
 
+void NegativeBlocks::add_to_rest(RestBuilder& rest, const Pairs& pairs, double weight) const {
+  for (const auto& [a, b] : pairs) {
+    for (int32_t p : positions_[a]) {
+      for (int32_t q : positions_[b]) {
+        rest.add_position(p, q, weight);
+        rest.add_position(q, p, weight);
+      }
+    }
+  }
+}
+
 void NegativeBlocks::add_pairs(BatchGraph& graph, RestBuilder& rest) const {
-  const auto pairs = other_pairs();
+  add_to_rest(rest, not_apart_, 1);
+  const Pairs pairs = pairs_outside();
   std::vector<int32_t> block(id_.size(), -1);   // component → row of the table
   int64_t blocks = 0, entries = 0;
   for (const auto& [a, b] : pairs) {
@@ -94,14 +108,7 @@ void NegativeBlocks::add_pairs(BatchGraph& graph, RestBuilder& rest) const {
     entries += 2 * static_cast<int64_t>(positions_[a].size() * positions_[b].size());
   }
   if (blocks * blocks >= entries) {
-    for (const auto& [a, b] : pairs) {
-      for (int32_t p : positions_[a]) {
-        for (int32_t q : positions_[b]) {
-          rest.add_position(p, q, -1);
-          rest.add_position(q, p, -1);
-        }
-      }
-    }
+    add_to_rest(rest, pairs, -1);
     return;
   }
   BlockLayer layer{std::vector<int32_t>(graph.samples, -1), static_cast<int32_t>(blocks), -1.0, std::vector<double>(blocks * blocks, 0)};

@@ -107,7 +107,7 @@ TEST(BuildGraph, ComponentsWithMoreAnswersThanTheBatchIsLarge) {
                     [&](int64_t a, int64_t b) { return static_cast<double>(store.relation(a, b)); });
 }
 
-// Templates that most samples were asked against, most of them known to differ: what is not a clique stays as it is.
+// Templates that most samples were asked against, most of them known to differ: what is outside the crowd stays as it is.
 TEST(BuildGraph, HubsThatAllDifferAreTwoLayers) {
   for (const bool labelled : {false, true}) {
     const int64_t templates = 8, n = templates + 2 * HubPairs::kNegatives;
@@ -137,6 +137,26 @@ TEST(BuildGraph, HubsThatAllDifferAreTwoLayers) {
     const auto plain = [](const BlockLayer& layer) { return !layer.has_table() && layer.weight == -1; };
     EXPECT_EQ(std::count_if(graph.layers.begin(), graph.layers.end(), plain), labelled ? 2 : 1);
   }
+}
+
+// Hubs of which a few pairs are not known to differ: the crowd's layers stay, and the rest takes back those pairs alone.
+TEST(BuildGraph, PairsOfTheCrowdThatAreNotApartAreTakenBack) {
+  const int64_t hubs = 10, n = hubs + HubPairs::kNegatives;
+  GraphStore store(n);
+  for (int64_t a = 0; a < hubs; ++a) {
+    for (int64_t s = hubs; s < n; ++s) store.insert(a, s, Relation::different);
+    for (int64_t b = 0; b < a; ++b) {
+      const bool open = (a == 1 && b == 0) || (a == 7 && b == 2) || (a == 9 && b != 8);   // 9 is not of the crowd
+      if (!open) store.insert(a, b, Relation::different);
+    }
+  }
+  std::vector<int64_t> batch = {3, 1, 9, 0, 2, 7, 4, 5, 6, 8, 0};
+  GraphSpec spec;
+  spec.kind = GraphKind::signs;
+  const BatchGraph graph = build_batch_graph(store, spec, batch, 1);
+  expect_definition(graph, batch, [&](int64_t a, int64_t b) { return static_cast<double>(store.relation(a, b)); });
+  EXPECT_EQ(graph.rest.columns.size(), 2 * (2 + 1 + 1));   // 0 twice with 1, 2 with 7; 9 with 8
+  EXPECT_EQ(std::count_if(graph.layers.begin(), graph.layers.end(), [](const BlockLayer& layer) { return layer.has_table(); }), 0);
 }
 
 TEST(BuildGraph, TableOfLosses) {

@@ -133,6 +133,19 @@ TEST(Agreement, ParametersThatDifferAreNamed) {
   }
 }
 
+TEST(Agreement, EveryBitOfTheParametersCounts) {
+  Comm& comm = test_world().control();
+  if (comm.size() == 1) return;
+  const NamedTensors p = {{"a", at::arange(19, at::kFloat)}};
+  auto* words = static_cast<uint32_t*>(p[0].second.data_ptr());
+  for (int bit = 0; bit < 19 * 32; ++bit) {
+    const uint32_t flip = comm.rank() == 1 ? uint32_t{1} << bit % 32 : 0;
+    words[bit / 32] ^= flip;
+    EXPECT_THROW(agree_on_parameters(p, 5, comm), Error) << "bit " << bit % 32 << " of element " << bit / 32;
+    words[bit / 32] ^= flip;
+  }
+}
+
 // ---- the judge: no clock, no ranks ----
 
 std::vector<Heard> calm(int ranks) {
