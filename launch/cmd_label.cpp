@@ -115,6 +115,7 @@ RunFacts look_at_run(const std::string& run, const RunGraph& graph, const Pictur
   facts.images = pictures.any();
   if (!fs::exists(run + "/metrics.jsonl")) return facts;
   const RunMetrics metrics = read_metrics(run + "/metrics.jsonl");
+  facts.trained_on = static_cast<int64_t>(last_value(metrics, "queries", -1));
   for (const char* name : {"eval_linear_top1", "eval_knn_top1"}) {
     const MetricCurve curve = metric_curve(metrics, name);
     if (curve.x.empty()) continue;
@@ -238,10 +239,7 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
   People people(args.users.empty() ? std::vector<Person>{{"me", Role::owner}} : read_people(args.users), tokens, folder + "/links");
   const Pictures pictures(graph.data, args.thumbnails);
   const std::vector<int64_t> labels = known_labels(config, *graph.data, graph.subset);
-  if (args.gold > 0) {
-    PAL_CHECK(writer == Writer::desk, "gold questions beside a job", job, "leave out --gold, or wait for its end");
-    add_gold(ledger, args.gold, kGridMembers, labels, static_cast<uint64_t>(config.integer("train.seed")));
-  }
+  if (args.gold > 0) add_gold(ledger, writer, args.gold, kGridMembers, labels, static_cast<uint64_t>(config.integer("train.seed")));
   Desk desk(ledger, run, {writer, config.integer("oracle.votes"), {config.real("oracle.cost_pair"), config.real("oracle.cost_grid"), config.real("oracle.cost_coarse")}, args.gold_every});
   const auto sampler = make_query_sampler(config, graph.data->parents());
   PAL_CHECK(sampler != nullptr || desk.queue().open() > 0 || writer == Writer::job, "the run has no sampler and no open question", "oracle.sampler=none",

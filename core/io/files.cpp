@@ -23,13 +23,18 @@ std::string advice(int error) {
   return "check the disk, or choose another folder";
 }
 
-[[noreturn]] void fail_write(const std::string& path) {
+[[noreturn]] void fail_write(const std::string& path, Exit code = Exit::usage) {
   const int error = errno;
-  throw Error(Exit::usage, "cannot write " + path + ": " + std::strerror(error) + "; " + advice(error));
+  throw Error(code, "cannot write " + path + ": " + std::strerror(error) + "; " + advice(error));
 }
 
 [[noreturn]] void fail_read(const std::string& path) {
   throw Error(Exit::data, "cannot read " + path + ": " + std::strerror(errno) + "; check the path and its permissions");
+}
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder;
 }
 
 }  // namespace
@@ -114,8 +119,23 @@ void write_file_atomically(const std::string& path, std::string_view content) {
     unlink(temporary.c_str());
     throw;
   }
-  const std::string folder = std::filesystem::path(path).parent_path();
-  sync_folder(folder.empty() ? "." : folder);
+  sync_folder(folder_of(path));
+}
+
+// What a run keeps of itself: it fails as data.
+bool put_new_file(const std::string& path, std::string_view content, unsigned rights) {
+  std::string fresh = path + ".new-XXXXXX";
+  const int file = mkstemp(fresh.data());
+  if (file < 0) fail_write(path, Exit::data);
+  const bool written = ::write(file, content.data(), content.size()) == static_cast<ssize_t>(content.size()) && fchmod(file, rights) == 0 && fsync(file) == 0;
+  const bool put = written && link(fresh.c_str(), path.c_str()) == 0;
+  const int error = errno;
+  close(file);
+  unlink(fresh.c_str());
+  errno = error;
+  if (!put && (!written || error != EEXIST)) fail_write(path, Exit::data);
+  if (put) sync_folder(folder_of(path));
+  return put;
 }
 
 }  // namespace pal

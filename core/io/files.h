@@ -15,6 +15,10 @@ std::string read_whole_file(const std::string& path);
 // Temporary file beside it, fsync, rename, fsync of the folder.
 void write_file_atomically(const std::string& path, std::string_view content);
 
+// Puts a file there unless there is one: whether it did. It never stands there without its content, wherever its writer is
+// killed, and of two writers one comes first. Rights as of chmod.
+bool put_new_file(const std::string& path, std::string_view content, unsigned rights = 0644);
+
 // Makes renames and new names in a folder last through a power cut.
 void sync_folder(const std::string& folder);
 

@@ -43,7 +43,10 @@ Desk::Desk(Ledger& ledger, const std::string& run_dir, const DeskOptions& option
 
 void Desk::hand_on(const std::vector<Entry>& entries) {
   std::string lines;
-  for (const Entry& e : entries) lines += e.undo.empty() ? answer_line(e.answer) : undo_line(e.undo, e.answer.annotator);
+  for (const Entry& e : entries) {
+    if (e.answer.query >= kOwnGold) continue;
+    lines += e.undo.empty() ? answer_line(e.answer) : undo_line(e.undo, e.answer.annotator);
+  }
   // Names in order of time: the job takes the files in by name, and an answer must come before its undo.
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   if (!lines.empty()) inbox_.submit("page-" + std::to_string(now) + "-" + std::to_string(getpid()) + "-" + std::to_string(++batches_), lines);
@@ -102,6 +105,7 @@ std::vector<Entry> Desk::withdrawals(const std::string& person, const std::strin
   for (const RecordedAnswer& r : ledger_.last_answers(person, kRemembered)) {
     if (card_of(r.answer.uuid) != uuid || r.superseded_by != 0) continue;
     Entry e;
+    e.answer.query = r.answer.query;
     e.answer.annotator = person;
     e.undo = r.answer.uuid;
     entries.push_back(std::move(e));
@@ -126,6 +130,7 @@ std::string Desk::settle(const std::string& owner, const std::string& uuid, int6
   for (const RecordedAnswer& r : ledger_.answers_to(query, member)) {
     if (r.answer.uuid == row_uuid(uuid, member)) return "";   // handed in before
     Entry e;
+    e.answer.query = query;
     e.answer.annotator = owner;
     e.undo = r.answer.uuid;
     entries.push_back(std::move(e));
@@ -171,7 +176,10 @@ void Desk::add_gold(const std::string& person, std::vector<Query>& cards) {
 void Desk::reload() {
   std::vector<Ledger::Waiting> waiting = ledger_.waiting();
   std::erase_if(waiting, [](const Ledger::Waiting& w) { return w.query.sampler == kGoldSampler; });
+  std::vector<Query> gold = ledger_.queries();
+  std::erase_if(gold, [](const Query& q) { return q.sampler != kGoldSampler; });
   const std::lock_guard<std::mutex> lock(mutex_);
+  gold_ = std::move(gold);
   if (options_.writer == Writer::job) {
     // What the job has answers to by other ways is not handed out any more.
     for (Ledger::Waiting& w : waiting) {
@@ -179,9 +187,6 @@ void Desk::reload() {
         if (!handed_out_.count({w.query.id, w.query.members[k]})) w.wanted[k] = 0;
       }
     }
-  } else {
-    gold_ = ledger_.queries();
-    std::erase_if(gold_, [](const Query& q) { return q.sampler != kGoldSampler; });
   }
   queue_.load(std::move(waiting));
 }

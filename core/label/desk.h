@@ -54,8 +54,9 @@ struct DeskOptions {
   int64_t gold_every = 20;           // cards of a person from one gold question to the next
 };
 // Gold questions are those of this sampler: their answers are known, every person is shown each of them once, as if it
-// were any other.
+// were any other. Beside a job they are the page's own, numbered from here on, and their answers are not handed on.
 inline constexpr const char* kGoldSampler = "gold";
+inline constexpr int64_t kOwnGold = int64_t{1} << 40;
 
 class Desk {
  public:

@@ -1,14 +1,10 @@
 #include "core/label/tokens.h"
 
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 
 #include "core/io/files.h"
 #include "kernels/base/error.h"
@@ -18,17 +14,10 @@ namespace {
 
 constexpr size_t kSecretBytes = 32;
 
-std::string make_secret(const std::string& file) {
+void make_secret(const std::string& file) {
   unsigned char bytes[kSecretBytes];
   PAL_DATA_CHECK(RAND_bytes(bytes, sizeof(bytes)) == 1, "no random numbers from the system for", file, "try again");
-  const std::string secret = hexadecimal(std::string(reinterpret_cast<const char*>(bytes), sizeof(bytes)));
-  const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  PAL_DATA_CHECK(fd >= 0, "cannot make " + file, std::strerror(errno), "check that you may write in the run folder");
-  const std::string line = secret + "\n";
-  const bool written = write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size()) && fsync(fd) == 0;
-  close(fd);
-  PAL_DATA_CHECK(written, "cannot write " + file, std::strerror(errno), "make room on the disk, and remove the file");
-  return secret;
+  put_new_file(file, hexadecimal(std::string(reinterpret_cast<const char*>(bytes), sizeof(bytes))) + "\n", 0600);
 }
 
 }  // namespace
@@ -52,8 +41,8 @@ std::string from_hexadecimal(const std::string& digits) {
 }
 
 Tokens::Tokens(const std::string& file) {
-  const std::string text = access(file.c_str(), F_OK) == 0 ? read_whole_file(file) : make_secret(file);
-  secret_ = from_hexadecimal(text.substr(0, 2 * kSecretBytes));
+  if (access(file.c_str(), F_OK) != 0) make_secret(file);
+  secret_ = from_hexadecimal(read_whole_file(file).substr(0, 2 * kSecretBytes));
   PAL_DATA_CHECK(secret_.size() == kSecretBytes, "this is no secret of a labelling page", file, "remove it: a new one is made, and new links");
 }
 

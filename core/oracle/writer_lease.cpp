@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <sstream>
 
+#include "core/io/files.h"
 #include "kernels/base/error.h"
 
 namespace pal {
@@ -70,22 +70,6 @@ std::string lease_holder(const std::string& content) {
   return host.empty() ? "another process" : "process " + process + " on host " + host;
 }
 
-// Puts a file there unless there is one. It never stands there without its content, wherever its writer is killed.
-bool put_new(const std::string& file, const std::string& content) {
-  std::string fresh = file + ".new-XXXXXX";
-  const int fd = mkstemp(fresh.data());
-  PAL_DATA_CHECK(fd >= 0, "cannot write " + file, std::strerror(errno), "check that the folder exists and that you may write there");
-  const bool written = write(fd, content.data(), content.size()) == static_cast<ssize_t>(content.size()) && fchmod(fd, 0644) == 0;
-  const int write_error = errno;
-  close(fd);
-  const bool put = written && link(fresh.c_str(), file.c_str()) == 0;
-  const int link_error = errno;
-  unlink(fresh.c_str());
-  PAL_DATA_CHECK(written, "cannot write " + file, std::strerror(write_error), "make room on the disk");
-  PAL_DATA_CHECK(put || link_error == EEXIST, "cannot write " + file, std::strerror(link_error), "put the run on a file system that knows hard links");
-  return put;
-}
-
 }  // namespace
 
 std::string WriterLease::holder(const std::string& path, const LeaseTimes& times) {
@@ -97,7 +81,7 @@ std::string WriterLease::holder(const std::string& path, const LeaseTimes& times
 WriterLease::WriterLease(const std::string& path, const LeaseTimes& times)
     : file_(path + ".writer"), content_(make_content()), times_(times) {
   for (int attempt = 0;; ++attempt) {
-    if (put_new(file_, content_)) break;
+    if (put_new_file(file_, content_)) break;
     const std::string found = lease_content(file_);
     PAL_DATA_CHECK(attempt < 5 && abandoned(file_, found, times_), "another process writes " + path, lease_holder(found),
                    "wait for it to end, or stop it; if it is long dead, remove " + file_);

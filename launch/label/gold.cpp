@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <map>
 
-#include "core/label/desk.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
 namespace pal {
 
-void add_gold(Ledger& ledger, int64_t count, int64_t members, const std::vector<int64_t>& labels, uint64_t seed) {
+void add_gold(Ledger& ledger, Writer writer, int64_t count, int64_t members, const std::vector<int64_t>& labels, uint64_t seed) {
   std::map<int64_t, std::vector<int64_t>> by_class;
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] >= 0) by_class[labels[i]].push_back(static_cast<int64_t>(i));
@@ -33,9 +32,11 @@ void add_gold(Ledger& ledger, int64_t count, int64_t members, const std::vector<
       if (sample != q.template_sample && !std::count(q.members.begin(), q.members.end(), sample)) q.members.push_back(sample);
     }
     q.sampler = kGoldSampler;
+    if (writer == Writer::job) q.id = kOwnGold + k;
     queries.push_back(std::move(q));
   }
-  if (!queries.empty()) ledger.record_queries(queries, {kGoldSampler, std::max<int64_t>(ledger.rounds() - 1, 0), 0, 1});
+  if (writer == Writer::job) ledger.adopt(queries, 1);
+  else if (!queries.empty()) ledger.record_queries(queries, {kGoldSampler, std::max<int64_t>(ledger.rounds() - 1, 0), 0, 1});
 }
 
 }  // namespace pal

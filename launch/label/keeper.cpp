@@ -9,7 +9,9 @@ namespace pal {
 namespace {
 
 constexpr double kBeat = 0.5;          // seconds between looks at the inbox
-constexpr double kRest = 200;         // of the time a look at all answers takes, before the next one: people who post wait for it
+// Of the time a look at all answers takes, before the next one: people who post wait for it; when nobody does it may be soon;
+// and when nothing was answered, for what training did.
+constexpr double kRest = 200, kCalmRest = 4, kIdleRest = 2000;
 constexpr double kNothingLeft = 20;    // seconds before asking again when there was nothing to ask
 constexpr int64_t kLow = 3;            // cards of a person below which a round is asked
 
@@ -57,8 +59,8 @@ void Keeper::look() {
 }
 
 void Keeper::keep() {
-  int64_t seen = parts_.desk.changes();
-  double next = keeper_seconds(), next_facts = next;
+  int64_t seen = parts_.desk.changes(), before = seen;
+  double looked = keeper_seconds(), took = 0;
   while (wait(kBeat)) {
     try {
       std::vector<std::string> warnings;
@@ -66,11 +68,13 @@ void Keeper::keep() {
       for (const std::string& w : warnings) parts_.log("warning: " + w);
       const double start = keeper_seconds();
       const int64_t changes = parts_.desk.changes();
-      if ((changes == seen || start < next) && start < next_facts) continue;
+      const double rest = changes == seen ? std::clamp(kIdleRest * took, 10.0, 60.0) : std::max(1.0, (changes == before ? kCalmRest : kRest) * took);
+      before = changes;
+      if (start < looked + rest) continue;
       seen = changes;
       look();
-      next = keeper_seconds() + std::max(1.0, kRest * (keeper_seconds() - start));
-      next_facts = keeper_seconds() + 10 * std::max(1.0, kRest * (keeper_seconds() - start));   // training goes on by itself
+      looked = keeper_seconds();
+      took = looked - start;
     } catch (const Error& e) {
       parts_.log(std::string("warning: ") + e.what());
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "kernels/base/error.h"
 #include "launch/label/assets.h"
@@ -33,6 +34,13 @@ std::string cookie_value(const std::string& header, const std::string& cookie) {
 
 bool is_address(const std::string& host) {
   return !host.empty() && (host.front() == '[' || host.find_first_not_of("0123456789.") == std::string::npos);
+}
+
+// A sentence of ours (not of the request) for people who look at it in a browser.
+std::string sentence_page(std::string sentence) {
+  sentence.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence.front())));
+  return "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+         "<meta name=\"color-scheme\" content=\"light dark\"><title>PAL</title><h1>PAL</h1><p>" + sentence + ".</p></html>\n";
 }
 
 void harden(PageResponse& response) {
@@ -72,6 +80,14 @@ PageResponse LabelPage::refuse(const PageRequest& request, int status, const std
   return response;
 }
 
+PageResponse LabelPage::refuse_visit(const PageRequest& request, int status, const std::string& sentence) {
+  PageResponse response = refuse(request, status, sentence);
+  if (request.path != "/") return response;
+  response.type = "text/html; charset=utf-8";
+  response.body = sentence_page(sentence);
+  return response;
+}
+
 PageResponse LabelPage::refusal(const PageRequest& request, int status, const std::string& sentence) {
   PageResponse response = refuse(request, status, sentence);
   harden(response);
@@ -98,7 +114,7 @@ PageResponse LabelPage::route(const PageRequest& r) {
   if (!post && r.path == "/" && r.parameters.count("token")) return first_visit(r, person);
   if (person == nullptr) {
     if (!refusals_.allow(r.address, now)) return refuse(r, 429, "too many requests without a session");
-    return refuse(r, 401, "open this page with the link that pal label printed for you: your browser has no session here");
+    return refuse_visit(r, 401, "open this page with the link that pal label printed for you: your browser has no session here");
   }
   if (!(post ? answers_ : reads_).allow(person->name, now)) return refuse(r, 429, "too many requests: wait a second");
   const bool owner = person->role == Role::owner;
@@ -129,9 +145,9 @@ PageResponse LabelPage::first_visit(const PageRequest& r, const Person* person) 
   PageResponse response{200, "text/html; charset=utf-8",
                         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0;url=/\"><title>PAL</title><a href=\"/\">Go on</a></html>\n"};
   if (visit.entry == People::Entry::used && visit.person == person) return response;
-  if (visit.entry != People::Entry::granted && !refusals_.allow(r.address, parts_.now())) return refuse(r, 429, "too many links that are not good");
-  if (visit.entry == People::Entry::used) return refuse(r, 403, "this link was used before: ask who runs pal label for the next one, which it has printed");
-  if (visit.entry == People::Entry::unknown) return refuse(r, 403, "this link is not known here");
+  if (visit.entry != People::Entry::granted && !refusals_.allow(r.address, parts_.now())) return refuse_visit(r, 429, "too many links that are not good: wait a minute");
+  if (visit.entry == People::Entry::used) return refuse_visit(r, 403, "this link was used before: ask who runs pal label for the next one, which it has printed");
+  if (visit.entry == People::Entry::unknown) return refuse_visit(r, 403, "this link is not known here: ask who runs pal label for one");
   parts_.log(fmt::format("{} came from {}; a link for another browser: /?token={}", printable(visit.person->name), printable(r.address), parts_.people.link(visit.person->name)));
   response.headers.emplace_back("Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000", cookie_name(hosts_.port), visit.cookie));
   return response;

@@ -44,6 +44,7 @@ struct RunFacts {
   bool images = true;                // false: features, shown by their numbers
   std::vector<std::pair<int64_t, double>> accuracy = {};   // (step, share) while training
   std::string measure = {};          // what that accuracy is
+  int64_t trained_on = -1;           // answers that training has used; -1: it has not begun
 };
 
 // Who is behind the page. Functions may be called by any thread.
@@ -86,6 +87,7 @@ class LabelPage {
 
  private:
   PageResponse refuse(const PageRequest& request, int status, const std::string& sentence);
+  PageResponse refuse_visit(const PageRequest& request, int status, const std::string& sentence);   // of the page itself
   PageResponse route(const PageRequest& request);
   PageResponse first_visit(const PageRequest& request, const Person* person);
   PageResponse asset(const PageRequest& request);

@@ -141,7 +141,7 @@ PageResponse LabelPage::mine(const Person& person) {
 PageResponse LabelPage::standing(const Person& person) {
   const RunFacts facts = parts_.facts();
   Json j = {{"run", facts.name}, {"samples", facts.samples}, {"classes", facts.classes}, {"budget", facts.budget}, {"queue", parts_.desk.queue().open()},
-            {"measure", facts.measure}, {"accuracy", facts.accuracy}};
+            {"measure", facts.measure}, {"accuracy", facts.accuracy}, {"trained_on", facts.trained_on}};
   const std::shared_ptr<const Standing> s = parts_.standing();
   if (!s) return as_json(j);
   j.update({{"questions", s->questions}, {"open", s->open}, {"answered", s->answered}, {"answers", s->answers}, {"told", s->told}, {"known", s->known},

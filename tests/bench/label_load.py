@@ -104,9 +104,11 @@ def main():
 
         async def everybody():
             await asyncio.gather(*(answer(Person(server.port), link, share, taken, times) for link in server.links.values()))
-        asyncio.run(everybody())
-        seconds = time.time() - start
-        server.stop()
+        try:
+            asyncio.run(everybody())
+            seconds = time.time() - start
+        finally:
+            server.stop()
         stands = rows(f"{folder}/run/ledger.sqlite", "select uuid, query, j, answer from answers where superseded_by is null")
         sent = {(f"{name}-{m}", query, m, verdict) for name, (query, answers) in taken.items() for m, verdict in answers}
         lost, doubled = len(sent - set(stands)), len(stands) - len(set((q, j) for _, q, j, _ in stands))

@@ -15,6 +15,7 @@
 #include "core/oracle/sqlite.h"
 #include "core/oracle/writer_lease.h"
 #include "kernels/base/error.h"
+#include "tests/killed_at_write.h"
 #include "tests/test_folder.h"
 
 namespace pal {
@@ -289,6 +290,15 @@ TEST_F(LedgerTest, AWriterWhoseLeaseWasTakenStops) {
   std::ofstream(path_.string() + ".writer", std::ios::trunc) << "elsewhere 1 1\n";
   std::vector<Query> queries = {{0, QueryKind::pair, 1, {2}}};
   EXPECT_NE(refusal([&] { ledger.record_queries(queries, {"captcha", 0, 0}); }).find("taken over by: process 1 on host elsewhere"), std::string::npos);
+}
+
+TEST(WriterLeaseTest, AWriterKilledWhileItTakesItLeavesNone) {
+  const TestFolder folder;
+  ASSERT_TRUE(killed_at_write([&] { const WriterLease lease(folder / "x"); }));
+  EXPECT_FALSE(fs::exists(folder / "x.writer"));
+  EXPECT_EQ(WriterLease::holder(folder / "x"), "");
+  const WriterLease lease(folder / "x");
+  EXPECT_NE(WriterLease::holder(folder / "x"), "");
 }
 
 TEST(WriterLeaseTest, IsTouched) {

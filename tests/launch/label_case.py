@@ -55,6 +55,7 @@ class Server:
             if "Ctrl-C" in line:
                 return
         self.process.wait()
+        self.process.stdout.close()
         raise AssertionError(f"pal label ended: {self.said}{self.log()}")
 
     def log(self):

@@ -26,11 +26,13 @@ constexpr int64_t kGrids = 8000;
 
 std::shared_ptr<const Standing> nobody_looks(const Ledger&) { return nullptr; }
 
-[[noreturn]] void serve(const std::string& folder, int port) {
+// Writes a byte to `ready` when it has read its questions.
+[[noreturn]] void serve(const std::string& folder, int port, int ready) {
   LabelServer server({"127.0.0.1", port, 5, 5, 16});
   PageLimits limits;
   limits.answers_per_second = limits.answers_burst = 1e9;
   TestPage t(nobody_looks, limits, port, kGrids, folder);
+  if (write(ready, "r", 1) != 1) _exit(1);
   server.run(t.page);
   _exit(0);
 }
@@ -86,9 +88,15 @@ TEST(LabelKilled, WhatWasAcknowledgedIsThereOnce) {
   close(pipes[1]);
   int64_t moments = 0;
   for (int k = 0; k < kills; ++k) {
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
     const pid_t server = fork();
-    if (server == 0) serve(path, port);
-    usleep(150000 + static_cast<useconds_t>(random.below(250000)));   // it reads its questions first
+    if (server == 0) serve(path, port, ready[1]);
+    close(ready[1]);
+    char byte = 0;
+    if (k % 8 != 7) EXPECT_EQ(read(ready[0], &byte, 1), 1);   // every eighth is killed while it starts
+    close(ready[0]);
+    usleep(static_cast<useconds_t>(random.below(200000)));
     kill(server, SIGKILL);
     waitpid(server, nullptr, 0);
     ++moments;

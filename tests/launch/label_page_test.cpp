@@ -48,6 +48,9 @@ TEST_F(LabelPageTest, AFirstVisitTradesTheLinkForACookieOnce) {
   EXPECT_EQ(first.status, 200);
   const std::string cookie = header(first, "Set-Cookie");
   for (const char* part : {"HttpOnly", "SameSite=Strict", "Path=/"}) EXPECT_NE(cookie.find(part), std::string::npos);
+  const PageResponse stranger = t.page.handle(t.get("/", ""));
+  EXPECT_EQ(stranger.type, "text/html; charset=utf-8");
+  EXPECT_NE(stranger.body.find("<p>Open this page with the link"), std::string::npos) << stranger.body;
   EXPECT_EQ(first.body.find(r.parameters["token"]), std::string::npos);
   expect_refused(r, 403);   // replayed
   r.parameters["token"] = std::string(64, '0');
@@ -226,6 +229,33 @@ TEST_F(LabelPageTest, TheOwnerSettles) {
   for (int k = 0; k < 2; ++k) EXPECT_EQ(post("/api/settle", settle).status, 200);
   EXPECT_EQ(json::parse(get("/api/review").body)["disagreements"].size(), 1u);
   EXPECT_EQ(t.ledger.answers_to(1, 500).size(), 1u);
+}
+
+TEST_F(LabelPageTest, TheDashboardSaysHowPeopleAgree) {
+  const auto say = [&](const std::string& who, const std::string& cookie, int64_t query, const std::string& first, const std::string& second, char uuid) {
+    json card = json::parse(t.card(who, query, std::string(32, uuid), first));
+    card["answers"][1][1] = second;
+    ASSERT_EQ(t.page.handle(t.post("/api/answer", cookie, card.dump())).status, 200);
+  };
+  say("ann", ann, 1, "yes", "yes", 'a');
+  say("bob", bob, 1, "yes", "no", 'b');
+  say("ann", ann, 2, "no", "no", 'c');
+  say("bob", bob, 2, "no", "no", 'd');
+  const json d = json::parse(get("/api/standing").body);
+  // Three of four alike; of ann's four two are yes, of bob's one.
+  EXPECT_EQ(d["agreement"]["questions"], 4);
+  EXPECT_NEAR(d["agreement"]["raw"], 0.75, 1e-12);
+  const double by_chance = (9 + 25) / 64.0;
+  EXPECT_NEAR(d["agreement"]["fleiss"], (0.75 - by_chance) / (1 - by_chance), 1e-12);
+  ASSERT_EQ(d["pairs"].size(), 1u);
+  EXPECT_NEAR(d["pairs"][0]["raw"], 0.75, 1e-12);
+  EXPECT_NEAR(d["pairs"][0]["cohen"], 0.5, 1e-12);
+  EXPECT_EQ(d["people"].size(), 2u);
+  EXPECT_NEAR(d["people"][0]["seconds"], 1, 1e-12) << "two seconds a card of two";
+  const json others = json::parse(t.page.handle(t.get("/api/standing", bob)).body);
+  EXPECT_FALSE(others.contains("pairs"));
+  ASSERT_EQ(others["people"].size(), 1u) << "who is not the owner sees their own pace";
+  EXPECT_EQ(others["people"][0]["name"], "bob");
 }
 
 TEST_F(LabelPageTest, ADiskThatFailsIsNotTheBrowsersFault) {

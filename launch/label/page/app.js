@@ -200,7 +200,7 @@ document.addEventListener('keyup', (event) => { if (event.key === ' ' && state.v
 
 document.title = TEXT.title;
 const keys = document.getElementById('keys');
-keys.textContent = TEXT.keys;
+keys.append(h('span', {class: 'word'}, TEXT.keys), '?');
 keys.addEventListener('click', help);
 main.append(h('p', {class: 'quiet'}, TEXT.loading));
 fetch_cards();

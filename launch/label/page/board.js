@@ -50,7 +50,9 @@ export function dashboard(d, owner) {
   const body = [h('h1', {tabindex: '-1'}, B.title),
     h('div', {class: 'figures'}, figure(number(implied), B.implied, true), figure(number(d.told ?? 0), B.told), figure(number(d.answers ?? 0), B.answers),
       figure(number(d.components ?? d.samples), B.components), figure(number(d.open ?? 0), B.open), figure(number(d.disputes ?? 0), B.disputes),
-      figure(duration(d.seconds ?? 0), B.time), figure(number(d.cost ?? 0), B.cost)),
+      figure(duration(d.seconds ?? 0), B.time), figure(number(d.cost ?? 0), B.cost),
+      d.trained_on >= 0 ? figure(number(d.trained_on), B.trained_on) : null,
+      d.accuracy.length > 0 ? figure(percent(d.accuracy.at(-1)[1]), B.accuracy(d.measure)) : null),
     h('div', {class: 'bars'}, d.budget > 0 ? bar(d.answered ?? 0, d.budget, B.budget(number(d.answered ?? 0), number(d.budget))) : null,
       d.classes > 0 ? bar(d.answered ?? 0, d.samples * d.classes, B.pairs(number(d.answered ?? 0), number(d.samples * d.classes))) : null,
       each > 0 && left > 0 ? h('span', {}, B.forecast(duration(left * each), number(left))) : null)];
@@ -59,7 +61,7 @@ export function dashboard(d, owner) {
     plots.append(plot(B.plot_known, [{points: d.history.map((p) => [p[0], p[1]])}, {class: 'second', points: told}]),
       plot(B.plot_groups, [{points: d.history.map((p) => [p[0], p[2]])}]));
   }
-  if (d.accuracy.length > 0) plots.append(plot(B.plot_accuracy(d.measure), [{points: d.accuracy}]));
+  if (d.accuracy.length > 0) plots.append(plot(B.plot_accuracy(d.measure), [{points: d.accuracy}], Math.floor(10 * Math.min(...d.accuracy.map((p) => p[1]))) / 10));
   body.push(plots);
   if (d.accuracy.length === 0) body.push(h('p', {}, B.no_accuracy));
   if ((d.people ?? []).length > 0) {

@@ -34,7 +34,12 @@ export function preload(id) {
   if (kept.size > 200) kept.delete(kept.keys().next().value);
 }
 
-// broken(): called when it cannot be shown.
+const RETRY = 2000;   // milliseconds
+// Why an image did not come: an img does not tell.
+const status_of = (src) => fetch(src, {method: 'HEAD', credentials: 'same-origin'}).then((r) => r.status, () => 0);
+
+// broken(): called when what is stored is no picture. One that is not there is shown by its number; a lost connection is
+// neither: it is asked for again.
 export function picture(id, {alt = TEXT.picture(id), full = false, broken = null} = {}) {
   const box = h('span', {class: 'pic', 'data-sample': id});
   const numbered = (text) => box.replaceChildren(h('span', {class: 'number', role: 'img', 'aria-label': alt}, text));
@@ -45,9 +50,15 @@ export function picture(id, {alt = TEXT.picture(id), full = false, broken = null
   const img = h('img', {src: full ? `/image/${id}/full` : `/image/${id}`, alt, draggable: 'false', decoding: 'sync'});
   const size = () => img.classList.toggle('tiny', img.naturalWidth > 0 && img.naturalWidth < 100);
   img.addEventListener('load', size);
-  img.addEventListener('error', () => {
-    numbered(TEXT.broken_image);
-    broken?.();
+  img.addEventListener('error', async () => {
+    const status = await status_of(img.src);
+    if (status === 404) numbered(`#${id}`);
+    else if (status === 422) {
+      numbered(TEXT.broken_image);
+      broken?.();
+    } else {
+      setTimeout(() => { if (box.isConnected) img.src = img.src; }, RETRY);
+    }
   });
   if (img.complete) size();
   box.append(img);
