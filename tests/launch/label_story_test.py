@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""The whole story: a run on Fashion-MNIST's features asks, a person answers 200 grids in a browser, training goes on.
+"""The whole story: a run on Fashion-MNIST trains and asks, a person answers 200 grids in a browser, training goes on.
 
-The graph grows, what the next checkpoint makes of it (labels.csv) is better than what the one that asked did, and the ledger
-holds what the browser sent.
+The graph grows, the next checkpoint is better on test images than the one that asked, and than the same run without the
+answers; the dashboard says so, labels.csv comes out, and the ledger holds what the browser sent.
 
 usage: label_story_test.py PAL     (run by the python that has selenium; without it, chromium or the data it says "skipped:")
 """
 import csv
 import gzip
+import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -21,49 +23,35 @@ from label_case import Browser, Server, browser_or_skip, rows  # noqa: E402
 browser_or_skip()
 PAL = os.path.abspath(sys.argv[1])
 FASHION = "/usr/share/datasets/fashion-mnist"
-TRAIN, TEST, GRIDS, MEMBERS = 4000, 1000, 200, 15
+TRAIN, TEST, PROBE, GRIDS, MEMBERS = 3100, 2000, 300, 200, 15
 
 CONFIG = f"""
-data: {{train: features.npy, test: features-test.npy}}
-model: {{backbone: none, projector: [64, 32]}}
-graph: {{kind: mixed, alpha: 0.1, labeled_fraction: 0.005, edge_share: 0.5}}
-oracle: {{sampler: captcha, labeler: exchange, wait: exit, every: 50, questions_per_round: {GRIDS * MEMBERS}, members: {MEMBERS}, budget: {GRIDS * MEMBERS}, pool: {TRAIN}}}
-train: {{global_batch: 256, steps: 150, seed: 1}}
-optim: {{kind: lars, lr: 0.5}}
-checkpoint: {{every: 50, keep: 20}}
+data: {{train: set.h5, test: set-test.h5, threads: 1}}
+augment: {{crop_scale: [0.7, 1.0], jitter_strength: [0.4, 0.4, 0.0, 0.0], gray: 0, mean: 0.286, std: 0.353}}
+model: {{backbone: convnet, widths: [8, 16, 32, 64], projector: []}}
+loss: {{kind: simclr, temperature: 0.2}}
+graph: {{kind: mixed, alpha: 0.9, labeled_fraction: 0.01, edge_share: 0.5}}
+oracle: {{sampler: captcha, labeler: exchange, wait: exit, every: 40, questions_per_round: {GRIDS * MEMBERS}, members: {MEMBERS}, budget: {GRIDS * MEMBERS}, pool: {TRAIN}}}
+train: {{global_batch: 128, steps: 400, seed: 1, threads: 1}}
+optim: {{kind: adamw, lr: 0.01, weight_decay: 1.0e-4}}
+eval: {{every: 80, train_samples: {PROBE}, test_samples: {TEST}}}
+checkpoint: {{every: 40, keep: 20}}
 log: {{every: 10}}
 """
 
 
-def idx(name, count):
-    with gzip.open(f"{FASHION}/{name}") as f:
-        head = f.read(16 if "images" in name else 8)
-        return f.read(count * (784 if "images" in name else 1)), head
-
-
-def write_npy(path, code, shape, payload):
-    header = f"{{'descr': '{code}', 'fortran_order': False, 'shape': {shape}, }}"
-    header += " " * (63 - (10 + len(header)) % 64) + "\n"
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + payload)
-
-
-def make_features(folder):
-    """Means of 4 x 4 pixels: 49 features a sample, with labels beside them. Returns the labels of the training set."""
-    kept = None
-    for split, name, count in (("train", "features", TRAIN), ("t10k", "features-test", TEST)):
-        pixels, _ = idx(f"{split}-images-idx3-ubyte.gz", count)
-        labels, _ = idx(f"{split}-labels-idx1-ubyte.gz", count)
-        values = []
-        for i in range(count):
-            image = pixels[784 * i:784 * (i + 1)]
-            for y in range(0, 28, 4):
-                for x in range(0, 28, 4):
-                    values.append(sum(sum(image[28 * (y + d) + x:28 * (y + d) + x + 4]) for d in range(4)) / 2040)
-        write_npy(f"{folder}/{name}.npy", "<f4", (count, 49), struct.pack(f"<{len(values)}f", *values))
-        write_npy(f"{folder}/{name}-labels.npy", "<i8", (count,), struct.pack(f"<{count}q", *labels))
-        kept = kept or list(labels)
-    return kept
+def make_set(folder):
+    """The first images of both splits. Returns the labels of the training set."""
+    os.makedirs(f"{folder}/idx")
+    for split, count in (("train", TRAIN), ("t10k", TEST)):
+        for name, head, each in (("images-idx3", 16, 784), ("labels-idx1", 8, 1)):
+            with gzip.open(f"{FASHION}/{split}-{name}-ubyte.gz") as f:
+                data = f.read(head + count * each)
+            with open(f"{folder}/idx/{split}-{name}-ubyte", "wb") as f:
+                f.write(data[:4] + struct.pack(">i", count) + data[8:])
+    pal(folder, "data", "import", "idx", "idx", "set.h5")
+    with open(f"{folder}/idx/train-labels-idx1-ubyte", "rb") as f:
+        return list(f.read()[8:])
 
 
 def pal(folder, *args, code=0):
@@ -97,41 +85,69 @@ def answer_all(browser, link, labels, sent):
     browser.settled()
 
 
+def accuracy(run):
+    """Of the newest look at the test images: a linear probe that saw the classes of PROBE training images."""
+    with open(f"{run}/metrics.jsonl") as f:
+        looks = [m for m in map(json.loads, f) if "eval_linear_top1" in m]
+    return looks[-1]["eval_linear_top1"]
+
+
+def on_the_dashboard(browser):
+    """The accuracy that it shows, and the relations that nobody had to be asked."""
+    browser.keys("p")
+    browser.wait("+document.querySelector('.proud b')?.textContent.replaceAll(',', '') > 50000", 30, "relations that nobody had to be asked")
+    shown = browser.js("return [...document.querySelectorAll('.figure')].find((f) => f.innerText.includes('accuracy')).querySelector('b').textContent")
+    return float(shown.split()[0]) / 100, browser.js("return document.querySelector('.proud b').textContent")
+
+
 def main():
     if not os.path.isdir(FASHION):
         print("skipped: Fashion-MNIST is not here (apt-get install dataset-fashion-mnist)")
         return
     with tempfile.TemporaryDirectory(prefix="pal-story-") as folder:
-        labels = make_features(folder)
+        labels = make_set(folder)
         with open(f"{folder}/c.yaml", "w") as f:
             f.write(CONFIG)
         out = pal(folder, "train", "c.yaml", "--run-dir", "run", code=75)   # it asks, and leaves
         assert "questions are out" in out, out
-        _, before = made_labels(folder, labels)
+        _, right_before = made_labels(folder, labels)
         asked = rows(f"{folder}/run/ledger.sqlite", "select count(*) from queries")[0][0]
         assert asked == GRIDS, asked
-        sent, browser = {}, Browser(folder)
-        try:
-            server = Server(PAL, folder, "run")
-            start = time.time()
-            answer_all(browser, server.links["me"], labels, sent)
-            seconds = time.time() - start
-            browser.keys("p")
-            browser.wait("+document.querySelector('.proud b')?.textContent.replaceAll(',', '') > 100000", 30, "relations that nobody had to be asked")
-            implied = browser.js("return document.querySelector('.proud b').textContent")
-            server.stop()
-        finally:
-            browser.quit()
-        stands = rows(f"{folder}/run/ledger.sqlite", "select query, j, answer from answers where superseded_by is null and answer <> 'withdrawn'")
-        assert len(stands) == len(sent) == GRIDS * MEMBERS, (len(stands), len(sent))
-        assert {(q, j): a for q, j, a in stands} == sent, "the ledger is what the browser sent"
-        pal(folder, "train", "c.yaml", "--run-dir", "run")
-        made, after = made_labels(folder, labels)
+        # The same run without answers goes on while they are given.
+        shutil.copytree(f"{folder}/run", f"{folder}/control", symlinks=True)
+        sent, browser, server = {}, Browser(folder), None
+        with subprocess.Popen([PAL, "train", "c.yaml", "oracle.wait=continue", "--run-dir", "control"], cwd=folder, stdout=subprocess.DEVNULL) as control:
+            try:
+                server = Server(PAL, folder, "run")
+                start = time.time()
+                answer_all(browser, server.links["me"], labels, sent)
+                seconds = time.time() - start
+                shown_before, implied = on_the_dashboard(browser)
+                server.stop()
+                stands = rows(f"{folder}/run/ledger.sqlite", "select query, j, answer from answers where superseded_by is null and answer <> 'withdrawn'")
+                assert len(stands) == len(sent) == GRIDS * MEMBERS, (len(stands), len(sent))
+                assert {(q, j): a for q, j, a in stands} == sent, "the ledger is what the browser sent"
+                before = accuracy(f"{folder}/run")
+                pal(folder, "train", "c.yaml", "--run-dir", "run")
+                after = accuracy(f"{folder}/run")
+                server = Server(PAL, folder, "run", port=server.port)   # the browser has its session
+                browser.driver.get(f"http://127.0.0.1:{server.port}/")
+                shown_after, _ = on_the_dashboard(browser)
+                server.stop()
+            finally:
+                browser.quit()
+                if server and server.process.poll() is None:
+                    server.kill()
+        assert control.returncode == 0, control.returncode
+        without = accuracy(f"{folder}/control")
+        made, right = made_labels(folder, labels)
         known = [row for row in made if row["how"] in ("asked", "implied", "given")]
         assert len(made) == TRAIN and all(int(row["class"]) == labels[int(row["id"])] for row in known), "what is known is right"
-        print(f"{GRIDS} grids in {seconds:.0f} s, {implied} relations implied; labels.csv: {before:.3f} right by the checkpoint that asked, "
-              f"{after:.3f} by the last one, {len(known)} of {TRAIN} known")
-        assert after > before + 0.05, (before, after)
+        print(f"{GRIDS} grids in {seconds:.0f} s, {implied} relations implied; accuracy on {TEST} test images: {before:.3f} when it asked, {after:.3f} after, "
+              f"{without:.3f} without the answers; labels.csv: {right_before:.3f} right, then {right:.3f}, {len(known)} of {TRAIN} known")
+        assert right > right_before + 0.05, (right_before, right)
+        assert after > before + 0.03 and after > without + 0.05, (before, after, without)
+        assert abs(shown_before - before) < 0.001 and abs(shown_after - after) < 0.001, (shown_before, shown_after)
 
 
 if __name__ == "__main__":
