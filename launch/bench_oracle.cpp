@@ -115,10 +115,10 @@ void bench_samplers(const OracleBenchOptions& o, Report& report) {
   }
 }
 
-// Ours and the peer's turns; `ours` returns ms.
+// Ours and the peer's turns; `ours` returns ms, `judge` looks at what a turn left behind.
 template <class F>
 void bench_peer(const OracleBenchOptions& o, const std::string& name, const std::vector<std::string>& command, const F& ours, Report& report, const std::string& agree_note,
-                const std::function<std::string()>& note) {
+                const std::function<void()>& judge, const std::function<std::string()>& note) {
   Child peer(command);
   const std::string who = json::parse(peer.read_line())["ready"];
   std::vector<double> mine, theirs, ratios;
@@ -126,6 +126,7 @@ void bench_peer(const OracleBenchOptions& o, const std::string& name, const std:
     mine.push_back(ours());
     peer.write_line("go");
     theirs.push_back(json::parse(peer.read_line())["ms"]);
+    judge();
     ratios.push_back(theirs.back() / mine.back());
   }
   peer.write_line("end");
@@ -152,12 +153,16 @@ void bench_peers(const OracleBenchOptions& o, Report& report) {
     write_feature_file(folder.path + "/rows.npy", {.features = rows, .labels = {}, .ids = {}, .classes = {}, .about = {}});
     const auto comm = make_local_comm();
     Kmeans found;
+    std::vector<double> mine, theirs;   // of each turn: it depends on the first centres
     bench_peer(o, fmt::format("k-means {} x {}, {} clusters, 20 iterations", o.kmeans_rows, o.dims, o.classes), command("kmeans"), [&] {
       const auto start = BenchClock::now();
-      found = kmeans(rows, ids, {.clusters = o.classes, .iterations = 20, .per_cluster = 0, .seed = 1}, *comm);
+      found = kmeans(rows, ids, {.clusters = o.classes, .iterations = 20, .per_cluster = 0, .seed = mine.size() + 1}, *comm);
       return ms_since(start);
-    }, report, "mean 1 - cosine ", [&] {
-      return fmt::format("ours {:.5f}, peer {:.5f}", inertia(rows, found.centres), inertia(rows, read_features(folder.path + "/centres.npy").rows));
+    }, report, "mean 1 - cosine, median over turns ", [&] {
+      mine.push_back(inertia(rows, found.centres));
+      theirs.push_back(inertia(rows, read_features(folder.path + "/centres.npy").rows));
+    }, [&] {
+      return fmt::format("ours {:.5f} (noise {:.3f}), peer {:.5f} (noise {:.3f})", median(mine), noise(mine), median(theirs), noise(theirs));
     });
   }
   // Every fourth sample is known, for both sides.
@@ -172,7 +177,7 @@ void bench_peers(const OracleBenchOptions& o, Report& report) {
     const auto start = BenchClock::now();
     sampler->choose(store, pool, {.seed = 1, .round = 0, .questions = o.questions});
     return ms_since(start);
-  }, report, "", [] { return std::string("fit and query"); });
+  }, report, "", [] {}, [] { return std::string("fit and query"); });
 }
 
 }  // namespace

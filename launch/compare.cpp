@@ -19,7 +19,7 @@ namespace pal {
 namespace {
 
 namespace fs = std::filesystem;
-const char* const kColumns = "questions,cost,linear,knn,own,known,components,contradictions,seconds";
+const char* const kColumns = "questions,cost,linear,knn,own,known,alike,alike_wrong,components,contradictions,seconds";
 
 struct LineSpec {
   StudyLine line;
@@ -116,6 +116,11 @@ PlotPanel panel(const std::string& title, const std::string& x_label, const std:
   return out;
 }
 
+PlotPanel of_those_who_ask(PlotPanel panel) {
+  std::erase_if(panel.curves, [](const PlotCurve& c) { return c.stroke == CurveStroke::dashed; });
+  return panel;
+}
+
 // Lines below `random` at every point past a tenth of the budget.
 std::string better_than_random(const std::vector<LineCurves>& lines) {
   const auto random = std::find_if(lines.begin(), lines.end(), [](const LineCurves& l) { return l.name == "random"; });
@@ -166,7 +171,7 @@ std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::
 void write_result(const CompareJob& job, const std::vector<StudyPoint>& curve) {
   std::string text = "# " + job.fingerprint + "\n" + kColumns + "\n";
   for (const StudyPoint& p : curve) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{:.6f}\n", p.questions, p.cost, p.linear, p.knn, p.own, p.known, p.components, p.contradictions, p.seconds);
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{:.6f}\n", p.questions, p.cost, p.linear, p.knn, p.own, p.known, p.alike, p.alike_wrong, p.components, p.contradictions, p.seconds);
   }
   write_file_atomically(job.file, text);
 }
@@ -181,7 +186,7 @@ std::vector<StudyPoint> read_result(const CompareJob& job) {
     StudyPoint p;
     std::replace(line.begin(), line.end(), ',', ' ');
     std::istringstream row(line);
-    if (!(row >> p.questions >> p.cost >> p.linear >> p.knn >> p.own >> p.known >> p.components >> p.contradictions >> p.seconds)) return {};
+    if (!(row >> p.questions >> p.cost >> p.linear >> p.knn >> p.own >> p.known >> p.alike >> p.alike_wrong >> p.components >> p.contradictions >> p.seconds)) return {};
     curve.push_back(p);
   }
   return curve;
@@ -191,36 +196,38 @@ std::string write_summary(const std::vector<CompareResult>& results, const std::
   std::string csv = fmt::format("line,noise,seed,{}\n", kColumns);
   for (const CompareResult& r : results) {
     for (const StudyPoint& p : r.curve) {
-      csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{:.6f}\n", r.job.line.name, r.job.noise, r.job.seed, p.questions, p.cost, p.linear, p.knn, p.own,
-                         p.known, p.components, p.contradictions, p.seconds);
+      csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{:.6f}\n", r.job.line.name, r.job.noise, r.job.seed, p.questions, p.cost, p.linear, p.knn, p.own,
+                         p.known, p.alike, p.alike_wrong, p.components, p.contradictions, p.seconds);
     }
   }
   write_file_atomically(folder + "/compare.csv", csv);
 
-  std::string text, summary = "line,noise,questions,cost,linear_mean,linear_std,knn_mean,knn_std,own_mean,own_std,known,components,ms_per_question\n";
+  std::string text, summary = "line,noise,questions,cost,linear_mean,linear_std,knn_mean,knn_std,own_mean,own_std,known,alike_wrong_share,components,ms_per_question\n";
   std::vector<PlotPanel> panels;
   const auto linear = [](const StudyPoint& p) { return p.linear; };
   const auto nearest = [](const StudyPoint& p) { return p.knn; };
   const auto own = [](const StudyPoint& p) { return p.own; };
   const auto questions = [](const StudyPoint& p) { return p.questions; };
   const auto cost = [](const StudyPoint& p) { return p.cost; };
+  const auto known = [](const StudyPoint& p) { return p.known; };
+  const auto wrong = [](const StudyPoint& p) { return p.alike > 0 ? static_cast<double>(p.alike_wrong) / static_cast<double>(p.alike) : 0.0; };
   const auto percent = [](const Statistics& s) { return fmt::format("{:.2f} ± {:.2f}", 100 * s.mean, 100 * s.deviation); };
   for (const auto& [noise, lines] : group(results)) {
     const std::string title = noise == 0 ? "" : fmt::format(", {:g} % of the answers wrong", 100 * noise);
-    std::vector<std::vector<std::string>> rows = {{"oracle", "questions", "cost", "linear 20 %", "linear 50 %", "linear", "kNN", "own labels", "relations known", "components", "ms/question"}};
+    std::vector<std::vector<std::string>> rows = {{"oracle", "questions", "cost", "linear 20 %", "linear 50 %", "linear", "kNN", "own labels", "relations known", "alike: % wrong", "components", "ms/question"}};
     for (const LineCurves& line : lines) {
       const size_t last = line.points() - 1;
       const double asked = line.at(last, questions).mean;
       const double ms = asked > 0 ? 1000 * line.at(last, [](const StudyPoint& p) { return p.seconds; }).mean / asked : 0;
       for (size_t k = 0; k <= last; ++k) {
         const Statistics a = line.at(k, linear), b = line.at(k, nearest), c = line.at(k, own);
-        summary += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{:.4f}\n", line.name, noise, line.at(k, questions).mean, line.at(k, cost).mean, a.mean, a.deviation, b.mean,
-                               b.deviation, c.mean, c.deviation, line.at(k, [](const StudyPoint& p) { return p.known; }).mean,
+        summary += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{:.6f},{},{:.4f}\n", line.name, noise, line.at(k, questions).mean, line.at(k, cost).mean, a.mean, a.deviation, b.mean,
+                               b.deviation, c.mean, c.deviation, line.at(k, known).mean, line.at(k, wrong).mean,
                                line.at(k, [](const StudyPoint& p) { return p.components; }).mean, ms);
       }
       rows.push_back({line.name, fmt::format("{:.0f}", asked), fmt::format("{:.0f}", line.at(last, cost).mean), percent(line.at(last / 5, linear)), percent(line.at(last / 2, linear)),
                       percent(line.at(last, linear)), percent(line.at(last, nearest)), percent(line.at(last, own)),
-                      fmt::format("{:.3g}", line.at(last, [](const StudyPoint& p) { return p.known; }).mean),
+                      fmt::format("{:.3g}", line.at(last, known).mean), fmt::format("{:.1f}", 100 * line.at(last, wrong).mean),
                       fmt::format("{:.0f}", line.at(last, [](const StudyPoint& p) { return p.components; }).mean), fmt::format("{:.3f}", ms)});
     }
     text += fmt::format("test error in %{}, mean ± deviation over {} seeds\n{}{}", title, lines[0].curves.size(), format_table(rows), better_than_random(lines));
@@ -228,14 +235,12 @@ std::string write_summary(const std::vector<CompareResult>& results, const std::
     panels.push_back(panel("kNN" + title, "questions", "test error", lines, questions, nearest));
     panels.push_back(panel("own labels" + title, "questions", "test error", lines, questions, own));
     panels.push_back(panel("linear probe against cost" + title, "cost", "test error", lines, cost, linear));
-    PlotPanel known = panel("relations known or implied" + title, "questions", "pairs", lines, questions, [](const StudyPoint& p) { return std::max<int64_t>(p.known, 1); });
-    known.y.scale = AxisScale::log;
-    std::erase_if(known.curves, [](const PlotCurve& c) { return c.stroke == CurveStroke::dashed; });
-    for (PlotCurve& c : known.curves) c.spread = {};
-    panels.push_back(known);
-    PlotPanel components = panel("components" + title, "questions", "components", lines, questions, [](const StudyPoint& p) { return p.components; });
-    std::erase_if(components.curves, [](const PlotCurve& c) { return c.stroke == CurveStroke::dashed; });
-    panels.push_back(components);
+    PlotPanel relations = of_those_who_ask(panel("relations known or implied" + title, "questions", "pairs", lines, questions, [](const StudyPoint& p) { return std::max<int64_t>(p.known, 1); }));
+    relations.y.scale = AxisScale::log;
+    for (PlotCurve& c : relations.curves) c.spread = {};
+    panels.push_back(relations);
+    panels.push_back(of_those_who_ask(panel("pairs known to be alike that are not" + title, "questions", "share", lines, questions, wrong)));
+    panels.push_back(of_those_who_ask(panel("components" + title, "questions", "components", lines, questions, [](const StudyPoint& p) { return p.components; })));
   }
   write_file_atomically(folder + "/summary.csv", summary);
   write_file_atomically(folder + "/compare.svg", svg_plot(panels));

@@ -201,11 +201,6 @@ int64_t GraphStore::remove(const std::vector<std::pair<int64_t, int64_t>>& pairs
   return count;
 }
 
-void GraphStore::supersede(int64_t i, int64_t j, Relation relation) {
-  remove({{i, j}});
-  insert(i, j, relation);
-}
-
 // Takes an answer that tells something new into the structure.
 void GraphStore::apply(int32_t answer) {
   const Stored a = answers_[answer];

@@ -52,8 +52,6 @@ class GraphStore {
   void insert(int64_t i, int64_t j, Relation relation);
   // Takes back every answer on these pairs; how many that were. All that followed from them goes: O(N + answers).
   int64_t remove(const std::vector<std::pair<int64_t, int64_t>>& pairs);
-  // The answer on a pair instead of all earlier ones on it. Contradicts it what is left, then as insert; they stay taken back.
-  void supersede(int64_t i, int64_t j, Relation relation);
 
   Relation relation(int64_t i, int64_t j) const;
   // The links from i to j behind relation(i, j), in order: all same, or one of them different. Empty when it is unknown.

@@ -1,18 +1,16 @@
 #include "core/label/standing.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "core/label/desk.h"
 #include "core/oracle/answers_io.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/relation_count.h"
 
 namespace pal {
 namespace {
 
 constexpr size_t kPoints = 40, kShown = 20, kExamples = 24;
-
-int64_t pairs_of(int64_t n) { return n * (n - 1) / 2; }
 
 // Inserts in parts, so that the way is seen.
 void insert_with_history(GraphStore& store, const std::vector<Decision>& decisions, int64_t before, Standing& s) {
@@ -31,7 +29,7 @@ void insert_with_history(GraphStore& store, const std::vector<Decision>& decisio
       }
       s.disputes.push_back(std::move(dispute));
     }
-    s.history.push_back({static_cast<int64_t>(at + some.size()), known_pairs(store) - before, store.components()});
+    s.history.push_back({static_cast<int64_t>(at + some.size()), count_relations(store).known - before, store.components()});
   }
 }
 
@@ -63,32 +61,6 @@ void score_gold(const std::vector<RecordedAnswer>& answers, const std::vector<in
 
 }  // namespace
 
-int64_t known_pairs(const GraphStore& store) {
-  if (store.deduction() == Deduction::off) return store.answers();
-  int64_t pairs = 0, labelled = 0;
-  std::unordered_map<int64_t, int64_t> of_label;
-  std::vector<int64_t> others;
-  for (int64_t i = 0; i < store.samples(); ++i) {
-    if (store.component(i) != i) continue;
-    const int64_t size = store.component_size(i), label = store.label(i);
-    pairs += pairs_of(size);
-    if (label >= 0) {
-      labelled += size;
-      of_label[label] += size;
-    }
-    others.clear();
-    store.for_each_negative(i, [&](int64_t other) {
-      if (other > i && (label < 0 || store.label(other) < 0)) others.push_back(other);   // labels differ anyway
-    });
-    std::sort(others.begin(), others.end());
-    others.erase(std::unique(others.begin(), others.end()), others.end());
-    for (const int64_t other : others) pairs += size * store.component_size(other);
-  }
-  int64_t apart = pairs_of(labelled);
-  for (const auto& [label, size] : of_label) apart -= pairs_of(size);
-  return pairs + apart;
-}
-
 Standing look_at_answers(const Ledger& ledger, const GraphStore& before, ConsensusKind consensus, const std::vector<int64_t>& labels) {
   Standing s;
   const std::vector<Decision> decisions = standing_decisions(ledger, consensus);
@@ -99,7 +71,7 @@ Standing look_at_answers(const Ledger& ledger, const GraphStore& before, Consens
   s.answered = static_cast<int64_t>(decisions.size());
   s.cost = ledger.cost();
   const auto store = std::make_shared<GraphStore>(before);
-  insert_with_history(*store, decisions, known_pairs(before), s);
+  insert_with_history(*store, decisions, count_relations(before).known, s);
   s.known = s.history.back().known;
   s.components = store->components();
   for (const Decision& d : decisions) {

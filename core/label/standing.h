@@ -56,9 +56,6 @@ struct Standing {
   std::unordered_map<int64_t, std::vector<int64_t>> examples = {};   // some members of each component of two or more
 };
 
-// Pairs whose relation is known.
-int64_t known_pairs(const GraphStore& store);
-
 // `before`: what was known without answers. `labels`: (N), −1 unknown: the truth of gold questions.
 Standing look_at_answers(const Ledger& ledger, const GraphStore& before, ConsensusKind consensus, const std::vector<int64_t>& labels);
 

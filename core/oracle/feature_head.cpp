@@ -3,8 +3,10 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/oracle/products.h"
@@ -22,6 +24,49 @@ std::pair<at::Tensor, at::Tensor> axes_of(const at::Tensor& centred) {
   vectors = vectors.flip(1);
   const at::Tensor largest = vectors.gather(0, vectors.abs().argmax(0, /*keepdim=*/true));
   return {values.flip(0).clamp_min(0), vectors * largest.sign()};
+}
+
+// Samples that are taken for alike, in blocks of two or more.
+struct Blocks {
+  std::vector<int64_t> members, number;   // a sample, and the block it stands in
+  int64_t count = 0;
+};
+
+Blocks components_of(const GraphStore& store) {
+  Blocks out;
+  std::unordered_map<int64_t, int64_t> number;
+  for (int64_t i = 0; i < store.samples(); ++i) {
+    if (store.component_size(i) < 2) continue;
+    out.members.push_back(i);
+    out.number.push_back(number.emplace(store.component(i), static_cast<int64_t>(number.size())).first->second);
+  }
+  out.count = static_cast<int64_t>(number.size());
+  return out;
+}
+
+// Every answered pair once, with the end that has more of them (the lower sample of equals).
+Blocks stars_of(const GraphStore& store) {
+  std::unordered_map<int64_t, int64_t> partners;
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  for (int64_t k = 0; k < store.answers(); ++k) {
+    const Link link = store.answer(k);
+    if (link.relation != Relation::same) continue;
+    pairs.emplace_back(std::minmax(link.i, link.j));
+    ++partners[link.i];
+    ++partners[link.j];
+  }
+  Blocks out;
+  std::unordered_map<int64_t, int64_t> number;
+  for (const auto& [low, high] : pairs) {
+    const bool high_has_more = partners[high] > partners[low];
+    const int64_t centre = high_has_more ? high : low;
+    const auto [at, fresh] = number.emplace(centre, static_cast<int64_t>(number.size()));
+    if (fresh) out.members.push_back(centre), out.number.push_back(at->second);
+    out.members.push_back(high_has_more ? low : high);
+    out.number.push_back(at->second);
+  }
+  out.count = static_cast<int64_t>(number.size());
+  return out;
 }
 
 }  // namespace
@@ -54,46 +99,19 @@ FeatureHead::FeatureHead(const at::Tensor& rows, int64_t width) : width_(std::mi
 
 void FeatureHead::see(const GraphStore& store) {
   const at::NoGradGuard no_grad;
-  const int64_t n = x_.size(0), dims = x_.size(1);
-  PAL_ASSERT(store.samples() == n, "a graph of the training set");
+  PAL_ASSERT(store.samples() == x_.size(0), "a graph of the training set");
+  const int64_t dims = x_.size(1);
   graph_ = at::zeros({dims, dims}, at::kDouble);
-  samples_ = 0;
-  const auto rows_of = [&](const std::vector<int64_t>& samples) { return x_.index_select(0, at::tensor(samples, at::kLong)).to(at::kDouble); };
-  if (store.deduction() == Deduction::on) {
-    // Blocks: Σ_{i≠j∈c} x_i x_jᵀ = s sᵀ − Σ_i x_i x_iᵀ, each over |c| − 1.
-    std::vector<int64_t> members, component;
-    std::vector<double> weight;
-    std::unordered_map<int64_t, int64_t> number;
-    std::vector<double> rest;   // 1 / (|c| − 1)
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t size = store.component_size(i);
-      if (size < 2) continue;
-      const auto [at, fresh] = number.emplace(store.component(i), static_cast<int64_t>(number.size()));
-      if (fresh) rest.push_back(1 / static_cast<double>(size - 1));
-      members.push_back(i);
-      component.push_back(at->second);
-      weight.push_back(rest[at->second]);
-    }
-    samples_ = static_cast<double>(members.size());
-    if (members.empty()) return;
-    const at::Tensor rows = rows_of(members);
-    at::Tensor sums = at::zeros({static_cast<int64_t>(number.size()), dims}, at::kDouble);
-    sums.index_add_(0, at::tensor(component, at::kLong), rows);
-    const at::Tensor by = at::tensor(rest, at::kDouble).unsqueeze(1), each = at::tensor(weight, at::kDouble).unsqueeze(1);
-    graph_ = (sums * by).t().mm(sums) - (rows * each).t().mm(rows);
-  } else {
-    std::vector<int64_t> a, b;
-    for (int64_t k = 0; k < store.answers(); ++k) {
-      const Link link = store.answer(k);
-      if (link.relation != Relation::same) continue;
-      a.push_back(link.i);
-      b.push_back(link.j);
-    }
-    samples_ = 2 * static_cast<double>(a.size());
-    if (a.empty()) return;
-    const at::Tensor half = rows_of(a).t().mm(rows_of(b));
-    graph_ = half + half.t();
-  }
+  const Blocks blocks = store.deduction() == Deduction::on ? components_of(store) : stars_of(store);
+  samples_ = static_cast<double>(blocks.members.size());
+  if (blocks.members.empty()) return;
+  // Σ_{i≠j∈c} x_i x_jᵀ = s sᵀ − Σ_i x_i x_iᵀ, each over |c| − 1.
+  const at::Tensor rows = x_.index_select(0, at::tensor(blocks.members, at::kLong)).to(at::kDouble), number = at::tensor(blocks.number, at::kLong);
+  at::Tensor sums = at::zeros({blocks.count, dims}, at::kDouble), sizes = at::zeros({blocks.count}, at::kDouble);
+  sums.index_add_(0, number, rows);
+  sizes.index_add_(0, number, at::ones_like(number, at::kDouble));
+  const at::Tensor by = (sizes - 1).reciprocal().unsqueeze(1);
+  graph_ = (sums * by).t().mm(sums) - (rows * by.index_select(0, number)).t().mm(rows);
 }
 
 void FeatureHead::fit(const HeadOptions& options) {

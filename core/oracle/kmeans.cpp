@@ -12,7 +12,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/oracle/products.h"
+#include "core/oracle/assignment.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
@@ -20,7 +20,6 @@ namespace pal {
 namespace {
 
 constexpr double kUnit = 0x1p36;      // fixed point: |x| ≤ 1 and 2^26 rows fit
-constexpr int64_t kRowsAtOnce = 4096;
 using Drawn = std::pair<uint64_t, int64_t>;   // draw, id
 
 // The `count` smallest draws of all ranks, ascending; their rows are on the ranks that hold them.
@@ -47,31 +46,6 @@ std::vector<Drawn> smallest_draws(const std::vector<int64_t>& ids, int64_t count
   std::sort(merged.begin(), merged.end());
   merged.resize(std::min(merged.size(), static_cast<size_t>(count)));
   return merged;
-}
-
-struct Assigned {
-  std::vector<int64_t> centre;
-  std::vector<float> similarity;
-};
-
-Assigned assign(const at::Tensor& rows, const at::Tensor& centres) {
-  const int64_t n = rows.size(0), clusters = centres.size(0);
-  Assigned out{std::vector<int64_t>(static_cast<size_t>(n)), std::vector<float>(static_cast<size_t>(n))};
-  for (int64_t begin = 0; begin < n; begin += kRowsAtOnce) {
-    const int64_t count = std::min(kRowsAtOnce, n - begin);
-    const at::Tensor products = times_transposed(rows.narrow(0, begin, count), centres);
-    const float* p = products.const_data_ptr<float>();
-    at::parallel_for(0, count, 64, [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) {
-        const float* s = p + i * clusters;
-        float most = s[0];
-        for (int64_t c = 1; c < clusters; ++c) most = std::max(most, s[c]);   // a loop of its own: it becomes vectors
-        out.centre[begin + i] = std::find(s, s + clusters, most) - s;
-        out.similarity[begin + i] = most;
-      }
-    });
-  }
-  return out;
 }
 
 // (clusters, D + 1) int64: the sums of the rows of each cluster in fixed point, and how many.
@@ -178,26 +152,25 @@ Kmeans kmeans(const at::Tensor& rows, const std::vector<int64_t>& ids, const Kme
   }
   comm.all_reduce(out.centres);
 
-  Assigned now;
+  Assignment now(part);
   for (out.iterations = 0; out.iterations < o.iterations; ++out.iterations) {
-    Assigned next = assign(part, out.centres);
-    at::Tensor moved = at::full({1}, static_cast<int64_t>(next.centre != now.centre), at::kLong);
+    at::Tensor moved = at::full({1}, static_cast<int64_t>(now.update(out.centres)), at::kLong);
     comm.all_reduce(moved);
-    now = std::move(next);
     if (moved.item<int64_t>() == 0) break;
-    const at::Tensor sums = cluster_sums(part, now.centre, clusters, comm);
+    const at::Tensor sums = cluster_sums(part, now.centre(), clusters, comm);
     move_centres(out.centres, sums);
     std::vector<int64_t> empty;
     for (int64_t c = 0; c < clusters; ++c) {
       if (sums.const_data_ptr<int64_t>()[c * sums.size(1) + sums.size(1) - 1] == 0) empty.push_back(c);
     }
     if (empty.empty()) continue;
-    const std::vector<int64_t> worst = worst_rows(now.similarity, part_ids, static_cast<int64_t>(empty.size()), comm);
+    const std::vector<int64_t> worst = worst_rows(now.similarity(), part_ids, static_cast<int64_t>(empty.size()), comm);
     for (size_t k = 0; k < worst.size(); ++k) out.centres.select(0, empty[k]).copy_(row_of(part, part_ids, worst[k], comm));
   }
-  Assigned all = assign(rows, out.centres);
-  out.assigned = std::move(all.centre);
-  out.similarity = std::move(all.similarity);
+  if (sampled) now = Assignment(rows);
+  now.update(out.centres);
+  out.assigned = now.centre();
+  out.similarity = now.similarity();
   return out;
 }
 

@@ -16,17 +16,19 @@ const std::string kQuestionRows =
 const std::string kAnswerRows =
     "SELECT a.id, a.uuid, a.query, a.i, a.j, a.answer, a.annotator, a.seconds, a.cost, a.answered_at, "
     "coalesce(a.superseded_by, 0), q.kind, q.sampler, q.round, q.model_step FROM answers a JOIN queries q ON q.id = a.query ";
-const std::string kQueryRows =
-    "SELECT q.id, q.kind, q.template, q.node, q.sampler, m.sample FROM members m JOIN queries q ON q.id = m.query ";
+// The columns of a query and one of its members: query_of() reads the query; kMember is the member's, what a reader adds follows.
+const std::string kQueryColumns = "SELECT q.id, q.kind, q.template, q.node, q.sampler, m.sample";
+const std::string kQueryTables = " FROM members m JOIN queries q ON q.id = m.query ";
+constexpr int kMember = 5;
+
+Query query_of(const Statement& row) { return {row.integer(0), query_kind(row.text(1)), row.integer(2), {}, row.integer(3), row.text(4)}; }
 
 std::vector<Query> ledger_queries(const Sqlite& db, const std::string& rest) {
-  Statement rows(db, (kQueryRows + rest).c_str());
+  Statement rows(db, (kQueryColumns + kQueryTables + rest).c_str());
   std::vector<Query> queries;
   while (rows.next()) {
-    if (queries.empty() || queries.back().id != rows.integer(0)) {
-      queries.push_back({rows.integer(0), query_kind(rows.text(1)), rows.integer(2), {}, rows.integer(3), rows.text(4)});
-    }
-    queries.back().members.push_back(rows.integer(5));
+    if (queries.empty() || queries.back().id != rows.integer(0)) queries.push_back(query_of(rows));
+    queries.back().members.push_back(rows.integer(kMember));
   }
   return queries;
 }
@@ -84,16 +86,14 @@ std::vector<Decision> Ledger::decisions() const {
 
 std::vector<Ledger::Open> Ledger::open() const {
   const std::lock_guard<std::mutex> lock(db_->mutex);
-  Statement rows(db_->db,
-                 "SELECT q.id, q.kind, q.template, q.node, q.sampler, m.sample, (SELECT count(*) FROM answers a WHERE "
-                 "a.query = q.id AND a.j = m.sample AND a.answer <> 'withdrawn') AS votes "
-                 "FROM members m JOIN queries q ON q.id = m.query WHERE m.open = 1 ORDER BY q.id, votes, m.position");
+  Statement rows(db_->db, (kQueryColumns + ", (SELECT count(*) FROM answers a WHERE a.query = q.id AND a.j = m.sample AND "
+                           "a.answer <> 'withdrawn') AS votes" + kQueryTables + "WHERE m.open = 1 ORDER BY q.id, votes, m.position").c_str());
   std::vector<Open> open;
   while (rows.next()) {
     if (open.empty() || open.back().query.id != rows.integer(0) || open.back().votes != rows.integer(6)) {
-      open.push_back({{rows.integer(0), query_kind(rows.text(1)), rows.integer(2), {}, rows.integer(3), rows.text(4)}, rows.integer(6)});
+      open.push_back({query_of(rows), rows.integer(6)});
     }
-    open.back().query.members.push_back(rows.integer(5));
+    open.back().query.members.push_back(rows.integer(kMember));
   }
   return open;
 }
@@ -105,18 +105,15 @@ std::vector<Query> Ledger::open_queries() const {
 
 std::vector<Ledger::Waiting> Ledger::waiting() const {
   const std::lock_guard<std::mutex> lock(db_->mutex);
-  Statement rows(db_->db,
-                 "SELECT q.id, q.kind, q.template, q.node, q.sampler, m.sample, m.wanted, a.annotator, a.answer FROM members m JOIN queries q "
-                 "ON q.id = m.query LEFT JOIN answers a ON a.query = m.query AND a.j = m.sample AND a.superseded_by IS NULL AND "
-                 "a.answer <> 'withdrawn' WHERE m.open = 1 ORDER BY q.id, m.position");
+  Statement rows(db_->db, (kQueryColumns + ", m.wanted, a.annotator, a.answer" + kQueryTables +
+                           "LEFT JOIN answers a ON a.query = m.query AND a.j = m.sample AND a.superseded_by IS NULL AND "
+                           "a.answer <> 'withdrawn' WHERE m.open = 1 ORDER BY q.id, m.position").c_str());
   std::vector<Waiting> waiting;
   while (rows.next()) {
-    if (waiting.empty() || waiting.back().query.id != rows.integer(0)) {
-      waiting.push_back({{rows.integer(0), query_kind(rows.text(1)), rows.integer(2), {}, rows.integer(3), rows.text(4)}});
-    }
+    if (waiting.empty() || waiting.back().query.id != rows.integer(0)) waiting.push_back({query_of(rows)});
     Waiting& w = waiting.back();
-    if (w.query.members.empty() || w.query.members.back() != rows.integer(5)) {
-      w.query.members.push_back(rows.integer(5));
+    if (w.query.members.empty() || w.query.members.back() != rows.integer(kMember)) {
+      w.query.members.push_back(rows.integer(kMember));
       w.wanted.push_back(rows.integer(6));
       w.answered_by.emplace_back();
     }

@@ -1,4 +1,4 @@
-// oracle: what is common to all samplers and labelers: decisions of answers, and answers that enter the graph.
+// oracle: what is common to all samplers and labelers: answers that enter the graph.
 #include "core/oracle/oracle.h"
 
 #include <utility>
@@ -6,12 +6,6 @@
 #include "kernels/base/error.h"
 
 namespace pal {
-
-std::vector<Decision> as_decisions(const Query& query, const std::vector<Answer>& answers) {
-  std::vector<Decision> decisions;
-  for (const Answer& a : answers) decisions.push_back({a.query, a.i, a.j, query.kind, query.node, a.verdict, 0, a.cost, 1.0});
-  return decisions;
-}
 
 AnswersUsed insert_answers(GraphStore& store, const std::vector<Decision>& decisions) {
   AnswersUsed used;

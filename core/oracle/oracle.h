@@ -110,9 +110,6 @@ struct Contradiction {
   Decision answer;
   std::vector<Link> chain;
 };
-// Decisions as they follow from a single answer each: what a loop without a ledger inserts.
-std::vector<Decision> as_decisions(const Query& query, const std::vector<Answer>& answers);
-
 // What became of decisions handed to the store, in order.
 struct AnswersUsed {
   int64_t inserted = 0;            // told something new

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <map>
 #include <numeric>
-#include <set>
 
 #include "core/data/dataset.h"
 #include "core/data/feature_set.h"
@@ -17,6 +16,7 @@
 #include "core/oracle/class_model.h"
 #include "core/oracle/feature_head.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/relation_count.h"
 #include "kernels/base/error.h"
 
 namespace pal {
@@ -77,27 +77,11 @@ class StudyLoop {
     p.components = store_.components();
     p.contradictions = contradictions_;
     p.seconds = seconds_;
-    p.known = known_pairs();
+    const RelationCount relations = count_relations(store_, data_.train_labels);
+    p.known = relations.known;
+    p.alike = relations.alike;
+    p.alike_wrong = relations.alike_wrong;
     return p;
-  }
-
-  // Pairs known or implied: inside components and between those known to differ. O(N + answers).
-  int64_t known_pairs() const {
-    if (store_.deduction() == Deduction::off) return store_.answers();
-    int64_t pairs = 0, labelled = 0, squares = 0;
-    for (int64_t i = 0; i < store_.samples(); ++i) {
-      if (store_.component(i) != i) continue;
-      const int64_t size = store_.component_size(i);
-      pairs += size * (size - 1) / 2;
-      if (store_.label(i) >= 0) labelled += size, squares += size * size;
-      std::set<int64_t> others;
-      store_.for_each_negative(i, [&](int64_t other) { others.insert(other); });
-      for (int64_t other : others) {
-        const bool by_labels = store_.label(i) >= 0 && store_.label(other) >= 0;
-        if (other > i && !by_labels) pairs += size * store_.component_size(other);
-      }
-    }
-    return pairs + (labelled * labelled - squares) / 2;
   }
 
  private:
@@ -236,7 +220,7 @@ Closure run_to_closure(const Config& config, const StudyData& data, const std::f
   }
   out.questions = loop.questions();
   const int64_t n = data.train.size(0);
-  out.complete = loop.known_pairs() == n * (n - 1) / 2;
+  out.complete = count_relations(loop.store()).known == n * (n - 1) / 2;
   out.right = out.complete;
   std::map<int64_t, int64_t> label_of;   // component → label
   for (int64_t i = 0; i < n && out.right; ++i) {

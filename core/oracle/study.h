@@ -40,6 +40,7 @@ struct StudyPoint {
   double linear = 0, knn = 0;     // test error of a linear probe and of kNN with all labels, on the representation
   double own = 0;                 // test error of a classifier that has only the labels known or implied so far, on the features
   int64_t known = 0;              // pairs of samples whose relation is known or implied
+  int64_t alike = 0, alike_wrong = 0;   // of them alike; of these, not as the labels say
   int64_t components = 0;
   int64_t contradictions = 0;
   double seconds = 0;             // spent choosing questions so far

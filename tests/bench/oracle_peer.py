@@ -8,6 +8,7 @@ Reads rows.npy or pool.npy (with pool-labels.npy, -1 unknown) from the folder; a
 its peak memory. k-means leaves centres.npy behind.
 """
 import argparse
+import itertools
 import sys
 import time
 
@@ -23,9 +24,11 @@ def kmeans(given):
     faiss.omp_set_num_threads(given.threads)
     rows = numpy.load(f"{given.folder}/rows.npy")
 
+    seeds = itertools.count(1)
+
     def run():
-        # As many rows for a centre as there are: both sides look at all of them.
-        model = faiss.Kmeans(rows.shape[1], given.clusters, niter=20, spherical=True, seed=1, verbose=False,
+        # As many rows for a centre as there are: both sides look at all of them. Every turn from other first centres.
+        model = faiss.Kmeans(rows.shape[1], given.clusters, niter=20, spherical=True, seed=next(seeds), verbose=False,
                              max_points_per_centroid=rows.shape[0], min_points_per_centroid=1)
         model.train(rows)
         return model.centroids

@@ -13,7 +13,10 @@
 #include "core/label/rate_limit.h"
 #include "core/label/standing.h"
 #include "core/oracle/answer_lines.h"
+#include "core/oracle/relation_count.h"
 #include "kernels/base/error.h"
+#include "launch/label/gold.h"
+#include "tests/killed_at_write.h"
 #include "tests/test_folder.h"
 
 namespace pal {
@@ -57,6 +60,16 @@ TEST(LabelTokens, AreOfTheSecretThePurposeAndThePerson) {
   EXPECT_THROW(Tokens(folder / "bad"), Error);
   EXPECT_TRUE(Tokens::equal("abc", "abc"));
   EXPECT_FALSE(Tokens::equal("abc", "abd") || Tokens::equal("abc", "ab"));
+}
+
+TEST(LabelTokens, AKillWhileTheSecretIsMadeLeavesNone) {
+  const TestFolder folder;
+  ASSERT_TRUE(killed_at_write([&] { Tokens(folder / "secret"); }));
+  EXPECT_FALSE(std::filesystem::exists(folder / "secret"));
+  const Tokens first(folder / "secret");
+  EXPECT_FALSE(put_new_file(folder / "secret", "another")) << "who comes second takes what is there";
+  EXPECT_EQ(Tokens(folder / "secret").link("ann", 0), first.link("ann", 0));
+  EXPECT_THROW(Tokens(folder / "no folder/secret"), Error);
 }
 
 TEST(LabelPeople, LinksAreGoodOnceAndCookiesLast) {
@@ -301,6 +314,33 @@ TEST(LabelBeside, AnswersReachTheJobOnceWhateverIsKilled) {
   EXPECT_TRUE(warnings.empty());
 }
 
+// Gold beside a job is the page's own: shown and scored, and nothing of it reaches the job, which would refuse it.
+TEST(LabelBeside, GoldIsNotHandedOn) {
+  const TestFolder folder;
+  Ledger job(folder / "ledger.sqlite", "run"), copy(folder / "copy.sqlite", "run");
+  std::vector<Query> queries = grids(3, 2);
+  job.record_queries(queries, {"captcha", 1, 0});
+  std::string lines;
+  for (const Query& q : job.open_queries()) lines += question_line(q);
+  write_file_atomically(folder / "questions.jsonl", lines);
+  for (int k = 0; k < 2; ++k) add_gold(copy, Writer::job, 1, 2, {0, 0, 1, 1}, 1);   // started twice
+  DeskOptions options;
+  options.writer = Writer::job;
+  options.gold_every = 1;
+  Desk desk(copy, folder.path().string(), options);
+  EXPECT_EQ(desk.take(filled("ann", kU1, desk.next("ann", 0, 1)[0])), "");
+  const Query gold = desk.next("ann", 0, 1)[0];
+  ASSERT_EQ(gold.id, kOwnGold);
+  EXPECT_EQ(desk.take(filled("ann", kU2, gold)), "");
+  EXPECT_EQ(desk.take_back("ann", kU2), "");
+  EXPECT_EQ(desk.settle("bob", kU3, 1, 100, Verdict::no), "");
+  std::vector<std::string> warnings;
+  const Intake intake = Inbox(folder.path().string()).drain(job, warnings);
+  EXPECT_EQ(intake.recorded, 3);
+  EXPECT_EQ(intake.withdrawn, 1);
+  EXPECT_TRUE(warnings.empty()) << warnings[0];
+}
+
 TEST(LabelStanding, CountsWhatFollowsAndFindsTheChain) {
   const TestFolder folder;
   Ledger ledger(folder / "ledger.sqlite", "run");
@@ -335,6 +375,27 @@ TEST(LabelStanding, CountsWhatFollowsAndFindsTheChain) {
   EXPECT_NE(desk.settle("bob", kU1.substr(1) + "6", 9, 9, Verdict::no), "");
 }
 
+// Two who say yes to everything outvote one who looks, unless it is estimated who errs how.
+TEST(LabelStanding, TheConsensusDecides) {
+  const TestFolder folder;
+  Ledger ledger(folder / "ledger.sqlite", "run");
+  std::vector<Query> queries;
+  for (int64_t k = 0; k < 21; ++k) queries.push_back({0, QueryKind::pair, 2 * k, {2 * k + 1}});
+  ledger.record_queries(queries, {"captcha", 1, 0, 3});
+  std::vector<Answer> answers;
+  for (const Query& q : queries) {
+    const Verdict right = q.id % 2 == 0 ? Verdict::yes : Verdict::no;
+    for (const char* who : {"ann", "bob", "cat", "dan"}) {
+      if (q.id == 21 && *who == 'b') continue;   // the last one is ann's alone against the two
+      answers.push_back({q.id, q.template_sample, q.members[0], *who == 'a' || *who == 'b' ? right : Verdict::yes, who});
+    }
+  }
+  ledger.record_answers(answers);
+  const auto relation = [&](ConsensusKind kind) { return look_at_answers(ledger, GraphStore(50), kind, {}).store->relation(40, 41); };
+  EXPECT_EQ(relation(ConsensusKind::majority), Relation::same);
+  EXPECT_EQ(relation(ConsensusKind::dawid_skene), Relation::different);
+}
+
 TEST(LabelStanding, KnownPairsAreThoseWhoseRelationIsKnown) {
   GraphStore store(12);
   std::vector<int64_t> labels(12, -1);
@@ -345,7 +406,7 @@ TEST(LabelStanding, KnownPairsAreThoseWhoseRelationIsKnown) {
     for (int64_t i = 0; i < 12; ++i) {
       for (int64_t j = i + 1; j < 12; ++j) known += store.relation(i, j) != Relation::unknown;
     }
-    EXPECT_EQ(known_pairs(store), known);
+    EXPECT_EQ(count_relations(store).known, known);
   };
   expect();
   for (const auto& [i, j, same] : std::vector<std::tuple<int64_t, int64_t, bool>>{{4, 0, true}, {5, 6, false}, {6, 7, true}, {5, 7, false}, {5, 2, true}, {8, 9, false}, {8, 5, false}, {10, 9, true}}) {

@@ -1,4 +1,4 @@
-// oracle_cases: data sets whose classes lie on the corners of a simplex, for the tests of oracles.
+// oracle_cases: data sets whose classes lie on the corners of a simplex, and decisions of single answers, for the tests of oracles.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -38,6 +38,13 @@ inline Pool whole_pool(const std::vector<int64_t>& labels, double noise) {
   pool.embeddings = corner_rows(pool.samples, labels, noise);
   pool.inputs = pool.embeddings;
   return pool;
+}
+
+// Decisions as they follow from a single answer each: what a loop without a ledger inserts.
+inline std::vector<Decision> as_decisions(const Query& query, const std::vector<Answer>& answers) {
+  std::vector<Decision> decisions;
+  for (const Answer& a : answers) decisions.push_back({a.query, a.i, a.j, query.kind, query.node, a.verdict, 0, a.cost, 1.0});
+  return decisions;
 }
 
 }  // namespace pal

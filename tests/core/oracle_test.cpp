@@ -15,6 +15,7 @@
 #include "core/oracle/labeler.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
+#include "tests/core/oracle_cases.h"
 
 namespace pal {
 namespace {

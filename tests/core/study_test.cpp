@@ -68,6 +68,30 @@ TEST(FeatureHead, GoesFromPrincipalComponentsToTheDiscriminant) {
   EXPECT_LT(error(), 0.3);
 }
 
+// A grid's answers, and a wrong one between every two templates: with deduction all classes become one.
+TEST(FeatureHead, WithoutDeductionAWrongAnswerSpoilsOneSample) {
+  const StudyData data = noisy_corners(1000);
+  FeatureHead head(data.train, 5);
+  const auto error = [&](Deduction deduction, bool wrong) {
+    GraphStore store(1000, deduction);
+    std::vector<int64_t> templates(5, -1);
+    for (int64_t i = 0; i < 400; ++i) {
+      int64_t& t = templates[data.train_labels[i]];
+      if (t >= 0) store.insert(t, i, Relation::same);
+      else t = i;
+    }
+    for (size_t c = 0; c + 1 < templates.size() && wrong; ++c) store.insert(templates[c], templates[c + 1], Relation::same);
+    head.see(store);
+    head.fit({});
+    return 1 - linear_probe(head(data.train), data.train_labels, head(data.test), data.test_labels, 5, {}).top1;
+  };
+  const double clean = error(Deduction::on, false);
+  EXPECT_LT(clean, 0.1);
+  EXPECT_NEAR(error(Deduction::off, false), clean, 1e-12) << "stars are the components";
+  EXPECT_NEAR(error(Deduction::off, true), clean, 0.03);
+  EXPECT_GT(error(Deduction::on, true), clean + 0.2);
+}
+
 TEST(FeatureHead, IsChosenOnAValidationPartOfTheTrainingSet) {
   const StudyData data = noisy_corners(1500);
   const auto part = [&](int64_t begin, int64_t n) { return std::vector<int64_t>(data.train_labels.begin() + begin, data.train_labels.begin() + begin + n); };
