@@ -56,6 +56,10 @@ struct DataSide {
     ms.push_back(1000 * a["seconds"].get<double>() / images);
     cpu_ms.push_back(1000 * a["cpu_seconds"].get<double>() / images);
   }
+  void forget_turns() {
+    ms.clear();
+    cpu_ms.clear();
+  }
   void end() {
     peak_mb = ask("end")["peak_mb"];
     child->wait();
@@ -70,11 +74,16 @@ DataSide start_ours(const DataBenchOptions& o, const std::string& folder, const 
   return side;
 }
 
+// Without a child: the peer is not there, and said why.
 DataSide start_peer(const DataBenchOptions& o, const std::string& folder, const std::string& name) {
-  DataSide side{"torchvision, " + name, std::make_unique<Child>(std::vector<std::string>{
+  DataSide side{name == "ffcv" ? "FFCV, crop and flip alone" : "torchvision, " + name, std::make_unique<Child>(std::vector<std::string>{
       o.peer.python, o.peer.script, "--packages", o.peer.packages, "--serve", folder + "/files", "--peer", name, "--size",
       std::to_string(o.size), "--batch", std::to_string(o.batch), "--workers", std::to_string(o.threads)}), {}, {}, 0};
-  side.child->read_line();
+  const json answer = json::parse(side.child->read_line());
+  if (answer["ready"].get<bool>()) return side;
+  side.child->wait();
+  side.child.reset();
+  fmt::print("{} is left out: {}\n", side.name, answer["why"].get<std::string>());
   return side;
 }
 
@@ -119,7 +128,10 @@ void compare_with_peers(json& out, const DataBenchOptions& options, const std::s
 
   DataSide ours = start_ours(options, folder.path, program);
   std::vector<DataSide> peers;
-  for (const char* name : {"PIL", "tensors"}) peers.push_back(start_peer(options, folder.path, name));
+  for (const char* name : {"PIL", "tensors", "ffcv"}) {
+    DataSide peer = start_peer(options, folder.path, name);
+    if (peer.child) peers.push_back(std::move(peer));
+  }
   ours.ask("views " + folder.path + "/views.safetensors");
   const json apart = peers[1].ask("compare " + folder.path + "/views.safetensors");
   fmt::print("pixels: our crops are torchvision's decode, crop and resize within {:.2f}/255 (mean {:.3f}, must be within {:.0f})\n",
@@ -132,7 +144,8 @@ void compare_with_peers(json& out, const DataBenchOptions& options, const std::s
     for (DataSide& peer : peers) peer.turn();
   };
   all_turn();   // warm
-  for (DataSide* side : {&ours, &peers[0], &peers[1]}) side->ms.clear(), side->cpu_ms.clear();
+  ours.forget_turns();
+  for (DataSide& peer : peers) peer.forget_turns();
   for (int t = 0; t < options.turns; ++t) all_turn();
   json results = json::array();
   std::vector<std::vector<std::string>> rows = {{"two views of a JPEG", "ms an image", "images/s", "CPU ms an image", "ratio", "CPU ratio", "noise", "peak MB"}};

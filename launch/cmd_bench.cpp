@@ -92,7 +92,7 @@ int cmd_bench(const std::vector<std::string>& arguments, Context& context) {
 
   DataBenchOptions loading;
   std::string data_side_in, open_in;
-  CLI::App& data = *app.add_subcommand("data", "JPEG files to two VICReg views, against torchvision's DataLoader; slow disks; a set as large as ImageNet.");
+  CLI::App& data = *app.add_subcommand("data", "JPEG files to two VICReg views, against torchvision's DataLoader and FFCV; slow disks; a set as large as ImageNet.");
   add_shared(data, loading.peer, loading.json, loading.turns);
   data.add_option("--images", loading.images, "files to make and load; 0 leaves the comparison out")->check(CLI::Range(0, 100000));
   data.add_option("--records", loading.records, "records of the set as large as ImageNet; 0 leaves it out")->check(CLI::Range(0, 100000000));

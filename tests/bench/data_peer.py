@@ -6,8 +6,8 @@
     data_peer.py --packages DIR --serve FOLDER --peer NAME --size P --batch B --workers W
 
 The last answers lines: "turn" loads every file once, "compare FILE" reads views made by us and says how far torchvision's
-decode, crop and resize of the same boxes is from them, "end". A peer is PIL (decode and transforms), or tensors
-(decode_jpeg and torchvision's v2 transforms).
+decode, crop and resize of the same boxes is from them, "end". A peer is PIL (decode and transforms), tensors (decode_jpeg
+and torchvision's v2 transforms), or ffcv (what FFCV has of them). One that is not there says so instead of "ready".
 """
 import argparse
 import glob
@@ -16,6 +16,7 @@ import random
 import sys
 import time
 
+import ffcv_peer
 from peers import install, peak_mb, read_safetensors, say
 
 PACKAGES = ["torchvision", "pillow", "foolbox"]
@@ -142,7 +143,10 @@ def serve(given):
     import torch
     torch.set_num_threads(1)
     files = sorted(glob.glob(f"{given.serve}/*.jpg"))
-    turn, pids = loader_turn(given, files)
+    try:
+        turn, pids = (ffcv_peer.turn(given, files, MEAN, STD), list) if given.peer == "ffcv" else loader_turn(given, files)
+    except ImportError as error:
+        return say(ready=False, why=str(error))
     say(ready=True)
     for line in sys.stdin:
         words = line.split()
@@ -152,7 +156,7 @@ def serve(given):
             compare(files, words[1])
         else:
             say(**turn())
-    say(peak_mb=workers_peak(pids()))
+    return say(peak_mb=workers_peak(pids()))
 
 
 def arguments():
@@ -162,7 +166,7 @@ def arguments():
     parser.add_argument("--make")
     parser.add_argument("--images", type=int, default=0)
     parser.add_argument("--serve")
-    parser.add_argument("--peer", choices=("PIL", "tensors"), default="PIL")
+    parser.add_argument("--peer", choices=("PIL", "tensors", "ffcv"), default="PIL")
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--workers", type=int, default=2)
@@ -172,6 +176,7 @@ def arguments():
 def main():
     given = arguments()
     if given.setup:
+        ffcv_peer.setup(given.setup)
         return install(given.setup, PACKAGES)
     sys.path.append(given.packages)
     try:

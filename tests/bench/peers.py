@@ -33,7 +33,7 @@ def install(folder, names):
     if not missing:
         return 0
     code = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check",
-                           "--upgrade", "--target", folder, *missing]).returncode
+                           "--use-pep517", "--upgrade", "--target", folder, *missing]).returncode
     importlib.invalidate_caches()   # the folder may have been on the path before
     return code
 
