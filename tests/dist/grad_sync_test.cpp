@@ -8,7 +8,9 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <limits>
+#include <thread>
 
 #include "dist/grad_sync.h"
 #include "tests/dist/mpi_world.h"
@@ -89,6 +91,7 @@ TEST(GradSync, BackwardPassesBeforeTheReleaseAddUp) {
     if (pass == 2) sync.release();
     scalar_of(p, comm).backward();
     if (pass == 1) (10 * p[0].second).sum().backward();   // a parameter that one pass reaches twice
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));   // a bucket that went too early is summed by then
   }
   sync.sum();
   EXPECT_TRUE(at::equal(p[0].second.grad(), 3 * rank_sum(comm) * counting(p[0].second) + 10 * comm.size()));

@@ -111,11 +111,12 @@ class Faults(FaultCase):
     # ---- numbers and disks ---------------------------------------------------------------------------------------
 
     def test_a_nan_on_one_rank_skips_the_step_on_all(self):
-        self.faulty("nan", "nan:1:30")
+        self.faulty("nan", "nan:1:30", "checkpoint.every=1", "checkpoint.keep=1000")
         losses = {m["step"]: m["loss"] for m in self.metrics("nan") if "loss" in m}
         calm = {m["step"]: m["loss"] for m in self.metrics("calm") if "loss" in m}
         self.assertEqual([losses[s] for s in range(1, 32)], [calm[s] for s in range(1, 32)])
         self.assertNotEqual(losses[32], calm[32])
+        self.assertEqual(self.weights("nan", 30), self.weights("nan", 31))   # the statistics of batch norm too
 
     def test_many_nans_roll_back_and_then_stop(self):
         out, _ = self.faulty("rolled", "nan:1:25-27", "train.max_skips=3")
@@ -261,7 +262,7 @@ class Soak(FaultCase):
         seed = int(os.environ.get("PAL_SEED", "1"))
         print("seed", seed, flush=True)
         rng = random.Random(seed)
-        size = ("train.dtype=float32", "checkpoint.every=50", "checkpoint.keep=2", "log.every=1000")
+        size = ("train.dtype=float32", "checkpoint.every=10", "checkpoint.keep=2", "log.every=1000")
         probe = self.train("rate", *size, "train.steps=2000")
         rate = 2000 / self.metrics("rate")[-1]["seconds"]
         self.assertIn("trained", probe)
