@@ -1,9 +1,8 @@
 """ffcv_peer: FFCV as a peer of `pal bench data`: the same JPEG bytes in its own file, what it has of the two VICReg views.
 
 FFCV is spared most of them: crop, flip and normalising are what it does here. Hue, gray, blur and solarising it does not
-have; its brightness, contrast and saturation become one function with the decoder, and LLVM is not done with that after
-many minutes (no first batch). It gives one pipeline to a field, so its file holds each image as two fields and it decodes
-both.
+have; its brightness, contrast and saturation would double its time an image and take LLVM a minute of CPU time to compile.
+It gives one pipeline to a field, so its file holds each image as two fields and it decodes both.
 """
 import contextlib
 import os

@@ -172,6 +172,27 @@ TEST(Picture, ResizeIsTheTriangleFilter) {
       }
     }
   }
+}
+
+// Colours go another way than gray pixels, and know nothing of each other.
+TEST(Picture, ResizeOfColoursIsThatOfEachChannel) {
+  const uint64_t seed = 12;
+  Random random(seed, Purpose::noise);
+  for (int trial = 0; trial < 200; ++trial) {
+    const auto height = static_cast<int32_t>(1 + random.below(40)), width = static_cast<int32_t>(1 + random.below(40));
+    const auto new_height = static_cast<int32_t>(1 + random.below(40)), new_width = static_cast<int32_t>(1 + random.below(40));
+    const Picture picture{height, width, 3, test_picture(height, width, 3, seed + static_cast<uint64_t>(trial))};
+    const Picture out = resize_picture(picture, new_height, new_width);
+    ASSERT_EQ(out.pixels.size(), static_cast<size_t>(3 * new_height * new_width));
+    for (size_t c = 0; c < 3; ++c) {
+      Picture gray{height, width, 1, {}};
+      for (size_t i = c; i < picture.pixels.size(); i += 3) gray.pixels.push_back(picture.pixels[i]);
+      const Picture expected = resize_picture(gray, new_height, new_width);
+      for (size_t i = 0; i < expected.pixels.size(); ++i) {
+        ASSERT_EQ(out.pixels[3 * i + c], expected.pixels[i]) << "seed " << seed << " trial " << trial << " channel " << c << " pixel " << i;
+      }
+    }
+  }
   const Picture plain{7, 9, 3, std::vector<uint8_t>(7 * 9 * 3, 201)};
   EXPECT_EQ(resize_picture(plain, 5, 4).pixels, std::vector<uint8_t>(5 * 4 * 3, 201));
 }
