@@ -92,6 +92,18 @@ std::vector<std::string> page_overrides(const Arguments& args, const Config& con
   return overrides;
 }
 
+// Where no label is known, people find the classes on the way.
+RunGraph open_page_graph(const Arguments& args, const std::string& run) {
+  std::vector<std::string> overrides = page_overrides(args, run_config(run));
+  RunGraph graph = open_run_graph(run, overrides);
+  const std::vector<int64_t> labels = known_labels(graph.config, *graph.data, graph.subset);
+  const bool known = std::any_of(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
+  const bool said = std::any_of(overrides.begin(), overrides.end(), [](const std::string& o) { return o.rfind("oracle.templates=", 0) == 0; });
+  if (known || said || graph.config.text("oracle.templates") != "given") return graph;
+  overrides.push_back("oracle.templates=discover");
+  return open_run_graph(run, overrides);
+}
+
 // A node of the taxonomy by the classes under it.
 std::string classes_under(const Dataset& data, int64_t node) {
   const std::vector<int64_t> parents = data.parents();
@@ -224,7 +236,7 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
   const Signals signals;
   LabelServer server(args.server);
   const std::string run = run_folder_of(args), folder = run + "/label";
-  const RunGraph graph = open_run_graph(run, page_overrides(args, run_config(run)));
+  const RunGraph graph = open_page_graph(args, run);
   const Config& config = graph.config;
   at::set_num_threads(usable_cores());
   std::error_code error;

@@ -1,5 +1,6 @@
 #include "core/data/shard_writer.h"
 
+#include <set>
 #include <utility>
 
 #include "core/data/crc32c.h"
@@ -9,17 +10,26 @@
 namespace pal {
 namespace {
 constexpr size_t kBufferBytes = 4 << 20;
+
+// A name stands for one class everywhere: in labels.csv, in a taxonomy, before people.
+ShardSpec checked_classes(ShardSpec spec) {
+  std::set<std::string> seen;
+  for (const std::string& name : spec.classes) {
+    PAL_DATA_CHECK(seen.insert(name).second, "two classes have the same name", name, "give every class a name of its own");
+  }
+  return spec;
 }
+}  // namespace
 
 using namespace shard_format;
 
 ShardWriter::ShardWriter(ShardSpec spec, std::string target, std::optional<PartialFile> partial, h5::File file)
-    : spec_(std::move(spec)), target_(std::move(target)), partial_(std::move(partial)), file_(std::move(file)) {
+    : spec_(checked_classes(std::move(spec))), target_(std::move(target)), partial_(std::move(partial)), file_(std::move(file)) {
   buffer_.reserve(kBufferBytes);
 }
 
 ShardWriter::ShardWriter(const std::string& path, ShardSpec spec)
-    : spec_(std::move(spec)), target_(path), partial_(path), file_(h5::File::create(partial_->path(), path)) {
+    : spec_(checked_classes(std::move(spec))), target_(path), partial_(path), file_(h5::File::create(partial_->path(), path)) {
   buffer_.reserve(kBufferBytes);
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kUuid = 32, kMostAnswers = 1000, kExamples = 4;
+constexpr size_t kUuid = 32, kMostAnswers = 1000, kExamples = 4, kRecent = 5;
 constexpr int64_t kMostCards = 10, kPastCards = 30;
 
 PageResponse as_json(const Json& j, int status = 200) {
@@ -90,6 +90,17 @@ Json verdict_list(const std::vector<std::pair<int64_t, Verdict>>& verdicts) {
   return list;
 }
 
+Json disagreement_list(const Standing& s, size_t most) {
+  Json list = Json::array();
+  for (size_t k = 0; k < std::min(most, s.disagreements.size()); ++k) {
+    const Disagreement& d = s.disagreements[k];
+    Json said = Json::array();
+    for (const auto& [who, what] : d.said) said.push_back({who, what});
+    list.push_back({{"query", d.query}, {"i", d.i}, {"j", d.j}, {"said", said}});
+  }
+  return list;
+}
+
 }  // namespace
 
 PageResponse LabelPage::questions(const PageRequest& r, const Person& person) {
@@ -159,6 +170,7 @@ PageResponse LabelPage::standing(const Person& person) {
     j["people"].push_back(std::move(entry));
   }
   if (person.role != Role::owner) return as_json(j);
+  j["disagreements"] = disagreement_list(*s, kRecent);
   j["pairs"] = Json::array();
   for (const PairAgreement& p : s->agreement.pairs) j["pairs"].push_back({{"a", p.a}, {"b", p.b}, {"questions", p.questions}, {"raw", p.raw}, {"cohen", p.cohen}});
   return as_json(j);
@@ -177,11 +189,7 @@ PageResponse LabelPage::review() {
     }
     j["disputes"].push_back({{"query", d.answer.query}, {"i", d.answer.i}, {"j", d.answer.j}, {"same", d.answer.relation() == Relation::same}, {"chain", chain}});
   }
-  for (const Disagreement& d : s->disagreements) {
-    Json said = Json::array();
-    for (const auto& [who, what] : d.said) said.push_back({who, what});
-    j["disagreements"].push_back({{"query", d.query}, {"i", d.i}, {"j", d.j}, {"said", said}});
-  }
+  j["disagreements"] = disagreement_list(*s, s->disagreements.size());
   return as_json(j);
 }
 

@@ -117,7 +117,9 @@ class LabelServer::Http final : public httplib::Server {
     errno = 0;
     port_ = options.port == 0 ? bind_to_any_port(options.bind) : bind_to_port(options.bind, options.port) ? options.port : -1;
     PAL_CHECK(port_ > 0, "cannot listen at " + options.bind + ":" + std::to_string(options.port), errno == 0 ? "no such address" : std::strerror(errno),
-              errno == EADDRINUSE ? "another program does: choose another --port" : "choose another --port or --bind");
+              errno == EADDRINUSE ? "another program does: choose another --port"
+              : errno == EACCES   ? "ports below 1024 need the administrator's rights: choose another --port"
+                                  : "choose another --port or --bind");
   }
 
   ~Http() override {   // one that never ran has the port still

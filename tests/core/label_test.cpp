@@ -172,6 +172,7 @@ TEST_F(LabelDesk, HandsOutEachQuestionOnceAndToAsManyAsAreWanted) {
   EXPECT_EQ(desk.next("ann", 1, 2)[0].id, ann[0].id) << "a reload shows the same";
   EXPECT_EQ(desk.take(filled("ann", kU1, ann[0])), "");
   EXPECT_NE(desk.next("ann", 2, 1)[0].id, ann[0].id) << "never what they answered themselves";
+  for (const Query& q : desk.next("ann", 350, 5)) EXPECT_NE(q.id, ann[0].id) << "nor when nobody else holds it";
   EXPECT_EQ(desk.take(filled("bob", kU2, bob[0], Verdict::no)), "");
   EXPECT_EQ(ledger_.open_questions(), 8);
   EXPECT_EQ(desk.next("eve", 400, 5).size(), 2u) << "leases end";

@@ -101,6 +101,14 @@ TEST(Shard, WithoutClassesHasNoLabels) {
   EXPECT_TRUE(Dataset::open(folder / "a.h5")->labels().empty());
 }
 
+TEST(Shard, ClassesHaveNamesOfTheirOwn) {
+  const TestFolder folder;
+  ShardSpec twice = spec();
+  twice.classes.back() = twice.classes.front();
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { ShardWriter(folder / "a.h5", twice); }), "two classes have the same name: " + twice.classes.front()));
+  EXPECT_TRUE(folder.names().empty());
+}
+
 TEST(Shard, EncodedImagesHaveTheirOwnSizes) {
   const TestFolder folder;
   ShardSpec jpeg;

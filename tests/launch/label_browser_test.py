@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from label_case import Browser, Server, browser_or_skip, outside, rows  # noqa: E402
 
 browser_or_skip()
-from run_case import CLASSES, PAL, RunCase  # noqa: E402
+from run_case import CLASSES, PAL, SIDE, RunCase  # noqa: E402
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
@@ -134,17 +134,20 @@ class LabelBrowser(RunCase):
         self.assertEqual(self.said("kinds"), sent)
 
     def test_the_next_card_is_there_at_once(self):
+        """Also far away: every request takes a fifth of a second."""
         server, b = self.start("fast"), self.browsers["ann"]
         query = b.open(server.links["ann"])
+        b.slow(200)
+        self.addCleanup(lambda: b.slow(0))
         b.js("""
           window.took = []; let pressed = 0;
           addEventListener('keydown', () => { pressed = performance.now(); }, true);
           new MutationObserver(() => requestAnimationFrame(() => {
-            const images = [...document.querySelectorAll('section img')];
-            if (pressed && images.every(i => i.complete)) { window.took.push(performance.now() - pressed); pressed = 0; }
+            const images = [...document.querySelectorAll('section[data-query] img')];
+            if (pressed && images.length > 0 && images.every(i => i.complete)) { window.took.push(performance.now() - pressed); pressed = 0; }
           })).observe(document.getElementById('main'), {childList: true});""")
         for _ in range(12):
-            time.sleep(0.15)
+            time.sleep(0.8)
             b.keys(" " if len(b.members()[1]) > 1 else "y")
             query = b.next_card(query)
         took = sorted(b.js("return window.took"))
@@ -199,6 +202,40 @@ class LabelBrowser(RunCase):
         self.assertEqual(self.said("undo"), sent)
         taken_back = rows(f"{self.folder}/undo/ledger.sqlite", "select count(*) from answers where superseded_by is not null")[0][0]
         self.assertGreaterEqual(taken_back, 15, "nothing is deleted")
+
+    def test_a_reload_before_an_answer_is_sent(self):
+        server, b, sent = self.start("unsent"), self.browsers["ann"], {}
+        query = b.open(server.links["ann"])
+        b.driver.execute_cdp_cmd("Network.enable", {})
+        b.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/api/answer"]})
+        self.fill(b, query, sent)
+        second = b.next_card(query)
+        b.driver.refresh()
+        self.assertEqual(b.card(), second, "what was answered is not shown again")
+        b.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
+        b.settled()
+        server.stop()
+        self.assertEqual(self.said("unsent"), sent)
+
+    def test_what_is_open_above_a_card(self):
+        """Help and large pictures: keys are not the card's meanwhile."""
+        server, b = self.start("above"), self.browsers["ann"]
+        query = b.open(server.links["ann"])
+        for key, dialog in (("?", "help"), ("z", "large")):
+            b.keys(key)
+            b.wait(f"document.getElementById('{dialog}').open")
+            b.keys("y", "1", "u", "x", Keys.BACKSPACE)
+            self.assertEqual(b.card(), query)
+            self.assertEqual(b.js("return document.querySelectorAll('.tile[data-state=marked]').length"), 0)
+            if dialog == "large":
+                self.assertTrue(b.js("return document.querySelector('#large img').src.endsWith('/full')"))
+            b.keys(Keys.ESCAPE)
+            b.wait(f"!document.getElementById('{dialog}').open")
+        b.keys("y" if len(b.members()[1]) == 1 else " ")
+        b.next_card(query)
+        b.settled()
+        server.stop()
+        self.assertEqual({q for q, _ in self.said("above")}, {query})
 
     def test_two_people_blind_to_each_other(self):
         server = self.start("two", count=6, votes=2)
@@ -287,6 +324,44 @@ class LabelBrowser(RunCase):
                 if folder:
                     b.driver.save_screenshot(f"{folder}/card-{scheme}-{width}.png")
         b.scheme("light")
+
+    def test_pictures_that_are_broken_or_late(self):
+        """A stored image that cannot be read is marked broken by itself; a lost connection marks nothing."""
+        with open(f"{self.folder}/idx/train-images-idx3-ubyte", "rb") as f:
+            image = f.read()[16 + 8 * SIDE * SIDE:][:SIDE * SIDE]
+        with open(f"{self.folder}/set.h5", "rb") as f:
+            whole = f.read()
+        at = whole.index(image)
+        with open(f"{self.folder}/damaged.h5", "wb") as f:
+            f.write(whole[:at] + bytes([whole[at] ^ 255]) + whole[at + 1:])
+        server, b = self.start("broken"), self.browsers["bob"]
+        server.stop()
+        path = f"{self.folder}/broken/config.yaml"
+        with open(path) as f:
+            config = f.read()
+        with open(path, "w") as f:
+            f.write(config.replace("set.h5", "damaged.h5"))
+        server = self.start("broken", port=server.port)
+        query, sent = b.open(server.links["bob"]), {}
+        while 8 not in b.members()[1] or len(b.members()[1]) == 1:
+            self.fill(b, query, sent)
+            query = b.next_card(query)
+        n = b.members()[1].index(8)
+        b.wait(f"document.querySelectorAll('.tile')[{n}].dataset.state === 'broken'")
+        self.assertEqual(b.js("return document.querySelectorAll('.tile[data-state=broken]').length"), 1)
+        b.keys(" ")
+        b.next_card(query)
+        b.settled()
+        server.kill()
+        self.assertEqual(self.said("broken")[query, 8], "broken")
+        # The next card's pictures are asked for while there is no server.
+        late = b.js("const all = [...document.querySelectorAll('section img')]; all.forEach((i) => { i.src += '?late'; }); return all.length")
+        self.assertGreater(late, 0)
+        time.sleep(0.5)
+        self.assertEqual(b.js("return document.querySelectorAll('section img').length"), late, "they are waited for")
+        server = self.start("broken", port=server.port)
+        b.wait("[...document.querySelectorAll('section img')].every((i) => i.complete && i.naturalWidth > 0)", what="the pictures, once the server is back")
+        server.stop()
 
     def test_names_are_text(self):
         server, b = self.start("names"), self.browsers["bob"]

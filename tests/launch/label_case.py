@@ -98,6 +98,9 @@ class Browser:
     def scheme(self, name):
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": name}]})
 
+    def slow(self, milliseconds):
+        self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": False, "latency": milliseconds, "downloadThroughput": -1, "uploadThroughput": -1})
+
     def js(self, script, *args):
         return self.driver.execute_script(script, *args)
 

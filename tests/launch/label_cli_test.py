@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -70,17 +71,38 @@ class LabelCli(RunCase):
             self.assertIn("in use", said)
             self.assertIn("--port", said)
 
+    def test_features_alone(self):
+        """Without pictures and without a label: numbers are shown, and classes are found on the way."""
+        header = "{'descr': '<f4', 'fortran_order': False, 'shape': (40, 3), }"
+        header += " " * (63 - (10 + len(header)) % 64) + "\n"
+        values = [1.0 if c == i % 3 else 0.01 * i for i in range(40) for c in range(3)]
+        with open(f"{self.folder}/f.npy", "wb") as f:
+            f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack("<120f", *values))
+        with open(f"{self.folder}/f.yaml", "w") as f:
+            f.write("data: {train: f.npy}\nmodel: {backbone: none, projector: [4]}\ngraph: {kind: mixed, labeled_fraction: 0}\ntrain: {steps: 2, global_batch: 8}\noptim: {lr: 0.1}\n")
+        server = Server(PAL, self.folder, "f.yaml", "oracle.sampler=captcha", "--run-dir", "features")
+        try:
+            client, end = Client(server.links["me"]), time.time() + 60
+            while not client.cards():
+                self.assertLess(time.time(), end, server.log())
+                time.sleep(0.1)
+            self.assertFalse(json.loads(client.ask("GET", "/api/questions")[2])["images"])
+            self.assertEqual(client.ask("GET", "/image/3")[0], 404)
+            client.answer(client.cards()[0])
+        finally:
+            server.stop()
+
     def test_beside_a_job(self):
         """The job asks, people answer, the job goes on with their answers; the page never writes its ledger."""
         with open(f"{self.folder}/train.log", "w") as log:
-            job = subprocess.Popen([PAL, "train", "c.yaml", *PEOPLE, "train.steps=100000", "checkpoint.every=100000", "--run-dir", "busy"], cwd=self.folder, stdout=log, stderr=log)
+            job = subprocess.Popen([PAL, "train", "c.yaml", "graph.labeled_fraction=0.2", *PEOPLE[1:], "train.steps=100000", "checkpoint.every=100000", "--run-dir", "busy"], cwd=self.folder, stdout=log, stderr=log)
         try:
             questions = f"{self.folder}/busy/questions.jsonl"
             end = time.time() + 60
             while not (os.path.exists(questions) and os.path.getsize(questions) > 0):
                 self.assertLess(time.time(), end, "no questions")
                 time.sleep(0.1)
-            server = Server(PAL, self.folder, "busy")
+            server = Server(PAL, self.folder, "busy", "--gold", "1", "--gold-every", "2")
             self.assertIn("through busy/inbox", server.said)
             client, sent, end = Client(server.links["me"]), {}, time.time() + 60
             while len(sent) < 25:   # of three rounds: a round asks when the one before is answered
@@ -88,13 +110,16 @@ class LabelCli(RunCase):
                 for card in client.cards():
                     sent.update(client.answer(card))
                 time.sleep(0.05)
+            self.assertGreaterEqual(json.loads(client.ask("GET", "/api/standing")[2])["trained_on"], 0)
             server.stop()
         finally:
             job.terminate()
             job.wait(timeout=60)
         self.call("answers", "show", "busy")   # takes in what the job had not
         said = {(q, j): a for q, j, a in rows(f"{self.folder}/busy/ledger.sqlite", "select query, j, answer from answers")}
-        self.assertEqual(said, sent)
+        gold = {key for key in sent if key[0] >= 2**40}
+        self.assertGreater(len(gold), 0)
+        self.assertEqual(said, {key: sent[key] for key in sent if key not in gold}, "gold is the page's own")
         used = rows(f"{self.folder}/busy/ledger.sqlite", "select count(*) from decisions")[0][0]
         self.assertGreaterEqual(used, 18, "training took them in")
 

@@ -253,7 +253,9 @@ TEST_F(LabelPageTest, TheDashboardSaysHowPeopleAgree) {
   EXPECT_EQ(d["people"].size(), 2u);
   EXPECT_NEAR(d["people"][0]["seconds"], 1, 1e-12) << "two seconds a card of two";
   const json others = json::parse(t.page.handle(t.get("/api/standing", bob)).body);
-  EXPECT_FALSE(others.contains("pairs"));
+  ASSERT_EQ(d["disagreements"].size(), 1u);
+  EXPECT_EQ(d["disagreements"][0]["j"], 501);
+  EXPECT_FALSE(others.contains("pairs") || others.contains("disagreements"));
   ASSERT_EQ(others["people"].size(), 1u) << "who is not the owner sees their own pace";
   EXPECT_EQ(others["people"][0]["name"], "bob");
 }

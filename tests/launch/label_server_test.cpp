@@ -63,12 +63,14 @@ TEST_F(LabelServerTest, WhatIsTooLargeOrBroken) {
   EXPECT_EQ(status(split), 404);
   EXPECT_EQ(split.find("Set-Cookie"), std::string::npos);
   // A second request behind a body that was refused is not taken for one.
-  Wire wire(server.port());
   const std::string hidden = "GET /api/mine HTTP/1.1\r\n" + headers() + "\r\n";
-  wire.send("POST /api/none HTTP/1.1\r\n" + headers() + "Content-Length: " + std::to_string(hidden.size()) + "\r\n\r\n" + hidden);
-  const std::string all = wire.read(3);
-  EXPECT_EQ(all.find("HTTP/1.1", 5), std::string::npos) << all;
-  EXPECT_TRUE(wire.closed);
+  for (const auto& [path, length] : {std::pair<std::string, size_t>{"/api/none", hidden.size()}, {"/api/answer", kLongestBody + 1}}) {
+    Wire wire(server.port());
+    wire.send("POST " + path + " HTTP/1.1\r\n" + headers() + "Content-Length: " + std::to_string(length) + "\r\n\r\n" + hidden);
+    const std::string all = wire.read(3);
+    EXPECT_EQ(all.find("HTTP/1.1", 5), std::string::npos) << all;
+    EXPECT_TRUE(wire.closed);
+  }
   EXPECT_EQ(status(ask("GET / HTTP/1.1\r\n")), 200) << "and it goes on";
 }
 

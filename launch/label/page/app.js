@@ -174,8 +174,8 @@ async function poll() {
 
 function help() {
   const dialog = document.getElementById('help');
-  dialog.replaceChildren(h('h1', {}, TEXT.help_title), ...TEXT.help.flatMap(([title, rows]) =>
-    [h('h2', {}, title), h('dl', {}, rows.flatMap(([k, text]) => [h('dt', {}, key(k)), h('dd', {}, text)]))]),
+  dialog.replaceChildren(h('h1', {tabindex: '-1', autofocus: true}, TEXT.help_title), h('div', {class: 'columns'}, TEXT.help.map(([title, rows]) =>
+    h('section', {}, h('h2', {}, title), h('dl', {}, rows.flatMap(([k, text]) => [h('dt', {}, key(k)), h('dd', {}, text)]))))),
     h('p', {}, h('button', {type: 'button', onclick: () => dialog.close()}, TEXT.close)));
   dialog.showModal();
 }

@@ -72,6 +72,7 @@ export function dashboard(d, owner) {
   if ((d.pairs ?? []).length > 0) {
     body.push(h('h2', {}, B.cohen), table([B.pair, B.both, B.raw, B.kappa], d.pairs.map((p) => [`${p.a}, ${p.b}`, number(p.questions), percent(p.raw), p.cohen.toFixed(2)])));
   }
+  if ((d.disagreements ?? []).length > 0) body.push(h('h2', {}, B.recent), h('div', {class: 'list'}, d.disagreements.map((one) => differing(one))));
   if (owner) {
     body.push(h('h2', {}, B.exports), h('div', {class: 'links'},
       ['answers.jsonl', 'answers.csv', 'label-studio.json', 'edges.csv'].map((name) => h('a', {class: 'button', href: `/export/${name}`, download: name}, name))));
@@ -93,9 +94,12 @@ export function my_answers(cards, change, undo) {
   })));
 }
 
+const two = (i, j, same) => [picture(i), h('span', {class: 'sign'}, same === null ? '·' : same ? '=' : '≠'), picture(j)];
+const differing = (d, ...buttons) => h('div', {class: 'row'}, two(d.i, d.j, null),
+  h('div', {class: 'grow'}, d.said.map(([who, what]) => `${who}: ${TEXT.verdict[what] ?? what}`).join(', ')), buttons);
+
 export function review(r, settle) {
   const R = TEXT.review;
-  const two = (i, j, same) => [picture(i), h('span', {class: 'sign'}, same === null ? '·' : same ? '=' : '≠'), picture(j)];
   const opposite = (same) => same ? 'no' : 'yes';
   const disputes = r.disputes.map((d) => h('div', {class: 'list dispute'},
     h('div', {class: 'row'}, two(d.i, d.j, d.same), h('div', {class: 'grow'}, R.says(d.same)),
@@ -103,8 +107,7 @@ export function review(r, settle) {
     h('p', {}, R.but),
     d.chain.map((l) => h('div', {class: 'row'}, two(l.i, l.j, l.same), h('div', {class: 'grow'}),
       l.query > 0 ? h('button', {type: 'button', onclick: () => settle(l.query, l.member, opposite(l.same))}, R.wrong) : h('span', {class: 'soft'}, R.by_labels)))));
-  const differ = r.disagreements.map((d) => h('div', {class: 'row'}, two(d.i, d.j, null),
-    h('div', {class: 'grow'}, d.said.map(([who, what]) => `${who}: ${TEXT.verdict[what] ?? what}`).join(', ')),
+  const differ = r.disagreements.map((d) => differing(d,
     h('button', {type: 'button', onclick: () => settle(d.query, d.j, 'yes')}, R.same), h('button', {type: 'button', onclick: () => settle(d.query, d.j, 'no')}, R.different)));
   return h('section', {}, h('h1', {tabindex: '-1'}, R.title), disputes.length ? disputes : h('p', {}, R.none),
     h('h2', {}, R.differ), differ.length ? h('div', {class: 'list'}, differ) : h('p', {}, R.agree));

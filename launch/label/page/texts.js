@@ -60,7 +60,7 @@ export const TEXT = {
     agreement: (q, raw, kappa) => `On ${q} questions with several answers people agree in ${raw}; Fleiss' kappa ${kappa}.`,
     no_agreement: 'No question has several answers yet.',
     cohen: 'Pairs of people', pair: 'Who', both: 'Both answered', raw: 'Agree', kappa: "Cohen's kappa",
-    exports: 'Export',
+    exports: 'Export', recent: 'Where people differed last',
   },
   review: {
     title: 'What contradicts', none: 'No answer contradicts the others.',
