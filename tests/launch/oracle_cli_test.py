@@ -83,7 +83,7 @@ class Oracle(unittest.TestCase):
         self.assertEqual(len(rows), 3 * 2 * 5)
         last = [r for r in rows if r["line"] == "captcha" and r["questions"] == "120"]
         self.assertEqual(len(last), 2)
-        self.assertTrue(all(float(r["own"]) < 0.3 for r in last))
+        self.assertTrue(all(float(r["own"]) < 0.3 and int(r["alike"]) > 100 and r["alike_wrong"] == "0" for r in last))
         before = self.text("compare.csv")
         os.remove(f"{self.folder}/out/runs/captcha-noise0-seed1.csv")
         out = pal("oracle", "compare", self.config, "--out", f"{self.folder}/out")
@@ -91,7 +91,8 @@ class Oracle(unittest.TestCase):
         strip = lambda text: [line.rsplit(",", 1)[0] for line in text.splitlines()]   # the last column is a time
         self.assertEqual(strip(before), strip(self.text("compare.csv")))
         # Another setting, another result: nothing old is taken for it.
-        self.assertNotIn("already", pal("oracle", "compare", self.config, "--out", f"{self.folder}/out", "oracle.pool=200", "compare.seeds=1"))
+        self.assertNotIn("already", pal("oracle", "compare", self.config, "--out", f"{self.folder}/out", "oracle.pool=200", "compare.seeds=1", "compare.noise=[0.3]"))
+        self.assertTrue(any(r["line"] == "captcha" and int(r["alike_wrong"]) > 20 for r in self.rows("compare")), "wrong answers are seen in the graph")
 
     def test_closure_recovers_the_graph(self):
         out = pal("oracle", "closure", self.config, "oracle.guide=none")
