@@ -130,7 +130,8 @@ void Trainer::open_loader() {
   load.depth = static_cast<int>(config_.integer("data.prefetch"));
   load.memory_mb = config_.integer("data.memory_mb");
   load.first_step = load.planned_until = planned_until_ = step_;
-  if (!device_.is_cpu() && load.dtype == at::kFloat) {   // fp64 views are made by the workers
+  // Views in fp64 and rows of features are made by the workers.
+  if (!device_.is_cpu() && load.dtype == at::kFloat && data_->encoding() != Encoding::features) {
     load.render = Render::device;
     load.device = device_;
   }

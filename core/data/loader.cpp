@@ -251,6 +251,7 @@ Loader::Loader(std::shared_ptr<const Dataset> data, LoaderOptions options) : sta
   PAL_ASSERT(options.subset.empty() || static_cast<int64_t>(options.subset.size()) == options.plan.samples,
              "the plan counts the samples of the subset");
   PAL_ASSERT(options.device.is_cpu() || options.render == Render::device, "a device that is not the CPU renders the views itself");
+  PAL_ASSERT(options.render == Render::workers || data->encoding() != Encoding::features, "rows of features are made by the workers");
   PAL_CHECK(options.threads >= 1, "data.threads", options.threads, "give at least 1");
   PAL_CHECK(options.depth >= 1, "data.prefetch", options.depth, "give at least 1");
   State& s = *state_;
