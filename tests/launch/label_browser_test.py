@@ -96,7 +96,8 @@ class LabelBrowser(RunCase):
 
     def test_kinds_by_keyboard_and_mouse(self):
         server, b, sent = self.start("kinds"), self.browsers["ann"], {}
-        b.driver.get_log("browser")
+        for log in ("browser", "performance"):   # of the tests before
+            b.driver.get_log(log)
         query = b.open(server.links["ann"])
         self.assertNotIn("token", b.driver.current_url)
         for n in range(12):

