@@ -22,7 +22,7 @@ namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(250);
 constexpr double kSilence = 10, kWaiting = 10, kSteps = 10, kSlowWaiting = 600;
-constexpr double kStarved = 2;   // a tick this late says that this process itself did not run
+constexpr double kStarved = 2;   // a tick this late says that this process itself did not run: nobody is blamed for that time
 
 }  // namespace
 
@@ -37,6 +37,7 @@ struct Watchdog::State {
   Pace pace = Pace::slow;
   int64_t step = 0;
   std::vector<double> step_seconds;       // of the last steps, in a ring
+  Clock::time_point awake;                // of the thread: since when this process runs without a pause
   std::thread thread;
 
   State(World& w, std::string dir) : world(w), run_dir(std::move(dir)) {}
@@ -55,7 +56,7 @@ struct Watchdog::State {
     for (size_t c = 0; c < kComms; ++c) {
       const Flight f = logs[c]->newest();
       beat.number[c] = f.number;
-      beat.waiting_ms[c] = f.pending ? static_cast<int64_t>(1000 * seconds_since(f.begin)) : -1;
+      beat.waiting_ms[c] = f.pending ? static_cast<int64_t>(1000 * seconds_since(std::max(f.begin, awake))) : -1;
     }
     const std::lock_guard lock(mutex);
     beat.step = step;
@@ -65,7 +66,7 @@ struct Watchdog::State {
   void run() {
     std::vector<Heard> heard(pulse.size());
     std::vector<Clock::time_point> last(pulse.size(), Clock::now());
-    Clock::time_point tick = Clock::now();
+    Clock::time_point tick = awake = Clock::now();
     bool recorded = false;
     for (;;) {
       {
@@ -74,7 +75,10 @@ struct Watchdog::State {
       }
       const bool starved = seconds_since(tick) > kStarved;
       tick = Clock::now();
-      if (starved) std::fill(last.begin(), last.end(), tick);
+      if (starved) {
+        awake = tick;
+        std::fill(last.begin(), last.end(), tick);
+      }
       const Beat mine = own_beat();
       pulse.send(mine);
       heard[pulse.rank()].beat = mine;

@@ -15,7 +15,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "dist"))
-from run_case import MPIRUN, PAL, RunCase
+from run_case import MPIRUN, PAL, RunCase, metrics_so_far
 
 STEPS = ("train.dtype=float32", "train.steps=60", "checkpoint.every=10")
 # Before step 25. Checkpoints are written beside the steps, which take a millisecond here: the newest may not be there yet.
@@ -242,6 +242,23 @@ class Soak(FaultCase):
         self.assertIn("[rank 1/2", out)
         self.assertIn("rank 0 gave no sign of life", out)
         self.assertEqual(self.sha("stopped0"), self.sha("calm"))
+
+    def test_a_job_that_is_suspended_as_a_whole_goes_on(self):
+        command = [PAL, "train", "c.yaml", "train.steps=600", "train.dtype=float32", "--run-dir", "suspended", "--np", "2"]
+        job = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        while sum("loss" in m for m in metrics_so_far(f"{self.folder}/suspended")) < 20:   # then it knows how long a step takes
+            time.sleep(0.1)
+        pids = self.rank_pids()
+        self.assertEqual(len(pids), 2)
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(14)   # longer than any silence or collective may last
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(1.5)   # one host wakes after the other
+        out = job.communicate(timeout=240)[0]
+        self.assertEqual(job.returncode, 0, out)
+        self.assertNotIn("error", out)
 
     def test_ten_thousand_calm_steps_and_what_watching_costs(self):
         size = ("train.steps=10000", "train.dtype=float32", "log.every=1000", "checkpoint.every=1000")
