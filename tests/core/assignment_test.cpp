@@ -68,7 +68,9 @@ TEST(Assignment, IsThatOfALookAtAllPairs) {
       }
       centres = centres / centres.norm(2, 1, true).clamp_min(1e-20);
     }
-    if (clusters == 40) EXPECT_LT(now.products(), all * 2 / 3) << "bounds that spare nothing";
+    if (clusters == 40) {
+      EXPECT_LT(now.products(), all * 2 / 3) << "bounds that spare nothing";
+    }
   }
 }
 
