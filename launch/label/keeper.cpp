@@ -12,6 +12,7 @@ constexpr double kBeat = 0.5;          // seconds between looks at the inbox
 // Of the time a look at all answers takes, before the next one: people who post wait for it; when nobody does it may be soon;
 // and when nothing was answered, for what training did.
 constexpr double kRest = 200, kCalmRest = 4, kIdleRest = 2000;
+constexpr double kCalm = 1.5;          // seconds without a post after which nobody posts
 constexpr double kNothingLeft = 20;    // seconds before asking again when there was nothing to ask
 constexpr int64_t kLow = 3;            // cards of a person below which a round is asked
 
@@ -60,7 +61,7 @@ void Keeper::look() {
 
 void Keeper::keep() {
   int64_t seen = parts_.desk.changes(), before = seen;
-  double looked = keeper_seconds(), took = 0;
+  double looked = keeper_seconds(), changed = looked, took = 0;
   while (wait(kBeat)) {
     try {
       std::vector<std::string> warnings;
@@ -68,8 +69,10 @@ void Keeper::keep() {
       for (const std::string& w : warnings) parts_.log("warning: " + w);
       const double start = keeper_seconds();
       const int64_t changes = parts_.desk.changes();
-      const double rest = changes == seen ? std::clamp(kIdleRest * took, 10.0, 60.0) : std::max(1.0, (changes == before ? kCalmRest : kRest) * took);
+      if (changes != before) changed = start;
       before = changes;
+      const bool calm = start - changed > kCalm;
+      const double rest = changes == seen ? std::clamp(kIdleRest * took, 10.0, 60.0) : std::max(1.0, (calm ? kCalmRest : kRest) * took);
       if (start < looked + rest) continue;
       seen = changes;
       look();

@@ -62,11 +62,13 @@ TEST_F(LabelServerTest, WhatIsTooLargeOrBroken) {
   const std::string split = ask("GET /x%0d%0aSet-Cookie:%20a=b HTTP/1.1\r\n");
   EXPECT_EQ(status(split), 404);
   EXPECT_EQ(split.find("Set-Cookie"), std::string::npos);
-  // A second request behind a body that was refused is not taken for one.
+  // What lies behind a request that was refused, as its body or as itself, is not taken for another.
   const std::string hidden = "GET /api/mine HTTP/1.1\r\n" + headers() + "\r\n";
-  for (const auto& [path, length] : {std::pair<std::string, size_t>{"/api/none", hidden.size()}, {"/api/answer", kLongestBody + 1}}) {
+  const auto post = [&](const std::string& path, size_t length) { return "POST " + path + " HTTP/1.1\r\n" + headers() + "Content-Length: " + std::to_string(length) + "\r\n\r\n"; };
+  for (const std::string& refused : {post("/api/none", hidden.size()), post("/api/answer", kLongestBody + 1), std::string("HELLO\r\n"),
+                                     "GET / HTTP/1.1\r\nX: " + std::string(9000, 'y') + "\r\n\r\n"}) {
     Wire wire(server.port());
-    wire.send("POST " + path + " HTTP/1.1\r\n" + headers() + "Content-Length: " + std::to_string(length) + "\r\n\r\n" + hidden);
+    wire.send(refused + hidden);
     const std::string all = wire.read(3);
     EXPECT_EQ(all.find("HTTP/1.1", 5), std::string::npos) << all;
     EXPECT_TRUE(wire.closed);
