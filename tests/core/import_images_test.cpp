@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 
@@ -326,6 +327,34 @@ TEST_F(ImportImages, ADamagedRestIsDoneAgain) {
   o.progress = nullptr;
   o.resize_shorter = 50;
   EXPECT_EQ(import_folder(o).resumed, 0);
+}
+
+// Three files that cannot be read, all counted and listed; a journal line that says something else is not believed.
+TEST_F(ImportImages, WhatTheJournalSaysOfLeftOutFilesIsChecked) {
+  for (int i = 0; i < 200; ++i) write("src/a/" + std::to_string(1000 + i) + ".jpg", noise_jpeg(static_cast<uint64_t>(i), 96));
+  for (const int i : {1003, 1005, 1199}) write("src/a/" + std::to_string(i) + ".jpg", "");
+  ImportOptions o = options("src");
+  const ImportReport calm = import_folder(o);
+  EXPECT_EQ(calm.left_out, 3);
+  const std::string expected = read_file(o.out), list = read_file(calm.quarantine);
+  EXPECT_EQ(std::count(list.begin(), list.end(), '\n'), 4);
+  fs::remove(o.out);
+  o.progress = [](int64_t done, int64_t) {
+    if (done >= 150) throw Error(Exit::check_failed, "stopped");
+  };
+  EXPECT_EQ(error_of(Exit::check_failed, [&] { import_folder(o); }), "stopped");
+  o.progress = nullptr;
+  const std::string journal = folder_ / "out/x.h5.importing/journal";
+  std::string text = read_file(journal);
+  const size_t at = text.find("without bytes");
+  ASSERT_NE(at, std::string::npos);
+  text[at + 9] = 'n';
+  write_file(journal, text);
+  const ImportReport report = import_folder(o);
+  EXPECT_EQ(report.resumed, 3);
+  EXPECT_EQ(report.left_out, 3);
+  EXPECT_EQ(read_file(report.quarantine), list);
+  EXPECT_TRUE(read_file(o.out) == expected);
 }
 
 TEST_F(ImportImages, OneImportAtATime) {

@@ -101,6 +101,30 @@ TEST(Intake, CmykAndRotationAreConverted) {
   EXPECT_EQ(header.height, 40);
   EXPECT_EQ(header.width, 24);
   EXPECT_EQ(header.orientation, 1);
+
+  for (int orientation = 2; orientation <= 8; ++orientation) {
+    form.exif = exif_orientation(orientation, true);
+    Picture lying{24, 40, 3, {}};
+    decoder.decode(plain_jpeg(24, 40, form), lying.pixels);
+    decoder.decode(intake.take(plain_jpeg(24, 40, form), "x.jpg").bytes, after);
+    const Picture upright = turn_upright(lying, orientation);
+    ASSERT_EQ(after.size(), upright.pixels.size());
+    double apart = 0;
+    for (size_t i = 0; i < after.size(); ++i) apart += std::abs(int{after[i]} - int{upright.pixels[i]});
+    EXPECT_LT(apart / static_cast<double>(after.size()), 4) << "orientation " << orientation;
+  }
+}
+
+// Its markers are whole, its coded data are not: only who decodes it sees that.
+TEST(Intake, CodedDataThatEndEarlyAreLeftOutWhereTheyAreDecoded) {
+  std::vector<uint8_t> file = plain_jpeg(48, 64);
+  file.erase(file.end() - static_cast<ptrdiff_t>(file.size() / 4), file.end() - 2);
+  IntakeOptions smaller;
+  smaller.resize_shorter = 32;
+  Intake intake(smaller);
+  const TakenImage taken = intake.take(file, "x.jpg");
+  EXPECT_TRUE(taken.bytes.empty());
+  EXPECT_TRUE(contains(odd(taken), "left out damaged JPEG data")) << odd(taken);
 }
 
 TEST(Intake, PngBecomesJpegOrPixels) {
