@@ -21,8 +21,8 @@ def setup(folder):
 
 
 def before_import(workers):
-    # Numba takes TBB where the system has it, and with Debian's libtbb an epoch (or the exit) can hang for ever: every thread
-    # sleeps inside the compiled stage. OpenMP's threads do not. A thread that waits must not count as one that works.
+    # Numba takes TBB where the system has it; with Debian's libtbb an epoch of a loader, and once the exit, stood still for the
+    # rest of a minute and a half (its cause is not known). OpenMP's threads never did. One that waits must not count as work.
     os.environ.update(NUMBA_THREADING_LAYER="omp", NUMBA_NUM_THREADS=str(workers), OMP_WAIT_POLICY="passive")
 
 
