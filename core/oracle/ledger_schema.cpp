@@ -39,6 +39,7 @@ constexpr const char* kLedgerTables = R"sql(
   CREATE INDEX fresh_members ON members(fresh) WHERE fresh = 1;
   CREATE INDEX decided_questions ON decisions(query, j);
   CREATE INDEX members_by_sample ON members(sample);
+  CREATE INDEX answers_to ON answers(query, j);
   PRAGMA application_id = 1346456652;
   PRAGMA user_version = 2;
 )sql";
@@ -96,6 +97,7 @@ void prepare_ledger(const Sqlite& db, const std::string& run_id) {
     db.run(kLedgerTables);
     db.run(kCopyFromSchema1);
   }
+  db.run("CREATE INDEX IF NOT EXISTS answers_to ON answers(query, j)");   // the first of schema 2 had none, and looked at all answers
   db.run("UPDATE run SET opened = opened + 1");   // a folder that takes no journal is found now, not at the first answer
 }
 
