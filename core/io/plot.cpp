@@ -13,6 +13,8 @@ namespace {
 
 constexpr double kWidth = 360, kHeight = 230;             // of the axes
 constexpr double kLeft = 62, kBottom = 46, kRight = 22, kRightAxis = 60, kLegendLine = 18, kTitle = 22;
+constexpr size_t kPanelsInARow = 3;
+constexpr size_t kManyBands = 4;                          // above that they are drawn fainter, or they hide each other
 
 // One axis on the page: value → pixel.
 struct PlacedAxis {
@@ -82,7 +84,15 @@ std::vector<PointRun> runs(const PlotCurve& c, const PlacedAxis& x, const Placed
   return all;
 }
 
-void draw_curve(SvgText& out, const PlotCurve& c, const std::string& color, const PlacedAxis& x, const PlacedAxis& y) {
+int color_number(const PlotCurve& c, size_t place) { return c.color < 0 ? static_cast<int>(place) : c.color; }
+
+std::string dashes(const PlotCurve& c, int color) {
+  if (c.stroke == CurveStroke::dashed) return " stroke-dasharray=\"6 4\"";
+  return color < kSvgColors ? "" : " stroke-dasharray=\"2 2\"";
+}
+
+void draw_curve(SvgText& out, const PlotCurve& c, int number, double band_opacity, const PlacedAxis& x, const PlacedAxis& y) {
+  const std::string color = svg_color(number);
   PAL_ASSERT(c.x.size() == c.y.size() && (c.spread.empty() || c.spread.size() == c.y.size()), "a curve has as many x as y");
   const auto inside = [&](double v) { return std::clamp(y.at(v), std::min(y.from, y.to), std::max(y.from, y.to)); };
   for (const PointRun& run : runs(c, x, y)) {
@@ -93,7 +103,7 @@ void draw_curve(SvgText& out, const PlotCurve& c, const std::string& color, cons
       };
       for (size_t i = run.begin; i < run.end; ++i) edge(i, c.y[i] + c.spread[i]);
       for (size_t i = run.end; i-- > run.begin;) edge(i, c.y[i] - c.spread[i]);
-      out.raw("<polygon points=\"" + band + "\" fill=\"" + color + "\" fill-opacity=\"0.2\"/>");
+      out.raw("<polygon points=\"" + band + "\" fill=\"" + color + fmt::format("\" fill-opacity=\"{}\"/>", band_opacity));
     }
     std::string line;
     for (size_t i = run.begin; i < run.end; ++i) {
@@ -101,8 +111,7 @@ void draw_curve(SvgText& out, const PlotCurve& c, const std::string& color, cons
       line += fmt::format("{:.2f},{:.2f} ", x.at(c.x[i]), inside(c.y[i]));
     }
     if (c.stroke == CurveStroke::dots) continue;
-    out.raw("<polyline points=\"" + line + "\" fill=\"none\" stroke=\"" + color + "\" stroke-width=\"1.8\"" +
-            (c.stroke == CurveStroke::dashed ? " stroke-dasharray=\"6 4\"" : "") + "/>");
+    out.raw("<polyline points=\"" + line + "\" fill=\"none\" stroke=\"" + color + "\" stroke-width=\"1.8\"" + dashes(c, number) + "/>");
   }
 }
 
@@ -120,10 +129,10 @@ int draw_legend(SvgText* out, const PlotPanel& panel, double left, double top) {
     }
     if (out != nullptr) {
       const double y = top + kLegendLine * (lines - 1) + 9;
-      const std::string color = svg_color(c.color < 0 ? static_cast<int>(k) : c.color);
+      const int number = color_number(c, k);
+      const std::string color = svg_color(number);
       if (c.stroke == CurveStroke::dots) out->circle(left + at + 10, y, 2.5, color);
-      else out->line(left + at, y, left + at + 20, y, "stroke=\"" + color + "\" stroke-width=\"2.4\"" +
-                     (c.stroke == CurveStroke::dashed ? " stroke-dasharray=\"6 4\"" : ""));
+      else out->line(left + at, y, left + at + 20, y, "stroke=\"" + color + "\" stroke-width=\"2.4\"" + dashes(c, number));
       out->text(left + at + 25, y + 4, c.name, "class=\"tick\"");
     }
     at += width;
@@ -155,9 +164,10 @@ void draw_panel(SvgText& out, const PlotPanel& panel, double left, double top, d
   draw_legend(&out, panel, x0, top + kTitle);
   draw_frame(out, panel, x, y[0]);
   if (has_right(panel)) draw_right_axis(out, panel.right, x, y[1]);
+  const auto bands = std::count_if(panel.curves.begin(), panel.curves.end(), [](const PlotCurve& c) { return !c.spread.empty(); });
   for (size_t k = 0; k < panel.curves.size(); ++k) {
     const PlotCurve& c = panel.curves[k];
-    draw_curve(out, c, svg_color(c.color < 0 ? static_cast<int>(k) : c.color), x, y[c.side == CurveSide::right]);
+    draw_curve(out, c, color_number(c, k), static_cast<size_t>(bands) > kManyBands ? 0.07 : 0.2, x, y[c.side == CurveSide::right]);
   }
 }
 
@@ -192,18 +202,20 @@ std::string tick_text(double value, AxisScale scale) {
 }
 
 std::string svg_plot(const std::vector<PlotPanel>& panels) {
-  double width = 0;
+  double width = 0, row_width = 0;
   int legend = 0;
-  for (const PlotPanel& panel : panels) {
-    width += panel_width(panel);
-    legend = std::max(legend, draw_legend(nullptr, panel, 0, 0));
+  for (size_t k = 0; k < panels.size(); ++k) {
+    row_width = (k % kPanelsInARow == 0 ? 0 : row_width) + panel_width(panels[k]);
+    width = std::max(width, row_width);
+    legend = std::max(legend, draw_legend(nullptr, panels[k], 0, 0));
   }
-  const double legend_height = legend * kLegendLine + 4;
-  SvgText out(width, kTitle + legend_height + kHeight + kBottom);
+  const double legend_height = legend * kLegendLine + 4, row_height = kTitle + legend_height + kHeight + kBottom;
+  SvgText out(width, row_height * static_cast<double>((panels.size() + kPanelsInARow - 1) / kPanelsInARow));
   double left = 0;
-  for (const PlotPanel& panel : panels) {
-    draw_panel(out, panel, left, 0, legend_height);
-    left += panel_width(panel);
+  for (size_t k = 0; k < panels.size(); ++k) {
+    if (k % kPanelsInARow == 0) left = 0;
+    draw_panel(out, panels[k], left, row_height * static_cast<double>(k / kPanelsInARow), legend_height);
+    left += panel_width(panels[k]);
   }
   return out.finish();
 }

@@ -1,7 +1,8 @@
 // plot: curves with their spread, and pictures of matrices, as SVG for a paper or a report.
 //
-// One panel is a pair of axes; several stand side by side. The legend stands above the axes, never on a curve. A value
-// that is not finite (on a log axis: not above 0) leaves a gap. Same input, same bytes.
+// One panel is a pair of axes; several stand side by side, three to a row. The legend stands above the axes, never on a
+// curve. Curves past the last colour begin with the first again, in short strokes. A value that is not finite (on a log
+// axis: not above 0) leaves a gap. Same input, same bytes.
 #pragma once
 
 #include <cstdint>

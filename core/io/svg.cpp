@@ -56,7 +56,7 @@ std::string SvgText::finish() { return std::move(out_) + "</svg>\n"; }
 
 std::string svg_color(int index) {
   // Okabe and Ito's palette, the yellow left out: it does not show on white.
-  static constexpr std::array<const char*, 7> colors = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444"};
+  static constexpr std::array<const char*, kSvgColors> colors = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444"};
   return colors[static_cast<size_t>(std::max(index, 0)) % colors.size()];
 }
 

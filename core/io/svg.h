@@ -22,7 +22,8 @@ class SvgText {
   std::string out_;
 };
 
-// Colours that colour-blind readers tell apart, by number, again from the first.
+// Colours that colour-blind readers tell apart, by number, again from the first after kSvgColors of them.
+constexpr int kSvgColors = 7;
 std::string svg_color(int index);
 // Characters of UTF-8 text.
 size_t svg_characters(const std::string& text);

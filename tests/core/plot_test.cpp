@@ -123,6 +123,18 @@ TEST(Plot, PicturesMergeEqualCells) {
   EXPECT_EQ(occurrences(svg, "fill=\"#808080\""), 1);
 }
 
+TEST(Plot, ThreePanelsToARowAndEveryCurveItsOwnStroke) {
+  PlotPanel panel{.x = {}, .y = {}, .curves = {}};
+  for (int k = 0; k < 9; ++k) panel.curves.push_back({.name = "c", .x = {0, 1}, .y = {0.1 * k, 0.3}});
+  const std::string svg = svg_plot({panel, panel, panel, panel});
+  EXPECT_TRUE(well_formed(svg));
+  const auto first = plot_points(svg, "polyline", 0), third = plot_points(svg, "polyline", 18), fourth = plot_points(svg, "polyline", 27);
+  EXPECT_EQ(first[0].second, third[0].second);
+  EXPECT_EQ(first[0].first, fourth[0].first);
+  EXPECT_GT(fourth[0].second, first[0].second + 200);
+  EXPECT_EQ(occurrences(svg, "stroke-dasharray=\"2 2\""), 4 * 2 * 2);   // the eighth and ninth, with their names
+}
+
 TEST(Plot, IsTheSameBytesForTheSameInput) {
   PlotPanel panel{.x = {}, .y = {}, .curves = {}};
   panel.curves.push_back({.name = "c", .x = {0, 1}, .y = {0.1, 0.3}});
