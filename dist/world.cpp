@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <exception>
 
+#include "core/torch_cuda.h"
 #include "dist/device_found.h"
 #include "dist/mpi_check.h"
 #include "dist/mpi_comm.h"
@@ -92,7 +93,9 @@ World::World() : host_(host_name()) {
 DeviceDecision World::use_device(const std::string& asked) {
   const FoundDevices mine = found_devices(host_, local_rank_);
   const DeviceDecision decision = decide_device(asked, mpi_ ? gather_found(mine, MPI_COMM_WORLD) : std::vector<FoundDevices>{mine}, rank_);
-  if (decision.kind == DeviceKind::cpu || size_ == 1) return decision;
+  if (decision.kind == DeviceKind::cpu) return decision;
+  load_torch_cuda();
+  if (size_ == 1) return decision;
   PAL_ASSERT(!channels_, "a world's device is chosen once");
   channels_ = make_device_channels(decision.ordinal, device_log_, [this](const std::string& sentence) {
     std::fprintf(stderr, "%s error: %s\n", prefix().c_str(), sentence.c_str());

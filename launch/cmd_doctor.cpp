@@ -77,7 +77,8 @@ Finding check_gpu(const CudaState& cuda) {
 
 Finding check_nccl(const CudaState& cuda) {
   if (cuda.nccl.empty()) return {"CUDA, NCCL", Verdict::warn, "not in this build", "for GPUs: launch/setup --cuda on, then build again"};
-  return {"CUDA, NCCL", Verdict::ok, cuda.runtime + ", " + cuda.nccl};
+  if (!cuda.torch.empty()) return {"CUDA, NCCL", Verdict::missing, cuda.torch, "install the LibTorch that this program was built with: launch/setup"};
+  return {"CUDA, NCCL", Verdict::ok, fmt::format("{}, {}; LibTorch's CUDA half loads", cuda.runtime, cuda.nccl)};
 }
 
 // A job of two ranks that start a World and meet in a collective: what training needs of MPI.

@@ -1,7 +1,8 @@
 # FindPalTorch: the imported target pal::torch for a LibTorch in a folder with include/ and lib/.
 #
 # Where it is: PAL_TORCH_DIR, or the LibTorch that Torch_DIR / CMAKE_PREFIX_PATH point at. Its own TorchConfig.cmake is
-# not used: it demands a CUDA toolkit even for a program that needs none. With PAL_WITH_CUDA its CUDA half is linked too.
+# not used: it demands a CUDA toolkit even for a program that needs none. With PAL_WITH_CUDA it must be a CUDA build; of its
+# CUDA half only libc10_cuda is linked, the rest is loaded by whoever computes on a GPU (core/torch_cuda.h).
 if(NOT PAL_TORCH_DIR AND Torch_DIR)
   get_filename_component(PAL_TORCH_DIR "${Torch_DIR}/../../.." ABSOLUTE)
 endif()
@@ -11,8 +12,7 @@ set(_torch_libs PAL_TORCH_LIB PAL_C10_LIB)
 find_library(PAL_TORCH_LIB torch_cpu HINTS ${_torch_root}/lib NO_DEFAULT_PATH)
 find_library(PAL_C10_LIB c10 HINTS ${_torch_root}/lib NO_DEFAULT_PATH)
 if(PAL_WITH_CUDA)
-  list(APPEND _torch_libs PAL_TORCH_CUDA_LIB PAL_C10_CUDA_LIB)
-  find_library(PAL_TORCH_CUDA_LIB torch_cuda HINTS ${_torch_root}/lib NO_DEFAULT_PATH)
+  list(APPEND _torch_libs PAL_C10_CUDA_LIB)
   find_library(PAL_C10_CUDA_LIB c10_cuda HINTS ${_torch_root}/lib NO_DEFAULT_PATH)
 endif()
 include(FindPackageHandleStandardArgs)
@@ -24,9 +24,7 @@ if(PalTorch_FOUND AND NOT TARGET pal::torch)
   target_include_directories(pal::torch SYSTEM INTERFACE ${PAL_TORCH_INCLUDE} ${PAL_TORCH_INCLUDE}/torch/csrc/api/include)
   target_link_libraries(pal::torch INTERFACE ${PAL_TORCH_LIB} ${PAL_C10_LIB})
   if(PAL_WITH_CUDA)
-    # Nothing calls into libtorch_cuda by name: it registers its operators when it is loaded, so it must stay linked.
-    target_link_libraries(pal::torch INTERFACE
-      "-Wl,--push-state,--no-as-needed" ${PAL_TORCH_CUDA_LIB} "-Wl,--pop-state" ${PAL_C10_CUDA_LIB})
+    target_link_libraries(pal::torch INTERFACE ${PAL_C10_CUDA_LIB})
   endif()
   target_compile_features(pal::torch INTERFACE cxx_std_20)
 endif()

@@ -123,8 +123,16 @@ class Cli(unittest.TestCase):
         out = self.call("doctor")[0]
         for what in ("CPU", "cores", "memory", "LibTorch", "GPU", "CUDA, NCCL", "MPI", "HDF5", "disk", "Fashion-MNIST"):
             self.assertRegex(out, rf"(?m)^{what} +(ok|warn)  ", out)
+        if "not in this build" not in out:
+            self.assertIn("LibTorch's CUDA half loads", out)
         self.assertIn("two ranks met", out)
         self.assertIn("GPU kernels", out)  # compared with the CPU's, or a line that says why not
+
+    def test_a_start_on_the_cpu_loads_nothing_of_cuda_but_the_runtime(self):
+        libraries = subprocess.run(["ldd", PAL], capture_output=True, text=True, check=True).stdout
+        self.assertIn("libtorch_cpu.so", libraries)
+        for heavy in ("libtorch_cuda.so", "libcublas", "libcudnn"):   # 270 MB in every process
+            self.assertNotIn(heavy, libraries)
 
     def test_doctor_without_mpirun_fails(self):
         bin_dir = f"{self.folder}/bin"
