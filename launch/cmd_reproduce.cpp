@@ -1,6 +1,7 @@
 // cmd_reproduce: pal reproduce NAME: a published or our own table, made by real runs; ours beside the paper's. Resumable.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -13,6 +14,7 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/mpirun.h"
+#include "launch/progress.h"
 #include "launch/table.h"
 
 namespace pal {
@@ -173,8 +175,6 @@ int one_run(const Study& study, const Arm& arm, const std::string& run, int64_t 
     words.insert(words.end(), study.shared.begin(), study.shared.end());
     words.insert(words.end(), arm.settings.begin(), arm.settings.end());
     words.insert(words.end(), {"train.seed=" + std::to_string(seed), "--run-dir", run});
-    fmt::print("\n{}, seed {}\n", arm.name, seed);
-    std::fflush(stdout);
     if (const int code = run_pal(context, words, args.ranks); code != 0) return code;
   }
   if (args.fast || fs::exists(run + "/eval.json")) return 0;
@@ -207,6 +207,27 @@ bool check_claim(const std::vector<Result>& results, size_t ssl, size_t graph, s
   return line(c.mean > a.mean, fmt::format("MSE baseline is {:+.2f} points above ssl", 100 * (c.mean - a.mean))) && alike && above;
 }
 
+// Says which run is next and, after the first, about how long the rest takes.
+class Countdown {
+ public:
+  Countdown(const Study& study, const Arguments& args, const std::function<std::string(size_t, int64_t)>& run_of) {
+    for (size_t a = 0; a < study.arms.size(); ++a) {
+      for (int64_t seed = 0; seed < args.seeds; ++seed) open_ += !finished(run_of(a, seed));
+    }
+  }
+  void begin(const std::string& arm, int64_t seed, const std::string& run) {
+    if (finished(run)) return;
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start_;
+    const std::string left = begun_ > 0 ? ", about " + format_seconds(seconds.count() / begun_ * (open_ - begun_)) + " left" : "";
+    fmt::print("\n{}, seed {}: run {} of {}{}\n", arm, seed, ++begun_, open_, left);
+    std::fflush(stdout);
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  int open_ = 0, begun_ = 0;
+};
+
 int reproduce(Arguments args, Context& context) {
   const bool fashion = args.name == "fashion";
   if (args.out.empty()) args.out = "runs/" + args.name + (args.fast ? "-fast" : "");
@@ -216,9 +237,12 @@ int reproduce(Arguments args, Context& context) {
   PAL_CHECK(fs::exists(study.config), "the recipe is not here", study.config, "start from PAL's own folder, or give it with --configs DIR");
 
   std::vector<Result> results(study.arms.size());
+  const auto run_of = [&](size_t arm, int64_t seed) { return fmt::format("{}/{}-{}", args.out, folder_name(study.arms[arm].name), seed); };
+  Countdown countdown(study, args, run_of);
   for (int64_t seed = 0; seed < args.seeds; ++seed) {
     for (size_t a = 0; a < study.arms.size(); ++a) {
-      const std::string run = fmt::format("{}/{}-{}", args.out, folder_name(study.arms[a].name), seed);
+      const std::string run = run_of(a, seed);
+      countdown.begin(study.arms[a].name, seed, run);
       if (const int code = one_run(study, study.arms[a], run, seed, args, context); code != 0) {
         fmt::print(stderr, "error: {} ended with exit code {}; the same command goes on from there\n", run, code);
         return code;
