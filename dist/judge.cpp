@@ -20,12 +20,13 @@ std::optional<std::string> judge(const std::vector<Heard>& heard, int self, cons
   const auto size = static_cast<int>(heard.size());
   std::vector<int> silent;
   for (int r = 0; r < size; ++r) {
-    if (r != self && (self == 0 || r == 0) && heard[r].silent_s > limits.silence_s) silent.push_back(r);
+    const double limit = heard[r].starved ? limits.starved_s : limits.silence_s;
+    if (r != self && (self == 0 || r == 0) && heard[r].silent_s > limit) silent.push_back(r);
   }
   if (!silent.empty()) {
     const Heard& h = heard[silent.front()];
-    return fmt::format("{} gave no sign of life for {:.1f} s, last at step {}; the process is stopped, or its host is unreachable",
-                       ranks_text(silent), h.silent_s, h.beat.step);
+    return fmt::format("{} gave no sign of life for {:.1f} s, last at step {}; {}", ranks_text(silent), h.silent_s, h.beat.step,
+                       h.starved ? "other processes take its core" : "the process is stopped, or its host is unreachable");
   }
   if (self != 0) return std::nullopt;
   for (size_t c = 0; c + 1 < kComms; ++c) {   // not node: its ranks are not all ranks
@@ -44,6 +45,8 @@ std::optional<std::string> judge(const std::vector<Heard>& heard, int self, cons
       return fmt::format("collective {} of '{}' does not end, though all ranks are in it, for {:.1f} s; look at the network", furthest,
                          kCommNames[c], static_cast<double>(waited) / 1000);
     }
+    const bool starved = std::any_of(missing.begin(), missing.end(), [&](int r) { return heard[r].starved; });
+    if (starved && static_cast<double>(waited) < 1000 * limits.starved_s) continue;
     return fmt::format("{} did not come to collective {} of '{}', where others wait for {:.1f} s, last at step {}", ranks_text(missing),
                        furthest, kCommNames[c], static_cast<double>(waited) / 1000, heard[missing.front()].beat.step);
   }

@@ -12,11 +12,13 @@ namespace pal {
 
 struct Heard {
   double silent_s = 0;     // since the last beat
+  bool starved = false;    // it is silent, but wants to run: others have taken its core
   Beat beat;               // the last one
 };
 
 struct Limits {
   double silence_s = 10;   // without a beat
+  double starved_s = 60;   // the same of a rank that is starved
   double waiting_s = 10;   // inside one collective
 };
 

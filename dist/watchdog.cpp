@@ -14,6 +14,7 @@
 
 #include "core/io/files.h"
 #include "dist/judge.h"
+#include "dist/local_ranks.h"
 #include "kernels/base/clock.h"
 #include "kernels/base/error.h"
 
@@ -21,7 +22,7 @@ namespace pal {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(250);
-constexpr double kSilence = 10, kWaiting = 10, kSteps = 10, kSlowWaiting = 600;
+constexpr double kSilence = 10, kStarvedSilence = 60, kWaiting = 10, kSteps = 10, kSlowWaiting = 600;
 constexpr double kStarved = 2;   // a tick this late says that this process itself did not run: nobody is blamed for that time
 
 }  // namespace
@@ -31,6 +32,7 @@ struct Watchdog::State {
   World& world;
   const std::string run_dir;
   Pulse pulse;
+  LocalRanks local;
   std::mutex mutex;                       // guards what stands below
   std::condition_variable ended;
   bool end = false;
@@ -40,7 +42,7 @@ struct Watchdog::State {
   Clock::time_point awake;                // of the thread: since when this process runs without a pause
   std::thread thread;
 
-  State(World& w, std::string dir) : world(w), run_dir(std::move(dir)) {}
+  State(World& w, std::string dir) : world(w), run_dir(std::move(dir)), local(MPI_COMM_WORLD) {}
 
   double waiting_limit() {
     const std::lock_guard lock(mutex);
@@ -88,7 +90,9 @@ struct Watchdog::State {
         last[rank] = tick;
       }
       if (starved) continue;
-      for (int r = 0; r < pulse.size(); ++r) heard[r].silent_s = std::chrono::duration<double>(tick - last[r]).count();
+      for (int r = 0; r < pulse.size(); ++r) {
+        if (r != pulse.rank() && (pulse.rank() == 0 || r == 0)) listen(r, std::chrono::duration<double>(tick - last[r]).count(), heard[r]);
+      }
       const double limit = waiting_limit();
       const int64_t longest = *std::max_element(mine.waiting_ms.begin(), mine.waiting_ms.end());
       if (!recorded && static_cast<double>(longest) > 900 * limit) {   // before the verdict, which ends this process
@@ -97,9 +101,20 @@ struct Watchdog::State {
       }
       if (longest < 1000) recorded = false;
       // Others than rank 0 speak of rank 0's silence one after the other, so that it is said once.
-      const Limits limits{kSilence + std::min(3.0, 0.5 * pulse.rank()), limit};
+      const double turn = std::min(3.0, 0.5 * pulse.rank());
+      const Limits limits{.silence_s = kSilence + turn, .starved_s = kStarvedSilence + turn, .waiting_s = limit};
       if (const auto sentence = judge(heard, pulse.rank(), limits)) end_job(*sentence, longest);
     }
+  }
+
+  // Before a silent rank is blamed, it is looked at where that is possible.
+  void listen(int rank, double silent_s, Heard& heard) const {
+    const bool starved = silent_s > kSilence && local.wants_to_run(rank);
+    if (starved && !heard.starved) {
+      std::fprintf(stderr, "%s warning: rank %d has not run for %.0f s, though it wants to: other processes take its core\n", world.prefix().c_str(), rank, silent_s);
+    }
+    heard.silent_s = silent_s;
+    heard.starved = starved;
   }
 
   void record(int64_t waiting_ms) {

@@ -13,7 +13,6 @@
 #include "core/io/checkpoint_folder.h"
 #include "dist/agreement.h"
 #include "dist/faults.h"
-#include "dist/judge.h"
 #include "kernels/base/error.h"
 #include "tests/dist/mpi_world.h"
 
@@ -144,64 +143,6 @@ TEST(Agreement, EveryBitOfTheParametersCounts) {
     EXPECT_THROW(agree_on_parameters(p, 5, comm), Error) << "bit " << bit % 32 << " of element " << bit / 32;
     words[bit / 32] ^= flip;
   }
-}
-
-// ---- the judge: no clock, no ranks ----
-
-std::vector<Heard> calm(int ranks) {
-  std::vector<Heard> heard(ranks);
-  for (Heard& h : heard) {
-    h.beat.step = 7;
-    h.beat.number = {10, 5, 3, 1};
-    h.beat.waiting_ms = {-1, -1, -1, -1};
-  }
-  return heard;
-}
-
-TEST(Judge, LeavesWorkingRanksAlone) {
-  std::vector<Heard> heard = calm(4);
-  EXPECT_FALSE(judge(heard, 0, {}));
-  heard[2].silent_s = 9.9;
-  heard[1].beat.number[0] = 11;        // waits, not for long
-  heard[1].beat.waiting_ms[0] = 9900;
-  EXPECT_FALSE(judge(heard, 0, {}));
-  EXPECT_TRUE(judge(heard, 0, {9, 10}));
-  EXPECT_TRUE(judge(heard, 0, {10, 9}));
-}
-
-TEST(Judge, NamesTheSilent) {
-  std::vector<Heard> heard = calm(4);
-  heard[2].silent_s = heard[3].silent_s = 10.5;
-  EXPECT_EQ(judge(heard, 0, {})->find("ranks 2, 3 gave no sign of life for 10.5 s, last at step 7"), 0u);
-  EXPECT_FALSE(judge(heard, 1, {}));   // hears rank 0 alone
-  heard[0].silent_s = 11;
-  EXPECT_EQ(judge(heard, 1, {})->find("rank 0 gave no sign"), 0u);
-}
-
-TEST(Judge, NamesWhoDidNotCome) {
-  std::vector<Heard> heard = calm(3);
-  for (const int r : {0, 2}) {
-    heard[r].beat.number[1] = 6;
-    heard[r].beat.waiting_ms[1] = 12000;
-  }
-  EXPECT_EQ(judge(heard, 0, {})->find("rank 1 did not come to collective 6 of 'bulk', where others wait for 12.0 s"), 0u);
-  EXPECT_FALSE(judge(heard, 2, {}));
-  heard[1].beat.number[1] = 6;
-  heard[1].beat.waiting_ms[1] = 12000;
-  EXPECT_NE(judge(heard, 0, {})->find("all ranks are in it"), std::string::npos);
-}
-
-TEST(Judge, ReadsFaults) {
-  const std::vector<Fault> faults = parse_faults("kill:1:20,nan:0:3-5:always");
-  ASSERT_EQ(faults.size(), 2u);
-  EXPECT_EQ(faults[1].last, 5);
-  Faults first(faults, 1, 0), again(faults, 1, 1), always(faults, 0, 2);
-  EXPECT_TRUE(first.strikes(FaultKind::kill, 20));
-  EXPECT_FALSE(first.strikes(FaultKind::kill, 20));
-  EXPECT_FALSE(again.strikes(FaultKind::kill, 20));
-  for (int time = 0; time < 2; ++time) EXPECT_TRUE(always.strikes(FaultKind::nan, 4));
-  EXPECT_FALSE(always.strikes(FaultKind::nan, 6));
-  for (const char* bad : {"kill", "melt:0:1", "kill:a:1", "kill:0:-1", "kill:0:1:never", "kill:0:"}) EXPECT_THROW(parse_faults(bad), Error) << bad;
 }
 
 }  // namespace
