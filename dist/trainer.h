@@ -137,6 +137,7 @@ class Trainer {
   const Clock::time_point start_ = Clock::now();
   CollapseWatch collapse_;                // rank 0
   int64_t step_ = 0;
+  std::string begins_with_;   // what model.init gave, in words
   int64_t skips_ = 0;                     // in a row
   int64_t saved_step_ = -1;
 };

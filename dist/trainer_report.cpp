@@ -57,7 +57,7 @@ std::string Trainer::loader_text() const {
 std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
   int64_t parameters = 0;
   for (const auto& p : encoder_->parameters()) parameters += p.numel();
-  return {
+  std::vector<std::pair<std::string, std::string>> lines = {
       {"data", fmt::format("{}, {} of {} samples", config_.text("data.train"), subset_.size(), data_->size())},
       {"model", fmt::format("{} + projector, {:.2f} M parameters", config_.text("model.backbone"), static_cast<double>(parameters) / 1e6)},
       {"graph", fmt::format("{}, {} labels known", config_.text("graph.kind"), labelled_) +
@@ -71,6 +71,8 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
       {"loader", loader_text()},
       {"run folder", run_dir_},
   };
+  if (!begins_with_.empty()) lines.insert(lines.begin() + 2, {"begins with", begins_with_});
+  return lines;
 }
 
 }  // namespace pal

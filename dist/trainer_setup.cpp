@@ -102,7 +102,7 @@ void Trainer::begin(const std::optional<Origin>& origin) {
   step_ = resumed.step;
   if (resumed.from == ResumedFrom::own) saved_step_ = step_;
   warnings = std::move(resumed.warnings);
-  if (step_ == 0 && config_.has("model.init")) init_backbone(*encoder_, config_.text("model.init"));
+  if (step_ == 0 && config_.has("model.init")) begins_with_ = config_.text("model.init") + ": " + init_text(init_backbone(*encoder_, config_.text("model.init")));
 }
 
 void Trainer::open_rounds() {

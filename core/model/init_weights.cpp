@@ -44,6 +44,9 @@ constexpr Rename kRenames[] = {
 
 std::string shape_text(const at::Tensor& t) { return fmt::format("({})", fmt::join(t.sizes(), ", ")); }
 
+// What our ViTs do without, though it changes the features: a file that has it is of another model.
+constexpr const char* kUnknownParts[] = {"dist_token", "register_tokens", "reg_token", "norm_pre."};
+
 // Older files have no such counter.
 bool may_be_missing(const std::string& name) { return name.ends_with("num_batches_tracked"); }
 
@@ -65,6 +68,51 @@ std::string best_prefix(const Tensors& file, const std::vector<std::string>& wan
     if (hits > *found || (hits == *found && rank(prefix) < rank(best))) best = prefix, *found = hits;
   }
   return best;
+}
+
+std::string first_part(const std::string& name) { return name.substr(0, name.find('.')); }
+
+// Tensors of the file that no tensor of ours takes, though they are of the body and not of a head: those of further layers, and
+// of parts that we do not have. Without the prefix.
+std::vector<std::string> beyond_ours(const Tensors& file, const std::string& prefix, const std::set<std::string>& used, const std::vector<std::string>& ours) {
+  std::set<std::string> parts;
+  for (const std::string& name : ours) parts.insert(first_part(name));
+  std::vector<std::string> found;
+  for (const auto& item : file) {
+    if (used.contains(item.first) || !item.first.starts_with(prefix)) continue;
+    const std::string name = item.first.substr(prefix.size());
+    const bool unknown = std::any_of(std::begin(kUnknownParts), std::end(kUnknownParts), [&](const char* part) { return name.starts_with(part); });
+    if (unknown || (name.find('.') != std::string::npos && parts.contains(first_part(name)))) found.push_back(name + " is not in this backbone");
+  }
+  return found;
+}
+
+// A ViT whose branches end with a scale for each column (LayerScale: DINOv2, timm) computes the same with the scale multiplied
+// into the branch's last layer: proj for the first, fc2 for the second.
+void fold_layer_scale(Tensors& file) {
+  struct Branch {
+    const char *scale, *last;
+  };
+  for (const Branch& branch : {Branch{".ls1.gamma", ".attn.proj."}, Branch{".ls2.gamma", ".mlp.fc2."}}) {
+    for (auto item = file.begin(); item != file.end();) {
+      const std::string tail = branch.scale;
+      if (!item->first.ends_with(tail)) {
+        ++item;
+        continue;
+      }
+      const std::string last = item->first.substr(0, item->first.size() - tail.size()) + branch.last;
+      const at::Tensor scale = item->second.to(at::kFloat);
+      const auto weight = file.find(last + "weight"), bias = file.find(last + "bias");
+      if (weight == file.end() || bias == file.end() || weight->second.dim() != 2 || scale.dim() != 1 || scale.size(0) != weight->second.size(0) ||
+          bias->second.sizes() != scale.sizes()) {
+        ++item;   // then it is told among what does not fit
+        continue;
+      }
+      weight->second = weight->second.to(at::kFloat) * scale.unsqueeze(1);
+      bias->second = bias->second.to(at::kFloat) * scale;
+      item = file.erase(item);
+    }
+  }
 }
 
 std::string first_names(const Tensors& tensors) {
@@ -96,6 +144,7 @@ InitReport init_backbone(Encoder& encoder, const std::string& path) {
   for (auto& [name, tensor] : read_safetensors(path).tensors) {
     PAL_DATA_CHECK(file.emplace(our_name(name), tensor).second, path + " has two tensors that would be called", our_name(name), "give weights of one model");
   }
+  fold_layer_scale(file);
   Tensors own;
   std::vector<std::string> names;
   for (const auto& [name, tensor] : model_state(encoder)) {
@@ -130,6 +179,7 @@ InitReport init_backbone(Encoder& encoder, const std::string& path) {
       wrong.push_back(fmt::format("{} has shape {}, not {}", name, shape_text(from), shape_text(to)));
     copies.emplace_back(to, from);
   }
+  for (std::string& name : beyond_ours(file, report.prefix, used, names)) wrong.push_back(std::move(name));
   if (!wrong.empty()) {
     const size_t shown = std::min(wrong.size(), kDifferences);
     const std::string more = wrong.size() > shown ? fmt::format(" and {} more", wrong.size() - shown) : "";
@@ -142,6 +192,12 @@ InitReport init_backbone(Encoder& encoder, const std::string& path) {
     if (!used.contains(item.first)) report.unused.push_back(item.first);
   }
   return report;
+}
+
+std::string init_text(const InitReport& report) {
+  const std::vector<std::string>& rest = report.unused;
+  return fmt::format("{} tensors", report.taken) + (report.prefix.empty() ? "" : fmt::format(" under {}", report.prefix)) +
+         (rest.empty() ? "" : fmt::format(", {} left alone ({}{})", rest.size(), fmt::join(rest.begin(), rest.begin() + static_cast<ptrdiff_t>(std::min<size_t>(rest.size(), 3)), ", "), rest.size() > 3 ? ", …" : ""));
 }
 
 }  // namespace pal

@@ -125,6 +125,29 @@ TEST(InitWeights, PrefixesTeachersAndWhatIsLeft) {
   }
 }
 
+TEST(InitWeights, AFileOfMoreLayersOrOtherPartsIsRefused) {
+  const TestFolder folder;
+  auto comm = make_local_comm();
+  ModelSpec deep, flat;
+  deep.convnet_widths = {4, 6, 6};
+  flat.convnet_widths = {4, 6};
+  NamedTensors file;
+  for (const auto& [name, t] : model_state(*make_encoder(deep, *comm))) file.emplace_back("module." + name, t);
+  write_safetensors(folder / "deep.safetensors", file, {});
+  const auto encoder = make_encoder(flat, *comm);
+  const std::string sentence = error_of(Exit::data, [&] { init_backbone(*encoder, folder / "deep.safetensors"); });
+  EXPECT_TRUE(contains(sentence, "blocks.2.bn.bias is not in this backbone, ")) << sentence;
+  EXPECT_FALSE(contains(sentence, "projector")) << sentence;   // a head is left alone
+  NamedTensors tokens;
+  for (const auto& [name, t] : model_state(*make_encoder(flat, *comm))) tokens.emplace_back(name, t);
+  tokens.emplace_back("backbone.register_tokens", at::zeros({1, 4, 6}));
+  write_safetensors(folder / "tokens.safetensors", tokens, {});
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { init_backbone(*encoder, folder / "tokens.safetensors"); }), "register_tokens is not in this backbone"));
+  tokens.back().first = "backbone.mask_token";   // of the training alone
+  write_safetensors(folder / "mask.safetensors", tokens, {});
+  EXPECT_EQ(init_text(init_backbone(*encoder, folder / "mask.safetensors")).substr(0, 47), "12 tensors under backbone., 10 left alone (backb");
+}
+
 TEST(InitWeights, ADifferenceChangesNothing) {
   const TestFolder folder;
   auto comm = make_local_comm();
