@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Weights and features beside the peers' own models: pal export in torchvision's ResNets, published ViTs in ours, pal embed's
-files in h5py and numpy, TensorBoard's own reader on our event files.
+files in h5py and numpy, TensorBoard's own reader on our event files; the quickstart's recipe beside lightly's, a few steps.
 
 usage: weights_test.py PAL SOURCE PACKAGES [test names]     (run by the python that has torch; peers go to PACKAGES)
 """
+import gzip
 import json
 import os
 import random
@@ -45,7 +46,7 @@ def make_cifar(folder):
 class Weights(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        assert install(PACKAGES, ["torchvision", "pillow", "h5py", "timm", "tensorboard", "protobuf", "absl-py", "packaging"]) == 0, "the peers cannot be installed"
+        assert install(PACKAGES, ["lightly", "torchvision", "pillow", "h5py", "timm", "tensorboard", "protobuf", "absl-py", "packaging"]) == 0, "the peers cannot be installed"
         sys.path.insert(0, PACKAGES)
         cls.folder = tempfile.mkdtemp(prefix="pal-weights-test-")
         os.makedirs(f"{cls.folder}/cifar")
@@ -120,10 +121,10 @@ class Weights(unittest.TestCase):
         return self.pal("train", "c.yaml", f"model.init={run}.safetensors", "train.steps=1", "optim.lr=0", "optim.weight_decay=0", *settings,
                         "--run-dir", run, code=code)
 
-    def check_vit(self, name, run, size, patch, *settings, prefix="", model_size=None):
+    def check_vit(self, name, run, size, patch, *settings, prefix="", model_size=None, **more):
         import timm
         torch.manual_seed(1)
-        m = timm.create_model(name, img_size=model_size or size, patch_size=patch, num_classes=0)
+        m = timm.create_model(name, img_size=model_size or size, patch_size=patch, num_classes=0, **more)
         for p in m.parameters():
             torch.nn.init.normal_(p, std=0.05) if p.dim() > 1 else torch.nn.init.uniform_(p, 0.5, 1.5)
         head = {f"{prefix}head.weight": torch.zeros(10, m.num_features)}
@@ -142,6 +143,9 @@ class Weights(unittest.TestCase):
 
     def test_vit_base_with_patches_of_14(self):
         self.check_vit("vit_base_patch16_224", "vitb14", 28, 14, "model.backbone=vit_b")
+
+    def test_vit_with_layer_scale_as_dino_v2_has_it(self):
+        self.check_vit("vit_small_patch14_dinov2", "vits14-scaled", 28, 14, "model.backbone=vit_s", init_values=1.0)
 
     def test_positions_of_another_size_are_resampled_as_in_timm(self):
         self.check_vit("vit_small_patch16_224", "vits-resampled", 32, 8, "model.backbone=vit_s", model_size=64)
@@ -172,7 +176,8 @@ class Weights(unittest.TestCase):
         state = torchvision.models.resnet18().state_dict()
         for prefix in ("", "module.backbone.", "backbone.", "teacher.backbone."):
             run = f"init-{prefix}r18"
-            self.begin_with(run, {prefix + n: t for n, t in state.items()}, "model.backbone=resnet18", "model.stem=imagenet")
+            out = self.begin_with(run, {prefix + n: t for n, t in state.items()}, "model.backbone=resnet18", "model.stem=imagenet")
+            self.assertRegex(out, rf"begins with +{run}.safetensors: 120 tensors.*2 left alone \({prefix}fc\.bias, {prefix}fc\.weight\)")
             after = read_safetensors(f"{self.folder}/{run}/checkpoints/step-1/model.safetensors")[0]
             for name in ("conv1.weight", "layer4.1.conv2.weight", "layer2.0.downsample.0.weight"):
                 self.assertTrue(torch.equal(after["backbone." + name], state[name]), prefix + name)
@@ -184,6 +189,8 @@ class Weights(unittest.TestCase):
         self.assertIn("conv1.weight has shape (64, 3, 7, 7), not (64, 3, 3, 3)", out)
         out = self.begin_with("wrong-depth", state, "model.backbone=resnet34", "model.stem=imagenet", code=3)
         self.assertRegex(out, r"error: .*layer1\.2\.\S+ is missing, .* and \d+ more; choose")
+        out = self.begin_with("too-deep", torchvision.models.resnet34().state_dict(), "model.backbone=resnet18", "model.stem=imagenet", code=3)
+        self.assertRegex(out, r"error: .*layer1\.2\.\S+ is not in this backbone, .* and \d+ more; choose")
         out = self.begin_with("wrong-model", {"a.weight": torch.zeros(3), "b.bias": torch.zeros(2)}, "model.backbone=resnet18", code=3)
         self.assertIn("its first names are: a.weight, b.bias; choose", out)
         self.assertRegex(self.pal("train", "c.yaml", "model.init=w.pth", "--run-dir", "pickle", code=3), "error: .*pickle.*convert")
@@ -202,6 +209,51 @@ class Weights(unittest.TestCase):
         with open(f"{self.folder}/huge.safetensors", "wb") as file:
             file.write(b"\xff" * 8 + b"{}")
         self.assertRegex(self.pal("train", "c.yaml", "model.init=huge.safetensors", "--run-dir", "bad-huge", code=3), "error: bad safetensors file")
+
+    # ---- the whole recipe beside lightly's ----------------------------------------------------------------------------
+
+    def write_images(self, folder, split, n):
+        """Ten classes of 28 x 28: a bright bar at one of ten heights, and noise."""
+        rng = np.random.default_rng(n)
+        labels = np.arange(n, dtype=np.uint8) % 10
+        images = rng.integers(0, 90, (n, 28, 28), dtype=np.uint8)
+        for i, label in enumerate(labels):
+            images[i, 2 * label + 3:2 * label + 6] += 120
+        for name, magic, shape, data in ((f"{split}-images-idx3-ubyte", 0x803, images.shape, images), (f"{split}-labels-idx1-ubyte", 0x801, labels.shape, labels)):
+            with gzip.open(f"{folder}/{name}.gz", "wb", compresslevel=1) as file:
+                file.write(magic.to_bytes(4, "big") + b"".join(side.to_bytes(4, "big") for side in shape) + data.tobytes())
+
+    def test_the_quickstart_beside_lightly(self):
+        images, out = f"{self.folder}/idx", f"{self.folder}/beside"
+        os.makedirs(images)
+        self.write_images(images, "train", 600)
+        self.write_images(images, "t10k", 300)
+
+        def compare(*args, code=0):
+            done = subprocess.run([sys.executable, f"{SOURCE}/tests/bench/fashion_peer.py", "--images", images, "--seeds", "1", "--out", out, *args], cwd=self.folder,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200)
+            self.assertEqual(done.returncode, code, done.stdout)
+            return done.stdout
+
+        first = compare("--steps", "6", "--pal", PAL)
+        self.assertIn("step 6 of 6", first)
+        with open(f"{out}/table.json", encoding="ascii") as file:
+            table = json.load(file)
+        for side in ("peer", "ours"):
+            self.assertGreater(table[side][0]["linear"], 0.5)
+            self.assertGreater(table[side][0]["seconds"], 0)
+        for method in ("linear", "knn"):   # the same net and the same judge; a sample or two may fall to either side
+            self.assertLessEqual(abs(table["ours"][0]["here"][method] - table["ours"][0][method]), 2.1 / 300)
+        again = compare("--steps", "6", "--runs", out)   # what is there is not made again
+        self.assertNotIn("step 6 of 6", again)
+        self.assertEqual(again.split("\n\n")[-1], first.split("\n\n")[-1])
+        self.assertIn("comparison of other settings", compare("--steps", "7", "--runs", out, code=1))
+        config = f"{out}/ssl-0/config.yaml"
+        with open(config, encoding="utf-8") as file:
+            text = file.read()
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(text.replace("  lr: 0.003", "  lr: 0.004"))
+        self.assertIn("another recipe: optim.lr is 0.004, not 0.003", compare("--steps", "6", "--runs", out, code=1))
 
     # ---- features and events -------------------------------------------------------------------------------------------
 
