@@ -16,6 +16,8 @@ constexpr double kLeft = 62, kBottom = 46, kRight = 22, kRightAxis = 60, kLegend
 constexpr size_t kPanelsInARow = 3;
 constexpr size_t kManyBands = 4;                          // above that they are drawn fainter, or they hide each other
 
+constexpr double kMargin = 0.04;   // of an axis, beyond the values
+
 // One axis on the page: value → pixel.
 struct PlacedAxis {
   double low, high, from, to;
@@ -27,8 +29,9 @@ struct PlacedAxis {
   bool shows(double value) const { return std::isfinite(value) && (scale == AxisScale::linear || value > 0); }
 };
 
-// The range of an axis: what was asked for, else what the values need, on a linear axis widened to the ticks around.
-PlacedAxis place(const PlotAxis& axis, const std::vector<double>& values, double from, double to) {
+// The range of an axis: what was asked for, else what the values need and, on a linear axis, `margin` of it on either side, so
+// that nothing lies on the frame; but none below 0 where no value is.
+PlacedAxis place(const PlotAxis& axis, const std::vector<double>& values, double from, double to, double margin) {
   PlacedAxis placed{INFINITY, -INFINITY, from, to, axis.scale};
   for (double v : values) {
     if (!placed.shows(v)) continue;
@@ -40,6 +43,11 @@ PlacedAxis place(const PlotAxis& axis, const std::vector<double>& values, double
     const double half = axis.scale == AxisScale::log ? 0 : std::max(std::abs(placed.low), 1.0) / 2;
     placed.low = axis.scale == AxisScale::log ? placed.low / 2 : placed.low - half;
     placed.high = axis.scale == AxisScale::log ? placed.high * 2 : placed.high + half;
+  }
+  if (axis.scale == AxisScale::linear) {
+    const double room = margin * (placed.high - placed.low);
+    placed.low = placed.low >= 0 ? std::max(0.0, placed.low - room) : placed.low - room;
+    placed.high += room;
   }
   if (axis.low) placed.low = *axis.low;
   if (axis.high) placed.high = *axis.high;
@@ -158,8 +166,9 @@ void draw_panel(SvgText& out, const PlotPanel& panel, double left, double top, d
       values.push_back(c.y[i] - spread);
     }
   }
-  const PlacedAxis x = place(panel.x, xs, x0, x0 + kWidth);
-  const PlacedAxis y[2] = {place(panel.y, ys[0], y0 + kHeight, y0), place(panel.right, ys[1], y0 + kHeight, y0)};
+  const bool dots = std::any_of(panel.curves.begin(), panel.curves.end(), [](const PlotCurve& c) { return c.stroke == CurveStroke::dots; });
+  const PlacedAxis x = place(panel.x, xs, x0, x0 + kWidth, dots ? kMargin : 0);   // lines may begin and end at the frame
+  const PlacedAxis y[2] = {place(panel.y, ys[0], y0 + kHeight, y0, kMargin), place(panel.right, ys[1], y0 + kHeight, y0, kMargin)};
   if (!panel.title.empty()) out.text(x0 + kWidth / 2, top + 14, panel.title, "text-anchor=\"middle\" font-weight=\"bold\"");
   draw_legend(&out, panel, x0, top + kTitle);
   draw_frame(out, panel, x, y[0]);

@@ -84,6 +84,21 @@ TEST(Plot, CurvesLieWhereTheirValuesSay) {
   for (const char* text : {">queries<", ">error<", ">active<", ">0.2<", ">100<"}) EXPECT_NE(svg.find(text), std::string::npos) << text;
 }
 
+TEST(Plot, NothingLiesOnTheFrameUnlessItIsZero) {
+  PlotPanel panel{.x = {}, .y = {}, .curves = {}};
+  panel.curves.push_back({.name = "", .x = {0, 1, 2}, .y = {3, 5, 4}});
+  const auto inner = plot_points(svg_plot({panel}), "polyline");
+  panel.y = {.label = "", .low = 3, .high = 5};
+  const auto asked = plot_points(svg_plot({panel}), "polyline");   // from frame to frame
+  const double height = asked[0].second - asked[1].second;
+  EXPECT_NEAR(inner[0].second, asked[0].second - height * 0.04 / 1.08, 0.02);
+  EXPECT_NEAR(inner[1].second, asked[1].second + height * 0.04 / 1.08, 0.02);
+  EXPECT_EQ(inner[0].first, asked[0].first);
+  panel.y = {};
+  panel.curves[0].y = {0, 2, 1};   // 0 stays the floor
+  EXPECT_NEAR(plot_points(svg_plot({panel}), "polyline")[0].second, asked[0].second, 0.02);
+}
+
 TEST(Plot, LogAxesAreLogarithmic) {
   PlotPanel panel{.x = {.label = "T", .scale = AxisScale::log}, .y = {.label = "gap", .scale = AxisScale::log}, .curves = {}};
   panel.curves.push_back({.name = "", .x = {1, 10, 100}, .y = {1, 0.1, 0.01}});
