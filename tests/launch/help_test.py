@@ -11,6 +11,7 @@ import sys
 import unittest
 
 PAL = sys.argv[1]
+USES = ("train", "label", "oracles", "slurm", "scale", "eval", "python", "from-solo-learn")
 
 
 @functools.lru_cache(maxsize=None)   # a start of the program costs half a second
@@ -63,8 +64,16 @@ class Help(unittest.TestCase):
                 section = key.split(".")[0]
                 if section in {k.split(".")[0] for k in self.keys}:
                     self.assertIn(key, self.keys, topic)
-            for line in command_lines(page):
-                self.check(line, f"pal help {topic}")
+            for command in re.findall(r"^  pal ([\w-]+)", page, re.M):
+                self.assertIn(command, self.commands, f"pal help {topic}")
+            checked = sum(self.check(line, f"pal help {topic}") for line in command_lines(page))
+            if topic in USES:
+                self.assertGreater(checked, 0, f"pal help {topic} shows no command")
+
+    def test_every_command_stands_in_a_page(self):
+        pages = "\n".join(pal("help", topic) for topic in self.topics)
+        for command in self.commands:
+            self.assertTrue(re.search(rf"\bpal {command}\b", pages), f"no page tells of pal {command}")
 
     def test_examples_of_the_commands(self):
         for command, text in self.options.items():
@@ -72,8 +81,9 @@ class Help(unittest.TestCase):
             self.assertGreater(sum(self.check(line, f"pal {command} --help") for line in lines), 0, f"pal {command} --help has no example")
 
     def test_the_pages_of_use_are_there(self):
-        for topic in ("train", "slurm", "eval", "python", "from-solo-learn"):
+        for topic in USES:
             self.assertIn(topic, self.topics)
+            self.assertTrue(pal("help", topic).startswith(f"{topic}: "), topic)
 
 
 if __name__ == "__main__":
