@@ -15,6 +15,7 @@
 #include "core/eval/representation.h"
 #include "core/io/files.h"
 #include "core/io/plot.h"
+#include "core/io/run_info.h"
 #include "core/setup.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
@@ -86,7 +87,9 @@ Row train_classifier(const Subject& s, const std::string& method) {
     if (!bar) bar = std::make_unique<Progress>(method, steps);
     bar->update(step, fmt::format("loss {:.3f}", loss));
   };
-  return {fmt::format("{} ({} epochs)", method, o.epochs), finetune(*s.encoder, s.train, *s.test, o, s.world.now())};
+  // Fine-tuning changes the encoder: it takes one of its own, so that no method sees what another left.
+  const std::shared_ptr<Encoder> encoder = o.part == TrainedPart::head ? s.encoder : load_trained(s.args.run, s.config, s.world.now()).encoder;
+  return {fmt::format("{} ({} epochs)", method, o.epochs), finetune(*encoder, s.train, *s.test, o, s.world.now())};
 }
 
 // Collective; rows are complete on rank 0.
@@ -164,7 +167,7 @@ int evaluate(const Arguments& args, const Config& config, World& world) {
     s.a = features(*s.train, "train");
     s.b = features(*s.test, "test");
   }
-  Json out = {{"run", args.run}, {"features", args.features}, {"step", step}, {"train", args.train}, {"test", args.test}, {"labels", args.labels}};
+  Json out = {{"command", command_line()}, {"run", args.run}, {"features", args.features}, {"step", step}, {"train", args.train}, {"test", args.test}, {"labels", args.labels}};
   if (wants) out["dims"] = s.a.size(1);
   out["results"] = Json::array();
   std::vector<std::vector<std::string>> table = {{"method", "top-1 %", "95 %", "top-5 %", "train", "test", "features"}};

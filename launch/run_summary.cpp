@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr double kQuietSeconds = 120;   // without a line for so long, or ten lines' time: nobody writes there
 
-std::vector<EvalResult> read_evals(const std::string& path, std::vector<std::string>& notes) {
+std::vector<EvalResult> read_evals(const std::string& path, std::string& command, std::vector<std::string>& notes) {
   std::vector<EvalResult> found;
   if (!fs::exists(path)) return found;
   const auto value = nlohmann::ordered_json::parse(read_whole_file(path), nullptr, false);
@@ -27,6 +27,7 @@ std::vector<EvalResult> read_evals(const std::string& path, std::vector<std::str
     return found;
   }
   try {
+    command = value.value("command", std::string());
     for (const auto& r : value["results"]) {
       EvalResult e;
       r.at("method").get_to(e.method);
@@ -131,7 +132,7 @@ RunSummary summarise_run(const std::string& path) {
   if (!steps.empty()) run.checkpoint = steps.front();
   else run.notes.push_back("it has no checkpoint: nothing of it can be embedded or evaluated");
   run.eval_file = path + "/eval.json";
-  run.evals = read_evals(run.eval_file, run.notes);
+  run.evals = read_evals(run.eval_file, run.eval_command, run.notes);
   run.step = run.metrics.lines.empty() ? std::max<int64_t>(run.checkpoint, 0) : run.metrics.lines.back().step;
   run.total = run.config ? total_steps_of(*run.config, run.metrics) : 0;
   run.state = state_of(run);

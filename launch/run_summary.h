@@ -27,7 +27,7 @@ struct RunSummary {
   std::optional<Config> config;
   RunMetrics metrics;
   std::vector<EvalResult> evals;        // of eval.json
-  std::string eval_file;
+  std::string eval_file, eval_command;  // where it is, and what made it ("" where it does not tell)
   std::vector<RunInfo> machines;        // a start each
   int64_t checkpoint = -1;              // step of the newest one; −1: none
   int64_t step = 0, total = 0;          // total 0: not known yet

@@ -4,11 +4,14 @@
 #include <torch/version.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "core/io/files.h"
 #include "core/setup.h"
@@ -25,17 +28,26 @@ std::string cpu_name() {
   return "unknown";
 }
 
+// A word that a shell would take apart stands in quotes.
+std::string typed(const std::string& word) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || std::string_view("_./=,:+-@%").find(static_cast<char>(c)) != std::string_view::npos; };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace
+
 std::string command_line() {
   std::ifstream in("/proc/self/cmdline", std::ios::binary);
   std::string command, word;
   while (std::getline(in, word, '\0')) {
     if (command.empty()) word = std::filesystem::path(word).filename().string();
-    command += (command.empty() ? "" : " ") + word;
+    command += (command.empty() ? "" : " ") + typed(word);
   }
   return command;
 }
-
-}  // namespace
 
 RunInfo this_machine(const std::string& ranks) {
   char host[256] = "host";

@@ -45,7 +45,8 @@ void add_curve(PlotPanel& panel, const std::string& name, MetricCurve curve, dou
 }
 
 // Share of a step's time in which gradients were on their way: sync_ms against the time of the step.
-MetricCurve communication_share(const RunSummary& run, bool hidden) {
+enum class CommPart { all, seen };   // seen: what backward does not hide
+MetricCurve communication_share(const RunSummary& run, CommPart part) {
   MetricCurve share;
   if (!run.config) return share;
   const auto batch = static_cast<double>(run.config->integer("train.global_batch"));
@@ -55,24 +56,26 @@ MetricCurve communication_share(const RunSummary& run, bool hidden) {
     const double all = sync->second * rate->second / (1000 * batch);
     const double seen = behind == line.values.end() || !std::isfinite(behind->second) ? 0 : behind->second;
     share.x.push_back(static_cast<double>(line.step));
-    share.y.push_back(hidden ? all : all * (1 - seen));
+    share.y.push_back(part == CommPart::all ? all : all * (1 - seen));
   }
   return share;
 }
 
-// The files that a figure is drawn from, and for one run the command that wrote them.
-std::string command_of(const std::vector<RunSummary>& runs) {
-  std::string files;
-  for (const RunSummary& run : runs) files += (files.empty() ? "" : " ") + run.path + "/metrics.jsonl";
-  if (files.size() > 200) files = files.substr(0, 200) + " …";
-  const bool told = runs.size() == 1 && !runs.front().machines.empty() && runs.front().machines.back().contains("command");
-  return told ? runs.front().machines.back().at("command") + "  →  " + files : files;
+// Of each run that is drawn, the command that trained it and the file that it wrote.
+std::vector<std::string> commands_of(const std::vector<RunSummary>& runs) {
+  std::vector<std::string> commands;
+  for (const RunSummary& run : runs) {
+    const std::string file = run.path + "/metrics.jsonl";
+    const bool told = !run.machines.empty() && run.machines.back().contains("command");
+    commands.push_back(told ? run.machines.back().at("command") + "  →  " + file : file);
+  }
+  return commands;
 }
 
 std::string figure(PlotPanel panel, const std::string& caption, const std::vector<RunSummary>& runs) {
   if (panel.curves.empty()) return "";
   panel.x.label = "step";
-  return html_figure(svg_plot({panel}), caption, command_of(runs));
+  return html_figure(svg_plot({panel}), caption, commands_of(runs));
 }
 
 }  // namespace
@@ -118,8 +121,8 @@ std::string curve_figures(const std::vector<RunSummary>& runs) {
     panel.right.label = "cost";
     for (size_t r = 0; r < runs.size(); ++r) {
       if (!(last_value(runs[r].metrics, "queries", 0) > 0)) continue;
-      add_curve(panel, named(runs[r], "questions"), metric_curve(runs[r].metrics, "queries"), 1, static_cast<int>(2 * r));
-      add_curve(panel, named(runs[r], "cost"), metric_curve(runs[r].metrics, "cost"), 1, static_cast<int>(2 * r + 1));
+      add_curve(panel, named(runs[r], "questions"), metric_curve(runs[r].metrics, "queries"), 1, static_cast<int>(r));
+      add_curve(panel, named(runs[r], "cost"), metric_curve(runs[r].metrics, "cost"), 1, static_cast<int>(r) + (alone ? 1 : 0));
       panel.curves.back().side = CurveSide::right;
       panel.curves.back().stroke = CurveStroke::dashed;
     }
@@ -132,8 +135,9 @@ std::string curve_figures(const std::vector<RunSummary>& runs) {
     panel.y.label = "share of a step, %";
     for (size_t r = 0; r < runs.size(); ++r) {
       if (!(last_value(runs[r].metrics, "sync_ms", 0) > 0)) continue;   // alone nothing is sent
-      add_curve(panel, named(runs[r], "all"), communication_share(runs[r], true), 100, static_cast<int>(2 * r));
-      add_curve(panel, named(runs[r], "not hidden"), communication_share(runs[r], false), 100, static_cast<int>(2 * r + 1));
+      add_curve(panel, named(runs[r], "all"), communication_share(runs[r], CommPart::all), 100, static_cast<int>(r));
+      add_curve(panel, named(runs[r], "not hidden"), communication_share(runs[r], CommPart::seen), 100, static_cast<int>(r) + (alone ? 1 : 0));
+      if (!alone && !panel.curves.empty()) panel.curves.back().stroke = CurveStroke::dashed;
     }
     out += figure(panel, "Time of the gradients' sums against that of the step, and the part that backward does not hide.", runs);
   }
@@ -151,7 +155,8 @@ std::string confusion_figure(const RunSummary& run) {
   for (const std::string& name : found->classes) longest = std::max(longest, svg_characters(name));
   const bool words = n <= 40;
   const double left = words ? 20 + 7.0 * static_cast<double>(longest) : 26, top = words ? left - 4 : 26;
-  SvgText svg(left + cell * static_cast<double>(n) + 10, top + cell * static_cast<double>(n) + 26);
+  const double right = words ? 10 + 3.5 * static_cast<double>(longest) : 10;   // the last name leans out
+  SvgText svg(left + cell * static_cast<double>(n) + right, top + cell * static_cast<double>(n) + 26);
   for (size_t i = 0; i < n; ++i) {
     const int64_t total = std::max<int64_t>(std::accumulate(found->confusion[i].begin(), found->confusion[i].end(), int64_t{0}), 1);
     const double y = top + cell * static_cast<double>(i);
@@ -174,7 +179,7 @@ std::string confusion_figure(const RunSummary& run) {
   }
   svg.text(left, top + cell * static_cast<double>(n) + 18, "rows: true class, columns: predicted", "class=\"tick\"");
   return html_figure(svg.finish(), fmt::format("{}: confusion of {} on {} test samples, top-1 {:.2f} %.", run.name, found->method, found->test, 100 * found->top1),
-                     "pal eval " + run.path + " " + found->method.substr(0, found->method.find(' ')) + " --json " + run.eval_file);
+                     {!run.eval_command.empty() ? run.eval_command : "pal eval " + run.path + " " + found->method.substr(0, found->method.find(' ')) + " --json " + run.eval_file});
 }
 
 }  // namespace pal

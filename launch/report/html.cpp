@@ -28,15 +28,17 @@ section { background: #fff; border: 1px solid #dcdfe4; border-radius: 8px; paddi
 table { border-collapse: collapse; font-size: 13.5px; }
 th, td { text-align: left; padding: 4px 12px 4px 0; border-bottom: 1px solid #e6e8ec; vertical-align: top; }
 th { color: #555; font-weight: 600; }
+th, td.n { white-space: nowrap; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr)); gap: 14px; }
 figure { margin: 0; break-inside: avoid; }
 figure svg { display: block; max-width: 100%; height: auto; }
 figcaption { font-size: 13px; color: #444; margin-top: 4px; }
+summary { cursor: pointer; }
 code, pre { font: 12.5px/1.45 ui-monospace, Menlo, Consolas, monospace; }
 code { background: #f0f1f4; padding: 1px 4px; border-radius: 4px; overflow-wrap: anywhere; }
 pre { background: #f7f8fa; border: 1px solid #e6e8ec; border-radius: 6px; padding: 10px; overflow-x: auto; white-space: pre-wrap; }
-.near { display: flex; flex-wrap: wrap; gap: 6px 8px; margin: 0 0 10px; align-items: flex-end; }
+.near { display: flex; flex-wrap: wrap; gap: 6px 8px; margin: 0 0 10px; align-items: flex-start; }
 .near figure { width: 84px; text-align: center; }
 .near img { width: 72px; height: 72px; object-fit: contain; border: 3px solid #ccc; border-radius: 6px; background: #fff; image-rendering: auto; }
 .near .same img { border-color: #009E73; }
@@ -57,6 +59,8 @@ td img { width: 44px; height: 44px; object-fit: contain; vertical-align: middle;
   tr, .near { break-inside: avoid; }
 }
 )css";
+
+constexpr size_t kShortCommand = 160;   // longer ones are folded away
 
 bool is_number(const std::string& cell) {
   return !cell.empty() && (std::isdigit(static_cast<unsigned char>(cell[0])) || ((cell[0] == '-' || cell[0] == '+') && cell.size() > 1));
@@ -97,8 +101,12 @@ std::string html_table(const std::vector<std::vector<std::string>>& rows) {
   return out + "</table></div>\n";
 }
 
-std::string html_figure(const std::string& body, const std::string& caption, const std::string& command) {
-  return "<figure>" + body + "<figcaption>" + html_escaped(caption) + (command.empty() ? "" : "<br><code>" + html_escaped(command) + "</code>") + "</figcaption></figure>\n";
+std::string html_figure(const std::string& body, const std::string& caption, const std::vector<std::string>& commands) {
+  std::string told;
+  for (const std::string& command : commands) told += (told.empty() ? "" : "<br>") + ("<code>" + html_escaped(command) + "</code>");
+  if (told.size() > kShortCommand) told = fmt::format("<details><summary>made by {}</summary>{}</details>", commands.size() == 1 ? "this command" : fmt::format("{} commands", commands.size()), told);
+  else if (!told.empty()) told = "<br>" + told;
+  return "<figure>" + body + "<figcaption>" + html_escaped(caption) + told + "</figcaption></figure>\n";
 }
 
 std::string html_picture(const Picture& picture, int shown, const std::string& title) {

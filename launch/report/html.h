@@ -11,8 +11,8 @@ namespace pal {
 std::string html_escaped(const std::string& text);
 // The first row is the head; cells that look like numbers stand to the right.
 std::string html_table(const std::vector<std::vector<std::string>>& rows);
-// A figure with what it shows and the command that makes its data.
-std::string html_figure(const std::string& body, const std::string& caption, const std::string& command);
+// A figure with what it shows and the commands that made its data; long ones are folded away.
+std::string html_figure(const std::string& body, const std::string& caption, const std::vector<std::string>& commands);
 // A picture as PNG inside the page, its longer side `shown` pixels on screen.
 std::string html_picture(const Picture& picture, int shown, const std::string& title);
 // A section with its heading; `id` is where links lead.

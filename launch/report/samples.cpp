@@ -92,7 +92,7 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
         "Checkpoint of step {}. <code>pal report {}</code></p>\n",
         train.samples.size(), trained.step, html_escaped(run.path)) + neighbour_rows(train, test, options);
     parts.plane = html_figure(embedding_plot(test.features, labels, test.data->classes()), fmt::format("{} test samples of step {}, in the two directions of most variance.", test.samples.size(), trained.step),
-                              "pal eval " + run.path + " ridge --picture plane.svg");
+                              {"pal eval " + run.path + " ridge --picture plane.svg"});
     return parts;
   } catch (const Error& e) {
     return {"<p class=\"note\">No samples are shown: " + html_escaped(e.what()) + "</p>\n", ""};

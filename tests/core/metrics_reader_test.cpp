@@ -64,7 +64,8 @@ TEST(RunInfo, AddsAnEntryForEachStart) {
   const auto all = read_run_info(folder.path().string());
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[1].at("ranks"), "3 x 1 threads");
-  EXPECT_NE(all[0].at("command"), "");
+  EXPECT_EQ(all[0].at("command"), command_line());
+  EXPECT_TRUE(contains(command_line(), "core_test")) << command_line();
   write_file(folder / "machine.json", "[{\"pal\":");
   EXPECT_TRUE(read_run_info(folder.path().string()).empty());
 }

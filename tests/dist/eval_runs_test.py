@@ -46,6 +46,21 @@ class EvalRuns(RunCase):
             for name in ("rank", "uniformity", "alignment"):
                 self.assertAlmostEqual(many["diagnostics"][name], one["diagnostics"][name], places=6)
 
+    def test_no_method_sees_what_another_left(self):
+        args = ["--epochs", "3", "--lr", "20", "--batch", "16"]
+        alone = {m: self.evaluate(1, m, *args) for m in ("sgd", "finetune", "diagnostics")}
+        together = self.evaluate(1, "finetune", "sgd", "finetune", "diagnostics", *args)
+        tuned, sgd, again = (r["confusion"] for r in together["results"])
+        self.assertEqual(tuned, again)
+        self.assertEqual(tuned, alone["finetune"]["results"][0]["confusion"])
+        self.assertEqual(sgd, alone["sgd"]["results"][0]["confusion"])
+        self.assertEqual(together["diagnostics"], alone["diagnostics"]["diagnostics"])
+
+    def test_one_percent_of_the_labels_is_one_of_each_class_here(self):
+        self.assertEqual(self.evaluate(1, "finetune", "--labels", "0.01", "--epochs", "1")["results"][0]["train"], 3)
+        self.assertEqual(self.evaluate(1, "finetune", "--labels", "0.1", "--epochs", "1")["results"][0]["train"], 9)
+        self.assertEqual(self.evaluate(1, "finetune", "--epochs", "1")["results"][0]["train"], TRAIN)
+
     def test_transfer_and_picture(self):
         out = self.call("eval", "run", "ridge", "--train", "set-test.h5", "--test", "set.h5", "--picture", "plane.svg")
         self.assertRegex(out, rf"ridge .* {TEST} +{TRAIN} ")
@@ -72,7 +87,23 @@ class EvalRuns(RunCase):
         out = self.call("watch", "run")
         for words in ("10/10", "loss", "invariance", "images/s", "memory", "kNN top-1 %", "newest checkpoint of step 10"):
             self.assertIn(words, out)
+        self.assertNotIn("eta", out)
         self.one_sentence(self.call("watch", "idx", code=2), "idx")
+
+    def test_watch_of_a_run_that_goes_on_has_an_eta_and_the_last_alarms(self):
+        shutil.copytree(f"{self.folder}/run", f"{self.folder}/live")
+        lines = self.metrics("live")[:6]
+        for line in lines[:5]:
+            line["warning"] = f"careful at {line['step']}"
+        lines[-1].update(images_per_s=2.6, queries=40, cost=12.5)   # 13 samples a step: five seconds each, four to go
+        with open(f"{self.folder}/live/metrics.jsonl", "w") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+        out = self.call("watch", "live")
+        self.assertRegex(out, r"live .*6/10.* eta 0:20")
+        self.assertRegex(out, r"queries +40 ")
+        self.assertRegex(out, r"cost +12\.5 ")
+        self.assertEqual(re.findall(r"alarm at step (\d): careful at \1", out), ["3", "4", "5"])
+        shutil.rmtree(f"{self.folder}/live")
 
     def test_runs_lists_states_and_differences(self):
         os.makedirs(f"{self.folder}/many", exist_ok=True)
@@ -98,10 +129,10 @@ class EvalRuns(RunCase):
             return file.read()
 
     def test_report_of_one_run(self):
-        self.evaluate(1, "knn")
+        self.evaluate(1, "knn", "--k", "7")
         shutil.copy(f"{self.folder}/eval-1.json", f"{self.folder}/run/eval.json")
         page = self.page("run")
-        for words in ("terms of the loss", "accuracy while training", "throughput", "effective rank of Z", "confusion of knn", "nearest", "widths: [6, 8]", "pal eval run knn --json"):
+        for words in ("terms of the loss", "accuracy while training", "throughput", "effective rank of Z", "confusion of knn", "nearest", "widths: [6, 8]", "pal eval run knn --k 7 --json eval-1.json", "pal train c.yaml eval.every=5"):
             self.assertIn(words, page)
         self.assertGreaterEqual(page.count("<svg"), 7)
         self.assertGreaterEqual(page.count("data:image/png;base64,"), 8 * 10)
@@ -114,6 +145,23 @@ class EvalRuns(RunCase):
         for words in ("2 runs", "Where they differ", "oracle.sampler", "questions and their cost", "communication", "Questions and answers: asks"):
             self.assertIn(words, page)
         self.assertRegex(page, r"<td>(same|different|yes|no)</td>")
+        # Under a figure of both stand both commands, one under a figure of one.
+        figures = re.findall(r"<figcaption>(The global loss|The terms).*?</figcaption>", page)
+        self.assertEqual(figures.count("The global loss"), 1)
+        loss = re.search(r"<figcaption>The global loss.*?</figcaption>", page).group()
+        for words in ("made by 2 commands", "oracle.sampler=captcha", "asks/metrics.jsonl", "eval.train_samples=60", "run/metrics.jsonl"):
+            self.assertIn(words, loss)
+        self.assertNotIn("made by 2", re.search(r"<figcaption>The terms.*?</figcaption>", page).group())
+
+    def test_report_of_runs_of_different_versions_says_so(self):
+        shutil.copytree(f"{self.folder}/run", f"{self.folder}/older")
+        with open(f"{self.folder}/older/machine.json") as file:
+            starts = json.load(file)
+        with open(f"{self.folder}/older/machine.json", "w") as file:
+            json.dump([{**starts[0], "pal": "0.0.1"}], file)
+        self.assertIn("different versions of pal or LibTorch", self.page("run", "older", "--no-samples"))
+        self.assertNotIn("different versions of pal or LibTorch", self.page("run", "run", "--no-samples"))
+        shutil.rmtree(f"{self.folder}/older")
 
     def test_runs_that_lack_something_are_reported_with_sentences(self):
         shutil.copytree(f"{self.folder}/run", f"{self.folder}/poor")
