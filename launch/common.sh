@@ -48,18 +48,19 @@ jobs() { # compile jobs: one per core, but no more than one per 2 GB of free mem
 }
 
 build() { # TESTS(ON|OFF) [TARGET...]: configure when something changed, then compile; into build/
-  local tests=$1 args
+  local tests=$1 args answers
   shift
   # shellcheck source=/dev/null
   source "$root/.deps/env"
   args=(-G Ninja -S "$root" -B "$root/build" "-DPAL_TESTS=$tests" "-DPAL_TORCH_DIR=$PAL_TORCH_DIR"
     "-DPAL_NCCL_DIR=$PAL_NCCL_DIR" "-DPAL_PYTHON=$PAL_PYTHON" -DPAL_CUDA=OFF)
   if [ -n "$PAL_NVCC" ]; then args+=(-DPAL_CUDA=ON "-DCMAKE_CUDA_COMPILER=$PAL_NVCC"); fi
-  # Ninja itself configures again when a CMake file changed; here only when our own answers did.
-  if [ ! -f "$root/build/build.ninja" ] || [ "$(cat "$root/build/.configured" 2>/dev/null)" != "${args[*]}" ]; then
+  # Ninja itself configures again when a CMake file changed; here only when our own answers did, or what setup installed.
+  answers="${args[*]} $(cat "${PAL_PYTHON%/bin/python}/pal-lock.sha256" 2>/dev/null || true)"
+  if [ ! -f "$root/build/build.ninja" ] || [ "$(cat "$root/build/.configured" 2>/dev/null)" != "$answers" ]; then
     rm -f "$root/build/.configured"
     cmake "${args[@]}"
-    printf '%s\n' "${args[*]}" >"$root/build/.configured"
+    printf '%s\n' "$answers" >"$root/build/.configured"
   fi
   ninja -C "$root/build" -j "$(jobs)" "$@"
 }
