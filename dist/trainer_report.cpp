@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "core/data/nvjpeg_decoder.h"
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
 
@@ -33,6 +34,7 @@ void Trainer::log(StepReport& report, const at::Tensor& z, const Batch& batch) {
                    {"unit_std", d.unit_std},                 {"pairs_positive", d.positive_share}, {"pairs_negative", d.negative_share},
                    {"pairs_unknown", d.unknown_share},       {"loss_bytes", static_cast<double>(report.loss_bytes)}};
   m.diagnostics.insert(m.diagnostics.end(), seen.begin(), seen.end());
+  if (config_.text("data.decoder") == "nvjpeg") m.diagnostics.emplace_back("left_to_libjpeg", static_cast<double>(loader_->report().left_to_libjpeg));
   if (!report.skipped) m.warning = collapse_.look(d, z.size(1));
   if (!m.warning.empty()) report.warning += (report.warning.empty() ? "" : "; ") + m.warning;
   try {
@@ -51,7 +53,8 @@ std::string Trainer::loader_text() const {
   const LoaderReport report = loader_->report();
   const int64_t threads = config_.integer("data.threads");
   return fmt::format("{} thread{} per rank, {} step{} ahead, at most {:.0f} MB", threads, threads == 1 ? "" : "s", report.depth,
-                     report.depth == 1 ? "" : "s", report.bound_mb);
+                     report.depth == 1 ? "" : "s", report.bound_mb) +
+         (config_.text("data.decoder") == "nvjpeg" ? ", JPEG files by nvJPEG " + nvjpeg_state().version : "");
 }
 
 std::vector<std::pair<std::string, std::string>> Trainer::summary() const {

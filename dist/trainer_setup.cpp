@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/data/nvjpeg_decoder.h"
 #include "core/data/policy.h"
 #include "core/data/stage.h"
 #include "core/eval/embed.h"
@@ -134,6 +135,11 @@ void Trainer::open_loader() {
   if (!device_.is_cpu() && load.dtype == at::kFloat && data_->encoding() != Encoding::features) {
     load.render = Render::device;
     load.device = device_;
+  }
+  if (config_.text("data.decoder") == "nvjpeg") {
+    PAL_CHECK(data_->encoding() == Encoding::jpeg, "data.decoder=nvjpeg needs a data set of JPEG files, and this one is not",
+              config_.text("data.train"), "take data.decoder=cpu");
+    load.decoder = make_nvjpeg_decoder(device_.index());
   }
   loader_ = std::make_unique<Loader>(data_, load);
 }

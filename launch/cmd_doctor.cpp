@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "core/data/h5.h"
+#include "core/data/nvjpeg_decoder.h"
 #include "dist/nccl_version.h"
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
@@ -79,6 +80,12 @@ Finding check_nccl(const CudaState& cuda) {
   if (cuda.nccl.empty()) return {"CUDA, NCCL", Verdict::warn, "not in this build", "for GPUs: launch/setup --cuda on, then build again"};
   if (!cuda.torch.empty()) return {"CUDA, NCCL", Verdict::missing, cuda.torch, "install the LibTorch that this program was built with: launch/setup"};
   return {"CUDA, NCCL", Verdict::ok, fmt::format("{}, {}; LibTorch's CUDA half loads", cuda.runtime, cuda.nccl)};
+}
+
+Finding check_nvjpeg() {
+  const NvjpegState nvjpeg = nvjpeg_state();
+  if (nvjpeg.version.empty()) return {"nvJPEG", Verdict::warn, "none: only data.decoder=nvjpeg needs it", nvjpeg.reason};
+  return {"nvJPEG", Verdict::ok, nvjpeg.version};
 }
 
 // A job of two ranks that start a World and meet in a collective: what training needs of MPI.
@@ -161,6 +168,7 @@ int cmd_doctor(const std::vector<std::string>& args, Context& context) {
       {"LibTorch", Verdict::ok, TORCH_VERSION},
       check_gpu(cuda),
       check_nccl(cuda),
+      check_nvjpeg(),
       check_mpi(context),
       {"HDF5", Verdict::ok, h5::library_version()},
       check_disk(),

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/config/config.h"
+#include "core/data/nvjpeg_decoder.h"
 #include "core/io/checkpoint_folder.h"
 #include "core/setup.h"
 #include "dist/trainer.h"
@@ -59,6 +60,11 @@ DeviceDecision choose_device(const Config& config, World& world) {
   if (wide && asked == "auto") device.why = "train.dtype=float64 is for CPU ranks";
   PAL_CHECK(config.text("train.precision") != "bf16" || device.kind == DeviceKind::cuda,
             "bf16 autocast is for GPUs; CPU ranks train in train.dtype", "train.precision=bf16", "set train.precision=full");
+  if (config.text("data.decoder") == "nvjpeg") {
+    PAL_CHECK(device.kind == DeviceKind::cuda, "nvJPEG runs on GPUs, and these ranks compute on the CPU", "data.decoder=nvjpeg", "set data.decoder=cpu");
+    const std::string reason = nvjpeg_state().reason;
+    if (!reason.empty()) throw Error(Exit::usage, reason);
+  }
   return device;
 }
 

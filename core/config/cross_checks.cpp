@@ -73,6 +73,11 @@ void check_between_keys(const Config& config, Completeness completeness) {
   if ((loss == "mse" || loss == "cross_entropy") && config.text("graph.kind") == "ssl") {
     refuse(config, "loss.kind", "a loss on a graph, or graph.kind another one than ssl, which hides the labels");
   }
+  if (config.text("data.decoder") == "nvjpeg") {
+    if (config.text("data.decode") != "full") refuse(config, "data.decode", "full with data.decoder=nvjpeg, which decodes all pixels of a crop");
+    if (config.text("train.device") == "cpu") refuse(config, "data.decoder", "cpu with train.device=cpu: nvJPEG runs on a GPU");
+    if (config.text("train.dtype") != "float32") refuse(config, "data.decoder", "cpu with train.dtype=float64, whose views the loader's threads make");
+  }
   if (config.integer("data.window") % 16 != 0) refuse(config, "data.window", "a multiple of 16");
   if (config.integer("train.micro_batches") > 1 && config.integer("augment.small_views") > 0) {
     refuse(config, "train.micro_batches", "1 with augment.small_views: views of two sizes are encoded at once");

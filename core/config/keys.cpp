@@ -16,6 +16,7 @@ const std::vector<KeySpec>& config_keys() {
       {"data.prefetch", T::integer, "3", "Steps the loader prepares ahead, if they fit into data.memory_mb.", {}, 1, 64, KeyEffect::none},
       {"data.memory_mb", T::integer, "4096", "Most memory of a rank's loader, in MB.", {}, 1, 1e9, KeyEffect::none},
       {"data.decode", T::choice, "scaled", "JPEG: decode a crop that is much larger than its view at 1/2, 1/4 or 1/8, or all of its pixels.", {"scaled", "full"}},
+      {"data.decoder", T::choice, "cpu", "JPEG: by the loader's threads, or their last part by the GPU's nvJPEG, with data.decode=full.", {"cpu", "nvjpeg"}},
       {"data.shuffle", T::choice, "full", "Order of an epoch: any sample anywhere, or shuffled runs and windows, which a disk reads ahead.", {"full", "windows"}},
       {"data.window", T::integer, "16384", "Samples in a window of data.shuffle=windows; a multiple of 16.", {}, 16},
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kLeaveOut = "leave the image out";
 
-enum Marker : int { kRestart0 = 0xD0, kRestart7 = 0xD7, kStart = 0xD8, kEnd = 0xD9, kScan = 0xDA, kApp1 = 0xE1, kTemporary = 0x01 };
+enum Marker : int { kRestart0 = 0xD0, kRestart7 = 0xD7, kStart = 0xD8, kEnd = 0xD9, kScan = 0xDA, kApp1 = 0xE1, kApp14 = 0xEE, kTemporary = 0x01 };
 
 class JpegWalker {
  public:
@@ -27,11 +27,13 @@ class JpegWalker {
       const size_t end = segment_end();
       if (is_frame(marker)) read_frame(marker, end);
       if (marker == kApp1) read_exif(at_ + 2, end);
+      if (marker == kApp14) read_adobe(at_ + 2, end);
       at_ = end;
       if (marker != kScan) continue;
       PAL_DATA_CHECK(header_.width > 0, "damaged JPEG file", "a scan before the frame", kLeaveOut);
       PAL_DATA_CHECK(++header_.scans <= limits_.max_scans, "JPEG file with too many scans", header_.scans,
                      "at most " + std::to_string(limits_.max_scans) + " are read");
+      header_.ycc = numbered_ && !other_colours_;
       if (extent == JpegWalk::to_first_scan) return header_;
       skip_coded_data();
     }
@@ -106,6 +108,12 @@ class JpegWalker {
     header_.width = width;
     header_.components = components;
     header_.progressive = marker == 0xC2;
+    numbered_ = components == 3 && byte(at_ + 8) == 1 && byte(at_ + 11) == 2 && byte(at_ + 14) == 3;
+  }
+
+  // Adobe's marker ends with the transform of colours: 1 is Y, Cb, Cr.
+  void read_adobe(size_t begin, size_t end) {
+    if (end - begin >= 12 && std::memcmp(data_ + begin, "Adobe", 5) == 0) other_colours_ = byte(begin + 11) != 1;
   }
 
   // Exif is a TIFF file in small: byte order, then a directory of 12-byte entries.
@@ -138,6 +146,7 @@ class JpegWalker {
   const ImageLimits& limits_;
   size_t at_ = 0;
   JpegHeader header_;
+  bool numbered_ = false, other_colours_ = false;   // the components; what Adobe's marker says
 };
 
 }  // namespace

@@ -22,6 +22,7 @@ struct JpegHeader {
   int orientation = 1;       // of Exif, 1 to 8; 1: upright
   int scans = 0;             // met by the walk
   bool progressive = false;
+  bool ycc = false;          // three components that any decoder takes for Y, Cb, Cr: numbered 1, 2, 3, no marker says otherwise
   size_t end = 0;            // the bytes behind it belong to no picture; 0: not walked to the end
 };
 

@@ -32,6 +32,7 @@ struct Loader::State {
   bool stop = false;
   double waited = 0;
   TileTimes cpu;
+  int64_t left_to_libjpeg = 0;
   std::vector<std::thread> threads;
 
   std::unique_ptr<StepSlot>& slot(int64_t step) { return ring[step % options.depth]; }
@@ -91,6 +92,9 @@ struct Loader::State {
     return rows * (data->encoding() == Encoding::raw ? int64_t{shape[0]} * shape[1] * shape[2] : 3 * side * side);
   }
 
+  // What the device decodes is not in a step's buffer: what is left to libjpeg is little, or has no room and stays beside it.
+  int64_t buffer_room(int64_t rows) const { return options.decoder ? part_room(rows) / 8 : part_room(rows); }
+
   // Asks the disk for this rank's share of what the steps one window later will need.
   void ask_ahead(int64_t step) const {
     const std::vector<SampleRange> ranges = pal::read_ahead(options.plan, step);
@@ -118,8 +122,9 @@ struct Loader::State {
     s->local.assign(first + s->loaded.rank_begin[options.rank], first + s->loaded.rank_begin[options.rank + 1]);
     const auto rows = static_cast<int64_t>(s->local.size());
     s->bytes.resize(s->local.size());
+    s->decoder = options.decoder.get();
     if (large) s->loaded.images = large->take(rows * options.views.large_views());
-    else s->parts = std::make_unique<StepParts>(rows, static_cast<int64_t>(options.views.policies.size()), part_room(rows), options.device);
+    else s->parts = std::make_unique<StepParts>(rows, static_cast<int64_t>(options.views.policies.size()), buffer_room(rows), options.device);
     if (small) s->loaded.small_images = small->take(rows * options.views.small_views);
     s->tile_samples = Tile::samples_at_once(*data);
     s->tiles = (rows + s->tile_samples - 1) / s->tile_samples;
@@ -190,6 +195,7 @@ struct Loader::State {
       if (was_full) work.notify_all();
     }
     tile.times = {};
+    tile.left_to_libjpeg = 0;
     without_lock(lock, s, number, [&] {
       const double start = thread_seconds();
       if (!read) s.read(*data, number);
@@ -199,6 +205,7 @@ struct Loader::State {
     cpu.read += tile.times.read;
     cpu.decode += tile.times.decode;
     cpu.augment += tile.times.augment;
+    left_to_libjpeg += tile.left_to_libjpeg;
     finish(s);
   }
 
@@ -227,7 +234,7 @@ struct Loader::State {
 
   void render(StepSlot& s) const {
     const ViewSet& views = options.views;
-    const at::Tensor pixels = s.parts->to_device();
+    const at::Tensor pixels = s.parts->to_device(options.decoder.get());
     kernels::AugmentOptions large_options = views.large;
     large_options.step = static_cast<uint64_t>(s.loaded.step);
     s.loaded.images = s.parts->views(pixels, 0, views.large_views(), large_options, options.dtype, options.threads);
@@ -252,6 +259,8 @@ Loader::Loader(std::shared_ptr<const Dataset> data, LoaderOptions options) : sta
              "the plan counts the samples of the subset");
   PAL_ASSERT(options.device.is_cpu() || options.render == Render::device, "a device that is not the CPU renders the views itself");
   PAL_ASSERT(options.render == Render::workers || data->encoding() != Encoding::features, "rows of features are made by the workers");
+  PAL_ASSERT(!options.decoder || (options.render == Render::device && data->encoding() == Encoding::jpeg && options.views.decode == Decode::full),
+             "a device that renders decodes JPEG files, in full size");
   PAL_CHECK(options.threads >= 1, "data.threads", options.threads, "give at least 1");
   PAL_CHECK(options.depth >= 1, "data.prefetch", options.depth, "give at least 1");
   State& s = *state_;
@@ -303,7 +312,7 @@ LoaderReport Loader::report() const {
   State& s = *state_;
   const std::lock_guard lock(s.mutex);
   const auto megabytes = [](int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
-  return {s.options.depth, megabytes(s.bound), megabytes(s.most_read_ahead), s.waited, s.cpu};
+  return {s.options.depth, megabytes(s.bound), megabytes(s.most_read_ahead), s.waited, s.cpu, s.left_to_libjpeg};
 }
 
 }  // namespace pal

@@ -6,7 +6,8 @@
 //   thrown by next(). The destructor stops and joins.
 // Memory: the views of at most `depth` steps, and of the one in the trainer's hands; fewer where they would not fit into
 //   memory_mb. An eighth of that is for the bytes of images that were read and not yet decoded. Where the device renders,
-//   a step waits as the decoded parts of its images, in pinned memory for a GPU.
+//   a step waits as the decoded parts of its images, in pinned memory for a GPU. Where it decodes, too, what `decoder` makes
+//   of the files waits in memory of its own, which is counted as the decoded parts would be.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -41,6 +42,7 @@ struct LoaderOptions {
   int64_t memory_mb = 4096;
   Render render = Render::workers;
   at::Device device = at::kCPU;               // of the views; another one than the CPU renders itself
+  std::shared_ptr<DeviceDecoder> decoder;     // of the device that renders, for JPEG files and whole decodes; null: libjpeg, by workers
   int64_t first_step = 0;
   int64_t planned_until = 0;                  // steps below may be prepared from the start, without edge draws
 };
@@ -60,6 +62,7 @@ struct LoaderReport {
   double read_ahead_mb = 0;           // most bytes of images that were read and not yet decoded, so far
   double waited_s = 0;                // by next(), in all
   TileTimes cpu;                      // of all threads
+  int64_t left_to_libjpeg = 0;        // images that `decoder` did not take
 };
 
 class Loader {

@@ -31,6 +31,7 @@ struct FirstError {
 struct StepSlot {
   LoadedStep loaded;
   std::unique_ptr<StepParts> parts;           // where the device renders
+  DeviceDecoder* decoder = nullptr;           // where it decodes, too
   std::vector<int64_t> local;                 // this rank's samples
   std::vector<std::vector<uint8_t>> bytes;    // of each, from when it is read until it is rendered
   int64_t tile_samples = 1;
@@ -66,7 +67,8 @@ struct StepSlot {
   void keep_parts(Tile& tile, int64_t number, const ViewSet& views) {
     for (auto [i, end] = rows(number); i < end; ++i) {
       const double start = thread_seconds();
-      parts->put(static_cast<int64_t>(i), tile.prepare(local[i], bytes[i], views), tile.params());
+      Tile::Begun begun = decoder ? tile.begin(*decoder, local[i], bytes[i], views) : Tile::Begun{nullptr, tile.prepare(local[i], bytes[i], views)};
+      parts->put(static_cast<int64_t>(i), begun.part, tile.params(), std::move(begun.image));
       bytes[i] = {};
       tile.times.decode += thread_seconds() - start;
     }

@@ -40,15 +40,18 @@ Tile::Size Tile::open(int64_t sample, const std::vector<uint8_t>& bytes) {
   }
 }
 
+kernels::CropBox Tile::box_of_crops() const {
+  kernels::CropBox box = params_[0].crop;
+  for (const kernels::ViewParams& p : params_) box = hull(box, p.crop);
+  return box;
+}
+
 // What the views in params_ need.
 kernels::ImagePart Tile::decode(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
   if (data_.encoding() == Encoding::raw) return {.pixels = data_.image(sample, bytes)};
-  kernels::CropBox box = params_[0].crop;
+  const kernels::CropBox box = box_of_crops();
   int32_t unit = views.decode == Decode::scaled ? 8 : 1;
-  for (size_t v = 0; v < params_.size(); ++v) {
-    box = hull(box, params_[v].crop);
-    unit = std::min(unit, reduction(params_[v].crop, sizes_[v]));
-  }
+  for (size_t v = 0; v < params_.size(); ++v) unit = std::min(unit, reduction(params_[v].crop, sizes_[v]));
   const auto up = [unit](int32_t x) { return (x + unit - 1) / unit; };
   JpegPart part{.eighths = 8 / unit, .box = {.top = box.top / unit, .left = box.left / unit}};
   part.box.height = up(box.top + box.height) - part.box.top;
@@ -68,7 +71,7 @@ void Tile::render(T* out, const kernels::ImagePart& part, const kernels::ViewPar
   kernels::cpu::augment_part(out, part, params, options, {scratch_.data(), static_cast<int64_t>(scratch_.size())}, kernels::best_isa());
 }
 
-kernels::ImagePart Tile::prepare(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
+void Tile::draw(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
   const Size size = open(sample, bytes);
   const auto large = static_cast<size_t>(views.large_views());
   params_.resize(views.policies.size());
@@ -78,7 +81,24 @@ kernels::ImagePart Tile::prepare(int64_t sample, const std::vector<uint8_t>& byt
                                            static_cast<uint32_t>(v), size.height, size.width);
     sizes_[v] = v < large ? views.large.size : views.small_size;
   }
+}
+
+kernels::ImagePart Tile::prepare(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
+  draw(sample, bytes, views);
   return decode(sample, bytes, views);
+}
+
+Tile::Begun Tile::begin(DeviceDecoder& decoder, int64_t sample, std::vector<uint8_t>& bytes, const ViewSet& views) {
+  draw(sample, bytes, views);
+  const kernels::CropBox box = box_of_crops();
+  try {
+    std::unique_ptr<DeviceDecoder::Image> image = decoder.begin(bytes, {box.top, box.left, box.height, box.width});
+    if (image) return {std::move(image), {{nullptr, box.height, box.width, 3}, box.top, box.left}};
+  } catch (const Error& error) {
+    throw Error(error.code(), data_.where(sample) + ": " + error.what());
+  }
+  ++left_to_libjpeg;
+  return {nullptr, decode(sample, bytes, views)};
 }
 
 template <class T>

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/data/device_decoder.h"
 #include "core/data/jpeg.h"
 #include "kernels/augment_params.h"
 
@@ -47,6 +48,13 @@ class Tile {
   // Draws the parameters of all views of a sample and decodes what they need. Valid until the next call.
   kernels::ImagePart prepare(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
   const std::vector<kernels::ViewParams>& params() const { return params_; }   // of those views
+  // The same where the device decodes: draws, and lets `decoder` begin the box that holds all crops. Where it does not,
+  // `image` is null and the pixels are libjpeg's.
+  struct Begun {
+    std::unique_ptr<DeviceDecoder::Image> image;
+    kernels::ImagePart part;   // without pixels where there is an image
+  };
+  Begun begin(DeviceDecoder& decoder, int64_t sample, std::vector<uint8_t>& bytes, const ViewSet& views);
 
   // All views of a sample: view v goes to out[v], (C, size, size) of the type T.
   template <class T>
@@ -56,12 +64,15 @@ class Tile {
   void centre(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
 
   TileTimes times;
+  int64_t left_to_libjpeg = 0;   // images that the device's decoder did not take
 
  private:
   struct Size {
     int32_t height, width;
   };
   Size open(int64_t sample, const std::vector<uint8_t>& bytes);
+  void draw(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
+  kernels::CropBox box_of_crops() const;
   // A row of features, with noise where a view is given.
   template <class T>
   void copy_features(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views, int64_t view);

@@ -1,4 +1,5 @@
 # FindPalCuda: the imported targets pal::cudart and pal::nccl of a CUDA build. After PalTorch, and CUDA enabled or not.
+# PAL_NVJPEG_INCLUDE: where nvjpeg.h is, if it is anywhere; its library is looked for when a run asks for it.
 #
 # A process must hold one libcudart and the NCCL that LibTorch was built against, so those of LibTorch's own environment
 # come first (<torch>/../nvidia, as PyPI installs them), then PAL_NCCL_DIR and the CUDA toolkit.
@@ -12,6 +13,7 @@ find_path(PAL_CUDA_INCLUDE cuda_runtime_api.h
 find_library(PAL_CUDART_LIB NAMES libcudart.so.13 cudart
   HINTS ${_nvidia}/cu13/lib ${CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES} ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES lib64 lib)
 find_path(PAL_NCCL_INCLUDE nccl.h HINTS ${PAL_NCCL_DIR}/include NO_DEFAULT_PATH)
+find_path(PAL_NVJPEG_INCLUDE nvjpeg.h HINTS ${_nvidia}/cu13/include ${PAL_CUDA_INCLUDE})
 find_library(PAL_NCCL_LIB NAMES libnccl.so.2 nccl HINTS ${PAL_NCCL_DIR}/lib NO_DEFAULT_PATH)
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(PalCuda

@@ -165,6 +165,15 @@ TEST_F(ConfigTest, WrongValuesSayWhatIsAllowed) {
   EXPECT_NE(of("model.projector=[8, [9]]").find("a list holds plain values only"), std::string::npos);
 }
 
+TEST_F(ConfigTest, TheDecoderOfTheGpuNeedsOne) {
+  const auto of = [&](const std::vector<std::string>& settings) { return refusal_of(kRun, settings); };
+  EXPECT_EQ(of({"data.decoder=nvjpeg"}), "default: data.decode is scaled; it must be full with data.decoder=nvjpeg, which decodes all pixels of a crop");
+  const std::string cpu = of({"data.decoder=nvjpeg", "data.decode=full", "train.device=cpu"});
+  EXPECT_EQ(cpu, "command line: data.decoder is nvjpeg; it must be cpu with train.device=cpu: nvJPEG runs on a GPU");
+  EXPECT_NE(of({"data.decoder=nvjpeg", "data.decode=full", "train.dtype=float64"}).find("it must be cpu with train.dtype=float64"), std::string::npos);
+  EXPECT_EQ(of({"data.decoder=nvjpeg", "data.decode=full"}), "nothing was refused");
+}
+
 TEST_F(ConfigTest, ExactlyOneLengthAndOneLearningRate) {
   EXPECT_NE(refusal_of("optim: {lr: 1}").find("neither train.steps nor train.epochs is set"), std::string::npos);
   EXPECT_NE(refusal_of("train: {epochs: 1}").find("neither optim.lr nor optim.base_lr is set"), std::string::npos);

@@ -34,6 +34,7 @@ struct JpegForm {
   bool adobe = false;               // CMYK with the marker, as Photoshop writes
   int restart = 0;
   std::string exif;                 // content of an APP1 segment
+  bool plain_rgb = false;           // RGB is coded as it is, not as Y, Cb, Cr
 };
 
 inline std::vector<uint8_t> test_jpeg(const std::vector<uint8_t>& pixels, int32_t height, int32_t width, const JpegForm& form = {}) {
@@ -49,11 +50,12 @@ inline std::vector<uint8_t> test_jpeg(const std::vector<uint8_t>& pixels, int32_
   codec.in_color_space = form.pixels;
   codec.input_components = form.pixels == JCS_GRAYSCALE ? 1 : form.pixels == JCS_CMYK ? 4 : 3;
   jpeg_set_defaults(&codec);
+  if (form.plain_rgb) jpeg_set_colorspace(&codec, JCS_RGB);
   jpeg_set_quality(&codec, 92, TRUE);
   codec.comp_info[0].h_samp_factor = form.h;
   codec.comp_info[0].v_samp_factor = form.v;
   codec.restart_interval = static_cast<unsigned>(form.restart);
-  codec.write_Adobe_marker = form.adobe;
+  codec.write_Adobe_marker = form.adobe || form.plain_rgb;
   if (form.progressive) jpeg_simple_progression(&codec);
   jpeg_start_compress(&codec, TRUE);
   if (!form.exif.empty()) {

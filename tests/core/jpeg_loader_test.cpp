@@ -138,6 +138,68 @@ TEST(JpegLoader, ADeviceThatRendersGivesTheSameBits) {
   }
 }
 
+// A DeviceDecoder of the CPU's memory, by libjpeg. Gray files it leaves, and damaged ones.
+class MemoryDecoder final : public DeviceDecoder {
+ public:
+  std::unique_ptr<Image> begin(std::vector<uint8_t>& file, const JpegBox& box) override {
+    if (!inspect_jpeg(file.data(), file.size(), JpegWalk::to_first_scan).ycc) return nullptr;
+    auto image = std::make_unique<Begun>();
+    std::vector<uint8_t> whole;
+    try {
+      const DecodedJpeg all = JpegDecoder().decode(file, whole);
+      for (int32_t y = 0; y < box.height; ++y) {
+        const auto line = whole.begin() + 3 * (int64_t{box.top + y} * all.width + box.left);
+        image->rgb.insert(image->rgb.end(), line, line + 3 * box.width);
+      }
+    } catch (const Error&) {
+      return nullptr;
+    }
+    file.clear();
+    return image;
+  }
+  void finish(std::unique_ptr<Image> image, uint8_t* out, cudaStream_t) override {
+    const auto& rgb = static_cast<const Begun&>(*image).rgb;
+    std::copy(rgb.begin(), rgb.end(), out);
+    ++finished;
+  }
+  int64_t finished = 0;
+
+ private:
+  struct Begun final : Image {
+    std::vector<uint8_t> rgb;
+  };
+};
+
+// The way of nvJPEG: images that the device finishes beside those that libjpeg decoded (with room for them, and without). The
+// same bits as the workers', and every image is counted.
+TEST(JpegLoader, ADeviceThatDecodesGivesTheSameBits) {
+  const auto data = std::make_shared<JpegDataset>(40, 40, 120, 43);
+  for (const int size : {32, 8}) {
+    SCOPED_TRACE("size " + std::to_string(size));
+    LoaderOptions o = jpeg_options(40, size, Decode::full);
+    o.views.policies.resize(4);
+    o.views.small_views = 2;
+    o.views.small_size = 5;
+    o.threads = 2;
+    LoaderOptions there = o;
+    const auto decoder = std::make_shared<MemoryDecoder>();
+    there.render = Render::device;
+    there.decoder = decoder;
+    Loader by_workers(data, o), by_device(data, there);
+    int64_t images = 0;
+    for (int64_t step = 0; step < o.planned_until; ++step) {
+      const LoadedStep a = by_workers.next(), b = by_device.next();
+      images += static_cast<int64_t>(b.samples.size());
+      ASSERT_TRUE(at::equal(a.images, b.images)) << "step " << step;
+      ASSERT_TRUE(at::equal(a.small_images, b.small_images)) << "step " << step;
+    }
+    EXPECT_EQ(images, 80);
+    EXPECT_EQ(by_device.report().left_to_libjpeg, 10);   // every eighth is gray, two epochs
+    EXPECT_EQ(decoder->finished, images - 10);
+    EXPECT_EQ(by_workers.report().left_to_libjpeg, 0);
+  }
+}
+
 // As far as one gets without a GPU: everything but the pixels themselves, on the device that has none.
 TEST(JpegLoader, AnotherDeviceGetsTheViews) {
   LoaderOptions o = jpeg_options(30, 16, Decode::scaled);
@@ -167,7 +229,7 @@ TEST(JpegLoader, CentreViewsEqualAWholeDecode) {
   }
 }
 
-// A file that cannot be decoded stops the run with exit code 3 and names itself, at its own step.
+// A file that cannot be decoded stops the run with exit code 3 and names itself, at its own step, whoever decodes.
 TEST(JpegLoader, BadFilesNameThemselves) {
   for (const bool header : {true, false}) {
     const auto data = std::make_shared<JpegDataset>(14, 40, 60, 41);
@@ -185,10 +247,18 @@ TEST(JpegLoader, BadFilesNameThemselves) {
         }
       }
     }
-    Loader loader(data, o);
-    loader.next();
-    const std::string words = error_of(Exit::data, [&] { loader.next(); });
-    EXPECT_TRUE(contains(words, "memory.h5: sample " + std::to_string(bad) + ": ")) << words;
+    LoaderOptions there = o;
+    there.render = Render::device;
+    there.decoder = std::make_shared<MemoryDecoder>();
+    std::string first;
+    for (const LoaderOptions& way : {o, there}) {
+      Loader loader(data, way);
+      loader.next();
+      const std::string words = error_of(Exit::data, [&] { loader.next(); });
+      EXPECT_TRUE(contains(words, "memory.h5: sample " + std::to_string(bad) + ": ")) << words;
+      if (first.empty()) first = words;
+      EXPECT_EQ(words, first);   // the same sentence where the device decodes
+    }
   }
 }
 

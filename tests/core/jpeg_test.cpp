@@ -61,6 +61,24 @@ TEST(JpegHeader, SaysWhatIsInTheFile) {
   EXPECT_EQ(inspect_jpeg(file.data(), file.size()).components, 4);
 }
 
+// Only what every decoder takes for Y, Cb, Cr: others guess in other ways than libjpeg.
+TEST(JpegHeader, SaysWhichColoursAreBeyondDoubt) {
+  const auto ycc = [](const std::vector<uint8_t>& file) { return inspect_jpeg(file.data(), file.size(), JpegWalk::to_first_scan).ycc; };
+  const std::vector<uint8_t> colour = test_picture(16, 16, 3, 1), plain = test_jpeg(colour, 16, 16);
+  JpegForm adobe, rgb, gray, cmyk;
+  adobe.adobe = rgb.plain_rgb = true;
+  rgb.h = rgb.v = 1;
+  gray.pixels = JCS_GRAYSCALE;
+  cmyk.pixels = JCS_CMYK;
+  EXPECT_TRUE(ycc(plain));
+  EXPECT_TRUE(ycc(test_jpeg(colour, 16, 16, adobe)));
+  EXPECT_FALSE(ycc(test_jpeg(colour, 16, 16, rgb)));
+  EXPECT_FALSE(ycc(with_frame(test_jpeg(colour, 16, 16, rgb), 6, {1, 0x11, 0, 2, 0x11, 0, 3})));   // the marker alone
+  EXPECT_FALSE(ycc(with_frame(plain, 6, {0, 0x22, 0, 1, 0x11, 1, 2})));                            // the numbers alone
+  EXPECT_FALSE(ycc(test_jpeg(test_picture(16, 16, 1, 1), 16, 16, gray)));
+  EXPECT_FALSE(ycc(test_jpeg(test_picture(16, 16, 4, 1), 16, 16, cmyk)));
+}
+
 TEST(JpegHeader, ReadsTheOrientationInBothByteOrders) {
   const std::vector<uint8_t> pixels = test_picture(8, 8, 3, 1);
   for (const bool little : {false, true}) {

@@ -121,7 +121,7 @@ class Cli(unittest.TestCase):
 
     def test_doctor(self):
         out = self.call("doctor")[0]
-        for what in ("CPU", "cores", "memory", "LibTorch", "GPU", "CUDA, NCCL", "MPI", "HDF5", "disk", "Fashion-MNIST"):
+        for what in ("CPU", "cores", "memory", "LibTorch", "GPU", "CUDA, NCCL", "nvJPEG", "MPI", "HDF5", "disk", "Fashion-MNIST"):
             self.assertRegex(out, rf"(?m)^{what} +(ok|warn)  ", out)
         if "not in this build" not in out:
             self.assertIn("LibTorch's CUDA half loads", out)
@@ -164,6 +164,12 @@ class Cli(unittest.TestCase):
     def test_a_bad_config_stops_training_before_anything_is_written(self):
         self.write("c.yaml", RUN + "model: {bakcbone: convnet}\n")
         self.assertIn("c.yaml:3: unknown key model.bakcbone; the nearest is model.backbone", self.refused("train", "c.yaml", "--np", "2"))
+        self.assertEqual(os.listdir(self.folder), ["c.yaml"])
+
+    def test_a_decoder_for_gpus_stops_a_run_on_cpus_before_anything_is_written(self):
+        self.write("c.yaml", RUN)
+        out, err = self.call("train", "c.yaml", "data.decoder=nvjpeg", "data.decode=full", code=2, CUDA_VISIBLE_DEVICES="")
+        self.assertIn("nvJPEG runs on GPUs, and these ranks compute on the CPU: data.decoder=nvjpeg; set data.decoder=cpu\n", err)
         self.assertEqual(os.listdir(self.folder), ["c.yaml"])
 
     def test_config_says_where_values_came_from(self):
