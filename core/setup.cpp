@@ -130,9 +130,14 @@ GraphSpec graph_spec(const Config& config, const Dataset& data) {
   return spec;
 }
 
+Deduction deduction(const Config& config) {
+  const std::string& name = config.text("graph.deduction");
+  return name == "on" ? Deduction::on : name == "once" ? Deduction::once : Deduction::off;
+}
+
 GraphStore make_graph_store(const Config& config, const Dataset& data, std::vector<int64_t> labels) {
   const auto seed = static_cast<uint64_t>(config.integer("train.seed"));
-  GraphStore store(data.size(), config.text("graph.deduction") == "off" ? Deduction::off : Deduction::on);
+  GraphStore store(data.size(), deduction(config));
   redraw_labels(labels, config.real("graph.label_noise"), seed);
   store.set_labels(labels);
   if (config.has("graph.pairs")) {

@@ -27,6 +27,8 @@ std::vector<int64_t> known_labels(const Config& config, const Dataset& data, con
 GraphKind graph_kind(const Config& config);
 // How a batch's graph is made; reads graph.table and graph.targets.
 GraphSpec graph_spec(const Config& config, const Dataset& data);
+// By graph.deduction.
+Deduction deduction(const Config& config);
 // What is known before the first answer: the labels, redrawn in part (graph.label_noise), and the pairs of graph.pairs.
 GraphStore make_graph_store(const Config& config, const Dataset& data, std::vector<int64_t> labels);
 // Samples of a batch that are drawn from what is known (graph.edge_share of train.global_batch). 0 where that would add

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 
 #include "core/config/config.h"
@@ -19,25 +18,10 @@ namespace {
 
 constexpr size_t kSuspects = 3;   // links of a chain that are asked again
 
-double hours_since(double seconds) {
-  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  return seconds == 0 ? 0 : (now - seconds) / 3600;
-}
-
 }  // namespace
 
 std::string ledger_run(const Config& config, uint64_t data_fingerprint) {
   return fmt::format("data={:016x} seed={} sampler={}", data_fingerprint, config.integer("train.seed"), config.text("oracle.sampler"));
-}
-
-void drop_closed(std::vector<Query>& queries, const std::vector<std::pair<int64_t, int64_t>>& closed) {
-  std::set<std::pair<int64_t, int64_t>> pairs;
-  for (const auto& [i, j] : closed) pairs.insert(std::minmax(i, j));
-  for (Query& q : queries) {
-    if (q.kind == QueryKind::coarse) continue;
-    std::erase_if(q.members, [&](int64_t m) { return pairs.count(std::minmax(q.template_sample, m)) > 0; });
-  }
-  std::erase_if(queries, [](const Query& q) { return q.members.empty(); });
 }
 
 QueryRounds::QueryRounds(const Config& config, Comm& comm, GraphStore& store, const AskedOf& of, const LedgerOf& ledger, int64_t step)
@@ -106,7 +90,11 @@ void QueryRounds::at_boundary(int64_t step, const EmbedPool& embed) {
 }
 
 void QueryRounds::start_round(int64_t step, const EmbedPool& embed) {
+  if (stop_ != StopReason::none) say_once("stop", "no more questions are asked: " + to_sentence(stop_, limits_));
   int64_t left = per_round_ - (later_ ? open_ : 0);   // at most so many are out at a time
+  if (left <= 0 && stop_ == StopReason::none) {
+    say_once("full", fmt::format("no question is asked: {} wait for an answer, and at most so many are out at a time (oracle.questions_per_round)", open_));
+  }
   if (limits_.questions > 0) left = std::min(left, limits_.questions - asked_);
   Round round{seed_, step / every_, stop_ == StopReason::none ? std::max<int64_t>(left, 0) : 0};
   for (const Decision& d : waiting_) round.pending.push_back({d.query, QueryKind::pair, d.i, {d.j}});
@@ -135,7 +123,13 @@ void QueryRounds::start_round(int64_t step, const EmbedPool& embed) {
 RoundMessage QueryRounds::prepare(const Pool& pool, Round round, int64_t step) {
   take_in();
   for (Query& q : ledger_->open_queries()) round.pending.push_back(std::move(q));
-  std::vector<Query> queries = round.questions > 0 ? choose(pool, round) : std::vector<Query>{};
+  std::vector<Query> queries;
+  no_question_ = NoQuestion::none;
+  if (round.questions > 0) {
+    Chosen chosen = choose_questions(*sampler_, store_, pool, round);
+    queries = std::move(chosen.queries);
+    no_question_ = chosen.why;
+  }
   expect_answers(store_, pool, queries);
   ledger_->record_queries(queries, {sampler_->name(), round.round, step, votes_, again_, votes_ + repeats_});
   answer_open();
@@ -151,19 +145,6 @@ void QueryRounds::take_in() {
   for (const std::string& sentence : ledger_->take(labeler_->collect(refused_)).refused) {
     if (!sentence.empty()) refused_.push_back(sentence);
   }
-}
-
-// Nothing is asked twice, whatever the sampler thinks of a pair about which nothing can be known.
-std::vector<Query> QueryRounds::choose(const Pool& pool, Round& round) const {
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    std::vector<Query> queries = sampler_->choose(store_, pool, round);
-    const int64_t chosen = question_count(queries);
-    drop_closed(queries, round.closed);
-    if (!queries.empty() || chosen == 0) return queries;
-    // It sees nothing but closed pairs: the samples of these are left alone in this round.
-    for (const auto& [i, j] : round.closed) round.pending.push_back({0, QueryKind::pair, i, {j}});
-  }
-  return {};
 }
 
 // Puts every open question to as many annotators as are wanted, if they answer at once.
@@ -185,16 +166,7 @@ void QueryRounds::decide_open(int64_t effective_step, int64_t round) {
   ledger_->record_decisions(decided_now_, questions, round);
 }
 
-StopReason QueryRounds::look_for_stop(int64_t step) const {
-  StopState state;
-  state.questions = ledger_->questions();
-  state.cost = ledger_->cost();
-  state.hours = hours_since(ledger_->first_asked());
-  state.closure = closure_reached(store_, of_.samples);
-  if (limits_.plateau > 0) state.figures = ledger_->figures(step);
-  if (limits_.agreement > 0) state.agreements = ledger_->agreements();
-  return stop_reason(limits_, state);
-}
+StopReason QueryRounds::look_for_stop(int64_t step) const { return reason_to_stop(limits_, *ledger_, store_, of_.samples, step); }
 
 void QueryRounds::collect() {
   if (!under_way_) return;
@@ -206,8 +178,11 @@ void QueryRounds::collect() {
   refused_.clear();
   asked_ = message.asked;
   open_ = message.open;
-  if (stop_ == StopReason::none && message.stop != StopReason::none) say("no more questions are asked: " + to_sentence(message.stop, limits_));
   stop_ = message.stop;
+  const bool passes = no_question_ == NoQuestion::waiting && open_ == 0;   // what is answered takes effect by itself
+  if (stop_ == StopReason::none && no_question_ != NoQuestion::none && !passes) {
+    say_once(std::to_string(static_cast<int>(no_question_)), "no question is asked: " + to_sentence(no_question_, *sampler_, open_, pool_));
+  }
   leaves_ = exits_ && open_ > 0;
 }
 
@@ -280,6 +255,10 @@ void QueryRounds::ask_again(const std::vector<Contradiction>& against) {
 }
 
 void QueryRounds::say(const std::string& sentence) { warning_ += (warning_.empty() ? "" : "; ") + sentence; }
+
+void QueryRounds::say_once(const std::string& kind, const std::string& sentence) {
+  if (said_.insert(kind).second) say(sentence);
+}
 
 void QueryRounds::compare_graphs() {
   const auto fingerprint = static_cast<int64_t>(store_.fingerprint());

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "core/comm.h"
+#include "core/oracle/asking.h"
 #include "core/oracle/consensus.h"
 #include "core/oracle/inbox.h"
 #include "core/oracle/ledger.h"
@@ -50,8 +51,6 @@ struct LedgerOf {
 };
 // What a run's ledger belongs to: the questions depend on these, not on ranks or threads.
 std::string ledger_run(const Config& config, uint64_t data_fingerprint);
-// Takes out of the queries what must not be asked again (Round::closed).
-void drop_closed(std::vector<Query>& queries, const std::vector<std::pair<int64_t, int64_t>>& closed);
 
 class QueryRounds {
  public:
@@ -75,8 +74,8 @@ class QueryRounds {
   int64_t questions() const { return questions_; }   // whose answers are in effect
   double cost() const { return cost_; }
   int64_t contradictions() const { return contradictions_; }   // decisions against what was known: kept in the ledger, not used
-  // Sentences of the last boundary: contradictions with the chain behind the first, answers that were refused, the end of
-  // the questions; "" when there were none.
+  // Sentences of the last boundary: contradictions with the chain behind the first, answers that were refused, why nothing is
+  // asked any more or now (once each); "" when there were none. Rank 0's are complete.
   const std::string& warning() const { return warning_; }
   // Questions are out, and oracle.wait=exit: the run is to end until they are answered; the same on every rank.
   bool leaves() const { return leaves_; }
@@ -86,7 +85,6 @@ class QueryRounds {
   void start_round(int64_t step, const EmbedPool& embed);
   RoundMessage prepare(const Pool& pool, Round round, int64_t step);
   void take_in();
-  std::vector<Query> choose(const Pool& pool, Round& round) const;
   void answer_open();
   void decide_open(int64_t effective_step, int64_t round);
   StopReason look_for_stop(int64_t step) const;
@@ -94,6 +92,7 @@ class QueryRounds {
   void insert_due(int64_t step);
   void ask_again(const std::vector<Contradiction>& against);
   void say(const std::string& sentence);
+  void say_once(const std::string& kind, const std::string& sentence);
   void compare_graphs();
 
   struct Known {
@@ -118,6 +117,7 @@ class QueryRounds {
   std::future<RoundMessage> preparing_;
   std::vector<Decision> decided_now_;       // of the thread
   std::vector<std::string> refused_;        // of the thread: sentences
+  NoQuestion no_question_ = NoQuestion::none;   // of the thread
   std::vector<Pair> again_;                 // part of a contradiction, for the next round
   // The same on every rank.
   int64_t recorded_rounds_ = 0;             // rounds the ledger already holds: not asked again
@@ -134,6 +134,7 @@ class QueryRounds {
   double cost_ = 0;
   int64_t contradictions_ = 0;
   std::string warning_;
+  std::set<std::string> said_;              // kinds of sentences that are said once
 };
 
 }  // namespace pal

@@ -8,9 +8,9 @@
 #include "core/data/policy.h"
 #include "core/eval/embed.h"
 #include "core/io/checkpoint_folder.h"
+#include "core/oracle/asking.h"
 #include "core/oracle/expectation.h"
 #include "core/setup.h"
-#include "dist/query_round.h"
 #include "kernels/base/error.h"
 #include "launch/trained.h"
 
@@ -51,16 +51,25 @@ AskedRound ask_round(const std::string& run, const RunGraph& graph, const QueryS
   const std::vector<int64_t> steps = checkpoint_steps(run);
   AskedRound asked;
   asked.step = steps.empty() ? 0 : steps.front();
+  const StopLimits limits = stop_limits(config);
+  if (const StopReason stop = reason_to_stop(limits, ledger, graph.store, graph.subset, asked.step); stop != StopReason::none) {
+    asked.why = to_sentence(stop, limits);
+    return asked;
+  }
+  int64_t most = options.questions;
+  if (limits.questions > 0) most = std::min(most, limits.questions - ledger.questions());
   const int64_t every = config.integer("oracle.every");
-  Round round{static_cast<uint64_t>(config.integer("train.seed")), std::max({ledger.rounds(), (asked.step + every - 1) / every, int64_t{1}}), options.questions};
+  Round round{static_cast<uint64_t>(config.integer("train.seed")), std::max({ledger.rounds(), (asked.step + every - 1) / every, int64_t{1}}), most};
   round.pending = ledger.open_queries();
   for (const Decision& d : graph.decisions) {
     if (d.kind == QueryKind::coarse) round.coarse.push_back(d);
     else if (graph.store.relation(d.i, d.j) != d.relation() || d.relation() == Relation::unknown) round.closed.emplace_back(d.i, d.j);
   }
   const Pool pool = make_pool(run, graph, sampler, options, round, comm);
-  asked.queries = sampler.choose(graph.store, pool, round);
-  drop_closed(asked.queries, round.closed);
+  Chosen chosen = choose_questions(sampler, graph.store, pool, round);
+  asked.queries = std::move(chosen.queries);
+  asked.why = to_sentence(chosen.why, sampler, ledger.open_questions(), static_cast<int64_t>(pool.samples.size()));
+  asked.waits = chosen.why == NoQuestion::waiting;
   expect_answers(graph.store, pool, asked.queries);
   ledger.record_queries(asked.queries, {sampler.name(), round.round, asked.step, config.integer("oracle.votes")});
   return asked;

@@ -19,11 +19,13 @@ struct AskOptions {
   int threads = 1;
 };
 struct AskedRound {
-  std::vector<Query> queries;
+  std::vector<Query> queries = {};
   int64_t step = 0;               // of the checkpoint
+  std::string why = {};           // without a question: a sentence
+  bool waits = false;             // and what is left is out: answers open the next ones
 };
 
-// `graph` with what the ledger says in it (insert_ledger). Synced when it returns.
+// `graph` with what the ledger says in it (insert_ledger). The run's stop rules and its budget count. Synced when it returns.
 AskedRound ask_round(const std::string& run, const RunGraph& graph, const QuerySampler& sampler, Ledger& ledger, const AskOptions& options, Comm& comm);
 
 }  // namespace pal

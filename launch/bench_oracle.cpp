@@ -77,6 +77,16 @@ GraphStore known_store(const OracleBenchOptions& o) {
   return store;
 }
 
+// Groups of about √C classes below one root.
+std::vector<int64_t> two_levels(int64_t classes) {
+  const auto groups = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(classes))));
+  std::vector<int64_t> parents;
+  for (int64_t c = 0; c < classes; ++c) parents.push_back(classes + c % groups);
+  for (int64_t g = 0; g < groups; ++g) parents.push_back(classes + groups);
+  parents.push_back(-1);
+  return parents;
+}
+
 // Mean of 1 − cosine to the nearest centre: the same judge for both sides.
 double inertia(const at::Tensor& rows, const at::Tensor& centres) {
   double sum = 0;
@@ -97,9 +107,10 @@ void bench_samplers(const OracleBenchOptions& o, Report& report) {
   const GraphStore store = known_store(o);
   const std::vector<int64_t> pool_samples = draw_pool(store, o.pool, 1, 0);
   const at::Tensor embeddings = synthetic_rows(pool_samples, o.dims, o.classes, o.threads);
+  const std::vector<int64_t> parents = two_levels(o.classes);
   report.rows = {{"sampler", "ms per round", "ms per question", "questions"}};
-  for (const char* name : {"supervised", "random", "captcha", "outliers", "nnclr", "pruning", "uncertainty", "ensemble", "model_change", "gradients", "typical", "k_center", "merging"}) {
-    const auto sampler = make_query_sampler(Config::defaults({std::string("oracle.sampler=") + name}));
+  for (const char* name : {"supervised", "random", "captcha", "outliers", "nnclr", "pruning", "uncertainty", "ensemble", "model_change", "gradients", "typical", "k_center", "merging", "coarse"}) {
+    const auto sampler = make_query_sampler(Config::defaults({std::string("oracle.sampler=") + name}), parents);
     std::vector<double> ms;
     int64_t questions = 0;
     for (int t = 0; t < o.turns; ++t) {

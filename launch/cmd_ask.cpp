@@ -38,7 +38,8 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
       "Examples:\n"
       "  pal ask runs/mine --n 500 --out questions.jsonl\n"
       "  pal ask runs/mine oracle.sampler=uncertainty --n 50 --out questions.jsonl\n"
-      "then: pal answers import runs/mine answers.jsonl; the next pal train goes on with them");
+      "then: pal answers import runs/mine answers.jsonl; the next pal train goes on with them.\n"
+      "Nothing to ask is said with its reason: exit code 0, or 75 when all that is left is out and waits for answers.");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
   keep_freed_memory();
@@ -58,13 +59,17 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
   AskOptions options;
   options.questions = args.questions;
   options.threads = compute_threads(config, world.cores());
-  const auto [queries, step] = ask_round(args.run, graph, *sampler, ledger, options, world.now());
+  const auto [queries, step, why, waits] = ask_round(args.run, graph, *sampler, ledger, options, world.now());
   std::string lines;
   for (const Query& q : queries) lines += question_line(q, [&](int64_t sample) { return graph.data->id(sample); });
   write_file_atomically(args.out, lines);
   for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
+  if (queries.empty()) {
+    fmt::print("0 questions: {}\n", why);
+    return static_cast<int>(waits ? Exit::again : Exit::ok);
+  }
   fmt::print("{} questions in {} queries: {}, by {} at step {}\n", question_count(queries), queries.size(), args.out, sampler->name(), step);
-  if (!queries.empty()) fmt::print("next: pal label {0}, or pal answers import {0} ANSWERS\n", args.run);
+  fmt::print("next: pal label {0}, or pal answers import {0} ANSWERS\n", args.run);
   return static_cast<int>(Exit::ok);
 }
 

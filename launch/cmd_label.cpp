@@ -142,17 +142,16 @@ RunFacts look_at_run(const std::string& run, const RunGraph& graph, const Pictur
 }
 
 // The next round, by the newest checkpoint or what the samples themselves are.
-int64_t ask_next(const std::string& run, const RunGraph& before, Ledger& ledger, const QuerySampler& sampler) {
+AskedMore ask_next(const std::string& run, const RunGraph& before, Ledger& ledger, const QuerySampler& sampler) {
   RunGraph graph = before;
   AskOptions options;
   options.questions = graph.config.integer("oracle.questions_per_round");
   options.untrained = Untrained::by_inputs;
   options.threads = usable_cores();
-  if (const int64_t budget = graph.config.integer("oracle.budget"); budget > 0) options.questions = std::min(options.questions, budget - ledger.questions());
-  if (options.questions <= 0) return 0;
   insert_ledger(graph, ledger);
   const auto alone = make_local_comm();
-  return static_cast<int64_t>(ask_round(run, graph, sampler, ledger, options, *alone).queries.size());
+  const AskedRound asked = ask_round(run, graph, sampler, ledger, options, *alone);
+  return {static_cast<int64_t>(asked.queries.size()), asked.why};
 }
 
 std::string exported_file(const std::string& run, const std::string& name, const Ledger& ledger, ConsensusKind consensus) {

@@ -11,6 +11,7 @@
 
 #include "core/data/csv.h"
 #include "core/eval/knn.h"
+#include "core/graph/alike.h"
 #include "core/io/files.h"
 #include "core/setup.h"
 #include "kernels/base/error.h"
@@ -36,9 +37,16 @@ struct Row {
   std::string answers;    // query:member;…
 };
 
-// Names by a file of sample,name: each names the component of that sample.
+// The class of a sample: its component; without deduction, where wrong answers may have joined a component, its first star.
+int64_t class_of(const GraphStore& store, int64_t sample) {
+  if (store.deduction() == Deduction::on) return store.component(sample);
+  const std::vector<int64_t> stars = stars_of(store, sample);
+  return stars.empty() ? star_about(sample) : stars[0];
+}
+
+// Names by a file of sample,name: each names the class of that sample.
 std::map<int64_t, std::string> read_names(const std::string& path, const GraphStore& store) {
-  std::map<int64_t, std::string> names;   // component → name
+  std::map<int64_t, std::string> names;   // class → name
   if (path.empty()) return names;
   for (const std::vector<std::string>& row : read_csv(path)) {
     char* end = nullptr;
@@ -46,7 +54,7 @@ std::map<int64_t, std::string> read_names(const std::string& path, const GraphSt
     if (names.empty() && row[0] == "sample") continue;
     PAL_DATA_CHECK(row.size() >= 2 && end != nullptr && *end == 0 && sample >= 0 && sample < store.samples(), path + ": sample", row[0],
                    "give lines of sample,name with samples from 0 to " + std::to_string(store.samples() - 1));
-    const auto [at, fresh] = names.emplace(store.component(sample), row[1]);
+    const auto [at, fresh] = names.emplace(class_of(store, sample), row[1]);
     PAL_DATA_CHECK(fresh || at->second == row[1], path + " names one class twice", at->second + " and " + row[1],
                    "samples with these names are known to be the same: keep one name");
   }
@@ -59,7 +67,7 @@ class Labels {
     for (const Decision& d : graph.decisions) {
       if (d.relation() == Relation::same && graph.store.relation(d.i, d.j) == Relation::same) decided_[std::minmax(d.i, d.j)] = d;
     }
-    name_components();
+    name_classes();
     for (int64_t i = 0; i < graph.store.samples(); ++i) describe(i);
   }
 
@@ -88,26 +96,25 @@ class Labels {
   }
 
  private:
-  // A component is a class when it has a label, a name, or two members.
-  void name_components() {
+  // A class has a label, a name, or two members.
+  void name_classes() {
     const GraphStore& store = graph_.store;
     names_ = read_names(args_.names, store);
+    for (int64_t i = 0; i < store.samples(); ++i) {   // labels first: they name what the others were answered to be like
+      const int64_t label = store.label(i);
+      if (label < 0) continue;
+      const std::vector<std::string>& classes = graph_.data->classes();
+      names_.emplace(class_of(store, i), label < static_cast<int64_t>(classes.size()) ? classes[label] : std::to_string(label));
+    }
     for (int64_t i = 0; i < store.samples(); ++i) {
-      const int64_t component = store.component(i), label = store.label(i);
-      const bool named = names_.count(component) > 0;
-      if (label < 0 && !named && store.component_size(i) < 2) continue;
-      const bool first = !named && !names_.count(component);
-      if (first && label >= 0) {
-        const std::vector<std::string>& classes = graph_.data->classes();
-        names_[component] = label < static_cast<int64_t>(classes.size()) ? classes[label] : std::to_string(label);
-      } else if (first) {
-        std::string name = args_.name;
-        if (const size_t at = name.find("{}"); at != std::string::npos) name.replace(at, 2, std::to_string(i));
-        names_[component] = name;
-      }
+      const int64_t of = class_of(store, i);
+      if (!store.known(i) && !names_.count(of)) continue;
+      std::string name = args_.name;
+      if (const size_t at = name.find("{}"); at != std::string::npos) name.replace(at, 2, std::to_string(i));
+      names_.emplace(of, name);
       // What the others are told by: a sample whose label was given, else the first one.
-      const auto [at, fresh] = stands_for_.emplace(component, i);
-      if (!fresh && label >= 0 && given(i) && !given(at->second)) at->second = i;
+      const auto [at, fresh] = stands_for_.emplace(of, i);
+      if (!fresh && given(i) && !given(at->second)) at->second = i;
     }
   }
 
@@ -117,14 +124,26 @@ class Labels {
     return given_[sample];
   }
 
-  void describe(int64_t i) {
+  // The answers by which a sample is of its class: a chain, or its own one where nothing follows.
+  std::vector<Link> behind(int64_t i, int64_t of) const {
     const GraphStore& store = graph_.store;
-    const auto named = names_.find(store.component(i));
+    if (store.deduction() == Deduction::on) return store.explain(stands_for_.at(of), i);
+    std::vector<Link> own;
+    store.for_each_answer(i, [&](int64_t other, Relation told) {
+      const bool centre = of == star_about(other) || (store.label(other) >= 0 && of == star_of_label(store.label(other)));
+      if (told == Relation::same && centre) own = {{i, other, told, 0}};   // the first one that was given
+    });
+    return own;
+  }
+
+  void describe(int64_t i) {
+    const int64_t of = class_of(graph_.store, i);
+    const auto named = names_.find(of);
     if (named == names_.end()) return;
     Row row{named->second, "given", 1, ""};
     if (!given(i)) {
       int64_t answers = 0;
-      for (const Link& link : store.explain(stands_for_.at(named->first), i)) {
+      for (const Link& link : behind(i, of)) {
         if (link.answer == Link::kByLabels) continue;
         ++answers;
         const auto at = decided_.find(std::minmax(link.i, link.j));
@@ -133,7 +152,6 @@ class Labels {
         row.answers += fmt::format("{}{}:{}", row.answers.empty() ? "" : ";", at->second.query, at->second.j);
       }
       row.how = answers > 1 ? "implied" : "asked";
-      if (store.deduction() == Deduction::off && answers != 1 && stands_for_.at(named->first) != i) return;   // only its own answer counts
     }
     rows_[i] = std::move(row);
   }
@@ -142,8 +160,8 @@ class Labels {
   const RunGraph& graph_;
   std::vector<Row> rows_;
   std::map<std::pair<int64_t, int64_t>, Decision> decided_;
-  std::map<int64_t, std::string> names_;              // component →
-  std::unordered_map<int64_t, int64_t> stands_for_;   // component → sample
+  std::map<int64_t, std::string> names_;              // class →
+  std::unordered_map<int64_t, int64_t> stands_for_;   // class → sample
   mutable std::vector<int64_t> given_;
 };
 

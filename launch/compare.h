@@ -20,7 +20,7 @@ struct CompareJob {
   std::string fingerprint;              // of all that decides the result
 };
 
-// compare.lines × compare.seeds × compare.noise. A line is a map {name: careful, oracle.sampler: merging, graph.deduction: off,
+// compare.lines × compare.seeds × compare.noise. A line is a map {name: careful, oracle.sampler: merging, graph.deduction: once,
 // oracle.votes: 3}: settings by their keys, and answers: assumed (study.h).
 std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::vector<std::string>& overrides, const std::string& folder);
 

@@ -61,6 +61,9 @@ void check_between_keys(const Config& config, Completeness completeness) {
   if (labeler != "exchange" && config.integer("oracle.votes") + config.integer("oracle.repeats") > annotators) {
     refuse(config, "oracle.annotators", "at least oracle.votes + oracle.repeats: an annotator answers a question once (oracle.labeler=pairs has one)");
   }
+  if (!config.text_list("oracle.mix").empty() && config.text("oracle.sampler") == "none") {
+    refuse(config, "oracle.sampler", "mix where oracle.mix names samplers");
+  }
   if (config.integer("oracle.plateau") > 0 && config.integer("eval.every") == 0) {
     refuse(config, "oracle.plateau", "0 without eval.every, which gives the figure");
   }

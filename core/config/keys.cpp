@@ -57,7 +57,7 @@ const std::vector<KeySpec>& config_keys() {
       {"graph.pairs", T::text, "", "Weighted pairs that are added to the graph: CSV i,j,weight or an HDF5 CSR group."},
       {"graph.pair_noise", T::real, "0", "Share of these pairs whose weight changes its sign.", {}, 0, 1},
       {"graph.missing", T::real, "0", "Probability that the relation of two samples is missing in the graph.", {}, 0, 1},
-      {"graph.deduction", T::choice, "on", "Whether relations follow from others (same and same is same); off when answers may be wrong.", {"on", "off"}},
+      {"graph.deduction", T::choice, "on", "What follows from relations: all (same and same is same), once (samples answered to be like one and the same are alike, no more) or off (nothing); once and off are for answers that may be wrong.", {"on", "once", "off"}},
       {"graph.edge_share", T::real, "0.25", "Share of a batch drawn in pairs from samples known to be alike, where some are and some are not; the rest come once per epoch.", {}, 0, 0.9},
       {"graph.self_loops", T::choice, "auto", "Whether a row is related to itself: auto is on for vic2, scl and sampled_vic2, off for others.", {"auto", "on", "off"}},
 
@@ -72,7 +72,8 @@ const std::vector<KeySpec>& config_keys() {
       {"loss.barlow", T::choice, "cross", "BarlowTwins: correlation across pairs of views (the textbook form) or over all edges of the graph.", {"cross", "graph"}},
       {"loss.lambda", T::real, "0.005", "BarlowTwins: weight of the correlations off the diagonal.", {}, 0},
       {"loss.scale", T::real, "1", "BarlowTwins: factor of the loss.", {}, 0},
-      {"loss.queue", T::integer, "65536", "NNCLR: embeddings kept to choose neighbours from.", {}, 1, 1 << 26},
+      {"loss.queue", T::integer, "65536", "NNCLR: embeddings kept to choose neighbours from (0: the other samples of the batch).", {}, 0, 1 << 26},
+      {"loss.neighbours", T::integer, "1", "NNCLR: one of so many nearest ones, drawn, stands for a row (0: the row itself, plain SSL).", {}, 0, 64},
       {"loss.pairs", T::integer, "0", "Sampled VIC2: pairs of rows drawn against collapse in a step (0: all pairs of the batch).", {}, 0, 1 << 30},
       {"loss.draw", T::choice, "any", "Sampled VIC2: pairs of any rows, or between two random halves of the rows.", {"any", "halves"}},
       {"loss.form", T::choice, "unbiased", "Sampled VIC2: unbiased for VIC2, or the form printed in the paper.", {"unbiased", "printed"}},

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
+#include <unordered_map>
 #include <utility>
 
+#include "core/graph/alike.h"
 #include "core/graph/batch_rows.h"
 #include "core/graph/negative_blocks.h"
 #include "core/graph/numbering.h"
@@ -39,10 +43,12 @@ class Builder {
     add(weight, [](int64_t s) { return s; });
   }
   void same(double weight) {
+    if (store_.deduction() == Deduction::once) return stars(weight, Starless::alone);
     add(weight, [&](int64_t s) { return block_of_same(s); });
     answers(Relation::same, weight);
   }
   void known_same(double weight) {
+    if (store_.deduction() == Deduction::once) return stars(weight, Starless::nothing);
     add(weight, [&](int64_t s) { return store_.known(s) ? block_of_same(s) : -1; });
     answers(Relation::same, weight);
   }
@@ -56,6 +62,12 @@ class Builder {
   // themselves, and the answers.
   void signs() {
     labelled(-1);
+    if (store_.deduction() == Deduction::once) {
+      classes(1);   // and 1 by their star
+      same(1);
+      answers(Relation::different, -1);
+      return;
+    }
     classes(2);
     if (store_.deduction() == Deduction::off) {
       add(1, [&](int64_t s) { return store_.label(s) >= 0 ? -1 : block_of_same(s); });
@@ -85,6 +97,9 @@ class Builder {
   }
 
  private:
+  // What a sample in no star is related to.
+  enum class Starless { nothing, alone };
+  void stars(double weight, Starless starless);
   template <class F>
   void add(double weight, const F& key) {
     if (weight == 0) return;
@@ -110,6 +125,47 @@ class Builder {
   BatchGraph& graph_;
   RestBuilder rest_;
 };
+
+// A layer of the first star of each sample; what its further stars add, and pairs answered to be different take away, are pairs of
+// the rest.
+void Builder::stars(double weight, Starless starless) {
+  if (weight == 0) return;
+  std::unordered_map<int64_t, std::vector<int64_t>> of;   // sample → its stars
+  std::map<int64_t, std::vector<int64_t>> further;        // stars that are not the first of somebody → positions in them
+  for (int64_t s : samples_) {
+    const auto [at, fresh] = of.try_emplace(s);
+    if (!fresh) continue;
+    at->second = stars_of(store_, s);
+    for (size_t k = 1; k < at->second.size(); ++k) further.try_emplace(at->second[k]);
+  }
+  add(weight, [&](int64_t s) {
+    const std::vector<int64_t>& own = of.at(s);
+    return !own.empty() ? own[0] : starless == Starless::alone ? star_about(s) : -1;
+  });
+  std::set<std::pair<int64_t, int64_t>> pairs;   // positions
+  for (int64_t p = 0; p < graph_.samples && !further.empty(); ++p) {
+    for (int64_t star : of.at(samples_[p])) {
+      if (const auto at = further.find(star); at != further.end()) at->second.push_back(p);
+    }
+  }
+  for (const auto& [star, there] : further) {
+    for (int64_t p : there) {
+      for (int64_t q : there) {
+        if (of.at(samples_[p])[0] != of.at(samples_[q])[0]) pairs.emplace(p, q);
+      }
+    }
+  }
+  for (const auto& [p, q] : pairs) rest_.add_position(p, q, weight);
+  for (int64_t p = 0; p < graph_.samples; ++p) {
+    const std::vector<int64_t>& own = of.at(samples_[p]);
+    store_.for_each_answer(samples_[p], [&](int64_t other, Relation told) {
+      const auto at = told == Relation::different ? of.find(other) : of.end();
+      if (at == of.end()) return;
+      const std::vector<int64_t>& theirs = at->second;
+      if (std::find_first_of(own.begin(), own.end(), theirs.begin(), theirs.end()) != own.end()) rest_.add(p, other, -weight);
+    });
+  }
+}
 
 void Builder::table(const LossTable& table) {
   add(-1, [&](int64_t s) {

@@ -5,16 +5,14 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/graph/alike.h"
 #include "kernels/base/philox.h"
 
 namespace pal {
 
 EdgeDraw::EdgeDraw(const GraphStore& store, const std::vector<int64_t>& trained) {
-  const bool deduced = store.deduction() == Deduction::on;
-  std::vector<std::pair<int64_t, int64_t>> known;   // component or class, sample
-  for (int64_t s : trained) {
-    if (deduced ? store.component_size(s) > 1 : store.label(s) >= 0) known.emplace_back(deduced ? store.component(s) : store.label(s), s);
-  }
+  std::vector<std::pair<int64_t, int64_t>> known;   // group, sample
+  for (int64_t s : trained) for_each_alike(store, s, [&](int64_t group) { known.emplace_back(group, s); });
   std::sort(known.begin(), known.end());
   for (size_t first = 0, last = 0; first < known.size(); first = last) {
     while (last < known.size() && known[last].first == known[first].first) ++last;
@@ -34,7 +32,10 @@ void EdgeDraw::count_chances(int64_t samples) {
   if (members() == 0) return;
   first_.assign(samples, 0);
   second_.assign(samples, 0);
-  for (int64_t s : members_) first_[s] = second_[s] = 1;   // a group's members choose each other alike
+  for (int64_t s : members_) {   // a group's members choose each other alike
+    first_[s] += 1;
+    second_[s] += 1;
+  }
   for (size_t k = 0; k < linked_.size(); ++k) {
     first_[linked_[k]] += 1;
     const int64_t begin = partner_begin_[k], end = partner_begin_[k + 1];
@@ -44,7 +45,7 @@ void EdgeDraw::count_chances(int64_t samples) {
 
 void EdgeDraw::add_partners(const GraphStore& store, const std::vector<int64_t>& trained) {
   const WeightedEdges& edges = store.edges();
-  if (edges.empty() && store.deduction() == Deduction::on) return;
+  if (edges.empty() && store.deduction() != Deduction::off) return;
   std::vector<char> here(store.samples(), 0);
   for (int64_t s : trained) here[s] = 1;
   for (int64_t s : trained) {

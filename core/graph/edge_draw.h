@@ -1,7 +1,8 @@
 // edge_draw: the part of a batch that is drawn from what is known, so that related samples meet in a batch.
 //
 // A batch of 256 out of a million samples holds two given samples once in 10^7 steps: an answered pair would never be
-// trained on. A draw takes a sample that has a partner, each with the same probability, and one of its partners.
+// trained on. A draw takes a sample that has a partner, each with the same probability (once for each group it lies in), and
+// one of its partners.
 // A snapshot of the store: the same on every rank, and safe to read from any thread while the store goes on.
 #pragma once
 
@@ -14,8 +15,8 @@ namespace pal {
 
 class EdgeDraw {
  public:
-  // Of the samples trained on, those with another one of them in their component (their class, where nothing is deduced)
-  // or at the other end of a weighted pair or, where nothing is deduced, of an answer "same".
+  // Of the samples trained on, those with another one of them in a group that is taken for alike (core/graph/alike.h) or at
+  // the other end of a weighted pair or, with Deduction::off, of an answer "same".
   EdgeDraw(const GraphStore& store, const std::vector<int64_t>& trained);
 
   int64_t members() const { return static_cast<int64_t>(members_.size() + linked_.size()); }
@@ -31,9 +32,9 @@ class EdgeDraw {
   void add_partners(const GraphStore& store, const std::vector<int64_t>& trained);
   void count_chances(int64_t samples);
 
-  std::vector<int64_t> members_;   // by component
-  std::vector<int32_t> group_;     // member → its component's number
-  std::vector<int64_t> begin_;     // (components + 1) where its members begin
+  std::vector<int64_t> members_;   // by group; a sample once for each of its own
+  std::vector<int32_t> group_;     // member → its group's number
+  std::vector<int64_t> begin_;     // (groups + 1) where its members begin
   std::vector<int64_t> linked_;        // samples with a partner of their own, ascending
   std::vector<int64_t> partner_begin_; // (linked + 1) into partners_
   std::vector<int64_t> partners_;

@@ -2,7 +2,7 @@
 //
 // The heavier component keeps its root, where a component's weight is its samples plus its negatives. So a walk to the
 // root takes at most log2(weight) steps without path compression (find is const), and a negative is moved to another
-// root at most as often. With Deduction::off the lists hold the answers of single samples and never move.
+// root at most as often. Without deduction the lists hold the answers of single samples and never move.
 #include "core/graph/store.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ GraphStore::GraphStore(int64_t samples, Deduction deduction) : deduction_(deduct
   parent_.resize(samples);
   reset();
   chain(static_cast<uint64_t>(samples));
-  if (deduction == Deduction::off) chain(1);
+  if (deduction != Deduction::on) chain(deduction == Deduction::off ? 1 : 2);
 }
 
 // As if nothing were known.
@@ -54,6 +54,7 @@ void GraphStore::reset() {
   same_ = {};
   first_.clear();
   links_.clear();
+  partners_.clear();
   hubs_ = {};
   components_ = static_cast<int64_t>(n);
 }
@@ -127,7 +128,7 @@ void GraphStore::check_sample(int64_t i) const {
 Relation GraphStore::relation(int64_t i, int64_t j) const {
   check_sample(i);
   check_sample(j);
-  const bool off = deduction_ == Deduction::off;
+  const bool off = deduction_ != Deduction::on;
   const int32_t a = off ? static_cast<int32_t>(i) : root(i), b = off ? static_cast<int32_t>(j) : root(j);
   if (a == b) return Relation::same;
   const std::vector<int32_t>& classes = off ? own_class_ : class_;
@@ -138,7 +139,7 @@ Relation GraphStore::relation(int64_t i, int64_t j) const {
 
 int64_t GraphStore::label(int64_t i) const {
   if (class_.empty()) return -1;
-  const int32_t c = deduction_ == Deduction::off ? own_class_[i] : class_[root(i)];
+  const int32_t c = deduction_ != Deduction::on ? own_class_[i] : class_[root(i)];
   return c < 0 ? -1 : class_label_[c];
 }
 
@@ -205,11 +206,15 @@ int64_t GraphStore::remove(const std::vector<std::pair<int64_t, int64_t>>& pairs
 void GraphStore::apply(int32_t answer) {
   const Stored a = answers_[answer];
   const auto relation = static_cast<Relation>(a.relation);
-  if (deduction_ == Deduction::off) {
+  if (deduction_ != Deduction::on) {
     (relation == Relation::same ? same_ : different_).insert(a.i, a.j);
     link(a.i, a.j, answer);
     link(a.j, a.i, answer);
-    if (relation == Relation::same && root(a.i) != root(a.j)) merge(a.i, a.j, answer);
+    if (relation != Relation::same) return;
+    partners_.resize(parent_.size());
+    ++partners_[a.i];
+    ++partners_[a.j];
+    if (root(a.i) != root(a.j)) merge(a.i, a.j, answer);
   } else if (relation == Relation::same) {
     merge(a.i, a.j, answer);
   } else {
@@ -236,7 +241,7 @@ void GraphStore::merge(int32_t i, int32_t j, int32_t answer) {
   size_[a] += size_[b];
   --components_;
   if (!class_.empty() && class_[a] < 0) class_[a] = class_[b];
-  if (first_.empty() || deduction_ == Deduction::off) return;
+  if (first_.empty() || deduction_ != Deduction::on) return;
   const bool was_hub = hubs_.has(a);
   for (int32_t n = first_[b]; n >= 0;) {
     const int32_t next = links_[n].next, other = root(links_[n].sample);
@@ -278,7 +283,7 @@ std::vector<Link> GraphStore::explain(int64_t i, int64_t j) const {
   std::vector<Link> chain;
   if (known == Relation::unknown || i == j) return chain;
   const auto from = static_cast<int32_t>(i), to = static_cast<int32_t>(j);
-  if (deduction_ == Deduction::off) {
+  if (deduction_ != Deduction::on) {
     chain.push_back({i, j, known, Link::kByLabels});
     if (first_.empty()) return chain;
     for (int32_t n = first_[i]; n >= 0; n = links_[n].next) {

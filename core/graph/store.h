@@ -3,7 +3,9 @@
 //
 // Positives are kept by union-find (same∘same = same); negatives stand between components (same∘different = different).
 // Classes of a label vector differ from each other by their number, without a pair being stored.
-// Answers may be wrong: with Deduction::off a relation is known only when the pair itself was answered or both have labels.
+// Answers may be wrong: without deduction a relation is known only when the pair itself was answered or both have labels.
+//   Deduction::off: no more than that. Deduction::once: no more is known either, but samples answered to be like one and the
+//   same are taken for alike where a representation is learned (core/graph/stars.h).
 // Every rank inserts the same answers in the same order, so every rank holds the same store; `fingerprint` proves it.
 #pragma once
 
@@ -22,7 +24,7 @@
 namespace pal {
 
 enum class Relation : int8_t { different = -1, unknown = 0, same = 1 };
-enum class Deduction { on, off };
+enum class Deduction { on, once, off };
 
 // One step of the reasoning behind a relation.
 struct Link {
@@ -59,13 +61,13 @@ class GraphStore {
   int64_t answers() const { return static_cast<int64_t>(answers_.size()); }
   Link answer(int64_t number) const;
 
-  // Component of a sample: the same id for samples joined by labels and answers (with Deduction::off too, where that does
+  // Component of a sample: the same id for samples joined by labels and answers (without deduction too, where that does
   // not make them related). The id is a member of the component.
   int64_t component(int64_t i) const { return root(i); }
   int64_t component_size(int64_t i) const { return size_[root(i)]; }
   int64_t components() const { return components_; }
   // The label of the sample's component as given to set_labels, also when it came by an answer (of the sample itself
-  // with Deduction::off); −1 none.
+  // without deduction); −1 none.
   int64_t label(int64_t i) const;
   // Whether a positive relation of the sample is known: it has a label or a partner.
   bool known(int64_t i) const;
@@ -80,7 +82,9 @@ class GraphStore {
   // The components with many negatives, and which of them differ (Deduction::on).
   const HubPairs& hubs() const { return hubs_; }
   int32_t hub(int64_t i) const { return negatives(i) < HubPairs::kNegatives ? -1 : hubs_.number(root(i)); }
-  // Calls f(other, relation) for every answer on sample i (Deduction::off).
+  // Samples that an answer says are the same as sample i (without deduction).
+  int64_t partners(int64_t i) const { return partners_.empty() ? 0 : partners_[i]; }
+  // Calls f(other, relation) for every answer on sample i (without deduction), each pair once.
   template <class F>
   void for_each_answer(int64_t i, const F& f) const {
     if (first_.empty()) return;
@@ -126,10 +130,11 @@ class GraphStore {
   std::vector<int32_t> class_first_; // class → its first sample
   ProofForest proofs_;
   std::vector<Stored> answers_;
-  PairSet different_;                // pairs of roots; of samples with Deduction::off
-  PairSet same_;                     // pairs of samples, Deduction::off only
+  PairSet different_;                // pairs of roots; of samples without deduction
+  PairSet same_;                     // pairs of samples, only without deduction
   std::vector<int32_t> first_;       // root (sample) → its list in links_, −1 none; empty until the first one
-  std::vector<Neighbour> links_;     // negatives of components; all answers of samples with Deduction::off
+  std::vector<Neighbour> links_;     // negatives of components; all answers of samples without deduction
+  std::vector<int32_t> partners_;    // (N) without deduction: answers "same" in links_; empty until the first one
   HubPairs hubs_;
   WeightedEdges edges_;
   int64_t components_ = 0;

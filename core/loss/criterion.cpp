@@ -72,7 +72,10 @@ Criterion make_criterion(const Config& config) {
   if (kind == "sampled_vic2") return make_sampled_vic2(sampled_vic2_options(config));
   if (kind == "simclr") return make_simclr({config.real("loss.temperature"), reduction(config)});
   if (kind == "barlow") return make_barlow(barlow_options(config));
-  if (kind == "nnclr") return make_nnclr({config.real("loss.temperature"), reduction(config)});
+  if (kind == "nnclr") {
+    return make_nnclr({{config.real("loss.temperature"), reduction(config)}, config.integer("loss.neighbours"),
+                       config.integer("loss.queue") == 0 ? NeighboursOf::batch : NeighboursOf::support});
+  }
   if (kind == "mse") return make_supervised(Supervision::mse, reduction(config));
   if (kind == "cross_entropy") return make_supervised(Supervision::cross_entropy, reduction(config));
   PAL_CHECK(false, "loss.kind without a criterion", kind, "add a line to make_criterion");

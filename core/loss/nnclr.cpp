@@ -1,11 +1,13 @@
 #include "core/loss/nnclr.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/index.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 
@@ -15,6 +17,7 @@
 #include "core/loss/unit_rows.h"
 #include "core/ops/similarity.h"
 #include "core/ops/tensors.h"
+#include "kernels/base/philox.h"
 
 namespace pal {
 namespace {
@@ -24,30 +27,54 @@ at::Tensor gather_views(const at::Tensor& rows, const Batch& batch, Comm& comm) 
   return gather_rows(rows, batch, comm).view({static_cast<int64_t>(batch.samples.size()), batch.views, rows.size(1)});
 }
 
-// Collective. (B, V, D): each row's neighbour, on the unit sphere. A row that is not finite has none: its numbers are NaN,
-// and the step's guard sees them.
-at::Tensor gather_neighbours(const Batch& batch, Comm& comm) {
+// Of each local row one of its first k columns, drawn by the row's place in the global batch: (rows, 1).
+at::Tensor one_of(const at::Tensor& ids, const Batch& batch) {
+  if (ids.size(1) == 1) return ids;
+  const at::Tensor column = at::empty({ids.size(0), 1}, at::kLong);
+  const int64_t n = batch.local_positions();
+  for (int64_t r = 0; r < ids.size(0); ++r) {
+    const int64_t row = r / n * static_cast<int64_t>(batch.samples.size()) + batch.begin + r % n;
+    // Purpose::pairs: of a loss that draws pairs, which this one is not.
+    Random random(batch.seed, Purpose::pairs, batch.step, static_cast<uint64_t>(row));
+    column.data_ptr<int64_t>()[r] = static_cast<int64_t>(random.below(static_cast<uint64_t>(ids.size(1))));
+  }
+  return ids.gather(1, column.to(ids.device()));
+}
+
+// Collective. (B, V, D): what stands for each row, on the unit sphere. A row that is not finite has no neighbour: its numbers
+// are NaN, and the step's guard sees them.
+at::Tensor gather_neighbours(const NnclrOptions& options, const Batch& batch, Comm& comm) {
   const at::Tensor& anchors = batch.anchors;
-  const at::Tensor ids = at::empty({anchors.size(0), 1}, anchors.options().dtype(at::kLong));
-  const at::Tensor scores = ops::empty_doubles({anchors.size(0), 1}, anchors);
-  ops::nearest(ids, scores, anchors, {batch.support, {}, {}}, {}, kernels::Metric::cosine, batch.threads);
-  const at::Tensor all = gather_views(ids, batch, comm);
-  const at::Tensor rows = unit_rows(at::index(batch.support, {all.clamp_min(0).view({-1})})).rows;
+  if (options.neighbours == 0) return gather_views(unit_rows(anchors).rows, batch, comm);
+  at::Tensor support = batch.support, own;
+  if (options.of == NeighboursOf::batch) {
+    const int64_t n = batch.local_positions();
+    support = gather_rows(unit_rows(anchors.narrow(0, 0, n)).rows, positions_of(batch), comm).to(anchors.scalar_type()).contiguous();
+    own = at::arange(batch.begin, batch.begin + n, anchors.options().dtype(at::kLong)).repeat({batch.views}).unsqueeze(1).contiguous();
+  }
+  const int64_t k = std::min(options.neighbours, support.size(0) - (own.defined() ? 1 : 0));
+  const at::Tensor ids = at::empty({anchors.size(0), k}, anchors.options().dtype(at::kLong));
+  const at::Tensor scores = ops::empty_doubles({anchors.size(0), k}, anchors);
+  ops::nearest(ids, scores, anchors, {support, {}, {}}, own, kernels::Metric::cosine, batch.threads);
+  const at::Tensor all = gather_views(one_of(ids, batch), batch, comm);
+  const at::Tensor rows = unit_rows(at::index(support, {all.clamp_min(0).view({-1})})).rows;
   return rows.view({all.size(0), all.size(1), rows.size(1)}).masked_fill_(all < 0, std::numeric_limits<double>::quiet_NaN());
 }
 
-void check_nnclr(const Batch& batch, const at::Tensor& z) {
+void check_nnclr(const NnclrOptions& options, const Batch& batch, const at::Tensor& z) {
   PAL_CHECK(batch.views >= 2, "loss.kind=nnclr on a number of views", batch.views, "give at least two");
-  PAL_CHECK(batch.support.defined() && batch.support.size(0) > 0, "loss.kind=nnclr without a support set", "",
+  const bool in_batch = options.of == NeighboursOf::batch, from_support = options.neighbours > 0 && !in_batch;
+  PAL_CHECK(!from_support || (batch.support.defined() && batch.support.size(0) > 0), "loss.kind=nnclr without a support set", "",
             "give the batch constant rows to choose neighbours from");
-  PAL_ASSERT(batch.support.dim() == 2 && batch.support.size(1) == z.size(1) && batch.support.scalar_type() == z.scalar_type() &&
-                 batch.anchors.sizes() == z.sizes() && batch.anchors.scalar_type() == z.scalar_type(),
-             "support and anchors are of the type and width of z");
+  PAL_CHECK(!in_batch || options.neighbours == 0 || batch.samples.size() > 1, "loss.queue=0 on a number of samples", batch.samples.size(), "give a batch of two or more");
+  PAL_ASSERT(batch.anchors.sizes() == z.sizes() && batch.anchors.scalar_type() == z.scalar_type(), "anchors are of the type and width of z");
+  PAL_ASSERT(!from_support || (batch.support.dim() == 2 && batch.support.size(1) == z.size(1) && batch.support.scalar_type() == z.scalar_type()),
+             "the support is of the type and width of z");
 }
 
-LossResult nnclr(const ContrastOptions& options, const at::Tensor& predictions, const Batch& batch, Comm& comm) {
+LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, const Batch& batch, Comm& comm) {
   const at::Tensor z = checked_rows(predictions, batch, comm);
-  check_nnclr(batch, z);
+  check_nnclr(options, batch, z);
   const int64_t views = batch.views, n = batch.local_positions(), dims = z.size(1), first = batch.begin;
   const Batch positions = positions_of(batch);
   const std::vector<double> degree = degrees(positions.graph, SelfLoops::on, Weights::positive);
@@ -58,7 +85,7 @@ LossResult nnclr(const ContrastOptions& options, const at::Tensor& predictions, 
   const at::Tensor all_degrees = ops::beside(z, degree), own_degrees = all_degrees.narrow(0, first, n);
 
   const UnitRows unit = unit_rows(z);
-  const at::Tensor neighbours = gather_neighbours(batch, comm).permute({1, 0, 2}).contiguous();             // (V, B, D)
+  const at::Tensor neighbours = gather_neighbours(options, batch, comm).permute({1, 0, 2}).contiguous();             // (V, B, D)
   const at::Tensor candidates = gather_views(unit.rows, batch, comm).permute({1, 0, 2}).contiguous();       // (V, B, D)
 
   // lse^{uv} of this rank's anchors, a column for each u ≠ v, u first.
@@ -96,8 +123,9 @@ LossResult nnclr(const ContrastOptions& options, const at::Tensor& predictions, 
 
 }  // namespace
 
-Criterion make_nnclr(const ContrastOptions& options) {
+Criterion make_nnclr(const NnclrOptions& options) {
   check_contrast(options);
+  PAL_CHECK(options.neighbours >= 0 && options.neighbours <= kernels::kMaxNearest, "loss.neighbours", options.neighbours, "give 0 to 64");
   return [options](const at::Tensor& z, const Batch& batch, Comm& comm) { return nnclr(options, z, batch, comm); };
 }
 

@@ -1,12 +1,14 @@
 // nnclr: NNCLR on a graph: a row's nearest neighbour in a support set stands for it, and is drawn to the predictions of its
 // partners in the other views.
 //
-// Math:  n_i = the nearest row (cosine) of batch.support to batch.anchors_i, constant; q̃ = z / ‖z‖, z the predictor's output
+// Math:  n_i = the nearest row (cosine) of the support to batch.anchors_i, or one of the k nearest, drawn by (seed, step, row),
+//        constant; q̃ = z / ‖z‖, z the predictor's output. With k = 0 a row stands for itself, n_i = anchors_i: plain SSL.
+//        The support: batch.support, or the first views of the other samples of the global batch (the in-batch form).
 //        Σ_{u≠v} Σ_{p,p'} G⁺_pp' (lse^{uv}_p − n^u_pᵀq̃^v_p' / τ) / mass,  lse^{uv}_p = log Σ_p' exp(n^u_pᵀq̃^v_p' / τ)
 //        over views u, v and positions p, p' of the global batch; mass = V (V−1) Σ_{p,p'} G⁺_pp'. loss.reduction=sum drops it.
 //        Negative weights stay in the denominator only. On the two-view graph: the mean of the paper's two terms.
 // Terms: alignment and contrast.
-// Ranks: every rank holds the support: ids of neighbours (8 bytes a row), q̃ and V−1 numbers a row are gathered; nothing returns.
+// Ranks: every rank holds the support (gathered in the in-batch form): ids of neighbours (8 bytes a row), q̃ and V−1 numbers a row are gathered; nothing returns.
 // Reference: Dwibedi et al., "With a little help from my friends: nearest-neighbor contrastive learning" (ICCV 2021).
 #pragma once
 
@@ -14,7 +16,15 @@
 
 namespace pal {
 
-// A batch without a support set, or of a single view, throws Error (usage).
-Criterion make_nnclr(const ContrastOptions& options);
+enum class NeighboursOf { support, batch };
+
+struct NnclrOptions : ContrastOptions {
+  int64_t neighbours = 1;   // k
+  NeighboursOf of = NeighboursOf::support;
+};
+
+// A batch without a support set where one is needed, of a single sample in the in-batch form, or of a single view throws Error
+// (usage).
+Criterion make_nnclr(const NnclrOptions& options);
 
 }  // namespace pal

@@ -12,8 +12,9 @@ Objective::Objective(const Config& config, int64_t dims)
       dims_(dims),
       seed_(static_cast<uint64_t>(config.integer("train.seed"))),
       pairs_(config.text("loss.kind") == "sampled_vic2" ? config.integer("loss.pairs") : 0),
-      draw_(config.text("loss.draw") == "halves" ? PairDraw::halves : PairDraw::any) {
-  if (config.text("loss.kind") != "nnclr") return;
+      draw_(config.text("loss.draw") == "halves" ? PairDraw::halves : PairDraw::any),
+      anchored_(config.text("loss.kind") == "nnclr") {
+  if (!anchored_ || config.integer("loss.queue") == 0 || config.integer("loss.neighbours") == 0) return;
   const at::ScalarType type = config.text("train.dtype") == "float64" ? at::kDouble : at::kFloat;
   queue_ = std::make_unique<SupportQueue>(config.integer("loss.queue"), dims, type, seed_);
 }
@@ -28,11 +29,13 @@ LossResult Objective::operator()(const at::Tensor& outputs, const Batch& batch, 
   const bool predicts = outputs.size(1) > dims_;
   PAL_ASSERT(outputs.size(1) == (predicts ? 2 * dims_ : dims_), "outputs are embeddings, or embeddings and predictions");
   const at::Tensor seen = predicts ? outputs.narrow(1, dims_, dims_).contiguous() : outputs.contiguous();
-  if (!queue_) return widened(criterion_(seen, batch, comm), outputs);
+  if (!anchored_) return widened(criterion_(seen, batch, comm), outputs);
   Batch with_support = batch;
   with_support.anchors = embedding(outputs).contiguous();
-  with_support.support = queue_->rows().to(outputs.device());
-  queue_->stage(with_support.anchors, batch, comm);
+  if (queue_) {
+    with_support.support = queue_->rows().to(outputs.device());
+    queue_->stage(with_support.anchors, batch, comm);
+  }
   return widened(criterion_(seen, with_support, comm), outputs);
 }
 

@@ -34,7 +34,8 @@ class Objective {
   const uint64_t seed_;
   const int64_t pairs_;   // drawn in a step, 0: none
   const PairDraw draw_;
-  std::unique_ptr<SupportQueue> queue_;   // NNCLR
+  const bool anchored_;   // NNCLR: the criterion looks at the embeddings, too
+  std::unique_ptr<SupportQueue> queue_;   // NNCLR, where neighbours are those of a queue
 };
 
 }  // namespace pal

@@ -60,7 +60,7 @@ void Board::sort_pool(const Pool& pool) {
 void Board::find_classes(Templates templates) {
   const bool deduced = store_.deduction() == Deduction::on;
   std::vector<PointClass> others;
-  std::map<int64_t, PointClass> labelled;   // Deduction::off: samples with one label are no component
+  std::map<int64_t, PointClass> labelled;   // without deduction: samples with one label are no component
   for (int64_t i = 0; i < store_.samples(); ++i) {
     const int64_t label = store_.label(i);
     if (label >= 0 && !deduced) {

@@ -2,7 +2,7 @@
 // belong to, and what must not be asked: what is known, implied, pending, or asked before in this round.
 //
 // A point is a component with a sample in the pool that is not yet a class; its smallest sample there stands for it. It is
-//   asked about at most once in a round: two answers about it could imply each other. With Deduction::off every sample
+//   asked about at most once in a round: two answers about it could imply each other. Without deduction every sample
 //   stands for itself, and its class is the one of the template that most of its answers name.
 // A class has a template. given: the classes of the labels the store was started with. discover: in addition every
 //   component, and then every sample, known to differ from all templates before it (larger components first, ties by id);
@@ -26,7 +26,7 @@ enum class Templates { none, given, discover };   // none: no classes; every com
 
 struct Point {
   int64_t sample = 0;
-  int64_t unit = 0;      // its component; the sample itself with Deduction::off
+  int64_t unit = 0;      // its component; the sample itself without deduction
   int64_t row = 0;       // of rows()
   uint64_t draw = 0;     // (seed, Purpose::oracle, round, sample): its place when nothing else decides
 };

@@ -13,7 +13,7 @@
 // Guide::none, and a class without an embedded member: in the order of the draws.
 // Outliers ask only the points predicted as the class, the most likely first, and fewer grids where there are none.
 // Centre::embeddings, Centre::input: the template is the known member in the pool nearest (cosine) to the mean of the class, by
-//   embedding or by Pool::inputs; not with Deduction::off, where an answer holds for its own template alone.
+//   embedding or by Pool::inputs; not without deduction, where an answer holds for its own template alone.
 #pragma once
 
 #include <cstdint>

@@ -54,7 +54,7 @@ class Coarse final : public QuerySampler {
       for (int64_t c = 0; c < classes; ++c) {
         if ((nodes[group[c]] == d.node) == (d.verdict == Verdict::no)) board.rule_out(d.j, c);
       }
-      if (d.verdict == Verdict::yes) placed.insert(store.component(d.j));
+      if (d.verdict == Verdict::yes) placed.insert(board.unit(d.j));
     }
     const ClassModel model(board.rows(), board.row_class(), classes, options_.model);
     const std::vector<int64_t> order = begun_first(board, board.by_draw());
@@ -85,7 +85,7 @@ class Coarse final : public QuerySampler {
         if (!ruled.count(static_cast<int64_t>(e))) groups_left.insert(group[e]);
       }
       --left;
-      if (placed.count(board.store().component(point.sample)) || groups_left.size() < 2) {
+      if (placed.count(point.unit) || groups_left.size() < 2) {
         fine.push_back(order[k]);
         fine_beliefs.push_back(all[k]);
         continue;

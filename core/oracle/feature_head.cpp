@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "core/graph/alike.h"
 #include "core/oracle/products.h"
 #include "kernels/base/error.h"
 
@@ -32,40 +32,30 @@ struct Blocks {
   int64_t count = 0;
 };
 
-Blocks components_of(const GraphStore& store) {
+// The groups that are taken for alike, and without deduction every answered pair.
+Blocks blocks_of(const GraphStore& store) {
+  std::vector<std::pair<int64_t, int64_t>> grouped;   // group, sample
+  for (int64_t i = 0; i < store.samples(); ++i) for_each_alike(store, i, [&](int64_t group) { grouped.emplace_back(group, i); });
+  std::sort(grouped.begin(), grouped.end());
   Blocks out;
-  std::unordered_map<int64_t, int64_t> number;
-  for (int64_t i = 0; i < store.samples(); ++i) {
-    if (store.component_size(i) < 2) continue;
-    out.members.push_back(i);
-    out.number.push_back(number.emplace(store.component(i), static_cast<int64_t>(number.size())).first->second);
+  const auto add = [&](int64_t sample) {
+    out.members.push_back(sample);
+    out.number.push_back(out.count);
+  };
+  for (size_t first = 0, last = 0; first < grouped.size(); first = last) {
+    while (last < grouped.size() && grouped[last].first == grouped[first].first) ++last;
+    if (last - first < 2) continue;
+    for (size_t k = first; k < last; ++k) add(grouped[k].second);
+    ++out.count;
   }
-  out.count = static_cast<int64_t>(number.size());
-  return out;
-}
-
-// Every answered pair once, with the end that has more of them (the lower sample of equals).
-Blocks stars_of(const GraphStore& store) {
-  std::unordered_map<int64_t, int64_t> partners;
-  std::vector<std::pair<int64_t, int64_t>> pairs;
-  for (int64_t k = 0; k < store.answers(); ++k) {
-    const Link link = store.answer(k);
-    if (link.relation != Relation::same) continue;
-    pairs.emplace_back(std::minmax(link.i, link.j));
-    ++partners[link.i];
-    ++partners[link.j];
+  for (int64_t i = 0; i < store.samples() && store.deduction() == Deduction::off; ++i) {
+    store.for_each_answer(i, [&](int64_t other, Relation told) {
+      if (told != Relation::same || other < i) return;
+      add(i);
+      add(other);
+      ++out.count;
+    });
   }
-  Blocks out;
-  std::unordered_map<int64_t, int64_t> number;
-  for (const auto& [low, high] : pairs) {
-    const bool high_has_more = partners[high] > partners[low];
-    const int64_t centre = high_has_more ? high : low;
-    const auto [at, fresh] = number.emplace(centre, static_cast<int64_t>(number.size()));
-    if (fresh) out.members.push_back(centre), out.number.push_back(at->second);
-    out.members.push_back(high_has_more ? low : high);
-    out.number.push_back(at->second);
-  }
-  out.count = static_cast<int64_t>(number.size());
   return out;
 }
 
@@ -102,7 +92,7 @@ void FeatureHead::see(const GraphStore& store) {
   PAL_ASSERT(store.samples() == x_.size(0), "a graph of the training set");
   const int64_t dims = x_.size(1);
   graph_ = at::zeros({dims, dims}, at::kDouble);
-  const Blocks blocks = store.deduction() == Deduction::on ? components_of(store) : stars_of(store);
+  const Blocks blocks = blocks_of(store);
   samples_ = static_cast<double>(blocks.members.size());
   if (blocks.members.empty()) return;
   // Σ_{i≠j∈c} x_i x_jᵀ = s sᵀ − Σ_i x_i x_iᵀ, each over |c| − 1.

@@ -3,11 +3,11 @@
 //
 // Math:   x centred rows, Σ = XᵀX/n, u = (Σ + λI)^-½ x (λ = ridge · mean eigenvalue). Z = U W, W the K largest eigenvectors of
 //           (1 − α) U-space of Σ  +  α Σ_{i≠j} G_ij u_i u_jᵀ / Σ_{i≠j} G_ij
-//         G: the pairs known to be alike, self-loops off, each component weighted by its size (G_ij = 1 / (|c| − 1)): it attracts
+//         G: the pairs known to be alike, self-loops off, each group c weighted by its size (G_ij = 1 / (|c| − 1)): it attracts
 //         them; the whitening is what keeps Z from collapsing. α = m / (m + prior · D), m the samples with a known partner: with
 //         nothing known these are the principal components, the SSL solution for views that differ by white noise; with all
-//         labels it is the linear discriminant. With Deduction::off a component is a sample with those answered to be like it,
-//         every answer counted with the end that has more of them: a wrong answer spoils one sample and goes no further.
+//         labels it is the linear discriminant. c: a group that is taken for alike (core/graph/alike.h); with Deduction::off also
+//         every pair answered to be the same.
 //         Everything that depends on the samples is a D × D sum in the axes of Σ: a fit with other λ and prior is small algebra.
 #pragma once
 

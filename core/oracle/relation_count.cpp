@@ -32,7 +32,7 @@ RelationCount count_answers(const GraphStore& store, const std::vector<int64_t>&
 
 RelationCount count_relations(const GraphStore& store, const std::vector<int64_t>& labels) {
   PAL_ASSERT(labels.empty() || static_cast<int64_t>(labels.size()) == store.samples(), "a label for each sample");
-  if (store.deduction() == Deduction::off) return count_answers(store, labels);
+  if (store.deduction() != Deduction::on) return count_answers(store, labels);
   RelationCount out;
   int64_t labelled = 0;
   std::unordered_map<int64_t, int64_t> of_label;   // by the store: those of two labels are known to differ

@@ -10,7 +10,7 @@
 namespace pal {
 
 struct RelationCount {
-  int64_t known = 0;         // with Deduction::off the answers
+  int64_t known = 0;         // without deduction the answers
   int64_t alike = 0;         // of them
   int64_t alike_wrong = 0;   // of these, by the true labels
 };

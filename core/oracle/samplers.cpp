@@ -3,7 +3,9 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <set>
+#include <utility>
 
 #include "core/config/config.h"
 #include "core/oracle/captcha.h"
@@ -62,8 +64,8 @@ std::unique_ptr<QuerySampler> make_named(const std::string& kind, const Config& 
   return nullptr;
 }
 
-// "{sampler: captcha, share: 0.7, from: 1000}" or "captcha".
-MixPart mix_part(const std::string& text, const Config& config, const std::vector<int64_t>& parents) {
+// "{sampler: captcha, share: 0.7, from: 1000}" or "captcha": its name, and a part without a sampler.
+std::pair<std::string, MixPart> read_part(const std::string& text) {
   const std::string example = "write {sampler: captcha, share: 0.7, from: 1000, until: 5000}";
   MixPart part;
   std::string kind;
@@ -83,8 +85,7 @@ MixPart mix_part(const std::string& text, const Config& config, const std::vecto
     PAL_CHECK(false, "part of oracle.mix", text, example);
   }
   PAL_CHECK(!kind.empty() && kind != "none", "part of oracle.mix without a sampler", text, example);
-  part.sampler = make_named(kind, config, parents);
-  return part;
+  return {kind, part};
 }
 
 }  // namespace
@@ -92,13 +93,21 @@ MixPart mix_part(const std::string& text, const Config& config, const std::vecto
 std::unique_ptr<QuerySampler> make_query_sampler(const Config& config, const std::vector<int64_t>& parents) {
   if (config.text("oracle.sampler") != "mix") return make_named(config.text("oracle.sampler"), config, parents);
   std::vector<MixPart> parts;
-  for (const std::string& text : config.text_list("oracle.mix")) parts.push_back(mix_part(text, config, parents));
+  for (const std::string& text : config.text_list("oracle.mix")) {
+    auto [kind, part] = read_part(text);
+    part.sampler = make_named(kind, config, parents);
+    parts.push_back(std::move(part));
+  }
   return make_mix(std::move(parts));
 }
 
 bool uses_templates(const Config& config) {
   static const std::set<std::string> kWithout = {"none", "ssl", "supervised", "nnclr", "merging"};
-  return config.text("oracle.templates") == "given" && !kWithout.count(config.text("oracle.sampler"));
+  if (config.text("oracle.templates") != "given") return false;
+  const std::string& sampler = config.text("oracle.sampler");
+  if (sampler != "mix") return !kWithout.count(sampler);
+  const std::vector<std::string> parts = config.text_list("oracle.mix");
+  return std::any_of(parts.begin(), parts.end(), [](const std::string& text) { return !kWithout.count(read_part(text).first); });
 }
 
 }  // namespace pal

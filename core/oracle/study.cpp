@@ -17,6 +17,7 @@
 #include "core/oracle/feature_head.h"
 #include "core/oracle/oracle.h"
 #include "core/oracle/relation_count.h"
+#include "core/setup.h"
 #include "kernels/base/error.h"
 
 namespace pal {
@@ -40,7 +41,7 @@ class StudyLoop {
  public:
   StudyLoop(const Config& config, const StudyLine& line, const StudyData& data)
       : config_(config), line_(line), data_(data), seed_(static_cast<uint64_t>(config.integer("train.seed"))),
-        store_(data.train.size(0), config.text("graph.deduction") == "off" ? Deduction::off : Deduction::on),
+        store_(data.train.size(0), deduction(config)),
         sampler_(make_query_sampler(config, data.parents)), labeler_(make_labeler(config, {data.train_labels, data.parents})) {
     if (config.real("graph.labeled_fraction") == 1 && config.text("oracle.sampler") == "ssl") {
       store_.set_labels(data.train_labels);

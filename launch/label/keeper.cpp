@@ -90,17 +90,20 @@ bool Keeper::low() const {
 }
 
 void Keeper::keep_asking() {
+  std::string said;   // why nothing was asked, the last time
   while (wait(0.2)) {
     if (!low()) continue;
-    int64_t asked = 0;
+    AskedMore asked;
     try {
       asked = parts_.ask();
       parts_.desk.reload();
-      if (asked > 0) parts_.log("asked " + std::to_string(asked) + " more");
+      if (asked.queries > 0) parts_.log("asked " + std::to_string(asked.queries) + " more");
+      else if (asked.why != said) parts_.log("no question is asked: " + asked.why);
+      said = asked.why;
     } catch (const Error& e) {
       parts_.log(std::string("warning: no questions were chosen: ") + e.what());
     }
-    if (asked == 0 && !wait(kNothingLeft)) return;
+    if (asked.queries == 0 && !wait(kNothingLeft)) return;
   }
 }
 

@@ -18,12 +18,18 @@
 
 namespace pal {
 
+// A round that was asked: how many queries, or why none.
+struct AskedMore {
+  int64_t queries = 0;
+  std::string why = {};
+};
+
 struct KeeperParts {
   Desk& desk;
   const People& people;
   std::function<Standing()> look;
   std::function<RunFacts()> facts;
-  std::function<int64_t()> ask;                   // puts a round into the ledger; how many queries. Empty: nobody asks here
+  std::function<AskedMore()> ask;                 // puts a round into the ledger. Empty: nobody asks here
   std::function<void(const std::string&)> log;
 };
 

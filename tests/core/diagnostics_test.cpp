@@ -132,6 +132,15 @@ TEST(Objective, PredictionsTakeTheGradientAndTheQueueTheEmbeddings) {
   objective.commit();
   EXPECT_FALSE(at::equal(objective.state()[0].second, before));
   EXPECT_TRUE(at::equal(objective.embedding(at::cat({z, p}, 1)), z));
+  // In the batch, and as plain SSL: no queue is kept, and the embeddings are looked at all the same.
+  for (const char* setting : {"loss.queue=0", "loss.neighbours=0"}) {
+    Objective other(Config::defaults({"loss.kind=nnclr", setting, "train.dtype=float64", "train.seed=4"}), 3);
+    EXPECT_TRUE(other.state().empty());
+    const double value = other(at::cat({z, p}, 1), batch, *alone).value;
+    const bool plain = std::string(setting) == "loss.neighbours=0";
+    EXPECT_EQ(value, make_nnclr({{}, plain ? 0 : 1, plain ? NeighboursOf::support : NeighboursOf::batch})(p, batch, *alone).value) << setting;
+    other.commit();
+  }
 }
 
 TEST(Objective, DrawsAreAFunctionOfTheStep) {

@@ -43,6 +43,23 @@ void expect_pairs(const EdgeDraw& draw, int64_t steps, const std::function<bool(
   }
 }
 
+// Of 40 samples, each in the batch as often as inclusion() says; an even and an odd number of draws.
+void expect_frequency(const EdgeDraw& draw) {
+  constexpr int kSteps = 40000;
+  for (const int64_t count : {4, 5}) {
+    std::vector<int> in(40);
+    for (int64_t step = 0; step < kSteps; ++step) {
+      std::vector<int64_t> batch = batch_samples({40, 8, 3}, step);   // an epoch of 40 in batches of 8
+      draw.add_to(batch, count, 3, step);
+      for (const int64_t s : batch) ++in[s];
+    }
+    for (int64_t s = 0; s < 40; ++s) {
+      const double want = draw.inclusion(s, count, 8.0 / 40);
+      EXPECT_NEAR(in[s] / double(kSteps), want, 5 * std::sqrt(want * (1 - want) / kSteps)) << "sample " << s << " count " << count;
+    }
+  }
+}
+
 TEST(EdgeDraw, PartnersComeTogether) {
   const GraphStore store = small_store();
   const EdgeDraw draw(store, up_to(40));
@@ -108,6 +125,24 @@ TEST(EdgeDraw, WithoutDeductionOnlyAnsweredPairs) {
   expect_pairs(draw, 300, [&](int64_t i, int64_t j) { return store.relation(i, j) == Relation::same; });
 }
 
+// Stars about 3 (with 4 to 7) and about 9 (with 10, 11 and 7): 7 lies in both, and draws of it count twice.
+TEST(EdgeDraw, WithOneStepOfDeductionMembersOfAStar) {
+  GraphStore store(40, Deduction::once);
+  for (int64_t s = 4; s < 8; ++s) store.insert(3, s, Relation::same);
+  for (int64_t s : {10, 11, 7}) store.insert(9, s, Relation::same);
+  const EdgeDraw draw(store, up_to(40));
+  EXPECT_EQ(draw.members(), 9);
+  const std::set<int64_t> one = {3, 4, 5, 6, 7}, other = {9, 10, 11, 7};
+  std::set<std::pair<int64_t, int64_t>> seen;
+  expect_pairs(draw, 500, [&](int64_t i, int64_t j) {
+    seen.insert(std::minmax(i, j));
+    return (one.count(i) && one.count(j)) || (other.count(i) && other.count(j));
+  });
+  EXPECT_TRUE(seen.count({4, 5})) << "not answered, but like one and the same";
+  EXPECT_EQ(seen.size(), 10u + 6u);
+  expect_frequency(draw);
+}
+
 TEST(EdgeDraw, NothingKnownAddsNothing) {
   std::vector<int64_t> batch = {1};
   EdgeDraw(GraphStore(5), up_to(5)).add_to(batch, 4, 1, 0);
@@ -119,22 +154,9 @@ TEST(EdgeDraw, InclusionIsTheFrequency) {
   GraphStore store(40);
   store.insert(0, 1, Relation::same);
   for (int64_t i = 11; i < 17; ++i) store.insert(10, i, Relation::same);
-  std::vector<int64_t> all;
-  for (int64_t i = 0; i < 40; ++i) all.push_back(i);
-  const EdgeDraw draw(store, all);
-  constexpr int kSteps = 40000;
+  const EdgeDraw draw(store, up_to(40));
+  expect_frequency(draw);
   for (const int64_t count : {4, 5}) {
-    std::vector<int> in(40);
-    for (int64_t step = 0; step < kSteps; ++step) {
-      // An epoch of 40 in batches of 8.
-      std::vector<int64_t> batch = batch_samples({40, 8, 3}, step);
-      draw.add_to(batch, count, 3, step);
-      for (const int64_t s : batch) ++in[s];
-    }
-    for (const int64_t s : all) {
-      const double want = draw.inclusion(s, count, 8.0 / 40);
-      EXPECT_NEAR(in[s] / double(kSteps), want, 5 * std::sqrt(want * (1 - want) / kSteps)) << "sample " << s << " count " << count;
-    }
     EXPECT_DOUBLE_EQ(draw.inclusion(30, count, 0.2), 0.2);
     EXPECT_GT(draw.inclusion(0, count, 0.2), 0.5);
   }

@@ -5,6 +5,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/config/config.h"
 #include "core/loss/support_queue.h"
 #include "tests/core/loss_cases.h"
@@ -21,20 +23,38 @@ Prepare with_support(const at::Tensor& anchors, const at::Tensor& support, at::S
   };
 }
 
-DenseLoss dense_nnclr(const ContrastOptions& options, const BatchGraph& graph, int64_t dims, const at::Tensor& anchors, const at::Tensor& support) {
+// Rows of the support, the nearest of each anchor first; `own`: the support is of the batch's samples, and nobody is its own neighbour.
+std::vector<std::vector<int64_t>> by_nearness(const at::Tensor& anchors, const at::Tensor& support, bool own) {
+  const int64_t dims = anchors.size(1);
+  const std::vector<double> a = unit(flat(anchors), dims), s = unit(flat(support), dims);
+  std::vector<std::vector<int64_t>> all;
+  for (int64_t i = 0; i < anchors.size(0); ++i) {
+    std::vector<int64_t> order;
+    for (int64_t m = 0; m < support.size(0); ++m) {
+      if (!own || m != i % support.size(0)) order.push_back(m);
+    }
+    std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) { return product(&a[i * dims], &s[x * dims], dims) > product(&a[i * dims], &s[y * dims], dims); });
+    all.push_back(order);
+  }
+  return all;
+}
+
+// (rows, D): the chosen neighbours.
+using Standing = std::function<int64_t(int64_t row)>;
+std::vector<double> neighbours_of(const at::Tensor& support, int64_t rows, const Standing& chosen) {
+  const int64_t dims = support.size(1);
+  const std::vector<double> s = unit(flat(support), dims);
+  std::vector<double> near;
+  for (int64_t i = 0; i < rows; ++i) near.insert(near.end(), s.begin() + chosen(i) * dims, s.begin() + (chosen(i) + 1) * dims);
+  return near;
+}
+
+DenseLoss dense_nnclr(const ContrastOptions& options, const BatchGraph& graph, int64_t dims, const std::vector<double>& near) {
   return [=](const std::vector<double>& z) {
-    const int64_t n = graph.samples, rows = n * graph.views;
+    const int64_t n = graph.samples;
     BatchGraph positions = graph;
     positions.views = 1;
-    const std::vector<double> g = dense(positions, SelfLoops::on), q = unit(z, dims), a = unit(flat(anchors), dims), s = unit(flat(support), dims);
-    std::vector<double> near;
-    for (int64_t i = 0; i < rows; ++i) {
-      int64_t best = 0;
-      for (int64_t m = 1; m < support.size(0); ++m) {
-        if (product(&a[i * dims], &s[m * dims], dims) > product(&a[i * dims], &s[best * dims], dims)) best = m;
-      }
-      near.insert(near.end(), s.begin() + best * dims, s.begin() + (best + 1) * dims);
-    }
+    const std::vector<double> g = dense(positions, SelfLoops::on), q = unit(z, dims);
     double sum = 0, mass = 0;
     for (int32_t u = 0; u < graph.views; ++u) {
       for (int32_t v = 0; v < graph.views; ++v) {
@@ -59,11 +79,22 @@ TEST(Nnclr, EqualsTheDenseFormulaAndItsFiniteDifferences) {
   const int64_t dims = 4;
   for (int32_t views : {2, 3}) {
     for (const auto& [name, graph] : test_graphs(6, views, Signs::any)) {
+      const int64_t rows = graph.samples * views;
+      const at::Tensor anchors = random_rows(rows, dims, 4), support = random_rows(17, dims, 6), z = random_rows(rows, dims, 11);
+      const at::Tensor first_views = anchors.narrow(0, 0, graph.samples);
+      const auto near = by_nearness(anchors, support, false), others = by_nearness(anchors, first_views, true);
+      const Standing nearest = [&](int64_t i) { return near[i][0]; };
       for (const ContrastOptions& options : {ContrastOptions{0.5, Reduction::mean}, ContrastOptions{0.2, Reduction::sum}}) {
         SCOPED_TRACE(name + ", views " + std::to_string(views));
-        const at::Tensor anchors = random_rows(graph.samples * views, dims, 4), support = random_rows(17, dims, 6);
-        expect_equal_to_formula(make_nnclr(options), dense_nnclr(options, graph, dims, anchors, support),
-                                random_rows(graph.samples * views, dims, 11), graph, with_support(anchors, support, at::kDouble));
+        const auto expect = [&](int64_t k, NeighboursOf of, const std::vector<double>& standing) {
+          SCOPED_TRACE("neighbours " + std::to_string(k) + (of == NeighboursOf::batch ? " in the batch" : ""));
+          expect_equal_to_formula(make_nnclr({options, k, of}), dense_nnclr(options, graph, dims, standing), z, graph, with_support(anchors, support, at::kDouble));
+        };
+        expect(1, NeighboursOf::support, neighbours_of(support, rows, nearest));
+        expect(1, NeighboursOf::batch, neighbours_of(first_views, rows, [&](int64_t i) { return others[i][0]; }));
+        expect(0, NeighboursOf::support, unit(flat(anchors), dims));
+        // One of the three nearest, by the row's place in the batch.
+        expect(3, NeighboursOf::support, neighbours_of(support, rows, [&](int64_t i) { return near[i][Random(0, Purpose::pairs, 0, static_cast<uint64_t>(i)).below(3)]; }));
       }
     }
   }
@@ -73,14 +104,16 @@ TEST(Nnclr, IsTheSameForAnyWorldSize) {
   for (const auto& [name, graph] : test_graphs(10, 3, Signs::any)) {
     SCOPED_TRACE(name);
     const at::Tensor anchors = random_rows(30, 8, 4), support = random_rows(40, 8, 6), z = random_rows(30, 8, 5);
-    const Criterion criterion = make_nnclr({0.5, Reduction::mean});
-    // The neighbours are those of the rounded rows in both types.
-    const Criterion rounded = [&](const at::Tensor& rows, const Batch& batch, Comm& comm) {
-      Batch typed = batch;
-      with_support(anchors.to(at::kFloat), support.to(at::kFloat), rows.scalar_type())(typed);
-      return criterion(rows, typed, comm);
-    };
-    expect_any_world_size(rounded, z, graph);
+    for (const auto& [k, of] : {std::pair(1, NeighboursOf::support), std::pair(3, NeighboursOf::support), std::pair(2, NeighboursOf::batch), std::pair(0, NeighboursOf::support)}) {
+      const Criterion criterion = make_nnclr({{0.5, Reduction::mean}, k, of});
+      // The neighbours are those of the rounded rows in both types.
+      const Criterion rounded = [&](const at::Tensor& rows, const Batch& batch, Comm& comm) {
+        Batch typed = batch;
+        with_support(anchors.to(at::kFloat), support.to(at::kFloat), rows.scalar_type())(typed);
+        return criterion(rows, typed, comm);
+      };
+      expect_any_world_size(rounded, z, graph);
+    }
   }
 }
 
@@ -104,6 +137,9 @@ TEST(Nnclr, BadInputAndRowsThatAreNotFinite) {
   const BatchGraph graph = test_graphs(4, 2, Signs::any)[0].second;
   const at::Tensor z = random_rows(8, 3, 1), support = random_rows(5, 3, 2);
   EXPECT_THROW(run_sliced(make_nnclr({}), z, graph, {0, 4}), Error);
+  EXPECT_THROW(make_nnclr({{}, 65}), Error);
+  EXPECT_THROW(run_sliced(make_nnclr({{}, 1, NeighboursOf::batch}), random_rows(2, 3, 1), test_graphs(1, 2, Signs::positive)[0].second, {0, 1},
+                          with_support(random_rows(2, 3, 1), support, at::kDouble)), Error);
   EXPECT_THROW(run_sliced(make_nnclr({}), random_rows(4, 3, 1), test_graphs(4, 1, Signs::any)[0].second, {0, 4},
                           with_support(random_rows(4, 3, 1), support, at::kDouble)), Error);
   at::Tensor bad = random_rows(8, 3, 4);

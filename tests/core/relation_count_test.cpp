@@ -19,7 +19,7 @@ TEST(RelationCount, IsThatOfALookAtAllPairs) {
     for (int64_t i = 0; i < n; ++i) {   // a label may be wrong, too
       if (random.below(6) == 0) given[i] = random.below(5) == 0 ? static_cast<int64_t>(random.below(4)) : truth[i];
     }
-    for (const Deduction deduction : {Deduction::on, Deduction::off}) {
+    for (const Deduction deduction : {Deduction::on, Deduction::once, Deduction::off}) {
       GraphStore store(n, deduction);
       if (seed % 2 == 0 && deduction == Deduction::on) store.set_labels(given);
       for (int64_t k = 0; k < 60; ++k) {

@@ -38,7 +38,7 @@ TEST_P(EverySampler, AsksOnlyWhatIsOpenAndOnceInARound) {
   const std::vector<int64_t> labels = corner_labels(400, 4);
   const auto sampler = sampler_of(settings());
   const auto labeler = make_labeler(Config::defaults(), LabelerOf{labels, kTree});
-  for (Deduction deduction : {Deduction::on, Deduction::off}) {
+  for (Deduction deduction : {Deduction::on, Deduction::once, Deduction::off}) {
     GraphStore store(400, deduction);
     store.set_labels(draw_template_labels(labels, 1));
     std::set<std::tuple<int64_t, int64_t, int64_t>> before;
@@ -275,6 +275,13 @@ TEST(Mix, SharesTheQuestionsAndFollowsItsSchedule) {
   store.insert(12, 13, labels[12] == labels[13] ? Relation::same : Relation::different);
   EXPECT_EQ(by_name(), (std::map<std::string, int64_t>{{"captcha", 35}, {"nnclr", 15}}));
   EXPECT_THROW(sampler_of({"oracle.sampler=mix"}), Error);
+  EXPECT_THROW(sampler_of({"oracle.mix=[{sampler: captcha}]"}), Error) << "nobody would ask";
+  EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, from: 5}]"}), Error) << "there is never a fifth answer";
+  EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, until: 5}, {sampler: nnclr, from: 6}]"}), Error);
+  EXPECT_NO_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, until: 5}, {sampler: nnclr, from: 5}]"}));
+  const auto templates = [](const std::string& mix) { return uses_templates(Config::defaults({"oracle.sampler=mix", "oracle.mix=" + mix})); };
+  EXPECT_TRUE(templates("[{sampler: nnclr}, {sampler: captcha}]"));
+  EXPECT_FALSE(templates("[{sampler: nnclr}, {sampler: supervised}]")) << "no label is given away that nobody needs";
   EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: riddle}]"}), Error);
   EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, share: 0}]"}), Error);
   EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, weight: 1}]"}), Error);

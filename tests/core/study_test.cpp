@@ -69,7 +69,7 @@ TEST(FeatureHead, GoesFromPrincipalComponentsToTheDiscriminant) {
 }
 
 // A grid's answers, and a wrong one between every two templates: with deduction all classes become one.
-TEST(FeatureHead, WithoutDeductionAWrongAnswerSpoilsOneSample) {
+TEST(FeatureHead, WithOneStepOfDeductionAWrongAnswerSpoilsOneSample) {
   const StudyData data = noisy_corners(1000);
   FeatureHead head(data.train, 5);
   const auto error = [&](Deduction deduction, bool wrong) {
@@ -87,8 +87,8 @@ TEST(FeatureHead, WithoutDeductionAWrongAnswerSpoilsOneSample) {
   };
   const double clean = error(Deduction::on, false);
   EXPECT_LT(clean, 0.1);
-  EXPECT_NEAR(error(Deduction::off, false), clean, 1e-12) << "stars are the components";
-  EXPECT_NEAR(error(Deduction::off, true), clean, 0.03);
+  EXPECT_NEAR(error(Deduction::once, false), clean, 1e-12) << "stars are the components";
+  EXPECT_NEAR(error(Deduction::once, true), clean, 0.03);
   EXPECT_GT(error(Deduction::on, true), clean + 0.2);
 }
 

@@ -143,6 +143,54 @@ class Answers(RunCase):
         with open(f"{self.folder}/named.csv") as f:
             self.assertTrue(any(row["class"].startswith("my ") for row in csv.DictReader(f)))
 
+    def test_nothing_left_to_ask_says_why(self):
+        self.train("few", "train.steps=2", "graph.labeled_fraction=0.05", ranks=1)
+        ask = ["ask", "few", "oracle.sampler=captcha", "oracle.guide=none", "oracle.members=90", "--n", "500", "--out", "q.jsonl"]
+        rounds = 0
+        while "next: pal label few" in self.call(*ask):
+            rounds += 1
+            self.assertLessEqual(rounds, CLASSES)
+            asked = self.questions("q.jsonl")
+            # Until they are answered nothing else is asked, and the code says that it is worth coming back.
+            out = self.call(*ask, code=75)
+            self.assertIn(f"0 questions: every question that is left is out: {sum(len(q['members']) for q in asked)} wait for an answer", out)
+            self.assertEqual(self.questions("q.jsonl"), [])
+            out = self.call("ask", "few", "oracle.sampler=captcha", "oracle.budget=1", "--out", "x.jsonl")
+            self.assertIn("0 questions: the budget of 1 questions is spent (oracle.budget)", out)
+            self.call("answers", "import", "few", self.write_lines("f.jsonl", self.answers(asked)))
+        self.assertGreaterEqual(rounds, 2)
+        # All is known or follows.
+        self.assertIn("0 questions: every relation is known or implied", self.call(*ask))
+        self.assertIn("0 questions: every relation is known or implied", self.call("ask", "few", "oracle.sampler=ssl", "--out", "x.jsonl"))
+        # A budget that is nearly spent cuts the round.
+        self.train("cut", "train.steps=2", "graph.labeled_fraction=0.05", ranks=1)
+        self.assertIn("7 questions", self.call("ask", "cut", "oracle.sampler=random", "oracle.budget=7", "--n", "20", "--out", "x.jsonl"))
+        self.assertIn("0 questions: the sampler ssl never asks", self.call("ask", "cut", "oracle.sampler=ssl", "--out", "x.jsonl"))
+
+    def test_careful_labels(self):
+        """One step of deduction: classes are stars, a wrong answer moves one sample; the label of a template names its class."""
+        for deduction in ("once", "off"):
+            run = f"careful-{deduction}"
+            self.train(run, "train.steps=2", "graph.labeled_fraction=0.05", f"graph.deduction={deduction}", ranks=1)
+            self.call("ask", run, "oracle.sampler=captcha", "--n", "40", "--out", "q.jsonl")
+            questions = self.questions("q.jsonl")
+            right = {m: label(q["template"]) == label(m) for q in questions for m in q["members"]}
+            wrong = [m for m in right if not right[m]][:1]
+            self.call("answers", "import", run, self.write_lines("c.jsonl", self.answers(questions, wrong=wrong)))
+            self.call("labels", run, "--known-only", "--out", "labels.csv")
+            with open(f"{self.folder}/labels.csv") as f:
+                labels = {int(row["id"]): row for row in csv.DictReader(f)}
+            spoilt = [s for s, row in labels.items() if row["how"] != "unknown" and row["class"] != str(label(s))]
+            self.assertEqual(spoilt, wrong, deduction)
+            asked = [s for s, row in labels.items() if row["how"] == "asked"]
+            self.assertEqual(sorted(asked), sorted([m for m in right if right[m]] + wrong))
+            self.assertTrue(all(labels[s]["answers"] for s in asked))
+            self.call("labels", run, "--known-only", "--name", "kind {}", "--names", self.write_lines("names.csv", ["sample,name", f"{wrong[0]},odd"]), "--out", "named.csv")
+            with open(f"{self.folder}/named.csv") as f:
+                named = {int(row["id"]): row["class"] for row in csv.DictReader(f)}
+            self.assertEqual(named[wrong[0]], "odd")
+            self.assertEqual({s for s in named if named[s] == "odd"}, {s for s in labels if labels[s]["class"] == labels[wrong[0]]["class"] and labels[s]["class"]})
+
     def test_a_running_job_is_handed_answers(self):
         job = subprocess.Popen([PAL, "train", "c.yaml", *PEOPLE, "train.steps=100000", "checkpoint.every=100000", "--run-dir", "busy"], cwd=self.folder,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -211,6 +259,13 @@ class Answers(RunCase):
         db.commit()
         db.close()
         self.one_sentence(self.refused("answers", "show", "bad2"), "schema: 9", "newer PAL")
+        # Somebody has it open in sqlite3 and is in the middle of something.
+        db = sqlite3.connect(f"{self.folder}/bad/ledger.sqlite")
+        db.execute("begin exclusive")
+        self.one_sentence(self.refused("answers", "show", "bad"), "locked", "ledger.sqlite")
+        db.rollback()
+        db.close()
+        self.call("answers", "show", "bad")
         with open(f"{self.folder}/bad2/ledger.sqlite", "r+b") as f:
             f.write(b"nonsense" * 4)
         self.one_sentence(self.refused("answers", "show", "bad2"), "not a database")

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "core/config/config.h"
+#include "core/graph/alike.h"
 #include "core/io/files.h"
 #include "core/oracle/answer_lines.h"
 #include "dist/query_round.h"
@@ -55,12 +56,13 @@ class Rounds : public testing::Test {
     }
     world.control().barrier();
     versions.clear();
+    said.clear();
   }
   // Runs boundaries [from, to) on a store that knows one template of each class.
   uint64_t run(GraphStore& store, int64_t from, int64_t to, int64_t* questions = nullptr, const std::function<void(int64_t)>& before = {}) {
     std::vector<int64_t> templates(kN, -1);
     for (int64_t c = 0; c < 3; ++c) templates[c] = c;
-    store.set_labels(templates);
+    if (templates_given) store.set_labels(templates);
     QueryRounds rounds(config, world.control(), store, AskedOf{all, labels}, LedgerOf{path, "run"}, from);
     for (int64_t s = from; s < to; ++s) {
       if (before) {
@@ -70,6 +72,7 @@ class Rounds : public testing::Test {
       }
       rounds.at_boundary(s, [](const std::vector<int64_t>&) -> at::Tensor { throw std::runtime_error("not needed"); });
       versions.push_back(store.version());
+      if (!rounds.warning().empty()) said.push_back(rounds.warning());
     }
     if (questions != nullptr) *questions = rounds.questions();
     leaves = rounds.leaves();
@@ -99,9 +102,10 @@ class Rounds : public testing::Test {
   Config config = with({});
   const std::string folder = "query_round_test.W" + std::to_string(test_world().size());
   const std::string path = folder + "/ledger.sqlite";
-  bool leaves = false;
+  bool leaves = false, templates_given = true;
   int64_t open = 0, contradictions = 0;
   double cost = 0;
+  std::vector<std::string> said;   // of the last runs
   std::vector<int64_t> labels, all;
   std::vector<uint64_t> versions;
 };
@@ -253,6 +257,12 @@ TEST_F(Rounds, StopsAtItsBudgetAndAtClosure) {
   int64_t questions = 0;
   run(store, 0, 41, &questions);
   EXPECT_EQ(questions, 30);
+  ASSERT_EQ(said.size(), 1u) << "once";
+  EXPECT_NE(said[0].find("no more questions are asked: the budget of 30 questions is spent"), std::string::npos) << said[0];
+  said.clear();
+  GraphStore again(kN);
+  run(again, 41, 61);
+  EXPECT_EQ(said.size(), 1u) << "and once more after a restart";
   begin_anew();
   config = with({"oracle.budget_cost=13", "oracle.cost_grid=5"});
   GraphStore paid(kN);
@@ -265,6 +275,85 @@ TEST_F(Rounds, StopsAtItsBudgetAndAtClosure) {
   run(closed, 0, 121, &questions);
   EXPECT_TRUE(closure_reached(closed, {}));
   EXPECT_LE(questions, kN * 3);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_NE(said[0].find("every relation is known or implied"), std::string::npos) << said[0];
+}
+
+// The rules that look at time, at a figure of validation and at what the model expected, each with its sentence.
+TEST_F(Rounds, StopsByTheClockAtAPlateauAndWhenTheModelExpectsTheAnswers) {
+  const auto ends = [&](std::vector<std::string> settings, const std::string& sentence) {
+    begin_anew();
+    config = with(std::move(settings));
+    GraphStore store(kN);
+    std::vector<int64_t> templates(kN, -1);
+    for (int64_t c = 0; c < 3; ++c) templates[c] = c;
+    store.set_labels(templates);
+    QueryRounds rounds(config, world.control(), store, AskedOf{all, labels}, LedgerOf{path, "run"}, 0);
+    for (int64_t s = 0; s < 31; ++s) {
+      rounds.settle();
+      rounds.saw_figure(s, 0.5);
+      rounds.at_boundary(s, [&](const std::vector<int64_t>& samples) {   // every class at a corner of its own
+        at::Tensor z = at::zeros({static_cast<int64_t>(samples.size()), 3});
+        for (size_t k = 0; k < samples.size(); ++k) z[static_cast<int64_t>(k)][labels[samples[k]]] = 1;
+        return z;
+      });
+      if (!rounds.warning().empty()) said.push_back(rounds.warning());
+    }
+    EXPECT_LT(rounds.questions(), 57) << sentence << ": of 57 samples that nothing is known of";
+    ASSERT_EQ(said.size(), 1u) << sentence;
+    EXPECT_NE(said[0].find("no more questions are asked: " + sentence), std::string::npos) << said[0];
+  };
+  ends({"oracle.budget_hours=1e-12"}, "1e-12 hours have passed since the first question (oracle.budget_hours)");
+  ends({"oracle.plateau=4", "eval.every=1"}, "the validation figure did not rise in 4 looks (oracle.plateau)");
+  ends({"oracle.agreement=0.9", "oracle.guide=embeddings", "oracle.questions_per_round=6"}, "the model expected 90 % of the answers in 3 rounds (oracle.agreement)");
+}
+
+// People who do not answer: the round is full, and that is said once.
+TEST_F(Rounds, SaysOnceThatAllQuestionsWait) {
+  config = with({"oracle.labeler=exchange"});
+  GraphStore store(kN);
+  run(store, 0, 41);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_NE(said[0].find("no question is asked: 12 wait for an answer"), std::string::npos) << said[0];
+  // More may be out than there are to ask: what is left to the sampler is out, too.
+  begin_anew();
+  config = with({"oracle.labeler=exchange", "oracle.questions_per_round=200"});
+  GraphStore few(kN);
+  run(few, 0, 41);
+  ASSERT_EQ(said.size(), 1u);
+  if (world.rank() == 0) EXPECT_NE(said[0].find("every question that is left is out: 57 wait for an answer"), std::string::npos) << said[0];
+}
+
+// One step of deduction: with wrong answers the graph is the same on every rank, at the same steps after a restart, and what is
+// taken for alike is spoilt one by one where all that follows joins the classes.
+TEST_F(Rounds, OneStepOfDeductionHoldsWrongAnswersAndRestarts) {
+  const auto wrong_share = [&](const GraphStore& store) {
+    int64_t wrong = 0, alike = 0;
+    for (int64_t i = 0; i < kN; ++i) {
+      for (int64_t j = 0; j < i; ++j) {
+        bool together = false;
+        for_each_alike(store, i, [&](int64_t a) { for_each_alike(store, j, [&](int64_t b) { together |= a == b; }); });
+        alike += together;
+        wrong += together && labels[i] != labels[j];
+      }
+    }
+    EXPECT_GT(alike, 100);
+    return static_cast<double>(wrong) / static_cast<double>(std::max<int64_t>(alike, 1));
+  };
+  // Classes are found on the way: no label stops a wrong merge.
+  config = with({"oracle.noise=0.1", "oracle.sampler=random", "oracle.templates=discover"});
+  templates_given = false;
+  GraphStore naive(kN);
+  run(naive, 0, 71);
+  begin_anew();
+  GraphStore careful(kN, Deduction::once);
+  const uint64_t expected = run(careful, 0, 71);
+  EXPECT_LT(wrong_share(careful), wrong_share(naive) / 2);
+  const std::vector<uint64_t> before = versions;
+  versions.resize(33);
+  GraphStore again(kN, Deduction::once);
+  EXPECT_EQ(run(again, 33, 71), expected);
+  EXPECT_EQ(versions, before);
 }
 
 }  // namespace

@@ -15,6 +15,9 @@ import unittest
 from run_case import CLASSES, MPIRUN, PAL, SIDE, TRAIN, RunCase
 
 NNCLR = ["loss.kind=nnclr", "loss.queue=40", "model.predictor=[12, 8]", "loss.temperature=0.5"]
+# A tenth of the answers is wrong; samples answered to be like one and the same are alike, no more.
+CAREFUL = ["graph.labeled_fraction=0", "oracle.sampler=captcha", "oracle.templates=discover", "oracle.every=1", "oracle.questions_per_round=9",
+           "oracle.pool=60", "oracle.noise=0.1", "graph.deduction=once"]
 
 
 class Run(RunCase):
@@ -104,6 +107,16 @@ class Run(RunCase):
         self.assertGreater(queries[-1], queries[0])
         self.assertEqual(queries, [m["queries"] for m in self.metrics("w-oracle3") if "loss" in m])
 
+    def test_world_sizes_with_wrong_answers_and_one_step_of_deduction(self):
+        self.check_world_sizes("w-careful", *CAREFUL)
+        rows = [m for m in self.metrics("w-careful2") if "loss" in m]
+        self.assertGreater(rows[-1]["queries"], 20)
+        self.assertGreater(rows[-1]["graph_version"], rows[0]["graph_version"])
+        self.train("w-on", *CAREFUL, "graph.deduction=on", ranks=1)
+        self.train("w-off", *CAREFUL, "graph.deduction=off", ranks=1)
+        last = {name: [m["loss"] for m in self.metrics(name) if "loss" in m][-1] for name in ("w-careful1", "w-on", "w-off")}
+        self.assertEqual(len({round(v, 9) for v in last.values()}), 3, "each trains on a graph of its own")
+
     # ---- kinds of graphs -----------------------------------------------------------------------------------------
 
     def write(self, name, lines):
@@ -121,7 +134,7 @@ class Run(RunCase):
         self.write("targets.csv", [(s % CLASSES - 1, rng.random(), rng.random()) for s in range(TRAIN)])
         kinds = {
             "ssl": [], "supervised": ["graph.label_noise=0.3"], "mixed": ["graph.deduction=off"], "missing": ["graph.kind=supervised", "graph.missing=0.5"],
-            "signed": [], "signed-oracle": ["graph.kind=signed", "graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=1",
+            "signed": [], "signed-once": ["graph.kind=signed", *CAREFUL], "signed-oracle": ["graph.kind=signed", "graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=1",
                                             "oracle.questions_per_round=9", "oracle.pool=60"],
             "table": [], "table-file": ["graph.kind=table", "graph.table=table.csv"], "regression": ["graph.targets=targets.csv"],
             "ranking": ["graph.targets=targets.csv"], "pairs": ["graph.pairs=pairs.csv", "graph.pair_noise=0.1"],
@@ -163,8 +176,18 @@ class Run(RunCase):
         self.check_resume("resume-oracle", "graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=2",
                           "oracle.questions_per_round=9", "oracle.pool=60")
 
+    def test_resumed_equals_uninterrupted_with_one_step_of_deduction(self):
+        self.check_resume("resume-careful", *CAREFUL)
+
     def test_resumed_equals_uninterrupted_with_a_support_queue(self):
         self.check_resume("resume-nnclr", *NNCLR)
+
+    def test_neighbours_of_the_batch_and_plain_ssl(self):
+        for name, settings in (("batch", ["loss.queue=0"]), ("top3", ["loss.neighbours=3"]), ("plain", ["loss.neighbours=0"])):
+            for ranks in (1, 2):
+                self.train(f"nn-{name}{ranks}", *NNCLR, *settings, ranks=ranks)
+            one, two = ([m["loss"] for m in self.metrics(f"nn-{name}{ranks}") if "loss" in m] for ranks in (1, 2))
+            self.assertLessEqual(max(abs(a - b) for a, b in zip(one, two)), 1e-8, name)
 
     def test_resumed_equals_uninterrupted_with_a_round_under_way(self):
         # Checkpoints lie between a round's question (step 4) and its answers (step 8).
