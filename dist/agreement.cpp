@@ -71,17 +71,19 @@ uint64_t checksum(const at::Tensor& t) {
   return lanes[0] ^ std::rotl(lanes[1], 57) ^ std::rotl(lanes[2], 9) ^ std::rotl(lanes[3], 43);   // a sign stays a word's highest bit: none may go
 }
 
-constexpr const char* kNodesOwn = "data.stage";   // each node may have a scratch folder of its own name
+// A setting as the ranks must have it in common: each node may have a scratch folder of its own name, or all have none.
+std::string shared_setting(const Config& config, const std::string& key) {
+  return key == "data.stage" ? (config.has(key) ? "set" : "") : config.formatted(key);
+}
 
 std::string shared_settings(const Config& config) {
   std::string out;
-  for (const KeySpec& key : config_keys()) {
-    if (key.name != kNodesOwn) out += key.name + "=" + config.formatted(key.name) + "\n";
-  }
+  for (const KeySpec& key : config_keys()) out += key.name + "=" + shared_setting(config, key.name) + "\n";
   return out;
 }
 
 constexpr const char* kSameStart = "start every rank with the same files and arguments";
+constexpr const char* kRestartHelps = "look for bad memory there; a restart goes on from the last checkpoint";
 
 }  // namespace
 
@@ -107,7 +109,7 @@ void agree_on_config(const Config& config, Comm& comm) {
     fs::remove(file);
     std::vector<std::string> differing;
     for (const KeySpec& key : config_keys()) {
-      if (key.name != kNodesOwn && config.formatted(key.name) != theirs.formatted(key.name)) differing.push_back(key.name);
+      if (shared_setting(config, key.name) != shared_setting(theirs, key.name)) differing.push_back(key.name);
     }
     keys = fmt::format("{}", fmt::join(differing, ", "));
   }
@@ -149,7 +151,13 @@ void agree_on_parameters(const NamedTensors& parameters, int64_t step, Comm& com
   for (const auto& named : parameters) sum = (sum ^ checksum(named.second)) * 0x9E3779B97F4A7C15ull;
   const std::vector<int> others = other_than_first(of_all(sum, comm));
   PAL_CHECK_CODE(Exit::lost, others.empty(), fmt::format("the parameters differ between ranks after step {}", step),
-                 list_of(others, comm.size()) + " differs from rank 0", "look for bad memory there; a restart goes on from the last checkpoint");
+                 list_of(others, comm.size()) + " differs from rank 0", kRestartHelps);
+}
+
+void agree_on_graph(uint64_t fingerprint, Comm& comm) {
+  const std::vector<int> others = other_than_first(of_all(fingerprint, comm));
+  PAL_CHECK_CODE(Exit::lost, others.empty(), "the graph of answers differs between ranks", list_of(others, comm.size()) + " differs from rank 0",
+                 kRestartHelps);
 }
 
 }  // namespace pal

@@ -20,5 +20,7 @@ void agree_on_data(uint64_t fingerprint, const std::string& what, Comm& comm);
 void agree_on_folder(const std::string& path, Comm& comm);
 // The parameters after `step` steps have the same bits everywhere; otherwise Error (lost): a restart helps.
 void agree_on_parameters(const NamedTensors& parameters, int64_t step, Comm& comm);
+// The same of the graph that a round of questions begins with.
+void agree_on_graph(uint64_t fingerprint, Comm& comm);
 
 }  // namespace pal

@@ -5,8 +5,10 @@
 
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <limits>
 #include <sstream>
+#include <thread>
 
 #include "kernels/base/error.h"
 
@@ -17,8 +19,10 @@ struct FaultName {
   const char* name;
   FaultKind kind;
 };
-constexpr std::array<FaultName, 6> kFaults = {{{"kill", FaultKind::kill}, {"stop", FaultKind::stop}, {"hang", FaultKind::hang},
-                                               {"nan", FaultKind::nan}, {"flip", FaultKind::flip}, {"write-fail", FaultKind::write_fail}}};
+constexpr std::array<FaultName, 7> kFaults = {{{"kill", FaultKind::kill}, {"stop", FaultKind::stop}, {"hang", FaultKind::hang},
+                                               {"nan", FaultKind::nan}, {"flip", FaultKind::flip}, {"write-fail", FaultKind::write_fail},
+                                               {"late-round", FaultKind::late_round}}};
+constexpr auto kLate = std::chrono::seconds(12);   // longer than a rank may keep the others waiting within a step
 
 std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> parts;
@@ -47,7 +51,7 @@ Fault parse_fault(const std::string& text) {
       known = true;
     }
   }
-  PAL_CHECK(known, "PAL_FAULT names an unknown kind", parts[0], "use kill, stop, hang, nan, flip or write-fail");
+  PAL_CHECK(known, "PAL_FAULT names an unknown kind", parts[0], "use kill, stop, hang, nan, flip, write-fail or late-round");
   fault.rank = static_cast<int>(number(parts[1], text));
   const std::vector<std::string> steps = split(parts[2], '-');
   PAL_CHECK(steps.size() == 1 || steps.size() == 2, "PAL_FAULT has no step", text, "write a step or first-last");
@@ -97,6 +101,10 @@ void Faults::poison(at::Tensor gradient, int64_t step) {
 
 void Faults::before_write(int64_t step) {
   PAL_CHECK(!strikes(FaultKind::write_fail, step), "cannot write the checkpoint", "No space left on device (injected)", "free some space there");
+}
+
+void Faults::before_round(int64_t step) {
+  if (strikes(FaultKind::late_round, step)) std::this_thread::sleep_for(kLate);
 }
 
 }  // namespace pal

@@ -1,7 +1,7 @@
 // faults: failures on demand, to see that a run survives them: PAL_FAULT=kind:rank:step[-last][:always], comma-separated.
 //
 // kill (as kill -9), stop (SIGSTOP), hang (never returns), nan (the loss's gradient), flip (a bit of the parameters),
-// write-fail (of a checkpoint). A fault strikes once, in the first start of a run; `always`: in every start, every time.
+// write-fail (of a checkpoint), late-round (a round of questions takes 12 seconds longer). A fault strikes once, in the first start of a run; `always`: in every start, every time.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace pal {
 
-enum class FaultKind { kill, stop, hang, nan, flip, write_fail };
+enum class FaultKind { kill, stop, hang, nan, flip, write_fail, late_round };
 
 struct Fault {
   FaultKind kind = FaultKind::kill;
@@ -34,10 +34,11 @@ class Faults {
   void before_step(int64_t step, const NamedTensors& parameters);
   void poison(at::Tensor gradient, int64_t step);   // nan
   void before_write(int64_t step);                  // write-fail: throws Error
+  void before_round(int64_t step);                  // late-round: sleeps
 
  private:
   std::vector<Fault> faults_;
-  std::mutex mutex_;                                // of the line below: a checkpoint is written by another thread
+  std::mutex mutex_;                                // of the line below: checkpoints and rounds have threads of their own
   std::set<std::pair<size_t, int64_t>> struck_;
 };
 

@@ -1,6 +1,5 @@
 #include "dist/query_round.h"
 
-#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
 #include <fmt/format.h>
@@ -11,7 +10,7 @@
 #include "core/config/config.h"
 #include "core/oracle/expectation.h"
 #include "core/setup.h"
-#include "kernels/base/error.h"
+#include "dist/agreement.h"
 
 namespace pal {
 namespace {
@@ -74,7 +73,7 @@ QueryRounds::QueryRounds(const Config& config, Comm& comm, GraphStore& store, co
   waiting_ = std::move(message.decisions);
   insert_due(step - 1);
   again_.clear();   // of rounds that the ledger holds
-  compare_graphs();
+  agree_on_graph(store_.fingerprint(), comm_);
 }
 
 QueryRounds::~QueryRounds() = default;
@@ -85,7 +84,7 @@ void QueryRounds::at_boundary(int64_t step, const EmbedPool& embed) {
   if (due) collect();
   insert_due(step);
   if (!due) return;
-  compare_graphs();
+  agree_on_graph(store_.fingerprint(), comm_);
   if (step / every_ >= recorded_rounds_) start_round(step, embed);
 }
 
@@ -121,6 +120,7 @@ void QueryRounds::start_round(int64_t step, const EmbedPool& embed) {
 
 // Of the thread, as all up to collect().
 RoundMessage QueryRounds::prepare(const Pool& pool, Round round, int64_t step) {
+  if (of_.before_round) of_.before_round(step);
   take_in();
   for (Query& q : ledger_->open_queries()) round.pending.push_back(std::move(q));
   std::vector<Query> queries;
@@ -186,8 +186,9 @@ void QueryRounds::collect() {
   leaves_ = exits_ && open_ > 0;
 }
 
-void QueryRounds::settle() {
+int64_t QueryRounds::ledger_position() const {
   if (preparing_.valid()) preparing_.wait();
+  return questions_;
 }
 
 void QueryRounds::saw_figure(int64_t step, double value) {
@@ -258,14 +259,6 @@ void QueryRounds::say(const std::string& sentence) { warning_ += (warning_.empty
 
 void QueryRounds::say_once(const std::string& kind, const std::string& sentence) {
   if (said_.insert(kind).second) say(sentence);
-}
-
-void QueryRounds::compare_graphs() {
-  const auto fingerprint = static_cast<int64_t>(store_.fingerprint());
-  at::Tensor low = at::full({1}, fingerprint, at::kLong), high = low.clone();
-  comm_.all_reduce(low, ReduceOp::min);
-  comm_.all_reduce(high, ReduceOp::max);
-  PAL_ASSERT(low.data_ptr<int64_t>()[0] == high.data_ptr<int64_t>()[0], "every rank holds the same graph");
 }
 
 }  // namespace pal

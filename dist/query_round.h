@@ -45,6 +45,7 @@ struct AskedOf {
   std::vector<int64_t> parents = {};
   std::function<std::string(int64_t)> name = {};
   std::function<at::Tensor(const std::vector<int64_t>& samples)> inputs = {};   // for samplers that look at the samples themselves
+  std::function<void(int64_t step)> before_round = {};   // on rank 0's thread, before it prepares the round asked there: injected faults
 };
 struct LedgerOf {
   std::string path, run_id;       // questions.jsonl and inbox/ lie beside it
@@ -68,8 +69,9 @@ class QueryRounds {
   // A figure of validation seen at this step, for oracle.plateau. Rank 0's counts.
   void saw_figure(int64_t step, double value);
 
-  // Waits until the round under way, if any, is in the ledger with its answers.
-  void settle();
+  // What a checkpoint keeps of the ledger: the questions whose answers are in effect. Waits until the round under way, if
+  // any, is in the ledger with its answers: a run that goes on from there asks no round again, so it must be there.
+  int64_t ledger_position() const;
 
   int64_t questions() const { return questions_; }   // whose answers are in effect
   double cost() const { return cost_; }
@@ -93,7 +95,6 @@ class QueryRounds {
   void ask_again(const std::vector<Contradiction>& against);
   void say(const std::string& sentence);
   void say_once(const std::string& kind, const std::string& sentence);
-  void compare_graphs();
 
   struct Known {
     Decision decision;

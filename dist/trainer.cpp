@@ -131,6 +131,7 @@ at::Tensor Trainer::encode(const LoadedStep& loaded) const {
 
 QueryRounds::EmbedPool Trainer::embed_pool() {
   return [this](const std::vector<int64_t>& samples) {
+    share_statistics();
     EmbedOptions options;
     options.what = EmbedWhat::embedding;
     options.augment = augment_;
@@ -170,16 +171,28 @@ Checkpointer::Groups Trainer::checkpointed() const {
   return {{"model", model_state(*encoder_)}, {"optim", optimizer_->state()}, {"extra", objective_->state()}};
 }
 
+// Where ranks have batch statistics of their own, rank 0's running ones are what is saved, whoever writes them, and what is
+// looked at in evaluation mode.
+void Trainer::share_statistics() const {
+  if (config_.text("model.batch_norm") == "global" || world_.size() == 1) return;
+  for (at::Tensor& running : encoder_->buffers()) {
+    const at::Tensor dense = running.cpu();
+    world_.control().broadcast(dense, 0);
+    if (!dense.is_same(running)) running.copy_(dense);
+  }
+}
+
 void Trainer::save_checkpoint() {
+  share_statistics();
   agree_on_parameters(trainable(*encoder_), step_, world_.control());   // what goes wrong later is not saved over what is right
   saved_step_ = step_;
-  if (rounds_) rounds_->settle();   // a round asked before this step is in the ledger, or a resumed run would ask another
+  if (rounds_ && control_.watchdog) control_.watchdog->pace(Pace::slow);   // rank 0 may have to wait for its round
   CheckpointState state;
   state.step = step_;
   state.seed = epoch_plan_.seed;
   state.fingerprint = fingerprint();
   state.graph_version = store_.version();
-  state.ledger_position = rounds_ ? rounds_->questions() : 0;
+  state.ledger_position = rounds_ ? rounds_->ledger_position() : 0;
   checkpoints_->save(state);
 }
 

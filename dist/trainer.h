@@ -91,6 +91,7 @@ class Trainer {
   void open_checkpoints();
   void save_checkpoint();
   void save_last();
+  void share_statistics() const;
   Checkpointer::Groups checkpointed() const;
   void warn(const std::string& sentence) const;
   void plan_ahead();

@@ -14,6 +14,7 @@ void Trainer::log(StepReport& report, const at::Tensor& z, const Batch& batch) {
   if (step_ % config_.integer("log.every") != 0 && !done() && !report.skipped && !looks) return;
   const Diagnostics d = diagnose(z, batch, world_.now());
   if (looks && control_.watchdog) control_.watchdog->pace(Pace::slow);
+  if (looks) share_statistics();
   const auto seen = looks ? online_->look(*encoder_, world_.now()) : std::vector<std::pair<std::string, double>>{};
   if (rounds_ && !seen.empty()) rounds_->saw_figure(step_, seen.front().second);
   if (!metrics_) return;
@@ -75,6 +76,9 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
       {"run folder", run_dir_},
   };
   if (!begins_with_.empty()) lines.insert(lines.begin() + 2, {"begins with", begins_with_});
+  if (config_.text("model.batch_norm") != "global") {
+    lines.emplace_back("batch norm", fmt::format("model.batch_norm={}: results depend on the number of ranks", config_.text("model.batch_norm")));
+  }
   return lines;
 }
 

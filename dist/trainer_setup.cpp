@@ -66,8 +66,6 @@ Trainer::Trainer(const Config& config, World& world, const std::string& run_dir,
   epoch_plan_ = epoch_plan(config_, trained, edge_samples_);
   schedule_ = schedule(config_, epoch_plan_.steps_per_epoch());
   check_smallest_batch(epoch_plan_, world_.size(), config_.integer("train.micro_batches"));
-  agree_on_program(world_.control());
-  agree_on_config(config_, world_.control());
   agree_on_data(data_->fingerprint(), "the training set " + config_.text("data.train"), world_.control());
   agree_on_folder(run_dir_, world_.control());
   spec_ = graph_spec(config_, *data_);
@@ -109,7 +107,8 @@ void Trainer::begin(const std::optional<Origin>& origin) {
 void Trainer::open_rounds() {
   if (config_.text("oracle.sampler") == "none") return;
   const AskedOf of{subset_, data_->labels(), data_->parents(), [this](int64_t sample) { return data_->id(sample); },
-                   [this](const std::vector<int64_t>& samples) { return pixels(*data_, samples); }};
+                   [this](const std::vector<int64_t>& samples) { return pixels(*data_, samples); },
+                   [this](int64_t step) { if (control_.faults) control_.faults->before_round(step); }};
   const LedgerOf ledger{run_dir_ + "/ledger.sqlite", ledger_run(config_, data_->fingerprint())};
   rounds_ = std::make_unique<QueryRounds>(config_, world_.control(), store_, of, ledger, step_);
   stopping_ = rounds_->leaves();

@@ -1,5 +1,6 @@
 #include "dist/watchdog.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -66,6 +67,7 @@ struct Watchdog::State {
   }
 
   void run() {
+    pthread_setname_np(pthread_self(), "watchdog");   // for top and for those who measure what it costs
     std::vector<Heard> heard(pulse.size());
     std::vector<Clock::time_point> last(pulse.size(), Clock::now());
     Clock::time_point tick = awake = Clock::now();

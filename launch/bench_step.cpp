@@ -133,8 +133,11 @@ json measure(const StepCase& c, const StepBenchOptions& options, const std::stri
     import_images(folder.path, options.images);
   }
   Sides sides(c, options, program, folder.path, "float32");
-  sides.ours(2);   // warm
-  sides.peer(2);
+  for (int k = 0; k < 2; ++k) {   // warm; the second tells how long it will take
+    const double a = sides.ours(1)["ms"][0], b = sides.peer(1)["ms"][0];
+    if (k == 1) fmt::print("a step of ours took {:.0f} ms, one of the peer {:.0f}: about {:.0f} s to go\n", a, b, options.turns * steps * (a + b) / 1000);
+    std::fflush(stdout);
+  }
   std::vector<double> ours, peer, ratios, hidden;
   json last_ours, last_peer;
   for (int t = 0; t < options.turns; ++t) {
@@ -143,6 +146,8 @@ json measure(const StepCase& c, const StepBenchOptions& options, const std::stri
     ours.push_back(median(last_ours["ms"]));
     peer.push_back(median(last_peer["ms"]));
     ratios.push_back(peer.back() / ours.back());
+    fmt::print("turn {} of {}: ours {:.1f} ms, peer {:.1f}\n", t + 1, options.turns, ours.back(), peer.back());
+    std::fflush(stdout);
     if (last_ours.contains("sync_hidden")) hidden.push_back(last_ours["sync_hidden"]);
   }
   const auto [ours_mb, peer_mb] = sides.end();

@@ -11,6 +11,7 @@
 #include "core/data/nvjpeg_decoder.h"
 #include "core/io/checkpoint_folder.h"
 #include "core/setup.h"
+#include "dist/agreement.h"
 #include "dist/trainer.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
@@ -125,6 +126,8 @@ Ending train_on(const Config& config, const Arguments& args, World& world, const
 // One rank, from its start to its end. Gradients that stay not finite: once back to the last checkpoint; when the same
 // step fails again, a user must look.
 Exit train(const Config& config, const Arguments& args, World& world, StopSignals& signals) {
+  agree_on_program(world.control());   // before anything that a setting could make some ranks wait for
+  agree_on_config(config, world.control());
   PAL_CHECK(world.size() >= args.restarts.min_ranks, "fewer ranks than --min-np, which is " + std::to_string(args.restarts.min_ranks), world.size(),
             "start more ranks, or lower --min-np");
   const DeviceDecision device = choose_device(config, world);

@@ -46,7 +46,7 @@ const std::vector<KeySpec>& config_keys() {
       {"model.widths", T::integer_list, "[32, 64, 128]", "Channels of the convnet's blocks.", {}, 1, 65536},
       {"model.projector", T::integer_list, "[2048, 2048, 2048]", "Widths of the projector's layers; [] for none.", {}, 1, 1048576},
       {"model.predictor", T::integer_list, "[]", "NNCLR: widths of the predictor's layers after the projector, the last one the projector's last; [] for none.", {}, 1, 1048576},
-      {"model.batch_norm", T::choice, "global", "Whose rows make the batch statistics: all ranks, the node, or each rank's own (off).", {"global", "node", "off"}},
+      {"model.batch_norm", T::choice, "global", "Whose rows make the batch statistics: all ranks, the node, or each rank's own (off); with the last two results depend on the number of ranks.", {"global", "node", "off"}},
 
       {"graph.kind", T::choice, "ssl", "Similarity graph.", {"ssl", "supervised", "mixed", "signed", "table", "regression", "ranking", "pairs"}},
       {"graph.alpha", T::real, "0.5", "Weight of the labels in the mixed graph, (1-alpha) ssl + alpha labels.", {}, 0, 1},

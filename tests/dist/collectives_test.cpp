@@ -50,6 +50,28 @@ TEST_P(Collectives, AllReduce) {
   }
 }
 
+// The communicator whose waits sleep has a way of its own for large sums: of one block, of several, and of uneven slices.
+TEST_P(Collectives, LargeSums) {
+  Comm& bulk = test_world().bulk();
+  for (int64_t rows : {(1 << 18) / 3, (1 << 21) / 3 + 1, 1'500'001}) {
+    at::Tensor sum = given(r, rows, GetParam());
+    bulk.all_reduce(sum, ReduceOp::sum);
+    at::Tensor expected = at::zeros({rows, 3}, GetParam());
+    for (int k = 0; k < W; ++k) expected += given(k, rows, GetParam());
+    EXPECT_TRUE(at::equal(sum, expected)) << rows;
+  }
+}
+
+TEST(LargeSum, IsInTheOrderOfRanks) {
+  Comm& bulk = test_world().bulk();
+  const int64_t n = 300'001;
+  const auto share = [&](int rank) { return at::arange(n, at::kFloat) / (3.0f + static_cast<float>(rank)); };   // sums of these are rounded
+  at::Tensor sum = share(bulk.rank()), expected = share(0);
+  for (int k = 1; k < bulk.size(); ++k) expected = expected + share(k);
+  bulk.all_reduce(sum, ReduceOp::sum);
+  EXPECT_TRUE(at::equal(sum, expected));
+}
+
 TEST_P(Collectives, Gathers) {
   EXPECT_TRUE(at::equal(comm.all_gather(given(r, 4, GetParam())), everyone(std::vector<int64_t>(W, 4))));
   const auto n = counts();

@@ -1,6 +1,7 @@
 // grad_sync: sums are exact on small integers whatever order hooks fire in, unused parameters count as zero, several
 // backward passes add up, bfloat16 is rounded as it says, and non-finite values are seen.
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -96,6 +97,33 @@ TEST(GradSync, BackwardPassesBeforeTheReleaseAddUp) {
   sync.sum();
   EXPECT_TRUE(at::equal(p[0].second.grad(), 3 * rank_sum(comm) * counting(p[0].second) + 10 * comm.size()));
   EXPECT_TRUE(at::equal(p[2].second.grad(), 3 * rank_sum(comm) * counting(p[2].second)));
+}
+
+// What backward has passed is summed while it is still busy with the rest.
+TEST(GradSync, AFullBucketDoesNotWaitForTheEndOfBackward) {
+  Comm& comm = test_world().bulk();
+  if (comm.size() == 1) return;
+  const NamedTensors p = three_parameters();
+  GradSync sync(p, comm, {16});   // a bucket each
+  sync.begin();
+  sync.release();
+  const at::Tensor& last = p[2].second;
+  const at::Tensor early = p[0].second * 1;   // its gradient is made after that of the last parameter
+  bool summed = false;
+  early.register_hook([&](const at::Tensor&) {
+    const at::NoGradGuard no_grad;
+    for (int tenth = 0; tenth < 100 && !summed; ++tenth) {
+      if (tenth > 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      summed = at::equal(last.grad(), at::full({7}, rank_sum(comm)));
+    }
+  });
+  at::Tensor total = early.sum() * 1;
+  for (int k = 0; k < 3; ++k) total = total * 1;   // backward takes the newest first: these before early, the line below before these
+  total = total + (last * (comm.rank() + 1)).sum();
+  total.backward();
+  EXPECT_TRUE(summed);
+  sync.sum();
+  EXPECT_GT(sync.time().seconds, 0);
 }
 
 TEST(GradSync, BFloat16RoundsSharesAndSum) {

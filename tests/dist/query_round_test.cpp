@@ -3,15 +3,20 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
+#include <thread>
 
 #include "core/config/config.h"
 #include "core/graph/alike.h"
 #include "core/io/files.h"
 #include "core/oracle/answer_lines.h"
 #include "dist/query_round.h"
+#include "kernels/base/error.h"
 #include "tests/dist/mpi_world.h"
 
 namespace pal {
@@ -58,15 +63,18 @@ class Rounds : public testing::Test {
     versions.clear();
     said.clear();
   }
+  std::vector<int64_t> templates() const {
+    std::vector<int64_t> one_each(kN, -1);
+    for (int64_t c = 0; c < 3; ++c) one_each[c] = c;
+    return one_each;
+  }
   // Runs boundaries [from, to) on a store that knows one template of each class.
   uint64_t run(GraphStore& store, int64_t from, int64_t to, int64_t* questions = nullptr, const std::function<void(int64_t)>& before = {}) {
-    std::vector<int64_t> templates(kN, -1);
-    for (int64_t c = 0; c < 3; ++c) templates[c] = c;
-    if (templates_given) store.set_labels(templates);
+    if (templates_given) store.set_labels(templates());
     QueryRounds rounds(config, world.control(), store, AskedOf{all, labels}, LedgerOf{path, "run"}, from);
     for (int64_t s = from; s < to; ++s) {
       if (before) {
-        rounds.settle();
+        rounds.ledger_position();
         if (world.rank() == 0) before(s);
         world.control().barrier();
       }
@@ -141,6 +149,43 @@ TEST_F(Rounds, RestartedRunUsesTheSameAnswersAtTheSameSteps) {
   GraphStore second(kN);
   EXPECT_EQ(run(second, 12, 31), expected);
   EXPECT_EQ(versions, calm_versions);
+}
+
+// A checkpoint holds what the ledger holds: rank 0 waits for a round under way, however long it takes.
+TEST_F(Rounds, ACheckpointWaitsForTheRoundUnderWay) {
+  std::promise<void> go_on;
+  std::atomic<bool> went_on = false;
+  AskedOf of{all, labels};
+  of.before_round = [held = go_on.get_future().share()](int64_t) { held.wait(); };
+  GraphStore store(kN);
+  store.set_labels(templates());
+  QueryRounds rounds(config, world.control(), store, of, LedgerOf{path, "run"}, 0);
+  for (int64_t s = 0; s <= 5; ++s) rounds.at_boundary(s, {});
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    went_on = true;
+    go_on.set_value();
+  });
+  EXPECT_EQ(rounds.ledger_position(), 0) << "its answers are not in effect yet";
+  EXPECT_TRUE(went_on || world.rank() != 0) << "a run that goes on from here would never ask this round";
+  later.join();
+  for (int64_t s = 6; s <= 10; ++s) rounds.at_boundary(s, {});
+  EXPECT_EQ(rounds.ledger_position(), 12);
+}
+
+TEST_F(Rounds, RanksWithAnotherGraphAreNoticed) {
+  if (world.size() == 1) return;
+  GraphStore store(kN);
+  QueryRounds rounds(config, world.control(), store, AskedOf{all, labels}, LedgerOf{path, "run"}, 0);
+  for (int64_t s = 0; s < 5; ++s) rounds.at_boundary(s, {});
+  if (world.rank() == world.size() - 1) store.set_labels(labels);
+  try {
+    rounds.at_boundary(5, {});
+    ADD_FAILURE() << "not seen";
+  } catch (const Error& e) {   // on every rank
+    EXPECT_EQ(e.code(), Exit::lost);
+    EXPECT_NE(std::string(e.what()).find("rank " + std::to_string(world.size() - 1) + " of"), std::string::npos) << e.what();
+  }
 }
 
 // People: answers take effect in the round after they came, at the same step again when the run is repeated from the ledger.

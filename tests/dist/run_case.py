@@ -102,15 +102,15 @@ class RunCase(unittest.TestCase):
     def tearDownClass(cls):
         shutil.rmtree(cls.folder)
 
-    def call(self, *args, code=0, prefix=()):
+    def call(self, *args, code=0, prefix=(), timeout=120):
         """Runs pal; the exit code must be `code`. Returns what it printed."""
-        done = subprocess.run([*prefix, PAL, *args], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+        done = subprocess.run([*prefix, PAL, *args], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout)
         if done.returncode != code:
             raise AssertionError(f"pal {' '.join(args)} gave exit code {done.returncode}, not {code}:\n{done.stdout}")
         return done.stdout
 
-    def train(self, name, *args, ranks=2, code=0, config="c.yaml"):
-        return self.call("train", config, *args, "--run-dir", name, "--np", str(ranks), code=code)
+    def train(self, name, *args, ranks=2, code=0, config="c.yaml", timeout=120):
+        return self.call("train", config, *args, "--run-dir", name, "--np", str(ranks), code=code, timeout=timeout)
 
     def metrics(self, name):
         with open(f"{self.folder}/{name}/metrics.jsonl") as f:

@@ -32,6 +32,8 @@ class Run(RunCase):
             self.assertIn(key, lines[0])
         self.assertAlmostEqual(sum(lines[0]["terms"].values()), lines[0]["loss"], places=4)
         self.assertLess(lines[39]["loss"], lines[0]["loss"])
+        self.assertGreater(lines[39]["sync_ms"], 0)
+        self.assertTrue(0 <= lines[39]["sync_hidden"] <= 1)
         self.assertTrue(os.path.exists(f"{self.folder}/e2e/checkpoints/last"))
         self.call("eval", "e2e", "linear", "knn", "--json", "e2e.json")
         with open(f"{self.folder}/e2e.json") as f:
@@ -171,6 +173,27 @@ class Run(RunCase):
 
     def test_resumed_equals_uninterrupted_float32_adamw(self):
         self.check_resume("resume32", "train.dtype=float32", "optim.kind=adamw", "optim.lr=0.001")
+
+    def test_resumed_equals_uninterrupted_where_ranks_have_statistics_of_their_own(self):
+        # AdamW's state is larger than the model, which another rank than 0 writes then: the statistics in it are rank 0's.
+        self.check_resume("resume-off", "model.batch_norm=off", "optim.kind=adamw", "optim.lr=0.001")
+        out = self.train("resume-node", "model.batch_norm=node", "optim.kind=adamw", "optim.lr=0.001")
+        self.assertIn("model.batch_norm=node: results depend on the number of ranks", out)
+        self.train("resume-global", "optim.kind=adamw", "optim.lr=0.001")
+        self.assertEqual(self.sha("resume-node"), self.sha("resume-global"))   # one host
+        self.assertNotEqual(self.sha("resume-off-calm"), self.sha("resume-global"))
+
+    def test_resumed_at_another_number_of_ranks(self):
+        self.train("ranks-calm")
+        calm = self.weights("ranks-calm", 10)
+        for ranks in (1, 3):
+            shutil.copytree(f"{self.folder}/ranks-calm", f"{self.folder}/ranks{ranks}", symlinks=True)
+            shutil.rmtree(f"{self.folder}/ranks{ranks}/checkpoints/step-10")
+            out = self.train(f"ranks{ranks}", ranks=ranks)
+            self.assertIn("resumed at step 5", out)
+            self.assertIn("not bit for bit", out)
+            other = self.weights(f"ranks{ranks}", 10)
+            self.assertLessEqual(max(abs(a - b) for key in calm for a, b in zip(calm[key], other[key])), 1e-8)
 
     def test_resumed_equals_uninterrupted_with_an_oracle(self):
         self.check_resume("resume-oracle", "graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=2",
