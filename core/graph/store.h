@@ -5,7 +5,7 @@
 // Classes of a label vector differ from each other by their number, without a pair being stored.
 // Answers may be wrong: without deduction a relation is known only when the pair itself was answered or both have labels.
 //   Deduction::off: no more than that. Deduction::once: no more is known either, but samples answered to be like one and the
-//   same are taken for alike where a representation is learned (core/graph/stars.h).
+//   same are taken for alike where a representation is learned (core/graph/alike.h).
 // Every rank inserts the same answers in the same order, so every rank holds the same store; `fingerprint` proves it.
 #pragma once
 

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 
 #include "dist/faults.h"
@@ -58,7 +59,9 @@ TEST(Judge, IsPatientWithTheStarved) {
 TEST(LocalRanks, TellTheBusyFromTheStopped) {
   const auto child = [](bool busy) {
     const pid_t pid = fork();
-    for (volatile int64_t n = 0; pid == 0; n = n + 1) {
+    std::atomic<int64_t> turns = 0;   // a loop without an effect may be left out
+    while (pid == 0) {
+      ++turns;
       if (!busy) pause();
     }
     return pid;

@@ -330,12 +330,10 @@ TEST_F(Rounds, StopsByTheClockAtAPlateauAndWhenTheModelExpectsTheAnswers) {
     begin_anew();
     config = with(std::move(settings));
     GraphStore store(kN);
-    std::vector<int64_t> templates(kN, -1);
-    for (int64_t c = 0; c < 3; ++c) templates[c] = c;
-    store.set_labels(templates);
+    store.set_labels(templates());
     QueryRounds rounds(config, world.control(), store, AskedOf{all, labels}, LedgerOf{path, "run"}, 0);
     for (int64_t s = 0; s < 31; ++s) {
-      rounds.settle();
+      rounds.ledger_position();   // waits for the round
       rounds.saw_figure(s, 0.5);
       rounds.at_boundary(s, [&](const std::vector<int64_t>& samples) {   // every class at a corner of its own
         at::Tensor z = at::zeros({static_cast<int64_t>(samples.size()), 3});
@@ -366,7 +364,9 @@ TEST_F(Rounds, SaysOnceThatAllQuestionsWait) {
   GraphStore few(kN);
   run(few, 0, 41);
   ASSERT_EQ(said.size(), 1u);
-  if (world.rank() == 0) EXPECT_NE(said[0].find("every question that is left is out: 57 wait for an answer"), std::string::npos) << said[0];
+  if (world.rank() == 0) {
+    EXPECT_NE(said[0].find("every question that is left is out: 57 wait for an answer"), std::string::npos) << said[0];
+  }
 }
 
 // One step of deduction: with wrong answers the graph is the same on every rank, at the same steps after a restart, and what is
