@@ -19,9 +19,9 @@ struct FaultName {
   const char* name;
   FaultKind kind;
 };
-constexpr std::array<FaultName, 7> kFaults = {{{"kill", FaultKind::kill}, {"stop", FaultKind::stop}, {"hang", FaultKind::hang},
+constexpr std::array<FaultName, 8> kFaults = {{{"kill", FaultKind::kill}, {"stop", FaultKind::stop}, {"hang", FaultKind::hang},
                                                {"nan", FaultKind::nan}, {"flip", FaultKind::flip}, {"write-fail", FaultKind::write_fail},
-                                               {"late-round", FaultKind::late_round}}};
+                                               {"late-round", FaultKind::late_round}, {"late-write", FaultKind::late_write}}};
 constexpr auto kLate = std::chrono::seconds(12);   // longer than a rank may keep the others waiting within a step
 
 std::vector<std::string> split(const std::string& text, char at) {
@@ -51,7 +51,7 @@ Fault parse_fault(const std::string& text) {
       known = true;
     }
   }
-  PAL_CHECK(known, "PAL_FAULT names an unknown kind", parts[0], "use kill, stop, hang, nan, flip, write-fail or late-round");
+  PAL_CHECK(known, "PAL_FAULT names an unknown kind", parts[0], "use kill, stop, hang, nan, flip, write-fail, late-round or late-write");
   fault.rank = static_cast<int>(number(parts[1], text));
   const std::vector<std::string> steps = split(parts[2], '-');
   PAL_CHECK(steps.size() == 1 || steps.size() == 2, "PAL_FAULT has no step", text, "write a step or first-last");
@@ -100,6 +100,7 @@ void Faults::poison(at::Tensor gradient, int64_t step) {
 }
 
 void Faults::before_write(int64_t step) {
+  if (strikes(FaultKind::late_write, step)) std::this_thread::sleep_for(kLate);
   PAL_CHECK(!strikes(FaultKind::write_fail, step), "cannot write the checkpoint", "No space left on device (injected)", "free some space there");
 }
 

@@ -1,7 +1,8 @@
 // faults: failures on demand, to see that a run survives them: PAL_FAULT=kind:rank:step[-last][:always], comma-separated.
 //
 // kill (as kill -9), stop (SIGSTOP), hang (never returns), nan (the loss's gradient), flip (a bit of the parameters),
-// write-fail (of a checkpoint), late-round (a round of questions takes 12 seconds longer). A fault strikes once, in the first start of a run; `always`: in every start, every time.
+// write-fail (of a checkpoint); late-round (a round of questions) and late-write (of a checkpoint) take 12 seconds longer. A
+// fault strikes once, in the first start of a run; `always`: in every start, every time.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace pal {
 
-enum class FaultKind { kill, stop, hang, nan, flip, write_fail, late_round };
+enum class FaultKind { kill, stop, hang, nan, flip, write_fail, late_round, late_write };
 
 struct Fault {
   FaultKind kind = FaultKind::kill;
@@ -33,7 +34,7 @@ class Faults {
   // Before a step: kill, stop, hang and flip.
   void before_step(int64_t step, const NamedTensors& parameters);
   void poison(at::Tensor gradient, int64_t step);   // nan
-  void before_write(int64_t step);                  // write-fail: throws Error
+  void before_write(int64_t step);                  // write-fail: throws Error; late-write: sleeps
   void before_round(int64_t step);                  // late-round: sleeps
 
  private:

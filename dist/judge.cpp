@@ -42,6 +42,9 @@ std::optional<std::string> judge(const std::vector<Heard>& heard, int self, cons
       if (heard[r].beat.number[c] < furthest) missing.push_back(r);
     }
     if (missing.empty()) {
+      // Since the last of them came: before that they waited for it. One that has left it, or is further, says that it ends.
+      for (const Heard& h : heard) waited = std::min(waited, h.beat.number[c] == furthest ? h.beat.waiting_ms[c] : -1);
+      if (static_cast<double>(waited) < 1000 * limits.waiting_s) continue;
       return fmt::format("collective {} of '{}' does not end, though all ranks are in it, for {:.1f} s; look at the network", furthest,
                          kCommNames[c], static_cast<double>(waited) / 1000);
     }

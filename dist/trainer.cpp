@@ -183,10 +183,10 @@ void Trainer::share_statistics() const {
 }
 
 void Trainer::save_checkpoint() {
+  if (control_.watchdog) control_.watchdog->pace(Pace::slow);   // a rank may wait for its disk, rank 0 for its round
   share_statistics();
   agree_on_parameters(trainable(*encoder_), step_, world_.control());   // what goes wrong later is not saved over what is right
   saved_step_ = step_;
-  if (rounds_ && control_.watchdog) control_.watchdog->pace(Pace::slow);   // rank 0 may have to wait for its round
   CheckpointState state;
   state.step = step_;
   state.seed = epoch_plan_.seed;

@@ -24,6 +24,7 @@ namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(250);
 constexpr double kSilence = 10, kStarvedSilence = 60, kWaiting = 10, kSteps = 10, kSlowWaiting = 600;
+constexpr double kRecorded = 0.9;   // of a limit: then collectives are recorded
 constexpr double kStarved = 2;   // a tick this late says that this process itself did not run: nobody is blamed for that time
 
 }  // namespace
@@ -38,6 +39,7 @@ struct Watchdog::State {
   std::condition_variable ended;
   bool end = false;
   Pace pace = Pace::slow;
+  Clock::time_point steps_since;          // the pace is that of steps
   int64_t step = 0;
   std::vector<double> step_seconds;       // of the last steps, in a ring
   Clock::time_point awake;                // of the thread: since when this process runs without a pause
@@ -50,7 +52,8 @@ struct Watchdog::State {
     if (pace == Pace::slow || step_seconds.size() < 3) return kSlowWaiting;
     std::vector<double> sorted = step_seconds;
     std::nth_element(sorted.begin(), sorted.begin() + static_cast<int64_t>(sorted.size() / 2), sorted.end());
-    return std::max(kWaiting, kSteps * sorted[sorted.size() / 2]);
+    const double limit = std::max(kWaiting, kSteps * sorted[sorted.size() / 2]);
+    return seconds_since(steps_since) > kRecorded * limit ? limit : kSlowWaiting;   // the last beats may still tell of a wait from before
   }
 
   Beat own_beat() {
@@ -97,7 +100,7 @@ struct Watchdog::State {
       }
       const double limit = waiting_limit();
       const int64_t longest = *std::max_element(mine.waiting_ms.begin(), mine.waiting_ms.end());
-      if (!recorded && static_cast<double>(longest) > 900 * limit) {   // before the verdict, which ends this process
+      if (!recorded && static_cast<double>(longest) > 1000 * kRecorded * limit) {   // before the verdict, which ends this process
         record(longest);
         recorded = true;
       }
@@ -173,6 +176,7 @@ Watchdog::~Watchdog() {
 void Watchdog::pace(Pace pace) {
   if (!state_) return;
   const std::lock_guard lock(state_->mutex);
+  if (pace == Pace::steps && state_->pace == Pace::slow) state_->steps_since = Clock::now();
   state_->pace = pace;
 }
 

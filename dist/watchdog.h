@@ -3,7 +3,7 @@
 // A rank without a sign of life for 10 s (stopped, swapped out, unreachable) or one that keeps the others waiting in a
 // collective for max(10 s, 10 × median step) is named by rank 0 (rank 0 itself by the next), each rank writes its last
 // collectives to flight/rank-R.json in the run folder, and the job ends with Exit::lost, which a supervisor or a batch
-// script answers with a new start. While ranks rightly wait long (start, questions) the limit for collectives is ten
+// script answers with a new start. While ranks rightly wait long (start, questions, checkpoints) the limit for collectives is ten
 // minutes. A job that was suspended as a whole is not taken for one that hangs.
 #pragma once
 

@@ -138,7 +138,7 @@ json measure(const StepCase& c, const StepBenchOptions& options, const std::stri
     if (k == 1) fmt::print("a step of ours took {:.0f} ms, one of the peer {:.0f}: about {:.0f} s to go\n", a, b, options.turns * steps * (a + b) / 1000);
     std::fflush(stdout);
   }
-  std::vector<double> ours, peer, ratios, hidden;
+  std::vector<double> ours, peer, ratios, hidden, sync;
   json last_ours, last_peer;
   for (int t = 0; t < options.turns; ++t) {
     last_ours = sides.ours(steps);
@@ -149,6 +149,7 @@ json measure(const StepCase& c, const StepBenchOptions& options, const std::stri
     fmt::print("turn {} of {}: ours {:.1f} ms, peer {:.1f}\n", t + 1, options.turns, ours.back(), peer.back());
     std::fflush(stdout);
     if (last_ours.contains("sync_hidden")) hidden.push_back(last_ours["sync_hidden"]);
+    if (last_ours.contains("sync_ms")) sync.push_back(last_ours["sync_ms"]);
   }
   const auto [ours_mb, peer_mb] = sides.end();
   json result = {{"name", c.name},
@@ -163,6 +164,7 @@ json measure(const StepCase& c, const StepBenchOptions& options, const std::stri
                  {"ours_samples_ms", ours},
                  {"peer_samples_ms", peer}};
   if (!hidden.empty()) result["ours_sync_hidden"] = median(hidden);
+  if (!sync.empty()) result["ours_sync_ms"] = median(sync);
   if (last_ours.contains("loss_bytes")) result["ours_loss_bytes"] = last_ours["loss_bytes"];
   if (last_peer.contains("loss_bytes")) result["peer_loss_bytes"] = last_peer["loss_bytes"];
   return result;

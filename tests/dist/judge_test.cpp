@@ -104,8 +104,12 @@ TEST(Judge, NamesWhoDidNotCome) {
   EXPECT_EQ(judge(heard, 0, {})->find("rank 1 did not come to collective 6 of 'bulk', where others wait for 12.0 s"), 0u);
   EXPECT_FALSE(judge(heard, 2, {}));
   heard[1].beat.number[1] = 6;
-  heard[1].beat.waiting_ms[1] = 12000;
-  EXPECT_NE(judge(heard, 0, {})->find("all ranks are in it"), std::string::npos);
+  heard[1].beat.waiting_ms[1] = 200;
+  EXPECT_FALSE(judge(heard, 0, {})) << "it has just come: the others waited for it";
+  heard[1].beat.waiting_ms[1] = -1;
+  EXPECT_FALSE(judge(heard, 0, {})) << "it has already left";
+  heard[1].beat.waiting_ms[1] = 11000;
+  EXPECT_NE(judge(heard, 0, {})->find("all ranks are in it, for 11.0 s"), std::string::npos);
 }
 
 TEST(Judge, ReadsFaults) {

@@ -24,6 +24,12 @@ class Soak(FaultCase):
         self.assertRegex(out, LAST)
         self.assertEqual(self.flight("hung", 0)["rank"], 0)
 
+    def test_a_slow_disk_is_no_reason_to_end_a_job(self):
+        out, seconds = self.faulty("slow-disk", "late-write:1:10", "train.steps=200")
+        self.assertGreater(seconds, 12)
+        for word in ("error", "restart"):
+            self.assertNotIn(word, out)
+
     def test_rank_zero_stopped(self):
         out, _ = self.faulty("stopped0", "stop:0:25")
         self.assertIn("[rank 1/2", out)
