@@ -63,7 +63,7 @@ class Soak(FaultCase):
         size = (*STEADY, "checkpoint.every=10", "checkpoint.keep=2", "log.every=1000")
         self.train("rate", *size, "train.steps=2000")
         rate = 2000 / self.metrics("rate")[-1]["seconds"]
-        steps = f"train.steps={int(rate * 60 * minutes * 0.6)}"   # the rest goes for starts, silences and steps that are lost
+        steps = f"train.steps={int(rate * 60 * minutes * 0.7)}"   # the rest goes for starts, silences and steps that are lost
         struck, seen, last = [], -1, time.time()
         until = last + 60 * minutes
         with open(f"{self.folder}/soak.txt", "w+") as said:
