@@ -11,6 +11,7 @@ What is not the same: the random numbers; batch norm counts the rows of a proces
 has 234 steps and leaves 96 images out, ours 235. Our encoders are judged by this file's code as well: that load_state_dict
 takes them, and that the figures are those of pal eval, says that net and judge are the same.
 
+Seconds count the steps; CPU-seconds all that the processes did, start included: beside other work they are the better figure.
 Each seed's result is kept in --out: the same command goes on where it was stopped. Ends with a table in Markdown and
 table.json; exit code 1 when our mean is more than two of the peer's deviations below its mean.
 """
@@ -20,6 +21,7 @@ import json
 import math
 import os
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -159,7 +161,7 @@ def train_rank(rank, ranks, seed, steps, folder, meet, out):
     dist.barrier()
     seconds = time.perf_counter() - start
     if rank == 0:
-        write_safetensors(f"{out}.part", net.state_dict() | {"seconds": torch.tensor([seconds], dtype=torch.float64)})
+        write_safetensors(f"{out}.part", net.state_dict() | {"seconds": torch.tensor([seconds], dtype=torch.float64)})   # of the steps alone
         os.rename(f"{out}.part", out)
     dist.destroy_process_group()
 
@@ -209,15 +211,26 @@ def kept(path, make):
         return json.load(file)
 
 
+def cpu_seconds(run):
+    """Of the processes that run() starts and waits for, their own children included: what others do meanwhile does not count."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {"cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
+
+
+def train_peer(seed, weights, args):
+    from torch import multiprocessing
+    with tempfile.TemporaryDirectory() as folder:
+        multiprocessing.spawn(train_rank, (args.processes, seed, args.steps, args.images, f"{folder}/meet", weights), nprocs=args.processes)
+
+
 def peer(seed, args):
     weights = f"{args.out}/peer-{seed}.safetensors"
-    if not os.path.exists(weights):
-        from torch import multiprocessing
-        with tempfile.TemporaryDirectory() as folder:
-            multiprocessing.spawn(train_rank, (args.processes, seed, args.steps, args.images, f"{folder}/meet", weights), nprocs=args.processes)
+    spent = kept(f"{args.out}/peer-{seed}-cpu.json", lambda: cpu_seconds(lambda: train_peer(seed, weights, args)))
     state = read_safetensors(weights)[0]
     seconds = state.pop("seconds").item()
-    return kept(f"{args.out}/peer-{seed}.json", lambda: judge(state, args.images) | {"seconds": seconds})
+    return kept(f"{args.out}/peer-{seed}.json", lambda: judge(state, args.images)) | {"seconds": seconds} | spent
 
 
 def train_ours(seed, args):
@@ -225,8 +238,9 @@ def train_ours(seed, args):
     pal = lambda *words: subprocess.run([os.path.abspath(args.pal), *words], check=True, stdout=subprocess.DEVNULL)
     if not os.path.exists(data):
         pal("data", "import", "idx", args.images, data)
-    pal("train", f"{ROOT}/configs/quickstart.yaml", "graph.kind=ssl", f"data.train={data}", f"data.test={args.out}/fashion-test.h5",
-        f"train.steps={args.steps}", f"train.seed={seed}", "--run-dir", run, "--np", str(args.processes))
+    train = lambda: pal("train", f"{ROOT}/configs/quickstart.yaml", "graph.kind=ssl", f"data.train={data}", f"data.test={args.out}/fashion-test.h5",
+                        f"train.steps={args.steps}", f"train.seed={seed}", "--run-dir", run, "--np", str(args.processes))
+    kept(f"{args.out}/ours-{seed}-cpu.json", lambda: cpu_seconds(train))
     if not os.path.exists(f"{run}/eval.json"):
         pal("eval", run, "linear", "knn", "--json", f"{run}/eval.json")
 
@@ -265,7 +279,8 @@ def ours(seed, args):
     seconds = lines[-1]["seconds"] if starts == 1 else args.steps * BATCH / statistics.median(rates)
     state = read_safetensors(f"{run}/checkpoints/step-{args.steps}/model.safetensors")[0]
     again = kept(f"{args.out}/ours-{seed}.json", lambda: judge(state, args.images))
-    return {"linear": results["linear"], "knn": results["knn"], "seconds": seconds, "here": again}
+    spent = kept(f"{args.out}/ours-{seed}-cpu.json", lambda: {"cpu": None})   # of a run that was not started here nobody knows
+    return {"linear": results["linear"], "knn": results["knn"], "seconds": seconds, "here": again} | spent
 
 
 # ---- the table ------------------------------------------------------------------------------------------------------------
@@ -277,18 +292,19 @@ def spread(values, scale=100):
 def table(found, args):
     lock = versions()
     names = {"peer": f"lightly {lock['lightly']}, torchvision {lock['torchvision']}, DDP", "ours": "PAL"}
-    print(f"\n| ssl, {args.steps} steps of {BATCH}, {args.seeds} seed{'s' if args.seeds > 1 else ''}, {args.processes} processes × 1 thread | linear probe % | kNN % | seconds a run | images/s |\n|---|---:|---:|---:|---:|")
+    print(f"\n| ssl, {args.steps} steps of {BATCH}, {args.seeds} seed{'s' if args.seeds > 1 else ''}, {args.processes} processes × 1 thread | linear probe % | kNN % | seconds a run | CPU-seconds | images/s |\n|---|---:|---:|---:|---:|---:|")
     for side, name in names.items():
         column = {key: [r[key] for r in found[side]] for key in ("linear", "knn", "seconds")}
-        middle = statistics.median(column["seconds"])
-        print(f"| {name} | {spread(column['linear'])} | {spread(column['knn'])} | {middle:.0f} ({min(column['seconds']):.0f} to {max(column['seconds']):.0f}) | {args.steps * BATCH / middle:.0f} |")
+        middle, spent = statistics.median(column["seconds"]), [r["cpu"] for r in found[side] if r["cpu"]]
+        print(f"| {name} | {spread(column['linear'])} | {spread(column['knn'])} | {middle:.0f} ({min(column['seconds']):.0f} to {max(column['seconds']):.0f}) | {f'{statistics.median(spent):.0f}' if spent else '-'} | {args.steps * BATCH / middle:.0f} |")
     apart = max(abs(r["here"][key] - r[key]) for r in found["ours"] for key in ("linear", "knn"))
     print(f"\nOur encoders judged by the peer's code: at most {100 * apart:.2f} points from pal eval.")
     theirs, mine = [r["linear"] for r in found["peer"]], [r["linear"] for r in found["ours"]]
     away, bound = statistics.mean(mine) - statistics.mean(theirs), 2 * statistics.stdev(theirs) if len(theirs) > 1 else math.inf
     said = "within" if abs(away) <= bound else "above" if away > 0 else "below"
+    spread_text = f"{said} two of its deviations (± {100 * bound:.2f})" if len(theirs) > 1 else "one seed, so there is no spread to judge by"
     ratio = statistics.median(r["seconds"] for r in found["peer"]) / statistics.median(r["seconds"] for r in found["ours"])
-    print(f"Linear probe: ours is {100 * away:+.2f} points from the peer's mean, {said} two of its deviations (± {100 * bound:.2f}). Time: the peer takes {ratio:.2f} times as long.")
+    print(f"Linear probe: ours is {100 * away:+.2f} points from the peer's mean, {spread_text}. Time: the peer takes {ratio:.2f} times as long.")
     with open(f"{args.out}/table.json", "w", encoding="ascii") as file:
         json.dump({"steps": args.steps, "batch": BATCH, "processes": args.processes, **found, "difference": away, "verdict": said, "time_ratio": ratio}, file, indent=2)
     return 1 if said == "below" else 0
