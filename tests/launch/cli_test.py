@@ -168,7 +168,7 @@ class Cli(unittest.TestCase):
 
     def test_a_decoder_for_gpus_stops_a_run_on_cpus_before_anything_is_written(self):
         self.write("c.yaml", RUN)
-        out, err = self.call("train", "c.yaml", "data.decoder=nvjpeg", "data.decode=full", code=2, CUDA_VISIBLE_DEVICES="")
+        out, err = self.call("train", "c.yaml", "data.train=x.h5", "data.decoder=nvjpeg", "data.decode=full", code=2, CUDA_VISIBLE_DEVICES="")
         self.assertIn("nvJPEG runs on GPUs, and these ranks compute on the CPU: data.decoder=nvjpeg; set data.decoder=cpu\n", err)
         self.assertEqual(os.listdir(self.folder), ["c.yaml"])
 
