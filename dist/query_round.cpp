@@ -179,7 +179,8 @@ void QueryRounds::collect() {
   asked_ = message.asked;
   open_ = message.open;
   stop_ = message.stop;
-  const bool passes = no_question_ == NoQuestion::waiting && open_ == 0;   // what is answered takes effect by itself
+  // What is answered takes effect by itself, and who chose a sampler that never asks knows it.
+  const bool passes = (no_question_ == NoQuestion::waiting && open_ == 0) || no_question_ == NoQuestion::silent;
   if (stop_ == StopReason::none && no_question_ != NoQuestion::none && !passes) {
     say_once(std::to_string(static_cast<int>(no_question_)), "no question is asked: " + to_sentence(no_question_, *sampler_, open_, pool_));
   }

@@ -341,13 +341,15 @@ class Run(RunCase):
     # ---- a failing rank ------------------------------------------------------------------------------------------
 
     def test_a_throwing_rank_brings_all_down(self):
+        os.mkdir(f"{self.folder}/elsewhere")   # where the config is, and not the data
+        shutil.copy(f"{self.folder}/c.yaml", f"{self.folder}/elsewhere")
+        command = [PAL, "train", "c.yaml", "--run-dir", f"{self.folder}/thrown"]
         start = time.time()
-        out = subprocess.run([*MPIRUN, "-np", "2", PAL, "train", "c.yaml", "--run-dir", "thrown", ":", "-np", "1", PAL, "train", "c.yaml",
-                              "data.train=nowhere.h5", "--run-dir", "thrown"], cwd=self.folder, stdout=subprocess.PIPE,
+        out = subprocess.run([*MPIRUN, "-np", "2", *command, ":", "-np", "1", "-wdir", "elsewhere", *command], cwd=self.folder, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, text=True, timeout=60)
         self.assertLess(time.time() - start, 5 + 3, "seconds, three of them for the start")
         self.assertEqual(out.returncode, 3, out.stdout)
-        self.one_sentence(out.stdout, "[rank 2/3", "nowhere.h5")
+        self.one_sentence(out.stdout, "[rank 2/3", "set.h5")
 
     def test_ranks_that_disagree_are_refused(self):
         out = subprocess.run([*MPIRUN, "-np", "1", PAL, "train", "c.yaml", "--run-dir", "disagree", ":", "-np", "1", PAL, "train", "c.yaml",

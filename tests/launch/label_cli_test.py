@@ -137,9 +137,9 @@ class LabelCli(RunCase):
             while "no question is asked: the budget of 60 questions is spent (oracle.budget)" not in server.log():
                 self.assertLess(time.time(), end, server.log())
                 time.sleep(0.1)
+            self.assertEqual(server.log().count("no question is asked"), 1, server.log())
         finally:
             server.stop()
-        self.assertEqual(server.log().count("no question is asked"), 1, server.log())
         rounds = rows(f"{self.folder}/alone/ledger.sqlite", "select count(distinct round) from queries where sampler <> 'gold'")[0][0]
         self.assertGreaterEqual(rounds, 2)
         self.assertEqual(rows(f"{self.folder}/alone/ledger.sqlite", "select count(*) from members")[0][0], 60)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """oracle_cli: pal oracle compare and closure on Fashion-MNIST and on files of features: figures, resuming, bad input."""
 import csv
+import json
 import os
 import random
 import struct
@@ -33,6 +34,15 @@ def corners(folder, name, count, seed):
     labels = [draw.randrange(4) for _ in range(count)]
     rows = [float(label == k) + draw.gauss(0, 0.3) for label in labels for k in range(8)]
     write_npy(f"{folder}/{name}.npy", "<f4", (count, 8), struct.pack(f"<{len(rows)}f", *rows))
+    write_npy(f"{folder}/{name}-labels.npy", "<i8", (count,), struct.pack(f"<{count}q", *labels))
+
+
+def noisy_corners(folder, name, count, seed):
+    """Four classes that eight of sixteen columns tell apart, and eight columns of louder noise."""
+    draw = random.Random(seed)
+    labels = [draw.randrange(4) for _ in range(count)]
+    rows = [float(label == k) + draw.gauss(0, 0.45 if k < 8 else 1.35) for label in labels for k in range(16)]
+    write_npy(f"{folder}/{name}.npy", "<f4", (count, 16), struct.pack(f"<{len(rows)}f", *rows))
     write_npy(f"{folder}/{name}-labels.npy", "<i8", (count,), struct.pack(f"<{count}q", *labels))
 
 
@@ -106,6 +116,21 @@ class Oracle(unittest.TestCase):
         self.assertTrue(os.path.exists(f"{self.folder}/run/ledger.sqlite"), out)
         out = pal("train", self.config, "--run-dir", f"{self.folder}/bad", f"data.train={self.folder}/none.npy", code=3)
         self.assertIn("none.npy", out)
+
+    def test_one_step_of_deduction_teaches_more_than_none(self):
+        """A tenth of the answers is wrong; the projector is trained, and its neighbours are looked at, two seeds."""
+        noisy_corners(self.folder, "train", 600, 1)
+        noisy_corners(self.folder, "test", 400, 2)
+        top1 = {"once": 0, "off": 0}
+        for deduction in top1:
+            for seed in (0, 1):
+                run = f"{self.folder}/{deduction}{seed}"
+                pal("train", self.config, "--run-dir", run, "train.threads=1", "train.steps=400", f"train.seed={seed}", "graph.alpha=0.9", "oracle.budget=900",
+                    "oracle.questions_per_round=60", "oracle.pool=600", "oracle.every=10", "oracle.noise=0.1", f"graph.deduction={deduction}", "checkpoint.every=1000")
+                pal("eval", run, "knn", "--features", "projector", "--json", f"{run}/eval.json")
+                with open(f"{run}/eval.json", encoding="utf-8") as file:
+                    top1[deduction] += json.load(file)["results"][0]["top1"] / 2
+        self.assertGreater(top1["once"], top1["off"] + 0.04, top1)
 
     def test_says_what_is_wrong(self):
         for settings, word, code in [(["compare.lines=[{oracle.sampler: captcha}]"], "name", 2),
