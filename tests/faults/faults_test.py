@@ -87,7 +87,7 @@ class Faults(FaultCase):
 
     def test_a_full_disk_does_not_stop_training(self):
         """Full as the ranks see it: no file may grow, for a while."""
-        command = [PAL, "train", "c.yaml", *STEPS, "train.steps=2000", "log.every=1", "--run-dir", "full", "--np", "2"]
+        command = [PAL, "train", "c.yaml", *STEPS, *STEADY, "train.steps=2000", "log.every=1", "--run-dir", "full", "--np", "2"]
         job = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         limit = lambda size: [resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY)) for pid in self.rank_pids()]
         while not os.path.exists(f"{self.folder}/full/checkpoints/step-10"):
