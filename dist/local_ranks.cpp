@@ -14,13 +14,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The same for processes that see each other's numbers: of one start of one kernel, and of one name space of processes.
+// The same for processes of one start of one kernel that see each other's numbers and have one network: between two networks
+// a cable may be cut.
 uint64_t place() {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  std::error_code error;
-  const std::string space = fs::read_symlink("/proc/self/ns/pid", error).string();
-  return boot.empty() || error ? 0 : std::hash<std::string>()(boot + space);
+  std::string text;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), text);
+  if (text.empty()) return 0;
+  for (const char* space : {"/proc/self/ns/pid", "/proc/self/ns/net"}) {
+    std::error_code error;
+    text += fs::read_symlink(space, error).string();
+    if (error) return 0;
+  }
+  return std::hash<std::string>()(text);
 }
 
 // "1234 (a name) R 1 ...": a name may hold anything, also brackets.
