@@ -100,7 +100,7 @@ class Faults(FaultCase):
                 break
         time.sleep(0.3)
         limit(resource.RLIM_INFINITY)
-        out = "".join(said) + job.communicate(timeout=60)[0]
+        out = "".join(said) + job.communicate(timeout=120)[0]
         self.assertEqual(job.returncode, 0, out)
         self.assertRegex(out, r"warning: the checkpoint of step \d+ is given up: cannot write .*File too large")
         self.assertRegex(out, r"warning: cannot write .*metrics.jsonl")

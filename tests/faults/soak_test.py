@@ -37,7 +37,7 @@ class Soak(FaultCase):
         self.assertEqual(self.sha("stopped0"), self.sha("calm"))
 
     def test_a_job_that_is_suspended_as_a_whole_goes_on(self):
-        command = [PAL, "train", "c.yaml", "train.steps=600", "train.dtype=float32", "--run-dir", "suspended", "--np", "2"]
+        command = [PAL, "train", "c.yaml", *STEADY, "train.steps=600", "--run-dir", "suspended", "--np", "2"]
         job = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         while sum("loss" in m for m in metrics_so_far(f"{self.folder}/suspended")) < 20:   # then it knows how long a step takes
             time.sleep(0.1)
