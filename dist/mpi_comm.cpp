@@ -103,7 +103,10 @@ void MpiComm::asleep(const Begin& begin) {
   wait_asleep(&request, 1);
 }
 
-void MpiComm::barrier() { PAL_MPI_CHECK(MPI_Barrier(comm_)); }
+void MpiComm::barrier() {
+  if (waiting_ == Waiting::sleep) return asleep([&](MPI_Request* r) { return MPI_Ibarrier(comm_, r); });
+  PAL_MPI_CHECK(MPI_Barrier(comm_));
+}
 
 void MpiComm::all_reduce(at::Tensor t, ReduceOp op) {
   check_tensor(t);
@@ -192,7 +195,12 @@ void MpiComm::broadcast(at::Tensor t, int root) {
   char* data = static_cast<char*>(t.data_ptr());
   for (int64_t at = 0; at < t.numel(); at += kPiece) {
     const int n = static_cast<int>(std::min(kPiece, t.numel() - at));
-    PAL_MPI_CHECK(MPI_Bcast(data + at * t.element_size(), n, mpi_type(t), root, comm_));
+    char* const piece = data + at * t.element_size();
+    if (waiting_ == Waiting::sleep) {
+      asleep([&](MPI_Request* r) { return MPI_Ibcast(piece, n, mpi_type(t), root, comm_, r); });
+    } else {
+      PAL_MPI_CHECK(MPI_Bcast(piece, n, mpi_type(t), root, comm_));
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 // mpi_comm: Comm over an MPI communicator, for CPU tensors.
 //
-// A communicator whose waits sleep starts its reductions and its exchanges of rows without blocking and asks now and then
-// whether they are done: for a thread beside the one that computes, whose core a blocking call would take.
+// A communicator whose waits sleep starts its collectives without blocking (all but gather_v and reduce_scatter) and asks now and
+// then whether they are done: for a thread beside the one that computes, whose core a blocking call would take.
 // Rows travel as one derived type, so counts stay below 2^31 for rows of any width; reductions go in pieces.
 // Large sums of such a communicator are dist/sliced_sum.h's.
 #pragma once

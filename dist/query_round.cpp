@@ -23,8 +23,9 @@ std::string ledger_run(const Config& config, uint64_t data_fingerprint) {
   return fmt::format("data={:016x} seed={} sampler={}", data_fingerprint, config.integer("train.seed"), config.text("oracle.sampler"));
 }
 
-QueryRounds::QueryRounds(const Config& config, Comm& comm, GraphStore& store, const AskedOf& of, const LedgerOf& ledger, int64_t step)
-    : comm_(comm),
+QueryRounds::QueryRounds(const Config& config, World& world, GraphStore& store, const AskedOf& of, const LedgerOf& ledger, int64_t step)
+    : comm_(world.control()),
+      rounds_(world.rounds()),
       store_(store),
       of_(of),
       seed_(static_cast<uint64_t>(config.integer("train.seed"))),
@@ -108,14 +109,38 @@ void QueryRounds::start_round(int64_t step, const EmbedPool& embed) {
   Pool pool;
   if (round.questions > 0) {
     pool.samples = draw_pool(store_, pool_, seed_, round.round, of_.samples, sampler_->begun());
-    if (sampler_->needs() != PoolNeeds::samples) pool.embeddings = embed(pool.samples);
+    if (sampler_->needs() != PoolNeeds::samples) {
+      const SampleSlice slice = own_slice(static_cast<int64_t>(pool.samples.size()), rounds_);
+      pool.embeddings = embed(pool.samples, slice);
+      pool.first = slice.first;
+      pool.comm = &rounds_;
+      if (sampler_->needs() == PoolNeeds::inputs && of_.inputs && !pool.samples.empty()) pool.inputs = inputs_of(pool, slice);
+    }
   }
   under_way_ = true;
-  if (comm_.rank() == 0) {
-    if (round.questions > 0 && sampler_->needs() == PoolNeeds::inputs && of_.inputs) pool.inputs = of_.inputs(pool.samples);
-    preparing_ = std::async(std::launch::async,
-                            [this, pool = std::move(pool), round = std::move(round), step] { return prepare(pool, round, step); });
-  }
+  if (comm_.rank() > 0 && pool.comm == nullptr) return;   // rank 0 chooses alone
+  preparing_ = std::async(std::launch::async, [this, pool = std::move(pool), round = std::move(round), step] {
+    if (comm_.rank() == 0) return prepare(pool, round, step);
+    choose(pool, round);
+    return RoundMessage{};
+  });
+}
+
+// Of this rank's slice; a rank without a sample has no row, of the same width.
+at::Tensor QueryRounds::inputs_of(const Pool& pool, SampleSlice slice) const {
+  if (slice.first == slice.last) return of_.inputs({pool.samples[0]}).narrow(0, 0, 0);
+  return of_.inputs({pool.samples.begin() + slice.first, pool.samples.begin() + slice.last});
+}
+
+// Of the threads, on every rank that holds rows of the pool.
+std::vector<Query> QueryRounds::choose(const Pool& pool, Round round) {
+  no_question_ = NoQuestion::none;
+  if (pool.comm != nullptr) round.pending = broadcast_queries(round.pending, *pool.comm);
+  if (round.questions <= 0) return {};
+  Chosen chosen = choose_questions(*sampler_, store_, pool, round);
+  expect_answers(store_, pool, chosen.queries);
+  no_question_ = chosen.why;
+  return std::move(chosen.queries);
 }
 
 // Of the thread, as all up to collect().
@@ -123,14 +148,7 @@ RoundMessage QueryRounds::prepare(const Pool& pool, Round round, int64_t step) {
   if (of_.before_round) of_.before_round(step);
   take_in();
   for (Query& q : ledger_->open_queries()) round.pending.push_back(std::move(q));
-  std::vector<Query> queries;
-  no_question_ = NoQuestion::none;
-  if (round.questions > 0) {
-    Chosen chosen = choose_questions(*sampler_, store_, pool, round);
-    queries = std::move(chosen.queries);
-    no_question_ = chosen.why;
-  }
-  expect_answers(store_, pool, queries);
+  std::vector<Query> queries = choose(pool, round);
   ledger_->record_queries(queries, {sampler_->name(), round.round, step, votes_, again_, votes_ + repeats_});
   answer_open();
   decided_now_.clear();
@@ -172,7 +190,7 @@ void QueryRounds::collect() {
   if (!under_way_) return;
   under_way_ = false;
   again_.clear();
-  const RoundMessage message = broadcast_round(comm_.rank() == 0 ? preparing_.get() : RoundMessage{}, per_round_, comm_);
+  const RoundMessage message = broadcast_round(preparing_.valid() ? preparing_.get() : RoundMessage{}, per_round_, comm_);
   waiting_.insert(waiting_.end(), message.decisions.begin(), message.decisions.end());
   for (const std::string& sentence : refused_) say(sentence);
   refused_.clear();
@@ -188,7 +206,7 @@ void QueryRounds::collect() {
 }
 
 int64_t QueryRounds::ledger_position() const {
-  if (preparing_.valid()) preparing_.wait();
+  if (ledger_ && preparing_.valid()) preparing_.wait();
   return questions_;
 }
 

@@ -1,8 +1,9 @@
 // query_round: the story of a query: rank 0 asks and records, one broadcast, every rank inserts at the same step.
 //
-// At the boundary before step s (s a multiple of oracle.every, s > 0) the ranks embed the pool of round s / every. Then
-// steps go on, while a thread of rank 0 takes in what people handed in, chooses the questions, writes them to the ledger,
-// has them answered or hands them out, decides, and syncs the decisions to the ledger. At the boundary before step
+// At the boundary before step s (s a multiple of oracle.every, s > 0) the ranks embed the pool of round s / every, each its
+// slice. Then steps go on, while a thread of rank 0 takes in what people handed in, chooses the questions, writes them to the
+// ledger, has them answered or hands them out, decides, and syncs the decisions to the ledger. A sampler that looks at embeddings
+// chooses on all ranks, each in a thread beside its steps and each for its own rows of the pool (core/oracle/pool_rows.h). At the boundary before step
 // s + oracle.every one broadcast carries the decisions to all ranks, and they take effect, exactly there, also in a
 // resumed run. Answers that come later than their round are decided in the round that finds them: nobody waits for people.
 // A fingerprint of the graph is compared across ranks each round.
@@ -26,6 +27,7 @@
 #include <vector>
 
 #include "core/comm.h"
+#include "core/eval/embed.h"
 #include "core/oracle/asking.h"
 #include "core/oracle/consensus.h"
 #include "core/oracle/inbox.h"
@@ -33,6 +35,7 @@
 #include "core/oracle/oracle.h"
 #include "core/oracle/stop_rules.h"
 #include "dist/round_message.h"
+#include "dist/world.h"
 
 namespace pal {
 
@@ -56,12 +59,12 @@ std::string ledger_run(const Config& config, uint64_t data_fingerprint);
 class QueryRounds {
  public:
   // Collective. Opens the ledger on rank 0 and replays it: decisions in effect before `step` enter the store. `store` and
-  // `comm` must outlive this.
-  QueryRounds(const Config& config, Comm& comm, GraphStore& store, const AskedOf& of, const LedgerOf& ledger, int64_t step);
+  // `world` must outlive this.
+  QueryRounds(const Config& config, World& world, GraphStore& store, const AskedOf& of, const LedgerOf& ledger, int64_t step);
   ~QueryRounds();
 
-  // Collective. Embeds these samples on all ranks; called only when the sampler needs it.
-  using EmbedPool = std::function<at::Tensor(const std::vector<int64_t>& samples)>;
+  // Called on all ranks when the sampler needs it: embeds this rank's slice of the samples, (slice, D).
+  using EmbedPool = std::function<at::Tensor(const std::vector<int64_t>& samples, SampleSlice slice)>;
   // Collective. Before step `step`: collects the last round and inserts what takes effect, then asks if a round is due.
   void at_boundary(int64_t step, const EmbedPool& embed);
   // The first step after `step` at which answers may take effect: up to there the graph stays as it is.
@@ -86,6 +89,8 @@ class QueryRounds {
  private:
   void start_round(int64_t step, const EmbedPool& embed);
   RoundMessage prepare(const Pool& pool, Round round, int64_t step);
+  std::vector<Query> choose(const Pool& pool, Round round);
+  at::Tensor inputs_of(const Pool& pool, SampleSlice slice) const;
   void take_in();
   void answer_open();
   void decide_open(int64_t effective_step, int64_t round);
@@ -103,7 +108,8 @@ class QueryRounds {
   using Pair = std::pair<int64_t, int64_t>;   // smaller sample first
   static Pair pair_of(const Decision& d) { return std::minmax(d.i, d.j); }
 
-  Comm& comm_;
+  Comm& comm_;     // of the steps' thread
+  Comm& rounds_;   // of the threads that choose
   GraphStore& store_;
   const AskedOf of_;
   uint64_t seed_;
@@ -115,11 +121,11 @@ class QueryRounds {
   std::unique_ptr<Labeler> labeler_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<Inbox> inbox_;
-  std::future<RoundMessage> preparing_;
   std::vector<Decision> decided_now_;       // of the thread
   std::vector<std::string> refused_;        // of the thread: sentences
-  NoQuestion no_question_ = NoQuestion::none;   // of the thread
   std::vector<Pair> again_;                 // part of a contradiction, for the next round
+  // The same on every rank that chooses.
+  NoQuestion no_question_ = NoQuestion::none;   // of the thread
   // The same on every rank.
   int64_t recorded_rounds_ = 0;             // rounds the ledger already holds: not asked again
   std::vector<Decision> waiting_;           // by effective_step
@@ -136,6 +142,9 @@ class QueryRounds {
   int64_t contradictions_ = 0;
   std::string warning_;
   std::set<std::string> said_;              // kinds of sentences that are said once
+  // The thread's work; on other ranks than 0 the choice alone, and only if they hold rows of the pool. The last member: its
+  // destructor waits for the thread, which uses the others.
+  std::future<RoundMessage> preparing_;
 };
 
 }  // namespace pal

@@ -1,9 +1,11 @@
 #include "dist/round_message.h"
 
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace pal {
 namespace {
@@ -47,6 +49,28 @@ RoundMessage broadcast_round(const RoundMessage& message, int64_t expected, Comm
   at::Tensor all = comm.rank() == 0 ? whole : at::zeros({words_of(decisions)}, at::kLong);
   comm.broadcast(all, 0);
   return decode(all);
+}
+
+std::vector<Query> broadcast_queries(const std::vector<Query>& queries, Comm& comm) {
+  std::vector<int64_t> words;
+  for (const Query& q : queries) {
+    words.insert(words.end(), {q.id, static_cast<int64_t>(q.kind), q.template_sample, q.node, static_cast<int64_t>(q.members.size())});
+    words.insert(words.end(), q.members.begin(), q.members.end());
+  }
+  at::Tensor size = at::zeros({1}, at::kLong);
+  *size.data_ptr<int64_t>() = static_cast<int64_t>(words.size());
+  comm.broadcast(size, 0);
+  words.resize(static_cast<size_t>(size.item<int64_t>()));
+  comm.broadcast(at::from_blob(words.data(), {static_cast<int64_t>(words.size())}, at::kLong), 0);
+  std::vector<Query> all;
+  for (size_t at = 0; at < words.size();) {
+    Query q{.id = words[at], .kind = static_cast<QueryKind>(words[at + 1]), .template_sample = words[at + 2], .node = words[at + 3]};
+    const auto members = words.begin() + static_cast<int64_t>(at) + 5;
+    q.members.assign(members, members + words[at + 4]);
+    at += 5 + static_cast<size_t>(words[at + 4]);
+    all.push_back(std::move(q));
+  }
+  return all;
 }
 
 }  // namespace pal

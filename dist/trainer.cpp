@@ -130,14 +130,14 @@ at::Tensor Trainer::encode(const LoadedStep& loaded) const {
 }
 
 QueryRounds::EmbedPool Trainer::embed_pool() {
-  return [this](const std::vector<int64_t>& samples) {
+  return [this](const std::vector<int64_t>& samples, SampleSlice slice) {
     share_statistics();
     EmbedOptions options;
     options.what = EmbedWhat::embedding;
     options.augment = augment_;
     options.dtype = scalar_type(config_);
     options.threads = threads_;
-    return embed(*encoder_, *data_, samples, options, world_.now());
+    return embed_slice(*encoder_, *data_, samples, slice, options);
   };
 }
 

@@ -110,7 +110,7 @@ void Trainer::open_rounds() {
                    [this](const std::vector<int64_t>& samples) { return pixels(*data_, samples); },
                    [this](int64_t step) { if (control_.faults) control_.faults->before_round(step); }};
   const LedgerOf ledger{run_dir_ + "/ledger.sqlite", ledger_run(config_, data_->fingerprint())};
-  rounds_ = std::make_unique<QueryRounds>(config_, world_.control(), store_, of, ledger, step_);
+  rounds_ = std::make_unique<QueryRounds>(config_, world_, store_, of, ledger, step_);
   stopping_ = rounds_->leaves();
 }
 

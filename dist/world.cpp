@@ -65,6 +65,7 @@ World::World() : host_(host_name()) {
     now_ = make_local_comm();
     bulk_ = make_local_comm();
     control_ = make_local_comm();
+    rounds_ = make_local_comm();
     node_ = make_local_comm();
     cores_ = share_of_cores(*node_);
     check_not_lonely(1);
@@ -88,6 +89,7 @@ World::World() : host_(host_name()) {
   now_ = make_logged(std::make_unique<MpiComm>(MPI_COMM_WORLD), now_log_);
   bulk_ = make_logged(std::make_unique<MpiComm>(MPI_COMM_WORLD, Waiting::sleep), bulk_log_);
   control_ = make_logged(std::make_unique<MpiComm>(MPI_COMM_WORLD), control_log_);
+  rounds_ = std::make_unique<MpiComm>(MPI_COMM_WORLD, Waiting::sleep);
 }
 
 DeviceDecision World::use_device(const std::string& asked) {
@@ -113,6 +115,7 @@ World::~World() {
   now_.reset();
   bulk_.reset();
   control_.reset();
+  rounds_.reset();
   node_.reset();
   channels_.reset();
   MPI_Finalize();

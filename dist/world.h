@@ -1,8 +1,9 @@
 // world: MPI from its start to its end, and the communicators of the design.
 //
-// Thread: MPI_THREAD_MULTIPLE, checked. Three communicators, so that no two threads share one: `now` (loss, batch norm;
+// Thread: MPI_THREAD_MULTIPLE, checked. Four communicators, so that no two threads share one: `now` (loss, batch norm;
 //   the thread that computes), `bulk` (gradients; a thread of its own, whose
-//   waits sleep), `control` (queries, run folder).
+//   waits sleep), `control` (decisions, run folder), `rounds` (the choice of questions, a thread of its own, whose waits sleep;
+//   nobody is blamed for being late there).
 // Lifetime: main owns it. The destructor finalises MPI only when no exception is on its way; after an error call abort().
 #pragma once
 
@@ -36,6 +37,7 @@ class World {
   Comm& now() { return *now_; }
   Comm& bulk() { return *bulk_; }
   Comm& control() { return *control_; }
+  Comm& rounds() { return *rounds_; }
   Comm& node() { return *node_; }                  // the ranks of this host
 
   // Collective. The device that train.device=`asked` (auto, cpu, cuda) means for this rank; where it is a GPU, tensors of
@@ -55,7 +57,7 @@ class World {
   std::string host_;
   FlightLog now_log_{"now"}, bulk_log_{"bulk"}, control_log_{"control"}, device_log_{"device"}, node_log_{"node"};
   std::unique_ptr<DeviceChannels> channels_;       // null where ranks compute on CPUs, or alone
-  std::unique_ptr<Comm> now_, bulk_, control_, node_;
+  std::unique_ptr<Comm> now_, bulk_, control_, rounds_, node_;
 };
 
 // Whether this process was started as a rank by mpirun or srun (from the environment they set).

@@ -1,17 +1,14 @@
 #include "launch/bench_oracle.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <thread>
 
+#include "core/comm.h"
 #include "core/config/config.h"
 #include "core/data/feature_set.h"
 #include "core/io/feature_file.h"
@@ -20,9 +17,10 @@
 #include "core/oracle/oracle.h"
 #include "core/oracle/products.h"
 #include "kernels/base/error.h"
-#include "kernels/base/philox.h"
 #include "launch/child.h"
 #include "launch/machine.h"
+#include "launch/mpirun.h"
+#include "launch/progress.h"
 #include "launch/table.h"
 
 namespace pal {
@@ -33,58 +31,10 @@ using BenchClock = std::chrono::steady_clock;
 
 double ms_since(BenchClock::time_point start) { return std::chrono::duration<double, std::milli>(BenchClock::now() - start).count(); }
 
-int64_t class_of_sample(int64_t sample, int64_t classes) { return static_cast<int64_t>(Random(1, Purpose::bench, 1, static_cast<uint64_t>(sample)).below(static_cast<uint64_t>(classes))); }
-
-// Unit rows: the class's direction plus noise of the same length (uniform, a third of the cost of normals).
-at::Tensor synthetic_rows(const std::vector<int64_t>& samples, int64_t dims, int64_t classes, int threads) {
-  at::Tensor rows = at::empty({static_cast<int64_t>(samples.size()), dims}, at::kFloat);
-  float* const x = rows.data_ptr<float>();
-  const auto n = static_cast<int64_t>(samples.size());
-  const auto work = [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      Random centre(1, Purpose::bench, 2, static_cast<uint64_t>(class_of_sample(samples[i], classes))), noise(1, Purpose::bench, 3, static_cast<uint64_t>(samples[i]));
-      double square = 0;
-      for (int64_t k = 0; k < dims; ++k) {
-        const float v = centre.uniform(-1, 1) + noise.uniform(-1, 1);
-        x[i * dims + k] = v;
-        square += static_cast<double>(v) * v;
-      }
-      for (int64_t k = 0; k < dims; ++k) x[i * dims + k] = static_cast<float>(x[i * dims + k] / std::sqrt(square));
-    }
-  };
-  std::vector<std::jthread> helpers;
-  for (int t = 1; t < threads; ++t) helpers.emplace_back(work, n * t / threads, n * (t + 1) / threads);
-  work(0, n / threads);
-  helpers.clear();
-  return rows;
-}
-
 std::vector<int64_t> first_samples(int64_t n) {
   std::vector<int64_t> ids(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) ids[i] = i;
   return ids;
-}
-
-// The store of N samples with four known members of each class.
-GraphStore known_store(const OracleBenchOptions& o) {
-  std::vector<int64_t> labels(static_cast<size_t>(o.samples), -1), seen(static_cast<size_t>(o.classes), 0);
-  for (int64_t s = 0; s < o.samples; ++s) {
-    const int64_t c = class_of_sample(s, o.classes);
-    if (seen[c]++ < 4) labels[s] = c;
-  }
-  GraphStore store(o.samples);
-  store.set_labels(labels);
-  return store;
-}
-
-// Groups of about √C classes below one root.
-std::vector<int64_t> two_levels(int64_t classes) {
-  const auto groups = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(classes))));
-  std::vector<int64_t> parents;
-  for (int64_t c = 0; c < classes; ++c) parents.push_back(classes + c % groups);
-  for (int64_t g = 0; g < groups; ++g) parents.push_back(classes + groups);
-  parents.push_back(-1);
-  return parents;
 }
 
 // Mean of 1 − cosine to the nearest centre: the same judge for both sides.
@@ -103,27 +53,56 @@ struct Report {
   std::vector<std::vector<std::string>> rows;
 };
 
-void bench_samplers(const OracleBenchOptions& o, Report& report) {
-  const GraphStore store = known_store(o);
-  const std::vector<int64_t> pool_samples = draw_pool(store, o.pool, 1, 0);
-  const at::Tensor embeddings = synthetic_rows(pool_samples, o.dims, o.classes, o.threads);
-  const std::vector<int64_t> parents = two_levels(o.classes);
-  report.rows = {{"sampler", "ms per round", "ms per question", "questions"}};
-  for (const char* name : {"supervised", "random", "captcha", "outliers", "nnclr", "pruning", "uncertainty", "ensemble", "model_change", "gradients", "typical", "k_center", "merging", "coarse"}) {
-    const auto sampler = make_query_sampler(Config::defaults({std::string("oracle.sampler=") + name}), parents);
-    std::vector<double> ms;
-    int64_t questions = 0;
-    for (int t = 0; t < o.turns; ++t) {
-      const auto start = BenchClock::now();
-      Pool pool{draw_pool(store, o.pool, 1, 0, {}, sampler->begun()), {}};
-      if (sampler->needs() != PoolNeeds::samples) pool.embeddings = embeddings;
-      questions = question_count(sampler->choose(store, pool, {.seed = 1, .round = 0, .questions = o.questions}));
-      ms.push_back(ms_since(start));
-    }
-    report.rows.push_back({name, fmt::format("{:.0f}", median(ms)), fmt::format("{:.2f}", median(ms) / static_cast<double>(std::max<int64_t>(questions, 1))), std::to_string(questions)});
-    report.results.push_back({{"name", std::string("round ") + name}, {"params", {{"N", o.samples}, {"D", o.dims}, {"C", o.classes}, {"pool", o.pool}, {"questions", o.questions}}},
-                              {"ours_ms", median(ms)}, {"noise", noise(ms)}, {"ours_peak_mb", peak_memory_mb()}, {"ours_samples_ms", ms}});
+const std::vector<std::string> kSamplers = {"supervised", "random", "captcha", "outliers", "nnclr", "pruning", "uncertainty", "ensemble", "model_change", "gradients", "typical", "k_center", "merging", "coarse"};
+
+// The rounds of one number of ranks, by name: what the ranks say of each sampler.
+std::vector<json> run_rounds(const OracleBenchOptions& o, int ranks, const std::string& program) {
+  const int threads = std::max(1, o.threads / ranks);
+  std::vector<std::string> command = {PAL_MPIRUN};
+  for (const std::string& option : mpirun_options(host_facts(), ranks, threads)) command.push_back(option);
+  command.insert(command.end(), {"-np", std::to_string(ranks), program, "bench", "oracle", "--as-rank"});
+  for (const auto& [option, value] : {std::pair<std::string, int64_t>{"--turns", o.turns}, {"--threads", threads}, {"--samples", o.samples}, {"--dims", o.dims},
+                                      {"--classes", o.classes}, {"--pool", o.pool}, {"--questions", o.questions}}) {
+    command.insert(command.end(), {option, std::to_string(value)});
   }
+  Child child(command);
+  Progress bar(fmt::format("rounds on {} rank{} x {} thread{}", ranks, ranks == 1 ? "" : "s", threads, threads == 1 ? "" : "s"), static_cast<int64_t>(kSamplers.size()));
+  std::vector<json> said;
+  while (said.size() < kSamplers.size()) {
+    said.push_back(json::parse(child.read_line()));
+    bar.update(static_cast<int64_t>(said.size()), said.back().at("name"));
+  }
+  PAL_CHECK(child.wait() == 0, "the ranks that choose ended with an error", ranks, "its words stand above");
+  return said;
+}
+
+// A column for each number of ranks. The questions must be the same ones.
+void bench_samplers(const OracleBenchOptions& o, const std::string& program, Report& report) {
+  std::vector<std::vector<json>> said;
+  report.rows = {{"sampler", "questions"}};
+  for (int ranks : o.ranks) {
+    said.push_back(run_rounds(o, ranks, program));
+    report.rows[0].push_back(fmt::format("ms, {} rank{}", ranks, ranks == 1 ? "" : "s"));
+    report.rows[0].emplace_back("noise");
+  }
+  std::vector<double> peaks(said.size(), 0);
+  for (size_t k = 0; k < kSamplers.size(); ++k) {
+    const json& first = said[0][k];
+    report.rows.push_back({kSamplers[k], std::to_string(first.at("questions").get<int64_t>())});
+    for (size_t c = 0; c < said.size(); ++c) {
+      const json& one = said[c][k];
+      PAL_CHECK(one.at("asked") == first.at("asked"), "questions of " + kSamplers[k] + " depend on the number of ranks", o.ranks[c], "this is our bug: report it");
+      const std::vector<double> ms = one.at("ms");
+      report.rows.back().insert(report.rows.back().end(), {fmt::format("{:.0f}", median(ms)), fmt::format("{:.2f}", noise(ms))});
+      report.results.push_back({{"name", "round " + kSamplers[k]}, {"params", {{"N", o.samples}, {"D", o.dims}, {"C", o.classes}, {"pool", o.pool}, {"questions", o.questions}, {"ranks", o.ranks[c]}}},
+                                {"ours_ms", median(ms)}, {"noise", noise(ms)}, {"ours_peak_mb", one.at("peak_mb")}, {"ours_samples_ms", ms}});
+      peaks[c] = std::max(peaks[c], one.at("peak_mb").get<double>());
+    }
+  }
+  fmt::print("a round of {} questions at N = {}, D = {}, C = {}, a drawn pool of {} whose embeddings lie on the ranks; {} threads in all\n{}", o.questions, o.samples, o.dims, o.classes,
+             o.pool, o.threads, format_table(report.rows));
+  for (size_t c = 0; c < said.size(); ++c) fmt::print("peak memory of a rank, of {}: {:.0f} MB, its embeddings included\n", o.ranks[c], peaks[c]);
+  if (said.size() > 1) fmt::print("the questions are the same for each number of ranks\n");
 }
 
 // Ours and the peer's turns; `ours` returns ms, `judge` looks at what a turn left behind.
@@ -193,13 +172,13 @@ void bench_peers(const OracleBenchOptions& o, Report& report) {
 
 }  // namespace
 
-int bench_oracle(const OracleBenchOptions& o) {
+const std::vector<std::string>& oracle_bench_samplers() { return kSamplers; }
+
+int bench_oracle(const OracleBenchOptions& o, const std::string& program) {
   at::set_num_threads(o.threads);
   json results = json::array();
   Report rounds, peers;
-  bench_samplers(o, rounds);
-  fmt::print("a round of {} questions at N = {}, D = {}, C = {}, a drawn pool of {}, {} threads\n{}", o.questions, o.samples, o.dims, o.classes, o.pool, o.threads, format_table(rounds.rows));
-  fmt::print("peak memory {:.0f} MB, embeddings of the pool included\n", peak_memory_mb());
+  bench_samplers(o, program, rounds);
   for (const json& r : rounds.results) results.push_back(r);
   if (o.peer_pool > 0) {
     bench_peers(o, peers);

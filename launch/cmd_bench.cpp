@@ -122,7 +122,10 @@ int cmd_bench(const std::vector<std::string>& arguments, Context& context) {
   OracleBenchOptions oracle;
   CLI::App& oracles = *app.add_subcommand("oracle", "A round of questions of every sampler at ImageNet's size; k-means against faiss, margin sampling against modAL.");
   add_shared(oracles, oracle.peer, oracle.json, oracle.turns);
-  oracles.add_option("--threads", oracle.threads, "threads of each side")->check(CLI::Range(1, 1024));
+  bool chooses = false;
+  oracles.add_option("--threads", oracle.threads, "threads of each side, of all its ranks together")->check(CLI::Range(1, 1024));
+  oracles.add_option("--ranks", oracle.ranks, "numbers of ranks that share the pool; default 1,2")->check(CLI::Range(1, 256))->delimiter(',');
+  oracles.add_flag("--as-rank", chooses)->group("");   // started by the parent
   oracles.add_option("--samples", oracle.samples, "N")->check(CLI::Range(100, 100000000));
   oracles.add_option("--dims", oracle.dims, "D")->check(CLI::Range(2, 65536));
   oracles.add_option("--classes", oracle.classes, "C")->check(CLI::Range(2, 100000));
@@ -149,7 +152,11 @@ int cmd_bench(const std::vector<std::string>& arguments, Context& context) {
     return 0;
   }
   if (comms.parsed()) return bench_comm(comm, context.program);
-  if (oracles.parsed()) return bench_oracle(oracle);
+  if (oracles.parsed() && chooses) {
+    bench_oracle_rank(oracle, context.start_world());
+    return 0;
+  }
+  if (oracles.parsed()) return bench_oracle(oracle, context.program);
   if (imports.parsed()) return bench_import(importing);
   if (closed_form.parsed()) return bench_experiment(figure);
   if (data.parsed() && !open_in.empty()) return bench_open_side(open_in);

@@ -26,27 +26,36 @@ class EvalMode {
 
 }  // namespace
 
-at::Tensor embed(Encoder& encoder, const Dataset& data, const std::vector<int64_t>& samples, const EmbedOptions& options,
-                 Comm& comm) {
+SampleSlice own_slice(int64_t samples, const Comm& comm) {
+  const std::vector<int64_t> begin = rank_slices(samples, comm.size());
+  return {begin[comm.rank()], begin[comm.rank() + 1]};
+}
+
+at::Tensor embed_slice(Encoder& encoder, const Dataset& data, const std::vector<int64_t>& samples, SampleSlice slice, const EmbedOptions& options) {
   const at::NoGradGuard no_grad;
   const EvalMode mode(encoder);
-  const std::vector<int64_t> begin = rank_slices(static_cast<int64_t>(samples.size()), comm.size());
-  const int64_t first = begin[comm.rank()], last = begin[comm.rank() + 1];
   const at::Device device = encoder.parameters().front().device();
   const int64_t dims = options.what == EmbedWhat::features ? encoder.feature_dims() : encoder.embedding_dims();
-  at::Tensor own = at::empty({last - first, dims}, at::TensorOptions(options.dtype));
-  for (int64_t at = first; at < last; at += options.batch) {
-    const int64_t end = std::min(last, at + options.batch);
+  at::Tensor own = at::empty({slice.last - slice.first, dims}, at::TensorOptions(options.dtype));
+  for (int64_t at = slice.first; at < slice.last; at += options.batch) {
+    const int64_t end = std::min(slice.last, at + options.batch);
     const std::vector<int64_t> ids(samples.begin() + at, samples.begin() + end);
     const at::Tensor images = load_centre_views(data, ids, options.augment, options.dtype, options.threads);
     at::Tensor out = encoder.features(images.to(device));
     if (options.what == EmbedWhat::embedding) out = encoder.project(out);
-    own.narrow(0, at - first, end - at).copy_(out);
-    if (options.progress) options.progress(end - first);
+    own.narrow(0, at - slice.first, end - at).copy_(out);
+    if (options.progress) options.progress(end - slice.first);
   }
+  return own;
+}
+
+at::Tensor embed(Encoder& encoder, const Dataset& data, const std::vector<int64_t>& samples, const EmbedOptions& options,
+                 Comm& comm) {
+  const auto n = static_cast<int64_t>(samples.size());
+  const std::vector<int64_t> begin = rank_slices(n, comm.size());
   std::vector<int64_t> counts;
   for (int r = 0; r < comm.size(); ++r) counts.push_back(begin[r + 1] - begin[r]);
-  return comm.all_gather_v(own, counts);
+  return comm.all_gather_v(embed_slice(encoder, data, samples, own_slice(n, comm), options), counts);
 }
 
 at::Tensor pixels(const Dataset& data, const std::vector<int64_t>& samples) {

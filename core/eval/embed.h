@@ -23,8 +23,15 @@ struct EmbedOptions {
   std::function<void(int64_t done)> progress;   // images of this rank so far; may be empty
 };
 
+// (last − first, F) of samples[first … last), by this process, on the CPU. The encoder's mode is as before afterwards.
+struct SampleSlice {
+  int64_t first = 0, last = 0;
+};
+SampleSlice own_slice(int64_t samples, const Comm& comm);   // of rank_slices (core/data/sampler.h)
+at::Tensor embed_slice(Encoder& encoder, const Dataset& data, const std::vector<int64_t>& samples, SampleSlice slice, const EmbedOptions& options);
+
 // Collective. (samples.size(), F) in the order of `samples`, on every rank: each rank embeds its slice and all are
-// gathered. The encoder's mode is as before afterwards.
+// gathered.
 at::Tensor embed(Encoder& encoder, const Dataset& data, const std::vector<int64_t>& samples, const EmbedOptions& options,
                  Comm& comm);
 

@@ -1,8 +1,5 @@
 #include "core/oracle/board.h"
 
-#include <ATen/TensorOperators.h>
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/nan_to_num.h>
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
@@ -15,11 +12,10 @@
 
 namespace pal {
 
-Board::Board(const GraphStore& store, const Pool& pool, const Round& round, Templates templates) : store_(store), round_(round) {
-  sort_pool(pool);
+Board::Board(const GraphStore& store, const Pool& pool, const Round& round, Templates templates) : store_(store), round_(round), pool_(pool) {
   std::unordered_set<int64_t> seen;
-  for (size_t row = 0; row < samples_.size(); ++row) {
-    const int64_t sample = samples_[row], at = unit(sample);
+  for (size_t row = 0; row < pool_.samples().size(); ++row) {
+    const int64_t sample = pool_.samples()[row], at = unit(sample);
     PAL_ASSERT(sample >= 0 && sample < store.samples(), "a pool holds samples of the data set");
     if (!seen.insert(at).second) continue;
     Random random(round.seed, Purpose::oracle, static_cast<uint64_t>(round.round), static_cast<uint64_t>(sample));
@@ -37,24 +33,6 @@ Board::Board(const GraphStore& store, const Pool& pool, const Round& round, Temp
     }
     for (int64_t m : q.members) taken_.insert(unit(m));
   }
-}
-
-void Board::sort_pool(const Pool& pool) {
-  const at::NoGradGuard no_grad;
-  PAL_ASSERT(!pool.embeddings.defined() || pool.embeddings.size(0) == static_cast<int64_t>(pool.samples.size()),
-             "one embedding for each sample of the pool");
-  samples_ = pool.samples;
-  at::Tensor z = pool.embeddings;
-  if (!std::is_sorted(samples_.begin(), samples_.end())) {
-    std::vector<int64_t> order(samples_.size());
-    std::iota(order.begin(), order.end(), int64_t{0});
-    std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return pool.samples[a] < pool.samples[b]; });
-    std::sort(samples_.begin(), samples_.end());
-    if (z.defined()) z = z.index_select(0, at::tensor(order, at::kLong));
-  }
-  if (!z.defined()) return;
-  z = at::nan_to_num(z.to(at::kCPU, at::kFloat), 0, 0, 0);
-  rows_ = (z / z.norm(2, 1, /*keepdim=*/true).clamp_min(1e-20)).contiguous();
 }
 
 void Board::find_classes(Templates templates) {
@@ -93,10 +71,10 @@ void Board::find_classes(Templates templates) {
 }
 
 void Board::classify_rows() {
-  row_class_.assign(samples_.size(), -1);
+  row_class_.assign(pool_.samples().size(), -1);
   std::map<int64_t, int64_t> votes;
-  for (size_t row = 0; row < samples_.size(); ++row) {
-    const int64_t sample = samples_[row];
+  for (size_t row = 0; row < pool_.samples().size(); ++row) {
+    const int64_t sample = pool_.samples()[row];
     const auto at = class_of_unit_.find(unit(sample));
     if (at != class_of_unit_.end()) row_class_[row] = at->second;
     if (store_.deduction() == Deduction::on || row_class_[row] >= 0) continue;
@@ -122,7 +100,22 @@ at::Tensor Board::point_rows(const std::vector<int64_t>& points) const {
   std::vector<int64_t> rows;
   rows.reserve(points.size());
   for (int64_t p : points) rows.push_back(points_[p].row);
-  return rows_.index_select(0, at::tensor(rows, at::kLong));
+  return pool_.gather(rows);
+}
+
+std::vector<int64_t> Board::points_here(const std::vector<int64_t>& points) const {
+  std::vector<int64_t> indices;
+  for (size_t k = 0; k < points.size(); ++k) {
+    if (pool_.place(points_[points[k]].row) >= 0) indices.push_back(static_cast<int64_t>(k));
+  }
+  return indices;
+}
+
+at::Tensor Board::rows_here(const std::vector<int64_t>& points, const std::vector<int64_t>& indices) const {
+  std::vector<int64_t> places;
+  places.reserve(indices.size());
+  for (int64_t k : indices) places.push_back(pool_.place(points_[points[k]].row));
+  return pool_.here().index_select(0, at::tensor(places, at::kLong));
 }
 
 std::vector<int64_t> Board::all_points() const {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/oracle/oracle.h"
+#include "core/oracle/pool_rows.h"
 
 namespace pal {
 
@@ -27,7 +28,7 @@ enum class Templates { none, given, discover };   // none: no classes; every com
 struct Point {
   int64_t sample = 0;
   int64_t unit = 0;      // its component; the sample itself without deduction
-  int64_t row = 0;       // of rows()
+  int64_t row = 0;       // of the pool (PoolRows)
   uint64_t draw = 0;     // (seed, Purpose::oracle, round, sample): its place when nothing else decides
 };
 
@@ -48,11 +49,12 @@ class Board {
   const std::vector<PointClass>& classes() const { return classes_; }
   int64_t count() const { return static_cast<int64_t>(points_.size()); }
 
-  // The pool by ascending sample.
-  const std::vector<int64_t>& samples() const { return samples_; }
-  const at::Tensor& rows() const { return rows_; }                        // (samples, D) float, unit length; undefined without embeddings
-  const std::vector<int64_t>& row_class() const { return row_class_; }    // −1: none
-  at::Tensor point_rows(const std::vector<int64_t>& points) const;        // (n, D)
+  const PoolRows& pool() const { return pool_; }
+  const std::vector<int64_t>& row_class() const { return row_class_; }    // of every row of the pool, −1: none
+  at::Tensor point_rows(const std::vector<int64_t>& points) const;        // (n, D), on every rank. Collective.
+  // Which of these points have their rows here: indices of `points`, and the rows (n, D).
+  std::vector<int64_t> points_here(const std::vector<int64_t>& points) const;
+  at::Tensor rows_here(const std::vector<int64_t>& points, const std::vector<int64_t>& indices) const;
   std::vector<int64_t> all_points() const;                                // 0 … count − 1
   const std::vector<int64_t>& by_draw() const;                            // all points by their draws; sorted at the first call
 
@@ -70,14 +72,12 @@ class Board {
   void set_template(int64_t c, int64_t sample) { classes_[c].sample = sample; }
 
  private:
-  void sort_pool(const Pool& pool);
   void find_classes(Templates templates);
   void classify_rows();
 
   const GraphStore& store_;
   const Round& round_;
-  std::vector<int64_t> samples_;
-  at::Tensor rows_;
+  const PoolRows pool_;
   std::vector<int64_t> row_class_;
   std::vector<Point> points_;
   mutable std::vector<int64_t> by_draw_;

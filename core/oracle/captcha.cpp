@@ -37,12 +37,12 @@ class Captcha final : public QuerySampler {
     if (pool.samples.empty() || round.questions <= 0) return {};
     Board board(store, pool, round, options_.templates);
     if (options_.centre != Centre::off && store.deduction() == Deduction::on) {
-      move_templates(board, options_.centre == Centre::input ? by_sample(pool, pool.inputs) : board.rows());
+      move_templates(board, options_.centre == Centre::input ? inputs_here(board, pool) : board.pool().here());
     }
     const auto classes = static_cast<int64_t>(board.classes().size());
     std::optional<ClassModel> model;
     if (options_.guide != Guide::none && pool.embeddings.defined()) {
-      model.emplace(board.rows(), board.row_class(), classes, options_.guide == Guide::classifier ? ModelKind::classifier : ModelKind::centres);
+      model.emplace(board.pool(), board.row_class(), classes, options_.guide == Guide::classifier ? ModelKind::classifier : ModelKind::centres);
     }
     std::vector<Demand> demands = make_demands(board, model);
 
@@ -133,7 +133,11 @@ class Captcha final : public QuerySampler {
     for (int64_t p = 0; p < board.count(); ++p) {
       if (board.open(p, c)) open.push_back(p);
     }
-    const std::vector<float> likely = model.scores_of(board.point_rows(open), c);
+    const std::vector<int64_t> here = board.points_here(open);
+    const std::vector<float> scores = model.scores_of(board.rows_here(open, here), c);
+    std::vector<float> likely(open.size(), 0);
+    for (size_t k = 0; k < here.size(); ++k) likely[here[k]] = scores[k];
+    board.pool().complete(likely);
     return best_points(open, {likely.begin(), likely.end()}, most);
   }
 

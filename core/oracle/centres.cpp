@@ -1,50 +1,54 @@
 #include "core/oracle/centres.h"
 
-#include <ATen/ops/tensor.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
+#include "core/oracle/exact_sums.h"
 #include "kernels/base/error.h"
 
 namespace pal {
 
-at::Tensor by_sample(const Pool& pool, const at::Tensor& rows) {
-  PAL_CHECK(rows.defined() && rows.size(0) == static_cast<int64_t>(pool.samples.size()), "inputs of the pool", rows.defined() ? rows.size(0) : 0,
+at::Tensor inputs_here(const Board& board, const Pool& pool) {
+  const auto n = static_cast<int64_t>(board.pool().rows_here().size());
+  PAL_CHECK(pool.inputs.defined() && pool.inputs.size(0) == n, "inputs of the pool", pool.inputs.defined() ? pool.inputs.size(0) : 0,
             "oracle.centre=input needs images of one size; use oracle.centre=embeddings");
-  std::vector<int64_t> order(pool.samples.size());
-  std::iota(order.begin(), order.end(), int64_t{0});
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return pool.samples[a] < pool.samples[b]; });
-  return rows.to(at::kCPU, at::kFloat).index_select(0, at::tensor(order, at::kLong)).contiguous();
+  const at::Tensor rows = board.pool().in_order(pool.inputs);
+  at::Tensor longest = at::full({1}, n == 0 ? 0.0 : rows.norm(2, 1).max().item<double>(), at::kDouble);
+  board.pool().comm().all_reduce(longest, ReduceOp::max);
+  return rows / std::max(longest.item<double>(), 1e-20);
 }
 
 void move_templates(Board& board, const at::Tensor& rows) {
+  const PoolRows& pool = board.pool();
   const int64_t dims = rows.size(1);
   const float* x = rows.const_data_ptr<float>();
-  const std::vector<int64_t>& row_class = board.row_class();
-  std::vector<std::vector<int64_t>> members(board.classes().size());
-  for (size_t row = 0; row < row_class.size(); ++row) {
-    if (row_class[row] >= 0) members[row_class[row]].push_back(static_cast<int64_t>(row));
+  std::vector<int64_t> class_here;
+  for (int64_t row : pool.rows_here()) class_here.push_back(board.row_class()[row]);
+  const auto classes = static_cast<int64_t>(board.classes().size());
+  const ExactSums sums(rows, class_here, classes, pool.comm());
+  std::vector<double> cosine(board.row_class().size(), 0);   // to the mean, times the length of the sum
+  for (size_t k = 0; k < class_here.size(); ++k) {
+    if (class_here[k] < 0) continue;
+    double dot = 0, square = 1e-30;
+    for (int64_t d = 0; d < dims; ++d) {
+      const double v = x[static_cast<int64_t>(k) * dims + d];
+      dot += sums.sum(class_here[k], d) * v;
+      square += v * v;
+    }
+    cosine[pool.rows_here()[k]] = dot / std::sqrt(square);
   }
-  for (size_t c = 0; c < members.size(); ++c) {
-    std::vector<double> sum(static_cast<size_t>(dims), 0);
-    for (int64_t row : members[c]) {
-      for (int64_t k = 0; k < dims; ++k) sum[k] += x[row * dims + k];
-    }
-    int64_t best = -1;
-    double most = 0;
-    for (int64_t row : members[c]) {
-      double dot = 0, square = 1e-30;
-      for (int64_t k = 0; k < dims; ++k) {
-        dot += sum[k] * x[row * dims + k];
-        square += static_cast<double>(x[row * dims + k]) * x[row * dims + k];
-      }
-      const double cosine = dot / std::sqrt(square);   // times the length of the sum
-      if (best < 0 || cosine > most) best = row, most = cosine;
-    }
-    if (best >= 0) board.set_template(static_cast<int64_t>(c), board.samples()[best]);
+  pool.complete(cosine);
+  std::vector<int64_t> best(static_cast<size_t>(classes), -1);
+  for (size_t row = 0; row < cosine.size(); ++row) {
+    const int64_t c = board.row_class()[row];
+    if (c >= 0 && (best[c] < 0 || cosine[row] > cosine[best[c]])) best[c] = static_cast<int64_t>(row);
+  }
+  for (int64_t c = 0; c < classes; ++c) {
+    if (best[c] >= 0) board.set_template(c, pool.samples()[best[c]]);
   }
 }
 

@@ -7,11 +7,11 @@
 
 namespace pal {
 
-// rows (samples of the board, D): by embedding or by input. The template of every class with a known member in the pool
-// becomes the one nearest (cosine) to the mean of its members there; ties by the lower sample.
+// Collective. rows (rows of the pool here, D): by embedding or by input. The template of every class with a known member in the
+// pool becomes the one nearest (cosine) to the mean of its members there; ties by the lower sample.
 void move_templates(Board& board, const at::Tensor& rows);
 
-// A row for each sample of the pool, by ascending sample and as float.
-at::Tensor by_sample(const Pool& pool, const at::Tensor& rows);
+// The pool's inputs in the order of the board's rows here, scaled so that the longest on any rank has length 1. Collective.
+at::Tensor inputs_here(const Board& board, const Pool& pool);
 
 }  // namespace pal

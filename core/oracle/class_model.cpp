@@ -2,12 +2,12 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "core/oracle/exact_sums.h"
 #include "core/oracle/products.h"
 #include "kernels/base/error.h"
 
@@ -47,51 +47,49 @@ void solve_factored(const std::vector<double>& l, int64_t n, std::vector<double>
   }
 }
 
-// Mean variance of a column.
-double mean_variance(const at::Tensor& rows) {
-  const int64_t n = rows.size(0), dims = rows.size(1);
-  const float* x = rows.const_data_ptr<float>();
-  std::vector<double> sum(dims, 0);
-  double squares = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t k = 0; k < dims; ++k) {
-      const double v = x[i * dims + k];
-      sum[k] += v;
-      squares += v * v;
-    }
+// Mean variance of a column; rows have length 1.
+double mean_variance(const ExactSums& sums, int64_t groups, int64_t dims) {
+  double n = 0, square = 0;
+  for (int64_t g = 0; g < groups; ++g) n += static_cast<double>(sums.rows(g));
+  for (int64_t k = 0; k < dims; ++k) {
+    double sum = 0;
+    for (int64_t g = 0; g < groups; ++g) sum += sums.sum(g, k);
+    square += sum * sum;
   }
-  for (double s : sum) squares -= s * s / static_cast<double>(n);
-  return std::max(squares / static_cast<double>(n * dims), 1e-12);
+  return n == 0 ? 1 : std::max((n - square / n) / (n * static_cast<double>(dims)), 1e-12);
 }
 
 }  // namespace
 
-ClassModel::ClassModel(const at::Tensor& rows, const std::vector<int64_t>& row_class, int64_t classes, ModelKind kind,
+ClassModel::ClassModel(const PoolRows& pool, const std::vector<int64_t>& row_class, int64_t classes, ModelKind kind,
                        const std::vector<int32_t>& weights)
     : count_(classes, 0), bias_(classes, kNever) {
-  const int64_t dims = rows.size(1);
-  const float* x = rows.const_data_ptr<float>();
-  std::vector<double> mean(dims * classes, 0);   // (D, classes)
-  std::vector<int64_t> members;
-  for (size_t i = 0; i < row_class.size(); ++i) {
-    const int64_t c = row_class[i], times = weights.empty() ? 1 : weights[i];
-    if (c < 0 || times == 0) continue;
-    count_[c] += times;
-    for (int64_t k = 0; k < dims; ++k) mean[k * classes + c] += static_cast<double>(times) * x[i * dims + k];
-    for (int64_t t = 0; t < times && static_cast<int64_t>(members.size()) < kScatterRows; ++t) members.push_back(static_cast<int64_t>(i));
+  const int64_t dims = pool.dims();
+  std::vector<int64_t> group_here, members;   // of all ranks: rows of the pool
+  std::vector<int32_t> times_here;
+  for (int64_t row : pool.rows_here()) {
+    group_here.push_back(row_class[row] < 0 ? classes : row_class[row]);   // the last group: all others
+    if (!weights.empty()) times_here.push_back(row_class[row] < 0 ? 1 : weights[row]);
   }
-  for (int64_t k = 0; k < dims; ++k) {
-    for (int64_t c = 0; c < classes; ++c) mean[k * classes + c] /= static_cast<double>(std::max<int64_t>(count_[c], 1));
+  const ExactSums sums(pool.here(), group_here, classes + 1, pool.comm(), times_here);
+  for (size_t row = 0; row < row_class.size(); ++row) {
+    const int64_t often = row_class[row] < 0 ? 0 : weights.empty() ? 1 : weights[row];
+    for (int64_t t = 0; t < often && static_cast<int64_t>(members.size()) < kScatterRows; ++t) members.push_back(static_cast<int64_t>(row));
+  }
+  std::vector<double> mean(dims * classes, 0);   // (D, classes)
+  for (int64_t c = 0; c < classes; ++c) {
+    count_[c] = sums.rows(c);
+    for (int64_t k = 0; k < dims; ++k) mean[k * classes + c] = sums.sum(c, k) / static_cast<double>(std::max<int64_t>(count_[c], 1));
   }
 
-  const double variance = mean_variance(rows);
+  const double variance = mean_variance(sums, classes + 1, dims);
   std::vector<double> w = mean;
   const auto n = static_cast<int64_t>(members.size());
   if (kind == ModelKind::centres || n == 0) {
     for (double& v : w) v /= variance;
   } else {
     // Around the means: the members less their class's mean, so that nothing cancels.
-    at::Tensor around = rows.index_select(0, at::tensor(members, at::kLong));
+    at::Tensor around = pool.gather(members);
     float* a = around.data_ptr<float>();
     for (int64_t i = 0; i < n; ++i) {
       const int64_t c = row_class[members[i]];
@@ -144,17 +142,18 @@ double ClassModel::slope(int64_t a, int64_t b) const {
 
 namespace {
 
-// f(begin, scores (n, classes) with excluded classes at −∞) for pieces of `points`.
+// f(indices of `points`, scores (n, classes) with excluded classes at −∞) for pieces of the points whose rows lie here.
 template <class F>
 void for_each_piece(const Board& board, const ClassModel& model, const std::vector<int64_t>& points, const F& f) {
-  for (size_t begin = 0; begin < points.size(); begin += kPiece) {
-    const std::vector<int64_t> piece(points.begin() + static_cast<int64_t>(begin), points.begin() + static_cast<int64_t>(std::min(points.size(), begin + kPiece)));
-    at::Tensor scores = model.scores(board.point_rows(piece));
+  const std::vector<int64_t> here = board.points_here(points);
+  for (size_t begin = 0; begin < here.size(); begin += kPiece) {
+    const std::vector<int64_t> piece(here.begin() + static_cast<int64_t>(begin), here.begin() + static_cast<int64_t>(std::min(here.size(), begin + kPiece)));
+    at::Tensor scores = model.scores(board.rows_here(points, piece));
     float* s = scores.data_ptr<float>();
     for (size_t i = 0; i < piece.size(); ++i) {
-      for (int64_t c : board.excluded(piece[i])) s[static_cast<int64_t>(i) * model.classes() + c] = kNever;
+      for (int64_t c : board.excluded(points[piece[i]])) s[static_cast<int64_t>(i) * model.classes() + c] = kNever;
     }
-    f(begin, static_cast<int64_t>(piece.size()), s);
+    f(piece, s);
   }
 }
 
@@ -194,25 +193,36 @@ Belief belief_of(const float* s, int64_t classes) {
 }  // namespace
 
 std::vector<Belief> beliefs(const Board& board, const ClassModel& model, const std::vector<int64_t>& points) {
-  std::vector<Belief> out(points.size());
-  for_each_piece(board, model, points, [&](size_t begin, int64_t n, const float* s) {
-    at::parallel_for(0, n, 64, [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) out[begin + static_cast<size_t>(i)] = belief_of(s + i * model.classes(), model.classes());
+  constexpr int64_t kNumbers = 7;
+  std::vector<double> told(points.size() * kNumbers, 0);
+  for_each_piece(board, model, points, [&](const std::vector<int64_t>& piece, const float* s) {
+    at::parallel_for(0, static_cast<int64_t>(piece.size()), 64, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const Belief b = belief_of(s + i * model.classes(), model.classes());
+        const double numbers[kNumbers] = {static_cast<double>(b.first), static_cast<double>(b.second), b.p_first, b.p_second, b.entropy, b.score, b.gap};
+        std::copy_n(numbers, kNumbers, told.data() + piece[i] * kNumbers);
+      }
     });
   });
+  board.pool().complete(told);
+  std::vector<Belief> out(points.size());
+  for (size_t k = 0; k < out.size(); ++k) {
+    const double* n = told.data() + k * kNumbers;
+    out[k] = {static_cast<int64_t>(n[0]), static_cast<int64_t>(n[1]), n[2], n[3], n[4], n[5], n[6]};
+  }
   return out;
 }
 
 void for_each_belief(const Board& board, const ClassModel& model, const std::vector<int64_t>& points,
                      const std::function<void(size_t, const float*)>& f) {
   std::vector<float> p(static_cast<size_t>(model.classes()));
-  for_each_piece(board, model, points, [&](size_t begin, int64_t n, const float* s) {
-    for (int64_t i = 0; i < n; ++i, s += model.classes()) {
+  for_each_piece(board, model, points, [&](const std::vector<int64_t>& piece, const float* s) {
+    for (size_t i = 0; i < piece.size(); ++i, s += model.classes()) {
       const float most = *std::max_element(s, s + model.classes());
       double total = 0;
       for (size_t c = 0; c < p.size(); ++c) total += p[c] = s[c] == kNever ? 0 : std::exp(s[c] - most);
       for (float& v : p) v = total > 0 ? static_cast<float>(v / total) : 0;
-      f(begin + static_cast<size_t>(i), p.data());
+      f(static_cast<size_t>(piece[i]), p.data());
     }
   });
 }

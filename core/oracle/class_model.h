@@ -3,7 +3,8 @@
 // Math:   x unit rows, μ_c the mean of class c. score_c(x) = μ_cᵀΣ⁻¹x − ½ μ_cᵀΣ⁻¹μ_c, p = softmax over classes with a member.
 //         centres: Σ = σ² I, σ² the mean variance of all rows. classifier: Σ = (S + κσ²I) / (n − C + κ), S the scatter of
 //         the members around their means, κ = D: the nearest centre while few are known, a linear discriminant later.
-// Order:  products by panels and sums in a fixed order: bits depend neither on threads nor on the order of the pool.
+// Order:  products by panels, means by exact sums, the scatter in the order of samples: bits depend neither on threads and ranks nor
+//         on the order of the pool.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,8 +21,8 @@ enum class ModelKind { centres, classifier };
 
 class ClassModel {
  public:
-  // rows (n, D) float; row_class (n), −1 unknown. weights (n): how often a row counts; empty: once.
-  ClassModel(const at::Tensor& rows, const std::vector<int64_t>& row_class, int64_t classes, ModelKind kind,
+  // Collective. row_class (rows of the pool), −1 unknown. weights (likewise): how often a row counts; empty: once.
+  ClassModel(const PoolRows& rows, const std::vector<int64_t>& row_class, int64_t classes, ModelKind kind,
              const std::vector<int32_t>& weights = {});
 
   int64_t classes() const { return static_cast<int64_t>(count_.size()); }
@@ -46,9 +47,10 @@ struct Belief {
   double score = 0;                    // of the first
   double gap = 0;                      // score of the first less that of the second
 };
-// Of these points, in pieces, so that memory stays bounded.
+// Collective. Of these points, each where its row lies, in pieces, so that memory stays bounded.
 std::vector<Belief> beliefs(const Board& board, const ClassModel& model, const std::vector<int64_t>& points);
-// f(index in points, p): the probabilities (classes), 0 where excluded. Called in order of `points`, by one thread.
+// f(index in points, p): the probabilities (classes), 0 where excluded. Called for the points whose rows lie here, in order of
+// `points`, by one thread.
 void for_each_belief(const Board& board, const ClassModel& model, const std::vector<int64_t>& points,
                      const std::function<void(size_t, const float*)>& f);
 

@@ -56,7 +56,7 @@ class Coarse final : public QuerySampler {
       }
       if (d.verdict == Verdict::yes) placed.insert(board.unit(d.j));
     }
-    const ClassModel model(board.rows(), board.row_class(), classes, options_.model);
+    const ClassModel model(board.pool(), board.row_class(), classes, options_.model);
     const std::vector<int64_t> order = begun_first(board, board.by_draw());
     const std::vector<Belief> all = beliefs(board, model, order);
     if (nodes.size() < 2 || groups_are_firm(board, group, static_cast<int64_t>(nodes.size()))) {
@@ -111,16 +111,19 @@ class Coarse final : public QuerySampler {
       (seen[g]++ % 2 == 0 ? taught : asked)[row] = g;
     }
     if (*std::min_element(seen.begin(), seen.end()) < kLeast) return false;
-    const ClassModel model(board.rows(), taught, groups, options_.model);
-    const at::Tensor scores = model.scores(board.rows());
-    int64_t right = 0, total = 0;
-    for (size_t row = 0; row < asked.size(); ++row) {
-      if (asked[row] < 0) continue;
-      const float* s = scores.const_data_ptr<float>() + static_cast<int64_t>(row) * groups;
-      right += std::max_element(s, s + groups) - s == asked[row];
-      ++total;
+    const PoolRows& pool = board.pool();
+    const ClassModel model(pool, taught, groups, options_.model);
+    const at::Tensor scores = model.scores(pool.here());
+    std::vector<int64_t> seen_right = {0, 0};   // asked, and placed right
+    for (size_t k = 0; k < pool.rows_here().size(); ++k) {
+      const int64_t g = asked[pool.rows_here()[k]];
+      if (g < 0) continue;
+      const float* s = scores.const_data_ptr<float>() + static_cast<int64_t>(k) * groups;
+      ++seen_right[0];
+      seen_right[1] += std::max_element(s, s + groups) - s == g;
     }
-    return static_cast<double>(right) >= firm_ * static_cast<double>(total);
+    pool.complete(seen_right);
+    return static_cast<double>(seen_right[1]) >= firm_ * static_cast<double>(seen_right[0]);
   }
 
   const PointOptions options_;

@@ -20,7 +20,7 @@ std::vector<int32_t> bootstrap(const Board& board, int64_t head) {
     if (board.row_class()[row] >= 0) members[board.row_class()[row]].push_back(row);
   }
   for (const auto& [c, rows] : members) {
-    Random random(board.round().seed, Purpose::oracle, static_cast<uint64_t>(board.round().round), static_cast<uint64_t>(board.samples()[rows[0]]),
+    Random random(board.round().seed, Purpose::oracle, static_cast<uint64_t>(board.round().round), static_cast<uint64_t>(board.pool().samples()[rows[0]]),
                   static_cast<uint32_t>(16 + head));
     for (size_t k = 0; k < rows.size(); ++k) ++times[rows[random.below(rows.size())]];
   }
@@ -36,7 +36,7 @@ std::unique_ptr<QuerySampler> make_ensemble(const PointOptions& options, int64_t
     std::vector<std::map<int64_t, int64_t>> votes(points.size());
     std::vector<double> margin(points.size(), 0);
     for (int64_t h = 0; h < heads; ++h) {
-      const ClassModel head(board.rows(), board.row_class(), model.classes(), options.model, bootstrap(board, h));
+      const ClassModel head(board.pool(), board.row_class(), model.classes(), options.model, bootstrap(board, h));
       const std::vector<Belief> said = beliefs(board, head, points);
       for (size_t k = 0; k < points.size(); ++k) {
         ++votes[k][said[k].first];

@@ -1,46 +1,62 @@
 #include "core/oracle/expectation.h"
 
+#include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 
-#include <unordered_map>
+#include <algorithm>
 #include <utility>
+
+#include "core/oracle/pool_rows.h"
+#include "core/oracle/products.h"
 
 namespace pal {
 
 void expect_answers(const GraphStore& store, const Pool& pool, std::vector<Query>& queries) {
   if (!pool.embeddings.defined()) return;
-  std::unordered_map<int64_t, int64_t> row_of;
-  std::unordered_map<int64_t, int64_t> support_of;   // row → its place in support
-  std::vector<int64_t> support;                      // rows whose place is known
-  for (size_t row = 0; row < pool.samples.size(); ++row) {
-    row_of[pool.samples[row]] = static_cast<int64_t>(row);
-    if (!store.known(pool.samples[row])) continue;
-    support_of[static_cast<int64_t>(row)] = static_cast<int64_t>(support.size());
-    support.push_back(static_cast<int64_t>(row));
+  const PoolRows rows(pool);
+  std::vector<int64_t> known, places;   // rows here whose place in the graph is known
+  for (int64_t row : rows.rows_here()) {
+    if (!store.known(rows.samples()[row])) continue;
+    known.push_back(row);
+    places.push_back(rows.place(row));
   }
-  std::vector<int64_t> rows;
+  std::vector<int64_t> knowns = {static_cast<int64_t>(known.size())};
+  rows.complete(knowns);
+  std::vector<int64_t> asked_rows;
   std::vector<std::pair<size_t, size_t>> asked;      // query, member
   for (size_t q = 0; q < queries.size(); ++q) {
     if (queries[q].kind == QueryKind::coarse) continue;
     for (size_t k = 0; k < queries[q].members.size(); ++k) {
-      const auto at = row_of.find(queries[q].members[k]);
-      if (at == row_of.end()) continue;
-      rows.push_back(at->second);
+      const auto at = std::lower_bound(rows.samples().begin(), rows.samples().end(), queries[q].members[k]);
+      if (at == rows.samples().end() || *at != queries[q].members[k]) continue;
+      asked_rows.push_back(at - rows.samples().begin());
       asked.emplace_back(q, k);
     }
   }
-  if (rows.empty() || support.size() < 2) return;
-  const at::Tensor unit = pool.embeddings.div(pool.embeddings.norm(2, {1}, true).clamp_min(1e-12));
-  const at::Tensor similarity = unit.index_select(0, at::tensor(rows)).matmul(unit.index_select(0, at::tensor(support)).t());
-  for (size_t a = 0; a < rows.size(); ++a) {
-    const auto itself = support_of.find(rows[a]);
-    if (itself != support_of.end()) similarity.select(0, static_cast<int64_t>(a)).select(0, itself->second).fill_(-2);
+  if (asked.empty() || knowns[0] < 2) return;
+  // The nearest here, then of all ranks; ties by the lower row.
+  const at::Tensor similarity = times_transposed(rows.gather(asked_rows), rows.here().index_select(0, at::tensor(places, at::kLong)));
+  at::Tensor best = at::full({static_cast<int64_t>(asked.size()), 2}, -2, at::kDouble);   // similarity, row
+  double* b = best.data_ptr<double>();
+  const auto columns = static_cast<int64_t>(known.size());
+  for (size_t a = 0; a < asked.size(); ++a) {
+    const float* s = similarity.const_data_ptr<float>() + static_cast<int64_t>(a) * columns;
+    for (int64_t k = 0; k < columns; ++k) {
+      if (known[k] == asked_rows[a] || s[k] <= b[2 * a]) continue;
+      b[2 * a] = s[k];
+      b[2 * a + 1] = static_cast<double>(known[k]);
+    }
   }
-  const at::Tensor nearest = similarity.argmax(1);
-  for (size_t a = 0; a < rows.size(); ++a) {
+  const at::Tensor all = rows.comm().all_gather(best);   // one rank after the other
+  for (size_t a = 0; a < asked.size(); ++a) {
+    std::pair<double, double> nearest(2, 0);   // −similarity, row
+    for (int r = 0; r < rows.comm().size(); ++r) {
+      const double* of = all.const_data_ptr<double>() + 2 * (static_cast<size_t>(r) * asked.size() + a);
+      if (of[0] > -2) nearest = std::min(nearest, std::pair(-of[0], of[1]));
+    }
     Query& q = queries[asked[a].first];
     q.expected.resize(q.members.size(), Relation::unknown);
-    const int64_t near = pool.samples[support[nearest.data_ptr<int64_t>()[a]]];
+    const int64_t near = rows.samples()[static_cast<size_t>(nearest.second)];
     q.expected[asked[a].second] = store.component(near) == store.component(q.template_sample) ? Relation::same : Relation::different;
   }
 }

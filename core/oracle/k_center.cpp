@@ -39,11 +39,12 @@ std::unique_ptr<QuerySampler> make_k_center(const PointOptions& options) {
       for (int64_t k = 0; k < kCenterKnown; ++k) known[k] = known[k * all / kCenterKnown];
       known.resize(kCenterKnown);
     }
-    const at::Tensor rows = board.point_rows(points);
+    const std::vector<int64_t> here = board.points_here(points);
+    const at::Tensor rows = board.rows_here(points, here);
     std::vector<float> covered;
-    if (!known.empty()) covered = nearest_similarity(rows, board.rows().index_select(0, at::tensor(known, at::kLong)));
+    if (!known.empty()) covered = nearest_similarity(rows, board.pool().gather(known));
     std::vector<int64_t> out;
-    for (int64_t k : farthest_first(rows, std::move(covered), count)) out.push_back(points[k]);
+    for (int64_t k : farthest_first(rows, here, std::move(covered), count, board.pool().comm())) out.push_back(points[k]);
     return out;
   });
 }

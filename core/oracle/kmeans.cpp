@@ -1,25 +1,22 @@
 #include "core/oracle/kmeans.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
 #include "core/oracle/assignment.h"
+#include "core/oracle/exact_sums.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
 namespace pal {
 namespace {
 
-constexpr double kUnit = 0x1p36;      // fixed point: |x| ≤ 1 and 2^26 rows fit
 using Drawn = std::pair<uint64_t, int64_t>;   // draw, id
 
 // The `count` smallest draws of all ranks, ascending; their rows are on the ranks that hold them.
@@ -46,28 +43,6 @@ std::vector<Drawn> smallest_draws(const std::vector<int64_t>& ids, int64_t count
   std::sort(merged.begin(), merged.end());
   merged.resize(std::min(merged.size(), static_cast<size_t>(count)));
   return merged;
-}
-
-// (clusters, D + 1) int64: the sums of the rows of each cluster in fixed point, and how many.
-at::Tensor cluster_sums(const at::Tensor& rows, const std::vector<int64_t>& assigned, int64_t clusters, Comm& comm) {
-  const int64_t dims = rows.size(1), width = dims + 1, n = rows.size(0);
-  at::Tensor sums = at::zeros({clusters, width}, at::kLong);
-  int64_t* const s = sums.data_ptr<int64_t>();
-  const float* x = rows.const_data_ptr<float>();
-  // A thread owns a stretch of the clusters: nothing is added twice or at once.
-  const int64_t threads = at::get_num_threads();
-  at::parallel_for(0, threads, 1, [&](int64_t first, int64_t last) {
-    const int64_t low = first * clusters / threads, high = last * clusters / threads;
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t c = assigned[i];
-      if (c < low || c >= high) continue;
-      int64_t* to = s + c * width;
-      for (int64_t k = 0; k < dims; ++k) to[k] += static_cast<int64_t>(x[i * dims + k] * kUnit);
-      ++to[dims];
-    }
-  });
-  comm.all_reduce(sums);
-  return sums;
 }
 
 // The row of this id, from the rank that has it.
@@ -101,17 +76,6 @@ std::vector<int64_t> worst_rows(const std::vector<float>& similarity, const std:
   std::vector<int64_t> out;
   for (size_t k = 0; k < all.size() && static_cast<int64_t>(k) < count; ++k) out.push_back(all[k].second);
   return out;
-}
-
-void move_centres(at::Tensor& centres, const at::Tensor& sums) {
-  const int64_t clusters = centres.size(0), dims = centres.size(1);
-  for (int64_t c = 0; c < clusters; ++c) {
-    const int64_t* s = sums.const_data_ptr<int64_t>() + c * (dims + 1);
-    double square = 0;
-    for (int64_t k = 0; k < dims; ++k) square += static_cast<double>(s[k]) * static_cast<double>(s[k]);
-    if (square == 0) continue;
-    for (int64_t k = 0; k < dims; ++k) centres.data_ptr<float>()[c * dims + k] = static_cast<float>(static_cast<double>(s[k]) / std::sqrt(square));
-  }
 }
 
 }  // namespace
@@ -157,11 +121,11 @@ Kmeans kmeans(const at::Tensor& rows, const std::vector<int64_t>& ids, const Kme
     at::Tensor moved = at::full({1}, static_cast<int64_t>(now.update(out.centres)), at::kLong);
     comm.all_reduce(moved);
     if (moved.item<int64_t>() == 0) break;
-    const at::Tensor sums = cluster_sums(part, now.centre(), clusters, comm);
-    move_centres(out.centres, sums);
+    const ExactSums sums(part, now.centre(), clusters, comm);
     std::vector<int64_t> empty;
     for (int64_t c = 0; c < clusters; ++c) {
-      if (sums.const_data_ptr<int64_t>()[c * sums.size(1) + sums.size(1) - 1] == 0) empty.push_back(c);
+      sums.direction(c, out.centres.data_ptr<float>() + c * out.centres.size(1));   // a centre whose rows cancel stays
+      if (sums.rows(c) == 0) empty.push_back(c);
     }
     if (empty.empty()) continue;
     const std::vector<int64_t> worst = worst_rows(now.similarity(), part_ids, static_cast<int64_t>(empty.size()), comm);

@@ -3,8 +3,7 @@
 // Math:   centre = the normalised sum of its rows; a row belongs to the centre of the largest inner product, ties by the lower
 //         number. Starts from `clusters` rows drawn by (seed, Purpose::oracle, round, sample); ends after `iterations` or when
 //         no row moves. A centre without rows takes the row that fits its own worst.
-// Order:  sums are taken in fixed point (64-bit integers), so they are exact: the same centres, bit for bit, for any number of
-//         ranks and threads and any order of the rows.
+// Order:  sums are exact (exact_sums.h): the same centres, bit for bit, for any number of ranks and threads and any order of the rows.
 // Rows:   as faiss does, at most `per_cluster` rows for each cluster are looked at while the centres move, drawn by the seed; all
 //         rows are assigned at the end.
 // Collective.

@@ -1,7 +1,5 @@
 // merging: the pairs of components that most likely belong together, the large ones first.
 #include <ATen/Parallel.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
@@ -10,6 +8,7 @@
 #include <unordered_map>
 
 #include "core/ops/similarity.h"
+#include "core/oracle/exact_sums.h"
 #include "core/oracle/samplers.h"
 
 namespace pal {
@@ -17,19 +16,28 @@ namespace {
 
 constexpr int64_t kMergeAsked = 8192, kMergeSupport = 32768, kMergeNeighbours = 16;   // components looked at, drawn
 
-// The centre (mean of its rows in the pool) of each point's component, (points, D), unit rows.
-at::Tensor component_centres(const Board& board, std::vector<int64_t>& rows_of) {
-  std::unordered_map<int64_t, int64_t> point_of;
-  for (int64_t p = 0; p < board.count(); ++p) point_of[board.points()[p].unit] = p;
-  const int64_t dims = board.rows().size(1);
-  at::Tensor centres = at::zeros({board.count(), dims}, at::kDouble);
-  rows_of.assign(static_cast<size_t>(board.count()), 0);
-  for (size_t row = 0; row < board.samples().size(); ++row) {
-    const int64_t p = point_of.at(board.unit(board.samples()[row]));
-    ++rows_of[p];
-    for (int64_t k = 0; k < dims; ++k) centres.data_ptr<double>()[p * dims + k] += board.rows().const_data_ptr<float>()[static_cast<int64_t>(row) * dims + k];
+// The centres (mean of their rows in the pool) of some points' components, (points, D), unit rows. Collective.
+at::Tensor component_centres(const Board& board, const std::vector<int64_t>& points, const std::vector<int64_t>& rows_of) {
+  const PoolRows& pool = board.pool();
+  std::vector<int64_t> rows, several;   // most components have one row here: that is their centre
+  std::unordered_map<int64_t, int64_t> number;   // of the others, by component
+  for (int64_t p : points) {
+    rows.push_back(board.points()[p].row);
+    if (rows_of[p] > 1) {
+      number.emplace(board.points()[p].unit, static_cast<int64_t>(several.size()));
+      several.push_back(static_cast<int64_t>(rows.size()) - 1);
+    }
   }
-  return (centres / centres.norm(2, 1, /*keepdim=*/true).clamp_min(1e-20)).to(at::kFloat);
+  at::Tensor centres = pool.gather(rows);
+  if (several.empty()) return centres;
+  std::vector<int64_t> group;
+  for (int64_t row : pool.rows_here()) {
+    const auto at = number.find(board.unit(pool.samples()[row]));
+    group.push_back(at == number.end() ? -1 : at->second);
+  }
+  const ExactSums sums(pool.here(), group, static_cast<int64_t>(several.size()), pool.comm());
+  for (size_t k = 0; k < several.size(); ++k) sums.direction(static_cast<int64_t>(k), centres.data_ptr<float>() + several[k] * centres.size(1));
+  return centres;
 }
 
 // P(same) by the similarity of centres: a half midway between members and strangers.
@@ -38,24 +46,30 @@ struct SameCurve {
   double operator()(double similarity) const { return 1 / (1 + std::exp(-steepness * (similarity - middle))); }
 };
 
-SameCurve fit_curve(const Board& board, const at::Tensor& centres, const std::vector<int64_t>& rows_of) {
+// centres (points, D); strangers: points that follow each other, which are drawn.
+SameCurve fit_curve(const Board& board, const std::vector<int64_t>& points, const at::Tensor& centres, const std::vector<int64_t>& rows_of) {
   const int64_t dims = centres.size(1);
   const auto dot = [&](const float* a, const float* b) {
     double sum = 0;
     for (int64_t k = 0; k < dims; ++k) sum += static_cast<double>(a[k]) * b[k];
     return sum;
   };
+  std::vector<int64_t> large;   // indices of `points`
+  for (size_t k = 0; k < points.size(); ++k) {
+    if (rows_of[points[k]] > 2) large.push_back(static_cast<int64_t>(k));
+  }
+  const auto count = static_cast<int64_t>(points.size());
+  SameCurve curve;
+  if (large.empty() || count < 2) return curve;
+  std::vector<int64_t> members;
+  for (int64_t k : large) members.push_back(points[k]);
+  const at::Tensor rows = board.point_rows(members);
   const float* c = centres.const_data_ptr<float>();
   double own = 0, strange = 0;
-  int64_t owns = 0, stranges = 0;
-  for (int64_t p = 0; p < board.count(); ++p) {
-    if (rows_of[p] > 2) own += dot(c + p * dims, board.rows().const_data_ptr<float>() + board.points()[p].row * dims), ++owns;
-    if (p > 0) strange += dot(c + p * dims, c + (p - 1) * dims), ++stranges;
-  }
-  SameCurve curve;
-  if (owns == 0 || stranges == 0) return curve;
-  own /= static_cast<double>(owns);
-  strange /= static_cast<double>(stranges);
+  for (size_t k = 0; k < large.size(); ++k) own += dot(c + large[k] * dims, rows.const_data_ptr<float>() + static_cast<int64_t>(k) * dims);
+  for (int64_t k = 1; k < count; ++k) strange += dot(c + k * dims, c + (k - 1) * dims);
+  own /= static_cast<double>(large.size());
+  strange /= static_cast<double>(count - 1);
   if (own > strange + 1e-3) curve = {(own + strange) / 2, 4 / (own - strange)};
   return curve;
 }
@@ -65,11 +79,12 @@ SameCurve fit_curve(const Board& board, const at::Tensor& centres, const std::ve
 std::unique_ptr<QuerySampler> make_merging() {
   return make_pair_sampler("merging", PoolNeeds::embeddings, [](const Board& board, int64_t count) {
     std::vector<PointPair> pairs;
-    std::vector<int64_t> rows_of, asked, support;
-    const at::Tensor centres = component_centres(board, rows_of);
-    const SameCurve same = fit_curve(board, centres, rows_of);
     const auto size = [&](int64_t p) { return board.unit_size(p); };
-    for (int64_t p : free_points(board, kMergeAsked)) asked.push_back(p);
+    std::vector<int64_t> rows_of(static_cast<size_t>(board.count()), 0), support;   // rows of each point's component in the pool
+    std::unordered_map<int64_t, int64_t> point_of;
+    for (int64_t p = 0; p < board.count(); ++p) point_of[board.points()[p].unit] = p;
+    for (int64_t sample : board.pool().samples()) ++rows_of[point_of.at(board.unit(sample))];
+    const std::vector<int64_t> asked = free_points(board, kMergeAsked);   // the smallest draws: among those of the support
     for (int64_t p : free_points(board, kMergeSupport)) {
       if (size(p) == 1) support.push_back(p);
     }
@@ -78,12 +93,24 @@ std::unique_ptr<QuerySampler> make_merging() {
     }
     std::sort(support.begin(), support.end());
     if (asked.empty() || support.size() < 2) return pairs;
+    const at::Tensor centres = component_centres(board, support, rows_of);
+    const SameCurve same = fit_curve(board, support, centres, rows_of);
+    // Each rank looks for the neighbours of its share of the asked ones.
     const auto queries = static_cast<int64_t>(asked.size());
     const int64_t k = std::min(kMergeNeighbours, static_cast<int64_t>(support.size()));
-    at::Tensor ids = at::empty({queries, k}, at::kLong), scores = at::empty({queries, k}, at::kDouble);
+    const Comm& comm = board.pool().comm();
+    const int64_t begin = queries * comm.rank() / comm.size(), own = queries * (comm.rank() + 1) / comm.size() - begin;
+    at::Tensor ids = at::zeros({queries, k}, at::kLong), scores = at::zeros({queries, k}, at::kDouble);
     const at::Tensor numbers = at::tensor(support, at::kLong), self = at::tensor(asked, at::kLong).unsqueeze(1);
-    ops::nearest(ids, scores, centres.index_select(0, at::tensor(asked, at::kLong)), {centres.index_select(0, numbers), numbers, {}}, self,
-                 kernels::Metric::cosine, at::get_num_threads());
+    std::vector<int64_t> place;
+    for (int64_t p : asked) place.push_back(std::lower_bound(support.begin(), support.end(), p) - support.begin());
+    if (own > 0) {
+      at::Tensor ids_here = ids.narrow(0, begin, own), scores_here = scores.narrow(0, begin, own);
+      ops::nearest(ids_here, scores_here, centres.index_select(0, at::tensor(place, at::kLong).narrow(0, begin, own)), {centres, numbers, {}},
+                   self.narrow(0, begin, own), kernels::Metric::cosine, at::get_num_threads());
+    }
+    board.pool().complete(ids);
+    board.pool().complete(scores);
     struct Offer {
       double gain;
       PointPair pair;

@@ -4,6 +4,7 @@
 //
 // Order: a choice is a function of (store, pool, seed, round) alone, ties by sample id: the same for any sharding of the
 //   pool and for any W. Randomness is counter-based: (seed, Purpose::oracle, round, sample).
+// Collective: choose() by all ranks that hold rows of the pool (core/oracle/pool_rows.h); all of them get the same queries.
 // To add a sampler or a labeler: one file, one line in its factory, one test.
 #pragma once
 
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "core/comm.h"
 #include "core/graph/store.h"
 #include "core/oracle/question.h"
 
@@ -22,11 +24,14 @@ namespace pal {
 
 class Config;
 
-// The samples a round may choose from, and what the model thinks of them.
+// The samples a round may choose from, and what the model thinks of them. The rows lie in one process, or on several ranks,
+// each with those of a stretch of the samples.
 struct Pool {
-  std::vector<int64_t> samples;    // distinct, any order
-  at::Tensor embeddings;           // (samples, D), a row for each; undefined when the sampler did not ask for them
-  at::Tensor inputs = {};          // (samples, values) what the samples themselves are (pixels); likewise
+  std::vector<int64_t> samples;    // distinct, any order; the same on every rank
+  at::Tensor embeddings;           // (rows here, D), of samples[first …]; undefined when the sampler did not ask for them
+  at::Tensor inputs = {};          // (rows here, values) what the samples themselves are (pixels); likewise
+  int64_t first = 0;
+  Comm* comm = nullptr;            // of the ranks that hold the rows; null: all are here
 };
 enum class PoolNeeds { samples, embeddings, inputs };   // each with what stands before it
 // Samples that a class refused and no other has taken yet: drawn as all others, or before them, up to half of the pool.

@@ -1,6 +1,7 @@
 #include "core/oracle/point_sampler.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <limits>
@@ -28,7 +29,7 @@ class PointSampler final : public QuerySampler {
     if (pool.samples.empty() || round.questions <= 0) return {};
     PAL_ASSERT(pool.embeddings.defined(), "a sampler gets what it needs");
     Board board(store, pool, round, options_.templates);
-    const ClassModel model(board.rows(), board.row_class(), static_cast<int64_t>(board.classes().size()), options_.model);
+    const ClassModel model(board.pool(), board.row_class(), static_cast<int64_t>(board.classes().size()), options_.model);
     const std::vector<int64_t> points = begun_first(board, order_(board, model, round.questions));
     return ask_points(board, points, beliefs(board, model, points), options_.members, round.questions);
   }
@@ -140,32 +141,72 @@ std::vector<int64_t> best_points(const std::vector<int64_t>& points, const std::
   return out;
 }
 
+namespace {
+
+std::vector<int64_t> first_numbers(size_t n) {
+  std::vector<int64_t> numbers(n);
+  std::iota(numbers.begin(), numbers.end(), int64_t{0});
+  return numbers;
+}
+
+}  // namespace
+
 std::vector<int64_t> best_and_diverse(const Board& board, const std::vector<int64_t>& points, const std::vector<double>& scores, int64_t count) {
   const std::vector<int64_t> best = best_points(points, scores, 4 * count);
   std::vector<int64_t> out;
-  for (int64_t k : farthest_first(board.point_rows(best), {}, count)) out.push_back(best[k]);
+  const std::unique_ptr<Comm> alone = make_local_comm();   // these few rows are on every rank
+  for (int64_t k : farthest_first(board.point_rows(best), first_numbers(best.size()), {}, count, *alone)) out.push_back(best[k]);
   return out;
 }
 
-std::vector<int64_t> farthest_first(const at::Tensor& rows, std::vector<float> covered, int64_t count) {
+namespace {
+
+// Of all ranks: the one whose row is least covered, ties by the lower number; and that row.
+struct Farthest {
+  double covered = std::numeric_limits<double>::infinity();
+  int64_t number = -1;
+  std::vector<float> row;
+};
+Farthest farthest_of_all(const Farthest& own, Comm& comm) {
+  if (comm.size() == 1) return own;
+  const auto dims = static_cast<int64_t>(own.row.size());
+  at::Tensor told = at::empty({1, dims + 2}, at::kDouble);
+  told.data_ptr<double>()[0] = own.covered;
+  told.data_ptr<double>()[1] = static_cast<double>(own.number);
+  std::copy(own.row.begin(), own.row.end(), told.data_ptr<double>() + 2);
+  const at::Tensor all = comm.all_gather(told);
+  Farthest best;
+  for (int64_t r = 0; r < all.size(0); ++r) {
+    const double* t = all.const_data_ptr<double>() + r * (dims + 2);
+    const auto number = static_cast<int64_t>(t[1]);
+    if (number < 0 || (best.number >= 0 && std::pair(best.covered, best.number) < std::pair(t[0], number))) continue;
+    best = {t[0], number, {t + 2, t + 2 + dims}};
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<int64_t> farthest_first(const at::Tensor& rows, const std::vector<int64_t>& numbers, std::vector<float> covered, int64_t count, Comm& comm) {
+  constexpr float kTaken = std::numeric_limits<float>::infinity();
   const int64_t n = rows.size(0), dims = rows.size(1);
-  count = std::min(count, n);
   const float* x = rows.const_data_ptr<float>();
   const auto& ops = kernels::vec_ops<float>(kernels::best_isa());
-  const bool fresh = covered.empty();
-  if (fresh) covered.assign(static_cast<size_t>(n), -2.0f);
+  if (covered.empty()) covered.assign(static_cast<size_t>(n), -2.0f);
   std::vector<int64_t> out;
-  int64_t next = 0;
   while (static_cast<int64_t>(out.size()) < count) {
-    if (!fresh || !out.empty()) next = std::min_element(covered.begin(), covered.end()) - covered.begin();
-    out.push_back(next);
+    Farthest own{.row = std::vector<float>(static_cast<size_t>(dims), 0)};
+    const int64_t least = n == 0 ? -1 : std::min_element(covered.begin(), covered.end()) - covered.begin();
+    if (least >= 0 && covered[least] != kTaken) own = {covered[least], numbers[least], {x + least * dims, x + (least + 1) * dims}};
+    const Farthest next = farthest_of_all(own, comm);
+    if (next.number < 0) break;   // all are taken
+    out.push_back(next.number);
     at::parallel_for(0, n, 1024, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        if (covered[i] == std::numeric_limits<float>::infinity()) continue;
-        covered[i] = std::max(covered[i], static_cast<float>(ops.dot(x + i * dims, x + next * dims, dims)));
+        if (covered[i] == kTaken) continue;
+        covered[i] = numbers[i] == next.number ? kTaken : std::max(covered[i], static_cast<float>(ops.dot(x + i * dims, next.row.data(), dims)));
       }
     });
-    covered[next] = std::numeric_limits<float>::infinity();   // taken
   }
   return out;
 }

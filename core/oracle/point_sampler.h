@@ -43,10 +43,11 @@ std::vector<int64_t> begun_first(const Board& board, const std::vector<int64_t>&
 std::vector<int64_t> free_points(const Board& board, int64_t most);
 // The n points of the highest score, best first, ties by the lower point. scores: one for each of `points`.
 std::vector<int64_t> best_points(const std::vector<int64_t>& points, const std::vector<double>& scores, int64_t n);
-// Of the best 4 · count the first, then always the one least similar to those taken: a batch that does not repeat itself.
+// Collective. Of the best 4 · count the first, then always the one least similar to those taken: a batch that does not repeat itself.
 std::vector<int64_t> best_and_diverse(const Board& board, const std::vector<int64_t>& points, const std::vector<double>& scores, int64_t count);
-// Indices of `count` rows (n, D), each the least similar (cosine) to all before it and to what is covered: covered (n) the
-// similarity to that, or empty; then the first row is taken first. Ties by the lower index.
-std::vector<int64_t> farthest_first(const at::Tensor& rows, std::vector<float> covered, int64_t count);
+// Collective. The numbers of `count` rows, each the least similar (cosine) to all before it and to what is covered; ties by the
+// lower number. rows (n, D): those here; numbers (n): distinct over all ranks, ascending; covered (n): the similarity to what is
+// covered, or empty; then the row of the lowest number is taken first.
+std::vector<int64_t> farthest_first(const at::Tensor& rows, const std::vector<int64_t>& numbers, std::vector<float> covered, int64_t count, Comm& comm);
 
 }  // namespace pal

@@ -10,7 +10,7 @@ namespace {
 std::string what_to_do(int code) {
   switch (code & 0xff) {
     case SQLITE_BUSY:
-    case SQLITE_LOCKED: return "another process writes it: wait for that run to end, or stop it";
+    case SQLITE_LOCKED: return "another process writes it: wait for that run to end, or stop it; where none does, its file system gives no locks (NFS without a lock service): put the run folder on another one";
     case SQLITE_READONLY:
     case SQLITE_PERM: return "make the file and its folder writable";
     case SQLITE_CANTOPEN: return "check that the folder exists and that you may write there";

@@ -152,8 +152,10 @@ void judge_point(StudyPoint& p, GraphStore& store, FeatureHead& head, const Stud
   // What a user has in hand: the labels known so far. No label, no classifier.
   std::vector<int64_t> known;
   for (int64_t i = 0; i < store.samples(); ++i) known.push_back(store.deduction() == Deduction::on ? store.label(i) : answered_label(store, i));
-  const at::Tensor rows = data.train / data.train.norm(2, 1, true).clamp_min(1e-20), tests = data.test / data.test.norm(2, 1, true).clamp_min(1e-20);
-  const ClassModel model(rows.contiguous(), known, data.classes, ModelKind::classifier);
+  Pool all{std::vector<int64_t>(known.size()), data.train};
+  std::iota(all.samples.begin(), all.samples.end(), int64_t{0});
+  const at::Tensor tests = data.test / data.test.norm(2, 1, true).clamp_min(1e-20);
+  const ClassModel model(PoolRows(all), known, data.classes, ModelKind::classifier);
   const at::Tensor predicted = model.scores(tests.contiguous()).argmax(1);
   p.own = 1 - predicted.eq(at::tensor(data.test_labels, at::kLong)).to(at::kDouble).mean().item<double>();
 }

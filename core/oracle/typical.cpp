@@ -44,22 +44,32 @@ int64_t densest(const Board& board, std::vector<int64_t> points) {
 std::unique_ptr<QuerySampler> make_typical(const PointOptions& options) {
   return make_point_sampler("typical", options, [](const Board& board, const ClassModel& model, int64_t count) {
     // A drawn part of the points, and all known rows of the pool beside them: they tell which clusters are covered.
-    std::vector<int64_t> points = free_points(board, kTypicalPoints), rows, ids;
+    std::vector<int64_t> points = free_points(board, kTypicalPoints), rows;
     for (int64_t p : points) rows.push_back(board.points()[p].row);
     for (size_t row = 0; row < board.row_class().size() && rows.size() < 2 * static_cast<size_t>(kTypicalPoints); ++row) {
       if (board.row_class()[row] >= 0) rows.push_back(static_cast<int64_t>(row));
     }
-    for (int64_t row : rows) ids.push_back(board.samples()[row]);
     if (points.empty()) return points;
     const int64_t clusters = std::min(kTypicalClusters, model.classes() + count);
-    const auto comm = make_local_comm();
-    const Kmeans found = kmeans(board.rows().index_select(0, at::tensor(rows, at::kLong)), ids,
-                                {.clusters = clusters, .iterations = 10, .seed = board.round().seed, .round = board.round().round}, *comm);
+    const PoolRows& pool = board.pool();
+    std::vector<int64_t> here, places, ids;   // indices of `rows`, places in pool.here(), samples
+    for (size_t k = 0; k < rows.size(); ++k) {
+      if (const int64_t place = pool.place(rows[k]); place >= 0) {
+        here.push_back(static_cast<int64_t>(k));
+        places.push_back(place);
+        ids.push_back(pool.samples()[rows[k]]);
+      }
+    }
+    const Kmeans found = kmeans(pool.here().index_select(0, at::tensor(places, at::kLong)), ids,
+                                {.clusters = clusters, .iterations = 10, .seed = board.round().seed, .round = board.round().round}, pool.comm());
+    std::vector<int64_t> assigned(rows.size(), 0);
+    for (size_t k = 0; k < here.size(); ++k) assigned[here[k]] = found.assigned[k];
+    pool.complete(assigned);
     std::vector<std::vector<int64_t>> cluster(static_cast<size_t>(found.centres.size(0)));
     std::vector<int64_t> known(cluster.size(), 0);
     for (size_t k = 0; k < rows.size(); ++k) {
-      if (k < points.size()) cluster[found.assigned[k]].push_back(points[k]);
-      else ++known[found.assigned[k]];
+      if (k < points.size()) cluster[assigned[k]].push_back(points[k]);
+      else ++known[assigned[k]];
     }
     std::vector<int64_t> order;
     for (size_t c = 0; c < cluster.size(); ++c) order.push_back(static_cast<int64_t>(c));

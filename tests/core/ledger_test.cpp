@@ -1,11 +1,14 @@
 // ledger: real SQLite files: replay, what is open and what is to be decided, undo, migration, refusals.
 #include "core/oracle/ledger.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -265,6 +268,27 @@ TEST_F(LedgerTest, HasOneWriter) {
   }
   EXPECT_EQ(WriterLease::holder(path_), "");
   EXPECT_EQ(Ledger(path_, "run-a").questions(), 1);
+}
+
+int no_locks(int /*file*/, int command, ...) {
+  errno = ENOLCK;
+  return command == F_SETLK || command == F_SETLKW ? -1 : 0;
+}
+
+// NFS without a lock service: every lock fails at once, which SQLite takes for a lock of somebody else.
+TEST_F(LedgerTest, AFileSystemWithoutLocksGetsASentence) {
+  sqlite3_vfs* const vfs = sqlite3_vfs_find(nullptr);
+  const sqlite3_syscall_ptr real = vfs->xGetSystemCall(vfs, "fcntl");
+  for (const char* who : {"a new ledger", "one that stands"}) {
+    ASSERT_EQ(vfs->xSetSystemCall(vfs, "fcntl", reinterpret_cast<sqlite3_syscall_ptr>(&no_locks)), SQLITE_OK);
+    const std::string said = open_refusal();
+    ASSERT_EQ(vfs->xSetSystemCall(vfs, "fcntl", real), SQLITE_OK);
+    EXPECT_NE(said.find("gives no locks (NFS"), std::string::npos) << who << ": " << said;
+    EXPECT_EQ(WriterLease::holder(path_), "") << "nobody is kept away by the failure";
+    std::vector<Query> queries = {{0, QueryKind::pair, 1, {2}}};
+    Ledger(path_, "run-a").record_queries(queries, {"captcha", 0, 0});
+  }
+  EXPECT_EQ(Ledger(path_, "run-a").questions(), 2) << "nothing is lost";
 }
 
 TEST_F(LedgerTest, ADeadWriterIsFollowedAndASilentOneToo) {

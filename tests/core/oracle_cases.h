@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <numeric>
+#include <tuple>
 #include <vector>
 
 #include "core/oracle/oracle.h"
@@ -38,6 +39,17 @@ inline Pool whole_pool(const std::vector<int64_t>& labels, double noise) {
   pool.embeddings = corner_rows(pool.samples, labels, noise);
   pool.inputs = pool.embeddings;
   return pool;
+}
+
+// A taxonomy of four classes: 0, 1 lie under node 4, 2, 3 under node 5; 6 is the root.
+inline const std::vector<int64_t> kTree = {4, 4, 5, 5, 6, 6, -1};
+
+// What queries ask and expect, to be compared.
+using Asked = std::vector<std::tuple<int64_t, int64_t, std::vector<int64_t>, std::vector<Relation>>>;
+inline Asked asked(const std::vector<Query>& queries) {
+  Asked all;
+  for (const Query& q : queries) all.emplace_back(static_cast<int64_t>(q.kind), q.template_sample, q.members, q.expected);
+  return all;
 }
 
 // Decisions as they follow from a single answer each: what a loop without a ledger inserts.

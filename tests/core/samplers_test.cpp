@@ -17,17 +17,7 @@
 namespace pal {
 namespace {
 
-// Classes 0, 1 lie under node 4, classes 2, 3 under node 5; 6 is the root.
-const std::vector<int64_t> kTree = {4, 4, 5, 5, 6, 6, -1};
-
 std::unique_ptr<QuerySampler> sampler_of(const std::vector<std::string>& settings) { return make_query_sampler(Config::defaults(settings), kTree); }
-
-using Asked = std::vector<std::tuple<int64_t, int64_t, std::vector<int64_t>>>;
-Asked asked(const std::vector<Query>& queries) {
-  Asked all;
-  for (const Query& q : queries) all.emplace_back(static_cast<int64_t>(q.kind), q.template_sample, q.members);
-  return all;
-}
 
 class EverySampler : public testing::TestWithParam<const char*> {
  protected:

@@ -1,24 +1,19 @@
-// query_round: the message survives its coding, and every rank holds the same graph, also after a restart.
-#include <ATen/ops/tensor.h>
+// query_round: the message survives its coding, every rank holds the same graph, also after a restart, and all choose together.
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <set>
 #include <future>
+#include <set>
 #include <thread>
 
-#include "core/config/config.h"
 #include "core/graph/alike.h"
-#include "core/io/files.h"
-#include "core/oracle/answer_lines.h"
-#include "dist/query_round.h"
+#include "core/oracle/expectation.h"
 #include "kernels/base/error.h"
-#include "tests/dist/mpi_world.h"
+#include "tests/core/oracle_cases.h"
+#include "tests/dist/rounds_of_questions.h"
 
 namespace pal {
 namespace {
@@ -41,83 +36,21 @@ TEST(RoundMessage, SurvivesItsCoding) {
   }
 }
 
-class Rounds : public testing::Test {
- protected:
-  Rounds() {
-    for (int64_t s = 0; s < kN; ++s) {
-      labels.push_back(s % 3);
-      all.push_back(s);
+TEST(RoundMessage, QueriesSurviveTheirCoding) {
+  const std::vector<Query> out = {{.id = 7, .kind = QueryKind::coarse, .template_sample = 3, .members = {4, 1'000'000'000'000}, .node = 12},
+                                  {.id = 8, .kind = QueryKind::pair, .template_sample = 5, .members = {}}};
+  for (const std::vector<Query>& queries : {out, std::vector<Query>{}}) {
+    const std::vector<Query> in = broadcast_queries(test_world().rank() == 0 ? queries : std::vector<Query>{}, test_world().rounds());
+    ASSERT_EQ(in.size(), queries.size());
+    for (size_t k = 0; k < in.size(); ++k) {
+      EXPECT_EQ(in[k].id, queries[k].id);
+      EXPECT_EQ(in[k].kind, queries[k].kind);
+      EXPECT_EQ(in[k].template_sample, queries[k].template_sample);
+      EXPECT_EQ(in[k].members, queries[k].members);
+      EXPECT_EQ(in[k].node, queries[k].node);
     }
-    begin_anew();
   }
-  ~Rounds() override {
-    world.control().barrier();
-    if (world.rank() == 0) std::filesystem::remove_all(folder);
-  }
-  void begin_anew() {
-    world.control().barrier();
-    if (world.rank() == 0) {
-      std::filesystem::remove_all(folder);
-      std::filesystem::create_directory(folder);
-    }
-    world.control().barrier();
-    versions.clear();
-    said.clear();
-  }
-  std::vector<int64_t> templates() const {
-    std::vector<int64_t> one_each(kN, -1);
-    for (int64_t c = 0; c < 3; ++c) one_each[c] = c;
-    return one_each;
-  }
-  // Runs boundaries [from, to) on a store that knows one template of each class.
-  uint64_t run(GraphStore& store, int64_t from, int64_t to, int64_t* questions = nullptr, const std::function<void(int64_t)>& before = {}) {
-    if (templates_given) store.set_labels(templates());
-    QueryRounds rounds(config, world.control(), store, AskedOf{all, labels}, LedgerOf{path, "run"}, from);
-    for (int64_t s = from; s < to; ++s) {
-      if (before) {
-        rounds.ledger_position();
-        if (world.rank() == 0) before(s);
-        world.control().barrier();
-      }
-      rounds.at_boundary(s, [](const std::vector<int64_t>&) -> at::Tensor { throw std::runtime_error("not needed"); });
-      versions.push_back(store.version());
-      if (!rounds.warning().empty()) said.push_back(rounds.warning());
-    }
-    if (questions != nullptr) *questions = rounds.questions();
-    leaves = rounds.leaves();
-    open = rounds.open_questions();
-    contradictions = rounds.contradictions();
-    cost = rounds.cost();
-    return store.fingerprint();
-  }
-
-  // A run that is repeated from step `from` to `to` on the ledger that stands has the versions and the graph it had.
-  void expect_the_same_from(int64_t from, int64_t to, uint64_t fingerprint) {
-    const std::vector<uint64_t> before = versions;
-    versions.resize(from);
-    GraphStore again(kN);
-    EXPECT_EQ(run(again, from, to), fingerprint);
-    EXPECT_EQ(versions, before);
-  }
-
-  static constexpr int64_t kN = 60;
-  World& world = test_world();
-  static Config with(std::vector<std::string> more) {
-    std::vector<std::string> all = {"train.steps=1", "optim.lr=1", "graph.kind=mixed", "oracle.sampler=captcha", "oracle.every=5",
-                                    "oracle.questions_per_round=12", "oracle.pool=60", "oracle.guide=none"};
-    all.insert(all.end(), more.begin(), more.end());
-    return Config::defaults(all);
-  }
-  Config config = with({});
-  const std::string folder = "query_round_test.W" + std::to_string(test_world().size());
-  const std::string path = folder + "/ledger.sqlite";
-  bool leaves = false, templates_given = true;
-  int64_t open = 0, contradictions = 0;
-  double cost = 0;
-  std::vector<std::string> said;   // of the last runs
-  std::vector<int64_t> labels, all;
-  std::vector<uint64_t> versions;
-};
+}
 
 TEST_F(Rounds, AnswersTakeEffectExactlyOneRoundLater) {
   GraphStore store(kN);
@@ -160,7 +93,7 @@ TEST_F(Rounds, ACheckpointWaitsForTheRoundUnderWay) {
   of.before_round = [held = go_on.get_future().share()](int64_t) { held.wait(); };
   GraphStore store(kN);
   store.set_labels(templates());
-  QueryRounds rounds(config, world.control(), store, of, LedgerOf{path, "run"}, 0);
+  QueryRounds rounds(config, world, store, of, LedgerOf{path, "run"}, 0);
   for (int64_t s = 0; s <= 5; ++s) rounds.at_boundary(s, {});
   std::thread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -177,7 +110,7 @@ TEST_F(Rounds, ACheckpointWaitsForTheRoundUnderWay) {
 TEST_F(Rounds, RanksWithAnotherGraphAreNoticed) {
   if (world.size() == 1) return;
   GraphStore store(kN);
-  QueryRounds rounds(config, world.control(), store, AskedOf{all, labels}, LedgerOf{path, "run"}, 0);
+  QueryRounds rounds(config, world, store, AskedOf{all, labels}, LedgerOf{path, "run"}, 0);
   for (int64_t s = 0; s < 5; ++s) rounds.at_boundary(s, {});
   if (world.rank() == world.size() - 1) store.set_labels(labels);
   try {
@@ -189,184 +122,49 @@ TEST_F(Rounds, RanksWithAnotherGraphAreNoticed) {
   }
 }
 
-// People: answers take effect in the round after they came, at the same step again when the run is repeated from the ledger.
-TEST_F(Rounds, AnswersOfPeopleTakeEffectWhenTheyAreIn) {
-  config = with({"oracle.labeler=exchange"});
+// The ranks hold a slice of the pool each and choose together, over MPI: what one process with the whole pool chooses.
+TEST_F(Rounds, RanksChooseTogetherWhatOneProcessChooses) {
   GraphStore store(kN);
-  int64_t questions = 0;
-  const auto people = [&](int64_t s) {
-    if (s != 13) return;
-    std::ofstream out(folder + "/answers.jsonl");
-    for (const std::string& line : split_lines(read_whole_file(folder + "/questions.jsonl"))) {
-      const Query q = parse_question(line, "questions");
-      for (int64_t m : q.members) out << answer_line({q.id, q.template_sample, m, labels[m] == labels[q.template_sample] ? Verdict::yes : Verdict::no, "ann"});
+  store.set_labels(templates());
+  for (const char* name : {"captcha", "outliers", "nnclr", "pruning", "uncertainty", "ensemble", "gradients", "typical", "k_center", "merging"}) {
+    const auto sampler = make_query_sampler(Config::defaults({std::string("oracle.sampler=") + name}));
+    const Round round{.seed = 3, .round = 2, .questions = 12};
+    Pool whole{all, corner_rows(all, labels, 0.4)}, own = whole;
+    const SampleSlice slice = own_slice(kN, world.rounds());
+    own.embeddings = whole.embeddings.narrow(0, slice.first, slice.last - slice.first).contiguous();
+    own.first = slice.first;
+    own.comm = &world.rounds();
+    std::vector<Query> alone = sampler->choose(store, whole, round), together = sampler->choose(store, own, round);
+    expect_answers(store, whole, alone);
+    expect_answers(store, own, together);
+    ASSERT_EQ(together.size(), alone.size()) << name;
+    ASSERT_FALSE(alone.empty()) << name;
+    for (size_t k = 0; k < alone.size(); ++k) {
+      EXPECT_EQ(together[k].template_sample, alone[k].template_sample) << name;
+      EXPECT_EQ(together[k].members, alone[k].members) << name;
+      EXPECT_EQ(together[k].expected, alone[k].expected) << name;
     }
+  }
+}
+
+// Every rank embeds its own slice of the pool and no more.
+TEST_F(Rounds, ARankEmbedsItsOwnSliceOfThePool) {
+  config = with({"oracle.guide=embeddings"});
+  GraphStore store(kN);
+  store.set_labels(templates());
+  int64_t embedded = 0;
+  const auto embed = [&](const std::vector<int64_t>& samples, SampleSlice slice) {
+    embedded += slice.last - slice.first;
+    return corner_rows({samples.begin() + slice.first, samples.begin() + slice.last}, labels, 0.3);
   };
-  run(store, 0, 26, &questions, people);
-  for (int64_t s = 0; s < 20; ++s) EXPECT_EQ(versions[s], versions[0]) << "handed in before 13, found by the round of 15, in effect at 20, but at " << s;
-  EXPECT_GT(versions[20], versions[19]);
-  EXPECT_EQ(questions, 12);
-  EXPECT_EQ(open, 12) << "the next ones are out";
-  EXPECT_FALSE(leaves);
-  expect_the_same_from(7, 26, store.fingerprint());
-}
-
-TEST_F(Rounds, ARunMayLeaveWhilePeopleAnswer) {
-  config = with({"oracle.labeler=exchange", "oracle.wait=exit"});
-  {
-    GraphStore store(kN);
-    run(store, 0, 11);
-    EXPECT_TRUE(leaves);
-    EXPECT_EQ(open, 12);
-  }
-  {
-    GraphStore store(kN);
-    run(store, 11, 11);
-    EXPECT_TRUE(leaves) << "nothing came: not even a step is worth it";
-  }
-  if (world.rank() == 0) {
-    const std::vector<std::string> lines = split_lines(read_whole_file(folder + "/questions.jsonl"));
-    const Query q = parse_question(lines[0], "questions");
-    Inbox(folder).submit("one", answer_line({q.id, q.template_sample, q.members[0], Verdict::unsure, "ann"}));
-  }
-  world.control().barrier();
-  GraphStore store(kN);
-  run(store, 11, 11);
-  EXPECT_FALSE(leaves);
-  EXPECT_EQ(open, 11);
-}
-
-// An answer taken back leaves the graph, at a step of its own; the question is open then and is not asked anew.
-TEST_F(Rounds, AnUndoneAnswerLeavesTheGraph) {
-  at::Tensor pair = at::zeros({2}, at::kLong);
-  std::string uuid;
-  {
-    GraphStore store(kN);
-    run(store, 0, 13);
-    if (world.rank() == 0) {
-      Ledger ledger(path, "run");
-      for (const RecordedAnswer& r : ledger.all_answers()) {
-        if (r.answer.verdict != Verdict::yes || !uuid.empty()) continue;
-        uuid = r.answer.uuid;
-        pair = at::tensor(std::vector<int64_t>{r.answer.i, r.answer.j});
-      }
-    }
-    world.control().broadcast(pair, 0);
-    EXPECT_EQ(store.relation(pair.data_ptr<int64_t>()[0], pair.data_ptr<int64_t>()[1]), Relation::same);
-  }
-  const int64_t i = pair.data_ptr<int64_t>()[0], j = pair.data_ptr<int64_t>()[1];
-  begin_anew();
-  GraphStore store(kN);
-  std::vector<Relation> seen;
-  run(store, 0, 41, nullptr, [&](int64_t s) {
-    seen.push_back(store.relation(i, j));
-    if (s == 12) Inbox(folder).submit("undo", undo_line(uuid, "ann"));
-  });
-  EXPECT_EQ(store.relation(i, j), Relation::unknown);
-  if (world.rank() == 0) {
-    EXPECT_EQ(seen[20], Relation::same) << "handed in at 12, found by the round of 15, in effect at 20";
-    EXPECT_EQ(seen[21], Relation::unknown);
-  }
-  EXPECT_EQ(open, 1);
-  expect_the_same_from(17, 41, store.fingerprint());
-}
-
-// A tenth of the answers is wrong. With three votes and repeats where answers contradict, fewer relations are wrong than with
-// one answer each, and a restart gives the same graph.
-TEST_F(Rounds, VotesAndRepeatsMendWrongAnswers) {
-  const auto wrong_share = [&](const GraphStore& store) {
-    int64_t wrong = 0, all = 0;
-    for (int64_t i = 0; i < kN; ++i) {
-      for (int64_t j = 0; j < i; ++j) {
-        if (store.relation(i, j) == Relation::unknown) continue;
-        ++all;
-        wrong += (store.relation(i, j) == Relation::same) != (labels[i] == labels[j]);
-      }
-    }
-    return static_cast<double>(wrong) / static_cast<double>(std::max<int64_t>(all, 1));
-  };
-  config = with({"oracle.noise=0.1"});
-  GraphStore naive(kN);
-  run(naive, 0, 71);
-  const double without = wrong_share(naive);
-  begin_anew();
-  config = with({"oracle.noise=0.1", "oracle.votes=3", "oracle.repeats=4", "oracle.annotators=9", "oracle.consensus=dawid-skene"});
-  GraphStore mended(kN);
-  const uint64_t expected = run(mended, 0, 71);
-  EXPECT_LT(wrong_share(mended), without / 2) << without;
-  expect_the_same_from(33, 71, expected);
-}
-
-TEST_F(Rounds, StopsAtItsBudgetAndAtClosure) {
-  config = with({"oracle.budget=30"});
-  GraphStore store(kN);
-  int64_t questions = 0;
-  run(store, 0, 41, &questions);
-  EXPECT_EQ(questions, 30);
-  ASSERT_EQ(said.size(), 1u) << "once";
-  EXPECT_NE(said[0].find("no more questions are asked: the budget of 30 questions is spent"), std::string::npos) << said[0];
-  said.clear();
-  GraphStore again(kN);
-  run(again, 41, 61);
-  EXPECT_EQ(said.size(), 1u) << "and once more after a restart";
-  begin_anew();
-  config = with({"oracle.budget_cost=13", "oracle.cost_grid=5"});
-  GraphStore paid(kN);
-  run(paid, 0, 41);
-  EXPECT_GE(cost, 13);
-  EXPECT_LT(cost, 30) << "the round that passed it was the last";
-  begin_anew();
-  config = with({});
-  GraphStore closed(kN);
-  run(closed, 0, 121, &questions);
-  EXPECT_TRUE(closure_reached(closed, {}));
-  EXPECT_LE(questions, kN * 3);
-  ASSERT_EQ(said.size(), 1u);
-  EXPECT_NE(said[0].find("every relation is known or implied"), std::string::npos) << said[0];
-}
-
-// The rules that look at time, at a figure of validation and at what the model expected, each with its sentence.
-TEST_F(Rounds, StopsByTheClockAtAPlateauAndWhenTheModelExpectsTheAnswers) {
-  const auto ends = [&](std::vector<std::string> settings, const std::string& sentence) {
-    begin_anew();
-    config = with(std::move(settings));
-    GraphStore store(kN);
-    store.set_labels(templates());
-    QueryRounds rounds(config, world.control(), store, AskedOf{all, labels}, LedgerOf{path, "run"}, 0);
-    for (int64_t s = 0; s < 31; ++s) {
-      rounds.ledger_position();   // waits for the round
-      rounds.saw_figure(s, 0.5);
-      rounds.at_boundary(s, [&](const std::vector<int64_t>& samples) {   // every class at a corner of its own
-        at::Tensor z = at::zeros({static_cast<int64_t>(samples.size()), 3});
-        for (size_t k = 0; k < samples.size(); ++k) z[static_cast<int64_t>(k)][labels[samples[k]]] = 1;
-        return z;
-      });
-      if (!rounds.warning().empty()) said.push_back(rounds.warning());
-    }
-    EXPECT_LT(rounds.questions(), 57) << sentence << ": of 57 samples that nothing is known of";
-    ASSERT_EQ(said.size(), 1u) << sentence;
-    EXPECT_NE(said[0].find("no more questions are asked: " + sentence), std::string::npos) << said[0];
-  };
-  ends({"oracle.budget_hours=1e-12"}, "1e-12 hours have passed since the first question (oracle.budget_hours)");
-  ends({"oracle.plateau=4", "eval.every=1"}, "the validation figure did not rise in 4 looks (oracle.plateau)");
-  ends({"oracle.agreement=0.9", "oracle.guide=embeddings", "oracle.questions_per_round=6"}, "the model expected 90 % of the answers in 3 rounds (oracle.agreement)");
-}
-
-// People who do not answer: the round is full, and that is said once.
-TEST_F(Rounds, SaysOnceThatAllQuestionsWait) {
-  config = with({"oracle.labeler=exchange"});
-  GraphStore store(kN);
-  run(store, 0, 41);
-  ASSERT_EQ(said.size(), 1u);
-  EXPECT_NE(said[0].find("no question is asked: 12 wait for an answer"), std::string::npos) << said[0];
-  // More may be out than there are to ask: what is left to the sampler is out, too.
-  begin_anew();
-  config = with({"oracle.labeler=exchange", "oracle.questions_per_round=200"});
-  GraphStore few(kN);
-  run(few, 0, 41);
-  if (world.rank() != 0) return;   // who knows what the sampler found
-  ASSERT_EQ(said.size(), 1u);
-  EXPECT_NE(said[0].find("every question that is left is out: 57 wait for an answer"), std::string::npos) << said[0];
+  QueryRounds rounds(config, world, store, AskedOf{all, labels}, LedgerOf{path, "run"}, 0);
+  for (int64_t s = 0; s <= 10; ++s) rounds.at_boundary(s, embed);
+  at::Tensor total = at::zeros({1}, at::kLong);
+  *total.data_ptr<int64_t>() = embedded;
+  world.control().all_reduce(total);
+  EXPECT_EQ(total.item<int64_t>(), 2 * kN) << "two rounds of the whole pool, each sample on one rank";
+  EXPECT_EQ(rounds.questions(), 12);
+  EXPECT_LE(embedded, 2 * (kN / world.size() + 1));
 }
 
 // One step of deduction: with wrong answers the graph is the same on every rank, at the same steps after a restart; and two samples
