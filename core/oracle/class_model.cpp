@@ -15,7 +15,7 @@ namespace pal {
 namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-constexpr int64_t kPiece = 4096;        // points scored at a time
+constexpr int64_t kPiece = 1024;        // points scored at a time: their scores stay in the caches
 constexpr int64_t kScatterRows = 16384; // members that the scatter is taken from, at most: the first by sample
 
 // L of the lower triangle of a (n, n), in place; a is positive definite by its ridge.
