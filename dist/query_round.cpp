@@ -11,6 +11,7 @@
 #include "core/oracle/expectation.h"
 #include "core/setup.h"
 #include "dist/agreement.h"
+#include "kernels/base/clock.h"
 
 namespace pal {
 namespace {
@@ -111,7 +112,9 @@ void QueryRounds::start_round(int64_t step, const EmbedPool& embed) {
     pool.samples = draw_pool(store_, pool_, seed_, round.round, of_.samples, sampler_->begun());
     if (sampler_->needs() != PoolNeeds::samples) {
       const SampleSlice slice = own_slice(static_cast<int64_t>(pool.samples.size()), rounds_);
+      const Clock::time_point start = Clock::now();
       pool.embeddings = embed(pool.samples, slice);
+      times_.embed_ms = 1000 * seconds_since(start);
       pool.first = slice.first;
       pool.comm = &rounds_;
       if (sampler_->needs() == PoolNeeds::inputs && of_.inputs && !pool.samples.empty()) pool.inputs = inputs_of(pool, slice);
@@ -137,9 +140,11 @@ std::vector<Query> QueryRounds::choose(const Pool& pool, Round round) {
   no_question_ = NoQuestion::none;
   if (pool.comm != nullptr) round.pending = broadcast_queries(round.pending, *pool.comm);
   if (round.questions <= 0) return {};
+  const Clock::time_point start = Clock::now();
   Chosen chosen = choose_questions(*sampler_, store_, pool, round);
   expect_answers(store_, pool, chosen.queries);
   no_question_ = chosen.why;
+  chose_ms_ = 1000 * seconds_since(start);
   return std::move(chosen.queries);
 }
 
@@ -148,6 +153,8 @@ RoundMessage QueryRounds::prepare(const Pool& pool, Round round, int64_t step) {
   if (of_.before_round) of_.before_round(step);
   take_in();
   for (Query& q : ledger_->open_queries()) round.pending.push_back(std::move(q));
+  // What has just been answered is no longer open, and not in the graph before the next round.
+  for (const Question& q : ledger_->to_decide()) round.pending.push_back({q.query, QueryKind::pair, q.i, {q.j}});
   std::vector<Query> queries = choose(pool, round);
   ledger_->record_queries(queries, {sampler_->name(), round.round, step, votes_, again_, votes_ + repeats_});
   answer_open();
@@ -190,7 +197,10 @@ void QueryRounds::collect() {
   if (!under_way_) return;
   under_way_ = false;
   again_.clear();
+  const Clock::time_point start = Clock::now();
   const RoundMessage message = broadcast_round(preparing_.valid() ? preparing_.get() : RoundMessage{}, per_round_, comm_);
+  times_.wait_ms = 1000 * seconds_since(start);
+  times_.choose_ms = chose_ms_;
   waiting_.insert(waiting_.end(), message.decisions.begin(), message.decisions.end());
   for (const std::string& sentence : refused_) say(sentence);
   refused_.clear();

@@ -56,6 +56,12 @@ struct LedgerOf {
 // What a run's ledger belongs to: the questions depend on these, not on ranks or threads.
 std::string ledger_run(const Config& config, uint64_t data_fingerprint);
 
+// Of the newest round, on this rank: steps were held up while its slice of the pool was embedded, and while the round before was
+// not ready; the choice went on beside them.
+struct RoundTimes {
+  double embed_ms = 0, wait_ms = 0, choose_ms = 0;
+};
+
 class QueryRounds {
  public:
   // Collective. Opens the ledger on rank 0 and replays it: decisions in effect before `step` enter the store. `store` and
@@ -85,6 +91,7 @@ class QueryRounds {
   // Questions are out, and oracle.wait=exit: the run is to end until they are answered; the same on every rank.
   bool leaves() const { return leaves_; }
   int64_t open_questions() const { return open_; }
+  const RoundTimes& times() const { return times_; }
 
  private:
   void start_round(int64_t step, const EmbedPool& embed);
@@ -124,6 +131,8 @@ class QueryRounds {
   std::vector<Decision> decided_now_;       // of the thread
   std::vector<std::string> refused_;        // of the thread: sentences
   std::vector<Pair> again_;                 // part of a contradiction, for the next round
+  RoundTimes times_;
+  double chose_ms_ = 0;                     // of the thread
   // The same on every rank that chooses.
   NoQuestion no_question_ = NoQuestion::none;   // of the thread
   // The same on every rank.

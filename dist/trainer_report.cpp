@@ -34,6 +34,10 @@ void Trainer::log(StepReport& report, const at::Tensor& z, const Batch& batch) {
   m.diagnostics = {{"column_abs_mean", d.mean_abs_mean},     {"column_std", d.mean_std},           {"column_std_min", d.min_std},
                    {"unit_std", d.unit_std},                 {"pairs_positive", d.positive_share}, {"pairs_negative", d.negative_share},
                    {"pairs_unknown", d.unknown_share},       {"loss_bytes", static_cast<double>(report.loss_bytes)}};
+  if (rounds_) {
+    const RoundTimes& t = rounds_->times();
+    m.diagnostics.insert(m.diagnostics.end(), {{"round_embed_ms", t.embed_ms}, {"round_wait_ms", t.wait_ms}, {"round_choose_ms", t.choose_ms}});
+  }
   m.diagnostics.insert(m.diagnostics.end(), seen.begin(), seen.end());
   if (config_.text("data.decoder") == "nvjpeg") m.diagnostics.emplace_back("left_to_libjpeg", static_cast<double>(loader_->report().left_to_libjpeg));
   if (!report.skipped) m.warning = collapse_.look(d, z.size(1));

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/nan_to_num.h>
 #include <ATen/ops/tensor.h>
@@ -11,6 +12,7 @@
 #include <numeric>
 
 #include "kernels/base/error.h"
+#include "kernels/base/philox.h"
 
 namespace pal {
 namespace {
@@ -19,6 +21,19 @@ template <class T>
 void complete_values(std::vector<T>& values, Comm& comm) {
   if (comm.size() == 1) return;
   comm.all_reduce(at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, c10::CppTypeToScalarType<T>::value));
+}
+
+// (n, D) → (n, kWidest): column k goes to column k mod kWidest, with a sign that depends on k alone.
+at::Tensor folded(const at::Tensor& rows) {
+  const int64_t dims = rows.size(1);
+  if (dims <= PoolRows::kWidest) return rows;
+  at::Tensor out = at::zeros({rows.size(0), PoolRows::kWidest}, at::kFloat), signs = at::empty({dims}, at::kFloat);
+  for (int64_t k = 0; k < dims; ++k) signs.data_ptr<float>()[k] = Random(0, Purpose::pool, 0, static_cast<uint64_t>(k)).next_u64() >> 63 == 0 ? 1.0f : -1.0f;
+  for (int64_t begin = 0; begin < dims; begin += PoolRows::kWidest) {
+    const int64_t n = std::min(PoolRows::kWidest, dims - begin);
+    out.narrow(1, 0, n).addcmul_(rows.narrow(1, begin, n), signs.narrow(0, begin, n));
+  }
+  return out;
 }
 
 }  // namespace
@@ -45,7 +60,7 @@ PoolRows::PoolRows(const Pool& pool) : samples_(pool.samples), comm_(pool.comm) 
     std::sort(rows_here_.begin(), rows_here_.end());
   }
   for (int64_t k = 0; k < n; ++k) place_[rows_here_[k]] = k;
-  const at::Tensor z = at::nan_to_num(in_order(pool.embeddings), 0, 0, 0);
+  const at::Tensor z = folded(at::nan_to_num(in_order(pool.embeddings), 0, 0, 0));
   here_ = (z / z.norm(2, 1, /*keepdim=*/true).clamp_min(1e-20)).contiguous();
 }
 

@@ -2,6 +2,9 @@
 //
 // Every rank knows all samples of the pool; each holds the rows of some of them. What belongs to a row is computed where it
 //   lies, and complete() tells it to all ranks.
+// Width:      rows wider than kWidest columns are folded onto so many, each column with a sign of its own: products of rows change by
+//             about 1/√kWidest of their lengths (0.02), and a round costs what it costs at that width.
+//             Reference: Charikar et al., "Finding frequent items in data streams" (2002), with equal buckets.
 // Order:      a row's number is its sample's place by id, whatever the order of the pool and whoever holds it.
 // Collective: gather and complete, called alike by all ranks of the pool.
 #pragma once
@@ -19,6 +22,8 @@ namespace pal {
 
 class PoolRows {
  public:
+  static constexpr int64_t kWidest = 2048;
+
   explicit PoolRows(const Pool& pool);
 
   const std::vector<int64_t>& samples() const { return samples_; }   // of all rows, ascending

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <sstream>
 
 #include "core/config/config.h"
@@ -113,6 +114,26 @@ TEST(PoolRows, EveryRankGetsTheRowsItAsksFor) {
       }
     });
   }
+}
+
+// Rows of a wide projector are folded: what is alike stays alike, and no narrow row is touched.
+TEST(PoolRows, WideRowsKeepTheirProducts) {
+  const int64_t n = 60, dims = 3 * PoolRows::kWidest + 100;
+  Pool pool{std::vector<int64_t>(n), at::empty({n, dims}, at::kFloat)};
+  std::iota(pool.samples.begin(), pool.samples.end(), int64_t{0});
+  for (int64_t i = 0; i < n; ++i) {
+    Random centre(1, Purpose::bench, 0, static_cast<uint64_t>(i % 6)), own(1, Purpose::bench, 1, static_cast<uint64_t>(i));
+    for (int64_t k = 0; k < dims; ++k) pool.embeddings.data_ptr<float>()[i * dims + k] = static_cast<float>(std::abs(centre.normal() + own.normal()));
+  }
+  const PoolRows rows(pool);
+  ASSERT_EQ(rows.dims(), PoolRows::kWidest);
+  const at::Tensor unit = pool.embeddings / pool.embeddings.norm(2, 1, true);
+  const at::Tensor error = (rows.here().matmul(rows.here().t()) - unit.matmul(unit.t())).abs(); 
+  EXPECT_LT(error.max().item<double>(), 0.11) << "five deviations";
+  EXPECT_LT(error.mean().item<double>(), 0.03);
+  EXPECT_GT(error.mean().item<double>(), 0.001) << "folded, or the test looks at nothing";
+  pool.embeddings = pool.embeddings.narrow(1, 0, PoolRows::kWidest).contiguous();
+  EXPECT_TRUE(PoolRows(pool).here().allclose(pool.embeddings / pool.embeddings.norm(2, 1, true), 1e-6, 1e-7));
 }
 
 // Sums in float or double depend on their order; these do not, by a bit.

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <tuple>
 
 #include "kernels/base/error.h"
 #include "tests/dist/mpi_world.h"
@@ -19,9 +20,12 @@ at::Tensor given(int rank, int64_t rows, at::ScalarType type) {
   return (at::arange(rows * 3, at::kLong).remainder(17) + 5 * rank).reshape({rows, 3}).to(type);
 }
 
-class Collectives : public testing::TestWithParam<at::ScalarType> {
+enum class Waits { spinning, asleep };   // a communicator of either kind
+
+class Collectives : public testing::TestWithParam<std::tuple<at::ScalarType, Waits>> {
  protected:
-  Comm& comm = test_world().now();
+  const at::ScalarType type = std::get<0>(GetParam());
+  Comm& comm = std::get<1>(GetParam()) == Waits::spinning ? test_world().now() : test_world().rounds();
   const int W = comm.size(), r = comm.rank();
   // Uneven on purpose: rank k has k + 1 rows, rank 2 none.
   std::vector<int64_t> counts() const {
@@ -31,33 +35,32 @@ class Collectives : public testing::TestWithParam<at::ScalarType> {
   }
   at::Tensor everyone(const std::vector<int64_t>& n) const {
     std::vector<at::Tensor> parts;
-    for (int k = 0; k < W; ++k) parts.push_back(given(k, n[k], GetParam()));
+    for (int k = 0; k < W; ++k) parts.push_back(given(k, n[k], type));
     return at::cat(parts);
   }
 };
 
 TEST_P(Collectives, AllReduce) {
   for (int64_t rows : {0, 1, 7, 5000}) {
-    at::Tensor sum = given(r, rows, GetParam()), low = sum.clone(), high = sum.clone();
+    at::Tensor sum = given(r, rows, type), low = sum.clone(), high = sum.clone();
     comm.all_reduce(sum, ReduceOp::sum);
     comm.all_reduce(low, ReduceOp::min);
     comm.all_reduce(high, ReduceOp::max);
-    at::Tensor expected = at::zeros({rows, 3}, GetParam());
-    for (int k = 0; k < W; ++k) expected += given(k, rows, GetParam());
+    at::Tensor expected = at::zeros({rows, 3}, type);
+    for (int k = 0; k < W; ++k) expected += given(k, rows, type);
     EXPECT_TRUE(at::equal(sum, expected)) << rows;
-    EXPECT_TRUE(at::equal(low, given(0, rows, GetParam())));
-    EXPECT_TRUE(at::equal(high, given(W - 1, rows, GetParam())));
+    EXPECT_TRUE(at::equal(low, given(0, rows, type)));
+    EXPECT_TRUE(at::equal(high, given(W - 1, rows, type)));
   }
 }
 
 // The communicator whose waits sleep has a way of its own for large sums: of one block, of several, and of uneven slices.
 TEST_P(Collectives, LargeSums) {
-  Comm& bulk = test_world().bulk();
   for (int64_t rows : {(1 << 18) / 3, (1 << 21) / 3 + 1, 1'500'001}) {
-    at::Tensor sum = given(r, rows, GetParam());
-    bulk.all_reduce(sum, ReduceOp::sum);
-    at::Tensor expected = at::zeros({rows, 3}, GetParam());
-    for (int k = 0; k < W; ++k) expected += given(k, rows, GetParam());
+    at::Tensor sum = given(r, rows, type);
+    comm.all_reduce(sum, ReduceOp::sum);
+    at::Tensor expected = at::zeros({rows, 3}, type);
+    for (int k = 0; k < W; ++k) expected += given(k, rows, type);
     EXPECT_TRUE(at::equal(sum, expected)) << rows;
   }
 }
@@ -73,11 +76,11 @@ TEST(LargeSum, IsInTheOrderOfRanks) {
 }
 
 TEST_P(Collectives, Gathers) {
-  EXPECT_TRUE(at::equal(comm.all_gather(given(r, 4, GetParam())), everyone(std::vector<int64_t>(W, 4))));
+  EXPECT_TRUE(at::equal(comm.all_gather(given(r, 4, type)), everyone(std::vector<int64_t>(W, 4))));
   const auto n = counts();
-  EXPECT_TRUE(at::equal(comm.all_gather_v(given(r, n[r], GetParam()), n), everyone(n)));
+  EXPECT_TRUE(at::equal(comm.all_gather_v(given(r, n[r], type), n), everyone(n)));
   for (int root = 0; root < W; ++root) {
-    const at::Tensor all = comm.gather_v(given(r, n[r], GetParam()), n, root);
+    const at::Tensor all = comm.gather_v(given(r, n[r], type), n, root);
     EXPECT_EQ(all.defined(), r == root);
     if (r == root) {
       EXPECT_TRUE(at::equal(all, everyone(n)));
@@ -88,10 +91,10 @@ TEST_P(Collectives, Gathers) {
 TEST_P(Collectives, ReduceScatter) {
   const auto n = counts();
   const int64_t total = std::accumulate(n.begin(), n.end(), int64_t{0});
-  at::Tensor expected = at::zeros({total, 3}, GetParam());
-  for (int k = 0; k < W; ++k) expected += given(k, total, GetParam());
+  at::Tensor expected = at::zeros({total, 3}, type);
+  for (int k = 0; k < W; ++k) expected += given(k, total, type);
   const int64_t begin = std::accumulate(n.begin(), n.begin() + r, int64_t{0});
-  EXPECT_TRUE(at::equal(comm.reduce_scatter(given(r, total, GetParam()), n), expected.narrow(0, begin, n[r])));
+  EXPECT_TRUE(at::equal(comm.reduce_scatter(given(r, total, type), n), expected.narrow(0, begin, n[r])));
 }
 
 TEST_P(Collectives, AllToAll) {
@@ -102,27 +105,31 @@ TEST_P(Collectives, AllToAll) {
   for (int k = 0; k < W; ++k) {
     send.push_back(rows(r, k));
     recv.push_back(rows(k, r));
-    out.push_back(at::zeros({send[k], 2}, GetParam()).fill_(10 * r + k));
-    expected.push_back(at::zeros({recv[k], 2}, GetParam()).fill_(10 * k + r));
+    out.push_back(at::zeros({send[k], 2}, type).fill_(10 * r + k));
+    expected.push_back(at::zeros({recv[k], 2}, type).fill_(10 * k + r));
   }
   EXPECT_TRUE(at::equal(comm.all_to_all_v(at::cat(out), send, recv), at::cat(expected)));
 }
 
 TEST_P(Collectives, Broadcast) {
+  comm.barrier();
   for (int root = 0; root < W; ++root) {
-    at::Tensor t = given(r, 5, GetParam());
+    at::Tensor t = given(r, 5, type);
     comm.broadcast(t, root);
-    EXPECT_TRUE(at::equal(t, given(root, 5, GetParam())));
+    EXPECT_TRUE(at::equal(t, given(root, 5, type)));
   }
 }
 
 TEST_P(Collectives, WrongCountsAreRefusedBeforeAnythingIsSent) {
-  EXPECT_THROW(comm.all_gather_v(given(r, 2, GetParam()), std::vector<int64_t>(W, 3)), Error);
-  EXPECT_THROW(comm.all_gather_v(given(r, 2, GetParam()).t(), std::vector<int64_t>(W, 3)), Error);
+  EXPECT_THROW(comm.all_gather_v(given(r, 2, type), std::vector<int64_t>(W, 3)), Error);
+  EXPECT_THROW(comm.all_gather_v(given(r, 2, type).t(), std::vector<int64_t>(W, 3)), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Collectives, testing::Values(at::kFloat, at::kDouble, at::kInt, at::kLong, at::kByte),
-                         [](const auto& info) { return std::string(c10::toString(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Types, Collectives,
+                         testing::Combine(testing::Values(at::kFloat, at::kDouble, at::kInt, at::kLong, at::kByte), testing::Values(Waits::spinning, Waits::asleep)),
+                         [](const auto& info) {
+                           return std::string(c10::toString(std::get<0>(info.param))) + (std::get<1>(info.param) == Waits::spinning ? "Spinning" : "Asleep");
+                         });
 
 TEST(World, RanksAndHost) {
   World& w = test_world();

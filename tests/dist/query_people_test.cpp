@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
 
 #include "core/io/files.h"
 #include "core/oracle/answer_lines.h"
 #include "core/oracle/inbox.h"
+#include "tests/core/oracle_cases.h"
 #include "tests/dist/rounds_of_questions.h"
 
 namespace pal {
@@ -33,6 +35,37 @@ TEST_F(Rounds, AnswersOfPeopleTakeEffectWhenTheyAreIn) {
   EXPECT_EQ(open, 12) << "the next ones are out";
   EXPECT_FALSE(leaves);
   expect_the_same_from(7, 26, store.fingerprint());
+}
+
+// The ranks choose together, but what is out is in rank 0's ledger: they are told, so that nothing is asked twice.
+TEST_F(Rounds, RanksThatChooseTogetherKnowWhatIsOut) {
+  config = with({"oracle.labeler=exchange", "oracle.guide=embeddings", "oracle.questions_per_round=24"});
+  embed = [this](const std::vector<int64_t>& samples, SampleSlice slice) {
+    return corner_rows({samples.begin() + slice.first, samples.begin() + slice.last}, labels, 0.3);
+  };
+  GraphStore store(kN);
+  const auto people = [&](int64_t s) {   // each time the first few, so that some are always out
+    if (s % 5 != 3 || s < 8) return;
+    std::ofstream out(folder + "/answers.jsonl", std::ios::app);
+    int64_t answered = 0;
+    for (const std::string& line : split_lines(read_whole_file(folder + "/questions.jsonl"))) {
+      const Query q = parse_question(line, "questions");
+      for (int64_t m : q.members) {
+        if (++answered <= 8) out << answer_line({q.id, q.template_sample, m, labels[m] == labels[q.template_sample] ? Verdict::yes : Verdict::no, "ann"});
+      }
+    }
+  };
+  int64_t questions = 0;
+  run(store, 0, 41, &questions, people);
+  EXPECT_GT(questions, 24);
+  EXPECT_GT(open, 0);
+  if (world.rank() != 0) return;
+  Ledger ledger(path, "run");
+  std::set<std::pair<int64_t, int64_t>> pairs;
+  std::multiset<int64_t> out;   // samples of questions without an answer
+  for (const Question& q : ledger.questions_with_answers()) EXPECT_TRUE(pairs.insert(std::minmax(q.i, q.j)).second) << q.i << " " << q.j << " was asked twice";
+  for (const Query& q : ledger.open_queries()) out.insert(q.members.begin(), q.members.end());
+  for (int64_t sample : out) EXPECT_EQ(out.count(sample), 1u) << sample << " is in two open questions";
 }
 
 TEST_F(Rounds, ARunMayLeaveWhilePeopleAnswer) {

@@ -54,7 +54,7 @@ class Rounds : public testing::Test {
         if (world.rank() == 0) before(s);
         world.control().barrier();
       }
-      rounds.at_boundary(s, [](const std::vector<int64_t>&, SampleSlice) -> at::Tensor { throw std::runtime_error("not needed"); });
+      rounds.at_boundary(s, embed);
       versions.push_back(store.version());
       if (!rounds.warning().empty()) said.push_back(rounds.warning());
     }
@@ -86,6 +86,7 @@ class Rounds : public testing::Test {
   Config config = with({});
   const std::string folder = "query_round_test.W" + std::to_string(test_world().size());
   const std::string path = folder + "/ledger.sqlite";
+  QueryRounds::EmbedPool embed = [](const std::vector<int64_t>&, SampleSlice) -> at::Tensor { throw std::runtime_error("not needed"); };
   bool leaves = false, templates_given = true;
   int64_t open = 0, contradictions = 0;
   double cost = 0;

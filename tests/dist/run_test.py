@@ -105,6 +105,9 @@ class Run(RunCase):
     def test_world_sizes_with_an_oracle(self):
         self.check_world_sizes("w-oracle", "graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=2",
                                "oracle.questions_per_round=9", "oracle.pool=60")
+        last = [m for m in self.metrics("w-oracle2") if "loss" in m][-1]
+        for took in ("round_embed_ms", "round_wait_ms", "round_choose_ms"):
+            self.assertGreater(last[took], 0, took)
         queries = [m["queries"] for m in self.metrics("w-oracle2") if "loss" in m]
         self.assertGreater(queries[-1], queries[0])
         self.assertEqual(queries, [m["queries"] for m in self.metrics("w-oracle3") if "loss" in m])
@@ -165,7 +168,7 @@ class Run(RunCase):
         out = self.train(f"{name}-cut", *args)
         self.assertIn("resumed at step 5", out)
         self.assertEqual(self.sha(f"{name}-calm"), self.sha(f"{name}-cut"))
-        keep = lambda m: {k: v for k, v in m.items() if k not in ("images_per_s", "seconds", "sync_ms", "sync_hidden", "memory_mb")}
+        keep = lambda m: {k: v for k, v in m.items() if not k.endswith("_ms") and k not in ("images_per_s", "seconds", "sync_hidden", "memory_mb")}
         self.assertEqual([keep(m) for m in self.metrics(f"{name}-calm")], [keep(m) for m in self.metrics(f"{name}-cut")])
 
     def test_resumed_equals_uninterrupted(self):
