@@ -48,6 +48,9 @@ TEST(Judge, IsPatientWithTheStarved) {
   }
   EXPECT_FALSE(judge(heard, 0, {}));
   EXPECT_EQ(judge(heard, 0, {.starved_s = 29})->find("rank 2 gave no sign of life for 30.0 s, last at step 7; other processes take its core"), 0u);
+  for (const int r : {0, 1}) heard[r].beat.waiting_ms[0] = 61000;   // patience ends
+  EXPECT_EQ(judge(heard, 0, {})->find("rank 2 did not come to collective 11 of 'now', where others wait for 61.0 s"), 0u);
+  for (const int r : {0, 1}) heard[r].beat.waiting_ms[0] = 30000;
   heard[1].beat.number[0] = 10;        // another one is missing, too, and not for want of a core
   heard[1].beat.waiting_ms[0] = -1;
   heard[2].starved = false;
