@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "core/oracle/assignment.h"
 #include "core/oracle/exact_sums.h"
+#include "core/oracle/point_sampler.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
@@ -18,6 +20,7 @@ namespace pal {
 namespace {
 
 using Drawn = std::pair<uint64_t, int64_t>;   // draw, id
+constexpr int64_t kCandidates = 2;            // for each centre to begin with
 
 // The `count` smallest draws of all ranks, ascending; their rows are on the ranks that hold them.
 std::vector<Drawn> smallest_draws(const std::vector<int64_t>& ids, int64_t count, const KmeansOptions& o, Comm& comm) {
@@ -89,7 +92,7 @@ Kmeans kmeans(const at::Tensor& rows, const std::vector<int64_t>& ids, const Kme
   at::Tensor total = at::full({1}, rows.size(0), at::kLong);
   comm.all_reduce(total);
   const bool sampled = total.item<int64_t>() > most;
-  const std::vector<Drawn> drawn = smallest_draws(ids, sampled ? most : o.clusters, o, comm);
+  const std::vector<Drawn> drawn = smallest_draws(ids, std::max(sampled ? most : 0, kCandidates * o.clusters), o, comm);
   const int64_t clusters = std::min<int64_t>(o.clusters, static_cast<int64_t>(drawn.size()));
   Kmeans out;
   if (clusters == 0) return out;
@@ -102,19 +105,24 @@ Kmeans kmeans(const at::Tensor& rows, const std::vector<int64_t>& ids, const Kme
   };
   std::vector<int64_t> moving, moving_ids;
   if (sampled) {
-    for (const Drawn& d : drawn) {
-      if (const int64_t row = row_here(d.second); row >= 0) moving.push_back(row);
+    for (int64_t k = 0; k < std::min<int64_t>(most, static_cast<int64_t>(drawn.size())); ++k) {
+      if (const int64_t row = row_here(drawn[k].second); row >= 0) moving.push_back(row);
     }
     std::sort(moving.begin(), moving.end());
     for (int64_t row : moving) moving_ids.push_back(ids[row]);
   }
   const at::Tensor part = sampled ? rows.index_select(0, at::tensor(moving, at::kLong)) : rows;
   const std::vector<int64_t>& part_ids = sampled ? moving_ids : ids;
-  out.centres = at::zeros({clusters, rows.size(1)}, at::kFloat);
-  for (int64_t c = 0; c < clusters; ++c) {
-    if (const int64_t row = row_here(drawn[c].second); row >= 0) out.centres.select(0, c).copy_(rows.select(0, row));
+  const int64_t candidates = std::min<int64_t>(kCandidates * o.clusters, static_cast<int64_t>(drawn.size()));
+  at::Tensor firsts = at::zeros({candidates, rows.size(1)}, at::kFloat);
+  for (int64_t c = 0; c < candidates; ++c) {
+    if (const int64_t row = row_here(drawn[c].second); row >= 0) firsts.select(0, c).copy_(rows.select(0, row));
   }
-  comm.all_reduce(out.centres);
+  comm.all_reduce(firsts);
+  std::vector<int64_t> numbers(static_cast<size_t>(candidates));
+  std::iota(numbers.begin(), numbers.end(), int64_t{0});
+  const auto alone = make_local_comm();   // every rank has them all
+  out.centres = firsts.index_select(0, at::tensor(farthest_first(firsts, numbers, {}, clusters, *alone), at::kLong));
 
   Assignment now(part);
   for (out.iterations = 0; out.iterations < o.iterations; ++out.iterations) {

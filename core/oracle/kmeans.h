@@ -1,8 +1,9 @@
 // kmeans: k-means by cosine on unit rows that may lie on several ranks.
 //
 // Math:   centre = the normalised sum of its rows; a row belongs to the centre of the largest inner product, ties by the lower
-//         number. Starts from `clusters` rows drawn by (seed, Purpose::oracle, round, sample); ends after `iterations` or when
-//         no row moves. A centre without rows takes the row that fits its own worst.
+//         number. Starts from twice `clusters` rows drawn by (seed, Purpose::oracle, round, sample), of which it keeps those
+//         that are least alike: so fewer clusters begin with two centres. Ends after `iterations` or when no row moves.
+//         A centre without rows takes the row that fits its own worst.
 // Order:  sums are exact (exact_sums.h): the same centres, bit for bit, for any number of ranks and threads and any order of the rows.
 // Rows:   as faiss does, at most `per_cluster` rows for each cluster are looked at while the centres move, drawn by the seed; all
 //         rows are assigned at the end.
