@@ -43,7 +43,7 @@ void fill(float* data, const std::vector<float>& values, NcclChannel& channel) {
 }
 
 // Once for the numbers, then `repeats` times for the clock (in place the numbers grow; nobody looks at them).
-ProbeTime probe_one(NcclChannel& channel, MPI_Comm comm, const std::vector<float>& given, const float* from, float* to, const ProbeOptions& options) {
+ProbeTime probe_one(NcclChannel& channel, MPI_Comm comm, const std::vector<float>& given, const float* from, float* to, const NcclProbeOptions& options) {
   const auto count = static_cast<int64_t>(given.size());
   const auto reduce = [&] { channel.all_reduce(from, to, count, NcclType::float32); };
   fill(const_cast<float*>(from), given, channel);
@@ -87,7 +87,7 @@ int64_t count_wrong(const std::vector<float>& got, int ranks) {
   return wrong;
 }
 
-std::vector<ProbeRow> probe_all_reduce(NcclChannel& channel, MPI_Comm comm, const ProbeOptions& options) {
+std::vector<ProbeRow> probe_all_reduce(NcclChannel& channel, MPI_Comm comm, const NcclProbeOptions& options) {
   const int64_t most = options.most_bytes / static_cast<int64_t>(sizeof(float));
   const Memory from(most), to(most);
   std::vector<ProbeRow> rows;
@@ -104,7 +104,7 @@ std::vector<ProbeRow> probe_all_reduce(NcclChannel& channel, MPI_Comm comm, cons
   return rows;
 }
 
-std::vector<ProbeRow> probe_world(int device, const ProbeOptions& options) {
+std::vector<ProbeRow> probe_world(int device, const NcclProbeOptions& options) {
   NcclChannel channel(MPI_COMM_WORLD, device);
   const std::vector<ProbeRow> rows = probe_all_reduce(channel, MPI_COMM_WORLD, options);
   channel.close();

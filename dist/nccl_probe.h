@@ -12,7 +12,7 @@
 
 namespace pal {
 
-struct ProbeOptions {
+struct NcclProbeOptions {
   int64_t least_bytes = 8, most_bytes = int64_t{256} << 20, factor = 4;
   int warmup = 5, repeats = 20;
 };
@@ -36,10 +36,10 @@ float probe_sum(int ranks, int64_t i);
 int64_t count_wrong(const std::vector<float>& got, int ranks);
 
 // Collective. float32 sums; the same rows on every rank.
-std::vector<ProbeRow> probe_all_reduce(NcclChannel& channel, MPI_Comm comm, const ProbeOptions& options = {});
+std::vector<ProbeRow> probe_all_reduce(NcclChannel& channel, MPI_Comm comm, const NcclProbeOptions& options = {});
 
 // Collective over all ranks of the MPI job: the same on a channel of its own.
-std::vector<ProbeRow> probe_world(int device, const ProbeOptions& options);
+std::vector<ProbeRow> probe_world(int device, const NcclProbeOptions& options);
 
 std::vector<std::vector<std::string>> probe_table(const std::vector<ProbeRow>& rows, int ranks);
 bool probe_passed(const std::vector<ProbeRow>& rows);

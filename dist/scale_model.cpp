@@ -28,7 +28,7 @@ class Compute {
   double speed(const LayerCost& layer) const {
     return rate_.peak * (layer.kind == LayerCost::Kind::matmul ? rate_.matmul : rate_.conv);
   }
-  Rate rate_;
+  GpuRate rate_;
   double floor_, scale_ = 1;
 };
 

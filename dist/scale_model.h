@@ -10,21 +10,21 @@
 #include <string>
 #include <vector>
 
+#include "core/model/spec.h"
 #include "dist/collective_cost.h"
 
 namespace pal {
 
 // What a GPU reaches: a peak, and the shares of it that convolutions and matrix products get.
-struct Rate {
+struct GpuRate {
   double peak = 1;                           // FLOP/s
   double conv = 1, matmul = 1;
 };
-enum class Precision { full, bf16 };
 
 struct Cluster {
   std::string name, gpu;
   Fabric fabric;
-  Rate full, bf16;
+  GpuRate full, bf16;
   double memory_bytes = 0, memory_rate = 1;  // of a GPU; bytes, bytes/s
   double kernel_seconds = 0;                 // least time of a layer, forward
   double context_bytes = 0;                  // what the libraries take of a GPU

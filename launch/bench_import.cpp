@@ -51,7 +51,7 @@ void make_files(const std::string& folder, int64_t images) {
   }
 }
 
-Chroma chroma_of(const ImportBenchOptions& options) { return options.quality >= 90 ? Chroma::full : Chroma::halved; }   // as an Intake
+Chroma chroma_of(const ImportBenchOptions& options) { return options.quality >= 90 ? Chroma::full : Chroma::halved; }   // as an ImageConverter
 
 struct ImportRig {
   const ImportBenchOptions& bench;

@@ -105,7 +105,7 @@ int run_import(const Arguments& args) {
   } else {
     Ledger ledger(path, kAnyRun);
     drain_inbox(args, ledger);
-    const Intake intake = take_entries(ledger, read);
+    const LedgerIntake intake = take_entries(ledger, read);
     fmt::print("{} answers recorded, {} taken back, {} known before; {} questions are open\n", intake.recorded, intake.withdrawn, intake.known,
                ledger.open_questions());
   }
@@ -139,7 +139,7 @@ int run_undo(const Arguments& args) {
     }
   }
   for (Entry& e : entries) e.answer.annotator = args.annotator;
-  const Intake intake = ledger.take(entries);
+  const LedgerIntake intake = ledger.take(entries);
   for (const std::string& reason : intake.refused) {
     if (!reason.empty()) throw Error(Exit::data, reason);
   }

@@ -83,7 +83,7 @@ int run_info(const Arguments& args) {
 }
 
 int run_verify(const Arguments& args) {
-  Rate rate("verify");
+  ProgressRate rate("verify");
   const VerifyReport report = verify_dataset(args.data, static_cast<size_t>(args.limit), [&](int64_t done, int64_t total) { rate(done, total); });
   const double seconds = rate.finish();
   for (const std::string& complaint : report.complaints) fmt::print("{}\n", complaint);

@@ -88,7 +88,7 @@ int run_data_import(DataImport import) {
   const auto* importer = std::find_if(std::begin(kImporters), std::end(kImporters), [&](const Importer& i) { return import.format == i.format; });
   const char* left = importer->kind == Importer::files ? "the same command goes on from here" : "nothing was written";
   const DeferredSignals signals;
-  Rate rate("import");
+  ProgressRate rate("import");
   import.options.progress = [&](int64_t done, int64_t total) {
     signals.raise(left);
     rate(done, total);

@@ -73,7 +73,7 @@ int measure_links(const CudaState& cuda, const std::string& program, const LinkO
 }
 
 int be_a_link_rank(World& world, const LinkOptions& options) {
-  ProbeOptions probe;
+  NcclProbeOptions probe;
   probe.most_bytes = options.most_bytes;
   probe.repeats = options.repeats;
   const std::vector<ProbeRow> rows = probe_world(world.local_rank(), probe);

@@ -14,9 +14,9 @@
 
 namespace pal {
 
-class Rate {
+class ProgressRate {
  public:
-  explicit Rate(std::string what) : what_(std::move(what)) {}
+  explicit ProgressRate(std::string what) : what_(std::move(what)) {}
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
   double finish() {   // ends the bar's line
     bar_.reset();

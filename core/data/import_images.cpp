@@ -68,7 +68,7 @@ IntakeOptions choose_storage(const ImageSource& source, const ImportOptions& opt
     }
   } else {   // the first image that can be read says what size the others must have
     IntakeOptions probe = intake;
-    Intake first(probe);
+    ImageConverter first(probe);
     std::vector<uint8_t> file;
     for (size_t i = 0; i < source.images.size() && intake.shape[0] == 0; ++i) {
       source.read(static_cast<int64_t>(i), file);
@@ -86,7 +86,7 @@ IntakeOptions choose_storage(const ImageSource& source, const ImportOptions& opt
 // What an image comes to, by some of them spread over the source.
 double mean_stored_bytes(const ImageSource& source, const IntakeOptions& options) {
   constexpr int64_t kProbes = 16;
-  Intake intake(options);
+  ImageConverter intake(options);
   std::vector<uint8_t> file;
   const auto n = static_cast<int64_t>(source.images.size());
   double sum = 0;
@@ -256,7 +256,7 @@ class ImageImport {
     const int64_t first = restore(writer, shard);
     tell(first);
     const auto make_worker = [&] {
-      return [this, intake = std::make_shared<Intake>(intake_)](int64_t i) {
+      return [this, intake = std::make_shared<ImageConverter>(intake_)](int64_t i) {
         std::vector<uint8_t> file;
         const std::string& id = source_.images[static_cast<size_t>(i)].id;
         try {

@@ -77,7 +77,7 @@ std::string image_format(const uint8_t* data, size_t bytes) {
 
 bool has_image_name(std::string_view name) { return !format_of_name(name).empty(); }
 
-TakenImage Intake::take(std::vector<uint8_t> file, std::string_view name) {
+TakenImage ImageConverter::take(std::vector<uint8_t> file, std::string_view name) {
   TakenImage out;
   try {
     PAL_DATA_CHECK(!file.empty(), "file without bytes", "0", "copy it again from its source");
@@ -95,7 +95,7 @@ TakenImage Intake::take(std::vector<uint8_t> file, std::string_view name) {
   return out;
 }
 
-void Intake::take_jpeg(std::vector<uint8_t> file, TakenImage& out) {
+void ImageConverter::take_jpeg(std::vector<uint8_t> file, TakenImage& out) {
   const JpegHeader header = inspect_jpeg(file.data(), file.size(), JpegWalk::whole, options_.limits);
   const int32_t shorter = std::min(header.height, header.width), wanted = options_.resize_shorter;
   if (header.end < file.size()) out.oddities.push_back({Treatment::kept, "bytes behind the end of a JPEG file"});
@@ -125,7 +125,7 @@ void Intake::take_jpeg(std::vector<uint8_t> file, TakenImage& out) {
   store(header.components == 1 ? to_gray(picture) : std::move(picture), header.orientation, out);
 }
 
-void Intake::take_png(const std::vector<uint8_t>& file, TakenImage& out) {
+void ImageConverter::take_png(const std::vector<uint8_t>& file, TakenImage& out) {
   Picture picture;
   const PngHeader header = decode_png(file.data(), file.size(), picture.pixels, options_.limits);
   picture.height = header.height;
@@ -144,7 +144,7 @@ void Intake::take_png(const std::vector<uint8_t>& file, TakenImage& out) {
   store(std::move(picture), 1, out);
 }
 
-void Intake::store(Picture picture, int orientation, TakenImage& out) {
+void ImageConverter::store(Picture picture, int orientation, TakenImage& out) {
   if (orientation != 1) picture = turn_upright(picture, orientation);
   if (options_.encoding == Encoding::jpeg) {
     const Chroma chroma = options_.quality >= 90 ? Chroma::full : Chroma::halved;

@@ -3,7 +3,7 @@
 // What a file is, its first bytes say, never its name. JPEG files are copied as they are, unless they must be decoded:
 // a smaller size or raw pixels are asked for, they are CMYK, or Exif says that they lie on their side (then they are
 // turned upright). PNG files become JPEG (or raw pixels). Anything else is left out with a reason.
-// Thread: an Intake per thread.
+// Thread: an ImageConverter per thread.
 #pragma once
 
 #include <cstdint>
@@ -40,9 +40,9 @@ struct TakenImage {
   uint32_t crc = 0;                // of the bytes, where who takes them fills it in
 };
 
-class Intake {
+class ImageConverter {
  public:
-  explicit Intake(const IntakeOptions& options) : options_(options), decoder_(options.limits) {}
+  explicit ImageConverter(const IntakeOptions& options) : options_(options), decoder_(options.limits) {}
   // `name` is only compared with the content. Never throws for what a file holds.
   TakenImage take(std::vector<uint8_t> file, std::string_view name);
 

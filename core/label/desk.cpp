@@ -194,7 +194,7 @@ void Desk::reload() {
 void Desk::refresh(std::vector<std::string>& warnings) { options_.writer == Writer::desk ? take_in(warnings) : look_at_job(warnings); }
 
 void Desk::take_in(std::vector<std::string>& warnings) {
-  const Intake intake = inbox_.drain(ledger_, warnings);
+  const LedgerIntake intake = inbox_.drain(ledger_, warnings);
   if (intake.recorded + intake.withdrawn == 0) return;
   ++changes_;
   reload();

@@ -5,9 +5,9 @@
 #include <c10/core/DeviceType.h>
 #include <c10/core/ScalarType.h>
 
-namespace pal {
+#include "core/model/spec.h"
 
-enum class Precision { full, bf16 };
+namespace pal {
 
 // Autocast: nothing with Precision::full. Forward passes alone belong inside; backward follows the types it finds.
 // Thread: of the calling thread.

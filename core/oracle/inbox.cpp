@@ -44,8 +44,8 @@ ReadEntries read_entries(const std::vector<std::string>& lines, const std::strin
   return read;
 }
 
-Intake take_entries(Ledger& ledger, ReadEntries& read) {
-  Intake intake = ledger.take(read.entries);
+LedgerIntake take_entries(Ledger& ledger, ReadEntries& read) {
+  LedgerIntake intake = ledger.take(read.entries);
   join_refused(read, intake.refused.data());
   return intake;
 }
@@ -78,8 +78,8 @@ int64_t Inbox::waiting() const {
   return lines;
 }
 
-Intake Inbox::drain(Ledger& ledger, std::vector<std::string>& warnings) const {
-  Intake all;
+LedgerIntake Inbox::drain(Ledger& ledger, std::vector<std::string>& warnings) const {
+  LedgerIntake all;
   const std::vector<std::string> names = files();
   for (size_t next = 0; next < names.size();) {
     const size_t first = next;
@@ -89,7 +89,7 @@ Intake Inbox::drain(Ledger& ledger, std::vector<std::string>& warnings) const {
       read.push_back(read_entries(split_lines(read_whole_file(folder_ + "/" + names[next])), names[next]));
       entries.insert(entries.end(), read.back().entries.begin(), read.back().entries.end());
     }
-    const Intake intake = ledger.take(entries);
+    const LedgerIntake intake = ledger.take(entries);
     all.recorded += intake.recorded;
     all.withdrawn += intake.withdrawn;
     all.known += intake.known;

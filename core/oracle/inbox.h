@@ -32,7 +32,7 @@ class Inbox {
   // Lines wait to be drained.
   int64_t waiting() const;
   // Into the ledger; sentences about what was refused are added to `warnings`.
-  Intake drain(Ledger& ledger, std::vector<std::string>& warnings) const;
+  LedgerIntake drain(Ledger& ledger, std::vector<std::string>& warnings) const;
 
  private:
   std::vector<std::string> files() const;   // by name
@@ -42,6 +42,6 @@ class Inbox {
 
 ReadEntries read_entries(const std::vector<std::string>& lines, const std::string& where);
 // Into the ledger; refused ones join the bad lines.
-Intake take_entries(Ledger& ledger, ReadEntries& read);
+LedgerIntake take_entries(Ledger& ledger, ReadEntries& read);
 
 }  // namespace pal

@@ -131,8 +131,8 @@ int64_t Ledger::record_answers(const std::vector<Answer>& answers) {
   return fresh;
 }
 
-Intake Ledger::take(const std::vector<Entry>& entries) {
-  Intake intake;
+LedgerIntake Ledger::take(const std::vector<Entry>& entries) {
+  LedgerIntake intake;
   const std::lock_guard<std::mutex> lock(db_->mutex);
   db_->lease.check();
   Transaction transaction(db_->db);

@@ -59,7 +59,7 @@ struct RecordedAnswer {
 };
 
 // What became of answers handed in one by one.
-struct Intake {
+struct LedgerIntake {
   int64_t recorded = 0, withdrawn = 0;
   int64_t known = 0;               // handed in before (the same uuid)
   std::vector<std::string> refused = {};   // a sentence each; "" for those that were not
@@ -86,7 +86,7 @@ class Ledger {
   // How many are new.
   int64_t record_answers(const std::vector<Answer>& answers);
   // The same for each entry by itself, for what people hand in: one that is wrong does not keep the others out.
-  Intake take(const std::vector<Entry>& entries);
+  LedgerIntake take(const std::vector<Entry>& entries);
 
   // Questions whose answers changed since the last decision about them, and that have enough; one of which every answer
   // was taken back has none.

@@ -134,7 +134,7 @@ TEST_F(InRun, TheInboxIsDrainedOnceAndKeepsWhatIsWrong) {
   EXPECT_EQ(inbox.waiting(), 4);
   std::ofstream(run_ + "/inbox/.half.jsonl") << "{";
   std::vector<std::string> warnings;
-  const Intake intake = inbox.drain(*ledger_, warnings);
+  const LedgerIntake intake = inbox.drain(*ledger_, warnings);
   EXPECT_EQ(intake.recorded, 2);
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_NE(warnings[0].find("2 of the answers"), std::string::npos) << warnings[0];
@@ -159,7 +159,7 @@ TEST_F(InRun, ManyFilesAreDrainedTogetherAndEachKeepsItsOwnWrongLines) {
   }
   inbox.submit("zoe", answer_line({queries[0].id, 50000, 100, Verdict::no, "zoe"}));
   std::vector<std::string> warnings;
-  const Intake intake = inbox.drain(*ledger_, warnings);
+  const LedgerIntake intake = inbox.drain(*ledger_, warnings);
   EXPECT_EQ(intake.recorded, 3 * 2000 + 1);
   EXPECT_EQ(warnings.size(), 2u);
   for (const std::string who : {"ann", "cid"}) {

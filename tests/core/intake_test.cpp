@@ -32,8 +32,8 @@ std::vector<uint8_t> cut_to(std::vector<uint8_t> file, size_t bytes) {
   return file;
 }
 
-TEST(Intake, JpegFilesAreCopiedAsTheyAre) {
-  Intake intake({});
+TEST(ImageConverter, JpegFilesAreCopiedAsTheyAre) {
+  ImageConverter intake({});
   JpegForm gray, progressive;
   gray.pixels = JCS_GRAYSCALE;
   gray.h = gray.v = 1;
@@ -54,8 +54,8 @@ TEST(Intake, JpegFilesAreCopiedAsTheyAre) {
   EXPECT_EQ(odd(taken), "kept bytes behind the end of a JPEG file|");
 }
 
-TEST(Intake, WhatCannotBeReadIsLeftOutWithItsReason) {
-  Intake intake({});
+TEST(ImageConverter, WhatCannotBeReadIsLeftOutWithItsReason) {
+  ImageConverter intake({});
   const auto reason = [&](const std::vector<uint8_t>& file, const std::string& name) {
     const TakenImage taken = intake.take(file, name);
     EXPECT_TRUE(taken.bytes.empty()) << name;
@@ -77,8 +77,8 @@ TEST(Intake, WhatCannotBeReadIsLeftOutWithItsReason) {
   EXPECT_TRUE(contains(reason(huge, "x.png"), "left out image with too many pixels"));
 }
 
-TEST(Intake, CmykAndRotationAreConverted) {
-  Intake intake({});
+TEST(ImageConverter, CmykAndRotationAreConverted) {
+  ImageConverter intake({});
   JpegDecoder decoder;
   std::vector<uint8_t> before, after;
   JpegForm form;
@@ -116,25 +116,25 @@ TEST(Intake, CmykAndRotationAreConverted) {
 }
 
 // Its markers are whole, its coded data are not: only who decodes it sees that.
-TEST(Intake, CodedDataThatEndEarlyAreLeftOutWhereTheyAreDecoded) {
+TEST(ImageConverter, CodedDataThatEndEarlyAreLeftOutWhereTheyAreDecoded) {
   std::vector<uint8_t> file = plain_jpeg(48, 64);
   file.erase(file.end() - static_cast<ptrdiff_t>(file.size() / 4), file.end() - 2);
   IntakeOptions smaller;
   smaller.resize_shorter = 32;
-  Intake intake(smaller);
+  ImageConverter intake(smaller);
   const TakenImage taken = intake.take(file, "x.jpg");
   EXPECT_TRUE(taken.bytes.empty());
   EXPECT_TRUE(contains(odd(taken), "left out damaged JPEG data")) << odd(taken);
 }
 
-TEST(Intake, PngBecomesJpegOrPixels) {
+TEST(ImageConverter, PngBecomesJpegOrPixels) {
   const std::vector<uint8_t> pixels = test_picture(20, 30, 3, 5), png = encode_png(pixels.data(), 20, 30, 3);
-  Intake to_jpeg({});
+  ImageConverter to_jpeg({});
   EXPECT_EQ(odd(to_jpeg.take(png, "x.JPEG")), "kept PNG named as JPEG|converted PNG file|");
   IntakeOptions options;
   options.encoding = Encoding::raw;
   options.shape = {20, 30, 3};
-  Intake to_raw(options);
+  ImageConverter to_raw(options);
   EXPECT_EQ(to_raw.take(png, "x.png").bytes, pixels);
   const std::vector<uint8_t> gray = test_picture(20, 30, 1, 5);
   const std::vector<uint8_t> repeated = to_raw.take(encode_png(gray.data(), 20, 30, 1), "x.png").bytes;
@@ -143,10 +143,10 @@ TEST(Intake, PngBecomesJpegOrPixels) {
   EXPECT_TRUE(contains(odd(to_raw.take(encode_png(pixels.data(), 30, 20, 3), "x.png")), "left out another size than the set's: 20 x 30 x 3"));
 }
 
-TEST(Intake, LargerImagesAreMadeSmaller) {
+TEST(ImageConverter, LargerImagesAreMadeSmaller) {
   IntakeOptions options;
   options.resize_shorter = 32;
-  Intake intake(options);
+  ImageConverter intake(options);
   JpegDecoder decoder;
   for (const auto& [height, width, new_height, new_width] : {std::array{200, 300, 32, 48}, {300, 200, 48, 32}, {64, 64, 32, 32}, {33, 999, 32, 969}}) {
     const TakenImage taken = intake.take(plain_jpeg(height, width), "x.jpg");

@@ -335,7 +335,7 @@ TEST(LabelBeside, GoldIsNotHandedOn) {
   EXPECT_EQ(desk.take_back("ann", kU2), "");
   EXPECT_EQ(desk.settle("bob", kU3, 1, 100, Verdict::no), "");
   std::vector<std::string> warnings;
-  const Intake intake = Inbox(folder.path().string()).drain(job, warnings);
+  const LedgerIntake intake = Inbox(folder.path().string()).drain(job, warnings);
   EXPECT_EQ(intake.recorded, 3);
   EXPECT_EQ(intake.withdrawn, 1);
   EXPECT_TRUE(warnings.empty()) << warnings[0];

@@ -182,7 +182,7 @@ TEST_F(LedgerTest, RefusesWhatCannotBeAnAnswer) {
   named.uuid = other.uuid = "u-1";
   EXPECT_NE(refusal([&] { ledger.record_answers({named, other}); }).find("another answer has this uuid"), std::string::npos);
   // One by one: a wrong one does not keep the others out.
-  const Intake intake = ledger.take({{named}, {other}, {answer_of(1, 7, 2, Verdict::no)}, {answer_of(9, 9, 9, Verdict::no)}});
+  const LedgerIntake intake = ledger.take({{named}, {other}, {answer_of(1, 7, 2, Verdict::no)}, {answer_of(9, 9, 9, Verdict::no)}});
   EXPECT_EQ(intake.recorded, 2);
   EXPECT_EQ(intake.refused[0], "");
   EXPECT_NE(intake.refused[1], "");

@@ -8,7 +8,7 @@ namespace {
 
 TEST(NcclProbe, SumsAreRightAtEverySize) {
   NcclChannel channel(MPI_COMM_WORLD, 0);
-  ProbeOptions options;
+  NcclProbeOptions options;
   options.most_bytes = 4096;
   options.warmup = 1;
   options.repeats = 2;
