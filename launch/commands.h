@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/world.h"
+#include "dist/comm/world.h"
 
 namespace pal {
 

@@ -9,7 +9,7 @@
 #include <new>
 #include <thread>
 
-#include "core/nearest.h"
+#include "core/config/suggest.h"
 #include "kernels/base/error.h"
 #include "launch/commands.h"
 

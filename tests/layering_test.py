@@ -16,7 +16,7 @@ ROOMS = ["kernels", "core", "dist", "launch"]
 TOP = set(ROOMS) | {"configs", "tests", "CMakeLists.txt", "README.md", "LICENSE"}
 SOURCE = re.compile(r".*\.(h|cpp|cu|cuh)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)')
-HDF5_FILES = {"core/data/h5.cpp", "core/data/h5_foreign.cpp", "core/data/h5_internal.h"}
+HDF5_FILES = {"core/io/h5.cpp", "core/io/h5_foreign.cpp", "core/io/h5_internal.h"}
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
 
 
@@ -34,7 +34,7 @@ def check_include(path, room, quote, target):
     if target in ("mpi.h", "nccl.h") and room != "dist":
         return f"<{target}> belongs under dist/"
     if re.match(r"(hdf5|H5\w*)\.h$", target) and path not in HDF5_FILES:
-        return f"<{target}> belongs in core/data/h5*.cpp, whose wrappers the others use"
+        return f"<{target}> belongs in core/io/h5*.cpp, whose wrappers the others use"
     if TORCH.match(target) and room == "kernels":
         return f"<{target}>: no torch under kernels/"
     if quote == '"' and first not in ROOMS:
@@ -89,11 +89,11 @@ def self_test():
     planted = {
         "core/a.cpp": "#include <mpi.h>", "launch/a.cpp": "#include <nccl.h>", "kernels/a.cu": "#include <ATen/ATen.h>",
         "core/data/h6.cpp": "#include <hdf5.h>", "core/data/a.h": "  #  include <H5Dpublic.h>",
-        "kernels/b.h": '#include "core/comm.h"', "core/b.cpp": '#include "dist/world.h"', "dist/b.cpp": '#include "launch/cli.h"',
+        "kernels/b.h": '#include "core/comm/comm.h"', "core/b.cpp": '#include "dist/comm/world.h"', "dist/b.cpp": '#include "launch/cli.h"',
         "dist/c.cpp": '#include "world.h"', "tools/a.txt": "", "notes.md": "",
     }
-    allowed = {"dist/a.cpp": "#include <mpi.h>", "core/data/h5.cpp": "#include <hdf5.h>", "core/data/h5_internal.h": "#include <hdf5.h>", "core/c.cpp": "#include <ATen/ATen.h>",
-               "launch/b.cpp": '#include "dist/world.h"', ".ci/run": "", "README.md": "#include <mpi.h>"}
+    allowed = {"dist/a.cpp": "#include <mpi.h>", "core/io/h5.cpp": "#include <hdf5.h>", "core/io/h5_internal.h": "#include <hdf5.h>", "core/c.cpp": "#include <ATen/ATen.h>",
+               "launch/b.cpp": '#include "dist/comm/world.h"', ".ci/run": "", "README.md": "#include <mpi.h>"}
 
     def tree(files):
         with tempfile.TemporaryDirectory() as root:

@@ -5,7 +5,7 @@
 #include "core/config/cross_checks.h"
 #include "core/config/source.h"
 #include "core/config/value.h"
-#include "core/nearest.h"
+#include "core/config/suggest.h"
 #include "kernels/base/error.h"
 
 namespace pal {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "core/config/source.h"
-#include "core/nearest.h"
+#include "core/config/suggest.h"
 #include "kernels/base/error.h"
 
 namespace pal {

@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <regex>
 
-#include "core/data/crc32c.h"
+#include "core/io/crc32c.h"
 #include "core/data/dataset.h"
-#include "core/data/h5_foreign.h"
+#include "core/io/h5_foreign.h"
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 

@@ -4,7 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/data/crc32c.h"
+#include "core/io/crc32c.h"
 #include "core/data/shard_format.h"
 #include "kernels/base/error.h"
 

@@ -3,7 +3,7 @@
 #include <set>
 #include <utility>
 
-#include "core/data/crc32c.h"
+#include "core/io/crc32c.h"
 #include "core/data/shard_format.h"
 #include "kernels/base/error.h"
 

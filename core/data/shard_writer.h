@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "core/data/dataset.h"
-#include "core/data/file_handle.h"
-#include "core/data/h5.h"
+#include "core/io/file_handle.h"
+#include "core/io/h5.h"
 
 namespace pal {
 

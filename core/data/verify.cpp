@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "core/data/dataset.h"
-#include "core/data/jpeg_header.h"
+#include "core/data/image/jpeg_header.h"
 #include "core/data/shard_reader.h"
 #include "kernels/base/error.h"
 

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "core/data/loader.h"
-#include "core/data/sampler.h"
+#include "core/data/loader/loader.h"
+#include "core/data/loader/epoch_sampler.h"
 #include "kernels/base/error.h"
 
 namespace pal {

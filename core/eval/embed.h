@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "core/comm.h"
+#include "core/comm/comm.h"
 #include "core/data/dataset.h"
 #include "core/model/encoder.h"
 
@@ -27,7 +27,7 @@ struct EmbedOptions {
 struct SampleSlice {
   int64_t first = 0, last = 0;
 };
-SampleSlice own_slice(int64_t samples, const Comm& comm);   // of rank_slices (core/data/sampler.h)
+SampleSlice own_slice(int64_t samples, const Comm& comm);   // of rank_slices (core/data/loader/epoch_sampler.h)
 at::Tensor embed_slice(Encoder& encoder, const Dataset& data, const std::vector<int64_t>& samples, SampleSlice slice, const EmbedOptions& options);
 
 // Collective. (samples.size(), F) in the order of `samples`, on every rank: each rank embeds its slice and all are

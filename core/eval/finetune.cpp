@@ -8,8 +8,8 @@
 #include <numeric>
 #include <optional>
 
-#include "core/data/loader.h"
-#include "core/data/sampler.h"
+#include "core/data/loader/loader.h"
+#include "core/data/loader/epoch_sampler.h"
 #include "core/eval/embed.h"
 #include "core/eval/linear_probe.h"
 #include "core/model/batch_norm.h"

@@ -9,9 +9,9 @@
 #include <functional>
 #include <memory>
 
-#include "core/comm.h"
+#include "core/comm/comm.h"
 #include "core/data/dataset.h"
-#include "core/data/tile.h"
+#include "core/data/loader/render_job.h"
 #include "core/eval/scores.h"
 #include "core/model/encoder.h"
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/data/sampler.h"
+#include "core/data/loader/epoch_sampler.h"
 #include "core/ops/similarity.h"
 #include "core/ops/tensors.h"
 

@@ -1,7 +1,7 @@
 // knn: weighted nearest neighbours on frozen features: cosine similarity s, votes e^{s/τ}. Ties by the smaller class.
 #pragma once
 
-#include "core/comm.h"
+#include "core/comm/comm.h"
 #include "core/eval/linear_probe.h"
 
 namespace pal {

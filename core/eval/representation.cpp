@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/data/loader.h"
-#include "core/data/sampler.h"
+#include "core/data/loader/loader.h"
+#include "core/data/loader/epoch_sampler.h"
 #include "core/loss/unit_rows.h"
 
 namespace pal {

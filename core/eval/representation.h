@@ -9,9 +9,9 @@
 
 #include <memory>
 
-#include "core/comm.h"
+#include "core/comm/comm.h"
 #include "core/data/dataset.h"
-#include "core/data/tile.h"
+#include "core/data/loader/render_job.h"
 #include "core/eval/embed.h"
 
 namespace pal {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/comm.h"
+#include "core/comm/comm.h"
 
 namespace pal {
 

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/graph/alike.h"
+#include "core/graph/similarity_groups.h"
 #include "core/graph/batch_rows.h"
 #include "core/graph/negative_blocks.h"
 #include "core/graph/numbering.h"

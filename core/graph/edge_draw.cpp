@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/graph/alike.h"
+#include "core/graph/similarity_groups.h"
 #include "kernels/base/philox.h"
 
 namespace pal {

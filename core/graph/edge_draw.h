@@ -15,7 +15,7 @@ namespace pal {
 
 class EdgeDraw {
  public:
-  // Of the samples trained on, those with another one of them in a group that is taken for alike (core/graph/alike.h) or at
+  // Of the samples trained on, those with another one of them in a group that is taken for alike (core/graph/similarity_groups.h) or at
   // the other end of a weighted pair or, with Deduction::off, of an answer "same".
   EdgeDraw(const GraphStore& store, const std::vector<int64_t>& trained);
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <string_view>
 
-#include "core/data/file_handle.h"
-#include "core/data/h5.h"
+#include "core/io/file_handle.h"
+#include "core/io/h5.h"
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 

@@ -1,6 +1,6 @@
 // negative_blocks: −1 between the components of a batch that answers tell apart.
 //
-// Hubs (core/graph/hub_pairs.h) that differ from most of the other hubs are the crowd: two plain layers hold all its pairs,
+// Hubs (core/graph/store/hub_pairs.h) that differ from most of the other hubs are the crowd: two plain layers hold all its pairs,
 // and the rest takes back those that are not known to differ (−1 + 1 = 0). The pairs outside the crowd go to the rest, or
 // into a layer with a table when that is smaller. Labelled components differ by their labels and are left out when both are
 // labelled.

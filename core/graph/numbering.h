@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/graph/mix.h"
+#include "kernels/base/hash.h"
 
 namespace pal {
 

@@ -5,7 +5,7 @@
 // Classes of a label vector differ from each other by their number, without a pair being stored.
 // Answers may be wrong: without deduction a relation is known only when the pair itself was answered or both have labels.
 //   Deduction::off: no more than that. Deduction::once: no more is known either, but samples answered to be like one and the
-//   same are taken for alike where a representation is learned (core/graph/alike.h).
+//   same are taken for alike where a representation is learned (core/graph/similarity_groups.h).
 // Every rank inserts the same answers in the same order, so every rank holds the same store; `fingerprint` proves it.
 #pragma once
 
@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "core/graph/batch_graph.h"
-#include "core/graph/hub_pairs.h"
-#include "core/graph/mix.h"
-#include "core/graph/pair_set.h"
-#include "core/graph/proof_forest.h"
+#include "core/graph/store/hub_pairs.h"
+#include "kernels/base/hash.h"
+#include "core/graph/store/pair_set.h"
+#include "core/graph/store/proof_forest.h"
 #include "core/graph/weighted_edges.h"
 
 namespace pal {

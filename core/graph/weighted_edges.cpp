@@ -6,7 +6,7 @@
 #include <limits>
 #include <sstream>
 
-#include "core/graph/mix.h"
+#include "kernels/base/hash.h"
 #include "kernels/base/error.h"
 
 namespace pal {

@@ -3,7 +3,7 @@
 #include <ATen/core/TensorBase.h>
 #include <fmt/format.h>
 
-#include "core/data/h5.h"
+#include "core/io/h5.h"
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "core/oracle/ledger.h"
-#include "core/oracle/question_leases.h"
+#include "core/oracle/ledger/ledger.h"
+#include "core/oracle/ledger/question_leases.h"
 
 namespace pal {
 

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/comm.h"
+#include "core/comm/comm.h"
 #include "core/graph/batch_graph.h"
 #include "core/loss/pair_sample.h"
 

@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-#include "core/comm.h"
+#include "core/comm/comm.h"
 #include "kernels/batch_norm.h"
 
 namespace pal {

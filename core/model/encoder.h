@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/comm.h"
+#include "core/comm/comm.h"
 
 namespace pal {
 

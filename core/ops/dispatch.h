@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "core/loss/tensor_view.h"
+#include "core/ops/tensor_view.h"
 #include "kernels/base/cuda.h"
 
 #ifdef PAL_WITH_CUDA

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/loss/tensor_view.h"
+#include "core/ops/tensor_view.h"
 #include "core/ops/dispatch.h"
 #include "core/optim/rules.h"
 

@@ -1,10 +1,10 @@
 // oracle: who asks and who answers. A QuerySampler chooses questions, a Labeler answers them; any sampler works with any
 // labeler. Samplers know neither ranks, files nor time: the query round (dist) carries questions and answers, the ledger
-// keeps them. What a question, an answer and a decision are: core/oracle/question.h.
+// keeps them. What a question, an answer and a decision are: core/oracle/ledger/question.h.
 //
 // Order: a choice is a function of (store, pool, seed, round) alone, ties by sample id: the same for any sharding of the
 //   pool and for any W. Randomness is counter-based: (seed, Purpose::oracle, round, sample).
-// Collective: choose() by all ranks that hold rows of the pool (core/oracle/pool_rows.h); all of them get the same queries.
+// Collective: choose() by all ranks that hold rows of the pool (core/oracle/samplers/pool_rows.h); all of them get the same queries.
 // To add a sampler or a labeler: one file, one line in its factory, one test.
 #pragma once
 
@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "core/comm.h"
+#include "core/comm/comm.h"
 #include "core/graph/store.h"
-#include "core/oracle/question.h"
+#include "core/oracle/ledger/question.h"
 
 namespace pal {
 
@@ -67,7 +67,7 @@ class QuerySampler {
 enum class Answering { at_once, later };
 
 // Who answers. With Answering::later the questions are handed out by publish(), and what has come in since is taken by
-// collect(); it never waits. Other programs may hand in answers to questions of any labeler (core/oracle/inbox.h).
+// collect(); it never waits. Other programs may hand in answers to questions of any labeler (core/oracle/ledger/inbox.h).
 // Thread: one at a time.
 class Labeler {
  public:

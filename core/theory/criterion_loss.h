@@ -4,7 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "core/loss/criterion.h"
-#include "core/theory/minimise.h"
+#include "core/theory/minimize.h"
 
 namespace pal {
 

@@ -2,7 +2,7 @@
 // is printed, or the graph is none of theirs.
 #pragma once
 
-#include "core/theory/minimise.h"
+#include "core/theory/minimize.h"
 
 namespace pal {
 

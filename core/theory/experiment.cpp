@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include "core/nearest.h"
+#include "core/config/suggest.h"
 #include "core/theory/figures.h"
 #include "core/theory/one_thread.h"
 #include "kernels/base/error.h"

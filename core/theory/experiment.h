@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/comm.h"
-#include "core/io/plot.h"
+#include "core/comm/comm.h"
+#include "core/plot/plot.h"
 #include "core/theory/kernel_method.h"
 
 namespace pal {

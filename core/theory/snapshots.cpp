@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/io/plot.h"
+#include "core/plot/plot.h"
 #include "core/theory/figures.h"
 #include "core/theory/one_thread.h"
 #include "core/theory/query_game.h"

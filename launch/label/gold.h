@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/label/desk.h"
+#include "core/label/answer_service.h"
 
 namespace pal {
 

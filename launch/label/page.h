@@ -22,10 +22,10 @@
 #include <set>
 #include <string>
 
-#include "core/label/desk.h"
-#include "core/label/people.h"
+#include "core/label/answer_service.h"
+#include "core/label/users.h"
 #include "core/label/rate_limit.h"
-#include "core/label/standing.h"
+#include "core/label/label_stats.h"
 #include "launch/label/page_message.h"
 
 namespace pal {

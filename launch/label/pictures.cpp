@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/data/jpeg_header.h"
-#include "core/data/picture.h"
-#include "core/data/png.h"
+#include "core/data/image/jpeg_header.h"
+#include "core/data/image/picture.h"
+#include "core/data/image/png.h"
 #include "core/io/files.h"
 #include "kernels/base/error.h"
-#include "launch/montage.h"
+#include "launch/run/montage.h"
 
 namespace pal {
 namespace {

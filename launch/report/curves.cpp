@@ -6,8 +6,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/io/plot.h"
-#include "core/io/svg.h"
+#include "core/plot/plot.h"
+#include "core/plot/svg.h"
 #include "launch/report/html.h"
 
 namespace pal {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/run_summary.h"
+#include "launch/run/run_summary.h"
 
 namespace pal {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "core/data/png.h"
+#include "core/data/image/png.h"
 
 namespace pal {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/data/picture.h"
+#include "core/data/image/picture.h"
 
 namespace pal {
 

@@ -7,7 +7,7 @@
 
 #include "core/data/dataset.h"
 #include "kernels/base/error.h"
-#include "launch/montage.h"
+#include "launch/run/montage.h"
 #include "launch/report/html.h"
 #include "launch/report/samples.h"
 

@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "core/data/policy.h"
+#include "core/data/loader/augment_config.h"
 #include "core/eval/knn.h"
-#include "core/setup.h"
+#include "core/setup/setup.h"
 #include "kernels/base/error.h"
-#include "launch/embedding_plot.h"
-#include "launch/montage.h"
+#include "launch/run/embedding_plot.h"
+#include "launch/run/montage.h"
 #include "launch/report/html.h"
-#include "launch/trained.h"
+#include "launch/run/trained_run.h"
 
 namespace pal {
 namespace {

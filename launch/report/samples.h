@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/run_summary.h"
+#include "launch/run/run_summary.h"
 
 namespace pal {
 

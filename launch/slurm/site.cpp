@@ -1,7 +1,7 @@
 #include "launch/slurm/site.h"
 
 #include "core/config/source.h"
-#include "core/nearest.h"
+#include "core/config/suggest.h"
 #include "kernels/base/error.h"
 
 namespace pal {

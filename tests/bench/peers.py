@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 
-LOCK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "launch", "lock")
+LOCK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "launch", "setup.d", "versions.lock")
 
 
 def versions():

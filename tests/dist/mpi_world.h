@@ -1,7 +1,7 @@
 // mpi_world: the world that the tests of an MPI job share.
 #pragma once
 
-#include "dist/world.h"
+#include "dist/comm/world.h"
 
 namespace pal {
 World& test_world();

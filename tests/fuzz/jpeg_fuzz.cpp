@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "core/data/jpeg.h"
-#include "core/data/png.h"
+#include "core/data/image/jpeg.h"
+#include "core/data/image/png.h"
 #include "kernels/base/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

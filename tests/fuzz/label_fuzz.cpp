@@ -8,7 +8,7 @@
 #include <string>
 
 #include "launch/label/assets.h"
-#include "tests/launch/label_page.h"
+#include "tests/launch/label/label_page.h"
 
 namespace pal {
 

@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <string>
 
-#include "core/data/png.h"
+#include "core/data/image/png.h"
 #include "core/data/shard_writer.h"
 #include "core/io/files.h"
-#include "tests/core/jpeg_files.h"
+#include "tests/core/data/image/jpeg_files.h"
 
 namespace {
 

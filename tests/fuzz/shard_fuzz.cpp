@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/data/file_handle.h"
+#include "core/io/file_handle.h"
 #include "core/data/shard_reader.h"
 #include "kernels/base/error.h"
 

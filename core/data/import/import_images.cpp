@@ -1,0 +1,343 @@
+// import_images: the files of a source to shards: threads read and convert, one writes in order.
+//
+// Order:  x.h5.importing/ holds the journal and the staged shards. An image's line comes after its bytes, a shard's after
+//         its sync, "publish" after all of them; then the shards get their names and the folder goes. Killed anywhere,
+//         the next process finds a prefix of this and goes on.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "core/io/crc32c.h"
+#include "core/data/import/import_journal.h"
+#include "core/data/import/import_source.h"
+#include "core/data/import/ordered_workers.h"
+#include "core/data/image/png.h"
+#include "core/data/import/split_writer.h"
+#include "core/data/import/taxonomy.h"
+#include "core/io/files.h"
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr double kShardBytes = 2e9;
+constexpr int64_t kWindow = 128;             // images ahead of the writer: their bytes are all that is held
+constexpr size_t kJournalBytes = 1 << 20;    // a kill costs at most so much work
+
+struct PlannedShard {
+  std::string target;
+  size_t split = 0;
+  int64_t begin = 0, end = 0;   // images
+};
+
+// The size that all images share when all are PNG files; (0, 0, 0) otherwise.
+std::vector<int32_t> common_png_shape(const ImageSource& source, const ImportOptions& options) {
+  std::vector<int32_t> shape = {0, 0, 0};
+  std::vector<uint8_t> file;
+  for (size_t i = 0; i < source.images.size(); ++i) {
+    source.read(static_cast<int64_t>(i), file);
+    if (!is_png(file.data(), file.size())) return {0, 0, 0};
+    const PngHeader header = inspect_png(file.data(), file.size());
+    if (i == 0) shape = {header.height, header.width, header.channels};
+    if (shape[0] != header.height || shape[1] != header.width) return {0, 0, 0};
+    shape[2] = std::max(shape[2], header.channels);
+    if (options.progress && i % 1000 == 0) options.progress(0, static_cast<int64_t>(source.images.size()));
+  }
+  return shape;
+}
+
+IntakeOptions choose_storage(const ImageSource& source, const ImportOptions& options) {
+  IntakeOptions intake;
+  intake.resize_shorter = options.resize_shorter;
+  intake.quality = options.quality;
+  if (options.store == StoreAs::jpeg) return intake;
+  if (options.store == StoreAs::automatic) {
+    const auto png_name = [](const SourceImage& image) {
+      const std::string ending = fs::path(image.id).extension().string();
+      return ending == ".png" || ending == ".PNG";
+    };
+    if (options.resize_shorter > 0 || !std::all_of(source.images.begin(), source.images.end(), png_name)) return intake;
+    try {
+      intake.shape = common_png_shape(source, options);
+    } catch (const Error& error) {   // an odd one among them: its reason comes in its turn
+      if (error.code() != Exit::data) throw;
+    }
+  } else {   // the first image that can be read says what size the others must have
+    IntakeOptions probe = intake;
+    ImageConverter first(probe);
+    std::vector<uint8_t> file;
+    for (size_t i = 0; i < source.images.size() && intake.shape[0] == 0; ++i) {
+      source.read(static_cast<int64_t>(i), file);
+      const TakenImage taken = first.take(file, source.images[i].id);
+      if (taken.bytes.empty()) continue;
+      const JpegHeader header = inspect_jpeg(taken.bytes.data(), taken.bytes.size());
+      intake.shape = {header.height, header.width, header.components == 1 ? 1 : 3};
+    }
+    PAL_DATA_CHECK(intake.shape[0] > 0, options.source + " has no image that can be read", "", "check the files");
+  }
+  if (intake.shape[0] > 0) intake.encoding = Encoding::raw;
+  return intake;
+}
+
+// What an image comes to, by some of them spread over the source.
+double mean_stored_bytes(const ImageSource& source, const IntakeOptions& options) {
+  constexpr int64_t kProbes = 16;
+  ImageConverter intake(options);
+  std::vector<uint8_t> file;
+  const auto n = static_cast<int64_t>(source.images.size());
+  double sum = 0;
+  for (int64_t k = 0; k < kProbes; ++k) {
+    const int64_t i = k * n / kProbes;
+    try {
+      source.read(i, file);
+      sum += static_cast<double>(intake.take(std::move(file), source.images[static_cast<size_t>(i)].id).bytes.size());
+    } catch (const Error& error) {
+      if (error.code() != Exit::data) throw;
+    }
+  }
+  return sum / kProbes;
+}
+
+std::vector<PlannedShard> plan_shards(const ImageSource& source, const ImportOptions& options, const IntakeOptions& intake) {
+  std::vector<PlannedShard> plan;
+  const double mean = options.shards ? 0 : mean_stored_bytes(source, intake);
+  for (size_t s = 0; s < source.splits.size(); ++s) {
+    const SourceSplit& split = source.splits[s];
+    const int64_t images = split.end - split.begin;
+    const std::string name = split.name.empty() ? "" : split.name + " ";
+    const int shards = options.shards.value_or(
+        static_cast<int>(std::clamp<double>(mean * static_cast<double>(images) / kShardBytes + 0.5, 1, std::min<double>(static_cast<double>(images), 99999))));
+    PAL_CHECK(shards >= 1 && shards <= 99999, "impossible number of shards", shards, "give 1 to 99999");
+    PAL_CHECK(shards <= images, "more shards than " + name + "images", shards, "give at most " + std::to_string(images));
+    const std::vector<std::string> files = split_files(options.out, split.name, shards);
+    for (int k = 0; k < shards; ++k) {
+      plan.push_back({files[static_cast<size_t>(k)], s, split.begin + k * images / shards, split.begin + (k + 1) * images / shards});
+    }
+  }
+  return plan;
+}
+
+std::string plan_fingerprint(const ImageSource& source, const ImportOptions& options, const IntakeOptions& intake,
+                             const std::vector<PlannedShard>& plan, const ShardSpec& spec) {
+  std::ostringstream text;
+  text << options.out << '\n' << options.resize_shorter << ' ' << options.quality << ' ' << static_cast<int>(intake.encoding);
+  for (const int32_t side : intake.shape) text << ' ' << side;
+  for (const PlannedShard& shard : plan) text << '\n' << shard.target << ' ' << shard.begin << ' ' << shard.end;
+  for (const std::string& name : spec.classes) text << '\n' << name;
+  for (const int64_t parent : spec.parents) text << ' ' << parent;
+  for (const std::string& name : spec.parent_names) text << '\n' << name;
+  const std::string head = text.str();
+  uint32_t low = crc32c(head.data(), head.size()), high = crc32c_portable("pal", 3, low);
+  for (const SourceImage& image : source.images) {   // two sums of different order: 64 bits
+    const int64_t numbers[] = {image.label, static_cast<int64_t>(image.bytes), image.changed};
+    low = crc32c(image.id.data(), image.id.size(), crc32c(numbers, sizeof numbers, low));
+    high = crc32c(numbers, sizeof numbers, crc32c(image.id.data(), image.id.size(), high));
+  }
+  return std::to_string(source.images.size()) + " " + std::to_string(low) + " " + std::to_string(high);
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+// Gathers the report, image by image in order.
+class Reporter {
+ public:
+  Reporter(const ImageSource& source, const std::vector<PlannedShard>& plan, const ShardSpec& spec) : source_(source) {
+    report_.classes = spec.classes;
+    report_.ignored = source.ignored;
+    for (const SourceSplit& split : source.splits) report_.splits.push_back({split.name, {}});
+    for (const PlannedShard& shard : plan) report_.splits[shard.split].files.push_back(shard.target);
+  }
+
+  void add(int64_t i, size_t split, const JournalImage& image) {
+    const std::string& id = source_.images[static_cast<size_t>(i)].id;
+    report_.source_bytes += static_cast<int64_t>(source_.images[static_cast<size_t>(i)].bytes);
+    if (image.bytes > 0) {
+      ++report_.splits[split].samples;
+      report_.splits[split].image_bytes += static_cast<int64_t>(image.bytes);
+    }
+    for (const Oddity& oddity : image.oddities) {
+      OddCount& count = odd_[{-static_cast<int>(oddity.treatment), oddity.kind()}];
+      if (count.images++ == 0) count = {oddity.kind(), treatment_name(oddity.treatment), 1, id};
+      if (oddity.treatment != Treatment::left_out) continue;
+      ++report_.left_out;
+      quarantine_ += csv_field(id) + "," + csv_field(oddity.what) + "\n";
+    }
+  }
+
+  // What was left out and why; empty: nothing.
+  std::string quarantine() const { return quarantine_.empty() ? "" : "file,reason\n" + quarantine_; }
+  ImportReport finish(const std::string& quarantine_path) {
+    for (auto& [key, count] : odd_) report_.odd.push_back(std::move(count));
+    if (!quarantine_.empty()) report_.quarantine = quarantine_path;
+    return std::move(report_);
+  }
+  void count_resumed(int64_t samples) { report_.resumed += samples; }
+
+ private:
+  const ImageSource& source_;
+  ImportReport report_;
+  std::map<std::pair<int, std::string>, OddCount> odd_;
+  std::string quarantine_;
+};
+
+class ImageImport {
+ public:
+  ImageImport(const ImageSource& source, const ImportOptions& options, ShardSpec spec)
+      : source_(source), options_(options), spec_(std::move(spec)), intake_(choose_storage(source, options)),
+        plan_(plan_shards(source, options, intake_)),
+        quarantine_(options.out.substr(0, options.out.size() - 3) + "-quarantine.csv"), journal_(options.out + ".importing", plan_fingerprint(source, options, intake_, plan_, spec_)), reporter_(source, plan_, spec_) {
+    spec_.encoding = intake_.encoding;
+    spec_.shape = intake_.encoding == Encoding::raw ? intake_.shape : std::vector<int32_t>{0, 0, 0};
+  }
+
+  ImportReport run() {
+    if (!journal_.publishing()) {
+      std::vector<std::string> targets;
+      for (const PlannedShard& shard : plan_) targets.push_back(shard.target);
+      try {
+        check_outputs(targets, options_.overwrite);
+      } catch (...) {
+        if (journal_.images().empty()) journal_.remove();
+        throw;
+      }
+      for (size_t k = 0; k < plan_.size(); ++k) write_shard(k);
+    } else {
+      for (const PlannedShard& shard : plan_) report_known(shard, shard.end);
+    }
+    publish();
+    return reporter_.finish(quarantine_);
+  }
+
+ private:
+  void tell(int64_t done) const {
+    if (options_.progress) options_.progress(done, static_cast<int64_t>(source_.images.size()));
+  }
+
+  std::string staged(const std::string& target) const { return (fs::path(journal_.folder()) / fs::path(target).filename()).string(); }
+
+  void report_known(const PlannedShard& shard, int64_t end) {
+    for (int64_t i = shard.begin; i < end; ++i) reporter_.add(i, shard.split, journal_.images()[static_cast<size_t>(i)]);
+    reporter_.count_resumed(end - shard.begin);
+  }
+
+  // Takes over what the journal knows of the shard; the first image that is still to be done.
+  int64_t restore(ShardWriter& writer, const PlannedShard& shard) {
+    const auto known = std::min(shard.end, static_cast<int64_t>(journal_.images().size()));
+    int64_t i = shard.begin;
+    for (; i < known; ++i) {
+      const JournalImage& image = journal_.images()[static_cast<size_t>(i)];
+      const SourceImage& from = source_.images[static_cast<size_t>(i)];
+      if (image.bytes > 0 && !writer.restore(image.bytes, image.crc, from.label, from.id)) break;
+    }
+    if (i < static_cast<int64_t>(journal_.images().size())) journal_.forget_from(i);
+    report_known(shard, i);
+    return i;
+  }
+
+  void write_shard(size_t k) {
+    const PlannedShard& shard = plan_[k];
+    if (static_cast<int64_t>(k) < journal_.finished_shards()) {
+      PAL_DATA_CHECK(fs::exists(staged(shard.target)), "a shard of the interrupted import is missing", staged(shard.target),
+                     "remove " + journal_.folder() + " and import again");
+      return report_known(shard, shard.end);
+    }
+    ShardSpec spec = spec_;
+    spec.split = source_.splits[shard.split].name;
+    ShardWriter writer = ShardWriter::staged(staged(shard.target), shard.target, spec);
+    const int64_t first = restore(writer, shard);
+    tell(first);
+    const auto make_worker = [&] {
+      return [this, intake = std::make_shared<ImageConverter>(intake_)](int64_t i) {
+        std::vector<uint8_t> file;
+        const std::string& id = source_.images[static_cast<size_t>(i)].id;
+        try {
+          source_.read(i, file);
+        } catch (const Error& error) {
+          if (error.code() != Exit::data) throw;
+          return TakenImage{{}, {{Treatment::left_out, "file that cannot be read: " + std::string(error.what())}}, 0};
+        }
+        TakenImage taken = intake->take(std::move(file), id);
+        taken.crc = crc32c(taken.bytes.data(), taken.bytes.size());
+        return taken;
+      };
+    };
+    ordered_for<TakenImage>(options_.threads, first, shard.end, kWindow, make_worker, [&](int64_t i, TakenImage taken) {
+      const SourceImage& from = source_.images[static_cast<size_t>(i)];
+      const JournalImage image{taken.bytes.size(), taken.crc, std::move(taken.oddities)};
+      if (writer.waiting_bytes() + taken.bytes.size() > kJournalBytes) {
+        writer.flush();
+        journal_.flush();   // of the images before this one, which are in the file now
+      }
+      if (image.bytes > 0) writer.append({taken.bytes.data(), taken.bytes.size(), from.label, from.id, taken.crc});
+      journal_.append(image);
+      reporter_.add(i, shard.split, image);
+      if (i % 100 == 99 || i + 1 == shard.end) tell(i + 1);
+    });
+    writer.finish();
+    journal_.finish_shard();
+  }
+
+  void publish() {
+    journal_.begin_publishing();
+    std::set<std::string> folders;
+    for (const PlannedShard& shard : plan_) {
+      if (fs::exists(staged(shard.target))) rename_path(staged(shard.target), shard.target);
+      PAL_DATA_CHECK(fs::exists(shard.target), "a shard of the interrupted import is missing", shard.target, "import again");
+      folders.insert((fs::path(".") / fs::path(shard.target).parent_path()).string());
+    }
+    const std::string left_out = reporter_.quarantine();
+    if (left_out.empty()) {
+      fs::remove(quarantine_);   // that of an earlier import
+    } else {
+      write_file_atomically(staged(quarantine_), left_out);
+      rename_path(staged(quarantine_), quarantine_);
+    }
+    for (const std::string& folder : folders) sync_folder(folder);
+    journal_.remove();
+  }
+
+  const ImageSource& source_;
+  const ImportOptions& options_;
+  ShardSpec spec_;
+  const IntakeOptions intake_;
+  const std::vector<PlannedShard> plan_;
+  const std::string quarantine_;   // the list of what was left out
+  ImportJournal journal_;
+  Reporter reporter_;
+};
+
+}  // namespace
+
+ImportReport import_images(ImageSource& source, const ImportOptions& options) {
+  PAL_CHECK(options.threads >= 1, "threads", options.threads, "give 1 or more");
+  PAL_CHECK(options.quality >= 1 && options.quality <= 100, "quality", options.quality, "give 1 to 100");
+  PAL_CHECK(options.resize_shorter >= 0, "resize", options.resize_shorter, "give the pixels of the shorter side");
+  for (const SourceSplit& split : source.splits) {
+    PAL_DATA_CHECK(split.begin < split.end, "no images" + (split.name.empty() ? "" : " for " + split.name), options.source,
+                   "check the source and the format's name");
+  }
+  ShardSpec spec;
+  spec.classes = source.classes;
+  if (!options.classes.empty()) {
+    PAL_CHECK(options.classes.size() == source.classes.size(), "class names", options.classes.size(),
+              "the source has " + std::to_string(source.classes.size()) + " classes");
+    spec.classes = options.classes;
+  }
+  if (!options.parents.empty()) {
+    Taxonomy tree = read_taxonomy(options.parents, spec.classes);
+    spec.parents = std::move(tree.parents);
+    spec.parent_names = std::move(tree.names);
+  }
+  return ImageImport(source, options, std::move(spec)).run();
+}
+
+}  // namespace pal

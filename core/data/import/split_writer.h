@@ -1,0 +1,47 @@
+// split_writer: the shards of the splits that an importer makes, published together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/data/import/import.h"
+#include "core/data/shard_writer.h"
+
+namespace pal {
+
+// Where a split goes: x.h5, x-test.h5, x-00000-of-00004.h5, x-test-00000-of-00004.h5. Split "" is as train.
+std::vector<std::string> split_files(const std::string& out, const std::string& split, int shards);
+
+// Refuses (usage) a folder of that name, or an existing file unless it may be replaced.
+void check_outputs(const std::vector<std::string>& files, Overwrite overwrite);
+
+struct PlannedSplit {
+  std::string name;   // train, test
+  int64_t samples = 0;
+};
+
+class SplitWriter {
+ public:
+  // Refuses (usage) what stands in the way: a name that is not *.h5, an existing file, more shards than samples.
+  SplitWriter(const ImportOptions& options, std::vector<PlannedSplit> plan);
+
+  // Starts the next split of the plan; then append() comes as often as the plan says.
+  void begin(const ShardSpec& spec);
+  void append(const StoredImage& image);
+  // After the last sample of the last split: gives all files their names and tells what was made.
+  ImportReport publish();
+
+ private:
+  const ImportOptions& options_;
+  std::vector<PlannedSplit> plan_;
+  ImportReport report_;
+  ShardSpec spec_;
+  std::vector<ShardWriter> writers_;   // of all splits so far; only the last one is unfinished
+  int64_t done_ = 0, total_ = 0;
+};
+
+// The folder that has `file`: the source itself or, as archives unpack, its sub-folder `usual`.
+std::string source_folder(const std::string& source, const std::string& usual, const std::string& file);
+
+}  // namespace pal

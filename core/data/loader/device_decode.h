@@ -1,0 +1,21 @@
+// decode: images that a DeviceDecoder has begun, finished into one tensor of bytes, on its device's current stream.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/data/image/device_decoder.h"
+
+namespace pal::ops {
+
+struct BegunPart {
+  std::unique_ptr<DeviceDecoder::Image> image;
+  int64_t place = 0;   // of its first byte
+};
+
+void finish_parts(const at::Tensor& pixels, std::vector<BegunPart> parts, DeviceDecoder& decoder);
+
+}  // namespace pal::ops

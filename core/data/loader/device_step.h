@@ -1,0 +1,46 @@
+// step_parts: a step whose views are made by its device: the decoded parts of its samples, and what becomes of each view.
+//
+// Workers put parts side by side into one buffer, whoever comes first; a part that finds no room stays beside it. One copy
+// takes them to the device, where core/ops/augment.h makes all views on the current stream. Images that a DeviceDecoder has
+// begun are finished there first, into the same memory. For a GPU the buffer is of
+// LibTorch's pool of pinned memory, which hands it out again only when the copy out of it is over.
+// Thread: put() from any thread, for different rows; the others when all rows are there.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/data/image/device_decoder.h"
+#include "core/ops/augment.h"
+
+namespace pal {
+
+class StepParts {
+ public:
+  // `bytes` is the room for all parts.
+  StepParts(int64_t rows, int64_t views, int64_t bytes, at::Device device);
+  // An image that was begun has no pixels yet.
+  void put(int64_t row, const kernels::ImagePart& part, const std::vector<kernels::ViewParams>& params,
+           std::unique_ptr<DeviceDecoder::Image> begun = nullptr);
+
+  at::Tensor to_device(DeviceDecoder* decoder = nullptr);   // all pixels; call it once
+  // The views [first, first + count) of all rows, view-major, of the pixels on the device.
+  at::Tensor views(const at::Tensor& pixels, int64_t first, int64_t count, const kernels::AugmentOptions& options, at::ScalarType dtype,
+                   int threads) const;
+
+ private:
+  const int64_t rows_;
+  const at::Device device_;
+  at::Tensor buffer_;                             // (bytes)
+  std::atomic<int64_t> used_ = 0;                 // of it; more than it has when a part found no room
+  std::vector<ops::PlacedPart> parts_;            // (rows)
+  std::vector<std::vector<uint8_t>> beside_;      // (rows) what found no room
+  std::vector<std::unique_ptr<DeviceDecoder::Image>> begun_;   // (rows)
+  std::vector<kernels::ViewParams> params_;       // (views, rows)
+};
+
+}  // namespace pal

@@ -1,0 +1,92 @@
+// step_slot: one step on its way through the loader: which of its tiles are to be read, to be rendered, and done.
+//
+// Guarded by the loader's lock, except for the rows and bytes of a tile, which belong to the thread that has taken it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <vector>
+
+#include "core/data/loader/loader.h"
+#include "core/data/loader/device_step.h"
+
+namespace pal {
+
+// The first error, in the order of the tiles, whichever thread met it first.
+struct FirstError {
+  std::exception_ptr error;
+  int64_t tile = 0;
+
+  void keep(std::exception_ptr e, int64_t t) {
+    if (!error || t < tile) {
+      error = e;
+      tile = t;
+    }
+  }
+};
+
+struct StepSlot {
+  LoadedStep loaded;
+  std::unique_ptr<StepParts> parts;           // where the device renders
+  DeviceDecoder* decoder = nullptr;           // where it decodes, too
+  std::vector<int64_t> local;                 // this rank's samples
+  std::vector<std::vector<uint8_t>> bytes;    // of each, from when it is read until it is rendered
+  int64_t tile_samples = 1;
+  int64_t tiles = 0, unread = 0, done = 0;    // tiles below `unread` are read, or somebody reads them
+  std::deque<int64_t> readable;               // tiles whose bytes are here
+  FirstError error;
+
+  struct Range {
+    size_t begin, end;
+  };
+  Range rows(int64_t tile) const {
+    const auto n = static_cast<int64_t>(local.size());
+    return {static_cast<size_t>(tile * tile_samples), static_cast<size_t>(std::min(n, (tile + 1) * tile_samples))};
+  }
+  bool ready() const { return done == tiles; }
+
+  void read(const Dataset& data, int64_t tile) {
+    for (auto [i, end] = rows(tile); i < end; ++i) data.read(local[i], bytes[i]);
+  }
+  int64_t tile_bytes(int64_t tile) const {
+    int64_t sum = 0;
+    for (auto [i, end] = rows(tile); i < end; ++i) sum += static_cast<int64_t>(bytes[i].size());
+    return sum;
+  }
+  // Renders a tile whose bytes are here (or keeps what its views need), and lets go of them.
+  void render(Tile& tile, int64_t number, ViewSet& views) {
+    views.large.step = static_cast<uint64_t>(loaded.step);
+    if (parts) return keep_parts(tile, number, views);
+    loaded.images.scalar_type() == at::kDouble ? render_as<double>(tile, number, views) : render_as<float>(tile, number, views);
+  }
+
+ private:
+  void keep_parts(Tile& tile, int64_t number, const ViewSet& views) {
+    for (auto [i, end] = rows(number); i < end; ++i) {
+      const double start = thread_seconds();
+      Tile::Begun begun = decoder ? tile.begin(*decoder, local[i], bytes[i], views) : Tile::Begun{nullptr, tile.prepare(local[i], bytes[i], views)};
+      parts->put(static_cast<int64_t>(i), begun.part, tile.params(), std::move(begun.image));
+      bytes[i] = {};
+      tile.times.decode += thread_seconds() - start;
+    }
+  }
+  template <class T>
+  void render_as(Tile& tile, int64_t number, const ViewSet& views) {
+    const auto large = static_cast<size_t>(views.large_views());
+    std::vector<T*> out(views.policies.size());
+    for (auto [i, end] = rows(number); i < end; ++i) {
+      for (size_t v = 0; v < out.size(); ++v) {
+        const at::Tensor& images = v < large ? loaded.images : loaded.small_images;
+        const size_t row = (v < large ? v : v - large) * local.size() + i;
+        out[v] = images.data_ptr<T>() + static_cast<int64_t>(row) * images.stride(0);
+      }
+      tile.augment(out, local[i], bytes[i], views);
+      bytes[i] = {};
+    }
+  }
+};
+
+}  // namespace pal

@@ -1,0 +1,99 @@
+// tile: a few samples of a step, read and rendered by one thread; its buffers are used again for the next ones.
+//
+// All views of a sample come from one decode: of the box that holds their crops, at the smallest scale that the inverse
+// DCT has (1/8, 1/4, 1/2, 1) at which no crop is smaller than its view. Entropy decoding is most of a decode and must
+// pass over everything above a crop: decoding twice is never cheaper.
+// Thread: one per thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/data/image/device_decoder.h"
+#include "core/data/image/jpeg.h"
+#include "kernels/augment_params.h"
+
+namespace pal {
+
+enum class Decode {
+  scaled,   // as above: crops much larger than their view differ a little from the resize of all pixels
+  full,     // all pixels of a crop are decoded
+};
+
+// What becomes of a sample.
+struct ViewSet {
+  std::vector<kernels::ViewPolicy> policies;   // (V) the large views, then the small ones
+  kernels::AugmentOptions large;               // step is filled in by the loader
+  int64_t small_views = 0;
+  int32_t small_size = 0;
+  Decode decode = Decode::scaled;
+  double feature_noise = 0;                    // features: standard deviation of the noise that makes a view
+
+  int64_t large_views() const { return static_cast<int64_t>(policies.size()) - small_views; }
+};
+
+// Seconds of CPU time.
+struct TileTimes {
+  double read = 0, decode = 0, augment = 0;
+};
+
+class Tile {
+ public:
+  explicit Tile(const Dataset& data) : data_(data) {}
+
+  // How many samples a thread takes at once: enough to hide the hand-over, few enough to share a step among threads.
+  static int64_t samples_at_once(const Dataset& data) { return data.encoding() == Encoding::jpeg ? 1 : 8; }
+
+  // Draws the parameters of all views of a sample and decodes what they need. Valid until the next call.
+  kernels::ImagePart prepare(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
+  const std::vector<kernels::ViewParams>& params() const { return params_; }   // of those views
+  // The same where the device decodes: draws, and lets `decoder` begin the box that holds all crops. Where it does not,
+  // `image` is null and the pixels are libjpeg's.
+  struct Begun {
+    std::unique_ptr<DeviceDecoder::Image> image;
+    kernels::ImagePart part;   // without pixels where there is an image
+  };
+  Begun begin(DeviceDecoder& decoder, int64_t sample, std::vector<uint8_t>& bytes, const ViewSet& views);
+
+  // All views of a sample: view v goes to out[v], (C, size, size) of the type T.
+  template <class T>
+  void augment(const std::vector<T*>& out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
+  // The same with the one view of evaluation.
+  template <class T>
+  void centre(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
+
+  TileTimes times;
+  int64_t left_to_libjpeg = 0;   // images that the device's decoder did not take
+
+ private:
+  struct Size {
+    int32_t height, width;
+  };
+  Size open(int64_t sample, const std::vector<uint8_t>& bytes);
+  void draw(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
+  kernels::CropBox box_of_crops() const;
+  // A row of features, with noise where a view is given.
+  template <class T>
+  void copy_features(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views, int64_t view);
+  kernels::ImagePart decode(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
+  template <class T>
+  void render(T* out, const kernels::ImagePart& part, const kernels::ViewParams& params, const kernels::AugmentOptions& options);
+
+  const Dataset& data_;
+  JpegDecoder decoder_;
+  std::vector<uint8_t> pixels_;
+  std::vector<kernels::ViewParams> params_;   // of the views of the sample in hand
+  std::vector<int32_t> sizes_;                // of the same
+  std::vector<char> scratch_;
+};
+
+// The CPU time of this thread so far.
+double thread_seconds();
+
+// The largest of 1, 2, 4, 8 that a crop may be reduced by and still have `size` pixels along both sides.
+int32_t reduction(const kernels::CropBox& crop, int32_t size);
+// The smallest box that holds both.
+kernels::CropBox hull(const kernels::CropBox& a, const kernels::CropBox& b);
+
+}  // namespace pal

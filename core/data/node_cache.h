@@ -1,0 +1,26 @@
+// stage: the shards of a data set copied once per node to a local folder, before the first epoch.
+//
+// Copies lie in FOLDER/pal-<fingerprint>, a name made of the sources' paths, sizes and times: other sources, other copies.
+// A copy is written under a temporary name, read back, compared with the source by CRC32C and renamed: a reader sees whole
+// files only. Its checksum stands beside it, so that a second run on the node checks the copy and leaves it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/comm/comm.h"
+
+namespace pal {
+
+struct StageReport {
+  std::string data;        // what to open instead of the pattern
+  int64_t files = 0;
+  int64_t copied = 0;      // of them; the others were there
+  int64_t bytes = 0;       // of all files
+};
+
+// Collective over the ranks of one node: one copies, the others wait. The report is of the rank that copied; `data` is the
+// same on all. Throws Error (data) when a source cannot be read or a copy does not match.
+StageReport stage_dataset(const std::string& pattern, const std::string& folder, Comm& node);
+
+}  // namespace pal

@@ -1,0 +1,150 @@
+#include "core/io/h5_foreign.h"
+
+#include <algorithm>
+
+#include "core/io/file_handle.h"
+#include "core/io/h5_internal.h"
+#include "kernels/base/error.h"
+
+namespace pal::h5 {
+namespace {
+
+constexpr int64_t kMaxArrayBytes = int64_t{1} << 31;
+
+// Opens a data set that lies in the file itself and can be read without foreign code.
+hid_t open_plain(hid_t file, const std::string& path, const std::string& name) {
+  PAL_DATA_CHECK(link_exists(file, path, name), path + " has no data set", name, "see `pal help data` for the layouts that are read");
+  const hid_t dataset = check(H5Dopen2(file, name.c_str(), H5P_DEFAULT), path + ": " + name + " is not a data set");
+  try {
+    const Id list(check(H5Dget_create_plist(dataset), path + ": " + name + " has no layout"), H5Pclose);
+    const char* todo = "store the data in the file itself";
+    PAL_DATA_CHECK(H5Pget_layout(list) != H5D_VIRTUAL, path + ": virtual data set", name, todo);
+    PAL_DATA_CHECK(H5Pget_external_count(list) == 0, path + ": data set stored in another file", name, todo);
+    for (int k = 0; k < H5Pget_nfilters(list); ++k) {
+      unsigned flags = 0, config = 0;
+      size_t values = 0;
+      const H5Z_filter_t filter = H5Pget_filter2(list, static_cast<unsigned>(k), &flags, &values, nullptr, 0, nullptr, &config);
+      PAL_DATA_CHECK(filter == H5Z_FILTER_DEFLATE || filter == H5Z_FILTER_SHUFFLE || filter == H5Z_FILTER_FLETCHER32,
+                     path + ": " + name + " has an unknown filter", filter, "store it with gzip or without a filter");
+    }
+  } catch (...) {
+    H5Dclose(dataset);
+    throw;
+  }
+  return dataset;
+}
+
+}  // namespace
+
+ForeignFile::ForeignFile(const std::string& path) : path_(path) {
+  const Quiet quiet;
+  FileHandle::open_for_reading(path);
+  const Id access(access_list(), H5Pclose);
+  id_ = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access);
+  if (id_ < 0) throw Error(Exit::data, path + " is not a whole HDF5 file: " + library_words() + "; copy it again from its source");
+}
+
+ForeignFile::~ForeignFile() {
+  const Quiet quiet;
+  if (id_ >= 0) H5Fclose(id_);
+}
+
+bool ForeignFile::has(const std::string& name) const {
+  const Quiet quiet;
+  return link_exists(id_, path_, name);
+}
+
+std::vector<ForeignFile::Member> ForeignFile::members(const std::string& group) const {
+  const Quiet quiet;
+  const Id id(check(H5Gopen2(id_, group.c_str(), H5P_DEFAULT), path_ + ": " + group + " is not a group"), H5Gclose);
+  std::vector<std::string> names;
+  const auto take = [](hid_t, const char* name, const H5L_info_t*, void* out) -> herr_t {
+    static_cast<std::vector<std::string>*>(out)->push_back(name);
+    return 0;
+  };
+  check(H5Literate(id, H5_INDEX_NAME, H5_ITER_INC, nullptr, take, &names), path_ + ": " + group + " cannot be listed");
+  std::vector<Member> found;
+  for (const std::string& name : names) {
+    const std::string full = group == "/" ? name : group + "/" + name;
+    link_exists(id_, path_, full);   // refuses links to elsewhere
+    H5O_info_t info{};
+    check(H5Oget_info_by_name2(id_, full.c_str(), &info, H5O_INFO_BASIC, H5P_DEFAULT), path_ + ": " + full + " cannot be read");
+    if (info.type == H5O_TYPE_GROUP) found.push_back({name, Member::group});
+    if (info.type == H5O_TYPE_DATASET) found.push_back({name, Member::data_set});
+  }
+  std::sort(found.begin(), found.end(), [](const Member& a, const Member& b) { return a.name < b.name; });
+  return found;
+}
+
+std::vector<int64_t> ForeignFile::shape(const std::string& name) const {
+  const Quiet quiet;
+  const Id dataset(open_plain(id_, path_, name), H5Dclose);
+  const Id space(H5Dget_space(dataset), H5Sclose);
+  const int axes = H5Sget_simple_extent_ndims(space);
+  std::vector<hsize_t> dims(static_cast<size_t>(std::max(axes, 0)));
+  if (axes > 0) H5Sget_simple_extent_dims(space, dims.data(), nullptr);
+  return {dims.begin(), dims.end()};
+}
+
+std::vector<int64_t> ForeignFile::integers(const std::string& name) const {
+  const Quiet quiet;
+  const Id dataset(open_plain(id_, path_, name), H5Dclose);
+  const Id type(H5Dget_type(dataset), H5Tclose);
+  const Id space(H5Dget_space(dataset), H5Sclose);
+  const hssize_t count = H5Sget_simple_extent_npoints(space);
+  PAL_DATA_CHECK(H5Tget_class(type) == H5T_INTEGER && count >= 0 && count <= kMaxArrayBytes / 8, path_ + ": data set of another type", name,
+                 "it must be a list of integers");
+  std::vector<int64_t> values(static_cast<size_t>(count));
+  check(H5Dread(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), path_ + ": " + name + " cannot be read");
+  return values;
+}
+
+void ForeignFile::read_floats(const std::string& name, std::span<float> values) const {
+  const Quiet quiet;
+  const Id dataset(open_plain(id_, path_, name), H5Dclose);
+  const Id type(H5Dget_type(dataset), H5Tclose);
+  const Id space(H5Dget_space(dataset), H5Sclose);
+  PAL_DATA_CHECK(H5Tget_class(type) == H5T_FLOAT && H5Sget_simple_extent_npoints(space) == static_cast<hssize_t>(values.size()),
+                 path_ + ": data set of another type or size", name, "it must be an array of floats");
+  check(H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), path_ + ": " + name + " cannot be read");
+}
+
+void ForeignFile::read_bytes(const std::string& name, int64_t row, std::vector<uint8_t>& bytes) const {
+  const Quiet quiet;
+  const Id dataset(open_plain(id_, path_, name), H5Dclose);
+  const Id type(H5Dget_type(dataset), H5Tclose);
+  const Id space(H5Dget_space(dataset), H5Sclose);
+  const std::string what = path_ + ": " + name + "[" + std::to_string(row) + "] cannot be read";
+  const hsize_t start = static_cast<hsize_t>(row), one = 1;
+  const bool list = H5Sget_simple_extent_ndims(space) == 1 && row < H5Sget_simple_extent_npoints(space);
+  bool of_bytes = false;
+  if (H5Tget_class(type) == H5T_VLEN) {
+    const Id item(H5Tget_super(type), H5Tclose);
+    of_bytes = H5Tget_class(item) == H5T_INTEGER && H5Tget_size(item) == 1;
+  }
+  PAL_DATA_CHECK(list && of_bytes, path_ + ": data set of another type", name, "it must be a list of byte arrays of any length");
+  check(H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, nullptr, &one, nullptr), what);
+  const Id memory(H5Screate_simple(1, &one, nullptr), H5Sclose);
+  const Id bytes_type(H5Tvlen_create(H5T_NATIVE_UINT8), H5Tclose);
+  hvl_t value{};
+  check(H5Dread(dataset, bytes_type, memory, space, H5P_DEFAULT, &value), what);
+  const auto* data = static_cast<const uint8_t*>(value.p);
+  bytes.assign(data, data + (data ? value.len : 0));
+  H5Dvlen_reclaim(bytes_type, memory, H5P_DEFAULT, &value);
+}
+
+void ForeignFile::read_bytes(const std::string& name, std::vector<uint8_t>& bytes) const {
+  const Quiet quiet;
+  const Id dataset(open_plain(id_, path_, name), H5Dclose);
+  const Id type(H5Dget_type(dataset), H5Tclose);
+  const Id space(H5Dget_space(dataset), H5Sclose);
+  const hssize_t count = H5Sget_simple_extent_npoints(space);
+  const bool is_bytes = (H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_OPAQUE) && count >= 0;
+  const int64_t item = static_cast<int64_t>(H5Tget_size(type));
+  PAL_DATA_CHECK(is_bytes && (item == 1 || H5Tget_class(type) == H5T_OPAQUE), path_ + ": data set of another type", name, "it must be bytes");
+  PAL_DATA_CHECK(count <= kMaxArrayBytes / item, path_ + ": data set too large for an image", name, "leave it out");
+  bytes.resize(static_cast<size_t>(count * item));
+  check(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()), path_ + ": " + name + " cannot be read");
+}
+
+}  // namespace pal::h5

@@ -1,0 +1,17 @@
+#include "core/ops/torch_cuda.h"
+
+#include <dlfcn.h>
+
+#include "kernels/base/error.h"
+
+namespace pal {
+
+void load_torch_cuda() {
+  // By the run path of the program, which names the folder of libtorch_cpu.so. Never unloaded: its operators stay registered.
+  void* library = dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL);
+  const char* reason = library == nullptr ? dlerror() : nullptr;
+  PAL_CHECK(library != nullptr, "LibTorch's CUDA half can not be loaded", reason == nullptr ? "libtorch_cuda.so" : reason,
+            "install a CUDA build of LibTorch (launch/setup), or set train.device=cpu");
+}
+
+}  // namespace pal

@@ -1,0 +1,32 @@
+// answer_lines: questions and answers as JSON, one object a line: what files, the inbox and the labelling page speak.
+//
+//   question   {"query": 12, "kind": "captcha", "template": 7, "members": [3, 1], "sampler": "captcha"}; coarse: "node"; when
+//              names are given, "template_name" and "member_names": what the data set calls the samples
+//   answer     {"query": 12, "member": 3, "answer": "yes", "annotator": "ann"}; optional: "template" (checked), "seconds",
+//              "cost", "at" (seconds since 1970), "uuid" (an answer handed in twice counts once; without one it is made of
+//              query, member, answer and annotator: who took an answer back and gives it again needs an uuid of their own)
+//   undo       {"undo": UUID, "annotator": "ann"}: takes back the answer with that uuid
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/oracle/ledger/ledger.h"
+
+namespace pal {
+
+using SampleName = std::function<std::string(int64_t sample)>;   // empty: numbers are enough
+
+std::string question_line(const Query& query, const SampleName& name = {});
+std::string answer_line(const Answer& answer);
+std::string undo_line(const std::string& uuid, const std::string& annotator);
+
+// Throws Error (data) naming `where` and what is wrong with the line.
+Query parse_question(const std::string& line, const std::string& where);
+Entry parse_entry(const std::string& line, const std::string& where);
+// Lines of a file, without empty ones.
+std::vector<std::string> split_lines(const std::string& text);
+
+}  // namespace pal

@@ -1,0 +1,93 @@
+#include "core/oracle/ledger/sqlite.h"
+
+#include <sqlite3.h>
+
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+std::string what_to_do(int code) {
+  switch (code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED: return "another process writes it: wait for that run to end, or stop it; where none does, its file system gives no locks (NFS without a lock service): put the run folder on another one";
+    case SQLITE_READONLY:
+    case SQLITE_PERM: return "make the file and its folder writable";
+    case SQLITE_CANTOPEN: return "check that the folder exists and that you may write there";
+    case SQLITE_NOTADB: return "the file is something else: move it away";
+    case SQLITE_CORRUPT: return "the file is damaged: restore a copy, or move it away to start anew";
+    case SQLITE_FULL: return "make room on the disk";
+    case SQLITE_IOERR:
+    case SQLITE_PROTOCOL: return "the file system may not support locking (NFS): put the run folder on another one";
+    default: return "see the file with the sqlite3 program";
+  }
+}
+
+}  // namespace
+
+Sqlite::Sqlite(const std::string& path) : path_(path) {
+  const int code = sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXRESCODE, nullptr);
+  try {
+    check(code);
+    // SQLite falls back to reading when it may not write: we would notice at the first answer only.
+    if (sqlite3_db_readonly(db_, "main") != 0) check(SQLITE_READONLY);
+  } catch (...) {
+    sqlite3_close(db_);
+    throw;
+  }
+}
+
+Sqlite::~Sqlite() { sqlite3_close(db_); }
+
+void Sqlite::check(int code) const {
+  if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE) return;
+  const bool own = db_ != nullptr && sqlite3_errcode(db_) != SQLITE_OK;
+  PAL_DATA_CHECK(false, "database " + path_, own ? sqlite3_errmsg(db_) : sqlite3_errstr(code), what_to_do(code));
+}
+
+void Sqlite::run(const char* sql) const { check(sqlite3_exec(db_, sql, nullptr, nullptr, nullptr)); }
+
+int64_t Sqlite::number(const char* sql) const {
+  Statement statement(*this, sql);
+  PAL_ASSERT(statement.next(), "a query for a number has a row");
+  return statement.integer(0);
+}
+
+Statement::Statement(const Sqlite& db, const char* sql) : db_(db) {
+  db.check(sqlite3_prepare_v2(db.handle(), sql, -1, &statement_, nullptr));
+}
+Statement::~Statement() { sqlite3_finalize(statement_); }
+
+void Statement::reset() {
+  sqlite3_reset(statement_);   // repeats the error of the last step, which has been reported
+  sqlite3_clear_bindings(statement_);
+}
+void Statement::bind_one(int at, int64_t value) { db_.check(sqlite3_bind_int64(statement_, at, value)); }
+void Statement::bind_one(int at, double value) { db_.check(sqlite3_bind_double(statement_, at, value)); }
+void Statement::bind_one(int at, const std::string& value) {
+  db_.check(sqlite3_bind_text(statement_, at, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT));
+}
+int Statement::code() { return sqlite3_step(statement_); }
+bool Statement::next() {
+  const int result = code();
+  db_.check(result);
+  return result == SQLITE_ROW;
+}
+int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_, column); }
+double Statement::real(int column) const { return sqlite3_column_double(statement_, column); }
+std::string Statement::text(int column) const {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+  return text == nullptr ? "" : std::string(text, sqlite3_column_bytes(statement_, column));
+}
+
+Transaction::Transaction(const Sqlite& db) : db_(db) { db.run("BEGIN IMMEDIATE"); }
+Transaction::~Transaction() {
+  // A failed COMMIT may have taken everything back already: then there is nothing open.
+  if (open_ && sqlite3_get_autocommit(db_.handle()) == 0) sqlite3_exec(db_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+}
+void Transaction::commit() {
+  db_.run("COMMIT");
+  open_ = false;
+}
+
+}  // namespace pal

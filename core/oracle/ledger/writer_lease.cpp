@@ -1,0 +1,120 @@
+#include "core/oracle/ledger/writer_lease.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <sstream>
+
+#include "core/io/files.h"
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+std::string lease_host() {
+  char name[256] = {};
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+// "host process number": the number tells two leases of one process apart.
+std::string make_content() {
+  static std::atomic<int64_t> count{0};
+  return lease_host() + " " + std::to_string(getpid()) + " " + std::to_string(++count) + "\n";
+}
+
+std::string lease_content(const std::string& file) {
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return "";
+  char text[512];
+  const ssize_t got = read(fd, text, sizeof(text));
+  close(fd);
+  return got > 0 ? std::string(text, static_cast<size_t>(got)) : "";
+}
+
+double modified(const struct stat& s) { return static_cast<double>(s.st_mtim.tv_sec) + 1e-9 * static_cast<double>(s.st_mtim.tv_nsec); }
+
+// Seconds since the file was touched, by the clock of its file system: a fresh file beside it tells what time it is there.
+double age(const std::string& file) {
+  struct stat held {}, fresh {};
+  if (stat(file.c_str(), &held) != 0) return 1e30;
+  const std::string probe = file + ".clock-" + std::to_string(getpid());
+  const int fd = open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return 0;   // a folder that cannot be written says so soon
+  const bool known = fstat(fd, &fresh) == 0;
+  close(fd);
+  unlink(probe.c_str());
+  return known ? modified(fresh) - modified(held) : 0;
+}
+
+// Whether the holder is known to be gone: its process on this host is, or nothing was heard of it for long.
+bool abandoned(const std::string& file, const std::string& content, const LeaseTimes& times) {
+  std::istringstream in(content);
+  std::string host;
+  pid_t process = 0;
+  in >> host >> process;
+  if (host == lease_host() && process > 0 && kill(process, 0) != 0 && errno == ESRCH) return true;
+  return age(file) > times.stale;
+}
+
+std::string lease_holder(const std::string& content) {
+  std::istringstream in(content);
+  std::string host, process;
+  in >> host >> process;
+  return host.empty() ? "another process" : "process " + process + " on host " + host;
+}
+
+}  // namespace
+
+std::string WriterLease::holder(const std::string& path, const LeaseTimes& times) {
+  const std::string file = path + ".writer", content = lease_content(file);
+  if (content.empty() && access(file.c_str(), F_OK) != 0) return "";
+  return abandoned(file, content, times) ? "" : lease_holder(content);
+}
+
+WriterLease::WriterLease(const std::string& path, const LeaseTimes& times)
+    : file_(path + ".writer"), content_(make_content()), times_(times) {
+  for (int attempt = 0;; ++attempt) {
+    if (put_new_file(file_, content_)) break;
+    const std::string found = lease_content(file_);
+    PAL_DATA_CHECK(attempt < 5 && abandoned(file_, found, times_), "another process writes " + path, lease_holder(found),
+                   "wait for it to end, or stop it; if it is long dead, remove " + file_);
+    // Moved aside first: of two processes that take an abandoned lease over, one finds that it moved something else.
+    const std::string aside = file_ + ".old-" + std::to_string(getpid());
+    if (rename(file_.c_str(), aside.c_str()) != 0) continue;
+    if (lease_content(aside) != found) link(aside.c_str(), file_.c_str());
+    unlink(aside.c_str());
+  }
+  thread_ = std::thread([this] { beat(); });
+}
+
+WriterLease::~WriterLease() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  stop_.notify_all();
+  thread_.join();
+  if (lease_content(file_) == content_) unlink(file_.c_str());
+}
+
+void WriterLease::beat() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!stop_.wait_for(lock, std::chrono::duration<double>(times_.beat), [this] { return stopping_; })) {
+    if (lease_content(file_) == content_) utimensat(AT_FDCWD, file_.c_str(), nullptr, 0);
+  }
+}
+
+void WriterLease::check() const {
+  const std::string found = lease_content(file_);
+  PAL_DATA_CHECK(found == content_, "this process lost the right to write: it was taken over by", lease_holder(found),
+                 "start again; what was recorded before is kept");
+}
+
+}  // namespace pal

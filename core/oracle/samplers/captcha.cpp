@@ -1,0 +1,157 @@
+#include "core/oracle/samplers/captcha.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "core/oracle/samplers/template_choice.h"
+#include "core/oracle/samplers/class_model.h"
+#include "core/oracle/samplers/point_sampler.h"
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+// What a class still has to be asked, and how much of it is known.
+struct Demand {
+  double known = 0;           // members, plus what this round and pending ones ask, for its prior
+  bool exhausted = false;
+  std::vector<int64_t> predicted;   // points that are taken for this class, the first to be asked last
+  std::vector<int64_t> others;      // then these, the first to be asked first, from `next` on; −1: not looked for yet
+  int64_t next = -1;
+};
+
+class Captcha final : public QuerySampler {
+ public:
+  explicit Captcha(const CaptchaOptions& options) : options_(options) {}
+
+  std::string name() const override { return to_string(options_.kind); }
+  PoolNeeds needs() const override {
+    if (options_.centre == Centre::input) return PoolNeeds::inputs;
+    return options_.guide != Guide::none || options_.centre == Centre::embeddings ? PoolNeeds::embeddings : PoolNeeds::samples;
+  }
+  Begun begun() const override { return finishes() ? Begun::first : Begun::drawn; }
+
+  std::vector<Query> choose(const GraphStore& store, const Pool& pool, const Round& round) const override {
+    if (pool.samples.empty() || round.questions <= 0) return {};
+    Board board(store, pool, round, options_.templates);
+    if (options_.centre != Centre::off && store.deduction() == Deduction::on) {
+      move_templates(board, options_.centre == Centre::input ? inputs_here(board, pool) : board.pool().here());
+    }
+    const auto classes = static_cast<int64_t>(board.classes().size());
+    std::optional<ClassModel> model;
+    if (options_.guide != Guide::none && pool.embeddings.defined()) {
+      model.emplace(board.pool(), board.row_class(), classes, options_.guide == Guide::classifier ? ModelKind::classifier : ModelKind::centres);
+    }
+    std::vector<Demand> demands = make_demands(board, model);
+
+    std::vector<Query> queries;
+    for (int64_t left = round.questions; left > 0;) {
+      const int64_t c = least_known(demands);
+      if (c < 0) break;
+      Query query{.kind = options_.kind, .template_sample = board.classes()[c].sample};
+      query.members = grid(board, model, c, demands[c], std::min(left, options_.members), left);
+      demands[c].exhausted = query.members.empty();
+      if (query.members.empty()) continue;
+      demands[c].known += static_cast<double>(query.members.size()) / prior(board.classes()[c].label);
+      left -= static_cast<int64_t>(query.members.size());
+      queries.push_back(std::move(query));
+    }
+    return queries;
+  }
+
+ private:
+  double prior(int64_t label) const {
+    if (options_.priors.empty()) return 1;
+    const double mean = std::accumulate(options_.priors.begin(), options_.priors.end(), 0.0) / static_cast<double>(options_.priors.size());
+    const bool given = label >= 0 && label < static_cast<int64_t>(options_.priors.size());
+    return given ? options_.priors[label] : mean;
+  }
+
+  std::vector<Demand> make_demands(const Board& board, const std::optional<ClassModel>& model) const {
+    std::vector<Demand> demands(board.classes().size());
+    for (size_t c = 0; c < demands.size(); ++c) demands[c].known = static_cast<double>(board.classes()[c].known) / prior(board.classes()[c].label);
+    if (!model) return demands;
+    const std::vector<int64_t> points = board.all_points();
+    const std::vector<Belief> all = beliefs(board, *model, points);
+    for (int64_t p : points) {
+      if (all[p].first >= 0) demands[all[p].first].predicted.push_back(p);
+    }
+    const bool nearest_first = options_.guide == Guide::embeddings || options_.kind == QueryKind::outliers;
+    std::vector<char> begun(points.size(), 0);
+    if (finishes()) {
+      for (int64_t p : points) begun[p] = is_begun(board.store(), board.points()[p].sample);
+    }
+    for (size_t c = 0; c < demands.size(); ++c) {
+      std::sort(demands[c].predicted.begin(), demands[c].predicted.end(), [&](int64_t a, int64_t b) {
+        if (begun[a] != begun[b]) return begun[a] < begun[b];
+        if (!nearest_first) return std::pair(board.points()[a].draw, a) > std::pair(board.points()[b].draw, b);
+        return std::pair(all[a].score, -a) < std::pair(all[b].score, -b);
+      });
+    }
+    return demands;
+  }
+
+  static int64_t least_known(const std::vector<Demand>& demands) {
+    int64_t least = -1;
+    for (size_t c = 0; c < demands.size(); ++c) {
+      if (!demands[c].exhausted && (least < 0 || demands[c].known < demands[least].known)) least = static_cast<int64_t>(c);
+    }
+    return least;
+  }
+
+  // Refused points come back until their class is known. Outliers ask only about what is believed similar.
+  bool finishes() const { return options_.guide != Guide::none && options_.kind == QueryKind::captcha; }
+
+  // Samples of up to `count` points, taken; `left` is what the round may still ask.
+  std::vector<int64_t> grid(Board& board, const std::optional<ClassModel>& model, int64_t c, Demand& demand, int64_t count, int64_t left) const {
+    std::vector<int64_t> samples;
+    const auto ask = [&](int64_t point) {
+      if (!board.open(point, c)) return;
+      board.take(point);
+      samples.push_back(board.points()[point].sample);
+    };
+    const auto full = [&] { return static_cast<int64_t>(samples.size()) == count; };
+    while (!demand.predicted.empty() && !full()) {
+      const int64_t point = demand.predicted.back();
+      demand.predicted.pop_back();
+      ask(point);
+    }
+    if (full() || options_.kind == QueryKind::outliers) return samples;
+    // The others: by the model, or by their draws. What is not open now will not be in this round, so nobody looks at it again.
+    const bool guided = model && model->has(c);
+    if (guided && demand.next < 0) demand.others = likely_points(board, *model, c, left);
+    const std::vector<int64_t>& others = guided ? demand.others : board.by_draw();
+    for (demand.next = std::max<int64_t>(demand.next, 0); demand.next < static_cast<int64_t>(others.size()) && !full(); ++demand.next) ask(others[demand.next]);
+    return samples;
+  }
+
+  // The `most` open points likeliest to be of class c: more are not asked in the round, whatever other classes take.
+  static std::vector<int64_t> likely_points(const Board& board, const ClassModel& model, int64_t c, int64_t most) {
+    std::vector<int64_t> open;
+    for (int64_t p = 0; p < board.count(); ++p) {
+      if (board.open(p, c)) open.push_back(p);
+    }
+    const std::vector<int64_t> here = board.points_here(open);
+    const std::vector<float> scores = model.scores_of(board.rows_here(open, here), c);
+    std::vector<float> likely(open.size(), 0);
+    for (size_t k = 0; k < here.size(); ++k) likely[here[k]] = scores[k];
+    board.pool().complete(likely);
+    return best_points(open, {likely.begin(), likely.end()}, most);
+  }
+
+  const CaptchaOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<QuerySampler> make_captcha(const CaptchaOptions& options) {
+  PAL_CHECK(options.members >= 1, "oracle.members", options.members, "give at least 1");
+  PAL_CHECK(options.kind != QueryKind::outliers || options.guide != Guide::none, "oracle.guide for oracle.sampler=outliers", "none",
+            "outliers need embeddings or classifier: their members are believed similar");
+  for (double prior : options.priors) PAL_CHECK(prior > 0, "a number of oracle.priors", prior, "give numbers above 0, one for each class");
+  return std::make_unique<Captcha>(options);
+}
+
+}  // namespace pal

@@ -1,0 +1,133 @@
+#include "core/record/checkpoint.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/record/checkpoint_folder.h"
+#include "core/io/files.h"
+#include "core/io/safetensors.h"
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+using nlohmann::json;
+
+// The tensors of a group, from the one file or the several that hold it.
+std::map<std::string, at::Tensor> load_group(const std::string& path, const std::vector<std::string>& names, const std::string& group) {
+  std::map<std::string, at::Tensor> all;
+  for (const std::string& name : names) {
+    if (!name.ends_with(".safetensors") || (name != group + ".safetensors" && name.rfind(group + "-", 0) != 0)) continue;
+    all.merge(read_safetensors(path + "/" + name).tensors);
+  }
+  return all;
+}
+
+}  // namespace
+
+LoadedCheckpoint load_checkpoint(const std::string& path) {
+  const std::vector<std::string> names = verify_checkpoint(path);
+  LoadedCheckpoint loaded;
+  loaded.path = path;
+  const std::string file = path + "/" + kStateFile;
+  PAL_DATA_CHECK(std::find(names.begin(), names.end(), kStateFile) != names.end(), path + "/manifest.json does not list", kStateFile,
+                 "remove that checkpoint");
+  try {
+    const json state = json::parse(read_whole_file(file));
+    state.at("step").get_to(loaded.state.step);
+    state.at("seed").get_to(loaded.state.seed);
+    state.at("fingerprint").get_to(loaded.state.fingerprint);
+    state.at("graph_version").get_to(loaded.state.graph_version);
+    state.at("ledger_position").get_to(loaded.state.ledger_position);
+    loaded.state.extra_json = state.at("extra").dump();
+  } catch (const json::exception& e) {
+    throw Error(Exit::data, file + " is not a checkpoint's state: " + e.what() + "; remove that checkpoint");
+  }
+  loaded.model = load_group(path, names, "model");
+  loaded.optim = load_group(path, names, "optim");
+  loaded.extra = load_group(path, names, "extra");
+  return loaded;
+}
+
+std::string state_text(const CheckpointState& state) {
+  const json extra = json::parse(state.extra_json, nullptr, false);
+  PAL_ASSERT(extra.is_object(), "extra_json is a JSON object");
+  return json{{"step", state.step},
+              {"seed", state.seed},
+              {"fingerprint", state.fingerprint},
+              {"graph_version", state.graph_version},
+              {"ledger_position", state.ledger_position},
+              {"extra", extra}}
+             .dump(2) + "\n";
+}
+
+std::string write_checkpoint_file(const std::string& path, int64_t step, const NamedTensors& tensors) {
+  return write_safetensors(path, tensors, {{"format", "pt"}, {"step", std::to_string(step)}});
+}
+
+void write_checkpoint(const std::string& run_dir, const CheckpointState& state, const NamedTensors& model,
+                      const NamedTensors& optim, int keep) {
+  sweep_checkpoints(run_dir);
+  const std::string fresh = begin_checkpoint(run_dir, state.step);
+  try {
+    FileSums sums;
+    const auto put = [&](const std::string& name, const NamedTensors& tensors) {
+      if (!tensors.empty()) sums[name] = write_checkpoint_file(fresh + "/" + name, state.step, tensors);
+    };
+    put("model.safetensors", model);
+    put("optim.safetensors", optim);
+    sums[kStateFile] = write_checkpoint_text(fresh + "/" + kStateFile, state_text(state));
+    commit_checkpoint(run_dir, state.step, sums, keep);
+  } catch (...) {
+    abandon_checkpoint(run_dir, state.step);
+    throw;
+  }
+}
+
+std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& run_dir,
+                                                       const std::function<void(const std::string&)>& warn) {
+  const std::vector<int64_t> steps = checkpoint_steps(run_dir);
+  for (const int64_t step : steps) {
+    try {
+      return load_checkpoint(checkpoint_path(run_dir, step));
+    } catch (const Error& e) {
+      warn("checkpoint step-" + std::to_string(step) + " is skipped for the one before: " + e.what());
+    }
+  }
+  PAL_DATA_CHECK(steps.empty(), "every checkpoint is damaged in", run_dir + "/checkpoints",
+                 "restore one from a copy, or move the folder away to begin at step 0");
+  return std::nullopt;
+}
+
+void restore(const NamedTensors& into, const std::map<std::string, at::Tensor>& from, const std::string& what) {
+  const at::NoGradGuard no_grad;
+  std::vector<std::string> wrong;
+  std::map<std::string, at::Tensor> rest = from;
+  for (const auto& [name, tensor] : into) {
+    const auto found = rest.find(name);
+    if (found == rest.end()) {
+      wrong.push_back(name + " is missing");
+      continue;
+    }
+    const at::Tensor& given = found->second;
+    if (given.sizes() != tensor.sizes())
+      wrong.push_back(fmt::format("{} has shape ({}), not ({})", name, fmt::join(given.sizes(), ", "), fmt::join(tensor.sizes(), ", ")));
+    else if (given.is_floating_point() != tensor.is_floating_point())
+      wrong.push_back(name + " has another kind of numbers");
+    rest.erase(found);
+  }
+  for (const auto& [name, tensor] : rest) wrong.push_back(name + " is not known here");
+  if (!wrong.empty()) {
+    const size_t shown = std::min<size_t>(wrong.size(), 4);
+    throw Error(Exit::data, fmt::format("{} does not fit this model: {}{}; use the config it was made with", what,
+                                        fmt::join(wrong.begin(), wrong.begin() + shown, ", "),
+                                        wrong.size() > shown ? fmt::format(" and {} more", wrong.size() - shown) : ""));
+  }
+  for (const auto& [name, tensor] : into) at::Tensor(tensor).copy_(from.at(name));
+}
+
+}  // namespace pal

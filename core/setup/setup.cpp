@@ -1,0 +1,194 @@
+#include "core/setup/setup.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/data/feature_set.h"
+#include "core/graph/graph_files.h"
+#include "core/graph/noise.h"
+#include "core/oracle/oracle.h"
+#include "kernels/base/error.h"
+#include "kernels/base/philox.h"
+
+namespace pal {
+namespace {
+
+// `count` of `from`, drawn by (seed, purpose), ascending. A sample's chance depends on its id only.
+std::vector<int64_t> draw(const std::vector<int64_t>& from, int64_t count, uint64_t seed, Purpose purpose) {
+  std::vector<std::pair<uint64_t, int64_t>> keyed;
+  keyed.reserve(from.size());
+  for (int64_t s : from) keyed.emplace_back(Random(seed, purpose, 0, static_cast<uint64_t>(s)).next_u64(), s);
+  std::nth_element(keyed.begin(), keyed.begin() + count, keyed.end());
+  std::vector<int64_t> drawn;
+  drawn.reserve(count);
+  for (int64_t k = 0; k < count; ++k) drawn.push_back(keyed[k].second);
+  std::sort(drawn.begin(), drawn.end());
+  return drawn;
+}
+
+bool uses_labels(GraphKind kind) {
+  return kind == GraphKind::supervised || kind == GraphKind::mixed || kind == GraphKind::signs || kind == GraphKind::table;
+}
+
+}  // namespace
+
+at::ScalarType scalar_type(const Config& config) {
+  return config.text("train.dtype") == "float64" ? at::kDouble : at::kFloat;
+}
+
+ModelSpec model_spec(const Config& config) {
+  ModelSpec spec;
+  spec.backbone = config.text("model.backbone");
+  spec.stem = config.text("model.stem");
+  spec.convnet_widths = config.integer_list("model.widths");
+  spec.projector = config.integer_list("model.projector");
+  spec.predictor = config.integer_list("model.predictor");
+  spec.patch = config.integer("model.patch");
+  spec.image = config.integer("data.size");
+  spec.drop_path = config.real("model.drop_path");
+  spec.batch_norm = config.text("model.batch_norm");
+  spec.seed = static_cast<uint64_t>(config.integer("train.seed"));
+  spec.dtype = scalar_type(config);
+  if (spec.backbone == "none") {
+    const std::string& train = config.text("data.train");
+    PAL_CHECK(is_feature_file(train), "model.backbone=none needs features, but data.train is", train, "give a file of `pal embed`, or *.npy");
+    PAL_CHECK(!spec.projector.empty(), "model.backbone=none without a projector: there is nothing to train; model.projector", "[]", "give the widths of a small head");
+    spec.channels = feature_width(train);
+  }
+  return spec;
+}
+
+OptimSpec optim_spec(const Config& config) {
+  OptimSpec spec;
+  spec.kind = config.text("optim.kind");
+  spec.momentum = config.real("optim.momentum");
+  spec.weight_decay = config.real("optim.weight_decay");
+  spec.lars_eta = config.real("optim.lars_eta");
+  return spec;
+}
+
+std::vector<int64_t> training_subset(const Config& config, const Dataset& data) {
+  std::vector<int64_t> all(data.size());
+  std::iota(all.begin(), all.end(), int64_t{0});
+  const int64_t limit = config.integer("data.limit");
+  if (limit == 0 || limit >= data.size()) return all;
+  return draw(all, limit, static_cast<uint64_t>(config.integer("train.seed")), Purpose::shuffle);
+}
+
+std::vector<int64_t> known_labels(const Config& config, const Dataset& data, const std::vector<int64_t>& subset) {
+  std::vector<int64_t> known(data.size(), -1);
+  if (!uses_labels(graph_kind(config))) return known;
+  const std::vector<int64_t>& labels = data.labels();
+  std::vector<int64_t> labelled;
+  for (int64_t s : subset) {
+    if (!labels.empty() && labels[s] >= 0) labelled.push_back(s);
+  }
+  const double fraction = config.real("graph.labeled_fraction");
+  PAL_DATA_CHECK(!labelled.empty() || fraction == 0, "graph.kind=" + config.text("graph.kind") + " needs labels, but the training set has",
+                 0, "import it with labels, use graph.kind=ssl, or set graph.labeled_fraction=0 and an oracle");
+  const auto count = static_cast<int64_t>(std::llround(fraction * static_cast<double>(labelled.size())));
+  const auto seed = static_cast<uint64_t>(config.integer("train.seed"));
+  for (int64_t s : draw(labelled, count, seed, Purpose::labels)) known[s] = labels[s];
+  // A sampler that starts from nothing is given one template of each class among the samples trained on.
+  if (count == 0 && uses_templates(config)) {
+    std::vector<int64_t> trained(data.size(), -1);
+    for (int64_t s : labelled) trained[s] = labels[s];
+    known = draw_template_labels(trained, seed);
+  }
+  return known;
+}
+
+GraphKind graph_kind(const Config& config) {
+  const std::string& kind = config.text("graph.kind");
+  if (kind == "supervised") return GraphKind::supervised;
+  if (kind == "mixed") return GraphKind::mixed;
+  if (kind == "signed") return GraphKind::signs;
+  if (kind == "table") return GraphKind::table;
+  if (kind == "regression") return GraphKind::regression;
+  if (kind == "ranking") return GraphKind::ranking;
+  if (kind == "pairs") return GraphKind::pairs;
+  return GraphKind::ssl;
+}
+
+GraphSpec graph_spec(const Config& config, const Dataset& data) {
+  GraphSpec spec;
+  spec.kind = graph_kind(config);
+  spec.alpha = config.real("graph.alpha");
+  spec.missing = config.real("graph.missing");
+  spec.seed = static_cast<uint64_t>(config.integer("train.seed"));
+  if (spec.kind == GraphKind::table && config.text("graph.table") != "zero-one") {
+    spec.table = std::make_shared<LossTable>(read_loss_table(config.text("graph.table")));
+  }
+  if (spec.kind == GraphKind::regression || spec.kind == GraphKind::ranking) {
+    spec.targets = std::make_shared<Targets>(read_targets(config.text("graph.targets"), data.size()));
+    PAL_DATA_CHECK(spec.kind == GraphKind::regression || spec.targets->width >= 2, config.text("graph.targets") + ": numbers per line",
+                   spec.targets->width, "a ranking orders two or more");
+  }
+  return spec;
+}
+
+Deduction deduction(const Config& config) {
+  const std::string& name = config.text("graph.deduction");
+  return name == "on" ? Deduction::on : name == "once" ? Deduction::once : Deduction::off;
+}
+
+GraphStore make_graph_store(const Config& config, const Dataset& data, std::vector<int64_t> labels) {
+  const auto seed = static_cast<uint64_t>(config.integer("train.seed"));
+  GraphStore store(data.size(), deduction(config));
+  redraw_labels(labels, config.real("graph.label_noise"), seed);
+  store.set_labels(labels);
+  if (config.has("graph.pairs")) {
+    const std::string& path = config.text("graph.pairs");
+    std::vector<WeightedPair> pairs = read_pairs(path, data.size()).pairs;
+    flip_weights(pairs, config.real("graph.pair_noise"), seed);
+    store.set_edges(WeightedEdges(data.size(), std::move(pairs), path));
+  }
+  return store;
+}
+
+int64_t edge_samples(const Config& config, int64_t labelled, int64_t trained) {
+  const bool pairs = config.has("graph.pairs");
+  if (!pairs && (!uses_labels(graph_kind(config)) || labelled == trained)) return 0;
+  if (!pairs && labelled == 0 && config.text("oracle.sampler") == "none") return 0;
+  const auto batch = static_cast<double>(config.integer("train.global_batch"));
+  return static_cast<int64_t>(std::floor(config.real("graph.edge_share") * batch));
+}
+
+StopLimits stop_limits(const Config& config) {
+  return {.questions = config.integer("oracle.budget"),
+          .cost = config.real("oracle.budget_cost"),
+          .hours = config.real("oracle.budget_hours"),
+          .plateau = config.integer("oracle.plateau"),
+          .gain = config.real("oracle.plateau_gain"),
+          .agreement = config.real("oracle.agreement")};
+}
+
+int64_t total_steps(const Config& config, int64_t steps_per_epoch) {
+  return config.has("train.steps") ? config.integer("train.steps") : config.integer("train.epochs") * steps_per_epoch;
+}
+
+Schedule schedule(const Config& config, int64_t steps_per_epoch) {
+  Schedule s;
+  s.peak = config.has("optim.lr") ? config.real("optim.lr")
+                                  : config.real("optim.base_lr") * static_cast<double>(config.integer("train.global_batch")) / 256.0;
+  s.total_steps = total_steps(config, steps_per_epoch);
+  const double warmup = config.real("optim.warmup_epochs") * static_cast<double>(steps_per_epoch);
+  s.warmup_steps = std::min(static_cast<int64_t>(std::llround(warmup)), s.total_steps / 10);
+  s.final_ratio = config.real("optim.final_ratio");
+  return s;
+}
+
+int usable_cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+int compute_threads(const Config& config, double cores) {
+  const auto asked = static_cast<int>(config.integer("train.threads"));
+  return asked > 0 ? asked : std::max(1, static_cast<int>(cores + 1e-6));
+}
+
+}  // namespace pal

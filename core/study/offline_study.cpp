@@ -1,0 +1,237 @@
+#include "core/study/offline_study.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <numeric>
+
+#include "core/data/dataset.h"
+#include "core/data/feature_set.h"
+#include "core/eval/embed.h"
+#include "core/eval/knn.h"
+#include "core/eval/linear_probe.h"
+#include "core/oracle/samplers/class_model.h"
+#include "core/study/feature_head.h"
+#include "core/oracle/oracle.h"
+#include "core/oracle/relation_count.h"
+#include "core/setup/setup.h"
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+using StudyClock = std::chrono::steady_clock;
+
+FeatureSet study_features(const std::string& path, std::vector<int64_t>* parents) {
+  if (is_feature_file(path)) return read_features(path);
+  const auto data = Dataset::open(path);
+  std::vector<int64_t> all(static_cast<size_t>(data->size()));
+  std::iota(all.begin(), all.end(), int64_t{0});
+  PAL_DATA_CHECK(data->encoding() == Encoding::raw, "images that are not of one size, without a network", path,
+                 "make features of them with `pal embed`, and give that file");
+  if (parents) *parents = data->parents();
+  return {pixels(*data, all), data->labels()};
+}
+
+// What is asked, answered and known in one run.
+class StudyLoop {
+ public:
+  StudyLoop(const Config& config, const StudyLine& line, const StudyData& data)
+      : config_(config), line_(line), data_(data), seed_(static_cast<uint64_t>(config.integer("train.seed"))),
+        store_(data.train.size(0), deduction(config)),
+        sampler_(make_query_sampler(config, data.parents)), labeler_(make_labeler(config, {data.train_labels, data.parents})) {
+    if (config.real("graph.labeled_fraction") == 1 && config.text("oracle.sampler") == "ssl") {
+      store_.set_labels(data.train_labels);
+    } else if (uses_templates(config)) {
+      store_.set_labels(draw_template_labels(data.train_labels, seed_));
+    }
+  }
+
+  GraphStore& store() { return store_; }
+  int64_t questions() const { return questions_; }
+
+  // One round of at most `most` questions; false when there was nothing to ask.
+  bool ask(int64_t most) {
+    if (!sampler_ || most <= 0) return false;
+    Round round{.seed = seed_, .round = rounds_++, .questions = most, .pending = {}, .coarse = coarse_};
+    const auto start = StudyClock::now();
+    Pool pool{draw_pool(store_, config_.integer("oracle.pool"), seed_, round.round, {}, sampler_->begun()), {}};
+    if (sampler_->needs() != PoolNeeds::samples) pool.embeddings = data_.train.index_select(0, at::tensor(pool.samples, at::kLong));
+    if (sampler_->needs() == PoolNeeds::inputs) pool.inputs = pool.embeddings;
+    std::vector<Query> queries = sampler_->choose(store_, pool, round);
+    seconds_ += std::chrono::duration<double>(StudyClock::now() - start).count();
+    for (Query& q : queries) {
+      q.id = ++ids_;
+      questions_ += static_cast<int64_t>(q.members.size());
+      take(q);
+    }
+    return !queries.empty();
+  }
+
+  StudyPoint point() const {
+    StudyPoint p;
+    p.questions = questions_;
+    p.cost = cost_;
+    p.components = store_.components();
+    p.contradictions = contradictions_;
+    p.seconds = seconds_;
+    const RelationCount relations = count_relations(store_, data_.train_labels);
+    p.known = relations.known;
+    p.alike = relations.alike;
+    p.alike_wrong = relations.alike_wrong;
+    return p;
+  }
+
+ private:
+  void take(const Query& q) {
+    std::vector<Decision> decisions;
+    if (line_.answers == StudyAnswers::assumed) {
+      for (int64_t m : q.members) decisions.push_back({q.id, q.template_sample, m, q.kind, q.node, Verdict::yes, 0, 0, 1});
+    } else {
+      std::vector<int64_t> yes(q.members.size(), 0), no = yes;
+      for (int64_t vote = 0; vote < config_.integer("oracle.votes"); ++vote) {
+        const std::vector<Answer> answers = labeler_->answer(q, vote);
+        for (size_t k = 0; k < answers.size(); ++k) {
+          cost_ += answers[k].cost;
+          yes[k] += answers[k].verdict == Verdict::yes;
+          no[k] += answers[k].verdict == Verdict::no;
+        }
+      }
+      for (size_t k = 0; k < q.members.size(); ++k) {
+        const Verdict verdict = yes[k] > no[k] ? Verdict::yes : no[k] > yes[k] ? Verdict::no : Verdict::unsure;
+        decisions.push_back({q.id, q.template_sample, q.members[k], q.kind, q.node, verdict, 0, 0, 1});
+      }
+    }
+    contradictions_ += static_cast<int64_t>(insert_answers(store_, decisions).contradicted.size());
+    if (q.kind == QueryKind::coarse) coarse_.insert(coarse_.end(), decisions.begin(), decisions.end());
+  }
+
+  const Config& config_;
+  const StudyLine& line_;
+  const StudyData& data_;
+  const uint64_t seed_;
+  GraphStore store_;
+  std::unique_ptr<QuerySampler> sampler_;
+  std::unique_ptr<Labeler> labeler_;
+  std::vector<Decision> coarse_;
+  int64_t rounds_ = 0, ids_ = 0, questions_ = 0, contradictions_ = 0;
+  double cost_ = 0, seconds_ = 0;
+};
+
+// The label that most answers about a sample name, where nothing is deduced; −1 none.
+int64_t answered_label(const GraphStore& store, int64_t sample) {
+  if (store.label(sample) >= 0) return store.label(sample);
+  std::map<int64_t, int64_t> votes;
+  store.for_each_answer(sample, [&](int64_t other, Relation relation) {
+    if (store.label(other) >= 0) votes[store.label(other)] += relation == Relation::same ? 1 : -1;
+  });
+  int64_t best = -1, most = 0;
+  for (const auto& [label, count] : votes) {
+    if (count > most) best = label, most = count;
+  }
+  return best;
+}
+
+// Samples of the training set that evaluation looks at: the first, which are in no order that matters. Two thirds teach the
+// probes, the last third chooses the head and is seen by nobody else.
+constexpr int64_t kProbeSamples = 15000;
+
+void judge_point(StudyPoint& p, GraphStore& store, FeatureHead& head, const StudyData& data) {
+  const int64_t n = std::min(kProbeSamples, data.train.size(0)), taught = n - n / 3;
+  const auto first = data.train_labels.begin();
+  const HeadSplit split{data.train.narrow(0, 0, taught), data.train.narrow(0, taught, n - taught), {first, first + taught}, {first + taught, first + n}, data.classes};
+  head.see(store);
+  choose_head(head, split, {.ridge = 1e-4, .iterations = 20});
+  const at::Tensor train = head(split.train), test = head(data.test);
+  const std::vector<int64_t>& labels = split.train_labels;
+  p.linear = 1 - linear_probe(train, labels, test, data.test_labels, data.classes, {.ridge = 1e-4, .iterations = 50}).top1;
+  p.knn = 1 - knn(train, labels, test, data.test_labels, data.classes, {}).top1;
+  // What a user has in hand: the labels known so far. No label, no classifier.
+  std::vector<int64_t> known;
+  for (int64_t i = 0; i < store.samples(); ++i) known.push_back(store.deduction() == Deduction::on ? store.label(i) : answered_label(store, i));
+  Pool all{std::vector<int64_t>(known.size()), data.train};
+  std::iota(all.samples.begin(), all.samples.end(), int64_t{0});
+  const at::Tensor tests = data.test / data.test.norm(2, 1, true).clamp_min(1e-20);
+  const ClassModel model(PoolRows(all), known, data.classes, ModelKind::classifier);
+  const at::Tensor predicted = model.scores(tests.contiguous()).argmax(1);
+  p.own = 1 - predicted.eq(at::tensor(data.test_labels, at::kLong)).to(at::kDouble).mean().item<double>();
+}
+
+}  // namespace
+
+StudyData read_study_data(const Config& config) {
+  StudyData data;
+  FeatureSet train = study_features(config.text("data.train"), &data.parents), test = study_features(config.text("data.test"), nullptr);
+  for (const auto& [set, key] : {std::pair(&train, "data.train"), std::pair(&test, "data.test")}) {
+    const bool all = !set->labels.empty() && *std::min_element(set->labels.begin(), set->labels.end()) >= 0;
+    PAL_DATA_CHECK(all, std::string("samples without a label in ") + key, config.text(key), "a comparison of oracles answers from the labels: give all");
+  }
+  PAL_DATA_CHECK(train.rows.size(1) == test.rows.size(1), "the test set has features of another width", test.rows.size(1),
+                 "the training set has " + std::to_string(train.rows.size(1)));
+  const int64_t limit = config.integer("data.limit");
+  if (limit > 0 && limit < train.rows.size(0)) {
+    train.rows = train.rows.narrow(0, 0, limit).contiguous();
+    train.labels.resize(static_cast<size_t>(limit));
+  }
+  if (const int64_t width = config.integer("compare.pca"); width > 0 && width < train.rows.size(1)) {
+    const Components reduce = principal_components(train.rows, width);
+    train.rows = reduce(train.rows);
+    test.rows = reduce(test.rows);
+  }
+  data.classes = std::max(*std::max_element(train.labels.begin(), train.labels.end()), *std::max_element(test.labels.begin(), test.labels.end())) + 1;
+  data.train = train.rows;
+  data.test = test.rows;
+  data.train_labels = std::move(train.labels);
+  data.test_labels = std::move(test.labels);
+  return data;
+}
+
+std::vector<StudyPoint> run_study(const Config& config, const StudyLine& line, const StudyData& data, const std::function<void(int64_t)>& progress) {
+  const int64_t budget = config.integer("oracle.budget"), points = config.integer("compare.points");
+  PAL_CHECK(budget > 0, "oracle.budget of a comparison", budget, "give the number of questions that every oracle may ask");
+  StudyLoop loop(config, line, data);
+  FeatureHead head(data.train, config.integer("compare.width"));
+  std::vector<StudyPoint> curve;
+  for (int64_t k = 0; k <= points; ++k) {
+    const int64_t until = budget * k / points;
+    while (loop.questions() < until && loop.ask(std::min(config.integer("oracle.questions_per_round"), until - loop.questions()))) {
+      if (progress) progress(loop.questions());
+    }
+    StudyPoint p = loop.point();
+    const bool same = !curve.empty() && curve.back().questions == p.questions;   // nothing was asked: nothing is new
+    if (same) p = curve.back();
+    else judge_point(p, loop.store(), head, data);
+    curve.push_back(p);
+  }
+  return curve;
+}
+
+Closure run_to_closure(const Config& config, const StudyData& data, const std::function<void(int64_t)>& progress) {
+  const auto start = StudyClock::now();
+  const StudyLine line{"closure"};
+  StudyLoop loop(config, line, data);
+  Closure out;
+  // A pool may hold nothing to ask while others do: it ends after as many empty ones as cover the set several times.
+  const int64_t patience = 20 + 4 * data.train.size(0) / config.integer("oracle.pool");
+  for (int64_t empty = 0; empty < patience && loop.store().components() > data.classes;) {
+    ++out.rounds;
+    empty = loop.ask(config.integer("oracle.questions_per_round")) ? 0 : empty + 1;
+    if (progress) progress(loop.questions());
+  }
+  out.questions = loop.questions();
+  const int64_t n = data.train.size(0);
+  out.complete = count_relations(loop.store()).known == n * (n - 1) / 2;
+  out.right = out.complete;
+  std::map<int64_t, int64_t> label_of;   // component → label
+  for (int64_t i = 0; i < n && out.right; ++i) {
+    out.right = label_of.emplace(loop.store().component(i), data.train_labels[i]).first->second == data.train_labels[i];
+  }
+  out.right = out.right && static_cast<int64_t>(label_of.size()) == loop.store().components();
+  out.seconds = std::chrono::duration<double>(StudyClock::now() - start).count();
+  return out;
+}
+
+}  // namespace pal

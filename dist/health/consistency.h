@@ -1,0 +1,26 @@
+// agreement: what all ranks must have in common, compared; what differs is said with the ranks it differs on.
+//
+// Collective: every function. The sentence is the same on every rank, so that it is said once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/comm/comm.h"
+#include "core/config/config.h"
+#include "core/optim/optimizer.h"
+
+namespace pal {
+
+void agree_on_program(Comm& comm);
+void agree_on_config(const Config& config, Comm& comm);                                  // names the keys
+// `what`: "the training set FILE", "the graph".
+void agree_on_data(uint64_t fingerprint, const std::string& what, Comm& comm);
+// Whether every rank sees the folder that rank 0 sees.
+void agree_on_folder(const std::string& path, Comm& comm);
+// The parameters after `step` steps have the same bits everywhere; otherwise Error (lost): a restart helps.
+void agree_on_parameters(const NamedTensors& parameters, int64_t step, Comm& comm);
+// The same of the graph that a round of questions begins with.
+void agree_on_graph(uint64_t fingerprint, Comm& comm);
+
+}  // namespace pal

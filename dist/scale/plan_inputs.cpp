@@ -1,0 +1,168 @@
+#include "dist/scale/plan_inputs.h"
+
+#include <ATen/ops/zeros.h>
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/data/dataset.h"
+#include "core/data/loader/augment_config.h"
+#include "core/model/batch_norm.h"
+#include "core/model/encoder.h"
+#include "core/model/state.h"
+#include "core/setup/setup.h"
+#include "kernels/base/error.h"
+#include "kernels/moments.h"
+
+namespace pal {
+namespace {
+
+using torch::autograd::Node;
+
+// Bytes that tensors of this thread hold.
+struct LiveBytes final : c10::MemoryReportingInfoBase {
+  int64_t now = 0;
+  void reportMemoryUsage(void*, int64_t bytes, size_t, size_t, c10::Device) override { now += bytes; }
+  bool memoryProfilingEnabled() const override { return true; }
+};
+
+// The parameter that an input of a node is, seen through views and transposes; null where it is something computed.
+const at::TensorImpl* parameter_of(const torch::autograd::Edge& edge) {
+  const Node* node = edge.function.get();
+  while (node != nullptr) {
+    if (const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(node)) return leaf->variable.unsafeGetTensorImpl();
+    if (node->num_inputs() != 1 || node->next_edges().size() != 1) return nullptr;
+    node = node->next_edge(0).function.get();
+  }
+  return nullptr;
+}
+
+// FLOPs of each convolution's and matrix product's weight in the pass behind z: 2 · outputs · inputs of an output.
+void add_flops(std::unordered_map<const at::TensorImpl*, double>& flops, const at::Tensor& z, double factor) {
+  std::vector<Node*> open = {z.grad_fn().get()};
+  std::unordered_set<Node*> seen = {open[0]};
+  while (!open.empty()) {
+    Node* const node = open.back();
+    open.pop_back();
+    for (const torch::autograd::Edge& edge : node->next_edges()) {
+      const at::TensorImpl* const weight = node->next_edges().size() > 1 ? parameter_of(edge) : nullptr;   // a product has two factors
+      if (weight != nullptr && weight->dim() > 1) {
+        double outputs = 1;
+        for (const c10::SymInt& extent : node->input_metadata(0).shape_as_dim_vector()) outputs *= static_cast<double>(extent.expect_int());
+        flops[weight] += factor * 2 * outputs * static_cast<double>(weight->numel() / weight->size(0));
+      }
+      if (edge.is_valid() && seen.insert(edge.function.get()).second) open.push_back(edge.function.get());
+    }
+  }
+}
+
+struct Measured {
+  std::unordered_map<const at::TensorImpl*, double> flops;   // of one sample
+  double bytes = 0;                                          // float32 that backward needs, of one sample
+};
+
+// `live` has seen every tensor of the encoder.
+void measure(Measured& out, Encoder& encoder, const ModelSpec& spec, int64_t side, double count, const LiveBytes& live) {
+  constexpr int64_t kFew = 2, kMore = 4;   // the difference of two leaves out what does not grow with the batch
+  int64_t held[2];
+  for (const int64_t images : {kFew, kMore}) {
+    const int64_t before = live.now;
+    const at::Tensor z = encoder.outputs(at::zeros({images, spec.channels, side, side}, spec.dtype));
+    if (images == kFew) add_flops(out.flops, z, count / kFew);
+    held[images == kFew ? 0 : 1] = live.now - before;   // while z lives, so does what its backward needs
+  }
+  out.bytes += count * static_cast<double>(held[1] - held[0]) / (kMore - kFew) * 4 / static_cast<double>(c10::elementSize(spec.dtype));
+}
+
+LayerCost::Kind kind_of(const at::Tensor& parameter) {
+  return parameter.dim() == 4 ? LayerCost::Kind::conv : parameter.dim() == 2 ? LayerCost::Kind::matmul : LayerCost::Kind::norm;
+}
+
+// The scales of the batch norms: each stands for a reduction of its channels over the ranks.
+std::unordered_set<const at::TensorImpl*> batch_norm_scales(Encoder& encoder) {
+  std::unordered_set<const at::TensorImpl*> out;
+  encoder.apply([&](torch::nn::Module& m) {
+    if (const auto* norm = dynamic_cast<const BatchNorm*>(&m)) out.insert(norm->weight.unsafeGetTensorImpl());
+  });
+  return out;
+}
+
+}  // namespace
+
+ViewSides view_sides(const Config& config) {
+  ViewSides sides{config.integer("data.size"), config.integer("augment.small_views") > 0 ? config.integer("augment.small_size") : 0, ViewSides::Known::yes};
+  if (config.text("model.backbone") == "none") sides.large = 1;   // a row of features: as many channels as it is wide
+  if (sides.large > 0) return sides;
+  try {
+    sides.large = augment_options(config, *Dataset::open(config.text("data.train"))).size;
+  } catch (const Error&) {
+    sides.large = config.text("model.backbone") == "convnet" || config.text("model.stem") == "cifar" ? 32 : 224;
+    sides.known = ViewSides::Known::assumed;
+  }
+  return sides;
+}
+
+ModelCost measure_model(const Config& config, const ViewSides& sides) {
+  const auto live = std::make_shared<LiveBytes>();
+  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, live);
+  const auto comm = make_local_comm();
+  const ModelSpec spec = model_spec(config);
+  const auto encoder = make_encoder(spec, *comm);
+  encoder->train();
+  const auto large = static_cast<double>(config.integer("augment.views")), small = static_cast<double>(config.integer("augment.small_views"));
+  Measured measured;
+  measure(measured, *encoder, spec, sides.large, large, *live);
+  if (sides.small > 0) measure(measured, *encoder, spec, sides.small, small, *live);
+
+  ModelCost cost;
+  cost.embedding = encoder->embedding_dims();
+  cost.activation_bytes = measured.bytes;
+  cost.input_bytes = 4.0 * static_cast<double>(spec.channels) * (large * static_cast<double>(sides.large * sides.large) + small * static_cast<double>(sides.small * sides.small));
+  const auto scales = batch_norm_scales(*encoder);
+  for (const auto& [name, parameter] : trainable(*encoder)) {
+    const at::TensorImpl* const key = parameter.unsafeGetTensorImpl();
+    const auto found = measured.flops.find(key);
+    cost.layers.push_back({name, parameter.numel(), found == measured.flops.end() ? 0 : found->second, kind_of(parameter), scales.count(key) > 0 ? parameter.numel() : 0});
+  }
+  for (const auto& [name, tensor] : model_state(*encoder)) cost.buffers += tensor.numel();
+  cost.buffers -= cost.parameters();
+  return cost;
+}
+
+std::vector<LossForm> loss_forms(const Config& config, const ModelCost& model, int64_t samples) {
+  const std::string& kind = config.text("loss.kind");
+  if (kind == "simclr" || kind == "nnclr") return {LossForm::similarity};
+  if (kind == "mse" || kind == "cross_entropy") return {LossForm::local};
+  if (kind != "vicreg") return {LossForm::covariance};
+  const int64_t rows = samples * (config.text("loss.moments") == "per_view" ? 1 : total_views(config));
+  const bool covariance = kernels::covariance_form_wins(rows, model.embedding, static_cast<int64_t>(c10::elementSize(scalar_type(config))), sizeof(double));
+  if (covariance) return {LossForm::covariance, LossForm::gram, LossForm::official};
+  return {LossForm::gram, LossForm::covariance, LossForm::official};
+}
+
+Workload step_workload(const Config& config, const ModelCost& model) {
+  Workload work;
+  work.samples = config.integer("train.global_batch");
+  const int64_t views = total_views(config);
+  const int width = static_cast<int>(c10::elementSize(scalar_type(config)));
+  const bool per_view = config.text("loss.kind") == "vicreg" && config.text("loss.moments") == "per_view";
+  work.loss = {loss_forms(config, model, work.samples)[0], per_view ? views : 1, views, model.embedding, width, 8};
+  work.precision = config.text("train.precision") == "bf16" ? Precision::bf16 : Precision::full;
+  work.gradient_bytes = config.text("train.wire") == "bfloat16" && width == 4 ? 2 : width;
+  work.bucket_bytes = config.real("train.bucket_mb") * (1 << 20);
+  const std::string& norm = config.text("model.batch_norm");
+  work.norm = norm == "off" ? Workload::Norm::off : norm == "node" ? Workload::Norm::node : Workload::Norm::global;
+  work.micro_batches = static_cast<int>(config.integer("train.micro_batches"));
+  const int64_t small = config.integer("augment.small_views");
+  work.forwards = work.micro_batches * static_cast<int>(config.text("train.views") == "joint" ? 1 + (small > 0 ? 1 : 0) : views);
+  work.optimizer_slots = config.text("optim.kind") == "adamw" ? 2 : 1;
+  work.state_bytes = width;
+  return work;
+}
+
+}  // namespace pal

@@ -1,0 +1,27 @@
+// plan_inputs: from a config to what the scale model takes: the cost of the configured model, and the step's shape.
+//
+// The model is really built and run forward on a few images on the CPU: parameters, FLOPs and the memory that backward
+// needs are read off, not written down a second time. Takes seconds for a ResNet-50.
+#pragma once
+
+#include "core/config/config.h"
+#include "dist/scale/scale_model.h"
+
+namespace pal {
+
+// Sides of the views in pixels; small is 0 without small views.
+struct ViewSides {
+  int64_t large = 0, small = 0;
+  enum class Known { yes, assumed } known = Known::yes;
+};
+// data.size and augment.small_size; where data.size is 0, the images' own side. Without the data set it is assumed: 32 for
+// the cifar stem, else 224.
+ViewSides view_sides(const Config& config);
+
+ModelCost measure_model(const Config& config, const ViewSides& sides);
+Workload step_workload(const Config& config, const ModelCost& model);
+
+// The forms that the loss of the config can take; the first one is what the program chooses.
+std::vector<LossForm> loss_forms(const Config& config, const ModelCost& model, int64_t samples);
+
+}  // namespace pal

@@ -1,0 +1,225 @@
+#include "dist/train/checkpointer.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "core/record/checkpoint_folder.h"
+#include "dist/train/staging.h"
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+constexpr int64_t kSumWords = 4;   // a SHA-256
+
+void put_sum(const std::string& hex, int64_t* words) {
+  for (int64_t w = 0; w < kSumWords; ++w) words[w] = static_cast<int64_t>(std::stoull(hex.substr(16 * w, 16), nullptr, 16));
+}
+
+std::string sum_at(const int64_t* words) {
+  std::string hex;
+  for (int64_t w = 0; w < kSumWords; ++w) {
+    for (int shift = 60; shift >= 0; shift -= 4) hex += "0123456789abcdef"[(static_cast<uint64_t>(words[w]) >> shift) & 15];
+  }
+  return hex;
+}
+
+std::vector<TensorGroup> sizes_of(const Checkpointer::Groups& state) {
+  std::vector<TensorGroup> groups;
+  for (const auto& [name, tensors] : state) {
+    TensorGroup group{name, {}};
+    for (const auto& named : tensors) group.bytes.push_back(named.second.nbytes());
+    groups.push_back(group);
+  }
+  return groups;
+}
+
+}  // namespace
+
+// The thread takes one job at a time: a write of this rank's files, or (rank 0) the completion of a checkpoint. Fields
+// below `mutex` are guarded by it; the staged tensors belong to the thread from save() until the write is done.
+struct Checkpointer::Writer {
+  enum class Job { none, touch, write, commit, stop };
+
+  const CheckpointerOptions options;
+  const int rank;
+  const std::vector<SharedFile> files;
+  std::vector<std::unique_ptr<Staging>> staged;   // of this rank's files; null for the others'
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  Job job = Job::touch;
+  CheckpointState state;                          // of the job
+  FileSums sums;                                  // of this rank's files; of all files before a commit
+  std::string error;                              // of the last write or commit
+  std::thread thread;
+
+  Writer(CheckpointerOptions o, int rank, int ranks, const Groups& groups)
+      : options(std::move(o)), rank(rank), files(share_out(sizes_of(groups), ranks, options.smallest_share)) {
+    for (const SharedFile& f : files) {
+      const NamedTensors& all = groups[f.group].second;
+      staged.push_back(f.rank != rank ? nullptr
+                                      : std::make_unique<Staging>(NamedTensors(all.begin() + static_cast<int64_t>(f.begin),
+                                                                               all.begin() + static_cast<int64_t>(f.end))));
+    }
+    thread = std::thread([this] { run(); });
+  }
+  ~Writer() {
+    give(Job::stop);
+    thread.join();
+  }
+
+  bool idle() {
+    const std::lock_guard lock(mutex);
+    return job == Job::none;
+  }
+  void wait_idle() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return job == Job::none; });
+  }
+  void give(Job next) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return job == Job::none; });
+    job = next;
+    changed.notify_all();
+  }
+
+  void run() {
+    for (;;) {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [this] { return job != Job::none; });
+      if (job == Job::stop) return;
+      const Job now = job;
+      lock.unlock();
+      std::string failed;
+      try {
+        perform(now);
+      } catch (const std::exception& e) {
+        failed = e.what();
+      }
+      lock.lock();
+      error = failed;
+      job = Job::none;
+      changed.notify_all();
+    }
+  }
+
+  void perform(Job now) {
+    if (now == Job::touch) {
+      for (const auto& s : staged) {
+        if (s) s->touch();
+      }
+    } else if (now == Job::write) {
+      if (options.before_write) options.before_write(state.step);
+      const std::string fresh = begin_checkpoint(options.run_dir, state.step);
+      sums.clear();
+      for (size_t k = 0; k < files.size(); ++k) {
+        if (staged[k]) sums[files[k].name] = write_checkpoint_file(fresh + "/" + files[k].name, state.step, staged[k]->staged());
+      }
+      if (rank == 0) sums[kStateFile] = write_checkpoint_text(fresh + "/" + kStateFile, state_text(state));
+    } else {
+      try {
+        commit_checkpoint(options.run_dir, state.step, sums, options.keep);
+      } catch (...) {
+        abandon_checkpoint(options.run_dir, state.step);
+        throw;
+      }
+    }
+  }
+
+  // Rank 0's commit failed since it was last asked: the sentence.
+  std::string take_error() {
+    const std::lock_guard lock(mutex);
+    return std::exchange(error, "");
+  }
+  void warn_of(const std::string& sentence) const {
+    if (sentence.empty() || !options.warn) return;
+    const std::vector<int64_t> steps = checkpoint_steps(options.run_dir);
+    options.warn("the checkpoint of step " + std::to_string(state.step) + " is given up: " + sentence + "; training goes on, " +
+                 (steps.empty() ? "without a checkpoint so far" : "the last good one is step-" + std::to_string(steps.front())));
+  }
+};
+
+Checkpointer::Checkpointer(CheckpointerOptions options, Comm& comm, Groups state) : comm_(comm) {
+  if (comm.rank() == 0) sweep_checkpoints(options.run_dir);
+  comm.barrier();   // before anybody writes there
+  writer_ = std::make_unique<Writer>(std::move(options), comm.rank(), comm.size(), state);
+}
+
+Checkpointer::~Checkpointer() = default;
+
+void Checkpointer::save(const CheckpointState& state) {
+  const auto start = std::chrono::steady_clock::now();
+  if (pending_) {
+    writer_->wait_idle();
+    settle(exchange());
+  }
+  writer_->wait_idle();   // rank 0 may still give the one before its name
+  writer_->warn_of(writer_->take_error());
+  writer_->state = state;
+  for (const auto& s : writer_->staged) {
+    if (s) s->copy(writer_->options.threads);
+  }
+  writer_->give(Writer::Job::write);
+  pending_ = true;
+  blocked_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+CheckpointReport Checkpointer::report() const {
+  if (!pending_ || !writer_->idle()) return {pending_ ? 1 : 0, 0};
+  const std::lock_guard lock(writer_->mutex);
+  return {0, writer_->error.empty() ? 0 : 1};
+}
+
+CheckpointReport Checkpointer::exchange() {
+  const CheckpointReport mine = report();
+  at::Tensor words = at::empty({2}, at::kLong);
+  words.data_ptr<int64_t>()[0] = mine.unfinished;
+  words.data_ptr<int64_t>()[1] = mine.failed;
+  comm_.all_reduce(words, ReduceOp::max);
+  return {words.data_ptr<int64_t>()[0], words.data_ptr<int64_t>()[1]};
+}
+
+void Checkpointer::settle(const CheckpointReport& all) {
+  if (!pending_ || all.unfinished != 0) return;
+  pending_ = false;
+  if (all.failed != 0) {
+    writer_->warn_of(writer_->take_error());
+    if (writer_->rank == 0) abandon_checkpoint(writer_->options.run_dir, writer_->state.step);
+    return;
+  }
+  // Every file has one writer, so the sum over ranks is that writer's.
+  const auto count = static_cast<int64_t>(writer_->files.size());
+  at::Tensor words = at::zeros({count, kSumWords}, at::kLong);
+  int64_t* w = words.data_ptr<int64_t>();
+  for (int64_t k = 0; k < count; ++k) {
+    if (writer_->staged[k]) put_sum(writer_->sums.at(writer_->files[k].name), w + k * kSumWords);
+  }
+  comm_.all_reduce(words, ReduceOp::sum);
+  if (writer_->rank != 0) return;
+  for (int64_t k = 0; k < count; ++k) writer_->sums[writer_->files[k].name] = sum_at(w + k * kSumWords);
+  writer_->give(Writer::Job::commit);
+}
+
+bool Checkpointer::drain() {
+  CheckpointReport all;
+  if (pending_) {
+    writer_->wait_idle();
+    all = exchange();
+    settle(all);
+  }
+  writer_->wait_idle();
+  const std::string sentence = writer_->take_error();
+  writer_->warn_of(sentence);
+  at::Tensor failed = at::empty({1}, at::kLong);
+  failed.data_ptr<int64_t>()[0] = sentence.empty() && all.failed == 0 ? 0 : 1;
+  comm_.all_reduce(failed, ReduceOp::max);
+  return failed.data_ptr<int64_t>()[0] == 0;
+}
+
+}  // namespace pal

@@ -1,0 +1,146 @@
+// trainer: one run on all ranks. Trainer::step reads as the list of the design, top to bottom.
+//
+// Collective: the constructor, step() and finish() are called by all ranks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/config/config.h"
+#include "core/data/dataset.h"
+#include "core/data/loader/loader.h"
+#include "core/graph/build.h"
+#include "core/record/metrics.h"
+#include "core/eval/diagnostics.h"
+#include "core/setup/online_eval.h"
+#include "core/loss/objective.h"
+#include "core/model/encoder.h"
+#include "core/model/micro_batches.h"
+#include "core/optim/optimizer.h"
+#include "dist/train/step_sync.h"
+#include "dist/train/checkpointer.h"
+#include "dist/health/faults.h"
+#include "dist/train/grad_sync.h"
+#include "dist/train/origin.h"
+#include "dist/train/query_round.h"
+#include "dist/train/run_folder.h"
+#include "dist/health/watchdog.h"
+#include "dist/comm/world.h"
+#include "kernels/base/clock.h"
+
+namespace pal {
+
+struct StepReport {
+  int64_t step = 0;            // of this step, from 0
+  double loss = 0;
+  std::vector<std::pair<std::string, double>> terms;
+  double lr = 0;
+  bool skipped = false;        // a gradient was not finite: nothing was changed
+  bool give_up = false;        // train.max_skips of them in a row: go back to the last checkpoint, or stop
+  double images_per_s = 0;     // of this step, over all ranks
+  int64_t loss_bytes = 0;      // that the loss's collectives brought this rank
+  std::string warning;         // for the terminal, once; "" nearly always
+};
+
+// Who else has a say in a run; each may be left out.
+struct RunControl {
+  std::function<bool()> stop_asked;    // this rank was told to stop (a signal)
+  Faults* faults = nullptr;            // injected ones
+  Watchdog* watchdog = nullptr;
+  at::Device device = at::kCPU;        // to compute on; World::use_device has chosen it
+};
+
+// How a run begins: at its newest checkpoint; without one at step 0, or where another run stood.
+struct Beginning {
+  Beginning(Resume resume, std::optional<Origin> origin = std::nullopt) : resume(resume), origin(std::move(origin)) {}
+  Resume resume;
+  std::optional<Origin> origin;
+};
+
+class Trainer {
+ public:
+  Trainer(const Config& config, World& world, const std::string& run_dir, const Beginning& beginning, RunControl control = {});
+  ~Trainer();
+
+  int64_t next_step() const { return step_; }
+  int64_t last_step() const { return schedule_.total_steps; }
+  bool done() const { return step_ >= schedule_.total_steps; }
+  // A table of what will be trained, for people.
+  std::vector<std::pair<std::string, std::string>> summary() const;
+
+  StepReport step();
+  bool stopping() const { return stopping_; }   // some rank was told to stop, or questions are out; the same on every rank after a step
+  int64_t questions_out() const { return rounds_ && rounds_->leaves() ? rounds_->open_questions() : 0; }   // that the run ends for
+  // Writes the last checkpoint and the closing line of metrics.jsonl.
+  void finish();
+  // Writes a checkpoint of the steps done, to go on from later.
+  void pause();
+
+  std::vector<std::string> warnings;    // of the start, for the terminal (rank 0)
+
+ private:
+  void open_model();
+  void begin(const std::optional<Origin>& origin);
+  void open_rounds();
+  void open_loader();
+  void open_checkpoints();
+  void save_checkpoint();
+  void save_last();
+  void share_statistics() const;
+  Checkpointer::Groups checkpointed() const;
+  void warn(const std::string& sentence) const;
+  void plan_ahead();
+  Batch plan(const LoadedStep& loaded) const;
+  at::Tensor encode(const at::Tensor& images, int64_t views) const;
+  at::Tensor encode(const LoadedStep& loaded) const;
+  std::optional<MicroBatches> micro_batches(const Batch& batch) const;   // none: the step goes at once
+  void guard(StepReport& report);
+  void log(StepReport& report, const at::Tensor& z, const Batch& batch);
+  std::string fingerprint() const;
+  std::string weights_sha256() const;
+  std::string loader_text() const;
+  QueryRounds::EmbedPool embed_pool();
+
+  const Config config_;
+  World& world_;
+  const RunControl control_;
+  const int threads_;
+  const at::Device device_;
+  std::unique_ptr<RunFolder> folder_;   // rank 0
+  const std::string run_dir_;
+  std::shared_ptr<Dataset> data_;
+  std::vector<int64_t> subset_;
+  kernels::AugmentOptions augment_;
+  int64_t labelled_ = 0;
+  int64_t edge_samples_ = 0;              // of a batch, drawn from what is known
+  int64_t planned_until_ = 0;             // the loader prepares the steps below
+  EpochPlan epoch_plan_;
+  Schedule schedule_;
+  GraphSpec spec_;
+  GraphStore store_;
+  std::shared_ptr<Encoder> encoder_;
+  std::unique_ptr<Objective> objective_;
+  std::unique_ptr<GradSync> grads_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<QueryRounds> rounds_;   // null without an oracle
+  std::unique_ptr<Loader> loader_;
+  std::unique_ptr<MetricsWriter> metrics_;  // rank 0
+  std::unique_ptr<OnlineEval> online_;      // null with eval.every=0
+  std::unique_ptr<Checkpointer> checkpoints_;
+  std::unique_ptr<Boundary> boundary_;
+  bool stopping_ = false;
+  bool metrics_fail_ = false;             // said once
+  const Clock::time_point start_ = Clock::now();
+  CollapseWatch collapse_;                // rank 0
+  int64_t step_ = 0;
+  std::string begins_with_;   // what model.init gave, in words
+  int64_t skips_ = 0;                     // in a row
+  int64_t saved_step_ = -1;
+};
+
+}  // namespace pal

@@ -1,0 +1,157 @@
+// trainer_setup: the start of a run: what it trains, on which graph, from which step; in the order in which the parts need each other.
+#include "dist/train/trainer.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/data/image/nvjpeg_decoder.h"
+#include "core/data/loader/augment_config.h"
+#include "core/data/node_cache.h"
+#include "core/eval/embed.h"
+#include "core/record/run_info.h"
+#include "core/model/init_weights.h"
+#include "core/model/state.h"
+#include "core/setup/setup.h"
+#include "dist/health/consistency.h"
+#include "dist/train/resume.h"
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+std::string training_file(const Config& config, World& world) {
+  const std::string& file = config.text("data.train");
+  return config.has("data.stage") ? stage_dataset(file, config.text("data.stage"), world.node()).data : file;
+}
+
+EpochPlan epoch_plan(const Config& config, int64_t trained, int64_t edge_samples) {
+  return {trained, config.integer("train.global_batch") - edge_samples, static_cast<uint64_t>(config.integer("train.seed")),
+          config.text("data.shuffle") == "windows" ? Shuffle::windows : Shuffle::full, config.integer("data.window")};
+}
+
+void check_smallest_batch(const EpochPlan& plan, int ranks, int64_t pieces) {
+  const int64_t smallest = plan.samples / plan.steps_per_epoch();
+  PAL_CHECK(pieces == 1 || ranks * pieces <= smallest, fmt::format("batches of {} samples on {} ranks are too small for train.micro_batches", smallest, ranks),
+            pieces, "use fewer micro-batches or a larger train.global_batch");
+  PAL_CHECK(ranks <= smallest, fmt::format("{} ranks share batches of {} samples; ranks", ranks, smallest), ranks,
+            "start at most as many ranks as samples in a batch");
+}
+
+GradSyncOptions grad_sync_options(const Config& config) {
+  return {static_cast<int64_t>(config.real("train.bucket_mb") * (1 << 20)),
+          config.text("train.wire") == "bfloat16" ? Wire::bfloat16 : Wire::full};
+}
+
+}  // namespace
+
+Trainer::Trainer(const Config& config, World& world, const std::string& run_dir, const Beginning& beginning, RunControl control)
+    : config_(config),
+      world_(world),
+      control_(std::move(control)),
+      threads_(compute_threads(config, world.cores())),
+      device_(control_.device),
+      folder_(world.rank() == 0 ? std::make_unique<RunFolder>(run_dir, config, beginning.resume) : nullptr),
+      run_dir_(run_dir),
+      data_(Dataset::open(training_file(config, world))),
+      subset_(training_subset(config, *data_)),
+      augment_(augment_options(config, *data_)),
+      store_(data_->size()) {
+  at::set_num_threads(threads_);
+  const std::vector<int64_t> labels = known_labels(config_, *data_, subset_);
+  const auto trained = static_cast<int64_t>(subset_.size());
+  labelled_ = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
+  edge_samples_ = edge_samples(config_, labelled_, trained);
+  epoch_plan_ = epoch_plan(config_, trained, edge_samples_);
+  schedule_ = schedule(config_, epoch_plan_.steps_per_epoch());
+  check_smallest_batch(epoch_plan_, world_.size(), config_.integer("train.micro_batches"));
+  agree_on_data(data_->fingerprint(), "the training set " + config_.text("data.train"), world_.control());
+  agree_on_folder(run_dir_, world_.control());
+  spec_ = graph_spec(config_, *data_);
+  store_ = make_graph_store(config_, *data_, labels);
+  agree_on_data(store_.fingerprint(), "the graph before the first step", world_.control());
+  open_model();
+  begin(beginning.origin);
+  online_ = make_online_eval(config_, data_, subset_, threads_);
+  open_rounds();
+  open_loader();
+  open_checkpoints();
+  if (step_ > 0 && saved_step_ != step_) save_checkpoint();   // another run's: the folder has its own from now on
+  if (world_.rank() == 0 && !done()) {
+    metrics_ = std::make_unique<MetricsWriter>(run_dir_ + "/metrics.jsonl", step_);
+    add_run_info(run_dir_, this_machine(fmt::format("{} x {} threads", world_.size(), threads_)));
+  }
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::open_model() {
+  encoder_ = make_encoder(model_spec(config_), config_.text("model.batch_norm") == "node" ? world_.node() : world_.now());
+  encoder_->to(device_);
+  encoder_->train();
+  objective_ = std::make_unique<Objective>(config_, encoder_->embedding_dims());
+  grads_ = std::make_unique<GradSync>(trainable(*encoder_), world_.bulk(), grad_sync_options(config_));
+  optimizer_ = make_optimizer(optim_spec(config_), trainable(*encoder_));
+}
+
+// The state that a checkpoint holds, or the weights of model.init.
+void Trainer::begin(const std::optional<Origin>& origin) {
+  Resumed resumed = resume({config_, run_dir_, origin, last_step(), fingerprint()}, checkpointed(), world_.control());
+  step_ = resumed.step;
+  if (resumed.from == ResumedFrom::own) saved_step_ = step_;
+  warnings = std::move(resumed.warnings);
+  if (step_ == 0 && config_.has("model.init")) begins_with_ = config_.text("model.init") + ": " + init_text(init_backbone(*encoder_, config_.text("model.init")));
+}
+
+void Trainer::open_rounds() {
+  if (config_.text("oracle.sampler") == "none") return;
+  const AskedOf of{subset_, data_->labels(), data_->parents(), [this](int64_t sample) { return data_->id(sample); },
+                   [this](const std::vector<int64_t>& samples) { return pixels(*data_, samples); },
+                   [this](int64_t step) { if (control_.faults) control_.faults->before_round(step); }};
+  const LedgerOf ledger{run_dir_ + "/ledger.sqlite", ledger_run(config_, data_->fingerprint())};
+  rounds_ = std::make_unique<QueryRounds>(config_, world_, store_, of, ledger, step_);
+  stopping_ = rounds_->leaves();
+}
+
+void Trainer::open_loader() {
+  LoaderOptions load;
+  load.plan = epoch_plan_;
+  load.edge_samples = edge_samples_;
+  load.subset = subset_;
+  load.views = view_set(config_, *data_);
+  load.dtype = scalar_type(config_);
+  load.rank = world_.rank();
+  load.ranks = world_.size();
+  load.local_rank = world_.node().rank();
+  load.local_ranks = world_.local_size();
+  load.threads = static_cast<int>(config_.integer("data.threads"));
+  load.readers = static_cast<int>(config_.integer("data.readers"));
+  load.depth = static_cast<int>(config_.integer("data.prefetch"));
+  load.memory_mb = config_.integer("data.memory_mb");
+  load.first_step = load.planned_until = planned_until_ = step_;
+  // Views in fp64 and rows of features are made by the workers.
+  if (!device_.is_cpu() && load.dtype == at::kFloat && data_->encoding() != Encoding::features) {
+    load.render = Render::device;
+    load.device = device_;
+  }
+  if (config_.text("data.decoder") == "nvjpeg") {
+    PAL_CHECK(data_->encoding() == Encoding::jpeg, "data.decoder=nvjpeg needs a data set of JPEG files, and this one is not",
+              config_.text("data.train"), "take data.decoder=cpu");
+    load.decoder = make_nvjpeg_decoder(device_.index());
+  }
+  loader_ = std::make_unique<Loader>(data_, load);
+}
+
+void Trainer::open_checkpoints() {
+  CheckpointerOptions options;
+  options.run_dir = run_dir_;
+  options.keep = static_cast<int>(config_.integer("checkpoint.keep"));
+  options.threads = threads_;
+  options.warn = [this](const std::string& sentence) { warn(sentence); };
+  if (control_.faults) options.before_write = [this](int64_t step) { control_.faults->before_write(step); };
+  checkpoints_ = std::make_unique<Checkpointer>(std::move(options), world_.control(), checkpointed());
+  boundary_ = std::make_unique<Boundary>(world_.control(), control_.stop_asked);
+}
+
+}  // namespace pal

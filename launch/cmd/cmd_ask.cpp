@@ -1,0 +1,76 @@
+// cmd_ask: `pal ask RUN --n k --out Q.jsonl`: a round of questions by the newest checkpoint, on any machine, without a job.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include "core/io/files.h"
+#include "core/oracle/ledger/answer_lines.h"
+#include "core/oracle/ledger/inbox.h"
+#include "core/oracle/oracle.h"
+#include "core/setup/setup.h"
+#include "dist/train/query_round.h"
+#include "kernels/base/error.h"
+#include "launch/run/ask_round.h"
+#include "launch/cli.h"
+#include "launch/commands.h"
+#include "launch/process/machine.h"
+#include "launch/run/run_graph.h"
+#include "launch/run/trained_run.h"
+
+namespace pal {
+namespace {
+
+struct Arguments {
+  std::string run, out;
+  std::vector<std::string> overrides;
+  int64_t questions = 100;
+};
+
+}  // namespace
+
+int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
+  Arguments args;
+  CLI::App app("Chooses a round of questions by the newest checkpoint of a run, and writes them to its ledger and to a file.", "pal ask");
+  app.add_option("RUN", args.run, "run folder")->required();
+  app.add_option("KEY=VALUE", args.overrides, "settings of the section oracle instead of the run's own");
+  app.add_option("--n", args.questions, "questions, at most")->check(CLI::Range(int64_t{1}, int64_t{1} << 30))->capture_default_str();
+  app.add_option("--out", args.out, "file to write, a JSON object a line")->required();
+  app.footer(
+      "Examples:\n"
+      "  pal ask runs/mine --n 500 --out questions.jsonl\n"
+      "  pal ask runs/mine oracle.sampler=uncertainty --n 50 --out questions.jsonl\n"
+      "then: pal answers import runs/mine answers.jsonl; the next pal train goes on with them.\n"
+      "Nothing to ask is said with its reason: exit code 0, or 75 when all that is left is out and waits for answers.");
+  if (const int code = parse_arguments(app, arguments); code >= 0) return code;
+
+  keep_freed_memory();
+  RunGraph graph = open_run_graph(args.run, args.overrides);
+  const Config& config = graph.config;
+  const auto sampler = make_query_sampler(config, graph.data->parents());
+  PAL_CHECK(sampler != nullptr, "the run has no sampler", "oracle.sampler=none", "name one: pal ask RUN oracle.sampler=captcha");
+  World& world = context.start_world();
+  PAL_CHECK(world.size() == 1, "ranks of pal ask", world.size(), "start it once, without mpirun");
+  at::set_num_threads(compute_threads(config, world.cores()));
+  // A run that was trained without an oracle gets its ledger here.
+  Ledger ledger(args.run + "/ledger.sqlite", ledger_run(run_config(args.run), graph.data->fingerprint()));
+  std::vector<std::string> warnings;
+  Inbox(args.run).drain(ledger, warnings);
+  insert_ledger(graph, ledger);
+
+  AskOptions options;
+  options.questions = args.questions;
+  options.threads = compute_threads(config, world.cores());
+  const auto [queries, step, why, waits] = ask_round(args.run, graph, *sampler, ledger, options, world.now());
+  std::string lines;
+  for (const Query& q : queries) lines += question_line(q, [&](int64_t sample) { return graph.data->id(sample); });
+  write_file_atomically(args.out, lines);
+  for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
+  if (queries.empty()) {
+    fmt::print("0 questions: {}\n", why);
+    return static_cast<int>(waits ? Exit::again : Exit::ok);
+  }
+  fmt::print("{} questions in {} queries: {}, by {} at step {}\n", question_count(queries), queries.size(), args.out, sampler->name(), step);
+  fmt::print("next: pal label {0}, or pal answers import {0} ANSWERS\n", args.run);
+  return static_cast<int>(Exit::ok);
+}
+
+}  // namespace pal

@@ -1,0 +1,248 @@
+// cmd_eval: pal eval RUN linear knn …: how much a trained encoder knows about the classes, on the test set.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "core/data/loader/augment_config.h"
+#include "core/eval/finetune.h"
+#include "core/eval/knn.h"
+#include "core/eval/representation.h"
+#include "core/io/files.h"
+#include "core/plot/plot.h"
+#include "core/record/run_info.h"
+#include "core/setup/setup.h"
+#include "kernels/base/error.h"
+#include "launch/cli.h"
+#include "launch/commands.h"
+#include "launch/run/embedding_plot.h"
+#include "launch/process/machine.h"
+#include "launch/progress.h"
+#include "launch/table.h"
+#include "launch/run/trained_run.h"
+
+namespace pal {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct Arguments {
+  std::string run, train, test;
+  std::vector<std::string> methods;
+  std::string features = "backbone";
+  std::string json, picture;
+  std::vector<int64_t> k = {20};
+  std::vector<double> temperature = {0.07};
+  double ridge = 1e-4;
+  double labels = 1;
+  int64_t epochs = 0;          // 0: the method's own
+  int64_t batch = 256;
+  double lr = 0;               // 0: the method's own
+  uint64_t seed = 0;
+};
+
+// The parts of an evaluation, on every rank.
+struct Subject {
+  const Arguments& args;
+  const Config& config;
+  World& world;
+  std::shared_ptr<Dataset> train, test;
+  std::shared_ptr<Encoder> encoder;   // null: the pixels
+  at::Tensor a, b;                    // features of both sets, where a method asks for them
+  int64_t classes() const { return static_cast<int64_t>(train->classes().size()); }
+};
+
+struct Row {
+  std::string method;
+  Accuracy accuracy;
+};
+
+bool needs_features(const std::string& method) { return method == "linear" || method == "ridge" || method == "knn" || method == "diagnostics"; }
+
+FinetuneOptions finetune_options(const Subject& s, TrainedPart part) {
+  FinetuneOptions o;
+  o.part = part;
+  o.fraction = s.args.labels;
+  o.global_batch = s.args.batch;
+  o.seed = s.args.seed;
+  o.epochs = s.args.epochs > 0 ? s.args.epochs : part == TrainedPart::head ? 100 : 20;
+  if (s.args.lr > 0) (part == TrainedPart::head ? o.lr : o.encoder_lr) = s.args.lr;
+  o.augment = augment_options(s.config, *s.train);
+  o.dtype = scalar_type(s.config);
+  o.threads = compute_threads(s.config, s.world.cores());
+  return o;
+}
+
+Row train_classifier(const Subject& s, const std::string& method) {
+  FinetuneOptions o = finetune_options(s, method == "sgd" ? TrainedPart::head : TrainedPart::all);
+  std::unique_ptr<Progress> bar;
+  o.progress = [&](int64_t step, int64_t steps, double loss) {
+    if (s.world.rank() != 0) return;
+    if (!bar) bar = std::make_unique<Progress>(method, steps);
+    bar->update(step, fmt::format("loss {:.3f}", loss));
+  };
+  // Fine-tuning changes the encoder: it takes one of its own, so that no method sees what another left.
+  const std::shared_ptr<Encoder> encoder = o.part == TrainedPart::head ? s.encoder : load_trained(s.args.run, s.config, s.world.now()).encoder;
+  return {fmt::format("{} ({} epochs)", method, o.epochs), finetune(*encoder, s.train, *s.test, o, s.world.now())};
+}
+
+// Collective; rows are complete on rank 0.
+std::vector<Row> measure(const Subject& s, const std::string& method) {
+  if (method == "sgd" || method == "finetune") return {train_classifier(s, method)};
+  if (method == "knn") {
+    std::vector<KnnOptions> sweep;
+    for (const int64_t k : s.args.k) {
+      for (const double t : s.args.temperature) sweep.push_back({k, t});
+    }
+    const std::vector<Accuracy> found = knn_sweep(s.a, s.train->labels(), s.b, s.test->labels(), s.classes(), sweep, s.world.now());
+    std::vector<Row> rows;
+    for (size_t i = 0; i < sweep.size(); ++i) rows.push_back({sweep.size() == 1 ? "knn" : fmt::format("knn k={} t={:g}", sweep[i].k, sweep[i].temperature), found[i]});
+    return rows;
+  }
+  if (s.world.rank() != 0) return {};
+  ProbeOptions probe;
+  probe.ridge = s.args.ridge;
+  probe.method = method == "ridge" ? ProbeMethod::ridge : ProbeMethod::lbfgs;
+  return {{method, linear_probe(s.a, s.train->labels(), s.b, s.test->labels(), s.classes(), probe)}};
+}
+
+Json to_json(const Row& row, const std::vector<std::string>& classes) {
+  const Accuracy& a = row.accuracy;
+  Json per_class = Json::object();
+  for (size_t c = 0; c < classes.size(); ++c) per_class[classes[c]] = a.per_class[c];
+  Json out = {{"method", row.method}, {"top1", a.top1}, {"top5", a.top5}, {"low", a.low}, {"high", a.high}, {"train", a.train}, {"test", a.test}, {"per_class", per_class}};
+  if (classes.size() <= 200) {
+    for (size_t c = 0; c < classes.size(); ++c) {
+      const auto row_begin = a.confusion.begin() + static_cast<ptrdiff_t>(c * classes.size());
+      out["confusion"].push_back(std::vector<int64_t>(row_begin, row_begin + static_cast<ptrdiff_t>(classes.size())));
+    }
+  }
+  return out;
+}
+
+// Collective. Rank, uniformity and alignment of the test set's features.
+Json diagnostics(const Subject& s) {
+  Json out = {{"rank", feature_rank(s.b)}, {"uniformity", uniformity(s.b)}};
+  if (s.encoder == nullptr || s.args.features != "backbone") return out;
+  EmbedOptions options;
+  options.dtype = scalar_type(s.config);
+  const int64_t count = std::min<int64_t>(2048, s.test->size());
+  std::vector<int64_t> samples;
+  for (int64_t i = 0; i < count; ++i) samples.push_back(i * s.test->size() / count);
+  const TwoViews views = embed_two_views(*s.encoder, s.test, samples, view_set(s.config, *s.test), options, s.world.now());
+  out["alignment"] = alignment(views.one, views.other);
+  return out;
+}
+
+void check_classes(const Dataset& train, const Dataset& test) {
+  PAL_DATA_CHECK(train.classes() == test.classes(), "training and test set have different classes",
+                 fmt::format("{} and {}", train.classes().size(), test.classes().size()), "evaluate on the set that belongs to it");
+}
+
+int evaluate(const Arguments& args, const Config& config, World& world) {
+  at::set_num_threads(compute_threads(config, world.cores()));
+  const auto start = std::chrono::steady_clock::now();
+  Subject s{args, config, world, Dataset::open(args.train), Dataset::open(args.test), nullptr, {}, {}};
+  check_classes(*s.train, *s.test);
+  int64_t step = 0;
+  if (args.features != "pixels") {
+    const Trained trained = load_trained(args.run, config, world.now());
+    s.encoder = trained.encoder;
+    step = trained.step;
+  }
+  const bool wants = !args.picture.empty() || std::any_of(args.methods.begin(), args.methods.end(), needs_features);
+  if (wants) {
+    const EmbedWhat what = args.features == "projector" ? EmbedWhat::embedding : EmbedWhat::features;
+    const auto features = [&](const Dataset& data, const std::string& name) {
+      std::vector<int64_t> all(static_cast<size_t>(data.size()));
+      std::iota(all.begin(), all.end(), int64_t{0});
+      return s.encoder ? embed_all(*s.encoder, config, data, what, world, name) : pixels(data, all);
+    };
+    s.a = features(*s.train, "train");
+    s.b = features(*s.test, "test");
+  }
+  Json out = {{"command", command_line()}, {"run", args.run}, {"features", args.features}, {"step", step}, {"train", args.train}, {"test", args.test}, {"labels", args.labels}};
+  if (wants) out["dims"] = s.a.size(1);
+  out["results"] = Json::array();
+  std::vector<std::vector<std::string>> table = {{"method", "top-1 %", "95 %", "top-5 %", "train", "test", "features"}};
+  for (const std::string& method : args.methods) {
+    if (method == "diagnostics") {
+      out["diagnostics"] = diagnostics(s);
+      continue;
+    }
+    for (const Row& row : measure(s, method)) {
+      const Accuracy& r = row.accuracy;
+      table.push_back({row.method, fmt::format("{:.2f}", 100 * r.top1), fmt::format("{:.2f} to {:.2f}", 100 * r.low, 100 * r.high), fmt::format("{:.2f}", 100 * r.top5),
+                       std::to_string(r.train), std::to_string(r.test), args.features});
+      out["results"].push_back(to_json(row, s.train->classes()));
+    }
+  }
+  if (world.rank() != 0) return static_cast<int>(Exit::ok);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  out["seconds"] = seconds.count();
+  if (table.size() > 1) fmt::print("{}", format_table(table));
+  if (out.contains("diagnostics")) {
+    for (const auto& [name, value] : out["diagnostics"].items()) fmt::print("{} {:.4f}\n", name, value.get<double>());
+  }
+  if (!args.picture.empty()) write_file_atomically(args.picture, embedding_plot(s.b, s.test->labels(), s.test->classes()));
+  if (!args.json.empty()) write_file_atomically(args.json, out.dump(2) + "\n");
+  return static_cast<int>(Exit::ok);
+}
+
+}  // namespace
+
+int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
+  Arguments args;
+  CLI::App app("Evaluates a trained encoder, training set against test set: probes, nearest neighbours, fine-tuning.", "pal eval");
+  app.add_option("RUN", args.run, "run folder; with --features pixels a config is enough")->required();
+  app.add_option("METHOD", args.methods, "linear, ridge, knn, sgd, finetune, diagnostics; default linear knn")
+      ->check(CLI::IsMember({"linear", "ridge", "knn", "sgd", "finetune", "diagnostics"}));
+  app.add_option("--features", args.features, "what is classified: backbone, projector, or the pixels themselves")
+      ->check(CLI::IsMember({"backbone", "projector", "pixels"}));
+  app.add_option("--train", args.train, "another data set to read the classes from (transfer)");
+  app.add_option("--test", args.test, "and to be judged on");
+  app.add_option("--k", args.k, "neighbours; several make a sweep: 5,20,200")->delimiter(',')->check(CLI::PositiveNumber);
+  app.add_option("--temperature", args.temperature, "of the neighbours' votes; several make a sweep")->delimiter(',')->check(CLI::PositiveNumber);
+  app.add_option("--ridge", args.ridge, "of linear and ridge")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--labels", args.labels, "share of the labels that sgd and finetune see, of each class")->check(CLI::Range(1e-6, 1.0))->capture_default_str();
+  app.add_option("--epochs", args.epochs, "of sgd (100) and finetune (20)")->check(CLI::PositiveNumber);
+  app.add_option("--batch", args.batch, "samples per step of sgd and finetune, over all ranks")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  app.add_option("--lr", args.lr, "per 256 samples: of sgd's classifier (0.3), of finetune's encoder (0.03)")->check(CLI::PositiveNumber);
+  app.add_option("--seed", args.seed, "of the labels drawn and of the views")->capture_default_str();
+  app.add_option("--picture", args.picture, "also draw the test set in its two directions of most variance, F.svg");
+  app.add_option("--json", args.json, "also write the results to this file: intervals, per class, confusion");
+  app.footer(
+      "Examples:\n"
+      "  pal eval runs/quickstart linear knn\n"
+      "  pal eval runs/quickstart knn --k 5,20,100 --temperature 0.02,0.07,0.2\n"
+      "  pal eval runs/quickstart finetune --labels 0.01 --epochs 30\n"
+      "  pal eval runs/quickstart linear --train data/other.h5 --test data/other-test.h5\n"
+      "  pal eval configs/quickstart.yaml linear --features pixels\n"
+      "  mpirun -np 2 --bind-to none pal eval runs/quickstart sgd knn --json result.json");
+  if (const int code = parse_arguments(app, arguments); code >= 0) return code;
+  if (args.methods.empty()) args.methods = {"linear", "knn"};
+  for (const std::string& method : args.methods) {
+    PAL_CHECK(args.features == "backbone" || (method != "sgd" && method != "finetune"), method + " trains on images through the encoder, not on --features",
+              args.features, "leave --features out");
+  }
+  PAL_CHECK(args.train.empty() == args.test.empty(), "transfer needs a training and a test set, but only one was given", args.train + args.test, "give --train and --test");
+  PAL_CHECK(fs::exists(args.run), "no such run folder or config", args.run, "give what pal train printed as the run folder");
+  const bool is_run = fs::is_directory(args.run);
+  PAL_CHECK(is_run || args.features == "pixels", "a config has no weights to evaluate", args.run, "give a run folder, or --features pixels");
+  const Config config = is_run ? run_config(args.run) : Config::load(args.run, {});
+  if (args.train.empty()) {
+    PAL_CHECK(config.has("data.test"), "no test set is given", "data.test is empty", "set data.test in the config");
+    args.train = config.text("data.train");
+    args.test = config.text("data.test");
+  }
+  keep_freed_memory();
+  return evaluate(args, config, context.start_world());
+}
+
+}  // namespace pal

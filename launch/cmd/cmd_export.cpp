@@ -1,0 +1,69 @@
+// cmd_export: pal export RUN --out F.safetensors: a trained encoder for Python, with torchvision's names (ViT: timm's).
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "core/io/files.h"
+#include "core/io/safetensors.h"
+#include "core/model/state.h"
+#include "kernels/base/error.h"
+#include "launch/cli.h"
+#include "launch/commands.h"
+#include "launch/run/trained_run.h"
+
+namespace pal {
+namespace {
+
+// What a Python user types to load it.
+std::string python_model(const Config& config) {
+  const std::string& backbone = config.text("model.backbone");
+  if (backbone.starts_with("vit_")) {
+    return fmt::format("timm.create_model('vit_{}_patch{}_224', img_size={}, num_classes=0)", backbone == "vit_b" ? "base" : "small",
+                       config.integer("model.patch"), config.integer("data.size"));
+  }
+  if (!backbone.starts_with("resnet")) return "";
+  std::string model = "torchvision.models." + backbone + "(); m.fc = torch.nn.Identity()";
+  if (config.text("model.stem") == "cifar") model += "; m.conv1 = torch.nn.Conv2d(3, 64, 3, 1, 1, bias=False); m.maxpool = torch.nn.Identity()";
+  return model;
+}
+
+}  // namespace
+
+int cmd_export(const std::vector<std::string>& arguments, Context&) {
+  std::string run, out, part = "backbone";
+  CLI::App app("Writes a trained encoder as safetensors with torchvision's names (ViT: timm's).", "pal export");
+  app.add_option("RUN", run, "run folder")->required();
+  app.add_option("--out", out, "file to write, F.safetensors")->required();
+  app.add_option("--part", part, "backbone: its names alone; all: backbone., projector. and predictor. before them")
+      ->check(CLI::IsMember({"backbone", "all"}))->capture_default_str();
+  app.footer(
+      "Examples:\n"
+      "  pal export runs/quickstart --out encoder.safetensors\n"
+      "  pal train configs/cifar10-vicreg.yaml model.init=encoder.safetensors\n"
+      "See also: pal help python");
+  if (const int code = parse_arguments(app, arguments); code >= 0) return code;
+  PAL_CHECK(out.ends_with(".safetensors"), "the name of the file of weights", out, "end it with .safetensors");
+
+  const Config config = run_config(run);
+  const auto alone = make_local_comm();
+  const Trained trained = load_trained(run, config, *alone);
+  NamedTensors tensors;
+  int64_t numbers = 0;
+  for (const auto& [name, tensor] : model_state(*trained.encoder)) {
+    const std::string head = "backbone.";
+    if (part == "backbone" && !name.starts_with(head)) continue;
+    tensors.emplace_back(part == "backbone" ? name.substr(head.size()) : name, tensor);
+    numbers += tensor.numel();
+  }
+  const std::string fresh = out + ".part";
+  const std::string sum = write_safetensors(fresh, tensors, {{"format", "pt"}, {"pal_backbone", config.text("model.backbone")}, {"pal_stem", config.text("model.stem")},
+                                                            {"pal_step", std::to_string(trained.step)}, {"pal_version", PAL_VERSION}});
+  rename_path(fresh, out);
+  fmt::print("{}: {} tensors, {:.2f} M numbers, of step {}, SHA-256 {}\n", out, tensors.size(), static_cast<double>(numbers) / 1e6, trained.step, sum.substr(0, 16));
+  if (const std::string model = python_model(config); part == "backbone" && !model.empty()) {
+    fmt::print("in Python:  m = {}\n            m.load_state_dict(safetensors.torch.load_file('{}'))\n", model, out);
+  }
+  return static_cast<int>(Exit::ok);
+}
+
+}  // namespace pal

@@ -1,0 +1,219 @@
+// cmd_labels: `pal labels RUN --out labels.csv`: the class of every sample, how it is known, and the answers behind it.
+#include <ATen/Parallel.h>
+#include <ATen/ops/tensor.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <unordered_map>
+
+#include "core/io/csv.h"
+#include "core/eval/knn.h"
+#include "core/graph/similarity_groups.h"
+#include "core/io/files.h"
+#include "core/setup/setup.h"
+#include "kernels/base/error.h"
+#include "launch/cli.h"
+#include "launch/commands.h"
+#include "launch/process/machine.h"
+#include "launch/run/run_graph.h"
+#include "launch/table.h"
+#include "launch/run/trained_run.h"
+
+namespace pal {
+namespace {
+
+struct Arguments {
+  std::string run, out, names, name = "group-{}";
+  bool predict = true;
+  KnnOptions knn;
+};
+
+struct Row {
+  std::string name, how;
+  double confidence = 0;
+  std::string answers;    // query:member;…
+};
+
+// The class of a sample: its component; without deduction, where wrong answers may have joined a component, its first star.
+int64_t class_of(const GraphStore& store, int64_t sample) {
+  if (store.deduction() == Deduction::on) return store.component(sample);
+  const std::vector<int64_t> stars = stars_of(store, sample);
+  return stars.empty() ? star_about(sample) : stars[0];
+}
+
+// Names by a file of sample,name: each names the class of that sample.
+std::map<int64_t, std::string> read_names(const std::string& path, const GraphStore& store) {
+  std::map<int64_t, std::string> names;   // class → name
+  if (path.empty()) return names;
+  for (const std::vector<std::string>& row : read_csv(path)) {
+    char* end = nullptr;
+    const int64_t sample = row[0].empty() ? -1 : std::strtoll(row[0].c_str(), &end, 10);
+    if (names.empty() && row[0] == "sample") continue;
+    PAL_DATA_CHECK(row.size() >= 2 && end != nullptr && *end == 0 && sample >= 0 && sample < store.samples(), path + ": sample", row[0],
+                   "give lines of sample,name with samples from 0 to " + std::to_string(store.samples() - 1));
+    const auto [at, fresh] = names.emplace(class_of(store, sample), row[1]);
+    PAL_DATA_CHECK(fresh || at->second == row[1], path + " names one class twice", at->second + " and " + row[1],
+                   "samples with these names are known to be the same: keep one name");
+  }
+  return names;
+}
+
+class Labels {
+ public:
+  Labels(const Arguments& args, const RunGraph& graph) : args_(args), graph_(graph), rows_(graph.store.samples()) {
+    for (const Decision& d : graph.decisions) {
+      if (d.relation() == Relation::same && graph.store.relation(d.i, d.j) == Relation::same) decided_[std::minmax(d.i, d.j)] = d;
+    }
+    name_classes();
+    for (int64_t i = 0; i < graph.store.samples(); ++i) describe(i);
+  }
+
+  std::vector<Row>& rows() { return rows_; }
+
+  // Those that nothing is known of get the votes of their nearest known neighbours.
+  void predict(const at::Tensor& features) {
+    std::vector<int64_t> known, open;
+    for (size_t i = 0; i < rows_.size(); ++i) (rows_[i].how.empty() ? open : known).push_back(static_cast<int64_t>(i));
+    if (known.empty() || open.empty()) return;
+    const int64_t k = std::min<int64_t>(args_.knn.k, static_cast<int64_t>(known.size()));
+    const Neighbours near = neighbours(features.index_select(0, at::tensor(open)), features.index_select(0, at::tensor(known)), k);
+    for (size_t q = 0; q < open.size(); ++q) {
+      std::map<std::string, double> votes;
+      double all = 0;
+      for (int64_t n = 0; n < k; ++n) {
+        const int64_t at = static_cast<int64_t>(q) * k + n, index = near.index.data_ptr<int64_t>()[at];
+        if (index < 0) continue;
+        const double vote = std::exp(near.similarity.data_ptr<double>()[at] / args_.knn.temperature);
+        votes[rows_[known[index]].name] += vote;
+        all += vote;
+      }
+      const auto best = std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+      if (best != votes.end()) rows_[open[q]] = {best->first, "predicted", best->second / all, ""};
+    }
+  }
+
+ private:
+  // A class has a label, a name, or two members.
+  void name_classes() {
+    const GraphStore& store = graph_.store;
+    names_ = read_names(args_.names, store);
+    for (int64_t i = 0; i < store.samples(); ++i) {   // labels first: they name what the others were answered to be like
+      const int64_t label = store.label(i);
+      if (label < 0) continue;
+      const std::vector<std::string>& classes = graph_.data->classes();
+      names_.emplace(class_of(store, i), label < static_cast<int64_t>(classes.size()) ? classes[label] : std::to_string(label));
+    }
+    for (int64_t i = 0; i < store.samples(); ++i) {
+      const int64_t of = class_of(store, i);
+      if (!store.known(i) && !names_.count(of)) continue;
+      std::string name = args_.name;
+      if (const size_t at = name.find("{}"); at != std::string::npos) name.replace(at, 2, std::to_string(i));
+      names_.emplace(of, name);
+      // What the others are told by: a sample whose label was given, else the first one.
+      const auto [at, fresh] = stands_for_.emplace(of, i);
+      if (!fresh && given(i) && !given(at->second)) at->second = i;
+    }
+  }
+
+  bool given(int64_t sample) const { return given_label(sample) >= 0; }
+  int64_t given_label(int64_t sample) const {
+    if (given_.empty()) given_ = known_labels(graph_.config, *graph_.data, graph_.subset);
+    return given_[sample];
+  }
+
+  // The answers by which a sample is of its class: a chain, or its own one where nothing follows.
+  std::vector<Link> behind(int64_t i, int64_t of) const {
+    const GraphStore& store = graph_.store;
+    if (store.deduction() == Deduction::on) return store.explain(stands_for_.at(of), i);
+    std::vector<Link> own;
+    store.for_each_answer(i, [&](int64_t other, Relation told) {
+      const bool centre = of == star_about(other) || (store.label(other) >= 0 && of == star_of_label(store.label(other)));
+      if (told == Relation::same && centre) own = {{i, other, told, 0}};   // the first one that was given
+    });
+    return own;
+  }
+
+  void describe(int64_t i) {
+    const int64_t of = class_of(graph_.store, i);
+    const auto named = names_.find(of);
+    if (named == names_.end()) return;
+    Row row{named->second, "given", 1, ""};
+    if (!given(i)) {
+      int64_t answers = 0;
+      for (const Link& link : behind(i, of)) {
+        if (link.answer == Link::kByLabels) continue;
+        ++answers;
+        const auto at = decided_.find(std::minmax(link.i, link.j));
+        if (at == decided_.end()) continue;
+        row.confidence *= at->second.confidence;
+        row.answers += fmt::format("{}{}:{}", row.answers.empty() ? "" : ";", at->second.query, at->second.j);
+      }
+      row.how = answers > 1 ? "implied" : "asked";
+    }
+    rows_[i] = std::move(row);
+  }
+
+  const Arguments& args_;
+  const RunGraph& graph_;
+  std::vector<Row> rows_;
+  std::map<std::pair<int64_t, int64_t>, Decision> decided_;
+  std::map<int64_t, std::string> names_;              // class →
+  std::unordered_map<int64_t, int64_t> stands_for_;   // class → sample
+  mutable std::vector<int64_t> given_;
+};
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string all = "\"";
+  for (char c : text) all += c == '"' ? "\"\"" : std::string(1, c);
+  return all + "\"";
+}
+
+}  // namespace
+
+int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
+  Arguments args;
+  bool no_prediction = false;
+  CLI::App app("Writes the class of every sample: given, asked, implied by answers, or predicted by the model, with the answers behind it.", "pal labels");
+  app.add_option("RUN", args.run, "run folder")->required();
+  app.add_option("--out", args.out, "file to write: id,path,class,how,confidence,answers")->required();
+  app.add_option("--names", args.names, "CSV of sample,name: the class of that sample is called so")->check(CLI::ExistingFile);
+  app.add_option("--name", args.name, "what a class without a name is called; {} is its first sample")->capture_default_str();
+  app.add_flag("--known-only", no_prediction, "leave the class of what nothing is known of empty");
+  app.add_option("--k", args.knn.k, "neighbours that predict")->check(CLI::PositiveNumber)->capture_default_str();
+  app.footer(
+      "Examples:\n"
+      "  pal labels runs/mine --out labels.csv\n"
+      "  pal labels runs/mine --names names.csv --known-only --out labels.csv");
+  if (const int code = parse_arguments(app, arguments); code >= 0) return code;
+
+  keep_freed_memory();
+  RunGraph graph = open_run_graph(args.run);
+  if (std::filesystem::exists(args.run + "/ledger.sqlite")) insert_ledger(graph, Ledger(args.run + "/ledger.sqlite", kAnyRun));
+  Labels labels(args, graph);
+  World& world = context.start_world();
+  const bool open = std::any_of(labels.rows().begin(), labels.rows().end(), [](const Row& r) { return r.how.empty(); });
+  if (open && !no_prediction) {
+    at::set_num_threads(compute_threads(graph.config, world.cores()));
+    const Trained trained = load_trained(args.run, graph.config, world.now());
+    labels.predict(embed_all(*trained.encoder, graph.config, *graph.data, EmbedWhat::features, world, "samples"));
+  }
+  std::string lines = "id,path,class,how,confidence,answers\n";
+  std::map<std::string, int64_t> counts;
+  for (size_t i = 0; i < labels.rows().size(); ++i) {
+    const Row& r = labels.rows()[i];
+    const std::string how = r.how.empty() ? "unknown" : r.how;
+    lines += fmt::format("{},{},{},{},{:.4f},{}\n", i, quoted(graph.data->id(static_cast<int64_t>(i))), quoted(r.name), how, r.confidence, r.answers);
+    ++counts[how];
+  }
+  write_file_atomically(args.out, lines);
+  std::vector<std::vector<std::string>> table = {{"labels", "samples"}};
+  for (const auto& [how, count] : counts) table.push_back({how, std::to_string(count)});
+  fmt::print("{}{}\n", format_table(table), args.out);
+  return static_cast<int>(Exit::ok);
+}
+
+}  // namespace pal

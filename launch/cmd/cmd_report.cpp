@@ -1,0 +1,153 @@
+// cmd_report: pal report RUN…: one self-contained HTML page about a run, or several beside each other.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "core/io/files.h"
+#include "core/setup/setup.h"
+#include "kernels/base/error.h"
+#include "launch/cli.h"
+#include "launch/commands.h"
+#include "launch/progress.h"
+#include "launch/report/curves.h"
+#include "launch/report/html.h"
+#include "launch/report/samples.h"
+#include "launch/run/run_summary.h"
+
+namespace pal {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string number(double v, const char* form) { return std::isfinite(v) ? fmt::format(fmt::runtime(form), v) : "-"; }
+std::string percent(double share) { return number(100 * share, "{:.2f}"); }
+
+std::string overview(const std::vector<RunSummary>& runs) {
+  Rows rows = {{"run", "state", "step", "loss", "linear %", "kNN %", "images/s", "questions", "cost", "ranks", "time"}};
+  std::string notes;
+  for (const RunSummary& run : runs) {
+    const auto ranks = run.machines.empty() ? std::string("-") : run.machines.back().contains("ranks") ? run.machines.back().at("ranks") : "-";
+    rows.push_back({run.name, run.state, run.total > 0 ? fmt::format("{} of {}", run.step, run.total) : std::to_string(run.step), number(last_value(run.metrics, "loss", std::nan("")), "{:.4g}"),
+                    percent(best_accuracy(run, "linear")), percent(best_accuracy(run, "knn")), number(last_value(run.metrics, "images_per_s", std::nan("")), "{:.0f}"),
+                    number(last_value(run.metrics, "queries", 0), "{:.0f}"), number(last_value(run.metrics, "cost", 0), "{:.1f}"), ranks,
+                    run.metrics.seconds > 0 ? format_seconds(run.metrics.seconds) : "-"});
+    for (const std::string& note : run.notes) notes += "<p class=\"note\">" + html_escaped(run.name + ": " + note) + "</p>\n";
+    for (const auto& [step, warning] : run.metrics.warnings) notes += "<p class=\"note\">" + html_escaped(fmt::format("{}: at step {}: {}", run.name, step, warning)) + "</p>\n";
+  }
+  return html_table(rows) + notes;
+}
+
+std::string evaluations(const std::vector<RunSummary>& runs) {
+  Rows rows = {{"run", "method", "top-1 %", "95 %", "top-5 %", "train", "test"}};
+  std::string figures;
+  for (const RunSummary& run : runs) {
+    for (const EvalResult& e : run.evals) {
+      rows.push_back({run.name, e.method, percent(e.top1), std::isfinite(e.low) ? percent(e.low) + " to " + percent(e.high) : "-", percent(e.top5), std::to_string(e.train), std::to_string(e.test)});
+    }
+    figures += confusion_figure(run);
+  }
+  if (rows.size() == 1) {
+    return "<p>No evaluation stands beside the runs. Make one: <code>" + html_escaped("pal eval " + runs.front().path + " --json " + runs.front().eval_file) + "</code></p>\n";
+  }
+  return html_table(rows) + "<p>95 %: bootstrap over the test samples.</p>\n<div class=\"figures\">" + figures + "</div>\n";
+}
+
+std::string configs(const std::vector<RunSummary>& runs) {
+  std::string out;
+  if (runs.size() > 1) {
+    Rows rows = {{"key"}};
+    for (const RunSummary& run : runs) rows[0].push_back(run.name);
+    for (const KeySpec& key : config_keys()) {
+      std::map<std::string, int> values;
+      std::vector<std::string> row = {key.name};
+      for (const RunSummary& run : runs) {
+        row.push_back(run.config ? run.config->formatted(key.name) : "");
+        ++values[row.back()];
+      }
+      if (values.size() > 1) rows.push_back(row);
+    }
+    out += rows.size() > 1 ? "<h3>Where they differ</h3>\n" + html_table(rows) : "<p>All settings are the same.</p>\n";
+  }
+  for (const RunSummary& run : runs) {
+    if (!run.config) continue;
+    out += "<details" + std::string(runs.size() == 1 ? " open" : "") + "><summary>" + html_escaped(run.name) + ": all settings, <code>" + html_escaped(run.path + "/config.yaml") + "</code></summary><pre>" +
+           html_escaped(run.config->dump()) + "</pre></details>\n";
+  }
+  return out;
+}
+
+std::string machines(const std::vector<RunSummary>& runs) {
+  Rows rows = {{"run", "started", "host", "CPU", "cores", "memory", "ranks", "pal", "LibTorch", "command"}};
+  std::map<std::string, int> versions;
+  for (const RunSummary& run : runs) {
+    for (const RunInfo& info : run.machines) {
+      const auto field = [&](const char* name) { return info.contains(name) ? info.at(name) : std::string("-"); };
+      rows.push_back({run.name, field("started"), field("host"), field("cpu"), field("cores"), field("memory"), field("ranks"), field("pal"), field("torch"), field("command")});
+      ++versions[field("pal") + " / " + field("torch")];
+    }
+  }
+  std::string out = rows.size() > 1 ? html_table(rows) : "<p>The runs do not tell where they were trained.</p>\n";
+  if (versions.size() > 1) out += "<p class=\"note\">These runs were trained by different versions of pal or LibTorch: figures may differ for that reason alone.</p>\n";
+  return out;
+}
+
+}  // namespace
+
+int cmd_report(const std::vector<std::string>& arguments, Context&) {
+  std::vector<std::string> paths;
+  std::string out;
+  bool without_samples = false;
+  SampleOptions options;
+  CLI::App app("Writes one self-contained HTML page about a run, or about several beside each other.", "pal report");
+  app.add_option("RUN", paths, "run folders; samples are shown of the first")->required();
+  app.add_option("--out", out, "page to write; default report.html in the first run folder");
+  app.add_flag("--no-samples", without_samples, "leave out what needs the encoder and the data");
+  app.add_option("--embed", options.train, "training samples among which neighbours are looked up")->check(CLI::Range(10, 1000000))->capture_default_str();
+  app.footer("The page loads nothing from anywhere: it can be mailed, and opened without a network.\nExamples:\n"
+             "  pal report runs/quickstart/ssl\n  pal report runs/quickstart/ssl runs/quickstart/mixed --out compare.html");
+  if (const int code = parse_arguments(app, arguments); code >= 0) return code;
+  if (out.empty()) out = paths.front() + "/report.html";
+
+  std::vector<RunSummary> runs;
+  for (const std::string& path : paths) runs.push_back(summarise_run(path));
+  std::map<std::string, int> seen;
+  for (const RunSummary& run : runs) ++seen[run.name];
+  for (RunSummary& run : runs) {
+    if (seen[run.name] > 1) run.name = run.path;   // two of one name are told apart by their folders
+  }
+  at::set_num_threads(usable_cores());
+  SampleParts parts;
+  if (!without_samples) parts = sample_parts(runs.front(), options);
+
+  std::string title = runs.size() == 1 ? "Run " + runs.front().name : fmt::format("{} runs", runs.size()), command = "pal report";
+  for (const std::string& path : paths) command += " " + path;
+  std::string body = "<h1>" + html_escaped(title) + "</h1>\n<p class=\"lead\"><code>" + html_escaped(command) + "</code>, pal " PAL_VERSION "</p>\n";
+  std::string sections, links;
+  const auto add = [&](const std::string& id, const std::string& heading, const std::string& content) {
+    if (content.empty()) return;
+    links += "<a href=\"#" + id + "\">" + html_escaped(heading) + "</a>";
+    sections += html_section(id, heading, content);
+  };
+  add("overview", "Overview", overview(runs));
+  add("curves", "Curves", curve_figures(runs));
+  add("evaluation", "Evaluation", evaluations(runs));
+  add("neighbours", "Samples and their nearest neighbours: " + runs.front().name, parts.neighbours);
+  add("plane", "The features in the plane: " + runs.front().name, parts.plane);
+  for (const RunSummary& run : runs) {
+    std::string id = "questions-" + std::to_string(&run - runs.data());
+    add(id, "Questions and answers: " + run.name, question_table(run, options));
+  }
+  add("config", "Settings", configs(runs));
+  add("machine", "Machines and versions", machines(runs));
+  write_file_atomically(out, html_page(title, body + "<nav>" + links + "</nav>\n" + sections));
+  fmt::print("{} ({:.0f} kB)\n", out, static_cast<double>(std::filesystem::file_size(out)) / 1000);
+  for (const RunSummary& run : runs) {
+    for (const std::string& note : run.notes) fmt::print(stderr, "note: {}: {}\n", run.path, note);
+  }
+  return static_cast<int>(Exit::ok);
+}
+
+}  // namespace pal

@@ -1,0 +1,65 @@
+// cmd_runs: pal runs DIR: a table of the runs below a folder: state, best figures, and in which settings they differ.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "core/config/config.h"
+#include "kernels/base/error.h"
+#include "launch/cli.h"
+#include "launch/commands.h"
+#include "launch/run/run_summary.h"
+#include "launch/table.h"
+
+namespace pal {
+namespace {
+
+std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.2f}", 100 * share) : "-"; }
+
+// Of each run, the keys in which not all runs agree, with its own values.
+std::vector<std::string> differences(const std::vector<RunSummary>& runs) {
+  std::vector<std::string> texts(runs.size());
+  for (const KeySpec& key : config_keys()) {
+    std::map<std::string, int> values;
+    for (const RunSummary& run : runs) {
+      if (run.config) ++values[run.config->formatted(key.name)];
+    }
+    if (values.size() < 2) continue;
+    for (size_t r = 0; r < runs.size(); ++r) {
+      if (!runs[r].config) continue;
+      const std::string value = runs[r].config->formatted(key.name);
+      texts[r] += (texts[r].empty() ? "" : " ") + key.name + "=" + (value.empty() ? "null" : value);
+    }
+  }
+  return texts;
+}
+
+}  // namespace
+
+int cmd_runs(const std::vector<std::string>& arguments, Context&) {
+  std::string folder = "runs";
+  CLI::App app("Lists the runs below a folder: state, best figures, and the settings in which they differ.", "pal runs");
+  app.add_option("DIR", folder, "folder to look below")->capture_default_str();
+  app.footer("Accuracies are the best of eval.json and of the looks while training (eval.every).\nExample:\n  pal runs runs");
+  if (const int code = parse_arguments(app, arguments); code >= 0) return code;
+
+  std::vector<RunSummary> runs;
+  for (const std::string& path : find_runs(folder)) runs.push_back(summarise_run(path));
+  PAL_CHECK(!runs.empty(), "no run below the folder", folder, "train one: pal train configs/quickstart.yaml --np 2");
+  const std::vector<std::string> differ = differences(runs);
+  std::vector<std::vector<std::string>> rows = {{"run", "state", "step", "loss", "linear %", "kNN %", "images/s", "queries", "differs in"}};
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const RunSummary& run = runs[r];
+    const double loss = last_value(run.metrics, "loss", std::nan("")), rate = last_value(run.metrics, "images_per_s", std::nan(""));
+    rows.push_back({run.path, run.state, run.total > 0 ? fmt::format("{}/{}", run.step, run.total) : std::to_string(run.step),
+                    std::isfinite(loss) ? fmt::format("{:.4g}", loss) : "-", percent(best_accuracy(run, "linear")), percent(best_accuracy(run, "knn")),
+                    std::isfinite(rate) ? fmt::format("{:.0f}", rate) : "-", fmt::format("{:.0f}", last_value(run.metrics, "queries", 0)), differ[r]});
+  }
+  fmt::print("{}", format_table(rows));
+  for (const RunSummary& run : runs) {
+    for (const std::string& note : run.notes) fmt::print(stderr, "note: {}: {}\n", run.path, note);
+  }
+  return static_cast<int>(Exit::ok);
+}
+
+}  // namespace pal

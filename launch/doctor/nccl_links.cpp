@@ -1,0 +1,90 @@
+#include "launch/doctor/nccl_links.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/io/files.h"
+#include "kernels/base/error.h"
+#include "launch/process/mpirun.h"
+#include "launch/table.h"
+
+#ifdef PAL_WITH_CUDA
+#include "dist/comm/nccl_probe.h"
+#endif
+
+namespace pal {
+
+std::vector<std::string> link_rank_arguments(const LinkOptions& options) {
+  std::vector<std::string> args = {"doctor", "--link-rank", "--most-bytes", std::to_string(options.most_bytes), "--repeats", std::to_string(options.repeats)};
+  if (!options.json.empty()) args.insert(args.end(), {"--json", options.json});
+  return args;
+}
+
+#ifndef PAL_WITH_CUDA
+
+int measure_links(const CudaState& cuda, const std::string&, const LinkOptions&) {
+  fmt::print("\nGPUs and NCCL: not checked: {}.\n", cuda.reason);
+  return static_cast<int>(Exit::ok);
+}
+int be_a_link_rank(World&, const LinkOptions&) { return static_cast<int>(Exit::bug); }
+
+#else
+
+namespace {
+
+// What the driver's own tool says of NVLink, PCIe and NUMA; empty where it is not installed.
+std::string driver_topology() {
+  std::string text;
+  FILE* pipe = popen("nvidia-smi topo -m 2>/dev/null", "r");
+  if (pipe == nullptr) return text;
+  char buffer[4096];
+  while (const size_t n = std::fread(buffer, 1, sizeof(buffer), pipe)) text.append(buffer, n);
+  return pclose(pipe) == 0 ? text : "";
+}
+
+nlohmann::ordered_json as_json(const std::vector<ProbeRow>& rows, int ranks, const std::string& device) {
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  for (const ProbeRow& r : rows) {
+    results.push_back({{"name", "nccl all_reduce"}, {"params", {{"bytes", r.bytes}, {"ranks", ranks}, {"type", "float32"}}},
+                       {"ours_ms", 1e3 * r.out_of_place.seconds}, {"in_place_ms", 1e3 * r.in_place.seconds},
+                       {"algbw_gbs", algorithm_bandwidth(r.bytes, r.out_of_place.seconds)}, {"busbw_gbs", bus_bandwidth(r.bytes, r.out_of_place.seconds, ranks)},
+                       {"wrong", r.out_of_place.wrong + r.in_place.wrong}});
+  }
+  return {{"machine", {{"device", device}, {"devices", ranks}}}, {"results", results}};
+}
+
+}  // namespace
+
+int measure_links(const CudaState& cuda, const std::string& program, const LinkOptions& options) {
+  if (!cuda.reason.empty()) {
+    fmt::print("\nGPUs and NCCL: {}. Not checked: the devices' links and peer access, NCCL's sums, and its bandwidth over sizes.\n", cuda.reason);
+    return static_cast<int>(Exit::ok);
+  }
+  fmt::print("\nDevices (NCCL {}):\n{}", cuda.nccl, format_table(device_table()));
+  if (const std::string topology = driver_topology(); !topology.empty()) fmt::print("\nnvidia-smi topo -m:\n{}", topology);
+  std::fflush(stdout);
+  const int code = run_under_mpirun(program, link_rank_arguments(options), cuda.devices, 1);
+  if (code == static_cast<int>(Exit::ok)) return code;
+  fmt::print("NCCL: the job of {} rank(s), one per device, ended with {}; NCCL_DEBUG=INFO says more (pal help nccl)\n", cuda.devices, code);
+  return static_cast<int>(Exit::check_failed);
+}
+
+int be_a_link_rank(World& world, const LinkOptions& options) {
+  NcclProbeOptions probe;
+  probe.most_bytes = options.most_bytes;
+  probe.repeats = options.repeats;
+  const std::vector<ProbeRow> rows = probe_world(world.local_rank(), probe);
+  if (world.rank() == 0) {
+    fmt::print("\nall-reduce between {} device(s):\n{}{}\n", world.size(), format_table(probe_table(rows, world.size())), probe_verdict(rows, world.size()));
+    std::fflush(stdout);
+    if (!options.json.empty()) write_file_atomically(options.json, as_json(rows, world.size(), device_table()[1][1]).dump(2) + "\n");
+  }
+  return static_cast<int>(probe_passed(rows) ? Exit::ok : Exit::check_failed);
+}
+
+#endif
+
+}  // namespace pal

@@ -1,0 +1,26 @@
+// nccl_links: NCCL between the GPUs of this machine, measured by a job of one rank per device. For doctor and bench comm.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dist/comm/nccl_version.h"
+#include "dist/comm/world.h"
+
+namespace pal {
+
+struct LinkOptions {
+  int64_t most_bytes = int64_t{256} << 20;
+  int repeats = 20;
+  std::string json;                      // "" writes none
+};
+
+// Tables of the devices and of all-reduce over sizes, and a verdict, on stdout. The exit code: check_failed when a sum is
+// wrong or the job fails. Without a device: says what was not looked at.
+int measure_links(const CudaState& cuda, const std::string& program, const LinkOptions& options);
+// Collective: one of the ranks that the above starts, by `pal doctor` with these arguments.
+int be_a_link_rank(World& world, const LinkOptions& options);
+std::vector<std::string> link_rank_arguments(const LinkOptions& options);
+
+}  // namespace pal

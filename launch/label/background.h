@@ -1,0 +1,62 @@
+// keeper: what goes on behind the labelling page: answers from elsewhere, figures for the dashboard, the next round.
+//
+// Thread: two of its own, one looks and one asks (choosing questions may take minutes). People never wait for either.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "core/label/answer_service.h"
+#include "core/label/users.h"
+#include "core/label/label_stats.h"
+#include "launch/label/page.h"
+
+namespace pal {
+
+// A round that was asked: how many queries, or why none.
+struct AskedMore {
+  int64_t queries = 0;
+  std::string why = {};
+};
+
+struct KeeperParts {
+  Desk& desk;
+  const People& people;
+  std::function<Standing()> look;
+  std::function<RunFacts()> facts;
+  std::function<AskedMore()> ask;                 // puts a round into the ledger. Empty: nobody asks here
+  std::function<void(const std::string&)> log;
+};
+
+class Keeper {
+ public:
+  explicit Keeper(KeeperParts parts);
+  ~Keeper();
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+
+  std::shared_ptr<const Standing> standing() const;
+  RunFacts facts() const;
+
+ private:
+  void keep();            // of the first thread
+  void keep_asking();     // of the second
+  void look();
+  bool wait(double seconds);   // false: the end
+  bool low() const;       // somebody has little to answer
+
+  const KeeperParts parts_;
+  mutable std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stopping_ = false;
+  std::shared_ptr<const Standing> standing_;
+  RunFacts facts_;
+  std::thread looks_, asks_;
+};
+
+}  // namespace pal

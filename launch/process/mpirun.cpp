@@ -1,0 +1,183 @@
+// Who waits for whom: this process waits for mpirun by sigwait, passing signals on; mpirun waits for the ranks. Should
+// mpirun die first, the ranks become children of this process (subreaper) and are killed; should this process die,
+// the kernel sends mpirun a TERM.
+#include "launch/process/mpirun.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string find_mpirun() {
+  std::stringstream path(std::getenv("PATH") ? std::getenv("PATH") : "");
+  for (std::string folder; std::getline(path, folder, ':');) {
+    const std::string candidate = (fs::path(folder) / "mpirun").string();
+    if (!folder.empty() && access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  const std::string built_with = PAL_MPIRUN;   // of the MPI library this program is linked to
+  PAL_CHECK(access(built_with.c_str(), X_OK) == 0, "there is no mpirun on PATH", "",
+            "install openmpi-bin, or put the folder of your Open MPI's mpirun on PATH");
+  return built_with;
+}
+
+// Physical cores among the given logical ones: hardware threads of a core name the same first sibling.
+int physical_cores(const cpu_set_t& set) {
+  std::set<std::string> cores;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &set)) continue;
+    std::string siblings = "cpu" + std::to_string(cpu);
+    std::ifstream("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list") >> siblings;
+    cores.insert(siblings);
+  }
+  return std::max<int>(1, static_cast<int>(cores.size()));
+}
+
+void pass_terminal_on() {
+  winsize size{};
+  const char* term = std::getenv("TERM");
+  if (!isatty(STDOUT_FILENO) || term == nullptr || std::strcmp(term, "dumb") == 0) return;
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  setenv("PAL_TERMINAL", std::to_string(known ? size.ws_col : 80).c_str(), 1);
+}
+
+[[noreturn]] void become_mpirun(const std::vector<std::string>& command, int threads, pid_t parent, const sigset_t& mask) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(1);   // it died before the line above
+  setpgid(0, 0);                       // Ctrl-C reaches this process alone, which passes it on once
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  const int null = open("/dev/null", O_RDONLY);
+  if (null >= 0) dup2(null, STDIN_FILENO);
+  setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
+  pass_terminal_on();
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  execv(argv[0], argv.data());
+  std::fprintf(stderr, "error: mpirun cannot be started: %s: %s\n", argv[0], std::strerror(errno));
+  _exit(static_cast<int>(Exit::usage));
+}
+
+// Kills what mpirun left behind: by now its ranks are children of this process.
+void kill_children() {
+  for (;;) {
+    for (const fs::directory_entry& entry : fs::directory_iterator("/proc", fs::directory_options::skip_permission_denied)) {
+      const int pid = std::atoi(entry.path().filename().c_str());
+      if (pid <= 0) continue;
+      std::ifstream in(entry.path() / "stat");
+      std::string line;
+      std::getline(in, line);
+      const size_t name_end = line.rfind(')');   // a name may hold anything
+      char state = 0;
+      int ppid = 0;
+      if (name_end != std::string::npos && std::sscanf(line.c_str() + name_end + 1, " %c %d", &state, &ppid) == 2 && ppid == getpid()) {
+        kill(pid, SIGKILL);
+      }
+    }
+    if (waitpid(-1, nullptr, 0) < 0) return;     // a killed process hands its own children up: look again
+  }
+}
+
+}  // namespace
+
+HostFacts host_facts() {
+  HostFacts host;
+  cpu_set_t usable, all;
+  CPU_ZERO(&all);
+  for (long cpu = 0, n = sysconf(_SC_NPROCESSORS_ONLN); cpu < n && cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &all);
+  host.cores = physical_cores(all);
+  host.usable_cores = sched_getaffinity(0, sizeof(usable), &usable) == 0 ? physical_cores(usable) : host.cores;
+  host.root = geteuid() == 0;
+  char from = 1, to = 0;
+  iovec local{&to, 1}, remote{&from, 1};
+  host.cross_memory = process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1;
+  return host;
+}
+
+std::vector<std::string> mpirun_options(const HostFacts& host, int ranks, int threads) {
+  // --quiet: the banners after an error would bury our one sentence. A rank that failed has nothing to tidy up, so the
+  // others are killed at once and not after Open MPI's second of grace.
+  std::vector<std::string> options = {"--quiet", "--mca", "odls_base_sigkill_timeout", "0"};
+  if (host.root) options.push_back("--allow-run-as-root");
+  // Left to itself Open MPI binds a rank with all its threads to one core. Core sets are given only to a job that takes
+  // the whole machine: mpirun always begins at the first core, so two smaller jobs would meet there.
+  if (ranks * threads == host.cores && host.usable_cores == host.cores) {
+    options.insert(options.end(), {"--map-by", "slot:PE=" + std::to_string(threads), "--bind-to", "core"});
+  } else {
+    options.insert(options.end(), {"--bind-to", "none"});
+  }
+  if (ranks > host.cores) options.push_back("--oversubscribe");
+  if (!host.cross_memory) options.insert(options.end(), {"--mca", "btl_vader_single_copy_mechanism", "none"});
+  return options;
+}
+
+JobEnd run_job(const std::string& program, const std::vector<std::string>& args, int ranks, int threads, OnStop on_stop) {
+  PAL_CHECK(ranks >= 1, "the number of ranks is", ranks, "give at least 1");
+  std::vector<std::string> command = {find_mpirun()};
+  for (const std::string& option : mpirun_options(host_facts(), ranks, threads)) command.push_back(option);
+  command.insert(command.end(), {"-np", std::to_string(ranks), program});
+  command.insert(command.end(), args.begin(), args.end());
+
+  sigset_t waited, before;
+  sigemptyset(&waited);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) sigaddset(&waited, signal);
+  sigprocmask(SIG_BLOCK, &waited, &before);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  std::fflush(nullptr);
+  const pid_t parent = getpid();
+  const pid_t mpirun = fork();
+  PAL_CHECK(mpirun >= 0, "no process can be started", std::strerror(errno), "close other programs or raise the limit (ulimit -u)");
+  if (mpirun == 0) become_mpirun(command, threads, parent, before);
+
+  int status = 0, stopped_by = 0;
+  for (;;) {
+    int signal = 0;
+    sigwait(&waited, &signal);
+    if (signal == SIGCHLD) {
+      if (waitpid(mpirun, &status, WNOHANG) == mpirun) break;
+      continue;
+    }
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) {
+      const bool first = std::exchange(stopped_by, signal) == 0;
+      signal = first && on_stop == OnStop::checkpoint ? SIGUSR2 : signal == SIGHUP ? SIGTERM : signal;
+    }
+    kill(mpirun, signal);
+  }
+  kill_children();
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), stopped_by};
+}
+
+int run_under_mpirun(const std::string& program, const std::vector<std::string>& args, int ranks, int threads) {
+  const JobEnd end = run_job(program, args, ranks, threads, OnStop::pass_on);
+  const bool orderly = end.code == static_cast<int>(Exit::ok) || end.code == static_cast<int>(Exit::again) || end.code == static_cast<int>(Exit::no_progress);
+  if (end.stopped_by != 0 && !orderly) return 128 + end.stopped_by;
+  if (end.code > 128 && end.code < 128 + NSIG) {
+    std::fprintf(stderr, "error: a rank was killed by signal %d (%s); if nobody did that, look for lack of memory (dmesg) or report a crash\n",
+                 end.code - 128, strsignal(end.code - 128));
+  }
+  return end.code;
+}
+
+}  // namespace pal

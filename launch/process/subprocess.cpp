@@ -1,0 +1,74 @@
+#include "launch/process/subprocess.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "kernels/base/error.h"
+
+namespace pal {
+
+Child::Child(const std::vector<std::string>& command, ChildOutput output) : name_(command.front()) {
+  int to[2], from[2];
+  PAL_CHECK(pipe2(to, O_CLOEXEC) == 0 && pipe2(from, O_CLOEXEC) == 0, "no pipe can be made", std::strerror(errno), "close other programs");
+  pid_ = fork();
+  PAL_CHECK(pid_ >= 0, "no process can be started", std::strerror(errno), "close other programs or raise the limit (ulimit -u)");
+  if (pid_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    dup2(to[0], STDIN_FILENO);
+    if (output == ChildOutput::pipe) dup2(from[1], STDOUT_FILENO);
+    std::vector<char*> argv;
+    for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+    argv.push_back(nullptr);
+    execvp(argv[0], argv.data());
+    std::fprintf(stderr, "error: cannot start %s: %s\n", argv[0], std::strerror(errno));
+    _exit(127);
+  }
+  close(to[0]);
+  close(from[1]);
+  in_ = fdopen(to[1], "w");
+  out_ = fdopen(from[0], "r");
+}
+
+Child::~Child() {
+  if (in_ != nullptr) std::fclose(in_);
+  if (out_ != nullptr) std::fclose(out_);
+  if (pid_ <= 0) return;
+  kill(pid_, SIGTERM);
+  for (int tenth = 0; tenth < 30; ++tenth) {
+    if (waitpid(pid_, nullptr, WNOHANG) == pid_) return;
+    usleep(100'000);
+  }
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+void Child::write_line(const std::string& line) {
+  std::fprintf(in_, "%s\n", line.c_str());
+  std::fflush(in_);
+}
+
+std::string Child::read_line() {
+  std::string line;
+  for (int c = std::fgetc(out_); c != EOF; c = std::fgetc(out_)) {
+    if (c == '\n') return line;
+    line += static_cast<char>(c);
+  }
+  throw Error(Exit::check_failed, name_ + " ended before it answered; its own words stand above");
+}
+
+int Child::wait() {
+  std::fclose(in_);
+  in_ = nullptr;
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  pid_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace pal

@@ -1,0 +1,39 @@
+// compare: oracles × seeds × noise levels on one data set and budget: which runs there are, their results, what they say together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/config/config.h"
+#include "core/study/offline_study.h"
+
+namespace pal {
+
+// One run of a comparison.
+struct CompareJob {
+  StudyLine line;
+  std::vector<std::string> overrides;   // of the config, for this run
+  uint64_t seed = 0;
+  double noise = 0;
+  std::string file;                     // of its result, in the folder
+  std::string fingerprint;              // of all that decides the result
+};
+
+// compare.lines × compare.seeds × compare.noise. A line is a map {name: careful, oracle.sampler: merging, graph.deduction: once,
+// oracle.votes: 3}: settings by their keys, and answers: assumed (study.h).
+std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::vector<std::string>& overrides, const std::string& folder);
+
+struct CompareResult {
+  CompareJob job;
+  std::vector<StudyPoint> curve;
+};
+void write_result(const CompareJob& job, const std::vector<StudyPoint>& curve);
+// The curve in the job's file; empty when there is none, or it is of other settings.
+std::vector<StudyPoint> read_result(const CompareJob& job);
+
+// compare.csv (every point of every run), summary.csv (mean and deviation over seeds), compare.svg (a row of panels for each
+// noise level); the tables as text.
+std::string write_summary(const std::vector<CompareResult>& results, const std::string& folder);
+
+}  // namespace pal

@@ -1,0 +1,26 @@
+#include "launch/run/run_graph.h"
+
+#include "core/oracle/ledger/answers_io.h"
+#include "core/oracle/oracle.h"
+#include "core/setup/setup.h"
+#include "kernels/base/error.h"
+#include "launch/run/trained_run.h"
+
+namespace pal {
+
+RunGraph open_run_graph(const std::string& run, const std::vector<std::string>& overrides) {
+  Config config = run_config(run);
+  for (const std::string& o : overrides) PAL_CHECK(o.rfind("oracle.", 0) == 0, "setting that a run cannot change any more", o, "give keys of the section oracle");
+  if (!overrides.empty()) config = Config::load(run + "/config.yaml", overrides);
+  std::shared_ptr<Dataset> data = Dataset::open(config.text("data.train"));
+  std::vector<int64_t> subset = training_subset(config, *data);
+  GraphStore store = make_graph_store(config, *data, known_labels(config, *data, subset));
+  return {std::move(config), std::move(data), std::move(subset), std::move(store)};
+}
+
+void insert_ledger(RunGraph& graph, const Ledger& ledger) {
+  graph.decisions = standing_decisions(ledger, consensus_kind(graph.config.text("oracle.consensus")));
+  graph.contradictions = static_cast<int64_t>(insert_answers(graph.store, graph.decisions).contradicted.size());
+}
+
+}  // namespace pal

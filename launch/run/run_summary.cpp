@@ -1,0 +1,142 @@
+#include "launch/run/run_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/record/checkpoint_folder.h"
+#include "core/io/files.h"
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr double kQuietSeconds = 120;   // without a line for so long, or ten lines' time: nobody writes there
+
+std::vector<EvalResult> read_evals(const std::string& path, std::string& command, std::vector<std::string>& notes) {
+  std::vector<EvalResult> found;
+  if (!fs::exists(path)) return found;
+  const auto value = nlohmann::ordered_json::parse(read_whole_file(path), nullptr, false);
+  if (!value.is_object() || !value.contains("results") || !value["results"].is_array()) {
+    notes.push_back(path + " is no result of pal eval --json; evaluate again");
+    return found;
+  }
+  try {
+    command = value.value("command", std::string());
+    for (const auto& r : value["results"]) {
+      EvalResult e;
+      r.at("method").get_to(e.method);
+      r.at("top1").get_to(e.top1);
+      e.top5 = r.value("top5", std::nan(""));
+      e.low = r.value("low", std::nan(""));
+      e.high = r.value("high", std::nan(""));
+      e.train = r.value("train", int64_t{0});
+      e.test = r.value("test", int64_t{0});
+      if (r.contains("per_class")) {
+        for (const auto& [name, share] : r["per_class"].items()) e.classes.push_back(name);
+      }
+      if (r.contains("confusion")) e.confusion = r["confusion"].get<std::vector<std::vector<int64_t>>>();
+      if (e.confusion.size() != e.classes.size()) e.confusion.clear();
+      found.push_back(std::move(e));
+    }
+  } catch (const nlohmann::json::exception&) {
+    notes.push_back(path + " is cut or of another version of pal; evaluate again");
+  }
+  return found;
+}
+
+int64_t total_steps_of(const Config& config, const RunMetrics& metrics) {
+  if (config.has("train.steps")) return config.integer("train.steps");
+  for (const MetricLine& line : metrics.lines) {   // an epoch's steps, from a line that tells both
+    const auto epoch = line.values.find("epoch");
+    if (epoch != line.values.end() && epoch->second > 0 && config.has("train.epochs"))
+      return std::llround(static_cast<double>(config.integer("train.epochs")) * static_cast<double>(line.step) / epoch->second);
+  }
+  return 0;
+}
+
+std::string state_of(const RunSummary& run) {
+  if (run.metrics.done) return "done";
+  if (run.metrics.lines.empty() && run.checkpoint < 0) return "new";
+  const double between = run.metrics.lines.size() < 2 ? 0 : seconds_per_step(run) * static_cast<double>(run.metrics.lines.back().step - run.metrics.lines[run.metrics.lines.size() - 2].step);
+  return run.metrics.age_seconds < std::max(kQuietSeconds, 10 * between) ? "running" : "stopped";
+}
+
+}  // namespace
+
+double seconds_per_step(const RunSummary& run) {
+  const double rate = last_value(run.metrics, "images_per_s", 0);
+  return rate > 0 && run.config ? static_cast<double>(run.config->integer("train.global_batch")) / rate : 0;
+}
+
+double best_accuracy(const RunSummary& run, const std::string& method) {
+  double best = std::nan("");
+  for (const double v : metric_curve(run.metrics, "eval_" + method + "_top1").y) best = std::fmax(best, v);
+  for (const EvalResult& e : run.evals) {
+    if (e.method.starts_with(method)) best = std::fmax(best, e.top1);
+  }
+  return best;
+}
+
+std::vector<std::string> find_runs(const std::string& folder) {
+  PAL_CHECK(fs::is_directory(folder), "no such folder", folder, "give the folder that holds the runs");
+  std::vector<std::string> found;
+  if (fs::exists(folder + "/config.yaml")) found.push_back(folder);
+  std::error_code error;
+  for (auto it = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, error); it != fs::recursive_directory_iterator(); it.increment(error)) {
+    if (error) break;
+    if (it->path().filename() == "checkpoints") it.disable_recursion_pending();
+    if (it->is_directory(error) && fs::exists(it->path() / "config.yaml")) found.push_back(it->path().string());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+RunSummary summarise_run(const std::string& path) {
+  PAL_CHECK(fs::is_directory(path), "no such run folder", path, "give what pal train printed as the run folder");
+  PAL_CHECK(fs::exists(path + "/config.yaml"), "the folder holds no run (no config.yaml)", path, "give a run folder");
+  RunSummary run;
+  run.path = path;
+  run.name = fs::path(path).lexically_normal().filename().string();
+  if (run.name.empty()) run.name = fs::path(path).lexically_normal().parent_path().filename().string();
+  try {
+    run.config = Config::load_resolved(path + "/config.yaml");
+  } catch (const Error& e) {
+    run.notes.push_back("its config.yaml is not one of this version of pal: " + std::string(e.what()));
+  }
+  if (fs::exists(path + "/metrics.jsonl")) {
+    run.metrics = read_metrics(path + "/metrics.jsonl");
+    if (run.metrics.lines.empty()) run.notes.push_back("its metrics.jsonl has no logged step yet");
+    if (run.metrics.bad_lines > 0) run.notes.push_back(fmt::format("{} line(s) of its metrics.jsonl are cut or no JSON and were left out", run.metrics.bad_lines));
+  } else {
+    run.notes.push_back("it has no metrics.jsonl: nothing was logged");
+  }
+  const int64_t broken = not_finite(run.metrics, "loss");
+  if (broken > 0) run.notes.push_back(fmt::format("its loss was not finite in {} logged step(s)", broken));
+  run.machines = read_run_info(path);
+  std::set<std::string> versions;
+  for (const RunInfo& info : run.machines) {
+    if (info.contains("pal") && info.contains("torch")) versions.insert("pal " + info.at("pal") + " with LibTorch " + info.at("torch"));
+  }
+  if (versions.size() > 1) {
+    std::string all;
+    for (const std::string& v : versions) all += (all.empty() ? "" : ", ") + v;
+    run.notes.push_back("it was trained by several versions: " + all);
+  }
+  const std::vector<int64_t> steps = checkpoint_steps(path);
+  if (!steps.empty()) run.checkpoint = steps.front();
+  else run.notes.push_back("it has no checkpoint: nothing of it can be embedded or evaluated");
+  run.eval_file = path + "/eval.json";
+  run.evals = read_evals(run.eval_file, run.eval_command, run.notes);
+  run.step = run.metrics.lines.empty() ? std::max<int64_t>(run.checkpoint, 0) : run.metrics.lines.back().step;
+  run.total = run.config ? total_steps_of(*run.config, run.metrics) : 0;
+  run.state = state_of(run);
+  return run;
+}
+
+}  // namespace pal

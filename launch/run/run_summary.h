@@ -1,0 +1,47 @@
+// run_summary: what a run folder tells: config, metrics, evaluations, machines, and how the run stands. For watch, runs, report.
+//
+// Reads files only, so that it works from any machine that sees the folder. What is missing or cut becomes a sentence in
+// `notes`, never an error, except a folder that is no run.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/config/config.h"
+#include "core/record/metrics_reader.h"
+#include "core/record/run_info.h"
+
+namespace pal {
+
+struct EvalResult {
+  std::string method;
+  double top1 = 0, top5 = 0, low = 0, high = 0;
+  int64_t train = 0, test = 0;
+  std::vector<std::string> classes;             // with `confusion`
+  std::vector<std::vector<int64_t>> confusion;  // true × predicted; or empty
+};
+
+struct RunSummary {
+  std::string path, name;
+  std::optional<Config> config;
+  RunMetrics metrics;
+  std::vector<EvalResult> evals;        // of eval.json
+  std::string eval_file, eval_command;  // where it is, and what made it ("" where it does not tell)
+  std::vector<RunInfo> machines;        // a start each
+  int64_t checkpoint = -1;              // step of the newest one; −1: none
+  int64_t step = 0, total = 0;          // total 0: not known yet
+  std::string state;                    // done, running, stopped, new
+  std::vector<std::string> notes;       // sentences: what is missing, cut or not finite
+};
+
+// Throws Error (usage) for a folder without config.yaml.
+RunSummary summarise_run(const std::string& path);
+// Folders below `folder` (itself included) that hold a run, by path.
+std::vector<std::string> find_runs(const std::string& folder);
+// Seconds between two logged lines, from what the lines themselves say; 0 where that is not known.
+double seconds_per_step(const RunSummary& run);
+// The best value of a curve while training, or of eval.json: the larger. NaN where there is none.
+double best_accuracy(const RunSummary& run, const std::string& method);
+
+}  // namespace pal

@@ -1,0 +1,29 @@
+// trained: a run's encoder and its features, for the commands that use what was trained: eval, embed, export, report.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/config/config.h"
+#include "core/data/dataset.h"
+#include "core/eval/embed.h"
+#include "core/model/encoder.h"
+#include "dist/comm/world.h"
+
+namespace pal {
+
+// The config of a run folder. Throws Error (usage) where there is none.
+Config run_config(const std::string& run);
+
+struct Trained {
+  std::shared_ptr<Encoder> encoder;    // in evaluation mode
+  int64_t step = 0;                    // of the checkpoint
+  std::string checkpoint;              // its folder
+};
+// The newest checkpoint whose hashes are right; those skipped are said on standard error. Throws Error (data) without one.
+Trained load_trained(const std::string& run, const Config& config, Comm& comm);
+
+// Collective. Features of every sample, in order, on every rank, with a progress bar on rank 0.
+at::Tensor embed_all(Encoder& encoder, const Config& config, const Dataset& data, EmbedWhat what, World& world, const std::string& name);
+
+}  // namespace pal

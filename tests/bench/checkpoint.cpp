@@ -1,0 +1,103 @@
+#include "tests/bench/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "core/io/files.h"
+#include "core/model/state.h"
+#include "core/optim/optimizer.h"
+#include "dist/train/checkpointer.h"
+#include "kernels/base/error.h"
+#include "launch/process/subprocess.h"
+#include "launch/process/machine.h"
+#include "launch/table.h"
+
+namespace pal {
+namespace {
+
+using nlohmann::json;
+
+struct Way {
+  const char* word;   // of the peer's script
+  const char* name;
+};
+constexpr Way kWays[] = {{"save", "torch.save"}, {"dcp", "DCP async_save"}, {"dcp-kept", "DCP async_save, buffer kept"}};
+
+ModelSpec saved_model(BenchSizes sizes) {
+  ModelSpec spec;
+  spec.backbone = sizes == BenchSizes::small ? "resnet18" : "resnet50";
+  spec.stem = "imagenet";
+  spec.projector = std::vector<int64_t>(3, sizes == BenchSizes::small ? 64 : 8192);
+  return spec;
+}
+
+}  // namespace
+
+int bench_checkpoint(const CheckpointBenchOptions& options) {
+  check_peer_files(options.peer);
+  const BenchFolder temporary;
+  const std::string folder = options.folder.empty() ? temporary.path : options.folder;
+  const auto comm = make_local_comm();
+  const auto encoder = make_encoder(saved_model(options.sizes), *comm);
+  const auto optimizer = make_optimizer({}, trainable(*encoder));
+  const Checkpointer::Groups state = {{"model", model_state(*encoder)}, {"optim", optimizer->state()}};
+  json shapes = json::array();
+  double bytes = 0;
+  for (const auto& [group, tensors] : state) {
+    for (const auto& [name, t] : tensors) {
+      shapes.push_back({group + "." + name, t.sizes().vec()});
+      bytes += static_cast<double>(t.nbytes());
+    }
+  }
+  write_file_atomically(folder + "/shapes.json", shapes.dump());
+  std::string failed;
+  Checkpointer ours({folder, 1, options.threads, [&](const std::string& w) { failed = w; }, nullptr, kSmallestShare}, *comm, state);
+  Child peer({options.peer.python, options.peer.script, "--shapes", folder + "/shapes.json", "--out", folder});
+  const json ready = json::parse(peer.read_line());
+  fmt::print("a state of {:.2f} GB; ms until training may go on, {} turns of each side\n", bytes / 1e9, options.turns);
+  std::fflush(stdout);
+
+  std::vector<double> mine, written;
+  std::vector<std::vector<double>> theirs(std::size(kWays));
+  for (int turn = -1; turn < options.turns; ++turn) {   // the first one warms both up
+    CheckpointState now;
+    now.step = turn + 2;
+    const auto start = std::chrono::steady_clock::now();
+    ours.save(now);
+    PAL_CHECK(ours.drain(), "our checkpoint is not written", failed, "make room there");
+    const double total = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    if (turn >= 0) {
+      mine.push_back(ours.blocked_ms());
+      written.push_back(total);
+    }
+    for (size_t k = 0; k < std::size(kWays); ++k) {
+      peer.write_line(kWays[k].word);
+      const double ms = json::parse(peer.read_line())["ms"];
+      if (turn >= 0) theirs[k].push_back(ms);
+    }
+  }
+  peer.write_line("end");
+  const double peer_mb = json::parse(peer.read_line())["peak_mb"];
+  peer.wait();
+
+  std::vector<std::vector<std::string>> rows = {{"checkpoint", "ours ms", "peer ms", "ratio", "noise"}};
+  json results = json::array();
+  for (size_t k = 0; k < std::size(kWays); ++k) {
+    const double ratio = median(theirs[k]) / median(mine), spread = std::max(noise(mine), noise(theirs[k]));
+    rows.push_back({kWays[k].name, fmt::format("{:.0f}", median(mine)), fmt::format("{:.0f}", median(theirs[k])), fmt::format("{:.2f}", ratio), fmt::format("{:.2f}", spread)});
+    results.push_back({{"name", "checkpoint"}, {"params", {{"bytes", bytes}, {"ranks", 1}, {"threads", options.threads}, {"torch", ready["torch"]}}},
+                       {"ours_ms", median(mine)}, {"peer", kWays[k].name}, {"peer_ms", median(theirs[k])}, {"ratio", ratio}, {"noise", spread},
+                       {"ours_written_ms", median(written)}, {"ours_peak_mb", peak_memory_mb()}, {"peer_peak_mb", peer_mb},
+                       {"ours_samples_ms", mine}, {"peer_samples_ms", theirs[k]}});
+  }
+  fmt::print("{}ratio = peer / ours, larger is better; ours was on disk, synced and hashed, after {:.1f} s\n", format_table(rows), median(written) / 1000);
+  if (!options.json.empty()) {
+    write_file_atomically(options.json, json{{"machine", {{"cpu", proc_field("/proc/cpuinfo", "model name")}}}, {"results", results}}.dump(2) + "\n");
+  }
+  return static_cast<int>(Exit::ok);
+}
+
+}  // namespace pal

@@ -1,0 +1,154 @@
+#include "tests/bench/experiment.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "core/io/files.h"
+#include "core/theory/figures.h"
+#include "core/theory/one_thread.h"
+#include "core/theory/query_game.h"
+#include "kernels/base/error.h"
+#include "launch/process/subprocess.h"
+#include "launch/process/machine.h"
+#include "launch/table.h"
+
+namespace pal {
+namespace {
+
+using nlohmann::json;
+
+void write_doubles(const std::string& path, const std::vector<double>& x) {
+  FileWriter file(path);
+  file.write(x.data(), x.size() * sizeof(double));
+  file.finish();
+}
+
+std::vector<double> read_doubles(const std::string& path) {
+  const std::string bytes = read_whole_file(path);
+  std::vector<double> x(bytes.size() / sizeof(double));
+  std::memcpy(x.data(), bytes.data(), x.size() * sizeof(double));
+  return x;
+}
+
+void append(std::vector<double>& out, const ToySet& set) {
+  out.insert(out.end(), set.x.data.begin(), set.x.data.end());
+  out.insert(out.end(), set.y.begin(), set.y.end());
+}
+
+// What the trials draw, in the order in which they use it.
+void write_trials(const std::string& folder, const ExperimentOptions& o) {
+  std::vector<double> test, train, draws, pairs;
+  append(test, test_set(o));
+  for (int64_t t = 0; t < o.trials; ++t) {
+    Random data = trial_random(o, t, kDataStream), choices = trial_random(o, t, kChoiceStream), order = trial_random(o, t, kPairStream);
+    append(train, toy_train(o.dataset, o.n, o.noise, data));
+    for (int64_t k = 0; k < o.steps * o.batch; ++k) draws.push_back(choices.next_double());
+    const auto all = random_pairs(o.n, order);
+    for (int64_t k = 0; k < o.steps * o.batch; ++k) {
+      pairs.push_back(all[k].first);
+      pairs.push_back(all[k].second);
+    }
+  }
+  write_doubles(folder + "/test", test);
+  write_doubles(folder + "/train", train);
+  write_doubles(folder + "/draws", draws);
+  write_doubles(folder + "/pairs", pairs);
+}
+
+// The 0-1 errors (trial, series, step).
+std::vector<double> our_errors(const ExperimentOptions& o) {
+  const OneThread scope;
+  const FigureSpec& f = figure("active");
+  const ToySet test = test_set(o);
+  std::vector<double> all;
+  for (int64_t t = 0; t < o.trials; ++t) {
+    TrialCurves curves{Matrix(2, o.steps), Matrix(2, o.steps), Matrix(3, o.steps)};
+    f.trial(curves, o, test, t);
+    all.insert(all.end(), curves.error.data.begin(), curves.error.data.end());
+  }
+  return all;
+}
+
+struct Agreement {
+  double equal = 0;   // share of errors that are the same number
+  double mean = 0;    // largest difference of the mean curves
+};
+// A tie of two classes that rounding breaks otherwise changes a question, and all that follows in that trial.
+Agreement compare_errors(const std::vector<double>& a, const std::vector<double>& b, int64_t trials) {
+  PAL_CHECK_CODE(Exit::check_failed, a.size() == b.size(), "numpy answered with another number of errors", b.size(), "nothing was timed");
+  Agreement result;
+  const size_t width = a.size() / static_cast<size_t>(trials);
+  for (size_t k = 0; k < width; ++k) {
+    double difference = 0;
+    for (size_t t = 0; t < static_cast<size_t>(trials); ++t) {
+      difference += a[t * width + k] - b[t * width + k];
+      result.equal += std::abs(a[t * width + k] - b[t * width + k]) < 1e-9;
+    }
+    result.mean = std::max(result.mean, std::abs(difference) / static_cast<double>(trials));
+  }
+  result.equal /= static_cast<double>(a.size());
+  return result;
+}
+
+double our_ms(const ExperimentOptions& o) {
+  const auto start = std::chrono::steady_clock::now();
+  run_figure(figure("active"), o, *make_local_comm());
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+int bench_experiment(const ExperimentBenchOptions& options) {
+  check_peer_files(options.peer);
+  ExperimentOptions o = with_dataset(figure("active"), ToyKind::circles);
+  o.trials = options.trials;
+  o.threads = options.threads;
+  o.seed = 1;
+  const BenchFolder folder;
+  write_trials(folder.path, o);
+  const std::vector<double> errors = our_errors(o);
+
+  json results = json::array();
+  std::vector<std::vector<std::string>> rows = {{"peer", "ours ms", "peer ms", "ratio", "noise", "equal errors", "mean curves apart"}};
+  // As one process with threaded BLAS, which is what a plain script gets, and as one process per core.
+  for (int processes : {1, options.threads}) {
+    const int blas = options.threads / processes;
+    Child peer({"/usr/bin/env", fmt::format("OPENBLAS_NUM_THREADS={}", blas), fmt::format("OMP_NUM_THREADS={}", blas), options.peer.python, options.peer.script,
+                folder.path, "--trials", std::to_string(o.trials), "--n", std::to_string(o.n), "--test", std::to_string(o.test), "--steps",
+                std::to_string(o.steps), "--batch", std::to_string(o.batch), "--processes", std::to_string(processes)});
+    peer.read_line();   // ready
+    peer.write_line("check " + folder.path + "/errors");
+    peer.read_line();
+    const Agreement agreement = compare_errors(errors, read_doubles(folder.path + "/errors"), o.trials);
+    PAL_CHECK_CODE(Exit::check_failed, agreement.equal >= 0.9 && agreement.mean <= 0.02, "ours and numpy do not compute the same; equal errors",
+                   fmt::format("{:.3f}", agreement.equal), "nothing was timed");
+    std::vector<double> ours, theirs, ratios;
+    for (int t = 0; t < options.turns; ++t) {
+      ours.push_back(our_ms(o));
+      peer.write_line("go");
+      theirs.push_back(json::parse(peer.read_line())["ms"]);
+      ratios.push_back(theirs.back() / ours.back());
+    }
+    peer.write_line("end");
+    peer.wait();
+    const std::string name = fmt::format("numpy, {} process{} × {} BLAS thread{}", processes, processes == 1 ? "" : "es", blas, blas == 1 ? "" : "s");
+    rows.push_back({name, fmt::format("{:.0f}", median(ours)), fmt::format("{:.0f}", median(theirs)), fmt::format("{:.2f}", median(ratios)),
+                    fmt::format("{:.3f}", std::max(noise(ours), noise(theirs))), fmt::format("{:.4f}", agreement.equal), fmt::format("{:.1e}", agreement.mean)});
+    results.push_back({{"name", "experiment active"}, {"params", {{"trials", o.trials}, {"steps", o.steps}, {"n", o.n}, {"threads", o.threads}}},
+                       {"ours_ms", median(ours)}, {"peer", name}, {"peer_ms", median(theirs)}, {"ratio", median(ratios)},
+                       {"noise", std::max(noise(ours), noise(theirs))}, {"equal_errors", agreement.equal}, {"mean_apart", agreement.mean},
+                       {"ours_peak_mb", peak_memory_mb()}, {"ours_samples_ms", ours}, {"peer_samples_ms", theirs}});
+  }
+  fmt::print("the active figure, {} trials × {} steps × 2 series, N = {}, {} threads\n{}", o.trials, o.steps, o.n, o.threads, format_table(rows));
+  if (!options.json.empty()) {
+    const json out = {{"machine", {{"cpu", proc_field("/proc/cpuinfo", "model name")}, {"threads", options.threads}}}, {"results", results}};
+    write_file_atomically(options.json, out.dump(2) + "\n");
+  }
+  return 0;
+}
+
+}  // namespace pal

@@ -1,0 +1,179 @@
+// diagnostics: columns of known mean and spread on any ranks, shares of pairs, and when a collapse is said; the objective's
+// predictor, queue and draws.
+#include "core/eval/diagnostics.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "core/config/config.h"
+#include "core/comm/counting_comm.h"
+#include "core/eval/effective_rank.h"
+#include "core/loss/nnclr.h"
+#include "core/loss/objective.h"
+#include "tests/core/loss/loss_cases.h"
+
+namespace pal {
+namespace {
+
+TEST(Diagnostics, ColumnsAndPairsOfTheGlobalBatch) {
+  const BatchGraph graph = test_graphs(6, 2, Signs::any).back().second;
+  const at::Tensor z = random_rows(12, 3, 4);
+  const std::vector<double> rows = flat(z), g = dense(graph, SelfLoops::off);
+  double abs_mean = 0, mean_std = 0, min_std = 1e9;
+  for (int64_t k = 0; k < 3; ++k) {
+    double mean = 0, variance = 0;
+    for (int64_t i = 0; i < 12; ++i) mean += rows[i * 3 + k] / 12;
+    for (int64_t i = 0; i < 12; ++i) variance += std::pow(rows[i * 3 + k] - mean, 2) / 12;
+    abs_mean += std::abs(mean) / 3;
+    mean_std += std::sqrt(variance) / 3;
+    min_std = std::min(min_std, std::sqrt(variance));
+  }
+  double positive = 0, negative = 0;
+  for (double w : g) {
+    positive += w > 0 ? 1.0 / (12 * 11) : 0;
+    negative += w < 0 ? 1.0 / (12 * 11) : 0;
+  }
+  ASSERT_GT(negative, 0);
+  run_ranks(2, [&](Comm& comm) {
+    const Batch batch = slice_of(graph, {0, 2, 6}, comm.rank());
+    const at::Tensor own = z.view({2, 6, 3}).narrow(1, batch.begin, batch.local_positions()).reshape({-1, 3});
+    const Diagnostics d = diagnose(own, batch, comm);
+    EXPECT_NEAR(d.mean_abs_mean, abs_mean, 1e-12);
+    EXPECT_NEAR(d.mean_std, mean_std, 1e-12);
+    EXPECT_NEAR(d.min_std, min_std, 1e-12);
+    EXPECT_NEAR(d.positive_share, positive, 1e-12);
+    EXPECT_NEAR(d.negative_share, negative, 1e-12);
+    EXPECT_NEAR(d.unknown_share, 1 - positive - negative, 1e-12);
+  });
+}
+
+TEST(Diagnostics, CountsOfEveryGraph) {
+  for (const auto& [name, graph] : test_graphs(7, 3, Signs::any)) {
+    SCOPED_TRACE(name);
+    double positive = 0, negative = 0;
+    for (double w : dense(graph, SelfLoops::off)) {
+      positive += w > 0;
+      negative += w < 0;
+    }
+    EXPECT_EQ(count_pairs(graph).positive, positive);
+    EXPECT_EQ(count_pairs(graph).negative, negative);
+  }
+}
+
+TEST(Diagnostics, ACollapseIsSaidOnceAfterThreeLooks) {
+  Diagnostics fine, pointed, lined;
+  fine.unit_std = lined.unit_std = 0.8;
+  pointed.unit_std = 0.001;
+  fine.effective_rank = pointed.effective_rank = 5;
+  lined.effective_rank = 1.01;
+  CollapseWatch watch;
+  EXPECT_EQ(watch.look(pointed, 8), "");
+  EXPECT_EQ(watch.look(pointed, 8), "");
+  EXPECT_EQ(watch.look(fine, 8), "") << "not in a row";
+  EXPECT_EQ(watch.look(lined, 8), "");
+  EXPECT_EQ(watch.look(pointed, 8), "");
+  EXPECT_NE(watch.look(lined, 8).find("lie on a line"), std::string::npos);
+  EXPECT_EQ(watch.look(pointed, 8), "") << "once";
+  CollapseWatch narrow;
+  for (int k = 0; k < 5; ++k) EXPECT_EQ(narrow.look(lined, 2), "") << "two columns may well be one";
+  // Rows around one direction are pointed, rows all over the sphere are not.
+  auto alone = make_local_comm();
+  const BatchGraph graph = test_graphs(40, 2, Signs::any)[0].second;
+  const Batch batch = slice_of(graph, {0, 40}, 0);
+  const at::Tensor z = random_rows(80, 16, 4);
+  EXPECT_LT(diagnose(z * 1e-4 + 3, batch, *alone).unit_std, 0.02);
+  EXPECT_GT(diagnose(z, batch, *alone).unit_std, 0.5);
+}
+
+// Rows of known spread on three ranks of uneven slices: both forms, and what neither the mean nor a part of the rows tells.
+TEST(EffectiveRank, KnownCasesOfTheGlobalBatch) {
+  const at::Tensor eye = at::cat({at::eye(6, at::kDouble), -at::eye(6, at::kDouble)});
+  const auto expect_rank = [](const at::Tensor& rows, double rank, double tolerance) {
+    const int64_t n = rows.size(0);
+    BatchGraph graph;
+    graph.samples = n;
+    graph.views = 1;
+    run_ranks(3, [&](Comm& comm) {
+      const Batch batch = slice_of(graph, {0, 1, 3, n}, comm.rank());
+      EXPECT_NEAR(effective_rank(rows.narrow(0, batch.begin, batch.local_positions()).contiguous(), batch, comm), rank, tolerance);
+    });
+  };
+  expect_rank(eye, 6, 1e-12);                                                                // all directions alike
+  expect_rank(at::cat({eye, at::zeros({12, 18}, at::kDouble)}, 1), 6, 1e-12);                // the same in Gram form
+  expect_rank(at::arange(5, at::kDouble).reshape({5, 1}).expand({5, 9}).contiguous(), 1, 1e-12);   // one direction
+  expect_rank(at::ones({4, 3}), 0, 0);                                                       // collapsed to a point
+  expect_rank(eye + 1e6, 6, 1e-6);                                                           // the mean does not count
+}
+
+TEST(Objective, PredictionsTakeTheGradientAndTheQueueTheEmbeddings) {
+  const Config config = Config::defaults({"loss.kind=nnclr", "loss.queue=6", "train.dtype=float64", "train.seed=4"});
+  Objective objective(config, 3);
+  auto alone = make_local_comm();
+  const BatchGraph graph = test_graphs(4, 2, Signs::any)[0].second;
+  Batch batch = slice_of(graph, {0, 4}, 0);
+  const at::Tensor z = random_rows(8, 3, 1), p = random_rows(8, 3, 2);
+  const at::Tensor before = objective.state()[0].second.clone();
+  const LossResult result = objective(at::cat({z, p}, 1), batch, *alone);
+  EXPECT_EQ(length(result.dz.narrow(1, 0, 3)), 0);
+  batch.support = before;
+  batch.anchors = z;
+  const LossResult expected = make_nnclr({})(p, batch, *alone);
+  EXPECT_EQ(result.value, expected.value);
+  EXPECT_EQ(distance(result.dz.narrow(1, 3, 3), expected.dz), 0);
+  objective.discard();
+  EXPECT_TRUE(at::equal(objective.state()[0].second, before));
+  objective(at::cat({z, p}, 1), batch, *alone);
+  objective.commit();
+  EXPECT_FALSE(at::equal(objective.state()[0].second, before));
+  EXPECT_TRUE(at::equal(objective.embedding(at::cat({z, p}, 1)), z));
+  // In the batch, and as plain SSL: no queue is kept, and the embeddings are looked at all the same.
+  for (const char* setting : {"loss.queue=0", "loss.neighbours=0"}) {
+    Objective other(Config::defaults({"loss.kind=nnclr", setting, "train.dtype=float64", "train.seed=4"}), 3);
+    EXPECT_TRUE(other.state().empty());
+    const double value = other(at::cat({z, p}, 1), batch, *alone).value;
+    const bool plain = std::string(setting) == "loss.neighbours=0";
+    EXPECT_EQ(value, make_nnclr({{}, plain ? 0 : 1, plain ? NeighboursOf::support : NeighboursOf::batch})(p, batch, *alone).value) << setting;
+    other.commit();
+  }
+}
+
+TEST(Objective, DrawsAreAFunctionOfTheStep) {
+  const Objective objective(Config::defaults({"loss.kind=sampled_vic2", "loss.pairs=9"}), 3);
+  const BatchGraph graph = test_graphs(4, 2, Signs::any)[0].second;
+  Batch a = slice_of(graph, {0, 4}, 0), b = a, c = a;
+  objective.prepare(a, 5);
+  objective.prepare(b, 5);
+  objective.prepare(c, 6);
+  ASSERT_TRUE(a.repelled.has_value());
+  EXPECT_EQ(a.repelled->i.size(), 9u);
+  EXPECT_EQ(a.repelled->i, b.repelled->i);
+  EXPECT_NE(a.repelled->i, c.repelled->i);
+  Batch all = slice_of(graph, {0, 4}, 0);
+  Objective(Config::defaults({"loss.kind=sampled_vic2"}), 3).prepare(all, 5);
+  EXPECT_FALSE(all.repelled.has_value());
+}
+
+// What the design promises to send: SimCLR the rows and a number each, and no more.
+TEST(CountingComm, BytesOfALoss) {
+  const BatchGraph graph = test_graphs(10, 2, Signs::any)[0].second;
+  run_ranks(2, [&](Comm& comm) {
+    CountingComm counted(comm);
+    const Batch batch = slice_of(graph, {0, 4, 10}, comm.rank());
+    const Criterion criterion = make_criterion(Config::defaults({"loss.kind=simclr"}));
+    criterion(random_rows(batch.local_rows(), 8, 1), batch, counted);
+    EXPECT_EQ(counted.bytes(), 20 * 8 * 8 + 20 * 8 + 2 * 8) << "20 rows of 8 doubles, 20 lse, 2 sums";
+  });
+  auto alone = make_local_comm();
+  CountingComm counted(*alone);
+  make_criterion(Config::defaults({"loss.kind=simclr"}))(random_rows(20, 8, 1), slice_of(graph, {0, 10}, 0), counted);
+  EXPECT_EQ(counted.bytes(), 0);
+}
+
+}  // namespace
+}  // namespace pal

@@ -1,0 +1,131 @@
+// setup: what the keys of a config become.
+#include "core/setup/setup.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "kernels/base/error.h"
+
+namespace pal {
+namespace {
+
+// Labels only: sample s has label s mod `classes` and every tenth has none; with −1 classes none has.
+class Labels final : public Dataset {
+ public:
+  explicit Labels(int64_t n, int64_t classes = 5) {
+    for (int64_t s = 0; s < n; ++s) labels_.push_back(classes < 0 || s % 10 == 9 ? -1 : s % classes);
+  }
+  int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
+  Encoding encoding() const override { return Encoding::raw; }
+  std::vector<int32_t> shape() const override { return {1, 1, 1}; }
+  const std::vector<int64_t>& labels() const override { return labels_; }
+  const std::vector<std::string>& classes() const override { return classes_; }
+  uint64_t fingerprint() const override { return 0; }
+  void read(int64_t, std::vector<uint8_t>&) const override {}
+  kernels::ImageView image(int64_t, const std::vector<uint8_t>&) const override { return {}; }
+
+ private:
+  std::vector<int64_t> labels_;
+  std::vector<std::string> classes_;
+};
+
+Config config(std::vector<std::string> settings) {
+  settings.insert(settings.end(), {"train.steps=100", "optim.lr=1"});
+  return Config::defaults(settings);
+}
+
+TEST(Setup, SubsetIsDrawnByTheSeed) {
+  const Labels data(1000);
+  EXPECT_EQ(training_subset(config({}), data).size(), 1000u);
+  EXPECT_EQ(training_subset(config({"data.limit=5000"}), data).size(), 1000u);
+  const auto a = training_subset(config({"data.limit=100"}), data);
+  EXPECT_EQ(a.size(), 100u);
+  EXPECT_TRUE(std::is_sorted(a.begin(), a.end()));
+  EXPECT_EQ(std::set<int64_t>(a.begin(), a.end()).size(), 100u);
+  EXPECT_EQ(a, training_subset(config({"data.limit=100"}), data));
+  EXPECT_NE(a, training_subset(config({"data.limit=100", "train.seed=1"}), data));
+}
+
+TEST(Setup, KnownLabelsAreAShareOfTheSubset) {
+  const Labels data(1000);
+  const auto subset = training_subset(config({"data.limit=500"}), data);
+  const auto count = [](const std::vector<int64_t>& labels) { return std::count_if(labels.begin(), labels.end(), [](int64_t l) { return l >= 0; }); };
+  EXPECT_EQ(count(known_labels(config({"graph.kind=ssl"}), data, subset)), 0);
+  const auto all = known_labels(config({"graph.kind=supervised"}), data, subset);
+  EXPECT_EQ(count(all), std::count_if(subset.begin(), subset.end(), [&](int64_t s) { return data.labels()[s] >= 0; }));
+  const auto some = known_labels(config({"graph.kind=mixed", "graph.labeled_fraction=0.1"}), data, subset);
+  EXPECT_EQ(count(some), std::llround(0.1 * static_cast<double>(count(all))));
+  for (int64_t s = 0; s < data.size(); ++s) {
+    if (some[s] < 0) continue;
+    EXPECT_EQ(some[s], data.labels()[s]);
+    EXPECT_TRUE(std::binary_search(subset.begin(), subset.end(), s));
+  }
+}
+
+TEST(Setup, CaptchaFromNothingGetsOneTemplatePerClass) {
+  const Labels data(1000);
+  const auto subset = training_subset(config({}), data);
+  const auto known = known_labels(config({"graph.kind=mixed", "graph.labeled_fraction=0", "oracle.sampler=captcha"}), data, subset);
+  std::multiset<int64_t> classes;
+  for (int64_t l : known) {
+    if (l >= 0) classes.insert(l);
+  }
+  EXPECT_EQ(classes, (std::multiset<int64_t>{0, 1, 2, 3, 4}));
+}
+
+TEST(Setup, AGraphOfLabelsNeedsLabels) {
+  const Labels data(3, -1);
+  try {
+    known_labels(config({"graph.kind=supervised"}), data, {0, 1, 2});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::data);
+    EXPECT_NE(std::string(e.what()).find("graph.kind=supervised"), std::string::npos);
+  }
+}
+
+TEST(Setup, NoisyLabelsAreAFunctionOfTheSample) {
+  const Labels data(5000);
+  const auto labels = known_labels(config({"graph.kind=supervised"}), data, training_subset(config({}), data));
+  const GraphStore clean = make_graph_store(config({}), data, labels), noisy = make_graph_store(config({"graph.label_noise=0.4"}), data, labels);
+  int64_t labelled = 0, changed = 0;
+  for (int64_t s = 0; s < data.size(); ++s) {
+    ASSERT_EQ(clean.label(s), labels[s]);
+    ASSERT_EQ(noisy.label(s) >= 0, labels[s] >= 0);
+    labelled += labels[s] >= 0;
+    changed += noisy.label(s) != labels[s];
+  }
+  EXPECT_NEAR(static_cast<double>(changed) / static_cast<double>(labelled), 0.4 * 4 / 5, 0.04) << "a fifth falls back on its class";
+  EXPECT_EQ(noisy.fingerprint(), make_graph_store(config({"graph.label_noise=0.4"}), data, labels).fingerprint());
+}
+
+TEST(Setup, ScheduleFromBaseRateAndEpochs) {
+  const Config c = Config::defaults({"train.epochs=20", "optim.base_lr=0.2", "train.global_batch=512", "optim.warmup_epochs=1"});
+  const Schedule s = schedule(c, 30);
+  EXPECT_DOUBLE_EQ(s.peak, 0.4);
+  EXPECT_EQ(s.total_steps, 600);
+  EXPECT_EQ(s.warmup_steps, 30);
+  EXPECT_EQ(schedule(config({"optim.warmup_epochs=10"}), 30).warmup_steps, 10);   // at most a tenth of the run
+  EXPECT_EQ(compute_threads(config({"train.threads=3"}), 2), 3);
+  EXPECT_EQ(compute_threads(config({}), 0.25), 1);
+  EXPECT_EQ(compute_threads(config({}), 2.5), 2);
+  EXPECT_EQ(compute_threads(config({}), 3 * (1.0 / 3)), 1);
+  EXPECT_GE(usable_cores(), 1);
+}
+
+TEST(Setup, EdgeSamplesWhereSomeAreKnownAndSomeAreNot) {
+  const auto of = [](std::vector<std::string> overrides, int64_t labelled) { return edge_samples(config(overrides), labelled, 1000); };
+  EXPECT_EQ(of({"graph.kind=mixed", "train.global_batch=256"}, 10), 64);
+  EXPECT_EQ(of({"graph.kind=supervised", "train.global_batch=10", "graph.edge_share=0.25"}, 10), 2);
+  EXPECT_EQ(of({"graph.kind=ssl"}, 0), 0);
+  EXPECT_EQ(of({"graph.kind=supervised"}, 1000), 0);
+  EXPECT_EQ(of({"graph.kind=mixed"}, 0), 0);
+  EXPECT_EQ(of({"graph.kind=mixed", "oracle.sampler=captcha"}, 0), 64);
+  EXPECT_EQ(of({"graph.kind=mixed", "graph.edge_share=0"}, 10), 0);
+}
+
+}  // namespace
+}  // namespace pal

@@ -1,0 +1,224 @@
+// query_round: the message survives its coding, every rank holds the same graph, also after a restart, and all choose together.
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <set>
+#include <thread>
+
+#include "core/graph/similarity_groups.h"
+#include "core/oracle/round/predicted_answers.h"
+#include "kernels/base/error.h"
+#include "tests/core/oracle/oracle_cases.h"
+#include "tests/dist/train/rounds_of_questions.h"
+
+namespace pal {
+namespace {
+
+TEST(RoundMessage, SurvivesItsCoding) {
+  RoundMessage m{40, 3, StopReason::cost};
+  m.decisions = {{7, 3, 4, QueryKind::captcha, kNoNode, Verdict::yes, 100, 0.5, 0.75}, {7, 3, 1'000'000'000'000, QueryKind::coarse, 12, Verdict::no, 101, 1.25, 1}};
+  for (int64_t expected : {1, 2, 9}) {
+    const RoundMessage d = broadcast_round(test_world().rank() == 0 ? m : RoundMessage{}, expected, test_world().control());
+    EXPECT_EQ(d.asked, 40);
+    EXPECT_EQ(d.open, 3);
+    EXPECT_EQ(d.stop, StopReason::cost);
+    ASSERT_EQ(d.decisions.size(), 2u) << "also when there are more than expected";
+    EXPECT_EQ(d.decisions[0].relation(), Relation::same);
+    EXPECT_EQ(d.decisions[0].confidence, 0.75);
+    EXPECT_EQ(d.decisions[1].j, 1'000'000'000'000);
+    EXPECT_EQ(d.decisions[1].node, 12);
+    EXPECT_EQ(d.decisions[1].cost, 1.25);
+    EXPECT_EQ(d.decisions[1].effective_step, 101);
+  }
+}
+
+TEST(RoundMessage, QueriesSurviveTheirCoding) {
+  const std::vector<Query> out = {{.id = 7, .kind = QueryKind::coarse, .template_sample = 3, .members = {4, 1'000'000'000'000}, .node = 12},
+                                  {.id = 8, .kind = QueryKind::pair, .template_sample = 5, .members = {}}};
+  for (const std::vector<Query>& queries : {out, std::vector<Query>{}}) {
+    const std::vector<Query> in = broadcast_queries(test_world().rank() == 0 ? queries : std::vector<Query>{}, test_world().rounds());
+    ASSERT_EQ(in.size(), queries.size());
+    for (size_t k = 0; k < in.size(); ++k) {
+      EXPECT_EQ(in[k].id, queries[k].id);
+      EXPECT_EQ(in[k].kind, queries[k].kind);
+      EXPECT_EQ(in[k].template_sample, queries[k].template_sample);
+      EXPECT_EQ(in[k].members, queries[k].members);
+      EXPECT_EQ(in[k].node, queries[k].node);
+    }
+  }
+}
+
+TEST_F(Rounds, AnswersTakeEffectExactlyOneRoundLater) {
+  GraphStore store(kN);
+  int64_t questions = 0;
+  run(store, 0, 21, &questions);
+  for (int64_t s = 0; s < 10; ++s) EXPECT_EQ(versions[s], versions[0]) << "nothing is in effect before step 10, but at " << s;
+  EXPECT_GT(versions[10], versions[9]);
+  EXPECT_EQ(versions[14], versions[10]);
+  EXPECT_GT(versions[15], versions[14]);
+  EXPECT_EQ(questions, 36);   // rounds at 5, 10, 15; that of 20 is under way
+  for (int64_t i = 0; i < kN; ++i) {
+    for (int64_t j = 0; j < i; ++j) {
+      if (store.relation(i, j) != Relation::unknown) {
+        EXPECT_EQ(store.relation(i, j) == Relation::same, labels[i] == labels[j]);
+      }
+    }
+  }
+}
+
+TEST_F(Rounds, RestartedRunUsesTheSameAnswersAtTheSameSteps) {
+  GraphStore calm(kN);
+  const uint64_t expected = run(calm, 0, 31);
+  const std::vector<uint64_t> calm_versions = versions;
+  begin_anew();
+  {
+    GraphStore first(kN);
+    run(first, 0, 18);
+  }
+  versions.resize(12);   // the restart goes on from a checkpoint at step 12, older than the ledger
+  GraphStore second(kN);
+  EXPECT_EQ(run(second, 12, 31), expected);
+  EXPECT_EQ(versions, calm_versions);
+}
+
+// A checkpoint holds what the ledger holds: rank 0 waits for a round under way, however long it takes.
+TEST_F(Rounds, ACheckpointWaitsForTheRoundUnderWay) {
+  std::promise<void> go_on;
+  std::atomic<bool> went_on = false;
+  AskedOf of{all, labels};
+  of.before_round = [held = go_on.get_future().share()](int64_t) { held.wait(); };
+  GraphStore store(kN);
+  store.set_labels(templates());
+  QueryRounds rounds(config, world, store, of, LedgerOf{path, "run"}, 0);
+  for (int64_t s = 0; s <= 5; ++s) rounds.at_boundary(s, {});
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    went_on = true;
+    go_on.set_value();
+  });
+  EXPECT_EQ(rounds.ledger_position(), 0) << "its answers are not in effect yet";
+  EXPECT_TRUE(went_on || world.rank() != 0) << "a run that goes on from here would never ask this round";
+  later.join();
+  for (int64_t s = 6; s <= 10; ++s) rounds.at_boundary(s, {});
+  EXPECT_EQ(rounds.ledger_position(), 12);
+}
+
+TEST_F(Rounds, RanksWithAnotherGraphAreNoticed) {
+  if (world.size() == 1) return;
+  GraphStore store(kN);
+  QueryRounds rounds(config, world, store, AskedOf{all, labels}, LedgerOf{path, "run"}, 0);
+  for (int64_t s = 0; s < 5; ++s) rounds.at_boundary(s, {});
+  if (world.rank() == world.size() - 1) store.set_labels(labels);
+  try {
+    rounds.at_boundary(5, {});
+    ADD_FAILURE() << "not seen";
+  } catch (const Error& e) {   // on every rank
+    EXPECT_EQ(e.code(), Exit::lost);
+    EXPECT_NE(std::string(e.what()).find("rank " + std::to_string(world.size() - 1) + " of"), std::string::npos) << e.what();
+  }
+}
+
+// The ranks hold a slice of the pool each and choose together, over MPI: what one process with the whole pool chooses.
+TEST_F(Rounds, RanksChooseTogetherWhatOneProcessChooses) {
+  GraphStore store(kN);
+  store.set_labels(templates());
+  for (const char* name : {"captcha", "outliers", "nnclr", "pruning", "uncertainty", "ensemble", "gradients", "typical", "k_center", "merging"}) {
+    const auto sampler = make_query_sampler(Config::defaults({std::string("oracle.sampler=") + name}));
+    const Round round{.seed = 3, .round = 2, .questions = 12};
+    Pool whole{all, corner_rows(all, labels, 0.4)}, own = whole;
+    const SampleSlice slice = own_slice(kN, world.rounds());
+    own.embeddings = whole.embeddings.narrow(0, slice.first, slice.last - slice.first).contiguous();
+    own.first = slice.first;
+    own.comm = &world.rounds();
+    std::vector<Query> alone = sampler->choose(store, whole, round), together = sampler->choose(store, own, round);
+    expect_answers(store, whole, alone);
+    expect_answers(store, own, together);
+    ASSERT_EQ(together.size(), alone.size()) << name;
+    ASSERT_FALSE(alone.empty()) << name;
+    for (size_t k = 0; k < alone.size(); ++k) {
+      EXPECT_EQ(together[k].template_sample, alone[k].template_sample) << name;
+      EXPECT_EQ(together[k].members, alone[k].members) << name;
+      EXPECT_EQ(together[k].expected, alone[k].expected) << name;
+    }
+  }
+}
+
+// Every rank embeds its own slice of the pool and no more.
+TEST_F(Rounds, ARankEmbedsItsOwnSliceOfThePool) {
+  config = with({"oracle.guide=embeddings"});
+  GraphStore store(kN);
+  store.set_labels(templates());
+  int64_t embedded = 0;
+  const auto embed = [&](const std::vector<int64_t>& samples, SampleSlice slice) {
+    embedded += slice.last - slice.first;
+    return corner_rows({samples.begin() + slice.first, samples.begin() + slice.last}, labels, 0.3);
+  };
+  QueryRounds rounds(config, world, store, AskedOf{all, labels}, LedgerOf{path, "run"}, 0);
+  for (int64_t s = 0; s <= 10; ++s) rounds.at_boundary(s, embed);
+  at::Tensor total = at::zeros({1}, at::kLong);
+  *total.data_ptr<int64_t>() = embedded;
+  world.control().all_reduce(total);
+  EXPECT_EQ(total.item<int64_t>(), 2 * kN) << "two rounds of the whole pool, each sample on one rank";
+  EXPECT_EQ(rounds.questions(), 12);
+  EXPECT_LE(embedded, 2 * (kN / world.size() + 1));
+}
+
+// One step of deduction: with wrong answers the graph is the same on every rank, at the same steps after a restart; and two samples
+// are wrongly taken for alike only if one of them was answered about wrongly, where all that follows spoils others, too.
+TEST_F(Rounds, OneStepOfDeductionHoldsWrongAnswersAndRestarts) {
+  const auto spoilt_by_others = [&](const GraphStore& store) {
+    std::set<int64_t> wrong;
+    for (int64_t k = 0; k < store.answers(); ++k) {
+      const Link link = store.answer(k);
+      if (link.relation == Relation::same && labels[link.i] != labels[link.j]) wrong.insert({link.i, link.j});
+    }
+    EXPECT_FALSE(wrong.empty());
+    int64_t spoilt = 0, alike = 0;
+    for (int64_t i = 0; i < kN; ++i) {
+      for (int64_t j = 0; j < i; ++j) {
+        bool together = false;
+        for_each_alike(store, i, [&](int64_t a) { for_each_alike(store, j, [&](int64_t b) { together |= a == b; }); });
+        alike += together;
+        spoilt += together && labels[i] != labels[j] && wrong.count(i) + wrong.count(j) == 0;
+      }
+    }
+    EXPECT_GT(alike, 100);
+    return spoilt;
+  };
+  // Classes are found on the way: no label stops a wrong merge.
+  config = with({"oracle.noise=0.1", "oracle.sampler=random", "oracle.templates=discover"});
+  templates_given = false;
+  GraphStore careful(kN, Deduction::once);
+  const uint64_t expected = run(careful, 0, 71);
+  EXPECT_EQ(spoilt_by_others(careful), 0);
+  // Two that many are like are answered to be the same, and are not.
+  const auto most_asked = [&](const std::function<bool(int64_t)>& among) {
+    int64_t most = -1;
+    for (int64_t i = 0; i < kN; ++i) {
+      if (among(i) && (most < 0 || careful.partners(i) > careful.partners(most))) most = i;
+    }
+    return most;
+  };
+  const int64_t one = most_asked([](int64_t) { return true; }), other = most_asked([&](int64_t i) { return labels[i] != labels[one]; });
+  GraphStore worse = careful, naive(kN);
+  naive.insert(one, other, Relation::same);
+  if (worse.relation(one, other) == Relation::unknown) worse.insert(one, other, Relation::same);
+  for (int64_t k = 0; k < careful.answers(); ++k) {
+    const Link link = careful.answer(k);
+    if (naive.relation(link.i, link.j) == Relation::unknown) naive.insert(link.i, link.j, link.relation);
+  }
+  EXPECT_EQ(spoilt_by_others(worse), 0);
+  EXPECT_GT(spoilt_by_others(naive), 20);
+  const std::vector<uint64_t> before = versions;
+  versions.resize(33);
+  GraphStore again(kN, Deduction::once);
+  EXPECT_EQ(run(again, 33, 71), expected);
+  EXPECT_EQ(versions, before);
+}
+
+}  // namespace
+}  // namespace pal

@@ -1,0 +1,125 @@
+// label_server: the page on a real socket: deadlines, sizes, broken requests, many at once.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "launch/label/server.h"
+#include "tests/launch/label/label_page.h"
+#include "tests/launch/label/wire.h"
+
+namespace pal {
+namespace {
+
+std::shared_ptr<const Standing> nothing_known(const Ledger&) { return nullptr; }
+
+class LabelServerTest : public testing::Test {
+ protected:
+  LabelServerTest() : server({"127.0.0.1", 0, 1.0, 1.0, 64}), t(nothing_known, {}, server.port(), 200), thread([this] { server.run(t.page); }) {
+    host = "127.0.0.1:" + std::to_string(server.port());
+    cookie = t.cookie("ann");
+    while (status(Wire(server.port()).send("") ? ask("GET / HTTP/1.1\r\n") : "") != 200) usleep(10000);
+  }
+  ~LabelServerTest() override {
+    server.stop();
+    thread.join();
+  }
+  std::string headers() const { return "Host: " + host + "\r\nCookie: " + cookie + "\r\nOrigin: http://" + host + "\r\nContent-Type: application/json\r\n"; }
+  std::string ask(const std::string& line, const std::string& body = "", const std::string& more = "") {
+    Wire wire(server.port());
+    const std::string length = line.rfind("POST", 0) == 0 ? "Content-Length: " + std::to_string(body.size()) + "\r\n" : "";
+    wire.send(line + headers() + more + length + "Connection: close\r\n\r\n" + body);
+    return wire.read(5);
+  }
+
+  LabelServer server;
+  TestPage t;
+  std::thread thread;
+  std::string host, cookie;
+};
+
+TEST_F(LabelServerTest, AnswersOverOneConnection) {
+  Wire wire(server.port());
+  for (int k = 1; k <= 20; ++k) {
+    const std::string body = t.card("ann", k, std::string(30, 'a') + std::to_string(10 + k));
+    wire.send("POST /api/answer HTTP/1.1\r\n" + headers() + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+    EXPECT_EQ(status(wire.read(5, false)), 200) << k;
+  }
+  EXPECT_EQ(t.ledger.all_answers().size(), 40u);
+}
+
+TEST_F(LabelServerTest, WhatIsTooLargeOrBroken) {
+  EXPECT_EQ(status(ask("POST /api/answer HTTP/1.1\r\n", std::string(kLongestBody + 1, 'x'))), 413);
+  EXPECT_EQ(status(ask("GET /" + std::string(9000, 'a') + " HTTP/1.1\r\n")), 414);
+  EXPECT_EQ(status(ask("GET /..%2f..%2fetc/passwd HTTP/1.1\r\n")), 404);
+  EXPECT_EQ(status(ask("GET /../../etc/passwd HTTP/1.1\r\n")), 404);
+  EXPECT_EQ(status(ask("POST /api/other HTTP/1.1\r\n", "{}")), 404);
+  EXPECT_EQ(status(ask("DELETE /api/answer HTTP/1.1\r\n")), 405);
+  EXPECT_EQ(status(ask("HELLO\r\n")), 400);
+  EXPECT_EQ(status(ask("GET / HTTP/1.1\r\n", "", "X: " + std::string(20000, 'y') + "\r\n")), 400);
+  // Line ends in a path do not become headers of the answer.
+  const std::string split = ask("GET /x%0d%0aSet-Cookie:%20a=b HTTP/1.1\r\n");
+  EXPECT_EQ(status(split), 404);
+  EXPECT_EQ(split.find("Set-Cookie"), std::string::npos);
+  // What lies behind a request that was refused, as its body or as itself, is not taken for another.
+  const std::string hidden = "GET /api/mine HTTP/1.1\r\n" + headers() + "\r\n";
+  const auto post = [&](const std::string& path, size_t length) { return "POST " + path + " HTTP/1.1\r\n" + headers() + "Content-Length: " + std::to_string(length) + "\r\n\r\n"; };
+  for (const std::string& refused : {post("/api/none", hidden.size()), post("/api/answer", kLongestBody + 1), std::string("HELLO\r\n"),
+                                     "GET / HTTP/1.1\r\nX: " + std::string(9000, 'y') + "\r\n\r\n"}) {
+    Wire wire(server.port());
+    wire.send(refused + hidden);
+    const std::string all = wire.read(3);
+    EXPECT_EQ(all.find("HTTP/1.1", 5), std::string::npos) << all;
+    EXPECT_TRUE(wire.closed);
+  }
+  EXPECT_EQ(status(ask("GET / HTTP/1.1\r\n")), 200) << "and it goes on";
+}
+
+TEST_F(LabelServerTest, WhoIsSlowIsCutOff) {
+  const auto start = std::chrono::steady_clock::now();
+  Wire silent(server.port()), header(server.port()), body(server.port());
+  header.send("GET / HTTP/1.1\r\nHost: ");
+  body.send("POST /api/answer HTTP/1.1\r\n" + headers() + "Content-Length: 1000\r\n\r\n{");
+  for (int k = 0; k < 6; ++k) {   // a byte now and then does not help
+    usleep(250000);
+    header.send("a");
+    body.send(" ");
+  }
+  EXPECT_EQ(status(body.read(3)), 408);
+  header.read(3);
+  silent.read(3);
+  EXPECT_TRUE(silent.closed && header.closed && body.closed);
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 4);
+}
+
+TEST_F(LabelServerTest, ManyAtOnceLoseNothing) {
+  std::vector<std::thread> threads;
+  std::atomic<int> good{0};
+  for (int p = 0; p < 8; ++p) {
+    threads.emplace_back([&, p] {
+      for (int k = 0; k < 5; ++k) {
+        const int query = 1 + 5 * p + k;
+        good += status(ask("POST /api/answer HTTP/1.1\r\n", t.card("ann", query, std::string(29, 'b') + std::to_string(100 + query)))) == 200;
+      }
+    });
+  }
+  for (std::thread& th : threads) th.join();
+  EXPECT_EQ(good, 40);
+  EXPECT_EQ(t.ledger.all_answers().size(), 80u);
+}
+
+TEST(LabelServer, APortInUseIsASentence) {
+  const LabelServer first({"127.0.0.1", 0});
+  try {
+    LabelServer({"127.0.0.1", first.port()});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::usage);
+    EXPECT_NE(std::string(e.what()).find("--port"), std::string::npos) << e.what();
+  }
+  EXPECT_THROW(LabelServer({"no.such.address.example", 0}), Error);
+}
+
+}  // namespace
+}  // namespace pal
