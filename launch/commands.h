@@ -1,27 +1,12 @@
-// commands: the program's commands, one file each, and what main lends them.
+// commands: the program's commands, one file each.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "dist/comm/world.h"
+#include "launch/entry.h"
 
 namespace pal {
-
-// What main owns for the length of a command, so that it can bring all ranks down after an error.
-struct Context {
-  std::string program;              // path of this binary, for commands that start ranks
-  std::unique_ptr<World> world;     // set by start_world
-
-  World& start_world() {            // Collective.
-    if (!world) world = std::make_unique<World>();
-    return *world;
-  }
-};
-
-// `args` is what stands after the command's name. The result is the exit code; errors are thrown.
-using CommandFunction = int (*)(const std::vector<std::string>& args, Context& context);
 
 struct Command {
   const char* name;

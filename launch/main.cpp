@@ -1,13 +1,5 @@
-// main: the table of commands, and the one place where errors end.
-#include <c10/util/Exception.h>
-#include <unistd.h>
-
-#include <chrono>
-#include <csignal>
+// main: the table of commands.
 #include <cstdio>
-#include <filesystem>
-#include <new>
-#include <thread>
 
 #include "core/config/suggest.h"
 #include "kernels/base/error.h"
@@ -61,41 +53,7 @@ int dispatch(const std::vector<std::string>& args, Context& context) {
   throw Error(Exit::usage, "unknown command: " + name + "; the nearest is " + nearest_name(name, names) + " (all of them: pal help)");
 }
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-// Says the sentence; with other ranks around it brings them all down and does not return.
-int end_with(Exit code, const std::string& sentence, Context& context) {
-  const bool many = context.world && context.world->size() > 1;
-  std::fflush(stdout);
-  // An error that every rank meets is said once: rank 0 speaks at once and its abort silences the others.
-  if (many && context.world->rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  std::fprintf(stderr, "%serror: %s\n", many ? (context.world->prefix() + " ").c_str() : "", sentence.c_str());
-  if (many) context.world->abort(static_cast<int>(code));
-  return static_cast<int>(code);
-}
-
-int run(const std::vector<std::string>& args, Context& context) {
-  try {
-    return dispatch(args, context);
-  } catch (const Error& e) {
-    return end_with(e.code(), e.what(), context);
-  } catch (const std::bad_alloc&) {
-    return end_with(Exit::bug, "this process is out of memory; use a smaller train.global_batch or model, or more memory", context);
-  } catch (const c10::Error& e) {
-    return end_with(Exit::bug, "internal error in LibTorch: " + first_line(e.what_without_backtrace()) + "; please report it", context);
-  } catch (const std::exception& e) {
-    return end_with(Exit::bug, "internal error: " + first_line(e.what()) + "; please report it", context);
-  }
-}
-
 }  // namespace
 }  // namespace pal
 
-int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);   // a file above the size limit is an error with a sentence, not a death
-  pal::Context context;
-  std::error_code error;
-  context.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  if (error) context.program = argv[0];
-  return pal::run(std::vector<std::string>(argv + 1, argv + argc), context);
-}
+int main(int argc, char** argv) { return pal::run_program(argc, argv, pal::dispatch); }

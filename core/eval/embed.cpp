@@ -8,6 +8,7 @@
 
 #include "core/data/loader/loader.h"
 #include "core/data/loader/epoch_sampler.h"
+#include "core/model/encoder.h"
 #include "kernels/base/error.h"
 
 namespace pal {

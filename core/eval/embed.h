@@ -8,9 +8,10 @@
 
 #include "core/comm/comm.h"
 #include "core/data/dataset.h"
-#include "core/model/encoder.h"
 
 namespace pal {
+
+class Encoder;
 
 enum class EmbedWhat { features, embedding };   // before or after the projector
 

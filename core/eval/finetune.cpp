@@ -13,8 +13,11 @@
 #include "core/eval/embed.h"
 #include "core/eval/linear_probe.h"
 #include "core/model/batch_norm.h"
+#include "core/model/encoder.h"
 #include "core/model/state.h"
+#include "core/ops/named_tensors.h"
 #include "core/optim/optimizer.h"
+#include "core/optim/schedule.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 

@@ -13,9 +13,10 @@
 #include "core/data/dataset.h"
 #include "core/data/loader/render_job.h"
 #include "core/eval/scores.h"
-#include "core/model/encoder.h"
 
 namespace pal {
+
+class Encoder;
 
 enum class TrainedPart { head, all };
 

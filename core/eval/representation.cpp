@@ -9,6 +9,7 @@
 #include "core/data/loader/loader.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/loss/unit_rows.h"
+#include "core/model/encoder.h"
 
 namespace pal {
 

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "core/io/safetensors_bytes.h"
+#include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 
 namespace pal {

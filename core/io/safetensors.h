@@ -6,6 +6,8 @@
 
 #include "core/optim/optimizer.h"  // NamedTensors
 
+#include "core/ops/named_tensors.h"
+
 namespace pal {
 
 // Writes to `path` directly (the caller renames); metadata goes to "__metadata__". fsyncs before it returns the SHA-256

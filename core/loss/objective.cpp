@@ -3,6 +3,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "core/config/config.h"
+#include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 
 namespace pal {

@@ -8,6 +8,7 @@
 
 #include "core/loss/criterion.h"
 #include "core/loss/support_queue.h"
+#include "core/ops/named_tensors.h"
 
 namespace pal {
 

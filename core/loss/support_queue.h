@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "core/loss/criterion.h"
-#include "core/optim/optimizer.h"
+#include "core/ops/named_tensors.h"
 
 namespace pal {
 

@@ -5,7 +5,7 @@
 #include <c10/core/DeviceType.h>
 #include <c10/core/ScalarType.h>
 
-#include "core/model/spec.h"
+#include "core/model/precision.h"
 
 namespace pal {
 

@@ -8,14 +8,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "core/comm/comm.h"
+#include "core/model/spec.h"
 
 namespace pal {
-
-class Config;
 
 class Encoder : public torch::nn::Module {
  public:
@@ -28,21 +25,6 @@ class Encoder : public torch::nn::Module {
   virtual at::Tensor outputs(const at::Tensor& images) = 0;
   virtual int64_t feature_dims() const = 0;
   virtual int64_t embedding_dims() const = 0;
-};
-
-struct ModelSpec {
-  std::string backbone = "convnet";          // convnet, resnet18, resnet34, resnet50, vit_s, vit_b; none: the input itself
-  std::string stem = "cifar";                // cifar (3×3, no pooling), imagenet (7×7 / 2 + pooling)
-  std::vector<int64_t> convnet_widths = {32, 64, 128};
-  std::vector<int64_t> projector = {256, 256, 64};   // widths after the features; empty: none
-  std::vector<int64_t> predictor;            // widths after the projector, the last one its own; empty: none
-  int64_t patch = 16;                        // ViT: side of a patch in pixels
-  int64_t image = 0;                         // ViT: side of the images in pixels
-  double drop_path = 0;                      // ViT: stochastic depth
-  int64_t channels = 3;                      // none: of the input, all of it
-  std::string batch_norm = "global";         // global, node, off (local statistics)
-  uint64_t seed = 0;
-  at::ScalarType dtype = at::kFloat;
 };
 
 // Weights are drawn from (seed, Purpose::init, parameter index), so they are the same on every rank.

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "core/model/encoder.h"
-
 namespace pal {
+
+class Encoder;
 
 struct InitReport {
   std::string prefix;                  // what stood before the names

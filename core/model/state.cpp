@@ -1,5 +1,8 @@
 #include "core/model/state.h"
 
+#include "core/model/encoder.h"
+#include "core/ops/named_tensors.h"
+
 namespace pal {
 
 NamedTensors trainable(const Encoder& encoder) {

@@ -1,10 +1,11 @@
 // state: an encoder's tensors by name: what is trained, and what a checkpoint holds.
 #pragma once
 
-#include "core/model/encoder.h"
-#include "core/optim/optimizer.h"
+#include "core/ops/named_tensors.h"
 
 namespace pal {
+
+class Encoder;
 
 // The parameters, in the order of their registration; the same on every rank.
 NamedTensors trainable(const Encoder& encoder);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/ops/named_tensors.h"
 #include "core/ops/tensor_view.h"
 #include "core/ops/dispatch.h"
 #include "core/optim/rules.h"

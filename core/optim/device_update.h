@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "core/optim/optimizer.h"
+#include "core/ops/named_tensors.h"
 #include "kernels/update.h"
 
 namespace pal {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 
 namespace pal {

@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/optim/optimizer.h"
+#include "core/ops/named_tensors.h"
+
 
 namespace pal {
 

@@ -4,6 +4,7 @@
 // the form of the official VICReg code.
 #include <cmath>
 
+#include "core/ops/named_tensors.h"
 #include "core/optim/rules.h"
 
 namespace pal {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/ops/named_tensors.h"
 #include "core/optim/flat.h"
 #include "core/optim/rules.h"
 #include "kernels/base/error.h"

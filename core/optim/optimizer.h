@@ -1,21 +1,16 @@
-// optimizer: SGD, LARS and AdamW over named parameters, and the warm-up cosine schedule.
+// optimizer: SGD, LARS and AdamW over named parameters.
 //
 // 1-D parameters (biases, batch-norm scales) are excluded from weight decay and from LARS's adaptation.
 // State is exposed as named tensors, so that a checkpoint holds it beside the weights.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
+
+#include "core/ops/named_tensors.h"
 
 namespace pal {
-
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 struct OptimSpec {
   std::string kind = "lars";   // sgd, lars, adamw
@@ -35,13 +30,5 @@ class Optimizer {
 };
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimSpec& spec, const NamedTensors& parameters);
-
-struct Schedule {
-  double peak = 0;             // effective peak learning rate
-  int64_t warmup_steps = 0;    // linear from 0; step 0 has peak / warmup_steps
-  int64_t total_steps = 0;
-  double final_ratio = 1e-3;   // cosine down to peak × final_ratio
-  double at(int64_t step) const;
-};
 
 }  // namespace pal

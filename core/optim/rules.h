@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/ops/named_tensors.h"
 #include "core/optim/device_update.h"
 #include "core/optim/optimizer.h"
 #include "kernels/update.h"

@@ -1,8 +1,7 @@
-// schedule: linear warm-up, then half a cosine.
+#include "core/optim/schedule.h"
+
 #include <algorithm>
 #include <cmath>
-
-#include "core/optim/optimizer.h"
 
 namespace pal {
 

@@ -1,4 +1,5 @@
 // sgd: g ← ∇ + λp, b ← μb + g, p ← p − lr·b, as PyTorch's SGD (λ = 0 for 1-D parameters).
+#include "core/ops/named_tensors.h"
 #include "core/optim/rules.h"
 
 namespace pal {

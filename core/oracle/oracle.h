@@ -92,10 +92,6 @@ struct LabelerOf {
   std::function<std::string(int64_t)> name = {};   // what the data set calls a sample; empty: its number
 };
 
-// By oracle.sampler and oracle.mix: none gives nothing. parents: the taxonomy, as Dataset::parents; empty: none.
-std::unique_ptr<QuerySampler> make_query_sampler(const Config& config, const std::vector<int64_t>& parents = {});
-// Whether it starts from one labelled sample of each class (oracle.templates=given).
-bool uses_templates(const Config& config);
 // By oracle.labeler.
 std::unique_ptr<Labeler> make_labeler(const Config& config, LabelerOf of);
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/ops/named_tensors.h"
 #include "core/record/checkpoint_folder.h"
 #include "core/io/files.h"
 #include "core/io/safetensors.h"

@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/optim/optimizer.h"
+#include "core/ops/named_tensors.h"
+
 
 namespace pal {
 

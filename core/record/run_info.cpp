@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "core/io/cores.h"
 #include "core/io/files.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"

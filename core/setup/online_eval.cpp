@@ -6,6 +6,7 @@
 #include "core/eval/embed.h"
 #include "core/eval/knn.h"
 #include "core/eval/representation.h"
+#include "core/model/encoder.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
 

@@ -12,9 +12,10 @@
 #include "core/comm/comm.h"
 #include "core/config/config.h"
 #include "core/data/dataset.h"
-#include "core/model/encoder.h"
 
 namespace pal {
+
+class Encoder;
 
 class OnlineEval {
  public:

@@ -9,7 +9,9 @@
 #include "core/data/feature_set.h"
 #include "core/graph/graph_files.h"
 #include "core/graph/noise.h"
+#include "core/optim/schedule.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
@@ -179,11 +181,6 @@ Schedule schedule(const Config& config, int64_t steps_per_epoch) {
   s.warmup_steps = std::min(static_cast<int64_t>(std::llround(warmup)), s.total_steps / 10);
   s.final_ratio = config.real("optim.final_ratio");
   return s;
-}
-
-int usable_cores() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
 int compute_threads(const Config& config, double cores) {

@@ -10,8 +10,9 @@
 #include "core/config/config.h"
 #include "core/data/dataset.h"
 #include "core/graph/build.h"
-#include "core/model/encoder.h"
+#include "core/model/spec.h"
 #include "core/optim/optimizer.h"
+#include "core/optim/schedule.h"
 #include "core/oracle/stop_rules.h"
 
 namespace pal {
@@ -43,8 +44,6 @@ int64_t total_steps(const Config& config, int64_t steps_per_epoch);
 // The effective peak rate (optim.base_lr × global_batch / 256, or optim.lr) with warm-up and cosine.
 Schedule schedule(const Config& config, int64_t steps_per_epoch);
 
-// Cores that this process may use.
-int usable_cores();
 // Compute threads of a rank: train.threads, or as many as it has cores (World::cores).
 int compute_threads(const Config& config, double cores);
 

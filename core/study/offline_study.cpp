@@ -14,6 +14,7 @@
 #include "core/eval/knn.h"
 #include "core/eval/linear_probe.h"
 #include "core/oracle/samplers/class_model.h"
+#include "core/oracle/samplers/samplers.h"
 #include "core/study/feature_head.h"
 #include "core/oracle/oracle.h"
 #include "core/oracle/relation_count.h"

@@ -16,6 +16,7 @@
 
 #include "core/io/crc32c.h"
 #include "core/io/files.h"
+#include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 
 namespace pal {

@@ -8,7 +8,7 @@
 
 #include "core/comm/comm.h"
 #include "core/config/config.h"
-#include "core/optim/optimizer.h"
+#include "core/ops/named_tensors.h"
 
 namespace pal {
 

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <thread>
 
+#include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 
 namespace pal {

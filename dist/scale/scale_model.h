@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model/spec.h"
+#include "core/model/precision.h"
 #include "dist/scale/collective_cost.h"
 
 namespace pal {

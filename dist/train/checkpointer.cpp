@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/ops/named_tensors.h"
 #include "core/record/checkpoint_folder.h"
 #include "dist/train/staging.h"
 #include "kernels/base/error.h"

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/comm/comm.h"
+#include "core/ops/named_tensors.h"
 #include "core/record/checkpoint.h"
 #include "core/record/checkpoint_shares.h"
 

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/ops/named_tensors.h"
 #include "dist/comm/device_comm.h"
 #include "kernels/base/clock.h"
 

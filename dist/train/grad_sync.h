@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "core/comm/comm.h"
+#include "core/ops/named_tensors.h"
 #include "core/optim/flat.h"
-#include "core/optim/optimizer.h"
 #include "dist/train/bucket.h"
 
 namespace pal {

@@ -9,6 +9,7 @@
 
 #include "core/config/config.h"
 #include "core/oracle/round/predicted_answers.h"
+#include "core/oracle/samplers/samplers.h"
 #include "core/setup/setup.h"
 #include "dist/health/consistency.h"
 #include "kernels/base/clock.h"

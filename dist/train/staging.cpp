@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 
 namespace pal {

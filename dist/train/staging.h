@@ -6,7 +6,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/optim/optimizer.h"
+#include "core/ops/named_tensors.h"
+
 
 namespace pal {
 

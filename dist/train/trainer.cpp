@@ -12,6 +12,7 @@
 #include "core/io/sha256.h"
 #include "core/model/autocast.h"
 #include "core/model/batch_norm.h"
+#include "core/model/encoder.h"
 #include "core/model/state.h"
 #include "core/setup/setup.h"
 #include "dist/health/consistency.h"

@@ -15,11 +15,11 @@
 #include "core/data/dataset.h"
 #include "core/data/loader/loader.h"
 #include "core/graph/build.h"
+#include "core/optim/schedule.h"
 #include "core/record/metrics.h"
 #include "core/eval/diagnostics.h"
 #include "core/setup/online_eval.h"
 #include "core/loss/objective.h"
-#include "core/model/encoder.h"
 #include "core/model/micro_batches.h"
 #include "core/optim/optimizer.h"
 #include "dist/train/step_sync.h"
@@ -34,6 +34,8 @@
 #include "kernels/base/clock.h"
 
 namespace pal {
+
+class Encoder;
 
 struct StepReport {
   int64_t step = 0;            // of this step, from 0

@@ -1,4 +1,5 @@
 // trainer_report: what a run says: a line of metrics per logged step, warnings, and the table it begins with.
+#include "core/model/encoder.h"
 #include "dist/train/trainer.h"
 
 #include <fmt/format.h>

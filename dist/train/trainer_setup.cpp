@@ -1,4 +1,5 @@
 // trainer_setup: the start of a run: what it trains, on which graph, from which step; in the order in which the parts need each other.
+#include "core/model/encoder.h"
 #include "dist/train/trainer.h"
 
 #include <ATen/Parallel.h>

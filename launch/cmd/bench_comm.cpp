@@ -10,6 +10,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/io/cores.h"
 #include "core/io/files.h"
 #include "core/setup/setup.h"
 #include "dist/scale/cluster.h"

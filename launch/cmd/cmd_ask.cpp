@@ -6,6 +6,7 @@
 #include "core/oracle/ledger/answer_lines.h"
 #include "core/oracle/ledger/inbox.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/samplers/samplers.h"
 #include "core/setup/setup.h"
 #include "dist/train/query_round.h"
 #include "kernels/base/error.h"

@@ -14,7 +14,9 @@
 #include <optional>
 #include <thread>
 
+#include "core/io/cores.h"
 #include "core/io/files.h"
+#include "core/oracle/samplers/samplers.h"
 #include "core/record/metrics_reader.h"
 #include "core/label/answer_service.h"
 #include "core/comm/comm.h"

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/io/cores.h"
 #include "core/io/feature_file.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "core/io/cores.h"
 #include "core/io/files.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"

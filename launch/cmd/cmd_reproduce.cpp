@@ -7,6 +7,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "core/io/cores.h"
 #include "core/io/files.h"
 #include "core/record/metrics_reader.h"
 #include "core/setup/setup.h"

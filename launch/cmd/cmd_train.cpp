@@ -9,6 +9,7 @@
 
 #include "core/config/config.h"
 #include "core/data/image/nvjpeg_decoder.h"
+#include "core/io/cores.h"
 #include "core/record/checkpoint_folder.h"
 #include "core/setup/setup.h"
 #include "dist/health/consistency.h"

@@ -10,6 +10,7 @@
 #include "core/data/loader/augment_config.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/model/encoder.h"
+#include "core/optim/schedule.h"
 #include "core/setup/setup.h"
 #include "dist/scale/cluster.h"
 #include "dist/scale/plan_inputs.h"

@@ -4,6 +4,8 @@
 
 #include "core/data/loader/augment_config.h"
 #include "core/eval/knn.h"
+#include "core/io/cores.h"
+#include "core/model/encoder.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
 #include "launch/run/embedding_plot.h"

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/data/loader/augment_config.h"
+#include "core/model/encoder.h"
 #include "core/record/checkpoint.h"
 #include "core/model/state.h"
 #include "core/setup/setup.h"

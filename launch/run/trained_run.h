@@ -7,10 +7,11 @@
 #include "core/config/config.h"
 #include "core/data/dataset.h"
 #include "core/eval/embed.h"
-#include "core/model/encoder.h"
 #include "dist/comm/world.h"
 
 namespace pal {
+
+class Encoder;
 
 // The config of a run folder. Throws Error (usage) where there is none.
 Config run_config(const std::string& run);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/optim/optimizer.h"  // NamedTensors
+#include "core/ops/named_tensors.h"
 #include "tests/bench/kernels.h"
 
 namespace pal {

@@ -2,6 +2,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
+#include "core/ops/named_tensors.h"
 #include "core/ops/tensor_view.h"
 #include "kernels/moments.h"
 #include "kernels/nearest.h"

@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "core/ops/named_tensors.h"
 #include "core/ops/tensor_view.h"
 #include "kernels/base/philox.h"
 #include "kernels/block_terms.h"

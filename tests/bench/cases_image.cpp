@@ -2,6 +2,7 @@
 #include <ATen/ops/empty.h>
 
 #include "core/io/safetensors.h"
+#include "core/ops/named_tensors.h"
 #include "core/ops/tensor_view.h"
 #include "kernels/augment.h"
 #include "kernels/augment_params.h"

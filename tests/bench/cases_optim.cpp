@@ -4,6 +4,7 @@
 #include "core/comm/comm.h"
 #include "core/model/encoder.h"
 #include "core/model/state.h"
+#include "core/ops/named_tensors.h"
 #include "core/optim/flat.h"
 #include "tests/bench/cases.h"
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/graph/build.h"
+#include "core/ops/named_tensors.h"
 #include "kernels/base/philox.h"
 #include "tests/bench/cases.h"
 

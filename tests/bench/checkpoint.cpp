@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/io/files.h"
+#include "core/model/encoder.h"
 #include "core/model/state.h"
 #include "core/optim/optimizer.h"
 #include "dist/train/checkpointer.h"

@@ -68,7 +68,7 @@ struct DataSide {
 
 DataSide start_ours(const DataBenchOptions& o, const std::string& folder, const std::string& program) {
   DataSide side{"ours", std::make_unique<Child>(std::vector<std::string>{
-      program, "bench", "data", "--side-in", folder, "--size", std::to_string(o.size), "--batch", std::to_string(o.batch), "--threads",
+      program, "data", "--side-in", folder, "--size", std::to_string(o.size), "--batch", std::to_string(o.batch), "--threads",
       std::to_string(o.threads)}), {}, {}, 0};
   side.child->read_line();
   return side;

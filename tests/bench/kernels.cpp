@@ -57,7 +57,7 @@ std::unique_ptr<BenchFolder> write_inputs(const KernelCase& c, const KernelBench
 }
 
 Side start_ours(const KernelCase& c, const std::string& folder, const KernelBenchOptions& o, const std::string& program) {
-  std::vector<std::string> command = {program, "bench", o.suite == BenchSuite::graph ? "graph" : "kernels", "--case", c.name, "--side-in", folder, "--threads", std::to_string(o.threads)};
+  std::vector<std::string> command = {program, o.suite == BenchSuite::graph ? "graph" : "kernels", "--case", c.name, "--side-in", folder, "--threads", std::to_string(o.threads)};
   if (o.sizes == BenchSizes::small) command.push_back("--quick");
   Side side{nullptr, std::make_unique<Child>(command)};
   side.child->read_line();   // ready

@@ -108,7 +108,7 @@ std::string bench_large_set(const DataBenchOptions& options, const std::string& 
   std::fflush(stdout);
   std::vector<std::unique_ptr<Child>> openers;
   for (int64_t k = 0; k < kOpeners; ++k) {
-    openers.push_back(std::make_unique<Child>(std::vector<std::string>{program, "bench", "data", "--open", folder.path}));
+    openers.push_back(std::make_unique<Child>(std::vector<std::string>{program, "data", "--open", folder.path}));
   }
   json answers = json::array();
   for (auto& opener : openers) opener->read_line();

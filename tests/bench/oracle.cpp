@@ -16,6 +16,7 @@
 #include "core/oracle/samplers/kmeans.h"
 #include "core/oracle/oracle.h"
 #include "core/oracle/samplers/products.h"
+#include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
 #include "launch/process/subprocess.h"
 #include "launch/process/machine.h"
@@ -60,7 +61,7 @@ std::vector<json> run_rounds(const OracleBenchOptions& o, int ranks, const std::
   const int threads = std::max(1, o.threads / ranks);
   std::vector<std::string> command = {PAL_MPIRUN};
   for (const std::string& option : mpirun_options(host_facts(), ranks, threads)) command.push_back(option);
-  command.insert(command.end(), {"-np", std::to_string(ranks), program, "bench", "oracle", "--as-rank"});
+  command.insert(command.end(), {"-np", std::to_string(ranks), program, "oracle", "--as-rank"});
   for (const auto& [option, value] : {std::pair<std::string, int64_t>{"--turns", o.turns}, {"--threads", threads}, {"--samples", o.samples}, {"--dims", o.dims},
                                       {"--classes", o.classes}, {"--pool", o.pool}, {"--questions", o.questions}}) {
     command.insert(command.end(), {option, std::to_string(value)});

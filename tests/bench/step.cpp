@@ -13,7 +13,9 @@
 #include "core/data/import/import.h"
 #include "core/io/files.h"
 #include "core/io/safetensors.h"
+#include "core/model/encoder.h"
 #include "core/model/state.h"
+#include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 #include "launch/process/subprocess.h"
@@ -67,7 +69,7 @@ class Sides {
     }
     std::vector<std::string> ours = {"mpirun"};
     for (const std::string& option : mpirun_options(host_facts(), kRanks, 1)) ours.push_back(option);
-    ours.insert(ours.end(), {"-np", std::to_string(kRanks), program, "bench", "step", "--rank-in", folder, "--dtype", dtype});
+    ours.insert(ours.end(), {"-np", std::to_string(kRanks), program, "step", "--rank-in", folder, "--dtype", dtype});
     ours_ = std::make_unique<Child>(ours);
     ours_->read_line();   // ready
     for (int r = 0; r < kRanks; ++r) go_.emplace_back(fmt::format("{}/go.{}", folder, r));

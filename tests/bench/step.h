@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model/encoder.h"
+#include "core/model/spec.h"
 #include "dist/comm/world.h"
 #include "launch/process/interleaved.h"
 

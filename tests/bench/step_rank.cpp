@@ -13,6 +13,7 @@
 #include "core/comm/counting_comm.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/graph/store.h"
+#include "core/model/encoder.h"
 #include "core/record/checkpoint.h"
 #include "core/io/safetensors.h"
 #include "core/loss/criterion.h"

@@ -10,6 +10,13 @@
 
 namespace pal {
 
+class Config;
+
+// By oracle.sampler and oracle.mix: none gives nothing. parents: the taxonomy, as Dataset::parents; empty: none.
+std::unique_ptr<QuerySampler> make_query_sampler(const Config& config, const std::vector<int64_t>& parents = {});
+// Whether it starts from one labelled sample of each class (oracle.templates=given).
+bool uses_templates(const Config& config);
+
 // ssl: nothing is asked; the views of a sample are all that is known.
 std::unique_ptr<QuerySampler> make_silent_sampler();
 

@@ -8,6 +8,7 @@
 #include "core/eval/embed.h"
 #include "core/eval/knn.h"
 #include "core/eval/linear_probe.h"
+#include "core/model/encoder.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 #include "tests/core/comm/thread_comm.h"

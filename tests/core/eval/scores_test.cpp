@@ -11,6 +11,7 @@
 #include "core/eval/finetune.h"
 #include "core/eval/knn.h"
 #include "core/eval/representation.h"
+#include "core/model/encoder.h"
 #include "kernels/base/philox.h"
 #include "tests/core/comm/thread_comm.h"
 

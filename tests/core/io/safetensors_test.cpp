@@ -14,6 +14,7 @@
 
 #include "core/io/files.h"
 #include "core/io/sha256.h"
+#include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 #include "tests/test_folder.h"
 

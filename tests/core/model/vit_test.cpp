@@ -9,6 +9,7 @@
 #include "core/model/encoder.h"
 #include "core/model/init_weights.h"
 #include "core/model/state.h"
+#include "core/ops/named_tensors.h"
 #include "tests/core/data/data_files.h"
 
 namespace pal {

@@ -1,4 +1,5 @@
 // optim: the update rules against their formulas in double, written down plainly; exclusion of 1-D parameters; schedule.
+#include "core/ops/named_tensors.h"
 #include "core/optim/optimizer.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -14,6 +15,7 @@
 #include <cmath>
 
 #include "core/optim/flat.h"
+#include "core/optim/schedule.h"
 #include "kernels/base/error.h"
 
 namespace pal {

@@ -13,6 +13,7 @@
 #include "core/config/config.h"
 #include "core/oracle/samplers/captcha.h"
 #include "core/oracle/labeler.h"
+#include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 #include "tests/core/oracle/oracle_cases.h"

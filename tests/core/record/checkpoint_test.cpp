@@ -1,4 +1,5 @@
 // checkpoint: what is written is loaded; damaged or unfinished ones are skipped, wherever the writer was killed.
+#include "core/ops/named_tensors.h"
 #include "core/record/checkpoint.h"
 
 #include <ATen/CPUGeneratorImpl.h>

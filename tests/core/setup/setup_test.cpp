@@ -1,4 +1,6 @@
 // setup: what the keys of a config become.
+#include "core/io/cores.h"
+#include "core/optim/schedule.h"
 #include "core/setup/setup.h"
 
 #include <gtest/gtest.h>

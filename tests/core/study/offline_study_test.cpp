@@ -1,4 +1,5 @@
 // study: oracles on features alone: files of features, the head in closed form, curves, closure, noise.
+#include "core/oracle/samplers/samplers.h"
 #include "core/study/offline_study.h"
 
 #include <ATen/ops/zeros.h>

@@ -1,4 +1,5 @@
 // checkpointer: what was the state at save() is on disk after drain(), whoever wrote it; a failing write costs one checkpoint.
+#include "core/ops/named_tensors.h"
 #include "dist/train/checkpointer.h"
 
 #include <ATen/TensorOperators.h>

@@ -13,6 +13,7 @@
 #include <limits>
 #include <thread>
 
+#include "core/ops/named_tensors.h"
 #include "dist/train/grad_sync.h"
 #include "tests/dist/mpi_world.h"
 

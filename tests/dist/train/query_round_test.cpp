@@ -11,6 +11,7 @@
 
 #include "core/graph/similarity_groups.h"
 #include "core/oracle/round/predicted_answers.h"
+#include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
 #include "tests/core/oracle/oracle_cases.h"
 #include "tests/dist/train/rounds_of_questions.h"

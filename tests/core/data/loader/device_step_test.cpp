@@ -18,6 +18,7 @@
 #include "core/model/layers.h"
 #include "core/model/projector.h"
 #include "core/model/state.h"
+#include "core/ops/named_tensors.h"
 #include "core/optim/optimizer.h"
 
 namespace pal {

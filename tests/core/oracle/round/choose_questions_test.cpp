@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/config/config.h"
+#include "core/oracle/samplers/samplers.h"
 
 namespace pal {
 namespace {

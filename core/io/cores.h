@@ -1,0 +1,8 @@
+// cores: how many processor cores this process may use.
+#pragma once
+
+namespace pal {
+
+int usable_cores();
+
+}  // namespace pal

@@ -1,0 +1,14 @@
+// named_tensors: tensors with their names, in a fixed order: parameters, optimizer state, the content of a file.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pal {
+
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+}  // namespace pal

@@ -1,0 +1,29 @@
+// entry: how a program of PAL starts and ends: it runs one command, and every error ends here, as a sentence and an exit code.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dist/comm/world.h"
+
+namespace pal {
+
+// What main owns for the length of a command, so that it can bring all ranks down after an error.
+struct Context {
+  std::string program;              // path of this binary, for commands that start ranks
+  std::unique_ptr<World> world;     // set by start_world
+
+  World& start_world() {            // Collective.
+    if (!world) world = std::make_unique<World>();
+    return *world;
+  }
+};
+
+// `args` is what stands after the command's name. The result is the exit code; errors are thrown.
+using CommandFunction = int (*)(const std::vector<std::string>& args, Context& context);
+
+// main() of a program: runs the command with all arguments. Errors are printed; with several ranks all of them are ended.
+int run_program(int argc, char** argv, CommandFunction command);
+
+}  // namespace pal
