@@ -5,7 +5,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::launch {
 
 int parse_arguments(CLI::App& app, std::vector<std::string> args) {
   std::reverse(args.begin(), args.end());   // CLI11 takes them from the back
@@ -20,4 +20,4 @@ int parse_arguments(CLI::App& app, std::vector<std::string> args) {
   return -1;
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -6,7 +6,7 @@
 
 #include "launch/entry.h"
 
-namespace pal {
+namespace pal::launch {
 
 struct Command {
   const char* name;
@@ -41,4 +41,4 @@ int cmd_doctor(const std::vector<std::string>& args, Context& context);
 int cmd_bench(const std::vector<std::string>& args, Context& context);
 int cmd_help(const std::vector<std::string>& args, Context& context);
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -11,7 +11,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -52,4 +52,4 @@ int run_program(int argc, char** argv, CommandFunction command) {
   return run(std::vector<std::string>(argv + 1, argv + argc), context, command);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -7,15 +7,15 @@
 
 #include "dist/comm/world.h"
 
-namespace pal {
+namespace pal::launch {
 
 // What main owns for the length of a command, so that it can bring all ranks down after an error.
 struct Context {
   std::string program;              // path of this binary, for commands that start ranks
-  std::unique_ptr<World> world;     // set by start_world
+  std::unique_ptr<dist::World> world;     // set by start_world
 
-  World& start_world() {            // Collective.
-    if (!world) world = std::make_unique<World>();
+  dist::World& start_world() {            // Collective.
+    if (!world) world = std::make_unique<dist::World>();
     return *world;
   }
 };
@@ -26,4 +26,4 @@ using CommandFunction = int (*)(const std::vector<std::string>& args, Context& c
 // main() of a program: runs the command with all arguments. Errors are printed; with several ranks all of them are ended.
 int run_program(int argc, char** argv, CommandFunction command);
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::launch {
 
 struct HelpPage {
   std::string topic;
@@ -12,4 +12,4 @@ struct HelpPage {
 };
 const std::vector<HelpPage>& help_pages();   // defined in a file that launch/cmake/PalHelp.cmake writes
 
-}  // namespace pal
+}  // namespace pal::launch

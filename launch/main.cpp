@@ -5,7 +5,7 @@
 #include "kernels/base/error.h"
 #include "launch/commands.h"
 
-namespace pal {
+namespace pal::launch {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
@@ -50,10 +50,10 @@ int dispatch(const std::vector<std::string>& args, Context& context) {
     if (name == command.name) return command.run(args.empty() ? args : std::vector<std::string>(args.begin() + 1, args.end()), context);
     names.push_back(command.name);
   }
-  throw Error(Exit::usage, "unknown command: " + name + "; the nearest is " + nearest_name(name, names) + " (all of them: pal help)");
+  throw Error(Exit::usage, "unknown command: " + name + "; the nearest is " + config::nearest_name(name, names) + " (all of them: pal help)");
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::launch
 
-int main(int argc, char** argv) { return pal::run_program(argc, argv, pal::dispatch); }
+int main(int argc, char** argv) { return pal::launch::run_program(argc, argv, pal::launch::dispatch); }

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 constexpr int kBarWidth = 24;
@@ -91,4 +91,4 @@ void Progress::show(Clock::time_point now) {
   shown_ = done_;
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-namespace pal {
+namespace pal::launch {
 
 class Progress {
  public:
@@ -41,4 +41,4 @@ std::string progress_line(const ProgressState& state, int columns);
 // "0:07", "12:34", "3:04:05".
 std::string format_seconds(double seconds);
 
-}  // namespace pal
+}  // namespace pal::launch

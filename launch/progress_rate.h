@@ -12,7 +12,7 @@
 
 #include "launch/progress.h"
 
-namespace pal {
+namespace pal::launch {
 
 class ProgressRate {
  public:
@@ -39,4 +39,4 @@ class ProgressRate {
 
 inline std::string megabytes(int64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 size_t width(const std::string& text) {   // continuation bytes of UTF-8 take no place
@@ -43,4 +43,4 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows) {
   return out;
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::launch {
 
 // The first row is the head. Columns whose cells (below the head) all start with a digit, sign or '-' are right-aligned.
 // Widths count UTF-8 characters.
 std::string format_table(const std::vector<std::vector<std::string>>& rows);
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-namespace pal {
+namespace pal::comm {
 
 enum class ReduceOp { sum, max, min };
 
@@ -42,4 +42,4 @@ class Comm {
 // LocalComm: the communicator of one process; every collective is the identity.
 std::unique_ptr<Comm> make_local_comm();
 
-}  // namespace pal
+}  // namespace pal::comm

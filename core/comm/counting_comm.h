@@ -1,9 +1,12 @@
 // counting_comm: a Comm that counts what a collective leaves on a rank: the bytes of every result that came from others.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "core/comm/comm.h"
 
-namespace pal {
+namespace pal::comm {
 
 // Forwards to `inner`, which must outlive this. Alone nothing travels and nothing is counted.
 class CountingComm final : public Comm {
@@ -43,4 +46,4 @@ class CountingComm final : public Comm {
   int64_t bytes_ = 0, calls_ = 0;
 };
 
-}  // namespace pal
+}  // namespace pal::comm

@@ -4,7 +4,7 @@
 #include "core/comm/comm.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::comm {
 namespace {
 
 class LocalComm final : public Comm {
@@ -34,4 +34,4 @@ class LocalComm final : public Comm {
 
 std::unique_ptr<Comm> make_local_comm() { return std::make_unique<LocalComm>(); }
 
-}  // namespace pal
+}  // namespace pal::comm

@@ -8,7 +8,7 @@
 #include "core/config/suggest.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::config {
 namespace {
 
 std::string section_of(const std::string& key) { return key.substr(0, key.find('.')); }
@@ -170,4 +170,4 @@ std::vector<std::string> Config::differing_keys(const Config& other) const {
   return names;
 }
 
-}  // namespace pal
+}  // namespace pal::config

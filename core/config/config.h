@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::config {
 
 enum class KeyType { text, choice, integer, real, flag, text_list, integer_list, real_list };
 
@@ -73,4 +73,4 @@ class Config {
   std::map<std::string, Value> values_;
 };
 
-}  // namespace pal
+}  // namespace pal::config

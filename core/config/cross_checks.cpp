@@ -2,7 +2,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::config {
 namespace {
 
 void check_one_of(const Config& config, const std::string& a, const std::string& b, Completeness completeness) {
@@ -88,4 +88,4 @@ void check_between_keys(const Config& config, Completeness completeness) {
   if (config.integer_list("model.widths").empty()) refuse(config, "model.widths", "a list of at least one width");
 }
 
-}  // namespace pal
+}  // namespace pal::config

@@ -1,7 +1,7 @@
 // keys: the one table of configuration keys. Parser, help, defaults and dump are made of it.
 #include "core/config/config.h"
 
-namespace pal {
+namespace pal::config {
 
 const std::vector<KeySpec>& config_keys() {
   using T = KeyType;
@@ -159,4 +159,4 @@ const std::vector<KeySpec>& config_keys() {
   return keys;
 }
 
-}  // namespace pal
+}  // namespace pal::config

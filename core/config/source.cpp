@@ -11,7 +11,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::config {
 namespace {
 
 namespace fs = std::filesystem;
@@ -222,4 +222,4 @@ std::string printable(const std::string& text) {
   return text.size() > kLongest ? out + "…" : out;
 }
 
-}  // namespace pal
+}  // namespace pal::config

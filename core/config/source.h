@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::config {
 
 struct Setting {
   std::string key;                  // "section.key"
@@ -25,4 +25,4 @@ std::vector<std::string> split_list(const std::string& text, const std::string& 
 // Text from a user as it may stand in a one-line message: cut when long, control characters replaced.
 std::string printable(const std::string& text);
 
-}  // namespace pal
+}  // namespace pal::config

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-namespace pal {
+namespace pal::config {
 
 size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<size_t> row(b.size() + 1);
@@ -38,4 +38,4 @@ std::string nearest_name(const std::string& name, const std::vector<std::string>
   return best;
 }
 
-}  // namespace pal
+}  // namespace pal::config

@@ -1,10 +1,11 @@
 // nearest: the known name that a mistyped one most likely means.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::config {
 
 // Levenshtein distance: insertions, deletions and substitutions of bytes.
 size_t edit_distance(const std::string& a, const std::string& b);
@@ -13,4 +14,4 @@ size_t edit_distance(const std::string& a, const std::string& b);
 // exactly a candidate's counts as close to it: `model.seed` means train.seed rather than model.stem.
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates);
 
-}  // namespace pal
+}  // namespace pal::config

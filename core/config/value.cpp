@@ -11,7 +11,7 @@
 #include "core/config/suggest.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::config {
 namespace {
 
 template <class T>
@@ -115,4 +115,4 @@ std::string yaml_scalar(const std::string& text) {
 double to_real(const std::string& canonical) { return parse_number<double>(canonical).value(); }
 int64_t to_integer(const std::string& canonical) { return parse_number<int64_t>(canonical).value(); }
 
-}  // namespace pal
+}  // namespace pal::config

@@ -1,11 +1,12 @@
 // value: what the text of a setting means for its key: checked, and in one canonical form.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "core/config/config.h"
 
-namespace pal {
+namespace pal::config {
 
 // The canonical text of one value (of a scalar key, or one item of a list): numbers in their shortest exact form, flags
 // as true or false. Throws Error (usage) "where: key is value; it must be …".
@@ -16,4 +17,4 @@ std::string yaml_scalar(const std::string& text);
 double to_real(const std::string& canonical);
 int64_t to_integer(const std::string& canonical);
 
-}  // namespace pal
+}  // namespace pal::config

@@ -12,7 +12,7 @@
 #include "core/data/shard_reader.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -177,4 +177,4 @@ std::shared_ptr<Dataset> Dataset::open(const std::string& pattern) {
   return std::make_shared<ShardedDataset>(dataset_files(pattern));
 }
 
-}  // namespace pal
+}  // namespace pal::data

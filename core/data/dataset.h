@@ -8,7 +8,7 @@
 
 #include "kernels/augment.h"
 
-namespace pal {
+namespace pal::data {
 
 enum class Encoding { raw, jpeg, features };   // features: rows of floats that another program made (feature_set.h)
 
@@ -42,4 +42,4 @@ std::vector<std::string> expand_glob(const std::string& pattern);   // sorted
 // The files that Dataset::open(pattern) takes, in its order.
 std::vector<std::string> dataset_files(const std::string& pattern);
 
-}  // namespace pal
+}  // namespace pal::data

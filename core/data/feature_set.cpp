@@ -15,7 +15,7 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -30,7 +30,7 @@ struct Npy {
 // Magic, version, length of the header (2 bytes in version 1, 4 later), a Python literal, raw bytes.
 Npy read_npy(const std::string& path) {
   Npy file;
-  file.bytes = read_whole_file(path);
+  file.bytes = io::read_whole_file(path);
   const std::string& b = file.bytes;
   PAL_DATA_CHECK(b.size() >= 12 && b.compare(0, 6, "\x93NUMPY") == 0, "not a file of NumPy", path, "write it with numpy.save");
   const bool first = b[6] == 1;
@@ -89,7 +89,7 @@ FeatureSet from_npy(const std::string& path) {
 }
 
 FeatureSet from_h5(const std::string& path) {
-  const h5::ForeignFile file(path);
+  const io::h5::ForeignFile file(path);
   FeatureSet set;
   const std::vector<int64_t> shape = file.shape("features");
   PAL_DATA_CHECK(shape.size() == 2, path + ": /features with so many dimensions", shape.size(), "write an array (samples, D)");
@@ -105,14 +105,14 @@ bool is_feature_file(const std::string& path) {
   if (path.ends_with(".npy")) return true;
   if (!fs::is_regular_file(path) || !(path.ends_with(".h5") || path.ends_with(".hdf5"))) return false;
   try {
-    return h5::ForeignFile(path).has("features");
+    return io::h5::ForeignFile(path).has("features");
   } catch (const Error&) {   // whoever reads it as images says what is wrong with it
     return false;
   }
 }
 
 int64_t feature_width(const std::string& path) {
-  if (!path.ends_with(".npy")) return h5::ForeignFile(path).shape("features").at(1);
+  if (!path.ends_with(".npy")) return io::h5::ForeignFile(path).shape("features").at(1);
   const Npy file = read_npy(path);
   PAL_DATA_CHECK(file.shape.size() == 2, path + ": features with so many dimensions", file.shape.size(), "save an array (samples, D)");
   return file.shape[1];
@@ -139,7 +139,7 @@ class FeatureDataset final : public Dataset {
     for (int64_t c = 0; c < classes; ++c) classes_.push_back(std::to_string(c));
     spread_ = set_.rows.std(0, /*unbiased=*/false).mean().item<double>();
     for (int64_t i = 0; i < size(); ++i) {
-      const uint32_t crc = crc32c(row(i), row_bytes());
+      const uint32_t crc = io::crc32c(row(i), row_bytes());
       const uint64_t label = set_.labels.empty() ? 0 : static_cast<uint64_t>(set_.labels[i] + 1);
       fingerprint_ = (fingerprint_ ^ (uint64_t{crc} | label << 32)) * 0x9E3779B97F4A7C15ull;
       fingerprint_ ^= fingerprint_ >> 29;
@@ -177,4 +177,4 @@ class FeatureDataset final : public Dataset {
 
 std::shared_ptr<Dataset> open_features(const std::string& path) { return std::make_shared<FeatureDataset>(path); }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::data {
 
 class Dataset;
 
@@ -28,4 +28,4 @@ FeatureSet read_features(const std::string& path);
 // The same as a data set: an "image" is a row of D floats. Classes are named by their numbers.
 std::shared_ptr<Dataset> open_features(const std::string& path);
 
-}  // namespace pal
+}  // namespace pal::data

@@ -18,7 +18,7 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -45,8 +45,8 @@ std::vector<Source> list_sources(const std::string& pattern, std::string& folder
                    "rename one of them, or leave data.stage empty");
     const std::string facts = path.string() + " " + std::to_string(status.st_size) + " " + std::to_string(status.st_mtim.tv_sec) + "." +
                               std::to_string(status.st_mtim.tv_nsec) + "\n";
-    print[0] = crc32c(facts.data(), facts.size(), print[0]);
-    print[1] = crc32c(facts.data(), facts.size(), print[1] ^ 0x9E3779B9u);
+    print[0] = io::crc32c(facts.data(), facts.size(), print[0]);
+    print[1] = io::crc32c(facts.data(), facts.size(), print[1] ^ 0x9E3779B9u);
   }
   char name[24];
   std::snprintf(name, sizeof(name), "pal-%08x%08x", print[0], print[1]);
@@ -56,20 +56,20 @@ std::vector<Source> list_sources(const std::string& pattern, std::string& folder
 
 // The checksum of a whole file, each block also given to `take`.
 template <class F>
-uint32_t file_crc(const FileHandle& file, uint64_t bytes, const F& take) {
+uint32_t file_crc(const io::FileHandle& file, uint64_t bytes, const F& take) {
   std::vector<char> block(kCopyBlock);
   uint32_t crc = 0;
   for (uint64_t at = 0; at < bytes; at += block.size()) {
     const size_t n = std::min<uint64_t>(block.size(), bytes - at);
     PAL_DATA_CHECK(file.read_at(at, block.data(), n), "file that became shorter while it was read", file.path(), "copy or import it again");
-    crc = crc32c(block.data(), n, crc);
+    crc = io::crc32c(block.data(), n, crc);
     take(at, block.data(), n);
   }
   return crc;
 }
 
 uint32_t file_crc(const std::string& path, uint64_t bytes) {
-  const FileHandle file = FileHandle::open_for_reading(path);
+  const io::FileHandle file = io::FileHandle::open_for_reading(path);
   return file.size() == bytes ? file_crc(file, bytes, [](uint64_t, const char*, size_t) {}) : 0;
 }
 
@@ -77,20 +77,20 @@ std::string checksum_text(uint64_t bytes, uint32_t crc) { return std::to_string(
 
 bool stands(const Source& source, const std::string& copy) {
   if (!fs::exists(copy) || !fs::exists(copy + ".crc32c")) return false;
-  return fs::file_size(copy) == source.bytes && read_whole_file(copy + ".crc32c") == checksum_text(source.bytes, file_crc(copy, source.bytes));
+  return fs::file_size(copy) == source.bytes && io::read_whole_file(copy + ".crc32c") == checksum_text(source.bytes, file_crc(copy, source.bytes));
 }
 
 void copy_shard(const Source& source, const std::string& copy) {
-  PartialFile partial(copy);
-  const FileHandle from = FileHandle::open_for_reading(source.path);
-  FileHandle to = FileHandle::create(partial.path(), copy);
+  io::PartialFile partial(copy);
+  const io::FileHandle from = io::FileHandle::open_for_reading(source.path);
+  io::FileHandle to = io::FileHandle::create(partial.path(), copy);
   const uint32_t crc = file_crc(from, source.bytes, [&](uint64_t at, const char* data, size_t n) { to.write_at(at, data, n); });
   to.sync();
   to.forget_cached();   // what is compared is what the disk has
   const uint32_t read_back = file_crc(partial.path(), source.bytes);
   PAL_DATA_CHECK(read_back == crc, "the copy differs from " + source.path + ", crc32c", read_back,
                  "the local disk is not to be trusted; set data.stage to another folder, or to nothing");
-  write_file_atomically(copy + ".crc32c", checksum_text(source.bytes, crc));
+  io::write_file_atomically(copy + ".crc32c", checksum_text(source.bytes, crc));
   partial.publish();
 }
 
@@ -132,7 +132,7 @@ void copy_all(const std::vector<Source>& sources, const std::string& folder, Sta
 
 }  // namespace
 
-StageReport stage_dataset(const std::string& pattern, const std::string& folder, Comm& node) {
+StageReport stage_dataset(const std::string& pattern, const std::string& folder, comm::Comm& node) {
   StageReport report;
   report.data = folder;
   const std::vector<Source> sources = list_sources(pattern, report.data);
@@ -142,4 +142,4 @@ StageReport stage_dataset(const std::string& pattern, const std::string& folder,
   return report;
 }
 
-}  // namespace pal
+}  // namespace pal::data

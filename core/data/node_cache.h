@@ -5,12 +5,13 @@
 // files only. Its checksum stands beside it, so that a second run on the node checks the copy and leaves it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
 #include "core/comm/comm.h"
 
-namespace pal {
+namespace pal::data {
 
 struct StageReport {
   std::string data;        // what to open instead of the pattern
@@ -21,6 +22,6 @@ struct StageReport {
 
 // Collective over the ranks of one node: one copies, the others wait. The report is of the rank that copied; `data` is the
 // same on all. Throws Error (data) when a source cannot be read or a copy does not match.
-StageReport stage_dataset(const std::string& pattern, const std::string& folder, Comm& node);
+StageReport stage_dataset(const std::string& pattern, const std::string& folder, comm::Comm& node);
 
-}  // namespace pal
+}  // namespace pal::data

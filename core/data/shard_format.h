@@ -12,7 +12,7 @@
 // split (optional). Every array but the images' bytes has an attribute crc32c of its own bytes (checked when it is there).
 #pragma once
 
-namespace pal::shard_format {
+namespace pal::data::shard_format {
 
 inline constexpr int kVersion = 1;
 inline constexpr const char* kBytes = "images/bytes";
@@ -25,4 +25,4 @@ inline constexpr const char* kParents = "parents";
 inline constexpr const char* kParentNames = "parent_names";
 inline constexpr const char* kCrcAttribute = "crc32c";
 
-}  // namespace pal::shard_format
+}  // namespace pal::data::shard_format

@@ -8,7 +8,7 @@
 #include "core/data/shard_format.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 using namespace shard_format;
@@ -16,7 +16,7 @@ constexpr const char* kAgain = "copy or import it again";
 constexpr int64_t kMaxSide = 1 << 16;
 
 // The stored checksum of an array, −1 where there is none (files written by others).
-int64_t stored_crc(const h5::File& file, const std::string& name) {
+int64_t stored_crc(const io::h5::File& file, const std::string& name) {
   if (!file.has_attribute(name, kCrcAttribute)) return -1;
   const std::vector<int64_t> values = file.integers(name, kCrcAttribute);
   return values.size() == 1 ? values[0] : -2;
@@ -28,17 +28,17 @@ void check_crc(const std::string& path, const std::string& name, int64_t stored,
 }
 
 template <class T>
-std::vector<T> read_checked(const h5::File& file, const std::string& name) {
+std::vector<T> read_checked(const io::h5::File& file, const std::string& name) {
   std::vector<T> values = file.read<T>(name);
-  check_crc(file.handle().path(), name, stored_crc(file, name), crc32c(values.data(), values.size() * sizeof(T)));
+  check_crc(file.handle().path(), name, stored_crc(file, name), io::crc32c(values.data(), values.size() * sizeof(T)));
   return values;
 }
 
-std::vector<std::string> read_text_checked(const h5::File& file, const std::string& name) {
+std::vector<std::string> read_text_checked(const io::h5::File& file, const std::string& name) {
   std::vector<std::string> values = file.read_text(name);
   // Packed again rather than kept: only the width that the file has can differ, and then there is no checksum of ours.
-  const std::string packed = h5::pack_text(values).bytes;
-  check_crc(file.handle().path(), name, stored_crc(file, name), crc32c(packed.data(), packed.size()));
+  const std::string packed = io::h5::pack_text(values).bytes;
+  check_crc(file.handle().path(), name, stored_crc(file, name), io::crc32c(packed.data(), packed.size()));
   return values;
 }
 
@@ -64,16 +64,16 @@ std::string hex(uint32_t value) {
 
 }  // namespace
 
-ShardReader::ShardReader(const std::string& path) : ShardReader(h5::File::open(path)) {}
+ShardReader::ShardReader(const std::string& path) : ShardReader(io::h5::File::open(path)) {}
 
-ShardReader::ShardReader(h5::File file) {
+ShardReader::ShardReader(io::h5::File file) {
   read_header(file);
   check_images(file);
   check_classes(file);
   handle_ = std::move(file.handle());
 }
 
-void ShardReader::read_header(const h5::File& file) {
+void ShardReader::read_header(const io::h5::File& file) {
   const std::string& path = file.handle().path();
   PAL_DATA_CHECK(file.has_attribute("/", "pal_format"), path + " is an HDF5 file of another kind", "no attribute pal_format",
                  "make a data set with `pal data import`");
@@ -95,9 +95,9 @@ void ShardReader::read_header(const h5::File& file) {
   }
 }
 
-void ShardReader::check_images(const h5::File& file) {
+void ShardReader::check_images(const io::h5::File& file) {
   const std::string& path = file.handle().path();
-  images_ = file.extent(kBytes, h5::Type::u8);
+  images_ = file.extent(kBytes, io::h5::Type::u8);
   crcs_ = read_checked<uint32_t>(file, kCrcs);
   offsets_ = read_checked<uint64_t>(file, kOffsets);
   PAL_DATA_CHECK(!crcs_.empty(), path + " has no samples", "", "import some");
@@ -115,12 +115,12 @@ void ShardReader::check_images(const h5::File& file) {
                    "it must be " + std::to_string(raw_bytes) + " bytes; " + kAgain);
   }
   if (!file.has(kIds)) return;
-  ids_ = file.extent(kIds, h5::Type::text);
+  ids_ = file.extent(kIds, io::h5::Type::text);
   ids_crc_ = stored_crc(file, kIds);
   PAL_DATA_CHECK(ids_.count == size(), path + ": ids has a wrong length", ids_.count, "there are " + std::to_string(size()) + " samples");
 }
 
-void ShardReader::check_classes(const h5::File& file) {
+void ShardReader::check_classes(const io::h5::File& file) {
   const std::string& path = file.handle().path();
   if (file.has(kLabels)) {
     labels_ = read_checked<int64_t>(file, kLabels);
@@ -160,7 +160,7 @@ void ShardReader::read(int64_t sample, std::vector<uint8_t>& bytes) const {
   if (!handle_.read_at(images_.offset + offsets_[at(sample)], bytes.data(), bytes.size())) {
     throw Error(Exit::data, path() + ": sample " + std::to_string(sample) + " lies behind the end of the file, which was cut after it was opened; " + kAgain);
   }
-  const uint32_t computed = crc32c(bytes.data(), bytes.size());
+  const uint32_t computed = io::crc32c(bytes.data(), bytes.size());
   if (computed != crcs_[at(sample)]) {
     throw Error(Exit::data, where(sample) + " does not match its CRC32C (stored " + hex(crcs_[at(sample)]) + ", computed " +
                                 hex(computed) + "); the file is damaged, " + kAgain);
@@ -176,7 +176,7 @@ std::string ShardReader::id(int64_t sample) const {
   std::string item(static_cast<size_t>(ids_.item_bytes), '\0');
   const uint64_t offset = ids_.offset + static_cast<uint64_t>(sample * ids_.item_bytes);
   if (!handle_.read_at(offset, item.data(), item.size())) throw Error(Exit::data, path() + " ends within ids; " + kAgain);
-  return h5::unpack_text(item.data(), ids_.item_bytes);
+  return io::h5::unpack_text(item.data(), ids_.item_bytes);
 }
 
 void ShardReader::check_ids() const {
@@ -186,9 +186,9 @@ void ShardReader::check_ids() const {
   for (uint64_t done = 0; done < end; done += block.size()) {
     const size_t n = std::min<uint64_t>(block.size(), end - done);
     if (!handle_.read_at(ids_.offset + done, block.data(), n)) throw Error(Exit::data, path() + " ends within ids; " + kAgain);
-    crc = crc32c(block.data(), n, crc);
+    crc = io::crc32c(block.data(), n, crc);
   }
   if (ids_.count > 0) check_crc(path(), kIds, ids_crc_, crc);
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -5,6 +5,7 @@
 // Thread: read() and id() use pread and may be called from any number of threads.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -14,7 +15,7 @@
 #include "core/io/file_handle.h"
 #include "core/io/h5.h"
 
-namespace pal {
+namespace pal::data {
 
 class ShardReader {
  public:
@@ -45,16 +46,16 @@ class ShardReader {
 
  private:
   static size_t at(int64_t sample) { return static_cast<size_t>(sample); }
-  explicit ShardReader(h5::File file);
-  void read_header(const h5::File& file);
-  void check_images(const h5::File& file);
-  void check_classes(const h5::File& file);
+  explicit ShardReader(io::h5::File file);
+  void read_header(const io::h5::File& file);
+  void check_images(const io::h5::File& file);
+  void check_classes(const io::h5::File& file);
 
-  FileHandle handle_;
+  io::FileHandle handle_;
   Encoding encoding_ = Encoding::raw;
   std::vector<int32_t> shape_;
   std::string split_;
-  h5::Extent images_, ids_;
+  io::h5::Extent images_, ids_;
   std::vector<uint64_t> offsets_;
   std::vector<uint32_t> crcs_;
   std::vector<int64_t> labels_, parents_;
@@ -62,4 +63,4 @@ class ShardReader {
   int64_t ids_crc_ = -1;   // −1: not stored
 };
 
-}  // namespace pal
+}  // namespace pal::data

@@ -7,7 +7,7 @@
 #include "core/data/shard_format.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 constexpr size_t kBufferBytes = 4 << 20;
 
@@ -23,18 +23,18 @@ ShardSpec checked_classes(ShardSpec spec) {
 
 using namespace shard_format;
 
-ShardWriter::ShardWriter(ShardSpec spec, std::string target, std::optional<PartialFile> partial, h5::File file)
+ShardWriter::ShardWriter(ShardSpec spec, std::string target, std::optional<io::PartialFile> partial, io::h5::File file)
     : spec_(checked_classes(std::move(spec))), target_(std::move(target)), partial_(std::move(partial)), file_(std::move(file)) {
   buffer_.reserve(kBufferBytes);
 }
 
 ShardWriter::ShardWriter(const std::string& path, ShardSpec spec)
-    : spec_(checked_classes(std::move(spec))), target_(path), partial_(path), file_(h5::File::create(partial_->path(), path)) {
+    : spec_(checked_classes(std::move(spec))), target_(path), partial_(path), file_(io::h5::File::create(partial_->path(), path)) {
   buffer_.reserve(kBufferBytes);
 }
 
 ShardWriter ShardWriter::staged(const std::string& path, const std::string& target, ShardSpec spec) {
-  return ShardWriter(std::move(spec), target, std::nullopt, h5::File::create(path, target, Content::keep));
+  return ShardWriter(std::move(spec), target, std::nullopt, io::h5::File::create(path, target, io::Content::keep));
 }
 
 void ShardWriter::note(size_t bytes, uint32_t crc, int64_t label, std::string_view id) {
@@ -49,7 +49,7 @@ bool ShardWriter::restore(size_t bytes, uint32_t crc, int64_t label, std::string
   const uint64_t at = file_.end() + flushed_;
   if (bytes == 0 || at + bytes > file_.handle().size()) return false;
   buffer_.resize(bytes);
-  const bool same = file_.handle().read_at(at, buffer_.data(), bytes) && crc32c(buffer_.data(), bytes) == crc;
+  const bool same = file_.handle().read_at(at, buffer_.data(), bytes) && io::crc32c(buffer_.data(), bytes) == crc;
   buffer_.clear();
   if (!same) return false;
   flushed_ += bytes;
@@ -68,7 +68,7 @@ void ShardWriter::append(const StoredImage& image) {
                  "there are " + std::to_string(classes) + " classes");
   if (buffer_.size() + image.bytes > kBufferBytes) flush();
   buffer_.insert(buffer_.end(), image.data, image.data + image.bytes);
-  note(image.bytes, image.crc ? *image.crc : crc32c(image.data, image.bytes), image.label, image.id);
+  note(image.bytes, image.crc ? *image.crc : io::crc32c(image.data, image.bytes), image.label, image.id);
 }
 
 void ShardWriter::flush() {
@@ -82,13 +82,13 @@ void ShardWriter::flush() {
 template <class T>
 void ShardWriter::put(const std::string& name, const std::vector<T>& values) {
   file_.write(name, values);
-  file_.set_integers(name, kCrcAttribute, {crc32c(values.data(), values.size() * sizeof(T))});
+  file_.set_integers(name, kCrcAttribute, {io::crc32c(values.data(), values.size() * sizeof(T))});
 }
 
 void ShardWriter::put_text(const std::string& name, const std::vector<std::string>& values) {
   file_.write_text(name, values);
-  const std::string packed = h5::pack_text(values).bytes;
-  file_.set_integers(name, kCrcAttribute, {crc32c(packed.data(), packed.size())});
+  const std::string packed = io::h5::pack_text(values).bytes;
+  file_.set_integers(name, kCrcAttribute, {io::crc32c(packed.data(), packed.size())});
 }
 
 void ShardWriter::finish() {
@@ -99,7 +99,7 @@ void ShardWriter::finish() {
   file_.set_integers("/", "shape", {spec_.shape.begin(), spec_.shape.end()});
   if (!spec_.split.empty()) file_.set_text("/", "split", spec_.split);
   file_.make_group("images");
-  file_.describe(kBytes, h5::Type::u8, static_cast<int64_t>(flushed_), 1);
+  file_.describe(kBytes, io::h5::Type::u8, static_cast<int64_t>(flushed_), 1);
   put(kOffsets, offsets_);
   put(kCrcs, crcs_);
   if (!spec_.classes.empty()) {
@@ -114,7 +114,7 @@ void ShardWriter::finish() {
   file_.close();
   file_.handle().truncate(file_.end());   // a staged file may have been longer
   file_.handle().sync();
-  file_.handle() = FileHandle();
+  file_.handle() = io::FileHandle();
   offsets_ = {};   // many shards may wait for their publication
   crcs_ = {};
   labels_ = {};
@@ -127,4 +127,4 @@ void ShardWriter::publish() {
   partial_->publish();
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -6,6 +6,7 @@
 // a kill: its file has a name of its own choice, stays, and its samples can be taken over by the next process.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,7 +17,7 @@
 #include "core/io/file_handle.h"
 #include "core/io/h5.h"
 
-namespace pal {
+namespace pal::data {
 
 struct ShardSpec {
   Encoding encoding = Encoding::raw;
@@ -51,7 +52,7 @@ class ShardWriter {
   void publish();   // after finish(): renames it to `path`
 
  private:
-  ShardWriter(ShardSpec spec, std::string target, std::optional<PartialFile> partial, h5::File file);
+  ShardWriter(ShardSpec spec, std::string target, std::optional<io::PartialFile> partial, io::h5::File file);
   void note(size_t bytes, uint32_t crc, int64_t label, std::string_view id);
   template <class T>
   void put(const std::string& name, const std::vector<T>& values);
@@ -59,8 +60,8 @@ class ShardWriter {
 
   ShardSpec spec_;
   std::string target_;
-  std::optional<PartialFile> partial_;   // none: staged
-  h5::File file_;
+  std::optional<io::PartialFile> partial_;   // none: staged
+  io::h5::File file_;
   std::vector<uint8_t> buffer_;   // image bytes not yet in the file
   uint64_t flushed_ = 0;          // image bytes in the file
   std::vector<uint64_t> offsets_ = {0};
@@ -69,4 +70,4 @@ class ShardWriter {
   std::vector<std::string> ids_;
 };
 
-}  // namespace pal
+}  // namespace pal::data

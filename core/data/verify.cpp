@@ -7,7 +7,7 @@
 #include "core/data/shard_reader.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 void check_jpeg(const ShardReader& shard, int64_t sample, const std::vector<uint8_t>& bytes) {
@@ -63,4 +63,4 @@ VerifyReport verify_dataset(const std::string& pattern, size_t max_complaints,
   return report;
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -1,12 +1,13 @@
 // verify: reads every byte of a data set and tells what is wrong with it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::data {
 
 struct VerifyReport {
   int64_t samples = 0, image_bytes = 0;   // checked
@@ -21,4 +22,4 @@ struct VerifyReport {
 VerifyReport verify_dataset(const std::string& pattern, size_t max_complaints,
                             const std::function<void(int64_t done, int64_t total)>& progress);
 
-}  // namespace pal
+}  // namespace pal::data

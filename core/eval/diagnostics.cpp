@@ -10,14 +10,14 @@
 #include "core/eval/effective_rank.h"
 #include "core/loss/unit_rows.h"
 
-namespace pal {
+namespace pal::eval {
 namespace {
 
 constexpr double kPointedSpread = 0.02, kLineRank = 1.2;
 constexpr int kLooks = 3;
 
 // Collective. (D) means and standard deviations over all rows of all ranks, fp64.
-std::pair<at::Tensor, at::Tensor> columns(const at::Tensor& z, double rows, Comm& comm) {
+std::pair<at::Tensor, at::Tensor> columns(const at::Tensor& z, double rows, comm::Comm& comm) {
   const at::Tensor mean = z.sum(at::IntArrayRef{0}, false, at::kDouble);
   comm.all_reduce(mean);
   mean.div_(rows);
@@ -28,16 +28,16 @@ std::pair<at::Tensor, at::Tensor> columns(const at::Tensor& z, double rows, Comm
 
 }  // namespace
 
-Diagnostics diagnose(const at::Tensor& z, const Batch& batch, Comm& comm) {
+Diagnostics diagnose(const at::Tensor& z, const loss::Batch& batch, comm::Comm& comm) {
   Diagnostics d;
   const auto rows = static_cast<double>(batch.global_rows());
   const auto [mean, std] = columns(z, rows, comm);
   d.mean_abs_mean = mean.abs().mean().item<double>();
   d.mean_std = std.mean().item<double>();
   d.min_std = std.min().item<double>();
-  d.unit_std = columns(unit_rows(z).rows, rows, comm).second.mean().item<double>() * std::sqrt(static_cast<double>(z.size(1)));
+  d.unit_std = columns(loss::unit_rows(z).rows, rows, comm).second.mean().item<double>() * std::sqrt(static_cast<double>(z.size(1)));
   d.effective_rank = effective_rank(z, batch, comm);
-  const PairCounts counts = count_pairs(batch.graph);
+  const graph::PairCounts counts = graph::count_pairs(batch.graph);
   const double pairs = std::max(1.0, rows * (rows - 1));
   d.positive_share = counts.positive / pairs;
   d.negative_share = counts.negative / pairs;
@@ -56,4 +56,4 @@ std::string CollapseWatch::look(const Diagnostics& d, int64_t dims) {
                      kLooks);
 }
 
-}  // namespace pal
+}  // namespace pal::eval

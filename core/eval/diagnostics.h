@@ -3,11 +3,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 
 #include "core/loss/criterion.h"
 
-namespace pal {
+namespace pal::eval {
 
 struct Diagnostics {
   // Over the columns of Z, of all rows of all ranks.
@@ -20,7 +21,7 @@ struct Diagnostics {
 };
 
 // Collective: two all-reduces of D numbers for the rows and two for the unit rows, and what the effective rank needs.
-Diagnostics diagnose(const at::Tensor& z, const Batch& batch, Comm& comm);
+Diagnostics diagnose(const at::Tensor& z, const loss::Batch& batch, comm::Comm& comm);
 
 // Collapse: unit_std below 0.02 (rows point the same way), or an effective rank below 1.2 of more than two columns (they
 // lie on a line), in three logged steps in a row.
@@ -34,4 +35,4 @@ class CollapseWatch {
   bool said_ = false;
 };
 
-}  // namespace pal
+}  // namespace pal::eval

@@ -8,9 +8,9 @@
 #include "core/loss/halo.h"
 #include "kernels/moments.h"
 
-namespace pal {
+namespace pal::eval {
 
-double effective_rank(const at::Tensor& z, const Batch& batch, Comm& comm) {
+double effective_rank(const at::Tensor& z, const loss::Batch& batch, comm::Comm& comm) {
   const at::NoGradGuard no_grad;
   const int64_t rows = batch.global_rows();
   if (rows < 2) return 0;
@@ -24,8 +24,8 @@ double effective_rank(const at::Tensor& z, const Batch& batch, Comm& comm) {
     trace = product.diagonal().sum().item<double>();
     square = product.square().sum().item<double>();
   } else {
-    const at::Tensor product = centred.mm(gather_rows(centred, batch, comm).t());
-    const std::vector<double> sums = sum_shares(
+    const at::Tensor product = centred.mm(loss::gather_rows(centred, batch, comm).t());
+    const std::vector<double> sums = loss::sum_shares(
         {centred.to(at::kDouble).square().sum().view({1}), product.to(at::kDouble).square().sum().view({1})}, comm);
     trace = sums[0];
     square = sums[1];
@@ -33,4 +33,4 @@ double effective_rank(const at::Tensor& z, const Batch& batch, Comm& comm) {
   return square > 0 ? trace * trace / square : 0;
 }
 
-}  // namespace pal
+}  // namespace pal::eval

@@ -5,11 +5,11 @@
 
 #include "core/loss/criterion.h"
 
-namespace pal {
+namespace pal::eval {
 
 // Collective. The participation ratio (Σλ)² / Σλ² of the eigenvalues of the global batch's covariance, in [1, D]; 0 for
 // fewer than two rows, or equal ones. By the D × D or the rows × rows product, as the criteria choose
 // (kernels::covariance_form_wins).
-double effective_rank(const at::Tensor& z, const Batch& batch, Comm& comm);
+double effective_rank(const at::Tensor& z, const loss::Batch& batch, comm::Comm& comm);
 
-}  // namespace pal
+}  // namespace pal::eval

@@ -11,7 +11,7 @@
 #include "core/model/encoder.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::eval {
 namespace {
 
 // Evaluation mode for a scope.
@@ -27,12 +27,12 @@ class EvalMode {
 
 }  // namespace
 
-SampleSlice own_slice(int64_t samples, const Comm& comm) {
-  const std::vector<int64_t> begin = rank_slices(samples, comm.size());
+SampleSlice own_slice(int64_t samples, const comm::Comm& comm) {
+  const std::vector<int64_t> begin = data::rank_slices(samples, comm.size());
   return {begin[comm.rank()], begin[comm.rank() + 1]};
 }
 
-at::Tensor embed_slice(Encoder& encoder, const Dataset& data, const std::vector<int64_t>& samples, SampleSlice slice, const EmbedOptions& options) {
+at::Tensor embed_slice(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples, SampleSlice slice, const EmbedOptions& options) {
   const at::NoGradGuard no_grad;
   const EvalMode mode(encoder);
   const at::Device device = encoder.parameters().front().device();
@@ -41,7 +41,7 @@ at::Tensor embed_slice(Encoder& encoder, const Dataset& data, const std::vector<
   for (int64_t at = slice.first; at < slice.last; at += options.batch) {
     const int64_t end = std::min(slice.last, at + options.batch);
     const std::vector<int64_t> ids(samples.begin() + at, samples.begin() + end);
-    const at::Tensor images = load_centre_views(data, ids, options.augment, options.dtype, options.threads);
+    const at::Tensor images = data::load_centre_views(data, ids, options.augment, options.dtype, options.threads);
     at::Tensor out = encoder.features(images.to(device));
     if (options.what == EmbedWhat::embedding) out = encoder.project(out);
     own.narrow(0, at - slice.first, end - at).copy_(out);
@@ -50,16 +50,16 @@ at::Tensor embed_slice(Encoder& encoder, const Dataset& data, const std::vector<
   return own;
 }
 
-at::Tensor embed(Encoder& encoder, const Dataset& data, const std::vector<int64_t>& samples, const EmbedOptions& options,
-                 Comm& comm) {
+at::Tensor embed(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples, const EmbedOptions& options,
+                 comm::Comm& comm) {
   const auto n = static_cast<int64_t>(samples.size());
-  const std::vector<int64_t> begin = rank_slices(n, comm.size());
+  const std::vector<int64_t> begin = data::rank_slices(n, comm.size());
   std::vector<int64_t> counts;
   for (int r = 0; r < comm.size(); ++r) counts.push_back(begin[r + 1] - begin[r]);
   return comm.all_gather_v(embed_slice(encoder, data, samples, own_slice(n, comm), options), counts);
 }
 
-at::Tensor pixels(const Dataset& data, const std::vector<int64_t>& samples) {
+at::Tensor pixels(const data::Dataset& data, const std::vector<int64_t>& samples) {
   at::Tensor out;
   std::vector<uint8_t> bytes;
   for (size_t n = 0; n < samples.size(); ++n) {
@@ -75,4 +75,4 @@ at::Tensor pixels(const Dataset& data, const std::vector<int64_t>& samples) {
   return out;
 }
 
-}  // namespace pal
+}  // namespace pal::eval

@@ -5,13 +5,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "core/comm/comm.h"
 #include "core/data/dataset.h"
 
-namespace pal {
-
+namespace pal::model {
 class Encoder;
+}
+
+namespace pal::eval {
 
 enum class EmbedWhat { features, embedding };   // before or after the projector
 
@@ -28,15 +31,15 @@ struct EmbedOptions {
 struct SampleSlice {
   int64_t first = 0, last = 0;
 };
-SampleSlice own_slice(int64_t samples, const Comm& comm);   // of rank_slices (core/data/loader/epoch_sampler.h)
-at::Tensor embed_slice(Encoder& encoder, const Dataset& data, const std::vector<int64_t>& samples, SampleSlice slice, const EmbedOptions& options);
+SampleSlice own_slice(int64_t samples, const comm::Comm& comm);   // of rank_slices (core/data/loader/epoch_sampler.h)
+at::Tensor embed_slice(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples, SampleSlice slice, const EmbedOptions& options);
 
 // Collective. (samples.size(), F) in the order of `samples`, on every rank: each rank embeds its slice and all are
 // gathered.
-at::Tensor embed(Encoder& encoder, const Dataset& data, const std::vector<int64_t>& samples, const EmbedOptions& options,
-                 Comm& comm);
+at::Tensor embed(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples, const EmbedOptions& options,
+                 comm::Comm& comm);
 
 // The pixels themselves, flattened and scaled to [0, 1]: the baseline that needs no training. (n, H·W·C)
-at::Tensor pixels(const Dataset& data, const std::vector<int64_t>& samples);
+at::Tensor pixels(const data::Dataset& data, const std::vector<int64_t>& samples);
 
-}  // namespace pal
+}  // namespace pal::eval

@@ -21,11 +21,11 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::eval {
 namespace {
 
-LoaderOptions classifier_loader(const FinetuneOptions& o, const EpochPlan& plan, std::vector<int64_t> subset, int64_t steps, Comm& comm) {
-  LoaderOptions load;
+data::LoaderOptions classifier_loader(const FinetuneOptions& o, const data::EpochPlan& plan, std::vector<int64_t> subset, int64_t steps, comm::Comm& comm) {
+  data::LoaderOptions load;
   load.plan = plan;
   load.subset = std::move(subset);
   kernels::ViewPolicy crop;   // random crop of 8 to 100 % of the area and a flip
@@ -42,7 +42,7 @@ LoaderOptions classifier_loader(const FinetuneOptions& o, const EpochPlan& plan,
 }
 
 // The gradients become the sums over all ranks, in fp64, rounded once; each lies in memory as its parameter does.
-void sum_gradients(const NamedTensors& parameters, Comm& comm) {
+void sum_gradients(const ops::NamedTensors& parameters, comm::Comm& comm) {
   std::vector<at::Tensor> flat;
   for (const auto& [name, p] : parameters) flat.push_back((p.grad().defined() ? p.grad() : at::zeros_like(p)).to(at::kDouble).reshape({-1}));
   const at::Tensor all = at::cat(flat);
@@ -73,36 +73,36 @@ std::vector<int64_t> labelled_share(const std::vector<int64_t>& labels, int64_t 
   return kept;
 }
 
-Accuracy finetune(Encoder& encoder, std::shared_ptr<const Dataset> train, const Dataset& test, const FinetuneOptions& o, Comm& comm) {
+Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> train, const data::Dataset& test, const FinetuneOptions& o, comm::Comm& comm) {
   const auto classes = static_cast<int64_t>(train->classes().size());
   const std::vector<int64_t> subset = labelled_share(train->labels(), classes, o.fraction, o.seed);
-  const EpochPlan plan{static_cast<int64_t>(subset.size()), std::min<int64_t>(o.global_batch, static_cast<int64_t>(subset.size())), o.seed};
+  const data::EpochPlan plan{static_cast<int64_t>(subset.size()), std::min<int64_t>(o.global_batch, static_cast<int64_t>(subset.size())), o.seed};
   const int64_t steps = o.epochs * plan.steps_per_epoch();
-  Loader loader(train, classifier_loader(o, plan, subset, steps, comm));
+  data::Loader loader(train, classifier_loader(o, plan, subset, steps, comm));
 
   // The head starts at zero: its first gradient is that of the class means, whatever the seed.
-  const NamedTensors head = {{"head.weight", at::zeros({classes, encoder.feature_dims()}, o.dtype).requires_grad_(true)},
+  const ops::NamedTensors head = {{"head.weight", at::zeros({classes, encoder.feature_dims()}, o.dtype).requires_grad_(true)},
                              {"head.bias", at::zeros({classes}, o.dtype).requires_grad_(true)}};
-  NamedTensors backbone;
+  ops::NamedTensors backbone;
   if (o.part == TrainedPart::all) {
-    for (const auto& named : trainable(encoder)) {
+    for (const auto& named : model::trainable(encoder)) {
       if (named.first.starts_with("backbone.")) backbone.push_back(named);
     }
   }
-  OptimSpec sgd;
+  optim::OptimSpec sgd;
   sgd.kind = "sgd";
   sgd.momentum = o.momentum;
   sgd.weight_decay = o.weight_decay;
-  const auto head_optimizer = make_optimizer(sgd, head);
-  const auto backbone_optimizer = backbone.empty() ? nullptr : make_optimizer(sgd, backbone);
+  const auto head_optimizer = optim::make_optimizer(sgd, head);
+  const auto backbone_optimizer = backbone.empty() ? nullptr : optim::make_optimizer(sgd, backbone);
   const double scale = static_cast<double>(plan.global_batch) / 256;
-  const Schedule cosine{1, 0, steps, 0};
-  NamedTensors all = head;
+  const optim::Schedule cosine{1, 0, steps, 0};
+  ops::NamedTensors all = head;
   all.insert(all.end(), backbone.begin(), backbone.end());
 
   o.part == TrainedPart::all ? encoder.train() : encoder.eval();
   for (int64_t step = 0; step < steps; ++step) {
-    const LoadedStep loaded = loader.next();
+    const data::LoadedStep loaded = loader.next();
     const int64_t begin = loaded.rank_begin[comm.rank()], end = loaded.rank_begin[comm.rank() + 1];
     std::vector<int64_t> labels;
     for (int64_t i = begin; i < end; ++i) labels.push_back(train->labels()[static_cast<size_t>(loaded.samples[static_cast<size_t>(i)])]);
@@ -118,7 +118,7 @@ Accuracy finetune(Encoder& encoder, std::shared_ptr<const Dataset> train, const 
     {
       const at::NoGradGuard no_grad;
       sum_gradients(all, comm);
-      commit_batch_norm(encoder);
+      model::commit_batch_norm(encoder);
       head_optimizer->step(o.lr * scale * cosine.at(step));
       if (backbone_optimizer) backbone_optimizer->step(o.encoder_lr * scale * cosine.at(step));
     }
@@ -137,4 +137,4 @@ Accuracy finetune(Encoder& encoder, std::shared_ptr<const Dataset> train, const 
   return tally(judge(at::linear(known.features, head[0].second, head[1].second), known.labels), known.labels, classes, plan.samples);
 }
 
-}  // namespace pal
+}  // namespace pal::eval

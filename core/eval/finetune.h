@@ -6,17 +6,21 @@
 // Collective: finetune().
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "core/comm/comm.h"
 #include "core/data/dataset.h"
 #include "core/data/loader/render_job.h"
 #include "core/eval/scores.h"
 
-namespace pal {
-
+namespace pal::model {
 class Encoder;
+}
+
+namespace pal::eval {
 
 enum class TrainedPart { head, all };
 
@@ -31,16 +35,16 @@ struct FinetuneOptions {
   double momentum = 0.9;
   uint64_t seed = 0;
   kernels::AugmentOptions augment;               // size, channels, mean and std of the views
-  Decode decode = Decode::scaled;
+  data::Decode decode = data::Decode::scaled;
   at::ScalarType dtype = at::kFloat;
   int threads = 1;
   std::function<void(int64_t step, int64_t steps, double loss)> progress;   // may be empty
 };
 
 // Trains on `train`, judges on the centre views of `test`. With TrainedPart::all the encoder is changed.
-Accuracy finetune(Encoder& encoder, std::shared_ptr<const Dataset> train, const Dataset& test, const FinetuneOptions& options, Comm& comm);
+Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> train, const data::Dataset& test, const FinetuneOptions& options, comm::Comm& comm);
 
 // The labelled samples it trains on, ascending: a share of each class, drawn by the seed.
 std::vector<int64_t> labelled_share(const std::vector<int64_t>& labels, int64_t classes, double fraction, uint64_t seed);
 
-}  // namespace pal
+}  // namespace pal::eval

@@ -11,7 +11,7 @@
 #include "core/ops/similarity.h"
 #include "core/ops/tensors.h"
 
-namespace pal {
+namespace pal::eval {
 
 Neighbours neighbours(const at::Tensor& queries, const at::Tensor& support, int64_t k) {
   const at::NoGradGuard no_grad;
@@ -45,7 +45,7 @@ at::Tensor votes_of(const Neighbours& near, const at::Tensor& labels, int64_t cl
 }  // namespace
 
 std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64_t>& train_labels, const at::Tensor& test,
-                                const std::vector<int64_t>& test_labels, int64_t classes, const std::vector<KnnOptions>& options, Comm& comm) {
+                                const std::vector<int64_t>& test_labels, int64_t classes, const std::vector<KnnOptions>& options, comm::Comm& comm) {
   const at::NoGradGuard no_grad;
   const Labelled a = known_rows(train, train_labels, classes, "training");
   const Labelled b = known_rows(test, test_labels, classes, "test");
@@ -53,7 +53,7 @@ std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64
   for (const KnnOptions& o : options) largest = std::max(largest, o.k);
   const int64_t k = std::min(largest, a.labels.size(0));
 
-  const std::vector<int64_t> begin = rank_slices(b.labels.size(0), comm.size());
+  const std::vector<int64_t> begin = data::rank_slices(b.labels.size(0), comm.size());
   std::vector<int64_t> counts;
   for (int r = 0; r < comm.size(); ++r) counts.push_back(begin[r + 1] - begin[r]);
   const int64_t first = begin[comm.rank()], last = begin[comm.rank() + 1];
@@ -81,8 +81,8 @@ std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64
 
 Accuracy knn(const at::Tensor& train, const std::vector<int64_t>& train_labels, const at::Tensor& test,
              const std::vector<int64_t>& test_labels, int64_t classes, const KnnOptions& options) {
-  const auto alone = make_local_comm();
+  const auto alone = comm::make_local_comm();
   return knn_sweep(train, train_labels, test, test_labels, classes, {options}, *alone).front();
 }
 
-}  // namespace pal
+}  // namespace pal::eval

@@ -8,7 +8,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::eval {
 
 Labelled known_rows(const at::Tensor& features, const std::vector<int64_t>& labels, int64_t classes, const char* what) {
   PAL_DATA_CHECK(static_cast<int64_t>(labels.size()) == features.size(0),
@@ -91,4 +91,4 @@ Accuracy linear_probe(const at::Tensor& train, const std::vector<int64_t>& train
   return tally(judge(scores, b.labels), b.labels, classes, x.size(0));
 }
 
-}  // namespace pal
+}  // namespace pal::eval

@@ -14,7 +14,7 @@
 
 #include "core/eval/scores.h"
 
-namespace pal {
+namespace pal::eval {
 
 enum class ProbeMethod { lbfgs, ridge };
 struct ProbeOptions {
@@ -34,4 +34,4 @@ struct Labelled {
 // The rows whose label is known; a label outside [0, classes) is an Error (data).
 Labelled known_rows(const at::Tensor& features, const std::vector<int64_t>& labels, int64_t classes, const char* what);
 
-}  // namespace pal
+}  // namespace pal::eval

@@ -11,7 +11,7 @@
 #include "core/loss/unit_rows.h"
 #include "core/model/encoder.h"
 
-namespace pal {
+namespace pal::eval {
 
 double feature_rank(const at::Tensor& features) {
   const at::NoGradGuard no_grad;
@@ -27,7 +27,7 @@ double uniformity(const at::Tensor& features, int64_t rows) {
   const int64_t n = std::min(rows, features.size(0));
   if (n < 2) return 0;
   const at::Tensor picked = at::arange(n, at::kLong).mul(features.size(0)).div(n, "floor");
-  const at::Tensor z = unit_rows(features.index_select(0, picked).to(at::kDouble)).rows;
+  const at::Tensor z = loss::unit_rows(features.index_select(0, picked).to(at::kDouble)).rows;
   double sum = 0;   // by pieces of the matrix of pairs
   for (int64_t at = 0; at < n; at += 512) {
     const int64_t count = std::min<int64_t>(512, n - at);
@@ -39,16 +39,16 @@ double uniformity(const at::Tensor& features, int64_t rows) {
 
 double alignment(const at::Tensor& one, const at::Tensor& other) {
   const at::NoGradGuard no_grad;
-  const at::Tensor difference = unit_rows(one.to(at::kDouble)).rows - unit_rows(other.to(at::kDouble)).rows;
+  const at::Tensor difference = loss::unit_rows(one.to(at::kDouble)).rows - loss::unit_rows(other.to(at::kDouble)).rows;
   return difference.square().sum(1).mean().item<double>();
 }
 
-TwoViews embed_two_views(Encoder& encoder, std::shared_ptr<const Dataset> data, const std::vector<int64_t>& samples, const ViewSet& views,
-                         const EmbedOptions& options, Comm& comm) {
+TwoViews embed_two_views(model::Encoder& encoder, std::shared_ptr<const data::Dataset> data, const std::vector<int64_t>& samples, const data::ViewSet& views,
+                         const EmbedOptions& options, comm::Comm& comm) {
   const at::NoGradGuard no_grad;
   const bool was_training = encoder.is_training();
   encoder.eval();
-  LoaderOptions load;
+  data::LoaderOptions load;
   load.plan = {static_cast<int64_t>(samples.size()), std::min<int64_t>(options.batch * comm.size(), static_cast<int64_t>(samples.size())), 0};
   load.subset = samples;
   load.views = views;
@@ -58,10 +58,10 @@ TwoViews embed_two_views(Encoder& encoder, std::shared_ptr<const Dataset> data, 
   load.rank = comm.rank();
   load.ranks = comm.size();
   load.planned_until = load.plan.steps_per_epoch();
-  Loader loader(std::move(data), load);
+  data::Loader loader(std::move(data), load);
   std::vector<at::Tensor> one, other;
   for (int64_t step = 0; step < load.planned_until; ++step) {
-    const LoadedStep loaded = loader.next();
+    const data::LoadedStep loaded = loader.next();
     std::vector<int64_t> counts;
     for (int r = 0; r < comm.size(); ++r) counts.push_back(loaded.rank_begin[r + 1] - loaded.rank_begin[r]);
     const at::Tensor z = encoder.features(loaded.images);
@@ -93,4 +93,4 @@ PlaneMap principal_plane(const at::Tensor& features) {
   return map;
 }
 
-}  // namespace pal
+}  // namespace pal::eval

@@ -7,14 +7,16 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "core/comm/comm.h"
 #include "core/data/dataset.h"
 #include "core/data/loader/render_job.h"
 #include "core/eval/embed.h"
 
-namespace pal {
+namespace pal::eval {
 
 // Directions that the features really use: the participation ratio (Σλ)² / Σλ² of their covariance's eigenvalues, in [1, D];
 // 0 for fewer than two rows, or equal ones. (Of the rows of a batch on several ranks: effective_rank.h.)
@@ -27,8 +29,8 @@ double alignment(const at::Tensor& one, const at::Tensor& other);
 struct TwoViews {
   at::Tensor one, other;   // (samples.size(), F), on every rank
 };
-TwoViews embed_two_views(Encoder& encoder, std::shared_ptr<const Dataset> data, const std::vector<int64_t>& samples, const ViewSet& views,
-                         const EmbedOptions& options, Comm& comm);
+TwoViews embed_two_views(model::Encoder& encoder, std::shared_ptr<const data::Dataset> data, const std::vector<int64_t>& samples, const data::ViewSet& views,
+                         const EmbedOptions& options, comm::Comm& comm);
 
 // The two directions of most variance: (n, 2) coordinates, and the share of the variance that each holds. The sign is
 // fixed: the largest entry of a direction is positive.
@@ -38,4 +40,4 @@ struct PlaneMap {
 };
 PlaneMap principal_plane(const at::Tensor& features);
 
-}  // namespace pal
+}  // namespace pal::eval

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace pal {
+namespace pal::eval {
 namespace {
 
 constexpr double kTail = 0.025;
@@ -66,9 +66,9 @@ Accuracy tally(const Judged& judged, const at::Tensor& labels, int64_t classes, 
   return a;
 }
 
-Judged gather(const Judged& own, const std::vector<int64_t>& counts, Comm& comm) {
+Judged gather(const Judged& own, const std::vector<int64_t>& counts, comm::Comm& comm) {
   const at::Tensor both = comm.all_gather_v(at::stack({own.predicted, own.place}, 1).contiguous(), counts);
   return {both.select(1, 0).contiguous(), both.select(1, 1).contiguous()};
 }
 
-}  // namespace pal
+}  // namespace pal::eval

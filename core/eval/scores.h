@@ -8,7 +8,7 @@
 
 #include "core/comm/comm.h"
 
-namespace pal {
+namespace pal::eval {
 
 struct Accuracy {
   double top1 = 0;                    // share of the test samples
@@ -30,7 +30,7 @@ Judged judge(const at::Tensor& scores, const at::Tensor& labels);
 Accuracy tally(const Judged& judged, const at::Tensor& labels, int64_t classes, int64_t train);
 
 // Collective. This rank's rows of test samples judged → those of all, in rank order. counts: rows per rank.
-Judged gather(const Judged& own, const std::vector<int64_t>& counts, Comm& comm);
+Judged gather(const Judged& own, const std::vector<int64_t>& counts, comm::Comm& comm);
 
 // [low, high]: the middle 95 % of the share of hits when n samples are drawn with replacement from n of which so many are hits:
 // the bootstrap of infinitely many draws, which are binomial.
@@ -39,4 +39,4 @@ struct Interval {
 };
 Interval bootstrap(int64_t hits, int64_t n);
 
-}  // namespace pal
+}  // namespace pal::eval

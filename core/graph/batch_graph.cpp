@@ -8,7 +8,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::graph {
 
 double smooth_weight(const BatchGraph& graph, int64_t p, int64_t q) {
   double w = 0;
@@ -118,4 +118,4 @@ void check(const BatchGraph& graph) {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::graph

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace pal {
+namespace pal::graph {
 
 enum class SelfLoops { off, on };
 // Which part of the weights a sum takes: G, max(G, 0) or |G|.
@@ -91,4 +91,4 @@ std::vector<double> dense(const BatchGraph& graph, SelfLoops self_loops);
 // Sizes, block ids, tables and a rest that are in range, ascending, symmetric and finite; anything else throws Error (data).
 void check(const BatchGraph& graph);
 
-}  // namespace pal
+}  // namespace pal::graph

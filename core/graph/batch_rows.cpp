@@ -3,7 +3,7 @@
 #include "core/graph/numbering.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::graph {
 namespace {
 
 // Keys ≥ 0 numbered in the order of their first appearance; −1 stays −1.
@@ -129,4 +129,4 @@ void RowReader::read(int64_t p, std::vector<double>& row) const {
   for (int64_t e = graph_.rest.offsets[p]; e < graph_.rest.offsets[p + 1]; ++e) row[graph_.rest.columns[e]] += graph_.rest.weights[e];
 }
 
-}  // namespace pal
+}  // namespace pal::graph

@@ -6,7 +6,7 @@
 
 #include "core/graph/batch_graph.h"
 
-namespace pal {
+namespace pal::graph {
 
 // Positions in groups, numbered in the order of their first member; −1: in none.
 struct Grouping {
@@ -46,4 +46,4 @@ class RowReader {
   std::vector<std::vector<double>> columns_;   // of each feature layer: (width × samples)
 };
 
-}  // namespace pal
+}  // namespace pal::graph

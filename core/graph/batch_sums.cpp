@@ -11,7 +11,7 @@
 #include "core/graph/batch_rows.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::graph {
 namespace {
 
 // The positions of each group of a set of layers, counted by profile.
@@ -244,4 +244,4 @@ bool has_negative_weight(const BatchGraph& graph) {
   return std::any_of(counts.begin(), counts.end(), [](double c) { return c > 0; });
 }
 
-}  // namespace pal
+}  // namespace pal::graph

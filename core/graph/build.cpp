@@ -15,7 +15,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::graph {
 namespace {
 
 // Block ids in order of first appearance, so that they depend on the batch alone. key: a number ≥ 0, or −1 for none.
@@ -288,4 +288,4 @@ BatchGraph with_missing_entries(const BatchGraph& graph, const std::vector<int64
   return left;
 }
 
-}  // namespace pal
+}  // namespace pal::graph

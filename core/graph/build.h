@@ -19,7 +19,7 @@
 
 #include "core/graph/store.h"
 
-namespace pal {
+namespace pal::graph {
 
 // ℓ between classes.
 struct LossTable {
@@ -47,4 +47,4 @@ BatchGraph build_batch_graph(const GraphStore& store, const GraphSpec& spec, con
 // listed pair by pair.
 BatchGraph with_missing_entries(const BatchGraph& graph, const std::vector<int64_t>& samples, double probability, uint64_t seed);
 
-}  // namespace pal
+}  // namespace pal::graph

@@ -8,7 +8,7 @@
 #include "core/graph/similarity_groups.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::graph {
 
 EdgeDraw::EdgeDraw(const GraphStore& store, const std::vector<int64_t>& trained) {
   std::vector<std::pair<int64_t, int64_t>> known;   // group, sample
@@ -99,4 +99,4 @@ double EdgeDraw::inclusion(int64_t sample, int64_t count, double epoch_share) co
   return 1 - (1 - epoch_share) * never;
 }
 
-}  // namespace pal
+}  // namespace pal::graph

@@ -11,7 +11,7 @@
 
 #include "core/graph/store.h"
 
-namespace pal {
+namespace pal::graph {
 
 class EdgeDraw {
  public:
@@ -41,4 +41,4 @@ class EdgeDraw {
   std::vector<float> first_, second_;  // by sample: how often a draw takes it first, or second, of `members` draws; may be empty
 };
 
-}  // namespace pal
+}  // namespace pal::graph

@@ -10,7 +10,7 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::graph {
 namespace {
 
 std::string line_of(const std::string& path, int64_t line) { return path + " line " + std::to_string(line); }
@@ -37,7 +37,7 @@ bool split_numbers(std::string_view line, std::vector<double>& values) {
 // f(line number, values) for every line with numbers. The first line may be a head of names; empty ones are passed over.
 template <class F>
 void for_each_row(const std::string& path, const F& f) {
-  const std::string text = read_whole_file(path);
+  const std::string text = io::read_whole_file(path);
   std::vector<double> values;
   int64_t line = 0;
   for (size_t begin = 0; begin < text.size();) {
@@ -62,7 +62,7 @@ int64_t index_of(double value, const std::string& path, int64_t line) {
 
 bool is_hdf5(const std::string& path) { return path.ends_with(".h5") || path.ends_with(".hdf5"); }
 
-std::vector<int64_t> read_integers(const h5::File& file, const std::string& name) {
+std::vector<int64_t> read_integers(const io::h5::File& file, const std::string& name) {
   try {
     return file.read<int64_t>(name);
   } catch (const Error&) {   // scipy's own are 32 bits wide; any other type is said by this read
@@ -72,7 +72,7 @@ std::vector<int64_t> read_integers(const h5::File& file, const std::string& name
 }
 
 PairsFile read_csr(const std::string& path, int64_t samples) {
-  const h5::File file = h5::File::open(path);
+  const io::h5::File file = io::h5::File::open(path);
   const std::vector<int64_t> indptr = read_integers(file, "/graph/indptr"), indices = read_integers(file, "/graph/indices");
   const std::vector<double> data = file.read<double>("/graph/data");
   if (samples == kAsInFile) samples = std::max<int64_t>(static_cast<int64_t>(indptr.size()) - 1, 0);
@@ -111,8 +111,8 @@ PairsFile read_pairs(const std::string& path, int64_t samples) {
 
 void write_pairs(const std::string& path, const WeightedEdges& edges) {
   if (is_hdf5(path)) {
-    PartialFile partial(path);
-    h5::File file = h5::File::create(partial.path(), path);
+    io::PartialFile partial(path);
+    io::h5::File file = io::h5::File::create(partial.path(), path);
     file.make_group("/graph");
     file.write("/graph/indptr", edges.offsets());
     file.write("/graph/indices", edges.columns());
@@ -136,7 +136,7 @@ void write_pairs(const std::string& path, const WeightedEdges& edges) {
       append(edges.weights()[k], '\n');
     }
   }
-  write_file_atomically(path, text);
+  io::write_file_atomically(path, text);
 }
 
 LossTable read_loss_table(const std::string& path) {
@@ -176,4 +176,4 @@ Targets read_targets(const std::string& path, int64_t samples) {
   return targets;
 }
 
-}  // namespace pal
+}  // namespace pal::graph

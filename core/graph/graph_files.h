@@ -14,7 +14,7 @@
 #include "core/graph/build.h"
 #include "core/graph/weighted_edges.h"
 
-namespace pal {
+namespace pal::graph {
 
 struct PairsFile {
   int64_t samples = 0;
@@ -28,4 +28,4 @@ void write_pairs(const std::string& path, const WeightedEdges& edges);
 LossTable read_loss_table(const std::string& path);
 Targets read_targets(const std::string& path, int64_t samples);
 
-}  // namespace pal
+}  // namespace pal::graph

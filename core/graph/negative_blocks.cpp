@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace pal {
+namespace pal::graph {
 
 NegativeBlocks::NegativeBlocks(const GraphStore& store, const std::vector<int64_t>& samples) : store_(store), number_(samples.size()) {
   for (size_t p = 0; p < samples.size(); ++p) {
@@ -119,4 +119,4 @@ void NegativeBlocks::add_pairs(BatchGraph& graph, RestBuilder& rest) const {
   graph.layers.push_back(std::move(layer));
 }
 
-}  // namespace pal
+}  // namespace pal::graph

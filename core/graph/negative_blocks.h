@@ -14,7 +14,7 @@
 #include "core/graph/rest_builder.h"
 #include "core/graph/store.h"
 
-namespace pal {
+namespace pal::graph {
 
 class NegativeBlocks {
  public:
@@ -42,4 +42,4 @@ class NegativeBlocks {
   Pairs not_apart_;                               // of the crowd, not known to differ
 };
 
-}  // namespace pal
+}  // namespace pal::graph

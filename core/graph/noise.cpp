@@ -4,7 +4,7 @@
 
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::graph {
 
 void flip_weights(std::vector<WeightedPair>& pairs, double share, uint64_t seed) {
   if (share <= 0) return;
@@ -30,4 +30,4 @@ void redraw_labels(std::vector<int64_t>& labels, double share, uint64_t seed) {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::graph

@@ -1,12 +1,13 @@
 // numbering: keys numbered from 0 in the order of their first appearance, in one flat table.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "kernels/base/hash.h"
 
-namespace pal {
+namespace pal::graph {
 
 // Keys are ≥ 0. Open addressing, linear probing; at most `keys` different ones, as said at the start.
 class Numbering {
@@ -48,4 +49,4 @@ class Numbering {
   int32_t size_ = 0;
 };
 
-}  // namespace pal
+}  // namespace pal::graph

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace pal {
+namespace pal::graph {
 
 void RestBuilder::index() {
   numbers_.emplace(samples_.size());
@@ -39,4 +39,4 @@ SparseRest RestBuilder::take() {
   return rest;
 }
 
-}  // namespace pal
+}  // namespace pal::graph

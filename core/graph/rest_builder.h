@@ -9,7 +9,7 @@
 #include "core/graph/batch_graph.h"
 #include "core/graph/numbering.h"
 
-namespace pal {
+namespace pal::graph {
 
 class RestBuilder {
  public:
@@ -38,4 +38,4 @@ class RestBuilder {
   std::vector<std::tuple<int32_t, int32_t, double>> entries_;
 };
 
-}  // namespace pal
+}  // namespace pal::graph

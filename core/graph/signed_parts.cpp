@@ -9,7 +9,7 @@
 #include "core/graph/batch_rows.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::graph {
 namespace {
 
 double above_zero(double w) { return std::max(w, 0.0); }
@@ -172,4 +172,4 @@ SparseRest negative_pairs(const BatchGraph& graph, const NegativeDraw& draw) {
   return rest;
 }
 
-}  // namespace pal
+}  // namespace pal::graph

@@ -5,7 +5,7 @@
 
 #include "core/graph/batch_graph.h"
 
-namespace pal {
+namespace pal::graph {
 
 // The same graph with every entry max(G_ij, 0). It keeps to layers, one table and a feature pair where that is exact:
 // layers without tables; tables that are not negative inside the blocks of the other layers; one column of features.
@@ -22,4 +22,4 @@ struct NegativeDraw {
 // mean. At most 2 · per_row · samples entries. Draws depend on (seed, step, position) alone.
 SparseRest negative_pairs(const BatchGraph& graph, const NegativeDraw& draw);
 
-}  // namespace pal
+}  // namespace pal::graph

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-namespace pal {
+namespace pal::graph {
 
 std::vector<int64_t> stars_of(const GraphStore& store, int64_t sample) {
   if (const int64_t label = store.label(sample); label >= 0) return {star_of_label(label)};
@@ -26,4 +26,4 @@ std::vector<int64_t> stars_of(const GraphStore& store, int64_t sample) {
   return stars;
 }
 
-}  // namespace pal
+}  // namespace pal::graph

@@ -15,7 +15,7 @@
 
 #include "core/graph/store.h"
 
-namespace pal {
+namespace pal::graph {
 
 // The stars of a sample, each once: that of a label first, then by the answers of the centre, ties by the lower centre. Empty
 // when it has neither a label nor a partner.
@@ -35,4 +35,4 @@ void for_each_alike(const GraphStore& store, int64_t sample, const F& f) {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::graph

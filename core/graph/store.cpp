@@ -14,7 +14,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::graph {
 
 std::string to_string(const std::vector<Link>& chain) {
   constexpr size_t kEnds = 4;
@@ -326,4 +326,4 @@ std::vector<Link> GraphStore::explain(int64_t i, int64_t j) const {
   return chain;
 }
 
-}  // namespace pal
+}  // namespace pal::graph

@@ -21,7 +21,7 @@
 #include "core/graph/store/proof_forest.h"
 #include "core/graph/weighted_edges.h"
 
-namespace pal {
+namespace pal::graph {
 
 enum class Relation : int8_t { different = -1, unknown = 0, same = 1 };
 enum class Deduction { on, once, off };
@@ -148,4 +148,4 @@ enum class GraphKind { ssl, supervised, mixed, signs, table, regression, ranking
 BatchGraph build_batch_graph(const GraphStore& store, GraphKind kind, double alpha, const std::vector<int64_t>& samples,
                              int32_t views);
 
-}  // namespace pal
+}  // namespace pal::graph

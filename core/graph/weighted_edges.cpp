@@ -9,7 +9,7 @@
 #include "kernels/base/hash.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::graph {
 namespace {
 
 std::string edge_text(const WeightedPair& pair) {
@@ -85,4 +85,4 @@ uint64_t WeightedEdges::fingerprint() const {
   return h;
 }
 
-}  // namespace pal
+}  // namespace pal::graph

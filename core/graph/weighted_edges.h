@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::graph {
 
 struct WeightedPair {
   int64_t i = 0, j = 0;
@@ -36,4 +36,4 @@ class WeightedEdges {
   int64_t pairs_ = 0;
 };
 
-}  // namespace pal
+}  // namespace pal::graph

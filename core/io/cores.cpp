@@ -4,11 +4,11 @@
 
 #include <thread>
 
-namespace pal {
+namespace pal::io {
 
 int usable_cores() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-}  // namespace pal
+}  // namespace pal::io

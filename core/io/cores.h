@@ -1,8 +1,8 @@
 // cores: how many processor cores this process may use.
 #pragma once
 
-namespace pal {
+namespace pal::io {
 
 int usable_cores();
 
-}  // namespace pal
+}  // namespace pal::io

@@ -7,7 +7,7 @@
 #include <nmmintrin.h>
 #endif
 
-namespace pal {
+namespace pal::io {
 namespace {
 
 // tables[k][b]: the checksum of byte b followed by k zero bytes, so that eight bytes take eight independent look-ups.
@@ -69,4 +69,4 @@ uint32_t crc32c(const void* data, size_t bytes, uint32_t crc) {
   return crc32c_portable(data, bytes, crc);
 }
 
-}  // namespace pal
+}  // namespace pal::io

@@ -8,7 +8,7 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::io {
 namespace {
 
 std::string trimmed(std::string text) {
@@ -89,4 +89,4 @@ std::vector<NamedLabel> read_manifest(const std::string& path) {
   return list;
 }
 
-}  // namespace pal
+}  // namespace pal::io

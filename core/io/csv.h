@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::io {
 
 // Rows without any text are left out. Throws Error (data) naming the file and the line of a quote that is never closed.
 std::vector<std::vector<std::string>> read_csv(const std::string& path);
@@ -17,4 +17,4 @@ struct NamedLabel {
 // A row without a label has "".
 std::vector<NamedLabel> read_manifest(const std::string& path);
 
-}  // namespace pal
+}  // namespace pal::io

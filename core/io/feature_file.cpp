@@ -7,7 +7,7 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::io {
 namespace {
 
 void write_h5(const std::string& path, const FeatureFile& file) {
@@ -61,4 +61,4 @@ std::vector<std::string> write_feature_file(const std::string& path, const Featu
   return {path, labels};
 }
 
-}  // namespace pal
+}  // namespace pal::io

@@ -6,11 +6,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::io {
 
 struct FeatureFile {
   at::Tensor features;                       // (n, D)
@@ -22,4 +23,4 @@ struct FeatureFile {
 // The files written. A name that ends neither with .h5 nor with .npy is an Error (usage).
 std::vector<std::string> write_feature_file(const std::string& path, const FeatureFile& file);
 
-}  // namespace pal
+}  // namespace pal::io

@@ -12,7 +12,7 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::io {
 namespace {
 
 [[noreturn]] void fail_read(const std::string& path) {
@@ -129,4 +129,4 @@ void PartialFile::publish() {
   sync_folder((std::filesystem::path(".") / std::filesystem::path(target_).parent_path()).string());
 }
 
-}  // namespace pal
+}  // namespace pal::io

@@ -6,8 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
-namespace pal {
+namespace pal::io {
 
 enum class Content { discard, keep };   // of a file that is there already
 
@@ -55,4 +56,4 @@ class PartialFile {
   std::string target_, path_;   // path_ empty: nothing to remove
 };
 
-}  // namespace pal
+}  // namespace pal::io

@@ -12,7 +12,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::io {
 namespace {
 
 // What a user can do about it.
@@ -138,4 +138,4 @@ bool put_new_file(const std::string& path, std::string_view content, unsigned ri
   return put;
 }
 
-}  // namespace pal
+}  // namespace pal::io

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace pal {
+namespace pal::io {
 
 std::string read_whole_file(const std::string& path);
 
@@ -43,4 +43,4 @@ class FileWriter {
   int file_ = -1;
 };
 
-}  // namespace pal
+}  // namespace pal::io

@@ -11,7 +11,7 @@
 #include "core/io/h5_internal.h"
 #include "kernels/base/error.h"
 
-namespace pal::h5 {
+namespace pal::io::h5 {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "arrays go to the file as they are in memory");
@@ -252,4 +252,4 @@ std::string library_version() {
   return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
 }
 
-}  // namespace pal::h5
+}  // namespace pal::io::h5

@@ -17,7 +17,7 @@
 
 #include "core/io/file_handle.h"
 
-namespace pal::h5 {
+namespace pal::io::h5 {
 
 std::string library_version();   // "1.10.8"
 
@@ -96,4 +96,4 @@ struct PackedText {
 PackedText pack_text(const std::vector<std::string>& values);
 std::string unpack_text(const char* item, int64_t width);
 
-}  // namespace pal::h5
+}  // namespace pal::io::h5

@@ -4,7 +4,7 @@
 #include "core/io/h5.h"
 #include "kernels/base/error.h"
 
-namespace pal::h5 {
+namespace pal::io::h5 {
 
 template <class T>
 std::vector<T> File::read(const std::string& name) const {
@@ -60,4 +60,4 @@ PackedText pack_text(const std::vector<std::string>& values) {
 
 std::string unpack_text(const char* item, int64_t width) { return std::string(item, std::find(item, item + width, '\0')); }
 
-}  // namespace pal::h5
+}  // namespace pal::io::h5

@@ -6,7 +6,7 @@
 #include "core/io/h5_internal.h"
 #include "kernels/base/error.h"
 
-namespace pal::h5 {
+namespace pal::io::h5 {
 namespace {
 
 constexpr int64_t kMaxArrayBytes = int64_t{1} << 31;
@@ -147,4 +147,4 @@ void ForeignFile::read_bytes(const std::string& name, std::vector<uint8_t>& byte
   check(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()), path_ + ": " + name + " cannot be read");
 }
 
-}  // namespace pal::h5
+}  // namespace pal::io::h5

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace pal::h5 {
+namespace pal::io::h5 {
 
 class ForeignFile {
  public:
@@ -41,4 +41,4 @@ class ForeignFile {
   int64_t id_ = -1;
 };
 
-}  // namespace pal::h5
+}  // namespace pal::io::h5

@@ -3,12 +3,13 @@
 
 #include <hdf5.h>
 
+#include <cstddef>
 #include <string>
 
 #include "core/io/h5.h"
 #include "kernels/base/error.h"
 
-namespace pal::h5 {
+namespace pal::io::h5 {
 
 // Silences HDF5's printing on this thread (its error stack is per thread) and gives it back as it was. Nor shall HDF5
 // clean up at exit: there is nothing to save, and after a damaged file it prints "infinite loop closing library".
@@ -86,4 +87,4 @@ inline bool link_exists(hid_t file, const std::string& path, const std::string& 
   return true;
 }
 
-}  // namespace pal::h5
+}  // namespace pal::io::h5

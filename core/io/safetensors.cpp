@@ -16,7 +16,7 @@
 #include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::io {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
@@ -112,7 +112,7 @@ Entry parse_entry(const std::string& path, const std::string& name, const nlohma
 
 }  // namespace
 
-std::string write_safetensors(const std::string& path, const NamedTensors& tensors,
+std::string write_safetensors(const std::string& path, const ops::NamedTensors& tensors,
                               const std::map<std::string, std::string>& metadata) {
   std::vector<TensorBytes> plain;
   for (const auto& named : tensors) {
@@ -178,4 +178,4 @@ SafetensorsFile read_safetensors(const std::string& path) {
   return result;
 }
 
-}  // namespace pal
+}  // namespace pal::io

@@ -8,11 +8,11 @@
 
 #include "core/ops/named_tensors.h"
 
-namespace pal {
+namespace pal::io {
 
 // Writes to `path` directly (the caller renames); metadata goes to "__metadata__". fsyncs before it returns the SHA-256
 // of what was written.
-std::string write_safetensors(const std::string& path, const NamedTensors& tensors,
+std::string write_safetensors(const std::string& path, const ops::NamedTensors& tensors,
                               const std::map<std::string, std::string>& metadata);
 
 struct SafetensorsFile {
@@ -22,4 +22,4 @@ struct SafetensorsFile {
 // Every length, offset, dtype and overlap is checked; a bad file throws Error (data) naming it and the reason.
 SafetensorsFile read_safetensors(const std::string& path);
 
-}  // namespace pal
+}  // namespace pal::io

@@ -8,7 +8,7 @@
 #include "core/io/sha256.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::io {
 
 std::string write_safetensors_bytes(const std::string& path, const std::vector<TensorBytes>& tensors, const TensorSource& source,
                                     const std::map<std::string, std::string>& metadata) {
@@ -49,4 +49,4 @@ std::string write_safetensors_bytes(const std::string& path, const std::vector<T
   return hash.hex();
 }
 
-}  // namespace pal
+}  // namespace pal::io

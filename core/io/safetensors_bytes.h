@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::io {
 
 struct TensorBytes {
   std::string name;
@@ -26,4 +26,4 @@ using TensorSource = std::function<const void*(size_t k)>;
 std::string write_safetensors_bytes(const std::string& path, const std::vector<TensorBytes>& tensors, const TensorSource& source,
                                     const std::map<std::string, std::string>& metadata);
 
-}  // namespace pal
+}  // namespace pal::io

@@ -10,7 +10,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::io {
 
 Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
   PAL_ASSERT(context_ && EVP_DigestInit_ex(context_, EVP_sha256(), nullptr) == 1, "OpenSSL has SHA-256");
@@ -51,4 +51,4 @@ std::string sha256_file(const std::string& path) {
   return hash.hex();
 }
 
-}  // namespace pal
+}  // namespace pal::io

@@ -6,7 +6,7 @@
 
 struct evp_md_ctx_st;
 
-namespace pal {
+namespace pal::io {
 
 // Sha256: add() the pieces, then hex() once.
 class Sha256 {
@@ -25,4 +25,4 @@ class Sha256 {
 std::string sha256_hex(const void* data, size_t bytes);
 std::string sha256_file(const std::string& path);
 
-}  // namespace pal
+}  // namespace pal::io

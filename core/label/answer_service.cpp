@@ -10,7 +10,7 @@
 #include "core/oracle/ledger/answer_lines.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::label {
 namespace {
 
 constexpr int64_t kRemembered = 2000;   // newest answers of a person that may be taken back
@@ -20,13 +20,13 @@ std::string card_of(const std::string& row) { return row.substr(0, row.rfind('-'
 
 }  // namespace
 
-Desk::Desk(Ledger& ledger, const std::string& run_dir, const DeskOptions& options)
+Desk::Desk(oracle::Ledger& ledger, const std::string& run_dir, const DeskOptions& options)
     : ledger_(ledger),
       options_(options),
       inbox_(run_dir),
       questions_(run_dir + "/questions.jsonl"),
-      committer_([this](const std::vector<Entry>& entries) { return write(entries); }) {
-  for (const RecordedAnswer& r : ledger_.all_answers()) {
+      committer_([this](const std::vector<oracle::Entry>& entries) { return write(entries); }) {
+  for (const oracle::RecordedAnswer& r : ledger_.all_answers()) {
     if (r.sampler == kGoldSampler && r.superseded_by == 0) gold_done_[r.answer.annotator].insert(r.answer.query);
   }
   std::vector<std::string> warnings;
@@ -34,28 +34,28 @@ Desk::Desk(Ledger& ledger, const std::string& run_dir, const DeskOptions& option
   reload();
   if (options_.writer == Writer::desk) return;
   // A server that was killed between its own ledger and the inbox: what the job still asks for is handed on again.
-  std::vector<Entry> entries;
-  for (const RecordedAnswer& r : ledger_.all_answers()) {
+  std::vector<oracle::Entry> entries;
+  for (const oracle::RecordedAnswer& r : ledger_.all_answers()) {
     if (r.superseded_by == 0 && r.said != "withdrawn" && handed_out_.count({r.answer.query, r.answer.j})) entries.push_back({r.answer});
   }
   hand_on(entries);
 }
 
-void Desk::hand_on(const std::vector<Entry>& entries) {
+void Desk::hand_on(const std::vector<oracle::Entry>& entries) {
   std::string lines;
-  for (const Entry& e : entries) {
+  for (const oracle::Entry& e : entries) {
     if (e.answer.query >= kOwnGold) continue;
-    lines += e.undo.empty() ? answer_line(e.answer) : undo_line(e.undo, e.answer.annotator);
+    lines += e.undo.empty() ? oracle::answer_line(e.answer) : oracle::undo_line(e.undo, e.answer.annotator);
   }
   // Names in order of time: the job takes the files in by name, and an answer must come before its undo.
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   if (!lines.empty()) inbox_.submit("page-" + std::to_string(now) + "-" + std::to_string(getpid()) + "-" + std::to_string(++batches_), lines);
 }
 
-std::vector<std::string> Desk::write(const std::vector<Entry>& entries) {
+std::vector<std::string> Desk::write(const std::vector<oracle::Entry>& entries) {
   std::vector<std::string> reasons = ledger_.take(entries).refused;
   if (options_.writer == Writer::job) {
-    std::vector<Entry> taken;
+    std::vector<oracle::Entry> taken;
     for (size_t k = 0; k < entries.size(); ++k) {
       if (reasons[k].empty()) taken.push_back(entries[k]);
     }
@@ -65,24 +65,24 @@ std::vector<std::string> Desk::write(const std::vector<Entry>& entries) {
   return reasons;
 }
 
-std::string Desk::put(std::vector<Entry> entries) {
+std::string Desk::put(std::vector<oracle::Entry> entries) {
   for (const std::string& reason : committer_.put(std::move(entries))) {
     if (!reason.empty()) return reason;
   }
   return "";
 }
 
-double Desk::price(QueryKind kind, size_t members) const {
-  const bool grid = kind == QueryKind::captcha || kind == QueryKind::outliers;
+double Desk::price(oracle::QueryKind kind, size_t members) const {
+  const bool grid = kind == oracle::QueryKind::captcha || kind == oracle::QueryKind::outliers;
   if (grid && options_.prices.grid > 0) return options_.prices.grid / static_cast<double>(members);
-  return kind == QueryKind::coarse && options_.prices.coarse > 0 ? options_.prices.coarse : options_.prices.pair;
+  return kind == oracle::QueryKind::coarse && options_.prices.coarse > 0 ? options_.prices.coarse : options_.prices.pair;
 }
 
 std::string Desk::take(const CardAnswer& card) {
-  std::vector<Entry> entries;
+  std::vector<oracle::Entry> entries;
   if (!card.replaces.empty()) entries = withdrawals(card.person, card.replaces);
   const bool again = !entries.empty();
-  const std::optional<QueryKind> kind = ledger_.kind(card.query);
+  const std::optional<oracle::QueryKind> kind = ledger_.kind(card.query);
   if (!kind) return "there is no question " + std::to_string(card.query);
   const double members = static_cast<double>(card.verdicts.size()), cost = price(*kind, card.verdicts.size());
   for (const auto& [member, verdict] : card.verdicts) {
@@ -93,18 +93,18 @@ std::string Desk::take(const CardAnswer& card) {
   if (reason.empty()) {
     queue_.answered(card.person, card.query, card.verdicts);
     const std::lock_guard<std::mutex> lock(mutex_);
-    const bool gold = std::any_of(gold_.begin(), gold_.end(), [&](const Query& q) { return q.id == card.query; });
+    const bool gold = std::any_of(gold_.begin(), gold_.end(), [&](const oracle::Query& q) { return q.id == card.query; });
     if (gold) gold_done_[card.person].insert(card.query);
     since_gold_[card.person] = gold ? 0 : since_gold_[card.person] + 1;
   }
   return reason;
 }
 
-std::vector<Entry> Desk::withdrawals(const std::string& person, const std::string& uuid) const {
-  std::vector<Entry> entries;
-  for (const RecordedAnswer& r : ledger_.last_answers(person, kRemembered)) {
+std::vector<oracle::Entry> Desk::withdrawals(const std::string& person, const std::string& uuid) const {
+  std::vector<oracle::Entry> entries;
+  for (const oracle::RecordedAnswer& r : ledger_.last_answers(person, kRemembered)) {
     if (card_of(r.answer.uuid) != uuid || r.superseded_by != 0) continue;
-    Entry e;
+    oracle::Entry e;
     e.answer.query = r.answer.query;
     e.answer.annotator = person;
     e.undo = r.answer.uuid;
@@ -114,10 +114,10 @@ std::vector<Entry> Desk::withdrawals(const std::string& person, const std::strin
 }
 
 std::string Desk::take_back(const std::string& person, const std::string& uuid) {
-  std::vector<Entry> entries = withdrawals(person, uuid);
+  std::vector<oracle::Entry> entries = withdrawals(person, uuid);
   if (entries.empty()) {
-    const std::vector<RecordedAnswer> last = ledger_.last_answers(person, kRemembered);
-    const bool known = std::any_of(last.begin(), last.end(), [&](const RecordedAnswer& r) { return card_of(r.answer.uuid) == uuid; });
+    const std::vector<oracle::RecordedAnswer> last = ledger_.last_answers(person, kRemembered);
+    const bool known = std::any_of(last.begin(), last.end(), [&](const oracle::RecordedAnswer& r) { return card_of(r.answer.uuid) == uuid; });
     return known ? "" : "no answer of yours has this number: " + uuid;   // taken back before: nothing to do
   }
   const std::string reason = put(std::move(entries));
@@ -125,11 +125,11 @@ std::string Desk::take_back(const std::string& person, const std::string& uuid) 
   return reason;
 }
 
-std::string Desk::settle(const std::string& owner, const std::string& uuid, int64_t query, int64_t member, Verdict verdict) {
-  std::vector<Entry> entries;
-  for (const RecordedAnswer& r : ledger_.answers_to(query, member)) {
+std::string Desk::settle(const std::string& owner, const std::string& uuid, int64_t query, int64_t member, oracle::Verdict verdict) {
+  std::vector<oracle::Entry> entries;
+  for (const oracle::RecordedAnswer& r : ledger_.answers_to(query, member)) {
     if (r.answer.uuid == row_uuid(uuid, member)) return "";   // handed in before
-    Entry e;
+    oracle::Entry e;
     e.answer.query = query;
     e.answer.annotator = owner;
     e.undo = r.answer.uuid;
@@ -144,7 +144,7 @@ std::string Desk::settle(const std::string& owner, const std::string& uuid, int6
 
 std::vector<PastCard> Desk::past(const std::string& person, int64_t cards) const {
   std::vector<PastCard> past;
-  for (const RecordedAnswer& r : ledger_.last_answers(person, cards * 16)) {
+  for (const oracle::RecordedAnswer& r : ledger_.last_answers(person, cards * 16)) {
     if (r.superseded_by != 0) continue;
     const std::string uuid = card_of(r.answer.uuid);
     if (past.empty() || past.back().uuid != uuid) {
@@ -157,32 +157,32 @@ std::vector<PastCard> Desk::past(const std::string& person, int64_t cards) const
   return past;
 }
 
-std::vector<Query> Desk::next(const std::string& person, double now, int64_t count) {
-  std::vector<Query> cards = queue_.next(person, now, count);
+std::vector<oracle::Query> Desk::next(const std::string& person, double now, int64_t count) {
+  std::vector<oracle::Query> cards = queue_.next(person, now, count);
   add_gold(person, cards);
   return cards;
 }
 
 // In front of the others when it is time, and while it has not been answered; or when there is nothing else: a job that waits
 // for answers waits for these too.
-void Desk::add_gold(const std::string& person, std::vector<Query>& cards) {
+void Desk::add_gold(const std::string& person, std::vector<oracle::Query>& cards) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (since_gold_[person] < options_.gold_every && !cards.empty()) return;
   const std::set<int64_t>& done = gold_done_[person];
-  const auto fresh = std::find_if(gold_.begin(), gold_.end(), [&](const Query& q) { return !done.count(q.id); });
+  const auto fresh = std::find_if(gold_.begin(), gold_.end(), [&](const oracle::Query& q) { return !done.count(q.id); });
   if (fresh != gold_.end()) cards.insert(cards.begin(), *fresh);
 }
 
 void Desk::reload() {
-  std::vector<Ledger::Waiting> waiting = ledger_.waiting();
-  std::erase_if(waiting, [](const Ledger::Waiting& w) { return w.query.sampler == kGoldSampler; });
-  std::vector<Query> gold = ledger_.queries();
-  std::erase_if(gold, [](const Query& q) { return q.sampler != kGoldSampler; });
+  std::vector<oracle::Ledger::Waiting> waiting = ledger_.waiting();
+  std::erase_if(waiting, [](const oracle::Ledger::Waiting& w) { return w.query.sampler == kGoldSampler; });
+  std::vector<oracle::Query> gold = ledger_.queries();
+  std::erase_if(gold, [](const oracle::Query& q) { return q.sampler != kGoldSampler; });
   const std::lock_guard<std::mutex> lock(mutex_);
   gold_ = std::move(gold);
   if (options_.writer == Writer::job) {
     // What the job has answers to by other ways is not handed out any more.
-    for (Ledger::Waiting& w : waiting) {
+    for (oracle::Ledger::Waiting& w : waiting) {
       for (size_t k = 0; k < w.query.members.size(); ++k) {
         if (!handed_out_.count({w.query.id, w.query.members[k]})) w.wanted[k] = 0;
       }
@@ -194,7 +194,7 @@ void Desk::reload() {
 void Desk::refresh(std::vector<std::string>& warnings) { options_.writer == Writer::desk ? take_in(warnings) : look_at_job(warnings); }
 
 void Desk::take_in(std::vector<std::string>& warnings) {
-  const LedgerIntake intake = inbox_.drain(ledger_, warnings);
+  const oracle::LedgerIntake intake = inbox_.drain(ledger_, warnings);
   if (intake.recorded + intake.withdrawn == 0) return;
   ++changes_;
   reload();
@@ -202,13 +202,13 @@ void Desk::take_in(std::vector<std::string>& warnings) {
 
 void Desk::look_at_job(std::vector<std::string>& warnings) {
   if (!std::filesystem::exists(questions_)) return;
-  std::string text = read_whole_file(questions_);
+  std::string text = io::read_whole_file(questions_);
   if (text == seen_questions_) return;
-  std::vector<Query> queries;
+  std::vector<oracle::Query> queries;
   std::set<std::pair<int64_t, int64_t>> handed_out;
-  for (const std::string& line : split_lines(text)) {
+  for (const std::string& line : oracle::split_lines(text)) {
     try {
-      queries.push_back(parse_question(line, questions_));
+      queries.push_back(oracle::parse_question(line, questions_));
       for (const int64_t m : queries.back().members) handed_out.emplace(queries.back().id, m);
     } catch (const Error& e) {
       warnings.emplace_back(e.what());
@@ -223,4 +223,4 @@ void Desk::look_at_job(std::vector<std::string>& warnings) {
   seen_questions_ = std::move(text);
 }
 
-}  // namespace pal
+}  // namespace pal::label

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -22,13 +23,13 @@
 #include "core/oracle/ledger/inbox.h"
 #include "core/oracle/ledger/ledger.h"
 
-namespace pal {
+namespace pal::label {
 
 // One card filled in.
 struct CardAnswer {
   std::string person, uuid;
   int64_t query = 0;
-  std::vector<std::pair<int64_t, Verdict>> verdicts = {};
+  std::vector<std::pair<int64_t, oracle::Verdict>> verdicts = {};
   double seconds = 0;                 // for the whole card
   std::string replaces = {};          // uuid of the card by the same person that it stands in place of; "": none
 };
@@ -36,8 +37,8 @@ struct CardAnswer {
 struct PastCard {
   std::string uuid;
   int64_t query = 0, template_sample = 0;
-  QueryKind kind = QueryKind::captcha;
-  std::vector<std::pair<int64_t, Verdict>> verdicts = {};
+  oracle::QueryKind kind = oracle::QueryKind::captcha;
+  std::vector<std::pair<int64_t, oracle::Verdict>> verdicts = {};
   double answered_at = 0;
 };
 // What an answer of people costs, as the simulated ones do.
@@ -61,15 +62,15 @@ inline constexpr int64_t kOwnGold = int64_t{1} << 40;
 class Desk {
  public:
   // `ledger`: the run's own, or the copy beside a job.
-  Desk(Ledger& ledger, const std::string& run_dir, const DeskOptions& options);
+  Desk(oracle::Ledger& ledger, const std::string& run_dir, const DeskOptions& options);
 
   // Cards for a person, theirs for a while: QuestionQueue::next, and gold questions among them.
-  std::vector<Query> next(const std::string& person, double now, int64_t count);
+  std::vector<oracle::Query> next(const std::string& person, double now, int64_t count);
   // On disk when it returns "" ; otherwise the sentence why it was refused.
   std::string take(const CardAnswer& answer);
   std::string take_back(const std::string& person, const std::string& uuid);
   // Takes every answer to a question back and puts the owner's in their place.
-  std::string settle(const std::string& owner, const std::string& uuid, int64_t query, int64_t member, Verdict verdict);
+  std::string settle(const std::string& owner, const std::string& uuid, int64_t query, int64_t member, oracle::Verdict verdict);
   std::vector<PastCard> past(const std::string& person, int64_t cards) const;
 
   // What others did meanwhile: questions that the job beside hands out, or answers in the inbox. Sentences about what was
@@ -78,24 +79,24 @@ class Desk {
   // The ledger was given new questions.
   void reload();
 
-  Ledger& ledger() { return ledger_; }
+  oracle::Ledger& ledger() { return ledger_; }
   const QuestionQueue& queue() const { return queue_; }
   Writer writer() const { return options_.writer; }
   int64_t changes() const { return changes_; }   // grows with every answer
 
  private:
-  std::vector<std::string> write(const std::vector<Entry>& entries);
-  void hand_on(const std::vector<Entry>& entries);
-  std::string put(std::vector<Entry> entries);
-  std::vector<Entry> withdrawals(const std::string& person, const std::string& uuid) const;
-  double price(QueryKind kind, size_t members) const;
+  std::vector<std::string> write(const std::vector<oracle::Entry>& entries);
+  void hand_on(const std::vector<oracle::Entry>& entries);
+  std::string put(std::vector<oracle::Entry> entries);
+  std::vector<oracle::Entry> withdrawals(const std::string& person, const std::string& uuid) const;
+  double price(oracle::QueryKind kind, size_t members) const;
   void take_in(std::vector<std::string>& warnings);
   void look_at_job(std::vector<std::string>& warnings);
-  void add_gold(const std::string& person, std::vector<Query>& cards);
+  void add_gold(const std::string& person, std::vector<oracle::Query>& cards);
 
-  Ledger& ledger_;
+  oracle::Ledger& ledger_;
   const DeskOptions options_;
-  const Inbox inbox_;
+  const oracle::Inbox inbox_;
   const std::string questions_;              // file of the job beside
   QuestionQueue queue_;
   Committer committer_;
@@ -103,9 +104,9 @@ class Desk {
   std::string seen_questions_;               // of refresh() alone
   std::mutex mutex_;                         // for all below
   std::set<std::pair<int64_t, int64_t>> handed_out_;            // by the job beside: (query, member)
-  std::vector<Query> gold_;
+  std::vector<oracle::Query> gold_;
   std::map<std::string, std::set<int64_t>> gold_done_;          // by person
   std::map<std::string, int64_t> since_gold_;                   // cards answered, by person
 };
 
-}  // namespace pal
+}  // namespace pal::label

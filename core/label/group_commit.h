@@ -4,6 +4,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -13,16 +14,16 @@
 
 #include "core/oracle/ledger/question.h"
 
-namespace pal {
+namespace pal::label {
 
 class Committer {
  public:
   // Writes a batch; returns once it is on disk. A sentence for each entry, "" for those that were taken.
-  using Write = std::function<std::vector<std::string>(const std::vector<Entry>&)>;
+  using Write = std::function<std::vector<std::string>(const std::vector<oracle::Entry>&)>;
   explicit Committer(Write write) : write_(std::move(write)) {}
 
   // Returns once these are on disk, with a sentence for each. Entries of one call stay together and in order.
-  std::vector<std::string> put(std::vector<Entry> entries) {
+  std::vector<std::string> put(std::vector<oracle::Entry> entries) {
     const auto mine = std::make_shared<Batch>();
     mine->entries = std::move(entries);
     std::unique_lock<std::mutex> lock(mutex_);
@@ -48,14 +49,14 @@ class Committer {
 
  private:
   struct Batch {
-    std::vector<Entry> entries;
+    std::vector<oracle::Entry> entries;
     std::vector<std::string> reasons;
     std::exception_ptr error;
     bool done = false;
   };
 
   void write(const std::vector<std::shared_ptr<Batch>>& batches) const {
-    std::vector<Entry> all;
+    std::vector<oracle::Entry> all;
     for (const auto& b : batches) all.insert(all.end(), b->entries.begin(), b->entries.end());
     try {
       const std::vector<std::string> reasons = write_(all);
@@ -76,4 +77,4 @@ class Committer {
   bool writing_ = false;
 };
 
-}  // namespace pal
+}  // namespace pal::label

@@ -7,36 +7,36 @@
 #include "core/oracle/oracle.h"
 #include "core/oracle/relation_count.h"
 
-namespace pal {
+namespace pal::label {
 namespace {
 
 constexpr size_t kPoints = 40, kShown = 20, kExamples = 24;
 
 // Inserts in parts, so that the way is seen.
-void insert_with_history(GraphStore& store, const std::vector<Decision>& decisions, int64_t before, Standing& s) {
+void insert_with_history(graph::GraphStore& store, const std::vector<oracle::Decision>& decisions, int64_t before, Standing& s) {
   std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> asked;   // pair → query, member
-  for (const Decision& d : decisions) asked[std::minmax(d.i, d.j)] = {d.query, d.j};
+  for (const oracle::Decision& d : decisions) asked[std::minmax(d.i, d.j)] = {d.query, d.j};
   const size_t part = std::max<size_t>(1, (decisions.size() + kPoints - 1) / kPoints);
   s.history.push_back({0, 0, store.components()});
   for (size_t at = 0; at < decisions.size(); at += part) {
-    const std::vector<Decision> some(decisions.begin() + static_cast<ptrdiff_t>(at), decisions.begin() + static_cast<ptrdiff_t>(std::min(at + part, decisions.size())));
-    for (const Contradiction& c : insert_answers(store, some).contradicted) {
+    const std::vector<oracle::Decision> some(decisions.begin() + static_cast<ptrdiff_t>(at), decisions.begin() + static_cast<ptrdiff_t>(std::min(at + part, decisions.size())));
+    for (const oracle::Contradiction& c : oracle::insert_answers(store, some).contradicted) {
       Dispute dispute{c.answer};
-      for (const Link& link : c.chain) {
+      for (const graph::Link& link : c.chain) {
         const auto found = asked.find(std::minmax(link.i, link.j));
-        const bool by_answer = link.answer != Link::kByLabels && found != asked.end();
+        const bool by_answer = link.answer != graph::Link::kByLabels && found != asked.end();
         dispute.chain.push_back({link, by_answer ? found->second.first : 0, by_answer ? found->second.second : 0});
       }
       s.disputes.push_back(std::move(dispute));
     }
-    s.history.push_back({static_cast<int64_t>(at + some.size()), count_relations(store).known - before, store.components()});
+    s.history.push_back({static_cast<int64_t>(at + some.size()), oracle::count_relations(store).known - before, store.components()});
   }
 }
 
-void look_for_disagreements(const std::vector<RecordedAnswer>& answers, Standing& s) {
+void look_for_disagreements(const std::vector<oracle::RecordedAnswer>& answers, Standing& s) {
   std::map<std::pair<int64_t, int64_t>, Disagreement> by_question;
-  for (const RecordedAnswer& r : answers) {
-    if (r.superseded_by != 0 || r.said == "withdrawn" || r.said == to_string(Verdict::skip)) continue;
+  for (const oracle::RecordedAnswer& r : answers) {
+    if (r.superseded_by != 0 || r.said == "withdrawn" || r.said == to_string(oracle::Verdict::skip)) continue;
     Disagreement& d = by_question[{-r.answer.query, r.answer.j}];   // newest first
     d.query = r.answer.query, d.i = r.answer.i, d.j = r.answer.j;
     d.said.emplace_back(r.answer.annotator, r.said);
@@ -48,8 +48,8 @@ void look_for_disagreements(const std::vector<RecordedAnswer>& answers, Standing
   }
 }
 
-void score_gold(const std::vector<RecordedAnswer>& answers, const std::vector<int64_t>& labels, Standing& s) {
-  for (const RecordedAnswer& r : answers) {
+void score_gold(const std::vector<oracle::RecordedAnswer>& answers, const std::vector<int64_t>& labels, Standing& s) {
+  for (const oracle::RecordedAnswer& r : answers) {
     if (r.sampler != kGoldSampler || r.superseded_by != 0 || (r.said != "yes" && r.said != "no")) continue;
     const auto n = static_cast<int64_t>(labels.size());
     if (r.answer.i >= n || r.answer.j >= n || labels[r.answer.i] < 0 || labels[r.answer.j] < 0) continue;
@@ -61,30 +61,30 @@ void score_gold(const std::vector<RecordedAnswer>& answers, const std::vector<in
 
 }  // namespace
 
-Standing look_at_answers(const Ledger& ledger, const GraphStore& before, ConsensusKind consensus, const std::vector<int64_t>& labels) {
+Standing look_at_answers(const oracle::Ledger& ledger, const graph::GraphStore& before, oracle::ConsensusKind consensus, const std::vector<int64_t>& labels) {
   Standing s;
-  const std::vector<Decision> decisions = standing_decisions(ledger, consensus);
-  const std::vector<RecordedAnswer> answers = ledger.all_answers();
+  const std::vector<oracle::Decision> decisions = oracle::standing_decisions(ledger, consensus);
+  const std::vector<oracle::RecordedAnswer> answers = ledger.all_answers();
   s.samples = before.samples();
   s.questions = ledger.questions();
   s.open = ledger.open_questions();
   s.answered = static_cast<int64_t>(decisions.size());
   s.cost = ledger.cost();
-  const auto store = std::make_shared<GraphStore>(before);
-  insert_with_history(*store, decisions, count_relations(before).known, s);
+  const auto store = std::make_shared<graph::GraphStore>(before);
+  insert_with_history(*store, decisions, oracle::count_relations(before).known, s);
   s.known = s.history.back().known;
   s.components = store->components();
-  for (const Decision& d : decisions) {
-    s.told += d.relation() != Relation::unknown;
-    s.unsure += d.verdict == Verdict::unsure;
-    s.broken += d.verdict == Verdict::broken;
+  for (const oracle::Decision& d : decisions) {
+    s.told += d.relation() != graph::Relation::unknown;
+    s.unsure += d.verdict == oracle::Verdict::unsure;
+    s.broken += d.verdict == oracle::Verdict::broken;
   }
   s.told -= static_cast<int64_t>(s.disputes.size());
-  for (const RecordedAnswer& r : answers) {
+  for (const oracle::RecordedAnswer& r : answers) {
     s.answers += r.said != "withdrawn" && r.superseded_by == 0;
     s.seconds += r.answer.seconds;
   }
-  s.agreement = annotator_report(answers);
+  s.agreement = oracle::annotator_report(answers);
   look_for_disagreements(answers, s);
   score_gold(answers, labels, s);
   for (int64_t i = 0; i < store->samples(); ++i) {
@@ -96,4 +96,4 @@ Standing look_at_answers(const Ledger& ledger, const GraphStore& before, Consens
   return s;
 }
 
-}  // namespace pal
+}  // namespace pal::label

@@ -16,7 +16,7 @@
 #include "core/oracle/ledger/consensus.h"
 #include "core/oracle/ledger/ledger.h"
 
-namespace pal {
+namespace pal::label {
 
 struct HistoryPoint {
   int64_t answered = 0;            // questions
@@ -29,11 +29,11 @@ struct Disagreement {
 };
 // A link of a chain with the question behind it; query 0: labels told it.
 struct AskedLink {
-  Link link;
+  graph::Link link;
   int64_t query = 0, member = 0;
 };
 struct Dispute {
-  Decision answer;                 // against what the chain says
+  oracle::Decision answer;                 // against what the chain says
   std::vector<AskedLink> chain = {};
 };
 struct GoldScore {
@@ -48,15 +48,15 @@ struct Standing {
   int64_t components = 0, unsure = 0, broken = 0;
   double cost = 0, seconds = 0;    // seconds: that people spent
   std::vector<HistoryPoint> history = {};
-  AgreementReport agreement = {};
+  oracle::AgreementReport agreement = {};
   std::map<std::string, GoldScore> gold = {};      // by annotator
   std::vector<Disagreement> disagreements = {};
   std::vector<Dispute> disputes = {};
-  std::shared_ptr<const GraphStore> store = {};    // with all of it
+  std::shared_ptr<const graph::GraphStore> store = {};    // with all of it
   std::unordered_map<int64_t, std::vector<int64_t>> examples = {};   // some members of each component of two or more
 };
 
 // `before`: what was known without answers. `labels`: (N), −1 unknown: the truth of gold questions.
-Standing look_at_answers(const Ledger& ledger, const GraphStore& before, ConsensusKind consensus, const std::vector<int64_t>& labels);
+Standing look_at_answers(const oracle::Ledger& ledger, const graph::GraphStore& before, oracle::ConsensusKind consensus, const std::vector<int64_t>& labels);
 
-}  // namespace pal
+}  // namespace pal::label

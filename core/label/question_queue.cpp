@@ -2,32 +2,32 @@
 
 #include <algorithm>
 
-namespace pal {
+namespace pal::label {
 
-void QuestionQueue::load(std::vector<Ledger::Waiting> waiting) {
+void QuestionQueue::load(std::vector<oracle::Ledger::Waiting> waiting) {
   const std::lock_guard<std::mutex> lock(mutex_);
   waiting_.clear();
-  for (Ledger::Waiting& w : waiting) {
+  for (oracle::Ledger::Waiting& w : waiting) {
     if (std::all_of(w.wanted.begin(), w.wanted.end(), [](int64_t wanted) { return wanted <= 0; })) continue;
     const int64_t id = w.query.id;
     waiting_.emplace_hint(waiting_.end(), id, std::move(w));
   }
 }
 
-Query QuestionQueue::card(const Ledger::Waiting& w, const std::string& person) const {
-  Query card{w.query.id, w.query.kind, w.query.template_sample, {}, w.query.node, w.query.sampler};
+oracle::Query QuestionQueue::card(const oracle::Ledger::Waiting& w, const std::string& person) const {
+  oracle::Query card{w.query.id, w.query.kind, w.query.template_sample, {}, w.query.node, w.query.sampler};
   for (size_t k = 0; k < w.query.members.size() && card.members.size() < most_; ++k) {
     if (is_for(w, k, person)) card.members.push_back(w.query.members[k]);
   }
   return card;
 }
 
-std::vector<Query> QuestionQueue::next(const std::string& person, double now, int64_t count) {
+std::vector<oracle::Query> QuestionQueue::next(const std::string& person, double now, int64_t count) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<Query> cards;
+  std::vector<oracle::Query> cards;
   for (const auto& [id, w] : waiting_) {
     if (static_cast<int64_t>(cards.size()) >= count) break;
-    Query shown = card(w, person);
+    oracle::Query shown = card(w, person);
     if (shown.members.empty()) continue;
     const int64_t people = *std::max_element(w.wanted.begin(), w.wanted.end());
     if (leases_.take(id, person, now, people)) cards.push_back(std::move(shown));
@@ -35,16 +35,16 @@ std::vector<Query> QuestionQueue::next(const std::string& person, double now, in
   return cards;
 }
 
-void QuestionQueue::answered(const std::string& person, int64_t query, const std::vector<std::pair<int64_t, Verdict>>& answers) {
+void QuestionQueue::answered(const std::string& person, int64_t query, const std::vector<std::pair<int64_t, oracle::Verdict>>& answers) {
   const std::lock_guard<std::mutex> lock(mutex_);
   leases_.give_back(query, person);
   const auto at = waiting_.find(query);
   if (at == waiting_.end()) return;
-  Ledger::Waiting& w = at->second;
+  oracle::Ledger::Waiting& w = at->second;
   for (size_t k = 0; k < w.query.members.size(); ++k) {
     for (const auto& [member, verdict] : answers) {
       if (member != w.query.members[k] || !w.answered_by[k].insert(person).second) continue;
-      if (verdict != Verdict::skip) --w.wanted[k];
+      if (verdict != oracle::Verdict::skip) --w.wanted[k];
     }
   }
   if (std::all_of(w.wanted.begin(), w.wanted.end(), [](int64_t wanted) { return wanted <= 0; })) waiting_.erase(at);
@@ -68,4 +68,4 @@ bool QuestionQueue::has(const std::string& person, int64_t count) const {
   return count <= 0;
 }
 
-}  // namespace pal
+}  // namespace pal::label

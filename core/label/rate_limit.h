@@ -10,7 +10,7 @@
 #include <mutex>
 #include <string>
 
-namespace pal {
+namespace pal::label {
 
 class RateLimit {
  public:
@@ -42,4 +42,4 @@ class RateLimit {
   std::map<std::string, Bucket> buckets_;
 };
 
-}  // namespace pal
+}  // namespace pal::label

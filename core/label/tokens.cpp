@@ -9,7 +9,7 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::label {
 namespace {
 
 constexpr size_t kSecretBytes = 32;
@@ -17,7 +17,7 @@ constexpr size_t kSecretBytes = 32;
 void make_secret(const std::string& file) {
   unsigned char bytes[kSecretBytes];
   PAL_DATA_CHECK(RAND_bytes(bytes, sizeof(bytes)) == 1, "no random numbers from the system for", file, "try again");
-  put_new_file(file, hexadecimal(std::string(reinterpret_cast<const char*>(bytes), sizeof(bytes))) + "\n", 0600);
+  io::put_new_file(file, hexadecimal(std::string(reinterpret_cast<const char*>(bytes), sizeof(bytes))) + "\n", 0600);
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ std::string from_hexadecimal(const std::string& digits) {
 
 Tokens::Tokens(const std::string& file) {
   if (access(file.c_str(), F_OK) != 0) make_secret(file);
-  secret_ = from_hexadecimal(read_whole_file(file).substr(0, 2 * kSecretBytes));
+  secret_ = from_hexadecimal(io::read_whole_file(file).substr(0, 2 * kSecretBytes));
   PAL_DATA_CHECK(secret_.size() == kSecretBytes, "this is no secret of a labelling page", file, "remove it: a new one is made, and new links");
 }
 
@@ -60,4 +60,4 @@ std::string Tokens::ticket(const std::string& person, int64_t query) const { ret
 
 bool Tokens::equal(const std::string& a, const std::string& b) { return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
 
-}  // namespace pal
+}  // namespace pal::label

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-namespace pal {
+namespace pal::label {
 
 class Tokens {
  public:
@@ -33,4 +33,4 @@ class Tokens {
 std::string hexadecimal(const std::string& bytes);
 std::string from_hexadecimal(const std::string& digits);   // "" when they are none
 
-}  // namespace pal
+}  // namespace pal::label

@@ -7,7 +7,7 @@
 #include "core/oracle/ledger/answer_lines.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::label {
 namespace {
 
 constexpr size_t kLongestName = 64;
@@ -20,7 +20,7 @@ bool fit_for_a_name(const std::string& name) {
 
 std::vector<Person> read_people(const std::string& file) {
   std::vector<Person> people;
-  const std::vector<std::string> lines = split_lines(read_whole_file(file));
+  const std::vector<std::string> lines = oracle::split_lines(io::read_whole_file(file));
   for (size_t k = 0; k < lines.size(); ++k) {
     std::string name = lines[k].substr(lines[k].find_first_not_of(" \t"));
     if (name.front() == '#') continue;
@@ -43,7 +43,7 @@ std::vector<Person> read_people(const std::string& file) {
 
 People::People(std::vector<Person> people, const Tokens& tokens, std::string file) : people_(std::move(people)), tokens_(tokens), file_(std::move(file)) {
   if (!std::filesystem::exists(file_)) return;
-  for (const std::string& line : split_lines(read_whole_file(file_))) {
+  for (const std::string& line : oracle::split_lines(io::read_whole_file(file_))) {
     const size_t space = line.find(' ');
     PAL_DATA_CHECK(space != std::string::npos && space > 0, "a line that is no number of links and name in " + file_, line, "remove the file, and label/secret beside it");
     used_[line.substr(space + 1)] = std::strtoll(line.c_str(), nullptr, 10);
@@ -67,7 +67,7 @@ People::Visit People::enter(const std::string& link) {
     used_[p.name] = used + 1;
     std::string lines;
     for (const auto& [name, count] : used_) lines += std::to_string(count) + " " + name + "\n";
-    write_file_atomically(file_, lines);
+    io::write_file_atomically(file_, lines);
     return {Entry::granted, &p, hexadecimal(p.name) + "." + std::to_string(used) + "." + tokens_.session(p.name, used)};
   }
   return {};
@@ -83,4 +83,4 @@ const Person* People::of_cookie(const std::string& cookie) const {
   return Tokens::equal(cookie.substr(second + 1), tokens_.session(name, std::stoll(digits))) ? &*person : nullptr;
 }
 
-}  // namespace pal
+}  // namespace pal::label

@@ -14,7 +14,7 @@
 
 #include "core/label/tokens.h"
 
-namespace pal {
+namespace pal::label {
 
 enum class Role { annotator, owner };
 struct Person {
@@ -52,4 +52,4 @@ class People {
   std::map<std::string, int64_t> used_;   // links so far, by name
 };
 
-}  // namespace pal
+}  // namespace pal::label

@@ -12,7 +12,7 @@
 #include "core/ops/moments.h"
 #include "core/ops/tensors.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
 constexpr double kBatchNormEpsilon = 1e-5;   // of the field's batch norms
@@ -33,8 +33,8 @@ Correlation correlation_terms(const at::Tensor& c, const BarlowOptions& options)
 }
 
 // Collective. Ĝ·rows: the degrees' roots on both sides of a product with G. rows (local rows of `batch`, any width).
-at::Tensor normalised_product(const at::Tensor& rows, const Batch& batch, Comm& comm, SelfLoops self_loops) {
-  std::vector<double> root = degrees(batch.graph, self_loops, Weights::absolute);
+at::Tensor normalised_product(const at::Tensor& rows, const Batch& batch, comm::Comm& comm, graph::SelfLoops self_loops) {
+  std::vector<double> root = degrees(batch.graph, self_loops, graph::Weights::absolute);
   for (double& d : root) d = d > 0 ? 1 / std::sqrt(d) : 0;
   const std::vector<double> own(root.begin() + batch.begin, root.begin() + batch.end);
   const at::Tensor scale = ops::beside(rows, own).to(rows.scalar_type()).repeat({batch.views}).unsqueeze(1);
@@ -48,7 +48,7 @@ LossResult with_terms(const at::Tensor& terms, double weight, const at::Tensor& 
   return result_of({{"invariance", weight * numbers[0]}, {"redundancy", weight * numbers[1]}}, dz);
 }
 
-LossResult barlow_graph(const BarlowOptions& options, const at::Tensor& z, const Batch& batch, Comm& comm) {
+LossResult barlow_graph(const BarlowOptions& options, const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
   const at::Tensor squares = at::linalg_vector_norm(z, 2, at::IntArrayRef{0}, false, at::kDouble).square_();
   comm.all_reduce(squares);
   const at::Tensor norms = squares.sqrt();
@@ -69,7 +69,7 @@ LossResult barlow_graph(const BarlowOptions& options, const at::Tensor& z, const
 struct Standardised {
   at::Tensor rows, inverse;
 };
-Standardised standardise(const at::Tensor& views, const Batch& batch, Comm& comm) {
+Standardised standardise(const at::Tensor& views, const Batch& batch, comm::Comm& comm) {
   const auto n = static_cast<double>(batch.samples.size());
   const at::Tensor mean = views.sum(at::IntArrayRef{1}, true, at::kDouble);
   comm.all_reduce(mean);
@@ -81,14 +81,14 @@ Standardised standardise(const at::Tensor& views, const Batch& batch, Comm& comm
   return {centred * inverse, inverse};
 }
 
-LossResult barlow_cross(const BarlowOptions& options, const at::Tensor& z, const Batch& batch, Comm& comm) {
+LossResult barlow_cross(const BarlowOptions& options, const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
   const int64_t views = batch.views, n = batch.local_positions(), dims = z.size(1), pairs = views * (views - 1) / 2;
   const auto rows = static_cast<double>(batch.samples.size());
   PAL_CHECK(views >= 2, "loss.barlow=cross on a number of views", views, "give at least two, or use loss.barlow=graph");
   const Standardised x = standardise(z.view({views, n, dims}), batch, comm);
   // All views beside each other: one product with the graph of the positions.
   const at::Tensor wide = x.rows.permute({1, 0, 2}).reshape({n, views * dims}).contiguous();   // D = 1: reshape may be a view
-  const at::Tensor product = normalised_product(wide, positions_of(batch), comm, SelfLoops::on)
+  const at::Tensor product = normalised_product(wide, positions_of(batch), comm, graph::SelfLoops::on)
                                  .view({n, views, dims}).permute({1, 0, 2});
   std::vector<at::Tensor> parts = {product.sum(at::IntArrayRef{1}, false, at::kDouble)};   // (V, D)
   for (int64_t a = 0; a < views; ++a) {
@@ -123,10 +123,10 @@ LossResult barlow_cross(const BarlowOptions& options, const at::Tensor& z, const
 }  // namespace
 
 Criterion make_barlow(const BarlowOptions& options) {
-  return [options](const at::Tensor& embeddings, const Batch& batch, Comm& comm) {
+  return [options](const at::Tensor& embeddings, const Batch& batch, comm::Comm& comm) {
     const at::Tensor z = checked_rows(embeddings, batch, comm);
     return options.form == BarlowForm::graph ? barlow_graph(options, z, batch, comm) : barlow_cross(options, z, batch, comm);
   };
 }
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -15,7 +15,7 @@
 
 #include "core/loss/criterion.h"
 
-namespace pal {
+namespace pal::loss {
 
 enum class BarlowForm { graph, cross };
 
@@ -23,10 +23,10 @@ struct BarlowOptions {
   BarlowForm form = BarlowForm::graph;
   double lambda = 0.005;
   double scale = 1;
-  SelfLoops self_loops = SelfLoops::off;   // of the graph form
+  graph::SelfLoops self_loops = graph::SelfLoops::off;   // of the graph form
 };
 
 // cross with a single view throws Error (usage).
 Criterion make_barlow(const BarlowOptions& options);
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -4,7 +4,7 @@
 #include "core/loss/criterion.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::loss {
 
 struct ContrastOptions {
   double temperature = 0.1;
@@ -20,4 +20,4 @@ inline LossResult contrast_result(const at::Tensor& dz, double alignment, double
   return result_of({{"alignment", alignment}, {"contrast", contrast}}, dz);
 }
 
-}  // namespace pal
+}  // namespace pal::loss

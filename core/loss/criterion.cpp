@@ -14,14 +14,14 @@
 #include "core/loss/vicreg.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
-Reduction reduction(const Config& config) {
+Reduction reduction(const config::Config& config) {
   return config.text("loss.reduction") == "sum" ? Reduction::sum : Reduction::mean;
 }
 
-VicregOptions vicreg_options(const Config& config) {
+VicregOptions vicreg_options(const config::Config& config) {
   VicregOptions options;
   options.invariance = config.real("loss.invariance");
   options.variance = config.real("loss.variance");
@@ -33,21 +33,21 @@ VicregOptions vicreg_options(const Config& config) {
   return options;
 }
 
-SelfLoops self_loops(const Config& config, SelfLoops by_itself) {
+graph::SelfLoops self_loops(const config::Config& config, graph::SelfLoops by_itself) {
   const std::string& asked = config.text("graph.self_loops");
-  return asked == "auto" ? by_itself : asked == "on" ? SelfLoops::on : SelfLoops::off;
+  return asked == "auto" ? by_itself : asked == "on" ? graph::SelfLoops::on : graph::SelfLoops::off;
 }
 
-Vic2Options vic2_options(const Config& config) { return {self_loops(config, SelfLoops::on), reduction(config)}; }
+Vic2Options vic2_options(const config::Config& config) { return {self_loops(config, graph::SelfLoops::on), reduction(config)}; }
 
-SampledVic2Options sampled_vic2_options(const Config& config) {
-  return {config.text("loss.form") == "printed" ? SampledForm::printed : SampledForm::unbiased, self_loops(config, SelfLoops::on),
+SampledVic2Options sampled_vic2_options(const config::Config& config) {
+  return {config.text("loss.form") == "printed" ? SampledForm::printed : SampledForm::unbiased, self_loops(config, graph::SelfLoops::on),
           reduction(config)};
 }
 
-BarlowOptions barlow_options(const Config& config) {
+BarlowOptions barlow_options(const config::Config& config) {
   return {config.text("loss.barlow") == "graph" ? BarlowForm::graph : BarlowForm::cross, config.real("loss.lambda"),
-          config.real("loss.scale"), self_loops(config, SelfLoops::off)};
+          config.real("loss.scale"), self_loops(config, graph::SelfLoops::off)};
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ Batch positions_of(const Batch& batch) {
   return positions;
 }
 
-Criterion make_criterion(const Config& config) {
+Criterion make_criterion(const config::Config& config) {
   const std::string& kind = config.text("loss.kind");
   if (kind == "vicreg") return make_vicreg(vicreg_options(config));
   if (kind == "vic2") return make_vic2(vic2_options(config));
@@ -82,4 +82,4 @@ Criterion make_criterion(const Config& config) {
   return {};
 }
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -11,6 +11,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -21,9 +22,11 @@
 #include "core/graph/batch_graph.h"
 #include "core/loss/pair_sample.h"
 
-namespace pal {
-
+namespace pal::config {
 class Config;
+}
+
+namespace pal::loss {
 
 // What a criterion sees of a step. This rank holds positions [begin, end) of the global batch in every view; its local
 // row of (view v, position p) is v · (end − begin) + (p − begin).
@@ -34,7 +37,7 @@ struct Batch {
                                          // No criterion takes them by itself: see below
   std::vector<int64_t> rank_begin;       // (W + 1) where every rank's positions begin: rank r has [r], [r + 1)
   int32_t views = 2;
-  BatchGraph graph;                      // of the global batch
+  graph::BatchGraph graph;                      // of the global batch
   uint64_t seed = 0, step = 0;           // of what a criterion draws itself (negatives beyond a number per row)
   std::optional<PairSample> related;     // I and J of sampled VIC²; without one: all pairs
   std::optional<PairSample> repelled;
@@ -59,12 +62,12 @@ struct LossResult {
 LossResult result_of(LossTerms terms, const at::Tensor& dz);
 
 // Collective. z (local rows, D), float32 or float64, without autograd.
-using Criterion = std::function<LossResult(const at::Tensor& z, const Batch& batch, Comm& comm)>;
+using Criterion = std::function<LossResult(const at::Tensor& z, const Batch& batch, comm::Comm& comm)>;
 
 // The positions as rows: the same batch with a single view. For products in which all views of a position lie side by side.
 Batch positions_of(const Batch& batch);
 
 // By loss.kind.
-Criterion make_criterion(const Config& config);
+Criterion make_criterion(const config::Config& config);
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -10,7 +10,7 @@
 #include "core/ops/tensors.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
 using kernels::Into;
@@ -22,10 +22,10 @@ struct Layer {
 };
 
 // Collective. Sums of the rows of each block: local first, then the spanning ones of all layers in one all-reduce.
-std::vector<Layer> sum_layers(const at::Tensor& z, const Batch& batch, Comm& comm) {
+std::vector<Layer> sum_layers(const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
   std::vector<Layer> layers;
   std::vector<at::Tensor> spanning;
-  for (const BlockLayer& layer : batch.graph.layers) {
+  for (const graph::BlockLayer& layer : batch.graph.layers) {
     LayerShare share = layer_share(layer, batch, comm.rank());
     const at::Tensor sums = ops::empty_doubles({share.blocks(), z.size(1)}, z);
     ops::block_sums(sums, z, ops::beside(z, share.row_block), batch.threads);
@@ -45,13 +45,13 @@ std::vector<Layer> sum_layers(const at::Tensor& z, const Batch& batch, Comm& com
 }
 
 // (blocks, blocks) of a layer, its weight included.
-at::Tensor table_of(const BlockLayer& layer, const at::Tensor& z) {
+at::Tensor table_of(const graph::BlockLayer& layer, const at::Tensor& z) {
   return ops::beside(z, layer.table).view({layer.blocks, layer.blocks}) * layer.weight;
 }
 
 // Rows Σ_j G_ij (z_i − z_j) of a layer, 4 · scale of them into dz; its share of the value.
-void add_differences(const at::Tensor& share, const at::Tensor& dz, const at::Tensor& z, const BlockLayer& layer, const Layer& held,
-                     const Batch& batch, const Comm& comm, double scale) {
+void add_differences(const at::Tensor& share, const at::Tensor& dz, const at::Tensor& z, const graph::BlockLayer& layer, const Layer& held,
+                     const Batch& batch, const comm::Comm& comm, double scale) {
   const LayerShare& s = held.share;
   const at::Tensor members = ops::beside(z, s.rows), row_block = ops::beside(z, s.row_block), value = ops::empty_doubles({1}, z);
   const at::Tensor means = held.sums.div_(members.clamp_min(1).unsqueeze(1));   // a table may have blocks without a row here
@@ -68,8 +68,8 @@ void add_differences(const at::Tensor& share, const at::Tensor& dz, const at::Te
 
 // G Z of a layer, scale of it into out; its share of Tr ZᵀGZ = Σ_c sum_cᵀ(B sums)_c. Every rank holds the spanning blocks:
 // rank 0 counts them.
-void add_product(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const BlockLayer& layer, const Layer& held,
-                 const Batch& batch, const Comm& comm, double scale) {
+void add_product(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const graph::BlockLayer& layer, const Layer& held,
+                 const Batch& batch, const comm::Comm& comm, double scale) {
   const LayerShare& s = held.share;
   at::Tensor related = held.sums;
   if (layer.has_table()) {
@@ -88,7 +88,7 @@ struct FeatureProduct {
   at::Tensor sums;    // (width, D) FᵀX
   at::Tensor rows() const { return own.mm(sums); }
 };
-FeatureProduct feature_product(const FeatureLayer& layer, const at::Tensor& x, const Batch& batch, Comm& comm) {
+FeatureProduct feature_product(const graph::FeatureLayer& layer, const at::Tensor& x, const Batch& batch, comm::Comm& comm) {
   const int64_t n = batch.local_positions();
   const at::Tensor f = ops::beside(x, layer.features).view({batch.graph.samples, layer.width});
   FeatureProduct product{f.narrow(0, batch.begin, n), {}};
@@ -98,9 +98,9 @@ FeatureProduct feature_product(const FeatureLayer& layer, const at::Tensor& x, c
 }
 
 // As add_product, for the features of the graph.
-void add_feature_products(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const Batch& batch, Comm& comm,
+void add_feature_products(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
                           double scale) {
-  for (const FeatureLayer& layer : batch.graph.features) {
+  for (const graph::FeatureLayer& layer : batch.graph.features) {
     const FeatureProduct product = feature_product(layer, z.to(at::kDouble), batch, comm);
     out.view({batch.views, batch.local_positions(), z.size(1)}).add_(product.rows().to(z.scalar_type()), scale * layer.weight);
     if (comm.rank() == 0) share.add_(product.sums.square().sum(), layer.weight);
@@ -108,14 +108,14 @@ void add_feature_products(const at::Tensor& share, const at::Tensor& out, const 
 }
 
 // As add_differences, for the features: deg_i z_i − (GZ)_i in fp64, of rows whose mean was taken off so that little cancels.
-void add_feature_differences(const at::Tensor& share, const at::Tensor& dz, const at::Tensor& z, const Batch& batch, Comm& comm,
+void add_feature_differences(const at::Tensor& share, const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
                              double scale) {
   if (batch.graph.features.empty()) return;
   const int64_t n = batch.local_positions(), dims = z.size(1);
   const at::Tensor mean = z.sum(at::IntArrayRef{0}, true, at::kDouble);
   comm.all_reduce(mean);
   const at::Tensor x = z.to(at::kDouble) - mean / static_cast<double>(batch.global_rows()), views = x.view({batch.views, n, dims});
-  for (const FeatureLayer& layer : batch.graph.features) {
+  for (const graph::FeatureLayer& layer : batch.graph.features) {
     const FeatureProduct product = feature_product(layer, x, batch, comm);
     const at::Tensor all = ops::beside(z, layer.features).view({batch.graph.samples, layer.width}).sum(at::IntArrayRef{0}, true);
     const at::Tensor degree = product.own.mm(all.t()) * static_cast<double>(batch.views);   // (n, 1)
@@ -136,8 +136,8 @@ void take_off_loops(const at::Tensor& share, const at::Tensor& out, const at::Te
     if (i == z.size(0)) break;
     const int64_t position = batch.begin + i % batch.local_positions();
     double weight = 0;
-    for (const BlockLayer& layer : batch.graph.layers) weight += layer.between(position, position);
-    for (const FeatureLayer& layer : batch.graph.features) weight += layer.between(position, position);
+    for (const graph::BlockLayer& layer : batch.graph.layers) weight += layer.between(position, position);
+    for (const graph::FeatureLayer& layer : batch.graph.features) weight += layer.between(position, position);
     columns.push_back(static_cast<int32_t>(i));
     weights.push_back(weight);
   }
@@ -149,7 +149,7 @@ void take_off_loops(const at::Tensor& share, const at::Tensor& out, const at::Te
 
 }  // namespace
 
-at::Tensor rest_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, Comm& comm, SelfLoops self_loops,
+at::Tensor rest_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, comm::Comm& comm, graph::SelfLoops self_loops,
                       RowForm form, double scale) {
   const at::Tensor value = ops::zero_doubles({1}, z);
   if (batch.graph.rest.offsets.empty()) return value;
@@ -160,31 +160,31 @@ at::Tensor rest_share(const at::Tensor& out, const at::Tensor& z, const Batch& b
   return value;
 }
 
-at::Tensor invariance_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, Comm& comm, double scale) {
+at::Tensor invariance_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm, double scale) {
   const at::Tensor share = ops::zero_doubles({1}, z);
   const std::vector<Layer> layers = sum_layers(z, batch, comm);
   for (size_t l = 0; l < layers.size(); ++l) add_differences(share, dz, z, batch.graph.layers[l], layers[l], batch, comm, scale);
   add_feature_differences(share, dz, z, batch, comm, scale);
-  return share.add_(rest_share(dz, z, batch, comm, SelfLoops::off, RowForm::difference, 4 * scale));
+  return share.add_(rest_share(dz, z, batch, comm, graph::SelfLoops::off, RowForm::difference, 4 * scale));
 }
 
-at::Tensor product_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, Comm& comm, SelfLoops self_loops,
+at::Tensor product_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, comm::Comm& comm, graph::SelfLoops self_loops,
                          double scale) {
   const at::Tensor share = ops::zero_doubles({1}, z);
   const std::vector<Layer> layers = sum_layers(z, batch, comm);
   for (size_t l = 0; l < layers.size(); ++l) add_product(share, out, z, batch.graph.layers[l], layers[l], batch, comm, scale);
   add_feature_products(share, out, z, batch, comm, scale);
-  if (self_loops == SelfLoops::off) take_off_loops(share, out, z, batch, scale);
+  if (self_loops == graph::SelfLoops::off) take_off_loops(share, out, z, batch, scale);
   return share.add_(rest_share(out, z, batch, comm, self_loops, RowForm::sum, scale));
 }
 
-std::vector<double> sum_shares(std::initializer_list<at::Tensor> shares, Comm& comm) {
+std::vector<double> sum_shares(std::initializer_list<at::Tensor> shares, comm::Comm& comm) {
   const at::Tensor sums = at::cat(std::vector<at::Tensor>(shares));
   comm.all_reduce(sums);
   return ops::to_host(sums);
 }
 
-at::Tensor checked_rows(const at::Tensor& z, const Batch& batch, const Comm& comm) {
+at::Tensor checked_rows(const at::Tensor& z, const Batch& batch, const comm::Comm& comm) {
   PAL_ASSERT(z.dim() == 2 && z.size(0) == batch.local_rows() && z.size(1) > 0, "z holds this rank's rows");
   PAL_ASSERT(static_cast<int>(batch.rank_begin.size()) == comm.size() + 1 && batch.rank_begin[comm.rank()] == batch.begin &&
                  batch.rank_begin[comm.rank() + 1] == batch.end && batch.rank_begin.front() == 0 &&
@@ -195,4 +195,4 @@ at::Tensor checked_rows(const at::Tensor& z, const Batch& batch, const Comm& com
   return z.contiguous();
 }
 
-}  // namespace pal
+}  // namespace pal::loss

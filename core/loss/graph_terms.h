@@ -16,24 +16,24 @@
 #include "core/loss/criterion.h"
 #include "kernels/graph_rows.h"
 
-namespace pal {
+namespace pal::loss {
 
 // Collective. Share of Σ_{i≠j} G_ij ‖z_i − z_j‖²; dz += scale · its gradient 4 Σ_j G_ij (z_i − z_j), taken by differences.
-at::Tensor invariance_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, Comm& comm, double scale);
+at::Tensor invariance_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm, double scale);
 
 // Collective. A sparse graph alone, batch.graph.rest, in one of the forms of kernels/graph_rows.h: the share of its value;
 // out += scale · its rows.
-at::Tensor rest_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, Comm& comm, SelfLoops self_loops,
+at::Tensor rest_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, comm::Comm& comm, graph::SelfLoops self_loops,
                       kernels::RowForm form, double scale);
 
 // Collective. Share of Tr ZᵀGZ; out += scale · G Z.
-at::Tensor product_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, Comm& comm, SelfLoops self_loops,
+at::Tensor product_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, comm::Comm& comm, graph::SelfLoops self_loops,
                          double scale);
 
 // Collective. The sums over ranks of some shares, in fp64: one all-reduce. On meta, where there are no numbers: zeros.
-std::vector<double> sum_shares(std::initializer_list<at::Tensor> shares, Comm& comm);
+std::vector<double> sum_shares(std::initializer_list<at::Tensor> shares, comm::Comm& comm);
 
 // What every criterion asks of its arguments; returns z with contiguous rows.
-at::Tensor checked_rows(const at::Tensor& z, const Batch& batch, const Comm& comm);
+at::Tensor checked_rows(const at::Tensor& z, const Batch& batch, const comm::Comm& comm);
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -7,7 +7,7 @@
 
 #include "core/ops/tensors.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
 // (V · n, D), view by view → (n, V, D).
@@ -17,9 +17,9 @@ at::Tensor by_position(const at::Tensor& z, const Batch& batch) {
 
 }  // namespace
 
-Halo make_halo(const Batch& batch, int rank, SelfLoops self_loops) {
+Halo make_halo(const Batch& batch, int rank, graph::SelfLoops self_loops) {
   Halo halo;
-  const SparseRest& rest = batch.graph.rest;
+  const graph::SparseRest& rest = batch.graph.rest;
   if (rest.offsets.empty()) return halo;
   const int ranks = static_cast<int>(batch.rank_begin.size()) - 1;
   const int64_t n = batch.local_positions(), views = batch.views;
@@ -64,7 +64,7 @@ Halo make_halo(const Batch& batch, int rank, SelfLoops self_loops) {
     for (int64_t p = batch.begin; p < batch.end; ++p) {
       for (int64_t e = rest.offsets[p]; e < rest.offsets[p + 1]; ++e) {
         for (int64_t u = 0; u < views; ++u) {
-          if (self_loops == SelfLoops::off && rest.columns[e] == p && u == v) continue;
+          if (self_loops == graph::SelfLoops::off && rest.columns[e] == p && u == v) continue;
           halo.columns.push_back(static_cast<int32_t>(column(rest.columns[e], u)));
           halo.weights.push_back(rest.weights[e]);
         }
@@ -75,7 +75,7 @@ Halo make_halo(const Batch& batch, int rank, SelfLoops self_loops) {
   return halo;
 }
 
-at::Tensor gather_rows(const at::Tensor& rows, const Batch& batch, Comm& comm) {
+at::Tensor gather_rows(const at::Tensor& rows, const Batch& batch, comm::Comm& comm) {
   const at::Tensor own = by_position(rows, batch);
   if (comm.size() == 1) return own.view({-1, rows.size(1)});
   std::vector<int64_t> counts;
@@ -83,7 +83,7 @@ at::Tensor gather_rows(const at::Tensor& rows, const Batch& batch, Comm& comm) {
   return comm.all_gather_v(own, counts).view({-1, rows.size(1)});
 }
 
-at::Tensor gather_partners(const Halo& halo, const at::Tensor& z, const Batch& batch, Comm& comm) {
+at::Tensor gather_partners(const Halo& halo, const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
   if (halo.carrier == Carrier::all_gather) return gather_rows(z, batch, comm);
   if (comm.size() == 1) return z;
   const at::Tensor send = at::index(by_position(z, batch), {ops::beside(z, halo.send)});   // index_select knows no meta
@@ -91,4 +91,4 @@ at::Tensor gather_partners(const Halo& halo, const at::Tensor& z, const Batch& b
   return at::cat({z, received.view({received.size(0) * batch.views, z.size(1)})});
 }
 
-}  // namespace pal
+}  // namespace pal::loss

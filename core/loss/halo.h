@@ -12,7 +12,7 @@
 
 #include "core/loss/criterion.h"
 
-namespace pal {
+namespace pal::loss {
 
 enum class Carrier { none, all_to_all, all_gather };
 
@@ -27,10 +27,10 @@ struct Halo {
   std::vector<double> weights;
 };
 
-Halo make_halo(const Batch& batch, int rank, SelfLoops self_loops);
+Halo make_halo(const Batch& batch, int rank, graph::SelfLoops self_loops);
 // Collective. All rows of the global batch, position by position and of each its views: row (v, p) is p · V + v, whatever W.
-at::Tensor gather_rows(const at::Tensor& rows, const Batch& batch, Comm& comm);
+at::Tensor gather_rows(const at::Tensor& rows, const Batch& batch, comm::Comm& comm);
 // Collective. The rows that the columns index.
-at::Tensor gather_partners(const Halo& halo, const at::Tensor& z, const Batch& batch, Comm& comm);
+at::Tensor gather_partners(const Halo& halo, const at::Tensor& z, const Batch& batch, comm::Comm& comm);
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -1,8 +1,8 @@
 #include "core/loss/layer_share.h"
 
-namespace pal {
+namespace pal::loss {
 
-LayerShare layer_share(const BlockLayer& layer, const Batch& batch, int rank) {
+LayerShare layer_share(const graph::BlockLayer& layer, const Batch& batch, int rank) {
   constexpr int kUnseen = -1, kSeveral = -2;
   std::vector<int> owner(layer.blocks, kUnseen);
   std::vector<int64_t> count(layer.blocks, 0);
@@ -38,4 +38,4 @@ LayerShare layer_share(const BlockLayer& layer, const Batch& batch, int rank) {
   return share;
 }
 
-}  // namespace pal
+}  // namespace pal::loss

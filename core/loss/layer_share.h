@@ -6,7 +6,7 @@
 
 #include "core/loss/criterion.h"
 
-namespace pal {
+namespace pal::loss {
 
 // The blocks this rank deals with, numbered anew: first those that have rows on several ranks (the same ones in the same
 // order on every rank, so that their sums can be all-reduced), then those that lie on this rank alone. A table relates any
@@ -19,6 +19,6 @@ struct LayerShare {
   int64_t blocks() const { return static_cast<int64_t>(rows.size()); }
 };
 
-LayerShare layer_share(const BlockLayer& layer, const Batch& batch, int rank);
+LayerShare layer_share(const graph::BlockLayer& layer, const Batch& batch, int rank);
 
-}  // namespace pal
+}  // namespace pal::loss

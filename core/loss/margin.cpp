@@ -11,7 +11,7 @@
 #include "core/ops/graph.h"
 #include "core/ops/tensors.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
 constexpr int64_t kPairsAtOnce = 65536;   // whose differences lie in memory
@@ -29,14 +29,14 @@ at::Tensor distances(const at::Tensor& z, const at::Tensor& partners, const at::
 
 }  // namespace
 
-at::Tensor margin_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, const SparseRest& negatives, Comm& comm,
+at::Tensor margin_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, const graph::SparseRest& negatives, comm::Comm& comm,
                         double margin, double scale) {
   Batch apart = batch;
   apart.graph.layers.clear();
   apart.graph.features.clear();
   apart.graph.rest = negatives;
   if (negatives.offsets.empty()) return ops::zero_doubles({1}, z);
-  const Halo halo = make_halo(apart, comm.rank(), SelfLoops::off);
+  const Halo halo = make_halo(apart, comm.rank(), graph::SelfLoops::off);
   const at::Tensor partners = gather_partners(halo, z, apart, comm);
   std::vector<int32_t> row;   // of each entry
   for (int64_t i = 0; i < z.size(0); ++i) row.insert(row.end(), halo.offsets[i + 1] - halo.offsets[i], static_cast<int32_t>(i));
@@ -49,4 +49,4 @@ at::Tensor margin_share(const at::Tensor& dz, const at::Tensor& z, const Batch& 
   return (strength * gap.square()).sum().view({1});
 }
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -3,7 +3,7 @@
 #include "core/ops/moments.h"
 #include "core/ops/tensors.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
 using kernels::Into;
@@ -19,19 +19,19 @@ struct Group {
 };
 
 // Both add to out; terms (2).
-void covariance_form(const at::Tensor& terms, const Group& group, Comm& comm, const MomentsOptions& options, int threads) {
+void covariance_form(const at::Tensor& terms, const Group& group, comm::Comm& comm, const MomentsOptions& options, int threads) {
   const at::Tensor packed = second_moment(group.rows, group.mean, comm, options, threads);
   const at::Tensor a = ops::covariance_terms(terms, group.rows, packed, group.n, options, threads);
   ops::centred_product(group.out, group.rows, group.mean, a, Into::add, threads);
 }
 
-void gram_form(const at::Tensor& terms, const Group& group, Comm& comm, const MomentsOptions& options, int threads) {
+void gram_form(const at::Tensor& terms, const Group& group, comm::Comm& comm, const MomentsOptions& options, int threads) {
   const at::Tensor all = comm.size() == 1 ? group.rows : comm.all_gather_v(group.rows, group.counts);
   ops::gram_terms(group.out, terms, all, group.mean, group.begin, options, Into::add, threads);
 }
 
 // Collective. The groups of this rank's rows, with their global means: one all-reduce.
-std::vector<Group> make_groups(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, Comm& comm, Moments moments) {
+std::vector<Group> make_groups(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm, Moments moments) {
   const int64_t count = moments == Moments::per_view ? batch.views : 1;
   const int64_t views = batch.views / count;   // in a group
   const int64_t local = batch.local_positions() * views, dims = z.size(1);
@@ -58,7 +58,7 @@ std::vector<Group> make_groups(const at::Tensor& dz, const at::Tensor& z, const 
 
 }  // namespace
 
-at::Tensor second_moment(const at::Tensor& rows, const at::Tensor& mean, Comm& comm, const MomentsOptions& options,
+at::Tensor second_moment(const at::Tensor& rows, const at::Tensor& mean, comm::Comm& comm, const MomentsOptions& options,
                          int threads) {
   const at::Tensor packed = ops::empty_doubles({kernels::packed_size(rows.size(1))}, rows);
   ops::centred_second_moment(packed, rows, mean, options, threads);
@@ -66,7 +66,7 @@ at::Tensor second_moment(const at::Tensor& rows, const at::Tensor& mean, Comm& c
   return packed;
 }
 
-MomentTerms add_moment_terms(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, Comm& comm, Moments moments,
+MomentTerms add_moment_terms(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm, Moments moments,
                              const MomentsOptions& options) {
   const std::vector<Group> groups = make_groups(dz, z, batch, comm, moments);
   const at::Tensor terms = ops::zero_doubles({static_cast<int64_t>(groups.size()), 2}, z);
@@ -83,7 +83,7 @@ MomentTerms add_moment_terms(const at::Tensor& dz, const at::Tensor& z, const Ba
   return sum;
 }
 
-double add_gram_square(const at::Tensor& dz, const at::Tensor& z, Comm& comm, double scale, int threads) {
+double add_gram_square(const at::Tensor& dz, const at::Tensor& z, comm::Comm& comm, double scale, int threads) {
   // The moments about 0, not divided by anything.
   MomentsOptions moments;
   moments.variance = kernels::Variance::norm;
@@ -96,4 +96,4 @@ double add_gram_square(const at::Tensor& dz, const at::Tensor& z, Comm& comm, do
   return squares[0] + squares[1];
 }
 
-}  // namespace pal
+}  // namespace pal::loss

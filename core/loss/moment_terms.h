@@ -10,7 +10,7 @@
 #include "core/loss/criterion.h"
 #include "kernels/moments.h"
 
-namespace pal {
+namespace pal::loss {
 
 enum class Moments { per_view, pooled };
 
@@ -22,14 +22,14 @@ struct MomentTerms {
 
 // Collective. dz += the gradient of variance_weight · variance + covariance_weight · covariance. The terms are global.
 // A group of fewer than two rows has no variance: throws Error (usage).
-MomentTerms add_moment_terms(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, Comm& comm, Moments moments,
+MomentTerms add_moment_terms(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm, Moments moments,
                              const kernels::MomentsOptions& options);
 
 // Collective. Packed upper triangle of Σ_i (z_i − mean)(z_i − mean)ᵀ over all ranks, fp64; mean (D) fp64.
-at::Tensor second_moment(const at::Tensor& rows, const at::Tensor& mean, Comm& comm, const kernels::MomentsOptions& options,
+at::Tensor second_moment(const at::Tensor& rows, const at::Tensor& mean, comm::Comm& comm, const kernels::MomentsOptions& options,
                          int threads);
 
 // Collective. ‖ZᵀZ‖²_F = Σ_ij (z_iᵀz_j)² over all rows of all ranks; dz += scale · its gradient 4 Z·ZᵀZ.
-double add_gram_square(const at::Tensor& dz, const at::Tensor& z, Comm& comm, double scale, int threads);
+double add_gram_square(const at::Tensor& dz, const at::Tensor& z, comm::Comm& comm, double scale, int threads);
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -19,11 +19,11 @@
 #include "core/ops/tensors.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
 // (local rows, X), view by view → (B, V, X) of the global batch.
-at::Tensor gather_views(const at::Tensor& rows, const Batch& batch, Comm& comm) {
+at::Tensor gather_views(const at::Tensor& rows, const Batch& batch, comm::Comm& comm) {
   return gather_rows(rows, batch, comm).view({static_cast<int64_t>(batch.samples.size()), batch.views, rows.size(1)});
 }
 
@@ -43,7 +43,7 @@ at::Tensor one_of(const at::Tensor& ids, const Batch& batch) {
 
 // Collective. (B, V, D): what stands for each row, on the unit sphere. A row that is not finite has no neighbour: its numbers
 // are NaN, and the step's guard sees them.
-at::Tensor gather_neighbours(const NnclrOptions& options, const Batch& batch, Comm& comm) {
+at::Tensor gather_neighbours(const NnclrOptions& options, const Batch& batch, comm::Comm& comm) {
   const at::Tensor& anchors = batch.anchors;
   if (options.neighbours == 0) return gather_views(unit_rows(anchors).rows, batch, comm);
   at::Tensor support = batch.support, own;
@@ -72,12 +72,12 @@ void check_nnclr(const NnclrOptions& options, const Batch& batch, const at::Tens
              "the support is of the type and width of z");
 }
 
-LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, const Batch& batch, Comm& comm) {
+LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, const Batch& batch, comm::Comm& comm) {
   const at::Tensor z = checked_rows(predictions, batch, comm);
   check_nnclr(options, batch, z);
   const int64_t views = batch.views, n = batch.local_positions(), dims = z.size(1), first = batch.begin;
   const Batch positions = positions_of(batch);
-  const std::vector<double> degree = degrees(positions.graph, SelfLoops::on, Weights::positive);
+  const std::vector<double> degree = degrees(positions.graph, graph::SelfLoops::on, graph::Weights::positive);
   const double mass = static_cast<double>(views * (views - 1)) * std::accumulate(degree.begin(), degree.end(), 0.0);
   if (mass == 0) return contrast_result(at::zeros_like(z), 0, 0);
   const double scale = options.reduction == Reduction::mean ? 1 / mass : 1;
@@ -112,8 +112,8 @@ LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, con
   const at::Tensor partners = (own.sum(0, true) - own).permute({1, 0, 2}).reshape({n, views * dims}).contiguous();   // D = 1: reshape may be a view
   at::Tensor attraction = at::zeros_like(partners);
   Batch positive = positions;
-  positive.graph = positive_part(positions.graph);
-  product_share(attraction, partners, positive, comm, SelfLoops::on, -scale / options.temperature);
+  positive.graph = graph::positive_part(positions.graph);
+  product_share(attraction, partners, positive, comm, graph::SelfLoops::on, -scale / options.temperature);
   attraction = attraction.view({n, views, dims}).permute({1, 0, 2}).reshape({views * n, dims});
 
   const at::Tensor aligned = (unit.rows * attraction).sum(at::kDouble).view({1}), contrasted = (lse * own_degrees).sum().view({1});
@@ -126,7 +126,7 @@ LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, con
 Criterion make_nnclr(const NnclrOptions& options) {
   check_contrast(options);
   PAL_CHECK(options.neighbours >= 0 && options.neighbours <= kernels::kMaxNearest, "loss.neighbours", options.neighbours, "give 0 to 64");
-  return [options](const at::Tensor& z, const Batch& batch, Comm& comm) { return nnclr(options, z, batch, comm); };
+  return [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return nnclr(options, z, batch, comm); };
 }
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -12,9 +12,11 @@
 // Reference: Dwibedi et al., "With a little help from my friends: nearest-neighbor contrastive learning" (ICCV 2021).
 #pragma once
 
+#include <cstdint>
+
 #include "core/loss/contrast.h"
 
-namespace pal {
+namespace pal::loss {
 
 enum class NeighboursOf { support, batch };
 
@@ -27,4 +29,4 @@ struct NnclrOptions : ContrastOptions {
 // (usage).
 Criterion make_nnclr(const NnclrOptions& options);
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -6,9 +6,9 @@
 #include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::loss {
 
-Objective::Objective(const Config& config, int64_t dims)
+Objective::Objective(const config::Config& config, int64_t dims)
     : criterion_(make_criterion(config)),
       dims_(dims),
       seed_(static_cast<uint64_t>(config.integer("train.seed"))),
@@ -26,7 +26,7 @@ void Objective::prepare(Batch& batch, uint64_t step) const {
   if (pairs_ > 0) batch.repelled = draw_pairs(batch.global_rows(), pairs_, draw_, seed_, step);
 }
 
-LossResult Objective::operator()(const at::Tensor& outputs, const Batch& batch, Comm& comm) {
+LossResult Objective::operator()(const at::Tensor& outputs, const Batch& batch, comm::Comm& comm) {
   const bool predicts = outputs.size(1) > dims_;
   PAL_ASSERT(outputs.size(1) == (predicts ? 2 * dims_ : dims_), "outputs are embeddings, or embeddings and predictions");
   const at::Tensor seen = predicts ? outputs.narrow(1, dims_, dims_).contiguous() : outputs.contiguous();
@@ -57,6 +57,6 @@ void Objective::discard() {
   if (queue_) queue_->discard();
 }
 
-NamedTensors Objective::state() const { return queue_ ? queue_->state() : NamedTensors{}; }
+ops::NamedTensors Objective::state() const { return queue_ ? queue_->state() : ops::NamedTensors{}; }
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -4,28 +4,29 @@
 // p (without a predictor z), NNCLR's neighbours are those of z. Nothing a step brings is kept before its guard has passed.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "core/loss/criterion.h"
 #include "core/loss/support_queue.h"
 #include "core/ops/named_tensors.h"
 
-namespace pal {
+namespace pal::loss {
 
 class Objective {
  public:
   // dims: the embedding's width.
-  Objective(const Config& config, int64_t dims);
+  Objective(const config::Config& config, int64_t dims);
 
   // The pairs of sampled VIC² and the seed of what a criterion draws: a function of (seed, step).
   void prepare(Batch& batch, uint64_t step) const;
   // Collective. outputs (local rows, D or 2 D) without autograd; dz is of their shape.
-  LossResult operator()(const at::Tensor& outputs, const Batch& batch, Comm& comm);
+  LossResult operator()(const at::Tensor& outputs, const Batch& batch, comm::Comm& comm);
   at::Tensor embedding(const at::Tensor& outputs) const { return outputs.narrow(1, 0, dims_); }
 
   void commit();    // the step passed its guard
   void discard();   // it did not
-  NamedTensors state() const;   // for the checkpoint; aliases what it keeps
+  ops::NamedTensors state() const;   // for the checkpoint; aliases what it keeps
 
  private:
   LossResult widened(LossResult result, const at::Tensor& outputs) const;
@@ -39,4 +40,4 @@ class Objective {
   std::unique_ptr<SupportQueue> queue_;   // NNCLR, where neighbours are those of a queue
 };
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -6,7 +6,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::loss {
 
 PairSample draw_pairs(int64_t rows, int64_t count, PairDraw draw, uint64_t seed, uint64_t step) {
   PAL_CHECK(rows >= 2 && count >= 1, "pairs drawn from a number of rows", rows, "draw at least one pair of at least two rows");
@@ -38,4 +38,4 @@ PairSample draw_pairs(int64_t rows, int64_t count, PairDraw draw, uint64_t seed,
   return sample;
 }
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace pal {
+namespace pal::loss {
 
 // Ordered pairs of rows of the GLOBAL batch (view · samples + position), the same on every rank. A pair may come twice.
 struct PairSample {
@@ -20,4 +20,4 @@ enum class PairDraw {
 // `count` pairs of `rows` rows, by (seed, step).
 PairSample draw_pairs(int64_t rows, int64_t count, PairDraw draw, uint64_t seed, uint64_t step);
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -11,7 +11,7 @@
 #include "core/loss/moment_terms.h"
 #include "core/ops/tensors.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
 using kernels::RowForm;
@@ -32,7 +32,7 @@ Batch rows_as_positions(const Batch& batch) {
 
 // The pairs with a weight each, as a symmetric sparse graph on such rows: half of it either way.
 template <class Weight>
-SparseRest sparse_pairs(const PairSample& pairs, const Batch& batch, const Weight& weight) {
+graph::SparseRest sparse_pairs(const PairSample& pairs, const Batch& batch, const Weight& weight) {
   const auto n = static_cast<int64_t>(batch.samples.size());
   std::vector<std::tuple<int64_t, int64_t, double>> entries;
   for (size_t k = 0; k < pairs.i.size(); ++k) {
@@ -47,7 +47,7 @@ SparseRest sparse_pairs(const PairSample& pairs, const Batch& batch, const Weigh
     entries.emplace_back(b, a, half);
   }
   std::sort(entries.begin(), entries.end());
-  SparseRest rest;
+  graph::SparseRest rest;
   rest.offsets.assign(batch.global_rows() + 1, 0);
   int64_t last = -1;
   for (const auto& [a, b, w] : entries) {
@@ -65,10 +65,10 @@ SparseRest sparse_pairs(const PairSample& pairs, const Batch& batch, const Weigh
 }
 
 // G_ij of two rows.
-double entry(const BatchGraph& graph, SelfLoops self_loops, int64_t i, int64_t j) {
-  if (i == j && self_loops == SelfLoops::off) return 0;
+double entry(const graph::BatchGraph& graph, graph::SelfLoops self_loops, int64_t i, int64_t j) {
+  if (i == j && self_loops == graph::SelfLoops::off) return 0;
   const int64_t p = i % graph.samples, q = j % graph.samples;
-  double weight = smooth_weight(graph, p, q);
+  double weight = graph::smooth_weight(graph, p, q);
   if (graph.rest.offsets.empty()) return weight;
   const auto begin = graph.rest.columns.begin() + graph.rest.offsets[p], end = graph.rest.columns.begin() + graph.rest.offsets[p + 1];
   const auto at = std::lower_bound(begin, end, static_cast<int32_t>(q));
@@ -76,13 +76,13 @@ double entry(const BatchGraph& graph, SelfLoops self_loops, int64_t i, int64_t j
 }
 
 // Collective, both. A listed sample in one of the forms: dz += scale · the gradient; the share of the value.
-at::Tensor listed_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, Comm& comm, SparseRest rest, RowForm form, double scale) {
+at::Tensor listed_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm, graph::SparseRest rest, RowForm form, double scale) {
   const int64_t n = batch.local_positions(), dims = z.size(1);
   Batch rows = rows_as_positions(batch);
   rows.graph.rest = std::move(rest);
   const at::Tensor x = z.view({batch.views, n, dims}).transpose(0, 1).reshape(z.sizes()), out = at::zeros_like(x);
   const double factor = form == RowForm::sum ? 2 : 4;   // from a row of the kernel to the gradient
-  const at::Tensor share = rest_share(out, x, rows, comm, SelfLoops::on, form, factor * scale);
+  const at::Tensor share = rest_share(out, x, rows, comm, graph::SelfLoops::on, form, factor * scale);
   dz.view({batch.views, n, dims}).add_(out.view({n, batch.views, dims}).transpose(0, 1));
   return share;
 }
@@ -94,7 +94,7 @@ at::Tensor norm_share(const at::Tensor& dz, const at::Tensor& z, const at::Tenso
 }
 
 // (local rows, 1) row sums of a listed sample.
-at::Tensor own_degrees(const SparseRest& rest, const Batch& batch, const at::Tensor& z) {
+at::Tensor own_degrees(const graph::SparseRest& rest, const Batch& batch, const at::Tensor& z) {
   std::vector<double> degree;
   for (int32_t v = 0; v < batch.views; ++v) {
     for (int64_t p = batch.begin; p < batch.end; ++p) {
@@ -107,7 +107,7 @@ at::Tensor own_degrees(const SparseRest& rest, const Batch& batch, const at::Ten
   return ops::beside(z, degree).clone().unsqueeze(1);
 }
 
-LossResult sampled_vic2(const SampledVic2Options& options, const at::Tensor& embeddings, const Batch& batch, Comm& comm) {
+LossResult sampled_vic2(const SampledVic2Options& options, const at::Tensor& embeddings, const Batch& batch, comm::Comm& comm) {
   const at::Tensor z = checked_rows(embeddings, batch, comm);
   const bool printed = options.form == SampledForm::printed;
   const auto rows = static_cast<double>(batch.global_rows());
@@ -119,7 +119,7 @@ LossResult sampled_vic2(const SampledVic2Options& options, const at::Tensor& emb
   const RowForm form = printed ? RowForm::difference : RowForm::sum;
   const double factor = printed ? 1 : -2;
   if (batch.related) {
-    const SparseRest rest = sparse_pairs(*batch.related, batch, [&](int64_t i, int64_t j) { return entry(batch.graph, options.self_loops, i, j); });
+    const graph::SparseRest rest = sparse_pairs(*batch.related, batch, [&](int64_t i, int64_t j) { return entry(batch.graph, options.self_loops, i, j); });
     alignment = listed_share(dz, z, batch, comm, rest, form, factor * scale) * factor;
   } else if (printed) {
     alignment = invariance_share(dz, z, batch, comm, scale);
@@ -131,7 +131,7 @@ LossResult sampled_vic2(const SampledVic2Options& options, const at::Tensor& emb
   double gram = 0;
   at::Tensor repulsion = ops::zero_doubles({1}, z);
   if (batch.repelled) {
-    const SparseRest rest = sparse_pairs(*batch.repelled, batch, [](int64_t, int64_t) { return 1.0; });
+    const graph::SparseRest rest = sparse_pairs(*batch.repelled, batch, [](int64_t, int64_t) { return 1.0; });
     repulsion = listed_share(dz, z, batch, comm, rest, RowForm::repulsion, scale);
     if (!printed) repulsion = repulsion + norm_share(dz, z, own_degrees(rest, batch, z), scale);
   } else {
@@ -145,7 +145,7 @@ LossResult sampled_vic2(const SampledVic2Options& options, const at::Tensor& emb
 }  // namespace
 
 Criterion make_sampled_vic2(const SampledVic2Options& options) {
-  return [options](const at::Tensor& z, const Batch& batch, Comm& comm) { return sampled_vic2(options, z, batch, comm); };
+  return [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return sampled_vic2(options, z, batch, comm); };
 }
 
-}  // namespace pal
+}  // namespace pal::loss

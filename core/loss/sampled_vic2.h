@@ -11,16 +11,16 @@
 
 #include "core/loss/criterion.h"
 
-namespace pal {
+namespace pal::loss {
 
 enum class SampledForm { unbiased, printed };
 
 struct SampledVic2Options {
   SampledForm form = SampledForm::unbiased;
-  SelfLoops self_loops = SelfLoops::on;
+  graph::SelfLoops self_loops = graph::SelfLoops::on;
   Reduction reduction = Reduction::mean;
 };
 
 Criterion make_sampled_vic2(const SampledVic2Options& options);
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -2,10 +2,10 @@
 
 #include "core/loss/unit_rows.h"
 
-namespace pal {
+namespace pal::loss {
 
 Criterion make_scl(const Vic2Options& options) {
-  return [vic2 = make_vic2(options)](const at::Tensor& z, const Batch& batch, Comm& comm) {
+  return [vic2 = make_vic2(options)](const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
     const UnitRows unit = unit_rows(z);
     LossResult result = vic2(unit.rows, batch, comm);
     result.dz = through_unit_rows(unit, result.dz);
@@ -13,4 +13,4 @@ Criterion make_scl(const Vic2Options& options) {
   };
 }
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -3,8 +3,8 @@
 
 #include "core/loss/vic2.h"
 
-namespace pal {
+namespace pal::loss {
 
 Criterion make_scl(const Vic2Options& options);
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -14,12 +14,12 @@
 #include "core/ops/similarity.h"
 #include "core/ops/tensors.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
-LossResult simclr(const ContrastOptions& options, const at::Tensor& embeddings, const Batch& batch, Comm& comm) {
+LossResult simclr(const ContrastOptions& options, const at::Tensor& embeddings, const Batch& batch, comm::Comm& comm) {
   const at::Tensor z = checked_rows(embeddings, batch, comm);
-  const std::vector<double> degree = degrees(batch.graph, SelfLoops::off, Weights::positive);   // of a position's rows
+  const std::vector<double> degree = degrees(batch.graph, graph::SelfLoops::off, graph::Weights::positive);   // of a position's rows
   const double mass = batch.views * std::accumulate(degree.begin(), degree.end(), 0.0);
   if (mass == 0) return contrast_result(at::zeros_like(z), 0, 0);
   const double scale = options.reduction == Reduction::mean ? 1 / mass : 1;
@@ -44,8 +44,8 @@ LossResult simclr(const ContrastOptions& options, const at::Tensor& embeddings, 
   ops::row_logsumexp_gradient(d, unit.rows, columns, own, {lse, own_degrees}, {all_lse, all_degrees}, how, batch.threads);
 
   Batch positive = batch;
-  positive.graph = positive_part(batch.graph);
-  const at::Tensor attraction = product_share(d, unit.rows, positive, comm, SelfLoops::off, -2 * scale / options.temperature);
+  positive.graph = graph::positive_part(batch.graph);
+  const at::Tensor attraction = product_share(d, unit.rows, positive, comm, graph::SelfLoops::off, -2 * scale / options.temperature);
   const at::Tensor contrast = (own_degrees * lse).sum().view({1});
   const std::vector<double> sums = sum_shares({attraction, contrast}, comm);
   return contrast_result(through_unit_rows(unit, d), -scale * sums[0] / options.temperature, scale * sums[1]);
@@ -55,7 +55,7 @@ LossResult simclr(const ContrastOptions& options, const at::Tensor& embeddings, 
 
 Criterion make_simclr(const ContrastOptions& options) {
   check_contrast(options);
-  return [options](const at::Tensor& z, const Batch& batch, Comm& comm) { return simclr(options, z, batch, comm); };
+  return [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return simclr(options, z, batch, comm); };
 }
 
-}  // namespace pal
+}  // namespace pal::loss

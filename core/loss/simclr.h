@@ -13,8 +13,8 @@
 
 #include "core/loss/contrast.h"
 
-namespace pal {
+namespace pal::loss {
 
 Criterion make_simclr(const ContrastOptions& options);
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -8,10 +8,10 @@
 #include "core/loss/graph_terms.h"
 #include "core/ops/tensors.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
-LossResult supervised(Supervision kind, Reduction reduction, const at::Tensor& outputs, const Batch& batch, Comm& comm) {
+LossResult supervised(Supervision kind, Reduction reduction, const at::Tensor& outputs, const Batch& batch, comm::Comm& comm) {
   const std::string name = kind == Supervision::mse ? "mse" : "cross_entropy";
   const at::Tensor z = checked_rows(outputs, batch, comm);
   PAL_CHECK(batch.labels.size() == batch.samples.size(), "labels of the batch for loss.kind=" + name, batch.labels.size(),
@@ -50,7 +50,7 @@ LossResult supervised(Supervision kind, Reduction reduction, const at::Tensor& o
 }  // namespace
 
 Criterion make_supervised(Supervision kind, Reduction reduction) {
-  return [=](const at::Tensor& z, const Batch& batch, Comm& comm) { return supervised(kind, reduction, z, batch, comm); };
+  return [=](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return supervised(kind, reduction, z, batch, comm); };
 }
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -9,10 +9,10 @@
 
 #include "core/loss/criterion.h"
 
-namespace pal {
+namespace pal::loss {
 
 enum class Supervision { mse, cross_entropy };
 
 Criterion make_supervised(Supervision kind, Reduction reduction);
 
-}  // namespace pal
+}  // namespace pal::loss

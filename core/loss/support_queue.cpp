@@ -9,7 +9,7 @@
 #include "core/loss/unit_rows.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::loss {
 
 SupportQueue::SupportQueue(int64_t size, int64_t dims, at::ScalarType type, uint64_t seed) : next_(at::zeros({1}, at::kLong)) {
   const at::Tensor drawn = at::empty({size, dims}, at::kDouble);
@@ -21,7 +21,7 @@ SupportQueue::SupportQueue(int64_t size, int64_t dims, at::ScalarType type, uint
   rows_ = unit_rows(drawn).rows.to(type);
 }
 
-void SupportQueue::stage(const at::Tensor& z, const Batch& batch, Comm& comm) {
+void SupportQueue::stage(const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
   staged_ = gather_rows(unit_rows(z.narrow(0, 0, batch.local_positions())).rows, positions_of(batch), comm);
 }
 
@@ -36,4 +36,4 @@ void SupportQueue::commit() {
   discard();
 }
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -11,7 +11,7 @@
 #include "core/loss/criterion.h"
 #include "core/ops/named_tensors.h"
 
-namespace pal {
+namespace pal::loss {
 
 class SupportQueue {
  public:
@@ -19,15 +19,15 @@ class SupportQueue {
 
   const at::Tensor& rows() const { return rows_; }   // (size, D)
   // Collective. z (local rows, D).
-  void stage(const at::Tensor& z, const Batch& batch, Comm& comm);
+  void stage(const at::Tensor& z, const Batch& batch, comm::Comm& comm);
   void commit();
   void discard() { staged_.reset(); }
   // For the checkpoint; they alias the queue's own.
-  NamedTensors state() const { return {{"support_queue.rows", rows_}, {"support_queue.next", next_}}; }
+  ops::NamedTensors state() const { return {{"support_queue.rows", rows_}, {"support_queue.next", next_}}; }
 
  private:
   at::Tensor rows_, staged_;
   at::Tensor next_;   // (1) int64 where the next row goes: the oldest
 };
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -5,7 +5,7 @@
 #include <ATen/ops/reciprocal.h>
 #include <ATen/ops/sum.h>
 
-namespace pal {
+namespace pal::loss {
 
 constexpr double kShortestRow = 1e-12;   // as the field's libraries normalise
 
@@ -22,4 +22,4 @@ at::Tensor through_unit_rows(const UnitRows& unit, const at::Tensor& d) {
   return (d - unit.rows * along).mul_(unit.inverse);
 }
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace pal {
+namespace pal::loss {
 
 struct UnitRows {
   at::Tensor rows;      // z_i / ‖z_i‖, of z's type; a row shorter than 1e-12 becomes 0
@@ -15,4 +15,4 @@ UnitRows unit_rows(const at::Tensor& z);
 // The gradient in z of a loss whose gradient in the unit rows is d: (d_i − z̃_i (z̃_iᵀd_i)) / ‖z_i‖; 0 for a row of norm 0.
 at::Tensor through_unit_rows(const UnitRows& unit, const at::Tensor& d);
 
-}  // namespace pal
+}  // namespace pal::loss

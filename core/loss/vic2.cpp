@@ -5,10 +5,10 @@
 #include "core/loss/graph_terms.h"
 #include "core/loss/moment_terms.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
-LossResult vic2(const Vic2Options& options, const at::Tensor& embeddings, const Batch& batch, Comm& comm) {
+LossResult vic2(const Vic2Options& options, const at::Tensor& embeddings, const Batch& batch, comm::Comm& comm) {
   const at::Tensor z = checked_rows(embeddings, batch, comm);
   const auto rows = static_cast<double>(batch.global_rows());
   const double scale = options.reduction == Reduction::mean && rows > 0 ? 1 / (rows * rows) : 1;
@@ -24,7 +24,7 @@ LossResult vic2(const Vic2Options& options, const at::Tensor& embeddings, const 
 }  // namespace
 
 Criterion make_vic2(const Vic2Options& options) {
-  return [options](const at::Tensor& z, const Batch& batch, Comm& comm) { return vic2(options, z, batch, comm); };
+  return [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return vic2(options, z, batch, comm); };
 }
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -8,13 +8,13 @@
 
 #include "core/loss/criterion.h"
 
-namespace pal {
+namespace pal::loss {
 
 struct Vic2Options {
-  SelfLoops self_loops = SelfLoops::on;
+  graph::SelfLoops self_loops = graph::SelfLoops::on;
   Reduction reduction = Reduction::mean;
 };
 
 Criterion make_vic2(const Vic2Options& options);
 
-}  // namespace pal
+}  // namespace pal::loss

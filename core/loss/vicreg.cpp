@@ -10,27 +10,27 @@
 #include "core/loss/margin.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
-LossResult vicreg(const VicregOptions& options, const at::Tensor& embeddings, const Batch& batch, Comm& comm) {
+LossResult vicreg(const VicregOptions& options, const at::Tensor& embeddings, const Batch& batch, comm::Comm& comm) {
   const at::Tensor z = checked_rows(embeddings, batch, comm);
   const bool mean = options.reduction == Reduction::mean;
   const double dims = mean ? static_cast<double>(z.size(1)) : 1;
   const at::Tensor dz = at::zeros_like(z);
 
   double invariance = 0, margin = 0;
-  const bool negatives = has_negative_weight(batch.graph);
-  const double mass = edge_mass(batch.graph);
+  const bool negatives = graph::has_negative_weight(batch.graph);
+  const double mass = graph::edge_mass(batch.graph);
   if (options.invariance > 0 && mass > 0) {
     const double scale = options.invariance / (dims * (mean ? mass : 1));
     if (negatives) {
       const double m = options.margin > 0 ? options.margin : std::sqrt(2.0 * static_cast<double>(z.size(1)));
-      const SparseRest apart = negative_pairs(batch.graph, {.seed = batch.seed, .step = batch.step});
+      const graph::SparseRest apart = graph::negative_pairs(batch.graph, {.seed = batch.seed, .step = batch.step});
       margin = scale * sum_shares({margin_share(dz, z, batch, apart, comm, m, scale)}, comm)[0];
     }
     Batch related = batch;
-    if (negatives) related.graph = positive_part(batch.graph);
+    if (negatives) related.graph = graph::positive_part(batch.graph);
     invariance = scale * sum_shares({invariance_share(dz, z, related, comm, scale)}, comm)[0];
   }
 
@@ -55,7 +55,7 @@ LossResult vicreg(const VicregOptions& options, const at::Tensor& embeddings, co
 }  // namespace
 
 Criterion make_vicreg(const VicregOptions& options) {
-  return [options](const at::Tensor& z, const Batch& batch, Comm& comm) { return vicreg(options, z, batch, comm); };
+  return [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return vicreg(options, z, batch, comm); };
 }
 
-}  // namespace pal
+}  // namespace pal::loss

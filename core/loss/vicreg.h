@@ -16,7 +16,7 @@
 #include "core/loss/criterion.h"
 #include "core/loss/moment_terms.h"
 
-namespace pal {
+namespace pal::loss {
 
 struct VicregOptions {
   double invariance = 25, variance = 25, covariance = 1;   // weights
@@ -28,4 +28,4 @@ struct VicregOptions {
 
 Criterion make_vicreg(const VicregOptions& options);
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -2,7 +2,7 @@
 
 #include <ATen/autocast_mode.h>
 
-namespace pal {
+namespace pal::model {
 
 namespace mode = at::autocast;
 
@@ -22,4 +22,4 @@ Autocast::~Autocast() {
   mode::set_autocast_dtype(device_, was_type_);
 }
 
-}  // namespace pal
+}  // namespace pal::model

@@ -7,7 +7,7 @@
 
 #include "core/model/precision.h"
 
-namespace pal {
+namespace pal::model {
 
 // Autocast: nothing with Precision::full. Forward passes alone belong inside; backward follows the types it finds.
 // Thread: of the calling thread.
@@ -25,4 +25,4 @@ class Autocast {
   c10::ScalarType was_type_ = c10::ScalarType::Float;
 };
 
-}  // namespace pal
+}  // namespace pal::model

@@ -15,7 +15,7 @@
 #include "core/ops/batch_norm.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::model {
 namespace {
 
 // Above this mean²/var, Σx² − (Σx)²/n has lost too many digits and the squares are summed again around the mean.
@@ -93,7 +93,7 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
   // A null comm: local statistics.
   static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& bias, const std::optional<at::Tensor>& residual, const Statistics& statistics,
-                            Activation act, Comm* comm) {
+                            Activation act, comm::Comm* comm) {
     at::Tensor y = at::empty_like(x);
     ops::channel_affine(y, x, residual.value_or(at::Tensor()), forward_numbers(statistics, weight, bias), act, norm_threads());
     ctx->save_for_backward({x, weight, statistics.mean, statistics.inverse, statistics.count, act == Activation::relu ? y : at::Tensor()});
@@ -106,7 +106,7 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
     const auto saved = ctx->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[1], &mean = saved[2], &inverse = saved[3], &count = saved[4], &y = saved[5];
     const bool residual = ctx->saved_data["residual"].toBool();
-    Comm* const comm = reinterpret_cast<Comm*>(ctx->saved_data["comm"].toInt());
+    comm::Comm* const comm = reinterpret_cast<comm::Comm*>(ctx->saved_data["comm"].toInt());
     const at::Tensor dy = grads[0].contiguous(ops::channel_format(x));
     const at::Tensor sums = at::empty({2, x.size(1)}, doubles_beside(x));  // Σg, Σg(x − mean)
     // The residual's gradient is g: kept where a ReLU has masked it, dy itself without.
@@ -191,4 +191,4 @@ void discard_batch_norm(torch::nn::Module& module) {
   });
 }
 
-}  // namespace pal
+}  // namespace pal::model

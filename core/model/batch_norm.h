@@ -16,12 +16,12 @@
 #include "core/comm/comm.h"
 #include "kernels/batch_norm.h"
 
-namespace pal {
+namespace pal::model {
 
 using kernels::Activation;
 
 struct BatchNormOptions {
-  Comm* comm = nullptr;  // whose rows make the statistics; null: this rank's own. Must outlive the module.
+  comm::Comm* comm = nullptr;  // whose rows make the statistics; null: this rank's own. Must outlive the module.
   at::ScalarType dtype = at::kFloat;
   double epsilon = 1e-5;
   double momentum = 0.1;
@@ -52,4 +52,4 @@ class BatchNorm : public torch::nn::Module {
 void commit_batch_norm(torch::nn::Module& module);
 void discard_batch_norm(torch::nn::Module& module);
 
-}  // namespace pal
+}  // namespace pal::model

@@ -2,7 +2,7 @@
 
 #include <torch/nn/modules/container/modulelist.h>
 
-namespace pal {
+namespace pal::model {
 namespace {
 
 class ConvBlock final : public torch::nn::Module {
@@ -46,4 +46,4 @@ std::shared_ptr<Backbone> make_convnet(const std::vector<int64_t>& widths, int64
   return std::make_shared<ConvNet>(widths, channels, norm);
 }
 
-}  // namespace pal
+}  // namespace pal::model

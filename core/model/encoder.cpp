@@ -16,7 +16,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::model {
 namespace {
 
 // Convolutions and batch norms are faster in this layout on the CPU (a fifth for ResNet-18, a quarter for the convnet),
@@ -161,7 +161,7 @@ void check_widths(const std::string& key, const std::vector<int64_t>& widths) {
 
 }  // namespace
 
-std::shared_ptr<Encoder> make_encoder(const ModelSpec& spec, Comm& comm) {
+std::shared_ptr<Encoder> make_encoder(const ModelSpec& spec, comm::Comm& comm) {
   PAL_CHECK(spec.dtype == at::kFloat || spec.dtype == at::kDouble, "unknown type of the weights", spec.dtype,
             "choose float32 or float64");
   PAL_CHECK(spec.batch_norm == "global" || spec.batch_norm == "node" || spec.batch_norm == "off", "unknown model.batch_norm",
@@ -178,4 +178,4 @@ std::shared_ptr<Encoder> make_encoder(const ModelSpec& spec, Comm& comm) {
   return encoder;
 }
 
-}  // namespace pal
+}  // namespace pal::model

@@ -12,7 +12,7 @@
 #include "core/comm/comm.h"
 #include "core/model/spec.h"
 
-namespace pal {
+namespace pal::model {
 
 class Encoder : public torch::nn::Module {
  public:
@@ -29,6 +29,6 @@ class Encoder : public torch::nn::Module {
 
 // Weights are drawn from (seed, Purpose::init, parameter index), so they are the same on every rank.
 // comm carries the batch-norm statistics; it must outlive the encoder.
-std::shared_ptr<Encoder> make_encoder(const ModelSpec& spec, Comm& comm);
+std::shared_ptr<Encoder> make_encoder(const ModelSpec& spec, comm::Comm& comm);
 
-}  // namespace pal
+}  // namespace pal::model

@@ -15,7 +15,7 @@
 #include "core/model/vit.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::model {
 namespace {
 
 constexpr const char* kBackbone = "backbone.";
@@ -142,7 +142,7 @@ InitReport init_backbone(Encoder& encoder, const std::string& path) {
                    "convert them in Python: safetensors.torch.save_file(torch.load(F, weights_only=True), 'F.safetensors')");
   }
   Tensors file;
-  for (auto& [name, tensor] : read_safetensors(path).tensors) {
+  for (auto& [name, tensor] : io::read_safetensors(path).tensors) {
     PAL_DATA_CHECK(file.emplace(our_name(name), tensor).second, path + " has two tensors that would be called", our_name(name), "give weights of one model");
   }
   fold_layer_scale(file);
@@ -201,4 +201,4 @@ std::string init_text(const InitReport& report) {
          (rest.empty() ? "" : fmt::format(", {} left alone ({}{})", rest.size(), fmt::join(rest.begin(), rest.begin() + static_cast<ptrdiff_t>(std::min<size_t>(rest.size(), 3)), ", "), rest.size() > 3 ? ", …" : ""));
 }
 
-}  // namespace pal
+}  // namespace pal::model

@@ -6,10 +6,11 @@
 //   layers or other parts than this backbone is refused. Nothing executes: only safetensors are read.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::model {
 
 class Encoder;
 
@@ -28,4 +29,4 @@ std::string init_text(const InitReport& report);
 // The backbone's name of a published one, as far as the table knows: "encoder.ln.weight" → "norm.weight".
 std::string our_name(const std::string& published);
 
-}  // namespace pal
+}  // namespace pal::model

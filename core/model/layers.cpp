@@ -8,7 +8,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::model {
 
 Conv2d::Conv2d(int64_t in, int64_t out, int64_t kernel, int64_t stride, at::ScalarType dtype)
     : stride_(stride), padding_(kernel / 2) {
@@ -30,4 +30,4 @@ at::Tensor Linear::forward(const at::Tensor& x) { return at::linear(x, weight); 
 
 at::Tensor global_average(const at::Tensor& x) { return x.mean({2, 3}); }
 
-}  // namespace pal
+}  // namespace pal::model

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace pal {
+namespace pal::model {
 
 class Conv2d : public torch::nn::Module {
  public:
@@ -40,4 +40,4 @@ class Backbone : public torch::nn::Module {
 // Mean over the plane: (n, C, height, width) → (n, C).
 at::Tensor global_average(const at::Tensor& x);
 
-}  // namespace pal
+}  // namespace pal::model

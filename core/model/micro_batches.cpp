@@ -9,7 +9,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::model {
 
 MicroBatches::MicroBatches(int64_t begin, int64_t end, int64_t views, int64_t count) {
   PAL_CHECK(end - begin >= count, "train.micro_batches is larger than a rank's share of the batch", count,
@@ -44,4 +44,4 @@ void MicroBatches::backward(const Encode& encode, const at::Tensor& images, cons
   }
 }
 
-}  // namespace pal
+}  // namespace pal::model

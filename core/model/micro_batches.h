@@ -14,7 +14,7 @@
 #include <functional>
 #include <vector>
 
-namespace pal {
+namespace pal::model {
 
 class MicroBatches {
  public:
@@ -33,4 +33,4 @@ class MicroBatches {
   std::vector<at::Tensor> rows_;   // by piece: this rank's rows, view-major
 };
 
-}  // namespace pal
+}  // namespace pal::model

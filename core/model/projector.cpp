@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace pal {
+namespace pal::model {
 
 Projector::Projector(int64_t in, const std::vector<int64_t>& widths, const BatchNormOptions& norm) : dims_(in) {
   for (size_t k = 0; k < widths.size(); ++k) {
@@ -22,4 +22,4 @@ at::Tensor Projector::forward(const at::Tensor& features) {
   return z;
 }
 
-}  // namespace pal
+}  // namespace pal::model

@@ -11,7 +11,7 @@
 #include "core/model/batch_norm.h"
 #include "core/model/layers.h"
 
-namespace pal {
+namespace pal::model {
 
 class Projector : public torch::nn::Module {
  public:
@@ -26,4 +26,4 @@ class Projector : public torch::nn::Module {
   std::vector<std::shared_ptr<BatchNorm>> norms_;  // one fewer
 };
 
-}  // namespace pal
+}  // namespace pal::model

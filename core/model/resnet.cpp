@@ -7,7 +7,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::model {
 namespace {
 
 class Residual : public torch::nn::Module {
@@ -132,4 +132,4 @@ std::shared_ptr<Backbone> make_resnet(int depth, Stem stem, int64_t channels, co
   PAL_ASSERT(false, "a ResNet has depth 18, 34 or 50");
 }
 
-}  // namespace pal
+}  // namespace pal::model

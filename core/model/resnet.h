@@ -5,17 +5,18 @@
 // Reference: He et al., "Deep residual learning for image recognition" (2015).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "core/model/batch_norm.h"
 #include "core/model/layers.h"
 
-namespace pal {
+namespace pal::model {
 
 enum class Stem { cifar, imagenet };
 
 // depth: 18, 34 or 50.
 std::shared_ptr<Backbone> make_resnet(int depth, Stem stem, int64_t channels, const BatchNormOptions& norm);
 
-}  // namespace pal
+}  // namespace pal::model

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::model {
 
 struct ModelSpec {
   std::string backbone = "convnet";          // convnet, resnet18, resnet34, resnet50, vit_s, vit_b; none: the input itself
@@ -24,4 +24,4 @@ struct ModelSpec {
   c10::ScalarType dtype = c10::ScalarType::Float;
 };
 
-}  // namespace pal
+}  // namespace pal::model

@@ -3,19 +3,19 @@
 #include "core/model/encoder.h"
 #include "core/ops/named_tensors.h"
 
-namespace pal {
+namespace pal::model {
 
-NamedTensors trainable(const Encoder& encoder) {
-  NamedTensors parameters;
+ops::NamedTensors trainable(const Encoder& encoder) {
+  ops::NamedTensors parameters;
   for (const auto& p : encoder.named_parameters()) parameters.emplace_back(p.key(), p.value());
   return parameters;
 }
 
-NamedTensors model_state(const Encoder& encoder) {
-  NamedTensors state;
+ops::NamedTensors model_state(const Encoder& encoder) {
+  ops::NamedTensors state;
   for (const auto& p : encoder.named_parameters()) state.emplace_back(p.key(), p.value().detach());
   for (const auto& b : encoder.named_buffers()) state.emplace_back(b.key(), b.value());
   return state;
 }
 
-}  // namespace pal
+}  // namespace pal::model

@@ -3,13 +3,13 @@
 
 #include "core/ops/named_tensors.h"
 
-namespace pal {
+namespace pal::model {
 
 class Encoder;
 
 // The parameters, in the order of their registration; the same on every rank.
-NamedTensors trainable(const Encoder& encoder);
+ops::NamedTensors trainable(const Encoder& encoder);
 // Parameters and buffers (running statistics), detached; they alias the encoder's own.
-NamedTensors model_state(const Encoder& encoder);
+ops::NamedTensors model_state(const Encoder& encoder);
 
-}  // namespace pal
+}  // namespace pal::model

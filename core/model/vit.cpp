@@ -21,7 +21,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::model {
 namespace {
 
 constexpr double kNormEpsilon = 1e-6;   // timm's
@@ -203,4 +203,4 @@ std::shared_ptr<Backbone> make_vit(const ViTSpec& spec) {
   return std::make_shared<ViT>(spec);
 }
 
-}  // namespace pal
+}  // namespace pal::model

@@ -12,7 +12,7 @@
 
 #include "core/model/layers.h"
 
-namespace pal {
+namespace pal::model {
 
 struct ViTSpec {
   int64_t width = 384, heads = 6, depth = 12;   // ViT-S; ViT-B has 768 and 12
@@ -29,4 +29,4 @@ std::shared_ptr<Backbone> make_vit(const ViTSpec& spec);
 // (1, 1 + rows·cols, D), a class token first → the same of another grid: bicubic with antialiasing, as timm does.
 at::Tensor resample_positions(const at::Tensor& positions, int64_t rows, int64_t cols);
 
-}  // namespace pal
+}  // namespace pal::model

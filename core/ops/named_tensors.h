@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-namespace pal {
+namespace pal::ops {
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-}  // namespace pal
+}  // namespace pal::ops

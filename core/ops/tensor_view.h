@@ -10,7 +10,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/view.h"
 
-namespace pal {
+namespace pal::ops {
 
 // A tensor of two dimensions whose rows are contiguous.
 template <class T>
@@ -46,4 +46,4 @@ auto by_type(const at::Tensor& t, const F& f) {
   return t.scalar_type() == at::kFloat ? f(float{}) : f(double{});
 }
 
-}  // namespace pal
+}  // namespace pal::ops

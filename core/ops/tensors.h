@@ -9,6 +9,7 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
+#include <cstdint>
 #include <vector>
 
 namespace pal::ops {

@@ -4,7 +4,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::ops {
 
 void load_torch_cuda() {
   // By the run path of the program, which names the folder of libtorch_cpu.so. Never unloaded: its operators stay registered.
@@ -14,4 +14,4 @@ void load_torch_cuda() {
             "install a CUDA build of LibTorch (launch/setup), or set train.device=cpu");
 }
 
-}  // namespace pal
+}  // namespace pal::ops

@@ -4,10 +4,10 @@
 // it: a process on the CPU is spared 270 MB of memory and 0.2 s at its start.
 #pragma once
 
-namespace pal {
+namespace pal::ops {
 
 // Call it before LibTorch is asked for anything of CUDA: LibTorch looks for its CUDA half once. A second call does nothing.
 // Throws Error (usage) where it cannot be loaded.
 void load_torch_cuda();
 
-}  // namespace pal
+}  // namespace pal::ops

@@ -7,12 +7,12 @@
 #include "core/ops/named_tensors.h"
 #include "core/optim/rules.h"
 
-namespace pal {
+namespace pal::optim {
 namespace {
 
 class AdamW final : public Optimizer {
  public:
-  AdamW(const OptimSpec& spec, const NamedTensors& parameters)
+  AdamW(const OptimSpec& spec, const ops::NamedTensors& parameters)
       : spec_(spec),
         tiles_(parameters),
         first_(state_for("first_moment", parameters)),
@@ -33,8 +33,8 @@ class AdamW final : public Optimizer {
       });
     });
   }
-  NamedTensors state() override {
-    NamedTensors all = first_;
+  ops::NamedTensors state() override {
+    ops::NamedTensors all = first_;
     all.insert(all.end(), second_.begin(), second_.end());
     all.emplace_back("steps", steps_);
     return all;
@@ -58,15 +58,15 @@ class AdamW final : public Optimizer {
 
   const OptimSpec spec_;
   const Tiles tiles_;
-  const NamedTensors first_, second_;
+  const ops::NamedTensors first_, second_;
   const at::Tensor steps_;  // (1) int64, on the host
   DeviceUpdate device_;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_adamw(const OptimSpec& spec, const NamedTensors& parameters) {
+std::unique_ptr<Optimizer> make_adamw(const OptimSpec& spec, const ops::NamedTensors& parameters) {
   return std::make_unique<AdamW>(spec, parameters);
 }
 
-}  // namespace pal
+}  // namespace pal::optim

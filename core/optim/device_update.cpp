@@ -10,7 +10,7 @@
 #include "core/ops/dispatch.h"
 #include "core/optim/rules.h"
 
-namespace pal {
+namespace pal::optim {
 namespace {
 
 using kernels::UpdateRun;
@@ -26,13 +26,13 @@ at::Tensor uploaded(const std::vector<T>& values, at::ScalarType type, at::Devic
 // The CPU's loops are those of the rules themselves.
 void not_here(kernels::Cpu) { PAL_ASSERT(false, "a device update is for parameters on a device"); }
 
-float* element(const NamedTensors& tensors, size_t k, int64_t at) {
+float* element(const ops::NamedTensors& tensors, size_t k, int64_t at) {
   return tensors.empty() ? nullptr : tensors[k].second.data_ptr<float>() + at;
 }
 
 }  // namespace
 
-DeviceUpdate::DeviceUpdate(const NamedTensors& parameters, const NamedTensors& first, const NamedTensors& second)
+DeviceUpdate::DeviceUpdate(const ops::NamedTensors& parameters, const ops::NamedTensors& first, const ops::NamedTensors& second)
     : parameters_(parameters), first_(first), second_(second) {}
 
 bool DeviceUpdate::prepare(const std::vector<at::Tensor>& gradients) {
@@ -66,10 +66,10 @@ void DeviceUpdate::momentum(const std::vector<at::Tensor>& gradients, const kern
   if (!prepare(gradients)) return;
   ops::dispatch_doubles("momentum", factors_, {}, 1, not_here, [&](auto stream) {
     if (eta > 0) {
-      const ScratchMemory scratch(kernels::cuda::adaptation_scratch_bytes(count_), factors_);
-      kernels::cuda::adaptation(span<float>(factors_), runs(), span<const int64_t>(begin_), numbers.decay, eta, scratch, stream);
+      const ops::ScratchMemory scratch(kernels::cuda::adaptation_scratch_bytes(count_), factors_);
+      kernels::cuda::adaptation(ops::span<float>(factors_), runs(), ops::span<const int64_t>(begin_), numbers.decay, eta, scratch, stream);
     }
-    kernels::cuda::momentum(runs(), span<const float>(factors_), numbers, stream);
+    kernels::cuda::momentum(runs(), ops::span<const float>(factors_), numbers, stream);
   });
 }
 
@@ -78,4 +78,4 @@ void DeviceUpdate::adam(const std::vector<at::Tensor>& gradients, const kernels:
   ops::dispatch_doubles("adam", factors_, {}, 1, not_here, [&](auto stream) { kernels::cuda::adam(runs(), numbers, stream); });
 }
 
-}  // namespace pal
+}  // namespace pal::optim

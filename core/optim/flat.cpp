@@ -8,7 +8,7 @@
 #include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::optim {
 namespace {
 
 // Elements that a view takes up: whole cache lines.
@@ -40,7 +40,7 @@ FlatViews flat_zeros(const std::vector<at::Tensor>& like) {
   return flat;
 }
 
-std::vector<FlatBucket> flatten(const NamedTensors& parameters, int64_t bucket_bytes) {
+std::vector<FlatBucket> flatten(const ops::NamedTensors& parameters, int64_t bucket_bytes) {
   const at::NoGradGuard no_grad;
   std::vector<FlatBucket> buckets;
   const auto bytes_of = [](const at::Tensor& p) { return room(p) * p.element_size(); };
@@ -70,4 +70,4 @@ std::vector<FlatBucket> flatten(const NamedTensors& parameters, int64_t bucket_b
   return buckets;
 }
 
-}  // namespace pal
+}  // namespace pal::optim

@@ -11,7 +11,7 @@
 #include "core/ops/named_tensors.h"
 
 
-namespace pal {
+namespace pal::optim {
 
 // One buffer of zeros with a view for each tensor, of its shape and layout. All tensors have one type.
 struct FlatViews {
@@ -29,6 +29,6 @@ struct FlatBucket {
 // Moves the parameters into buckets of at most `bucket_bytes` (a larger one gets a bucket of its own), the last parameter
 // first, as backward reaches them. A bucket takes at most half of what is left, down to 1 MB: the last one to fill, whose
 // sum nothing hides, is small. Whoever holds a parameter sees the same tensor as before. Gradients are not attached.
-std::vector<FlatBucket> flatten(const NamedTensors& parameters, int64_t bucket_bytes);
+std::vector<FlatBucket> flatten(const ops::NamedTensors& parameters, int64_t bucket_bytes);
 
-}  // namespace pal
+}  // namespace pal::optim

@@ -7,12 +7,12 @@
 #include "core/ops/named_tensors.h"
 #include "core/optim/rules.h"
 
-namespace pal {
+namespace pal::optim {
 namespace {
 
 class Lars final : public Optimizer {
  public:
-  Lars(const OptimSpec& spec, const NamedTensors& parameters)
+  Lars(const OptimSpec& spec, const ops::NamedTensors& parameters)
       : spec_(spec), tiles_(parameters), buffers_(state_for("momentum", parameters)), parameters_(parameters.size()), device_(parameters, buffers_, {}) {}
 
   void step(double lr) override {
@@ -30,7 +30,7 @@ class Lars final : public Optimizer {
       });
     });
   }
-  NamedTensors state() override { return buffers_; }
+  ops::NamedTensors state() override { return buffers_; }
 
  private:
   double decay(size_t k) const { return decay_of(tiles_.parameter(k)) == Decay::full ? spec_.weight_decay : 0; }
@@ -62,15 +62,15 @@ class Lars final : public Optimizer {
 
   const OptimSpec spec_;
   const Tiles tiles_;
-  const NamedTensors buffers_;
+  const ops::NamedTensors buffers_;
   const size_t parameters_;
   DeviceUpdate device_;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_lars(const OptimSpec& spec, const NamedTensors& parameters) {
+std::unique_ptr<Optimizer> make_lars(const OptimSpec& spec, const ops::NamedTensors& parameters) {
   return std::make_unique<Lars>(spec, parameters);
 }
 
-}  // namespace pal
+}  // namespace pal::optim

@@ -7,9 +7,9 @@
 #include "core/optim/rules.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::optim {
 
-Tiles::Tiles(const NamedTensors& parameters) : parameters_(parameters) {
+Tiles::Tiles(const ops::NamedTensors& parameters) : parameters_(parameters) {
   constexpr int64_t kTile = 1 << 14;
   for (size_t k = 0; k < parameters_.size(); ++k) {
     const int64_t n = parameter(k).numel();
@@ -29,20 +29,20 @@ std::vector<at::Tensor> Tiles::gradients() const {
   return all;
 }
 
-NamedTensors state_for(const std::string& prefix, const NamedTensors& parameters) {
+ops::NamedTensors state_for(const std::string& prefix, const ops::NamedTensors& parameters) {
   std::vector<at::Tensor> like;
   for (const auto& [name, p] : parameters) like.push_back(p.detach());
   const FlatViews zeros = flat_zeros(like);
-  NamedTensors state;
+  ops::NamedTensors state;
   for (size_t k = 0; k < parameters.size(); ++k) state.emplace_back(prefix + "." + parameters[k].first, zeros.views[k]);
   return state;
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const OptimSpec& spec, const NamedTensors& parameters) {
+std::unique_ptr<Optimizer> make_optimizer(const OptimSpec& spec, const ops::NamedTensors& parameters) {
   if (spec.kind == "sgd") return make_sgd(spec, parameters);
   if (spec.kind == "lars") return make_lars(spec, parameters);
   PAL_CHECK(spec.kind == "adamw", "unknown optim.kind", spec.kind, "choose sgd, lars or adamw");
   return make_adamw(spec, parameters);
 }
 
-}  // namespace pal
+}  // namespace pal::optim

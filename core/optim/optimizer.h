@@ -10,7 +10,7 @@
 
 #include "core/ops/named_tensors.h"
 
-namespace pal {
+namespace pal::optim {
 
 struct OptimSpec {
   std::string kind = "lars";   // sgd, lars, adamw
@@ -26,9 +26,9 @@ class Optimizer {
   // Reads each parameter's .grad() and updates it in place. Deterministic for any number of threads.
   virtual void step(double lr) = 0;
   // Tensors alias the optimiser's own state: loading a checkpoint copies into them.
-  virtual NamedTensors state() = 0;
+  virtual ops::NamedTensors state() = 0;
 };
 
-std::unique_ptr<Optimizer> make_optimizer(const OptimSpec& spec, const NamedTensors& parameters);
+std::unique_ptr<Optimizer> make_optimizer(const OptimSpec& spec, const ops::NamedTensors& parameters);
 
-}  // namespace pal
+}  // namespace pal::optim

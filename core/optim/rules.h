@@ -4,6 +4,9 @@
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,11 +15,11 @@
 #include "core/optim/optimizer.h"
 #include "kernels/update.h"
 
-namespace pal {
+namespace pal::optim {
 
-std::unique_ptr<Optimizer> make_sgd(const OptimSpec& spec, const NamedTensors& parameters);
-std::unique_ptr<Optimizer> make_lars(const OptimSpec& spec, const NamedTensors& parameters);
-std::unique_ptr<Optimizer> make_adamw(const OptimSpec& spec, const NamedTensors& parameters);
+std::unique_ptr<Optimizer> make_sgd(const OptimSpec& spec, const ops::NamedTensors& parameters);
+std::unique_ptr<Optimizer> make_lars(const OptimSpec& spec, const ops::NamedTensors& parameters);
+std::unique_ptr<Optimizer> make_adamw(const OptimSpec& spec, const ops::NamedTensors& parameters);
 
 enum class Decay { full, excluded };
 // 1-D parameters (biases, batch norms) are left out of weight decay and of LARS's adaptation.
@@ -25,7 +28,7 @@ inline Decay decay_of(const at::Tensor& parameter) { return parameter.dim() <= 1
 // The parameters cut into tiles of fixed size: whoever runs a tile, sums over a parameter's tiles in order are the same.
 class Tiles {
  public:
-  explicit Tiles(const NamedTensors& parameters);
+  explicit Tiles(const ops::NamedTensors& parameters);
 
   // Gradients by parameter, checked to lie in memory as the parameter does; undefined where there is none.
   std::vector<at::Tensor> gradients() const;
@@ -50,12 +53,12 @@ class Tiles {
     size_t parameter;
     int64_t begin, size;
   };
-  const NamedTensors parameters_;
+  const ops::NamedTensors parameters_;
   std::vector<Tile> tiles_;
 };
 
 // Zeros in the parameters' own memory layouts, views of one buffer, named for the checkpoint: "<prefix>.<parameter>".
-NamedTensors state_for(const std::string& prefix, const NamedTensors& parameters);
+ops::NamedTensors state_for(const std::string& prefix, const ops::NamedTensors& parameters);
 
 // The tile's first element.
 template <class T>
@@ -67,4 +70,4 @@ const kernels::UpdateOps<T>& update_loops() {
   return kernels::update_ops<T>(kernels::best_isa());
 }
 
-}  // namespace pal
+}  // namespace pal::optim

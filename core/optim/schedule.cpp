@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace pal {
+namespace pal::optim {
 
 double Schedule::at(int64_t step) const {
   if (step < warmup_steps) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
@@ -13,4 +13,4 @@ double Schedule::at(int64_t step) const {
   return peak * (high + final_ratio * (1 - high));
 }
 
-}  // namespace pal
+}  // namespace pal::optim

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace pal {
+namespace pal::optim {
 
 struct Schedule {
   double peak = 0;             // effective peak learning rate
@@ -13,4 +13,4 @@ struct Schedule {
   double at(int64_t step) const;
 };
 
-}  // namespace pal
+}  // namespace pal::optim

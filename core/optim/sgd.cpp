@@ -2,12 +2,12 @@
 #include "core/ops/named_tensors.h"
 #include "core/optim/rules.h"
 
-namespace pal {
+namespace pal::optim {
 namespace {
 
 class Sgd final : public Optimizer {
  public:
-  Sgd(const OptimSpec& spec, const NamedTensors& parameters)
+  Sgd(const OptimSpec& spec, const ops::NamedTensors& parameters)
       : spec_(spec), tiles_(parameters), buffers_(state_for("momentum", parameters)), device_(parameters, buffers_, {}) {}
 
   void step(double lr) override {
@@ -25,19 +25,19 @@ class Sgd final : public Optimizer {
       });
     });
   }
-  NamedTensors state() override { return buffers_; }
+  ops::NamedTensors state() override { return buffers_; }
 
  private:
   const OptimSpec spec_;
   const Tiles tiles_;
-  const NamedTensors buffers_;
+  const ops::NamedTensors buffers_;
   DeviceUpdate device_;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_sgd(const OptimSpec& spec, const NamedTensors& parameters) {
+std::unique_ptr<Optimizer> make_sgd(const OptimSpec& spec, const ops::NamedTensors& parameters) {
   return std::make_unique<Sgd>(spec, parameters);
 }
 
-}  // namespace pal
+}  // namespace pal::optim

@@ -7,7 +7,7 @@
 #include "core/oracle/ledger/inbox.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 class Exchange final : public Labeler {
@@ -22,13 +22,13 @@ class Exchange final : public Labeler {
     std::string lines;
     for (const Query& q : open) lines += question_line(q, name_);
     if (lines == published_) return;
-    write_file_atomically(questions_, lines);
+    io::write_file_atomically(questions_, lines);
     published_ = std::move(lines);
   }
 
   std::vector<Entry> collect(std::vector<std::string>& warnings) override {
     if (!std::filesystem::exists(answers_)) return {};
-    const std::string text = read_whole_file(answers_);
+    const std::string text = io::read_whole_file(answers_);
     if (text.size() < read_) read_ = 0;   // somebody began the file anew
     const size_t end = text.rfind('\n');
     if (end == std::string::npos || end < read_) return {};
@@ -52,4 +52,4 @@ std::unique_ptr<Labeler> make_exchange_labeler(const std::string& folder, Sample
   return std::make_unique<Exchange>(folder, std::move(name));
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -11,8 +11,8 @@
 #include "core/oracle/ledger/answer_lines.h"
 #include "core/oracle/oracle.h"
 
-namespace pal {
+namespace pal::oracle {
 
 std::unique_ptr<Labeler> make_exchange_labeler(const std::string& folder, SampleName name);
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -10,7 +10,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 class Simulated final : public Labeler {
@@ -73,7 +73,7 @@ class Simulated final : public Labeler {
 
 class PairsFileLabeler final : public Labeler {
  public:
-  explicit PairsFileLabeler(WeightedEdges pairs) : pairs_(std::move(pairs)) {}
+  explicit PairsFileLabeler(graph::WeightedEdges pairs) : pairs_(std::move(pairs)) {}
 
   std::string name() const override { return "pairs"; }
 
@@ -89,7 +89,7 @@ class PairsFileLabeler final : public Labeler {
   }
 
  private:
-  const WeightedEdges pairs_;
+  const graph::WeightedEdges pairs_;
 };
 
 }  // namespace
@@ -98,9 +98,9 @@ std::unique_ptr<Labeler> make_simulated_labeler(std::vector<int64_t> labels, con
   return std::make_unique<Simulated>(std::move(labels), options, std::move(parents));
 }
 
-std::unique_ptr<Labeler> make_pairs_labeler(WeightedEdges pairs) { return std::make_unique<PairsFileLabeler>(std::move(pairs)); }
+std::unique_ptr<Labeler> make_pairs_labeler(graph::WeightedEdges pairs) { return std::make_unique<PairsFileLabeler>(std::move(pairs)); }
 
-std::unique_ptr<Labeler> make_labeler(const Config& config, LabelerOf of) {
+std::unique_ptr<Labeler> make_labeler(const config::Config& config, LabelerOf of) {
   const std::string& kind = config.text("oracle.labeler");
   const int64_t samples = of.samples > 0 ? of.samples : static_cast<int64_t>(of.labels.size());
   if (kind == "labels") {
@@ -117,11 +117,11 @@ std::unique_ptr<Labeler> make_labeler(const Config& config, LabelerOf of) {
   if (kind == "pairs") {
     PAL_CHECK(config.has("oracle.pairs"), "oracle.pairs is not set for oracle.labeler", kind, "give the file as oracle.pairs=FILE");
     const std::string& path = config.text("oracle.pairs");
-    return make_pairs_labeler(WeightedEdges(samples, read_pairs(path, samples).pairs, path));
+    return make_pairs_labeler(graph::WeightedEdges(samples, graph::read_pairs(path, samples).pairs, path));
   }
   if (kind == "exchange") return make_exchange_labeler(of.folder, std::move(of.name));
   PAL_CHECK(false, "oracle.labeler", kind, "choose labels, pairs or exchange");
   return nullptr;
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

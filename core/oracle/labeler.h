@@ -9,7 +9,7 @@
 #include "core/graph/weighted_edges.h"
 #include "core/oracle/oracle.h"
 
-namespace pal {
+namespace pal::oracle {
 
 struct SimulatedOptions {
   double noise = 0;     // share of the answers that are flipped, drawn by (seed, Purpose::noise, query, member, annotator)
@@ -26,6 +26,6 @@ struct SimulatedOptions {
 std::unique_ptr<Labeler> make_simulated_labeler(std::vector<int64_t> labels, const SimulatedOptions& options, std::vector<int64_t> parents = {});
 
 // yes where the pair's weight is positive, no where it is negative, unsure where there is no such pair.
-std::unique_ptr<Labeler> make_pairs_labeler(WeightedEdges pairs);
+std::unique_ptr<Labeler> make_pairs_labeler(graph::WeightedEdges pairs);
 
-}  // namespace pal
+}  // namespace pal::oracle

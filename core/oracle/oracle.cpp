@@ -5,22 +5,22 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 
-AnswersUsed insert_answers(GraphStore& store, const std::vector<Decision>& decisions) {
+AnswersUsed insert_answers(graph::GraphStore& store, const std::vector<Decision>& decisions) {
   AnswersUsed used;
   for (const Decision& a : decisions) {
-    if (a.relation() == Relation::unknown) {
+    if (a.relation() == graph::Relation::unknown) {
       ++used.unsure;
       continue;
     }
-    const Relation known = store.relation(a.i, a.j);
-    if (known != Relation::unknown && known != a.relation()) {
+    const graph::Relation known = store.relation(a.i, a.j);
+    if (known != graph::Relation::unknown && known != a.relation()) {
       used.contradicted.push_back({a, store.explain(a.i, a.j)});
       continue;
     }
     store.insert(a.i, a.j, a.relation());
-    ++(known == Relation::unknown ? used.inserted : used.implied);
+    ++(known == graph::Relation::unknown ? used.inserted : used.implied);
   }
   return used;
 }
@@ -29,8 +29,8 @@ std::string to_sentence(const std::vector<Contradiction>& against) {
   if (against.empty()) return "";
   const Decision& first = against[0].answer;
   return std::to_string(against.size()) + " of the answers contradict earlier ones and are left out; the first says that " + std::to_string(first.i) +
-         " and " + std::to_string(first.j) + (first.relation() == Relation::same ? " are the same" : " differ") + ", but " + to_string(against[0].chain) +
+         " and " + std::to_string(first.j) + (first.relation() == graph::Relation::same ? " are the same" : " differ") + ", but " + to_string(against[0].chain) +
          " (graph.deduction=off takes every answer by itself)";
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -20,9 +20,11 @@
 #include "core/graph/store.h"
 #include "core/oracle/ledger/question.h"
 
-namespace pal {
-
+namespace pal::config {
 class Config;
+}
+
+namespace pal::oracle {
 
 // The samples a round may choose from, and what the model thinks of them. The rows lie in one process, or on several ranks,
 // each with those of a stretch of the samples.
@@ -31,7 +33,7 @@ struct Pool {
   at::Tensor embeddings;           // (rows here, D), of samples[first …]; undefined when the sampler did not ask for them
   at::Tensor inputs = {};          // (rows here, values) what the samples themselves are (pixels); likewise
   int64_t first = 0;
-  Comm* comm = nullptr;            // of the ranks that hold the rows; null: all are here
+  comm::Comm* comm = nullptr;            // of the ranks that hold the rows; null: all are here
 };
 enum class PoolNeeds { samples, embeddings, inputs };   // each with what stands before it
 // Samples that a class refused and no other has taken yet: drawn as all others, or before them, up to half of the pool.
@@ -60,7 +62,7 @@ class QuerySampler {
   virtual Begun begun() const { return Begun::drawn; }
   // Queries without id; none when nothing is left to ask of this pool. Never a relation known, implied or pending. A
   // mixture of samplers names each query's own (Query::sampler).
-  virtual std::vector<Query> choose(const GraphStore& store, const Pool& pool, const Round& round) const = 0;
+  virtual std::vector<Query> choose(const graph::GraphStore& store, const Pool& pool, const Round& round) const = 0;
 };
 
 // Whether answers come at once, or when people find the time.
@@ -93,15 +95,15 @@ struct LabelerOf {
 };
 
 // By oracle.labeler.
-std::unique_ptr<Labeler> make_labeler(const Config& config, LabelerOf of);
+std::unique_ptr<Labeler> make_labeler(const config::Config& config, LabelerOf of);
 
 // The pool of a round: `size` distinct samples drawn by (seed, Purpose::pool, round), ascending. Samples of which
 // nothing is known come first, except that a quarter is kept for known ones (they tell where the classes lie); what
 // one side lacks the other gives. `from`: the samples to draw from; empty: all.
-std::vector<int64_t> draw_pool(const GraphStore& store, int64_t size, uint64_t seed, int64_t round,
+std::vector<int64_t> draw_pool(const graph::GraphStore& store, int64_t size, uint64_t seed, int64_t round,
                                const std::vector<int64_t>& from = {}, Begun begun = Begun::drawn);
 // Whether the sample was refused by a class or a pair, and no positive relation of it is known.
-bool is_begun(const GraphStore& store, int64_t sample);
+bool is_begun(const graph::GraphStore& store, int64_t sample);
 // One sample of each class, drawn by the seed, with its label, −1 for all others: what captcha starts from
 // (oracle.templates=given) when the graph knows no labels.
 std::vector<int64_t> draw_template_labels(const std::vector<int64_t>& labels, uint64_t seed);
@@ -109,7 +111,7 @@ std::vector<int64_t> draw_template_labels(const std::vector<int64_t>& labels, ui
 // An answer against what is known, and the chain of earlier answers and labels that says otherwise.
 struct Contradiction {
   Decision answer;
-  std::vector<Link> chain;
+  std::vector<graph::Link> chain;
 };
 // What became of decisions handed to the store, in order.
 struct AnswersUsed {
@@ -118,8 +120,8 @@ struct AnswersUsed {
   int64_t unsure = 0;              // relation unknown: nothing to insert
   std::vector<Contradiction> contradicted;  // left out of the store, kept in the ledger
 };
-AnswersUsed insert_answers(GraphStore& store, const std::vector<Decision>& decisions);
+AnswersUsed insert_answers(graph::GraphStore& store, const std::vector<Decision>& decisions);
 // How many there are, and the chain behind the first; "" of none.
 std::string to_sentence(const std::vector<Contradiction>& against);
 
-}  // namespace pal
+}  // namespace pal::oracle

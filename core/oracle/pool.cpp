@@ -7,7 +7,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 using Keyed = std::vector<std::pair<uint64_t, int64_t>>;
@@ -19,7 +19,7 @@ void take_first(std::vector<int64_t>& into, Keyed& from, int64_t count) {
 
 }  // namespace
 
-std::vector<int64_t> draw_pool(const GraphStore& store, int64_t size, uint64_t seed, int64_t round,
+std::vector<int64_t> draw_pool(const graph::GraphStore& store, int64_t size, uint64_t seed, int64_t round,
                                const std::vector<int64_t>& from, Begun begun) {
   Keyed known, refused, open;
   const auto add = [&](int64_t sample) {
@@ -51,11 +51,11 @@ std::vector<int64_t> draw_pool(const GraphStore& store, int64_t size, uint64_t s
   return pool;
 }
 
-bool is_begun(const GraphStore& store, int64_t sample) {
+bool is_begun(const graph::GraphStore& store, int64_t sample) {
   if (store.known(sample)) return false;
-  if (store.deduction() == Deduction::on) return store.negatives(sample) > 0;
+  if (store.deduction() == graph::Deduction::on) return store.negatives(sample) > 0;
   bool any = false;
-  store.for_each_answer(sample, [&](int64_t, Relation) { any = true; });
+  store.for_each_answer(sample, [&](int64_t, graph::Relation) { any = true; });
   return any;
 }
 
@@ -74,4 +74,4 @@ std::vector<int64_t> draw_template_labels(const std::vector<int64_t>& labels, ui
   return known;
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -5,7 +5,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 int64_t pairs_among(int64_t n) { return n * (n - 1) / 2; }
@@ -17,11 +17,11 @@ int64_t right_pairs(const std::unordered_map<int64_t, int64_t>& shares) {
   return pairs;
 }
 
-RelationCount count_answers(const GraphStore& store, const std::vector<int64_t>& labels) {
+RelationCount count_answers(const graph::GraphStore& store, const std::vector<int64_t>& labels) {
   RelationCount out{store.answers(), 0, 0};
   for (int64_t k = 0; k < store.answers(); ++k) {
-    const Link link = store.answer(k);
-    if (link.relation != Relation::same) continue;
+    const graph::Link link = store.answer(k);
+    if (link.relation != graph::Relation::same) continue;
     ++out.alike;
     out.alike_wrong += !labels.empty() && labels[link.i] != labels[link.j];
   }
@@ -30,9 +30,9 @@ RelationCount count_answers(const GraphStore& store, const std::vector<int64_t>&
 
 }  // namespace
 
-RelationCount count_relations(const GraphStore& store, const std::vector<int64_t>& labels) {
+RelationCount count_relations(const graph::GraphStore& store, const std::vector<int64_t>& labels) {
   PAL_ASSERT(labels.empty() || static_cast<int64_t>(labels.size()) == store.samples(), "a label for each sample");
-  if (store.deduction() != Deduction::on) return count_answers(store, labels);
+  if (store.deduction() != graph::Deduction::on) return count_answers(store, labels);
   RelationCount out;
   int64_t labelled = 0;
   std::unordered_map<int64_t, int64_t> of_label;   // by the store: those of two labels are known to differ
@@ -62,4 +62,4 @@ RelationCount count_relations(const GraphStore& store, const std::vector<int64_t
   return out;
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -7,7 +7,7 @@
 
 #include "core/graph/store.h"
 
-namespace pal {
+namespace pal::oracle {
 
 struct RelationCount {
   int64_t known = 0;         // without deduction the answers
@@ -15,6 +15,6 @@ struct RelationCount {
   int64_t alike_wrong = 0;   // of these, by the true labels
 };
 // labels: (N) the true ones; empty: nothing is wrong. O(N + answers).
-RelationCount count_relations(const GraphStore& store, const std::vector<int64_t>& labels = {});
+RelationCount count_relations(const graph::GraphStore& store, const std::vector<int64_t>& labels = {});
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <sstream>
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 constexpr size_t kAgreeingRounds = 3;
@@ -48,13 +48,13 @@ std::string to_sentence(StopReason reason, const StopLimits& limits) {
   return out.str();
 }
 
-bool closure_reached(const GraphStore& store, const std::vector<int64_t>& samples) {
+bool closure_reached(const graph::GraphStore& store, const std::vector<int64_t>& samples) {
   std::vector<int64_t> units = samples;
   if (units.empty()) {
     units.resize(store.samples());
     std::iota(units.begin(), units.end(), int64_t{0});
   }
-  if (store.deduction() == Deduction::on) {
+  if (store.deduction() == graph::Deduction::on) {
     for (int64_t& u : units) u = store.component(u);
     std::sort(units.begin(), units.end());
     units.erase(std::unique(units.begin(), units.end()), units.end());
@@ -62,10 +62,10 @@ bool closure_reached(const GraphStore& store, const std::vector<int64_t>& sample
   if (units.size() > kMostComponents) return false;
   for (size_t a = 0; a < units.size(); ++a) {
     for (size_t b = 0; b < a; ++b) {
-      if (store.relation(units[a], units[b]) == Relation::unknown) return false;
+      if (store.relation(units[a], units[b]) == graph::Relation::unknown) return false;
     }
   }
   return true;
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -12,7 +12,7 @@
 
 #include "core/graph/store.h"
 
-namespace pal {
+namespace pal::oracle {
 
 enum class StopReason : int8_t { none, questions, cost, hours, closure, plateau, agreement };
 
@@ -37,6 +37,6 @@ StopReason stop_reason(const StopLimits& limits, const StopState& state);
 std::string to_sentence(StopReason reason, const StopLimits& limits);
 
 // Whether the relation of every two of these samples (empty: all) is known.
-bool closure_reached(const GraphStore& store, const std::vector<int64_t>& samples);
+bool closure_reached(const graph::GraphStore& store, const std::vector<int64_t>& samples);
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -8,7 +8,7 @@
 #include "core/plot/svg.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::plot {
 namespace {
 
 constexpr double kSide = 170, kGap = 18, kNameWidth = 34, kTitleHeight = 22, kCaptionLine = 18;
@@ -76,4 +76,4 @@ std::string svg_pictures(const std::vector<PictureRow>& rows, const std::vector<
   return out.finish();
 }
 
-}  // namespace pal
+}  // namespace pal::plot

@@ -8,7 +8,7 @@
 #include "core/plot/svg.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::plot {
 namespace {
 
 constexpr double kWidth = 360, kHeight = 230;             // of the axes
@@ -229,4 +229,4 @@ std::string svg_plot(const std::vector<PlotPanel>& panels) {
   return out.finish();
 }
 
-}  // namespace pal
+}  // namespace pal::plot

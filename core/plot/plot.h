@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::plot {
 
 enum class AxisScale { linear, log };
 struct PlotAxis {
@@ -66,4 +66,4 @@ std::vector<double> axis_ticks(double low, double high, AxisScale scale, int cou
 // "0.25", "150", "1e-06"; on a log axis "10⁻³".
 std::string tick_text(double value, AxisScale scale);
 
-}  // namespace pal
+}  // namespace pal::plot

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-namespace pal {
+namespace pal::plot {
 namespace {
 
 std::string xml_escaped(const std::string& text) {
@@ -64,4 +64,4 @@ size_t svg_characters(const std::string& text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-}  // namespace pal
+}  // namespace pal::plot

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-namespace pal {
+namespace pal::plot {
 
 class SvgText {
  public:
@@ -28,4 +28,4 @@ std::string svg_color(int index);
 // Characters of UTF-8 text.
 size_t svg_characters(const std::string& text);
 
-}  // namespace pal
+}  // namespace pal::plot

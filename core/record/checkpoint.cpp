@@ -13,7 +13,7 @@
 #include "core/io/safetensors.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::record {
 namespace {
 
 using nlohmann::json;
@@ -23,7 +23,7 @@ std::map<std::string, at::Tensor> load_group(const std::string& path, const std:
   std::map<std::string, at::Tensor> all;
   for (const std::string& name : names) {
     if (!name.ends_with(".safetensors") || (name != group + ".safetensors" && name.rfind(group + "-", 0) != 0)) continue;
-    all.merge(read_safetensors(path + "/" + name).tensors);
+    all.merge(io::read_safetensors(path + "/" + name).tensors);
   }
   return all;
 }
@@ -38,7 +38,7 @@ LoadedCheckpoint load_checkpoint(const std::string& path) {
   PAL_DATA_CHECK(std::find(names.begin(), names.end(), kStateFile) != names.end(), path + "/manifest.json does not list", kStateFile,
                  "remove that checkpoint");
   try {
-    const json state = json::parse(read_whole_file(file));
+    const json state = json::parse(io::read_whole_file(file));
     state.at("step").get_to(loaded.state.step);
     state.at("seed").get_to(loaded.state.seed);
     state.at("fingerprint").get_to(loaded.state.fingerprint);
@@ -66,17 +66,17 @@ std::string state_text(const CheckpointState& state) {
              .dump(2) + "\n";
 }
 
-std::string write_checkpoint_file(const std::string& path, int64_t step, const NamedTensors& tensors) {
-  return write_safetensors(path, tensors, {{"format", "pt"}, {"step", std::to_string(step)}});
+std::string write_checkpoint_file(const std::string& path, int64_t step, const ops::NamedTensors& tensors) {
+  return io::write_safetensors(path, tensors, {{"format", "pt"}, {"step", std::to_string(step)}});
 }
 
-void write_checkpoint(const std::string& run_dir, const CheckpointState& state, const NamedTensors& model,
-                      const NamedTensors& optim, int keep) {
+void write_checkpoint(const std::string& run_dir, const CheckpointState& state, const ops::NamedTensors& model,
+                      const ops::NamedTensors& optim, int keep) {
   sweep_checkpoints(run_dir);
   const std::string fresh = begin_checkpoint(run_dir, state.step);
   try {
     FileSums sums;
-    const auto put = [&](const std::string& name, const NamedTensors& tensors) {
+    const auto put = [&](const std::string& name, const ops::NamedTensors& tensors) {
       if (!tensors.empty()) sums[name] = write_checkpoint_file(fresh + "/" + name, state.step, tensors);
     };
     put("model.safetensors", model);
@@ -104,7 +104,7 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& run_di
   return std::nullopt;
 }
 
-void restore(const NamedTensors& into, const std::map<std::string, at::Tensor>& from, const std::string& what) {
+void restore(const ops::NamedTensors& into, const std::map<std::string, at::Tensor>& from, const std::string& what) {
   const at::NoGradGuard no_grad;
   std::vector<std::string> wrong;
   std::map<std::string, at::Tensor> rest = from;
@@ -131,4 +131,4 @@ void restore(const NamedTensors& into, const std::map<std::string, at::Tensor>& 
   for (const auto& [name, tensor] : into) at::Tensor(tensor).copy_(from.at(name));
 }
 
-}  // namespace pal
+}  // namespace pal::record

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +14,7 @@
 #include "core/ops/named_tensors.h"
 
 
-namespace pal {
+namespace pal::record {
 
 struct CheckpointState {
   int64_t step = 0;             // steps done
@@ -27,10 +28,10 @@ struct CheckpointState {
 inline constexpr const char* kStateFile = "state.json";
 std::string state_text(const CheckpointState& state);
 // One file of a checkpoint, synced; its SHA-256.
-std::string write_checkpoint_file(const std::string& path, int64_t step, const NamedTensors& tensors);
+std::string write_checkpoint_file(const std::string& path, int64_t step, const ops::NamedTensors& tensors);
 // Writes a whole checkpoint before it returns, by one process. A run writes them in the background: dist/train/checkpointer.h.
-void write_checkpoint(const std::string& run_dir, const CheckpointState& state, const NamedTensors& model,
-                      const NamedTensors& optim, int keep);
+void write_checkpoint(const std::string& run_dir, const CheckpointState& state, const ops::NamedTensors& model,
+                      const ops::NamedTensors& optim, int keep);
 
 struct LoadedCheckpoint {
   std::string path;
@@ -45,6 +46,6 @@ LoadedCheckpoint load_checkpoint(const std::string& path);
 std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& run_dir,
                                                        const std::function<void(const std::string&)>& warn);
 // Copies loaded tensors into `into` by name; missing, extra or misshapen names throw Error (data) listing the first few.
-void restore(const NamedTensors& into, const std::map<std::string, at::Tensor>& from, const std::string& what);
+void restore(const ops::NamedTensors& into, const std::map<std::string, at::Tensor>& from, const std::string& what);
 
-}  // namespace pal
+}  // namespace pal::record

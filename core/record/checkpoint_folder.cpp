@@ -10,7 +10,7 @@
 #include "core/io/sha256.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::record {
 namespace {
 
 namespace fs = std::filesystem;
@@ -44,7 +44,7 @@ void point_last_at(const fs::path& folder, const std::string& name) {
   fs::remove_all(link, error);
   fs::create_directory_symlink(name, link, error);
   PAL_CHECK(!error, "cannot make the link " + (folder / "last").string(), error.message(), "use a file system with links");
-  rename_path(link, folder / "last");
+  io::rename_path(link, folder / "last");
 }
 
 }  // namespace
@@ -81,14 +81,14 @@ void commit_checkpoint(const std::string& run_dir, int64_t step, const FileSums&
   const std::string name = name_of(step);
   const nlohmann::json manifest = {{"format", 1}, {"step", step}, {"files", files}};
   write_checkpoint_text(fresh / kManifest, manifest.dump(2) + "\n");
-  sync_folder(fresh);
+  io::sync_folder(fresh);
   // One of that step stands there when the run went back to an earlier one: it is swapped out.
-  if (!fs::exists(folder / name) || !exchange_paths(fresh, folder / name)) {
+  if (!fs::exists(folder / name) || !io::exchange_paths(fresh, folder / name)) {
     if (fs::exists(folder / name)) discard(folder, name);
-    rename_path(fresh, folder / name);
+    io::rename_path(fresh, folder / name);
   }
   point_last_at(folder, name);
-  sync_folder(folder);
+  io::sync_folder(folder);
   std::error_code error;
   fs::remove_all(fresh, error);
   int kept = 0;
@@ -102,26 +102,26 @@ void abandon_checkpoint(const std::string& run_dir, int64_t step) {
 }
 
 std::string write_checkpoint_text(const std::string& path, const std::string& text) {
-  FileWriter file(path);
+  io::FileWriter file(path);
   file.write(text.data(), text.size());
   file.finish();
-  return sha256_hex(text.data(), text.size());
+  return io::sha256_hex(text.data(), text.size());
 }
 
 std::vector<std::string> verify_checkpoint(const std::string& path) {
   const std::string file = path + "/" + kManifest;
   PAL_DATA_CHECK(fs::exists(file), file + " is missing", "", "the checkpoint was not completed");
-  const nlohmann::json manifest = nlohmann::json::parse(read_whole_file(file), nullptr, false);
+  const nlohmann::json manifest = nlohmann::json::parse(io::read_whole_file(file), nullptr, false);
   PAL_DATA_CHECK(manifest.is_object(), file + " is not a JSON object", "", "remove that checkpoint");
   PAL_DATA_CHECK(manifest.contains("files") && manifest["files"].is_object(), file + " lists no files", "", "remove that checkpoint");
   std::vector<std::string> names;
   for (const auto& [name, sum] : manifest["files"].items()) {
     PAL_DATA_CHECK(sum.is_string() && name.find('/') == std::string::npos, file + " lists no SHA-256 for", name, "remove that checkpoint");
-    PAL_DATA_CHECK(sha256_file(path + "/" + name) == sum.get<std::string>(), path + "/" + name + " is damaged",
+    PAL_DATA_CHECK(io::sha256_file(path + "/" + name) == sum.get<std::string>(), path + "/" + name + " is damaged",
                    "its SHA-256 is not the manifest's", "remove that checkpoint");
     names.push_back(name);
   }
   return names;
 }
 
-}  // namespace pal
+}  // namespace pal::record

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::record {
 
 using FileSums = std::map<std::string, std::string>;   // file name → SHA-256
 
@@ -32,4 +32,4 @@ std::string write_checkpoint_text(const std::string& path, const std::string& te
 // The files of a checkpoint, each compared with its SHA-256. Throws Error (data): the file and the reason.
 std::vector<std::string> verify_checkpoint(const std::string& path);
 
-}  // namespace pal
+}  // namespace pal::record

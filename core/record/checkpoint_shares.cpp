@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace pal {
+namespace pal::record {
 
 std::vector<SharedFile> share_out(const std::vector<TensorGroup>& groups, int ranks, uint64_t smallest) {
   uint64_t all = 0;
@@ -46,4 +46,4 @@ std::vector<SharedFile> share_out(const std::vector<TensorGroup>& groups, int ra
   return files;
 }
 
-}  // namespace pal
+}  // namespace pal::record

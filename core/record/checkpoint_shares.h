@@ -4,11 +4,12 @@
 //   group that is one piece is NAME.safetensors, one of n pieces NAME-00001-of-0000n.safetensors. A tensor is never cut.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::record {
 
 struct TensorGroup {
   std::string name;                  // model, optim, extra
@@ -27,4 +28,4 @@ inline constexpr uint64_t kSmallestShare = uint64_t{64} << 20;
 // A group without tensors has no file. In the order of the groups.
 std::vector<SharedFile> share_out(const std::vector<TensorGroup>& groups, int ranks, uint64_t smallest = kSmallestShare);
 
-}  // namespace pal
+}  // namespace pal::record

@@ -14,7 +14,7 @@
 #include "core/record/tensorboard.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::record {
 namespace {
 
 // Whether a line belongs to the first `step` steps of a run that goes on.
@@ -37,12 +37,12 @@ double resident_mb() {
 MetricsWriter::MetricsWriter(const std::string& path, int64_t step)
     : path_(path), board_(std::make_unique<TensorboardWriter>((std::filesystem::path(path).parent_path() / "tb").string(), step)) {
   if (std::filesystem::exists(path)) {
-    const std::string before = read_whole_file(path);
+    const std::string before = io::read_whole_file(path);
     std::istringstream lines(before);
     std::string after;
     for (std::string line; std::getline(lines, line);)
       if (stays(line, step)) after += line + "\n";
-    if (after != before) write_file_atomically(path, after);
+    if (after != before) io::write_file_atomically(path, after);
   }
   file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   PAL_CHECK(file_ >= 0, "cannot write " + path, std::strerror(errno), "choose a run folder you may write to");
@@ -98,4 +98,4 @@ void MetricsWriter::append(const std::string& line) {
             done < 0 ? std::strerror(errno) : "the disk is full", "free some space there, or choose another run folder");
 }
 
-}  // namespace pal
+}  // namespace pal::record

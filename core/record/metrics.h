@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace pal {
+namespace pal::record {
 
 class TensorboardWriter;
 
@@ -50,4 +50,4 @@ class MetricsWriter {
   std::unique_ptr<TensorboardWriter> board_;   // the folder tb/ beside the file
 };
 
-}  // namespace pal
+}  // namespace pal::record

@@ -12,7 +12,7 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::record {
 namespace {
 
 void take_numbers(const nlohmann::json& object, const std::string& prefix, std::map<std::string, double>& into) {
@@ -27,7 +27,7 @@ void take_numbers(const nlohmann::json& object, const std::string& prefix, std::
 
 RunMetrics read_metrics(const std::string& path) {
   RunMetrics run;
-  const std::string text = read_whole_file(path);
+  const std::string text = io::read_whole_file(path);
   struct stat info {};
   if (stat(path.c_str(), &info) == 0) {
     const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -90,4 +90,4 @@ int64_t not_finite(const RunMetrics& metrics, const std::string& name) {
   return std::count_if(curve.y.begin(), curve.y.end(), [](double v) { return !std::isfinite(v); });
 }
 
-}  // namespace pal
+}  // namespace pal::record

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace pal {
+namespace pal::record {
 
 struct MetricLine {
   int64_t step = 0;
@@ -39,4 +39,4 @@ double last_value(const RunMetrics& metrics, const std::string& name, double oth
 // Numbers that were not finite: 0 in a healthy run.
 int64_t not_finite(const RunMetrics& metrics, const std::string& name);
 
-}  // namespace pal
+}  // namespace pal::record

@@ -18,7 +18,7 @@
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::record {
 namespace {
 
 std::string cpu_name() {
@@ -63,7 +63,7 @@ RunInfo this_machine(const std::string& ranks) {
           {"torch", TORCH_VERSION},
           {"host", host},
           {"cpu", cpu_name()},
-          {"cores", std::to_string(usable_cores())},
+          {"cores", std::to_string(io::usable_cores())},
           {"memory", std::to_string(static_cast<uint64_t>(memory.totalram) * memory.mem_unit >> 30) + " GB"},
           {"ranks", ranks},
           {"started", when},
@@ -74,7 +74,7 @@ void add_run_info(const std::string& run_dir, const RunInfo& info) {
   std::vector<RunInfo> all = read_run_info(run_dir);
   all.push_back(info);
   try {
-    write_file_atomically(run_dir + "/machine.json", nlohmann::json(all).dump(2) + "\n");
+    io::write_file_atomically(run_dir + "/machine.json", nlohmann::json(all).dump(2) + "\n");
   } catch (const Error&) {
   }
 }
@@ -83,7 +83,7 @@ std::vector<RunInfo> read_run_info(const std::string& run_dir) {
   std::vector<RunInfo> all;
   const std::string path = run_dir + "/machine.json";
   if (!std::filesystem::exists(path)) return all;
-  const auto value = nlohmann::json::parse(read_whole_file(path), nullptr, false);
+  const auto value = nlohmann::json::parse(io::read_whole_file(path), nullptr, false);
   if (!value.is_array()) return all;
   for (const auto& entry : value) {
     RunInfo info;
@@ -96,4 +96,4 @@ std::vector<RunInfo> read_run_info(const std::string& run_dir) {
   return all;
 }
 
-}  // namespace pal
+}  // namespace pal::record

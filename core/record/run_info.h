@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::record {
 
 using RunInfo = std::map<std::string, std::string>;   // pal, torch, host, cpu, cores, memory, ranks, started, command
 
@@ -18,4 +18,4 @@ void add_run_info(const std::string& run_dir, const RunInfo& info);
 // All entries, oldest first; none where the file is missing or cut.
 std::vector<RunInfo> read_run_info(const std::string& run_dir);
 
-}  // namespace pal
+}  // namespace pal::record

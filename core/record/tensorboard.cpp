@@ -11,7 +11,7 @@
 #include "core/io/crc32c.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::record {
 namespace {
 
 // Fields of tensorflow's event.proto and summary.proto.
@@ -52,9 +52,9 @@ uint32_t masked(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u
 std::string tensorboard_record(const std::string& event) {
   std::string out;
   put_raw(out, static_cast<uint64_t>(event.size()));
-  put_raw(out, masked(crc32c(out.data(), sizeof(uint64_t))));
+  put_raw(out, masked(io::crc32c(out.data(), sizeof(uint64_t))));
   out += event;
-  put_raw(out, masked(crc32c(event.data(), event.size())));
+  put_raw(out, masked(io::crc32c(event.data(), event.size())));
   return out;
 }
 
@@ -110,4 +110,4 @@ void TensorboardWriter::record(const std::string& event) {
   PAL_CHECK(done == static_cast<ssize_t>(bytes.size()), "cannot write " + path_, done < 0 ? std::strerror(errno) : "the disk is full", "make room on the disk");
 }
 
-}  // namespace pal
+}  // namespace pal::record

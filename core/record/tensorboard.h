@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace pal {
+namespace pal::record {
 
 class TensorboardWriter {
  public:
@@ -36,4 +36,4 @@ class TensorboardWriter {
 // A message of the event file, framed: for tests of the format.
 std::string tensorboard_record(const std::string& event);
 
-}  // namespace pal
+}  // namespace pal::record

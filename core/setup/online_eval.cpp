@@ -10,7 +10,7 @@
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::setup {
 namespace {
 
 constexpr double kOnlineRidge = 1e-2;
@@ -33,7 +33,7 @@ std::vector<int64_t> pick(const std::vector<int64_t>& values, const std::vector<
   return picked;
 }
 
-std::vector<int64_t> all_of(const Dataset& data) {
+std::vector<int64_t> all_of(const data::Dataset& data) {
   std::vector<int64_t> all;
   for (int64_t i = 0; i < data.size(); ++i) all.push_back(i);
   return all;
@@ -41,10 +41,10 @@ std::vector<int64_t> all_of(const Dataset& data) {
 
 }  // namespace
 
-OnlineEval::OnlineEval(const Config& config, std::shared_ptr<const Dataset> train, const std::vector<int64_t>& subset, int threads)
+OnlineEval::OnlineEval(const config::Config& config, std::shared_ptr<const data::Dataset> train, const std::vector<int64_t>& subset, int threads)
     : config_(config), threads_(threads), train_(std::move(train)) {
   PAL_CHECK(config_.has("data.test"), "eval.every asks for evaluation while training, but data.test is", "empty", "set data.test, or eval.every=0");
-  test_ = Dataset::open(config_.text("data.test"));
+  test_ = data::Dataset::open(config_.text("data.test"));
   PAL_DATA_CHECK(train_->classes() == test_->classes(), "training and test set have different classes",
                  std::to_string(train_->classes().size()) + " and " + std::to_string(test_->classes().size()), "give the test set that belongs to it");
   train_samples_ = spread(subset, train_->labels(), config_.integer("eval.train_samples"));
@@ -55,27 +55,27 @@ OnlineEval::OnlineEval(const Config& config, std::shared_ptr<const Dataset> trai
   test_labels_ = pick(test_->labels(), test_samples_);
 }
 
-std::vector<std::pair<std::string, double>> OnlineEval::look(Encoder& encoder, Comm& comm) const {
-  EmbedOptions options;
-  options.augment = augment_options(config_, *train_);
+std::vector<std::pair<std::string, double>> OnlineEval::look(model::Encoder& encoder, comm::Comm& comm) const {
+  eval::EmbedOptions options;
+  options.augment = data::augment_options(config_, *train_);
   options.dtype = scalar_type(config_);
   options.threads = threads_;
-  const at::Tensor a = embed(encoder, *train_, train_samples_, options, comm), b = embed(encoder, *test_, test_samples_, options, comm);
+  const at::Tensor a = eval::embed(encoder, *train_, train_samples_, options, comm), b = eval::embed(encoder, *test_, test_samples_, options, comm);
   const auto classes = static_cast<int64_t>(train_->classes().size());
-  const Accuracy near = knn_sweep(a, train_labels_, b, test_labels_, classes, {KnnOptions{}}, comm).front();
+  const eval::Accuracy near = eval::knn_sweep(a, train_labels_, b, test_labels_, classes, {eval::KnnOptions{}}, comm).front();
   std::vector<std::pair<std::string, double>> found = {{"eval_knn_top1", near.top1}};
   if (comm.rank() != 0) return found;
-  ProbeOptions ridge;
-  ridge.method = ProbeMethod::ridge;
+  eval::ProbeOptions ridge;
+  ridge.method = eval::ProbeMethod::ridge;
   ridge.ridge = kOnlineRidge;
-  found.emplace_back("eval_linear_top1", linear_probe(a, train_labels_, b, test_labels_, classes, ridge).top1);
-  found.emplace_back("eval_rank", feature_rank(b));
-  found.emplace_back("eval_uniformity", uniformity(b));
+  found.emplace_back("eval_linear_top1", eval::linear_probe(a, train_labels_, b, test_labels_, classes, ridge).top1);
+  found.emplace_back("eval_rank", eval::feature_rank(b));
+  found.emplace_back("eval_uniformity", eval::uniformity(b));
   return found;
 }
 
-std::unique_ptr<OnlineEval> make_online_eval(const Config& config, std::shared_ptr<const Dataset> train, const std::vector<int64_t>& subset, int threads) {
+std::unique_ptr<OnlineEval> make_online_eval(const config::Config& config, std::shared_ptr<const data::Dataset> train, const std::vector<int64_t>& subset, int threads) {
   return config.integer("eval.every") > 0 ? std::make_unique<OnlineEval>(config, std::move(train), subset, threads) : nullptr;
 }
 
-}  // namespace pal
+}  // namespace pal::setup

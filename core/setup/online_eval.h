@@ -4,6 +4,7 @@
 // evaluation mode, by all ranks; no gradient reaches the encoder and no label its loss. The same samples each time.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,27 +14,29 @@
 #include "core/config/config.h"
 #include "core/data/dataset.h"
 
-namespace pal {
-
+namespace pal::model {
 class Encoder;
+}
+
+namespace pal::setup {
 
 class OnlineEval {
  public:
   // Throws Error (usage or data) without data.test, or without labels.
-  OnlineEval(const Config& config, std::shared_ptr<const Dataset> train, const std::vector<int64_t>& subset, int threads);
+  OnlineEval(const config::Config& config, std::shared_ptr<const data::Dataset> train, const std::vector<int64_t>& subset, int threads);
 
   // Collective. By name: eval_knn_top1, eval_linear_top1, eval_rank, eval_uniformity; complete on rank 0.
-  std::vector<std::pair<std::string, double>> look(Encoder& encoder, Comm& comm) const;
+  std::vector<std::pair<std::string, double>> look(model::Encoder& encoder, comm::Comm& comm) const;
 
  private:
-  const Config config_;
+  const config::Config config_;
   const int threads_;
-  std::shared_ptr<const Dataset> train_, test_;
+  std::shared_ptr<const data::Dataset> train_, test_;
   std::vector<int64_t> train_samples_, test_samples_;
   std::vector<int64_t> train_labels_, test_labels_;
 };
 
 // Null when eval.every is 0.
-std::unique_ptr<OnlineEval> make_online_eval(const Config& config, std::shared_ptr<const Dataset> train, const std::vector<int64_t>& subset, int threads);
+std::unique_ptr<OnlineEval> make_online_eval(const config::Config& config, std::shared_ptr<const data::Dataset> train, const std::vector<int64_t>& subset, int threads);
 
-}  // namespace pal
+}  // namespace pal::setup

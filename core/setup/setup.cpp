@@ -15,7 +15,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::setup {
 namespace {
 
 // `count` of `from`, drawn by (seed, purpose), ascending. A sample's chance depends on its id only.
@@ -31,18 +31,18 @@ std::vector<int64_t> draw(const std::vector<int64_t>& from, int64_t count, uint6
   return drawn;
 }
 
-bool uses_labels(GraphKind kind) {
-  return kind == GraphKind::supervised || kind == GraphKind::mixed || kind == GraphKind::signs || kind == GraphKind::table;
+bool uses_labels(graph::GraphKind kind) {
+  return kind == graph::GraphKind::supervised || kind == graph::GraphKind::mixed || kind == graph::GraphKind::signs || kind == graph::GraphKind::table;
 }
 
 }  // namespace
 
-at::ScalarType scalar_type(const Config& config) {
+at::ScalarType scalar_type(const config::Config& config) {
   return config.text("train.dtype") == "float64" ? at::kDouble : at::kFloat;
 }
 
-ModelSpec model_spec(const Config& config) {
-  ModelSpec spec;
+model::ModelSpec model_spec(const config::Config& config) {
+  model::ModelSpec spec;
   spec.backbone = config.text("model.backbone");
   spec.stem = config.text("model.stem");
   spec.convnet_widths = config.integer_list("model.widths");
@@ -56,15 +56,15 @@ ModelSpec model_spec(const Config& config) {
   spec.dtype = scalar_type(config);
   if (spec.backbone == "none") {
     const std::string& train = config.text("data.train");
-    PAL_CHECK(is_feature_file(train), "model.backbone=none needs features, but data.train is", train, "give a file of `pal embed`, or *.npy");
+    PAL_CHECK(data::is_feature_file(train), "model.backbone=none needs features, but data.train is", train, "give a file of `pal embed`, or *.npy");
     PAL_CHECK(!spec.projector.empty(), "model.backbone=none without a projector: there is nothing to train; model.projector", "[]", "give the widths of a small head");
-    spec.channels = feature_width(train);
+    spec.channels = data::feature_width(train);
   }
   return spec;
 }
 
-OptimSpec optim_spec(const Config& config) {
-  OptimSpec spec;
+optim::OptimSpec optim_spec(const config::Config& config) {
+  optim::OptimSpec spec;
   spec.kind = config.text("optim.kind");
   spec.momentum = config.real("optim.momentum");
   spec.weight_decay = config.real("optim.weight_decay");
@@ -72,7 +72,7 @@ OptimSpec optim_spec(const Config& config) {
   return spec;
 }
 
-std::vector<int64_t> training_subset(const Config& config, const Dataset& data) {
+std::vector<int64_t> training_subset(const config::Config& config, const data::Dataset& data) {
   std::vector<int64_t> all(data.size());
   std::iota(all.begin(), all.end(), int64_t{0});
   const int64_t limit = config.integer("data.limit");
@@ -80,7 +80,7 @@ std::vector<int64_t> training_subset(const Config& config, const Dataset& data) 
   return draw(all, limit, static_cast<uint64_t>(config.integer("train.seed")), Purpose::shuffle);
 }
 
-std::vector<int64_t> known_labels(const Config& config, const Dataset& data, const std::vector<int64_t>& subset) {
+std::vector<int64_t> known_labels(const config::Config& config, const data::Dataset& data, const std::vector<int64_t>& subset) {
   std::vector<int64_t> known(data.size(), -1);
   if (!uses_labels(graph_kind(config))) return known;
   const std::vector<int64_t>& labels = data.labels();
@@ -95,63 +95,63 @@ std::vector<int64_t> known_labels(const Config& config, const Dataset& data, con
   const auto seed = static_cast<uint64_t>(config.integer("train.seed"));
   for (int64_t s : draw(labelled, count, seed, Purpose::labels)) known[s] = labels[s];
   // A sampler that starts from nothing is given one template of each class among the samples trained on.
-  if (count == 0 && uses_templates(config)) {
+  if (count == 0 && oracle::uses_templates(config)) {
     std::vector<int64_t> trained(data.size(), -1);
     for (int64_t s : labelled) trained[s] = labels[s];
-    known = draw_template_labels(trained, seed);
+    known = oracle::draw_template_labels(trained, seed);
   }
   return known;
 }
 
-GraphKind graph_kind(const Config& config) {
+graph::GraphKind graph_kind(const config::Config& config) {
   const std::string& kind = config.text("graph.kind");
-  if (kind == "supervised") return GraphKind::supervised;
-  if (kind == "mixed") return GraphKind::mixed;
-  if (kind == "signed") return GraphKind::signs;
-  if (kind == "table") return GraphKind::table;
-  if (kind == "regression") return GraphKind::regression;
-  if (kind == "ranking") return GraphKind::ranking;
-  if (kind == "pairs") return GraphKind::pairs;
-  return GraphKind::ssl;
+  if (kind == "supervised") return graph::GraphKind::supervised;
+  if (kind == "mixed") return graph::GraphKind::mixed;
+  if (kind == "signed") return graph::GraphKind::signs;
+  if (kind == "table") return graph::GraphKind::table;
+  if (kind == "regression") return graph::GraphKind::regression;
+  if (kind == "ranking") return graph::GraphKind::ranking;
+  if (kind == "pairs") return graph::GraphKind::pairs;
+  return graph::GraphKind::ssl;
 }
 
-GraphSpec graph_spec(const Config& config, const Dataset& data) {
-  GraphSpec spec;
+graph::GraphSpec graph_spec(const config::Config& config, const data::Dataset& data) {
+  graph::GraphSpec spec;
   spec.kind = graph_kind(config);
   spec.alpha = config.real("graph.alpha");
   spec.missing = config.real("graph.missing");
   spec.seed = static_cast<uint64_t>(config.integer("train.seed"));
-  if (spec.kind == GraphKind::table && config.text("graph.table") != "zero-one") {
-    spec.table = std::make_shared<LossTable>(read_loss_table(config.text("graph.table")));
+  if (spec.kind == graph::GraphKind::table && config.text("graph.table") != "zero-one") {
+    spec.table = std::make_shared<graph::LossTable>(graph::read_loss_table(config.text("graph.table")));
   }
-  if (spec.kind == GraphKind::regression || spec.kind == GraphKind::ranking) {
-    spec.targets = std::make_shared<Targets>(read_targets(config.text("graph.targets"), data.size()));
-    PAL_DATA_CHECK(spec.kind == GraphKind::regression || spec.targets->width >= 2, config.text("graph.targets") + ": numbers per line",
+  if (spec.kind == graph::GraphKind::regression || spec.kind == graph::GraphKind::ranking) {
+    spec.targets = std::make_shared<graph::Targets>(graph::read_targets(config.text("graph.targets"), data.size()));
+    PAL_DATA_CHECK(spec.kind == graph::GraphKind::regression || spec.targets->width >= 2, config.text("graph.targets") + ": numbers per line",
                    spec.targets->width, "a ranking orders two or more");
   }
   return spec;
 }
 
-Deduction deduction(const Config& config) {
+graph::Deduction deduction(const config::Config& config) {
   const std::string& name = config.text("graph.deduction");
-  return name == "on" ? Deduction::on : name == "once" ? Deduction::once : Deduction::off;
+  return name == "on" ? graph::Deduction::on : name == "once" ? graph::Deduction::once : graph::Deduction::off;
 }
 
-GraphStore make_graph_store(const Config& config, const Dataset& data, std::vector<int64_t> labels) {
+graph::GraphStore make_graph_store(const config::Config& config, const data::Dataset& data, std::vector<int64_t> labels) {
   const auto seed = static_cast<uint64_t>(config.integer("train.seed"));
-  GraphStore store(data.size(), deduction(config));
-  redraw_labels(labels, config.real("graph.label_noise"), seed);
+  graph::GraphStore store(data.size(), deduction(config));
+  graph::redraw_labels(labels, config.real("graph.label_noise"), seed);
   store.set_labels(labels);
   if (config.has("graph.pairs")) {
     const std::string& path = config.text("graph.pairs");
-    std::vector<WeightedPair> pairs = read_pairs(path, data.size()).pairs;
-    flip_weights(pairs, config.real("graph.pair_noise"), seed);
-    store.set_edges(WeightedEdges(data.size(), std::move(pairs), path));
+    std::vector<graph::WeightedPair> pairs = graph::read_pairs(path, data.size()).pairs;
+    graph::flip_weights(pairs, config.real("graph.pair_noise"), seed);
+    store.set_edges(graph::WeightedEdges(data.size(), std::move(pairs), path));
   }
   return store;
 }
 
-int64_t edge_samples(const Config& config, int64_t labelled, int64_t trained) {
+int64_t edge_samples(const config::Config& config, int64_t labelled, int64_t trained) {
   const bool pairs = config.has("graph.pairs");
   if (!pairs && (!uses_labels(graph_kind(config)) || labelled == trained)) return 0;
   if (!pairs && labelled == 0 && config.text("oracle.sampler") == "none") return 0;
@@ -159,7 +159,7 @@ int64_t edge_samples(const Config& config, int64_t labelled, int64_t trained) {
   return static_cast<int64_t>(std::floor(config.real("graph.edge_share") * batch));
 }
 
-StopLimits stop_limits(const Config& config) {
+oracle::StopLimits stop_limits(const config::Config& config) {
   return {.questions = config.integer("oracle.budget"),
           .cost = config.real("oracle.budget_cost"),
           .hours = config.real("oracle.budget_hours"),
@@ -168,12 +168,12 @@ StopLimits stop_limits(const Config& config) {
           .agreement = config.real("oracle.agreement")};
 }
 
-int64_t total_steps(const Config& config, int64_t steps_per_epoch) {
+int64_t total_steps(const config::Config& config, int64_t steps_per_epoch) {
   return config.has("train.steps") ? config.integer("train.steps") : config.integer("train.epochs") * steps_per_epoch;
 }
 
-Schedule schedule(const Config& config, int64_t steps_per_epoch) {
-  Schedule s;
+optim::Schedule schedule(const config::Config& config, int64_t steps_per_epoch) {
+  optim::Schedule s;
   s.peak = config.has("optim.lr") ? config.real("optim.lr")
                                   : config.real("optim.base_lr") * static_cast<double>(config.integer("train.global_batch")) / 256.0;
   s.total_steps = total_steps(config, steps_per_epoch);
@@ -183,9 +183,9 @@ Schedule schedule(const Config& config, int64_t steps_per_epoch) {
   return s;
 }
 
-int compute_threads(const Config& config, double cores) {
+int compute_threads(const config::Config& config, double cores) {
   const auto asked = static_cast<int>(config.integer("train.threads"));
   return asked > 0 ? asked : std::max(1, static_cast<int>(cores + 1e-6));
 }
 
-}  // namespace pal
+}  // namespace pal::setup

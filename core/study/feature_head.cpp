@@ -12,13 +12,13 @@
 #include "core/oracle/samplers/products.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::study {
 namespace {
 
 // Σ of centred rows in double, eigenvalues descending; the sign of an axis by its largest element.
 std::pair<at::Tensor, at::Tensor> axes_of(const at::Tensor& centred) {
   const int64_t dims = centred.size(1);
-  std::vector<double> sums = scatter(centred);
+  std::vector<double> sums = oracle::scatter(centred);
   const at::Tensor sigma = at::from_blob(sums.data(), {dims, dims}, at::kDouble) / static_cast<double>(centred.size(0));
   auto [values, vectors] = at::linalg_eigh(sigma);
   vectors = vectors.flip(1);
@@ -33,9 +33,9 @@ struct Blocks {
 };
 
 // The groups that are taken for alike, and without deduction every answered pair.
-Blocks blocks_of(const GraphStore& store) {
+Blocks blocks_of(const graph::GraphStore& store) {
   std::vector<std::pair<int64_t, int64_t>> grouped;   // group, sample
-  for (int64_t i = 0; i < store.samples(); ++i) for_each_alike(store, i, [&](int64_t group) { grouped.emplace_back(group, i); });
+  for (int64_t i = 0; i < store.samples(); ++i) graph::for_each_alike(store, i, [&](int64_t group) { grouped.emplace_back(group, i); });
   std::sort(grouped.begin(), grouped.end());
   Blocks out;
   const auto add = [&](int64_t sample) {
@@ -48,9 +48,9 @@ Blocks blocks_of(const GraphStore& store) {
     for (size_t k = first; k < last; ++k) add(grouped[k].second);
     ++out.count;
   }
-  for (int64_t i = 0; i < store.samples() && store.deduction() == Deduction::off; ++i) {
-    store.for_each_answer(i, [&](int64_t other, Relation told) {
-      if (told != Relation::same || other < i) return;
+  for (int64_t i = 0; i < store.samples() && store.deduction() == graph::Deduction::off; ++i) {
+    store.for_each_answer(i, [&](int64_t other, graph::Relation told) {
+      if (told != graph::Relation::same || other < i) return;
       add(i);
       add(other);
       ++out.count;
@@ -68,7 +68,7 @@ Components principal_components(const at::Tensor& rows, int64_t width) {
   return {mean, axes.narrow(1, 0, std::min(width, rows.size(1))).to(at::kFloat).contiguous()};
 }
 
-at::Tensor Components::operator()(const at::Tensor& rows) const { return times((rows - mean).contiguous(), axes); }
+at::Tensor Components::operator()(const at::Tensor& rows) const { return oracle::times((rows - mean).contiguous(), axes); }
 
 std::vector<HeadOptions> head_candidates() {
   std::vector<HeadOptions> all;
@@ -82,12 +82,12 @@ FeatureHead::FeatureHead(const at::Tensor& rows, int64_t width) : width_(std::mi
   const at::NoGradGuard no_grad;
   const at::Tensor centred = (rows - mean_).contiguous();
   std::tie(values_, axes_) = axes_of(centred);
-  x_ = times(centred, axes_.to(at::kFloat).contiguous());
+  x_ = oracle::times(centred, axes_.to(at::kFloat).contiguous());
   graph_ = at::zeros_like(axes_);
   fit({});
 }
 
-void FeatureHead::see(const GraphStore& store) {
+void FeatureHead::see(const graph::GraphStore& store) {
   const at::NoGradGuard no_grad;
   PAL_ASSERT(store.samples() == x_.size(0), "a graph of the training set");
   const int64_t dims = x_.size(1);
@@ -116,19 +116,19 @@ void FeatureHead::fit(const HeadOptions& options) {
 
 at::Tensor FeatureHead::operator()(const at::Tensor& rows) const {
   const at::NoGradGuard no_grad;
-  return times((rows - mean_).contiguous(), weight_);
+  return oracle::times((rows - mean_).contiguous(), weight_);
 }
 
-HeadOptions choose_head(FeatureHead& head, const HeadSplit& split, const ProbeOptions& probe) {
+HeadOptions choose_head(FeatureHead& head, const HeadSplit& split, const eval::ProbeOptions& probe) {
   HeadOptions best;
   double most = -1;
   for (const HeadOptions& options : head_candidates()) {
     head.fit(options);
-    const double top1 = linear_probe(head(split.train), split.train_labels, head(split.validation), split.validation_labels, split.classes, probe).top1;
+    const double top1 = eval::linear_probe(head(split.train), split.train_labels, head(split.validation), split.validation_labels, split.classes, probe).top1;
     if (top1 > most) best = options, most = top1;
   }
   head.fit(best);
   return best;
 }
 
-}  // namespace pal
+}  // namespace pal::study

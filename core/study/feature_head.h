@@ -19,7 +19,7 @@
 #include "core/eval/linear_probe.h"
 #include "core/graph/store.h"
 
-namespace pal {
+namespace pal::study {
 
 struct HeadOptions {
   double ridge = 0.1;
@@ -33,7 +33,7 @@ class FeatureHead {
   // rows (n, D) float: the training set, sample by sample.
   FeatureHead(const at::Tensor& rows, int64_t width);
 
-  void see(const GraphStore& store);          // what is known now
+  void see(const graph::GraphStore& store);          // what is known now
   void fit(const HeadOptions& options);       // to what was seen
   at::Tensor operator()(const at::Tensor& rows) const;   // (n, width) float
 
@@ -54,7 +54,7 @@ struct HeadSplit {
   std::vector<int64_t> train_labels, validation_labels;
   int64_t classes = 0;
 };
-HeadOptions choose_head(FeatureHead& head, const HeadSplit& split, const ProbeOptions& probe);
+HeadOptions choose_head(FeatureHead& head, const HeadSplit& split, const eval::ProbeOptions& probe);
 
 // The first `width` principal components of the rows of a training set, to be applied to others.
 struct Components {
@@ -63,4 +63,4 @@ struct Components {
 };
 Components principal_components(const at::Tensor& rows, int64_t width);
 
-}  // namespace pal
+}  // namespace pal::study

@@ -21,50 +21,50 @@
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::study {
 namespace {
 
 using StudyClock = std::chrono::steady_clock;
 
-FeatureSet study_features(const std::string& path, std::vector<int64_t>* parents) {
-  if (is_feature_file(path)) return read_features(path);
-  const auto data = Dataset::open(path);
+data::FeatureSet study_features(const std::string& path, std::vector<int64_t>* parents) {
+  if (data::is_feature_file(path)) return data::read_features(path);
+  const auto data = data::Dataset::open(path);
   std::vector<int64_t> all(static_cast<size_t>(data->size()));
   std::iota(all.begin(), all.end(), int64_t{0});
-  PAL_DATA_CHECK(data->encoding() == Encoding::raw, "images that are not of one size, without a network", path,
+  PAL_DATA_CHECK(data->encoding() == data::Encoding::raw, "images that are not of one size, without a network", path,
                  "make features of them with `pal embed`, and give that file");
   if (parents) *parents = data->parents();
-  return {pixels(*data, all), data->labels()};
+  return {eval::pixels(*data, all), data->labels()};
 }
 
 // What is asked, answered and known in one run.
 class StudyLoop {
  public:
-  StudyLoop(const Config& config, const StudyLine& line, const StudyData& data)
+  StudyLoop(const config::Config& config, const StudyLine& line, const StudyData& data)
       : config_(config), line_(line), data_(data), seed_(static_cast<uint64_t>(config.integer("train.seed"))),
-        store_(data.train.size(0), deduction(config)),
-        sampler_(make_query_sampler(config, data.parents)), labeler_(make_labeler(config, {data.train_labels, data.parents})) {
+        store_(data.train.size(0), setup::deduction(config)),
+        sampler_(oracle::make_query_sampler(config, data.parents)), labeler_(oracle::make_labeler(config, {data.train_labels, data.parents})) {
     if (config.real("graph.labeled_fraction") == 1 && config.text("oracle.sampler") == "ssl") {
       store_.set_labels(data.train_labels);
-    } else if (uses_templates(config)) {
-      store_.set_labels(draw_template_labels(data.train_labels, seed_));
+    } else if (oracle::uses_templates(config)) {
+      store_.set_labels(oracle::draw_template_labels(data.train_labels, seed_));
     }
   }
 
-  GraphStore& store() { return store_; }
+  graph::GraphStore& store() { return store_; }
   int64_t questions() const { return questions_; }
 
   // One round of at most `most` questions; false when there was nothing to ask.
   bool ask(int64_t most) {
     if (!sampler_ || most <= 0) return false;
-    Round round{.seed = seed_, .round = rounds_++, .questions = most, .pending = {}, .coarse = coarse_};
+    oracle::Round round{.seed = seed_, .round = rounds_++, .questions = most, .pending = {}, .coarse = coarse_};
     const auto start = StudyClock::now();
-    Pool pool{draw_pool(store_, config_.integer("oracle.pool"), seed_, round.round, {}, sampler_->begun()), {}};
-    if (sampler_->needs() != PoolNeeds::samples) pool.embeddings = data_.train.index_select(0, at::tensor(pool.samples, at::kLong));
-    if (sampler_->needs() == PoolNeeds::inputs) pool.inputs = pool.embeddings;
-    std::vector<Query> queries = sampler_->choose(store_, pool, round);
+    oracle::Pool pool{oracle::draw_pool(store_, config_.integer("oracle.pool"), seed_, round.round, {}, sampler_->begun()), {}};
+    if (sampler_->needs() != oracle::PoolNeeds::samples) pool.embeddings = data_.train.index_select(0, at::tensor(pool.samples, at::kLong));
+    if (sampler_->needs() == oracle::PoolNeeds::inputs) pool.inputs = pool.embeddings;
+    std::vector<oracle::Query> queries = sampler_->choose(store_, pool, round);
     seconds_ += std::chrono::duration<double>(StudyClock::now() - start).count();
-    for (Query& q : queries) {
+    for (oracle::Query& q : queries) {
       q.id = ++ids_;
       questions_ += static_cast<int64_t>(q.members.size());
       take(q);
@@ -79,7 +79,7 @@ class StudyLoop {
     p.components = store_.components();
     p.contradictions = contradictions_;
     p.seconds = seconds_;
-    const RelationCount relations = count_relations(store_, data_.train_labels);
+    const oracle::RelationCount relations = oracle::count_relations(store_, data_.train_labels);
     p.known = relations.known;
     p.alike = relations.alike;
     p.alike_wrong = relations.alike_wrong;
@@ -87,47 +87,47 @@ class StudyLoop {
   }
 
  private:
-  void take(const Query& q) {
-    std::vector<Decision> decisions;
+  void take(const oracle::Query& q) {
+    std::vector<oracle::Decision> decisions;
     if (line_.answers == StudyAnswers::assumed) {
-      for (int64_t m : q.members) decisions.push_back({q.id, q.template_sample, m, q.kind, q.node, Verdict::yes, 0, 0, 1});
+      for (int64_t m : q.members) decisions.push_back({q.id, q.template_sample, m, q.kind, q.node, oracle::Verdict::yes, 0, 0, 1});
     } else {
       std::vector<int64_t> yes(q.members.size(), 0), no = yes;
       for (int64_t vote = 0; vote < config_.integer("oracle.votes"); ++vote) {
-        const std::vector<Answer> answers = labeler_->answer(q, vote);
+        const std::vector<oracle::Answer> answers = labeler_->answer(q, vote);
         for (size_t k = 0; k < answers.size(); ++k) {
           cost_ += answers[k].cost;
-          yes[k] += answers[k].verdict == Verdict::yes;
-          no[k] += answers[k].verdict == Verdict::no;
+          yes[k] += answers[k].verdict == oracle::Verdict::yes;
+          no[k] += answers[k].verdict == oracle::Verdict::no;
         }
       }
       for (size_t k = 0; k < q.members.size(); ++k) {
-        const Verdict verdict = yes[k] > no[k] ? Verdict::yes : no[k] > yes[k] ? Verdict::no : Verdict::unsure;
+        const oracle::Verdict verdict = yes[k] > no[k] ? oracle::Verdict::yes : no[k] > yes[k] ? oracle::Verdict::no : oracle::Verdict::unsure;
         decisions.push_back({q.id, q.template_sample, q.members[k], q.kind, q.node, verdict, 0, 0, 1});
       }
     }
-    contradictions_ += static_cast<int64_t>(insert_answers(store_, decisions).contradicted.size());
-    if (q.kind == QueryKind::coarse) coarse_.insert(coarse_.end(), decisions.begin(), decisions.end());
+    contradictions_ += static_cast<int64_t>(oracle::insert_answers(store_, decisions).contradicted.size());
+    if (q.kind == oracle::QueryKind::coarse) coarse_.insert(coarse_.end(), decisions.begin(), decisions.end());
   }
 
-  const Config& config_;
+  const config::Config& config_;
   const StudyLine& line_;
   const StudyData& data_;
   const uint64_t seed_;
-  GraphStore store_;
-  std::unique_ptr<QuerySampler> sampler_;
-  std::unique_ptr<Labeler> labeler_;
-  std::vector<Decision> coarse_;
+  graph::GraphStore store_;
+  std::unique_ptr<oracle::QuerySampler> sampler_;
+  std::unique_ptr<oracle::Labeler> labeler_;
+  std::vector<oracle::Decision> coarse_;
   int64_t rounds_ = 0, ids_ = 0, questions_ = 0, contradictions_ = 0;
   double cost_ = 0, seconds_ = 0;
 };
 
 // The label that most answers about a sample name, where nothing is deduced; −1 none.
-int64_t answered_label(const GraphStore& store, int64_t sample) {
+int64_t answered_label(const graph::GraphStore& store, int64_t sample) {
   if (store.label(sample) >= 0) return store.label(sample);
   std::map<int64_t, int64_t> votes;
-  store.for_each_answer(sample, [&](int64_t other, Relation relation) {
-    if (store.label(other) >= 0) votes[store.label(other)] += relation == Relation::same ? 1 : -1;
+  store.for_each_answer(sample, [&](int64_t other, graph::Relation relation) {
+    if (store.label(other) >= 0) votes[store.label(other)] += relation == graph::Relation::same ? 1 : -1;
   });
   int64_t best = -1, most = 0;
   for (const auto& [label, count] : votes) {
@@ -140,7 +140,7 @@ int64_t answered_label(const GraphStore& store, int64_t sample) {
 // probes, the last third chooses the head and is seen by nobody else.
 constexpr int64_t kProbeSamples = 15000;
 
-void judge_point(StudyPoint& p, GraphStore& store, FeatureHead& head, const StudyData& data) {
+void judge_point(StudyPoint& p, graph::GraphStore& store, FeatureHead& head, const StudyData& data) {
   const int64_t n = std::min(kProbeSamples, data.train.size(0)), taught = n - n / 3;
   const auto first = data.train_labels.begin();
   const HeadSplit split{data.train.narrow(0, 0, taught), data.train.narrow(0, taught, n - taught), {first, first + taught}, {first + taught, first + n}, data.classes};
@@ -148,24 +148,24 @@ void judge_point(StudyPoint& p, GraphStore& store, FeatureHead& head, const Stud
   choose_head(head, split, {.ridge = 1e-4, .iterations = 20});
   const at::Tensor train = head(split.train), test = head(data.test);
   const std::vector<int64_t>& labels = split.train_labels;
-  p.linear = 1 - linear_probe(train, labels, test, data.test_labels, data.classes, {.ridge = 1e-4, .iterations = 50}).top1;
-  p.knn = 1 - knn(train, labels, test, data.test_labels, data.classes, {}).top1;
+  p.linear = 1 - eval::linear_probe(train, labels, test, data.test_labels, data.classes, {.ridge = 1e-4, .iterations = 50}).top1;
+  p.knn = 1 - eval::knn(train, labels, test, data.test_labels, data.classes, {}).top1;
   // What a user has in hand: the labels known so far. No label, no classifier.
   std::vector<int64_t> known;
-  for (int64_t i = 0; i < store.samples(); ++i) known.push_back(store.deduction() == Deduction::on ? store.label(i) : answered_label(store, i));
-  Pool all{std::vector<int64_t>(known.size()), data.train};
+  for (int64_t i = 0; i < store.samples(); ++i) known.push_back(store.deduction() == graph::Deduction::on ? store.label(i) : answered_label(store, i));
+  oracle::Pool all{std::vector<int64_t>(known.size()), data.train};
   std::iota(all.samples.begin(), all.samples.end(), int64_t{0});
   const at::Tensor tests = data.test / data.test.norm(2, 1, true).clamp_min(1e-20);
-  const ClassModel model(PoolRows(all), known, data.classes, ModelKind::classifier);
+  const oracle::ClassModel model(oracle::PoolRows(all), known, data.classes, oracle::ModelKind::classifier);
   const at::Tensor predicted = model.scores(tests.contiguous()).argmax(1);
   p.own = 1 - predicted.eq(at::tensor(data.test_labels, at::kLong)).to(at::kDouble).mean().item<double>();
 }
 
 }  // namespace
 
-StudyData read_study_data(const Config& config) {
+StudyData read_study_data(const config::Config& config) {
   StudyData data;
-  FeatureSet train = study_features(config.text("data.train"), &data.parents), test = study_features(config.text("data.test"), nullptr);
+  data::FeatureSet train = study_features(config.text("data.train"), &data.parents), test = study_features(config.text("data.test"), nullptr);
   for (const auto& [set, key] : {std::pair(&train, "data.train"), std::pair(&test, "data.test")}) {
     const bool all = !set->labels.empty() && *std::min_element(set->labels.begin(), set->labels.end()) >= 0;
     PAL_DATA_CHECK(all, std::string("samples without a label in ") + key, config.text(key), "a comparison of oracles answers from the labels: give all");
@@ -190,7 +190,7 @@ StudyData read_study_data(const Config& config) {
   return data;
 }
 
-std::vector<StudyPoint> run_study(const Config& config, const StudyLine& line, const StudyData& data, const std::function<void(int64_t)>& progress) {
+std::vector<StudyPoint> run_study(const config::Config& config, const StudyLine& line, const StudyData& data, const std::function<void(int64_t)>& progress) {
   const int64_t budget = config.integer("oracle.budget"), points = config.integer("compare.points");
   PAL_CHECK(budget > 0, "oracle.budget of a comparison", budget, "give the number of questions that every oracle may ask");
   StudyLoop loop(config, line, data);
@@ -210,7 +210,7 @@ std::vector<StudyPoint> run_study(const Config& config, const StudyLine& line, c
   return curve;
 }
 
-Closure run_to_closure(const Config& config, const StudyData& data, const std::function<void(int64_t)>& progress) {
+Closure run_to_closure(const config::Config& config, const StudyData& data, const std::function<void(int64_t)>& progress) {
   const auto start = StudyClock::now();
   const StudyLine line{"closure"};
   StudyLoop loop(config, line, data);
@@ -224,7 +224,7 @@ Closure run_to_closure(const Config& config, const StudyData& data, const std::f
   }
   out.questions = loop.questions();
   const int64_t n = data.train.size(0);
-  out.complete = count_relations(loop.store()).known == n * (n - 1) / 2;
+  out.complete = oracle::count_relations(loop.store()).known == n * (n - 1) / 2;
   out.right = out.complete;
   std::map<int64_t, int64_t> label_of;   // component → label
   for (int64_t i = 0; i < n && out.right; ++i) {
@@ -235,4 +235,4 @@ Closure run_to_closure(const Config& config, const StudyData& data, const std::f
   return out;
 }
 
-}  // namespace pal
+}  // namespace pal::study

@@ -9,7 +9,7 @@
 #include "core/theory/one_thread.h"
 #include "core/theory/statement.h"
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 constexpr int64_t kRows = 12, kColumns = 4;
@@ -86,7 +86,7 @@ CheckedClaim clique_sum(const Matrix& z) {
 CheckedClaim two_views(const Matrix& z) {
   const int64_t half = kRows / 2;
   const double tau = 0.5;
-  Batch batch = class_batch(std::vector<int64_t>(half, 1));   // every sample its own block
+  loss::Batch batch = class_batch(std::vector<int64_t>(half, 1));   // every sample its own block
   batch.views = batch.graph.views = 2;
   double textbook = 0;
   for (int64_t i = 0; i < kRows; ++i) {
@@ -100,7 +100,7 @@ CheckedClaim two_views(const Matrix& z) {
     textbook -= std::log(std::exp(cosine((i + half) % kRows) / tau) / sum) / static_cast<double>(kRows);
   }
   return identity_statement("two views per sample: NT-Xent = SimCLR on the graph / 2N", textbook,
-                            apply_criterion(make_simclr({tau, Reduction::sum}), z, batch).value / static_cast<double>(kRows));
+                            apply_criterion(loss::make_simclr({tau, loss::Reduction::sum}), z, batch).value / static_cast<double>(kRows));
 }
 
 }  // namespace
@@ -119,4 +119,4 @@ std::vector<CheckedClaim> check_statements() {
   return all;
 }
 
-}  // namespace pal
+}  // namespace pal::theory

@@ -11,18 +11,18 @@
 #include "core/theory/dense_losses.h"
 #include "core/theory/statement.h"
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 constexpr double kTau = 1;
 
 // The program's criteria with Z as the variable.
-SmoothLoss free_vic2(const std::vector<int64_t>& sizes) { return criterion_loss(make_vic2({SelfLoops::on, Reduction::sum}), sizes); }
+SmoothLoss free_vic2(const std::vector<int64_t>& sizes) { return criterion_loss(loss::make_vic2({graph::SelfLoops::on, loss::Reduction::sum}), sizes); }
 SmoothLoss free_barlow(const std::vector<int64_t>& sizes) {
-  BarlowOptions options;
+  loss::BarlowOptions options;
   options.lambda = 1;
-  options.self_loops = SelfLoops::on;
-  return criterion_loss(make_barlow(options), sizes);
+  options.self_loops = graph::SelfLoops::on;
+  return criterion_loss(loss::make_barlow(options), sizes);
 }
 
 // Training points that a linear probe on Z puts into a wrong class.
@@ -64,7 +64,7 @@ double within_spread(const Matrix& z, const Matrix& y) {   // 1 − the smallest
 
 Minimum minimise_simclr(const std::vector<int64_t>& sizes, int64_t width) {
   const int64_t n = class_indicators(sizes).rows;
-  return minimise(criterion_loss(make_simclr({kTau, Reduction::sum}), sizes), random_normal(n, width, 5), 1e-10);
+  return minimise(criterion_loss(loss::make_simclr({kTau, loss::Reduction::sum}), sizes), random_normal(n, width, 5), 1e-10);
 }
 
 // SimCLR on one anchor per class, each anchor's term with this weight: an n-point graph in C variables.
@@ -219,4 +219,4 @@ std::vector<CheckedClaim> check_optima() {
   return all;
 }
 
-}  // namespace pal
+}  // namespace pal::theory

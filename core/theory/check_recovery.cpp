@@ -8,7 +8,7 @@
 #include "core/theory/dense_losses.h"
 #include "core/theory/statement.h"
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 // P |D|^½ of the eigenvalues that are not 0, a row per sample.
@@ -99,4 +99,4 @@ CheckedClaim loss_graph_recovery() {
 
 std::vector<CheckedClaim> check_recovery() { return {supervised_recovery(), loss_graph_recovery()}; }
 
-}  // namespace pal
+}  // namespace pal::theory

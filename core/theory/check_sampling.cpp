@@ -11,17 +11,17 @@
 #include "core/theory/statement.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 // One pair (i, j) is drawn uniformly, I = J = {(i, j)}, π = 1/N²: the expectation is the mean over all N² draws.
-double expected_value(SampledForm form, const Matrix& z, Batch batch) {
-  const Criterion criterion = make_sampled_vic2({form, SelfLoops::on, Reduction::sum});
+double expected_value(loss::SampledForm form, const Matrix& z, loss::Batch batch) {
+  const loss::Criterion criterion = loss::make_sampled_vic2({form, graph::SelfLoops::on, loss::Reduction::sum});
   const auto draws = static_cast<double>(z.rows * z.rows);
   double sum = 0;
   for (int64_t i = 0; i < z.rows; ++i) {
     for (int64_t j = 0; j < z.rows; ++j) {
-      batch.related = batch.repelled = PairSample{{i}, {j}, {1 / draws}};
+      batch.related = batch.repelled = loss::PairSample{{i}, {j}, {1 / draws}};
       sum += apply_criterion(criterion, z, batch).value / draws;
     }
   }
@@ -31,7 +31,7 @@ double expected_value(SampledForm form, const Matrix& z, Batch batch) {
 CheckedClaim bias_of_samples() {
   const std::vector<int64_t> sizes = {6, 4};
   const Matrix g = supervised_graph(sizes), z = random_normal(10, 3, 21);
-  const double ours = expected_value(SampledForm::unbiased, z, class_batch(sizes)), printed = expected_value(SampledForm::printed, z, class_batch(sizes));
+  const double ours = expected_value(loss::SampledForm::unbiased, z, class_batch(sizes)), printed = expected_value(loss::SampledForm::printed, z, class_batch(sizes));
   const double target = literal_vic2(z, g) - squared_norm(g);
   return {"sampled", "ours, with 1/π, is unbiased for ‖ZZᵀ−G‖² − ‖G‖²; the printed form is not unless every degree is N",
           fmt::format("expected ours {:.6f}, printed {:.6f}, loss {:.6f}", ours, printed, target), std::abs(ours - target) < 1e-9 * std::abs(target) && std::abs(printed - target) > 1};
@@ -168,10 +168,10 @@ CheckedClaim descent_reaches_closed_form() {
   }
   const Matrix root = product_left_t(inverse.vectors, scaled);
   Matrix b = random_normal(n, width, 27, 0.3);
-  const Criterion criterion = make_sampled_vic2({SampledForm::unbiased, SelfLoops::on, Reduction::sum});
-  Batch batch = class_batch(p.sizes);
+  const loss::Criterion criterion = loss::make_sampled_vic2({loss::SampledForm::unbiased, graph::SelfLoops::on, loss::Reduction::sum});
+  loss::Batch batch = class_batch(p.sizes);
   for (int64_t t = 0; t < 20000; ++t) {
-    batch.related = batch.repelled = draw_pairs(n, pairs, PairDraw::any, 28, static_cast<uint64_t>(t));
+    batch.related = batch.repelled = loss::draw_pairs(n, pairs, loss::PairDraw::any, 28, static_cast<uint64_t>(t));
     const Matrix dz = as_matrix(apply_criterion(criterion, product(root, b), batch).dz);
     const double step = 1e-3 / (1 + static_cast<double>(t) / 2000);
     b = combine(1 - step * 4 * lambda, b, -step, product(root, dz));
@@ -191,4 +191,4 @@ std::vector<CheckedClaim> check_sampling() {
   return {bias_of_samples(), unbounded_below(), printed_minimiser(), tikhonov(), rate_of_descent(), descent_reaches_closed_form()};
 }
 
-}  // namespace pal
+}  // namespace pal::theory

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-namespace pal {
+namespace pal::theory {
 
-Batch class_batch(const std::vector<int64_t>& class_sizes) {
-  Batch batch;
-  BlockLayer layer;
+loss::Batch class_batch(const std::vector<int64_t>& class_sizes) {
+  loss::Batch batch;
+  graph::BlockLayer layer;
   for (size_t c = 0; c < class_sizes.size(); ++c) {
     for (int64_t k = 0; k < class_sizes[c]; ++k) {
       layer.block.push_back(static_cast<int32_t>(c));
@@ -39,16 +39,16 @@ Matrix as_matrix(const at::Tensor& z) {
   return m;
 }
 
-LossResult apply_criterion(const Criterion& criterion, const Matrix& z, const Batch& batch) {
-  return criterion(as_tensor(z), batch, *make_local_comm());
+loss::LossResult apply_criterion(const loss::Criterion& criterion, const Matrix& z, const loss::Batch& batch) {
+  return criterion(as_tensor(z), batch, *comm::make_local_comm());
 }
 
-SmoothLoss criterion_loss(const Criterion& criterion, const std::vector<int64_t>& class_sizes) {
+SmoothLoss criterion_loss(const loss::Criterion& criterion, const std::vector<int64_t>& class_sizes) {
   return [criterion, batch = class_batch(class_sizes)](const Matrix& z, Matrix& gradient) {
-    const LossResult result = apply_criterion(criterion, z, batch);
+    const loss::LossResult result = apply_criterion(criterion, z, batch);
     gradient = as_matrix(result.dz);
     return result.value;
   };
 }
 
-}  // namespace pal
+}  // namespace pal::theory

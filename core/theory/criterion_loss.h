@@ -3,16 +3,19 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <vector>
+
 #include "core/loss/criterion.h"
 #include "core/theory/minimize.h"
 
-namespace pal {
+namespace pal::theory {
 
 // One view per sample, classes one after the other, this process alone.
-Batch class_batch(const std::vector<int64_t>& class_sizes);
+loss::Batch class_batch(const std::vector<int64_t>& class_sizes);
 at::Tensor as_tensor(const Matrix& z);   // a copy, float64
 Matrix as_matrix(const at::Tensor& z);
-LossResult apply_criterion(const Criterion& criterion, const Matrix& z, const Batch& batch);
-SmoothLoss criterion_loss(const Criterion& criterion, const std::vector<int64_t>& class_sizes);
+loss::LossResult apply_criterion(const loss::Criterion& criterion, const Matrix& z, const loss::Batch& batch);
+SmoothLoss criterion_loss(const loss::Criterion& criterion, const std::vector<int64_t>& class_sizes);
 
-}  // namespace pal
+}  // namespace pal::theory

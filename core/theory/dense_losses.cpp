@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 double row_dot(const double* a, const double* b, int64_t n) { return std::inner_product(a, a + n, b, 0.0); }
@@ -71,4 +71,4 @@ double literal_printed_vic2(const Matrix& z, const Matrix& graph, Matrix* gradie
   return value;
 }
 
-}  // namespace pal
+}  // namespace pal::theory

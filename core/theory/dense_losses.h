@@ -2,9 +2,12 @@
 // is printed, or the graph is none of theirs.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "core/theory/minimize.h"
 
-namespace pal {
+namespace pal::theory {
 
 Matrix supervised_graph(const std::vector<int64_t>& class_sizes);   // YYᵀ, classes one after the other
 Matrix class_indicators(const std::vector<int64_t>& class_sizes);   // Y
@@ -17,4 +20,4 @@ double literal_barlow(const Matrix& z, const Matrix& graph);
 double literal_printed_vic2(const Matrix& z, const Matrix& graph, Matrix* gradient = nullptr);
 double printed_repulsion(const double* a, const double* b, int64_t width);                 // R(a, b)
 
-}  // namespace pal
+}  // namespace pal::theory

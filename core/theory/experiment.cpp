@@ -15,7 +15,7 @@
 #include "core/theory/one_thread.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 // One row per series of the three groups, in the order of the file.
@@ -56,7 +56,7 @@ const FigureSpec& figure(const std::string& name) {
     if (f.name == name) return f;
     names.push_back(f.name);
   }
-  throw Error(Exit::usage, "no such experiment: " + name + "; the nearest is " + nearest_name(name, names) + " (all of them: pal experiment --help)");
+  throw Error(Exit::usage, "no such experiment: " + name + "; the nearest is " + config::nearest_name(name, names) + " (all of them: pal experiment --help)");
 }
 
 ExperimentOptions with_dataset(const FigureSpec& figure, ToyKind dataset) {
@@ -94,7 +94,7 @@ Random trial_random(const ExperimentOptions& o, int64_t trial, uint32_t what) {
   return Random(o.seed, Purpose::theory, 2 + static_cast<uint64_t>(o.dataset), static_cast<uint64_t>(trial), what);
 }
 
-ExperimentResult run_figure(const FigureSpec& figure, const ExperimentOptions& options, Comm& comm,
+ExperimentResult run_figure(const FigureSpec& figure, const ExperimentOptions& options, comm::Comm& comm,
                             const std::function<void(int64_t, int64_t)>& progress) {
   check_experiment(figure, options);
   const ToySet test = test_set(options);
@@ -158,4 +158,4 @@ std::string experiment_csv(const std::vector<std::pair<std::string, std::vector<
   return csv;
 }
 
-}  // namespace pal
+}  // namespace pal::theory

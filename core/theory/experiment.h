@@ -4,6 +4,7 @@
 // threads and put together in their order, so that the numbers are the same for any of both.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@
 #include "core/plot/plot.h"
 #include "core/theory/kernel_method.h"
 
-namespace pal {
+namespace pal::theory {
 
 struct ExperimentOptions {
   ToyKind dataset = ToyKind::circles;
@@ -45,7 +46,7 @@ struct FigureSpec {
   std::vector<std::string> (*also_series)(const ExperimentOptions&);
   std::vector<double> (*x)(const ExperimentOptions&);
   void (*trial)(TrialCurves& out, const ExperimentOptions&, const ToySet& test, int64_t trial);
-  AxisScale x_scale = AxisScale::linear;
+  plot::AxisScale x_scale = plot::AxisScale::linear;
 };
 // active, contrastive, interpolation, missing, noise; network, scale.
 const std::vector<FigureSpec>& figures();
@@ -68,10 +69,10 @@ ToySet test_set(const ExperimentOptions& options);
 // The stream of a trial: the same data and choices whoever runs it.
 Random trial_random(const ExperimentOptions& options, int64_t trial, uint32_t what);
 // Collective: every rank gets the result. `progress` is told how many of this rank's trials are done.
-ExperimentResult run_figure(const FigureSpec& figure, const ExperimentOptions& options, Comm& comm,
+ExperimentResult run_figure(const FigureSpec& figure, const ExperimentOptions& options, comm::Comm& comm,
                             const std::function<void(int64_t done, int64_t total)>& progress = {});
 
 // The files: dataset,series,x,mean,std,trials.
 std::string experiment_csv(const std::vector<std::pair<std::string, std::vector<CurveStatistics>>>& datasets, int64_t trials);
 
-}  // namespace pal
+}  // namespace pal::theory

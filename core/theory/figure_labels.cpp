@@ -6,7 +6,7 @@
 
 #include "core/theory/figures.h"
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 std::vector<std::string> no_series(const ExperimentOptions&) { return {}; }
@@ -172,4 +172,4 @@ FigureSpec noise_figure() {
   return f;
 }
 
-}  // namespace pal
+}  // namespace pal::theory

@@ -3,7 +3,7 @@
 #include "core/theory/query_game.h"
 #include "core/theory/small_network.h"
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 constexpr int64_t kRoundsPerPoint = 5;   // of questions, between two points of the curves
@@ -67,4 +67,4 @@ FigureSpec network_figure() {
   return f;
 }
 
-}  // namespace pal
+}  // namespace pal::theory

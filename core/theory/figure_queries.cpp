@@ -4,7 +4,7 @@
 #include "core/theory/figures.h"
 #include "core/theory/query_game.h"
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 std::vector<double> query_counts(const ExperimentOptions& o) {
@@ -82,4 +82,4 @@ FigureSpec contrastive_figure() {
   return f;
 }
 
-}  // namespace pal
+}  // namespace pal::theory

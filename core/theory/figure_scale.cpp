@@ -5,7 +5,7 @@
 #include "core/theory/figures.h"
 #include "core/theory/nystrom.h"
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 // From 8 labels to all of them, in equal ratios.
@@ -35,7 +35,7 @@ void scale_trial(TrialCurves& out, const ExperimentOptions& o, const ToySet& tes
 }  // namespace
 
 FigureSpec scale_figure() {
-  FigureSpec f{"scale", "Many points through landmarks", "number of known labels", {}, "", nullptr, nullptr, scale_counts, scale_trial, AxisScale::log};
+  FigureSpec f{"scale", "Many points through landmarks", "number of known labels", {}, "", nullptr, nullptr, scale_counts, scale_trial, plot::AxisScale::log};
   f.defaults.n = 20000;
   f.defaults.noise = 0.1;
   f.defaults.steps = 8;
@@ -45,4 +45,4 @@ FigureSpec scale_figure() {
   return f;
 }
 
-}  // namespace pal
+}  // namespace pal::theory

@@ -1,9 +1,11 @@
 // figures: the paper's five figures and two more, a function each; the table of them is in experiment.cpp.
 #pragma once
 
+#include <cstdint>
+
 #include "core/theory/experiment.h"
 
-namespace pal {
+namespace pal::theory {
 
 // The streams of a trial of the query figures (trial_random's `what`).
 constexpr uint32_t kDataStream = 0, kChoiceStream = 1, kPairStream = 2, kNetworkStream = 16;
@@ -16,4 +18,4 @@ FigureSpec noise_figure();
 FigureSpec network_figure();         // figure_network.cpp
 FigureSpec scale_figure();           // figure_scale.cpp
 
-}  // namespace pal
+}  // namespace pal::theory

@@ -5,7 +5,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 Downstream measure_scores(const Matrix& scores, const std::vector<int>& labels) {
@@ -93,4 +93,4 @@ Matrix KernelMethod::represent(const Matrix& points, const Matrix& vectors) cons
   return product_right_t(product(exp_kernel(points, train_.x, options_.sigma), inverse_), vectors);
 }
 
-}  // namespace pal
+}  // namespace pal::theory

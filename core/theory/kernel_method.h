@@ -6,11 +6,14 @@
 // What does not depend on G (K⁺ and its products) is computed once.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "core/theory/matrix.h"
 #include "core/theory/top_eigen.h"
 #include "core/theory/toy_data.h"
 
-namespace pal {
+namespace pal::theory {
 
 struct KernelOptions {
   double sigma = 0.2;
@@ -59,4 +62,4 @@ class KernelMethod {
   TopEigen solver_;
 };
 
-}  // namespace pal
+}  // namespace pal::theory

@@ -13,7 +13,7 @@ void dsyevd_(const char* job, const char* uplo, const int* n, double* a, const i
              const int* liwork, int* info);
 }
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 // C = op(A) op(B), all row-major: Fortran sees every matrix transposed, so it is asked for Cᵀ = op(B)ᵀ op(A)ᵀ.
@@ -172,4 +172,4 @@ double largest_angle_sine(const Matrix& a, const Matrix& b) {
   return std::sqrt(std::max(0.0, pairs.values.empty() ? 0 : pairs.values.back()));
 }
 
-}  // namespace pal
+}  // namespace pal::theory

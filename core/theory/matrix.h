@@ -9,7 +9,7 @@
 #include <new>
 #include <vector>
 
-namespace pal {
+namespace pal::theory {
 
 template <class T>
 struct AlignedAllocator {
@@ -59,4 +59,4 @@ Matrix solve_normal(const Matrix& a, const Matrix& b, double relative_cutoff = 1
 // The sine of the largest principal angle between the row spaces of A and B (full row rank, as many rows).
 double largest_angle_sine(const Matrix& a, const Matrix& b);
 
-}  // namespace pal
+}  // namespace pal::theory

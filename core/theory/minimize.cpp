@@ -6,7 +6,7 @@
 
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::theory {
 
 Minimum minimise(const SmoothLoss& loss, const Matrix& start, double tolerance, int max_steps) {
   constexpr size_t kMemory = 20;
@@ -72,4 +72,4 @@ Matrix random_normal(int64_t rows, int64_t cols, uint64_t seed, double scale) {
   return m;
 }
 
-}  // namespace pal
+}  // namespace pal::theory

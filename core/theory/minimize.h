@@ -1,11 +1,12 @@
 // minimise: L-BFGS with backtracking, for the small smooth problems of the theory.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "core/theory/matrix.h"
 
-namespace pal {
+namespace pal::theory {
 
 // Returns the value at x and writes the gradient.
 using SmoothLoss = std::function<double(const Matrix& x, Matrix& gradient)>;
@@ -21,4 +22,4 @@ Minimum minimise(const SmoothLoss& loss, const Matrix& start, double tolerance =
 
 Matrix random_normal(int64_t rows, int64_t cols, uint64_t seed, double scale = 1);
 
-}  // namespace pal
+}  // namespace pal::theory

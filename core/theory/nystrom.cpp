@@ -6,7 +6,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 // Columns vectors_i · scale(value_i) of the eigenvalues above the cutoff: (n, r).
@@ -102,4 +102,4 @@ Matrix NystromMethod::represent(const Matrix& points, const Matrix& coefficients
   return out;
 }
 
-}  // namespace pal
+}  // namespace pal::theory

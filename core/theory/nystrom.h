@@ -8,9 +8,12 @@
 // With every point a landmark it is the dense solution (nystrom_test).
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "core/theory/kernel_method.h"
 
-namespace pal {
+namespace pal::theory {
 
 struct NystromOptions {
   KernelOptions kernel;
@@ -38,4 +41,4 @@ class NystromMethod {
   std::vector<double> kernel_values_;   // Σ² (r)
 };
 
-}  // namespace pal
+}  // namespace pal::theory

@@ -6,7 +6,7 @@
 
 #include <ATen/Parallel.h>
 
-namespace pal {
+namespace pal::theory {
 
 class OneThread {
  public:
@@ -19,4 +19,4 @@ class OneThread {
   int before_;
 };
 
-}  // namespace pal
+}  // namespace pal::theory

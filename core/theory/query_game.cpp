@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace pal {
+namespace pal::theory {
 
 CaptchaGame::CaptchaGame(const std::vector<int>& labels, int classes)
     : labels_(labels), classes_(classes), known_(labels.size(), 0), asked_(labels.size() * classes, 0), relation_(labels.size() * labels.size(), 0) {
@@ -84,4 +84,4 @@ std::vector<std::pair<int, int>> random_pairs(int64_t n, Random& random) {
   return pairs;
 }
 
-}  // namespace pal
+}  // namespace pal::theory

@@ -1,13 +1,14 @@
 // query_game: the oracles of the controlled experiments: à la captcha with deduction, and random pairs.
 #pragma once
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "core/theory/matrix.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::theory {
 
 // What is known of the graph so far. At the start one example per class is known and only the diagonal is filled.
 class CaptchaGame {
@@ -44,4 +45,4 @@ class CaptchaGame {
 // All pairs i < j in random order.
 std::vector<std::pair<int, int>> random_pairs(int64_t n, Random& random);
 
-}  // namespace pal
+}  // namespace pal::theory

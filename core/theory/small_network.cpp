@@ -5,7 +5,7 @@
 #include <numbers>
 #include <numeric>
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 void tanh_in_place(Matrix& x) {
@@ -93,4 +93,4 @@ void SmallNetwork::train(const Matrix& x, const Matrix& graph, Random& random) {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::theory

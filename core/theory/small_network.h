@@ -5,10 +5,12 @@
 // Nothing of LibTorch: the matrices are a few dozen wide, and a trial is a thread.
 #pragma once
 
+#include <cstdint>
+
 #include "core/theory/matrix.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::theory {
 
 struct NetworkOptions {
   int64_t hidden = 64, width = 5;
@@ -35,4 +37,4 @@ class SmallNetwork {
   Layer layers_[3];
 };
 
-}  // namespace pal
+}  // namespace pal::theory

@@ -11,7 +11,7 @@
 #include "core/theory/one_thread.h"
 #include "core/theory/query_game.h"
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 constexpr int64_t kGrid = 96;
@@ -26,8 +26,8 @@ Matrix plane_grid() {
   return points;
 }
 
-std::vector<PlotDot> plane_dots(const ToySet& set) {
-  std::vector<PlotDot> dots;
+std::vector<plot::PlotDot> plane_dots(const ToySet& set) {
+  std::vector<plot::PlotDot> dots;
   for (int64_t i = 0; i < set.x.rows; ++i) {
     dots.push_back({kGrid * (set.x(i, 0) / kReach + 1) / 2, kGrid * (1 - set.x(i, 1) / kReach) / 2, set.y[i]});
   }
@@ -35,9 +35,9 @@ std::vector<PlotDot> plane_dots(const ToySet& set) {
 }
 
 // The third coordinate of the representation, scaled to [−1, 1]; its sign is free and chosen to be + at the first point.
-PlotPicture level_lines(const Matrix& z, const std::string& title) {
+plot::PlotPicture level_lines(const Matrix& z, const std::string& title) {
   const int64_t column = std::min<int64_t>(2, z.cols - 1);
-  PlotPicture picture{.title = title, .rows = kGrid, .cols = kGrid, .values = std::vector<double>(z.rows), .levels = 13};
+  plot::PlotPicture picture{.title = title, .rows = kGrid, .cols = kGrid, .values = std::vector<double>(z.rows), .levels = 13};
   double largest = 1e-300, sum = 0;
   for (int64_t i = 0; i < z.rows; ++i) {
     largest = std::max(largest, std::abs(z(i, column)));
@@ -47,9 +47,9 @@ PlotPicture level_lines(const Matrix& z, const std::string& title) {
   return picture;
 }
 
-PlotPicture probe_classes(const Matrix& scores, const ToySet& train) {
-  PlotPicture picture{.title = "", .rows = kGrid, .cols = kGrid, .values = std::vector<double>(scores.rows), .low = 0, .high = 4, .levels = 4,
-                      .colors = PictureColors::grey, .dots = plane_dots(train)};
+plot::PlotPicture probe_classes(const Matrix& scores, const ToySet& train) {
+  plot::PlotPicture picture{.title = "", .rows = kGrid, .cols = kGrid, .values = std::vector<double>(scores.rows), .low = 0, .high = 4, .levels = 4,
+                      .colors = plot::PictureColors::grey, .dots = plane_dots(train)};
   for (int64_t i = 0; i < scores.rows; ++i) {
     const double* s = scores.row(i);
     // Light greys, so that the points show: the class stands in the lower half of the scale.
@@ -60,12 +60,12 @@ PlotPicture probe_classes(const Matrix& scores, const ToySet& train) {
   return picture;
 }
 
-PlotPicture graph_picture(const Matrix& graph, const std::vector<int>& labels, const std::string& title) {
+plot::PlotPicture graph_picture(const Matrix& graph, const std::vector<int>& labels, const std::string& title) {
   std::vector<int64_t> order(labels.size());   // by class, so that the blocks show
   std::iota(order.begin(), order.end(), int64_t{0});
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return labels[a] < labels[b]; });
-  PlotPicture picture{.title = title, .rows = graph.rows, .cols = graph.cols, .values = std::vector<double>(graph.data.size()), .levels = 3,
-                      .colors = PictureColors::grey};
+  plot::PlotPicture picture{.title = title, .rows = graph.rows, .cols = graph.cols, .values = std::vector<double>(graph.data.size()), .levels = 3,
+                      .colors = plot::PictureColors::grey};
   for (int64_t i = 0; i < graph.rows; ++i) {
     for (int64_t j = 0; j < graph.cols; ++j) picture.values[i * graph.cols + j] = graph(order[i], order[j]);
   }
@@ -84,7 +84,7 @@ SnapshotPictures draw_snapshots(const ExperimentOptions& o) {
   CaptchaGame game(train.y, kToyClasses);
   const bool plane = o.dataset == ToyKind::circles;
   const Matrix points = plane ? plane_grid() : Matrix();
-  PictureRow levels{"third coordinate", {}}, probes{"optimal probe", {}}, graphs{"graph G", {}};
+  plot::PictureRow levels{"third coordinate", {}}, probes{"optimal probe", {}}, graphs{"graph G", {}};
   Matrix graph(o.n, o.n);
   const int64_t last = o.steps - 1;
   for (int64_t step = 0; step <= last; ++step) {
@@ -103,11 +103,11 @@ SnapshotPictures draw_snapshots(const ExperimentOptions& o) {
   }
   SnapshotPictures out;
   if (plane) {
-    out.representation = svg_pictures({levels, probes}, {"Above: the third coordinate of the representation, from −1 (blue) to 1 (red) of its largest value.",
+    out.representation = plot::svg_pictures({levels, probes}, {"Above: the third coordinate of the representation, from −1 (blue) to 1 (red) of its largest value.",
                                                          "Below: the class that the best linear probe gives to each place (grey levels), and the training points by class."});
   }
-  out.graph = svg_pictures({graphs}, {"Points sorted by class. Black: known alike, white: known different, grey: not known."});
+  out.graph = plot::svg_pictures({graphs}, {"Points sorted by class. Black: known alike, white: known different, grey: not known."});
   return out;
 }
 
-}  // namespace pal
+}  // namespace pal::theory

@@ -6,7 +6,7 @@
 
 #include "core/theory/experiment.h"
 
-namespace pal {
+namespace pal::theory {
 
 struct SnapshotPictures {
   std::string representation;   // SVG; "" for data that is not in the plane
@@ -14,4 +14,4 @@ struct SnapshotPictures {
 };
 SnapshotPictures draw_snapshots(const ExperimentOptions& options);
 
-}  // namespace pal
+}  // namespace pal::theory

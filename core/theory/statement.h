@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::theory {
 
 struct CheckedClaim {
   std::string group, claim, figure;
@@ -21,4 +21,4 @@ std::vector<CheckedClaim> check_sampling();     // the sampled losses, and gradi
 // All of the above, in this order.
 std::vector<CheckedClaim> check_statements();
 
-}  // namespace pal
+}  // namespace pal::theory

@@ -9,7 +9,7 @@
 #include "kernels/base/philox.h"
 #include "kernels/base/tridiagonal.h"
 
-namespace pal {
+namespace pal::theory {
 
 TopEigen::TopEigen(int64_t n, int64_t k) : n_(n), k_(k), stride_((n + 7) / 8 * 8) {
   PAL_CHECK(k >= 1 && k <= n, "eigenvectors asked for", k, "ask for at least 1 and at most the matrix's size, " + std::to_string(n));
@@ -140,4 +140,4 @@ void TopEigen::reflect_back() {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::theory

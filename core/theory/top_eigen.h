@@ -7,9 +7,12 @@
 // Same input, same bits, on one instruction set.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "core/theory/matrix.h"
 
-namespace pal {
+namespace pal::theory {
 
 class TopEigen {
  public:
@@ -35,4 +38,4 @@ class TopEigen {
   Matrix vectors_;
 };
 
-}  // namespace pal
+}  // namespace pal::theory

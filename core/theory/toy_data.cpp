@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 void place_point(ToySet& set, ToyKind kind, int64_t i, double angle, double noise, Random& random) {
@@ -54,4 +54,4 @@ Matrix one_hot(const std::vector<int>& y, int classes) {
   return m;
 }
 
-}  // namespace pal
+}  // namespace pal::theory

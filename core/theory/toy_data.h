@@ -11,7 +11,7 @@
 #include "core/theory/matrix.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::theory {
 
 enum class ToyKind { circles, mixture };
 constexpr int kToyClasses = 4;
@@ -27,4 +27,4 @@ ToySet toy_test(ToyKind kind, int64_t n, double noise, Random& random);
 ToySet toy_views(const ToySet& set, int64_t views, double noise, Random& random);
 Matrix one_hot(const std::vector<int>& y, int classes);
 
-}  // namespace pal
+}  // namespace pal::theory

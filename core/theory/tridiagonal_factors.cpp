@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-namespace pal {
+namespace pal::theory {
 
 void TridiagonalFactors::factorise(const double* d, const double* e, int64_t n, double shift, double tiny) {
   const auto size = static_cast<size_t>(n);
@@ -51,4 +51,4 @@ void TridiagonalFactors::solve(double* x) const {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::theory

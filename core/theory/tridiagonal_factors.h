@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace pal {
+namespace pal::theory {
 
 // LU of T − shift with pivoting; pivots below `tiny` become `tiny`.
 class TridiagonalFactors {
@@ -17,4 +17,4 @@ class TridiagonalFactors {
   std::vector<char> swapped_;
 };
 
-}  // namespace pal
+}  // namespace pal::theory

@@ -5,7 +5,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 std::string number(size_t n) { return std::to_string(n); }
@@ -67,4 +67,4 @@ DeviceDecision decide_device(const std::string& asked, const std::vector<FoundDe
   return {DeviceKind::cuda, ordinal, "local rank " + std::to_string(mine.local_rank) + " of " + std::to_string(mine.visible) + " visible device(s), PCI " + mine.bus};
 }
 
-}  // namespace pal
+}  // namespace pal::dist

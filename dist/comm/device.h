@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::dist {
 
 // What a rank found where it runs.
 struct FoundDevices {
@@ -37,4 +37,4 @@ DeviceDecision decide_device(const std::string& asked, const std::vector<FoundDe
 // 22907 → "2.29.7"
 std::string nccl_version_text(int code);
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -8,9 +8,9 @@
 #include "core/comm/comm.h"
 #include "dist/comm/flight_recorder.h"
 
-namespace pal {
+namespace pal::dist {
 
-class DeviceComm : public Comm {
+class DeviceComm : public comm::Comm {
  public:
   // Whether tensors of a GPU go as they are: enqueued by the calling thread behind its current stream, which then waits
   // for the result. Otherwise only tensors of the CPU are carried.
@@ -28,11 +28,11 @@ class DeviceChannels {
   virtual void abort() = 0;    // this rank alone, at once
   enum class Reach { world, node };
   // The same communicator, whose GPU tensors go by NCCL from now on; `host` carries those of the CPU.
-  virtual std::unique_ptr<DeviceComm> carry(std::unique_ptr<Comm> host, Reach reach) = 0;
+  virtual std::unique_ptr<DeviceComm> carry(std::unique_ptr<comm::Comm> host, Reach reach) = 0;
 };
 
 // Collective over all ranks of MPI_COMM_WORLD. Launches are written to `log`, which must outlive the result. on_failure is
 // called by a thread when a rank does not come or NCCL reports an error. Throws in a build without CUDA.
 std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightLog& log, std::function<void(const std::string&)> on_failure);
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -9,7 +9,7 @@
 #include <nccl.h>
 #endif
 
-namespace pal {
+namespace pal::dist {
 
 #ifndef PAL_WITH_CUDA
 
@@ -65,4 +65,4 @@ std::vector<FoundDevices> gather_found(const FoundDevices& mine, MPI_Comm comm) 
   return found;
 }
 
-}  // namespace pal
+}  // namespace pal::dist

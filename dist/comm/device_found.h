@@ -3,11 +3,12 @@
 
 #include <mpi.h>
 
+#include <string>
 #include <vector>
 
 #include "dist/comm/device.h"
 
-namespace pal {
+namespace pal::dist {
 
 // Never throws for want of a device or a driver.
 FoundDevices found_devices(const std::string& host, int local_rank);
@@ -15,4 +16,4 @@ FoundDevices found_devices(const std::string& host, int local_rank);
 // Collective over `comm`. By rank.
 std::vector<FoundDevices> gather_found(const FoundDevices& mine, MPI_Comm comm);
 
-}  // namespace pal
+}  // namespace pal::dist

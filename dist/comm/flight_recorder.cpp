@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
-class LoggedComm final : public Comm {
+class LoggedComm final : public comm::Comm {
  public:
-  LoggedComm(std::unique_ptr<Comm> comm, FlightLog& log) : comm_(std::move(comm)), log_(log) {}
+  LoggedComm(std::unique_ptr<comm::Comm> comm, FlightLog& log) : comm_(std::move(comm)), log_(log) {}
   int rank() const override { return comm_->rank(); }
   int size() const override { return comm_->size(); }
 
@@ -15,7 +15,7 @@ class LoggedComm final : public Comm {
     const Entry entry(log_, "barrier", {});
     comm_->barrier();
   }
-  void all_reduce(at::Tensor t, ReduceOp op) override {
+  void all_reduce(at::Tensor t, comm::ReduceOp op) override {
     const Entry entry(log_, "all_reduce", t.sizes());
     comm_->all_reduce(t, op);
   }
@@ -50,7 +50,7 @@ class LoggedComm final : public Comm {
     Entry(FlightLog& l, const char* kind, at::IntArrayRef shape) : log(l) { log.begin(kind, shape); }
     ~Entry() { log.end(); }
   };
-  std::unique_ptr<Comm> comm_;
+  std::unique_ptr<comm::Comm> comm_;
   FlightLog& log_;
 };
 
@@ -100,8 +100,8 @@ std::vector<Flight> FlightLog::all() const {
   return flights;
 }
 
-std::unique_ptr<Comm> make_logged(std::unique_ptr<Comm> comm, FlightLog& log) {
+std::unique_ptr<comm::Comm> make_logged(std::unique_ptr<comm::Comm> comm, FlightLog& log) {
   return std::make_unique<LoggedComm>(std::move(comm), log);
 }
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,7 +16,7 @@
 
 #include "core/comm/comm.h"
 
-namespace pal {
+namespace pal::dist {
 
 struct Flight {
   int64_t number = 0;                      // of the communicator's collectives, from 1
@@ -49,6 +50,6 @@ class FlightLog {
 };
 
 // The same communicator, with its collectives written to the log, which must outlive it.
-std::unique_ptr<Comm> make_logged(std::unique_ptr<Comm> comm, FlightLog& log);
+std::unique_ptr<comm::Comm> make_logged(std::unique_ptr<comm::Comm> comm, FlightLog& log);
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -9,7 +9,7 @@
 #include "dist/comm/mpi_wait.h"
 #include "dist/comm/reduce_scatter_gather.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 // Elements per reduction call: below MPI's int counts.
@@ -28,11 +28,11 @@ MPI_Datatype mpi_type(const at::Tensor& t) {
   return MPI_DATATYPE_NULL;
 }
 
-MPI_Op mpi_op(ReduceOp op) {
+MPI_Op mpi_op(comm::ReduceOp op) {
   switch (op) {
-    case ReduceOp::sum: return MPI_SUM;
-    case ReduceOp::max: return MPI_MAX;
-    case ReduceOp::min: return MPI_MIN;
+    case comm::ReduceOp::sum: return MPI_SUM;
+    case comm::ReduceOp::max: return MPI_MAX;
+    case comm::ReduceOp::min: return MPI_MIN;
   }
   return MPI_OP_NULL;
 }
@@ -108,9 +108,9 @@ void MpiComm::barrier() {
   PAL_MPI_CHECK(MPI_Barrier(comm_));
 }
 
-void MpiComm::all_reduce(at::Tensor t, ReduceOp op) {
+void MpiComm::all_reduce(at::Tensor t, comm::ReduceOp op) {
   check_tensor(t);
-  if (size_ > 1 && waiting_ == Waiting::sleep && op == ReduceOp::sum && sums_in_slices(t)) return sum_in_slices(t, comm_);
+  if (size_ > 1 && waiting_ == Waiting::sleep && op == comm::ReduceOp::sum && sums_in_slices(t)) return sum_in_slices(t, comm_);
   char* data = static_cast<char*>(t.data_ptr());
   for (int64_t at = 0; at < t.numel(); at += kPiece) {
     const int n = static_cast<int>(std::min(kPiece, t.numel() - at));
@@ -204,4 +204,4 @@ void MpiComm::broadcast(at::Tensor t, int root) {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::dist

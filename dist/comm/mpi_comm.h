@@ -8,13 +8,16 @@
 
 #include <mpi.h>
 
+#include <cstdint>
+#include <vector>
+
 #include "core/comm/comm.h"
 
-namespace pal {
+namespace pal::dist {
 
 enum class Waiting { spin, sleep };
 
-class MpiComm final : public Comm {
+class MpiComm final : public comm::Comm {
  public:
   explicit MpiComm(MPI_Comm parent, Waiting waiting = Waiting::spin);   // Collective: duplicates the communicator.
   ~MpiComm() override;
@@ -24,7 +27,7 @@ class MpiComm final : public Comm {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   void barrier() override;
-  void all_reduce(at::Tensor t, ReduceOp op) override;
+  void all_reduce(at::Tensor t, comm::ReduceOp op) override;
   at::Tensor all_gather(const at::Tensor& t) override;
   at::Tensor all_gather_v(const at::Tensor& t, const std::vector<int64_t>& counts) override;
   at::Tensor gather_v(const at::Tensor& t, const std::vector<int64_t>& counts, int root) override;
@@ -43,4 +46,4 @@ class MpiComm final : public Comm {
   int rank_ = 0, size_ = 1;
 };
 
-}  // namespace pal
+}  // namespace pal::dist

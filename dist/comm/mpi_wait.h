@@ -6,7 +6,7 @@
 
 #include "dist/comm/mpi_check.h"
 
-namespace pal {
+namespace pal::dist {
 
 inline void wait_asleep(MPI_Request* requests, int count) {
   for (int done = 0;;) {
@@ -16,4 +16,4 @@ inline void wait_asleep(MPI_Request* requests, int count) {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -11,7 +11,7 @@
 
 static_assert(NCCL_VERSION_CODE >= 22700, "NCCL 2.27 or later");
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 constexpr size_t kInFlight = 256;   // beyond, the oldest are asked for
@@ -270,4 +270,4 @@ void NcclChannel::wait() {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::dist

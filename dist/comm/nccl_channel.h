@@ -19,6 +19,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -31,7 +32,7 @@
 #include "dist/comm/rank_status.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::dist {
 
 enum class NcclType { float32, float64, bfloat16, int32, int64, uint8 };
 enum class NcclOp { sum, max, min };
@@ -130,4 +131,4 @@ class NcclChannel {
 
 int64_t nccl_type_bytes(NcclType type);
 
-}  // namespace pal
+}  // namespace pal::dist

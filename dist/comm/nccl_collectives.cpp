@@ -4,7 +4,7 @@
 #include "dist/comm/nccl_channel.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 ncclDataType_t nccl_type(NcclType type) {
@@ -132,4 +132,4 @@ void NcclChannel::all_to_all(const void* from, const Counts& send, void* to, con
   });
 }
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -16,7 +16,7 @@
 #include "dist/comm/nccl_channel.h"
 #endif
 
-namespace pal {
+namespace pal::dist {
 
 #ifndef PAL_WITH_CUDA
 
@@ -45,7 +45,7 @@ NcclType nccl_type(const at::Tensor& t) {
   return NcclType::float32;
 }
 
-NcclOp nccl_op(ReduceOp op) { return op == ReduceOp::sum ? NcclOp::sum : op == ReduceOp::max ? NcclOp::max : NcclOp::min; }
+NcclOp nccl_op(comm::ReduceOp op) { return op == comm::ReduceOp::sum ? NcclOp::sum : op == comm::ReduceOp::max ? NcclOp::max : NcclOp::min; }
 
 at::Tensor rows_like(const at::Tensor& t, int64_t rows) {
   std::vector<int64_t> shape = t.sizes().vec();
@@ -65,7 +65,7 @@ int64_t total(const Rows& rows) { return std::accumulate(rows.begin(), rows.end(
 
 class NcclComm final : public DeviceComm {
  public:
-  NcclComm(std::unique_ptr<Comm> host, NcclChannel& channel, FlightLog& log) : host_(std::move(host)), channel_(channel), log_(log) {
+  NcclComm(std::unique_ptr<comm::Comm> host, NcclChannel& channel, FlightLog& log) : host_(std::move(host)), channel_(channel), log_(log) {
     PAL_ASSERT(host_->rank() == channel_.rank() && host_->size() == channel_.size(), "MPI and NCCL number the ranks alike");
   }
 
@@ -74,12 +74,12 @@ class NcclComm final : public DeviceComm {
   bool enqueues() const override { return true; }
   void barrier() override { host_->barrier(); }
 
-  void all_reduce(at::Tensor t, ReduceOp op) override {
+  void all_reduce(at::Tensor t, comm::ReduceOp op) override {
     if (t.is_cpu()) return host_->all_reduce(t, op);
     enqueue("all_reduce", {t}, Then::wait, [&] { channel_.all_reduce(t.data_ptr(), t.data_ptr(), t.numel(), nccl_type(t), nccl_op(op)); });
   }
   void begin_all_reduce(at::Tensor t) override {
-    if (t.is_cpu()) return host_->all_reduce(t, ReduceOp::sum);
+    if (t.is_cpu()) return host_->all_reduce(t, comm::ReduceOp::sum);
     enqueue("all_reduce", {t}, Then::go_on, [&] { channel_.all_reduce(t.data_ptr(), t.data_ptr(), t.numel(), nccl_type(t)); });
   }
   void join() override {
@@ -144,7 +144,7 @@ class NcclComm final : public DeviceComm {
     log_.end();
   }
 
-  std::unique_ptr<Comm> host_;
+  std::unique_ptr<comm::Comm> host_;
   NcclChannel& channel_;
   FlightLog& log_;
 };
@@ -167,7 +167,7 @@ class NcclChannels final : public DeviceChannels {
     node_->abort();
     world_->abort();
   }
-  std::unique_ptr<DeviceComm> carry(std::unique_ptr<Comm> host, Reach reach) override {
+  std::unique_ptr<DeviceComm> carry(std::unique_ptr<comm::Comm> host, Reach reach) override {
     return std::make_unique<NcclComm>(std::move(host), reach == Reach::world ? *world_ : *node_, reach == Reach::world ? log_ : node_log_);
   }
 
@@ -185,4 +185,4 @@ std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightLog& log,
 
 #endif
 
-}  // namespace pal
+}  // namespace pal::dist

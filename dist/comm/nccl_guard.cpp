@@ -2,7 +2,7 @@
 #include "dist/comm/nccl_channel.h"
 #include "kernels/base/clock.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 constexpr auto kGuardTick = std::chrono::milliseconds(50);
@@ -69,4 +69,4 @@ void NcclChannel::stop_guard() {
   if (guard_.joinable()) guard_.join();
 }
 
-}  // namespace pal
+}  // namespace pal::dist

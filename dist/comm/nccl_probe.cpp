@@ -6,7 +6,7 @@
 #include "dist/comm/mpi_check.h"
 #include "kernels/base/cuda_check.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 std::string text(const char* format, double value) {
@@ -167,4 +167,4 @@ std::vector<std::vector<std::string>> device_table() {
   return table;
 }
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -10,7 +10,7 @@
 
 #include "dist/comm/nccl_channel.h"
 
-namespace pal {
+namespace pal::dist {
 
 struct NcclProbeOptions {
   int64_t least_bytes = 8, most_bytes = int64_t{256} << 20, factor = 4;
@@ -49,4 +49,4 @@ std::string probe_verdict(const std::vector<ProbeRow>& rows, int ranks);
 // The devices that this process sees: name, PCI address, memory, and which others each reaches directly.
 std::vector<std::vector<std::string>> device_table();
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -11,7 +11,7 @@
 #include "kernels/base/error.h"
 #endif
 
-namespace pal {
+namespace pal::dist {
 
 #ifndef PAL_WITH_CUDA
 
@@ -31,7 +31,7 @@ std::string cuda_version(int number) {  // 13000 → "13.0"; 0: none
 // Why LibTorch can not compute on a GPU; empty when it can.
 std::string missing_operators() {
   try {
-    load_torch_cuda();
+    ops::load_torch_cuda();
   } catch (const Error& e) {
     return e.what();
   }
@@ -55,4 +55,4 @@ CudaState cuda_state() {
 
 #endif
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace pal {
+namespace pal::dist {
 
 struct CudaState {
   int devices = 0;
@@ -17,4 +17,4 @@ struct CudaState {
 // Never throws for want of a device.
 CudaState cuda_state();
 
-}  // namespace pal
+}  // namespace pal::dist

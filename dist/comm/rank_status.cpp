@@ -6,7 +6,7 @@
 
 #include "dist/comm/mpi_check.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 constexpr int kQuestion = 1, kAnswer = 2;
@@ -90,4 +90,4 @@ std::string absence(const std::vector<std::optional<Place>>& places, int self, d
   return text;
 }
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::dist {
 
 // Where a rank is: its newest launch.
 struct Place {
@@ -36,4 +36,4 @@ class RollCall {
 // What the answers mean for a rank that waits since `waited` seconds.
 std::string absence(const std::vector<std::optional<Place>>& places, int self, double waited);
 
-}  // namespace pal
+}  // namespace pal::dist

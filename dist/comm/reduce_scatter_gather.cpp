@@ -6,7 +6,7 @@
 #include "core/data/loader/epoch_sampler.h"
 #include "dist/comm/mpi_wait.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 // Of a buffer at a time: the shares of a slice come from and stay in the caches. At most this much memory beside the buffer.
@@ -28,7 +28,7 @@ class BlockSum {
   }
 
   void operator()(T* block, int64_t n) {
-    const std::vector<int64_t> begin = rank_slices(n, size_);
+    const std::vector<int64_t> begin = data::rank_slices(n, size_);
     const auto length = [&](int r) { return begin[r + 1] - begin[r]; };
     const int64_t own = length(rank_);
     T* const mine = block + begin[rank_];
@@ -89,4 +89,4 @@ void sum_in_slices(const at::Tensor& t, MPI_Comm comm) {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -7,7 +7,9 @@
 #include <ATen/core/Tensor.h>
 #include <mpi.h>
 
-namespace pal {
+#include <cstdint>
+
+namespace pal::dist {
 
 // float32 or float64 of at least this many bytes: below, latency counts and MPI's own is as good.
 constexpr int64_t kSlicedBytes = int64_t{1} << 20;
@@ -15,4 +17,4 @@ bool sums_in_slices(const at::Tensor& t);
 // Collective, of two ranks or more. t is contiguous and on the CPU.
 void sum_in_slices(const at::Tensor& t, MPI_Comm comm);
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -14,7 +14,7 @@
 #include "dist/comm/mpi_check.h"
 #include "dist/comm/mpi_comm.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 std::string host_name() {
@@ -23,7 +23,7 @@ std::string host_name() {
 }
 
 // Collective over the ranks of a host. Ranks may be bound to cores of their own, share all of them, or anything between.
-double share_of_cores(Comm& node) {
+double share_of_cores(comm::Comm& node) {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
   const at::Tensor users = at::zeros({CPU_SETSIZE}, at::kInt);
@@ -62,11 +62,11 @@ std::string mpi_library() {
 
 World::World() : host_(host_name()) {
   if (!started_as_rank()) {   // alone: no MPI at all, so that no daemon is started for one process
-    now_ = make_local_comm();
-    bulk_ = make_local_comm();
-    control_ = make_local_comm();
-    rounds_ = make_local_comm();
-    node_ = make_local_comm();
+    now_ = comm::make_local_comm();
+    bulk_ = comm::make_local_comm();
+    control_ = comm::make_local_comm();
+    rounds_ = comm::make_local_comm();
+    node_ = comm::make_local_comm();
     cores_ = share_of_cores(*node_);
     check_not_lonely(1);
     return;
@@ -96,7 +96,7 @@ DeviceDecision World::use_device(const std::string& asked) {
   const FoundDevices mine = found_devices(host_, local_rank_);
   const DeviceDecision decision = decide_device(asked, mpi_ ? gather_found(mine, MPI_COMM_WORLD) : std::vector<FoundDevices>{mine}, rank_);
   if (decision.kind == DeviceKind::cpu) return decision;
-  load_torch_cuda();
+  ops::load_torch_cuda();
   if (size_ == 1) return decision;
   PAL_ASSERT(!channels_, "a world's device is chosen once");
   channels_ = make_device_channels(decision.ordinal, device_log_, [this](const std::string& sentence) {
@@ -130,4 +130,4 @@ void World::abort(int exit_code) {
   std::_Exit(exit_code);
 }
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -16,7 +16,7 @@
 #include "dist/comm/device_comm.h"
 #include "dist/comm/flight_recorder.h"
 
-namespace pal {
+namespace pal::dist {
 
 class World {
  public:
@@ -34,11 +34,11 @@ class World {
   double cores() const { return cores_; }
   std::string prefix() const;                      // "[rank 1/4 host]"
 
-  Comm& now() { return *now_; }
-  Comm& bulk() { return *bulk_; }
-  Comm& control() { return *control_; }
-  Comm& rounds() { return *rounds_; }
-  Comm& node() { return *node_; }                  // the ranks of this host
+  comm::Comm& now() { return *now_; }
+  comm::Comm& bulk() { return *bulk_; }
+  comm::Comm& control() { return *control_; }
+  comm::Comm& rounds() { return *rounds_; }
+  comm::Comm& node() { return *node_; }                  // the ranks of this host
 
   // Collective. The device that train.device=`asked` (auto, cpu, cuda) means for this rank; where it is a GPU, tensors of
   // that GPU go by NCCL from now on: `now` and `bulk` through one NCCL communicator, `node` through another. To be called
@@ -57,7 +57,7 @@ class World {
   std::string host_;
   FlightLog now_log_{"now"}, bulk_log_{"bulk"}, control_log_{"control"}, device_log_{"device"}, node_log_{"node"};
   std::unique_ptr<DeviceChannels> channels_;       // null where ranks compute on CPUs, or alone
-  std::unique_ptr<Comm> now_, bulk_, control_, rounds_, node_;
+  std::unique_ptr<comm::Comm> now_, bulk_, control_, rounds_, node_;
 };
 
 // Whether this process was started as a rank by mpirun or srun (from the environment they set).
@@ -65,4 +65,4 @@ bool started_as_rank();
 // "Open MPI v4.1.4"; needs no world.
 std::string mpi_library();
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -19,13 +19,13 @@
 #include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 namespace fs = std::filesystem;
 
 // Each rank's value, by rank.
-std::vector<uint64_t> of_all(uint64_t value, Comm& comm) {
+std::vector<uint64_t> of_all(uint64_t value, comm::Comm& comm) {
   const at::Tensor all = comm.all_gather(at::full({1}, static_cast<int64_t>(value), at::kLong));
   std::vector<uint64_t> values;
   for (int r = 0; r < comm.size(); ++r) values.push_back(static_cast<uint64_t>(all.data_ptr<int64_t>()[r]));
@@ -41,7 +41,7 @@ std::vector<int> other_than_first(const std::vector<uint64_t>& values) {
   return ranks;
 }
 
-std::string broadcast_text(std::string text, int root, Comm& comm) {
+std::string broadcast_text(std::string text, int root, comm::Comm& comm) {
   at::Tensor size = at::full({1}, static_cast<int64_t>(text.size()), at::kLong);
   comm.broadcast(size, root);
   at::Tensor bytes = at::zeros({size.data_ptr<int64_t>()[0]}, at::kByte);
@@ -73,13 +73,13 @@ uint64_t checksum(const at::Tensor& t) {
 }
 
 // A setting as the ranks must have it in common: each node may have a scratch folder of its own name, or all have none.
-std::string shared_setting(const Config& config, const std::string& key) {
+std::string shared_setting(const config::Config& config, const std::string& key) {
   return key == "data.stage" ? (config.has(key) ? "set" : "") : config.formatted(key);
 }
 
-std::string shared_settings(const Config& config) {
+std::string shared_settings(const config::Config& config) {
   std::string out;
-  for (const KeySpec& key : config_keys()) out += key.name + "=" + shared_setting(config, key.name) + "\n";
+  for (const config::KeySpec& key : config::config_keys()) out += key.name + "=" + shared_setting(config, key.name) + "\n";
   return out;
 }
 
@@ -88,15 +88,15 @@ constexpr const char* kRestartHelps = "look for bad memory there; a restart goes
 
 }  // namespace
 
-void agree_on_program(Comm& comm) {
+void agree_on_program(comm::Comm& comm) {
   if (comm.size() == 1) return;
-  const std::string self = read_whole_file("/proc/self/exe");
-  const std::vector<int> others = other_than_first(of_all(crc32c(self.data(), self.size()), comm));
+  const std::string self = io::read_whole_file("/proc/self/exe");
+  const std::vector<int> others = other_than_first(of_all(io::crc32c(self.data(), self.size()), comm));
   PAL_CHECK(others.empty(), "the ranks do not run the same program", list_of(others, comm.size()) + " differs from rank 0",
             "install one build on every host");
 }
 
-void agree_on_config(const Config& config, Comm& comm) {
+void agree_on_config(const config::Config& config, comm::Comm& comm) {
   if (comm.size() == 1) return;
   const std::string mine = config.dump();
   const std::vector<int> others = other_than_first(of_all(std::hash<std::string>{}(shared_settings(config)), comm));
@@ -105,11 +105,11 @@ void agree_on_config(const Config& config, Comm& comm) {
   std::string keys;
   if (comm.rank() == others.front()) {
     const fs::path file = fs::temp_directory_path() / fmt::format("pal-config-{}.yaml", getpid());
-    write_file_atomically(file, first);
-    const Config theirs = Config::load_resolved(file);
+    io::write_file_atomically(file, first);
+    const config::Config theirs = config::Config::load_resolved(file);
     fs::remove(file);
     std::vector<std::string> differing;
-    for (const KeySpec& key : config_keys()) {
+    for (const config::KeySpec& key : config::config_keys()) {
       if (shared_setting(config, key.name) != shared_setting(theirs, key.name)) differing.push_back(key.name);
     }
     keys = fmt::format("{}", fmt::join(differing, ", "));
@@ -118,19 +118,19 @@ void agree_on_config(const Config& config, Comm& comm) {
   throw Error(Exit::usage, fmt::format("the ranks do not agree on the config: {} differs from rank 0 in {}; {}", list_of(others, comm.size()), keys, kSameStart));
 }
 
-void agree_on_data(uint64_t fingerprint, const std::string& what, Comm& comm) {
+void agree_on_data(uint64_t fingerprint, const std::string& what, comm::Comm& comm) {
   const std::vector<int> others = other_than_first(of_all(fingerprint, comm));
   PAL_DATA_CHECK(others.empty(), "the ranks do not agree on " + what, list_of(others, comm.size()) + " reads another one than rank 0",
                  "copy the same files to every host");
 }
 
-void agree_on_folder(const std::string& path, Comm& comm) {
+void agree_on_folder(const std::string& path, comm::Comm& comm) {
   if (comm.size() == 1) return;
   const std::string file = path + "/.shared";
   std::string token;
   if (comm.rank() == 0) {
     token = std::to_string(std::random_device{}()) + "-" + std::to_string(getpid());
-    write_file_atomically(file, token);
+    io::write_file_atomically(file, token);
   }
   token = broadcast_text(token, 0, comm);
   // Network file systems may show a new file late.
@@ -138,7 +138,7 @@ void agree_on_folder(const std::string& path, Comm& comm) {
   for (int tenth = 0; tenth < 30 && !seen; ++tenth) {
     if (tenth > 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     std::error_code error;
-    seen = fs::exists(file, error) && read_whole_file(file) == token;
+    seen = fs::exists(file, error) && io::read_whole_file(file) == token;
   }
   const std::vector<int> others = other_than_first(of_all(seen ? 1 : 0, comm));
   if (comm.rank() == 0) unlink(file.c_str());
@@ -146,7 +146,7 @@ void agree_on_folder(const std::string& path, Comm& comm) {
             "give --run-dir as an absolute path on a file system that every host has");
 }
 
-void agree_on_parameters(const NamedTensors& parameters, int64_t step, Comm& comm) {
+void agree_on_parameters(const ops::NamedTensors& parameters, int64_t step, comm::Comm& comm) {
   if (comm.size() == 1) return;
   uint64_t sum = 0;
   for (const auto& named : parameters) sum = (sum ^ checksum(named.second)) * 0x9E3779B97F4A7C15ull;
@@ -155,10 +155,10 @@ void agree_on_parameters(const NamedTensors& parameters, int64_t step, Comm& com
                  list_of(others, comm.size()) + " differs from rank 0", kRestartHelps);
 }
 
-void agree_on_graph(uint64_t fingerprint, Comm& comm) {
+void agree_on_graph(uint64_t fingerprint, comm::Comm& comm) {
   const std::vector<int> others = other_than_first(of_all(fingerprint, comm));
   PAL_CHECK_CODE(Exit::lost, others.empty(), "the graph of answers differs between ranks", list_of(others, comm.size()) + " differs from rank 0",
                  kRestartHelps);
 }
 
-}  // namespace pal
+}  // namespace pal::dist

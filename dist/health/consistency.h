@@ -10,17 +10,17 @@
 #include "core/config/config.h"
 #include "core/ops/named_tensors.h"
 
-namespace pal {
+namespace pal::dist {
 
-void agree_on_program(Comm& comm);
-void agree_on_config(const Config& config, Comm& comm);                                  // names the keys
+void agree_on_program(comm::Comm& comm);
+void agree_on_config(const config::Config& config, comm::Comm& comm);                                  // names the keys
 // `what`: "the training set FILE", "the graph".
-void agree_on_data(uint64_t fingerprint, const std::string& what, Comm& comm);
+void agree_on_data(uint64_t fingerprint, const std::string& what, comm::Comm& comm);
 // Whether every rank sees the folder that rank 0 sees.
-void agree_on_folder(const std::string& path, Comm& comm);
+void agree_on_folder(const std::string& path, comm::Comm& comm);
 // The parameters after `step` steps have the same bits everywhere; otherwise Error (lost): a restart helps.
-void agree_on_parameters(const NamedTensors& parameters, int64_t step, Comm& comm);
+void agree_on_parameters(const ops::NamedTensors& parameters, int64_t step, comm::Comm& comm);
 // The same of the graph that a round of questions begins with.
-void agree_on_graph(uint64_t fingerprint, Comm& comm);
+void agree_on_graph(uint64_t fingerprint, comm::Comm& comm);
 
-}  // namespace pal
+}  // namespace pal::dist

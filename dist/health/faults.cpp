@@ -13,7 +13,7 @@
 #include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 struct FaultName {
@@ -86,7 +86,7 @@ bool Faults::strikes(FaultKind kind, int64_t step) {
   return any;
 }
 
-void Faults::before_step(int64_t step, const NamedTensors& parameters) {
+void Faults::before_step(int64_t step, const ops::NamedTensors& parameters) {
   if (faults_.empty()) return;
   if (strikes(FaultKind::kill, step)) raise(SIGKILL);
   if (strikes(FaultKind::stop, step)) raise(SIGSTOP);
@@ -109,4 +109,4 @@ void Faults::before_round(int64_t step) {
   if (strikes(FaultKind::late_round, step)) std::this_thread::sleep_for(kLate);
 }
 
-}  // namespace pal
+}  // namespace pal::dist

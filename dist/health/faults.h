@@ -5,6 +5,7 @@
 // fault strikes once, in the first start of a run; `always`: in every start, every time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <set>
@@ -14,7 +15,7 @@
 #include "core/ops/named_tensors.h"
 
 
-namespace pal {
+namespace pal::dist {
 
 enum class FaultKind { kill, stop, hang, nan, flip, write_fail, late_round, late_write };
 
@@ -33,7 +34,7 @@ class Faults {
 
   bool strikes(FaultKind kind, int64_t step);
   // Before a step: kill, stop, hang and flip.
-  void before_step(int64_t step, const NamedTensors& parameters);
+  void before_step(int64_t step, const ops::NamedTensors& parameters);
   void poison(at::Tensor gradient, int64_t step);   // nan
   void before_write(int64_t step);                  // write-fail: throws Error; late-write: sleeps
   void before_round(int64_t step);                  // late-round: sleeps
@@ -44,4 +45,4 @@ class Faults {
   std::set<std::pair<size_t, int64_t>> struck_;
 };
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 constexpr const char* kCommNames[kComms] = {"now", "bulk", "control", "device", "node"};
@@ -56,4 +56,4 @@ std::optional<std::string> judge(const std::vector<Heard>& heard, int self, cons
   return std::nullopt;
 }
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -8,7 +8,7 @@
 
 #include "dist/health/heartbeat.h"
 
-namespace pal {
+namespace pal::dist {
 
 struct Heard {
   double silent_s = 0;     // since the last beat
@@ -26,4 +26,4 @@ struct Limits {
 // Another rank than 0 hears rank 0 alone.
 std::optional<std::string> judge(const std::vector<Heard>& heard, int self, const Limits& limits);
 
-}  // namespace pal
+}  // namespace pal::dist

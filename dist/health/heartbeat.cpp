@@ -4,7 +4,7 @@
 
 #include "dist/comm/mpi_check.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<Beat>);
@@ -56,4 +56,4 @@ std::vector<std::pair<int, Beat>> Pulse::receive() {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::dist

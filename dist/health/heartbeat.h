@@ -6,11 +6,12 @@
 #include <mpi.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-namespace pal {
+namespace pal::dist {
 
 inline constexpr size_t kComms = 5;   // now, bulk, control, device, node
 
@@ -40,4 +41,4 @@ class Pulse {
   std::vector<Beat> outgoing_;                          // by rank: a buffer belongs to its request
 };
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -9,7 +9,7 @@
 
 #include "dist/comm/mpi_check.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 namespace fs = std::filesystem;
@@ -53,7 +53,7 @@ LocalRanks::LocalRanks(MPI_Comm comm) {
 
 bool LocalRanks::wants_to_run(int rank) const {
   const int64_t pid = pids_[static_cast<size_t>(rank)];
-  return pid > 0 && pal::wants_to_run(pid);
+  return pid > 0 && pal::dist::wants_to_run(pid);
 }
 
 bool wants_to_run(int64_t pid) {
@@ -64,4 +64,4 @@ bool wants_to_run(int64_t pid) {
   return false;
 }
 
-}  // namespace pal
+}  // namespace pal::dist

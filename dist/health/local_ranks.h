@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace pal {
+namespace pal::dist {
 
 class LocalRanks {
  public:
@@ -22,4 +22,4 @@ class LocalRanks {
 // Whether any thread of a process runs or waits for a core, as the kernel says.
 bool wants_to_run(int64_t pid);
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -19,7 +19,7 @@
 #include "kernels/base/clock.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(250);
@@ -141,7 +141,7 @@ struct Watchdog::State {
         out["collectives"][log->name()] = list;
       }
       std::filesystem::create_directories(run_dir + "/flight");
-      write_file_atomically(run_dir + "/flight/rank-" + std::to_string(world.rank()) + ".json", out.dump(1) + "\n");
+      io::write_file_atomically(run_dir + "/flight/rank-" + std::to_string(world.rank()) + ".json", out.dump(1) + "\n");
     } catch (const std::exception& e) {
       std::fprintf(stderr, "warning: no flight record is written: %s\n", e.what());
     }
@@ -192,4 +192,4 @@ void Watchdog::step_done(int64_t step, double seconds) {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::dist

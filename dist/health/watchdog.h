@@ -7,12 +7,13 @@
 // minutes. A job that was suspended as a whole is not taken for one that hangs.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "dist/comm/world.h"
 
-namespace pal {
+namespace pal::dist {
 
 enum class Pace { slow, steps };   // of what happens now: rare and long, or the training steps
 
@@ -30,4 +31,4 @@ class Watchdog {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace pal
+}  // namespace pal::dist

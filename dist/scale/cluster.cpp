@@ -12,7 +12,7 @@
 #include "core/config/suggest.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 constexpr double kGiga = 1e9, kTera = 1e12, kMicro = 1e-6, kHour = 3600;
@@ -87,13 +87,13 @@ constexpr PiecesKey kNodeLarger{"node_larger", "messages from so many bytes on t
 constexpr PiecesKey kNetworkLarger{"network_larger", "the same between nodes"};
 constexpr PiecesKey kNodeGather{"node_gather", "the same, from 0 on, for collectives that add nothing up; else they go as all-reduces do"};
 
-std::vector<CommPiece> read_pieces(const Setting& setting, double least_from) {
+std::vector<CommPiece> read_pieces(const config::Setting& setting, double least_from) {
   std::vector<CommPiece> pieces;
   for (size_t k = 0; k < setting.items.size(); k += 3) {
     const auto item = [&](size_t i) { return k + i < setting.items.size() ? number(setting.items[k + i]) : std::nullopt; };
     const std::optional<double> from = item(0), latency = item(1), rate = item(2);
-    PAL_CHECK(setting.shape == Setting::Shape::list && from && latency && rate && *rate > 0 && *from >= least_from,
-              setting.origin + ": " + setting.key + " is not a list of pieces, near", printable(setting.items[k]),
+    PAL_CHECK(setting.shape == config::Setting::Shape::list && from && latency && rate && *rate > 0 && *from >= least_from,
+              setting.origin + ": " + setting.key + " is not a list of pieces, near", config::printable(setting.items[k]),
               "give three numbers each, by size: bytes from which on, us, GB/s");
     pieces.push_back({*from, *latency * kMicro, *rate * kGiga});
     least_from = *from + 1;
@@ -102,7 +102,7 @@ std::vector<CommPiece> read_pieces(const Setting& setting, double least_from) {
 }
 
 // Whether the setting is one of these.
-bool take_pieces(Fabric& fabric, const Setting& setting) {
+bool take_pieces(Fabric& fabric, const config::Setting& setting) {
   if (setting.key == kNodeLarger.name) {
     fabric.node.larger = read_pieces(setting, 1);
   } else if (setting.key == kNetworkLarger.name) {
@@ -130,17 +130,17 @@ std::string pieces_text(const Fabric& fabric) {
   return pieces_text(kNodeLarger, fabric.node.larger) + pieces_text(kNetworkLarger, fabric.network.larger) + pieces_text(kNodeGather, gather);
 }
 
-void take(Cluster& cluster, const Setting& setting) {
+void take(Cluster& cluster, const config::Setting& setting) {
   if (take_pieces(cluster.fabric, setting)) return;
   const std::string value = setting.items.empty() ? "" : setting.items[0];
-  PAL_CHECK(setting.shape == Setting::Shape::scalar, setting.origin + ": " + setting.key + " is not one value", printable(value), "give one");
+  PAL_CHECK(setting.shape == config::Setting::Shape::scalar, setting.origin + ": " + setting.key + " is not one value", config::printable(value), "give one");
   if (setting.key == "name" || setting.key == "gpu") {
     (setting.key == "name" ? cluster.name : cluster.gpu) = value;
     return;
   }
   const std::optional<double> given = number(value);
   if (setting.key == "gpus_per_node") {
-    PAL_CHECK(given && *given >= 1 && *given <= 1024 && *given == std::floor(*given), setting.origin + ": gpus_per_node is", printable(value), "give 1 to 1024");
+    PAL_CHECK(given && *given >= 1 && *given <= 1024 && *given == std::floor(*given), setting.origin + ": gpus_per_node is", config::printable(value), "give 1 to 1024");
     cluster.fabric.per_node = static_cast<int>(*given);
     return;
   }
@@ -149,11 +149,11 @@ void take(Cluster& cluster, const Setting& setting) {
     names.push_back(key.name);
     if (key.name != setting.key) continue;
     const bool zero = key.least == ClusterKey::Least::zero;
-    PAL_CHECK(given && (*given > 0 || zero), setting.origin + ": " + setting.key + " is", printable(value), zero ? "give a number of at least 0" : "give a number above 0");
+    PAL_CHECK(given && (*given > 0 || zero), setting.origin + ": " + setting.key + " is", config::printable(value), zero ? "give a number of at least 0" : "give a number above 0");
     key.at(cluster) = *given * key.unit;
     return;
   }
-  PAL_CHECK(false, setting.origin + ": unknown key of a cluster file", printable(setting.key), "the nearest is " + nearest_name(setting.key, names) + " (pal help scale lists them)");
+  PAL_CHECK(false, setting.origin + ": unknown key of a cluster file", config::printable(setting.key), "the nearest is " + config::nearest_name(setting.key, names) + " (pal help scale lists them)");
 }
 
 std::string preset_names() {
@@ -207,18 +207,18 @@ const std::vector<Cluster>& cluster_presets() {
 
 Cluster read_cluster(const std::string& name_or_file) {
   if (const Cluster* preset = find_preset(name_or_file)) return *preset;
-  PAL_CHECK(std::filesystem::exists(name_or_file), "no preset and no file", printable(name_or_file), "presets are " + preset_names() + "; pal help scale describes the file");
-  const std::vector<Setting> settings = read_settings(name_or_file, Expand::everything);
+  PAL_CHECK(std::filesystem::exists(name_or_file), "no preset and no file", config::printable(name_or_file), "presets are " + preset_names() + "; pal help scale describes the file");
+  const std::vector<config::Setting> settings = config::read_settings(name_or_file, config::Expand::everything);
   Cluster cluster = cluster_presets().front();
   cluster.name = std::filesystem::path(name_or_file).stem().string();
-  for (const Setting& setting : settings) {
+  for (const config::Setting& setting : settings) {
     if (setting.key != "preset") continue;
     const std::string name = setting.items.empty() ? "" : setting.items[0];
     const Cluster* preset = find_preset(name);
-    PAL_CHECK(preset != nullptr, setting.origin + ": unknown preset", printable(name), "presets are " + preset_names());
+    PAL_CHECK(preset != nullptr, setting.origin + ": unknown preset", config::printable(name), "presets are " + preset_names());
     cluster = *preset;
   }
-  for (const Setting& setting : settings) {
+  for (const config::Setting& setting : settings) {
     if (setting.key != "preset") take(cluster, setting);
   }
   return cluster;
@@ -230,4 +230,4 @@ std::string cluster_text(const Cluster& cluster) {
   return out + pieces_text(cluster.fabric);
 }
 
-}  // namespace pal
+}  // namespace pal::dist

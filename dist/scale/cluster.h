@@ -9,7 +9,7 @@
 
 #include "dist/scale/scale_model.h"
 
-namespace pal {
+namespace pal::dist {
 
 struct ClusterKey {
   std::string name;
@@ -27,4 +27,4 @@ Cluster read_cluster(const std::string& name_or_file);
 // YAML that reads back as the same.
 std::string cluster_text(const Cluster& cluster);
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 double log2_up(int n) { return std::ceil(std::log2(static_cast<double>(n))); }
@@ -101,4 +101,4 @@ double message_bytes(const CommSample& sample) { return ring_message(sample.coll
 
 double ring_seconds(const CommSample& sample, const CommLink& link) { return ring(sample.collective, link, sample.ranks, sample.bytes); }
 
-}  // namespace pal
+}  // namespace pal::dist

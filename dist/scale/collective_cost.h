@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::dist {
 
 // What messages of `from` bytes and more take, up to the next piece.
 struct CommPiece {
@@ -61,4 +61,4 @@ double message_bytes(const CommSample& sample);
 // Seconds of it on a ring of ranks that share one node.
 double ring_seconds(const CommSample& sample, const CommLink& link);
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -7,7 +7,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 constexpr size_t kLeastSizes = 2;    // of messages in a piece
@@ -84,4 +84,4 @@ CommLink fit_link(std::vector<CommSample> samples, size_t most_pieces) {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::dist

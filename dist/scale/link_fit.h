@@ -6,14 +6,15 @@
 //   numbers.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "dist/scale/collective_cost.h"
 
-namespace pal {
+namespace pal::dist {
 
 // Of ranks that share one node, from times of any collectives. A piece covers at least two sizes, and begins at a measured
 // one: libraries switch at round numbers. Four: two protocols, another algorithm, and what no cache holds.
 CommLink fit_link(std::vector<CommSample> samples, size_t most_pieces = 4);
 
-}  // namespace pal
+}  // namespace pal::dist

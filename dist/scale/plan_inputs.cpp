@@ -19,7 +19,7 @@
 #include "kernels/base/error.h"
 #include "kernels/moments.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 using torch::autograd::Node;
@@ -67,7 +67,7 @@ struct Measured {
 };
 
 // `live` has seen every tensor of the encoder.
-void measure(Measured& out, Encoder& encoder, const ModelSpec& spec, int64_t side, double count, const LiveBytes& live) {
+void measure(Measured& out, model::Encoder& encoder, const model::ModelSpec& spec, int64_t side, double count, const LiveBytes& live) {
   constexpr int64_t kFew = 2, kMore = 4;   // the difference of two leaves out what does not grow with the batch
   int64_t held[2];
   for (const int64_t images : {kFew, kMore}) {
@@ -84,22 +84,22 @@ LayerCost::Kind kind_of(const at::Tensor& parameter) {
 }
 
 // The scales of the batch norms: each stands for a reduction of its channels over the ranks.
-std::unordered_set<const at::TensorImpl*> batch_norm_scales(Encoder& encoder) {
+std::unordered_set<const at::TensorImpl*> batch_norm_scales(model::Encoder& encoder) {
   std::unordered_set<const at::TensorImpl*> out;
   encoder.apply([&](torch::nn::Module& m) {
-    if (const auto* norm = dynamic_cast<const BatchNorm*>(&m)) out.insert(norm->weight.unsafeGetTensorImpl());
+    if (const auto* norm = dynamic_cast<const model::BatchNorm*>(&m)) out.insert(norm->weight.unsafeGetTensorImpl());
   });
   return out;
 }
 
 }  // namespace
 
-ViewSides view_sides(const Config& config) {
+ViewSides view_sides(const config::Config& config) {
   ViewSides sides{config.integer("data.size"), config.integer("augment.small_views") > 0 ? config.integer("augment.small_size") : 0, ViewSides::Known::yes};
   if (config.text("model.backbone") == "none") sides.large = 1;   // a row of features: as many channels as it is wide
   if (sides.large > 0) return sides;
   try {
-    sides.large = augment_options(config, *Dataset::open(config.text("data.train"))).size;
+    sides.large = data::augment_options(config, *data::Dataset::open(config.text("data.train"))).size;
   } catch (const Error&) {
     sides.large = config.text("model.backbone") == "convnet" || config.text("model.stem") == "cifar" ? 32 : 224;
     sides.known = ViewSides::Known::assumed;
@@ -107,12 +107,12 @@ ViewSides view_sides(const Config& config) {
   return sides;
 }
 
-ModelCost measure_model(const Config& config, const ViewSides& sides) {
+ModelCost measure_model(const config::Config& config, const ViewSides& sides) {
   const auto live = std::make_shared<LiveBytes>();
   const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, live);
-  const auto comm = make_local_comm();
-  const ModelSpec spec = model_spec(config);
-  const auto encoder = make_encoder(spec, *comm);
+  const auto comm = comm::make_local_comm();
+  const model::ModelSpec spec = setup::model_spec(config);
+  const auto encoder = model::make_encoder(spec, *comm);
   encoder->train();
   const auto large = static_cast<double>(config.integer("augment.views")), small = static_cast<double>(config.integer("augment.small_views"));
   Measured measured;
@@ -124,35 +124,35 @@ ModelCost measure_model(const Config& config, const ViewSides& sides) {
   cost.activation_bytes = measured.bytes;
   cost.input_bytes = 4.0 * static_cast<double>(spec.channels) * (large * static_cast<double>(sides.large * sides.large) + small * static_cast<double>(sides.small * sides.small));
   const auto scales = batch_norm_scales(*encoder);
-  for (const auto& [name, parameter] : trainable(*encoder)) {
+  for (const auto& [name, parameter] : model::trainable(*encoder)) {
     const at::TensorImpl* const key = parameter.unsafeGetTensorImpl();
     const auto found = measured.flops.find(key);
     cost.layers.push_back({name, parameter.numel(), found == measured.flops.end() ? 0 : found->second, kind_of(parameter), scales.count(key) > 0 ? parameter.numel() : 0});
   }
-  for (const auto& [name, tensor] : model_state(*encoder)) cost.buffers += tensor.numel();
+  for (const auto& [name, tensor] : model::model_state(*encoder)) cost.buffers += tensor.numel();
   cost.buffers -= cost.parameters();
   return cost;
 }
 
-std::vector<LossForm> loss_forms(const Config& config, const ModelCost& model, int64_t samples) {
+std::vector<LossForm> loss_forms(const config::Config& config, const ModelCost& model, int64_t samples) {
   const std::string& kind = config.text("loss.kind");
   if (kind == "simclr" || kind == "nnclr") return {LossForm::similarity};
   if (kind == "mse" || kind == "cross_entropy") return {LossForm::local};
   if (kind != "vicreg") return {LossForm::covariance};
-  const int64_t rows = samples * (config.text("loss.moments") == "per_view" ? 1 : total_views(config));
-  const bool covariance = kernels::covariance_form_wins(rows, model.embedding, static_cast<int64_t>(c10::elementSize(scalar_type(config))), sizeof(double));
+  const int64_t rows = samples * (config.text("loss.moments") == "per_view" ? 1 : data::total_views(config));
+  const bool covariance = kernels::covariance_form_wins(rows, model.embedding, static_cast<int64_t>(c10::elementSize(setup::scalar_type(config))), sizeof(double));
   if (covariance) return {LossForm::covariance, LossForm::gram, LossForm::official};
   return {LossForm::gram, LossForm::covariance, LossForm::official};
 }
 
-Workload step_workload(const Config& config, const ModelCost& model) {
+Workload step_workload(const config::Config& config, const ModelCost& model) {
   Workload work;
   work.samples = config.integer("train.global_batch");
-  const int64_t views = total_views(config);
-  const int width = static_cast<int>(c10::elementSize(scalar_type(config)));
+  const int64_t views = data::total_views(config);
+  const int width = static_cast<int>(c10::elementSize(setup::scalar_type(config)));
   const bool per_view = config.text("loss.kind") == "vicreg" && config.text("loss.moments") == "per_view";
   work.loss = {loss_forms(config, model, work.samples)[0], per_view ? views : 1, views, model.embedding, width, 8};
-  work.precision = config.text("train.precision") == "bf16" ? Precision::bf16 : Precision::full;
+  work.precision = config.text("train.precision") == "bf16" ? model::Precision::bf16 : model::Precision::full;
   work.gradient_bytes = config.text("train.wire") == "bfloat16" && width == 4 ? 2 : width;
   work.bucket_bytes = config.real("train.bucket_mb") * (1 << 20);
   const std::string& norm = config.text("model.batch_norm");
@@ -165,4 +165,4 @@ Workload step_workload(const Config& config, const ModelCost& model) {
   return work;
 }
 
-}  // namespace pal
+}  // namespace pal::dist

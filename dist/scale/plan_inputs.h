@@ -4,10 +4,13 @@
 // needs are read off, not written down a second time. Takes seconds for a ResNet-50.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "core/config/config.h"
 #include "dist/scale/scale_model.h"
 
-namespace pal {
+namespace pal::dist {
 
 // Sides of the views in pixels; small is 0 without small views.
 struct ViewSides {
@@ -16,12 +19,12 @@ struct ViewSides {
 };
 // data.size and augment.small_size; where data.size is 0, the images' own side. Without the data set it is assumed: 32 for
 // the cifar stem, else 224.
-ViewSides view_sides(const Config& config);
+ViewSides view_sides(const config::Config& config);
 
-ModelCost measure_model(const Config& config, const ViewSides& sides);
-Workload step_workload(const Config& config, const ModelCost& model);
+ModelCost measure_model(const config::Config& config, const ViewSides& sides);
+Workload step_workload(const config::Config& config, const ModelCost& model);
 
 // The forms that the loss of the config can take; the first one is what the program chooses.
-std::vector<LossForm> loss_forms(const Config& config, const ModelCost& model, int64_t samples);
+std::vector<LossForm> loss_forms(const config::Config& config, const ModelCost& model, int64_t samples);
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -2,7 +2,7 @@
 
 #include "dist/scale/cluster.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 // Layers of an image, by the side of what they read.
@@ -113,4 +113,4 @@ std::vector<PublishedPoint> published_points() {
   return points;
 }
 
-}  // namespace pal
+}  // namespace pal::dist

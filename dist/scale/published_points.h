@@ -6,7 +6,7 @@
 
 #include "dist/scale/scale_model.h"
 
-namespace pal {
+namespace pal::dist {
 
 // Networks of the points, with their classifiers, at 224 pixels.
 ModelCost bottleneck_resnet(const std::vector<int>& blocks);   // {3,4,6,3}: ResNet-50; {3,4,23,3}: 101
@@ -20,4 +20,4 @@ struct PublishedPoint {
 };
 std::vector<PublishedPoint> published_points();
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -5,14 +5,14 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 // Seconds of one GPU for its share of the samples, layer by layer.
 class Compute {
  public:
   Compute(const ModelCost& model, const Workload& workload, const Cluster& cluster)
-      : rate_(workload.precision == Precision::bf16 ? cluster.bf16 : cluster.full), floor_(cluster.kernel_seconds) {
+      : rate_(workload.precision == model::Precision::bf16 ? cluster.bf16 : cluster.full), floor_(cluster.kernel_seconds) {
     if (workload.measured_sample_seconds <= 0) return;
     double seconds = 0;
     for (const LayerCost& layer : model.layers) seconds += 3 * layer.flops / speed(layer);
@@ -176,7 +176,7 @@ StepCost step_of(const ModelCost& model, const Workload& work, const Cluster& cl
   cost.samples_per_s = static_cast<double>(work.samples) / cost.step;
 
   StepCost::Memory& m = cost.memory;
-  const double half = work.precision == Precision::bf16 ? 0.5 : 1;
+  const double half = work.precision == model::Precision::bf16 ? 0.5 : 1;
   m.weights = p * work.state_bytes + static_cast<double>(model.buffers) * work.state_bytes;
   m.gradients = p * work.state_bytes;
   m.optimizer = p * work.state_bytes * work.optimizer_slots;
@@ -218,4 +218,4 @@ double effective_share(double interval, double stall, double restart, double mtb
   return interval / (mtbf * std::exp(restart / mtbf) * std::expm1((interval + stall) / mtbf));
 }
 
-}  // namespace pal
+}  // namespace pal::dist

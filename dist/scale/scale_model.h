@@ -13,7 +13,7 @@
 #include "core/model/precision.h"
 #include "dist/scale/collective_cost.h"
 
-namespace pal {
+namespace pal::dist {
 
 // What a GPU reaches: a peak, and the shares of it that convolutions and matrix products get.
 struct GpuRate {
@@ -81,7 +81,7 @@ std::vector<Exchange> loss_exchanges(const LossShape& loss, int64_t samples);
 struct Workload {
   int64_t samples = 256;                     // global batch
   LossShape loss;
-  Precision precision = Precision::full;
+  model::Precision precision = model::Precision::full;
   double measured_sample_seconds = 0;        // one GPU's time for a sample, where it is known; 0: from the FLOPs
   double gradient_bytes = 4;                 // of one number on the wire
   double bucket_bytes = 25 << 20;
@@ -120,4 +120,4 @@ double daly_interval(double stall, double mtbf);
 // Expected share of the time that is work which lasts, for failures at random (Daly 2006, his complete model).
 double effective_share(double interval, double stall, double restart, double mtbf);
 
-}  // namespace pal
+}  // namespace pal::dist

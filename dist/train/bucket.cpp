@@ -8,7 +8,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/vec.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 using c10::BFloat16;
@@ -18,9 +18,9 @@ at::Tensor halves(int64_t n) { return at::empty({n, 2}, at::kByte); }
 BFloat16* as_bfloat16(const at::Tensor& bytes) { return static_cast<BFloat16*>(bytes.data_ptr()); }
 
 // Each rank adds its slice of all shares in fp32 and hands the rounded sum to all.
-void sum_as_bfloat16(float* x, int64_t n, Comm& comm) {
+void sum_as_bfloat16(float* x, int64_t n, comm::Comm& comm) {
   const int ranks = comm.size();
-  const std::vector<int64_t> begin = rank_slices(n, ranks);
+  const std::vector<int64_t> begin = data::rank_slices(n, ranks);
   std::vector<int64_t> slices;
   for (int r = 0; r < ranks; ++r) slices.push_back(begin[r + 1] - begin[r]);
   const int64_t own = slices[comm.rank()];
@@ -40,14 +40,14 @@ void sum_as_bfloat16(float* x, int64_t n, Comm& comm) {
 
 }  // namespace
 
-void sum_bucket(const at::Tensor& bucket, Comm& comm, Wire wire) {
+void sum_bucket(const at::Tensor& bucket, comm::Comm& comm, Wire wire) {
   if (comm.size() == 1) return;
   if (wire == Wire::bfloat16 && bucket.scalar_type() == at::kFloat) {
     const at::Tensor host = bucket.cpu();   // the bucket itself on the CPU
     sum_as_bfloat16(host.data_ptr<float>(), host.numel(), comm);
     if (!bucket.is_cpu()) bucket.copy_(host);
   } else {
-    comm.all_reduce(bucket, ReduceOp::sum);
+    comm.all_reduce(bucket, comm::ReduceOp::sum);
   }
 }
 
@@ -59,4 +59,4 @@ bool all_finite(const at::Tensor& bucket) {
              : kernels::vec_ops<double>(isa).first_not_finite(bucket.const_data_ptr<double>(), bucket.numel()) < 0;
 }
 
-}  // namespace pal
+}  // namespace pal::dist

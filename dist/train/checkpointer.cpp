@@ -13,7 +13,7 @@
 #include "dist/train/staging.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 constexpr int64_t kSumWords = 4;   // a SHA-256
@@ -30,10 +30,10 @@ std::string sum_at(const int64_t* words) {
   return hex;
 }
 
-std::vector<TensorGroup> sizes_of(const Checkpointer::Groups& state) {
-  std::vector<TensorGroup> groups;
+std::vector<record::TensorGroup> sizes_of(const Checkpointer::Groups& state) {
+  std::vector<record::TensorGroup> groups;
   for (const auto& [name, tensors] : state) {
-    TensorGroup group{name, {}};
+    record::TensorGroup group{name, {}};
     for (const auto& named : tensors) group.bytes.push_back(named.second.nbytes());
     groups.push_back(group);
   }
@@ -49,23 +49,23 @@ struct Checkpointer::Writer {
 
   const CheckpointerOptions options;
   const int rank;
-  const std::vector<SharedFile> files;
+  const std::vector<record::SharedFile> files;
   std::vector<std::unique_ptr<Staging>> staged;   // of this rank's files; null for the others'
 
   std::mutex mutex;
   std::condition_variable changed;
   Job job = Job::touch;
-  CheckpointState state;                          // of the job
-  FileSums sums;                                  // of this rank's files; of all files before a commit
+  record::CheckpointState state;                          // of the job
+  record::FileSums sums;                                  // of this rank's files; of all files before a commit
   std::string error;                              // of the last write or commit
   std::thread thread;
 
   Writer(CheckpointerOptions o, int rank, int ranks, const Groups& groups)
-      : options(std::move(o)), rank(rank), files(share_out(sizes_of(groups), ranks, options.smallest_share)) {
-    for (const SharedFile& f : files) {
-      const NamedTensors& all = groups[f.group].second;
+      : options(std::move(o)), rank(rank), files(record::share_out(sizes_of(groups), ranks, options.smallest_share)) {
+    for (const record::SharedFile& f : files) {
+      const ops::NamedTensors& all = groups[f.group].second;
       staged.push_back(f.rank != rank ? nullptr
-                                      : std::make_unique<Staging>(NamedTensors(all.begin() + static_cast<int64_t>(f.begin),
+                                      : std::make_unique<Staging>(ops::NamedTensors(all.begin() + static_cast<int64_t>(f.begin),
                                                                                all.begin() + static_cast<int64_t>(f.end))));
     }
     thread = std::thread([this] { run(); });
@@ -117,17 +117,17 @@ struct Checkpointer::Writer {
       }
     } else if (now == Job::write) {
       if (options.before_write) options.before_write(state.step);
-      const std::string fresh = begin_checkpoint(options.run_dir, state.step);
+      const std::string fresh = record::begin_checkpoint(options.run_dir, state.step);
       sums.clear();
       for (size_t k = 0; k < files.size(); ++k) {
-        if (staged[k]) sums[files[k].name] = write_checkpoint_file(fresh + "/" + files[k].name, state.step, staged[k]->staged());
+        if (staged[k]) sums[files[k].name] = record::write_checkpoint_file(fresh + "/" + files[k].name, state.step, staged[k]->staged());
       }
-      if (rank == 0) sums[kStateFile] = write_checkpoint_text(fresh + "/" + kStateFile, state_text(state));
+      if (rank == 0) sums[record::kStateFile] = record::write_checkpoint_text(fresh + "/" + record::kStateFile, record::state_text(state));
     } else {
       try {
-        commit_checkpoint(options.run_dir, state.step, sums, options.keep);
+        record::commit_checkpoint(options.run_dir, state.step, sums, options.keep);
       } catch (...) {
-        abandon_checkpoint(options.run_dir, state.step);
+        record::abandon_checkpoint(options.run_dir, state.step);
         throw;
       }
     }
@@ -140,21 +140,21 @@ struct Checkpointer::Writer {
   }
   void warn_of(const std::string& sentence) const {
     if (sentence.empty() || !options.warn) return;
-    const std::vector<int64_t> steps = checkpoint_steps(options.run_dir);
+    const std::vector<int64_t> steps = record::checkpoint_steps(options.run_dir);
     options.warn("the checkpoint of step " + std::to_string(state.step) + " is given up: " + sentence + "; training goes on, " +
                  (steps.empty() ? "without a checkpoint so far" : "the last good one is step-" + std::to_string(steps.front())));
   }
 };
 
-Checkpointer::Checkpointer(CheckpointerOptions options, Comm& comm, Groups state) : comm_(comm) {
-  if (comm.rank() == 0) sweep_checkpoints(options.run_dir);
+Checkpointer::Checkpointer(CheckpointerOptions options, comm::Comm& comm, Groups state) : comm_(comm) {
+  if (comm.rank() == 0) record::sweep_checkpoints(options.run_dir);
   comm.barrier();   // before anybody writes there
   writer_ = std::make_unique<Writer>(std::move(options), comm.rank(), comm.size(), state);
 }
 
 Checkpointer::~Checkpointer() = default;
 
-void Checkpointer::save(const CheckpointState& state) {
+void Checkpointer::save(const record::CheckpointState& state) {
   const auto start = std::chrono::steady_clock::now();
   if (pending_) {
     writer_->wait_idle();
@@ -182,7 +182,7 @@ CheckpointReport Checkpointer::exchange() {
   at::Tensor words = at::empty({2}, at::kLong);
   words.data_ptr<int64_t>()[0] = mine.unfinished;
   words.data_ptr<int64_t>()[1] = mine.failed;
-  comm_.all_reduce(words, ReduceOp::max);
+  comm_.all_reduce(words, comm::ReduceOp::max);
   return {words.data_ptr<int64_t>()[0], words.data_ptr<int64_t>()[1]};
 }
 
@@ -191,7 +191,7 @@ void Checkpointer::settle(const CheckpointReport& all) {
   pending_ = false;
   if (all.failed != 0) {
     writer_->warn_of(writer_->take_error());
-    if (writer_->rank == 0) abandon_checkpoint(writer_->options.run_dir, writer_->state.step);
+    if (writer_->rank == 0) record::abandon_checkpoint(writer_->options.run_dir, writer_->state.step);
     return;
   }
   // Every file has one writer, so the sum over ranks is that writer's.
@@ -201,7 +201,7 @@ void Checkpointer::settle(const CheckpointReport& all) {
   for (int64_t k = 0; k < count; ++k) {
     if (writer_->staged[k]) put_sum(writer_->sums.at(writer_->files[k].name), w + k * kSumWords);
   }
-  comm_.all_reduce(words, ReduceOp::sum);
+  comm_.all_reduce(words, comm::ReduceOp::sum);
   if (writer_->rank != 0) return;
   for (int64_t k = 0; k < count; ++k) writer_->sums[writer_->files[k].name] = sum_at(w + k * kSumWords);
   writer_->give(Writer::Job::commit);
@@ -219,8 +219,8 @@ bool Checkpointer::drain() {
   writer_->warn_of(sentence);
   at::Tensor failed = at::empty({1}, at::kLong);
   failed.data_ptr<int64_t>()[0] = sentence.empty() && all.failed == 0 ? 0 : 1;
-  comm_.all_reduce(failed, ReduceOp::max);
+  comm_.all_reduce(failed, comm::ReduceOp::max);
   return failed.data_ptr<int64_t>()[0] == 0;
 }
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -20,7 +20,7 @@
 #include "core/record/checkpoint.h"
 #include "core/record/checkpoint_shares.h"
 
-namespace pal {
+namespace pal::dist {
 
 struct CheckpointerOptions {
   std::string run_dir;
@@ -28,7 +28,7 @@ struct CheckpointerOptions {
   int threads = 1;                                     // of the copy
   std::function<void(const std::string&)> warn;        // gets a sentence on the rank it concerns
   std::function<void(int64_t step)> before_write;      // may throw, on the writing thread: injected faults
-  uint64_t smallest_share = kSmallestShare;            // of a file, in bytes
+  uint64_t smallest_share = record::kSmallestShare;            // of a file, in bytes
 };
 
 // What a rank tells the others, and what it learns of all of them: numbers that are max-reduced.
@@ -39,13 +39,13 @@ struct CheckpointReport {
 
 class Checkpointer {
  public:
-  using Groups = std::vector<std::pair<std::string, NamedTensors>>;
+  using Groups = std::vector<std::pair<std::string, ops::NamedTensors>>;
   // Collective. `state` names the groups (model, optim, extra) and the live tensors, the same on every rank.
-  Checkpointer(CheckpointerOptions options, Comm& comm, Groups state);
+  Checkpointer(CheckpointerOptions options, comm::Comm& comm, Groups state);
   ~Checkpointer();   // Waits for this rank's files; a checkpoint that was not settled never gets its name.
 
   // Collective. Copies and returns.
-  void save(const CheckpointState& state);
+  void save(const record::CheckpointState& state);
   // True between save() and the settle() that ends it; the same on every rank.
   bool pending() const { return pending_; }
   CheckpointReport report() const;
@@ -59,10 +59,10 @@ class Checkpointer {
  private:
   struct Writer;
   CheckpointReport exchange();
-  Comm& comm_;
+  comm::Comm& comm_;
   std::unique_ptr<Writer> writer_;
   bool pending_ = false;
   double blocked_ms_ = 0;
 };
 
-}  // namespace pal
+}  // namespace pal::dist

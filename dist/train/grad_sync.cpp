@@ -16,7 +16,7 @@
 #include "dist/comm/device_comm.h"
 #include "kernels/base/clock.h"
 
-namespace pal {
+namespace pal::dist {
 
 double SyncTime::hidden() const {
   return seconds > 0 ? std::clamp(1 - waited / seconds, 0.0, 1.0) : std::numeric_limits<double>::quiet_NaN();
@@ -26,7 +26,7 @@ double SyncTime::hidden() const {
 // `mutex`, except a bucket between its launch and its end: it belongs to the thread.
 struct GradSync::Reducer {
   std::vector<at::Tensor> buckets;
-  Comm& comm;
+  comm::Comm& comm;
   const Wire wire;
   std::mutex mutex;
   std::condition_variable changed;
@@ -39,7 +39,7 @@ struct GradSync::Reducer {
   DeviceComm* device = nullptr;
   std::vector<at::Tensor> narrow;   // of Wire::bfloat16: what is on its way
 
-  Reducer(Comm& c, Wire w) : comm(c), wire(w) {}
+  Reducer(comm::Comm& c, Wire w) : comm(c), wire(w) {}
 
   void choose_carrier() {
     auto* const able = dynamic_cast<DeviceComm*>(&comm);
@@ -124,8 +124,8 @@ class GradSync::Hook : public torch::autograd::PostAccumulateGradHook {
   const size_t bucket_, k_;
 };
 
-GradSync::GradSync(const NamedTensors& parameters, Comm& comm, const GradSyncOptions& options)
-    : buckets_(flatten(parameters, options.bucket_bytes)), reducer_(std::make_shared<Reducer>(comm, options.wire)) {
+GradSync::GradSync(const ops::NamedTensors& parameters, comm::Comm& comm, const GradSyncOptions& options)
+    : buckets_(optim::flatten(parameters, options.bucket_bytes)), reducer_(std::make_shared<Reducer>(comm, options.wire)) {
   for (size_t b = 0; b < buckets_.size(); ++b) {
     reducer_->buckets.push_back(buckets_[b].gradients.flat);
     for (size_t k = 0; k < buckets_[b].parameters.size(); ++k) {
@@ -138,7 +138,7 @@ GradSync::GradSync(const NamedTensors& parameters, Comm& comm, const GradSyncOpt
 }
 
 GradSync::~GradSync() {
-  for (FlatBucket& bucket : buckets_) {
+  for (optim::FlatBucket& bucket : buckets_) {
     for (const at::Tensor& p : bucket.parameters) torch::autograd::impl::set_post_acc_grad_hooks(p, nullptr);
   }
   if (!reducer_->thread.joinable()) return;
@@ -212,8 +212,8 @@ bool GradSync::finite() const { return reducer_->finite; }
 
 int64_t GradSync::bytes() const {
   int64_t n = 0;
-  for (const FlatBucket& b : buckets_) n += b.gradients.flat.numel() * b.gradients.flat.element_size();
+  for (const optim::FlatBucket& b : buckets_) n += b.gradients.flat.numel() * b.gradients.flat.element_size();
   return n;
 }
 
-}  // namespace pal
+}  // namespace pal::dist

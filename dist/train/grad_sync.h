@@ -12,6 +12,7 @@
 //   is none). Nothing is reduced before release(), so that several backward passes may add up.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -21,7 +22,7 @@
 #include "core/optim/flat.h"
 #include "dist/train/bucket.h"
 
-namespace pal {
+namespace pal::dist {
 
 struct GradSyncOptions {
   int64_t bucket_bytes = 25 << 20;
@@ -37,7 +38,7 @@ struct SyncTime {
 class GradSync {
  public:
   // Moves parameters and gradients into buckets. comm must outlive this.
-  GradSync(const NamedTensors& parameters, Comm& comm, const GradSyncOptions& options = {});
+  GradSync(const ops::NamedTensors& parameters, comm::Comm& comm, const GradSyncOptions& options = {});
   // Waits for its thread, except while an error unwinds: that thread may wait for ranks that never come, and the process
   // is about to be aborted.
   ~GradSync();
@@ -62,7 +63,7 @@ class GradSync {
   void arrived(size_t bucket, size_t k);
   void launch_full();
 
-  std::vector<FlatBucket> buckets_;
+  std::vector<optim::FlatBucket> buckets_;
   std::vector<Filling> filling_;
   std::shared_ptr<Reducer> reducer_;
   bool released_ = false;
@@ -70,4 +71,4 @@ class GradSync {
   SyncTime time_;
 };
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -6,7 +6,7 @@
 #include "dist/train/run_folder.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 namespace fs = std::filesystem;
@@ -28,9 +28,9 @@ Origin find_origin(const std::string& folder) {
   return {in_run ? absolute.parent_path().parent_path().string() : "", absolute.string()};
 }
 
-LoadedCheckpoint load_origin(const Origin& origin, const std::function<void(const std::string&)>& warn) {
-  if (!origin.checkpoint.empty()) return load_checkpoint(origin.checkpoint);
-  std::optional<LoadedCheckpoint> newest = load_newest_checkpoint(origin.run_dir, warn);
+record::LoadedCheckpoint load_origin(const Origin& origin, const std::function<void(const std::string&)>& warn) {
+  if (!origin.checkpoint.empty()) return record::load_checkpoint(origin.checkpoint);
+  std::optional<record::LoadedCheckpoint> newest = record::load_newest_checkpoint(origin.run_dir, warn);
   PAL_DATA_CHECK(newest.has_value(), "the run of --resume has no checkpoint yet", origin.run_dir, "wait for its first one");
   return std::move(*newest);
 }
@@ -43,8 +43,8 @@ void adopt_ledger(const Origin& origin, const std::string& run_dir, int64_t answ
     return;
   }
   const RunLock other(origin.run_dir);   // nobody writes it meanwhile
-  if (fs::exists(origin.run_dir + kJournal)) write_file_atomically(run_dir + kJournal, read_whole_file(origin.run_dir + kJournal));
-  write_file_atomically(run_dir + kLedger, read_whole_file(origin.run_dir + kLedger));
+  if (fs::exists(origin.run_dir + kJournal)) io::write_file_atomically(run_dir + kJournal, io::read_whole_file(origin.run_dir + kJournal));
+  io::write_file_atomically(run_dir + kLedger, io::read_whole_file(origin.run_dir + kLedger));
 }
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -14,18 +14,18 @@
 #include "dist/health/consistency.h"
 #include "kernels/base/clock.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 constexpr size_t kSuspects = 3;   // links of a chain that are asked again
 
 }  // namespace
 
-std::string ledger_run(const Config& config, uint64_t data_fingerprint) {
+std::string ledger_run(const config::Config& config, uint64_t data_fingerprint) {
   return fmt::format("data={:016x} seed={} sampler={}", data_fingerprint, config.integer("train.seed"), config.text("oracle.sampler"));
 }
 
-QueryRounds::QueryRounds(const Config& config, World& world, GraphStore& store, const AskedOf& of, const LedgerOf& ledger, int64_t step)
+QueryRounds::QueryRounds(const config::Config& config, World& world, graph::GraphStore& store, const AskedOf& of, const LedgerOf& ledger, int64_t step)
     : comm_(world.control()),
       rounds_(world.rounds()),
       store_(store),
@@ -36,15 +36,15 @@ QueryRounds::QueryRounds(const Config& config, World& world, GraphStore& store, 
       pool_(config.integer("oracle.pool")),
       votes_(config.integer("oracle.votes")),
       repeats_(config.integer("oracle.repeats")),
-      limits_(stop_limits(config)),
-      consensus_(consensus_kind(config.text("oracle.consensus"))),
-      sampler_(make_query_sampler(config, of.parents)) {
+      limits_(setup::stop_limits(config)),
+      consensus_(oracle::consensus_kind(config.text("oracle.consensus"))),
+      sampler_(oracle::make_query_sampler(config, of.parents)) {
   RoundMessage known;
   if (comm_.rank() == 0) {
     const std::string parent = std::filesystem::path(ledger.path).parent_path().string(), folder = parent.empty() ? "." : parent;
-    labeler_ = make_labeler(config, LabelerOf{of.labels, of.parents, folder, store.samples(), of.name});
-    ledger_ = std::make_unique<Ledger>(ledger.path, ledger.run_id);
-    inbox_ = std::make_unique<Inbox>(folder);
+    labeler_ = oracle::make_labeler(config, oracle::LabelerOf{of.labels, of.parents, folder, store.samples(), of.name});
+    ledger_ = std::make_unique<oracle::Ledger>(ledger.path, ledger.run_id);
+    inbox_ = std::make_unique<oracle::Inbox>(folder);
     recorded_rounds_ = ledger_->rounds();
     // A run killed between a question and its answer: the answer is given now, for the step it would have had. What people
     // handed in meanwhile takes effect there too.
@@ -53,7 +53,7 @@ QueryRounds::QueryRounds(const Config& config, World& world, GraphStore& store, 
     answer_open();
     decide_open(std::max(recorded_rounds_, std::max<int64_t>(next, 1)) * every_, std::max<int64_t>(recorded_rounds_ - 1, 0));
     known = {ledger_->questions(), ledger_->open_questions(), look_for_stop(step), ledger_->decisions()};
-    later_ = labeler_->answering() == Answering::later;
+    later_ = labeler_->answering() == oracle::Answering::later;
     exits_ = config.text("oracle.wait") == "exit" && later_;
     leaves_ = exits_ && known.open > 0 && decided_now_.empty();
     if (later_) labeler_->publish(ledger_->open_queries());
@@ -92,33 +92,33 @@ void QueryRounds::at_boundary(int64_t step, const EmbedPool& embed) {
 }
 
 void QueryRounds::start_round(int64_t step, const EmbedPool& embed) {
-  if (stop_ != StopReason::none) say_once("stop", "no more questions are asked: " + to_sentence(stop_, limits_));
+  if (stop_ != oracle::StopReason::none) say_once("stop", "no more questions are asked: " + oracle::to_sentence(stop_, limits_));
   int64_t left = per_round_ - (later_ ? open_ : 0);   // at most so many are out at a time
-  if (left <= 0 && stop_ == StopReason::none) {
+  if (left <= 0 && stop_ == oracle::StopReason::none) {
     say_once("full", fmt::format("no question is asked: {} wait for an answer, and at most so many are out at a time (oracle.questions_per_round)", open_));
   }
   if (limits_.questions > 0) left = std::min(left, limits_.questions - asked_);
-  Round round{seed_, step / every_, stop_ == StopReason::none ? std::max<int64_t>(left, 0) : 0};
-  for (const Decision& d : waiting_) round.pending.push_back({d.query, QueryKind::pair, d.i, {d.j}});
+  oracle::Round round{seed_, step / every_, stop_ == oracle::StopReason::none ? std::max<int64_t>(left, 0) : 0};
+  for (const oracle::Decision& d : waiting_) round.pending.push_back({d.query, oracle::QueryKind::pair, d.i, {d.j}});
   for (const auto& [question, known] : known_) {
-    const Decision& d = known.decision;
-    if (d.kind == QueryKind::coarse) {
+    const oracle::Decision& d = known.decision;
+    if (d.kind == oracle::QueryKind::coarse) {
       round.coarse.push_back(d);
-    } else if (!known.inserted && d.verdict != Verdict::skip) {
+    } else if (!known.inserted && d.verdict != oracle::Verdict::skip) {
       round.closed.emplace_back(d.i, d.j);
     }
   }
-  Pool pool;
+  oracle::Pool pool;
   if (round.questions > 0) {
-    pool.samples = draw_pool(store_, pool_, seed_, round.round, of_.samples, sampler_->begun());
-    if (sampler_->needs() != PoolNeeds::samples) {
-      const SampleSlice slice = own_slice(static_cast<int64_t>(pool.samples.size()), rounds_);
+    pool.samples = oracle::draw_pool(store_, pool_, seed_, round.round, of_.samples, sampler_->begun());
+    if (sampler_->needs() != oracle::PoolNeeds::samples) {
+      const eval::SampleSlice slice = eval::own_slice(static_cast<int64_t>(pool.samples.size()), rounds_);
       const Clock::time_point start = Clock::now();
       pool.embeddings = embed(pool.samples, slice);
       times_.embed_ms = 1000 * seconds_since(start);
       pool.first = slice.first;
       pool.comm = &rounds_;
-      if (sampler_->needs() == PoolNeeds::inputs && of_.inputs && !pool.samples.empty()) pool.inputs = inputs_of(pool, slice);
+      if (sampler_->needs() == oracle::PoolNeeds::inputs && of_.inputs && !pool.samples.empty()) pool.inputs = inputs_of(pool, slice);
     }
   }
   under_way_ = true;
@@ -131,32 +131,32 @@ void QueryRounds::start_round(int64_t step, const EmbedPool& embed) {
 }
 
 // Of this rank's slice; a rank without a sample has no row, of the same width.
-at::Tensor QueryRounds::inputs_of(const Pool& pool, SampleSlice slice) const {
+at::Tensor QueryRounds::inputs_of(const oracle::Pool& pool, eval::SampleSlice slice) const {
   if (slice.first == slice.last) return of_.inputs({pool.samples[0]}).narrow(0, 0, 0);
   return of_.inputs({pool.samples.begin() + slice.first, pool.samples.begin() + slice.last});
 }
 
 // Of the threads, on every rank that holds rows of the pool.
-std::vector<Query> QueryRounds::choose(const Pool& pool, Round round) {
-  no_question_ = NoQuestion::none;
+std::vector<oracle::Query> QueryRounds::choose(const oracle::Pool& pool, oracle::Round round) {
+  no_question_ = oracle::NoQuestion::none;
   if (pool.comm != nullptr) round.pending = broadcast_queries(round.pending, *pool.comm);
   if (round.questions <= 0) return {};
   const Clock::time_point start = Clock::now();
-  Chosen chosen = choose_questions(*sampler_, store_, pool, round);
-  expect_answers(store_, pool, chosen.queries);
+  oracle::Chosen chosen = oracle::choose_questions(*sampler_, store_, pool, round);
+  oracle::expect_answers(store_, pool, chosen.queries);
   no_question_ = chosen.why;
   chose_ms_ = 1000 * seconds_since(start);
   return std::move(chosen.queries);
 }
 
 // Of the thread, as all up to collect().
-RoundMessage QueryRounds::prepare(const Pool& pool, Round round, int64_t step) {
+RoundMessage QueryRounds::prepare(const oracle::Pool& pool, oracle::Round round, int64_t step) {
   if (of_.before_round) of_.before_round(step);
   take_in();
-  for (Query& q : ledger_->open_queries()) round.pending.push_back(std::move(q));
+  for (oracle::Query& q : ledger_->open_queries()) round.pending.push_back(std::move(q));
   // What has just been answered is no longer open, and not in the graph before the next round.
-  for (const Question& q : ledger_->to_decide()) round.pending.push_back({q.query, QueryKind::pair, q.i, {q.j}});
-  std::vector<Query> queries = choose(pool, round);
+  for (const oracle::Question& q : ledger_->to_decide()) round.pending.push_back({q.query, oracle::QueryKind::pair, q.i, {q.j}});
+  std::vector<oracle::Query> queries = choose(pool, round);
   ledger_->record_queries(queries, {sampler_->name(), round.round, step, votes_, again_, votes_ + repeats_});
   answer_open();
   decided_now_.clear();
@@ -175,24 +175,24 @@ void QueryRounds::take_in() {
 
 // Puts every open question to as many annotators as are wanted, if they answer at once.
 void QueryRounds::answer_open() {
-  if (labeler_->answering() == Answering::later) return;
+  if (labeler_->answering() == oracle::Answering::later) return;
   for (bool more = true; more;) {
-    std::vector<Answer> answers;
-    for (const Ledger::Open& open : ledger_->open()) {
-      for (Answer& a : labeler_->answer(open.query, open.votes)) answers.push_back(std::move(a));
+    std::vector<oracle::Answer> answers;
+    for (const oracle::Ledger::Open& open : ledger_->open()) {
+      for (oracle::Answer& a : labeler_->answer(open.query, open.votes)) answers.push_back(std::move(a));
     }
     more = ledger_->record_answers(answers) > 0;
   }
 }
 
 void QueryRounds::decide_open(int64_t effective_step, int64_t round) {
-  const std::vector<Question> questions = ledger_->to_decide();
-  const std::vector<Question> all = consensus_ == ConsensusKind::dawid_skene && !questions.empty() ? ledger_->questions_with_answers() : std::vector<Question>{};
-  decided_now_ = decide(questions, consensus_, all, effective_step);
+  const std::vector<oracle::Question> questions = ledger_->to_decide();
+  const std::vector<oracle::Question> all = consensus_ == oracle::ConsensusKind::dawid_skene && !questions.empty() ? ledger_->questions_with_answers() : std::vector<oracle::Question>{};
+  decided_now_ = oracle::decide(questions, consensus_, all, effective_step);
   ledger_->record_decisions(decided_now_, questions, round);
 }
 
-StopReason QueryRounds::look_for_stop(int64_t step) const { return reason_to_stop(limits_, *ledger_, store_, of_.samples, step); }
+oracle::StopReason QueryRounds::look_for_stop(int64_t step) const { return oracle::reason_to_stop(limits_, *ledger_, store_, of_.samples, step); }
 
 void QueryRounds::collect() {
   if (!under_way_) return;
@@ -209,9 +209,9 @@ void QueryRounds::collect() {
   open_ = message.open;
   stop_ = message.stop;
   // What is answered takes effect by itself, and who chose a sampler that never asks knows it.
-  const bool passes = (no_question_ == NoQuestion::waiting && open_ == 0) || no_question_ == NoQuestion::silent;
-  if (stop_ == StopReason::none && no_question_ != NoQuestion::none && !passes) {
-    say_once(std::to_string(static_cast<int>(no_question_)), "no question is asked: " + to_sentence(no_question_, *sampler_, open_, pool_));
+  const bool passes = (no_question_ == oracle::NoQuestion::waiting && open_ == 0) || no_question_ == oracle::NoQuestion::silent;
+  if (stop_ == oracle::StopReason::none && no_question_ != oracle::NoQuestion::none && !passes) {
+    say_once(std::to_string(static_cast<int>(no_question_)), "no question is asked: " + oracle::to_sentence(no_question_, *sampler_, open_, pool_));
   }
   leaves_ = exits_ && open_ > 0;
 }
@@ -226,14 +226,14 @@ void QueryRounds::saw_figure(int64_t step, double value) {
 }
 
 void QueryRounds::insert_due(int64_t step) {
-  std::vector<Decision> due;
+  std::vector<oracle::Decision> due;
   while (due.size() < waiting_.size() && waiting_[due.size()].effective_step <= step) due.push_back(waiting_[due.size()]);
   if (due.empty()) return;
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<int64_t>(due.size()));
   // What a newer decision changes goes first, all at once.
   std::vector<std::pair<int64_t, int64_t>> taken_back;
-  std::vector<Decision> fresh;
-  for (const Decision& d : due) {
+  std::vector<oracle::Decision> fresh;
+  for (const oracle::Decision& d : due) {
     cost_ += d.cost;
     const auto [at, first] = known_.try_emplace({d.query, d.j}, Known{d, false});
     Known& known = at->second;
@@ -243,28 +243,28 @@ void QueryRounds::insert_due(int64_t step) {
       taken_back.emplace_back(d.i, d.j);
       known.inserted = false;
     }
-    std::erase_if(left_out_, [&](const Decision& old) { return old.query == d.query && old.j == d.j; });
+    std::erase_if(left_out_, [&](const oracle::Decision& old) { return old.query == d.query && old.j == d.j; });
     known.decision = d;
-    if (!kept && d.relation() != Relation::unknown) fresh.push_back(d);
+    if (!kept && d.relation() != graph::Relation::unknown) fresh.push_back(d);
   }
   if (!taken_back.empty()) {
     store_.remove(taken_back);
     fresh.insert(fresh.begin(), left_out_.begin(), left_out_.end());
     left_out_.clear();
   }
-  const std::vector<Contradiction> against = insert_answers(store_, fresh).contradicted;
-  for (const Decision& d : fresh) known_[{d.query, d.j}].inserted = true;
-  for (const Contradiction& c : against) {
+  const std::vector<oracle::Contradiction> against = oracle::insert_answers(store_, fresh).contradicted;
+  for (const oracle::Decision& d : fresh) known_[{d.query, d.j}].inserted = true;
+  for (const oracle::Contradiction& c : against) {
     known_[{c.answer.query, c.answer.j}].inserted = false;
     left_out_.push_back(c.answer);
   }
   contradictions_ += static_cast<int64_t>(against.size());
-  if (!against.empty()) say(to_sentence(against));
+  if (!against.empty()) say(oracle::to_sentence(against));
   ask_again(against);
 }
 
 // The questions that may be wrong where a decision contradicts what is known: its own, and the least sure links of the chain.
-void QueryRounds::ask_again(const std::vector<Contradiction>& against) {
+void QueryRounds::ask_again(const std::vector<oracle::Contradiction>& against) {
   if (repeats_ == 0 || against.empty()) return;
   std::map<Pair, double> confidence;
   for (const auto& [question, known] : known_) confidence[pair_of(known.decision)] = known.decision.confidence;
@@ -272,13 +272,13 @@ void QueryRounds::ask_again(const std::vector<Contradiction>& against) {
   const auto want = [&](const Pair& pair) {
     if (seen.insert(pair).second) again_.push_back(pair);
   };
-  for (const Contradiction& c : against) {
+  for (const oracle::Contradiction& c : against) {
     want(pair_of(c.answer));
     std::vector<std::pair<double, Pair>> links;
-    for (const Link& link : c.chain) {
+    for (const graph::Link& link : c.chain) {
       const Pair pair = std::minmax(link.i, link.j);
       const auto at = confidence.find(pair);
-      if (link.answer != Link::kByLabels && at != confidence.end()) links.emplace_back(at->second, pair);
+      if (link.answer != graph::Link::kByLabels && at != confidence.end()) links.emplace_back(at->second, pair);
     }
     std::sort(links.begin(), links.end());
     for (size_t k = 0; k < std::min(kSuspects, links.size()); ++k) want(links[k].second);
@@ -291,4 +291,4 @@ void QueryRounds::say_once(const std::string& kind, const std::string& sentence)
   if (said_.insert(kind).second) say(sentence);
 }
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -37,9 +37,11 @@
 #include "dist/train/round_message.h"
 #include "dist/comm/world.h"
 
-namespace pal {
-
+namespace pal::config {
 class Config;
+}
+
+namespace pal::dist {
 
 // What may be asked about, and what a labeler may know of it.
 struct AskedOf {
@@ -54,7 +56,7 @@ struct LedgerOf {
   std::string path, run_id;       // questions.jsonl and inbox/ lie beside it
 };
 // What a run's ledger belongs to: the questions depend on these, not on ranks or threads.
-std::string ledger_run(const Config& config, uint64_t data_fingerprint);
+std::string ledger_run(const config::Config& config, uint64_t data_fingerprint);
 
 // Of the newest round, on this rank: steps were held up while its slice of the pool was embedded, and while the round before was
 // not ready; the choice went on beside them.
@@ -66,11 +68,11 @@ class QueryRounds {
  public:
   // Collective. Opens the ledger on rank 0 and replays it: decisions in effect before `step` enter the store. `store` and
   // `world` must outlive this.
-  QueryRounds(const Config& config, World& world, GraphStore& store, const AskedOf& of, const LedgerOf& ledger, int64_t step);
+  QueryRounds(const config::Config& config, World& world, graph::GraphStore& store, const AskedOf& of, const LedgerOf& ledger, int64_t step);
   ~QueryRounds();
 
   // Called on all ranks when the sampler needs it: embeds this rank's slice of the samples, (slice, D).
-  using EmbedPool = std::function<at::Tensor(const std::vector<int64_t>& samples, SampleSlice slice)>;
+  using EmbedPool = std::function<at::Tensor(const std::vector<int64_t>& samples, eval::SampleSlice slice)>;
   // Collective. Before step `step`: collects the last round and inserts what takes effect, then asks if a round is due.
   void at_boundary(int64_t step, const EmbedPool& embed);
   // The first step after `step` at which answers may take effect: up to there the graph stays as it is.
@@ -95,57 +97,57 @@ class QueryRounds {
 
  private:
   void start_round(int64_t step, const EmbedPool& embed);
-  RoundMessage prepare(const Pool& pool, Round round, int64_t step);
-  std::vector<Query> choose(const Pool& pool, Round round);
-  at::Tensor inputs_of(const Pool& pool, SampleSlice slice) const;
+  RoundMessage prepare(const oracle::Pool& pool, oracle::Round round, int64_t step);
+  std::vector<oracle::Query> choose(const oracle::Pool& pool, oracle::Round round);
+  at::Tensor inputs_of(const oracle::Pool& pool, eval::SampleSlice slice) const;
   void take_in();
   void answer_open();
   void decide_open(int64_t effective_step, int64_t round);
-  StopReason look_for_stop(int64_t step) const;
+  oracle::StopReason look_for_stop(int64_t step) const;
   void collect();
   void insert_due(int64_t step);
-  void ask_again(const std::vector<Contradiction>& against);
+  void ask_again(const std::vector<oracle::Contradiction>& against);
   void say(const std::string& sentence);
   void say_once(const std::string& kind, const std::string& sentence);
 
   struct Known {
-    Decision decision;
+    oracle::Decision decision;
     bool inserted = false;
   };
   using Pair = std::pair<int64_t, int64_t>;   // smaller sample first
-  static Pair pair_of(const Decision& d) { return std::minmax(d.i, d.j); }
+  static Pair pair_of(const oracle::Decision& d) { return std::minmax(d.i, d.j); }
 
-  Comm& comm_;     // of the steps' thread
-  Comm& rounds_;   // of the threads that choose
-  GraphStore& store_;
+  comm::Comm& comm_;     // of the steps' thread
+  comm::Comm& rounds_;   // of the threads that choose
+  graph::GraphStore& store_;
   const AskedOf of_;
   uint64_t seed_;
   int64_t every_, per_round_, pool_, votes_, repeats_;
-  StopLimits limits_;
-  ConsensusKind consensus_;
-  std::unique_ptr<QuerySampler> sampler_;
+  oracle::StopLimits limits_;
+  oracle::ConsensusKind consensus_;
+  std::unique_ptr<oracle::QuerySampler> sampler_;
   // Rank 0 only.
-  std::unique_ptr<Labeler> labeler_;
-  std::unique_ptr<Ledger> ledger_;
-  std::unique_ptr<Inbox> inbox_;
-  std::vector<Decision> decided_now_;       // of the thread
+  std::unique_ptr<oracle::Labeler> labeler_;
+  std::unique_ptr<oracle::Ledger> ledger_;
+  std::unique_ptr<oracle::Inbox> inbox_;
+  std::vector<oracle::Decision> decided_now_;       // of the thread
   std::vector<std::string> refused_;        // of the thread: sentences
   std::vector<Pair> again_;                 // part of a contradiction, for the next round
   RoundTimes times_;
   double chose_ms_ = 0;                     // of the thread
   // The same on every rank that chooses.
-  NoQuestion no_question_ = NoQuestion::none;   // of the thread
+  oracle::NoQuestion no_question_ = oracle::NoQuestion::none;   // of the thread
   // The same on every rank.
   int64_t recorded_rounds_ = 0;             // rounds the ledger already holds: not asked again
-  std::vector<Decision> waiting_;           // by effective_step
+  std::vector<oracle::Decision> waiting_;           // by effective_step
   std::map<std::pair<int64_t, int64_t>, Known> known_;   // (query, member) → its decision in effect
-  std::vector<Decision> left_out_;          // against what is known
+  std::vector<oracle::Decision> left_out_;          // against what is known
   bool under_way_ = false;
   bool later_ = false;                      // people answer
   bool exits_ = false;                      // they do, and oracle.wait=exit
   bool leaves_ = false;
   int64_t asked_ = 0, open_ = 0;
-  StopReason stop_ = StopReason::none;
+  oracle::StopReason stop_ = oracle::StopReason::none;
   int64_t questions_ = 0;
   double cost_ = 0;
   int64_t contradictions_ = 0;
@@ -156,4 +158,4 @@ class QueryRounds {
   std::future<RoundMessage> preparing_;
 };
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -9,20 +9,20 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 // Another run's state, for a run folder that has none.
-LoadedCheckpoint take_over(const ResumeOf& of, std::vector<std::string>& warnings) {
+record::LoadedCheckpoint take_over(const ResumeOf& of, std::vector<std::string>& warnings) {
   const Origin& origin = *of.origin;
-  LoadedCheckpoint loaded = load_origin(origin, [&](const std::string& w) { warnings.push_back(w); });
+  record::LoadedCheckpoint loaded = load_origin(origin, [&](const std::string& w) { warnings.push_back(w); });
   PAL_CHECK(loaded.state.step < of.last_step,
             fmt::format("the checkpoint of --resume, {}, is not before the last step of this run, {}; its step", loaded.path, of.last_step),
             loaded.state.step, "give an earlier one, or raise train.steps");
   if (of.config.text("oracle.sampler") != "none") adopt_ledger(origin, of.run_dir, loaded.state.ledger_position);
   const std::string other = origin.run_dir + "/config.yaml";
   if (origin.run_dir.empty() || !std::filesystem::exists(other)) return loaded;
-  const std::vector<std::string> keys = Config::load_resolved(other).differing_keys(of.config);
+  const std::vector<std::string> keys = config::Config::load_resolved(other).differing_keys(of.config);
   if (!keys.empty()) warnings.push_back(fmt::format("goes on from {} with other settings: {}", loaded.path, fmt::join(keys, ", ")));
   return loaded;
 }
@@ -30,13 +30,13 @@ LoadedCheckpoint take_over(const ResumeOf& of, std::vector<std::string>& warning
 // Of rank 0.
 Resumed load(const ResumeOf& of, const Checkpointer::Groups& state) {
   Resumed resumed;
-  std::optional<LoadedCheckpoint> loaded = load_newest_checkpoint(of.run_dir, [&](const std::string& w) { resumed.warnings.push_back(w); });
+  std::optional<record::LoadedCheckpoint> loaded = record::load_newest_checkpoint(of.run_dir, [&](const std::string& w) { resumed.warnings.push_back(w); });
   resumed.from = loaded ? ResumedFrom::own : of.origin ? ResumedFrom::other : ResumedFrom::nothing;
   if (resumed.from == ResumedFrom::nothing) return resumed;
   if (!loaded) loaded = take_over(of, resumed.warnings);
   resumed.step = loaded->state.step;
   for (const auto& [group, tensors] : state) {
-    restore(tensors, group == "model" ? loaded->model : group == "optim" ? loaded->optim : loaded->extra, loaded->path + "/" + group + ".safetensors");
+    record::restore(tensors, group == "model" ? loaded->model : group == "optim" ? loaded->optim : loaded->extra, loaded->path + "/" + group + ".safetensors");
   }
   if (loaded->state.fingerprint != of.fingerprint) {
     resumed.warnings.push_back("resumed with other ranks, threads or instructions (" + loaded->state.fingerprint + " before, " + of.fingerprint +
@@ -47,7 +47,7 @@ Resumed load(const ResumeOf& of, const Checkpointer::Groups& state) {
 
 }  // namespace
 
-Resumed resume(const ResumeOf& of, const Checkpointer::Groups& state, Comm& comm) {
+Resumed resume(const ResumeOf& of, const Checkpointer::Groups& state, comm::Comm& comm) {
   Resumed resumed;
   if (comm.rank() == 0) resumed = load(of, state);
   at::Tensor words = at::full({2}, resumed.step, at::kLong);
@@ -69,4 +69,4 @@ Resumed resume(const ResumeOf& of, const Checkpointer::Groups& state, Comm& comm
   return resumed;
 }
 
-}  // namespace pal
+}  // namespace pal::dist

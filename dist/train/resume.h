@@ -11,11 +11,11 @@
 #include "dist/train/checkpointer.h"
 #include "dist/train/origin.h"
 
-namespace pal {
+namespace pal::dist {
 
 // The run that is to go on.
 struct ResumeOf {
-  const Config& config;
+  const config::Config& config;
   std::string run_dir;
   std::optional<Origin> origin;   // for a run folder without a checkpoint
   int64_t last_step = 0;
@@ -32,6 +32,6 @@ struct Resumed {
 
 // Collective. Rank 0 decides which checkpoint is good and reads it into `state`, the live tensors; the other ranks get them
 // from there.
-Resumed resume(const ResumeOf& of, const Checkpointer::Groups& state, Comm& comm);
+Resumed resume(const ResumeOf& of, const Checkpointer::Groups& state, comm::Comm& comm);
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -7,7 +7,7 @@
 #include <bit>
 #include <utility>
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 constexpr int64_t kHead = 4;   // decisions, asked, open, stop
@@ -19,7 +19,7 @@ at::Tensor encode(const RoundMessage& message, int64_t expected) {
   const auto decisions = static_cast<int64_t>(message.decisions.size());
   at::Tensor buffer = at::zeros({words_of(std::max(expected, decisions))}, at::kLong);
   std::vector<int64_t> words = {decisions, message.asked, message.open, static_cast<int64_t>(message.stop)};
-  for (const Decision& d : message.decisions) {
+  for (const oracle::Decision& d : message.decisions) {
     words.insert(words.end(), {d.query, d.i, d.j, static_cast<int64_t>(d.kind), d.node, static_cast<int64_t>(d.verdict), d.effective_step,
                                std::bit_cast<int64_t>(d.cost), std::bit_cast<int64_t>(d.confidence)});
   }
@@ -29,10 +29,10 @@ at::Tensor encode(const RoundMessage& message, int64_t expected) {
 
 RoundMessage decode(const at::Tensor& buffer) {
   const int64_t* w = buffer.data_ptr<int64_t>();
-  RoundMessage message{w[1], w[2], static_cast<StopReason>(w[3])};
+  RoundMessage message{w[1], w[2], static_cast<oracle::StopReason>(w[3])};
   for (int64_t k = 0; k < w[0]; ++k) {
     const int64_t* d = w + words_of(k);
-    message.decisions.push_back({d[0], d[1], d[2], static_cast<QueryKind>(d[3]), d[4], static_cast<Verdict>(d[5]), d[6], std::bit_cast<double>(d[7]),
+    message.decisions.push_back({d[0], d[1], d[2], static_cast<oracle::QueryKind>(d[3]), d[4], static_cast<oracle::Verdict>(d[5]), d[6], std::bit_cast<double>(d[7]),
                                  std::bit_cast<double>(d[8])});
   }
   return message;
@@ -40,7 +40,7 @@ RoundMessage decode(const at::Tensor& buffer) {
 
 }  // namespace
 
-RoundMessage broadcast_round(const RoundMessage& message, int64_t expected, Comm& comm) {
+RoundMessage broadcast_round(const RoundMessage& message, int64_t expected, comm::Comm& comm) {
   const at::Tensor whole = encode(message, expected);   // on rank 0
   at::Tensor first = whole.narrow(0, 0, words_of(expected)).contiguous();
   comm.broadcast(first, 0);
@@ -51,9 +51,9 @@ RoundMessage broadcast_round(const RoundMessage& message, int64_t expected, Comm
   return decode(all);
 }
 
-std::vector<Query> broadcast_queries(const std::vector<Query>& queries, Comm& comm) {
+std::vector<oracle::Query> broadcast_queries(const std::vector<oracle::Query>& queries, comm::Comm& comm) {
   std::vector<int64_t> words;
-  for (const Query& q : queries) {
+  for (const oracle::Query& q : queries) {
     words.insert(words.end(), {q.id, static_cast<int64_t>(q.kind), q.template_sample, q.node, static_cast<int64_t>(q.members.size())});
     words.insert(words.end(), q.members.begin(), q.members.end());
   }
@@ -62,9 +62,9 @@ std::vector<Query> broadcast_queries(const std::vector<Query>& queries, Comm& co
   comm.broadcast(size, 0);
   words.resize(static_cast<size_t>(size.item<int64_t>()));
   comm.broadcast(at::from_blob(words.data(), {static_cast<int64_t>(words.size())}, at::kLong), 0);
-  std::vector<Query> all;
+  std::vector<oracle::Query> all;
   for (size_t at = 0; at < words.size();) {
-    Query q{.id = words[at], .kind = static_cast<QueryKind>(words[at + 1]), .template_sample = words[at + 2], .node = words[at + 3]};
+    oracle::Query q{.id = words[at], .kind = static_cast<oracle::QueryKind>(words[at + 1]), .template_sample = words[at + 2], .node = words[at + 3]};
     const auto members = words.begin() + static_cast<int64_t>(at) + 5;
     q.members.assign(members, members + words[at + 4]);
     at += 5 + static_cast<size_t>(words[at + 4]);
@@ -73,4 +73,4 @@ std::vector<Query> broadcast_queries(const std::vector<Query>& queries, Comm& co
   return all;
 }
 
-}  // namespace pal
+}  // namespace pal::dist

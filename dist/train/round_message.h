@@ -11,20 +11,20 @@
 #include "core/oracle/ledger/question.h"
 #include "core/oracle/stop_rules.h"
 
-namespace pal {
+namespace pal::dist {
 
 struct RoundMessage {
   int64_t asked = 0;               // questions in the ledger
   int64_t open = 0;                // of them, without enough answers
-  StopReason stop = StopReason::none;
-  std::vector<Decision> decisions = {};
+  oracle::StopReason stop = oracle::StopReason::none;
+  std::vector<oracle::Decision> decisions = {};
 };
 
 // Collective. Rank 0's message, on every rank. Of a fixed size when there are at most `expected` decisions, so that one
 // broadcast is enough; a larger message says so in its head, and the rest follows in a second one.
-RoundMessage broadcast_round(const RoundMessage& message, int64_t expected, Comm& comm);
+RoundMessage broadcast_round(const RoundMessage& message, int64_t expected, comm::Comm& comm);
 
 // Collective. Rank 0's queries, on every rank: what they ask, not who chose them or what is expected.
-std::vector<Query> broadcast_queries(const std::vector<Query>& queries, Comm& comm);
+std::vector<oracle::Query> broadcast_queries(const std::vector<oracle::Query>& queries, comm::Comm& comm);
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -11,7 +11,7 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::dist {
 namespace fs = std::filesystem;
 
 RunLock::RunLock(const std::string& run_dir) {
@@ -27,7 +27,7 @@ RunLock::RunLock(const std::string& run_dir) {
 
 RunLock::~RunLock() { close(file_); }
 
-RunFolder::RunFolder(const std::string& path, const Config& config, Resume resume) : path_(path) {
+RunFolder::RunFolder(const std::string& path, const config::Config& config, Resume resume) : path_(path) {
   std::error_code error;
   fs::create_directories(path, error);
   PAL_CHECK(!error && fs::is_directory(path), "cannot make the run folder " + path, error.message(),
@@ -38,11 +38,11 @@ RunFolder::RunFolder(const std::string& path, const Config& config, Resume resum
     PAL_CHECK(resume != Resume::never, "the run folder already holds a run", path,
               "choose another with --run-dir, remove it, or leave out --resume never");
     std::string keys;
-    for (const std::string& key : Config::load_resolved(file).differing_keys(config)) keys += (keys.empty() ? "" : ", ") + key;
+    for (const std::string& key : config::Config::load_resolved(file).differing_keys(config)) keys += (keys.empty() ? "" : ", ") + key;
     PAL_CHECK(keys.empty(), "the run folder " + path + " holds a run of another config; different keys", keys,
               "choose another with --run-dir");
   }
-  write_file_atomically(file, config.dump());
+  io::write_file_atomically(file, config.dump());
 }
 
-}  // namespace pal
+}  // namespace pal::dist

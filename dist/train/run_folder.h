@@ -6,7 +6,7 @@
 
 #include "core/config/config.h"
 
-namespace pal {
+namespace pal::dist {
 
 enum class Resume { automatic, never };
 
@@ -27,7 +27,7 @@ class RunFolder {
  public:
   // Makes the folder and writes config.yaml, or compares with the one that stands there. Throws Error (usage) with one
   // sentence: not writable, of another config (names the keys), in use, or not empty with Resume::never.
-  RunFolder(const std::string& path, const Config& config, Resume resume);
+  RunFolder(const std::string& path, const config::Config& config, Resume resume);
 
   const std::string& path() const { return path_; }
 
@@ -36,4 +36,4 @@ class RunFolder {
   std::optional<RunLock> lock_;
 };
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -13,7 +13,7 @@
 #include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 constexpr size_t kAlign = 64, kPage = 4096;
@@ -23,7 +23,7 @@ size_t room(const at::Tensor& t) { return (t.nbytes() + kAlign - 1) / kAlign * k
 
 }  // namespace
 
-Staging::Staging(NamedTensors live) : live_(std::move(live)) {
+Staging::Staging(ops::NamedTensors live) : live_(std::move(live)) {
   for (const auto& named : live_) {
     PAL_ASSERT(named.second.is_non_overlapping_and_dense(), "a state's tensors are dense");
     bytes_ += room(named.second);
@@ -75,4 +75,4 @@ void Staging::copy(int threads) {
   work();
 }
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -9,26 +9,26 @@
 #include "core/ops/named_tensors.h"
 
 
-namespace pal {
+namespace pal::dist {
 
 class Staging {
  public:
   // Reserves room for these tensors, which must keep their sizes and places.
-  explicit Staging(NamedTensors live);
+  explicit Staging(ops::NamedTensors live);
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
   void touch();                 // makes the pages real, so that the first copy is as fast as the others
   void copy(int threads);       // live → staged
-  const NamedTensors& staged() const { return staged_; }   // of the same names, sizes and strides
+  const ops::NamedTensors& staged() const { return staged_; }   // of the same names, sizes and strides
   size_t bytes() const { return bytes_; }
 
  private:
-  const NamedTensors live_;
-  NamedTensors staged_;
+  const ops::NamedTensors live_;
+  ops::NamedTensors staged_;
   void* memory_ = nullptr;
   size_t bytes_ = 0;
 };
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -4,14 +4,14 @@
 
 #include <algorithm>
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 constexpr int64_t kMicroseconds = 100'000, kMostSteps = 1000;
 
 }  // namespace
 
-Boundary::Boundary(Comm& comm, std::function<bool()> stop_asked) : comm_(comm), stop_asked_(std::move(stop_asked)) {}
+Boundary::Boundary(comm::Comm& comm, std::function<bool()> stop_asked) : comm_(comm), stop_asked_(std::move(stop_asked)) {}
 
 bool Boundary::meet(Checkpointer& checkpoints) {
   if (--left_ > 0) return false;
@@ -23,11 +23,11 @@ bool Boundary::meet(Checkpointer& checkpoints) {
   w[1] = mine.unfinished;
   w[2] = mine.failed;
   w[3] = elapsed / between_;
-  comm_.all_reduce(words, ReduceOp::max);
+  comm_.all_reduce(words, comm::ReduceOp::max);
   checkpoints.settle({w[1], w[2]});
   left_ = between_ = std::clamp<int64_t>(kMicroseconds / std::max<int64_t>(w[3], 1), 1, kMostSteps);
   last_ = Clock::now();
   return w[0] != 0;
 }
 
-}  // namespace pal
+}  // namespace pal::dist

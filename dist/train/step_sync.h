@@ -11,22 +11,22 @@
 #include "core/comm/comm.h"
 #include "dist/train/checkpointer.h"
 
-namespace pal {
+namespace pal::dist {
 
 class Boundary {
  public:
   // stop_asked: whether this rank was told to stop (a signal). comm must outlive this.
-  Boundary(Comm& comm, std::function<bool()> stop_asked);
+  Boundary(comm::Comm& comm, std::function<bool()> stop_asked);
 
   // Collective. After a step; settles a checkpoint that all ranks have written. Whether all ranks shall stop here.
   bool meet(Checkpointer& checkpoints);
 
  private:
   using Clock = std::chrono::steady_clock;
-  Comm& comm_;
+  comm::Comm& comm_;
   const std::function<bool()> stop_asked_;
   int64_t between_ = 1, left_ = 1;      // steps from one meeting to the next; still to go
   Clock::time_point last_ = Clock::now();
 };
 
-}  // namespace pal
+}  // namespace pal::dist

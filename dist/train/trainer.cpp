@@ -19,7 +19,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
 
-namespace pal {
+namespace pal::dist {
 
 StepReport Trainer::step() {
   const Clock::time_point start = Clock::now();
@@ -28,7 +28,7 @@ StepReport Trainer::step() {
   report.lr = schedule_.at(step_);
 
   // 1. Plan: answers that take effect now, then this step's global batch, the same on every rank.
-  if (control_.faults) control_.faults->before_step(step_, model_state(*encoder_));
+  if (control_.faults) control_.faults->before_step(step_, model::model_state(*encoder_));
   if (rounds_) {
     if (control_.watchdog) control_.watchdog->pace(Pace::slow);
     rounds_->at_boundary(step_, embed_pool());
@@ -37,16 +37,16 @@ StepReport Trainer::step() {
   if (control_.watchdog) control_.watchdog->pace(Pace::steps);
   plan_ahead();
   // 2. Read and 3. augment: done ahead by the loader's threads.
-  const LoadedStep loaded = loader_->next();
-  const Batch batch = plan(loaded);
+  const data::LoadedStep loaded = loader_->next();
+  const loss::Batch batch = plan(loaded);
   // 4. Encode, at once or in pieces.
   const auto encode_images = [this](const at::Tensor& images) { return encode(images, config_.integer("augment.views")); };
-  const std::optional<MicroBatches> pieces = micro_batches(batch);
+  const std::optional<model::MicroBatches> pieces = micro_batches(batch);
   const at::Tensor z = pieces ? pieces->forward(encode_images, loaded.images) : encode(loaded);
-  if (pieces) discard_batch_norm(*encoder_);   // the second pass tells
+  if (pieces) model::discard_batch_norm(*encoder_);   // the second pass tells
   // 5. Loss.
-  CountingComm counted(world_.now());
-  LossResult loss = (*objective_)(z.detach().contiguous(), batch, counted);
+  comm::CountingComm counted(world_.now());
+  loss::LossResult loss = (*objective_)(z.detach().contiguous(), batch, counted);
   report.loss_bytes = counted.bytes();
   report.loss = loss.value;
   report.terms = loss.terms;
@@ -71,7 +71,7 @@ StepReport Trainer::step() {
   const double seconds = seconds_since(start);
   report.images_per_s = static_cast<double>(batch.samples.size()) / seconds;
   log(report, objective_->embedding(z.detach()), batch);
-  if (step_ % config_.integer("train.compare_every") == 0) agree_on_parameters(trainable(*encoder_), step_, world_.control());
+  if (step_ % config_.integer("train.compare_every") == 0) agree_on_parameters(model::trainable(*encoder_), step_, world_.control());
   if (step_ % config_.integer("checkpoint.every") == 0 && !report.give_up) save_checkpoint();
   stopping_ = boundary_->meet(*checkpoints_) || (rounds_ && rounds_->leaves());
   if (control_.watchdog) control_.watchdog->step_done(step_, seconds);
@@ -80,12 +80,12 @@ StepReport Trainer::step() {
 
 void Trainer::guard(StepReport& report) {
   if (!report.skipped) {
-    commit_batch_norm(*encoder_);
+    model::commit_batch_norm(*encoder_);
     objective_->commit();
     skips_ = 0;
     return;
   }
-  discard_batch_norm(*encoder_);
+  model::discard_batch_norm(*encoder_);
   objective_->discard();
   report.give_up = ++skips_ >= config_.integer("train.max_skips");
 }
@@ -95,18 +95,18 @@ void Trainer::plan_ahead() {
   if (step_ < planned_until_) return;
   const bool changes = rounds_ && edge_samples_ > 0;
   planned_until_ = changes ? std::min(rounds_->next_change(step_), last_step()) : last_step();
-  loader_->plan_on(planned_until_, edge_samples_ > 0 ? std::make_shared<const EdgeDraw>(store_, subset_) : nullptr);
+  loader_->plan_on(planned_until_, edge_samples_ > 0 ? std::make_shared<const graph::EdgeDraw>(store_, subset_) : nullptr);
 }
 
-Batch Trainer::plan(const LoadedStep& loaded) const {
-  Batch batch;
+loss::Batch Trainer::plan(const data::LoadedStep& loaded) const {
+  loss::Batch batch;
   batch.samples = loaded.samples;
   batch.weights = loaded.weights;
   batch.rank_begin = loaded.rank_begin;
   batch.begin = loaded.rank_begin[world_.rank()];
   batch.end = loaded.rank_begin[world_.rank() + 1];
-  batch.views = static_cast<int32_t>(total_views(config_));
-  batch.graph = build_batch_graph(store_, spec_, batch.samples, batch.views);
+  batch.views = static_cast<int32_t>(data::total_views(config_));
+  batch.graph = graph::build_batch_graph(store_, spec_, batch.samples, batch.views);
   batch.threads = threads_;
   for (int64_t sample : batch.samples) batch.labels.push_back(store_.label(sample));
   objective_->prepare(batch, static_cast<uint64_t>(step_));
@@ -115,8 +115,8 @@ Batch Trainer::plan(const LoadedStep& loaded) const {
 
 // One forward for all views of a size, or one each; the one place where images meet the device and its precision.
 at::Tensor Trainer::encode(const at::Tensor& images, int64_t views) const {
-  const Autocast autocast(config_.text("train.precision") == "bf16" ? Precision::bf16 : Precision::full, device_.type());
-  const at::ScalarType type = scalar_type(config_);   // of the loss, whatever the encoder's products were in
+  const model::Autocast autocast(config_.text("train.precision") == "bf16" ? model::Precision::bf16 : model::Precision::full, device_.type());
+  const at::ScalarType type = setup::scalar_type(config_);   // of the loss, whatever the encoder's products were in
   const at::Tensor here = images.to(device_);
   if (config_.text("train.views") == "joint") return encoder_->outputs(here).to(type);
   std::vector<at::Tensor> outputs;
@@ -124,28 +124,28 @@ at::Tensor Trainer::encode(const at::Tensor& images, int64_t views) const {
   return at::cat(outputs);
 }
 
-at::Tensor Trainer::encode(const LoadedStep& loaded) const {
+at::Tensor Trainer::encode(const data::LoadedStep& loaded) const {
   const at::Tensor large = encode(loaded.images, config_.integer("augment.views"));
   if (!loaded.small_images.defined()) return large;
   return at::cat({large, encode(loaded.small_images, config_.integer("augment.small_views"))});
 }
 
 QueryRounds::EmbedPool Trainer::embed_pool() {
-  return [this](const std::vector<int64_t>& samples, SampleSlice slice) {
+  return [this](const std::vector<int64_t>& samples, eval::SampleSlice slice) {
     share_statistics();
-    EmbedOptions options;
-    options.what = EmbedWhat::embedding;
+    eval::EmbedOptions options;
+    options.what = eval::EmbedWhat::embedding;
     options.augment = augment_;
-    options.dtype = scalar_type(config_);
+    options.dtype = setup::scalar_type(config_);
     options.threads = threads_;
-    return embed_slice(*encoder_, *data_, samples, slice, options);
+    return eval::embed_slice(*encoder_, *data_, samples, slice, options);
   };
 }
 
-std::optional<MicroBatches> Trainer::micro_batches(const Batch& batch) const {
+std::optional<model::MicroBatches> Trainer::micro_batches(const loss::Batch& batch) const {
   const int64_t count = config_.integer("train.micro_batches");
   if (count == 1) return std::nullopt;
-  return MicroBatches(batch.begin, batch.end, batch.views, count);
+  return model::MicroBatches(batch.begin, batch.end, batch.views, count);
 }
 
 void Trainer::finish() {
@@ -169,7 +169,7 @@ void Trainer::save_last() {
 // What a checkpoint holds, by group; "extra" is what the objective keeps between steps (a support queue), the same on every
 // rank.
 Checkpointer::Groups Trainer::checkpointed() const {
-  return {{"model", model_state(*encoder_)}, {"optim", optimizer_->state()}, {"extra", objective_->state()}};
+  return {{"model", model::model_state(*encoder_)}, {"optim", optimizer_->state()}, {"extra", objective_->state()}};
 }
 
 // Where ranks have batch statistics of their own, rank 0's running ones are what is saved, whoever writes them, and what is
@@ -186,9 +186,9 @@ void Trainer::share_statistics() const {
 void Trainer::save_checkpoint() {
   if (control_.watchdog) control_.watchdog->pace(Pace::slow);   // a rank may wait for its disk, rank 0 for its round
   share_statistics();
-  agree_on_parameters(trainable(*encoder_), step_, world_.control());   // what goes wrong later is not saved over what is right
+  agree_on_parameters(model::trainable(*encoder_), step_, world_.control());   // what goes wrong later is not saved over what is right
   saved_step_ = step_;
-  CheckpointState state;
+  record::CheckpointState state;
   state.step = step_;
   state.seed = epoch_plan_.seed;
   state.fingerprint = fingerprint();
@@ -199,15 +199,15 @@ void Trainer::save_checkpoint() {
 
 std::string Trainer::weights_sha256() const {
   std::string all;
-  for (const auto& [name, t] : model_state(*encoder_)) {
+  for (const auto& [name, t] : model::model_state(*encoder_)) {
     const at::Tensor c = t.cpu().contiguous();
-    all += name + " " + sha256_hex(c.data_ptr(), c.nbytes()) + "\n";
+    all += name + " " + io::sha256_hex(c.data_ptr(), c.nbytes()) + "\n";
   }
-  return sha256_hex(all.data(), all.size());
+  return io::sha256_hex(all.data(), all.size());
 }
 
 std::string Trainer::fingerprint() const {
   return fmt::format("ranks={} threads={} isa={} dtype={}", world_.size(), threads_, kernels::isa_name(kernels::best_isa()), config_.text("train.dtype"));
 }
 
-}  // namespace pal
+}  // namespace pal::dist

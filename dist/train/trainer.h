@@ -33,9 +33,11 @@
 #include "dist/comm/world.h"
 #include "kernels/base/clock.h"
 
-namespace pal {
-
+namespace pal::model {
 class Encoder;
+}
+
+namespace pal::dist {
 
 struct StepReport {
   int64_t step = 0;            // of this step, from 0
@@ -66,7 +68,7 @@ struct Beginning {
 
 class Trainer {
  public:
-  Trainer(const Config& config, World& world, const std::string& run_dir, const Beginning& beginning, RunControl control = {});
+  Trainer(const config::Config& config, World& world, const std::string& run_dir, const Beginning& beginning, RunControl control = {});
   ~Trainer();
 
   int64_t next_step() const { return step_; }
@@ -97,52 +99,52 @@ class Trainer {
   Checkpointer::Groups checkpointed() const;
   void warn(const std::string& sentence) const;
   void plan_ahead();
-  Batch plan(const LoadedStep& loaded) const;
+  loss::Batch plan(const data::LoadedStep& loaded) const;
   at::Tensor encode(const at::Tensor& images, int64_t views) const;
-  at::Tensor encode(const LoadedStep& loaded) const;
-  std::optional<MicroBatches> micro_batches(const Batch& batch) const;   // none: the step goes at once
+  at::Tensor encode(const data::LoadedStep& loaded) const;
+  std::optional<model::MicroBatches> micro_batches(const loss::Batch& batch) const;   // none: the step goes at once
   void guard(StepReport& report);
-  void log(StepReport& report, const at::Tensor& z, const Batch& batch);
+  void log(StepReport& report, const at::Tensor& z, const loss::Batch& batch);
   std::string fingerprint() const;
   std::string weights_sha256() const;
   std::string loader_text() const;
   QueryRounds::EmbedPool embed_pool();
 
-  const Config config_;
+  const config::Config config_;
   World& world_;
   const RunControl control_;
   const int threads_;
   const at::Device device_;
   std::unique_ptr<RunFolder> folder_;   // rank 0
   const std::string run_dir_;
-  std::shared_ptr<Dataset> data_;
+  std::shared_ptr<data::Dataset> data_;
   std::vector<int64_t> subset_;
   kernels::AugmentOptions augment_;
   int64_t labelled_ = 0;
   int64_t edge_samples_ = 0;              // of a batch, drawn from what is known
   int64_t planned_until_ = 0;             // the loader prepares the steps below
-  EpochPlan epoch_plan_;
-  Schedule schedule_;
-  GraphSpec spec_;
-  GraphStore store_;
-  std::shared_ptr<Encoder> encoder_;
-  std::unique_ptr<Objective> objective_;
+  data::EpochPlan epoch_plan_;
+  optim::Schedule schedule_;
+  graph::GraphSpec spec_;
+  graph::GraphStore store_;
+  std::shared_ptr<model::Encoder> encoder_;
+  std::unique_ptr<loss::Objective> objective_;
   std::unique_ptr<GradSync> grads_;
-  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<QueryRounds> rounds_;   // null without an oracle
-  std::unique_ptr<Loader> loader_;
-  std::unique_ptr<MetricsWriter> metrics_;  // rank 0
-  std::unique_ptr<OnlineEval> online_;      // null with eval.every=0
+  std::unique_ptr<data::Loader> loader_;
+  std::unique_ptr<record::MetricsWriter> metrics_;  // rank 0
+  std::unique_ptr<setup::OnlineEval> online_;      // null with eval.every=0
   std::unique_ptr<Checkpointer> checkpoints_;
   std::unique_ptr<Boundary> boundary_;
   bool stopping_ = false;
   bool metrics_fail_ = false;             // said once
   const Clock::time_point start_ = Clock::now();
-  CollapseWatch collapse_;                // rank 0
+  eval::CollapseWatch collapse_;                // rank 0
   int64_t step_ = 0;
   std::string begins_with_;   // what model.init gave, in words
   int64_t skips_ = 0;                     // in a row
   int64_t saved_step_ = -1;
 };
 
-}  // namespace pal
+}  // namespace pal::dist

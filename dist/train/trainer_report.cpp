@@ -8,18 +8,18 @@
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
 
-namespace pal {
+namespace pal::dist {
 
-void Trainer::log(StepReport& report, const at::Tensor& z, const Batch& batch) {
+void Trainer::log(StepReport& report, const at::Tensor& z, const loss::Batch& batch) {
   const bool looks = online_ && !report.skipped && (step_ % config_.integer("eval.every") == 0 || done());
   if (step_ % config_.integer("log.every") != 0 && !done() && !report.skipped && !looks) return;
-  const Diagnostics d = diagnose(z, batch, world_.now());
+  const eval::Diagnostics d = eval::diagnose(z, batch, world_.now());
   if (looks && control_.watchdog) control_.watchdog->pace(Pace::slow);
   if (looks) share_statistics();
   const auto seen = looks ? online_->look(*encoder_, world_.now()) : std::vector<std::pair<std::string, double>>{};
   if (rounds_ && !seen.empty()) rounds_->saw_figure(step_, seen.front().second);
   if (!metrics_) return;
-  StepMetrics m;
+  record::StepMetrics m;
   m.step = step_;
   m.epoch = static_cast<double>(step_) / static_cast<double>(epoch_plan_.steps_per_epoch());
   m.loss = report.loss;
@@ -56,11 +56,11 @@ void Trainer::warn(const std::string& sentence) const {
 }
 
 std::string Trainer::loader_text() const {
-  const LoaderReport report = loader_->report();
+  const data::LoaderReport report = loader_->report();
   const int64_t threads = config_.integer("data.threads");
   return fmt::format("{} thread{} per rank, {} step{} ahead, at most {:.0f} MB", threads, threads == 1 ? "" : "s", report.depth,
                      report.depth == 1 ? "" : "s", report.bound_mb) +
-         (config_.text("data.decoder") == "nvjpeg" ? ", JPEG files by nvJPEG " + nvjpeg_state().version : "");
+         (config_.text("data.decoder") == "nvjpeg" ? ", JPEG files by nvJPEG " + data::nvjpeg_state().version : "");
 }
 
 std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
@@ -87,4 +87,4 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
   return lines;
 }
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -19,20 +19,20 @@
 #include "dist/train/resume.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
-std::string training_file(const Config& config, World& world) {
+std::string training_file(const config::Config& config, World& world) {
   const std::string& file = config.text("data.train");
-  return config.has("data.stage") ? stage_dataset(file, config.text("data.stage"), world.node()).data : file;
+  return config.has("data.stage") ? data::stage_dataset(file, config.text("data.stage"), world.node()).data : file;
 }
 
-EpochPlan epoch_plan(const Config& config, int64_t trained, int64_t edge_samples) {
+data::EpochPlan epoch_plan(const config::Config& config, int64_t trained, int64_t edge_samples) {
   return {trained, config.integer("train.global_batch") - edge_samples, static_cast<uint64_t>(config.integer("train.seed")),
-          config.text("data.shuffle") == "windows" ? Shuffle::windows : Shuffle::full, config.integer("data.window")};
+          config.text("data.shuffle") == "windows" ? data::Shuffle::windows : data::Shuffle::full, config.integer("data.window")};
 }
 
-void check_smallest_batch(const EpochPlan& plan, int ranks, int64_t pieces) {
+void check_smallest_batch(const data::EpochPlan& plan, int ranks, int64_t pieces) {
   const int64_t smallest = plan.samples / plan.steps_per_epoch();
   PAL_CHECK(pieces == 1 || ranks * pieces <= smallest, fmt::format("batches of {} samples on {} ranks are too small for train.micro_batches", smallest, ranks),
             pieces, "use fewer micro-batches or a larger train.global_batch");
@@ -40,60 +40,60 @@ void check_smallest_batch(const EpochPlan& plan, int ranks, int64_t pieces) {
             "start at most as many ranks as samples in a batch");
 }
 
-GradSyncOptions grad_sync_options(const Config& config) {
+GradSyncOptions grad_sync_options(const config::Config& config) {
   return {static_cast<int64_t>(config.real("train.bucket_mb") * (1 << 20)),
           config.text("train.wire") == "bfloat16" ? Wire::bfloat16 : Wire::full};
 }
 
 }  // namespace
 
-Trainer::Trainer(const Config& config, World& world, const std::string& run_dir, const Beginning& beginning, RunControl control)
+Trainer::Trainer(const config::Config& config, World& world, const std::string& run_dir, const Beginning& beginning, RunControl control)
     : config_(config),
       world_(world),
       control_(std::move(control)),
-      threads_(compute_threads(config, world.cores())),
+      threads_(setup::compute_threads(config, world.cores())),
       device_(control_.device),
       folder_(world.rank() == 0 ? std::make_unique<RunFolder>(run_dir, config, beginning.resume) : nullptr),
       run_dir_(run_dir),
-      data_(Dataset::open(training_file(config, world))),
-      subset_(training_subset(config, *data_)),
-      augment_(augment_options(config, *data_)),
+      data_(data::Dataset::open(training_file(config, world))),
+      subset_(setup::training_subset(config, *data_)),
+      augment_(data::augment_options(config, *data_)),
       store_(data_->size()) {
   at::set_num_threads(threads_);
-  const std::vector<int64_t> labels = known_labels(config_, *data_, subset_);
+  const std::vector<int64_t> labels = setup::known_labels(config_, *data_, subset_);
   const auto trained = static_cast<int64_t>(subset_.size());
   labelled_ = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
-  edge_samples_ = edge_samples(config_, labelled_, trained);
+  edge_samples_ = setup::edge_samples(config_, labelled_, trained);
   epoch_plan_ = epoch_plan(config_, trained, edge_samples_);
-  schedule_ = schedule(config_, epoch_plan_.steps_per_epoch());
+  schedule_ = setup::schedule(config_, epoch_plan_.steps_per_epoch());
   check_smallest_batch(epoch_plan_, world_.size(), config_.integer("train.micro_batches"));
   agree_on_data(data_->fingerprint(), "the training set " + config_.text("data.train"), world_.control());
   agree_on_folder(run_dir_, world_.control());
-  spec_ = graph_spec(config_, *data_);
-  store_ = make_graph_store(config_, *data_, labels);
+  spec_ = setup::graph_spec(config_, *data_);
+  store_ = setup::make_graph_store(config_, *data_, labels);
   agree_on_data(store_.fingerprint(), "the graph before the first step", world_.control());
   open_model();
   begin(beginning.origin);
-  online_ = make_online_eval(config_, data_, subset_, threads_);
+  online_ = setup::make_online_eval(config_, data_, subset_, threads_);
   open_rounds();
   open_loader();
   open_checkpoints();
   if (step_ > 0 && saved_step_ != step_) save_checkpoint();   // another run's: the folder has its own from now on
   if (world_.rank() == 0 && !done()) {
-    metrics_ = std::make_unique<MetricsWriter>(run_dir_ + "/metrics.jsonl", step_);
-    add_run_info(run_dir_, this_machine(fmt::format("{} x {} threads", world_.size(), threads_)));
+    metrics_ = std::make_unique<record::MetricsWriter>(run_dir_ + "/metrics.jsonl", step_);
+    record::add_run_info(run_dir_, record::this_machine(fmt::format("{} x {} threads", world_.size(), threads_)));
   }
 }
 
 Trainer::~Trainer() = default;
 
 void Trainer::open_model() {
-  encoder_ = make_encoder(model_spec(config_), config_.text("model.batch_norm") == "node" ? world_.node() : world_.now());
+  encoder_ = model::make_encoder(setup::model_spec(config_), config_.text("model.batch_norm") == "node" ? world_.node() : world_.now());
   encoder_->to(device_);
   encoder_->train();
-  objective_ = std::make_unique<Objective>(config_, encoder_->embedding_dims());
-  grads_ = std::make_unique<GradSync>(trainable(*encoder_), world_.bulk(), grad_sync_options(config_));
-  optimizer_ = make_optimizer(optim_spec(config_), trainable(*encoder_));
+  objective_ = std::make_unique<loss::Objective>(config_, encoder_->embedding_dims());
+  grads_ = std::make_unique<GradSync>(model::trainable(*encoder_), world_.bulk(), grad_sync_options(config_));
+  optimizer_ = optim::make_optimizer(setup::optim_spec(config_), model::trainable(*encoder_));
 }
 
 // The state that a checkpoint holds, or the weights of model.init.
@@ -102,13 +102,13 @@ void Trainer::begin(const std::optional<Origin>& origin) {
   step_ = resumed.step;
   if (resumed.from == ResumedFrom::own) saved_step_ = step_;
   warnings = std::move(resumed.warnings);
-  if (step_ == 0 && config_.has("model.init")) begins_with_ = config_.text("model.init") + ": " + init_text(init_backbone(*encoder_, config_.text("model.init")));
+  if (step_ == 0 && config_.has("model.init")) begins_with_ = config_.text("model.init") + ": " + model::init_text(model::init_backbone(*encoder_, config_.text("model.init")));
 }
 
 void Trainer::open_rounds() {
   if (config_.text("oracle.sampler") == "none") return;
   const AskedOf of{subset_, data_->labels(), data_->parents(), [this](int64_t sample) { return data_->id(sample); },
-                   [this](const std::vector<int64_t>& samples) { return pixels(*data_, samples); },
+                   [this](const std::vector<int64_t>& samples) { return eval::pixels(*data_, samples); },
                    [this](int64_t step) { if (control_.faults) control_.faults->before_round(step); }};
   const LedgerOf ledger{run_dir_ + "/ledger.sqlite", ledger_run(config_, data_->fingerprint())};
   rounds_ = std::make_unique<QueryRounds>(config_, world_, store_, of, ledger, step_);
@@ -116,12 +116,12 @@ void Trainer::open_rounds() {
 }
 
 void Trainer::open_loader() {
-  LoaderOptions load;
+  data::LoaderOptions load;
   load.plan = epoch_plan_;
   load.edge_samples = edge_samples_;
   load.subset = subset_;
-  load.views = view_set(config_, *data_);
-  load.dtype = scalar_type(config_);
+  load.views = data::view_set(config_, *data_);
+  load.dtype = setup::scalar_type(config_);
   load.rank = world_.rank();
   load.ranks = world_.size();
   load.local_rank = world_.node().rank();
@@ -132,16 +132,16 @@ void Trainer::open_loader() {
   load.memory_mb = config_.integer("data.memory_mb");
   load.first_step = load.planned_until = planned_until_ = step_;
   // Views in fp64 and rows of features are made by the workers.
-  if (!device_.is_cpu() && load.dtype == at::kFloat && data_->encoding() != Encoding::features) {
-    load.render = Render::device;
+  if (!device_.is_cpu() && load.dtype == at::kFloat && data_->encoding() != data::Encoding::features) {
+    load.render = data::Render::device;
     load.device = device_;
   }
   if (config_.text("data.decoder") == "nvjpeg") {
-    PAL_CHECK(data_->encoding() == Encoding::jpeg, "data.decoder=nvjpeg needs a data set of JPEG files, and this one is not",
+    PAL_CHECK(data_->encoding() == data::Encoding::jpeg, "data.decoder=nvjpeg needs a data set of JPEG files, and this one is not",
               config_.text("data.train"), "take data.decoder=cpu");
-    load.decoder = make_nvjpeg_decoder(device_.index());
+    load.decoder = data::make_nvjpeg_decoder(device_.index());
   }
-  loader_ = std::make_unique<Loader>(data_, load);
+  loader_ = std::make_unique<data::Loader>(data_, load);
 }
 
 void Trainer::open_checkpoints() {
@@ -155,4 +155,4 @@ void Trainer::open_checkpoints() {
   boundary_ = std::make_unique<Boundary>(world_.control(), control_.stop_asked);
 }
 
-}  // namespace pal
+}  // namespace pal::dist

@@ -1,6 +1,6 @@
 # PalAssets: the files of the labelling page compiled into a target.
 #
-# pal_assets(<target> <file>...): each launch/label/page/<file> becomes an entry of pal::page_assets().
+# pal_assets(<target> <file>...): each launch/label/page/<file> becomes an entry of pal::launch::page_assets().
 function(pal_assets target)
   set(type_html "text/html; charset=utf-8")
   set(type_css "text/css; charset=utf-8")
@@ -21,13 +21,13 @@ function(pal_assets target)
 "// Written by CMake from launch/label/page.
 #include \"launch/label/assets.h\"
 
-namespace pal {
+namespace pal::launch {
 const std::vector<Asset>& page_assets() {
   static const std::vector<Asset> assets = {
 ${entries}  };
   return assets;
 }
-}  // namespace pal
+}  // namespace pal::launch
 ")
   target_sources(${target} PRIVATE ${source})
 endfunction()

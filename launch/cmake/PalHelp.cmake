@@ -1,6 +1,6 @@
 # PalHelp: plain-text pages of launch/help compiled into a target.
 #
-# pal_help_pages(<target> <topic>...): each launch/help/<topic>.txt becomes an entry of pal::help_pages(), in this order.
+# pal_help_pages(<target> <topic>...): each launch/help/<topic>.txt becomes an entry of pal::launch::help_pages(), in this order.
 function(pal_help_pages target)
   set(entries "")
   foreach(topic ${ARGN})
@@ -15,13 +15,13 @@ function(pal_help_pages target)
 "// Written by CMake from launch/help/*.txt.
 #include \"launch/help.h\"
 
-namespace pal {
+namespace pal::launch {
 const std::vector<HelpPage>& help_pages() {
   static const std::vector<HelpPage> pages = {
 ${entries}  };
   return pages;
 }
-}  // namespace pal
+}  // namespace pal::launch
 ")
   target_sources(${target} PRIVATE ${source})
 endfunction()

@@ -25,12 +25,12 @@
 #include "launch/doctor/nccl_links.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 using nlohmann::json;
 
-constexpr Collective kCollectives[] = {Collective::all_reduce, Collective::all_gather, Collective::broadcast, Collective::all_to_all};
+constexpr dist::Collective kCollectives[] = {dist::Collective::all_reduce, dist::Collective::all_gather, dist::Collective::broadcast, dist::Collective::all_to_all};
 constexpr int64_t kLeastBytes = 64;
 
 // Powers of two, and the middle between two of them.
@@ -45,14 +45,14 @@ enum class Role { fitted, predicted };
 Role role(size_t k) { return k % 2 == 0 ? Role::fitted : Role::predicted; }
 
 // The collective as `bytes` counts it in collective_seconds.
-std::function<void()> operation(Collective c, int64_t bytes, Comm& comm) {
+std::function<void()> operation(dist::Collective c, int64_t bytes, comm::Comm& comm) {
   const int64_t numbers = bytes / 4, share = std::max<int64_t>(1, numbers / comm.size());
   const at::Tensor all = at::zeros({numbers}, at::kFloat), own = at::zeros({share}, at::kFloat);
   switch (c) {
-    case Collective::all_reduce: return [all, &comm] { comm.all_reduce(all); };
-    case Collective::all_gather: return [own, &comm] { comm.all_gather(own); };
-    case Collective::broadcast: return [all, &comm] { comm.broadcast(all, 0); };
-    case Collective::all_to_all: {
+    case dist::Collective::all_reduce: return [all, &comm] { comm.all_reduce(all); };
+    case dist::Collective::all_gather: return [own, &comm] { comm.all_gather(own); };
+    case dist::Collective::broadcast: return [all, &comm] { comm.broadcast(all, 0); };
+    case dist::Collective::all_to_all: {
       const std::vector<int64_t> counts(comm.size(), share);
       const at::Tensor sent = at::zeros({share * comm.size()}, at::kFloat);
       return [sent, counts, &comm] { comm.all_to_all_v(sent, counts, counts); };
@@ -62,15 +62,15 @@ std::function<void()> operation(Collective c, int64_t bytes, Comm& comm) {
 }
 
 // Collective. Of the slowest rank.
-double slowest(double seconds, Comm& comm) {
+double slowest(double seconds, comm::Comm& comm) {
   const at::Tensor t = at::full({1}, seconds, at::kDouble);
-  comm.all_reduce(t, ReduceOp::max);
+  comm.all_reduce(t, comm::ReduceOp::max);
   return t.item<double>();
 }
 
 // Collective. Seconds of a call, of each operation: the best of its turns, which is what the links can do when nobody else is
 // on the machine. The operations take turns with each other, so that somebody who is does not meet all turns of one.
-std::vector<double> measure(const std::vector<std::function<void()>>& operations, int turns, Comm& comm) {
+std::vector<double> measure(const std::vector<std::function<void()>>& operations, int turns, comm::Comm& comm) {
   const auto turn = [&](const std::function<void()>& run, int calls) {
     comm.barrier();
     const Clock::time_point start = Clock::now();
@@ -89,14 +89,14 @@ std::vector<double> measure(const std::vector<std::function<void()>>& operations
   return best;
 }
 
-using Samples = std::vector<CommSample>;
+using Samples = std::vector<dist::CommSample>;
 
 // What one number of ranks gave for one collective, in the order of sizes.
 struct Curve {
-  Collective collective;
+  dist::Collective collective;
   int ranks;
   Samples samples = {};
-  CommLink link = {};
+  dist::CommLink link = {};
   Samples part(Role wanted) const {
     Samples out;
     for (size_t k = 0; k < samples.size(); ++k) {
@@ -106,35 +106,35 @@ struct Curve {
   }
 };
 
-const Curve& curve_of(const std::vector<Curve>& curves, Collective c) {
+const Curve& curve_of(const std::vector<Curve>& curves, dist::Collective c) {
   return *std::find_if(curves.begin(), curves.end(), [&](const Curve& curve) { return curve.collective == c; });
 }
 
-double relative_error(const CommSample& s, const CommLink& link) { return ring_seconds(s, link) / s.seconds - 1; }
+double relative_error(const dist::CommSample& s, const dist::CommLink& link) { return dist::ring_seconds(s, link) / s.seconds - 1; }
 
 struct Errors {
   double median = 0, worst = 0;
 };
-Errors errors_of(const CommLink& link, const Samples& samples) {
+Errors errors_of(const dist::CommLink& link, const Samples& samples) {
   std::vector<double> errors;
-  for (const CommSample& s : samples) errors.push_back(std::abs(relative_error(s, link)));
+  for (const dist::CommSample& s : samples) errors.push_back(std::abs(relative_error(s, link)));
   return {median(errors), *std::max_element(errors.begin(), errors.end())};
 }
 
 // A fit, and how far off it is where it was not fitted.
 struct Judged {
-  CommLink link;
+  dist::CommLink link;
   Errors errors, one_line;
 };
 Judged judge(const Samples& seen, const Samples& held_out) {
-  Judged out{fit_link(seen), {}, errors_of(fit_link(seen, 1), held_out)};
+  Judged out{dist::fit_link(seen), {}, errors_of(dist::fit_link(seen, 1), held_out)};
   out.errors = errors_of(out.link, held_out);
   return out;
 }
 
-std::string pieces_text(const CommLink& link) {
+std::string pieces_text(const dist::CommLink& link) {
   std::string out = fmt::format("{:.2f} us, {:.3g} GB/s", 1e6 * link.alpha, link.beta / 1e9);
-  for (const CommPiece& p : link.larger) out += fmt::format("; from {:.0f} B {:.2f} us, {:.3g} GB/s", p.from, 1e6 * p.alpha, p.beta / 1e9);
+  for (const dist::CommPiece& p : link.larger) out += fmt::format("; from {:.0f} B {:.2f} us, {:.3g} GB/s", p.from, 1e6 * p.alpha, p.beta / 1e9);
   return out;
 }
 std::string errors_text(const Errors& e) { return fmt::format("{:.0f} / {:.0f} %", 100 * e.median, 100 * e.worst); }
@@ -148,9 +148,9 @@ std::vector<Curve> run_ranks(int ranks, const CommBenchOptions& options, const s
   const json said = json::parse(child.read_line());
   PAL_CHECK(child.wait() == 0, "the ranks that measure ended with an error", ranks, "its words stand above");
   std::vector<Curve> curves;
-  for (const Collective c : kCollectives) {
+  for (const dist::Collective c : kCollectives) {
     Curve curve{c, ranks};
-    for (const json& point : said.at(collective_name(c))) curve.samples.push_back({c, ranks, point.at("bytes"), point.at("seconds")});
+    for (const json& point : said.at(dist::collective_name(c))) curve.samples.push_back({c, ranks, point.at("bytes"), point.at("seconds")});
     curves.push_back(std::move(curve));
   }
   return curves;
@@ -158,12 +158,12 @@ std::vector<Curve> run_ranks(int ranks, const CommBenchOptions& options, const s
 
 void print_curves(const std::vector<Curve>& curves) {
   std::vector<std::vector<std::string>> rows = {{fmt::format("us on {} ranks: bytes", curves[0].ranks)}};
-  for (const Curve& c : curves) rows[0].insert(rows[0].end(), {collective_name(c.collective), "model", "error"});
+  for (const Curve& c : curves) rows[0].insert(rows[0].end(), {dist::collective_name(c.collective), "model", "error"});
   for (size_t k = 0; k < curves[0].samples.size(); ++k) {
     std::vector<std::string> row = {fmt::format("{:.0f}", curves[0].samples[k].bytes)};
     for (const Curve& c : curves) {
-      const CommSample& s = c.samples[k];
-      row.insert(row.end(), {fmt::format("{:.1f}", 1e6 * s.seconds), fmt::format("{:.1f}", 1e6 * ring_seconds(s, c.link)),
+      const dist::CommSample& s = c.samples[k];
+      row.insert(row.end(), {fmt::format("{:.1f}", 1e6 * s.seconds), fmt::format("{:.1f}", 1e6 * dist::ring_seconds(s, c.link)),
                              fmt::format("{:+.0f} %{}", 100 * relative_error(s, c.link), role(k) == Role::fitted ? "" : " p")});
     }
     rows.push_back(row);
@@ -174,11 +174,11 @@ void print_curves(const std::vector<Curve>& curves) {
 json curve_json(const Curve& c, const Judged& judged) {
   json points = json::array(), larger = json::array();
   for (size_t k = 0; k < c.samples.size(); ++k) {
-    const CommSample& s = c.samples[k];
-    points.push_back({{"bytes", s.bytes}, {"measured_us", 1e6 * s.seconds}, {"model_us", 1e6 * ring_seconds(s, c.link)}, {"role", role(k) == Role::fitted ? "fitted" : "predicted"}});
+    const dist::CommSample& s = c.samples[k];
+    points.push_back({{"bytes", s.bytes}, {"measured_us", 1e6 * s.seconds}, {"model_us", 1e6 * dist::ring_seconds(s, c.link)}, {"role", role(k) == Role::fitted ? "fitted" : "predicted"}});
   }
-  for (const CommPiece& p : c.link.larger) larger.push_back({{"from_bytes", p.from}, {"alpha_us", 1e6 * p.alpha}, {"beta_gb_per_s", p.beta / 1e9}});
-  return {{"name", collective_name(c.collective)}, {"params", {{"ranks", c.ranks}}}, {"alpha_us", 1e6 * c.link.alpha}, {"beta_gb_per_s", c.link.beta / 1e9}, {"larger", larger},
+  for (const dist::CommPiece& p : c.link.larger) larger.push_back({{"from_bytes", p.from}, {"alpha_us", 1e6 * p.alpha}, {"beta_gb_per_s", p.beta / 1e9}});
+  return {{"name", dist::collective_name(c.collective)}, {"params", {{"ranks", c.ranks}}}, {"alpha_us", 1e6 * c.link.alpha}, {"beta_gb_per_s", c.link.beta / 1e9}, {"larger", larger},
           {"median_error", judged.errors.median}, {"worst_error", judged.errors.worst},
           {"one_line", {{"median_error", judged.one_line.median}, {"worst_error", judged.one_line.worst}}}, {"points", points}};
 }
@@ -186,32 +186,32 @@ json curve_json(const Curve& c, const Judged& judged) {
 // From all sizes.
 void write_cluster(const std::string& file, const std::vector<Curve>& curves) {
   const int ranks = curves[0].ranks;
-  Cluster cluster = read_cluster("local");
+  dist::Cluster cluster = dist::read_cluster("local");
   cluster.name = "measured";
   cluster.gpu = fmt::format("{} CPU ranks, {}", ranks, proc_field("/proc/cpuinfo", "model name"));
   cluster.fabric.per_node = ranks;
-  cluster.fabric.node = fit_link(curve_of(curves, Collective::all_reduce).samples);
-  cluster.fabric.gather = fit_link(curve_of(curves, Collective::all_gather).samples);
-  write_file_atomically(file, "# Links measured by pal bench comm; the rest is the preset local.\n" + cluster_text(cluster));
+  cluster.fabric.node = dist::fit_link(curve_of(curves, dist::Collective::all_reduce).samples);
+  cluster.fabric.gather = dist::fit_link(curve_of(curves, dist::Collective::all_gather).samples);
+  io::write_file_atomically(file, "# Links measured by pal bench comm; the rest is the preset local.\n" + dist::cluster_text(cluster));
 }
 
 // NCCL between this machine's GPUs; one rank for each of them.
 int bench_links(const CommBenchOptions& options, const std::string& program) {
-  const CudaState cuda = cuda_state();
+  const dist::CudaState cuda = dist::cuda_state();
   PAL_CHECK(cuda.reason.empty(), "no collectives between GPUs can be measured here", cuda.reason, "run it on a machine with GPUs (pal doctor looks at this one)");
   return measure_links(cuda, program, {options.most_bytes, options.turns, options.json});
 }
 
 }  // namespace
 
-void bench_comm_rank(const CommBenchOptions& options, World& world) {
+void bench_comm_rank(const CommBenchOptions& options, dist::World& world) {
   json out;
-  for (const Collective c : kCollectives) {
+  for (const dist::Collective c : kCollectives) {
     const std::vector<int64_t> all = sizes(options.most_bytes);
     std::vector<std::function<void()>> operations;
     for (const int64_t bytes : all) operations.push_back(operation(c, bytes, world.now()));
     const std::vector<double> seconds = measure(operations, options.turns, world.now());
-    for (size_t k = 0; k < all.size(); ++k) out[collective_name(c)].push_back({{"bytes", all[k]}, {"seconds", seconds[k]}});
+    for (size_t k = 0; k < all.size(); ++k) out[dist::collective_name(c)].push_back({{"bytes", all[k]}, {"seconds", seconds[k]}});
   }
   if (world.rank() == 0) fmt::print("{}\n", out.dump());
   std::fflush(stdout);
@@ -227,7 +227,7 @@ int bench_comm(const CommBenchOptions& options, const std::string& program) {
     for (Curve& c : curves) {
       const Judged judged = judge(c.part(Role::fitted), c.part(Role::predicted));
       c.link = judged.link;
-      rows.push_back({collective_name(c.collective), std::to_string(ranks), errors_text(judged.errors), errors_text(judged.one_line), pieces_text(judged.link)});
+      rows.push_back({dist::collective_name(c.collective), std::to_string(ranks), errors_text(judged.errors), errors_text(judged.one_line), pieces_text(judged.link)});
       results.push_back(curve_json(c, judged));
     }
     print_curves(curves);
@@ -236,9 +236,9 @@ int bench_comm(const CommBenchOptions& options, const std::string& program) {
   }
   fmt::print("{}p: predicted by a link fitted to the other sizes; the errors are of these\n", format_table(rows));
   if (!options.json.empty()) {
-    write_file_atomically(options.json, json{{"machine", {{"cpu", proc_field("/proc/cpuinfo", "model name")}, {"cores", usable_cores()}}}, {"results", results}}.dump(2) + "\n");
+    io::write_file_atomically(options.json, json{{"machine", {{"cpu", proc_field("/proc/cpuinfo", "model name")}, {"cores", io::usable_cores()}}}, {"results", results}}.dump(2) + "\n");
   }
   return static_cast<int>(Exit::ok);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

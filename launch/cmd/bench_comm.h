@@ -10,7 +10,7 @@
 
 #include "dist/comm/world.h"
 
-namespace pal {
+namespace pal::launch {
 
 struct CommBenchOptions {
   std::string json;                      // "" writes none
@@ -23,6 +23,6 @@ struct CommBenchOptions {
 
 int bench_comm(const CommBenchOptions& options, const std::string& program);
 // Collective: one of the ranks that the above starts. Rank 0 prints a line of JSON.
-void bench_comm_rank(const CommBenchOptions& options, World& world);
+void bench_comm_rank(const CommBenchOptions& options, dist::World& world);
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -21,7 +21,7 @@
 #include "launch/table.h"
 #include "launch/run/trained_run.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 struct Arguments {
@@ -37,11 +37,11 @@ std::string ledger_path(const Arguments& args) {
 }
 
 // Who writes the ledger now; "": nobody, and this process may.
-std::string writer(const Arguments& args) { return WriterLease::holder(ledger_path(args)); }
+std::string writer(const Arguments& args) { return oracle::WriterLease::holder(ledger_path(args)); }
 
-void drain_inbox(const Arguments& args, Ledger& ledger) {
+void drain_inbox(const Arguments& args, oracle::Ledger& ledger) {
   std::vector<std::string> warnings;
-  Inbox(args.run).drain(ledger, warnings);
+  oracle::Inbox(args.run).drain(ledger, warnings);
   for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
 }
 
@@ -50,23 +50,23 @@ std::string inbox_name() {
 }
 
 int run_show(const Arguments& args) {
-  Ledger ledger(ledger_path(args), kAnyRun);
+  oracle::Ledger ledger(ledger_path(args), oracle::kAnyRun);
   drain_inbox(args, ledger);
-  const std::vector<RecordedAnswer> answers = ledger.all_answers();
-  const AgreementReport report = annotator_report(answers);
+  const std::vector<oracle::RecordedAnswer> answers = ledger.all_answers();
+  const oracle::AgreementReport report = oracle::annotator_report(answers);
   fmt::print("{}", format_table({{"answers", ""},
                                  {"questions", fmt::format("{} in {} rounds, {} open", ledger.questions(), ledger.rounds(), ledger.open_questions())},
                                  {"cost", fmt::format("{:g}", ledger.cost())},
                                  {"run", ledger.run_id()}}));
   std::vector<std::vector<std::string>> people = {{"annotator", "answers", "taken back", "median s", "cost"}};
-  for (const AnnotatorPace& p : report.annotators) {
+  for (const oracle::AnnotatorPace& p : report.annotators) {
     people.push_back({p.annotator, std::to_string(p.answers), std::to_string(p.withdrawn), fmt::format("{:.1f}", p.seconds), fmt::format("{:g}", p.cost)});
   }
   fmt::print("{}", format_table(people));
   if (report.questions > 0) {
     std::vector<std::vector<std::string>> rows = {{"agreement", "questions", "raw", "kappa"}};
     rows.push_back({"all (Fleiss)", std::to_string(report.questions), fmt::format("{:.3f}", report.raw), fmt::format("{:.3f}", report.fleiss)});
-    for (const PairAgreement& p : report.pairs) {
+    for (const oracle::PairAgreement& p : report.pairs) {
       rows.push_back({p.a + ", " + p.b + " (Cohen)", std::to_string(p.questions), fmt::format("{:.3f}", p.raw), fmt::format("{:.3f}", p.cohen)});
     }
     fmt::print("{}", format_table(rows));
@@ -74,7 +74,7 @@ int run_show(const Arguments& args) {
   std::vector<std::vector<std::string>> rows = {{"uuid", "query", "template", "member", "answer", "annotator"}};
   const int64_t count = static_cast<int64_t>(answers.size()), first = std::max<int64_t>(0, count - (args.last > 0 ? args.last : 10));
   for (int64_t k = first; k < count; ++k) {
-    const RecordedAnswer& r = answers[k];
+    const oracle::RecordedAnswer& r = answers[k];
     rows.push_back({r.answer.uuid, std::to_string(r.answer.query), std::to_string(r.answer.i), std::to_string(r.answer.j),
                     r.said + (r.superseded_by != 0 ? " (taken back)" : ""), r.answer.annotator});
   }
@@ -83,29 +83,29 @@ int run_show(const Arguments& args) {
 }
 
 int run_export(const Arguments& args) {
-  const AnswerFormat format = answer_format(args.format, args.out);
-  Ledger ledger(ledger_path(args), kAnyRun);
+  const oracle::AnswerFormat format = oracle::answer_format(args.format, args.out);
+  oracle::Ledger ledger(ledger_path(args), oracle::kAnyRun);
   drain_inbox(args, ledger);
-  const Config config = run_config(args.run);
-  const int64_t samples = format == AnswerFormat::h5 ? Dataset::open(config.text("data.train"))->size() : 0;
-  const int64_t count = export_answers(ledger, args.out, format, consensus_kind(config.text("oracle.consensus")), samples);
-  const bool edges = format == AnswerFormat::edges || format == AnswerFormat::h5;
+  const config::Config config = run_config(args.run);
+  const int64_t samples = format == oracle::AnswerFormat::h5 ? data::Dataset::open(config.text("data.train"))->size() : 0;
+  const int64_t count = oracle::export_answers(ledger, args.out, format, oracle::consensus_kind(config.text("oracle.consensus")), samples);
+  const bool edges = format == oracle::AnswerFormat::edges || format == oracle::AnswerFormat::h5;
   fmt::print("{} {} in {}\n", count, edges ? "edges" : "answers", args.out);
   return static_cast<int>(Exit::ok);
 }
 
 int run_import(const Arguments& args) {
   const std::string path = ledger_path(args), holder = writer(args);
-  ReadEntries read = import_answers(args.file, answer_format(args.format, args.file), args.annotator);
+  oracle::ReadEntries read = oracle::import_answers(args.file, oracle::answer_format(args.format, args.file), args.annotator);
   if (!holder.empty()) {
     std::string lines;
-    for (const Entry& e : read.entries) lines += e.undo.empty() ? answer_line(e.answer) : undo_line(e.undo, e.answer.annotator);
-    if (!lines.empty()) Inbox(args.run).submit(inbox_name(), lines);
+    for (const oracle::Entry& e : read.entries) lines += e.undo.empty() ? oracle::answer_line(e.answer) : oracle::undo_line(e.undo, e.answer.annotator);
+    if (!lines.empty()) oracle::Inbox(args.run).submit(inbox_name(), lines);
     fmt::print("{} answers handed in; {} takes them at its next round\n", read.entries.size(), holder);
   } else {
-    Ledger ledger(path, kAnyRun);
+    oracle::Ledger ledger(path, oracle::kAnyRun);
     drain_inbox(args, ledger);
-    const LedgerIntake intake = take_entries(ledger, read);
+    const oracle::LedgerIntake intake = oracle::take_entries(ledger, read);
     fmt::print("{} answers recorded, {} taken back, {} known before; {} questions are open\n", intake.recorded, intake.withdrawn, intake.known,
                ledger.open_questions());
   }
@@ -114,7 +114,7 @@ int run_import(const Arguments& args) {
   const std::string kept = args.file + ".refused";
   std::string lines;
   for (const std::string& line : read.bad_lines) lines += line + "\n";
-  write_file_atomically(kept, lines);
+  io::write_file_atomically(kept, lines);
   PAL_DATA_CHECK(false, "answers that are refused", read.bad_lines.size(), "the others are recorded; mend and import " + kept);
   return static_cast<int>(Exit::data);
 }
@@ -124,22 +124,22 @@ int run_undo(const Arguments& args) {
   const std::string path = ledger_path(args), holder = writer(args);
   if (!holder.empty()) {
     PAL_CHECK(!args.uuid.empty(), "the ledger is being written by", holder, "give --uuid U, which can be handed in meanwhile");
-    Inbox(args.run).submit(inbox_name(), undo_line(args.uuid, args.annotator));
+    oracle::Inbox(args.run).submit(inbox_name(), oracle::undo_line(args.uuid, args.annotator));
     fmt::print("handed in; {} takes it back at its next round\n", holder);
     return static_cast<int>(Exit::ok);
   }
-  Ledger ledger(path, kAnyRun);
+  oracle::Ledger ledger(path, oracle::kAnyRun);
   drain_inbox(args, ledger);
-  std::vector<Entry> entries;
+  std::vector<oracle::Entry> entries;
   if (!args.uuid.empty()) {
     entries.push_back({{}, args.uuid});
   } else {
-    for (const RecordedAnswer& r : ledger.last_answers(args.annotator, args.last)) {
+    for (const oracle::RecordedAnswer& r : ledger.last_answers(args.annotator, args.last)) {
       if (r.superseded_by == 0) entries.push_back({{}, r.answer.uuid});
     }
   }
-  for (Entry& e : entries) e.answer.annotator = args.annotator;
-  const LedgerIntake intake = ledger.take(entries);
+  for (oracle::Entry& e : entries) e.answer.annotator = args.annotator;
+  const oracle::LedgerIntake intake = ledger.take(entries);
   for (const std::string& reason : intake.refused) {
     if (!reason.empty()) throw Error(Exit::data, reason);
   }
@@ -180,4 +180,4 @@ int cmd_answers(const std::vector<std::string>& arguments, Context&) {
   return in.parsed() ? run_import(args) : run_undo(args);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

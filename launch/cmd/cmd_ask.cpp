@@ -17,7 +17,7 @@
 #include "launch/run/run_graph.h"
 #include "launch/run/trained_run.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 struct Arguments {
@@ -45,33 +45,33 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
 
   keep_freed_memory();
   RunGraph graph = open_run_graph(args.run, args.overrides);
-  const Config& config = graph.config;
-  const auto sampler = make_query_sampler(config, graph.data->parents());
+  const config::Config& config = graph.config;
+  const auto sampler = oracle::make_query_sampler(config, graph.data->parents());
   PAL_CHECK(sampler != nullptr, "the run has no sampler", "oracle.sampler=none", "name one: pal ask RUN oracle.sampler=captcha");
-  World& world = context.start_world();
+  dist::World& world = context.start_world();
   PAL_CHECK(world.size() == 1, "ranks of pal ask", world.size(), "start it once, without mpirun");
-  at::set_num_threads(compute_threads(config, world.cores()));
+  at::set_num_threads(setup::compute_threads(config, world.cores()));
   // A run that was trained without an oracle gets its ledger here.
-  Ledger ledger(args.run + "/ledger.sqlite", ledger_run(run_config(args.run), graph.data->fingerprint()));
+  oracle::Ledger ledger(args.run + "/ledger.sqlite", dist::ledger_run(run_config(args.run), graph.data->fingerprint()));
   std::vector<std::string> warnings;
-  Inbox(args.run).drain(ledger, warnings);
+  oracle::Inbox(args.run).drain(ledger, warnings);
   insert_ledger(graph, ledger);
 
   AskOptions options;
   options.questions = args.questions;
-  options.threads = compute_threads(config, world.cores());
+  options.threads = setup::compute_threads(config, world.cores());
   const auto [queries, step, why, waits] = ask_round(args.run, graph, *sampler, ledger, options, world.now());
   std::string lines;
-  for (const Query& q : queries) lines += question_line(q, [&](int64_t sample) { return graph.data->id(sample); });
-  write_file_atomically(args.out, lines);
+  for (const oracle::Query& q : queries) lines += oracle::question_line(q, [&](int64_t sample) { return graph.data->id(sample); });
+  io::write_file_atomically(args.out, lines);
   for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
   if (queries.empty()) {
     fmt::print("0 questions: {}\n", why);
     return static_cast<int>(waits ? Exit::again : Exit::ok);
   }
-  fmt::print("{} questions in {} queries: {}, by {} at step {}\n", question_count(queries), queries.size(), args.out, sampler->name(), step);
+  fmt::print("{} questions in {} queries: {}, by {} at step {}\n", oracle::question_count(queries), queries.size(), args.out, sampler->name(), step);
   fmt::print("next: pal label {0}, or pal answers import {0} ANSWERS\n", args.run);
   return static_cast<int>(Exit::ok);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -11,7 +11,7 @@
 #include "launch/cmd/bench_comm.h"
 #include "launch/commands.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 int run_comm(const std::vector<std::string>& arguments, Context& context) {
@@ -52,4 +52,4 @@ int cmd_bench(const std::vector<std::string>& arguments, Context& context) {
   exec_pal_bench(arguments, context);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -9,7 +9,7 @@
 #include "launch/commands.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -23,7 +23,7 @@ double megabytes(const std::string& folder) {
 // Whether every SHA-256 agrees; otherwise the reason.
 std::string damage(const std::string& path) {
   try {
-    verify_checkpoint(path);
+    record::verify_checkpoint(path);
     return "";
   } catch (const Error& e) {
     return e.what();
@@ -43,12 +43,12 @@ int cmd_checkpoint(const std::vector<std::string>& arguments, Context&) {
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
   PAL_CHECK(fs::is_directory(run), "no such run folder", run, "give what pal train printed as the run folder");
-  const std::vector<int64_t> steps = checkpoint_steps(run);
+  const std::vector<int64_t> steps = record::checkpoint_steps(run);
   PAL_DATA_CHECK(!steps.empty(), "the run has no checkpoint", run, "train it first: pal train");
   std::vector<std::vector<std::string>> rows = {{"checkpoint", "files", "MB", verify.parsed() ? "SHA-256" : "complete"}};
   int damaged = 0;
   for (const int64_t step : steps) {
-    const std::string path = checkpoint_path(run, step);
+    const std::string path = record::checkpoint_path(run, step);
     std::string state = fs::exists(path + "/manifest.json") ? "yes" : "no: without manifest";
     if (verify.parsed()) {
       const std::string reason = damage(path);
@@ -63,4 +63,4 @@ int cmd_checkpoint(const std::vector<std::string>& arguments, Context&) {
   return static_cast<int>(Exit::ok);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -7,20 +7,20 @@
 #include "launch/commands.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 std::string or_dash(const std::string& text) { return text.empty() ? "(none)" : text; }
 
 std::string key_list() {
   std::vector<std::vector<std::string>> rows = {{"key", "default", "allowed", "meaning"}};
-  for (const KeySpec& key : config_keys()) rows.push_back({key.name, or_dash(key.default_value), describe_allowed(key), key.help});
+  for (const config::KeySpec& key : config::config_keys()) rows.push_back({key.name, or_dash(key.default_value), config::describe_allowed(key), key.help});
   return format_table(rows);
 }
 
-std::string settings(const Config& config) {
+std::string settings(const config::Config& config) {
   std::vector<std::vector<std::string>> rows = {{"key", "value", "from"}};
-  for (const KeySpec& key : config_keys()) {
+  for (const config::KeySpec& key : config::config_keys()) {
     rows.push_back({key.name, or_dash(config.formatted(key.name)), config.origin(key.name)});
   }
   return format_table(rows);
@@ -45,9 +45,9 @@ int cmd_config(const std::vector<std::string>& args, Context&) {
     return 0;
   }
   PAL_CHECK(!path.empty(), "no config was given", "", "give a YAML file, or --keys for the list of keys");
-  const Config config = Config::load(path, overrides);
+  const config::Config config = config::Config::load(path, overrides);
   std::fputs((yaml ? config.dump() : settings(config)).c_str(), stdout);
   return 0;
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -17,7 +17,7 @@
 #include "launch/progress_rate.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 struct Arguments {
@@ -32,7 +32,7 @@ std::string shape_text(const std::vector<int32_t>& shape) {
   return side(shape[0]) + " x " + side(shape[1]) + " x " + side(shape[2]) + " (height x width x channels)";
 }
 
-void print_classes(const Dataset& data, const ShardReader& shard, int64_t limit) {
+void print_classes(const data::Dataset& data, const data::ShardReader& shard, int64_t limit) {
   const std::vector<std::string>& classes = data.classes();
   std::vector<int64_t> counts(classes.size(), 0);
   for (const int64_t label : data.labels()) {
@@ -54,9 +54,9 @@ void print_classes(const Dataset& data, const ShardReader& shard, int64_t limit)
 }
 
 int run_info(const Arguments& args) {
-  const std::vector<std::string> files = dataset_files(args.data);
-  const auto data = Dataset::open(args.data);
-  const ShardReader first(files[0]);
+  const std::vector<std::string> files = data::dataset_files(args.data);
+  const auto data = data::Dataset::open(args.data);
+  const data::ShardReader first(files[0]);
   int64_t bytes = 0;
   for (const std::string& file : files) bytes += static_cast<int64_t>(std::filesystem::file_size(file));
   const auto unknown = std::count(data->labels().begin(), data->labels().end(), -1);
@@ -64,7 +64,7 @@ int run_info(const Arguments& args) {
       {"data set", args.data},
       {"samples", std::to_string(data->size())},
       {"shape", shape_text(data->shape())},
-      {"encoding", data->encoding() == Encoding::raw ? "raw" : "jpeg"},
+      {"encoding", data->encoding() == data::Encoding::raw ? "raw" : "jpeg"},
       {"labels", data->labels().empty() ? "none" : fmt::format("{} known, {} unknown", data->size() - unknown, unknown)},
       {"classes", std::to_string(data->classes().size())},
       {"size", fmt::format("{} in {} file{}", megabytes(bytes), files.size(), files.size() == 1 ? "" : "s")},
@@ -74,9 +74,9 @@ int run_info(const Arguments& args) {
   fmt::print("{}", format_table(rows));
   if (!data->classes().empty()) print_classes(*data, first, args.limit);
   if (!args.montage.empty()) {
-    const Picture picture = make_montage(*data, {});
-    const std::vector<uint8_t> png = encode_png(picture.pixels.data(), picture.height, picture.width, picture.channels);
-    write_file_atomically(args.montage, {reinterpret_cast<const char*>(png.data()), png.size()});
+    const data::Picture picture = make_montage(*data, {});
+    const std::vector<uint8_t> png = data::encode_png(picture.pixels.data(), picture.height, picture.width, picture.channels);
+    io::write_file_atomically(args.montage, {reinterpret_cast<const char*>(png.data()), png.size()});
     fmt::print("\n{}: a picture of {} samples with their labels\n", args.montage, montage_samples(*data, 48).size());
   }
   return static_cast<int>(Exit::ok);
@@ -84,7 +84,7 @@ int run_info(const Arguments& args) {
 
 int run_verify(const Arguments& args) {
   ProgressRate rate("verify");
-  const VerifyReport report = verify_dataset(args.data, static_cast<size_t>(args.limit), [&](int64_t done, int64_t total) { rate(done, total); });
+  const data::VerifyReport report = data::verify_dataset(args.data, static_cast<size_t>(args.limit), [&](int64_t done, int64_t total) { rate(done, total); });
   const double seconds = rate.finish();
   for (const std::string& complaint : report.complaints) fmt::print("{}\n", complaint);
   const int64_t bad = report.bad_samples + report.bad_files, shown = static_cast<int64_t>(report.complaints.size());
@@ -124,4 +124,4 @@ int cmd_data(const std::vector<std::string>& arguments, Context&) {
   return info.parsed() ? run_info(args) : run_verify(args);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

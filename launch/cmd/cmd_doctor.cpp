@@ -22,7 +22,7 @@
 #include "launch/doctor/nccl_links.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -71,30 +71,30 @@ Finding check_disk() {
   return {"disk", Verdict::ok, found};
 }
 
-Finding check_gpu(const CudaState& cuda) {
+Finding check_gpu(const dist::CudaState& cuda) {
   if (!cuda.reason.empty()) return {"GPU", Verdict::warn, "none: " + cuda.reason, "training runs on the CPU (train.device=auto)"};
   return {"GPU", Verdict::ok, fmt::format("{} device(s), driver for CUDA {}", cuda.devices, cuda.driver)};
 }
 
-Finding check_nccl(const CudaState& cuda) {
+Finding check_nccl(const dist::CudaState& cuda) {
   if (cuda.nccl.empty()) return {"CUDA, NCCL", Verdict::warn, "not in this build", "for GPUs: launch/setup --cuda on, then build again"};
   if (!cuda.torch.empty()) return {"CUDA, NCCL", Verdict::missing, cuda.torch, "install the LibTorch that this program was built with: launch/setup"};
   return {"CUDA, NCCL", Verdict::ok, fmt::format("{}, {}; LibTorch's CUDA half loads", cuda.runtime, cuda.nccl)};
 }
 
 Finding check_nvjpeg() {
-  const NvjpegState nvjpeg = nvjpeg_state();
+  const data::NvjpegState nvjpeg = data::nvjpeg_state();
   if (nvjpeg.version.empty()) return {"nvJPEG", Verdict::warn, "none: only data.decoder=nvjpeg needs it", nvjpeg.reason};
   return {"nvJPEG", Verdict::ok, nvjpeg.version};
 }
 
 // A job of two ranks that start a World and meet in a collective: what training needs of MPI.
 Finding check_mpi(const Context& context) {
-  if (started_as_rank()) return {"MPI", Verdict::ok, mpi_library() + " (not tried: this is a rank itself)"};
+  if (dist::started_as_rank()) return {"MPI", Verdict::ok, dist::mpi_library() + " (not tried: this is a rank itself)"};
   try {
     const int code = run_under_mpirun(context.program, {"doctor", "--rank"}, 2, 1);
-    if (code == 0) return {"MPI", Verdict::ok, mpi_library() + ", two ranks met, MPI_THREAD_MULTIPLE"};
-    return {"MPI", Verdict::missing, fmt::format("{}: a job of two ranks ended with {}", mpi_library(), code),
+    if (code == 0) return {"MPI", Verdict::ok, dist::mpi_library() + ", two ranks met, MPI_THREAD_MULTIPLE"};
+    return {"MPI", Verdict::missing, fmt::format("{}: a job of two ranks ended with {}", dist::mpi_library(), code),
             "try: mpirun --bind-to none -np 2 hostname"};
   } catch (const Error& e) {
     return {"MPI", Verdict::missing, e.what(), "install openmpi-bin"};
@@ -111,7 +111,7 @@ Finding check_fashion() {
 }
 
 // The CUDA kernels against the CPU's on this machine's GPU. Returns whether all agree.
-bool check_gpu_kernels(const CudaState& cuda) {
+bool check_gpu_kernels(const dist::CudaState& cuda) {
   if (!cuda.reason.empty()) {
     std::fputs(fmt::format("\nGPU kernels: not compared with the CPU's: {}.\n", cuda.reason).c_str(), stdout);
     return true;
@@ -128,14 +128,14 @@ bool check_gpu_kernels(const CudaState& cuda) {
   return true;
 }
 
-std::string verdict(bool healthy, const CudaState& cuda) {
+std::string verdict(bool healthy, const dist::CudaState& cuda) {
   if (!healthy) return "\nVerdict: something is missing or wrong: see above.\n";
   if (!cuda.reason.empty()) return "\nVerdict: fit to train on CPUs; nothing of a GPU was tried.\n";
   return fmt::format("\nVerdict: fit to train on {} GPU{}.\n", cuda.devices, cuda.devices == 1 ? "" : "s");
 }
 
 int be_a_rank(Context& context) {
-  World& world = context.start_world();
+  dist::World& world = context.start_world();
   world.control().barrier();
   PAL_CHECK(world.size() == 2, "ranks that did not meet: the job has", world.size(), "mpirun belongs to another MPI than this program");
   return static_cast<int>(Exit::ok);
@@ -160,7 +160,7 @@ int cmd_doctor(const std::vector<std::string>& args, Context& context) {
   if (rank) return be_a_rank(context);
   if (link_rank) return be_a_link_rank(context.start_world(), links);
 
-  const CudaState cuda = cuda_state();
+  const dist::CudaState cuda = dist::cuda_state();
   const std::vector<Finding> findings = {
       check_cpu(),
       check_cores(),
@@ -170,7 +170,7 @@ int cmd_doctor(const std::vector<std::string>& args, Context& context) {
       check_nccl(cuda),
       check_nvjpeg(),
       check_mpi(context),
-      {"HDF5", Verdict::ok, h5::library_version()},
+      {"HDF5", Verdict::ok, io::h5::library_version()},
       check_disk(),
       check_fashion(),
   };
@@ -189,4 +189,4 @@ int cmd_doctor(const std::vector<std::string>& args, Context& context) {
   return static_cast<int>(healthy ? Exit::ok : Exit::check_failed);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -11,7 +11,7 @@
 #include "launch/process/machine.h"
 #include "launch/run/trained_run.h"
 
-namespace pal {
+namespace pal::launch {
 
 int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
   std::string run, data, out, features = "backbone";
@@ -27,27 +27,27 @@ int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
   PAL_CHECK(out.ends_with(".h5") || out.ends_with(".hdf5") || out.ends_with(".npy"), "the name of a file of features", out, "end it with .h5 or .npy");
 
-  const Config config = run_config(run);
+  const config::Config config = run_config(run);
   if (data == "train" || data == "test") {
     const std::string key = "data." + data;
     PAL_CHECK(config.has(key), "the run has no such set", key + " is empty", "give the shards themselves");
     data = config.text(key);
   }
   keep_freed_memory();
-  World& world = context.start_world();
-  at::set_num_threads(compute_threads(config, world.cores()));
-  const auto set = Dataset::open(data);
+  dist::World& world = context.start_world();
+  at::set_num_threads(setup::compute_threads(config, world.cores()));
+  const auto set = data::Dataset::open(data);
   const Trained trained = load_trained(run, config, world.now());
-  FeatureFile file;
-  file.features = embed_all(*trained.encoder, config, *set, features == "projector" ? EmbedWhat::embedding : EmbedWhat::features, world, data);
+  io::FeatureFile file;
+  file.features = embed_all(*trained.encoder, config, *set, features == "projector" ? eval::EmbedWhat::embedding : eval::EmbedWhat::features, world, data);
   if (world.rank() != 0) return static_cast<int>(Exit::ok);
   file.labels = set->labels();
   file.classes = set->classes();
   for (int64_t i = 0; i < set->size(); ++i) file.ids.push_back(set->id(i));
   file.about = {{"pal_run", run}, {"pal_step", std::to_string(trained.step)}, {"pal_features", features}, {"pal_data", data}, {"pal_version", PAL_VERSION}};
-  const std::vector<std::string> written = write_feature_file(out, file);
+  const std::vector<std::string> written = io::write_feature_file(out, file);
   fmt::print("{}: {} x {} of {}, step {}\n", fmt::join(written, ", "), file.features.size(0), file.features.size(1), features, trained.step);
   return static_cast<int>(Exit::ok);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -27,7 +27,7 @@
 #include "launch/table.h"
 #include "launch/run/trained_run.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -51,37 +51,37 @@ struct Arguments {
 // The parts of an evaluation, on every rank.
 struct Subject {
   const Arguments& args;
-  const Config& config;
-  World& world;
-  std::shared_ptr<Dataset> train, test;
-  std::shared_ptr<Encoder> encoder;   // null: the pixels
+  const config::Config& config;
+  dist::World& world;
+  std::shared_ptr<data::Dataset> train, test;
+  std::shared_ptr<model::Encoder> encoder;   // null: the pixels
   at::Tensor a, b;                    // features of both sets, where a method asks for them
   int64_t classes() const { return static_cast<int64_t>(train->classes().size()); }
 };
 
 struct Row {
   std::string method;
-  Accuracy accuracy;
+  eval::Accuracy accuracy;
 };
 
 bool needs_features(const std::string& method) { return method == "linear" || method == "ridge" || method == "knn" || method == "diagnostics"; }
 
-FinetuneOptions finetune_options(const Subject& s, TrainedPart part) {
-  FinetuneOptions o;
+eval::FinetuneOptions finetune_options(const Subject& s, eval::TrainedPart part) {
+  eval::FinetuneOptions o;
   o.part = part;
   o.fraction = s.args.labels;
   o.global_batch = s.args.batch;
   o.seed = s.args.seed;
-  o.epochs = s.args.epochs > 0 ? s.args.epochs : part == TrainedPart::head ? 100 : 20;
-  if (s.args.lr > 0) (part == TrainedPart::head ? o.lr : o.encoder_lr) = s.args.lr;
-  o.augment = augment_options(s.config, *s.train);
-  o.dtype = scalar_type(s.config);
-  o.threads = compute_threads(s.config, s.world.cores());
+  o.epochs = s.args.epochs > 0 ? s.args.epochs : part == eval::TrainedPart::head ? 100 : 20;
+  if (s.args.lr > 0) (part == eval::TrainedPart::head ? o.lr : o.encoder_lr) = s.args.lr;
+  o.augment = data::augment_options(s.config, *s.train);
+  o.dtype = setup::scalar_type(s.config);
+  o.threads = setup::compute_threads(s.config, s.world.cores());
   return o;
 }
 
 Row train_classifier(const Subject& s, const std::string& method) {
-  FinetuneOptions o = finetune_options(s, method == "sgd" ? TrainedPart::head : TrainedPart::all);
+  eval::FinetuneOptions o = finetune_options(s, method == "sgd" ? eval::TrainedPart::head : eval::TrainedPart::all);
   std::unique_ptr<Progress> bar;
   o.progress = [&](int64_t step, int64_t steps, double loss) {
     if (s.world.rank() != 0) return;
@@ -89,32 +89,32 @@ Row train_classifier(const Subject& s, const std::string& method) {
     bar->update(step, fmt::format("loss {:.3f}", loss));
   };
   // Fine-tuning changes the encoder: it takes one of its own, so that no method sees what another left.
-  const std::shared_ptr<Encoder> encoder = o.part == TrainedPart::head ? s.encoder : load_trained(s.args.run, s.config, s.world.now()).encoder;
-  return {fmt::format("{} ({} epochs)", method, o.epochs), finetune(*encoder, s.train, *s.test, o, s.world.now())};
+  const std::shared_ptr<model::Encoder> encoder = o.part == eval::TrainedPart::head ? s.encoder : load_trained(s.args.run, s.config, s.world.now()).encoder;
+  return {fmt::format("{} ({} epochs)", method, o.epochs), eval::finetune(*encoder, s.train, *s.test, o, s.world.now())};
 }
 
 // Collective; rows are complete on rank 0.
 std::vector<Row> measure(const Subject& s, const std::string& method) {
   if (method == "sgd" || method == "finetune") return {train_classifier(s, method)};
   if (method == "knn") {
-    std::vector<KnnOptions> sweep;
+    std::vector<eval::KnnOptions> sweep;
     for (const int64_t k : s.args.k) {
       for (const double t : s.args.temperature) sweep.push_back({k, t});
     }
-    const std::vector<Accuracy> found = knn_sweep(s.a, s.train->labels(), s.b, s.test->labels(), s.classes(), sweep, s.world.now());
+    const std::vector<eval::Accuracy> found = eval::knn_sweep(s.a, s.train->labels(), s.b, s.test->labels(), s.classes(), sweep, s.world.now());
     std::vector<Row> rows;
     for (size_t i = 0; i < sweep.size(); ++i) rows.push_back({sweep.size() == 1 ? "knn" : fmt::format("knn k={} t={:g}", sweep[i].k, sweep[i].temperature), found[i]});
     return rows;
   }
   if (s.world.rank() != 0) return {};
-  ProbeOptions probe;
+  eval::ProbeOptions probe;
   probe.ridge = s.args.ridge;
-  probe.method = method == "ridge" ? ProbeMethod::ridge : ProbeMethod::lbfgs;
-  return {{method, linear_probe(s.a, s.train->labels(), s.b, s.test->labels(), s.classes(), probe)}};
+  probe.method = method == "ridge" ? eval::ProbeMethod::ridge : eval::ProbeMethod::lbfgs;
+  return {{method, eval::linear_probe(s.a, s.train->labels(), s.b, s.test->labels(), s.classes(), probe)}};
 }
 
 Json to_json(const Row& row, const std::vector<std::string>& classes) {
-  const Accuracy& a = row.accuracy;
+  const eval::Accuracy& a = row.accuracy;
   Json per_class = Json::object();
   for (size_t c = 0; c < classes.size(); ++c) per_class[classes[c]] = a.per_class[c];
   Json out = {{"method", row.method}, {"top1", a.top1}, {"top5", a.top5}, {"low", a.low}, {"high", a.high}, {"train", a.train}, {"test", a.test}, {"per_class", per_class}};
@@ -129,27 +129,27 @@ Json to_json(const Row& row, const std::vector<std::string>& classes) {
 
 // Collective. Rank, uniformity and alignment of the test set's features.
 Json diagnostics(const Subject& s) {
-  Json out = {{"rank", feature_rank(s.b)}, {"uniformity", uniformity(s.b)}};
+  Json out = {{"rank", eval::feature_rank(s.b)}, {"uniformity", eval::uniformity(s.b)}};
   if (s.encoder == nullptr || s.args.features != "backbone") return out;
-  EmbedOptions options;
-  options.dtype = scalar_type(s.config);
+  eval::EmbedOptions options;
+  options.dtype = setup::scalar_type(s.config);
   const int64_t count = std::min<int64_t>(2048, s.test->size());
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < count; ++i) samples.push_back(i * s.test->size() / count);
-  const TwoViews views = embed_two_views(*s.encoder, s.test, samples, view_set(s.config, *s.test), options, s.world.now());
-  out["alignment"] = alignment(views.one, views.other);
+  const eval::TwoViews views = eval::embed_two_views(*s.encoder, s.test, samples, data::view_set(s.config, *s.test), options, s.world.now());
+  out["alignment"] = eval::alignment(views.one, views.other);
   return out;
 }
 
-void check_classes(const Dataset& train, const Dataset& test) {
+void check_classes(const data::Dataset& train, const data::Dataset& test) {
   PAL_DATA_CHECK(train.classes() == test.classes(), "training and test set have different classes",
                  fmt::format("{} and {}", train.classes().size(), test.classes().size()), "evaluate on the set that belongs to it");
 }
 
-int evaluate(const Arguments& args, const Config& config, World& world) {
-  at::set_num_threads(compute_threads(config, world.cores()));
+int evaluate(const Arguments& args, const config::Config& config, dist::World& world) {
+  at::set_num_threads(setup::compute_threads(config, world.cores()));
   const auto start = std::chrono::steady_clock::now();
-  Subject s{args, config, world, Dataset::open(args.train), Dataset::open(args.test), nullptr, {}, {}};
+  Subject s{args, config, world, data::Dataset::open(args.train), data::Dataset::open(args.test), nullptr, {}, {}};
   check_classes(*s.train, *s.test);
   int64_t step = 0;
   if (args.features != "pixels") {
@@ -159,16 +159,16 @@ int evaluate(const Arguments& args, const Config& config, World& world) {
   }
   const bool wants = !args.picture.empty() || std::any_of(args.methods.begin(), args.methods.end(), needs_features);
   if (wants) {
-    const EmbedWhat what = args.features == "projector" ? EmbedWhat::embedding : EmbedWhat::features;
-    const auto features = [&](const Dataset& data, const std::string& name) {
+    const eval::EmbedWhat what = args.features == "projector" ? eval::EmbedWhat::embedding : eval::EmbedWhat::features;
+    const auto features = [&](const data::Dataset& data, const std::string& name) {
       std::vector<int64_t> all(static_cast<size_t>(data.size()));
       std::iota(all.begin(), all.end(), int64_t{0});
-      return s.encoder ? embed_all(*s.encoder, config, data, what, world, name) : pixels(data, all);
+      return s.encoder ? embed_all(*s.encoder, config, data, what, world, name) : eval::pixels(data, all);
     };
     s.a = features(*s.train, "train");
     s.b = features(*s.test, "test");
   }
-  Json out = {{"command", command_line()}, {"run", args.run}, {"features", args.features}, {"step", step}, {"train", args.train}, {"test", args.test}, {"labels", args.labels}};
+  Json out = {{"command", record::command_line()}, {"run", args.run}, {"features", args.features}, {"step", step}, {"train", args.train}, {"test", args.test}, {"labels", args.labels}};
   if (wants) out["dims"] = s.a.size(1);
   out["results"] = Json::array();
   std::vector<std::vector<std::string>> table = {{"method", "top-1 %", "95 %", "top-5 %", "train", "test", "features"}};
@@ -178,7 +178,7 @@ int evaluate(const Arguments& args, const Config& config, World& world) {
       continue;
     }
     for (const Row& row : measure(s, method)) {
-      const Accuracy& r = row.accuracy;
+      const eval::Accuracy& r = row.accuracy;
       table.push_back({row.method, fmt::format("{:.2f}", 100 * r.top1), fmt::format("{:.2f} to {:.2f}", 100 * r.low, 100 * r.high), fmt::format("{:.2f}", 100 * r.top5),
                        std::to_string(r.train), std::to_string(r.test), args.features});
       out["results"].push_back(to_json(row, s.train->classes()));
@@ -191,8 +191,8 @@ int evaluate(const Arguments& args, const Config& config, World& world) {
   if (out.contains("diagnostics")) {
     for (const auto& [name, value] : out["diagnostics"].items()) fmt::print("{} {:.4f}\n", name, value.get<double>());
   }
-  if (!args.picture.empty()) write_file_atomically(args.picture, embedding_plot(s.b, s.test->labels(), s.test->classes()));
-  if (!args.json.empty()) write_file_atomically(args.json, out.dump(2) + "\n");
+  if (!args.picture.empty()) io::write_file_atomically(args.picture, embedding_plot(s.b, s.test->labels(), s.test->classes()));
+  if (!args.json.empty()) io::write_file_atomically(args.json, out.dump(2) + "\n");
   return static_cast<int>(Exit::ok);
 }
 
@@ -236,7 +236,7 @@ int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
   PAL_CHECK(fs::exists(args.run), "no such run folder or config", args.run, "give what pal train printed as the run folder");
   const bool is_run = fs::is_directory(args.run);
   PAL_CHECK(is_run || args.features == "pixels", "a config has no weights to evaluate", args.run, "give a run folder, or --features pixels");
-  const Config config = is_run ? run_config(args.run) : Config::load(args.run, {});
+  const config::Config config = is_run ? run_config(args.run) : config::Config::load(args.run, {});
   if (args.train.empty()) {
     PAL_CHECK(config.has("data.test"), "no test set is given", "data.test is empty", "set data.test in the config");
     args.train = config.text("data.train");
@@ -246,4 +246,4 @@ int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
   return evaluate(args, config, context.start_world());
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -15,7 +15,7 @@
 #include "launch/commands.h"
 #include "launch/progress.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -30,8 +30,8 @@ struct ExperimentArguments {
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 };
 
-ExperimentOptions options_of(const ExperimentArguments& args, const FigureSpec& figure, ToyKind dataset) {
-  ExperimentOptions o = with_dataset(figure, dataset);
+theory::ExperimentOptions options_of(const ExperimentArguments& args, const theory::FigureSpec& figure, theory::ToyKind dataset) {
+  theory::ExperimentOptions o = theory::with_dataset(figure, dataset);
   o.n = args.n.value_or(o.n);
   o.test = args.test.value_or(o.test);
   o.steps = args.steps.value_or(o.steps);
@@ -48,47 +48,47 @@ ExperimentOptions options_of(const ExperimentArguments& args, const FigureSpec& 
   o.network_steps = args.network_steps.value_or(o.network_steps);
   o.seed = args.seed;
   o.threads = args.threads;
-  check_experiment(figure, o);
+  theory::check_experiment(figure, o);
   return o;
 }
 
-PlotCurve curve_of(const CurveStatistics& s) { return {.name = s.series, .x = s.x, .y = s.mean, .spread = s.std}; }
+plot::PlotCurve curve_of(const theory::CurveStatistics& s) { return {.name = s.series, .x = s.x, .y = s.mean, .spread = s.std}; }
 
 // Curves are means; the band around one is a standard deviation of the trials either way.
-PlotPanel panel_of(const FigureSpec& figure, const std::string& dataset, int64_t trials, const std::vector<CurveStatistics>& curves,
+plot::PlotPanel panel_of(const theory::FigureSpec& figure, const std::string& dataset, int64_t trials, const std::vector<theory::CurveStatistics>& curves,
                    const std::string& y_label) {
-  PlotPanel panel{.title = fmt::format("{} ({}, {} trials)", figure.title, dataset, trials), .x = {.label = figure.x_label, .scale = figure.x_scale}, .y = {.label = y_label, .low = 0.0}, .curves = {}};
-  for (const CurveStatistics& s : curves) panel.curves.push_back(curve_of(s));
+  plot::PlotPanel panel{.title = fmt::format("{} ({}, {} trials)", figure.title, dataset, trials), .x = {.label = figure.x_label, .scale = figure.x_scale}, .y = {.label = y_label, .low = 0.0}, .curves = {}};
+  for (const theory::CurveStatistics& s : curves) panel.curves.push_back(curve_of(s));
   return panel;
 }
 
-using DatasetCurves = std::vector<std::pair<std::string, std::vector<CurveStatistics>>>;
+using DatasetCurves = std::vector<std::pair<std::string, std::vector<theory::CurveStatistics>>>;
 
-void write_group(const std::string& path, const DatasetCurves& groups, const std::vector<PlotPanel>& panels, int64_t trials) {
-  write_file_atomically(path + ".csv", experiment_csv(groups, trials));
-  write_file_atomically(path + ".svg", svg_plot(panels));
+void write_group(const std::string& path, const DatasetCurves& groups, const std::vector<plot::PlotPanel>& panels, int64_t trials) {
+  io::write_file_atomically(path + ".csv", theory::experiment_csv(groups, trials));
+  io::write_file_atomically(path + ".svg", plot::svg_plot(panels));
 }
 
-void run_one(const FigureSpec& figure, const ExperimentArguments& args, const std::vector<std::pair<std::string, ToyKind>>& datasets, World& world) {
+void run_one(const theory::FigureSpec& figure, const ExperimentArguments& args, const std::vector<std::pair<std::string, theory::ToyKind>>& datasets, dist::World& world) {
   DatasetCurves error, mse, also;
-  std::vector<PlotPanel> error_panels, mse_panels, also_panels;
+  std::vector<plot::PlotPanel> error_panels, mse_panels, also_panels;
   int64_t trials = 0;
   for (const auto& [dataset, kind] : datasets) {
-    const ExperimentOptions options = options_of(args, figure, kind);
+    const theory::ExperimentOptions options = options_of(args, figure, kind);
     std::unique_ptr<Progress> bar;
     if (world.rank() == 0) bar = std::make_unique<Progress>(figure.name + " " + dataset, (options.trials + world.size() - 1) / world.size());
-    const ExperimentResult result = run_figure(figure, options, world.now(), [&](int64_t done, int64_t) {
+    const theory::ExperimentResult result = theory::run_figure(figure, options, world.now(), [&](int64_t done, int64_t) {
       if (bar) bar->update(done, "trials");
     });
     trials = result.trials;
     const bool one_file = figure.name == "missing";   // the components stand beside the error
-    std::vector<CurveStatistics> both = result.error;
+    std::vector<theory::CurveStatistics> both = result.error;
     error_panels.push_back(panel_of(figure, dataset, trials, result.error, "test error (share of wrong classes)"));
     if (one_file) {
       both.insert(both.end(), result.also.begin(), result.also.end());
-      PlotCurve components = curve_of(result.also[0]);
-      components.side = CurveSide::right;
-      components.stroke = CurveStroke::dashed;
+      plot::PlotCurve components = curve_of(result.also[0]);
+      components.side = plot::CurveSide::right;
+      components.stroke = plot::CurveStroke::dashed;
       error_panels.back().right = {.label = figure.also_label, .low = 0.0};
       error_panels.back().curves.push_back(components);
     }
@@ -107,10 +107,10 @@ void run_one(const FigureSpec& figure, const ExperimentArguments& args, const st
   if (!also.empty()) write_group(path + "-graph", also, also_panels, trials);
   if (figure.name == "active") {
     for (const auto& [dataset, kind] : datasets) {
-      const SnapshotPictures pictures = draw_snapshots(options_of(args, figure, kind));
+      const theory::SnapshotPictures pictures = theory::draw_snapshots(options_of(args, figure, kind));
       const std::string tail = dataset == "circles" ? "" : "-" + dataset;
-      if (!pictures.representation.empty()) write_file_atomically(path + "-snapshots" + tail + ".svg", pictures.representation);
-      write_file_atomically(path + "-graphs" + tail + ".svg", pictures.graph);
+      if (!pictures.representation.empty()) io::write_file_atomically(path + "-snapshots" + tail + ".svg", pictures.representation);
+      io::write_file_atomically(path + "-graphs" + tail + ".svg", pictures.graph);
     }
   }
   fmt::print("wrote {0}.csv, {0}.svg and {0}-mse\n", path);
@@ -122,7 +122,7 @@ void prepare_folder(const std::string& folder) {
   fs::create_directories(folder, error);
   PAL_CHECK(!error && fs::is_directory(folder), "the folder cannot be made", folder + (error ? ": " + error.message() : ""), "choose a folder you may write to");
   const std::string probe = folder + "/.pal-experiment";
-  write_file_atomically(probe, "");
+  io::write_file_atomically(probe, "");
   fs::remove(probe, error);
 }
 
@@ -158,21 +158,21 @@ int cmd_experiment(const std::vector<std::string>& arguments, Context& context) 
       "  mpirun -np 2 --bind-to none pal experiment noise --threads 1 --out figures");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
-  std::vector<const FigureSpec*> chosen;
-  for (const FigureSpec& f : figures()) {
+  std::vector<const theory::FigureSpec*> chosen;
+  for (const theory::FigureSpec& f : theory::figures()) {
     if (args.name == "all" || args.name == f.name) chosen.push_back(&f);
   }
-  if (chosen.empty()) figure(args.name);   // says what is wrong
-  std::vector<std::pair<std::string, ToyKind>> datasets;
-  if (args.dataset != "mixture") datasets.emplace_back("circles", ToyKind::circles);
-  if (args.dataset != "circles") datasets.emplace_back("mixture", ToyKind::mixture);
-  for (const FigureSpec* f : chosen) {
+  if (chosen.empty()) theory::figure(args.name);   // says what is wrong
+  std::vector<std::pair<std::string, theory::ToyKind>> datasets;
+  if (args.dataset != "mixture") datasets.emplace_back("circles", theory::ToyKind::circles);
+  if (args.dataset != "circles") datasets.emplace_back("mixture", theory::ToyKind::mixture);
+  for (const theory::FigureSpec* f : chosen) {
     for (const auto& [dataset, kind] : datasets) options_of(args, *f, kind);   // every mistake before any work
   }
-  World& world = context.start_world();
+  dist::World& world = context.start_world();
   if (world.rank() == 0) prepare_folder(args.out);
-  for (const FigureSpec* f : chosen) run_one(*f, args, datasets, world);
+  for (const theory::FigureSpec* f : chosen) run_one(*f, args, datasets, world);
   return static_cast<int>(Exit::ok);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -13,11 +13,11 @@
 #include "launch/commands.h"
 #include "launch/run/trained_run.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 // What a Python user types to load it.
-std::string python_model(const Config& config) {
+std::string python_model(const config::Config& config) {
   const std::string& backbone = config.text("model.backbone");
   if (backbone.starts_with("vit_")) {
     return fmt::format("timm.create_model('vit_{}_patch{}_224', img_size={}, num_classes=0)", backbone == "vit_b" ? "base" : "small",
@@ -46,21 +46,21 @@ int cmd_export(const std::vector<std::string>& arguments, Context&) {
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
   PAL_CHECK(out.ends_with(".safetensors"), "the name of the file of weights", out, "end it with .safetensors");
 
-  const Config config = run_config(run);
-  const auto alone = make_local_comm();
+  const config::Config config = run_config(run);
+  const auto alone = comm::make_local_comm();
   const Trained trained = load_trained(run, config, *alone);
-  NamedTensors tensors;
+  ops::NamedTensors tensors;
   int64_t numbers = 0;
-  for (const auto& [name, tensor] : model_state(*trained.encoder)) {
+  for (const auto& [name, tensor] : model::model_state(*trained.encoder)) {
     const std::string head = "backbone.";
     if (part == "backbone" && !name.starts_with(head)) continue;
     tensors.emplace_back(part == "backbone" ? name.substr(head.size()) : name, tensor);
     numbers += tensor.numel();
   }
   const std::string fresh = out + ".part";
-  const std::string sum = write_safetensors(fresh, tensors, {{"format", "pt"}, {"pal_backbone", config.text("model.backbone")}, {"pal_stem", config.text("model.stem")},
+  const std::string sum = io::write_safetensors(fresh, tensors, {{"format", "pt"}, {"pal_backbone", config.text("model.backbone")}, {"pal_stem", config.text("model.stem")},
                                                             {"pal_step", std::to_string(trained.step)}, {"pal_version", PAL_VERSION}});
-  rename_path(fresh, out);
+  io::rename_path(fresh, out);
   fmt::print("{}: {} tensors, {:.2f} M numbers, of step {}, SHA-256 {}\n", out, tensors.size(), static_cast<double>(numbers) / 1e6, trained.step, sum.substr(0, 16));
   if (const std::string model = python_model(config); part == "backbone" && !model.empty()) {
     fmt::print("in Python:  m = {}\n            m.load_state_dict(safetensors.torch.load_file('{}'))\n", model, out);
@@ -68,4 +68,4 @@ int cmd_export(const std::vector<std::string>& arguments, Context&) {
   return static_cast<int>(Exit::ok);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

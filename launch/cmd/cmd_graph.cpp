@@ -10,32 +10,32 @@
 #include "launch/commands.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 struct Arguments {
   std::string file, out;
-  int64_t samples = kAsInFile;
+  int64_t samples = graph::kAsInFile;
 };
 
-WeightedEdges read_edges(const Arguments& args) {
-  PairsFile file = read_pairs(args.file, args.samples);
+graph::WeightedEdges read_edges(const Arguments& args) {
+  graph::PairsFile file = graph::read_pairs(args.file, args.samples);
   return {file.samples, std::move(file.pairs), args.file};
 }
 
 // Samples joined by pairs of positive weight.
-int64_t positive_components(const WeightedEdges& edges) {
-  GraphStore store(edges.samples());
+int64_t positive_components(const graph::WeightedEdges& edges) {
+  graph::GraphStore store(edges.samples());
   for (int64_t i = 0; i < edges.samples(); ++i) {
     for (int64_t k = edges.offsets()[i]; k < edges.offsets()[i + 1]; ++k) {
-      if (edges.columns()[k] > i && edges.weights()[k] > 0) store.insert(i, edges.columns()[k], Relation::same);
+      if (edges.columns()[k] > i && edges.weights()[k] > 0) store.insert(i, edges.columns()[k], graph::Relation::same);
     }
   }
   return store.components();
 }
 
 int run_info(const Arguments& args) {
-  const WeightedEdges edges = read_edges(args);
+  const graph::WeightedEdges edges = read_edges(args);
   int64_t linked = 0, loops = 0, largest = 0;
   for (int64_t i = 0; i < edges.samples(); ++i) {
     const int64_t degree = edges.offsets()[i + 1] - edges.offsets()[i];
@@ -62,8 +62,8 @@ int run_info(const Arguments& args) {
 }
 
 int run_convert(const Arguments& args) {
-  const WeightedEdges edges = read_edges(args);
-  write_pairs(args.out, edges);
+  const graph::WeightedEdges edges = read_edges(args);
+  graph::write_pairs(args.out, edges);
   fmt::print("{} pairs of {} samples; train with: graph.kind=pairs graph.pairs={}\n", edges.pairs(), edges.samples(), args.out);
   return 0;
 }
@@ -88,4 +88,4 @@ int cmd_graph(const std::vector<std::string>& arguments, Context&) {
   return info.parsed() ? run_info(args) : run_convert(args);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -10,7 +10,7 @@
 #include "launch/commands.h"
 #include "launch/help.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 std::string title(const HelpPage& page) {
@@ -51,7 +51,7 @@ int cmd_help(const std::vector<std::string>& args, Context&) {
     }
     topics.push_back(page.topic);
   }
-  throw Error(Exit::usage, "there is no help on: " + topic + "; the nearest topic is " + nearest_name(topic, topics) + " (all of them: pal help)");
+  throw Error(Exit::usage, "there is no help on: " + topic + "; the nearest topic is " + config::nearest_name(topic, topics) + " (all of them: pal help)");
 }
 
-}  // namespace pal
+}  // namespace pal::launch

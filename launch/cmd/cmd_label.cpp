@@ -38,7 +38,7 @@
 #include "launch/run/run_graph.h"
 #include "launch/run/trained_run.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -67,11 +67,11 @@ std::string run_folder_of(const Arguments& args) {
     return args.target;
   }
   PAL_CHECK(fs::exists(args.target), "no such run folder or config", args.target, "give what pal train printed as the run folder, or a YAML config");
-  const Config config = Config::load(args.target, args.overrides);
+  const config::Config config = config::Config::load(args.target, args.overrides);
   PAL_CHECK(config.has("data.train"), "no training set is given", "data.train is empty", "set data.train to a .h5 file, or a file of features");
   const std::string run = args.run.empty() ? "runs/" + fs::path(args.target).stem().string() : args.run;
   if (!fs::exists(run + "/config.yaml")) {
-    const RunFolder made(run, config, Resume::automatic);
+    const dist::RunFolder made(run, config, dist::Resume::automatic);
     return run;
   }
   std::string keys;
@@ -83,13 +83,13 @@ std::string run_folder_of(const Arguments& args) {
 }
 
 // A page shows 15 at a time unless somebody wants another number.
-std::vector<std::string> page_overrides(const Arguments& args, const Config& config) {
+std::vector<std::string> page_overrides(const Arguments& args, const config::Config& config) {
   std::vector<std::string> overrides;
   for (const std::string& o : args.overrides) {
     if (o.rfind("oracle.", 0) == 0) overrides.push_back(o);
   }
   const bool said = std::any_of(overrides.begin(), overrides.end(), [](const std::string& o) { return o.rfind("oracle.members=", 0) == 0; });
-  const bool usual = config.formatted("oracle.members") == find_key("oracle.members")->default_value;
+  const bool usual = config.formatted("oracle.members") == config::find_key("oracle.members")->default_value;
   if (!said && usual) overrides.push_back("oracle.members=" + std::to_string(kGridMembers));
   return overrides;
 }
@@ -98,7 +98,7 @@ std::vector<std::string> page_overrides(const Arguments& args, const Config& con
 RunGraph open_page_graph(const Arguments& args, const std::string& run) {
   std::vector<std::string> overrides = page_overrides(args, run_config(run));
   RunGraph graph = open_run_graph(run, overrides);
-  const std::vector<int64_t> labels = known_labels(graph.config, *graph.data, graph.subset);
+  const std::vector<int64_t> labels = setup::known_labels(graph.config, *graph.data, graph.subset);
   const bool known = std::any_of(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
   const bool said = std::any_of(overrides.begin(), overrides.end(), [](const std::string& o) { return o.rfind("oracle.templates=", 0) == 0; });
   if (known || said || graph.config.text("oracle.templates") != "given") return graph;
@@ -107,7 +107,7 @@ RunGraph open_page_graph(const Arguments& args, const std::string& run) {
 }
 
 // A node of the taxonomy by the classes under it.
-std::string classes_under(const Dataset& data, int64_t node) {
+std::string classes_under(const data::Dataset& data, int64_t node) {
   const std::vector<int64_t> parents = data.parents();
   std::string names;
   int64_t count = 0;
@@ -128,10 +128,10 @@ RunFacts look_at_run(const std::string& run, const RunGraph& graph, const Pictur
   facts.budget = graph.config.integer("oracle.budget");
   facts.images = pictures.any();
   if (!fs::exists(run + "/metrics.jsonl")) return facts;
-  const RunMetrics metrics = read_metrics(run + "/metrics.jsonl");
-  facts.trained_on = static_cast<int64_t>(last_value(metrics, "queries", -1));
+  const record::RunMetrics metrics = record::read_metrics(run + "/metrics.jsonl");
+  facts.trained_on = static_cast<int64_t>(record::last_value(metrics, "queries", -1));
   for (const char* name : {"eval_linear_top1", "eval_knn_top1"}) {
-    const MetricCurve curve = metric_curve(metrics, name);
+    const record::MetricCurve curve = record::metric_curve(metrics, name);
     if (curve.x.empty()) continue;
     facts.measure = std::string(name) == "eval_linear_top1" ? "linear probe" : "nearest neighbours";
     const size_t every = curve.x.size() / 200 + 1;
@@ -144,26 +144,26 @@ RunFacts look_at_run(const std::string& run, const RunGraph& graph, const Pictur
 }
 
 // The next round, by the newest checkpoint or what the samples themselves are.
-AskedMore ask_next(const std::string& run, const RunGraph& before, Ledger& ledger, const QuerySampler& sampler) {
+AskedMore ask_next(const std::string& run, const RunGraph& before, oracle::Ledger& ledger, const oracle::QuerySampler& sampler) {
   RunGraph graph = before;
   AskOptions options;
   options.questions = graph.config.integer("oracle.questions_per_round");
   options.untrained = Untrained::by_inputs;
-  options.threads = usable_cores();
+  options.threads = io::usable_cores();
   insert_ledger(graph, ledger);
-  const auto alone = make_local_comm();
+  const auto alone = comm::make_local_comm();
   const AskedRound asked = ask_round(run, graph, sampler, ledger, options, *alone);
   return {static_cast<int64_t>(asked.queries.size()), asked.why};
 }
 
-std::string exported_file(const std::string& run, const std::string& name, const Ledger& ledger, ConsensusKind consensus) {
-  const std::map<std::string, AnswerFormat> formats = {{"answers.jsonl", AnswerFormat::jsonl}, {"answers.csv", AnswerFormat::csv},
-                                                       {"label-studio.json", AnswerFormat::label_studio}, {"edges.csv", AnswerFormat::edges}};
+std::string exported_file(const std::string& run, const std::string& name, const oracle::Ledger& ledger, oracle::ConsensusKind consensus) {
+  const std::map<std::string, oracle::AnswerFormat> formats = {{"answers.jsonl", oracle::AnswerFormat::jsonl}, {"answers.csv", oracle::AnswerFormat::csv},
+                                                       {"label-studio.json", oracle::AnswerFormat::label_studio}, {"edges.csv", oracle::AnswerFormat::edges}};
   const std::string path = run + "/label/" + name;
   static std::mutex mutex;
   const std::lock_guard<std::mutex> lock(mutex);
-  export_answers(ledger, path, formats.at(name), consensus, 0);
-  return read_whole_file(path);
+  oracle::export_answers(ledger, path, formats.at(name), consensus, 0);
+  return io::read_whole_file(path);
 }
 
 PageHosts hosts_of(const Arguments& args, int port) {
@@ -238,28 +238,28 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
   LabelServer server(args.server);
   const std::string run = run_folder_of(args), folder = run + "/label";
   const RunGraph graph = open_page_graph(args, run);
-  const Config& config = graph.config;
-  at::set_num_threads(usable_cores());
+  const config::Config& config = graph.config;
+  at::set_num_threads(io::usable_cores());
   std::error_code error;
   fs::create_directories(folder, error);
   PAL_CHECK(!error, "cannot make the folder " + folder, error.message(), "check that you may write in the run folder");
-  const WriterLease lease(folder + "/server");   // one page a run
-  const std::string job = WriterLease::holder(run + "/ledger.sqlite");
-  const Writer writer = args.beside || !job.empty() ? Writer::job : Writer::desk;
-  Ledger ledger(writer == Writer::desk ? run + "/ledger.sqlite" : folder + "/ledger.sqlite", ledger_run(run_config(run), graph.data->fingerprint()));
+  const oracle::WriterLease lease(folder + "/server");   // one page a run
+  const std::string job = oracle::WriterLease::holder(run + "/ledger.sqlite");
+  const label::Writer writer = args.beside || !job.empty() ? label::Writer::job : label::Writer::desk;
+  oracle::Ledger ledger(writer == label::Writer::desk ? run + "/ledger.sqlite" : folder + "/ledger.sqlite", dist::ledger_run(run_config(run), graph.data->fingerprint()));
 
-  const Tokens tokens(folder + "/secret");
-  People people(args.users.empty() ? std::vector<Person>{{"me", Role::owner}} : read_people(args.users), tokens, folder + "/links");
+  const label::Tokens tokens(folder + "/secret");
+  label::People people(args.users.empty() ? std::vector<label::Person>{{"me", label::Role::owner}} : label::read_people(args.users), tokens, folder + "/links");
   const Pictures pictures(graph.data, args.thumbnails);
-  const std::vector<int64_t> labels = known_labels(config, *graph.data, graph.subset);
+  const std::vector<int64_t> labels = setup::known_labels(config, *graph.data, graph.subset);
   if (args.gold > 0) add_gold(ledger, writer, args.gold, kGridMembers, labels, static_cast<uint64_t>(config.integer("train.seed")));
-  Desk desk(ledger, run, {writer, config.integer("oracle.votes"), {config.real("oracle.cost_pair"), config.real("oracle.cost_grid"), config.real("oracle.cost_coarse")}, args.gold_every});
-  const auto sampler = make_query_sampler(config, graph.data->parents());
-  PAL_CHECK(sampler != nullptr || desk.queue().open() > 0 || writer == Writer::job, "the run has no sampler and no open question", "oracle.sampler=none",
+  label::Desk desk(ledger, run, {writer, config.integer("oracle.votes"), {config.real("oracle.cost_pair"), config.real("oracle.cost_grid"), config.real("oracle.cost_coarse")}, args.gold_every});
+  const auto sampler = oracle::make_query_sampler(config, graph.data->parents());
+  PAL_CHECK(sampler != nullptr || desk.queue().open() > 0 || writer == label::Writer::job, "the run has no sampler and no open question", "oracle.sampler=none",
             "name one: pal label RUN oracle.sampler=captcha");
-  const ConsensusKind consensus = consensus_kind(config.text("oracle.consensus"));
-  KeeperParts kept{desk, people, [&] { return look_at_answers(ledger, graph.store, consensus, labels); }, [&] { return look_at_run(run, graph, pictures); }, {}, say_line};
-  if (sampler && writer == Writer::desk) kept.ask = [&] { return ask_next(run, graph, ledger, *sampler); };
+  const oracle::ConsensusKind consensus = oracle::consensus_kind(config.text("oracle.consensus"));
+  KeeperParts kept{desk, people, [&] { return label::look_at_answers(ledger, graph.store, consensus, labels); }, [&] { return look_at_run(run, graph, pictures); }, {}, say_line};
+  if (sampler && writer == label::Writer::desk) kept.ask = [&] { return ask_next(run, graph, ledger, *sampler); };
   Keeper keeper(kept);
   const auto now = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
   LabelPage page({desk, people, tokens, [&](int64_t sample, ImageSize size) { return pictures.of(sample, size); }, [&] { return keeper.standing(); },
@@ -267,9 +267,9 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
                   [&](const std::string& name) { return exported_file(run, name, ledger, consensus); }, say_line, now},
                  hosts_of(args, server.port()));
 
-  fmt::print("{}\n", writer == Writer::desk ? "answers go to " + run + "/ledger.sqlite" : fmt::format("answers go to {} through {}/inbox", job.empty() ? "the next job" : job, run));
+  fmt::print("{}\n", writer == label::Writer::desk ? "answers go to " + run + "/ledger.sqlite" : fmt::format("answers go to {} through {}/inbox", job.empty() ? "the next job" : job, run));
   const std::string shown = args.server.bind == "0.0.0.0" || args.server.bind == "::" ? std::string("127.0.0.1") : args.server.bind;
-  for (const Person& p : people.all()) fmt::print("{}: http://{}:{}/?token={}\n", p.name, shown, server.port(), people.link(p.name));
+  for (const label::Person& p : people.all()) fmt::print("{}: http://{}:{}/?token={}\n", p.name, shown, server.port(), people.link(p.name));
   fmt::print("each link opens the page once, in one browser; end with Ctrl-C\n");
   std::fflush(stdout);
   {
@@ -280,4 +280,4 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
   return static_cast<int>(Exit::ok);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

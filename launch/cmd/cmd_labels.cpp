@@ -22,13 +22,13 @@
 #include "launch/table.h"
 #include "launch/run/trained_run.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 struct Arguments {
   std::string run, out, names, name = "group-{}";
   bool predict = true;
-  KnnOptions knn;
+  eval::KnnOptions knn;
 };
 
 struct Row {
@@ -38,17 +38,17 @@ struct Row {
 };
 
 // The class of a sample: its component; without deduction, where wrong answers may have joined a component, its first star.
-int64_t class_of(const GraphStore& store, int64_t sample) {
-  if (store.deduction() == Deduction::on) return store.component(sample);
-  const std::vector<int64_t> stars = stars_of(store, sample);
-  return stars.empty() ? star_about(sample) : stars[0];
+int64_t class_of(const graph::GraphStore& store, int64_t sample) {
+  if (store.deduction() == graph::Deduction::on) return store.component(sample);
+  const std::vector<int64_t> stars = graph::stars_of(store, sample);
+  return stars.empty() ? graph::star_about(sample) : stars[0];
 }
 
 // Names by a file of sample,name: each names the class of that sample.
-std::map<int64_t, std::string> read_names(const std::string& path, const GraphStore& store) {
+std::map<int64_t, std::string> read_names(const std::string& path, const graph::GraphStore& store) {
   std::map<int64_t, std::string> names;   // class → name
   if (path.empty()) return names;
-  for (const std::vector<std::string>& row : read_csv(path)) {
+  for (const std::vector<std::string>& row : io::read_csv(path)) {
     char* end = nullptr;
     const int64_t sample = row[0].empty() ? -1 : std::strtoll(row[0].c_str(), &end, 10);
     if (names.empty() && row[0] == "sample") continue;
@@ -64,8 +64,8 @@ std::map<int64_t, std::string> read_names(const std::string& path, const GraphSt
 class Labels {
  public:
   Labels(const Arguments& args, const RunGraph& graph) : args_(args), graph_(graph), rows_(graph.store.samples()) {
-    for (const Decision& d : graph.decisions) {
-      if (d.relation() == Relation::same && graph.store.relation(d.i, d.j) == Relation::same) decided_[std::minmax(d.i, d.j)] = d;
+    for (const oracle::Decision& d : graph.decisions) {
+      if (d.relation() == graph::Relation::same && graph.store.relation(d.i, d.j) == graph::Relation::same) decided_[std::minmax(d.i, d.j)] = d;
     }
     name_classes();
     for (int64_t i = 0; i < graph.store.samples(); ++i) describe(i);
@@ -79,7 +79,7 @@ class Labels {
     for (size_t i = 0; i < rows_.size(); ++i) (rows_[i].how.empty() ? open : known).push_back(static_cast<int64_t>(i));
     if (known.empty() || open.empty()) return;
     const int64_t k = std::min<int64_t>(args_.knn.k, static_cast<int64_t>(known.size()));
-    const Neighbours near = neighbours(features.index_select(0, at::tensor(open)), features.index_select(0, at::tensor(known)), k);
+    const eval::Neighbours near = eval::neighbours(features.index_select(0, at::tensor(open)), features.index_select(0, at::tensor(known)), k);
     for (size_t q = 0; q < open.size(); ++q) {
       std::map<std::string, double> votes;
       double all = 0;
@@ -98,7 +98,7 @@ class Labels {
  private:
   // A class has a label, a name, or two members.
   void name_classes() {
-    const GraphStore& store = graph_.store;
+    const graph::GraphStore& store = graph_.store;
     names_ = read_names(args_.names, store);
     for (int64_t i = 0; i < store.samples(); ++i) {   // labels first: they name what the others were answered to be like
       const int64_t label = store.label(i);
@@ -120,18 +120,18 @@ class Labels {
 
   bool given(int64_t sample) const { return given_label(sample) >= 0; }
   int64_t given_label(int64_t sample) const {
-    if (given_.empty()) given_ = known_labels(graph_.config, *graph_.data, graph_.subset);
+    if (given_.empty()) given_ = setup::known_labels(graph_.config, *graph_.data, graph_.subset);
     return given_[sample];
   }
 
   // The answers by which a sample is of its class: a chain, or its own one where nothing follows.
-  std::vector<Link> behind(int64_t i, int64_t of) const {
-    const GraphStore& store = graph_.store;
-    if (store.deduction() == Deduction::on) return store.explain(stands_for_.at(of), i);
-    std::vector<Link> own;
-    store.for_each_answer(i, [&](int64_t other, Relation told) {
-      const bool centre = of == star_about(other) || (store.label(other) >= 0 && of == star_of_label(store.label(other)));
-      if (told == Relation::same && centre) own = {{i, other, told, 0}};   // the first one that was given
+  std::vector<graph::Link> behind(int64_t i, int64_t of) const {
+    const graph::GraphStore& store = graph_.store;
+    if (store.deduction() == graph::Deduction::on) return store.explain(stands_for_.at(of), i);
+    std::vector<graph::Link> own;
+    store.for_each_answer(i, [&](int64_t other, graph::Relation told) {
+      const bool centre = of == graph::star_about(other) || (store.label(other) >= 0 && of == graph::star_of_label(store.label(other)));
+      if (told == graph::Relation::same && centre) own = {{i, other, told, 0}};   // the first one that was given
     });
     return own;
   }
@@ -143,8 +143,8 @@ class Labels {
     Row row{named->second, "given", 1, ""};
     if (!given(i)) {
       int64_t answers = 0;
-      for (const Link& link : behind(i, of)) {
-        if (link.answer == Link::kByLabels) continue;
+      for (const graph::Link& link : behind(i, of)) {
+        if (link.answer == graph::Link::kByLabels) continue;
         ++answers;
         const auto at = decided_.find(std::minmax(link.i, link.j));
         if (at == decided_.end()) continue;
@@ -159,7 +159,7 @@ class Labels {
   const Arguments& args_;
   const RunGraph& graph_;
   std::vector<Row> rows_;
-  std::map<std::pair<int64_t, int64_t>, Decision> decided_;
+  std::map<std::pair<int64_t, int64_t>, oracle::Decision> decided_;
   std::map<int64_t, std::string> names_;              // class →
   std::unordered_map<int64_t, int64_t> stands_for_;   // class → sample
   mutable std::vector<int64_t> given_;
@@ -192,14 +192,14 @@ int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
 
   keep_freed_memory();
   RunGraph graph = open_run_graph(args.run);
-  if (std::filesystem::exists(args.run + "/ledger.sqlite")) insert_ledger(graph, Ledger(args.run + "/ledger.sqlite", kAnyRun));
+  if (std::filesystem::exists(args.run + "/ledger.sqlite")) insert_ledger(graph, oracle::Ledger(args.run + "/ledger.sqlite", oracle::kAnyRun));
   Labels labels(args, graph);
-  World& world = context.start_world();
+  dist::World& world = context.start_world();
   const bool open = std::any_of(labels.rows().begin(), labels.rows().end(), [](const Row& r) { return r.how.empty(); });
   if (open && !no_prediction) {
-    at::set_num_threads(compute_threads(graph.config, world.cores()));
+    at::set_num_threads(setup::compute_threads(graph.config, world.cores()));
     const Trained trained = load_trained(args.run, graph.config, world.now());
-    labels.predict(embed_all(*trained.encoder, graph.config, *graph.data, EmbedWhat::features, world, "samples"));
+    labels.predict(embed_all(*trained.encoder, graph.config, *graph.data, eval::EmbedWhat::features, world, "samples"));
   }
   std::string lines = "id,path,class,how,confidence,answers\n";
   std::map<std::string, int64_t> counts;
@@ -209,11 +209,11 @@ int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
     lines += fmt::format("{},{},{},{},{:.4f},{}\n", i, quoted(graph.data->id(static_cast<int64_t>(i))), quoted(r.name), how, r.confidence, r.answers);
     ++counts[how];
   }
-  write_file_atomically(args.out, lines);
+  io::write_file_atomically(args.out, lines);
   std::vector<std::vector<std::string>> table = {{"labels", "samples"}};
   for (const auto& [how, count] : counts) table.push_back({how, std::to_string(count)});
   fmt::print("{}{}\n", format_table(table), args.out);
   return static_cast<int>(Exit::ok);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -17,7 +17,7 @@
 #include "launch/run/compare.h"
 #include "launch/progress.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,18 +25,18 @@ namespace fs = std::filesystem;
 struct CompareArguments {
   std::string config, out;
   std::vector<std::string> overrides;
-  int workers = usable_cores();
+  int workers = io::usable_cores();
   int64_t job = -1;   // a child's: this run only
 };
 
 // The features of both sets, once for all runs, as files in the folder; the overrides that name them.
 std::vector<std::string> prepare_features(const CompareArguments& args) {
-  const Config config = Config::load(args.config, args.overrides);
+  const config::Config config = config::Config::load(args.config, args.overrides);
   const std::string train = args.out + "/features/train.npy", test = args.out + "/features/test.npy";
-  const StudyData data = read_study_data(config);
+  const study::StudyData data = study::read_study_data(config);
   if (!data.parents.empty()) return {};   // a taxonomy does not go into such a file: every run reads the images
-  write_feature_file(train, {.features = data.train, .labels = data.train_labels, .ids = {}, .classes = {}, .about = {}});
-  write_feature_file(test, {.features = data.test, .labels = data.test_labels, .ids = {}, .classes = {}, .about = {}});
+  io::write_feature_file(train, {.features = data.train, .labels = data.train_labels, .ids = {}, .classes = {}, .about = {}});
+  io::write_feature_file(test, {.features = data.test, .labels = data.test_labels, .ids = {}, .classes = {}, .about = {}});
   return {"data.train=" + train, "data.test=" + test, "data.limit=0", "compare.pca=0"};
 }
 
@@ -46,8 +46,8 @@ int compare(CompareArguments args, const std::string& program) {
     PAL_CHECK(args.job < static_cast<int64_t>(jobs.size()), "--job", args.job, "there are " + std::to_string(jobs.size()) + " runs");
     at::set_num_threads(1);
     const CompareJob& job = jobs[args.job];
-    const Config config = Config::load(args.config, job.overrides);
-    write_result(job, run_study(config, job.line, read_study_data(config)));
+    const config::Config config = config::Config::load(args.config, job.overrides);
+    write_result(job, study::run_study(config, job.line, study::read_study_data(config)));
     return 0;
   }
   std::error_code error;
@@ -95,13 +95,13 @@ int compare(CompareArguments args, const std::string& program) {
 
 // The whole graph of a set, and how many questions that took.
 int closure(const std::string& path, const std::vector<std::string>& overrides) {
-  const Config config = Config::load(path, overrides);
-  const StudyData data = read_study_data(config);
+  const config::Config config = config::Config::load(path, overrides);
+  const study::StudyData data = study::read_study_data(config);
   const int64_t n = data.train.size(0);
-  Closure found;
+  study::Closure found;
   {
     Progress bar("closure", n * data.classes);
-    found = run_to_closure(config, data, [&](int64_t questions) { bar.update(questions, "questions (of N·C)"); });
+    found = study::run_to_closure(config, data, [&](int64_t questions) { bar.update(questions, "questions (of N·C)"); });
   }
   const auto q = static_cast<double>(found.questions), all = static_cast<double>(n);
   fmt::print("{} samples, {} classes, oracle.sampler={}, oracle.guide={}: {} questions in {} rounds, {:.1f} s\n"
@@ -138,4 +138,4 @@ int cmd_oracle(const std::vector<std::string>& arguments, Context& context) {
   return closure(path, overrides);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -17,7 +17,7 @@
 #include "launch/commands.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 using nlohmann::json;
@@ -35,35 +35,35 @@ struct PlanArguments {
 
 // One number of GPUs: the program's own choice of the loss's form first, then the others.
 struct Point {
-  std::vector<std::pair<LossForm, StepCost>> forms;
-  const StepCost& chosen() const { return forms[0].second; }
+  std::vector<std::pair<dist::LossForm, dist::StepCost>> forms;
+  const dist::StepCost& chosen() const { return forms[0].second; }
 };
 
 struct Plan {
   std::string config;
-  Cluster cluster;
-  ModelCost model;
+  dist::Cluster cluster;
+  dist::ModelCost model;
   std::vector<Point> points;
 };
 
 std::string milli(double seconds) { return fmt::format("{:.2f}", 1e3 * seconds); }
 std::string giga(double bytes) { return fmt::format("{:.1f}", bytes / 1e9); }
 // Marked where it does not fit.
-std::string memory_text(const StepCost& s, const Cluster& c) { return giga(s.memory.total()) + (s.memory.total() > c.memory_bytes ? "!" : ""); }
+std::string memory_text(const dist::StepCost& s, const dist::Cluster& c) { return giga(s.memory.total()) + (s.memory.total() > c.memory_bytes ? "!" : ""); }
 std::string minutes(double seconds) { return fmt::format("{:.{}f}", seconds / 60, seconds < 600 ? 1 : 0); }
 
 Plan make_plan(const PlanArguments& args) {
-  const Config config = Config::load(args.config, args.overrides);
-  Plan plan{args.config, read_cluster(args.cluster), measure_model(config, view_sides(config)), {}};
-  const Workload work = step_workload(config, plan.model);
+  const config::Config config = config::Config::load(args.config, args.overrides);
+  Plan plan{args.config, dist::read_cluster(args.cluster), dist::measure_model(config, dist::view_sides(config)), {}};
+  const dist::Workload work = dist::step_workload(config, plan.model);
   for (const int gpus : args.gpus) {
-    Workload w = work;
+    dist::Workload w = work;
     if (args.samples_per_gpu > 0) w.samples = args.samples_per_gpu * gpus;
     if (gpus > w.samples) continue;
     Point point;
-    for (const LossForm form : loss_forms(config, plan.model, w.samples)) {
+    for (const dist::LossForm form : dist::loss_forms(config, plan.model, w.samples)) {
       w.loss.form = form;
-      point.forms.emplace_back(form, predict_step(plan.model, w, plan.cluster, gpus));
+      point.forms.emplace_back(form, dist::predict_step(plan.model, w, plan.cluster, gpus));
     }
     plan.points.push_back(std::move(point));
   }
@@ -75,7 +75,7 @@ void print_steps(const Plan& plan) {
   Rows rows = {{"GPUs", "samples", "step ms", "compute", "norm", "loss", "gradients", "efficiency", "samples/s", "GB", "load/s", "save min", "effective"}};
   bool full = false, bound = false;
   for (const Point& point : plan.points) {
-    const StepCost& s = point.chosen();
+    const dist::StepCost& s = point.chosen();
     full = full || s.memory.total() > plan.cluster.memory_bytes;
     bound = bound || s.loader_bound;
     rows.push_back({std::to_string(s.gpus), fmt::format("{:.4g}", s.samples_per_gpu), milli(s.step) + (s.loader_bound ? "*" : ""), milli(s.compute + s.loss_compute + s.optimizer),
@@ -92,14 +92,14 @@ void print_steps(const Plan& plan) {
 
 void print_forms(const Plan& plan) {
   if (plan.points[0].forms.size() < 2) return;
-  std::vector<LossForm> order = {LossForm::official, LossForm::covariance, LossForm::gram};
+  std::vector<dist::LossForm> order = {dist::LossForm::official, dist::LossForm::covariance, dist::LossForm::gram};
   Rows rows = {{"loss ms"}};
-  for (const LossForm form : order) rows[0].push_back(loss_form_name(form));
+  for (const dist::LossForm form : order) rows[0].push_back(dist::loss_form_name(form));
   rows[0].push_back("chosen");
-  for (const LossForm form : order) rows[0].push_back(std::string("GB ") + loss_form_name(form));
+  for (const dist::LossForm form : order) rows[0].push_back(std::string("GB ") + dist::loss_form_name(form));
   for (const Point& point : plan.points) {
     std::vector<std::string> times, memory;
-    for (const LossForm form : order) {
+    for (const dist::LossForm form : order) {
       for (const auto& [f, s] : point.forms) {
         if (f != form) continue;
         times.push_back(milli(s.exposed_loss + s.loss_compute));
@@ -108,7 +108,7 @@ void print_forms(const Plan& plan) {
     }
     std::vector<std::string> row = {std::to_string(point.chosen().gpus)};
     row.insert(row.end(), times.begin(), times.end());
-    row.push_back(loss_form_name(point.forms[0].first));
+    row.push_back(dist::loss_form_name(point.forms[0].first));
     row.insert(row.end(), memory.begin(), memory.end());
     rows.push_back(row);
   }
@@ -116,8 +116,8 @@ void print_forms(const Plan& plan) {
   fmt::print("official: gathers Z, every GPU computes all rows, and reduces the gathered gradient; the other two are ours\n");
 }
 
-json point_json(LossForm form, const StepCost& s) {
-  return {{"form", loss_form_name(form)}, {"step_ms", 1e3 * s.step}, {"compute_ms", 1e3 * s.compute}, {"loss_compute_ms", 1e3 * s.loss_compute},
+json point_json(dist::LossForm form, const dist::StepCost& s) {
+  return {{"form", dist::loss_form_name(form)}, {"step_ms", 1e3 * s.step}, {"compute_ms", 1e3 * s.compute}, {"loss_compute_ms", 1e3 * s.loss_compute},
           {"optimizer_ms", 1e3 * s.optimizer}, {"exposed_norm_ms", 1e3 * s.exposed_norm}, {"exposed_loss_ms", 1e3 * s.exposed_loss},
           {"exposed_gradients_ms", 1e3 * s.exposed_gradients}, {"gradients_ms", 1e3 * s.gradient_seconds}, {"efficiency", s.efficiency},
           {"samples_per_s", s.samples_per_s}, {"loader_bound", s.loader_bound}, {"loader_per_node", s.loader_per_node}, {"loss_bytes", s.loss_bytes},
@@ -127,7 +127,7 @@ json point_json(LossForm form, const StepCost& s) {
 
 void write_json(const Plan& plan, const std::string& file) {
   json cluster = {{"name", plan.cluster.name}, {"gpu", plan.cluster.gpu}, {"gpus_per_node", plan.cluster.fabric.per_node}};
-  for (const ClusterKey& key : cluster_keys()) cluster[key.name] = cluster_value(plan.cluster, key);
+  for (const dist::ClusterKey& key : dist::cluster_keys()) cluster[key.name] = dist::cluster_value(plan.cluster, key);
   json points = json::array();
   for (const Point& point : plan.points) {
     json forms = json::array();
@@ -136,12 +136,12 @@ void write_json(const Plan& plan, const std::string& file) {
   }
   const json out = {{"label", kLabel}, {"config", plan.config}, {"cluster", cluster}, {"parameters", plan.model.parameters()},
                     {"forward_flops_per_sample", plan.model.flops()}, {"activation_bytes_per_sample", plan.model.activation_bytes}, {"points", points}};
-  write_file_atomically(file, out.dump(2) + "\n");
+  io::write_file_atomically(file, out.dump(2) + "\n");
 }
 
 void write_svg(const Plan& plan, const std::string& file) {
-  const auto curve = [&](const std::string& name, auto value, CurveStroke stroke = CurveStroke::solid) {
-    PlotCurve c{name, {}, {}};
+  const auto curve = [&](const std::string& name, auto value, plot::CurveStroke stroke = plot::CurveStroke::solid) {
+    plot::PlotCurve c{name, {}, {}};
     c.stroke = stroke;
     for (const Point& p : plan.points) {
       c.x.push_back(p.chosen().gpus);
@@ -150,20 +150,20 @@ void write_svg(const Plan& plan, const std::string& file) {
     return c;
   };
   const double one = plan.points[0].chosen().samples_per_s / plan.points[0].chosen().gpus;
-  const auto axis = [](const char* label) { return PlotAxis{label, AxisScale::log}; };
-  PlotPanel speed{"speed (" + std::string("model") + ")", axis("GPUs"), axis("samples/s"), {}, {}};
+  const auto axis = [](const char* label) { return plot::PlotAxis{label, plot::AxisScale::log}; };
+  plot::PlotPanel speed{"speed (" + std::string("model") + ")", axis("GPUs"), axis("samples/s"), {}, {}};
   speed.curves = {curve("predicted", [](const Point& p) { return p.chosen().samples_per_s; }),
-                  curve("perfect", [&](const Point& p) { return one * p.chosen().gpus; }, CurveStroke::dashed)};
-  PlotPanel exposed{"exposed communication (model)", axis("GPUs"), axis("ms per step"), {}, {}};
+                  curve("perfect", [&](const Point& p) { return one * p.chosen().gpus; }, plot::CurveStroke::dashed)};
+  plot::PlotPanel exposed{"exposed communication (model)", axis("GPUs"), axis("ms per step"), {}, {}};
   exposed.curves = {curve("batch norm", [](const Point& p) { return 1e3 * p.chosen().exposed_norm; }),
                     curve("loss", [](const Point& p) { return 1e3 * p.chosen().exposed_loss; }),
                     curve("gradients", [](const Point& p) { return 1e3 * p.chosen().exposed_gradients; }),
-                    curve("whole step", [](const Point& p) { return 1e3 * p.chosen().step; }, CurveStroke::dashed)};
-  std::vector<PlotPanel> panels = {speed, exposed};
+                    curve("whole step", [](const Point& p) { return 1e3 * p.chosen().step; }, plot::CurveStroke::dashed)};
+  std::vector<plot::PlotPanel> panels = {speed, exposed};
   if (plan.points[0].forms.size() > 1) {
-    PlotPanel forms{"forms of the loss (model)", axis("GPUs"), axis("ms per step"), {}, {}};
-    for (const LossForm form : {LossForm::official, LossForm::covariance, LossForm::gram}) {
-      forms.curves.push_back(curve(loss_form_name(form), [&](const Point& p) {
+    plot::PlotPanel forms{"forms of the loss (model)", axis("GPUs"), axis("ms per step"), {}, {}};
+    for (const dist::LossForm form : {dist::LossForm::official, dist::LossForm::covariance, dist::LossForm::gram}) {
+      forms.curves.push_back(curve(dist::loss_form_name(form), [&](const Point& p) {
         for (const auto& [f, s] : p.forms) {
           if (f == form) return 1e3 * (s.exposed_loss + s.loss_compute);
         }
@@ -172,12 +172,12 @@ void write_svg(const Plan& plan, const std::string& file) {
     }
     panels.push_back(forms);
   }
-  write_file_atomically(file, svg_plot(panels));
+  io::write_file_atomically(file, plot::svg_plot(panels));
 }
 
 void print_published() {
   Rows rows = {{"published", "GPUs", "measured", "model", "difference", ""}};
-  for (const PublishedPoint& p : published_points()) {
+  for (const dist::PublishedPoint& p : dist::published_points()) {
     rows.push_back({p.what, std::to_string(p.gpus), fmt::format("{:.1f} %", 100 * p.published), fmt::format("{:.1f} %", 100 * p.predicted),
                     fmt::format("{:+.1f}", 100 * (p.predicted - p.published)), std::string(p.fitted ? "fitted to this: " : "predicted: ") + p.source});
   }
@@ -212,7 +212,7 @@ int cmd_plan(const std::vector<std::string>& arguments, Context&) {
       "  pal plan --published");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
   if (args.published) print_published();
-  if (args.description) std::fputs(cluster_text(read_cluster(args.cluster)).c_str(), stdout);
+  if (args.description) std::fputs(dist::cluster_text(dist::read_cluster(args.cluster)).c_str(), stdout);
   if (args.config.empty()) {
     PAL_CHECK(args.published || args.description, "pal plan needs a config", "none was given", "give one, --published or --describe");
     return 0;
@@ -233,4 +233,4 @@ int cmd_plan(const std::vector<std::string>& arguments, Context&) {
   return 0;
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -18,7 +18,7 @@
 #include "launch/report/samples.h"
 #include "launch/run/run_summary.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
@@ -31,9 +31,9 @@ std::string overview(const std::vector<RunSummary>& runs) {
   std::string notes;
   for (const RunSummary& run : runs) {
     const auto ranks = run.machines.empty() ? std::string("-") : run.machines.back().contains("ranks") ? run.machines.back().at("ranks") : "-";
-    rows.push_back({run.name, run.state, run.total > 0 ? fmt::format("{} of {}", run.step, run.total) : std::to_string(run.step), number(last_value(run.metrics, "loss", std::nan("")), "{:.4g}"),
-                    percent(best_accuracy(run, "linear")), percent(best_accuracy(run, "knn")), number(last_value(run.metrics, "images_per_s", std::nan("")), "{:.0f}"),
-                    number(last_value(run.metrics, "queries", 0), "{:.0f}"), number(last_value(run.metrics, "cost", 0), "{:.1f}"), ranks,
+    rows.push_back({run.name, run.state, run.total > 0 ? fmt::format("{} of {}", run.step, run.total) : std::to_string(run.step), number(record::last_value(run.metrics, "loss", std::nan("")), "{:.4g}"),
+                    percent(best_accuracy(run, "linear")), percent(best_accuracy(run, "knn")), number(record::last_value(run.metrics, "images_per_s", std::nan("")), "{:.0f}"),
+                    number(record::last_value(run.metrics, "queries", 0), "{:.0f}"), number(record::last_value(run.metrics, "cost", 0), "{:.1f}"), ranks,
                     run.metrics.seconds > 0 ? format_seconds(run.metrics.seconds) : "-"});
     for (const std::string& note : run.notes) notes += "<p class=\"note\">" + html_escaped(run.name + ": " + note) + "</p>\n";
     for (const auto& [step, warning] : run.metrics.warnings) notes += "<p class=\"note\">" + html_escaped(fmt::format("{}: at step {}: {}", run.name, step, warning)) + "</p>\n";
@@ -61,7 +61,7 @@ std::string configs(const std::vector<RunSummary>& runs) {
   if (runs.size() > 1) {
     Rows rows = {{"key"}};
     for (const RunSummary& run : runs) rows[0].push_back(run.name);
-    for (const KeySpec& key : config_keys()) {
+    for (const config::KeySpec& key : config::config_keys()) {
       std::map<std::string, int> values;
       std::vector<std::string> row = {key.name};
       for (const RunSummary& run : runs) {
@@ -84,7 +84,7 @@ std::string machines(const std::vector<RunSummary>& runs) {
   Rows rows = {{"run", "started", "host", "CPU", "cores", "memory", "ranks", "pal", "LibTorch", "command"}};
   std::map<std::string, int> versions;
   for (const RunSummary& run : runs) {
-    for (const RunInfo& info : run.machines) {
+    for (const record::RunInfo& info : run.machines) {
       const auto field = [&](const char* name) { return info.contains(name) ? info.at(name) : std::string("-"); };
       rows.push_back({run.name, field("started"), field("host"), field("cpu"), field("cores"), field("memory"), field("ranks"), field("pal"), field("torch"), field("command")});
       ++versions[field("pal") + " / " + field("torch")];
@@ -119,7 +119,7 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   for (RunSummary& run : runs) {
     if (seen[run.name] > 1) run.name = run.path;   // two of one name are told apart by their folders
   }
-  at::set_num_threads(usable_cores());
+  at::set_num_threads(io::usable_cores());
   SampleParts parts;
   if (!without_samples) parts = sample_parts(runs.front(), options);
 
@@ -143,7 +143,7 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   }
   add("config", "Settings", configs(runs));
   add("machine", "Machines and versions", machines(runs));
-  write_file_atomically(out, html_page(title, body + "<nav>" + links + "</nav>\n" + sections));
+  io::write_file_atomically(out, html_page(title, body + "<nav>" + links + "</nav>\n" + sections));
   fmt::print("{} ({:.0f} kB)\n", out, static_cast<double>(std::filesystem::file_size(out)) / 1000);
   for (const RunSummary& run : runs) {
     for (const std::string& note : run.notes) fmt::print(stderr, "note: {}: {}\n", run.path, note);
@@ -151,4 +151,4 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   return static_cast<int>(Exit::ok);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -18,7 +18,7 @@
 #include "launch/progress.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -129,7 +129,7 @@ Study cifar_study(const Arguments& args) {
 // ---- the data ----------------------------------------------------------------------------------------------------------
 
 int run_pal(Context& context, const Words& words, int ranks) {
-  return run_under_mpirun(context.program, words, ranks, std::max(1, usable_cores() / ranks));
+  return run_under_mpirun(context.program, words, ranks, std::max(1, io::usable_cores() / ranks));
 }
 
 void import_data(Context& context, const Words& words, const std::string& what) {
@@ -171,7 +171,7 @@ std::string folder_name(const std::string& text) {
   return name;
 }
 
-bool finished(const std::string& run) { return fs::exists(run + "/metrics.jsonl") && read_metrics(run + "/metrics.jsonl").done; }
+bool finished(const std::string& run) { return fs::exists(run + "/metrics.jsonl") && record::read_metrics(run + "/metrics.jsonl").done; }
 
 // Trains and evaluates what is not there yet. Exit code 75: told to stop; the same command goes on.
 int one_run(const Study& study, const Arm& arm, const std::string& run, int64_t seed, const Arguments& args, Context& context) {
@@ -188,12 +188,12 @@ int one_run(const Study& study, const Arm& arm, const std::string& run, int64_t 
 
 void collect(const std::string& run, const Arguments& args, Result& into) {
   if (args.fast) {
-    const RunMetrics metrics = read_metrics(run + "/metrics.jsonl");
-    into.linear.push_back(last_value(metrics, "eval_linear_top1", std::nan("")));
-    into.knn.push_back(last_value(metrics, "eval_knn_top1", std::nan("")));
+    const record::RunMetrics metrics = record::read_metrics(run + "/metrics.jsonl");
+    into.linear.push_back(record::last_value(metrics, "eval_linear_top1", std::nan("")));
+    into.knn.push_back(record::last_value(metrics, "eval_knn_top1", std::nan("")));
     return;
   }
-  const auto value = nlohmann::json::parse(read_whole_file(run + "/eval.json"), nullptr, false);
+  const auto value = nlohmann::json::parse(io::read_whole_file(run + "/eval.json"), nullptr, false);
   PAL_DATA_CHECK(value.is_object() && value.contains("results") && value["results"].size() == 2, "no result of pal eval", run + "/eval.json", "remove it and run the same command again");
   into.linear.push_back(value["results"][0]["top1"]);
   into.knn.push_back(value["results"][1]["top1"]);
@@ -264,7 +264,7 @@ int reproduce(Arguments args, Context& context) {
     json["rows"].push_back({{"name", study.arms[a].name}, {"told", study.arms[a].told}, {"linear", results[a].linear}, {"knn", results[a].knn}});
   }
   fmt::print("\npal reproduce {}: {} seed{}, runs in {}\n{}", args.name, args.seeds, args.seeds == 1 ? "" : "s", args.out, format_table(rows));
-  write_file_atomically(args.out + "/table.json", json.dump(2) + "\n");
+  io::write_file_atomically(args.out + "/table.json", json.dump(2) + "\n");
   if (args.fast) {
     fmt::print("--fast: a few steps on a few samples; the figures mean nothing.\n");
     return static_cast<int>(Exit::ok);
@@ -295,4 +295,4 @@ int cmd_reproduce(const std::vector<std::string>& arguments, Context& context) {
   return reproduce(args, context);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

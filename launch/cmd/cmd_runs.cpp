@@ -11,7 +11,7 @@
 #include "launch/run/run_summary.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.2f}", 100 * share) : "-"; }
@@ -19,7 +19,7 @@ std::string percent(double share) { return std::isfinite(share) ? fmt::format("{
 // Of each run, the keys in which not all runs agree, with its own values.
 std::vector<std::string> differences(const std::vector<RunSummary>& runs) {
   std::vector<std::string> texts(runs.size());
-  for (const KeySpec& key : config_keys()) {
+  for (const config::KeySpec& key : config::config_keys()) {
     std::map<std::string, int> values;
     for (const RunSummary& run : runs) {
       if (run.config) ++values[run.config->formatted(key.name)];
@@ -50,10 +50,10 @@ int cmd_runs(const std::vector<std::string>& arguments, Context&) {
   std::vector<std::vector<std::string>> rows = {{"run", "state", "step", "loss", "linear %", "kNN %", "images/s", "queries", "differs in"}};
   for (size_t r = 0; r < runs.size(); ++r) {
     const RunSummary& run = runs[r];
-    const double loss = last_value(run.metrics, "loss", std::nan("")), rate = last_value(run.metrics, "images_per_s", std::nan(""));
+    const double loss = record::last_value(run.metrics, "loss", std::nan("")), rate = record::last_value(run.metrics, "images_per_s", std::nan(""));
     rows.push_back({run.path, run.state, run.total > 0 ? fmt::format("{}/{}", run.step, run.total) : std::to_string(run.step),
                     std::isfinite(loss) ? fmt::format("{:.4g}", loss) : "-", percent(best_accuracy(run, "linear")), percent(best_accuracy(run, "knn")),
-                    std::isfinite(rate) ? fmt::format("{:.0f}", rate) : "-", fmt::format("{:.0f}", last_value(run.metrics, "queries", 0)), differ[r]});
+                    std::isfinite(rate) ? fmt::format("{:.0f}", rate) : "-", fmt::format("{:.0f}", record::last_value(run.metrics, "queries", 0)), differ[r]});
   }
   fmt::print("{}", format_table(rows));
   for (const RunSummary& run : runs) {
@@ -62,4 +62,4 @@ int cmd_runs(const std::vector<std::string>& arguments, Context&) {
   return static_cast<int>(Exit::ok);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -16,7 +16,7 @@
 #include "launch/commands.h"
 #include "launch/slurm/script.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -135,7 +135,7 @@ int cmd_submit(const std::vector<std::string>& arguments, Context& context) {
   job.points = sweep_points(job.log_dir, args.sweeps);
   for (SweepPoint& point : job.points) {   // a mistake is better found before the queue than behind it
     point.overrides.insert(point.overrides.begin(), args.overrides.begin(), args.overrides.end());
-    Config::load(args.config, point.overrides);
+    config::Config::load(args.config, point.overrides);
   }
 
   const std::string script = sbatch_script(job, site);
@@ -147,7 +147,7 @@ int cmd_submit(const std::vector<std::string>& arguments, Context& context) {
   fs::create_directories(job.log_dir, error);
   PAL_CHECK(!error, "cannot make the run folder " + job.log_dir, error.message(), "choose another with --run-dir");
   const std::string file = job.log_dir + "/job.sbatch";
-  write_file_atomically(file, script);
+  io::write_file_atomically(file, script);
   std::string id;
   for (int k = 0; k < job.chain; ++k) {
     std::vector<std::string> command = {"sbatch", "--parsable"};
@@ -162,4 +162,4 @@ int cmd_submit(const std::vector<std::string>& arguments, Context& context) {
   return 0;
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -10,7 +10,7 @@
 #include "launch/commands.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::launch {
 
 int cmd_theory(const std::vector<std::string>& arguments, Context&) {
   std::string json_path;
@@ -19,19 +19,19 @@ int cmd_theory(const std::vector<std::string>& arguments, Context&) {
   app.footer("Where the print is wrong the line says what holds instead and shows both figures.\nExample:\n  pal theory --json theory.json");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
-  const std::vector<CheckedClaim> statements = check_statements();
+  const std::vector<theory::CheckedClaim> statements = theory::check_statements();
   std::vector<std::vector<std::string>> rows = {{"", "group", "statement", "measured"}};
   nlohmann::json out = {{"statements", nlohmann::json::array()}};
   int failed = 0;
-  for (const CheckedClaim& s : statements) {
+  for (const theory::CheckedClaim& s : statements) {
     rows.push_back({s.holds ? "PASS" : "FAIL", s.group, s.claim, s.figure});
     out["statements"].push_back({{"group", s.group}, {"claim", s.claim}, {"figure", s.figure}, {"holds", s.holds}});
     failed += !s.holds;
   }
   out["failed"] = failed;
   fmt::print("{}{} of {} statements hold\n", format_table(rows), statements.size() - static_cast<size_t>(failed), statements.size());
-  if (!json_path.empty()) write_file_atomically(json_path, out.dump(2) + "\n");
+  if (!json_path.empty()) io::write_file_atomically(json_path, out.dump(2) + "\n");
   return static_cast<int>(failed == 0 ? Exit::ok : Exit::check_failed);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

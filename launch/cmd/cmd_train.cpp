@@ -25,7 +25,7 @@
 #include "launch/table.h"
 #include "launch/cmd/train_check.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 struct Arguments {
@@ -38,48 +38,48 @@ struct Arguments {
   bool check = false;
   std::string resume = "auto";
 
-  std::optional<Origin> origin() const {
+  std::optional<dist::Origin> origin() const {
     if (resume == "auto" || resume == "never") return std::nullopt;
-    return find_origin(resume);
+    return dist::find_origin(resume);
   }
 };
 
-std::vector<Fault> asked_faults(const Arguments& args) {
+std::vector<dist::Fault> asked_faults(const Arguments& args) {
   const char* text = std::getenv("PAL_FAULT");
   if (text == nullptr || *text == 0) return {};
   PAL_CHECK(args.allow_faults, "PAL_FAULT asks for failures", text, "unset it, or give --allow-faults if that is meant");
-  return parse_faults(text);
+  return dist::parse_faults(text);
 }
 
 enum class Ending { finished, stopped, gave_up };
 
 // Collective. What this rank computes on; the world carries its tensors from then on.
-DeviceDecision choose_device(const Config& config, World& world) {
+dist::DeviceDecision choose_device(const config::Config& config, dist::World& world) {
   const std::string& asked = config.text("train.device");
   const bool wide = config.text("train.dtype") == "float64";
   PAL_CHECK(!wide || asked != "cuda", "train.dtype=float64 is for CPU ranks", "train.device=cuda", "set train.dtype=float32, or train.device=cpu");
-  DeviceDecision device = world.use_device(wide ? "cpu" : asked);
+  dist::DeviceDecision device = world.use_device(wide ? "cpu" : asked);
   if (wide && asked == "auto") device.why = "train.dtype=float64 is for CPU ranks";
-  PAL_CHECK(config.text("train.precision") != "bf16" || device.kind == DeviceKind::cuda,
+  PAL_CHECK(config.text("train.precision") != "bf16" || device.kind == dist::DeviceKind::cuda,
             "bf16 autocast is for GPUs; CPU ranks train in train.dtype", "train.precision=bf16", "set train.precision=full");
   if (config.text("data.decoder") == "nvjpeg") {
-    PAL_CHECK(device.kind == DeviceKind::cuda, "nvJPEG runs on GPUs, and these ranks compute on the CPU", "data.decoder=nvjpeg", "set data.decoder=cpu");
-    const std::string reason = nvjpeg_state().reason;
+    PAL_CHECK(device.kind == dist::DeviceKind::cuda, "nvJPEG runs on GPUs, and these ranks compute on the CPU", "data.decoder=nvjpeg", "set data.decoder=cpu");
+    const std::string reason = data::nvjpeg_state().reason;
     if (!reason.empty()) throw Error(Exit::usage, reason);
   }
   return device;
 }
 
 // From the newest checkpoint to the end, to a stop, or to gradients that stay not finite: `failed` is then that step.
-Ending train_on(const Config& config, const Arguments& args, World& world, const RunControl& control, const DeviceDecision& device, int64_t* failed) {
+Ending train_on(const config::Config& config, const Arguments& args, dist::World& world, const dist::RunControl& control, const dist::DeviceDecision& device, int64_t* failed) {
   const auto start = std::chrono::steady_clock::now();
-  if (control.watchdog) control.watchdog->pace(Pace::slow);
-  Trainer trainer(config, world, args.run_dir, {args.resume == "never" && *failed < 0 ? Resume::never : Resume::automatic, args.origin()}, control);
+  if (control.watchdog) control.watchdog->pace(dist::Pace::slow);
+  dist::Trainer trainer(config, world, args.run_dir, {args.resume == "never" && *failed < 0 ? dist::Resume::never : dist::Resume::automatic, args.origin()}, control);
   const bool speaks = world.rank() == 0;
   if (speaks) {
     std::vector<std::vector<std::string>> rows = {{"train", ""}};
     for (const auto& [what, value] : trainer.summary()) rows.push_back({what, value});
-    rows.push_back({"device", (device.kind == DeviceKind::cuda ? fmt::format("cuda:{}", device.ordinal) : std::string("cpu")) + ": " + device.why});
+    rows.push_back({"device", (device.kind == dist::DeviceKind::cuda ? fmt::format("cuda:{}", device.ordinal) : std::string("cpu")) + ": " + device.why});
     fmt::print("{}", format_table(rows));
     for (const std::string& w : trainer.warnings) fmt::print("warning: {}\n", w);
     if (trainer.next_step() > 0) fmt::print("resumed at step {}\n", trainer.next_step());
@@ -90,7 +90,7 @@ Ending train_on(const Config& config, const Arguments& args, World& world, const
     if (speaks) fmt::print("this run is finished: {} steps\n", trainer.last_step());
     return Ending::finished;
   }
-  StepReport last;
+  dist::StepReport last;
   {
     std::unique_ptr<Progress> bar;
     if (speaks) bar = std::make_unique<Progress>("step", trainer.last_step());
@@ -126,19 +126,19 @@ Ending train_on(const Config& config, const Arguments& args, World& world, const
 
 // One rank, from its start to its end. Gradients that stay not finite: once back to the last checkpoint; when the same
 // step fails again, a user must look.
-Exit train(const Config& config, const Arguments& args, World& world, StopSignals& signals) {
-  agree_on_program(world.control());   // before anything that a setting could make some ranks wait for
-  agree_on_config(config, world.control());
+Exit train(const config::Config& config, const Arguments& args, dist::World& world, StopSignals& signals) {
+  dist::agree_on_program(world.control());   // before anything that a setting could make some ranks wait for
+  dist::agree_on_config(config, world.control());
   PAL_CHECK(world.size() >= args.restarts.min_ranks, "fewer ranks than --min-np, which is " + std::to_string(args.restarts.min_ranks), world.size(),
             "start more ranks, or lower --min-np");
-  const DeviceDecision device = choose_device(config, world);
+  const dist::DeviceDecision device = choose_device(config, world);
   const char* before = std::getenv("PAL_RESTARTS");
-  const std::vector<Fault> asked = asked_faults(args);
-  Faults faults(asked, world.rank(), before == nullptr ? 0 : std::atoi(before));
-  std::optional<Watchdog> watchdog;
+  const std::vector<dist::Fault> asked = asked_faults(args);
+  dist::Faults faults(asked, world.rank(), before == nullptr ? 0 : std::atoi(before));
+  std::optional<dist::Watchdog> watchdog;
   if (config.text("train.watch") == "on") watchdog.emplace(world, args.run_dir);
-  const RunControl control{[&] { return signals.asked(); }, asked.empty() ? nullptr : &faults, watchdog ? &*watchdog : nullptr,
-                           device.kind == DeviceKind::cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.ordinal)) : at::Device(at::kCPU)};
+  const dist::RunControl control{[&] { return signals.asked(); }, asked.empty() ? nullptr : &faults, watchdog ? &*watchdog : nullptr,
+                           device.kind == dist::DeviceKind::cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.ordinal)) : at::Device(at::kCPU)};
   int64_t failed = -1;
   for (;;) {
     const int64_t before_that = failed;
@@ -181,22 +181,22 @@ int cmd_train(const std::vector<std::string>& arguments, Context& context) {
       "  mpirun -np 4 --bind-to none pal train configs/cifar10-vicreg.yaml");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
-  const Config config = Config::load(args.config, args.overrides);
+  const config::Config config = config::Config::load(args.config, args.overrides);
   if (args.check) return check_training(config, args.ranks);
   if (args.run_dir.empty()) args.run_dir = "runs/" + std::filesystem::path(args.config).stem().string();
   PAL_CHECK(config.has("data.train"), "no training set is given", "data.train is empty", "set data.train to a .h5 file");
   asked_faults(args);
   args.origin();
-  if (args.ranks > 0 && !started_as_rank()) {
+  if (args.ranks > 0 && !dist::started_as_rank()) {
     std::vector<std::string> rank_args = {"train", args.config};
     rank_args.insert(rank_args.end(), args.overrides.begin(), args.overrides.end());
     rank_args.insert(rank_args.end(), {"--run-dir", args.run_dir, "--resume", args.resume});
     if (args.restarts.min_ranks > 0) rank_args.insert(rank_args.end(), {"--min-np", std::to_string(args.restarts.min_ranks)});
     if (args.allow_faults) rank_args.push_back("--allow-faults");
     PAL_CHECK(args.restarts.min_ranks <= args.ranks, "--min-np is above --np", args.restarts.min_ranks, "give at most " + std::to_string(args.ranks));
-    SupervisedJob job{context.program, rank_args, args.ranks, [&](int ranks) { return compute_threads(config, static_cast<double>(usable_cores()) / ranks); },
+    SupervisedJob job{context.program, rank_args, args.ranks, [&](int ranks) { return setup::compute_threads(config, static_cast<double>(io::usable_cores()) / ranks); },
                       [&] {
-                        const std::vector<int64_t> steps = checkpoint_steps(args.run_dir);
+                        const std::vector<int64_t> steps = record::checkpoint_steps(args.run_dir);
                         return steps.empty() ? int64_t{-1} : steps.front();
                       }};
     return supervise(job, args.restarts);
@@ -206,4 +206,4 @@ int cmd_train(const std::vector<std::string>& arguments, Context& context) {
   return static_cast<int>(train(config, args, context.start_world(), signals));
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -13,7 +13,7 @@
 #include "launch/run/run_summary.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 std::string age_text(double seconds) { return seconds < 1 ? "now" : format_seconds(seconds) + " ago"; }
@@ -26,13 +26,13 @@ std::string watch_text(const RunSummary& run, int columns) {
   std::string out = progress_line(bar, columns) + "\n\n";
   std::vector<std::vector<std::string>> rows = {{"what", "last", "first"}};
   const auto add = [&](const std::string& label, const std::string& name, const char* form, double scale = 1) {
-    const MetricCurve curve = metric_curve(run.metrics, name);
+    const record::MetricCurve curve = record::metric_curve(run.metrics, name);
     if (curve.y.empty()) return;
     const auto text = [&](double v) { return std::isfinite(v) ? fmt::format(fmt::runtime(form), scale * v) : "not finite"; };
     rows.push_back({label, text(curve.y.back()), text(curve.y.front())});
   };
   add("loss", "loss", "{:.5g}");
-  for (const std::string& name : metric_names(run.metrics, "terms.")) add("  " + name.substr(6), name, "{:.5g}");
+  for (const std::string& name : record::metric_names(run.metrics, "terms.")) add("  " + name.substr(6), name, "{:.5g}");
   add("learning rate", "lr", "{:.3g}");
   add("effective rank", "effective_rank", "{:.1f}");
   add("kNN top-1 %", "eval_knn_top1", "{:.2f}", 100);
@@ -43,7 +43,7 @@ std::string watch_text(const RunSummary& run, int columns) {
   add("queries", "queries", "{:.0f}");
   add("cost", "cost", "{:.1f}");
   if (rows.size() > 1) out += format_table(rows) + "\n";
-  out += fmt::format("epoch {:.2f}, last line {}, newest checkpoint {}\n", last_value(run.metrics, "epoch", 0), age_text(run.metrics.age_seconds),
+  out += fmt::format("epoch {:.2f}, last line {}, newest checkpoint {}\n", record::last_value(run.metrics, "epoch", 0), age_text(run.metrics.age_seconds),
                      run.checkpoint < 0 ? "none" : "of step " + std::to_string(run.checkpoint));
   for (const std::string& note : run.notes) out += "note: " + note + "\n";
   const size_t alarms = run.metrics.warnings.size();
@@ -74,4 +74,4 @@ int cmd_watch(const std::vector<std::string>& arguments, Context&) {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::launch

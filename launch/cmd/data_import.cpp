@@ -12,18 +12,18 @@
 #include "launch/progress_rate.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 struct Importer {
   const char* format;
-  ImportReport (*run)(const ImportOptions&);
+  data::ImportReport (*run)(const data::ImportOptions&);
   enum Kind { pixels, files } kind;   // files: image files, whose import can be resumed
 };
 constexpr Importer kImporters[] = {
-    {"folder", import_folder, Importer::files}, {"images", import_flat, Importer::files}, {"csv", import_csv, Importer::files},
-    {"webdataset", import_webdataset, Importer::files}, {"h5", import_h5, Importer::files}, {"idx", import_idx, Importer::pixels},
-    {"cifar10", import_cifar10, Importer::pixels}, {"cifar100", import_cifar100, Importer::pixels}};
+    {"folder", data::import_folder, Importer::files}, {"images", data::import_flat, Importer::files}, {"csv", data::import_csv, Importer::files},
+    {"webdataset", data::import_webdataset, Importer::files}, {"h5", data::import_h5, Importer::files}, {"idx", data::import_idx, Importer::pixels},
+    {"cifar10", data::import_cifar10, Importer::pixels}, {"cifar100", data::import_cifar100, Importer::pixels}};
 
 // Ctrl-C and a job's end wait until the work in hand is undone: raise() then throws, files in the making vanish, and the
 // destructor lets the signal end the process as it would have.
@@ -53,10 +53,10 @@ std::string first_and_count(const std::vector<std::string>& files) {
   return files.size() == 1 ? files[0] : fmt::format("{} … ({} shards)", files[0], files.size());
 }
 
-void print_report(const ImportReport& report, double seconds) {
+void print_report(const data::ImportReport& report, double seconds) {
   int64_t samples = 0, bytes = 0;
   std::vector<std::vector<std::string>> rows = {{"split", "samples", "classes", "images", "file"}};
-  for (const ImportedSplit& split : report.splits) {
+  for (const data::ImportedSplit& split : report.splits) {
     samples += split.samples;
     bytes += split.image_bytes;
     rows.push_back({split.name.empty() ? "all" : split.name, std::to_string(split.samples), std::to_string(report.classes.size()),
@@ -65,7 +65,7 @@ void print_report(const ImportReport& report, double seconds) {
   fmt::print("{}", format_table(rows));
   if (!report.odd.empty()) {
     std::vector<std::vector<std::string>> odd = {{"images", "what was odd", "treatment", "for example"}};
-    for (const OddCount& count : report.odd) odd.push_back({std::to_string(count.images), count.kind, count.treatment, count.example});
+    for (const data::OddCount& count : report.odd) odd.push_back({std::to_string(count.images), count.kind, count.treatment, count.example});
     fmt::print("\n{}", format_table(odd));
   }
   if (!report.ignored.empty()) {
@@ -93,7 +93,7 @@ int run_data_import(DataImport import) {
     signals.raise(left);
     rate(done, total);
   };
-  const ImportReport report = importer->run(import.options);
+  const data::ImportReport report = importer->run(import.options);
   print_report(report, std::max(rate.finish(), 1e-9));
   return static_cast<int>(Exit::ok);
 }
@@ -101,7 +101,7 @@ int run_data_import(DataImport import) {
 void add_import_options(CLI::App& command, DataImport& import) {
   std::vector<std::string> formats;
   for (const Importer& importer : kImporters) formats.push_back(importer.format);
-  ImportOptions& options = import.options;
+  data::ImportOptions& options = import.options;
   options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   command.add_option("FORMAT", import.format,
                      "folder (a folder for each class; train and test or val above them: both splits), images (a flat folder or a list, without "
@@ -110,7 +110,7 @@ void add_import_options(CLI::App& command, DataImport& import) {
       ->required()->check(CLI::IsMember(formats));
   command.add_option("SRC", options.source, "the folder or file with the images")->required();
   command.add_option("OUT", options.out, "x.h5; a test split goes to x-test.h5, the list of what was left out to x-quarantine.csv")->required();
-  command.add_flag_callback("--force", [&] { options.overwrite = Overwrite::replace; }, "replace files that are there");
+  command.add_flag_callback("--force", [&] { options.overwrite = data::Overwrite::replace; }, "replace files that are there");
   command.add_option_function<int>("--shards", [&](const int& n) { options.shards = n; },
                                    "files per split (x-00000-of-00004.h5, ...); if not given, of near 2 GB");
   command.add_option("--classes", import.classes, "class names in the order of the labels, separated by commas");
@@ -118,7 +118,7 @@ void add_import_options(CLI::App& command, DataImport& import) {
   command.add_option("--resize-shorter", options.resize_shorter, "larger images are made smaller: pixels of the shorter side");
   command.add_option("--quality", options.quality, "of JPEG files that are made, 1 to 100; 95 if not given");
   command.add_option_function<std::string>("--store", [&](const std::string& how) {
-    options.store = how == "jpeg" ? StoreAs::jpeg : how == "raw" ? StoreAs::raw : StoreAs::automatic;
+    options.store = how == "jpeg" ? data::StoreAs::jpeg : how == "raw" ? data::StoreAs::raw : data::StoreAs::automatic;
   }, "jpeg, raw (pixels; all images of one size), or auto: raw for PNG files of one size, which loses nothing, jpeg otherwise")
       ->check(CLI::IsMember({"auto", "jpeg", "raw"}));
   command.add_option("--labels", options.labels, "a CSV file: image,label");
@@ -133,4 +133,4 @@ void add_import_options(CLI::App& command, DataImport& import) {
       "  pal data import idx /usr/share/datasets/fashion-mnist data/fashion.h5");
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -6,15 +6,15 @@
 #include "core/data/import/import.h"
 #include "launch/cli.h"
 
-namespace pal {
+namespace pal::launch {
 
 struct DataImport {
   std::string format, classes;   // classes: names with commas between them
-  ImportOptions options;
+  data::ImportOptions options;
 };
 
 // The options of the sub-command; they are in `import` when it is parsed.
 void add_import_options(CLI::App& command, DataImport& import);
 int run_data_import(DataImport import);
 
-}  // namespace pal
+}  // namespace pal::launch

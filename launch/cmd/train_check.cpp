@@ -17,7 +17,7 @@
 #include "kernels/base/error.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 using Lines = std::vector<std::vector<std::string>>;
@@ -26,11 +26,11 @@ struct KnownData {
   std::string text;
   std::optional<int64_t> samples;   // that are trained on
 };
-KnownData look_at_data(const Config& config) {
+KnownData look_at_data(const config::Config& config) {
   if (!config.has("data.train")) return {"data.train is empty: give a set before you train", {}};
   try {
-    const auto data = Dataset::open(config.text("data.train"));
-    const auto trained = static_cast<int64_t>(training_subset(config, *data).size());
+    const auto data = data::Dataset::open(config.text("data.train"));
+    const auto trained = static_cast<int64_t>(setup::training_subset(config, *data).size());
     return {fmt::format("{}: {} samples, {} trained on", config.text("data.train"), data->size(), trained), trained};
   } catch (const Error& e) {
     return {fmt::format("not here: {}", e.what()), {}};
@@ -41,20 +41,20 @@ std::string bytes_text(double bytes) {
   return bytes >= 1e9 ? fmt::format("{:.2f} GB", bytes / 1e9) : bytes >= 1e6 ? fmt::format("{:.1f} MB", bytes / 1e6) : fmt::format("{:.1f} kB", bytes / 1e3);
 }
 
-std::string views_text(const Config& config, const ViewSides& sides) {
+std::string views_text(const config::Config& config, const dist::ViewSides& sides) {
   std::string out = fmt::format("{} views of {}x{}", config.integer("augment.views"), sides.large, sides.large);
   if (sides.small > 0) out += fmt::format(" and {} of {}x{}", config.integer("augment.small_views"), sides.small, sides.small);
-  return out + (sides.known == ViewSides::Known::assumed ? " (assumed: data.size is 0 and the set is not here)" : "");
+  return out + (sides.known == dist::ViewSides::Known::assumed ? " (assumed: data.size is 0 and the set is not here)" : "");
 }
 
 // Steps and learning rates. Without the set an epoch is taken for a thousand steps: the shape of the curve is the same.
-void add_schedule(Lines& lines, const Config& config, std::optional<int64_t> samples) {
+void add_schedule(Lines& lines, const config::Config& config, std::optional<int64_t> samples) {
   const int64_t batch = config.integer("train.global_batch");
   if (samples) {
     PAL_DATA_CHECK(*samples >= 2, "samples to train on", *samples, "give a larger set");
   }
-  const int64_t per_epoch = samples ? EpochPlan{*samples, std::min(batch, *samples), 0, Shuffle::full, 16384}.steps_per_epoch() : 1000;
-  const Schedule s = schedule(config, per_epoch);
+  const int64_t per_epoch = samples ? data::EpochPlan{*samples, std::min(batch, *samples), 0, data::Shuffle::full, 16384}.steps_per_epoch() : 1000;
+  const optim::Schedule s = setup::schedule(config, per_epoch);
   if (samples) {
     lines.push_back({"steps", fmt::format("{} ({} in an epoch)", s.total_steps, per_epoch)});
   } else if (config.has("train.steps")) {
@@ -71,20 +71,20 @@ void add_schedule(Lines& lines, const Config& config, std::optional<int64_t> sam
                                    100.0 * static_cast<double>(s.warmup_steps) / static_cast<double>(s.total_steps), rates[0], rates[1], rates[2], rates[3], rates[4])});
 }
 
-void add_cost(Lines& lines, const Config& config, const ViewSides& sides, int ranks) {
-  const ModelCost model = measure_model(config, sides);
-  const Workload work = step_workload(config, model);
-  Cluster cluster = read_cluster("local");
+void add_cost(Lines& lines, const config::Config& config, const dist::ViewSides& sides, int ranks) {
+  const dist::ModelCost model = dist::measure_model(config, sides);
+  const dist::Workload work = dist::step_workload(config, model);
+  dist::Cluster cluster = dist::read_cluster("local");
   cluster.fabric.per_node = std::max(1, ranks);
-  const StepCost cost = predict_step(model, work, cluster, ranks);
+  const dist::StepCost cost = dist::predict_step(model, work, cluster, ranks);
   lines.push_back({"model", fmt::format("{}, embedding {}: {:.2f} M parameters, {:.3g} GFLOP forward per sample", config.text("model.backbone"), model.embedding,
                                         static_cast<double>(model.parameters()) / 1e6, model.flops() / 1e9)});
-  const StepCost::Memory& m = cost.memory;
+  const dist::StepCost::Memory& m = cost.memory;
   lines.push_back({"memory of a rank", fmt::format("{}: weights {}, gradients {}, optimiser {}, activations {}, loss {}, program {}", bytes_text(m.total()), bytes_text(m.weights),
                                                    bytes_text(m.gradients), bytes_text(m.optimizer), bytes_text(m.activations), bytes_text(m.loss), bytes_text(m.context))});
   lines.push_back({"sent in a step", ranks == 1 ? std::string("nothing: one rank")
                                                 : fmt::format("{}: gradients {}, batch norm {}, loss {} ({} form)", bytes_text(cost.gradient_bytes + cost.norm_bytes + cost.loss_bytes),
-                                                              bytes_text(cost.gradient_bytes), bytes_text(cost.norm_bytes), bytes_text(cost.loss_bytes), loss_form_name(work.loss.form))});
+                                                              bytes_text(cost.gradient_bytes), bytes_text(cost.norm_bytes), bytes_text(cost.loss_bytes), dist::loss_form_name(work.loss.form))});
   lines.push_back({"a checkpoint", bytes_text(cost.checkpoint_bytes)});
 }
 
@@ -98,11 +98,11 @@ std::string sparkline(const std::vector<double>& values) {
   return out;
 }
 
-int check_training(const Config& config, int ranks) {
+int check_training(const config::Config& config, int ranks) {
   ranks = std::max(1, ranks);
-  const int64_t batch = config.integer("train.global_batch"), views = total_views(config);
+  const int64_t batch = config.integer("train.global_batch"), views = data::total_views(config);
   const KnownData data = look_at_data(config);
-  const ViewSides sides = view_sides(config);
+  const dist::ViewSides sides = dist::view_sides(config);
   Lines lines = {{"check", ""}, {"data", data.text}};
   lines.push_back({"a step", fmt::format("{} samples, {}", batch, views_text(config, sides))});
   lines.push_back({"of a rank", fmt::format("{} ranks: {} samples, {} rows", ranks, (batch + ranks - 1) / ranks, (batch + ranks - 1) / ranks * views)});
@@ -112,4 +112,4 @@ int check_training(const Config& config, int ranks) {
   return static_cast<int>(Exit::ok);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

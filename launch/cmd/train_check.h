@@ -6,12 +6,12 @@
 
 #include "core/config/config.h"
 
-namespace pal {
+namespace pal::launch {
 
 // Prints; the exit code. Works without the data set, and then says what is not known.
-int check_training(const Config& config, int ranks);
+int check_training(const config::Config& config, int ranks);
 
 // A line of text that rises and falls with the values, one character each.
 std::string sparkline(const std::vector<double>& values);
 
-}  // namespace pal
+}  // namespace pal::launch

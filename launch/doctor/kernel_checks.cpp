@@ -2,7 +2,7 @@
 
 #include "launch/doctor/kernel_check_tools.h"
 
-namespace pal {
+namespace pal::launch {
 
 std::vector<KernelCheck> check_kernels(const KernelCheckSizes& sizes, kernels::Cpu cpu) {
   std::vector<KernelCheck> checks;
@@ -23,4 +23,4 @@ std::vector<std::vector<std::string>> kernel_check_rows(const std::vector<Kernel
   return rows;
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -7,7 +7,7 @@
 
 #include "kernels/base/view.h"
 
-namespace pal {
+namespace pal::launch {
 
 struct KernelCheck {
   std::string op, shape;
@@ -37,4 +37,4 @@ void check_pair_ops(std::vector<KernelCheck>& checks, const KernelCheckSizes& si
 void check_augment(std::vector<KernelCheck>& checks, const KernelCheckSizes& sizes, kernels::Cpu cpu);
 }  // namespace detail
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -15,7 +15,7 @@
 #include "dist/comm/nccl_probe.h"
 #endif
 
-namespace pal {
+namespace pal::launch {
 
 std::vector<std::string> link_rank_arguments(const LinkOptions& options) {
   std::vector<std::string> args = {"doctor", "--link-rank", "--most-bytes", std::to_string(options.most_bytes), "--repeats", std::to_string(options.repeats)};
@@ -25,11 +25,11 @@ std::vector<std::string> link_rank_arguments(const LinkOptions& options) {
 
 #ifndef PAL_WITH_CUDA
 
-int measure_links(const CudaState& cuda, const std::string&, const LinkOptions&) {
+int measure_links(const dist::CudaState& cuda, const std::string&, const LinkOptions&) {
   fmt::print("\nGPUs and NCCL: not checked: {}.\n", cuda.reason);
   return static_cast<int>(Exit::ok);
 }
-int be_a_link_rank(World&, const LinkOptions&) { return static_cast<int>(Exit::bug); }
+int be_a_link_rank(dist::World&, const LinkOptions&) { return static_cast<int>(Exit::bug); }
 
 #else
 
@@ -45,12 +45,12 @@ std::string driver_topology() {
   return pclose(pipe) == 0 ? text : "";
 }
 
-nlohmann::ordered_json as_json(const std::vector<ProbeRow>& rows, int ranks, const std::string& device) {
+nlohmann::ordered_json as_json(const std::vector<dist::ProbeRow>& rows, int ranks, const std::string& device) {
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
-  for (const ProbeRow& r : rows) {
+  for (const dist::ProbeRow& r : rows) {
     results.push_back({{"name", "nccl all_reduce"}, {"params", {{"bytes", r.bytes}, {"ranks", ranks}, {"type", "float32"}}},
                        {"ours_ms", 1e3 * r.out_of_place.seconds}, {"in_place_ms", 1e3 * r.in_place.seconds},
-                       {"algbw_gbs", algorithm_bandwidth(r.bytes, r.out_of_place.seconds)}, {"busbw_gbs", bus_bandwidth(r.bytes, r.out_of_place.seconds, ranks)},
+                       {"algbw_gbs", dist::algorithm_bandwidth(r.bytes, r.out_of_place.seconds)}, {"busbw_gbs", dist::bus_bandwidth(r.bytes, r.out_of_place.seconds, ranks)},
                        {"wrong", r.out_of_place.wrong + r.in_place.wrong}});
   }
   return {{"machine", {{"device", device}, {"devices", ranks}}}, {"results", results}};
@@ -58,12 +58,12 @@ nlohmann::ordered_json as_json(const std::vector<ProbeRow>& rows, int ranks, con
 
 }  // namespace
 
-int measure_links(const CudaState& cuda, const std::string& program, const LinkOptions& options) {
+int measure_links(const dist::CudaState& cuda, const std::string& program, const LinkOptions& options) {
   if (!cuda.reason.empty()) {
     fmt::print("\nGPUs and NCCL: {}. Not checked: the devices' links and peer access, NCCL's sums, and its bandwidth over sizes.\n", cuda.reason);
     return static_cast<int>(Exit::ok);
   }
-  fmt::print("\nDevices (NCCL {}):\n{}", cuda.nccl, format_table(device_table()));
+  fmt::print("\nDevices (NCCL {}):\n{}", cuda.nccl, format_table(dist::device_table()));
   if (const std::string topology = driver_topology(); !topology.empty()) fmt::print("\nnvidia-smi topo -m:\n{}", topology);
   std::fflush(stdout);
   const int code = run_under_mpirun(program, link_rank_arguments(options), cuda.devices, 1);
@@ -72,19 +72,19 @@ int measure_links(const CudaState& cuda, const std::string& program, const LinkO
   return static_cast<int>(Exit::check_failed);
 }
 
-int be_a_link_rank(World& world, const LinkOptions& options) {
-  NcclProbeOptions probe;
+int be_a_link_rank(dist::World& world, const LinkOptions& options) {
+  dist::NcclProbeOptions probe;
   probe.most_bytes = options.most_bytes;
   probe.repeats = options.repeats;
-  const std::vector<ProbeRow> rows = probe_world(world.local_rank(), probe);
+  const std::vector<dist::ProbeRow> rows = dist::probe_world(world.local_rank(), probe);
   if (world.rank() == 0) {
-    fmt::print("\nall-reduce between {} device(s):\n{}{}\n", world.size(), format_table(probe_table(rows, world.size())), probe_verdict(rows, world.size()));
+    fmt::print("\nall-reduce between {} device(s):\n{}{}\n", world.size(), format_table(dist::probe_table(rows, world.size())), dist::probe_verdict(rows, world.size()));
     std::fflush(stdout);
-    if (!options.json.empty()) write_file_atomically(options.json, as_json(rows, world.size(), device_table()[1][1]).dump(2) + "\n");
+    if (!options.json.empty()) io::write_file_atomically(options.json, as_json(rows, world.size(), dist::device_table()[1][1]).dump(2) + "\n");
   }
-  return static_cast<int>(probe_passed(rows) ? Exit::ok : Exit::check_failed);
+  return static_cast<int>(dist::probe_passed(rows) ? Exit::ok : Exit::check_failed);
 }
 
 #endif
 
-}  // namespace pal
+}  // namespace pal::launch

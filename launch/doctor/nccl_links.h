@@ -8,7 +8,7 @@
 #include "dist/comm/nccl_version.h"
 #include "dist/comm/world.h"
 
-namespace pal {
+namespace pal::launch {
 
 struct LinkOptions {
   int64_t most_bytes = int64_t{256} << 20;
@@ -18,9 +18,9 @@ struct LinkOptions {
 
 // Tables of the devices and of all-reduce over sizes, and a verdict, on stdout. The exit code: check_failed when a sum is
 // wrong or the job fails. Without a device: says what was not looked at.
-int measure_links(const CudaState& cuda, const std::string& program, const LinkOptions& options);
+int measure_links(const dist::CudaState& cuda, const std::string& program, const LinkOptions& options);
 // Collective: one of the ranks that the above starts, by `pal doctor` with these arguments.
-int be_a_link_rank(World& world, const LinkOptions& options);
+int be_a_link_rank(dist::World& world, const LinkOptions& options);
 std::vector<std::string> link_rank_arguments(const LinkOptions& options);
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace pal {
+namespace pal::launch {
 
 struct Asset {
   std::string_view path;    // as the browser asks for it: "/app.js"
@@ -13,4 +13,4 @@ struct Asset {
 };
 const std::vector<Asset>& page_assets();
 
-}  // namespace pal
+}  // namespace pal::launch

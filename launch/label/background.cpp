@@ -5,7 +5,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 constexpr double kBeat = 0.5;          // seconds between looks at the inbox
@@ -36,7 +36,7 @@ Keeper::~Keeper() {
   if (asks_.joinable()) asks_.join();
 }
 
-std::shared_ptr<const Standing> Keeper::standing() const {
+std::shared_ptr<const label::Standing> Keeper::standing() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return standing_;
 }
@@ -52,7 +52,7 @@ bool Keeper::wait(double seconds) {
 }
 
 void Keeper::look() {
-  auto standing = std::make_shared<const Standing>(parts_.look());
+  auto standing = std::make_shared<const label::Standing>(parts_.look());
   RunFacts facts = parts_.facts();
   const std::lock_guard<std::mutex> lock(mutex_);
   standing_ = std::move(standing);
@@ -85,8 +85,8 @@ void Keeper::keep() {
 }
 
 bool Keeper::low() const {
-  const std::vector<Person>& people = parts_.people.all();
-  return std::any_of(people.begin(), people.end(), [&](const Person& p) { return !parts_.desk.queue().has(p.name, kLow); });
+  const std::vector<label::Person>& people = parts_.people.all();
+  return std::any_of(people.begin(), people.end(), [&](const label::Person& p) { return !parts_.desk.queue().has(p.name, kLow); });
 }
 
 void Keeper::keep_asking() {
@@ -107,4 +107,4 @@ void Keeper::keep_asking() {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::launch

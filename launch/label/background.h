@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -16,7 +17,7 @@
 #include "core/label/label_stats.h"
 #include "launch/label/page.h"
 
-namespace pal {
+namespace pal::launch {
 
 // A round that was asked: how many queries, or why none.
 struct AskedMore {
@@ -25,9 +26,9 @@ struct AskedMore {
 };
 
 struct KeeperParts {
-  Desk& desk;
-  const People& people;
-  std::function<Standing()> look;
+  label::Desk& desk;
+  const label::People& people;
+  std::function<label::Standing()> look;
   std::function<RunFacts()> facts;
   std::function<AskedMore()> ask;                 // puts a round into the ledger. Empty: nobody asks here
   std::function<void(const std::string&)> log;
@@ -40,7 +41,7 @@ class Keeper {
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
 
-  std::shared_ptr<const Standing> standing() const;
+  std::shared_ptr<const label::Standing> standing() const;
   RunFacts facts() const;
 
  private:
@@ -54,9 +55,9 @@ class Keeper {
   mutable std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false;
-  std::shared_ptr<const Standing> standing_;
+  std::shared_ptr<const label::Standing> standing_;
   RunFacts facts_;
   std::thread looks_, asks_;
 };
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -8,7 +8,7 @@
 #include "kernels/base/error.h"
 #include "launch/label/assets.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 // Browsers keep one jar for all ports of a host: the name of a cookie tells pages apart.
@@ -110,14 +110,14 @@ PageResponse LabelPage::route(const PageRequest& r) {
   if (!hosts_.ours(r.host)) return refuse(r, 421, "this page is not served under that name");
   if (r.method != "GET" && r.method != "HEAD" && r.method != "POST") return refuse(r, 405, "this method is not known here");
   const bool post = r.method == "POST";
-  const Person* person = parts_.people.of_cookie(cookie_value(r.cookie, cookie_name(hosts_.port)));
+  const label::Person* person = parts_.people.of_cookie(cookie_value(r.cookie, cookie_name(hosts_.port)));
   if (!post && r.path == "/" && r.parameters.count("token")) return first_visit(r, person);
   if (person == nullptr) {
     if (!refusals_.allow(r.address, now)) return refuse(r, 429, "too many requests without a session");
     return refuse_visit(r, 401, "open this page with the link that pal label printed for you: your browser has no session here");
   }
   if (!(post ? answers_ : reads_).allow(person->name, now)) return refuse(r, 429, "too many requests: wait a second");
-  const bool owner = person->role == Role::owner;
+  const bool owner = person->role == label::Role::owner;
   if (!post) {
     if (r.path == "/api/questions") return questions(r, *person);
     if (r.path == "/api/mine") return mine(*person);
@@ -140,14 +140,14 @@ PageResponse LabelPage::route(const PageRequest& r) {
 
 // The cookie is SameSite=Strict, which a redirect from a foreign page would not show: the browser comes back by itself.
 // Who has a session and opens a used link again goes on with it.
-PageResponse LabelPage::first_visit(const PageRequest& r, const Person* person) {
-  const People::Visit visit = parts_.people.enter(r.parameters.at("token"));
+PageResponse LabelPage::first_visit(const PageRequest& r, const label::Person* person) {
+  const label::People::Visit visit = parts_.people.enter(r.parameters.at("token"));
   PageResponse response{200, "text/html; charset=utf-8",
                         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0;url=/\"><title>PAL</title><a href=\"/\">Go on</a></html>\n"};
-  if (visit.entry == People::Entry::used && visit.person == person) return response;
-  if (visit.entry != People::Entry::granted && !refusals_.allow(r.address, parts_.now())) return refuse_visit(r, 429, "too many links that are not good: wait a minute");
-  if (visit.entry == People::Entry::used) return refuse_visit(r, 403, "this link was used before: ask who runs pal label for the next one, which it has printed");
-  if (visit.entry == People::Entry::unknown) return refuse_visit(r, 403, "this link is not known here: ask who runs pal label for one");
+  if (visit.entry == label::People::Entry::used && visit.person == person) return response;
+  if (visit.entry != label::People::Entry::granted && !refusals_.allow(r.address, parts_.now())) return refuse_visit(r, 429, "too many links that are not good: wait a minute");
+  if (visit.entry == label::People::Entry::used) return refuse_visit(r, 403, "this link was used before: ask who runs pal label for the next one, which it has printed");
+  if (visit.entry == label::People::Entry::unknown) return refuse_visit(r, 403, "this link is not known here: ask who runs pal label for one");
   parts_.log(fmt::format("{} came from {}; a link for another browser: /?token={}", printable(visit.person->name), printable(r.address), parts_.people.link(visit.person->name)));
   response.headers.emplace_back("Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000", cookie_name(hosts_.port), visit.cookie));
   return response;
@@ -193,4 +193,4 @@ PageResponse LabelPage::exported(const PageRequest& r) {
   return response;
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -16,11 +16,14 @@
 // Thread: any.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/label/answer_service.h"
 #include "core/label/users.h"
@@ -28,7 +31,7 @@
 #include "core/label/label_stats.h"
 #include "launch/label/page_message.h"
 
-namespace pal {
+namespace pal::launch {
 
 inline constexpr size_t kLongestBody = 64 * 1024;
 
@@ -49,12 +52,12 @@ struct RunFacts {
 
 // Who is behind the page. Functions may be called by any thread.
 struct PageParts {
-  Desk& desk;
-  People& people;
-  const Tokens& tokens;
+  label::Desk& desk;
+  label::People& people;
+  const label::Tokens& tokens;
   // nothing: there is no picture of it. Throws Error (data) when it is broken.
   std::function<std::optional<PageImage>(int64_t sample, ImageSize size)> image;
-  std::function<std::shared_ptr<const Standing>()> standing;   // may be nullptr
+  std::function<std::shared_ptr<const label::Standing>()> standing;   // may be nullptr
   std::function<RunFacts()> facts;
   std::function<std::string(int64_t node)> node_name;
   std::function<std::string(const std::string& name)> exported;   // the file of that name; "" when there is none
@@ -89,21 +92,21 @@ class LabelPage {
   PageResponse refuse(const PageRequest& request, int status, const std::string& sentence);
   PageResponse refuse_visit(const PageRequest& request, int status, const std::string& sentence);   // of the page itself
   PageResponse route(const PageRequest& request);
-  PageResponse first_visit(const PageRequest& request, const Person* person);
+  PageResponse first_visit(const PageRequest& request, const label::Person* person);
   PageResponse asset(const PageRequest& request);
   PageResponse image(const PageRequest& request);
-  PageResponse questions(const PageRequest& request, const Person& person);
-  PageResponse answer(const PageRequest& request, const Person& person);
-  PageResponse undo(const PageRequest& request, const Person& person);
-  PageResponse mine(const Person& person);
-  PageResponse standing(const Person& person);
+  PageResponse questions(const PageRequest& request, const label::Person& person);
+  PageResponse answer(const PageRequest& request, const label::Person& person);
+  PageResponse undo(const PageRequest& request, const label::Person& person);
+  PageResponse mine(const label::Person& person);
+  PageResponse standing(const label::Person& person);
   PageResponse review();
-  PageResponse settle(const PageRequest& request, const Person& person);
+  PageResponse settle(const PageRequest& request, const label::Person& person);
   PageResponse exported(const PageRequest& request);
 
   PageParts parts_;
   const PageHosts hosts_;
-  RateLimit answers_, reads_, refusals_;
+  label::RateLimit answers_, reads_, refusals_;
 };
 
-}  // namespace pal
+}  // namespace pal::launch

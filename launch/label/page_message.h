@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace pal {
+namespace pal::launch {
 
 struct PageRequest {
   std::string method = "GET", path = "/";
@@ -22,4 +22,4 @@ struct PageResponse {
   std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
-}  // namespace pal
+}  // namespace pal::launch

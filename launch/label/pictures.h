@@ -1,6 +1,7 @@
 // pictures: samples as browsers show them, by number.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,12 +9,12 @@
 #include "core/data/dataset.h"
 #include "launch/label/page.h"
 
-namespace pal {
+namespace pal::launch {
 
 class Pictures {
  public:
   // `folder`: thumbnails of samples that have no pictures (features): N.png, N.jpg or N.jpeg; "": none.
-  Pictures(std::shared_ptr<const Dataset> data, std::string folder);
+  Pictures(std::shared_ptr<const data::Dataset> data, std::string folder);
 
   bool any() const;
   // Nothing: there is none. Throws Error (data) when the stored one is broken. Thread: any.
@@ -21,8 +22,8 @@ class Pictures {
 
  private:
   std::optional<PageImage> from_folder(int64_t sample) const;
-  const std::shared_ptr<const Dataset> data_;
+  const std::shared_ptr<const data::Dataset> data_;
   const std::string folder_;
 };
 
-}  // namespace pal
+}  // namespace pal::launch

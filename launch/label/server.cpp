@@ -12,7 +12,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -188,4 +188,4 @@ int LabelServer::port() const { return http_->port(); }
 void LabelServer::run(LabelPage& page) { http_->serve(page); }
 void LabelServer::stop() { http_->end(); }
 
-}  // namespace pal
+}  // namespace pal::launch

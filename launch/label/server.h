@@ -9,7 +9,7 @@
 
 #include "launch/label/page.h"
 
-namespace pal {
+namespace pal::launch {
 
 struct ServerOptions {
   std::string bind = "127.0.0.1";
@@ -35,4 +35,4 @@ class LabelServer {
   std::unique_ptr<Http> http_;
 };
 
-}  // namespace pal
+}  // namespace pal::launch

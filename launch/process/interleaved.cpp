@@ -8,7 +8,7 @@
 #include "kernels/base/error.h"
 #include "launch/process/subprocess.h"
 
-namespace pal {
+namespace pal::launch {
 
 namespace fs = std::filesystem;
 
@@ -47,4 +47,4 @@ std::string verdict(double ratio, double noise) {
   return ratio > 1 ? "ours is faster" : "the peer is faster";
 }
 
-}  // namespace pal
+}  // namespace pal::launch

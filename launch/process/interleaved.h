@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::launch {
 
 // A temporary folder that goes when this goes.
 struct BenchFolder {
@@ -30,4 +30,4 @@ double noise(std::vector<double> x);   // half the spread of the middle half, re
 // "a tie within the noise", "ours is faster" or "the peer is faster" of ratio = peer / ours.
 std::string verdict(double ratio, double noise);
 
-}  // namespace pal
+}  // namespace pal::launch

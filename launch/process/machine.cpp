@@ -5,7 +5,7 @@
 #include <fstream>
 #include <limits>
 
-namespace pal {
+namespace pal::launch {
 
 std::string proc_field(const std::string& path, const std::string& name) {
   std::ifstream in(path);
@@ -33,4 +33,4 @@ void keep_freed_memory() {
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace pal {
+namespace pal::launch {
 
 // The value behind "name : value" in a file such as /proc/cpuinfo; empty when it is not there.
 std::string proc_field(const std::string& path, const std::string& name);
@@ -15,4 +15,4 @@ double reset_peak_memory_mb();
 // system and faulting them in anew takes a third of the time of a small model's step.
 void keep_freed_memory();
 
-}  // namespace pal
+}  // namespace pal::launch

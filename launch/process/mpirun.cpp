@@ -24,7 +24,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -180,4 +180,4 @@ int run_under_mpirun(const std::string& program, const std::vector<std::string>&
   return end.code;
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::launch {
 
 // Runs `program args…` on `ranks` ranks and returns the exit code of the job (a rank's own code where there is one,
 // 128 + signal when a rank was killed, which is said in a sentence). `threads` per rank goes to OMP_NUM_THREADS.
@@ -31,4 +31,4 @@ struct HostFacts {
 HostFacts host_facts();
 std::vector<std::string> mpirun_options(const HostFacts& host, int ranks, int threads);
 
-}  // namespace pal
+}  // namespace pal::launch

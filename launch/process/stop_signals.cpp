@@ -3,7 +3,7 @@
 #include <ctime>
 #include <exception>
 
-namespace pal {
+namespace pal::launch {
 
 StopSignals::StopSignals() {
   sigemptyset(&set_);
@@ -23,4 +23,4 @@ bool StopSignals::asked() {
   return asked_;
 }
 
-}  // namespace pal
+}  // namespace pal::launch

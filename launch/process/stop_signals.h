@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-namespace pal {
+namespace pal::launch {
 
 class StopSignals {
  public:
@@ -18,4 +18,4 @@ class StopSignals {
   bool asked_ = false;
 };
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -11,7 +11,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::launch {
 
 Child::Child(const std::vector<std::string>& command, ChildOutput output) : name_(command.front()) {
   int to[2], from[2];
@@ -71,4 +71,4 @@ int Child::wait() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

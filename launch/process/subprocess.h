@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::launch {
 
 enum class ChildOutput { pipe, inherit };
 
@@ -29,4 +29,4 @@ class Child {
   FILE* out_ = nullptr;
 };
 
-}  // namespace pal
+}  // namespace pal::launch

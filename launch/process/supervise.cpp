@@ -11,7 +11,7 @@
 #include "kernels/base/error.h"
 #include "launch/process/mpirun.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 bool worth_a_restart(int code) { return code > 128 || code == static_cast<int>(Exit::lost); }
@@ -59,4 +59,4 @@ int supervise(const SupervisedJob& job, const RestartLimits& limits) {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::launch {
 
 struct RestartLimits {
   int max_restarts = 3;
@@ -48,4 +48,4 @@ struct SupervisedJob {
 // ranks write a checkpoint and end with 75; a second one ends them at once.
 int supervise(const SupervisedJob& job, const RestartLimits& limits);
 
-}  // namespace pal
+}  // namespace pal::launch

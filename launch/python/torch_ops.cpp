@@ -18,7 +18,7 @@
 #include "core/loss/criterion.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 using MaybeTensor = std::optional<at::Tensor>;
@@ -42,7 +42,7 @@ void check_pairs(const char* what, const at::Tensor& pairs, const MaybeTensor& v
 }
 
 // Undirected pairs, both ways.
-SparseRest rest_of(const at::Tensor& pairs, const MaybeTensor& weights, int64_t samples) {
+graph::SparseRest rest_of(const at::Tensor& pairs, const MaybeTensor& weights, int64_t samples) {
   check_pairs("pairs", pairs, weights);
   const std::vector<int64_t> ends = numbers<int64_t>(pairs);
   const std::vector<double> weight = weights ? numbers<double>(*weights) : std::vector<double>(pairs.size(0), 1.0);
@@ -58,7 +58,7 @@ SparseRest rest_of(const at::Tensor& pairs, const MaybeTensor& weights, int64_t 
     PAL_DATA_CHECK(news || back->second == weight[e], "a pair comes both ways, with other weights: " + std::to_string(i) + "," + std::to_string(j),
                    weight[e], "give it once");
   }
-  SparseRest rest;
+  graph::SparseRest rest;
   rest.offsets.push_back(0);
   for (const auto& row : rows) {
     for (const auto& [column, w] : row) {
@@ -70,11 +70,11 @@ SparseRest rest_of(const at::Tensor& pairs, const MaybeTensor& weights, int64_t 
   return rest;
 }
 
-std::optional<PairSample> sample_of(const char* what, const MaybeTensor& pairs, const MaybeTensor& probability) {
+std::optional<loss::PairSample> sample_of(const char* what, const MaybeTensor& pairs, const MaybeTensor& probability) {
   if (!pairs) return {};
   check_pairs(what, *pairs, probability);
   const std::vector<int64_t> ends = numbers<int64_t>(*pairs);
-  PairSample sample;
+  loss::PairSample sample;
   for (size_t e = 0; e < ends.size(); e += 2) {
     sample.i.push_back(ends[e]);
     sample.j.push_back(ends[e + 1]);
@@ -84,8 +84,8 @@ std::optional<PairSample> sample_of(const char* what, const MaybeTensor& pairs, 
 }
 
 struct Call {
-  Criterion criterion;
-  Batch batch;
+  loss::Criterion criterion;
+  loss::Batch batch;
 };
 
 // The arguments after z, in the schema's order.
@@ -101,15 +101,15 @@ Call call_of(const std::string& kind, const at::Tensor& z, const std::vector<c10
   if (!a[12].isNone()) {
     for (const auto& s : a[12].toListRef()) settings.push_back(s.toStringRef());
   }
-  call.criterion = make_criterion(Config::defaults(settings));
-  Batch& batch = call.batch;
+  call.criterion = loss::make_criterion(config::Config::defaults(settings));
+  loss::Batch& batch = call.batch;
   batch.views = batch.graph.views = static_cast<int32_t>(views);
   batch.graph.samples = batch.end = samples;
   batch.samples.resize(samples);
   batch.rank_begin = {0, samples};
   batch.threads = at::get_num_threads();
   if (const double weight = a[4].toDouble(); weight != 0) {
-    BlockLayer layer{{}, static_cast<int32_t>(samples), weight, {}};
+    graph::BlockLayer layer{{}, static_cast<int32_t>(samples), weight, {}};
     for (int64_t p = 0; p < samples; ++p) layer.block.push_back(static_cast<int32_t>(p));
     batch.graph.layers.push_back(std::move(layer));
   }
@@ -117,13 +117,13 @@ Call call_of(const std::string& kind, const at::Tensor& z, const std::vector<c10
     batch.labels = numbers<int64_t>(*labels);
     PAL_CHECK(static_cast<int64_t>(batch.labels.size()) == samples, "labels", batch.labels.size(), "give one per sample, -1 unknown");
     std::map<int64_t, int32_t> block;
-    BlockLayer layer{{}, 0, a[5].toDouble(), {}};
+    graph::BlockLayer layer{{}, 0, a[5].toDouble(), {}};
     for (int64_t label : batch.labels) layer.block.push_back(label < 0 ? -1 : block.emplace(label, static_cast<int32_t>(block.size())).first->second);
     layer.blocks = static_cast<int32_t>(block.size());
     if (layer.weight != 0) batch.graph.layers.push_back(std::move(layer));
   }
   if (const MaybeTensor pairs = maybe(1)) batch.graph.rest = rest_of(*pairs, maybe(2), samples);
-  check(batch.graph);
+  graph::check(batch.graph);
   if (const MaybeTensor support = maybe(6)) {
     batch.support = support->detach().to(z.options()).contiguous();
     batch.anchors = maybe(7).value_or(z).detach().to(z.options()).contiguous();
@@ -136,8 +136,8 @@ Call call_of(const std::string& kind, const at::Tensor& z, const std::vector<c10
 class GraphLoss : public torch::autograd::Function<GraphLoss> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& z, const Call* call) {
-    const auto alone = make_local_comm();
-    const LossResult result = call->criterion(z.detach().contiguous(), call->batch, *alone);
+    const auto alone = comm::make_local_comm();
+    const loss::LossResult result = call->criterion(z.detach().contiguous(), call->batch, *alone);
     context->save_for_backward({result.dz});
     return at::full({}, result.value, z.options());
   }
@@ -162,10 +162,10 @@ void graph_loss(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::launch
 
 TORCH_LIBRARY(pal, library) {
-  for (const std::string& kind : pal::find_key("loss.kind")->choices) {
+  for (const std::string& kind : pal::config::find_key("loss.kind")->choices) {
     library.def((kind + pal::kSchema).c_str(), torch::CppFunction::makeFromBoxedFunction<&pal::graph_loss>());
   }
 }

@@ -10,7 +10,7 @@
 #include "core/plot/svg.h"
 #include "launch/report/html.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 constexpr size_t kPoints = 600;   // of a curve: a pixel shows no more
@@ -21,9 +21,9 @@ struct Quantity {
   double scale = 1;
 };
 
-MetricCurve thinned(const MetricCurve& curve) {
+record::MetricCurve thinned(const record::MetricCurve& curve) {
   if (curve.x.size() <= kPoints) return curve;
-  MetricCurve thin;
+  record::MetricCurve thin;
   for (size_t k = 0; k < kPoints; ++k) {
     const size_t i = k * (curve.x.size() - 1) / (kPoints - 1);
     thin.x.push_back(curve.x[i]);
@@ -32,11 +32,11 @@ MetricCurve thinned(const MetricCurve& curve) {
   return thin;
 }
 
-void add_curve(PlotPanel& panel, const std::string& name, MetricCurve curve, double scale, int color) {
+void add_curve(plot::PlotPanel& panel, const std::string& name, record::MetricCurve curve, double scale, int color) {
   if (std::none_of(curve.y.begin(), curve.y.end(), [](double v) { return std::isfinite(v); })) return;
   curve = thinned(curve);
   for (double& v : curve.y) v *= scale;
-  PlotCurve drawn;
+  plot::PlotCurve drawn;
   drawn.name = name;
   drawn.x = std::move(curve.x);
   drawn.y = std::move(curve.y);
@@ -46,11 +46,11 @@ void add_curve(PlotPanel& panel, const std::string& name, MetricCurve curve, dou
 
 // Share of a step's time in which gradients were on their way: sync_ms against the time of the step.
 enum class CommPart { all, seen };   // seen: what backward does not hide
-MetricCurve communication_share(const RunSummary& run, CommPart part) {
-  MetricCurve share;
+record::MetricCurve communication_share(const RunSummary& run, CommPart part) {
+  record::MetricCurve share;
   if (!run.config) return share;
   const auto batch = static_cast<double>(run.config->integer("train.global_batch"));
-  for (const MetricLine& line : run.metrics.lines) {
+  for (const record::MetricLine& line : run.metrics.lines) {
     const auto sync = line.values.find("sync_ms"), rate = line.values.find("images_per_s"), behind = line.values.find("sync_hidden");
     if (sync == line.values.end() || rate == line.values.end() || !(rate->second > 0)) continue;
     const double all = sync->second * rate->second / (1000 * batch);
@@ -72,10 +72,10 @@ std::vector<std::string> commands_of(const std::vector<RunSummary>& runs) {
   return commands;
 }
 
-std::string figure(PlotPanel panel, const std::string& caption, const std::vector<RunSummary>& runs) {
+std::string figure(plot::PlotPanel panel, const std::string& caption, const std::vector<RunSummary>& runs) {
   if (panel.curves.empty()) return "";
   panel.x.label = "step";
-  return html_figure(svg_plot({panel}), caption, commands_of(runs));
+  return html_figure(plot::svg_plot({panel}), caption, commands_of(runs));
 }
 
 }  // namespace
@@ -85,59 +85,59 @@ std::string curve_figures(const std::vector<RunSummary>& runs) {
   const bool alone = runs.size() == 1;
   const auto named = [&](const RunSummary& run, const std::string& what) { return alone ? what : what.empty() ? run.name : run.name + " " + what; };
   const auto each = [&](const Quantity& q, const std::string& caption) {
-    PlotPanel panel;
+    plot::PlotPanel panel;
     panel.title = q.title;
     panel.y.label = q.unit;
-    for (size_t r = 0; r < runs.size(); ++r) add_curve(panel, named(runs[r], ""), metric_curve(runs[r].metrics, q.name), q.scale, static_cast<int>(r));
+    for (size_t r = 0; r < runs.size(); ++r) add_curve(panel, named(runs[r], ""), record::metric_curve(runs[r].metrics, q.name), q.scale, static_cast<int>(r));
     out += figure(panel, caption, runs);
   };
   each({"loss", "loss", "loss"}, "The global loss, by step.");
   for (const RunSummary& run : runs) {   // of losses that differ, terms do not compare: a figure for each run
-    PlotPanel panel;
+    plot::PlotPanel panel;
     panel.title = alone ? "terms of the loss" : run.name + ": terms";
     panel.y.label = "term";
     int color = 0;
-    for (const std::string& name : metric_names(run.metrics, "terms.")) add_curve(panel, name.substr(6), metric_curve(run.metrics, name), 1, color++);
+    for (const std::string& name : record::metric_names(run.metrics, "terms.")) add_curve(panel, name.substr(6), record::metric_curve(run.metrics, name), 1, color++);
     if (panel.curves.size() > 1) out += figure(panel, "The terms that add up to the loss, with their weights.", {run});
   }
   {
-    PlotPanel panel;
+    plot::PlotPanel panel;
     panel.title = "accuracy while training";
     panel.y.label = "top-1 %";
     int color = 0;
     for (const RunSummary& run : runs) {
-      add_curve(panel, named(run, "linear"), metric_curve(run.metrics, "eval_linear_top1"), 100, color);
-      add_curve(panel, named(run, "kNN"), metric_curve(run.metrics, "eval_knn_top1"), 100, color + (alone ? 1 : 0));
-      if (!panel.curves.empty() && !alone) panel.curves.back().stroke = CurveStroke::dashed;
+      add_curve(panel, named(run, "linear"), record::metric_curve(run.metrics, "eval_linear_top1"), 100, color);
+      add_curve(panel, named(run, "kNN"), record::metric_curve(run.metrics, "eval_knn_top1"), 100, color + (alone ? 1 : 0));
+      if (!panel.curves.empty() && !alone) panel.curves.back().stroke = plot::CurveStroke::dashed;
       color += alone ? 2 : 1;
     }
     out += figure(panel, "A ridge probe and kNN on frozen features of a sample of both sets (eval.every).", runs);
   }
   each({"throughput", "images/s", "images_per_s"}, "Images per second over all ranks, of the logged steps.");
   {
-    PlotPanel panel;
+    plot::PlotPanel panel;
     panel.title = "questions and their cost";
     panel.y.label = "questions";
     panel.right.label = "cost";
     for (size_t r = 0; r < runs.size(); ++r) {
-      if (!(last_value(runs[r].metrics, "queries", 0) > 0)) continue;
-      add_curve(panel, named(runs[r], "questions"), metric_curve(runs[r].metrics, "queries"), 1, static_cast<int>(r));
-      add_curve(panel, named(runs[r], "cost"), metric_curve(runs[r].metrics, "cost"), 1, static_cast<int>(r) + (alone ? 1 : 0));
-      panel.curves.back().side = CurveSide::right;
-      panel.curves.back().stroke = CurveStroke::dashed;
+      if (!(record::last_value(runs[r].metrics, "queries", 0) > 0)) continue;
+      add_curve(panel, named(runs[r], "questions"), record::metric_curve(runs[r].metrics, "queries"), 1, static_cast<int>(r));
+      add_curve(panel, named(runs[r], "cost"), record::metric_curve(runs[r].metrics, "cost"), 1, static_cast<int>(r) + (alone ? 1 : 0));
+      panel.curves.back().side = plot::CurveSide::right;
+      panel.curves.back().stroke = plot::CurveStroke::dashed;
     }
     out += figure(panel, "Questions whose answers are in effect, and what they cost.", runs);
   }
   each({"effective rank of Z", "directions", "effective_rank"}, "Directions that the embeddings of a batch really use; 1 is collapse.");
   {
-    PlotPanel panel;
+    plot::PlotPanel panel;
     panel.title = "communication";
     panel.y.label = "share of a step, %";
     for (size_t r = 0; r < runs.size(); ++r) {
-      if (!(last_value(runs[r].metrics, "sync_ms", 0) > 0)) continue;   // alone nothing is sent
+      if (!(record::last_value(runs[r].metrics, "sync_ms", 0) > 0)) continue;   // alone nothing is sent
       add_curve(panel, named(runs[r], "all"), communication_share(runs[r], CommPart::all), 100, static_cast<int>(r));
       add_curve(panel, named(runs[r], "not hidden"), communication_share(runs[r], CommPart::seen), 100, static_cast<int>(r) + (alone ? 1 : 0));
-      if (!alone && !panel.curves.empty()) panel.curves.back().stroke = CurveStroke::dashed;
+      if (!alone && !panel.curves.empty()) panel.curves.back().stroke = plot::CurveStroke::dashed;
     }
     out += figure(panel, "Time of the gradients' sums against that of the step, and the part that backward does not hide.", runs);
   }
@@ -152,11 +152,11 @@ std::string confusion_figure(const RunSummary& run) {
   const size_t n = found->classes.size();
   const double cell = n <= 12 ? 40 : std::max(6.0, 480.0 / static_cast<double>(n));
   size_t longest = 4;
-  for (const std::string& name : found->classes) longest = std::max(longest, svg_characters(name));
+  for (const std::string& name : found->classes) longest = std::max(longest, plot::svg_characters(name));
   const bool words = n <= 40;
   const double left = words ? 20 + 7.0 * static_cast<double>(longest) : 26, top = words ? left - 4 : 26;
   const double right = words ? 10 + 3.5 * static_cast<double>(longest) : 10;   // the last name leans out
-  SvgText svg(left + cell * static_cast<double>(n) + right, top + cell * static_cast<double>(n) + 26);
+  plot::SvgText svg(left + cell * static_cast<double>(n) + right, top + cell * static_cast<double>(n) + 26);
   for (size_t i = 0; i < n; ++i) {
     const int64_t total = std::max<int64_t>(std::accumulate(found->confusion[i].begin(), found->confusion[i].end(), int64_t{0}), 1);
     const double y = top + cell * static_cast<double>(i);
@@ -182,4 +182,4 @@ std::string confusion_figure(const RunSummary& run) {
                      {!run.eval_command.empty() ? run.eval_command : "pal eval " + run.path + " " + found->method.substr(0, found->method.find(' ')) + " --json " + run.eval_file});
 }
 
-}  // namespace pal
+}  // namespace pal::launch

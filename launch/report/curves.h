@@ -6,11 +6,11 @@
 
 #include "launch/run/run_summary.h"
 
-namespace pal {
+namespace pal::launch {
 
 // Figures as HTML; a quantity that no run has is left out.
 std::string curve_figures(const std::vector<RunSummary>& runs);
 // The confusion matrix of the first evaluation that has one; "" without.
 std::string confusion_figure(const RunSummary& run);
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -7,7 +7,7 @@
 
 #include "core/data/image/png.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 // One column on a narrow screen, two on a wide one; in print black on white, and no figure is cut by a page.
@@ -109,12 +109,12 @@ std::string html_figure(const std::string& body, const std::string& caption, con
   return "<figure>" + body + "<figcaption>" + html_escaped(caption) + told + "</figcaption></figure>\n";
 }
 
-std::string html_picture(const Picture& picture, int shown, const std::string& title) {
-  Picture small = picture;
+std::string html_picture(const data::Picture& picture, int shown, const std::string& title) {
+  data::Picture small = picture;
   const int32_t longer = std::max(picture.height, picture.width);
   const int32_t most = 2 * shown;   // enough for fine screens
-  if (longer > most) small = resize_picture(picture, std::max(1, picture.height * most / longer), std::max(1, picture.width * most / longer));
-  const std::vector<uint8_t> png = encode_png(small.pixels.data(), small.height, small.width, small.channels);
+  if (longer > most) small = data::resize_picture(picture, std::max(1, picture.height * most / longer), std::max(1, picture.width * most / longer));
+  const std::vector<uint8_t> png = data::encode_png(small.pixels.data(), small.height, small.width, small.channels);
   return fmt::format("<img src=\"data:image/png;base64,{}\" alt=\"{}\">", base64(png), html_escaped(title));
 }
 
@@ -140,4 +140,4 @@ std::string base64(const std::vector<uint8_t>& bytes) {
   return out;
 }
 
-}  // namespace pal
+}  // namespace pal::launch

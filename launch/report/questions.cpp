@@ -11,7 +11,7 @@
 #include "launch/report/html.h"
 #include "launch/report/samples.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 struct Asked {
@@ -68,7 +68,7 @@ class LedgerReader {
   sqlite3_stmt* rows_ = nullptr;
 };
 
-std::string sample_cell(const Dataset* data, int64_t sample) {
+std::string sample_cell(const data::Dataset* data, int64_t sample) {
   if (sample < 0) return "-";   // a question about a class
   if (data == nullptr || sample >= data->size()) return std::to_string(sample);
   const int64_t label = data->labels().empty() ? -1 : data->labels()[static_cast<size_t>(sample)];
@@ -84,9 +84,9 @@ std::string question_table(const RunSummary& run, const SampleOptions& options) 
   try {
     int64_t all = 0;
     const std::vector<Asked> asked = LedgerReader(path).last(options.questions, &all);
-    std::shared_ptr<Dataset> data;
+    std::shared_ptr<data::Dataset> data;
     try {
-      if (run.config) data = Dataset::open(run.config->text("data.train"));
+      if (run.config) data = data::Dataset::open(run.config->text("data.train"));
     } catch (const Error&) {   // numbers without pictures
     }
     std::string out = fmt::format("<p>The last {} of {} answers. <code>sqlite3 {} 'select * from answers'</code></p>\n<div class=\"scroll\"><table>\n"
@@ -102,4 +102,4 @@ std::string question_table(const RunSummary& run, const SampleOptions& options) 
   }
 }
 
-}  // namespace pal
+}  // namespace pal::launch

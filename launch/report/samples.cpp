@@ -13,7 +13,7 @@
 #include "launch/report/html.h"
 #include "launch/run/trained_run.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 std::vector<int64_t> evenly(int64_t count, int64_t of) {
@@ -23,12 +23,12 @@ std::vector<int64_t> evenly(int64_t count, int64_t of) {
   return samples;
 }
 
-std::string label_text(const Dataset& data, int64_t sample) {
+std::string label_text(const data::Dataset& data, int64_t sample) {
   const int64_t label = data.labels().empty() ? -1 : data.labels()[static_cast<size_t>(sample)];
   return label >= 0 && label < static_cast<int64_t>(data.classes().size()) ? data.classes()[static_cast<size_t>(label)] : data.id(sample);
 }
 
-std::string shown_sample(const Dataset& data, int64_t sample, const std::string& kind, const std::string& below) {
+std::string shown_sample(const data::Dataset& data, int64_t sample, const std::string& kind, const std::string& below) {
   const std::string name = label_text(data, sample);
   return fmt::format("<figure class=\"{}\">{}<figcaption>{}</figcaption></figure>", kind, html_picture(sample_picture(data, sample), 72, name),
                      html_escaped(below.empty() ? name : name + " " + below));
@@ -36,19 +36,19 @@ std::string shown_sample(const Dataset& data, int64_t sample, const std::string&
 
 // Set and features of the samples looked at.
 struct Looked {
-  std::shared_ptr<Dataset> data;
+  std::shared_ptr<data::Dataset> data;
   std::vector<int64_t> samples;
   at::Tensor features;
 };
 
-Looked look_at(Encoder& encoder, const Config& config, const std::string& path, int64_t count, Comm& comm) {
-  Looked looked{Dataset::open(path), {}, {}};
+Looked look_at(model::Encoder& encoder, const config::Config& config, const std::string& path, int64_t count, comm::Comm& comm) {
+  Looked looked{data::Dataset::open(path), {}, {}};
   looked.samples = evenly(count, looked.data->size());
-  EmbedOptions options;
-  options.augment = augment_options(config, *looked.data);
-  options.dtype = scalar_type(config);
-  options.threads = usable_cores();
-  looked.features = embed(encoder, *looked.data, looked.samples, options, comm);
+  eval::EmbedOptions options;
+  options.augment = data::augment_options(config, *looked.data);
+  options.dtype = setup::scalar_type(config);
+  options.threads = io::usable_cores();
+  looked.features = eval::embed(encoder, *looked.data, looked.samples, options, comm);
   return looked;
 }
 
@@ -57,7 +57,7 @@ std::string neighbour_rows(const Looked& train, const Looked& test, const Sample
   const int64_t k = std::min<int64_t>(options.neighbours, train.features.size(0));
   const std::vector<int64_t> rows = evenly(options.queries, test.features.size(0));
   for (const int64_t row : rows) {
-    const Neighbours near = neighbours(test.features.narrow(0, row, 1), train.features, k);
+    const eval::Neighbours near = eval::neighbours(test.features.narrow(0, row, 1), train.features, k);
     const int64_t query = test.samples[static_cast<size_t>(row)];
     out += "<div class=\"near\">" + shown_sample(*test.data, query, "query", "");
     const bool labels = !train.data->labels().empty() && !test.data->labels().empty();
@@ -77,10 +77,10 @@ std::string neighbour_rows(const Looked& train, const Looked& test, const Sample
 
 SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
   if (!run.config || run.checkpoint < 0) return {"<p>There is no checkpoint to embed samples with.</p>\n", ""};
-  const Config& config = *run.config;
+  const config::Config& config = *run.config;
   if (!config.has("data.test")) return {"<p>The config names no test set (data.test).</p>\n", ""};
   try {
-    const auto alone = make_local_comm();
+    const auto alone = comm::make_local_comm();
     const Trained trained = load_trained(run.path, config, *alone);
     const Looked train = look_at(*trained.encoder, config, config.text("data.train"), options.train, *alone);
     const Looked test = look_at(*trained.encoder, config, config.text("data.test"), options.test, *alone);
@@ -101,4 +101,4 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -2,12 +2,13 @@
 // the questions with their pictures. Where one of them is missing, a sentence stands in its place.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "launch/run/run_summary.h"
 
-namespace pal {
+namespace pal::launch {
 
 struct SampleOptions {
   int64_t queries = 10, neighbours = 7;       // rows and columns of the montage
@@ -23,4 +24,4 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options);
 // The last questions of the run's ledger with the answers; "" when it never asked.
 std::string question_table(const RunSummary& run, const SampleOptions& options);
 
-}  // namespace pal
+}  // namespace pal::launch

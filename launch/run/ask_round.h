@@ -1,6 +1,7 @@
 // ask_round: a round of questions by the newest checkpoint of a run, on this machine, into its ledger.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,7 +9,7 @@
 #include "core/oracle/oracle.h"
 #include "launch/run/run_graph.h"
 
-namespace pal {
+namespace pal::launch {
 
 // Before there is a checkpoint: refused, or chosen by the samples themselves (features, pixels).
 enum class Untrained { refused, by_inputs };
@@ -19,13 +20,13 @@ struct AskOptions {
   int threads = 1;
 };
 struct AskedRound {
-  std::vector<Query> queries = {};
+  std::vector<oracle::Query> queries = {};
   int64_t step = 0;               // of the checkpoint
   std::string why = {};           // without a question: a sentence
   bool waits = false;             // and what is left is out: answers open the next ones
 };
 
 // `graph` with what the ledger says in it (insert_ledger). The run's stop rules and its budget count. Synced when it returns.
-AskedRound ask_round(const std::string& run, const RunGraph& graph, const QuerySampler& sampler, Ledger& ledger, const AskOptions& options, Comm& comm);
+AskedRound ask_round(const std::string& run, const RunGraph& graph, const oracle::QuerySampler& sampler, oracle::Ledger& ledger, const AskOptions& options, comm::Comm& comm);
 
-}  // namespace pal
+}  // namespace pal::launch

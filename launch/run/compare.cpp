@@ -15,14 +15,14 @@
 #include "kernels/base/error.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 namespace fs = std::filesystem;
 const char* const kColumns = "questions,cost,linear,knn,own,known,alike,alike_wrong,components,contradictions,seconds";
 
 struct LineSpec {
-  StudyLine line;
+  study::StudyLine line;
   std::vector<std::string> overrides;
 };
 
@@ -37,7 +37,7 @@ LineSpec line_spec(const std::string& text) {
       if (key == "name") spec.line.name = value;
       else if (key == "answers") {
         PAL_CHECK(value == "assumed" || value == "labeler", "answers of a line of compare.lines", value, "write labeler or assumed");
-        spec.line.answers = value == "assumed" ? StudyAnswers::assumed : StudyAnswers::labeler;
+        spec.line.answers = value == "assumed" ? study::StudyAnswers::assumed : study::StudyAnswers::labeler;
       } else {
         spec.overrides.push_back(key + "=" + value);
       }
@@ -65,7 +65,7 @@ Statistics statistics(const std::vector<double>& x) {
 // The curves of a line at one noise level, by seed.
 struct LineCurves {
   std::string name;
-  std::vector<std::vector<StudyPoint>> curves;
+  std::vector<std::vector<study::StudyPoint>> curves;
 
   size_t points() const { return curves.empty() ? 0 : curves[0].size(); }
   template <class F>
@@ -89,16 +89,16 @@ LinesByNoise group(const std::vector<CompareResult>& results) {
 }
 
 // One that asks nothing is a level line.
-bool passive(const LineCurves& line) { return line.at(line.points() - 1, [](const StudyPoint& p) { return p.questions; }).mean == 0; }
+bool passive(const LineCurves& line) { return line.at(line.points() - 1, [](const study::StudyPoint& p) { return p.questions; }).mean == 0; }
 
 template <class X, class Y>
-PlotPanel panel(const std::string& title, const std::string& x_label, const std::string& y_label, const std::vector<LineCurves>& lines, const X& x, const Y& y) {
-  PlotPanel out{.title = title, .x = {.label = x_label, .low = 0.0}, .y = {.label = y_label}, .curves = {}};
+plot::PlotPanel panel(const std::string& title, const std::string& x_label, const std::string& y_label, const std::vector<LineCurves>& lines, const X& x, const Y& y) {
+  plot::PlotPanel out{.title = title, .x = {.label = x_label, .low = 0.0}, .y = {.label = y_label}, .curves = {}};
   double last = 0;
   for (const LineCurves& line : lines) last = std::max(last, line.at(line.points() - 1, x).mean);
   int color = 0;
   for (const LineCurves& line : lines) {
-    PlotCurve curve{.name = line.name, .x = {}, .y = {}, .color = color++};
+    plot::PlotCurve curve{.name = line.name, .x = {}, .y = {}, .color = color++};
     for (size_t k = 0; k < line.points(); ++k) {
       const Statistics s = line.at(k, y);
       curve.x.push_back(line.at(k, x).mean);
@@ -109,15 +109,15 @@ PlotPanel panel(const std::string& title, const std::string& x_label, const std:
       curve.x = {0, last};
       curve.y = {curve.y[0], curve.y[0]};
       curve.spread = {};
-      curve.stroke = CurveStroke::dashed;
+      curve.stroke = plot::CurveStroke::dashed;
     }
     out.curves.push_back(curve);
   }
   return out;
 }
 
-PlotPanel of_those_who_ask(PlotPanel panel) {
-  std::erase_if(panel.curves, [](const PlotCurve& c) { return c.stroke == CurveStroke::dashed; });
+plot::PlotPanel of_those_who_ask(plot::PlotPanel panel) {
+  std::erase_if(panel.curves, [](const plot::PlotCurve& c) { return c.stroke == plot::CurveStroke::dashed; });
   return panel;
 }
 
@@ -125,7 +125,7 @@ PlotPanel of_those_who_ask(PlotPanel panel) {
 std::string better_than_random(const std::vector<LineCurves>& lines) {
   const auto random = std::find_if(lines.begin(), lines.end(), [](const LineCurves& l) { return l.name == "random"; });
   if (random == lines.end()) return "";
-  const auto error = [](const StudyPoint& p) { return p.linear; };
+  const auto error = [](const study::StudyPoint& p) { return p.linear; };
   std::string better;
   for (const LineCurves& line : lines) {
     if (passive(line) || line.name == "random") continue;
@@ -142,7 +142,7 @@ std::string better_than_random(const std::vector<LineCurves>& lines) {
 }  // namespace
 
 std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::vector<std::string>& overrides, const std::string& folder) {
-  const Config config = Config::load(config_path, overrides);
+  const config::Config config = config::Config::load(config_path, overrides);
   std::vector<CompareJob> jobs;
   const std::vector<std::string> lines = config.text_list("compare.lines");
   PAL_CHECK(!lines.empty(), "compare.lines is empty in", config_path, "name the oracles to compare");
@@ -159,8 +159,8 @@ std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::
         job.file = fmt::format("{}/runs/{}-noise{}-seed{}.csv", folder, spec.line.name, noise, seed);
         std::vector<std::string> alone = job.overrides;   // other lines, seeds and levels may come and go
         alone.insert(alone.end(), {"compare.lines=null", "compare.seeds=null", "compare.noise=null"});
-        const std::string settings = Config::load(config_path, alone).dump() + fmt::format("{}", static_cast<int>(spec.line.answers));
-        job.fingerprint = sha256_hex(settings.data(), settings.size()).substr(0, 16);
+        const std::string settings = config::Config::load(config_path, alone).dump() + fmt::format("{}", static_cast<int>(spec.line.answers));
+        job.fingerprint = io::sha256_hex(settings.data(), settings.size()).substr(0, 16);
         jobs.push_back(std::move(job));
       }
     }
@@ -168,22 +168,22 @@ std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::
   return jobs;
 }
 
-void write_result(const CompareJob& job, const std::vector<StudyPoint>& curve) {
+void write_result(const CompareJob& job, const std::vector<study::StudyPoint>& curve) {
   std::string text = "# " + job.fingerprint + "\n" + kColumns + "\n";
-  for (const StudyPoint& p : curve) {
+  for (const study::StudyPoint& p : curve) {
     text += fmt::format("{},{},{},{},{},{},{},{},{},{},{:.6f}\n", p.questions, p.cost, p.linear, p.knn, p.own, p.known, p.alike, p.alike_wrong, p.components, p.contradictions, p.seconds);
   }
-  write_file_atomically(job.file, text);
+  io::write_file_atomically(job.file, text);
 }
 
-std::vector<StudyPoint> read_result(const CompareJob& job) {
+std::vector<study::StudyPoint> read_result(const CompareJob& job) {
   if (!fs::exists(job.file)) return {};
-  std::istringstream in(read_whole_file(job.file));
+  std::istringstream in(io::read_whole_file(job.file));
   std::string line;
   if (!std::getline(in, line) || line != "# " + job.fingerprint || !std::getline(in, line) || line != kColumns) return {};
-  std::vector<StudyPoint> curve;
+  std::vector<study::StudyPoint> curve;
   while (std::getline(in, line)) {
-    StudyPoint p;
+    study::StudyPoint p;
     std::replace(line.begin(), line.end(), ',', ' ');
     std::istringstream row(line);
     if (!(row >> p.questions >> p.cost >> p.linear >> p.knn >> p.own >> p.known >> p.alike >> p.alike_wrong >> p.components >> p.contradictions >> p.seconds)) return {};
@@ -195,22 +195,22 @@ std::vector<StudyPoint> read_result(const CompareJob& job) {
 std::string write_summary(const std::vector<CompareResult>& results, const std::string& folder) {
   std::string csv = fmt::format("line,noise,seed,{}\n", kColumns);
   for (const CompareResult& r : results) {
-    for (const StudyPoint& p : r.curve) {
+    for (const study::StudyPoint& p : r.curve) {
       csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{:.6f}\n", r.job.line.name, r.job.noise, r.job.seed, p.questions, p.cost, p.linear, p.knn, p.own,
                          p.known, p.alike, p.alike_wrong, p.components, p.contradictions, p.seconds);
     }
   }
-  write_file_atomically(folder + "/compare.csv", csv);
+  io::write_file_atomically(folder + "/compare.csv", csv);
 
   std::string text, summary = "line,noise,questions,cost,linear_mean,linear_std,knn_mean,knn_std,own_mean,own_std,known,alike_wrong_share,components,ms_per_question\n";
-  std::vector<PlotPanel> panels;
-  const auto linear = [](const StudyPoint& p) { return p.linear; };
-  const auto nearest = [](const StudyPoint& p) { return p.knn; };
-  const auto own = [](const StudyPoint& p) { return p.own; };
-  const auto questions = [](const StudyPoint& p) { return p.questions; };
-  const auto cost = [](const StudyPoint& p) { return p.cost; };
-  const auto known = [](const StudyPoint& p) { return p.known; };
-  const auto wrong = [](const StudyPoint& p) { return p.alike > 0 ? static_cast<double>(p.alike_wrong) / static_cast<double>(p.alike) : 0.0; };
+  std::vector<plot::PlotPanel> panels;
+  const auto linear = [](const study::StudyPoint& p) { return p.linear; };
+  const auto nearest = [](const study::StudyPoint& p) { return p.knn; };
+  const auto own = [](const study::StudyPoint& p) { return p.own; };
+  const auto questions = [](const study::StudyPoint& p) { return p.questions; };
+  const auto cost = [](const study::StudyPoint& p) { return p.cost; };
+  const auto known = [](const study::StudyPoint& p) { return p.known; };
+  const auto wrong = [](const study::StudyPoint& p) { return p.alike > 0 ? static_cast<double>(p.alike_wrong) / static_cast<double>(p.alike) : 0.0; };
   const auto percent = [](const Statistics& s) { return fmt::format("{:.2f} ± {:.2f}", 100 * s.mean, 100 * s.deviation); };
   for (const auto& [noise, lines] : group(results)) {
     const std::string title = noise == 0 ? "" : fmt::format(", {:g} % of the answers wrong", 100 * noise);
@@ -218,33 +218,33 @@ std::string write_summary(const std::vector<CompareResult>& results, const std::
     for (const LineCurves& line : lines) {
       const size_t last = line.points() - 1;
       const double asked = line.at(last, questions).mean;
-      const double ms = asked > 0 ? 1000 * line.at(last, [](const StudyPoint& p) { return p.seconds; }).mean / asked : 0;
+      const double ms = asked > 0 ? 1000 * line.at(last, [](const study::StudyPoint& p) { return p.seconds; }).mean / asked : 0;
       for (size_t k = 0; k <= last; ++k) {
         const Statistics a = line.at(k, linear), b = line.at(k, nearest), c = line.at(k, own);
         summary += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{:.6f},{},{:.4f}\n", line.name, noise, line.at(k, questions).mean, line.at(k, cost).mean, a.mean, a.deviation, b.mean,
                                b.deviation, c.mean, c.deviation, line.at(k, known).mean, line.at(k, wrong).mean,
-                               line.at(k, [](const StudyPoint& p) { return p.components; }).mean, ms);
+                               line.at(k, [](const study::StudyPoint& p) { return p.components; }).mean, ms);
       }
       rows.push_back({line.name, fmt::format("{:.0f}", asked), fmt::format("{:.0f}", line.at(last, cost).mean), percent(line.at(last / 5, linear)), percent(line.at(last / 2, linear)),
                       percent(line.at(last, linear)), percent(line.at(last, nearest)), percent(line.at(last, own)),
                       fmt::format("{:.3g}", line.at(last, known).mean), fmt::format("{:.1f}", 100 * line.at(last, wrong).mean),
-                      fmt::format("{:.0f}", line.at(last, [](const StudyPoint& p) { return p.components; }).mean), fmt::format("{:.3f}", ms)});
+                      fmt::format("{:.0f}", line.at(last, [](const study::StudyPoint& p) { return p.components; }).mean), fmt::format("{:.3f}", ms)});
     }
     text += fmt::format("test error in %{}, mean ± deviation over {} seeds\n{}{}", title, lines[0].curves.size(), format_table(rows), better_than_random(lines));
     panels.push_back(panel("linear probe" + title, "questions", "test error", lines, questions, linear));
     panels.push_back(panel("kNN" + title, "questions", "test error", lines, questions, nearest));
     panels.push_back(panel("own labels" + title, "questions", "test error", lines, questions, own));
     panels.push_back(panel("linear probe against cost" + title, "cost", "test error", lines, cost, linear));
-    PlotPanel relations = of_those_who_ask(panel("relations known or implied" + title, "questions", "pairs", lines, questions, [](const StudyPoint& p) { return std::max<int64_t>(p.known, 1); }));
-    relations.y.scale = AxisScale::log;
-    for (PlotCurve& c : relations.curves) c.spread = {};
+    plot::PlotPanel relations = of_those_who_ask(panel("relations known or implied" + title, "questions", "pairs", lines, questions, [](const study::StudyPoint& p) { return std::max<int64_t>(p.known, 1); }));
+    relations.y.scale = plot::AxisScale::log;
+    for (plot::PlotCurve& c : relations.curves) c.spread = {};
     panels.push_back(relations);
     panels.push_back(of_those_who_ask(panel("pairs known to be alike that are not" + title, "questions", "share", lines, questions, wrong)));
-    panels.push_back(of_those_who_ask(panel("components" + title, "questions", "components", lines, questions, [](const StudyPoint& p) { return p.components; })));
+    panels.push_back(of_those_who_ask(panel("components" + title, "questions", "components", lines, questions, [](const study::StudyPoint& p) { return p.components; })));
   }
-  write_file_atomically(folder + "/summary.csv", summary);
-  write_file_atomically(folder + "/compare.svg", svg_plot(panels));
+  io::write_file_atomically(folder + "/summary.csv", summary);
+  io::write_file_atomically(folder + "/compare.svg", plot::svg_plot(panels));
   return text;
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -8,11 +8,11 @@
 #include "core/config/config.h"
 #include "core/study/offline_study.h"
 
-namespace pal {
+namespace pal::launch {
 
 // One run of a comparison.
 struct CompareJob {
-  StudyLine line;
+  study::StudyLine line;
   std::vector<std::string> overrides;   // of the config, for this run
   uint64_t seed = 0;
   double noise = 0;
@@ -26,14 +26,14 @@ std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::
 
 struct CompareResult {
   CompareJob job;
-  std::vector<StudyPoint> curve;
+  std::vector<study::StudyPoint> curve;
 };
-void write_result(const CompareJob& job, const std::vector<StudyPoint>& curve);
+void write_result(const CompareJob& job, const std::vector<study::StudyPoint>& curve);
 // The curve in the job's file; empty when there is none, or it is of other settings.
-std::vector<StudyPoint> read_result(const CompareJob& job);
+std::vector<study::StudyPoint> read_result(const CompareJob& job);
 
 // compare.csv (every point of every run), summary.csv (mean and deviation over seeds), compare.svg (a row of panels for each
 // noise level); the tables as text.
 std::string write_summary(const std::vector<CompareResult>& results, const std::string& folder);
 
-}  // namespace pal
+}  // namespace pal::launch

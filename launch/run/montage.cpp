@@ -6,13 +6,13 @@
 #include "core/data/image/jpeg.h"
 #include "launch/run/font.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 constexpr int32_t kMargin = 6, kTextHeight = 14;
 constexpr uint8_t kBackground = 250, kInk = 30;
 
-void paste(Picture& onto, const Picture& picture, int32_t top, int32_t left) {
+void paste(data::Picture& onto, const data::Picture& picture, int32_t top, int32_t left) {
   for (int32_t y = 0; y < picture.height; ++y) {
     const auto row = picture.pixels.begin() + ptrdiff_t{y} * picture.width * 3;
     std::copy(row, row + ptrdiff_t{picture.width} * 3, onto.pixels.begin() + (ptrdiff_t{top + y} * onto.width + left) * 3);
@@ -20,7 +20,7 @@ void paste(Picture& onto, const Picture& picture, int32_t top, int32_t left) {
 }
 
 // As many letters as fit into `room` pixels; the last ones become dots when not all do.
-void draw_text(Picture& onto, std::string text, int32_t top, int32_t left, int32_t room) {
+void draw_text(data::Picture& onto, std::string text, int32_t top, int32_t left, int32_t room) {
   const auto fit = static_cast<size_t>(room / (kLetterWidth + 1));
   if (text.size() > fit) text = text.substr(0, fit - 2) + "..";
   for (const char c : text) {
@@ -38,13 +38,13 @@ void draw_text(Picture& onto, std::string text, int32_t top, int32_t left, int32
 
 }  // namespace
 
-Picture sample_picture(const Dataset& data, int64_t sample) {
-  JpegDecoder decoder;
+data::Picture sample_picture(const data::Dataset& data, int64_t sample) {
+  data::JpegDecoder decoder;
   std::vector<uint8_t> bytes;
   data.read(sample, bytes);
-  Picture picture;
-  if (data.encoding() == Encoding::jpeg) {
-    const DecodedJpeg decoded = decoder.decode(bytes, picture.pixels);
+  data::Picture picture;
+  if (data.encoding() == data::Encoding::jpeg) {
+    const data::DecodedJpeg decoded = decoder.decode(bytes, picture.pixels);
     picture.height = decoded.height;
     picture.width = decoded.width;
     return picture;
@@ -56,7 +56,7 @@ Picture sample_picture(const Dataset& data, int64_t sample) {
   return picture;
 }
 
-std::vector<int64_t> montage_samples(const Dataset& data, int64_t count) {
+std::vector<int64_t> montage_samples(const data::Dataset& data, int64_t count) {
   count = std::min(count, data.size());
   std::vector<int64_t> chosen;
   for (int64_t k = 0; k < count; ++k) chosen.push_back(k * data.size() / count);
@@ -79,21 +79,21 @@ std::vector<int64_t> montage_samples(const Dataset& data, int64_t count) {
   return chosen;
 }
 
-Picture make_montage(const Dataset& data, const MontageOptions& options) {
+data::Picture make_montage(const data::Dataset& data, const MontageOptions& options) {
   const std::vector<int64_t> samples = montage_samples(data, int64_t{options.columns} * options.rows);
   const int32_t columns = std::min<int32_t>(options.columns, static_cast<int32_t>(samples.size()));
   const int32_t rows = (static_cast<int32_t>(samples.size()) + columns - 1) / columns;
   const int32_t step_x = options.cell + kMargin, step_y = options.cell + kTextHeight + kMargin;
-  Picture out;
+  data::Picture out;
   out.height = rows * step_y + kMargin;
   out.width = columns * step_x + kMargin;
   out.pixels.assign(size_t(out.height) * size_t(out.width) * 3, kBackground);
   for (size_t k = 0; k < samples.size(); ++k) {
     const int32_t top = static_cast<int32_t>(k) / columns * step_y + kMargin, left = static_cast<int32_t>(k) % columns * step_x + kMargin;
-    Picture picture = sample_picture(data, samples[k]);
+    data::Picture picture = sample_picture(data, samples[k]);
     const int32_t longer = std::max(picture.height, picture.width);
     const auto side = [&](int32_t n) { return std::max(1, static_cast<int32_t>((int64_t{n} * options.cell + longer / 2) / longer)); };
-    picture = resize_picture(picture, side(picture.height), side(picture.width));
+    picture = data::resize_picture(picture, side(picture.height), side(picture.width));
     paste(out, picture, top + (options.cell - picture.height) / 2, left + (options.cell - picture.width) / 2);
     const int64_t label = data.labels().empty() ? -1 : data.labels()[static_cast<size_t>(samples[k])];
     draw_text(out, label >= 0 ? data.classes()[static_cast<size_t>(label)] : data.id(samples[k]), top + options.cell + 3, left, options.cell);
@@ -101,4 +101,4 @@ Picture make_montage(const Dataset& data, const MontageOptions& options) {
   return out;
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -7,7 +7,7 @@
 #include "core/data/dataset.h"
 #include "core/data/image/picture.h"
 
-namespace pal {
+namespace pal::launch {
 
 struct MontageOptions {
   int32_t columns = 8, rows = 6;
@@ -15,9 +15,9 @@ struct MontageOptions {
 };
 
 // Samples spread evenly over the set, in its order; with labels, as evenly over the classes as it goes.
-std::vector<int64_t> montage_samples(const Dataset& data, int64_t count);
+std::vector<int64_t> montage_samples(const data::Dataset& data, int64_t count);
 // A sample's own pixels, in colour.
-Picture sample_picture(const Dataset& data, int64_t sample);
-Picture make_montage(const Dataset& data, const MontageOptions& options);
+data::Picture sample_picture(const data::Dataset& data, int64_t sample);
+data::Picture make_montage(const data::Dataset& data, const MontageOptions& options);
 
-}  // namespace pal
+}  // namespace pal::launch

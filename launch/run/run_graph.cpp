@@ -6,21 +6,21 @@
 #include "kernels/base/error.h"
 #include "launch/run/trained_run.h"
 
-namespace pal {
+namespace pal::launch {
 
 RunGraph open_run_graph(const std::string& run, const std::vector<std::string>& overrides) {
-  Config config = run_config(run);
+  config::Config config = run_config(run);
   for (const std::string& o : overrides) PAL_CHECK(o.rfind("oracle.", 0) == 0, "setting that a run cannot change any more", o, "give keys of the section oracle");
-  if (!overrides.empty()) config = Config::load(run + "/config.yaml", overrides);
-  std::shared_ptr<Dataset> data = Dataset::open(config.text("data.train"));
-  std::vector<int64_t> subset = training_subset(config, *data);
-  GraphStore store = make_graph_store(config, *data, known_labels(config, *data, subset));
+  if (!overrides.empty()) config = config::Config::load(run + "/config.yaml", overrides);
+  std::shared_ptr<data::Dataset> data = data::Dataset::open(config.text("data.train"));
+  std::vector<int64_t> subset = setup::training_subset(config, *data);
+  graph::GraphStore store = setup::make_graph_store(config, *data, setup::known_labels(config, *data, subset));
   return {std::move(config), std::move(data), std::move(subset), std::move(store)};
 }
 
-void insert_ledger(RunGraph& graph, const Ledger& ledger) {
-  graph.decisions = standing_decisions(ledger, consensus_kind(graph.config.text("oracle.consensus")));
-  graph.contradictions = static_cast<int64_t>(insert_answers(graph.store, graph.decisions).contradicted.size());
+void insert_ledger(RunGraph& graph, const oracle::Ledger& ledger) {
+  graph.decisions = oracle::standing_decisions(ledger, oracle::consensus_kind(graph.config.text("oracle.consensus")));
+  graph.contradictions = static_cast<int64_t>(oracle::insert_answers(graph.store, graph.decisions).contradicted.size());
 }
 
-}  // namespace pal
+}  // namespace pal::launch

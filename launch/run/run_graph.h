@@ -1,6 +1,7 @@
 // run_graph: what a run knows of its samples now: its labels and what the answers in its ledger make of them.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,20 +11,20 @@
 #include "core/graph/store.h"
 #include "core/oracle/ledger/ledger.h"
 
-namespace pal {
+namespace pal::launch {
 
 struct RunGraph {
-  Config config;
-  std::shared_ptr<Dataset> data;
+  config::Config config;
+  std::shared_ptr<data::Dataset> data;
   std::vector<int64_t> subset;           // trained on
-  GraphStore store;
-  std::vector<Decision> decisions = {};  // that stand, also of answers that no job has taken in yet
+  graph::GraphStore store;
+  std::vector<oracle::Decision> decisions = {};  // that stand, also of answers that no job has taken in yet
   int64_t contradictions = 0;            // of them, left out
 };
 
 // `overrides`: key=value of the section oracle, instead of the run's own.
 RunGraph open_run_graph(const std::string& run, const std::vector<std::string>& overrides = {});
 // Puts what the ledger says into the store.
-void insert_ledger(RunGraph& graph, const Ledger& ledger);
+void insert_ledger(RunGraph& graph, const oracle::Ledger& ledger);
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -12,7 +12,7 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -21,7 +21,7 @@ constexpr double kQuietSeconds = 120;   // without a line for so long, or ten li
 std::vector<EvalResult> read_evals(const std::string& path, std::string& command, std::vector<std::string>& notes) {
   std::vector<EvalResult> found;
   if (!fs::exists(path)) return found;
-  const auto value = nlohmann::ordered_json::parse(read_whole_file(path), nullptr, false);
+  const auto value = nlohmann::ordered_json::parse(io::read_whole_file(path), nullptr, false);
   if (!value.is_object() || !value.contains("results") || !value["results"].is_array()) {
     notes.push_back(path + " is no result of pal eval --json; evaluate again");
     return found;
@@ -50,9 +50,9 @@ std::vector<EvalResult> read_evals(const std::string& path, std::string& command
   return found;
 }
 
-int64_t total_steps_of(const Config& config, const RunMetrics& metrics) {
+int64_t total_steps_of(const config::Config& config, const record::RunMetrics& metrics) {
   if (config.has("train.steps")) return config.integer("train.steps");
-  for (const MetricLine& line : metrics.lines) {   // an epoch's steps, from a line that tells both
+  for (const record::MetricLine& line : metrics.lines) {   // an epoch's steps, from a line that tells both
     const auto epoch = line.values.find("epoch");
     if (epoch != line.values.end() && epoch->second > 0 && config.has("train.epochs"))
       return std::llround(static_cast<double>(config.integer("train.epochs")) * static_cast<double>(line.step) / epoch->second);
@@ -70,13 +70,13 @@ std::string state_of(const RunSummary& run) {
 }  // namespace
 
 double seconds_per_step(const RunSummary& run) {
-  const double rate = last_value(run.metrics, "images_per_s", 0);
+  const double rate = record::last_value(run.metrics, "images_per_s", 0);
   return rate > 0 && run.config ? static_cast<double>(run.config->integer("train.global_batch")) / rate : 0;
 }
 
 double best_accuracy(const RunSummary& run, const std::string& method) {
   double best = std::nan("");
-  for (const double v : metric_curve(run.metrics, "eval_" + method + "_top1").y) best = std::fmax(best, v);
+  for (const double v : record::metric_curve(run.metrics, "eval_" + method + "_top1").y) best = std::fmax(best, v);
   for (const EvalResult& e : run.evals) {
     if (e.method.starts_with(method)) best = std::fmax(best, e.top1);
   }
@@ -105,22 +105,22 @@ RunSummary summarise_run(const std::string& path) {
   run.name = fs::path(path).lexically_normal().filename().string();
   if (run.name.empty()) run.name = fs::path(path).lexically_normal().parent_path().filename().string();
   try {
-    run.config = Config::load_resolved(path + "/config.yaml");
+    run.config = config::Config::load_resolved(path + "/config.yaml");
   } catch (const Error& e) {
     run.notes.push_back("its config.yaml is not one of this version of pal: " + std::string(e.what()));
   }
   if (fs::exists(path + "/metrics.jsonl")) {
-    run.metrics = read_metrics(path + "/metrics.jsonl");
+    run.metrics = record::read_metrics(path + "/metrics.jsonl");
     if (run.metrics.lines.empty()) run.notes.push_back("its metrics.jsonl has no logged step yet");
     if (run.metrics.bad_lines > 0) run.notes.push_back(fmt::format("{} line(s) of its metrics.jsonl are cut or no JSON and were left out", run.metrics.bad_lines));
   } else {
     run.notes.push_back("it has no metrics.jsonl: nothing was logged");
   }
-  const int64_t broken = not_finite(run.metrics, "loss");
+  const int64_t broken = record::not_finite(run.metrics, "loss");
   if (broken > 0) run.notes.push_back(fmt::format("its loss was not finite in {} logged step(s)", broken));
-  run.machines = read_run_info(path);
+  run.machines = record::read_run_info(path);
   std::set<std::string> versions;
-  for (const RunInfo& info : run.machines) {
+  for (const record::RunInfo& info : run.machines) {
     if (info.contains("pal") && info.contains("torch")) versions.insert("pal " + info.at("pal") + " with LibTorch " + info.at("torch"));
   }
   if (versions.size() > 1) {
@@ -128,7 +128,7 @@ RunSummary summarise_run(const std::string& path) {
     for (const std::string& v : versions) all += (all.empty() ? "" : ", ") + v;
     run.notes.push_back("it was trained by several versions: " + all);
   }
-  const std::vector<int64_t> steps = checkpoint_steps(path);
+  const std::vector<int64_t> steps = record::checkpoint_steps(path);
   if (!steps.empty()) run.checkpoint = steps.front();
   else run.notes.push_back("it has no checkpoint: nothing of it can be embedded or evaluated");
   run.eval_file = path + "/eval.json";
@@ -139,4 +139,4 @@ RunSummary summarise_run(const std::string& path) {
   return run;
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -4,6 +4,7 @@
 // `notes`, never an error, except a folder that is no run.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@
 #include "core/record/metrics_reader.h"
 #include "core/record/run_info.h"
 
-namespace pal {
+namespace pal::launch {
 
 struct EvalResult {
   std::string method;
@@ -24,11 +25,11 @@ struct EvalResult {
 
 struct RunSummary {
   std::string path, name;
-  std::optional<Config> config;
-  RunMetrics metrics;
+  std::optional<config::Config> config;
+  record::RunMetrics metrics;
   std::vector<EvalResult> evals;        // of eval.json
   std::string eval_file, eval_command;  // where it is, and what made it ("" where it does not tell)
-  std::vector<RunInfo> machines;        // a start each
+  std::vector<record::RunInfo> machines;        // a start each
   int64_t checkpoint = -1;              // step of the newest one; −1: none
   int64_t step = 0, total = 0;          // total 0: not known yet
   std::string state;                    // done, running, stopped, new
@@ -44,4 +45,4 @@ double seconds_per_step(const RunSummary& run);
 // The best value of a curve while training, or of eval.json: the larger. NaN where there is none.
 double best_accuracy(const RunSummary& run, const std::string& method);
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -13,39 +13,39 @@
 #include "kernels/base/error.h"
 #include "launch/progress.h"
 
-namespace pal {
+namespace pal::launch {
 namespace fs = std::filesystem;
 
-Config run_config(const std::string& run) {
+config::Config run_config(const std::string& run) {
   PAL_CHECK(fs::is_directory(run), "no such run folder", run, "give what pal train printed as the run folder");
   PAL_CHECK(fs::exists(run + "/config.yaml"), "the folder holds no run (no config.yaml)", run, "give a run folder");
-  return Config::load_resolved(run + "/config.yaml");
+  return config::Config::load_resolved(run + "/config.yaml");
 }
 
-Trained load_trained(const std::string& run, const Config& config, Comm& comm) {
+Trained load_trained(const std::string& run, const config::Config& config, comm::Comm& comm) {
   const auto warn = [&](const std::string& w) {
     if (comm.rank() == 0) fmt::print(stderr, "warning: {}\n", w);
   };
-  const auto checkpoint = load_newest_checkpoint(run, warn);
+  const auto checkpoint = record::load_newest_checkpoint(run, warn);
   PAL_DATA_CHECK(checkpoint.has_value(), "no usable checkpoint in the run folder", run, "train it first: pal train");
-  Trained trained{make_encoder(model_spec(config), comm), checkpoint->state.step, checkpoint->path};
-  restore(model_state(*trained.encoder), checkpoint->model, checkpoint->path + "/model.safetensors");
+  Trained trained{model::make_encoder(setup::model_spec(config), comm), checkpoint->state.step, checkpoint->path};
+  record::restore(model::model_state(*trained.encoder), checkpoint->model, checkpoint->path + "/model.safetensors");
   trained.encoder->eval();
   return trained;
 }
 
-at::Tensor embed_all(Encoder& encoder, const Config& config, const Dataset& data, EmbedWhat what, World& world, const std::string& name) {
+at::Tensor embed_all(model::Encoder& encoder, const config::Config& config, const data::Dataset& data, eval::EmbedWhat what, dist::World& world, const std::string& name) {
   std::vector<int64_t> all(static_cast<size_t>(data.size()));
   std::iota(all.begin(), all.end(), int64_t{0});
   std::unique_ptr<Progress> bar;
   if (world.rank() == 0) bar = std::make_unique<Progress>("embed " + name, data.size() / world.size());
-  EmbedOptions options;
+  eval::EmbedOptions options;
   options.what = what;
-  options.augment = augment_options(config, data);
-  options.dtype = scalar_type(config);
-  options.threads = compute_threads(config, world.cores());
+  options.augment = data::augment_options(config, data);
+  options.dtype = setup::scalar_type(config);
+  options.threads = setup::compute_threads(config, world.cores());
   if (bar) options.progress = [&](int64_t done) { bar->update(done, ""); };
-  return embed(encoder, data, all, options, world.now());
+  return eval::embed(encoder, data, all, options, world.now());
 }
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -1,6 +1,7 @@
 // trained: a run's encoder and its features, for the commands that use what was trained: eval, embed, export, report.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -9,22 +10,24 @@
 #include "core/eval/embed.h"
 #include "dist/comm/world.h"
 
-namespace pal {
-
+namespace pal::model {
 class Encoder;
+}
+
+namespace pal::launch {
 
 // The config of a run folder. Throws Error (usage) where there is none.
-Config run_config(const std::string& run);
+config::Config run_config(const std::string& run);
 
 struct Trained {
-  std::shared_ptr<Encoder> encoder;    // in evaluation mode
+  std::shared_ptr<model::Encoder> encoder;    // in evaluation mode
   int64_t step = 0;                    // of the checkpoint
   std::string checkpoint;              // its folder
 };
 // The newest checkpoint whose hashes are right; those skipped are said on standard error. Throws Error (data) without one.
-Trained load_trained(const std::string& run, const Config& config, Comm& comm);
+Trained load_trained(const std::string& run, const config::Config& config, comm::Comm& comm);
 
 // Collective. Features of every sample, in order, on every rank, with a progress bar on rank 0.
-at::Tensor embed_all(Encoder& encoder, const Config& config, const Dataset& data, EmbedWhat what, World& world, const std::string& name);
+at::Tensor embed_all(model::Encoder& encoder, const config::Config& config, const data::Dataset& data, eval::EmbedWhat what, dist::World& world, const std::string& name);
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -8,7 +8,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 std::string joined(const std::vector<std::string>& words, const std::string& between) {
@@ -220,4 +220,4 @@ std::string sbatch_script(const SlurmJob& job, const Site& site) {
          environment(job, site) + "\n" + start(job, site) + "\n" + what_next(job);
 }
 
-}  // namespace pal
+}  // namespace pal::launch

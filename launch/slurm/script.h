@@ -10,7 +10,7 @@
 
 #include "launch/slurm/site.h"
 
-namespace pal {
+namespace pal::launch {
 
 // One run of the job: an array has several.
 struct SweepPoint {
@@ -47,4 +47,4 @@ std::string shell_word(const std::string& text);
 
 std::string sbatch_script(const SlurmJob& job, const Site& site);
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -4,7 +4,7 @@
 #include "core/config/suggest.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 struct Entry {
@@ -37,18 +37,18 @@ const std::vector<Entry>& entries() {
   return table;
 }
 
-void take(Site& site, const Setting& setting) {
+void take(Site& site, const config::Setting& setting) {
   std::vector<std::string> names;
   for (const Entry& entry : entries()) {
     names.push_back(entry.key.name);
     if (entry.key.name != setting.key) continue;
     if (entry.list != nullptr) {
-      PAL_CHECK(setting.shape != Setting::Shape::scalar, setting.origin + ": " + setting.key + " is a list", printable(setting.items[0]),
+      PAL_CHECK(setting.shape != config::Setting::Shape::scalar, setting.origin + ": " + setting.key + " is a list", config::printable(setting.items[0]),
                 "write " + setting.key + ": [a, b]");
       site.*entry.list = setting.items;
       return;
     }
-    PAL_CHECK(setting.shape != Setting::Shape::list, setting.origin + ": a list stands where one value is meant", setting.key,
+    PAL_CHECK(setting.shape != config::Setting::Shape::list, setting.origin + ": a list stands where one value is meant", setting.key,
               "write " + setting.key + ": value");
     const std::string value = setting.items.empty() ? "" : setting.items[0];
     PAL_CHECK(value.find('\n') == std::string::npos, setting.origin + ": several lines in", setting.key, "write it on one line");
@@ -56,12 +56,12 @@ void take(Site& site, const Setting& setting) {
       site.*entry.text = value;
       return;
     }
-    PAL_CHECK(value == "srun" || value == "mpirun", setting.origin + ": mpi is", printable(value), "choose srun or mpirun");
+    PAL_CHECK(value == "srun" || value == "mpirun", setting.origin + ": mpi is", config::printable(value), "choose srun or mpirun");
     site.starter = value == "srun" ? Starter::srun : Starter::mpirun;
     return;
   }
-  PAL_CHECK(false, setting.origin + ": unknown key of a site file", printable(setting.key),
-            "the nearest is " + nearest_name(setting.key, names) + " (pal help slurm lists them)");
+  PAL_CHECK(false, setting.origin + ": unknown key of a site file", config::printable(setting.key),
+            "the nearest is " + config::nearest_name(setting.key, names) + " (pal help slurm lists them)");
 }
 
 }  // namespace
@@ -75,18 +75,18 @@ std::vector<SiteKey> site_keys() {
 Site read_site(const std::string& path) {
   Site site;
   if (path.empty()) return site;
-  for (const Setting& setting : read_settings(path, Expand::everything)) take(site, setting);
+  for (const config::Setting& setting : config::read_settings(path, config::Expand::everything)) take(site, setting);
   const auto digits = [&](const std::string& value, const std::string& key) {
-    PAL_CHECK(value.empty() || value.find_first_not_of("0123456789") == std::string::npos, path + ": " + key + " is", printable(value),
+    PAL_CHECK(value.empty() || value.find_first_not_of("0123456789") == std::string::npos, path + ": " + key + " is", config::printable(value),
               "give a whole number");
   };
   digits(site.cpus_per_rank, "cpus_per_rank");
   digits(site.signal_seconds, "signal_seconds");
   PAL_CHECK(!site.signal_seconds.empty(), path + ": signal_seconds is", "empty", "give a whole number, or leave the line out");
   for (const std::string& variable : site.environment) {
-    PAL_CHECK(variable.find('=') != std::string::npos && variable[0] != '=', path + ": environment holds", printable(variable), "write NAME=value");
+    PAL_CHECK(variable.find('=') != std::string::npos && variable[0] != '=', path + ": environment holds", config::printable(variable), "write NAME=value");
   }
   return site;
 }
 
-}  // namespace pal
+}  // namespace pal::launch

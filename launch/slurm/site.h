@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::launch {
 
 enum class Starter { srun, mpirun };
 
@@ -34,4 +34,4 @@ std::vector<SiteKey> site_keys();
 // "" gives the defaults. Throws Error (usage) naming file, line and key.
 Site read_site(const std::string& path);
 
-}  // namespace pal
+}  // namespace pal::launch

@@ -12,7 +12,7 @@
 #include "core/ops/named_tensors.h"
 #include "tests/bench/kernels.h"
 
-namespace pal {
+namespace pal::bench {
 
 using InputTensors = std::map<std::string, at::Tensor>;
 
@@ -36,7 +36,7 @@ struct KernelCase {
   std::vector<KernelPeer> peers = {};
   double bytes = 0;                   // what must be read and written, for the GB/s
   double flops = 0;                   // multiplications and additions, for the GF/s
-  std::function<NamedTensors(const std::string& folder)> inputs = {};
+  std::function<ops::NamedTensors(const std::string& folder)> inputs = {};
   std::function<KernelRun(const InputTensors&, int threads)> ours = {};
 };
 
@@ -50,4 +50,4 @@ std::vector<KernelCase> store_bench_cases(BenchSizes sizes);   // the suite grap
 
 at::Tensor normal_tensor(std::vector<int64_t> shape, uint64_t stream);   // float32, of the benchmark's own seed
 
-}  // namespace pal
+}  // namespace pal::bench

@@ -8,7 +8,7 @@
 #include "kernels/nearest.h"
 #include "tests/bench/cases.h"
 
-namespace pal {
+namespace pal::bench {
 namespace {
 
 namespace cpu = kernels::cpu;
@@ -19,28 +19,28 @@ double covariance_term(const at::Tensor& dz, const at::Tensor& z, int threads) {
   kernels::MomentsOptions options;
   options.variance_weight = 0;
   options.covariance_weight = 1.0 / dims;
-  const auto view = matrix_view<const float>(z);
+  const auto view = ops::matrix_view<const float>(z);
   const at::Tensor mean = at::empty({dims}, at::kDouble);
   {
-    const ScratchMemory scratch(cpu::column_sums_scratch_bytes(rows, dims));
-    cpu::column_sums<float>(span<double>(mean), view, scratch, {threads});
+    const ops::ScratchMemory scratch(cpu::column_sums_scratch_bytes(rows, dims));
+    cpu::column_sums<float>(ops::span<double>(mean), view, scratch, {threads});
   }
   for (int64_t k = 0; k < dims; ++k) mean.data_ptr<double>()[k] /= rows;
   double variance = 0, covariance = 0;
   if (!kernels::covariance_form_wins(rows, dims, sizeof(float), sizeof(double))) {
-    const ScratchMemory scratch(cpu::gram_terms_scratch_bytes<float>(rows, dims, options));
-    cpu::gram_terms<float>(matrix_view<float>(dz), &variance, &covariance, view, span<const double>(mean), 0, options,
+    const ops::ScratchMemory scratch(cpu::gram_terms_scratch_bytes<float>(rows, dims, options));
+    cpu::gram_terms<float>(ops::matrix_view<float>(dz), &variance, &covariance, view, ops::span<const double>(mean), 0, options,
                            kernels::Into::overwrite, scratch, {threads});
     return covariance / dims;
   }
   const at::Tensor packed = at::empty({kernels::packed_size(dims)}, at::kDouble), a = at::empty({dims, dims});
   {
-    const ScratchMemory scratch(cpu::centred_second_moment_scratch_bytes<float>(rows, dims, options));
-    cpu::centred_second_moment<float>(span<double>(packed), view, span<const double>(mean), options, scratch, {threads});
+    const ops::ScratchMemory scratch(cpu::centred_second_moment_scratch_bytes<float>(rows, dims, options));
+    cpu::centred_second_moment<float>(ops::span<double>(packed), view, ops::span<const double>(mean), options, scratch, {threads});
   }
-  cpu::covariance_terms<float>(matrix_view<float>(a), &variance, &covariance, span<const double>(packed), rows, options, {threads});
-  const ScratchMemory scratch(cpu::centred_product_scratch_bytes<float>(rows, dims));
-  cpu::centred_product<float>(matrix_view<float>(dz), view, span<const double>(mean), matrix_view<const float>(a),
+  cpu::covariance_terms<float>(ops::matrix_view<float>(a), &variance, &covariance, ops::span<const double>(packed), rows, options, {threads});
+  const ops::ScratchMemory scratch(cpu::centred_product_scratch_bytes<float>(rows, dims));
+  cpu::centred_product<float>(ops::matrix_view<float>(dz), view, ops::span<const double>(mean), ops::matrix_view<const float>(a),
                               kernels::Into::overwrite, scratch, {threads});
   return covariance / dims;
 }
@@ -54,7 +54,7 @@ KernelCase covariance_case(const std::string& name, int64_t rows, int64_t dims) 
   c.flops = 2 * (covariance ? 3 * n * d * d : 3 * n * n * d);   // half a product for the symmetric matrix, a whole one back
   c.bytes = 2 * 4.0 * 4 * n * d;
   c.inputs = [=](const std::string&) {
-    return NamedTensors{{"z1", normal_tensor({rows, dims}, 6)}, {"z2", normal_tensor({rows, dims}, 7)}};
+    return ops::NamedTensors{{"z1", normal_tensor({rows, dims}, 6)}, {"z2", normal_tensor({rows, dims}, 7)}};
   };
   c.ours = [=](const InputTensors& in, int threads) {
     const at::Tensor z1 = in.at("z1"), z2 = in.at("z2"), dz1 = at::empty_like(z1), dz2 = at::empty_like(z2);
@@ -75,15 +75,15 @@ KernelCase nearest_case(BenchSizes sizes, const std::string& name, kernels::Metr
   c.inputs = [=](const std::string&) {
     const at::Tensor support = normal_tensor({rows, dims}, 8), few = normal_tensor({queries, dims}, 9), count = at::empty({1}, at::kLong);
     count.data_ptr<int64_t>()[0] = k;
-    return NamedTensors{{"support", support}, {"queries", few}, {"k", count}};
+    return ops::NamedTensors{{"support", support}, {"queries", few}, {"k", count}};
   };
   c.ours = [=](const InputTensors& in, int threads) {
     const at::Tensor support = in.at("support"), few = in.at("queries");
     const at::Tensor ids = at::empty({queries, k}, at::kLong), scores = at::empty({queries, k}, at::kDouble);
     return KernelRun{[=] {
-      const ScratchMemory scratch(cpu::nearest_scratch_bytes<float>(queries, rows, dims, k));
-      cpu::nearest<float>({matrix_view<int64_t>(ids), matrix_view<double>(scores)}, matrix_view<const float>(few),
-                          {matrix_view<const float>(support), {}, {}}, {}, metric, scratch, {threads});
+      const ops::ScratchMemory scratch(cpu::nearest_scratch_bytes<float>(queries, rows, dims, k));
+      cpu::nearest<float>({ops::matrix_view<int64_t>(ids), ops::matrix_view<double>(scores)}, ops::matrix_view<const float>(few),
+                          {ops::matrix_view<const float>(support), {}, {}}, {}, metric, scratch, {threads});
       return 0.0;
     }, {{"scores", scores}, {"ids", ids}}};
   };
@@ -100,4 +100,4 @@ std::vector<KernelCase> dense_bench_cases(BenchSizes sizes) {
           nearest_case(sizes, "nearest-euclidean", kernels::Metric::euclidean)};
 }
 
-}  // namespace pal
+}  // namespace pal::bench

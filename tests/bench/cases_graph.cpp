@@ -13,7 +13,7 @@
 #include "kernels/row_logsumexp.h"
 #include "tests/bench/cases.h"
 
-namespace pal {
+namespace pal::bench {
 namespace {
 
 namespace cpu = kernels::cpu;
@@ -30,15 +30,15 @@ struct Graph {
         weights(at::empty({kernels::csr_capacity(pairs)})), degrees(at::empty({rows})) {}
   void build(const at::Tensor& i, const at::Tensor& j, const at::Tensor& w, int threads) {
     const int64_t rows = degrees.numel();
-    const ScratchMemory scratch(cpu::csr_scratch_bytes<float>(rows, i.numel()));
-    cpu::csr<float>({span<int64_t>(offsets), span<int32_t>(columns), span<float>(weights), span<float>(degrees), &nnz},
-                    {span<const int32_t>(i), span<const int32_t>(j), span<const float>(w)}, rows, scratch, {threads});
+    const ops::ScratchMemory scratch(cpu::csr_scratch_bytes<float>(rows, i.numel()));
+    cpu::csr<float>({ops::span<int64_t>(offsets), ops::span<int32_t>(columns), ops::span<float>(weights), ops::span<float>(degrees), &nnz},
+                    {ops::span<const int32_t>(i), ops::span<const int32_t>(j), ops::span<const float>(w)}, rows, scratch, {threads});
   }
   double rows_of(const at::Tensor& out, const at::Tensor& z, RowForm form, double scale, Into into, int threads) const {
-    const ScratchMemory scratch(cpu::graph_rows_scratch_bytes<float>(z.size(0), nnz, z.size(1)));
-    const kernels::CsrView<float> s{span<const int64_t>(offsets), {columns.data_ptr<int32_t>(), nnz}, {weights.data_ptr<float>(), nnz}};
+    const ops::ScratchMemory scratch(cpu::graph_rows_scratch_bytes<float>(z.size(0), nnz, z.size(1)));
+    const kernels::CsrView<float> s{ops::span<const int64_t>(offsets), {columns.data_ptr<int32_t>(), nnz}, {weights.data_ptr<float>(), nnz}};
     double value = 0;
-    cpu::graph_rows<float>(matrix_view<float>(out), &value, matrix_view<const float>(z), matrix_view<const float>(z), s,
+    cpu::graph_rows<float>(ops::matrix_view<float>(out), &value, ops::matrix_view<const float>(z), ops::matrix_view<const float>(z), s,
                            {form, scale, into}, scratch, {threads});
     return value;
   }
@@ -61,7 +61,7 @@ KernelCase pairs_case(BenchSizes sizes) {
       j.data_ptr<int32_t>()[m] = static_cast<int32_t>((i.data_ptr<int32_t>()[m] + 1 + random.below(rows - 1)) % rows);
       w.data_ptr<float>()[m] = random.uniform(0.5f, 1.5f);
     }
-    return NamedTensors{{"z", normal_tensor({rows, dims}, 2)}, {"i", i}, {"j", j}, {"w", w}};
+    return ops::NamedTensors{{"z", normal_tensor({rows, dims}, 2)}, {"i", i}, {"j", j}, {"w", w}};
   };
   c.ours = [=](const InputTensors& in, int threads) {
     const auto graph = std::make_shared<Graph>(rows, pairs);
@@ -86,7 +86,7 @@ KernelCase blocks_case(BenchSizes sizes, const std::string& name, int64_t classe
     const at::Tensor labels = at::empty({rows}, at::kInt);
     Random random(1, Purpose::bench, 3);
     for (int64_t r = 0; r < rows; ++r) labels.data_ptr<int32_t>()[r] = static_cast<int32_t>(random.below(classes));
-    return NamedTensors{{"z", normal_tensor({rows, dims}, 4)}, {"labels", labels}};
+    return ops::NamedTensors{{"z", normal_tensor({rows, dims}, 4)}, {"labels", labels}};
   };
   c.ours = [=](const InputTensors& in, int threads) {
     const at::Tensor z = in.at("z"), labels = in.at("labels"), dz = at::empty_like(z);
@@ -97,14 +97,14 @@ KernelCase blocks_case(BenchSizes sizes, const std::string& name, int64_t classe
       std::fill_n(count, classes, 0.0);
       for (int64_t r = 0; r < rows; ++r) count[labels.data_ptr<int32_t>()[r]] += 1;
       for (int64_t k = 0; k < classes; ++k) pairs += count[k] * (count[k] - 1) / 2;
-      const ScratchMemory scratch(std::max(cpu::block_sums_scratch_bytes(rows, classes, dims), cpu::block_differences_scratch_bytes(rows)));
-      cpu::block_sums<float>(matrix_view<double>(sums), matrix_view<const float>(z), span<const int32_t>(labels), scratch, {threads});
+      const ops::ScratchMemory scratch(std::max(cpu::block_sums_scratch_bytes(rows, classes, dims), cpu::block_differences_scratch_bytes(rows)));
+      cpu::block_sums<float>(ops::matrix_view<double>(sums), ops::matrix_view<const float>(z), ops::span<const int32_t>(labels), scratch, {threads});
       for (int64_t k = 0; k < classes; ++k) {
         double* row = sums.data_ptr<double>() + k * dims;
         for (int64_t d = 0; d < dims && count[k] > 0; ++d) row[d] /= count[k];
       }
-      cpu::block_differences<float>(matrix_view<float>(dz), &value, matrix_view<const float>(z), matrix_view<const double>(sums),
-                                    span<const double>(counts), span<const int32_t>(labels), 2 / pairs, Into::overwrite, scratch, {threads});
+      cpu::block_differences<float>(ops::matrix_view<float>(dz), &value, ops::matrix_view<const float>(z), ops::matrix_view<const double>(sums),
+                                    ops::span<const double>(counts), ops::span<const int32_t>(labels), 2 / pairs, Into::overwrite, scratch, {threads});
       return value / (2 * pairs);
     }, {{"gradient", dz}}};
   };
@@ -127,7 +127,7 @@ KernelCase simclr_case(BenchSizes sizes) {
       const float norm = std::sqrt(std::inner_product(row, row + dims, row, 0.0f));
       for (int64_t d = 0; d < dims; ++d) row[d] /= norm;
     }
-    return NamedTensors{{"z", z}};
+    return ops::NamedTensors{{"z", z}};
   };
   c.ours = [=](const InputTensors& in, int threads) {
     const at::Tensor z = in.at("z"), dz = at::empty_like(z);
@@ -140,15 +140,15 @@ KernelCase simclr_case(BenchSizes sizes) {
     }
     const auto graph = std::make_shared<Graph>(rows, rows / 2);
     return KernelRun{[=] {
-      const auto view = matrix_view<const float>(z);
+      const auto view = ops::matrix_view<const float>(z);
       {
-        const ScratchMemory scratch(cpu::row_logsumexp_scratch_bytes<float>(rows, rows, dims));
-        cpu::row_logsumexp<float>(span<double>(lse), view, view, span<const int64_t>(self), {kTemperature}, scratch, {threads});
+        const ops::ScratchMemory scratch(cpu::row_logsumexp_scratch_bytes<float>(rows, rows, dims));
+        cpu::row_logsumexp<float>(ops::span<double>(lse), view, view, ops::span<const int64_t>(self), {kTemperature}, scratch, {threads});
       }
       {
-        const ScratchMemory scratch(cpu::row_logsumexp_gradient_scratch_bytes<float>(rows, rows, dims));
-        const kernels::LogSumExpTerms terms{span<const double>(lse), span<const double>(degrees)};
-        cpu::row_logsumexp_gradient<float>(matrix_view<float>(dz), view, view, span<const int64_t>(self), terms, terms,
+        const ops::ScratchMemory scratch(cpu::row_logsumexp_gradient_scratch_bytes<float>(rows, rows, dims));
+        const kernels::LogSumExpTerms terms{ops::span<const double>(lse), ops::span<const double>(degrees)};
+        cpu::row_logsumexp_gradient<float>(ops::matrix_view<float>(dz), view, view, ops::span<const int64_t>(self), terms, terms,
                                            {kTemperature, 1.0 / rows}, scratch, {threads});
       }
       graph->build(i, j, at::empty({0}), threads);
@@ -169,4 +169,4 @@ std::vector<KernelCase> graph_bench_cases(BenchSizes sizes) {
   return {pairs_case(sizes), blocks, blocks_case(sizes, "blocks-2", 2), blocks_case(sizes, "blocks-100", 100), simclr_case(sizes)};
 }
 
-}  // namespace pal
+}  // namespace pal::bench

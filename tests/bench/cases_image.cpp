@@ -8,7 +8,7 @@
 #include "kernels/augment_params.h"
 #include "tests/bench/cases.h"
 
-namespace pal {
+namespace pal::bench {
 namespace {
 
 using kernels::ViewPolicy;
@@ -70,8 +70,8 @@ std::vector<KernelCase> image_bench_cases(BenchSizes sizes) {
   c.peers = {{"torchvision v2 float"}, {"torchvision v2 bytes", 0.05}};
   c.bytes = 2.0 * 20 * 3 * size * size * 4;
   c.inputs = [=](const std::string& folder) {
-    SafetensorsFile file = read_safetensors(folder + "/images.safetensors");   // the peer decoded them
-    NamedTensors inputs(file.tensors.begin(), file.tensors.end());
+    io::SafetensorsFile file = io::read_safetensors(folder + "/images.safetensors");   // the peer decoded them
+    ops::NamedTensors inputs(file.tensors.begin(), file.tensors.end());
     inputs.emplace_back("params", drawn_params(image_views(file.tensors), view_options(size)));
     return inputs;
   };
@@ -85,12 +85,12 @@ std::vector<KernelCase> image_bench_cases(BenchSizes sizes) {
       (void)in;   // keeps the pixels alive
       const kernels::AugmentOptions options = view_options(size);
       const std::vector<ViewPolicy> policies = vicreg_policies();
-      const ScratchMemory scratch(kernels::cpu::augment_scratch_bytes(span_of(images), options, {threads}));
-      kernels::cpu::augment<float>(out.data_ptr<float>(), span_of(images), span_of(samples), span_of(policies), options, scratch, {threads});
+      const ops::ScratchMemory scratch(kernels::cpu::augment_scratch_bytes(ops::span_of(images), options, {threads}));
+      kernels::cpu::augment<float>(out.data_ptr<float>(), ops::span_of(images), ops::span_of(samples), ops::span_of(policies), options, scratch, {threads});
       return 0.0;
     }, {{"views", out}}};
   };
   return {c};
 }
 
-}  // namespace pal
+}  // namespace pal::bench

@@ -8,14 +8,14 @@
 #include "core/optim/flat.h"
 #include "tests/bench/cases.h"
 
-namespace pal {
+namespace pal::bench {
 namespace {
 
 constexpr double kRate = 0.05;
 constexpr const char* kShown[] = {"backbone.conv1.weight", "backbone.bn1.bias", "projector.0.weight"};   // that are compared
 
-ModelSpec optim_bench_model(BenchSizes sizes) {
-  ModelSpec spec;
+model::ModelSpec optim_bench_model(BenchSizes sizes) {
+  model::ModelSpec spec;
   spec.backbone = sizes == BenchSizes::full ? "resnet50" : "resnet18";
   spec.stem = "imagenet";
   spec.projector = sizes == BenchSizes::full ? std::vector<int64_t>{2048, 2048, 2048} : std::vector<int64_t>{64};
@@ -24,8 +24,8 @@ ModelSpec optim_bench_model(BenchSizes sizes) {
 
 // Parameters and gradients as a training step leaves them: in flat buckets.
 struct Ready {
-  std::vector<FlatBucket> buckets;
-  std::unique_ptr<Optimizer> optimizer;
+  std::vector<optim::FlatBucket> buckets;
+  std::unique_ptr<optim::Optimizer> optimizer;
 };
 
 KernelCase optim_case(const std::string& kind, BenchSizes sizes) {
@@ -36,10 +36,10 @@ KernelCase optim_case(const std::string& kind, BenchSizes sizes) {
     c.peers = {{"official LARS"}};
   }
   c.inputs = [sizes](const std::string&) {
-    const auto comm = make_local_comm();
-    NamedTensors all;
+    const auto comm = comm::make_local_comm();
+    ops::NamedTensors all;
     uint64_t stream = 40;
-    for (const auto& [name, p] : trainable(*make_encoder(optim_bench_model(sizes), *comm))) {
+    for (const auto& [name, p] : model::trainable(*model::make_encoder(optim_bench_model(sizes), *comm))) {
       all.emplace_back("p." + name, p.detach().contiguous());
       all.emplace_back("g." + name, normal_tensor(p.sizes().vec(), stream++).mul_(0.01));
     }
@@ -47,22 +47,22 @@ KernelCase optim_case(const std::string& kind, BenchSizes sizes) {
   };
   c.ours = [kind](const InputTensors& in, int) {
     const at::NoGradGuard no_grad;
-    NamedTensors parameters;
+    ops::NamedTensors parameters;
     for (const auto& [name, t] : in) {
       if (name.rfind("p.", 0) != 0) continue;
       const auto format = t.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
       parameters.emplace_back(name.substr(2), t.clone(format).requires_grad_());
     }
     auto ready = std::make_shared<Ready>();
-    ready->buckets = flatten(parameters, 25 << 20);
-    for (FlatBucket& b : ready->buckets) {
+    ready->buckets = optim::flatten(parameters, 25 << 20);
+    for (optim::FlatBucket& b : ready->buckets) {
       for (size_t k = 0; k < b.parameters.size(); ++k) b.parameters[k].mutable_grad() = b.gradients.views[k];
     }
     for (auto& [name, p] : parameters) p.mutable_grad().copy_(in.at("g." + name));
-    OptimSpec spec;
+    optim::OptimSpec spec;
     spec.kind = kind;
     spec.weight_decay = 1e-4;
-    ready->optimizer = make_optimizer(spec, parameters);
+    ready->optimizer = optim::make_optimizer(spec, parameters);
     KernelRun run{[ready] {
                     ready->optimizer->step(kRate);
                     return 0.0;
@@ -82,4 +82,4 @@ KernelCase optim_case(const std::string& kind, BenchSizes sizes) {
 
 std::vector<KernelCase> optim_bench_cases(BenchSizes sizes) { return {optim_case("lars", sizes), optim_case("adamw", sizes)}; }
 
-}  // namespace pal
+}  // namespace pal::bench

@@ -8,7 +8,7 @@
 #include "kernels/base/philox.h"
 #include "tests/bench/cases.h"
 
-namespace pal {
+namespace pal::bench {
 namespace {
 
 struct StoreSizes {
@@ -40,10 +40,10 @@ void draw_answers(const StoreSizes& n, const at::Tensor& labels, const at::Tenso
   }
 }
 
-void insert_answers(GraphStore& store, const InputTensors& inputs) {
+void insert_answers(graph::GraphStore& store, const InputTensors& inputs) {
   const auto* labels = inputs.at("labels").data_ptr<int64_t>();
   const auto *i = inputs.at("i").data_ptr<int32_t>(), *j = inputs.at("j").data_ptr<int32_t>();
-  for (int64_t k = 0; k < inputs.at("i").numel(); ++k) store.insert(i[k], j[k], labels[i[k]] == labels[j[k]] ? Relation::same : Relation::different);
+  for (int64_t k = 0; k < inputs.at("i").numel(); ++k) store.insert(i[k], j[k], labels[i[k]] == labels[j[k]] ? graph::Relation::same : graph::Relation::different);
 }
 
 // Samples of a batch, one of each stretch of the data set.
@@ -59,11 +59,11 @@ KernelCase supervised_case(BenchSizes sizes) {
   const StoreSizes n = store_sizes(sizes);
   KernelCase c{.name = "supervised-store", .params = {{"N", n.samples}, {"C", n.classes}}};
   c.peers = {{"scipy connected_components", 0}, {"networkx union-find", 0}};
-  c.inputs = [=](const std::string&) { return NamedTensors{{"labels", draw_classes(n)}}; };
+  c.inputs = [=](const std::string&) { return ops::NamedTensors{{"labels", draw_classes(n)}}; };
   c.ours = [=](const InputTensors& inputs, int) {
     const std::vector<int64_t> labels = values_of(inputs.at("labels"));
     return KernelRun{[labels] {
-      GraphStore store(static_cast<int64_t>(labels.size()));
+      graph::GraphStore store(static_cast<int64_t>(labels.size()));
       store.set_labels(labels);
       return static_cast<double>(store.components());
     }, {}};
@@ -79,11 +79,11 @@ KernelCase answers_case(BenchSizes sizes) {
   c.inputs = [=](const std::string&) {
     const at::Tensor labels = draw_classes(n), i = at::empty({n.answers}, at::kInt), j = at::empty({n.answers}, at::kInt);
     draw_answers(n, labels, i, j, 21);
-    return NamedTensors{{"labels", labels}, {"i", i}, {"j", j}};
+    return ops::NamedTensors{{"labels", labels}, {"i", i}, {"j", j}};
   };
   c.ours = [=](const InputTensors& inputs, int) {
     return KernelRun{[=] {
-      GraphStore store(n.samples);
+      graph::GraphStore store(n.samples);
       insert_answers(store, inputs);
       return static_cast<double>(store.components());
     }, {}};
@@ -102,15 +102,15 @@ KernelCase relation_case(BenchSizes sizes) {
                      b = at::empty({asked}, at::kInt);
     draw_answers(n, labels, i, j, 22);
     draw_answers(n, labels, a, b, 23);
-    return NamedTensors{{"labels", labels}, {"i", i}, {"j", j}, {"a", a}, {"b", b}};
+    return ops::NamedTensors{{"labels", labels}, {"i", i}, {"j", j}, {"a", a}, {"b", b}};
   };
   c.ours = [=](const InputTensors& inputs, int) {
-    auto store = std::make_shared<GraphStore>(n.samples);
+    auto store = std::make_shared<graph::GraphStore>(n.samples);
     const at::Tensor a = inputs.at("a"), b = inputs.at("b");
     insert_answers(*store, inputs);
     return KernelRun{[=] {
       double same = 0;
-      for (int64_t k = 0; k < asked; ++k) same += store->relation(a.data_ptr<int32_t>()[k], b.data_ptr<int32_t>()[k]) == Relation::same;
+      for (int64_t k = 0; k < asked; ++k) same += store->relation(a.data_ptr<int32_t>()[k], b.data_ptr<int32_t>()[k]) == graph::Relation::same;
       return same;
     }, {}};
   };
@@ -123,16 +123,16 @@ KernelCase batch_case(BenchSizes sizes) {
   KernelCase c{.name = "batch-graph", .params = {{"N", n.samples}, {"C", n.classes}, {"rows", n.rows}, {"alpha", 0.25}}};
   c.peers = {{"scipy Y Yt", 1e-12}};
   c.inputs = [=](const std::string&) {
-    return NamedTensors{{"labels", draw_classes(n)}, {"batch", draw_batch(n)}};
+    return ops::NamedTensors{{"labels", draw_classes(n)}, {"batch", draw_batch(n)}};
   };
   c.ours = [=](const InputTensors& inputs, int) {
-    auto store = std::make_shared<GraphStore>(n.samples);
+    auto store = std::make_shared<graph::GraphStore>(n.samples);
     store->set_labels(values_of(inputs.at("labels")));
     const std::vector<int64_t> batch = values_of(inputs.at("batch"));
-    GraphSpec spec;
-    spec.kind = GraphKind::mixed;
+    graph::GraphSpec spec;
+    spec.kind = graph::GraphKind::mixed;
     spec.alpha = 0.25;
-    return KernelRun{[=] { return edge_mass(build_batch_graph(*store, spec, batch, 1)); }, {}};
+    return KernelRun{[=] { return graph::edge_mass(graph::build_batch_graph(*store, spec, batch, 1)); }, {}};
   };
   return c;
 }
@@ -146,15 +146,15 @@ KernelCase signed_batch_case(BenchSizes sizes) {
   c.inputs = [=](const std::string&) {
     const at::Tensor labels = draw_classes(n), i = at::empty({n.answers}, at::kInt), j = at::empty({n.answers}, at::kInt);
     draw_answers(n, labels, i, j, 21);
-    return NamedTensors{{"labels", labels}, {"i", i}, {"j", j}, {"batch", draw_batch(n)}};
+    return ops::NamedTensors{{"labels", labels}, {"i", i}, {"j", j}, {"batch", draw_batch(n)}};
   };
   c.ours = [=](const InputTensors& inputs, int) {
-    auto store = std::make_shared<GraphStore>(n.samples);
+    auto store = std::make_shared<graph::GraphStore>(n.samples);
     insert_answers(*store, inputs);
     const std::vector<int64_t> batch = values_of(inputs.at("batch"));
-    GraphSpec spec;
-    spec.kind = GraphKind::signs;
-    return KernelRun{[=] { return edge_mass(build_batch_graph(*store, spec, batch, 1)); }, {}};
+    graph::GraphSpec spec;
+    spec.kind = graph::GraphKind::signs;
+    return KernelRun{[=] { return graph::edge_mass(graph::build_batch_graph(*store, spec, batch, 1)); }, {}};
   };
   return c;
 }
@@ -165,4 +165,4 @@ std::vector<KernelCase> store_bench_cases(BenchSizes sizes) {
   return {supervised_case(sizes), answers_case(sizes), relation_case(sizes), batch_case(sizes), signed_batch_case(sizes)};
 }
 
-}  // namespace pal
+}  // namespace pal::bench

@@ -16,7 +16,7 @@
 #include "launch/process/machine.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::bench {
 namespace {
 
 using nlohmann::json;
@@ -27,8 +27,8 @@ struct Way {
 };
 constexpr Way kWays[] = {{"save", "torch.save"}, {"dcp", "DCP async_save"}, {"dcp-kept", "DCP async_save, buffer kept"}};
 
-ModelSpec saved_model(BenchSizes sizes) {
-  ModelSpec spec;
+model::ModelSpec saved_model(BenchSizes sizes) {
+  model::ModelSpec spec;
   spec.backbone = sizes == BenchSizes::small ? "resnet18" : "resnet50";
   spec.stem = "imagenet";
   spec.projector = std::vector<int64_t>(3, sizes == BenchSizes::small ? 64 : 8192);
@@ -38,13 +38,13 @@ ModelSpec saved_model(BenchSizes sizes) {
 }  // namespace
 
 int bench_checkpoint(const CheckpointBenchOptions& options) {
-  check_peer_files(options.peer);
-  const BenchFolder temporary;
+  launch::check_peer_files(options.peer);
+  const launch::BenchFolder temporary;
   const std::string folder = options.folder.empty() ? temporary.path : options.folder;
-  const auto comm = make_local_comm();
-  const auto encoder = make_encoder(saved_model(options.sizes), *comm);
-  const auto optimizer = make_optimizer({}, trainable(*encoder));
-  const Checkpointer::Groups state = {{"model", model_state(*encoder)}, {"optim", optimizer->state()}};
+  const auto comm = comm::make_local_comm();
+  const auto encoder = model::make_encoder(saved_model(options.sizes), *comm);
+  const auto optimizer = optim::make_optimizer({}, model::trainable(*encoder));
+  const dist::Checkpointer::Groups state = {{"model", model::model_state(*encoder)}, {"optim", optimizer->state()}};
   json shapes = json::array();
   double bytes = 0;
   for (const auto& [group, tensors] : state) {
@@ -53,10 +53,10 @@ int bench_checkpoint(const CheckpointBenchOptions& options) {
       bytes += static_cast<double>(t.nbytes());
     }
   }
-  write_file_atomically(folder + "/shapes.json", shapes.dump());
+  io::write_file_atomically(folder + "/shapes.json", shapes.dump());
   std::string failed;
-  Checkpointer ours({folder, 1, options.threads, [&](const std::string& w) { failed = w; }, nullptr, kSmallestShare}, *comm, state);
-  Child peer({options.peer.python, options.peer.script, "--shapes", folder + "/shapes.json", "--out", folder});
+  dist::Checkpointer ours({folder, 1, options.threads, [&](const std::string& w) { failed = w; }, nullptr, record::kSmallestShare}, *comm, state);
+  launch::Child peer({options.peer.python, options.peer.script, "--shapes", folder + "/shapes.json", "--out", folder});
   const json ready = json::parse(peer.read_line());
   fmt::print("a state of {:.2f} GB; ms until training may go on, {} turns of each side\n", bytes / 1e9, options.turns);
   std::fflush(stdout);
@@ -64,7 +64,7 @@ int bench_checkpoint(const CheckpointBenchOptions& options) {
   std::vector<double> mine, written;
   std::vector<std::vector<double>> theirs(std::size(kWays));
   for (int turn = -1; turn < options.turns; ++turn) {   // the first one warms both up
-    CheckpointState now;
+    record::CheckpointState now;
     now.step = turn + 2;
     const auto start = std::chrono::steady_clock::now();
     ours.save(now);
@@ -87,18 +87,18 @@ int bench_checkpoint(const CheckpointBenchOptions& options) {
   std::vector<std::vector<std::string>> rows = {{"checkpoint", "ours ms", "peer ms", "ratio", "noise"}};
   json results = json::array();
   for (size_t k = 0; k < std::size(kWays); ++k) {
-    const double ratio = median(theirs[k]) / median(mine), spread = std::max(noise(mine), noise(theirs[k]));
-    rows.push_back({kWays[k].name, fmt::format("{:.0f}", median(mine)), fmt::format("{:.0f}", median(theirs[k])), fmt::format("{:.2f}", ratio), fmt::format("{:.2f}", spread)});
+    const double ratio = launch::median(theirs[k]) / launch::median(mine), spread = std::max(launch::noise(mine), launch::noise(theirs[k]));
+    rows.push_back({kWays[k].name, fmt::format("{:.0f}", launch::median(mine)), fmt::format("{:.0f}", launch::median(theirs[k])), fmt::format("{:.2f}", ratio), fmt::format("{:.2f}", spread)});
     results.push_back({{"name", "checkpoint"}, {"params", {{"bytes", bytes}, {"ranks", 1}, {"threads", options.threads}, {"torch", ready["torch"]}}},
-                       {"ours_ms", median(mine)}, {"peer", kWays[k].name}, {"peer_ms", median(theirs[k])}, {"ratio", ratio}, {"noise", spread},
-                       {"ours_written_ms", median(written)}, {"ours_peak_mb", peak_memory_mb()}, {"peer_peak_mb", peer_mb},
+                       {"ours_ms", launch::median(mine)}, {"peer", kWays[k].name}, {"peer_ms", launch::median(theirs[k])}, {"ratio", ratio}, {"noise", spread},
+                       {"ours_written_ms", launch::median(written)}, {"ours_peak_mb", launch::peak_memory_mb()}, {"peer_peak_mb", peer_mb},
                        {"ours_samples_ms", mine}, {"peer_samples_ms", theirs[k]}});
   }
-  fmt::print("{}ratio = peer / ours, larger is better; ours was on disk, synced and hashed, after {:.1f} s\n", format_table(rows), median(written) / 1000);
+  fmt::print("{}ratio = peer / ours, larger is better; ours was on disk, synced and hashed, after {:.1f} s\n", launch::format_table(rows), launch::median(written) / 1000);
   if (!options.json.empty()) {
-    write_file_atomically(options.json, json{{"machine", {{"cpu", proc_field("/proc/cpuinfo", "model name")}}}, {"results", results}}.dump(2) + "\n");
+    io::write_file_atomically(options.json, json{{"machine", {{"cpu", launch::proc_field("/proc/cpuinfo", "model name")}}}, {"results", results}}.dump(2) + "\n");
   }
   return static_cast<int>(Exit::ok);
 }
 
-}  // namespace pal
+}  // namespace pal::bench

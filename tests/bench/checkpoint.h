@@ -9,10 +9,10 @@
 #include "launch/process/interleaved.h"
 #include "tests/bench/kernels.h"   // BenchSizes
 
-namespace pal {
+namespace pal::bench {
 
 struct CheckpointBenchOptions {
-  PeerOptions peer{.script = "tests/bench/checkpoint_peer.py"};
+  launch::PeerOptions peer{.script = "tests/bench/checkpoint_peer.py"};
   std::string json;              // "" writes none
   int turns = 5;
   int threads = 2;               // of our copy
@@ -22,4 +22,4 @@ struct CheckpointBenchOptions {
 
 int bench_checkpoint(const CheckpointBenchOptions& options);
 
-}  // namespace pal
+}  // namespace pal::bench

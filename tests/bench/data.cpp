@@ -14,7 +14,7 @@
 #include "launch/process/machine.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::bench {
 namespace {
 
 using nlohmann::json;
@@ -27,12 +27,12 @@ void write_shard(const std::string& folder) {
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(folder + "/files")) files.push_back(entry.path().string());
   std::sort(files.begin(), files.end());
-  ShardSpec spec;
-  spec.encoding = Encoding::jpeg;
+  data::ShardSpec spec;
+  spec.encoding = data::Encoding::jpeg;
   spec.shape = {0, 0, 3};
-  ShardWriter writer(folder + "/shard.h5", spec);
+  data::ShardWriter writer(folder + "/shard.h5", spec);
   for (const std::string& file : files) {
-    const std::string bytes = read_whole_file(file);
+    const std::string bytes = io::read_whole_file(file);
     writer.append({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), -1, file});
   }
   writer.finish();
@@ -42,7 +42,7 @@ void write_shard(const std::string& folder) {
 // A side and its turns.
 struct DataSide {
   std::string name;
-  std::unique_ptr<Child> child;
+  std::unique_ptr<launch::Child> child;
   std::vector<double> ms, cpu_ms;   // per image
   double peak_mb = 0;
 
@@ -67,7 +67,7 @@ struct DataSide {
 };
 
 DataSide start_ours(const DataBenchOptions& o, const std::string& folder, const std::string& program) {
-  DataSide side{"ours", std::make_unique<Child>(std::vector<std::string>{
+  DataSide side{"ours", std::make_unique<launch::Child>(std::vector<std::string>{
       program, "data", "--side-in", folder, "--size", std::to_string(o.size), "--batch", std::to_string(o.batch), "--threads",
       std::to_string(o.threads)}), {}, {}, 0};
   side.child->read_line();
@@ -76,7 +76,7 @@ DataSide start_ours(const DataBenchOptions& o, const std::string& folder, const 
 
 // Without a child: the peer is not there, and said why.
 DataSide start_peer(const DataBenchOptions& o, const std::string& folder, const std::string& name) {
-  DataSide side{name == "ffcv" ? "FFCV, crop and flip alone" : "torchvision, " + name, std::make_unique<Child>(std::vector<std::string>{
+  DataSide side{name == "ffcv" ? "FFCV, crop and flip alone" : "torchvision, " + name, std::make_unique<launch::Child>(std::vector<std::string>{
       o.peer.python, o.peer.script, "--packages", o.peer.packages, "--serve", folder + "/files", "--peer", name, "--size",
       std::to_string(o.size), "--batch", std::to_string(o.batch), "--workers", std::to_string(o.threads)}), {}, {}, 0};
   const json answer = json::parse(side.child->read_line());
@@ -101,7 +101,7 @@ void print_breakdown(const json& parts) {
     const double ms = parts[name];
     rows.push_back({name, fmt::format("{:.3f}", ms), fmt::format("{:.1f} %", 100 * ms / sum)});
   }
-  fmt::print("\n{}resize includes normalising and storing; nothing is copied: a view is rendered where the trainer reads it\n", format_table(rows));
+  fmt::print("\n{}resize includes normalising and storing; nothing is copied: a view is rendered where the trainer reads it\n", launch::format_table(rows));
 }
 
 // Our loader behind a disk that gives as many images a second as one thread can use, with and without reading ahead.
@@ -109,21 +109,21 @@ json slow_disk(DataSide& ours) {
   const json answer = ours.ask("slow");
   const std::vector<double> with = answer["readers_1"], without = answer["readers_0"];
   fmt::print("\nslow disk ({:.1f} MB/s, {:.0f} images/s), one worker: {:.0f} images/s with reading ahead, {:.0f} without: {:.2f} times (2 at best)\n",
-             answer["mb_s"].get<double>(), answer["disk_images_s"].get<double>(), median(with), median(without), median(ratios(with, without)));
+             answer["mb_s"].get<double>(), answer["disk_images_s"].get<double>(), launch::median(with), launch::median(without), launch::median(ratios(with, without)));
   return answer;
 }
 
 // Everything but the large set; adds to `out`.
 void compare_with_peers(json& out, const DataBenchOptions& options, const std::string& program) {
-  check_peer_files(options.peer);
-  install_peer(options.peer);
-  const BenchFolder folder;
+  launch::check_peer_files(options.peer);
+  launch::install_peer(options.peer);
+  const launch::BenchFolder folder;
   fs::create_directories(folder.path + "/files");
   fmt::print("making {} JPEG files of 348 to 500 pixels\n", options.images);
   std::fflush(stdout);
   const std::vector<std::string> make = {options.peer.python, options.peer.script, "--packages", options.peer.packages, "--make",
                                          folder.path + "/files", "--images", std::to_string(options.images)};
-  PAL_CHECK(Child(make).wait() == 0, "the files cannot be made in", folder.path, "the script's own words stand above");
+  PAL_CHECK(launch::Child(make).wait() == 0, "the files cannot be made in", folder.path, "the script's own words stand above");
   write_shard(folder.path);
 
   DataSide ours = start_ours(options, folder.path, program);
@@ -150,25 +150,25 @@ void compare_with_peers(json& out, const DataBenchOptions& options, const std::s
   json results = json::array();
   std::vector<std::vector<std::string>> rows = {{"two views of a JPEG", "ms an image", "images/s", "CPU ms an image", "ratio", "CPU ratio", "noise", "peak MB"}};
   const auto row = [&](DataSide& side) {
-    const double r = median(ratios(side.ms, ours.ms)), c = median(ratios(side.cpu_ms, ours.cpu_ms)), spread = std::max(noise(side.ms), noise(ours.ms));
-    rows.push_back({side.name, fmt::format("{:.3f}", median(side.ms)), fmt::format("{:.0f}", 1000 / median(side.ms)), fmt::format("{:.3f}", median(side.cpu_ms)),
+    const double r = launch::median(ratios(side.ms, ours.ms)), c = launch::median(ratios(side.cpu_ms, ours.cpu_ms)), spread = std::max(launch::noise(side.ms), launch::noise(ours.ms));
+    rows.push_back({side.name, fmt::format("{:.3f}", launch::median(side.ms)), fmt::format("{:.0f}", 1000 / launch::median(side.ms)), fmt::format("{:.3f}", launch::median(side.cpu_ms)),
                     fmt::format("{:.2f}", r), fmt::format("{:.2f}", c), fmt::format("{:.3f}", spread), fmt::format("{:.0f}", side.peak_mb)});
     if (&side == &ours) return;
     results.push_back({{"name", "data"}, {"params", {{"images", options.images}, {"size", options.size}, {"batch", options.batch}, {"threads", options.threads}, {"difference_255", apart}}},
-                       {"ours_ms", median(ours.ms)}, {"peer", side.name}, {"peer_ms", median(side.ms)}, {"ratio", r}, {"noise", spread},
-                       {"ours_cpu_ms", median(ours.cpu_ms)}, {"peer_cpu_ms", median(side.cpu_ms)}, {"cpu_ratio", c},
+                       {"ours_ms", launch::median(ours.ms)}, {"peer", side.name}, {"peer_ms", launch::median(side.ms)}, {"ratio", r}, {"noise", spread},
+                       {"ours_cpu_ms", launch::median(ours.cpu_ms)}, {"peer_cpu_ms", launch::median(side.cpu_ms)}, {"cpu_ratio", c},
                        {"ours_peak_mb", ours.peak_mb}, {"peer_peak_mb", side.peak_mb}, {"ours_samples_ms", ours.ms}, {"peer_samples_ms", side.ms}});
   };
   const json parts = ours.ask("parts");
   const json slow = slow_disk(ours);
   const json cold = ours.ask("cold");
   fmt::print("cold page cache: {:.0f} images/s with reading ahead, {:.0f} without; warm {:.0f}\n\n",
-             median(cold["readers_1"].get<std::vector<double>>()), median(cold["readers_0"].get<std::vector<double>>()), 1000 / median(ours.ms));
+             launch::median(cold["readers_1"].get<std::vector<double>>()), launch::median(cold["readers_0"].get<std::vector<double>>()), 1000 / launch::median(ours.ms));
   ours.end();
   for (DataSide& peer : peers) peer.end();
   row(ours);
   for (DataSide& peer : peers) row(peer);
-  fmt::print("{}ratio = peer / ours, larger is better; {} threads or workers a side\n", format_table(rows), options.threads);
+  fmt::print("{}ratio = peer / ours, larger is better; {} threads or workers a side\n", launch::format_table(rows), options.threads);
   print_breakdown(parts);
   out["results"] = results;
   out["parts_ms"] = parts;
@@ -179,11 +179,11 @@ void compare_with_peers(json& out, const DataBenchOptions& options, const std::s
 }  // namespace
 
 int bench_data(const DataBenchOptions& options, const std::string& program) {
-  json out = {{"machine", {{"cpu", proc_field("/proc/cpuinfo", "model name")}, {"threads", options.threads}}}, {"results", json::array()}};
+  json out = {{"machine", {{"cpu", launch::proc_field("/proc/cpuinfo", "model name")}, {"threads", options.threads}}}, {"results", json::array()}};
   if (options.images > 0) compare_with_peers(out, options, program);
   if (options.records > 0) out["large_set"] = json::parse(bench_large_set(options, program));
-  if (!options.json.empty()) write_file_atomically(options.json, out.dump(2) + "\n");
+  if (!options.json.empty()) io::write_file_atomically(options.json, out.dump(2) + "\n");
   return static_cast<int>(Exit::ok);
 }
 
-}  // namespace pal
+}  // namespace pal::bench

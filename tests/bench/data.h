@@ -6,14 +6,15 @@
 // waits sleeps. First the pixels: our crops of the real images must be torchvision's within 2/255, or nothing is timed.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "launch/process/interleaved.h"
 
-namespace pal {
+namespace pal::bench {
 
 struct DataBenchOptions {
-  PeerOptions peer{.script = "tests/bench/data_peer.py"};
+  launch::PeerOptions peer{.script = "tests/bench/data_peer.py"};
   std::string json;            // "" writes none
   int turns = 10;              // per side
   int64_t images = 256;        // 0 leaves the comparison out
@@ -30,4 +31,4 @@ std::string bench_large_set(const DataBenchOptions& options, const std::string& 
 // One of the four: opens, plans an epoch, and says how long it took and what it holds.
 int bench_open_side(const std::string& folder);
 
-}  // namespace pal
+}  // namespace pal::bench

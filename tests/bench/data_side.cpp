@@ -15,7 +15,7 @@
 #include "tests/bench/data.h"
 #include "launch/process/machine.h"
 
-namespace pal {
+namespace pal::bench {
 namespace {
 
 using nlohmann::json;
@@ -30,8 +30,8 @@ double process_seconds() {
 }
 
 // The two views of VICReg, as in configs/imagenet-vicreg.yaml.
-ViewSet vicreg_views(int size) {
-  ViewSet views;
+data::ViewSet vicreg_views(int size) {
+  data::ViewSet views;
   views.policies.resize(2);
   views.policies[0].blur = 1.0f;
   views.policies[1].blur = 0.1f;
@@ -44,11 +44,11 @@ ViewSet vicreg_views(int size) {
 }
 
 // A data set behind a disk of a given speed: reads take turns, each as long as its bytes need.
-class SlowDisk final : public Dataset {
+class SlowDisk final : public data::Dataset {
  public:
-  SlowDisk(std::shared_ptr<const Dataset> inner, double bytes_per_second) : inner_(std::move(inner)), speed_(bytes_per_second) {}
+  SlowDisk(std::shared_ptr<const data::Dataset> inner, double bytes_per_second) : inner_(std::move(inner)), speed_(bytes_per_second) {}
   int64_t size() const override { return inner_->size(); }
-  Encoding encoding() const override { return inner_->encoding(); }
+  data::Encoding encoding() const override { return inner_->encoding(); }
   std::vector<int32_t> shape() const override { return inner_->shape(); }
   const std::vector<int64_t>& labels() const override { return inner_->labels(); }
   const std::vector<std::string>& classes() const override { return inner_->classes(); }
@@ -61,14 +61,14 @@ class SlowDisk final : public Dataset {
   }
 
  private:
-  std::shared_ptr<const Dataset> inner_;
+  std::shared_ptr<const data::Dataset> inner_;
   double speed_;
   mutable std::mutex mutex_;
 };
 
 // Every image once.
-json load_all(const std::shared_ptr<const Dataset>& data, const DataBenchOptions& o, int threads, int readers, int64_t step = 0) {
-  LoaderOptions load;
+json load_all(const std::shared_ptr<const data::Dataset>& data, const DataBenchOptions& o, int threads, int readers, int64_t step = 0) {
+  data::LoaderOptions load;
   load.plan = {data->size(), o.batch, 1};
   load.views = vicreg_views(o.size);
   load.threads = threads;
@@ -78,24 +78,24 @@ json load_all(const std::shared_ptr<const Dataset>& data, const DataBenchOptions
   load.planned_until = load.first_step + steps;
   const double cpu = process_seconds(), start = wall_seconds();
   int64_t images = 0;
-  Loader loader(data, load);
+  data::Loader loader(data, load);
   for (int64_t s = 0; s < steps; ++s) images += static_cast<int64_t>(loader.next().samples.size());
   return {{"images", images}, {"seconds", wall_seconds() - start}, {"cpu_seconds", process_seconds() - cpu}, {"read_ahead_mb", loader.report().read_ahead_mb}};
 }
 
 // CPU time of the parts of an image on one thread. What a step of the kernel costs is the difference to a view without it.
-json parts(const Dataset& data, const DataBenchOptions& o) {
-  const ViewSet views = vicreg_views(o.size);
-  Tile tile(data);
+json parts(const data::Dataset& data, const DataBenchOptions& o) {
+  const data::ViewSet views = vicreg_views(o.size);
+  data::Tile tile(data);
   std::vector<uint8_t> bytes;
   std::vector<float> out(3 * static_cast<size_t>(o.size) * static_cast<size_t>(o.size));
   std::vector<char> scratch;
   double read = 0, decode = 0, resize = 0, colour = 0, blur = 0;
   for (int64_t s = 0; s < data.size(); ++s) {
-    double at = thread_seconds();
+    double at = data::thread_seconds();
     const auto lap = [&at] {
       const double before = at;
-      at = thread_seconds();
+      at = data::thread_seconds();
       return at - before;
     };
     data.read(s, bytes);
@@ -128,7 +128,7 @@ json parts(const Dataset& data, const DataBenchOptions& o) {
   return {{"read", scale * read}, {"decode", scale * decode}, {"resize", scale * resize}, {"colour", scale * colour}, {"blur", scale * blur}, {"copy", 0.0}};
 }
 
-json slow_disk(const std::shared_ptr<const Dataset>& data, const DataBenchOptions& o) {
+json slow_disk(const std::shared_ptr<const data::Dataset>& data, const DataBenchOptions& o) {
   double total = 0;
   std::vector<uint8_t> bytes;
   for (int64_t s = 0; s < data->size(); ++s) {
@@ -136,7 +136,7 @@ json slow_disk(const std::shared_ptr<const Dataset>& data, const DataBenchOption
     total += static_cast<double>(bytes.size());
   }
   const double images = static_cast<double>(data->size());
-  const auto rate = [&](const std::shared_ptr<const Dataset>& from, int readers) {
+  const auto rate = [&](const std::shared_ptr<const data::Dataset>& from, int readers) {
     return images / load_all(from, o, 1, readers)["seconds"].get<double>();
   };
   const double speed = rate(data, 0) * total / images;
@@ -150,11 +150,11 @@ json slow_disk(const std::shared_ptr<const Dataset>& data, const DataBenchOption
 }
 
 // The shard's pages are dropped before each turn: what the disk gives, with and without somebody who reads ahead.
-json cold_cache(const std::string& shard, const std::shared_ptr<const Dataset>& data, const DataBenchOptions& o) {
+json cold_cache(const std::string& shard, const std::shared_ptr<const data::Dataset>& data, const DataBenchOptions& o) {
   std::vector<double> with, without;
   for (int t = 0; t < o.slow_turns; ++t) {
     for (const int readers : {1, 0}) {
-      FileHandle::open_for_reading(shard).forget_cached();
+      io::FileHandle::open_for_reading(shard).forget_cached();
       const json turn = load_all(data, o, o.threads, readers);
       (readers == 1 ? with : without).push_back(turn["images"].get<double>() / turn["seconds"].get<double>());
     }
@@ -163,16 +163,16 @@ json cold_cache(const std::string& shard, const std::shared_ptr<const Dataset>& 
 }
 
 // Crop and resize alone of every sample, in [0, 1], with the boxes they were made of.
-void write_views(const Dataset& data, const DataBenchOptions& o, const std::string& path) {
-  ViewSet views = vicreg_views(o.size);
+void write_views(const data::Dataset& data, const DataBenchOptions& o, const std::string& path) {
+  data::ViewSet views = vicreg_views(o.size);
   for (kernels::ViewPolicy& p : views.policies) p.flip = p.jitter = p.gray = p.blur = p.solarise = 0;
   std::fill(views.large.mean, views.large.mean + 3, 0.0f);
   std::fill(views.large.std, views.large.std + 3, 1.0f);
-  views.decode = Decode::full;
+  views.decode = data::Decode::full;
   const int64_t samples = std::min<int64_t>(data.size(), 32);
   const at::Tensor images = at::empty({2 * samples, 3, o.size, o.size}, at::kFloat);
   const at::Tensor boxes = at::empty({2 * samples, 4}, at::kLong), ids = at::empty({2 * samples}, at::kLong);
-  Tile tile(data);
+  data::Tile tile(data);
   std::vector<uint8_t> bytes;
   for (int64_t s = 0; s < samples; ++s) {
     data.read(s, bytes);
@@ -186,15 +186,15 @@ void write_views(const Dataset& data, const DataBenchOptions& o, const std::stri
       ids.data_ptr<int64_t>()[2 * s + v] = s;
     }
   }
-  write_safetensors(path, {{"views", images}, {"boxes", boxes}, {"samples", ids}}, {});
+  io::write_safetensors(path, {{"views", images}, {"boxes", boxes}, {"samples", ids}}, {});
 }
 
 }  // namespace
 
 int bench_data_side(const DataBenchOptions& o, const std::string& folder) {
-  keep_freed_memory();
+  launch::keep_freed_memory();
   const std::string shard = folder + "/shard.h5";
-  const std::shared_ptr<const Dataset> data = Dataset::open(shard);
+  const std::shared_ptr<const data::Dataset> data = data::Dataset::open(shard);
   const auto say = [](const json& line) { std::cout << line.dump() << std::endl; };
   say({{"ready", true}});
   int64_t turn = 0;
@@ -213,8 +213,8 @@ int bench_data_side(const DataBenchOptions& o, const std::string& folder) {
       say(load_all(data, o, o.threads, 1, turn++));
     }
   }
-  say({{"peak_mb", peak_memory_mb()}});
+  say({{"peak_mb", launch::peak_memory_mb()}});
   return 0;
 }
 
-}  // namespace pal
+}  // namespace pal::bench

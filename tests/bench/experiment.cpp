@@ -16,38 +16,38 @@
 #include "launch/process/machine.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::bench {
 namespace {
 
 using nlohmann::json;
 
 void write_doubles(const std::string& path, const std::vector<double>& x) {
-  FileWriter file(path);
+  io::FileWriter file(path);
   file.write(x.data(), x.size() * sizeof(double));
   file.finish();
 }
 
 std::vector<double> read_doubles(const std::string& path) {
-  const std::string bytes = read_whole_file(path);
+  const std::string bytes = io::read_whole_file(path);
   std::vector<double> x(bytes.size() / sizeof(double));
   std::memcpy(x.data(), bytes.data(), x.size() * sizeof(double));
   return x;
 }
 
-void append(std::vector<double>& out, const ToySet& set) {
+void append(std::vector<double>& out, const theory::ToySet& set) {
   out.insert(out.end(), set.x.data.begin(), set.x.data.end());
   out.insert(out.end(), set.y.begin(), set.y.end());
 }
 
 // What the trials draw, in the order in which they use it.
-void write_trials(const std::string& folder, const ExperimentOptions& o) {
+void write_trials(const std::string& folder, const theory::ExperimentOptions& o) {
   std::vector<double> test, train, draws, pairs;
-  append(test, test_set(o));
+  append(test, theory::test_set(o));
   for (int64_t t = 0; t < o.trials; ++t) {
-    Random data = trial_random(o, t, kDataStream), choices = trial_random(o, t, kChoiceStream), order = trial_random(o, t, kPairStream);
-    append(train, toy_train(o.dataset, o.n, o.noise, data));
+    Random data = theory::trial_random(o, t, theory::kDataStream), choices = theory::trial_random(o, t, theory::kChoiceStream), order = theory::trial_random(o, t, theory::kPairStream);
+    append(train, theory::toy_train(o.dataset, o.n, o.noise, data));
     for (int64_t k = 0; k < o.steps * o.batch; ++k) draws.push_back(choices.next_double());
-    const auto all = random_pairs(o.n, order);
+    const auto all = theory::random_pairs(o.n, order);
     for (int64_t k = 0; k < o.steps * o.batch; ++k) {
       pairs.push_back(all[k].first);
       pairs.push_back(all[k].second);
@@ -60,13 +60,13 @@ void write_trials(const std::string& folder, const ExperimentOptions& o) {
 }
 
 // The 0-1 errors (trial, series, step).
-std::vector<double> our_errors(const ExperimentOptions& o) {
-  const OneThread scope;
-  const FigureSpec& f = figure("active");
-  const ToySet test = test_set(o);
+std::vector<double> our_errors(const theory::ExperimentOptions& o) {
+  const theory::OneThread scope;
+  const theory::FigureSpec& f = theory::figure("active");
+  const theory::ToySet test = theory::test_set(o);
   std::vector<double> all;
   for (int64_t t = 0; t < o.trials; ++t) {
-    TrialCurves curves{Matrix(2, o.steps), Matrix(2, o.steps), Matrix(3, o.steps)};
+    theory::TrialCurves curves{theory::Matrix(2, o.steps), theory::Matrix(2, o.steps), theory::Matrix(3, o.steps)};
     f.trial(curves, o, test, t);
     all.insert(all.end(), curves.error.data.begin(), curves.error.data.end());
   }
@@ -94,21 +94,21 @@ Agreement compare_errors(const std::vector<double>& a, const std::vector<double>
   return result;
 }
 
-double our_ms(const ExperimentOptions& o) {
+double our_ms(const theory::ExperimentOptions& o) {
   const auto start = std::chrono::steady_clock::now();
-  run_figure(figure("active"), o, *make_local_comm());
+  theory::run_figure(theory::figure("active"), o, *comm::make_local_comm());
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace
 
 int bench_experiment(const ExperimentBenchOptions& options) {
-  check_peer_files(options.peer);
-  ExperimentOptions o = with_dataset(figure("active"), ToyKind::circles);
+  launch::check_peer_files(options.peer);
+  theory::ExperimentOptions o = theory::with_dataset(theory::figure("active"), theory::ToyKind::circles);
   o.trials = options.trials;
   o.threads = options.threads;
   o.seed = 1;
-  const BenchFolder folder;
+  const launch::BenchFolder folder;
   write_trials(folder.path, o);
   const std::vector<double> errors = our_errors(o);
 
@@ -117,7 +117,7 @@ int bench_experiment(const ExperimentBenchOptions& options) {
   // As one process with threaded BLAS, which is what a plain script gets, and as one process per core.
   for (int processes : {1, options.threads}) {
     const int blas = options.threads / processes;
-    Child peer({"/usr/bin/env", fmt::format("OPENBLAS_NUM_THREADS={}", blas), fmt::format("OMP_NUM_THREADS={}", blas), options.peer.python, options.peer.script,
+    launch::Child peer({"/usr/bin/env", fmt::format("OPENBLAS_NUM_THREADS={}", blas), fmt::format("OMP_NUM_THREADS={}", blas), options.peer.python, options.peer.script,
                 folder.path, "--trials", std::to_string(o.trials), "--n", std::to_string(o.n), "--test", std::to_string(o.test), "--steps",
                 std::to_string(o.steps), "--batch", std::to_string(o.batch), "--processes", std::to_string(processes)});
     peer.read_line();   // ready
@@ -136,19 +136,19 @@ int bench_experiment(const ExperimentBenchOptions& options) {
     peer.write_line("end");
     peer.wait();
     const std::string name = fmt::format("numpy, {} process{} × {} BLAS thread{}", processes, processes == 1 ? "" : "es", blas, blas == 1 ? "" : "s");
-    rows.push_back({name, fmt::format("{:.0f}", median(ours)), fmt::format("{:.0f}", median(theirs)), fmt::format("{:.2f}", median(ratios)),
-                    fmt::format("{:.3f}", std::max(noise(ours), noise(theirs))), fmt::format("{:.4f}", agreement.equal), fmt::format("{:.1e}", agreement.mean)});
+    rows.push_back({name, fmt::format("{:.0f}", launch::median(ours)), fmt::format("{:.0f}", launch::median(theirs)), fmt::format("{:.2f}", launch::median(ratios)),
+                    fmt::format("{:.3f}", std::max(launch::noise(ours), launch::noise(theirs))), fmt::format("{:.4f}", agreement.equal), fmt::format("{:.1e}", agreement.mean)});
     results.push_back({{"name", "experiment active"}, {"params", {{"trials", o.trials}, {"steps", o.steps}, {"n", o.n}, {"threads", o.threads}}},
-                       {"ours_ms", median(ours)}, {"peer", name}, {"peer_ms", median(theirs)}, {"ratio", median(ratios)},
-                       {"noise", std::max(noise(ours), noise(theirs))}, {"equal_errors", agreement.equal}, {"mean_apart", agreement.mean},
-                       {"ours_peak_mb", peak_memory_mb()}, {"ours_samples_ms", ours}, {"peer_samples_ms", theirs}});
+                       {"ours_ms", launch::median(ours)}, {"peer", name}, {"peer_ms", launch::median(theirs)}, {"ratio", launch::median(ratios)},
+                       {"noise", std::max(launch::noise(ours), launch::noise(theirs))}, {"equal_errors", agreement.equal}, {"mean_apart", agreement.mean},
+                       {"ours_peak_mb", launch::peak_memory_mb()}, {"ours_samples_ms", ours}, {"peer_samples_ms", theirs}});
   }
-  fmt::print("the active figure, {} trials × {} steps × 2 series, N = {}, {} threads\n{}", o.trials, o.steps, o.n, o.threads, format_table(rows));
+  fmt::print("the active figure, {} trials × {} steps × 2 series, N = {}, {} threads\n{}", o.trials, o.steps, o.n, o.threads, launch::format_table(rows));
   if (!options.json.empty()) {
-    const json out = {{"machine", {{"cpu", proc_field("/proc/cpuinfo", "model name")}, {"threads", options.threads}}}, {"results", results}};
-    write_file_atomically(options.json, out.dump(2) + "\n");
+    const json out = {{"machine", {{"cpu", launch::proc_field("/proc/cpuinfo", "model name")}, {"threads", options.threads}}}, {"results", results}};
+    io::write_file_atomically(options.json, out.dump(2) + "\n");
   }
   return 0;
 }
 
-}  // namespace pal
+}  // namespace pal::bench

@@ -4,14 +4,15 @@
 // same trials. First the errors are compared: nothing is timed unless nine in ten are equal and the curves agree.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "launch/process/interleaved.h"
 
-namespace pal {
+namespace pal::bench {
 
 struct ExperimentBenchOptions {
-  PeerOptions peer{.script = "tests/bench/experiment_numpy.py"};
+  launch::PeerOptions peer{.script = "tests/bench/experiment_numpy.py"};
   std::string json;       // "" writes none
   int turns = 5;          // per side
   int64_t trials = 10;    // a turn; the figure has 100
@@ -19,4 +20,4 @@ struct ExperimentBenchOptions {
 };
 int bench_experiment(const ExperimentBenchOptions& options);
 
-}  // namespace pal
+}  // namespace pal::bench

@@ -21,7 +21,7 @@
 #include "launch/process/interleaved.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::bench {
 namespace {
 
 using nlohmann::json;
@@ -46,31 +46,31 @@ void make_files(const std::string& folder, int64_t images) {
       const double c = static_cast<double>(i % 3);
       pixels[i] = static_cast<uint8_t>(110 + 60 * std::sin(x / 17 + c) + 50 * std::cos(y / 23 - c * x / 90) + 24 * random.next_float());
     }
-    const std::vector<uint8_t> file = encode_jpeg(pixels.data(), height, width, 3, 90, Chroma::halved);
-    write_file_atomically(path, {reinterpret_cast<const char*>(file.data()), file.size()});
+    const std::vector<uint8_t> file = data::encode_jpeg(pixels.data(), height, width, 3, 90, data::Chroma::halved);
+    io::write_file_atomically(path, {reinterpret_cast<const char*>(file.data()), file.size()});
   }
 }
 
-Chroma chroma_of(const ImportBenchOptions& options) { return options.quality >= 90 ? Chroma::full : Chroma::halved; }   // as an ImageConverter
+data::Chroma chroma_of(const ImportBenchOptions& options) { return options.quality >= 90 ? data::Chroma::full : data::Chroma::halved; }   // as an ImageConverter
 
 struct ImportRig {
   const ImportBenchOptions& bench;
-  ImportOptions options;
-  std::unique_ptr<ImageSource> source;
+  data::ImportOptions options;
+  std::unique_ptr<data::ImageSource> source;
   double bytes = 0;
 
   int64_t images() const { return static_cast<int64_t>(source->images.size()); }
 
   void import_to(int32_t shorter) {
-    ImportOptions o = options;
+    data::ImportOptions o = options;
     o.resize_shorter = shorter;
-    o.overwrite = Overwrite::replace;
-    import_flat(o);
+    o.overwrite = data::Overwrite::replace;
+    data::import_flat(o);
   }
 
   // The disk: read by threads, written by one, synced.
   void copy() {
-    FileHandle out = FileHandle::create(options.out + ".copy", options.out + ".copy");
+    io::FileHandle out = io::FileHandle::create(options.out + ".copy", options.out + ".copy");
     uint64_t at = 0;
     const auto worker = [&] {
       return [&](int64_t i) {
@@ -79,7 +79,7 @@ struct ImportRig {
         return file;
       };
     };
-    ordered_for<std::vector<uint8_t>>(options.threads, 0, images(), 128, worker, [&](int64_t, std::vector<uint8_t> file) {
+    data::ordered_for<std::vector<uint8_t>>(options.threads, 0, images(), 128, worker, [&](int64_t, std::vector<uint8_t> file) {
       out.write_at(at, file.data(), file.size());
       at += file.size();
     });
@@ -89,23 +89,23 @@ struct ImportRig {
   // libjpeg: decode at the scale of the import; encode what has the size asked for.
   void codec(int32_t shorter) {
     const auto worker = [&] {
-      return [&, decoder = std::make_shared<JpegDecoder>()](int64_t i) {
+      return [&, decoder = std::make_shared<data::JpegDecoder>()](int64_t i) {
         std::vector<uint8_t> file, rgb;
         source->read(i, file);
-        const JpegHeader header = inspect_jpeg(file.data(), file.size(), JpegWalk::to_first_scan);
+        const data::JpegHeader header = data::inspect_jpeg(file.data(), file.size(), data::JpegWalk::to_first_scan);
         const int32_t side = std::min(header.height, header.width);
-        JpegPart part;
-        while (part.eighths > 1 && scaled_side(side, part.eighths - 1) >= shorter) --part.eighths;
+        data::JpegPart part;
+        while (part.eighths > 1 && data::scaled_side(side, part.eighths - 1) >= shorter) --part.eighths;
         decoder->decode(file.data(), file.size(), part, rgb);
         int32_t height = 0, width = 0;
-        shorter_side_size(header.height, header.width, shorter, &height, &width);
+        data::shorter_side_size(header.height, header.width, shorter, &height, &width);
         if (side <= shorter) return int64_t{0};
         // As many of its bytes as the smaller picture has: their rows do not fit, but libjpeg has the same work.
         rgb.resize(std::max(rgb.size(), size_t(height) * size_t(width) * 3));
-        return static_cast<int64_t>(encode_jpeg(rgb.data(), height, width, 3, bench.quality, chroma_of(bench)).size());
+        return static_cast<int64_t>(data::encode_jpeg(rgb.data(), height, width, 3, bench.quality, chroma_of(bench)).size());
       };
     };
-    ordered_for<int64_t>(options.threads, 0, images(), 128, worker, [](int64_t, int64_t) {});
+    data::ordered_for<int64_t>(options.threads, 0, images(), 128, worker, [](int64_t, int64_t) {});
   }
 };
 
@@ -113,8 +113,8 @@ struct ImportRig {
 std::map<std::string, double> stage_seconds(const ImportRig& rig) {
   std::map<std::string, double> spent;
   std::vector<uint8_t> file;
-  Picture picture;
-  JpegDecoder decoder;
+  data::Picture picture;
+  data::JpegDecoder decoder;
   const int32_t shorter = rig.bench.resize_shorter;
   const auto timed = [&](const char* stage, const auto& work) {
     const auto start = BenchClock::now();
@@ -122,25 +122,25 @@ std::map<std::string, double> stage_seconds(const ImportRig& rig) {
     spent[stage] += ms_since(start) / 1e3;
   };
   for (int64_t i = 0; i < std::min<int64_t>(rig.images(), 300); ++i) {
-    JpegHeader header;
+    data::JpegHeader header;
     std::vector<uint8_t> small;
     timed("read", [&] { rig.source->read(i, file); });
-    timed("gate", [&] { header = inspect_jpeg(file.data(), file.size()); });
-    timed("checksum", [&] { crc32c(file.data(), file.size()); });
+    timed("gate", [&] { header = data::inspect_jpeg(file.data(), file.size()); });
+    timed("checksum", [&] { io::crc32c(file.data(), file.size()); });
     const int32_t side = std::min(header.height, header.width);
     if (side <= shorter) continue;
-    JpegPart part;
-    while (part.eighths > 1 && scaled_side(side, part.eighths - 1) >= shorter) --part.eighths;
+    data::JpegPart part;
+    while (part.eighths > 1 && data::scaled_side(side, part.eighths - 1) >= shorter) --part.eighths;
     timed("decode", [&] {
-      const DecodedJpeg decoded = decoder.decode(file.data(), file.size(), part, picture.pixels);
+      const data::DecodedJpeg decoded = decoder.decode(file.data(), file.size(), part, picture.pixels);
       picture.height = decoded.height;
       picture.width = decoded.width;
     });
     int32_t height = 0, width = 0;
-    shorter_side_size(header.height, header.width, shorter, &height, &width);
-    Picture resized;
-    timed("resize", [&] { resized = resize_picture(picture, height, width); });
-    timed("encode", [&] { small = encode_jpeg(resized.pixels.data(), height, width, 3, rig.bench.quality, chroma_of(rig.bench)); });
+    data::shorter_side_size(header.height, header.width, shorter, &height, &width);
+    data::Picture resized;
+    timed("resize", [&] { resized = data::resize_picture(picture, height, width); });
+    timed("encode", [&] { small = data::encode_jpeg(resized.pixels.data(), height, width, 3, rig.bench.quality, chroma_of(rig.bench)); });
   }
   return spent;
 }
@@ -148,7 +148,7 @@ std::map<std::string, double> stage_seconds(const ImportRig& rig) {
 }  // namespace
 
 int bench_import(const ImportBenchOptions& options) {
-  const BenchFolder folder;
+  const launch::BenchFolder folder;
   ImportRig rig{options, {}, nullptr};
   rig.options.source = options.source.empty() ? folder.path + "/files" : options.source;
   rig.options.out = folder.path + "/x.h5";
@@ -158,8 +158,8 @@ int bench_import(const ImportBenchOptions& options) {
     std::filesystem::create_directory(rig.options.source);
     make_files(rig.options.source, options.images);
   }
-  rig.source = list_source(rig.options);
-  for (const SourceImage& image : rig.source->images) rig.bytes += static_cast<double>(image.bytes);
+  rig.source = data::list_source(rig.options);
+  for (const data::SourceImage& image : rig.source->images) rig.bytes += static_cast<double>(image.bytes);
   fmt::print("{} files, {:.1f} MB, {} threads, {} turns of each side\n", rig.images(), rig.bytes / 1e6, options.threads, options.turns);
 
   struct Case {
@@ -182,7 +182,7 @@ int bench_import(const ImportBenchOptions& options) {
         (mine ? ours : theirs).push_back(ms_since(start));
       }
     }
-    const double a = median(ours), b = median(theirs), spread = std::max(noise(ours), noise(theirs));
+    const double a = launch::median(ours), b = launch::median(theirs), spread = std::max(launch::noise(ours), launch::noise(theirs));
     const double images_per_s = 1e3 * static_cast<double>(rig.images()) / a;
     rows.push_back({c.name, fmt::format("{:.0f}", a), fmt::format("{:.0f}", images_per_s), fmt::format("{:.0f}", rig.bytes / 1e3 / a), c.peer,
                     fmt::format("{:.0f}", b), fmt::format("{:.2f}", b / a), fmt::format("{:.2f}", spread)});
@@ -192,15 +192,15 @@ int bench_import(const ImportBenchOptions& options) {
     result["peer_samples_ms"] = theirs;
     results.push_back(result);
   }
-  fmt::print("{}", format_table(rows));
+  fmt::print("{}", launch::format_table(rows));
   const std::map<std::string, double> stages = options.resize_shorter == 0 ? std::map<std::string, double>() : stage_seconds(rig);
   double total = 0;
   for (const auto& [stage, seconds] : stages) total += seconds;
   if (!stages.empty()) fmt::print("a CPU-second of an import to {} pixels:", options.resize_shorter);
   for (const auto& [stage, seconds] : stages) fmt::print(" {} {:.3f}", stage, seconds / total);
   if (!stages.empty()) fmt::print("\n");
-  if (!options.json.empty()) write_file_atomically(options.json, json{{"results", results}, {"stages", stages}}.dump(2) + "\n");
+  if (!options.json.empty()) io::write_file_atomically(options.json, json{{"results", results}, {"stages", stages}}.dump(2) + "\n");
   return static_cast<int>(Exit::ok);
 }
 
-}  // namespace pal
+}  // namespace pal::bench

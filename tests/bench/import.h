@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-namespace pal {
+namespace pal::bench {
 
 struct ImportBenchOptions {
   std::string json, source;   // source: a folder of JPEG files; "": made here
@@ -18,4 +18,4 @@ struct ImportBenchOptions {
 
 int bench_import(const ImportBenchOptions& options);
 
-}  // namespace pal
+}  // namespace pal::bench

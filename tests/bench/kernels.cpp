@@ -19,15 +19,15 @@
 #include "launch/process/machine.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::bench {
 namespace {
 
 using nlohmann::json;
 
 // One process of a comparison, alive until this goes.
 struct Side {
-  std::unique_ptr<BenchFolder> folder;   // of its own inputs, when they are not those of the case
-  std::unique_ptr<Child> child;
+  std::unique_ptr<launch::BenchFolder> folder;   // of its own inputs, when they are not those of the case
+  std::unique_ptr<launch::Child> child;
   std::vector<double> ms = {};           // the median of each turn
   json memory = {};
 
@@ -35,7 +35,7 @@ struct Side {
     child->write_line(line);
     return json::parse(child->read_line());
   }
-  void turn(int at_least_ms) { ms.push_back(median(ask(fmt::format("go {}", at_least_ms))["ms"])); }
+  void turn(int at_least_ms) { ms.push_back(launch::median(ask(fmt::format("go {}", at_least_ms))["ms"])); }
   void end() {
     memory = ask("end");
     child->wait();
@@ -46,26 +46,26 @@ const KernelCase& case_of(const std::vector<KernelCase>& all, const std::string&
   return *std::find_if(all.begin(), all.end(), [&](const KernelCase& c) { return c.name == name; });
 }
 
-std::unique_ptr<BenchFolder> write_inputs(const KernelCase& c, const KernelBenchOptions& o) {
-  auto folder = std::make_unique<BenchFolder>();
+std::unique_ptr<launch::BenchFolder> write_inputs(const KernelCase& c, const KernelBenchOptions& o) {
+  auto folder = std::make_unique<launch::BenchFolder>();
   if (c.name == "augment") {
-    PAL_CHECK(Child({o.peer.python, o.peer.script, "--packages", o.peer.packages, "--images", folder->path + "/images.safetensors"}).wait() == 0,
+    PAL_CHECK(launch::Child({o.peer.python, o.peer.script, "--packages", o.peer.packages, "--images", folder->path + "/images.safetensors"}).wait() == 0,
               "the peer's images cannot be decoded from", o.peer.packages, "its own words stand above");
   }
-  write_safetensors(folder->path + "/input.safetensors", c.inputs(folder->path), {});
+  io::write_safetensors(folder->path + "/input.safetensors", c.inputs(folder->path), {});
   return folder;
 }
 
 Side start_ours(const KernelCase& c, const std::string& folder, const KernelBenchOptions& o, const std::string& program) {
   std::vector<std::string> command = {program, o.suite == BenchSuite::graph ? "graph" : "kernels", "--case", c.name, "--side-in", folder, "--threads", std::to_string(o.threads)};
   if (o.sizes == BenchSizes::small) command.push_back("--quick");
-  Side side{nullptr, std::make_unique<Child>(command)};
+  Side side{nullptr, std::make_unique<launch::Child>(command)};
   side.child->read_line();   // ready
   return side;
 }
 
 Side start_peer(const KernelCase& c, const KernelPeer& peer, const std::string& folder, const KernelBenchOptions& o) {
-  Side side{nullptr, std::make_unique<Child>(std::vector<std::string>{
+  Side side{nullptr, std::make_unique<launch::Child>(std::vector<std::string>{
       o.peer.python, o.peer.script, "--packages", o.peer.packages, "--input", folder + "/input.safetensors", "--case", c.name, "--params",
       c.params.dump(), "--peer", peer.name, "--threads", std::to_string(o.threads)})};
   side.child->read_line();
@@ -73,7 +73,7 @@ Side start_peer(const KernelCase& c, const KernelPeer& peer, const std::string& 
 }
 
 std::vector<float> read_floats(const std::string& path) {
-  const std::string bytes = read_whole_file(path);
+  const std::string bytes = io::read_whole_file(path);
   std::vector<float> x(bytes.size() / sizeof(float));
   std::memcpy(x.data(), bytes.data(), x.size() * sizeof(float));
   return x;
@@ -134,7 +134,7 @@ Machine measure_machine(const KernelBenchOptions& o) {
 
 // All sides of one case, in turns. Appends to `results`.
 void run_case(json& results, const KernelCase& c, const std::vector<KernelCase>& all, const KernelBenchOptions& o, const std::string& program) {
-  install_peer(o.peer, {"--case", c.name});
+  launch::install_peer(o.peer, {"--case", c.name});
   const auto folder = write_inputs(c, o);
   Side ours = start_ours(c, folder->path, o, program);
   std::vector<Side> peers;
@@ -167,9 +167,9 @@ void run_case(json& results, const KernelCase& c, const std::vector<KernelCase>&
     peer.ms.erase(peer.ms.begin());
     std::vector<double> ratios;
     for (int t = 0; t < o.turns; ++t) ratios.push_back(peer.ms[t] / ours.ms[t]);
-    const double ms = median(ours.ms);
-    results.push_back({{"name", c.name}, {"params", c.params}, {"ours_ms", ms}, {"peer", c.peers[p].name}, {"peer_ms", median(peer.ms)},
-                       {"ratio", median(ratios)}, {"noise", std::max(noise(ours.ms), noise(peer.ms))}, {"ours_noise", noise(ours.ms)},
+    const double ms = launch::median(ours.ms);
+    results.push_back({{"name", c.name}, {"params", c.params}, {"ours_ms", ms}, {"peer", c.peers[p].name}, {"peer_ms", launch::median(peer.ms)},
+                       {"ratio", launch::median(ratios)}, {"noise", std::max(launch::noise(ours.ms), launch::noise(peer.ms))}, {"ours_noise", launch::noise(ours.ms)},
                        {"difference", differences[p]}, {"ours_gb_s", c.bytes / ms * 1e-6}, {"ours_gf_s", c.flops / ms * 1e-6},
                        {"ours_peak_mb", ours.memory["peak_mb"]}, {"peer_peak_mb", peer.memory["peak_mb"]},
                        {"ours_extra_mb", ours.memory["extra_mb"]}, {"peer_extra_mb", peer.memory["extra_mb"]},
@@ -185,13 +185,13 @@ std::string table(const json& results, size_t from) {
     rows.push_back({r["name"], r["peer"], number("ours_ms", 2), number("peer_ms", 2), number("ratio", 2), number("noise", 3), number("ours_gb_s", 1),
                     number("ours_gf_s", 1), number("ours_extra_mb", 0), number("peer_extra_mb", 0), fmt::format("{:.0e}", r["difference"].get<double>())});
   }
-  return format_table(rows);
+  return launch::format_table(rows);
 }
 
 }  // namespace
 
 int bench_kernels(const KernelBenchOptions& options, const std::string& program) {
-  check_peer_files(options.peer);
+  launch::check_peer_files(options.peer);
   const std::vector<KernelCase> all = bench_cases(options.suite, options.sizes);
   const Machine machine = measure_machine(options);
   fmt::print("{} threads a side; this machine copies {:.1f} GB/s and multiplies {:.1f} GF/s (torch's sgemm)\n", options.threads, machine.copy_gb_s,
@@ -215,12 +215,12 @@ int bench_kernels(const KernelBenchOptions& options, const std::string& program)
   }
   fmt::print("\nratio = peer / ours, larger is better; +MB: memory above the inputs; noise: of a side against itself\n");
   if (!options.json.empty()) {
-    const json out = {{"machine", {{"cpu", proc_field("/proc/cpuinfo", "model name")}, {"threads", options.threads}, {"copy_gb_s", machine.copy_gb_s},
+    const json out = {{"machine", {{"cpu", launch::proc_field("/proc/cpuinfo", "model name")}, {"threads", options.threads}, {"copy_gb_s", machine.copy_gb_s},
                                    {"sgemm_gf_s", machine.sgemm_gf_s}}},
                       {"results", results}};
-    write_file_atomically(options.json, out.dump(2) + "\n");
+    io::write_file_atomically(options.json, out.dump(2) + "\n");
   }
   return static_cast<int>(worst);
 }
 
-}  // namespace pal
+}  // namespace pal::bench

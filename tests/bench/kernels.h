@@ -15,14 +15,14 @@
 
 #include "launch/process/interleaved.h"
 
-namespace pal {
+namespace pal::bench {
 
 enum class BenchSizes { full, small };
 enum class BenchSuite { kernels, graph };
 
 struct KernelBenchOptions {
   BenchSuite suite = BenchSuite::kernels;
-  PeerOptions peer{.script = "tests/bench/kernels_peer.py"};
+  launch::PeerOptions peer{.script = "tests/bench/kernels_peer.py"};
   std::vector<std::string> cases;   // none: all
   std::string json;                 // "" writes none
   BenchSizes sizes = BenchSizes::full;
@@ -36,4 +36,4 @@ int bench_kernels(const KernelBenchOptions& options, const std::string& program)
 // Our side of the one case in options.cases: does what its standard input says.
 int bench_kernels_side(const KernelBenchOptions& options, const std::string& folder);
 
-}  // namespace pal
+}  // namespace pal::bench

@@ -12,7 +12,7 @@
 #include "tests/bench/cases.h"
 #include "launch/process/machine.h"
 
-namespace pal {
+namespace pal::bench {
 namespace {
 
 using nlohmann::json;
@@ -27,7 +27,7 @@ json check(const KernelRun& run, const std::string& path) {
   json answer = {{"value", run.run()}, {"outputs", json::array()}};
   for (const auto& [name, tensor] : run.outputs) {
     const at::Tensor floats = tensor.to(at::kFloat).contiguous();
-    FileWriter file(path + "." + name);
+    io::FileWriter file(path + "." + name);
     file.write(floats.data_ptr(), static_cast<size_t>(floats.nbytes()));
     file.finish();
     answer["outputs"].push_back(name);
@@ -62,12 +62,12 @@ std::vector<std::string> bench_case_names(BenchSuite suite) {
 
 int bench_kernels_side(const KernelBenchOptions& options, const std::string& folder) {
   at::set_num_threads(options.threads);
-  keep_freed_memory();
+  launch::keep_freed_memory();
   KernelRun run;
   for (const KernelCase& c : bench_cases(options.suite, options.sizes)) {
-    if (c.name == options.cases.at(0)) run = c.ours(read_safetensors(folder + "/input.safetensors").tensors, options.threads);
+    if (c.name == options.cases.at(0)) run = c.ours(io::read_safetensors(folder + "/input.safetensors").tensors, options.threads);
   }
-  const double before = reset_peak_memory_mb();
+  const double before = launch::reset_peak_memory_mb();
   const auto say = [](const json& line) { std::cout << line.dump() << std::endl; };
   say({{"ready", true}});
   for (std::string word; std::cin >> word && word != "end";) {
@@ -86,8 +86,8 @@ int bench_kernels_side(const KernelBenchOptions& options, const std::string& fol
       say({{"ms", ms}});
     }
   }
-  say({{"peak_mb", peak_memory_mb()}, {"extra_mb", peak_memory_mb() - before}});
+  say({{"peak_mb", launch::peak_memory_mb()}, {"extra_mb", launch::peak_memory_mb() - before}});
   return 0;
 }
 
-}  // namespace pal
+}  // namespace pal::bench

@@ -16,7 +16,7 @@
 #include "launch/process/machine.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::bench {
 namespace {
 
 using nlohmann::json;
@@ -30,11 +30,11 @@ double seconds_of(const std::function<void()>& f) {
 }
 
 void write_large_set(const std::string& folder, int64_t records) {
-  ShardSpec spec;
+  data::ShardSpec spec;
   spec.shape = {4, 4, 3};
   for (int64_t c = 0; c < kClasses; ++c) spec.classes.push_back(fmt::format("n{:08d}", c));
   for (int64_t k = 0; k < kShards; ++k) {
-    ShardWriter writer(fmt::format("{}/large-{:05d}-of-{:05d}.h5", folder, k, kShards), spec);
+    data::ShardWriter writer(fmt::format("{}/large-{:05d}-of-{:05d}.h5", folder, k, kShards), spec);
     for (int64_t i = k * records / kShards; i < (k + 1) * records / kShards; ++i) {
       const std::vector<uint8_t> record(kRecordBytes, static_cast<uint8_t>(i));
       const std::string id = fmt::format("n{:08d}/{}.JPEG", i * kClasses / records, i);
@@ -51,7 +51,7 @@ struct Resident {
 
   Resident() {
     const auto field = [](const char* name) {
-      const std::string text = proc_field("/proc/self/smaps_rollup", name);
+      const std::string text = launch::proc_field("/proc/self/smaps_rollup", name);
       return text.empty() ? 0 : std::stod(text) / 1024;
     };
     rss = field("Rss");
@@ -61,13 +61,13 @@ struct Resident {
 };
 
 // How many classes a batch of 256 has on average: the quality of a shuffle of records that lie class by class.
-double classes_in_a_batch(const Dataset& data, Shuffle shuffle) {
-  const EpochPlan plan{data.size(), 256, 1, shuffle};
+double classes_in_a_batch(const data::Dataset& data, data::Shuffle shuffle) {
+  const data::EpochPlan plan{data.size(), 256, 1, shuffle};
   constexpr int64_t kBatches = 100;
   double sum = 0;
   for (int64_t k = 0; k < kBatches; ++k) {
     std::set<int64_t> classes;
-    for (const int64_t sample : batch_samples(plan, k * plan.steps_per_epoch() / kBatches)) classes.insert(data.labels()[static_cast<size_t>(sample)]);
+    for (const int64_t sample : data::batch_samples(plan, k * plan.steps_per_epoch() / kBatches)) classes.insert(data.labels()[static_cast<size_t>(sample)]);
     sum += static_cast<double>(classes.size());
   }
   return sum / kBatches;
@@ -77,15 +77,15 @@ double classes_in_a_batch(const Dataset& data, Shuffle shuffle) {
 
 int bench_open_side(const std::string& folder) {
   const Resident before;   // the program with its libraries: LibTorch, MPI, HDF5
-  std::shared_ptr<Dataset> data;
-  const double open = seconds_of([&] { data = Dataset::open(folder); });
+  std::shared_ptr<data::Dataset> data;
+  const double open = seconds_of([&] { data = data::Dataset::open(folder); });
   int64_t sum = 0;
   json plans;
-  for (const Shuffle shuffle : {Shuffle::full, Shuffle::windows}) {
-    const EpochPlan plan{data->size(), 4096, 1, shuffle};
+  for (const data::Shuffle shuffle : {data::Shuffle::full, data::Shuffle::windows}) {
+    const data::EpochPlan plan{data->size(), 4096, 1, shuffle};
     plans.push_back(seconds_of([&] {
       for (int64_t s = 0; s < plan.steps_per_epoch(); ++s) {
-        for (const int64_t sample : batch_samples(plan, s)) sum += sample;
+        for (const int64_t sample : data::batch_samples(plan, s)) sum += sample;
       }
     }));
   }
@@ -95,20 +95,20 @@ int bench_open_side(const std::string& folder) {
   const Resident now;
   std::cout << json{{"open_s", open}, {"plan_s", plans}, {"checksum", sum}, {"rss_mb", now.rss}, {"pss_mb", now.pss}, {"own_mb", now.own},
                     {"libraries_rss_mb", before.rss}, {"libraries_own_mb", before.own},
-                    {"classes_in_a_batch", {classes_in_a_batch(*data, Shuffle::full), classes_in_a_batch(*data, Shuffle::windows)}}}.dump()
+                    {"classes_in_a_batch", {classes_in_a_batch(*data, data::Shuffle::full), classes_in_a_batch(*data, data::Shuffle::windows)}}}.dump()
             << std::endl;
   std::cin >> word;        // all stay until the last one has measured
   return 0;
 }
 
 std::string bench_large_set(const DataBenchOptions& options, const std::string& program) {
-  const BenchFolder folder;
+  const launch::BenchFolder folder;
   const double write = seconds_of([&] { write_large_set(folder.path, options.records); });
   fmt::print("\n{} records in {} shards written in {:.1f} s; opened by {} processes at once:\n", options.records, kShards, write, kOpeners);
   std::fflush(stdout);
-  std::vector<std::unique_ptr<Child>> openers;
+  std::vector<std::unique_ptr<launch::Child>> openers;
   for (int64_t k = 0; k < kOpeners; ++k) {
-    openers.push_back(std::make_unique<Child>(std::vector<std::string>{program, "data", "--open", folder.path}));
+    openers.push_back(std::make_unique<launch::Child>(std::vector<std::string>{program, "data", "--open", folder.path}));
   }
   json answers = json::array();
   for (auto& opener : openers) opener->read_line();
@@ -130,11 +130,11 @@ std::string bench_large_set(const DataBenchOptions& options, const std::string& 
   }
   fmt::print("{}Rss counts the libraries' pages in each process, Pss shares them out among the {}; own pages are a process's alone.\n"
              "At start, before anything is opened, it is LibTorch: its libraries and its registry of operators\n",
-             format_table(rows), kOpeners);
+             launch::format_table(rows), kOpeners);
   const double full = answers[0]["classes_in_a_batch"][0], windows = answers[0]["classes_in_a_batch"][1];
   fmt::print("classes in a batch of 256 of records that lie class by class: {:.1f} by a full shuffle, {:.1f} in windows ({:.1f} %)\n", full, windows,
              100 * windows / full);
   return answers.dump();
 }
 
-}  // namespace pal
+}  // namespace pal::bench

@@ -13,7 +13,7 @@
 #include "launch/cli.h"
 #include "launch/entry.h"
 
-namespace pal {
+namespace pal::bench {
 namespace {
 
 void add_turns(CLI::App& app, std::string& json, int& turns) {
@@ -21,7 +21,7 @@ void add_turns(CLI::App& app, std::string& json, int& turns) {
   app.add_option("--turns", turns, "turns of each side")->check(CLI::Range(2, 1000));
 }
 
-void add_shared(CLI::App& app, PeerOptions& peer, std::string& json, int& turns) {
+void add_shared(CLI::App& app, launch::PeerOptions& peer, std::string& json, int& turns) {
   add_turns(app, json, turns);
   app.add_option("--python", peer.python, "Python that has torch");
   app.add_option("--peer", peer.script, "the peers' script");
@@ -29,14 +29,14 @@ void add_shared(CLI::App& app, PeerOptions& peer, std::string& json, int& turns)
 }
 
 // The jobs of both sides are killed and watched from outside by a script; its words are the result.
-int bench_recovery(const PeerOptions& peer, const std::string& json, int turns, const std::string& program) {
-  check_peer_files(peer);
+int bench_recovery(const launch::PeerOptions& peer, const std::string& json, int turns, const std::string& program) {
+  launch::check_peer_files(peer);
   std::vector<std::string> command = {peer.python, peer.script, "--pal", (std::filesystem::path(program).parent_path() / "pal").string(), "--python", peer.python, "--turns", std::to_string(turns)};
   if (!json.empty()) command.insert(command.end(), {"--json", json});
-  return Child(command, ChildOutput::inherit).wait();
+  return launch::Child(command, launch::ChildOutput::inherit).wait();
 }
 
-int bench(const std::vector<std::string>& arguments, Context& context) {
+int bench(const std::vector<std::string>& arguments, launch::Context& context) {
   CLI::App app("Measures speed against named peers, turn by turn on the same machine. (pal bench comm measures collectives.)", "pal bench");
   app.require_subcommand(1);
   app.footer("Examples:\n  pal bench step --json step.json\n  pal bench kernels --case pairs --json kernels.json");
@@ -82,7 +82,7 @@ int bench(const std::vector<std::string>& arguments, Context& context) {
   saves.add_flag_callback("--quick", [&] { saving.sizes = BenchSizes::small; }, "a small model, to see that it works: the figures mean nothing");
   saves.footer("Example:\n  pal bench checkpoint --json checkpoint.json");
 
-  PeerOptions recovery{.script = "tests/bench/recovery.py"};
+  launch::PeerOptions recovery{.script = "tests/bench/recovery.py"};
   std::string recovery_json;
   int recovery_turns = 6;
   CLI::App& recovers = *app.add_subcommand("recovery", "From kill -9 of a rank to the first new step, against torchrun.");
@@ -134,7 +134,7 @@ int bench(const std::vector<std::string>& arguments, Context& context) {
   oracles.add_option("--peer-pool", oracle.peer_pool, "pool that modAL holds; 0 leaves the peers out")->check(CLI::Range(0, 1000000));
   oracles.footer("Example:\n  pal bench oracle --json oracle.json");
 
-  if (const int code = parse_arguments(app, arguments); code >= 0) return code;
+  if (const int code = launch::parse_arguments(app, arguments); code >= 0) return code;
   if (oracles.parsed() && chooses) {
     bench_oracle_rank(oracle, context.start_world());
     return 0;
@@ -156,6 +156,6 @@ int bench(const std::vector<std::string>& arguments, Context& context) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::bench
 
-int main(int argc, char** argv) { return pal::run_program(argc, argv, pal::bench); }
+int main(int argc, char** argv) { return pal::launch::run_program(argc, argv, pal::bench::bench); }

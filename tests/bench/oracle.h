@@ -17,10 +17,10 @@
 #include "dist/comm/world.h"
 #include "launch/process/interleaved.h"
 
-namespace pal {
+namespace pal::bench {
 
 struct OracleBenchOptions {
-  PeerOptions peer{.script = "tests/bench/oracle_peer.py"};
+  launch::PeerOptions peer{.script = "tests/bench/oracle_peer.py"};
   std::string json;
   int turns = 3;
   int threads = 2;                // of all ranks together
@@ -30,11 +30,11 @@ struct OracleBenchOptions {
   int64_t peer_pool = 16384;      // 0: without peers
 };
 int bench_oracle(const OracleBenchOptions& options, const std::string& program);
-void bench_oracle_rank(const OracleBenchOptions& options, World& world);   // Collective; threads: of this rank
+void bench_oracle_rank(const OracleBenchOptions& options, dist::World& world);   // Collective; threads: of this rank
 
 const std::vector<std::string>& oracle_bench_samplers();
 int64_t class_of_sample(int64_t sample, int64_t classes);
 // (samples, D): the class's direction plus noise of the same length (uniform, a third of the cost of normals), unit rows.
 at::Tensor synthetic_rows(const std::vector<int64_t>& samples, int64_t dims, int64_t classes, int threads);
 
-}  // namespace pal
+}  // namespace pal::bench

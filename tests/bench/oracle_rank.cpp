@@ -19,7 +19,7 @@
 #include "tests/bench/oracle.h"
 #include "launch/process/machine.h"
 
-namespace pal {
+namespace pal::bench {
 
 int64_t class_of_sample(int64_t sample, int64_t classes) { return static_cast<int64_t>(Random(1, Purpose::bench, 1, static_cast<uint64_t>(sample)).below(static_cast<uint64_t>(classes))); }
 
@@ -51,13 +51,13 @@ namespace {
 using BenchClock = std::chrono::steady_clock;
 
 // The store of N samples with four known members of each class.
-GraphStore known_store(const OracleBenchOptions& o) {
+graph::GraphStore known_store(const OracleBenchOptions& o) {
   std::vector<int64_t> labels(static_cast<size_t>(o.samples), -1), seen(static_cast<size_t>(o.classes), 0);
   for (int64_t s = 0; s < o.samples; ++s) {
     const int64_t c = class_of_sample(s, o.classes);
     if (seen[c]++ < 4) labels[s] = c;
   }
-  GraphStore store(o.samples);
+  graph::GraphStore store(o.samples);
   store.set_labels(labels);
   return store;
 }
@@ -73,15 +73,15 @@ std::vector<int64_t> two_levels(int64_t classes) {
 }
 
 // Collective. The largest of all ranks.
-double most_of(double value, Comm& comm) {
+double most_of(double value, comm::Comm& comm) {
   const at::Tensor t = at::full({1}, value, at::kDouble);
-  comm.all_reduce(t, ReduceOp::max);
+  comm.all_reduce(t, comm::ReduceOp::max);
   return t.item<double>();
 }
 
-std::string text_of(const std::vector<Query>& queries) {
+std::string text_of(const std::vector<oracle::Query>& queries) {
   std::string text;
-  for (const Query& q : queries) {
+  for (const oracle::Query& q : queries) {
     text += fmt::format("{} {} {}:", static_cast<int>(q.kind), q.template_sample, q.node);
     for (int64_t m : q.members) text += fmt::format(" {}", m);
     text += '\n';
@@ -91,23 +91,23 @@ std::string text_of(const std::vector<Query>& queries) {
 
 }  // namespace
 
-void bench_oracle_rank(const OracleBenchOptions& o, World& world) {
+void bench_oracle_rank(const OracleBenchOptions& o, dist::World& world) {
   at::set_num_threads(o.threads);
-  Comm& comm = world.rounds();
-  const GraphStore store = known_store(o);
-  const std::vector<int64_t> drawn = draw_pool(store, o.pool, 1, 0);
-  const SampleSlice slice = own_slice(static_cast<int64_t>(drawn.size()), comm);
+  comm::Comm& comm = world.rounds();
+  const graph::GraphStore store = known_store(o);
+  const std::vector<int64_t> drawn = oracle::draw_pool(store, o.pool, 1, 0);
+  const eval::SampleSlice slice = eval::own_slice(static_cast<int64_t>(drawn.size()), comm);
   const at::Tensor embeddings = synthetic_rows({drawn.begin() + slice.first, drawn.begin() + slice.last}, o.dims, o.classes, o.threads);
   const std::vector<int64_t> parents = two_levels(o.classes);
   for (const std::string& name : oracle_bench_samplers()) {
-    const auto sampler = make_query_sampler(Config::defaults({"oracle.sampler=" + name}), parents);
+    const auto sampler = oracle::make_query_sampler(config::Config::defaults({"oracle.sampler=" + name}), parents);
     std::vector<double> ms;
-    std::vector<Query> queries;
+    std::vector<oracle::Query> queries;
     for (int t = 0; t < o.turns; ++t) {
       comm.barrier();
       const auto start = BenchClock::now();
-      Pool pool{draw_pool(store, o.pool, 1, 0, {}, sampler->begun()), {}};   // nothing is begun: the same pool for all
-      const bool embedded = sampler->needs() != PoolNeeds::samples;
+      oracle::Pool pool{oracle::draw_pool(store, o.pool, 1, 0, {}, sampler->begun()), {}};   // nothing is begun: the same pool for all
+      const bool embedded = sampler->needs() != oracle::PoolNeeds::samples;
       if (embedded) {
         pool.embeddings = embeddings;
         pool.first = slice.first;
@@ -116,12 +116,12 @@ void bench_oracle_rank(const OracleBenchOptions& o, World& world) {
       if (embedded || comm.rank() == 0) queries = sampler->choose(store, pool, {.seed = 1, .round = 0, .questions = o.questions});
       ms.push_back(most_of(std::chrono::duration<double, std::milli>(BenchClock::now() - start).count(), comm));
     }
-    const double peak = most_of(peak_memory_mb(), comm);
+    const double peak = most_of(launch::peak_memory_mb(), comm);
     if (comm.rank() != 0) continue;
     const std::string text = text_of(queries);
-    fmt::print("{}\n", nlohmann::json{{"name", name}, {"ms", ms}, {"questions", question_count(queries)}, {"asked", sha256_hex(text.data(), text.size())}, {"peak_mb", peak}}.dump());
+    fmt::print("{}\n", nlohmann::json{{"name", name}, {"ms", ms}, {"questions", oracle::question_count(queries)}, {"asked", io::sha256_hex(text.data(), text.size())}, {"peak_mb", peak}}.dump());
     std::fflush(stdout);
   }
 }
 
-}  // namespace pal
+}  // namespace pal::bench

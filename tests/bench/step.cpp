@@ -23,7 +23,7 @@
 #include "launch/process/mpirun.h"
 #include "launch/table.h"
 
-namespace pal {
+namespace pal::bench {
 namespace {
 
 using nlohmann::json;
@@ -33,11 +33,11 @@ constexpr double kAgreement = 1e-8;
 
 // Weights and batches for both sides.
 void write_input(const std::string& folder, int64_t projector, int64_t batch, int64_t side, at::ScalarType dtype) {
-  auto comm = make_local_comm();
-  ModelSpec spec = bench_step_model(projector);
+  auto comm = comm::make_local_comm();
+  model::ModelSpec spec = bench_step_model(projector);
   spec.dtype = dtype;
-  const auto encoder = make_encoder(spec, *comm);
-  NamedTensors tensors = model_state(*encoder);
+  const auto encoder = model::make_encoder(spec, *comm);
+  ops::NamedTensors tensors = model::model_state(*encoder);
   for (int64_t k = 0; k < 4; ++k) {
     for (int64_t view = 0; view < 2; ++view) {
       at::Tensor images = at::empty({batch, 3, side, side}, at::kDouble);
@@ -47,16 +47,16 @@ void write_input(const std::string& folder, int64_t projector, int64_t batch, in
       tensors.emplace_back(fmt::format("batch.{}.view.{}", k, view), images.to(dtype));
     }
   }
-  write_safetensors(folder + "/input.safetensors", tensors,
+  io::write_safetensors(folder + "/input.safetensors", tensors,
                     {{"lr", "0.002"}, {"momentum", "0.9"}, {"weight_decay", "0"}, {"stem", "cifar"}, {"views", "separate"},
                      {"projector", std::to_string(projector)}});
 }
 
 void import_images(const std::string& folder, const std::string& source) {
-  ImportOptions options;
+  data::ImportOptions options;
   options.source = source;
   options.out = folder + "/set.h5";
-  import_idx(options);
+  data::import_idx(options);
 }
 
 // Both sides of one comparison, alive until this goes.
@@ -68,15 +68,15 @@ class Sides {
       PAL_CHECK(mkfifo(pipe.c_str(), 0600) == 0, "no pipe can be made", pipe, "set TMPDIR to a local folder");
     }
     std::vector<std::string> ours = {"mpirun"};
-    for (const std::string& option : mpirun_options(host_facts(), kRanks, 1)) ours.push_back(option);
+    for (const std::string& option : launch::mpirun_options(launch::host_facts(), kRanks, 1)) ours.push_back(option);
     ours.insert(ours.end(), {"-np", std::to_string(kRanks), program, "step", "--rank-in", folder, "--dtype", dtype});
-    ours_ = std::make_unique<Child>(ours);
+    ours_ = std::make_unique<launch::Child>(ours);
     ours_->read_line();   // ready
     for (int r = 0; r < kRanks; ++r) go_.emplace_back(fmt::format("{}/go.{}", folder, r));
     std::vector<std::string> peer = {o.peer.python, o.peer.script + "/" + c.script, "--input", c.projector > 0 ? folder + "/input.safetensors" : o.images, "--packages", o.peer.packages,
                                      "--dtype", dtype, "--ranks", std::to_string(kRanks), "--bind", "--serve"};
     if (o.peer_layout == "channels_last") peer.push_back("--channels-last");
-    peer_ = std::make_unique<Child>(peer);
+    peer_ = std::make_unique<launch::Child>(peer);
     peer_->read_line();
   }
   json ours(int steps) {
@@ -98,13 +98,13 @@ class Sides {
   }
 
  private:
-  std::unique_ptr<Child> ours_, peer_;
+  std::unique_ptr<launch::Child> ours_, peer_;
   std::vector<std::ofstream> go_;
 };
 
 // The largest relative difference of the first losses in float64.
 double compare_losses(const StepCase& c, const StepBenchOptions& options, const std::string& program) {
-  const BenchFolder folder;
+  const launch::BenchFolder folder;
   write_input(folder.path, c.checked_projector, options.check_batch, 16, at::kDouble);
   Sides sides(c, options, program, folder.path, "float64");
   const std::vector<double> a = sides.ours(kChecked)["losses"], b = sides.peer(kChecked)["losses"];
@@ -128,7 +128,7 @@ json measure(const StepCase& c, const StepBenchOptions& options, const std::stri
   const int steps = options.steps_per_turn > 0 ? options.steps_per_turn : c.steps_per_turn;
   fmt::print("{}: {} turns of {} steps each in float32, batch {}\n", c.name, options.turns, steps, c.batch);
   std::fflush(stdout);
-  const BenchFolder folder;
+  const launch::BenchFolder folder;
   if (c.projector > 0) {
     write_input(folder.path, c.projector, c.batch, 32, at::kFloat);
   } else {
@@ -145,8 +145,8 @@ json measure(const StepCase& c, const StepBenchOptions& options, const std::stri
   for (int t = 0; t < options.turns; ++t) {
     last_ours = sides.ours(steps);
     last_peer = sides.peer(steps);
-    ours.push_back(median(last_ours["ms"]));
-    peer.push_back(median(last_peer["ms"]));
+    ours.push_back(launch::median(last_ours["ms"]));
+    peer.push_back(launch::median(last_peer["ms"]));
     ratios.push_back(peer.back() / ours.back());
     fmt::print("turn {} of {}: ours {:.1f} ms, peer {:.1f}\n", t + 1, options.turns, ours.back(), peer.back());
     std::fflush(stdout);
@@ -156,17 +156,17 @@ json measure(const StepCase& c, const StepBenchOptions& options, const std::stri
   const auto [ours_mb, peer_mb] = sides.end();
   json result = {{"name", c.name},
                  {"params", params},
-                 {"ours_ms", median(ours)},
+                 {"ours_ms", launch::median(ours)},
                  {"peer", "PyTorch DDP gloo"},
-                 {"peer_ms", median(peer)},
-                 {"ratio", median(ratios)},
-                 {"noise", std::max(noise(ours), noise(peer))},
+                 {"peer_ms", launch::median(peer)},
+                 {"ratio", launch::median(ratios)},
+                 {"noise", std::max(launch::noise(ours), launch::noise(peer))},
                  {"ours_peak_mb", ours_mb},
                  {"peer_peak_mb", peer_mb},
                  {"ours_samples_ms", ours},
                  {"peer_samples_ms", peer}};
-  if (!hidden.empty()) result["ours_sync_hidden"] = median(hidden);
-  if (!sync.empty()) result["ours_sync_ms"] = median(sync);
+  if (!hidden.empty()) result["ours_sync_hidden"] = launch::median(hidden);
+  if (!sync.empty()) result["ours_sync_ms"] = launch::median(sync);
   if (last_ours.contains("loss_bytes")) result["ours_loss_bytes"] = last_ours["loss_bytes"];
   if (last_peer.contains("loss_bytes")) result["peer_loss_bytes"] = last_peer["loss_bytes"];
   return result;
@@ -177,7 +177,7 @@ std::vector<std::string> table_row(const json& r) {
   return {r["name"], fmt::format("{:.1f}", r["ours_ms"].get<double>()), fmt::format("{:.1f}", r["peer_ms"].get<double>()),
           fmt::format("{:.3f}", r["ratio"].get<double>()), fmt::format("{:.3f}", r["noise"].get<double>()),
           fmt::format("{:.0f}", r["ours_peak_mb"].get<double>()), fmt::format("{:.0f}", r["peer_peak_mb"].get<double>()),
-          bytes("ours_loss_bytes"), bytes("peer_loss_bytes"), verdict(r["ratio"], r["noise"])};
+          bytes("ours_loss_bytes"), bytes("peer_loss_bytes"), launch::verdict(r["ratio"], r["noise"])};
 }
 
 }  // namespace
@@ -189,8 +189,8 @@ const std::vector<StepCase>& step_cases() {
   return cases;
 }
 
-ModelSpec bench_step_model(int64_t projector) {
-  ModelSpec spec;
+model::ModelSpec bench_step_model(int64_t projector) {
+  model::ModelSpec spec;
   spec.backbone = "resnet18";
   spec.projector = {projector, projector, projector};
   spec.batch_norm = "off";   // DDP has no synchronised batch norm on the CPU: each rank's own statistics, on both sides
@@ -200,19 +200,19 @@ ModelSpec bench_step_model(int64_t projector) {
 int bench_step(const StepBenchOptions& options, const std::string& program) {
   std::vector<std::vector<std::string>> rows = {
       {"step", "ours ms", "peer ms", "ratio", "noise", "ours MB", "peer MB", "ours loss kB", "peer loss kB", ""}};
-  json out = {{"machine", {{"cpu", proc_field("/proc/cpuinfo", "model name")}, {"ranks", kRanks}, {"threads_per_rank", 1}}}, {"results", json::array()}};
+  json out = {{"machine", {{"cpu", launch::proc_field("/proc/cpuinfo", "model name")}, {"ranks", kRanks}, {"threads_per_rank", 1}}}, {"results", json::array()}};
   for (const StepCase& c : step_cases()) {
     if (!options.cases.empty() && std::find(options.cases.begin(), options.cases.end(), c.name) == options.cases.end()) continue;
-    PeerOptions peer = options.peer;
+    launch::PeerOptions peer = options.peer;
     peer.script += "/" + c.script;
-    check_peer_files(peer);
-    install_peer(peer);
+    launch::check_peer_files(peer);
+    launch::install_peer(peer);
     out["results"].push_back(measure(c, options, program));
     rows.push_back(table_row(out["results"].back()));
-    if (!options.json.empty()) write_file_atomically(options.json, out.dump(2) + "\n");
+    if (!options.json.empty()) io::write_file_atomically(options.json, out.dump(2) + "\n");
   }
-  fmt::print("{}ratio = peer / ours, larger is better; loss kB: what the loss's collectives leave on a rank in a step\n", format_table(rows));
+  fmt::print("{}ratio = peer / ours, larger is better; loss kB: what the loss's collectives leave on a rank in a step\n", launch::format_table(rows));
   return static_cast<int>(Exit::ok);
 }
 
-}  // namespace pal
+}  // namespace pal::bench

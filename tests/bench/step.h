@@ -9,6 +9,7 @@
 // instead of 8192; not of quickstart, where each side draws its own augmentations.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@
 #include "dist/comm/world.h"
 #include "launch/process/interleaved.h"
 
-namespace pal {
+namespace pal::bench {
 
 struct StepCase {
   std::string name, script;
@@ -28,7 +29,7 @@ struct StepCase {
 const std::vector<StepCase>& step_cases();
 
 struct StepBenchOptions {
-  PeerOptions peer{.script = "tests/bench"};   // the folder of the peers' scripts
+  launch::PeerOptions peer{.script = "tests/bench"};   // the folder of the peers' scripts
   std::string json;                      // "" writes none
   std::string peer_layout = "default";   // default, channels_last
   std::vector<std::string> cases;        // names; none: all
@@ -39,9 +40,9 @@ struct StepBenchOptions {
 };
 
 // ResNet-18 with a projector of three layers of this width.
-ModelSpec bench_step_model(int64_t projector);
+model::ModelSpec bench_step_model(int64_t projector);
 int bench_step(const StepBenchOptions& options, const std::string& program);
 // One rank of ours: does what its pipe in `folder` says.
-void bench_step_rank(const std::string& folder, const std::string& dtype, World& world);
+void bench_step_rank(const std::string& folder, const std::string& dtype, dist::World& world);
 
-}  // namespace pal
+}  // namespace pal::bench

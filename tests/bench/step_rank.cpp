@@ -24,7 +24,7 @@
 #include "tests/bench/step.h"
 #include "launch/process/machine.h"
 
-namespace pal {
+namespace pal::bench {
 namespace {
 
 class Bench {
@@ -36,8 +36,8 @@ class Bench {
 
 class StepBench final : public Bench {
  public:
-  StepBench(const std::string& input, at::ScalarType dtype, World& world) : world_(world) {
-    SafetensorsFile file = read_safetensors(input);
+  StepBench(const std::string& input, at::ScalarType dtype, dist::World& world) : world_(world) {
+    io::SafetensorsFile file = io::read_safetensors(input);
     lr_ = std::stod(file.metadata.at("lr"));
     for (int64_t k = 0;; ++k) {
       const std::string name = "batch." + std::to_string(k) + ".view.";
@@ -50,18 +50,18 @@ class StepBench final : public Bench {
       }
       batches_.push_back(std::move(views));
     }
-    ModelSpec spec = bench_step_model(std::stoll(file.metadata.at("projector")));
+    model::ModelSpec spec = bench_step_model(std::stoll(file.metadata.at("projector")));
     spec.dtype = dtype;
-    encoder_ = make_encoder(spec, world.now());
-    restore(model_state(*encoder_), file.tensors, input);
+    encoder_ = model::make_encoder(spec, world.now());
+    record::restore(model::model_state(*encoder_), file.tensors, input);
     encoder_->train();
-    grads_ = std::make_unique<GradSync>(trainable(*encoder_), world.bulk());
-    OptimSpec optim;
+    grads_ = std::make_unique<dist::GradSync>(model::trainable(*encoder_), world.bulk());
+    optim::OptimSpec optim;
     optim.kind = "sgd";
     optim.momentum = std::stod(file.metadata.at("momentum"));
     optim.weight_decay = std::stod(file.metadata.at("weight_decay"));
-    optimizer_ = make_optimizer(optim, trainable(*encoder_));
-    criterion_ = make_criterion(Config::defaults({"loss.kind=vicreg", "loss.moments=per_view"}));
+    optimizer_ = optim::make_optimizer(optim, model::trainable(*encoder_));
+    criterion_ = loss::make_criterion(config::Config::defaults({"loss.kind=vicreg", "loss.moments=per_view"}));
   }
 
   // The same list as Trainer::step, with a forward for each view, as the official code has it. Returns the global loss.
@@ -69,14 +69,14 @@ class StepBench final : public Bench {
     std::vector<at::Tensor> z;
     for (const at::Tensor& view : batches_[next_++ % batches_.size()]) z.push_back(encoder_->forward(view));
     const at::Tensor all = at::cat(z);
-    CountingComm counted(world_.now());
-    const LossResult loss = criterion_(all.detach(), batch_, counted);
+    comm::CountingComm counted(world_.now());
+    const loss::LossResult loss = criterion_(all.detach(), batch_, counted);
     loss_bytes_ = counted.bytes();
     grads_->begin();
     grads_->release();
     all.backward(loss.dz);
     grads_->sum();
-    commit_batch_norm(*encoder_);
+    model::commit_batch_norm(*encoder_);
     optimizer_->step(lr_);
     return loss.value;
   }
@@ -88,21 +88,21 @@ class StepBench final : public Bench {
 
  private:
   void plan(int64_t samples) {
-    batch_.rank_begin = rank_slices(samples, world_.size());
+    batch_.rank_begin = data::rank_slices(samples, world_.size());
     batch_.begin = batch_.rank_begin[world_.rank()];
     batch_.end = batch_.rank_begin[world_.rank() + 1];
     for (int64_t s = 0; s < samples; ++s) batch_.samples.push_back(s);
-    batch_.graph = build_batch_graph(GraphStore(samples), GraphKind::ssl, 0, batch_.samples, 2);
+    batch_.graph = graph::build_batch_graph(graph::GraphStore(samples), graph::GraphKind::ssl, 0, batch_.samples, 2);
   }
 
-  World& world_;
+  dist::World& world_;
   double lr_ = 0;
   std::vector<std::vector<at::Tensor>> batches_;   // [batch][view]: this rank's rows
-  Batch batch_;
-  std::shared_ptr<Encoder> encoder_;
-  std::unique_ptr<GradSync> grads_;
-  std::unique_ptr<Optimizer> optimizer_;
-  Criterion criterion_;
+  loss::Batch batch_;
+  std::shared_ptr<model::Encoder> encoder_;
+  std::unique_ptr<dist::GradSync> grads_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  loss::Criterion criterion_;
   size_t next_ = 0;
   int64_t loss_bytes_ = 0;
 };
@@ -110,22 +110,22 @@ class StepBench final : public Bench {
 // The trainer itself on configs/quickstart.yaml, loader and all.
 class QuickstartBench final : public Bench {
  public:
-  QuickstartBench(const std::string& folder, World& world)
-      : trainer_(Config::load("configs/quickstart.yaml", {"data.train=" + folder + "/set.h5", "train.threads=1", "train.steps=1000000",
+  QuickstartBench(const std::string& folder, dist::World& world)
+      : trainer_(config::Config::load("configs/quickstart.yaml", {"data.train=" + folder + "/set.h5", "train.threads=1", "train.steps=1000000",
                                                           "log.every=1000000", "checkpoint.every=1000000"}),
-                 world, folder + "/run", Resume::never) {}
+                 world, folder + "/run", dist::Resume::never) {}
   double step() override { return trainer_.step().loss; }
   void report(nlohmann::json&) const override {}
 
  private:
-  Trainer trainer_;
+  dist::Trainer trainer_;
 };
 
 }  // namespace
 
-void bench_step_rank(const std::string& folder, const std::string& dtype, World& world) {
+void bench_step_rank(const std::string& folder, const std::string& dtype, dist::World& world) {
   at::set_num_threads(1);
-  keep_freed_memory();
+  launch::keep_freed_memory();
   const std::string input = folder + "/input.safetensors";
   std::unique_ptr<Bench> bench;
   if (std::filesystem::exists(input)) {
@@ -152,7 +152,7 @@ void bench_step_rank(const std::string& folder, const std::string& dtype, World&
     bench->report(line);
     say(line);
   }
-  say({{"done", true}, {"peak_mb", peak_memory_mb()}});
+  say({{"done", true}, {"peak_mb", launch::peak_memory_mb()}});
 }
 
-}  // namespace pal
+}  // namespace pal::bench

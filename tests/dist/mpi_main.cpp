@@ -8,7 +8,7 @@
 #include "tests/dist/mpi_world.h"
 
 namespace {
-pal::World* g_world = nullptr;   // of this test program only: GoogleTest hands no context to a test
+pal::dist::World* g_world = nullptr;   // of this test program only: GoogleTest hands no context to a test
 
 class FailurePrinter : public testing::EmptyTestEventListener {
   void OnTestPartResult(const testing::TestPartResult& r) override {
@@ -17,13 +17,13 @@ class FailurePrinter : public testing::EmptyTestEventListener {
 };
 }  // namespace
 
-namespace pal {
+namespace pal::dist {
 World& test_world() { return *g_world; }
-}  // namespace pal
+}  // namespace pal::dist
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  pal::World world;
+  pal::dist::World world;
   g_world = &world;
   at::set_num_threads(1);
   if (world.rank() != 0) {

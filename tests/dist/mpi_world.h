@@ -3,6 +3,6 @@
 
 #include "dist/comm/world.h"
 
-namespace pal {
+namespace pal::dist {
 World& test_world();
-}  // namespace pal
+}  // namespace pal::dist

@@ -9,18 +9,18 @@
 #include "kernels/base/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const pal::ImageLimits limits{1 << 18, 20};
+  const pal::data::ImageLimits limits{1 << 18, 20};
   std::vector<uint8_t> pixels;
   bool accepted = false;
   try {
-    const pal::JpegHeader header = pal::inspect_jpeg(data, size, pal::JpegWalk::whole, limits);
+    const pal::data::JpegHeader header = pal::data::inspect_jpeg(data, size, pal::data::JpegWalk::whole, limits);
     if (header.end > size || header.width <= 0 || header.height <= 0 || header.scans > limits.max_scans) __builtin_trap();
   } catch (const pal::Error& error) {
     if (error.code() != pal::Exit::data) throw;
   }
-  static pal::JpegDecoder decoder(limits);   // kept, as the loader keeps it: what one file leaves must not harm the next
+  static pal::data::JpegDecoder decoder(limits);   // kept, as the loader keeps it: what one file leaves must not harm the next
   try {
-    pal::JpegPart part;
+    pal::data::JpegPart part;
     part.eighths = size > 0 ? 1 + data[size - 1] % 8 : 8;
     decoder.decode(data, size, part, pixels);
     accepted = true;
@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (error.code() != pal::Exit::data) throw;
   }
   try {
-    pal::decode_png(data, size, pixels, limits);
+    pal::data::decode_png(data, size, pixels, limits);
     accepted = true;
   } catch (const pal::Error& error) {
     if (error.code() != pal::Exit::data) throw;

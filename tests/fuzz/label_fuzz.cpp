@@ -10,7 +10,7 @@
 #include "launch/label/assets.h"
 #include "tests/launch/label/label_page.h"
 
-namespace pal {
+namespace pal::launch {
 
 const std::vector<Asset>& page_assets() {
   static const std::vector<Asset> assets = {{"/index.html", "text/html", "<!doctype html>"}, {"/app.js", "text/javascript", ";"}};
@@ -39,19 +39,19 @@ void require(bool holds) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::launch
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace pal;
-  PageLimits limits;
+  launch::PageLimits limits;
   limits.answers_per_second = limits.reads_per_second = limits.refusals_per_second = 1e12;
   limits.answers_burst = limits.reads_burst = limits.refusals_burst = 1e12;
-  static TestPage t([](const Ledger&) { return nullptr; }, limits, TestPage::kPort, 20, "");
+  static launch::TestPage t([](const oracle::Ledger&) { return nullptr; }, limits, launch::TestPage::kPort, 20, "");
   static const std::string cookie = t.cookie("bob");
   if (size == 0) return 0;
   const uint8_t right = data[0];
   Bytes bytes{reinterpret_cast<const char*>(data) + 1, size - 1};
-  PageRequest r;
+  launch::PageRequest r;
   r.method = right & 1 ? "POST" : "GET";
   if (const std::string method = bytes.line(); !method.empty()) r.method = method;
   r.path = bytes.line();
@@ -65,7 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   r.address = "10.0.0.1";
   r.body.assign(bytes.at, bytes.left);
   if (const size_t at = r.body.find("TICKET"); (right & 32) != 0 && at != std::string::npos) r.body.replace(at, 6, t.tokens.ticket("bob", 1));
-  const PageResponse response = t.page.handle(r);
+  const launch::PageResponse response = t.page.handle(r);
   require(response.status >= 200 && response.status < 600 && response.status != 500);
   for (const auto& [name, value] : response.headers) require(value.find_first_of("\r\n") == std::string::npos && name.find_first_of("\r\n:") == std::string::npos);
   for (const std::string& line : t.log) require(line.find_first_of("\r\n") == std::string::npos);
@@ -73,7 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // Answers are of whoever has the session.
   static size_t known = 0;
   if (response.status == 200 && r.method == "POST" && ++known % 64 == 0) {
-    for (const RecordedAnswer& a : t.ledger.all_answers()) require(a.answer.annotator == "bob" && a.answer.query == 1);
+    for (const oracle::RecordedAnswer& a : t.ledger.all_answers()) require(a.answer.annotator == "bob" && a.answer.query == 1);
   }
   return 0;
 }

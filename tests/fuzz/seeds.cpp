@@ -11,43 +11,43 @@
 
 namespace {
 
-using pal::test_jpeg;
-using pal::test_picture;
+using pal::data::test_jpeg;
+using pal::data::test_picture;
 
 void put(const std::string& path, const std::vector<uint8_t>& bytes) {
-  pal::write_file_atomically(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  pal::io::write_file_atomically(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 void write_pictures(const std::string& folder) {
-  const auto put_jpeg = [&](const char* name, int channels, const pal::JpegForm& form) {
+  const auto put_jpeg = [&](const char* name, int channels, const pal::data::JpegForm& form) {
     put(folder + "/" + name, test_jpeg(test_picture(24, 17, channels, 1), 24, 17, form));
   };
   put_jpeg("plain.jpg", 3, {});
   put_jpeg("full_chroma.jpg", 3, {.h = 1, .v = 1});
   put_jpeg("progressive.jpg", 3, {.progressive = true});
   put_jpeg("restart.jpg", 3, {.restart = 1});
-  put_jpeg("exif.jpg", 3, {.exif = pal::exif_orientation(6, true)});
+  put_jpeg("exif.jpg", 3, {.exif = pal::data::exif_orientation(6, true)});
   put_jpeg("gray.jpg", 1, {.pixels = JCS_GRAYSCALE, .h = 1, .v = 1});
   put_jpeg("cmyk.jpg", 4, {.pixels = JCS_CMYK, .h = 1, .v = 1, .adobe = true});
   for (const int channels : {1, 3}) {
-    put(folder + "/" + std::to_string(channels) + ".png", pal::encode_png(test_picture(9, 7, channels, 2).data(), 9, 7, channels));
+    put(folder + "/" + std::to_string(channels) + ".png", pal::data::encode_png(test_picture(9, 7, channels, 2).data(), 9, 7, channels));
   }
 }
 
 void write_shards(const std::string& folder) {
-  pal::ShardSpec spec;
+  pal::data::ShardSpec spec;
   spec.shape = {4, 4, 1};
   spec.classes = {"a", "b"};
   spec.parents = {2, 2, -1};
   spec.parent_names = {"root"};
   const std::vector<uint8_t> raw = test_picture(4, 4, 1, 3), jpeg = test_jpeg(test_picture(8, 8, 3, 4), 8, 8);
-  pal::ShardWriter labelled(folder + "/labelled.h5", spec);
+  pal::data::ShardWriter labelled(folder + "/labelled.h5", spec);
   for (const int64_t label : {0, 1, -1}) labelled.append({raw.data(), raw.size(), label, "x"});
   labelled.finish();
   labelled.publish();
-  pal::ShardSpec plain;
-  plain.encoding = pal::Encoding::jpeg;
-  pal::ShardWriter files(folder + "/files.h5", plain);
+  pal::data::ShardSpec plain;
+  plain.encoding = pal::data::Encoding::jpeg;
+  pal::data::ShardWriter files(folder + "/files.h5", plain);
   for (const char* id : {"one", "two"}) files.append({jpeg.data(), jpeg.size(), -1, id});
   files.finish();
   files.publish();

@@ -25,10 +25,10 @@ const std::string& shard_path() {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  pal::FileHandle::create(shard_path(), "the input").write_at(0, data, size);
+  pal::io::FileHandle::create(shard_path(), "the input").write_at(0, data, size);
   bool accepted = false;
   try {
-    const pal::ShardReader shard(shard_path());
+    const pal::data::ShardReader shard(shard_path());
     shard.check_ids();
     std::vector<uint8_t> bytes;
     for (int64_t i = 0; i < shard.size(); ++i) {

@@ -7,12 +7,12 @@
 #include "core/loss/vicreg.h"
 
 int main() {
-  pal::GraphStore store(4);
+  pal::graph::GraphStore store(4);
   store.set_labels({0, 0, 1, 1});
-  pal::Batch batch{.samples = {0, 1, 2, 3}, .begin = 0, .end = 4, .rank_begin = {0, 4}};
-  batch.graph = pal::build_batch_graph(store, pal::GraphKind::supervised, 1.0, batch.samples, batch.views);
-  const auto comm = pal::make_local_comm();
-  const pal::LossResult loss = pal::make_vicreg({})(at::randn({batch.local_rows(), 16}), batch, *comm);
+  pal::loss::Batch batch{.samples = {0, 1, 2, 3}, .begin = 0, .end = 4, .rank_begin = {0, 4}};
+  batch.graph = pal::graph::build_batch_graph(store, pal::graph::GraphKind::supervised, 1.0, batch.samples, batch.views);
+  const auto comm = pal::comm::make_local_comm();
+  const pal::loss::LossResult loss = pal::loss::make_vicreg({})(at::randn({batch.local_rows(), 16}), batch, *comm);
   std::printf("VICReg %.3f", loss.value);
   for (const auto& [name, value] : loss.terms) std::printf(", %s %.3f", name.c_str(), value);
   std::printf(", gradient of %ld rows\n", static_cast<long>(loss.dz.size(0)));

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <functional>
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 TEST(ProgressLine, Text) {
@@ -118,4 +118,4 @@ TEST_F(ProgressOutput, NothingWithoutAnUpdate) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::launch

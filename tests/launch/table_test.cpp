@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 TEST(Table, NumbersToTheRight) {
@@ -27,4 +27,4 @@ TEST(Table, RaggedRowsAndNoRows) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::launch

@@ -11,7 +11,7 @@
 #include "core/data/image/jpeg.h"
 #include "kernels/base/cuda.h"
 
-namespace pal {
+namespace pal::data {
 
 class DeviceDecoder {
  public:
@@ -33,4 +33,4 @@ class DeviceDecoder {
   virtual void finish(std::unique_ptr<Image> image, uint8_t* out, cudaStream_t stream) = 0;
 };
 
-}  // namespace pal
+}  // namespace pal::data

@@ -10,7 +10,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 // libjpeg's way out: its first member is libjpeg's own error manager.
@@ -176,4 +176,4 @@ std::vector<uint8_t> encode_jpeg(const uint8_t* pixels, int32_t height, int32_t 
   return file;
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -13,7 +13,7 @@
 
 #include "core/data/image/jpeg_header.h"
 
-namespace pal {
+namespace pal::data {
 
 // Pixels of a picture; in a scaled decode, of the scaled one.
 struct JpegBox {
@@ -56,4 +56,4 @@ enum class Chroma { full, halved };   // 4:4:4, 4:2:0
 // pixels: (height, width, channels), 1 or 3 channels. The same pixels make the same bytes.
 std::vector<uint8_t> encode_jpeg(const uint8_t* pixels, int32_t height, int32_t width, int channels, int quality, Chroma chroma);
 
-}  // namespace pal
+}  // namespace pal::data

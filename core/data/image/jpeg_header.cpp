@@ -5,7 +5,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 constexpr const char* kLeaveOut = "leave the image out";
@@ -162,4 +162,4 @@ JpegHeader inspect_jpeg(const uint8_t* data, size_t bytes, JpegWalk walk, const 
   return JpegWalker(data, bytes, limits).walk(walk);
 }
 
-}  // namespace pal
+}  // namespace pal::data

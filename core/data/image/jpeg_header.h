@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace pal {
+namespace pal::data {
 
 struct ImageLimits {
   int64_t max_pixels = int64_t{1} << 27;   // 134 million: 403 MB of RGB
@@ -37,4 +37,4 @@ JpegHeader inspect_jpeg(const uint8_t* data, size_t bytes, JpegWalk walk = JpegW
 // Throws the same error unless height and width lie within the limits.
 void check_image_size(int64_t height, int64_t width, const ImageLimits& limits);
 
-}  // namespace pal
+}  // namespace pal::data

@@ -4,12 +4,12 @@
 
 #ifndef PAL_WITH_NVJPEG
 
-namespace pal {
+namespace pal::data {
 
 std::shared_ptr<DeviceDecoder> make_nvjpeg_decoder(int) { throw Error(Exit::usage, nvjpeg_state().reason); }
 NvjpegState nvjpeg_state() { return {"", "nvJPEG is not in this build; run launch/setup and build again with CUDA, or take data.decoder=cpu"}; }
 
-}  // namespace pal
+}  // namespace pal::data
 
 #else
 
@@ -20,7 +20,7 @@ NvjpegState nvjpeg_state() { return {"", "nvJPEG is not in this build; run launc
 #include "core/data/image/nvjpeg_library.h"
 #include "kernels/base/cuda_check.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 // Whether a status speaks of the file. Others are errors of ours or of the machine, which no other decoder mends.
@@ -175,6 +175,6 @@ NvjpegState nvjpeg_state() {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::data
 
 #endif

@@ -13,7 +13,7 @@
 
 #include "core/data/image/device_decoder.h"
 
-namespace pal {
+namespace pal::data {
 
 // Throws Error (usage) where nvJPEG is not in this build or not on this machine.
 std::shared_ptr<DeviceDecoder> make_nvjpeg_decoder(int device);
@@ -25,4 +25,4 @@ struct NvjpegState {
 };
 NvjpegState nvjpeg_state();
 
-}  // namespace pal
+}  // namespace pal::data

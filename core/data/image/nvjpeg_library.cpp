@@ -4,7 +4,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 constexpr const char* kInstall = "install it with launch/setup (or the package nvidia-nvjpeg for CUDA 13), or take data.decoder=cpu";
@@ -45,9 +45,9 @@ NvjpegLibrary::NvjpegLibrary(const std::string& name) {
 
 void detail::fail_nvjpeg(nvjpegStatus_t status, const char* call) {
   const std::string what = std::string("nvJPEG: ") + words(status);
-  if (status == NVJPEG_STATUS_ALLOCATOR_FAILURE) fail(Exit::usage, what, "", "make the batch or data.prefetch smaller, or take data.decoder=cpu");
-  if (status == NVJPEG_STATUS_ARCH_MISMATCH) fail(Exit::usage, what, "", "take data.decoder=cpu");
-  fail(Exit::bug, what, call, "take data.decoder=cpu, and please report it");
+  if (status == NVJPEG_STATUS_ALLOCATOR_FAILURE) pal::detail::fail(Exit::usage, what, "", "make the batch or data.prefetch smaller, or take data.decoder=cpu");
+  if (status == NVJPEG_STATUS_ARCH_MISMATCH) pal::detail::fail(Exit::usage, what, "", "take data.decoder=cpu");
+  pal::detail::fail(Exit::bug, what, call, "take data.decoder=cpu, and please report it");
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace pal {
+namespace pal::data {
 
 // The functions that we use; each is looked up by its name when the library is opened.
 #define PAL_NVJPEG_FUNCTIONS(F)                                                                                            \
@@ -33,11 +33,11 @@ namespace detail {
 [[noreturn]] void fail_nvjpeg(nvjpegStatus_t status, const char* call);
 }  // namespace detail
 
-}  // namespace pal
+}  // namespace pal::data
 
 // Memory is the user's to mend: exit code 2. The rest is ours: 70.
 #define PAL_NVJPEG_CHECK(call)                                                                          \
   do {                                                                                                  \
     const nvjpegStatus_t pal_nvjpeg_status = (call);                                                    \
-    if (pal_nvjpeg_status != NVJPEG_STATUS_SUCCESS) ::pal::detail::fail_nvjpeg(pal_nvjpeg_status, #call); \
+    if (pal_nvjpeg_status != NVJPEG_STATUS_SUCCESS) ::pal::data::detail::fail_nvjpeg(pal_nvjpeg_status, #call); \
   } while (0)

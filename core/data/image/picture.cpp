@@ -10,7 +10,7 @@
 #include <smmintrin.h>
 #endif
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 // Output x of an axis is Σ_j weights[x · taps + j] · input[first[x] + j], in 1/2^14: weights of 16 bits, which every
@@ -184,4 +184,4 @@ void shorter_side_size(int32_t height, int32_t width, int32_t shorter, int32_t* 
   *new_width = width <= height ? shorter : longer(width, height);
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace pal {
+namespace pal::data {
 
 struct Picture {
   int32_t height = 0, width = 0;
@@ -21,4 +21,4 @@ Picture resize_picture(const Picture& picture, int32_t height, int32_t width);
 // The size at which the shorter side has `shorter` pixels and the longer one keeps the ratio, rounded to nearest.
 void shorter_side_size(int32_t height, int32_t width, int32_t shorter, int32_t* new_height, int32_t* new_width);
 
-}  // namespace pal
+}  // namespace pal::data

@@ -9,7 +9,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 constexpr size_t kHeaderBytes = 33;   // signature and IHDR
@@ -143,4 +143,4 @@ std::vector<uint8_t> encode_png(const uint8_t* pixels, int32_t height, int32_t w
   return file;
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -12,7 +12,7 @@
 
 #include "core/data/image/jpeg_header.h"
 
-namespace pal {
+namespace pal::data {
 
 struct PngHeader {
   int32_t width = 0, height = 0;
@@ -29,4 +29,4 @@ PngHeader decode_png(const uint8_t* data, size_t bytes, std::vector<uint8_t>& pi
 
 std::vector<uint8_t> encode_png(const uint8_t* pixels, int32_t height, int32_t width, int channels);
 
-}  // namespace pal
+}  // namespace pal::data

@@ -8,7 +8,7 @@
 #include "core/data/image/png.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 struct Magic {
@@ -159,4 +159,4 @@ void ImageConverter::store(Picture picture, int orientation, TakenImage& out) {
   out.bytes = std::move(picture.pixels);
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -6,6 +6,7 @@
 // Thread: an ImageConverter per thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,7 +16,7 @@
 #include "core/data/image/jpeg.h"
 #include "core/data/image/picture.h"
 
-namespace pal {
+namespace pal::data {
 
 struct IntakeOptions {
   Encoding encoding = Encoding::jpeg;
@@ -60,4 +61,4 @@ std::string image_format(const uint8_t* data, size_t bytes);
 // Whether a file's name looks like an image's, of whatever format.
 bool has_image_name(std::string_view name);
 
-}  // namespace pal
+}  // namespace pal::data

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::data {
 
 enum class Overwrite { refuse, replace };
 enum class StoreAs {
@@ -83,4 +83,4 @@ ImportReport import_webdataset(const ImportOptions& options);
 // HDF5 files of other libraries: a group for each class with an encoded image in each data set, or encoded_images and targets.
 ImportReport import_h5(const ImportOptions& options);
 
-}  // namespace pal
+}  // namespace pal::data

@@ -9,7 +9,7 @@
 #include "core/data/import/split_writer.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -38,7 +38,7 @@ std::vector<std::string> read_names(const std::string& path) {
 // One .bin file, record by record.
 class CifarFile {
  public:
-  CifarFile(const std::string& path, size_t record_bytes) : file_(FileHandle::open_for_reading(path)), record_(record_bytes) {
+  CifarFile(const std::string& path, size_t record_bytes) : file_(io::FileHandle::open_for_reading(path)), record_(record_bytes) {
     PAL_DATA_CHECK(file_.size() > 0 && file_.size() % record_bytes == 0, path + " is cut: bytes", file_.size(),
                    "its records have " + std::to_string(record_bytes) + " bytes; unpack the archive again");
   }
@@ -51,7 +51,7 @@ class CifarFile {
   }
 
  private:
-  FileHandle file_;
+  io::FileHandle file_;
   std::vector<uint8_t> record_;
 };
 
@@ -135,4 +135,4 @@ ImportReport import_cifar100(const ImportOptions& options) {
   return import_cifar(options, {"cifar-100-binary", {"train.bin"}, {"test.bin"}, "fine_label_names.txt", "coarse_label_names.txt"});
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -18,7 +18,7 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -29,7 +29,7 @@ class FileSource final : public ImageSource {
   explicit FileSource(std::string root) : root_(std::move(root)) {}
 
   void read(int64_t image, std::vector<uint8_t>& file) const override {
-    const FileHandle handle = FileHandle::open_for_reading((root_ / images[static_cast<size_t>(image)].id).string());
+    const io::FileHandle handle = io::FileHandle::open_for_reading((root_ / images[static_cast<size_t>(image)].id).string());
     const uint64_t bytes = handle.size();
     PAL_DATA_CHECK(bytes < (uint64_t{1} << 31), "file of more than 2 GB", bytes, "leave it out");
     file.resize(bytes);
@@ -130,10 +130,10 @@ int64_t LabelNames::label(const std::string& text) const {
 
 void apply_labels(ImageSource& source, const ImportOptions& options) {
   if (options.labels.empty()) return;
-  const std::vector<NamedLabel> list = read_manifest(options.labels);
+  const std::vector<io::NamedLabel> list = io::read_manifest(options.labels);
   std::vector<std::string> texts;
   std::unordered_map<std::string, std::string> by_name;
-  for (const NamedLabel& pair : list) {
+  for (const io::NamedLabel& pair : list) {
     texts.push_back(pair.label);
     const auto [found, is_new] = by_name.emplace(pair.name, pair.label);
     PAL_DATA_CHECK(is_new || found->second == pair.label, options.labels + ": two labels for", pair.name, "leave one");
@@ -200,7 +200,7 @@ std::unique_ptr<ImageSource> list_source(const ImportOptions& options) {
   std::unique_ptr<FileSource> source;
   if (fs::is_regular_file(options.source)) {   // a list: its paths begin at its folder
     source = std::make_unique<FileSource>(fs::path(options.source).parent_path().string());
-    for (const NamedLabel& line : read_manifest(options.source)) source->add(line.name, -1);
+    for (const io::NamedLabel& line : io::read_manifest(options.source)) source->add(line.name, -1);
   } else {
     check_folder(options.source);
     source = std::make_unique<FileSource>(options.source);
@@ -216,12 +216,12 @@ std::unique_ptr<ImageSource> list_source(const ImportOptions& options) {
 std::unique_ptr<ImageSource> csv_source(const ImportOptions& options) {
   PAL_DATA_CHECK(fs::is_regular_file(options.source), "no such file", options.source, "give a CSV file: path,label");
   auto source = std::make_unique<FileSource>(fs::path(options.source).parent_path().string());
-  const std::vector<NamedLabel> rows = read_manifest(options.source);
+  const std::vector<io::NamedLabel> rows = io::read_manifest(options.source);
   std::vector<std::string> texts;
-  for (const NamedLabel& row : rows) texts.push_back(row.label);
+  for (const io::NamedLabel& row : rows) texts.push_back(row.label);
   const LabelNames names(texts);
   source->classes = names.classes();
-  for (const NamedLabel& row : rows) source->add(row.name, names.label(row.label));
+  for (const io::NamedLabel& row : rows) source->add(row.name, names.label(row.label));
   source->splits = {{"", 0, static_cast<int64_t>(source->images.size())}};
   apply_labels(*source, options);
   return source;
@@ -231,4 +231,4 @@ ImportReport import_folder(const ImportOptions& options) { return import_images(
 ImportReport import_flat(const ImportOptions& options) { return import_images(*list_source(options), options); }
 ImportReport import_csv(const ImportOptions& options) { return import_images(*csv_source(options), options); }
 
-}  // namespace pal
+}  // namespace pal::data

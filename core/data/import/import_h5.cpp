@@ -13,7 +13,7 @@
 #include "core/data/image/png.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 class H5Source final : public ImageSource {
@@ -84,13 +84,13 @@ class H5Source final : public ImageSource {
 
   void add_classes(const std::string& root, std::vector<std::string>& texts) {
     for (const auto& group : file_.members(root)) {
-      if (group.kind != h5::ForeignFile::Member::group) {
+      if (group.kind != io::h5::ForeignFile::Member::group) {
         ++ignored["data sets outside of groups"];
         continue;
       }
       const std::string name = join(root, group.name);
       for (const auto& member : file_.members(name)) {
-        if (member.kind != h5::ForeignFile::Member::data_set) {
+        if (member.kind != io::h5::ForeignFile::Member::data_set) {
           ++ignored["groups within groups"];
           continue;
         }
@@ -102,7 +102,7 @@ class H5Source final : public ImageSource {
     PAL_DATA_CHECK(!images.empty(), file_.path() + " has neither encoded_images nor groups with images", root, "see `pal help data`");
   }
 
-  h5::ForeignFile file_;
+  io::h5::ForeignFile file_;
   std::vector<Place> places_;
   int64_t changed_ = 0;
 };
@@ -118,4 +118,4 @@ std::unique_ptr<ImageSource> h5_source(const ImportOptions& options) {
 
 ImportReport import_h5(const ImportOptions& options) { return import_images(*h5_source(options), options); }
 
-}  // namespace pal
+}  // namespace pal::data

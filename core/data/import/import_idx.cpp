@@ -13,7 +13,7 @@
 #include "core/data/import/split_writer.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -150,4 +150,4 @@ ImportReport import_idx(const ImportOptions& options) {
   return writer.publish();
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -20,7 +20,7 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -131,11 +131,11 @@ std::string plan_fingerprint(const ImageSource& source, const ImportOptions& opt
   for (const int64_t parent : spec.parents) text << ' ' << parent;
   for (const std::string& name : spec.parent_names) text << '\n' << name;
   const std::string head = text.str();
-  uint32_t low = crc32c(head.data(), head.size()), high = crc32c_portable("pal", 3, low);
+  uint32_t low = io::crc32c(head.data(), head.size()), high = io::crc32c_portable("pal", 3, low);
   for (const SourceImage& image : source.images) {   // two sums of different order: 64 bits
     const int64_t numbers[] = {image.label, static_cast<int64_t>(image.bytes), image.changed};
-    low = crc32c(image.id.data(), image.id.size(), crc32c(numbers, sizeof numbers, low));
-    high = crc32c(numbers, sizeof numbers, crc32c(image.id.data(), image.id.size(), high));
+    low = io::crc32c(image.id.data(), image.id.size(), io::crc32c(numbers, sizeof numbers, low));
+    high = io::crc32c(numbers, sizeof numbers, io::crc32c(image.id.data(), image.id.size(), high));
   }
   return std::to_string(source.images.size()) + " " + std::to_string(low) + " " + std::to_string(high);
 }
@@ -266,7 +266,7 @@ class ImageImport {
           return TakenImage{{}, {{Treatment::left_out, "file that cannot be read: " + std::string(error.what())}}, 0};
         }
         TakenImage taken = intake->take(std::move(file), id);
-        taken.crc = crc32c(taken.bytes.data(), taken.bytes.size());
+        taken.crc = io::crc32c(taken.bytes.data(), taken.bytes.size());
         return taken;
       };
     };
@@ -290,7 +290,7 @@ class ImageImport {
     journal_.begin_publishing();
     std::set<std::string> folders;
     for (const PlannedShard& shard : plan_) {
-      if (fs::exists(staged(shard.target))) rename_path(staged(shard.target), shard.target);
+      if (fs::exists(staged(shard.target))) io::rename_path(staged(shard.target), shard.target);
       PAL_DATA_CHECK(fs::exists(shard.target), "a shard of the interrupted import is missing", shard.target, "import again");
       folders.insert((fs::path(".") / fs::path(shard.target).parent_path()).string());
     }
@@ -298,10 +298,10 @@ class ImageImport {
     if (left_out.empty()) {
       fs::remove(quarantine_);   // that of an earlier import
     } else {
-      write_file_atomically(staged(quarantine_), left_out);
-      rename_path(staged(quarantine_), quarantine_);
+      io::write_file_atomically(staged(quarantine_), left_out);
+      io::rename_path(staged(quarantine_), quarantine_);
     }
-    for (const std::string& folder : folders) sync_folder(folder);
+    for (const std::string& folder : folders) io::sync_folder(folder);
     journal_.remove();
   }
 
@@ -340,4 +340,4 @@ ImportReport import_images(ImageSource& source, const ImportOptions& options) {
   return ImageImport(source, options, std::move(spec)).run();
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -16,14 +16,14 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 namespace fs = std::filesystem;
 
 std::string with_checksum(const std::string& text) {
   char crc[16];
-  std::snprintf(crc, sizeof crc, "\t%08x\n", crc32c(text.data(), text.size()));
+  std::snprintf(crc, sizeof crc, "\t%08x\n", io::crc32c(text.data(), text.size()));
   return text + crc;
 }
 
@@ -56,7 +56,7 @@ ImportJournal::~ImportJournal() {
 }
 
 void ImportJournal::read(const std::string& header) {
-  const std::string text = read_whole_file(path_);
+  const std::string text = io::read_whole_file(path_);
   if (text.compare(0, header.size(), header) == 0) {
     end_ = header.size();
     for (size_t next = 0; (next = text.find('\n', end_)) != std::string::npos; end_ = next + 1) {
@@ -149,4 +149,4 @@ void ImportJournal::remove() {
   fs::remove_all(folder_, ignored);
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -11,7 +11,7 @@
 
 #include "core/data/import/image_converter.h"
 
-namespace pal {
+namespace pal::data {
 
 struct JournalImage {
   uint64_t bytes = 0;   // 0: left out
@@ -53,4 +53,4 @@ class ImportJournal {
   bool publishing_ = false;
 };
 
-}  // namespace pal
+}  // namespace pal::data

@@ -11,7 +11,7 @@
 
 #include "core/data/import/import.h"
 
-namespace pal {
+namespace pal::data {
 
 struct SourceImage {
   std::string id;         // its name at the source
@@ -62,4 +62,4 @@ class LabelNames {
   std::map<std::string, int64_t> numbers_;
 };
 
-}  // namespace pal
+}  // namespace pal::data

@@ -15,7 +15,7 @@
 #include "core/data/import/image_converter.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -29,7 +29,7 @@ struct TarMember {
 
 class TarWalk {
  public:
-  explicit TarWalk(const std::string& path) : file_(FileHandle::open_for_reading(path)), end_(file_.size()) {}
+  explicit TarWalk(const std::string& path) : file_(io::FileHandle::open_for_reading(path)), end_(file_.size()) {}
 
   // The next regular file; false at the end.
   bool next(TarMember& member) {
@@ -109,7 +109,7 @@ class TarWalk {
     return "";
   }
 
-  FileHandle file_;
+  io::FileHandle file_;
   uint64_t end_, at_ = 0;
 };
 
@@ -118,13 +118,13 @@ class TarSource final : public ImageSource {
   void read(int64_t image, std::vector<uint8_t>& file) const override {
     const Place& place = places_[static_cast<size_t>(image)];
     file.resize(images[static_cast<size_t>(image)].bytes);
-    const FileHandle& tar = tars_[place.tar];
+    const io::FileHandle& tar = tars_[place.tar];
     PAL_DATA_CHECK(tar.read_at(place.offset, file.data(), file.size()), "its tar file became shorter", tar.path(), "import again");
   }
 
   void add_tar(const std::string& path) {
     struct stat status {};
-    tars_.push_back(FileHandle::open_for_reading(path));
+    tars_.push_back(io::FileHandle::open_for_reading(path));
     if (::stat(path.c_str(), &status) == 0) changed_ = status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
     TarWalk walk(path);
     key_.clear();
@@ -180,7 +180,7 @@ class TarSource final : public ImageSource {
     label_.clear();
   }
 
-  std::vector<FileHandle> tars_;
+  std::vector<io::FileHandle> tars_;
   std::vector<Place> places_;
   std::vector<std::string> texts_;   // labels as they are written
   std::string key_, label_;          // of the sample in hand
@@ -212,4 +212,4 @@ std::unique_ptr<ImageSource> webdataset_source(const ImportOptions& options) {
 
 ImportReport import_webdataset(const ImportOptions& options) { return import_images(*webdataset_source(options), options); }
 
-}  // namespace pal
+}  // namespace pal::data

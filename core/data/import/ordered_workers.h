@@ -7,6 +7,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -15,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace pal {
+namespace pal::data {
 
 // make_worker() → a callable i → Result, one for each thread.
 template <class Result, class MakeWorker, class Consume>
@@ -87,4 +88,4 @@ void ordered_for(int threads, int64_t begin, int64_t end, int64_t window, const 
   finish();
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -6,7 +6,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace fs = std::filesystem;
 
 std::vector<std::string> split_files(const std::string& out, const std::string& split, int shards) {
@@ -80,4 +80,4 @@ std::string source_folder(const std::string& source, const std::string& usual, c
   return inside.string();
 }
 
-}  // namespace pal
+}  // namespace pal::data

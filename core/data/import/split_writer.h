@@ -8,7 +8,7 @@
 #include "core/data/import/import.h"
 #include "core/data/shard_writer.h"
 
-namespace pal {
+namespace pal::data {
 
 // Where a split goes: x.h5, x-test.h5, x-00000-of-00004.h5, x-test-00000-of-00004.h5. Split "" is as train.
 std::vector<std::string> split_files(const std::string& out, const std::string& split, int shards);
@@ -44,4 +44,4 @@ class SplitWriter {
 // The folder that has `file`: the source itself or, as archives unpack, its sub-folder `usual`.
 std::string source_folder(const std::string& source, const std::string& usual, const std::string& file);
 
-}  // namespace pal
+}  // namespace pal::data

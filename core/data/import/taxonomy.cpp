@@ -10,7 +10,7 @@
 #include "core/io/file_handle.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 constexpr const char* kWordNet = "/usr/share/wordnet/data.noun";
@@ -42,7 +42,7 @@ Taxonomy climb(const std::vector<std::string>& classes, const ParentOf& parent_o
 
 Taxonomy from_pairs(const std::string& path, const std::vector<std::string>& classes) {
   std::unordered_map<std::string, std::string> parent_of;
-  for (const NamedLabel& pair : read_manifest(path)) {
+  for (const io::NamedLabel& pair : io::read_manifest(path)) {
     if (pair.name == "child" && pair.label == "parent") continue;
     const auto [found, is_new] = parent_of.emplace(pair.name, pair.label);
     PAL_DATA_CHECK(is_new || found->second == pair.label, path + ": two parents for", pair.name, "leave one");
@@ -124,4 +124,4 @@ Taxonomy read_taxonomy(const std::string& where, const std::vector<std::string>&
                [&](const std::string& wnid) { return wnid + " " + wordnet.at(wnid).word; });
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::data {
 
 struct Taxonomy {
   std::vector<int64_t> parents;      // (classes + inner nodes): the parent of each; −1 root
@@ -18,4 +18,4 @@ struct Taxonomy {
 // in WordNet.
 Taxonomy read_taxonomy(const std::string& where, const std::vector<std::string>& classes);
 
-}  // namespace pal
+}  // namespace pal::data

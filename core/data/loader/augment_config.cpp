@@ -5,9 +5,9 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 
-std::vector<kernels::ViewPolicy> view_policies(const Config& config) {
+std::vector<kernels::ViewPolicy> view_policies(const config::Config& config) {
   const auto per_view = [&](const char* key, size_t view) {
     const std::vector<double> list = config.real_list(key);
     return static_cast<float>(list[std::min(view, list.size() - 1)]);
@@ -37,9 +37,9 @@ std::vector<kernels::ViewPolicy> view_policies(const Config& config) {
   return views;
 }
 
-int64_t total_views(const Config& config) { return config.integer("augment.views") + config.integer("augment.small_views"); }
+int64_t total_views(const config::Config& config) { return config.integer("augment.views") + config.integer("augment.small_views"); }
 
-ViewSet view_set(const Config& config, const Dataset& data) {
+ViewSet view_set(const config::Config& config, const Dataset& data) {
   ViewSet views;
   views.policies = view_policies(config);
   views.large = augment_options(config, data);
@@ -50,7 +50,7 @@ ViewSet view_set(const Config& config, const Dataset& data) {
   return views;
 }
 
-kernels::AugmentOptions augment_options(const Config& config, const Dataset& data) {
+kernels::AugmentOptions augment_options(const config::Config& config, const Dataset& data) {
   kernels::AugmentOptions options;
   options.seed = static_cast<uint64_t>(config.integer("train.seed"));
   const std::vector<int32_t> shape = data.shape();
@@ -71,4 +71,4 @@ kernels::AugmentOptions augment_options(const Config& config, const Dataset& dat
   return options;
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -1,6 +1,7 @@
 // policy: from the config's augment.* and data.size to what the augment kernel takes.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "core/config/config.h"
@@ -8,17 +9,17 @@
 #include "core/data/loader/render_job.h"
 #include "kernels/augment.h"
 
-namespace pal {
+namespace pal::data {
 
 // One policy per view, the large ones first; a list shorter than that repeats its last number.
-std::vector<kernels::ViewPolicy> view_policies(const Config& config);
+std::vector<kernels::ViewPolicy> view_policies(const config::Config& config);
 // Views of a sample: augment.views large ones and augment.small_views small ones.
-int64_t total_views(const Config& config);
+int64_t total_views(const config::Config& config);
 // All that the loader needs to make them.
-ViewSet view_set(const Config& config, const Dataset& data);
+ViewSet view_set(const config::Config& config, const Dataset& data);
 
 // Options of the views of `data`: size from data.size or the images' own height, one channel for gray
 // images (the encoder takes it for three equal ones), else three; a single mean or std serves all channels.
-kernels::AugmentOptions augment_options(const Config& config, const Dataset& data);
+kernels::AugmentOptions augment_options(const config::Config& config, const Dataset& data);
 
-}  // namespace pal
+}  // namespace pal::data

@@ -7,7 +7,7 @@
 #include "core/data/loader/loader.h"
 #include "core/data/loader/pending_step.h"
 
-namespace pal {
+namespace pal::data {
 
 at::Tensor load_centre_views(const Dataset& data, const std::vector<int64_t>& samples,
                              const kernels::AugmentOptions& augment, at::ScalarType dtype, int threads) {
@@ -41,4 +41,4 @@ at::Tensor load_centre_views(const Dataset& data, const std::vector<int64_t>& sa
   return images;
 }
 
-}  // namespace pal
+}  // namespace pal::data

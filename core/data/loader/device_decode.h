@@ -9,7 +9,7 @@
 
 #include "core/data/image/device_decoder.h"
 
-namespace pal::ops {
+namespace pal::data {
 
 struct BegunPart {
   std::unique_ptr<DeviceDecoder::Image> image;
@@ -18,4 +18,4 @@ struct BegunPart {
 
 void finish_parts(const at::Tensor& pixels, std::vector<BegunPart> parts, DeviceDecoder& decoder);
 
-}  // namespace pal::ops
+}  // namespace pal::data

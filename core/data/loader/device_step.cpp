@@ -9,7 +9,7 @@
 #include "core/data/loader/image_pool.h"
 #include "core/data/loader/device_decode.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 int64_t bytes_of(const kernels::ImagePart& part) { return int64_t{part.pixels.height} * part.pixels.width * part.pixels.channels; }
@@ -45,7 +45,7 @@ at::Tensor StepParts::to_device(DeviceDecoder* decoder) {
   const auto beside = [](const std::vector<uint8_t>& part) { return !part.empty(); };
   const int64_t used = used_;
   const bool fits = std::none_of(beside_.begin(), beside_.end(), beside);
-  std::vector<ops::BegunPart> begun;
+  std::vector<BegunPart> begun;
   int64_t all = used;
   for (size_t r = 0; r < begun_.size(); ++r) {
     if (!begun_[r]) continue;
@@ -64,7 +64,7 @@ at::Tensor StepParts::to_device(DeviceDecoder* decoder) {
     beside_[r] = {};
   }
   buffer_ = at::Tensor();
-  if (!begun.empty()) ops::finish_parts(pixels, std::move(begun), *decoder);
+  if (!begun.empty()) finish_parts(pixels, std::move(begun), *decoder);
   return pixels;
 }
 
@@ -76,4 +76,4 @@ at::Tensor StepParts::views(const at::Tensor& pixels, int64_t first, int64_t cou
   return out;
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -17,7 +17,7 @@
 #include "core/data/image/device_decoder.h"
 #include "core/ops/augment.h"
 
-namespace pal {
+namespace pal::data {
 
 class StepParts {
  public:
@@ -43,4 +43,4 @@ class StepParts {
   std::vector<kernels::ViewParams> params_;       // (views, rows)
 };
 
-}  // namespace pal
+}  // namespace pal::data

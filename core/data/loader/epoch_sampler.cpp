@@ -7,7 +7,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 // A permutation of [0, n): a Feistel cipher on the pairs (l, r) of an a × b table that just covers [0, n), walked until
@@ -138,4 +138,4 @@ std::vector<int64_t> rank_slices(int64_t n, int ranks) {
   return begin;
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace pal {
+namespace pal::data {
 
 enum class Shuffle { full, windows };
 
@@ -37,4 +37,4 @@ std::vector<SampleRange> read_ahead(const EpochPlan& plan, int64_t step);
 // Where each rank's positions begin in a batch of n: W + 1 numbers; sizes differ by at most one.
 std::vector<int64_t> rank_slices(int64_t n, int ranks);
 
-}  // namespace pal
+}  // namespace pal::data

@@ -6,7 +6,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 
 at::Tensor empty_images(int64_t rows, const kernels::AugmentOptions& options, at::ScalarType dtype, at::Device device) {
   PAL_CHECK(dtype == at::kFloat || dtype == at::kDouble, "type of the images", c10::toString(dtype), "use float32 or float64");
@@ -31,4 +31,4 @@ at::Tensor StepImages::take(int64_t rows) {
   return buffer->narrow(0, 0, rows);
 }
 
-}  // namespace pal
+}  // namespace pal::data

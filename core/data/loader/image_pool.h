@@ -7,13 +7,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <vector>
 
 #include "kernels/augment.h"
 
-namespace pal {
+namespace pal::data {
 
 // Room for `rows` images of these options, not filled. dtype is float32 or float64.
 at::Tensor empty_images(int64_t rows, const kernels::AugmentOptions& options, at::ScalarType dtype, at::Device device = at::kCPU);
@@ -37,4 +38,4 @@ class StepImages {
   std::vector<at::Tensor> buffers_;
 };
 
-}  // namespace pal
+}  // namespace pal::data

@@ -10,7 +10,7 @@
 #include "core/data/loader/pending_step.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 
 // Who waits for what: workers wait on `work` for a tile to render, a tile to read or room to open another step; readers
 // for a tile to read and room for its bytes; next() waits on `ready` for the oldest step. Everything below is guarded by
@@ -28,7 +28,7 @@ struct Loader::State {
   int64_t next_open = 0;                        // the first step that no worker has begun to plan
   int64_t until = 0;                            // steps below may be opened, with these draws
   int64_t read_ahead = 0, most_read_ahead = 0;  // bytes
-  std::shared_ptr<const EdgeDraw> edges;
+  std::shared_ptr<const graph::EdgeDraw> edges;
   bool stop = false;
   double waited = 0;
   TileTimes cpu;
@@ -97,14 +97,14 @@ struct Loader::State {
 
   // Asks the disk for this rank's share of what the steps one window later will need.
   void ask_ahead(int64_t step) const {
-    const std::vector<SampleRange> ranges = pal::read_ahead(options.plan, step);
+    const std::vector<SampleRange> ranges = pal::data::read_ahead(options.plan, step);
     for (size_t k = options.local_rank; k < ranges.size(); k += options.local_ranks) {
       const auto [begin, end] = ranges[k];
       options.subset.empty() ? data->will_read(begin, end) : data->will_read(options.subset[begin], options.subset[end - 1] + 1);
     }
   }
 
-  std::unique_ptr<StepSlot> plan(int64_t step, const EdgeDraw* draws) const {
+  std::unique_ptr<StepSlot> plan(int64_t step, const graph::EdgeDraw* draws) const {
     auto s = std::make_unique<StepSlot>();
     s->loaded.step = step;
     ask_ahead(step);
@@ -133,7 +133,7 @@ struct Loader::State {
 
   void open_next(std::unique_lock<std::mutex>& lock) {
     const int64_t step = next_open++;
-    const std::shared_ptr<const EdgeDraw> draws = edges;
+    const std::shared_ptr<const graph::EdgeDraw> draws = edges;
     lock.unlock();
     std::unique_ptr<StepSlot> planned;
     std::exception_ptr error;
@@ -280,7 +280,7 @@ Loader::Loader(std::shared_ptr<const Dataset> data, LoaderOptions options) : sta
 
 Loader::~Loader() { state_->join(); }
 
-void Loader::plan_on(int64_t until, std::shared_ptr<const EdgeDraw> edges) {
+void Loader::plan_on(int64_t until, std::shared_ptr<const graph::EdgeDraw> edges) {
   State& s = *state_;
   {
     const std::lock_guard lock(s.mutex);
@@ -315,4 +315,4 @@ LoaderReport Loader::report() const {
   return {s.options.depth, megabytes(s.bound), megabytes(s.most_read_ahead), s.waited, s.cpu, s.left_to_libjpeg};
 }
 
-}  // namespace pal
+}  // namespace pal::data

@@ -22,7 +22,7 @@
 #include "core/data/loader/render_job.h"
 #include "core/graph/edge_draw.h"
 
-namespace pal {
+namespace pal::data {
 
 enum class Render {
   workers,   // make the views, in memory
@@ -71,7 +71,7 @@ class Loader {
   ~Loader();
   // Steps up to `until` may be prepared too, with these draws (none: null). What is known at a step decides who is in
   // its batch, so the loader never runs ahead of what is known. Called when every planned step was handed out.
-  void plan_on(int64_t until, std::shared_ptr<const EdgeDraw> edges);
+  void plan_on(int64_t until, std::shared_ptr<const graph::EdgeDraw> edges);
   LoadedStep next();
   LoaderReport report() const;
 
@@ -84,4 +84,4 @@ class Loader {
 at::Tensor load_centre_views(const Dataset& data, const std::vector<int64_t>& samples,
                              const kernels::AugmentOptions& augment, at::ScalarType dtype, int threads);
 
-}  // namespace pal
+}  // namespace pal::data

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -13,7 +14,7 @@
 #include "core/data/loader/loader.h"
 #include "core/data/loader/device_step.h"
 
-namespace pal {
+namespace pal::data {
 
 // The first error, in the order of the tiles, whichever thread met it first.
 struct FirstError {
@@ -89,4 +90,4 @@ struct StepSlot {
   }
 };
 
-}  // namespace pal
+}  // namespace pal::data

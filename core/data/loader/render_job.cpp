@@ -8,7 +8,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::data {
 
 double thread_seconds() {
   timespec now{};
@@ -143,4 +143,4 @@ template void Tile::augment(const std::vector<double*>&, int64_t, const std::vec
 template void Tile::centre(float*, int64_t, const std::vector<uint8_t>&, const ViewSet&);
 template void Tile::centre(double*, int64_t, const std::vector<uint8_t>&, const ViewSet&);
 
-}  // namespace pal
+}  // namespace pal::data

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/data/dataset.h"
@@ -14,7 +15,7 @@
 #include "core/data/image/jpeg.h"
 #include "kernels/augment_params.h"
 
-namespace pal {
+namespace pal::data {
 
 enum class Decode {
   scaled,   // as above: crops much larger than their view differ a little from the resize of all pixels
@@ -96,4 +97,4 @@ int32_t reduction(const kernels::CropBox& crop, int32_t size);
 // The smallest box that holds both.
 kernels::CropBox hull(const kernels::CropBox& a, const kernels::CropBox& b);
 
-}  // namespace pal
+}  // namespace pal::data

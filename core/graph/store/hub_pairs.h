@@ -6,11 +6,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
 
-namespace pal {
+namespace pal::graph {
 
 class HubPairs {
  public:
@@ -79,4 +80,4 @@ class HubPairs {
   std::vector<int32_t> free_;                      // numbers of hubs that are gone
 };
 
-}  // namespace pal
+}  // namespace pal::graph

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
-namespace pal {
+namespace pal::graph {
 
 // Ids are ≥ 0 and the two of a pair differ. Open addressing, linear probing, at most 5/8 full.
 class PairSet {
@@ -80,4 +81,4 @@ class PairSet {
   size_t size_ = 0;
 };
 
-}  // namespace pal
+}  // namespace pal::graph

@@ -4,11 +4,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-namespace pal {
+namespace pal::graph {
 
 class ProofForest {
  public:
@@ -54,4 +55,4 @@ class ProofForest {
   std::vector<int32_t> why_;   // (samples) reason of the edge upwards
 };
 
-}  // namespace pal
+}  // namespace pal::graph

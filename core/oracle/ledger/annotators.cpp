@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 using Verdicts = std::map<std::string, int>;   // annotator → verdict
@@ -95,4 +95,4 @@ AgreementReport annotator_report(const std::vector<RecordedAnswer>& answers) {
   return report;
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -13,7 +13,7 @@
 
 #include "core/oracle/ledger/ledger.h"
 
-namespace pal {
+namespace pal::oracle {
 
 struct AnnotatorPace {
   std::string annotator;
@@ -35,4 +35,4 @@ struct AgreementReport {
 };
 AgreementReport annotator_report(const std::vector<RecordedAnswer>& answers);
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -5,7 +5,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 using LineJson = nlohmann::json;
@@ -104,4 +104,4 @@ std::vector<std::string> split_lines(const std::string& text) {
   return lines;
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -15,7 +15,7 @@
 
 #include "core/oracle/ledger/ledger.h"
 
-namespace pal {
+namespace pal::oracle {
 
 using SampleName = std::function<std::string(int64_t sample)>;   // empty: numbers are enough
 
@@ -29,4 +29,4 @@ Entry parse_entry(const std::string& line, const std::string& where);
 // Lines of a file, without empty ones.
 std::vector<std::string> split_lines(const std::string& text);
 
-}  // namespace pal
+}  // namespace pal::oracle

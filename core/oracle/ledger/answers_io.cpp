@@ -11,7 +11,7 @@
 #include "core/oracle/ledger/answer_lines.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
@@ -72,7 +72,7 @@ std::string entry_line(int64_t query, int64_t member, const std::string& label, 
 }
 
 std::vector<std::string> lines_of_csv(const std::string& path) {
-  const auto rows = read_csv(path);
+  const auto rows = io::read_csv(path);
   const std::vector<std::string> head = {"task", "worker", "label"};
   PAL_DATA_CHECK(!rows.empty() && rows[0].size() >= 3 && std::vector<std::string>(rows[0].begin(), rows[0].begin() + 3) == head,
                  path + " begins with", rows.empty() ? "nothing" : rows[0][0], "give the columns task,worker,label");
@@ -87,7 +87,7 @@ std::vector<std::string> lines_of_csv(const std::string& path) {
 }
 
 std::vector<std::string> lines_of_label_studio(const std::string& path, const std::string& annotator) {
-  const OrderedJson tasks = OrderedJson::parse(read_whole_file(path), nullptr, false);
+  const OrderedJson tasks = OrderedJson::parse(io::read_whole_file(path), nullptr, false);
   PAL_DATA_CHECK(tasks.is_array(), path + " is no list of Label Studio's tasks", "JSON", "export as JSON");
   std::vector<std::string> lines;
   for (const OrderedJson& task : tasks) {
@@ -143,26 +143,26 @@ int64_t export_answers(const Ledger& ledger, const std::string& path, AnswerForm
   int64_t count = 0;
   if (format == AnswerFormat::jsonl) {
     const std::vector<RecordedAnswer> answers = ledger.all_answers();
-    write_file_atomically(path, as_jsonl(answers));
+    io::write_file_atomically(path, as_jsonl(answers));
     return static_cast<int64_t>(answers.size());
   }
   if (format == AnswerFormat::csv || format == AnswerFormat::label_studio) {
     const std::vector<RecordedAnswer> answers = ledger.all_answers();
-    write_file_atomically(path, format == AnswerFormat::csv ? as_csv(answers, &count) : as_label_studio(answers, &count));
+    io::write_file_atomically(path, format == AnswerFormat::csv ? as_csv(answers, &count) : as_label_studio(answers, &count));
     return count;
   }
   std::map<std::pair<int64_t, int64_t>, double> edges;   // the newest decision about a pair
   for (const Decision& d : standing_decisions(ledger, consensus)) {
-    if (d.relation() != Relation::unknown) edges[std::minmax(d.i, d.j)] = d.relation() == Relation::same ? 1 : -1;
+    if (d.relation() != graph::Relation::unknown) edges[std::minmax(d.i, d.j)] = d.relation() == graph::Relation::same ? 1 : -1;
   }
   if (format == AnswerFormat::edges) {
     std::string lines = "i,j,weight\n";
     for (const auto& [pair, weight] : edges) lines += fmt::format("{},{},{:g}\n", pair.first, pair.second, weight);
-    write_file_atomically(path, lines);
+    io::write_file_atomically(path, lines);
   } else {
-    std::vector<WeightedPair> pairs;
+    std::vector<graph::WeightedPair> pairs;
     for (const auto& [pair, weight] : edges) pairs.push_back({pair.first, pair.second, weight});
-    write_pairs(path, WeightedEdges(samples, std::move(pairs), path));
+    graph::write_pairs(path, graph::WeightedEdges(samples, std::move(pairs), path));
   }
   return static_cast<int64_t>(edges.size());
 }
@@ -171,7 +171,7 @@ ReadEntries import_answers(const std::string& path, AnswerFormat format, const s
   PAL_CHECK(format != AnswerFormat::edges && format != AnswerFormat::h5, "edges name pairs, not questions", path,
             "answer questions (jsonl, csv, label-studio), or train with graph.pairs=" + path);
   std::vector<std::string> lines;
-  if (format == AnswerFormat::jsonl) lines = split_lines(read_whole_file(path));
+  if (format == AnswerFormat::jsonl) lines = split_lines(io::read_whole_file(path));
   if (format == AnswerFormat::csv) lines = lines_of_csv(path);
   if (format == AnswerFormat::label_studio) lines = lines_of_label_studio(path, annotator);
   ReadEntries read = read_entries(lines, path);
@@ -181,4 +181,4 @@ ReadEntries import_answers(const std::string& path, AnswerFormat format, const s
   return read;
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -16,7 +16,7 @@
 #include "core/oracle/ledger/inbox.h"
 #include "core/oracle/ledger/ledger.h"
 
-namespace pal {
+namespace pal::oracle {
 
 enum class AnswerFormat { jsonl, csv, edges, h5, label_studio };
 AnswerFormat answer_format(const std::string& name, const std::string& path);   // name "": by the path's ending
@@ -31,4 +31,4 @@ ReadEntries import_answers(const std::string& path, AnswerFormat format, const s
 // What stands about each question after the answers so far, decided or not: for edges and labels.
 std::vector<Decision> standing_decisions(const Ledger& ledger, ConsensusKind consensus);
 
-}  // namespace pal
+}  // namespace pal::oracle

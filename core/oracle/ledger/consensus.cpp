@@ -5,7 +5,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 constexpr double kRight = 1.0, kWrong = 0.1;   // pseudo-counts
@@ -119,4 +119,4 @@ std::vector<Decision> decide(const std::vector<Question>& questions, ConsensusKi
   return decisions;
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -17,7 +17,7 @@
 
 #include "core/oracle/ledger/ledger.h"
 
-namespace pal {
+namespace pal::oracle {
 
 enum class ConsensusKind { majority, dawid_skene };
 ConsensusKind consensus_kind(const std::string& name);   // "majority" or "dawid-skene"
@@ -44,4 +44,4 @@ DawidSkene estimate_annotators(const std::vector<Question>& all);
 // Decisions about `questions`, effective at that step. `all`: every question of the ledger, for dawid_skene alone.
 std::vector<Decision> decide(const std::vector<Question>& questions, ConsensusKind kind, const std::vector<Question>& all, int64_t effective_step);
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -8,7 +8,7 @@
 #include "core/oracle/ledger/answer_lines.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 std::string joined_lines(const std::vector<std::string>& lines) {
@@ -58,7 +58,7 @@ void Inbox::submit(const std::string& name, const std::string& lines) const {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   PAL_CHECK(!error, "cannot make the folder " + folder_, error.message(), "check that the run folder exists and that you may write there");
-  write_file_atomically(folder_ + "/" + name + ".jsonl", lines);
+  io::write_file_atomically(folder_ + "/" + name + ".jsonl", lines);
 }
 
 std::vector<std::string> Inbox::files() const {
@@ -74,7 +74,7 @@ std::vector<std::string> Inbox::files() const {
 
 int64_t Inbox::waiting() const {
   int64_t lines = 0;
-  for (const std::string& name : files()) lines += static_cast<int64_t>(split_lines(read_whole_file(folder_ + "/" + name)).size());
+  for (const std::string& name : files()) lines += static_cast<int64_t>(split_lines(io::read_whole_file(folder_ + "/" + name)).size());
   return lines;
 }
 
@@ -86,7 +86,7 @@ LedgerIntake Inbox::drain(Ledger& ledger, std::vector<std::string>& warnings) co
     std::vector<ReadEntries> read;
     std::vector<Entry> entries;
     for (; next < names.size() && (next == first || entries.size() < kEntriesAtOnce); ++next) {
-      read.push_back(read_entries(split_lines(read_whole_file(folder_ + "/" + names[next])), names[next]));
+      read.push_back(read_entries(split_lines(io::read_whole_file(folder_ + "/" + names[next])), names[next]));
       entries.insert(entries.end(), read.back().entries.begin(), read.back().entries.end());
     }
     const LedgerIntake intake = ledger.take(entries);
@@ -108,10 +108,10 @@ void Inbox::keep_rejected(const std::string& name, const ReadEntries& read, std:
   if (read.bad_lines.empty()) return;
   const std::string rejected = folder_ + "/rejected", stem = name.substr(0, name.size() - 6);
   std::filesystem::create_directories(rejected);
-  write_file_atomically(rejected + "/" + stem + ".txt", joined_lines(read.reasons));
-  write_file_atomically(rejected + "/" + name, joined_lines(read.bad_lines));
+  io::write_file_atomically(rejected + "/" + stem + ".txt", joined_lines(read.reasons));
+  io::write_file_atomically(rejected + "/" + name, joined_lines(read.bad_lines));
   warnings.push_back(std::to_string(read.bad_lines.size()) + " of the answers handed in are refused and kept in " + rejected + "/" + name +
                      "; the first: " + read.reasons[0]);
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

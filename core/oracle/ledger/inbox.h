@@ -9,12 +9,13 @@
 // Thread: submit() any number of threads and processes; drain() the ledger's writer alone.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "core/oracle/ledger/ledger.h"
 
-namespace pal {
+namespace pal::oracle {
 
 // Lines of one file as entries; a line that cannot be read becomes a sentence.
 struct ReadEntries {
@@ -44,4 +45,4 @@ ReadEntries read_entries(const std::vector<std::string>& lines, const std::strin
 // Into the ledger; refused ones join the bad lines.
 LedgerIntake take_entries(Ledger& ledger, ReadEntries& read);
 
-}  // namespace pal
+}  // namespace pal::oracle

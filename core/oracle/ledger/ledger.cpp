@@ -10,7 +10,7 @@
 #include "core/oracle/ledger/ledger_schema.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 constexpr double kClockSkew = 300;   // seconds by which somebody's clock may be ahead of ours
@@ -53,7 +53,7 @@ void Ledger::record_queries(std::vector<Query>& queries, const AskedBy& by) {
     q.id = ++id;
     query.bind(q.id, to_string(q.kind), q.template_sample, q.node, q.sampler, by.round, by.model_step, time).next();
     for (size_t k = 0; k < q.members.size(); ++k) {
-      const Relation expected = k < q.expected.size() ? q.expected[k] : Relation::unknown;
+      const graph::Relation expected = k < q.expected.size() ? q.expected[k] : graph::Relation::unknown;
       member.bind(q.id, q.members[k], static_cast<int64_t>(k), by.votes, static_cast<int64_t>(expected)).next();
     }
   }
@@ -200,4 +200,4 @@ void Ledger::record_figure(int64_t step, double value) {
   Statement(db_->db, "INSERT OR REPLACE INTO figures VALUES (?, ?)").bind(step, value).next();
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -24,7 +24,7 @@
 
 #include "core/oracle/ledger/question.h"
 
-namespace pal {
+namespace pal::oracle {
 
 // Who asked, and when in the life of the model.
 struct AskedBy {
@@ -144,4 +144,4 @@ class Ledger {
   std::unique_ptr<Database> db_;
 };
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -1,6 +1,7 @@
 // ledger_database: the inside of a ledger, which its writing (ledger.cpp) and its reading (ledger_reading.cpp) share.
 #pragma once
 
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -9,7 +10,7 @@
 #include "core/oracle/ledger/sqlite.h"
 #include "core/oracle/ledger/writer_lease.h"
 
-namespace pal {
+namespace pal::oracle {
 
 inline constexpr const char* kWithdrawn = "withdrawn";   // what the row says by which an answer was taken back
 
@@ -27,4 +28,4 @@ struct Ledger::Database {
   std::vector<RecordedAnswer> rows(Statement& rows) const;
 };
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -4,7 +4,7 @@
 
 #include "core/oracle/ledger/ledger_database.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 // Rows of a question with its answers, and of an answer with its query; a condition and an order follow.
@@ -221,4 +221,4 @@ std::string Ledger::run_id() const {
   return run.next() ? run.text(0) : "";
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

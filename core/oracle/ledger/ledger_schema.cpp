@@ -2,7 +2,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 constexpr int64_t kLedgerApplication = 0x50414C4C;   // "PALL", in the file's header
@@ -101,4 +101,4 @@ void prepare_ledger(const Sqlite& db, const std::string& run_id) {
   db.run("UPDATE run SET opened = opened + 1");   // a folder that takes no journal is found now, not at the first answer
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -5,10 +5,10 @@
 
 #include "core/oracle/ledger/sqlite.h"
 
-namespace pal {
+namespace pal::oracle {
 
 // A new file gets its tables; an old one must be ours, of this run (kAnyRun: of any) and of a schema we know, and is
 // brought to the newest. Inside a transaction of the caller.
 void prepare_ledger(const Sqlite& db, const std::string& run_id);
 
-}  // namespace pal
+}  // namespace pal::oracle

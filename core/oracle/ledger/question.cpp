@@ -2,7 +2,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 
 std::string to_string(QueryKind kind) {
   switch (kind) {
@@ -41,9 +41,9 @@ Verdict verdict(const std::string& name) {
   return Verdict::unsure;
 }
 
-Relation relation_of(QueryKind kind, Verdict verdict) {
-  if (verdict == Verdict::no) return Relation::different;
-  return verdict == Verdict::yes && kind != QueryKind::coarse ? Relation::same : Relation::unknown;
+graph::Relation relation_of(QueryKind kind, Verdict verdict) {
+  if (verdict == Verdict::no) return graph::Relation::different;
+  return verdict == Verdict::yes && kind != QueryKind::coarse ? graph::Relation::same : graph::Relation::unknown;
 }
 
 int64_t question_count(const std::vector<Query>& queries) {
@@ -52,4 +52,4 @@ int64_t question_count(const std::vector<Query>& queries) {
   return count;
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -10,7 +10,7 @@
 
 #include "core/graph/store.h"
 
-namespace pal {
+namespace pal::oracle {
 
 // What is asked. The ledger stores the names, so that a kind keeps its meaning whatever the order here.
 //   pair       is the member the same as the template? (one member)
@@ -32,7 +32,7 @@ Verdict verdict(const std::string& name);        // throws Error (data) on a nam
 
 // What a verdict says about template and member. coarse: `no` makes them different (the template lies under the node),
 // `yes` leaves them open: it is for the sampler (Round::coarse).
-Relation relation_of(QueryKind kind, Verdict verdict);
+graph::Relation relation_of(QueryKind kind, Verdict verdict);
 
 constexpr int64_t kNoNode = -1;
 
@@ -45,7 +45,7 @@ struct Query {
   std::vector<int64_t> members = {};    // samples, each asked against the template
   int64_t node = kNoNode;          // coarse: class node, as in the data set's /parents
   std::string sampler = {};             // who chose it; "": the round's sampler
-  std::vector<Relation> expected = {};  // what the model thought of each member when it was asked; empty: it was not asked
+  std::vector<graph::Relation> expected = {};  // what the model thought of each member when it was asked; empty: it was not asked
 };
 
 // What one annotator said to one question: i the template, j the member.
@@ -77,10 +77,10 @@ struct Decision {
   double cost = 0;                 // of the answers since the last decision about the question
   double confidence = 1;           // probability of the verdict given the answers
 
-  Relation relation() const { return relation_of(kind, verdict); }
+  graph::Relation relation() const { return relation_of(kind, verdict); }
 };
 
 // Questions in a list of queries.
 int64_t question_count(const std::vector<Query>& queries);
 
-}  // namespace pal
+}  // namespace pal::oracle

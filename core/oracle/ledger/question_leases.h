@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace pal {
+namespace pal::oracle {
 
 class QuestionLeases {
  public:
@@ -54,4 +54,4 @@ class QuestionLeases {
   std::map<int64_t, std::map<std::string, double>> leases_;
 };
 
-}  // namespace pal
+}  // namespace pal::oracle

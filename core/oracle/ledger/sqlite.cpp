@@ -4,7 +4,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 std::string what_to_do(int code) {
@@ -90,4 +90,4 @@ void Transaction::commit() {
   open_ = false;
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -7,7 +7,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace pal {
+namespace pal::oracle {
 
 class Sqlite {
  public:
@@ -74,4 +74,4 @@ class Transaction {
   bool open_ = true;
 };
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -14,7 +14,7 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 std::string lease_host() {
@@ -81,7 +81,7 @@ std::string WriterLease::holder(const std::string& path, const LeaseTimes& times
 WriterLease::WriterLease(const std::string& path, const LeaseTimes& times)
     : file_(path + ".writer"), content_(make_content()), times_(times) {
   for (int attempt = 0;; ++attempt) {
-    if (put_new_file(file_, content_)) break;
+    if (io::put_new_file(file_, content_)) break;
     const std::string found = lease_content(file_);
     PAL_DATA_CHECK(attempt < 5 && abandoned(file_, found, times_), "another process writes " + path, lease_holder(found),
                    "wait for it to end, or stop it; if it is long dead, remove " + file_);
@@ -117,4 +117,4 @@ void WriterLease::check() const {
                  "start again; what was recorded before is kept");
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

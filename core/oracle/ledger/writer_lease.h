@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-namespace pal {
+namespace pal::oracle {
 
 struct LeaseTimes {
   double beat = 5;     // seconds between touches
@@ -42,4 +42,4 @@ class WriterLease {
   std::thread thread_;
 };
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <set>
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 double hours_since(double seconds) {
@@ -23,7 +23,7 @@ void drop_closed(std::vector<Query>& queries, const std::vector<std::pair<int64_
 }
 
 // Nothing is asked twice, whatever the sampler thinks of a pair about which nothing can be known.
-Chosen choose_open(const QuerySampler& sampler, const GraphStore& store, const Pool& pool, Round round) {
+Chosen choose_open(const QuerySampler& sampler, const graph::GraphStore& store, const Pool& pool, Round round) {
   Chosen out{sampler.choose(store, pool, round)};
   if (out.queries.empty()) return {{}, NoQuestion::pool};
   drop_closed(out.queries, round.closed);
@@ -38,7 +38,7 @@ Chosen choose_open(const QuerySampler& sampler, const GraphStore& store, const P
 
 }  // namespace
 
-StopReason reason_to_stop(const StopLimits& limits, const Ledger& ledger, const GraphStore& store, const std::vector<int64_t>& samples, int64_t step) {
+StopReason reason_to_stop(const StopLimits& limits, const Ledger& ledger, const graph::GraphStore& store, const std::vector<int64_t>& samples, int64_t step) {
   StopState state;
   state.questions = ledger.questions();
   state.cost = ledger.cost();
@@ -49,7 +49,7 @@ StopReason reason_to_stop(const StopLimits& limits, const Ledger& ledger, const 
   return stop_reason(limits, state);
 }
 
-Chosen choose_questions(const QuerySampler& sampler, const GraphStore& store, const Pool& pool, const Round& round) {
+Chosen choose_questions(const QuerySampler& sampler, const graph::GraphStore& store, const Pool& pool, const Round& round) {
   if (pool.samples.empty()) return {{}, NoQuestion::empty};
   Chosen out = choose_open(sampler, store, pool, round);
   if (!out.queries.empty()) return out;
@@ -75,4 +75,4 @@ std::string to_sentence(NoQuestion why, const QuerySampler& sampler, int64_t ope
   return "";
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

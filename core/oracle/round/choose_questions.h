@@ -10,10 +10,10 @@
 #include "core/oracle/oracle.h"
 #include "core/oracle/stop_rules.h"
 
-namespace pal {
+namespace pal::oracle {
 
 // The rule that ends the questions now, by what the ledger holds. samples: that may be asked about; empty: all.
-StopReason reason_to_stop(const StopLimits& limits, const Ledger& ledger, const GraphStore& store, const std::vector<int64_t>& samples, int64_t step);
+StopReason reason_to_stop(const StopLimits& limits, const Ledger& ledger, const graph::GraphStore& store, const std::vector<int64_t>& samples, int64_t step);
 
 // Why a round that may ask, and whose sampler was asked, has no question.
 enum class NoQuestion : int8_t {
@@ -31,9 +31,9 @@ struct Chosen {
 };
 // The sampler's choice without what must not be asked again. When it sees nothing but that, it chooses once more without the
 // samples of those pairs.
-Chosen choose_questions(const QuerySampler& sampler, const GraphStore& store, const Pool& pool, const Round& round);
+Chosen choose_questions(const QuerySampler& sampler, const graph::GraphStore& store, const Pool& pool, const Round& round);
 
 // "every question that is left is out: 12 wait for an answer". open: questions without enough answers.
 std::string to_sentence(NoQuestion why, const QuerySampler& sampler, int64_t open, int64_t pool);
 
-}  // namespace pal
+}  // namespace pal::oracle

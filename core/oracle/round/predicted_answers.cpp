@@ -9,9 +9,9 @@
 #include "core/oracle/samplers/pool_rows.h"
 #include "core/oracle/samplers/products.h"
 
-namespace pal {
+namespace pal::oracle {
 
-void expect_answers(const GraphStore& store, const Pool& pool, std::vector<Query>& queries) {
+void expect_answers(const graph::GraphStore& store, const Pool& pool, std::vector<Query>& queries) {
   if (!pool.embeddings.defined()) return;
   const PoolRows rows(pool);
   std::vector<int64_t> known, places;   // rows here whose place in the graph is known
@@ -55,10 +55,10 @@ void expect_answers(const GraphStore& store, const Pool& pool, std::vector<Query
       if (of[0] > -2) nearest = std::min(nearest, std::pair(-of[0], of[1]));
     }
     Query& q = queries[asked[a].first];
-    q.expected.resize(q.members.size(), Relation::unknown);
+    q.expected.resize(q.members.size(), graph::Relation::unknown);
     const int64_t near = rows.samples()[static_cast<size_t>(nearest.second)];
-    q.expected[asked[a].second] = store.component(near) == store.component(q.template_sample) ? Relation::same : Relation::different;
+    q.expected[asked[a].second] = store.component(near) == store.component(q.template_sample) ? graph::Relation::same : graph::Relation::different;
   }
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -14,7 +14,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/vec.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 constexpr int64_t kRowsAtOnce = 4096;
@@ -170,4 +170,4 @@ void Assignment::find_similarity() {
   });
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace pal {
+namespace pal::oracle {
 
 class Assignment {
  public:
@@ -47,4 +47,4 @@ class Assignment {
   int64_t products_ = 0;
 };
 
-}  // namespace pal
+}  // namespace pal::oracle

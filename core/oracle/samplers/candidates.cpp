@@ -10,9 +10,9 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::oracle {
 
-Board::Board(const GraphStore& store, const Pool& pool, const Round& round, Templates templates) : store_(store), round_(round), pool_(pool) {
+Board::Board(const graph::GraphStore& store, const Pool& pool, const Round& round, Templates templates) : store_(store), round_(round), pool_(pool) {
   std::unordered_set<int64_t> seen;
   for (size_t row = 0; row < pool_.samples().size(); ++row) {
     const int64_t sample = pool_.samples()[row], at = unit(sample);
@@ -36,7 +36,7 @@ Board::Board(const GraphStore& store, const Pool& pool, const Round& round, Temp
 }
 
 void Board::find_classes(Templates templates) {
-  const bool deduced = store_.deduction() == Deduction::on;
+  const bool deduced = store_.deduction() == graph::Deduction::on;
   std::vector<PointClass> others;
   std::map<int64_t, PointClass> labelled;   // without deduction: samples with one label are no component
   for (int64_t i = 0; i < store_.samples(); ++i) {
@@ -57,7 +57,7 @@ void Board::find_classes(Templates templates) {
               [](const PointClass& a, const PointClass& b) { return std::tie(b.known, a.sample) < std::tie(a.known, b.sample); });
     for (const PointClass& candidate : others) {
       const bool fresh = std::all_of(classes_.begin(), classes_.end(), [&](const PointClass& c) {
-        return store_.relation(c.sample, candidate.sample) == Relation::different;
+        return store_.relation(c.sample, candidate.sample) == graph::Relation::different;
       });
       if (fresh) classes_.push_back(candidate);
     }
@@ -77,16 +77,16 @@ void Board::classify_rows() {
     const int64_t sample = pool_.samples()[row];
     const auto at = class_of_unit_.find(unit(sample));
     if (at != class_of_unit_.end()) row_class_[row] = at->second;
-    if (store_.deduction() == Deduction::on || row_class_[row] >= 0) continue;
+    if (store_.deduction() == graph::Deduction::on || row_class_[row] >= 0) continue;
     if (const int64_t label = store_.label(sample); label >= 0) {
       const auto named = class_of_label_.find(label);   // none with Templates::none
       if (named != class_of_label_.end()) row_class_[row] = named->second;
       continue;
     }
     votes.clear();
-    store_.for_each_answer(sample, [&](int64_t other, Relation relation) {
+    store_.for_each_answer(sample, [&](int64_t other, graph::Relation relation) {
       const auto named = class_of_unit_.find(other);
-      if (named != class_of_unit_.end()) votes[named->second] += relation == Relation::same ? 1 : -1;
+      if (named != class_of_unit_.end()) votes[named->second] += relation == graph::Relation::same ? 1 : -1;
     });
     int64_t most = 0;
     for (const auto& [c, count] : votes) {
@@ -137,10 +137,10 @@ std::vector<int64_t> Board::excluded(int64_t point) const {
     const auto at = class_of_unit_.find(unit);
     if (at != class_of_unit_.end()) out.push_back(at->second);
   };
-  if (store_.deduction() == Deduction::on) {
+  if (store_.deduction() == graph::Deduction::on) {
     store_.for_each_negative(points_[point].sample, add);
   } else {
-    store_.for_each_answer(points_[point].sample, [&](int64_t other, Relation) { add(other); });
+    store_.for_each_answer(points_[point].sample, [&](int64_t other, graph::Relation) { add(other); });
   }
   const auto ruled = ruled_out_.find(points_[point].unit);
   if (ruled != ruled_out_.end()) out.insert(out.end(), ruled->second.begin(), ruled->second.end());
@@ -150,9 +150,9 @@ std::vector<int64_t> Board::excluded(int64_t point) const {
 }
 
 bool Board::open(int64_t point, int64_t c) const {
-  if (!free(point) || store_.relation(points_[point].sample, classes_[c].sample) != Relation::unknown) return false;
+  if (!free(point) || store_.relation(points_[point].sample, classes_[c].sample) != graph::Relation::unknown) return false;
   const auto ruled = ruled_out_.find(points_[point].unit);
   return ruled == ruled_out_.end() || ruled->second.count(c) == 0;
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -21,7 +21,7 @@
 #include "core/oracle/oracle.h"
 #include "core/oracle/samplers/pool_rows.h"
 
-namespace pal {
+namespace pal::oracle {
 
 enum class Templates { none, given, discover };   // none: no classes; every component is a point
 
@@ -41,9 +41,9 @@ struct PointClass {
 
 class Board {
  public:
-  Board(const GraphStore& store, const Pool& pool, const Round& round, Templates templates);
+  Board(const graph::GraphStore& store, const Pool& pool, const Round& round, Templates templates);
 
-  const GraphStore& store() const { return store_; }
+  const graph::GraphStore& store() const { return store_; }
   const Round& round() const { return round_; }
   const std::vector<Point>& points() const { return points_; }
   const std::vector<PointClass>& classes() const { return classes_; }
@@ -58,9 +58,9 @@ class Board {
   std::vector<int64_t> all_points() const;                                // 0 … count − 1
   const std::vector<int64_t>& by_draw() const;                            // all points by their draws; sorted at the first call
 
-  int64_t unit(int64_t sample) const { return store_.deduction() == Deduction::on ? store_.component(sample) : sample; }
+  int64_t unit(int64_t sample) const { return store_.deduction() == graph::Deduction::on ? store_.component(sample) : sample; }
   // Samples that an answer about the point tells something about.
-  int64_t unit_size(int64_t point) const { return store_.deduction() == Deduction::on ? store_.component_size(points_[point].sample) : 1; }
+  int64_t unit_size(int64_t point) const { return store_.deduction() == graph::Deduction::on ? store_.component_size(points_[point].sample) : 1; }
   // Classes that the point is known not to belong to, ascending.
   std::vector<int64_t> excluded(int64_t point) const;
   // Whether nothing is known, pending or asked in this round about the point (and the class).
@@ -75,7 +75,7 @@ class Board {
   void find_classes(Templates templates);
   void classify_rows();
 
-  const GraphStore& store_;
+  const graph::GraphStore& store_;
   const Round& round_;
   const PoolRows pool_;
   std::vector<int64_t> row_class_;
@@ -88,4 +88,4 @@ class Board {
   std::unordered_map<int64_t, std::set<int64_t>> ruled_out_;   // unit → classes
 };
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -10,7 +10,7 @@
 #include "core/oracle/samplers/point_sampler.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 // What a class still has to be asked, and how much of it is known.
@@ -33,10 +33,10 @@ class Captcha final : public QuerySampler {
   }
   Begun begun() const override { return finishes() ? Begun::first : Begun::drawn; }
 
-  std::vector<Query> choose(const GraphStore& store, const Pool& pool, const Round& round) const override {
+  std::vector<Query> choose(const graph::GraphStore& store, const Pool& pool, const Round& round) const override {
     if (pool.samples.empty() || round.questions <= 0) return {};
     Board board(store, pool, round, options_.templates);
-    if (options_.centre != Centre::off && store.deduction() == Deduction::on) {
+    if (options_.centre != Centre::off && store.deduction() == graph::Deduction::on) {
       move_templates(board, options_.centre == Centre::input ? inputs_here(board, pool) : board.pool().here());
     }
     const auto classes = static_cast<int64_t>(board.classes().size());
@@ -154,4 +154,4 @@ std::unique_ptr<QuerySampler> make_captcha(const CaptchaOptions& options) {
   return std::make_unique<Captcha>(options);
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

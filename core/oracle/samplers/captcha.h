@@ -22,7 +22,7 @@
 
 #include "core/oracle/samplers/candidates.h"
 
-namespace pal {
+namespace pal::oracle {
 
 enum class Guide { none, embeddings, classifier };
 enum class Centre { off, embeddings, input };
@@ -38,4 +38,4 @@ struct CaptchaOptions {
 
 std::unique_ptr<QuerySampler> make_captcha(const CaptchaOptions& options);
 
-}  // namespace pal
+}  // namespace pal::oracle

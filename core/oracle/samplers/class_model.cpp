@@ -11,7 +11,7 @@
 #include "core/oracle/samplers/products.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
@@ -227,4 +227,4 @@ void for_each_belief(const Board& board, const ClassModel& model, const std::vec
   });
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -9,13 +9,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
 
 #include "core/oracle/samplers/candidates.h"
 
-namespace pal {
+namespace pal::oracle {
 
 enum class ModelKind { centres, classifier };
 
@@ -54,4 +55,4 @@ std::vector<Belief> beliefs(const Board& board, const ClassModel& model, const s
 void for_each_belief(const Board& board, const ClassModel& model, const std::vector<int64_t>& points,
                      const std::function<void(size_t, const float*)>& f);
 
-}  // namespace pal
+}  // namespace pal::oracle

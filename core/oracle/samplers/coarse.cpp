@@ -6,7 +6,7 @@
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 // The node right below the root that a class lies under; the root itself where classes hang in several trees.
@@ -33,7 +33,7 @@ class Coarse final : public QuerySampler {
   PoolNeeds needs() const override { return PoolNeeds::embeddings; }
   Begun begun() const override { return Begun::first; }
 
-  std::vector<Query> choose(const GraphStore& store, const Pool& pool, const Round& round) const override {
+  std::vector<Query> choose(const graph::GraphStore& store, const Pool& pool, const Round& round) const override {
     if (pool.samples.empty() || round.questions <= 0) return {};
     Board board(store, pool, round, options_.templates);
     const auto classes = static_cast<int64_t>(board.classes().size());
@@ -137,4 +137,4 @@ std::unique_ptr<QuerySampler> make_coarse(const PointOptions& options, const std
   return std::make_unique<Coarse>(options, parents, firm);
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

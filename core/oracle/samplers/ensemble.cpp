@@ -6,7 +6,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 constexpr int64_t kEnsemblePoints = 32768;   // points that all heads look at, drawn
@@ -55,4 +55,4 @@ std::unique_ptr<QuerySampler> make_ensemble(const PointOptions& options, int64_t
   });
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

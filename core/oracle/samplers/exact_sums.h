@@ -9,13 +9,13 @@
 
 #include "core/comm/comm.h"
 
-namespace pal {
+namespace pal::oracle {
 
 // The sums (groups, D) and how many rows each has. Of rows no longer than 1, 2^26 fit.
 class ExactSums {
  public:
   // Collective. rows (n, D) float; group (n), −1: in none. times (n): how often a row counts; empty: once.
-  ExactSums(const at::Tensor& rows, const std::vector<int64_t>& group, int64_t groups, Comm& comm, const std::vector<int32_t>& times = {});
+  ExactSums(const at::Tensor& rows, const std::vector<int64_t>& group, int64_t groups, comm::Comm& comm, const std::vector<int32_t>& times = {});
 
   int64_t rows(int64_t group) const { return at(group)[dims_]; }
   double sum(int64_t group, int64_t column) const { return static_cast<double>(at(group)[column]) / kUnit; }
@@ -30,4 +30,4 @@ class ExactSums {
   at::Tensor sums_;   // (groups, D + 1): the last column counts
 };
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -10,7 +10,7 @@
 #include "kernels/base/philox.h"
 #include "kernels/base/vec.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 constexpr int64_t kGradientPoints = 16384;   // points whose probabilities are kept, drawn: C numbers each
@@ -43,7 +43,7 @@ struct Candidate {
   double square = 0;
   std::vector<float> residual, row;
 };
-Candidate first_of_all(const Candidate& own, Comm& comm) {
+Candidate first_of_all(const Candidate& own, comm::Comm& comm) {
   if (comm.size() == 1) return own;
   const auto classes = static_cast<int64_t>(own.residual.size()), dims = static_cast<int64_t>(own.row.size());
   at::Tensor told = at::empty({1, 3 + classes + dims}, at::kDouble);
@@ -113,4 +113,4 @@ std::unique_ptr<QuerySampler> make_gradients(const PointOptions& options) {
   });
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -6,7 +6,7 @@
 #include "core/oracle/samplers/products.h"
 #include "core/oracle/samplers/samplers.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 constexpr int64_t kCenterPoints = 65536, kCenterKnown = 2048;   // looked at, at most: drawn
@@ -49,4 +49,4 @@ std::unique_ptr<QuerySampler> make_k_center(const PointOptions& options) {
   });
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -16,14 +16,14 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 using Drawn = std::pair<uint64_t, int64_t>;   // draw, id
 constexpr int64_t kCandidates = 2;            // for each centre to begin with
 
 // The `count` smallest draws of all ranks, ascending; their rows are on the ranks that hold them.
-std::vector<Drawn> smallest_draws(const std::vector<int64_t>& ids, int64_t count, const KmeansOptions& o, Comm& comm) {
+std::vector<Drawn> smallest_draws(const std::vector<int64_t>& ids, int64_t count, const KmeansOptions& o, comm::Comm& comm) {
   std::vector<Drawn> own;
   own.reserve(ids.size());
   for (int64_t id : ids) own.emplace_back(Random(o.seed, Purpose::oracle, static_cast<uint64_t>(o.round), static_cast<uint64_t>(id), 1).next_u64(), id);
@@ -49,7 +49,7 @@ std::vector<Drawn> smallest_draws(const std::vector<int64_t>& ids, int64_t count
 }
 
 // The row of this id, from the rank that has it.
-at::Tensor row_of(const at::Tensor& rows, const std::vector<int64_t>& ids, int64_t id, Comm& comm) {
+at::Tensor row_of(const at::Tensor& rows, const std::vector<int64_t>& ids, int64_t id, comm::Comm& comm) {
   at::Tensor row = at::zeros({rows.size(1)}, at::kFloat);
   const auto at = std::find(ids.begin(), ids.end(), id);
   if (at != ids.end()) row.copy_(rows.select(0, at - ids.begin()));
@@ -58,7 +58,7 @@ at::Tensor row_of(const at::Tensor& rows, const std::vector<int64_t>& ids, int64
 }
 
 // Ids of the `count` rows that are least similar to their centre, worst first, ties by id.
-std::vector<int64_t> worst_rows(const std::vector<float>& similarity, const std::vector<int64_t>& ids, int64_t count, Comm& comm) {
+std::vector<int64_t> worst_rows(const std::vector<float>& similarity, const std::vector<int64_t>& ids, int64_t count, comm::Comm& comm) {
   using Fit = std::pair<float, int64_t>;
   std::vector<Fit> own;
   for (size_t i = 0; i < ids.size(); ++i) own.emplace_back(similarity[i], ids[i]);
@@ -83,7 +83,7 @@ std::vector<int64_t> worst_rows(const std::vector<float>& similarity, const std:
 
 }  // namespace
 
-Kmeans kmeans(const at::Tensor& rows, const std::vector<int64_t>& ids, const KmeansOptions& o, Comm& comm) {
+Kmeans kmeans(const at::Tensor& rows, const std::vector<int64_t>& ids, const KmeansOptions& o, comm::Comm& comm) {
   const at::NoGradGuard no_grad;
   PAL_CHECK(o.clusters >= 1, "clusters of k-means", o.clusters, "give at least 1");
   PAL_ASSERT(rows.size(0) == static_cast<int64_t>(ids.size()), "an id for each row");
@@ -121,7 +121,7 @@ Kmeans kmeans(const at::Tensor& rows, const std::vector<int64_t>& ids, const Kme
   comm.all_reduce(firsts);
   std::vector<int64_t> numbers(static_cast<size_t>(candidates));
   std::iota(numbers.begin(), numbers.end(), int64_t{0});
-  const auto alone = make_local_comm();   // every rank has them all
+  const auto alone = comm::make_local_comm();   // every rank has them all
   out.centres = firsts.index_select(0, at::tensor(farthest_first(firsts, numbers, {}, clusters, *alone), at::kLong));
 
   Assignment now(part);
@@ -146,4 +146,4 @@ Kmeans kmeans(const at::Tensor& rows, const std::vector<int64_t>& ids, const Kme
   return out;
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -17,7 +17,7 @@
 
 #include "core/comm/comm.h"
 
-namespace pal {
+namespace pal::oracle {
 
 struct KmeansOptions {
   int64_t clusters = 1;
@@ -36,6 +36,6 @@ struct Kmeans {
 
 // rows (n, D) float, unit length; ids (n): the rows' samples, distinct over all ranks. Fewer rows than clusters: a cluster
 // for each.
-Kmeans kmeans(const at::Tensor& rows, const std::vector<int64_t>& ids, const KmeansOptions& options, Comm& comm);
+Kmeans kmeans(const at::Tensor& rows, const std::vector<int64_t>& ids, const KmeansOptions& options, comm::Comm& comm);
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -11,7 +11,7 @@
 #include "core/oracle/samplers/exact_sums.h"
 #include "core/oracle/samplers/samplers.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 constexpr int64_t kMergeAsked = 8192, kMergeSupport = 32768, kMergeNeighbours = 16;   // components looked at, drawn
@@ -98,7 +98,7 @@ std::unique_ptr<QuerySampler> make_merging() {
     // Each rank looks for the neighbours of its share of the asked ones.
     const auto queries = static_cast<int64_t>(asked.size());
     const int64_t k = std::min(kMergeNeighbours, static_cast<int64_t>(support.size()));
-    const Comm& comm = board.pool().comm();
+    const comm::Comm& comm = board.pool().comm();
     const int64_t begin = queries * comm.rank() / comm.size(), own = queries * (comm.rank() + 1) / comm.size() - begin;
     at::Tensor ids = at::zeros({queries, k}, at::kLong), scores = at::zeros({queries, k}, at::kDouble);
     const at::Tensor numbers = at::tensor(support, at::kLong), self = at::tensor(asked, at::kLong).unsqueeze(1);
@@ -119,7 +119,7 @@ std::unique_ptr<QuerySampler> make_merging() {
     for (int64_t q = 0; q < queries; ++q) {
       for (int64_t j = 0; j < k; ++j) {
         const int64_t other = ids.const_data_ptr<int64_t>()[q * k + j];
-        if (other < 0 || board.store().relation(board.points()[asked[q]].sample, board.points()[other].sample) != Relation::unknown) continue;
+        if (other < 0 || board.store().relation(board.points()[asked[q]].sample, board.points()[other].sample) != graph::Relation::unknown) continue;
         const double gain = static_cast<double>(size(asked[q])) * static_cast<double>(size(other)) * same(scores.const_data_ptr<double>()[q * k + j]);
         offers.push_back({gain, {std::min(asked[q], other), std::max(asked[q], other)}});
       }
@@ -135,4 +135,4 @@ std::unique_ptr<QuerySampler> make_merging() {
   });
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

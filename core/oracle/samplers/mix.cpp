@@ -6,7 +6,7 @@
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 class Mix final : public QuerySampler {
@@ -30,7 +30,7 @@ class Mix final : public QuerySampler {
     return any ? Begun::first : Begun::drawn;
   }
 
-  std::vector<Query> choose(const GraphStore& store, const Pool& pool, const Round& round) const override {
+  std::vector<Query> choose(const graph::GraphStore& store, const Pool& pool, const Round& round) const override {
     std::vector<const MixPart*> asking;
     double total = 0;
     for (const MixPart& p : parts_) {
@@ -73,4 +73,4 @@ class Mix final : public QuerySampler {
 
 std::unique_ptr<QuerySampler> make_mix(std::vector<MixPart> parts) { return std::make_unique<Mix>(std::move(parts)); }
 
-}  // namespace pal
+}  // namespace pal::oracle

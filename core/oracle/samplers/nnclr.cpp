@@ -8,7 +8,7 @@
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 
 std::unique_ptr<QuerySampler> make_nnclr_sampler(const NnclrSamplerOptions& options) {
   PAL_CHECK(options.neighbours >= 0 && options.neighbours <= kernels::kMaxNearest, "oracle.neighbours", options.neighbours, "give 0 to 64");
@@ -38,4 +38,4 @@ std::unique_ptr<QuerySampler> make_nnclr_sampler(const NnclrSamplerOptions& opti
   });
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

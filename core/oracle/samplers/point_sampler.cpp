@@ -13,7 +13,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/vec.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 class PointSampler final : public QuerySampler {
@@ -25,7 +25,7 @@ class PointSampler final : public QuerySampler {
   PoolNeeds needs() const override { return PoolNeeds::embeddings; }
   Begun begun() const override { return Begun::first; }
 
-  std::vector<Query> choose(const GraphStore& store, const Pool& pool, const Round& round) const override {
+  std::vector<Query> choose(const graph::GraphStore& store, const Pool& pool, const Round& round) const override {
     if (pool.samples.empty() || round.questions <= 0) return {};
     PAL_ASSERT(pool.embeddings.defined(), "a sampler gets what it needs");
     Board board(store, pool, round, options_.templates);
@@ -46,14 +46,14 @@ class PairSampler final : public QuerySampler {
   std::string name() const override { return name_; }
   PoolNeeds needs() const override { return needs_; }
 
-  std::vector<Query> choose(const GraphStore& store, const Pool& pool, const Round& round) const override {
+  std::vector<Query> choose(const graph::GraphStore& store, const Pool& pool, const Round& round) const override {
     if (pool.samples.empty() || round.questions <= 0) return {};
     Board board(store, pool, round, Templates::none);
     std::vector<Query> queries;
     for (const PointPair& pair : order_(board, round.questions)) {
       if (static_cast<int64_t>(queries.size()) == round.questions) break;
       const Point &a = board.points()[pair.a], &b = board.points()[pair.b];
-      if (a.unit == b.unit || !board.free(pair.a) || !board.free(pair.b) || store.relation(a.sample, b.sample) != Relation::unknown) continue;
+      if (a.unit == b.unit || !board.free(pair.a) || !board.free(pair.b) || store.relation(a.sample, b.sample) != graph::Relation::unknown) continue;
       board.take(pair.a);
       board.take(pair.b);
       queries.push_back({.kind = QueryKind::pair, .template_sample = a.sample, .members = {b.sample}});
@@ -154,7 +154,7 @@ std::vector<int64_t> first_numbers(size_t n) {
 std::vector<int64_t> best_and_diverse(const Board& board, const std::vector<int64_t>& points, const std::vector<double>& scores, int64_t count) {
   const std::vector<int64_t> best = best_points(points, scores, 4 * count);
   std::vector<int64_t> out;
-  const std::unique_ptr<Comm> alone = make_local_comm();   // these few rows are on every rank
+  const std::unique_ptr<comm::Comm> alone = comm::make_local_comm();   // these few rows are on every rank
   for (int64_t k : farthest_first(board.point_rows(best), first_numbers(best.size()), {}, count, *alone)) out.push_back(best[k]);
   return out;
 }
@@ -167,7 +167,7 @@ struct Farthest {
   int64_t number = -1;
   std::vector<float> row;
 };
-Farthest farthest_of_all(const Farthest& own, Comm& comm) {
+Farthest farthest_of_all(const Farthest& own, comm::Comm& comm) {
   if (comm.size() == 1) return own;
   const auto dims = static_cast<int64_t>(own.row.size());
   at::Tensor told = at::empty({1, dims + 2}, at::kDouble);
@@ -187,7 +187,7 @@ Farthest farthest_of_all(const Farthest& own, Comm& comm) {
 
 }  // namespace
 
-std::vector<int64_t> farthest_first(const at::Tensor& rows, const std::vector<int64_t>& numbers, std::vector<float> covered, int64_t count, Comm& comm) {
+std::vector<int64_t> farthest_first(const at::Tensor& rows, const std::vector<int64_t>& numbers, std::vector<float> covered, int64_t count, comm::Comm& comm) {
   constexpr float kTaken = std::numeric_limits<float>::infinity();
   const int64_t n = rows.size(0), dims = rows.size(1);
   const float* x = rows.const_data_ptr<float>();
@@ -211,4 +211,4 @@ std::vector<int64_t> farthest_first(const at::Tensor& rows, const std::vector<in
   return out;
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -5,6 +5,7 @@
 //   asked, the hard points too. Points of one class share grids of up to `members`.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,7 +14,7 @@
 #include "core/oracle/samplers/candidates.h"
 #include "core/oracle/samplers/class_model.h"
 
-namespace pal {
+namespace pal::oracle {
 
 struct PointOptions {
   int64_t members = 10;
@@ -48,6 +49,6 @@ std::vector<int64_t> best_and_diverse(const Board& board, const std::vector<int6
 // Collective. The numbers of `count` rows, each the least similar (cosine) to all before it and to what is covered; ties by the
 // lower number. rows (n, D): those here; numbers (n): distinct over all ranks, ascending; covered (n): the similarity to what is
 // covered, or empty; then the row of the lowest number is taken first.
-std::vector<int64_t> farthest_first(const at::Tensor& rows, const std::vector<int64_t>& numbers, std::vector<float> covered, int64_t count, Comm& comm);
+std::vector<int64_t> farthest_first(const at::Tensor& rows, const std::vector<int64_t>& numbers, std::vector<float> covered, int64_t count, comm::Comm& comm);
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -14,11 +14,11 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 template <class T>
-void complete_values(std::vector<T>& values, Comm& comm) {
+void complete_values(std::vector<T>& values, comm::Comm& comm) {
   if (comm.size() == 1) return;
   comm.all_reduce(at::from_blob(values.data(), {static_cast<int64_t>(values.size())}, c10::CppTypeToScalarType<T>::value));
 }
@@ -40,7 +40,7 @@ at::Tensor folded(const at::Tensor& rows) {
 
 PoolRows::PoolRows(const Pool& pool) : samples_(pool.samples), comm_(pool.comm) {
   const at::NoGradGuard no_grad;
-  if (comm_ == nullptr) alone_ = make_local_comm();
+  if (comm_ == nullptr) alone_ = comm::make_local_comm();
   std::vector<int64_t> row_of(pool.samples.size());   // of each place in the pool
   std::iota(row_of.begin(), row_of.end(), int64_t{0});
   if (!std::is_sorted(samples_.begin(), samples_.end())) {
@@ -85,4 +85,4 @@ void PoolRows::complete(std::vector<double>& values) const { complete_values(val
 void PoolRows::complete(std::vector<float>& values) const { complete_values(values, comm()); }
 void PoolRows::complete(std::vector<int64_t>& values) const { complete_values(values, comm()); }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -11,6 +11,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -18,7 +19,7 @@
 #include "core/comm/comm.h"
 #include "core/oracle/oracle.h"
 
-namespace pal {
+namespace pal::oracle {
 
 class PoolRows {
  public:
@@ -45,14 +46,14 @@ class PoolRows {
   void complete(std::vector<float>& values) const;
   void complete(std::vector<int64_t>& values) const;
 
-  Comm& comm() const { return alone_ ? *alone_ : *comm_; }
+  comm::Comm& comm() const { return alone_ ? *alone_ : *comm_; }
 
  private:
   std::vector<int64_t> samples_, rows_here_, place_;
   std::vector<int64_t> order_;   // of the pool's own rows here, to ascending rows; empty: they ascend already
   at::Tensor here_;
-  std::unique_ptr<Comm> alone_;
-  Comm* comm_ = nullptr;
+  std::unique_ptr<comm::Comm> alone_;
+  comm::Comm* comm_ = nullptr;
 };
 
-}  // namespace pal
+}  // namespace pal::oracle

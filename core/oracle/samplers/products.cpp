@@ -8,7 +8,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/panels.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 namespace k = kernels;
@@ -77,4 +77,4 @@ std::vector<double> scatter(const at::Tensor& rows) {
   return out;
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

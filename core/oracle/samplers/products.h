@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace pal {
+namespace pal::oracle {
 
 // rows (n, D) × weight (D, C) → (n, C), float.
 at::Tensor times(const at::Tensor& rows, const at::Tensor& weight);
@@ -15,4 +15,4 @@ at::Tensor times_transposed(const at::Tensor& rows, const at::Tensor& others);
 // rowsᵀ rows (D, D) in double.
 std::vector<double> scatter(const at::Tensor& rows);
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -5,7 +5,7 @@
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 constexpr int64_t kPruningRows = 64;   // of each cluster, drawn, that move its centre; all are assigned
@@ -57,4 +57,4 @@ std::unique_ptr<QuerySampler> make_pruning(const PointOptions& options, const Pr
   });
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

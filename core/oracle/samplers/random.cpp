@@ -4,7 +4,7 @@
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 // The first `count` free points by their draws.
@@ -20,7 +20,7 @@ class RandomSampler final : public QuerySampler {
   std::string name() const override { return "random"; }
   PoolNeeds needs() const override { return PoolNeeds::samples; }
 
-  std::vector<Query> choose(const GraphStore& store, const Pool& pool, const Round& round) const override {
+  std::vector<Query> choose(const graph::GraphStore& store, const Pool& pool, const Round& round) const override {
     if (pool.samples.empty() || round.questions <= 0) return {};
     Board board(store, pool, round, options_.templates);
     const std::vector<int64_t> points = drawn_points(board, board.count());
@@ -45,7 +45,7 @@ class Silent final : public QuerySampler {
  public:
   std::string name() const override { return "ssl"; }
   PoolNeeds needs() const override { return PoolNeeds::samples; }
-  std::vector<Query> choose(const GraphStore&, const Pool&, const Round&) const override { return {}; }
+  std::vector<Query> choose(const graph::GraphStore&, const Pool&, const Round&) const override { return {}; }
 };
 
 }  // namespace
@@ -64,4 +64,4 @@ std::unique_ptr<QuerySampler> make_random_pairs() {
   });
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -11,19 +11,19 @@
 #include "core/oracle/samplers/captcha.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
-Templates templates_of(const Config& config) {
+Templates templates_of(const config::Config& config) {
   return config.text("oracle.templates") == "discover" ? Templates::discover : Templates::given;
 }
 
-Guide guide_of(const Config& config) {
+Guide guide_of(const config::Config& config) {
   const std::string& guide = config.text("oracle.guide");
   return guide == "none" ? Guide::none : guide == "classifier" ? Guide::classifier : Guide::embeddings;
 }
 
-CaptchaOptions captcha_options(const Config& config) {
+CaptchaOptions captcha_options(const config::Config& config) {
   CaptchaOptions o{config.integer("oracle.members"), templates_of(config), guide_of(config)};
   const std::string& centre = config.text("oracle.centre");
   o.centre = centre == "input" ? Centre::input : centre == "embeddings" ? Centre::embeddings : Centre::off;
@@ -31,12 +31,12 @@ CaptchaOptions captcha_options(const Config& config) {
   return o;
 }
 
-Uncertainty uncertainty_of(const Config& config) {
+Uncertainty uncertainty_of(const config::Config& config) {
   const std::string& measure = config.text("oracle.measure");
   return measure == "entropy" ? Uncertainty::entropy : measure == "boundary" ? Uncertainty::boundary : Uncertainty::margin;
 }
 
-std::unique_ptr<QuerySampler> make_named(const std::string& kind, const Config& config, const std::vector<int64_t>& parents) {
+std::unique_ptr<QuerySampler> make_named(const std::string& kind, const config::Config& config, const std::vector<int64_t>& parents) {
   const PointOptions points{config.integer("oracle.members"), templates_of(config),
                             guide_of(config) == Guide::classifier ? ModelKind::classifier : ModelKind::centres};
   if (kind == "none") return nullptr;
@@ -90,7 +90,7 @@ std::pair<std::string, MixPart> read_part(const std::string& text) {
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> make_query_sampler(const Config& config, const std::vector<int64_t>& parents) {
+std::unique_ptr<QuerySampler> make_query_sampler(const config::Config& config, const std::vector<int64_t>& parents) {
   if (config.text("oracle.sampler") != "mix") return make_named(config.text("oracle.sampler"), config, parents);
   std::vector<MixPart> parts;
   for (const std::string& text : config.text_list("oracle.mix")) {
@@ -101,7 +101,7 @@ std::unique_ptr<QuerySampler> make_query_sampler(const Config& config, const std
   return make_mix(std::move(parts));
 }
 
-bool uses_templates(const Config& config) {
+bool uses_templates(const config::Config& config) {
   static const std::set<std::string> kWithout = {"none", "ssl", "supervised", "nnclr", "merging"};
   if (config.text("oracle.templates") != "given") return false;
   const std::string& sampler = config.text("oracle.sampler");
@@ -110,4 +110,4 @@ bool uses_templates(const Config& config) {
   return std::any_of(parts.begin(), parts.end(), [](const std::string& text) { return !kWithout.count(read_part(text).first); });
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

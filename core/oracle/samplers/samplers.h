@@ -8,14 +8,16 @@
 
 #include "core/oracle/samplers/point_sampler.h"
 
-namespace pal {
-
+namespace pal::config {
 class Config;
+}
+
+namespace pal::oracle {
 
 // By oracle.sampler and oracle.mix: none gives nothing. parents: the taxonomy, as Dataset::parents; empty: none.
-std::unique_ptr<QuerySampler> make_query_sampler(const Config& config, const std::vector<int64_t>& parents = {});
+std::unique_ptr<QuerySampler> make_query_sampler(const config::Config& config, const std::vector<int64_t>& parents = {});
 // Whether it starts from one labelled sample of each class (oracle.templates=given).
-bool uses_templates(const Config& config);
+bool uses_templates(const config::Config& config);
 
 // ssl: nothing is asked; the views of a sample are all that is known.
 std::unique_ptr<QuerySampler> make_silent_sampler();
@@ -86,4 +88,4 @@ struct MixPart {
 };
 std::unique_ptr<QuerySampler> make_mix(std::vector<MixPart> parts);
 
-}  // namespace pal
+}  // namespace pal::oracle

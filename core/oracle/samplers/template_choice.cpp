@@ -10,7 +10,7 @@
 #include "core/oracle/samplers/exact_sums.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::oracle {
 
 at::Tensor inputs_here(const Board& board, const Pool& pool) {
   const auto n = static_cast<int64_t>(board.pool().rows_here().size());
@@ -18,7 +18,7 @@ at::Tensor inputs_here(const Board& board, const Pool& pool) {
             "oracle.centre=input needs images of one size; use oracle.centre=embeddings");
   const at::Tensor rows = board.pool().in_order(pool.inputs);
   at::Tensor longest = at::full({1}, n == 0 ? 0.0 : rows.norm(2, 1).max().item<double>(), at::kDouble);
-  board.pool().comm().all_reduce(longest, ReduceOp::max);
+  board.pool().comm().all_reduce(longest, comm::ReduceOp::max);
   return rows / std::max(longest.item<double>(), 1e-20);
 }
 
@@ -52,4 +52,4 @@ void move_templates(Board& board, const at::Tensor& rows) {
   }
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -5,7 +5,7 @@
 
 #include "core/oracle/samplers/candidates.h"
 
-namespace pal {
+namespace pal::oracle {
 
 // Collective. rows (rows of the pool here, D): by embedding or by input. The template of every class with a known member in the
 // pool becomes the one nearest (cosine) to the mean of its members there; ties by the lower sample.
@@ -14,4 +14,4 @@ void move_templates(Board& board, const at::Tensor& rows);
 // The pool's inputs in the order of the board's rows here, scaled so that the longest on any rank has length 1. Collective.
 at::Tensor inputs_here(const Board& board, const Pool& pool);
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -9,7 +9,7 @@
 #include "core/oracle/samplers/kmeans.h"
 #include "core/oracle/samplers/samplers.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 constexpr int64_t kTypicalPoints = 32768, kTypicalClusters = 1000, kTypicalNeighbours = 20, kTypicalInCluster = 2000;
@@ -94,4 +94,4 @@ std::unique_ptr<QuerySampler> make_typical(const PointOptions& options) {
   });
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

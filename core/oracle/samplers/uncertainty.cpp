@@ -1,7 +1,7 @@
 // uncertainty: the points whose class the model is least sure of.
 #include "core/oracle/samplers/samplers.h"
 
-namespace pal {
+namespace pal::oracle {
 
 std::unique_ptr<QuerySampler> make_uncertainty(const PointOptions& options, Uncertainty measure) {
   return make_point_sampler("uncertainty", options, [measure](const Board& board, const ClassModel& model, int64_t count) {
@@ -19,4 +19,4 @@ std::unique_ptr<QuerySampler> make_uncertainty(const PointOptions& options, Unce
   });
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

@@ -6,7 +6,7 @@
 #include "core/comm/comm.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::comm {
 namespace {
 
 TEST(LocalComm, IsTheIdentity) {
@@ -27,4 +27,4 @@ TEST(LocalComm, IsTheIdentity) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::comm

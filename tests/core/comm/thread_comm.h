@@ -10,6 +10,7 @@
 #include <ATen/ops/minimum.h>
 
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -20,7 +21,7 @@
 #include "core/comm/comm.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::comm {
 
 class ThreadGroup {
  public:
@@ -159,4 +160,4 @@ inline void run_ranks(int ranks, const std::function<void(ThreadComm&)>& body) {
   if (first) std::rethrow_exception(first);
 }
 
-}  // namespace pal
+}  // namespace pal::comm

@@ -7,7 +7,7 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
-namespace pal {
+namespace pal::comm {
 namespace {
 
 TEST(ThreadComm, MovesWhatTheInterfaceSays) {
@@ -49,4 +49,4 @@ TEST(ThreadComm, ReleasesThoseWhoWaitForAFailedRank) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::comm

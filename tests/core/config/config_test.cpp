@@ -14,7 +14,7 @@
 #include "kernels/base/error.h"
 #include "tests/test_folder.h"
 
-namespace pal {
+namespace pal::config {
 namespace {
 
 namespace fs = std::filesystem;
@@ -240,4 +240,4 @@ TEST_F(ConfigTest, DifferingKeys) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::config

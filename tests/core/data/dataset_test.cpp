@@ -6,7 +6,7 @@
 #include "core/data/shard_writer.h"
 #include "tests/core/data/data_files.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 struct Options {
@@ -105,4 +105,4 @@ TEST(Dataset, WhatIsNotThereIsSaid) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::data

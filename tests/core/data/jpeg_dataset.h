@@ -1,11 +1,16 @@
 // jpeg_dataset: JPEG images of many sizes and forms held in memory, with the pixels that a whole decode gives.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "core/data/dataset.h"
 #include "core/data/image/jpeg.h"
 #include "tests/core/data/image/jpeg_files.h"
 
-namespace pal {
+namespace pal::data {
 
 class JpegDataset final : public Dataset {
  public:
@@ -51,4 +56,4 @@ class JpegDataset final : public Dataset {
   std::vector<std::string> no_names_;
 };
 
-}  // namespace pal
+}  // namespace pal::data

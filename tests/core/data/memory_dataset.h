@@ -3,14 +3,16 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "core/data/dataset.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::data {
 
 class MemoryDataset final : public Dataset {
  public:
@@ -50,4 +52,4 @@ class MemoryDataset final : public Dataset {
   std::vector<std::string> classes_ = {"a", "b", "c"};
 };
 
-}  // namespace pal
+}  // namespace pal::data

@@ -11,7 +11,7 @@
 #include "tests/core/data/data_files.h"
 #include "tests/core/comm/thread_comm.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -36,7 +36,7 @@ void write_shards(const TestFolder& folder, int count) {
 TEST(Stage, CopiesOnceAndReadsTheSame) {
   const TestFolder source, local;
   write_shards(source, 3);
-  const auto comm = make_local_comm();
+  const auto comm = comm::make_local_comm();
   const StageReport first = stage_dataset(source.path().string(), local.path().string(), *comm);
   EXPECT_EQ(first.files, 3);
   EXPECT_EQ(first.copied, 3);
@@ -51,7 +51,7 @@ TEST(Stage, CopiesOnceAndReadsTheSame) {
 TEST(Stage, DamagedCutAndUnfinishedCopiesAreMadeAgain) {
   const TestFolder source, local;
   write_shards(source, 4);
-  const auto comm = make_local_comm();
+  const auto comm = comm::make_local_comm();
   const std::string data = stage_dataset(source.path().string(), local.path().string(), *comm).data;
   const auto copy = [&](int k) { return data + "/x-0000" + std::to_string(k) + "-of-00004.h5"; };
   poke(copy(0), read_file(copy(0)).size() / 2, 'x');
@@ -66,7 +66,7 @@ TEST(Stage, DamagedCutAndUnfinishedCopiesAreMadeAgain) {
 TEST(Stage, OtherSourcesAreOtherCopies) {
   const TestFolder source, local;
   write_shards(source, 1);
-  const auto comm = make_local_comm();
+  const auto comm = comm::make_local_comm();
   const std::string before = stage_dataset(source.path().string(), local.path().string(), *comm).data;
   fs::last_write_time(source / "x-00000-of-00001.h5", fs::file_time_type::clock::now() + std::chrono::seconds(10));
   EXPECT_NE(stage_dataset(source.path().string(), local.path().string(), *comm).data, before);
@@ -77,7 +77,7 @@ TEST(Stage, OneRankCopiesAndAllSeeWholeFiles) {
   write_shards(source, 5);
   const uint64_t want = Dataset::open(source.path().string())->fingerprint();
   std::vector<int64_t> copied(3);
-  run_ranks(3, [&](Comm& comm) {
+  comm::run_ranks(3, [&](comm::Comm& comm) {
     const StageReport report = stage_dataset(source.path().string(), local.path().string(), comm);
     copied[comm.rank()] = report.copied;
     EXPECT_EQ(Dataset::open(report.data)->fingerprint(), want);
@@ -87,7 +87,7 @@ TEST(Stage, OneRankCopiesAndAllSeeWholeFiles) {
 
 TEST(Stage, Refusals) {
   const TestFolder source, local;
-  const auto comm = make_local_comm();
+  const auto comm = comm::make_local_comm();
   write_shards(source, 2);
   fs::remove(source / "x-00001-of-00002.h5");
   EXPECT_TRUE(contains(error_of(Exit::data, [&] { stage_dataset(source.path().string(), local.path().string(), *comm); }), "shards are missing"));
@@ -99,4 +99,4 @@ TEST(Stage, Refusals) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::data

@@ -7,7 +7,7 @@
 #include "core/io/h5.h"
 #include "tests/core/data/data_files.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 // A file of three 1 × 2 gray images, made as h5py would make it; `leave_out` and the fields make it wrong.
@@ -24,13 +24,13 @@ struct Handmade {
   std::string leave_out;
 
   void write(const std::string& path) const {
-    h5::File file = h5::File::create(path);
+    io::h5::File file = io::h5::File::create(path);
     if (leave_out != "pal_format") file.set_integers("/", "pal_format", format);
     if (leave_out != "encoding") file.set_text("/", "encoding", encoding);
     if (leave_out != "shape") file.set_integers("/", "shape", shape);
     file.make_group("images");
     std::vector<uint32_t> crcs;
-    for (size_t i = 0; i < 3; ++i) crcs.push_back(crc32c(bytes.data() + 2 * i, 2));
+    for (size_t i = 0; i < 3; ++i) crcs.push_back(io::crc32c(bytes.data() + 2 * i, 2));
     if (leave_out != "images/bytes") file.write("images/bytes", bytes);
     if (leave_out != "images/offsets") file.write("images/offsets", offsets);
     if (leave_out != "images/crc32c") file.write("images/crc32c", crcs);
@@ -229,4 +229,4 @@ TEST_F(ShardFormat, HDF5PrintsNothing) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::data

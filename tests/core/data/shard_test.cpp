@@ -14,7 +14,7 @@
 #include "tests/core/data/data_files.h"
 #include "tests/core/data/image/jpeg_files.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 constexpr int64_t kSamples = 11;
@@ -290,4 +290,4 @@ TEST(Shard, AFullDiskLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::data

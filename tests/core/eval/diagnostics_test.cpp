@@ -18,13 +18,13 @@
 #include "core/loss/objective.h"
 #include "tests/core/loss/loss_cases.h"
 
-namespace pal {
+namespace pal::eval {
 namespace {
 
 TEST(Diagnostics, ColumnsAndPairsOfTheGlobalBatch) {
-  const BatchGraph graph = test_graphs(6, 2, Signs::any).back().second;
-  const at::Tensor z = random_rows(12, 3, 4);
-  const std::vector<double> rows = flat(z), g = dense(graph, SelfLoops::off);
+  const graph::BatchGraph graph = loss::test_graphs(6, 2, graph::Signs::any).back().second;
+  const at::Tensor z = loss::random_rows(12, 3, 4);
+  const std::vector<double> rows = loss::flat(z), g = graph::dense(graph, graph::SelfLoops::off);
   double abs_mean = 0, mean_std = 0, min_std = 1e9;
   for (int64_t k = 0; k < 3; ++k) {
     double mean = 0, variance = 0;
@@ -40,8 +40,8 @@ TEST(Diagnostics, ColumnsAndPairsOfTheGlobalBatch) {
     negative += w < 0 ? 1.0 / (12 * 11) : 0;
   }
   ASSERT_GT(negative, 0);
-  run_ranks(2, [&](Comm& comm) {
-    const Batch batch = slice_of(graph, {0, 2, 6}, comm.rank());
+  comm::run_ranks(2, [&](comm::Comm& comm) {
+    const loss::Batch batch = loss::slice_of(graph, {0, 2, 6}, comm.rank());
     const at::Tensor own = z.view({2, 6, 3}).narrow(1, batch.begin, batch.local_positions()).reshape({-1, 3});
     const Diagnostics d = diagnose(own, batch, comm);
     EXPECT_NEAR(d.mean_abs_mean, abs_mean, 1e-12);
@@ -54,15 +54,15 @@ TEST(Diagnostics, ColumnsAndPairsOfTheGlobalBatch) {
 }
 
 TEST(Diagnostics, CountsOfEveryGraph) {
-  for (const auto& [name, graph] : test_graphs(7, 3, Signs::any)) {
+  for (const auto& [name, graph] : loss::test_graphs(7, 3, graph::Signs::any)) {
     SCOPED_TRACE(name);
     double positive = 0, negative = 0;
-    for (double w : dense(graph, SelfLoops::off)) {
+    for (double w : graph::dense(graph, graph::SelfLoops::off)) {
       positive += w > 0;
       negative += w < 0;
     }
-    EXPECT_EQ(count_pairs(graph).positive, positive);
-    EXPECT_EQ(count_pairs(graph).negative, negative);
+    EXPECT_EQ(graph::count_pairs(graph).positive, positive);
+    EXPECT_EQ(graph::count_pairs(graph).negative, negative);
   }
 }
 
@@ -83,10 +83,10 @@ TEST(Diagnostics, ACollapseIsSaidOnceAfterThreeLooks) {
   CollapseWatch narrow;
   for (int k = 0; k < 5; ++k) EXPECT_EQ(narrow.look(lined, 2), "") << "two columns may well be one";
   // Rows around one direction are pointed, rows all over the sphere are not.
-  auto alone = make_local_comm();
-  const BatchGraph graph = test_graphs(40, 2, Signs::any)[0].second;
-  const Batch batch = slice_of(graph, {0, 40}, 0);
-  const at::Tensor z = random_rows(80, 16, 4);
+  auto alone = comm::make_local_comm();
+  const graph::BatchGraph graph = loss::test_graphs(40, 2, graph::Signs::any)[0].second;
+  const loss::Batch batch = loss::slice_of(graph, {0, 40}, 0);
+  const at::Tensor z = loss::random_rows(80, 16, 4);
   EXPECT_LT(diagnose(z * 1e-4 + 3, batch, *alone).unit_std, 0.02);
   EXPECT_GT(diagnose(z, batch, *alone).unit_std, 0.5);
 }
@@ -96,11 +96,11 @@ TEST(EffectiveRank, KnownCasesOfTheGlobalBatch) {
   const at::Tensor eye = at::cat({at::eye(6, at::kDouble), -at::eye(6, at::kDouble)});
   const auto expect_rank = [](const at::Tensor& rows, double rank, double tolerance) {
     const int64_t n = rows.size(0);
-    BatchGraph graph;
+    graph::BatchGraph graph;
     graph.samples = n;
     graph.views = 1;
-    run_ranks(3, [&](Comm& comm) {
-      const Batch batch = slice_of(graph, {0, 1, 3, n}, comm.rank());
+    comm::run_ranks(3, [&](comm::Comm& comm) {
+      const loss::Batch batch = loss::slice_of(graph, {0, 1, 3, n}, comm.rank());
       EXPECT_NEAR(effective_rank(rows.narrow(0, batch.begin, batch.local_positions()).contiguous(), batch, comm), rank, tolerance);
     });
   };
@@ -112,20 +112,20 @@ TEST(EffectiveRank, KnownCasesOfTheGlobalBatch) {
 }
 
 TEST(Objective, PredictionsTakeTheGradientAndTheQueueTheEmbeddings) {
-  const Config config = Config::defaults({"loss.kind=nnclr", "loss.queue=6", "train.dtype=float64", "train.seed=4"});
-  Objective objective(config, 3);
-  auto alone = make_local_comm();
-  const BatchGraph graph = test_graphs(4, 2, Signs::any)[0].second;
-  Batch batch = slice_of(graph, {0, 4}, 0);
-  const at::Tensor z = random_rows(8, 3, 1), p = random_rows(8, 3, 2);
+  const config::Config config = config::Config::defaults({"loss.kind=nnclr", "loss.queue=6", "train.dtype=float64", "train.seed=4"});
+  loss::Objective objective(config, 3);
+  auto alone = comm::make_local_comm();
+  const graph::BatchGraph graph = loss::test_graphs(4, 2, graph::Signs::any)[0].second;
+  loss::Batch batch = loss::slice_of(graph, {0, 4}, 0);
+  const at::Tensor z = loss::random_rows(8, 3, 1), p = loss::random_rows(8, 3, 2);
   const at::Tensor before = objective.state()[0].second.clone();
-  const LossResult result = objective(at::cat({z, p}, 1), batch, *alone);
-  EXPECT_EQ(length(result.dz.narrow(1, 0, 3)), 0);
+  const loss::LossResult result = objective(at::cat({z, p}, 1), batch, *alone);
+  EXPECT_EQ(loss::length(result.dz.narrow(1, 0, 3)), 0);
   batch.support = before;
   batch.anchors = z;
-  const LossResult expected = make_nnclr({})(p, batch, *alone);
+  const loss::LossResult expected = loss::make_nnclr({})(p, batch, *alone);
   EXPECT_EQ(result.value, expected.value);
-  EXPECT_EQ(distance(result.dz.narrow(1, 3, 3), expected.dz), 0);
+  EXPECT_EQ(loss::distance(result.dz.narrow(1, 3, 3), expected.dz), 0);
   objective.discard();
   EXPECT_TRUE(at::equal(objective.state()[0].second, before));
   objective(at::cat({z, p}, 1), batch, *alone);
@@ -134,19 +134,19 @@ TEST(Objective, PredictionsTakeTheGradientAndTheQueueTheEmbeddings) {
   EXPECT_TRUE(at::equal(objective.embedding(at::cat({z, p}, 1)), z));
   // In the batch, and as plain SSL: no queue is kept, and the embeddings are looked at all the same.
   for (const char* setting : {"loss.queue=0", "loss.neighbours=0"}) {
-    Objective other(Config::defaults({"loss.kind=nnclr", setting, "train.dtype=float64", "train.seed=4"}), 3);
+    loss::Objective other(config::Config::defaults({"loss.kind=nnclr", setting, "train.dtype=float64", "train.seed=4"}), 3);
     EXPECT_TRUE(other.state().empty());
     const double value = other(at::cat({z, p}, 1), batch, *alone).value;
     const bool plain = std::string(setting) == "loss.neighbours=0";
-    EXPECT_EQ(value, make_nnclr({{}, plain ? 0 : 1, plain ? NeighboursOf::support : NeighboursOf::batch})(p, batch, *alone).value) << setting;
+    EXPECT_EQ(value, loss::make_nnclr({{}, plain ? 0 : 1, plain ? loss::NeighboursOf::support : loss::NeighboursOf::batch})(p, batch, *alone).value) << setting;
     other.commit();
   }
 }
 
 TEST(Objective, DrawsAreAFunctionOfTheStep) {
-  const Objective objective(Config::defaults({"loss.kind=sampled_vic2", "loss.pairs=9"}), 3);
-  const BatchGraph graph = test_graphs(4, 2, Signs::any)[0].second;
-  Batch a = slice_of(graph, {0, 4}, 0), b = a, c = a;
+  const loss::Objective objective(config::Config::defaults({"loss.kind=sampled_vic2", "loss.pairs=9"}), 3);
+  const graph::BatchGraph graph = loss::test_graphs(4, 2, graph::Signs::any)[0].second;
+  loss::Batch a = loss::slice_of(graph, {0, 4}, 0), b = a, c = a;
   objective.prepare(a, 5);
   objective.prepare(b, 5);
   objective.prepare(c, 6);
@@ -154,26 +154,26 @@ TEST(Objective, DrawsAreAFunctionOfTheStep) {
   EXPECT_EQ(a.repelled->i.size(), 9u);
   EXPECT_EQ(a.repelled->i, b.repelled->i);
   EXPECT_NE(a.repelled->i, c.repelled->i);
-  Batch all = slice_of(graph, {0, 4}, 0);
-  Objective(Config::defaults({"loss.kind=sampled_vic2"}), 3).prepare(all, 5);
+  loss::Batch all = loss::slice_of(graph, {0, 4}, 0);
+  loss::Objective(config::Config::defaults({"loss.kind=sampled_vic2"}), 3).prepare(all, 5);
   EXPECT_FALSE(all.repelled.has_value());
 }
 
 // What the design promises to send: SimCLR the rows and a number each, and no more.
 TEST(CountingComm, BytesOfALoss) {
-  const BatchGraph graph = test_graphs(10, 2, Signs::any)[0].second;
-  run_ranks(2, [&](Comm& comm) {
-    CountingComm counted(comm);
-    const Batch batch = slice_of(graph, {0, 4, 10}, comm.rank());
-    const Criterion criterion = make_criterion(Config::defaults({"loss.kind=simclr"}));
-    criterion(random_rows(batch.local_rows(), 8, 1), batch, counted);
+  const graph::BatchGraph graph = loss::test_graphs(10, 2, graph::Signs::any)[0].second;
+  comm::run_ranks(2, [&](comm::Comm& comm) {
+    comm::CountingComm counted(comm);
+    const loss::Batch batch = loss::slice_of(graph, {0, 4, 10}, comm.rank());
+    const loss::Criterion criterion = loss::make_criterion(config::Config::defaults({"loss.kind=simclr"}));
+    criterion(loss::random_rows(batch.local_rows(), 8, 1), batch, counted);
     EXPECT_EQ(counted.bytes(), 20 * 8 * 8 + 20 * 8 + 2 * 8) << "20 rows of 8 doubles, 20 lse, 2 sums";
   });
-  auto alone = make_local_comm();
-  CountingComm counted(*alone);
-  make_criterion(Config::defaults({"loss.kind=simclr"}))(random_rows(20, 8, 1), slice_of(graph, {0, 10}, 0), counted);
+  auto alone = comm::make_local_comm();
+  comm::CountingComm counted(*alone);
+  loss::make_criterion(config::Config::defaults({"loss.kind=simclr"}))(loss::random_rows(20, 8, 1), loss::slice_of(graph, {0, 10}, 0), counted);
   EXPECT_EQ(counted.bytes(), 0);
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::eval

@@ -13,7 +13,7 @@
 #include "kernels/base/philox.h"
 #include "tests/core/comm/thread_comm.h"
 
-namespace pal {
+namespace pal::eval {
 namespace {
 
 struct Blobs {
@@ -134,10 +134,10 @@ TEST(Knn, ARowThatIsNotFiniteIsNoNeighbourAndNeverRight) {
 }
 
 // Eleven images of 6×6, image k filled with k.
-class Flat final : public Dataset {
+class Flat final : public data::Dataset {
  public:
   int64_t size() const override { return 11; }
-  Encoding encoding() const override { return Encoding::raw; }
+  data::Encoding encoding() const override { return data::Encoding::raw; }
   std::vector<int32_t> shape() const override { return {6, 6, 1}; }
   const std::vector<int64_t>& labels() const override { return labels_; }
   const std::vector<std::string>& classes() const override { return classes_; }
@@ -154,14 +154,14 @@ TEST(Embed, IndependentOfRanksAndBatch) {
   const Flat data;
   std::vector<int64_t> samples(data.size());
   std::iota(samples.rbegin(), samples.rend(), int64_t{0});
-  const auto features = [&](Comm& comm, int64_t batch) {
-    ModelSpec spec;
+  const auto features = [&](comm::Comm& comm, int64_t batch) {
+    model::ModelSpec spec;
     spec.backbone = "convnet";
     spec.convnet_widths = {4, 5};
     spec.projector = {6, 3};
     spec.channels = 1;
     spec.dtype = at::kDouble;
-    auto encoder = make_encoder(spec, comm);
+    auto encoder = model::make_encoder(spec, comm);
     encoder->train();
     EmbedOptions options;
     options.augment.size = 6;
@@ -174,16 +174,16 @@ TEST(Embed, IndependentOfRanksAndBatch) {
     EXPECT_EQ(embed(*encoder, data, samples, options, comm).size(1), 3);
     return f;
   };
-  auto alone = make_local_comm();
+  auto alone = comm::make_local_comm();
   const at::Tensor one = features(*alone, 256);
   EXPECT_EQ(one.size(0), 11);
   EXPECT_GT((one[0] - one[10]).abs().max().item<double>(), 0.0);
   EXPECT_TRUE(at::allclose(features(*alone, 4), one, 0, 1e-12));
-  run_ranks(3, [&](Comm& comm) { EXPECT_TRUE(at::allclose(features(comm, 2), one, 0, 1e-12)); });
+  comm::run_ranks(3, [&](comm::Comm& comm) { EXPECT_TRUE(at::allclose(features(comm, 2), one, 0, 1e-12)); });
   const at::Tensor raw = pixels(data, samples);
   EXPECT_EQ(raw.sizes(), (std::vector<int64_t>{11, 36}));
   EXPECT_FLOAT_EQ(raw[0][5].item<float>(), 200.0f / 255.0f);
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::eval

@@ -15,7 +15,7 @@
 #include "kernels/base/philox.h"
 #include "tests/core/comm/thread_comm.h"
 
-namespace pal {
+namespace pal::eval {
 namespace {
 
 at::Tensor noise_rows(int64_t n, int64_t dims, uint64_t seed) {
@@ -109,7 +109,7 @@ TEST(Knn, ASweepIsItsPartsOnAnyRanks) {
   const at::Tensor train = noise_rows(90, 4, 1), test = noise_rows(23, 4, 2);
   const std::vector<int64_t> a = cyclic(90, 3), b = cyclic(23, 3);
   const std::vector<KnnOptions> sweep = {{1, 0.07}, {5, 0.5}, {5, 0.01}, {80, 0.2}};
-  run_ranks(3, [&](Comm& comm) {
+  comm::run_ranks(3, [&](comm::Comm& comm) {
     const std::vector<Accuracy> found = knn_sweep(train, a, test, b, 3, sweep, comm);
     for (size_t o = 0; o < sweep.size(); ++o) {
       const Accuracy one = knn(train, a, test, b, 3, sweep[o]);
@@ -118,15 +118,15 @@ TEST(Knn, ASweepIsItsPartsOnAnyRanks) {
       EXPECT_EQ(found[o].test, 23);   // none twice
     }
   });
-  run_ranks(4, [&](Comm& comm) { EXPECT_EQ(knn_sweep(train, a, test.narrow(0, 0, 2), {0, 1}, 3, {{5, 0.1}}, comm)[0].test, 2); });   // ranks without a sample
+  comm::run_ranks(4, [&](comm::Comm& comm) { EXPECT_EQ(knn_sweep(train, a, test.narrow(0, 0, 2), {0, 1}, 3, {{5, 0.1}}, comm)[0].test, 2); });   // ranks without a sample
 }
 
 // Images of one colour that tells the class, with noise.
-class Colours final : public Dataset {
+class Colours final : public data::Dataset {
  public:
   Colours(int64_t size, uint64_t seed) : size_(size), seed_(seed), labels_(cyclic(size, 3)) {}
   int64_t size() const override { return size_; }
-  Encoding encoding() const override { return Encoding::raw; }
+  data::Encoding encoding() const override { return data::Encoding::raw; }
   std::vector<int32_t> shape() const override { return {8, 8, 1}; }
   const std::vector<int64_t>& labels() const override { return labels_; }
   const std::vector<std::string>& classes() const override { return classes_; }
@@ -149,14 +149,14 @@ struct Tuned {
   Accuracy accuracy;
   at::Tensor weights;
 };
-Tuned tuned(Comm& comm, TrainedPart part, double fraction) {
-  ModelSpec spec;
+Tuned tuned(comm::Comm& comm, TrainedPart part, double fraction) {
+  model::ModelSpec spec;
   spec.backbone = "convnet";
   spec.convnet_widths = {4, 6};
   spec.projector = {};
   spec.channels = 1;
   spec.dtype = at::kDouble;
-  const auto encoder = make_encoder(spec, comm);
+  const auto encoder = model::make_encoder(spec, comm);
   FinetuneOptions o;
   o.part = part;
   o.fraction = fraction;
@@ -178,13 +178,13 @@ Tuned tuned(Comm& comm, TrainedPart part, double fraction) {
 
 TEST(Finetune, AnyRanksAndBothParts) {
   for (const TrainedPart part : {TrainedPart::head, TrainedPart::all}) {
-    auto alone = make_local_comm();
+    auto alone = comm::make_local_comm();
     const Tuned one = tuned(*alone, part, 1);
     EXPECT_GT(one.accuracy.top1, 0.9);
     EXPECT_EQ(one.accuracy.train, 46);
     EXPECT_EQ(one.accuracy.test, 31);
     for (const int ranks : {2, 3}) {
-      run_ranks(ranks, [&](Comm& comm) {
+      comm::run_ranks(ranks, [&](comm::Comm& comm) {
         const Tuned many = tuned(comm, part, 1);
         EXPECT_EQ(many.accuracy.confusion, one.accuracy.confusion);
         EXPECT_LT((many.weights - one.weights).abs().max().item<double>(), 1e-9);
@@ -231,4 +231,4 @@ TEST(Representation, ThePlaneHoldsTheVariance) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::eval

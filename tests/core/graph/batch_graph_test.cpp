@@ -15,7 +15,7 @@
 #include "kernels/base/philox.h"
 #include "tests/core/graph/random_rest.h"
 
-namespace pal {
+namespace pal::graph {
 namespace {
 
 double part_of(double w, Weights part) {
@@ -272,4 +272,4 @@ TEST(BatchGraph, SumsOfALargeBatchAreQuick) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::graph

@@ -13,7 +13,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::graph {
 namespace {
 
 using Definition = std::function<double(int64_t a, int64_t b)>;   // of the samples at two positions
@@ -301,4 +301,4 @@ TEST(WeightedEdges, AreSymmetricAndSorted) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::graph

@@ -12,7 +12,7 @@
 
 #include "core/data/loader/epoch_sampler.h"
 
-namespace pal {
+namespace pal::graph {
 namespace {
 
 std::vector<int64_t> up_to(int64_t n) {
@@ -49,7 +49,7 @@ void expect_frequency(const EdgeDraw& draw) {
   for (const int64_t count : {4, 5}) {
     std::vector<int> in(40);
     for (int64_t step = 0; step < kSteps; ++step) {
-      std::vector<int64_t> batch = batch_samples({40, 8, 3}, step);   // an epoch of 40 in batches of 8
+      std::vector<int64_t> batch = data::batch_samples({40, 8, 3}, step);   // an epoch of 40 in batches of 8
       draw.add_to(batch, count, 3, step);
       for (const int64_t s : batch) ++in[s];
     }
@@ -163,4 +163,4 @@ TEST(EdgeDraw, InclusionIsTheFrequency) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::graph

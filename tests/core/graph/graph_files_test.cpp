@@ -15,7 +15,7 @@
 #include "kernels/base/philox.h"
 #include "tests/test_folder.h"
 
-namespace pal {
+namespace pal::graph {
 namespace {
 
 class GraphFiles : public testing::Test {
@@ -94,7 +94,7 @@ TEST_F(GraphFiles, BadPairsAreRefusedInOneSentence) {
 TEST_F(GraphFiles, BadCsrGroupsAreRefused) {
   const auto csr = [&](const std::vector<int32_t>& indptr, const std::vector<int64_t>& indices, const std::vector<double>& data) {
     const std::string path = folder_ / "f.h5";
-    h5::File file = h5::File::create(path);
+    io::h5::File file = io::h5::File::create(path);
     file.make_group("/graph");
     file.write("/graph/indptr", indptr);
     file.write("/graph/indices", indices);
@@ -158,4 +158,4 @@ TEST(GraphNoise, RedrawsAShareOfTheLabelsAmongTheClassesThereAre) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::graph

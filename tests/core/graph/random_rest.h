@@ -8,7 +8,7 @@
 #include "core/graph/batch_graph.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::graph {
 
 enum class Signs { positive, any };
 
@@ -34,4 +34,4 @@ inline SparseRest random_rest(int64_t n, int pairs, Signs signs, uint64_t seed) 
   return rest;
 }
 
-}  // namespace pal
+}  // namespace pal::graph

@@ -13,7 +13,7 @@
 #include "core/graph/build.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::graph {
 namespace {
 
 struct ToldPair {
@@ -150,4 +150,4 @@ TEST(Alike, AnswersTakenBackLeaveTheStars) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::graph

@@ -7,7 +7,7 @@
 #include "core/graph/store.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::graph {
 namespace {
 
 TEST(LargeStore, ImageNetSizeIsQuick) {
@@ -90,4 +90,4 @@ TEST(LargeStore, AHubTakesOverWhatASmallerComponentKnowsOfOtherHubs) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::graph

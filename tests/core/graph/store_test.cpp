@@ -11,7 +11,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::graph {
 namespace {
 
 // Every relation of n samples in a table, closed by exhaustion after each answer.
@@ -328,4 +328,4 @@ TEST(GraphStore, FingerprintFollowsTheInserts) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::graph

@@ -8,7 +8,7 @@
 
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::io {
 namespace {
 
 uint32_t bit_by_bit(const uint8_t* data, size_t bytes) {
@@ -76,4 +76,4 @@ TEST(Crc32c, EverySingleBitFlipIsSeen) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::io

@@ -18,7 +18,7 @@
 #include "kernels/base/error.h"
 #include "tests/test_folder.h"
 
-namespace pal {
+namespace pal::io {
 namespace {
 
 class Safetensors : public testing::Test {
@@ -42,7 +42,7 @@ class Safetensors : public testing::Test {
 TEST_F(Safetensors, RoundTripsEveryType) {
   at::manual_seed(1);
   const at::Tensor base = at::randn({3, 5}, at::kDouble).mul(100);
-  NamedTensors tensors = {{"scalar", at::tensor(7, at::kLong).reshape({})}, {"empty", at::zeros({0, 4})}};
+  ops::NamedTensors tensors = {{"scalar", at::tensor(7, at::kLong).reshape({})}, {"empty", at::zeros({0, 4})}};
   for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kLong, at::kInt, at::kByte, at::kBFloat16, at::kHalf})
     tensors.emplace_back(std::string("of ") + c10::toString(type), base.abs().clamp_max(255).to(type));
   tensors.emplace_back("not contiguous", base.t());
@@ -146,4 +146,4 @@ TEST_F(Safetensors, WrongLengthsAreRefused) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::io

@@ -18,21 +18,21 @@
 #include "tests/killed_at_write.h"
 #include "tests/test_folder.h"
 
-namespace pal {
+namespace pal::label {
 namespace {
 
 const std::string kU1(32, '1'), kU2(32, '2'), kU3(32, '3');
 
-std::vector<Query> grids(int64_t count, int64_t members) {
-  std::vector<Query> queries;
+std::vector<oracle::Query> grids(int64_t count, int64_t members) {
+  std::vector<oracle::Query> queries;
   for (int64_t q = 0; q < count; ++q) {
-    queries.push_back({0, QueryKind::captcha, q});
+    queries.push_back({0, oracle::QueryKind::captcha, q});
     for (int64_t m = 0; m < members; ++m) queries.back().members.push_back(100 + 20 * q + m);
   }
   return queries;
 }
 
-CardAnswer filled(const std::string& person, const std::string& uuid, const Query& card, Verdict verdict = Verdict::yes) {
+CardAnswer filled(const std::string& person, const std::string& uuid, const oracle::Query& card, oracle::Verdict verdict = oracle::Verdict::yes) {
   CardAnswer a{person, uuid, card.id};
   for (const int64_t m : card.members) a.verdicts.emplace_back(m, verdict);
   return a;
@@ -55,7 +55,7 @@ TEST(LabelTokens, AreOfTheSecretThePurposeAndThePerson) {
   struct stat s {};
   ASSERT_EQ(stat((folder / "secret").c_str(), &s), 0);
   EXPECT_EQ(s.st_mode & 0777, 0600u);
-  write_file_atomically(folder / "bad", "abc\n");
+  io::write_file_atomically(folder / "bad", "abc\n");
   EXPECT_THROW(Tokens(folder / "bad"), Error);
   EXPECT_TRUE(Tokens::equal("abc", "abc"));
   EXPECT_FALSE(Tokens::equal("abc", "abd") || Tokens::equal("abc", "ab"));
@@ -66,7 +66,7 @@ TEST(LabelTokens, AKillWhileTheSecretIsMadeLeavesNone) {
   ASSERT_TRUE(killed_at_write([&] { Tokens(folder / "secret"); }));
   EXPECT_FALSE(std::filesystem::exists(folder / "secret"));
   const Tokens first(folder / "secret");
-  EXPECT_FALSE(put_new_file(folder / "secret", "another")) << "who comes second takes what is there";
+  EXPECT_FALSE(io::put_new_file(folder / "secret", "another")) << "who comes second takes what is there";
   EXPECT_EQ(Tokens(folder / "secret").link("ann", 0), first.link("ann", 0));
   EXPECT_THROW(Tokens(folder / "no folder/secret"), Error);
 }
@@ -101,7 +101,7 @@ TEST(LabelPeople, LinksAreGoodOnceAndCookiesLast) {
 TEST(LabelPeople, FilesThatAreWrongSaySo) {
   const TestFolder folder;
   const auto read = [&](const std::string& text) {
-    write_file_atomically(folder / "users", text);
+    io::write_file_atomically(folder / "users", text);
     return read_people(folder / "users");
   };
   const std::vector<Person> people = read("# us\nann\n\n  bob owner \n<b>Eve</b>\n");
@@ -124,12 +124,12 @@ TEST(LabelRateLimit, ABurstThenARate) {
 
 TEST(LabelCommitter, ManyWaitForOneWrite) {
   std::atomic<int> writes{0}, entries{0};
-  Committer committer([&](const std::vector<Entry>& batch) {
+  Committer committer([&](const std::vector<oracle::Entry>& batch) {
     ++writes;
     entries += static_cast<int>(batch.size());
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     std::vector<std::string> reasons;
-    for (const Entry& e : batch) reasons.push_back(e.undo == "bad" ? "no" : e.undo == "throw" ? throw Error(Exit::data, "disk") : "");
+    for (const oracle::Entry& e : batch) reasons.push_back(e.undo == "bad" ? "no" : e.undo == "throw" ? throw Error(Exit::data, "disk") : "");
     return reasons;
   });
   std::vector<std::thread> threads;
@@ -153,11 +153,11 @@ TEST(LabelCommitter, ManyWaitForOneWrite) {
 class LabelDesk : public testing::Test {
  protected:
   void ask(int64_t count, int64_t members, int64_t votes) {
-    std::vector<Query> queries = grids(count, members);
+    std::vector<oracle::Query> queries = grids(count, members);
     ledger_.record_queries(queries, {"captcha", 1, 0, votes});
   }
   const TestFolder folder_;
-  Ledger ledger_{folder_ / "ledger.sqlite", "run"};
+  oracle::Ledger ledger_{folder_ / "ledger.sqlite", "run"};
 };
 
 TEST_F(LabelDesk, HandsOutEachQuestionOnceAndToAsManyAsAreWanted) {
@@ -171,8 +171,8 @@ TEST_F(LabelDesk, HandsOutEachQuestionOnceAndToAsManyAsAreWanted) {
   EXPECT_EQ(desk.next("ann", 1, 2)[0].id, ann[0].id) << "a reload shows the same";
   EXPECT_EQ(desk.take(filled("ann", kU1, ann[0])), "");
   EXPECT_NE(desk.next("ann", 2, 1)[0].id, ann[0].id) << "never what they answered themselves";
-  for (const Query& q : desk.next("ann", 350, 5)) EXPECT_NE(q.id, ann[0].id) << "nor when nobody else holds it";
-  EXPECT_EQ(desk.take(filled("bob", kU2, bob[0], Verdict::no)), "");
+  for (const oracle::Query& q : desk.next("ann", 350, 5)) EXPECT_NE(q.id, ann[0].id) << "nor when nobody else holds it";
+  EXPECT_EQ(desk.take(filled("bob", kU2, bob[0], oracle::Verdict::no)), "");
   EXPECT_EQ(ledger_.open_questions(), 8);
   EXPECT_EQ(desk.next("eve", 400, 5).size(), 2u) << "leases end";
 }
@@ -192,7 +192,7 @@ TEST_F(LabelDesk, LargeQueriesComeInParts) {
 TEST_F(LabelDesk, TheSameAnswerCountsOnceAndUndoSupersedes) {
   ask(2, 3, 1);
   Desk desk(ledger_, folder_.path().string(), {});
-  const Query card = desk.next("ann", 0, 1)[0];
+  const oracle::Query card = desk.next("ann", 0, 1)[0];
   for (int k = 0; k < 3; ++k) EXPECT_EQ(desk.take(filled("ann", kU1, card)), "");
   EXPECT_EQ(ledger_.all_answers().size(), 3u);
   EXPECT_NE(desk.take(filled("ann", kU2, card)), "") << "a second answer of the same person";
@@ -200,8 +200,8 @@ TEST_F(LabelDesk, TheSameAnswerCountsOnceAndUndoSupersedes) {
   for (int k = 0; k < 2; ++k) EXPECT_EQ(desk.take_back("ann", kU1), "");
   EXPECT_EQ(ledger_.all_answers().size(), 6u) << "nothing is deleted";
   EXPECT_EQ(desk.next("ann", 0, 1)[0].id, card.id) << "asked again";
-  EXPECT_EQ(desk.take(filled("ann", kU2, card, Verdict::no)), "");
-  CardAnswer changed = filled("ann", kU3, card, Verdict::unsure);
+  EXPECT_EQ(desk.take(filled("ann", kU2, card, oracle::Verdict::no)), "");
+  CardAnswer changed = filled("ann", kU3, card, oracle::Verdict::unsure);
   changed.replaces = kU2;
   for (int k = 0; k < 2; ++k) EXPECT_EQ(desk.take(changed), "");
   const std::vector<PastCard> past = desk.past("ann", 10);
@@ -209,14 +209,14 @@ TEST_F(LabelDesk, TheSameAnswerCountsOnceAndUndoSupersedes) {
   EXPECT_EQ(past[0].uuid, kU3);
   EXPECT_EQ(past[0].verdicts, changed.verdicts);
   CardAnswer foreign = filled("ann", std::string(32, '4'), card);
-  foreign.verdicts = {{7, Verdict::yes}};
+  foreign.verdicts = {{7, oracle::Verdict::yes}};
   EXPECT_NE(desk.take(foreign), "") << "a member that was not asked";
 }
 
 TEST_F(LabelDesk, ASkippedCardIsForSomebodyElse) {
   ask(1, 2, 1);
   Desk desk(ledger_, folder_.path().string(), {});
-  EXPECT_EQ(desk.take(filled("ann", kU1, desk.next("ann", 0, 1)[0], Verdict::skip)), "");
+  EXPECT_EQ(desk.take(filled("ann", kU1, desk.next("ann", 0, 1)[0], oracle::Verdict::skip)), "");
   EXPECT_TRUE(desk.next("ann", 1, 1).empty());
   EXPECT_EQ(desk.next("bob", 1, 1).size(), 1u);
   EXPECT_EQ(ledger_.open_questions(), 2);
@@ -226,8 +226,8 @@ TEST_F(LabelDesk, AnswersFromElsewhereCloseQuestions) {
   ask(2, 2, 1);
   Desk desk(ledger_, folder_.path().string(), {});
   std::string lines;
-  for (const int64_t m : {100, 101}) lines += answer_line({1, 0, m, Verdict::yes, "file"});
-  Inbox(folder_.path().string()).submit("elsewhere", lines);
+  for (const int64_t m : {100, 101}) lines += oracle::answer_line({1, 0, m, oracle::Verdict::yes, "file"});
+  oracle::Inbox(folder_.path().string()).submit("elsewhere", lines);
   std::vector<std::string> warnings;
   desk.refresh(warnings);
   EXPECT_TRUE(warnings.empty());
@@ -238,7 +238,7 @@ TEST_F(LabelDesk, AnswersFromElsewhereCloseQuestions) {
 
 TEST_F(LabelDesk, GoldIsShownToEverybodyOnce) {
   ask(30, 1, 1);
-  std::vector<Query> gold = {{0, QueryKind::captcha, 1, {2, 3}}};
+  std::vector<oracle::Query> gold = {{0, oracle::QueryKind::captcha, 1, {2, 3}}};
   gold[0].sampler = kGoldSampler;
   ledger_.record_queries(gold, {kGoldSampler, 1, 0, 1});
   DeskOptions options;
@@ -247,14 +247,14 @@ TEST_F(LabelDesk, GoldIsShownToEverybodyOnce) {
   for (const std::string person : {"ann", "bob"}) {
     int seen = 0;
     for (int k = 0; k < 10; ++k) {
-      const Query card = desk.next(person, 0, 1)[0];
+      const oracle::Query card = desk.next(person, 0, 1)[0];
       seen += card.sampler == kGoldSampler;
       EXPECT_EQ(card.sampler == kGoldSampler, k == 3);
       EXPECT_EQ(desk.take(filled(person, std::string(30, person[0] == 'a' ? 'a' : 'b') + "0" + std::to_string(k), card)), "");
     }
     EXPECT_EQ(seen, 1);
   }
-  const Standing s = look_at_answers(ledger_, GraphStore(1000), ConsensusKind::majority, [] {
+  const Standing s = look_at_answers(ledger_, graph::GraphStore(1000), oracle::ConsensusKind::majority, [] {
     std::vector<int64_t> labels(1000, -1);
     labels[1] = labels[2] = 0, labels[3] = 1;
     return labels;
@@ -262,50 +262,50 @@ TEST_F(LabelDesk, GoldIsShownToEverybodyOnce) {
   EXPECT_EQ(s.gold.at("ann").right, 1);
   EXPECT_EQ(s.gold.at("ann").of, 2);
   EXPECT_EQ(desk.next("eve", 0, 40).front().sampler, "captcha");
-  for (const Query& q : desk.next("eve", 0, 40)) EXPECT_EQ(desk.take(filled("eve", std::string(29, 'e') + std::to_string(100 + q.id), q, Verdict::skip)), "");
-  const std::vector<Query> left = desk.next("zoe", 0, 1), none = desk.next("eve", 0, 5);
+  for (const oracle::Query& q : desk.next("eve", 0, 40)) EXPECT_EQ(desk.take(filled("eve", std::string(29, 'e') + std::to_string(100 + q.id), q, oracle::Verdict::skip)), "");
+  const std::vector<oracle::Query> left = desk.next("zoe", 0, 1), none = desk.next("eve", 0, 5);
   EXPECT_EQ(left.size(), 1u);
-  for (const Query& q : none) EXPECT_EQ(q.sampler, kGoldSampler) << "when there is nothing else";
+  for (const oracle::Query& q : none) EXPECT_EQ(q.sampler, kGoldSampler) << "when there is nothing else";
 }
 
 // A job writes the ledger; the desk has a copy of its open questions and hands answers on.
 TEST(LabelBeside, AnswersReachTheJobOnceWhateverIsKilled) {
   const TestFolder folder;
   const std::string run = folder.path().string();
-  Ledger job(folder / "ledger.sqlite", "run");
-  std::vector<Query> queries = grids(3, 2);
+  oracle::Ledger job(folder / "ledger.sqlite", "run");
+  std::vector<oracle::Query> queries = grids(3, 2);
   job.record_queries(queries, {"captcha", 1, 0});
   const auto publish = [&] {
     std::string lines;
-    for (const Query& q : job.open_queries()) lines += question_line(q);
-    write_file_atomically(folder / "questions.jsonl", lines);
+    for (const oracle::Query& q : job.open_queries()) lines += oracle::question_line(q);
+    io::write_file_atomically(folder / "questions.jsonl", lines);
   };
   publish();
   DeskOptions options;
   options.writer = Writer::job;
   std::vector<std::string> warnings;
   {
-    Ledger copy(folder / "copy.sqlite", "run");
+    oracle::Ledger copy(folder / "copy.sqlite", "run");
     Desk desk(copy, run, options);
     const auto cards = desk.next("ann", 0, 2);
     ASSERT_EQ(cards.size(), 2u);
     EXPECT_EQ(desk.take(filled("ann", kU1, cards[0])), "");
-    EXPECT_EQ(desk.take(filled("ann", kU2, cards[1], Verdict::no)), "");
+    EXPECT_EQ(desk.take(filled("ann", kU2, cards[1], oracle::Verdict::no)), "");
     EXPECT_EQ(desk.take_back("ann", kU2), "");
     EXPECT_NE(desk.next("ann", 0, 5)[0].id, cards[0].id) << "though the job has not taken it in yet";
   }
   std::filesystem::remove_all(folder / "inbox");   // as if the server had been killed before it could hand on
   {
-    Ledger copy(folder / "copy.sqlite", "run");
+    oracle::Ledger copy(folder / "copy.sqlite", "run");
     Desk desk(copy, run, options);
-    EXPECT_EQ(Inbox(run).drain(job, warnings).recorded, 2);
+    EXPECT_EQ(oracle::Inbox(run).drain(job, warnings).recorded, 2);
     publish();
     desk.refresh(warnings);
     EXPECT_EQ(desk.queue().open(), 2);
     EXPECT_EQ(desk.take(filled("ann", kU3, desk.next("ann", 0, 1)[0])), "");
     // Somebody else answers what is left by file.
-    job.record_answers({{3, 2, 140, Verdict::no, "file"}, {3, 2, 141, Verdict::no, "file"}});
-    Inbox(run).drain(job, warnings);
+    job.record_answers({{3, 2, 140, oracle::Verdict::no, "file"}, {3, 2, 141, oracle::Verdict::no, "file"}});
+    oracle::Inbox(run).drain(job, warnings);
     publish();
     desk.refresh(warnings);
     EXPECT_EQ(desk.queue().open(), 0);
@@ -317,29 +317,29 @@ TEST(LabelBeside, AnswersReachTheJobOnceWhateverIsKilled) {
 // Gold beside a job is the page's own: shown and scored, and nothing of it reaches the job, which would refuse it.
 TEST(LabelBeside, GoldIsNotHandedOn) {
   const TestFolder folder;
-  Ledger job(folder / "ledger.sqlite", "run"), copy(folder / "copy.sqlite", "run");
-  std::vector<Query> queries = grids(3, 2);
+  oracle::Ledger job(folder / "ledger.sqlite", "run"), copy(folder / "copy.sqlite", "run");
+  std::vector<oracle::Query> queries = grids(3, 2);
   job.record_queries(queries, {"captcha", 1, 0});
   std::string lines;
-  for (const Query& q : job.open_queries()) lines += question_line(q);
-  write_file_atomically(folder / "questions.jsonl", lines);
-  for (int k = 0; k < 2; ++k) add_gold(copy, Writer::job, 1, 2, {0, 0, 1, 1}, 1);   // started twice
+  for (const oracle::Query& q : job.open_queries()) lines += oracle::question_line(q);
+  io::write_file_atomically(folder / "questions.jsonl", lines);
+  for (int k = 0; k < 2; ++k) launch::add_gold(copy, Writer::job, 1, 2, {0, 0, 1, 1}, 1);   // started twice
   DeskOptions options;
   options.writer = Writer::job;
   options.gold_every = 1;
   Desk desk(copy, folder.path().string(), options);
   EXPECT_EQ(desk.take(filled("ann", kU1, desk.next("ann", 0, 1)[0])), "");
-  const Query gold = desk.next("ann", 0, 1)[0];
+  const oracle::Query gold = desk.next("ann", 0, 1)[0];
   ASSERT_EQ(gold.id, kOwnGold);
   EXPECT_EQ(desk.take(filled("ann", kU2, gold)), "");
   EXPECT_EQ(desk.take_back("ann", kU2), "");
-  EXPECT_EQ(desk.settle("bob", kU3, 1, 100, Verdict::no), "");
+  EXPECT_EQ(desk.settle("bob", kU3, 1, 100, oracle::Verdict::no), "");
   std::vector<std::string> warnings;
-  const LedgerIntake intake = Inbox(folder.path().string()).drain(job, warnings);
+  const oracle::LedgerIntake intake = oracle::Inbox(folder.path().string()).drain(job, warnings);
   EXPECT_EQ(intake.recorded, 3);
   EXPECT_EQ(intake.withdrawn, 1);
   EXPECT_TRUE(warnings.empty()) << warnings[0];
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::label

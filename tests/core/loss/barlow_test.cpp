@@ -8,7 +8,7 @@
 #include "core/config/config.h"
 #include "tests/core/loss/loss_cases.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
 // Ĝ of a dense (n, n) graph.
@@ -38,7 +38,7 @@ double correlation_cost(const std::vector<double>& x, const std::vector<double>&
   return sum;
 }
 
-DenseLoss dense_barlow(const BarlowOptions& options, const BatchGraph& graph, int64_t dims) {
+DenseLoss dense_barlow(const BarlowOptions& options, const graph::BatchGraph& graph, int64_t dims) {
   return [=](const std::vector<double>& z) {
     const int64_t n = graph.samples, rows = n * graph.views;
     if (options.form == BarlowForm::graph) {
@@ -48,11 +48,11 @@ DenseLoss dense_barlow(const BarlowOptions& options, const BatchGraph& graph, in
         for (int64_t i = 0; i < rows; ++i) square += z[i * dims + k] * z[i * dims + k];
         for (int64_t i = 0; i < rows; ++i) x[i * dims + k] /= square > 0 ? std::sqrt(square) : 1;
       }
-      return options.scale * correlation_cost(x, x, normalised(dense(graph, options.self_loops), rows), rows, dims, options.lambda);
+      return options.scale * correlation_cost(x, x, normalised(graph::dense(graph, options.self_loops), rows), rows, dims, options.lambda);
     }
-    BatchGraph positions = graph;
+    graph::BatchGraph positions = graph;
     positions.views = 1;
-    const std::vector<double> g = normalised(dense(positions, SelfLoops::on), n);
+    const std::vector<double> g = normalised(graph::dense(positions, graph::SelfLoops::on), n);
     std::vector<std::vector<double>> x(graph.views);
     for (int32_t v = 0; v < graph.views; ++v) {
       x[v].assign(z.begin() + v * n * dims, z.begin() + (v + 1) * n * dims);
@@ -72,12 +72,12 @@ DenseLoss dense_barlow(const BarlowOptions& options, const BatchGraph& graph, in
 }
 
 std::vector<BarlowOptions> forms() {
-  return {{BarlowForm::graph, 0.3, 1, SelfLoops::off}, {BarlowForm::graph, 0.1, 0.5, SelfLoops::on}, {BarlowForm::cross, 0.2, 0.5, SelfLoops::off}};
+  return {{BarlowForm::graph, 0.3, 1, graph::SelfLoops::off}, {BarlowForm::graph, 0.1, 0.5, graph::SelfLoops::on}, {BarlowForm::cross, 0.2, 0.5, graph::SelfLoops::off}};
 }
 
 TEST(Barlow, EqualsTheDenseFormulaAndItsFiniteDifferences) {
   for (int32_t views : {1, 2, 3}) {
-    for (const auto& [name, graph] : test_graphs(6, views, Signs::any)) {
+    for (const auto& [name, graph] : test_graphs(6, views, graph::Signs::any)) {
       for (const BarlowOptions& options : forms()) {
         if (options.form == BarlowForm::cross && views == 1) continue;
         for (int64_t dims : {1, 4}) {
@@ -90,7 +90,7 @@ TEST(Barlow, EqualsTheDenseFormulaAndItsFiniteDifferences) {
 }
 
 TEST(Barlow, IsTheSameForAnyWorldSize) {
-  for (const auto& [name, graph] : test_graphs(10, 3, Signs::any)) {
+  for (const auto& [name, graph] : test_graphs(10, 3, graph::Signs::any)) {
     for (const BarlowOptions& options : forms()) {
       SCOPED_TRACE(name + ", form " + std::to_string(static_cast<int>(options.form)));
       expect_any_world_size(make_barlow(options), random_rows(graph.samples * 3, 6, 5), graph);
@@ -100,18 +100,18 @@ TEST(Barlow, IsTheSameForAnyWorldSize) {
 
 TEST(Barlow, ScaledClassesAreTheOptimumOfTheSupervisedGraph) {
   const int64_t n = 9;   // classes of 4, 3 and 2 samples
-  BatchGraph graph;
+  graph::BatchGraph graph;
   graph.samples = n;
   graph.layers.push_back({{0, 0, 0, 0, 1, 1, 1, 2, 2}, 3, 1.0});
   at::Tensor z = at::zeros({2 * n, 3}, at::kDouble);
   for (int64_t i = 0; i < 2 * n; ++i) z[i][graph.layers[0].block[i % n]] = 1.7;
-  const LossResult result = run_sliced(make_barlow({BarlowForm::graph, 1.0, 1, SelfLoops::on}), z, graph, {0, 5, n});
+  const LossResult result = run_sliced(make_barlow({BarlowForm::graph, 1.0, 1, graph::SelfLoops::on}), z, graph, {0, 5, n});
   EXPECT_NEAR(result.value, 0, 1e-13);
   EXPECT_LT(length(result.dz), 1e-13);
 }
 
 TEST(Barlow, ConstantColumnsAndBadInput) {
-  const BatchGraph graph = test_graphs(5, 2, Signs::any)[3].second;
+  const graph::BatchGraph graph = test_graphs(5, 2, graph::Signs::any)[3].second;
   for (const BarlowOptions& options : forms()) {
     at::Tensor z = random_rows(10, 4, 3);
     z.select(1, 1).zero_();
@@ -120,17 +120,17 @@ TEST(Barlow, ConstantColumnsAndBadInput) {
     EXPECT_TRUE(std::isfinite(length(result.dz)));
     EXPECT_GT(length(result.dz), 1e-4);
   }
-  EXPECT_THROW(run_sliced(make_barlow({BarlowForm::cross}), random_rows(4, 3, 1), test_graphs(4, 1, Signs::any)[0].second, {0, 4}), Error);
+  EXPECT_THROW(run_sliced(make_barlow({BarlowForm::cross}), random_rows(4, 3, 1), test_graphs(4, 1, graph::Signs::any)[0].second, {0, 4}), Error);
 }
 
 TEST(Barlow, IsMadeFromTheConfig) {
-  const auto graph = test_graphs(6, 2, Signs::any)[2].second;
+  const auto graph = test_graphs(6, 2, graph::Signs::any)[2].second;
   const at::Tensor z = random_rows(12, 4, 2);
   const auto value = [&](const Criterion& c) { return run_sliced(c, z, graph, {0, 6}).value; };
-  EXPECT_EQ(value(make_criterion(Config::defaults({"loss.kind=barlow"}))), value(make_barlow({BarlowForm::cross, 0.005, 1, SelfLoops::off})));
-  EXPECT_EQ(value(make_criterion(Config::defaults({"loss.kind=barlow", "loss.barlow=graph", "loss.lambda=0.2", "loss.scale=0.1", "graph.self_loops=on"}))),
-            value(make_barlow({BarlowForm::graph, 0.2, 0.1, SelfLoops::on})));
+  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=barlow"}))), value(make_barlow({BarlowForm::cross, 0.005, 1, graph::SelfLoops::off})));
+  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=barlow", "loss.barlow=graph", "loss.lambda=0.2", "loss.scale=0.1", "graph.self_loops=on"}))),
+            value(make_barlow({BarlowForm::graph, 0.2, 0.1, graph::SelfLoops::on})));
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::loss

@@ -8,13 +8,13 @@
 #include "core/loss/layer_share.h"
 #include "tests/core/loss/loss_cases.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
 // Collectives that one invariance takes on each of two ranks.
-int64_t collectives(const BatchGraph& graph, const std::vector<int64_t>& rank_begin) {
+int64_t collectives(const graph::BatchGraph& graph, const std::vector<int64_t>& rank_begin) {
   std::vector<int64_t> calls(2);
-  run_ranks(2, [&](ThreadComm& comm) {
+  comm::run_ranks(2, [&](comm::ThreadComm& comm) {
     const Batch batch = slice_of(graph, rank_begin, comm.rank());
     const at::Tensor z = random_rows(batch.local_rows(), 3, 1), dz = at::zeros_like(z);
     invariance_share(dz, z, batch, comm, 1);
@@ -25,7 +25,7 @@ int64_t collectives(const BatchGraph& graph, const std::vector<int64_t>& rank_be
 }
 
 TEST(GraphTerms, OnlyWhatSpansRanksIsSent) {
-  const auto graphs = test_graphs(10, 2, Signs::positive);
+  const auto graphs = test_graphs(10, 2, graph::Signs::positive);
   EXPECT_EQ(collectives(graphs[0].second, {0, 5, 10}), 0) << "views of a sample live on one rank";
   EXPECT_EQ(collectives(graphs[1].second, {0, 5, 10}), 1) << "the sums of classes";
   EXPECT_EQ(collectives(graphs[2].second, {0, 5, 10}), 1) << "all layers at once";
@@ -34,7 +34,7 @@ TEST(GraphTerms, OnlyWhatSpansRanksIsSent) {
 }
 
 TEST(LayerShare, SpanningBlocksComeFirst) {
-  BatchGraph graph;
+  graph::BatchGraph graph;
   graph.samples = 6;
   graph.views = 2;
   graph.layers.push_back({{2, 0, -1, 0, 1, 1}, 3, 0.5});
@@ -48,7 +48,7 @@ TEST(LayerShare, SpanningBlocksComeFirst) {
 }
 
 TEST(Halo, FewRowsGoAllToAllManyAreGathered) {
-  BatchGraph graph;
+  graph::BatchGraph graph;
   graph.samples = 12;
   graph.views = 2;
   graph.rest.offsets.assign(13, 0);
@@ -65,11 +65,11 @@ TEST(Halo, FewRowsGoAllToAllManyAreGathered) {
       graph.rest.offsets[p + 1] = static_cast<int64_t>(graph.rest.columns.size());
     }
     graph.rest.weights.assign(graph.rest.columns.size(), 1.0);
-    check(graph);
+    graph::check(graph);
   };
   set({{0, 5}, {0, 6}, {1, 2}, {3, 11}});
   const Batch batch = slice_of(graph, {0, 4, 8, 12}, 0);
-  const Halo few = make_halo(batch, 0, SelfLoops::off);
+  const Halo few = make_halo(batch, 0, graph::SelfLoops::off);
   EXPECT_EQ(few.carrier, Carrier::all_to_all);
   EXPECT_EQ(few.send, (std::vector<int64_t>{0, 3}));
   EXPECT_EQ(few.send_counts, (std::vector<int64_t>{0, 1, 1}));
@@ -79,8 +79,8 @@ TEST(Halo, FewRowsGoAllToAllManyAreGathered) {
     for (int q = 0; q < p; ++q) all.emplace_back(p, q);
   }
   set(all);
-  EXPECT_EQ(make_halo(slice_of(graph, {0, 4, 8, 12}, 0), 0, SelfLoops::off).carrier, Carrier::all_gather);
+  EXPECT_EQ(make_halo(slice_of(graph, {0, 4, 8, 12}, 0), 0, graph::SelfLoops::off).carrier, Carrier::all_gather);
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::loss

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -20,45 +22,45 @@
 #include "tests/core/graph/random_rest.h"
 #include "tests/core/comm/thread_comm.h"
 
-namespace pal {
+namespace pal::loss {
 
 // Every kind of graph on n positions. Classes span any slicing; the batch of `mixed` holds unlabelled samples.
-inline std::vector<std::pair<std::string, BatchGraph>> test_graphs(int64_t n, int32_t views, Signs signs) {
-  GraphStore store(n);
+inline std::vector<std::pair<std::string, graph::BatchGraph>> test_graphs(int64_t n, int32_t views, graph::Signs signs) {
+  graph::GraphStore store(n);
   std::vector<int64_t> labels(n), samples(n);
   for (int64_t p = 0; p < n; ++p) {
     labels[p] = p % 4 == 3 ? -1 : p % 3;
     samples[p] = p;
   }
   store.set_labels(labels);
-  std::vector<std::pair<std::string, BatchGraph>> graphs;
-  graphs.emplace_back("ssl", build_batch_graph(store, GraphKind::ssl, 0, samples, views));
-  graphs.emplace_back("supervised", build_batch_graph(store, GraphKind::supervised, 0, samples, views));
-  graphs.emplace_back("mixed", build_batch_graph(store, GraphKind::mixed, 0.3, samples, views));
-  BatchGraph pairs = graphs[2].second;
-  pairs.rest = random_rest(n, 4, signs, 1);
+  std::vector<std::pair<std::string, graph::BatchGraph>> graphs;
+  graphs.emplace_back("ssl", graph::build_batch_graph(store, graph::GraphKind::ssl, 0, samples, views));
+  graphs.emplace_back("supervised", graph::build_batch_graph(store, graph::GraphKind::supervised, 0, samples, views));
+  graphs.emplace_back("mixed", graph::build_batch_graph(store, graph::GraphKind::mixed, 0.3, samples, views));
+  graph::BatchGraph pairs = graphs[2].second;
+  pairs.rest = graph::random_rest(n, 4, signs, 1);
   graphs.emplace_back("mixed and pairs", pairs);
   pairs.layers.clear();
-  pairs.rest = random_rest(n, static_cast<int>(n * n), signs, 2);
+  pairs.rest = graph::random_rest(n, static_cast<int>(n * n), signs, 2);
   graphs.emplace_back("many pairs", pairs);
   pairs.rest = {};
   graphs.emplace_back("nothing", pairs);
 
   // A table over the classes (signed, or −ℓ), on top of the views; and targets of a regression. A block has no row.
-  const double away = signs == Signs::any ? -1 : 0.25;
-  BatchGraph table = graphs[0].second;
+  const double away = signs == graph::Signs::any ? -1 : 0.25;
+  graph::BatchGraph table = graphs[0].second;
   table.layers.push_back({{}, 4, 0.7, {1, away, 2 * away, 0, away, 2, 0, 1, 2 * away, 0, 1.5, away, 0, 1, away, 1}});
   for (int64_t p = 0; p < n; ++p) table.layers.back().block.push_back(static_cast<int32_t>(labels[p]));
   graphs.emplace_back("table", table);
-  BatchGraph targets = pairs;
+  graph::BatchGraph targets = pairs;
   targets.features.push_back({{}, 2, 0.8});
   for (int64_t k = 0; k < 2 * n; ++k) {
     const double y = std::sin(static_cast<double>(3 * k + 1));
-    targets.features.back().features.push_back(signs == Signs::any ? y : std::abs(y));
+    targets.features.back().features.push_back(signs == graph::Signs::any ? y : std::abs(y));
   }
   graphs.emplace_back("regression", targets);
   targets.layers = table.layers;
-  targets.rest = random_rest(n, 5, signs, 3);
+  targets.rest = graph::random_rest(n, 5, signs, 3);
   graphs.emplace_back("all together", targets);
   return graphs;
 }
@@ -77,7 +79,7 @@ inline at::Tensor random_rows(int64_t rows, int64_t dims, uint64_t seed) {
 }
 
 // A rank's batch of the graph's samples.
-inline Batch slice_of(const BatchGraph& graph, const std::vector<int64_t>& rank_begin, int rank) {
+inline Batch slice_of(const graph::BatchGraph& graph, const std::vector<int64_t>& rank_begin, int rank) {
   Batch batch;
   for (int64_t p = 0; p < graph.samples; ++p) batch.samples.push_back(p);
   batch.rank_begin = rank_begin;
@@ -93,7 +95,7 @@ using Prepare = std::function<void(Batch&)>;
 
 // Runs the criterion on the slices [rank_begin[r], rank_begin[r + 1]) of a global z (global row = view · n + position);
 // value and terms must be the same bits on every rank; dz comes back in global order.
-inline LossResult run_sliced(const Criterion& criterion, const at::Tensor& z, const BatchGraph& graph,
+inline LossResult run_sliced(const Criterion& criterion, const at::Tensor& z, const graph::BatchGraph& graph,
                              const std::vector<int64_t>& rank_begin, const Prepare& prepare = {}) {
   const int ranks = static_cast<int>(rank_begin.size()) - 1;
   const int64_t dims = z.size(1);
@@ -102,7 +104,7 @@ inline LossResult run_sliced(const Criterion& criterion, const at::Tensor& z, co
   joint.dz = at::zeros_like(z);
   const at::Tensor dz = joint.dz.view({graph.views, graph.samples, dims});
   std::mutex mutex;
-  run_ranks(ranks, [&](Comm& comm) {
+  comm::run_ranks(ranks, [&](comm::Comm& comm) {
     Batch batch = slice_of(graph, rank_begin, comm.rank());
     if (prepare) prepare(batch);
     const at::Tensor own = global.narrow(1, batch.begin, batch.local_positions()).reshape({batch.local_rows(), dims}).contiguous();
@@ -173,7 +175,7 @@ inline at::Tensor finite_differences(const DenseLoss& loss, const at::Tensor& z)
 
 // Value and gradient of the criterion against the formula.
 inline void expect_equal_to_formula(const Criterion& criterion, const DenseLoss& formula, const at::Tensor& z,
-                                    const BatchGraph& graph, const Prepare& prepare = {}) {
+                                    const graph::BatchGraph& graph, const Prepare& prepare = {}) {
   const LossResult result = run_sliced(criterion, z, graph, {0, graph.samples}, prepare);
   const double expected = formula(flat(z));
   EXPECT_NEAR(result.value, expected, 1e-11 * (1 + std::abs(expected)));
@@ -182,7 +184,7 @@ inline void expect_equal_to_formula(const Criterion& criterion, const DenseLoss&
 }
 
 // The contract: any W, any slices, the same loss.
-inline void expect_any_world_size(const Criterion& criterion, const at::Tensor& z, const BatchGraph& graph, const Prepare& prepare = {}) {
+inline void expect_any_world_size(const Criterion& criterion, const at::Tensor& z, const graph::BatchGraph& graph, const Prepare& prepare = {}) {
   const int64_t n = graph.samples;
   const std::vector<std::vector<int64_t>> slicings = {{0, n / 2, n}, {0, n / 3, 2 * n / 3, n}, {0, n / 4, n / 2, 3 * n / 4, n},
                                                       {0, 1, n},     {0, 4, 4, n},             {0, 0, n, n}};
@@ -202,4 +204,4 @@ inline void expect_any_world_size(const Criterion& criterion, const at::Tensor& 
   }
 }
 
-}  // namespace pal
+}  // namespace pal::loss

@@ -11,7 +11,7 @@
 #include "core/loss/support_queue.h"
 #include "tests/core/loss/loss_cases.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
 // The anchors of a rank's rows, and a support set of z's type.
@@ -49,12 +49,12 @@ std::vector<double> neighbours_of(const at::Tensor& support, int64_t rows, const
   return near;
 }
 
-DenseLoss dense_nnclr(const ContrastOptions& options, const BatchGraph& graph, int64_t dims, const std::vector<double>& near) {
+DenseLoss dense_nnclr(const ContrastOptions& options, const graph::BatchGraph& graph, int64_t dims, const std::vector<double>& near) {
   return [=](const std::vector<double>& z) {
     const int64_t n = graph.samples;
-    BatchGraph positions = graph;
+    graph::BatchGraph positions = graph;
     positions.views = 1;
-    const std::vector<double> g = dense(positions, SelfLoops::on), q = unit(z, dims);
+    const std::vector<double> g = graph::dense(positions, graph::SelfLoops::on), q = unit(z, dims);
     double sum = 0, mass = 0;
     for (int32_t u = 0; u < graph.views; ++u) {
       for (int32_t v = 0; v < graph.views; ++v) {
@@ -78,7 +78,7 @@ DenseLoss dense_nnclr(const ContrastOptions& options, const BatchGraph& graph, i
 TEST(Nnclr, EqualsTheDenseFormulaAndItsFiniteDifferences) {
   const int64_t dims = 4;
   for (int32_t views : {2, 3}) {
-    for (const auto& [name, graph] : test_graphs(6, views, Signs::any)) {
+    for (const auto& [name, graph] : test_graphs(6, views, graph::Signs::any)) {
       const int64_t rows = graph.samples * views;
       const at::Tensor anchors = random_rows(rows, dims, 4), support = random_rows(17, dims, 6), z = random_rows(rows, dims, 11);
       const at::Tensor first_views = anchors.narrow(0, 0, graph.samples);
@@ -101,13 +101,13 @@ TEST(Nnclr, EqualsTheDenseFormulaAndItsFiniteDifferences) {
 }
 
 TEST(Nnclr, IsTheSameForAnyWorldSize) {
-  for (const auto& [name, graph] : test_graphs(10, 3, Signs::any)) {
+  for (const auto& [name, graph] : test_graphs(10, 3, graph::Signs::any)) {
     SCOPED_TRACE(name);
     const at::Tensor anchors = random_rows(30, 8, 4), support = random_rows(40, 8, 6), z = random_rows(30, 8, 5);
     for (const auto& [k, of] : {std::pair(1, NeighboursOf::support), std::pair(3, NeighboursOf::support), std::pair(2, NeighboursOf::batch), std::pair(0, NeighboursOf::support)}) {
       const Criterion criterion = make_nnclr({{0.5, Reduction::mean}, k, of});
       // The neighbours are those of the rounded rows in both types.
-      const Criterion rounded = [&](const at::Tensor& rows, const Batch& batch, Comm& comm) {
+      const Criterion rounded = [&](const at::Tensor& rows, const Batch& batch, comm::Comm& comm) {
         Batch typed = batch;
         with_support(anchors.to(at::kFloat), support.to(at::kFloat), rows.scalar_type())(typed);
         return criterion(rows, typed, comm);
@@ -120,7 +120,7 @@ TEST(Nnclr, IsTheSameForAnyWorldSize) {
 // The paper's two terms: cross entropy of nn(z_u) against the predictions of the other view, averaged.
 TEST(Nnclr, IsTheTextbookFormOnTwoViews) {
   const int64_t n = 5, dims = 3;
-  const BatchGraph graph = test_graphs(n, 2, Signs::positive)[0].second;
+  const graph::BatchGraph graph = test_graphs(n, 2, graph::Signs::positive)[0].second;
   const at::Tensor z = random_rows(2 * n, dims, 3), anchors = random_rows(2 * n, dims, 4), one = random_rows(1, dims, 5);
   // A support of one row: every neighbour is it.
   const std::vector<double> q = unit(flat(z), dims), s = unit(flat(one), dims);
@@ -134,19 +134,19 @@ TEST(Nnclr, IsTheTextbookFormOnTwoViews) {
 }
 
 TEST(Nnclr, BadInputAndRowsThatAreNotFinite) {
-  const BatchGraph graph = test_graphs(4, 2, Signs::any)[0].second;
+  const graph::BatchGraph graph = test_graphs(4, 2, graph::Signs::any)[0].second;
   const at::Tensor z = random_rows(8, 3, 1), support = random_rows(5, 3, 2);
   EXPECT_THROW(run_sliced(make_nnclr({}), z, graph, {0, 4}), Error);
   EXPECT_THROW(make_nnclr({{}, 65}), Error);
-  EXPECT_THROW(run_sliced(make_nnclr({{}, 1, NeighboursOf::batch}), random_rows(2, 3, 1), test_graphs(1, 2, Signs::positive)[0].second, {0, 1},
+  EXPECT_THROW(run_sliced(make_nnclr({{}, 1, NeighboursOf::batch}), random_rows(2, 3, 1), test_graphs(1, 2, graph::Signs::positive)[0].second, {0, 1},
                           with_support(random_rows(2, 3, 1), support, at::kDouble)), Error);
-  EXPECT_THROW(run_sliced(make_nnclr({}), random_rows(4, 3, 1), test_graphs(4, 1, Signs::any)[0].second, {0, 4},
+  EXPECT_THROW(run_sliced(make_nnclr({}), random_rows(4, 3, 1), test_graphs(4, 1, graph::Signs::any)[0].second, {0, 4},
                           with_support(random_rows(4, 3, 1), support, at::kDouble)), Error);
   at::Tensor bad = random_rows(8, 3, 4);
   bad[1][0] = std::nan("");
   Batch batch = slice_of(graph, {0, 4}, 0);
   with_support(bad, support, at::kDouble)(batch);
-  auto alone = make_local_comm();
+  auto alone = comm::make_local_comm();
   EXPECT_TRUE(std::isnan(make_nnclr({})(z, batch, *alone).value)) << "for the guard to see";
   at::Tensor zero = z.clone();
   zero[3].zero_();
@@ -157,11 +157,11 @@ TEST(Nnclr, BadInputAndRowsThatAreNotFinite) {
 
 TEST(SupportQueue, IsFirstInFirstOutAndTheSameOnEveryRank) {
   const at::Tensor z = random_rows(10, 3, 2);
-  const BatchGraph graph = test_graphs(5, 2, Signs::positive)[0].second;
+  const graph::BatchGraph graph = test_graphs(5, 2, graph::Signs::positive)[0].second;
   const at::Tensor drawn = SupportQueue(7, 3, at::kDouble, 1).rows().clone();
   EXPECT_NEAR(length(drawn[4]), 1, 1e-12);
   EXPECT_FALSE(at::equal(drawn, SupportQueue(7, 3, at::kDouble, 2).rows()));
-  run_ranks(2, [&](Comm& comm) {
+  comm::run_ranks(2, [&](comm::Comm& comm) {
     Batch batch;
     batch.samples.resize(5);
     batch.rank_begin = {0, 2, 5};
@@ -191,7 +191,7 @@ TEST(SupportQueue, IsFirstInFirstOutAndTheSameOnEveryRank) {
 }
 
 TEST(SupportQueue, KeepsTheNewestOfALargeBatch) {
-  auto comm = make_local_comm();
+  auto comm = comm::make_local_comm();
   Batch batch;
   batch.samples.resize(5);
   batch.rank_begin = {0, 5};
@@ -205,4 +205,4 @@ TEST(SupportQueue, KeepsTheNewestOfALargeBatch) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::loss

@@ -7,12 +7,12 @@
 #include "core/config/config.h"
 #include "tests/core/loss/loss_cases.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
-DenseLoss dense_simclr(const ContrastOptions& options, const BatchGraph& graph, int64_t dims) {
+DenseLoss dense_simclr(const ContrastOptions& options, const graph::BatchGraph& graph, int64_t dims) {
   return [=](const std::vector<double>& z) {
-    const std::vector<double> g = dense(graph, SelfLoops::off), u = unit(z, dims);
+    const std::vector<double> g = graph::dense(graph, graph::SelfLoops::off), u = unit(z, dims);
     const int64_t rows = graph.samples * graph.views;
     double sum = 0, mass = 0;
     for (int64_t i = 0; i < rows; ++i) {
@@ -32,7 +32,7 @@ DenseLoss dense_simclr(const ContrastOptions& options, const BatchGraph& graph, 
 
 TEST(Simclr, EqualsTheDenseFormulaAndItsFiniteDifferences) {
   for (int32_t views : {1, 2, 3}) {
-    for (const auto& [name, graph] : test_graphs(6, views, Signs::any)) {
+    for (const auto& [name, graph] : test_graphs(6, views, graph::Signs::any)) {
       for (const ContrastOptions& options : {ContrastOptions{0.5, Reduction::mean}, ContrastOptions{0.2, Reduction::sum}}) {
         for (int64_t dims : {2, 9}) {
           SCOPED_TRACE(name + ", views " + std::to_string(views) + ", D " + std::to_string(dims));
@@ -45,7 +45,7 @@ TEST(Simclr, EqualsTheDenseFormulaAndItsFiniteDifferences) {
 
 TEST(Simclr, IsTheSameForAnyWorldSize) {
   for (const auto& [views, dims] : {std::pair{2, 64}, {3, 5}}) {
-    for (const auto& [name, graph] : test_graphs(10, views, Signs::any)) {
+    for (const auto& [name, graph] : test_graphs(10, views, graph::Signs::any)) {
       SCOPED_TRACE(name + ", views " + std::to_string(views) + ", D " + std::to_string(dims));
       expect_any_world_size(make_simclr({0.5, Reduction::mean}), random_rows(graph.samples * views, dims, 5), graph);
     }
@@ -55,7 +55,7 @@ TEST(Simclr, IsTheSameForAnyWorldSize) {
 // NT-Xent as the paper has it: 2N rows, the positive of i is the other view of its sample.
 TEST(Simclr, IsNtXentOnTwoViews) {
   const int64_t n = 7, dims = 5;
-  const BatchGraph graph = test_graphs(n, 2, Signs::positive)[0].second;
+  const graph::BatchGraph graph = test_graphs(n, 2, graph::Signs::positive)[0].second;
   const at::Tensor z = random_rows(2 * n, dims, 3);
   const std::vector<double> u = unit(flat(z), dims);
   double expected = 0;
@@ -68,7 +68,7 @@ TEST(Simclr, IsNtXentOnTwoViews) {
 }
 
 TEST(Simclr, RowsOfNormZeroAndSingleRowsStayFinite) {
-  const BatchGraph graph = test_graphs(5, 2, Signs::any)[1].second;
+  const graph::BatchGraph graph = test_graphs(5, 2, graph::Signs::any)[1].second;
   at::Tensor z = random_rows(10, 4, 3);
   z[2].zero_();
   const LossResult result = run_sliced(make_simclr({}), z, graph, {0, 2, 5});
@@ -76,19 +76,19 @@ TEST(Simclr, RowsOfNormZeroAndSingleRowsStayFinite) {
   EXPECT_TRUE(std::isfinite(length(result.dz)));
   EXPECT_EQ(length(result.dz[2]), 0);
   EXPECT_GT(length(result.dz), 1e-3);
-  const LossResult one = run_sliced(make_simclr({}), random_rows(1, 4, 1), test_graphs(1, 1, Signs::positive)[0].second, {0, 1});
+  const LossResult one = run_sliced(make_simclr({}), random_rows(1, 4, 1), test_graphs(1, 1, graph::Signs::positive)[0].second, {0, 1});
   EXPECT_EQ(one.value, 0);
   EXPECT_EQ(length(one.dz), 0);
 }
 
 TEST(Simclr, IsMadeFromTheConfig) {
-  const auto graph = test_graphs(6, 2, Signs::any)[2].second;
+  const auto graph = test_graphs(6, 2, graph::Signs::any)[2].second;
   const at::Tensor z = random_rows(12, 4, 2);
   const auto value = [&](const Criterion& c) { return run_sliced(c, z, graph, {0, 6}).value; };
-  EXPECT_EQ(value(make_criterion(Config::defaults({"loss.kind=simclr"}))), value(make_simclr({0.1, Reduction::mean})));
-  EXPECT_EQ(value(make_criterion(Config::defaults({"loss.kind=simclr", "loss.temperature=0.3", "loss.reduction=sum"}))),
+  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=simclr"}))), value(make_simclr({0.1, Reduction::mean})));
+  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=simclr", "loss.temperature=0.3", "loss.reduction=sum"}))),
             value(make_simclr({0.3, Reduction::sum})));
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::loss

@@ -7,7 +7,7 @@
 #include "core/config/config.h"
 #include "tests/core/loss/loss_cases.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
 const std::vector<int64_t> kLabels = {0, 3, -1, 1, 1, 2, -1, 0, 3, 2};
@@ -34,25 +34,25 @@ TEST(Supervised, EqualsTheFormulaAndItsFiniteDifferences) {
   for (Supervision kind : {Supervision::mse, Supervision::cross_entropy}) {
     for (Reduction reduction : {Reduction::mean, Reduction::sum}) {
       for (int32_t views : {1, 2}) {
-        const BatchGraph graph = test_graphs(6, views, Signs::any)[0].second;
+        const graph::BatchGraph graph = test_graphs(6, views, graph::Signs::any)[0].second;
         expect_equal_to_formula(make_supervised(kind, reduction), dense_supervised(kind, reduction, 6, views, 5), random_rows(6 * views, 5, 11), graph, kLabelled);
       }
     }
-    expect_any_world_size(make_supervised(kind, Reduction::mean), random_rows(20, 5, 3), test_graphs(10, 2, Signs::any)[0].second, kLabelled);
+    expect_any_world_size(make_supervised(kind, Reduction::mean), random_rows(20, 5, 3), test_graphs(10, 2, graph::Signs::any)[0].second, kLabelled);
   }
 }
 
 TEST(Supervised, MissingAndBadLabels) {
-  const BatchGraph graph = test_graphs(4, 2, Signs::any)[0].second;
+  const graph::BatchGraph graph = test_graphs(4, 2, graph::Signs::any)[0].second;
   const at::Tensor z = random_rows(8, 3, 1);
-  const Criterion made = make_criterion(Config::defaults({"loss.kind=cross_entropy", "graph.kind=mixed"}));
+  const Criterion made = make_criterion(config::Config::defaults({"loss.kind=cross_entropy", "graph.kind=mixed"}));
   const LossResult none = run_sliced(made, z, graph, {0, 2, 4}, [](Batch& batch) { batch.labels.assign(4, -1); });
   EXPECT_EQ(none.value, 0);
   EXPECT_EQ(length(none.dz), 0);
   EXPECT_THROW(run_sliced(made, z, graph, {0, 4}), Error) << "no labels at all";
-  EXPECT_THROW(run_sliced(make_criterion(Config::defaults({"loss.kind=mse", "graph.kind=mixed"})), z, graph, {0, 4}, [](Batch& batch) { batch.labels = {0, 1, 2, 3}; }), Error)
+  EXPECT_THROW(run_sliced(make_criterion(config::Config::defaults({"loss.kind=mse", "graph.kind=mixed"})), z, graph, {0, 4}, [](Batch& batch) { batch.labels = {0, 1, 2, 3}; }), Error)
       << "a class beyond the outputs";
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::loss

@@ -8,12 +8,12 @@
 #include "core/loss/scl.h"
 #include "tests/core/loss/loss_cases.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
-DenseLoss dense_vic2(const Vic2Options& options, const BatchGraph& graph, int64_t dims) {
+DenseLoss dense_vic2(const Vic2Options& options, const graph::BatchGraph& graph, int64_t dims) {
   return [=](const std::vector<double>& z) {
-    const std::vector<double> g = dense(graph, options.self_loops);
+    const std::vector<double> g = graph::dense(graph, options.self_loops);
     const int64_t rows = graph.samples * graph.views;
     double sum = 0;
     for (int64_t i = 0; i < rows; ++i) {
@@ -29,8 +29,8 @@ DenseLoss dense_vic2(const Vic2Options& options, const BatchGraph& graph, int64_
 
 TEST(Vic2, EqualsTheDenseFormulaAndItsFiniteDifferences) {
   for (int32_t views : {1, 2, 3}) {
-    for (const auto& [name, graph] : test_graphs(6, views, Signs::any)) {
-      for (SelfLoops loops : {SelfLoops::on, SelfLoops::off}) {
+    for (const auto& [name, graph] : test_graphs(6, views, graph::Signs::any)) {
+      for (graph::SelfLoops loops : {graph::SelfLoops::on, graph::SelfLoops::off}) {
         for (Reduction reduction : {Reduction::mean, Reduction::sum}) {
           for (int64_t dims : {1, 4, 21}) {
             SCOPED_TRACE(name + ", views " + std::to_string(views) + ", loops " + std::to_string(static_cast<int>(loops)) +
@@ -47,8 +47,8 @@ TEST(Vic2, EqualsTheDenseFormulaAndItsFiniteDifferences) {
 
 TEST(Vic2, IsTheSameForAnyWorldSize) {
   for (int32_t views : {2, 3}) {
-    for (const auto& [name, graph] : test_graphs(10, views, Signs::any)) {
-      for (SelfLoops loops : {SelfLoops::on, SelfLoops::off}) {
+    for (const auto& [name, graph] : test_graphs(10, views, graph::Signs::any)) {
+      for (graph::SelfLoops loops : {graph::SelfLoops::on, graph::SelfLoops::off}) {
         for (int64_t dims : {5, 64}) {
           SCOPED_TRACE(name + ", views " + std::to_string(views) + ", D " + std::to_string(dims));
           expect_any_world_size(make_vic2({loops, Reduction::mean}), random_rows(graph.samples * views, dims, 5), graph);
@@ -59,9 +59,9 @@ TEST(Vic2, IsTheSameForAnyWorldSize) {
 }
 
 TEST(Scl, IsVic2OfUnitRows) {
-  for (const auto& [name, graph] : test_graphs(6, 2, Signs::any)) {
+  for (const auto& [name, graph] : test_graphs(6, 2, graph::Signs::any)) {
     SCOPED_TRACE(name);
-    const Vic2Options options{SelfLoops::on, Reduction::mean};
+    const Vic2Options options{graph::SelfLoops::on, Reduction::mean};
     const DenseLoss vic2 = dense_vic2(options, graph, 4);
     at::Tensor z = random_rows(12, 4, 11);
     expect_equal_to_formula(make_scl(options), [&](const std::vector<double>& rows) { return vic2(unit(rows, 4)); }, z, graph);
@@ -69,21 +69,21 @@ TEST(Scl, IsVic2OfUnitRows) {
     z[1].zero_();
     EXPECT_TRUE(std::isfinite(length(run_sliced(make_scl(options), z, graph, {0, 6}).dz)));
   }
-  const auto graph = test_graphs(6, 2, Signs::any)[2].second;
-  const Criterion made = make_criterion(Config::defaults({"loss.kind=scl", "graph.self_loops=off"}));
+  const auto graph = test_graphs(6, 2, graph::Signs::any)[2].second;
+  const Criterion made = make_criterion(config::Config::defaults({"loss.kind=scl", "graph.self_loops=off"}));
   EXPECT_EQ(run_sliced(made, random_rows(12, 4, 2), graph, {0, 6}).value,
-            run_sliced(make_scl({SelfLoops::off, Reduction::mean}), random_rows(12, 4, 2), graph, {0, 6}).value);
+            run_sliced(make_scl({graph::SelfLoops::off, Reduction::mean}), random_rows(12, 4, 2), graph, {0, 6}).value);
 }
 
 TEST(Vic2, ClassesAsAxesAreTheOptimumOfTheSupervisedGraph) {
-  GraphStore store(12);
+  graph::GraphStore store(12);
   std::vector<int64_t> labels, samples;
   for (int64_t p = 0; p < 12; ++p) {
     labels.push_back(p % 3);
     samples.push_back(p);
   }
   store.set_labels(labels);
-  const BatchGraph graph = build_batch_graph(store, GraphKind::supervised, 0, samples, 2);
+  const graph::BatchGraph graph = graph::build_batch_graph(store, graph::GraphKind::supervised, 0, samples, 2);
   at::Tensor z = at::zeros({24, 5}, at::kDouble);
   for (int64_t i = 0; i < 24; ++i) {
     // A rotation of the axes 0 and 1 leaves the optimum.
@@ -100,13 +100,13 @@ TEST(Vic2, ClassesAsAxesAreTheOptimumOfTheSupervisedGraph) {
 }
 
 TEST(Vic2, IsMadeFromTheConfig) {
-  const auto graph = test_graphs(6, 2, Signs::any)[2].second;
+  const auto graph = test_graphs(6, 2, graph::Signs::any)[2].second;
   const at::Tensor z = random_rows(12, 4, 2);
   const auto value = [&](const Criterion& c) { return run_sliced(c, z, graph, {0, 6}).value; };
-  EXPECT_EQ(value(make_criterion(Config::defaults({"loss.kind=vic2"}))), value(make_vic2({SelfLoops::on, Reduction::mean})));
-  EXPECT_EQ(value(make_criterion(Config::defaults({"loss.kind=vic2", "graph.self_loops=off", "loss.reduction=sum"}))),
-            value(make_vic2({SelfLoops::off, Reduction::sum})));
+  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=vic2"}))), value(make_vic2({graph::SelfLoops::on, Reduction::mean})));
+  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=vic2", "graph.self_loops=off", "loss.reduction=sum"}))),
+            value(make_vic2({graph::SelfLoops::off, Reduction::sum})));
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::loss

@@ -10,7 +10,7 @@
 #include "core/config/config.h"
 #include "tests/core/loss/loss_cases.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
 // Σ over the rows [begin, end) of the two moment terms, straight from the definition.
@@ -35,9 +35,9 @@ std::pair<double, double> dense_moments(const std::vector<double>& z, int64_t be
   return {variance, covariance};
 }
 
-DenseLoss dense_vicreg(const VicregOptions& options, const BatchGraph& graph, int64_t dims) {
+DenseLoss dense_vicreg(const VicregOptions& options, const graph::BatchGraph& graph, int64_t dims) {
   return [=](const std::vector<double>& z) {
-    const std::vector<double> g = dense(graph, SelfLoops::off);
+    const std::vector<double> g = graph::dense(graph, graph::SelfLoops::off);
     const int64_t rows = graph.samples * graph.views;
     double mass = 0, invariance = 0;
     const double margin = options.margin > 0 ? options.margin : std::sqrt(2.0 * static_cast<double>(dims));
@@ -71,7 +71,7 @@ DenseLoss dense_vicreg(const VicregOptions& options, const BatchGraph& graph, in
 
 TEST(Vicreg, EqualsTheDenseFormulaAndItsFiniteDifferences) {
   for (int32_t views : {2, 3}) {
-    for (const auto& [name, graph] : test_graphs(6, views, Signs::positive)) {
+    for (const auto& [name, graph] : test_graphs(6, views, graph::Signs::positive)) {
       for (Moments moments : {Moments::per_view, Moments::pooled}) {
         for (Reduction reduction : {Reduction::mean, Reduction::sum}) {
           for (int64_t dims : {1, 4, 21}) {   // 21 is wider than any group is long: the Gram form
@@ -89,7 +89,7 @@ TEST(Vicreg, EqualsTheDenseFormulaAndItsFiniteDifferences) {
 
 TEST(Vicreg, IsTheSameForAnyWorldSize) {
   for (int32_t views : {2, 3}) {
-    for (const auto& [name, graph] : test_graphs(10, views, Signs::positive)) {
+    for (const auto& [name, graph] : test_graphs(10, views, graph::Signs::positive)) {
       for (Moments moments : {Moments::per_view, Moments::pooled}) {
         for (int64_t dims : {5, 64}) {
           SCOPED_TRACE(name + ", views " + std::to_string(views) + ", moments " + std::to_string(static_cast<int>(moments)) +
@@ -121,7 +121,7 @@ std::pair<double, at::Tensor> official_vicreg(const at::Tensor& z) {
 
 TEST(Vicreg, EqualsTheOfficialCodeOnTwoViews) {
   for (int64_t dims : {3, 40}) {
-    const auto graph = test_graphs(16, 2, Signs::positive)[0].second;
+    const auto graph = test_graphs(16, 2, graph::Signs::positive)[0].second;
     const at::Tensor z = random_rows(32, dims, 3);
     const auto [value, gradient] = official_vicreg(z);
     for (const std::vector<int64_t>& slices : {std::vector<int64_t>{0, 16}, {0, 5, 16}}) {
@@ -134,7 +134,7 @@ TEST(Vicreg, EqualsTheOfficialCodeOnTwoViews) {
 
 TEST(Vicreg, InvarianceOfACliqueNeedsNoPairs) {
   // Σ_{i,j∈c} ‖z_i − z_j‖² = 2 n_c Σ‖z_i‖² − 2‖Σ z_i‖², with 1,000 rows in one block.
-  BatchGraph graph;
+  graph::BatchGraph graph;
   graph.samples = 500;
   graph.layers.push_back({std::vector<int32_t>(500, 0), 1, 1.0});
   const at::Tensor z = random_rows(1000, 3, 4);
@@ -153,7 +153,7 @@ TEST(Vicreg, InvarianceOfACliqueNeedsNoPairs) {
 
 TEST(Vicreg, SmallDistancesKeepTheirDigitsInFloat32) {
   // Views 1e-3 apart around rows of norm 1: deg ⊙ Z − GZ would be wrong by per cents.
-  const auto graph = test_graphs(64, 2, Signs::positive)[0].second;
+  const auto graph = test_graphs(64, 2, graph::Signs::positive)[0].second;
   at::Tensor z = random_rows(128, 16, 8);
   z.narrow(0, 64, 64).copy_(z.narrow(0, 0, 64) + random_rows(64, 16, 9) * 1e-3);
   const at::Tensor narrow = z.to(at::kFloat);
@@ -165,7 +165,7 @@ TEST(Vicreg, SmallDistancesKeepTheirDigitsInFloat32) {
 }
 
 TEST(Vicreg, BadInput) {
-  const auto graph = test_graphs(1, 2, Signs::positive)[0].second;
+  const auto graph = test_graphs(1, 2, graph::Signs::positive)[0].second;
   const at::Tensor z = random_rows(2, 3, 1);
   try {
     run_sliced(make_vicreg({}), z, graph, {0, 1});
@@ -180,7 +180,7 @@ TEST(Vicreg, BadInput) {
 
 TEST(Vicreg, RowsKnownToDifferKeepAMargin) {
   for (int32_t views : {1, 2, 3}) {
-    for (const auto& [name, graph] : test_graphs(6, views, Signs::any)) {
+    for (const auto& [name, graph] : test_graphs(6, views, graph::Signs::any)) {
       for (double margin : {0.0, 1.5}) {
         for (int64_t dims : {1, 4}) {
           SCOPED_TRACE(name + ", views " + std::to_string(views) + ", margin " + std::to_string(margin) + ", D " + std::to_string(dims));
@@ -190,12 +190,12 @@ TEST(Vicreg, RowsKnownToDifferKeepAMargin) {
       }
     }
   }
-  for (const auto& [name, graph] : test_graphs(10, 2, Signs::any)) {
+  for (const auto& [name, graph] : test_graphs(10, 2, graph::Signs::any)) {
     SCOPED_TRACE(name);
     expect_any_world_size(make_vicreg({25, 25, 1, 1e-4, Moments::per_view, Reduction::mean, 3}), random_rows(20, 6, 5), graph);
   }
   // Equal rows have no direction to part in: no NaN.
-  BatchGraph apart = test_graphs(4, 2, Signs::positive)[0].second;
+  graph::BatchGraph apart = test_graphs(4, 2, graph::Signs::positive)[0].second;
   apart.layers[0].weight = -1;
   const LossResult equal = run_sliced(make_vicreg({}), at::zeros({8, 3}, at::kDouble), apart, {0, 4});
   EXPECT_TRUE(std::isfinite(length(equal.dz)));
@@ -204,14 +204,14 @@ TEST(Vicreg, RowsKnownToDifferKeepAMargin) {
 }
 
 TEST(Vicreg, IsMadeFromTheConfig) {
-  const auto graph = test_graphs(6, 2, Signs::positive)[1].second;
+  const auto graph = test_graphs(6, 2, graph::Signs::positive)[1].second;
   const at::Tensor z = random_rows(12, 4, 2);
-  const Criterion made = make_criterion(Config::defaults({"loss.invariance=5", "loss.variance=3", "loss.covariance=2",
+  const Criterion made = make_criterion(config::Config::defaults({"loss.invariance=5", "loss.variance=3", "loss.covariance=2",
                                                           "loss.epsilon=0.01", "loss.moments=pooled", "loss.reduction=sum", "loss.margin=2"}));
   const VicregOptions options{5, 3, 2, 0.01, Moments::pooled, Reduction::sum, 2};
   EXPECT_EQ(run_sliced(made, z, graph, {0, 6}).value, run_sliced(make_vicreg(options), z, graph, {0, 6}).value);
-  EXPECT_EQ(run_sliced(make_criterion(Config::defaults()), z, graph, {0, 6}).value, run_sliced(make_vicreg({}), z, graph, {0, 6}).value);
+  EXPECT_EQ(run_sliced(make_criterion(config::Config::defaults()), z, graph, {0, 6}).value, run_sliced(make_vicreg({}), z, graph, {0, 6}).value);
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::loss

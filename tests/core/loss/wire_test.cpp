@@ -12,7 +12,7 @@
 #include "kernels/moments.h"
 #include "tests/core/comm/thread_comm.h"
 
-namespace pal {
+namespace pal::loss {
 namespace {
 
 constexpr int64_t kDims = 24;
@@ -21,18 +21,18 @@ constexpr int32_t kTwo = 2;
 // Bytes of the loss's collectives on a rank with `local` samples of two views.
 int64_t loss_bytes(int ranks, int64_t local) {
   const int64_t samples = ranks * local;
-  const Criterion criterion = make_criterion(Config::defaults({"loss.kind=vicreg"}));
+  const Criterion criterion = make_criterion(config::Config::defaults({"loss.kind=vicreg"}));
   at::manual_seed(1);
   const at::Tensor z = at::randn({kTwo * local, kDims});
   int64_t bytes = 0;
-  run_ranks(ranks, [&](Comm& inner) {
-    CountingComm comm(inner);
+  comm::run_ranks(ranks, [&](comm::Comm& inner) {
+    comm::CountingComm comm(inner);
     Batch batch;
     for (int64_t s = 0; s < samples; ++s) batch.samples.push_back(s);
-    batch.rank_begin = rank_slices(samples, ranks);
+    batch.rank_begin = data::rank_slices(samples, ranks);
     batch.begin = batch.rank_begin[comm.rank()];
     batch.end = batch.rank_begin[comm.rank() + 1];
-    batch.graph = build_batch_graph(GraphStore(samples), GraphKind::ssl, 0, batch.samples, kTwo);
+    batch.graph = graph::build_batch_graph(graph::GraphStore(samples), graph::GraphKind::ssl, 0, batch.samples, kTwo);
     criterion(z, batch, comm);
     if (comm.rank() == 0) bytes = comm.bytes();
   });
@@ -63,4 +63,4 @@ TEST(Wire, TheGramFormSendsNothingInBackward) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::loss

@@ -16,7 +16,7 @@
 
 #include "tests/core/comm/thread_comm.h"
 
-namespace pal {
+namespace pal::model {
 namespace {
 
 enum class Shape { rows, planes, channels_last };
@@ -27,7 +27,7 @@ at::Tensor images(Shape shape, int64_t n, int64_t channels, int64_t height, int6
   return shape == Shape::planes ? x : x.contiguous(at::MemoryFormat::ChannelsLast);
 }
 
-std::shared_ptr<BatchNorm> make(int64_t channels, at::ScalarType dtype = at::kDouble, Comm* comm = nullptr) {
+std::shared_ptr<BatchNorm> make(int64_t channels, at::ScalarType dtype = at::kDouble, comm::Comm* comm = nullptr) {
   BatchNormOptions options;
   options.comm = comm;
   options.dtype = dtype;
@@ -125,7 +125,7 @@ void with_every_cut(at::ScalarType dtype, const at::Tensor& x, const at::Tensor&
     const int ranks = static_cast<int>(cut.size()) - 1;
     SCOPED_TRACE(testing::Message() << ranks << " ranks");
     std::vector<Passed> parts(ranks);
-    run_ranks(ranks, [&](ThreadComm& comm) {
+    comm::run_ranks(ranks, [&](comm::ThreadComm& comm) {
       const int r = comm.rank();
       auto norm = make(x.size(1), dtype, &comm);
       parts[r] = pass(*norm, x.slice(0, cut[r], cut[r + 1]), dy.slice(0, cut[r], cut[r + 1]), Activation::relu);
@@ -174,7 +174,7 @@ TEST(BatchNorm, ALargeMeanCostsNoDigits) {
 }
 
 TEST(BatchNorm, OneCollectiveEachWayAndNoneInEvaluation) {
-  run_ranks(2, [](ThreadComm& comm) {
+  comm::run_ranks(2, [](comm::ThreadComm& comm) {
     auto norm = make(4, at::kFloat, &comm);
     const at::Tensor x = at::rand({3, 4}), dy = at::rand({3, 4});
     pass(*norm, x, dy, Activation::relu);
@@ -226,4 +226,4 @@ TEST(BatchNorm, OneRowIsRefused) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::model

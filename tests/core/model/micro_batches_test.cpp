@@ -22,24 +22,24 @@
 #include "kernels/base/error.h"
 #include "tests/core/comm/thread_comm.h"
 
-namespace pal {
+namespace pal::model {
 namespace {
 
 constexpr int64_t kPositions = 11;
 constexpr int32_t kViews = 2;
 
-Batch batch_of(const Comm& comm) {
-  Batch batch;
+loss::Batch batch_of(const comm::Comm& comm) {
+  loss::Batch batch;
   for (int64_t p = 0; p < kPositions; ++p) batch.samples.push_back(p);
   batch.views = kViews;
-  batch.rank_begin = rank_slices(kPositions, comm.size());
+  batch.rank_begin = data::rank_slices(kPositions, comm.size());
   batch.begin = batch.rank_begin[comm.rank()];
   batch.end = batch.rank_begin[comm.rank() + 1];
-  batch.graph = build_batch_graph(GraphStore(kPositions), GraphKind::ssl, 0, batch.samples, kViews);
+  batch.graph = graph::build_batch_graph(graph::GraphStore(kPositions), graph::GraphKind::ssl, 0, batch.samples, kViews);
   return batch;
 }
 
-Criterion loss() { return make_criterion(Config::defaults({"loss.kind=vicreg"})); }
+loss::Criterion loss() { return loss::make_criterion(config::Config::defaults({"loss.kind=vicreg"})); }
 
 at::Tensor all_images(std::vector<int64_t> shape) {
   at::manual_seed(3);
@@ -48,7 +48,7 @@ at::Tensor all_images(std::vector<int64_t> shape) {
 }
 
 // This rank's rows of the global images, view-major.
-at::Tensor own(const at::Tensor& images, const Batch& batch) {
+at::Tensor own(const at::Tensor& images, const loss::Batch& batch) {
   std::vector<at::Tensor> views;
   for (int32_t v = 0; v < kViews; ++v) views.push_back(images.narrow(0, v * kPositions + batch.begin, batch.local_positions()));
   return at::cat(views);
@@ -56,13 +56,13 @@ at::Tensor own(const at::Tensor& images, const Batch& batch) {
 
 TEST(MicroBatches, EqualTheWholeBatchWithoutBatchNorm) {
   SCOPED_TRACE("seed 3");
-  const auto comm = make_local_comm();
-  const Batch batch = batch_of(*comm);
+  const auto comm = comm::make_local_comm();
+  const loss::Batch batch = batch_of(*comm);
   const at::Tensor x = all_images({6});
   const at::Tensor first = at::randn({6, 8}, at::kDouble).requires_grad_(), second = at::randn({8, 5}, at::kDouble).requires_grad_();
   const auto encode = [&](const at::Tensor& images) { return at::mm(at::relu(at::mm(images, first)), second); };
   const at::Tensor z = encode(x);
-  const LossResult whole = loss()(z.detach(), batch, *comm);
+  const loss::LossResult whole = loss()(z.detach(), batch, *comm);
   z.backward(whole.dz);
   const at::Tensor expected[] = {first.grad().clone(), second.grad().clone()};
   for (const int64_t count : {1, 2, 3, 11}) {
@@ -72,7 +72,7 @@ TEST(MicroBatches, EqualTheWholeBatchWithoutBatchNorm) {
     const at::Tensor rows = pieces.forward(encode, x);
     EXPECT_FALSE(rows.requires_grad());
     EXPECT_LE((rows - z).abs().max().item<double>(), 1e-12);
-    const LossResult result = loss()(rows, batch, *comm);
+    const loss::LossResult result = loss()(rows, batch, *comm);
     EXPECT_NEAR(result.value, whole.value, 1e-12 * whole.value);
     int called = 0;
     pieces.backward(encode, x, result.dz, [&] { ++called; });
@@ -97,16 +97,16 @@ ModelSpec small_net() {
   return spec;
 }
 
-Outcome in_pieces(Comm& comm, int64_t count, const at::Tensor& images_of_all) {
+Outcome in_pieces(comm::Comm& comm, int64_t count, const at::Tensor& images_of_all) {
   const auto encoder = make_encoder(small_net(), comm);
   encoder->train();
-  const Batch batch = batch_of(comm);
+  const loss::Batch batch = batch_of(comm);
   const at::Tensor images = own(images_of_all, batch);
   const auto encode = [&](const at::Tensor& x) { return encoder->forward(x); };
   const MicroBatches pieces(batch.begin, batch.end, kViews, count);
   const at::Tensor z = pieces.forward(encode, images);
   discard_batch_norm(*encoder);
-  const LossResult result = loss()(z, batch, comm);
+  const loss::LossResult result = loss()(z, batch, comm);
   pieces.backward(encode, images, result.dz, [] {});
   commit_batch_norm(*encoder);
   std::vector<at::Tensor> flat;
@@ -122,13 +122,13 @@ Outcome in_pieces(Comm& comm, int64_t count, const at::Tensor& images_of_all) {
 
 TEST(MicroBatches, AreThoseOfTheGlobalBatchForAnyNumberOfRanks) {
   SCOPED_TRACE("seed 3");
-  const auto alone = make_local_comm();
+  const auto alone = comm::make_local_comm();
   const at::Tensor images = all_images({3, 5, 5});
   for (const int64_t count : {1, 3}) {
     const Outcome one = in_pieces(*alone, count, images);
     EXPECT_EQ(one.batches, count);
     for (const int ranks : {2, 3}) {
-      run_ranks(ranks, [&](Comm& comm) {
+      comm::run_ranks(ranks, [&](comm::Comm& comm) {
         const Outcome many = in_pieces(comm, count, images);
         EXPECT_NEAR(many.value, one.value, 1e-10 * std::abs(one.value));
         EXPECT_LE((many.gradient - one.gradient).norm().item<double>(), 1e-9 * one.gradient.norm().item<double>());
@@ -142,12 +142,12 @@ TEST(MicroBatches, AreThoseOfTheGlobalBatchForAnyNumberOfRanks) {
 // The function they compute, with autograd through all pieces at once.
 TEST(MicroBatches, WithBatchNormAreTheGradientOfWhatTheyCompute) {
   SCOPED_TRACE("seed 3");
-  const auto comm = make_local_comm();
+  const auto comm = comm::make_local_comm();
   const at::Tensor images = all_images({3, 5, 5});
   const Outcome ours = in_pieces(*comm, 3, images);
   const auto encoder = make_encoder(small_net(), *comm);
   encoder->train();
-  const Batch batch = batch_of(*comm);
+  const loss::Batch batch = batch_of(*comm);
   std::vector<at::Tensor> pieces;
   std::vector<int64_t> order(kViews * kPositions);   // row → place among the pieces' rows
   int64_t at = 0;
@@ -161,7 +161,7 @@ TEST(MicroBatches, WithBatchNormAreTheGradientOfWhatTheyCompute) {
     pieces.push_back(encoder->forward(at::cat(rows)));
   }
   const at::Tensor z = at::cat(pieces).index_select(0, at::tensor(order));
-  const LossResult result = loss()(z.detach().contiguous(), batch, *comm);
+  const loss::LossResult result = loss()(z.detach().contiguous(), batch, *comm);
   EXPECT_NEAR(result.value, ours.value, 1e-12 * std::abs(ours.value));
   z.backward(result.dz);
   std::vector<at::Tensor> flat;
@@ -172,4 +172,4 @@ TEST(MicroBatches, WithBatchNormAreTheGradientOfWhatTheyCompute) {
 TEST(MicroBatches, MoreThanARanksShareIsRefused) { EXPECT_THROW(MicroBatches(0, 3, 2, 4), Error); }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::model

@@ -14,7 +14,7 @@
 #include "core/model/resnet.h"
 #include "tests/core/comm/thread_comm.h"
 
-namespace pal {
+namespace pal::model {
 namespace {
 
 ModelSpec spec_of(const std::string& backbone, std::vector<int64_t> projector = {}) {
@@ -102,7 +102,7 @@ TEST(Model, ResNetsHaveTorchvisionsNamesAndShapes) {
 }
 
 TEST(Model, ProjectorHasTheWidthsAskedFor) {
-  auto comm = make_local_comm();
+  auto comm = comm::make_local_comm();
   const auto encoder = make_encoder(spec_of("convnet", {12, 10, 6}), *comm);
   Expected e;
   e.entries = {{"0.weight", {12, 16}}, {"3.weight", {10, 12}}, {"6.weight", {6, 10}}};
@@ -117,7 +117,7 @@ TEST(Model, ProjectorHasTheWidthsAskedFor) {
 }
 
 TEST(Model, OutputsHaveTheRightShapes) {
-  auto comm = make_local_comm();
+  auto comm = comm::make_local_comm();
   ModelSpec spec = spec_of("resnet50", {32, 8});
   const auto wide = make_encoder(spec, *comm);
   const at::Tensor f = wide->features(at::rand({2, 3, 16, 16}));
@@ -132,7 +132,7 @@ TEST(Model, OutputsHaveTheRightShapes) {
 }
 
 TEST(Model, WeightsComeFromTheSeedWithTorchvisionsDistributions) {
-  auto comm = make_local_comm();
+  auto comm = comm::make_local_comm();
   ModelSpec spec = spec_of("convnet", {256, 64});
   spec.convnet_widths = {32, 64, 64};
   const auto a = make_encoder(spec, *comm), b = make_encoder(spec, *comm);
@@ -160,7 +160,7 @@ TEST(Model, WeightsComeFromTheSeedWithTorchvisionsDistributions) {
 }
 
 TEST(Model, GrayImagesStandForThreeEqualChannels) {
-  auto comm = make_local_comm();
+  auto comm = comm::make_local_comm();
   at::manual_seed(1);
   SCOPED_TRACE("seed 1");
   ModelSpec spec = spec_of("convnet", {8, 4});
@@ -192,7 +192,7 @@ TEST(Model, RanksMakeNoDifference) {
     for (const std::vector<int64_t>& cut : {std::vector<int64_t>{0, 6}, {0, 5, 5, 6}}) {
       const int ranks = static_cast<int>(cut.size()) - 1;
       std::vector<at::Tensor> z(ranks), g(ranks);
-      run_ranks(ranks, [&](ThreadComm& comm) {
+      comm::run_ranks(ranks, [&](comm::ThreadComm& comm) {
         const int r = comm.rank();
         const auto encoder = make_encoder(spec, comm);
         const at::Tensor out = encoder->forward(images.slice(0, cut[r], cut[r + 1]));
@@ -215,7 +215,7 @@ TEST(Model, RanksMakeNoDifference) {
 }
 
 TEST(Model, EvaluationUsesTheCommittedStatistics) {
-  auto comm = make_local_comm();
+  auto comm = comm::make_local_comm();
   at::manual_seed(3);
   SCOPED_TRACE("seed 3");
   const auto encoder = make_encoder(spec_of("convnet", {8, 4}), *comm);
@@ -236,7 +236,7 @@ TEST(Model, EvaluationUsesTheCommittedStatistics) {
 }
 
 TEST(Model, UnknownNamesAreRefused) {
-  auto comm = make_local_comm();
+  auto comm = comm::make_local_comm();
   EXPECT_THROW(make_encoder(spec_of("resnet19"), *comm), Error);
   ModelSpec spec = spec_of("resnet18");
   spec.stem = "oak";
@@ -249,4 +249,4 @@ TEST(Model, UnknownNamesAreRefused) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::model

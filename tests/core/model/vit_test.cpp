@@ -12,7 +12,7 @@
 #include "core/ops/named_tensors.h"
 #include "tests/core/data/data_files.h"
 
-namespace pal {
+namespace pal::model {
 namespace {
 
 ViTSpec small_vit(double drop_path) {
@@ -78,7 +78,7 @@ TEST(ViT, OtherSizesTakeResampledPositions) {
   vit->eval();
   EXPECT_EQ(vit->forward(at::randn({2, 3, 8, 8}, at::kDouble)).sizes(), at::IntArrayRef({2, 24}));
   EXPECT_EQ(vit->forward(at::randn({2, 1, 12, 12}, at::kDouble)).sizes(), at::IntArrayRef({2, 24}));   // gray
-  EXPECT_TRUE(contains(error_of(Exit::usage, [&] { vit->forward(at::randn({2, 3, 10, 12}, at::kDouble)); }), "model.patch=4"));
+  EXPECT_TRUE(data::contains(data::error_of(Exit::usage, [&] { vit->forward(at::randn({2, 3, 10, 12}, at::kDouble)); }), "model.patch=4"));
   const at::Tensor flat = at::cat({at::full({1, 1, 2}, 5.0), at::full({1, 9, 2}, 3.0)}, 1).to(at::kDouble);
   const at::Tensor more = resample_positions(flat, 5, 4);
   EXPECT_EQ(more.sizes(), at::IntArrayRef({1, 21, 2}));
@@ -96,12 +96,12 @@ TEST(InitWeights, NamesOfTheTable) {
 
 TEST(InitWeights, PrefixesTeachersAndWhatIsLeft) {
   const TestFolder folder;
-  auto comm = make_local_comm();
+  auto comm = comm::make_local_comm();
   ModelSpec spec;
   spec.convnet_widths = {4, 6};
   spec.projector = {5};
   const auto source = make_encoder(spec, *comm);
-  NamedTensors file;
+  ops::NamedTensors file;
   for (const auto& [name, t] : model_state(*source)) {
     if (!name.starts_with("backbone.")) continue;
     const std::string own = name.substr(9);
@@ -109,7 +109,7 @@ TEST(InitWeights, PrefixesTeachersAndWhatIsLeft) {
     file.emplace_back("teacher.module." + own, t);
   }
   file.emplace_back("teacher.head.weight", at::ones({3}));
-  write_safetensors(folder / "dino.safetensors", file, {});
+  io::write_safetensors(folder / "dino.safetensors", file, {});
   spec.seed = 9;
   const auto encoder = make_encoder(spec, *comm);
   const InitReport report = init_backbone(*encoder, folder / "dino.safetensors");
@@ -128,46 +128,46 @@ TEST(InitWeights, PrefixesTeachersAndWhatIsLeft) {
 
 TEST(InitWeights, AFileOfMoreLayersOrOtherPartsIsRefused) {
   const TestFolder folder;
-  auto comm = make_local_comm();
+  auto comm = comm::make_local_comm();
   ModelSpec deep, flat;
   deep.convnet_widths = {4, 6, 6};
   flat.convnet_widths = {4, 6};
   deep.projector = flat.projector = {5};
-  NamedTensors file;
+  ops::NamedTensors file;
   for (const auto& [name, t] : model_state(*make_encoder(deep, *comm))) file.emplace_back("module." + name, t);
-  write_safetensors(folder / "deep.safetensors", file, {});
+  io::write_safetensors(folder / "deep.safetensors", file, {});
   const auto encoder = make_encoder(flat, *comm);
-  const std::string sentence = error_of(Exit::data, [&] { init_backbone(*encoder, folder / "deep.safetensors"); });
-  EXPECT_TRUE(contains(sentence, "blocks.2.bn.bias is not in this backbone, ")) << sentence;
-  EXPECT_FALSE(contains(sentence, "projector")) << sentence;   // a head is left alone
-  NamedTensors tokens;
+  const std::string sentence = data::error_of(Exit::data, [&] { init_backbone(*encoder, folder / "deep.safetensors"); });
+  EXPECT_TRUE(data::contains(sentence, "blocks.2.bn.bias is not in this backbone, ")) << sentence;
+  EXPECT_FALSE(data::contains(sentence, "projector")) << sentence;   // a head is left alone
+  ops::NamedTensors tokens;
   for (const auto& [name, t] : model_state(*make_encoder(flat, *comm))) tokens.emplace_back(name, t);
   tokens.emplace_back("backbone.register_tokens", at::zeros({1, 4, 6}));
-  write_safetensors(folder / "tokens.safetensors", tokens, {});
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { init_backbone(*encoder, folder / "tokens.safetensors"); }), "register_tokens is not in this backbone"));
+  io::write_safetensors(folder / "tokens.safetensors", tokens, {});
+  EXPECT_TRUE(data::contains(data::error_of(Exit::data, [&] { init_backbone(*encoder, folder / "tokens.safetensors"); }), "register_tokens is not in this backbone"));
   tokens.back().first = "backbone.mask_token";   // of the training alone
-  write_safetensors(folder / "mask.safetensors", tokens, {});
+  io::write_safetensors(folder / "mask.safetensors", tokens, {});
   const std::string told = init_text(init_backbone(*encoder, folder / "mask.safetensors"));
-  EXPECT_TRUE(contains(told, "12 tensors under backbone., 2 left alone (backbone.mask_token, projector.0.weight)")) << told;
+  EXPECT_TRUE(data::contains(told, "12 tensors under backbone., 2 left alone (backbone.mask_token, projector.0.weight)")) << told;
 }
 
 TEST(InitWeights, ADifferenceChangesNothing) {
   const TestFolder folder;
-  auto comm = make_local_comm();
+  auto comm = comm::make_local_comm();
   ModelSpec spec;
   spec.convnet_widths = {4, 6};
   const auto encoder = make_encoder(spec, *comm);
-  NamedTensors file;
+  ops::NamedTensors file;
   for (const auto& [name, t] : model_state(*encoder)) {
     if (name == "backbone.blocks.1.bn.bias") continue;                                        // missing
     file.emplace_back(name, name == "backbone.blocks.1.conv.weight" ? at::zeros({6, 4, 1, 1}) : at::zeros_like(t));   // of another shape
   }
-  write_safetensors(folder / "w.safetensors", file, {});
+  io::write_safetensors(folder / "w.safetensors", file, {});
   const at::Tensor before = model_state(*encoder)[0].second.clone();
-  const std::string sentence = error_of(Exit::data, [&] { init_backbone(*encoder, folder / "w.safetensors"); });
-  EXPECT_TRUE(contains(sentence, "blocks.1.conv.weight has shape (6, 4, 1, 1), not (6, 4, 3, 3), blocks.1.bn.bias is missing")) << sentence;
+  const std::string sentence = data::error_of(Exit::data, [&] { init_backbone(*encoder, folder / "w.safetensors"); });
+  EXPECT_TRUE(data::contains(sentence, "blocks.1.conv.weight has shape (6, 4, 1, 1), not (6, 4, 3, 3), blocks.1.bn.bias is missing")) << sentence;
   EXPECT_TRUE(at::equal(model_state(*encoder)[0].second, before));
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::model

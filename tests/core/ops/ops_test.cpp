@@ -21,7 +21,7 @@
 #include "kernels/base/error.h"
 #include "tests/core/loss/loss_cases.h"
 
-namespace pal {
+namespace pal::ops {
 namespace {
 
 using kernels::Into;
@@ -101,13 +101,13 @@ TEST(Ops, NameATensorOnAnotherDevice) {
 
 // One of several ranks on meta, where there is nothing to carry: the shapes that come back, and a tensor of another
 // device named.
-class MetaComm final : public Comm {
+class MetaComm final : public comm::Comm {
  public:
   MetaComm(int rank, int size) : rank_(rank), size_(size) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   void barrier() override {}
-  void all_reduce(at::Tensor t, ReduceOp) override { rows_like(t, {}); }
+  void all_reduce(at::Tensor t, comm::ReduceOp) override { rows_like(t, {}); }
   at::Tensor all_gather(const at::Tensor& t) override { return rows_like(t, {t.size(0) * size_}); }
   at::Tensor all_gather_v(const at::Tensor& t, const std::vector<int64_t>& counts) override { return rows_like(t, counts); }
   at::Tensor gather_v(const at::Tensor& t, const std::vector<int64_t>& counts, int) override { return rows_like(t, counts); }
@@ -130,28 +130,28 @@ class MetaComm final : public Comm {
 
 // Every tensor of a criterion is made beside z: on meta one on the CPU would be named.
 TEST(Ops, CriteriaStayOnTheDeviceOfZ) {
-  VicregOptions per_view, pooled;
-  pooled.moments = Moments::pooled;
-  std::vector<Criterion> criteria = {make_vicreg(per_view), make_vicreg(pooled), make_vic2({SelfLoops::on}), make_vic2({SelfLoops::off})};
+  loss::VicregOptions per_view, pooled;
+  pooled.moments = loss::Moments::pooled;
+  std::vector<loss::Criterion> criteria = {loss::make_vicreg(per_view), loss::make_vicreg(pooled), loss::make_vic2({graph::SelfLoops::on}), loss::make_vic2({graph::SelfLoops::off})};
   for (const char* kind : {"scl", "sampled_vic2", "simclr", "barlow", "nnclr", "mse", "cross_entropy"}) {
-    criteria.push_back(make_criterion(Config::defaults({std::string("loss.kind=") + kind, "graph.kind=mixed"})));
+    criteria.push_back(loss::make_criterion(config::Config::defaults({std::string("loss.kind=") + kind, "graph.kind=mixed"})));
   }
-  criteria.push_back(make_criterion(Config::defaults({"loss.kind=barlow", "loss.barlow=graph"})));
-  criteria.push_back(make_criterion(Config::defaults({"loss.kind=sampled_vic2", "loss.form=printed"})));
-  for (const auto& [name, graph] : test_graphs(10, 2, Signs::any)) {
+  criteria.push_back(loss::make_criterion(config::Config::defaults({"loss.kind=barlow", "loss.barlow=graph"})));
+  criteria.push_back(loss::make_criterion(config::Config::defaults({"loss.kind=sampled_vic2", "loss.form=printed"})));
+  for (const auto& [name, graph] : loss::test_graphs(10, 2, graph::Signs::any)) {
     for (const std::vector<int64_t>& rank_begin : {std::vector<int64_t>{0, 10}, {0, 4, 10}, {0, 0, 7, 10}}) {
       for (int rank = 0; rank + 1 < static_cast<int>(rank_begin.size()); ++rank) {
         SCOPED_TRACE(name + ", rank " + std::to_string(rank) + " of " + std::to_string(rank_begin.size() - 1));
-        Batch batch = slice_of(graph, rank_begin, rank);
+        loss::Batch batch = loss::slice_of(graph, rank_begin, rank);
         MetaComm comm(rank, static_cast<int>(rank_begin.size()) - 1);
         for (const int64_t dims : {3, 40}) {   // covariance form, Gram form
           const at::Tensor z = at::empty({batch.local_rows(), dims}, at::TensorOptions(at::kMeta).dtype(at::kFloat));
           batch.labels.assign(10, 1);
           batch.anchors = z;
           batch.support = at::empty({5, dims}, z.options());
-          if (dims == 40) batch.related = batch.repelled = PairSample{{0, 3, 19}, {7, 3, 2}, {1, 1, 0.5}};
-          for (const Criterion& criterion : criteria) {
-            LossResult result;
+          if (dims == 40) batch.related = batch.repelled = loss::PairSample{{0, 3, 19}, {7, 3, 2}, {1, 1, 0.5}};
+          for (const loss::Criterion& criterion : criteria) {
+            loss::LossResult result;
             ASSERT_NO_THROW(result = criterion(z, batch, comm));
             EXPECT_TRUE(result.dz.is_meta());
             EXPECT_EQ(result.dz.sizes(), z.sizes());
@@ -174,4 +174,4 @@ TEST(Ops, IndexListsGoBesideZ) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::ops

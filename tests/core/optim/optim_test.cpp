@@ -18,7 +18,7 @@
 #include "core/optim/schedule.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::optim {
 namespace {
 
 // One parameter's numbers, as the formulas see them.
@@ -59,8 +59,8 @@ void plain_step(const OptimSpec& o, Plain& x, const std::vector<double>& g, doub
   }
 }
 
-NamedTensors parameters(at::ScalarType type) {
-  NamedTensors list = {{"weight", at::randn({37, 41}, at::kDouble)},
+ops::NamedTensors parameters(at::ScalarType type) {
+  ops::NamedTensors list = {{"weight", at::randn({37, 41}, at::kDouble)},
                        {"bias", at::randn({53}, at::kDouble)},
                        {"conv", at::randn({8, 5, 3, 3}, at::kDouble)},
                        {"zero", at::zeros({6, 7}, at::kDouble)}};
@@ -81,7 +81,7 @@ TEST(Optim, EqualsItsFormula) {
       at::manual_seed(1);
       SCOPED_TRACE(testing::Message() << kind << ", " << type << ", seed 1");
       const OptimSpec spec = optim_spec_of(kind);
-      const NamedTensors list = parameters(type);
+      const ops::NamedTensors list = parameters(type);
       std::vector<Plain> plain;
       for (const auto& [name, t] : list) {
         const std::vector<double> none(t.numel());
@@ -109,7 +109,7 @@ TEST(Optim, AZeroGradientMovesOnlyWhatDecays) {
   for (const char* kind : {"sgd", "lars", "adamw"}) {
     at::manual_seed(2);
     SCOPED_TRACE(testing::Message() << kind << ", seed 2");
-    const NamedTensors list = parameters(at::kDouble);
+    const ops::NamedTensors list = parameters(at::kDouble);
     std::vector<at::Tensor> before;
     for (const auto& [name, t] : list) {
       before.push_back(t.detach().clone());
@@ -126,13 +126,13 @@ TEST(Optim, AnotherOneGoesOnFromItsState) {
   for (const char* kind : {"sgd", "lars", "adamw"}) {
     at::manual_seed(3);
     SCOPED_TRACE(testing::Message() << kind << ", seed 3");
-    const NamedTensors a = parameters(at::kFloat);
-    NamedTensors b;
+    const ops::NamedTensors a = parameters(at::kFloat);
+    ops::NamedTensors b;
     for (const auto& [name, t] : a) b.emplace_back(name, t.detach().clone().requires_grad_());
     auto one = make_optimizer(optim_spec_of(kind), a);
     for (int t = 0; t < 4; ++t) {
       auto two = make_optimizer(optim_spec_of(kind), b);  // new in every step
-      const NamedTensors from = one->state(), into = two->state();
+      const ops::NamedTensors from = one->state(), into = two->state();
       ASSERT_EQ(from.size(), into.size());
       for (size_t k = 0; k < from.size(); ++k) {
         EXPECT_EQ(from[k].first, into[k].first);
@@ -156,7 +156,7 @@ TEST(Optim, ThreadsMakeNoDifference) {
     at::set_num_threads(threads);
     at::manual_seed(4);
     SCOPED_TRACE("seed 4");
-    const NamedTensors list = {{"weight", at::randn({300, 500}).requires_grad_()}};
+    const ops::NamedTensors list = {{"weight", at::randn({300, 500}).requires_grad_()}};
     list[0].second.mutable_grad() = at::randn({300, 500});
     make_optimizer(optim_spec_of("lars"), list)->step(0.1);
     results.push_back(list[0].second.detach());
@@ -172,7 +172,7 @@ TEST(Optim, FlatParametersHaveTheBitsOfPlainLoops) {
   for (const char* kind : {"sgd", "lars", "adamw"}) {
     SCOPED_TRACE(kind);
     const OptimSpec spec = optim_spec_of(kind);
-    NamedTensors flat, alone;
+    ops::NamedTensors flat, alone;
     for (const auto& [name, t] : parameters(at::kFloat)) {
       flat.emplace_back(name, t);
       alone.emplace_back(name, t.detach().clone().requires_grad_());
@@ -202,7 +202,7 @@ TEST(Optim, FlatParametersHaveTheBitsOfPlainLoops) {
 // Backward reaches the first parameters last: nothing is left that could hide their sum.
 TEST(Flat, BucketsAreFullFirstAndSmallAtTheEnd) {
   constexpr int64_t kMegabyte = 1 << 20;
-  NamedTensors list;
+  ops::NamedTensors list;
   for (int k = 0; k < 60; ++k) list.emplace_back(std::to_string(k), at::zeros({kMegabyte / 8}));   // half a megabyte each
   std::vector<int64_t> sizes;
   size_t parameters = 0;
@@ -237,4 +237,4 @@ TEST(Schedule, WarmsUpAndFollowsTheCosine) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::optim

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <tuple>
@@ -12,7 +13,7 @@
 #include "core/oracle/oracle.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::oracle {
 
 inline std::vector<int64_t> corner_labels(int64_t n, int64_t classes, uint64_t seed = 3) {
   std::vector<int64_t> labels(static_cast<size_t>(n));
@@ -45,7 +46,7 @@ inline Pool whole_pool(const std::vector<int64_t>& labels, double noise) {
 inline const std::vector<int64_t> kTree = {4, 4, 5, 5, 6, 6, -1};
 
 // What queries ask and expect, to be compared.
-using Asked = std::vector<std::tuple<int64_t, int64_t, std::vector<int64_t>, std::vector<Relation>>>;
+using Asked = std::vector<std::tuple<int64_t, int64_t, std::vector<int64_t>, std::vector<graph::Relation>>>;
 inline Asked asked(const std::vector<Query>& queries) {
   Asked all;
   for (const Query& q : queries) all.emplace_back(static_cast<int64_t>(q.kind), q.template_sample, q.members, q.expected);
@@ -59,4 +60,4 @@ inline std::vector<Decision> as_decisions(const Query& query, const std::vector<
   return decisions;
 }
 
-}  // namespace pal
+}  // namespace pal::oracle

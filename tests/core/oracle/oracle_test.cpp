@@ -18,7 +18,7 @@
 #include "kernels/base/philox.h"
 #include "tests/core/oracle/oracle_cases.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 std::vector<int64_t> make_labels(int64_t n, int64_t classes) {
@@ -46,7 +46,7 @@ struct Loop {
 };
 
 // Asks and answers until nothing is left. Every question must be open when it is asked, and be asked once.
-Loop run_to_closure(GraphStore& store, const CaptchaOptions& options, const std::vector<int64_t>& labels, int64_t pool_size,
+Loop run_to_closure(graph::GraphStore& store, const CaptchaOptions& options, const std::vector<int64_t>& labels, int64_t pool_size,
                     double embedding_noise) {
   const auto sampler = make_captcha(options);
   const auto labeler = make_simulated_labeler(labels, {});
@@ -63,7 +63,7 @@ Loop run_to_closure(GraphStore& store, const CaptchaOptions& options, const std:
     for (const Query& q : queries) {
       EXPECT_LE(static_cast<int64_t>(q.members.size()), options.members);
       for (int64_t m : q.members) {
-        EXPECT_EQ(store.relation(q.template_sample, m), Relation::unknown);
+        EXPECT_EQ(store.relation(q.template_sample, m), graph::Relation::unknown);
         EXPECT_TRUE(asked.insert(std::minmax(q.template_sample, m)).second) << "asked twice";
         EXPECT_TRUE(components.insert(store.component(m)).second) << "one question a round about a component";
       }
@@ -78,10 +78,10 @@ Loop run_to_closure(GraphStore& store, const CaptchaOptions& options, const std:
   return loop;
 }
 
-void expect_recovered(const GraphStore& store, const std::vector<int64_t>& labels) {
+void expect_recovered(const graph::GraphStore& store, const std::vector<int64_t>& labels) {
   for (int64_t i = 0; i < store.samples(); ++i) {
     for (int64_t j = 0; j < i; ++j) {
-      ASSERT_EQ(store.relation(i, j), labels[i] == labels[j] ? Relation::same : Relation::different) << i << " " << j;
+      ASSERT_EQ(store.relation(i, j), labels[i] == labels[j] ? graph::Relation::same : graph::Relation::different) << i << " " << j;
     }
   }
 }
@@ -89,7 +89,7 @@ void expect_recovered(const GraphStore& store, const std::vector<int64_t>& label
 TEST(Captcha, RecoversTheGraphFromTemplates) {
   const std::vector<int64_t> labels = make_labels(300, 5);
   for (int64_t pool : {300, 80}) {
-    GraphStore store(300);
+    graph::GraphStore store(300);
     store.set_labels(draw_template_labels(labels, 1));
     const Loop loop = run_to_closure(store, {10, Templates::given, Guide::none}, labels, pool, 0);
     expect_recovered(store, labels);
@@ -99,7 +99,7 @@ TEST(Captcha, RecoversTheGraphFromTemplates) {
 
 TEST(Captcha, EmbeddingsBringItNearN) {
   const std::vector<int64_t> labels = make_labels(300, 5);
-  GraphStore blind(300), guided(300);
+  graph::GraphStore blind(300), guided(300);
   blind.set_labels(draw_template_labels(labels, 1));
   guided.set_labels(draw_template_labels(labels, 1));
   const int64_t without = run_to_closure(blind, {10, Templates::given, Guide::none}, labels, 300, 0).questions;
@@ -112,7 +112,7 @@ TEST(Captcha, EmbeddingsBringItNearN) {
 TEST(Captcha, DiscoversTheClasses) {
   const std::vector<int64_t> labels = make_labels(200, 5);
   for (Guide guide : {Guide::none, Guide::embeddings}) {
-    GraphStore store(200);
+    graph::GraphStore store(200);
     const Loop loop = run_to_closure(store, {10, Templates::discover, guide}, labels, 200, 0.2);
     expect_recovered(store, labels);
     EXPECT_EQ(store.components(), 5);
@@ -121,7 +121,7 @@ TEST(Captcha, DiscoversTheClasses) {
 }
 
 TEST(Captcha, AsksForTheClassOfWhichLeastIsKnown) {
-  GraphStore store(40);
+  graph::GraphStore store(40);
   std::vector<int64_t> labels(40, -1);
   labels[3] = labels[4] = labels[5] = 0;
   labels[6] = 1;
@@ -143,7 +143,7 @@ TEST(Captcha, AsksForTheClassOfWhichLeastIsKnown) {
 
 TEST(Captcha, DoesNotAskWhatIsPendingOrDependOnTheOrderOfThePool) {
   const std::vector<int64_t> labels = make_labels(120, 4);
-  GraphStore store(120);
+  graph::GraphStore store(120);
   store.set_labels(draw_template_labels(labels, 2));
   for (Guide guide : {Guide::none, Guide::embeddings}) {
     const auto sampler = make_captcha({7, Templates::given, guide});
@@ -176,7 +176,7 @@ TEST(Captcha, DoesNotAskWhatIsPendingOrDependOnTheOrderOfThePool) {
 }
 
 TEST(Captcha, SaysWhatItLacks) {
-  GraphStore store(10);
+  graph::GraphStore store(10);
   const Pool pool{{0, 1, 2}, {}};
   EXPECT_THROW(make_captcha({10, Templates::given, Guide::none})->choose(store, pool, {0, 0, 5, {}}), Error);
   EXPECT_THROW(make_captcha({0, Templates::given, Guide::none}), Error);
@@ -210,7 +210,7 @@ TEST(SimulatedLabeler, FlipsTheShareItIsTold) {
 }
 
 TEST(Pool, KeepsAQuarterForWhatIsKnown) {
-  GraphStore store(1000);
+  graph::GraphStore store(1000);
   std::vector<int64_t> labels(1000, -1);
   for (int64_t s = 0; s < 300; ++s) labels[s] = s % 3;
   store.set_labels(labels);
@@ -235,13 +235,13 @@ TEST(Pool, KeepsAQuarterForWhatIsKnown) {
 }
 
 TEST(Pool, BringsBackWhatWasRefused) {
-  for (Deduction deduction : {Deduction::on, Deduction::off}) {
-    GraphStore store(1000, deduction);
+  for (graph::Deduction deduction : {graph::Deduction::on, graph::Deduction::off}) {
+    graph::GraphStore store(1000, deduction);
     std::vector<int64_t> labels(1000, -1);
     labels[0] = 0, labels[1] = 1;
     store.set_labels(labels);
-    for (int64_t s = 100; s < 140; ++s) store.insert(0, s, Relation::different);
-    store.insert(1, 139, Relation::same);
+    for (int64_t s = 100; s < 140; ++s) store.insert(0, s, graph::Relation::different);
+    store.insert(1, 139, graph::Relation::same);
     EXPECT_TRUE(is_begun(store, 100));
     EXPECT_FALSE(is_begun(store, 0) || is_begun(store, 139) || is_begun(store, 500));
     const auto refused = [&](const std::vector<int64_t>& pool) { return std::count_if(pool.begin(), pool.end(), [](int64_t s) { return s >= 100 && s < 139; }); };
@@ -270,7 +270,7 @@ TEST(Pool, TemplatesAreOneOfEachClass) {
 }
 
 TEST(Answers, AreSortedByWhatTheyTell) {
-  GraphStore store(5);
+  graph::GraphStore store(5);
   const AnswersUsed used = insert_answers(store, {{1, 0, 1, QueryKind::pair, kNoNode, Verdict::yes, 0, 1},
                                                   {1, 1, 2, QueryKind::pair, kNoNode, Verdict::no, 0, 1},
                                                   {1, 0, 2, QueryKind::pair, kNoNode, Verdict::no, 0, 1},
@@ -280,7 +280,7 @@ TEST(Answers, AreSortedByWhatTheyTell) {
   EXPECT_EQ(used.implied, 1);
   EXPECT_EQ(used.unsure, 1);
   ASSERT_EQ(used.contradicted.size(), 1u);
-  EXPECT_EQ(used.contradicted[0].answer.relation(), Relation::same);
+  EXPECT_EQ(used.contradicted[0].answer.relation(), graph::Relation::same);
   EXPECT_EQ(to_string(used.contradicted[0].chain), "0 = 1 (answer 0), 1 ≠ 2 (answer 1)");
   EXPECT_NE(to_sentence(used.contradicted).find("1 of the answers contradict earlier ones and are left out; the first says that 0 and 2 are the "
                                                 "same, but 0 = 1 (answer 0), 1 ≠ 2 (answer 1)"), std::string::npos);
@@ -289,21 +289,21 @@ TEST(Answers, AreSortedByWhatTheyTell) {
 }
 
 TEST(OracleFactory, ReadsTheConfig) {
-  EXPECT_EQ(make_query_sampler(Config::defaults()), nullptr);
-  const auto captcha = make_query_sampler(Config::defaults({"oracle.sampler=captcha", "oracle.guide=none"}));
+  EXPECT_EQ(make_query_sampler(config::Config::defaults()), nullptr);
+  const auto captcha = make_query_sampler(config::Config::defaults({"oracle.sampler=captcha", "oracle.guide=none"}));
   ASSERT_NE(captcha, nullptr);
   EXPECT_EQ(captcha->name(), "captcha");
   EXPECT_EQ(captcha->needs(), PoolNeeds::samples);
   EXPECT_EQ(captcha->begun(), Begun::drawn);
-  EXPECT_EQ(make_query_sampler(Config::defaults({"oracle.sampler=captcha", "oracle.centre=input"}))->needs(), PoolNeeds::inputs);
+  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=captcha", "oracle.centre=input"}))->needs(), PoolNeeds::inputs);
   const std::string mix = "oracle.mix=[{sampler: captcha, share: 0.5}, {sampler: supervised, share: 0.5}]";
-  EXPECT_EQ(make_query_sampler(Config::defaults({"oracle.sampler=mix", mix, "oracle.centre=input"}))->needs(), PoolNeeds::inputs);
-  EXPECT_EQ(make_query_sampler(Config::defaults({"oracle.sampler=mix", mix}))->begun(), Begun::first);
-  EXPECT_EQ(make_query_sampler(Config::defaults({"oracle.sampler=captcha"}))->needs(), PoolNeeds::embeddings);
-  EXPECT_EQ(make_labeler(Config::defaults(), LabelerOf{{0, 1}})->name(), "labels");
+  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=mix", mix, "oracle.centre=input"}))->needs(), PoolNeeds::inputs);
+  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=mix", mix}))->begun(), Begun::first);
+  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=captcha"}))->needs(), PoolNeeds::embeddings);
+  EXPECT_EQ(make_labeler(config::Config::defaults(), LabelerOf{{0, 1}})->name(), "labels");
   for (QueryKind kind : {QueryKind::pair, QueryKind::captcha}) EXPECT_EQ(query_kind(to_string(kind)), kind);
   EXPECT_THROW(query_kind("riddle"), Error);
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::oracle

@@ -5,7 +5,7 @@
 
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 TEST(RelationCount, IsThatOfALookAtAllPairs) {
@@ -19,21 +19,21 @@ TEST(RelationCount, IsThatOfALookAtAllPairs) {
     for (int64_t i = 0; i < n; ++i) {   // a label may be wrong, too
       if (random.below(6) == 0) given[i] = random.below(5) == 0 ? static_cast<int64_t>(random.below(4)) : truth[i];
     }
-    for (const Deduction deduction : {Deduction::on, Deduction::once, Deduction::off}) {
-      GraphStore store(n, deduction);
-      if (seed % 2 == 0 && deduction == Deduction::on) store.set_labels(given);
+    for (const graph::Deduction deduction : {graph::Deduction::on, graph::Deduction::once, graph::Deduction::off}) {
+      graph::GraphStore store(n, deduction);
+      if (seed % 2 == 0 && deduction == graph::Deduction::on) store.set_labels(given);
       for (int64_t k = 0; k < 60; ++k) {
         const auto i = static_cast<int64_t>(random.below(n)), j = static_cast<int64_t>(random.below(n));
-        const Relation says = (truth[i] == truth[j]) != (random.below(8) == 0) ? Relation::same : Relation::different;
-        if (store.relation(i, j) == Relation::unknown) store.insert(i, j, says);
+        const graph::Relation says = (truth[i] == truth[j]) != (random.below(8) == 0) ? graph::Relation::same : graph::Relation::different;
+        if (store.relation(i, j) == graph::Relation::unknown) store.insert(i, j, says);
       }
       RelationCount all;
       for (int64_t i = 0; i < n; ++i) {
         for (int64_t j = 0; j < i; ++j) {
-          const Relation r = store.relation(i, j);
-          all.known += r != Relation::unknown;
-          all.alike += r == Relation::same;
-          all.alike_wrong += r == Relation::same && truth[i] != truth[j];
+          const graph::Relation r = store.relation(i, j);
+          all.known += r != graph::Relation::unknown;
+          all.alike += r == graph::Relation::same;
+          all.alike_wrong += r == graph::Relation::same && truth[i] != truth[j];
         }
       }
       const RelationCount count = count_relations(store, truth);
@@ -49,4 +49,4 @@ TEST(RelationCount, IsThatOfALookAtAllPairs) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::oracle

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <limits>
 
-namespace pal {
+namespace pal::plot {
 namespace {
 
 // Every tag is closed in the order it was opened.
@@ -157,4 +157,4 @@ TEST(Plot, IsTheSameBytesForTheSameInput) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::plot

@@ -21,7 +21,7 @@
 #include "kernels/base/philox.h"
 #include "tests/test_folder.h"
 
-namespace pal {
+namespace pal::record {
 namespace {
 
 namespace fs = std::filesystem;
@@ -50,14 +50,14 @@ class Killed : public testing::Test {
     FileSums sums;
     for (const SharedFile& f : files_) {
       if (f.rank != rank) continue;
-      std::vector<TensorBytes> tensors;
+      std::vector<io::TensorBytes> tensors;
       for (size_t k = f.begin; k < f.end; ++k) tensors.push_back({std::string("t") + std::to_string(k), "U8", 1, {static_cast<int64_t>(kBytes)}, kBytes});
       std::string bytes;
       const auto source = [&](size_t k) {
         bytes = content(step, f.begin + k);
         return static_cast<const void*>(bytes.data());
       };
-      sums[f.name] = write_safetensors_bytes(fresh + "/" + f.name, tensors, source, {{"step", std::to_string(step)}});
+      sums[f.name] = io::write_safetensors_bytes(fresh + "/" + f.name, tensors, source, {{"step", std::to_string(step)}});
     }
     return sums;
   }
@@ -130,7 +130,7 @@ class Killed : public testing::Test {
     const std::vector<std::string> names = verify_checkpoint(path);
     ASSERT_EQ(names.size(), files_.size());
     for (const SharedFile& f : files_) {
-      const std::string bytes = read_whole_file(path + "/" + f.name);
+      const std::string bytes = io::read_whole_file(path + "/" + f.name);
       std::string wanted;   // tensors of one type lie by name
       std::vector<std::string> order;
       for (size_t k = f.begin; k < f.end; ++k) order.push_back("t" + std::to_string(k));
@@ -224,4 +224,4 @@ TEST(Shares, SmallGroupsStayOneFileAndLargeOnesAreNamedInOrder) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::record

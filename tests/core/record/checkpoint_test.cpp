@@ -20,7 +20,7 @@
 #include "kernels/base/philox.h"
 #include "tests/test_folder.h"
 
-namespace pal {
+namespace pal::record {
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,7 +39,7 @@ class Checkpoint : public testing::Test {
     state.extra_json = R"({"queue":[1,2]})";
     write_checkpoint(run_, state, tensors(step), {{"momentum.w", at::full({3}, step + .5)}}, keep);
   }
-  static NamedTensors tensors(int64_t step) {
+  static ops::NamedTensors tensors(int64_t step) {
     return {{"w", at::full({3}, static_cast<float>(step))}, {"n", at::full({}, step, at::kLong)}};
   }
   std::optional<LoadedCheckpoint> load() {
@@ -72,7 +72,7 @@ TEST_F(Checkpoint, IsLoadedAsItWasWritten) {
   EXPECT_EQ(loaded->state.graph_version, 5u);
   EXPECT_EQ(loaded->state.ledger_position, 6);
   EXPECT_EQ(loaded->state.extra_json, R"({"queue":[1,2]})");
-  NamedTensors into = {{"w", at::zeros({3})}, {"n", at::zeros({}, at::kLong)}}, optim = {{"momentum.w", at::zeros({3})}};
+  ops::NamedTensors into = {{"w", at::zeros({3})}, {"n", at::zeros({}, at::kLong)}}, optim = {{"momentum.w", at::zeros({3})}};
   restore(into, loaded->model, "model");
   restore(optim, loaded->optim, "optim");
   EXPECT_TRUE(at::equal(into[0].second, at::full({3}, 7.f)));
@@ -105,20 +105,20 @@ TEST_F(Checkpoint, DamagedOnesAreSkippedForTheOneBefore) {
     damage(file, [](const fs::path& p) { fs::remove(p); });
     damage(file, [](const fs::path& p) { fs::resize_file(p, fs::file_size(p) / 2); });
     damage(file, [](const fs::path& p) { fs::resize_file(p, 0); });
-    damage(file, [](const fs::path& p) { write_file_atomically(p, "{}"); });
+    damage(file, [](const fs::path& p) { io::write_file_atomically(p, "{}"); });
   }
   damage("model.safetensors", [](const fs::path& p) {  // one bit
-    std::string bytes = read_whole_file(p);
+    std::string bytes = io::read_whole_file(p);
     bytes.back() ^= 1;
-    write_file_atomically(p, bytes);
+    io::write_file_atomically(p, bytes);
   });
   // A manifest that agrees with a file that makes no sense.
   damage("state.json", [](const fs::path& p) {
-    const std::string old_hash = sha256_file(p);
-    write_file_atomically(p, R"({"step":"x"})");
-    std::string manifest = read_whole_file(p.parent_path() / "manifest.json");
-    manifest.replace(manifest.find(old_hash), 64, sha256_file(p));
-    write_file_atomically(p.parent_path() / "manifest.json", manifest);
+    const std::string old_hash = io::sha256_file(p);
+    io::write_file_atomically(p, R"({"step":"x"})");
+    std::string manifest = io::read_whole_file(p.parent_path() / "manifest.json");
+    manifest.replace(manifest.find(old_hash), 64, io::sha256_file(p));
+    io::write_file_atomically(p.parent_path() / "manifest.json", manifest);
   });
   for (const int64_t step : {10, 20}) fs::remove(at_step(step) / "manifest.json");
   EXPECT_THROW(load(), Error);   // begins nothing anew over what may still be saved by hand
@@ -219,4 +219,4 @@ TEST_F(Checkpoint, RestoreListsWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::record

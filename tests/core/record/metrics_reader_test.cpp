@@ -12,7 +12,7 @@
 #include "core/record/tensorboard.h"
 #include "tests/core/data/data_files.h"
 
-namespace pal {
+namespace pal::record {
 namespace {
 
 TEST(MetricsReader, CurvesTermsWarningsAndTheEnd) {
@@ -47,14 +47,14 @@ TEST(MetricsReader, CurvesTermsWarningsAndTheEnd) {
 TEST(MetricsReader, EmptyCutAndStrangeFiles) {
   const TestFolder folder;
   const std::string path = folder / "metrics.jsonl";
-  write_file(path, "");
+  data::write_file(path, "");
   EXPECT_TRUE(read_metrics(path).lines.empty());
-  write_file(path, "{\"step\":20,\"loss\":1}\n[1]\nnonsense\n{\"loss\":3}\n{\"step\":10,\"loss\":2}\n{\"step\":30,\"lo");
+  data::write_file(path, "{\"step\":20,\"loss\":1}\n[1]\nnonsense\n{\"loss\":3}\n{\"step\":10,\"loss\":2}\n{\"step\":30,\"lo");
   const RunMetrics run = read_metrics(path);
   EXPECT_EQ(metric_curve(run, "loss").y, (std::vector<double>{2, 1}));   // in the order of the steps
   EXPECT_EQ(run.bad_lines, 4);
   EXPECT_EQ(last_value(run, "nothing", -1), -1);
-  EXPECT_NE(error_of(Exit::data, [&] { read_metrics(folder / "none.jsonl"); }), "");
+  EXPECT_NE(data::error_of(Exit::data, [&] { read_metrics(folder / "none.jsonl"); }), "");
 }
 
 TEST(RunInfo, AddsAnEntryForEachStart) {
@@ -65,8 +65,8 @@ TEST(RunInfo, AddsAnEntryForEachStart) {
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[1].at("ranks"), "3 x 1 threads");
   EXPECT_EQ(all[0].at("command"), command_line());
-  EXPECT_TRUE(contains(command_line(), "core_test")) << command_line();
-  write_file(folder / "machine.json", "[{\"pal\":");
+  EXPECT_TRUE(data::contains(command_line(), "core_test")) << command_line();
+  data::write_file(folder / "machine.json", "[{\"pal\":");
   EXPECT_TRUE(read_run_info(folder.path().string()).empty());
 }
 
@@ -82,12 +82,12 @@ TEST(Tensorboard, RecordsAreFramedWithMaskedChecksums) {
     const uint32_t rotated = word - 0xa282ead8u;
     return rotated >> 17 | rotated << 15;
   };
-  EXPECT_EQ(unmasked(8), crc32c(record.data(), 8));
-  EXPECT_EQ(unmasked(15), crc32c("abc", 3));
+  EXPECT_EQ(unmasked(8), io::crc32c(record.data(), 8));
+  EXPECT_EQ(unmasked(15), io::crc32c("abc", 3));
   const TestFolder folder;
   TensorboardWriter(folder / "tb", 0);   // nothing written, no file
   EXPECT_FALSE(std::filesystem::exists(folder / "tb"));
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::record

@@ -12,14 +12,14 @@
 #include "kernels/base/error.h"
 #include "tests/test_folder.h"
 
-namespace pal {
+namespace pal::record {
 namespace {
 
 class Metrics : public testing::Test {
  protected:
   std::string path() const { return folder_ / "metrics.jsonl"; }
   std::vector<nlohmann::json> lines() const {
-    std::istringstream text(read_whole_file(path()));
+    std::istringstream text(io::read_whole_file(path()));
     std::vector<nlohmann::json> all;
     for (std::string line; std::getline(text, line);) all.push_back(nlohmann::json::parse(line));
     return all;
@@ -66,8 +66,8 @@ TEST_F(Metrics, GoesOnAfterTheStepItResumesFrom) {
   ASSERT_EQ(lines().size(), 4u);
   MetricsWriter(path(), 30);  // a finished run that goes on: only its end is taken back
   EXPECT_EQ(lines().size(), 3u);
-  const std::string whole = read_whole_file(path());
-  write_file_atomically(path(), whole + R"({"step": 31, "ep)");  // cut in a line
+  const std::string whole = io::read_whole_file(path());
+  io::write_file_atomically(path(), whole + R"({"step": 31, "ep)");  // cut in a line
   {
     MetricsWriter writer(path(), 20);
     writer.write(at_step(25));
@@ -78,8 +78,8 @@ TEST_F(Metrics, GoesOnAfterTheStepItResumesFrom) {
   EXPECT_EQ(after[1]["step"], 20);
   EXPECT_EQ(after[2]["step"], 25);
   // A last line without its end of line is whole, and the next one must not be glued to it.
-  const std::string text = read_whole_file(path());
-  write_file_atomically(path(), text.substr(0, text.size() - 1));
+  const std::string text = io::read_whole_file(path());
+  io::write_file_atomically(path(), text.substr(0, text.size() - 1));
   MetricsWriter(path(), 100).write(at_step(26));
   EXPECT_EQ(lines().size(), 4u);
   // From the start: nothing is left.
@@ -88,19 +88,19 @@ TEST_F(Metrics, GoesOnAfterTheStepItResumesFrom) {
 }
 
 TEST_F(Metrics, SurvivesGarbage) {
-  write_file_atomically(path(), "not json\n[1]\n{\"epoch\":1}\n{\"step\":\"1\"}\n{\"step\":1}\n\n");
+  io::write_file_atomically(path(), "not json\n[1]\n{\"epoch\":1}\n{\"step\":\"1\"}\n{\"step\":1}\n\n");
   MetricsWriter writer(path(), 5);
   EXPECT_EQ(lines().size(), 1u);
 }
 
 TEST_F(Metrics, FilesAreReplacedWholeOrNotAtAll) {
   const std::string file = folder_ / "a";
-  write_file_atomically(file, "one");
-  write_file_atomically(file, std::string("two\0three", 9));
-  EXPECT_EQ(read_whole_file(file), std::string("two\0three", 9));
+  io::write_file_atomically(file, "one");
+  io::write_file_atomically(file, std::string("two\0three", 9));
+  EXPECT_EQ(io::read_whole_file(file), std::string("two\0three", 9));
   EXPECT_EQ(folder_.names().size(), 1u);
-  EXPECT_EQ(sha256_file(file), sha256_hex("two\0three", 9));
-  EXPECT_EQ(sha256_hex("abc", 3), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(io::sha256_file(file), io::sha256_hex("two\0three", 9));
+  EXPECT_EQ(io::sha256_hex("abc", 3), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   const auto said = [](const auto& f) {
     try {
       f();
@@ -109,11 +109,11 @@ TEST_F(Metrics, FilesAreReplacedWholeOrNotAtAll) {
     }
     return std::string("nothing");
   };
-  EXPECT_NE(said([&] { write_file_atomically(folder_ / "none/a", "x"); }).find("check that the folder exists"), std::string::npos);
-  EXPECT_NE(said([&] { FileWriter("/dev/full").write("x", 1); }).find("free some space"), std::string::npos);
-  EXPECT_NE(said([&] { read_whole_file(folder_ / "none"); }).find("cannot read"), std::string::npos);
+  EXPECT_NE(said([&] { io::write_file_atomically(folder_ / "none/a", "x"); }).find("check that the folder exists"), std::string::npos);
+  EXPECT_NE(said([&] { io::FileWriter("/dev/full").write("x", 1); }).find("free some space"), std::string::npos);
+  EXPECT_NE(said([&] { io::read_whole_file(folder_ / "none"); }).find("cannot read"), std::string::npos);
   EXPECT_NE(said([&] { MetricsWriter(folder_ / "none/m.jsonl", 0); }).find("cannot write"), std::string::npos);
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::record

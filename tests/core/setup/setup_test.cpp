@@ -11,17 +11,17 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::setup {
 namespace {
 
 // Labels only: sample s has label s mod `classes` and every tenth has none; with −1 classes none has.
-class Labels final : public Dataset {
+class Labels final : public data::Dataset {
  public:
   explicit Labels(int64_t n, int64_t classes = 5) {
     for (int64_t s = 0; s < n; ++s) labels_.push_back(classes < 0 || s % 10 == 9 ? -1 : s % classes);
   }
   int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
-  Encoding encoding() const override { return Encoding::raw; }
+  data::Encoding encoding() const override { return data::Encoding::raw; }
   std::vector<int32_t> shape() const override { return {1, 1, 1}; }
   const std::vector<int64_t>& labels() const override { return labels_; }
   const std::vector<std::string>& classes() const override { return classes_; }
@@ -34,9 +34,9 @@ class Labels final : public Dataset {
   std::vector<std::string> classes_;
 };
 
-Config config(std::vector<std::string> settings) {
+config::Config config(std::vector<std::string> settings) {
   settings.insert(settings.end(), {"train.steps=100", "optim.lr=1"});
-  return Config::defaults(settings);
+  return config::Config::defaults(settings);
 }
 
 TEST(Setup, SubsetIsDrawnByTheSeed) {
@@ -92,7 +92,7 @@ TEST(Setup, AGraphOfLabelsNeedsLabels) {
 TEST(Setup, NoisyLabelsAreAFunctionOfTheSample) {
   const Labels data(5000);
   const auto labels = known_labels(config({"graph.kind=supervised"}), data, training_subset(config({}), data));
-  const GraphStore clean = make_graph_store(config({}), data, labels), noisy = make_graph_store(config({"graph.label_noise=0.4"}), data, labels);
+  const graph::GraphStore clean = make_graph_store(config({}), data, labels), noisy = make_graph_store(config({"graph.label_noise=0.4"}), data, labels);
   int64_t labelled = 0, changed = 0;
   for (int64_t s = 0; s < data.size(); ++s) {
     ASSERT_EQ(clean.label(s), labels[s]);
@@ -105,8 +105,8 @@ TEST(Setup, NoisyLabelsAreAFunctionOfTheSample) {
 }
 
 TEST(Setup, ScheduleFromBaseRateAndEpochs) {
-  const Config c = Config::defaults({"train.epochs=20", "optim.base_lr=0.2", "train.global_batch=512", "optim.warmup_epochs=1"});
-  const Schedule s = schedule(c, 30);
+  const config::Config c = config::Config::defaults({"train.epochs=20", "optim.base_lr=0.2", "train.global_batch=512", "optim.warmup_epochs=1"});
+  const optim::Schedule s = schedule(c, 30);
   EXPECT_DOUBLE_EQ(s.peak, 0.4);
   EXPECT_EQ(s.total_steps, 600);
   EXPECT_EQ(s.warmup_steps, 30);
@@ -115,7 +115,7 @@ TEST(Setup, ScheduleFromBaseRateAndEpochs) {
   EXPECT_EQ(compute_threads(config({}), 0.25), 1);
   EXPECT_EQ(compute_threads(config({}), 2.5), 2);
   EXPECT_EQ(compute_threads(config({}), 3 * (1.0 / 3)), 1);
-  EXPECT_GE(usable_cores(), 1);
+  EXPECT_GE(io::usable_cores(), 1);
 }
 
 TEST(Setup, EdgeSamplesWhereSomeAreKnownAndSomeAreNot) {
@@ -130,4 +130,4 @@ TEST(Setup, EdgeSamplesWhereSomeAreKnownAndSomeAreNot) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::setup

@@ -19,15 +19,15 @@
 #include "tests/core/oracle/oracle_cases.h"
 #include "tests/test_folder.h"
 
-namespace pal {
+namespace pal::study {
 namespace {
 
 // The classes in the first columns, loud noise in the last ones: principal components see the noise first.
 StudyData noisy_corners(int64_t n) {
   StudyData data;
   data.classes = 5;
-  data.train_labels = corner_labels(n, 5);
-  data.test_labels = corner_labels(500, 5, 11);
+  data.train_labels = oracle::corner_labels(n, 5);
+  data.test_labels = oracle::corner_labels(500, 5, 11);
   const auto rows = [](const std::vector<int64_t>& labels, uint64_t step) {
     at::Tensor x = at::zeros({static_cast<int64_t>(labels.size()), 16}, at::kFloat);
     for (int64_t i = 0; i < x.size(0); ++i) {
@@ -41,18 +41,18 @@ StudyData noisy_corners(int64_t n) {
   return data;
 }
 
-Config study_config(std::vector<std::string> more) {
+config::Config study_config(std::vector<std::string> more) {
   std::vector<std::string> settings = {"oracle.budget=300", "oracle.questions_per_round=25", "oracle.pool=500", "compare.points=2", "compare.width=5",
                                        "graph.labeled_fraction=0"};
   settings.insert(settings.end(), more.begin(), more.end());
-  return Config::defaults(settings);
+  return config::Config::defaults(settings);
 }
 
 TEST(FeatureHead, GoesFromPrincipalComponentsToTheDiscriminant) {
   const StudyData data = noisy_corners(1000);
   FeatureHead head(data.train, 5);
-  const auto error = [&] { return 1 - linear_probe(head(data.train), data.train_labels, head(data.test), data.test_labels, 5, {}).top1; };
-  GraphStore store(1000);
+  const auto error = [&] { return 1 - eval::linear_probe(head(data.train), data.train_labels, head(data.test), data.test_labels, 5, {}).top1; };
+  graph::GraphStore store(1000);
   head.see(store);
   head.fit({});
   const double nothing = error();
@@ -62,8 +62,8 @@ TEST(FeatureHead, GoesFromPrincipalComponentsToTheDiscriminant) {
   EXPECT_GT(nothing, 0.5);
   EXPECT_LT(error(), 0.1);
   // Answered pairs alone, without deduction, do it too.
-  GraphStore pairs(1000, Deduction::off);
-  for (int64_t i = 0; i + 1 < 1000; ++i) pairs.insert(i, i + 1, data.train_labels[i] == data.train_labels[i + 1] ? Relation::same : Relation::different);
+  graph::GraphStore pairs(1000, graph::Deduction::off);
+  for (int64_t i = 0; i + 1 < 1000; ++i) pairs.insert(i, i + 1, data.train_labels[i] == data.train_labels[i + 1] ? graph::Relation::same : graph::Relation::different);
   head.see(pairs);
   head.fit({});
   EXPECT_LT(error(), 0.3);
@@ -73,24 +73,24 @@ TEST(FeatureHead, GoesFromPrincipalComponentsToTheDiscriminant) {
 TEST(FeatureHead, WithOneStepOfDeductionAWrongAnswerSpoilsOneSample) {
   const StudyData data = noisy_corners(1000);
   FeatureHead head(data.train, 5);
-  const auto error = [&](Deduction deduction, bool wrong) {
-    GraphStore store(1000, deduction);
+  const auto error = [&](graph::Deduction deduction, bool wrong) {
+    graph::GraphStore store(1000, deduction);
     std::vector<int64_t> templates(5, -1);
     for (int64_t i = 0; i < 400; ++i) {
       int64_t& t = templates[data.train_labels[i]];
-      if (t >= 0) store.insert(t, i, Relation::same);
+      if (t >= 0) store.insert(t, i, graph::Relation::same);
       else t = i;
     }
-    for (size_t c = 0; c + 1 < templates.size() && wrong; ++c) store.insert(templates[c], templates[c + 1], Relation::same);
+    for (size_t c = 0; c + 1 < templates.size() && wrong; ++c) store.insert(templates[c], templates[c + 1], graph::Relation::same);
     head.see(store);
     head.fit({});
-    return 1 - linear_probe(head(data.train), data.train_labels, head(data.test), data.test_labels, 5, {}).top1;
+    return 1 - eval::linear_probe(head(data.train), data.train_labels, head(data.test), data.test_labels, 5, {}).top1;
   };
-  const double clean = error(Deduction::on, false);
+  const double clean = error(graph::Deduction::on, false);
   EXPECT_LT(clean, 0.1);
-  EXPECT_NEAR(error(Deduction::once, false), clean, 1e-12) << "stars are the components";
-  EXPECT_NEAR(error(Deduction::once, true), clean, 0.03);
-  EXPECT_GT(error(Deduction::on, true), clean + 0.2);
+  EXPECT_NEAR(error(graph::Deduction::once, false), clean, 1e-12) << "stars are the components";
+  EXPECT_NEAR(error(graph::Deduction::once, true), clean, 0.03);
+  EXPECT_GT(error(graph::Deduction::on, true), clean + 0.2);
 }
 
 TEST(FeatureHead, IsChosenOnAValidationPartOfTheTrainingSet) {
@@ -98,13 +98,13 @@ TEST(FeatureHead, IsChosenOnAValidationPartOfTheTrainingSet) {
   const auto part = [&](int64_t begin, int64_t n) { return std::vector<int64_t>(data.train_labels.begin() + begin, data.train_labels.begin() + begin + n); };
   const HeadSplit split{data.train.narrow(0, 0, 500), data.train.narrow(0, 500, 500), part(0, 500), part(500, 500), 5};
   FeatureHead head(data.train, 5);
-  const auto error = [&] { return 1 - linear_probe(head(split.train), split.train_labels, head(data.test), data.test_labels, 5, {}).top1; };
+  const auto error = [&] { return 1 - eval::linear_probe(head(split.train), split.train_labels, head(data.test), data.test_labels, 5, {}).top1; };
   // Pairs that are alike by nothing: the noise of the last columns.
-  GraphStore wrong(1500);
-  for (int64_t i = 0; i + 1 < 1500; i += 2) wrong.insert(i, i + 1, Relation::same);
+  graph::GraphStore wrong(1500);
+  for (int64_t i = 0; i + 1 < 1500; i += 2) wrong.insert(i, i + 1, graph::Relation::same);
   head.see(wrong);
   const HeadOptions doubtful = choose_head(head, split, {.iterations = 20});
-  GraphStore right(1500);
+  graph::GraphStore right(1500);
   std::vector<int64_t> some(1500, -1);
   for (int64_t i = 1000; i < 1200; ++i) some[i] = data.train_labels[i];
   right.set_labels(some);
@@ -159,23 +159,23 @@ TEST(FeatureFiles, AreReadBackAndRefusedWithASentence) {
   const StudyData data = noisy_corners(20);
   for (const char* name : {"x.npy", "x.h5"}) {
     const std::string path = folder / name;
-    write_feature_file(path, {.features = data.train, .labels = data.train_labels, .ids = {}, .classes = {}, .about = {}});
-    ASSERT_TRUE(is_feature_file(path));
-    const FeatureSet back = read_features(path);
+    io::write_feature_file(path, {.features = data.train, .labels = data.train_labels, .ids = {}, .classes = {}, .about = {}});
+    ASSERT_TRUE(data::is_feature_file(path));
+    const data::FeatureSet back = data::read_features(path);
     EXPECT_TRUE(back.rows.equal(data.train)) << name;
     EXPECT_EQ(back.labels, data.train_labels) << name;
   }
   const auto refused = [&](const std::string& bytes) {
     const std::string path = folder / "bad.npy";
-    write_file_atomically(path, bytes);
+    io::write_file_atomically(path, bytes);
     try {
-      read_features(path);
+      data::read_features(path);
     } catch (const Error& e) {
       return e.code() == Exit::data;
     }
     return false;
   };
-  const std::string good = read_whole_file(folder / "x.npy");
+  const std::string good = io::read_whole_file(folder / "x.npy");
   EXPECT_TRUE(refused(good.substr(0, good.size() - 1)));
   EXPECT_TRUE(refused(good.substr(0, 20)));
   EXPECT_TRUE(refused("riddle"));
@@ -189,14 +189,14 @@ TEST(FeatureFiles, AreReadBackAndRefusedWithASentence) {
   const float nan = std::nanf("");
   other.replace(other.size() - 4, 4, reinterpret_cast<const char*>(&nan), 4);
   EXPECT_TRUE(refused(other));
-  EXPECT_THROW(read_features(folder / "none.npy"), Error);
+  EXPECT_THROW(data::read_features(folder / "none.npy"), Error);
 }
 
 // The captcha of the kernel experiments (core/theory/query_game.h) and this one on the circles.
 struct Circles {
   explicit Circles(uint64_t seed) {
     Random random(seed, Purpose::theory);
-    const ToySet circles = toy_train(ToyKind::circles, 60, 0.1, random);
+    const theory::ToySet circles = theory::toy_train(theory::ToyKind::circles, 60, 0.1, random);
     small.assign(circles.y.begin(), circles.y.end());
     const int low = *std::min_element(small.begin(), small.end());
     for (int& y : small) y -= low;
@@ -207,25 +207,25 @@ struct Circles {
   }
   std::vector<int> small;
   std::vector<int64_t> labels, templates;
-  GraphStore store{60};
+  graph::GraphStore store{60};
 };
 
 // The game's own questions, put to our store: what it fills in is what our store implies, entry by entry.
 TEST(Study, ImpliesWhatTheCaptchaOfTheKernelExperimentsFills) {
   Circles c(4);
-  CaptchaGame game(c.small, 4);
+  theory::CaptchaGame game(c.small, 4);
   Random random(5, Purpose::theory);
-  Matrix graph(60, 60);
+  theory::Matrix graph(60, 60);
   for (int step = 0; step < 40; ++step) {
-    const CaptchaGame::Query q = game.choose({}, 10, random);
+    const theory::CaptchaGame::Query q = game.choose({}, 10, random);
     game.answer(q);
     const auto at = std::find(c.templates.begin(), c.templates.end(), q.against) - c.templates.begin();
-    for (int p : q.points) c.store.insert(at, p, c.labels[p] == q.against ? Relation::same : Relation::different);
+    for (int p : q.points) c.store.insert(at, p, c.labels[p] == q.against ? graph::Relation::same : graph::Relation::different);
     game.graph(graph, -1);
     for (int64_t i = 0; i < 60; ++i) {
       for (int64_t j = 0; j < i; ++j) {
         if (graph(i, j) != 0) {
-          ASSERT_EQ(graph(i, j) > 0 ? Relation::same : Relation::different, c.store.relation(i, j)) << i << " " << j << " step " << step;
+          ASSERT_EQ(graph(i, j) > 0 ? graph::Relation::same : graph::Relation::different, c.store.relation(i, j)) << i << " " << j << " step " << step;
         }
       }
     }
@@ -237,29 +237,29 @@ TEST(Study, EndsWhereTheCaptchaOfTheKernelExperimentsEnds) {
   double theirs = 0, ours = 0;
   for (uint64_t seed = 0; seed < 10; ++seed) {
     Circles c(seed);
-    CaptchaGame game(c.small, 4);
+    theory::CaptchaGame game(c.small, 4);
     Random random(seed, Purpose::theory, 1);
     const auto all_known = [&] { return std::count(game.known().begin(), game.known().end(), 1) == 60; };
     for (int step = 0; step < 1000 && !all_known(); ++step) game.answer(game.choose({}, 10, random));
     ASSERT_TRUE(all_known()) << seed;
     theirs += static_cast<double>(game.questions());
 
-    const auto sampler = make_query_sampler(Config::defaults({"oracle.sampler=captcha", "oracle.guide=none", "oracle.members=10"}));
+    const auto sampler = oracle::make_query_sampler(config::Config::defaults({"oracle.sampler=captcha", "oracle.guide=none", "oracle.members=10"}));
     int64_t questions = 0;
     for (int64_t round = 0; round < 1000 && c.store.components() > 4; ++round) {
-      for (const Query& q : sampler->choose(c.store, {draw_pool(c.store, 60, seed, round), {}}, {.seed = seed, .round = round, .questions = 10})) {
+      for (const oracle::Query& q : sampler->choose(c.store, {oracle::draw_pool(c.store, 60, seed, round), {}}, {.seed = seed, .round = round, .questions = 10})) {
         questions += static_cast<int64_t>(q.members.size());
-        for (int64_t m : q.members) c.store.insert(q.template_sample, m, c.labels[m] == c.labels[q.template_sample] ? Relation::same : Relation::different);
+        for (int64_t m : q.members) c.store.insert(q.template_sample, m, c.labels[m] == c.labels[q.template_sample] ? graph::Relation::same : graph::Relation::different);
       }
     }
     ASSERT_EQ(c.store.components(), 4) << seed;
     EXPECT_LE(questions, 60 * 4);
     ours += static_cast<double>(questions);
-    Matrix graph(60, 60);
+    theory::Matrix graph(60, 60);
     game.graph(graph, -1);
     for (int64_t i = 0; i < 60; ++i) {
       for (int64_t j = 0; j < i; ++j) {
-        if (graph(i, j) != 0) { EXPECT_EQ(graph(i, j) > 0, c.store.relation(i, j) == Relation::same) << i << " " << j; }
+        if (graph(i, j) != 0) { EXPECT_EQ(graph(i, j) > 0, c.store.relation(i, j) == graph::Relation::same) << i << " " << j; }
       }
     }
   }
@@ -267,4 +267,4 @@ TEST(Study, EndsWhereTheCaptchaOfTheKernelExperimentsEnds) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::study

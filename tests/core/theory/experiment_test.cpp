@@ -10,7 +10,7 @@
 #include "kernels/base/error.h"
 #include "tests/core/comm/thread_comm.h"
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 ExperimentResult run_trials(const std::string& name, int64_t trials, const std::function<void(ExperimentOptions&)>& change = {}) {
@@ -19,7 +19,7 @@ ExperimentResult run_trials(const std::string& name, int64_t trials, const std::
   o.trials = trials;
   o.threads = 2;
   if (change) change(o);
-  return run_figure(f, o, *make_local_comm());
+  return run_figure(f, o, *comm::make_local_comm());
 }
 
 double mean_at(const CurveStatistics& s, double x) {
@@ -109,7 +109,7 @@ TEST(Experiment, IsTheSameForAnyThreadsAndRanks) {
     o.steps = std::min<int64_t>(o.steps, 3);
     o.seed = 9;
     o.network_steps = 20;
-    const ExperimentResult one = run_figure(f, o, *make_local_comm());
+    const ExperimentResult one = run_figure(f, o, *comm::make_local_comm());
     o.threads = 3;
     const auto same = [&](const ExperimentResult& r) {
       for (size_t s = 0; s < one.error.size(); ++s) {
@@ -117,11 +117,11 @@ TEST(Experiment, IsTheSameForAnyThreadsAndRanks) {
         EXPECT_EQ(r.mse[s].std, one.mse[s].std) << f.name;
       }
     };
-    same(run_figure(f, o, *make_local_comm()));
+    same(run_figure(f, o, *comm::make_local_comm()));
     o.threads = 1;
-    for (int ranks : {2, 3}) run_ranks(ranks, [&](Comm& comm) { same(run_figure(f, o, comm)); });
+    for (int ranks : {2, 3}) comm::run_ranks(ranks, [&](comm::Comm& comm) { same(run_figure(f, o, comm)); });
     o.seed = 10;
-    EXPECT_NE(run_figure(f, o, *make_local_comm()).mse[0].mean, one.mse[0].mean) << f.name;
+    EXPECT_NE(run_figure(f, o, *comm::make_local_comm()).mse[0].mean, one.mse[0].mean) << f.name;
   }
 }
 
@@ -183,4 +183,4 @@ TEST(Experiment, SnapshotsAreDrawn) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::theory

@@ -8,7 +8,7 @@
 #include "core/theory/one_thread.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 struct ScaleCase {
@@ -75,4 +75,4 @@ TEST(Nystrom, RefusesMoreLandmarksThanPoints) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::theory

@@ -7,7 +7,7 @@
 #include "core/theory/one_thread.h"
 #include "core/theory/statement.h"
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 TEST(Theory, EveryStatementHolds) {
@@ -51,4 +51,4 @@ TEST(Theory, DenseGradientsAreThoseOfTheirValues) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::theory

@@ -10,7 +10,7 @@
 #include "kernels/base/philox.h"
 #include "kernels/base/tridiagonal.h"
 
-namespace pal {
+namespace pal::theory {
 namespace {
 
 // The dense solution's k largest, in the form of TopEigen.
@@ -108,4 +108,4 @@ TEST(TopEigen, EveryInstructionSetBisectsAlike) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::theory

@@ -12,7 +12,7 @@
 #include "kernels/base/error.h"
 #include "tests/dist/mpi_world.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 // What rank r gives: `rows` rows of width 3 with values that tell rank, row and column apart.
@@ -25,7 +25,7 @@ enum class Waits { spinning, asleep };   // a communicator of either kind
 class Collectives : public testing::TestWithParam<std::tuple<at::ScalarType, Waits>> {
  protected:
   const at::ScalarType type = std::get<0>(GetParam());
-  Comm& comm = std::get<1>(GetParam()) == Waits::spinning ? test_world().now() : test_world().rounds();
+  comm::Comm& comm = std::get<1>(GetParam()) == Waits::spinning ? test_world().now() : test_world().rounds();
   const int W = comm.size(), r = comm.rank();
   // Uneven on purpose: rank k has k + 1 rows, rank 2 none.
   std::vector<int64_t> counts() const {
@@ -43,9 +43,9 @@ class Collectives : public testing::TestWithParam<std::tuple<at::ScalarType, Wai
 TEST_P(Collectives, AllReduce) {
   for (int64_t rows : {0, 1, 7, 5000}) {
     at::Tensor sum = given(r, rows, type), low = sum.clone(), high = sum.clone();
-    comm.all_reduce(sum, ReduceOp::sum);
-    comm.all_reduce(low, ReduceOp::min);
-    comm.all_reduce(high, ReduceOp::max);
+    comm.all_reduce(sum, comm::ReduceOp::sum);
+    comm.all_reduce(low, comm::ReduceOp::min);
+    comm.all_reduce(high, comm::ReduceOp::max);
     at::Tensor expected = at::zeros({rows, 3}, type);
     for (int k = 0; k < W; ++k) expected += given(k, rows, type);
     EXPECT_TRUE(at::equal(sum, expected)) << rows;
@@ -58,7 +58,7 @@ TEST_P(Collectives, AllReduce) {
 TEST_P(Collectives, LargeSums) {
   for (int64_t rows : {(1 << 18) / 3, (1 << 21) / 3 + 1, 1'500'001}) {
     at::Tensor sum = given(r, rows, type);
-    comm.all_reduce(sum, ReduceOp::sum);
+    comm.all_reduce(sum, comm::ReduceOp::sum);
     at::Tensor expected = at::zeros({rows, 3}, type);
     for (int k = 0; k < W; ++k) expected += given(k, rows, type);
     EXPECT_TRUE(at::equal(sum, expected)) << rows;
@@ -66,12 +66,12 @@ TEST_P(Collectives, LargeSums) {
 }
 
 TEST(LargeSum, IsInTheOrderOfRanks) {
-  Comm& bulk = test_world().bulk();
+  comm::Comm& bulk = test_world().bulk();
   const int64_t n = 300'001;
   const auto share = [&](int rank) { return at::arange(n, at::kFloat) / (3.0f + static_cast<float>(rank)); };   // sums of these are rounded
   at::Tensor sum = share(bulk.rank()), expected = share(0);
   for (int k = 1; k < bulk.size(); ++k) expected = expected + share(k);
-  bulk.all_reduce(sum, ReduceOp::sum);
+  bulk.all_reduce(sum, comm::ReduceOp::sum);
   EXPECT_TRUE(at::equal(sum, expected));
 }
 
@@ -141,4 +141,4 @@ TEST(World, RanksAndHost) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::dist

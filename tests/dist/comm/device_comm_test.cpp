@@ -15,12 +15,12 @@
 #include "dist/train/grad_sync.h"
 #include "tests/dist/mpi_world.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 class LateComm final : public DeviceComm {
  public:
-  explicit LateComm(Comm& inner) : inner_(inner) {}
+  explicit LateComm(comm::Comm& inner) : inner_(inner) {}
   std::vector<int64_t> begun;              // elements of each, in order
 
   bool enqueues() const override { return true; }
@@ -31,11 +31,11 @@ class LateComm final : public DeviceComm {
   void join() override {
     for (const at::Tensor& t : waiting_) {
       if (t.scalar_type() != at::kBFloat16) {
-        inner_.all_reduce(t, ReduceOp::sum);
+        inner_.all_reduce(t, comm::ReduceOp::sum);
         continue;
       }
       const at::Tensor wide = t.to(at::kFloat);   // MPI does not know the type
-      inner_.all_reduce(wide, ReduceOp::sum);
+      inner_.all_reduce(wide, comm::ReduceOp::sum);
       t.copy_(wide);
     }
     waiting_.clear();
@@ -43,7 +43,7 @@ class LateComm final : public DeviceComm {
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
   void barrier() override { inner_.barrier(); }
-  void all_reduce(at::Tensor t, ReduceOp op) override { inner_.all_reduce(t, op); }
+  void all_reduce(at::Tensor t, comm::ReduceOp op) override { inner_.all_reduce(t, op); }
   at::Tensor all_gather(const at::Tensor& t) override { return inner_.all_gather(t); }
   at::Tensor all_gather_v(const at::Tensor& t, const std::vector<int64_t>& n) override { return inner_.all_gather_v(t, n); }
   at::Tensor gather_v(const at::Tensor& t, const std::vector<int64_t>& n, int root) override { return inner_.gather_v(t, n, root); }
@@ -52,17 +52,17 @@ class LateComm final : public DeviceComm {
   void broadcast(at::Tensor t, int root) override { inner_.broadcast(t, root); }
 
  private:
-  Comm& inner_;
+  comm::Comm& inner_;
   std::vector<at::Tensor> waiting_;
 };
 
-NamedTensors two_parameters() { return {{"a", at::ones({30}).requires_grad_(true)}, {"b", at::ones({50}).requires_grad_(true)}}; }
+ops::NamedTensors two_parameters() { return {{"a", at::ones({30}).requires_grad_(true)}, {"b", at::ones({50}).requires_grad_(true)}}; }
 
 TEST(DeviceComm, BucketsAreEnqueuedInTheirOrderAndJoinedBeforeTheyAreRead) {
   for (const Wire wire : {Wire::full, Wire::bfloat16}) {
     LateComm late(test_world().bulk());
     LateComm& comm = late;
-    const NamedTensors p = two_parameters();
+    const ops::NamedTensors p = two_parameters();
     GradSync sync(p, comm, {16, wire});    // a bucket each
     for (int step = 0; step < 2; ++step) {
       late.begun.clear();
@@ -84,7 +84,7 @@ TEST(DeviceComm, BucketsAreEnqueuedInTheirOrderAndJoinedBeforeTheyAreRead) {
 
 TEST(DeviceComm, APoisonedRankIsSeenAfterTheJoin) {
   LateComm late(test_world().bulk());
-  const NamedTensors p = two_parameters();
+  const ops::NamedTensors p = two_parameters();
   GradSync sync(p, late, {16});
   sync.begin();
   sync.release();
@@ -115,4 +115,4 @@ TEST(DeviceComm, AFlightLogShowsLaunchesThatAreNotDoneAsPending) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::dist

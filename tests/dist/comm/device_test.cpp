@@ -6,7 +6,7 @@
 #include "dist/comm/rank_status.h"
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 // Hosts a and b with `per_host` ranks each, each seeing `visible` devices.
@@ -115,4 +115,4 @@ TEST(RollCall, SaysWhoIsDeadBehindOrElsewhere) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::dist

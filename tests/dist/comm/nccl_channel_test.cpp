@@ -8,7 +8,7 @@
 #include "kernels/base/error.h"
 #include "tests/dist/comm/nccl_tools.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 int world_rank() {
@@ -354,4 +354,4 @@ TEST(NcclStart, AnotherVersionOnOneRankIsNamedByAll) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::dist

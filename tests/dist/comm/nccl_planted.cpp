@@ -12,7 +12,7 @@
 #include "kernels/base/error.h"
 #include "tests/dist/comm/nccl_tools.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 enum class Version { clean, bug };
@@ -266,19 +266,19 @@ const std::map<std::string, Case> kCases = {
 };
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::dist
 
 int main(int argc, char** argv) {
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &pal::g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &pal::g_size);
-  if (argc != 3 || pal::kCases.count(argv[1]) == 0) return 2;
+  MPI_Comm_rank(MPI_COMM_WORLD, &pal::dist::g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &pal::dist::g_size);
+  if (argc != 3 || pal::dist::kCases.count(argv[1]) == 0) return 2;
   try {
-    pal::kCases.at(argv[1])(std::strcmp(argv[2], "bug") == 0 ? pal::Version::bug : pal::Version::clean);
+    pal::dist::kCases.at(argv[1])(std::strcmp(argv[2], "bug") == 0 ? pal::dist::Version::bug : pal::dist::Version::clean);
   } catch (const pal::Error& e) {
-    if (pal::g_rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));   // as main.cpp: said once
-    pal::end(static_cast<int>(e.code()), e.what());
+    if (pal::dist::g_rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));   // as main.cpp: said once
+    pal::dist::end(static_cast<int>(e.code()), e.what());
   }
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Finalize();

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 TEST(NcclProbe, SumsAreRightAtEverySize) {
@@ -49,4 +49,4 @@ TEST(NcclProbe, BandwidthsAsNcclTestsHasThem) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::dist

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -12,7 +13,7 @@
 #include "dist/comm/nccl_channel.h"
 #include "kernels/base/cuda_check.h"
 
-namespace pal {
+namespace pal::dist {
 
 // bfloat16 as its bits; the values here have at most eight of them, so cutting is exact.
 struct Half {
@@ -87,4 +88,4 @@ class DeviceBuffer {
   T *device_ = nullptr, *host_ = nullptr;
 };
 
-}  // namespace pal
+}  // namespace pal::dist

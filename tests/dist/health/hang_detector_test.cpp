@@ -14,7 +14,7 @@
 #include "kernels/base/error.h"
 #include "tests/dist/mpi_world.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 std::vector<Heard> calm(int ranks) {
@@ -129,4 +129,4 @@ TEST(Judge, ReadsFaults) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::dist

@@ -11,17 +11,17 @@
 #include "tests/core/loss/loss_cases.h"
 #include "tests/dist/mpi_world.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
-Config config(std::vector<std::string> settings) {
+config::Config config(std::vector<std::string> settings) {
   settings.insert(settings.end(), {"train.steps=10", "optim.lr=0.1"});
-  return Config::defaults(settings);
+  return config::Config::defaults(settings);
 }
 
 TEST(PlanInputs, ResNet50IsTheKnownOne) {
   if (test_world().size() > 1) GTEST_SKIP() << "nothing of it depends on ranks";
-  const Config c = config({"model.backbone=resnet50", "model.stem=imagenet", "model.projector=[64]", "data.size=224"});
+  const config::Config c = config({"model.backbone=resnet50", "model.stem=imagenet", "model.projector=[64]", "data.size=224"});
   const ModelCost model = measure_model(c, view_sides(c)), known = bottleneck_resnet({3, 4, 6, 3});
   // Without the classifier of 2,048 × 1,000 and its bias; with a projector of 2,048 × 64. Two views.
   const double head = 2.0 * 2048 * 64, classifier = 2.0 * 2048 * 1000;
@@ -37,7 +37,7 @@ TEST(PlanInputs, ResNet50IsTheKnownOne) {
 }
 
 TEST(PlanInputs, ViewsAndWorkload) {
-  const Config c = config({"model.backbone=convnet", "model.widths=[4,8]", "model.projector=[16,8]", "data.size=16", "augment.views=3", "train.views=separate",
+  const config::Config c = config({"model.backbone=convnet", "model.widths=[4,8]", "model.projector=[16,8]", "data.size=16", "augment.views=3", "train.views=separate",
                            "augment.small_views=2", "augment.small_size=8", "optim.kind=adamw", "train.wire=bfloat16", "train.global_batch=64"});
   const ModelCost model = measure_model(c, view_sides(c));
   const auto image = [](double side) { return 2 * (side * side * 4 * 27 + side * side / 4 * 8 * 36 + 8 * 16 + 16 * 8); };
@@ -52,7 +52,7 @@ TEST(PlanInputs, ViewsAndWorkload) {
 }
 
 TEST(PlanInputs, WithoutDataTheSideIsAssumed) {
-  const Config c = config({"data.train=nowhere.h5", "model.stem=imagenet"});
+  const config::Config c = config({"data.train=nowhere.h5", "model.stem=imagenet"});
   EXPECT_EQ(view_sides(c).large, 224);
   EXPECT_EQ(view_sides(c).known, ViewSides::Known::assumed);
 }
@@ -62,17 +62,17 @@ TEST(PlanInputs, LossBytesAreTheCountedOnes) {
   if (test_world().size() > 1) GTEST_SKIP() << "ranks are threads here";
   for (const int64_t dims : {8, 96}) {       // the covariance form, and the Gram form
     const int64_t n = 30;
-    const BatchGraph graph = test_graphs(n, 2, Signs::positive)[0].second;   // ssl
-    const at::Tensor z = random_rows(2 * n, dims, 5).to(at::kFloat);
+    const graph::BatchGraph graph = loss::test_graphs(n, 2, graph::Signs::positive)[0].second;   // ssl
+    const at::Tensor z = loss::random_rows(2 * n, dims, 5).to(at::kFloat);
     LossShape shape{kernels::covariance_form_wins(n, dims, 4, 8) ? LossForm::covariance : LossForm::gram, 2, 2, dims, 4, 8};
     double expected = 0;
     for (const Exchange& e : loss_exchanges(shape, n)) expected += e.bytes;
-    const std::vector<int64_t> begin = rank_slices(n, 3);
-    run_ranks(3, [&](Comm& comm) {
-      const Batch batch = slice_of(graph, begin, comm.rank());
+    const std::vector<int64_t> begin = data::rank_slices(n, 3);
+    comm::run_ranks(3, [&](comm::Comm& comm) {
+      const loss::Batch batch = loss::slice_of(graph, begin, comm.rank());
       const at::Tensor own = z.view({2, n, dims}).narrow(1, batch.begin, batch.local_positions()).reshape({batch.local_rows(), dims}).contiguous();
-      CountingComm counted(comm);
-      make_vicreg({})(own, batch, counted);
+      comm::CountingComm counted(comm);
+      loss::make_vicreg({})(own, batch, counted);
       EXPECT_EQ(static_cast<double>(counted.bytes()), expected) << "width " << dims;
     });
     EXPECT_EQ(shape.form, dims == 8 ? LossForm::covariance : LossForm::gram);
@@ -80,4 +80,4 @@ TEST(PlanInputs, LossBytesAreTheCountedOnes) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::dist

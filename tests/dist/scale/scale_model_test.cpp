@@ -13,7 +13,7 @@
 #include "kernels/base/error.h"
 #include "tests/test_folder.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 Fabric fabric(int per_node) { return {per_node, {1e-6, 100e9}, {5e-6, 20e9}, 0}; }
@@ -291,4 +291,4 @@ TEST(PublishedPoints, PredictedWithinTheMargin) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::dist

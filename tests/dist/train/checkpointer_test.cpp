@@ -17,7 +17,7 @@
 #include "kernels/base/error.h"
 #include "tests/dist/mpi_world.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 namespace fs = std::filesystem;
@@ -34,13 +34,13 @@ class Saved : public testing::Test {
     if (comm().rank() == 0) fs::remove_all(run_);
     comm().barrier();
   }
-  static Comm& comm() { return test_world().control(); }
+  static comm::Comm& comm() { return test_world().control(); }
 
   // 5 MB of weights and as much momentum, cut small, so that two and more ranks share the work; one weight lies channels-last.
   Checkpointer::Groups state() {
-    NamedTensors model = {{"conv", at::arange(4 * 3 * 5 * 5, at::kFloat).reshape({4, 3, 5, 5}).contiguous(at::MemoryFormat::ChannelsLast)},
+    ops::NamedTensors model = {{"conv", at::arange(4 * 3 * 5 * 5, at::kFloat).reshape({4, 3, 5, 5}).contiguous(at::MemoryFormat::ChannelsLast)},
                           {"count", at::zeros({}, at::kLong)}};
-    NamedTensors optim;
+    ops::NamedTensors optim;
     for (int k = 0; k < 20; ++k) {
       model.emplace_back("w" + std::to_string(k), at::arange(1 << 16, at::kFloat) + k);
       optim.emplace_back("m" + std::to_string(k), at::arange(1 << 16, at::kFloat) - k);
@@ -59,7 +59,7 @@ TEST_F(Saved, HoldsTheStateOfTheMomentItWasSaved) {
   const Checkpointer::Groups before = state();
   {
     Checkpointer checkpoints(options(), comm(), live);
-    CheckpointState now;
+    record::CheckpointState now;
     now.step = 3;
     now.ledger_position = 9;
     checkpoints.save(now);
@@ -69,7 +69,7 @@ TEST_F(Saved, HoldsTheStateOfTheMomentItWasSaved) {
     EXPECT_TRUE(checkpoints.drain());
     EXPECT_FALSE(checkpoints.pending());
   }
-  const auto loaded = load_newest_checkpoint(run_, [](const std::string& w) { ADD_FAILURE() << w; });
+  const auto loaded = record::load_newest_checkpoint(run_, [](const std::string& w) { ADD_FAILURE() << w; });
   ASSERT_TRUE(loaded);
   EXPECT_EQ(loaded->state.step, 3);
   EXPECT_EQ(loaded->state.ledger_position, 9);
@@ -79,7 +79,7 @@ TEST_F(Saved, HoldsTheStateOfTheMomentItWasSaved) {
     for (const auto& [tensor, t] : tensors) EXPECT_TRUE(at::equal(read.at(tensor), t)) << tensor;
   }
   size_t files = 0;
-  for (const auto& file : fs::directory_iterator(checkpoint_path(run_, 3))) files += file.path().extension() == ".safetensors";
+  for (const auto& file : fs::directory_iterator(record::checkpoint_path(run_, 3))) files += file.path().extension() == ".safetensors";
   EXPECT_GE(files, 3u);
   EXPECT_TRUE(warnings_.empty());
 }
@@ -87,12 +87,12 @@ TEST_F(Saved, HoldsTheStateOfTheMomentItWasSaved) {
 TEST_F(Saved, NoRankWaitsForAWriteAndTheNextSaveFollows) {
   Checkpointer::Groups live = state();
   Checkpointer checkpoints(options(), comm(), live);
-  CheckpointState now;
+  record::CheckpointState now;
   for (now.step = 1; now.step <= 4; ++now.step) checkpoints.save(now);   // each waits for the one before
   EXPECT_TRUE(checkpoints.pending());
   EXPECT_TRUE(checkpoints.drain());
-  EXPECT_EQ(checkpoint_steps(run_), (std::vector<int64_t>{4, 3}));
-  EXPECT_EQ(verify_checkpoint(checkpoint_path(run_, 3)).size(), verify_checkpoint(checkpoint_path(run_, 4)).size());
+  EXPECT_EQ(record::checkpoint_steps(run_), (std::vector<int64_t>{4, 3}));
+  EXPECT_EQ(record::verify_checkpoint(record::checkpoint_path(run_, 3)).size(), record::verify_checkpoint(record::checkpoint_path(run_, 4)).size());
 }
 
 TEST_F(Saved, AFailureOnOneRankCostsThatCheckpointOnAll) {
@@ -101,14 +101,14 @@ TEST_F(Saved, AFailureOnOneRankCostsThatCheckpointOnAll) {
   CheckpointerOptions with = options();
   with.before_write = [&](int64_t step) { faults.before_write(step); };
   Checkpointer checkpoints(with, comm(), state());
-  CheckpointState now;
+  record::CheckpointState now;
   for (now.step = 1; now.step <= 3; ++now.step) {
     checkpoints.save(now);
     EXPECT_EQ(checkpoints.drain(), now.step != 2);
-    EXPECT_EQ(checkpoint_steps(run_).front(), now.step == 2 ? 1 : now.step);
+    EXPECT_EQ(record::checkpoint_steps(run_).front(), now.step == 2 ? 1 : now.step);
     comm().barrier();
   }
-  EXPECT_EQ(checkpoint_steps(run_), (std::vector<int64_t>{3, 1}));
+  EXPECT_EQ(record::checkpoint_steps(run_), (std::vector<int64_t>{3, 1}));
   EXPECT_EQ(warnings_.size(), comm().rank() == last ? 1u : 0u);
   if (!warnings_.empty()) {
     EXPECT_NE(warnings_[0].find("step 2 is given up"), std::string::npos) << warnings_[0];
@@ -116,12 +116,12 @@ TEST_F(Saved, AFailureOnOneRankCostsThatCheckpointOnAll) {
 }
 
 TEST(Agreement, ParametersThatDifferAreNamed) {
-  Comm& comm = test_world().control();
-  NamedTensors p = {{"a", at::arange(1000, at::kFloat)}, {"b", at::arange(3, at::kFloat)}};
+  comm::Comm& comm = test_world().control();
+  ops::NamedTensors p = {{"a", at::arange(1000, at::kFloat)}, {"b", at::arange(3, at::kFloat)}};
   EXPECT_NO_THROW(agree_on_parameters(p, 5, comm));
   if (comm.size() == 1) return;
   for (int64_t k : {0, 1}) {
-    NamedTensors q = {{"a", p[0].second.clone()}, {"b", p[1].second.clone()}};
+    ops::NamedTensors q = {{"a", p[0].second.clone()}, {"b", p[1].second.clone()}};
     if (comm.rank() == 1) static_cast<int32_t*>(q[k].second.data_ptr())[k == 0 ? 999 : 2] ^= 1;   // the last bit of the last element
     try {
       agree_on_parameters(q, 5, comm);
@@ -134,9 +134,9 @@ TEST(Agreement, ParametersThatDifferAreNamed) {
 }
 
 TEST(Agreement, EveryBitOfTheParametersCounts) {
-  Comm& comm = test_world().control();
+  comm::Comm& comm = test_world().control();
   if (comm.size() == 1) return;
-  const NamedTensors p = {{"a", at::arange(19, at::kFloat)}};
+  const ops::NamedTensors p = {{"a", at::arange(19, at::kFloat)}};
   auto* words = static_cast<uint32_t*>(p[0].second.data_ptr());
   for (int bit = 0; bit < 19 * 32; ++bit) {
     const uint32_t flip = comm.rank() == 1 ? uint32_t{1} << bit % 32 : 0;
@@ -147,4 +147,4 @@ TEST(Agreement, EveryBitOfTheParametersCounts) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::dist

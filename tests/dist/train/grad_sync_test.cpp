@@ -17,20 +17,20 @@
 #include "dist/train/grad_sync.h"
 #include "tests/dist/mpi_world.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
-NamedTensors three_parameters() {
+ops::NamedTensors three_parameters() {
   return {{"a", at::ones({3, 4}).requires_grad_(true)},
           {"b", at::ones({2, 3, 5, 5}).to(at::MemoryFormat::ChannelsLast).detach().requires_grad_(true)},
           {"c", at::ones({7}).requires_grad_(true)}};
 }
 at::Tensor counting(const at::Tensor& like) { return at::arange(like.numel(), at::kFloat).reshape(like.sizes()); }
 // Σ_r (r + 1): what the ranks' shares add up to.
-int rank_sum(const Comm& comm) { return comm.size() * (comm.size() + 1) / 2; }
+int rank_sum(const comm::Comm& comm) { return comm.size() * (comm.size() + 1) / 2; }
 
 // A scalar whose gradient in each parameter is (rank + 1) · 0, 1, 2, …; hooks fire in another order on every rank.
-at::Tensor scalar_of(const NamedTensors& p, const Comm& comm) {
+at::Tensor scalar_of(const ops::NamedTensors& p, const comm::Comm& comm) {
   at::Tensor total = at::zeros({});
   for (size_t k = 0; k < p.size(); ++k) {
     const at::Tensor& t = p[(k + comm.rank()) % p.size()].second;
@@ -40,8 +40,8 @@ at::Tensor scalar_of(const NamedTensors& p, const Comm& comm) {
 }
 
 TEST(GradSync, SumsEveryParameterOverRanks) {
-  Comm& comm = test_world().bulk();
-  const NamedTensors p = three_parameters();
+  comm::Comm& comm = test_world().bulk();
+  const ops::NamedTensors p = three_parameters();
   for (int64_t bucket : {16, 400, 1 << 20}) {   // smaller than any parameter, between, larger than all
     GradSync sync(p, comm, {bucket});
     EXPECT_EQ(sync.bytes(), 4 * (16 + 160 + 16));   // whole cache lines
@@ -66,8 +66,8 @@ TEST(GradSync, SumsEveryParameterOverRanks) {
 }
 
 TEST(GradSync, UnusedParametersCountAsZero) {
-  Comm& comm = test_world().bulk();
-  const NamedTensors p = three_parameters();
+  comm::Comm& comm = test_world().bulk();
+  const ops::NamedTensors p = three_parameters();
   GradSync sync(p, comm, {16});
   for (const bool used : {true, false}) {   // the second step must not find the first one's gradient
     sync.begin();
@@ -85,8 +85,8 @@ TEST(GradSync, UnusedParametersCountAsZero) {
 }
 
 TEST(GradSync, BackwardPassesBeforeTheReleaseAddUp) {
-  Comm& comm = test_world().bulk();
-  const NamedTensors p = three_parameters();
+  comm::Comm& comm = test_world().bulk();
+  const ops::NamedTensors p = three_parameters();
   GradSync sync(p, comm, {400});
   sync.begin();
   for (int pass = 0; pass < 3; ++pass) {
@@ -102,9 +102,9 @@ TEST(GradSync, BackwardPassesBeforeTheReleaseAddUp) {
 
 // What backward has passed is summed while it is still busy with the rest.
 TEST(GradSync, AFullBucketDoesNotWaitForTheEndOfBackward) {
-  Comm& comm = test_world().bulk();
+  comm::Comm& comm = test_world().bulk();
   if (comm.size() == 1) return;
-  const NamedTensors p = three_parameters();
+  const ops::NamedTensors p = three_parameters();
   GradSync sync(p, comm, {16});   // a bucket each
   sync.begin();
   sync.release();
@@ -128,9 +128,9 @@ TEST(GradSync, AFullBucketDoesNotWaitForTheEndOfBackward) {
 }
 
 TEST(GradSync, BFloat16RoundsSharesAndSum) {
-  Comm& comm = test_world().bulk();
+  comm::Comm& comm = test_world().bulk();
   for (at::ScalarType type : {at::kFloat, at::kDouble}) {
-    const NamedTensors p = {{"a", at::zeros({5, 7}, type).requires_grad_(true)}};
+    const ops::NamedTensors p = {{"a", at::zeros({5, 7}, type).requires_grad_(true)}};
     GradSync sync(p, comm, {25 << 20, Wire::bfloat16});
     sync.begin();
     sync.release();
@@ -146,10 +146,10 @@ TEST(GradSync, BFloat16RoundsSharesAndSum) {
 }
 
 TEST(GradSync, OneRanksNanIsSeenByAll) {
-  Comm& comm = test_world().bulk();
+  comm::Comm& comm = test_world().bulk();
   for (double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()}) {
     for (const auto& [type, wire] : {std::pair{at::kFloat, Wire::full}, {at::kDouble, Wire::full}, {at::kFloat, Wire::bfloat16}}) {
-      const NamedTensors p = {{"a", at::ones({9000}, type).requires_grad_(true)}, {"b", at::ones({70}, type).requires_grad_(true)}};
+      const ops::NamedTensors p = {{"a", at::ones({9000}, type).requires_grad_(true)}, {"b", at::ones({70}, type).requires_grad_(true)}};
       GradSync sync(p, comm, {1024, wire});
       for (const bool broken : {true, false}) {   // the next step is a new one
         sync.begin();
@@ -165,4 +165,4 @@ TEST(GradSync, OneRanksNanIsSeenByAll) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::dist

@@ -17,7 +17,7 @@
 #include "kernels/base/philox.h"
 #include "tests/dist/mpi_world.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 constexpr int64_t kBatch = 14, kSide = 8, kSamples = 40;
@@ -25,13 +25,13 @@ constexpr int64_t kBatch = 14, kSide = 8, kSamples = 40;
 struct Case {
   std::string name;
   std::vector<std::string> settings;
-  GraphKind graph;
+  graph::GraphKind graph;
   int32_t views;
 };
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const auto& [graph, graph_name] : {std::pair{GraphKind::ssl, "ssl"}, {GraphKind::supervised, "supervised"}, {GraphKind::mixed, "mixed"}}) {
+  for (const auto& [graph, graph_name] : {std::pair{graph::GraphKind::ssl, "ssl"}, {graph::GraphKind::supervised, "supervised"}, {graph::GraphKind::mixed, "mixed"}}) {
     for (int32_t views : {2, 3}) {
       const std::string tail = fmt::format("_{}_{}views", graph_name, views);
       all.push_back({"vicreg_per_view" + tail, {"loss.kind=vicreg", "loss.moments=per_view"}, graph, views});
@@ -40,7 +40,7 @@ std::vector<Case> cases() {
     }
   }
   // The others, on graphs whose classes lie on several ranks.
-  for (const auto& [graph, graph_name] : {std::pair{GraphKind::ssl, "ssl"}, {GraphKind::mixed, "mixed"}}) {
+  for (const auto& [graph, graph_name] : {std::pair{graph::GraphKind::ssl, "ssl"}, {graph::GraphKind::mixed, "mixed"}}) {
     for (const auto& [name, settings] : std::vector<std::pair<std::string, std::vector<std::string>>>{
              {"scl", {"loss.kind=scl"}},
              {"simclr", {"loss.kind=simclr", "loss.temperature=0.5"}},
@@ -71,17 +71,17 @@ at::Tensor images(int32_t views, int64_t begin, int64_t end, at::ScalarType type
 }
 
 struct Outcome {
-  LossResult loss;
+  loss::LossResult loss;
   at::Tensor gradient;   // of all parameters, flat, float64
 };
 
 // Batch norm talks on `comm` in the middle of backward while the buckets are summed on `bulk`.
-Outcome one_step(const Case& c, at::ScalarType type, Comm& comm, Comm& bulk) {
+Outcome one_step(const Case& c, at::ScalarType type, comm::Comm& comm, comm::Comm& bulk) {
   std::vector<std::string> settings = c.settings;
   settings.insert(settings.end(), {"train.steps=1", "optim.lr=0.1"});
   settings.push_back(type == at::kDouble ? "train.dtype=float64" : "train.dtype=float32");
-  const Config config = Config::defaults(settings);
-  ModelSpec spec;
+  const config::Config config = config::Config::defaults(settings);
+  model::ModelSpec spec;
   spec.backbone = "convnet";
   spec.convnet_widths = {6, 9};
   spec.projector = {12, 7};
@@ -89,22 +89,22 @@ Outcome one_step(const Case& c, at::ScalarType type, Comm& comm, Comm& bulk) {
   spec.channels = 1;
   spec.seed = 5;
   spec.dtype = type;
-  auto encoder = make_encoder(spec, comm);
+  auto encoder = model::make_encoder(spec, comm);
   encoder->train();
-  Objective objective(config, encoder->embedding_dims());
-  GradSync grads(trainable(*encoder), bulk, {/*bucket_bytes=*/2048});
+  loss::Objective objective(config, encoder->embedding_dims());
+  GradSync grads(model::trainable(*encoder), bulk, {/*bucket_bytes=*/2048});
 
-  GraphStore store(kSamples);
+  graph::GraphStore store(kSamples);
   std::vector<int64_t> labels(kSamples, -1);
   for (int64_t s = 0; s < kSamples; ++s) labels[s] = s % 3 == 2 ? -1 : s % 4;
   store.set_labels(labels);
-  Batch batch;
+  loss::Batch batch;
   for (int64_t p = 0; p < kBatch; ++p) batch.samples.push_back((7 * p + 3) % kSamples);
   batch.views = c.views;
-  batch.rank_begin = rank_slices(kBatch, comm.size());
+  batch.rank_begin = data::rank_slices(kBatch, comm.size());
   batch.begin = batch.rank_begin[comm.rank()];
   batch.end = batch.rank_begin[comm.rank() + 1];
-  batch.graph = build_batch_graph(store, c.graph, 0.3, batch.samples, c.views);
+  batch.graph = graph::build_batch_graph(store, c.graph, 0.3, batch.samples, c.views);
 
   for (int64_t sample : batch.samples) batch.labels.push_back(store.label(sample));
   objective.prepare(batch, 0);
@@ -125,7 +125,7 @@ Outcome one_step(const Case& c, at::ScalarType type, Comm& comm, Comm& bulk) {
 class Invariance : public testing::TestWithParam<Case> {};
 
 void compare(const Case& c, at::ScalarType type, double value_tolerance, double gradient_tolerance) {
-  auto alone = make_local_comm();
+  auto alone = comm::make_local_comm();
   const Outcome one = one_step(c, type, *alone, *alone);
   const Outcome many = one_step(c, type, test_world().now(), test_world().bulk());
   const double scale = std::max(1.0, std::abs(one.loss.value));
@@ -146,4 +146,4 @@ TEST_P(Invariance, Float32) { compare(GetParam(), at::kFloat, 1e-6, 1e-5); }
 INSTANTIATE_TEST_SUITE_P(Cases, Invariance, testing::ValuesIn(cases()), [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::dist

@@ -12,20 +12,20 @@
 #include "tests/core/oracle/oracle_cases.h"
 #include "tests/dist/train/rounds_of_questions.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 // People: answers take effect in the round after they came, at the same step again when the run is repeated from the ledger.
 TEST_F(Rounds, AnswersOfPeopleTakeEffectWhenTheyAreIn) {
   config = with({"oracle.labeler=exchange"});
-  GraphStore store(kN);
+  graph::GraphStore store(kN);
   int64_t questions = 0;
   const auto people = [&](int64_t s) {
     if (s != 13) return;
     std::ofstream out(folder + "/answers.jsonl");
-    for (const std::string& line : split_lines(read_whole_file(folder + "/questions.jsonl"))) {
-      const Query q = parse_question(line, "questions");
-      for (int64_t m : q.members) out << answer_line({q.id, q.template_sample, m, labels[m] == labels[q.template_sample] ? Verdict::yes : Verdict::no, "ann"});
+    for (const std::string& line : oracle::split_lines(io::read_whole_file(folder + "/questions.jsonl"))) {
+      const oracle::Query q = oracle::parse_question(line, "questions");
+      for (int64_t m : q.members) out << oracle::answer_line({q.id, q.template_sample, m, labels[m] == labels[q.template_sample] ? oracle::Verdict::yes : oracle::Verdict::no, "ann"});
     }
   };
   run(store, 0, 26, &questions, people);
@@ -40,18 +40,18 @@ TEST_F(Rounds, AnswersOfPeopleTakeEffectWhenTheyAreIn) {
 // The ranks choose together, but what is out is in rank 0's ledger: they are told, so that nothing is asked twice.
 TEST_F(Rounds, RanksThatChooseTogetherKnowWhatIsOut) {
   config = with({"oracle.labeler=exchange", "oracle.guide=embeddings", "oracle.questions_per_round=24"});
-  embed = [this](const std::vector<int64_t>& samples, SampleSlice slice) {
-    return corner_rows({samples.begin() + slice.first, samples.begin() + slice.last}, labels, 0.3);
+  embed = [this](const std::vector<int64_t>& samples, eval::SampleSlice slice) {
+    return oracle::corner_rows({samples.begin() + slice.first, samples.begin() + slice.last}, labels, 0.3);
   };
-  GraphStore store(kN);
+  graph::GraphStore store(kN);
   const auto people = [&](int64_t s) {   // each time the first few, so that some are always out
     if (s % 5 != 3 || s < 8) return;
     std::ofstream out(folder + "/answers.jsonl", std::ios::app);
     int64_t answered = 0;
-    for (const std::string& line : split_lines(read_whole_file(folder + "/questions.jsonl"))) {
-      const Query q = parse_question(line, "questions");
+    for (const std::string& line : oracle::split_lines(io::read_whole_file(folder + "/questions.jsonl"))) {
+      const oracle::Query q = oracle::parse_question(line, "questions");
       for (int64_t m : q.members) {
-        if (++answered <= 8) out << answer_line({q.id, q.template_sample, m, labels[m] == labels[q.template_sample] ? Verdict::yes : Verdict::no, "ann"});
+        if (++answered <= 8) out << oracle::answer_line({q.id, q.template_sample, m, labels[m] == labels[q.template_sample] ? oracle::Verdict::yes : oracle::Verdict::no, "ann"});
       }
     }
   };
@@ -60,34 +60,34 @@ TEST_F(Rounds, RanksThatChooseTogetherKnowWhatIsOut) {
   EXPECT_GT(questions, 24);
   EXPECT_GT(open, 0);
   if (world.rank() != 0) return;
-  Ledger ledger(path, "run");
+  oracle::Ledger ledger(path, "run");
   std::set<std::pair<int64_t, int64_t>> pairs;
   std::multiset<int64_t> out;   // samples of questions without an answer
-  for (const Question& q : ledger.questions_with_answers()) EXPECT_TRUE(pairs.insert(std::minmax(q.i, q.j)).second) << q.i << " " << q.j << " was asked twice";
-  for (const Query& q : ledger.open_queries()) out.insert(q.members.begin(), q.members.end());
+  for (const oracle::Question& q : ledger.questions_with_answers()) EXPECT_TRUE(pairs.insert(std::minmax(q.i, q.j)).second) << q.i << " " << q.j << " was asked twice";
+  for (const oracle::Query& q : ledger.open_queries()) out.insert(q.members.begin(), q.members.end());
   for (int64_t sample : out) EXPECT_EQ(out.count(sample), 1u) << sample << " is in two open questions";
 }
 
 TEST_F(Rounds, ARunMayLeaveWhilePeopleAnswer) {
   config = with({"oracle.labeler=exchange", "oracle.wait=exit"});
   {
-    GraphStore store(kN);
+    graph::GraphStore store(kN);
     run(store, 0, 11);
     EXPECT_TRUE(leaves);
     EXPECT_EQ(open, 12);
   }
   {
-    GraphStore store(kN);
+    graph::GraphStore store(kN);
     run(store, 11, 11);
     EXPECT_TRUE(leaves) << "nothing came: not even a step is worth it";
   }
   if (world.rank() == 0) {
-    const std::vector<std::string> lines = split_lines(read_whole_file(folder + "/questions.jsonl"));
-    const Query q = parse_question(lines[0], "questions");
-    Inbox(folder).submit("one", answer_line({q.id, q.template_sample, q.members[0], Verdict::unsure, "ann"}));
+    const std::vector<std::string> lines = oracle::split_lines(io::read_whole_file(folder + "/questions.jsonl"));
+    const oracle::Query q = oracle::parse_question(lines[0], "questions");
+    oracle::Inbox(folder).submit("one", oracle::answer_line({q.id, q.template_sample, q.members[0], oracle::Verdict::unsure, "ann"}));
   }
   world.control().barrier();
-  GraphStore store(kN);
+  graph::GraphStore store(kN);
   run(store, 11, 11);
   EXPECT_FALSE(leaves);
   EXPECT_EQ(open, 11);
@@ -98,31 +98,31 @@ TEST_F(Rounds, AnUndoneAnswerLeavesTheGraph) {
   at::Tensor pair = at::zeros({2}, at::kLong);
   std::string uuid;
   {
-    GraphStore store(kN);
+    graph::GraphStore store(kN);
     run(store, 0, 13);
     if (world.rank() == 0) {
-      Ledger ledger(path, "run");
-      for (const RecordedAnswer& r : ledger.all_answers()) {
-        if (r.answer.verdict != Verdict::yes || !uuid.empty()) continue;
+      oracle::Ledger ledger(path, "run");
+      for (const oracle::RecordedAnswer& r : ledger.all_answers()) {
+        if (r.answer.verdict != oracle::Verdict::yes || !uuid.empty()) continue;
         uuid = r.answer.uuid;
         pair = at::tensor(std::vector<int64_t>{r.answer.i, r.answer.j});
       }
     }
     world.control().broadcast(pair, 0);
-    EXPECT_EQ(store.relation(pair.data_ptr<int64_t>()[0], pair.data_ptr<int64_t>()[1]), Relation::same);
+    EXPECT_EQ(store.relation(pair.data_ptr<int64_t>()[0], pair.data_ptr<int64_t>()[1]), graph::Relation::same);
   }
   const int64_t i = pair.data_ptr<int64_t>()[0], j = pair.data_ptr<int64_t>()[1];
   begin_anew();
-  GraphStore store(kN);
-  std::vector<Relation> seen;
+  graph::GraphStore store(kN);
+  std::vector<graph::Relation> seen;
   run(store, 0, 41, nullptr, [&](int64_t s) {
     seen.push_back(store.relation(i, j));
-    if (s == 12) Inbox(folder).submit("undo", undo_line(uuid, "ann"));
+    if (s == 12) oracle::Inbox(folder).submit("undo", oracle::undo_line(uuid, "ann"));
   });
-  EXPECT_EQ(store.relation(i, j), Relation::unknown);
+  EXPECT_EQ(store.relation(i, j), graph::Relation::unknown);
   if (world.rank() == 0) {
-    EXPECT_EQ(seen[20], Relation::same) << "handed in at 12, found by the round of 15, in effect at 20";
-    EXPECT_EQ(seen[21], Relation::unknown);
+    EXPECT_EQ(seen[20], graph::Relation::same) << "handed in at 12, found by the round of 15, in effect at 20";
+    EXPECT_EQ(seen[21], graph::Relation::unknown);
   }
   EXPECT_EQ(open, 1);
   expect_the_same_from(17, 41, store.fingerprint());
@@ -131,24 +131,24 @@ TEST_F(Rounds, AnUndoneAnswerLeavesTheGraph) {
 // A tenth of the answers is wrong. With three votes and repeats where answers contradict, fewer relations are wrong than with
 // one answer each, and a restart gives the same graph.
 TEST_F(Rounds, VotesAndRepeatsMendWrongAnswers) {
-  const auto wrong_share = [&](const GraphStore& store) {
+  const auto wrong_share = [&](const graph::GraphStore& store) {
     int64_t wrong = 0, all = 0;
     for (int64_t i = 0; i < kN; ++i) {
       for (int64_t j = 0; j < i; ++j) {
-        if (store.relation(i, j) == Relation::unknown) continue;
+        if (store.relation(i, j) == graph::Relation::unknown) continue;
         ++all;
-        wrong += (store.relation(i, j) == Relation::same) != (labels[i] == labels[j]);
+        wrong += (store.relation(i, j) == graph::Relation::same) != (labels[i] == labels[j]);
       }
     }
     return static_cast<double>(wrong) / static_cast<double>(std::max<int64_t>(all, 1));
   };
   config = with({"oracle.noise=0.1"});
-  GraphStore naive(kN);
+  graph::GraphStore naive(kN);
   run(naive, 0, 71);
   const double without = wrong_share(naive);
   begin_anew();
   config = with({"oracle.noise=0.1", "oracle.votes=3", "oracle.repeats=4", "oracle.annotators=9", "oracle.consensus=dawid-skene"});
-  GraphStore mended(kN);
+  graph::GraphStore mended(kN);
   const uint64_t expected = run(mended, 0, 71);
   EXPECT_LT(wrong_share(mended), without / 2) << without;
   expect_the_same_from(33, 71, expected);
@@ -156,27 +156,27 @@ TEST_F(Rounds, VotesAndRepeatsMendWrongAnswers) {
 
 TEST_F(Rounds, StopsAtItsBudgetAndAtClosure) {
   config = with({"oracle.budget=30"});
-  GraphStore store(kN);
+  graph::GraphStore store(kN);
   int64_t questions = 0;
   run(store, 0, 41, &questions);
   EXPECT_EQ(questions, 30);
   ASSERT_EQ(said.size(), 1u) << "once";
   EXPECT_NE(said[0].find("no more questions are asked: the budget of 30 questions is spent"), std::string::npos) << said[0];
   said.clear();
-  GraphStore again(kN);
+  graph::GraphStore again(kN);
   run(again, 41, 61);
   EXPECT_EQ(said.size(), 1u) << "and once more after a restart";
   begin_anew();
   config = with({"oracle.budget_cost=13", "oracle.cost_grid=5"});
-  GraphStore paid(kN);
+  graph::GraphStore paid(kN);
   run(paid, 0, 41);
   EXPECT_GE(cost, 13);
   EXPECT_LT(cost, 30) << "the round that passed it was the last";
   begin_anew();
   config = with({});
-  GraphStore closed(kN);
+  graph::GraphStore closed(kN);
   run(closed, 0, 121, &questions);
-  EXPECT_TRUE(closure_reached(closed, {}));
+  EXPECT_TRUE(oracle::closure_reached(closed, {}));
   EXPECT_LE(questions, kN * 3);
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said[0].find("every relation is known or implied"), std::string::npos) << said[0];
@@ -187,13 +187,13 @@ TEST_F(Rounds, StopsByTheClockAtAPlateauAndWhenTheModelExpectsTheAnswers) {
   const auto ends = [&](std::vector<std::string> settings, const std::string& sentence) {
     begin_anew();
     config = with(std::move(settings));
-    GraphStore store(kN);
+    graph::GraphStore store(kN);
     store.set_labels(templates());
     QueryRounds rounds(config, world, store, AskedOf{all, labels}, LedgerOf{path, "run"}, 0);
     for (int64_t s = 0; s < 31; ++s) {
       rounds.ledger_position();   // waits for the round
       rounds.saw_figure(s, 0.5);
-      rounds.at_boundary(s, [&](const std::vector<int64_t>& samples, SampleSlice slice) {   // every class at a corner of its own
+      rounds.at_boundary(s, [&](const std::vector<int64_t>& samples, eval::SampleSlice slice) {   // every class at a corner of its own
         at::Tensor z = at::zeros({slice.last - slice.first, 3});
         for (int64_t k = slice.first; k < slice.last; ++k) z[k - slice.first][labels[samples[k]]] = 1;
         return z;
@@ -212,14 +212,14 @@ TEST_F(Rounds, StopsByTheClockAtAPlateauAndWhenTheModelExpectsTheAnswers) {
 // People who do not answer: the round is full, and that is said once.
 TEST_F(Rounds, SaysOnceThatAllQuestionsWait) {
   config = with({"oracle.labeler=exchange"});
-  GraphStore store(kN);
+  graph::GraphStore store(kN);
   run(store, 0, 41);
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said[0].find("no question is asked: 12 wait for an answer"), std::string::npos) << said[0];
   // More may be out than there are to ask: what is left to the sampler is out, too.
   begin_anew();
   config = with({"oracle.labeler=exchange", "oracle.questions_per_round=200"});
-  GraphStore few(kN);
+  graph::GraphStore few(kN);
   run(few, 0, 41);
   if (world.rank() != 0) return;   // who knows what the sampler found
   ASSERT_EQ(said.size(), 1u);
@@ -227,4 +227,4 @@ TEST_F(Rounds, SaysOnceThatAllQuestionsWait) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::dist

@@ -16,19 +16,19 @@
 #include "tests/core/oracle/oracle_cases.h"
 #include "tests/dist/train/rounds_of_questions.h"
 
-namespace pal {
+namespace pal::dist {
 namespace {
 
 TEST(RoundMessage, SurvivesItsCoding) {
-  RoundMessage m{40, 3, StopReason::cost};
-  m.decisions = {{7, 3, 4, QueryKind::captcha, kNoNode, Verdict::yes, 100, 0.5, 0.75}, {7, 3, 1'000'000'000'000, QueryKind::coarse, 12, Verdict::no, 101, 1.25, 1}};
+  RoundMessage m{40, 3, oracle::StopReason::cost};
+  m.decisions = {{7, 3, 4, oracle::QueryKind::captcha, oracle::kNoNode, oracle::Verdict::yes, 100, 0.5, 0.75}, {7, 3, 1'000'000'000'000, oracle::QueryKind::coarse, 12, oracle::Verdict::no, 101, 1.25, 1}};
   for (int64_t expected : {1, 2, 9}) {
     const RoundMessage d = broadcast_round(test_world().rank() == 0 ? m : RoundMessage{}, expected, test_world().control());
     EXPECT_EQ(d.asked, 40);
     EXPECT_EQ(d.open, 3);
-    EXPECT_EQ(d.stop, StopReason::cost);
+    EXPECT_EQ(d.stop, oracle::StopReason::cost);
     ASSERT_EQ(d.decisions.size(), 2u) << "also when there are more than expected";
-    EXPECT_EQ(d.decisions[0].relation(), Relation::same);
+    EXPECT_EQ(d.decisions[0].relation(), graph::Relation::same);
     EXPECT_EQ(d.decisions[0].confidence, 0.75);
     EXPECT_EQ(d.decisions[1].j, 1'000'000'000'000);
     EXPECT_EQ(d.decisions[1].node, 12);
@@ -38,10 +38,10 @@ TEST(RoundMessage, SurvivesItsCoding) {
 }
 
 TEST(RoundMessage, QueriesSurviveTheirCoding) {
-  const std::vector<Query> out = {{.id = 7, .kind = QueryKind::coarse, .template_sample = 3, .members = {4, 1'000'000'000'000}, .node = 12},
-                                  {.id = 8, .kind = QueryKind::pair, .template_sample = 5, .members = {}}};
-  for (const std::vector<Query>& queries : {out, std::vector<Query>{}}) {
-    const std::vector<Query> in = broadcast_queries(test_world().rank() == 0 ? queries : std::vector<Query>{}, test_world().rounds());
+  const std::vector<oracle::Query> out = {{.id = 7, .kind = oracle::QueryKind::coarse, .template_sample = 3, .members = {4, 1'000'000'000'000}, .node = 12},
+                                  {.id = 8, .kind = oracle::QueryKind::pair, .template_sample = 5, .members = {}}};
+  for (const std::vector<oracle::Query>& queries : {out, std::vector<oracle::Query>{}}) {
+    const std::vector<oracle::Query> in = broadcast_queries(test_world().rank() == 0 ? queries : std::vector<oracle::Query>{}, test_world().rounds());
     ASSERT_EQ(in.size(), queries.size());
     for (size_t k = 0; k < in.size(); ++k) {
       EXPECT_EQ(in[k].id, queries[k].id);
@@ -54,7 +54,7 @@ TEST(RoundMessage, QueriesSurviveTheirCoding) {
 }
 
 TEST_F(Rounds, AnswersTakeEffectExactlyOneRoundLater) {
-  GraphStore store(kN);
+  graph::GraphStore store(kN);
   int64_t questions = 0;
   run(store, 0, 21, &questions);
   for (int64_t s = 0; s < 10; ++s) EXPECT_EQ(versions[s], versions[0]) << "nothing is in effect before step 10, but at " << s;
@@ -64,24 +64,24 @@ TEST_F(Rounds, AnswersTakeEffectExactlyOneRoundLater) {
   EXPECT_EQ(questions, 36);   // rounds at 5, 10, 15; that of 20 is under way
   for (int64_t i = 0; i < kN; ++i) {
     for (int64_t j = 0; j < i; ++j) {
-      if (store.relation(i, j) != Relation::unknown) {
-        EXPECT_EQ(store.relation(i, j) == Relation::same, labels[i] == labels[j]);
+      if (store.relation(i, j) != graph::Relation::unknown) {
+        EXPECT_EQ(store.relation(i, j) == graph::Relation::same, labels[i] == labels[j]);
       }
     }
   }
 }
 
 TEST_F(Rounds, RestartedRunUsesTheSameAnswersAtTheSameSteps) {
-  GraphStore calm(kN);
+  graph::GraphStore calm(kN);
   const uint64_t expected = run(calm, 0, 31);
   const std::vector<uint64_t> calm_versions = versions;
   begin_anew();
   {
-    GraphStore first(kN);
+    graph::GraphStore first(kN);
     run(first, 0, 18);
   }
   versions.resize(12);   // the restart goes on from a checkpoint at step 12, older than the ledger
-  GraphStore second(kN);
+  graph::GraphStore second(kN);
   EXPECT_EQ(run(second, 12, 31), expected);
   EXPECT_EQ(versions, calm_versions);
 }
@@ -92,7 +92,7 @@ TEST_F(Rounds, ACheckpointWaitsForTheRoundUnderWay) {
   std::atomic<bool> went_on = false;
   AskedOf of{all, labels};
   of.before_round = [held = go_on.get_future().share()](int64_t) { held.wait(); };
-  GraphStore store(kN);
+  graph::GraphStore store(kN);
   store.set_labels(templates());
   QueryRounds rounds(config, world, store, of, LedgerOf{path, "run"}, 0);
   for (int64_t s = 0; s <= 5; ++s) rounds.at_boundary(s, {});
@@ -110,7 +110,7 @@ TEST_F(Rounds, ACheckpointWaitsForTheRoundUnderWay) {
 
 TEST_F(Rounds, RanksWithAnotherGraphAreNoticed) {
   if (world.size() == 1) return;
-  GraphStore store(kN);
+  graph::GraphStore store(kN);
   QueryRounds rounds(config, world, store, AskedOf{all, labels}, LedgerOf{path, "run"}, 0);
   for (int64_t s = 0; s < 5; ++s) rounds.at_boundary(s, {});
   if (world.rank() == world.size() - 1) store.set_labels(labels);
@@ -125,19 +125,19 @@ TEST_F(Rounds, RanksWithAnotherGraphAreNoticed) {
 
 // The ranks hold a slice of the pool each and choose together, over MPI: what one process with the whole pool chooses.
 TEST_F(Rounds, RanksChooseTogetherWhatOneProcessChooses) {
-  GraphStore store(kN);
+  graph::GraphStore store(kN);
   store.set_labels(templates());
   for (const char* name : {"captcha", "outliers", "nnclr", "pruning", "uncertainty", "ensemble", "gradients", "typical", "k_center", "merging"}) {
-    const auto sampler = make_query_sampler(Config::defaults({std::string("oracle.sampler=") + name}));
-    const Round round{.seed = 3, .round = 2, .questions = 12};
-    Pool whole{all, corner_rows(all, labels, 0.4)}, own = whole;
-    const SampleSlice slice = own_slice(kN, world.rounds());
+    const auto sampler = oracle::make_query_sampler(config::Config::defaults({std::string("oracle.sampler=") + name}));
+    const oracle::Round round{.seed = 3, .round = 2, .questions = 12};
+    oracle::Pool whole{all, oracle::corner_rows(all, labels, 0.4)}, own = whole;
+    const eval::SampleSlice slice = eval::own_slice(kN, world.rounds());
     own.embeddings = whole.embeddings.narrow(0, slice.first, slice.last - slice.first).contiguous();
     own.first = slice.first;
     own.comm = &world.rounds();
-    std::vector<Query> alone = sampler->choose(store, whole, round), together = sampler->choose(store, own, round);
-    expect_answers(store, whole, alone);
-    expect_answers(store, own, together);
+    std::vector<oracle::Query> alone = sampler->choose(store, whole, round), together = sampler->choose(store, own, round);
+    oracle::expect_answers(store, whole, alone);
+    oracle::expect_answers(store, own, together);
     ASSERT_EQ(together.size(), alone.size()) << name;
     ASSERT_FALSE(alone.empty()) << name;
     for (size_t k = 0; k < alone.size(); ++k) {
@@ -151,12 +151,12 @@ TEST_F(Rounds, RanksChooseTogetherWhatOneProcessChooses) {
 // Every rank embeds its own slice of the pool and no more.
 TEST_F(Rounds, ARankEmbedsItsOwnSliceOfThePool) {
   config = with({"oracle.guide=embeddings"});
-  GraphStore store(kN);
+  graph::GraphStore store(kN);
   store.set_labels(templates());
   int64_t embedded = 0;
-  const auto embed = [&](const std::vector<int64_t>& samples, SampleSlice slice) {
+  const auto embed = [&](const std::vector<int64_t>& samples, eval::SampleSlice slice) {
     embedded += slice.last - slice.first;
-    return corner_rows({samples.begin() + slice.first, samples.begin() + slice.last}, labels, 0.3);
+    return oracle::corner_rows({samples.begin() + slice.first, samples.begin() + slice.last}, labels, 0.3);
   };
   QueryRounds rounds(config, world, store, AskedOf{all, labels}, LedgerOf{path, "run"}, 0);
   for (int64_t s = 0; s <= 10; ++s) rounds.at_boundary(s, embed);
@@ -171,18 +171,18 @@ TEST_F(Rounds, ARankEmbedsItsOwnSliceOfThePool) {
 // One step of deduction: with wrong answers the graph is the same on every rank, at the same steps after a restart; and two samples
 // are wrongly taken for alike only if one of them was answered about wrongly, where all that follows spoils others, too.
 TEST_F(Rounds, OneStepOfDeductionHoldsWrongAnswersAndRestarts) {
-  const auto spoilt_by_others = [&](const GraphStore& store) {
+  const auto spoilt_by_others = [&](const graph::GraphStore& store) {
     std::set<int64_t> wrong;
     for (int64_t k = 0; k < store.answers(); ++k) {
-      const Link link = store.answer(k);
-      if (link.relation == Relation::same && labels[link.i] != labels[link.j]) wrong.insert({link.i, link.j});
+      const graph::Link link = store.answer(k);
+      if (link.relation == graph::Relation::same && labels[link.i] != labels[link.j]) wrong.insert({link.i, link.j});
     }
     EXPECT_FALSE(wrong.empty());
     int64_t spoilt = 0, alike = 0;
     for (int64_t i = 0; i < kN; ++i) {
       for (int64_t j = 0; j < i; ++j) {
         bool together = false;
-        for_each_alike(store, i, [&](int64_t a) { for_each_alike(store, j, [&](int64_t b) { together |= a == b; }); });
+        graph::for_each_alike(store, i, [&](int64_t a) { graph::for_each_alike(store, j, [&](int64_t b) { together |= a == b; }); });
         alike += together;
         spoilt += together && labels[i] != labels[j] && wrong.count(i) + wrong.count(j) == 0;
       }
@@ -193,7 +193,7 @@ TEST_F(Rounds, OneStepOfDeductionHoldsWrongAnswersAndRestarts) {
   // Classes are found on the way: no label stops a wrong merge.
   config = with({"oracle.noise=0.1", "oracle.sampler=random", "oracle.templates=discover"});
   templates_given = false;
-  GraphStore careful(kN, Deduction::once);
+  graph::GraphStore careful(kN, graph::Deduction::once);
   const uint64_t expected = run(careful, 0, 71);
   EXPECT_EQ(spoilt_by_others(careful), 0);
   // Two that many are like are answered to be the same, and are not.
@@ -205,21 +205,21 @@ TEST_F(Rounds, OneStepOfDeductionHoldsWrongAnswersAndRestarts) {
     return most;
   };
   const int64_t one = most_asked([](int64_t) { return true; }), other = most_asked([&](int64_t i) { return labels[i] != labels[one]; });
-  GraphStore worse = careful, naive(kN);
-  naive.insert(one, other, Relation::same);
-  if (worse.relation(one, other) == Relation::unknown) worse.insert(one, other, Relation::same);
+  graph::GraphStore worse = careful, naive(kN);
+  naive.insert(one, other, graph::Relation::same);
+  if (worse.relation(one, other) == graph::Relation::unknown) worse.insert(one, other, graph::Relation::same);
   for (int64_t k = 0; k < careful.answers(); ++k) {
-    const Link link = careful.answer(k);
-    if (naive.relation(link.i, link.j) == Relation::unknown) naive.insert(link.i, link.j, link.relation);
+    const graph::Link link = careful.answer(k);
+    if (naive.relation(link.i, link.j) == graph::Relation::unknown) naive.insert(link.i, link.j, link.relation);
   }
   EXPECT_EQ(spoilt_by_others(worse), 0);
   EXPECT_GT(spoilt_by_others(naive), 20);
   const std::vector<uint64_t> before = versions;
   versions.resize(33);
-  GraphStore again(kN, Deduction::once);
+  graph::GraphStore again(kN, graph::Deduction::once);
   EXPECT_EQ(run(again, 33, 71), expected);
   EXPECT_EQ(versions, before);
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::dist

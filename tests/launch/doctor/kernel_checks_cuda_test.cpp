@@ -3,7 +3,7 @@
 
 #include "tests/kernels/cuda_test.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 class KernelChecks : public kernels::CudaTest {};
@@ -38,4 +38,4 @@ TEST(KernelChecksTable, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::launch

@@ -18,13 +18,13 @@
 #include "tests/launch/label/label_page.h"
 #include "tests/launch/label/wire.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 constexpr int kPeople = 4;
 constexpr int64_t kGrids = 8000;
 
-std::shared_ptr<const Standing> nobody_looks(const Ledger&) { return nullptr; }
+std::shared_ptr<const label::Standing> nobody_looks(const oracle::Ledger&) { return nullptr; }
 
 // Writes a byte to `ready` when it has read its questions.
 [[noreturn]] void serve(const std::string& folder, int port, int ready) {
@@ -44,7 +44,7 @@ std::string uuid_of(int64_t query) {
 
 // Each person answers every kPeople-th query; a connection for each post, as after a lost one.
 [[noreturn]] void post_for_ever(const std::string& folder, int port, const std::string& cookie, int pipe) {
-  const Tokens tokens(folder + "/secret");
+  const label::Tokens tokens(folder + "/secret");
   const std::string host = "127.0.0.1:" + std::to_string(port);
   std::vector<std::thread> people;
   for (int p = 0; p < kPeople; ++p) {
@@ -106,9 +106,9 @@ TEST(LabelKilled, WhatWasAcknowledgedIsThereOnce) {
   std::set<int64_t> acknowledged;
   for (int64_t query = 0; read(pipes[0], &query, sizeof(query)) == sizeof(query);) EXPECT_TRUE(acknowledged.insert(query).second);
   close(pipes[0]);
-  Ledger ledger(folder / "ledger.sqlite", "run");
+  oracle::Ledger ledger(folder / "ledger.sqlite", "run");
   std::map<int64_t, int> recorded;   // answers by query
-  for (const RecordedAnswer& r : ledger.all_answers()) {
+  for (const oracle::RecordedAnswer& r : ledger.all_answers()) {
     EXPECT_EQ(r.superseded_by, 0);
     EXPECT_EQ(r.said, r.answer.j % 2 == 0 ? "yes" : "no");
     ++recorded[r.answer.query];
@@ -121,4 +121,4 @@ TEST(LabelKilled, WhatWasAcknowledgedIsThereOnce) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::launch

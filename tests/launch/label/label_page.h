@@ -2,6 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,19 +14,19 @@
 #include "launch/label/page.h"
 #include "tests/test_folder.h"
 
-namespace pal {
+namespace pal::launch {
 
 struct TestPage {
   static constexpr int kPort = 8765;
   static constexpr int64_t kSamples = 1000, kBrokenSample = 666;
 
-  using Look = std::function<std::shared_ptr<const Standing>(const Ledger&)>;
+  using Look = std::function<std::shared_ptr<const label::Standing>(const oracle::Ledger&)>;
   // At a port; `in`: a folder that stays, with what an earlier page left there.
   explicit TestPage(const Look& look, const PageLimits& limits = {}, int port = kPort, int64_t grids = 20, const std::string& in = "")
       : folder(in.empty() ? own.path().string() : in),
         ledger(folder + "/ledger.sqlite", "run"),
         tokens(folder + "/secret"),
-        people({{"ann", Role::owner}, {"bob"}, {"<script>alert(1)</script>"}}, tokens, folder + "/links"),
+        people({{"ann", label::Role::owner}, {"bob"}, {"<script>alert(1)</script>"}}, tokens, folder + "/links"),
         desk(asked(ledger, grids), folder, {}),
         page({desk, people, tokens,
               [](int64_t sample, ImageSize) -> std::optional<PageImage> {
@@ -39,10 +44,10 @@ struct TestPage {
              {{"127.0.0.1", "localhost"}, port}, limits),
         hosts_port(port) {}
 
-  static Ledger& asked(Ledger& ledger, int64_t grids) {
+  static oracle::Ledger& asked(oracle::Ledger& ledger, int64_t grids) {
     if (ledger.questions() > 0) return ledger;
-    std::vector<Query> queries;
-    for (int64_t q = 0; q < grids; ++q) queries.push_back({0, QueryKind::captcha, q, {500 + 2 * q, 501 + 2 * q}});
+    std::vector<oracle::Query> queries;
+    for (int64_t q = 0; q < grids; ++q) queries.push_back({0, oracle::QueryKind::captcha, q, {500 + 2 * q, 501 + 2 * q}});
     ledger.record_queries(queries, {"captcha", 1, 0});
     return ledger;
   }
@@ -73,10 +78,10 @@ struct TestPage {
 
   TestFolder own;
   const std::string folder;
-  Ledger ledger;
-  Tokens tokens;
-  People people;
-  Desk desk;
+  oracle::Ledger ledger;
+  label::Tokens tokens;
+  label::People people;
+  label::Desk desk;
   std::atomic<double> now{100};
   std::mutex mutex;
   std::vector<std::string> log;
@@ -84,4 +89,4 @@ struct TestPage {
   const int hosts_port;
 };
 
-}  // namespace pal
+}  // namespace pal::launch

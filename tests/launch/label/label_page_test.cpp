@@ -7,7 +7,7 @@
 #include "launch/label/assets.h"
 #include "tests/launch/label/label_page.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 using nlohmann::json;
@@ -37,7 +37,7 @@ class LabelPageTest : public testing::Test {
     EXPECT_EQ(header(r, "X-Content-Type-Options"), "nosniff");
   }
 
-  TestPage t{[](const Ledger& l) { return std::make_shared<const Standing>(look_at_answers(l, GraphStore(TestPage::kSamples), ConsensusKind::majority, {})); }};
+  TestPage t{[](const oracle::Ledger& l) { return std::make_shared<const label::Standing>(label::look_at_answers(l, graph::GraphStore(TestPage::kSamples), oracle::ConsensusKind::majority, {})); }};
   const std::string ann = t.cookie("ann"), bob = t.cookie("bob");
 };
 
@@ -261,9 +261,9 @@ TEST_F(LabelPageTest, TheDashboardSaysHowPeopleAgree) {
 }
 
 TEST_F(LabelPageTest, ADiskThatFailsIsNotTheBrowsersFault) {
-  write_file_atomically(t.folder + "/ledger.sqlite.writer", "elsewhere 1 1\n");   // somebody took the ledger over
+  io::write_file_atomically(t.folder + "/ledger.sqlite.writer", "elsewhere 1 1\n");   // somebody took the ledger over
   expect_refused(t.post("/api/answer", ann, t.card("ann", 1, kUuid)), 503);
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::launch

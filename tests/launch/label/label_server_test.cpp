@@ -9,10 +9,10 @@
 #include "tests/launch/label/label_page.h"
 #include "tests/launch/label/wire.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
-std::shared_ptr<const Standing> nothing_known(const Ledger&) { return nullptr; }
+std::shared_ptr<const label::Standing> nothing_known(const oracle::Ledger&) { return nullptr; }
 
 class LabelServerTest : public testing::Test {
  protected:
@@ -122,4 +122,4 @@ TEST(LabelServer, APortInUseIsASentence) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::launch

@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 
-namespace pal {
+namespace pal::launch {
 
 class Wire {
  public:
@@ -49,4 +51,4 @@ class Wire {
 
 inline int status(const std::string& response) { return response.size() > 12 ? std::atoi(response.c_str() + 9) : 0; }
 
-}  // namespace pal
+}  // namespace pal::launch

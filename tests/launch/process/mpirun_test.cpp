@@ -14,7 +14,7 @@
 #include <fstream>
 #include <thread>
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 bool has(const std::vector<std::string>& options, const std::string& option) {
@@ -148,4 +148,4 @@ TEST_F(Mpirun, NoRankOutlivesTheStarter) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::launch

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 TEST(Restarts, WhatARestartCannotMendEndsTheRun) {
@@ -53,4 +53,4 @@ TEST(Restarts, FewerRanksWhenARestartGetsNowhere) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::launch

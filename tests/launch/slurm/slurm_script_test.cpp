@@ -12,7 +12,7 @@
 #include "kernels/base/error.h"
 #include "tests/test_folder.h"
 
-namespace pal {
+namespace pal::launch {
 namespace {
 
 std::string complaint(const std::string& text) {
@@ -172,4 +172,4 @@ TEST(SlurmSite, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::launch

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +13,7 @@
 
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::data {
 
 inline std::vector<uint8_t> test_picture(int32_t height, int32_t width, int channels, uint64_t seed) {
   Random random(seed, Purpose::noise);
@@ -83,4 +84,4 @@ inline std::string exif_orientation(int value, bool little) {
          number(1, 4) + number(value, 2) + number(0, 2) + number(0, 4);
 }
 
-}  // namespace pal
+}  // namespace pal::data

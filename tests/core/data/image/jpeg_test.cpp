@@ -8,7 +8,7 @@
 #include "tests/core/data/data_files.h"
 #include "tests/core/data/image/jpeg_files.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 // Bytes in place of what stands behind the frame marker.
@@ -230,4 +230,4 @@ TEST(Jpeg, DamageIsAWarningOrAnError) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::data

@@ -7,7 +7,7 @@
 #include "core/data/image/nvjpeg_library.h"
 #include "tests/core/data/image/jpeg_files.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 // One image, as far as a test takes it.
@@ -118,4 +118,4 @@ TEST(NvjpegStandIn, FindsObjectsThatAreGone) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::data

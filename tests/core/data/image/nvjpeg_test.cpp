@@ -14,7 +14,7 @@
 #include "tests/core/data/data_files.h"
 #include "tests/core/data/image/jpeg_files.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 // What the stand-in counts.
@@ -187,4 +187,4 @@ TEST(RealNvjpeg, HasEveryFunction) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::data

@@ -11,7 +11,7 @@
 #include "tests/core/data/data_files.h"
 #include "tests/core/data/image/jpeg_files.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
@@ -235,17 +235,17 @@ TEST(Picture, EightOrientations) {
 TEST(Csv, QuotesHeadsAndLineEnds) {
   const TestFolder folder;
   write_file(folder / "a.csv", "\xEF\xBB\xBFlabel,Path,other\r\ncat,\"a, \"\"b\"\".jpg\",1\r\n\r\n,c.jpg\r\ndog,\"two\nlines.jpg\",x");
-  const std::vector<NamedLabel> rows = read_manifest(folder / "a.csv");
+  const std::vector<io::NamedLabel> rows = io::read_manifest(folder / "a.csv");
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].name, "a, \"b\".jpg");
   EXPECT_EQ(rows[0].label, "cat");
   EXPECT_EQ(rows[1].label, "");
   EXPECT_EQ(rows[2].name, "two\nlines.jpg");
   write_file(folder / "b.csv", "x.jpg, 3\ny.jpg\n");
-  EXPECT_EQ(read_manifest(folder / "b.csv")[0].label, "3");
-  EXPECT_EQ(read_manifest(folder / "b.csv")[1].label, "");
+  EXPECT_EQ(io::read_manifest(folder / "b.csv")[0].label, "3");
+  EXPECT_EQ(io::read_manifest(folder / "b.csv")[1].label, "");
   write_file(folder / "c.csv", "a\nb,\"c");
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { read_manifest(folder / "c.csv"); }), "c.csv: a quote is never closed in line: 2"));
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { io::read_manifest(folder / "c.csv"); }), "c.csv: a quote is never closed in line: 2"));
 }
 
 TEST(Taxonomy, FromPairs) {
@@ -279,4 +279,4 @@ TEST(Taxonomy, FromWordNet) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::data

@@ -17,7 +17,7 @@
 #include "kernels/base/philox.h"
 #include "tests/core/data/data_files.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -369,4 +369,4 @@ TEST_F(ImportImages, OneImportAtATime) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::data

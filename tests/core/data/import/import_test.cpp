@@ -11,7 +11,7 @@
 #include "kernels/base/philox.h"
 #include "tests/core/data/data_files.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -333,4 +333,4 @@ TEST_F(Import, Cifar100WritesTheCoarseClassesAsParents) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::data

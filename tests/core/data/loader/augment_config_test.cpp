@@ -7,11 +7,11 @@
 
 #include "tests/core/data/memory_dataset.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 TEST(Policy, ListsArePerViewAndTheLastRepeats) {
-  const Config config = Config::defaults({"augment.views=4", "augment.blur=[1.0, 0.1]", "augment.solarise=[0, 0.2, 0.3, 0.4]",
+  const config::Config config = config::Config::defaults({"augment.views=4", "augment.blur=[1.0, 0.1]", "augment.solarise=[0, 0.2, 0.3, 0.4]",
                                           "augment.flip=[0.25]", "augment.crop_scale=[0.08, 0.9]", "augment.crop_ratio=[0.5, 2]",
                                           "augment.jitter=[0.7]", "augment.jitter_strength=[0.1, 0.2, 0.3, 0.4]",
                                           "augment.gray=[0.6]", "augment.blur_sigma=[0.3, 1.5]"});
@@ -39,24 +39,24 @@ TEST(Policy, ListsArePerViewAndTheLastRepeats) {
 
 TEST(Policy, OptionsFromConfigAndData) {
   const MemoryDataset data(3, 14, 17, 1);
-  kernels::AugmentOptions o = augment_options(Config::defaults({"train.seed=8", "augment.mean=[0.1, 0.2, 0.3]", "augment.std=[1, 2, 3]"}), data);
+  kernels::AugmentOptions o = augment_options(config::Config::defaults({"train.seed=8", "augment.mean=[0.1, 0.2, 0.3]", "augment.std=[1, 2, 3]"}), data);
   EXPECT_EQ(o.size, 14);
   EXPECT_EQ(o.channels, 1);   // gray stays one channel; the encoder takes it for three
-  EXPECT_EQ(augment_options(Config::defaults(), MemoryDataset(3, 14, 17, 3)).channels, 3);
-  EXPECT_FLOAT_EQ(augment_options(Config::defaults({"augment.std=0.5"}), data).std[2], 0.5f);
+  EXPECT_EQ(augment_options(config::Config::defaults(), MemoryDataset(3, 14, 17, 3)).channels, 3);
+  EXPECT_FLOAT_EQ(augment_options(config::Config::defaults({"augment.std=0.5"}), data).std[2], 0.5f);
   EXPECT_EQ(o.seed, 8u);
   EXPECT_EQ(o.interpolation, kernels::Interpolation::bilinear);
-  EXPECT_EQ(augment_options(Config::defaults({"augment.interpolation=bicubic"}), data).interpolation, kernels::Interpolation::bicubic);
+  EXPECT_EQ(augment_options(config::Config::defaults({"augment.interpolation=bicubic"}), data).interpolation, kernels::Interpolation::bicubic);
   EXPECT_FLOAT_EQ(o.mean[2], 0.3f);
   EXPECT_FLOAT_EQ(o.std[1], 2);
-  EXPECT_EQ(augment_options(Config::defaults({"data.size=20"}), data).size, 20);
+  EXPECT_EQ(augment_options(config::Config::defaults({"data.size=20"}), data).size, 20);
 }
 
 TEST(Policy, ImagesOfManySizesNeedASize) {
   const MemoryDataset data(3, 0, 0, 3);
-  EXPECT_EQ(augment_options(Config::defaults({"data.size=20"}), data).size, 20);
+  EXPECT_EQ(augment_options(config::Config::defaults({"data.size=20"}), data).size, 20);
   try {
-    augment_options(Config::defaults(), data);
+    augment_options(config::Config::defaults(), data);
     FAIL() << "no size, no error";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Exit::usage);
@@ -67,7 +67,7 @@ TEST(Policy, ImagesOfManySizesNeedASize) {
 // What the config accepts, the kernel accepts.
 TEST(Policy, DefaultsRun) {
   const MemoryDataset data(1, 14, 17, 1);
-  const Config config = Config::defaults();
+  const config::Config config = config::Config::defaults();
   const auto views = view_policies(config);
   const kernels::AugmentOptions o = augment_options(config, data);
   std::vector<uint8_t> bytes;
@@ -81,4 +81,4 @@ TEST(Policy, DefaultsRun) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::data

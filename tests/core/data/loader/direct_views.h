@@ -3,11 +3,13 @@
 
 #include <ATen/ops/empty.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "core/data/loader/loader.h"
 
-namespace pal {
+namespace pal::data {
 
 template <class T>
 at::Tensor direct_views(const Dataset& data, const LoaderOptions& o, const std::vector<int64_t>& samples, int64_t step) {
@@ -27,4 +29,4 @@ at::Tensor direct_views(const Dataset& data, const LoaderOptions& o, const std::
   return out;
 }
 
-}  // namespace pal
+}  // namespace pal::data

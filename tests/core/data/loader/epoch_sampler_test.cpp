@@ -10,7 +10,7 @@
 
 #include "kernels/base/error.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 // All batches of an epoch, one after the other.
@@ -210,4 +210,4 @@ TEST(Sampler, RefusesEmptyPlans) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::data

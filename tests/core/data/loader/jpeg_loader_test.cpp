@@ -11,7 +11,7 @@
 #include "tests/core/data/jpeg_dataset.h"
 #include "tests/core/data/memory_dataset.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 LoaderOptions jpeg_options(int64_t samples, int32_t size, Decode decode) {
@@ -319,4 +319,4 @@ TEST(JpegLoader, ReadersReadAhead) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::data

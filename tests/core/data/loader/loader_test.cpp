@@ -12,7 +12,7 @@
 #include "tests/core/data/loader/direct_views.h"
 #include "tests/core/data/memory_dataset.h"
 
-namespace pal {
+namespace pal::data {
 namespace {
 
 LoaderOptions small_options(int64_t samples) {
@@ -93,16 +93,16 @@ TEST(Loader, SubsetGivesSampleIds) {
 // What is known after step 4 changes the batches from step 4 on, and not those before, however far the threads could run.
 TEST(Loader, BatchesFollowWhatIsKnownAtTheirStep) {
   const auto data = std::make_shared<MemoryDataset>(60, 8, 8, 1);
-  GraphStore store(60);
-  for (int64_t i = 1; i < 10; ++i) store.insert(0, i, Relation::same);
+  graph::GraphStore store(60);
+  for (int64_t i = 1; i < 10; ++i) store.insert(0, i, graph::Relation::same);
   const std::vector<int64_t> all = [] {
     std::vector<int64_t> v;
     for (int64_t i = 0; i < 60; ++i) v.push_back(i);
     return v;
   }();
-  const auto early = std::make_shared<const EdgeDraw>(store, all);
-  for (int64_t i = 41; i < 50; ++i) store.insert(40, i, Relation::same);
-  const auto late = std::make_shared<const EdgeDraw>(store, all);
+  const auto early = std::make_shared<const graph::EdgeDraw>(store, all);
+  for (int64_t i = 41; i < 50; ++i) store.insert(40, i, graph::Relation::same);
+  const auto late = std::make_shared<const graph::EdgeDraw>(store, all);
   LoaderOptions o = small_options(60);
   o.plan.global_batch = 6;
   o.edge_samples = 4;
@@ -240,4 +240,4 @@ TEST(Loader, CentreViews) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::data

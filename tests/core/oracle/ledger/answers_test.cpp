@@ -19,7 +19,7 @@
 #include "kernels/base/error.h"
 #include "tests/test_folder.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 namespace fs = std::filesystem;
@@ -49,20 +49,20 @@ TEST(Stop, TheFirstRuleThatHolds) {
 }
 
 TEST(Stop, ClosureIsWhenEveryRelationIsKnown) {
-  GraphStore store(6);
-  store.insert(0, 1, Relation::same);
-  store.insert(2, 3, Relation::same);
-  store.insert(0, 2, Relation::different);
+  graph::GraphStore store(6);
+  store.insert(0, 1, graph::Relation::same);
+  store.insert(2, 3, graph::Relation::same);
+  store.insert(0, 2, graph::Relation::different);
   EXPECT_FALSE(closure_reached(store, {}));
   EXPECT_TRUE(closure_reached(store, {0, 1, 2, 3}));
-  store.insert(4, 0, Relation::same);
-  store.insert(5, 3, Relation::same);
+  store.insert(4, 0, graph::Relation::same);
+  store.insert(5, 3, graph::Relation::same);
   EXPECT_TRUE(closure_reached(store, {}));
-  GraphStore off(3, Deduction::off);
-  off.insert(0, 1, Relation::same);
-  off.insert(1, 2, Relation::same);
+  graph::GraphStore off(3, graph::Deduction::off);
+  off.insert(0, 1, graph::Relation::same);
+  off.insert(1, 2, graph::Relation::same);
   EXPECT_FALSE(closure_reached(off, {}));
-  off.insert(0, 2, Relation::same);
+  off.insert(0, 2, graph::Relation::same);
   EXPECT_TRUE(closure_reached(off, {}));
 }
 
@@ -139,8 +139,8 @@ TEST_F(InRun, TheInboxIsDrainedOnceAndKeepsWhatIsWrong) {
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_NE(warnings[0].find("2 of the answers"), std::string::npos) << warnings[0];
   EXPECT_EQ(inbox.waiting(), 0);
-  EXPECT_EQ(split_lines(read_whole_file(run_ + "/inbox/rejected/b.jsonl")).size(), 2u);
-  EXPECT_NE(read_whole_file(run_ + "/inbox/rejected/b.txt").find("query 5"), std::string::npos);
+  EXPECT_EQ(split_lines(io::read_whole_file(run_ + "/inbox/rejected/b.jsonl")).size(), 2u);
+  EXPECT_NE(io::read_whole_file(run_ + "/inbox/rejected/b.txt").find("query 5"), std::string::npos);
   inbox.submit("a1", answer_line({1, 7, 3, Verdict::yes, "ann"}));   // not sure whether it was done
   EXPECT_EQ(inbox.drain(*ledger_, warnings).known, 1);
   EXPECT_NE(refused([&] { inbox.submit("../x", ""); }), "");
@@ -163,7 +163,7 @@ TEST_F(InRun, ManyFilesAreDrainedTogetherAndEachKeepsItsOwnWrongLines) {
   EXPECT_EQ(intake.recorded, 3 * 2000 + 1);
   EXPECT_EQ(warnings.size(), 2u);
   for (const std::string who : {"ann", "cid"}) {
-    const std::vector<std::string> kept = split_lines(read_whole_file(run_ + "/inbox/rejected/" + who + ".jsonl"));
+    const std::vector<std::string> kept = split_lines(io::read_whole_file(run_ + "/inbox/rejected/" + who + ".jsonl"));
     ASSERT_EQ(kept.size(), 1u) << who;
     EXPECT_NE(kept[0].find("\"" + who + "\""), std::string::npos) << kept[0];
     EXPECT_NE(kept[0].find("77"), std::string::npos) << kept[0];
@@ -177,7 +177,7 @@ TEST_F(InRun, TheExchangeHandsOutAndCollectsWholeLines) {
   const auto exchange = make_exchange_labeler(run_, [](int64_t s) { return "img" + std::to_string(s); });
   EXPECT_EQ(exchange->answering(), Answering::later);
   exchange->publish(ledger_->open_queries());
-  const std::vector<std::string> lines = split_lines(read_whole_file(run_ + "/questions.jsonl"));
+  const std::vector<std::string> lines = split_lines(io::read_whole_file(run_ + "/questions.jsonl"));
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_NE(lines[0].find("img7"), std::string::npos);
   std::vector<std::string> warnings;
@@ -219,9 +219,9 @@ TEST_F(InRun, OtherFormatsOutAndIn) {
     }
   }
   EXPECT_EQ(export_answers(*ledger_, run_ + "/e.csv", AnswerFormat::edges, ConsensusKind::majority, 20), 2);
-  EXPECT_EQ(read_whole_file(run_ + "/e.csv"), "i,j,weight\n1,7,-1\n3,7,1\n");
+  EXPECT_EQ(io::read_whole_file(run_ + "/e.csv"), "i,j,weight\n1,7,-1\n3,7,1\n");
   EXPECT_EQ(export_answers(*ledger_, run_ + "/e.h5", AnswerFormat::h5, ConsensusKind::majority, 20), 2);
-  const auto edges = [&](const std::string& name) { return WeightedEdges(20, read_pairs(run_ + name, 20).pairs, name); };
+  const auto edges = [&](const std::string& name) { return graph::WeightedEdges(20, graph::read_pairs(run_ + name, 20).pairs, name); };
   EXPECT_EQ(edges("/e.h5").pairs(), 2);
   EXPECT_EQ(edges("/e.h5").fingerprint(), edges("/e.csv").fingerprint());
   EXPECT_NE(refused([&] { import_answers(run_ + "/e.csv", AnswerFormat::edges, "x"); }).find("pairs, not questions"), std::string::npos);
@@ -258,7 +258,7 @@ TEST(SimulatedLabeler, AnnotatorsCostsAndTheTaxonomy) {
 }
 
 TEST(PairsLabeler, AnswersWhatTheFileHolds) {
-  const auto labeler = make_pairs_labeler(WeightedEdges(4, {{0, 1, 1.0}, {0, 2, -0.5}}, "x"));
+  const auto labeler = make_pairs_labeler(graph::WeightedEdges(4, {{0, 1, 1.0}, {0, 2, -0.5}}, "x"));
   const std::vector<Answer> answers = labeler->answer({1, QueryKind::captcha, 0, {1, 2, 3}}, 0);
   EXPECT_EQ(answers[0].verdict, Verdict::yes);
   EXPECT_EQ(answers[1].verdict, Verdict::no);
@@ -266,11 +266,11 @@ TEST(PairsLabeler, AnswersWhatTheFileHolds) {
 }
 
 TEST(OracleKeys, AreCheckedTogether) {
-  EXPECT_NE(refused([] { Config::defaults({"oracle.votes=3"}); }).find("oracle.annotators"), std::string::npos);
-  EXPECT_NE(refused([] { Config::defaults({"oracle.labeler=pairs"}); }).find("oracle.pairs"), std::string::npos);
-  EXPECT_NE(refused([] { Config::defaults({"oracle.plateau=3"}); }).find("eval.every"), std::string::npos);
-  EXPECT_EQ(refused([] { Config::defaults({"oracle.votes=3", "oracle.labeler=exchange"}); }), "");
+  EXPECT_NE(refused([] { config::Config::defaults({"oracle.votes=3"}); }).find("oracle.annotators"), std::string::npos);
+  EXPECT_NE(refused([] { config::Config::defaults({"oracle.labeler=pairs"}); }).find("oracle.pairs"), std::string::npos);
+  EXPECT_NE(refused([] { config::Config::defaults({"oracle.plateau=3"}); }).find("eval.every"), std::string::npos);
+  EXPECT_EQ(refused([] { config::Config::defaults({"oracle.votes=3", "oracle.labeler=exchange"}); }), "");
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::oracle

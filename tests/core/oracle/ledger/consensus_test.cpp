@@ -10,7 +10,7 @@
 #include "core/oracle/ledger/annotators.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 Question asked(int64_t query, const std::vector<std::pair<std::string, Verdict>>& said) {
@@ -75,7 +75,7 @@ TEST(Consensus, DecisionsCarryWhatTheQuestionSaid) {
   for (ConsensusKind kind : {ConsensusKind::majority, ConsensusKind::dawid_skene}) {
     const Decision d = decide({q}, kind, {q}, 70)[0];
     EXPECT_EQ(d.verdict, Verdict::yes);
-    EXPECT_EQ(d.relation(), Relation::unknown) << "a coarse yes leaves the pair open";
+    EXPECT_EQ(d.relation(), graph::Relation::unknown) << "a coarse yes leaves the pair open";
     EXPECT_EQ(d.node, 11);
     EXPECT_EQ(d.effective_step, 70);
     EXPECT_DOUBLE_EQ(d.cost, 2.5);
@@ -136,4 +136,4 @@ TEST(Agreement, FleissOfATable) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::oracle

@@ -22,7 +22,7 @@
 #include "kernels/base/philox.h"
 #include "tests/test_folder.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 namespace fs = std::filesystem;
@@ -186,4 +186,4 @@ TEST_F(LedgerKilled, NothingIsLostAndNothingIsAskedTwice) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::oracle

@@ -21,7 +21,7 @@
 #include "tests/killed_at_write.h"
 #include "tests/test_folder.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 namespace fs = std::filesystem;
@@ -71,9 +71,9 @@ TEST_F(LedgerTest, ReplaysWhatWasRecorded) {
   const std::vector<Decision> decisions = ledger.decisions();
   ASSERT_EQ(decisions.size(), 3u);
   EXPECT_EQ(decisions[0].j, 3) << "by effective step, then order of arrival";
-  EXPECT_EQ(decisions[0].relation(), Relation::same);
+  EXPECT_EQ(decisions[0].relation(), graph::Relation::same);
   EXPECT_EQ(decisions[1].verdict, Verdict::broken);
-  EXPECT_EQ(decisions[1].relation(), Relation::unknown);
+  EXPECT_EQ(decisions[1].relation(), graph::Relation::unknown);
   EXPECT_EQ(decisions[2].kind, QueryKind::coarse);
   EXPECT_EQ(decisions[2].node, 12);
   EXPECT_EQ(decisions[2].effective_step, 200);
@@ -245,7 +245,7 @@ TEST_F(LedgerTest, BringsTheFirstSchemaToThisOne) {
     EXPECT_EQ(ledger.open_queries()[0].members, std::vector<int64_t>{5});
     const std::vector<Decision> decisions = ledger.decisions();
     ASSERT_EQ(decisions.size(), 2u);
-    EXPECT_EQ(decisions[0].relation(), Relation::same);
+    EXPECT_EQ(decisions[0].relation(), graph::Relation::same);
     EXPECT_EQ(decisions[0].j, 4);
     EXPECT_EQ(decisions[1].effective_step, 150);
     EXPECT_DOUBLE_EQ(ledger.cost(), 2.0);
@@ -363,4 +363,4 @@ TEST_F(LedgerTest, RefusesAReadOnlyFileAndFolder) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::oracle

@@ -9,13 +9,13 @@
 #include "core/config/config.h"
 #include "core/oracle/samplers/samplers.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 constexpr int64_t kSamples = 8;
 
 struct AskedSamples {
-  AskedSamples() : pool{{}, {}}, sampler(make_query_sampler(Config::defaults({"train.steps=1", "optim.lr=1", "oracle.sampler=captcha", "oracle.guide=none"}))) {
+  AskedSamples() : pool{{}, {}}, sampler(make_query_sampler(config::Config::defaults({"train.steps=1", "optim.lr=1", "oracle.sampler=captcha", "oracle.guide=none"}))) {
     std::vector<int64_t> labels(kSamples, -1);
     labels[0] = 0;
     labels[1] = 1;
@@ -25,7 +25,7 @@ struct AskedSamples {
   }
   Chosen choose() const { return choose_questions(*sampler, store, pool, round); }
 
-  GraphStore store{kSamples};
+  graph::GraphStore store{kSamples};
   Pool pool;
   std::unique_ptr<QuerySampler> sampler;
   Round round{1, 1, 100};
@@ -51,12 +51,12 @@ TEST(Asking, SaysWhyThereIsNoQuestion) {
   EXPECT_TRUE(asked.choose().queries.empty());
   // All is known: that the sampler finds nothing is all it can say; the stop rules say more.
   asked.round.closed.clear();
-  for (int64_t s = 2; s < kSamples; ++s) asked.store.insert(s, s % 2, Relation::same);
+  for (int64_t s = 2; s < kSamples; ++s) asked.store.insert(s, s % 2, graph::Relation::same);
   EXPECT_EQ(asked.choose().why, NoQuestion::pool);
   EXPECT_TRUE(closure_reached(asked.store, {}));
   asked.pool.samples.clear();
   EXPECT_EQ(asked.choose().why, NoQuestion::empty);
-  const auto ssl = make_query_sampler(Config::defaults({"train.steps=1", "optim.lr=1", "oracle.sampler=ssl"}));
+  const auto ssl = make_query_sampler(config::Config::defaults({"train.steps=1", "optim.lr=1", "oracle.sampler=ssl"}));
   const AskedSamples others;
   EXPECT_EQ(choose_questions(*ssl, others.store, others.pool, others.round).why, NoQuestion::silent);
 }
@@ -72,4 +72,4 @@ TEST(Asking, LeavesSettledPairsAndAsksTheOthers) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::oracle

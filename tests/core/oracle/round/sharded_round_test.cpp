@@ -15,13 +15,13 @@
 #include "tests/core/oracle/oracle_cases.h"
 #include "tests/core/comm/thread_comm.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 constexpr int64_t kPlayed = 400;
 
 // What this rank holds of a pool: the places [bounds[r], bounds[r + 1]).
-Pool share_of(const Pool& whole, const std::vector<int64_t>& bounds, Comm& comm) {
+Pool share_of(const Pool& whole, const std::vector<int64_t>& bounds, comm::Comm& comm) {
   const int64_t first = bounds[comm.rank()], rows = bounds[comm.rank() + 1] - first;
   Pool own{whole.samples, whole.embeddings.narrow(0, first, rows).contiguous()};
   if (whole.inputs.defined()) own.inputs = whole.inputs.narrow(0, first, rows).contiguous();
@@ -51,15 +51,15 @@ struct PlayedGame {   // a store in which something is known
     store.set_labels(told);
     for (int64_t k = 0; k < 200; ++k) {   // few that differ: those are asked about first, by all samplers alike
       const int64_t i = (k * 7) % kPlayed, j = (k * 13 + 5) % kPlayed;
-      const Relation relation = labels[i] == labels[j] ? Relation::same : Relation::different;
-      if (i != j && store.relation(i, j) == Relation::unknown && (relation == Relation::same || k < 6)) store.insert(i, j, relation);
+      const graph::Relation relation = labels[i] == labels[j] ? graph::Relation::same : graph::Relation::different;
+      if (i != j && store.relation(i, j) == graph::Relation::unknown && (relation == graph::Relation::same || k < 6)) store.insert(i, j, relation);
     }
     pool = {draw_pool(store, 250, 9, 4), {}};
     pool.embeddings = corner_rows(pool.samples, labels, 0.5);
     pool.inputs = corner_rows(pool.samples, labels, 0.8) * at::exp(at::arange(250, at::kFloat) / 20).unsqueeze(1);   // a rank's longest is no other's
   }
   std::vector<int64_t> labels;
-  GraphStore store;
+  graph::GraphStore store;
   Pool pool;
 };
 
@@ -72,7 +72,7 @@ TEST_P(ShardedRound, AsksWhatOneProcessAsks) {
   std::replace(all.begin(), all.end(), ' ', '\n');
   std::istringstream words(all);
   for (std::string word; words >> word;) settings.push_back(word.find('=') == std::string::npos ? "oracle.sampler=" + word : word);
-  const auto sampler = make_query_sampler(Config::defaults(settings), kTree);
+  const auto sampler = make_query_sampler(config::Config::defaults(settings), kTree);
   for (int64_t questions : {30, 220}) {   // the first choice of each class, and all that is left
     const Round round{.seed = 9, .round = 4, .questions = questions};
     std::vector<Query> alone = sampler->choose(game.store, game.pool, round);
@@ -80,7 +80,7 @@ TEST_P(ShardedRound, AsksWhatOneProcessAsks) {
     expect_answers(game.store, game.pool, alone);
     for (const Pool& pool : {game.pool, shuffled(game.pool)}) {
       for (const std::vector<int64_t>& bounds : kBounds) {
-        run_ranks(static_cast<int>(bounds.size()) - 1, [&](Comm& comm) {
+        comm::run_ranks(static_cast<int>(bounds.size()) - 1, [&](comm::Comm& comm) {
           const Pool own = share_of(pool, bounds, comm);
           std::vector<Query> together = sampler->choose(game.store, own, round);
           expect_answers(game.store, own, together);
@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(Oracle, ShardedRound,
 // Rows that are all alike cover each other wholly: each is taken once all the same, the lower number first.
 TEST(FarthestFirst, TakesEachRowOnce) {
   const at::Tensor rows = at::ones({7, 4}, at::kFloat) / 2;
-  run_ranks(2, [&](Comm& comm) {
+  comm::run_ranks(2, [&](comm::Comm& comm) {
     const bool first = comm.rank() == 0;
     const std::vector<int64_t> numbers = first ? std::vector<int64_t>{0, 2, 5} : std::vector<int64_t>{1, 3, 4, 6};
     const std::vector<int64_t> order = {0, 1, 2, 3, 4, 5, 6};
@@ -117,7 +117,7 @@ TEST(PoolRows, EveryRankGetsTheRowsItAsksFor) {
   const PoolRows whole(game.pool);
   const std::vector<int64_t> rows = {249, 0, 17, 17, 130};
   for (const std::vector<int64_t>& bounds : kBounds) {
-    run_ranks(static_cast<int>(bounds.size()) - 1, [&](Comm& comm) {
+    comm::run_ranks(static_cast<int>(bounds.size()) - 1, [&](comm::Comm& comm) {
       const PoolRows part(share_of(shuffled(game.pool), bounds, comm));
       EXPECT_EQ(part.samples(), whole.samples());
       EXPECT_TRUE(part.gather(rows).equal(whole.gather(rows)));
@@ -164,7 +164,7 @@ TEST(ExactSums, AreTheSameForAnyOrderAndSharding) {
     group.push_back(static_cast<int64_t>(random.below(groups + 1)) - 1);
     times.push_back(static_cast<int32_t>(random.below(3)));
   }
-  const auto alone = make_local_comm();
+  const auto alone = comm::make_local_comm();
   const ExactSums whole(rows, group, groups, *alone, times);
   std::vector<double> direct(static_cast<size_t>(groups * dims), 0);
   std::vector<int64_t> rows_of(static_cast<size_t>(groups), 0);
@@ -174,7 +174,7 @@ TEST(ExactSums, AreTheSameForAnyOrderAndSharding) {
     for (int64_t k = 0; k < dims; ++k) direct[group[i] * dims + k] += static_cast<double>(times[i]) * rows.const_data_ptr<float>()[i * dims + k];
   }
   for (int ranks : {1, 2, 3}) {
-    run_ranks(ranks, [&](Comm& comm) {
+    comm::run_ranks(ranks, [&](comm::Comm& comm) {
       std::vector<int64_t> mine, own_group;
       std::vector<int32_t> own_times;
       for (int64_t i = n - 1 - comm.rank(); i >= 0; i -= comm.size()) mine.push_back(i);   // backwards, in turns
@@ -192,4 +192,4 @@ TEST(ExactSums, AreTheSameForAnyOrderAndSharding) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::oracle

@@ -11,7 +11,7 @@
 #include "core/oracle/samplers/products.h"
 #include "kernels/base/philox.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 at::Tensor unit_rows(int64_t n, int64_t dims, uint64_t seed, uint64_t step) {
@@ -102,4 +102,4 @@ TEST(Assignment, CentresThatStandStillCostNothing) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::oracle

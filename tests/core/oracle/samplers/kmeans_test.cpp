@@ -10,7 +10,7 @@
 #include "kernels/base/philox.h"
 #include "tests/core/comm/thread_comm.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
 // Unit rows around `clusters` random directions.
@@ -34,10 +34,10 @@ TEST(Kmeans, IsTheSameForAnyNumberOfRanksAndOrder) {
   const std::vector<int64_t> ids = ids_of(700);
   for (int64_t per_cluster : {0, 20}) {
     const KmeansOptions options{.clusters = 12, .iterations = 15, .per_cluster = per_cluster, .seed = 5, .round = 2};
-    const Kmeans whole = kmeans(rows, ids, options, *make_local_comm());
+    const Kmeans whole = kmeans(rows, ids, options, *comm::make_local_comm());
     for (int ranks : {2, 3}) {
       std::mutex mutex;
-      run_ranks(ranks, [&](Comm& comm) {
+      comm::run_ranks(ranks, [&](comm::Comm& comm) {
         // Uneven shares, and rows dealt out in turn: rank r has the rows i with i % (W + 1) == r, rank 0 the rest too.
         std::vector<int64_t> mine, mine_ids;
         for (int64_t i = 0; i < 700; ++i) {
@@ -55,7 +55,7 @@ TEST(Kmeans, IsTheSameForAnyNumberOfRanksAndOrder) {
 
 TEST(Kmeans, FindsClustersThatAreThere) {
   const at::Tensor rows = cloud(600, 6, 32, 0.1, 3);
-  const Kmeans found = kmeans(rows, ids_of(600), {.clusters = 12, .iterations = 30, .per_cluster = 0, .seed = 1}, *make_local_comm());
+  const Kmeans found = kmeans(rows, ids_of(600), {.clusters = 12, .iterations = 30, .per_cluster = 0, .seed = 1}, *comm::make_local_comm());
   // Twice as many clusters as directions: no cluster mixes two directions, and every row is near its centre.
   std::vector<std::set<int64_t>> directions(12);
   for (int64_t i = 0; i < 600; ++i) {
@@ -69,12 +69,12 @@ TEST(Kmeans, FindsClustersThatAreThere) {
 TEST(Kmeans, FillsEmptyClustersAndTakesFewRows) {
   at::Tensor rows = at::zeros({40, 3}, at::kFloat);
   for (int64_t i = 0; i < 40; ++i) rows[i][i < 37 ? 0 : i % 3] = 1;   // 38 rows are the same: most centres begin equal
-  const Kmeans found = kmeans(rows, ids_of(40), {.clusters = 3, .iterations = 20, .per_cluster = 0, .seed = 2}, *make_local_comm());
+  const Kmeans found = kmeans(rows, ids_of(40), {.clusters = 3, .iterations = 20, .per_cluster = 0, .seed = 2}, *comm::make_local_comm());
   for (float s : found.similarity) EXPECT_NEAR(s, 1, 1e-6);
-  const Kmeans few = kmeans(rows.narrow(0, 0, 2), ids_of(2), {.clusters = 5, .seed = 2}, *make_local_comm());
+  const Kmeans few = kmeans(rows.narrow(0, 0, 2), ids_of(2), {.clusters = 5, .seed = 2}, *comm::make_local_comm());
   EXPECT_EQ(few.centres.size(0), 2);
-  EXPECT_EQ(kmeans(rows.narrow(0, 0, 0), {}, {.clusters = 5, .seed = 2}, *make_local_comm()).assigned.size(), 0u);
+  EXPECT_EQ(kmeans(rows.narrow(0, 0, 0), {}, {.clusters = 5, .seed = 2}, *comm::make_local_comm()).assigned.size(), 0u);
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::oracle

@@ -10,11 +10,11 @@
 #include "core/oracle/round/predicted_answers.h"
 #include "core/oracle/samplers/samplers.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
-std::vector<Query> choose(const std::string& sampler, const GraphStore& store, const Pool& pool, int64_t questions) {
-  return make_query_sampler(Config::defaults({"oracle.sampler=" + sampler}))->choose(store, pool, {.seed = 1, .round = 0, .questions = questions});
+std::vector<Query> choose(const std::string& sampler, const graph::GraphStore& store, const Pool& pool, int64_t questions) {
+  return make_query_sampler(config::Config::defaults({"oracle.sampler=" + sampler}))->choose(store, pool, {.seed = 1, .round = 0, .questions = questions});
 }
 
 // A pool of rows on the unit circle, sample k at angle degrees[k].
@@ -31,7 +31,7 @@ Pool on_circle(const std::vector<double>& degrees) {
 // Ninety-three copies of one point and three others, as uncertain: k-means++ on their gradients takes one of each.
 TEST(SamplerAims, GradientsDoNotRepeatThemselves) {
   const int64_t n = 100;
-  GraphStore store(n);
+  graph::GraphStore store(n);
   std::vector<int64_t> labels(n, -1);
   for (int64_t c = 0; c < 4; ++c) labels[c] = c;
   store.set_labels(labels);
@@ -51,7 +51,7 @@ TEST(SamplerAims, GradientsDoNotRepeatThemselves) {
 
 // What is known covers what is near it: the first question is about the point farthest from all of it.
 TEST(SamplerAims, KCenterBeginsFarFromWhatIsKnown) {
-  GraphStore store(7);
+  graph::GraphStore store(7);
   store.set_labels({0, 1, -1, -1, -1, -1, -1});
   const std::vector<Query> queries = choose("k_center", store, on_circle({0, 100, 5, 95, 20, 52, 88}), 1);
   ASSERT_EQ(queries.size(), 1u);
@@ -60,9 +60,9 @@ TEST(SamplerAims, KCenterBeginsFarFromWhatIsKnown) {
 
 // A component stands where the mean of its members is, not where its first one is.
 TEST(SamplerAims, MergingGoesByTheMeanOfAComponent) {
-  GraphStore store(5);
-  store.insert(0, 1, Relation::same);
-  store.insert(1, 2, Relation::same);
+  graph::GraphStore store(5);
+  store.insert(0, 1, graph::Relation::same);
+  store.insert(1, 2, graph::Relation::same);
   const std::vector<Query> queries = choose("merging", store, on_circle({0, 60, 66, 20, 46}), 1);   // mean of the first three: 42
   ASSERT_EQ(queries.size(), 1u);
   const std::set<int64_t> pair = {queries[0].template_sample, queries[0].members.at(0)};
@@ -71,12 +71,12 @@ TEST(SamplerAims, MergingGoesByTheMeanOfAComponent) {
 
 // A member that is known itself is expected to be what its nearest other is.
 TEST(SamplerAims, AnExpectationLooksAtOthers) {
-  GraphStore store(5);
+  graph::GraphStore store(5);
   store.set_labels({0, 0, 1, 1, -1});
   std::vector<Query> queries = {{.kind = QueryKind::pair, .template_sample = 0, .members = {1, 4}}};
   expect_answers(store, on_circle({0, 50, 60, 70, 4}), queries);
-  EXPECT_EQ(queries[0].expected, (std::vector<Relation>{Relation::different, Relation::same}));
+  EXPECT_EQ(queries[0].expected, (std::vector<graph::Relation>{graph::Relation::different, graph::Relation::same}));
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::oracle

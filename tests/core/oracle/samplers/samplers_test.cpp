@@ -14,10 +14,10 @@
 #include "kernels/base/error.h"
 #include "tests/core/oracle/oracle_cases.h"
 
-namespace pal {
+namespace pal::oracle {
 namespace {
 
-std::unique_ptr<QuerySampler> sampler_of(const std::vector<std::string>& settings) { return make_query_sampler(Config::defaults(settings), kTree); }
+std::unique_ptr<QuerySampler> sampler_of(const std::vector<std::string>& settings) { return make_query_sampler(config::Config::defaults(settings), kTree); }
 
 class EverySampler : public testing::TestWithParam<const char*> {
  protected:
@@ -27,9 +27,9 @@ class EverySampler : public testing::TestWithParam<const char*> {
 TEST_P(EverySampler, AsksOnlyWhatIsOpenAndOnceInARound) {
   const std::vector<int64_t> labels = corner_labels(400, 4);
   const auto sampler = sampler_of(settings());
-  const auto labeler = make_labeler(Config::defaults(), LabelerOf{labels, kTree});
-  for (Deduction deduction : {Deduction::on, Deduction::once, Deduction::off}) {
-    GraphStore store(400, deduction);
+  const auto labeler = make_labeler(config::Config::defaults(), LabelerOf{labels, kTree});
+  for (graph::Deduction deduction : {graph::Deduction::on, graph::Deduction::once, graph::Deduction::off}) {
+    graph::GraphStore store(400, deduction);
     store.set_labels(draw_template_labels(labels, 1));
     std::set<std::tuple<int64_t, int64_t, int64_t>> before;
     std::vector<Decision> coarse;
@@ -42,9 +42,9 @@ TEST_P(EverySampler, AsksOnlyWhatIsOpenAndOnceInARound) {
       std::set<int64_t> units;
       for (const Query& q : queries) {
         for (int64_t m : q.members) {
-          EXPECT_EQ(store.relation(q.template_sample, m), Relation::unknown);
+          EXPECT_EQ(store.relation(q.template_sample, m), graph::Relation::unknown);
           EXPECT_TRUE(before.insert({q.node, std::min(m, q.template_sample), std::max(m, q.template_sample)}).second) << "asked twice";
-          EXPECT_TRUE(units.insert(deduction == Deduction::on ? store.component(m) : m).second) << "twice in a round";
+          EXPECT_TRUE(units.insert(deduction == graph::Deduction::on ? store.component(m) : m).second) << "twice in a round";
           EXPECT_TRUE(std::binary_search(pool.samples.begin(), pool.samples.end(), m)) << "not in the pool";
         }
       }
@@ -62,7 +62,7 @@ TEST_P(EverySampler, AsksOnlyWhatIsOpenAndOnceInARound) {
 TEST_P(EverySampler, DecidesAlikeForAnyOrderOfThePoolAndLeavesPendingAlone) {
   const std::vector<int64_t> labels = corner_labels(300, 4);
   const auto sampler = sampler_of(settings());
-  GraphStore store(300);
+  graph::GraphStore store(300);
   store.set_labels(draw_template_labels(labels, 2));
   Pool pool{draw_pool(store, 200, 9, 4), {}};
   pool.embeddings = corner_rows(pool.samples, labels, 0.5);
@@ -111,7 +111,7 @@ struct Arc {
     std::sort(all.begin(), all.end());
     return all;
   }
-  GraphStore store;
+  graph::GraphStore store;
   Pool pool;
 };
 
@@ -149,7 +149,7 @@ TEST(Typical, AsksTheDensestPointOfAnUncoveredCluster) {
   std::vector<int64_t> labels(60, 1);
   for (int64_t s = 0; s < 20; ++s) labels[s] = 0;
   for (int64_t s = 50; s < 60; ++s) labels[s] = 2;
-  GraphStore store(60);
+  graph::GraphStore store(60);
   std::vector<int64_t> known(60, -1);
   known[0] = known[1] = 0;
   store.set_labels(known);
@@ -170,7 +170,7 @@ TEST(Ensemble, AsksWhereHeadsDisagree) {
 TEST(Nnclr, AsksNeighboursOfTheSupportOrOfTheBatch) {
   const std::vector<int64_t> labels = corner_labels(400, 4);
   const Pool pool = whole_pool(labels, 0.05);
-  GraphStore store(400);
+  graph::GraphStore store(400);
   const auto same = [&](const std::vector<std::string>& settings, size_t* count) {
     double right = 0;
     const std::vector<Query> queries = sampler_of(settings)->choose(store, pool, {.seed = 1, .round = 0, .questions = 40});
@@ -191,9 +191,9 @@ TEST(Nnclr, AsksNeighboursOfTheSupportOrOfTheBatch) {
 
 TEST(Merging, JoinsLargeComponentsThatLieTogether) {
   const std::vector<int64_t> labels = {0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1};
-  GraphStore store(12);
-  for (int64_t s : {1, 2}) store.insert(0, s, Relation::same);
-  for (int64_t s : {4, 5}) store.insert(3, s, Relation::same);
+  graph::GraphStore store(12);
+  for (int64_t s : {1, 2}) store.insert(0, s, graph::Relation::same);
+  for (int64_t s : {4, 5}) store.insert(3, s, graph::Relation::same);
   const std::vector<Query> queries = sampler_of({"oracle.sampler=merging"})->choose(store, whole_pool(labels, 0.05), {.seed = 1, .round = 0, .questions = 1});
   ASSERT_EQ(queries.size(), 1u);
   EXPECT_EQ(std::minmax(store.component(queries[0].template_sample), store.component(queries[0].members[0])),
@@ -202,9 +202,9 @@ TEST(Merging, JoinsLargeComponentsThatLieTogether) {
 
 TEST(Merging, PrefersWhatLikelyBelongsTogetherToWhatIsLarge) {
   const std::vector<int64_t> labels = {0, 0, 0, 1, 1, 1, 0, 1, 2, 3};
-  GraphStore store(10);
-  for (int64_t s : {1, 2}) store.insert(0, s, Relation::same);
-  for (int64_t s : {4, 5}) store.insert(3, s, Relation::same);
+  graph::GraphStore store(10);
+  for (int64_t s : {1, 2}) store.insert(0, s, graph::Relation::same);
+  for (int64_t s : {4, 5}) store.insert(3, s, graph::Relation::same);
   const std::vector<Query> queries = sampler_of({"oracle.sampler=merging"})->choose(store, whole_pool(labels, 0.05), {.seed = 1, .round = 0, .questions = 1});
   ASSERT_EQ(queries.size(), 1u);
   EXPECT_EQ(labels[queries[0].template_sample], labels[queries[0].members[0]]) << "not the two large ones, which lie apart";
@@ -213,8 +213,8 @@ TEST(Merging, PrefersWhatLikelyBelongsTogetherToWhatIsLarge) {
 TEST(Coarse, AsksGroupsFirstAndUsesWhatTheySay) {
   const std::vector<int64_t> labels = corner_labels(400, 4);
   const Pool pool = whole_pool(labels, 0.3);
-  const auto labeler = make_labeler(Config::defaults(), LabelerOf{labels, kTree});
-  GraphStore store(400);
+  const auto labeler = make_labeler(config::Config::defaults(), LabelerOf{labels, kTree});
+  graph::GraphStore store(400);
   store.set_labels(draw_template_labels(labels, 1));
   const auto sampler = sampler_of({"oracle.sampler=coarse", "oracle.firm=0.9"});
   std::vector<Decision> coarse;
@@ -248,7 +248,7 @@ TEST(Coarse, AsksGroupsFirstAndUsesWhatTheySay) {
 TEST(Mix, SharesTheQuestionsAndFollowsItsSchedule) {
   const std::vector<int64_t> labels = corner_labels(300, 4);
   const Pool pool = whole_pool(labels, 0.3);
-  GraphStore store(300);
+  graph::GraphStore store(300);
   store.set_labels(draw_template_labels(labels, 1));
   const auto sampler = sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, share: 0.7}, {sampler: nnclr, share: 0.3, from: 2}]"});
   const auto by_name = [&] {
@@ -261,15 +261,15 @@ TEST(Mix, SharesTheQuestionsAndFollowsItsSchedule) {
     return count;
   };
   EXPECT_EQ(by_name(), (std::map<std::string, int64_t>{{"captcha", 50}}));
-  store.insert(10, 11, labels[10] == labels[11] ? Relation::same : Relation::different);
-  store.insert(12, 13, labels[12] == labels[13] ? Relation::same : Relation::different);
+  store.insert(10, 11, labels[10] == labels[11] ? graph::Relation::same : graph::Relation::different);
+  store.insert(12, 13, labels[12] == labels[13] ? graph::Relation::same : graph::Relation::different);
   EXPECT_EQ(by_name(), (std::map<std::string, int64_t>{{"captcha", 35}, {"nnclr", 15}}));
   EXPECT_THROW(sampler_of({"oracle.sampler=mix"}), Error);
   EXPECT_THROW(sampler_of({"oracle.mix=[{sampler: captcha}]"}), Error) << "nobody would ask";
   EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, from: 5}]"}), Error) << "there is never a fifth answer";
   EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, until: 5}, {sampler: nnclr, from: 6}]"}), Error);
   EXPECT_NO_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, until: 5}, {sampler: nnclr, from: 5}]"}));
-  const auto templates = [](const std::string& mix) { return uses_templates(Config::defaults({"oracle.sampler=mix", "oracle.mix=" + mix})); };
+  const auto templates = [](const std::string& mix) { return uses_templates(config::Config::defaults({"oracle.sampler=mix", "oracle.mix=" + mix})); };
   EXPECT_TRUE(templates("[{sampler: nnclr}, {sampler: captcha}]"));
   EXPECT_FALSE(templates("[{sampler: nnclr}, {sampler: supervised}]")) << "no label is given away that nobody needs";
   EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: riddle}]"}), Error);
@@ -280,7 +280,7 @@ TEST(Mix, SharesTheQuestionsAndFollowsItsSchedule) {
 TEST(Captcha, KnowsPriorsCentresAndOutliers) {
   const std::vector<int64_t> labels = corner_labels(300, 3);
   Pool pool = whole_pool(labels, 0.2);
-  GraphStore store(300);
+  graph::GraphStore store(300);
   std::vector<int64_t> known(300, -1);
   for (int64_t s = 0; s < 60; ++s) known[s] = labels[s];
   store.set_labels(known);
@@ -323,8 +323,8 @@ TEST(Samplers, FinishWhatTheyBegan) {
   const std::vector<int64_t> labels = corner_labels(3000, 4);
   for (const char* name : {"captcha", "uncertainty", "typical", "k_center", "pruning", "gradients", "coarse"}) {
     const auto sampler = sampler_of({std::string("oracle.sampler=") + name, "oracle.firm=0"});
-    const auto labeler = make_labeler(Config::defaults(), LabelerOf{labels, kTree});
-    GraphStore store(3000);
+    const auto labeler = make_labeler(config::Config::defaults(), LabelerOf{labels, kTree});
+    graph::GraphStore store(3000);
     store.set_labels(draw_template_labels(labels, 1));
     std::vector<int64_t> refused_before;
     int64_t asked = 0, refused = 0;
@@ -351,7 +351,7 @@ TEST(Samplers, FinishWhatTheyBegan) {
 
 TEST(Captcha, IsBalancedAtAnyStop) {
   const std::vector<int64_t> labels = corner_labels(600, 6);
-  GraphStore store(600);
+  graph::GraphStore store(600);
   store.set_labels(draw_template_labels(labels, 1));
   const std::vector<Query> queries = sampler_of({"oracle.sampler=captcha", "oracle.members=5"})->choose(store, whole_pool(labels, 0.2), {.seed = 1, .round = 0, .questions = 150});
   std::map<int64_t, int64_t> count;
@@ -364,4 +364,4 @@ TEST(Captcha, IsBalancedAtAnyStop) {
 }
 
 }  // namespace
-}  // namespace pal
+}  // namespace pal::oracle
