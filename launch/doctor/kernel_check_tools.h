@@ -13,7 +13,7 @@
 #include "kernels/base/philox.h"
 #include "launch/doctor/kernel_checks.h"
 
-namespace pal::detail {
+namespace pal::launch::detail {
 
 using namespace kernels;
 
@@ -65,4 +65,4 @@ double distance(const std::vector<A>& a, const std::vector<B>& b) {
   return std::sqrt(difference / (norm > 0 ? norm : 1));
 }
 
-}  // namespace pal::detail
+}  // namespace pal::launch::detail

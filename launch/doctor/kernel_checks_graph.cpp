@@ -4,7 +4,7 @@
 #include "kernels/graph_rows.h"
 #include "launch/doctor/kernel_check_tools.h"
 
-namespace pal::detail {
+namespace pal::launch::detail {
 namespace {
 
 struct Graph {
@@ -146,4 +146,4 @@ void check_graph_ops(std::vector<KernelCheck>& checks, const KernelCheckSizes& s
   check_block_terms(checks, sizes, cpu);
 }
 
-}  // namespace pal::detail
+}  // namespace pal::launch::detail

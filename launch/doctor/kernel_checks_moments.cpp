@@ -2,7 +2,7 @@
 #include "kernels/moments.h"
 #include "launch/doctor/kernel_check_tools.h"
 
-namespace pal::detail {
+namespace pal::launch::detail {
 namespace {
 
 // What all of them read, on both sides; the CPU's results feed the next op on both.
@@ -121,4 +121,4 @@ void check_moment_ops(std::vector<KernelCheck>& checks, const KernelCheckSizes& 
   checks.push_back(check_gram_form(fewer, sizes.repeats, cpu));
 }
 
-}  // namespace pal::detail
+}  // namespace pal::launch::detail

@@ -4,7 +4,7 @@
 #include "kernels/row_logsumexp.h"
 #include "launch/doctor/kernel_check_tools.h"
 
-namespace pal::detail {
+namespace pal::launch::detail {
 namespace {
 
 void check_row_logsumexp(std::vector<KernelCheck>& checks, const KernelCheckSizes& sizes, Cpu cpu) {
@@ -132,4 +132,4 @@ void check_augment(std::vector<KernelCheck>& checks, const KernelCheckSizes& siz
   checks.push_back(check);
 }
 
-}  // namespace pal::detail
+}  // namespace pal::launch::detail
