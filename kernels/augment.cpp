@@ -46,14 +46,15 @@ template <class T>
 using Render = void (*)(const ViewJob<T>&, const AugmentOptions&);
 template <class T>
 Render<T> choose_render(Cpu cpu) {
-  return choose_isa<Render<T>>(cpu.isa, detail::scalar::render_view, detail::avx2::render_view, detail::avx512::render_view);
+  return choose_isa<Render<T>>(cpu.isa, detail::scalar::render_view, detail::avx2::render_view,
+                               detail::avx512::render_view);
 }
 
 char* first_buffer(Scratch scratch, int64_t bytes) {
   const uintptr_t address = reinterpret_cast<uintptr_t>(scratch.data);
   char* base = static_cast<char*>(scratch.data) + (kAlign - address % kAlign) % kAlign;
-  PAL_CHECK(scratch.data && base + bytes <= static_cast<char*>(scratch.data) + scratch.bytes, "augment: bytes of scratch",
-            scratch.bytes, "give augment_scratch_bytes()");
+  PAL_CHECK(scratch.data && base + bytes <= static_cast<char*>(scratch.data) + scratch.bytes,
+            "augment: bytes of scratch", scratch.bytes, "give augment_scratch_bytes()");
   return base;
 }
 
@@ -108,7 +109,8 @@ void augment(T* out, Span<const ImageView> images, Span<const int64_t> sample, S
 }
 
 template <class T>
-void augment_part(T* out, const ImagePart& image, const ViewParams& params, const AugmentOptions& options, Scratch scratch, Isa isa) {
+void augment_part(T* out, const ImagePart& image, const ViewParams& params, const AugmentOptions& options,
+                  Scratch scratch, Isa isa) {
   detail::check_part(out, image, params, options);
   ViewJob<T> job{.out = out, .image = image, .params = params, .buffers = {}};
   const Extent extent = largest(Span<const ImageView>{&image.pixels, 1});
@@ -117,7 +119,8 @@ void augment_part(T* out, const ImagePart& image, const ViewParams& params, cons
 }
 
 template <class T>
-void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options, Scratch scratch, Cpu cpu) {
+void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options,
+                   Scratch scratch, Cpu cpu) {
   detail::check_parts(out, parts, params, options);
   if (parts.size == 0) return;
   const int64_t pixels = detail::view_elements(options);
@@ -143,12 +146,15 @@ void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& opt
   });
 }
 
-template void augment(float*, Span<const ImageView>, Span<const int64_t>, Span<const ViewPolicy>, const AugmentOptions&, Scratch, Cpu);
-template void augment(double*, Span<const ImageView>, Span<const int64_t>, Span<const ViewPolicy>, const AugmentOptions&, Scratch, Cpu);
+template void augment(float*, Span<const ImageView>, Span<const int64_t>, Span<const ViewPolicy>, const AugmentOptions&,
+                      Scratch, Cpu);
+template void augment(double*, Span<const ImageView>, Span<const int64_t>, Span<const ViewPolicy>,
+                      const AugmentOptions&, Scratch, Cpu);
 template void augment_part(float*, const ImagePart&, const ViewParams&, const AugmentOptions&, Scratch, Isa);
 template void augment_part(double*, const ImagePart&, const ViewParams&, const AugmentOptions&, Scratch, Isa);
 template void augment_parts(float*, Span<const ImagePart>, Span<const ViewParams>, const AugmentOptions&, Scratch, Cpu);
-template void augment_parts(double*, Span<const ImagePart>, Span<const ViewParams>, const AugmentOptions&, Scratch, Cpu);
+template void augment_parts(double*, Span<const ImagePart>, Span<const ViewParams>, const AugmentOptions&, Scratch,
+                            Cpu);
 template void centre_view(float*, Span<const ImageView>, const AugmentOptions&, Scratch, Cpu);
 template void centre_view(double*, Span<const ImageView>, const AugmentOptions&, Scratch, Cpu);
 

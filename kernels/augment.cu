@@ -34,7 +34,8 @@ __global__ void draw_kernel(Work w, Images images, int count, ViewPolicy policy,
   const ImageView image = images.image[i];
   ViewParams params;
   if (draw == Draw::random) {
-    params = draw_view_params(policy, w.options.seed, w.options.step, images.sample[i], view, image.height, image.width);
+    params =
+        draw_view_params(policy, w.options.seed, w.options.step, images.sample[i], view, image.height, image.width);
   } else {
     params.crop = centre_crop(image.height, image.width);
   }
@@ -50,14 +51,16 @@ __global__ void take_kernel(Work w, Parts parts, int count) {
 
 enum class Order { forward, reversed };
 
-__device__ void fill_axis(const Axis& axis, int64_t image, const AxisFilter& filter, int32_t size, double gain, Order order) {
+__device__ void fill_axis(const Axis& axis, int64_t image, const AxisFilter& filter, int32_t size, double gain,
+                          Order order) {
   for (int32_t i = threadIdx.x; i < size; i += kThreads) {
     const int32_t o = order == Order::reversed ? size - 1 - i : i, begin = filter.begin(o), end = filter.end(o);
     double sum = 0;
     for (int32_t p = begin; p < end; ++p) sum += filter.weight(p, o);
     const double factor = gain / sum;
     float* to = axis.weights + image * axis.capacity + i;
-    for (int32_t p = begin; p < end; ++p) to[static_cast<int64_t>(p - begin) * size] = static_cast<float>(filter.weight(p, o) * factor);
+    for (int32_t p = begin; p < end; ++p)
+      to[static_cast<int64_t>(p - begin) * size] = static_cast<float>(filter.weight(p, o) * factor);
     axis.first[image * size + i] = begin;
     axis.end[image * size + i] = end;
   }
@@ -72,7 +75,8 @@ __global__ void __launch_bounds__(kThreads) filters_kernel(Work w) {
   const Reach down(crop.top, crop.height, plan.part.top, plan.part.pixels.height, plan.part.unit);
   fill_axis(w.x, i, {w.options.interpolation, across.length, w.size, across.origin, across.extent}, w.size, 1.0,
             plan.params.flip ? Order::reversed : Order::forward);
-  fill_axis(w.y, i, {w.options.interpolation, down.length, w.size, down.origin, down.extent}, w.size, 1.0 / 255, Order::forward);
+  fill_axis(w.y, i, {w.options.interpolation, down.length, w.size, down.origin, down.extent}, w.size, 1.0 / 255,
+            Order::forward);
   if (threadIdx.x != 0) return;
   plan.top = down.first;
   plan.left = across.first;
@@ -225,7 +229,8 @@ void render_view(T* out, Span<const ImageView> images, const int64_t* sample, co
     }
     draw_kernel<<<1, kImages, 0, stream>>>(w, some, static_cast<int>(count), policy, view, draw);
     check_launch(stream);
-    render_planned(out + begin * detail::view_elements(options), w, count, {policy.jitter > 0 && policy.contrast > 0, policy.blur > 0}, stream);
+    render_planned(out + begin * detail::view_elements(options), w, count,
+                   {policy.jitter > 0 && policy.contrast > 0, policy.blur > 0}, stream);
   }
 }
 
@@ -233,12 +238,15 @@ void render_view(T* out, Span<const ImageView> images, const int64_t* sample, co
 
 int64_t augment_scratch_bytes(Span<const ImageView> images, const AugmentOptions& options) {
   detail::check_options(options);
-  return images.size == 0 ? 0 : Work(nullptr, std::min<int64_t>(images.size, kImages), detail::largest(images), options).bytes;
+  return images.size == 0
+             ? 0
+             : Work(nullptr, std::min<int64_t>(images.size, kImages), detail::largest(images), options).bytes;
 }
 
 int64_t augment_parts_scratch_bytes(Span<const ImagePart> parts, const AugmentOptions& options) {
   detail::check_options(options);
-  return parts.size == 0 ? 0 : Work(nullptr, std::min<int64_t>(parts.size, kParts), detail::largest(parts), options).bytes;
+  return parts.size == 0 ? 0
+                         : Work(nullptr, std::min<int64_t>(parts.size, kParts), detail::largest(parts), options).bytes;
 }
 
 template <class T>
@@ -247,14 +255,14 @@ void augment(T* out, Span<const ImageView> images, Span<const int64_t> sample, S
   detail::check_augment(out, images, sample, views, options);
   if (images.size == 0) return;
   for (int64_t v = 0; v < views.size; ++v) {
-    render_view(out + v * detail::view_stride(images.size, options), images, sample.data, views[v], static_cast<uint32_t>(v),
-                Draw::random, options, scratch, stream);
+    render_view(out + v * detail::view_stride(images.size, options), images, sample.data, views[v],
+                static_cast<uint32_t>(v), Draw::random, options, scratch, stream);
   }
 }
 
 template <class T>
-void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options, Scratch scratch,
-                   cudaStream_t stream) {
+void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options,
+                   Scratch scratch, cudaStream_t stream) {
   detail::check_parts(out, parts, params, options);
   if (parts.size == 0) return;
   const Work w(scratch.data, std::min<int64_t>(parts.size, kParts), detail::largest(parts), options);
@@ -276,7 +284,8 @@ void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> p
 }
 
 template <class T>
-void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, cudaStream_t stream) {
+void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch,
+                 cudaStream_t stream) {
   detail::check_centre_view(out, images, options);
   if (images.size == 0) return;
   ViewPolicy still;
@@ -284,10 +293,11 @@ void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& opt
   render_view(out, images, nullptr, still, 0, Draw::centre, options, scratch, stream);
 }
 
-#define PAL_INSTANTIATE(T)                                                                                            \
-  template void augment<T>(T*, Span<const ImageView>, Span<const int64_t>, Span<const ViewPolicy>, const AugmentOptions&, \
-                           Scratch, cudaStream_t);                                                                    \
-  template void augment_parts<T>(T*, Span<const ImagePart>, Span<const ViewParams>, const AugmentOptions&, Scratch, cudaStream_t); \
+#define PAL_INSTANTIATE(T)                                                                                          \
+  template void augment<T>(T*, Span<const ImageView>, Span<const int64_t>, Span<const ViewPolicy>,                  \
+                           const AugmentOptions&, Scratch, cudaStream_t);                                           \
+  template void augment_parts<T>(T*, Span<const ImagePart>, Span<const ViewParams>, const AugmentOptions&, Scratch, \
+                                 cudaStream_t);                                                                     \
   template void centre_view<T>(T*, Span<const ImageView>, const AugmentOptions&, Scratch, cudaStream_t);
 PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(bf16)

@@ -49,8 +49,8 @@ enum class Interpolation { bilinear, bicubic };
 struct AugmentOptions {
   uint64_t seed = 0;
   uint64_t step = 0;
-  int32_t size = 0;       // output height and width
-  int32_t channels = 3;   // 1 or 3; a gray image is repeated to 3
+  int32_t size = 0;      // output height and width
+  int32_t channels = 3;  // 1 or 3; a gray image is repeated to 3
   Layout layout = Layout::nchw;
   Interpolation interpolation = Interpolation::bilinear;
   float mean[3] = {0, 0, 0};
@@ -68,12 +68,14 @@ void augment(T* out, Span<const ImageView> images, Span<const int64_t> sample, S
 // One view with the given parameters, by one thread. `image` holds params.crop, a box of the whole image. For a whole
 // image with the parameters that augment() draws, the same bits as augment()'s.
 template <class T>
-void augment_part(T* out, const ImagePart& image, const ViewParams& params, const AugmentOptions& options, Scratch scratch, Isa isa);
+void augment_part(T* out, const ImagePart& image, const ViewParams& params, const AugmentOptions& options,
+                  Scratch scratch, Isa isa);
 // One view of each part, with the parameters given for it (P): out (P, C, size, size). Several views of a part name the same
 // pixels.
 int64_t augment_parts_scratch_bytes(Span<const ImagePart> parts, const AugmentOptions& options, Cpu cpu);
 template <class T>
-void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options, Scratch scratch, Cpu cpu);
+void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options,
+                   Scratch scratch, Cpu cpu);
 // The view without randomness that evaluation uses: the centred square of the shorter side, resized and normalised.
 template <class T>
 void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, Cpu cpu);
@@ -88,10 +90,11 @@ void augment(T* out, Span<const ImageView> images, Span<const int64_t> sample, S
              const AugmentOptions& options, Scratch scratch, cudaStream_t stream);
 // Pixels in device memory, the arrays on the host.
 template <class T>
-void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options, Scratch scratch,
-                   cudaStream_t stream);
+void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options,
+                   Scratch scratch, cudaStream_t stream);
 template <class T>
-void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, cudaStream_t stream);
+void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch,
+                 cudaStream_t stream);
 }  // namespace cuda
 
 }  // namespace pal::kernels

@@ -47,7 +47,8 @@ inline void check_policy(const ViewPolicy& p) {
   PAL_CHECK(p.crop_ratio_min > 0 && p.crop_ratio_min <= p.crop_ratio_max && std::isfinite(p.crop_ratio_max),
             "augment: smallest aspect ratio", p.crop_ratio_min, "give 0 < min <= max");
   for (const float strength : {p.brightness, p.contrast, p.saturation}) {
-    PAL_CHECK(strength >= 0 && std::isfinite(strength), "augment: strength of the jitter", strength, "give a number >= 0");
+    PAL_CHECK(strength >= 0 && std::isfinite(strength), "augment: strength of the jitter", strength,
+              "give a number >= 0");
   }
   PAL_CHECK(p.hue >= 0 && p.hue <= 0.5f, "augment: strength of the hue jitter", p.hue, "give a number from 0 to 0.5");
   PAL_CHECK(p.blur_sigma_min > 0 && p.blur_sigma_min <= p.blur_sigma_max && std::isfinite(p.blur_sigma_max),
@@ -69,7 +70,8 @@ inline void check_images(Span<const ImageView> images) {
     const ImageView& image = images[i];
     PAL_CHECK(image.data && image.height > 0 && image.width > 0, "augment: empty image at position", i,
               "give images of at least 1x1 pixel");
-    PAL_CHECK(image.channels == 1 || image.channels == 3, "augment: channels of an image", image.channels, "give 1 or 3");
+    PAL_CHECK(image.channels == 1 || image.channels == 3, "augment: channels of an image", image.channels,
+              "give 1 or 3");
   }
 }
 
@@ -80,8 +82,8 @@ void check_augment(const T* out, Span<const ImageView> images, Span<const int64_
   check_images(images);
   PAL_CHECK(sample.size == images.size, "augment: number of sample ids", sample.size, "give one per image");
   for (int64_t v = 0; v < views.size; ++v) check_policy(views[v]);
-  PAL_CHECK(options.view_stride == 0 || options.view_stride >= images.size * view_elements(options), "augment: view stride",
-            options.view_stride, "give 0 or at least the elements of one view of the batch");
+  PAL_CHECK(options.view_stride == 0 || options.view_stride >= images.size * view_elements(options),
+            "augment: view stride", options.view_stride, "give 0 or at least the elements of one view of the batch");
   PAL_CHECK(out || images.size == 0 || views.size == 0, "augment: out", "null", "give room for all views");
 }
 
@@ -101,8 +103,10 @@ void check_part(const T* out, const ImagePart& part, const ViewParams& params, c
 }
 
 template <class T>
-void check_parts(const T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options) {
-  PAL_CHECK(params.size == parts.size, "augment_parts: number of parameters", params.size, "give one set for each part");
+void check_parts(const T* out, Span<const ImagePart> parts, Span<const ViewParams> params,
+                 const AugmentOptions& options) {
+  PAL_CHECK(params.size == parts.size, "augment_parts: number of parameters", params.size,
+            "give one set for each part");
   for (int64_t i = 0; i < parts.size; ++i) check_part(out, parts[i], params[i], options);
 }
 

@@ -69,7 +69,8 @@ void jitter(T* planes, int32_t size, int32_t channels, const ViewParams& params)
     const T factor = T(params.jitter_factor[step]);
     if (factor == (step == kHue ? T(0) : T(1))) continue;
     if (step == kBrightness) scale_shift(planes, channels * plane, factor, T(0));
-    if (step == kContrast) scale_shift(planes, channels * plane, factor, T((1 - factor) * luma_mean(planes, size, channels)));
+    if (step == kContrast)
+      scale_shift(planes, channels * plane, factor, T((1 - factor) * luma_mean(planes, size, channels)));
     if (channels == 1) continue;
     if (step == kSaturation) saturate(planes, planes + plane, planes + 2 * plane, plane, factor);
     if (step == kHue) turn_hue(planes, planes + plane, planes + 2 * plane, plane, factor);
@@ -87,7 +88,8 @@ constexpr int kVectorBytes = 16;
 // kCount registers' worth of out[x] = Σ_k kernel[k] · (before[k][x] + after[k][x]), the middle one once. A vector wider than
 // a register would be kept in memory.
 template <int kCount, class T>
-inline void convolve_block(T* out, int32_t x, const T* kernel, int32_t radius, const T* const* before, const T* const* after) {
+inline void convolve_block(T* out, int32_t x, const T* kernel, int32_t radius, const T* const* before,
+                           const T* const* after) {
   typedef T Vector __attribute__((vector_size(kVectorBytes), aligned(sizeof(T)), may_alias));
   constexpr int kLanes = kVectorBytes / sizeof(T);
   const auto at = [x](const T* p, int i) { return *reinterpret_cast<const Vector*>(p + x + i * kLanes); };

@@ -11,7 +11,7 @@ constexpr int32_t kMaxSize = 4096;  // of the output
 // Filter weights of one axis: output x is Σ_j weights[j · size + x] · input[first[x] + j], j < count.
 template <class T>
 struct Taps {
-  T* weights = nullptr;  // (count, size)
+  T* weights = nullptr;      // (count, size)
   int32_t* first = nullptr;  // (size)
   int32_t count = 0;
 };
@@ -39,10 +39,10 @@ inline int64_t taps_capacity(int64_t length, int64_t size, Interpolation interpo
 }
 
 // One view from the image to its place in out. params.crop lies inside the part.
-#define PAL_AUGMENT_ISA(isa)                                                    \
-  namespace isa {                                                               \
-  void render_view(const ViewJob<float>& job, const AugmentOptions& options);   \
-  void render_view(const ViewJob<double>& job, const AugmentOptions& options);  \
+#define PAL_AUGMENT_ISA(isa)                                                   \
+  namespace isa {                                                              \
+  void render_view(const ViewJob<float>& job, const AugmentOptions& options);  \
+  void render_view(const ViewJob<double>& job, const AugmentOptions& options); \
   }
 PAL_AUGMENT_ISA(scalar)
 PAL_AUGMENT_ISA(avx2)

@@ -54,7 +54,8 @@ PAL_HOST_DEVICE inline CropBox draw_crop(Random& random, const ViewPolicy& polic
   const double area = double(height) * width;
   const double log_min = std::log(double(policy.crop_ratio_min)), log_max = std::log(double(policy.crop_ratio_max));
   for (int t = 0; t < kTries; ++t) {
-    const double share = policy.crop_scale_min + (double(policy.crop_scale_max) - policy.crop_scale_min) * random.next_float();
+    const double share =
+        policy.crop_scale_min + (double(policy.crop_scale_max) - policy.crop_scale_min) * random.next_float();
     const double ratio = std::exp(log_min + (log_max - log_min) * random.next_float());
     const uint64_t top_word = random.next_u32(), left_word = random.next_u32();
     const double w = std::rint(std::sqrt(area * share * ratio)), h = std::rint(std::sqrt(area * share / ratio));

@@ -10,7 +10,8 @@
 #include "kernels/base/philox.h"
 
 // Without a name: these are compiled once per instruction set, and the linker must not take one for another.
-namespace pal::kernels::detail { namespace {
+namespace pal::kernels::detail {
+namespace {
 
 template <class T>
 PAL_HOST_DEVICE inline T clamp01(T x) {
@@ -78,4 +79,5 @@ struct BlurFilter {
   PAL_HOST_DEVICE double weight(int32_t k) const { return bell(k) / sum; }
 };
 
-}}  // namespace pal::kernels::detail::
+}  // namespace
+}  // namespace pal::kernels::detail

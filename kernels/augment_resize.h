@@ -30,7 +30,8 @@ void fill_taps(Taps<T>& taps, const AxisFilter& filter, int32_t size, double gai
     double sum = 0;
     for (int32_t j = 0; j < taps.count; ++j) sum += filter.weight(first + j, x);
     const double factor = gain / sum;
-    for (int32_t j = 0; j < taps.count; ++j) taps.weights[int64_t(j) * size + i] = T(filter.weight(first + j, x) * factor);
+    for (int32_t j = 0; j < taps.count; ++j)
+      taps.weights[int64_t(j) * size + i] = T(filter.weight(first + j, x) * factor);
     taps.first[i] = first;
   }
 }
@@ -39,7 +40,8 @@ enum class Blend { set, add };
 
 // row[i] (+)= Σ_j weights[j] · source[j · stride + i], j < N.
 template <int N, Blend kBlend, class T>
-inline void blend_fixed(T* __restrict row, const uint8_t* __restrict source, int64_t stride, const T* weights, int64_t n) {
+inline void blend_fixed(T* __restrict row, const uint8_t* __restrict source, int64_t stride, const T* weights,
+                        int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     T sum = kBlend == Blend::add ? row[i] : T(0);
 #pragma GCC unroll 4
@@ -50,7 +52,8 @@ inline void blend_fixed(T* __restrict row, const uint8_t* __restrict source, int
 
 // The output row y before it is resampled along x: (crop width · channels).
 template <class T>
-void blend_rows(T* row, const uint8_t* source, int64_t stride, const Taps<T>& taps, int32_t size, int32_t y, int64_t n) {
+void blend_rows(T* row, const uint8_t* source, int64_t stride, const Taps<T>& taps, int32_t size, int32_t y,
+                int64_t n) {
   for (int32_t j = 0; j < taps.count; j += 4) {
     const int32_t left = taps.count - j < 4 ? taps.count - j : 4;
     T w[4] = {};
@@ -116,7 +119,8 @@ void crop_resize(const ViewJob<T>& job, Interpolation interpolation, int32_t siz
   const Reach across(crop.left, crop.width, job.image.left, image.width, job.image.unit);
   const Reach down(crop.top, crop.height, job.image.top, image.height, job.image.unit);
   Taps<T> x = job.buffers.x, y = job.buffers.y;
-  fill_taps(x, {interpolation, across.length, size, across.origin, across.extent}, size, 1.0, job.params.flip ? Direction::reversed : Direction::forward);
+  fill_taps(x, {interpolation, across.length, size, across.origin, across.extent}, size, 1.0,
+            job.params.flip ? Direction::reversed : Direction::forward);
   fill_taps(y, {interpolation, down.length, size, down.origin, down.extent}, size, 1.0 / 255, Direction::forward);
   const int64_t stride = int64_t(image.width) * image.channels, plane = int64_t(size) * size;
   const uint8_t* corner = image.data + down.first * stride + int64_t(across.first) * image.channels;

@@ -23,15 +23,18 @@ const BatchNormLoops<T>& loops(Cpu cpu) {
 constexpr int64_t kTile = 1 << 15;
 
 // Outer indices per tile of a sum over rows: a function of the width alone, so that the order of a sum is fixed.
-int64_t tile_rows(const ChannelGrid& grid) { return std::max<int64_t>(64, kTile / std::max<int64_t>(1, grid.channels)); }
+int64_t tile_rows(const ChannelGrid& grid) {
+  return std::max<int64_t>(64, kTile / std::max<int64_t>(1, grid.channels));
+}
 int64_t row_tiles(const ChannelGrid& grid) { return (grid.outer + tile_rows(grid) - 1) / tile_rows(grid); }
 
 // f(tile) for tiles that cover the grid.
 template <class F>
 void for_tiles(const ChannelGrid& grid, Cpu cpu, const F& f) {
   const int64_t per_outer = std::max<int64_t>(1, grid.channels * grid.inner);
-  parallel_for(cpu, grid.outer, std::max<int64_t>(1, kTile / per_outer),
-               [&](int64_t begin, int64_t end) { f(ChannelTile{grid, begin, end, 0, grid.channels}); });
+  parallel_for(cpu, grid.outer, std::max<int64_t>(1, kTile / per_outer), [&](int64_t begin, int64_t end) {
+    f(ChannelTile{grid, begin, end, 0, grid.channels});
+  });
 }
 
 // Fills firsts and seconds with f's sums; f(firsts, seconds, tile) writes those of a tile.
@@ -76,7 +79,8 @@ void channel_sums(Span<double> sums, Span<double> squares, const T* x, Span<cons
   PAL_ASSERT(scratch.bytes >= channel_sums_scratch_bytes(grid), "scratch as asked for");
   const double* from = shift.data;
   if (!from) {  // the zeros lie behind the tiles' sums
-    double* zeros = static_cast<double*>(scratch.data) + scratch.bytes / static_cast<int64_t>(sizeof(double)) - grid.channels;
+    double* zeros =
+        static_cast<double*>(scratch.data) + scratch.bytes / static_cast<int64_t>(sizeof(double)) - grid.channels;
     std::fill_n(zeros, grid.channels, 0.0);
     from = zeros;
   }
@@ -109,14 +113,15 @@ void channel_affine(T* y, const T* x, const T* residual, Span<const T> shift, Sp
 template <class T>
 void channel_grad(T* dx, const T* dy, const T* y, const T* x, Span<const T> shift, Span<const T> a, Span<const T> p,
                   Span<const T> q, ChannelGrid grid, Cpu cpu) {
-  PAL_ASSERT(shift.size == grid.channels && a.size == grid.channels && p.size == grid.channels && q.size == grid.channels,
-             "one coefficient per channel");
+  PAL_ASSERT(
+      shift.size == grid.channels && a.size == grid.channels && p.size == grid.channels && q.size == grid.channels,
+      "one coefficient per channel");
   const auto& of = loops<T>(cpu);
   for_tiles(grid, cpu,
             [&](const ChannelTile& tile) { of.grad(dx, dy, y, x, shift.data, a.data, p.data, q.data, tile); });
 }
 
-#define PAL_INSTANTIATE(T)                                                                                              \
+#define PAL_INSTANTIATE(T)                                                                                             \
   template void channel_sums<T>(Span<double>, Span<double>, const T*, Span<const double>, ChannelGrid, Scratch, Cpu);  \
   template void channel_affine<T>(T*, const T*, const T*, Span<const T>, Span<const T>, Span<const T>, ChannelGrid,    \
                                   Activation, Cpu);                                                                    \

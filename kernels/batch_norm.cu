@@ -7,15 +7,16 @@
 namespace pal::kernels::cuda {
 namespace {
 
-constexpr int kDown = 8;                       // warps of a block
-constexpr int64_t kSumRows = 1024, kMapRows = 64;   // of a tile
+constexpr int kDown = 8;                           // warps of a block
+constexpr int64_t kSumRows = 1024, kMapRows = 64;  // of a tile
 constexpr int kThreads = kWarp * kDown;
 
 // This thread's channel and rows [begin, end), kDown apart.
 struct Walk {
   int64_t c, begin, end;
   __device__ Walk(ChannelGrid grid, int64_t tile_rows)
-      : c(static_cast<int64_t>(blockIdx.y) * kWarp + threadIdx.x), begin(blockIdx.x * tile_rows + threadIdx.y),
+      : c(static_cast<int64_t>(blockIdx.y) * kWarp + threadIdx.x),
+        begin(blockIdx.x * tile_rows + threadIdx.y),
         end(c < grid.channels ? min(grid.outer, (blockIdx.x + 1) * tile_rows) : 0) {}
 };
 
@@ -49,7 +50,8 @@ __global__ void sums_kernel(double* partials, const T* x, const double* shift, C
 }
 
 template <class T>
-__global__ void grad_sums_kernel(double* partials, T* g, const T* dy, const T* y, const T* x, const double* mean, ChannelGrid grid) {
+__global__ void grad_sums_kernel(double* partials, T* g, const T* dy, const T* y, const T* x, const double* mean,
+                                 ChannelGrid grid) {
   const Walk walk(grid, kSumRows);
   const double from = walk.c < grid.channels ? mean[walk.c] : 0.0;
   double first = 0, second = 0;
@@ -64,7 +66,8 @@ __global__ void grad_sums_kernel(double* partials, T* g, const T* dy, const T* y
 }
 
 // Block (c, which half): the tiles of a channel.
-__global__ void add_tiles_kernel(double* firsts, double* seconds, const double* partials, int64_t tiles, int64_t channels) {
+__global__ void add_tiles_kernel(double* firsts, double* seconds, const double* partials, int64_t tiles,
+                                 int64_t channels) {
   const double* half = partials + blockIdx.y * tiles * channels;
   double total = 0;
   for (int64_t t = threadIdx.x; t < tiles; t += kThreads) total += half[t * channels + blockIdx.x];
@@ -73,8 +76,8 @@ __global__ void add_tiles_kernel(double* firsts, double* seconds, const double* 
 }
 
 template <class T>
-__global__ void affine_kernel(T* y, const T* x, const T* residual, const float* shift, const float* scale, const float* offset,
-                              ChannelGrid grid, Activation act) {
+__global__ void affine_kernel(T* y, const T* x, const T* residual, const float* shift, const float* scale,
+                              const float* offset, ChannelGrid grid, Activation act) {
   const Walk walk(grid, kMapRows);
   if (walk.c >= grid.channels) return;
   const float from = shift[walk.c], by = scale[walk.c], to = offset[walk.c];
@@ -87,8 +90,8 @@ __global__ void affine_kernel(T* y, const T* x, const T* residual, const float* 
 }
 
 template <class T>
-__global__ void grad_kernel(T* dx, const T* dy, const T* y, const T* x, const float* shift, const float* a, const float* p,
-                            const float* q, ChannelGrid grid) {
+__global__ void grad_kernel(T* dx, const T* dy, const T* y, const T* x, const float* shift, const float* a,
+                            const float* p, const float* q, ChannelGrid grid) {
   const Walk walk(grid, kMapRows);
   if (walk.c >= grid.channels) return;
   const float from = shift[walk.c], of_g = a[walk.c], of_x = p[walk.c], rest = q[walk.c];
@@ -101,7 +104,7 @@ __global__ void grad_kernel(T* dx, const T* dy, const T* y, const T* x, const fl
 
 struct Layout {
   int64_t tiles;
-  double* partials;   // (2, tiles, channels)
+  double* partials;  // (2, tiles, channels)
   int64_t bytes;
   Layout(void* base, ChannelGrid grid) : tiles(ceil_div(grid.outer, kSumRows)) {
     ScratchPieces pieces(base);
@@ -116,13 +119,16 @@ dim3 tiles_of(ChannelGrid grid, int64_t rows) {
 const dim3 kBlock(kWarp, kDown);
 
 void check_grid(const char* op, ChannelGrid grid) {
-  PAL_CHECK(grid.inner == 1, std::string(op) + " on CUDA: inner size of the grid", grid.inner, "give rows: channels-last images or a matrix");
-  PAL_CHECK(grid.outer >= 0 && grid.channels >= 0, std::string(op) + ": negative size", std::min(grid.outer, grid.channels), "give 0 or more");
+  PAL_CHECK(grid.inner == 1, std::string(op) + " on CUDA: inner size of the grid", grid.inner,
+            "give rows: channels-last images or a matrix");
+  PAL_CHECK(grid.outer >= 0 && grid.channels >= 0, std::string(op) + ": negative size",
+            std::min(grid.outer, grid.channels), "give 0 or more");
 }
 
 // Launches f(partials) over the tiles of sums and adds them up.
 template <class F>
-void sum_tiles(const char* op, Span<double> firsts, Span<double> seconds, ChannelGrid grid, Scratch scratch, cudaStream_t stream, const F& f) {
+void sum_tiles(const char* op, Span<double> firsts, Span<double> seconds, ChannelGrid grid, Scratch scratch,
+               cudaStream_t stream, const F& f) {
   check_grid(op, grid);
   check_span(op, firsts, grid.channels);
   check_span(op, seconds, grid.channels);
@@ -143,16 +149,16 @@ void sum_tiles(const char* op, Span<double> firsts, Span<double> seconds, Channe
 int64_t channel_sums_scratch_bytes(ChannelGrid grid) { return Layout(nullptr, grid).bytes; }
 
 template <class T>
-void channel_sums(Span<double> sums, Span<double> squares, const T* x, Span<const double> shift, ChannelGrid grid, Scratch scratch,
-                  cudaStream_t stream) {
+void channel_sums(Span<double> sums, Span<double> squares, const T* x, Span<const double> shift, ChannelGrid grid,
+                  Scratch scratch, cudaStream_t stream) {
   sum_tiles("channel_sums", sums, squares, grid, scratch, stream, [&](double* partials) {
     sums_kernel<T><<<tiles_of(grid, kSumRows), kBlock, 0, stream>>>(partials, x, shift.data, grid);
   });
 }
 
 template <class T>
-void channel_grad_sums(Span<double> sums, Span<double> products, T* g, const T* dy, const T* y, const T* x, Span<const double> mean,
-                       ChannelGrid grid, Scratch scratch, cudaStream_t stream) {
+void channel_grad_sums(Span<double> sums, Span<double> products, T* g, const T* dy, const T* y, const T* x,
+                       Span<const double> mean, ChannelGrid grid, Scratch scratch, cudaStream_t stream) {
   check_span("channel_grad_sums: mean", mean, grid.channels);
   sum_tiles("channel_grad_sums", sums, products, grid, scratch, stream, [&](double* partials) {
     grad_sums_kernel<T><<<tiles_of(grid, kSumRows), kBlock, 0, stream>>>(partials, g, dy, y, x, mean.data, grid);
@@ -160,33 +166,37 @@ void channel_grad_sums(Span<double> sums, Span<double> products, T* g, const T* 
 }
 
 template <class T>
-void channel_affine(T* y, const T* x, const T* residual, Span<const float> shift, Span<const float> scale, Span<const float> offset,
-                    ChannelGrid grid, Activation act, cudaStream_t stream) {
+void channel_affine(T* y, const T* x, const T* residual, Span<const float> shift, Span<const float> scale,
+                    Span<const float> offset, ChannelGrid grid, Activation act, cudaStream_t stream) {
   check_grid("channel_affine", grid);
-  for (const Span<const float>& s : {shift, scale, offset}) check_span("channel_affine: a coefficient", s, grid.channels);
+  for (const Span<const float>& s : {shift, scale, offset})
+    check_span("channel_affine: a coefficient", s, grid.channels);
   if (grid.size() == 0) return;
-  affine_kernel<T><<<tiles_of(grid, kMapRows), kBlock, 0, stream>>>(y, x, residual, shift.data, scale.data, offset.data, grid, act);
+  affine_kernel<T>
+      <<<tiles_of(grid, kMapRows), kBlock, 0, stream>>>(y, x, residual, shift.data, scale.data, offset.data, grid, act);
   check_launch(stream);
 }
 
 template <class T>
-void channel_grad(T* dx, const T* dy, const T* y, const T* x, Span<const float> shift, Span<const float> a, Span<const float> p,
-                  Span<const float> q, ChannelGrid grid, cudaStream_t stream) {
+void channel_grad(T* dx, const T* dy, const T* y, const T* x, Span<const float> shift, Span<const float> a,
+                  Span<const float> p, Span<const float> q, ChannelGrid grid, cudaStream_t stream) {
   check_grid("channel_grad", grid);
   for (const Span<const float>& s : {shift, a, p, q}) check_span("channel_grad: a coefficient", s, grid.channels);
   if (grid.size() == 0) return;
-  grad_kernel<T><<<tiles_of(grid, kMapRows), kBlock, 0, stream>>>(dx, dy, y, x, shift.data, a.data, p.data, q.data, grid);
+  grad_kernel<T>
+      <<<tiles_of(grid, kMapRows), kBlock, 0, stream>>>(dx, dy, y, x, shift.data, a.data, p.data, q.data, grid);
   check_launch(stream);
 }
 
-#define PAL_INSTANTIATE(T)                                                                                                        \
-  template void channel_sums<T>(Span<double>, Span<double>, const T*, Span<const double>, ChannelGrid, Scratch, cudaStream_t);    \
-  template void channel_affine<T>(T*, const T*, const T*, Span<const float>, Span<const float>, Span<const float>, ChannelGrid,   \
-                                  Activation, cudaStream_t);                                                                      \
-  template void channel_grad_sums<T>(Span<double>, Span<double>, T*, const T*, const T*, const T*, Span<const double>,            \
-                                     ChannelGrid, Scratch, cudaStream_t);                                                         \
-  template void channel_grad<T>(T*, const T*, const T*, const T*, Span<const float>, Span<const float>, Span<const float>,        \
-                                Span<const float>, ChannelGrid, cudaStream_t);
+#define PAL_INSTANTIATE(T)                                                                                             \
+  template void channel_sums<T>(Span<double>, Span<double>, const T*, Span<const double>, ChannelGrid, Scratch,        \
+                                cudaStream_t);                                                                         \
+  template void channel_affine<T>(T*, const T*, const T*, Span<const float>, Span<const float>, Span<const float>,     \
+                                  ChannelGrid, Activation, cudaStream_t);                                              \
+  template void channel_grad_sums<T>(Span<double>, Span<double>, T*, const T*, const T*, const T*, Span<const double>, \
+                                     ChannelGrid, Scratch, cudaStream_t);                                              \
+  template void channel_grad<T>(T*, const T*, const T*, const T*, Span<const float>, Span<const float>,                \
+                                Span<const float>, Span<const float>, ChannelGrid, cudaStream_t);
 PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(bf16)
 #undef PAL_INSTANTIATE

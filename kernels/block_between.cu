@@ -11,7 +11,7 @@ constexpr int kThreads = 256;
 
 struct Layout {
   int64_t chunks, items;
-  double* values;        // (blocks · chunks)
+  double* values;  // (blocks · chunks)
   double* sum_partials;
   int64_t bytes;
   Layout(void* base, int64_t blocks, int64_t dims) : chunks(ceil_div(dims, kThreads)), items(blocks * chunks) {
@@ -22,8 +22,8 @@ struct Layout {
   }
 };
 
-__global__ void between_kernel(MatrixView<double> between, double* pair_weight, double* values, MatrixView<const double> table,
-                               MatrixView<const double> means, const double* members) {
+__global__ void between_kernel(MatrixView<double> between, double* pair_weight, double* values,
+                               MatrixView<const double> table, MatrixView<const double> means, const double* members) {
   const int64_t c = blockIdx.x, k = static_cast<int64_t>(blockIdx.y) * kThreads + threadIdx.x;
   const bool inside = k < means.cols;
   const double mean = inside ? means.data[c * means.stride + k] : 0.0, own = members[c];
@@ -55,8 +55,8 @@ void block_between(MatrixView<double> between, Span<double> pair_weight, double*
   check_matrix("block_between: between", between, blocks, means.cols);
   check_span("block_between: pair_weight", pair_weight, blocks);
   check_span("block_between: members", members, blocks);
-  PAL_CHECK(between.data != means.data || blocks * means.cols == 0, "block_between: between", "the same memory as means",
-            "give another matrix");
+  PAL_CHECK(between.data != means.data || blocks * means.cols == 0, "block_between: between",
+            "the same memory as means", "give another matrix");
   PAL_CHECK(means.cols > 0 || blocks == 0, "block_between: columns of means", means.cols, "give 1 or more");
   if (blocks == 0) {
     if (value) PAL_CUDA_CHECK(cudaMemsetAsync(value, 0, sizeof(double), stream));

@@ -78,8 +78,8 @@ void block_between(MatrixView<double> between, Span<double> pair_weight, double*
   check_finite("block_between: members", members, cpu.isa);
   check_table("block_between: row of table", table, cpu);
   check_scratch("block_between", scratch, block_between_scratch_bytes(blocks));
-  PAL_CHECK(between.data != means.data || blocks * means.cols == 0, "block_between: between", "the same memory as means",
-            "give another matrix");
+  PAL_CHECK(between.data != means.data || blocks * means.cols == 0, "block_between: between",
+            "the same memory as means", "give another matrix");
 
   double* values = ScratchPieces(scratch.data).take<double>(blocks);
   const auto& vec = vec_ops<double>(cpu.isa);
@@ -89,9 +89,10 @@ void block_between(MatrixView<double> between, Span<double> pair_weight, double*
     for (int64_t d = 0; d < blocks; ++d) {
       const double weight = table.row(c)[d] * members[d];
       pair_weight[c] += weight;
-      if (weight == 0 || members[c] == 0 || c == d) continue;   // a block without members has no mean
+      if (weight == 0 || members[c] == 0 || c == d) continue;  // a block without members has no mean
       // y += s (x − m)
-      values[c] += members[c] * weight * vec.difference_add(between.row(c), weight, means.row(c), means.row(d), means.cols);
+      values[c] +=
+          members[c] * weight * vec.difference_add(between.row(c), weight, means.row(c), means.row(d), means.cols);
     }
   });
   if (!value) return;
@@ -161,10 +162,10 @@ void block_differences(MatrixView<T> out, double* value, MatrixView<const T> z, 
   for (int64_t i = 0; i < z.rows; ++i) *value += values[i];
 }
 
-#define PAL_INSTANTIATE(T)                                                                                          \
-  template void block_sums<T>(MatrixView<double>, MatrixView<const T>, Span<const int32_t>, Scratch, Cpu);           \
-  template void block_rows<T>(MatrixView<T>, MatrixView<const double>, Span<const int32_t>, double, Into, Cpu);      \
-  template void block_differences<T>(MatrixView<T>, double*, MatrixView<const T>, MatrixView<const double>,          \
+#define PAL_INSTANTIATE(T)                                                                                      \
+  template void block_sums<T>(MatrixView<double>, MatrixView<const T>, Span<const int32_t>, Scratch, Cpu);      \
+  template void block_rows<T>(MatrixView<T>, MatrixView<const double>, Span<const int32_t>, double, Into, Cpu); \
+  template void block_differences<T>(MatrixView<T>, double*, MatrixView<const T>, MatrixView<const double>,     \
                                      Span<const double>, Span<const int32_t>, double, Into, Scratch, Cpu);
 PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(double)

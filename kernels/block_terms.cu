@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarp;
-constexpr int64_t kTile = 128;                        // rows, whole warps of them
-constexpr int kSumItems = 4, kAhead = 4;              // columns of a lane; rows that it reads at once
+constexpr int64_t kTile = 128;            // rows, whole warps of them
+constexpr int kSumItems = 4, kAhead = 4;  // columns of a lane; rows that it reads at once
 constexpr int kRowItems = 8;
 constexpr int64_t kSumChunk = kSumItems * kWarp, kRowChunk = kRowItems * kWarp;
 constexpr int64_t kLimit = int64_t{1} << 31;
@@ -24,10 +24,10 @@ unsigned warp_blocks(int64_t warps) { return static_cast<unsigned>(ceil_div(warp
 
 struct SumsLayout {
   int64_t tiles;
-  uint64_t *keys, *sorted_keys;   // (rows) block of a row; `blocks`: of none
-  uint32_t *row, *sorted_row;     // (rows)
-  double* parts;                  // (2 · tiles, dims)
-  void* memory;                   // of the sort
+  uint64_t *keys, *sorted_keys;  // (rows) block of a row; `blocks`: of none
+  uint32_t *row, *sorted_row;    // (rows)
+  double* parts;                 // (2 · tiles, dims)
+  void* memory;                  // of the sort
   int64_t bytes;
 
   SumsLayout(void* base, int64_t rows, int64_t blocks, int64_t dims) : tiles(ceil_div(rows, kTile)) {
@@ -53,9 +53,9 @@ __global__ void keys_kernel(uint64_t* keys, uint32_t* row, const int32_t* row_bl
 
 // A warp per (tile of the sorted list, chunk of columns).
 template <class T>
-__global__ void __launch_bounds__(kThreads) tiles_kernel(MatrixView<double> sums, double* parts, MatrixView<const T> z,
-                                                         const uint64_t* keys, const uint32_t* row, int64_t tiles,
-                                                         int64_t chunks) {
+__global__ void __launch_bounds__(kThreads)
+    tiles_kernel(MatrixView<double> sums, double* parts, MatrixView<const T> z, const uint64_t* keys,
+                 const uint32_t* row, int64_t tiles, int64_t chunks) {
   const int64_t work = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp, tile = work / chunks;
   if (tile >= tiles) return;
   const int lane = threadIdx.x % kWarp;
@@ -110,8 +110,10 @@ __device__ int64_t block_begin(const uint64_t* keys, int64_t rows, uint64_t bloc
   int64_t low = 0, high = rows;
   while (low < high) {
     const int64_t middle = (low + high) / 2;
-    if (keys[middle] < block) low = middle + 1;
-    else high = middle;
+    if (keys[middle] < block)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }
@@ -129,8 +131,8 @@ __global__ void combine_kernel(MatrixView<double> sums, const double* parts, con
 }
 
 // ---- B · sums ----
-__global__ void __launch_bounds__(kTileThreads, 2) table_kernel(MatrixView<double> out, MatrixView<const double> table,
-                                                                MatrixView<const double> sums) {
+__global__ void __launch_bounds__(kTileThreads, 2)
+    table_kernel(MatrixView<double> out, MatrixView<const double> table, MatrixView<const double> sums) {
   const int64_t i0 = static_cast<int64_t>(blockIdx.x) * kSide, j0 = blockIdx.y * kSide;
   double total[kEach][kEach] = {};
   tile_product<double>(total, RowsFrom<double>{table, i0}, ColumnsFrom<double>{sums, j0}, 0, table.cols);
@@ -141,8 +143,9 @@ __global__ void __launch_bounds__(kTileThreads, 2) table_kernel(MatrixView<doubl
 
 // ---- back to rows ----
 template <class T>
-__global__ void __launch_bounds__(kThreads) rows_kernel(MatrixView<T> out, MatrixView<const double> per_block,
-                                                        const int32_t* row_block, double scale, Into into, int64_t chunks) {
+__global__ void __launch_bounds__(kThreads)
+    rows_kernel(MatrixView<T> out, MatrixView<const double> per_block, const int32_t* row_block, double scale,
+                Into into, int64_t chunks) {
   const int64_t work = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp, i = work / chunks;
   if (i >= out.rows) return;
   const int64_t block = row_block[i];
@@ -160,10 +163,9 @@ __global__ void __launch_bounds__(kThreads) rows_kernel(MatrixView<T> out, Matri
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) differences_kernel(MatrixView<T> out, double* values, MatrixView<const T> z,
-                                                               MatrixView<const double> means, const double* pair_weight,
-                                                               const int32_t* row_block, double scale, Into into,
-                                                               int64_t chunks) {
+__global__ void __launch_bounds__(kThreads)
+    differences_kernel(MatrixView<T> out, double* values, MatrixView<const T> z, MatrixView<const double> means,
+                       const double* pair_weight, const int32_t* row_block, double scale, Into into, int64_t chunks) {
   const int64_t work = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp, i = work / chunks;
   if (i >= z.rows) return;
   const int64_t block = row_block[i];
@@ -189,7 +191,7 @@ __global__ void __launch_bounds__(kThreads) differences_kernel(MatrixView<T> out
 
 struct DifferencesLayout {
   int64_t chunks, items;
-  double* values;        // (rows · chunks)
+  double* values;  // (rows · chunks)
   double* sum_partials;
   int64_t bytes;
   DifferencesLayout(void* base, int64_t rows, int64_t dims) : chunks(ceil_div(dims, kRowChunk)), items(rows * chunks) {
@@ -216,26 +218,28 @@ void block_sums(MatrixView<double> sums, MatrixView<const T> z, Span<const int32
             "give fewer than 2^31");
   if (sums.rows == 0 || z.cols == 0) return;
   if (z.rows == 0) {
-    PAL_CUDA_CHECK(cudaMemset2DAsync(sums.data, sums.stride * sizeof(double), 0, sums.cols * sizeof(double), sums.rows, stream));
+    PAL_CUDA_CHECK(
+        cudaMemset2DAsync(sums.data, sums.stride * sizeof(double), 0, sums.cols * sizeof(double), sums.rows, stream));
     return;
   }
   const SumsLayout at(scratch.data, z.rows, sums.rows, z.cols);
   check_scratch("block_sums", scratch, at.bytes);
 
-  keys_kernel<<<static_cast<unsigned>(ceil_div(z.rows, kThreads)), kThreads, 0, stream>>>(at.keys, at.row, row_block.data,
-                                                                                         z.rows, sums.rows);
+  keys_kernel<<<static_cast<unsigned>(ceil_div(z.rows, kThreads)), kThreads, 0, stream>>>(
+      at.keys, at.row, row_block.data, z.rows, sums.rows);
   check_launch(stream);
   sort(at.sorted_keys, at.sorted_row, at.keys, at.row, z.rows, bits_of(sums.rows), at.memory, stream);
   const int64_t chunks = ceil_div(z.cols, kSumChunk);
   tiles_kernel<T><<<warp_blocks(at.tiles * chunks), kThreads, 0, stream>>>(sums, at.parts, z, at.sorted_keys,
-                                                                          at.sorted_row, at.tiles, chunks);
+                                                                           at.sorted_row, at.tiles, chunks);
   check_launch(stream);
   const dim3 grid(static_cast<unsigned>(sums.rows), static_cast<unsigned>(ceil_div(z.cols, kThreads)));
   combine_kernel<<<grid, kThreads, 0, stream>>>(sums, at.parts, at.sorted_keys, z.rows);
   check_launch(stream);
 }
 
-void block_table(MatrixView<double> out, MatrixView<const double> table, MatrixView<const double> sums, cudaStream_t stream) {
+void block_table(MatrixView<double> out, MatrixView<const double> table, MatrixView<const double> sums,
+                 cudaStream_t stream) {
   check_matrix("block_table: table", table, table.cols, table.cols);
   check_matrix("block_table: sums", sums, table.rows, sums.cols);
   check_matrix("block_table: out", out, table.rows, sums.cols);
@@ -254,11 +258,14 @@ void block_rows(MatrixView<T> out, MatrixView<const double> per_block, Span<cons
   check_span("block_rows: row_block", row_block, out.rows);
   if (out.rows == 0 || out.cols == 0) return;
   const int64_t chunks = ceil_div(out.cols, kRowChunk);
-  rows_kernel<T><<<warp_blocks(out.rows * chunks), kThreads, 0, stream>>>(out, per_block, row_block.data, scale, into, chunks);
+  rows_kernel<T>
+      <<<warp_blocks(out.rows * chunks), kThreads, 0, stream>>>(out, per_block, row_block.data, scale, into, chunks);
   check_launch(stream);
 }
 
-int64_t block_differences_scratch_bytes(int64_t rows, int64_t dims) { return DifferencesLayout(nullptr, rows, dims).bytes; }
+int64_t block_differences_scratch_bytes(int64_t rows, int64_t dims) {
+  return DifferencesLayout(nullptr, rows, dims).bytes;
+}
 
 template <class T>
 void block_differences(MatrixView<T> out, double* value, MatrixView<const T> z, MatrixView<const double> means,
@@ -281,10 +288,11 @@ void block_differences(MatrixView<T> out, double* value, MatrixView<const T> z, 
   if (value) sum(value, at.values, at.items, at.sum_partials, stream);
 }
 
-#define PAL_INSTANTIATE(T)                                                                                                  \
-  template void block_sums<T>(MatrixView<double>, MatrixView<const T>, Span<const int32_t>, Scratch, cudaStream_t);         \
-  template void block_rows<T>(MatrixView<T>, MatrixView<const double>, Span<const int32_t>, double, Into, cudaStream_t);    \
-  template void block_differences<T>(MatrixView<T>, double*, MatrixView<const T>, MatrixView<const double>,                 \
+#define PAL_INSTANTIATE(T)                                                                                          \
+  template void block_sums<T>(MatrixView<double>, MatrixView<const T>, Span<const int32_t>, Scratch, cudaStream_t); \
+  template void block_rows<T>(MatrixView<T>, MatrixView<const double>, Span<const int32_t>, double, Into,           \
+                              cudaStream_t);                                                                        \
+  template void block_differences<T>(MatrixView<T>, double*, MatrixView<const T>, MatrixView<const double>,         \
                                      Span<const double>, Span<const int32_t>, double, Into, Scratch, cudaStream_t);
 PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(bf16)

@@ -17,7 +17,8 @@ namespace cpu {
 
 // sums = MᵀZ.
 template <class T>
-void block_sums(MatrixView<double> sums, MatrixView<const T> z, Span<const int32_t> row_block, Scratch scratch, Cpu cpu);
+void block_sums(MatrixView<double> sums, MatrixView<const T> z, Span<const int32_t> row_block, Scratch scratch,
+                Cpu cpu);
 int64_t block_sums_scratch_bytes(int64_t rows, int64_t blocks, int64_t dims);
 
 // out = B · sums for a symmetric table B (P, P).
@@ -57,7 +58,8 @@ void block_sums(MatrixView<double> sums, MatrixView<const T> z, Span<const int32
                 cudaStream_t stream);
 int64_t block_sums_scratch_bytes(int64_t rows, int64_t blocks, int64_t dims);
 
-void block_table(MatrixView<double> out, MatrixView<const double> table, MatrixView<const double> sums, cudaStream_t stream);
+void block_table(MatrixView<double> out, MatrixView<const double> table, MatrixView<const double> sums,
+                 cudaStream_t stream);
 
 void block_between(MatrixView<double> between, Span<double> pair_weight, double* value, MatrixView<const double> table,
                    MatrixView<const double> means, Span<const double> members, Scratch scratch, cudaStream_t stream);

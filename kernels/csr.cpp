@@ -15,15 +15,15 @@
 namespace pal::kernels::cpu {
 namespace {
 
-constexpr int64_t kMaxPieces = 4;            // bounds the scratch
-constexpr int64_t kPieceEntries = 1 << 14;   // fewer do not pay for a thread
+constexpr int64_t kMaxPieces = 4;           // bounds the scratch
+constexpr int64_t kPieceEntries = 1 << 14;  // fewer do not pay for a thread
 
 template <class T>
 struct Layout {
-  int64_t* cursor;    // (kMaxPieces, rows) where a row's next entry of a piece goes
-  int64_t* offsets;   // (rows + 1)
-  int32_t* columns;   // (2 pairs) entries by row, in the order given
-  T* weights;         // (2 pairs)
+  int64_t* cursor;   // (kMaxPieces, rows) where a row's next entry of a piece goes
+  int64_t* offsets;  // (rows + 1)
+  int32_t* columns;  // (2 pairs) entries by row, in the order given
+  T* weights;        // (2 pairs)
   int64_t bytes;
 
   Layout(void* base, int64_t rows, int64_t pairs) {
@@ -58,7 +58,8 @@ void check(const CsrOut<T>& out, const PairsView<T>& pairs, int64_t rows, Scratc
 // Entries in the order of their rows; those of one row stay in the order that the pieces have them in.
 // visit(p, f) calls f(row, column, weight) for every entry of piece p.
 template <class T, class Visit>
-void sort_by_row(Span<int64_t> offsets, int32_t* columns, T* weights, int64_t* cursor, int64_t pieces, Cpu cpu, const Visit& visit) {
+void sort_by_row(Span<int64_t> offsets, int32_t* columns, T* weights, int64_t* cursor, int64_t pieces, Cpu cpu,
+                 const Visit& visit) {
   const int64_t rows = offsets.size - 1;
   parallel_for(cpu, pieces, 1, [&](int64_t p, int64_t) {
     int64_t* count = cursor + p * rows;
@@ -145,13 +146,17 @@ void csr(const CsrOut<T>& out, const PairsView<T>& pairs, int64_t rows, Scratch 
   // The transpose of a symmetric matrix is itself, with the columns of each row in ascending order.
   std::copy_n(out.offsets.data, rows + 1, at.offsets);
   const int64_t entries = at.offsets[rows];
-  const auto first_row = [&](int64_t piece) { return std::lower_bound(at.offsets, at.offsets + rows, entries * piece / pieces) - at.offsets; };
-  sort_by_row<T>(out.offsets, out.columns.data, out.weights.data, at.cursor, pieces, cpu, [&](int64_t piece, const auto& f) {
-    const int64_t end = piece + 1 == pieces ? rows : first_row(piece + 1);
-    for (int64_t r = first_row(piece); r < end; ++r) {
-      for (int64_t e = at.offsets[r]; e < at.offsets[r + 1]; ++e) f(at.columns[e], static_cast<int32_t>(r), at.weights[e]);
-    }
-  });
+  const auto first_row = [&](int64_t piece) {
+    return std::lower_bound(at.offsets, at.offsets + rows, entries * piece / pieces) - at.offsets;
+  };
+  sort_by_row<T>(out.offsets, out.columns.data, out.weights.data, at.cursor, pieces, cpu,
+                 [&](int64_t piece, const auto& f) {
+                   const int64_t end = piece + 1 == pieces ? rows : first_row(piece + 1);
+                   for (int64_t r = first_row(piece); r < end; ++r) {
+                     for (int64_t e = at.offsets[r]; e < at.offsets[r + 1]; ++e)
+                       f(at.columns[e], static_cast<int32_t>(r), at.weights[e]);
+                   }
+                 });
   merge(out, at.cursor, rows, cpu);
 }
 

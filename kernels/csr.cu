@@ -18,11 +18,11 @@ constexpr int64_t kLimit = int64_t{1} << 31;
 
 struct Layout {
   int64_t entries;
-  uint64_t *keys, *sorted_keys;      // (entries)
-  uint32_t *pair, *sorted_pair;      // (entries) which pair an entry comes from
-  uint32_t* position;                // (entries) 1 + place of the entry's run in the result
-  int32_t* fault;                    // (1) bit 0: bad index, bit 1: bad weight
-  void* memory;                      // of the sort, then of the scan
+  uint64_t *keys, *sorted_keys;  // (entries)
+  uint32_t *pair, *sorted_pair;  // (entries) which pair an entry comes from
+  uint32_t* position;            // (entries) 1 + place of the entry's run in the result
+  int32_t* fault;                // (1) bit 0: bad index, bit 1: bad weight
+  void* memory;                  // of the sort, then of the scan
   size_t scan_bytes = 0;
   int64_t bytes;
 
@@ -90,8 +90,10 @@ __device__ int64_t row_begin(const uint64_t* keys, const uint32_t* position, int
   int64_t low = 0, high = entries - 1;  // the closing entry is never below
   while (low < high) {
     const int64_t middle = (low + high) / 2;
-    if (keys[middle] < first) low = middle + 1;
-    else high = middle;
+    if (keys[middle] < first)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return static_cast<int64_t>(position[low]) - 1;
 }
@@ -159,7 +161,7 @@ void csr(const CsrOut<T>& out, const PairsView<T>& pairs, int64_t rows, Scratch 
                                                             bits);
   check_launch(stream);
   rows_kernel<<<blocks((rows + 1) * kWarp), kThreads, 0, stream>>>(out.offsets.data, out.degrees.data, out.weights.data,
-                                                         at.sorted_keys, at.position, at.entries, rows, bits);
+                                                                   at.sorted_keys, at.position, at.entries, rows, bits);
   check_launch(stream);
 }
 

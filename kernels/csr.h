@@ -25,7 +25,7 @@ struct CsrOut {
   Span<int64_t> offsets;  // (rows + 1)
   Span<int32_t> columns;
   Span<T> weights;
-  Span<T> degrees;        // (rows) Σ_j |S_ij|
+  Span<T> degrees;  // (rows) Σ_j |S_ij|
   int64_t* nnz = nullptr;
 };
 

@@ -10,10 +10,10 @@
 
 namespace pal::kernels {
 
-#define PAL_DECLARE_GRAPH_ROWS(isa)                         \
-  namespace isa {                                           \
-  extern const GraphRowsOps<float> graph_rows_float;        \
-  extern const GraphRowsOps<double> graph_rows_double;      \
+#define PAL_DECLARE_GRAPH_ROWS(isa)                    \
+  namespace isa {                                      \
+  extern const GraphRowsOps<float> graph_rows_float;   \
+  extern const GraphRowsOps<double> graph_rows_double; \
   }
 PAL_DECLARE_GRAPH_ROWS(scalar)
 PAL_DECLARE_GRAPH_ROWS(avx2)
@@ -36,16 +36,16 @@ namespace {
 // only, never on the threads.
 constexpr int64_t kHeavyRow = int64_t{1} << 20;  // a row with more is split: a fraction of a millisecond
 constexpr int64_t kTileWork = int64_t{1} << 18;
-constexpr int64_t kMaxTiles = 64;                // of one row; bounds the scratch
+constexpr int64_t kMaxTiles = 64;                 // of one row; bounds the scratch
 constexpr int64_t kGrainWork = int64_t{1} << 16;  // of a piece that a thread takes at once
 constexpr int64_t kMaxGrain = 64;
 
 template <class T>
 struct Layout {
-  double* values;     // (rows) each row's share of the value
-  double* partials;   // (kMaxTiles, dims) one row's tiles
+  double* values;    // (rows) each row's share of the value
+  double* partials;  // (kMaxTiles, dims) one row's tiles
   double* tile_values;
-  T* coefficients;    // (nnz) of the repulsion
+  T* coefficients;  // (nnz) of the repulsion
   int64_t bytes;
 
   Layout(void* base, int64_t rows, int64_t nnz, int64_t dims) {
@@ -91,8 +91,8 @@ struct Call {
 
   // Partners [begin, end) of a row, counted in all of S.
   double piece(int64_t row, int64_t begin, int64_t end, RowSink<T> sink) const {
-    RowPartners<T> p{z.row(row),          partners.data, partners.stride, s.columns.data + begin,
-                     s.weights.data + begin, end - begin, z.cols, s.columns.size - begin};
+    RowPartners<T> p{z.row(row),  partners.data, partners.stride,       s.columns.data + begin, s.weights.data + begin,
+                     end - begin, z.cols,        s.columns.size - begin};
     if (options.form == RowForm::difference) return ops.difference(p, sink);
     if (options.form == RowForm::sum) return ops.sum(p, sink);
     double weight = 0;
@@ -161,8 +161,8 @@ void graph_rows(MatrixView<T> out, double* value, MatrixView<const T> z, MatrixV
   for (int64_t r = 0; r < z.rows; ++r) *value += at.values[r];
 }
 
-#define PAL_INSTANTIATE(T)                                                                                      \
-  template int64_t graph_rows_scratch_bytes<T>(int64_t, int64_t, int64_t);                                      \
+#define PAL_INSTANTIATE(T)                                                                                         \
+  template int64_t graph_rows_scratch_bytes<T>(int64_t, int64_t, int64_t);                                         \
   template void graph_rows<T>(MatrixView<T>, double*, MatrixView<const T>, MatrixView<const T>, const CsrView<T>&, \
                               const GraphRowsOptions&, Scratch, Cpu);
 PAL_INSTANTIATE(float)

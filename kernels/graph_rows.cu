@@ -5,8 +5,8 @@
 // entry and the one that holds its last; so every tile has two slots for partial rows.
 // repulsion needs all of z_iᵀp_j before it can use any of it. Rows of one chunk still have the partner in registers then;
 // wider ones take two passes: the products first, then the rows as a weighted sum.
-#include "kernels/base/scratch.h"
 #include "kernels/base/device.cuh"
+#include "kernels/base/scratch.h"
 #include "kernels/base/sum.h"
 #include "kernels/graph_rows.h"
 
@@ -16,7 +16,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarp;
 constexpr int64_t kTile = 1024;
-constexpr int64_t kNarrow = 128;   // columns of a chunk when all fit; else
+constexpr int64_t kNarrow = 128;  // columns of a chunk when all fit; else
 constexpr int64_t kWide = 512;
 constexpr int64_t kLimit = int64_t{1} << 31;
 
@@ -24,15 +24,17 @@ enum class Walk { sum, difference, repulsion, repulsion_weighted };  // the last
 
 struct Layout {
   int64_t tiles, chunks, items, groups;
-  double* values;       // (max(items · chunks, groups)) what each warp adds to the value
+  double* values;  // (max(items · chunks, groups)) what each warp adds to the value
   double* sum_partials;
   float* coefficients;  // (nnz) S_ij z_iᵀp_j, of repulsion
   float* parts;         // (2 · tiles, dims)
   int64_t bytes;
 
   Layout(void* base, int64_t rows, int64_t nnz, int64_t dims)
-      : tiles(nnz > kTile ? ceil_div(nnz, kTile) : 0), chunks(ceil_div(dims, dims <= kNarrow ? kNarrow : kWide)),
-        items(rows + 2 * tiles), groups(ceil_div(nnz, kWarp)) {
+      : tiles(nnz > kTile ? ceil_div(nnz, kTile) : 0),
+        chunks(ceil_div(dims, dims <= kNarrow ? kNarrow : kWide)),
+        items(rows + 2 * tiles),
+        groups(ceil_div(nnz, kWarp)) {
     ScratchPieces pieces(base);
     const int64_t most = items * chunks > groups ? items * chunks : groups;
     values = pieces.take<double>(most);
@@ -52,7 +54,7 @@ struct Args {
   const float* weights;
   const float* coefficients;
   float* parts;
-  double* values;       // null: no value asked for
+  double* values;  // null: no value asked for
   int64_t rows, items, nnz;
   int dims, chunks;
   float scale;
@@ -64,8 +66,10 @@ __device__ int64_t row_of(const int64_t* offsets, int64_t rows, int64_t e) {
   int64_t low = 0, high = rows - 1;
   while (low < high) {
     const int64_t middle = (low + high + 1) / 2;
-    if (offsets[middle] <= e) low = middle;
-    else high = middle - 1;
+    if (offsets[middle] <= e)
+      low = middle;
+    else
+      high = middle - 1;
   }
   return low;
 }
@@ -104,10 +108,11 @@ __device__ double walk(float (&sum)[ITEMS][P], const Args<T>& a, int64_t i, int6
   for (int64_t e = begin; e < end; e += kWarp) {
     const int count = static_cast<int>(min(static_cast<int64_t>(kWarp), end - e));
     const int32_t my_column = lane < count ? a.columns[e + lane] : 0;
-    const float my_weight = lane < count ? (form == Walk::repulsion_weighted ? a.coefficients : a.weights)[e + lane] : 0;
+    const float my_weight =
+        lane < count ? (form == Walk::repulsion_weighted ? a.coefficients : a.weights)[e + lane] : 0;
     if (form == Walk::repulsion_weighted) own += warp_sum(lane < count ? a.weights[e + lane] : 0.0f);
     if (kWholeRow) own += warp_sum(my_weight);
-#pragma unroll (kWholeRow ? 1 : 2)
+#pragma unroll(kWholeRow ? 1 : 2)
     for (int t = 0; t < count; ++t) {
       const int64_t j = __shfl_sync(kAllLanes, my_column, t);
       const float w = __shfl_sync(kAllLanes, my_weight, t);
@@ -151,8 +156,10 @@ __device__ double walk(float (&sum)[ITEMS][P], const Args<T>& a, int64_t i, int6
   for (int k = 0; k < ITEMS; ++k) {
 #pragma unroll
     for (int q = 0; q < P; ++q) {
-      if (form == Walk::sum) value += static_cast<double>(zi[k][q]) * sum[k][q];
-      else sum[k][q] -= own * zi[k][q];
+      if (form == Walk::sum)
+        value += static_cast<double>(zi[k][q]) * sum[k][q];
+      else
+        sum[k][q] -= own * zi[k][q];
     }
   }
   return value;
@@ -262,10 +269,14 @@ void launch_rows(const Args<T>& a, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>(ceil_div(a.items * a.chunks, kWarps));
   constexpr int P = kPack<T>;
   const bool packed = packs(a.out) && packs(a.z) && packs(a.partners);
-  if (a.dims > kNarrow && packed) rows_kernel<T, form, P, kWide / kWarp / P><<<blocks, kThreads, 0, stream>>>(a);
-  else if (a.dims > kNarrow) rows_kernel<T, form, 1, kWide / kWarp><<<blocks, kThreads, 0, stream>>>(a);
-  else if (packed) rows_kernel<T, form, P, 1><<<blocks, kThreads, 0, stream>>>(a);
-  else rows_kernel<T, form, 1, kNarrow / kWarp><<<blocks, kThreads, 0, stream>>>(a);
+  if (a.dims > kNarrow && packed)
+    rows_kernel<T, form, P, kWide / kWarp / P><<<blocks, kThreads, 0, stream>>>(a);
+  else if (a.dims > kNarrow)
+    rows_kernel<T, form, 1, kWide / kWarp><<<blocks, kThreads, 0, stream>>>(a);
+  else if (packed)
+    rows_kernel<T, form, P, 1><<<blocks, kThreads, 0, stream>>>(a);
+  else
+    rows_kernel<T, form, 1, kNarrow / kWarp><<<blocks, kThreads, 0, stream>>>(a);
   check_launch(stream);
 }
 
@@ -286,8 +297,8 @@ void graph_rows(MatrixView<T> out, double* value, MatrixView<const T> z, MatrixV
   check_span("graph_rows: offsets of s", s.offsets, rows + 1);
   check_span("graph_rows: columns of s", s.columns, nnz);
   check_span("graph_rows: weights of s", s.weights, nnz);
-  PAL_CHECK(rows < kLimit && dims < kLimit, "graph_rows: size of z", std::to_string(rows) + " x " + std::to_string(dims),
-            "give fewer than 2^31 of each");
+  PAL_CHECK(rows < kLimit && dims < kLimit, "graph_rows: size of z",
+            std::to_string(rows) + " x " + std::to_string(dims), "give fewer than 2^31 of each");
   if (rows == 0 || dims == 0) {
     if (value) PAL_CUDA_CHECK(cudaMemsetAsync(value, 0, sizeof(double), stream));
     return;
@@ -295,9 +306,22 @@ void graph_rows(MatrixView<T> out, double* value, MatrixView<const T> z, MatrixV
   const Layout at(scratch.data, rows, nnz, dims);
   check_scratch("graph_rows", scratch, at.bytes);
 
-  Args<T> a{out, z, partners, s.offsets.data, s.columns.data, s.weights.data, at.coefficients, at.parts,
-            value ? at.values : nullptr, rows, at.items, nnz, static_cast<int>(dims), static_cast<int>(at.chunks),
-            static_cast<float>(options.scale), options.into};
+  Args<T> a{out,
+            z,
+            partners,
+            s.offsets.data,
+            s.columns.data,
+            s.weights.data,
+            at.coefficients,
+            at.parts,
+            value ? at.values : nullptr,
+            rows,
+            at.items,
+            nnz,
+            static_cast<int>(dims),
+            static_cast<int>(at.chunks),
+            static_cast<float>(options.scale),
+            options.into};
   int64_t values = at.items * at.chunks;
   if (options.form == RowForm::difference) {
     launch_rows<T, Walk::difference>(a, stream);
@@ -308,20 +332,23 @@ void graph_rows(MatrixView<T> out, double* value, MatrixView<const T> z, MatrixV
   } else {
     values = at.groups;
     if (at.groups > 0) {
-      products_kernel<T><<<static_cast<unsigned>(ceil_div(at.groups, kWarps)), kThreads, 0, stream>>>(at.coefficients, a, at.groups);
+      products_kernel<T>
+          <<<static_cast<unsigned>(ceil_div(at.groups, kWarps)), kThreads, 0, stream>>>(at.coefficients, a, at.groups);
       check_launch(stream);
     }
     if (out.data) launch_rows<T, Walk::repulsion_weighted>(a, stream);
   }
   if (at.tiles > 0 && out.data) {
-    combine_kernel<T><<<dim3(static_cast<unsigned>(rows), static_cast<unsigned>(ceil_div(dims, kThreads))), kThreads, 0, stream>>>(a);
+    combine_kernel<T>
+        <<<dim3(static_cast<unsigned>(rows), static_cast<unsigned>(ceil_div(dims, kThreads))), kThreads, 0, stream>>>(
+            a);
     check_launch(stream);
   }
   if (value) sum(value, at.values, values, at.sum_partials, stream);
 }
 
-#define PAL_INSTANTIATE(T)                                                                                    \
-  template int64_t graph_rows_scratch_bytes<T>(int64_t, int64_t, int64_t);                                    \
+#define PAL_INSTANTIATE(T)                                                                                             \
+  template int64_t graph_rows_scratch_bytes<T>(int64_t, int64_t, int64_t);                                             \
   template void graph_rows<T>(MatrixView<T>, double*, MatrixView<const T>, MatrixView<const T>, const CsrView<float>&, \
                               const GraphRowsOptions&, Scratch, cudaStream_t);
 PAL_INSTANTIATE(float)

@@ -12,8 +12,8 @@ namespace {
 
 enum class Form { sum, difference };
 
-constexpr int64_t kRun = 32;       // partners added up in T before the sum is widened
-constexpr int64_t kAhead = 4;      // partners whose rows are called into the cache beforehand
+constexpr int64_t kRun = 32;            // partners added up in T before the sum is widened
+constexpr int64_t kAhead = 4;           // partners whose rows are called into the cache beforehand
 constexpr int kBlock = kRegisters / 4;  // vectors of a column block: the row, its sum and the loads stay in registers
 
 constexpr int kLineVectors = 64 / kVectorBytes;
@@ -104,7 +104,7 @@ double column_block(const RowPartners<T>& row, const RowSink<T>& sink, int64_t b
 // in meanwhile. So there whole blocks of 512 bytes keep their sums in the first cache.
 template <class T>
 constexpr int64_t kWideColumns = kRegisters == 32 ? 0 : 512 / static_cast<int64_t>(sizeof(T));
-constexpr int kGroup = 4;   // vectors taken at once
+constexpr int kGroup = 4;  // vectors taken at once
 
 template <Form kForm, class T>
 double wide_block(const RowPartners<T>& row, const RowSink<T>& sink, int64_t begin) {
@@ -163,7 +163,7 @@ double gather(const RowPartners<T>& row, const RowSink<T>& sink) {
   constexpr int64_t kL = kLanes<T>;
   double value = 0;
   int64_t k = 0;
-  if constexpr (kWideColumns<T> > 0) {
+  if constexpr (kWideColumns < T >> 0) {
     for (; k + kWideColumns<T> <= row.dims; k += kWideColumns<T>) value += wide_block<kForm>(row, sink, k);
   }
   for (; k + kBlock * kL <= row.dims; k += kBlock * kL) value += column_block<kForm, kBlock, false>(row, sink, k, 0);
@@ -199,7 +199,9 @@ double repulsion(T* coefficients, double* weight, const RowPartners<T>& row, con
   return value;
 }
 double repulsion_float(float* c, double* w, const RowPartners<float>& row) { return repulsion(c, w, row, vec_float); }
-double repulsion_double(double* c, double* w, const RowPartners<double>& row) { return repulsion(c, w, row, vec_double); }
+double repulsion_double(double* c, double* w, const RowPartners<double>& row) {
+  return repulsion(c, w, row, vec_double);
+}
 
 }  // namespace
 

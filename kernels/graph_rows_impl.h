@@ -10,14 +10,14 @@ namespace pal::kernels {
 // One row and some of its partners.
 template <class T>
 struct RowPartners {
-  const T* z;               // (dims)
-  const T* partners;        // row j at partners + j * stride
+  const T* z;         // (dims)
+  const T* partners;  // row j at partners + j * stride
   int64_t stride;
-  const int32_t* columns;   // (count)
-  const T* weights;         // (count)
+  const int32_t* columns;  // (count)
+  const T* weights;        // (count)
   int64_t count;
   int64_t dims;
-  int64_t known;            // columns that may be read: those of the next rows are called into the cache beforehand
+  int64_t known;  // columns that may be read: those of the next rows are called into the cache beforehand
 };
 
 // Where the row goes: out (+)= scale · (row + shift · z), or partial = row + shift · z in fp64. Both null: nowhere. A shift

@@ -25,8 +25,10 @@ void column_sums(Span<double> sums, MatrixView<const T> z, Scratch scratch, Cpu 
 template <class T>
 int64_t centred_second_moment_scratch_bytes(int64_t rows, int64_t dims, const MomentsOptions& options) {
   ScratchPieces pieces(nullptr);
-  if (options.accumulate == Accumulate::fp64) pieces.take<double>(panel_elements<double>(dims, rows));
-  else pieces.take<T>(panel_elements<T>(dims, rows));
+  if (options.accumulate == Accumulate::fp64)
+    pieces.take<double>(panel_elements<double>(dims, rows));
+  else
+    pieces.take<T>(panel_elements<T>(dims, rows));
   return pieces.bytes();
 }
 
@@ -63,8 +65,10 @@ void centred_second_moment(Span<double> packed, MatrixView<const T> z, Span<cons
   check_span("centred_second_moment: packed", packed, packed_size(z.cols));
   check_scratch("centred_second_moment", scratch, centred_second_moment_scratch_bytes<T>(z.rows, z.cols, options));
   if (z.rows == 0) std::fill_n(packed.data, packed.size, 0.0);
-  if (options.accumulate == Accumulate::fp64) second_moment<double>(packed, z, mean.data, scratch, cpu);
-  else second_moment<T>(packed, z, mean.data, scratch, cpu);
+  if (options.accumulate == Accumulate::fp64)
+    second_moment<double>(packed, z, mean.data, scratch, cpu);
+  else
+    second_moment<T>(packed, z, mean.data, scratch, cpu);
 }
 
 template <class T>
@@ -112,8 +116,8 @@ int64_t centred_product_scratch_bytes(int64_t rows, int64_t dims) {
 }
 
 template <class T>
-void centred_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const T> a, Into into,
-                     Scratch scratch, Cpu cpu) {
+void centred_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const T> a,
+                     Into into, Scratch scratch, Cpu cpu) {
   check_cpu("centred_product", cpu);
   check_matrix("centred_product: z", z, -1, z.cols);
   check_matrix("centred_product: out", out, z.rows, z.cols);
@@ -121,7 +125,8 @@ void centred_product(MatrixView<T> out, MatrixView<const T> z, Span<const double
   check_span("centred_product: mean", mean, z.cols);
   check_scratch("centred_product", scratch, centred_product_scratch_bytes<T>(z.rows, z.cols));
   const Operand<T> rows{z, Lies::x_by_k, mean.data}, right{a, Lies::k_by_x};
-  T* panels = ScratchPieces(scratch.data).take<T>(panel_elements<T>(z.rows, z.cols) + panel_elements<T>(z.cols, z.cols));
+  T* panels =
+      ScratchPieces(scratch.data).take<T>(panel_elements<T>(z.rows, z.cols) + panel_elements<T>(z.cols, z.cols));
   panel_product(rows, right, Half::all, panels, cpu, [&](const ProductTile<T>& tile) {
     for (int64_t r = 0; r < tile.rows; ++r) {
       T* to = out.row(tile.x0 + r) + tile.y0;
@@ -135,15 +140,15 @@ void centred_product(MatrixView<T> out, MatrixView<const T> z, Span<const double
   });
 }
 
-#define PAL_INSTANTIATE(T)                                                                                           \
-  template void column_sums<T>(Span<double>, MatrixView<const T>, Scratch, Cpu);                                      \
+#define PAL_INSTANTIATE(T)                                                                                             \
+  template void column_sums<T>(Span<double>, MatrixView<const T>, Scratch, Cpu);                                       \
   template void centred_second_moment<T>(Span<double>, MatrixView<const T>, Span<const double>, const MomentsOptions&, \
-                                         Scratch, Cpu);                                                               \
-  template int64_t centred_second_moment_scratch_bytes<T>(int64_t, int64_t, const MomentsOptions&);                   \
-  template void covariance_terms<T>(MatrixView<T>, double*, double*, Span<const double>, int64_t,                     \
-                                    const MomentsOptions&, Cpu);                                                      \
-  template void centred_product<T>(MatrixView<T>, MatrixView<const T>, Span<const double>, MatrixView<const T>, Into, \
-                                   Scratch, Cpu);                                                                     \
+                                         Scratch, Cpu);                                                                \
+  template int64_t centred_second_moment_scratch_bytes<T>(int64_t, int64_t, const MomentsOptions&);                    \
+  template void covariance_terms<T>(MatrixView<T>, double*, double*, Span<const double>, int64_t,                      \
+                                    const MomentsOptions&, Cpu);                                                       \
+  template void centred_product<T>(MatrixView<T>, MatrixView<const T>, Span<const double>, MatrixView<const T>, Into,  \
+                                   Scratch, Cpu);                                                                      \
   template int64_t centred_product_scratch_bytes<T>(int64_t, int64_t);
 PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(double)

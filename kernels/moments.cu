@@ -59,7 +59,8 @@ struct TermsLayout {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kTileThreads, 2) product_kernel(MatrixView<T> out, Centred<T> z, MatrixView<const float> a, Into into) {
+__global__ void __launch_bounds__(kTileThreads, 2)
+    product_kernel(MatrixView<T> out, Centred<T> z, MatrixView<const float> a, Into into) {
   const int64_t i0 = static_cast<int64_t>(blockIdx.x) * kSide, j0 = blockIdx.y * kSide;
   float total[kEach][kEach] = {};
   tile_product<float>(total, RowsOf<T>{z, i0}, ColumnsFrom<float>{a, j0}, 0, z.columns);
@@ -152,12 +153,12 @@ void centred_product(MatrixView<T> out, MatrixView<const T> z, Span<const double
   check_launch(stream);
 }
 
-#define PAL_INSTANTIATE(T)                                                                                          \
-  template void column_sums<T>(Span<double>, MatrixView<const T>, Scratch, cudaStream_t);                           \
-  template void centred_second_moment<T>(Span<double>, MatrixView<const T>, Span<const double>,                     \
-                                         const MomentsOptions&, Scratch, cudaStream_t);                             \
-  template int64_t centred_second_moment_scratch_bytes<T>(int64_t, int64_t, const MomentsOptions&);                 \
-  template void centred_product<T>(MatrixView<T>, MatrixView<const T>, Span<const double>, MatrixView<const float>, \
+#define PAL_INSTANTIATE(T)                                                                                             \
+  template void column_sums<T>(Span<double>, MatrixView<const T>, Scratch, cudaStream_t);                              \
+  template void centred_second_moment<T>(Span<double>, MatrixView<const T>, Span<const double>, const MomentsOptions&, \
+                                         Scratch, cudaStream_t);                                                       \
+  template int64_t centred_second_moment_scratch_bytes<T>(int64_t, int64_t, const MomentsOptions&);                    \
+  template void centred_product<T>(MatrixView<T>, MatrixView<const T>, Span<const double>, MatrixView<const float>,    \
                                    Into, cudaStream_t);
 PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(bf16)

@@ -61,8 +61,8 @@ void covariance_terms(MatrixView<T> a, double* variance_term, double* covariance
 
 // out (+)= (z − mean) A.
 template <class T>
-void centred_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const T> a, Into into,
-                     Scratch scratch, Cpu cpu);
+void centred_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const T> a,
+                     Into into, Scratch scratch, Cpu cpu);
 template <class T>
 int64_t centred_product_scratch_bytes(int64_t rows, int64_t dims);
 
@@ -70,7 +70,8 @@ int64_t centred_product_scratch_bytes(int64_t rows, int64_t dims);
 // Terms of the whole batch (unweighted; computed alike on every rank) and the weighted gradient of the own rows.
 template <class T>
 void gram_terms(MatrixView<T> out, double* variance_term, double* covariance_term, MatrixView<const T> z_all,
-                Span<const double> mean, int64_t begin, const MomentsOptions& options, Into into, Scratch scratch, Cpu cpu);
+                Span<const double> mean, int64_t begin, const MomentsOptions& options, Into into, Scratch scratch,
+                Cpu cpu);
 template <class T>
 int64_t gram_terms_scratch_bytes(int64_t n, int64_t dims, const MomentsOptions& options);
 

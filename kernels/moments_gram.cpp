@@ -1,6 +1,5 @@
 // moments on the CPU, Gram form: an n by n matrix instead of D by D, for batches of fewer rows than columns.
 #include "kernels/moments.h"
-
 #include "kernels/moments_impl.h"
 
 namespace pal::kernels::cpu {
@@ -26,7 +25,8 @@ struct GramLayout {
     values = pieces.take<double>(n);
     weights = pieces.take<T>(n * n);
     const bool fp64 = options.accumulate == Accumulate::fp64;
-    const int64_t forward = fp64 ? panel_elements<double>(n, dims) * sizeof(double) : panel_elements<T>(n, dims) * sizeof(T);
+    const int64_t forward =
+        fp64 ? panel_elements<double>(n, dims) * sizeof(double) : panel_elements<T>(n, dims) * sizeof(T);
     const int64_t backward = (panel_elements<T>(n, n) + panel_elements<T>(dims, n)) * sizeof(T);
     panels = pieces.take<char>(std::max(forward, backward));  // first the one, then the other
     bytes = pieces.bytes();
@@ -57,7 +57,8 @@ int64_t gram_terms_scratch_bytes(int64_t n, int64_t dims, const MomentsOptions& 
 
 template <class T>
 void gram_terms(MatrixView<T> out, double* variance_term, double* covariance_term, MatrixView<const T> z_all,
-                Span<const double> mean, int64_t begin, const MomentsOptions& options, Into into, Scratch scratch, Cpu cpu) {
+                Span<const double> mean, int64_t begin, const MomentsOptions& options, Into into, Scratch scratch,
+                Cpu cpu) {
   const int64_t n = z_all.rows, dims = z_all.cols;
   check_cpu("gram_terms", cpu);
   check_rows("gram_terms", n);
@@ -72,9 +73,8 @@ void gram_terms(MatrixView<T> out, double* variance_term, double* covariance_ter
   const auto& wide = vec_ops<double>(cpu.isa);
   const double inverse = 1.0 / (n - 1.0), factor = 4 * options.covariance_weight * inverse;
 
-  sum_rows(at.squares, at.partials, n, dims, cpu, [&](double* partial, int64_t i) {
-    vec.add_squares(partial, z_all.row(i), mean.data, dims);
-  });
+  sum_rows(at.squares, at.partials, n, dims, cpu,
+           [&](double* partial, int64_t i) { vec.add_squares(partial, z_all.row(i), mean.data, dims); });
   double variance = 0, diagonal = 0;
   for (int64_t k = 0; k < dims; ++k) {
     const double c = at.squares[k] * inverse;
@@ -84,8 +84,10 @@ void gram_terms(MatrixView<T> out, double* variance_term, double* covariance_ter
     at.slopes[k] = v.slope - factor * c;
   }
 
-  if (options.accumulate == Accumulate::fp64) gram_matrix<double>(at.gram, z_all, mean.data, at.panels, cpu);
-  else gram_matrix<T>(at.gram, z_all, mean.data, at.panels, cpu);
+  if (options.accumulate == Accumulate::fp64)
+    gram_matrix<double>(at.gram, z_all, mean.data, at.panels, cpu);
+  else
+    gram_matrix<T>(at.gram, z_all, mean.data, at.panels, cpu);
   const MatrixView<T> weights(at.weights, n, n);
   parallel_for(cpu, n, 64, [&](int64_t row, int64_t end) {
     for (int64_t i = row; i < end; ++i) {
@@ -123,9 +125,9 @@ void gram_terms(MatrixView<T> out, double* variance_term, double* covariance_ter
   });
 }
 
-#define PAL_INSTANTIATE(T)                                                                                        \
-  template void gram_terms<T>(MatrixView<T>, double*, double*, MatrixView<const T>, Span<const double>, int64_t,   \
-                              const MomentsOptions&, Into, Scratch, Cpu);                                          \
+#define PAL_INSTANTIATE(T)                                                                                       \
+  template void gram_terms<T>(MatrixView<T>, double*, double*, MatrixView<const T>, Span<const double>, int64_t, \
+                              const MomentsOptions&, Into, Scratch, Cpu);                                        \
   template int64_t gram_terms_scratch_bytes<T>(int64_t, int64_t, const MomentsOptions&);
 PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(double)

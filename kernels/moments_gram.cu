@@ -12,17 +12,18 @@ constexpr int kThreads = 256;
 struct Layout {
   Triangle triangle;
   int64_t squares_count;
-  double* triangle_parts;   // (splits, n (n + 1) / 2)
-  float* gram;              // (n, n)
-  double* column_parts;     // (ceil(n / kRowTile), dims)
-  double* column_squares;   // (dims) Σ_i (z_ik − m_k)²
-  double* variance;         // (dims) terms
-  float* diagonal;          // (dims) A_kk − 4b C_kk / (n − 1)
-  double* squares;          // (blocks of gram_kernel + dims): Gram_ij², then −C_kk²
+  double* triangle_parts;  // (splits, n (n + 1) / 2)
+  float* gram;             // (n, n)
+  double* column_parts;    // (ceil(n / kRowTile), dims)
+  double* column_squares;  // (dims) Σ_i (z_ik − m_k)²
+  double* variance;        // (dims) terms
+  float* diagonal;         // (dims) A_kk − 4b C_kk / (n − 1)
+  double* squares;         // (blocks of gram_kernel + dims): Gram_ij², then −C_kk²
   double* sum_partials;
   int64_t bytes;
 
-  Layout(void* base, int64_t n, int64_t dims) : triangle(n, dims), squares_count(ceil_div(triangle.packed(), kThreads) + dims) {
+  Layout(void* base, int64_t n, int64_t dims)
+      : triangle(n, dims), squares_count(ceil_div(triangle.packed(), kThreads) + dims) {
     ScratchPieces pieces(base);
     triangle_parts = pieces.take<double>(triangle.splits * triangle.packed());
     gram = pieces.take<float>(n * n);
@@ -44,8 +45,10 @@ __global__ void gram_kernel(float* gram, double* squares, const double* parts, T
     int64_t i = 0, high = t.size - 1;  // the last row that begins at or before place
     while (i < high) {
       const int64_t middle = (i + high + 1) / 2;
-      if (packed_place(middle, middle, t.size) <= place) i = middle;
-      else high = middle - 1;
+      if (packed_place(middle, middle, t.size) <= place)
+        i = middle;
+      else
+        high = middle - 1;
     }
     const int64_t j = i + place - packed_place(i, i, t.size);
     double g = 0;
@@ -77,8 +80,9 @@ struct GramRows {  // k runs over all rows, i over the own rows from `first`; Gr
 };
 
 template <class T>
-__global__ void __launch_bounds__(kTileThreads, 2) gradient_kernel(MatrixView<T> out, const float* gram, Centred<T> z, int64_t begin,
-                                                                   const float* diagonal, float factor, Into into) {
+__global__ void __launch_bounds__(kTileThreads, 2)
+    gradient_kernel(MatrixView<T> out, const float* gram, Centred<T> z, int64_t begin, const float* diagonal,
+                    float factor, Into into) {
   const int64_t i0 = static_cast<int64_t>(blockIdx.x) * kSide, j0 = blockIdx.y * kSide;
   float total[kEach][kEach] = {};
   tile_product<float>(total, GramRows{gram, z.rows, begin + i0, begin + out.rows}, ColumnsOf<T>{z, j0}, 0, z.rows);
@@ -133,8 +137,8 @@ void gram_terms(MatrixView<T> out, double* variance_term, double* covariance_ter
   check_launch(stream);
 }
 
-#define PAL_INSTANTIATE(T)                                                                                     \
-  template int64_t gram_terms_scratch_bytes<T>(int64_t, int64_t, const MomentsOptions&);                       \
+#define PAL_INSTANTIATE(T)                                                                                       \
+  template int64_t gram_terms_scratch_bytes<T>(int64_t, int64_t, const MomentsOptions&);                         \
   template void gram_terms<T>(MatrixView<T>, double*, double*, MatrixView<const T>, Span<const double>, int64_t, \
                               const MomentsOptions&, Into, Scratch, cudaStream_t);
 PAL_INSTANTIATE(float)

@@ -11,7 +11,7 @@
 
 namespace pal::kernels::cpu {
 
-constexpr int64_t kMaxTiles = 64;     // of rows, in sums over them; bounds the scratch
+constexpr int64_t kMaxTiles = 64;  // of rows, in sums over them; bounds the scratch
 constexpr int64_t kMinTileRows = 64;
 
 inline int64_t row_tile(int64_t rows) { return std::max(kMinTileRows, (rows + kMaxTiles - 1) / kMaxTiles); }

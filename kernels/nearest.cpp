@@ -12,10 +12,10 @@
 
 namespace pal::kernels {
 
-#define PAL_DECLARE_NEAREST(isa)                    \
-  namespace isa {                                   \
-  extern const NearestOps<float> nearest_float;     \
-  extern const NearestOps<double> nearest_double;   \
+#define PAL_DECLARE_NEAREST(isa)                  \
+  namespace isa {                                 \
+  extern const NearestOps<float> nearest_float;   \
+  extern const NearestOps<double> nearest_double; \
   }
 PAL_DECLARE_NEAREST(scalar)
 PAL_DECLARE_NEAREST(avx2)
@@ -34,15 +34,15 @@ const NearestOps<double>& nearest_ops(Isa isa) {
 namespace cpu {
 namespace {
 
-constexpr int64_t kQueryPanels = 8;   // of a block
-constexpr int64_t kChunkPanels = 20;  // of support rows
-constexpr int64_t kMaxWorkers = 32;   // of a block; fewer where there are many blocks
-constexpr int64_t kWorkerRows = 1024; // a worker needs so much support to be worth its list
-constexpr int64_t kFewQueries = 4;    // are scored outright: a product of panels would be mostly padding
-constexpr int64_t kCentreRows = 64;   // of the support, whose mean is the centre
+constexpr int64_t kQueryPanels = 8;    // of a block
+constexpr int64_t kChunkPanels = 20;   // of support rows
+constexpr int64_t kMaxWorkers = 32;    // of a block; fewer where there are many blocks
+constexpr int64_t kWorkerRows = 1024;  // a worker needs so much support to be worth its list
+constexpr int64_t kFewQueries = 4;     // are scored outright: a product of panels would be mostly padding
+constexpr int64_t kCentreRows = 64;    // of the support, whose mean is the centre
 
 int64_t max_workers(int64_t queries, int64_t support) {
-  const int64_t blocks = queries / (kQueryPanels * kMaxPanelWidth<float>) + 1;
+  const int64_t blocks = queries / (kQueryPanels * kMaxPanelWidth<float>)+1;
   return std::max<int64_t>(1, std::min(kMaxWorkers / blocks, support / kWorkerRows));
 }
 
@@ -242,8 +242,10 @@ void nearest(const NearestOut& out, MatrixView<const T> queries, const SupportVi
       const std::atomic_ref<int64_t> next(at.next[task / workers]);
       for (int64_t j = next.fetch_add(chunk); j < count; j = next.fetch_add(chunk)) {
         const int64_t end = std::min(count, j + chunk);
-        if (last - first <= kFewQueries) search.score_all(list, first, last, j, end);
-        else search.run(list, first, last, j, end);
+        if (last - first <= kFewQueries)
+          search.score_all(list, first, last, j, end);
+        else
+          search.run(list, first, last, j, end);
       }
     });
   }
@@ -251,9 +253,9 @@ void nearest(const NearestOut& out, MatrixView<const T> queries, const SupportVi
   nearest_merge(out, {at.ids, rows, k}, {at.scores, rows, k}, workers, metric, cpu);
 }
 
-#define PAL_INSTANTIATE(T)                                                                                             \
-  template int64_t nearest_scratch_bytes<T>(int64_t, int64_t, int64_t, int64_t);                                       \
-  template void nearest<T>(const NearestOut&, MatrixView<const T>, const SupportView<T>&, MatrixView<const int64_t>,   \
+#define PAL_INSTANTIATE(T)                                                                                           \
+  template int64_t nearest_scratch_bytes<T>(int64_t, int64_t, int64_t, int64_t);                                     \
+  template void nearest<T>(const NearestOut&, MatrixView<const T>, const SupportView<T>&, MatrixView<const int64_t>, \
                            Metric, Scratch, Cpu);
 PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(double)

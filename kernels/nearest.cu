@@ -15,9 +15,9 @@ namespace {
 
 constexpr int kWarps = kTileThreads / kWarp;
 constexpr int kHalf = kSide / 2;
-constexpr int kOwned = kHalf / kWarps;      // queries of a warp in a half
-constexpr int64_t kBlocks = 1024;           // at least so many, if there is enough support
-constexpr int64_t kCutRows = 16 * kSide;    // at least so many
+constexpr int kOwned = kHalf / kWarps;    // queries of a warp in a half
+constexpr int64_t kBlocks = 1024;         // at least so many, if there is enough support
+constexpr int64_t kCutRows = 16 * kSide;  // at least so many
 static_assert(kMaxNearest == 2 * kWarp && kSide == 2 * kWarp);
 
 // A candidate: key is the score times its sign, smaller is nearer. Without one: the largest of both.
@@ -30,7 +30,9 @@ __device__ Entry nobody() { return {INFINITY, LLONG_MAX}; }
 __device__ Entry from_lane(const Entry& e, int lane) {
   return {__shfl_sync(kAllLanes, e.key, lane), __shfl_sync(kAllLanes, e.id, lane)};
 }
-__device__ Entry from_below(const Entry& e) { return {__shfl_up_sync(kAllLanes, e.key, 1), __shfl_up_sync(kAllLanes, e.id, 1)}; }
+__device__ Entry from_below(const Entry& e) {
+  return {__shfl_up_sync(kAllLanes, e.key, 1), __shfl_up_sync(kAllLanes, e.id, 1)};
+}
 
 // The nearest of one query so far: places lane and lane + 32. All lanes must call.
 struct List {
@@ -42,7 +44,8 @@ struct List {
   }
   __device__ void insert(const Entry& e) {
     const int lane = threadIdx.x % kWarp;
-    const int place = __popc(__ballot_sync(kAllLanes, nearer(low, e))) + __popc(__ballot_sync(kAllLanes, nearer(high, e)));
+    const int place =
+        __popc(__ballot_sync(kAllLanes, nearer(low, e))) + __popc(__ballot_sync(kAllLanes, nearer(high, e)));
     const Entry carry = from_lane(low, kWarp - 1);
     Entry low_below = from_below(low), high_below = from_below(high);
     if (lane == 0) high_below = carry;
@@ -90,11 +93,13 @@ struct Search {
   MatrixView<const int64_t> excluded;
   const double *query_norm, *support_norm;  // of a cosine
   Metric metric;
-  int64_t k, cut;                           // rows of the support in a cut
+  int64_t k, cut;  // rows of the support in a cut
 
   __device__ bool excludes(int64_t query, int64_t row) const {
     if (excluded.cols == 0) return false;
-    const int64_t sample = support.samples.size ? support.samples.data[row] : support.ids.size ? support.ids.data[row] : row;
+    const int64_t sample = support.samples.size ? support.samples.data[row]
+                           : support.ids.size   ? support.ids.data[row]
+                                                : row;
     const int64_t* list = excluded.data + query * excluded.stride;
     bool found = false;
     for (int64_t x = 0; x < excluded.cols; ++x) found |= list[x] == sample;
@@ -132,7 +137,8 @@ template <class T, class Combine>
 __global__ void __launch_bounds__(kTileThreads) search_kernel(NearestOut out, Search<T> s) {
   __shared__ double scores[kHalf][kSide + 1];
   __shared__ Entry bound[kSide];  // the k-th best
-  const int64_t q0 = static_cast<int64_t>(blockIdx.x) * kSide, begin = blockIdx.y * s.cut, end = min(begin + s.cut, s.support.rows.rows);
+  const int64_t q0 = static_cast<int64_t>(blockIdx.x) * kSide, begin = blockIdx.y * s.cut,
+                end = min(begin + s.cut, s.support.rows.rows);
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const double sign = sign_of(s.metric);
   const auto own = [&](int half, int n) { return half * kHalf + warp * kOwned + n; };
@@ -140,12 +146,14 @@ __global__ void __launch_bounds__(kTileThreads) search_kernel(NearestOut out, Se
     for (int n = 0; n < kOwned; ++n) {
       const int64_t query = q0 + own(half, n);
       if (lane == 0) bound[own(half, n)] = nobody();
-      if (query < s.queries.rows) places_of(out, blockIdx.y * s.queries.rows + query).write_all(s.k, sign, {nobody(), nobody()});
+      if (query < s.queries.rows)
+        places_of(out, blockIdx.y * s.queries.rows + query).write_all(s.k, sign, {nobody(), nobody()});
     }
   }
   for (int64_t j0 = begin; j0 < end; j0 += kSide) {
     double total[kEach][kEach] = {};
-    tile_product<double>(total, RowsFrom<T>{s.queries, q0}, RowsFrom<T>{s.support.rows, j0}, 0, s.queries.cols, Combine{});
+    tile_product<double>(total, RowsFrom<T>{s.queries, q0}, RowsFrom<T>{s.support.rows, j0}, 0, s.queries.cols,
+                         Combine{});
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       __syncthreads();  // the former scores are used up
@@ -178,7 +186,8 @@ __global__ void __launch_bounds__(kTileThreads) search_kernel(NearestOut out, Se
 }
 
 // A warp per query.
-__global__ void merge_kernel(NearestOut out, MatrixView<const int64_t> ids, MatrixView<const double> scores, int64_t parts, Metric metric) {
+__global__ void merge_kernel(NearestOut out, MatrixView<const int64_t> ids, MatrixView<const double> scores,
+                             int64_t parts, Metric metric) {
   const int64_t query = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp, k = out.ids.cols;
   if (query >= out.ids.rows) return;
   const double sign = sign_of(metric);
@@ -215,7 +224,8 @@ struct NearestLayout {
 };
 
 void check_out(const std::string& op, const NearestOut& out, int64_t queries) {
-  PAL_CHECK(out.ids.cols >= 1 && out.ids.cols <= kMaxNearest, op + ": k", out.ids.cols, "give 1 to " + std::to_string(kMaxNearest));
+  PAL_CHECK(out.ids.cols >= 1 && out.ids.cols <= kMaxNearest, op + ": k", out.ids.cols,
+            "give 1 to " + std::to_string(kMaxNearest));
   check_matrix((op + ": ids of out").c_str(), out.ids, queries, out.ids.cols);
   check_matrix((op + ": scores of out").c_str(), out.scores, queries, out.ids.cols);
 }
@@ -255,8 +265,10 @@ void nearest(const NearestOut& out, MatrixView<const T> queries, const SupportVi
   const int64_t rows = at.cuts * queries.rows;
   const NearestOut parts{{at.ids, rows, k}, {at.scores, rows, k}};
   const dim3 grid(static_cast<unsigned>(ceil_div(queries.rows, kSide)), static_cast<unsigned>(at.cuts));
-  if (metric == Metric::cosine) search_kernel<T, Multiply><<<grid, kTileThreads, 0, stream>>>(parts, search);
-  else search_kernel<T, SquaredDifference><<<grid, kTileThreads, 0, stream>>>(parts, search);
+  if (metric == Metric::cosine)
+    search_kernel<T, Multiply><<<grid, kTileThreads, 0, stream>>>(parts, search);
+  else
+    search_kernel<T, SquaredDifference><<<grid, kTileThreads, 0, stream>>>(parts, search);
   check_launch(stream);
   nearest_merge(out, parts.ids, parts.scores, at.cuts, metric, stream);
 }
@@ -268,7 +280,8 @@ void nearest_merge(const NearestOut& out, MatrixView<const int64_t> ids, MatrixV
   check_matrix("nearest_merge: ids", ids, parts * out.ids.rows, ids.cols);
   check_matrix("nearest_merge: scores", scores, parts * out.ids.rows, ids.cols);
   if (out.ids.rows == 0) return;
-  merge_kernel<<<static_cast<unsigned>(ceil_div(out.ids.rows, kWarps)), kTileThreads, 0, stream>>>(out, ids, scores, parts, metric);
+  merge_kernel<<<static_cast<unsigned>(ceil_div(out.ids.rows, kWarps)), kTileThreads, 0, stream>>>(out, ids, scores,
+                                                                                                   parts, metric);
   check_launch(stream);
 }
 

@@ -31,7 +31,11 @@ template <class T>
 class NearestFilter {
  public:
   NearestFilter(Metric metric, const T* centre, int64_t dims, Isa isa)
-      : metric_(metric), centre_(centre), dims_(dims), ops_(nearest_ops<T>(isa)), vec_(vec_ops<T>(isa)),
+      : metric_(metric),
+        centre_(centre),
+        dims_(dims),
+        ops_(nearest_ops<T>(isa)),
+        vec_(vec_ops<T>(isa)),
         pack_(pack_ops<T, T>(isa)) {
     const double unit = static_cast<double>(std::numeric_limits<T>::epsilon()) / 2, wide = 0x1p-52;
     const double runs = static_cast<double>((dims + kPanelRun - 1) / kPanelRun);

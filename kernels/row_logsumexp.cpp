@@ -5,10 +5,10 @@
 
 namespace pal::kernels {
 
-#define PAL_DECLARE_ROW_LOGSUMEXP(isa)                            \
-  namespace isa {                                                 \
-  extern const RowLogSumExpOps<float> row_logsumexp_float;        \
-  extern const RowLogSumExpOps<double> row_logsumexp_double;      \
+#define PAL_DECLARE_ROW_LOGSUMEXP(isa)                       \
+  namespace isa {                                            \
+  extern const RowLogSumExpOps<float> row_logsumexp_float;   \
+  extern const RowLogSumExpOps<double> row_logsumexp_double; \
   }
 PAL_DECLARE_ROW_LOGSUMEXP(scalar)
 PAL_DECLARE_ROW_LOGSUMEXP(avx2)
@@ -72,9 +72,9 @@ void row_logsumexp(Span<double> lse, MatrixView<const T> rows, MatrixView<const 
   }
 }
 
-#define PAL_INSTANTIATE(T)                                                                                             \
-  template int64_t row_logsumexp_scratch_bytes<T>(int64_t, int64_t, int64_t);                                          \
-  template void row_logsumexp<T>(Span<double>, MatrixView<const T>, MatrixView<const T>, Span<const int64_t>,          \
+#define PAL_INSTANTIATE(T)                                                                                    \
+  template int64_t row_logsumexp_scratch_bytes<T>(int64_t, int64_t, int64_t);                                 \
+  template void row_logsumexp<T>(Span<double>, MatrixView<const T>, MatrixView<const T>, Span<const int64_t>, \
                                  const RowLogSumExpOptions&, Scratch, Cpu);
 PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(double)

@@ -39,8 +39,9 @@ __device__ double relative_to(double sum, float from, float to) {
 
 // A block per 64 rows and kChunk columns.
 template <class T>
-__global__ void __launch_bounds__(kTileThreads, 2) chunks_kernel(float* maxima, double* sums, MatrixView<const T> rows,
-                                                                 MatrixView<const T> columns, const int64_t* self, float inverse) {
+__global__ void __launch_bounds__(kTileThreads, 2)
+    chunks_kernel(float* maxima, double* sums, MatrixView<const T> rows, MatrixView<const T> columns,
+                  const int64_t* self, float inverse) {
   const int64_t i0 = static_cast<int64_t>(blockIdx.x) * kSide, begin = blockIdx.y * kChunk;
   const int64_t end = min(begin + kChunk, columns.rows);
   const int x = threadIdx.x % 16, y = threadIdx.x / 16;
@@ -115,8 +116,9 @@ struct Terms {
 
 // weights (n, kPanel) of the columns from `begin`. A block per tile.
 template <class T>
-__global__ void __launch_bounds__(kTileThreads, 2) weights_kernel(float* weights, MatrixView<const T> rows, MatrixView<const T> columns,
-                                                                  const int64_t* self, Terms terms, int64_t begin, float inverse) {
+__global__ void __launch_bounds__(kTileThreads, 2)
+    weights_kernel(float* weights, MatrixView<const T> rows, MatrixView<const T> columns, const int64_t* self,
+                   Terms terms, int64_t begin, float inverse) {
   const int64_t i0 = static_cast<int64_t>(blockIdx.x) * kSide, j0 = begin + blockIdx.y * kSide;
   float total[kEach][kEach] = {};
   tile_product<float>(total, RowsFrom<T>{rows, i0}, RowsFrom<T>{columns, j0}, 0, rows.cols);
@@ -124,7 +126,8 @@ __global__ void __launch_bounds__(kTileThreads, 2) weights_kernel(float* weights
 #pragma unroll
   for (int q = 0; q < kEach; ++q) {
     const int64_t j = j0 + threadIdx.x % 16 + 16 * q;
-    of_column[q] = terms.column_lse && j < columns.rows ? weight_of(terms.column_lse, terms.column_degrees, j) : Weight{FLT_MAX, 0};
+    of_column[q] = terms.column_lse && j < columns.rows ? weight_of(terms.column_lse, terms.column_degrees, j)
+                                                        : Weight{FLT_MAX, 0};
   }
 #pragma unroll
   for (int p = 0; p < kEach; ++p) {
@@ -149,8 +152,9 @@ struct Turn {  // of a panel among all
 
 // sums (+)= weights · the panel's columns; the last panel writes out.
 template <class T>
-__global__ void __launch_bounds__(kTileThreads, 2) panel_kernel(MatrixView<T> out, float* sums, MatrixView<const float> weights,
-                                                                MatrixView<const T> panel, float scale, Into into, Turn turn) {
+__global__ void __launch_bounds__(kTileThreads, 2)
+    panel_kernel(MatrixView<T> out, float* sums, MatrixView<const float> weights, MatrixView<const T> panel,
+                 float scale, Into into, Turn turn) {
   const int64_t i0 = static_cast<int64_t>(blockIdx.x) * kSide, j0 = blockIdx.y * kSide;
   float total[kEach][kEach] = {};
   tile_product<float>(total, RowsFrom<float>{weights, i0}, ColumnsFrom<T>{panel, j0}, 0, panel.rows);
@@ -180,8 +184,8 @@ struct GradientLayout {
 };
 
 template <class T>
-void check_similarities(const std::string& op, MatrixView<const T> rows, MatrixView<const T> columns, Span<const int64_t> self,
-                        const RowLogSumExpOptions& options) {
+void check_similarities(const std::string& op, MatrixView<const T> rows, MatrixView<const T> columns,
+                        Span<const int64_t> self, const RowLogSumExpOptions& options) {
   check_matrix((op + ": rows").c_str(), rows, -1, rows.cols);
   check_matrix((op + ": columns").c_str(), columns, -1, rows.cols);
   if (self.size != 0) check_span((op + ": self").c_str(), self, rows.rows);
@@ -211,11 +215,12 @@ void row_logsumexp(Span<double> lse, MatrixView<const T> rows, MatrixView<const 
   check_scratch("row_logsumexp", scratch, at.bytes);
   if (at.chunks > 0) {
     chunks_kernel<T><<<tiles(rows.rows, at.chunks), kTileThreads, 0, stream>>>(
-        at.maxima, at.sums, rows, columns, self.size ? self.data : nullptr, static_cast<float>(1 / options.temperature));
+        at.maxima, at.sums, rows, columns, self.size ? self.data : nullptr,
+        static_cast<float>(1 / options.temperature));
     check_launch(stream);
   }
-  join_kernel<<<static_cast<unsigned>(ceil_div(rows.rows, kThreads)), kThreads, 0, stream>>>(lse.data, at.maxima, at.sums,
-                                                                                            rows.rows, at.chunks);
+  join_kernel<<<static_cast<unsigned>(ceil_div(rows.rows, kThreads)), kThreads, 0, stream>>>(
+      lse.data, at.maxima, at.sums, rows.rows, at.chunks);
   check_launch(stream);
 }
 
@@ -226,8 +231,9 @@ int64_t row_logsumexp_gradient_scratch_bytes(int64_t rows, int64_t, int64_t dims
 
 template <class T>
 void row_logsumexp_gradient(MatrixView<T> out, MatrixView<const T> rows, MatrixView<const T> columns,
-                            Span<const int64_t> self, const LogSumExpTerms& row_terms, const LogSumExpTerms& column_terms,
-                            const RowLogSumExpOptions& options, Scratch scratch, cudaStream_t stream) {
+                            Span<const int64_t> self, const LogSumExpTerms& row_terms,
+                            const LogSumExpTerms& column_terms, const RowLogSumExpOptions& options, Scratch scratch,
+                            cudaStream_t stream) {
   const std::string op = "row_logsumexp_gradient";
   const int64_t n = rows.rows, count = columns.rows, dims = rows.cols;
   check_similarities(op, rows, columns, self, options);
@@ -249,23 +255,26 @@ void row_logsumexp_gradient(MatrixView<T> out, MatrixView<const T> rows, MatrixV
   for (int64_t begin = 0; begin < count; begin += kPanel) {
     const int64_t width = std::min(kPanel, count - begin);
     weights_kernel<T><<<tiles(n, ceil_div(width, kSide)), kTileThreads, 0, stream>>>(
-        at.weights, rows, columns, self.size ? self.data : nullptr, terms, begin, static_cast<float>(1 / options.temperature));
+        at.weights, rows, columns, self.size ? self.data : nullptr, terms, begin,
+        static_cast<float>(1 / options.temperature));
     check_launch(stream);
     panel_kernel<T><<<tiles(n, ceil_div(dims, kSide)), kTileThreads, 0, stream>>>(
-        out, at.sums, {at.weights, n, width, kPanel}, {columns.data + begin * columns.stride, width, dims, columns.stride},
-        static_cast<float>(options.scale / options.temperature), options.into, Turn{begin == 0, begin + kPanel >= count});
+        out, at.sums, {at.weights, n, width, kPanel},
+        {columns.data + begin * columns.stride, width, dims, columns.stride},
+        static_cast<float>(options.scale / options.temperature), options.into,
+        Turn{begin == 0, begin + kPanel >= count});
     check_launch(stream);
   }
 }
 
-#define PAL_INSTANTIATE(T)                                                                                              \
-  template int64_t row_logsumexp_scratch_bytes<T>(int64_t, int64_t, int64_t);                                           \
-  template void row_logsumexp<T>(Span<double>, MatrixView<const T>, MatrixView<const T>, Span<const int64_t>,           \
-                                 const RowLogSumExpOptions&, Scratch, cudaStream_t);                                    \
-  template int64_t row_logsumexp_gradient_scratch_bytes<T>(int64_t, int64_t, int64_t);                                  \
-  template void row_logsumexp_gradient<T>(MatrixView<T>, MatrixView<const T>, MatrixView<const T>, Span<const int64_t>, \
-                                          const LogSumExpTerms&, const LogSumExpTerms&, const RowLogSumExpOptions&,     \
-                                          Scratch, cudaStream_t);
+#define PAL_INSTANTIATE(T)                                                                                    \
+  template int64_t row_logsumexp_scratch_bytes<T>(int64_t, int64_t, int64_t);                                 \
+  template void row_logsumexp<T>(Span<double>, MatrixView<const T>, MatrixView<const T>, Span<const int64_t>, \
+                                 const RowLogSumExpOptions&, Scratch, cudaStream_t);                          \
+  template int64_t row_logsumexp_gradient_scratch_bytes<T>(int64_t, int64_t, int64_t);                        \
+  template void row_logsumexp_gradient<T>(MatrixView<T>, MatrixView<const T>, MatrixView<const T>,            \
+                                          Span<const int64_t>, const LogSumExpTerms&, const LogSumExpTerms&,  \
+                                          const RowLogSumExpOptions&, Scratch, cudaStream_t);
 PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(bf16)
 #undef PAL_INSTANTIATE

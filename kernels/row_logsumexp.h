@@ -43,8 +43,9 @@ template <class T>
 int64_t row_logsumexp_gradient_scratch_bytes(int64_t rows, int64_t columns, int64_t dims);
 template <class T>
 void row_logsumexp_gradient(MatrixView<T> out, MatrixView<const T> rows, MatrixView<const T> columns,
-                            Span<const int64_t> self, const LogSumExpTerms& row_terms, const LogSumExpTerms& column_terms,
-                            const RowLogSumExpOptions& options, Scratch scratch, Cpu cpu);
+                            Span<const int64_t> self, const LogSumExpTerms& row_terms,
+                            const LogSumExpTerms& column_terms, const RowLogSumExpOptions& options, Scratch scratch,
+                            Cpu cpu);
 }  // namespace cpu
 
 // T = float, bf16; products and exponentials in fp32. A self outside [0, N) masks nothing.
@@ -59,8 +60,9 @@ template <class T>
 int64_t row_logsumexp_gradient_scratch_bytes(int64_t rows, int64_t columns, int64_t dims);
 template <class T>
 void row_logsumexp_gradient(MatrixView<T> out, MatrixView<const T> rows, MatrixView<const T> columns,
-                            Span<const int64_t> self, const LogSumExpTerms& row_terms, const LogSumExpTerms& column_terms,
-                            const RowLogSumExpOptions& options, Scratch scratch, cudaStream_t stream);
+                            Span<const int64_t> self, const LogSumExpTerms& row_terms,
+                            const LogSumExpTerms& column_terms, const RowLogSumExpOptions& options, Scratch scratch,
+                            cudaStream_t stream);
 }  // namespace cuda
 
 }  // namespace pal::kernels

@@ -11,14 +11,16 @@ struct Weights {
   T* level;
   T* weight;  // degree · e^{level − lse}
 
-  Weights(ScratchPieces& pieces, int64_t n) : level(pieces.take<T>(padded<T>(n))), weight(pieces.take<T>(padded<T>(n))) {}
+  Weights(ScratchPieces& pieces, int64_t n)
+      : level(pieces.take<T>(padded<T>(n))), weight(pieces.take<T>(padded<T>(n))) {}
   void set(const LogSumExpTerms& terms) const {
     const int64_t n = terms.lse.size;
     for (int64_t i = 0; i < padded<T>(n); ++i) {
       // Beyond the end, or nothing to weigh: a level that makes every exponential 0.
       const bool none = i >= n || terms.lse[i] == -std::numeric_limits<double>::infinity();
       level[i] = none ? std::numeric_limits<T>::max() : static_cast<T>(terms.lse[i]);
-      weight[i] = none ? T{0} : static_cast<T>(terms.degrees[i] * std::exp(static_cast<double>(level[i]) - terms.lse[i]));
+      weight[i] =
+          none ? T{0} : static_cast<T>(terms.degrees[i] * std::exp(static_cast<double>(level[i]) - terms.lse[i]));
     }
   }
 };
@@ -55,8 +57,9 @@ int64_t row_logsumexp_gradient_scratch_bytes(int64_t rows, int64_t columns, int6
 
 template <class T>
 void row_logsumexp_gradient(MatrixView<T> out, MatrixView<const T> rows, MatrixView<const T> columns,
-                            Span<const int64_t> self, const LogSumExpTerms& row_terms, const LogSumExpTerms& column_terms,
-                            const RowLogSumExpOptions& options, Scratch scratch, Cpu cpu) {
+                            Span<const int64_t> self, const LogSumExpTerms& row_terms,
+                            const LogSumExpTerms& column_terms, const RowLogSumExpOptions& options, Scratch scratch,
+                            Cpu cpu) {
   const std::string op = "row_logsumexp_gradient";
   const int64_t n = rows.rows, count = columns.rows, dims = rows.cols;
   const bool constant = column_terms.lse.size == 0 && column_terms.degrees.size == 0;
@@ -86,7 +89,8 @@ void row_logsumexp_gradient(MatrixView<T> out, MatrixView<const T> rows, MatrixV
     for (int64_t x = 0; x < across; ++x) {
       for (int64_t y = 0; y < square.row_panels; ++y) {
         panels.tile_add(at.sums + ((square.row_panel + y) * across + x) * width * width, width,
-                        square.data + y * square.stride, at.columns + (x * count + square.column) * width, square.count);
+                        square.data + y * square.stride, at.columns + (x * count + square.column) * width,
+                        square.count);
       }
     }
   });
@@ -103,11 +107,11 @@ void row_logsumexp_gradient(MatrixView<T> out, MatrixView<const T> rows, MatrixV
   });
 }
 
-#define PAL_INSTANTIATE(T)                                                                                             \
-  template int64_t row_logsumexp_gradient_scratch_bytes<T>(int64_t, int64_t, int64_t);                                 \
-  template void row_logsumexp_gradient<T>(MatrixView<T>, MatrixView<const T>, MatrixView<const T>, Span<const int64_t>, \
-                                          const LogSumExpTerms&, const LogSumExpTerms&, const RowLogSumExpOptions&,    \
-                                          Scratch, Cpu);
+#define PAL_INSTANTIATE(T)                                                                                   \
+  template int64_t row_logsumexp_gradient_scratch_bytes<T>(int64_t, int64_t, int64_t);                       \
+  template void row_logsumexp_gradient<T>(MatrixView<T>, MatrixView<const T>, MatrixView<const T>,           \
+                                          Span<const int64_t>, const LogSumExpTerms&, const LogSumExpTerms&, \
+                                          const RowLogSumExpOptions&, Scratch, Cpu);
 PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(double)
 #undef PAL_INSTANTIATE

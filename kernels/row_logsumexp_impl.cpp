@@ -12,11 +12,15 @@ namespace {
 constexpr int64_t kRun = 16;  // exponentials added in T before fp64
 
 template <class T>
-Vec<T> larger(Vec<T> a, Vec<T> b) { return a > b ? a : b; }  // a NaN of a is not taken; the exponentials show it
+Vec<T> larger(Vec<T> a, Vec<T> b) {
+  return a > b ? a : b;
+}  // a NaN of a is not taken; the exponentials show it
 
 // What is subtracted: the maximum, or 0 as long as there is nothing but −∞.
 template <class T>
-Vec<T> level(Vec<T> max) { return max == -std::numeric_limits<T>::infinity() ? Vec<T>{} : max; }
+Vec<T> level(Vec<T> max) {
+  return max == -std::numeric_limits<T>::infinity() ? Vec<T>{} : max;
+}
 
 template <class T>
 void absorb(T* max, double* sum, const T* s, int64_t count, T inverse_temperature) {
@@ -31,7 +35,8 @@ void absorb(T* max, double* sum, const T* s, int64_t count, T inverse_temperatur
     Vec<double> total[kHalves<T>], from[kHalves<T>], to[kHalves<T>];
     widen(from, before);
     widen(to, at);
-    for (int h = 0; h < kHalves<T>; ++h) total[h] = load(sum + lane + h * kLanes<double>) * exp<double>(from[h] - to[h]);
+    for (int h = 0; h < kHalves<T>; ++h)
+      total[h] = load(sum + lane + h * kLanes<double>) * exp<double>(from[h] - to[h]);
     for (int64_t j0 = 0; j0 < count; j0 += kRun) {
       Vec<T> part{};
       const int64_t end = j0 + kRun < count ? j0 + kRun : count;
@@ -61,8 +66,10 @@ template <class T>
 void exp_all(T* y, const T* x, int64_t n) {
   for (int64_t i = 0; i < n; i += kLanes<T>) {
     const int64_t left = n - i;
-    if (left >= kLanes<T>) store(y + i, exp<T>(load(x + i)));
-    else store_n(y + i, exp<T>(load_n(x + i, left)), left);
+    if (left >= kLanes<T>)
+      store(y + i, exp<T>(load(x + i)));
+    else
+      store_n(y + i, exp<T>(load_n(x + i, left)), left);
   }
 }
 

@@ -21,7 +21,9 @@ constexpr int64_t kDown = 4, kAcross = 4;
 
 // Size of n rows in whole panels of any instruction set.
 template <class T>
-int64_t padded(int64_t n) { return whole_panel_elements<T>(n, 1); }
+int64_t padded(int64_t n) {
+  return whole_panel_elements<T>(n, 1);
+}
 
 // Rows and columns, packed. Last in the scratch: the columns' part stays untouched where they are the rows.
 template <class T>
@@ -52,7 +54,7 @@ void for_squares(MatrixView<const T> rows, MatrixView<const T> columns, Span<con
   const int64_t width = ops.width, depth = rows.cols, row_panels = (rows.rows + width - 1) / width;
   pack_operand(at.rows, Operand<T>{rows, Lies::x_by_k}, 0, depth, cpu);
   const bool same = rows.data == columns.data && rows.rows == columns.rows && rows.stride == columns.stride;
-  const T* packed_columns = same ? at.rows : at.columns;   // then the memory for the columns is never touched
+  const T* packed_columns = same ? at.rows : at.columns;  // then the memory for the columns is never touched
   if (!same) pack_operand(at.columns, Operand<T>{columns, Lies::x_by_k}, 0, depth, cpu);
   // Few rows: smaller blocks, so that every thread has some.
   const int64_t across = std::clamp<int64_t>(row_panels / (2 * cpu.threads), 1, kAcross);

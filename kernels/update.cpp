@@ -2,10 +2,10 @@
 
 namespace pal::kernels {
 
-#define PAL_DECLARE_UPDATE(isa)                  \
-  namespace isa {                                \
-  extern const UpdateOps<float> update_float;    \
-  extern const UpdateOps<double> update_double;  \
+#define PAL_DECLARE_UPDATE(isa)                 \
+  namespace isa {                               \
+  extern const UpdateOps<float> update_float;   \
+  extern const UpdateOps<double> update_double; \
   }
 PAL_DECLARE_UPDATE(scalar)
 PAL_DECLARE_UPDATE(avx2)

@@ -53,7 +53,8 @@ __global__ void squares_kernel(double* of_p, double* of_update, const UpdateRun*
 }
 
 // A block per parameter over its runs.
-__global__ void factors_kernel(float* factors, const double* of_p, const double* of_update, const int64_t* begin, double eta) {
+__global__ void factors_kernel(float* factors, const double* of_p, const double* of_update, const int64_t* begin,
+                               double eta) {
   double p2 = 0, u2 = 0;
   for (int64_t r = begin[blockIdx.x] + threadIdx.x; r < begin[blockIdx.x + 1]; r += kThreads) {
     p2 += of_p[r];
@@ -65,7 +66,7 @@ __global__ void factors_kernel(float* factors, const double* of_p, const double*
 }
 
 struct Layout {
-  double *of_p, *of_update;   // (runs)
+  double *of_p, *of_update;  // (runs)
   int64_t bytes;
   Layout(void* base, int64_t runs) {
     ScratchPieces pieces(base);
@@ -79,7 +80,8 @@ unsigned blocks(int64_t count) { return static_cast<unsigned>(count); }
 
 }  // namespace
 
-void momentum(Span<const UpdateRun> runs, Span<const float> factors, const MomentumNumbers<float>& numbers, cudaStream_t stream) {
+void momentum(Span<const UpdateRun> runs, Span<const float> factors, const MomentumNumbers<float>& numbers,
+              cudaStream_t stream) {
   PAL_CHECK(factors.data != nullptr || runs.size == 0, "momentum: factors", "none", "give one per parameter");
   if (runs.size == 0) return;
   momentum_kernel<<<blocks(runs.size), kThreads, 0, stream>>>(runs.data, factors.data, numbers);
@@ -94,8 +96,8 @@ void adam(Span<const UpdateRun> runs, const AdamNumbers<float>& numbers, cudaStr
 
 int64_t adaptation_scratch_bytes(int64_t runs) { return Layout(nullptr, runs).bytes; }
 
-void adaptation(Span<float> factors, Span<const UpdateRun> runs, Span<const int64_t> begin, float decay, double eta, Scratch scratch,
-                cudaStream_t stream) {
+void adaptation(Span<float> factors, Span<const UpdateRun> runs, Span<const int64_t> begin, float decay, double eta,
+                Scratch scratch, cudaStream_t stream) {
   check_span("adaptation: begin", begin, factors.size + 1);
   if (factors.size == 0) return;
   const Layout at(scratch.data, runs.size);

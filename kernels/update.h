@@ -22,10 +22,10 @@ struct MomentumNumbers {
 
 template <class T>
 struct AdamNumbers {
-  T keep;              // 1 − lr·λ
-  T beta1, rest1;      // β₁, 1 − β₁
+  T keep;          // 1 − lr·λ
+  T beta1, rest1;  // β₁, 1 − β₁
   T beta2, rest2;
-  T rate, root;        // lr / (1 − β₁ᵗ), 1 / sqrt(1 − β₂ᵗ)
+  T rate, root;  // lr / (1 − β₁ᵗ), 1 / sqrt(1 − β₂ᵗ)
   T epsilon;
 };
 
@@ -45,18 +45,19 @@ const UpdateOps<T>& update_ops(Isa isa);  // float, double
 // Some elements of one parameter and what belongs to them, all on the device.
 struct UpdateRun {
   float* p;
-  float* first;        // momentum, or Adam's first moment
-  float* second;       // Adam's second moment; null without
+  float* first;   // momentum, or Adam's first moment
+  float* second;  // Adam's second moment; null without
   const float* g;
-  int64_t n;           // a few thousand: a block of threads does them all
-  int32_t parameter;   // runs of a parameter lie side by side
-  int32_t decays;      // 0: λ is 0 and the factor 1 for it
+  int64_t n;          // a few thousand: a block of threads does them all
+  int32_t parameter;  // runs of a parameter lie side by side
+  int32_t decays;     // 0: λ is 0 and the factor 1 for it
 };
 
 namespace cuda {
 
 // runs and factors (by parameter) lie on the device. numbers.factor is not used: factors are.
-void momentum(Span<const UpdateRun> runs, Span<const float> factors, const MomentumNumbers<float>& numbers, cudaStream_t stream);
+void momentum(Span<const UpdateRun> runs, Span<const float> factors, const MomentumNumbers<float>& numbers,
+              cudaStream_t stream);
 void adam(Span<const UpdateRun> runs, const AdamNumbers<float>& numbers, cudaStream_t stream);
 // factors[k] = η‖p‖/‖g + λp‖ of parameter k, 1 where a norm is 0 or it does not decay: LARS's, without a word to the host.
 // begin (parameters + 1): the first run of each.

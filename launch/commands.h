@@ -10,11 +10,11 @@ namespace pal::launch {
 
 struct Command {
   const char* name;
-  const char* summary;   // one line of `pal help`
+  const char* summary;  // one line of `pal help`
   CommandFunction run;
 };
 
-const std::vector<Command>& commands();   // main.cpp: in the order of `pal help`
+const std::vector<Command>& commands();  // main.cpp: in the order of `pal help`
 
 int cmd_train(const std::vector<std::string>& args, Context& context);
 int cmd_data(const std::vector<std::string>& args, Context& context);

@@ -33,9 +33,12 @@ int run(const std::vector<std::string>& args, Context& context, CommandFunction 
   } catch (const Error& e) {
     return end_with(e.code(), e.what(), context);
   } catch (const std::bad_alloc&) {
-    return end_with(Exit::bug, "this process is out of memory; use a smaller train.global_batch or model, or more memory", context);
+    return end_with(
+        Exit::bug, "this process is out of memory; use a smaller train.global_batch or model, or more memory", context);
   } catch (const c10::Error& e) {
-    return end_with(Exit::bug, "internal error in LibTorch: " + first_line(e.what_without_backtrace()) + "; please report it", context);
+    return end_with(Exit::bug,
+                    "internal error in LibTorch: " + first_line(e.what_without_backtrace()) + "; please report it",
+                    context);
   } catch (const std::exception& e) {
     return end_with(Exit::bug, "internal error: " + first_line(e.what()) + "; please report it", context);
   }
@@ -44,7 +47,8 @@ int run(const std::vector<std::string>& args, Context& context, CommandFunction 
 }  // namespace
 
 int run_program(int argc, char** argv, CommandFunction command) {
-  std::signal(SIGXFSZ, SIG_IGN);   // a write past the file size limit then fails with an error instead of killing the process
+  std::signal(SIGXFSZ,
+              SIG_IGN);  // a write past the file size limit then fails with an error instead of killing the process
   Context context;
   std::error_code error;
   context.program = std::filesystem::read_symlink("/proc/self/exe", error).string();

@@ -11,10 +11,10 @@ namespace pal::launch {
 
 // What main owns for the length of a command, so that it can bring all ranks down after an error.
 struct Context {
-  std::string program;              // path of this binary, for commands that start ranks
-  std::unique_ptr<dist::World> world;     // set by start_world
+  std::string program;                 // path of this binary, for commands that start ranks
+  std::unique_ptr<dist::World> world;  // set by start_world
 
-  dist::World& start_world() {            // Collective.
+  dist::World& start_world() {  // Collective.
     if (!world) world = std::make_unique<dist::World>();
     return *world;
   }

@@ -8,8 +8,8 @@ namespace pal::launch {
 
 struct HelpPage {
   std::string topic;
-  std::string text;    // its first line is the page's title
+  std::string text;  // its first line is the page's title
 };
-const std::vector<HelpPage>& help_pages();   // defined in a file that launch/cmake/PalHelp.cmake writes
+const std::vector<HelpPage>& help_pages();  // defined in a file that launch/cmake/PalHelp.cmake writes
 
 }  // namespace pal::launch

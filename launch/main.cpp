@@ -47,10 +47,12 @@ int dispatch(const std::vector<std::string>& args, Context& context) {
   }
   std::vector<std::string> names;
   for (const Command& command : commands()) {
-    if (name == command.name) return command.run(args.empty() ? args : std::vector<std::string>(args.begin() + 1, args.end()), context);
+    if (name == command.name)
+      return command.run(args.empty() ? args : std::vector<std::string>(args.begin() + 1, args.end()), context);
     names.push_back(command.name);
   }
-  throw Error(Exit::usage, "unknown command: " + name + "; the nearest is " + config::nearest_name(name, names) + " (all of them: pal help)");
+  throw Error(Exit::usage, "unknown command: " + name + "; the nearest is " + config::nearest_name(name, names) +
+                               " (all of them: pal help)");
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ std::string format_seconds(double seconds) {
 }
 
 std::string progress_line(const ProgressState& state, int columns) {
-  const double share = state.total > 0 ? std::clamp(static_cast<double>(state.done) / static_cast<double>(state.total), 0.0, 1.0) : 1.0;
+  const double share =
+      state.total > 0 ? std::clamp(static_cast<double>(state.done) / static_cast<double>(state.total), 0.0, 1.0) : 1.0;
   std::string line = state.what;
   if (columns > 0) {
     const int full = static_cast<int>(share * kBarWidth);
@@ -60,7 +61,11 @@ std::string progress_line(const ProgressState& state, int columns) {
 }
 
 Progress::Progress(std::string what, int64_t total, double quiet_seconds)
-    : what_(std::move(what)), total_(total), quiet_seconds_(quiet_seconds), columns_(terminal_columns()), start_(Clock::now()) {}
+    : what_(std::move(what)),
+      total_(total),
+      quiet_seconds_(quiet_seconds),
+      columns_(terminal_columns()),
+      start_(Clock::now()) {}
 
 Progress::~Progress() {
   if (first_ < 0) return;
@@ -83,7 +88,9 @@ void Progress::update(int64_t done, const std::string& note) {
 
 void Progress::show(Clock::time_point now) {
   ProgressState state{what_, note_, done_, total_};
-  if (done_ > first_) state.eta_seconds = seconds_between(start_, now) / static_cast<double>(done_ - first_) * static_cast<double>(total_ - done_);
+  if (done_ > first_)
+    state.eta_seconds =
+        seconds_between(start_, now) / static_cast<double>(done_ - first_) * static_cast<double>(total_ - done_);
   const std::string line = progress_line(state, columns_);
   std::fputs(columns_ > 0 ? ("\r\x1b[K" + line).c_str() : (line + "\n").c_str(), stdout);
   std::fflush(stdout);

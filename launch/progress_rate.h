@@ -18,14 +18,14 @@ class ProgressRate {
  public:
   explicit ProgressRate(std::string what) : what_(std::move(what)) {}
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-  double finish() {   // ends the bar's line
+  double finish() {  // ends the bar's line
     bar_.reset();
     return seconds();
   }
   void operator()(int64_t done, int64_t total) {
     if (!bar_) {
       bar_ = std::make_unique<Progress>(what_, total);
-      first_ = done;   // above 0 in a resumed import: what was done before is not of this rate
+      first_ = done;  // above 0 in a resumed import: what was done before is not of this rate
     }
     bar_->update(done, fmt::format("{:.0f} images/s", static_cast<double>(done - first_) / std::max(seconds(), 1e-9)));
   }

@@ -6,7 +6,7 @@
 namespace pal::launch {
 namespace {
 
-size_t width(const std::string& text) {   // continuation bytes of UTF-8 take no place
+size_t width(const std::string& text) {  // continuation bytes of UTF-8 take no place
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 

@@ -15,7 +15,7 @@ bool killed_at_write(const Work& work) {
   const pid_t child = fork();
   if (child == 0) {
     const rlimit no_files{0, 0}, no_core{0, 0};
-    setrlimit(RLIMIT_FSIZE, &no_files);   // the system kills who writes more, by SIGXFSZ
+    setrlimit(RLIMIT_FSIZE, &no_files);  // the system kills who writes more, by SIGXFSZ
     setrlimit(RLIMIT_CORE, &no_core);
     work();
     _exit(0);

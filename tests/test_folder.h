@@ -24,7 +24,8 @@ class TestFolder {
   // Of what lies in it, or in a folder of it; sorted.
   std::vector<std::string> names(const std::string& folder = "") const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_ / folder)) names.push_back(entry.path().filename().string());
+    for (const auto& entry : std::filesystem::directory_iterator(path_ / folder))
+      names.push_back(entry.path().filename().string());
     std::sort(names.begin(), names.end());
     return names;
   }

@@ -13,7 +13,7 @@ class CountingComm final : public Comm {
  public:
   explicit CountingComm(Comm& inner) : inner_(inner) {}
 
-  int64_t bytes() const { return bytes_; }   // since the start
+  int64_t bytes() const { return bytes_; }  // since the start
   int64_t calls() const { return calls_; }
 
   int rank() const override { return inner_.rank(); }
@@ -24,10 +24,17 @@ class CountingComm final : public Comm {
     count(t);
   }
   at::Tensor all_gather(const at::Tensor& t) override { return count(inner_.all_gather(t)); }
-  at::Tensor all_gather_v(const at::Tensor& t, const std::vector<int64_t>& counts) override { return count(inner_.all_gather_v(t, counts)); }
-  at::Tensor gather_v(const at::Tensor& t, const std::vector<int64_t>& counts, int root) override { return count(inner_.gather_v(t, counts, root)); }
-  at::Tensor reduce_scatter(const at::Tensor& t, const std::vector<int64_t>& counts) override { return count(inner_.reduce_scatter(t, counts)); }
-  at::Tensor all_to_all_v(const at::Tensor& t, const std::vector<int64_t>& send, const std::vector<int64_t>& recv) override {
+  at::Tensor all_gather_v(const at::Tensor& t, const std::vector<int64_t>& counts) override {
+    return count(inner_.all_gather_v(t, counts));
+  }
+  at::Tensor gather_v(const at::Tensor& t, const std::vector<int64_t>& counts, int root) override {
+    return count(inner_.gather_v(t, counts, root));
+  }
+  at::Tensor reduce_scatter(const at::Tensor& t, const std::vector<int64_t>& counts) override {
+    return count(inner_.reduce_scatter(t, counts));
+  }
+  at::Tensor all_to_all_v(const at::Tensor& t, const std::vector<int64_t>& send,
+                          const std::vector<int64_t>& recv) override {
     return count(inner_.all_to_all_v(t, send, recv));
   }
   void broadcast(at::Tensor t, int root) override {

@@ -4,8 +4,8 @@
 
 #include "core/config/cross_checks.h"
 #include "core/config/source.h"
-#include "core/config/value.h"
 #include "core/config/suggest.h"
+#include "core/config/value.h"
 #include "kernels/base/error.h"
 
 namespace pal::config {
@@ -62,12 +62,15 @@ struct ConfigBuilder {
     Config::Value value;
     value.origin = setting.origin;
     if (is_list(key.type)) {
-      const bool is_text = setting.shape == Setting::Shape::scalar;   // "[1, 2]" from the command line, a lone 1 from YAML
-      for (const std::string& item : is_text ? split_list(setting.items[0], setting.origin + ": " + key.name) : setting.items) {
+      const bool is_text =
+          setting.shape == Setting::Shape::scalar;  // "[1, 2]" from the command line, a lone 1 from YAML
+      for (const std::string& item :
+           is_text ? split_list(setting.items[0], setting.origin + ": " + key.name) : setting.items) {
         value.list.push_back(canonical_value(key, item, setting.origin));
       }
     } else {
-      PAL_CHECK(setting.shape == Setting::Shape::scalar, setting.origin + ": " + key.name + " is a list", "", "it must be " + describe_allowed(key));
+      PAL_CHECK(setting.shape == Setting::Shape::scalar, setting.origin + ": " + key.name + " is a list", "",
+                "it must be " + describe_allowed(key));
       value.text = canonical_value(key, setting.items[0], setting.origin);
     }
     config.values_[key.name] = value;
@@ -76,9 +79,12 @@ struct ConfigBuilder {
   void apply(const Setting& setting) {
     if (is_empty_section(setting)) return;
     const KeySpec& key = known_key(setting);
-    const bool empty_text = key.type == KeyType::text && setting.shape == Setting::Shape::scalar && setting.items[0].empty();
-    if (setting.shape == Setting::Shape::null || empty_text) reset(key);
-    else set(key, setting);
+    const bool empty_text =
+        key.type == KeyType::text && setting.shape == Setting::Shape::scalar && setting.items[0].empty();
+    if (setting.shape == Setting::Shape::null || empty_text)
+      reset(key);
+    else
+      set(key, setting);
   }
 
   Config finish(const std::vector<std::string>& overrides, Completeness completeness) {

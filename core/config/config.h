@@ -22,17 +22,17 @@ enum class KeyEffect { result, none };
 inline constexpr double kNoLimit = 1e300;
 
 struct KeySpec {
-  std::string name;             // "section.key"
+  std::string name;  // "section.key"
   KeyType type;
-  std::string default_value;    // as YAML text; "" = not set
-  std::string help;             // one sentence
-  std::vector<std::string> choices = {};        // for KeyType::choice
-  double min = -kNoLimit, max = kNoLimit;             // for numbers, and for each number of a list
+  std::string default_value;               // as YAML text; "" = not set
+  std::string help;                        // one sentence
+  std::vector<std::string> choices = {};   // for KeyType::choice
+  double min = -kNoLimit, max = kNoLimit;  // for numbers, and for each number of a list
   KeyEffect effect = KeyEffect::result;
 };
 
 const std::vector<KeySpec>& config_keys();
-const KeySpec* find_key(const std::string& name);    // nullptr when there is none
+const KeySpec* find_key(const std::string& name);  // nullptr when there is none
 // What a value must be: "an integer from 2 to 64", "vicreg or vic2".
 std::string describe_allowed(const KeySpec& key);
 
@@ -45,26 +45,26 @@ class Config {
   // A config written by dump(), as found in a run folder: no `base:`, and ${ENV} stands for itself.
   static Config load_resolved(const std::string& path);
 
-  bool has(const std::string& key) const;       // set by the user or by a default
-  const std::string& text(const std::string& key) const;       // text and choice
+  bool has(const std::string& key) const;                 // set by the user or by a default
+  const std::string& text(const std::string& key) const;  // text and choice
   int64_t integer(const std::string& key) const;
-  double real(const std::string& key) const;                   // real and integer
+  double real(const std::string& key) const;  // real and integer
   bool flag(const std::string& key) const;
-  std::vector<std::string> text_list(const std::string& key) const;   // any list
+  std::vector<std::string> text_list(const std::string& key) const;  // any list
   std::vector<int64_t> integer_list(const std::string& key) const;
-  std::vector<double> real_list(const std::string& key) const;        // lists of numbers
+  std::vector<double> real_list(const std::string& key) const;  // lists of numbers
 
   // The value as dump() writes it; "" when the key is not set.
   std::string formatted(const std::string& key) const;
   // "default", "file.yaml:12", "command line"; with ", environment NAME" when ${NAME} gave it.
   std::string origin(const std::string& key) const;
-  std::string dump() const;                            // resolved YAML by section, every key that has a value
+  std::string dump() const;  // resolved YAML by section, every key that has a value
   // Keys whose values differ, of those with KeyEffect::result, in the table's order.
   std::vector<std::string> differing_keys(const Config& other) const;
 
  private:
   struct Value {
-    std::string text;                // canonical: equal values have equal text
+    std::string text;  // canonical: equal values have equal text
     std::vector<std::string> list;
     std::string origin;
   };

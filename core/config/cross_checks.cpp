@@ -7,9 +7,10 @@ namespace {
 
 void check_one_of(const Config& config, const std::string& a, const std::string& b, Completeness completeness) {
   const std::string both = a + " (" + config.origin(a) + ") and " + b + " (" + config.origin(b) + ")";
-  PAL_CHECK(!config.has(a) || !config.has(b), "both are set: " + both, "", "keep one: give the other as " + a + "=null or " + b + "=null");
-  PAL_CHECK(completeness == Completeness::optional || config.has(a) || config.has(b), "neither " + a + " nor " + b + " is set", "",
-            "set exactly one of them");
+  PAL_CHECK(!config.has(a) || !config.has(b), "both are set: " + both, "",
+            "keep one: give the other as " + a + "=null or " + b + "=null");
+  PAL_CHECK(completeness == Completeness::optional || config.has(a) || config.has(b),
+            "neither " + a + " nor " + b + " is set", "", "set exactly one of them");
 }
 
 [[noreturn]] void refuse(const Config& config, const std::string& key, const std::string& must) {
@@ -42,9 +43,11 @@ void check_between_keys(const Config& config, Completeness completeness) {
   check_interval(config, "augment.small_crop_scale");
   check_interval(config, "augment.crop_ratio");
   check_interval(config, "augment.blur_sigma");
-  for (const char* key : {"augment.flip", "augment.jitter", "augment.gray", "augment.blur", "augment.solarise"}) check_per_view(config, key);
+  for (const char* key : {"augment.flip", "augment.jitter", "augment.gray", "augment.blur", "augment.solarise"})
+    check_per_view(config, key);
   check_length(config, "augment.jitter_strength", 4, "four numbers: brightness, contrast, saturation, hue");
-  if (config.real_list("augment.jitter_strength")[3] > 0.5) refuse(config, "augment.jitter_strength", "four numbers, of which the hue is at most 0.5");
+  if (config.real_list("augment.jitter_strength")[3] > 0.5)
+    refuse(config, "augment.jitter_strength", "four numbers, of which the hue is at most 0.5");
   for (const char* key : {"augment.mean", "augment.std"}) {
     if (config.text_list(key).size() != 1) check_length(config, key, 3, "one number, or three, one per channel");
   }
@@ -55,11 +58,14 @@ void check_between_keys(const Config& config, Completeness completeness) {
   if (kind == "pairs") needs_file("graph.pairs");
   const std::string& labeler = config.text("oracle.labeler");
   if (labeler == "pairs") {
-    PAL_CHECK(config.has("oracle.pairs"), "oracle.pairs is not set for oracle.labeler", labeler, "give the file as oracle.pairs=FILE");
+    PAL_CHECK(config.has("oracle.pairs"), "oracle.pairs is not set for oracle.labeler", labeler,
+              "give the file as oracle.pairs=FILE");
   }
   const int64_t annotators = labeler == "pairs" ? 1 : config.integer("oracle.annotators");
   if (labeler != "exchange" && config.integer("oracle.votes") + config.integer("oracle.repeats") > annotators) {
-    refuse(config, "oracle.annotators", "at least oracle.votes + oracle.repeats: an annotator answers a question once (oracle.labeler=pairs has one)");
+    refuse(
+        config, "oracle.annotators",
+        "at least oracle.votes + oracle.repeats: an annotator answers a question once (oracle.labeler=pairs has one)");
   }
   if (!config.text_list("oracle.mix").empty() && config.text("oracle.sampler") == "none") {
     refuse(config, "oracle.sampler", "mix where oracle.mix names samplers");
@@ -68,18 +74,23 @@ void check_between_keys(const Config& config, Completeness completeness) {
     refuse(config, "oracle.plateau", "0 without eval.every, which gives the figure");
   }
   if (kind == "regression" || kind == "ranking") needs_file("graph.targets");
-  const std::vector<int64_t> predictor = config.integer_list("model.predictor"), projector = config.integer_list("model.projector");
+  const std::vector<int64_t> predictor = config.integer_list("model.predictor"),
+                             projector = config.integer_list("model.projector");
   if (!predictor.empty() && !projector.empty() && predictor.back() != projector.back()) {
-    refuse(config, "model.predictor", "a list that ends as model.projector does, with " + std::to_string(projector.back()));
+    refuse(config, "model.predictor",
+           "a list that ends as model.projector does, with " + std::to_string(projector.back()));
   }
   const std::string& loss = config.text("loss.kind");
   if ((loss == "mse" || loss == "cross_entropy") && config.text("graph.kind") == "ssl") {
     refuse(config, "loss.kind", "a loss on a graph, or graph.kind another one than ssl, which hides the labels");
   }
   if (config.text("data.decoder") == "nvjpeg") {
-    if (config.text("data.decode") != "full") refuse(config, "data.decode", "full with data.decoder=nvjpeg, which decodes all pixels of a crop");
-    if (config.text("train.device") == "cpu") refuse(config, "data.decoder", "cpu with train.device=cpu: nvJPEG runs on a GPU");
-    if (config.text("train.dtype") != "float32") refuse(config, "data.decoder", "cpu with train.dtype=float64, whose views the loader's threads make");
+    if (config.text("data.decode") != "full")
+      refuse(config, "data.decode", "full with data.decoder=nvjpeg, which decodes all pixels of a crop");
+    if (config.text("train.device") == "cpu")
+      refuse(config, "data.decoder", "cpu with train.device=cpu: nvJPEG runs on a GPU");
+    if (config.text("train.dtype") != "float32")
+      refuse(config, "data.decoder", "cpu with train.dtype=float64, whose views the loader's threads make");
   }
   if (config.integer("data.window") % 16 != 0) refuse(config, "data.window", "a multiple of 16");
   if (config.integer("train.micro_batches") > 1 && config.integer("augment.small_views") > 0) {

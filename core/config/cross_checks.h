@@ -5,7 +5,7 @@
 
 namespace pal::config {
 
-enum class Completeness { required, optional };   // whether a length of the run and a learning rate must be given
+enum class Completeness { required, optional };  // whether a length of the run and a learning rate must be given
 
 // Throws Error (usage) naming the keys, where they were set, and what to do.
 void check_between_keys(const Config& config, Completeness completeness);

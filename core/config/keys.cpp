@@ -5,6 +5,8 @@ namespace pal::config {
 
 const std::vector<KeySpec>& config_keys() {
   using T = KeyType;
+  // A key per line, however long.
+  // clang-format off
   static const std::vector<KeySpec> keys = {
       {"data.train", T::text, "", "Training shards: a .h5 file, a folder of them, or a glob."},
       {"data.stage", T::text, "", "Local folder to copy the training shards to, once per node, e.g. ${SLURM_TMPDIR}; empty: none.", {}, -kNoLimit, kNoLimit, KeyEffect::none},
@@ -156,6 +158,7 @@ const std::vector<KeySpec>& config_keys() {
       {"checkpoint.keep", T::integer, "3", "Checkpoints kept.", {}, 1, kNoLimit, KeyEffect::none},
       {"log.every", T::integer, "10", "Steps between lines of metrics.jsonl; 1 logs all.", {}, 1, kNoLimit, KeyEffect::none},
   };
+  // clang-format on
   return keys;
 }
 

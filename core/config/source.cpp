@@ -16,19 +16,21 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr size_t kMaxFileBytes = 1 << 20;
-constexpr int kMaxDepth = 8;   // an anchor may hold itself
+constexpr int kMaxDepth = 8;  // an anchor may hold itself
 
 std::string read_text(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  PAL_CHECK(fs::exists(status), "there is no config file", printable(path), "give the path of a YAML file, such as configs/quickstart.yaml");
+  PAL_CHECK(fs::exists(status), "there is no config file", printable(path),
+            "give the path of a YAML file, such as configs/quickstart.yaml");
   PAL_CHECK(!fs::is_directory(status), "the config is a folder", printable(path), "give the path of a YAML file in it");
   std::ifstream in(path, std::ios::binary);
   std::string text;
   char block[4096];
   while (in.read(block, sizeof block) || in.gcount() > 0) {
     text.append(block, static_cast<size_t>(in.gcount()));
-    PAL_CHECK(text.size() <= kMaxFileBytes, "the config is larger than a megabyte", printable(path), "give a YAML file");
+    PAL_CHECK(text.size() <= kMaxFileBytes, "the config is larger than a megabyte", printable(path),
+              "give a YAML file");
   }
   PAL_CHECK(in.eof() && !in.bad(), "the config cannot be read", printable(path), "check its permissions");
   return text;
@@ -40,12 +42,15 @@ std::string expand_environment(const std::string& text, const std::string& where
   size_t at = 0;
   for (size_t open; (open = text.find("${", at)) != std::string::npos;) {
     const size_t close = text.find('}', open);
-    PAL_CHECK(close != std::string::npos, where + ": ${ without its }", printable(text), "write ${NAME} or ${NAME:-default}");
+    PAL_CHECK(close != std::string::npos, where + ": ${ without its }", printable(text),
+              "write ${NAME} or ${NAME:-default}");
     const std::string body = text.substr(open + 2, close - open - 2);
     const size_t dash = body.find(":-");
     const std::string name = body.substr(0, dash);
-    const bool is_name = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
-    PAL_CHECK(is_name, where + ": not a name of an environment variable", printable("${" + body + "}"), "write ${NAME} or ${NAME:-default}");
+    const bool is_name = !name.empty() && std::all_of(name.begin(), name.end(),
+                                                      [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+    PAL_CHECK(is_name, where + ": not a name of an environment variable", printable("${" + body + "}"),
+              "write ${NAME} or ${NAME:-default}");
     out.append(text, at, open - at);
     const char* set = std::getenv(name.c_str());
     if (set != nullptr && *set != '\0') {
@@ -84,7 +89,8 @@ class Reader {
     std::error_code error;
     const fs::path real = fs::weakly_canonical(path, error);
     const auto again = std::find(open_.begin(), open_.end(), real);
-    PAL_CHECK(again == open_.end(), included_from + ": base includes itself", printable(path), "remove one of the base: lines");
+    PAL_CHECK(again == open_.end(), included_from + ": base includes itself", printable(path),
+              "remove one of the base: lines");
     open_.push_back(real);
     std::vector<YAML::Node> documents;
     try {
@@ -96,9 +102,11 @@ class Reader {
       if (included_from.empty()) throw;
       throw Error(e.code(), included_from + ": " + e.what());
     }
-    PAL_CHECK(documents.size() <= 1, printable(path) + ": several YAML documents", documents.size(), "keep one per file");
+    PAL_CHECK(documents.size() <= 1, printable(path) + ": several YAML documents", documents.size(),
+              "keep one per file");
     if (!documents.empty() && !documents[0].IsNull()) {
-      PAL_CHECK(documents[0].IsMap(), printable(path) + " is not a list of sections", "", "write sections such as `train:` with keys under them");
+      PAL_CHECK(documents[0].IsMap(), printable(path) + " is not a list of sections", "",
+                "write sections such as `train:` with keys under them");
       std::map<std::string, int> lines;
       bases(documents[0], path);
       walk(documents[0], "", path, lines, 0);
@@ -134,16 +142,19 @@ class Reader {
     }
   }
 
-  void walk(const YAML::Node& map, const std::string& prefix, const std::string& path, std::map<std::string, int>& lines, int depth) {
+  void walk(const YAML::Node& map, const std::string& prefix, const std::string& path,
+            std::map<std::string, int>& lines, int depth) {
     for (const auto& entry : map) {
       const std::string where = place(path, entry.first);
       PAL_CHECK(entry.first.IsScalar(), where + ": a key must be a word", "", "write key: value");
       const std::string key = prefix + entry.first.Scalar();
       const auto [first, is_new] = lines.emplace(key, entry.first.Mark().line + 1);
-      PAL_CHECK(is_new, where + ": the key stands here again", printable(key), "remove one; the first is on line " + std::to_string(first->second));
+      PAL_CHECK(is_new, where + ": the key stands here again", printable(key),
+                "remove one; the first is on line " + std::to_string(first->second));
       if (key == "base" && expand_ == Expand::everything) continue;
       if (entry.second.IsMap()) {
-        PAL_CHECK(depth < kMaxDepth, where + ": sections are nested too deeply", printable(key), "write section: and key: value under it");
+        PAL_CHECK(depth < kMaxDepth, where + ": sections are nested too deeply", printable(key),
+                  "write section: and key: value under it");
         walk(entry.second, key + ".", path, lines, depth + 1);
         continue;
       }
@@ -155,12 +166,14 @@ class Reader {
     Setting out{key, {}, Setting::Shape::scalar, where};
     std::string used;
     const auto take = [&](const YAML::Node& scalar) {
-      out.items.push_back(expand_ == Expand::everything ? expand_environment(scalar.Scalar(), where, used) : scalar.Scalar());
+      out.items.push_back(expand_ == Expand::everything ? expand_environment(scalar.Scalar(), where, used)
+                                                        : scalar.Scalar());
     };
     if (node.IsSequence()) {
       out.shape = Setting::Shape::list;
       for (const YAML::Node& item : node) {
-        PAL_CHECK(item.IsScalar() || is_flat_map(item), where + ": a list holds plain values only", printable(key), "write [a, b, c]");
+        PAL_CHECK(item.IsScalar() || is_flat_map(item), where + ": a list holds plain values only", printable(key),
+                  "write [a, b, c]");
         take(item.IsScalar() ? item : YAML::Node(flow_text(item)));
       }
     } else if (node.IsNull()) {
@@ -173,7 +186,7 @@ class Reader {
   }
 
   Expand expand_;
-  std::vector<fs::path> open_;   // the files whose base: is being read
+  std::vector<fs::path> open_;  // the files whose base: is being read
 };
 
 }  // namespace
@@ -186,7 +199,8 @@ std::vector<Setting> read_settings(const std::string& path, Expand expand) {
 
 Setting parse_override(const std::string& text) {
   const size_t equals = text.find('=');
-  PAL_CHECK(equals != std::string::npos && equals > 0, "not a setting", printable(text), "write section.key=value, such as train.seed=1");
+  PAL_CHECK(equals != std::string::npos && equals > 0, "not a setting", printable(text),
+            "write section.key=value, such as train.seed=1");
   Setting out{text.substr(0, equals), {}, Setting::Shape::scalar, "command line"};
   const std::string value = text.substr(equals + 1);
   if (value.empty() || value == "null" || value == "~") {
@@ -204,7 +218,8 @@ std::vector<std::string> split_list(const std::string& text, const std::string& 
   std::vector<std::string> items;
   try {
     for (const YAML::Node& item : YAML::Load(flow)) {
-      PAL_CHECK(item.IsScalar() || is_flat_map(item), where + ": a list holds plain values only", printable(text), "write [a, b, c]");
+      PAL_CHECK(item.IsScalar() || is_flat_map(item), where + ": a list holds plain values only", printable(text),
+                "write [a, b, c]");
       items.push_back(item.IsScalar() ? item.Scalar() : flow_text(item));
     }
   } catch (const YAML::Exception&) {

@@ -7,13 +7,13 @@
 namespace pal::config {
 
 struct Setting {
-  std::string key;                  // "section.key"
-  std::vector<std::string> items;   // one item of a scalar, the items of a list
+  std::string key;                 // "section.key"
+  std::vector<std::string> items;  // one item of a scalar, the items of a list
   enum class Shape { null, scalar, list } shape = Shape::scalar;
-  std::string origin;               // "file.yaml:12", "command line"
+  std::string origin;  // "file.yaml:12", "command line"
 };
 
-enum class Expand { everything, nothing };   // `base:` and ${ENV}
+enum class Expand { everything, nothing };  // `base:` and ${ENV}
 
 // The settings of a file after those of its `base:` files; later ones win. Throws Error (usage): the file cannot be read,
 // is not YAML, repeats a key, includes itself, or names a variable that is not set.

@@ -41,7 +41,8 @@ std::string describe_range(const KeySpec& key) {
 }
 
 [[noreturn]] void refuse(const KeySpec& key, const std::string& text, const std::string& where) {
-  std::string sentence = where + ": " + key.name + " is " + (text.empty() ? "empty" : printable(text)) + "; it must be " + describe_allowed(key);
+  std::string sentence = where + ": " + key.name + " is " + (text.empty() ? "empty" : printable(text)) +
+                         "; it must be " + describe_allowed(key);
   if (key.type == KeyType::choice) sentence += " (the nearest is " + nearest_name(text, key.choices) + ")";
   throw Error(Exit::usage, sentence);
 }
@@ -50,14 +51,22 @@ std::string describe_range(const KeySpec& key) {
 
 std::string describe_allowed(const KeySpec& key) {
   switch (key.type) {
-    case KeyType::text: return "text without line breaks";
-    case KeyType::choice: return join(key.choices, "or");
-    case KeyType::integer: return "an integer" + describe_range(key);
-    case KeyType::real: return "a number" + describe_range(key);
-    case KeyType::flag: return "true or false";
-    case KeyType::text_list: return "a list of words";
-    case KeyType::integer_list: return "a list of integers" + describe_range(key);
-    case KeyType::real_list: return "a list of numbers" + describe_range(key);
+    case KeyType::text:
+      return "text without line breaks";
+    case KeyType::choice:
+      return join(key.choices, "or");
+    case KeyType::integer:
+      return "an integer" + describe_range(key);
+    case KeyType::real:
+      return "a number" + describe_range(key);
+    case KeyType::flag:
+      return "true or false";
+    case KeyType::text_list:
+      return "a list of words";
+    case KeyType::integer_list:
+      return "a list of integers" + describe_range(key);
+    case KeyType::real_list:
+      return "a list of numbers" + describe_range(key);
   }
   return "";
 }
@@ -89,7 +98,7 @@ std::string canonical_value(const KeySpec& key, const std::string& text, const s
     case KeyType::real_list: {
       const std::optional<double> value = parse_number<double>(text);
       if (!value || !within(*value)) refuse(key, text, where);
-      return fmt::format("{}", *value == 0 ? 0.0 : *value);   // no negative zero
+      return fmt::format("{}", *value == 0 ? 0.0 : *value);  // no negative zero
     }
     case KeyType::flag:
       if (text == "true" || text == "yes" || text == "on") return "true";
@@ -100,7 +109,9 @@ std::string canonical_value(const KeySpec& key, const std::string& text, const s
 }
 
 std::string yaml_scalar(const std::string& text) {
-  const auto plain = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.' || c == '/' || c == '-' || c == '+'; };
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '.' || c == '/' || c == '-' || c == '+';
+  };
   const bool null = text.empty() || text == "null" || text == "Null" || text == "NULL" || text == "~";
   const bool starts_as_marker = !text.empty() && text[0] == '-' && (text.size() == 1 || text == "---");
   if (!null && !starts_as_marker && std::all_of(text.begin(), text.end(), plain)) return text;

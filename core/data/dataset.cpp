@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 // Names like x-00002-of-00004.h5 tell how many there must be: a missing or foreign shard would pass unseen otherwise.
 void check_complete(const std::vector<std::string>& files) {
   static const std::regex kNumbered(R"((.*)-(\d{5})-of-(\d{5})\.h5)");
-  std::map<std::string, std::set<std::string>> totals, numbers;   // by what stands before the number
+  std::map<std::string, std::set<std::string>> totals, numbers;  // by what stands before the number
   for (const std::string& file : files) {
     std::smatch part;
     if (!std::regex_match(file, part, kNumbered)) continue;
@@ -28,9 +28,11 @@ void check_complete(const std::vector<std::string>& files) {
     numbers[part[1]].insert(part[2]);
   }
   for (const auto& [stem, total] : totals) {
-    PAL_DATA_CHECK(total.size() == 1, "shards of two imports lie together", stem + "-*.h5", "remove those of the older one");
+    PAL_DATA_CHECK(total.size() == 1, "shards of two imports lie together", stem + "-*.h5",
+                   "remove those of the older one");
     const int64_t there = static_cast<int64_t>(numbers[stem].size()), expected = std::stoll(*total.begin());
-    PAL_DATA_CHECK(there == expected, "shards are missing", stem + "-*.h5 has " + std::to_string(there) + " of " + std::to_string(expected),
+    PAL_DATA_CHECK(there == expected, "shards are missing",
+                   stem + "-*.h5 has " + std::to_string(there) + " of " + std::to_string(expected),
                    "copy or import them again");
   }
 }
@@ -94,23 +96,29 @@ class ShardedDataset final : public Dataset {
   kernels::ImageView image(int64_t sample, const std::vector<uint8_t>& bytes) const override {
     const std::vector<int32_t>& shape = shards_[shard_of(sample)].shape();
     PAL_ASSERT(encoding() == Encoding::raw, "image() of encoded bytes");
-    PAL_ASSERT(bytes.size() == size_t(shape[0]) * size_t(shape[1]) * size_t(shape[2]), "image() of bytes that are not the sample's");
+    PAL_ASSERT(bytes.size() == size_t(shape[0]) * size_t(shape[1]) * size_t(shape[2]),
+               "image() of bytes that are not the sample's");
     return {bytes.data(), shape[0], shape[1], shape[2]};
   }
 
  private:
   static void check_agreement(const ShardReader& first, const ShardReader& next) {
     const std::string both = first.path() + " and " + next.path();
-    PAL_DATA_CHECK(first.classes() == next.classes(), "shards have different classes", both, "use shards of one import");
-    PAL_DATA_CHECK(first.parents() == next.parents(), "shards have different class trees", both, "use shards of one import");
-    PAL_DATA_CHECK(first.encoding() == next.encoding(), "shards have different encodings", both, "use shards of one import");
-    PAL_DATA_CHECK(first.split() == next.split(), "shards are of different splits (" + first.split() + ", " + next.split() + ")", both,
+    PAL_DATA_CHECK(first.classes() == next.classes(), "shards have different classes", both,
+                   "use shards of one import");
+    PAL_DATA_CHECK(first.parents() == next.parents(), "shards have different class trees", both,
+                   "use shards of one import");
+    PAL_DATA_CHECK(first.encoding() == next.encoding(), "shards have different encodings", both,
+                   "use shards of one import");
+    PAL_DATA_CHECK(first.split() == next.split(),
+                   "shards are of different splits (" + first.split() + ", " + next.split() + ")", both,
                    "name the files of one split");
   }
 
   // Labels of all shards; a shard without labels among others has unknown ones.
   void gather_labels() {
-    const bool any = std::any_of(shards_.begin(), shards_.end(), [](const ShardReader& s) { return !s.labels().empty(); });
+    const bool any =
+        std::any_of(shards_.begin(), shards_.end(), [](const ShardReader& s) { return !s.labels().empty(); });
     if (!any) return;
     labels_.reserve(static_cast<size_t>(size()));
     for (ShardReader& shard : shards_) {
@@ -138,7 +146,7 @@ class ShardedDataset final : public Dataset {
   }
 
   std::vector<ShardReader> shards_;
-  std::vector<int64_t> begin_ = {0};   // (shards + 1) first sample of each shard
+  std::vector<int64_t> begin_ = {0};  // (shards + 1) first sample of each shard
   std::vector<int32_t> shape_;
   std::vector<int64_t> labels_;
   uint64_t fingerprint_ = 0;
@@ -163,7 +171,8 @@ std::vector<std::string> dataset_files(const std::string& pattern) {
     }
     PAL_DATA_CHECK(!files.empty(), "folder without *.h5 files", pattern, "give a data set made by `pal data import`");
   } else {
-    PAL_DATA_CHECK(!fs::exists(pattern), "neither a file nor a folder", pattern, "give a data set made by `pal data import`");
+    PAL_DATA_CHECK(!fs::exists(pattern), "neither a file nor a folder", pattern,
+                   "give a data set made by `pal data import`");
     files = expand_glob(pattern);
     PAL_DATA_CHECK(!files.empty(), "no such data set", pattern, "check the path, or make it with `pal data import`");
   }

@@ -10,7 +10,7 @@
 
 namespace pal::data {
 
-enum class Encoding { raw, jpeg, features };   // features: rows of floats that another program made (feature_set.h)
+enum class Encoding { raw, jpeg, features };  // features: rows of floats that another program made (feature_set.h)
 
 class Dataset {
  public:
@@ -20,15 +20,19 @@ class Dataset {
 
   virtual int64_t size() const = 0;
   virtual Encoding encoding() const = 0;
-  virtual double spread() const { return 0; }                   // features: mean deviation of a column
+  virtual double spread() const { return 0; }  // features: mean deviation of a column
   // (height, width, channels); 0 where images differ. Features: (1, 1, D).
   virtual std::vector<int32_t> shape() const = 0;
-  virtual const std::vector<int64_t>& labels() const = 0;       // (N), −1 unknown; empty when the set has none
+  virtual const std::vector<int64_t>& labels() const = 0;  // (N), −1 unknown; empty when the set has none
   virtual const std::vector<std::string>& classes() const = 0;
-  virtual std::vector<int64_t> parents() const { return {}; }   // of class nodes, the classes first; −1 root; empty: no taxonomy
-  virtual std::string id(int64_t sample) const { return std::to_string(sample); }   // what its source calls it
-  virtual std::string where(int64_t sample) const { return "sample " + std::to_string(sample); }   // file and sample, for people
-  virtual uint64_t fingerprint() const = 0;                     // of sizes, labels and CRCs; the same for any sharding
+  virtual std::vector<int64_t> parents() const {
+    return {};
+  }  // of class nodes, the classes first; −1 root; empty: no taxonomy
+  virtual std::string id(int64_t sample) const { return std::to_string(sample); }  // what its source calls it
+  virtual std::string where(int64_t sample) const {
+    return "sample " + std::to_string(sample);
+  }                                          // file and sample, for people
+  virtual uint64_t fingerprint() const = 0;  // of sizes, labels and CRCs; the same for any sharding
 
   // Reads the stored bytes of a sample and checks their CRC (a mismatch names file and sample). Thread-safe (pread).
   virtual void read(int64_t sample, std::vector<uint8_t>& bytes) const = 0;
@@ -38,7 +42,7 @@ class Dataset {
   virtual kernels::ImageView image(int64_t sample, const std::vector<uint8_t>& bytes) const = 0;
 };
 
-std::vector<std::string> expand_glob(const std::string& pattern);   // sorted
+std::vector<std::string> expand_glob(const std::string& pattern);  // sorted
 // The files that Dataset::open(pattern) takes, in its order.
 std::vector<std::string> dataset_files(const std::string& pattern);
 

@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <regex>
 
-#include "core/io/crc32c.h"
 #include "core/data/dataset.h"
-#include "core/io/h5_foreign.h"
+#include "core/io/crc32c.h"
 #include "core/io/files.h"
+#include "core/io/h5_foreign.h"
 #include "kernels/base/error.h"
 
 namespace pal::data {
@@ -21,10 +21,10 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Npy {
-  std::string type;                 // "<f4"
+  std::string type;  // "<f4"
   std::vector<int64_t> shape;
-  std::string bytes;                // of the whole file
-  size_t begin = 0;                 // of the data
+  std::string bytes;  // of the whole file
+  size_t begin = 0;   // of the data
 };
 
 // Magic, version, length of the header (2 bytes in version 1, 4 later), a Python literal, raw bytes.
@@ -32,7 +32,8 @@ Npy read_npy(const std::string& path) {
   Npy file;
   file.bytes = io::read_whole_file(path);
   const std::string& b = file.bytes;
-  PAL_DATA_CHECK(b.size() >= 12 && b.compare(0, 6, "\x93NUMPY") == 0, "not a file of NumPy", path, "write it with numpy.save");
+  PAL_DATA_CHECK(b.size() >= 12 && b.compare(0, 6, "\x93NUMPY") == 0, "not a file of NumPy", path,
+                 "write it with numpy.save");
   const bool first = b[6] == 1;
   uint32_t length = 0;
   std::memcpy(&length, b.data() + 8, first ? 2 : 4);
@@ -40,20 +41,26 @@ Npy read_npy(const std::string& path) {
   PAL_DATA_CHECK(file.begin <= b.size(), "a NumPy file that is cut off", path, "write it again");
   const std::string header = b.substr(first ? 10 : 12, length);
   std::smatch part;
-  static const std::regex kType(R"('descr'\s*:\s*'([^']+)')"), kShape(R"('shape'\s*:\s*\(([0-9, ]*)\))"), kOrder(R"('fortran_order'\s*:\s*False)");
-  PAL_DATA_CHECK(std::regex_search(header, part, kType), "a NumPy file whose type is not plain", path, "save an array of numbers");
+  static const std::regex kType(R"('descr'\s*:\s*'([^']+)')"), kShape(R"('shape'\s*:\s*\(([0-9, ]*)\))"),
+      kOrder(R"('fortran_order'\s*:\s*False)");
+  PAL_DATA_CHECK(std::regex_search(header, part, kType), "a NumPy file whose type is not plain", path,
+                 "save an array of numbers");
   file.type = part[1];
-  PAL_DATA_CHECK(std::regex_search(header, kOrder), "a NumPy file in Fortran's order", path, "save numpy.ascontiguousarray(x)");
-  PAL_DATA_CHECK(std::regex_search(header, part, kShape), "a NumPy file without a shape", path, "save an array of numbers");
+  PAL_DATA_CHECK(std::regex_search(header, kOrder), "a NumPy file in Fortran's order", path,
+                 "save numpy.ascontiguousarray(x)");
+  PAL_DATA_CHECK(std::regex_search(header, part, kShape), "a NumPy file without a shape", path,
+                 "save an array of numbers");
   const std::string shape = part[1];
   static const std::regex kNumber("[0-9]{1,15}");
   int64_t values = 1;
   for (std::sregex_iterator at(shape.begin(), shape.end(), kNumber), end; at != end; ++at) {
     file.shape.push_back(std::stoll(at->str()));
-    PAL_DATA_CHECK(!__builtin_mul_overflow(values, file.shape.back(), &values), "a NumPy file with an impossible shape", path, "save it again");
+    PAL_DATA_CHECK(!__builtin_mul_overflow(values, file.shape.back(), &values), "a NumPy file with an impossible shape",
+                   path, "save it again");
   }
   const int64_t size = file.type.size() == 3 ? file.type[2] - '0' : 0;
-  PAL_DATA_CHECK(size >= 1 && size <= 8 && values <= static_cast<int64_t>(b.size()) && static_cast<int64_t>(b.size() - file.begin) == values * size,
+  PAL_DATA_CHECK(size >= 1 && size <= 8 && values <= static_cast<int64_t>(b.size()) &&
+                     static_cast<int64_t>(b.size() - file.begin) == values * size,
                  "a NumPy file whose bytes do not fit its shape", path, "write it again; it may be cut off");
   return file;
 }
@@ -67,12 +74,17 @@ at::ScalarType float_type(const std::string& type, const std::string& path) {
 
 std::vector<int64_t> npy_labels(const std::string& path) {
   Npy file = read_npy(path);
-  PAL_DATA_CHECK(file.shape.size() == 1, path + ": labels with so many dimensions", file.shape.size(), "save a list of integers");
+  PAL_DATA_CHECK(file.shape.size() == 1, path + ": labels with so many dimensions", file.shape.size(),
+                 "save a list of integers");
   at::ScalarType type = at::kLong;
-  if (file.type == "<i4") type = at::kInt;
-  else if (file.type == "|u1") type = at::kByte;
-  else PAL_DATA_CHECK(file.type == "<i8", path + ": labels of type", file.type, "save them as int64, int32 or uint8");
-  const at::Tensor all = at::from_blob(file.bytes.data() + file.begin, {file.shape[0]}, type).to(at::kLong).contiguous();
+  if (file.type == "<i4")
+    type = at::kInt;
+  else if (file.type == "|u1")
+    type = at::kByte;
+  else
+    PAL_DATA_CHECK(file.type == "<i8", path + ": labels of type", file.type, "save them as int64, int32 or uint8");
+  const at::Tensor all =
+      at::from_blob(file.bytes.data() + file.begin, {file.shape[0]}, type).to(at::kLong).contiguous();
   return {all.const_data_ptr<int64_t>(), all.const_data_ptr<int64_t>() + all.numel()};
 }
 
@@ -80,8 +92,10 @@ FeatureSet from_npy(const std::string& path) {
   FeatureSet set;
   {
     Npy file = read_npy(path);
-    PAL_DATA_CHECK(file.shape.size() == 2, path + ": features with so many dimensions", file.shape.size(), "save an array (samples, D)");
-    set.rows = at::from_blob(file.bytes.data() + file.begin, file.shape, float_type(file.type, path)).to(at::kFloat, false, /*copy=*/true);
+    PAL_DATA_CHECK(file.shape.size() == 2, path + ": features with so many dimensions", file.shape.size(),
+                   "save an array (samples, D)");
+    set.rows = at::from_blob(file.bytes.data() + file.begin, file.shape, float_type(file.type, path))
+                   .to(at::kFloat, false, /*copy=*/true);
   }
   const std::string labels = path.substr(0, path.size() - 4) + "-labels.npy";
   if (fs::exists(labels)) set.labels = npy_labels(labels);
@@ -92,7 +106,8 @@ FeatureSet from_h5(const std::string& path) {
   const io::h5::ForeignFile file(path);
   FeatureSet set;
   const std::vector<int64_t> shape = file.shape("features");
-  PAL_DATA_CHECK(shape.size() == 2, path + ": /features with so many dimensions", shape.size(), "write an array (samples, D)");
+  PAL_DATA_CHECK(shape.size() == 2, path + ": /features with so many dimensions", shape.size(),
+                 "write an array (samples, D)");
   set.rows = at::empty(shape, at::kFloat);
   file.read_floats("features", {set.rows.data_ptr<float>(), static_cast<size_t>(set.rows.numel())});
   if (file.has("labels")) set.labels = file.integers("labels");
@@ -106,7 +121,7 @@ bool is_feature_file(const std::string& path) {
   if (!fs::is_regular_file(path) || !(path.ends_with(".h5") || path.ends_with(".hdf5"))) return false;
   try {
     return io::h5::ForeignFile(path).has("features");
-  } catch (const Error&) {   // whoever reads it as images says what is wrong with it
+  } catch (const Error&) {  // whoever reads it as images says what is wrong with it
     return false;
   }
 }
@@ -114,17 +129,21 @@ bool is_feature_file(const std::string& path) {
 int64_t feature_width(const std::string& path) {
   if (!path.ends_with(".npy")) return io::h5::ForeignFile(path).shape("features").at(1);
   const Npy file = read_npy(path);
-  PAL_DATA_CHECK(file.shape.size() == 2, path + ": features with so many dimensions", file.shape.size(), "save an array (samples, D)");
+  PAL_DATA_CHECK(file.shape.size() == 2, path + ": features with so many dimensions", file.shape.size(),
+                 "save an array (samples, D)");
   return file.shape[1];
 }
 
 FeatureSet read_features(const std::string& path) {
   PAL_DATA_CHECK(fs::is_regular_file(path), "no such file of features", path, "check the path");
   FeatureSet set = path.ends_with(".npy") ? from_npy(path) : from_h5(path);
-  PAL_DATA_CHECK(set.rows.size(0) > 0 && set.rows.size(1) > 0, "a file of features without any", path, "write it again");
-  PAL_DATA_CHECK(at::isfinite(set.rows).all().item<bool>(), "features that are not all finite", path, "leave such samples out");
-  PAL_DATA_CHECK(set.labels.empty() || static_cast<int64_t>(set.labels.size()) == set.rows.size(0), path + ": labels for another number of samples",
-                 set.labels.size(), "there are " + std::to_string(set.rows.size(0)) + " rows of features");
+  PAL_DATA_CHECK(set.rows.size(0) > 0 && set.rows.size(1) > 0, "a file of features without any", path,
+                 "write it again");
+  PAL_DATA_CHECK(at::isfinite(set.rows).all().item<bool>(), "features that are not all finite", path,
+                 "leave such samples out");
+  PAL_DATA_CHECK(set.labels.empty() || static_cast<int64_t>(set.labels.size()) == set.rows.size(0),
+                 path + ": labels for another number of samples", set.labels.size(),
+                 "there are " + std::to_string(set.rows.size(0)) + " rows of features");
   return set;
 }
 
@@ -164,7 +183,9 @@ class FeatureDataset final : public Dataset {
 
  private:
   size_t row_bytes() const { return static_cast<size_t>(set_.rows.size(1)) * sizeof(float); }
-  const uint8_t* row(int64_t i) const { return reinterpret_cast<const uint8_t*>(set_.rows.const_data_ptr<float>() + i * set_.rows.size(1)); }
+  const uint8_t* row(int64_t i) const {
+    return reinterpret_cast<const uint8_t*>(set_.rows.const_data_ptr<float>() + i * set_.rows.size(1));
+  }
 
   const std::string path_;
   const FeatureSet set_;

@@ -16,13 +16,13 @@ namespace pal::data {
 class Dataset;
 
 struct FeatureSet {
-  at::Tensor rows;                  // (n, D) float
-  std::vector<int64_t> labels;      // (n), −1 unknown; empty: none
+  at::Tensor rows;              // (n, D) float
+  std::vector<int64_t> labels;  // (n), −1 unknown; empty: none
 };
 
 // Whether the file holds features rather than images: *.npy, or HDF5 with /features.
 bool is_feature_file(const std::string& path);
-int64_t feature_width(const std::string& path);   // D
+int64_t feature_width(const std::string& path);  // D
 // Throws Error (data) naming the file: not such a file, cut off, a number that is not finite, labels of another length.
 FeatureSet read_features(const std::string& path);
 // The same as a data set: an "image" is a row of D floats. Classes are named by their numbers.

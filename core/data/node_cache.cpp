@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/io/crc32c.h"
 #include "core/data/dataset.h"
+#include "core/io/crc32c.h"
 #include "core/io/file_handle.h"
 #include "core/io/files.h"
 #include "kernels/base/error.h"
@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kCopyBlock = 4 << 20;
-constexpr int kCopyThreads = 4;   // one stream does not fill a parallel file system
+constexpr int kCopyThreads = 4;  // one stream does not fill a parallel file system
 
 struct Source {
   std::string path, name;
@@ -38,13 +38,15 @@ std::vector<Source> list_sources(const std::string& pattern, std::string& folder
   uint32_t print[2] = {};
   for (const std::string& file : dataset_files(pattern)) {
     struct stat status {};
-    PAL_DATA_CHECK(::stat(file.c_str(), &status) == 0, "shard that cannot be read", file, "check the path and its permissions");
+    PAL_DATA_CHECK(::stat(file.c_str(), &status) == 0, "shard that cannot be read", file,
+                   "check the path and its permissions");
     const fs::path path = fs::absolute(file);
     sources.push_back({path.string(), path.filename().string(), static_cast<uint64_t>(status.st_size)});
-    PAL_DATA_CHECK(names.insert(sources.back().name).second, "two shards of the same name cannot be staged together", sources.back().name,
-                   "rename one of them, or leave data.stage empty");
-    const std::string facts = path.string() + " " + std::to_string(status.st_size) + " " + std::to_string(status.st_mtim.tv_sec) + "." +
-                              std::to_string(status.st_mtim.tv_nsec) + "\n";
+    PAL_DATA_CHECK(names.insert(sources.back().name).second, "two shards of the same name cannot be staged together",
+                   sources.back().name, "rename one of them, or leave data.stage empty");
+    const std::string facts = path.string() + " " + std::to_string(status.st_size) + " " +
+                              std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec) +
+                              "\n";
     print[0] = io::crc32c(facts.data(), facts.size(), print[0]);
     print[1] = io::crc32c(facts.data(), facts.size(), print[1] ^ 0x9E3779B9u);
   }
@@ -61,7 +63,8 @@ uint32_t file_crc(const io::FileHandle& file, uint64_t bytes, const F& take) {
   uint32_t crc = 0;
   for (uint64_t at = 0; at < bytes; at += block.size()) {
     const size_t n = std::min<uint64_t>(block.size(), bytes - at);
-    PAL_DATA_CHECK(file.read_at(at, block.data(), n), "file that became shorter while it was read", file.path(), "copy or import it again");
+    PAL_DATA_CHECK(file.read_at(at, block.data(), n), "file that became shorter while it was read", file.path(),
+                   "copy or import it again");
     crc = io::crc32c(block.data(), n, crc);
     take(at, block.data(), n);
   }
@@ -73,20 +76,24 @@ uint32_t file_crc(const std::string& path, uint64_t bytes) {
   return file.size() == bytes ? file_crc(file, bytes, [](uint64_t, const char*, size_t) {}) : 0;
 }
 
-std::string checksum_text(uint64_t bytes, uint32_t crc) { return std::to_string(bytes) + " bytes, crc32c " + std::to_string(crc) + "\n"; }
+std::string checksum_text(uint64_t bytes, uint32_t crc) {
+  return std::to_string(bytes) + " bytes, crc32c " + std::to_string(crc) + "\n";
+}
 
 bool stands(const Source& source, const std::string& copy) {
   if (!fs::exists(copy) || !fs::exists(copy + ".crc32c")) return false;
-  return fs::file_size(copy) == source.bytes && io::read_whole_file(copy + ".crc32c") == checksum_text(source.bytes, file_crc(copy, source.bytes));
+  return fs::file_size(copy) == source.bytes &&
+         io::read_whole_file(copy + ".crc32c") == checksum_text(source.bytes, file_crc(copy, source.bytes));
 }
 
 void copy_shard(const Source& source, const std::string& copy) {
   io::PartialFile partial(copy);
   const io::FileHandle from = io::FileHandle::open_for_reading(source.path);
   io::FileHandle to = io::FileHandle::create(partial.path(), copy);
-  const uint32_t crc = file_crc(from, source.bytes, [&](uint64_t at, const char* data, size_t n) { to.write_at(at, data, n); });
+  const uint32_t crc =
+      file_crc(from, source.bytes, [&](uint64_t at, const char* data, size_t n) { to.write_at(at, data, n); });
   to.sync();
-  to.forget_cached();   // what is compared is what the disk has
+  to.forget_cached();  // what is compared is what the disk has
   const uint32_t read_back = file_crc(partial.path(), source.bytes);
   PAL_DATA_CHECK(read_back == crc, "the copy differs from " + source.path + ", crc32c", read_back,
                  "the local disk is not to be trusted; set data.stage to another folder, or to nothing");
@@ -106,8 +113,8 @@ void copy_all(const std::vector<Source>& sources, const std::string& folder, Sta
   }
   report.copied = static_cast<int64_t>(missing.size());
   const uint64_t room = fs::space(folder).available;
-  PAL_CHECK(needed <= room, "data.stage has too little room for " + std::to_string(needed >> 20) + " MB; MB free", room >> 20,
-            "make room in " + folder + ", or set data.stage to nothing");
+  PAL_CHECK(needed <= room, "data.stage has too little room for " + std::to_string(needed >> 20) + " MB; MB free",
+            room >> 20, "make room in " + folder + ", or set data.stage to nothing");
   std::atomic<size_t> next{0};
   std::mutex mutex;
   std::exception_ptr error;

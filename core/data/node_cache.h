@@ -14,10 +14,10 @@
 namespace pal::data {
 
 struct StageReport {
-  std::string data;        // what to open instead of the pattern
+  std::string data;  // what to open instead of the pattern
   int64_t files = 0;
-  int64_t copied = 0;      // of them; the others were there
-  int64_t bytes = 0;       // of all files
+  int64_t copied = 0;  // of them; the others were there
+  int64_t bytes = 0;   // of all files
 };
 
 // Collective over the ranks of one node: one copies, the others wait. The report is of the rank that copied; `data` is the

@@ -4,8 +4,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/io/crc32c.h"
 #include "core/data/shard_format.h"
+#include "core/io/crc32c.h"
 #include "kernels/base/error.h"
 
 namespace pal::data {
@@ -44,11 +44,12 @@ std::vector<std::string> read_text_checked(const io::h5::File& file, const std::
 
 // Each walk towards the root ends at a root or at a node of an earlier walk; meeting its own path is a cycle.
 void check_acyclic(const std::string& path, const std::vector<int64_t>& parents) {
-  std::vector<int64_t> walk(parents.size(), -1);   // which walk met the node first
+  std::vector<int64_t> walk(parents.size(), -1);  // which walk met the node first
   for (size_t start = 0; start < parents.size(); ++start) {
     for (auto node = static_cast<int64_t>(start); node >= 0; node = parents[static_cast<size_t>(node)]) {
       int64_t& met = walk[static_cast<size_t>(node)];
-      PAL_DATA_CHECK(met != static_cast<int64_t>(start), path + ": parents goes in a circle at node", node, "make it a tree");
+      PAL_DATA_CHECK(met != static_cast<int64_t>(start), path + ": parents goes in a circle at node", node,
+                     "make it a tree");
       if (met >= 0) break;
       met = static_cast<int64_t>(start);
     }
@@ -75,22 +76,25 @@ ShardReader::ShardReader(io::h5::File file) {
 
 void ShardReader::read_header(const io::h5::File& file) {
   const std::string& path = file.handle().path();
-  PAL_DATA_CHECK(file.has_attribute("/", "pal_format"), path + " is an HDF5 file of another kind", "no attribute pal_format",
-                 "make a data set with `pal data import`");
+  PAL_DATA_CHECK(file.has_attribute("/", "pal_format"), path + " is an HDF5 file of another kind",
+                 "no attribute pal_format", "make a data set with `pal data import`");
   const std::vector<int64_t> format = file.integers("/", "pal_format");
-  PAL_DATA_CHECK(format == std::vector<int64_t>{kVersion}, path + ": unknown pal_format", format.empty() ? -1 : format[0],
-                 "this program reads format " + std::to_string(kVersion));
+  PAL_DATA_CHECK(format == std::vector<int64_t>{kVersion}, path + ": unknown pal_format",
+                 format.empty() ? -1 : format[0], "this program reads format " + std::to_string(kVersion));
   const std::string encoding = file.text("/", "encoding");
-  PAL_DATA_CHECK(encoding == "raw" || encoding == "jpeg", path + ": unknown encoding", encoding, "it must be raw or jpeg");
+  PAL_DATA_CHECK(encoding == "raw" || encoding == "jpeg", path + ": unknown encoding", encoding,
+                 "it must be raw or jpeg");
   encoding_ = encoding == "raw" ? Encoding::raw : Encoding::jpeg;
   if (file.has_attribute("/", "split")) split_ = file.text("/", "split");
 
   const std::vector<int64_t> shape = file.integers("/", "shape");
-  PAL_DATA_CHECK(shape.size() == 3, path + ": attribute shape has a wrong length", shape.size(), "it must be height, width, channels");
+  PAL_DATA_CHECK(shape.size() == 3, path + ": attribute shape has a wrong length", shape.size(),
+                 "it must be height, width, channels");
   for (size_t axis = 0; axis < 3; ++axis) {
     const int64_t low = encoding_ == Encoding::raw ? 1 : 0, high = axis == 2 ? 3 : kMaxSide;
     PAL_DATA_CHECK(shape[axis] >= low && shape[axis] <= high && !(axis == 2 && shape[axis] == 2),
-                   path + ": attribute shape has an impossible axis", shape[axis], "raw images have 1 or 3 channels and fixed sides");
+                   path + ": attribute shape has an impossible axis", shape[axis],
+                   "raw images have 1 or 3 channels and fixed sides");
     shape_.push_back(static_cast<int32_t>(shape[axis]));
   }
 }
@@ -104,20 +108,22 @@ void ShardReader::check_images(const io::h5::File& file) {
   PAL_DATA_CHECK(offsets_.size() == crcs_.size() + 1, path + ": images/offsets has a wrong length", offsets_.size(),
                  "it must be one more than images/crc32c (" + std::to_string(crcs_.size()) + ")");
   PAL_DATA_CHECK(offsets_[0] == 0, path + ": images/offsets does not begin with 0", offsets_[0], kAgain);
-  PAL_DATA_CHECK(offsets_.back() == static_cast<uint64_t>(images_.count), path + ": images/offsets does not end with the bytes",
-                 offsets_.back(), "images/bytes has " + std::to_string(images_.count) + "; " + kAgain);
+  PAL_DATA_CHECK(offsets_.back() == static_cast<uint64_t>(images_.count),
+                 path + ": images/offsets does not end with the bytes", offsets_.back(),
+                 "images/bytes has " + std::to_string(images_.count) + "; " + kAgain);
   const uint64_t raw_bytes = uint64_t(shape_[0]) * uint64_t(shape_[1]) * uint64_t(shape_[2]);
   for (size_t i = 0; i < crcs_.size(); ++i) {
     // Ascending from 0 to the end: every offset is in range.
     PAL_DATA_CHECK(offsets_[i + 1] > offsets_[i], path + ": images/offsets does not ascend at sample", i, kAgain);
     PAL_DATA_CHECK(encoding_ != Encoding::raw || offsets_[i + 1] - offsets_[i] == raw_bytes,
-                   path + ": sample " + std::to_string(i) + " has another size than the shape says", offsets_[i + 1] - offsets_[i],
-                   "it must be " + std::to_string(raw_bytes) + " bytes; " + kAgain);
+                   path + ": sample " + std::to_string(i) + " has another size than the shape says",
+                   offsets_[i + 1] - offsets_[i], "it must be " + std::to_string(raw_bytes) + " bytes; " + kAgain);
   }
   if (!file.has(kIds)) return;
   ids_ = file.extent(kIds, io::h5::Type::text);
   ids_crc_ = stored_crc(file, kIds);
-  PAL_DATA_CHECK(ids_.count == size(), path + ": ids has a wrong length", ids_.count, "there are " + std::to_string(size()) + " samples");
+  PAL_DATA_CHECK(ids_.count == size(), path + ": ids has a wrong length", ids_.count,
+                 "there are " + std::to_string(size()) + " samples");
 }
 
 void ShardReader::check_classes(const io::h5::File& file) {
@@ -133,8 +139,8 @@ void ShardReader::check_classes(const io::h5::File& file) {
   const auto classes = static_cast<int64_t>(classes_.size());
   for (size_t i = 0; i < labels_.size(); ++i) {
     if (labels_[i] >= -1 && labels_[i] < classes) continue;
-    throw Error(Exit::data, path + ": sample " + std::to_string(i) + " has label " + std::to_string(labels_[i]) + ", but there are " +
-                                std::to_string(classes) + " classes; correct the labels");
+    throw Error(Exit::data, path + ": sample " + std::to_string(i) + " has label " + std::to_string(labels_[i]) +
+                                ", but there are " + std::to_string(classes) + " classes; correct the labels");
   }
   const std::unordered_set<std::string> names(classes_.begin(), classes_.end());
   PAL_DATA_CHECK(names.size() == classes_.size(), path + ": two classes have the same name", "", "rename one of them");
@@ -144,26 +150,29 @@ void ShardReader::check_classes(const io::h5::File& file) {
   const auto nodes = static_cast<int64_t>(parents_.size());
   PAL_DATA_CHECK(nodes >= classes, path + ": parents is too short", nodes, "it needs an entry for each class");
   for (const int64_t parent : parents_) {
-    PAL_DATA_CHECK(parent == -1 || (parent >= classes && parent < nodes), path + ": parents has an impossible entry", parent,
-                   "a parent is -1 or an inner node (" + std::to_string(classes) + " to " + std::to_string(nodes - 1) + ")");
+    PAL_DATA_CHECK(
+        parent == -1 || (parent >= classes && parent < nodes), path + ": parents has an impossible entry", parent,
+        "a parent is -1 or an inner node (" + std::to_string(classes) + " to " + std::to_string(nodes - 1) + ")");
   }
   check_acyclic(path, parents_);
   if (!file.has(kParentNames)) return;
   parent_names_ = read_text_checked(file, kParentNames);
-  PAL_DATA_CHECK(static_cast<int64_t>(parent_names_.size()) == nodes - classes, path + ": parent_names has a wrong length",
-                 parent_names_.size(), "there are " + std::to_string(nodes - classes) + " inner nodes");
+  PAL_DATA_CHECK(static_cast<int64_t>(parent_names_.size()) == nodes - classes,
+                 path + ": parent_names has a wrong length", parent_names_.size(),
+                 "there are " + std::to_string(nodes - classes) + " inner nodes");
 }
 
 void ShardReader::read(int64_t sample, std::vector<uint8_t>& bytes) const {
   PAL_ASSERT(sample >= 0 && sample < size(), "sample " + std::to_string(sample) + " of " + path());
   bytes.resize(image_bytes(sample));
   if (!handle_.read_at(images_.offset + offsets_[at(sample)], bytes.data(), bytes.size())) {
-    throw Error(Exit::data, path() + ": sample " + std::to_string(sample) + " lies behind the end of the file, which was cut after it was opened; " + kAgain);
+    throw Error(Exit::data, path() + ": sample " + std::to_string(sample) +
+                                " lies behind the end of the file, which was cut after it was opened; " + kAgain);
   }
   const uint32_t computed = io::crc32c(bytes.data(), bytes.size());
   if (computed != crcs_[at(sample)]) {
-    throw Error(Exit::data, where(sample) + " does not match its CRC32C (stored " + hex(crcs_[at(sample)]) + ", computed " +
-                                hex(computed) + "); the file is damaged, " + kAgain);
+    throw Error(Exit::data, where(sample) + " does not match its CRC32C (stored " + hex(crcs_[at(sample)]) +
+                                ", computed " + hex(computed) + "); the file is damaged, " + kAgain);
   }
 }
 
@@ -175,7 +184,8 @@ std::string ShardReader::id(int64_t sample) const {
   if (ids_.count == 0) return std::to_string(sample);
   std::string item(static_cast<size_t>(ids_.item_bytes), '\0');
   const uint64_t offset = ids_.offset + static_cast<uint64_t>(sample * ids_.item_bytes);
-  if (!handle_.read_at(offset, item.data(), item.size())) throw Error(Exit::data, path() + " ends within ids; " + kAgain);
+  if (!handle_.read_at(offset, item.data(), item.size()))
+    throw Error(Exit::data, path() + " ends within ids; " + kAgain);
   return io::h5::unpack_text(item.data(), ids_.item_bytes);
 }
 
@@ -185,7 +195,8 @@ void ShardReader::check_ids() const {
   uint32_t crc = 0;
   for (uint64_t done = 0; done < end; done += block.size()) {
     const size_t n = std::min<uint64_t>(block.size(), end - done);
-    if (!handle_.read_at(ids_.offset + done, block.data(), n)) throw Error(Exit::data, path() + " ends within ids; " + kAgain);
+    if (!handle_.read_at(ids_.offset + done, block.data(), n))
+      throw Error(Exit::data, path() + " ends within ids; " + kAgain);
     crc = io::crc32c(block.data(), n, crc);
   }
   if (ids_.count > 0) check_crc(path(), kIds, ids_crc_, crc);

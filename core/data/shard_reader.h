@@ -27,7 +27,7 @@ class ShardReader {
   Encoding encoding() const { return encoding_; }
   const std::vector<int32_t>& shape() const { return shape_; }
   const std::string& split() const { return split_; }
-  const std::vector<int64_t>& labels() const { return labels_; }   // empty when the shard has none
+  const std::vector<int64_t>& labels() const { return labels_; }  // empty when the shard has none
   std::vector<int64_t> take_labels() { return std::move(labels_); }
   const std::vector<std::string>& classes() const { return classes_; }
   const std::vector<int64_t>& parents() const { return parents_; }
@@ -40,9 +40,9 @@ class ShardReader {
   void will_read(int64_t begin, int64_t end) const {
     handle_.will_read(images_.offset + offsets_[at(begin)], offsets_[at(end)] - offsets_[at(begin)]);
   }
-  std::string id(int64_t sample) const;   // the sample's number where the shard has no ids
-  std::string where(int64_t sample) const;   // "file: sample 3 (id)"
-  void check_ids() const;                 // the one array that is not checked on opening
+  std::string id(int64_t sample) const;     // the sample's number where the shard has no ids
+  std::string where(int64_t sample) const;  // "file: sample 3 (id)"
+  void check_ids() const;                   // the one array that is not checked on opening
 
  private:
   static size_t at(int64_t sample) { return static_cast<size_t>(sample); }
@@ -60,7 +60,7 @@ class ShardReader {
   std::vector<uint32_t> crcs_;
   std::vector<int64_t> labels_, parents_;
   std::vector<std::string> classes_, parent_names_;
-  int64_t ids_crc_ = -1;   // −1: not stored
+  int64_t ids_crc_ = -1;  // −1: not stored
 };
 
 }  // namespace pal::data

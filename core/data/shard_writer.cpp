@@ -3,8 +3,8 @@
 #include <set>
 #include <utility>
 
-#include "core/io/crc32c.h"
 #include "core/data/shard_format.h"
+#include "core/io/crc32c.h"
 #include "kernels/base/error.h"
 
 namespace pal::data {
@@ -15,7 +15,8 @@ constexpr size_t kBufferBytes = 4 << 20;
 ShardSpec checked_classes(ShardSpec spec) {
   std::set<std::string> seen;
   for (const std::string& name : spec.classes) {
-    PAL_DATA_CHECK(seen.insert(name).second, "two classes have the same name", name, "give every class a name of its own");
+    PAL_DATA_CHECK(seen.insert(name).second, "two classes have the same name", name,
+                   "give every class a name of its own");
   }
   return spec;
 }
@@ -24,12 +25,18 @@ ShardSpec checked_classes(ShardSpec spec) {
 using namespace shard_format;
 
 ShardWriter::ShardWriter(ShardSpec spec, std::string target, std::optional<io::PartialFile> partial, io::h5::File file)
-    : spec_(checked_classes(std::move(spec))), target_(std::move(target)), partial_(std::move(partial)), file_(std::move(file)) {
+    : spec_(checked_classes(std::move(spec))),
+      target_(std::move(target)),
+      partial_(std::move(partial)),
+      file_(std::move(file)) {
   buffer_.reserve(kBufferBytes);
 }
 
 ShardWriter::ShardWriter(const std::string& path, ShardSpec spec)
-    : spec_(checked_classes(std::move(spec))), target_(path), partial_(path), file_(io::h5::File::create(partial_->path(), path)) {
+    : spec_(checked_classes(std::move(spec))),
+      target_(path),
+      partial_(path),
+      file_(io::h5::File::create(partial_->path(), path)) {
   buffer_.reserve(kBufferBytes);
 }
 
@@ -64,7 +71,8 @@ void ShardWriter::append(const StoredImage& image) {
     PAL_ASSERT(static_cast<int64_t>(image.bytes) == expected, "a raw image of another size than the shard's shape");
   }
   const auto classes = static_cast<int64_t>(spec_.classes.size());
-  PAL_DATA_CHECK(image.label >= -1 && image.label < classes, target_ + ": label out of range for " + std::string(image.id), image.label,
+  PAL_DATA_CHECK(image.label >= -1 && image.label < classes,
+                 target_ + ": label out of range for " + std::string(image.id), image.label,
                  "there are " + std::to_string(classes) + " classes");
   if (buffer_.size() + image.bytes > kBufferBytes) flush();
   buffer_.insert(buffer_.end(), image.data, image.data + image.bytes);
@@ -112,10 +120,10 @@ void ShardWriter::finish() {
     if (!spec_.parent_names.empty()) put_text(kParentNames, spec_.parent_names);
   }
   file_.close();
-  file_.handle().truncate(file_.end());   // a staged file may have been longer
+  file_.handle().truncate(file_.end());  // a staged file may have been longer
   file_.handle().sync();
   file_.handle() = io::FileHandle();
-  offsets_ = {};   // many shards may wait for their publication
+  offsets_ = {};  // many shards may wait for their publication
   crcs_ = {};
   labels_ = {};
   ids_ = {};

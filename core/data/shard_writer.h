@@ -21,20 +21,20 @@ namespace pal::data {
 
 struct ShardSpec {
   Encoding encoding = Encoding::raw;
-  std::vector<int32_t> shape = {0, 0, 0};   // (height, width, channels); 0 where images differ (jpeg only)
-  std::vector<std::string> classes;         // C; none: the samples have no labels
-  std::vector<int64_t> parents;             // the taxonomy: C leaves, then inner nodes; −1 root; or empty
-  std::vector<std::string> parent_names;    // of the inner nodes
-  std::string split;                        // "train", "test", or empty
+  std::vector<int32_t> shape = {0, 0, 0};  // (height, width, channels); 0 where images differ (jpeg only)
+  std::vector<std::string> classes;        // C; none: the samples have no labels
+  std::vector<int64_t> parents;            // the taxonomy: C leaves, then inner nodes; −1 root; or empty
+  std::vector<std::string> parent_names;   // of the inner nodes
+  std::string split;                       // "train", "test", or empty
 };
 
 // The bytes of one image with what is known about it.
 struct StoredImage {
   const uint8_t* data = nullptr;
   size_t bytes = 0;
-  int64_t label = -1;   // −1 unknown
+  int64_t label = -1;  // −1 unknown
   std::string_view id;
-  std::optional<uint32_t> crc = {};   // CRC32C of the bytes, when it is known already
+  std::optional<uint32_t> crc = {};  // CRC32C of the bytes, when it is known already
 };
 
 class ShardWriter {
@@ -46,10 +46,10 @@ class ShardWriter {
   // A sample that is in the file already, behind those before it; false when its bytes do not have this checksum.
   bool restore(size_t bytes, uint32_t crc, int64_t label, std::string_view id);
   void append(const StoredImage& image);
-  void flush();                                // what was appended is in the file (not yet on the disk)
+  void flush();  // what was appended is in the file (not yet on the disk)
   size_t waiting_bytes() const { return buffer_.size(); }
-  void finish();    // all of it on the disk, still under its temporary name
-  void publish();   // after finish(): renames it to `path`
+  void finish();   // all of it on the disk, still under its temporary name
+  void publish();  // after finish(): renames it to `path`
 
  private:
   ShardWriter(ShardSpec spec, std::string target, std::optional<io::PartialFile> partial, io::h5::File file);
@@ -60,10 +60,10 @@ class ShardWriter {
 
   ShardSpec spec_;
   std::string target_;
-  std::optional<io::PartialFile> partial_;   // none: staged
+  std::optional<io::PartialFile> partial_;  // none: staged
   io::h5::File file_;
-  std::vector<uint8_t> buffer_;   // image bytes not yet in the file
-  uint64_t flushed_ = 0;          // image bytes in the file
+  std::vector<uint8_t> buffer_;  // image bytes not yet in the file
+  uint64_t flushed_ = 0;         // image bytes in the file
   std::vector<uint64_t> offsets_ = {0};
   std::vector<uint32_t> crcs_;
   std::vector<int64_t> labels_;

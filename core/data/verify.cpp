@@ -14,7 +14,8 @@ void check_jpeg(const ShardReader& shard, int64_t sample, const std::vector<uint
   try {
     inspect_jpeg(bytes.data(), bytes.size());
   } catch (const Error& error) {
-    throw Error(error.code(), shard.path() + ": sample " + std::to_string(sample) + " (" + shard.id(sample) + "): " + error.what());
+    throw Error(error.code(),
+                shard.path() + ": sample " + std::to_string(sample) + " (" + shard.id(sample) + "): " + error.what());
   }
 }
 
@@ -23,7 +24,7 @@ void check_jpeg(const ShardReader& shard, int64_t sample, const std::vector<uint
 VerifyReport verify_dataset(const std::string& pattern, size_t max_complaints,
                             const std::function<void(int64_t done, int64_t total)>& progress) {
   VerifyReport report;
-  const auto complaint_of = [&](const auto& call) {   // whether there was one
+  const auto complaint_of = [&](const auto& call) {  // whether there was one
     try {
       call();
       return false;

@@ -10,9 +10,9 @@
 namespace pal::data {
 
 struct VerifyReport {
-  int64_t samples = 0, image_bytes = 0;   // checked
+  int64_t samples = 0, image_bytes = 0;  // checked
   int64_t bad_samples = 0, bad_files = 0;
-  std::vector<std::string> complaints;    // a sentence each, at most as many as asked for
+  std::vector<std::string> complaints;  // a sentence each, at most as many as asked for
 
   bool good() const { return bad_samples == 0 && bad_files == 0; }
 };

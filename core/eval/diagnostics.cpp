@@ -35,7 +35,8 @@ Diagnostics diagnose(const at::Tensor& z, const loss::Batch& batch, comm::Comm& 
   d.mean_abs_mean = mean.abs().mean().item<double>();
   d.mean_std = std.mean().item<double>();
   d.min_std = std.min().item<double>();
-  d.unit_std = columns(loss::unit_rows(z).rows, rows, comm).second.mean().item<double>() * std::sqrt(static_cast<double>(z.size(1)));
+  d.unit_std = columns(loss::unit_rows(z).rows, rows, comm).second.mean().item<double>() *
+               std::sqrt(static_cast<double>(z.size(1)));
   d.effective_rank = effective_rank(z, batch, comm);
   const graph::PairCounts counts = graph::count_pairs(batch.graph);
   const double pairs = std::max(1.0, rows * (rows - 1));
@@ -46,14 +47,16 @@ Diagnostics diagnose(const at::Tensor& z, const loss::Batch& batch, comm::Comm& 
 }
 
 std::string CollapseWatch::look(const Diagnostics& d, int64_t dims) {
-  const bool pointed = d.unit_std < kPointedSpread, on_a_line = dims > 2 && d.effective_rank < kLineRank;
+  const bool pointed = d.unit_std<kPointedSpread, on_a_line = dims> 2 && d.effective_rank < kLineRank;
   in_a_row_ = pointed || on_a_line ? in_a_row_ + 1 : 0;
   if (said_ || in_a_row_ < kLooks) return "";
   said_ = true;
-  return fmt::format("the embeddings have collapsed: {} in {} logged steps in a row; raise the terms against collapse or lower the learning rate",
-                     pointed ? fmt::format("they point the same way (spread {:.3g} of the sphere's)", d.unit_std)
-                             : fmt::format("they lie on a line (effective rank {:.2f} of {})", d.effective_rank, dims),
-                     kLooks);
+  return fmt::format(
+      "the embeddings have collapsed: {} in {} logged steps in a row; raise the terms against collapse or lower the "
+      "learning rate",
+      pointed ? fmt::format("they point the same way (spread {:.3g} of the sphere's)", d.unit_std)
+              : fmt::format("they lie on a line (effective rank {:.2f} of {})", d.effective_rank, dims),
+      kLooks);
 }
 
 }  // namespace pal::eval

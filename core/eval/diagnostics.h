@@ -15,7 +15,7 @@ struct Diagnostics {
   double mean_abs_mean = 0;
   double mean_std = 0, min_std = 0;
   double effective_rank = 0;
-  double unit_std = 0;   // mean std of the columns of the unit rows times sqrt(D): 1 on the whole sphere, 0 at a point
+  double unit_std = 0;  // mean std of the columns of the unit rows times sqrt(D): 1 on the whole sphere, 0 at a point
   // Of the ordered pairs of rows i ≠ j of the batch: their weight is above 0, below 0, or 0.
   double positive_share = 0, negative_share = 0, unknown_share = 0;
 };

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "core/data/loader/loader.h"
 #include "core/data/loader/epoch_sampler.h"
+#include "core/data/loader/loader.h"
 #include "core/model/encoder.h"
 #include "kernels/base/error.h"
 
@@ -32,7 +32,8 @@ SampleSlice own_slice(int64_t samples, const comm::Comm& comm) {
   return {begin[comm.rank()], begin[comm.rank() + 1]};
 }
 
-at::Tensor embed_slice(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples, SampleSlice slice, const EmbedOptions& options) {
+at::Tensor embed_slice(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples,
+                       SampleSlice slice, const EmbedOptions& options) {
   const at::NoGradGuard no_grad;
   const EvalMode mode(encoder);
   const at::Device device = encoder.parameters().front().device();
@@ -50,8 +51,8 @@ at::Tensor embed_slice(model::Encoder& encoder, const data::Dataset& data, const
   return own;
 }
 
-at::Tensor embed(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples, const EmbedOptions& options,
-                 comm::Comm& comm) {
+at::Tensor embed(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples,
+                 const EmbedOptions& options, comm::Comm& comm) {
   const auto n = static_cast<int64_t>(samples.size());
   const std::vector<int64_t> begin = data::rank_slices(n, comm.size());
   std::vector<int64_t> counts;
@@ -67,7 +68,8 @@ at::Tensor pixels(const data::Dataset& data, const std::vector<int64_t>& samples
     const kernels::ImageView image = data.image(samples[n], bytes);
     const int64_t size = int64_t{image.height} * image.width * image.channels;
     if (!out.defined()) out = at::empty({static_cast<int64_t>(samples.size()), size}, at::kFloat);
-    PAL_DATA_CHECK(out.size(1) == size, "raw pixels need images of one size, but sample " + std::to_string(samples[n]) + " has",
+    PAL_DATA_CHECK(out.size(1) == size,
+                   "raw pixels need images of one size, but sample " + std::to_string(samples[n]) + " has",
                    std::to_string(size) + " values", "the first has " + std::to_string(out.size(1)));
     float* row = out.data_ptr<float>() + static_cast<int64_t>(n) * size;
     for (int64_t k = 0; k < size; ++k) row[k] = static_cast<float>(image.data[k]) / 255.0f;

@@ -16,28 +16,29 @@ class Encoder;
 
 namespace pal::eval {
 
-enum class EmbedWhat { features, embedding };   // before or after the projector
+enum class EmbedWhat { features, embedding };  // before or after the projector
 
 struct EmbedOptions {
   EmbedWhat what = EmbedWhat::features;
-  kernels::AugmentOptions augment;              // size, channels, mean, std of the centre view
+  kernels::AugmentOptions augment;  // size, channels, mean, std of the centre view
   at::ScalarType dtype = at::kFloat;
-  int64_t batch = 256;                          // images per forward
+  int64_t batch = 256;  // images per forward
   int threads = 1;
-  std::function<void(int64_t done)> progress;   // images of this rank so far; may be empty
+  std::function<void(int64_t done)> progress;  // images of this rank so far; may be empty
 };
 
 // (last − first, F) of samples[first … last), by this process, on the CPU. The encoder's mode is as before afterwards.
 struct SampleSlice {
   int64_t first = 0, last = 0;
 };
-SampleSlice own_slice(int64_t samples, const comm::Comm& comm);   // of rank_slices (core/data/loader/epoch_sampler.h)
-at::Tensor embed_slice(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples, SampleSlice slice, const EmbedOptions& options);
+SampleSlice own_slice(int64_t samples, const comm::Comm& comm);  // of rank_slices (core/data/loader/epoch_sampler.h)
+at::Tensor embed_slice(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples,
+                       SampleSlice slice, const EmbedOptions& options);
 
 // Collective. (samples.size(), F) in the order of `samples`, on every rank: each rank embeds its slice and all are
 // gathered.
-at::Tensor embed(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples, const EmbedOptions& options,
-                 comm::Comm& comm);
+at::Tensor embed(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples,
+                 const EmbedOptions& options, comm::Comm& comm);
 
 // The pixels themselves, flattened and scaled to [0, 1]: the baseline that needs no training. (n, H·W·C)
 at::Tensor pixels(const data::Dataset& data, const std::vector<int64_t>& samples);

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <optional>
 
-#include "core/data/loader/loader.h"
 #include "core/data/loader/epoch_sampler.h"
+#include "core/data/loader/loader.h"
 #include "core/eval/embed.h"
 #include "core/eval/linear_probe.h"
 #include "core/model/batch_norm.h"
@@ -24,11 +24,12 @@
 namespace pal::eval {
 namespace {
 
-data::LoaderOptions classifier_loader(const FinetuneOptions& o, const data::EpochPlan& plan, std::vector<int64_t> subset, int64_t steps, comm::Comm& comm) {
+data::LoaderOptions classifier_loader(const FinetuneOptions& o, const data::EpochPlan& plan,
+                                      std::vector<int64_t> subset, int64_t steps, comm::Comm& comm) {
   data::LoaderOptions load;
   load.plan = plan;
   load.subset = std::move(subset);
-  kernels::ViewPolicy crop;   // random crop of 8 to 100 % of the area and a flip
+  kernels::ViewPolicy crop;  // random crop of 8 to 100 % of the area and a flip
   crop.jitter = crop.gray = 0;
   load.views.policies = {crop};
   load.views.large = o.augment;
@@ -44,7 +45,8 @@ data::LoaderOptions classifier_loader(const FinetuneOptions& o, const data::Epoc
 // The gradients become the sums over all ranks, in fp64, rounded once; each lies in memory as its parameter does.
 void sum_gradients(const ops::NamedTensors& parameters, comm::Comm& comm) {
   std::vector<at::Tensor> flat;
-  for (const auto& [name, p] : parameters) flat.push_back((p.grad().defined() ? p.grad() : at::zeros_like(p)).to(at::kDouble).reshape({-1}));
+  for (const auto& [name, p] : parameters)
+    flat.push_back((p.grad().defined() ? p.grad() : at::zeros_like(p)).to(at::kDouble).reshape({-1}));
   const at::Tensor all = at::cat(flat);
   comm.all_reduce(all);
   int64_t from = 0;
@@ -56,11 +58,15 @@ void sum_gradients(const ops::NamedTensors& parameters, comm::Comm& comm) {
 
 }  // namespace
 
-std::vector<int64_t> labelled_share(const std::vector<int64_t>& labels, int64_t classes, double fraction, uint64_t seed) {
+std::vector<int64_t> labelled_share(const std::vector<int64_t>& labels, int64_t classes, double fraction,
+                                    uint64_t seed) {
   std::vector<std::vector<std::pair<uint64_t, int64_t>>> of(static_cast<size_t>(classes));
   for (size_t i = 0; i < labels.size(); ++i) {
-    PAL_DATA_CHECK(labels[i] < classes, "label out of range at sample " + std::to_string(i), labels[i], "the set has " + std::to_string(classes) + " classes");
-    if (labels[i] >= 0) of[static_cast<size_t>(labels[i])].emplace_back(Random(seed, Purpose::labels, 1, i).next_u64(), static_cast<int64_t>(i));
+    PAL_DATA_CHECK(labels[i] < classes, "label out of range at sample " + std::to_string(i), labels[i],
+                   "the set has " + std::to_string(classes) + " classes");
+    if (labels[i] >= 0)
+      of[static_cast<size_t>(labels[i])].emplace_back(Random(seed, Purpose::labels, 1, i).next_u64(),
+                                                      static_cast<int64_t>(i));
   }
   std::vector<int64_t> kept;
   for (auto& drawn : of) {
@@ -73,16 +79,19 @@ std::vector<int64_t> labelled_share(const std::vector<int64_t>& labels, int64_t 
   return kept;
 }
 
-Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> train, const data::Dataset& test, const FinetuneOptions& o, comm::Comm& comm) {
+Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> train, const data::Dataset& test,
+                  const FinetuneOptions& o, comm::Comm& comm) {
   const auto classes = static_cast<int64_t>(train->classes().size());
   const std::vector<int64_t> subset = labelled_share(train->labels(), classes, o.fraction, o.seed);
-  const data::EpochPlan plan{static_cast<int64_t>(subset.size()), std::min<int64_t>(o.global_batch, static_cast<int64_t>(subset.size())), o.seed};
+  const data::EpochPlan plan{static_cast<int64_t>(subset.size()),
+                             std::min<int64_t>(o.global_batch, static_cast<int64_t>(subset.size())), o.seed};
   const int64_t steps = o.epochs * plan.steps_per_epoch();
   data::Loader loader(train, classifier_loader(o, plan, subset, steps, comm));
 
   // The head starts at zero: its first gradient is that of the class means, whatever the seed.
-  const ops::NamedTensors head = {{"head.weight", at::zeros({classes, encoder.feature_dims()}, o.dtype).requires_grad_(true)},
-                             {"head.bias", at::zeros({classes}, o.dtype).requires_grad_(true)}};
+  const ops::NamedTensors head = {
+      {"head.weight", at::zeros({classes, encoder.feature_dims()}, o.dtype).requires_grad_(true)},
+      {"head.bias", at::zeros({classes}, o.dtype).requires_grad_(true)}};
   ops::NamedTensors backbone;
   if (o.part == TrainedPart::all) {
     for (const auto& named : model::trainable(encoder)) {
@@ -105,14 +114,16 @@ Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> 
     const data::LoadedStep loaded = loader.next();
     const int64_t begin = loaded.rank_begin[comm.rank()], end = loaded.rank_begin[comm.rank() + 1];
     std::vector<int64_t> labels;
-    for (int64_t i = begin; i < end; ++i) labels.push_back(train->labels()[static_cast<size_t>(loaded.samples[static_cast<size_t>(i)])]);
+    for (int64_t i = begin; i < end; ++i)
+      labels.push_back(train->labels()[static_cast<size_t>(loaded.samples[static_cast<size_t>(i)])]);
     at::Tensor features;
     {
       const at::AutoGradMode gradients(o.part == TrainedPart::all);
       features = encoder.features(loaded.images);
     }
     const at::Tensor scores = at::linear(features, head[0].second, head[1].second);
-    const at::Tensor loss = at::cross_entropy_loss(scores, at::tensor(labels, at::kLong), {}, at::Reduction::Sum) / static_cast<double>(loaded.samples.size());
+    const at::Tensor loss = at::cross_entropy_loss(scores, at::tensor(labels, at::kLong), {}, at::Reduction::Sum) /
+                            static_cast<double>(loaded.samples.size());
     for (const auto& named : all) named.second.mutable_grad() = at::Tensor();
     loss.backward();
     {
@@ -134,7 +145,8 @@ Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> 
   encoder.eval();
   const at::NoGradGuard no_grad;
   const Labelled known = known_rows(embed(encoder, test, samples, look, comm), test.labels(), classes, "test");
-  return tally(judge(at::linear(known.features, head[0].second, head[1].second), known.labels), known.labels, classes, plan.samples);
+  return tally(judge(at::linear(known.features, head[0].second, head[1].second), known.labels), known.labels, classes,
+               plan.samples);
 }
 
 }  // namespace pal::eval

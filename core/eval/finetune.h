@@ -26,25 +26,27 @@ enum class TrainedPart { head, all };
 
 struct FinetuneOptions {
   TrainedPart part = TrainedPart::head;
-  double fraction = 1;             // of the labels, of each class as many, at least one
+  double fraction = 1;  // of the labels, of each class as many, at least one
   int64_t epochs = 100;
   int64_t global_batch = 256;
-  double lr = 0.3;                 // of the head, per 256 samples
-  double encoder_lr = 0.03;        // of the encoder, where it is trained
+  double lr = 0.3;           // of the head, per 256 samples
+  double encoder_lr = 0.03;  // of the encoder, where it is trained
   double weight_decay = 0;
   double momentum = 0.9;
   uint64_t seed = 0;
-  kernels::AugmentOptions augment;               // size, channels, mean and std of the views
+  kernels::AugmentOptions augment;  // size, channels, mean and std of the views
   data::Decode decode = data::Decode::scaled;
   at::ScalarType dtype = at::kFloat;
   int threads = 1;
-  std::function<void(int64_t step, int64_t steps, double loss)> progress;   // may be empty
+  std::function<void(int64_t step, int64_t steps, double loss)> progress;  // may be empty
 };
 
 // Trains on `train`, judges on the centre views of `test`. With TrainedPart::all the encoder is changed.
-Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> train, const data::Dataset& test, const FinetuneOptions& options, comm::Comm& comm);
+Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> train, const data::Dataset& test,
+                  const FinetuneOptions& options, comm::Comm& comm);
 
 // The labelled samples it trains on, ascending: a share of each class, drawn by the seed.
-std::vector<int64_t> labelled_share(const std::vector<int64_t>& labels, int64_t classes, double fraction, uint64_t seed);
+std::vector<int64_t> labelled_share(const std::vector<int64_t>& labels, int64_t classes, double fraction,
+                                    uint64_t seed);
 
 }  // namespace pal::eval

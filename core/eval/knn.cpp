@@ -18,8 +18,8 @@ Neighbours neighbours(const at::Tensor& queries, const at::Tensor& support, int6
   if (k <= kernels::kMaxNearest) {
     const int64_t n = queries.size(0);
     Neighbours found{ops::empty_doubles({n, k}, queries), at::empty({n, k}, queries.options().dtype(at::kLong))};
-    ops::nearest(found.index, found.similarity, queries.contiguous(), {support.contiguous(), {}, {}}, {}, kernels::Metric::cosine,
-                 at::get_num_threads());
+    ops::nearest(found.index, found.similarity, queries.contiguous(), {support.contiguous(), {}, {}}, {},
+                 kernels::Metric::cosine, at::get_num_threads());
     return found;
   }
   const auto normalised = [](const at::Tensor& x) { return x / x.norm(2, 1, /*keepdim=*/true).clamp_min(1e-12); };
@@ -36,7 +36,8 @@ at::Tensor votes_of(const Neighbours& near, const at::Tensor& labels, int64_t cl
   const int64_t n = near.index.size(0), k = std::min(options.k, near.index.size(1));
   const at::Tensor similarity = near.similarity.narrow(1, 0, k), index = near.index.narrow(1, 0, k);
   const at::Tensor missing = index.lt(0);
-  const at::Tensor weight = ((similarity - similarity.select(1, 0).unsqueeze(1)) / options.temperature).exp().masked_fill(missing, 0.0);
+  const at::Tensor weight =
+      ((similarity - similarity.select(1, 0).unsqueeze(1)) / options.temperature).exp().masked_fill(missing, 0.0);
   at::Tensor votes = at::zeros({n, classes}, weight.options());
   votes.scatter_add_(1, labels.index_select(0, index.clamp_min(0).flatten()).view({n, k}), weight);
   return votes.masked_fill(missing.select(1, 0).unsqueeze(1), std::numeric_limits<double>::quiet_NaN());
@@ -44,8 +45,9 @@ at::Tensor votes_of(const Neighbours& near, const at::Tensor& labels, int64_t cl
 
 }  // namespace
 
-std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64_t>& train_labels, const at::Tensor& test,
-                                const std::vector<int64_t>& test_labels, int64_t classes, const std::vector<KnnOptions>& options, comm::Comm& comm) {
+std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64_t>& train_labels,
+                                const at::Tensor& test, const std::vector<int64_t>& test_labels, int64_t classes,
+                                const std::vector<KnnOptions>& options, comm::Comm& comm) {
   const at::NoGradGuard no_grad;
   const Labelled a = known_rows(train, train_labels, classes, "training");
   const Labelled b = known_rows(test, test_labels, classes, "test");
@@ -72,9 +74,10 @@ std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64
   std::vector<Accuracy> found;
   for (size_t o = 0; o < options.size(); ++o) {
     const at::Tensor none = at::empty({0}, at::kLong);
-    predicted[o].push_back(none);   // a rank may have no test sample
+    predicted[o].push_back(none);  // a rank may have no test sample
     place[o].push_back(none);
-    found.push_back(tally(gather({at::cat(predicted[o]), at::cat(place[o])}, counts, comm), b.labels, classes, a.labels.size(0)));
+    found.push_back(
+        tally(gather({at::cat(predicted[o]), at::cat(place[o])}, counts, comm), b.labels, classes, a.labels.size(0)));
   }
   return found;
 }

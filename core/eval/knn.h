@@ -18,8 +18,9 @@ Accuracy knn(const at::Tensor& train, const std::vector<int64_t>& train_labels, 
              const std::vector<int64_t>& test_labels, int64_t classes, const KnnOptions& options);
 // Collective. One accuracy for each of `options`: the neighbours are looked up once, for the largest k. Each rank takes its
 // slice of the test samples; the result is the same on every rank, and for any number of ranks.
-std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64_t>& train_labels, const at::Tensor& test,
-                                const std::vector<int64_t>& test_labels, int64_t classes, const std::vector<KnnOptions>& options, comm::Comm& comm);
+std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64_t>& train_labels,
+                                const at::Tensor& test, const std::vector<int64_t>& test_labels, int64_t classes,
+                                const std::vector<KnnOptions>& options, comm::Comm& comm);
 
 // The k rows of `support` nearest to each query by cosine, best first, equal ones by the lower row. k may not exceed the
 // rows. Up to 64 it takes no memory for the pairs (kernels/nearest.h), beyond that a matrix of queries × support.

@@ -11,18 +11,21 @@
 namespace pal::eval {
 
 Labelled known_rows(const at::Tensor& features, const std::vector<int64_t>& labels, int64_t classes, const char* what) {
-  PAL_DATA_CHECK(static_cast<int64_t>(labels.size()) == features.size(0),
-                 std::string("the ") + what + " set has " + std::to_string(features.size(0)) + " samples but labels for",
-                 labels.size(), "evaluation needs labels: import the set with them");
+  PAL_DATA_CHECK(
+      static_cast<int64_t>(labels.size()) == features.size(0),
+      std::string("the ") + what + " set has " + std::to_string(features.size(0)) + " samples but labels for",
+      labels.size(), "evaluation needs labels: import the set with them");
   std::vector<int64_t> rows, kept;
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] < 0) continue;
-    PAL_DATA_CHECK(labels[i] < classes, std::string("label out of range in the ") + what + " set at sample " + std::to_string(i),
-                   labels[i], "the set has " + std::to_string(classes) + " classes");
+    PAL_DATA_CHECK(labels[i] < classes,
+                   std::string("label out of range in the ") + what + " set at sample " + std::to_string(i), labels[i],
+                   "the set has " + std::to_string(classes) + " classes");
     rows.push_back(static_cast<int64_t>(i));
     kept.push_back(labels[i]);
   }
-  PAL_DATA_CHECK(!rows.empty(), std::string("no sample of the ") + what + " set has a label", "", "import it with labels");
+  PAL_DATA_CHECK(!rows.empty(), std::string("no sample of the ") + what + " set has a label", "",
+                 "import it with labels");
   const bool all = rows.size() == labels.size();
   return {all ? features : features.index_select(0, at::tensor(rows)), at::tensor(kept)};
 }
@@ -60,7 +63,8 @@ LinearMap fit_softmax(const at::Tensor& x, const at::Tensor& labels, int64_t cla
 }
 
 // In fp64: the normal equations square the condition.
-LinearMap fit_least_squares(const at::Tensor& x, const at::Tensor& labels, int64_t classes, const ProbeOptions& options) {
+LinearMap fit_least_squares(const at::Tensor& x, const at::Tensor& labels, int64_t classes,
+                            const ProbeOptions& options) {
   const auto n = static_cast<double>(x.size(0));
   const at::Tensor wide = x.to(at::kDouble);
   at::Tensor target = at::full({x.size(0), classes}, -1.0, wide.options()).scatter_(1, labels.unsqueeze(1), 1.0);

@@ -28,8 +28,8 @@ Accuracy linear_probe(const at::Tensor& train, const std::vector<int64_t>& train
                       const std::vector<int64_t>& test_labels, int64_t classes, const ProbeOptions& options);
 
 struct Labelled {
-  at::Tensor features;   // (n, F)
-  at::Tensor labels;     // (n) int64
+  at::Tensor features;  // (n, F)
+  at::Tensor labels;    // (n) int64
 };
 // The rows whose label is known; a label outside [0, classes) is an Error (data).
 Labelled known_rows(const at::Tensor& features, const std::vector<int64_t>& labels, int64_t classes, const char* what);

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/data/loader/loader.h"
 #include "core/data/loader/epoch_sampler.h"
+#include "core/data/loader/loader.h"
 #include "core/loss/unit_rows.h"
 #include "core/model/encoder.h"
 
@@ -17,7 +17,8 @@ double feature_rank(const at::Tensor& features) {
   const at::NoGradGuard no_grad;
   if (features.size(0) < 2) return 0;
   const at::Tensor centred = features - features.mean(0, /*keepdim=*/true);
-  const at::Tensor product = (features.size(0) < features.size(1) ? centred.mm(centred.t()) : centred.t().mm(centred)).to(at::kDouble);
+  const at::Tensor product =
+      (features.size(0) < features.size(1) ? centred.mm(centred.t()) : centred.t().mm(centred)).to(at::kDouble);
   const double trace = product.diagonal().sum().item<double>(), square = product.square().sum().item<double>();
   return square > 0 ? trace * trace / square : 0;
 }
@@ -28,7 +29,7 @@ double uniformity(const at::Tensor& features, int64_t rows) {
   if (n < 2) return 0;
   const at::Tensor picked = at::arange(n, at::kLong).mul(features.size(0)).div(n, "floor");
   const at::Tensor z = loss::unit_rows(features.index_select(0, picked).to(at::kDouble)).rows;
-  double sum = 0;   // by pieces of the matrix of pairs
+  double sum = 0;  // by pieces of the matrix of pairs
   for (int64_t at = 0; at < n; at += 512) {
     const int64_t count = std::min<int64_t>(512, n - at);
     const at::Tensor square = 2 - 2 * z.narrow(0, at, count).mm(z.t());
@@ -43,13 +44,15 @@ double alignment(const at::Tensor& one, const at::Tensor& other) {
   return difference.square().sum(1).mean().item<double>();
 }
 
-TwoViews embed_two_views(model::Encoder& encoder, std::shared_ptr<const data::Dataset> data, const std::vector<int64_t>& samples, const data::ViewSet& views,
-                         const EmbedOptions& options, comm::Comm& comm) {
+TwoViews embed_two_views(model::Encoder& encoder, std::shared_ptr<const data::Dataset> data,
+                         const std::vector<int64_t>& samples, const data::ViewSet& views, const EmbedOptions& options,
+                         comm::Comm& comm) {
   const at::NoGradGuard no_grad;
   const bool was_training = encoder.is_training();
   encoder.eval();
   data::LoaderOptions load;
-  load.plan = {static_cast<int64_t>(samples.size()), std::min<int64_t>(options.batch * comm.size(), static_cast<int64_t>(samples.size())), 0};
+  load.plan = {static_cast<int64_t>(samples.size()),
+               std::min<int64_t>(options.batch * comm.size(), static_cast<int64_t>(samples.size())), 0};
   load.subset = samples;
   load.views = views;
   load.views.policies.resize(2, views.policies.front());

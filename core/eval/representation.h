@@ -27,15 +27,16 @@ double alignment(const at::Tensor& one, const at::Tensor& other);
 
 // Collective. Features of two augmented views of each sample, in evaluation mode: the first two policies of `views`.
 struct TwoViews {
-  at::Tensor one, other;   // (samples.size(), F), on every rank
+  at::Tensor one, other;  // (samples.size(), F), on every rank
 };
-TwoViews embed_two_views(model::Encoder& encoder, std::shared_ptr<const data::Dataset> data, const std::vector<int64_t>& samples, const data::ViewSet& views,
-                         const EmbedOptions& options, comm::Comm& comm);
+TwoViews embed_two_views(model::Encoder& encoder, std::shared_ptr<const data::Dataset> data,
+                         const std::vector<int64_t>& samples, const data::ViewSet& views, const EmbedOptions& options,
+                         comm::Comm& comm);
 
 // The two directions of most variance: (n, 2) coordinates, and the share of the variance that each holds. The sign is
 // fixed: the largest entry of a direction is positive.
 struct PlaneMap {
-  at::Tensor points;           // (n, 2) fp64
+  at::Tensor points;  // (n, 2) fp64
   double share[2] = {0, 0};
 };
 PlaneMap principal_plane(const at::Tensor& features);

@@ -34,7 +34,8 @@ Interval bootstrap(int64_t hits, int64_t n) {
   for (int64_t s = 0; s <= n; ++s) {
     const auto x = static_cast<double>(s), rest = static_cast<double>(n - s);
     const double before = below;
-    below += std::exp(log_all - std::lgamma(x + 1) - std::lgamma(rest + 1) + x * std::log(share) + rest * std::log1p(-share));
+    below += std::exp(log_all - std::lgamma(x + 1) - std::lgamma(rest + 1) + x * std::log(share) +
+                      rest * std::log1p(-share));
     if (before < kTail && below >= kTail) found.low = x / static_cast<double>(n);
     if (before < 1 - kTail && below >= 1 - kTail) found.high = x / static_cast<double>(n);
   }
@@ -50,7 +51,8 @@ Accuracy tally(const Judged& judged, const at::Tensor& labels, int64_t classes, 
   int64_t hits = 0;
   const at::Tensor l = labels.contiguous(), p = judged.predicted.contiguous(), r = judged.place.contiguous();
   for (int64_t i = 0; i < a.test; ++i) {
-    const int64_t label = l.const_data_ptr<int64_t>()[i], said = p.const_data_ptr<int64_t>()[i], place = r.const_data_ptr<int64_t>()[i];
+    const int64_t label = l.const_data_ptr<int64_t>()[i], said = p.const_data_ptr<int64_t>()[i],
+                  place = r.const_data_ptr<int64_t>()[i];
     ++of[static_cast<size_t>(label)];
     hits += place == 0;
     found[static_cast<size_t>(label)] += place == 0;
@@ -59,7 +61,8 @@ Accuracy tally(const Judged& judged, const at::Tensor& labels, int64_t classes, 
   }
   a.top1 = static_cast<double>(hits) / static_cast<double>(std::max<int64_t>(a.test, 1));
   a.top5 /= static_cast<double>(std::max<int64_t>(a.test, 1));
-  for (size_t c = 0; c < of.size(); ++c) a.per_class.push_back(of[c] > 0 ? static_cast<double>(found[c]) / static_cast<double>(of[c]) : std::nan(""));
+  for (size_t c = 0; c < of.size(); ++c)
+    a.per_class.push_back(of[c] > 0 ? static_cast<double>(found[c]) / static_cast<double>(of[c]) : std::nan(""));
   const Interval interval = bootstrap(hits, a.test);
   a.low = interval.low;
   a.high = interval.high;

@@ -11,18 +11,18 @@
 namespace pal::eval {
 
 struct Accuracy {
-  double top1 = 0;                    // share of the test samples
+  double top1 = 0;  // share of the test samples
   int64_t train = 0, test = 0;
   double top5 = 0;
-  double low = 0, high = 0;           // 95 % of top-1 by bootstrap over the test samples
-  std::vector<double> per_class;      // (C) share of the class that was found; NaN without a test sample
-  std::vector<int64_t> confusion;     // (C, C) true class × predicted; rows without any prediction are not in it
+  double low = 0, high = 0;        // 95 % of top-1 by bootstrap over the test samples
+  std::vector<double> per_class;   // (C) share of the class that was found; NaN without a test sample
+  std::vector<int64_t> confusion;  // (C, C) true class × predicted; rows without any prediction are not in it
 };
 
 // What a classifier says of each row.
 struct Judged {
-  at::Tensor predicted;   // (n) int64, −1: nothing
-  at::Tensor place;       // (n) int64: classes that scored above the true one (ties: lower classes first); C: nothing said
+  at::Tensor predicted;  // (n) int64, −1: nothing
+  at::Tensor place;  // (n) int64: classes that scored above the true one (ties: lower classes first); C: nothing said
 };
 // scores (n, C), the larger the better; a row that is not finite says nothing. labels (n) in [0, C).
 Judged judge(const at::Tensor& scores, const at::Tensor& labels);

@@ -58,12 +58,13 @@ std::string pair_text(int64_t p, int64_t q) {
 
 void check_table(const BlockLayer& layer) {
   const auto blocks = static_cast<int64_t>(layer.blocks);
-  PAL_DATA_CHECK(static_cast<int64_t>(layer.table.size()) == blocks * blocks, "entries of a layer's table", layer.table.size(),
-                 "give blocks × blocks of them");
+  PAL_DATA_CHECK(static_cast<int64_t>(layer.table.size()) == blocks * blocks, "entries of a layer's table",
+                 layer.table.size(), "give blocks × blocks of them");
   for (int64_t a = 0; a < blocks; ++a) {
     for (int64_t b = 0; b < blocks; ++b) {
       const double w = layer.table[a * blocks + b];
-      PAL_DATA_CHECK(std::isfinite(w), "weight that is not finite between blocks", pair_text(a, b), "give a finite one");
+      PAL_DATA_CHECK(std::isfinite(w), "weight that is not finite between blocks", pair_text(a, b),
+                     "give a finite one");
       PAL_DATA_CHECK(w == layer.table[b * blocks + a], "asymmetric weight between blocks", pair_text(a, b),
                      "give both directions the same weight");
     }
@@ -74,10 +75,11 @@ void check_table(const BlockLayer& layer) {
 
 void check(const BatchGraph& graph) {
   PAL_DATA_CHECK(graph.views >= 1, "views of a batch graph", graph.views, "give at least one");
-  PAL_DATA_CHECK(graph.layers.size() <= kMaxLayers, "layers of a batch graph", graph.layers.size(), "merge some of them");
+  PAL_DATA_CHECK(graph.layers.size() <= kMaxLayers, "layers of a batch graph", graph.layers.size(),
+                 "merge some of them");
   for (const BlockLayer& layer : graph.layers) {
-    PAL_DATA_CHECK(static_cast<int64_t>(layer.block.size()) == graph.samples, "positions of a layer", layer.block.size(),
-                   "give one block per position");
+    PAL_DATA_CHECK(static_cast<int64_t>(layer.block.size()) == graph.samples, "positions of a layer",
+                   layer.block.size(), "give one block per position");
     PAL_DATA_CHECK(std::isfinite(layer.weight), "weight of a layer", layer.weight, "give a finite one");
     for (int32_t b : layer.block) {
       PAL_DATA_CHECK(b >= -1 && b < layer.blocks, "block of a position", b, "blocks are −1 (none) to blocks − 1");
@@ -92,10 +94,11 @@ void check(const BatchGraph& graph) {
   }
   const SparseRest& rest = graph.rest;
   if (rest.offsets.empty()) return;
-  PAL_DATA_CHECK(static_cast<int64_t>(rest.offsets.size()) == graph.samples + 1 && rest.offsets.front() == 0 &&
-                     rest.offsets.back() == static_cast<int64_t>(rest.columns.size()) &&
-                     rest.columns.size() == rest.weights.size() && std::is_sorted(rest.offsets.begin(), rest.offsets.end()),
-                 "offsets of the sparse rest", rest.offsets.size(), "give samples + 1 of them, ascending, ending at the entries");
+  PAL_DATA_CHECK(
+      static_cast<int64_t>(rest.offsets.size()) == graph.samples + 1 && rest.offsets.front() == 0 &&
+          rest.offsets.back() == static_cast<int64_t>(rest.columns.size()) &&
+          rest.columns.size() == rest.weights.size() && std::is_sorted(rest.offsets.begin(), rest.offsets.end()),
+      "offsets of the sparse rest", rest.offsets.size(), "give samples + 1 of them, ascending, ending at the entries");
   const auto weight = [&](int64_t p, int64_t q, double absent) {
     const auto begin = rest.columns.begin() + rest.offsets[p], end = rest.columns.begin() + rest.offsets[p + 1];
     const auto at = std::lower_bound(begin, end, static_cast<int32_t>(q));
@@ -106,7 +109,8 @@ void check(const BatchGraph& graph) {
       const int64_t q = rest.columns[e];
       const std::string pair = pair_text(p, q);
       PAL_DATA_CHECK(q >= 0 && q < graph.samples, "pair outside the batch", pair, "columns are positions of the batch");
-      PAL_DATA_CHECK(e == rest.offsets[p] || rest.columns[e - 1] < q, "pair out of order or twice", pair, "sort and merge them");
+      PAL_DATA_CHECK(e == rest.offsets[p] || rest.columns[e - 1] < q, "pair out of order or twice", pair,
+                     "sort and merge them");
       PAL_DATA_CHECK(std::isfinite(rest.weights[e]), "weight that is not finite at pair", pair, "give a finite one");
     }
   }

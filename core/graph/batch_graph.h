@@ -19,7 +19,7 @@ enum class Weights { all, positive, absolute };
 
 // One layer: rows with block ids a, b ≥ 0 are related with B_ab.
 struct BlockLayer {
-  std::vector<int32_t> block;   // (samples) block of each position, −1 none
+  std::vector<int32_t> block;  // (samples) block of each position, −1 none
   int32_t blocks = 0;
   double weight = 1.0;          // B = weight · I when there is no table …
   std::vector<double> table{};  // … else B = weight · table, (blocks × blocks), symmetric, row by row
@@ -36,7 +36,7 @@ struct BlockLayer {
 
 // G += weight · F Fᵀ on positions (regression: F the targets).
 struct FeatureLayer {
-  std::vector<double> features;   // (samples × width), row by row
+  std::vector<double> features;  // (samples × width), row by row
   int32_t width = 0;
   double weight = 1.0;
 
@@ -49,7 +49,7 @@ struct FeatureLayer {
 
 // The sparse rest on positions of the batch: symmetric CSR, columns ascending. It adds to the layers.
 struct SparseRest {
-  std::vector<int64_t> offsets;   // (samples + 1), or empty: no rest
+  std::vector<int64_t> offsets;  // (samples + 1), or empty: no rest
   std::vector<int32_t> columns;
   std::vector<double> weights;
 };
@@ -57,10 +57,10 @@ struct SparseRest {
 struct BatchGraph {
   int64_t samples = 0;
   int32_t views = 2;
-  std::vector<BlockLayer> layers;   // at most kMaxLayers
+  std::vector<BlockLayer> layers;  // at most kMaxLayers
   std::vector<FeatureLayer> features;
   SparseRest rest;
-  uint64_t version = 0;   // of the store it was built from
+  uint64_t version = 0;  // of the store it was built from
 };
 constexpr int kMaxLayers = 8;
 

@@ -73,7 +73,7 @@ TableProfiles table_profiles(const BatchGraph& graph) {
     if (!layer.has_table()) continue;
     tables.push_back(&layer);
     Grouping blocks = grouping(layer);
-    for (int32_t& b : blocks.of) b += 1;   // none is a block of its own here
+    for (int32_t& b : blocks.of) b += 1;  // none is a block of its own here
     blocks.groups += 1;
     profile = meet(profile, blocks);
   }
@@ -122,11 +122,12 @@ void RowReader::read(int64_t p, std::vector<double>& row) const {
     for (int32_t k = 0; k < f.width; ++k) {
       const double own = f.features[p * f.width + k];
       const double* column = columns_[l].data() + k * n;
-      for (int64_t q = 0; q < n; ++q) row[q] += f.weight * (own * column[q]);   // the same bits for (q, p)
+      for (int64_t q = 0; q < n; ++q) row[q] += f.weight * (own * column[q]);  // the same bits for (q, p)
     }
   }
   if (graph_.rest.offsets.empty()) return;
-  for (int64_t e = graph_.rest.offsets[p]; e < graph_.rest.offsets[p + 1]; ++e) row[graph_.rest.columns[e]] += graph_.rest.weights[e];
+  for (int64_t e = graph_.rest.offsets[p]; e < graph_.rest.offsets[p + 1]; ++e)
+    row[graph_.rest.columns[e]] += graph_.rest.weights[e];
 }
 
 }  // namespace pal::graph

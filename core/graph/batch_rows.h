@@ -10,7 +10,7 @@ namespace pal::graph {
 
 // Positions in groups, numbered in the order of their first member; −1: in none.
 struct Grouping {
-  std::vector<int32_t> of;   // (samples)
+  std::vector<int32_t> of;  // (samples)
   int32_t groups = 0;
 };
 // Positions that share a group of both.
@@ -43,7 +43,7 @@ class RowReader {
 
  private:
   const BatchGraph& graph_;
-  std::vector<std::vector<double>> columns_;   // of each feature layer: (width × samples)
+  std::vector<std::vector<double>> columns_;  // of each feature layer: (width × samples)
 };
 
 }  // namespace pal::graph

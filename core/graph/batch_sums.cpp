@@ -17,8 +17,8 @@ namespace {
 // The positions of each group of a set of layers, counted by profile.
 struct SetCounts {
   Grouping group;
-  std::vector<int64_t> begin;      // (groups + 1) into the lists
-  std::vector<int32_t> profile;    // ascending within a group
+  std::vector<int64_t> begin;    // (groups + 1) into the lists
+  std::vector<int32_t> profile;  // ascending within a group
   std::vector<double> positions;
 
   double at(int32_t g, int32_t t) const {
@@ -30,7 +30,7 @@ struct SetCounts {
 
 SetCounts count_by_profile(Grouping group, const Grouping& profile) {
   SetCounts counts;
-  if (profile.groups <= 1) {   // no tables: a group is its count
+  if (profile.groups <= 1) {  // no tables: a group is its count
     for (int32_t g = 0; g <= group.groups; ++g) counts.begin.push_back(g);
     counts.profile.assign(group.groups, 0);
     counts.positions.assign(group.groups, 0);
@@ -40,7 +40,7 @@ SetCounts count_by_profile(Grouping group, const Grouping& profile) {
     counts.group = std::move(group);
     return counts;
   }
-  std::vector<int64_t> keys;   // (group, profile) of each position, sorted
+  std::vector<int64_t> keys;  // (group, profile) of each position, sorted
   for (size_t p = 0; p < group.of.size(); ++p) {
     if (group.of[p] >= 0) keys.push_back(static_cast<int64_t>(group.of[p]) * profile.groups + profile.of[p]);
   }
@@ -51,7 +51,8 @@ SetCounts count_by_profile(Grouping group, const Grouping& profile) {
       continue;
     }
     const int64_t g = keys[k] / profile.groups;
-    while (static_cast<int64_t>(counts.begin.size()) <= g) counts.begin.push_back(static_cast<int64_t>(counts.profile.size()));
+    while (static_cast<int64_t>(counts.begin.size()) <= g)
+      counts.begin.push_back(static_cast<int64_t>(counts.profile.size()));
     counts.profile.push_back(static_cast<int32_t>(keys[k] % profile.groups));
     counts.positions.push_back(1);
   }
@@ -79,14 +80,15 @@ std::vector<double> layer_sums(const BatchGraph& graph, SelfLoops self_loops, co
     counts[s] = count_by_profile(std::move(meets[s]), tables.profile);
     set_weight[s] = weight_of_set(plain, s);
   }
-  std::vector<double> base(tables.profile.groups, 0);   // as if there were tables alone
+  std::vector<double> base(tables.profile.groups, 0);  // as if there were tables alone
   for (int32_t t = 0; t < tables.profile.groups && !tables.table.empty(); ++t) {
-    for (int32_t u = 0; u < tables.profile.groups; ++u) base[t] += views * tables.positions[u] * f(tables.between(t, u));
+    for (int32_t u = 0; u < tables.profile.groups; ++u)
+      base[t] += views * tables.positions[u] * f(tables.between(t, u));
   }
   std::vector<double> sums(graph.samples);
   for (int64_t p = 0; p < graph.samples; ++p) {
     const int32_t own = tables.profile.of[p];
-    unsigned in = 0;   // the plain layers that p has a block in
+    unsigned in = 0;  // the plain layers that p has a block in
     for (size_t l = 0; l < plain.size(); ++l) in |= plain[l]->block[p] >= 0 ? 1u << l : 0;
     double sum = base[own];
     if (in == 0) sum -= loop * f(tables.between(own, own));
@@ -168,7 +170,8 @@ double inner_product(const BlockLayer& layer, const FeatureLayer& f) {
   double product = 0;
   for (int64_t a = 0; a < layer.blocks; ++a) {
     if (!layer.has_table()) product += dot(a, a);
-    for (int64_t b = 0; b < layer.blocks && layer.has_table(); ++b) product += layer.table[a * layer.blocks + b] * dot(a, b);
+    for (int64_t b = 0; b < layer.blocks && layer.has_table(); ++b)
+      product += layer.table[a * layer.blocks + b] * dot(a, b);
   }
   return layer.weight * f.weight * product;
 }
@@ -206,15 +209,18 @@ std::vector<double> degrees(const BatchGraph& graph, SelfLoops self_loops, Weigh
 PairCounts count_pairs(const BatchGraph& graph) {
   const auto above = [](double w) { return w > 0 ? 1.0 : 0.0; };
   const auto below = [](double w) { return w < 0 ? 1.0 : 0.0; };
-  return {over_views(graph, row_sums(graph, SelfLoops::off, above)), over_views(graph, row_sums(graph, SelfLoops::off, below))};
+  return {over_views(graph, row_sums(graph, SelfLoops::off, above)),
+          over_views(graph, row_sums(graph, SelfLoops::off, below))};
 }
 
-double edge_mass(const BatchGraph& graph) { return over_views(graph, degrees(graph, SelfLoops::off, Weights::absolute)); }
+double edge_mass(const BatchGraph& graph) {
+  return over_views(graph, degrees(graph, SelfLoops::off, Weights::absolute));
+}
 
 double squared_norm(const BatchGraph& graph, SelfLoops self_loops) {
   const auto square = [](double w) { return w * w; };
   if (graph.features.empty()) return over_views(graph, layer_sums(graph, self_loops, square));
-  double pairs = 0;   // over positions, of what has a feature in it
+  double pairs = 0;  // over positions, of what has a feature in it
   for (const FeatureLayer& f : graph.features) {
     for (const BlockLayer& layer : graph.layers) pairs += 2 * inner_product(layer, f);
     for (const FeatureLayer& g : graph.features) pairs += inner_product(f, g, graph.samples);

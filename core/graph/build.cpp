@@ -7,11 +7,11 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/graph/similarity_groups.h"
 #include "core/graph/batch_rows.h"
 #include "core/graph/negative_blocks.h"
 #include "core/graph/numbering.h"
 #include "core/graph/rest_builder.h"
+#include "core/graph/similarity_groups.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
@@ -63,7 +63,7 @@ class Builder {
   void signs() {
     labelled(-1);
     if (store_.deduction() == Deduction::once) {
-      classes(1);   // and 1 by their star
+      classes(1);  // and 1 by their star
       same(1);
       answers(Relation::different, -1);
       return;
@@ -130,8 +130,8 @@ class Builder {
 // the rest.
 void Builder::stars(double weight, Starless starless) {
   if (weight == 0) return;
-  std::unordered_map<int64_t, std::vector<int64_t>> of;   // sample → its stars
-  std::map<int64_t, std::vector<int64_t>> further;        // stars that are not the first of somebody → positions in them
+  std::unordered_map<int64_t, std::vector<int64_t>> of;  // sample → its stars
+  std::map<int64_t, std::vector<int64_t>> further;  // stars that are not the first of somebody → positions in them
   for (int64_t s : samples_) {
     const auto [at, fresh] = of.try_emplace(s);
     if (!fresh) continue;
@@ -142,7 +142,7 @@ void Builder::stars(double weight, Starless starless) {
     const std::vector<int64_t>& own = of.at(s);
     return !own.empty() ? own[0] : starless == Starless::alone ? star_about(s) : -1;
   });
-  std::set<std::pair<int64_t, int64_t>> pairs;   // positions
+  std::set<std::pair<int64_t, int64_t>> pairs;  // positions
   for (int64_t p = 0; p < graph_.samples && !further.empty(); ++p) {
     for (int64_t star : of.at(samples_[p])) {
       if (const auto at = further.find(star); at != further.end()) at->second.push_back(p);
@@ -162,7 +162,8 @@ void Builder::stars(double weight, Starless starless) {
       const auto at = told == Relation::different ? of.find(other) : of.end();
       if (at == of.end()) return;
       const std::vector<int64_t>& theirs = at->second;
-      if (std::find_first_of(own.begin(), own.end(), theirs.begin(), theirs.end()) != own.end()) rest_.add(p, other, -weight);
+      if (std::find_first_of(own.begin(), own.end(), theirs.begin(), theirs.end()) != own.end())
+        rest_.add(p, other, -weight);
     });
   }
 }
@@ -174,7 +175,7 @@ void Builder::table(const LossTable& table) {
                    "the table has " + std::to_string(table.classes) + " classes, from 0");
     return label;
   });
-  if (graph_.layers.empty()) return;   // nothing has a label
+  if (graph_.layers.empty()) return;  // nothing has a label
   BlockLayer& layer = graph_.layers.back();
   std::vector<int64_t> label(layer.blocks);
   for (int64_t p = 0; p < graph_.samples; ++p) {
@@ -189,7 +190,8 @@ void Builder::table(const LossTable& table) {
 void Builder::regression(const Targets& targets) {
   FeatureLayer layer{{}, targets.width, 1.0};
   for (int64_t s : samples_) {
-    layer.features.insert(layer.features.end(), targets.values.begin() + s * targets.width, targets.values.begin() + (s + 1) * targets.width);
+    layer.features.insert(layer.features.end(), targets.values.begin() + s * targets.width,
+                          targets.values.begin() + (s + 1) * targets.width);
   }
   graph_.features.push_back(std::move(layer));
 }
@@ -216,7 +218,8 @@ void Builder::ranking(const Targets& targets) {
 
 }  // namespace
 
-BatchGraph build_batch_graph(const GraphStore& store, const GraphSpec& spec, const std::vector<int64_t>& samples, int32_t views) {
+BatchGraph build_batch_graph(const GraphStore& store, const GraphSpec& spec, const std::vector<int64_t>& samples,
+                             int32_t views) {
   BatchGraph graph;
   graph.samples = static_cast<int64_t>(samples.size());
   graph.views = views;
@@ -242,7 +245,7 @@ BatchGraph build_batch_graph(const GraphStore& store, const GraphSpec& spec, con
     case GraphKind::table:
       if (spec.table) {
         builder.table(*spec.table);
-      } else {   // zero-one: −1 between all that is labelled, back to 0 inside a class
+      } else {  // zero-one: −1 between all that is labelled, back to 0 inside a class
         builder.labelled(-1);
         builder.classes(1);
       }
@@ -258,14 +261,16 @@ BatchGraph build_batch_graph(const GraphStore& store, const GraphSpec& spec, con
   return spec.missing > 0 ? with_missing_entries(graph, samples, spec.missing, spec.seed) : graph;
 }
 
-BatchGraph build_batch_graph(const GraphStore& store, GraphKind kind, double alpha, const std::vector<int64_t>& samples, int32_t views) {
+BatchGraph build_batch_graph(const GraphStore& store, GraphKind kind, double alpha, const std::vector<int64_t>& samples,
+                             int32_t views) {
   GraphSpec spec;
   spec.kind = kind;
   spec.alpha = alpha;
   return build_batch_graph(store, spec, samples, views);
 }
 
-BatchGraph with_missing_entries(const BatchGraph& graph, const std::vector<int64_t>& samples, double probability, uint64_t seed) {
+BatchGraph with_missing_entries(const BatchGraph& graph, const std::vector<int64_t>& samples, double probability,
+                                uint64_t seed) {
   PAL_CHECK(probability >= 0 && probability <= 1, "graph.missing", probability, "give a probability from 0 to 1");
   BatchGraph left;
   left.samples = graph.samples;
@@ -279,7 +284,10 @@ BatchGraph with_missing_entries(const BatchGraph& graph, const std::vector<int64
     for (int64_t q = 0; q < graph.samples; ++q) {
       if (row[q] == 0) continue;
       const auto [low, high] = std::minmax(samples[p], samples[q]);
-      if (low != high && Random(seed, Purpose::missing, static_cast<uint64_t>(low), static_cast<uint64_t>(high)).next_double() < probability) continue;
+      if (low != high &&
+          Random(seed, Purpose::missing, static_cast<uint64_t>(low), static_cast<uint64_t>(high)).next_double() <
+              probability)
+        continue;
       left.rest.columns.push_back(static_cast<int32_t>(q));
       left.rest.weights.push_back(row[q]);
     }

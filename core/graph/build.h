@@ -24,27 +24,29 @@ namespace pal::graph {
 // ℓ between classes.
 struct LossTable {
   int64_t classes = 0;
-  std::vector<double> loss;   // (classes × classes), symmetric
+  std::vector<double> loss;  // (classes × classes), symmetric
 };
 // Numbers of each sample: what regression predicts, or scores that rank.
 struct Targets {
   int32_t width = 0;
-  std::vector<double> values;   // (N × width)
+  std::vector<double> values;  // (N × width)
 };
 
 struct GraphSpec {
   GraphKind kind = GraphKind::ssl;
-  double alpha = 0.5;                          // mixed
-  std::shared_ptr<const LossTable> table;      // table; null: zero-one
-  std::shared_ptr<const Targets> targets;      // regression, ranking
-  double missing = 0;                          // probability that an entry between two samples is not known
-  uint64_t seed = 0;                           // of what is missing: the same entries at every step
+  double alpha = 0.5;                      // mixed
+  std::shared_ptr<const LossTable> table;  // table; null: zero-one
+  std::shared_ptr<const Targets> targets;  // regression, ranking
+  double missing = 0;                      // probability that an entry between two samples is not known
+  uint64_t seed = 0;                       // of what is missing: the same entries at every step
 };
 
-BatchGraph build_batch_graph(const GraphStore& store, const GraphSpec& spec, const std::vector<int64_t>& samples, int32_t views);
+BatchGraph build_batch_graph(const GraphStore& store, const GraphSpec& spec, const std::vector<int64_t>& samples,
+                             int32_t views);
 
 // Entries between different samples dropped with this probability, a function of (seed, pair) alone. What is left is
 // listed pair by pair.
-BatchGraph with_missing_entries(const BatchGraph& graph, const std::vector<int64_t>& samples, double probability, uint64_t seed);
+BatchGraph with_missing_entries(const BatchGraph& graph, const std::vector<int64_t>& samples, double probability,
+                                uint64_t seed);
 
 }  // namespace pal::graph

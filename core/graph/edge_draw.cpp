@@ -11,12 +11,12 @@
 namespace pal::graph {
 
 EdgeDraw::EdgeDraw(const GraphStore& store, const std::vector<int64_t>& trained) {
-  std::vector<std::pair<int64_t, int64_t>> known;   // group, sample
+  std::vector<std::pair<int64_t, int64_t>> known;  // group, sample
   for (int64_t s : trained) for_each_alike(store, s, [&](int64_t group) { known.emplace_back(group, s); });
   std::sort(known.begin(), known.end());
   for (size_t first = 0, last = 0; first < known.size(); first = last) {
     while (last < known.size() && known[last].first == known[first].first) ++last;
-    if (last - first < 2) continue;   // its partners are not trained on
+    if (last - first < 2) continue;  // its partners are not trained on
     begin_.push_back(static_cast<int64_t>(members_.size()));
     for (size_t k = first; k < last; ++k) {
       members_.push_back(known[k].second);
@@ -32,14 +32,15 @@ void EdgeDraw::count_chances(int64_t samples) {
   if (members() == 0) return;
   first_.assign(samples, 0);
   second_.assign(samples, 0);
-  for (int64_t s : members_) {   // a group's members choose each other alike
+  for (int64_t s : members_) {  // a group's members choose each other alike
     first_[s] += 1;
     second_[s] += 1;
   }
   for (size_t k = 0; k < linked_.size(); ++k) {
     first_[linked_[k]] += 1;
     const int64_t begin = partner_begin_[k], end = partner_begin_[k + 1];
-    for (int64_t e = begin; e < end; ++e) second_[partners_[e]] += static_cast<float>(1.0 / static_cast<double>(end - begin));
+    for (int64_t e = begin; e < end; ++e)
+      second_[partners_[e]] += static_cast<float>(1.0 / static_cast<double>(end - begin));
   }
 }
 
@@ -53,7 +54,8 @@ void EdgeDraw::add_partners(const GraphStore& store, const std::vector<int64_t>&
     const auto add = [&](int64_t other) {
       if (other != s && here[other]) partners_.push_back(other);
     };
-    for (int64_t e = edges.empty() ? 0 : edges.offsets()[s]; e < (edges.empty() ? 0 : edges.offsets()[s + 1]); ++e) add(edges.columns()[e]);
+    for (int64_t e = edges.empty() ? 0 : edges.offsets()[s]; e < (edges.empty() ? 0 : edges.offsets()[s + 1]); ++e)
+      add(edges.columns()[e]);
     if (store.deduction() == Deduction::off) {
       store.for_each_answer(s, [&](int64_t other, Relation told) {
         if (told == Relation::same) add(other);

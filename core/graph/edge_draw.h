@@ -32,13 +32,14 @@ class EdgeDraw {
   void add_partners(const GraphStore& store, const std::vector<int64_t>& trained);
   void count_chances(int64_t samples);
 
-  std::vector<int64_t> members_;   // by group; a sample once for each of its own
-  std::vector<int32_t> group_;     // member → its group's number
-  std::vector<int64_t> begin_;     // (groups + 1) where its members begin
-  std::vector<int64_t> linked_;        // samples with a partner of their own, ascending
-  std::vector<int64_t> partner_begin_; // (linked + 1) into partners_
+  std::vector<int64_t> members_;        // by group; a sample once for each of its own
+  std::vector<int32_t> group_;          // member → its group's number
+  std::vector<int64_t> begin_;          // (groups + 1) where its members begin
+  std::vector<int64_t> linked_;         // samples with a partner of their own, ascending
+  std::vector<int64_t> partner_begin_;  // (linked + 1) into partners_
   std::vector<int64_t> partners_;
-  std::vector<float> first_, second_;  // by sample: how often a draw takes it first, or second, of `members` draws; may be empty
+  std::vector<float> first_,
+      second_;  // by sample: how often a draw takes it first, or second, of `members` draws; may be empty
 };
 
 }  // namespace pal::graph

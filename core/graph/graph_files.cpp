@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "core/io/file_handle.h"
-#include "core/io/h5.h"
 #include "core/io/files.h"
+#include "core/io/h5.h"
 #include "kernels/base/error.h"
 
 namespace pal::graph {
@@ -56,7 +56,8 @@ void for_each_row(const std::string& path, const F& f) {
 }
 
 int64_t index_of(double value, const std::string& path, int64_t line) {
-  PAL_DATA_CHECK(value == std::floor(value) && std::abs(value) < 1e15, line_of(path, line) + ": sample", value, "samples are whole numbers from 0");
+  PAL_DATA_CHECK(value == std::floor(value) && std::abs(value) < 1e15, line_of(path, line) + ": sample", value,
+                 "samples are whole numbers from 0");
   return static_cast<int64_t>(value);
 }
 
@@ -65,7 +66,7 @@ bool is_hdf5(const std::string& path) { return path.ends_with(".h5") || path.end
 std::vector<int64_t> read_integers(const io::h5::File& file, const std::string& name) {
   try {
     return file.read<int64_t>(name);
-  } catch (const Error&) {   // scipy's own are 32 bits wide; any other type is said by this read
+  } catch (const Error&) {  // scipy's own are 32 bits wide; any other type is said by this read
     const std::vector<int32_t> narrow = file.read<int32_t>(name);
     return {narrow.begin(), narrow.end()};
   }
@@ -73,14 +74,17 @@ std::vector<int64_t> read_integers(const io::h5::File& file, const std::string& 
 
 PairsFile read_csr(const std::string& path, int64_t samples) {
   const io::h5::File file = io::h5::File::open(path);
-  const std::vector<int64_t> indptr = read_integers(file, "/graph/indptr"), indices = read_integers(file, "/graph/indices");
+  const std::vector<int64_t> indptr = read_integers(file, "/graph/indptr"),
+                             indices = read_integers(file, "/graph/indices");
   const std::vector<double> data = file.read<double>("/graph/data");
   if (samples == kAsInFile) samples = std::max<int64_t>(static_cast<int64_t>(indptr.size()) - 1, 0);
-  PAL_DATA_CHECK(static_cast<int64_t>(indptr.size()) == samples + 1, path + ": rows of /graph/indptr", static_cast<int64_t>(indptr.size()) - 1,
+  PAL_DATA_CHECK(static_cast<int64_t>(indptr.size()) == samples + 1, path + ": rows of /graph/indptr",
+                 static_cast<int64_t>(indptr.size()) - 1,
                  "give one for each of the " + std::to_string(samples) + " samples");
-  PAL_DATA_CHECK(indptr.front() == 0 && std::is_sorted(indptr.begin(), indptr.end()) && indptr.back() == static_cast<int64_t>(indices.size()) &&
-                     indices.size() == data.size(),
-                 path + ": the last of /graph/indptr", indptr.back(), "indptr ascends from 0 to the number of indices and of data");
+  PAL_DATA_CHECK(indptr.front() == 0 && std::is_sorted(indptr.begin(), indptr.end()) &&
+                     indptr.back() == static_cast<int64_t>(indices.size()) && indices.size() == data.size(),
+                 path + ": the last of /graph/indptr", indptr.back(),
+                 "indptr ascends from 0 to the number of indices and of data");
   std::vector<WeightedPair> pairs;
   pairs.reserve(indices.size());
   for (int64_t i = 0; i < samples; ++i) {
@@ -96,11 +100,13 @@ PairsFile read_pairs(const std::string& path, int64_t samples) {
   std::vector<WeightedPair> pairs;
   int64_t largest = -1;
   for_each_row(path, [&](int64_t line, const std::vector<double>& row) {
-    PAL_DATA_CHECK(row.size() == 2 || row.size() == 3, line_of(path, line) + ": numbers", row.size(), "write i,j or i,j,weight");
+    PAL_DATA_CHECK(row.size() == 2 || row.size() == 3, line_of(path, line) + ": numbers", row.size(),
+                   "write i,j or i,j,weight");
     const int64_t i = index_of(row[0], path, line), j = index_of(row[1], path, line);
     const auto inside = [&](int64_t s) { return s >= 0 && (s < samples || samples == kAsInFile); };
-    PAL_DATA_CHECK(inside(i) && inside(j), line_of(path, line) + ": sample outside the data set", inside(i) ? j : i,
-                   samples == kAsInFile ? "samples are whole numbers from 0" : "samples are 0 to " + std::to_string(samples - 1));
+    PAL_DATA_CHECK(
+        inside(i) && inside(j), line_of(path, line) + ": sample outside the data set", inside(i) ? j : i,
+        samples == kAsInFile ? "samples are whole numbers from 0" : "samples are 0 to " + std::to_string(samples - 1));
     largest = std::max({largest, i, j});
     const double weight = row.size() == 3 ? row[2] : 1.0;
     PAL_DATA_CHECK(std::isfinite(weight), line_of(path, line) + ": weight", weight, "give a finite one");
@@ -148,14 +154,17 @@ LossTable read_loss_table(const std::string& path) {
     table.loss.insert(table.loss.end(), row.begin(), row.end());
   });
   const int64_t classes = table.classes;
-  PAL_DATA_CHECK(classes > 0 && static_cast<int64_t>(table.loss.size()) == classes * classes, path + ": lines of losses",
-                 classes > 0 ? static_cast<int64_t>(table.loss.size()) / classes : 0, "give as many lines as classes");
+  PAL_DATA_CHECK(classes > 0 && static_cast<int64_t>(table.loss.size()) == classes * classes,
+                 path + ": lines of losses", classes > 0 ? static_cast<int64_t>(table.loss.size()) / classes : 0,
+                 "give as many lines as classes");
   for (int64_t a = 0; a < classes; ++a) {
     for (int64_t b = 0; b < classes; ++b) {
       const std::string where = path + ": loss between classes " + std::to_string(a) + " and " + std::to_string(b);
-      PAL_DATA_CHECK(std::isfinite(table.loss[a * classes + b]), where, table.loss[a * classes + b], "give a finite one");
-      PAL_DATA_CHECK(table.loss[a * classes + b] == table.loss[b * classes + a], where + " is not that of the other direction",
-                     table.loss[a * classes + b], "give a symmetric table");
+      PAL_DATA_CHECK(std::isfinite(table.loss[a * classes + b]), where, table.loss[a * classes + b],
+                     "give a finite one");
+      PAL_DATA_CHECK(table.loss[a * classes + b] == table.loss[b * classes + a],
+                     where + " is not that of the other direction", table.loss[a * classes + b],
+                     "give a symmetric table");
     }
   }
   return table;
@@ -168,11 +177,13 @@ Targets read_targets(const std::string& path, int64_t samples) {
     if (targets.width == 0) targets.width = static_cast<int32_t>(row.size());
     PAL_DATA_CHECK(static_cast<int32_t>(row.size()) == targets.width, line_of(path, line) + ": numbers", row.size(),
                    "give as many as in the first line, " + std::to_string(targets.width));
-    for (double value : row) PAL_DATA_CHECK(std::isfinite(value), line_of(path, line) + ": target", value, "give a finite one");
+    for (double value : row)
+      PAL_DATA_CHECK(std::isfinite(value), line_of(path, line) + ": target", value, "give a finite one");
     targets.values.insert(targets.values.end(), row.begin(), row.end());
     ++rows;
   });
-  PAL_DATA_CHECK(rows == samples, path + ": lines of targets", rows, "give one for each of the " + std::to_string(samples) + " samples");
+  PAL_DATA_CHECK(rows == samples, path + ": lines of targets", rows,
+                 "give one for each of the " + std::to_string(samples) + " samples");
   return targets;
 }
 

@@ -20,7 +20,7 @@ struct PairsFile {
   int64_t samples = 0;
   std::vector<WeightedPair> pairs;
 };
-constexpr int64_t kAsInFile = -1;   // CSV: the largest sample + 1; HDF5: its rows
+constexpr int64_t kAsInFile = -1;  // CSV: the largest sample + 1; HDF5: its rows
 PairsFile read_pairs(const std::string& path, int64_t samples);
 // By the path's ending: .h5 or .hdf5, else CSV, each unordered pair once.
 void write_pairs(const std::string& path, const WeightedEdges& edges);

@@ -6,7 +6,8 @@
 
 namespace pal::graph {
 
-NegativeBlocks::NegativeBlocks(const GraphStore& store, const std::vector<int64_t>& samples) : store_(store), number_(samples.size()) {
+NegativeBlocks::NegativeBlocks(const GraphStore& store, const std::vector<int64_t>& samples)
+    : store_(store), number_(samples.size()) {
   for (size_t p = 0; p < samples.size(); ++p) {
     const int64_t component = store.component(samples[p]);
     const int32_t c = number_.number(component);
@@ -29,7 +30,7 @@ int64_t NegativeBlocks::in_crowd(int64_t sample) const {
 // Who is out costs a pair for each hub that it differs from, who is in one for each that it does not. A crowd of two is a pair.
 void NegativeBlocks::find_crowd() {
   HubPairs::Row here, crowd;
-  std::vector<int32_t> hubs, members, of_hub;   // of_hub: hub → component of the batch
+  std::vector<int32_t> hubs, members, of_hub;  // of_hub: hub → component of the batch
   for (int32_t c = 0; c < static_cast<int32_t>(id_.size()); ++c) {
     if (hub_[c] < 0 || store_.label(id_[c]) >= 0) continue;
     HubPairs::set(here, hub_[c]);
@@ -38,7 +39,7 @@ void NegativeBlocks::find_crowd() {
     of_hub[hub_[c]] = c;
   }
   for (int32_t c : hubs) {
-    int64_t others = 0;   // that it is not known to differ from, itself among them
+    int64_t others = 0;  // that it is not known to differ from, itself among them
     HubPairs::for_each_missing(store_.hubs().row(hub_[c]), here, [&](int32_t) { ++others; });
     if (2 * others > static_cast<int64_t>(hubs.size())) continue;
     HubPairs::set(crowd, hub_[c]);
@@ -61,7 +62,7 @@ NegativeBlocks::Pairs NegativeBlocks::pairs_outside() const {
     if (store_.label(id_[a]) < 0 || store_.label(id_[b]) < 0) pairs.emplace_back(std::min(a, b), std::max(a, b));
   };
   HubPairs::Row hubs;
-  std::vector<int32_t> of_hub;   // hub → component of the batch
+  std::vector<int32_t> of_hub;  // hub → component of the batch
   for (int32_t a = 0; a < count; ++a) {
     if (hub_[a] < 0) continue;
     HubPairs::set(hubs, hub_[a]);
@@ -72,7 +73,7 @@ NegativeBlocks::Pairs NegativeBlocks::pairs_outside() const {
     if (hub_[a] < 0) {
       store_.for_each_negative(id_[a], [&](int64_t other) {
         const int32_t b = number_.find(other);
-        if (b >= 0 && (hub_[b] >= 0 || a < b)) found(a, b);   // two that walk: once
+        if (b >= 0 && (hub_[b] >= 0 || a < b)) found(a, b);  // two that walk: once
       });
     } else if (!in_crowd_[a]) {
       HubPairs::for_each_common(store_.hubs().row(hub_[a]), hubs, [&](int32_t n) {
@@ -80,7 +81,7 @@ NegativeBlocks::Pairs NegativeBlocks::pairs_outside() const {
       });
     }
   }
-  std::sort(pairs.begin(), pairs.end());   // a list may name a component twice, after a merge of others
+  std::sort(pairs.begin(), pairs.end());  // a list may name a component twice, after a merge of others
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
   return pairs;
 }
@@ -99,7 +100,7 @@ void NegativeBlocks::add_to_rest(RestBuilder& rest, const Pairs& pairs, double w
 void NegativeBlocks::add_pairs(BatchGraph& graph, RestBuilder& rest) const {
   add_to_rest(rest, not_apart_, 1);
   const Pairs pairs = pairs_outside();
-  std::vector<int32_t> block(id_.size(), -1);   // component → row of the table
+  std::vector<int32_t> block(id_.size(), -1);  // component → row of the table
   int64_t blocks = 0, entries = 0;
   for (const auto& [a, b] : pairs) {
     for (int32_t c : {a, b}) {
@@ -111,11 +112,13 @@ void NegativeBlocks::add_pairs(BatchGraph& graph, RestBuilder& rest) const {
     add_to_rest(rest, pairs, -1);
     return;
   }
-  BlockLayer layer{std::vector<int32_t>(graph.samples, -1), static_cast<int32_t>(blocks), -1.0, std::vector<double>(blocks * blocks, 0)};
+  BlockLayer layer{std::vector<int32_t>(graph.samples, -1), static_cast<int32_t>(blocks), -1.0,
+                   std::vector<double>(blocks * blocks, 0)};
   for (size_t c = 0; c < block.size(); ++c) {
     for (int32_t p : positions_[c]) layer.block[p] = block[c];
   }
-  for (const auto& [a, b] : pairs) layer.table[block[a] * blocks + block[b]] = layer.table[block[b] * blocks + block[a]] = 1;
+  for (const auto& [a, b] : pairs)
+    layer.table[block[a] * blocks + block[b]] = layer.table[block[b] * blocks + block[a]] = 1;
   graph.layers.push_back(std::move(layer));
 }
 

@@ -27,19 +27,19 @@ class NegativeBlocks {
   void add_pairs(BatchGraph& graph, RestBuilder& rest) const;
 
  private:
-  using Pairs = std::vector<std::pair<int32_t, int32_t>>;   // a < b, numbers of components
+  using Pairs = std::vector<std::pair<int32_t, int32_t>>;  // a < b, numbers of components
 
   void find_crowd();
   void add_to_rest(RestBuilder& rest, const Pairs& pairs, double weight) const;
   Pairs pairs_outside() const;
 
   const GraphStore& store_;
-  Numbering number_;                              // component of the store → its number in the batch
-  std::vector<int64_t> id_;                       // and back
+  Numbering number_;         // component of the store → its number in the batch
+  std::vector<int64_t> id_;  // and back
   std::vector<std::vector<int32_t>> positions_;
-  std::vector<int32_t> hub_;                      // −1 none
+  std::vector<int32_t> hub_;  // −1 none
   std::vector<char> in_crowd_;
-  Pairs not_apart_;                               // of the crowd, not known to differ
+  Pairs not_apart_;  // of the crowd, not known to differ
 };
 
 }  // namespace pal::graph

@@ -9,7 +9,7 @@ void RestBuilder::index() {
   numbers_.emplace(samples_.size());
   first_.assign(samples_.size(), -1);
   next_.assign(samples_.size(), -1);
-  for (size_t k = samples_.size(); k > 0; --k) {   // from behind: lists come out ascending
+  for (size_t k = samples_.size(); k > 0; --k) {  // from behind: lists come out ascending
     const auto p = static_cast<int32_t>(k - 1);
     next_[p] = std::exchange(first_[numbers_->number(samples_[p])], p);
   }

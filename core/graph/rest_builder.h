@@ -13,7 +13,8 @@ namespace pal::graph {
 
 class RestBuilder {
  public:
-  explicit RestBuilder(const std::vector<int64_t>& samples) : samples_(samples) {}   // (positions) of the batch, outlives this
+  explicit RestBuilder(const std::vector<int64_t>& samples)
+      : samples_(samples) {}  // (positions) of the batch, outlives this
 
   // Adds the weight between position p and every position of `sample`. The caller adds the other direction.
   void add(int64_t p, int64_t sample, double weight) {
@@ -32,9 +33,9 @@ class RestBuilder {
   void index();
 
   const std::vector<int64_t>& samples_;
-  std::optional<Numbering> numbers_;   // of the samples, once one is asked for
-  std::vector<int32_t> first_;         // number → its first position
-  std::vector<int32_t> next_;          // (positions) the next of the same sample, −1 none
+  std::optional<Numbering> numbers_;  // of the samples, once one is asked for
+  std::vector<int32_t> first_;        // number → its first position
+  std::vector<int32_t> next_;         // (positions) the next of the same sample, −1 none
   std::vector<std::tuple<int32_t, int32_t, double>> entries_;
 };
 

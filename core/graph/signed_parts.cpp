@@ -29,16 +29,18 @@ std::vector<BlockLayer> positive_layers(const BatchGraph& graph) {
     for (unsigned part = s; part > 0; part = (part - 1) & s) {
       weight += (std::popcount(s ^ part) % 2 == 1 ? -1 : 1) * above_zero(weight_of_set(plain, part));
     }
-    const auto alike = std::find_if(layers.begin(), layers.end(), [&](const BlockLayer& l) { return l.block == meets[s].of; });
+    const auto alike =
+        std::find_if(layers.begin(), layers.end(), [&](const BlockLayer& l) { return l.block == meets[s].of; });
     if (alike != layers.end()) {
       alike->weight += weight;
     } else {
       layers.push_back({std::move(meets[s].of), meets[s].groups, weight, {}});
     }
   }
-  layers.erase(std::remove_if(layers.begin(), layers.end(),
-                              [&](const BlockLayer& l) { return l.blocks == 0 || std::abs(l.weight) <= 1e-14 * scale; }),
-               layers.end());
+  layers.erase(
+      std::remove_if(layers.begin(), layers.end(),
+                     [&](const BlockLayer& l) { return l.blocks == 0 || std::abs(l.weight) <= 1e-14 * scale; }),
+      layers.end());
   return layers;
 }
 
@@ -47,7 +49,7 @@ bool plain_layers_stay(const BatchGraph& graph, const TableProfiles& tables) {
   for (const BlockLayer* layer : plain_layers(graph)) {
     if (layer->weight < 0) return false;
     const Grouping cells = meet(grouping(*layer), tables.profile);
-    std::vector<std::vector<int32_t>> of_block(layer->blocks);   // the profiles in each block, once each
+    std::vector<std::vector<int32_t>> of_block(layer->blocks);  // the profiles in each block, once each
     std::vector<char> seen(cells.groups, 0);
     for (int64_t p = 0; p < graph.samples; ++p) {
       if (cells.of[p] < 0 || std::exchange(seen[cells.of[p]], 1)) continue;
@@ -105,11 +107,13 @@ BatchGraph positive_part(const BatchGraph& graph) {
   part.samples = graph.samples;
   part.views = graph.views;
   part.version = graph.version;
-  const bool tables = std::any_of(graph.layers.begin(), graph.layers.end(), [](const BlockLayer& l) { return l.has_table(); });
+  const bool tables =
+      std::any_of(graph.layers.begin(), graph.layers.end(), [](const BlockLayer& l) { return l.has_table(); });
   if (!graph.features.empty()) {
     const FeatureLayer& f = graph.features.front();
-    if (graph.features.size() == 1 && f.width == 1 && f.weight > 0 && graph.layers.empty() && graph.rest.offsets.empty()) {
-      FeatureLayer above = f, below = f;   // a product is positive where the signs agree
+    if (graph.features.size() == 1 && f.width == 1 && f.weight > 0 && graph.layers.empty() &&
+        graph.rest.offsets.empty()) {
+      FeatureLayer above = f, below = f;  // a product is positive where the signs agree
       for (double& y : above.features) y = std::max(y, 0.0);
       for (double& y : below.features) y = std::min(y, 0.0);
       part.features = {std::move(above), std::move(below)};
@@ -135,8 +139,8 @@ SparseRest negative_pairs(const BatchGraph& graph, const NegativeDraw& draw) {
   SparseRest rest;
   if (!has_negative_weight(graph)) return rest;
   const RowReader reader(graph);
-  std::vector<std::tuple<int32_t, int32_t, double>> kept;   // p, q, G_pq, both ways
-  std::vector<double> chance(graph.samples, 1), row;        // that p draws one of its pairs
+  std::vector<std::tuple<int32_t, int32_t, double>> kept;  // p, q, G_pq, both ways
+  std::vector<double> chance(graph.samples, 1), row;       // that p draws one of its pairs
   std::vector<int32_t> candidates;
   for (int64_t p = 0; p < graph.samples; ++p) {
     reader.read(p, row);
@@ -148,7 +152,8 @@ SparseRest negative_pairs(const BatchGraph& graph, const NegativeDraw& draw) {
     if (count > draw.per_row) {
       chance[p] = static_cast<double>(draw.per_row) / static_cast<double>(count);
       Random random(draw.seed, Purpose::negatives, draw.step, static_cast<uint64_t>(p));
-      for (int64_t k = 0; k < draw.per_row; ++k) std::swap(candidates[k], candidates[k + static_cast<int64_t>(random.below(count - k))]);
+      for (int64_t k = 0; k < draw.per_row; ++k)
+        std::swap(candidates[k], candidates[k + static_cast<int64_t>(random.below(count - k))]);
       candidates.resize(draw.per_row);
     }
     const auto own = static_cast<int32_t>(p);
@@ -158,7 +163,7 @@ SparseRest negative_pairs(const BatchGraph& graph, const NegativeDraw& draw) {
     }
   }
   std::sort(kept.begin(), kept.end());
-  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());   // drawn by both ends: G is symmetric to the bit
+  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());  // drawn by both ends: G is symmetric to the bit
   rest.offsets.push_back(0);
   size_t k = 0;
   for (int32_t p = 0; p < graph.samples; ++p) {

@@ -13,7 +13,7 @@ namespace pal::graph {
 BatchGraph positive_part(const BatchGraph& graph);
 
 struct NegativeDraw {
-  int64_t per_row = 64;   // a position with more negative pairs draws this many of them
+  int64_t per_row = 64;  // a position with more negative pairs draws this many of them
   uint64_t seed = 0;
   uint64_t step = 0;
 };

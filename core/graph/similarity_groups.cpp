@@ -10,7 +10,7 @@ std::vector<int64_t> stars_of(const GraphStore& store, int64_t sample) {
   if (const int64_t label = store.label(sample); label >= 0) return {star_of_label(label)};
   const int64_t own = store.partners(sample);
   if (own == 0) return {};
-  std::vector<std::pair<int64_t, int64_t>> found;   // −answers of the centre, star
+  std::vector<std::pair<int64_t, int64_t>> found;  // −answers of the centre, star
   store.for_each_answer(sample, [&](int64_t other, Relation told) {
     if (told != Relation::same) return;
     const int64_t label = store.label(other), partners = store.partners(other);

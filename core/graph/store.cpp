@@ -64,7 +64,8 @@ void GraphStore::set_labels(const std::vector<int64_t>& labels) {
   PAL_DATA_CHECK(labels.size() == parent_.size(), "labels given", labels.size(),
                  "give one for each of the " + std::to_string(parent_.size()) + " samples");
   for (size_t i = 0; i < labels.size(); ++i) {
-    PAL_DATA_CHECK(labels[i] >= -1, "label of sample " + std::to_string(i), labels[i], "labels are classes from 0, or −1 for unknown");
+    PAL_DATA_CHECK(labels[i] >= -1, "label of sample " + std::to_string(i), labels[i],
+                   "labels are classes from 0, or −1 for unknown");
   }
   own_class_.assign(labels.size(), -1);
   std::unordered_map<int64_t, int32_t> classes;
@@ -122,7 +123,8 @@ void GraphStore::shorten(int64_t i) {
 }
 
 void GraphStore::check_sample(int64_t i) const {
-  PAL_DATA_CHECK(i >= 0 && i < samples(), "sample of a relation", i, "samples are 0 to " + std::to_string(samples() - 1));
+  PAL_DATA_CHECK(i >= 0 && i < samples(), "sample of a relation", i,
+                 "samples are 0 to " + std::to_string(samples() - 1));
 }
 
 Relation GraphStore::relation(int64_t i, int64_t j) const {
@@ -132,7 +134,8 @@ Relation GraphStore::relation(int64_t i, int64_t j) const {
   const int32_t a = off ? static_cast<int32_t>(i) : root(i), b = off ? static_cast<int32_t>(j) : root(j);
   if (a == b) return Relation::same;
   const std::vector<int32_t>& classes = off ? own_class_ : class_;
-  if (!classes.empty() && classes[a] >= 0 && classes[b] >= 0) return classes[a] == classes[b] ? Relation::same : Relation::different;
+  if (!classes.empty() && classes[a] >= 0 && classes[b] >= 0)
+    return classes[a] == classes[b] ? Relation::same : Relation::different;
   if (off && same_.contains(a, b)) return Relation::same;
   return different_.contains(a, b) ? Relation::different : Relation::unknown;
 }
@@ -168,13 +171,14 @@ void GraphStore::insert(int64_t i, int64_t j, Relation relation) {
   const Relation before = this->relation(i, j);
   if (before != Relation::unknown && before != relation) {
     const std::vector<Link> because = explain(i, j);
-    PAL_DATA_CHECK(false, "answer against what is known of samples " + std::to_string(i) + " and " + std::to_string(j),
-                   std::string(relation == Relation::same ? "same, known to be different" : "different, known to be the same") +
-                       (because.empty() ? "" : " by " + to_string(because)),
-                   "look the pairs up and take one of the answers back");
+    PAL_DATA_CHECK(
+        false, "answer against what is known of samples " + std::to_string(i) + " and " + std::to_string(j),
+        std::string(relation == Relation::same ? "same, known to be different" : "different, known to be the same") +
+            (because.empty() ? "" : " by " + to_string(because)),
+        "look the pairs up and take one of the answers back");
   }
-  PAL_CHECK(answers_.size() < static_cast<size_t>(std::numeric_limits<int32_t>::max() - samples()) / 2, "answers in the graph",
-            answers_.size(), "split the data set");
+  PAL_CHECK(answers_.size() < static_cast<size_t>(std::numeric_limits<int32_t>::max() - samples()) / 2,
+            "answers in the graph", answers_.size(), "split the data set");
   chain_pair(i, j, static_cast<uint64_t>(static_cast<int>(relation) + 1));
   ++version_;
   answers_.push_back({static_cast<int32_t>(i), static_cast<int32_t>(j), static_cast<int32_t>(relation)});
@@ -188,7 +192,8 @@ int64_t GraphStore::remove(const std::vector<std::pair<int64_t, int64_t>>& pairs
     check_sample(j);
     if (i != j) taken_back.insert(static_cast<int32_t>(i), static_cast<int32_t>(j));
   }
-  const auto gone = std::remove_if(answers_.begin(), answers_.end(), [&](const Stored& a) { return a.i != a.j && taken_back.contains(a.i, a.j); });
+  const auto gone = std::remove_if(answers_.begin(), answers_.end(),
+                                   [&](const Stored& a) { return a.i != a.j && taken_back.contains(a.i, a.j); });
   const int64_t count = answers_.end() - gone;
   if (count == 0) return 0;
   answers_.erase(gone, answers_.end());
@@ -235,7 +240,7 @@ void GraphStore::merge(int32_t i, int32_t j, int32_t answer) {
   } else {
     proofs_.join(j, i, answer);
   }
-  if (parent_[a] > parent_[b]) std::swap(a, b);   // a is the heavier
+  if (parent_[a] > parent_[b]) std::swap(a, b);  // a is the heavier
   parent_[a] += parent_[b];
   parent_[b] = a;
   size_[a] += size_[b];
@@ -247,7 +252,7 @@ void GraphStore::merge(int32_t i, int32_t j, int32_t answer) {
     const int32_t next = links_[n].next, other = root(links_[n].sample);
     if (was_hub) hubs_.mark(a, other);
     different_.erase(b, other);
-    if (different_.insert(a, other)) {   // else a knew it already: the entry is dropped
+    if (different_.insert(a, other)) {  // else a knew it already: the entry is dropped
       links_[n].next = first_[a];
       first_[a] = n;
     }
@@ -312,7 +317,7 @@ std::vector<Link> GraphStore::explain(int64_t i, int64_t j) const {
     chain.push_back({one, other, Relation::different, Link::kByLabels});
     chain.insert(chain.end(), right.begin(), right.end());
   } else {
-    const bool from_left = negatives(a) <= negatives(b);   // the shorter list
+    const bool from_left = negatives(a) <= negatives(b);  // the shorter list
     for (int32_t n = first_[from_left ? a : b]; n >= 0; n = links_[n].next) {
       if (root(links_[n].sample) != (from_left ? b : a)) continue;
       Link split = answer(links_[n].answer);

@@ -16,10 +16,10 @@
 
 #include "core/graph/batch_graph.h"
 #include "core/graph/store/hub_pairs.h"
-#include "kernels/base/hash.h"
 #include "core/graph/store/pair_set.h"
 #include "core/graph/store/proof_forest.h"
 #include "core/graph/weighted_edges.h"
+#include "kernels/base/hash.h"
 
 namespace pal::graph {
 
@@ -30,7 +30,7 @@ enum class Deduction { on, once, off };
 struct Link {
   int64_t i = 0, j = 0;
   Relation relation = Relation::same;
-  int64_t answer = kByLabels;   // its number in the store's list of answers
+  int64_t answer = kByLabels;  // its number in the store's list of answers
   static constexpr int64_t kByLabels = -1;
 };
 // "3 = 5 (answer 0), 5 ≠ 9 (labels)", shortened in the middle when it is long.
@@ -78,7 +78,9 @@ class GraphStore {
     if (first_.empty()) return;
     for (int32_t n = first_[root(i)]; n >= 0; n = links_[n].next) f(static_cast<int64_t>(root(links_[n].sample)));
   }
-  int64_t negatives(int64_t i) const { return -static_cast<int64_t>(parent_[root(i)]) - size_[root(i)]; }   // as inserted
+  int64_t negatives(int64_t i) const {
+    return -static_cast<int64_t>(parent_[root(i)]) - size_[root(i)];
+  }  // as inserted
   // The components with many negatives, and which of them differ (Deduction::on).
   const HubPairs& hubs() const { return hubs_; }
   int32_t hub(int64_t i) const { return negatives(i) < HubPairs::kNegatives ? -1 : hubs_.number(root(i)); }
@@ -93,8 +95,8 @@ class GraphStore {
     }
   }
 
-  uint64_t version() const { return version_; }      // number of inserts, removals, label and edge sets
-  uint64_t fingerprint() const { return fingerprint_; }   // of what was done, in order
+  uint64_t version() const { return version_; }          // number of inserts, removals, label and edge sets
+  uint64_t fingerprint() const { return fingerprint_; }  // of what was done, in order
 
  private:
   struct Stored {
@@ -102,8 +104,8 @@ class GraphStore {
     int32_t relation;
   };
   struct Neighbour {
-    int32_t sample;   // was the root of the other component when it was linked: root(sample) is the one now
-    int32_t next;     // in links_, −1 at the end
+    int32_t sample;  // was the root of the other component when it was linked: root(sample) is the one now
+    int32_t next;    // in links_, −1 at the end
     int32_t answer;
   };
 
@@ -122,19 +124,19 @@ class GraphStore {
   void append_path(std::vector<Link>& chain, int32_t i, int32_t j) const;
 
   Deduction deduction_;
-  std::vector<int32_t> parent_;      // −weight at a root; weight = samples + negatives of the component, as inserted
-  std::vector<int32_t> size_;        // samples of the component, right at roots
-  std::vector<int32_t> own_class_;   // class of each sample as given, −1 none; empty until set_labels
-  std::vector<int32_t> class_;       // class of the component, right at roots; likewise
-  std::vector<int64_t> class_label_; // class → label
-  std::vector<int32_t> class_first_; // class → its first sample
+  std::vector<int32_t> parent_;       // −weight at a root; weight = samples + negatives of the component, as inserted
+  std::vector<int32_t> size_;         // samples of the component, right at roots
+  std::vector<int32_t> own_class_;    // class of each sample as given, −1 none; empty until set_labels
+  std::vector<int32_t> class_;        // class of the component, right at roots; likewise
+  std::vector<int64_t> class_label_;  // class → label
+  std::vector<int32_t> class_first_;  // class → its first sample
   ProofForest proofs_;
   std::vector<Stored> answers_;
-  PairSet different_;                // pairs of roots; of samples without deduction
-  PairSet same_;                     // pairs of samples, only without deduction
-  std::vector<int32_t> first_;       // root (sample) → its list in links_, −1 none; empty until the first one
-  std::vector<Neighbour> links_;     // negatives of components; all answers of samples without deduction
-  std::vector<int32_t> partners_;    // (N) without deduction: answers "same" in links_; empty until the first one
+  PairSet different_;              // pairs of roots; of samples without deduction
+  PairSet same_;                   // pairs of samples, only without deduction
+  std::vector<int32_t> first_;     // root (sample) → its list in links_, −1 none; empty until the first one
+  std::vector<Neighbour> links_;   // negatives of components; all answers of samples without deduction
+  std::vector<int32_t> partners_;  // (N) without deduction: answers "same" in links_; empty until the first one
   HubPairs hubs_;
   WeightedEdges edges_;
   int64_t components_ = 0;

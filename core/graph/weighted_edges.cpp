@@ -6,8 +6,8 @@
 #include <limits>
 #include <sstream>
 
-#include "kernels/base/hash.h"
 #include "kernels/base/error.h"
+#include "kernels/base/hash.h"
 
 namespace pal::graph {
 namespace {
@@ -21,11 +21,14 @@ std::string edge_text(const WeightedPair& pair) {
 }  // namespace
 
 WeightedEdges::WeightedEdges(int64_t samples, std::vector<WeightedPair> pairs, const std::string& source) {
-  PAL_CHECK(samples >= 0 && samples <= std::numeric_limits<int32_t>::max(), "samples of a graph", samples, "give at most 2^31");
+  PAL_CHECK(samples >= 0 && samples <= std::numeric_limits<int32_t>::max(), "samples of a graph", samples,
+            "give at most 2^31");
   for (const WeightedPair& pair : pairs) {
-    PAL_DATA_CHECK(pair.i >= 0 && pair.i < samples && pair.j >= 0 && pair.j < samples, source + ": pair outside the data set",
-                   edge_text(pair), "samples are 0 to " + std::to_string(samples - 1));
-    PAL_DATA_CHECK(std::isfinite(pair.weight), source + ": weight that is not finite at pair", edge_text(pair), "give a finite one");
+    PAL_DATA_CHECK(pair.i >= 0 && pair.i < samples && pair.j >= 0 && pair.j < samples,
+                   source + ": pair outside the data set", edge_text(pair),
+                   "samples are 0 to " + std::to_string(samples - 1));
+    PAL_DATA_CHECK(std::isfinite(pair.weight), source + ": weight that is not finite at pair", edge_text(pair),
+                   "give a finite one");
   }
   // By unordered pair, the way it was written second: then equal pairs are neighbours, and their ways tell why they differ.
   std::sort(pairs.begin(), pairs.end(), [](const WeightedPair& a, const WeightedPair& b) {
@@ -39,7 +42,8 @@ WeightedEdges::WeightedEdges(int64_t samples, std::vector<WeightedPair> pairs, c
       const WeightedPair &before = pairs[kept - 1], &now = pairs[k];
       const bool again = before.i == now.i && before.j == now.j, back = before.i == now.j && before.j == now.i;
       PAL_DATA_CHECK(!(again || back) || before.weight == now.weight,
-                     source + (again ? ": pair twice with different weights: " : ": asymmetric weight: ") + edge_text(before) + " and",
+                     source + (again ? ": pair twice with different weights: " : ": asymmetric weight: ") +
+                         edge_text(before) + " and",
                      edge_text(now), again ? "keep one of them" : "give both directions the same weight");
       if (again || back) continue;
     }
@@ -81,7 +85,8 @@ double WeightedEdges::weight(int64_t i, int64_t j) const {
 uint64_t WeightedEdges::fingerprint() const {
   uint64_t h = 0;
   for (int64_t o : offsets_) h = mix(h, static_cast<uint64_t>(o));
-  for (size_t k = 0; k < columns_.size(); ++k) h = mix(mix(h, static_cast<uint64_t>(columns_[k])), std::bit_cast<uint64_t>(weights_[k]));
+  for (size_t k = 0; k < columns_.size(); ++k)
+    h = mix(mix(h, static_cast<uint64_t>(columns_[k])), std::bit_cast<uint64_t>(weights_[k]));
   return h;
 }
 

@@ -21,8 +21,8 @@ class WeightedEdges {
 
   bool empty() const { return columns_.empty(); }
   int64_t samples() const { return static_cast<int64_t>(offsets_.size()) - 1; }
-  int64_t pairs() const { return pairs_; }                 // unordered
-  double weight(int64_t i, int64_t j) const;               // 0 when there is no edge
+  int64_t pairs() const { return pairs_; }    // unordered
+  double weight(int64_t i, int64_t j) const;  // 0 when there is no edge
   // Row i is entries [offsets[i], offsets[i + 1]), columns ascending.
   const std::vector<int64_t>& offsets() const { return offsets_; }
   const std::vector<int32_t>& columns() const { return columns_; }
@@ -30,7 +30,7 @@ class WeightedEdges {
   uint64_t fingerprint() const;
 
  private:
-  std::vector<int64_t> offsets_{0};   // (samples + 1)
+  std::vector<int64_t> offsets_{0};  // (samples + 1)
   std::vector<int32_t> columns_;
   std::vector<double> weights_;
   int64_t pairs_ = 0;

@@ -34,14 +34,15 @@ int find_column(const std::vector<std::string>& head, std::initializer_list<cons
 
 std::vector<std::vector<std::string>> read_csv(const std::string& path) {
   std::string text = read_whole_file(path);
-  if (text.compare(0, 3, "\xEF\xBB\xBF") == 0) text.erase(0, 3);   // what some spreadsheets begin with
+  if (text.compare(0, 3, "\xEF\xBB\xBF") == 0) text.erase(0, 3);  // what some spreadsheets begin with
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> row;
   std::string field;
   size_t line = 1;
   const auto end_row = [&] {
     row.push_back(std::exchange(field, {}));
-    if (std::any_of(row.begin(), row.end(), [](const std::string& f) { return !f.empty(); })) rows.push_back(std::move(row));
+    if (std::any_of(row.begin(), row.end(), [](const std::string& f) { return !f.empty(); }))
+      rows.push_back(std::move(row));
     row.clear();
   };
   for (size_t i = 0; i < text.size(); ++i) {
@@ -51,9 +52,12 @@ std::vector<std::vector<std::string>> read_csv(const std::string& path) {
       for (++i;; ++i) {
         PAL_DATA_CHECK(i < text.size(), path + ": a quote is never closed in line", opened, "close it");
         if (text[i] == '\n') ++line;
-        if (text[i] != '"') field += text[i];
-        else if (i + 1 < text.size() && text[i + 1] == '"') field += text[++i];
-        else break;
+        if (text[i] != '"')
+          field += text[i];
+        else if (i + 1 < text.size() && text[i + 1] == '"')
+          field += text[++i];
+        else
+          break;
       }
     } else if (c == ',') {
       row.push_back(std::exchange(field, {}));
@@ -71,8 +75,10 @@ std::vector<std::vector<std::string>> read_csv(const std::string& path) {
 std::vector<NamedLabel> read_manifest(const std::string& path) {
   const std::vector<std::vector<std::string>> rows = read_csv(path);
   PAL_DATA_CHECK(!rows.empty(), path + " has no rows", "", "each is path,label");
-  int name = find_column(rows[0], {"path", "file", "filename", "file_name", "filepath", "image", "image_path", "img", "name", "id", "imageid"});
-  int label = find_column(rows[0], {"label", "class", "target", "category", "class_name", "label_name", "classname", "y", "wnid"});
+  int name = find_column(rows[0], {"path", "file", "filename", "file_name", "filepath", "image", "image_path", "img",
+                                   "name", "id", "imageid"});
+  int label = find_column(
+      rows[0], {"label", "class", "target", "category", "class_name", "label_name", "classname", "y", "wnid"});
   const bool head = name >= 0;
   if (!head) {
     name = 0;
@@ -81,8 +87,8 @@ std::vector<NamedLabel> read_manifest(const std::string& path) {
   std::vector<NamedLabel> list;
   for (size_t r = head ? 1 : 0; r < rows.size(); ++r) {
     const std::vector<std::string>& row = rows[r];
-    PAL_DATA_CHECK(static_cast<size_t>(name) < row.size() && !trimmed(row[static_cast<size_t>(name)]).empty(), path + ": no path in row", r + 1,
-                   "each row is path,label");
+    PAL_DATA_CHECK(static_cast<size_t>(name) < row.size() && !trimmed(row[static_cast<size_t>(name)]).empty(),
+                   path + ": no path in row", r + 1, "each row is path,label");
     const bool labelled = label >= 0 && static_cast<size_t>(label) < row.size();
     list.push_back({trimmed(row[static_cast<size_t>(name)]), labelled ? trimmed(row[static_cast<size_t>(label)]) : ""});
   }

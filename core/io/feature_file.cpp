@@ -3,8 +3,8 @@
 #include <ATen/core/TensorBase.h>
 #include <fmt/format.h>
 
-#include "core/io/h5.h"
 #include "core/io/files.h"
+#include "core/io/h5.h"
 #include "kernels/base/error.h"
 
 namespace pal::io {
@@ -46,7 +46,8 @@ void write_npy(const std::string& path, const void* data, size_t bytes, const ch
 }  // namespace
 
 std::vector<std::string> write_feature_file(const std::string& path, const FeatureFile& file) {
-  PAL_ASSERT(file.features.dim() == 2 && (file.features.scalar_type() == at::kFloat || file.features.scalar_type() == at::kDouble),
+  PAL_ASSERT(file.features.dim() == 2 &&
+                 (file.features.scalar_type() == at::kFloat || file.features.scalar_type() == at::kDouble),
              "features are (n, D) in float32 or float64");
   if (path.ends_with(".h5") || path.ends_with(".hdf5")) {
     write_h5(path, file);
@@ -54,10 +55,12 @@ std::vector<std::string> write_feature_file(const std::string& path, const Featu
   }
   PAL_CHECK(path.ends_with(".npy"), "the name of a file of features", path, "end it with .h5 or .npy");
   const at::Tensor dense = file.features.contiguous();
-  write_npy(path, dense.const_data_ptr(), dense.nbytes(), dense.scalar_type() == at::kDouble ? "<f8" : "<f4", fmt::format("{}, {}", dense.size(0), dense.size(1)));
+  write_npy(path, dense.const_data_ptr(), dense.nbytes(), dense.scalar_type() == at::kDouble ? "<f8" : "<f4",
+            fmt::format("{}, {}", dense.size(0), dense.size(1)));
   if (file.labels.empty()) return {path};
   const std::string labels = path.substr(0, path.size() - 4) + "-labels.npy";
-  write_npy(labels, file.labels.data(), file.labels.size() * sizeof(int64_t), "<i8", fmt::format("{},", file.labels.size()));
+  write_npy(labels, file.labels.data(), file.labels.size() * sizeof(int64_t), "<i8",
+            fmt::format("{},", file.labels.size()));
   return {path, labels};
 }
 

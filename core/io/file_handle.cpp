@@ -37,7 +37,8 @@ FileHandle FileHandle::open_for_reading(const std::string& path) {
 }
 
 FileHandle FileHandle::create(const std::string& path, const std::string& shown_as, Content content) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | (content == Content::discard ? O_TRUNC : 0) | O_CLOEXEC, 0666);
+  const int descriptor =
+      ::open(path.c_str(), O_RDWR | O_CREAT | (content == Content::discard ? O_TRUNC : 0) | O_CLOEXEC, 0666);
   if (descriptor < 0) fail_write(shown_as);
   return FileHandle(descriptor, shown_as);
 }
@@ -76,7 +77,8 @@ bool FileHandle::read_at(uint64_t offset, void* data, size_t bytes) const {
 }
 
 void FileHandle::will_read(uint64_t offset, uint64_t bytes) const {
-  ::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);   // advice: may fail
+  ::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes),
+                  POSIX_FADV_WILLNEED);  // advice: may fail
 }
 
 void FileHandle::forget_cached() const { ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED); }
@@ -93,7 +95,7 @@ void FileHandle::write_at(uint64_t offset, const void* data, size_t bytes) {
   }
 }
 
-void FileHandle::start_sync(uint64_t offset, uint64_t bytes) {   // a hint: where it is not supported, sync() does it all
+void FileHandle::start_sync(uint64_t offset, uint64_t bytes) {  // a hint: where it is not supported, sync() does it all
   ::sync_file_range(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes), SYNC_FILE_RANGE_WRITE);
 }
 
@@ -108,7 +110,7 @@ void FileHandle::sync() {
 PartialFile::PartialFile(std::string target) : target_(std::move(target)) {
   const std::string stem = target_ + ".partial-" + std::to_string(::getpid()) + "-";
   int descriptor = -1;
-  for (int k = 0; descriptor < 0; ++k) {   // a killed process of the same number may have left some
+  for (int k = 0; descriptor < 0; ++k) {  // a killed process of the same number may have left some
     path_ = stem + std::to_string(k);
     descriptor = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor < 0 && (errno != EEXIST || k == 1000)) fail_write(target_);

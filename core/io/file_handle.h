@@ -10,12 +10,12 @@
 
 namespace pal::io {
 
-enum class Content { discard, keep };   // of a file that is there already
+enum class Content { discard, keep };  // of a file that is there already
 
 class FileHandle {
  public:
   FileHandle() = default;
-  FileHandle(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}   // takes it over
+  FileHandle(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}  // takes it over
   static FileHandle open_for_reading(const std::string& path);
   // Errors speak of `shown_as`.
   static FileHandle create(const std::string& path, const std::string& shown_as, Content content = Content::discard);
@@ -27,11 +27,12 @@ class FileHandle {
   uint64_t size() const;
   // Exactly `bytes` bytes; false when the file ends before.
   bool read_at(uint64_t offset, void* data, size_t bytes) const;
-  void will_read(uint64_t offset, uint64_t bytes) const;   // the system may read this ahead, in its own time
-  void forget_cached() const;   // the next read comes from the disk, as far as the system has written it there
+  void will_read(uint64_t offset, uint64_t bytes) const;  // the system may read this ahead, in its own time
+  void forget_cached() const;  // the next read comes from the disk, as far as the system has written it there
   void write_at(uint64_t offset, const void* data, size_t bytes);
-  void start_sync(uint64_t offset, uint64_t bytes);   // asks the disk to begin, so that a later sync() does not wait for all of it
-  void sync();   // to the disk
+  void start_sync(uint64_t offset,
+                  uint64_t bytes);  // asks the disk to begin, so that a later sync() does not wait for all of it
+  void sync();                      // to the disk
   void truncate(uint64_t bytes);
 
  private:
@@ -42,7 +43,7 @@ class FileHandle {
 // A name beside `target` for a file in the making. Unless it is published, the file goes with the object.
 class PartialFile {
  public:
-  explicit PartialFile(std::string target);   // makes the (empty) file: an unwritable place is met here
+  explicit PartialFile(std::string target);  // makes the (empty) file: an unwritable place is met here
   PartialFile(PartialFile&& other) noexcept;
   PartialFile& operator=(PartialFile&&) = delete;
   ~PartialFile();
@@ -53,7 +54,7 @@ class PartialFile {
   void publish();
 
  private:
-  std::string target_, path_;   // path_ empty: nothing to remove
+  std::string target_, path_;  // path_ empty: nothing to remove
 };
 
 }  // namespace pal::io

@@ -127,7 +127,8 @@ bool put_new_file(const std::string& path, std::string_view content, unsigned ri
   std::string fresh = path + ".new-XXXXXX";
   const int file = mkstemp(fresh.data());
   if (file < 0) fail_write(path, Exit::data);
-  const bool written = ::write(file, content.data(), content.size()) == static_cast<ssize_t>(content.size()) && fchmod(file, rights) == 0 && fsync(file) == 0;
+  const bool written = ::write(file, content.data(), content.size()) == static_cast<ssize_t>(content.size()) &&
+                       fchmod(file, rights) == 0 && fsync(file) == 0;
   const bool put = written && link(fresh.c_str(), path.c_str()) == 0;
   const int error = errno;
   close(file);

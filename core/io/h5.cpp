@@ -18,20 +18,29 @@ static_assert(std::endian::native == std::endian::little, "arrays go to the file
 
 hid_t file_type(Type type) {
   switch (type) {
-    case Type::u8: return H5T_STD_U8LE;
-    case Type::u32: return H5T_STD_U32LE;
-    case Type::u64: return H5T_STD_U64LE;
-    case Type::i32: return H5T_STD_I32LE;
-    case Type::i64: return H5T_STD_I64LE;
-    case Type::f32: return H5T_IEEE_F32LE;
-    case Type::f64: return H5T_IEEE_F64LE;
-    case Type::text: return H5T_C_S1;
+    case Type::u8:
+      return H5T_STD_U8LE;
+    case Type::u32:
+      return H5T_STD_U32LE;
+    case Type::u64:
+      return H5T_STD_U64LE;
+    case Type::i32:
+      return H5T_STD_I32LE;
+    case Type::i64:
+      return H5T_STD_I64LE;
+    case Type::f32:
+      return H5T_IEEE_F32LE;
+    case Type::f64:
+      return H5T_IEEE_F64LE;
+    case Type::text:
+      return H5T_C_S1;
   }
   return -1;
 }
 
 const char* type_name(Type type) {
-  constexpr const char* kNames[] = {"uint8", "uint32", "uint64", "int32", "int64", "float32", "float64", "fixed-length text"};
+  constexpr const char* kNames[] = {"uint8", "uint32",  "uint64",  "int32",
+                                    "int64", "float32", "float64", "fixed-length text"};
   return kNames[static_cast<int>(type)];
 }
 
@@ -53,9 +62,11 @@ void describe_in_memory(hid_t list, std::string* head) {
   H5Pset_fapl_core(list, kHeadBytes, false);
   H5FD_file_image_callbacks_t calls{};
   calls.image_malloc = [](size_t bytes, H5FD_file_image_op_t, void*) { return std::malloc(bytes); };
-  calls.image_memcpy = [](void* to, const void* from, size_t bytes, H5FD_file_image_op_t, void*) { return std::memcpy(to, from, bytes); };
+  calls.image_memcpy = [](void* to, const void* from, size_t bytes, H5FD_file_image_op_t, void*) {
+    return std::memcpy(to, from, bytes);
+  };
   calls.image_realloc = [](void* old, size_t bytes, H5FD_file_image_op_t, void* out) -> void* {
-    static_cast<std::string*>(out)->resize(bytes);   // remembers the size for image_free
+    static_cast<std::string*>(out)->resize(bytes);  // remembers the size for image_free
     return std::realloc(old, bytes);
   };
   calls.image_free = [](void* image, H5FD_file_image_op_t, void* out) -> herr_t {
@@ -74,20 +85,25 @@ int descriptor_copy(hid_t file, const std::string& path) {
   void* handle = nullptr;
   check(H5Fget_vfd_handle(file, H5P_DEFAULT, &handle), path + " has no descriptor");
   const int copy = ::dup(*static_cast<int*>(handle));
-  PAL_DATA_CHECK(copy >= 0, path + " cannot be opened", std::strerror(errno), "raise the limit of open files (ulimit -n)");
+  PAL_DATA_CHECK(copy >= 0, path + " cannot be opened", std::strerror(errno),
+                 "raise the limit of open files (ulimit -n)");
   return copy;
 }
 
 hid_t open_attribute(hid_t file, const std::string& path, const std::string& object, const std::string& name) {
-  const bool there = link_exists(file, path, object) && H5Aexists_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT) > 0;
+  const bool there =
+      link_exists(file, path, object) && H5Aexists_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT) > 0;
   PAL_DATA_CHECK(there, path + " has no attribute", name, "`pal data import` makes files that have it");
   const hid_t id = H5Aopen_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT);
   return check(id, path + ": attribute " + name + " cannot be opened");
 }
 
-void write_attribute(hid_t file, const std::string& object, const std::string& name, hid_t type, hid_t space, const void* data) {
-  const Id id(check(H5Acreate_by_name(file, object.c_str(), name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-                    "attribute " + name + " cannot be made"), H5Aclose);
+void write_attribute(hid_t file, const std::string& object, const std::string& name, hid_t type, hid_t space,
+                     const void* data) {
+  const Id id(
+      check(H5Acreate_by_name(file, object.c_str(), name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+            "attribute " + name + " cannot be made"),
+      H5Aclose);
   check(H5Awrite(id, type, data), "attribute " + name + " cannot be written");
 }
 
@@ -95,10 +111,11 @@ void write_attribute(hid_t file, const std::string& object, const std::string& n
 
 File File::open(const std::string& path) {
   const Quiet quiet;
-  FileHandle::open_for_reading(path);   // says more briefly than HDF5 why a file cannot be opened
+  FileHandle::open_for_reading(path);  // says more briefly than HDF5 why a file cannot be opened
   const Id access(access_list(), H5Pclose);
   const hid_t id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access);
-  if (id < 0) throw Error(Exit::data, path + " is not a whole HDF5 file: " + library_words() + "; copy or import it again");
+  if (id < 0)
+    throw Error(Exit::data, path + " is not a whole HDF5 file: " + library_words() + "; copy or import it again");
   File file(id, FileHandle());
   file.handle_ = FileHandle(descriptor_copy(id, path), path);
   return file;
@@ -113,7 +130,7 @@ File File::create(const std::string& path, const std::string& shown_as, Content 
   describe_in_memory(access, head.get());
   const Id creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   H5Pset_obj_track_times(creation, false);
-  const std::string name = path + " (in memory)";   // of no file: one that is there would be read first, all of it
+  const std::string name = path + " (in memory)";  // of no file: one that is there would be read first, all of it
   const hid_t id = H5Fcreate(name.c_str(), H5F_ACC_TRUNC, creation, access);
   File file(check(id, handle.path() + " cannot be described"), std::move(handle));
   file.head_ = head;
@@ -121,7 +138,10 @@ File File::create(const std::string& path, const std::string& shown_as, Content 
 }
 
 File::File(File&& other) noexcept
-    : id_(std::exchange(other.id_, -1)), handle_(std::move(other.handle_)), head_(std::move(other.head_)), end_(other.end_) {}
+    : id_(std::exchange(other.id_, -1)),
+      handle_(std::move(other.handle_)),
+      head_(std::move(other.head_)),
+      end_(other.end_) {}
 
 File::~File() {
   const Quiet quiet;
@@ -143,8 +163,10 @@ bool File::has(const std::string& name) const {
 Extent File::extent(const std::string& name, Type type) const {
   const Quiet quiet;
   const std::string& path = handle_.path();
-  PAL_DATA_CHECK(link_exists(id_, path, name), path + " has no data set", name, "`pal data import` makes files that have it");
-  const Id dataset(check(H5Dopen2(id_, name.c_str(), H5P_DEFAULT), path + ": " + name + " is not a data set"), H5Dclose);
+  PAL_DATA_CHECK(link_exists(id_, path, name), path + " has no data set", name,
+                 "`pal data import` makes files that have it");
+  const Id dataset(check(H5Dopen2(id_, name.c_str(), H5P_DEFAULT), path + ": " + name + " is not a data set"),
+                   H5Dclose);
   const Id list(check(H5Dget_create_plist(dataset), path + ": " + name + " has no layout"), H5Pclose);
   const char* todo = "store it contiguous, without filters, in the file itself";
   PAL_DATA_CHECK(H5Pget_nfilters(list) == 0, path + ": data set with a filter", name, todo);
@@ -152,9 +174,11 @@ Extent File::extent(const std::string& name, Type type) const {
   PAL_DATA_CHECK(H5Pget_layout(list) == H5D_CONTIGUOUS, path + ": data set that is not contiguous", name, todo);
   PAL_DATA_CHECK(H5Pget_external_count(list) == 0, path + ": data set stored in another file", name, todo);
   const Id stored(H5Dget_type(dataset), H5Tclose);
-  PAL_DATA_CHECK(same_type(stored, type), path + ": data set of another type", name, std::string("it must be ") + type_name(type));
+  PAL_DATA_CHECK(same_type(stored, type), path + ": data set of another type", name,
+                 std::string("it must be ") + type_name(type));
   const Id space(H5Dget_space(dataset), H5Sclose);
-  PAL_DATA_CHECK(H5Sget_simple_extent_ndims(space) == 1, path + ": data set of another shape", name, "it must have one axis");
+  PAL_DATA_CHECK(H5Sget_simple_extent_ndims(space) == 1, path + ": data set of another shape", name,
+                 "it must have one axis");
 
   Extent extent;
   extent.count = H5Sget_simple_extent_npoints(space);
@@ -163,8 +187,9 @@ Extent File::extent(const std::string& name, Type type) const {
   extent.offset = H5Dget_offset(dataset);
   // Also bounds what a reader allocates: by the size of the file, not by what the file says of itself.
   const uint64_t file_bytes = handle_.size();
-  const bool inside = extent.offset != HADDR_UNDEF && extent.offset <= file_bytes &&
-                      static_cast<uint64_t>(extent.count) <= (file_bytes - extent.offset) / static_cast<uint64_t>(extent.item_bytes);
+  const bool inside =
+      extent.offset != HADDR_UNDEF && extent.offset <= file_bytes &&
+      static_cast<uint64_t>(extent.count) <= (file_bytes - extent.offset) / static_cast<uint64_t>(extent.item_bytes);
   PAL_DATA_CHECK(inside, path + ": data set whose bytes are not in the file", name, "copy or import it again");
   return extent;
 }
@@ -194,7 +219,8 @@ void File::describe(const std::string& name, Type type, int64_t count, int64_t i
 
 bool File::has_attribute(const std::string& object, const std::string& name) const {
   const Quiet quiet;
-  return link_exists(id_, handle_.path(), object) && H5Aexists_by_name(id_, object.c_str(), name.c_str(), H5P_DEFAULT) > 0;
+  return link_exists(id_, handle_.path(), object) &&
+         H5Aexists_by_name(id_, object.c_str(), name.c_str(), H5P_DEFAULT) > 0;
 }
 
 std::vector<int64_t> File::integers(const std::string& object, const std::string& name) const {
@@ -204,8 +230,8 @@ std::vector<int64_t> File::integers(const std::string& object, const std::string
   const Id stored(H5Aget_type(id), H5Tclose);
   const Id space(H5Aget_space(id), H5Sclose);
   const hssize_t count = H5Sget_simple_extent_npoints(space);
-  PAL_DATA_CHECK(H5Tget_class(stored) == H5T_INTEGER && count >= 0 && count <= 64, path + ": attribute of another type", name,
-                 "it must be integer");
+  PAL_DATA_CHECK(H5Tget_class(stored) == H5T_INTEGER && count >= 0 && count <= 64, path + ": attribute of another type",
+                 name, "it must be integer");
   std::vector<int64_t> values(static_cast<size_t>(count));
   check(H5Aread(id, H5T_NATIVE_INT64, values.data()), path + ": attribute " + name + " cannot be read");
   return values;
@@ -219,7 +245,7 @@ std::string File::text(const std::string& object, const std::string& name) const
   const Id space(H5Aget_space(id), H5Sclose);
   const bool one_text = H5Tget_class(stored) == H5T_STRING && H5Sget_simple_extent_npoints(space) == 1;
   PAL_DATA_CHECK(one_text, path + ": attribute of another type", name, "it must be one text");
-  if (H5Tis_variable_str(stored) > 0) {   // what h5py writes for a Python string
+  if (H5Tis_variable_str(stored) > 0) {  // what h5py writes for a Python string
     char* value = nullptr;
     check(H5Aread(id, stored, &value), path + ": attribute " + name + " cannot be read");
     const std::string copy = value ? value : "";

@@ -19,7 +19,7 @@
 
 namespace pal::io::h5 {
 
-std::string library_version();   // "1.10.8"
+std::string library_version();  // "1.10.8"
 
 enum class Type { u8, u32, u64, i32, i64, f32, f64, text };
 
@@ -36,12 +36,13 @@ inline constexpr uint64_t kHeadBytes = 8192;
 
 class File {
  public:
-  static File open(const std::string& path);                                      // to read
-  static File create(const std::string& path, const std::string& shown_as = "", Content content = Content::discard);   // errors speak of `shown_as`
+  static File open(const std::string& path);  // to read
+  static File create(const std::string& path, const std::string& shown_as = "",
+                     Content content = Content::discard);  // errors speak of `shown_as`
   File(File&& other) noexcept;
   File& operator=(File&&) = delete;
-  ~File();        // closes; a failure is not reported, so a writer calls close()
-  void close();   // writes the head; the handle stays open
+  ~File();       // closes; a failure is not reported, so a writer calls close()
+  void close();  // writes the head; the handle stays open
 
   FileHandle& handle() { return handle_; }
   const FileHandle& handle() const { return handle_; }
@@ -54,7 +55,7 @@ class File {
   std::vector<std::string> read_text(const std::string& name) const;
 
   void make_group(const std::string& name);
-  uint64_t end() const { return end_; }   // where the next data set will begin
+  uint64_t end() const { return end_; }  // where the next data set will begin
   // Makes a data set at end() of values that the caller has written there before. item_bytes: the width of text. With
   // columns it has two axes, (count / columns, columns), row by row.
   void describe(const std::string& name, Type type, int64_t count, int64_t item_bytes, int64_t columns = 0);
@@ -74,19 +75,40 @@ class File {
 
   int64_t id_ = -1;
   FileHandle handle_;
-  std::shared_ptr<std::string> head_;   // of a file in the making: HDF5 puts it here when it closes the description
+  std::shared_ptr<std::string> head_;  // of a file in the making: HDF5 puts it here when it closes the description
   uint64_t end_ = kHeadBytes;
 };
 
 template <class T>
 constexpr Type type_of();
-template <> constexpr Type type_of<uint8_t>() { return Type::u8; }
-template <> constexpr Type type_of<uint32_t>() { return Type::u32; }
-template <> constexpr Type type_of<uint64_t>() { return Type::u64; }
-template <> constexpr Type type_of<int32_t>() { return Type::i32; }
-template <> constexpr Type type_of<int64_t>() { return Type::i64; }
-template <> constexpr Type type_of<float>() { return Type::f32; }
-template <> constexpr Type type_of<double>() { return Type::f64; }
+template <>
+constexpr Type type_of<uint8_t>() {
+  return Type::u8;
+}
+template <>
+constexpr Type type_of<uint32_t>() {
+  return Type::u32;
+}
+template <>
+constexpr Type type_of<uint64_t>() {
+  return Type::u64;
+}
+template <>
+constexpr Type type_of<int32_t>() {
+  return Type::i32;
+}
+template <>
+constexpr Type type_of<int64_t>() {
+  return Type::i64;
+}
+template <>
+constexpr Type type_of<float>() {
+  return Type::f32;
+}
+template <>
+constexpr Type type_of<double>() {
+  return Type::f64;
+}
 
 // Fixed-length strings as they are stored: each padded with zeros to the longest (at least one byte).
 struct PackedText {

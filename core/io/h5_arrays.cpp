@@ -10,8 +10,8 @@ template <class T>
 std::vector<T> File::read(const std::string& name) const {
   const Extent e = extent(name, type_of<T>());
   std::vector<T> values(static_cast<size_t>(e.count));
-  PAL_DATA_CHECK(handle_.read_at(e.offset, values.data(), values.size() * sizeof(T)), handle_.path() + " ends within", name,
-                 "copy or import it again");
+  PAL_DATA_CHECK(handle_.read_at(e.offset, values.data(), values.size() * sizeof(T)), handle_.path() + " ends within",
+                 name, "copy or import it again");
   return values;
 }
 
@@ -39,7 +39,8 @@ std::vector<std::string> File::read_text(const std::string& name) const {
   PAL_DATA_CHECK(handle_.read_at(e.offset, bytes.data(), bytes.size()), handle_.path() + " ends within", name,
                  "copy or import it again");
   std::vector<std::string> values(static_cast<size_t>(e.count));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = unpack_text(bytes.data() + i * static_cast<size_t>(e.item_bytes), e.item_bytes);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = unpack_text(bytes.data() + i * static_cast<size_t>(e.item_bytes), e.item_bytes);
   return values;
 }
 
@@ -58,6 +59,8 @@ PackedText pack_text(const std::vector<std::string>& values) {
   return packed;
 }
 
-std::string unpack_text(const char* item, int64_t width) { return std::string(item, std::find(item, item + width, '\0')); }
+std::string unpack_text(const char* item, int64_t width) {
+  return std::string(item, std::find(item, item + width, '\0'));
+}
 
 }  // namespace pal::io::h5

@@ -22,13 +22,13 @@ class ForeignFile {
   const std::string& path() const { return path_; }
   bool has(const std::string& name) const;
   struct Member {
-    std::string name;   // without the group's
+    std::string name;  // without the group's
     enum Kind { group, data_set } kind;
   };
-  std::vector<Member> members(const std::string& group) const;   // sorted by name
+  std::vector<Member> members(const std::string& group) const;  // sorted by name
 
   std::vector<int64_t> shape(const std::string& name) const;
-  std::vector<int64_t> integers(const std::string& name) const;           // a list of any integer type
+  std::vector<int64_t> integers(const std::string& name) const;  // a list of any integer type
   // All of an array of any float type and shape; `values` has its size.
   void read_floats(const std::string& name, std::span<float> values) const;
   // Element `row` of a list of byte strings of any length.

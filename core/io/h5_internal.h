@@ -61,7 +61,7 @@ class Id {
 };
 
 inline hid_t access_list() {
-  H5PLset_loading_state(0);   // no filter plug-in is ever loaded
+  H5PLset_loading_state(0);  // no filter plug-in is ever loaded
   const hid_t list = H5Pcreate(H5P_FILE_ACCESS);
   H5Pset_file_locking(list, false, true);
   H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);

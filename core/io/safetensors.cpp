@@ -27,7 +27,7 @@ struct Dtype {
   const char* name;
   at::ScalarType type;
 };
-constexpr Dtype kDtypes[] = {{"F64", at::kDouble}, {"I64", at::kLong}, {"F32", at::kFloat}, {"I32", at::kInt},
+constexpr Dtype kDtypes[] = {{"F64", at::kDouble}, {"I64", at::kLong},      {"F32", at::kFloat}, {"I32", at::kInt},
                              {"F16", at::kHalf},   {"BF16", at::kBFloat16}, {"U8", at::kByte}};
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
@@ -102,7 +102,8 @@ Entry parse_entry(const std::string& path, const std::string& name, const nlohma
     bytes *= n;
     entry.shape.push_back(side.get<int64_t>());
   }
-  if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned())
+  if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
+      !offsets[1].is_number_unsigned())
     bad("has data_offsets that are not two counts");
   entry.begin = offsets[0];
   entry.end = offsets[1];
@@ -117,7 +118,8 @@ std::string write_safetensors(const std::string& path, const ops::NamedTensors& 
   std::vector<TensorBytes> plain;
   for (const auto& named : tensors) {
     const at::Tensor& t = named.second;
-    const auto* dtype = std::find_if(std::begin(kDtypes), std::end(kDtypes), [&](const Dtype& d) { return t.scalar_type() == d.type; });
+    const auto* dtype =
+        std::find_if(std::begin(kDtypes), std::end(kDtypes), [&](const Dtype& d) { return t.scalar_type() == d.type; });
     PAL_ASSERT(dtype != std::end(kDtypes), "tensors of this type are not written");
     plain.push_back({named.first, dtype->name, static_cast<uint64_t>(t.element_size()), t.sizes().vec(), t.nbytes()});
   }
@@ -132,14 +134,16 @@ std::string write_safetensors(const std::string& path, const ops::NamedTensors& 
 SafetensorsFile read_safetensors(const std::string& path) {
   const Descriptor descriptor{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat info {};
-  PAL_DATA_CHECK(descriptor.file >= 0 && fstat(descriptor.file, &info) == 0, "cannot read " + path, std::strerror(errno),
-                 "check the path and its permissions");
+  PAL_DATA_CHECK(descriptor.file >= 0 && fstat(descriptor.file, &info) == 0, "cannot read " + path,
+                 std::strerror(errno), "check the path and its permissions");
   const auto size = static_cast<uint64_t>(info.st_size);
   uint64_t length = 0;
   if (size < sizeof(length)) refuse(path, "it has only " + std::to_string(size) + " bytes");
   read_at(path, descriptor.file, &length, sizeof(length), 0);
-  if (length > kMaxHeader) refuse(path, "its header is said to have " + std::to_string(length) + " bytes, more than 100 MB");
-  if (length > size - sizeof(length)) refuse(path, "its header is said to have " + std::to_string(length) + " bytes, more than the file");
+  if (length > kMaxHeader)
+    refuse(path, "its header is said to have " + std::to_string(length) + " bytes, more than 100 MB");
+  if (length > size - sizeof(length))
+    refuse(path, "its header is said to have " + std::to_string(length) + " bytes, more than the file");
   std::string text(length, '\0');
   read_at(path, descriptor.file, text.data(), length, sizeof(length));
 
@@ -158,18 +162,19 @@ SafetensorsFile read_safetensors(const std::string& path) {
     }
   }
   // Together they are the data, without overlap and without holes.
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
-  });
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
   const uint64_t start = sizeof(length) + length;
   uint64_t expected = 0;
   for (const Entry& e : entries) {
     if (e.begin != expected)
-      refuse(path, "tensor '" + e.name + "' begins at " + std::to_string(e.begin) + " where " + std::to_string(expected) + " was due");
+      refuse(path, "tensor '" + e.name + "' begins at " + std::to_string(e.begin) + " where " +
+                       std::to_string(expected) + " was due");
     expected = e.end;
     if (e.end > size - start) refuse(path, "tensor '" + e.name + "' ends beyond the file");
   }
-  if (expected != size - start) refuse(path, std::to_string(size - start - expected) + " bytes at its end belong to no tensor");
+  if (expected != size - start)
+    refuse(path, std::to_string(size - start - expected) + " bytes at its end belong to no tensor");
   for (const Entry& e : entries) {
     at::Tensor tensor = at::empty(e.shape, e.type);
     read_at(path, descriptor.file, tensor.data_ptr(), e.end - e.begin, start + e.begin);

@@ -4,9 +4,8 @@
 #include <map>
 #include <string>
 
-#include "core/optim/optimizer.h"  // NamedTensors
-
 #include "core/ops/named_tensors.h"
+#include "core/optim/optimizer.h"  // NamedTensors
 
 namespace pal::io {
 

@@ -10,13 +10,14 @@
 
 namespace pal::io {
 
-std::string write_safetensors_bytes(const std::string& path, const std::vector<TensorBytes>& tensors, const TensorSource& source,
-                                    const std::map<std::string, std::string>& metadata) {
+std::string write_safetensors_bytes(const std::string& path, const std::vector<TensorBytes>& tensors,
+                                    const TensorSource& source, const std::map<std::string, std::string>& metadata) {
   // Wide types first, so that every tensor is aligned; then by name.
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return tensors[a].width != tensors[b].width ? tensors[a].width > tensors[b].width : tensors[a].name < tensors[b].name;
+    return tensors[a].width != tensors[b].width ? tensors[a].width > tensors[b].width
+                                                : tensors[a].name < tensors[b].name;
   });
   nlohmann::ordered_json header;
   if (!metadata.empty()) header["__metadata__"] = metadata;
@@ -43,7 +44,8 @@ std::string write_safetensors_bytes(const std::string& path, const std::vector<T
     const char* data = static_cast<const char*>(source(k));
     // In pieces, so that what was hashed is still in the cache when it is written.
     constexpr uint64_t kPiece = 1 << 18;
-    for (uint64_t done = 0; done < tensors[k].bytes; done += kPiece) put(data + done, std::min(kPiece, tensors[k].bytes - done));
+    for (uint64_t done = 0; done < tensors[k].bytes; done += kPiece)
+      put(data + done, std::min(kPiece, tensors[k].bytes - done));
   }
   file.finish();
   return hash.hex();

@@ -12,8 +12,8 @@ namespace pal::io {
 
 struct TensorBytes {
   std::string name;
-  std::string dtype;             // the format's word: F32, I64, …
-  uint64_t width = 0;            // bytes of an element
+  std::string dtype;   // the format's word: F32, I64, …
+  uint64_t width = 0;  // bytes of an element
   std::vector<int64_t> shape;
   uint64_t bytes = 0;
 };
@@ -23,7 +23,7 @@ using TensorSource = std::function<const void*(size_t k)>;
 
 // Writes to `path` directly (the caller renames); metadata goes to "__metadata__". fsyncs before it returns the SHA-256
 // of what was written. The source is asked for each tensor once, in the order of the file: wide types first.
-std::string write_safetensors_bytes(const std::string& path, const std::vector<TensorBytes>& tensors, const TensorSource& source,
-                                    const std::map<std::string, std::string>& metadata);
+std::string write_safetensors_bytes(const std::string& path, const std::vector<TensorBytes>& tensors,
+                                    const TensorSource& source, const std::map<std::string, std::string>& metadata);
 
 }  // namespace pal::io

@@ -13,7 +13,7 @@
 namespace pal::label {
 namespace {
 
-constexpr int64_t kRemembered = 2000;   // newest answers of a person that may be taken back
+constexpr int64_t kRemembered = 2000;  // newest answers of a person that may be taken back
 
 std::string row_uuid(const std::string& card, int64_t member) { return card + "-" + std::to_string(member); }
 std::string card_of(const std::string& row) { return row.substr(0, row.rfind('-')); }
@@ -36,7 +36,8 @@ Desk::Desk(oracle::Ledger& ledger, const std::string& run_dir, const DeskOptions
   // A server that was killed between its own ledger and the inbox: what the job still asks for is handed on again.
   std::vector<oracle::Entry> entries;
   for (const oracle::RecordedAnswer& r : ledger_.all_answers()) {
-    if (r.superseded_by == 0 && r.said != "withdrawn" && handed_out_.count({r.answer.query, r.answer.j})) entries.push_back({r.answer});
+    if (r.superseded_by == 0 && r.said != "withdrawn" && handed_out_.count({r.answer.query, r.answer.j}))
+      entries.push_back({r.answer});
   }
   hand_on(entries);
 }
@@ -49,7 +50,9 @@ void Desk::hand_on(const std::vector<oracle::Entry>& entries) {
   }
   // Names in order of time: the job takes the files in by name, and an answer must come before its undo.
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-  if (!lines.empty()) inbox_.submit("page-" + std::to_string(now) + "-" + std::to_string(getpid()) + "-" + std::to_string(++batches_), lines);
+  if (!lines.empty())
+    inbox_.submit("page-" + std::to_string(now) + "-" + std::to_string(getpid()) + "-" + std::to_string(++batches_),
+                  lines);
 }
 
 std::vector<std::string> Desk::write(const std::vector<oracle::Entry>& entries) {
@@ -75,7 +78,8 @@ std::string Desk::put(std::vector<oracle::Entry> entries) {
 double Desk::price(oracle::QueryKind kind, size_t members) const {
   const bool grid = kind == oracle::QueryKind::captcha || kind == oracle::QueryKind::outliers;
   if (grid && options_.prices.grid > 0) return options_.prices.grid / static_cast<double>(members);
-  return kind == oracle::QueryKind::coarse && options_.prices.coarse > 0 ? options_.prices.coarse : options_.prices.pair;
+  return kind == oracle::QueryKind::coarse && options_.prices.coarse > 0 ? options_.prices.coarse
+                                                                         : options_.prices.pair;
 }
 
 std::string Desk::take(const CardAnswer& card) {
@@ -86,14 +90,16 @@ std::string Desk::take(const CardAnswer& card) {
   if (!kind) return "there is no question " + std::to_string(card.query);
   const double members = static_cast<double>(card.verdicts.size()), cost = price(*kind, card.verdicts.size());
   for (const auto& [member, verdict] : card.verdicts) {
-    entries.push_back({{card.query, -1, member, verdict, card.person, card.seconds / members, cost, row_uuid(card.uuid, member)}});
+    entries.push_back(
+        {{card.query, -1, member, verdict, card.person, card.seconds / members, cost, row_uuid(card.uuid, member)}});
   }
   const std::string reason = put(std::move(entries));
   if (again) reload();
   if (reason.empty()) {
     queue_.answered(card.person, card.query, card.verdicts);
     const std::lock_guard<std::mutex> lock(mutex_);
-    const bool gold = std::any_of(gold_.begin(), gold_.end(), [&](const oracle::Query& q) { return q.id == card.query; });
+    const bool gold =
+        std::any_of(gold_.begin(), gold_.end(), [&](const oracle::Query& q) { return q.id == card.query; });
     if (gold) gold_done_[card.person].insert(card.query);
     since_gold_[card.person] = gold ? 0 : since_gold_[card.person] + 1;
   }
@@ -117,25 +123,28 @@ std::string Desk::take_back(const std::string& person, const std::string& uuid) 
   std::vector<oracle::Entry> entries = withdrawals(person, uuid);
   if (entries.empty()) {
     const std::vector<oracle::RecordedAnswer> last = ledger_.last_answers(person, kRemembered);
-    const bool known = std::any_of(last.begin(), last.end(), [&](const oracle::RecordedAnswer& r) { return card_of(r.answer.uuid) == uuid; });
-    return known ? "" : "no answer of yours has this number: " + uuid;   // taken back before: nothing to do
+    const bool known = std::any_of(last.begin(), last.end(),
+                                   [&](const oracle::RecordedAnswer& r) { return card_of(r.answer.uuid) == uuid; });
+    return known ? "" : "no answer of yours has this number: " + uuid;  // taken back before: nothing to do
   }
   const std::string reason = put(std::move(entries));
   reload();
   return reason;
 }
 
-std::string Desk::settle(const std::string& owner, const std::string& uuid, int64_t query, int64_t member, oracle::Verdict verdict) {
+std::string Desk::settle(const std::string& owner, const std::string& uuid, int64_t query, int64_t member,
+                         oracle::Verdict verdict) {
   std::vector<oracle::Entry> entries;
   for (const oracle::RecordedAnswer& r : ledger_.answers_to(query, member)) {
-    if (r.answer.uuid == row_uuid(uuid, member)) return "";   // handed in before
+    if (r.answer.uuid == row_uuid(uuid, member)) return "";  // handed in before
     oracle::Entry e;
     e.answer.query = query;
     e.answer.annotator = owner;
     e.undo = r.answer.uuid;
     entries.push_back(std::move(e));
   }
-  if (entries.empty()) return "nobody has answered question " + std::to_string(query) + " about sample " + std::to_string(member);
+  if (entries.empty())
+    return "nobody has answered question " + std::to_string(query) + " about sample " + std::to_string(member);
   entries.push_back({{query, -1, member, verdict, owner, 0, options_.prices.pair, row_uuid(uuid, member)}});
   const std::string reason = put(std::move(entries));
   reload();
@@ -169,7 +178,8 @@ void Desk::add_gold(const std::string& person, std::vector<oracle::Query>& cards
   const std::lock_guard<std::mutex> lock(mutex_);
   if (since_gold_[person] < options_.gold_every && !cards.empty()) return;
   const std::set<int64_t>& done = gold_done_[person];
-  const auto fresh = std::find_if(gold_.begin(), gold_.end(), [&](const oracle::Query& q) { return !done.count(q.id); });
+  const auto fresh =
+      std::find_if(gold_.begin(), gold_.end(), [&](const oracle::Query& q) { return !done.count(q.id); });
   if (fresh != gold_.end()) cards.insert(cards.begin(), *fresh);
 }
 
@@ -191,7 +201,9 @@ void Desk::reload() {
   queue_.load(std::move(waiting));
 }
 
-void Desk::refresh(std::vector<std::string>& warnings) { options_.writer == Writer::desk ? take_in(warnings) : look_at_job(warnings); }
+void Desk::refresh(std::vector<std::string>& warnings) {
+  options_.writer == Writer::desk ? take_in(warnings) : look_at_job(warnings);
+}
 
 void Desk::take_in(std::vector<std::string>& warnings) {
   const oracle::LedgerIntake intake = inbox_.drain(ledger_, warnings);

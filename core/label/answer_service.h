@@ -30,8 +30,8 @@ struct CardAnswer {
   std::string person, uuid;
   int64_t query = 0;
   std::vector<std::pair<int64_t, oracle::Verdict>> verdicts = {};
-  double seconds = 0;                 // for the whole card
-  std::string replaces = {};          // uuid of the card by the same person that it stands in place of; "": none
+  double seconds = 0;         // for the whole card
+  std::string replaces = {};  // uuid of the card by the same person that it stands in place of; "": none
 };
 // One that was filled in before, newest first in a list.
 struct PastCard {
@@ -43,16 +43,16 @@ struct PastCard {
 };
 // What an answer of people costs, as the simulated ones do.
 struct AnswerPrices {
-  double pair = 1, grid = 0, coarse = 0;   // grid: of all members together; 0: as pairs
+  double pair = 1, grid = 0, coarse = 0;  // grid: of all members together; 0: as pairs
 };
 
 // Who writes the run's ledger: this process, or a job beside it.
 enum class Writer { desk, job };
 struct DeskOptions {
   Writer writer = Writer::desk;
-  int64_t votes = 1;                 // beside a job: answers wanted of each question
+  int64_t votes = 1;  // beside a job: answers wanted of each question
   AnswerPrices prices = {};
-  int64_t gold_every = 20;           // cards of a person from one gold question to the next
+  int64_t gold_every = 20;  // cards of a person from one gold question to the next
 };
 // Gold questions are those of this sampler: their answers are known, every person is shown each of them once, as if it
 // were any other. Beside a job they are the page's own, numbered from here on, and their answers are not handed on.
@@ -70,7 +70,8 @@ class Desk {
   std::string take(const CardAnswer& answer);
   std::string take_back(const std::string& person, const std::string& uuid);
   // Takes every answer to a question back and puts the owner's in their place.
-  std::string settle(const std::string& owner, const std::string& uuid, int64_t query, int64_t member, oracle::Verdict verdict);
+  std::string settle(const std::string& owner, const std::string& uuid, int64_t query, int64_t member,
+                     oracle::Verdict verdict);
   std::vector<PastCard> past(const std::string& person, int64_t cards) const;
 
   // What others did meanwhile: questions that the job beside hands out, or answers in the inbox. Sentences about what was
@@ -82,7 +83,7 @@ class Desk {
   oracle::Ledger& ledger() { return ledger_; }
   const QuestionQueue& queue() const { return queue_; }
   Writer writer() const { return options_.writer; }
-  int64_t changes() const { return changes_; }   // grows with every answer
+  int64_t changes() const { return changes_; }  // grows with every answer
 
  private:
   std::vector<std::string> write(const std::vector<oracle::Entry>& entries);
@@ -97,16 +98,16 @@ class Desk {
   oracle::Ledger& ledger_;
   const DeskOptions options_;
   const oracle::Inbox inbox_;
-  const std::string questions_;              // file of the job beside
+  const std::string questions_;  // file of the job beside
   QuestionQueue queue_;
   Committer committer_;
   std::atomic<int64_t> changes_{0}, batches_{0};
-  std::string seen_questions_;               // of refresh() alone
-  std::mutex mutex_;                         // for all below
-  std::set<std::pair<int64_t, int64_t>> handed_out_;            // by the job beside: (query, member)
+  std::string seen_questions_;                        // of refresh() alone
+  std::mutex mutex_;                                  // for all below
+  std::set<std::pair<int64_t, int64_t>> handed_out_;  // by the job beside: (query, member)
   std::vector<oracle::Query> gold_;
-  std::map<std::string, std::set<int64_t>> gold_done_;          // by person
-  std::map<std::string, int64_t> since_gold_;                   // cards answered, by person
+  std::map<std::string, std::set<int64_t>> gold_done_;  // by person
+  std::map<std::string, int64_t> since_gold_;           // cards answered, by person
 };
 
 }  // namespace pal::label

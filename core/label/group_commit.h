@@ -62,7 +62,8 @@ class Committer {
       const std::vector<std::string> reasons = write_(all);
       size_t at = 0;
       for (const auto& b : batches) {
-        b->reasons.assign(reasons.begin() + static_cast<ptrdiff_t>(at), reasons.begin() + static_cast<ptrdiff_t>(at + b->entries.size()));
+        b->reasons.assign(reasons.begin() + static_cast<ptrdiff_t>(at),
+                          reasons.begin() + static_cast<ptrdiff_t>(at + b->entries.size()));
         at += b->entries.size();
       }
     } catch (...) {

@@ -13,13 +13,16 @@ namespace {
 constexpr size_t kPoints = 40, kShown = 20, kExamples = 24;
 
 // Inserts in parts, so that the way is seen.
-void insert_with_history(graph::GraphStore& store, const std::vector<oracle::Decision>& decisions, int64_t before, Standing& s) {
-  std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> asked;   // pair → query, member
+void insert_with_history(graph::GraphStore& store, const std::vector<oracle::Decision>& decisions, int64_t before,
+                         Standing& s) {
+  std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> asked;  // pair → query, member
   for (const oracle::Decision& d : decisions) asked[std::minmax(d.i, d.j)] = {d.query, d.j};
   const size_t part = std::max<size_t>(1, (decisions.size() + kPoints - 1) / kPoints);
   s.history.push_back({0, 0, store.components()});
   for (size_t at = 0; at < decisions.size(); at += part) {
-    const std::vector<oracle::Decision> some(decisions.begin() + static_cast<ptrdiff_t>(at), decisions.begin() + static_cast<ptrdiff_t>(std::min(at + part, decisions.size())));
+    const std::vector<oracle::Decision> some(
+        decisions.begin() + static_cast<ptrdiff_t>(at),
+        decisions.begin() + static_cast<ptrdiff_t>(std::min(at + part, decisions.size())));
     for (const oracle::Contradiction& c : oracle::insert_answers(store, some).contradicted) {
       Dispute dispute{c.answer};
       for (const graph::Link& link : c.chain) {
@@ -29,7 +32,8 @@ void insert_with_history(graph::GraphStore& store, const std::vector<oracle::Dec
       }
       s.disputes.push_back(std::move(dispute));
     }
-    s.history.push_back({static_cast<int64_t>(at + some.size()), oracle::count_relations(store).known - before, store.components()});
+    s.history.push_back(
+        {static_cast<int64_t>(at + some.size()), oracle::count_relations(store).known - before, store.components()});
   }
 }
 
@@ -37,13 +41,14 @@ void look_for_disagreements(const std::vector<oracle::RecordedAnswer>& answers, 
   std::map<std::pair<int64_t, int64_t>, Disagreement> by_question;
   for (const oracle::RecordedAnswer& r : answers) {
     if (r.superseded_by != 0 || r.said == "withdrawn" || r.said == to_string(oracle::Verdict::skip)) continue;
-    Disagreement& d = by_question[{-r.answer.query, r.answer.j}];   // newest first
+    Disagreement& d = by_question[{-r.answer.query, r.answer.j}];  // newest first
     d.query = r.answer.query, d.i = r.answer.i, d.j = r.answer.j;
     d.said.emplace_back(r.answer.annotator, r.said);
   }
   for (const auto& [question, d] : by_question) {
     if (s.disagreements.size() == kShown) break;
-    const bool differ = std::any_of(d.said.begin(), d.said.end(), [&](const auto& said) { return said.second != d.said[0].second; });
+    const bool differ =
+        std::any_of(d.said.begin(), d.said.end(), [&](const auto& said) { return said.second != d.said[0].second; });
     if (differ) s.disagreements.push_back(d);
   }
 }
@@ -61,7 +66,8 @@ void score_gold(const std::vector<oracle::RecordedAnswer>& answers, const std::v
 
 }  // namespace
 
-Standing look_at_answers(const oracle::Ledger& ledger, const graph::GraphStore& before, oracle::ConsensusKind consensus, const std::vector<int64_t>& labels) {
+Standing look_at_answers(const oracle::Ledger& ledger, const graph::GraphStore& before, oracle::ConsensusKind consensus,
+                         const std::vector<int64_t>& labels) {
   Standing s;
   const std::vector<oracle::Decision> decisions = oracle::standing_decisions(ledger, consensus);
   const std::vector<oracle::RecordedAnswer> answers = ledger.all_answers();

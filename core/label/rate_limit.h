@@ -14,7 +14,8 @@ namespace pal::label {
 
 class RateLimit {
  public:
-  RateLimit(double per_second, double burst, size_t most = 4096) : per_second_(per_second), burst_(burst), most_(most) {}
+  RateLimit(double per_second, double burst, size_t most = 4096)
+      : per_second_(per_second), burst_(burst), most_(most) {}
 
   // Whether `who` may at `now` (seconds of a clock that does not go back).
   bool allow(const std::string& who, double now) {

@@ -43,14 +43,16 @@ std::string from_hexadecimal(const std::string& digits) {
 Tokens::Tokens(const std::string& file) {
   if (access(file.c_str(), F_OK) != 0) make_secret(file);
   secret_ = from_hexadecimal(io::read_whole_file(file).substr(0, 2 * kSecretBytes));
-  PAL_DATA_CHECK(secret_.size() == kSecretBytes, "this is no secret of a labelling page", file, "remove it: a new one is made, and new links");
+  PAL_DATA_CHECK(secret_.size() == kSecretBytes, "this is no secret of a labelling page", file,
+                 "remove it: a new one is made, and new links");
 }
 
 std::string Tokens::sign(const char* purpose, const std::string& person, int64_t number) const {
   const std::string text = std::string(purpose) + "\n" + std::to_string(number) + "\n" + person;
   unsigned char mac[EVP_MAX_MD_SIZE];
   unsigned int bytes = 0;
-  HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()), reinterpret_cast<const unsigned char*>(text.data()), text.size(), mac, &bytes);
+  HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
+       reinterpret_cast<const unsigned char*>(text.data()), text.size(), mac, &bytes);
   return hexadecimal(std::string(reinterpret_cast<const char*>(mac), bytes));
 }
 
@@ -58,6 +60,8 @@ std::string Tokens::link(const std::string& person, int64_t number) const { retu
 std::string Tokens::session(const std::string& person, int64_t number) const { return sign("session", person, number); }
 std::string Tokens::ticket(const std::string& person, int64_t query) const { return sign("ticket", person, query); }
 
-bool Tokens::equal(const std::string& a, const std::string& b) { return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
+bool Tokens::equal(const std::string& a, const std::string& b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
 
 }  // namespace pal::label

@@ -26,11 +26,11 @@ class Tokens {
   static bool equal(const std::string& a, const std::string& b);
 
  private:
-  std::string sign(const char* purpose, const std::string& person, int64_t number) const;   // 64 hexadecimal digits
+  std::string sign(const char* purpose, const std::string& person, int64_t number) const;  // 64 hexadecimal digits
   std::string secret_;
 };
 
 std::string hexadecimal(const std::string& bytes);
-std::string from_hexadecimal(const std::string& digits);   // "" when they are none
+std::string from_hexadecimal(const std::string& digits);  // "" when they are none
 
 }  // namespace pal::label

@@ -13,7 +13,8 @@ namespace {
 constexpr size_t kLongestName = 64;
 
 bool fit_for_a_name(const std::string& name) {
-  return !name.empty() && name.size() <= kLongestName && std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < 32 || c == 127; });
+  return !name.empty() && name.size() <= kLongestName &&
+         std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < 32 || c == 127; });
 }
 
 }  // namespace
@@ -31,21 +32,25 @@ std::vector<Person> read_people(const std::string& file) {
       name.erase(name.find_last_not_of(" \t", name.size() - 7) + 1);
     }
     const std::string where = file + ":" + std::to_string(k + 1);
-    PAL_CHECK(fit_for_a_name(name), where + ": unfit for a name", name, "use up to 64 bytes without control characters");
-    PAL_CHECK(std::none_of(people.begin(), people.end(), [&](const Person& p) { return p.name == name; }), where + ": this name stands there twice", name,
-              "give every person a name of their own");
+    PAL_CHECK(fit_for_a_name(name), where + ": unfit for a name", name,
+              "use up to 64 bytes without control characters");
+    PAL_CHECK(std::none_of(people.begin(), people.end(), [&](const Person& p) { return p.name == name; }),
+              where + ": this name stands there twice", name, "give every person a name of their own");
     people.push_back({name, role});
   }
   PAL_CHECK(!people.empty(), "no names in", file, "write a name a line");
-  if (std::none_of(people.begin(), people.end(), [](const Person& p) { return p.role == Role::owner; })) people.front().role = Role::owner;
+  if (std::none_of(people.begin(), people.end(), [](const Person& p) { return p.role == Role::owner; }))
+    people.front().role = Role::owner;
   return people;
 }
 
-People::People(std::vector<Person> people, const Tokens& tokens, std::string file) : people_(std::move(people)), tokens_(tokens), file_(std::move(file)) {
+People::People(std::vector<Person> people, const Tokens& tokens, std::string file)
+    : people_(std::move(people)), tokens_(tokens), file_(std::move(file)) {
   if (!std::filesystem::exists(file_)) return;
   for (const std::string& line : oracle::split_lines(io::read_whole_file(file_))) {
     const size_t space = line.find(' ');
-    PAL_DATA_CHECK(space != std::string::npos && space > 0, "a line that is no number of links and name in " + file_, line, "remove the file, and label/secret beside it");
+    PAL_DATA_CHECK(space != std::string::npos && space > 0, "a line that is no number of links and name in " + file_,
+                   line, "remove the file, and label/secret beside it");
     used_[line.substr(space + 1)] = std::strtoll(line.c_str(), nullptr, 10);
   }
 }
@@ -76,7 +81,8 @@ People::Visit People::enter(const std::string& link) {
 const Person* People::of_cookie(const std::string& cookie) const {
   const size_t first = cookie.find('.'), second = cookie.find('.', first + 1);
   if (first == std::string::npos || second == std::string::npos || second - first > 12) return nullptr;
-  const std::string name = from_hexadecimal(cookie.substr(0, first)), digits = cookie.substr(first + 1, second - first - 1);
+  const std::string name = from_hexadecimal(cookie.substr(0, first)),
+                    digits = cookie.substr(first + 1, second - first - 1);
   if (digits.empty() || digits.find_first_not_of("0123456789") != std::string::npos) return nullptr;
   const auto person = std::find_if(people_.begin(), people_.end(), [&](const Person& p) { return p.name == name; });
   if (person == people_.end()) return nullptr;

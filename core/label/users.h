@@ -31,13 +31,13 @@ class People {
   People(std::vector<Person> people, const Tokens& tokens, std::string file);
 
   const std::vector<Person>& all() const { return people_; }
-  std::string link(const std::string& name) const;   // the one that is good now
+  std::string link(const std::string& name) const;  // the one that is good now
 
   enum class Entry { granted, used, unknown };
   struct Visit {
     Entry entry = Entry::unknown;
     const Person* person = nullptr;
-    std::string cookie = {};        // of a granted one
+    std::string cookie = {};  // of a granted one
   };
   // Uses the link up. On disk when it returns.
   Visit enter(const std::string& link);
@@ -49,7 +49,7 @@ class People {
   const Tokens& tokens_;
   const std::string file_;
   mutable std::mutex mutex_;
-  std::map<std::string, int64_t> used_;   // links so far, by name
+  std::map<std::string, int64_t> used_;  // links so far, by name
 };
 
 }  // namespace pal::label

@@ -15,25 +15,27 @@
 namespace pal::loss {
 namespace {
 
-constexpr double kBatchNormEpsilon = 1e-5;   // of the field's batch norms
+constexpr double kBatchNormEpsilon = 1e-5;  // of the field's batch norms
 constexpr double kShortestColumn = 1e-12;
 
 // What a correlation matrix C (D, D) fp64 costs, and the gradient M of that cost.
 struct Correlation {
-  at::Tensor terms;      // (2) on and off the diagonal, unweighted by scale
-  at::Tensor gradient;   // (D, D)
+  at::Tensor terms;     // (2) on and off the diagonal, unweighted by scale
+  at::Tensor gradient;  // (D, D)
 };
 Correlation correlation_terms(const at::Tensor& c, const BarlowOptions& options) {
   const at::Tensor gap = 1 - c.diagonal(), square = c.square();
   Correlation result;
-  result.terms = at::cat({gap.square().sum().view({1}), (options.lambda * (square.sum() - square.diagonal().sum())).view({1})});
+  result.terms =
+      at::cat({gap.square().sum().view({1}), (options.lambda * (square.sum() - square.diagonal().sum())).view({1})});
   result.gradient = c * (2 * options.lambda * options.scale);
   result.gradient.diagonal().copy_(gap * (-2 * options.scale));
   return result;
 }
 
 // Collective. Ĝ·rows: the degrees' roots on both sides of a product with G. rows (local rows of `batch`, any width).
-at::Tensor normalised_product(const at::Tensor& rows, const Batch& batch, comm::Comm& comm, graph::SelfLoops self_loops) {
+at::Tensor normalised_product(const at::Tensor& rows, const Batch& batch, comm::Comm& comm,
+                              graph::SelfLoops self_loops) {
   std::vector<double> root = degrees(batch.graph, self_loops, graph::Weights::absolute);
   for (double& d : root) d = d > 0 ? 1 / std::sqrt(d) : 0;
   const std::vector<double> own(root.begin() + batch.begin, root.begin() + batch.end);
@@ -87,19 +89,23 @@ LossResult barlow_cross(const BarlowOptions& options, const at::Tensor& z, const
   PAL_CHECK(views >= 2, "loss.barlow=cross on a number of views", views, "give at least two, or use loss.barlow=graph");
   const Standardised x = standardise(z.view({views, n, dims}), batch, comm);
   // All views beside each other: one product with the graph of the positions.
-  const at::Tensor wide = x.rows.permute({1, 0, 2}).reshape({n, views * dims}).contiguous();   // D = 1: reshape may be a view
+  const at::Tensor wide =
+      x.rows.permute({1, 0, 2}).reshape({n, views * dims}).contiguous();  // D = 1: reshape may be a view
   const at::Tensor product = normalised_product(wide, positions_of(batch), comm, graph::SelfLoops::on)
-                                 .view({n, views, dims}).permute({1, 0, 2});
-  std::vector<at::Tensor> parts = {product.sum(at::IntArrayRef{1}, false, at::kDouble)};   // (V, D)
+                                 .view({n, views, dims})
+                                 .permute({1, 0, 2});
+  std::vector<at::Tensor> parts = {product.sum(at::IntArrayRef{1}, false, at::kDouble)};  // (V, D)
   for (int64_t a = 0; a < views; ++a) {
-    for (int64_t b = a + 1; b < views; ++b) parts.push_back(x.rows[a].to(at::kDouble).t().mm(product[b].to(at::kDouble)));
+    for (int64_t b = a + 1; b < views; ++b)
+      parts.push_back(x.rows[a].to(at::kDouble).t().mm(product[b].to(at::kDouble)));
   }
-  const at::Tensor sums = at::cat(parts);   // (V + pairs · D, D)
+  const at::Tensor sums = at::cat(parts);  // (V + pairs · D, D)
   comm.all_reduce(sums);
   sums.div_(rows);
 
   // Of C_ab: dX_a = ĜX_b Mᵀ / (N pairs), dX_b = ĜX_a M / (N pairs); their column means and their parts along X too.
-  const at::Tensor d = at::zeros_like(x.rows), mean = ops::zero_doubles({views, 1, dims}, z), along = at::zeros_like(mean);
+  const at::Tensor d = at::zeros_like(x.rows), mean = ops::zero_doubles({views, 1, dims}, z),
+                   along = at::zeros_like(mean);
   at::Tensor terms = ops::zero_doubles({2}, z);
   int64_t at = views;
   for (int64_t a = 0; a < views; ++a) {
@@ -116,7 +122,8 @@ LossResult barlow_cross(const BarlowOptions& options, const at::Tensor& z, const
       along[b][0].add_((c * m).sum(0));
     }
   }
-  const at::Tensor dz = (d - mean.to(z.scalar_type()) - x.rows * along.to(z.scalar_type())).mul_(x.inverse).view({views * n, dims});
+  const at::Tensor dz =
+      (d - mean.to(z.scalar_type()) - x.rows * along.to(z.scalar_type())).mul_(x.inverse).view({views * n, dims});
   return with_terms(terms, options.scale / static_cast<double>(pairs), dz);
 }
 
@@ -125,7 +132,8 @@ LossResult barlow_cross(const BarlowOptions& options, const at::Tensor& z, const
 Criterion make_barlow(const BarlowOptions& options) {
   return [options](const at::Tensor& embeddings, const Batch& batch, comm::Comm& comm) {
     const at::Tensor z = checked_rows(embeddings, batch, comm);
-    return options.form == BarlowForm::graph ? barlow_graph(options, z, batch, comm) : barlow_cross(options, z, batch, comm);
+    return options.form == BarlowForm::graph ? barlow_graph(options, z, batch, comm)
+                                             : barlow_cross(options, z, batch, comm);
   };
 }
 

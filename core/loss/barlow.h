@@ -23,7 +23,7 @@ struct BarlowOptions {
   BarlowForm form = BarlowForm::graph;
   double lambda = 0.005;
   double scale = 1;
-  graph::SelfLoops self_loops = graph::SelfLoops::off;   // of the graph form
+  graph::SelfLoops self_loops = graph::SelfLoops::off;  // of the graph form
 };
 
 // cross with a single view throws Error (usage).

@@ -38,11 +38,13 @@ graph::SelfLoops self_loops(const config::Config& config, graph::SelfLoops by_it
   return asked == "auto" ? by_itself : asked == "on" ? graph::SelfLoops::on : graph::SelfLoops::off;
 }
 
-Vic2Options vic2_options(const config::Config& config) { return {self_loops(config, graph::SelfLoops::on), reduction(config)}; }
+Vic2Options vic2_options(const config::Config& config) {
+  return {self_loops(config, graph::SelfLoops::on), reduction(config)};
+}
 
 SampledVic2Options sampled_vic2_options(const config::Config& config) {
-  return {config.text("loss.form") == "printed" ? SampledForm::printed : SampledForm::unbiased, self_loops(config, graph::SelfLoops::on),
-          reduction(config)};
+  return {config.text("loss.form") == "printed" ? SampledForm::printed : SampledForm::unbiased,
+          self_loops(config, graph::SelfLoops::on), reduction(config)};
 }
 
 BarlowOptions barlow_options(const config::Config& config) {
@@ -73,7 +75,8 @@ Criterion make_criterion(const config::Config& config) {
   if (kind == "simclr") return make_simclr({config.real("loss.temperature"), reduction(config)});
   if (kind == "barlow") return make_barlow(barlow_options(config));
   if (kind == "nnclr") {
-    return make_nnclr({{config.real("loss.temperature"), reduction(config)}, config.integer("loss.neighbours"),
+    return make_nnclr({{config.real("loss.temperature"), reduction(config)},
+                       config.integer("loss.neighbours"),
                        config.integer("loss.queue") == 0 ? NeighboursOf::batch : NeighboursOf::support});
   }
   if (kind == "mse") return make_supervised(Supervision::mse, reduction(config));

@@ -31,33 +31,33 @@ namespace pal::loss {
 // What a criterion sees of a step. This rank holds positions [begin, end) of the global batch in every view; its local
 // row of (view v, position p) is v · (end − begin) + (p − begin).
 struct Batch {
-  std::vector<int64_t> samples;          // (B) data-set ids of the GLOBAL batch
-  int64_t begin = 0, end = 0;            // this rank's positions
-  std::vector<double> weights;           // (B) 1/π: π the probability that the sample is in a batch of this step; may be empty.
-                                         // No criterion takes them by itself: see below
-  std::vector<int64_t> rank_begin;       // (W + 1) where every rank's positions begin: rank r has [r], [r + 1)
+  std::vector<int64_t> samples;  // (B) data-set ids of the GLOBAL batch
+  int64_t begin = 0, end = 0;    // this rank's positions
+  std::vector<double> weights;  // (B) 1/π: π the probability that the sample is in a batch of this step; may be empty.
+                                // No criterion takes them by itself: see below
+  std::vector<int64_t> rank_begin;  // (W + 1) where every rank's positions begin: rank r has [r], [r + 1)
   int32_t views = 2;
-  graph::BatchGraph graph;                      // of the global batch
-  uint64_t seed = 0, step = 0;           // of what a criterion draws itself (negatives beyond a number per row)
-  std::optional<PairSample> related;     // I and J of sampled VIC²; without one: all pairs
+  graph::BatchGraph graph;            // of the global batch
+  uint64_t seed = 0, step = 0;        // of what a criterion draws itself (negatives beyond a number per row)
+  std::optional<PairSample> related;  // I and J of sampled VIC²; without one: all pairs
   std::optional<PairSample> repelled;
-  at::Tensor support;                    // (M, D) constant rows to choose neighbours from (NNCLR), the same on every rank
-  at::Tensor anchors;                    // (local rows, D) whose neighbours: the embeddings before the predictor
-  std::vector<int64_t> labels;           // (B) of the GLOBAL batch, −1 unknown; for the supervised baselines
-  int threads = 1;                       // for the kernels
+  at::Tensor support;           // (M, D) constant rows to choose neighbours from (NNCLR), the same on every rank
+  at::Tensor anchors;           // (local rows, D) whose neighbours: the embeddings before the predictor
+  std::vector<int64_t> labels;  // (B) of the GLOBAL batch, −1 unknown; for the supervised baselines
+  int threads = 1;              // for the kernels
 
   int64_t local_positions() const { return end - begin; }
   int64_t local_rows() const { return local_positions() * views; }
   int64_t global_rows() const { return static_cast<int64_t>(samples.size()) * views; }
 };
 
-enum class Reduction { mean, sum };      // mean trains, sum is for theory
+enum class Reduction { mean, sum };  // mean trains, sum is for theory
 
-using LossTerms = std::vector<std::pair<std::string, double>>;   // named, weighted as they enter the value
+using LossTerms = std::vector<std::pair<std::string, double>>;  // named, weighted as they enter the value
 struct LossResult {
-  double value = 0;   // the sum of its terms
+  double value = 0;  // the sum of its terms
   LossTerms terms;
-  at::Tensor dz;      // (local rows, D), the gradient of value
+  at::Tensor dz;  // (local rows, D), the gradient of value
 };
 LossResult result_of(LossTerms terms, const at::Tensor& dz);
 

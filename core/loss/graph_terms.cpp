@@ -18,7 +18,7 @@ using kernels::RowForm;
 
 struct Layer {
   LayerShare share;
-  at::Tensor sums;   // (blocks dealt with, D) fp64, of the whole batch
+  at::Tensor sums;  // (blocks dealt with, D) fp64, of the whole batch
 };
 
 // Collective. Sums of the rows of each block: local first, then the spanning ones of all layers in one all-reduce.
@@ -33,7 +33,7 @@ std::vector<Layer> sum_layers(const at::Tensor& z, const Batch& batch, comm::Com
     layers.push_back({std::move(share), sums});
   }
   if (comm.size() == 1 || layers.empty()) return layers;
-  const at::Tensor all = at::cat(spanning);   // every rank has the same spanning blocks: the choice below is global
+  const at::Tensor all = at::cat(spanning);  // every rank has the same spanning blocks: the choice below is global
   if (all.size(0) == 0) return layers;
   comm.all_reduce(all);
   int64_t at = 0;
@@ -50,16 +50,18 @@ at::Tensor table_of(const graph::BlockLayer& layer, const at::Tensor& z) {
 }
 
 // Rows Σ_j G_ij (z_i − z_j) of a layer, 4 · scale of them into dz; its share of the value.
-void add_differences(const at::Tensor& share, const at::Tensor& dz, const at::Tensor& z, const graph::BlockLayer& layer, const Layer& held,
-                     const Batch& batch, const comm::Comm& comm, double scale) {
+void add_differences(const at::Tensor& share, const at::Tensor& dz, const at::Tensor& z, const graph::BlockLayer& layer,
+                     const Layer& held, const Batch& batch, const comm::Comm& comm, double scale) {
   const LayerShare& s = held.share;
-  const at::Tensor members = ops::beside(z, s.rows), row_block = ops::beside(z, s.row_block), value = ops::empty_doubles({1}, z);
-  const at::Tensor means = held.sums.div_(members.clamp_min(1).unsqueeze(1));   // a table may have blocks without a row here
+  const at::Tensor members = ops::beside(z, s.rows), row_block = ops::beside(z, s.row_block),
+                   value = ops::empty_doubles({1}, z);
+  const at::Tensor means =
+      held.sums.div_(members.clamp_min(1).unsqueeze(1));  // a table may have blocks without a row here
   at::Tensor pair_weight = members * s.weight;
   if (layer.has_table()) {
     const at::Tensor between = ops::empty_doubles(means.sizes(), z);
     ops::block_between(between, pair_weight, value, table_of(layer, z), means, members, batch.threads);
-    if (comm.rank() == 0) share.add_(value);   // of all pairs of blocks, the same on every rank
+    if (comm.rank() == 0) share.add_(value);  // of all pairs of blocks, the same on every rank
     ops::block_rows(dz, between, row_block, 4 * scale, Into::add, batch.threads);
   }
   ops::block_differences(dz, value, z, means, pair_weight, row_block, 4 * scale, Into::add, batch.threads);
@@ -68,8 +70,8 @@ void add_differences(const at::Tensor& share, const at::Tensor& dz, const at::Te
 
 // G Z of a layer, scale of it into out; its share of Tr ZᵀGZ = Σ_c sum_cᵀ(B sums)_c. Every rank holds the spanning blocks:
 // rank 0 counts them.
-void add_product(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const graph::BlockLayer& layer, const Layer& held,
-                 const Batch& batch, const comm::Comm& comm, double scale) {
+void add_product(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const graph::BlockLayer& layer,
+                 const Layer& held, const Batch& batch, const comm::Comm& comm, double scale) {
   const LayerShare& s = held.share;
   at::Tensor related = held.sums;
   if (layer.has_table()) {
@@ -84,11 +86,12 @@ void add_product(const at::Tensor& share, const at::Tensor& out, const at::Tenso
 
 // This rank's rows of F (n, width), and F Fᵀ of all ranks times the rows x (V n, D) fp64, as (n, D): the same for every view.
 struct FeatureProduct {
-  at::Tensor own;     // (n, width)
-  at::Tensor sums;    // (width, D) FᵀX
+  at::Tensor own;   // (n, width)
+  at::Tensor sums;  // (width, D) FᵀX
   at::Tensor rows() const { return own.mm(sums); }
 };
-FeatureProduct feature_product(const graph::FeatureLayer& layer, const at::Tensor& x, const Batch& batch, comm::Comm& comm) {
+FeatureProduct feature_product(const graph::FeatureLayer& layer, const at::Tensor& x, const Batch& batch,
+                               comm::Comm& comm) {
   const int64_t n = batch.local_positions();
   const at::Tensor f = ops::beside(x, layer.features).view({batch.graph.samples, layer.width});
   FeatureProduct product{f.narrow(0, batch.begin, n), {}};
@@ -98,27 +101,30 @@ FeatureProduct feature_product(const graph::FeatureLayer& layer, const at::Tenso
 }
 
 // As add_product, for the features of the graph.
-void add_feature_products(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
-                          double scale) {
+void add_feature_products(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const Batch& batch,
+                          comm::Comm& comm, double scale) {
   for (const graph::FeatureLayer& layer : batch.graph.features) {
     const FeatureProduct product = feature_product(layer, z.to(at::kDouble), batch, comm);
-    out.view({batch.views, batch.local_positions(), z.size(1)}).add_(product.rows().to(z.scalar_type()), scale * layer.weight);
+    out.view({batch.views, batch.local_positions(), z.size(1)})
+        .add_(product.rows().to(z.scalar_type()), scale * layer.weight);
     if (comm.rank() == 0) share.add_(product.sums.square().sum(), layer.weight);
   }
 }
 
 // As add_differences, for the features: deg_i z_i − (GZ)_i in fp64, of rows whose mean was taken off so that little cancels.
-void add_feature_differences(const at::Tensor& share, const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
-                             double scale) {
+void add_feature_differences(const at::Tensor& share, const at::Tensor& dz, const at::Tensor& z, const Batch& batch,
+                             comm::Comm& comm, double scale) {
   if (batch.graph.features.empty()) return;
   const int64_t n = batch.local_positions(), dims = z.size(1);
   const at::Tensor mean = z.sum(at::IntArrayRef{0}, true, at::kDouble);
   comm.all_reduce(mean);
-  const at::Tensor x = z.to(at::kDouble) - mean / static_cast<double>(batch.global_rows()), views = x.view({batch.views, n, dims});
+  const at::Tensor x = z.to(at::kDouble) - mean / static_cast<double>(batch.global_rows()),
+                   views = x.view({batch.views, n, dims});
   for (const graph::FeatureLayer& layer : batch.graph.features) {
     const FeatureProduct product = feature_product(layer, x, batch, comm);
-    const at::Tensor all = ops::beside(z, layer.features).view({batch.graph.samples, layer.width}).sum(at::IntArrayRef{0}, true);
-    const at::Tensor degree = product.own.mm(all.t()) * static_cast<double>(batch.views);   // (n, 1)
+    const at::Tensor all =
+        ops::beside(z, layer.features).view({batch.graph.samples, layer.width}).sum(at::IntArrayRef{0}, true);
+    const at::Tensor degree = product.own.mm(all.t()) * static_cast<double>(batch.views);  // (n, 1)
     const at::Tensor rows = (degree * views - product.rows()).mul_(layer.weight);
     share.add_((rows * views).sum(), 2);
     dz.view({batch.views, n, dims}).add_(rows.to(z.scalar_type()), 4 * scale);
@@ -127,7 +133,8 @@ void add_feature_differences(const at::Tensor& share, const at::Tensor& dz, cons
 
 // Takes the self-loops of the layers away: out_i −= scale · G_ii z_i, and Σ_i G_ii ‖z_i‖² from the share; the rows of a
 // graph that has nothing else.
-void take_off_loops(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const Batch& batch, double scale) {
+void take_off_loops(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const Batch& batch,
+                    double scale) {
   std::vector<int64_t> offsets;
   std::vector<int32_t> columns;
   std::vector<double> weights;
@@ -149,8 +156,8 @@ void take_off_loops(const at::Tensor& share, const at::Tensor& out, const at::Te
 
 }  // namespace
 
-at::Tensor rest_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, comm::Comm& comm, graph::SelfLoops self_loops,
-                      RowForm form, double scale) {
+at::Tensor rest_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
+                      graph::SelfLoops self_loops, RowForm form, double scale) {
   const at::Tensor value = ops::zero_doubles({1}, z);
   if (batch.graph.rest.offsets.empty()) return value;
   const Halo halo = make_halo(batch, comm.rank(), self_loops);
@@ -160,19 +167,22 @@ at::Tensor rest_share(const at::Tensor& out, const at::Tensor& z, const Batch& b
   return value;
 }
 
-at::Tensor invariance_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm, double scale) {
+at::Tensor invariance_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
+                            double scale) {
   const at::Tensor share = ops::zero_doubles({1}, z);
   const std::vector<Layer> layers = sum_layers(z, batch, comm);
-  for (size_t l = 0; l < layers.size(); ++l) add_differences(share, dz, z, batch.graph.layers[l], layers[l], batch, comm, scale);
+  for (size_t l = 0; l < layers.size(); ++l)
+    add_differences(share, dz, z, batch.graph.layers[l], layers[l], batch, comm, scale);
   add_feature_differences(share, dz, z, batch, comm, scale);
   return share.add_(rest_share(dz, z, batch, comm, graph::SelfLoops::off, RowForm::difference, 4 * scale));
 }
 
-at::Tensor product_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, comm::Comm& comm, graph::SelfLoops self_loops,
-                         double scale) {
+at::Tensor product_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
+                         graph::SelfLoops self_loops, double scale) {
   const at::Tensor share = ops::zero_doubles({1}, z);
   const std::vector<Layer> layers = sum_layers(z, batch, comm);
-  for (size_t l = 0; l < layers.size(); ++l) add_product(share, out, z, batch.graph.layers[l], layers[l], batch, comm, scale);
+  for (size_t l = 0; l < layers.size(); ++l)
+    add_product(share, out, z, batch.graph.layers[l], layers[l], batch, comm, scale);
   add_feature_products(share, out, z, batch, comm, scale);
   if (self_loops == graph::SelfLoops::off) take_off_loops(share, out, z, batch, scale);
   return share.add_(rest_share(out, z, batch, comm, self_loops, RowForm::sum, scale));
@@ -186,9 +196,9 @@ std::vector<double> sum_shares(std::initializer_list<at::Tensor> shares, comm::C
 
 at::Tensor checked_rows(const at::Tensor& z, const Batch& batch, const comm::Comm& comm) {
   PAL_ASSERT(z.dim() == 2 && z.size(0) == batch.local_rows() && z.size(1) > 0, "z holds this rank's rows");
-  PAL_ASSERT(static_cast<int>(batch.rank_begin.size()) == comm.size() + 1 && batch.rank_begin[comm.rank()] == batch.begin &&
-                 batch.rank_begin[comm.rank() + 1] == batch.end && batch.rank_begin.front() == 0 &&
-                 batch.rank_begin.back() == static_cast<int64_t>(batch.samples.size()),
+  PAL_ASSERT(static_cast<int>(batch.rank_begin.size()) == comm.size() + 1 &&
+                 batch.rank_begin[comm.rank()] == batch.begin && batch.rank_begin[comm.rank() + 1] == batch.end &&
+                 batch.rank_begin.front() == 0 && batch.rank_begin.back() == static_cast<int64_t>(batch.samples.size()),
              "the plan cuts the batch into one slice per rank");
   PAL_ASSERT(batch.graph.samples == static_cast<int64_t>(batch.samples.size()) && batch.graph.views == batch.views,
              "the graph is that of the batch");

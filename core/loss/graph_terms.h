@@ -19,16 +19,17 @@
 namespace pal::loss {
 
 // Collective. Share of Σ_{i≠j} G_ij ‖z_i − z_j‖²; dz += scale · its gradient 4 Σ_j G_ij (z_i − z_j), taken by differences.
-at::Tensor invariance_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm, double scale);
+at::Tensor invariance_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
+                            double scale);
 
 // Collective. A sparse graph alone, batch.graph.rest, in one of the forms of kernels/graph_rows.h: the share of its value;
 // out += scale · its rows.
-at::Tensor rest_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, comm::Comm& comm, graph::SelfLoops self_loops,
-                      kernels::RowForm form, double scale);
+at::Tensor rest_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
+                      graph::SelfLoops self_loops, kernels::RowForm form, double scale);
 
 // Collective. Share of Tr ZᵀGZ; out += scale · G Z.
-at::Tensor product_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, comm::Comm& comm, graph::SelfLoops self_loops,
-                         double scale);
+at::Tensor product_share(const at::Tensor& out, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
+                         graph::SelfLoops self_loops, double scale);
 
 // Collective. The sums over ranks of some shares, in fp64: one all-reduce. On meta, where there are no numbers: zeros.
 std::vector<double> sum_shares(std::initializer_list<at::Tensor> shares, comm::Comm& comm);

@@ -25,14 +25,14 @@ Halo make_halo(const Batch& batch, int rank, graph::SelfLoops self_loops) {
   const int64_t n = batch.local_positions(), views = batch.views;
 
   // S is symmetric: a position goes to every other rank on which it has a column. Columns ascend, so their ranks do too.
-  int64_t total = 0;   // positions that cross, over all ranks: the choice must be the same everywhere
+  int64_t total = 0;  // positions that cross, over all ranks: the choice must be the same everywhere
   std::vector<std::vector<int64_t>> send(ranks);
   std::vector<int64_t> received;
   halo.send_counts.assign(ranks, 0);
   halo.recv_counts.assign(ranks, 0);
   for (int from = 0; from < ranks; ++from) {
     for (int64_t p = batch.rank_begin[from]; p < batch.rank_begin[from + 1]; ++p) {
-      int to = -1;   // rank of the last column seen
+      int to = -1;  // rank of the last column seen
       for (int64_t e = rest.offsets[p]; e < rest.offsets[p + 1]; ++e) {
         if (to >= 0 && rest.columns[e] < batch.rank_begin[to + 1]) continue;
         do ++to;
@@ -79,14 +79,15 @@ at::Tensor gather_rows(const at::Tensor& rows, const Batch& batch, comm::Comm& c
   const at::Tensor own = by_position(rows, batch);
   if (comm.size() == 1) return own.view({-1, rows.size(1)});
   std::vector<int64_t> counts;
-  for (size_t r = 0; r + 1 < batch.rank_begin.size(); ++r) counts.push_back(batch.rank_begin[r + 1] - batch.rank_begin[r]);
+  for (size_t r = 0; r + 1 < batch.rank_begin.size(); ++r)
+    counts.push_back(batch.rank_begin[r + 1] - batch.rank_begin[r]);
   return comm.all_gather_v(own, counts).view({-1, rows.size(1)});
 }
 
 at::Tensor gather_partners(const Halo& halo, const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
   if (halo.carrier == Carrier::all_gather) return gather_rows(z, batch, comm);
   if (comm.size() == 1) return z;
-  const at::Tensor send = at::index(by_position(z, batch), {ops::beside(z, halo.send)});   // index_select knows no meta
+  const at::Tensor send = at::index(by_position(z, batch), {ops::beside(z, halo.send)});  // index_select knows no meta
   const at::Tensor received = comm.all_to_all_v(send, halo.send_counts, halo.recv_counts);
   return at::cat({z, received.view({received.size(0) * batch.views, z.size(1)})});
 }

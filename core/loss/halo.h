@@ -18,12 +18,12 @@ enum class Carrier { none, all_to_all, all_gather };
 
 struct Halo {
   Carrier carrier = Carrier::none;
-  std::vector<int64_t> send;           // local positions, in order of the receiving rank
-  std::vector<int64_t> send_counts;    // (W)
-  std::vector<int64_t> recv_counts;    // (W)
+  std::vector<int64_t> send;         // local positions, in order of the receiving rank
+  std::vector<int64_t> send_counts;  // (W)
+  std::vector<int64_t> recv_counts;  // (W)
   // The lifted rest: local rows × partners.
-  std::vector<int64_t> offsets;        // (local rows + 1)
-  std::vector<int32_t> columns;        // into the tensor that gather_partners returns
+  std::vector<int64_t> offsets;  // (local rows + 1)
+  std::vector<int32_t> columns;  // into the tensor that gather_partners returns
   std::vector<double> weights;
 };
 

@@ -14,8 +14,8 @@ namespace pal::loss {
 struct LayerShare {
   double weight = 1.0;
   int64_t spanning = 0;
-  std::vector<int32_t> row_block;   // (local rows) → number, −1 none
-  std::vector<double> rows;         // (blocks dealt with) rows of the block in the global batch
+  std::vector<int32_t> row_block;  // (local rows) → number, −1 none
+  std::vector<double> rows;        // (blocks dealt with) rows of the block in the global batch
   int64_t blocks() const { return static_cast<int64_t>(rows.size()); }
 };
 

@@ -12,7 +12,7 @@ namespace pal::loss {
 // Collective. negatives: symmetric, on positions, weights below 0, lifted to rows as the graph is; a row with itself has no
 // term. The share of Σ_{i≠j} |w_ij| relu(m − ‖z_i − z_j‖)²; dz += scale · its gradient
 // −4 Σ_j |w_ij| relu(m − d_ij) / d_ij (z_i − z_j), 0 where d_ij = 0.
-at::Tensor margin_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, const graph::SparseRest& negatives, comm::Comm& comm,
-                        double margin, double scale);
+at::Tensor margin_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch,
+                        const graph::SparseRest& negatives, comm::Comm& comm, double margin, double scale);
 
 }  // namespace pal::loss

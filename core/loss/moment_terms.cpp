@@ -11,29 +11,32 @@ using kernels::MomentsOptions;
 
 // Rows whose statistics are taken together.
 struct Group {
-  at::Tensor rows, out;            // this rank's rows and where their gradient goes
-  at::Tensor mean;                 // (D) fp64, of all ranks
-  int64_t n = 0;                   // rows of all ranks
-  std::vector<int64_t> counts;     // rows of each rank
-  int64_t begin = 0;               // this rank's first row among them
+  at::Tensor rows, out;         // this rank's rows and where their gradient goes
+  at::Tensor mean;              // (D) fp64, of all ranks
+  int64_t n = 0;                // rows of all ranks
+  std::vector<int64_t> counts;  // rows of each rank
+  int64_t begin = 0;            // this rank's first row among them
 };
 
 // Both add to out; terms (2).
-void covariance_form(const at::Tensor& terms, const Group& group, comm::Comm& comm, const MomentsOptions& options, int threads) {
+void covariance_form(const at::Tensor& terms, const Group& group, comm::Comm& comm, const MomentsOptions& options,
+                     int threads) {
   const at::Tensor packed = second_moment(group.rows, group.mean, comm, options, threads);
   const at::Tensor a = ops::covariance_terms(terms, group.rows, packed, group.n, options, threads);
   ops::centred_product(group.out, group.rows, group.mean, a, Into::add, threads);
 }
 
-void gram_form(const at::Tensor& terms, const Group& group, comm::Comm& comm, const MomentsOptions& options, int threads) {
+void gram_form(const at::Tensor& terms, const Group& group, comm::Comm& comm, const MomentsOptions& options,
+               int threads) {
   const at::Tensor all = comm.size() == 1 ? group.rows : comm.all_gather_v(group.rows, group.counts);
   ops::gram_terms(group.out, terms, all, group.mean, group.begin, options, Into::add, threads);
 }
 
 // Collective. The groups of this rank's rows, with their global means: one all-reduce.
-std::vector<Group> make_groups(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm, Moments moments) {
+std::vector<Group> make_groups(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
+                               Moments moments) {
   const int64_t count = moments == Moments::per_view ? batch.views : 1;
-  const int64_t views = batch.views / count;   // in a group
+  const int64_t views = batch.views / count;  // in a group
   const int64_t local = batch.local_positions() * views, dims = z.size(1);
   const at::Tensor means = ops::empty_doubles({count, dims}, z);
   std::vector<Group> groups(count);
@@ -58,20 +61,22 @@ std::vector<Group> make_groups(const at::Tensor& dz, const at::Tensor& z, const 
 
 }  // namespace
 
-at::Tensor second_moment(const at::Tensor& rows, const at::Tensor& mean, comm::Comm& comm, const MomentsOptions& options,
-                         int threads) {
+at::Tensor second_moment(const at::Tensor& rows, const at::Tensor& mean, comm::Comm& comm,
+                         const MomentsOptions& options, int threads) {
   const at::Tensor packed = ops::empty_doubles({kernels::packed_size(rows.size(1))}, rows);
   ops::centred_second_moment(packed, rows, mean, options, threads);
   comm.all_reduce(packed);
   return packed;
 }
 
-MomentTerms add_moment_terms(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm, Moments moments,
-                             const MomentsOptions& options) {
+MomentTerms add_moment_terms(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
+                             Moments moments, const MomentsOptions& options) {
   const std::vector<Group> groups = make_groups(dz, z, batch, comm, moments);
   const at::Tensor terms = ops::zero_doubles({static_cast<int64_t>(groups.size()), 2}, z);
   for (size_t g = 0; g < groups.size(); ++g) {
-    const auto form = kernels::covariance_form_wins(groups[g].n, z.size(1), z.element_size(), sizeof(double)) ? covariance_form : gram_form;
+    const auto form = kernels::covariance_form_wins(groups[g].n, z.size(1), z.element_size(), sizeof(double))
+                          ? covariance_form
+                          : gram_form;
     form(terms[static_cast<int64_t>(g)], groups[g], comm, options, batch.threads);
   }
   MomentTerms sum;
@@ -92,7 +97,7 @@ double add_gram_square(const at::Tensor& dz, const at::Tensor& z, comm::Comm& co
   const at::Tensor packed = second_moment(z, zero, comm, moments, threads);
   const at::Tensor m = ops::covariance_terms(terms, z, packed, /*n=*/2, moments, threads);
   ops::centred_product(dz, z, zero, m, Into::add, threads);
-  const std::vector<double> squares = ops::to_host(terms);   // on the diagonal of ZᵀZ, and off it
+  const std::vector<double> squares = ops::to_host(terms);  // on the diagonal of ZᵀZ, and off it
   return squares[0] + squares[1];
 }
 

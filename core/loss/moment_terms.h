@@ -22,12 +22,12 @@ struct MomentTerms {
 
 // Collective. dz += the gradient of variance_weight · variance + covariance_weight · covariance. The terms are global.
 // A group of fewer than two rows has no variance: throws Error (usage).
-MomentTerms add_moment_terms(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm, Moments moments,
-                             const kernels::MomentsOptions& options);
+MomentTerms add_moment_terms(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
+                             Moments moments, const kernels::MomentsOptions& options);
 
 // Collective. Packed upper triangle of Σ_i (z_i − mean)(z_i − mean)ᵀ over all ranks, fp64; mean (D) fp64.
-at::Tensor second_moment(const at::Tensor& rows, const at::Tensor& mean, comm::Comm& comm, const kernels::MomentsOptions& options,
-                         int threads);
+at::Tensor second_moment(const at::Tensor& rows, const at::Tensor& mean, comm::Comm& comm,
+                         const kernels::MomentsOptions& options, int threads);
 
 // Collective. ‖ZᵀZ‖²_F = Σ_ij (z_iᵀz_j)² over all rows of all ranks; dz += scale · its gradient 4 Z·ZᵀZ.
 double add_gram_square(const at::Tensor& dz, const at::Tensor& z, comm::Comm& comm, double scale, int threads);

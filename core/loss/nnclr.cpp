@@ -49,8 +49,13 @@ at::Tensor gather_neighbours(const NnclrOptions& options, const Batch& batch, co
   at::Tensor support = batch.support, own;
   if (options.of == NeighboursOf::batch) {
     const int64_t n = batch.local_positions();
-    support = gather_rows(unit_rows(anchors.narrow(0, 0, n)).rows, positions_of(batch), comm).to(anchors.scalar_type()).contiguous();
-    own = at::arange(batch.begin, batch.begin + n, anchors.options().dtype(at::kLong)).repeat({batch.views}).unsqueeze(1).contiguous();
+    support = gather_rows(unit_rows(anchors.narrow(0, 0, n)).rows, positions_of(batch), comm)
+                  .to(anchors.scalar_type())
+                  .contiguous();
+    own = at::arange(batch.begin, batch.begin + n, anchors.options().dtype(at::kLong))
+              .repeat({batch.views})
+              .unsqueeze(1)
+              .contiguous();
   }
   const int64_t k = std::min(options.neighbours, support.size(0) - (own.defined() ? 1 : 0));
   const at::Tensor ids = at::empty({anchors.size(0), k}, anchors.options().dtype(at::kLong));
@@ -58,17 +63,21 @@ at::Tensor gather_neighbours(const NnclrOptions& options, const Batch& batch, co
   ops::nearest(ids, scores, anchors, {support, {}, {}}, own, kernels::Metric::cosine, batch.threads);
   const at::Tensor all = gather_views(one_of(ids, batch), batch, comm);
   const at::Tensor rows = unit_rows(at::index(support, {all.clamp_min(0).view({-1})})).rows;
-  return rows.view({all.size(0), all.size(1), rows.size(1)}).masked_fill_(all < 0, std::numeric_limits<double>::quiet_NaN());
+  return rows.view({all.size(0), all.size(1), rows.size(1)})
+      .masked_fill_(all < 0, std::numeric_limits<double>::quiet_NaN());
 }
 
 void check_nnclr(const NnclrOptions& options, const Batch& batch, const at::Tensor& z) {
   PAL_CHECK(batch.views >= 2, "loss.kind=nnclr on a number of views", batch.views, "give at least two");
   const bool in_batch = options.of == NeighboursOf::batch, from_support = options.neighbours > 0 && !in_batch;
-  PAL_CHECK(!from_support || (batch.support.defined() && batch.support.size(0) > 0), "loss.kind=nnclr without a support set", "",
-            "give the batch constant rows to choose neighbours from");
-  PAL_CHECK(!in_batch || options.neighbours == 0 || batch.samples.size() > 1, "loss.queue=0 on a number of samples", batch.samples.size(), "give a batch of two or more");
-  PAL_ASSERT(batch.anchors.sizes() == z.sizes() && batch.anchors.scalar_type() == z.scalar_type(), "anchors are of the type and width of z");
-  PAL_ASSERT(!from_support || (batch.support.dim() == 2 && batch.support.size(1) == z.size(1) && batch.support.scalar_type() == z.scalar_type()),
+  PAL_CHECK(!from_support || (batch.support.defined() && batch.support.size(0) > 0),
+            "loss.kind=nnclr without a support set", "", "give the batch constant rows to choose neighbours from");
+  PAL_CHECK(!in_batch || options.neighbours == 0 || batch.samples.size() > 1, "loss.queue=0 on a number of samples",
+            batch.samples.size(), "give a batch of two or more");
+  PAL_ASSERT(batch.anchors.sizes() == z.sizes() && batch.anchors.scalar_type() == z.scalar_type(),
+             "anchors are of the type and width of z");
+  PAL_ASSERT(!from_support || (batch.support.dim() == 2 && batch.support.size(1) == z.size(1) &&
+                               batch.support.scalar_type() == z.scalar_type()),
              "the support is of the type and width of z");
 }
 
@@ -85,38 +94,44 @@ LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, con
   const at::Tensor all_degrees = ops::beside(z, degree), own_degrees = all_degrees.narrow(0, first, n);
 
   const UnitRows unit = unit_rows(z);
-  const at::Tensor neighbours = gather_neighbours(options, batch, comm).permute({1, 0, 2}).contiguous();             // (V, B, D)
-  const at::Tensor candidates = gather_views(unit.rows, batch, comm).permute({1, 0, 2}).contiguous();       // (V, B, D)
+  const at::Tensor neighbours = gather_neighbours(options, batch, comm).permute({1, 0, 2}).contiguous();  // (V, B, D)
+  const at::Tensor candidates = gather_views(unit.rows, batch, comm).permute({1, 0, 2}).contiguous();     // (V, B, D)
 
   // lse^{uv} of this rank's anchors, a column for each u ≠ v, u first.
   at::Tensor lse = ops::empty_doubles({views * (views - 1), n}, z);
   const auto column = [views](int64_t u, int64_t v) { return u * (views - 1) + (v < u ? v : v - 1); };
   for (int64_t u = 0; u < views; ++u) {
     for (int64_t v = 0; v < views; ++v) {
-      if (u != v) ops::row_logsumexp(lse[column(u, v)], neighbours[u].narrow(0, first, n), candidates[v], {}, how, batch.threads);
+      if (u != v)
+        ops::row_logsumexp(lse[column(u, v)], neighbours[u].narrow(0, first, n), candidates[v], {}, how, batch.threads);
     }
   }
-  const at::Tensor all_lse = gather_rows(lse.t().contiguous(), positions, comm).t().contiguous();   // (V (V−1), B)
+  const at::Tensor all_lse = gather_rows(lse.t().contiguous(), positions, comm).t().contiguous();  // (V (V−1), B)
 
   // This rank's predictions meet all anchors. They have no softmax of their own: degrees 0 (and a lse that exp can take).
-  const at::Tensor contrast = at::zeros_like(unit.rows), none = ops::zero_doubles({n}, z), above = at::full_like(none, 1 / options.temperature);
+  const at::Tensor contrast = at::zeros_like(unit.rows), none = ops::zero_doubles({n}, z),
+                   above = at::full_like(none, 1 / options.temperature);
   for (int64_t v = 0; v < views; ++v) {
     for (int64_t u = 0; u < views; ++u) {
       if (u == v) continue;
-      ops::row_logsumexp_gradient(contrast.narrow(0, v * n, n), unit.rows.narrow(0, v * n, n), neighbours[u], {}, {above, none},
-                                  {all_lse[column(u, v)], all_degrees}, how, batch.threads);
+      ops::row_logsumexp_gradient(contrast.narrow(0, v * n, n), unit.rows.narrow(0, v * n, n), neighbours[u], {},
+                                  {above, none}, {all_lse[column(u, v)], all_degrees}, how, batch.threads);
     }
   }
   // −G⁺ Σ_{u≠v} n^u for every view v beside each other: one product with the graph of the positions.
   const at::Tensor own = neighbours.narrow(1, first, n);
-  const at::Tensor partners = (own.sum(0, true) - own).permute({1, 0, 2}).reshape({n, views * dims}).contiguous();   // D = 1: reshape may be a view
+  const at::Tensor partners = (own.sum(0, true) - own)
+                                  .permute({1, 0, 2})
+                                  .reshape({n, views * dims})
+                                  .contiguous();  // D = 1: reshape may be a view
   at::Tensor attraction = at::zeros_like(partners);
   Batch positive = positions;
   positive.graph = graph::positive_part(positions.graph);
   product_share(attraction, partners, positive, comm, graph::SelfLoops::on, -scale / options.temperature);
   attraction = attraction.view({n, views, dims}).permute({1, 0, 2}).reshape({views * n, dims});
 
-  const at::Tensor aligned = (unit.rows * attraction).sum(at::kDouble).view({1}), contrasted = (lse * own_degrees).sum().view({1});
+  const at::Tensor aligned = (unit.rows * attraction).sum(at::kDouble).view({1}),
+                   contrasted = (lse * own_degrees).sum().view({1});
   const std::vector<double> sums = sum_shares({aligned, contrasted}, comm);
   return contrast_result(through_unit_rows(unit, contrast + attraction), sums[0], scale * sums[1]);
 }
@@ -125,8 +140,10 @@ LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, con
 
 Criterion make_nnclr(const NnclrOptions& options) {
   check_contrast(options);
-  PAL_CHECK(options.neighbours >= 0 && options.neighbours <= kernels::kMaxNearest, "loss.neighbours", options.neighbours, "give 0 to 64");
-  return [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return nnclr(options, z, batch, comm); };
+  PAL_CHECK(options.neighbours >= 0 && options.neighbours <= kernels::kMaxNearest, "loss.neighbours",
+            options.neighbours, "give 0 to 64");
+  return
+      [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return nnclr(options, z, batch, comm); };
 }
 
 }  // namespace pal::loss

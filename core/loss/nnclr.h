@@ -21,7 +21,7 @@ namespace pal::loss {
 enum class NeighboursOf { support, batch };
 
 struct NnclrOptions : ContrastOptions {
-  int64_t neighbours = 1;   // k
+  int64_t neighbours = 1;  // k
   NeighboursOf of = NeighboursOf::support;
 };
 

@@ -28,7 +28,8 @@ void Objective::prepare(Batch& batch, uint64_t step) const {
 
 LossResult Objective::operator()(const at::Tensor& outputs, const Batch& batch, comm::Comm& comm) {
   const bool predicts = outputs.size(1) > dims_;
-  PAL_ASSERT(outputs.size(1) == (predicts ? 2 * dims_ : dims_), "outputs are embeddings, or embeddings and predictions");
+  PAL_ASSERT(outputs.size(1) == (predicts ? 2 * dims_ : dims_),
+             "outputs are embeddings, or embeddings and predictions");
   const at::Tensor seen = predicts ? outputs.narrow(1, dims_, dims_).contiguous() : outputs.contiguous();
   if (!anchored_) return widened(criterion_(seen, batch, comm), outputs);
   Batch with_support = batch;

@@ -24,9 +24,9 @@ class Objective {
   LossResult operator()(const at::Tensor& outputs, const Batch& batch, comm::Comm& comm);
   at::Tensor embedding(const at::Tensor& outputs) const { return outputs.narrow(1, 0, dims_); }
 
-  void commit();    // the step passed its guard
-  void discard();   // it did not
-  ops::NamedTensors state() const;   // for the checkpoint; aliases what it keeps
+  void commit();                    // the step passed its guard
+  void discard();                   // it did not
+  ops::NamedTensors state() const;  // for the checkpoint; aliases what it keeps
 
  private:
   LossResult widened(LossResult result, const at::Tensor& outputs) const;
@@ -34,10 +34,10 @@ class Objective {
   const Criterion criterion_;
   const int64_t dims_;
   const uint64_t seed_;
-  const int64_t pairs_;   // drawn in a step, 0: none
+  const int64_t pairs_;  // drawn in a step, 0: none
   const PairDraw draw_;
-  const bool anchored_;   // NNCLR: the criterion looks at the embeddings, too
-  std::unique_ptr<SupportQueue> queue_;   // NNCLR, where neighbours are those of a queue
+  const bool anchored_;                  // NNCLR: the criterion looks at the embeddings, too
+  std::unique_ptr<SupportQueue> queue_;  // NNCLR, where neighbours are those of a queue
 };
 
 }  // namespace pal::loss

@@ -9,7 +9,8 @@
 namespace pal::loss {
 
 PairSample draw_pairs(int64_t rows, int64_t count, PairDraw draw, uint64_t seed, uint64_t step) {
-  PAL_CHECK(rows >= 2 && count >= 1, "pairs drawn from a number of rows", rows, "draw at least one pair of at least two rows");
+  PAL_CHECK(rows >= 2 && count >= 1, "pairs drawn from a number of rows", rows,
+            "draw at least one pair of at least two rows");
   Random random(seed, Purpose::pairs, step);
   const auto n = static_cast<double>(rows), pairs = static_cast<double>(count);
   PairSample sample;
@@ -29,7 +30,7 @@ PairSample draw_pairs(int64_t rows, int64_t count, PairDraw draw, uint64_t seed,
     sample.i.push_back(order[random.below(half)]);
     sample.j.push_back(order[half + static_cast<int64_t>(random.below(rows - half))]);
   }
-  sample.probability.assign(count, pairs / (n * (n - 1)));   // halves are random: every pair i ≠ j has the same chance
+  sample.probability.assign(count, pairs / (n * (n - 1)));  // halves are random: every pair i ≠ j has the same chance
   for (int64_t r = 0; r < rows; ++r) {
     sample.i.push_back(r);
     sample.j.push_back(r);

@@ -37,10 +37,11 @@ graph::SparseRest sparse_pairs(const PairSample& pairs, const Batch& batch, cons
   std::vector<std::tuple<int64_t, int64_t, double>> entries;
   for (size_t k = 0; k < pairs.i.size(); ++k) {
     const int64_t i = pairs.i[k], j = pairs.j[k];
-    PAL_CHECK(i >= 0 && i < batch.global_rows() && j >= 0 && j < batch.global_rows(), "a sampled pair outside the batch: row",
-              i >= 0 && i < batch.global_rows() ? j : i, "rows are view · samples + position");
-    PAL_CHECK(pairs.probability[k] > 0 && std::isfinite(pairs.probability[k]), "probability of a sampled pair", pairs.probability[k],
-              "give a number above 0");
+    PAL_CHECK(i >= 0 && i < batch.global_rows() && j >= 0 && j < batch.global_rows(),
+              "a sampled pair outside the batch: row", i >= 0 && i < batch.global_rows() ? j : i,
+              "rows are view · samples + position");
+    PAL_CHECK(pairs.probability[k] > 0 && std::isfinite(pairs.probability[k]), "probability of a sampled pair",
+              pairs.probability[k], "give a number above 0");
     const double half = weight(i, j) / pairs.probability[k] / 2;
     const int64_t a = i % n * batch.views + i / n, b = j % n * batch.views + j / n;
     entries.emplace_back(a, b, half);
@@ -70,18 +71,20 @@ double entry(const graph::BatchGraph& graph, graph::SelfLoops self_loops, int64_
   const int64_t p = i % graph.samples, q = j % graph.samples;
   double weight = graph::smooth_weight(graph, p, q);
   if (graph.rest.offsets.empty()) return weight;
-  const auto begin = graph.rest.columns.begin() + graph.rest.offsets[p], end = graph.rest.columns.begin() + graph.rest.offsets[p + 1];
+  const auto begin = graph.rest.columns.begin() + graph.rest.offsets[p],
+             end = graph.rest.columns.begin() + graph.rest.offsets[p + 1];
   const auto at = std::lower_bound(begin, end, static_cast<int32_t>(q));
   return at != end && *at == q ? weight + graph.rest.weights[at - graph.rest.columns.begin()] : weight;
 }
 
 // Collective, both. A listed sample in one of the forms: dz += scale · the gradient; the share of the value.
-at::Tensor listed_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm, graph::SparseRest rest, RowForm form, double scale) {
+at::Tensor listed_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
+                        graph::SparseRest rest, RowForm form, double scale) {
   const int64_t n = batch.local_positions(), dims = z.size(1);
   Batch rows = rows_as_positions(batch);
   rows.graph.rest = std::move(rest);
   const at::Tensor x = z.view({batch.views, n, dims}).transpose(0, 1).reshape(z.sizes()), out = at::zeros_like(x);
-  const double factor = form == RowForm::sum ? 2 : 4;   // from a row of the kernel to the gradient
+  const double factor = form == RowForm::sum ? 2 : 4;  // from a row of the kernel to the gradient
   const at::Tensor share = rest_share(out, x, rows, comm, graph::SelfLoops::on, form, factor * scale);
   dz.view({batch.views, n, dims}).add_(out.view({n, batch.views, dims}).transpose(0, 1));
   return share;
@@ -107,7 +110,8 @@ at::Tensor own_degrees(const graph::SparseRest& rest, const Batch& batch, const 
   return ops::beside(z, degree).clone().unsqueeze(1);
 }
 
-LossResult sampled_vic2(const SampledVic2Options& options, const at::Tensor& embeddings, const Batch& batch, comm::Comm& comm) {
+LossResult sampled_vic2(const SampledVic2Options& options, const at::Tensor& embeddings, const Batch& batch,
+                        comm::Comm& comm) {
   const at::Tensor z = checked_rows(embeddings, batch, comm);
   const bool printed = options.form == SampledForm::printed;
   const auto rows = static_cast<double>(batch.global_rows());
@@ -119,7 +123,8 @@ LossResult sampled_vic2(const SampledVic2Options& options, const at::Tensor& emb
   const RowForm form = printed ? RowForm::difference : RowForm::sum;
   const double factor = printed ? 1 : -2;
   if (batch.related) {
-    const graph::SparseRest rest = sparse_pairs(*batch.related, batch, [&](int64_t i, int64_t j) { return entry(batch.graph, options.self_loops, i, j); });
+    const graph::SparseRest rest = sparse_pairs(
+        *batch.related, batch, [&](int64_t i, int64_t j) { return entry(batch.graph, options.self_loops, i, j); });
     alignment = listed_share(dz, z, batch, comm, rest, form, factor * scale) * factor;
   } else if (printed) {
     alignment = invariance_share(dz, z, batch, comm, scale);
@@ -145,7 +150,9 @@ LossResult sampled_vic2(const SampledVic2Options& options, const at::Tensor& emb
 }  // namespace
 
 Criterion make_sampled_vic2(const SampledVic2Options& options) {
-  return [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return sampled_vic2(options, z, batch, comm); };
+  return [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
+    return sampled_vic2(options, z, batch, comm);
+  };
 }
 
 }  // namespace pal::loss

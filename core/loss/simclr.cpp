@@ -19,7 +19,8 @@ namespace {
 
 LossResult simclr(const ContrastOptions& options, const at::Tensor& embeddings, const Batch& batch, comm::Comm& comm) {
   const at::Tensor z = checked_rows(embeddings, batch, comm);
-  const std::vector<double> degree = degrees(batch.graph, graph::SelfLoops::off, graph::Weights::positive);   // of a position's rows
+  const std::vector<double> degree =
+      degrees(batch.graph, graph::SelfLoops::off, graph::Weights::positive);  // of a position's rows
   const double mass = batch.views * std::accumulate(degree.begin(), degree.end(), 0.0);
   if (mass == 0) return contrast_result(at::zeros_like(z), 0, 0);
   const double scale = options.reduction == Reduction::mean ? 1 / mass : 1;
@@ -38,14 +39,16 @@ LossResult simclr(const ContrastOptions& options, const at::Tensor& embeddings, 
 
   const at::Tensor lse = ops::empty_doubles({z.size(0)}, z);
   ops::row_logsumexp(lse, unit.rows, columns, own, how, batch.threads);
-  lse.masked_fill_(own_degrees <= 0, 0);   // without a second row in the batch it is −∞
+  lse.masked_fill_(own_degrees <= 0, 0);  // without a second row in the batch it is −∞
   const at::Tensor all_lse = gather_rows(lse.unsqueeze(1), batch, comm).squeeze(1);
   at::Tensor d = at::empty_like(z);
-  ops::row_logsumexp_gradient(d, unit.rows, columns, own, {lse, own_degrees}, {all_lse, all_degrees}, how, batch.threads);
+  ops::row_logsumexp_gradient(d, unit.rows, columns, own, {lse, own_degrees}, {all_lse, all_degrees}, how,
+                              batch.threads);
 
   Batch positive = batch;
   positive.graph = graph::positive_part(batch.graph);
-  const at::Tensor attraction = product_share(d, unit.rows, positive, comm, graph::SelfLoops::off, -2 * scale / options.temperature);
+  const at::Tensor attraction =
+      product_share(d, unit.rows, positive, comm, graph::SelfLoops::off, -2 * scale / options.temperature);
   const at::Tensor contrast = (own_degrees * lse).sum().view({1});
   const std::vector<double> sums = sum_shares({attraction, contrast}, comm);
   return contrast_result(through_unit_rows(unit, d), -scale * sums[0] / options.temperature, scale * sums[1]);
@@ -55,7 +58,8 @@ LossResult simclr(const ContrastOptions& options, const at::Tensor& embeddings, 
 
 Criterion make_simclr(const ContrastOptions& options) {
   check_contrast(options);
-  return [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return simclr(options, z, batch, comm); };
+  return
+      [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return simclr(options, z, batch, comm); };
 }
 
 }  // namespace pal::loss

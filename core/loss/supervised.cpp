@@ -11,11 +11,12 @@
 namespace pal::loss {
 namespace {
 
-LossResult supervised(Supervision kind, Reduction reduction, const at::Tensor& outputs, const Batch& batch, comm::Comm& comm) {
+LossResult supervised(Supervision kind, Reduction reduction, const at::Tensor& outputs, const Batch& batch,
+                      comm::Comm& comm) {
   const std::string name = kind == Supervision::mse ? "mse" : "cross_entropy";
   const at::Tensor z = checked_rows(outputs, batch, comm);
-  PAL_CHECK(batch.labels.size() == batch.samples.size(), "labels of the batch for loss.kind=" + name, batch.labels.size(),
-            "give one per position, -1 where it is unknown");
+  PAL_CHECK(batch.labels.size() == batch.samples.size(), "labels of the batch for loss.kind=" + name,
+            batch.labels.size(), "give one per position, -1 where it is unknown");
   int64_t largest = -1, labelled = 0;
   for (int64_t label : batch.labels) {
     largest = std::max(largest, label);
@@ -24,7 +25,9 @@ LossResult supervised(Supervision kind, Reduction reduction, const at::Tensor& o
   PAL_CHECK(largest < z.size(1), "a class beyond the outputs of loss.kind=" + name, largest,
             "let model.projector end with as many as there are classes");
   const double rows = static_cast<double>(labelled * batch.views);
-  const double divisor = reduction == Reduction::sum || rows == 0 ? 1 : kind == Supervision::mse ? rows * static_cast<double>(z.size(1)) : rows;
+  const double divisor = reduction == Reduction::sum || rows == 0 ? 1
+                         : kind == Supervision::mse               ? rows * static_cast<double>(z.size(1))
+                                                                  : rows;
 
   const std::vector<int64_t> own(batch.labels.begin() + batch.begin, batch.labels.begin() + batch.end);
   const at::Tensor label = ops::beside(z, own).repeat({batch.views}).unsqueeze(1);
@@ -32,7 +35,7 @@ LossResult supervised(Supervision kind, Reduction reduction, const at::Tensor& o
   LossResult result;
   at::Tensor sum;
   if (kind == Supervision::mse) {
-    at::Tensor gap = z.to(at::kDouble);   // a copy also of what is fp64 already
+    at::Tensor gap = z.to(at::kDouble);  // a copy also of what is fp64 already
     if (gap.is_same(z)) gap = gap.clone();
     gap.scatter_add_(1, column, -known).mul_(known);
     sum = gap.square().sum();
@@ -50,7 +53,9 @@ LossResult supervised(Supervision kind, Reduction reduction, const at::Tensor& o
 }  // namespace
 
 Criterion make_supervised(Supervision kind, Reduction reduction) {
-  return [=](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return supervised(kind, reduction, z, batch, comm); };
+  return [=](const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
+    return supervised(kind, reduction, z, batch, comm);
+  };
 }
 
 }  // namespace pal::loss

@@ -11,11 +11,12 @@
 
 namespace pal::loss {
 
-SupportQueue::SupportQueue(int64_t size, int64_t dims, at::ScalarType type, uint64_t seed) : next_(at::zeros({1}, at::kLong)) {
+SupportQueue::SupportQueue(int64_t size, int64_t dims, at::ScalarType type, uint64_t seed)
+    : next_(at::zeros({1}, at::kLong)) {
   const at::Tensor drawn = at::empty({size, dims}, at::kDouble);
   double* x = drawn.data_ptr<double>();
   for (int64_t i = 0; i < size; ++i) {
-    Random random(seed, Purpose::init, /*step=*/1, static_cast<uint64_t>(i));   // weights are of step 0
+    Random random(seed, Purpose::init, /*step=*/1, static_cast<uint64_t>(i));  // weights are of step 0
     for (int64_t k = 0; k < dims; ++k) *x++ = random.normal();
   }
   rows_ = unit_rows(drawn).rows.to(type);

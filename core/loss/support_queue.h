@@ -17,7 +17,7 @@ class SupportQueue {
  public:
   SupportQueue(int64_t size, int64_t dims, at::ScalarType type, uint64_t seed);
 
-  const at::Tensor& rows() const { return rows_; }   // (size, D)
+  const at::Tensor& rows() const { return rows_; }  // (size, D)
   // Collective. z (local rows, D).
   void stage(const at::Tensor& z, const Batch& batch, comm::Comm& comm);
   void commit();
@@ -27,7 +27,7 @@ class SupportQueue {
 
  private:
   at::Tensor rows_, staged_;
-  at::Tensor next_;   // (1) int64 where the next row goes: the oldest
+  at::Tensor next_;  // (1) int64 where the next row goes: the oldest
 };
 
 }  // namespace pal::loss

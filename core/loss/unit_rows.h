@@ -6,8 +6,8 @@
 namespace pal::loss {
 
 struct UnitRows {
-  at::Tensor rows;      // z_i / ‖z_i‖, of z's type; a row shorter than 1e-12 becomes 0
-  at::Tensor inverse;   // (n, 1) 1 / ‖z_i‖, 0 for such a row
+  at::Tensor rows;     // z_i / ‖z_i‖, of z's type; a row shorter than 1e-12 becomes 0
+  at::Tensor inverse;  // (n, 1) 1 / ‖z_i‖, 0 for such a row
 };
 
 // Norms are fp64 sums. What is not finite stays so.

@@ -55,7 +55,8 @@ LossResult vicreg(const VicregOptions& options, const at::Tensor& embeddings, co
 }  // namespace
 
 Criterion make_vicreg(const VicregOptions& options) {
-  return [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return vicreg(options, z, batch, comm); };
+  return
+      [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return vicreg(options, z, batch, comm); };
 }
 
 }  // namespace pal::loss

@@ -19,11 +19,11 @@
 namespace pal::loss {
 
 struct VicregOptions {
-  double invariance = 25, variance = 25, covariance = 1;   // weights
+  double invariance = 25, variance = 25, covariance = 1;  // weights
   double epsilon = 1e-4;
   Moments moments = Moments::per_view;
   Reduction reduction = Reduction::mean;
-  double margin = 0;   // m; 0: sqrt(2D), how far rows with independent columns of variance 1 are
+  double margin = 0;  // m; 0: sqrt(2D), how far rows with independent columns of variance 1 are
 };
 
 Criterion make_vicreg(const VicregOptions& options);

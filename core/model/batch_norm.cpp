@@ -22,7 +22,9 @@ namespace {
 constexpr double kCancellation = 100;
 
 int norm_threads() { return at::get_num_threads(); }
-at::TensorOptions doubles_beside(const at::Tensor& x) { return at::TensorOptions().dtype(at::kDouble).device(x.device()); }
+at::TensorOptions doubles_beside(const at::Tensor& x) {
+  return at::TensorOptions().dtype(at::kDouble).device(x.device());
+}
 
 struct Statistics {
   at::Tensor mean, inverse;  // (C) fp64: mean, 1 / sqrt(var + ε)
@@ -49,8 +51,8 @@ Statistics batch_statistics(const at::Tensor& x, const at::Tensor& running_mean,
   };
   if (x.is_cpu()) {
     gather({});
-    PAL_CHECK(s.count.item<double>() > 1, "batch norm needs more than one value per channel over all ranks, got", s.count.item<double>(),
-              "use a larger train.global_batch");
+    PAL_CHECK(s.count.item<double>() > 1, "batch norm needs more than one value per channel over all ranks, got",
+              s.count.item<double>(), "use a larger train.global_batch");
     // The same on every rank: it is made of reduced numbers.
     if ((s.mean * s.mean).gt(s.var * kCancellation).any().item<bool>()) gather(s.mean);
   } else {
@@ -77,8 +79,8 @@ ops::AffineNumbers forward_numbers(const Statistics& s, const at::Tensor& weight
 }
 
 // dx = w/σ·(g − Σg/n − x̂·Σ(g x̂)/n); without n the statistics are constants. sums: Σg, Σg(x − mean).
-ops::GradNumbers backward_numbers(const at::Tensor& mean, const at::Tensor& inverse, const at::Tensor& sums, const at::Tensor& weight,
-                                  const at::Tensor& n) {
+ops::GradNumbers backward_numbers(const at::Tensor& mean, const at::Tensor& inverse, const at::Tensor& sums,
+                                  const at::Tensor& weight, const at::Tensor& n) {
   const at::ScalarType type = weight.scalar_type();
   const at::Tensor a = weight.to(at::kDouble) * inverse, shift = mean.to(type);
   if (!n.defined()) {
@@ -92,19 +94,23 @@ ops::GradNumbers backward_numbers(const at::Tensor& mean, const at::Tensor& inve
 struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
   // A null comm: local statistics.
   static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
-                            const at::Tensor& bias, const std::optional<at::Tensor>& residual, const Statistics& statistics,
-                            Activation act, comm::Comm* comm) {
+                            const at::Tensor& bias, const std::optional<at::Tensor>& residual,
+                            const Statistics& statistics, Activation act, comm::Comm* comm) {
     at::Tensor y = at::empty_like(x);
-    ops::channel_affine(y, x, residual.value_or(at::Tensor()), forward_numbers(statistics, weight, bias), act, norm_threads());
-    ctx->save_for_backward({x, weight, statistics.mean, statistics.inverse, statistics.count, act == Activation::relu ? y : at::Tensor()});
+    ops::channel_affine(y, x, residual.value_or(at::Tensor()), forward_numbers(statistics, weight, bias), act,
+                        norm_threads());
+    ctx->save_for_backward(
+        {x, weight, statistics.mean, statistics.inverse, statistics.count, act == Activation::relu ? y : at::Tensor()});
     ctx->saved_data["residual"] = residual.has_value();
     ctx->saved_data["comm"] = reinterpret_cast<int64_t>(comm);
     return y;
   }
 
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx, torch::autograd::variable_list grads) {
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
+                                                 torch::autograd::variable_list grads) {
     const auto saved = ctx->get_saved_variables();
-    const at::Tensor &x = saved[0], &weight = saved[1], &mean = saved[2], &inverse = saved[3], &count = saved[4], &y = saved[5];
+    const at::Tensor &x = saved[0], &weight = saved[1], &mean = saved[2], &inverse = saved[3], &count = saved[4],
+                     &y = saved[5];
     const bool residual = ctx->saved_data["residual"].toBool();
     comm::Comm* const comm = reinterpret_cast<comm::Comm*>(ctx->saved_data["comm"].toInt());
     const at::Tensor dy = grads[0].contiguous(ops::channel_format(x));
@@ -113,11 +119,12 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
     const at::Tensor kept = residual && y.defined() ? at::empty_like(x) : at::Tensor();
     ops::channel_grad_sums(sums, kept, dy, y, x, mean, norm_threads());
     // Of this rank's rows, hence taken (copied, in float64 too) before the all-reduce.
-    const at::Tensor dbias = sums[0].to(weight.scalar_type(), false, true), dweight = sums[1].mul(inverse).to(weight.scalar_type());
+    const at::Tensor dbias = sums[0].to(weight.scalar_type(), false, true),
+                     dweight = sums[1].mul(inverse).to(weight.scalar_type());
     if (comm && count.defined()) comm->all_reduce(sums);
     at::Tensor dx = at::empty_like(x);
-    ops::channel_grad(dx, kept.defined() ? kept : dy, kept.defined() ? at::Tensor() : y, x, backward_numbers(mean, inverse, sums, weight, count),
-                      norm_threads());
+    ops::channel_grad(dx, kept.defined() ? kept : dy, kept.defined() ? at::Tensor() : y, x,
+                      backward_numbers(mean, inverse, sums, weight, count), norm_threads());
     return {dx, dweight, dbias, kept.defined() || !residual ? kept : dy, at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
@@ -135,7 +142,8 @@ BatchNorm::BatchNorm(int64_t channels, const BatchNormOptions& options) : option
 
 at::Tensor BatchNorm::forward(const at::Tensor& x, Activation act, const at::Tensor& residual) {
   PAL_ASSERT((x.dim() == 2 || x.dim() == 4) && x.size(1) == weight.size(0), "x is (rows, C) or (n, C, height, width)");
-  PAL_ASSERT(x.scalar_type() == weight.scalar_type() || x.scalar_type() == at::kBFloat16, "x has the type of the weight, or is bfloat16");
+  PAL_ASSERT(x.scalar_type() == weight.scalar_type() || x.scalar_type() == at::kBFloat16,
+             "x has the type of the weight, or is bfloat16");
   PAL_ASSERT(!residual.defined() || residual.sizes() == x.sizes(), "the residual has x's shape");
   // The CPU twin knows no bfloat16 (autocast): there and back.
   const at::ScalarType type = x.is_cpu() ? weight.scalar_type() : x.scalar_type();

@@ -37,8 +37,8 @@ class BatchNorm : public torch::nn::Module {
   void commit();   // the pending statistics become the running ones
   void discard();  // they never were
 
-  at::Tensor weight, bias;                                     // (C)
-  at::Tensor running_mean, running_var, num_batches_tracked;   // (C), (C), ()
+  at::Tensor weight, bias;                                    // (C)
+  at::Tensor running_mean, running_var, num_batches_tracked;  // (C), (C), ()
 
  private:
   void remember(const at::Tensor& mean, const at::Tensor& unbiased_var);

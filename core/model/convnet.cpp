@@ -42,7 +42,8 @@ class ConvNet final : public Backbone {
 
 }  // namespace
 
-std::shared_ptr<Backbone> make_convnet(const std::vector<int64_t>& widths, int64_t channels, const BatchNormOptions& norm) {
+std::shared_ptr<Backbone> make_convnet(const std::vector<int64_t>& widths, int64_t channels,
+                                       const BatchNormOptions& norm) {
   return std::make_shared<ConvNet>(widths, channels, norm);
 }
 

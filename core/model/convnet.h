@@ -11,6 +11,7 @@
 
 namespace pal::model {
 
-std::shared_ptr<Backbone> make_convnet(const std::vector<int64_t>& widths, int64_t channels, const BatchNormOptions& norm);
+std::shared_ptr<Backbone> make_convnet(const std::vector<int64_t>& widths, int64_t channels,
+                                       const BatchNormOptions& norm);
 
 }  // namespace pal::model

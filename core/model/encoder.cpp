@@ -52,7 +52,7 @@ class ProjectedEncoder final : public Encoder {
  private:
   std::shared_ptr<Backbone> backbone_;
   std::shared_ptr<Projector> projector_;
-  std::shared_ptr<Projector> predictor_;   // or none
+  std::shared_ptr<Projector> predictor_;  // or none
 };
 
 // Standard normals in pairs (Box-Muller), two words of the stream each.
@@ -104,9 +104,11 @@ void draw_weights(torch::nn::Module& module, const ModelSpec& spec) {
   uint64_t parameter = 0;
   for (const auto& named : module.named_parameters()) {
     const at::Tensor& weight = named.value();
-    const Draw rule = spec.backbone.starts_with("vit_") && named.key().starts_with("backbone.") ? Draw::transformer : Draw::usual;
+    const Draw rule =
+        spec.backbone.starts_with("vit_") && named.key().starts_with("backbone.") ? Draw::transformer : Draw::usual;
     if (weight.dim() > 1) {  // norms begin with one and zero
-      AT_DISPATCH_FLOATING_TYPES(weight.scalar_type(), "draw_weight", [&] { draw_weight<scalar_t>(weight, rule, spec.seed, parameter); });
+      AT_DISPATCH_FLOATING_TYPES(weight.scalar_type(), "draw_weight",
+                                 [&] { draw_weight<scalar_t>(weight, rule, spec.seed, parameter); });
     }
     ++parameter;
   }
@@ -124,7 +126,8 @@ class NoBackbone final : public Backbone {
   explicit NoBackbone(int64_t dims) : dims_(dims) {}
   at::Tensor forward(const at::Tensor& rows) override {
     const at::Tensor flat = rows.flatten(1);
-    PAL_DATA_CHECK(flat.size(1) == dims_, "features of another width", flat.size(1), "the training set has " + std::to_string(dims_));
+    PAL_DATA_CHECK(flat.size(1) == dims_, "features of another width", flat.size(1),
+                   "the training set has " + std::to_string(dims_));
     return flat;
   }
   int64_t dims() const override { return dims_; }
@@ -164,9 +167,10 @@ void check_widths(const std::string& key, const std::vector<int64_t>& widths) {
 std::shared_ptr<Encoder> make_encoder(const ModelSpec& spec, comm::Comm& comm) {
   PAL_CHECK(spec.dtype == at::kFloat || spec.dtype == at::kDouble, "unknown type of the weights", spec.dtype,
             "choose float32 or float64");
-  PAL_CHECK(spec.batch_norm == "global" || spec.batch_norm == "node" || spec.batch_norm == "off", "unknown model.batch_norm",
-            spec.batch_norm, "choose global, node or off");
-  PAL_CHECK(spec.backbone != "convnet" || !spec.convnet_widths.empty(), "model.widths is empty", "", "give at least one width");
+  PAL_CHECK(spec.batch_norm == "global" || spec.batch_norm == "node" || spec.batch_norm == "off",
+            "unknown model.batch_norm", spec.batch_norm, "choose global, node or off");
+  PAL_CHECK(spec.backbone != "convnet" || !spec.convnet_widths.empty(), "model.widths is empty", "",
+            "give at least one width");
   check_widths("model.widths", spec.convnet_widths);
   check_widths("model.projector", spec.projector);
   check_widths("model.predictor", spec.predictor);

@@ -40,7 +40,7 @@ constexpr Rename kRenames[] = {
     {".mlp.3.", ".mlp.fc2."},
     {".mlp.linear_1.", ".mlp.fc1."},
     {".mlp.linear_2.", ".mlp.fc2."},
-    {".shortcut.", ".downsample."},   // ResNets of the CIFAR kind
+    {".shortcut.", ".downsample."},  // ResNets of the CIFAR kind
 };
 
 std::string shape_text(const at::Tensor& t) { return fmt::format("({})", fmt::join(t.sizes(), ", ")); }
@@ -63,9 +63,12 @@ std::string best_prefix(const Tensors& file, const std::vector<std::string>& wan
   }
   std::string best;
   *found = 0;
-  const auto rank = [](const std::string& prefix) { return std::pair(prefix.find("teacher") == std::string::npos, prefix.size()); };
+  const auto rank = [](const std::string& prefix) {
+    return std::pair(prefix.find("teacher") == std::string::npos, prefix.size());
+  };
   for (const std::string& prefix : candidates) {
-    const auto hits = static_cast<size_t>(std::count_if(wanted.begin(), wanted.end(), [&](const std::string& name) { return file.contains(prefix + name); }));
+    const auto hits = static_cast<size_t>(std::count_if(
+        wanted.begin(), wanted.end(), [&](const std::string& name) { return file.contains(prefix + name); }));
     if (hits > *found || (hits == *found && rank(prefix) < rank(best))) best = prefix, *found = hits;
   }
   return best;
@@ -75,15 +78,18 @@ std::string first_part(const std::string& name) { return name.substr(0, name.fin
 
 // Tensors of the file that no tensor of ours takes, though they are of the body and not of a head: those of further layers, and
 // of parts that we do not have. Without the prefix.
-std::vector<std::string> beyond_ours(const Tensors& file, const std::string& prefix, const std::set<std::string>& used, const std::vector<std::string>& ours) {
+std::vector<std::string> beyond_ours(const Tensors& file, const std::string& prefix, const std::set<std::string>& used,
+                                     const std::vector<std::string>& ours) {
   std::set<std::string> parts;
   for (const std::string& name : ours) parts.insert(first_part(name));
   std::vector<std::string> found;
   for (const auto& item : file) {
     if (used.contains(item.first) || !item.first.starts_with(prefix)) continue;
     const std::string name = item.first.substr(prefix.size());
-    const bool unknown = std::any_of(std::begin(kUnknownParts), std::end(kUnknownParts), [&](const char* part) { return name.starts_with(part); });
-    if (unknown || (name.find('.') != std::string::npos && parts.contains(first_part(name)))) found.push_back(name + " is not in this backbone");
+    const bool unknown = std::any_of(std::begin(kUnknownParts), std::end(kUnknownParts),
+                                     [&](const char* part) { return name.starts_with(part); });
+    if (unknown || (name.find('.') != std::string::npos && parts.contains(first_part(name))))
+      found.push_back(name + " is not in this backbone");
   }
   return found;
 }
@@ -104,9 +110,9 @@ void fold_layer_scale(Tensors& file) {
       const std::string last = item->first.substr(0, item->first.size() - tail.size()) + branch.last;
       const at::Tensor scale = item->second.to(at::kFloat);
       const auto weight = file.find(last + "weight"), bias = file.find(last + "bias");
-      if (weight == file.end() || bias == file.end() || weight->second.dim() != 2 || scale.dim() != 1 || scale.size(0) != weight->second.size(0) ||
-          bias->second.sizes() != scale.sizes()) {
-        ++item;   // then it is told among what does not fit
+      if (weight == file.end() || bias == file.end() || weight->second.dim() != 2 || scale.dim() != 1 ||
+          scale.size(0) != weight->second.size(0) || bias->second.sizes() != scale.sizes()) {
+        ++item;  // then it is told among what does not fit
         continue;
       }
       weight->second = weight->second.to(at::kFloat) * scale.unsqueeze(1);
@@ -138,12 +144,14 @@ std::string our_name(const std::string& published) {
 InitReport init_backbone(Encoder& encoder, const std::string& path) {
   const at::NoGradGuard no_grad;
   for (const char* pickle : {".pth", ".pt", ".bin", ".ckpt", ".tar"}) {
-    PAL_DATA_CHECK(!path.ends_with(pickle), "weights in a pickle, which can execute code, are not read", path,
-                   "convert them in Python: safetensors.torch.save_file(torch.load(F, weights_only=True), 'F.safetensors')");
+    PAL_DATA_CHECK(
+        !path.ends_with(pickle), "weights in a pickle, which can execute code, are not read", path,
+        "convert them in Python: safetensors.torch.save_file(torch.load(F, weights_only=True), 'F.safetensors')");
   }
   Tensors file;
   for (auto& [name, tensor] : io::read_safetensors(path).tensors) {
-    PAL_DATA_CHECK(file.emplace(our_name(name), tensor).second, path + " has two tensors that would be called", our_name(name), "give weights of one model");
+    PAL_DATA_CHECK(file.emplace(our_name(name), tensor).second, path + " has two tensors that would be called",
+                   our_name(name), "give weights of one model");
   }
   fold_layer_scale(file);
   Tensors own;
@@ -161,7 +169,7 @@ InitReport init_backbone(Encoder& encoder, const std::string& path) {
 
   std::vector<std::string> wrong;
   std::set<std::string> used;
-  std::vector<std::pair<at::Tensor, at::Tensor>> copies;   // to, from
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // to, from
   for (const std::string& name : names) {
     at::Tensor to = own.at(name);
     const auto entry = file.find(report.prefix + name);
@@ -184,8 +192,10 @@ InitReport init_backbone(Encoder& encoder, const std::string& path) {
   if (!wrong.empty()) {
     const size_t shown = std::min(wrong.size(), kDifferences);
     const std::string more = wrong.size() > shown ? fmt::format(" and {} more", wrong.size() - shown) : "";
-    throw Error(Exit::data, fmt::format("{} does not fit model.backbone: {}{}; choose the backbone, model.stem, model.patch or model.widths it was made with",
-                                        path, fmt::join(wrong.begin(), wrong.begin() + static_cast<ptrdiff_t>(shown), ", "), more));
+    throw Error(Exit::data,
+                fmt::format("{} does not fit model.backbone: {}{}; choose the backbone, model.stem, model.patch or "
+                            "model.widths it was made with",
+                            path, fmt::join(wrong.begin(), wrong.begin() + static_cast<ptrdiff_t>(shown), ", "), more));
   }
   for (auto& [to, from] : copies) to.copy_(from);
   report.taken = static_cast<int64_t>(copies.size());
@@ -197,8 +207,14 @@ InitReport init_backbone(Encoder& encoder, const std::string& path) {
 
 std::string init_text(const InitReport& report) {
   const std::vector<std::string>& rest = report.unused;
-  return fmt::format("{} tensors", report.taken) + (report.prefix.empty() ? "" : fmt::format(" under {}", report.prefix)) +
-         (rest.empty() ? "" : fmt::format(", {} left alone ({}{})", rest.size(), fmt::join(rest.begin(), rest.begin() + static_cast<ptrdiff_t>(std::min<size_t>(rest.size(), 3)), ", "), rest.size() > 3 ? ", …" : ""));
+  return fmt::format("{} tensors", report.taken) +
+         (report.prefix.empty() ? "" : fmt::format(" under {}", report.prefix)) +
+         (rest.empty()
+              ? ""
+              : fmt::format(", {} left alone ({}{})", rest.size(),
+                            fmt::join(rest.begin(),
+                                      rest.begin() + static_cast<ptrdiff_t>(std::min<size_t>(rest.size(), 3)), ", "),
+                            rest.size() > 3 ? ", …" : ""));
 }
 
 }  // namespace pal::model

@@ -15,9 +15,9 @@ namespace pal::model {
 class Encoder;
 
 struct InitReport {
-  std::string prefix;                  // what stood before the names
-  int64_t taken = 0;                   // tensors
-  std::vector<std::string> unused;     // names of the file that no tensor of the backbone has
+  std::string prefix;               // what stood before the names
+  int64_t taken = 0;                // tensors
+  std::vector<std::string> unused;  // names of the file that no tensor of the backbone has
 };
 
 // Throws Error (data) that lists the first differences when the file does not hold this backbone; then nothing was changed.

@@ -12,13 +12,15 @@ namespace pal::model {
 
 Conv2d::Conv2d(int64_t in, int64_t out, int64_t kernel, int64_t stride, at::ScalarType dtype)
     : stride_(stride), padding_(kernel / 2) {
-  weight = register_parameter("weight", at::empty({out, in, kernel, kernel}, dtype, {}, {}, {}, at::MemoryFormat::ChannelsLast));
+  weight = register_parameter("weight",
+                              at::empty({out, in, kernel, kernel}, dtype, {}, {}, {}, at::MemoryFormat::ChannelsLast));
 }
 
 at::Tensor Conv2d::forward(const at::Tensor& x) {
   const bool gray = x.size(1) == 1 && weight.size(1) > 1;
-  PAL_CHECK(gray || x.size(1) == weight.size(1), "the encoder was built for " + std::to_string(weight.size(1)) +
-            " channels, but the images have", x.size(1), "give images of that many channels, or gray ones");
+  PAL_CHECK(gray || x.size(1) == weight.size(1),
+            "the encoder was built for " + std::to_string(weight.size(1)) + " channels, but the images have", x.size(1),
+            "give images of that many channels, or gray ones");
   return at::conv2d(x, gray ? weight.sum(1, true) : weight, {}, stride_, padding_);
 }
 

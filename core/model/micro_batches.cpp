@@ -17,7 +17,8 @@ MicroBatches::MicroBatches(int64_t begin, int64_t end, int64_t views, int64_t co
   for (int64_t piece = 0; piece < count; ++piece) {
     std::vector<int64_t> rows;
     for (int64_t v = 0; v < views; ++v) {
-      for (int64_t p = begin + (piece - begin % count + count) % count; p < end; p += count) rows.push_back(v * (end - begin) + p - begin);
+      for (int64_t p = begin + (piece - begin % count + count) % count; p < end; p += count)
+        rows.push_back(v * (end - begin) + p - begin);
     }
     at::Tensor index = at::empty({static_cast<int64_t>(rows.size())}, at::kLong);
     std::copy(rows.begin(), rows.end(), index.data_ptr<int64_t>());
@@ -36,7 +37,8 @@ at::Tensor MicroBatches::forward(const Encode& encode, const at::Tensor& images)
   return z;
 }
 
-void MicroBatches::backward(const Encode& encode, const at::Tensor& images, const at::Tensor& dz, const std::function<void()>& before_last) const {
+void MicroBatches::backward(const Encode& encode, const at::Tensor& images, const at::Tensor& dz,
+                            const std::function<void()>& before_last) const {
   for (size_t k = 0; k < rows_.size(); ++k) {
     const at::Tensor z = encode(images.index_select(0, rows_[k].to(images.device())));
     if (k + 1 == rows_.size()) before_last();

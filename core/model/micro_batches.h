@@ -27,10 +27,11 @@ class MicroBatches {
   // Collective where `encode` is. z of all rows, without autograd.
   at::Tensor forward(const Encode& encode, const at::Tensor& images) const;
   // Collective where `encode` is. Gradients add up in the parameters. before_last() is called once no piece but one is left.
-  void backward(const Encode& encode, const at::Tensor& images, const at::Tensor& dz, const std::function<void()>& before_last) const;
+  void backward(const Encode& encode, const at::Tensor& images, const at::Tensor& dz,
+                const std::function<void()>& before_last) const;
 
  private:
-  std::vector<at::Tensor> rows_;   // by piece: this rank's rows, view-major
+  std::vector<at::Tensor> rows_;  // by piece: this rank's rows, view-major
 };
 
 }  // namespace pal::model

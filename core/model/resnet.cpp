@@ -125,9 +125,12 @@ class ResNet final : public Backbone {
 
 std::shared_ptr<Backbone> make_resnet(int depth, Stem stem, int64_t channels, const BatchNormOptions& norm) {
   switch (depth) {
-    case 18: return std::make_shared<ResNet<BasicBlock>>(std::array{2, 2, 2, 2}, stem, channels, norm);
-    case 34: return std::make_shared<ResNet<BasicBlock>>(std::array{3, 4, 6, 3}, stem, channels, norm);
-    case 50: return std::make_shared<ResNet<Bottleneck>>(std::array{3, 4, 6, 3}, stem, channels, norm);
+    case 18:
+      return std::make_shared<ResNet<BasicBlock>>(std::array{2, 2, 2, 2}, stem, channels, norm);
+    case 34:
+      return std::make_shared<ResNet<BasicBlock>>(std::array{3, 4, 6, 3}, stem, channels, norm);
+    case 50:
+      return std::make_shared<ResNet<Bottleneck>>(std::array{3, 4, 6, 3}, stem, channels, norm);
   }
   PAL_ASSERT(false, "a ResNet has depth 18, 34 or 50");
 }

@@ -24,9 +24,9 @@
 namespace pal::model {
 namespace {
 
-constexpr double kNormEpsilon = 1e-6;   // timm's
+constexpr double kNormEpsilon = 1e-6;  // timm's
 
-class Affine final : public torch::nn::Module {   // a linear layer with a bias
+class Affine final : public torch::nn::Module {  // a linear layer with a bias
  public:
   Affine(int64_t in, int64_t out, at::ScalarType dtype) {
     weight = register_parameter("weight", at::empty({out, in}, dtype));
@@ -53,14 +53,17 @@ class PatchEmbedding final : public torch::nn::Module {
  public:
   explicit PatchEmbedding(const ViTSpec& spec) : patch_(spec.patch) {
     auto proj = register_module("proj", std::make_shared<torch::nn::Module>());
-    weight_ = proj->register_parameter("weight", at::empty({spec.width, spec.channels, spec.patch, spec.patch}, spec.dtype));
+    weight_ =
+        proj->register_parameter("weight", at::empty({spec.width, spec.channels, spec.patch, spec.patch}, spec.dtype));
     bias_ = proj->register_parameter("bias", at::zeros({spec.width}, spec.dtype));
   }
-  at::Tensor forward(const at::Tensor& x) const {   // (n, C, h, w) → (n, patches, D)
-    PAL_CHECK(x.size(2) % patch_ == 0 && x.size(3) % patch_ == 0, "a ViT needs images whose sides are multiples of model.patch=" +
-              std::to_string(patch_) + ", but they have", std::to_string(x.size(2)) + " x " + std::to_string(x.size(3)) + " pixels",
-              "set data.size (and augment.small_size) to a multiple, or another model.patch");
-    const bool gray = x.size(1) == 1 && weight_.size(1) > 1;   // one channel stands for equal ones, as in layers.h
+  at::Tensor forward(const at::Tensor& x) const {  // (n, C, h, w) → (n, patches, D)
+    PAL_CHECK(
+        x.size(2) % patch_ == 0 && x.size(3) % patch_ == 0,
+        "a ViT needs images whose sides are multiples of model.patch=" + std::to_string(patch_) + ", but they have",
+        std::to_string(x.size(2)) + " x " + std::to_string(x.size(3)) + " pixels",
+        "set data.size (and augment.small_size) to a multiple, or another model.patch");
+    const bool gray = x.size(1) == 1 && weight_.size(1) > 1;  // one channel stands for equal ones, as in layers.h
     return at::conv2d(x, gray ? weight_.sum(1, true) : weight_, bias_, patch_).flatten(2).transpose(1, 2);
   }
 
@@ -75,7 +78,7 @@ class Attention final : public torch::nn::Module {
     qkv_ = register_module("qkv", std::make_shared<Affine>(spec.width, 3 * spec.width, spec.dtype));
     proj_ = register_module("proj", std::make_shared<Affine>(spec.width, spec.width, spec.dtype));
   }
-  at::Tensor forward(const at::Tensor& x) const {   // (n, T, D)
+  at::Tensor forward(const at::Tensor& x) const {  // (n, T, D)
     const int64_t n = x.size(0), tokens = x.size(1), width = x.size(2);
     const auto parts = qkv_->forward(x).view({n, tokens, 3, heads_, width / heads_}).permute({2, 0, 3, 1, 4}).unbind(0);
     const at::Tensor mixed = at::scaled_dot_product_attention(parts[0], parts[1], parts[2]);
@@ -109,7 +112,9 @@ class TransformerBlock final : public torch::nn::Module {
   }
   // keep: (2, n, 1, 1), what the rows' two branches are multiplied by; undefined: 1.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& keep) const {
-    const auto add = [&](const at::Tensor& to, const at::Tensor& branch, int64_t k) { return keep.defined() ? to + branch * keep[k] : to + branch; };
+    const auto add = [&](const at::Tensor& to, const at::Tensor& branch, int64_t k) {
+      return keep.defined() ? to + branch * keep[k] : to + branch;
+    };
     const at::Tensor h = add(x, attn_->forward(norm1_->forward(x)), 0);
     return add(h, mlp_->forward(norm2_->forward(h)), 1);
   }
@@ -130,7 +135,7 @@ std::vector<uint64_t> row_keys(const at::Tensor& images) {
   std::vector<uint64_t> keys;
   for (int64_t i = 0; i < sums.size(0); ++i) {
     auto k = static_cast<uint64_t>(sums.data_ptr<int64_t>()[i]);
-    k = (k ^ (k >> 32)) * 0xD6E8FEB86659FD93ull;   // mixes the high bits down
+    k = (k ^ (k >> 32)) * 0xD6E8FEB86659FD93ull;  // mixes the high bits down
     keys.push_back((k ^ (k >> 32)) & 0xFFFFFFFFFFFFull);
   }
   return keys;
@@ -157,20 +162,23 @@ class ViT final : public Backbone {
     x = at::cat({cls_token_.expand({images.size(0), -1, -1}), x}, 1) + resample_positions(pos_embed_, rows, cols);
     const bool drops = is_training() && spec_.drop_path > 0;
     const std::vector<uint64_t> keys = drops ? row_keys(images) : std::vector<uint64_t>{};
-    for (size_t l = 0; l < blocks_.size(); ++l) x = blocks_[l]->forward(x, drops ? kept(keys, static_cast<int64_t>(l), x) : at::Tensor());
+    for (size_t l = 0; l < blocks_.size(); ++l)
+      x = blocks_[l]->forward(x, drops ? kept(keys, static_cast<int64_t>(l), x) : at::Tensor());
     return norm_->forward(x.select(1, 0));
   }
   int64_t dims() const override { return spec_.width; }
 
  private:
   at::Tensor kept(const std::vector<uint64_t>& keys, int64_t block, const at::Tensor& like) const {
-    const double rate = spec_.drop_path * static_cast<double>(block) / static_cast<double>(std::max<int64_t>(spec_.depth - 1, 1));
+    const double rate =
+        spec_.drop_path * static_cast<double>(block) / static_cast<double>(std::max<int64_t>(spec_.depth - 1, 1));
     const auto n = static_cast<int64_t>(keys.size());
     at::Tensor keep = at::empty({2, n, 1, 1}, at::kDouble);
     double* k = keep.data_ptr<double>();
     for (int64_t branch = 0; branch < 2; ++branch) {
       for (int64_t row = 0; row < n; ++row) {
-        Random random(spec_.seed, Purpose::dropout, static_cast<uint64_t>(2 * block + branch), keys[static_cast<size_t>(row)]);
+        Random random(spec_.seed, Purpose::dropout, static_cast<uint64_t>(2 * block + branch),
+                      keys[static_cast<size_t>(row)]);
         k[branch * n + row] = random.next_double() < rate ? 0 : 1 / (1 - rate);
       }
     }
@@ -190,16 +198,19 @@ at::Tensor resample_positions(const at::Tensor& positions, int64_t rows, int64_t
   const int64_t grid = positions.size(1) - 1, width = positions.size(2);
   const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(grid))));
   if (side * side == grid && rows == side && cols == side) return positions;
-  PAL_DATA_CHECK(side * side == grid, "positions of a grid that is no square", grid, "take weights trained on square images");
-  const at::Tensor plane = positions.narrow(1, 1, grid).reshape({1, side, side, width}).permute({0, 3, 1, 2}).contiguous();
+  PAL_DATA_CHECK(side * side == grid, "positions of a grid that is no square", grid,
+                 "take weights trained on square images");
+  const at::Tensor plane =
+      positions.narrow(1, 1, grid).reshape({1, side, side, width}).permute({0, 3, 1, 2}).contiguous();
   const at::Tensor other = at::_upsample_bicubic2d_aa(plane, {rows, cols}, /*align_corners=*/false);
   return at::cat({positions.narrow(1, 0, 1), other.permute({0, 2, 3, 1}).reshape({1, rows * cols, width})}, 1);
 }
 
 std::shared_ptr<Backbone> make_vit(const ViTSpec& spec) {
-  PAL_CHECK(spec.image > 0, "a ViT must know the size of its images, but data.size is", spec.image, "set data.size, for instance data.size=224");
-  PAL_CHECK(spec.image % spec.patch == 0, "data.size is no multiple of model.patch=" + std::to_string(spec.patch), spec.image,
-            "set one of them so that it divides");
+  PAL_CHECK(spec.image > 0, "a ViT must know the size of its images, but data.size is", spec.image,
+            "set data.size, for instance data.size=224");
+  PAL_CHECK(spec.image % spec.patch == 0, "data.size is no multiple of model.patch=" + std::to_string(spec.patch),
+            spec.image, "set one of them so that it divides");
   return std::make_shared<ViT>(spec);
 }
 

@@ -15,11 +15,11 @@
 namespace pal::model {
 
 struct ViTSpec {
-  int64_t width = 384, heads = 6, depth = 12;   // ViT-S; ViT-B has 768 and 12
+  int64_t width = 384, heads = 6, depth = 12;  // ViT-S; ViT-B has 768 and 12
   int64_t patch = 16;
-  int64_t image = 224;                          // side in pixels that the positions are for
+  int64_t image = 224;  // side in pixels that the positions are for
   int64_t channels = 3;
-  double drop_path = 0;                         // rate of the last block
+  double drop_path = 0;  // rate of the last block
   uint64_t seed = 0;
   at::ScalarType dtype = at::kFloat;
 };

@@ -21,12 +21,12 @@ struct AffineNumbers {
 void channel_affine(const at::Tensor& y, const at::Tensor& x, const at::Tensor& residual, const AffineNumbers& numbers,
                     kernels::Activation act, int threads);
 // g and y may be undefined: g is not kept, there was no ReLU.
-void channel_grad_sums(const at::Tensor& sums, const at::Tensor& g, const at::Tensor& dy, const at::Tensor& y, const at::Tensor& x,
-                       const at::Tensor& mean, int threads);
+void channel_grad_sums(const at::Tensor& sums, const at::Tensor& g, const at::Tensor& dy, const at::Tensor& y,
+                       const at::Tensor& x, const at::Tensor& mean, int threads);
 struct GradNumbers {
   at::Tensor shift, a, p, q;
 };
-void channel_grad(const at::Tensor& dx, const at::Tensor& dy, const at::Tensor& y, const at::Tensor& x, const GradNumbers& numbers,
-                  int threads);
+void channel_grad(const at::Tensor& dx, const at::Tensor& dy, const at::Tensor& y, const at::Tensor& x,
+                  const GradNumbers& numbers, int threads);
 
 }  // namespace pal::ops

@@ -44,14 +44,15 @@ void dispatch_doubles(const char* op, const at::Tensor& first, std::initializer_
 
 // Calls cpu(float or double, Cpu) or cuda(float or kernels::bf16, stream), by the device and the type of z.
 template <class OnCpu, class OnCuda>
-void dispatch(const char* op, const at::Tensor& z, std::initializer_list<at::Tensor> others, int threads, const OnCpu& cpu,
-              const OnCuda& cuda) {
-  dispatch_doubles(op, z, others, threads, [&](kernels::Cpu how) { by_type(z, [&](auto t) { cpu(t, how); }); },
-                   [&](auto stream) {
-                     const at::ScalarType type = z.scalar_type();
-                     PAL_ASSERT(type == at::kFloat || type == at::kBFloat16, std::string(op) + ": float32 or bfloat16 on CUDA");
-                     type == at::kFloat ? cuda(float{}, stream) : cuda(kernels::bf16{}, stream);
-                   });
+void dispatch(const char* op, const at::Tensor& z, std::initializer_list<at::Tensor> others, int threads,
+              const OnCpu& cpu, const OnCuda& cuda) {
+  dispatch_doubles(
+      op, z, others, threads, [&](kernels::Cpu how) { by_type(z, [&](auto t) { cpu(t, how); }); },
+      [&](auto stream) {
+        const at::ScalarType type = z.scalar_type();
+        PAL_ASSERT(type == at::kFloat || type == at::kBFloat16, std::string(op) + ": float32 or bfloat16 on CUDA");
+        type == at::kFloat ? cuda(float{}, stream) : cuda(kernels::bf16{}, stream);
+      });
 }
 
 // A view of a tensor that may be missing, or lie on meta.

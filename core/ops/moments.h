@@ -18,7 +18,7 @@ at::Tensor covariance_terms(const at::Tensor& terms, const at::Tensor& z, const 
 void centred_product(const at::Tensor& out, const at::Tensor& z, const at::Tensor& mean, const at::Tensor& a,
                      kernels::Into into, int threads);
 // terms (2): variance, covariance.
-void gram_terms(const at::Tensor& out, const at::Tensor& terms, const at::Tensor& z_all, const at::Tensor& mean, int64_t begin,
-                const kernels::MomentsOptions& options, kernels::Into into, int threads);
+void gram_terms(const at::Tensor& out, const at::Tensor& terms, const at::Tensor& z_all, const at::Tensor& mean,
+                int64_t begin, const kernels::MomentsOptions& options, kernels::Into into, int threads);
 
 }  // namespace pal::ops

@@ -16,9 +16,9 @@ void row_logsumexp(const at::Tensor& lse, const at::Tensor& rows, const at::Tens
 struct LseTerms {
   at::Tensor lse, degrees;
 };
-void row_logsumexp_gradient(const at::Tensor& out, const at::Tensor& rows, const at::Tensor& columns, const at::Tensor& self,
-                            const LseTerms& row_terms, const LseTerms& column_terms, const kernels::RowLogSumExpOptions& options,
-                            int threads);
+void row_logsumexp_gradient(const at::Tensor& out, const at::Tensor& rows, const at::Tensor& columns,
+                            const at::Tensor& self, const LseTerms& row_terms, const LseTerms& column_terms,
+                            const kernels::RowLogSumExpOptions& options, int threads);
 
 // Undefined ids: 0 … M−1; undefined samples: the ids. All int64.
 struct Support {

@@ -15,7 +15,8 @@ namespace pal::ops {
 // A tensor of two dimensions whose rows are contiguous.
 template <class T>
 kernels::MatrixView<T> matrix_view(const at::Tensor& t) {
-  PAL_ASSERT(t.dim() == 2 && (t.size(1) <= 1 || t.stride(1) == 1) && !t.is_meta(), "a kernel takes rows that are contiguous");
+  PAL_ASSERT(t.dim() == 2 && (t.size(1) <= 1 || t.stride(1) == 1) && !t.is_meta(),
+             "a kernel takes rows that are contiguous");
   return {static_cast<T*>(t.data_ptr()), t.size(0), t.size(1), t.size(0) <= 1 ? t.size(1) : t.stride(0)};
 }
 template <class T>
@@ -32,7 +33,8 @@ kernels::Span<const T> span_of(const std::vector<T>& v) {
 class ScratchMemory {
  public:
   explicit ScratchMemory(int64_t bytes) : memory_(at::empty({bytes}, at::kByte)) {}
-  ScratchMemory(int64_t bytes, const at::Tensor& beside) : memory_(at::empty({bytes}, beside.options().dtype(at::kByte))) {}
+  ScratchMemory(int64_t bytes, const at::Tensor& beside)
+      : memory_(at::empty({bytes}, beside.options().dtype(at::kByte))) {}
   operator kernels::Scratch() const { return {memory_.data_ptr(), memory_.numel()}; }
 
  private:

@@ -10,7 +10,8 @@ void load_torch_cuda() {
   // By the run path of the program, which names the folder of libtorch_cpu.so. Never unloaded: its operators stay registered.
   void* library = dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL);
   const char* reason = library == nullptr ? dlerror() : nullptr;
-  PAL_CHECK(library != nullptr, "LibTorch's CUDA half can not be loaded", reason == nullptr ? "libtorch_cuda.so" : reason,
+  PAL_CHECK(library != nullptr, "LibTorch's CUDA half can not be loaded",
+            reason == nullptr ? "libtorch_cuda.so" : reason,
             "install a CUDA build of LibTorch (launch/setup), or set train.device=cpu");
 }
 

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "core/ops/dispatch.h"
 #include "core/ops/named_tensors.h"
 #include "core/ops/tensor_view.h"
-#include "core/ops/dispatch.h"
 #include "core/optim/rules.h"
 
 namespace pal::optim {
@@ -15,12 +15,13 @@ namespace {
 
 using kernels::UpdateRun;
 
-constexpr int64_t kRun = 1 << 12;   // elements of a run
+constexpr int64_t kRun = 1 << 12;  // elements of a run
 
 template <class T>
 at::Tensor uploaded(const std::vector<T>& values, at::ScalarType type, at::Device device) {
   const auto bytes = static_cast<int64_t>(values.size() * sizeof(T));
-  return at::from_blob(const_cast<T*>(values.data()), {bytes / static_cast<int64_t>(c10::elementSize(type))}, type).to(device);
+  return at::from_blob(const_cast<T*>(values.data()), {bytes / static_cast<int64_t>(c10::elementSize(type))}, type)
+      .to(device);
 }
 
 // The CPU's loops are those of the rules themselves.
@@ -32,7 +33,8 @@ float* element(const ops::NamedTensors& tensors, size_t k, int64_t at) {
 
 }  // namespace
 
-DeviceUpdate::DeviceUpdate(const ops::NamedTensors& parameters, const ops::NamedTensors& first, const ops::NamedTensors& second)
+DeviceUpdate::DeviceUpdate(const ops::NamedTensors& parameters, const ops::NamedTensors& first,
+                           const ops::NamedTensors& second)
     : parameters_(parameters), first_(first), second_(second) {}
 
 bool DeviceUpdate::prepare(const std::vector<at::Tensor>& gradients) {
@@ -46,8 +48,9 @@ bool DeviceUpdate::prepare(const std::vector<at::Tensor>& gradients) {
     const at::Tensor& p = parameters_[k].second;
     PAL_ASSERT(p.scalar_type() == at::kFloat, "parameters on a GPU are float32");
     for (int64_t at = 0; gradients[k].defined() && at < p.numel(); at += kRun) {
-      runs.push_back({element(parameters_, k, at), element(first_, k, at), element(second_, k, at), gradients[k].const_data_ptr<float>() + at,
-                      std::min(kRun, p.numel() - at), static_cast<int32_t>(k), decay_of(p) == Decay::full ? 1 : 0});
+      runs.push_back({element(parameters_, k, at), element(first_, k, at), element(second_, k, at),
+                      gradients[k].const_data_ptr<float>() + at, std::min(kRun, p.numel() - at),
+                      static_cast<int32_t>(k), decay_of(p) == Decay::full ? 1 : 0});
     }
     begin.push_back(static_cast<int64_t>(runs.size()));
   }
@@ -60,14 +63,18 @@ bool DeviceUpdate::prepare(const std::vector<at::Tensor>& gradients) {
   return true;
 }
 
-kernels::Span<const UpdateRun> DeviceUpdate::runs() const { return {static_cast<const UpdateRun*>(table_.const_data_ptr()), count_}; }
+kernels::Span<const UpdateRun> DeviceUpdate::runs() const {
+  return {static_cast<const UpdateRun*>(table_.const_data_ptr()), count_};
+}
 
-void DeviceUpdate::momentum(const std::vector<at::Tensor>& gradients, const kernels::MomentumNumbers<float>& numbers, double eta) {
+void DeviceUpdate::momentum(const std::vector<at::Tensor>& gradients, const kernels::MomentumNumbers<float>& numbers,
+                            double eta) {
   if (!prepare(gradients)) return;
   ops::dispatch_doubles("momentum", factors_, {}, 1, not_here, [&](auto stream) {
     if (eta > 0) {
       const ops::ScratchMemory scratch(kernels::cuda::adaptation_scratch_bytes(count_), factors_);
-      kernels::cuda::adaptation(ops::span<float>(factors_), runs(), ops::span<const int64_t>(begin_), numbers.decay, eta, scratch, stream);
+      kernels::cuda::adaptation(ops::span<float>(factors_), runs(), ops::span<const int64_t>(begin_), numbers.decay,
+                                eta, scratch, stream);
     }
     kernels::cuda::momentum(runs(), ops::span<const float>(factors_), numbers, stream);
   });
@@ -75,7 +82,8 @@ void DeviceUpdate::momentum(const std::vector<at::Tensor>& gradients, const kern
 
 void DeviceUpdate::adam(const std::vector<at::Tensor>& gradients, const kernels::AdamNumbers<float>& numbers) {
   if (!prepare(gradients)) return;
-  ops::dispatch_doubles("adam", factors_, {}, 1, not_here, [&](auto stream) { kernels::cuda::adam(runs(), numbers, stream); });
+  ops::dispatch_doubles("adam", factors_, {}, 1, not_here,
+                        [&](auto stream) { kernels::cuda::adam(runs(), numbers, stream); });
 }
 
 }  // namespace pal::optim

@@ -23,13 +23,14 @@ class DeviceUpdate {
   void adam(const std::vector<at::Tensor>& gradients, const kernels::AdamNumbers<float>& numbers);
 
  private:
-  bool prepare(const std::vector<at::Tensor>& gradients);   // whether there is a device to launch on
+  bool prepare(const std::vector<at::Tensor>& gradients);  // whether there is a device to launch on
   kernels::Span<const kernels::UpdateRun> runs() const;
 
   const ops::NamedTensors parameters_, first_, second_;
-  std::vector<const void*> pointers_;   // of the gradients in the table
-  int64_t count_ = 0;                   // runs
-  at::Tensor table_, begin_, factors_;  // on the device: bytes of UpdateRun; (parameters + 1) int64; (parameters) float32
+  std::vector<const void*> pointers_;  // of the gradients in the table
+  int64_t count_ = 0;                  // runs
+  at::Tensor table_, begin_,
+      factors_;  // on the device: bytes of UpdateRun; (parameters + 1) int64; (parameters) float32
 };
 
 }  // namespace pal::optim

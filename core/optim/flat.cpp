@@ -26,7 +26,8 @@ FlatViews flat_zeros(const std::vector<at::Tensor>& like) {
   const at::NoGradGuard no_grad;
   int64_t size = 0;
   for (const at::Tensor& t : like) {
-    PAL_ASSERT(t.is_non_overlapping_and_dense() && t.scalar_type() == like[0].scalar_type(), "flat tensors are dense and of one type");
+    PAL_ASSERT(t.is_non_overlapping_and_dense() && t.scalar_type() == like[0].scalar_type(),
+               "flat tensors are dense and of one type");
     size += room(t);
   }
   FlatViews flat;
@@ -44,9 +45,9 @@ std::vector<FlatBucket> flatten(const ops::NamedTensors& parameters, int64_t buc
   const at::NoGradGuard no_grad;
   std::vector<FlatBucket> buckets;
   const auto bytes_of = [](const at::Tensor& p) { return room(p) * p.element_size(); };
-  int64_t left = 0;                 // bytes of the parameters that are in no bucket yet
+  int64_t left = 0;  // bytes of the parameters that are in no bucket yet
   for (const auto& named : parameters) left += bytes_of(named.second);
-  int64_t bytes = 0, most = 0;      // of the last bucket
+  int64_t bytes = 0, most = 0;  // of the last bucket
   for (size_t k = parameters.size(); k-- > 0;) {
     const at::Tensor& p = parameters[k].second;
     const int64_t more = bytes_of(p);

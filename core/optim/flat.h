@@ -10,12 +10,11 @@
 
 #include "core/ops/named_tensors.h"
 
-
 namespace pal::optim {
 
 // One buffer of zeros with a view for each tensor, of its shape and layout. All tensors have one type.
 struct FlatViews {
-  at::Tensor flat;                 // (n)
+  at::Tensor flat;  // (n)
   std::vector<at::Tensor> views;
 };
 FlatViews flat_zeros(const std::vector<at::Tensor>& like);

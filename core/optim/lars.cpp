@@ -13,20 +13,29 @@ namespace {
 class Lars final : public Optimizer {
  public:
   Lars(const OptimSpec& spec, const ops::NamedTensors& parameters)
-      : spec_(spec), tiles_(parameters), buffers_(state_for("momentum", parameters)), parameters_(parameters.size()), device_(parameters, buffers_, {}) {}
+      : spec_(spec),
+        tiles_(parameters),
+        buffers_(state_for("momentum", parameters)),
+        parameters_(parameters.size()),
+        device_(parameters, buffers_, {}) {}
 
   void step(double lr) override {
     const std::vector<at::Tensor> grads = tiles_.gradients();
     if (!tiles_.on_cpu()) {
-      return device_.momentum(grads, {static_cast<float>(lr), static_cast<float>(spec_.momentum), static_cast<float>(spec_.weight_decay), 1}, spec_.lars_eta);
+      return device_.momentum(
+          grads,
+          {static_cast<float>(lr), static_cast<float>(spec_.momentum), static_cast<float>(spec_.weight_decay), 1},
+          spec_.lars_eta);
     }
     const std::vector<double> factors = adaptation(grads);
     tiles_.each(grads, [&](size_t, size_t k, int64_t begin, int64_t n) {
       const at::Tensor& p = tiles_.parameter(k);
       AT_DISPATCH_FLOATING_TYPES(p.scalar_type(), "lars", [&] {
         const auto number = [](double x) { return static_cast<scalar_t>(x); };
-        update_loops<scalar_t>().momentum(at_tile<scalar_t>(p, begin), at_tile<scalar_t>(buffers_[k].second, begin), at_tile<scalar_t>(grads[k], begin),
-                                          {number(lr), number(spec_.momentum), number(decay(k)), number(factors[k])}, n);
+        update_loops<scalar_t>().momentum(at_tile<scalar_t>(p, begin), at_tile<scalar_t>(buffers_[k].second, begin),
+                                          at_tile<scalar_t>(grads[k], begin),
+                                          {number(lr), number(spec_.momentum), number(decay(k)), number(factors[k])},
+                                          n);
       });
     });
   }
@@ -55,7 +64,8 @@ class Lars final : public Optimizer {
     }
     std::vector<double> factors;
     for (const Squares& s : whole) {
-      factors.push_back(s.of_p > 0 && s.of_update > 0 ? spec_.lars_eta * std::sqrt(s.of_p) / std::sqrt(s.of_update) : 1);
+      factors.push_back(s.of_p > 0 && s.of_update > 0 ? spec_.lars_eta * std::sqrt(s.of_p) / std::sqrt(s.of_update)
+                                                      : 1);
     }
     return factors;
   }

@@ -13,7 +13,7 @@
 namespace pal::optim {
 
 struct OptimSpec {
-  std::string kind = "lars";   // sgd, lars, adamw
+  std::string kind = "lars";  // sgd, lars, adamw
   double momentum = 0.9;
   double weight_decay = 1e-6;
   double lars_eta = 1e-3;

@@ -44,7 +44,7 @@ class Tiles {
     });
   }
   size_t size() const { return tiles_.size(); }
-  bool on_cpu() const { return parameters_.empty() || parameters_[0].second.is_cpu(); }   // elsewhere: DeviceUpdate
+  bool on_cpu() const { return parameters_.empty() || parameters_[0].second.is_cpu(); }  // elsewhere: DeviceUpdate
   size_t parameter_of(size_t tile) const { return tiles_[tile].parameter; }
   const at::Tensor& parameter(size_t k) const { return parameters_[k].second; }
 

@@ -8,19 +8,25 @@ namespace {
 class Sgd final : public Optimizer {
  public:
   Sgd(const OptimSpec& spec, const ops::NamedTensors& parameters)
-      : spec_(spec), tiles_(parameters), buffers_(state_for("momentum", parameters)), device_(parameters, buffers_, {}) {}
+      : spec_(spec),
+        tiles_(parameters),
+        buffers_(state_for("momentum", parameters)),
+        device_(parameters, buffers_, {}) {}
 
   void step(double lr) override {
     const std::vector<at::Tensor> grads = tiles_.gradients();
     if (!tiles_.on_cpu()) {
-      return device_.momentum(grads, {static_cast<float>(lr), static_cast<float>(spec_.momentum), static_cast<float>(spec_.weight_decay), 1}, 0);
+      return device_.momentum(
+          grads,
+          {static_cast<float>(lr), static_cast<float>(spec_.momentum), static_cast<float>(spec_.weight_decay), 1}, 0);
     }
     tiles_.each(grads, [&](size_t, size_t k, int64_t begin, int64_t n) {
       const at::Tensor& p = tiles_.parameter(k);
       const double decay = decay_of(p) == Decay::full ? spec_.weight_decay : 0;
       AT_DISPATCH_FLOATING_TYPES(p.scalar_type(), "sgd", [&] {
         const auto number = [](double x) { return static_cast<scalar_t>(x); };
-        update_loops<scalar_t>().momentum(at_tile<scalar_t>(p, begin), at_tile<scalar_t>(buffers_[k].second, begin), at_tile<scalar_t>(grads[k], begin),
+        update_loops<scalar_t>().momentum(at_tile<scalar_t>(p, begin), at_tile<scalar_t>(buffers_[k].second, begin),
+                                          at_tile<scalar_t>(grads[k], begin),
                                           {number(lr), number(spec_.momentum), number(decay), scalar_t(1)}, n);
       });
     });

@@ -29,10 +29,11 @@ class Exchange final : public Labeler {
   std::vector<Entry> collect(std::vector<std::string>& warnings) override {
     if (!std::filesystem::exists(answers_)) return {};
     const std::string text = io::read_whole_file(answers_);
-    if (text.size() < read_) read_ = 0;   // somebody began the file anew
+    if (text.size() < read_) read_ = 0;  // somebody began the file anew
     const size_t end = text.rfind('\n');
     if (end == std::string::npos || end < read_) return {};
-    ReadEntries read = read_entries(split_lines(text.substr(read_, end + 1 - read_)), "answers.jsonl from byte " + std::to_string(read_));
+    ReadEntries read = read_entries(split_lines(text.substr(read_, end + 1 - read_)),
+                                    "answers.jsonl from byte " + std::to_string(read_));
     for (const std::string& reason : read.reasons) warnings.push_back(reason);
     read_ = end + 1;
     return std::move(read.entries);
@@ -42,7 +43,7 @@ class Exchange final : public Labeler {
   const std::string questions_, answers_;
   const SampleName name_;
   std::string published_ = "-";
-  size_t read_ = 0;   // bytes; a restarted run reads all again, and the ledger knows them
+  size_t read_ = 0;  // bytes; a restarted run reads all again, and the ledger knows them
 };
 
 }  // namespace

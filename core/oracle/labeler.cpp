@@ -29,7 +29,8 @@ class Simulated final : public Labeler {
     const int64_t annotator = (query.id + vote) % options_.annotators;
     const std::string who = options_.annotators == 1 ? name() : name() + "-" + std::to_string(annotator);
     for (int64_t member : query.members) {
-      answers.push_back({query.id, query.template_sample, member, verdict(query, member, annotator), who, 0, cost(query)});
+      answers.push_back(
+          {query.id, query.template_sample, member, verdict(query, member, annotator), who, 0, cost(query)});
     }
     return answers;
   }
@@ -38,7 +39,8 @@ class Simulated final : public Labeler {
   Verdict verdict(const Query& query, int64_t member, int64_t annotator) const {
     const int64_t a = label(query.template_sample), b = label(member);
     if (b < 0 || (a < 0 && query.kind != QueryKind::coarse)) return Verdict::unsure;
-    Random random(options_.seed, Purpose::noise, static_cast<uint64_t>(query.id), static_cast<uint64_t>(member), static_cast<uint32_t>(annotator));
+    Random random(options_.seed, Purpose::noise, static_cast<uint64_t>(query.id), static_cast<uint64_t>(member),
+                  static_cast<uint32_t>(annotator));
     const bool flipped = random.next_double() < noise(annotator);
     const bool truth = query.kind == QueryKind::coarse ? under(b, query.node) : a == b;
     return truth != flipped ? Verdict::yes : Verdict::no;
@@ -50,7 +52,8 @@ class Simulated final : public Labeler {
   double cost(const Query& query) const {
     if (query.kind == QueryKind::coarse && options_.coarse_cost > 0) return options_.coarse_cost;
     const bool grid = query.kind == QueryKind::captcha || query.kind == QueryKind::outliers;
-    return grid && options_.grid_cost > 0 ? options_.grid_cost / static_cast<double>(query.members.size()) : options_.cost;
+    return grid && options_.grid_cost > 0 ? options_.grid_cost / static_cast<double>(query.members.size())
+                                          : options_.cost;
   }
   int64_t label(int64_t sample) const {
     PAL_DATA_CHECK(sample >= 0 && sample < static_cast<int64_t>(labels_.size()), "sample of a query", sample,
@@ -59,10 +62,12 @@ class Simulated final : public Labeler {
   }
   bool under(int64_t node, int64_t ancestor) const {
     const auto nodes = static_cast<int64_t>(parents_.size());
-    PAL_DATA_CHECK(ancestor >= 0 && ancestor < nodes, "class node of a coarse question", ancestor, "the data set's taxonomy has nodes 0 to " + std::to_string(nodes - 1));
+    PAL_DATA_CHECK(ancestor >= 0 && ancestor < nodes, "class node of a coarse question", ancestor,
+                   "the data set's taxonomy has nodes 0 to " + std::to_string(nodes - 1));
     for (int64_t steps = 0; node >= 0 && node < nodes; node = parents_[node], ++steps) {
       if (node == ancestor) return true;
-      PAL_DATA_CHECK(steps < nodes, "circle in the taxonomy above class node", node, "import the data set again with a tree");
+      PAL_DATA_CHECK(steps < nodes, "circle in the taxonomy above class node", node,
+                     "import the data set again with a tree");
     }
     return false;
   }
@@ -94,11 +99,14 @@ class PairsFileLabeler final : public Labeler {
 
 }  // namespace
 
-std::unique_ptr<Labeler> make_simulated_labeler(std::vector<int64_t> labels, const SimulatedOptions& options, std::vector<int64_t> parents) {
+std::unique_ptr<Labeler> make_simulated_labeler(std::vector<int64_t> labels, const SimulatedOptions& options,
+                                                std::vector<int64_t> parents) {
   return std::make_unique<Simulated>(std::move(labels), options, std::move(parents));
 }
 
-std::unique_ptr<Labeler> make_pairs_labeler(graph::WeightedEdges pairs) { return std::make_unique<PairsFileLabeler>(std::move(pairs)); }
+std::unique_ptr<Labeler> make_pairs_labeler(graph::WeightedEdges pairs) {
+  return std::make_unique<PairsFileLabeler>(std::move(pairs));
+}
 
 std::unique_ptr<Labeler> make_labeler(const config::Config& config, LabelerOf of) {
   const std::string& kind = config.text("oracle.labeler");
@@ -115,7 +123,8 @@ std::unique_ptr<Labeler> make_labeler(const config::Config& config, LabelerOf of
     return make_simulated_labeler(std::move(of.labels), options, std::move(of.parents));
   }
   if (kind == "pairs") {
-    PAL_CHECK(config.has("oracle.pairs"), "oracle.pairs is not set for oracle.labeler", kind, "give the file as oracle.pairs=FILE");
+    PAL_CHECK(config.has("oracle.pairs"), "oracle.pairs is not set for oracle.labeler", kind,
+              "give the file as oracle.pairs=FILE");
     const std::string& path = config.text("oracle.pairs");
     return make_pairs_labeler(graph::WeightedEdges(samples, graph::read_pairs(path, samples).pairs, path));
   }

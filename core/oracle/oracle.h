@@ -29,13 +29,13 @@ namespace pal::oracle {
 // The samples a round may choose from, and what the model thinks of them. The rows lie in one process, or on several ranks,
 // each with those of a stretch of the samples.
 struct Pool {
-  std::vector<int64_t> samples;    // distinct, any order; the same on every rank
-  at::Tensor embeddings;           // (rows here, D), of samples[first …]; undefined when the sampler did not ask for them
-  at::Tensor inputs = {};          // (rows here, values) what the samples themselves are (pixels); likewise
+  std::vector<int64_t> samples;  // distinct, any order; the same on every rank
+  at::Tensor embeddings;   // (rows here, D), of samples[first …]; undefined when the sampler did not ask for them
+  at::Tensor inputs = {};  // (rows here, values) what the samples themselves are (pixels); likewise
   int64_t first = 0;
-  comm::Comm* comm = nullptr;            // of the ranks that hold the rows; null: all are here
+  comm::Comm* comm = nullptr;  // of the ranks that hold the rows; null: all are here
 };
-enum class PoolNeeds { samples, embeddings, inputs };   // each with what stands before it
+enum class PoolNeeds { samples, embeddings, inputs };  // each with what stands before it
 // Samples that a class refused and no other has taken yet: drawn as all others, or before them, up to half of the pool.
 enum class Begun { drawn, first };
 
@@ -43,12 +43,13 @@ enum class Begun { drawn, first };
 struct Round {
   uint64_t seed = 0;
   int64_t round = 0;
-  int64_t questions = 0;           // at most this many (the round's share, cut by what is left of the budget)
-  std::vector<Query> pending = {};      // asked before and not yet in the store: not to be asked again
+  int64_t questions = 0;            // at most this many (the round's share, cut by what is left of the budget)
+  std::vector<Query> pending = {};  // asked before and not yet in the store: not to be asked again
   // Pairs that were asked and about which nothing can be known: unsure, broken, or against what is known. Not to be asked
   // again (the query round drops such a question); about other pairs of these samples anything may be asked.
   std::vector<std::pair<int64_t, int64_t>> closed = {};
-  std::vector<Decision> coarse = {};    // decisions about coarse questions that stand, in order; the store knows their `no`s
+  std::vector<Decision> coarse =
+      {};  // decisions about coarse questions that stand, in order; the store knows their `no`s
 };
 
 class QuerySampler {
@@ -87,11 +88,11 @@ class Labeler {
 
 // What a labeler may know of the data set, and where its files lie.
 struct LabelerOf {
-  std::vector<int64_t> labels;          // (N), −1 unknown
-  std::vector<int64_t> parents = {};    // of class nodes, as Dataset::parents; empty: no taxonomy
-  std::string folder = {};              // the run folder, for questions.jsonl and answers.jsonl
-  int64_t samples = 0;                  // of the data set; 0: as many as labels
-  std::function<std::string(int64_t)> name = {};   // what the data set calls a sample; empty: its number
+  std::vector<int64_t> labels;                    // (N), −1 unknown
+  std::vector<int64_t> parents = {};              // of class nodes, as Dataset::parents; empty: no taxonomy
+  std::string folder = {};                        // the run folder, for questions.jsonl and answers.jsonl
+  int64_t samples = 0;                            // of the data set; 0: as many as labels
+  std::function<std::string(int64_t)> name = {};  // what the data set calls a sample; empty: its number
 };
 
 // By oracle.labeler.
@@ -115,9 +116,9 @@ struct Contradiction {
 };
 // What became of decisions handed to the store, in order.
 struct AnswersUsed {
-  int64_t inserted = 0;            // told something new
-  int64_t implied = 0;             // known already: kept, it stands when what implied it is taken back
-  int64_t unsure = 0;              // relation unknown: nothing to insert
+  int64_t inserted = 0;                     // told something new
+  int64_t implied = 0;                      // known already: kept, it stands when what implied it is taken back
+  int64_t unsure = 0;                       // relation unknown: nothing to insert
   std::vector<Contradiction> contradicted;  // left out of the store, kept in the ledger
 };
 AnswersUsed insert_answers(graph::GraphStore& store, const std::vector<Decision>& decisions);

@@ -33,7 +33,7 @@ std::vector<int64_t> draw_pool(const graph::GraphStore& store, int64_t size, uin
   } else {
     for (int64_t s : from) add(s);
   }
-  if (const int64_t half = size / 2; static_cast<int64_t>(refused.size()) > half) {   // the rest of them as all others
+  if (const int64_t half = size / 2; static_cast<int64_t>(refused.size()) > half) {  // the rest of them as all others
     std::nth_element(refused.begin(), refused.begin() + half, refused.end());
     open.insert(open.end(), refused.begin() + half, refused.end());
     refused.resize(static_cast<size_t>(half));
@@ -60,7 +60,7 @@ bool is_begun(const graph::GraphStore& store, int64_t sample) {
 }
 
 std::vector<int64_t> draw_template_labels(const std::vector<int64_t>& labels, uint64_t seed) {
-  std::map<int64_t, std::pair<uint64_t, int64_t>> first;   // class → smallest draw
+  std::map<int64_t, std::pair<uint64_t, int64_t>> first;  // class → smallest draw
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] < 0) continue;
     // Step 1 of the purpose: step 0 draws which labels the graph knows (core/setup).

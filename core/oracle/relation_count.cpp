@@ -35,7 +35,7 @@ RelationCount count_relations(const graph::GraphStore& store, const std::vector<
   if (store.deduction() != graph::Deduction::on) return count_answers(store, labels);
   RelationCount out;
   int64_t labelled = 0;
-  std::unordered_map<int64_t, int64_t> of_label;   // by the store: those of two labels are known to differ
+  std::unordered_map<int64_t, int64_t> of_label;  // by the store: those of two labels are known to differ
   std::vector<int64_t> others;
   for (int64_t i = 0; i < store.samples(); ++i) {
     if (store.component(i) != i) continue;
@@ -44,7 +44,7 @@ RelationCount count_relations(const graph::GraphStore& store, const std::vector<
     if (label >= 0) labelled += size, of_label[label] += size;
     others.clear();
     store.for_each_negative(i, [&](int64_t other) {
-      if (other > i && (label < 0 || store.label(other) < 0)) others.push_back(other);   // labels differ anyway
+      if (other > i && (label < 0 || store.label(other) < 0)) others.push_back(other);  // labels differ anyway
     });
     std::sort(others.begin(), others.end());
     others.erase(std::unique(others.begin(), others.end()), others.end());
@@ -53,7 +53,7 @@ RelationCount count_relations(const graph::GraphStore& store, const std::vector<
   out.known += out.alike + pairs_among(labelled);
   for (const auto& [label, n] : of_label) out.known -= pairs_among(n);
   if (labels.empty()) return out;
-  std::unordered_map<int64_t, std::unordered_map<int64_t, int64_t>> shares;   // component → true label → samples
+  std::unordered_map<int64_t, std::unordered_map<int64_t, int64_t>> shares;  // component → true label → samples
   for (int64_t i = 0; i < store.samples(); ++i) {
     if (store.component_size(i) > 1) ++shares[store.component(i)][labels[i]];
   }

@@ -10,9 +10,9 @@
 namespace pal::oracle {
 
 struct RelationCount {
-  int64_t known = 0;         // without deduction the answers
-  int64_t alike = 0;         // of them
-  int64_t alike_wrong = 0;   // of these, by the true labels
+  int64_t known = 0;        // without deduction the answers
+  int64_t alike = 0;        // of them
+  int64_t alike_wrong = 0;  // of these, by the true labels
 };
 // labels: (N) the true ones; empty: nothing is wrong. O(N + answers).
 RelationCount count_relations(const graph::GraphStore& store, const std::vector<int64_t>& labels = {});

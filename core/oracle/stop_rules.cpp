@@ -8,7 +8,7 @@ namespace pal::oracle {
 namespace {
 
 constexpr size_t kAgreeingRounds = 3;
-constexpr size_t kMostComponents = 4096;   // more of them are never all compared by asking; the check stays cheap
+constexpr size_t kMostComponents = 4096;  // more of them are never all compared by asking; the check stays cheap
 
 bool on_plateau(const std::vector<double>& figures, int64_t looks, double gain) {
   const auto n = static_cast<int64_t>(figures.size());
@@ -37,13 +37,27 @@ StopReason stop_reason(const StopLimits& limits, const StopState& state) {
 std::string to_sentence(StopReason reason, const StopLimits& limits) {
   std::ostringstream out;
   switch (reason) {
-    case StopReason::none: break;
-    case StopReason::questions: out << "the budget of " << limits.questions << " questions is spent (oracle.budget)"; break;
-    case StopReason::cost: out << "the budget of " << limits.cost << " is spent (oracle.budget_cost)"; break;
-    case StopReason::hours: out << limits.hours << " hours have passed since the first question (oracle.budget_hours)"; break;
-    case StopReason::closure: out << "every relation is known or implied"; break;
-    case StopReason::plateau: out << "the validation figure did not rise in " << limits.plateau << " looks (oracle.plateau)"; break;
-    case StopReason::agreement: out << "the model expected " << 100 * limits.agreement << " % of the answers in " << kAgreeingRounds << " rounds (oracle.agreement)"; break;
+    case StopReason::none:
+      break;
+    case StopReason::questions:
+      out << "the budget of " << limits.questions << " questions is spent (oracle.budget)";
+      break;
+    case StopReason::cost:
+      out << "the budget of " << limits.cost << " is spent (oracle.budget_cost)";
+      break;
+    case StopReason::hours:
+      out << limits.hours << " hours have passed since the first question (oracle.budget_hours)";
+      break;
+    case StopReason::closure:
+      out << "every relation is known or implied";
+      break;
+    case StopReason::plateau:
+      out << "the validation figure did not rise in " << limits.plateau << " looks (oracle.plateau)";
+      break;
+    case StopReason::agreement:
+      out << "the model expected " << 100 * limits.agreement << " % of the answers in " << kAgreeingRounds
+          << " rounds (oracle.agreement)";
+      break;
   }
   return out.str();
 }

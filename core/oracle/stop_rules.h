@@ -25,9 +25,9 @@ struct StopLimits {
 };
 // What a round knows of the questions so far.
 struct StopState {
-  int64_t questions = 0;           // asked
-  double cost = 0;                 // of all answers
-  double hours = 0;                // since the first question
+  int64_t questions = 0;  // asked
+  double cost = 0;        // of all answers
+  double hours = 0;       // since the first question
   bool closure = false;
   std::vector<double> figures = {};     // validation figure of each look, in order
   std::vector<double> agreements = {};  // share of expected answers of each round that had any, in order

@@ -15,7 +15,9 @@ constexpr double kSide = 170, kGap = 18, kNameWidth = 34, kTitleHeight = 22, kCa
 
 // The colour of a share in [0, 1].
 std::string cell_color(double share, PictureColors colors) {
-  const auto mix = [](double from, double to, double s) { return static_cast<int>(std::lround(from + (to - from) * s)); };
+  const auto mix = [](double from, double to, double s) {
+    return static_cast<int>(std::lround(from + (to - from) * s));
+  };
   if (colors == PictureColors::grey) {
     const int g = mix(255, 0, share);
     return fmt::format("#{:02x}{:02x}{:02x}", g, g, g);
@@ -31,7 +33,8 @@ int level_of(double value, const PlotPicture& p) {
 }
 
 void draw_picture(SvgText& out, const PlotPicture& p, double left, double top) {
-  PAL_ASSERT(static_cast<int64_t>(p.values.size()) == p.rows * p.cols && p.levels >= 2 && p.low < p.high, "a picture has rows × cols values");
+  PAL_ASSERT(static_cast<int64_t>(p.values.size()) == p.rows * p.cols && p.levels >= 2 && p.low < p.high,
+             "a picture has rows × cols values");
   const double w = kSide / static_cast<double>(p.cols), h = kSide / static_cast<double>(p.rows);
   out.text(left + kSide / 2, top - 6, p.title, "text-anchor=\"middle\" class=\"tick\"");
   out.raw("<g shape-rendering=\"crispEdges\">");
@@ -41,7 +44,8 @@ void draw_picture(SvgText& out, const PlotPicture& p, double left, double top) {
       const int level = level_of(p.values[i * p.cols + j], p);
       int64_t end = j + 1;
       while (end < p.cols && level_of(p.values[i * p.cols + end], p) == level) ++end;
-      out.rectangle(left + w * static_cast<double>(j), top + h * static_cast<double>(i), w * static_cast<double>(end - j) + 0.05, h + 0.05,
+      out.rectangle(left + w * static_cast<double>(j), top + h * static_cast<double>(i),
+                    w * static_cast<double>(end - j) + 0.05, h + 0.05,
                     "fill=\"" + cell_color(level / (p.levels - 1.0), p.colors) + "\"");
       j = end;
     }

@@ -11,12 +11,12 @@
 namespace pal::plot {
 namespace {
 
-constexpr double kWidth = 360, kHeight = 230;             // of the axes
+constexpr double kWidth = 360, kHeight = 230;  // of the axes
 constexpr double kLeft = 62, kBottom = 46, kRight = 22, kRightAxis = 60, kLegendLine = 18, kTitle = 22;
 constexpr size_t kPanelsInARow = 3;
-constexpr size_t kManyBands = 4;                          // above that they are drawn fainter, or they hide each other
+constexpr size_t kManyBands = 4;  // above that they are drawn fainter, or they hide each other
 
-constexpr double kMargin = 0.04;   // of an axis, beyond the values
+constexpr double kMargin = 0.04;  // of an axis, beyond the values
 
 // One axis on the page: value → pixel.
 struct PlacedAxis {
@@ -99,9 +99,11 @@ std::string dashes(const PlotCurve& c, int color) {
   return color < kSvgColors ? "" : " stroke-dasharray=\"2 2\"";
 }
 
-void draw_curve(SvgText& out, const PlotCurve& c, int number, double band_opacity, const PlacedAxis& x, const PlacedAxis& y) {
+void draw_curve(SvgText& out, const PlotCurve& c, int number, double band_opacity, const PlacedAxis& x,
+                const PlacedAxis& y) {
   const std::string color = svg_color(number);
-  PAL_ASSERT(c.x.size() == c.y.size() && (c.spread.empty() || c.spread.size() == c.y.size()), "a curve has as many x as y");
+  PAL_ASSERT(c.x.size() == c.y.size() && (c.spread.empty() || c.spread.size() == c.y.size()),
+             "a curve has as many x as y");
   const auto inside = [&](double v) { return std::clamp(y.at(v), std::min(y.from, y.to), std::max(y.from, y.to)); };
   for (const PointRun& run : runs(c, x, y)) {
     if (!c.spread.empty()) {
@@ -111,15 +113,18 @@ void draw_curve(SvgText& out, const PlotCurve& c, int number, double band_opacit
       };
       for (size_t i = run.begin; i < run.end; ++i) edge(i, c.y[i] + c.spread[i]);
       for (size_t i = run.end; i-- > run.begin;) edge(i, c.y[i] - c.spread[i]);
-      out.raw("<polygon points=\"" + band + "\" fill=\"" + color + fmt::format("\" fill-opacity=\"{}\"/>", band_opacity));
+      out.raw("<polygon points=\"" + band + "\" fill=\"" + color +
+              fmt::format("\" fill-opacity=\"{}\"/>", band_opacity));
     }
     std::string line;
     for (size_t i = run.begin; i < run.end; ++i) {
-      if (c.stroke == CurveStroke::dots || run.end - run.begin == 1) out.circle(x.at(c.x[i]), inside(c.y[i]), 2.5, color);
+      if (c.stroke == CurveStroke::dots || run.end - run.begin == 1)
+        out.circle(x.at(c.x[i]), inside(c.y[i]), 2.5, color);
       line += fmt::format("{:.2f},{:.2f} ", x.at(c.x[i]), inside(c.y[i]));
     }
     if (c.stroke == CurveStroke::dots) continue;
-    out.raw("<polyline points=\"" + line + "\" fill=\"none\" stroke=\"" + color + "\" stroke-width=\"1.8\"" + dashes(c, number) + "/>");
+    out.raw("<polyline points=\"" + line + "\" fill=\"none\" stroke=\"" + color + "\" stroke-width=\"1.8\"" +
+            dashes(c, number) + "/>");
   }
 }
 
@@ -139,8 +144,10 @@ int draw_legend(SvgText* out, const PlotPanel& panel, double left, double top) {
       const double y = top + kLegendLine * (lines - 1) + 9;
       const int number = color_number(c, k);
       const std::string color = svg_color(number);
-      if (c.stroke == CurveStroke::dots) out->circle(left + at + 10, y, 2.5, color);
-      else out->line(left + at, y, left + at + 20, y, "stroke=\"" + color + "\" stroke-width=\"2.4\"" + dashes(c, number));
+      if (c.stroke == CurveStroke::dots)
+        out->circle(left + at + 10, y, 2.5, color);
+      else
+        out->line(left + at, y, left + at + 20, y, "stroke=\"" + color + "\" stroke-width=\"2.4\"" + dashes(c, number));
       out->text(left + at + 25, y + 4, c.name, "class=\"tick\"");
     }
     at += width;
@@ -149,7 +156,8 @@ int draw_legend(SvgText* out, const PlotPanel& panel, double left, double top) {
 }
 
 bool has_right(const PlotPanel& panel) {
-  return std::any_of(panel.curves.begin(), panel.curves.end(), [](const PlotCurve& c) { return c.side == CurveSide::right; });
+  return std::any_of(panel.curves.begin(), panel.curves.end(),
+                     [](const PlotCurve& c) { return c.side == CurveSide::right; });
 }
 
 double panel_width(const PlotPanel& panel) { return kLeft + kWidth + (has_right(panel) ? kRightAxis : kRight); }
@@ -166,17 +174,22 @@ void draw_panel(SvgText& out, const PlotPanel& panel, double left, double top, d
       values.push_back(c.y[i] - spread);
     }
   }
-  const bool dots = std::any_of(panel.curves.begin(), panel.curves.end(), [](const PlotCurve& c) { return c.stroke == CurveStroke::dots; });
-  const PlacedAxis x = place(panel.x, xs, x0, x0 + kWidth, dots ? kMargin : 0);   // lines may begin and end at the frame
-  const PlacedAxis y[2] = {place(panel.y, ys[0], y0 + kHeight, y0, kMargin), place(panel.right, ys[1], y0 + kHeight, y0, kMargin)};
-  if (!panel.title.empty()) out.text(x0 + kWidth / 2, top + 14, panel.title, "text-anchor=\"middle\" font-weight=\"bold\"");
+  const bool dots = std::any_of(panel.curves.begin(), panel.curves.end(),
+                                [](const PlotCurve& c) { return c.stroke == CurveStroke::dots; });
+  const PlacedAxis x = place(panel.x, xs, x0, x0 + kWidth, dots ? kMargin : 0);  // lines may begin and end at the frame
+  const PlacedAxis y[2] = {place(panel.y, ys[0], y0 + kHeight, y0, kMargin),
+                           place(panel.right, ys[1], y0 + kHeight, y0, kMargin)};
+  if (!panel.title.empty())
+    out.text(x0 + kWidth / 2, top + 14, panel.title, "text-anchor=\"middle\" font-weight=\"bold\"");
   draw_legend(&out, panel, x0, top + kTitle);
   draw_frame(out, panel, x, y[0]);
   if (has_right(panel)) draw_right_axis(out, panel.right, x, y[1]);
-  const auto bands = std::count_if(panel.curves.begin(), panel.curves.end(), [](const PlotCurve& c) { return !c.spread.empty(); });
+  const auto bands =
+      std::count_if(panel.curves.begin(), panel.curves.end(), [](const PlotCurve& c) { return !c.spread.empty(); });
   for (size_t k = 0; k < panel.curves.size(); ++k) {
     const PlotCurve& c = panel.curves[k];
-    draw_curve(out, c, color_number(c, k), static_cast<size_t>(bands) > kManyBands ? 0.07 : 0.2, x, y[c.side == CurveSide::right]);
+    draw_curve(out, c, color_number(c, k), static_cast<size_t>(bands) > kManyBands ? 0.07 : 0.2, x,
+               y[c.side == CurveSide::right]);
   }
 }
 
@@ -185,15 +198,17 @@ void draw_panel(SvgText& out, const PlotPanel& panel, double left, double top, d
 std::vector<double> axis_ticks(double low, double high, AxisScale scale, int count) {
   std::vector<double> ticks;
   if (scale == AxisScale::log) {
-    const int first = static_cast<int>(std::ceil(std::log10(low) - 1e-9)), last = static_cast<int>(std::floor(std::log10(high) + 1e-9));
+    const int first = static_cast<int>(std::ceil(std::log10(low) - 1e-9)),
+              last = static_cast<int>(std::floor(std::log10(high) + 1e-9));
     const int step = std::max(1, (last - first + count) / count);
     for (int e = first; e <= last; e += step) ticks.push_back(std::pow(10.0, e));
     if (ticks.size() >= 2) return ticks;
-    ticks.clear();   // less than two decades: round numbers
+    ticks.clear();  // less than two decades: round numbers
   }
   const double raw = (high - low) / count, power = std::pow(10.0, std::floor(std::log10(raw)));
   const double step = power * (raw / power < 1.5 ? 1 : raw / power < 3.5 ? 2 : raw / power < 7.5 ? 5 : 10);
-  for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k) ticks.push_back(k == 0 ? 0 : k * step);
+  for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k)
+    ticks.push_back(k == 0 ? 0 : k * step);
   return ticks;
 }
 

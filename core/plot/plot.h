@@ -14,43 +14,43 @@ namespace pal::plot {
 
 enum class AxisScale { linear, log };
 struct PlotAxis {
-  std::string label = {};                    // with its unit
+  std::string label = {};  // with its unit
   AxisScale scale = AxisScale::linear;
-  std::optional<double> low = {}, high = {};   // not given: what the curves need
+  std::optional<double> low = {}, high = {};  // not given: what the curves need
 };
 
-enum class CurveStroke { solid, dashed, dots };   // dots: the points without a line
-enum class CurveSide { left, right };      // which vertical axis it belongs to
+enum class CurveStroke { solid, dashed, dots };  // dots: the points without a line
+enum class CurveSide { left, right };            // which vertical axis it belongs to
 struct PlotCurve {
-  std::string name;                        // of the legend
+  std::string name;  // of the legend
   std::vector<double> x, y;
-  std::vector<double> spread = {};         // half the height of the band around y; none: no band
+  std::vector<double> spread = {};  // half the height of the band around y; none: no band
   CurveStroke stroke = CurveStroke::solid;
   CurveSide side = CurveSide::left;
-  int color = -1;                          // −1: its place among the panel's curves
+  int color = -1;  // −1: its place among the panel's curves
 };
 
 struct PlotPanel {
   std::string title = {};
   PlotAxis x, y;
-  PlotAxis right = {};                     // drawn when a curve belongs to it
+  PlotAxis right = {};  // drawn when a curve belongs to it
   std::vector<PlotCurve> curves;
 };
 
 // A matrix as coloured cells, row 0 on top; colours go from blue (low) over white to red (high), or from white to black.
 enum class PictureColors { diverging, grey };
 struct PlotDot {
-  double column = 0, row = 0;              // in cells
+  double column = 0, row = 0;  // in cells
   int color = 0;
 };
 struct PlotPicture {
   std::string title;
   int64_t rows = 0, cols = 0;
-  std::vector<double> values;              // (rows, cols)
+  std::vector<double> values;  // (rows, cols)
   double low = -1, high = 1;
-  int levels = 12;                         // distinct colours, so that level lines show
+  int levels = 12;  // distinct colours, so that level lines show
   PictureColors colors = PictureColors::diverging;
-  std::vector<PlotDot> dots = {};          // drawn over the cells
+  std::vector<PlotDot> dots = {};  // drawn over the cells
 };
 
 std::string svg_plot(const std::vector<PlotPanel>& panels);

@@ -11,10 +11,14 @@ namespace {
 std::string xml_escaped(const std::string& text) {
   std::string out;
   for (char c : text) {
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (static_cast<unsigned char>(c) >= 0x20) out += c;
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (static_cast<unsigned char>(c) >= 0x20)
+      out += c;
   }
   return out;
 }
@@ -35,7 +39,8 @@ void SvgText::line(double x1, double y1, double x2, double y2, const std::string
 }
 
 void SvgText::rectangle(double x, double y, double width, double height, const std::string& style) {
-  out_ += fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" {}/>\n", x, y, width, height, style);
+  out_ += fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" {}/>\n", x, y, width, height,
+                      style);
 }
 
 void SvgText::circle(double x, double y, double radius, const std::string& color) {
@@ -47,7 +52,8 @@ void SvgText::text(double x, double y, const std::string& text, const std::strin
 }
 
 void SvgText::turned_text(double x, double y, const std::string& text) {
-  out_ += fmt::format("<text transform=\"translate({:.2f},{:.2f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n", x, y, xml_escaped(text));
+  out_ += fmt::format("<text transform=\"translate({:.2f},{:.2f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n", x,
+                      y, xml_escaped(text));
 }
 
 void SvgText::raw(const std::string& element) { out_ += element + "\n"; }
@@ -56,7 +62,8 @@ std::string SvgText::finish() { return std::move(out_) + "</svg>\n"; }
 
 std::string svg_color(int index) {
   // Okabe and Ito's palette, the yellow left out: it does not show on white.
-  static constexpr std::array<const char*, kSvgColors> colors = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444"};
+  static constexpr std::array<const char*, kSvgColors> colors = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
+                                                                 "#E69F00", "#56B4E9", "#444444"};
   return colors[static_cast<size_t>(std::max(index, 0)) % colors.size()];
 }
 

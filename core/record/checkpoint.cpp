@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/ops/named_tensors.h"
-#include "core/record/checkpoint_folder.h"
 #include "core/io/files.h"
 #include "core/io/safetensors.h"
+#include "core/ops/named_tensors.h"
+#include "core/record/checkpoint_folder.h"
 #include "kernels/base/error.h"
 
 namespace pal::record {
@@ -19,10 +19,12 @@ namespace {
 using nlohmann::json;
 
 // The tensors of a group, from the one file or the several that hold it.
-std::map<std::string, at::Tensor> load_group(const std::string& path, const std::vector<std::string>& names, const std::string& group) {
+std::map<std::string, at::Tensor> load_group(const std::string& path, const std::vector<std::string>& names,
+                                             const std::string& group) {
   std::map<std::string, at::Tensor> all;
   for (const std::string& name : names) {
-    if (!name.ends_with(".safetensors") || (name != group + ".safetensors" && name.rfind(group + "-", 0) != 0)) continue;
+    if (!name.ends_with(".safetensors") || (name != group + ".safetensors" && name.rfind(group + "-", 0) != 0))
+      continue;
     all.merge(io::read_safetensors(path + "/" + name).tensors);
   }
   return all;
@@ -35,8 +37,8 @@ LoadedCheckpoint load_checkpoint(const std::string& path) {
   LoadedCheckpoint loaded;
   loaded.path = path;
   const std::string file = path + "/" + kStateFile;
-  PAL_DATA_CHECK(std::find(names.begin(), names.end(), kStateFile) != names.end(), path + "/manifest.json does not list", kStateFile,
-                 "remove that checkpoint");
+  PAL_DATA_CHECK(std::find(names.begin(), names.end(), kStateFile) != names.end(),
+                 path + "/manifest.json does not list", kStateFile, "remove that checkpoint");
   try {
     const json state = json::parse(io::read_whole_file(file));
     state.at("step").get_to(loaded.state.step);
@@ -63,7 +65,8 @@ std::string state_text(const CheckpointState& state) {
               {"graph_version", state.graph_version},
               {"ledger_position", state.ledger_position},
               {"extra", extra}}
-             .dump(2) + "\n";
+             .dump(2) +
+         "\n";
 }
 
 std::string write_checkpoint_file(const std::string& path, int64_t step, const ops::NamedTensors& tensors) {
@@ -116,7 +119,8 @@ void restore(const ops::NamedTensors& into, const std::map<std::string, at::Tens
     }
     const at::Tensor& given = found->second;
     if (given.sizes() != tensor.sizes())
-      wrong.push_back(fmt::format("{} has shape ({}), not ({})", name, fmt::join(given.sizes(), ", "), fmt::join(tensor.sizes(), ", ")));
+      wrong.push_back(fmt::format("{} has shape ({}), not ({})", name, fmt::join(given.sizes(), ", "),
+                                  fmt::join(tensor.sizes(), ", ")));
     else if (given.is_floating_point() != tensor.is_floating_point())
       wrong.push_back(name + " has another kind of numbers");
     rest.erase(found);

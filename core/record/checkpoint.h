@@ -13,13 +13,12 @@
 
 #include "core/ops/named_tensors.h"
 
-
 namespace pal::record {
 
 struct CheckpointState {
-  int64_t step = 0;             // steps done
+  int64_t step = 0;  // steps done
   uint64_t seed = 0;
-  std::string fingerprint;      // of what identical continuation needs equal: W, threads, ISA, dtype
+  std::string fingerprint;  // of what identical continuation needs equal: W, threads, ISA, dtype
   uint64_t graph_version = 0;
   int64_t ledger_position = 0;  // answers used so far
   std::string extra_json = "{}";
@@ -37,7 +36,7 @@ struct LoadedCheckpoint {
   std::string path;
   CheckpointState state;
   std::map<std::string, at::Tensor> model, optim;
-  std::map<std::string, at::Tensor> extra;   // what else a run keeps between steps, such as a support queue
+  std::map<std::string, at::Tensor> extra;  // what else a run keeps between steps, such as a support queue
 };
 // The checkpoint in the folder `path`, verified. Throws Error (data): the file and the reason.
 LoadedCheckpoint load_checkpoint(const std::string& path);

@@ -43,7 +43,8 @@ void point_last_at(const fs::path& folder, const std::string& name) {
   std::error_code error;
   fs::remove_all(link, error);
   fs::create_directory_symlink(name, link, error);
-  PAL_CHECK(!error, "cannot make the link " + (folder / "last").string(), error.message(), "use a file system with links");
+  PAL_CHECK(!error, "cannot make the link " + (folder / "last").string(), error.message(),
+            "use a file system with links");
   io::rename_path(link, folder / "last");
 }
 
@@ -72,7 +73,8 @@ std::string begin_checkpoint(const std::string& run_dir, int64_t step) {
   const fs::path fresh = fresh_path(run_dir, step);
   std::error_code error;
   fs::create_directories(fresh, error);
-  PAL_CHECK(!error, "cannot make the folder " + fresh.string(), error.message(), "choose a run folder you may write to");
+  PAL_CHECK(!error, "cannot make the folder " + fresh.string(), error.message(),
+            "choose a run folder you may write to");
   return fresh;
 }
 
@@ -113,10 +115,12 @@ std::vector<std::string> verify_checkpoint(const std::string& path) {
   PAL_DATA_CHECK(fs::exists(file), file + " is missing", "", "the checkpoint was not completed");
   const nlohmann::json manifest = nlohmann::json::parse(io::read_whole_file(file), nullptr, false);
   PAL_DATA_CHECK(manifest.is_object(), file + " is not a JSON object", "", "remove that checkpoint");
-  PAL_DATA_CHECK(manifest.contains("files") && manifest["files"].is_object(), file + " lists no files", "", "remove that checkpoint");
+  PAL_DATA_CHECK(manifest.contains("files") && manifest["files"].is_object(), file + " lists no files", "",
+                 "remove that checkpoint");
   std::vector<std::string> names;
   for (const auto& [name, sum] : manifest["files"].items()) {
-    PAL_DATA_CHECK(sum.is_string() && name.find('/') == std::string::npos, file + " lists no SHA-256 for", name, "remove that checkpoint");
+    PAL_DATA_CHECK(sum.is_string() && name.find('/') == std::string::npos, file + " lists no SHA-256 for", name,
+                   "remove that checkpoint");
     PAL_DATA_CHECK(io::sha256_file(path + "/" + name) == sum.get<std::string>(), path + "/" + name + " is damaged",
                    "its SHA-256 is not the manifest's", "remove that checkpoint");
     names.push_back(name);

@@ -11,7 +11,7 @@
 
 namespace pal::record {
 
-using FileSums = std::map<std::string, std::string>;   // file name → SHA-256
+using FileSums = std::map<std::string, std::string>;  // file name → SHA-256
 
 // Steps of the checkpoints of a run, newest first; each may still be damaged.
 std::vector<int64_t> checkpoint_steps(const std::string& run_dir);

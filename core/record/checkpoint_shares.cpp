@@ -31,7 +31,8 @@ std::vector<SharedFile> share_out(const std::vector<TensorGroup>& groups, int ra
     }
     const size_t count = files.size() - first;
     for (size_t k = 0; k < count; ++k)
-      files[first + k].name = groups[g].name + (count == 1 ? "" : fmt::format("-{:05}-of-{:05}", k + 1, count)) + ".safetensors";
+      files[first + k].name =
+          groups[g].name + (count == 1 ? "" : fmt::format("-{:05}-of-{:05}", k + 1, count)) + ".safetensors";
   }
   // The largest first, each to the rank that has least.
   std::vector<size_t> order(files.size());

@@ -12,20 +12,21 @@
 namespace pal::record {
 
 struct TensorGroup {
-  std::string name;                  // model, optim, extra
-  std::vector<uint64_t> bytes;       // of each tensor
+  std::string name;             // model, optim, extra
+  std::vector<uint64_t> bytes;  // of each tensor
 };
 
 struct SharedFile {
   std::string name;
   size_t group = 0;
-  size_t begin = 0, end = 0;         // tensors of the group
+  size_t begin = 0, end = 0;  // tensors of the group
   uint64_t bytes = 0;
-  int rank = 0;                      // who writes it
+  int rank = 0;  // who writes it
 };
 
 inline constexpr uint64_t kSmallestShare = uint64_t{64} << 20;
 // A group without tensors has no file. In the order of the groups.
-std::vector<SharedFile> share_out(const std::vector<TensorGroup>& groups, int ranks, uint64_t smallest = kSmallestShare);
+std::vector<SharedFile> share_out(const std::vector<TensorGroup>& groups, int ranks,
+                                  uint64_t smallest = kSmallestShare);
 
 }  // namespace pal::record

@@ -35,7 +35,8 @@ double resident_mb() {
 }  // namespace
 
 MetricsWriter::MetricsWriter(const std::string& path, int64_t step)
-    : path_(path), board_(std::make_unique<TensorboardWriter>((std::filesystem::path(path).parent_path() / "tb").string(), step)) {
+    : path_(path),
+      board_(std::make_unique<TensorboardWriter>((std::filesystem::path(path).parent_path() / "tb").string(), step)) {
   if (std::filesystem::exists(path)) {
     const std::string before = io::read_whole_file(path);
     std::istringstream lines(before);
@@ -56,17 +57,17 @@ void MetricsWriter::write(const StepMetrics& m) {
   nlohmann::ordered_json terms = nlohmann::ordered_json::object();
   for (const auto& [name, value] : m.terms) terms[name] = value;
   nlohmann::ordered_json line = {{"step", m.step},
-                                       {"epoch", m.epoch},
-                                       {"loss", m.loss},
-                                       {"terms", terms},
-                                       {"lr", m.lr},
-                                       {"images_per_s", m.images_per_s},
-                                       {"graph_version", m.graph_version},
-                                       {"queries", m.queries},
-                                       {"cost", m.cost},
-                                       {"effective_rank", m.effective_rank},
-                                       {"sync_ms", m.sync_ms},
-                                       {"sync_hidden", m.sync_hidden}};
+                                 {"epoch", m.epoch},
+                                 {"loss", m.loss},
+                                 {"terms", terms},
+                                 {"lr", m.lr},
+                                 {"images_per_s", m.images_per_s},
+                                 {"graph_version", m.graph_version},
+                                 {"queries", m.queries},
+                                 {"cost", m.cost},
+                                 {"effective_rank", m.effective_rank},
+                                 {"sync_ms", m.sync_ms},
+                                 {"sync_hidden", m.sync_hidden}};
   line["memory_mb"] = resident_mb();
   for (const auto& [name, value] : m.diagnostics) line[name] = value;
   if (!m.warning.empty()) line["warning"] = m.warning;
@@ -81,7 +82,9 @@ void MetricsWriter::write(const StepMetrics& m) {
 }
 
 void MetricsWriter::finish(int64_t step, const std::string& weights_sha256, double seconds) {
-  append(nlohmann::ordered_json{{"step", step}, {"done", true}, {"weights_sha256", weights_sha256}, {"seconds", seconds}}.dump());
+  append(
+      nlohmann::ordered_json{{"step", step}, {"done", true}, {"weights_sha256", weights_sha256}, {"seconds", seconds}}
+          .dump());
   PAL_CHECK(fsync(file_) == 0 || errno == EINVAL, "cannot write " + path_, std::strerror(errno), "check the disk");
 }
 
@@ -93,9 +96,11 @@ void MetricsWriter::append(const std::string& line) {
   do {
     done = ::write(file_, text.data(), text.size());
   } while (done < 0 && errno == EINTR);
-  if (done >= 0 && done != static_cast<ssize_t>(text.size()) && before >= 0 && ftruncate(file_, before) != 0) errno = EIO;   // no half line
+  if (done >= 0 && done != static_cast<ssize_t>(text.size()) && before >= 0 && ftruncate(file_, before) != 0)
+    errno = EIO;  // no half line
   PAL_CHECK(done == static_cast<ssize_t>(text.size()), "cannot write " + path_,
-            done < 0 ? std::strerror(errno) : "the disk is full", "free some space there, or choose another run folder");
+            done < 0 ? std::strerror(errno) : "the disk is full",
+            "free some space there, or choose another run folder");
 }
 
 }  // namespace pal::record

@@ -14,7 +14,7 @@ namespace pal::record {
 class TensorboardWriter;
 
 struct StepMetrics {
-  int64_t step = 0;      // steps done
+  int64_t step = 0;  // steps done
   double epoch = 0;
   double loss = 0;
   std::vector<std::pair<std::string, double>> terms;
@@ -24,10 +24,10 @@ struct StepMetrics {
   int64_t queries = 0;
   double cost = 0;
   double effective_rank = 0;
-  std::vector<std::pair<std::string, double>> diagnostics;   // of the embeddings and the graph, by name
-  std::string warning;                                       // "": none
-  double sync_ms = 0;       // of this step's gradient sums
-  double sync_hidden = 0;   // share of it behind backward; not finite: nothing was sent
+  std::vector<std::pair<std::string, double>> diagnostics;  // of the embeddings and the graph, by name
+  std::string warning;                                      // "": none
+  double sync_ms = 0;                                       // of this step's gradient sums
+  double sync_hidden = 0;                                   // share of it behind backward; not finite: nothing was sent
 };
 
 class MetricsWriter {
@@ -47,7 +47,7 @@ class MetricsWriter {
 
   const std::string path_;
   int file_ = -1;
-  std::unique_ptr<TensorboardWriter> board_;   // the folder tb/ beside the file
+  std::unique_ptr<TensorboardWriter> board_;  // the folder tb/ beside the file
 };
 
 }  // namespace pal::record

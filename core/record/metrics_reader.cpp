@@ -31,7 +31,8 @@ RunMetrics read_metrics(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) == 0) {
     const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-    run.age_seconds = std::max(0.0, now - static_cast<double>(info.st_mtim.tv_sec) - 1e-9 * static_cast<double>(info.st_mtim.tv_nsec));
+    run.age_seconds = std::max(
+        0.0, now - static_cast<double>(info.st_mtim.tv_sec) - 1e-9 * static_cast<double>(info.st_mtim.tv_nsec));
   }
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -45,16 +46,19 @@ RunMetrics read_metrics(const std::string& path) {
     if (value.value("done", nlohmann::json()) == true) {
       run.done = true;
       if (value.contains("seconds") && value["seconds"].is_number()) run.seconds = value["seconds"];
-      if (value.contains("weights_sha256") && value["weights_sha256"].is_string()) run.weights_sha256 = value["weights_sha256"];
+      if (value.contains("weights_sha256") && value["weights_sha256"].is_string())
+        run.weights_sha256 = value["weights_sha256"];
       continue;
     }
-    run.done = false;   // a run that went on after its end
+    run.done = false;  // a run that went on after its end
     MetricLine read{step, {}};
     take_numbers(value, "", read.values);
     run.lines.push_back(std::move(read));
-    if (value.contains("warning") && value["warning"].is_string()) run.warnings.emplace_back(step, value["warning"].get<std::string>());
+    if (value.contains("warning") && value["warning"].is_string())
+      run.warnings.emplace_back(step, value["warning"].get<std::string>());
   }
-  std::stable_sort(run.lines.begin(), run.lines.end(), [](const MetricLine& a, const MetricLine& b) { return a.step < b.step; });
+  std::stable_sort(run.lines.begin(), run.lines.end(),
+                   [](const MetricLine& a, const MetricLine& b) { return a.step < b.step; });
   return run;
 }
 

@@ -11,17 +11,17 @@ namespace pal::record {
 
 struct MetricLine {
   int64_t step = 0;
-  std::map<std::string, double> values;   // "loss", "terms.invariance", "lr", …; NaN where the run had no finite number
+  std::map<std::string, double> values;  // "loss", "terms.invariance", "lr", …; NaN where the run had no finite number
 };
 
 struct RunMetrics {
-  std::vector<MetricLine> lines;                              // of the logged steps, in the order of the steps
-  std::vector<std::pair<int64_t, std::string>> warnings;      // step, sentence
+  std::vector<MetricLine> lines;                          // of the logged steps, in the order of the steps
+  std::vector<std::pair<int64_t, std::string>> warnings;  // step, sentence
   bool done = false;
-  double seconds = 0;                                         // of the last start, once done
-  std::string weights_sha256;                                 // once done
-  int64_t bad_lines = 0;                                      // that are no JSON object with a step
-  double age_seconds = 0;                                     // since the file was last written to
+  double seconds = 0;          // of the last start, once done
+  std::string weights_sha256;  // once done
+  int64_t bad_lines = 0;       // that are no JSON object with a step
+  double age_seconds = 0;      // since the file was last written to
 };
 
 // Throws Error (data) when there is no such file; an empty or cut one gives what is whole in it.

@@ -31,7 +31,9 @@ std::string cpu_name() {
 
 // A word that a shell would take apart stands in quotes.
 std::string typed(const std::string& word) {
-  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || std::string_view("_./=,:+-@%").find(static_cast<char>(c)) != std::string_view::npos; };
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("_./=,:+-@%").find(static_cast<char>(c)) != std::string_view::npos;
+  };
   if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
   std::string out = "'";
   for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);

@@ -7,7 +7,7 @@
 
 namespace pal::record {
 
-using RunInfo = std::map<std::string, std::string>;   // pal, torch, host, cpu, cores, memory, ranks, started, command
+using RunInfo = std::map<std::string, std::string>;  // pal, torch, host, cpu, cores, memory, ranks, started, command
 
 // Of this process. `ranks`: "2 × 1 thread".
 RunInfo this_machine(const std::string& ranks);

@@ -15,12 +15,22 @@ namespace pal::record {
 namespace {
 
 // Fields of tensorflow's event.proto and summary.proto.
-enum Field : uint32_t { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7, kSummaryValue = 1, kTag = 1, kSimpleValue = 2, kStatus = 1 };
+enum Field : uint32_t {
+  kWallTime = 1,
+  kStep = 2,
+  kFileVersion = 3,
+  kSummary = 5,
+  kSessionLog = 7,
+  kSummaryValue = 1,
+  kTag = 1,
+  kSimpleValue = 2,
+  kStatus = 1
+};
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 template <class T>
 void put_raw(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(value));   // the formats are little-endian, as we are
+  out.append(reinterpret_cast<const char*>(&value), sizeof(value));  // the formats are little-endian, as we are
 }
 
 void put_varint(std::string& out, uint64_t value) {
@@ -58,7 +68,8 @@ std::string tensorboard_record(const std::string& event) {
   return out;
 }
 
-TensorboardWriter::TensorboardWriter(std::string folder, int64_t first_step) : folder_(std::move(folder)), first_step_(first_step) {}
+TensorboardWriter::TensorboardWriter(std::string folder, int64_t first_step)
+    : folder_(std::move(folder)), first_step_(first_step) {}
 
 TensorboardWriter::~TensorboardWriter() {
   if (file_ >= 0) close(file_);
@@ -67,7 +78,9 @@ TensorboardWriter::~TensorboardWriter() {
 void TensorboardWriter::open() {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
-  const auto now = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const auto now =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
   char host[256] = "host";
   gethostname(host, sizeof(host) - 1);
   // TensorBoard reads files in the order of their names.
@@ -80,7 +93,7 @@ void TensorboardWriter::open() {
   if (first_step_ == 0) return;
   std::string log, start = event_head(first_step_ + 1);
   put_key(log, kStatus, kVarint);
-  put_varint(log, 1);   // START
+  put_varint(log, 1);  // START
   put_bytes(start, kSessionLog, log);
   record(start);
 }
@@ -107,7 +120,8 @@ void TensorboardWriter::record(const std::string& event) {
   do {
     done = ::write(file_, bytes.data(), bytes.size());
   } while (done < 0 && errno == EINTR);
-  PAL_CHECK(done == static_cast<ssize_t>(bytes.size()), "cannot write " + path_, done < 0 ? std::strerror(errno) : "the disk is full", "make room on the disk");
+  PAL_CHECK(done == static_cast<ssize_t>(bytes.size()), "cannot write " + path_,
+            done < 0 ? std::strerror(errno) : "the disk is full", "make room on the disk");
 }
 
 }  // namespace pal::record

@@ -23,7 +23,8 @@ std::vector<int64_t> spread(const std::vector<int64_t>& from, const std::vector<
   }
   const auto n = static_cast<int64_t>(known.size());
   std::vector<int64_t> kept;
-  for (int64_t k = 0; k < std::min(count, n); ++k) kept.push_back(known[static_cast<size_t>(k * n / std::min(count, n))]);
+  for (int64_t k = 0; k < std::min(count, n); ++k)
+    kept.push_back(known[static_cast<size_t>(k * n / std::min(count, n))]);
   return kept;
 }
 
@@ -41,15 +42,19 @@ std::vector<int64_t> all_of(const data::Dataset& data) {
 
 }  // namespace
 
-OnlineEval::OnlineEval(const config::Config& config, std::shared_ptr<const data::Dataset> train, const std::vector<int64_t>& subset, int threads)
+OnlineEval::OnlineEval(const config::Config& config, std::shared_ptr<const data::Dataset> train,
+                       const std::vector<int64_t>& subset, int threads)
     : config_(config), threads_(threads), train_(std::move(train)) {
-  PAL_CHECK(config_.has("data.test"), "eval.every asks for evaluation while training, but data.test is", "empty", "set data.test, or eval.every=0");
+  PAL_CHECK(config_.has("data.test"), "eval.every asks for evaluation while training, but data.test is", "empty",
+            "set data.test, or eval.every=0");
   test_ = data::Dataset::open(config_.text("data.test"));
   PAL_DATA_CHECK(train_->classes() == test_->classes(), "training and test set have different classes",
-                 std::to_string(train_->classes().size()) + " and " + std::to_string(test_->classes().size()), "give the test set that belongs to it");
+                 std::to_string(train_->classes().size()) + " and " + std::to_string(test_->classes().size()),
+                 "give the test set that belongs to it");
   train_samples_ = spread(subset, train_->labels(), config_.integer("eval.train_samples"));
   test_samples_ = spread(all_of(*test_), test_->labels(), config_.integer("eval.test_samples"));
-  PAL_DATA_CHECK(!train_samples_.empty() && !test_samples_.empty(), "eval.every asks for evaluation, but labels are missing in",
+  PAL_DATA_CHECK(!train_samples_.empty() && !test_samples_.empty(),
+                 "eval.every asks for evaluation, but labels are missing in",
                  train_samples_.empty() ? "data.train" : "data.test", "import it with labels, or set eval.every=0");
   train_labels_ = pick(train_->labels(), train_samples_);
   test_labels_ = pick(test_->labels(), test_samples_);
@@ -60,9 +65,11 @@ std::vector<std::pair<std::string, double>> OnlineEval::look(model::Encoder& enc
   options.augment = data::augment_options(config_, *train_);
   options.dtype = scalar_type(config_);
   options.threads = threads_;
-  const at::Tensor a = eval::embed(encoder, *train_, train_samples_, options, comm), b = eval::embed(encoder, *test_, test_samples_, options, comm);
+  const at::Tensor a = eval::embed(encoder, *train_, train_samples_, options, comm),
+                   b = eval::embed(encoder, *test_, test_samples_, options, comm);
   const auto classes = static_cast<int64_t>(train_->classes().size());
-  const eval::Accuracy near = eval::knn_sweep(a, train_labels_, b, test_labels_, classes, {eval::KnnOptions{}}, comm).front();
+  const eval::Accuracy near =
+      eval::knn_sweep(a, train_labels_, b, test_labels_, classes, {eval::KnnOptions{}}, comm).front();
   std::vector<std::pair<std::string, double>> found = {{"eval_knn_top1", near.top1}};
   if (comm.rank() != 0) return found;
   eval::ProbeOptions ridge;
@@ -74,8 +81,10 @@ std::vector<std::pair<std::string, double>> OnlineEval::look(model::Encoder& enc
   return found;
 }
 
-std::unique_ptr<OnlineEval> make_online_eval(const config::Config& config, std::shared_ptr<const data::Dataset> train, const std::vector<int64_t>& subset, int threads) {
-  return config.integer("eval.every") > 0 ? std::make_unique<OnlineEval>(config, std::move(train), subset, threads) : nullptr;
+std::unique_ptr<OnlineEval> make_online_eval(const config::Config& config, std::shared_ptr<const data::Dataset> train,
+                                             const std::vector<int64_t>& subset, int threads) {
+  return config.integer("eval.every") > 0 ? std::make_unique<OnlineEval>(config, std::move(train), subset, threads)
+                                          : nullptr;
 }
 
 }  // namespace pal::setup

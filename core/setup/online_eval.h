@@ -23,7 +23,8 @@ namespace pal::setup {
 class OnlineEval {
  public:
   // Throws Error (usage or data) without data.test, or without labels.
-  OnlineEval(const config::Config& config, std::shared_ptr<const data::Dataset> train, const std::vector<int64_t>& subset, int threads);
+  OnlineEval(const config::Config& config, std::shared_ptr<const data::Dataset> train,
+             const std::vector<int64_t>& subset, int threads);
 
   // Collective. By name: eval_knn_top1, eval_linear_top1, eval_rank, eval_uniformity; complete on rank 0.
   std::vector<std::pair<std::string, double>> look(model::Encoder& encoder, comm::Comm& comm) const;
@@ -37,6 +38,7 @@ class OnlineEval {
 };
 
 // Null when eval.every is 0.
-std::unique_ptr<OnlineEval> make_online_eval(const config::Config& config, std::shared_ptr<const data::Dataset> train, const std::vector<int64_t>& subset, int threads);
+std::unique_ptr<OnlineEval> make_online_eval(const config::Config& config, std::shared_ptr<const data::Dataset> train,
+                                             const std::vector<int64_t>& subset, int threads);
 
 }  // namespace pal::setup

@@ -32,7 +32,8 @@ std::vector<int64_t> draw(const std::vector<int64_t>& from, int64_t count, uint6
 }
 
 bool uses_labels(graph::GraphKind kind) {
-  return kind == graph::GraphKind::supervised || kind == graph::GraphKind::mixed || kind == graph::GraphKind::signs || kind == graph::GraphKind::table;
+  return kind == graph::GraphKind::supervised || kind == graph::GraphKind::mixed || kind == graph::GraphKind::signs ||
+         kind == graph::GraphKind::table;
 }
 
 }  // namespace
@@ -56,8 +57,11 @@ model::ModelSpec model_spec(const config::Config& config) {
   spec.dtype = scalar_type(config);
   if (spec.backbone == "none") {
     const std::string& train = config.text("data.train");
-    PAL_CHECK(data::is_feature_file(train), "model.backbone=none needs features, but data.train is", train, "give a file of `pal embed`, or *.npy");
-    PAL_CHECK(!spec.projector.empty(), "model.backbone=none without a projector: there is nothing to train; model.projector", "[]", "give the widths of a small head");
+    PAL_CHECK(data::is_feature_file(train), "model.backbone=none needs features, but data.train is", train,
+              "give a file of `pal embed`, or *.npy");
+    PAL_CHECK(!spec.projector.empty(),
+              "model.backbone=none without a projector: there is nothing to train; model.projector", "[]",
+              "give the widths of a small head");
     spec.channels = data::feature_width(train);
   }
   return spec;
@@ -80,7 +84,8 @@ std::vector<int64_t> training_subset(const config::Config& config, const data::D
   return draw(all, limit, static_cast<uint64_t>(config.integer("train.seed")), Purpose::shuffle);
 }
 
-std::vector<int64_t> known_labels(const config::Config& config, const data::Dataset& data, const std::vector<int64_t>& subset) {
+std::vector<int64_t> known_labels(const config::Config& config, const data::Dataset& data,
+                                  const std::vector<int64_t>& subset) {
   std::vector<int64_t> known(data.size(), -1);
   if (!uses_labels(graph_kind(config))) return known;
   const std::vector<int64_t>& labels = data.labels();
@@ -89,8 +94,9 @@ std::vector<int64_t> known_labels(const config::Config& config, const data::Data
     if (!labels.empty() && labels[s] >= 0) labelled.push_back(s);
   }
   const double fraction = config.real("graph.labeled_fraction");
-  PAL_DATA_CHECK(!labelled.empty() || fraction == 0, "graph.kind=" + config.text("graph.kind") + " needs labels, but the training set has",
-                 0, "import it with labels, use graph.kind=ssl, or set graph.labeled_fraction=0 and an oracle");
+  PAL_DATA_CHECK(!labelled.empty() || fraction == 0,
+                 "graph.kind=" + config.text("graph.kind") + " needs labels, but the training set has", 0,
+                 "import it with labels, use graph.kind=ssl, or set graph.labeled_fraction=0 and an oracle");
   const auto count = static_cast<int64_t>(std::llround(fraction * static_cast<double>(labelled.size())));
   const auto seed = static_cast<uint64_t>(config.integer("train.seed"));
   for (int64_t s : draw(labelled, count, seed, Purpose::labels)) known[s] = labels[s];
@@ -126,8 +132,9 @@ graph::GraphSpec graph_spec(const config::Config& config, const data::Dataset& d
   }
   if (spec.kind == graph::GraphKind::regression || spec.kind == graph::GraphKind::ranking) {
     spec.targets = std::make_shared<graph::Targets>(graph::read_targets(config.text("graph.targets"), data.size()));
-    PAL_DATA_CHECK(spec.kind == graph::GraphKind::regression || spec.targets->width >= 2, config.text("graph.targets") + ": numbers per line",
-                   spec.targets->width, "a ranking orders two or more");
+    PAL_DATA_CHECK(spec.kind == graph::GraphKind::regression || spec.targets->width >= 2,
+                   config.text("graph.targets") + ": numbers per line", spec.targets->width,
+                   "a ranking orders two or more");
   }
   return spec;
 }
@@ -137,7 +144,8 @@ graph::Deduction deduction(const config::Config& config) {
   return name == "on" ? graph::Deduction::on : name == "once" ? graph::Deduction::once : graph::Deduction::off;
 }
 
-graph::GraphStore make_graph_store(const config::Config& config, const data::Dataset& data, std::vector<int64_t> labels) {
+graph::GraphStore make_graph_store(const config::Config& config, const data::Dataset& data,
+                                   std::vector<int64_t> labels) {
   const auto seed = static_cast<uint64_t>(config.integer("train.seed"));
   graph::GraphStore store(data.size(), deduction(config));
   graph::redraw_labels(labels, config.real("graph.label_noise"), seed);
@@ -174,8 +182,9 @@ int64_t total_steps(const config::Config& config, int64_t steps_per_epoch) {
 
 optim::Schedule schedule(const config::Config& config, int64_t steps_per_epoch) {
   optim::Schedule s;
-  s.peak = config.has("optim.lr") ? config.real("optim.lr")
-                                  : config.real("optim.base_lr") * static_cast<double>(config.integer("train.global_batch")) / 256.0;
+  s.peak = config.has("optim.lr")
+               ? config.real("optim.lr")
+               : config.real("optim.base_lr") * static_cast<double>(config.integer("train.global_batch")) / 256.0;
   s.total_steps = total_steps(config, steps_per_epoch);
   const double warmup = config.real("optim.warmup_epochs") * static_cast<double>(steps_per_epoch);
   s.warmup_steps = std::min(static_cast<int64_t>(std::llround(warmup)), s.total_steps / 10);

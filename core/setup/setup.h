@@ -24,14 +24,16 @@ optim::OptimSpec optim_spec(const config::Config& config);
 // The samples trained on, ascending: all, or data.limit of them drawn by the seed.
 std::vector<int64_t> training_subset(const config::Config& config, const data::Dataset& data);
 // Labels the graph may know: −1 except for graph.labeled_fraction of the subset's labels, drawn by the seed.
-std::vector<int64_t> known_labels(const config::Config& config, const data::Dataset& data, const std::vector<int64_t>& subset);
+std::vector<int64_t> known_labels(const config::Config& config, const data::Dataset& data,
+                                  const std::vector<int64_t>& subset);
 graph::GraphKind graph_kind(const config::Config& config);
 // How a batch's graph is made; reads graph.table and graph.targets.
 graph::GraphSpec graph_spec(const config::Config& config, const data::Dataset& data);
 // By graph.deduction.
 graph::Deduction deduction(const config::Config& config);
 // What is known before the first answer: the labels, redrawn in part (graph.label_noise), and the pairs of graph.pairs.
-graph::GraphStore make_graph_store(const config::Config& config, const data::Dataset& data, std::vector<int64_t> labels);
+graph::GraphStore make_graph_store(const config::Config& config, const data::Dataset& data,
+                                   std::vector<int64_t> labels);
 // Samples of a batch that are drawn from what is known (graph.edge_share of train.global_batch). 0 where that would add
 // nothing: on the ssl graph, when all `trained` samples have a label, or when there are neither labels, pairs nor an oracle.
 int64_t edge_samples(const config::Config& config, int64_t labelled, int64_t trained);

@@ -28,14 +28,15 @@ std::pair<at::Tensor, at::Tensor> axes_of(const at::Tensor& centred) {
 
 // Samples that are taken for alike, in blocks of two or more.
 struct Blocks {
-  std::vector<int64_t> members, number;   // a sample, and the block it stands in
+  std::vector<int64_t> members, number;  // a sample, and the block it stands in
   int64_t count = 0;
 };
 
 // The groups that are taken for alike, and without deduction every answered pair.
 Blocks blocks_of(const graph::GraphStore& store) {
-  std::vector<std::pair<int64_t, int64_t>> grouped;   // group, sample
-  for (int64_t i = 0; i < store.samples(); ++i) graph::for_each_alike(store, i, [&](int64_t group) { grouped.emplace_back(group, i); });
+  std::vector<std::pair<int64_t, int64_t>> grouped;  // group, sample
+  for (int64_t i = 0; i < store.samples(); ++i)
+    graph::for_each_alike(store, i, [&](int64_t group) { grouped.emplace_back(group, i); });
   std::sort(grouped.begin(), grouped.end());
   Blocks out;
   const auto add = [&](int64_t sample) {
@@ -68,7 +69,9 @@ Components principal_components(const at::Tensor& rows, int64_t width) {
   return {mean, axes.narrow(1, 0, std::min(width, rows.size(1))).to(at::kFloat).contiguous()};
 }
 
-at::Tensor Components::operator()(const at::Tensor& rows) const { return oracle::times((rows - mean).contiguous(), axes); }
+at::Tensor Components::operator()(const at::Tensor& rows) const {
+  return oracle::times((rows - mean).contiguous(), axes);
+}
 
 std::vector<HeadOptions> head_candidates() {
   std::vector<HeadOptions> all;
@@ -78,7 +81,8 @@ std::vector<HeadOptions> head_candidates() {
   return all;
 }
 
-FeatureHead::FeatureHead(const at::Tensor& rows, int64_t width) : width_(std::min(width, rows.size(1))), mean_(rows.mean(0)) {
+FeatureHead::FeatureHead(const at::Tensor& rows, int64_t width)
+    : width_(std::min(width, rows.size(1))), mean_(rows.mean(0)) {
   const at::NoGradGuard no_grad;
   const at::Tensor centred = (rows - mean_).contiguous();
   std::tie(values_, axes_) = axes_of(centred);
@@ -96,7 +100,8 @@ void FeatureHead::see(const graph::GraphStore& store) {
   samples_ = static_cast<double>(blocks.members.size());
   if (blocks.members.empty()) return;
   // Σ_{i≠j∈c} x_i x_jᵀ = s sᵀ − Σ_i x_i x_iᵀ, each over |c| − 1.
-  const at::Tensor rows = x_.index_select(0, at::tensor(blocks.members, at::kLong)).to(at::kDouble), number = at::tensor(blocks.number, at::kLong);
+  const at::Tensor rows = x_.index_select(0, at::tensor(blocks.members, at::kLong)).to(at::kDouble),
+                   number = at::tensor(blocks.number, at::kLong);
   at::Tensor sums = at::zeros({blocks.count, dims}, at::kDouble), sizes = at::zeros({blocks.count}, at::kDouble);
   sums.index_add_(0, number, rows);
   sizes.index_add_(0, number, at::ones_like(number, at::kDouble));
@@ -124,7 +129,9 @@ HeadOptions choose_head(FeatureHead& head, const HeadSplit& split, const eval::P
   double most = -1;
   for (const HeadOptions& options : head_candidates()) {
     head.fit(options);
-    const double top1 = eval::linear_probe(head(split.train), split.train_labels, head(split.validation), split.validation_labels, split.classes, probe).top1;
+    const double top1 = eval::linear_probe(head(split.train), split.train_labels, head(split.validation),
+                                           split.validation_labels, split.classes, probe)
+                            .top1;
     if (top1 > most) best = options, most = top1;
   }
   head.fit(best);

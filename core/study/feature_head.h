@@ -33,24 +33,24 @@ class FeatureHead {
   // rows (n, D) float: the training set, sample by sample.
   FeatureHead(const at::Tensor& rows, int64_t width);
 
-  void see(const graph::GraphStore& store);          // what is known now
-  void fit(const HeadOptions& options);       // to what was seen
-  at::Tensor operator()(const at::Tensor& rows) const;   // (n, width) float
+  void see(const graph::GraphStore& store);             // what is known now
+  void fit(const HeadOptions& options);                 // to what was seen
+  at::Tensor operator()(const at::Tensor& rows) const;  // (n, width) float
 
  private:
   int64_t width_;
-  at::Tensor mean_, axes_, values_;   // (D), (D, D), (D) double: of Σ, the largest first
-  at::Tensor x_;                      // (n, D) the training set along the axes
-  at::Tensor graph_;                  // (D, D) double Σ G_ij x_i x_jᵀ, and Σ G_ij
+  at::Tensor mean_, axes_, values_;  // (D), (D, D), (D) double: of Σ, the largest first
+  at::Tensor x_;                     // (n, D) the training set along the axes
+  at::Tensor graph_;                 // (D, D) double Σ G_ij x_i x_jᵀ, and Σ G_ij
   double samples_ = 0;
-  at::Tensor weight_;                 // (D, width) float: from centred rows
+  at::Tensor weight_;  // (D, width) float: from centred rows
 };
 
 // Fits the head with the candidate whose representation a linear probe of the training part reads best in the validation part
 // (accuracy, ties by the order of the candidates), and returns it. Both are rows of the training set with
 // labels; the test set has no say.
 struct HeadSplit {
-  at::Tensor train, validation;       // (n, D) float
+  at::Tensor train, validation;  // (n, D) float
   std::vector<int64_t> train_labels, validation_labels;
   int64_t classes = 0;
 };
@@ -58,7 +58,7 @@ HeadOptions choose_head(FeatureHead& head, const HeadSplit& split, const eval::P
 
 // The first `width` principal components of the rows of a training set, to be applied to others.
 struct Components {
-  at::Tensor mean, axes;              // (D), (D, width)
+  at::Tensor mean, axes;  // (D), (D, width)
   at::Tensor operator()(const at::Tensor& rows) const;
 };
 Components principal_components(const at::Tensor& rows, int64_t width);

@@ -13,12 +13,12 @@
 #include "core/eval/embed.h"
 #include "core/eval/knn.h"
 #include "core/eval/linear_probe.h"
-#include "core/oracle/samplers/class_model.h"
-#include "core/oracle/samplers/samplers.h"
-#include "core/study/feature_head.h"
 #include "core/oracle/oracle.h"
 #include "core/oracle/relation_count.h"
+#include "core/oracle/samplers/class_model.h"
+#include "core/oracle/samplers/samplers.h"
 #include "core/setup/setup.h"
+#include "core/study/feature_head.h"
 #include "kernels/base/error.h"
 
 namespace pal::study {
@@ -41,9 +41,13 @@ data::FeatureSet study_features(const std::string& path, std::vector<int64_t>* p
 class StudyLoop {
  public:
   StudyLoop(const config::Config& config, const StudyLine& line, const StudyData& data)
-      : config_(config), line_(line), data_(data), seed_(static_cast<uint64_t>(config.integer("train.seed"))),
+      : config_(config),
+        line_(line),
+        data_(data),
+        seed_(static_cast<uint64_t>(config.integer("train.seed"))),
         store_(data.train.size(0), setup::deduction(config)),
-        sampler_(oracle::make_query_sampler(config, data.parents)), labeler_(oracle::make_labeler(config, {data.train_labels, data.parents})) {
+        sampler_(oracle::make_query_sampler(config, data.parents)),
+        labeler_(oracle::make_labeler(config, {data.train_labels, data.parents})) {
     if (config.real("graph.labeled_fraction") == 1 && config.text("oracle.sampler") == "ssl") {
       store_.set_labels(data.train_labels);
     } else if (oracle::uses_templates(config)) {
@@ -59,8 +63,10 @@ class StudyLoop {
     if (!sampler_ || most <= 0) return false;
     oracle::Round round{.seed = seed_, .round = rounds_++, .questions = most, .pending = {}, .coarse = coarse_};
     const auto start = StudyClock::now();
-    oracle::Pool pool{oracle::draw_pool(store_, config_.integer("oracle.pool"), seed_, round.round, {}, sampler_->begun()), {}};
-    if (sampler_->needs() != oracle::PoolNeeds::samples) pool.embeddings = data_.train.index_select(0, at::tensor(pool.samples, at::kLong));
+    oracle::Pool pool{
+        oracle::draw_pool(store_, config_.integer("oracle.pool"), seed_, round.round, {}, sampler_->begun()), {}};
+    if (sampler_->needs() != oracle::PoolNeeds::samples)
+      pool.embeddings = data_.train.index_select(0, at::tensor(pool.samples, at::kLong));
     if (sampler_->needs() == oracle::PoolNeeds::inputs) pool.inputs = pool.embeddings;
     std::vector<oracle::Query> queries = sampler_->choose(store_, pool, round);
     seconds_ += std::chrono::duration<double>(StudyClock::now() - start).count();
@@ -90,7 +96,8 @@ class StudyLoop {
   void take(const oracle::Query& q) {
     std::vector<oracle::Decision> decisions;
     if (line_.answers == StudyAnswers::assumed) {
-      for (int64_t m : q.members) decisions.push_back({q.id, q.template_sample, m, q.kind, q.node, oracle::Verdict::yes, 0, 0, 1});
+      for (int64_t m : q.members)
+        decisions.push_back({q.id, q.template_sample, m, q.kind, q.node, oracle::Verdict::yes, 0, 0, 1});
     } else {
       std::vector<int64_t> yes(q.members.size(), 0), no = yes;
       for (int64_t vote = 0; vote < config_.integer("oracle.votes"); ++vote) {
@@ -102,7 +109,9 @@ class StudyLoop {
         }
       }
       for (size_t k = 0; k < q.members.size(); ++k) {
-        const oracle::Verdict verdict = yes[k] > no[k] ? oracle::Verdict::yes : no[k] > yes[k] ? oracle::Verdict::no : oracle::Verdict::unsure;
+        const oracle::Verdict verdict = yes[k] > no[k]   ? oracle::Verdict::yes
+                                        : no[k] > yes[k] ? oracle::Verdict::no
+                                                         : oracle::Verdict::unsure;
         decisions.push_back({q.id, q.template_sample, q.members[k], q.kind, q.node, verdict, 0, 0, 1});
       }
     }
@@ -143,16 +152,23 @@ constexpr int64_t kProbeSamples = 15000;
 void judge_point(StudyPoint& p, graph::GraphStore& store, FeatureHead& head, const StudyData& data) {
   const int64_t n = std::min(kProbeSamples, data.train.size(0)), taught = n - n / 3;
   const auto first = data.train_labels.begin();
-  const HeadSplit split{data.train.narrow(0, 0, taught), data.train.narrow(0, taught, n - taught), {first, first + taught}, {first + taught, first + n}, data.classes};
+  const HeadSplit split{data.train.narrow(0, 0, taught),
+                        data.train.narrow(0, taught, n - taught),
+                        {first, first + taught},
+                        {first + taught, first + n},
+                        data.classes};
   head.see(store);
   choose_head(head, split, {.ridge = 1e-4, .iterations = 20});
   const at::Tensor train = head(split.train), test = head(data.test);
   const std::vector<int64_t>& labels = split.train_labels;
-  p.linear = 1 - eval::linear_probe(train, labels, test, data.test_labels, data.classes, {.ridge = 1e-4, .iterations = 50}).top1;
+  p.linear =
+      1 -
+      eval::linear_probe(train, labels, test, data.test_labels, data.classes, {.ridge = 1e-4, .iterations = 50}).top1;
   p.knn = 1 - eval::knn(train, labels, test, data.test_labels, data.classes, {}).top1;
   // What a user has in hand: the labels known so far. No label, no classifier.
   std::vector<int64_t> known;
-  for (int64_t i = 0; i < store.samples(); ++i) known.push_back(store.deduction() == graph::Deduction::on ? store.label(i) : answered_label(store, i));
+  for (int64_t i = 0; i < store.samples(); ++i)
+    known.push_back(store.deduction() == graph::Deduction::on ? store.label(i) : answered_label(store, i));
   oracle::Pool all{std::vector<int64_t>(known.size()), data.train};
   std::iota(all.samples.begin(), all.samples.end(), int64_t{0});
   const at::Tensor tests = data.test / data.test.norm(2, 1, true).clamp_min(1e-20);
@@ -165,13 +181,15 @@ void judge_point(StudyPoint& p, graph::GraphStore& store, FeatureHead& head, con
 
 StudyData read_study_data(const config::Config& config) {
   StudyData data;
-  data::FeatureSet train = study_features(config.text("data.train"), &data.parents), test = study_features(config.text("data.test"), nullptr);
+  data::FeatureSet train = study_features(config.text("data.train"), &data.parents),
+                   test = study_features(config.text("data.test"), nullptr);
   for (const auto& [set, key] : {std::pair(&train, "data.train"), std::pair(&test, "data.test")}) {
     const bool all = !set->labels.empty() && *std::min_element(set->labels.begin(), set->labels.end()) >= 0;
-    PAL_DATA_CHECK(all, std::string("samples without a label in ") + key, config.text(key), "a comparison of oracles answers from the labels: give all");
+    PAL_DATA_CHECK(all, std::string("samples without a label in ") + key, config.text(key),
+                   "a comparison of oracles answers from the labels: give all");
   }
-  PAL_DATA_CHECK(train.rows.size(1) == test.rows.size(1), "the test set has features of another width", test.rows.size(1),
-                 "the training set has " + std::to_string(train.rows.size(1)));
+  PAL_DATA_CHECK(train.rows.size(1) == test.rows.size(1), "the test set has features of another width",
+                 test.rows.size(1), "the training set has " + std::to_string(train.rows.size(1)));
   const int64_t limit = config.integer("data.limit");
   if (limit > 0 && limit < train.rows.size(0)) {
     train.rows = train.rows.narrow(0, 0, limit).contiguous();
@@ -182,7 +200,9 @@ StudyData read_study_data(const config::Config& config) {
     train.rows = reduce(train.rows);
     test.rows = reduce(test.rows);
   }
-  data.classes = std::max(*std::max_element(train.labels.begin(), train.labels.end()), *std::max_element(test.labels.begin(), test.labels.end())) + 1;
+  data.classes = std::max(*std::max_element(train.labels.begin(), train.labels.end()),
+                          *std::max_element(test.labels.begin(), test.labels.end())) +
+                 1;
   data.train = train.rows;
   data.test = test.rows;
   data.train_labels = std::move(train.labels);
@@ -190,27 +210,33 @@ StudyData read_study_data(const config::Config& config) {
   return data;
 }
 
-std::vector<StudyPoint> run_study(const config::Config& config, const StudyLine& line, const StudyData& data, const std::function<void(int64_t)>& progress) {
+std::vector<StudyPoint> run_study(const config::Config& config, const StudyLine& line, const StudyData& data,
+                                  const std::function<void(int64_t)>& progress) {
   const int64_t budget = config.integer("oracle.budget"), points = config.integer("compare.points");
-  PAL_CHECK(budget > 0, "oracle.budget of a comparison", budget, "give the number of questions that every oracle may ask");
+  PAL_CHECK(budget > 0, "oracle.budget of a comparison", budget,
+            "give the number of questions that every oracle may ask");
   StudyLoop loop(config, line, data);
   FeatureHead head(data.train, config.integer("compare.width"));
   std::vector<StudyPoint> curve;
   for (int64_t k = 0; k <= points; ++k) {
     const int64_t until = budget * k / points;
-    while (loop.questions() < until && loop.ask(std::min(config.integer("oracle.questions_per_round"), until - loop.questions()))) {
+    while (loop.questions() < until &&
+           loop.ask(std::min(config.integer("oracle.questions_per_round"), until - loop.questions()))) {
       if (progress) progress(loop.questions());
     }
     StudyPoint p = loop.point();
-    const bool same = !curve.empty() && curve.back().questions == p.questions;   // nothing was asked: nothing is new
-    if (same) p = curve.back();
-    else judge_point(p, loop.store(), head, data);
+    const bool same = !curve.empty() && curve.back().questions == p.questions;  // nothing was asked: nothing is new
+    if (same)
+      p = curve.back();
+    else
+      judge_point(p, loop.store(), head, data);
     curve.push_back(p);
   }
   return curve;
 }
 
-Closure run_to_closure(const config::Config& config, const StudyData& data, const std::function<void(int64_t)>& progress) {
+Closure run_to_closure(const config::Config& config, const StudyData& data,
+                       const std::function<void(int64_t)>& progress) {
   const auto start = StudyClock::now();
   const StudyLine line{"closure"};
   StudyLoop loop(config, line, data);
@@ -226,7 +252,7 @@ Closure run_to_closure(const config::Config& config, const StudyData& data, cons
   const int64_t n = data.train.size(0);
   out.complete = oracle::count_relations(loop.store()).known == n * (n - 1) / 2;
   out.right = out.complete;
-  std::map<int64_t, int64_t> label_of;   // component → label
+  std::map<int64_t, int64_t> label_of;  // component → label
   for (int64_t i = 0; i < n && out.right; ++i) {
     out.right = label_of.emplace(loop.store().component(i), data.train_labels[i]).first->second == data.train_labels[i];
   }

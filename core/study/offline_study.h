@@ -15,9 +15,9 @@ namespace pal::study {
 
 // Features of a training and a test set, with all labels.
 struct StudyData {
-  at::Tensor train, test;                    // (n, D) float
+  at::Tensor train, test;  // (n, D) float
   std::vector<int64_t> train_labels, test_labels;
-  std::vector<int64_t> parents = {};         // taxonomy of the classes; empty: none
+  std::vector<int64_t> parents = {};  // taxonomy of the classes; empty: none
   int64_t classes = 0;
 };
 // data.train and data.test: feature files, or images of one size, whose pixels are taken; more columns than compare.pca are
@@ -26,8 +26,8 @@ StudyData read_study_data(const config::Config& config);
 
 // Where answers come from.
 enum class StudyAnswers {
-  labeler,   // oracle.labeler; the majority of oracle.votes annotators, each paid for
-  assumed,   // every question is answered yes, free of charge: what NNCLR does with its neighbours
+  labeler,  // oracle.labeler; the majority of oracle.votes annotators, each paid for
+  assumed,  // every question is answered yes, free of charge: what NNCLR does with its neighbours
 };
 struct StudyLine {
   std::string name;
@@ -37,13 +37,13 @@ struct StudyLine {
 struct StudyPoint {
   int64_t questions = 0;
   double cost = 0;
-  double linear = 0, knn = 0;     // test error of a linear probe and of kNN with all labels, on the representation
-  double own = 0;                 // test error of a classifier that has only the labels known or implied so far, on the features
-  int64_t known = 0;              // pairs of samples whose relation is known or implied
-  int64_t alike = 0, alike_wrong = 0;   // of them alike; of these, not as the labels say
+  double linear = 0, knn = 0;  // test error of a linear probe and of kNN with all labels, on the representation
+  double own = 0;     // test error of a classifier that has only the labels known or implied so far, on the features
+  int64_t known = 0;  // pairs of samples whose relation is known or implied
+  int64_t alike = 0, alike_wrong = 0;  // of them alike; of these, not as the labels say
   int64_t components = 0;
   int64_t contradictions = 0;
-  double seconds = 0;             // spent choosing questions so far
+  double seconds = 0;  // spent choosing questions so far
 };
 
 // Points: before the first question and at the fractions 1/n … 1 of oracle.budget, n = compare.points. A sampler that has nothing
@@ -55,9 +55,10 @@ std::vector<StudyPoint> run_study(const config::Config& config, const StudyLine&
 struct Closure {
   int64_t questions = 0, rounds = 0;
   double seconds = 0;
-  bool complete = false;          // every pair is known or implied
-  bool right = false;             // and as the labels say
+  bool complete = false;  // every pair is known or implied
+  bool right = false;     // and as the labels say
 };
-Closure run_to_closure(const config::Config& config, const StudyData& data, const std::function<void(int64_t questions)>& progress = {});
+Closure run_to_closure(const config::Config& config, const StudyData& data,
+                       const std::function<void(int64_t questions)>& progress = {});
 
 }  // namespace pal::study

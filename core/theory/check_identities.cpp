@@ -17,7 +17,8 @@ constexpr int64_t kRows = 12, kColumns = 4;
 double relative_gap(double a, double b) { return std::abs(a - b) / (std::abs(a) + std::abs(b) + 1e-300); }
 
 CheckedClaim identity_statement(const std::string& claim, double a, double b, const std::string& more = "") {
-  return {"identity", claim, fmt::format("{:.6g} = {:.6g}, apart {:.0e}{}", a, b, relative_gap(a, b), more), relative_gap(a, b) < 1e-12};
+  return {"identity", claim, fmt::format("{:.6g} = {:.6g}, apart {:.0e}{}", a, b, relative_gap(a, b), more),
+          relative_gap(a, b) < 1e-12};
 }
 
 Matrix random_weights() {
@@ -43,7 +44,8 @@ CheckedClaim repulsion_sum(const Matrix& z) {
     for (int64_t j = 0; j < kRows; ++j) sum += printed_repulsion(z.row(i), z.row(j), kColumns);
   }
   const Matrix moment = combine(1, product_left_t(z, z), -static_cast<double>(kRows), identity(kColumns));
-  return identity_statement("Σ R(z_i, z_j) = ‖ZᵀZ − N·I‖² − N²K", sum, squared_norm(moment) - static_cast<double>(kRows * kRows * kColumns));
+  return identity_statement("Σ R(z_i, z_j) = ‖ZᵀZ − N·I‖² − N²K", sum,
+                            squared_norm(moment) - static_cast<double>(kRows * kRows * kColumns));
 }
 
 CheckedClaim printed_difference(const Matrix& z) {
@@ -52,7 +54,8 @@ CheckedClaim printed_difference(const Matrix& z) {
   double expected = 0;
   for (int64_t i = 0; i < kRows; ++i) expected += 2 * (d[i] - static_cast<double>(kRows)) * zz(i, i);
   const double difference = literal_printed_vic2(z, g) - (literal_vic2(z, g) - squared_norm(g));
-  return identity_statement("printed sampled VIC² over all pairs − (‖ZZᵀ−G‖² − ‖G‖²) = 2 Tr((Deg − N·I) ZZᵀ)", difference, expected, "; printed: 0");
+  return identity_statement("printed sampled VIC² over all pairs − (‖ZZᵀ−G‖² − ‖G‖²) = 2 Tr((Deg − N·I) ZZᵀ)",
+                            difference, expected, "; printed: 0");
 }
 
 CheckedClaim covariance_by_gram(const Matrix& z) {
@@ -79,14 +82,15 @@ CheckedClaim clique_sum(const Matrix& z) {
     for (int64_t i = 0; i < kRows; ++i) sum += z(i, k), squares += z(i, k) * z(i, k);
     of_sum += sum * sum;
   }
-  return identity_statement("a clique: Σ ‖z_i − z_j‖² = 2n Σ‖z_i‖² − 2‖Σ z_i‖²", pairs, 2 * static_cast<double>(kRows) * squares - 2 * of_sum);
+  return identity_statement("a clique: Σ ‖z_i − z_j‖² = 2n Σ‖z_i‖² − 2‖Σ z_i‖²", pairs,
+                            2 * static_cast<double>(kRows) * squares - 2 * of_sum);
 }
 
 // Rows i and i + N/2 are the views of one sample.
 CheckedClaim two_views(const Matrix& z) {
   const int64_t half = kRows / 2;
   const double tau = 0.5;
-  loss::Batch batch = class_batch(std::vector<int64_t>(half, 1));   // every sample its own block
+  loss::Batch batch = class_batch(std::vector<int64_t>(half, 1));  // every sample its own block
   batch.views = batch.graph.views = 2;
   double textbook = 0;
   for (int64_t i = 0; i < kRows; ++i) {
@@ -99,8 +103,9 @@ CheckedClaim two_views(const Matrix& z) {
     for (int64_t j = 0; j < kRows; ++j) sum += j == i ? 0 : std::exp(cosine(j) / tau);
     textbook -= std::log(std::exp(cosine((i + half) % kRows) / tau) / sum) / static_cast<double>(kRows);
   }
-  return identity_statement("two views per sample: NT-Xent = SimCLR on the graph / 2N", textbook,
-                            apply_criterion(loss::make_simclr({tau, loss::Reduction::sum}), z, batch).value / static_cast<double>(kRows));
+  return identity_statement(
+      "two views per sample: NT-Xent = SimCLR on the graph / 2N", textbook,
+      apply_criterion(loss::make_simclr({tau, loss::Reduction::sum}), z, batch).value / static_cast<double>(kRows));
 }
 
 }  // namespace

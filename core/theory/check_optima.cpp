@@ -17,7 +17,9 @@ namespace {
 constexpr double kTau = 1;
 
 // The program's criteria with Z as the variable.
-SmoothLoss free_vic2(const std::vector<int64_t>& sizes) { return criterion_loss(loss::make_vic2({graph::SelfLoops::on, loss::Reduction::sum}), sizes); }
+SmoothLoss free_vic2(const std::vector<int64_t>& sizes) {
+  return criterion_loss(loss::make_vic2({graph::SelfLoops::on, loss::Reduction::sum}), sizes);
+}
 SmoothLoss free_barlow(const std::vector<int64_t>& sizes) {
   loss::BarlowOptions options;
   options.lambda = 1;
@@ -30,7 +32,8 @@ int64_t probe_mistakes(const Matrix& z, const Matrix& y) {
   const Matrix scores = product(z, solve_normal(product_left_t(z, z), product_left_t(z, y)));
   int64_t wrong = 0;
   for (int64_t i = 0; i < y.rows; ++i) {
-    wrong += std::max_element(scores.row(i), scores.row(i) + y.cols) - scores.row(i) != std::max_element(y.row(i), y.row(i) + y.cols) - y.row(i);
+    wrong += std::max_element(scores.row(i), scores.row(i) + y.cols) - scores.row(i) !=
+             std::max_element(y.row(i), y.row(i) + y.cols) - y.row(i);
   }
   return wrong;
 }
@@ -51,7 +54,7 @@ Matrix anchor_cosines(const Matrix& z, const Matrix& y) {
   return product_right_t(anchors, anchors);
 }
 
-double within_spread(const Matrix& z, const Matrix& y) {   // 1 − the smallest cosine of a row with its anchor
+double within_spread(const Matrix& z, const Matrix& y) {  // 1 − the smallest cosine of a row with its anchor
   const Matrix u = unit_length_rows(z), similarity = product_right_t(u, unit_length_rows(product_left_t(y, u)));
   double spread = 0;
   for (int64_t i = 0; i < y.rows; ++i) {
@@ -64,7 +67,8 @@ double within_spread(const Matrix& z, const Matrix& y) {   // 1 − the smallest
 
 Minimum minimise_simclr(const std::vector<int64_t>& sizes, int64_t width) {
   const int64_t n = class_indicators(sizes).rows;
-  return minimise(criterion_loss(loss::make_simclr({kTau, loss::Reduction::sum}), sizes), random_normal(n, width, 5), 1e-10);
+  return minimise(criterion_loss(loss::make_simclr({kTau, loss::Reduction::sum}), sizes), random_normal(n, width, 5),
+                  1e-10);
 }
 
 // SimCLR on one anchor per class, each anchor's term with this weight: an n-point graph in C variables.
@@ -76,7 +80,8 @@ Matrix minimise_anchors(const std::vector<int64_t>& sizes, const std::vector<dou
     double value = 0;
     for (int64_t j = 0; j < classes; ++j) {
       double sum = 0;
-      for (int64_t i = 0; i < classes; ++i) sum += (static_cast<double>(sizes[i]) - (i == j)) * std::exp(cosine(j, i) / kTau);
+      for (int64_t i = 0; i < classes; ++i)
+        sum += (static_cast<double>(sizes[i]) - (i == j)) * std::exp(cosine(j, i) / kTau);
       value += weights[j] * (std::log(sum) - 1 / kTau);
       for (int64_t i = 0; i < classes; ++i) {
         if (i != j) w(j, i) = weights[j] * static_cast<double>(sizes[i]) * std::exp(cosine(j, i) / kTau) / sum / kTau;
@@ -96,7 +101,9 @@ Matrix minimise_anchors(const std::vector<int64_t>& sizes, const std::vector<dou
 
 std::vector<double> anchor_weights(const std::vector<int64_t>& sizes, int power) {
   std::vector<double> w;
-  for (int64_t n : sizes) w.push_back(static_cast<double>(n) * (power == 2 ? static_cast<double>(n - 1) : 1));   // a row is not its own neighbour
+  for (int64_t n : sizes)
+    w.push_back(static_cast<double>(n) *
+                (power == 2 ? static_cast<double>(n - 1) : 1));  // a row is not its own neighbour
   return w;
 }
 
@@ -107,7 +114,8 @@ CheckedClaim vic2_optimum() {
   const double apart = largest_difference(product_right_t(m.x, m.x), g);
   const int64_t wrong = probe_mistakes(m.x, y);
   return {"optimum", "VIC²: the minimisers are {YR}, a linear probe recovers every label",
-          fmt::format("loss {:.0e}, |ZZᵀ − YYᵀ| = {:.0e}, {} labels wrong", m.value, apart, wrong), apart < 1e-6 && wrong == 0};
+          fmt::format("loss {:.0e}, |ZZᵀ − YYᵀ| = {:.0e}, {} labels wrong", m.value, apart, wrong),
+          apart < 1e-6 && wrong == 0};
 }
 
 CheckedClaim simclr_equal() {
@@ -124,7 +132,8 @@ CheckedClaim simclr_equal() {
   const double spread = within_spread(m.x, y);
   const int64_t wrong = probe_mistakes(m.x, y);
   return {"optimum", "SimCLR, equal classes: a simplex, cosines −1/(C−1) between and 1 within classes",
-          fmt::format("|cos + 1/3| ≤ {:.0e}, 1 − cos within ≤ {:.0e}, {} labels wrong", apart, spread, wrong), apart < 1e-4 && spread < 1e-6 && wrong == 0};
+          fmt::format("|cos + 1/3| ≤ {:.0e}, 1 − cos within ≤ {:.0e}, {} labels wrong", apart, spread, wrong),
+          apart < 1e-4 && spread < 1e-6 && wrong == 0};
 }
 
 CheckedClaim simclr_unequal() {
@@ -135,17 +144,20 @@ CheckedClaim simclr_unequal() {
   const double squared = largest_difference(cosines, minimise_anchors(sizes, anchor_weights(sizes, 2), 4));
   const double printed = largest_difference(cosines, minimise_anchors(sizes, anchor_weights(sizes, 1), 4));
   const int64_t wrong = probe_mistakes(m.x, y);
-  return {"optimum", "SimCLR, unequal classes: a deformed simplex, anchors weighted N_j² (less the row itself), not the printed N_j",
-          fmt::format("cosines {:.3f} {:.3f} {:.3f}; apart {:.0e} with N_j², {:.3f} with N_j; {} labels wrong", cosines(0, 1), cosines(0, 2), cosines(1, 2), squared,
-                      printed, wrong),
-          squared < 1e-4 && printed > 1e-2 && wrong == 0};
+  return {
+      "optimum",
+      "SimCLR, unequal classes: a deformed simplex, anchors weighted N_j² (less the row itself), not the printed N_j",
+      fmt::format("cosines {:.3f} {:.3f} {:.3f}; apart {:.0e} with N_j², {:.3f} with N_j; {} labels wrong",
+                  cosines(0, 1), cosines(0, 2), cosines(1, 2), squared, printed, wrong),
+      squared < 1e-4 && printed > 1e-2 && wrong == 0};
 }
 
 CheckedClaim simclr_small_classes() {
   const std::vector<int64_t> sizes = {200, 200, 2, 2};
   const Matrix cosines = minimise_anchors(sizes, anchor_weights(sizes, 2), 5);
   return {"optimum", "SimCLR, two classes nearly all of N: the very small ones merge (printed: orthogonal)",
-          fmt::format("cosine of the two small classes {:.3f} (printed 0), of the two large ones {:.3f}", cosines(2, 3), cosines(0, 1)),
+          fmt::format("cosine of the two small classes {:.3f} (printed 0), of the two large ones {:.3f}", cosines(2, 3),
+                      cosines(0, 1)),
           cosines(2, 3) > 0.9 && cosines(0, 1) < -0.9};
 }
 
@@ -168,15 +180,20 @@ CheckedClaim barlow_optimum() {
   Matrix ignored;
   const double of_yr = loss(product(y, turn), ignored), literal = literal_barlow(y, g);
   const int64_t wrong = probe_mistakes(m.x, y);
-  return {"optimum", "BarlowTwins: with Ĝ = Deg^-½ G Deg^-½ the minimisers are {Y N_c^-½ R D}, value 0; the literal loss at Z = Y is Σ(N_c−1)²",
-          fmt::format("loss {:.0e}, |R Rᵀ − I| = {:.0e}, {} labels wrong; at YRD {:.2f}; literal at Y {:.0f} = 49 + 16 + 4 (printed 0)", m.value, apart, wrong, of_yr, literal),
+  return {"optimum",
+          "BarlowTwins: with Ĝ = Deg^-½ G Deg^-½ the minimisers are {Y N_c^-½ R D}, value 0; the literal loss at Z = Y "
+          "is Σ(N_c−1)²",
+          fmt::format("loss {:.0e}, |R Rᵀ − I| = {:.0e}, {} labels wrong; at YRD {:.2f}; literal at Y {:.0f} = 49 + 16 "
+                      "+ 4 (printed 0)",
+                      m.value, apart, wrong, of_yr, literal),
           m.value < 1e-10 && apart < 1e-5 && wrong == 0 && of_yr > 1e-3 && std::abs(literal - 69) < 1e-9};
 }
 
 CheckedClaim barlow_wide() {
   const std::vector<int64_t> sizes = {8, 5, 3};
   const Minimum m = minimise(free_barlow(sizes), random_normal(16, 5, 10), 1e-10);
-  return {"optimum", "BarlowTwins, K > C, λ = 1: the loss is at least K − C", fmt::format("K = 5, C = 3: reached {:.6f}", m.value), std::abs(m.value - 2) < 1e-4};
+  return {"optimum", "BarlowTwins, K > C, λ = 1: the loss is at least K − C",
+          fmt::format("K = 5, C = 3: reached {:.6f}", m.value), std::abs(m.value - 2) < 1e-4};
 }
 
 std::vector<CheckedClaim> bayes_optimum() {
@@ -190,7 +207,8 @@ std::vector<CheckedClaim> bayes_optimum() {
     for (int64_t k = 0; k < 4; ++k) square += m.x(i, k) * m.x(i, k);
     rows = std::max(rows, std::abs(std::sqrt(square) - 1));
   }
-  for (int c = 0; c < 3; ++c) singular = std::max(singular, std::abs(std::sqrt(moment.values[3 - c]) - std::sqrt(static_cast<double>(sizes[c]))));
+  for (int c = 0; c < 3; ++c)
+    singular = std::max(singular, std::abs(std::sqrt(moment.values[3 - c]) - std::sqrt(static_cast<double>(sizes[c]))));
   // All rows identical: one vector z, Z = 1 zᵀ.
   const Minimum same = minimise(
       [&](const Matrix& z, Matrix& d) {
@@ -207,14 +225,16 @@ std::vector<CheckedClaim> bayes_optimum() {
   const double expected = (100.0 + 36 + 16) / 400;
   return {{"Bayes", "free Z: rows of norm 1, singular values (N·P(Y=i))^½ (printed: the latter as rows)",
            fmt::format("rows {:.0e}, singular values {:.0e} away", rows, singular), rows < 1e-6 && singular < 1e-6},
-          {"Bayes", "all rows identical: ‖z‖² = Σ P(Y=i)², not 1", fmt::format("‖z‖² = {:.6f}, Σ P² = {:.6f} (printed 1)", squared_norm(same.x), expected),
+          {"Bayes", "all rows identical: ‖z‖² = Σ P(Y=i)², not 1",
+           fmt::format("‖z‖² = {:.6f}, Σ P² = {:.6f} (printed 1)", squared_norm(same.x), expected),
            std::abs(squared_norm(same.x) - expected) < 1e-6}};
 }
 
 }  // namespace
 
 std::vector<CheckedClaim> check_optima() {
-  std::vector<CheckedClaim> all = {vic2_optimum(), simclr_equal(), simclr_unequal(), simclr_small_classes(), barlow_optimum(), barlow_wide()};
+  std::vector<CheckedClaim> all = {vic2_optimum(),         simclr_equal(),   simclr_unequal(),
+                                   simclr_small_classes(), barlow_optimum(), barlow_wide()};
   for (CheckedClaim& s : bayes_optimum()) all.push_back(std::move(s));
   return all;
 }

@@ -43,11 +43,13 @@ CheckedClaim supervised_recovery() {
   const Matrix rows = spectral_rows(product_right_t(y, y), &kept);
   // The templates' rows A satisfy A R = I: R = A⁻¹ = Aᵀ, the rotation.
   Matrix templates(4, rows.cols);
-  for (int64_t c = 0, first = 0; c < 4; first += sizes[c++]) std::copy(rows.row(first), rows.row(first) + rows.cols, templates.row(c));
+  for (int64_t c = 0, first = 0; c < 4; first += sizes[c++])
+    std::copy(rows.row(first), rows.row(first) + rows.cols, templates.row(c));
   const double rotation = largest_difference(product_right_t(templates, templates), identity(4));
   const double apart = largest_difference(product_right_t(rows, templates), y);
   return {"recovery", "G = YYᵀ: P D^½ is Y up to a rotation, which C templates fix",
-          fmt::format("max |P D^½ R − Y| = {:.0e}, |R Rᵀ − I| = {:.0e}", apart, rotation), apart < 1e-10 && rotation < 1e-10};
+          fmt::format("max |P D^½ R − Y| = {:.0e}, |R Rᵀ − I| = {:.0e}", apart, rotation),
+          apart < 1e-10 && rotation < 1e-10};
 }
 
 // The number of pairs that two rankings order differently.
@@ -83,16 +85,24 @@ CheckedClaim loss_graph_recovery() {
   }
   for (int64_t i = 0; i < rows.rows; ++i) {
     for (int64_t j = 0; j < rows.rows; ++j) {
-      if (label[i] == label[j]) within = std::max(within, row_distance(rows, i, j));
-      else between = std::min(between, row_distance(rows, i, j));
+      if (label[i] == label[j])
+        within = std::max(within, row_distance(rows, i, j));
+      else
+        between = std::min(between, row_distance(rows, i, j));
     }
-    const auto nearest = std::min_element(first.begin(), first.end(), [&](int64_t a, int64_t b) { return row_distance(rows, i, a) < row_distance(rows, i, b); });
+    const auto nearest = std::min_element(first.begin(), first.end(), [&](int64_t a, int64_t b) {
+      return row_distance(rows, i, a) < row_distance(rows, i, b);
+    });
     wrong += nearest - first.begin() != label[i];
   }
-  return {"recovery", "G = −ℓ (Kendall, 6 rankings): rows of P|D|^½ name the class by the nearest template; the printed L^½ is not real",
-          fmt::format("{} of {} labels wrong; apart {:.0e} within, {:.2f} between classes; L has eigenvalues from {:.2f} to {:.2f}", wrong, rows.rows, within,
-                      between, spectrum.values.front(), spectrum.values.back()),
-          wrong == 0 && within < 1e-6 && between > 0.1 && spectrum.values.front() < -1e-6 && spectrum.values.back() > 1e-6};
+  return {
+      "recovery",
+      "G = −ℓ (Kendall, 6 rankings): rows of P|D|^½ name the class by the nearest template; the printed L^½ is not "
+      "real",
+      fmt::format(
+          "{} of {} labels wrong; apart {:.0e} within, {:.2f} between classes; L has eigenvalues from {:.2f} to {:.2f}",
+          wrong, rows.rows, within, between, spectrum.values.front(), spectrum.values.back()),
+      wrong == 0 && within < 1e-6 && between > 0.1 && spectrum.values.front() < -1e-6 && spectrum.values.back() > 1e-6};
 }
 
 }  // namespace

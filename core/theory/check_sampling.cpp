@@ -31,10 +31,13 @@ double expected_value(loss::SampledForm form, const Matrix& z, loss::Batch batch
 CheckedClaim bias_of_samples() {
   const std::vector<int64_t> sizes = {6, 4};
   const Matrix g = supervised_graph(sizes), z = random_normal(10, 3, 21);
-  const double ours = expected_value(loss::SampledForm::unbiased, z, class_batch(sizes)), printed = expected_value(loss::SampledForm::printed, z, class_batch(sizes));
+  const double ours = expected_value(loss::SampledForm::unbiased, z, class_batch(sizes)),
+               printed = expected_value(loss::SampledForm::printed, z, class_batch(sizes));
   const double target = literal_vic2(z, g) - squared_norm(g);
-  return {"sampled", "ours, with 1/π, is unbiased for ‖ZZᵀ−G‖² − ‖G‖²; the printed form is not unless every degree is N",
-          fmt::format("expected ours {:.6f}, printed {:.6f}, loss {:.6f}", ours, printed, target), std::abs(ours - target) < 1e-9 * std::abs(target) && std::abs(printed - target) > 1};
+  return {"sampled",
+          "ours, with 1/π, is unbiased for ‖ZZᵀ−G‖² − ‖G‖²; the printed form is not unless every degree is N",
+          fmt::format("expected ours {:.6f}, printed {:.6f}, loss {:.6f}", ours, printed, target),
+          std::abs(ours - target) < 1e-9 * std::abs(target) && std::abs(printed - target) > 1};
 }
 
 CheckedClaim unbounded_below() {
@@ -44,7 +47,8 @@ CheckedClaim unbounded_below() {
     return printed_repulsion(a, b, 2);
   };
   return {"sampled", "printed form with a fixed sparse J is unbounded below: J is drawn anew every step",
-          fmt::format("‖z‖ = 1: {:.0f}, 10: {:.0f}, 1000: {:.0f}", value(1), value(10), value(1000)), value(1000) < value(10) && value(10) < value(1)};
+          fmt::format("‖z‖ = 1: {:.0f}, 10: {:.0f}, 1000: {:.0f}", value(1), value(10), value(1000)),
+          value(1000) < value(10) && value(10) < value(1)};
 }
 
 // The k eigenvectors of the largest eigenvalues, a row each.
@@ -56,7 +60,8 @@ Matrix top_rows(const Matrix& a, int64_t k) {
 
 CheckedClaim printed_minimiser() {
   const Matrix g = supervised_graph({9, 5, 2});
-  const Minimum m = minimise([&](const Matrix& z, Matrix& d) { return literal_printed_vic2(z, g, &d); }, random_normal(16, 3, 22, 0.5), 1e-9);
+  const Minimum m = minimise([&](const Matrix& z, Matrix& d) { return literal_printed_vic2(z, g, &d); },
+                             random_normal(16, 3, 22, 0.5), 1e-9);
   Matrix shifted = g;
   const std::vector<double> d = degrees(g);
   for (int64_t i = 0; i < 16; ++i) shifted(i, i) -= d[i];
@@ -69,12 +74,13 @@ CheckedClaim printed_minimiser() {
     to_g = std::max(to_g, std::abs(of_z.values[2 - k] - of_g.values[15 - k]));
   }
   return {"sampled", "the printed form is minimised by the top of G − Deg (+ N·I), not of G",
-          fmt::format("squared singular values of Z: {:.0e} from G − Deg + N·I, {:.1f} from G", to_shift, to_g), to_shift < 1e-5 && to_g > 1};
+          fmt::format("squared singular values of Z: {:.0e} from G − Deg + N·I, {:.1f} from G", to_shift, to_g),
+          to_shift < 1e-5 && to_g > 1};
 }
 
 struct SmallProblem {
   std::vector<int64_t> sizes;
-  Matrix graph, inverse;   // G, K⁻¹
+  Matrix graph, inverse;  // G, K⁻¹
 };
 SmallProblem small_problem() {
   SmallProblem p{{7, 5, 4}, supervised_graph({7, 5, 4}), {}};
@@ -95,7 +101,7 @@ double tikhonov_difference(double weight, double lambda) {
       random_normal(16, 5, 24, 0.5), 1e-10);
   const EigenPairs pairs = symmetric_eigen(combine(1, p.graph, -lambda, p.inverse));
   Matrix closed(16, 16);
-  for (int64_t t = 0; t < 5; ++t) {   // directions with a positive eigenvalue only
+  for (int64_t t = 0; t < 5; ++t) {  // directions with a positive eigenvalue only
     const double value = pairs.values[15 - t];
     for (int64_t i = 0; value > 0 && i < 16; ++i) {
       for (int64_t j = 0; j < 16; ++j) closed(i, j) += value * pairs.vectors(15 - t, i) * pairs.vectors(15 - t, j);
@@ -105,9 +111,11 @@ double tikhonov_difference(double weight, double lambda) {
 }
 
 CheckedClaim tikhonov() {
-  const double lambda = 0.1, ours = tikhonov_difference(2 * lambda, lambda), printed = tikhonov_difference(lambda, lambda);
+  const double lambda = 0.1, ours = tikhonov_difference(2 * lambda, lambda),
+               printed = tikhonov_difference(lambda, lambda);
   return {"kernel", "VIC² + 2λ Tr ZᵀK⁻¹Z is minimised by the top of G − λK⁻¹ (printed: λ Tr ZᵀK⁻¹Z)",
-          fmt::format("|ZZᵀ − closed form| = {:.0e} with 2λ, {:.3f} with λ", ours, printed), ours < 1e-5 && printed > 1e-3};
+          fmt::format("|ZZᵀ − closed form| = {:.0e} with 2λ, {:.3f} with λ", ours, printed),
+          ours < 1e-5 && printed > 1e-3};
 }
 
 // A strongly convex case: G = −A with A positive, one shared shift θ of fixed rows, z_i = θ + c_i.
@@ -136,7 +144,7 @@ CheckedClaim rate_of_descent() {
   const std::vector<int64_t> horizons = {1000, 10000, 100000};
   std::vector<double> gaps(horizons.size(), 0);
   constexpr int kRuns = 24;
-  const double modulus = 8 * n;   // of 4 Tr ZᵀAZ in θ, A = 2 I, halved: the step is c/t with c above 1/modulus
+  const double modulus = 8 * n;  // of 4 Tr ZᵀAZ in θ, A = 2 I, halved: the step is c/t with c above 1/modulus
   for (int run = 0; run < kRuns; ++run) {
     Random random(26, Purpose::theory, 200, static_cast<uint64_t>(run));
     Matrix theta(1, width, 0.5), ignored;
@@ -144,7 +152,8 @@ CheckedClaim rate_of_descent() {
     for (int64_t t = 1; t <= horizons.back(); ++t) {
       const auto i = static_cast<int64_t>(random.below(n)), j = static_cast<int64_t>(random.below(n));
       double zi[width], zj[width], dot = 0;
-      for (int64_t k = 0; k < width; ++k) zi[k] = theta(0, k) + c(i, k), zj[k] = theta(0, k) + c(j, k), dot += zi[k] * zj[k];
+      for (int64_t k = 0; k < width; ++k)
+        zi[k] = theta(0, k) + c(i, k), zj[k] = theta(0, k) + c(j, k), dot += zi[k] * zj[k];
       const double weight = n * n * 2 * (dot - g(i, j)), step = 2 / (modulus * (static_cast<double>(t) + 200));
       for (int64_t k = 0; k < width; ++k) theta(0, k) -= step * weight * (zi[k] + zj[k]);
       if (t == horizons[next]) gaps[next++] += (loss(theta, ignored) - best) / kRuns;
@@ -152,7 +161,9 @@ CheckedClaim rate_of_descent() {
   }
   const double slope = std::log(gaps[2] / gaps[0]) / std::log(100.0);
   return {"descent", "O(1/T) on a strongly convex case (G = −2I, one shared shift), pairs drawn one by one",
-          fmt::format("gap {:.1e}, {:.1e}, {:.1e} after 10³, 10⁴, 10⁵ pairs: slope {:.2f}", gaps[0], gaps[1], gaps[2], slope), slope < -0.75 && slope > -1.3};
+          fmt::format("gap {:.1e}, {:.1e}, {:.1e} after 10³, 10⁴, 10⁵ pairs: slope {:.2f}", gaps[0], gaps[1], gaps[2],
+                      slope),
+          slope < -0.75 && slope > -1.3};
 }
 
 // The program's sampled criterion, Z = L B with K = L Lᵀ: against the closed form.
@@ -168,7 +179,8 @@ CheckedClaim descent_reaches_closed_form() {
   }
   const Matrix root = product_left_t(inverse.vectors, scaled);
   Matrix b = random_normal(n, width, 27, 0.3);
-  const loss::Criterion criterion = loss::make_sampled_vic2({loss::SampledForm::unbiased, graph::SelfLoops::on, loss::Reduction::sum});
+  const loss::Criterion criterion =
+      loss::make_sampled_vic2({loss::SampledForm::unbiased, graph::SelfLoops::on, loss::Reduction::sum});
   loss::Batch batch = class_batch(p.sizes);
   for (int64_t t = 0; t < 20000; ++t) {
     batch.related = batch.repelled = loss::draw_pairs(n, pairs, loss::PairDraw::any, 28, static_cast<uint64_t>(t));
@@ -182,13 +194,16 @@ CheckedClaim descent_reaches_closed_form() {
   while (positive < width && closed.values[n - 1 - positive] > 0) ++positive;
   const double sine = largest_angle_sine(top_rows(product_right_t(z, z), positive), top_rows(t, positive));
   return {"descent", "SGD on sampled (I, J), our form, reaches the closed-form kernel solution",
-          fmt::format("largest angle of the {} directions with positive eigenvalue: {:.4f} rad", positive, std::asin(std::min(1.0, sine))), sine < 0.05};
+          fmt::format("largest angle of the {} directions with positive eigenvalue: {:.4f} rad", positive,
+                      std::asin(std::min(1.0, sine))),
+          sine < 0.05};
 }
 
 }  // namespace
 
 std::vector<CheckedClaim> check_sampling() {
-  return {bias_of_samples(), unbounded_below(), printed_minimiser(), tikhonov(), rate_of_descent(), descent_reaches_closed_form()};
+  return {bias_of_samples(), unbounded_below(), printed_minimiser(),
+          tikhonov(),        rate_of_descent(), descent_reaches_closed_form()};
 }
 
 }  // namespace pal::theory

@@ -13,7 +13,7 @@ namespace pal::theory {
 
 // One view per sample, classes one after the other, this process alone.
 loss::Batch class_batch(const std::vector<int64_t>& class_sizes);
-at::Tensor as_tensor(const Matrix& z);   // a copy, float64
+at::Tensor as_tensor(const Matrix& z);  // a copy, float64
 Matrix as_matrix(const at::Tensor& z);
 loss::LossResult apply_criterion(const loss::Criterion& criterion, const Matrix& z, const loss::Batch& batch);
 SmoothLoss criterion_loss(const loss::Criterion& criterion, const std::vector<int64_t>& class_sizes);

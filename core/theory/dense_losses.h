@@ -9,15 +9,15 @@
 
 namespace pal::theory {
 
-Matrix supervised_graph(const std::vector<int64_t>& class_sizes);   // YYᵀ, classes one after the other
-Matrix class_indicators(const std::vector<int64_t>& class_sizes);   // Y
+Matrix supervised_graph(const std::vector<int64_t>& class_sizes);  // YYᵀ, classes one after the other
+Matrix class_indicators(const std::vector<int64_t>& class_sizes);  // Y
 std::vector<double> degrees(const Matrix& graph);
 
-double literal_vic2(const Matrix& z, const Matrix& graph, Matrix* gradient = nullptr);       // ‖ZZᵀ − G‖²
+double literal_vic2(const Matrix& z, const Matrix& graph, Matrix* gradient = nullptr);  // ‖ZZᵀ − G‖²
 // ‖Z̃ᵀGZ̃ − I‖² with the columns of Z normalised: BarlowTwins as printed, G not normalised.
 double literal_barlow(const Matrix& z, const Matrix& graph);
 // The sampled loss as printed, over all pairs: Σ G_ij‖z_i − z_j‖² + Σ R(z_i, z_j).
 double literal_printed_vic2(const Matrix& z, const Matrix& graph, Matrix* gradient = nullptr);
-double printed_repulsion(const double* a, const double* b, int64_t width);                 // R(a, b)
+double printed_repulsion(const double* a, const double* b, int64_t width);  // R(a, b)
 
 }  // namespace pal::theory

@@ -29,13 +29,15 @@ Matrix stack(const TrialCurves& c, int64_t xs) {
   return all;
 }
 
-CurveStatistics statistics(const std::string& series, const std::vector<double>& x, const double* values, int64_t trials, int64_t trial_stride) {
+CurveStatistics statistics(const std::string& series, const std::vector<double>& x, const double* values,
+                           int64_t trials, int64_t trial_stride) {
   CurveStatistics s{series, x, {}, {}};
   for (size_t k = 0; k < x.size(); ++k) {
     double mean = 0, square = 0;
     for (int64_t t = 0; t < trials; ++t) mean += values[t * trial_stride + static_cast<int64_t>(k)];
     mean /= static_cast<double>(trials);
-    for (int64_t t = 0; t < trials; ++t) square += std::pow(values[t * trial_stride + static_cast<int64_t>(k)] - mean, 2);
+    for (int64_t t = 0; t < trials; ++t)
+      square += std::pow(values[t * trial_stride + static_cast<int64_t>(k)] - mean, 2);
     s.mean.push_back(mean);
     s.std.push_back(std::sqrt(square / static_cast<double>(trials)));
   }
@@ -45,8 +47,9 @@ CurveStatistics statistics(const std::string& series, const std::vector<double>&
 }  // namespace
 
 const std::vector<FigureSpec>& figures() {
-  static const std::vector<FigureSpec> all = {active_figure(), contrastive_figure(), interpolation_figure(), missing_figure(), noise_figure(),
-                                              network_figure(), scale_figure()};
+  static const std::vector<FigureSpec> all = {active_figure(),  contrastive_figure(), interpolation_figure(),
+                                              missing_figure(), noise_figure(),       network_figure(),
+                                              scale_figure()};
   return all;
 }
 
@@ -56,7 +59,8 @@ const FigureSpec& figure(const std::string& name) {
     if (f.name == name) return f;
     names.push_back(f.name);
   }
-  throw Error(Exit::usage, "no such experiment: " + name + "; the nearest is " + config::nearest_name(name, names) + " (all of them: pal experiment --help)");
+  throw Error(Exit::usage, "no such experiment: " + name + "; the nearest is " + config::nearest_name(name, names) +
+                               " (all of them: pal experiment --help)");
 }
 
 ExperimentOptions with_dataset(const FigureSpec& figure, ToyKind dataset) {
@@ -72,17 +76,22 @@ void check_experiment(const FigureSpec& figure, const ExperimentOptions& o) {
   PAL_CHECK(o.trials >= 1, "--trials", o.trials, "give at least one");
   PAL_CHECK(o.steps >= 1, "--steps", o.steps, "give at least one");
   PAL_CHECK(o.batch >= 1, "--batch", o.batch, "ask at least one question a step");
-  PAL_CHECK(o.orders >= 1 && o.views >= 1, "--orders and --views", std::min(o.orders, o.views), "give at least one of each");
+  PAL_CHECK(o.orders >= 1 && o.views >= 1, "--orders and --views", std::min(o.orders, o.views),
+            "give at least one of each");
   PAL_CHECK(o.kernel.width >= 1 && o.kernel.width <= o.n * o.views, "--k", o.kernel.width,
             fmt::format("the representation can be at most as wide as there are points, {}", o.n * o.views));
   PAL_CHECK(o.kernel.sigma > 0 && std::isfinite(o.kernel.sigma), "--sigma", o.kernel.sigma, "give a width above 0");
   PAL_CHECK(o.kernel.lambda >= 0 && std::isfinite(o.kernel.lambda), "--lambda", o.kernel.lambda, "give 0 or more");
-  PAL_CHECK(o.noise >= 0 && o.view_noise >= 0 && std::isfinite(o.noise + o.view_noise), "--noise", o.noise, "give 0 or more");
-  PAL_CHECK(o.landmarks >= o.kernel.width, "--landmarks", o.landmarks, "give at least the width of the representation, " + std::to_string(o.kernel.width));
+  PAL_CHECK(o.noise >= 0 && o.view_noise >= 0 && std::isfinite(o.noise + o.view_noise), "--noise", o.noise,
+            "give 0 or more");
+  PAL_CHECK(o.landmarks >= o.kernel.width, "--landmarks", o.landmarks,
+            "give at least the width of the representation, " + std::to_string(o.kernel.width));
   PAL_CHECK(o.network_steps >= 1, "--network-steps", o.network_steps, "give at least one");
   for (double a : o.alphas) PAL_CHECK(a >= 0 && a <= 1, "--alpha", a, "give a share between 0 and 1");
-  PAL_CHECK(figure.name != "interpolation" || (o.steps <= o.n && !o.alphas.empty()), "--steps", o.steps, "there are no more labels than samples, " + std::to_string(o.n));
-  PAL_CHECK(figure.name != "noise" || o.steps * o.batch <= o.n, "--steps × --batch", o.steps * o.batch, "there are no more labels than points, " + std::to_string(o.n));
+  PAL_CHECK(figure.name != "interpolation" || (o.steps <= o.n && !o.alphas.empty()), "--steps", o.steps,
+            "there are no more labels than samples, " + std::to_string(o.n));
+  PAL_CHECK(figure.name != "noise" || o.steps * o.batch <= o.n, "--steps × --batch", o.steps * o.batch,
+            "there are no more labels than points, " + std::to_string(o.n));
 }
 
 ToySet test_set(const ExperimentOptions& o) {
@@ -111,7 +120,7 @@ ExperimentResult run_figure(const FigureSpec& figure, const ExperimentOptions& o
   int64_t done = 0;
   std::atomic<int64_t> next = 0;
   const auto work = [&] {
-    const OneThread here;   // the limit belongs to a thread
+    const OneThread here;  // the limit belongs to a thread
     for (int64_t k = next++; k < mine; k = next++) {
       try {
         const int64_t trial = k * comm.size() + comm.rank();
@@ -134,13 +143,14 @@ ExperimentResult run_figure(const FigureSpec& figure, const ExperimentOptions& o
   work();
   for (std::thread& helper : helpers) helper.join();
   if (error) std::rethrow_exception(error);
-  comm.all_reduce(values);   // each number is of one rank; the others add 0
+  comm.all_reduce(values);  // each number is of one rank; the others add 0
 
   ExperimentResult result;
   result.trials = options.trials;
   int64_t row = 0;
   const auto take = [&](std::vector<CurveStatistics>& group, const std::vector<std::string>& series) {
-    for (const std::string& name : series) group.push_back(statistics(name, x, out + row++ * xs, options.trials, rows * xs));
+    for (const std::string& name : series)
+      group.push_back(statistics(name, x, out + row++ * xs, options.trials, rows * xs));
   };
   take(result.error, names);
   take(result.mse, names);
@@ -148,11 +158,14 @@ ExperimentResult run_figure(const FigureSpec& figure, const ExperimentOptions& o
   return result;
 }
 
-std::string experiment_csv(const std::vector<std::pair<std::string, std::vector<CurveStatistics>>>& datasets, int64_t trials) {
+std::string experiment_csv(const std::vector<std::pair<std::string, std::vector<CurveStatistics>>>& datasets,
+                           int64_t trials) {
   std::string csv = "dataset,series,x,mean,std,trials\n";
   for (const auto& [dataset, curves] : datasets) {
     for (const CurveStatistics& c : curves) {
-      for (size_t k = 0; k < c.x.size(); ++k) csv += fmt::format("{},{},{:.10g},{:.10g},{:.10g},{}\n", dataset, c.series, c.x[k], c.mean[k], c.std[k], trials);
+      for (size_t k = 0; k < c.x.size(); ++k)
+        csv +=
+            fmt::format("{},{},{:.10g},{:.10g},{:.10g},{}\n", dataset, c.series, c.x[k], c.mean[k], c.std[k], trials);
     }
   }
   return csv;

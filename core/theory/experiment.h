@@ -18,17 +18,17 @@ namespace pal::theory {
 struct ExperimentOptions {
   ToyKind dataset = ToyKind::circles;
   int64_t n = 150, test = 1000;
-  double noise = 0;                    // of the points
+  double noise = 0;  // of the points
   KernelOptions kernel;
-  double cutoff_scale = 1e-5;          // kernel.cutoff = cutoff_scale / rows
-  int64_t steps = 80, batch = 10;      // of the sweep
+  double cutoff_scale = 1e-5;      // kernel.cutoff = cutoff_scale / rows
+  int64_t steps = 80, batch = 10;  // of the sweep
   int64_t trials = 100;
-  int64_t orders = 1;                  // label orders per data set (interpolation)
-  int64_t views = 1;                   // (interpolation)
+  int64_t orders = 1;  // label orders per data set (interpolation)
+  int64_t views = 1;   // (interpolation)
   double view_noise = 0.1;
-  std::vector<double> alphas = {};     // (interpolation)
-  int64_t landmarks = 1000;            // (scale)
-  int64_t network_steps = 1200;        // of gradient descent (network)
+  std::vector<double> alphas = {};  // (interpolation)
+  int64_t landmarks = 1000;         // (scale)
+  int64_t network_steps = 1200;     // of gradient descent (network)
   uint64_t seed = 0;
   int threads = 1;
 };
@@ -41,7 +41,7 @@ struct TrialCurves {
 struct FigureSpec {
   std::string name, title, x_label;
   ExperimentOptions defaults;
-  std::string also_label;              // what the third group of curves is, with its unit; "" when there is none
+  std::string also_label;  // what the third group of curves is, with its unit; "" when there is none
   std::vector<std::string> (*series)(const ExperimentOptions&);
   std::vector<std::string> (*also_series)(const ExperimentOptions&);
   std::vector<double> (*x)(const ExperimentOptions&);
@@ -50,7 +50,7 @@ struct FigureSpec {
 };
 // active, contrastive, interpolation, missing, noise; network, scale.
 const std::vector<FigureSpec>& figures();
-const FigureSpec& figure(const std::string& name);   // throws Error (usage), naming the nearest
+const FigureSpec& figure(const std::string& name);  // throws Error (usage), naming the nearest
 
 // The mean and the standard deviation over trials.
 struct CurveStatistics {
@@ -64,7 +64,7 @@ struct ExperimentResult {
 
 // One sentence and exit code 2 for sizes that make no sense.
 void check_experiment(const FigureSpec& figure, const ExperimentOptions& options);
-ExperimentOptions with_dataset(const FigureSpec& figure, ToyKind dataset);   // the defaults on this data set
+ExperimentOptions with_dataset(const FigureSpec& figure, ToyKind dataset);  // the defaults on this data set
 ToySet test_set(const ExperimentOptions& options);
 // The stream of a trial: the same data and choices whoever runs it.
 Random trial_random(const ExperimentOptions& options, int64_t trial, uint32_t what);
@@ -73,6 +73,7 @@ ExperimentResult run_figure(const FigureSpec& figure, const ExperimentOptions& o
                             const std::function<void(int64_t done, int64_t total)>& progress = {});
 
 // The files: dataset,series,x,mean,std,trials.
-std::string experiment_csv(const std::vector<std::pair<std::string, std::vector<CurveStatistics>>>& datasets, int64_t trials);
+std::string experiment_csv(const std::vector<std::pair<std::string, std::vector<CurveStatistics>>>& datasets,
+                           int64_t trials);
 
 }  // namespace pal::theory

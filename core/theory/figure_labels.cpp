@@ -47,7 +47,8 @@ void interpolation_trial(TrialCurves& out, const ExperimentOptions& o, const Toy
   for (int64_t known = 0; known < o.steps; ++known) {
     for (size_t a = 0; a < o.alphas.size(); ++a) {
       // Without labels every α has the SSL graph, only scaled; the scale against λ is α's own.
-      for (size_t e = 0; e < graph.data.size(); ++e) graph.data[e] = (1 - o.alphas[a]) * ssl.data[e] + o.alphas[a] * labels.data[e];
+      for (size_t e = 0; e < graph.data.size(); ++e)
+        graph.data[e] = (1 - o.alphas[a]) * ssl.data[e] + o.alphas[a] * labels.data[e];
       keep(out, static_cast<int64_t>(a), known, method.downstream(method.fit(graph)));
     }
     const int64_t sample = order[known];
@@ -74,7 +75,8 @@ std::vector<double> label_counts(const ExperimentOptions& o) {
 
 std::vector<double> missing_shares(const ExperimentOptions& o) {
   std::vector<double> p;
-  for (int64_t k = 0; k < o.steps; ++k) p.push_back(o.steps == 1 ? 0.5 : 0.5 + 0.5 * static_cast<double>(k) / static_cast<double>(o.steps - 1));
+  for (int64_t k = 0; k < o.steps; ++k)
+    p.push_back(o.steps == 1 ? 0.5 : 0.5 + 0.5 * static_cast<double>(k) / static_cast<double>(o.steps - 1));
   return p;
 }
 
@@ -108,7 +110,8 @@ void missing_trial(TrialCurves& out, const ExperimentOptions& o, const ToySet& t
   Matrix graph(o.n, o.n);
   for (size_t k = 0; k < shares.size(); ++k) {
     for (int64_t i = 0; i < o.n; ++i) {
-      for (int64_t j = 0; j <= i; ++j) graph(i, j) = graph(j, i) = train.y[i] == train.y[j] && drops.next_double() >= shares[k];
+      for (int64_t j = 0; j <= i; ++j)
+        graph(i, j) = graph(j, i) = train.y[i] == train.y[j] && drops.next_double() >= shares[k];
     }
     const auto at = static_cast<int64_t>(k);
     keep(out, 0, at, method.downstream(method.fit(graph)));
@@ -132,7 +135,8 @@ void noise_trial(TrialCurves& out, const ExperimentOptions& o, const ToySet& tes
   std::vector<int> labels = train.y;
   Matrix graph(o.n, o.n);
   for (int64_t step = 0; step < o.steps; ++step) {
-    for (int64_t b = 0; b < o.batch; ++b) labels[order[step * o.batch + b]] = static_cast<int>(wrong.below(kToyClasses));
+    for (int64_t b = 0; b < o.batch; ++b)
+      labels[order[step * o.batch + b]] = static_cast<int>(wrong.below(kToyClasses));
     for (int64_t i = 0; i < o.n; ++i) {
       for (int64_t j = 0; j < o.n; ++j) graph(i, j) = labels[i] == labels[j] ? 1 : -1;
     }
@@ -143,14 +147,22 @@ void noise_trial(TrialCurves& out, const ExperimentOptions& o, const ToySet& tes
 }  // namespace
 
 FigureSpec interpolation_figure() {
-  FigureSpec f{"interpolation", "Labels mixed into the SSL graph", "number of labels", {}, "", alpha_names, no_series, label_counts, interpolation_trial};
+  FigureSpec f{"interpolation",
+               "Labels mixed into the SSL graph",
+               "number of labels",
+               {},
+               "",
+               alpha_names,
+               no_series,
+               label_counts,
+               interpolation_trial};
   f.defaults.n = 200;
   f.defaults.test = 500;
   f.defaults.kernel.sigma = 1;
   f.defaults.cutoff_scale = 0;
   f.defaults.steps = 200;
   f.defaults.batch = 1;
-  f.defaults.trials = 50;   // 10 data sets × 5 label orders
+  f.defaults.trials = 50;  // 10 data sets × 5 label orders
   f.defaults.orders = 5;
   f.defaults.views = 2;
   f.defaults.alphas = {0.5, 1e-3, 1e-6};
@@ -158,7 +170,15 @@ FigureSpec interpolation_figure() {
 }
 
 FigureSpec missing_figure() {
-  FigureSpec f{"missing", "Missing entries of the graph", "share of missing entries", {}, "connected components", error_series, nullptr, missing_shares, missing_trial};
+  FigureSpec f{"missing",
+               "Missing entries of the graph",
+               "share of missing entries",
+               {},
+               "connected components",
+               error_series,
+               nullptr,
+               missing_shares,
+               missing_trial};
   f.defaults.n = 100;
   f.defaults.steps = 20;
   f.also_series = [](const ExperimentOptions&) { return std::vector<std::string>{"components"}; };
@@ -166,7 +186,15 @@ FigureSpec missing_figure() {
 }
 
 FigureSpec noise_figure() {
-  FigureSpec f{"noise", "Labels redrawn at random", "number of redrawn labels", {}, "", error_series, no_series, redrawn_counts, noise_trial};
+  FigureSpec f{"noise",
+               "Labels redrawn at random",
+               "number of redrawn labels",
+               {},
+               "",
+               error_series,
+               no_series,
+               redrawn_counts,
+               noise_trial};
   f.defaults.n = 300;
   f.defaults.steps = 30;
   return f;

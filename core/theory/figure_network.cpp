@@ -6,15 +6,15 @@
 namespace pal::theory {
 namespace {
 
-constexpr int64_t kRoundsPerPoint = 5;   // of questions, between two points of the curves
+constexpr int64_t kRoundsPerPoint = 5;  // of questions, between two points of the curves
 
 void measure(TrialCurves& out, int64_t series, int64_t point, const Downstream& d) {
   out.error(series, point) = d.error;
   out.mse(series, point) = d.mse;
 }
 
-void measure_both(TrialCurves& out, int64_t series, int64_t point, KernelMethod& method, const Matrix& graph, const ExperimentOptions& o, const ToySet& test,
-                  int64_t trial) {
+void measure_both(TrialCurves& out, int64_t series, int64_t point, KernelMethod& method, const Matrix& graph,
+                  const ExperimentOptions& o, const ToySet& test, int64_t trial) {
   measure(out, series, point, method.downstream(method.fit(graph)));
   Random random = trial_random(o, trial, kNetworkStream + static_cast<uint32_t>(2 * point + series));
   NetworkOptions options;
@@ -26,7 +26,8 @@ void measure_both(TrialCurves& out, int64_t series, int64_t point, KernelMethod&
 }
 
 void network_trial(TrialCurves& out, const ExperimentOptions& o, const ToySet& test, int64_t trial) {
-  Random data = trial_random(o, trial, kDataStream), choices = trial_random(o, trial, kChoiceStream), order = trial_random(o, trial, kPairStream);
+  Random data = trial_random(o, trial, kDataStream), choices = trial_random(o, trial, kChoiceStream),
+         order = trial_random(o, trial, kPairStream);
   KernelOptions kernel = o.kernel;
   kernel.cutoff = o.cutoff_scale / static_cast<double>(o.n);
   KernelMethod method(toy_train(o.dataset, o.n, o.noise, data), test, kernel);
@@ -53,11 +54,15 @@ void network_trial(TrialCurves& out, const ExperimentOptions& o, const ToySet& t
 }  // namespace
 
 FigureSpec network_figure() {
-  FigureSpec f{"network", "Closed form and a small network", "number of queries", {}, "", nullptr, nullptr, nullptr, network_trial};
+  FigureSpec f{"network",    "Closed form and a small network", "number of queries", {}, "", nullptr, nullptr, nullptr,
+               network_trial};
   f.defaults.noise = 0.1;
   f.defaults.steps = 11;
   f.defaults.trials = 10;
-  f.series = [](const ExperimentOptions&) { return std::vector<std::string>{"active, closed form", "active, network", "passive, closed form", "passive, network"}; };
+  f.series = [](const ExperimentOptions&) {
+    return std::vector<std::string>{"active, closed form", "active, network", "passive, closed form",
+                                    "passive, network"};
+  };
   f.also_series = [](const ExperimentOptions&) { return std::vector<std::string>{}; };
   f.x = [](const ExperimentOptions& o) {
     std::vector<double> x;

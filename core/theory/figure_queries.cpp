@@ -67,15 +67,27 @@ void contrastive_trial(TrialCurves& out, const ExperimentOptions& o, const ToySe
 }  // namespace
 
 FigureSpec active_figure() {
-  FigureSpec f{"active", "Active against passive oracle", "number of queries", {}, "count", nullptr, nullptr, query_counts, active_trial};
+  FigureSpec f{
+      "active",    "Active against passive oracle", "number of queries", {}, "count", nullptr, nullptr, query_counts,
+      active_trial};
   f.defaults.noise = 0.1;
   f.series = [](const ExperimentOptions&) { return std::vector<std::string>{"active", "passive"}; };
-  f.also_series = [](const ExperimentOptions&) { return std::vector<std::string>{"active questions", "active entries of G", "passive entries of G"}; };
+  f.also_series = [](const ExperimentOptions&) {
+    return std::vector<std::string>{"active questions", "active entries of G", "passive entries of G"};
+  };
   return f;
 }
 
 FigureSpec contrastive_figure() {
-  FigureSpec f{"contrastive", "Graphs with and without negatives", "number of queries", {}, "", nullptr, nullptr, query_counts, contrastive_trial};
+  FigureSpec f{"contrastive",
+               "Graphs with and without negatives",
+               "number of queries",
+               {},
+               "",
+               nullptr,
+               nullptr,
+               query_counts,
+               contrastive_trial};
   f.defaults.n = 300;
   f.series = [](const ExperimentOptions&) { return std::vector<std::string>{"contrastive", "non-contrastive"}; };
   f.also_series = [](const ExperimentOptions&) { return std::vector<std::string>{}; };

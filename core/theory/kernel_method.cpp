@@ -62,12 +62,13 @@ Downstream KernelMethod::downstream(const Matrix& vectors) const {
 }
 
 Downstream probe_rows(const Matrix& z, const std::vector<int>& labels) {
-  return measure_scores(product(z, solve_normal(product_left_t(z, z), product_left_t(z, one_hot(labels, kToyClasses)))), labels);
+  return measure_scores(product(z, solve_normal(product_left_t(z, z), product_left_t(z, one_hot(labels, kToyClasses)))),
+                        labels);
 }
 
 std::vector<int> KernelMethod::predict_train(const Matrix& vectors, const std::vector<char>& known) const {
   const int64_t n = vectors.cols, width = vectors.rows;
-  const Matrix mapped = full_rank_ ? vectors : product(vectors, transpose(train_map_));   // (width, n)
+  const Matrix mapped = full_rank_ ? vectors : product(vectors, transpose(train_map_));  // (width, n)
   Matrix gram(width, width), target(width, kToyClasses);
   for (int64_t i = 0; i < n; ++i) {
     if (!known[i]) continue;
@@ -76,7 +77,7 @@ std::vector<int> KernelMethod::predict_train(const Matrix& vectors, const std::v
       target(a, train_.y[i]) += mapped(a, i);
     }
   }
-  const Matrix weights = solve_normal(gram, target);   // fewer points than features: the pseudo-inverse's solution
+  const Matrix weights = solve_normal(gram, target);  // fewer points than features: the pseudo-inverse's solution
   std::vector<int> classes(n);
   for (int64_t i = 0; i < n; ++i) {
     double best = -INFINITY;

@@ -18,16 +18,16 @@ namespace pal::theory {
 struct KernelOptions {
   double sigma = 0.2;
   double lambda = 1e-3;
-  double cutoff = 0;      // eigenvalues of K up to this count as 0
-  int64_t width = 5;      // of the representation
+  double cutoff = 0;  // eigenvalues of K up to this count as 0
+  int64_t width = 5;  // of the representation
 };
 
 // (rows of a, rows of b) exp(−‖x − x'‖/σ)
 Matrix exp_kernel(const Matrix& a, const Matrix& b, double sigma);
 
 struct Downstream {
-  double error = 0;   // share of wrong classes
-  double mse = 0;     // ‖prediction − one-hot‖² over test points
+  double error = 0;  // share of wrong classes
+  double mse = 0;    // ‖prediction − one-hot‖² over test points
 };
 
 // A least-squares probe (no intercept) from these rows (n, width) to their classes, measured on them.
@@ -47,7 +47,7 @@ class KernelMethod {
   std::vector<int> predict_train(const Matrix& vectors, const std::vector<char>& known) const;
   // Of any points (m, d): (m, width).
   Matrix represent(const Matrix& points, const Matrix& vectors) const;
-  const Matrix& inverse() const { return inverse_; }   // K⁺
+  const Matrix& inverse() const { return inverse_; }  // K⁺
   const ToySet& train() const { return train_; }
 
  private:

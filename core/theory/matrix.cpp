@@ -7,10 +7,11 @@
 
 // Of libtorch_cpu's MKL, under their Fortran names.
 extern "C" {
-void dgemm_(const char* ta, const char* tb, const int* m, const int* n, const int* k, const double* alpha, const double* a, const int* lda,
-            const double* b, const int* ldb, const double* beta, double* c, const int* ldc);
-void dsyevd_(const char* job, const char* uplo, const int* n, double* a, const int* lda, double* w, double* work, const int* lwork, int* iwork,
-             const int* liwork, int* info);
+void dgemm_(const char* ta, const char* tb, const int* m, const int* n, const int* k, const double* alpha,
+            const double* a, const int* lda, const double* b, const int* ldb, const double* beta, double* c,
+            const int* ldc);
+void dsyevd_(const char* job, const char* uplo, const int* n, double* a, const int* lda, double* w, double* work,
+             const int* lwork, int* iwork, const int* liwork, int* info);
 }
 
 namespace pal::theory {
@@ -79,13 +80,16 @@ EigenPairs symmetric_eigen(const Matrix& a) {
   if (n == 0) return pairs;
   int info = 0, lwork = -1, liwork = -1, liwork_best = 0;
   double lwork_best = 0;
-  dsyevd_("V", "U", &n, pairs.vectors.data.data(), &n, pairs.values.data(), &lwork_best, &lwork, &liwork_best, &liwork, &info);
+  dsyevd_("V", "U", &n, pairs.vectors.data.data(), &n, pairs.values.data(), &lwork_best, &lwork, &liwork_best, &liwork,
+          &info);
   lwork = static_cast<int>(lwork_best);
   liwork = liwork_best;
   AlignedDoubles work(static_cast<size_t>(lwork));
   std::vector<int> iwork(static_cast<size_t>(liwork));
-  dsyevd_("V", "U", &n, pairs.vectors.data.data(), &n, pairs.values.data(), work.data(), &lwork, iwork.data(), &liwork, &info);
-  PAL_CHECK_CODE(Exit::numerics, info == 0, "the eigendecomposition did not converge; LAPACK's info", info, "look for infinite or huge entries");
+  dsyevd_("V", "U", &n, pairs.vectors.data.data(), &n, pairs.values.data(), work.data(), &lwork, iwork.data(), &liwork,
+          &info);
+  PAL_CHECK_CODE(Exit::numerics, info == 0, "the eigendecomposition did not converge; LAPACK's info", info,
+                 "look for infinite or huge entries");
   return pairs;
 }
 

@@ -17,8 +17,8 @@ struct AlignedAllocator {
   AlignedAllocator() = default;
   template <class U>
   AlignedAllocator(const AlignedAllocator<U>&) {}
-  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{64})); }
-  void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t{64}); }
+  T* allocate(size_t n) { return static_cast<T*>(::operator new (n * sizeof(T), std::align_val_t{64})); }
+  void deallocate(T* p, size_t) { ::operator delete (p, std::align_val_t{64}); }
   bool operator==(const AlignedAllocator&) const { return true; }
 };
 using AlignedDoubles = std::vector<double, AlignedAllocator<double>>;
@@ -28,7 +28,8 @@ struct Matrix {
   AlignedDoubles data;
 
   Matrix() = default;
-  Matrix(int64_t rows, int64_t cols, double value = 0) : rows(rows), cols(cols), data(static_cast<size_t>(rows * cols), value) {}
+  Matrix(int64_t rows, int64_t cols, double value = 0)
+      : rows(rows), cols(cols), data(static_cast<size_t>(rows * cols), value) {}
   double* row(int64_t i) { return data.data() + i * cols; }
   const double* row(int64_t i) const { return data.data() + i * cols; }
   double& operator()(int64_t i, int64_t j) { return data[static_cast<size_t>(i * cols + j)]; }
@@ -37,13 +38,13 @@ struct Matrix {
 
 Matrix identity(int64_t n);
 Matrix transpose(const Matrix& a);
-Matrix product(const Matrix& a, const Matrix& b);             // A B
-Matrix product_left_t(const Matrix& a, const Matrix& b);      // Aᵀ B
-Matrix product_right_t(const Matrix& a, const Matrix& b);     // A Bᵀ
-Matrix combine(double s, const Matrix& a, double t, const Matrix& b);   // s A + t B
-double squared_norm(const Matrix& a);                         // ‖A‖²_F
-double trace_product(const Matrix& a, const Matrix& b);       // Tr AᵀB
-double largest_difference(const Matrix& a, const Matrix& b);  // max |a − b|
+Matrix product(const Matrix& a, const Matrix& b);                      // A B
+Matrix product_left_t(const Matrix& a, const Matrix& b);               // Aᵀ B
+Matrix product_right_t(const Matrix& a, const Matrix& b);              // A Bᵀ
+Matrix combine(double s, const Matrix& a, double t, const Matrix& b);  // s A + t B
+double squared_norm(const Matrix& a);                                  // ‖A‖²_F
+double trace_product(const Matrix& a, const Matrix& b);                // Tr AᵀB
+double largest_difference(const Matrix& a, const Matrix& b);           // max |a − b|
 
 // A = Σ values[i] · row_i ᵀ row_i over the rows of `vectors`; values ascend. A must be symmetric.
 struct EigenPairs {

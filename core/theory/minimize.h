@@ -14,7 +14,7 @@ using SmoothLoss = std::function<double(const Matrix& x, Matrix& gradient)>;
 struct Minimum {
   Matrix x;
   double value = 0;
-  double gradient = 0;   // its norm there
+  double gradient = 0;  // its norm there
   int steps = 0;
 };
 // Until the gradient's norm is below `tolerance` or nothing is gained any more.

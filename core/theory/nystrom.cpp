@@ -34,8 +34,10 @@ void add_to(Matrix& sum, const Matrix& term, double scale) {
 }  // namespace
 
 NystromMethod::NystromMethod(const ToySet& train, const NystromOptions& options) : train_(train), options_(options) {
-  PAL_CHECK(options.landmarks >= options.kernel.width && options.landmarks <= train.x.rows, "--landmarks", options.landmarks,
-            "give at least the width of the representation and at most the number of points, " + std::to_string(train.x.rows));
+  PAL_CHECK(options.landmarks >= options.kernel.width && options.landmarks <= train.x.rows, "--landmarks",
+            options.landmarks,
+            "give at least the width of the representation and at most the number of points, " +
+                std::to_string(train.x.rows));
   const int64_t m = options.landmarks;
   landmarks_ = Matrix(m, train.x.cols);
   std::copy_n(train.x.data.begin(), landmarks_.data.size(), landmarks_.data.begin());
@@ -48,20 +50,22 @@ NystromMethod::NystromMethod(const ToySet& train, const NystromOptions& options)
   }
   std::vector<double> kept;
   const auto inverse_root = [](double v) { return 1 / std::sqrt(v); };
-  const Matrix root = scaled_columns(symmetric_eigen(exp_kernel(landmarks_, landmarks_, options.kernel.sigma)), options.relative_cutoff, &kept, inverse_root);
-  const Matrix gram = product(product_left_t(root, square_), root);   // ΦᵀΦ, Φ = C R
+  const Matrix root = scaled_columns(symmetric_eigen(exp_kernel(landmarks_, landmarks_, options.kernel.sigma)),
+                                     options.relative_cutoff, &kept, inverse_root);
+  const Matrix gram = product(product_left_t(root, square_), root);  // ΦᵀΦ, Φ = C R
   basis_ = product(root, scaled_columns(symmetric_eigen(gram), options.relative_cutoff, &kernel_values_, inverse_root));
 }
 
 Matrix NystromMethod::kernel_rows(const std::vector<int64_t>& rows) const {
   Matrix points(static_cast<int64_t>(rows.size()), train_.x.cols);
-  for (size_t i = 0; i < rows.size(); ++i) std::copy_n(train_.x.row(rows[i]), points.cols, points.row(static_cast<int64_t>(i)));
+  for (size_t i = 0; i < rows.size(); ++i)
+    std::copy_n(train_.x.row(rows[i]), points.cols, points.row(static_cast<int64_t>(i)));
   return exp_kernel(points, landmarks_, options_.kernel.sigma);
 }
 
 Matrix NystromMethod::fit(const std::vector<char>& known, std::vector<double>* eigenvalues) const {
   const int64_t m = options_.landmarks;
-  Matrix middle = square_, sums(m, kToyClasses);   // CᵀGC; P
+  Matrix middle = square_, sums(m, kToyClasses);  // CᵀGC; P
   std::vector<int64_t> rows;
   const auto take = [&] {
     const Matrix c = kernel_rows(rows);

@@ -18,8 +18,8 @@ namespace pal::theory {
 struct NystromOptions {
   KernelOptions kernel;
   int64_t landmarks = 1000;
-  int64_t tile = 1024;           // rows of C at a time
-  double relative_cutoff = 1e-12;   // eigenvalues of W and of K in the basis, against the largest
+  int64_t tile = 1024;             // rows of C at a time
+  double relative_cutoff = 1e-12;  // eigenvalues of W and of K in the basis, against the largest
 };
 
 class NystromMethod {
@@ -28,17 +28,17 @@ class NystromMethod {
   NystromMethod(const ToySet& train, const NystromOptions& options);
   // The coefficients A (m, width) for this set of known labels; eigenvalues descending.
   Matrix fit(const std::vector<char>& known, std::vector<double>* eigenvalues = nullptr) const;
-  Matrix represent(const Matrix& points, const Matrix& coefficients) const;   // (n, width)
+  Matrix represent(const Matrix& points, const Matrix& coefficients) const;  // (n, width)
 
  private:
   Matrix kernel_rows(const std::vector<int64_t>& rows) const;
 
   const ToySet train_;
   NystromOptions options_;
-  Matrix landmarks_;      // (m, d)
-  Matrix square_;         // CᵀC (m, m)
-  Matrix basis_;          // R V Σ⁻¹ (m, r): C · basis has orthonormal columns
-  std::vector<double> kernel_values_;   // Σ² (r)
+  Matrix landmarks_;                   // (m, d)
+  Matrix square_;                      // CᵀC (m, m)
+  Matrix basis_;                       // R V Σ⁻¹ (m, r): C · basis has orthonormal columns
+  std::vector<double> kernel_values_;  // Σ² (r)
 };
 
 }  // namespace pal::theory

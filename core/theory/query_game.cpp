@@ -5,7 +5,11 @@
 namespace pal::theory {
 
 CaptchaGame::CaptchaGame(const std::vector<int>& labels, int classes)
-    : labels_(labels), classes_(classes), known_(labels.size(), 0), asked_(labels.size() * classes, 0), relation_(labels.size() * labels.size(), 0) {
+    : labels_(labels),
+      classes_(classes),
+      known_(labels.size(), 0),
+      asked_(labels.size() * classes, 0),
+      relation_(labels.size() * labels.size(), 0) {
   const size_t n = labels.size();
   for (size_t i = 0; i < n; ++i) relation_[i * n + i] = 1;
   for (int c = 0; c < classes; ++c) {
@@ -33,7 +37,8 @@ CaptchaGame::Query CaptchaGame::choose(const std::vector<int>& predictions, int6
     query.points = open;
     return query;
   }
-  for (int64_t b = 0; b < batch; ++b) query.points.push_back(open[static_cast<size_t>(random.next_double() * static_cast<double>(open.size()))]);
+  for (int64_t b = 0; b < batch; ++b)
+    query.points.push_back(open[static_cast<size_t>(random.next_double() * static_cast<double>(open.size()))]);
   return query;
 }
 

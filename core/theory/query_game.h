@@ -28,17 +28,17 @@ class CaptchaGame {
   const std::vector<char>& known() const { return known_; }
   // The (n, n) graph with `negative` where points are known to differ.
   void graph(Matrix& out, double negative) const;
-  int64_t questions() const { return questions_; }   // distinct (point, class) pairs asked
-  int64_t entries() const { return entries_; }       // entries of G filled, the diagonal not counted
+  int64_t questions() const { return questions_; }  // distinct (point, class) pairs asked
+  int64_t entries() const { return entries_; }      // entries of G filled, the diagonal not counted
 
  private:
   void relate(int64_t i, int64_t j);
 
   std::vector<int> labels_;
   int classes_;
-  std::vector<char> known_;      // (n)
-  std::vector<char> asked_;      // (n, classes)
-  std::vector<signed char> relation_;   // (n, n) −1, 0, 1
+  std::vector<char> known_;            // (n)
+  std::vector<char> asked_;            // (n, classes)
+  std::vector<signed char> relation_;  // (n, n) −1, 0, 1
   int64_t questions_ = 0, entries_ = 0;
 };
 

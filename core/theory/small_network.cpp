@@ -29,7 +29,8 @@ SmallNetwork::SmallNetwork(int64_t inputs, const NetworkOptions& options, Random
   for (int l = 0; l < 3; ++l) {
     Layer& layer = layers_[l];
     layer.weight = layer.gradient = layer.m = layer.v = Matrix(sizes[l] + 1, sizes[l + 1]);
-    const double scale = (l == 0 ? 2.0 : 1.0) / std::sqrt(static_cast<double>(sizes[l]));   // the first layer bends within the data
+    const double scale =
+        (l == 0 ? 2.0 : 1.0) / std::sqrt(static_cast<double>(sizes[l]));  // the first layer bends within the data
     for (double& w : layer.weight.data) w = scale * random.normal();
   }
 }
@@ -54,7 +55,7 @@ Matrix SmallNetwork::forward(const Matrix& x) const {
 
 void SmallNetwork::train(const Matrix& x, const Matrix& graph, Random& random) {
   const int64_t n = x.rows, batch = std::min(options_.batch, n);
-  const double one = static_cast<double>(batch) / static_cast<double>(n);   // that a row is drawn; and that two are
+  const double one = static_cast<double>(batch) / static_cast<double>(n);  // that a row is drawn; and that two are
   const double two = n > 1 ? one * static_cast<double>(batch - 1) / static_cast<double>(n - 1) : 1;
   std::vector<int64_t> order(n);
   std::iota(order.begin(), order.end(), int64_t{0});
@@ -71,7 +72,9 @@ void SmallNetwork::train(const Matrix& x, const Matrix& graph, Random& random) {
     const Matrix z = apply(layers_[2], h2), products = product_right_t(z, z);
     for (int64_t i = 0; i < batch; ++i) {
       // Relative to n² pairs, so that the rate does not depend on n.
-      for (int64_t j = 0; j < batch; ++j) weighted(i, j) = 4 * (products(i, j) - graph(order[i], order[j])) / (i == j ? one : two) / static_cast<double>(n * n);
+      for (int64_t j = 0; j < batch; ++j)
+        weighted(i, j) =
+            4 * (products(i, j) - graph(order[i], order[j])) / (i == j ? one : two) / static_cast<double>(n * n);
     }
     Matrix d = backward(layers_[2], h2, product(weighted, z));
     through_tanh(d, h2);
@@ -79,8 +82,11 @@ void SmallNetwork::train(const Matrix& x, const Matrix& graph, Random& random) {
     through_tanh(d, h1);
     backward(layers_[0], rows, d);
 
-    const double rate = options_.rate * (1 + std::cos(std::numbers::pi * static_cast<double>(t) / static_cast<double>(options_.steps))) / 2;
-    const double correct1 = 1 - std::pow(0.9, static_cast<double>(t)), correct2 = 1 - std::pow(0.999, static_cast<double>(t));
+    const double rate =
+        options_.rate *
+        (1 + std::cos(std::numbers::pi * static_cast<double>(t) / static_cast<double>(options_.steps))) / 2;
+    const double correct1 = 1 - std::pow(0.9, static_cast<double>(t)),
+                 correct2 = 1 - std::pow(0.999, static_cast<double>(t));
     for (Layer& layer : layers_) {
       for (size_t k = 0; k < layer.weight.data.size(); ++k) {
         const double g = layer.gradient.data[k];

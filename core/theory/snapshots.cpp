@@ -15,13 +15,13 @@ namespace pal::theory {
 namespace {
 
 constexpr int64_t kGrid = 96;
-constexpr double kReach = 5;   // the circles lie within 4
+constexpr double kReach = 5;  // the circles lie within 4
 
 Matrix plane_grid() {
   Matrix points(kGrid * kGrid, 2);
   for (int64_t i = 0; i < points.rows; ++i) {
     points(i, 0) = kReach * (2 * (static_cast<double>(i % kGrid) + 0.5) / kGrid - 1);
-    points(i, 1) = kReach * (1 - 2 * (static_cast<double>(i / kGrid) + 0.5) / kGrid);   // upwards
+    points(i, 1) = kReach * (1 - 2 * (static_cast<double>(i / kGrid) + 0.5) / kGrid);  // upwards
   }
   return points;
 }
@@ -37,7 +37,8 @@ std::vector<plot::PlotDot> plane_dots(const ToySet& set) {
 // The third coordinate of the representation, scaled to [−1, 1]; its sign is free and chosen to be + at the first point.
 plot::PlotPicture level_lines(const Matrix& z, const std::string& title) {
   const int64_t column = std::min<int64_t>(2, z.cols - 1);
-  plot::PlotPicture picture{.title = title, .rows = kGrid, .cols = kGrid, .values = std::vector<double>(z.rows), .levels = 13};
+  plot::PlotPicture picture{
+      .title = title, .rows = kGrid, .cols = kGrid, .values = std::vector<double>(z.rows), .levels = 13};
   double largest = 1e-300, sum = 0;
   for (int64_t i = 0; i < z.rows; ++i) {
     largest = std::max(largest, std::abs(z(i, column)));
@@ -48,8 +49,15 @@ plot::PlotPicture level_lines(const Matrix& z, const std::string& title) {
 }
 
 plot::PlotPicture probe_classes(const Matrix& scores, const ToySet& train) {
-  plot::PlotPicture picture{.title = "", .rows = kGrid, .cols = kGrid, .values = std::vector<double>(scores.rows), .low = 0, .high = 4, .levels = 4,
-                      .colors = plot::PictureColors::grey, .dots = plane_dots(train)};
+  plot::PlotPicture picture{.title = "",
+                            .rows = kGrid,
+                            .cols = kGrid,
+                            .values = std::vector<double>(scores.rows),
+                            .low = 0,
+                            .high = 4,
+                            .levels = 4,
+                            .colors = plot::PictureColors::grey,
+                            .dots = plane_dots(train)};
   for (int64_t i = 0; i < scores.rows; ++i) {
     const double* s = scores.row(i);
     // Light greys, so that the points show: the class stands in the lower half of the scale.
@@ -61,11 +69,15 @@ plot::PlotPicture probe_classes(const Matrix& scores, const ToySet& train) {
 }
 
 plot::PlotPicture graph_picture(const Matrix& graph, const std::vector<int>& labels, const std::string& title) {
-  std::vector<int64_t> order(labels.size());   // by class, so that the blocks show
+  std::vector<int64_t> order(labels.size());  // by class, so that the blocks show
   std::iota(order.begin(), order.end(), int64_t{0});
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return labels[a] < labels[b]; });
-  plot::PlotPicture picture{.title = title, .rows = graph.rows, .cols = graph.cols, .values = std::vector<double>(graph.data.size()), .levels = 3,
-                      .colors = plot::PictureColors::grey};
+  plot::PlotPicture picture{.title = title,
+                            .rows = graph.rows,
+                            .cols = graph.cols,
+                            .values = std::vector<double>(graph.data.size()),
+                            .levels = 3,
+                            .colors = plot::PictureColors::grey};
   for (int64_t i = 0; i < graph.rows; ++i) {
     for (int64_t j = 0; j < graph.cols; ++j) picture.values[i * graph.cols + j] = graph(order[i], order[j]);
   }
@@ -91,7 +103,8 @@ SnapshotPictures draw_snapshots(const ExperimentOptions& o) {
     game.graph(graph, -1);
     const Matrix vectors = method.fit(graph);
     if (step == 0 || step == last / 8 || step == last / 4 || step == last) {
-      const std::string title = fmt::format("{} queries, error {:.2f}", step * o.batch, method.downstream(vectors).error);
+      const std::string title =
+          fmt::format("{} queries, error {:.2f}", step * o.batch, method.downstream(vectors).error);
       graphs.pictures.push_back(graph_picture(graph, train.y, title));
       if (plane) {
         const Matrix z = method.represent(points, vectors);
@@ -103,10 +116,14 @@ SnapshotPictures draw_snapshots(const ExperimentOptions& o) {
   }
   SnapshotPictures out;
   if (plane) {
-    out.representation = plot::svg_pictures({levels, probes}, {"Above: the third coordinate of the representation, from −1 (blue) to 1 (red) of its largest value.",
-                                                         "Below: the class that the best linear probe gives to each place (grey levels), and the training points by class."});
+    out.representation = plot::svg_pictures(
+        {levels, probes},
+        {"Above: the third coordinate of the representation, from −1 (blue) to 1 (red) of its largest value.",
+         "Below: the class that the best linear probe gives to each place (grey levels), and the training points by "
+         "class."});
   }
-  out.graph = plot::svg_pictures({graphs}, {"Points sorted by class. Black: known alike, white: known different, grey: not known."});
+  out.graph = plot::svg_pictures(
+      {graphs}, {"Points sorted by class. Black: known alike, white: known different, grey: not known."});
   return out;
 }
 

@@ -9,8 +9,8 @@
 namespace pal::theory {
 
 struct SnapshotPictures {
-  std::string representation;   // SVG; "" for data that is not in the plane
-  std::string graph;            // SVG
+  std::string representation;  // SVG; "" for data that is not in the plane
+  std::string graph;           // SVG
 };
 SnapshotPictures draw_snapshots(const ExperimentOptions& options);
 

@@ -13,10 +13,10 @@ struct CheckedClaim {
   bool holds = false;
 };
 
-std::vector<CheckedClaim> check_identities();   // PAPER section 2
-std::vector<CheckedClaim> check_recovery();     // labels from a graph
-std::vector<CheckedClaim> check_optima();       // minimisers in a free Z, and the Bayes optimum
-std::vector<CheckedClaim> check_sampling();     // the sampled losses, and gradient descent on them
+std::vector<CheckedClaim> check_identities();  // PAPER section 2
+std::vector<CheckedClaim> check_recovery();    // labels from a graph
+std::vector<CheckedClaim> check_optima();      // minimisers in a free Z, and the Bayes optimum
+std::vector<CheckedClaim> check_sampling();    // the sampled losses, and gradient descent on them
 
 // All of the above, in this order.
 std::vector<CheckedClaim> check_statements();

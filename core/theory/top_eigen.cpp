@@ -12,7 +12,8 @@
 namespace pal::theory {
 
 TopEigen::TopEigen(int64_t n, int64_t k) : n_(n), k_(k), stride_((n + 7) / 8 * 8) {
-  PAL_CHECK(k >= 1 && k <= n, "eigenvectors asked for", k, "ask for at least 1 and at most the matrix's size, " + std::to_string(n));
+  PAL_CHECK(k >= 1 && k <= n, "eigenvectors asked for", k,
+            "ask for at least 1 and at most the matrix's size, " + std::to_string(n));
   const auto whole = static_cast<size_t>(n * stride_), line = static_cast<size_t>(stride_);
   a_.assign(whole, 0);
   reflectors_.assign(whole, 0);
@@ -43,7 +44,7 @@ void TopEigen::tridiagonalise(const Matrix& a) {
   std::fill(v_.begin(), v_.end(), 0);
   std::fill(w_.begin(), w_.end(), 0);
   for (int64_t j = 0; j < n_; ++j) {
-    double* column = a_.data() + j * stride_;   // row j, which is column j
+    double* column = a_.data() + j * stride_;  // row j, which is column j
     for (int64_t i = j; i < n_; ++i) column[i] -= v_[j] * w_[i] + w_[j] * v_[i];
     d_[j] = column[j];
     if (j + 1 == n_) break;
@@ -53,7 +54,7 @@ void TopEigen::tridiagonalise(const Matrix& a) {
     const double head = column[j + 1];
     const double norm = std::sqrt(head * head + tail);
     std::fill(v, v + j + 1, 0.0);
-    if (tail == 0) {   // nothing to annihilate: H = I
+    if (tail == 0) {  // nothing to annihilate: H = I
       e_[j] = head;
       tau_[j] = 0;
       std::fill(v + j + 1, v + n_, 0.0);
@@ -76,24 +77,26 @@ void TopEigen::tridiagonalise(const Matrix& a) {
 
 void TopEigen::bisect() {
   double low = d_[0], high = d_[0];
-  norm_ = 1e-100;   // far above what could overflow when something is divided by its rounding
+  norm_ = 1e-100;  // far above what could overflow when something is divided by its rounding
   bool finite = true;
-  for (int64_t i = 0; i < n_; ++i) {   // Gershgorin
+  for (int64_t i = 0; i < n_; ++i) {  // Gershgorin
     const double radius = (i > 0 ? std::abs(e_[i - 1]) : 0) + (i + 1 < n_ ? std::abs(e_[i]) : 0);
     low = std::min(low, d_[i] - radius);
     high = std::max(high, d_[i] + radius);
     norm_ = std::max(norm_, std::abs(d_[i]) + radius);
     finite = finite && std::isfinite(std::abs(d_[i]) + radius);
   }
-  PAL_CHECK_CODE(Exit::numerics, finite, "a matrix to decompose is not finite; its size", n_, "look for infinite or huge entries");
+  PAL_CHECK_CODE(Exit::numerics, finite, "a matrix to decompose is not finite; its size", n_,
+                 "look for infinite or huge entries");
   std::vector<double> squares(e_);
   for (double& s : squares) s *= s;
   const double slack = 1e-14 * norm_;
   for (int64_t first = 0; first < k_; first += kernels::kBisectionLanes) {
     double at[kernels::kBisectionLanes];
-    int64_t wanted[kernels::kBisectionLanes];   // how many eigenvalues lie below
+    int64_t wanted[kernels::kBisectionLanes];  // how many eigenvalues lie below
     for (int l = 0; l < kernels::kBisectionLanes; ++l) wanted[l] = n_ - 1 - std::min(first + l, k_ - 1);
-    kernels::tridiagonal_ops(kernels::best_isa()).bisect(at, wanted, d_.data(), squares.data(), n_, low - slack, high + slack, norm_);
+    kernels::tridiagonal_ops(kernels::best_isa())
+        .bisect(at, wanted, d_.data(), squares.data(), n_, low - slack, high + slack, norm_);
     for (int64_t l = 0; l < kernels::kBisectionLanes && first + l < k_; ++l) values_[first + l] = at[l];
   }
 }
@@ -132,7 +135,8 @@ void TopEigen::inverse_iterate() {
 void TopEigen::reflect_back() {
   const kernels::TridiagonalOps& ops = kernels::tridiagonal_ops(kernels::best_isa());
   for (int64_t j = n_ - 2; j >= 0; --j) {
-    if (tau_[j] != 0) ops.reflect_rows(tridiagonal_vectors_.data.data(), k_, stride_, reflectors_.data() + j * stride_, tau_[j], j + 1);
+    if (tau_[j] != 0)
+      ops.reflect_rows(tridiagonal_vectors_.data.data(), k_, stride_, reflectors_.data() + j * stride_, tau_[j], j + 1);
   }
   for (int64_t t = 0; t < k_; ++t) {
     const double* x = tridiagonal_vectors_.row(t);

@@ -16,11 +16,11 @@ namespace pal::theory {
 
 class TopEigen {
  public:
-  TopEigen(int64_t n, int64_t k);   // 1 ≤ k ≤ n
+  TopEigen(int64_t n, int64_t k);  // 1 ≤ k ≤ n
   // Decomposes the symmetric (n, n) matrix; the results stay until the next call.
   void solve(const Matrix& a);
-  const std::vector<double>& values() const { return values_; }   // (k) descending
-  const Matrix& vectors() const { return vectors_; }              // (k, n) one eigenvector per row, orthonormal
+  const std::vector<double>& values() const { return values_; }  // (k) descending
+  const Matrix& vectors() const { return vectors_; }             // (k, n) one eigenvector per row, orthonormal
 
  private:
   void tridiagonalise(const Matrix& a);
@@ -29,12 +29,12 @@ class TopEigen {
   void reflect_back();
 
   int64_t n_, k_, stride_;
-  AlignedDoubles a_, reflectors_;        // (n, stride) working copy; reflector j in row j
-  std::vector<double> tau_, d_, e_;      // scales of the reflectors; diagonal and sub-diagonal
-  AlignedDoubles v_, w_, p_;             // (stride)
-  double norm_ = 0;                      // of the tridiagonal matrix
+  AlignedDoubles a_, reflectors_;    // (n, stride) working copy; reflector j in row j
+  std::vector<double> tau_, d_, e_;  // scales of the reflectors; diagonal and sub-diagonal
+  AlignedDoubles v_, w_, p_;         // (stride)
+  double norm_ = 0;                  // of the tridiagonal matrix
   std::vector<double> values_;
-  Matrix tridiagonal_vectors_;           // (k, stride)
+  Matrix tridiagonal_vectors_;  // (k, stride)
   Matrix vectors_;
 };
 

@@ -17,7 +17,9 @@ void place_point(ToySet& set, ToyKind kind, int64_t i, double angle, double nois
   for (int64_t k = 0; k < set.x.cols; ++k) x[k] += noise * random.normal();
 }
 
-ToySet empty_set(ToyKind kind, int64_t n) { return {Matrix(n, kind == ToyKind::circles ? 2 : kToyClasses), std::vector<int>(n)}; }
+ToySet empty_set(ToyKind kind, int64_t n) {
+  return {Matrix(n, kind == ToyKind::circles ? 2 : kToyClasses), std::vector<int>(n)};
+}
 
 }  // namespace
 
@@ -34,7 +36,8 @@ ToySet toy_test(ToyKind kind, int64_t n, double noise, Random& random) {
   ToySet set = empty_set(kind, n);
   for (int64_t i = 0; i < n; ++i) {
     set.y[i] = static_cast<int>(kToyClasses * i / n);
-    place_point(set, kind, i, 2 * std::numbers::pi * kToyClasses * static_cast<double>(i) / static_cast<double>(n), noise, random);
+    place_point(set, kind, i, 2 * std::numbers::pi * kToyClasses * static_cast<double>(i) / static_cast<double>(n),
+                noise, random);
   }
   return set;
 }

@@ -17,8 +17,8 @@ enum class ToyKind { circles, mixture };
 constexpr int kToyClasses = 4;
 
 struct ToySet {
-  Matrix x;                  // (n, d)
-  std::vector<int> y;        // (n) class, from 0
+  Matrix x;            // (n, d)
+  std::vector<int> y;  // (n) class, from 0
 };
 
 ToySet toy_train(ToyKind kind, int64_t n, double noise, Random& random);

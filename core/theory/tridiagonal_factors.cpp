@@ -23,7 +23,7 @@ void TridiagonalFactors::factorise(const double* d, const double* e, int64_t n, 
       lower_[i] = m;
       pivot = next - m * right;
       right = next_right;
-    } else {   // the rows change places
+    } else {  // the rows change places
       const double m = pivot / below;
       swapped_[i] = 1;
       diagonal_[i] = below;

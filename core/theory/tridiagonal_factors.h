@@ -10,7 +10,7 @@ namespace pal::theory {
 class TridiagonalFactors {
  public:
   void factorise(const double* d, const double* e, int64_t n, double shift, double tiny);
-  void solve(double* x) const;   // in place, scaled so that nothing overflows
+  void solve(double* x) const;  // in place, scaled so that nothing overflows
 
  private:
   std::vector<double> diagonal_, upper_, upper2_, lower_;

@@ -9,19 +9,19 @@ namespace pal::dist {
 // What a rank found where it runs.
 struct FoundDevices {
   std::string host;
-  int local_rank = 0;          // among the ranks of the host
-  int visible = 0;             // devices this process may use
-  std::string reason;          // why it can use none; empty when it can
-  std::string bus;             // PCI address of device_of(local_rank, visible)
-  int nccl = 0;                // NCCL_VERSION_CODE of the library in this process; 0: none
+  int local_rank = 0;  // among the ranks of the host
+  int visible = 0;     // devices this process may use
+  std::string reason;  // why it can use none; empty when it can
+  std::string bus;     // PCI address of device_of(local_rank, visible)
+  int nccl = 0;        // NCCL_VERSION_CODE of the library in this process; 0: none
 };
 
 enum class DeviceKind { cpu, cuda };
 
 struct DeviceDecision {
   DeviceKind kind = DeviceKind::cpu;
-  int ordinal = -1;            // of the CUDA device
-  std::string why;             // for people, behind the device's name
+  int ordinal = -1;  // of the CUDA device
+  std::string why;   // for people, behind the device's name
 };
 
 // Local rank modulo visible devices; -1 where none is visible.

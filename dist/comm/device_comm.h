@@ -24,8 +24,8 @@ class DeviceComm : public comm::Comm {
 class DeviceChannels {
  public:
   virtual ~DeviceChannels() = default;
-  virtual void close() = 0;    // Collective.
-  virtual void abort() = 0;    // this rank alone, at once
+  virtual void close() = 0;  // Collective.
+  virtual void abort() = 0;  // this rank alone, at once
   enum class Reach { world, node };
   // The same communicator, whose GPU tensors go by NCCL from now on; `host` carries those of the CPU.
   virtual std::unique_ptr<DeviceComm> carry(std::unique_ptr<comm::Comm> host, Reach reach) = 0;
@@ -33,6 +33,7 @@ class DeviceChannels {
 
 // Collective over all ranks of MPI_COMM_WORLD. Launches are written to `log`, which must outlive the result. on_failure is
 // called by a thread when a rank does not come or NCCL reports an error. Throws in a build without CUDA.
-std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightLog& log, std::function<void(const std::string&)> on_failure);
+std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightLog& log,
+                                                     std::function<void(const std::string&)> on_failure);
 
 }  // namespace pal::dist

@@ -13,7 +13,9 @@ namespace pal::dist {
 
 #ifndef PAL_WITH_CUDA
 
-FoundDevices found_devices(const std::string& host, int local_rank) { return {host, local_rank, 0, "this program was built without CUDA", "", 0}; }
+FoundDevices found_devices(const std::string& host, int local_rank) {
+  return {host, local_rank, 0, "this program was built without CUDA", "", 0};
+}
 
 #else
 
@@ -26,7 +28,8 @@ FoundDevices found_devices(const std::string& host, int local_rank) {
   cudaError_t error = cudaGetDeviceCount(&found.visible);
   if (error != cudaSuccess) {
     found.visible = 0;
-    found.reason = cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0 ? "no NVIDIA driver on this machine" : cudaGetErrorString(error);
+    found.reason = cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0 ? "no NVIDIA driver on this machine"
+                                                                               : cudaGetErrorString(error);
   } else if (found.visible == 0) {
     found.reason = "the driver shows no device (CUDA_VISIBLE_DEVICES?)";
   } else {
@@ -38,7 +41,7 @@ FoundDevices found_devices(const std::string& host, int local_rank) {
       found.reason = cudaGetErrorString(error);
     }
   }
-  cudaGetLastError();   // the next caller must not find it
+  cudaGetLastError();  // the next caller must not find it
   return found;
 }
 

@@ -35,7 +35,8 @@ class LoggedComm final : public comm::Comm {
     const Entry entry(log_, "reduce_scatter", t.sizes());
     return comm_->reduce_scatter(t, counts);
   }
-  at::Tensor all_to_all_v(const at::Tensor& t, const std::vector<int64_t>& send, const std::vector<int64_t>& recv) override {
+  at::Tensor all_to_all_v(const at::Tensor& t, const std::vector<int64_t>& send,
+                          const std::vector<int64_t>& recv) override {
     const Entry entry(log_, "all_to_all_v", t.sizes());
     return comm_->all_to_all_v(t, send, recv);
   }
@@ -93,7 +94,8 @@ void FlightLog::watch(std::function<std::optional<std::chrono::steady_clock::tim
 std::vector<Flight> FlightLog::all() const {
   const std::lock_guard lock(mutex_);
   std::vector<Flight> flights;
-  for (int64_t k = std::max<int64_t>(0, count_ - static_cast<int64_t>(kKept)); k < count_; ++k) flights.push_back(ring_[k % kKept]);
+  for (int64_t k = std::max<int64_t>(0, count_ - static_cast<int64_t>(kKept)); k < count_; ++k)
+    flights.push_back(ring_[k % kKept]);
   if (const auto since = waiting_ ? waiting_() : std::nullopt) {
     for (Flight& f : flights) f.pending = f.pending || f.end >= *since;
   }

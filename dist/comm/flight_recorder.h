@@ -19,9 +19,9 @@
 namespace pal::dist {
 
 struct Flight {
-  int64_t number = 0;                      // of the communicator's collectives, from 1
+  int64_t number = 0;  // of the communicator's collectives, from 1
   const char* kind = "";
-  std::array<int64_t, 4> shape{};          // of what this rank gives; the first `sides` count
+  std::array<int64_t, 4> shape{};  // of what this rank gives; the first `sides` count
   int sides = 0;
   std::chrono::steady_clock::time_point begin, end;
   bool pending = false;
@@ -35,7 +35,7 @@ class FlightLog {
   void begin(const char* kind, at::IntArrayRef shape);
   void end();
   Flight newest() const;
-  std::vector<Flight> all() const;         // oldest first
+  std::vector<Flight> all() const;  // oldest first
   // For collectives that return before they are done: `waiting` says since when the oldest of them is not; the newest
   // flight then counts as pending since that moment.
   void watch(std::function<std::optional<std::chrono::steady_clock::time_point>()> waiting);

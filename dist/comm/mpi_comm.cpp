@@ -17,12 +17,18 @@ constexpr int64_t kPiece = int64_t{1} << 28;
 
 MPI_Datatype mpi_type(const at::Tensor& t) {
   switch (t.scalar_type()) {
-    case at::kFloat: return MPI_FLOAT;
-    case at::kDouble: return MPI_DOUBLE;
-    case at::kInt: return MPI_INT32_T;
-    case at::kLong: return MPI_INT64_T;
-    case at::kByte: return MPI_UINT8_T;
-    default: break;
+    case at::kFloat:
+      return MPI_FLOAT;
+    case at::kDouble:
+      return MPI_DOUBLE;
+    case at::kInt:
+      return MPI_INT32_T;
+    case at::kLong:
+      return MPI_INT64_T;
+    case at::kByte:
+      return MPI_UINT8_T;
+    default:
+      break;
   }
   PAL_ASSERT(false, std::string("no MPI type for tensors of type ") + c10::toString(t.scalar_type()));
   return MPI_DATATYPE_NULL;
@@ -30,9 +36,12 @@ MPI_Datatype mpi_type(const at::Tensor& t) {
 
 MPI_Op mpi_op(comm::ReduceOp op) {
   switch (op) {
-    case comm::ReduceOp::sum: return MPI_SUM;
-    case comm::ReduceOp::max: return MPI_MAX;
-    case comm::ReduceOp::min: return MPI_MIN;
+    case comm::ReduceOp::sum:
+      return MPI_SUM;
+    case comm::ReduceOp::max:
+      return MPI_MAX;
+    case comm::ReduceOp::min:
+      return MPI_MIN;
   }
   return MPI_OP_NULL;
 }
@@ -110,7 +119,8 @@ void MpiComm::barrier() {
 
 void MpiComm::all_reduce(at::Tensor t, comm::ReduceOp op) {
   check_tensor(t);
-  if (size_ > 1 && waiting_ == Waiting::sleep && op == comm::ReduceOp::sum && sums_in_slices(t)) return sum_in_slices(t, comm_);
+  if (size_ > 1 && waiting_ == Waiting::sleep && op == comm::ReduceOp::sum && sums_in_slices(t))
+    return sum_in_slices(t, comm_);
   char* data = static_cast<char*>(t.data_ptr());
   for (int64_t at = 0; at < t.numel(); at += kPiece) {
     const int n = static_cast<int>(std::min(kPiece, t.numel() - at));
@@ -123,9 +133,7 @@ void MpiComm::all_reduce(at::Tensor t, comm::ReduceOp op) {
   }
 }
 
-at::Tensor MpiComm::all_gather(const at::Tensor& t) {
-  return all_gather_v(t, std::vector<int64_t>(size_, t.size(0)));
-}
+at::Tensor MpiComm::all_gather(const at::Tensor& t) { return all_gather_v(t, std::vector<int64_t>(size_, t.size(0))); }
 
 at::Tensor MpiComm::all_gather_v(const at::Tensor& t, const std::vector<int64_t>& counts) {
   check_tensor(t);
@@ -135,10 +143,12 @@ at::Tensor MpiComm::all_gather_v(const at::Tensor& t, const std::vector<int64_t>
   const RowType row(t);
   if (waiting_ == Waiting::sleep) {
     asleep([&](MPI_Request* r) {
-      return MPI_Iallgatherv(t.data_ptr(), rows.counts[rank_], row, out.data_ptr(), rows.counts.data(), rows.starts.data(), row, comm_, r);
+      return MPI_Iallgatherv(t.data_ptr(), rows.counts[rank_], row, out.data_ptr(), rows.counts.data(),
+                             rows.starts.data(), row, comm_, r);
     });
   } else {
-    PAL_MPI_CHECK(MPI_Allgatherv(t.data_ptr(), rows.counts[rank_], row, out.data_ptr(), rows.counts.data(), rows.starts.data(), row, comm_));
+    PAL_MPI_CHECK(MPI_Allgatherv(t.data_ptr(), rows.counts[rank_], row, out.data_ptr(), rows.counts.data(),
+                                 rows.starts.data(), row, comm_));
   }
   return out;
 }
@@ -161,7 +171,7 @@ at::Tensor MpiComm::reduce_scatter(const at::Tensor& t, const std::vector<int64_
   PAL_ASSERT(int(counts.size()) == size_ && rows.total == t.size(0), "counts add up to the rows given");
   at::Tensor out = empty_rows(t, counts[rank_]);
   const int64_t width = t.size(0) == 0 ? 0 : t.numel() / t.size(0);
-  std::vector<int> elements;   // MPI reduces elements of a basic type, not rows
+  std::vector<int> elements;  // MPI reduces elements of a basic type, not rows
   for (int64_t n : counts) {
     PAL_ASSERT(n * width < (int64_t{1} << 31), "reduce_scatter gives a rank fewer than 2^31 elements");
     elements.push_back(static_cast<int>(n * width));
@@ -180,12 +190,12 @@ at::Tensor MpiComm::all_to_all_v(const at::Tensor& t, const std::vector<int64_t>
   const RowType row(t);
   if (waiting_ == Waiting::sleep) {
     asleep([&](MPI_Request* r) {
-      return MPI_Ialltoallv(t.data_ptr(), send.counts.data(), send.starts.data(), row, out.data_ptr(), recv.counts.data(),
-                            recv.starts.data(), row, comm_, r);
+      return MPI_Ialltoallv(t.data_ptr(), send.counts.data(), send.starts.data(), row, out.data_ptr(),
+                            recv.counts.data(), recv.starts.data(), row, comm_, r);
     });
   } else {
-    PAL_MPI_CHECK(MPI_Alltoallv(t.data_ptr(), send.counts.data(), send.starts.data(), row, out.data_ptr(), recv.counts.data(),
-                                recv.starts.data(), row, comm_));
+    PAL_MPI_CHECK(MPI_Alltoallv(t.data_ptr(), send.counts.data(), send.starts.data(), row, out.data_ptr(),
+                                recv.counts.data(), recv.starts.data(), row, comm_));
   }
   return out;
 }

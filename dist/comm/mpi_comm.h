@@ -19,7 +19,7 @@ enum class Waiting { spin, sleep };
 
 class MpiComm final : public comm::Comm {
  public:
-  explicit MpiComm(MPI_Comm parent, Waiting waiting = Waiting::spin);   // Collective: duplicates the communicator.
+  explicit MpiComm(MPI_Comm parent, Waiting waiting = Waiting::spin);  // Collective: duplicates the communicator.
   ~MpiComm() override;
   MpiComm(const MpiComm&) = delete;
   MpiComm& operator=(const MpiComm&) = delete;

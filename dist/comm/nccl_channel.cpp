@@ -1,8 +1,9 @@
 #include "dist/comm/nccl_channel.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <exception>
-#include <unistd.h>
 
 #include "dist/comm/device_found.h"
 #include "dist/comm/mpi_check.h"
@@ -14,7 +15,7 @@ static_assert(NCCL_VERSION_CODE >= 22700, "NCCL 2.27 or later");
 namespace pal::dist {
 namespace {
 
-constexpr size_t kInFlight = 256;   // beyond, the oldest are asked for
+constexpr size_t kInFlight = 256;  // beyond, the oldest are asked for
 
 std::string host_of_this_process() {
   char name[256] = {};
@@ -28,11 +29,14 @@ ncclConfig_t non_blocking() {
 }
 
 // What goes wrong on another host or below NCCL is mended by a new start; the rest is a bug of ours.
-Exit code_of(ncclResult_t result) { return result == ncclInvalidArgument || result == ncclInvalidUsage ? Exit::bug : Exit::lost; }
+Exit code_of(ncclResult_t result) {
+  return result == ncclInvalidArgument || result == ncclInvalidUsage ? Exit::bug : Exit::lost;
+}
 
 }  // namespace
 
-NcclChannel::NcclChannel(MPI_Comm parent, int device, NcclOptions options) : options_(std::move(options)), device_(device) {
+NcclChannel::NcclChannel(MPI_Comm parent, int device, NcclOptions options)
+    : options_(std::move(options)), device_(device) {
   PAL_MPI_CHECK(MPI_Comm_dup(parent, &boot_));
   PAL_MPI_CHECK(MPI_Comm_set_errhandler(boot_, MPI_ERRORS_RETURN));
   PAL_MPI_CHECK(MPI_Comm_rank(boot_, &rank_));
@@ -47,7 +51,8 @@ NcclChannel::NcclChannel(MPI_Comm parent, int device, NcclOptions options) : opt
   } start;
   if (rank_ == 0) start.result = ncclGetUniqueId(&start.id);
   PAL_MPI_CHECK(MPI_Bcast(&start, sizeof(start), MPI_BYTE, 0, boot_));
-  if (start.result != ncclSuccess) throw Error(Exit::lost, std::string("NCCL cannot start on rank 0: ") + ncclGetErrorString(start.result));
+  if (start.result != ncclSuccess)
+    throw Error(Exit::lost, std::string("NCCL cannot start on rank 0: ") + ncclGetErrorString(start.result));
   std::snprintf(place_.what, sizeof(place_.what), "start");
   begin([&] {
     ncclConfig_t config = non_blocking();
@@ -105,7 +110,7 @@ void NcclChannel::close() {
     failure_ = "this channel is closed";
   }
   stop_guard();
-  PAL_MPI_CHECK(MPI_Barrier(boot_));   // nobody asks any more
+  PAL_MPI_CHECK(MPI_Barrier(boot_));  // nobody asks any more
   PAL_MPI_CHECK(MPI_Comm_free(&boot_));
 }
 
@@ -135,7 +140,8 @@ std::unique_ptr<NcclChannel> NcclChannel::split_node() {
   settle(options_.start_seconds);
   // The parent may be done a moment before the child's handle is written.
   for (const Clock::time_point begin = Clock::now(); *const_cast<ncclComm_t volatile*>(&child) == nullptr;) {
-    if (seconds_since(begin) > options_.start_seconds) lose("NCCL did not split the communicator; NCCL_DEBUG=INFO says more");
+    if (seconds_since(begin) > options_.start_seconds)
+      lose("NCCL did not split the communicator; NCCL_DEBUG=INFO says more");
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   return std::unique_ptr<NcclChannel>(new NcclChannel(node, child, *this));
@@ -162,8 +168,9 @@ void NcclChannel::check_usable() const {
 void NcclChannel::call(ncclResult_t result) {
   if (result == ncclSuccess || result == ncclInProgress) return;
   const std::string words = comm_ == nullptr ? "" : ncclGetLastError(comm_);
-  const std::string sentence = std::string("NCCL: ") + ncclGetErrorString(result) + (words.empty() ? "" : ": " + words) + ", in launch " +
-                               std::to_string(number_) + " (" + place().what + "); NCCL_DEBUG=INFO says more";
+  const std::string sentence = std::string("NCCL: ") + ncclGetErrorString(result) +
+                               (words.empty() ? "" : ": " + words) + ", in launch " + std::to_string(number_) + " (" +
+                               place().what + "); NCCL_DEBUG=INFO says more";
   failure_ = sentence;
   failure_code_ = code_of(result);
   if (!launching_) abort_locked();
@@ -177,7 +184,8 @@ void NcclChannel::settle(double seconds) {
     call(ncclCommGetAsyncError(comm_, &state));
     if (state != ncclInProgress) return call(state);
     if (seconds_since(begin) > seconds) lose(absent(begin, [] {}));
-    if (turn > 100) std::this_thread::sleep_for(std::chrono::microseconds(50));   // most often it takes a few microseconds
+    if (turn > 100)
+      std::this_thread::sleep_for(std::chrono::microseconds(50));  // most often it takes a few microseconds
   }
 }
 
@@ -204,7 +212,7 @@ void NcclChannel::launch(const std::string& what, const std::function<void()>& c
   launching_ = true;
   try {
     calls();
-  } catch (...) {   // other ranks wait for what was not launched here
+  } catch (...) {  // other ranks wait for what was not launched here
     ncclGroupEnd();
     launching_ = false;
     abort_locked();
@@ -265,7 +273,7 @@ void NcclChannel::wait() {
       check_usable();
       retire();
       if (in_flight_.empty()) return;
-    }   // errors and the deadline are the guard's: it aborts, and check_usable throws
+    }  // errors and the deadline are the guard's: it aborts, and check_usable throws
     if (turn > 100) std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }

@@ -38,24 +38,24 @@ enum class NcclType { float32, float64, bfloat16, int32, int64, uint8 };
 enum class NcclOp { sum, max, min };
 
 struct NcclOptions {
-  double start_seconds = 120;   // from the constructor's call to all ranks having met
-  double seconds = 600;         // from a launch to its end
-  std::function<void(const std::string&)> on_failure;   // called by the channel's thread; may end the process
+  double start_seconds = 120;                          // from the constructor's call to all ranks having met
+  double seconds = 600;                                // from a launch to its end
+  std::function<void(const std::string&)> on_failure;  // called by the channel's thread; may end the process
 };
 
 class NcclChannel {
  public:
-  using Counts = std::vector<int64_t>;   // elements, by rank
+  using Counts = std::vector<int64_t>;  // elements, by rank
 
   // On the CUDA device `device` of this process. Compares versions and devices of all ranks first.
   NcclChannel(MPI_Comm parent, int device, NcclOptions options = {});
-  ~NcclChannel();   // not collective: aborts what was not closed
+  ~NcclChannel();  // not collective: aborts what was not closed
   NcclChannel(const NcclChannel&) = delete;
   NcclChannel& operator=(const NcclChannel&) = delete;
 
-  void close();                                        // waits, finalises, destroys
-  void abort();                                        // at once, this rank alone
-  std::unique_ptr<NcclChannel> split_node();           // the ranks of this host
+  void close();                               // waits, finalises, destroys
+  void abort();                               // at once, this rank alone
+  std::unique_ptr<NcclChannel> split_node();  // the ranks of this host
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -65,16 +65,17 @@ class NcclChannel {
   void after(cudaStream_t user);
   void before(cudaStream_t user);
 
-  void all_reduce(const void* from, void* to, int64_t count, NcclType type, NcclOp op = NcclOp::sum);   // from == to: in place
-  void all_gather(const void* from, void* to, const Counts& counts, NcclType type);                     // in rank order
-  void gather(const void* from, void* to, const Counts& counts, NcclType type, int root);               // `to` of root alone
-  void reduce_scatter(const void* from, void* to, const Counts& counts, NcclType type);                 // from: Σ counts
+  void all_reduce(const void* from, void* to, int64_t count, NcclType type,
+                  NcclOp op = NcclOp::sum);                                                // from == to: in place
+  void all_gather(const void* from, void* to, const Counts& counts, NcclType type);        // in rank order
+  void gather(const void* from, void* to, const Counts& counts, NcclType type, int root);  // `to` of root alone
+  void reduce_scatter(const void* from, void* to, const Counts& counts, NcclType type);    // from: Σ counts
   void broadcast(void* data, int64_t count, NcclType type, int root);
   void all_to_all(const void* from, const Counts& send, void* to, const Counts& receive, NcclType type);
   // The collectives called inside become one launch.
   void grouped(const std::function<void()>& calls);
 
-  void wait();                                         // until all that was enqueued is done
+  void wait();  // until all that was enqueued is done
   // How long the oldest launch that is not done has been under way, where that exceeds a second. For a watchdog.
   std::optional<std::chrono::steady_clock::time_point> oldest_waiting();
   int64_t launches() const { return number_; }
@@ -88,13 +89,13 @@ class NcclChannel {
 
   NcclChannel(MPI_Comm boot, ncclComm_t comm, const NcclChannel& parent);
   void open_stream();
-  void begin(const std::function<void()>& calls);      // what makes the communicator
+  void begin(const std::function<void()>& calls);  // what makes the communicator
   void launch(const std::string& what, const std::function<void()>& calls);
-  void call(ncclResult_t result);                      // of a function of NCCL
-  void settle(double seconds);                         // until the communicator is no longer in progress
+  void call(ncclResult_t result);  // of a function of NCCL
+  void settle(double seconds);     // until the communicator is no longer in progress
   void check_usable() const;
-  void retire();                                       // launches that are done
-  [[noreturn]] void lose(const std::string& sentence); // aborts and throws
+  void retire();                                        // launches that are done
+  [[noreturn]] void lose(const std::string& sentence);  // aborts and throws
   void abort_locked();
   std::string absent(std::chrono::steady_clock::time_point since, const std::function<void()>& meanwhile);
   Place place() const;
@@ -111,17 +112,17 @@ class NcclChannel {
   cudaStream_t stream_ = nullptr;
   cudaEvent_t handover_ = nullptr;
   std::atomic<int64_t> number_{0};
-  mutable std::mutex place_mutex_;                     // guards place_: read while a launch waits
+  mutable std::mutex place_mutex_;  // guards place_: read while a launch waits
   Place place_;
 
-  mutable std::recursive_mutex mutex_;                 // guards what stands below; held for the length of a launch
-  ncclComm_t comm_ = nullptr;                          // null: closed or aborted
-  std::string failure_;                                // why; every later call throws it
+  mutable std::recursive_mutex mutex_;  // guards what stands below; held for the length of a launch
+  ncclComm_t comm_ = nullptr;           // null: closed or aborted
+  std::string failure_;                 // why; every later call throws it
   Exit failure_code_ = Exit::lost;
-  bool grouping_ = false, launching_ = false;          // inside grouped(); between NCCL's group calls
+  bool grouping_ = false, launching_ = false;  // inside grouped(); between NCCL's group calls
   std::string group_what_;
   std::deque<InFlight> in_flight_;
-  std::vector<cudaEvent_t> events_;                    // to use again
+  std::vector<cudaEvent_t> events_;  // to use again
 
   std::mutex stop_mutex_;
   std::condition_variable stopped_;

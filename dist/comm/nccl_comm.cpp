@@ -21,7 +21,8 @@ namespace pal::dist {
 #ifndef PAL_WITH_CUDA
 
 std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightLog&, std::function<void(const std::string&)>) {
-  PAL_CHECK(false, "this program was built without CUDA and cannot use device", device, "build with -DPAL_CUDA=ON, or set train.device=cpu");
+  PAL_CHECK(false, "this program was built without CUDA and cannot use device", device,
+            "build with -DPAL_CUDA=ON, or set train.device=cpu");
   return nullptr;
 }
 
@@ -33,19 +34,28 @@ using Rows = std::vector<int64_t>;
 
 NcclType nccl_type(const at::Tensor& t) {
   switch (t.scalar_type()) {
-    case at::kFloat: return NcclType::float32;
-    case at::kDouble: return NcclType::float64;
-    case at::kBFloat16: return NcclType::bfloat16;
-    case at::kInt: return NcclType::int32;
-    case at::kLong: return NcclType::int64;
-    case at::kByte: return NcclType::uint8;
-    default: break;
+    case at::kFloat:
+      return NcclType::float32;
+    case at::kDouble:
+      return NcclType::float64;
+    case at::kBFloat16:
+      return NcclType::bfloat16;
+    case at::kInt:
+      return NcclType::int32;
+    case at::kLong:
+      return NcclType::int64;
+    case at::kByte:
+      return NcclType::uint8;
+    default:
+      break;
   }
   PAL_ASSERT(false, std::string("no NCCL type for tensors of type ") + c10::toString(t.scalar_type()));
   return NcclType::float32;
 }
 
-NcclOp nccl_op(comm::ReduceOp op) { return op == comm::ReduceOp::sum ? NcclOp::sum : op == comm::ReduceOp::max ? NcclOp::max : NcclOp::min; }
+NcclOp nccl_op(comm::ReduceOp op) {
+  return op == comm::ReduceOp::sum ? NcclOp::sum : op == comm::ReduceOp::max ? NcclOp::max : NcclOp::min;
+}
 
 at::Tensor rows_like(const at::Tensor& t, int64_t rows) {
   std::vector<int64_t> shape = t.sizes().vec();
@@ -65,8 +75,10 @@ int64_t total(const Rows& rows) { return std::accumulate(rows.begin(), rows.end(
 
 class NcclComm final : public DeviceComm {
  public:
-  NcclComm(std::unique_ptr<comm::Comm> host, NcclChannel& channel, FlightLog& log) : host_(std::move(host)), channel_(channel), log_(log) {
-    PAL_ASSERT(host_->rank() == channel_.rank() && host_->size() == channel_.size(), "MPI and NCCL number the ranks alike");
+  NcclComm(std::unique_ptr<comm::Comm> host, NcclChannel& channel, FlightLog& log)
+      : host_(std::move(host)), channel_(channel), log_(log) {
+    PAL_ASSERT(host_->rank() == channel_.rank() && host_->size() == channel_.size(),
+               "MPI and NCCL number the ranks alike");
   }
 
   int rank() const override { return host_->rank(); }
@@ -76,11 +88,13 @@ class NcclComm final : public DeviceComm {
 
   void all_reduce(at::Tensor t, comm::ReduceOp op) override {
     if (t.is_cpu()) return host_->all_reduce(t, op);
-    enqueue("all_reduce", {t}, Then::wait, [&] { channel_.all_reduce(t.data_ptr(), t.data_ptr(), t.numel(), nccl_type(t), nccl_op(op)); });
+    enqueue("all_reduce", {t}, Then::wait,
+            [&] { channel_.all_reduce(t.data_ptr(), t.data_ptr(), t.numel(), nccl_type(t), nccl_op(op)); });
   }
   void begin_all_reduce(at::Tensor t) override {
     if (t.is_cpu()) return host_->all_reduce(t, comm::ReduceOp::sum);
-    enqueue("all_reduce", {t}, Then::go_on, [&] { channel_.all_reduce(t.data_ptr(), t.data_ptr(), t.numel(), nccl_type(t)); });
+    enqueue("all_reduce", {t}, Then::go_on,
+            [&] { channel_.all_reduce(t.data_ptr(), t.data_ptr(), t.numel(), nccl_type(t)); });
   }
   void join() override {
     const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(channel_.device()));
@@ -90,48 +104,58 @@ class NcclComm final : public DeviceComm {
     if (t.is_cpu()) return host_->broadcast(t, root);
     enqueue("broadcast", {t}, Then::wait, [&] { channel_.broadcast(t.data_ptr(), t.numel(), nccl_type(t), root); });
   }
-  at::Tensor all_gather(const at::Tensor& t) override { return all_gather_v(t, Rows(static_cast<size_t>(size()), t.size(0))); }
+  at::Tensor all_gather(const at::Tensor& t) override {
+    return all_gather_v(t, Rows(static_cast<size_t>(size()), t.size(0)));
+  }
   at::Tensor all_gather_v(const at::Tensor& t, const Rows& counts) override {
     if (t.is_cpu()) return host_->all_gather_v(t, counts);
     check_rows(t, counts);
     const at::Tensor out = rows_like(t, total(counts));
-    enqueue("all_gather_v", {t, out}, Then::wait, [&] { channel_.all_gather(t.data_ptr(), out.data_ptr(), elements(counts, t), nccl_type(t)); });
+    enqueue("all_gather_v", {t, out}, Then::wait,
+            [&] { channel_.all_gather(t.data_ptr(), out.data_ptr(), elements(counts, t), nccl_type(t)); });
     return out;
   }
   at::Tensor gather_v(const at::Tensor& t, const Rows& counts, int root) override {
     if (t.is_cpu()) return host_->gather_v(t, counts, root);
     check_rows(t, counts);
     const at::Tensor out = rows_like(t, rank() == root ? total(counts) : 0);
-    enqueue("gather_v", {t, out}, Then::wait, [&] { channel_.gather(t.data_ptr(), out.data_ptr(), elements(counts, t), nccl_type(t), root); });
+    enqueue("gather_v", {t, out}, Then::wait,
+            [&] { channel_.gather(t.data_ptr(), out.data_ptr(), elements(counts, t), nccl_type(t), root); });
     return rank() == root ? out : at::Tensor();
   }
   at::Tensor reduce_scatter(const at::Tensor& t, const Rows& counts) override {
     if (t.is_cpu()) return host_->reduce_scatter(t, counts);
-    PAL_ASSERT(static_cast<int>(counts.size()) == size() && total(counts) == t.size(0), "counts add up to the rows given");
+    PAL_ASSERT(static_cast<int>(counts.size()) == size() && total(counts) == t.size(0),
+               "counts add up to the rows given");
     const at::Tensor out = rows_like(t, counts[static_cast<size_t>(rank())]);
-    enqueue("reduce_scatter", {t, out}, Then::wait, [&] { channel_.reduce_scatter(t.data_ptr(), out.data_ptr(), elements(counts, t), nccl_type(t)); });
+    enqueue("reduce_scatter", {t, out}, Then::wait,
+            [&] { channel_.reduce_scatter(t.data_ptr(), out.data_ptr(), elements(counts, t), nccl_type(t)); });
     return out;
   }
   at::Tensor all_to_all_v(const at::Tensor& t, const Rows& send, const Rows& receive) override {
     if (t.is_cpu()) return host_->all_to_all_v(t, send, receive);
-    PAL_ASSERT(static_cast<int>(send.size()) == size() && total(send) == t.size(0), "send counts add up to the rows given");
+    PAL_ASSERT(static_cast<int>(send.size()) == size() && total(send) == t.size(0),
+               "send counts add up to the rows given");
     const at::Tensor out = rows_like(t, total(receive));
-    enqueue("all_to_all_v", {t, out}, Then::wait,
-            [&] { channel_.all_to_all(t.data_ptr(), elements(send, t), out.data_ptr(), elements(receive, t), nccl_type(t)); });
+    enqueue("all_to_all_v", {t, out}, Then::wait, [&] {
+      channel_.all_to_all(t.data_ptr(), elements(send, t), out.data_ptr(), elements(receive, t), nccl_type(t));
+    });
     return out;
   }
 
  private:
-  enum class Then { wait, go_on };         // of the caller's stream
+  enum class Then { wait, go_on };  // of the caller's stream
 
   void check_rows(const at::Tensor& t, const Rows& counts) const {
-    PAL_ASSERT(static_cast<int>(counts.size()) == size() && counts[static_cast<size_t>(rank())] == t.size(0), "counts name every rank's rows");
+    PAL_ASSERT(static_cast<int>(counts.size()) == size() && counts[static_cast<size_t>(rank())] == t.size(0),
+               "counts name every rank's rows");
   }
 
   template <class F>
   void enqueue(const char* kind, const std::vector<at::Tensor>& used, Then then, const F& launch) {
     for (const at::Tensor& t : used) {
-      PAL_ASSERT(t.is_contiguous() && t.is_cuda() && t.device().index() == channel_.device(), "NCCL carries contiguous tensors of its own device");
+      PAL_ASSERT(t.is_contiguous() && t.is_cuda() && t.device().index() == channel_.device(),
+                 "NCCL carries contiguous tensors of its own device");
     }
     const c10::cuda::CUDAGuard guard(used[0].device());
     const cudaStream_t user = c10::cuda::getCurrentCUDAStream().stream();
@@ -168,18 +192,20 @@ class NcclChannels final : public DeviceChannels {
     world_->abort();
   }
   std::unique_ptr<DeviceComm> carry(std::unique_ptr<comm::Comm> host, Reach reach) override {
-    return std::make_unique<NcclComm>(std::move(host), reach == Reach::world ? *world_ : *node_, reach == Reach::world ? log_ : node_log_);
+    return std::make_unique<NcclComm>(std::move(host), reach == Reach::world ? *world_ : *node_,
+                                      reach == Reach::world ? log_ : node_log_);
   }
 
  private:
   FlightLog& log_;
-  FlightLog node_log_{"node device"};      // not compared: its ranks are not all ranks
+  FlightLog node_log_{"node device"};  // not compared: its ranks are not all ranks
   std::unique_ptr<NcclChannel> world_, node_;
 };
 
 }  // namespace
 
-std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightLog& log, std::function<void(const std::string&)> on_failure) {
+std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightLog& log,
+                                                     std::function<void(const std::string&)> on_failure) {
   return std::make_unique<NcclChannels>(device, log, std::move(on_failure));
 }
 

@@ -6,7 +6,7 @@ namespace pal::dist {
 namespace {
 
 constexpr auto kGuardTick = std::chrono::milliseconds(50);
-constexpr auto kGrace = std::chrono::seconds(1);   // before that nobody asks the device about a launch
+constexpr auto kGrace = std::chrono::seconds(1);  // before that nobody asks the device about a launch
 constexpr double kRollCallSeconds = 2;
 
 }  // namespace
@@ -21,11 +21,12 @@ std::string NcclChannel::absent(Clock::time_point since, const std::function<voi
 }
 
 std::optional<Clock::time_point> NcclChannel::oldest_waiting() {
-  const std::unique_lock lock(mutex_, std::try_to_lock);   // a launch under way is not a second old, or finds out itself
-  if (!lock || comm_ == nullptr || in_flight_.empty() || Clock::now() - in_flight_.front().begin < kGrace) return std::nullopt;
+  const std::unique_lock lock(mutex_, std::try_to_lock);  // a launch under way is not a second old, or finds out itself
+  if (!lock || comm_ == nullptr || in_flight_.empty() || Clock::now() - in_flight_.front().begin < kGrace)
+    return std::nullopt;
   try {
     retire();
-  } catch (const Error&) {   // the enqueuing thread meets it too, and can tell
+  } catch (const Error&) {  // the enqueuing thread meets it too, and can tell
     return std::nullopt;
   }
   if (in_flight_.empty() || Clock::now() - in_flight_.front().begin < kGrace) return std::nullopt;

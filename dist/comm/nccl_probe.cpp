@@ -39,11 +39,13 @@ struct Timer {
 };
 
 void fill(float* data, const std::vector<float>& values, NcclChannel& channel) {
-  PAL_CUDA_CHECK(cudaMemcpyAsync(data, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice, channel.stream()));
+  PAL_CUDA_CHECK(
+      cudaMemcpyAsync(data, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice, channel.stream()));
 }
 
 // Once for the numbers, then `repeats` times for the clock (in place the numbers grow; nobody looks at them).
-ProbeTime probe_one(NcclChannel& channel, MPI_Comm comm, const std::vector<float>& given, const float* from, float* to, const NcclProbeOptions& options) {
+ProbeTime probe_one(NcclChannel& channel, MPI_Comm comm, const std::vector<float>& given, const float* from, float* to,
+                    const NcclProbeOptions& options) {
   const auto count = static_cast<int64_t>(given.size());
   const auto reduce = [&] { channel.all_reduce(from, to, count, NcclType::float32); };
   fill(const_cast<float*>(from), given, channel);
@@ -75,11 +77,17 @@ ProbeTime probe_one(NcclChannel& channel, MPI_Comm comm, const std::vector<float
 
 }  // namespace
 
-double algorithm_bandwidth(int64_t bytes, double seconds) { return seconds > 0 ? static_cast<double>(bytes) / seconds * 1e-9 : 0; }
-double bus_bandwidth(int64_t bytes, double seconds, int ranks) { return algorithm_bandwidth(bytes, seconds) * 2 * (ranks - 1) / ranks; }
+double algorithm_bandwidth(int64_t bytes, double seconds) {
+  return seconds > 0 ? static_cast<double>(bytes) / seconds * 1e-9 : 0;
+}
+double bus_bandwidth(int64_t bytes, double seconds, int ranks) {
+  return algorithm_bandwidth(bytes, seconds) * 2 * (ranks - 1) / ranks;
+}
 
 float probe_given(int rank, int64_t i) { return static_cast<float>(i % 97 + rank); }
-float probe_sum(int ranks, int64_t i) { return static_cast<float>(ranks * (i % 97) + int64_t{ranks} * (ranks - 1) / 2); }
+float probe_sum(int ranks, int64_t i) {
+  return static_cast<float>(ranks * (i % 97) + int64_t{ranks} * (ranks - 1) / 2);
+}
 
 int64_t count_wrong(const std::vector<float>& got, int ranks) {
   int64_t wrong = 0;
@@ -112,8 +120,9 @@ std::vector<ProbeRow> probe_world(int device, const NcclProbeOptions& options) {
 }
 
 std::vector<std::vector<std::string>> probe_table(const std::vector<ProbeRow>& rows, int ranks) {
-  std::vector<std::vector<std::string>> table = {{"size B", "count", "type", "redop", "time us", "algbw GB/s", "busbw GB/s", "#wrong",
-                                                  "in place us", "algbw GB/s", "busbw GB/s", "#wrong"}};
+  std::vector<std::vector<std::string>> table = {{"size B", "count", "type", "redop", "time us", "algbw GB/s",
+                                                  "busbw GB/s", "#wrong", "in place us", "algbw GB/s", "busbw GB/s",
+                                                  "#wrong"}};
   for (const ProbeRow& r : rows) {
     std::vector<std::string> line = {std::to_string(r.bytes), std::to_string(r.count), "float", "sum"};
     for (const ProbeTime& t : {r.out_of_place, r.in_place}) {
@@ -126,7 +135,8 @@ std::vector<std::vector<std::string>> probe_table(const std::vector<ProbeRow>& r
 }
 
 bool probe_passed(const std::vector<ProbeRow>& rows) {
-  return std::all_of(rows.begin(), rows.end(), [](const ProbeRow& r) { return r.out_of_place.wrong == 0 && r.in_place.wrong == 0; });
+  return std::all_of(rows.begin(), rows.end(),
+                     [](const ProbeRow& r) { return r.out_of_place.wrong == 0 && r.in_place.wrong == 0; });
 }
 
 std::string probe_verdict(const std::vector<ProbeRow>& rows, int ranks) {
@@ -134,19 +144,24 @@ std::string probe_verdict(const std::vector<ProbeRow>& rows, int ranks) {
   double best = 0;
   for (const ProbeRow& r : rows) {
     wrong += r.out_of_place.wrong + r.in_place.wrong;
-    best = std::max({best, bus_bandwidth(r.bytes, r.out_of_place.seconds, ranks), bus_bandwidth(r.bytes, r.in_place.seconds, ranks)});
+    best = std::max({best, bus_bandwidth(r.bytes, r.out_of_place.seconds, ranks),
+                     bus_bandwidth(r.bytes, r.in_place.seconds, ranks)});
   }
   if (wrong > 0) {
-    return "NCCL adds wrongly on this machine: " + std::to_string(wrong) + " elements; do not train on it; try NCCL_P2P_DISABLE=1, and look for ACS or IOMMU settings of the PCI bridges";
+    return "NCCL adds wrongly on this machine: " + std::to_string(wrong) +
+           " elements; do not train on it; try NCCL_P2P_DISABLE=1, and look for ACS or IOMMU settings of the PCI "
+           "bridges";
   }
   if (ranks == 1) return "NCCL starts and adds rightly; with one device there is no link to measure";
-  return "NCCL adds rightly between " + std::to_string(ranks) + " devices; at best " + text("%.1f", best) + " GB/s of bus bandwidth";
+  return "NCCL adds rightly between " + std::to_string(ranks) + " devices; at best " + text("%.1f", best) +
+         " GB/s of bus bandwidth";
 }
 
 std::vector<std::vector<std::string>> device_table() {
   int devices = 0;
   PAL_CUDA_CHECK(cudaGetDeviceCount(&devices));
-  std::vector<std::vector<std::string>> table = {{"device", "name", "PCI", "memory GiB", "compute", "reaches directly"}};
+  std::vector<std::vector<std::string>> table = {
+      {"device", "name", "PCI", "memory GiB", "compute", "reaches directly"}};
   for (int d = 0; d < devices; ++d) {
     cudaDeviceProp properties{};
     PAL_CUDA_CHECK(cudaGetDeviceProperties(&properties, d));
@@ -161,7 +176,8 @@ std::vector<std::vector<std::string>> device_table() {
       if (can) reached += std::to_string(other);
     }
     if (reached.empty()) reached = devices == 1 ? "no other device here" : "none: traffic goes through host memory";
-    table.push_back({std::to_string(d), properties.name, bus, text("%.1f", static_cast<double>(properties.totalGlobalMem) / (1 << 30)),
+    table.push_back({std::to_string(d), properties.name, bus,
+                     text("%.1f", static_cast<double>(properties.totalGlobalMem) / (1 << 30)),
                      std::to_string(properties.major) + "." + std::to_string(properties.minor), reached});
   }
   return table;

@@ -18,8 +18,8 @@ struct NcclProbeOptions {
 };
 
 struct ProbeTime {
-  double seconds = 0;          // of one all-reduce, the slowest rank's
-  int64_t wrong = 0;           // elements over all ranks that are not the sum
+  double seconds = 0;  // of one all-reduce, the slowest rank's
+  int64_t wrong = 0;   // elements over all ranks that are not the sum
 };
 
 struct ProbeRow {
@@ -27,8 +27,8 @@ struct ProbeRow {
   ProbeTime out_of_place, in_place;
 };
 
-double algorithm_bandwidth(int64_t bytes, double seconds);            // GB/s
-double bus_bandwidth(int64_t bytes, double seconds, int ranks);       // GB/s
+double algorithm_bandwidth(int64_t bytes, double seconds);       // GB/s
+double bus_bandwidth(int64_t bytes, double seconds, int ranks);  // GB/s
 
 // What rank r gives at i, and what W of them add up to: integers that float32 holds exactly.
 float probe_given(int rank, int64_t i);

@@ -36,7 +36,9 @@ std::string missing_operators() {
     return e.what();
   }
   const auto product = c10::Dispatcher::singleton().findSchema({"aten::mm", ""});
-  return product && product->hasKernelForDispatchKey(c10::DispatchKey::CUDA) ? "" : "this LibTorch has no operators for CUDA";
+  return product && product->hasKernelForDispatchKey(c10::DispatchKey::CUDA)
+             ? ""
+             : "this LibTorch has no operators for CUDA";
 }
 }  // namespace
 
@@ -49,7 +51,9 @@ CudaState cuda_state() {
   const FoundDevices found = found_devices("", 0);
   state.nccl = found.nccl == 0 ? "" : nccl_version_text(found.nccl);
   state.devices = found.visible;
-  state.reason = found.visible > 0 && !at::hasCUDA() ? "LibTorch sees none, though the driver shows " + std::to_string(found.visible) : found.reason;
+  state.reason = found.visible > 0 && !at::hasCUDA()
+                     ? "LibTorch sees none, though the driver shows " + std::to_string(found.visible)
+                     : found.reason;
   return state;
 }
 

@@ -32,11 +32,12 @@ void RollCall::answer(const Place& mine) {
     if (!there) return;
     int64_t question = 0;
     PAL_MPI_CHECK(MPI_Recv(&question, 1, MPI_INT64_T, status.MPI_SOURCE, kQuestion, comm_, MPI_STATUS_IGNORE));
-    PAL_MPI_CHECK(MPI_Send(&mine, sizeof(mine), MPI_BYTE, status.MPI_SOURCE, kAnswer, comm_));   // small: goes at once
+    PAL_MPI_CHECK(MPI_Send(&mine, sizeof(mine), MPI_BYTE, status.MPI_SOURCE, kAnswer, comm_));  // small: goes at once
   }
 }
 
-std::vector<std::optional<Place>> RollCall::ask(const Place& mine, double seconds, const std::function<void()>& meanwhile) {
+std::vector<std::optional<Place>> RollCall::ask(const Place& mine, double seconds,
+                                                const std::function<void()>& meanwhile) {
   // Never freed: a request to a rank that is gone may stay open for ever, and the job is about to end.
   struct Asked {
     int64_t question = 0;
@@ -44,7 +45,8 @@ std::vector<std::optional<Place>> RollCall::ask(const Place& mine, double second
     std::vector<MPI_Request> sent, received;
   };
   const auto n = static_cast<size_t>(size_);
-  Asked& asked = *new Asked{mine.number, std::vector<Place>(n), std::vector<MPI_Request>(n, MPI_REQUEST_NULL), std::vector<MPI_Request>(n, MPI_REQUEST_NULL)};
+  Asked& asked = *new Asked{mine.number, std::vector<Place>(n), std::vector<MPI_Request>(n, MPI_REQUEST_NULL),
+                            std::vector<MPI_Request>(n, MPI_REQUEST_NULL)};
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
     MPI_Irecv(&asked.answers[r], sizeof(Place), MPI_BYTE, r, kAnswer, comm_, &asked.received[r]);
@@ -71,22 +73,30 @@ std::vector<std::optional<Place>> RollCall::ask(const Place& mine, double second
 std::string absence(const std::vector<std::optional<Place>>& places, int self, double waited) {
   const Place& mine = *places[static_cast<size_t>(self)];
   char begin[192];
-  std::snprintf(begin, sizeof(begin), "rank %d waits for %.1f s in NCCL launch %lld (%s)", self, waited, static_cast<long long>(mine.number), mine.what);
+  std::snprintf(begin, sizeof(begin), "rank %d waits for %.1f s in NCCL launch %lld (%s)", self, waited,
+                static_cast<long long>(mine.number), mine.what);
   std::vector<int> silent, behind;
   int differs = -1;
   for (size_t r = 0; r < places.size(); ++r) {
-    if (!places[r]) silent.push_back(static_cast<int>(r));
-    else if (places[r]->number < mine.number) behind.push_back(static_cast<int>(r));
-    else if (places[r]->number == mine.number && std::string(places[r]->what) != mine.what) differs = static_cast<int>(r);
+    if (!places[r])
+      silent.push_back(static_cast<int>(r));
+    else if (places[r]->number < mine.number)
+      behind.push_back(static_cast<int>(r));
+    else if (places[r]->number == mine.number && std::string(places[r]->what) != mine.what)
+      differs = static_cast<int>(r);
   }
   std::string text = begin;
   if (!silent.empty()) text += "; no answer from " + listed(silent) + ": dead, stopped, or its host is unreachable";
   if (!behind.empty()) {
     const Place& first = *places[static_cast<size_t>(behind.front())];
-    text += "; " + listed(behind) + " did not come, last at launch " + std::to_string(first.number) + (first.number > 0 ? std::string(" (") + first.what + ")" : "");
+    text += "; " + listed(behind) + " did not come, last at launch " + std::to_string(first.number) +
+            (first.number > 0 ? std::string(" (") + first.what + ")" : "");
   }
-  if (differs >= 0) text += "; rank " + std::to_string(differs) + " has another launch there (" + places[static_cast<size_t>(differs)]->what + ")";
-  if (silent.empty() && behind.empty() && differs < 0) text += ", and all ranks are in it: look at the network (NCCL_DEBUG=INFO)";
+  if (differs >= 0)
+    text += "; rank " + std::to_string(differs) + " has another launch there (" +
+            places[static_cast<size_t>(differs)]->what + ")";
+  if (silent.empty() && behind.empty() && differs < 0)
+    text += ", and all ranks are in it: look at the network (NCCL_DEBUG=INFO)";
   return text;
 }
 

@@ -16,7 +16,7 @@ namespace pal::dist {
 // Where a rank is: its newest launch.
 struct Place {
   int64_t number = 0;
-  char what[96] = {};          // "all_reduce of 1024 float32"
+  char what[96] = {};  // "all_reduce of 1024 float32"
 };
 
 class RollCall {

@@ -11,7 +11,7 @@ namespace {
 
 // Of a buffer at a time: the shares of a slice come from and stay in the caches. At most this much memory beside the buffer.
 constexpr int64_t kBlockBytes = int64_t{8} << 20;
-constexpr int kShares = 1, kSums = 2;   // tags
+constexpr int kShares = 1, kSums = 2;  // tags
 
 template <class T>
 void add(T* to, const T* from, int64_t n) {
@@ -24,7 +24,7 @@ class BlockSum {
   BlockSum(MPI_Comm comm, MPI_Datatype type, int64_t longest) : comm_(comm), type_(type) {
     PAL_MPI_CHECK(MPI_Comm_rank(comm, &rank_));
     PAL_MPI_CHECK(MPI_Comm_size(comm, &size_));
-    shares_.resize(static_cast<size_t>(longest + size_));   // slices may be longer by one
+    shares_.resize(static_cast<size_t>(longest + size_));  // slices may be longer by one
   }
 
   void operator()(T* block, int64_t n) {
@@ -32,9 +32,11 @@ class BlockSum {
     const auto length = [&](int r) { return begin[r + 1] - begin[r]; };
     const int64_t own = length(rank_);
     T* const mine = block + begin[rank_];
-    exchange([&](int r) { post(MPI_Irecv, share(r, own), own, r, kShares); }, [&](int r) { post(MPI_Isend, block + begin[r], length(r), r, kShares); });
+    exchange([&](int r) { post(MPI_Irecv, share(r, own), own, r, kShares); },
+             [&](int r) { post(MPI_Isend, block + begin[r], length(r), r, kShares); });
     sum(mine, own);
-    exchange([&](int r) { post(MPI_Irecv, block + begin[r], length(r), r, kSums); }, [&](int r) { post(MPI_Isend, mine, own, r, kSums); });
+    exchange([&](int r) { post(MPI_Irecv, block + begin[r], length(r), r, kSums); },
+             [&](int r) { post(MPI_Isend, mine, own, r, kSums); });
   }
 
  private:
@@ -63,7 +65,7 @@ class BlockSum {
   MPI_Comm comm_;
   MPI_Datatype type_;
   int rank_ = 0, size_ = 1;
-  std::vector<T> shares_;                 // of this rank's slice, by rank
+  std::vector<T> shares_;  // of this rank's slice, by rank
   std::vector<MPI_Request> requests_;
 };
 
@@ -78,7 +80,8 @@ void sum_blocks(const at::Tensor& t, MPI_Comm comm, MPI_Datatype type) {
 }  // namespace
 
 bool sums_in_slices(const at::Tensor& t) {
-  return (t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble) && static_cast<int64_t>(t.nbytes()) >= kSlicedBytes;
+  return (t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble) &&
+         static_cast<int64_t>(t.nbytes()) >= kSlicedBytes;
 }
 
 void sum_in_slices(const at::Tensor& t, MPI_Comm comm) {

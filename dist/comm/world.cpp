@@ -39,8 +39,9 @@ double share_of_cores(comm::Comm& node) {
 void check_not_lonely(int size) {
   const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
   if (size > 1 || tasks == nullptr || std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) return;
-  PAL_CHECK(std::atoi(tasks) <= 1, "srun started " + std::string(tasks) + " tasks, but they do not find each other; ranks in this one's world", size,
-            "start them with srun --mpi=pmix (srun --mpi=list names what this SLURM has), or with mpirun");
+  PAL_CHECK(std::atoi(tasks) <= 1,
+            "srun started " + std::string(tasks) + " tasks, but they do not find each other; ranks in this one's world",
+            size, "start them with srun --mpi=pmix (srun --mpi=list names what this SLURM has), or with mpirun");
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ std::string mpi_library() {
 }
 
 World::World() : host_(host_name()) {
-  if (!started_as_rank()) {   // alone: no MPI at all, so that no daemon is started for one process
+  if (!started_as_rank()) {  // alone: no MPI at all, so that no daemon is started for one process
     now_ = comm::make_local_comm();
     bulk_ = comm::make_local_comm();
     control_ = comm::make_local_comm();
@@ -94,7 +95,8 @@ World::World() : host_(host_name()) {
 
 DeviceDecision World::use_device(const std::string& asked) {
   const FoundDevices mine = found_devices(host_, local_rank_);
-  const DeviceDecision decision = decide_device(asked, mpi_ ? gather_found(mine, MPI_COMM_WORLD) : std::vector<FoundDevices>{mine}, rank_);
+  const DeviceDecision decision =
+      decide_device(asked, mpi_ ? gather_found(mine, MPI_COMM_WORLD) : std::vector<FoundDevices>{mine}, rank_);
   if (decision.kind == DeviceKind::cpu) return decision;
   ops::load_torch_cuda();
   if (size_ == 1) return decision;

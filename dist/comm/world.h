@@ -27,25 +27,27 @@ class World {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  int local_rank() const { return local_rank_; }   // among the ranks of this host
+  int local_rank() const { return local_rank_; }  // among the ranks of this host
   int local_size() const { return local_size_; }
   const std::string& host() const { return host_; }
   // Cores that are this rank's: those it may use, each divided among the ranks of this host that may use it too.
   double cores() const { return cores_; }
-  std::string prefix() const;                      // "[rank 1/4 host]"
+  std::string prefix() const;  // "[rank 1/4 host]"
 
   comm::Comm& now() { return *now_; }
   comm::Comm& bulk() { return *bulk_; }
   comm::Comm& control() { return *control_; }
   comm::Comm& rounds() { return *rounds_; }
-  comm::Comm& node() { return *node_; }                  // the ranks of this host
+  comm::Comm& node() { return *node_; }  // the ranks of this host
 
   // Collective. The device that train.device=`asked` (auto, cpu, cuda) means for this rank; where it is a GPU, tensors of
   // that GPU go by NCCL from now on: `now` and `bulk` through one NCCL communicator, `node` through another. To be called
   // before anybody holds a communicator.
   DeviceDecision use_device(const std::string& asked);
 
-  std::vector<const FlightLog*> flights() const { return {&now_log_, &bulk_log_, &control_log_, &device_log_, &node_log_}; }
+  std::vector<const FlightLog*> flights() const {
+    return {&now_log_, &bulk_log_, &control_log_, &device_log_, &node_log_};
+  }
 
   // Brings every rank down, at once, with this exit code. Never returns.
   [[noreturn]] void abort(int exit_code);
@@ -56,7 +58,7 @@ class World {
   double cores_ = 1;
   std::string host_;
   FlightLog now_log_{"now"}, bulk_log_{"bulk"}, control_log_{"control"}, device_log_{"device"}, node_log_{"node"};
-  std::unique_ptr<DeviceChannels> channels_;       // null where ranks compute on CPUs, or alone
+  std::unique_ptr<DeviceChannels> channels_;  // null where ranks compute on CPUs, or alone
   std::unique_ptr<comm::Comm> now_, bulk_, control_, rounds_, node_;
 };
 

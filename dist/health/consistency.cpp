@@ -52,8 +52,8 @@ std::string broadcast_text(std::string text, int root, comm::Comm& comm) {
 
 std::string list_of(const std::vector<int>& ranks, int size) {
   const size_t shown = std::min<size_t>(ranks.size(), 8);
-  return fmt::format("rank{} {}{} of {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks.begin(), ranks.begin() + shown, ", "),
-                     ranks.size() > shown ? ", …" : "", size);
+  return fmt::format("rank{} {}{} of {}", ranks.size() == 1 ? "" : "s",
+                     fmt::join(ranks.begin(), ranks.begin() + shown, ", "), ranks.size() > shown ? ", …" : "", size);
 }
 
 // A mixture of 64-bit words with position; not cryptographic.
@@ -69,7 +69,8 @@ uint64_t checksum(const at::Tensor& t) {
     for (int k = 0; k < 4; ++k) lanes[k] = (lanes[k] ^ w[k]) * 0x9E3779B97F4A7C15ull;
   }
   for (; at < size; ++at) lanes[0] = (lanes[0] ^ bytes[at]) * 0x100000001B3ull;
-  return lanes[0] ^ std::rotl(lanes[1], 57) ^ std::rotl(lanes[2], 9) ^ std::rotl(lanes[3], 43);   // a sign stays a word's highest bit: none may go
+  return lanes[0] ^ std::rotl(lanes[1], 57) ^ std::rotl(lanes[2], 9) ^
+         std::rotl(lanes[3], 43);  // a sign stays a word's highest bit: none may go
 }
 
 // A setting as the ranks must have it in common: each node may have a scratch folder of its own name, or all have none.
@@ -79,7 +80,8 @@ std::string shared_setting(const config::Config& config, const std::string& key)
 
 std::string shared_settings(const config::Config& config) {
   std::string out;
-  for (const config::KeySpec& key : config::config_keys()) out += key.name + "=" + shared_setting(config, key.name) + "\n";
+  for (const config::KeySpec& key : config::config_keys())
+    out += key.name + "=" + shared_setting(config, key.name) + "\n";
   return out;
 }
 
@@ -92,8 +94,8 @@ void agree_on_program(comm::Comm& comm) {
   if (comm.size() == 1) return;
   const std::string self = io::read_whole_file("/proc/self/exe");
   const std::vector<int> others = other_than_first(of_all(io::crc32c(self.data(), self.size()), comm));
-  PAL_CHECK(others.empty(), "the ranks do not run the same program", list_of(others, comm.size()) + " differs from rank 0",
-            "install one build on every host");
+  PAL_CHECK(others.empty(), "the ranks do not run the same program",
+            list_of(others, comm.size()) + " differs from rank 0", "install one build on every host");
 }
 
 void agree_on_config(const config::Config& config, comm::Comm& comm) {
@@ -115,13 +117,14 @@ void agree_on_config(const config::Config& config, comm::Comm& comm) {
     keys = fmt::format("{}", fmt::join(differing, ", "));
   }
   keys = broadcast_text(keys, others.front(), comm);
-  throw Error(Exit::usage, fmt::format("the ranks do not agree on the config: {} differs from rank 0 in {}; {}", list_of(others, comm.size()), keys, kSameStart));
+  throw Error(Exit::usage, fmt::format("the ranks do not agree on the config: {} differs from rank 0 in {}; {}",
+                                       list_of(others, comm.size()), keys, kSameStart));
 }
 
 void agree_on_data(uint64_t fingerprint, const std::string& what, comm::Comm& comm) {
   const std::vector<int> others = other_than_first(of_all(fingerprint, comm));
-  PAL_DATA_CHECK(others.empty(), "the ranks do not agree on " + what, list_of(others, comm.size()) + " reads another one than rank 0",
-                 "copy the same files to every host");
+  PAL_DATA_CHECK(others.empty(), "the ranks do not agree on " + what,
+                 list_of(others, comm.size()) + " reads another one than rank 0", "copy the same files to every host");
 }
 
 void agree_on_folder(const std::string& path, comm::Comm& comm) {
@@ -142,7 +145,8 @@ void agree_on_folder(const std::string& path, comm::Comm& comm) {
   }
   const std::vector<int> others = other_than_first(of_all(seen ? 1 : 0, comm));
   if (comm.rank() == 0) unlink(file.c_str());
-  PAL_CHECK(others.empty(), "the run folder " + path + " is not shared by all ranks", list_of(others, comm.size()) + " does not see rank 0's",
+  PAL_CHECK(others.empty(), "the run folder " + path + " is not shared by all ranks",
+            list_of(others, comm.size()) + " does not see rank 0's",
             "give --run-dir as an absolute path on a file system that every host has");
 }
 
@@ -157,8 +161,8 @@ void agree_on_parameters(const ops::NamedTensors& parameters, int64_t step, comm
 
 void agree_on_graph(uint64_t fingerprint, comm::Comm& comm) {
   const std::vector<int> others = other_than_first(of_all(fingerprint, comm));
-  PAL_CHECK_CODE(Exit::lost, others.empty(), "the graph of answers differs between ranks", list_of(others, comm.size()) + " differs from rank 0",
-                 kRestartHelps);
+  PAL_CHECK_CODE(Exit::lost, others.empty(), "the graph of answers differs between ranks",
+                 list_of(others, comm.size()) + " differs from rank 0", kRestartHelps);
 }
 
 }  // namespace pal::dist

@@ -13,7 +13,7 @@
 namespace pal::dist {
 
 void agree_on_program(comm::Comm& comm);
-void agree_on_config(const config::Config& config, comm::Comm& comm);                                  // names the keys
+void agree_on_config(const config::Config& config, comm::Comm& comm);  // names the keys
 // `what`: "the training set FILE", "the graph".
 void agree_on_data(uint64_t fingerprint, const std::string& what, comm::Comm& comm);
 // Whether every rank sees the folder that rank 0 sees.

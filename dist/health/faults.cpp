@@ -20,10 +20,15 @@ struct FaultName {
   const char* name;
   FaultKind kind;
 };
-constexpr std::array<FaultName, 8> kFaults = {{{"kill", FaultKind::kill}, {"stop", FaultKind::stop}, {"hang", FaultKind::hang},
-                                               {"nan", FaultKind::nan}, {"flip", FaultKind::flip}, {"write-fail", FaultKind::write_fail},
-                                               {"late-round", FaultKind::late_round}, {"late-write", FaultKind::late_write}}};
-constexpr auto kLate = std::chrono::seconds(12);   // longer than a rank may keep the others waiting within a step
+constexpr std::array<FaultName, 8> kFaults = {{{"kill", FaultKind::kill},
+                                               {"stop", FaultKind::stop},
+                                               {"hang", FaultKind::hang},
+                                               {"nan", FaultKind::nan},
+                                               {"flip", FaultKind::flip},
+                                               {"write-fail", FaultKind::write_fail},
+                                               {"late-round", FaultKind::late_round},
+                                               {"late-write", FaultKind::late_write}}};
+constexpr auto kLate = std::chrono::seconds(12);  // longer than a rank may keep the others waiting within a step
 
 std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> parts;
@@ -35,8 +40,8 @@ std::vector<std::string> split(const std::string& text, char at) {
 int64_t number(const std::string& text, const std::string& whole) {
   int64_t value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  PAL_CHECK(error == std::errc() && end == text.data() + text.size() && value >= 0, "PAL_FAULT has a part that is no number", whole,
-            "write kind:rank:step");
+  PAL_CHECK(error == std::errc() && end == text.data() + text.size() && value >= 0,
+            "PAL_FAULT has a part that is no number", whole, "write kind:rank:step");
   return value;
 }
 
@@ -52,7 +57,8 @@ Fault parse_fault(const std::string& text) {
       known = true;
     }
   }
-  PAL_CHECK(known, "PAL_FAULT names an unknown kind", parts[0], "use kill, stop, hang, nan, flip, write-fail, late-round or late-write");
+  PAL_CHECK(known, "PAL_FAULT names an unknown kind", parts[0],
+            "use kill, stop, hang, nan, flip, write-fail, late-round or late-write");
   fault.rank = static_cast<int>(number(parts[1], text));
   const std::vector<std::string> steps = split(parts[2], '-');
   PAL_CHECK(steps.size() == 1 || steps.size() == 2, "PAL_FAULT has no step", text, "write a step or first-last");
@@ -81,7 +87,8 @@ bool Faults::strikes(FaultKind kind, int64_t step) {
   bool any = false;
   for (size_t k = 0; k < faults_.size(); ++k) {
     const Fault& f = faults_[k];
-    if (f.kind == kind && step >= f.first && step <= f.last && (f.always || struck_.insert({k, step}).second)) any = true;
+    if (f.kind == kind && step >= f.first && step <= f.last && (f.always || struck_.insert({k, step}).second))
+      any = true;
   }
   return any;
 }
@@ -102,7 +109,8 @@ void Faults::poison(at::Tensor gradient, int64_t step) {
 
 void Faults::before_write(int64_t step) {
   if (strikes(FaultKind::late_write, step)) std::this_thread::sleep_for(kLate);
-  PAL_CHECK(!strikes(FaultKind::write_fail, step), "cannot write the checkpoint", "No space left on device (injected)", "free some space there");
+  PAL_CHECK(!strikes(FaultKind::write_fail, step), "cannot write the checkpoint", "No space left on device (injected)",
+            "free some space there");
 }
 
 void Faults::before_round(int64_t step) {

@@ -14,7 +14,6 @@
 
 #include "core/ops/named_tensors.h"
 
-
 namespace pal::dist {
 
 enum class FaultKind { kill, stop, hang, nan, flip, write_fail, late_round, late_write };
@@ -22,10 +21,10 @@ enum class FaultKind { kill, stop, hang, nan, flip, write_fail, late_round, late
 struct Fault {
   FaultKind kind = FaultKind::kill;
   int rank = 0;
-  int64_t first = 0, last = 0;     // steps
+  int64_t first = 0, last = 0;  // steps
   bool always = false;
 };
-std::vector<Fault> parse_faults(const std::string& text);   // throws Error (usage)
+std::vector<Fault> parse_faults(const std::string& text);  // throws Error (usage)
 
 class Faults {
  public:
@@ -35,13 +34,13 @@ class Faults {
   bool strikes(FaultKind kind, int64_t step);
   // Before a step: kill, stop, hang and flip.
   void before_step(int64_t step, const ops::NamedTensors& parameters);
-  void poison(at::Tensor gradient, int64_t step);   // nan
-  void before_write(int64_t step);                  // write-fail: throws Error; late-write: sleeps
-  void before_round(int64_t step);                  // late-round: sleeps
+  void poison(at::Tensor gradient, int64_t step);  // nan
+  void before_write(int64_t step);                 // write-fail: throws Error; late-write: sleeps
+  void before_round(int64_t step);                 // late-round: sleeps
 
  private:
   std::vector<Fault> faults_;
-  std::mutex mutex_;                                // of the line below: checkpoints and rounds have threads of their own
+  std::mutex mutex_;  // of the line below: checkpoints and rounds have threads of their own
   std::set<std::pair<size_t, int64_t>> struck_;
 };
 

@@ -25,11 +25,12 @@ std::optional<std::string> judge(const std::vector<Heard>& heard, int self, cons
   }
   if (!silent.empty()) {
     const Heard& h = heard[silent.front()];
-    return fmt::format("{} gave no sign of life for {:.1f} s, last at step {}; {}", ranks_text(silent), h.silent_s, h.beat.step,
-                       h.starved ? "other processes take its core" : "the process is stopped, or its host is unreachable");
+    return fmt::format(
+        "{} gave no sign of life for {:.1f} s, last at step {}; {}", ranks_text(silent), h.silent_s, h.beat.step,
+        h.starved ? "other processes take its core" : "the process is stopped, or its host is unreachable");
   }
   if (self != 0) return std::nullopt;
-  for (size_t c = 0; c + 1 < kComms; ++c) {   // not node: its ranks are not all ranks
+  for (size_t c = 0; c + 1 < kComms; ++c) {  // not node: its ranks are not all ranks
     int64_t furthest = 0, waited = -1;
     for (const Heard& h : heard) {
       if (static_cast<double>(h.beat.waiting_ms[c]) < 1000 * limits.waiting_s || h.beat.number[c] < furthest) continue;
@@ -45,13 +46,15 @@ std::optional<std::string> judge(const std::vector<Heard>& heard, int self, cons
       // Since the last of them came: before that they waited for it. One that has left it, or is further, says that it ends.
       for (const Heard& h : heard) waited = std::min(waited, h.beat.number[c] == furthest ? h.beat.waiting_ms[c] : -1);
       if (static_cast<double>(waited) < 1000 * limits.waiting_s) continue;
-      return fmt::format("collective {} of '{}' does not end, though all ranks are in it, for {:.1f} s; look at the network", furthest,
-                         kCommNames[c], static_cast<double>(waited) / 1000);
+      return fmt::format(
+          "collective {} of '{}' does not end, though all ranks are in it, for {:.1f} s; look at the network", furthest,
+          kCommNames[c], static_cast<double>(waited) / 1000);
     }
     const bool starved = std::any_of(missing.begin(), missing.end(), [&](int r) { return heard[r].starved; });
     if (starved && static_cast<double>(waited) < 1000 * limits.starved_s) continue;
-    return fmt::format("{} did not come to collective {} of '{}', where others wait for {:.1f} s, last at step {}", ranks_text(missing),
-                       furthest, kCommNames[c], static_cast<double>(waited) / 1000, heard[missing.front()].beat.step);
+    return fmt::format("{} did not come to collective {} of '{}', where others wait for {:.1f} s, last at step {}",
+                       ranks_text(missing), furthest, kCommNames[c], static_cast<double>(waited) / 1000,
+                       heard[missing.front()].beat.step);
   }
   return std::nullopt;
 }

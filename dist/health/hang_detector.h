@@ -11,15 +11,15 @@
 namespace pal::dist {
 
 struct Heard {
-  double silent_s = 0;     // since the last beat
-  bool starved = false;    // it is silent, but wants to run: others have taken its core
-  Beat beat;               // the last one
+  double silent_s = 0;   // since the last beat
+  bool starved = false;  // it is silent, but wants to run: others have taken its core
+  Beat beat;             // the last one
 };
 
 struct Limits {
-  double silence_s = 10;   // without a beat
-  double starved_s = 60;   // the same of a rank that is starved
-  double waiting_s = 10;   // inside one collective
+  double silence_s = 10;  // without a beat
+  double starved_s = 60;  // the same of a rank that is starved
+  double waiting_s = 10;  // inside one collective
 };
 
 // A sentence about the ranks that are silent or missing, or nothing. `heard` is by rank; this rank's own is among them.

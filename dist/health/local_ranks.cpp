@@ -57,8 +57,9 @@ bool LocalRanks::wants_to_run(int rank) const {
 }
 
 bool wants_to_run(int64_t pid) {
-  std::error_code error;   // it may end while we look
-  for (fs::directory_iterator thread("/proc/" + std::to_string(pid) + "/task", error), end; !error && thread != end; thread.increment(error)) {
+  std::error_code error;  // it may end while we look
+  for (fs::directory_iterator thread("/proc/" + std::to_string(pid) + "/task", error), end; !error && thread != end;
+       thread.increment(error)) {
     if (state_of(thread->path() / "stat") == 'R') return true;
   }
   return false;

@@ -11,12 +11,12 @@ namespace pal::dist {
 
 class LocalRanks {
  public:
-  explicit LocalRanks(MPI_Comm comm);   // Collective.
+  explicit LocalRanks(MPI_Comm comm);  // Collective.
   // False for a rank on another host, or where the kernel does not tell.
   bool wants_to_run(int rank) const;
 
  private:
-  std::vector<int64_t> pids_;   // by rank; 0: on another host, or in a container that does not see it
+  std::vector<int64_t> pids_;  // by rank; 0: on another host, or in a container that does not see it
 };
 
 // Whether any thread of a process runs or waits for a core, as the kernel says.

@@ -24,8 +24,9 @@ namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(250);
 constexpr double kSilence = 10, kStarvedSilence = 60, kWaiting = 10, kSteps = 10, kSlowWaiting = 600;
-constexpr double kRecorded = 0.9;   // of a limit: then collectives are recorded
-constexpr double kStarved = 2;   // a tick this late says that this process itself did not run: nobody is blamed for that time
+constexpr double kRecorded = 0.9;  // of a limit: then collectives are recorded
+constexpr double kStarved =
+    2;  // a tick this late says that this process itself did not run: nobody is blamed for that time
 
 }  // namespace
 
@@ -35,14 +36,14 @@ struct Watchdog::State {
   const std::string run_dir;
   Pulse pulse;
   LocalRanks local;
-  std::mutex mutex;                       // guards what stands below
+  std::mutex mutex;  // guards what stands below
   std::condition_variable ended;
   bool end = false;
   Pace pace = Pace::slow;
-  Clock::time_point steps_since;          // the pace is that of steps
+  Clock::time_point steps_since;  // the pace is that of steps
   int64_t step = 0;
-  std::vector<double> step_seconds;       // of the last steps, in a ring
-  Clock::time_point awake;                // of the thread: since when this process runs without a pause
+  std::vector<double> step_seconds;  // of the last steps, in a ring
+  Clock::time_point awake;           // of the thread: since when this process runs without a pause
   std::thread thread;
 
   State(World& w, std::string dir) : world(w), run_dir(std::move(dir)), local(MPI_COMM_WORLD) {}
@@ -53,7 +54,9 @@ struct Watchdog::State {
     std::vector<double> sorted = step_seconds;
     std::nth_element(sorted.begin(), sorted.begin() + static_cast<int64_t>(sorted.size() / 2), sorted.end());
     const double limit = std::max(kWaiting, kSteps * sorted[sorted.size() / 2]);
-    return seconds_since(steps_since) > kRecorded * limit ? limit : kSlowWaiting;   // the last beats may still tell of a wait from before
+    return seconds_since(steps_since) > kRecorded * limit
+               ? limit
+               : kSlowWaiting;  // the last beats may still tell of a wait from before
   }
 
   Beat own_beat() {
@@ -70,7 +73,7 @@ struct Watchdog::State {
   }
 
   void run() {
-    pthread_setname_np(pthread_self(), "watchdog");   // for top and for those who measure what it costs
+    pthread_setname_np(pthread_self(), "watchdog");  // for top and for those who measure what it costs
     std::vector<Heard> heard(pulse.size());
     std::vector<Clock::time_point> last(pulse.size(), Clock::now());
     Clock::time_point tick = awake = Clock::now();
@@ -96,11 +99,13 @@ struct Watchdog::State {
       }
       if (starved) continue;
       for (int r = 0; r < pulse.size(); ++r) {
-        if (r != pulse.rank() && (pulse.rank() == 0 || r == 0)) listen(r, std::chrono::duration<double>(tick - last[r]).count(), heard[r]);
+        if (r != pulse.rank() && (pulse.rank() == 0 || r == 0))
+          listen(r, std::chrono::duration<double>(tick - last[r]).count(), heard[r]);
       }
       const double limit = waiting_limit();
       const int64_t longest = *std::max_element(mine.waiting_ms.begin(), mine.waiting_ms.end());
-      if (!recorded && static_cast<double>(longest) > 1000 * kRecorded * limit) {   // before the verdict, which ends this process
+      if (!recorded &&
+          static_cast<double>(longest) > 1000 * kRecorded * limit) {  // before the verdict, which ends this process
         record(longest);
         recorded = true;
       }
@@ -116,7 +121,9 @@ struct Watchdog::State {
   void listen(int rank, double silent_s, Heard& heard) const {
     const bool starved = silent_s > kSilence && local.wants_to_run(rank);
     if (starved && !heard.starved) {
-      std::fprintf(stderr, "%s warning: rank %d has not run for %.0f s, though it wants to: other processes take its core\n", world.prefix().c_str(), rank, silent_s);
+      std::fprintf(stderr,
+                   "%s warning: rank %d has not run for %.0f s, though it wants to: other processes take its core\n",
+                   world.prefix().c_str(), rank, silent_s);
     }
     heard.silent_s = silent_s;
     heard.starved = starved;
@@ -124,7 +131,10 @@ struct Watchdog::State {
 
   void record(int64_t waiting_ms) {
     try {
-      nlohmann::ordered_json out = {{"rank", world.rank()}, {"ranks", world.size()}, {"host", world.host()}, {"pid", getpid()},
+      nlohmann::ordered_json out = {{"rank", world.rank()},
+                                    {"ranks", world.size()},
+                                    {"host", world.host()},
+                                    {"pid", getpid()},
                                     {"waiting_ms", waiting_ms}};
       {
         const std::lock_guard lock(mutex);
@@ -134,8 +144,11 @@ struct Watchdog::State {
         nlohmann::ordered_json list = nlohmann::ordered_json::array();
         for (const Flight& f : log->all()) {
           const double ago = seconds_since(f.begin);
-          list.push_back({{"number", f.number}, {"kind", f.kind}, {"shape", std::vector<int64_t>(f.shape.begin(), f.shape.begin() + f.sides)},
-                          {"began_s_ago", ago}, {"seconds", f.pending ? ago : std::chrono::duration<double>(f.end - f.begin).count()},
+          list.push_back({{"number", f.number},
+                          {"kind", f.kind},
+                          {"shape", std::vector<int64_t>(f.shape.begin(), f.shape.begin() + f.sides)},
+                          {"began_s_ago", ago},
+                          {"seconds", f.pending ? ago : std::chrono::duration<double>(f.end - f.begin).count()},
                           {"pending", f.pending}});
         }
         out["collectives"][log->name()] = list;
@@ -149,8 +162,9 @@ struct Watchdog::State {
 
   [[noreturn]] void end_job(const std::string& sentence, int64_t waiting_ms) {
     record(waiting_ms);
-    std::fprintf(stderr, "%s error: %s; the last collectives of each rank are in %s/flight\n", world.prefix().c_str(), sentence.c_str(), run_dir.c_str());
-    std::this_thread::sleep_for(2 * kTick);   // the others write their records
+    std::fprintf(stderr, "%s error: %s; the last collectives of each rank are in %s/flight\n", world.prefix().c_str(),
+                 sentence.c_str(), run_dir.c_str());
+    std::this_thread::sleep_for(2 * kTick);  // the others write their records
     world.abort(static_cast<int>(Exit::lost));
   }
 };

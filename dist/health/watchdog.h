@@ -15,13 +15,13 @@
 
 namespace pal::dist {
 
-enum class Pace { slow, steps };   // of what happens now: rare and long, or the training steps
+enum class Pace { slow, steps };  // of what happens now: rare and long, or the training steps
 
 class Watchdog {
  public:
   // Collective. A world of one rank has nobody to watch.
   Watchdog(World& world, std::string run_dir);
-  ~Watchdog();   // Collective, unless an error is unwinding.
+  ~Watchdog();  // Collective, unless an error is unwinding.
 
   void pace(Pace pace);
   void step_done(int64_t step, double seconds);

@@ -14,12 +14,12 @@ namespace pal::dist {
 struct ClusterKey {
   std::string name;
   double& (*at)(Cluster&);
-  double unit;                                 // what 1 in a file means
+  double unit;  // what 1 in a file means
   enum class Least { zero, above_zero } least;
   std::string help;
 };
 const std::vector<ClusterKey>& cluster_keys();
-double cluster_value(Cluster cluster, const ClusterKey& key);   // in the file's unit
+double cluster_value(Cluster cluster, const ClusterKey& key);  // in the file's unit
 
 const std::vector<Cluster>& cluster_presets();
 // A preset's name, or a YAML file. Throws Error (usage).

@@ -19,8 +19,8 @@ namespace pal::dist {
 // What messages of `from` bytes and more take, up to the next piece.
 struct CommPiece {
   double from = 0;
-  double alpha = 0;   // s per message
-  double beta = 1;    // bytes/s
+  double alpha = 0;  // s per message
+  double beta = 1;   // bytes/s
 };
 
 // Libraries change their protocol with the size of a message (eager copies, then a rendezvous), and memory is slower than
@@ -34,11 +34,11 @@ struct CommLink {
 };
 
 struct Fabric {
-  int per_node = 1;    // GPUs (ranks) of a node
-  CommLink node;       // between GPUs of a node, per GPU
-  CommLink network;    // between nodes: beta is that of ALL cards of a node together
-  double call = 0;     // s that any collective costs to start
-  std::optional<CommLink> gather = {};   // in a node, for collectives that do not add numbers up, where that differs
+  int per_node = 1;                     // GPUs (ranks) of a node
+  CommLink node;                        // between GPUs of a node, per GPU
+  CommLink network;                     // between nodes: beta is that of ALL cards of a node together
+  double call = 0;                      // s that any collective costs to start
+  std::optional<CommLink> gather = {};  // in a node, for collectives that do not add numbers up, where that differs
 };
 
 enum class Collective { all_reduce, all_gather, broadcast, all_to_all };
@@ -48,7 +48,8 @@ const char* collective_name(Collective collective);
 
 // Of `ranks` GPUs, filling nodes one after another. `bytes` is what a rank holds after an all-reduce, an all-gather or a
 // broadcast, and what it sends in an all-to-all. One rank: 0.
-double collective_seconds(Collective collective, const Fabric& fabric, int ranks, double bytes, Route route = Route::best);
+double collective_seconds(Collective collective, const Fabric& fabric, int ranks, double bytes,
+                          Route route = Route::best);
 
 // One measured time.
 struct CommSample {

@@ -35,7 +35,8 @@ struct LiveBytes final : c10::MemoryReportingInfoBase {
 const at::TensorImpl* parameter_of(const torch::autograd::Edge& edge) {
   const Node* node = edge.function.get();
   while (node != nullptr) {
-    if (const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(node)) return leaf->variable.unsafeGetTensorImpl();
+    if (const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(node))
+      return leaf->variable.unsafeGetTensorImpl();
     if (node->num_inputs() != 1 || node->next_edges().size() != 1) return nullptr;
     node = node->next_edge(0).function.get();
   }
@@ -50,10 +51,12 @@ void add_flops(std::unordered_map<const at::TensorImpl*, double>& flops, const a
     Node* const node = open.back();
     open.pop_back();
     for (const torch::autograd::Edge& edge : node->next_edges()) {
-      const at::TensorImpl* const weight = node->next_edges().size() > 1 ? parameter_of(edge) : nullptr;   // a product has two factors
+      const at::TensorImpl* const weight =
+          node->next_edges().size() > 1 ? parameter_of(edge) : nullptr;  // a product has two factors
       if (weight != nullptr && weight->dim() > 1) {
         double outputs = 1;
-        for (const c10::SymInt& extent : node->input_metadata(0).shape_as_dim_vector()) outputs *= static_cast<double>(extent.expect_int());
+        for (const c10::SymInt& extent : node->input_metadata(0).shape_as_dim_vector())
+          outputs *= static_cast<double>(extent.expect_int());
         flops[weight] += factor * 2 * outputs * static_cast<double>(weight->numel() / weight->size(0));
       }
       if (edge.is_valid() && seen.insert(edge.function.get()).second) open.push_back(edge.function.get());
@@ -62,25 +65,29 @@ void add_flops(std::unordered_map<const at::TensorImpl*, double>& flops, const a
 }
 
 struct Measured {
-  std::unordered_map<const at::TensorImpl*, double> flops;   // of one sample
-  double bytes = 0;                                          // float32 that backward needs, of one sample
+  std::unordered_map<const at::TensorImpl*, double> flops;  // of one sample
+  double bytes = 0;                                         // float32 that backward needs, of one sample
 };
 
 // `live` has seen every tensor of the encoder.
-void measure(Measured& out, model::Encoder& encoder, const model::ModelSpec& spec, int64_t side, double count, const LiveBytes& live) {
-  constexpr int64_t kFew = 2, kMore = 4;   // the difference of two leaves out what does not grow with the batch
+void measure(Measured& out, model::Encoder& encoder, const model::ModelSpec& spec, int64_t side, double count,
+             const LiveBytes& live) {
+  constexpr int64_t kFew = 2, kMore = 4;  // the difference of two leaves out what does not grow with the batch
   int64_t held[2];
   for (const int64_t images : {kFew, kMore}) {
     const int64_t before = live.now;
     const at::Tensor z = encoder.outputs(at::zeros({images, spec.channels, side, side}, spec.dtype));
     if (images == kFew) add_flops(out.flops, z, count / kFew);
-    held[images == kFew ? 0 : 1] = live.now - before;   // while z lives, so does what its backward needs
+    held[images == kFew ? 0 : 1] = live.now - before;  // while z lives, so does what its backward needs
   }
-  out.bytes += count * static_cast<double>(held[1] - held[0]) / (kMore - kFew) * 4 / static_cast<double>(c10::elementSize(spec.dtype));
+  out.bytes += count * static_cast<double>(held[1] - held[0]) / (kMore - kFew) * 4 /
+               static_cast<double>(c10::elementSize(spec.dtype));
 }
 
 LayerCost::Kind kind_of(const at::Tensor& parameter) {
-  return parameter.dim() == 4 ? LayerCost::Kind::conv : parameter.dim() == 2 ? LayerCost::Kind::matmul : LayerCost::Kind::norm;
+  return parameter.dim() == 4   ? LayerCost::Kind::conv
+         : parameter.dim() == 2 ? LayerCost::Kind::matmul
+                                : LayerCost::Kind::norm;
 }
 
 // The scales of the batch norms: each stands for a reduction of its channels over the ranks.
@@ -95,8 +102,10 @@ std::unordered_set<const at::TensorImpl*> batch_norm_scales(model::Encoder& enco
 }  // namespace
 
 ViewSides view_sides(const config::Config& config) {
-  ViewSides sides{config.integer("data.size"), config.integer("augment.small_views") > 0 ? config.integer("augment.small_size") : 0, ViewSides::Known::yes};
-  if (config.text("model.backbone") == "none") sides.large = 1;   // a row of features: as many channels as it is wide
+  ViewSides sides{config.integer("data.size"),
+                  config.integer("augment.small_views") > 0 ? config.integer("augment.small_size") : 0,
+                  ViewSides::Known::yes};
+  if (config.text("model.backbone") == "none") sides.large = 1;  // a row of features: as many channels as it is wide
   if (sides.large > 0) return sides;
   try {
     sides.large = data::augment_options(config, *data::Dataset::open(config.text("data.train"))).size;
@@ -114,7 +123,8 @@ ModelCost measure_model(const config::Config& config, const ViewSides& sides) {
   const model::ModelSpec spec = setup::model_spec(config);
   const auto encoder = model::make_encoder(spec, *comm);
   encoder->train();
-  const auto large = static_cast<double>(config.integer("augment.views")), small = static_cast<double>(config.integer("augment.small_views"));
+  const auto large = static_cast<double>(config.integer("augment.views")),
+             small = static_cast<double>(config.integer("augment.small_views"));
   Measured measured;
   measure(measured, *encoder, spec, sides.large, large, *live);
   if (sides.small > 0) measure(measured, *encoder, spec, sides.small, small, *live);
@@ -122,12 +132,15 @@ ModelCost measure_model(const config::Config& config, const ViewSides& sides) {
   ModelCost cost;
   cost.embedding = encoder->embedding_dims();
   cost.activation_bytes = measured.bytes;
-  cost.input_bytes = 4.0 * static_cast<double>(spec.channels) * (large * static_cast<double>(sides.large * sides.large) + small * static_cast<double>(sides.small * sides.small));
+  cost.input_bytes =
+      4.0 * static_cast<double>(spec.channels) *
+      (large * static_cast<double>(sides.large * sides.large) + small * static_cast<double>(sides.small * sides.small));
   const auto scales = batch_norm_scales(*encoder);
   for (const auto& [name, parameter] : model::trainable(*encoder)) {
     const at::TensorImpl* const key = parameter.unsafeGetTensorImpl();
     const auto found = measured.flops.find(key);
-    cost.layers.push_back({name, parameter.numel(), found == measured.flops.end() ? 0 : found->second, kind_of(parameter), scales.count(key) > 0 ? parameter.numel() : 0});
+    cost.layers.push_back({name, parameter.numel(), found == measured.flops.end() ? 0 : found->second,
+                           kind_of(parameter), scales.count(key) > 0 ? parameter.numel() : 0});
   }
   for (const auto& [name, tensor] : model::model_state(*encoder)) cost.buffers += tensor.numel();
   cost.buffers -= cost.parameters();
@@ -140,7 +153,8 @@ std::vector<LossForm> loss_forms(const config::Config& config, const ModelCost& 
   if (kind == "mse" || kind == "cross_entropy") return {LossForm::local};
   if (kind != "vicreg") return {LossForm::covariance};
   const int64_t rows = samples * (config.text("loss.moments") == "per_view" ? 1 : data::total_views(config));
-  const bool covariance = kernels::covariance_form_wins(rows, model.embedding, static_cast<int64_t>(c10::elementSize(setup::scalar_type(config))), sizeof(double));
+  const bool covariance = kernels::covariance_form_wins(
+      rows, model.embedding, static_cast<int64_t>(c10::elementSize(setup::scalar_type(config))), sizeof(double));
   if (covariance) return {LossForm::covariance, LossForm::gram, LossForm::official};
   return {LossForm::gram, LossForm::covariance, LossForm::official};
 }
@@ -159,7 +173,8 @@ Workload step_workload(const config::Config& config, const ModelCost& model) {
   work.norm = norm == "off" ? Workload::Norm::off : norm == "node" ? Workload::Norm::node : Workload::Norm::global;
   work.micro_batches = static_cast<int>(config.integer("train.micro_batches"));
   const int64_t small = config.integer("augment.small_views");
-  work.forwards = work.micro_batches * static_cast<int>(config.text("train.views") == "joint" ? 1 + (small > 0 ? 1 : 0) : views);
+  work.forwards =
+      work.micro_batches * static_cast<int>(config.text("train.views") == "joint" ? 1 + (small > 0 ? 1 : 0) : views);
   work.optimizer_slots = config.text("optim.kind") == "adamw" ? 2 : 1;
   work.state_bytes = width;
   return work;

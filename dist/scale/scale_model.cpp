@@ -12,7 +12,8 @@ namespace {
 class Compute {
  public:
   Compute(const ModelCost& model, const Workload& workload, const Cluster& cluster)
-      : rate_(workload.precision == model::Precision::bf16 ? cluster.bf16 : cluster.full), floor_(cluster.kernel_seconds) {
+      : rate_(workload.precision == model::Precision::bf16 ? cluster.bf16 : cluster.full),
+        floor_(cluster.kernel_seconds) {
     if (workload.measured_sample_seconds <= 0) return;
     double seconds = 0;
     for (const LayerCost& layer : model.layers) seconds += 3 * layer.flops / speed(layer);
@@ -36,27 +37,39 @@ double packed(int64_t dims) { return 0.5 * static_cast<double>(dims) * static_ca
 
 // FLOPs of the loss on one of `gpus`, forward and gradient.
 double loss_flops(const LossShape& loss, int64_t samples, int gpus) {
-  const auto n = static_cast<double>(samples), d = static_cast<double>(loss.dims), all = n * static_cast<double>(loss.views);
-  const double own = all / gpus, rows = all / static_cast<double>(loss.groups);   // rows of a group
+  const auto n = static_cast<double>(samples), d = static_cast<double>(loss.dims),
+             all = n * static_cast<double>(loss.views);
+  const double own = all / gpus, rows = all / static_cast<double>(loss.groups);  // rows of a group
   switch (loss.form) {
-    case LossForm::official: return 6 * all * d * d;            // the product, and two for its gradient, of all rows
-    case LossForm::covariance: return 4 * own * d * d;          // the product and Z times a D×D matrix
-    case LossForm::gram: return 4 * own * rows * d;
-    case LossForm::similarity: return 6 * own * all * d;
-    case LossForm::local: return 0;
+    case LossForm::official:
+      return 6 * all * d * d;  // the product, and two for its gradient, of all rows
+    case LossForm::covariance:
+      return 4 * own * d * d;  // the product and Z times a D×D matrix
+    case LossForm::gram:
+      return 4 * own * rows * d;
+    case LossForm::similarity:
+      return 6 * own * all * d;
+    case LossForm::local:
+      return 0;
   }
   return 0;
 }
 
 double loss_memory(const LossShape& loss, int64_t samples, int gpus) {
   const auto groups = static_cast<double>(loss.groups), d = static_cast<double>(loss.dims);
-  const double all = static_cast<double>(samples * loss.views) * d * loss.z_bytes, own = 2 * all / gpus;   // Z and its gradient
+  const double all = static_cast<double>(samples * loss.views) * d * loss.z_bytes,
+               own = 2 * all / gpus;  // Z and its gradient
   switch (loss.form) {
-    case LossForm::official: return own + 2 * all + groups * 2 * d * d * loss.z_bytes;
-    case LossForm::covariance: return own + packed(loss.dims) * loss.statistic_bytes + d * d * loss.z_bytes;
-    case LossForm::gram: return own + all / groups;
-    case LossForm::similarity: return own + all;
-    case LossForm::local: return own;
+    case LossForm::official:
+      return own + 2 * all + groups * 2 * d * d * loss.z_bytes;
+    case LossForm::covariance:
+      return own + packed(loss.dims) * loss.statistic_bytes + d * d * loss.z_bytes;
+    case LossForm::gram:
+      return own + all / groups;
+    case LossForm::similarity:
+      return own + all;
+    case LossForm::local:
+      return own;
   }
   return 0;
 }
@@ -77,11 +90,16 @@ double ModelCost::flops() const {
 
 const char* loss_form_name(LossForm form) {
   switch (form) {
-    case LossForm::official: return "official";
-    case LossForm::covariance: return "covariance";
-    case LossForm::gram: return "gram";
-    case LossForm::similarity: return "similarity";
-    case LossForm::local: return "local";
+    case LossForm::official:
+      return "official";
+    case LossForm::covariance:
+      return "covariance";
+    case LossForm::gram:
+      return "gram";
+    case LossForm::similarity:
+      return "similarity";
+    case LossForm::local:
+      return "local";
   }
   return "";
 }
@@ -92,16 +110,22 @@ std::vector<Exchange> loss_exchanges(const LossShape& loss, int64_t samples) {
   std::vector<Exchange> out;
   switch (loss.form) {
     case LossForm::official:
-      for (int64_t v = 0; v < loss.views; ++v) out.push_back({Collective::all_gather, z / static_cast<double>(loss.views)});
-      for (int64_t v = 0; v < loss.views; ++v) out.push_back({Collective::all_reduce, z / static_cast<double>(loss.views)});
+      for (int64_t v = 0; v < loss.views; ++v)
+        out.push_back({Collective::all_gather, z / static_cast<double>(loss.views)});
+      for (int64_t v = 0; v < loss.views; ++v)
+        out.push_back({Collective::all_reduce, z / static_cast<double>(loss.views)});
       return out;
     case LossForm::similarity:
-      return {{Collective::all_gather, z}, {Collective::all_gather, 2 * rows * loss.statistic_bytes}, {Collective::all_reduce, 8}};
-    case LossForm::local: return {{Collective::all_reduce, 8}};
-    default: break;
+      return {{Collective::all_gather, z},
+              {Collective::all_gather, 2 * rows * loss.statistic_bytes},
+              {Collective::all_reduce, 8}};
+    case LossForm::local:
+      return {{Collective::all_reduce, 8}};
+    default:
+      break;
   }
-  out.push_back({Collective::all_reduce, 8});                                                            // the invariance term
-  out.push_back({Collective::all_reduce, static_cast<double>(loss.groups) * d * loss.statistic_bytes});   // the means
+  out.push_back({Collective::all_reduce, 8});  // the invariance term
+  out.push_back({Collective::all_reduce, static_cast<double>(loss.groups) * d * loss.statistic_bytes});  // the means
   for (int64_t g = 0; g < loss.groups; ++g) {
     if (loss.form == LossForm::covariance) {
       out.push_back({Collective::all_reduce, packed(loss.dims) * loss.statistic_bytes});
@@ -116,21 +140,27 @@ namespace {
 
 StepCost step_of(const ModelCost& model, const Workload& work, const Cluster& cluster, int gpus) {
   const Compute compute(model, work, cluster);
-  const auto collective = [&](Collective c, double bytes, int ranks) { return collective_seconds(c, cluster.fabric, ranks, bytes, work.route); };
+  const auto collective = [&](Collective c, double bytes, int ranks) {
+    return collective_seconds(c, cluster.fabric, ranks, bytes, work.route);
+  };
   StepCost cost;
   cost.gpus = gpus;
   cost.nodes = (gpus + cluster.fabric.per_node - 1) / cluster.fabric.per_node;
   cost.samples_per_gpu = static_cast<double>(work.samples) / gpus;
-  const double own = std::ceil(cost.samples_per_gpu);   // the slowest GPU's share
-  const int norm_ranks = work.norm == Workload::Norm::off ? 1 : work.norm == Workload::Norm::node ? std::min(gpus, cluster.fabric.per_node) : gpus;
+  const double own = std::ceil(cost.samples_per_gpu);  // the slowest GPU's share
+  const int norm_ranks = work.norm == Workload::Norm::off    ? 1
+                         : work.norm == Workload::Norm::node ? std::min(gpus, cluster.fabric.per_node)
+                                                             : gpus;
 
   // Forward: with micro-batches all pieces are encoded twice.
   const int encodes = work.micro_batches > 1 ? 2 : 1;
   for (const LayerCost& layer : model.layers) {
     cost.compute += encodes * compute.forward(layer, own);
     if (layer.statistics == 0) continue;
-    const double up = 8.0 * (2.0 * static_cast<double>(layer.statistics) + 1), down = 16.0 * static_cast<double>(layer.statistics);
-    cost.exposed_norm += work.forwards * (encodes * collective(Collective::all_reduce, up, norm_ranks) + collective(Collective::all_reduce, down, norm_ranks));
+    const double up = 8.0 * (2.0 * static_cast<double>(layer.statistics) + 1),
+                 down = 16.0 * static_cast<double>(layer.statistics);
+    cost.exposed_norm += work.forwards * (encodes * collective(Collective::all_reduce, up, norm_ranks) +
+                                          collective(Collective::all_reduce, down, norm_ranks));
     cost.norm_bytes += norm_ranks > 1 ? work.forwards * (encodes * up + down) : 0;
   }
   // Loss.
@@ -149,13 +179,14 @@ StepCost step_of(const ModelCost& model, const Workload& work, const Cluster& cl
     cost.gradient_bytes += filled;
     filled = 0;
   };
-  const double norm_down = cost.exposed_norm == 0 ? 0 : cost.exposed_norm / (1 + encodes);   // spread over backward
+  const double norm_down = cost.exposed_norm == 0 ? 0 : cost.exposed_norm / (1 + encodes);  // spread over backward
   double statistics = 0, backward_compute = 0;
   for (const LayerCost& layer : model.layers) statistics += layer.statistics > 0 ? 1 : 0;
   for (auto layer = model.layers.rbegin(); layer != model.layers.rend(); ++layer) {
     const double bytes = static_cast<double>(layer->parameters) * work.gradient_bytes;
     if (filled + bytes > work.bucket_bytes) send();
-    const double seconds = 2 * compute.forward(*layer, own / work.micro_batches);   // only the last piece's backward hides anything
+    const double seconds =
+        2 * compute.forward(*layer, own / work.micro_batches);  // only the last piece's backward hides anything
     now += seconds + (layer->statistics > 0 ? norm_down / statistics : 0);
     backward_compute += 2 * compute.forward(*layer, own);
     filled += bytes;
@@ -167,7 +198,8 @@ StepCost step_of(const ModelCost& model, const Workload& work, const Cluster& cl
   // Optimiser: reads weights, gradients and state, writes weights and state.
   const auto p = static_cast<double>(model.parameters());
   cost.optimizer = p * work.state_bytes * (3 + 2 * work.optimizer_slots) / cluster.memory_rate;
-  cost.step = cost.compute + cost.loss_compute + cost.optimizer + cost.exposed_norm + cost.exposed_loss + cost.exposed_gradients;
+  cost.step = cost.compute + cost.loss_compute + cost.optimizer + cost.exposed_norm + cost.exposed_loss +
+              cost.exposed_gradients;
   cost.loader_per_node = static_cast<double>(work.samples) / cost.nodes / cost.step;
   if (cluster.loader_rate > 0 && cost.loader_per_node > cluster.loader_rate) {
     cost.loader_bound = true;
@@ -180,23 +212,27 @@ StepCost step_of(const ModelCost& model, const Workload& work, const Cluster& cl
   m.weights = p * work.state_bytes + static_cast<double>(model.buffers) * work.state_bytes;
   m.gradients = p * work.state_bytes;
   m.optimizer = p * work.state_bytes * work.optimizer_slots;
-  m.activations = own / work.micro_batches * model.activation_bytes * half * work.state_bytes / 4 + own * model.input_bytes * work.state_bytes / 4;
+  m.activations = own / work.micro_batches * model.activation_bytes * half * work.state_bytes / 4 +
+                  own * model.input_bytes * work.state_bytes / 4;
   m.loss = loss_memory(work.loss, work.samples, gpus);
   m.context = cluster.context_bytes;
 
   cost.checkpoint_bytes = m.weights + m.optimizer;
   cost.checkpoint_stall = std::max(0.01, cost.checkpoint_bytes / gpus / cluster.copy_rate);
-  const double write = cost.checkpoint_bytes / (cluster.storage_rate * cost.nodes), mtbf = cluster.node_mtbf / cost.nodes;
+  const double write = cost.checkpoint_bytes / (cluster.storage_rate * cost.nodes),
+               mtbf = cluster.node_mtbf / cost.nodes;
   cost.checkpoint_interval = std::max(daly_interval(cost.checkpoint_stall, mtbf), write);
   // A checkpoint counts only when it is written, in the background: a failure before that costs the time too.
-  cost.effective = effective_share(cost.checkpoint_interval, cost.checkpoint_stall, cluster.restart_seconds + write, mtbf);
+  cost.effective =
+      effective_share(cost.checkpoint_interval, cost.checkpoint_stall, cluster.restart_seconds + write, mtbf);
   return cost;
 }
 
 }  // namespace
 
 StepCost predict_step(const ModelCost& model, const Workload& workload, const Cluster& cluster, int gpus) {
-  PAL_CHECK(gpus >= 1 && gpus <= workload.samples, "GPUs for a batch of " + std::to_string(workload.samples) + " samples", gpus,
+  PAL_CHECK(gpus >= 1 && gpus <= workload.samples,
+            "GPUs for a batch of " + std::to_string(workload.samples) + " samples", gpus,
             "give at most as many GPUs as samples, or a larger batch");
   StepCost cost = step_of(model, workload, cluster, gpus);
   Workload alone = workload;

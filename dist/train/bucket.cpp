@@ -43,7 +43,7 @@ void sum_as_bfloat16(float* x, int64_t n, comm::Comm& comm) {
 void sum_bucket(const at::Tensor& bucket, comm::Comm& comm, Wire wire) {
   if (comm.size() == 1) return;
   if (wire == Wire::bfloat16 && bucket.scalar_type() == at::kFloat) {
-    const at::Tensor host = bucket.cpu();   // the bucket itself on the CPU
+    const at::Tensor host = bucket.cpu();  // the bucket itself on the CPU
     sum_as_bfloat16(host.data_ptr<float>(), host.numel(), comm);
     if (!bucket.is_cpu()) bucket.copy_(host);
   } else {

@@ -16,16 +16,18 @@
 namespace pal::dist {
 namespace {
 
-constexpr int64_t kSumWords = 4;   // a SHA-256
+constexpr int64_t kSumWords = 4;  // a SHA-256
 
 void put_sum(const std::string& hex, int64_t* words) {
-  for (int64_t w = 0; w < kSumWords; ++w) words[w] = static_cast<int64_t>(std::stoull(hex.substr(16 * w, 16), nullptr, 16));
+  for (int64_t w = 0; w < kSumWords; ++w)
+    words[w] = static_cast<int64_t>(std::stoull(hex.substr(16 * w, 16), nullptr, 16));
 }
 
 std::string sum_at(const int64_t* words) {
   std::string hex;
   for (int64_t w = 0; w < kSumWords; ++w) {
-    for (int shift = 60; shift >= 0; shift -= 4) hex += "0123456789abcdef"[(static_cast<uint64_t>(words[w]) >> shift) & 15];
+    for (int shift = 60; shift >= 0; shift -= 4)
+      hex += "0123456789abcdef"[(static_cast<uint64_t>(words[w]) >> shift) & 15];
   }
   return hex;
 }
@@ -50,23 +52,24 @@ struct Checkpointer::Writer {
   const CheckpointerOptions options;
   const int rank;
   const std::vector<record::SharedFile> files;
-  std::vector<std::unique_ptr<Staging>> staged;   // of this rank's files; null for the others'
+  std::vector<std::unique_ptr<Staging>> staged;  // of this rank's files; null for the others'
 
   std::mutex mutex;
   std::condition_variable changed;
   Job job = Job::touch;
-  record::CheckpointState state;                          // of the job
-  record::FileSums sums;                                  // of this rank's files; of all files before a commit
-  std::string error;                              // of the last write or commit
+  record::CheckpointState state;  // of the job
+  record::FileSums sums;          // of this rank's files; of all files before a commit
+  std::string error;              // of the last write or commit
   std::thread thread;
 
   Writer(CheckpointerOptions o, int rank, int ranks, const Groups& groups)
       : options(std::move(o)), rank(rank), files(record::share_out(sizes_of(groups), ranks, options.smallest_share)) {
     for (const record::SharedFile& f : files) {
       const ops::NamedTensors& all = groups[f.group].second;
-      staged.push_back(f.rank != rank ? nullptr
-                                      : std::make_unique<Staging>(ops::NamedTensors(all.begin() + static_cast<int64_t>(f.begin),
-                                                                               all.begin() + static_cast<int64_t>(f.end))));
+      staged.push_back(f.rank != rank
+                           ? nullptr
+                           : std::make_unique<Staging>(ops::NamedTensors(all.begin() + static_cast<int64_t>(f.begin),
+                                                                         all.begin() + static_cast<int64_t>(f.end))));
     }
     thread = std::thread([this] { run(); });
   }
@@ -120,9 +123,13 @@ struct Checkpointer::Writer {
       const std::string fresh = record::begin_checkpoint(options.run_dir, state.step);
       sums.clear();
       for (size_t k = 0; k < files.size(); ++k) {
-        if (staged[k]) sums[files[k].name] = record::write_checkpoint_file(fresh + "/" + files[k].name, state.step, staged[k]->staged());
+        if (staged[k])
+          sums[files[k].name] =
+              record::write_checkpoint_file(fresh + "/" + files[k].name, state.step, staged[k]->staged());
       }
-      if (rank == 0) sums[record::kStateFile] = record::write_checkpoint_text(fresh + "/" + record::kStateFile, record::state_text(state));
+      if (rank == 0)
+        sums[record::kStateFile] =
+            record::write_checkpoint_text(fresh + "/" + record::kStateFile, record::state_text(state));
     } else {
       try {
         record::commit_checkpoint(options.run_dir, state.step, sums, options.keep);
@@ -141,14 +148,15 @@ struct Checkpointer::Writer {
   void warn_of(const std::string& sentence) const {
     if (sentence.empty() || !options.warn) return;
     const std::vector<int64_t> steps = record::checkpoint_steps(options.run_dir);
-    options.warn("the checkpoint of step " + std::to_string(state.step) + " is given up: " + sentence + "; training goes on, " +
-                 (steps.empty() ? "without a checkpoint so far" : "the last good one is step-" + std::to_string(steps.front())));
+    options.warn(
+        "the checkpoint of step " + std::to_string(state.step) + " is given up: " + sentence + "; training goes on, " +
+        (steps.empty() ? "without a checkpoint so far" : "the last good one is step-" + std::to_string(steps.front())));
   }
 };
 
 Checkpointer::Checkpointer(CheckpointerOptions options, comm::Comm& comm, Groups state) : comm_(comm) {
   if (comm.rank() == 0) record::sweep_checkpoints(options.run_dir);
-  comm.barrier();   // before anybody writes there
+  comm.barrier();  // before anybody writes there
   writer_ = std::make_unique<Writer>(std::move(options), comm.rank(), comm.size(), state);
 }
 
@@ -160,7 +168,7 @@ void Checkpointer::save(const record::CheckpointState& state) {
     writer_->wait_idle();
     settle(exchange());
   }
-  writer_->wait_idle();   // rank 0 may still give the one before its name
+  writer_->wait_idle();  // rank 0 may still give the one before its name
   writer_->warn_of(writer_->take_error());
   writer_->state = state;
   for (const auto& s : writer_->staged) {

@@ -25,16 +25,16 @@ namespace pal::dist {
 struct CheckpointerOptions {
   std::string run_dir;
   int keep = 3;
-  int threads = 1;                                     // of the copy
-  std::function<void(const std::string&)> warn;        // gets a sentence on the rank it concerns
-  std::function<void(int64_t step)> before_write;      // may throw, on the writing thread: injected faults
-  uint64_t smallest_share = record::kSmallestShare;            // of a file, in bytes
+  int threads = 1;                                   // of the copy
+  std::function<void(const std::string&)> warn;      // gets a sentence on the rank it concerns
+  std::function<void(int64_t step)> before_write;    // may throw, on the writing thread: injected faults
+  uint64_t smallest_share = record::kSmallestShare;  // of a file, in bytes
 };
 
 // What a rank tells the others, and what it learns of all of them: numbers that are max-reduced.
 struct CheckpointReport {
-  int64_t unfinished = 0;    // 1 while this rank still writes
-  int64_t failed = 0;        // 1 when this rank's write failed
+  int64_t unfinished = 0;  // 1 while this rank still writes
+  int64_t failed = 0;      // 1 when this rank's write failed
 };
 
 class Checkpointer {
@@ -42,7 +42,7 @@ class Checkpointer {
   using Groups = std::vector<std::pair<std::string, ops::NamedTensors>>;
   // Collective. `state` names the groups (model, optim, extra) and the live tensors, the same on every rank.
   Checkpointer(CheckpointerOptions options, comm::Comm& comm, Groups state);
-  ~Checkpointer();   // Waits for this rank's files; a checkpoint that was not settled never gets its name.
+  ~Checkpointer();  // Waits for this rank's files; a checkpoint that was not settled never gets its name.
 
   // Collective. Copies and returns.
   void save(const record::CheckpointState& state);
@@ -54,7 +54,7 @@ class Checkpointer {
   // Collective. Waits until the last save() is on disk under its name, or failed: whether it stands.
   bool drain();
 
-  double blocked_ms() const { return blocked_ms_; }    // of the last save() on this rank
+  double blocked_ms() const { return blocked_ms_; }  // of the last save() on this rank
 
  private:
   struct Writer;

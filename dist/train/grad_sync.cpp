@@ -37,7 +37,7 @@ struct GradSync::Reducer {
   std::thread thread;
   // A communicator that enqueues: no thread, backward's own gives it the buckets.
   DeviceComm* device = nullptr;
-  std::vector<at::Tensor> narrow;   // of Wire::bfloat16: what is on its way
+  std::vector<at::Tensor> narrow;  // of Wire::bfloat16: what is on its way
 
   Reducer(comm::Comm& c, Wire w) : comm(c), wire(w) {}
 
@@ -104,7 +104,7 @@ struct GradSync::Reducer {
   void finish() {
     if (comm.size() == 1) {
       for (const at::Tensor& bucket : buckets) reduce(bucket);
-      seconds = 0;   // nothing was sent
+      seconds = 0;  // nothing was sent
       return;
     }
     if (device) return join();
@@ -125,7 +125,8 @@ class GradSync::Hook : public torch::autograd::PostAccumulateGradHook {
 };
 
 GradSync::GradSync(const ops::NamedTensors& parameters, comm::Comm& comm, const GradSyncOptions& options)
-    : buckets_(optim::flatten(parameters, options.bucket_bytes)), reducer_(std::make_shared<Reducer>(comm, options.wire)) {
+    : buckets_(optim::flatten(parameters, options.bucket_bytes)),
+      reducer_(std::make_shared<Reducer>(comm, options.wire)) {
   for (size_t b = 0; b < buckets_.size(); ++b) {
     reducer_->buckets.push_back(buckets_[b].gradients.flat);
     for (size_t k = 0; k < buckets_[b].parameters.size(); ++k) {
@@ -162,7 +163,7 @@ void GradSync::begin() {
   filling_.assign(buckets_.size(), {});
   for (size_t b = 0; b < buckets_.size(); ++b) {
     filling_[b].arrived.assign(buckets_[b].parameters.size(), 0);
-    for (at::Tensor& p : buckets_[b].parameters) p.mutable_grad() = at::Tensor();   // then backward hands its own over
+    for (at::Tensor& p : buckets_[b].parameters) p.mutable_grad() = at::Tensor();  // then backward hands its own over
   }
 }
 
@@ -171,7 +172,7 @@ void GradSync::release() { released_ = true; }
 void GradSync::arrived(size_t bucket, size_t k) {
   at::Tensor& grad = buckets_[bucket].parameters[k].mutable_grad();
   const at::Tensor& view = buckets_[bucket].gradients.views[k];
-  if (!grad.is_same(view)) {   // the step's first gradient; later ones are added in place
+  if (!grad.is_same(view)) {  // the step's first gradient; later ones are added in place
     const at::NoGradGuard no_grad;
     view.copy_(grad);
     grad = view;

@@ -32,7 +32,7 @@ struct GradSyncOptions {
 // How long the last step's sums took, and how long backward's thread waited for them.
 struct SyncTime {
   double seconds = 0, waited = 0;
-  double hidden() const;   // share of `seconds` behind backward; NaN when there were none
+  double hidden() const;  // share of `seconds` behind backward; NaN when there were none
 };
 
 class GradSync {
@@ -56,7 +56,7 @@ class GradSync {
   class Hook;
   struct Reducer;
   struct Filling {
-    std::vector<char> arrived;   // by parameter, since release()
+    std::vector<char> arrived;  // by parameter, since release()
     size_t count = 0;
   };
 
@@ -67,7 +67,7 @@ class GradSync {
   std::vector<Filling> filling_;
   std::shared_ptr<Reducer> reducer_;
   bool released_ = false;
-  size_t launched_ = 0;      // buckets handed to the reducer in this step
+  size_t launched_ = 0;  // buckets handed to the reducer in this step
   SyncTime time_;
 };
 

@@ -10,8 +10,8 @@
 namespace pal::dist {
 
 struct Origin {
-  std::string run_dir;      // of the other run; "" for a checkpoint that lies by itself
-  std::string checkpoint;   // "": the newest good one of that run
+  std::string run_dir;     // of the other run; "" for a checkpoint that lies by itself
+  std::string checkpoint;  // "": the newest good one of that run
 };
 
 // `folder` is a run folder or a folder step-N. Throws Error (usage) when it is neither.

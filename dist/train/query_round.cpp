@@ -1,7 +1,6 @@
 #include "dist/train/query_round.h"
 
 #include <ATen/ops/zeros.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,15 +16,17 @@
 namespace pal::dist {
 namespace {
 
-constexpr size_t kSuspects = 3;   // links of a chain that are asked again
+constexpr size_t kSuspects = 3;  // links of a chain that are asked again
 
 }  // namespace
 
 std::string ledger_run(const config::Config& config, uint64_t data_fingerprint) {
-  return fmt::format("data={:016x} seed={} sampler={}", data_fingerprint, config.integer("train.seed"), config.text("oracle.sampler"));
+  return fmt::format("data={:016x} seed={} sampler={}", data_fingerprint, config.integer("train.seed"),
+                     config.text("oracle.sampler"));
 }
 
-QueryRounds::QueryRounds(const config::Config& config, World& world, graph::GraphStore& store, const AskedOf& of, const LedgerOf& ledger, int64_t step)
+QueryRounds::QueryRounds(const config::Config& config, World& world, graph::GraphStore& store, const AskedOf& of,
+                         const LedgerOf& ledger, int64_t step)
     : comm_(world.control()),
       rounds_(world.rounds()),
       store_(store),
@@ -41,7 +42,8 @@ QueryRounds::QueryRounds(const config::Config& config, World& world, graph::Grap
       sampler_(oracle::make_query_sampler(config, of.parents)) {
   RoundMessage known;
   if (comm_.rank() == 0) {
-    const std::string parent = std::filesystem::path(ledger.path).parent_path().string(), folder = parent.empty() ? "." : parent;
+    const std::string parent = std::filesystem::path(ledger.path).parent_path().string(),
+                      folder = parent.empty() ? "." : parent;
     labeler_ = oracle::make_labeler(config, oracle::LabelerOf{of.labels, of.parents, folder, store.samples(), of.name});
     ledger_ = std::make_unique<oracle::Ledger>(ledger.path, ledger.run_id);
     inbox_ = std::make_unique<oracle::Inbox>(folder);
@@ -51,7 +53,8 @@ QueryRounds::QueryRounds(const config::Config& config, World& world, graph::Grap
     const int64_t next = (step + every_ - 1) / every_;
     take_in();
     answer_open();
-    decide_open(std::max(recorded_rounds_, std::max<int64_t>(next, 1)) * every_, std::max<int64_t>(recorded_rounds_ - 1, 0));
+    decide_open(std::max(recorded_rounds_, std::max<int64_t>(next, 1)) * every_,
+                std::max<int64_t>(recorded_rounds_ - 1, 0));
     known = {ledger_->questions(), ledger_->open_questions(), look_for_stop(step), ledger_->decisions()};
     later_ = labeler_->answering() == oracle::Answering::later;
     exits_ = config.text("oracle.wait") == "exit" && later_;
@@ -75,7 +78,7 @@ QueryRounds::QueryRounds(const config::Config& config, World& world, graph::Grap
   stop_ = message.stop;
   waiting_ = std::move(message.decisions);
   insert_due(step - 1);
-  again_.clear();   // of rounds that the ledger holds
+  again_.clear();  // of rounds that the ledger holds
   agree_on_graph(store_.fingerprint(), comm_);
 }
 
@@ -92,10 +95,13 @@ void QueryRounds::at_boundary(int64_t step, const EmbedPool& embed) {
 }
 
 void QueryRounds::start_round(int64_t step, const EmbedPool& embed) {
-  if (stop_ != oracle::StopReason::none) say_once("stop", "no more questions are asked: " + oracle::to_sentence(stop_, limits_));
-  int64_t left = per_round_ - (later_ ? open_ : 0);   // at most so many are out at a time
+  if (stop_ != oracle::StopReason::none)
+    say_once("stop", "no more questions are asked: " + oracle::to_sentence(stop_, limits_));
+  int64_t left = per_round_ - (later_ ? open_ : 0);  // at most so many are out at a time
   if (left <= 0 && stop_ == oracle::StopReason::none) {
-    say_once("full", fmt::format("no question is asked: {} wait for an answer, and at most so many are out at a time (oracle.questions_per_round)", open_));
+    say_once("full", fmt::format("no question is asked: {} wait for an answer, and at most so many are out at a time "
+                                 "(oracle.questions_per_round)",
+                                 open_));
   }
   if (limits_.questions > 0) left = std::min(left, limits_.questions - asked_);
   oracle::Round round{seed_, step / every_, stop_ == oracle::StopReason::none ? std::max<int64_t>(left, 0) : 0};
@@ -118,11 +124,12 @@ void QueryRounds::start_round(int64_t step, const EmbedPool& embed) {
       times_.embed_ms = 1000 * seconds_since(start);
       pool.first = slice.first;
       pool.comm = &rounds_;
-      if (sampler_->needs() == oracle::PoolNeeds::inputs && of_.inputs && !pool.samples.empty()) pool.inputs = inputs_of(pool, slice);
+      if (sampler_->needs() == oracle::PoolNeeds::inputs && of_.inputs && !pool.samples.empty())
+        pool.inputs = inputs_of(pool, slice);
     }
   }
   under_way_ = true;
-  if (comm_.rank() > 0 && pool.comm == nullptr) return;   // rank 0 chooses alone
+  if (comm_.rank() > 0 && pool.comm == nullptr) return;  // rank 0 chooses alone
   preparing_ = std::async(std::launch::async, [this, pool = std::move(pool), round = std::move(round), step] {
     if (comm_.rank() == 0) return prepare(pool, round, step);
     choose(pool, round);
@@ -155,7 +162,8 @@ RoundMessage QueryRounds::prepare(const oracle::Pool& pool, oracle::Round round,
   take_in();
   for (oracle::Query& q : ledger_->open_queries()) round.pending.push_back(std::move(q));
   // What has just been answered is no longer open, and not in the graph before the next round.
-  for (const oracle::Question& q : ledger_->to_decide()) round.pending.push_back({q.query, oracle::QueryKind::pair, q.i, {q.j}});
+  for (const oracle::Question& q : ledger_->to_decide())
+    round.pending.push_back({q.query, oracle::QueryKind::pair, q.i, {q.j}});
   std::vector<oracle::Query> queries = choose(pool, round);
   ledger_->record_queries(queries, {sampler_->name(), round.round, step, votes_, again_, votes_ + repeats_});
   answer_open();
@@ -187,19 +195,24 @@ void QueryRounds::answer_open() {
 
 void QueryRounds::decide_open(int64_t effective_step, int64_t round) {
   const std::vector<oracle::Question> questions = ledger_->to_decide();
-  const std::vector<oracle::Question> all = consensus_ == oracle::ConsensusKind::dawid_skene && !questions.empty() ? ledger_->questions_with_answers() : std::vector<oracle::Question>{};
+  const std::vector<oracle::Question> all = consensus_ == oracle::ConsensusKind::dawid_skene && !questions.empty()
+                                                ? ledger_->questions_with_answers()
+                                                : std::vector<oracle::Question>{};
   decided_now_ = oracle::decide(questions, consensus_, all, effective_step);
   ledger_->record_decisions(decided_now_, questions, round);
 }
 
-oracle::StopReason QueryRounds::look_for_stop(int64_t step) const { return oracle::reason_to_stop(limits_, *ledger_, store_, of_.samples, step); }
+oracle::StopReason QueryRounds::look_for_stop(int64_t step) const {
+  return oracle::reason_to_stop(limits_, *ledger_, store_, of_.samples, step);
+}
 
 void QueryRounds::collect() {
   if (!under_way_) return;
   under_way_ = false;
   again_.clear();
   const Clock::time_point start = Clock::now();
-  const RoundMessage message = broadcast_round(preparing_.valid() ? preparing_.get() : RoundMessage{}, per_round_, comm_);
+  const RoundMessage message =
+      broadcast_round(preparing_.valid() ? preparing_.get() : RoundMessage{}, per_round_, comm_);
   times_.wait_ms = 1000 * seconds_since(start);
   times_.choose_ms = chose_ms_;
   waiting_.insert(waiting_.end(), message.decisions.begin(), message.decisions.end());
@@ -209,9 +222,11 @@ void QueryRounds::collect() {
   open_ = message.open;
   stop_ = message.stop;
   // What is answered takes effect by itself, and who chose a sampler that never asks knows it.
-  const bool passes = (no_question_ == oracle::NoQuestion::waiting && open_ == 0) || no_question_ == oracle::NoQuestion::silent;
+  const bool passes =
+      (no_question_ == oracle::NoQuestion::waiting && open_ == 0) || no_question_ == oracle::NoQuestion::silent;
   if (stop_ == oracle::StopReason::none && no_question_ != oracle::NoQuestion::none && !passes) {
-    say_once(std::to_string(static_cast<int>(no_question_)), "no question is asked: " + oracle::to_sentence(no_question_, *sampler_, open_, pool_));
+    say_once(std::to_string(static_cast<int>(no_question_)),
+             "no question is asked: " + oracle::to_sentence(no_question_, *sampler_, open_, pool_));
   }
   leaves_ = exits_ && open_ > 0;
 }
@@ -227,7 +242,8 @@ void QueryRounds::saw_figure(int64_t step, double value) {
 
 void QueryRounds::insert_due(int64_t step) {
   std::vector<oracle::Decision> due;
-  while (due.size() < waiting_.size() && waiting_[due.size()].effective_step <= step) due.push_back(waiting_[due.size()]);
+  while (due.size() < waiting_.size() && waiting_[due.size()].effective_step <= step)
+    due.push_back(waiting_[due.size()]);
   if (due.empty()) return;
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<int64_t>(due.size()));
   // What a newer decision changes goes first, all at once.

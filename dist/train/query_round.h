@@ -28,14 +28,14 @@
 
 #include "core/comm/comm.h"
 #include "core/eval/embed.h"
-#include "core/oracle/round/choose_questions.h"
 #include "core/oracle/ledger/consensus.h"
 #include "core/oracle/ledger/inbox.h"
 #include "core/oracle/ledger/ledger.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/round/choose_questions.h"
 #include "core/oracle/stop_rules.h"
-#include "dist/train/round_message.h"
 #include "dist/comm/world.h"
+#include "dist/train/round_message.h"
 
 namespace pal::config {
 class Config;
@@ -45,15 +45,17 @@ namespace pal::dist {
 
 // What may be asked about, and what a labeler may know of it.
 struct AskedOf {
-  std::vector<int64_t> samples;   // trained on
-  std::vector<int64_t> labels;    // (N)
+  std::vector<int64_t> samples;  // trained on
+  std::vector<int64_t> labels;   // (N)
   std::vector<int64_t> parents = {};
   std::function<std::string(int64_t)> name = {};
-  std::function<at::Tensor(const std::vector<int64_t>& samples)> inputs = {};   // for samplers that look at the samples themselves
-  std::function<void(int64_t step)> before_round = {};   // on rank 0's thread, before it prepares the round asked there: injected faults
+  std::function<at::Tensor(const std::vector<int64_t>& samples)> inputs =
+      {};  // for samplers that look at the samples themselves
+  std::function<void(int64_t step)> before_round =
+      {};  // on rank 0's thread, before it prepares the round asked there: injected faults
 };
 struct LedgerOf {
-  std::string path, run_id;       // questions.jsonl and inbox/ lie beside it
+  std::string path, run_id;  // questions.jsonl and inbox/ lie beside it
 };
 // What a run's ledger belongs to: the questions depend on these, not on ranks or threads.
 std::string ledger_run(const config::Config& config, uint64_t data_fingerprint);
@@ -68,7 +70,8 @@ class QueryRounds {
  public:
   // Collective. Opens the ledger on rank 0 and replays it: decisions in effect before `step` enter the store. `store` and
   // `world` must outlive this.
-  QueryRounds(const config::Config& config, World& world, graph::GraphStore& store, const AskedOf& of, const LedgerOf& ledger, int64_t step);
+  QueryRounds(const config::Config& config, World& world, graph::GraphStore& store, const AskedOf& of,
+              const LedgerOf& ledger, int64_t step);
   ~QueryRounds();
 
   // Called on all ranks when the sampler needs it: embeds this rank's slice of the samples, (slice, D).
@@ -84,9 +87,11 @@ class QueryRounds {
   // any, is in the ledger with its answers: a run that goes on from there asks no round again, so it must be there.
   int64_t ledger_position() const;
 
-  int64_t questions() const { return questions_; }   // whose answers are in effect
+  int64_t questions() const { return questions_; }  // whose answers are in effect
   double cost() const { return cost_; }
-  int64_t contradictions() const { return contradictions_; }   // decisions against what was known: kept in the ledger, not used
+  int64_t contradictions() const {
+    return contradictions_;
+  }  // decisions against what was known: kept in the ledger, not used
   // Sentences of the last boundary: contradictions with the chain behind the first, answers that were refused, why nothing is
   // asked any more or now (once each); "" when there were none. Rank 0's are complete.
   const std::string& warning() const { return warning_; }
@@ -114,11 +119,11 @@ class QueryRounds {
     oracle::Decision decision;
     bool inserted = false;
   };
-  using Pair = std::pair<int64_t, int64_t>;   // smaller sample first
+  using Pair = std::pair<int64_t, int64_t>;  // smaller sample first
   static Pair pair_of(const oracle::Decision& d) { return std::minmax(d.i, d.j); }
 
-  comm::Comm& comm_;     // of the steps' thread
-  comm::Comm& rounds_;   // of the threads that choose
+  comm::Comm& comm_;    // of the steps' thread
+  comm::Comm& rounds_;  // of the threads that choose
   graph::GraphStore& store_;
   const AskedOf of_;
   uint64_t seed_;
@@ -130,21 +135,21 @@ class QueryRounds {
   std::unique_ptr<oracle::Labeler> labeler_;
   std::unique_ptr<oracle::Ledger> ledger_;
   std::unique_ptr<oracle::Inbox> inbox_;
-  std::vector<oracle::Decision> decided_now_;       // of the thread
-  std::vector<std::string> refused_;        // of the thread: sentences
-  std::vector<Pair> again_;                 // part of a contradiction, for the next round
+  std::vector<oracle::Decision> decided_now_;  // of the thread
+  std::vector<std::string> refused_;           // of the thread: sentences
+  std::vector<Pair> again_;                    // part of a contradiction, for the next round
   RoundTimes times_;
-  double chose_ms_ = 0;                     // of the thread
+  double chose_ms_ = 0;  // of the thread
   // The same on every rank that chooses.
-  oracle::NoQuestion no_question_ = oracle::NoQuestion::none;   // of the thread
+  oracle::NoQuestion no_question_ = oracle::NoQuestion::none;  // of the thread
   // The same on every rank.
-  int64_t recorded_rounds_ = 0;             // rounds the ledger already holds: not asked again
-  std::vector<oracle::Decision> waiting_;           // by effective_step
-  std::map<std::pair<int64_t, int64_t>, Known> known_;   // (query, member) → its decision in effect
-  std::vector<oracle::Decision> left_out_;          // against what is known
+  int64_t recorded_rounds_ = 0;                         // rounds the ledger already holds: not asked again
+  std::vector<oracle::Decision> waiting_;               // by effective_step
+  std::map<std::pair<int64_t, int64_t>, Known> known_;  // (query, member) → its decision in effect
+  std::vector<oracle::Decision> left_out_;              // against what is known
   bool under_way_ = false;
-  bool later_ = false;                      // people answer
-  bool exits_ = false;                      // they do, and oracle.wait=exit
+  bool later_ = false;  // people answer
+  bool exits_ = false;  // they do, and oracle.wait=exit
   bool leaves_ = false;
   int64_t asked_ = 0, open_ = 0;
   oracle::StopReason stop_ = oracle::StopReason::none;
@@ -152,7 +157,7 @@ class QueryRounds {
   double cost_ = 0;
   int64_t contradictions_ = 0;
   std::string warning_;
-  std::set<std::string> said_;              // kinds of sentences that are said once
+  std::set<std::string> said_;  // kinds of sentences that are said once
   // The thread's work; on other ranks than 0 the choice alone, and only if they hold rows of the pool. The last member: its
   // destructor waits for the thread, which uses the others.
   std::future<RoundMessage> preparing_;

@@ -17,30 +17,37 @@ record::LoadedCheckpoint take_over(const ResumeOf& of, std::vector<std::string>&
   const Origin& origin = *of.origin;
   record::LoadedCheckpoint loaded = load_origin(origin, [&](const std::string& w) { warnings.push_back(w); });
   PAL_CHECK(loaded.state.step < of.last_step,
-            fmt::format("the checkpoint of --resume, {}, is not before the last step of this run, {}; its step", loaded.path, of.last_step),
+            fmt::format("the checkpoint of --resume, {}, is not before the last step of this run, {}; its step",
+                        loaded.path, of.last_step),
             loaded.state.step, "give an earlier one, or raise train.steps");
   if (of.config.text("oracle.sampler") != "none") adopt_ledger(origin, of.run_dir, loaded.state.ledger_position);
   const std::string other = origin.run_dir + "/config.yaml";
   if (origin.run_dir.empty() || !std::filesystem::exists(other)) return loaded;
   const std::vector<std::string> keys = config::Config::load_resolved(other).differing_keys(of.config);
-  if (!keys.empty()) warnings.push_back(fmt::format("goes on from {} with other settings: {}", loaded.path, fmt::join(keys, ", ")));
+  if (!keys.empty())
+    warnings.push_back(fmt::format("goes on from {} with other settings: {}", loaded.path, fmt::join(keys, ", ")));
   return loaded;
 }
 
 // Of rank 0.
 Resumed load(const ResumeOf& of, const Checkpointer::Groups& state) {
   Resumed resumed;
-  std::optional<record::LoadedCheckpoint> loaded = record::load_newest_checkpoint(of.run_dir, [&](const std::string& w) { resumed.warnings.push_back(w); });
+  std::optional<record::LoadedCheckpoint> loaded =
+      record::load_newest_checkpoint(of.run_dir, [&](const std::string& w) { resumed.warnings.push_back(w); });
   resumed.from = loaded ? ResumedFrom::own : of.origin ? ResumedFrom::other : ResumedFrom::nothing;
   if (resumed.from == ResumedFrom::nothing) return resumed;
   if (!loaded) loaded = take_over(of, resumed.warnings);
   resumed.step = loaded->state.step;
   for (const auto& [group, tensors] : state) {
-    record::restore(tensors, group == "model" ? loaded->model : group == "optim" ? loaded->optim : loaded->extra, loaded->path + "/" + group + ".safetensors");
+    record::restore(tensors,
+                    group == "model"   ? loaded->model
+                    : group == "optim" ? loaded->optim
+                                       : loaded->extra,
+                    loaded->path + "/" + group + ".safetensors");
   }
   if (loaded->state.fingerprint != of.fingerprint) {
-    resumed.warnings.push_back("resumed with other ranks, threads or instructions (" + loaded->state.fingerprint + " before, " + of.fingerprint +
-                               " now): the run goes on, but not bit for bit");
+    resumed.warnings.push_back("resumed with other ranks, threads or instructions (" + loaded->state.fingerprint +
+                               " before, " + of.fingerprint + " now): the run goes on, but not bit for bit");
   }
   return resumed;
 }
@@ -61,7 +68,8 @@ Resumed resume(const ResumeOf& of, const Checkpointer::Groups& state, comm::Comm
   for (const auto& group : state) {
     for (const auto& named : group.second) {
       at::Tensor mine = named.second;
-      const at::Tensor dense = mine.cpu().contiguous();  // convolutions lie channels-last, a Comm carries what is contiguous
+      const at::Tensor dense =
+          mine.cpu().contiguous();  // convolutions lie channels-last, a Comm carries what is contiguous
       comm.broadcast(dense, 0);
       if (!dense.is_same(mine)) mine.copy_(dense);
     }

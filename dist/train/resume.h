@@ -17,17 +17,17 @@ namespace pal::dist {
 struct ResumeOf {
   const config::Config& config;
   std::string run_dir;
-  std::optional<Origin> origin;   // for a run folder without a checkpoint
+  std::optional<Origin> origin;  // for a run folder without a checkpoint
   int64_t last_step = 0;
-  std::string fingerprint;        // of ranks, threads and instructions
+  std::string fingerprint;  // of ranks, threads and instructions
 };
 
-enum class ResumedFrom { nothing, own, other };   // the run's own checkpoint, or another run's
+enum class ResumedFrom { nothing, own, other };  // the run's own checkpoint, or another run's
 
 struct Resumed {
   ResumedFrom from = ResumedFrom::nothing;
-  int64_t step = 0;                      // steps done
-  std::vector<std::string> warnings;     // rank 0
+  int64_t step = 0;                   // steps done
+  std::vector<std::string> warnings;  // rank 0
 };
 
 // Collective. Rank 0 decides which checkpoint is good and reads it into `state`, the live tensors; the other ranks get them

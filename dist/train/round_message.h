@@ -14,8 +14,8 @@
 namespace pal::dist {
 
 struct RoundMessage {
-  int64_t asked = 0;               // questions in the ledger
-  int64_t open = 0;                // of them, without enough answers
+  int64_t asked = 0;  // questions in the ledger
+  int64_t open = 0;   // of them, without enough answers
   oracle::StopReason stop = oracle::StopReason::none;
   std::vector<oracle::Decision> decisions = {};
 };

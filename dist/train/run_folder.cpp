@@ -17,12 +17,14 @@ namespace fs = std::filesystem;
 RunLock::RunLock(const std::string& run_dir) {
   const std::string file = run_dir + "/lock";
   file_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (file_ < 0) file_ = open(file.c_str(), O_RDONLY | O_CLOEXEC);   // somebody else's folder
-  PAL_CHECK(file_ >= 0, "cannot write in the run folder " + run_dir, std::strerror(errno), "choose another with --run-dir");
+  if (file_ < 0) file_ = open(file.c_str(), O_RDONLY | O_CLOEXEC);  // somebody else's folder
+  PAL_CHECK(file_ >= 0, "cannot write in the run folder " + run_dir, std::strerror(errno),
+            "choose another with --run-dir");
   // File systems without locks (ENOLCK, EOPNOTSUPP) let the run go on.
   if (flock(file_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
   close(file_);
-  PAL_CHECK(false, "another job is writing to the run folder", run_dir, "wait for it, or choose another with --run-dir");
+  PAL_CHECK(false, "another job is writing to the run folder", run_dir,
+            "wait for it, or choose another with --run-dir");
 }
 
 RunLock::~RunLock() { close(file_); }
@@ -38,7 +40,8 @@ RunFolder::RunFolder(const std::string& path, const config::Config& config, Resu
     PAL_CHECK(resume != Resume::never, "the run folder already holds a run", path,
               "choose another with --run-dir, remove it, or leave out --resume never");
     std::string keys;
-    for (const std::string& key : config::Config::load_resolved(file).differing_keys(config)) keys += (keys.empty() ? "" : ", ") + key;
+    for (const std::string& key : config::Config::load_resolved(file).differing_keys(config))
+      keys += (keys.empty() ? "" : ", ") + key;
     PAL_CHECK(keys.empty(), "the run folder " + path + " holds a run of another config; different keys", keys,
               "choose another with --run-dir");
   }

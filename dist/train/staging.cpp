@@ -17,7 +17,7 @@ namespace pal::dist {
 namespace {
 
 constexpr size_t kAlign = 64, kPage = 4096;
-constexpr size_t kPiece = 8 << 20;   // large enough for memcpy to go round the cache
+constexpr size_t kPiece = 8 << 20;  // large enough for memcpy to go round the cache
 
 size_t room(const at::Tensor& t) { return (t.nbytes() + kAlign - 1) / kAlign * kAlign; }
 
@@ -30,12 +30,13 @@ Staging::Staging(ops::NamedTensors live) : live_(std::move(live)) {
   }
   if (bytes_ == 0) return;
   memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  PAL_CHECK(memory_ != MAP_FAILED, "no memory for a checkpoint's copy of " + std::to_string(bytes_ >> 20) + " MB", std::strerror(errno),
-            "use more ranks or more memory");
+  PAL_CHECK(memory_ != MAP_FAILED, "no memory for a checkpoint's copy of " + std::to_string(bytes_ >> 20) + " MB",
+            std::strerror(errno), "use more ranks or more memory");
   madvise(memory_, bytes_, MADV_HUGEPAGE);
   char* at = static_cast<char*>(memory_);
   for (const auto& [name, t] : live_) {
-    staged_.emplace_back(name, at::from_blob(at, t.sizes(), t.strides(), t.options().device(at::kCPU).requires_grad(false)));
+    staged_.emplace_back(name,
+                         at::from_blob(at, t.sizes(), t.strides(), t.options().device(at::kCPU).requires_grad(false)));
     at += room(t);
   }
 }
@@ -64,7 +65,8 @@ void Staging::copy(int threads) {
     }
     char* to = static_cast<char*>(staged_[k].second.data_ptr());
     const char* from = static_cast<const char*>(live.const_data_ptr());
-    for (size_t at = 0; at < live.nbytes(); at += kPiece) pieces.push_back({to + at, from + at, std::min(kPiece, live.nbytes() - at)});
+    for (size_t at = 0; at < live.nbytes(); at += kPiece)
+      pieces.push_back({to + at, from + at, std::min(kPiece, live.nbytes() - at)});
   }
   std::atomic<size_t> next{0};
   const auto work = [&] {

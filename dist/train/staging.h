@@ -8,7 +8,6 @@
 
 #include "core/ops/named_tensors.h"
 
-
 namespace pal::dist {
 
 class Staging {
@@ -19,9 +18,9 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  void touch();                 // makes the pages real, so that the first copy is as fast as the others
-  void copy(int threads);       // live → staged
-  const ops::NamedTensors& staged() const { return staged_; }   // of the same names, sizes and strides
+  void touch();            // makes the pages real, so that the first copy is as fast as the others
+  void copy(int threads);  // live → staged
+  const ops::NamedTensors& staged() const { return staged_; }  // of the same names, sizes and strides
   size_t bytes() const { return bytes_; }
 
  private:

@@ -11,7 +11,8 @@ constexpr int64_t kMicroseconds = 100'000, kMostSteps = 1000;
 
 }  // namespace
 
-Boundary::Boundary(comm::Comm& comm, std::function<bool()> stop_asked) : comm_(comm), stop_asked_(std::move(stop_asked)) {}
+Boundary::Boundary(comm::Comm& comm, std::function<bool()> stop_asked)
+    : comm_(comm), stop_asked_(std::move(stop_asked)) {}
 
 bool Boundary::meet(Checkpointer& checkpoints) {
   if (--left_ > 0) return false;

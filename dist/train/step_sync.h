@@ -25,7 +25,7 @@ class Boundary {
   using Clock = std::chrono::steady_clock;
   comm::Comm& comm_;
   const std::function<bool()> stop_asked_;
-  int64_t between_ = 1, left_ = 1;      // steps from one meeting to the next; still to go
+  int64_t between_ = 1, left_ = 1;  // steps from one meeting to the next; still to go
   Clock::time_point last_ = Clock::now();
 };
 

@@ -40,10 +40,12 @@ StepReport Trainer::step() {
   const data::LoadedStep loaded = loader_->next();
   const loss::Batch batch = plan(loaded);
   // 4. Encode, at once or in pieces.
-  const auto encode_images = [this](const at::Tensor& images) { return encode(images, config_.integer("augment.views")); };
+  const auto encode_images = [this](const at::Tensor& images) {
+    return encode(images, config_.integer("augment.views"));
+  };
   const std::optional<model::MicroBatches> pieces = micro_batches(batch);
   const at::Tensor z = pieces ? pieces->forward(encode_images, loaded.images) : encode(loaded);
-  if (pieces) model::discard_batch_norm(*encoder_);   // the second pass tells
+  if (pieces) model::discard_batch_norm(*encoder_);  // the second pass tells
   // 5. Loss.
   comm::CountingComm counted(world_.now());
   loss::LossResult loss = (*objective_)(z.detach().contiguous(), batch, counted);
@@ -71,7 +73,8 @@ StepReport Trainer::step() {
   const double seconds = seconds_since(start);
   report.images_per_s = static_cast<double>(batch.samples.size()) / seconds;
   log(report, objective_->embedding(z.detach()), batch);
-  if (step_ % config_.integer("train.compare_every") == 0) agree_on_parameters(model::trainable(*encoder_), step_, world_.control());
+  if (step_ % config_.integer("train.compare_every") == 0)
+    agree_on_parameters(model::trainable(*encoder_), step_, world_.control());
   if (step_ % config_.integer("checkpoint.every") == 0 && !report.give_up) save_checkpoint();
   stopping_ = boundary_->meet(*checkpoints_) || (rounds_ && rounds_->leaves());
   if (control_.watchdog) control_.watchdog->step_done(step_, seconds);
@@ -95,7 +98,8 @@ void Trainer::plan_ahead() {
   if (step_ < planned_until_) return;
   const bool changes = rounds_ && edge_samples_ > 0;
   planned_until_ = changes ? std::min(rounds_->next_change(step_), last_step()) : last_step();
-  loader_->plan_on(planned_until_, edge_samples_ > 0 ? std::make_shared<const graph::EdgeDraw>(store_, subset_) : nullptr);
+  loader_->plan_on(planned_until_,
+                   edge_samples_ > 0 ? std::make_shared<const graph::EdgeDraw>(store_, subset_) : nullptr);
 }
 
 loss::Batch Trainer::plan(const data::LoadedStep& loaded) const {
@@ -115,8 +119,9 @@ loss::Batch Trainer::plan(const data::LoadedStep& loaded) const {
 
 // One forward for all views of a size, or one each; the one place where images meet the device and its precision.
 at::Tensor Trainer::encode(const at::Tensor& images, int64_t views) const {
-  const model::Autocast autocast(config_.text("train.precision") == "bf16" ? model::Precision::bf16 : model::Precision::full, device_.type());
-  const at::ScalarType type = setup::scalar_type(config_);   // of the loss, whatever the encoder's products were in
+  const model::Autocast autocast(
+      config_.text("train.precision") == "bf16" ? model::Precision::bf16 : model::Precision::full, device_.type());
+  const at::ScalarType type = setup::scalar_type(config_);  // of the loss, whatever the encoder's products were in
   const at::Tensor here = images.to(device_);
   if (config_.text("train.views") == "joint") return encoder_->outputs(here).to(type);
   std::vector<at::Tensor> outputs;
@@ -151,7 +156,7 @@ std::optional<model::MicroBatches> Trainer::micro_batches(const loss::Batch& bat
 void Trainer::finish() {
   save_last();
   if (metrics_) metrics_->finish(step_, weights_sha256(), seconds_since(start_));
-  world_.control().barrier();   // no rank leaves before the last checkpoint stands
+  world_.control().barrier();  // no rank leaves before the last checkpoint stands
 }
 
 void Trainer::pause() {
@@ -184,9 +189,10 @@ void Trainer::share_statistics() const {
 }
 
 void Trainer::save_checkpoint() {
-  if (control_.watchdog) control_.watchdog->pace(Pace::slow);   // a rank may wait for its disk, rank 0 for its round
+  if (control_.watchdog) control_.watchdog->pace(Pace::slow);  // a rank may wait for its disk, rank 0 for its round
   share_statistics();
-  agree_on_parameters(model::trainable(*encoder_), step_, world_.control());   // what goes wrong later is not saved over what is right
+  agree_on_parameters(model::trainable(*encoder_), step_,
+                      world_.control());  // what goes wrong later is not saved over what is right
   saved_step_ = step_;
   record::CheckpointState state;
   state.step = step_;
@@ -207,7 +213,8 @@ std::string Trainer::weights_sha256() const {
 }
 
 std::string Trainer::fingerprint() const {
-  return fmt::format("ranks={} threads={} isa={} dtype={}", world_.size(), threads_, kernels::isa_name(kernels::best_isa()), config_.text("train.dtype"));
+  return fmt::format("ranks={} threads={} isa={} dtype={}", world_.size(), threads_,
+                     kernels::isa_name(kernels::best_isa()), config_.text("train.dtype"));
 }
 
 }  // namespace pal::dist

@@ -14,23 +14,23 @@
 #include "core/config/config.h"
 #include "core/data/dataset.h"
 #include "core/data/loader/loader.h"
-#include "core/graph/build.h"
-#include "core/optim/schedule.h"
-#include "core/record/metrics.h"
 #include "core/eval/diagnostics.h"
-#include "core/setup/online_eval.h"
+#include "core/graph/build.h"
 #include "core/loss/objective.h"
 #include "core/model/micro_batches.h"
 #include "core/optim/optimizer.h"
-#include "dist/train/step_sync.h"
-#include "dist/train/checkpointer.h"
+#include "core/optim/schedule.h"
+#include "core/record/metrics.h"
+#include "core/setup/online_eval.h"
+#include "dist/comm/world.h"
 #include "dist/health/faults.h"
+#include "dist/health/watchdog.h"
+#include "dist/train/checkpointer.h"
 #include "dist/train/grad_sync.h"
 #include "dist/train/origin.h"
 #include "dist/train/query_round.h"
 #include "dist/train/run_folder.h"
-#include "dist/health/watchdog.h"
-#include "dist/comm/world.h"
+#include "dist/train/step_sync.h"
 #include "kernels/base/clock.h"
 
 namespace pal::model {
@@ -40,23 +40,23 @@ class Encoder;
 namespace pal::dist {
 
 struct StepReport {
-  int64_t step = 0;            // of this step, from 0
+  int64_t step = 0;  // of this step, from 0
   double loss = 0;
   std::vector<std::pair<std::string, double>> terms;
   double lr = 0;
-  bool skipped = false;        // a gradient was not finite: nothing was changed
-  bool give_up = false;        // train.max_skips of them in a row: go back to the last checkpoint, or stop
-  double images_per_s = 0;     // of this step, over all ranks
-  int64_t loss_bytes = 0;      // that the loss's collectives brought this rank
-  std::string warning;         // for the terminal, once; "" nearly always
+  bool skipped = false;     // a gradient was not finite: nothing was changed
+  bool give_up = false;     // train.max_skips of them in a row: go back to the last checkpoint, or stop
+  double images_per_s = 0;  // of this step, over all ranks
+  int64_t loss_bytes = 0;   // that the loss's collectives brought this rank
+  std::string warning;      // for the terminal, once; "" nearly always
 };
 
 // Who else has a say in a run; each may be left out.
 struct RunControl {
-  std::function<bool()> stop_asked;    // this rank was told to stop (a signal)
-  Faults* faults = nullptr;            // injected ones
+  std::function<bool()> stop_asked;  // this rank was told to stop (a signal)
+  Faults* faults = nullptr;          // injected ones
   Watchdog* watchdog = nullptr;
-  at::Device device = at::kCPU;        // to compute on; World::use_device has chosen it
+  at::Device device = at::kCPU;  // to compute on; World::use_device has chosen it
 };
 
 // How a run begins: at its newest checkpoint; without one at step 0, or where another run stood.
@@ -68,7 +68,8 @@ struct Beginning {
 
 class Trainer {
  public:
-  Trainer(const config::Config& config, World& world, const std::string& run_dir, const Beginning& beginning, RunControl control = {});
+  Trainer(const config::Config& config, World& world, const std::string& run_dir, const Beginning& beginning,
+          RunControl control = {});
   ~Trainer();
 
   int64_t next_step() const { return step_; }
@@ -78,14 +79,18 @@ class Trainer {
   std::vector<std::pair<std::string, std::string>> summary() const;
 
   StepReport step();
-  bool stopping() const { return stopping_; }   // some rank was told to stop, or questions are out; the same on every rank after a step
-  int64_t questions_out() const { return rounds_ && rounds_->leaves() ? rounds_->open_questions() : 0; }   // that the run ends for
+  bool stopping() const {
+    return stopping_;
+  }  // some rank was told to stop, or questions are out; the same on every rank after a step
+  int64_t questions_out() const {
+    return rounds_ && rounds_->leaves() ? rounds_->open_questions() : 0;
+  }  // that the run ends for
   // Writes the last checkpoint and the closing line of metrics.jsonl.
   void finish();
   // Writes a checkpoint of the steps done, to go on from later.
   void pause();
 
-  std::vector<std::string> warnings;    // of the start, for the terminal (rank 0)
+  std::vector<std::string> warnings;  // of the start, for the terminal (rank 0)
 
  private:
   void open_model();
@@ -102,7 +107,7 @@ class Trainer {
   loss::Batch plan(const data::LoadedStep& loaded) const;
   at::Tensor encode(const at::Tensor& images, int64_t views) const;
   at::Tensor encode(const data::LoadedStep& loaded) const;
-  std::optional<model::MicroBatches> micro_batches(const loss::Batch& batch) const;   // none: the step goes at once
+  std::optional<model::MicroBatches> micro_batches(const loss::Batch& batch) const;  // none: the step goes at once
   void guard(StepReport& report);
   void log(StepReport& report, const at::Tensor& z, const loss::Batch& batch);
   std::string fingerprint() const;
@@ -115,14 +120,14 @@ class Trainer {
   const RunControl control_;
   const int threads_;
   const at::Device device_;
-  std::unique_ptr<RunFolder> folder_;   // rank 0
+  std::unique_ptr<RunFolder> folder_;  // rank 0
   const std::string run_dir_;
   std::shared_ptr<data::Dataset> data_;
   std::vector<int64_t> subset_;
   kernels::AugmentOptions augment_;
   int64_t labelled_ = 0;
-  int64_t edge_samples_ = 0;              // of a batch, drawn from what is known
-  int64_t planned_until_ = 0;             // the loader prepares the steps below
+  int64_t edge_samples_ = 0;   // of a batch, drawn from what is known
+  int64_t planned_until_ = 0;  // the loader prepares the steps below
   data::EpochPlan epoch_plan_;
   optim::Schedule schedule_;
   graph::GraphSpec spec_;
@@ -131,19 +136,19 @@ class Trainer {
   std::unique_ptr<loss::Objective> objective_;
   std::unique_ptr<GradSync> grads_;
   std::unique_ptr<optim::Optimizer> optimizer_;
-  std::unique_ptr<QueryRounds> rounds_;   // null without an oracle
+  std::unique_ptr<QueryRounds> rounds_;  // null without an oracle
   std::unique_ptr<data::Loader> loader_;
   std::unique_ptr<record::MetricsWriter> metrics_;  // rank 0
-  std::unique_ptr<setup::OnlineEval> online_;      // null with eval.every=0
+  std::unique_ptr<setup::OnlineEval> online_;       // null with eval.every=0
   std::unique_ptr<Checkpointer> checkpoints_;
   std::unique_ptr<Boundary> boundary_;
   bool stopping_ = false;
-  bool metrics_fail_ = false;             // said once
+  bool metrics_fail_ = false;  // said once
   const Clock::time_point start_ = Clock::now();
-  eval::CollapseWatch collapse_;                // rank 0
+  eval::CollapseWatch collapse_;  // rank 0
   int64_t step_ = 0;
-  std::string begins_with_;   // what model.init gave, in words
-  int64_t skips_ = 0;                     // in a row
+  std::string begins_with_;  // what model.init gave, in words
+  int64_t skips_ = 0;        // in a row
   int64_t saved_step_ = -1;
 };
 

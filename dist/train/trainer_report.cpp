@@ -1,10 +1,9 @@
 // trainer_report: what a run says: a line of metrics per logged step, warnings, and the table it begins with.
-#include "core/model/encoder.h"
-#include "dist/train/trainer.h"
-
 #include <fmt/format.h>
 
 #include "core/data/image/nvjpeg_decoder.h"
+#include "core/model/encoder.h"
+#include "dist/train/trainer.h"
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
 
@@ -32,20 +31,24 @@ void Trainer::log(StepReport& report, const at::Tensor& z, const loss::Batch& ba
   m.effective_rank = d.effective_rank;
   m.sync_ms = 1000 * grads_->time().seconds;
   m.sync_hidden = grads_->time().hidden();
-  m.diagnostics = {{"column_abs_mean", d.mean_abs_mean},     {"column_std", d.mean_std},           {"column_std_min", d.min_std},
-                   {"unit_std", d.unit_std},                 {"pairs_positive", d.positive_share}, {"pairs_negative", d.negative_share},
-                   {"pairs_unknown", d.unknown_share},       {"loss_bytes", static_cast<double>(report.loss_bytes)}};
+  m.diagnostics = {{"column_abs_mean", d.mean_abs_mean}, {"column_std", d.mean_std},
+                   {"column_std_min", d.min_std},        {"unit_std", d.unit_std},
+                   {"pairs_positive", d.positive_share}, {"pairs_negative", d.negative_share},
+                   {"pairs_unknown", d.unknown_share},   {"loss_bytes", static_cast<double>(report.loss_bytes)}};
   if (rounds_) {
     const RoundTimes& t = rounds_->times();
-    m.diagnostics.insert(m.diagnostics.end(), {{"round_embed_ms", t.embed_ms}, {"round_wait_ms", t.wait_ms}, {"round_choose_ms", t.choose_ms}});
+    m.diagnostics.insert(
+        m.diagnostics.end(),
+        {{"round_embed_ms", t.embed_ms}, {"round_wait_ms", t.wait_ms}, {"round_choose_ms", t.choose_ms}});
   }
   m.diagnostics.insert(m.diagnostics.end(), seen.begin(), seen.end());
-  if (config_.text("data.decoder") == "nvjpeg") m.diagnostics.emplace_back("left_to_libjpeg", static_cast<double>(loader_->report().left_to_libjpeg));
+  if (config_.text("data.decoder") == "nvjpeg")
+    m.diagnostics.emplace_back("left_to_libjpeg", static_cast<double>(loader_->report().left_to_libjpeg));
   if (!report.skipped) m.warning = collapse_.look(d, z.size(1));
   if (!m.warning.empty()) report.warning += (report.warning.empty() ? "" : "; ") + m.warning;
   try {
     metrics_->write(m);
-  } catch (const Error& e) {   // a full disk is no reason to stop
+  } catch (const Error& e) {  // a full disk is no reason to stop
     if (!metrics_fail_) warn(std::string(e.what()) + "; training goes on without its lines");
     metrics_fail_ = true;
   }
@@ -58,8 +61,8 @@ void Trainer::warn(const std::string& sentence) const {
 std::string Trainer::loader_text() const {
   const data::LoaderReport report = loader_->report();
   const int64_t threads = config_.integer("data.threads");
-  return fmt::format("{} thread{} per rank, {} step{} ahead, at most {:.0f} MB", threads, threads == 1 ? "" : "s", report.depth,
-                     report.depth == 1 ? "" : "s", report.bound_mb) +
+  return fmt::format("{} thread{} per rank, {} step{} ahead, at most {:.0f} MB", threads, threads == 1 ? "" : "s",
+                     report.depth, report.depth == 1 ? "" : "s", report.bound_mb) +
          (config_.text("data.decoder") == "nvjpeg" ? ", JPEG files by nvJPEG " + data::nvjpeg_state().version : "");
 }
 
@@ -68,13 +71,17 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
   for (const auto& p : encoder_->parameters()) parameters += p.numel();
   std::vector<std::pair<std::string, std::string>> lines = {
       {"data", fmt::format("{}, {} of {} samples", config_.text("data.train"), subset_.size(), data_->size())},
-      {"model", fmt::format("{} + projector, {:.2f} M parameters", config_.text("model.backbone"), static_cast<double>(parameters) / 1e6)},
+      {"model", fmt::format("{} + projector, {:.2f} M parameters", config_.text("model.backbone"),
+                            static_cast<double>(parameters) / 1e6)},
       {"graph", fmt::format("{}, {} labels known", config_.text("graph.kind"), labelled_) +
                     (store_.edges().empty() ? "" : fmt::format(", {} weighted pairs", store_.edges().pairs()))},
       {"loss", config_.text("loss.kind")},
-      {"steps", fmt::format("{} of {} samples, {} per epoch", schedule_.total_steps, epoch_plan_.global_batch, epoch_plan_.steps_per_epoch()) +
-                    (edge_samples_ > 0 ? fmt::format(", and up to {} of which relations are known", edge_samples_) : "")},
-      {"learning rate", fmt::format("{:g} peak, {}, {} warm-up steps", schedule_.peak, config_.text("optim.kind"), schedule_.warmup_steps)},
+      {"steps",
+       fmt::format("{} of {} samples, {} per epoch", schedule_.total_steps, epoch_plan_.global_batch,
+                   epoch_plan_.steps_per_epoch()) +
+           (edge_samples_ > 0 ? fmt::format(", and up to {} of which relations are known", edge_samples_) : "")},
+      {"learning rate", fmt::format("{:g} peak, {}, {} warm-up steps", schedule_.peak, config_.text("optim.kind"),
+                                    schedule_.warmup_steps)},
       {"ranks", fmt::format("{} × {} thread{} on {}, {}", world_.size(), threads_, threads_ == 1 ? "" : "s",
                             device_.is_cpu() ? "the CPU" : "a GPU each", kernels::isa_name(kernels::best_isa()))},
       {"loader", loader_text()},
@@ -82,7 +89,8 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
   };
   if (!begins_with_.empty()) lines.insert(lines.begin() + 2, {"begins with", begins_with_});
   if (config_.text("model.batch_norm") != "global") {
-    lines.emplace_back("batch norm", fmt::format("model.batch_norm={}: results depend on the number of ranks", config_.text("model.batch_norm")));
+    lines.emplace_back("batch norm", fmt::format("model.batch_norm={}: results depend on the number of ranks",
+                                                 config_.text("model.batch_norm")));
   }
   return lines;
 }

@@ -1,7 +1,4 @@
 // trainer_setup: the start of a run: what it trains, on which graph, from which step; in the order in which the parts need each other.
-#include "core/model/encoder.h"
-#include "dist/train/trainer.h"
-
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -11,12 +8,14 @@
 #include "core/data/loader/augment_config.h"
 #include "core/data/node_cache.h"
 #include "core/eval/embed.h"
-#include "core/record/run_info.h"
+#include "core/model/encoder.h"
 #include "core/model/init_weights.h"
 #include "core/model/state.h"
+#include "core/record/run_info.h"
 #include "core/setup/setup.h"
 #include "dist/health/consistency.h"
 #include "dist/train/resume.h"
+#include "dist/train/trainer.h"
 #include "kernels/base/error.h"
 
 namespace pal::dist {
@@ -28,13 +27,16 @@ std::string training_file(const config::Config& config, World& world) {
 }
 
 data::EpochPlan epoch_plan(const config::Config& config, int64_t trained, int64_t edge_samples) {
-  return {trained, config.integer("train.global_batch") - edge_samples, static_cast<uint64_t>(config.integer("train.seed")),
-          config.text("data.shuffle") == "windows" ? data::Shuffle::windows : data::Shuffle::full, config.integer("data.window")};
+  return {trained, config.integer("train.global_batch") - edge_samples,
+          static_cast<uint64_t>(config.integer("train.seed")),
+          config.text("data.shuffle") == "windows" ? data::Shuffle::windows : data::Shuffle::full,
+          config.integer("data.window")};
 }
 
 void check_smallest_batch(const data::EpochPlan& plan, int ranks, int64_t pieces) {
   const int64_t smallest = plan.samples / plan.steps_per_epoch();
-  PAL_CHECK(pieces == 1 || ranks * pieces <= smallest, fmt::format("batches of {} samples on {} ranks are too small for train.micro_batches", smallest, ranks),
+  PAL_CHECK(pieces == 1 || ranks * pieces <= smallest,
+            fmt::format("batches of {} samples on {} ranks are too small for train.micro_batches", smallest, ranks),
             pieces, "use fewer micro-batches or a larger train.global_batch");
   PAL_CHECK(ranks <= smallest, fmt::format("{} ranks share batches of {} samples; ranks", ranks, smallest), ranks,
             "start at most as many ranks as samples in a batch");
@@ -47,7 +49,8 @@ GradSyncOptions grad_sync_options(const config::Config& config) {
 
 }  // namespace
 
-Trainer::Trainer(const config::Config& config, World& world, const std::string& run_dir, const Beginning& beginning, RunControl control)
+Trainer::Trainer(const config::Config& config, World& world, const std::string& run_dir, const Beginning& beginning,
+                 RunControl control)
     : config_(config),
       world_(world),
       control_(std::move(control)),
@@ -78,7 +81,7 @@ Trainer::Trainer(const config::Config& config, World& world, const std::string& 
   open_rounds();
   open_loader();
   open_checkpoints();
-  if (step_ > 0 && saved_step_ != step_) save_checkpoint();   // another run's: the folder has its own from now on
+  if (step_ > 0 && saved_step_ != step_) save_checkpoint();  // another run's: the folder has its own from now on
   if (world_.rank() == 0 && !done()) {
     metrics_ = std::make_unique<record::MetricsWriter>(run_dir_ + "/metrics.jsonl", step_);
     record::add_run_info(run_dir_, record::this_machine(fmt::format("{} x {} threads", world_.size(), threads_)));
@@ -88,7 +91,8 @@ Trainer::Trainer(const config::Config& config, World& world, const std::string& 
 Trainer::~Trainer() = default;
 
 void Trainer::open_model() {
-  encoder_ = model::make_encoder(setup::model_spec(config_), config_.text("model.batch_norm") == "node" ? world_.node() : world_.now());
+  encoder_ = model::make_encoder(setup::model_spec(config_),
+                                 config_.text("model.batch_norm") == "node" ? world_.node() : world_.now());
   encoder_->to(device_);
   encoder_->train();
   objective_ = std::make_unique<loss::Objective>(config_, encoder_->embedding_dims());
@@ -102,14 +106,21 @@ void Trainer::begin(const std::optional<Origin>& origin) {
   step_ = resumed.step;
   if (resumed.from == ResumedFrom::own) saved_step_ = step_;
   warnings = std::move(resumed.warnings);
-  if (step_ == 0 && config_.has("model.init")) begins_with_ = config_.text("model.init") + ": " + model::init_text(model::init_backbone(*encoder_, config_.text("model.init")));
+  if (step_ == 0 && config_.has("model.init"))
+    begins_with_ = config_.text("model.init") + ": " +
+                   model::init_text(model::init_backbone(*encoder_, config_.text("model.init")));
 }
 
 void Trainer::open_rounds() {
   if (config_.text("oracle.sampler") == "none") return;
-  const AskedOf of{subset_, data_->labels(), data_->parents(), [this](int64_t sample) { return data_->id(sample); },
+  const AskedOf of{subset_,
+                   data_->labels(),
+                   data_->parents(),
+                   [this](int64_t sample) { return data_->id(sample); },
                    [this](const std::vector<int64_t>& samples) { return eval::pixels(*data_, samples); },
-                   [this](int64_t step) { if (control_.faults) control_.faults->before_round(step); }};
+                   [this](int64_t step) {
+                     if (control_.faults) control_.faults->before_round(step);
+                   }};
   const LedgerOf ledger{run_dir_ + "/ledger.sqlite", ledger_run(config_, data_->fingerprint())};
   rounds_ = std::make_unique<QueryRounds>(config_, world_, store_, of, ledger, step_);
   stopping_ = rounds_->leaves();
@@ -137,8 +148,9 @@ void Trainer::open_loader() {
     load.device = device_;
   }
   if (config_.text("data.decoder") == "nvjpeg") {
-    PAL_CHECK(data_->encoding() == data::Encoding::jpeg, "data.decoder=nvjpeg needs a data set of JPEG files, and this one is not",
-              config_.text("data.train"), "take data.decoder=cpu");
+    PAL_CHECK(data_->encoding() == data::Encoding::jpeg,
+              "data.decoder=nvjpeg needs a data set of JPEG files, and this one is not", config_.text("data.train"),
+              "take data.decoder=cpu");
     load.decoder = data::make_nvjpeg_decoder(device_.index());
   }
   loader_ = std::make_unique<data::Loader>(data_, load);

@@ -9,8 +9,8 @@ namespace pal::detail {
 [[noreturn]] void fail_cuda(cudaError_t error, const char* call, const char* file, int line);
 }  // namespace pal::detail
 
-#define PAL_CUDA_CHECK(call)                                                                   \
-  do {                                                                                         \
-    const cudaError_t pal_cuda_error = (call);                                                 \
+#define PAL_CUDA_CHECK(call)                                                                                \
+  do {                                                                                                      \
+    const cudaError_t pal_cuda_error = (call);                                                              \
     if (pal_cuda_error != cudaSuccess) ::pal::detail::fail_cuda(pal_cuda_error, #call, __FILE__, __LINE__); \
   } while (0)

@@ -46,15 +46,15 @@ std::string error_text(const T& value) {
 }  // namespace pal
 
 // PAL_CHECK(cond, what, value, what to do): "what: value; what to do", exit code 2.
-#define PAL_CHECK_CODE(code, cond, what, value, todo)                              \
-  do {                                                                             \
+#define PAL_CHECK_CODE(code, cond, what, value, todo)                                     \
+  do {                                                                                    \
     if (!(cond)) ::pal::detail::fail(code, what, ::pal::detail::error_text(value), todo); \
   } while (0)
 #define PAL_CHECK(cond, what, value, todo) PAL_CHECK_CODE(::pal::Exit::usage, cond, what, value, todo)
 // The same for bad files and data, exit code 3.
 #define PAL_DATA_CHECK(cond, what, value, todo) PAL_CHECK_CODE(::pal::Exit::data, cond, what, value, todo)
 // A bug of ours, exit code 70: names the expression and the place.
-#define PAL_ASSERT(cond, what)                                                   \
-  do {                                                                           \
-    if (!(cond)) ::pal::detail::fail_bug(#cond, __FILE__, __LINE__, what);       \
+#define PAL_ASSERT(cond, what)                                             \
+  do {                                                                     \
+    if (!(cond)) ::pal::detail::fail_bug(#cond, __FILE__, __LINE__, what); \
   } while (0)

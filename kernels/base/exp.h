@@ -31,7 +31,7 @@ inline Vec<T> exp(Vec<T> x) {
   using Int = typename Parts::Int;
   constexpr T kLn2 = static_cast<T>(0.693147180559945309417);
   constexpr T kLeast = -Parts::kBias * kLn2, kMost = (Parts::kBias + 1) * kLn2;  // 2^n is 0, and ∞
-  x = x < kLeast ? Vec<T>{} + kLeast : x;  // these keep NaN
+  x = x < kLeast ? Vec<T>{} + kLeast : x;                                        // these keep NaN
   x = x > kMost ? Vec<T>{} + kMost : x;
   const Vec<T> shifted = x * static_cast<T>(1.44269504088896340736) + Parts::kRound;
   const Vec<T> n = shifted - Parts::kRound;

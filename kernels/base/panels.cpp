@@ -2,13 +2,13 @@
 
 namespace pal::kernels {
 
-#define PAL_DECLARE_PANELS(isa)                                  \
-  namespace isa {                                                \
-  extern const PanelOps<float> panel_float;                      \
-  extern const PanelOps<double> panel_double;                    \
-  extern const PackOps<float, float> pack_float_float;           \
-  extern const PackOps<float, double> pack_float_double;         \
-  extern const PackOps<double, double> pack_double_double;       \
+#define PAL_DECLARE_PANELS(isa)                            \
+  namespace isa {                                          \
+  extern const PanelOps<float> panel_float;                \
+  extern const PanelOps<double> panel_double;              \
+  extern const PackOps<float, float> pack_float_float;     \
+  extern const PackOps<float, double> pack_float_double;   \
+  extern const PackOps<double, double> pack_double_double; \
   }
 PAL_DECLARE_PANELS(scalar)
 PAL_DECLARE_PANELS(avx2)
@@ -17,15 +17,25 @@ PAL_DECLARE_PANELS(avx512)
 
 #define PAL_CHOOSE(name) choose_isa(isa, scalar::name, avx2::name, avx512::name)
 template <>
-const PanelOps<float>& panel_ops(Isa isa) { return PAL_CHOOSE(panel_float); }
+const PanelOps<float>& panel_ops(Isa isa) {
+  return PAL_CHOOSE(panel_float);
+}
 template <>
-const PanelOps<double>& panel_ops(Isa isa) { return PAL_CHOOSE(panel_double); }
+const PanelOps<double>& panel_ops(Isa isa) {
+  return PAL_CHOOSE(panel_double);
+}
 template <>
-const PackOps<float, float>& pack_ops(Isa isa) { return PAL_CHOOSE(pack_float_float); }
+const PackOps<float, float>& pack_ops(Isa isa) {
+  return PAL_CHOOSE(pack_float_float);
+}
 template <>
-const PackOps<float, double>& pack_ops(Isa isa) { return PAL_CHOOSE(pack_float_double); }
+const PackOps<float, double>& pack_ops(Isa isa) {
+  return PAL_CHOOSE(pack_float_double);
+}
 template <>
-const PackOps<double, double>& pack_ops(Isa isa) { return PAL_CHOOSE(pack_double_double); }
+const PackOps<double, double>& pack_ops(Isa isa) {
+  return PAL_CHOOSE(pack_double_double);
+}
 #undef PAL_CHOOSE
 
 }  // namespace pal::kernels

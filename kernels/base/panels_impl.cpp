@@ -42,7 +42,9 @@ void tile(C* c, int64_t ldc, const C* a, const C* b, int64_t depth) {
 }
 
 template <class C, class T>
-C centred(T x, double mean) { return static_cast<C>(static_cast<double>(x) - mean); }
+C centred(T x, double mean) {
+  return static_cast<C>(static_cast<double>(x) - mean);
+}
 
 // kLanes<C> elements of the source as C, less the mean; the difference is taken in fp64.
 template <class C, class T>
@@ -62,7 +64,8 @@ template <class T, class C>
 void pack(C* panel, const T* source, int64_t stride, int64_t depth, int64_t count, const double* mean) {
   for (int64_t k = 0; k < depth; ++k, panel += kWidth<C>, source += stride) {
     int64_t x = 0;
-    for (; x + kLanes<C> <= count; x += kLanes<C>) store(panel + x, load_centred<C>(source + x, mean ? mean + x : nullptr));
+    for (; x + kLanes<C> <= count; x += kLanes<C>)
+      store(panel + x, load_centred<C>(source + x, mean ? mean + x : nullptr));
     for (; x < count; ++x) panel[x] = centred<C>(source[x], mean ? mean[x] : 0.0);
     for (; x < kWidth<C>; ++x) panel[x] = C{0};
   }
@@ -101,7 +104,8 @@ void turn(C* panel, const T* source, int64_t stride, int64_t depth, int64_t coun
     int64_t k = 0;
     for (; x0 + kN <= count && k + kN <= depth; k += kN) {
       Vec<C> square[kN];
-      for (int64_t x = 0; x < kN; ++x) square[x] = load_centred<C>(source + (x0 + x) * stride + k, mean ? mean + k : nullptr);
+      for (int64_t x = 0; x < kN; ++x)
+        square[x] = load_centred<C>(source + (x0 + x) * stride + k, mean ? mean + k : nullptr);
       transpose<C>(square);
       for (int64_t r = 0; r < kN; ++r) store(panel + (k + r) * kWidth<C> + x0, square[r]);
     }

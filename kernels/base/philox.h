@@ -18,13 +18,30 @@
 namespace pal {
 
 // What a stream of random numbers is for; each purpose is an independent stream.
-enum class Purpose : uint32_t { init = 1, shuffle = 2, augment = 3, labels = 4, oracle = 5, pool = 6, noise = 7, dropout = 8, bench = 9, edges = 10, negatives = 11, missing = 12, flip = 13, pairs = 14, theory = 16 };
+enum class Purpose : uint32_t {
+  init = 1,
+  shuffle = 2,
+  augment = 3,
+  labels = 4,
+  oracle = 5,
+  pool = 6,
+  noise = 7,
+  dropout = 8,
+  bench = 9,
+  edges = 10,
+  negatives = 11,
+  missing = 12,
+  flip = 13,
+  pairs = 14,
+  theory = 16
+};
 
 struct Philox4 {
   uint32_t w[4];
 };
 
-PAL_HOST_DEVICE inline Philox4 philox4x32_10(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint32_t k0, uint32_t k1) {
+PAL_HOST_DEVICE inline Philox4 philox4x32_10(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint32_t k0,
+                                             uint32_t k1) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t{0xD2511F53u} * c0;
     const uint64_t p1 = uint64_t{0xCD9E8D57u} * c2;

@@ -12,7 +12,8 @@ namespace pal::kernels {
 class ScratchPieces {
  public:
   explicit ScratchPieces(void* data)
-      : data_(data ? reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(data) + kLine - 1) / kLine * kLine) : nullptr) {}
+      : data_(data ? reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(data) + kLine - 1) / kLine * kLine)
+                   : nullptr) {}
   template <class T>
   T* take(int64_t count) {
     T* piece = data_ ? reinterpret_cast<T*>(data_ + used_) : nullptr;

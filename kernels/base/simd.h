@@ -50,10 +50,18 @@ inline void store(T* p, Vec<T> v) {
 
 // The first n lanes, 0 < n < kLanes; the others are 0 and their memory is not touched.
 #if defined(__AVX512F__)
-inline Vec<float> load_n(const float* p, int64_t n) { return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p); }
-inline Vec<double> load_n(const double* p, int64_t n) { return _mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << n) - 1), p); }
-inline void store_n(float* p, Vec<float> v, int64_t n) { _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), v); }
-inline void store_n(double* p, Vec<double> v, int64_t n) { _mm512_mask_storeu_pd(p, static_cast<__mmask8>((1u << n) - 1), v); }
+inline Vec<float> load_n(const float* p, int64_t n) {
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p);
+}
+inline Vec<double> load_n(const double* p, int64_t n) {
+  return _mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << n) - 1), p);
+}
+inline void store_n(float* p, Vec<float> v, int64_t n) {
+  _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), v);
+}
+inline void store_n(double* p, Vec<double> v, int64_t n) {
+  _mm512_mask_storeu_pd(p, static_cast<__mmask8>((1u << n) - 1), v);
+}
 #else
 template <class T>
 inline Vec<T> load_n(const T* p, int64_t n) {

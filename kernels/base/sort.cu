@@ -1,9 +1,8 @@
 // sort: CUB's radix sort over 64-bit keys.
-#include "kernels/base/sort.h"
-
 #include <cub/device/device_radix_sort.cuh>
 
 #include "kernels/base/device.cuh"
+#include "kernels/base/sort.h"
 
 namespace pal::kernels::cuda {
 namespace {
@@ -24,7 +23,8 @@ int64_t sort_bytes(int64_t count, int bits) { return static_cast<int64_t>(bytes_
 void sort(uint64_t* sorted_keys, uint32_t* sorted_values, const uint64_t* keys, const uint32_t* values, int64_t count,
           int bits, void* memory, cudaStream_t stream) {
   size_t bytes = bytes_of(count, bits);
-  PAL_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(memory, bytes, keys, sorted_keys, values, sorted_values, count, 0, bits, stream));
+  PAL_CUDA_CHECK(
+      cub::DeviceRadixSort::SortPairs(memory, bytes, keys, sorted_keys, values, sorted_values, count, 0, bits, stream));
   check_launch(stream);
 }
 

@@ -1,7 +1,6 @@
 // sum: two stages: a block per tile of 4,096 numbers, then one block over the tiles.
-#include "kernels/base/sum.h"
-
 #include "kernels/base/device.cuh"
+#include "kernels/base/sum.h"
 
 namespace pal::kernels::cuda {
 namespace {

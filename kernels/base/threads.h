@@ -17,7 +17,7 @@ void parallel_for(Cpu cpu, int64_t n, int64_t grain, const F& f) {
     for (int64_t t = 0; t < tiles; ++t) f(t * grain, std::min(n, (t + 1) * grain));
     return;
   }
-#pragma omp parallel for schedule(dynamic, 1) num_threads(static_cast<int>(std::min<int64_t>(cpu.threads, tiles)))
+#pragma omp parallel for schedule(dynamic, 1) num_threads(static_cast <int>(std::min <int64_t>(cpu.threads, tiles)))
   for (int64_t t = 0; t < tiles; ++t) f(t * grain, std::min(n, (t + 1) * grain));
 }
 

@@ -12,6 +12,8 @@ namespace avx512 {
 extern const TridiagonalOps tridiagonal;
 }
 
-const TridiagonalOps& tridiagonal_ops(Isa isa) { return choose_isa(isa, scalar::tridiagonal, avx2::tridiagonal, avx512::tridiagonal); }
+const TridiagonalOps& tridiagonal_ops(Isa isa) {
+  return choose_isa(isa, scalar::tridiagonal, avx2::tridiagonal, avx512::tridiagonal);
+}
 
 }  // namespace pal::kernels

@@ -13,7 +13,8 @@ using V = Vec<double>;
 constexpr int64_t kStep = kLanes<double>;
 
 template <int kRows>
-void update_rows(double* p, double* a, int64_t stride, int64_t first, const double* v, const double* w, const double* x, int64_t i) {
+void update_rows(double* p, double* a, int64_t stride, int64_t first, const double* v, const double* w, const double* x,
+                 int64_t i) {
   V s[kRows] = {};
   for (int64_t j = first; j < stride; j += kStep) {
     const V vj = load(v + j), wj = load(w + j), xj = load(x + j);
@@ -27,7 +28,8 @@ void update_rows(double* p, double* a, int64_t stride, int64_t first, const doub
   for (int r = 0; r < kRows; ++r) p[i + r] = sum(s[r]);
 }
 
-void update_and_multiply(double* p, double* a, int64_t stride, int64_t begin, int64_t n, const double* v, const double* w, const double* x) {
+void update_and_multiply(double* p, double* a, int64_t stride, int64_t begin, int64_t n, const double* v,
+                         const double* w, const double* x) {
   // From the vector that holds column `begin`: what stands before that column is not read again.
   const int64_t first = begin / kStep * kStep;
   int64_t i = begin;
@@ -46,7 +48,8 @@ void reflect_rows(double* x, int64_t rows, int64_t stride, const double* v, doub
   }
 }
 
-void bisect(double* at, const int64_t* wanted, const double* d, const double* e2, int64_t n, double low, double high, double norm) {
+void bisect(double* at, const int64_t* wanted, const double* d, const double* e2, int64_t n, double low, double high,
+            double norm) {
   constexpr int kVectors = kBisectionLanes / kStep;
   using Mask = decltype(V{} < V{});
   const double least = std::max(std::numeric_limits<double>::min() / std::numeric_limits<double>::epsilon(),
@@ -66,14 +69,15 @@ void bisect(double* at, const int64_t* wanted, const double* d, const double* e2
       for (int u = 0; u < kVectors; ++u) {
         const V next = d[i] - mid[u] - (i > 0 ? e2[i - 1] : 0) / q[u];
         q[u] = (next < least && next > -least) ? V{} - least : next;
-        below[u] += q[u] < 0;   // −1 where it is
+        below[u] += q[u] < 0;  // −1 where it is
       }
     }
     bool done = true;
     for (int l = 0; l < kBisectionLanes; ++l) {
       const double middle = mid[l / kStep][l % kStep];
       (-below[l / kStep][l % kStep] > wanted[l] ? hi : lo)[l] = middle;
-      done &= hi[l] - lo[l] <= 2 * std::numeric_limits<double>::epsilon() * std::max(std::abs(lo[l]), std::abs(hi[l])) + 1e-16 * norm + least;
+      done &= hi[l] - lo[l] <= 2 * std::numeric_limits<double>::epsilon() * std::max(std::abs(lo[l]), std::abs(hi[l])) +
+                                   1e-16 * norm + least;
     }
     if (done) break;
   }

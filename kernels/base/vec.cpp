@@ -2,11 +2,11 @@
 
 namespace pal::kernels {
 
-#define PAL_DECLARE_VEC(isa)                 \
-  namespace isa {                            \
-  extern const VecOps<float> vec_float;      \
-  extern const VecOps<double> vec_double;    \
-  extern const IndexOps vec_index;           \
+#define PAL_DECLARE_VEC(isa)              \
+  namespace isa {                         \
+  extern const VecOps<float> vec_float;   \
+  extern const VecOps<double> vec_double; \
+  extern const IndexOps vec_index;        \
   }
 PAL_DECLARE_VEC(scalar)
 PAL_DECLARE_VEC(avx2)

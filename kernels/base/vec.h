@@ -12,18 +12,18 @@ namespace pal::kernels {
 
 template <class T>
 struct VecOps {
-  double (*dot)(const T* a, const T* b, int64_t n);                // Σ a b
-  double (*squared_distance)(const T* a, const T* b, int64_t n);   // Σ (a − b)²
-  void (*axpy)(T* y, double s, const T* x, int64_t n);             // y += s x
-  void (*add_wide)(double* y, const T* x, int64_t n);              // y += x
-  void (*add_squares)(double* y, const T* x, const double* m, int64_t n);  // y += (x − m)²
+  double (*dot)(const T* a, const T* b, int64_t n);                                        // Σ a b
+  double (*squared_distance)(const T* a, const T* b, int64_t n);                           // Σ (a − b)²
+  void (*axpy)(T* y, double s, const T* x, int64_t n);                                     // y += s x
+  void (*add_wide)(double* y, const T* x, int64_t n);                                      // y += x
+  void (*add_squares)(double* y, const T* x, const double* m, int64_t n);                  // y += (x − m)²
   void (*dot_and_square)(double* dot, double* square, const T* a, const T* b, int64_t n);  // Σ a b, Σ b b
-  void (*scale_narrow)(T* y, double s, const double* x, int64_t n);      // y = s x
-  void (*scale_narrow_add)(T* y, double s, const double* x, int64_t n);  // y += s x
+  void (*scale_narrow)(T* y, double s, const double* x, int64_t n);                        // y = s x
+  void (*scale_narrow_add)(T* y, double s, const double* x, int64_t n);                    // y += s x
   // y = s (x − m), or y += s (x − m); Σ (x − m)². y may be null: the sum only.
   double (*difference)(T* y, double s, const T* x, const double* m, int64_t n);
   double (*difference_add)(T* y, double s, const T* x, const double* m, int64_t n);
-  int64_t (*first_not_finite)(const T* x, int64_t n);              // −1: all are finite
+  int64_t (*first_not_finite)(const T* x, int64_t n);  // −1: all are finite
 };
 
 struct IndexOps {

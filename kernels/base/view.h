@@ -18,7 +18,8 @@ struct MatrixView {
 
   MatrixView() = default;
   MatrixView(T* data, int64_t rows, int64_t cols) : data(data), rows(rows), cols(cols), stride(cols) {}
-  MatrixView(T* data, int64_t rows, int64_t cols, int64_t stride) : data(data), rows(rows), cols(cols), stride(stride) {}
+  MatrixView(T* data, int64_t rows, int64_t cols, int64_t stride)
+      : data(data), rows(rows), cols(cols), stride(stride) {}
   template <class U>  // T const from U
   MatrixView(const MatrixView<U>& o) : data(o.data), rows(o.rows), cols(o.cols), stride(o.stride) {}
 

@@ -13,16 +13,16 @@
 #include "core/io/cores.h"
 #include "core/io/files.h"
 #include "core/setup/setup.h"
+#include "dist/comm/nccl_version.h"
 #include "dist/scale/cluster.h"
 #include "dist/scale/link_fit.h"
-#include "dist/comm/nccl_version.h"
 #include "kernels/base/clock.h"
 #include "kernels/base/error.h"
+#include "launch/doctor/nccl_links.h"
 #include "launch/process/interleaved.h"
-#include "launch/process/subprocess.h"
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
-#include "launch/doctor/nccl_links.h"
+#include "launch/process/subprocess.h"
 #include "launch/table.h"
 
 namespace pal::launch {
@@ -30,7 +30,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr dist::Collective kCollectives[] = {dist::Collective::all_reduce, dist::Collective::all_gather, dist::Collective::broadcast, dist::Collective::all_to_all};
+constexpr dist::Collective kCollectives[] = {dist::Collective::all_reduce, dist::Collective::all_gather,
+                                             dist::Collective::broadcast, dist::Collective::all_to_all};
 constexpr int64_t kLeastBytes = 64;
 
 // Powers of two, and the middle between two of them.
@@ -49,9 +50,12 @@ std::function<void()> operation(dist::Collective c, int64_t bytes, comm::Comm& c
   const int64_t numbers = bytes / 4, share = std::max<int64_t>(1, numbers / comm.size());
   const at::Tensor all = at::zeros({numbers}, at::kFloat), own = at::zeros({share}, at::kFloat);
   switch (c) {
-    case dist::Collective::all_reduce: return [all, &comm] { comm.all_reduce(all); };
-    case dist::Collective::all_gather: return [own, &comm] { comm.all_gather(own); };
-    case dist::Collective::broadcast: return [all, &comm] { comm.broadcast(all, 0); };
+    case dist::Collective::all_reduce:
+      return [all, &comm] { comm.all_reduce(all); };
+    case dist::Collective::all_gather:
+      return [own, &comm] { comm.all_gather(own); };
+    case dist::Collective::broadcast:
+      return [all, &comm] { comm.broadcast(all, 0); };
     case dist::Collective::all_to_all: {
       const std::vector<int64_t> counts(comm.size(), share);
       const at::Tensor sent = at::zeros({share * comm.size()}, at::kFloat);
@@ -80,7 +84,8 @@ std::vector<double> measure(const std::vector<std::function<void()>>& operations
   std::vector<int> calls;
   for (const auto& run : operations) {
     run();
-    calls.push_back(std::clamp(static_cast<int>(0.004 / turn(run, 3)), 1, 2000));   // the same on every rank: made of reduced numbers
+    calls.push_back(std::clamp(static_cast<int>(0.004 / turn(run, 3)), 1,
+                               2000));  // the same on every rank: made of reduced numbers
   }
   std::vector<double> best(operations.size(), std::numeric_limits<double>::infinity());
   for (int t = 0; t < turns; ++t) {
@@ -110,7 +115,9 @@ const Curve& curve_of(const std::vector<Curve>& curves, dist::Collective c) {
   return *std::find_if(curves.begin(), curves.end(), [&](const Curve& curve) { return curve.collective == c; });
 }
 
-double relative_error(const dist::CommSample& s, const dist::CommLink& link) { return dist::ring_seconds(s, link) / s.seconds - 1; }
+double relative_error(const dist::CommSample& s, const dist::CommLink& link) {
+  return dist::ring_seconds(s, link) / s.seconds - 1;
+}
 
 struct Errors {
   double median = 0, worst = 0;
@@ -134,7 +141,8 @@ Judged judge(const Samples& seen, const Samples& held_out) {
 
 std::string pieces_text(const dist::CommLink& link) {
   std::string out = fmt::format("{:.2f} us, {:.3g} GB/s", 1e6 * link.alpha, link.beta / 1e9);
-  for (const dist::CommPiece& p : link.larger) out += fmt::format("; from {:.0f} B {:.2f} us, {:.3g} GB/s", p.from, 1e6 * p.alpha, p.beta / 1e9);
+  for (const dist::CommPiece& p : link.larger)
+    out += fmt::format("; from {:.0f} B {:.2f} us, {:.3g} GB/s", p.from, 1e6 * p.alpha, p.beta / 1e9);
   return out;
 }
 std::string errors_text(const Errors& e) { return fmt::format("{:.0f} / {:.0f} %", 100 * e.median, 100 * e.worst); }
@@ -142,15 +150,16 @@ std::string errors_text(const Errors& e) { return fmt::format("{:.0f} / {:.0f} %
 std::vector<Curve> run_ranks(int ranks, const CommBenchOptions& options, const std::string& program) {
   std::vector<std::string> command = {PAL_MPIRUN};
   for (const std::string& option : mpirun_options(host_facts(), ranks, 1)) command.push_back(option);
-  command.insert(command.end(), {"-np", std::to_string(ranks), program, "bench", "comm", "--as-rank", "--turns", std::to_string(options.turns), "--most-bytes",
-                                 std::to_string(options.most_bytes)});
+  command.insert(command.end(), {"-np", std::to_string(ranks), program, "bench", "comm", "--as-rank", "--turns",
+                                 std::to_string(options.turns), "--most-bytes", std::to_string(options.most_bytes)});
   Child child(command);
   const json said = json::parse(child.read_line());
   PAL_CHECK(child.wait() == 0, "the ranks that measure ended with an error", ranks, "its words stand above");
   std::vector<Curve> curves;
   for (const dist::Collective c : kCollectives) {
     Curve curve{c, ranks};
-    for (const json& point : said.at(dist::collective_name(c))) curve.samples.push_back({c, ranks, point.at("bytes"), point.at("seconds")});
+    for (const json& point : said.at(dist::collective_name(c)))
+      curve.samples.push_back({c, ranks, point.at("bytes"), point.at("seconds")});
     curves.push_back(std::move(curve));
   }
   return curves;
@@ -163,8 +172,9 @@ void print_curves(const std::vector<Curve>& curves) {
     std::vector<std::string> row = {fmt::format("{:.0f}", curves[0].samples[k].bytes)};
     for (const Curve& c : curves) {
       const dist::CommSample& s = c.samples[k];
-      row.insert(row.end(), {fmt::format("{:.1f}", 1e6 * s.seconds), fmt::format("{:.1f}", 1e6 * dist::ring_seconds(s, c.link)),
-                             fmt::format("{:+.0f} %{}", 100 * relative_error(s, c.link), role(k) == Role::fitted ? "" : " p")});
+      row.insert(row.end(),
+                 {fmt::format("{:.1f}", 1e6 * s.seconds), fmt::format("{:.1f}", 1e6 * dist::ring_seconds(s, c.link)),
+                  fmt::format("{:+.0f} %{}", 100 * relative_error(s, c.link), role(k) == Role::fitted ? "" : " p")});
     }
     rows.push_back(row);
   }
@@ -175,12 +185,22 @@ json curve_json(const Curve& c, const Judged& judged) {
   json points = json::array(), larger = json::array();
   for (size_t k = 0; k < c.samples.size(); ++k) {
     const dist::CommSample& s = c.samples[k];
-    points.push_back({{"bytes", s.bytes}, {"measured_us", 1e6 * s.seconds}, {"model_us", 1e6 * dist::ring_seconds(s, c.link)}, {"role", role(k) == Role::fitted ? "fitted" : "predicted"}});
+    points.push_back({{"bytes", s.bytes},
+                      {"measured_us", 1e6 * s.seconds},
+                      {"model_us", 1e6 * dist::ring_seconds(s, c.link)},
+                      {"role", role(k) == Role::fitted ? "fitted" : "predicted"}});
   }
-  for (const dist::CommPiece& p : c.link.larger) larger.push_back({{"from_bytes", p.from}, {"alpha_us", 1e6 * p.alpha}, {"beta_gb_per_s", p.beta / 1e9}});
-  return {{"name", dist::collective_name(c.collective)}, {"params", {{"ranks", c.ranks}}}, {"alpha_us", 1e6 * c.link.alpha}, {"beta_gb_per_s", c.link.beta / 1e9}, {"larger", larger},
-          {"median_error", judged.errors.median}, {"worst_error", judged.errors.worst},
-          {"one_line", {{"median_error", judged.one_line.median}, {"worst_error", judged.one_line.worst}}}, {"points", points}};
+  for (const dist::CommPiece& p : c.link.larger)
+    larger.push_back({{"from_bytes", p.from}, {"alpha_us", 1e6 * p.alpha}, {"beta_gb_per_s", p.beta / 1e9}});
+  return {{"name", dist::collective_name(c.collective)},
+          {"params", {{"ranks", c.ranks}}},
+          {"alpha_us", 1e6 * c.link.alpha},
+          {"beta_gb_per_s", c.link.beta / 1e9},
+          {"larger", larger},
+          {"median_error", judged.errors.median},
+          {"worst_error", judged.errors.worst},
+          {"one_line", {{"median_error", judged.one_line.median}, {"worst_error", judged.one_line.worst}}},
+          {"points", points}};
 }
 
 // From all sizes.
@@ -192,13 +212,15 @@ void write_cluster(const std::string& file, const std::vector<Curve>& curves) {
   cluster.fabric.per_node = ranks;
   cluster.fabric.node = dist::fit_link(curve_of(curves, dist::Collective::all_reduce).samples);
   cluster.fabric.gather = dist::fit_link(curve_of(curves, dist::Collective::all_gather).samples);
-  io::write_file_atomically(file, "# Links measured by pal bench comm; the rest is the preset local.\n" + dist::cluster_text(cluster));
+  io::write_file_atomically(
+      file, "# Links measured by pal bench comm; the rest is the preset local.\n" + dist::cluster_text(cluster));
 }
 
 // NCCL between this machine's GPUs; one rank for each of them.
 int bench_links(const CommBenchOptions& options, const std::string& program) {
   const dist::CudaState cuda = dist::cuda_state();
-  PAL_CHECK(cuda.reason.empty(), "no collectives between GPUs can be measured here", cuda.reason, "run it on a machine with GPUs (pal doctor looks at this one)");
+  PAL_CHECK(cuda.reason.empty(), "no collectives between GPUs can be measured here", cuda.reason,
+            "run it on a machine with GPUs (pal doctor looks at this one)");
   return measure_links(cuda, program, {options.most_bytes, options.turns, options.json});
 }
 
@@ -211,7 +233,8 @@ void bench_comm_rank(const CommBenchOptions& options, dist::World& world) {
     std::vector<std::function<void()>> operations;
     for (const int64_t bytes : all) operations.push_back(operation(c, bytes, world.now()));
     const std::vector<double> seconds = measure(operations, options.turns, world.now());
-    for (size_t k = 0; k < all.size(); ++k) out[dist::collective_name(c)].push_back({{"bytes", all[k]}, {"seconds", seconds[k]}});
+    for (size_t k = 0; k < all.size(); ++k)
+      out[dist::collective_name(c)].push_back({{"bytes", all[k]}, {"seconds", seconds[k]}});
   }
   if (world.rank() == 0) fmt::print("{}\n", out.dump());
   std::fflush(stdout);
@@ -219,7 +242,8 @@ void bench_comm_rank(const CommBenchOptions& options, dist::World& world) {
 
 int bench_comm(const CommBenchOptions& options, const std::string& program) {
   if (options.device == "cuda") return bench_links(options, program);
-  PAL_CHECK(options.most_bytes >= 4096, "bytes of the largest message", options.most_bytes, "give at least 4096: a link is fitted to several sizes");
+  PAL_CHECK(options.most_bytes >= 4096, "bytes of the largest message", options.most_bytes,
+            "give at least 4096: a link is fitted to several sizes");
   std::vector<std::vector<std::string>> rows = {{"link", "ranks", "median / worst error", "of one line", "a message"}};
   json results = json::array();
   for (const int ranks : options.ranks) {
@@ -227,7 +251,8 @@ int bench_comm(const CommBenchOptions& options, const std::string& program) {
     for (Curve& c : curves) {
       const Judged judged = judge(c.part(Role::fitted), c.part(Role::predicted));
       c.link = judged.link;
-      rows.push_back({dist::collective_name(c.collective), std::to_string(ranks), errors_text(judged.errors), errors_text(judged.one_line), pieces_text(judged.link)});
+      rows.push_back({dist::collective_name(c.collective), std::to_string(ranks), errors_text(judged.errors),
+                      errors_text(judged.one_line), pieces_text(judged.link)});
       results.push_back(curve_json(c, judged));
     }
     print_curves(curves);
@@ -236,7 +261,12 @@ int bench_comm(const CommBenchOptions& options, const std::string& program) {
   }
   fmt::print("{}p: predicted by a link fitted to the other sizes; the errors are of these\n", format_table(rows));
   if (!options.json.empty()) {
-    io::write_file_atomically(options.json, json{{"machine", {{"cpu", proc_field("/proc/cpuinfo", "model name")}, {"cores", io::usable_cores()}}}, {"results", results}}.dump(2) + "\n");
+    io::write_file_atomically(
+        options.json,
+        json{{"machine", {{"cpu", proc_field("/proc/cpuinfo", "model name")}, {"cores", io::usable_cores()}}},
+             {"results", results}}
+                .dump(2) +
+            "\n");
   }
   return static_cast<int>(Exit::ok);
 }

@@ -13,8 +13,8 @@
 namespace pal::launch {
 
 struct CommBenchOptions {
-  std::string json;                      // "" writes none
-  std::string cluster;                   // a cluster file for pal plan, "" writes none
+  std::string json;     // "" writes none
+  std::string cluster;  // a cluster file for pal plan, "" writes none
   std::string device = "cpu";
   std::vector<int> ranks = {2, 4};
   int64_t most_bytes = 16 << 20;

@@ -18,8 +18,8 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/table.h"
 #include "launch/run/trained_run.h"
+#include "launch/table.h"
 
 namespace pal::launch {
 namespace {
@@ -30,9 +30,10 @@ struct Arguments {
 };
 
 std::string ledger_path(const Arguments& args) {
-  run_config(args.run);   // says what is wrong with the folder
+  run_config(args.run);  // says what is wrong with the folder
   const std::string path = args.run + "/ledger.sqlite";
-  PAL_DATA_CHECK(std::filesystem::exists(path), "the run has no ledger", path, "nothing was asked in it: set oracle.sampler, or see pal ask --help");
+  PAL_DATA_CHECK(std::filesystem::exists(path), "the run has no ledger", path,
+                 "nothing was asked in it: set oracle.sampler, or see pal ask --help");
   return path;
 }
 
@@ -55,28 +56,34 @@ int run_show(const Arguments& args) {
   const std::vector<oracle::RecordedAnswer> answers = ledger.all_answers();
   const oracle::AgreementReport report = oracle::annotator_report(answers);
   fmt::print("{}", format_table({{"answers", ""},
-                                 {"questions", fmt::format("{} in {} rounds, {} open", ledger.questions(), ledger.rounds(), ledger.open_questions())},
+                                 {"questions", fmt::format("{} in {} rounds, {} open", ledger.questions(),
+                                                           ledger.rounds(), ledger.open_questions())},
                                  {"cost", fmt::format("{:g}", ledger.cost())},
                                  {"run", ledger.run_id()}}));
   std::vector<std::vector<std::string>> people = {{"annotator", "answers", "taken back", "median s", "cost"}};
   for (const oracle::AnnotatorPace& p : report.annotators) {
-    people.push_back({p.annotator, std::to_string(p.answers), std::to_string(p.withdrawn), fmt::format("{:.1f}", p.seconds), fmt::format("{:g}", p.cost)});
+    people.push_back({p.annotator, std::to_string(p.answers), std::to_string(p.withdrawn),
+                      fmt::format("{:.1f}", p.seconds), fmt::format("{:g}", p.cost)});
   }
   fmt::print("{}", format_table(people));
   if (report.questions > 0) {
     std::vector<std::vector<std::string>> rows = {{"agreement", "questions", "raw", "kappa"}};
-    rows.push_back({"all (Fleiss)", std::to_string(report.questions), fmt::format("{:.3f}", report.raw), fmt::format("{:.3f}", report.fleiss)});
+    rows.push_back({"all (Fleiss)", std::to_string(report.questions), fmt::format("{:.3f}", report.raw),
+                    fmt::format("{:.3f}", report.fleiss)});
     for (const oracle::PairAgreement& p : report.pairs) {
-      rows.push_back({p.a + ", " + p.b + " (Cohen)", std::to_string(p.questions), fmt::format("{:.3f}", p.raw), fmt::format("{:.3f}", p.cohen)});
+      rows.push_back({p.a + ", " + p.b + " (Cohen)", std::to_string(p.questions), fmt::format("{:.3f}", p.raw),
+                      fmt::format("{:.3f}", p.cohen)});
     }
     fmt::print("{}", format_table(rows));
   }
   std::vector<std::vector<std::string>> rows = {{"uuid", "query", "template", "member", "answer", "annotator"}};
-  const int64_t count = static_cast<int64_t>(answers.size()), first = std::max<int64_t>(0, count - (args.last > 0 ? args.last : 10));
+  const int64_t count = static_cast<int64_t>(answers.size()),
+                first = std::max<int64_t>(0, count - (args.last > 0 ? args.last : 10));
   for (int64_t k = first; k < count; ++k) {
     const oracle::RecordedAnswer& r = answers[k];
-    rows.push_back({r.answer.uuid, std::to_string(r.answer.query), std::to_string(r.answer.i), std::to_string(r.answer.j),
-                    r.said + (r.superseded_by != 0 ? " (taken back)" : ""), r.answer.annotator});
+    rows.push_back({r.answer.uuid, std::to_string(r.answer.query), std::to_string(r.answer.i),
+                    std::to_string(r.answer.j), r.said + (r.superseded_by != 0 ? " (taken back)" : ""),
+                    r.answer.annotator});
   }
   fmt::print("{}", format_table(rows));
   return static_cast<int>(Exit::ok);
@@ -87,8 +94,10 @@ int run_export(const Arguments& args) {
   oracle::Ledger ledger(ledger_path(args), oracle::kAnyRun);
   drain_inbox(args, ledger);
   const config::Config config = run_config(args.run);
-  const int64_t samples = format == oracle::AnswerFormat::h5 ? data::Dataset::open(config.text("data.train"))->size() : 0;
-  const int64_t count = oracle::export_answers(ledger, args.out, format, oracle::consensus_kind(config.text("oracle.consensus")), samples);
+  const int64_t samples =
+      format == oracle::AnswerFormat::h5 ? data::Dataset::open(config.text("data.train"))->size() : 0;
+  const int64_t count = oracle::export_answers(ledger, args.out, format,
+                                               oracle::consensus_kind(config.text("oracle.consensus")), samples);
   const bool edges = format == oracle::AnswerFormat::edges || format == oracle::AnswerFormat::h5;
   fmt::print("{} {} in {}\n", count, edges ? "edges" : "answers", args.out);
   return static_cast<int>(Exit::ok);
@@ -96,18 +105,20 @@ int run_export(const Arguments& args) {
 
 int run_import(const Arguments& args) {
   const std::string path = ledger_path(args), holder = writer(args);
-  oracle::ReadEntries read = oracle::import_answers(args.file, oracle::answer_format(args.format, args.file), args.annotator);
+  oracle::ReadEntries read =
+      oracle::import_answers(args.file, oracle::answer_format(args.format, args.file), args.annotator);
   if (!holder.empty()) {
     std::string lines;
-    for (const oracle::Entry& e : read.entries) lines += e.undo.empty() ? oracle::answer_line(e.answer) : oracle::undo_line(e.undo, e.answer.annotator);
+    for (const oracle::Entry& e : read.entries)
+      lines += e.undo.empty() ? oracle::answer_line(e.answer) : oracle::undo_line(e.undo, e.answer.annotator);
     if (!lines.empty()) oracle::Inbox(args.run).submit(inbox_name(), lines);
     fmt::print("{} answers handed in; {} takes them at its next round\n", read.entries.size(), holder);
   } else {
     oracle::Ledger ledger(path, oracle::kAnyRun);
     drain_inbox(args, ledger);
     const oracle::LedgerIntake intake = oracle::take_entries(ledger, read);
-    fmt::print("{} answers recorded, {} taken back, {} known before; {} questions are open\n", intake.recorded, intake.withdrawn, intake.known,
-               ledger.open_questions());
+    fmt::print("{} answers recorded, {} taken back, {} known before; {} questions are open\n", intake.recorded,
+               intake.withdrawn, intake.known, ledger.open_questions());
   }
   if (read.bad_lines.empty()) return static_cast<int>(Exit::ok);
   for (size_t k = 0; k < read.reasons.size() && k < 20; ++k) fmt::print(stderr, "refused: {}\n", read.reasons[k]);
@@ -115,15 +126,18 @@ int run_import(const Arguments& args) {
   std::string lines;
   for (const std::string& line : read.bad_lines) lines += line + "\n";
   io::write_file_atomically(kept, lines);
-  PAL_DATA_CHECK(false, "answers that are refused", read.bad_lines.size(), "the others are recorded; mend and import " + kept);
+  PAL_DATA_CHECK(false, "answers that are refused", read.bad_lines.size(),
+                 "the others are recorded; mend and import " + kept);
   return static_cast<int>(Exit::data);
 }
 
 int run_undo(const Arguments& args) {
-  PAL_CHECK(!args.uuid.empty() || args.last > 0, "what to take back is not said", args.run, "give --uuid U, or --last N --annotator A");
+  PAL_CHECK(!args.uuid.empty() || args.last > 0, "what to take back is not said", args.run,
+            "give --uuid U, or --last N --annotator A");
   const std::string path = ledger_path(args), holder = writer(args);
   if (!holder.empty()) {
-    PAL_CHECK(!args.uuid.empty(), "the ledger is being written by", holder, "give --uuid U, which can be handed in meanwhile");
+    PAL_CHECK(!args.uuid.empty(), "the ledger is being written by", holder,
+              "give --uuid U, which can be handed in meanwhile");
     oracle::Inbox(args.run).submit(inbox_name(), oracle::undo_line(args.uuid, args.annotator));
     fmt::print("handed in; {} takes it back at its next round\n", holder);
     return static_cast<int>(Exit::ok);
@@ -143,7 +157,8 @@ int run_undo(const Arguments& args) {
   for (const std::string& reason : intake.refused) {
     if (!reason.empty()) throw Error(Exit::data, reason);
   }
-  fmt::print("{} answers taken back, {} were so before; {} questions are open\n", intake.withdrawn, intake.known, ledger.open_questions());
+  fmt::print("{} answers taken back, {} were so before; {} questions are open\n", intake.withdrawn, intake.known,
+             ledger.open_questions());
   return static_cast<int>(Exit::ok);
 }
 
@@ -152,8 +167,9 @@ int run_undo(const Arguments& args) {
 int cmd_answers(const std::vector<std::string>& arguments, Context&) {
   CLI::App app("Shows, writes out, hands in and takes back the answers of a run (pal help oracles).", "pal answers");
   app.require_subcommand(1);
-  app.footer("Examples:\n  pal answers show runs/mine\n  pal answers import runs/mine answers.jsonl --annotator ann\n"
-             "  pal answers export runs/mine --out answers.csv\n  pal answers undo runs/mine --last 1 --annotator ann");
+  app.footer(
+      "Examples:\n  pal answers show runs/mine\n  pal answers import runs/mine answers.jsonl --annotator ann\n"
+      "  pal answers export runs/mine --out answers.csv\n  pal answers undo runs/mine --last 1 --annotator ann");
   Arguments args;
   CLI::App& show = *app.add_subcommand("show", "Who answered what, how fast, and how far people agree.");
   CLI::App& out = *app.add_subcommand("export", "Writes all answers, or the edges they make.");
@@ -164,14 +180,19 @@ int cmd_answers(const std::vector<std::string>& arguments, Context&) {
   out.add_option("--out", args.out, "file to write")->required();
   in.add_option("FILE", args.file, "answers")->required()->check(CLI::ExistingFile);
   for (CLI::App* command : {&out, &in}) {
-    command->add_option("--format", args.format, "jsonl, csv, edges, h5 or label-studio (default: by the file's ending)")
+    command
+        ->add_option("--format", args.format, "jsonl, csv, edges, h5 or label-studio (default: by the file's ending)")
         ->check(CLI::IsMember({"jsonl", "csv", "edges", "h5", "label-studio"}));
   }
   undo.add_option("--uuid", args.uuid, "the answer with this uuid (pal answers show)");
   undo.add_option("--last", args.last, "the last N answers of --annotator")->check(CLI::PositiveNumber);
-  for (CLI::App* command : {&in, &undo}) command->add_option("--annotator", args.annotator, "who: of lines that do not say, or who takes back")->capture_default_str();
+  for (CLI::App* command : {&in, &undo})
+    command->add_option("--annotator", args.annotator, "who: of lines that do not say, or who takes back")
+        ->capture_default_str();
   show.footer("Example:\n  pal answers show runs/mine --last 20");
-  out.footer("Examples:\n  pal answers export runs/mine --out answers.jsonl\n  pal answers export runs/mine --out edges.csv --format edges");
+  out.footer(
+      "Examples:\n  pal answers export runs/mine --out answers.jsonl\n  pal answers export runs/mine --out edges.csv "
+      "--format edges");
   in.footer("Example:\n  pal answers import runs/mine answers.csv");
   undo.footer("Example:\n  pal answers undo runs/mine --uuid q1-m5-yes-ann");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;

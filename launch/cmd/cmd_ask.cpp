@@ -10,10 +10,10 @@
 #include "core/setup/setup.h"
 #include "dist/train/query_round.h"
 #include "kernels/base/error.h"
-#include "launch/run/ask_round.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/process/machine.h"
+#include "launch/run/ask_round.h"
 #include "launch/run/run_graph.h"
 #include "launch/run/trained_run.h"
 
@@ -30,10 +30,14 @@ struct Arguments {
 
 int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
   Arguments args;
-  CLI::App app("Chooses a round of questions by the newest checkpoint of a run, and writes them to its ledger and to a file.", "pal ask");
+  CLI::App app(
+      "Chooses a round of questions by the newest checkpoint of a run, and writes them to its ledger and to a file.",
+      "pal ask");
   app.add_option("RUN", args.run, "run folder")->required();
   app.add_option("KEY=VALUE", args.overrides, "settings of the section oracle instead of the run's own");
-  app.add_option("--n", args.questions, "questions, at most")->check(CLI::Range(int64_t{1}, int64_t{1} << 30))->capture_default_str();
+  app.add_option("--n", args.questions, "questions, at most")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
+      ->capture_default_str();
   app.add_option("--out", args.out, "file to write, a JSON object a line")->required();
   app.footer(
       "Examples:\n"
@@ -47,7 +51,8 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
   RunGraph graph = open_run_graph(args.run, args.overrides);
   const config::Config& config = graph.config;
   const auto sampler = oracle::make_query_sampler(config, graph.data->parents());
-  PAL_CHECK(sampler != nullptr, "the run has no sampler", "oracle.sampler=none", "name one: pal ask RUN oracle.sampler=captcha");
+  PAL_CHECK(sampler != nullptr, "the run has no sampler", "oracle.sampler=none",
+            "name one: pal ask RUN oracle.sampler=captcha");
   dist::World& world = context.start_world();
   PAL_CHECK(world.size() == 1, "ranks of pal ask", world.size(), "start it once, without mpirun");
   at::set_num_threads(setup::compute_threads(config, world.cores()));
@@ -62,14 +67,16 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
   options.threads = setup::compute_threads(config, world.cores());
   const auto [queries, step, why, waits] = ask_round(args.run, graph, *sampler, ledger, options, world.now());
   std::string lines;
-  for (const oracle::Query& q : queries) lines += oracle::question_line(q, [&](int64_t sample) { return graph.data->id(sample); });
+  for (const oracle::Query& q : queries)
+    lines += oracle::question_line(q, [&](int64_t sample) { return graph.data->id(sample); });
   io::write_file_atomically(args.out, lines);
   for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
   if (queries.empty()) {
     fmt::print("0 questions: {}\n", why);
     return static_cast<int>(waits ? Exit::again : Exit::ok);
   }
-  fmt::print("{} questions in {} queries: {}, by {} at step {}\n", oracle::question_count(queries), queries.size(), args.out, sampler->name(), step);
+  fmt::print("{} questions in {} queries: {}, by {} at step {}\n", oracle::question_count(queries), queries.size(),
+             args.out, sampler->name(), step);
   fmt::print("next: pal label {0}, or pal answers import {0} ANSWERS\n", args.run);
   return static_cast<int>(Exit::ok);
 }

@@ -38,14 +38,16 @@ int cmd_checkpoint(const std::vector<std::string>& arguments, Context&) {
   app.require_subcommand(1);
   app.footer("Examples:\n  pal checkpoint list runs/quickstart\n  pal checkpoint verify runs/quickstart");
   CLI::App& list = *app.add_subcommand("list", "Each checkpoint, newest first: step, files, size.");
-  CLI::App& verify = *app.add_subcommand("verify", "Reads every file and compares its SHA-256 with the manifest; exit code 3 when one is damaged.");
+  CLI::App& verify = *app.add_subcommand(
+      "verify", "Reads every file and compares its SHA-256 with the manifest; exit code 3 when one is damaged.");
   for (CLI::App* sub : {&list, &verify}) sub->add_option("RUN", run, "run folder")->required();
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
   PAL_CHECK(fs::is_directory(run), "no such run folder", run, "give what pal train printed as the run folder");
   const std::vector<int64_t> steps = record::checkpoint_steps(run);
   PAL_DATA_CHECK(!steps.empty(), "the run has no checkpoint", run, "train it first: pal train");
-  std::vector<std::vector<std::string>> rows = {{"checkpoint", "files", "MB", verify.parsed() ? "SHA-256" : "complete"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"checkpoint", "files", "MB", verify.parsed() ? "SHA-256" : "complete"}};
   int damaged = 0;
   for (const int64_t step : steps) {
     const std::string path = record::checkpoint_path(run, step);
@@ -56,10 +58,12 @@ int cmd_checkpoint(const std::vector<std::string>& arguments, Context&) {
       state = reason.empty() ? "right" : reason;
     }
     const auto files = std::distance(fs::directory_iterator(path), fs::directory_iterator());
-    rows.push_back({fmt::format("step-{}", step), std::to_string(files), fmt::format("{:.1f}", megabytes(path)), state});
+    rows.push_back(
+        {fmt::format("step-{}", step), std::to_string(files), fmt::format("{:.1f}", megabytes(path)), state});
   }
   fmt::print("{}", format_table(rows));
-  PAL_DATA_CHECK(damaged == 0, "damaged checkpoints", damaged, "a run skips them; remove them when the others are right");
+  PAL_DATA_CHECK(damaged == 0, "damaged checkpoints", damaged,
+                 "a run skips them; remove them when the others are right");
   return static_cast<int>(Exit::ok);
 }
 

@@ -14,7 +14,8 @@ std::string or_dash(const std::string& text) { return text.empty() ? "(none)" : 
 
 std::string key_list() {
   std::vector<std::vector<std::string>> rows = {{"key", "default", "allowed", "meaning"}};
-  for (const config::KeySpec& key : config::config_keys()) rows.push_back({key.name, or_dash(key.default_value), config::describe_allowed(key), key.help});
+  for (const config::KeySpec& key : config::config_keys())
+    rows.push_back({key.name, or_dash(key.default_value), config::describe_allowed(key), key.help});
   return format_table(rows);
 }
 

@@ -11,10 +11,10 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
-#include "launch/commands.h"
 #include "launch/cmd/data_import.h"
-#include "launch/run/montage.h"
+#include "launch/commands.h"
 #include "launch/progress_rate.h"
+#include "launch/run/montage.h"
 #include "launch/table.h"
 
 namespace pal::launch {
@@ -47,7 +47,8 @@ void print_classes(const data::Dataset& data, const data::ShardReader& shard, in
     if (!parents) continue;
     const int64_t inner = shard.parents()[c] - static_cast<int64_t>(classes.size());
     const bool named = inner >= 0 && inner < static_cast<int64_t>(shard.parent_names().size());
-    rows.back().push_back(named ? shard.parent_names()[static_cast<size_t>(inner)] : std::to_string(shard.parents()[c]));
+    rows.back().push_back(named ? shard.parent_names()[static_cast<size_t>(inner)]
+                                : std::to_string(shard.parents()[c]));
   }
   fmt::print("\n{}", format_table(rows));
   if (shown < classes.size()) fmt::print("… and {} more classes (--limit)\n", classes.size() - shown);
@@ -65,7 +66,8 @@ int run_info(const Arguments& args) {
       {"samples", std::to_string(data->size())},
       {"shape", shape_text(data->shape())},
       {"encoding", data->encoding() == data::Encoding::raw ? "raw" : "jpeg"},
-      {"labels", data->labels().empty() ? "none" : fmt::format("{} known, {} unknown", data->size() - unknown, unknown)},
+      {"labels",
+       data->labels().empty() ? "none" : fmt::format("{} known, {} unknown", data->size() - unknown, unknown)},
       {"classes", std::to_string(data->classes().size())},
       {"size", fmt::format("{} in {} file{}", megabytes(bytes), files.size(), files.size() == 1 ? "" : "s")},
       {"fingerprint", fmt::format("{:016x}", data->fingerprint())},
@@ -75,7 +77,8 @@ int run_info(const Arguments& args) {
   if (!data->classes().empty()) print_classes(*data, first, args.limit);
   if (!args.montage.empty()) {
     const data::Picture picture = make_montage(*data, {});
-    const std::vector<uint8_t> png = data::encode_png(picture.pixels.data(), picture.height, picture.width, picture.channels);
+    const std::vector<uint8_t> png =
+        data::encode_png(picture.pixels.data(), picture.height, picture.width, picture.channels);
     io::write_file_atomically(args.montage, {reinterpret_cast<const char*>(png.data()), png.size()});
     fmt::print("\n{}: a picture of {} samples with their labels\n", args.montage, montage_samples(*data, 48).size());
   }
@@ -84,15 +87,18 @@ int run_info(const Arguments& args) {
 
 int run_verify(const Arguments& args) {
   ProgressRate rate("verify");
-  const data::VerifyReport report = data::verify_dataset(args.data, static_cast<size_t>(args.limit), [&](int64_t done, int64_t total) { rate(done, total); });
+  const data::VerifyReport report = data::verify_dataset(args.data, static_cast<size_t>(args.limit),
+                                                         [&](int64_t done, int64_t total) { rate(done, total); });
   const double seconds = rate.finish();
   for (const std::string& complaint : report.complaints) fmt::print("{}\n", complaint);
   const int64_t bad = report.bad_samples + report.bad_files, shown = static_cast<int64_t>(report.complaints.size());
   if (bad > shown) fmt::print("… and {} more (--limit)\n", bad - shown);
-  PAL_DATA_CHECK(report.good(), args.data + " is damaged", fmt::format("{} of {} samples and {} files are bad", report.bad_samples,
-                 report.samples, report.bad_files), "copy or import it again");
-  fmt::print("{}: {} samples, {}, all checksums, offsets, labels and headers right ({:.1f} s)\n", args.data, report.samples,
-             megabytes(report.image_bytes), seconds);
+  PAL_DATA_CHECK(
+      report.good(), args.data + " is damaged",
+      fmt::format("{} of {} samples and {} files are bad", report.bad_samples, report.samples, report.bad_files),
+      "copy or import it again");
+  fmt::print("{}: {} samples, {}, all checksums, offsets, labels and headers right ({:.1f} s)\n", args.data,
+             report.samples, megabytes(report.image_bytes), seconds);
   return static_cast<int>(Exit::ok);
 }
 
@@ -108,15 +114,19 @@ int cmd_data(const std::vector<std::string>& arguments, Context&) {
       "  pal data info data/fashion.h5\n"
       "  pal data verify data/fashion.h5");
 
-  CLI::App& import = *app.add_subcommand("import", "Writes OUT.h5 (training split) and OUT-test.h5 from the files of another format.");
+  CLI::App& import =
+      *app.add_subcommand("import", "Writes OUT.h5 (training split) and OUT-test.h5 from the files of another format.");
   add_import_options(import, args.import);
 
   CLI::App& info = *app.add_subcommand("info", "Shows what is in a data set.");
   CLI::App& verify = *app.add_subcommand("verify", "Reads everything and lists what is damaged (exit code 3).");
   for (CLI::App* command : {&info, &verify}) {
     command->add_option("DATA", args.data, "a .h5 file, a folder of them, or a glob in quotes")->required();
-    command->add_option("--limit", args.limit, "lines of the list at most; 50 if not given")->check(CLI::NonNegativeNumber);
-    command->footer(fmt::format("Examples:\n  pal data {0} data/fashion.h5\n  pal data {0} 'data/cifar100-0*.h5' --limit 100", command->get_name()));
+    command->add_option("--limit", args.limit, "lines of the list at most; 50 if not given")
+        ->check(CLI::NonNegativeNumber);
+    command->footer(
+        fmt::format("Examples:\n  pal data {0} data/fashion.h5\n  pal data {0} 'data/cifar100-0*.h5' --limit 100",
+                    command->get_name()));
   }
   info.add_option("--montage", args.montage, "writes a picture of samples with their labels to this .png file");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;

@@ -9,17 +9,17 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/io/h5.h"
 #include "core/data/image/nvjpeg_decoder.h"
+#include "core/io/h5.h"
 #include "dist/comm/nccl_version.h"
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/doctor/kernel_checks.h"
-#include "launch/process/mpirun.h"
-#include "launch/process/machine.h"
 #include "launch/doctor/nccl_links.h"
+#include "launch/process/machine.h"
+#include "launch/process/mpirun.h"
 #include "launch/table.h"
 
 namespace pal::launch {
@@ -40,7 +40,8 @@ struct Finding {
 Finding check_cpu() {
   const kernels::Isa isa = kernels::best_isa();
   const std::string found = proc_field("/proc/cpuinfo", "model name") + ", " + kernels::isa_name(isa);
-  if (isa == kernels::Isa::scalar) return {"CPU", Verdict::warn, found, "without AVX2 the kernels are several times slower"};
+  if (isa == kernels::Isa::scalar)
+    return {"CPU", Verdict::warn, found, "without AVX2 the kernels are several times slower"};
   return {"CPU", Verdict::ok, found};
 }
 
@@ -49,7 +50,9 @@ Finding check_cores() {
   const int given = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
   const long all = sysconf(_SC_NPROCESSORS_ONLN);
   const std::string found = fmt::format("{} of {}", given, all);
-  if (given < all) return {"cores", Verdict::warn, found, "this process may use only some of them (taskset, cgroup, or mpirun's binding)"};
+  if (given < all)
+    return {"cores", Verdict::warn, found,
+            "this process may use only some of them (taskset, cgroup, or mpirun's binding)"};
   return {"cores", Verdict::ok, found};
 }
 
@@ -57,7 +60,8 @@ Finding check_memory() {
   const double total = std::atof(proc_field("/proc/meminfo", "MemTotal").c_str()) * 1024 / kGiB;
   const double free = std::atof(proc_field("/proc/meminfo", "MemAvailable").c_str()) * 1024 / kGiB;
   const std::string found = fmt::format("{:.1f} GiB free of {:.1f}", free, total);
-  if (free < 2) return {"memory", Verdict::warn, found, "a rank of the quickstart needs about 1 GiB: close other programs"};
+  if (free < 2)
+    return {"memory", Verdict::warn, found, "a rank of the quickstart needs about 1 GiB: close other programs"};
   return {"memory", Verdict::ok, found};
 }
 
@@ -66,25 +70,33 @@ Finding check_disk() {
   if (statvfs(".", &disk) != 0) return {"disk", Verdict::warn, "unknown", "the current folder cannot be examined"};
   const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize) / kGiB;
   const std::string found = fmt::format("{:.1f} GiB free here", free);
-  if (access(".", W_OK) != 0) return {"disk", Verdict::warn, "this folder is read-only", "run folders go to runs/: change to a folder you may write to"};
-  if (free < 2) return {"disk", Verdict::warn, found, "data sets and checkpoints need more: free some, or change the folder"};
+  if (access(".", W_OK) != 0)
+    return {"disk", Verdict::warn, "this folder is read-only",
+            "run folders go to runs/: change to a folder you may write to"};
+  if (free < 2)
+    return {"disk", Verdict::warn, found, "data sets and checkpoints need more: free some, or change the folder"};
   return {"disk", Verdict::ok, found};
 }
 
 Finding check_gpu(const dist::CudaState& cuda) {
-  if (!cuda.reason.empty()) return {"GPU", Verdict::warn, "none: " + cuda.reason, "training runs on the CPU (train.device=auto)"};
+  if (!cuda.reason.empty())
+    return {"GPU", Verdict::warn, "none: " + cuda.reason, "training runs on the CPU (train.device=auto)"};
   return {"GPU", Verdict::ok, fmt::format("{} device(s), driver for CUDA {}", cuda.devices, cuda.driver)};
 }
 
 Finding check_nccl(const dist::CudaState& cuda) {
-  if (cuda.nccl.empty()) return {"CUDA, NCCL", Verdict::warn, "not in this build", "for GPUs: launch/setup --cuda on, then build again"};
-  if (!cuda.torch.empty()) return {"CUDA, NCCL", Verdict::missing, cuda.torch, "install the LibTorch that this program was built with: launch/setup"};
+  if (cuda.nccl.empty())
+    return {"CUDA, NCCL", Verdict::warn, "not in this build", "for GPUs: launch/setup --cuda on, then build again"};
+  if (!cuda.torch.empty())
+    return {"CUDA, NCCL", Verdict::missing, cuda.torch,
+            "install the LibTorch that this program was built with: launch/setup"};
   return {"CUDA, NCCL", Verdict::ok, fmt::format("{}, {}; LibTorch's CUDA half loads", cuda.runtime, cuda.nccl)};
 }
 
 Finding check_nvjpeg() {
   const data::NvjpegState nvjpeg = data::nvjpeg_state();
-  if (nvjpeg.version.empty()) return {"nvJPEG", Verdict::warn, "none: only data.decoder=nvjpeg needs it", nvjpeg.reason};
+  if (nvjpeg.version.empty())
+    return {"nvJPEG", Verdict::warn, "none: only data.decoder=nvjpeg needs it", nvjpeg.reason};
   return {"nvJPEG", Verdict::ok, nvjpeg.version};
 }
 
@@ -105,7 +117,8 @@ Finding check_fashion() {
   const char* folder = "/usr/share/datasets/fashion-mnist";
   if (fs::exists("data/fashion.h5")) return {"Fashion-MNIST", Verdict::ok, "imported: data/fashion.h5"};
   if (fs::exists(std::string(folder) + "/train-images-idx3-ubyte.gz")) {
-    return {"Fashion-MNIST", Verdict::ok, folder, fmt::format("to import it: pal data import idx {} data/fashion.h5", folder)};
+    return {"Fashion-MNIST", Verdict::ok, folder,
+            fmt::format("to import it: pal data import idx {} data/fashion.h5", folder)};
   }
   return {"Fashion-MNIST", Verdict::warn, "not here", "the quickstart needs it: apt-get install dataset-fashion-mnist"};
 }
@@ -137,7 +150,8 @@ std::string verdict(bool healthy, const dist::CudaState& cuda) {
 int be_a_rank(Context& context) {
   dist::World& world = context.start_world();
   world.control().barrier();
-  PAL_CHECK(world.size() == 2, "ranks that did not meet: the job has", world.size(), "mpirun belongs to another MPI than this program");
+  PAL_CHECK(world.size() == 2, "ranks that did not meet: the job has", world.size(),
+            "mpirun belongs to another MPI than this program");
   return static_cast<int>(Exit::ok);
 }
 
@@ -148,14 +162,17 @@ int cmd_doctor(const std::vector<std::string>& args, Context& context) {
   bool rank = false;
   LinkOptions links;
   bool link_rank = false;
-  app.add_flag("--rank", rank, "")->group("");   // how the doctor starts itself under mpirun
+  app.add_flag("--rank", rank, "")->group("");  // how the doctor starts itself under mpirun
   app.add_flag("--link-rank", link_rank, "")->group("");
   app.add_option("--most-bytes", links.most_bytes, "")->group("");
   app.add_option("--repeats", links.repeats, "")->group("");
   app.add_option("--json", links.json, "")->group("");
-  app.footer("On a machine with GPUs it also compares every CUDA kernel with its CPU twin and prints GB/s, shows how the GPUs\n"
-             "are linked, and measures NCCL's all-reduce between them, in the columns of nccl-tests, with sums that are checked.\n"
-             "Exit code 1 when something that training needs is missing, a kernel or a sum is wrong.\nExample:\n  pal doctor");
+  app.footer(
+      "On a machine with GPUs it also compares every CUDA kernel with its CPU twin and prints GB/s, shows how the "
+      "GPUs\n"
+      "are linked, and measures NCCL's all-reduce between them, in the columns of nccl-tests, with sums that are "
+      "checked.\n"
+      "Exit code 1 when something that training needs is missing, a kernel or a sum is wrong.\nExample:\n  pal doctor");
   if (const int code = parse_arguments(app, args); code >= 0) return code;
   if (rank) return be_a_rank(context);
   if (link_rank) return be_a_link_rank(context.start_world(), links);

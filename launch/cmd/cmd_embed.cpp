@@ -17,15 +17,20 @@ int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
   std::string run, data, out, features = "backbone";
   CLI::App app("Writes the features of every sample of a data set, by the newest checkpoint of a run.", "pal embed");
   app.add_option("RUN", run, "run folder")->required();
-  app.add_option("DATA", data, "shards: a .h5 file, a folder of them, or a glob; or train, test: the run's own")->required();
-  app.add_option("--out", out, "file to write: .h5 (features, labels, ids) or .npy (features; labels beside it)")->required();
-  app.add_option("--features", features, "backbone, or projector: the embedding itself")->check(CLI::IsMember({"backbone", "projector"}))->capture_default_str();
+  app.add_option("DATA", data, "shards: a .h5 file, a folder of them, or a glob; or train, test: the run's own")
+      ->required();
+  app.add_option("--out", out, "file to write: .h5 (features, labels, ids) or .npy (features; labels beside it)")
+      ->required();
+  app.add_option("--features", features, "backbone, or projector: the embedding itself")
+      ->check(CLI::IsMember({"backbone", "projector"}))
+      ->capture_default_str();
   app.footer(
       "Examples:\n"
       "  pal embed runs/quickstart test --out features.h5\n"
       "  mpirun -np 2 --bind-to none pal embed runs/quickstart data/photos.h5 --out photos.npy");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
-  PAL_CHECK(out.ends_with(".h5") || out.ends_with(".hdf5") || out.ends_with(".npy"), "the name of a file of features", out, "end it with .h5 or .npy");
+  PAL_CHECK(out.ends_with(".h5") || out.ends_with(".hdf5") || out.ends_with(".npy"), "the name of a file of features",
+            out, "end it with .h5 or .npy");
 
   const config::Config config = run_config(run);
   if (data == "train" || data == "test") {
@@ -39,14 +44,21 @@ int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
   const auto set = data::Dataset::open(data);
   const Trained trained = load_trained(run, config, world.now());
   io::FeatureFile file;
-  file.features = embed_all(*trained.encoder, config, *set, features == "projector" ? eval::EmbedWhat::embedding : eval::EmbedWhat::features, world, data);
+  file.features =
+      embed_all(*trained.encoder, config, *set,
+                features == "projector" ? eval::EmbedWhat::embedding : eval::EmbedWhat::features, world, data);
   if (world.rank() != 0) return static_cast<int>(Exit::ok);
   file.labels = set->labels();
   file.classes = set->classes();
   for (int64_t i = 0; i < set->size(); ++i) file.ids.push_back(set->id(i));
-  file.about = {{"pal_run", run}, {"pal_step", std::to_string(trained.step)}, {"pal_features", features}, {"pal_data", data}, {"pal_version", PAL_VERSION}};
+  file.about = {{"pal_run", run},
+                {"pal_step", std::to_string(trained.step)},
+                {"pal_features", features},
+                {"pal_data", data},
+                {"pal_version", PAL_VERSION}};
   const std::vector<std::string> written = io::write_feature_file(out, file);
-  fmt::print("{}: {} x {} of {}, step {}\n", fmt::join(written, ", "), file.features.size(0), file.features.size(1), features, trained.step);
+  fmt::print("{}: {} x {} of {}, step {}\n", fmt::join(written, ", "), file.features.size(0), file.features.size(1),
+             features, trained.step);
   return static_cast<int>(Exit::ok);
 }
 

@@ -21,11 +21,11 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/run/embedding_plot.h"
 #include "launch/process/machine.h"
 #include "launch/progress.h"
-#include "launch/table.h"
+#include "launch/run/embedding_plot.h"
 #include "launch/run/trained_run.h"
+#include "launch/table.h"
 
 namespace pal::launch {
 namespace {
@@ -42,9 +42,9 @@ struct Arguments {
   std::vector<double> temperature = {0.07};
   double ridge = 1e-4;
   double labels = 1;
-  int64_t epochs = 0;          // 0: the method's own
+  int64_t epochs = 0;  // 0: the method's own
   int64_t batch = 256;
-  double lr = 0;               // 0: the method's own
+  double lr = 0;  // 0: the method's own
   uint64_t seed = 0;
 };
 
@@ -54,8 +54,8 @@ struct Subject {
   const config::Config& config;
   dist::World& world;
   std::shared_ptr<data::Dataset> train, test;
-  std::shared_ptr<model::Encoder> encoder;   // null: the pixels
-  at::Tensor a, b;                    // features of both sets, where a method asks for them
+  std::shared_ptr<model::Encoder> encoder;  // null: the pixels
+  at::Tensor a, b;                          // features of both sets, where a method asks for them
   int64_t classes() const { return static_cast<int64_t>(train->classes().size()); }
 };
 
@@ -64,7 +64,9 @@ struct Row {
   eval::Accuracy accuracy;
 };
 
-bool needs_features(const std::string& method) { return method == "linear" || method == "ridge" || method == "knn" || method == "diagnostics"; }
+bool needs_features(const std::string& method) {
+  return method == "linear" || method == "ridge" || method == "knn" || method == "diagnostics";
+}
 
 eval::FinetuneOptions finetune_options(const Subject& s, eval::TrainedPart part) {
   eval::FinetuneOptions o;
@@ -89,8 +91,10 @@ Row train_classifier(const Subject& s, const std::string& method) {
     bar->update(step, fmt::format("loss {:.3f}", loss));
   };
   // Fine-tuning changes the encoder: it takes one of its own, so that no method sees what another left.
-  const std::shared_ptr<model::Encoder> encoder = o.part == eval::TrainedPart::head ? s.encoder : load_trained(s.args.run, s.config, s.world.now()).encoder;
-  return {fmt::format("{} ({} epochs)", method, o.epochs), eval::finetune(*encoder, s.train, *s.test, o, s.world.now())};
+  const std::shared_ptr<model::Encoder> encoder =
+      o.part == eval::TrainedPart::head ? s.encoder : load_trained(s.args.run, s.config, s.world.now()).encoder;
+  return {fmt::format("{} ({} epochs)", method, o.epochs),
+          eval::finetune(*encoder, s.train, *s.test, o, s.world.now())};
 }
 
 // Collective; rows are complete on rank 0.
@@ -101,9 +105,12 @@ std::vector<Row> measure(const Subject& s, const std::string& method) {
     for (const int64_t k : s.args.k) {
       for (const double t : s.args.temperature) sweep.push_back({k, t});
     }
-    const std::vector<eval::Accuracy> found = eval::knn_sweep(s.a, s.train->labels(), s.b, s.test->labels(), s.classes(), sweep, s.world.now());
+    const std::vector<eval::Accuracy> found =
+        eval::knn_sweep(s.a, s.train->labels(), s.b, s.test->labels(), s.classes(), sweep, s.world.now());
     std::vector<Row> rows;
-    for (size_t i = 0; i < sweep.size(); ++i) rows.push_back({sweep.size() == 1 ? "knn" : fmt::format("knn k={} t={:g}", sweep[i].k, sweep[i].temperature), found[i]});
+    for (size_t i = 0; i < sweep.size(); ++i)
+      rows.push_back(
+          {sweep.size() == 1 ? "knn" : fmt::format("knn k={} t={:g}", sweep[i].k, sweep[i].temperature), found[i]});
     return rows;
   }
   if (s.world.rank() != 0) return {};
@@ -117,7 +124,8 @@ Json to_json(const Row& row, const std::vector<std::string>& classes) {
   const eval::Accuracy& a = row.accuracy;
   Json per_class = Json::object();
   for (size_t c = 0; c < classes.size(); ++c) per_class[classes[c]] = a.per_class[c];
-  Json out = {{"method", row.method}, {"top1", a.top1}, {"top5", a.top5}, {"low", a.low}, {"high", a.high}, {"train", a.train}, {"test", a.test}, {"per_class", per_class}};
+  Json out = {{"method", row.method}, {"top1", a.top1},   {"top5", a.top5}, {"low", a.low},
+              {"high", a.high},       {"train", a.train}, {"test", a.test}, {"per_class", per_class}};
   if (classes.size() <= 200) {
     for (size_t c = 0; c < classes.size(); ++c) {
       const auto row_begin = a.confusion.begin() + static_cast<ptrdiff_t>(c * classes.size());
@@ -136,14 +144,16 @@ Json diagnostics(const Subject& s) {
   const int64_t count = std::min<int64_t>(2048, s.test->size());
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < count; ++i) samples.push_back(i * s.test->size() / count);
-  const eval::TwoViews views = eval::embed_two_views(*s.encoder, s.test, samples, data::view_set(s.config, *s.test), options, s.world.now());
+  const eval::TwoViews views =
+      eval::embed_two_views(*s.encoder, s.test, samples, data::view_set(s.config, *s.test), options, s.world.now());
   out["alignment"] = eval::alignment(views.one, views.other);
   return out;
 }
 
 void check_classes(const data::Dataset& train, const data::Dataset& test) {
   PAL_DATA_CHECK(train.classes() == test.classes(), "training and test set have different classes",
-                 fmt::format("{} and {}", train.classes().size(), test.classes().size()), "evaluate on the set that belongs to it");
+                 fmt::format("{} and {}", train.classes().size(), test.classes().size()),
+                 "evaluate on the set that belongs to it");
 }
 
 int evaluate(const Arguments& args, const config::Config& config, dist::World& world) {
@@ -168,7 +178,13 @@ int evaluate(const Arguments& args, const config::Config& config, dist::World& w
     s.a = features(*s.train, "train");
     s.b = features(*s.test, "test");
   }
-  Json out = {{"command", record::command_line()}, {"run", args.run}, {"features", args.features}, {"step", step}, {"train", args.train}, {"test", args.test}, {"labels", args.labels}};
+  Json out = {{"command", record::command_line()},
+              {"run", args.run},
+              {"features", args.features},
+              {"step", step},
+              {"train", args.train},
+              {"test", args.test},
+              {"labels", args.labels}};
   if (wants) out["dims"] = s.a.size(1);
   out["results"] = Json::array();
   std::vector<std::vector<std::string>> table = {{"method", "top-1 %", "95 %", "top-5 %", "train", "test", "features"}};
@@ -179,7 +195,8 @@ int evaluate(const Arguments& args, const config::Config& config, dist::World& w
     }
     for (const Row& row : measure(s, method)) {
       const eval::Accuracy& r = row.accuracy;
-      table.push_back({row.method, fmt::format("{:.2f}", 100 * r.top1), fmt::format("{:.2f} to {:.2f}", 100 * r.low, 100 * r.high), fmt::format("{:.2f}", 100 * r.top5),
+      table.push_back({row.method, fmt::format("{:.2f}", 100 * r.top1),
+                       fmt::format("{:.2f} to {:.2f}", 100 * r.low, 100 * r.high), fmt::format("{:.2f}", 100 * r.top5),
                        std::to_string(r.train), std::to_string(r.test), args.features});
       out["results"].push_back(to_json(row, s.train->classes()));
     }
@@ -191,7 +208,8 @@ int evaluate(const Arguments& args, const config::Config& config, dist::World& w
   if (out.contains("diagnostics")) {
     for (const auto& [name, value] : out["diagnostics"].items()) fmt::print("{} {:.4f}\n", name, value.get<double>());
   }
-  if (!args.picture.empty()) io::write_file_atomically(args.picture, embedding_plot(s.b, s.test->labels(), s.test->classes()));
+  if (!args.picture.empty())
+    io::write_file_atomically(args.picture, embedding_plot(s.b, s.test->labels(), s.test->classes()));
   if (!args.json.empty()) io::write_file_atomically(args.json, out.dump(2) + "\n");
   return static_cast<int>(Exit::ok);
 }
@@ -200,7 +218,8 @@ int evaluate(const Arguments& args, const config::Config& config, dist::World& w
 
 int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
   Arguments args;
-  CLI::App app("Evaluates a trained encoder, training set against test set: probes, nearest neighbours, fine-tuning.", "pal eval");
+  CLI::App app("Evaluates a trained encoder, training set against test set: probes, nearest neighbours, fine-tuning.",
+               "pal eval");
   app.add_option("RUN", args.run, "run folder; with --features pixels a config is enough")->required();
   app.add_option("METHOD", args.methods, "linear, ridge, knn, sgd, finetune, diagnostics; default linear knn")
       ->check(CLI::IsMember({"linear", "ridge", "knn", "sgd", "finetune", "diagnostics"}));
@@ -208,13 +227,22 @@ int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
       ->check(CLI::IsMember({"backbone", "projector", "pixels"}));
   app.add_option("--train", args.train, "another data set to read the classes from (transfer)");
   app.add_option("--test", args.test, "and to be judged on");
-  app.add_option("--k", args.k, "neighbours; several make a sweep: 5,20,200")->delimiter(',')->check(CLI::PositiveNumber);
-  app.add_option("--temperature", args.temperature, "of the neighbours' votes; several make a sweep")->delimiter(',')->check(CLI::PositiveNumber);
+  app.add_option("--k", args.k, "neighbours; several make a sweep: 5,20,200")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  app.add_option("--temperature", args.temperature, "of the neighbours' votes; several make a sweep")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
   app.add_option("--ridge", args.ridge, "of linear and ridge")->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--labels", args.labels, "share of the labels that sgd and finetune see, of each class")->check(CLI::Range(1e-6, 1.0))->capture_default_str();
+  app.add_option("--labels", args.labels, "share of the labels that sgd and finetune see, of each class")
+      ->check(CLI::Range(1e-6, 1.0))
+      ->capture_default_str();
   app.add_option("--epochs", args.epochs, "of sgd (100) and finetune (20)")->check(CLI::PositiveNumber);
-  app.add_option("--batch", args.batch, "samples per step of sgd and finetune, over all ranks")->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  app.add_option("--lr", args.lr, "per 256 samples: of sgd's classifier (0.3), of finetune's encoder (0.03)")->check(CLI::PositiveNumber);
+  app.add_option("--batch", args.batch, "samples per step of sgd and finetune, over all ranks")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--lr", args.lr, "per 256 samples: of sgd's classifier (0.3), of finetune's encoder (0.03)")
+      ->check(CLI::PositiveNumber);
   app.add_option("--seed", args.seed, "of the labels drawn and of the views")->capture_default_str();
   app.add_option("--picture", args.picture, "also draw the test set in its two directions of most variance, F.svg");
   app.add_option("--json", args.json, "also write the results to this file: intervals, per class, confusion");
@@ -229,13 +257,17 @@ int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
   if (args.methods.empty()) args.methods = {"linear", "knn"};
   for (const std::string& method : args.methods) {
-    PAL_CHECK(args.features == "backbone" || (method != "sgd" && method != "finetune"), method + " trains on images through the encoder, not on --features",
-              args.features, "leave --features out");
+    PAL_CHECK(args.features == "backbone" || (method != "sgd" && method != "finetune"),
+              method + " trains on images through the encoder, not on --features", args.features,
+              "leave --features out");
   }
-  PAL_CHECK(args.train.empty() == args.test.empty(), "transfer needs a training and a test set, but only one was given", args.train + args.test, "give --train and --test");
-  PAL_CHECK(fs::exists(args.run), "no such run folder or config", args.run, "give what pal train printed as the run folder");
+  PAL_CHECK(args.train.empty() == args.test.empty(), "transfer needs a training and a test set, but only one was given",
+            args.train + args.test, "give --train and --test");
+  PAL_CHECK(fs::exists(args.run), "no such run folder or config", args.run,
+            "give what pal train printed as the run folder");
   const bool is_run = fs::is_directory(args.run);
-  PAL_CHECK(is_run || args.features == "pixels", "a config has no weights to evaluate", args.run, "give a run folder, or --features pixels");
+  PAL_CHECK(is_run || args.features == "pixels", "a config has no weights to evaluate", args.run,
+            "give a run folder, or --features pixels");
   const config::Config config = is_run ? run_config(args.run) : config::Config::load(args.run, {});
   if (args.train.empty()) {
     PAL_CHECK(config.has("data.test"), "no test set is given", "data.test is empty", "set data.test in the config");

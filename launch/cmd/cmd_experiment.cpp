@@ -30,7 +30,8 @@ struct ExperimentArguments {
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 };
 
-theory::ExperimentOptions options_of(const ExperimentArguments& args, const theory::FigureSpec& figure, theory::ToyKind dataset) {
+theory::ExperimentOptions options_of(const ExperimentArguments& args, const theory::FigureSpec& figure,
+                                     theory::ToyKind dataset) {
   theory::ExperimentOptions o = theory::with_dataset(figure, dataset);
   o.n = args.n.value_or(o.n);
   o.test = args.test.value_or(o.test);
@@ -52,36 +53,45 @@ theory::ExperimentOptions options_of(const ExperimentArguments& args, const theo
   return o;
 }
 
-plot::PlotCurve curve_of(const theory::CurveStatistics& s) { return {.name = s.series, .x = s.x, .y = s.mean, .spread = s.std}; }
+plot::PlotCurve curve_of(const theory::CurveStatistics& s) {
+  return {.name = s.series, .x = s.x, .y = s.mean, .spread = s.std};
+}
 
 // Curves are means; the band around one is a standard deviation of the trials either way.
-plot::PlotPanel panel_of(const theory::FigureSpec& figure, const std::string& dataset, int64_t trials, const std::vector<theory::CurveStatistics>& curves,
-                   const std::string& y_label) {
-  plot::PlotPanel panel{.title = fmt::format("{} ({}, {} trials)", figure.title, dataset, trials), .x = {.label = figure.x_label, .scale = figure.x_scale}, .y = {.label = y_label, .low = 0.0}, .curves = {}};
+plot::PlotPanel panel_of(const theory::FigureSpec& figure, const std::string& dataset, int64_t trials,
+                         const std::vector<theory::CurveStatistics>& curves, const std::string& y_label) {
+  plot::PlotPanel panel{.title = fmt::format("{} ({}, {} trials)", figure.title, dataset, trials),
+                        .x = {.label = figure.x_label, .scale = figure.x_scale},
+                        .y = {.label = y_label, .low = 0.0},
+                        .curves = {}};
   for (const theory::CurveStatistics& s : curves) panel.curves.push_back(curve_of(s));
   return panel;
 }
 
 using DatasetCurves = std::vector<std::pair<std::string, std::vector<theory::CurveStatistics>>>;
 
-void write_group(const std::string& path, const DatasetCurves& groups, const std::vector<plot::PlotPanel>& panels, int64_t trials) {
+void write_group(const std::string& path, const DatasetCurves& groups, const std::vector<plot::PlotPanel>& panels,
+                 int64_t trials) {
   io::write_file_atomically(path + ".csv", theory::experiment_csv(groups, trials));
   io::write_file_atomically(path + ".svg", plot::svg_plot(panels));
 }
 
-void run_one(const theory::FigureSpec& figure, const ExperimentArguments& args, const std::vector<std::pair<std::string, theory::ToyKind>>& datasets, dist::World& world) {
+void run_one(const theory::FigureSpec& figure, const ExperimentArguments& args,
+             const std::vector<std::pair<std::string, theory::ToyKind>>& datasets, dist::World& world) {
   DatasetCurves error, mse, also;
   std::vector<plot::PlotPanel> error_panels, mse_panels, also_panels;
   int64_t trials = 0;
   for (const auto& [dataset, kind] : datasets) {
     const theory::ExperimentOptions options = options_of(args, figure, kind);
     std::unique_ptr<Progress> bar;
-    if (world.rank() == 0) bar = std::make_unique<Progress>(figure.name + " " + dataset, (options.trials + world.size() - 1) / world.size());
-    const theory::ExperimentResult result = theory::run_figure(figure, options, world.now(), [&](int64_t done, int64_t) {
-      if (bar) bar->update(done, "trials");
-    });
+    if (world.rank() == 0)
+      bar = std::make_unique<Progress>(figure.name + " " + dataset, (options.trials + world.size() - 1) / world.size());
+    const theory::ExperimentResult result =
+        theory::run_figure(figure, options, world.now(), [&](int64_t done, int64_t) {
+          if (bar) bar->update(done, "trials");
+        });
     trials = result.trials;
-    const bool one_file = figure.name == "missing";   // the components stand beside the error
+    const bool one_file = figure.name == "missing";  // the components stand beside the error
     std::vector<theory::CurveStatistics> both = result.error;
     error_panels.push_back(panel_of(figure, dataset, trials, result.error, "test error (share of wrong classes)"));
     if (one_file) {
@@ -109,7 +119,8 @@ void run_one(const theory::FigureSpec& figure, const ExperimentArguments& args, 
     for (const auto& [dataset, kind] : datasets) {
       const theory::SnapshotPictures pictures = theory::draw_snapshots(options_of(args, figure, kind));
       const std::string tail = dataset == "circles" ? "" : "-" + dataset;
-      if (!pictures.representation.empty()) io::write_file_atomically(path + "-snapshots" + tail + ".svg", pictures.representation);
+      if (!pictures.representation.empty())
+        io::write_file_atomically(path + "-snapshots" + tail + ".svg", pictures.representation);
       io::write_file_atomically(path + "-graphs" + tail + ".svg", pictures.graph);
     }
   }
@@ -120,7 +131,8 @@ void run_one(const theory::FigureSpec& figure, const ExperimentArguments& args, 
 void prepare_folder(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  PAL_CHECK(!error && fs::is_directory(folder), "the folder cannot be made", folder + (error ? ": " + error.message() : ""), "choose a folder you may write to");
+  PAL_CHECK(!error && fs::is_directory(folder), "the folder cannot be made",
+            folder + (error ? ": " + error.message() : ""), "choose a folder you may write to");
   const std::string probe = folder + "/.pal-experiment";
   io::write_file_atomically(probe, "");
   fs::remove(probe, error);
@@ -130,10 +142,13 @@ void prepare_folder(const std::string& folder) {
 
 int cmd_experiment(const std::vector<std::string>& arguments, Context& context) {
   ExperimentArguments args;
-  CLI::App app("Runs the controlled experiments of the paper in closed form (kernel method, no network): CSV and SVG.", "pal experiment");
-  app.add_option("NAME", args.name, "active, contrastive, interpolation, missing, noise, network, scale, or all")->required();
+  CLI::App app("Runs the controlled experiments of the paper in closed form (kernel method, no network): CSV and SVG.",
+               "pal experiment");
+  app.add_option("NAME", args.name, "active, contrastive, interpolation, missing, noise, network, scale, or all")
+      ->required();
   app.add_option("--out", args.out, "folder of the results: NAME.csv, NAME.svg, NAME-mse.csv, …")->required();
-  app.add_option("--dataset", args.dataset, "circles, mixture, or both side by side")->check(CLI::IsMember({"circles", "mixture", "both"}));
+  app.add_option("--dataset", args.dataset, "circles, mixture, or both side by side")
+      ->check(CLI::IsMember({"circles", "mixture", "both"}));
   app.add_option("--trials", args.trials, "trials (interpolation: data sets × orders)");
   app.add_option("--seed", args.seed, "of the data and of every choice");
   app.add_option("--n", args.n, "training points");
@@ -149,7 +164,8 @@ int cmd_experiment(const std::vector<std::string>& arguments, Context& context) 
   app.add_option("--view-noise", args.view_noise, "interpolation: standard deviation of a view");
   app.add_option("--landmarks", args.landmarks, "scale: points that the kernel is seen through");
   app.add_option("--network-steps", args.network_steps, "network: steps of gradient descent");
-  app.add_option("--threads", args.threads, "threads of a rank; the numbers do not depend on it")->check(CLI::Range(1, 1024));
+  app.add_option("--threads", args.threads, "threads of a rank; the numbers do not depend on it")
+      ->check(CLI::Range(1, 1024));
   app.footer(
       "What is not given is the paper's own setting (pal help experiment).\n"
       "Examples:\n"
@@ -162,12 +178,12 @@ int cmd_experiment(const std::vector<std::string>& arguments, Context& context) 
   for (const theory::FigureSpec& f : theory::figures()) {
     if (args.name == "all" || args.name == f.name) chosen.push_back(&f);
   }
-  if (chosen.empty()) theory::figure(args.name);   // says what is wrong
+  if (chosen.empty()) theory::figure(args.name);  // says what is wrong
   std::vector<std::pair<std::string, theory::ToyKind>> datasets;
   if (args.dataset != "mixture") datasets.emplace_back("circles", theory::ToyKind::circles);
   if (args.dataset != "circles") datasets.emplace_back("mixture", theory::ToyKind::mixture);
   for (const theory::FigureSpec* f : chosen) {
-    for (const auto& [dataset, kind] : datasets) options_of(args, *f, kind);   // every mistake before any work
+    for (const auto& [dataset, kind] : datasets) options_of(args, *f, kind);  // every mistake before any work
   }
   dist::World& world = context.start_world();
   if (world.rank() == 0) prepare_folder(args.out);

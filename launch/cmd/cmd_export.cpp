@@ -20,12 +20,14 @@ namespace {
 std::string python_model(const config::Config& config) {
   const std::string& backbone = config.text("model.backbone");
   if (backbone.starts_with("vit_")) {
-    return fmt::format("timm.create_model('vit_{}_patch{}_224', img_size={}, num_classes=0)", backbone == "vit_b" ? "base" : "small",
-                       config.integer("model.patch"), config.integer("data.size"));
+    return fmt::format("timm.create_model('vit_{}_patch{}_224', img_size={}, num_classes=0)",
+                       backbone == "vit_b" ? "base" : "small", config.integer("model.patch"),
+                       config.integer("data.size"));
   }
   if (!backbone.starts_with("resnet")) return "";
   std::string model = "torchvision.models." + backbone + "(); m.fc = torch.nn.Identity()";
-  if (config.text("model.stem") == "cifar") model += "; m.conv1 = torch.nn.Conv2d(3, 64, 3, 1, 1, bias=False); m.maxpool = torch.nn.Identity()";
+  if (config.text("model.stem") == "cifar")
+    model += "; m.conv1 = torch.nn.Conv2d(3, 64, 3, 1, 1, bias=False); m.maxpool = torch.nn.Identity()";
   return model;
 }
 
@@ -37,7 +39,8 @@ int cmd_export(const std::vector<std::string>& arguments, Context&) {
   app.add_option("RUN", run, "run folder")->required();
   app.add_option("--out", out, "file to write, F.safetensors")->required();
   app.add_option("--part", part, "backbone: its names alone; all: backbone., projector. and predictor. before them")
-      ->check(CLI::IsMember({"backbone", "all"}))->capture_default_str();
+      ->check(CLI::IsMember({"backbone", "all"}))
+      ->capture_default_str();
   app.footer(
       "Examples:\n"
       "  pal export runs/quickstart --out encoder.safetensors\n"
@@ -58,10 +61,15 @@ int cmd_export(const std::vector<std::string>& arguments, Context&) {
     numbers += tensor.numel();
   }
   const std::string fresh = out + ".part";
-  const std::string sum = io::write_safetensors(fresh, tensors, {{"format", "pt"}, {"pal_backbone", config.text("model.backbone")}, {"pal_stem", config.text("model.stem")},
-                                                            {"pal_step", std::to_string(trained.step)}, {"pal_version", PAL_VERSION}});
+  const std::string sum = io::write_safetensors(fresh, tensors,
+                                                {{"format", "pt"},
+                                                 {"pal_backbone", config.text("model.backbone")},
+                                                 {"pal_stem", config.text("model.stem")},
+                                                 {"pal_step", std::to_string(trained.step)},
+                                                 {"pal_version", PAL_VERSION}});
   io::rename_path(fresh, out);
-  fmt::print("{}: {} tensors, {:.2f} M numbers, of step {}, SHA-256 {}\n", out, tensors.size(), static_cast<double>(numbers) / 1e6, trained.step, sum.substr(0, 16));
+  fmt::print("{}: {} tensors, {:.2f} M numbers, of step {}, SHA-256 {}\n", out, tensors.size(),
+             static_cast<double>(numbers) / 1e6, trained.step, sum.substr(0, 16));
   if (const std::string model = python_model(config); part == "backbone" && !model.empty()) {
     fmt::print("in Python:  m = {}\n            m.load_state_dict(safetensors.torch.load_file('{}'))\n", model, out);
   }

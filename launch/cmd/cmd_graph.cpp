@@ -44,10 +44,13 @@ int run_info(const Arguments& args) {
     loops += edges.weight(i, i) != 0;
   }
   const std::vector<double>& w = edges.weights();
-  const auto [low, high] = w.empty() ? std::pair(0.0, 0.0) : std::pair(*std::min_element(w.begin(), w.end()), *std::max_element(w.begin(), w.end()));
+  const auto [low, high] =
+      w.empty() ? std::pair(0.0, 0.0)
+                : std::pair(*std::min_element(w.begin(), w.end()), *std::max_element(w.begin(), w.end()));
   int64_t negative = 0;
   for (int64_t i = 0; i < edges.samples(); ++i) {
-    for (int64_t k = edges.offsets()[i]; k < edges.offsets()[i + 1]; ++k) negative += edges.columns()[k] >= i && w[k] < 0;
+    for (int64_t k = edges.offsets()[i]; k < edges.offsets()[i + 1]; ++k)
+      negative += edges.columns()[k] >= i && w[k] < 0;
   }
   fmt::print("{}", format_table({{"what", "value"},
                                  {"samples", std::to_string(edges.samples())},
@@ -64,7 +67,8 @@ int run_info(const Arguments& args) {
 int run_convert(const Arguments& args) {
   const graph::WeightedEdges edges = read_edges(args);
   graph::write_pairs(args.out, edges);
-  fmt::print("{} pairs of {} samples; train with: graph.kind=pairs graph.pairs={}\n", edges.pairs(), edges.samples(), args.out);
+  fmt::print("{} pairs of {} samples; train with: graph.kind=pairs graph.pairs={}\n", edges.pairs(), edges.samples(),
+             args.out);
   return 0;
 }
 
@@ -73,13 +77,16 @@ int run_convert(const Arguments& args) {
 int cmd_graph(const std::vector<std::string>& arguments, Context&) {
   CLI::App app("Shows and converts weighted pairs: CSV i,j,weight or an HDF5 CSR group (pal help graph).", "pal graph");
   app.require_subcommand(1);
-  app.footer("Examples:\n  pal graph info pairs.csv --samples 60000\n  pal graph convert pairs.csv pairs.h5 --samples 60000");
+  app.footer(
+      "Examples:\n  pal graph info pairs.csv --samples 60000\n  pal graph convert pairs.csv pairs.h5 --samples 60000");
   Arguments args;
   CLI::App& info = *app.add_subcommand("info", "Checks a file of pairs and says what is in it.");
-  CLI::App& convert = *app.add_subcommand("convert", "Writes a file of pairs in the other format, by the ending of OUT: .h5, else CSV.");
+  CLI::App& convert = *app.add_subcommand(
+      "convert", "Writes a file of pairs in the other format, by the ending of OUT: .h5, else CSV.");
   for (CLI::App* command : {&info, &convert}) {
     command->add_option("FILE", args.file, "pairs")->required();
-    command->add_option("--samples", args.samples, "samples of the data set (default: as many as the file names)")->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+    command->add_option("--samples", args.samples, "samples of the data set (default: as many as the file names)")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   }
   convert.add_option("OUT", args.out, "file to write")->required();
   info.footer("Example:\n  pal graph info pairs.csv --samples 60000");

@@ -23,11 +23,15 @@ std::string overview() {
   size_t width = 0;
   for (const Command& command : commands()) width = std::max(width, std::string(command.name).size());
   for (const HelpPage& page : help_pages()) width = std::max(width, page.topic.size());
-  std::string out = "pal: active self-supervised learning on a similarity graph, on one machine or many\n\nUsage: pal COMMAND [arguments]\n\nCommands:\n";
+  std::string out =
+      "pal: active self-supervised learning on a similarity graph, on one machine or many\n\nUsage: pal COMMAND "
+      "[arguments]\n\nCommands:\n";
   for (const Command& command : commands()) out += fmt::format("  {:<{}}  {}\n", command.name, width, command.summary);
   out += "\nTopics:\n";
   for (const HelpPage& page : help_pages()) out += fmt::format("  {:<{}}  {}\n", page.topic, width, title(page));
-  out += "\n`pal COMMAND --help` shows a command's options with an example, `pal help TOPIC` a topic; `pal help start` is where to begin.\n";
+  out +=
+      "\n`pal COMMAND --help` shows a command's options with an example, `pal help TOPIC` a topic; `pal help start` is "
+      "where to begin.\n";
   return out;
 }
 
@@ -51,7 +55,8 @@ int cmd_help(const std::vector<std::string>& args, Context&) {
     }
     topics.push_back(page.topic);
   }
-  throw Error(Exit::usage, "there is no help on: " + topic + "; the nearest topic is " + config::nearest_name(topic, topics) + " (all of them: pal help)");
+  throw Error(Exit::usage, "there is no help on: " + topic + "; the nearest topic is " +
+                               config::nearest_name(topic, topics) + " (all of them: pal help)");
 }
 
 }  // namespace pal::launch

@@ -9,9 +9,9 @@
 #include <map>
 #include <unordered_map>
 
-#include "core/io/csv.h"
 #include "core/eval/knn.h"
 #include "core/graph/similarity_groups.h"
+#include "core/io/csv.h"
 #include "core/io/files.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
@@ -19,8 +19,8 @@
 #include "launch/commands.h"
 #include "launch/process/machine.h"
 #include "launch/run/run_graph.h"
-#include "launch/table.h"
 #include "launch/run/trained_run.h"
+#include "launch/table.h"
 
 namespace pal::launch {
 namespace {
@@ -34,7 +34,7 @@ struct Arguments {
 struct Row {
   std::string name, how;
   double confidence = 0;
-  std::string answers;    // query:member;…
+  std::string answers;  // query:member;…
 };
 
 // The class of a sample: its component; without deduction, where wrong answers may have joined a component, its first star.
@@ -46,13 +46,14 @@ int64_t class_of(const graph::GraphStore& store, int64_t sample) {
 
 // Names by a file of sample,name: each names the class of that sample.
 std::map<int64_t, std::string> read_names(const std::string& path, const graph::GraphStore& store) {
-  std::map<int64_t, std::string> names;   // class → name
+  std::map<int64_t, std::string> names;  // class → name
   if (path.empty()) return names;
   for (const std::vector<std::string>& row : io::read_csv(path)) {
     char* end = nullptr;
     const int64_t sample = row[0].empty() ? -1 : std::strtoll(row[0].c_str(), &end, 10);
     if (names.empty() && row[0] == "sample") continue;
-    PAL_DATA_CHECK(row.size() >= 2 && end != nullptr && *end == 0 && sample >= 0 && sample < store.samples(), path + ": sample", row[0],
+    PAL_DATA_CHECK(row.size() >= 2 && end != nullptr && *end == 0 && sample >= 0 && sample < store.samples(),
+                   path + ": sample", row[0],
                    "give lines of sample,name with samples from 0 to " + std::to_string(store.samples() - 1));
     const auto [at, fresh] = names.emplace(class_of(store, sample), row[1]);
     PAL_DATA_CHECK(fresh || at->second == row[1], path + " names one class twice", at->second + " and " + row[1],
@@ -65,7 +66,8 @@ class Labels {
  public:
   Labels(const Arguments& args, const RunGraph& graph) : args_(args), graph_(graph), rows_(graph.store.samples()) {
     for (const oracle::Decision& d : graph.decisions) {
-      if (d.relation() == graph::Relation::same && graph.store.relation(d.i, d.j) == graph::Relation::same) decided_[std::minmax(d.i, d.j)] = d;
+      if (d.relation() == graph::Relation::same && graph.store.relation(d.i, d.j) == graph::Relation::same)
+        decided_[std::minmax(d.i, d.j)] = d;
     }
     name_classes();
     for (int64_t i = 0; i < graph.store.samples(); ++i) describe(i);
@@ -79,7 +81,8 @@ class Labels {
     for (size_t i = 0; i < rows_.size(); ++i) (rows_[i].how.empty() ? open : known).push_back(static_cast<int64_t>(i));
     if (known.empty() || open.empty()) return;
     const int64_t k = std::min<int64_t>(args_.knn.k, static_cast<int64_t>(known.size()));
-    const eval::Neighbours near = eval::neighbours(features.index_select(0, at::tensor(open)), features.index_select(0, at::tensor(known)), k);
+    const eval::Neighbours near =
+        eval::neighbours(features.index_select(0, at::tensor(open)), features.index_select(0, at::tensor(known)), k);
     for (size_t q = 0; q < open.size(); ++q) {
       std::map<std::string, double> votes;
       double all = 0;
@@ -90,7 +93,8 @@ class Labels {
         votes[rows_[known[index]].name] += vote;
         all += vote;
       }
-      const auto best = std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+      const auto best = std::max_element(votes.begin(), votes.end(),
+                                         [](const auto& a, const auto& b) { return a.second < b.second; });
       if (best != votes.end()) rows_[open[q]] = {best->first, "predicted", best->second / all, ""};
     }
   }
@@ -100,11 +104,12 @@ class Labels {
   void name_classes() {
     const graph::GraphStore& store = graph_.store;
     names_ = read_names(args_.names, store);
-    for (int64_t i = 0; i < store.samples(); ++i) {   // labels first: they name what the others were answered to be like
+    for (int64_t i = 0; i < store.samples(); ++i) {  // labels first: they name what the others were answered to be like
       const int64_t label = store.label(i);
       if (label < 0) continue;
       const std::vector<std::string>& classes = graph_.data->classes();
-      names_.emplace(class_of(store, i), label < static_cast<int64_t>(classes.size()) ? classes[label] : std::to_string(label));
+      names_.emplace(class_of(store, i),
+                     label < static_cast<int64_t>(classes.size()) ? classes[label] : std::to_string(label));
     }
     for (int64_t i = 0; i < store.samples(); ++i) {
       const int64_t of = class_of(store, i);
@@ -130,8 +135,9 @@ class Labels {
     if (store.deduction() == graph::Deduction::on) return store.explain(stands_for_.at(of), i);
     std::vector<graph::Link> own;
     store.for_each_answer(i, [&](int64_t other, graph::Relation told) {
-      const bool centre = of == graph::star_about(other) || (store.label(other) >= 0 && of == graph::star_of_label(store.label(other)));
-      if (told == graph::Relation::same && centre) own = {{i, other, told, 0}};   // the first one that was given
+      const bool centre =
+          of == graph::star_about(other) || (store.label(other) >= 0 && of == graph::star_of_label(store.label(other)));
+      if (told == graph::Relation::same && centre) own = {{i, other, told, 0}};  // the first one that was given
     });
     return own;
   }
@@ -160,8 +166,8 @@ class Labels {
   const RunGraph& graph_;
   std::vector<Row> rows_;
   std::map<std::pair<int64_t, int64_t>, oracle::Decision> decided_;
-  std::map<int64_t, std::string> names_;              // class →
-  std::unordered_map<int64_t, int64_t> stands_for_;   // class → sample
+  std::map<int64_t, std::string> names_;             // class →
+  std::unordered_map<int64_t, int64_t> stands_for_;  // class → sample
   mutable std::vector<int64_t> given_;
 };
 
@@ -177,11 +183,16 @@ std::string quoted(const std::string& text) {
 int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
   Arguments args;
   bool no_prediction = false;
-  CLI::App app("Writes the class of every sample: given, asked, implied by answers, or predicted by the model, with the answers behind it.", "pal labels");
+  CLI::App app(
+      "Writes the class of every sample: given, asked, implied by answers, or predicted by the model, with the answers "
+      "behind it.",
+      "pal labels");
   app.add_option("RUN", args.run, "run folder")->required();
   app.add_option("--out", args.out, "file to write: id,path,class,how,confidence,answers")->required();
-  app.add_option("--names", args.names, "CSV of sample,name: the class of that sample is called so")->check(CLI::ExistingFile);
-  app.add_option("--name", args.name, "what a class without a name is called; {} is its first sample")->capture_default_str();
+  app.add_option("--names", args.names, "CSV of sample,name: the class of that sample is called so")
+      ->check(CLI::ExistingFile);
+  app.add_option("--name", args.name, "what a class without a name is called; {} is its first sample")
+      ->capture_default_str();
   app.add_flag("--known-only", no_prediction, "leave the class of what nothing is known of empty");
   app.add_option("--k", args.knn.k, "neighbours that predict")->check(CLI::PositiveNumber)->capture_default_str();
   app.footer(
@@ -192,7 +203,8 @@ int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
 
   keep_freed_memory();
   RunGraph graph = open_run_graph(args.run);
-  if (std::filesystem::exists(args.run + "/ledger.sqlite")) insert_ledger(graph, oracle::Ledger(args.run + "/ledger.sqlite", oracle::kAnyRun));
+  if (std::filesystem::exists(args.run + "/ledger.sqlite"))
+    insert_ledger(graph, oracle::Ledger(args.run + "/ledger.sqlite", oracle::kAnyRun));
   Labels labels(args, graph);
   dist::World& world = context.start_world();
   const bool open = std::any_of(labels.rows().begin(), labels.rows().end(), [](const Row& r) { return r.how.empty(); });
@@ -206,7 +218,8 @@ int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
   for (size_t i = 0; i < labels.rows().size(); ++i) {
     const Row& r = labels.rows()[i];
     const std::string how = r.how.empty() ? "unknown" : r.how;
-    lines += fmt::format("{},{},{},{},{:.4f},{}\n", i, quoted(graph.data->id(static_cast<int64_t>(i))), quoted(r.name), how, r.confidence, r.answers);
+    lines += fmt::format("{},{},{},{},{:.4f},{}\n", i, quoted(graph.data->id(static_cast<int64_t>(i))), quoted(r.name),
+                         how, r.confidence, r.answers);
     ++counts[how];
   }
   io::write_file_atomically(args.out, lines);

@@ -11,11 +11,11 @@
 #include "core/io/feature_file.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
-#include "launch/process/subprocess.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/run/compare.h"
+#include "launch/process/subprocess.h"
 #include "launch/progress.h"
+#include "launch/run/compare.h"
 
 namespace pal::launch {
 namespace {
@@ -26,7 +26,7 @@ struct CompareArguments {
   std::string config, out;
   std::vector<std::string> overrides;
   int workers = io::usable_cores();
-  int64_t job = -1;   // a child's: this run only
+  int64_t job = -1;  // a child's: this run only
 };
 
 // The features of both sets, once for all runs, as files in the folder; the overrides that name them.
@@ -34,16 +34,19 @@ std::vector<std::string> prepare_features(const CompareArguments& args) {
   const config::Config config = config::Config::load(args.config, args.overrides);
   const std::string train = args.out + "/features/train.npy", test = args.out + "/features/test.npy";
   const study::StudyData data = study::read_study_data(config);
-  if (!data.parents.empty()) return {};   // a taxonomy does not go into such a file: every run reads the images
-  io::write_feature_file(train, {.features = data.train, .labels = data.train_labels, .ids = {}, .classes = {}, .about = {}});
-  io::write_feature_file(test, {.features = data.test, .labels = data.test_labels, .ids = {}, .classes = {}, .about = {}});
+  if (!data.parents.empty()) return {};  // a taxonomy does not go into such a file: every run reads the images
+  io::write_feature_file(train,
+                         {.features = data.train, .labels = data.train_labels, .ids = {}, .classes = {}, .about = {}});
+  io::write_feature_file(test,
+                         {.features = data.test, .labels = data.test_labels, .ids = {}, .classes = {}, .about = {}});
   return {"data.train=" + train, "data.test=" + test, "data.limit=0", "compare.pca=0"};
 }
 
 int compare(CompareArguments args, const std::string& program) {
   const std::vector<CompareJob> jobs = compare_jobs(args.config, args.overrides, args.out);
   if (args.job >= 0) {
-    PAL_CHECK(args.job < static_cast<int64_t>(jobs.size()), "--job", args.job, "there are " + std::to_string(jobs.size()) + " runs");
+    PAL_CHECK(args.job < static_cast<int64_t>(jobs.size()), "--job", args.job,
+              "there are " + std::to_string(jobs.size()) + " runs");
     at::set_num_threads(1);
     const CompareJob& job = jobs[args.job];
     const config::Config config = config::Config::load(args.config, job.overrides);
@@ -65,7 +68,8 @@ int compare(CompareArguments args, const std::string& program) {
   for (size_t k = 0; k < runs.size(); ++k) {
     if (read_result(runs[k]).empty()) left.push_back(static_cast<int64_t>(k));
   }
-  if (left.size() < runs.size()) fmt::print("{} of {} runs are there already\n", runs.size() - left.size(), runs.size());
+  if (left.size() < runs.size())
+    fmt::print("{} of {} runs are there already\n", runs.size() - left.size(), runs.size());
 
   std::atomic<size_t> next{0};
   std::mutex mutex;
@@ -74,7 +78,8 @@ int compare(CompareArguments args, const std::string& program) {
     Progress bar("compare", static_cast<int64_t>(left.size()));
     const auto work = [&] {
       for (size_t k = next++; k < left.size(); k = next++) {
-        std::vector<std::string> command = {program, "oracle", "compare", args.config, "--out", args.out, "--job", std::to_string(left[k])};
+        std::vector<std::string> command = {program, "oracle", "compare", args.config,
+                                            "--out", args.out, "--job",   std::to_string(left[k])};
         command.insert(command.end(), args.overrides.begin(), args.overrides.end());
         const int code = Child(command, ChildOutput::inherit).wait();
         const std::lock_guard lock(mutex);
@@ -86,7 +91,8 @@ int compare(CompareArguments args, const std::string& program) {
     for (int w = 1; w < args.workers; ++w) workers.emplace_back(work);
     work();
   }
-  PAL_CHECK_CODE(Exit::check_failed, failed == 0, "runs that failed", failed, "the sentences above say why; the same command goes on from here");
+  PAL_CHECK_CODE(Exit::check_failed, failed == 0, "runs that failed", failed,
+                 "the sentences above say why; the same command goes on from here");
   std::vector<CompareResult> results;
   for (const CompareJob& job : runs) results.push_back({job, read_result(job)});
   fmt::print("{}wrote {}/compare.csv, summary.csv and compare.svg\n", write_summary(results, args.out), args.out);
@@ -101,14 +107,18 @@ int closure(const std::string& path, const std::vector<std::string>& overrides) 
   study::Closure found;
   {
     Progress bar("closure", n * data.classes);
-    found = study::run_to_closure(config, data, [&](int64_t questions) { bar.update(questions, "questions (of N·C)"); });
+    found =
+        study::run_to_closure(config, data, [&](int64_t questions) { bar.update(questions, "questions (of N·C)"); });
   }
   const auto q = static_cast<double>(found.questions), all = static_cast<double>(n);
-  fmt::print("{} samples, {} classes, oracle.sampler={}, oracle.guide={}: {} questions in {} rounds, {:.1f} s\n"
-             "  {:.3f} N; N·C = {}: {:.1f} % of it; N² = {}: {:.4f} % of it; all pairs known: {}; as the labels say: {}\n",
-             n, data.classes, config.text("oracle.sampler"), config.text("oracle.guide"), found.questions, found.rounds, found.seconds, q / all, n * data.classes,
-             100 * q / (all * static_cast<double>(data.classes)), n * n, 100 * q / (all * all), found.complete ? "yes" : "no", found.right ? "yes" : "no");
-  PAL_CHECK_CODE(Exit::check_failed, found.complete || config.real("oracle.noise") > 0, "the graph is not complete after so many questions", found.questions,
+  fmt::print(
+      "{} samples, {} classes, oracle.sampler={}, oracle.guide={}: {} questions in {} rounds, {:.1f} s\n"
+      "  {:.3f} N; N·C = {}: {:.1f} % of it; N² = {}: {:.4f} % of it; all pairs known: {}; as the labels say: {}\n",
+      n, data.classes, config.text("oracle.sampler"), config.text("oracle.guide"), found.questions, found.rounds,
+      found.seconds, q / all, n * data.classes, 100 * q / (all * static_cast<double>(data.classes)), n * n,
+      100 * q / (all * all), found.complete ? "yes" : "no", found.right ? "yes" : "no");
+  PAL_CHECK_CODE(Exit::check_failed, found.complete || config.real("oracle.noise") > 0,
+                 "the graph is not complete after so many questions", found.questions,
                  "this sampler does not ask about everything");
   return 0;
 }
@@ -118,18 +128,24 @@ int closure(const std::string& path, const std::vector<std::string>& overrides) 
 int cmd_oracle(const std::vector<std::string>& arguments, Context& context) {
   CLI::App app("Compares oracles on a data set whose labels are known.", "pal oracle");
   app.require_subcommand(1);
-  app.footer("Examples:\n  pal oracle compare configs/oracles-fashion.yaml --out figures\n  pal oracle closure configs/oracles-fashion.yaml");
+  app.footer(
+      "Examples:\n  pal oracle compare configs/oracles-fashion.yaml --out figures\n  pal oracle closure "
+      "configs/oracles-fashion.yaml");
   CompareArguments args;
-  CLI::App& compares = *app.add_subcommand("compare", "Error against questions and cost of oracles × seeds × noise levels: CSV, SVG and a table.");
+  CLI::App& compares = *app.add_subcommand(
+      "compare", "Error against questions and cost of oracles × seeds × noise levels: CSV, SVG and a table.");
   compares.add_option("CONFIG", args.config, "with compare.lines")->required();
   compares.add_option("settings", args.overrides, "section.key=value");
-  compares.add_option("--out", args.out, "folder of the results; the same command there goes on where it was stopped")->required();
+  compares.add_option("--out", args.out, "folder of the results; the same command there goes on where it was stopped")
+      ->required();
   compares.add_option("--workers", args.workers, "runs at a time, each on one core")->check(CLI::Range(1, 1024));
   compares.add_option("--job", args.job)->group("");
   compares.footer("Example:\n  pal oracle compare configs/oracles-fashion.yaml --out figures compare.seeds=2");
   std::string path;
   std::vector<std::string> overrides;
-  CLI::App& closes = *app.add_subcommand("closure", "Asks until every relation of the training set is known; the questions it took against N, N·C and N².");
+  CLI::App& closes = *app.add_subcommand(
+      "closure",
+      "Asks until every relation of the training set is known; the questions it took against N, N·C and N².");
   closes.add_option("CONFIG", path, "with data.train and data.test")->required();
   closes.add_option("settings", overrides, "section.key=value");
   closes.footer("Example:\n  pal oracle closure configs/oracles-fashion.yaml oracle.guide=none");

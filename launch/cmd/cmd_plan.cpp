@@ -49,7 +49,9 @@ struct Plan {
 std::string milli(double seconds) { return fmt::format("{:.2f}", 1e3 * seconds); }
 std::string giga(double bytes) { return fmt::format("{:.1f}", bytes / 1e9); }
 // Marked where it does not fit.
-std::string memory_text(const dist::StepCost& s, const dist::Cluster& c) { return giga(s.memory.total()) + (s.memory.total() > c.memory_bytes ? "!" : ""); }
+std::string memory_text(const dist::StepCost& s, const dist::Cluster& c) {
+  return giga(s.memory.total()) + (s.memory.total() > c.memory_bytes ? "!" : "");
+}
 std::string minutes(double seconds) { return fmt::format("{:.{}f}", seconds / 60, seconds < 600 ? 1 : 0); }
 
 Plan make_plan(const PlanArguments& args) {
@@ -67,27 +69,36 @@ Plan make_plan(const PlanArguments& args) {
     }
     plan.points.push_back(std::move(point));
   }
-  PAL_CHECK(!plan.points.empty(), "no number of GPUs fits the batch of train.global_batch", work.samples, "give fewer --gpus, or --samples-per-gpu");
+  PAL_CHECK(!plan.points.empty(), "no number of GPUs fits the batch of train.global_batch", work.samples,
+            "give fewer --gpus, or --samples-per-gpu");
   return plan;
 }
 
 void print_steps(const Plan& plan) {
-  Rows rows = {{"GPUs", "samples", "step ms", "compute", "norm", "loss", "gradients", "efficiency", "samples/s", "GB", "load/s", "save min", "effective"}};
+  Rows rows = {{"GPUs", "samples", "step ms", "compute", "norm", "loss", "gradients", "efficiency", "samples/s", "GB",
+                "load/s", "save min", "effective"}};
   bool full = false, bound = false;
   for (const Point& point : plan.points) {
     const dist::StepCost& s = point.chosen();
     full = full || s.memory.total() > plan.cluster.memory_bytes;
     bound = bound || s.loader_bound;
-    rows.push_back({std::to_string(s.gpus), fmt::format("{:.4g}", s.samples_per_gpu), milli(s.step) + (s.loader_bound ? "*" : ""), milli(s.compute + s.loss_compute + s.optimizer),
-                    milli(s.exposed_norm), milli(s.exposed_loss), milli(s.exposed_gradients), fmt::format("{:.1f} %", 100 * s.efficiency),
-                    fmt::format("{:.0f}", s.samples_per_s), memory_text(s, plan.cluster), fmt::format("{:.0f}", s.loader_per_node), minutes(s.checkpoint_interval),
-                    fmt::format("{:.2f} %", 100 * s.effective)});
+    rows.push_back({std::to_string(s.gpus), fmt::format("{:.4g}", s.samples_per_gpu),
+                    milli(s.step) + (s.loader_bound ? "*" : ""), milli(s.compute + s.loss_compute + s.optimizer),
+                    milli(s.exposed_norm), milli(s.exposed_loss), milli(s.exposed_gradients),
+                    fmt::format("{:.1f} %", 100 * s.efficiency), fmt::format("{:.0f}", s.samples_per_s),
+                    memory_text(s, plan.cluster), fmt::format("{:.0f}", s.loader_per_node),
+                    minutes(s.checkpoint_interval), fmt::format("{:.2f} %", 100 * s.effective)});
   }
   fmt::print("{}", format_table(rows));
-  fmt::print("samples: of a GPU; norm, loss, gradients: exposed communication in ms; GB: of a GPU; load/s: samples a node must load;\n"
-             "save: time between checkpoints; effective: share of the time that failures and checkpoints leave\n");
-  if (full) fmt::print("! more than the {:.0f} GB of a GPU: raise train.micro_batches, or take more GPUs\n", plan.cluster.memory_bytes / 1e9);
-  if (bound) fmt::print("* as slow as the loader: {:.0f} samples/s of a node (loader_per_s)\n", plan.cluster.loader_rate);
+  fmt::print(
+      "samples: of a GPU; norm, loss, gradients: exposed communication in ms; GB: of a GPU; load/s: samples a node "
+      "must load;\n"
+      "save: time between checkpoints; effective: share of the time that failures and checkpoints leave\n");
+  if (full)
+    fmt::print("! more than the {:.0f} GB of a GPU: raise train.micro_batches, or take more GPUs\n",
+               plan.cluster.memory_bytes / 1e9);
+  if (bound)
+    fmt::print("* as slow as the loader: {:.0f} samples/s of a node (loader_per_s)\n", plan.cluster.loader_rate);
 }
 
 void print_forms(const Plan& plan) {
@@ -112,30 +123,56 @@ void print_forms(const Plan& plan) {
     row.insert(row.end(), memory.begin(), memory.end());
     rows.push_back(row);
   }
-  fmt::print("\nforms of the loss (time of its collectives and products; memory of a GPU in all)\n{}", format_table(rows));
-  fmt::print("official: gathers Z, every GPU computes all rows, and reduces the gathered gradient; the other two are ours\n");
+  fmt::print("\nforms of the loss (time of its collectives and products; memory of a GPU in all)\n{}",
+             format_table(rows));
+  fmt::print(
+      "official: gathers Z, every GPU computes all rows, and reduces the gathered gradient; the other two are ours\n");
 }
 
 json point_json(dist::LossForm form, const dist::StepCost& s) {
-  return {{"form", dist::loss_form_name(form)}, {"step_ms", 1e3 * s.step}, {"compute_ms", 1e3 * s.compute}, {"loss_compute_ms", 1e3 * s.loss_compute},
-          {"optimizer_ms", 1e3 * s.optimizer}, {"exposed_norm_ms", 1e3 * s.exposed_norm}, {"exposed_loss_ms", 1e3 * s.exposed_loss},
-          {"exposed_gradients_ms", 1e3 * s.exposed_gradients}, {"gradients_ms", 1e3 * s.gradient_seconds}, {"efficiency", s.efficiency},
-          {"samples_per_s", s.samples_per_s}, {"loader_bound", s.loader_bound}, {"loader_per_node", s.loader_per_node}, {"loss_bytes", s.loss_bytes},
-          {"norm_bytes", s.norm_bytes}, {"gradient_bytes", s.gradient_bytes}, {"memory_bytes", s.memory.total()},
-          {"checkpoint_bytes", s.checkpoint_bytes}, {"checkpoint_stall_s", s.checkpoint_stall}, {"checkpoint_interval_s", s.checkpoint_interval}, {"effective", s.effective}};
+  return {{"form", dist::loss_form_name(form)},
+          {"step_ms", 1e3 * s.step},
+          {"compute_ms", 1e3 * s.compute},
+          {"loss_compute_ms", 1e3 * s.loss_compute},
+          {"optimizer_ms", 1e3 * s.optimizer},
+          {"exposed_norm_ms", 1e3 * s.exposed_norm},
+          {"exposed_loss_ms", 1e3 * s.exposed_loss},
+          {"exposed_gradients_ms", 1e3 * s.exposed_gradients},
+          {"gradients_ms", 1e3 * s.gradient_seconds},
+          {"efficiency", s.efficiency},
+          {"samples_per_s", s.samples_per_s},
+          {"loader_bound", s.loader_bound},
+          {"loader_per_node", s.loader_per_node},
+          {"loss_bytes", s.loss_bytes},
+          {"norm_bytes", s.norm_bytes},
+          {"gradient_bytes", s.gradient_bytes},
+          {"memory_bytes", s.memory.total()},
+          {"checkpoint_bytes", s.checkpoint_bytes},
+          {"checkpoint_stall_s", s.checkpoint_stall},
+          {"checkpoint_interval_s", s.checkpoint_interval},
+          {"effective", s.effective}};
 }
 
 void write_json(const Plan& plan, const std::string& file) {
-  json cluster = {{"name", plan.cluster.name}, {"gpu", plan.cluster.gpu}, {"gpus_per_node", plan.cluster.fabric.per_node}};
+  json cluster = {
+      {"name", plan.cluster.name}, {"gpu", plan.cluster.gpu}, {"gpus_per_node", plan.cluster.fabric.per_node}};
   for (const dist::ClusterKey& key : dist::cluster_keys()) cluster[key.name] = dist::cluster_value(plan.cluster, key);
   json points = json::array();
   for (const Point& point : plan.points) {
     json forms = json::array();
     for (const auto& [form, s] : point.forms) forms.push_back(point_json(form, s));
-    points.push_back({{"gpus", point.chosen().gpus}, {"nodes", point.chosen().nodes}, {"samples_per_gpu", point.chosen().samples_per_gpu}, {"forms", forms}});
+    points.push_back({{"gpus", point.chosen().gpus},
+                      {"nodes", point.chosen().nodes},
+                      {"samples_per_gpu", point.chosen().samples_per_gpu},
+                      {"forms", forms}});
   }
-  const json out = {{"label", kLabel}, {"config", plan.config}, {"cluster", cluster}, {"parameters", plan.model.parameters()},
-                    {"forward_flops_per_sample", plan.model.flops()}, {"activation_bytes_per_sample", plan.model.activation_bytes}, {"points", points}};
+  const json out = {{"label", kLabel},
+                    {"config", plan.config},
+                    {"cluster", cluster},
+                    {"parameters", plan.model.parameters()},
+                    {"forward_flops_per_sample", plan.model.flops()},
+                    {"activation_bytes_per_sample", plan.model.activation_bytes},
+                    {"points", points}};
   io::write_file_atomically(file, out.dump(2) + "\n");
 }
 
@@ -153,12 +190,14 @@ void write_svg(const Plan& plan, const std::string& file) {
   const auto axis = [](const char* label) { return plot::PlotAxis{label, plot::AxisScale::log}; };
   plot::PlotPanel speed{"speed (" + std::string("model") + ")", axis("GPUs"), axis("samples/s"), {}, {}};
   speed.curves = {curve("predicted", [](const Point& p) { return p.chosen().samples_per_s; }),
-                  curve("perfect", [&](const Point& p) { return one * p.chosen().gpus; }, plot::CurveStroke::dashed)};
+                  curve(
+                      "perfect", [&](const Point& p) { return one * p.chosen().gpus; }, plot::CurveStroke::dashed)};
   plot::PlotPanel exposed{"exposed communication (model)", axis("GPUs"), axis("ms per step"), {}, {}};
   exposed.curves = {curve("batch norm", [](const Point& p) { return 1e3 * p.chosen().exposed_norm; }),
                     curve("loss", [](const Point& p) { return 1e3 * p.chosen().exposed_loss; }),
                     curve("gradients", [](const Point& p) { return 1e3 * p.chosen().exposed_gradients; }),
-                    curve("whole step", [](const Point& p) { return 1e3 * p.chosen().step; }, plot::CurveStroke::dashed)};
+                    curve(
+                        "whole step", [](const Point& p) { return 1e3 * p.chosen().step; }, plot::CurveStroke::dashed)};
   std::vector<plot::PlotPanel> panels = {speed, exposed};
   if (plan.points[0].forms.size() > 1) {
     plot::PlotPanel forms{"forms of the loss (model)", axis("GPUs"), axis("ms per step"), {}, {}};
@@ -178,10 +217,13 @@ void write_svg(const Plan& plan, const std::string& file) {
 void print_published() {
   Rows rows = {{"published", "GPUs", "measured", "model", "difference", ""}};
   for (const dist::PublishedPoint& p : dist::published_points()) {
-    rows.push_back({p.what, std::to_string(p.gpus), fmt::format("{:.1f} %", 100 * p.published), fmt::format("{:.1f} %", 100 * p.predicted),
-                    fmt::format("{:+.1f}", 100 * (p.predicted - p.published)), std::string(p.fitted ? "fitted to this: " : "predicted: ") + p.source});
+    rows.push_back({p.what, std::to_string(p.gpus), fmt::format("{:.1f} %", 100 * p.published),
+                    fmt::format("{:.1f} %", 100 * p.predicted),
+                    fmt::format("{:+.1f}", 100 * (p.predicted - p.published)),
+                    std::string(p.fitted ? "fitted to this: " : "predicted: ") + p.source});
   }
-  fmt::print("{}share of perfect scaling from one GPU; pal help scale says which parameters were fitted\n", format_table(rows));
+  fmt::print("{}share of perfect scaling from one GPU; pal help scale says which parameters were fitted\n",
+             format_table(rows));
 }
 
 std::vector<int> doubling(int most) {
@@ -194,12 +236,19 @@ std::vector<int> doubling(int most) {
 
 int cmd_plan(const std::vector<std::string>& arguments, Context&) {
   PlanArguments args;
-  CLI::App app("Predicts how a run scales: step time, exposed communication, memory, loading, checkpoints. A model, not a measurement.", "pal plan");
+  CLI::App app(
+      "Predicts how a run scales: step time, exposed communication, memory, loading, checkpoints. A model, not a "
+      "measurement.",
+      "pal plan");
   app.add_option("CONFIG", args.config, "YAML config");
   app.add_option("KEY=VALUE", args.overrides, "settings that override the config's");
   app.add_option("--cluster", args.cluster, "a100-8, h100-8, p100-4, local, or a YAML file (pal help scale)");
-  app.add_option("--gpus", args.gpus, "numbers of GPUs; default 1, 2, 4 to 4096")->check(CLI::Range(1, 1000000))->delimiter(',');
-  app.add_option("--samples-per-gpu", args.samples_per_gpu, "let the batch grow with the GPUs; default: the config's train.global_batch")->check(CLI::Range(1, 1000000));
+  app.add_option("--gpus", args.gpus, "numbers of GPUs; default 1, 2, 4 to 4096")
+      ->check(CLI::Range(1, 1000000))
+      ->delimiter(',');
+  app.add_option("--samples-per-gpu", args.samples_per_gpu,
+                 "let the batch grow with the GPUs; default: the config's train.global_batch")
+      ->check(CLI::Range(1, 1000000));
   app.add_option("--json", args.json, "also write the figures to this file");
   app.add_option("--svg", args.svg, "also draw them to this file");
   app.add_flag("--published", args.published, "measured scaling of others beside what the model says");
@@ -214,7 +263,8 @@ int cmd_plan(const std::vector<std::string>& arguments, Context&) {
   if (args.published) print_published();
   if (args.description) std::fputs(dist::cluster_text(dist::read_cluster(args.cluster)).c_str(), stdout);
   if (args.config.empty()) {
-    PAL_CHECK(args.published || args.description, "pal plan needs a config", "none was given", "give one, --published or --describe");
+    PAL_CHECK(args.published || args.description, "pal plan needs a config", "none was given",
+              "give one, --published or --describe");
     return 0;
   }
   if (args.gpus.empty()) args.gpus = doubling(4096);
@@ -222,12 +272,15 @@ int cmd_plan(const std::vector<std::string>& arguments, Context&) {
 
   const Plan plan = make_plan(args);
   fmt::print("{} on {} ({}): {}\n", args.config, plan.cluster.name, plan.cluster.gpu, kLabel);
-  fmt::print("{:.1f} M parameters, {:.2f} GFLOP forward and {:.0f} MB for backward per sample (all its views), read off the model itself\n\n", static_cast<double>(plan.model.parameters()) / 1e6,
-             plan.model.flops() / 1e9, plan.model.activation_bytes / 1e6);
+  fmt::print(
+      "{:.1f} M parameters, {:.2f} GFLOP forward and {:.0f} MB for backward per sample (all its views), read off the "
+      "model itself\n\n",
+      static_cast<double>(plan.model.parameters()) / 1e6, plan.model.flops() / 1e9, plan.model.activation_bytes / 1e6);
   print_steps(plan);
   print_forms(plan);
   const int asked = args.gpus.back(), shown = plan.points.back().chosen().gpus;
-  if (shown < asked) fmt::print("more than {} GPUs have less than a sample each: --samples-per-gpu lets the batch grow\n", shown);
+  if (shown < asked)
+    fmt::print("more than {} GPUs have less than a sample each: --samples-per-gpu lets the batch grow\n", shown);
   if (!args.json.empty()) write_json(plan, args.json);
   if (!args.svg.empty()) write_svg(plan, args.svg);
   return 0;

@@ -30,13 +30,22 @@ std::string overview(const std::vector<RunSummary>& runs) {
   Rows rows = {{"run", "state", "step", "loss", "linear %", "kNN %", "images/s", "questions", "cost", "ranks", "time"}};
   std::string notes;
   for (const RunSummary& run : runs) {
-    const auto ranks = run.machines.empty() ? std::string("-") : run.machines.back().contains("ranks") ? run.machines.back().at("ranks") : "-";
-    rows.push_back({run.name, run.state, run.total > 0 ? fmt::format("{} of {}", run.step, run.total) : std::to_string(run.step), number(record::last_value(run.metrics, "loss", std::nan("")), "{:.4g}"),
-                    percent(best_accuracy(run, "linear")), percent(best_accuracy(run, "knn")), number(record::last_value(run.metrics, "images_per_s", std::nan("")), "{:.0f}"),
-                    number(record::last_value(run.metrics, "queries", 0), "{:.0f}"), number(record::last_value(run.metrics, "cost", 0), "{:.1f}"), ranks,
+    const auto ranks = run.machines.empty()                    ? std::string("-")
+                       : run.machines.back().contains("ranks") ? run.machines.back().at("ranks")
+                                                               : "-";
+    rows.push_back({run.name, run.state,
+                    run.total > 0 ? fmt::format("{} of {}", run.step, run.total) : std::to_string(run.step),
+                    number(record::last_value(run.metrics, "loss", std::nan("")), "{:.4g}"),
+                    percent(best_accuracy(run, "linear")), percent(best_accuracy(run, "knn")),
+                    number(record::last_value(run.metrics, "images_per_s", std::nan("")), "{:.0f}"),
+                    number(record::last_value(run.metrics, "queries", 0), "{:.0f}"),
+                    number(record::last_value(run.metrics, "cost", 0), "{:.1f}"), ranks,
                     run.metrics.seconds > 0 ? format_seconds(run.metrics.seconds) : "-"});
-    for (const std::string& note : run.notes) notes += "<p class=\"note\">" + html_escaped(run.name + ": " + note) + "</p>\n";
-    for (const auto& [step, warning] : run.metrics.warnings) notes += "<p class=\"note\">" + html_escaped(fmt::format("{}: at step {}: {}", run.name, step, warning)) + "</p>\n";
+    for (const std::string& note : run.notes)
+      notes += "<p class=\"note\">" + html_escaped(run.name + ": " + note) + "</p>\n";
+    for (const auto& [step, warning] : run.metrics.warnings)
+      notes +=
+          "<p class=\"note\">" + html_escaped(fmt::format("{}: at step {}: {}", run.name, step, warning)) + "</p>\n";
   }
   return html_table(rows) + notes;
 }
@@ -46,14 +55,18 @@ std::string evaluations(const std::vector<RunSummary>& runs) {
   std::string figures;
   for (const RunSummary& run : runs) {
     for (const EvalResult& e : run.evals) {
-      rows.push_back({run.name, e.method, percent(e.top1), std::isfinite(e.low) ? percent(e.low) + " to " + percent(e.high) : "-", percent(e.top5), std::to_string(e.train), std::to_string(e.test)});
+      rows.push_back({run.name, e.method, percent(e.top1),
+                      std::isfinite(e.low) ? percent(e.low) + " to " + percent(e.high) : "-", percent(e.top5),
+                      std::to_string(e.train), std::to_string(e.test)});
     }
     figures += confusion_figure(run);
   }
   if (rows.size() == 1) {
-    return "<p>No evaluation stands beside the runs. Make one: <code>" + html_escaped("pal eval " + runs.front().path + " --json " + runs.front().eval_file) + "</code></p>\n";
+    return "<p>No evaluation stands beside the runs. Make one: <code>" +
+           html_escaped("pal eval " + runs.front().path + " --json " + runs.front().eval_file) + "</code></p>\n";
   }
-  return html_table(rows) + "<p>95 %: bootstrap over the test samples.</p>\n<div class=\"figures\">" + figures + "</div>\n";
+  return html_table(rows) + "<p>95 %: bootstrap over the test samples.</p>\n<div class=\"figures\">" + figures +
+         "</div>\n";
 }
 
 std::string configs(const std::vector<RunSummary>& runs) {
@@ -74,7 +87,8 @@ std::string configs(const std::vector<RunSummary>& runs) {
   }
   for (const RunSummary& run : runs) {
     if (!run.config) continue;
-    out += "<details" + std::string(runs.size() == 1 ? " open" : "") + "><summary>" + html_escaped(run.name) + ": all settings, <code>" + html_escaped(run.path + "/config.yaml") + "</code></summary><pre>" +
+    out += "<details" + std::string(runs.size() == 1 ? " open" : "") + "><summary>" + html_escaped(run.name) +
+           ": all settings, <code>" + html_escaped(run.path + "/config.yaml") + "</code></summary><pre>" +
            html_escaped(run.config->dump()) + "</pre></details>\n";
   }
   return out;
@@ -86,12 +100,16 @@ std::string machines(const std::vector<RunSummary>& runs) {
   for (const RunSummary& run : runs) {
     for (const record::RunInfo& info : run.machines) {
       const auto field = [&](const char* name) { return info.contains(name) ? info.at(name) : std::string("-"); };
-      rows.push_back({run.name, field("started"), field("host"), field("cpu"), field("cores"), field("memory"), field("ranks"), field("pal"), field("torch"), field("command")});
+      rows.push_back({run.name, field("started"), field("host"), field("cpu"), field("cores"), field("memory"),
+                      field("ranks"), field("pal"), field("torch"), field("command")});
       ++versions[field("pal") + " / " + field("torch")];
     }
   }
   std::string out = rows.size() > 1 ? html_table(rows) : "<p>The runs do not tell where they were trained.</p>\n";
-  if (versions.size() > 1) out += "<p class=\"note\">These runs were trained by different versions of pal or LibTorch: figures may differ for that reason alone.</p>\n";
+  if (versions.size() > 1)
+    out +=
+        "<p class=\"note\">These runs were trained by different versions of pal or LibTorch: figures may differ for "
+        "that reason alone.</p>\n";
   return out;
 }
 
@@ -106,9 +124,12 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   app.add_option("RUN", paths, "run folders; samples are shown of the first")->required();
   app.add_option("--out", out, "page to write; default report.html in the first run folder");
   app.add_flag("--no-samples", without_samples, "leave out what needs the encoder and the data");
-  app.add_option("--embed", options.train, "training samples among which neighbours are looked up")->check(CLI::Range(10, 1000000))->capture_default_str();
-  app.footer("The page loads nothing from anywhere: it can be mailed, and opened without a network.\nExamples:\n"
-             "  pal report runs/quickstart/ssl\n  pal report runs/quickstart/ssl runs/quickstart/mixed --out compare.html");
+  app.add_option("--embed", options.train, "training samples among which neighbours are looked up")
+      ->check(CLI::Range(10, 1000000))
+      ->capture_default_str();
+  app.footer(
+      "The page loads nothing from anywhere: it can be mailed, and opened without a network.\nExamples:\n"
+      "  pal report runs/quickstart/ssl\n  pal report runs/quickstart/ssl runs/quickstart/mixed --out compare.html");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
   if (out.empty()) out = paths.front() + "/report.html";
 
@@ -117,15 +138,17 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   std::map<std::string, int> seen;
   for (const RunSummary& run : runs) ++seen[run.name];
   for (RunSummary& run : runs) {
-    if (seen[run.name] > 1) run.name = run.path;   // two of one name are told apart by their folders
+    if (seen[run.name] > 1) run.name = run.path;  // two of one name are told apart by their folders
   }
   at::set_num_threads(io::usable_cores());
   SampleParts parts;
   if (!without_samples) parts = sample_parts(runs.front(), options);
 
-  std::string title = runs.size() == 1 ? "Run " + runs.front().name : fmt::format("{} runs", runs.size()), command = "pal report";
+  std::string title = runs.size() == 1 ? "Run " + runs.front().name : fmt::format("{} runs", runs.size()),
+              command = "pal report";
   for (const std::string& path : paths) command += " " + path;
-  std::string body = "<h1>" + html_escaped(title) + "</h1>\n<p class=\"lead\"><code>" + html_escaped(command) + "</code>, pal " PAL_VERSION "</p>\n";
+  std::string body = "<h1>" + html_escaped(title) + "</h1>\n<p class=\"lead\"><code>" + html_escaped(command) +
+                     "</code>, pal " PAL_VERSION "</p>\n";
   std::string sections, links;
   const auto add = [&](const std::string& id, const std::string& heading, const std::string& content) {
     if (content.empty()) return;

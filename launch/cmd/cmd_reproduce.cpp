@@ -33,7 +33,7 @@ struct Arguments {
 
 // A line of a table.
 struct Arm {
-  std::string name, told;    // what it is told: "600 labels"
+  std::string name, told;  // what it is told: "600 labels"
   Words settings;
   std::string published = "-";
 };
@@ -41,13 +41,13 @@ struct Arm {
 // A table: its arms on one config and one data set.
 struct Study {
   std::string config;
-  Words shared;              // settings of every arm
+  Words shared;  // settings of every arm
   std::vector<Arm> arms;
-  std::string features;      // that pal eval reads: backbone or projector
+  std::string features;  // that pal eval reads: backbone or projector
 };
 
 struct Result {
-  std::vector<double> linear, knn;   // by seed
+  std::vector<double> linear, knn;  // by seed
 };
 
 struct Spread {
@@ -62,7 +62,8 @@ Spread spread_of(const std::vector<double>& values) {
 }
 std::string spread_text(const std::vector<double>& values) {
   const Spread s = spread_of(values);
-  return values.size() > 1 ? fmt::format("{:.2f} ± {:.2f}", 100 * s.mean, 100 * s.deviation) : fmt::format("{:.2f}", 100 * s.mean);
+  return values.size() > 1 ? fmt::format("{:.2f} ± {:.2f}", 100 * s.mean, 100 * s.deviation)
+                           : fmt::format("{:.2f}", 100 * s.mean);
 }
 
 // ---- the studies -------------------------------------------------------------------------------------------------------
@@ -76,16 +77,19 @@ Study fashion_study(const Arguments& args) {
   const int64_t steps = args.fast ? 24 : 400, every = args.fast ? 4 : 20;
   s.shared.push_back("train.steps=" + std::to_string(steps));
   if (args.fast) {
-    s.shared.insert(s.shared.end(), {"data.limit=8000", "train.global_batch=128", "eval.every=" + std::to_string(steps), "eval.train_samples=2000", "eval.test_samples=1000", "oracle.pool=2000"});
+    s.shared.insert(s.shared.end(), {"data.limit=8000", "train.global_batch=128", "eval.every=" + std::to_string(steps),
+                                     "eval.train_samples=2000", "eval.test_samples=1000", "oracle.pool=2000"});
   }
   const auto mixed = [](const char* share) -> Words {
-    return {"graph.kind=mixed", "graph.alpha=0.1", "graph.edge_share=0.5", std::string("graph.labeled_fraction=") + share};
+    return {"graph.kind=mixed", "graph.alpha=0.1", "graph.edge_share=0.5",
+            std::string("graph.labeled_fraction=") + share};
   };
   const auto captcha = [&](int64_t budget) {
     Words words = mixed("0");
     // All asked by two thirds of the run.
     const int64_t rounds = std::max<int64_t>(1, steps * 2 / 3 / every);
-    words.insert(words.end(), {"oracle.sampler=captcha", fmt::format("oracle.budget={}", budget), fmt::format("oracle.every={}", every),
+    words.insert(words.end(), {"oracle.sampler=captcha", fmt::format("oracle.budget={}", budget),
+                               fmt::format("oracle.every={}", every),
                                fmt::format("oracle.questions_per_round={}", (budget + rounds - 1) / rounds)});
     return words;
   };
@@ -107,7 +111,7 @@ Study fashion_study(const Arguments& args) {
 Study cifar_study(const Arguments& args) {
   Study s;
   s.config = args.configs + "/cifar10-paper.yaml";
-  s.features = "projector";   // the paper fits its linear layer on the K = 16 outputs
+  s.features = "projector";  // the paper fits its linear layer on the K = 16 outputs
   s.shared = {"data.train=" + args.out + "/cifar10.h5", "data.test=" + args.out + "/cifar10-test.h5"};
   const auto epochs = [](const char* n, Words words) {
     words.push_back(std::string("train.epochs=") + n);
@@ -119,9 +123,12 @@ Study cifar_study(const Arguments& args) {
             {"baseline MSE, 2 epochs", "all labels", epochs("2", mse), "63"},
             {"ssl, 10 epochs", "0 labels", epochs("10", {"graph.kind=ssl"}), "62"},
             {"supervised graph, 10 epochs", "all labels", epochs("10", {"graph.kind=supervised"}), "66"}};
-  if (args.fast) {   // a look at the whole path, not at the figures
+  if (args.fast) {  // a look at the whole path, not at the figures
     s.arms.resize(3);
-    for (Arm& arm : s.arms) arm.settings.insert(arm.settings.end(), {"train.epochs=null", "train.steps=4", "data.limit=64", "train.global_batch=16", "eval.every=4", "eval.train_samples=50", "eval.test_samples=20"});
+    for (Arm& arm : s.arms)
+      arm.settings.insert(arm.settings.end(),
+                          {"train.epochs=null", "train.steps=4", "data.limit=64", "train.global_batch=16",
+                           "eval.every=4", "eval.train_samples=50", "eval.test_samples=20"});
   }
   return s;
 }
@@ -134,7 +141,8 @@ int run_pal(Context& context, const Words& words, int ranks) {
 
 void import_data(Context& context, const Words& words, const std::string& what) {
   const int code = run_pal(context, words, 1);
-  PAL_CHECK_CODE(static_cast<Exit>(code), code == 0, "importing " + what + " failed with exit code", code, "the sentence above says why");
+  PAL_CHECK_CODE(static_cast<Exit>(code), code == 0, "importing " + what + " failed with exit code", code,
+                 "the sentence above says why");
 }
 
 void bring_fashion(Arguments& args, Context& context) {
@@ -151,8 +159,10 @@ void bring_cifar(const Arguments& args, Context& context) {
   if (fs::exists(args.out + "/cifar10.h5") && fs::exists(args.out + "/cifar10-test.h5")) return;
   PAL_CHECK(!args.data.empty(), "no folder with CIFAR-10 was given", "--data is missing",
             "bring cifar-10-binary.tar.gz, unpack it, and give its folder: --data cifar-10-batches-bin");
-  for (const char* file : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin", "batches.meta.txt"}) {
-    PAL_DATA_CHECK(fs::exists(args.data + "/" + file), "the folder " + args.data + " lacks a file of CIFAR-10's binary version", file,
+  for (const char* file : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+                           "data_batch_5.bin", "test_batch.bin", "batches.meta.txt"}) {
+    PAL_DATA_CHECK(fs::exists(args.data + "/" + file),
+                   "the folder " + args.data + " lacks a file of CIFAR-10's binary version", file,
                    "bring cifar-10-binary.tar.gz and unpack it there");
   }
   fs::create_directories(args.out);
@@ -164,17 +174,22 @@ void bring_cifar(const Arguments& args, Context& context) {
 std::string folder_name(const std::string& text) {
   std::string name;
   for (const char c : text) {
-    if (std::isalnum(static_cast<unsigned char>(c))) name += c;
-    else if (!name.empty() && name.back() != '-') name += '-';
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      name += c;
+    else if (!name.empty() && name.back() != '-')
+      name += '-';
   }
   while (name.ends_with('-')) name.pop_back();
   return name;
 }
 
-bool finished(const std::string& run) { return fs::exists(run + "/metrics.jsonl") && record::read_metrics(run + "/metrics.jsonl").done; }
+bool finished(const std::string& run) {
+  return fs::exists(run + "/metrics.jsonl") && record::read_metrics(run + "/metrics.jsonl").done;
+}
 
 // Trains and evaluates what is not there yet. Exit code 75: told to stop; the same command goes on.
-int one_run(const Study& study, const Arm& arm, const std::string& run, int64_t seed, const Arguments& args, Context& context) {
+int one_run(const Study& study, const Arm& arm, const std::string& run, int64_t seed, const Arguments& args,
+            Context& context) {
   if (!finished(run)) {
     Words words = {"train", study.config};
     words.insert(words.end(), study.shared.begin(), study.shared.end());
@@ -183,7 +198,8 @@ int one_run(const Study& study, const Arm& arm, const std::string& run, int64_t 
     if (const int code = run_pal(context, words, args.ranks); code != 0) return code;
   }
   if (args.fast || fs::exists(run + "/eval.json")) return 0;
-  return run_pal(context, {"eval", run, "linear", "knn", "--features", study.features, "--json", run + "/eval.json"}, args.ranks);
+  return run_pal(context, {"eval", run, "linear", "knn", "--features", study.features, "--json", run + "/eval.json"},
+                 args.ranks);
 }
 
 void collect(const std::string& run, const Arguments& args, Result& into) {
@@ -194,22 +210,28 @@ void collect(const std::string& run, const Arguments& args, Result& into) {
     return;
   }
   const auto value = nlohmann::json::parse(io::read_whole_file(run + "/eval.json"), nullptr, false);
-  PAL_DATA_CHECK(value.is_object() && value.contains("results") && value["results"].size() == 2, "no result of pal eval", run + "/eval.json", "remove it and run the same command again");
+  PAL_DATA_CHECK(value.is_object() && value.contains("results") && value["results"].size() == 2,
+                 "no result of pal eval", run + "/eval.json", "remove it and run the same command again");
   into.linear.push_back(value["results"][0]["top1"]);
   into.knn.push_back(value["results"][1]["top1"]);
 }
 
 // The paper's qualitative claim: the supervised graph is as good as the MSE baseline, and both are above ssl at few epochs.
 bool check_claim(const std::vector<Result>& results, size_t ssl, size_t graph, size_t mse) {
-  const Spread a = spread_of(results[ssl].linear), b = spread_of(results[graph].linear), c = spread_of(results[mse].linear);
+  const Spread a = spread_of(results[ssl].linear), b = spread_of(results[graph].linear),
+               c = spread_of(results[mse].linear);
   const double tie = std::max(0.01, 2 * std::hypot(b.deviation, c.deviation));
   const auto line = [](bool holds, const std::string& text) {
     fmt::print("{} {}\n", holds ? "PASS" : "FAIL", text);
     return holds;
   };
-  const bool alike = line(std::abs(b.mean - c.mean) <= tie, fmt::format("supervised graph and MSE baseline differ by {:+.2f} points (at most {:.2f})", 100 * (b.mean - c.mean), 100 * tie));
-  const bool above = line(b.mean > a.mean, fmt::format("supervised graph is {:+.2f} points above ssl", 100 * (b.mean - a.mean)));
-  return line(c.mean > a.mean, fmt::format("MSE baseline is {:+.2f} points above ssl", 100 * (c.mean - a.mean))) && alike && above;
+  const bool alike = line(std::abs(b.mean - c.mean) <= tie,
+                          fmt::format("supervised graph and MSE baseline differ by {:+.2f} points (at most {:.2f})",
+                                      100 * (b.mean - c.mean), 100 * tie));
+  const bool above =
+      line(b.mean > a.mean, fmt::format("supervised graph is {:+.2f} points above ssl", 100 * (b.mean - a.mean)));
+  return line(c.mean > a.mean, fmt::format("MSE baseline is {:+.2f} points above ssl", 100 * (c.mean - a.mean))) &&
+         alike && above;
 }
 
 // Says which run is next and, after the first, about how long the rest takes.
@@ -223,7 +245,8 @@ class Countdown {
   void begin(const std::string& arm, int64_t seed, const std::string& run) {
     if (finished(run)) return;
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start_;
-    const std::string left = begun_ > 0 ? ", about " + format_seconds(seconds.count() / begun_ * (open_ - begun_)) + " left" : "";
+    const std::string left =
+        begun_ > 0 ? ", about " + format_seconds(seconds.count() / begun_ * (open_ - begun_)) + " left" : "";
     fmt::print("\n{}, seed {}: run {} of {}{}\n", arm, seed, ++begun_, open_, left);
     std::fflush(stdout);
   }
@@ -239,10 +262,13 @@ int reproduce(Arguments args, Context& context) {
   if (args.fast) args.seeds = 1;
   fashion ? bring_fashion(args, context) : bring_cifar(args, context);
   const Study study = fashion ? fashion_study(args) : cifar_study(args);
-  PAL_CHECK(fs::exists(study.config), "the recipe is not here", study.config, "start from PAL's own folder, or give it with --configs DIR");
+  PAL_CHECK(fs::exists(study.config), "the recipe is not here", study.config,
+            "start from PAL's own folder, or give it with --configs DIR");
 
   std::vector<Result> results(study.arms.size());
-  const auto run_of = [&](size_t arm, int64_t seed) { return fmt::format("{}/{}-{}", args.out, folder_name(study.arms[arm].name), seed); };
+  const auto run_of = [&](size_t arm, int64_t seed) {
+    return fmt::format("{}/{}-{}", args.out, folder_name(study.arms[arm].name), seed);
+  };
   Countdown countdown(study, args, run_of);
   for (int64_t seed = 0; seed < args.seeds; ++seed) {
     for (size_t a = 0; a < study.arms.size(); ++a) {
@@ -259,11 +285,16 @@ int reproduce(Arguments args, Context& context) {
   if (!fashion) rows[0].push_back("paper %");
   nlohmann::ordered_json json = {{"name", args.name}, {"fast", args.fast}, {"seeds", args.seeds}};
   for (size_t a = 0; a < results.size(); ++a) {
-    rows.push_back({study.arms[a].name, study.arms[a].told, spread_text(results[a].linear), spread_text(results[a].knn)});
+    rows.push_back(
+        {study.arms[a].name, study.arms[a].told, spread_text(results[a].linear), spread_text(results[a].knn)});
     if (!fashion) rows.back().push_back(study.arms[a].published);
-    json["rows"].push_back({{"name", study.arms[a].name}, {"told", study.arms[a].told}, {"linear", results[a].linear}, {"knn", results[a].knn}});
+    json["rows"].push_back({{"name", study.arms[a].name},
+                            {"told", study.arms[a].told},
+                            {"linear", results[a].linear},
+                            {"knn", results[a].knn}});
   }
-  fmt::print("\npal reproduce {}: {} seed{}, runs in {}\n{}", args.name, args.seeds, args.seeds == 1 ? "" : "s", args.out, format_table(rows));
+  fmt::print("\npal reproduce {}: {} seed{}, runs in {}\n{}", args.name, args.seeds, args.seeds == 1 ? "" : "s",
+             args.out, format_table(rows));
   io::write_file_atomically(args.out + "/table.json", json.dump(2) + "\n");
   if (args.fast) {
     fmt::print("--fast: a few steps on a few samples; the figures mean nothing.\n");
@@ -277,16 +308,23 @@ int reproduce(Arguments args, Context& context) {
 
 int cmd_reproduce(const std::vector<std::string>& arguments, Context& context) {
   Arguments args;
-  CLI::App app("Makes a table by real runs and prints it, ours beside the paper's. Run it again and it goes on where it stopped.", "pal reproduce");
-  app.add_option("NAME", args.name, "fashion: our table on Fashion-MNIST; cifar-paper: the paper's on CIFAR-10")->required()->check(CLI::IsMember({"fashion", "cifar-paper"}));
-  app.add_option("--data", args.data, "fashion: the imported set (data/fashion.h5); cifar-paper: the folder of CIFAR-10's binary version");
+  CLI::App app(
+      "Makes a table by real runs and prints it, ours beside the paper's. Run it again and it goes on where it "
+      "stopped.",
+      "pal reproduce");
+  app.add_option("NAME", args.name, "fashion: our table on Fashion-MNIST; cifar-paper: the paper's on CIFAR-10")
+      ->required()
+      ->check(CLI::IsMember({"fashion", "cifar-paper"}));
+  app.add_option("--data", args.data,
+                 "fashion: the imported set (data/fashion.h5); cifar-paper: the folder of CIFAR-10's binary version");
   app.add_option("--out", args.out, "folder of the runs; default runs/NAME");
   app.add_option("--configs", args.configs, "folder of the recipes")->capture_default_str();
   app.add_option("--np", args.ranks, "ranks of each run")->check(CLI::Range(1, 4096))->capture_default_str();
   app.add_option("--seeds", args.seeds, "runs of each line")->check(CLI::Range(1, 100))->capture_default_str();
   app.add_flag("--fast", args.fast, "a few steps each: that it works, not what it gives");
   app.footer(
-      "fashion takes about an hour on two cores. Exit code 1 when the paper's claim does not hold: the supervised graph is as\n"
+      "fashion takes about an hour on two cores. Exit code 1 when the paper's claim does not hold: the supervised "
+      "graph is as\n"
       "good as the MSE baseline, and both are above ssl.\n"
       "Examples:\n"
       "  pal reproduce fashion\n"

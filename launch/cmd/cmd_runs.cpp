@@ -38,22 +38,28 @@ std::vector<std::string> differences(const std::vector<RunSummary>& runs) {
 
 int cmd_runs(const std::vector<std::string>& arguments, Context&) {
   std::string folder = "runs";
-  CLI::App app("Lists the runs below a folder: state, best figures, and the settings in which they differ.", "pal runs");
+  CLI::App app("Lists the runs below a folder: state, best figures, and the settings in which they differ.",
+               "pal runs");
   app.add_option("DIR", folder, "folder to look below")->capture_default_str();
-  app.footer("Accuracies are the best of eval.json and of the looks while training (eval.every).\nExample:\n  pal runs runs");
+  app.footer(
+      "Accuracies are the best of eval.json and of the looks while training (eval.every).\nExample:\n  pal runs runs");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
   std::vector<RunSummary> runs;
   for (const std::string& path : find_runs(folder)) runs.push_back(summarise_run(path));
   PAL_CHECK(!runs.empty(), "no run below the folder", folder, "train one: pal train configs/quickstart.yaml --np 2");
   const std::vector<std::string> differ = differences(runs);
-  std::vector<std::vector<std::string>> rows = {{"run", "state", "step", "loss", "linear %", "kNN %", "images/s", "queries", "differs in"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"run", "state", "step", "loss", "linear %", "kNN %", "images/s", "queries", "differs in"}};
   for (size_t r = 0; r < runs.size(); ++r) {
     const RunSummary& run = runs[r];
-    const double loss = record::last_value(run.metrics, "loss", std::nan("")), rate = record::last_value(run.metrics, "images_per_s", std::nan(""));
-    rows.push_back({run.path, run.state, run.total > 0 ? fmt::format("{}/{}", run.step, run.total) : std::to_string(run.step),
-                    std::isfinite(loss) ? fmt::format("{:.4g}", loss) : "-", percent(best_accuracy(run, "linear")), percent(best_accuracy(run, "knn")),
-                    std::isfinite(rate) ? fmt::format("{:.0f}", rate) : "-", fmt::format("{:.0f}", record::last_value(run.metrics, "queries", 0)), differ[r]});
+    const double loss = record::last_value(run.metrics, "loss", std::nan("")),
+                 rate = record::last_value(run.metrics, "images_per_s", std::nan(""));
+    rows.push_back({run.path, run.state,
+                    run.total > 0 ? fmt::format("{}/{}", run.step, run.total) : std::to_string(run.step),
+                    std::isfinite(loss) ? fmt::format("{:.4g}", loss) : "-", percent(best_accuracy(run, "linear")),
+                    percent(best_accuracy(run, "knn")), std::isfinite(rate) ? fmt::format("{:.0f}", rate) : "-",
+                    fmt::format("{:.0f}", record::last_value(run.metrics, "queries", 0)), differ[r]});
   }
   fmt::print("{}", format_table(rows));
   for (const RunSummary& run : runs) {

@@ -14,9 +14,13 @@ namespace pal::launch {
 
 int cmd_theory(const std::vector<std::string>& arguments, Context&) {
   std::string json_path;
-  CLI::App app("Checks the statements of the paper: identities, recovery, optima, sampling, descent. Exit 1 if one fails.", "pal theory");
+  CLI::App app(
+      "Checks the statements of the paper: identities, recovery, optima, sampling, descent. Exit 1 if one fails.",
+      "pal theory");
   app.add_option("--json", json_path, "also write the results to this file");
-  app.footer("Where the print is wrong the line says what holds instead and shows both figures.\nExample:\n  pal theory --json theory.json");
+  app.footer(
+      "Where the print is wrong the line says what holds instead and shows both figures.\nExample:\n  pal theory "
+      "--json theory.json");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
   const std::vector<theory::CheckedClaim> statements = theory::check_statements();
@@ -29,7 +33,8 @@ int cmd_theory(const std::vector<std::string>& arguments, Context&) {
     failed += !s.holds;
   }
   out["failed"] = failed;
-  fmt::print("{}{} of {} statements hold\n", format_table(rows), statements.size() - static_cast<size_t>(failed), statements.size());
+  fmt::print("{}{} of {} statements hold\n", format_table(rows), statements.size() - static_cast<size_t>(failed),
+             statements.size());
   if (!json_path.empty()) io::write_file_atomically(json_path, out.dump(2) + "\n");
   return static_cast<int>(failed == 0 ? Exit::ok : Exit::check_failed);
 }

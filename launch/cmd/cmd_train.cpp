@@ -16,14 +16,14 @@
 #include "dist/train/trainer.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
+#include "launch/cmd/train_check.h"
 #include "launch/commands.h"
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
-#include "launch/progress.h"
 #include "launch/process/stop_signals.h"
 #include "launch/process/supervise.h"
+#include "launch/progress.h"
 #include "launch/table.h"
-#include "launch/cmd/train_check.h"
 
 namespace pal::launch {
 namespace {
@@ -47,7 +47,8 @@ struct Arguments {
 std::vector<dist::Fault> asked_faults(const Arguments& args) {
   const char* text = std::getenv("PAL_FAULT");
   if (text == nullptr || *text == 0) return {};
-  PAL_CHECK(args.allow_faults, "PAL_FAULT asks for failures", text, "unset it, or give --allow-faults if that is meant");
+  PAL_CHECK(args.allow_faults, "PAL_FAULT asks for failures", text,
+            "unset it, or give --allow-faults if that is meant");
   return dist::parse_faults(text);
 }
 
@@ -57,13 +58,16 @@ enum class Ending { finished, stopped, gave_up };
 dist::DeviceDecision choose_device(const config::Config& config, dist::World& world) {
   const std::string& asked = config.text("train.device");
   const bool wide = config.text("train.dtype") == "float64";
-  PAL_CHECK(!wide || asked != "cuda", "train.dtype=float64 is for CPU ranks", "train.device=cuda", "set train.dtype=float32, or train.device=cpu");
+  PAL_CHECK(!wide || asked != "cuda", "train.dtype=float64 is for CPU ranks", "train.device=cuda",
+            "set train.dtype=float32, or train.device=cpu");
   dist::DeviceDecision device = world.use_device(wide ? "cpu" : asked);
   if (wide && asked == "auto") device.why = "train.dtype=float64 is for CPU ranks";
   PAL_CHECK(config.text("train.precision") != "bf16" || device.kind == dist::DeviceKind::cuda,
-            "bf16 autocast is for GPUs; CPU ranks train in train.dtype", "train.precision=bf16", "set train.precision=full");
+            "bf16 autocast is for GPUs; CPU ranks train in train.dtype", "train.precision=bf16",
+            "set train.precision=full");
   if (config.text("data.decoder") == "nvjpeg") {
-    PAL_CHECK(device.kind == dist::DeviceKind::cuda, "nvJPEG runs on GPUs, and these ranks compute on the CPU", "data.decoder=nvjpeg", "set data.decoder=cpu");
+    PAL_CHECK(device.kind == dist::DeviceKind::cuda, "nvJPEG runs on GPUs, and these ranks compute on the CPU",
+              "data.decoder=nvjpeg", "set data.decoder=cpu");
     const std::string reason = data::nvjpeg_state().reason;
     if (!reason.empty()) throw Error(Exit::usage, reason);
   }
@@ -71,15 +75,20 @@ dist::DeviceDecision choose_device(const config::Config& config, dist::World& wo
 }
 
 // From the newest checkpoint to the end, to a stop, or to gradients that stay not finite: `failed` is then that step.
-Ending train_on(const config::Config& config, const Arguments& args, dist::World& world, const dist::RunControl& control, const dist::DeviceDecision& device, int64_t* failed) {
+Ending train_on(const config::Config& config, const Arguments& args, dist::World& world,
+                const dist::RunControl& control, const dist::DeviceDecision& device, int64_t* failed) {
   const auto start = std::chrono::steady_clock::now();
   if (control.watchdog) control.watchdog->pace(dist::Pace::slow);
-  dist::Trainer trainer(config, world, args.run_dir, {args.resume == "never" && *failed < 0 ? dist::Resume::never : dist::Resume::automatic, args.origin()}, control);
+  dist::Trainer trainer(
+      config, world, args.run_dir,
+      {args.resume == "never" && *failed < 0 ? dist::Resume::never : dist::Resume::automatic, args.origin()}, control);
   const bool speaks = world.rank() == 0;
   if (speaks) {
     std::vector<std::vector<std::string>> rows = {{"train", ""}};
     for (const auto& [what, value] : trainer.summary()) rows.push_back({what, value});
-    rows.push_back({"device", (device.kind == dist::DeviceKind::cuda ? fmt::format("cuda:{}", device.ordinal) : std::string("cpu")) + ": " + device.why});
+    rows.push_back({"device", (device.kind == dist::DeviceKind::cuda ? fmt::format("cuda:{}", device.ordinal)
+                                                                     : std::string("cpu")) +
+                                  ": " + device.why});
     fmt::print("{}", format_table(rows));
     for (const std::string& w : trainer.warnings) fmt::print("warning: {}\n", w);
     if (trainer.next_step() > 0) fmt::print("resumed at step {}\n", trainer.next_step());
@@ -110,7 +119,8 @@ Ending train_on(const config::Config& config, const Arguments& args, dist::World
     trainer.pause();
     if (speaks) fmt::print("stopped at step {} with a checkpoint; the same command goes on\n", trainer.next_step());
     if (speaks && trainer.questions_out() > 0) {
-      fmt::print("{} questions are out: {}/questions.jsonl; hand answers in with: pal answers import {} ANSWERS\n", trainer.questions_out(), args.run_dir, args.run_dir);
+      fmt::print("{} questions are out: {}/questions.jsonl; hand answers in with: pal answers import {} ANSWERS\n",
+                 trainer.questions_out(), args.run_dir, args.run_dir);
     }
     return Ending::stopped;
   }
@@ -118,8 +128,8 @@ Ending train_on(const config::Config& config, const Arguments& args, dist::World
   if (!speaks) return Ending::finished;
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   const double images = static_cast<double>((trainer.last_step() - first) * config.integer("train.global_batch"));
-  fmt::print("trained {} steps in {:.1f} s, {:.0f} images/s, loss {:.4f}\n", trainer.last_step() - first, seconds.count(),
-             images / seconds.count(), last.loss);
+  fmt::print("trained {} steps in {:.1f} s, {:.0f} images/s, loss {:.4f}\n", trainer.last_step() - first,
+             seconds.count(), images / seconds.count(), last.loss);
   fmt::print("next: pal eval {} linear knn\n", args.run_dir);
   return Ending::finished;
 }
@@ -127,9 +137,10 @@ Ending train_on(const config::Config& config, const Arguments& args, dist::World
 // One rank, from its start to its end. Gradients that stay not finite: once back to the last checkpoint; when the same
 // step fails again, a user must look.
 Exit train(const config::Config& config, const Arguments& args, dist::World& world, StopSignals& signals) {
-  dist::agree_on_program(world.control());   // before anything that a setting could make some ranks wait for
+  dist::agree_on_program(world.control());  // before anything that a setting could make some ranks wait for
   dist::agree_on_config(config, world.control());
-  PAL_CHECK(world.size() >= args.restarts.min_ranks, "fewer ranks than --min-np, which is " + std::to_string(args.restarts.min_ranks), world.size(),
+  PAL_CHECK(world.size() >= args.restarts.min_ranks,
+            "fewer ranks than --min-np, which is " + std::to_string(args.restarts.min_ranks), world.size(),
             "start more ranks, or lower --min-np");
   const dist::DeviceDecision device = choose_device(config, world);
   const char* before = std::getenv("PAL_RESTARTS");
@@ -137,19 +148,24 @@ Exit train(const config::Config& config, const Arguments& args, dist::World& wor
   dist::Faults faults(asked, world.rank(), before == nullptr ? 0 : std::atoi(before));
   std::optional<dist::Watchdog> watchdog;
   if (config.text("train.watch") == "on") watchdog.emplace(world, args.run_dir);
-  const dist::RunControl control{[&] { return signals.asked(); }, asked.empty() ? nullptr : &faults, watchdog ? &*watchdog : nullptr,
-                           device.kind == dist::DeviceKind::cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.ordinal)) : at::Device(at::kCPU)};
+  const dist::RunControl control{
+      [&] { return signals.asked(); }, asked.empty() ? nullptr : &faults, watchdog ? &*watchdog : nullptr,
+      device.kind == dist::DeviceKind::cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.ordinal))
+                                            : at::Device(at::kCPU)};
   int64_t failed = -1;
   for (;;) {
     const int64_t before_that = failed;
     const Ending ending = train_on(config, args, world, control, device, &failed);
     if (ending != Ending::gave_up) return ending == Ending::stopped ? Exit::again : Exit::ok;
     PAL_CHECK_CODE(Exit::numerics, failed > before_that,
-                   fmt::format("the gradient was not finite in {} steps in a row, also after going back to the last checkpoint, last at step",
+                   fmt::format("the gradient was not finite in {} steps in a row, also after going back to the last "
+                               "checkpoint, last at step",
                                config.integer("train.max_skips")),
                    failed, "lower optim.base_lr or lengthen optim.warmup_epochs; the last checkpoint is unharmed");
     if (world.rank() == 0) {
-      fmt::print(stderr, "warning: the gradient was not finite in {} steps in a row, last at step {}; the run goes back to the last checkpoint\n",
+      fmt::print(stderr,
+                 "warning: the gradient was not finite in {} steps in a row, last at step {}; the run goes back to the "
+                 "last checkpoint\n",
                  config.integer("train.max_skips"), failed);
     }
   }
@@ -164,19 +180,25 @@ int cmd_train(const std::vector<std::string>& arguments, Context& context) {
   app.add_option("KEY=VALUE", args.overrides, "settings that override the config's (pal config --keys lists them)");
   app.add_option("--run-dir", args.run_dir, "run folder; default runs/<config stem>");
   app.add_option("--np", args.ranks, "start this many ranks on this machine with mpirun")->check(CLI::Range(1, 4096));
-  app.add_option("--max-restarts", args.restarts.max_restarts, "with --np: starts after a rank died or hung, from the last checkpoint")
-      ->check(CLI::Range(0, 1000000))->capture_default_str();
-  app.add_option("--min-np", args.restarts.min_ranks, "go on with fewer ranks, down to this many, when a restart with all of them fails too")
+  app.add_option("--max-restarts", args.restarts.max_restarts,
+                 "with --np: starts after a rank died or hung, from the last checkpoint")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
+  app.add_option("--min-np", args.restarts.min_ranks,
+                 "go on with fewer ranks, down to this many, when a restart with all of them fails too")
       ->check(CLI::Range(1, 4096));
-  app.add_flag("--check", args.check, "print shapes, steps, learning rates, memory and bytes of --np ranks, and train nothing");
+  app.add_flag("--check", args.check,
+               "print shapes, steps, learning rates, memory and bytes of --np ranks, and train nothing");
   app.add_flag("--allow-faults", args.allow_faults, "let PAL_FAULT=kind:rank:step make things fail (pal help faults)");
-  app.add_option("--resume", args.resume, "auto goes on from the newest checkpoint of the run folder; never refuses a used folder; "
+  app.add_option("--resume", args.resume,
+                 "auto goes on from the newest checkpoint of the run folder; never refuses a used folder; "
                  "DIR, another run or one of its checkpoints/step-N, is where a new run folder goes on from");
   app.footer(
       "Examples:\n"
       "  pal train configs/quickstart.yaml --np 2\n"
       "  pal train configs/quickstart.yaml graph.kind=supervised --run-dir runs/sup --np 2\n"
-      "  pal train configs/quickstart.yaml optim.base_lr=0.1 --resume runs/quickstart/checkpoints/step-200 --run-dir runs/lower --np 2\n"
+      "  pal train configs/quickstart.yaml optim.base_lr=0.1 --resume runs/quickstart/checkpoints/step-200 --run-dir "
+      "runs/lower --np 2\n"
       "  pal train configs/imagenet-vicreg.yaml --np 8 --min-np 6 --max-restarts 20\n"
       "  mpirun -np 4 --bind-to none pal train configs/cifar10-vicreg.yaml");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
@@ -184,24 +206,29 @@ int cmd_train(const std::vector<std::string>& arguments, Context& context) {
   const config::Config config = config::Config::load(args.config, args.overrides);
   if (args.check) return check_training(config, args.ranks);
   if (args.run_dir.empty()) args.run_dir = "runs/" + std::filesystem::path(args.config).stem().string();
-  PAL_CHECK(config.has("data.train"), "no training set is given", "data.train is empty", "set data.train to a .h5 file");
+  PAL_CHECK(config.has("data.train"), "no training set is given", "data.train is empty",
+            "set data.train to a .h5 file");
   asked_faults(args);
   args.origin();
   if (args.ranks > 0 && !dist::started_as_rank()) {
     std::vector<std::string> rank_args = {"train", args.config};
     rank_args.insert(rank_args.end(), args.overrides.begin(), args.overrides.end());
     rank_args.insert(rank_args.end(), {"--run-dir", args.run_dir, "--resume", args.resume});
-    if (args.restarts.min_ranks > 0) rank_args.insert(rank_args.end(), {"--min-np", std::to_string(args.restarts.min_ranks)});
+    if (args.restarts.min_ranks > 0)
+      rank_args.insert(rank_args.end(), {"--min-np", std::to_string(args.restarts.min_ranks)});
     if (args.allow_faults) rank_args.push_back("--allow-faults");
-    PAL_CHECK(args.restarts.min_ranks <= args.ranks, "--min-np is above --np", args.restarts.min_ranks, "give at most " + std::to_string(args.ranks));
-    SupervisedJob job{context.program, rank_args, args.ranks, [&](int ranks) { return setup::compute_threads(config, static_cast<double>(io::usable_cores()) / ranks); },
-                      [&] {
-                        const std::vector<int64_t> steps = record::checkpoint_steps(args.run_dir);
-                        return steps.empty() ? int64_t{-1} : steps.front();
-                      }};
+    PAL_CHECK(args.restarts.min_ranks <= args.ranks, "--min-np is above --np", args.restarts.min_ranks,
+              "give at most " + std::to_string(args.ranks));
+    SupervisedJob job{
+        context.program, rank_args, args.ranks,
+        [&](int ranks) { return setup::compute_threads(config, static_cast<double>(io::usable_cores()) / ranks); },
+        [&] {
+          const std::vector<int64_t> steps = record::checkpoint_steps(args.run_dir);
+          return steps.empty() ? int64_t{-1} : steps.front();
+        }};
     return supervise(job, args.restarts);
   }
-  StopSignals signals;   // before any thread starts
+  StopSignals signals;  // before any thread starts
   keep_freed_memory();
   return static_cast<int>(train(config, args, context.start_world(), signals));
 }

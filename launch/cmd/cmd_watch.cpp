@@ -21,18 +21,23 @@ std::string age_text(double seconds) { return seconds < 1 ? "now" : format_secon
 std::string watch_text(const RunSummary& run, int columns) {
   ProgressState bar{run.name, run.state, run.step, std::max(run.total, run.step), -1};
   const double step_seconds = seconds_per_step(run);
-  if (run.state == "running" && run.total > run.step && step_seconds > 0) bar.eta_seconds = step_seconds * static_cast<double>(run.total - run.step);
-  if (run.state == "done" && run.metrics.seconds > 0) bar.note = fmt::format("done in {}", format_seconds(run.metrics.seconds));
+  if (run.state == "running" && run.total > run.step && step_seconds > 0)
+    bar.eta_seconds = step_seconds * static_cast<double>(run.total - run.step);
+  if (run.state == "done" && run.metrics.seconds > 0)
+    bar.note = fmt::format("done in {}", format_seconds(run.metrics.seconds));
   std::string out = progress_line(bar, columns) + "\n\n";
   std::vector<std::vector<std::string>> rows = {{"what", "last", "first"}};
   const auto add = [&](const std::string& label, const std::string& name, const char* form, double scale = 1) {
     const record::MetricCurve curve = record::metric_curve(run.metrics, name);
     if (curve.y.empty()) return;
-    const auto text = [&](double v) { return std::isfinite(v) ? fmt::format(fmt::runtime(form), scale * v) : "not finite"; };
+    const auto text = [&](double v) {
+      return std::isfinite(v) ? fmt::format(fmt::runtime(form), scale * v) : "not finite";
+    };
     rows.push_back({label, text(curve.y.back()), text(curve.y.front())});
   };
   add("loss", "loss", "{:.5g}");
-  for (const std::string& name : record::metric_names(run.metrics, "terms.")) add("  " + name.substr(6), name, "{:.5g}");
+  for (const std::string& name : record::metric_names(run.metrics, "terms."))
+    add("  " + name.substr(6), name, "{:.5g}");
   add("learning rate", "lr", "{:.3g}");
   add("effective rank", "effective_rank", "{:.1f}");
   add("kNN top-1 %", "eval_knn_top1", "{:.2f}", 100);
@@ -43,11 +48,13 @@ std::string watch_text(const RunSummary& run, int columns) {
   add("queries", "queries", "{:.0f}");
   add("cost", "cost", "{:.1f}");
   if (rows.size() > 1) out += format_table(rows) + "\n";
-  out += fmt::format("epoch {:.2f}, last line {}, newest checkpoint {}\n", record::last_value(run.metrics, "epoch", 0), age_text(run.metrics.age_seconds),
+  out += fmt::format("epoch {:.2f}, last line {}, newest checkpoint {}\n", record::last_value(run.metrics, "epoch", 0),
+                     age_text(run.metrics.age_seconds),
                      run.checkpoint < 0 ? "none" : "of step " + std::to_string(run.checkpoint));
   for (const std::string& note : run.notes) out += "note: " + note + "\n";
   const size_t alarms = run.metrics.warnings.size();
-  for (size_t k = alarms > 3 ? alarms - 3 : 0; k < alarms; ++k) out += fmt::format("alarm at step {}: {}\n", run.metrics.warnings[k].first, run.metrics.warnings[k].second);
+  for (size_t k = alarms > 3 ? alarms - 3 : 0; k < alarms; ++k)
+    out += fmt::format("alarm at step {}: {}\n", run.metrics.warnings[k].first, run.metrics.warnings[k].second);
   return out;
 }
 

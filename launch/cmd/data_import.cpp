@@ -18,12 +18,16 @@ namespace {
 struct Importer {
   const char* format;
   data::ImportReport (*run)(const data::ImportOptions&);
-  enum Kind { pixels, files } kind;   // files: image files, whose import can be resumed
+  enum Kind { pixels, files } kind;  // files: image files, whose import can be resumed
 };
-constexpr Importer kImporters[] = {
-    {"folder", data::import_folder, Importer::files}, {"images", data::import_flat, Importer::files}, {"csv", data::import_csv, Importer::files},
-    {"webdataset", data::import_webdataset, Importer::files}, {"h5", data::import_h5, Importer::files}, {"idx", data::import_idx, Importer::pixels},
-    {"cifar10", data::import_cifar10, Importer::pixels}, {"cifar100", data::import_cifar100, Importer::pixels}};
+constexpr Importer kImporters[] = {{"folder", data::import_folder, Importer::files},
+                                   {"images", data::import_flat, Importer::files},
+                                   {"csv", data::import_csv, Importer::files},
+                                   {"webdataset", data::import_webdataset, Importer::files},
+                                   {"h5", data::import_h5, Importer::files},
+                                   {"idx", data::import_idx, Importer::pixels},
+                                   {"cifar10", data::import_cifar10, Importer::pixels},
+                                   {"cifar100", data::import_cifar100, Importer::pixels}};
 
 // Ctrl-C and a job's end wait until the work in hand is undone: raise() then throws, files in the making vanish, and the
 // destructor lets the signal end the process as it would have.
@@ -41,7 +45,8 @@ class DeferredSignals {
     sigset_t pending;
     sigpending(&pending);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      if (sigismember(&pending, signal) == 1) throw Error(Exit::check_failed, std::string("stopped by a signal; ") + left);
+      if (sigismember(&pending, signal) == 1)
+        throw Error(Exit::check_failed, std::string("stopped by a signal; ") + left);
     }
   }
 
@@ -59,24 +64,28 @@ void print_report(const data::ImportReport& report, double seconds) {
   for (const data::ImportedSplit& split : report.splits) {
     samples += split.samples;
     bytes += split.image_bytes;
-    rows.push_back({split.name.empty() ? "all" : split.name, std::to_string(split.samples), std::to_string(report.classes.size()),
-                    megabytes(split.image_bytes), first_and_count(split.files)});
+    rows.push_back({split.name.empty() ? "all" : split.name, std::to_string(split.samples),
+                    std::to_string(report.classes.size()), megabytes(split.image_bytes), first_and_count(split.files)});
   }
   fmt::print("{}", format_table(rows));
   if (!report.odd.empty()) {
     std::vector<std::vector<std::string>> odd = {{"images", "what was odd", "treatment", "for example"}};
-    for (const data::OddCount& count : report.odd) odd.push_back({std::to_string(count.images), count.kind, count.treatment, count.example});
+    for (const data::OddCount& count : report.odd)
+      odd.push_back({std::to_string(count.images), count.kind, count.treatment, count.example});
     fmt::print("\n{}", format_table(odd));
   }
   if (!report.ignored.empty()) {
     std::string list;
-    for (const auto& [what, count] : report.ignored) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", count, what);
+    for (const auto& [what, count] : report.ignored)
+      list += fmt::format("{}{} {}", list.empty() ? "" : ", ", count, what);
     fmt::print("not images, passed over: {}\n", list);
   }
-  if (report.left_out > 0) fmt::print("{} left out; their names and the reasons are in {}\n", report.left_out, report.quarantine);
+  if (report.left_out > 0)
+    fmt::print("{} left out; their names and the reasons are in {}\n", report.left_out, report.quarantine);
   if (report.resumed > 0) fmt::print("{} images were there from an interrupted import\n", report.resumed);
-  fmt::print("{} images in {:.1f} s ({:.0f} images/s, {:.0f} MB/s); look at them with: pal data info {}\n", samples, seconds,
-             static_cast<double>(samples - report.resumed) / seconds, static_cast<double>(bytes) / 1e6 / seconds, report.splits[0].files[0]);
+  fmt::print("{} images in {:.1f} s ({:.0f} images/s, {:.0f} MB/s); look at them with: pal data info {}\n", samples,
+             seconds, static_cast<double>(samples - report.resumed) / seconds,
+             static_cast<double>(bytes) / 1e6 / seconds, report.splits[0].files[0]);
 }
 
 }  // namespace
@@ -84,47 +93,67 @@ void print_report(const data::ImportReport& report, double seconds) {
 int run_data_import(DataImport import) {
   std::istringstream names(import.classes);
   for (std::string name; std::getline(names, name, ',');) import.options.classes.push_back(name);
-  std::signal(SIGXFSZ, SIG_IGN);   // a file size limit is an error of the write, not the end of the process
-  const auto* importer = std::find_if(std::begin(kImporters), std::end(kImporters), [&](const Importer& i) { return import.format == i.format; });
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of the write, not the end of the process
+  const auto* importer = std::find_if(std::begin(kImporters), std::end(kImporters),
+                                      [&](const Importer& i) { return import.format == i.format; });
   const char* left = importer->kind == Importer::files ? "the same command goes on from here" : "nothing was written";
   const DeferredSignals signals;
   ProgressRate rate("import");
-  import.options.progress = [&](int64_t done, int64_t total) {
-    signals.raise(left);
-    rate(done, total);
-  };
-  const data::ImportReport report = importer->run(import.options);
-  print_report(report, std::max(rate.finish(), 1e-9));
-  return static_cast<int>(Exit::ok);
-}
+  import.options.progress = [&](int64_t done, int64_t total) { signals.raise(left);
+  rate(done, total);
+};
+const data::ImportReport report = importer->run(import.options);
+print_report(report, std::max(rate.finish(), 1e-9));
+return static_cast<int>(Exit::ok);
+}  // namespace pal::launch
 
 void add_import_options(CLI::App& command, DataImport& import) {
   std::vector<std::string> formats;
   for (const Importer& importer : kImporters) formats.push_back(importer.format);
   data::ImportOptions& options = import.options;
   options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  command.add_option("FORMAT", import.format,
-                     "folder (a folder for each class; train and test or val above them: both splits), images (a flat folder or a list, without "
-                     "labels), csv (path,label,...), webdataset (.tar), h5 (of other libraries), idx (MNIST and its kin, plain or .gz), cifar10, "
-                     "cifar100 (their binary versions)")
-      ->required()->check(CLI::IsMember(formats));
+  command
+      .add_option("FORMAT", import.format,
+                  "folder (a folder for each class; train and test or val above them: both splits), images (a flat "
+                  "folder or a list, without "
+                  "labels), csv (path,label,...), webdataset (.tar), h5 (of other libraries), idx (MNIST and its kin, "
+                  "plain or .gz), cifar10, "
+                  "cifar100 (their binary versions)")
+      ->required()
+      ->check(CLI::IsMember(formats));
   command.add_option("SRC", options.source, "the folder or file with the images")->required();
-  command.add_option("OUT", options.out, "x.h5; a test split goes to x-test.h5, the list of what was left out to x-quarantine.csv")->required();
-  command.add_flag_callback("--force", [&] { options.overwrite = data::Overwrite::replace; }, "replace files that are there");
-  command.add_option_function<int>("--shards", [&](const int& n) { options.shards = n; },
-                                   "files per split (x-00000-of-00004.h5, ...); if not given, of near 2 GB");
+  command
+      .add_option("OUT", options.out,
+                  "x.h5; a test split goes to x-test.h5, the list of what was left out to x-quarantine.csv")
+      ->required();
+  command.add_flag_callback(
+      "--force", [&] { options.overwrite = data::Overwrite::replace; }, "replace files that are there");
+  command.add_option_function<int>(
+      "--shards", [&](const int& n) { options.shards = n; },
+      "files per split (x-00000-of-00004.h5, ...); if not given, of near 2 GB");
   command.add_option("--classes", import.classes, "class names in the order of the labels, separated by commas");
-  command.add_option("--threads", options.threads, "that read and convert; if not given, one for each core. The result is the same");
-  command.add_option("--resize-shorter", options.resize_shorter, "larger images are made smaller: pixels of the shorter side");
+  command.add_option("--threads", options.threads,
+                     "that read and convert; if not given, one for each core. The result is the same");
+  command.add_option("--resize-shorter", options.resize_shorter,
+                     "larger images are made smaller: pixels of the shorter side");
   command.add_option("--quality", options.quality, "of JPEG files that are made, 1 to 100; 95 if not given");
-  command.add_option_function<std::string>("--store", [&](const std::string& how) {
-    options.store = how == "jpeg" ? data::StoreAs::jpeg : how == "raw" ? data::StoreAs::raw : data::StoreAs::automatic;
-  }, "jpeg, raw (pixels; all images of one size), or auto: raw for PNG files of one size, which loses nothing, jpeg otherwise")
+  command
+      .add_option_function<std::string>(
+          "--store",
+          [&](const std::string& how) {
+            options.store = how == "jpeg"  ? data::StoreAs::jpeg
+                            : how == "raw" ? data::StoreAs::raw
+                                           : data::StoreAs::automatic;
+          },
+          "jpeg, raw (pixels; all images of one size), or auto: raw for PNG files of one size, which loses nothing, "
+          "jpeg otherwise")
       ->check(CLI::IsMember({"auto", "jpeg", "raw"}));
   command.add_option("--labels", options.labels, "a CSV file: image,label");
-  command.add_option("--parents", options.parents, "the tree above the classes: a CSV file (child,parent), or wordnet for classes named by wnid");
+  command.add_option("--parents", options.parents,
+                     "the tree above the classes: a CSV file (child,parent), or wordnet for classes named by wnid");
   command.footer(
-      "JPEG files are copied as they are, unless a smaller size is asked for, they are CMYK, or Exif says that they lie on their side.\n"
+      "JPEG files are copied as they are, unless a smaller size is asked for, they are CMYK, or Exif says that they "
+      "lie on their side.\n"
       "A killed import goes on when the same command is given again.\n"
       "Examples:\n"
       "  pal data import folder ILSVRC/train data/imagenet.h5 --resize-shorter 256 --parents wordnet\n"

@@ -9,7 +9,7 @@
 namespace pal::launch {
 
 struct DataImport {
-  std::string format, classes;   // classes: names with commas between them
+  std::string format, classes;  // classes: names with commas between them
   data::ImportOptions options;
 };
 

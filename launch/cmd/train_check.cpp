@@ -24,7 +24,7 @@ using Lines = std::vector<std::vector<std::string>>;
 
 struct KnownData {
   std::string text;
-  std::optional<int64_t> samples;   // that are trained on
+  std::optional<int64_t> samples;  // that are trained on
 };
 KnownData look_at_data(const config::Config& config) {
   if (!config.has("data.train")) return {"data.train is empty: give a set before you train", {}};
@@ -38,13 +38,17 @@ KnownData look_at_data(const config::Config& config) {
 }
 
 std::string bytes_text(double bytes) {
-  return bytes >= 1e9 ? fmt::format("{:.2f} GB", bytes / 1e9) : bytes >= 1e6 ? fmt::format("{:.1f} MB", bytes / 1e6) : fmt::format("{:.1f} kB", bytes / 1e3);
+  return bytes >= 1e9   ? fmt::format("{:.2f} GB", bytes / 1e9)
+         : bytes >= 1e6 ? fmt::format("{:.1f} MB", bytes / 1e6)
+                        : fmt::format("{:.1f} kB", bytes / 1e3);
 }
 
 std::string views_text(const config::Config& config, const dist::ViewSides& sides) {
   std::string out = fmt::format("{} views of {}x{}", config.integer("augment.views"), sides.large, sides.large);
-  if (sides.small > 0) out += fmt::format(" and {} of {}x{}", config.integer("augment.small_views"), sides.small, sides.small);
-  return out + (sides.known == dist::ViewSides::Known::assumed ? " (assumed: data.size is 0 and the set is not here)" : "");
+  if (sides.small > 0)
+    out += fmt::format(" and {} of {}x{}", config.integer("augment.small_views"), sides.small, sides.small);
+  return out +
+         (sides.known == dist::ViewSides::Known::assumed ? " (assumed: data.size is 0 and the set is not here)" : "");
 }
 
 // Steps and learning rates. Without the set an epoch is taken for a thousand steps: the shape of the curve is the same.
@@ -53,7 +57,9 @@ void add_schedule(Lines& lines, const config::Config& config, std::optional<int6
   if (samples) {
     PAL_DATA_CHECK(*samples >= 2, "samples to train on", *samples, "give a larger set");
   }
-  const int64_t per_epoch = samples ? data::EpochPlan{*samples, std::min(batch, *samples), 0, data::Shuffle::full, 16384}.steps_per_epoch() : 1000;
+  const int64_t per_epoch =
+      samples ? data::EpochPlan{*samples, std::min(batch, *samples), 0, data::Shuffle::full, 16384}.steps_per_epoch()
+              : 1000;
   const optim::Schedule s = setup::schedule(config, per_epoch);
   if (samples) {
     lines.push_back({"steps", fmt::format("{} ({} in an epoch)", s.total_steps, per_epoch)});
@@ -64,11 +70,16 @@ void add_schedule(Lines& lines, const config::Config& config, std::optional<int6
   }
   std::vector<double> curve;
   constexpr int kColumns = 60;
-  for (int k = 0; k < kColumns; ++k) curve.push_back(s.at(std::min<int64_t>(s.total_steps - 1, k * (s.total_steps - 1) / (kColumns - 1))));
+  for (int k = 0; k < kColumns; ++k)
+    curve.push_back(s.at(std::min<int64_t>(s.total_steps - 1, k * (s.total_steps - 1) / (kColumns - 1))));
   lines.push_back({"learning rate", sparkline(curve)});
-  const double rates[] = {s.at(0), s.at(s.total_steps / 4), s.at(s.total_steps / 2), s.at(3 * s.total_steps / 4), s.at(s.total_steps - 1)};
-  lines.push_back({"", fmt::format("peak {:.4g} after {:.1f} % of the run; at 0, 25, 50, 75, 100 %: {:.3g}, {:.3g}, {:.3g}, {:.3g}, {:.3g}", s.peak,
-                                   100.0 * static_cast<double>(s.warmup_steps) / static_cast<double>(s.total_steps), rates[0], rates[1], rates[2], rates[3], rates[4])});
+  const double rates[] = {s.at(0), s.at(s.total_steps / 4), s.at(s.total_steps / 2), s.at(3 * s.total_steps / 4),
+                          s.at(s.total_steps - 1)};
+  lines.push_back(
+      {"", fmt::format(
+               "peak {:.4g} after {:.1f} % of the run; at 0, 25, 50, 75, 100 %: {:.3g}, {:.3g}, {:.3g}, {:.3g}, {:.3g}",
+               s.peak, 100.0 * static_cast<double>(s.warmup_steps) / static_cast<double>(s.total_steps), rates[0],
+               rates[1], rates[2], rates[3], rates[4])});
 }
 
 void add_cost(Lines& lines, const config::Config& config, const dist::ViewSides& sides, int ranks) {
@@ -77,14 +88,21 @@ void add_cost(Lines& lines, const config::Config& config, const dist::ViewSides&
   dist::Cluster cluster = dist::read_cluster("local");
   cluster.fabric.per_node = std::max(1, ranks);
   const dist::StepCost cost = dist::predict_step(model, work, cluster, ranks);
-  lines.push_back({"model", fmt::format("{}, embedding {}: {:.2f} M parameters, {:.3g} GFLOP forward per sample", config.text("model.backbone"), model.embedding,
+  lines.push_back({"model", fmt::format("{}, embedding {}: {:.2f} M parameters, {:.3g} GFLOP forward per sample",
+                                        config.text("model.backbone"), model.embedding,
                                         static_cast<double>(model.parameters()) / 1e6, model.flops() / 1e9)});
   const dist::StepCost::Memory& m = cost.memory;
-  lines.push_back({"memory of a rank", fmt::format("{}: weights {}, gradients {}, optimiser {}, activations {}, loss {}, program {}", bytes_text(m.total()), bytes_text(m.weights),
-                                                   bytes_text(m.gradients), bytes_text(m.optimizer), bytes_text(m.activations), bytes_text(m.loss), bytes_text(m.context))});
-  lines.push_back({"sent in a step", ranks == 1 ? std::string("nothing: one rank")
-                                                : fmt::format("{}: gradients {}, batch norm {}, loss {} ({} form)", bytes_text(cost.gradient_bytes + cost.norm_bytes + cost.loss_bytes),
-                                                              bytes_text(cost.gradient_bytes), bytes_text(cost.norm_bytes), bytes_text(cost.loss_bytes), dist::loss_form_name(work.loss.form))});
+  lines.push_back(
+      {"memory of a rank",
+       fmt::format("{}: weights {}, gradients {}, optimiser {}, activations {}, loss {}, program {}",
+                   bytes_text(m.total()), bytes_text(m.weights), bytes_text(m.gradients), bytes_text(m.optimizer),
+                   bytes_text(m.activations), bytes_text(m.loss), bytes_text(m.context))});
+  lines.push_back(
+      {"sent in a step", ranks == 1 ? std::string("nothing: one rank")
+                                    : fmt::format("{}: gradients {}, batch norm {}, loss {} ({} form)",
+                                                  bytes_text(cost.gradient_bytes + cost.norm_bytes + cost.loss_bytes),
+                                                  bytes_text(cost.gradient_bytes), bytes_text(cost.norm_bytes),
+                                                  bytes_text(cost.loss_bytes), dist::loss_form_name(work.loss.form))});
   lines.push_back({"a checkpoint", bytes_text(cost.checkpoint_bytes)});
 }
 
@@ -94,7 +112,8 @@ std::string sparkline(const std::vector<double>& values) {
   static const char* const kBars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   const double most = *std::max_element(values.begin(), values.end());
   std::string out;
-  for (const double v : values) out += kBars[most > 0 ? std::clamp(static_cast<int>(std::floor(8 * v / most)), 0, 7) : 0];
+  for (const double v : values)
+    out += kBars[most > 0 ? std::clamp(static_cast<int>(std::floor(8 * v / most)), 0, 7) : 0];
   return out;
 }
 
@@ -105,7 +124,8 @@ int check_training(const config::Config& config, int ranks) {
   const dist::ViewSides sides = dist::view_sides(config);
   Lines lines = {{"check", ""}, {"data", data.text}};
   lines.push_back({"a step", fmt::format("{} samples, {}", batch, views_text(config, sides))});
-  lines.push_back({"of a rank", fmt::format("{} ranks: {} samples, {} rows", ranks, (batch + ranks - 1) / ranks, (batch + ranks - 1) / ranks * views)});
+  lines.push_back({"of a rank", fmt::format("{} ranks: {} samples, {} rows", ranks, (batch + ranks - 1) / ranks,
+                                            (batch + ranks - 1) / ranks * views)});
   add_cost(lines, config, sides, ranks);
   add_schedule(lines, config, data.samples);
   fmt::print("{}memory and bytes are a model's (pal help scale); nothing was trained\n", format_table(lines));

@@ -26,9 +26,10 @@ Graph check_csr(std::vector<KernelCheck>& checks, const KernelCheckSizes& sizes,
   Graph g{std::vector<int64_t>(rows + 1), std::vector<int32_t>(room), std::vector<float>(room)};
   std::vector<float> degrees(rows);
   int64_t nnz = 0;
-  cpu::csr<float>({{g.offsets.data(), rows + 1}, {g.columns.data(), room}, {g.weights.data(), room}, {degrees.data(), rows}, &nnz},
-                  {{i.data(), pairs}, {j.data(), pairs}, {w.data(), pairs}}, rows,
-                  HostScratch(cpu::csr_scratch_bytes<float>(rows, pairs)), cpu);
+  cpu::csr<float>(
+      {{g.offsets.data(), rows + 1}, {g.columns.data(), room}, {g.weights.data(), room}, {degrees.data(), rows}, &nnz},
+      {{i.data(), pairs}, {j.data(), pairs}, {w.data(), pairs}}, rows,
+      HostScratch(cpu::csr_scratch_bytes<float>(rows, pairs)), cpu);
   g.columns.resize(nnz);
   g.weights.resize(nnz);
 
@@ -67,19 +68,23 @@ void check_graph_rows(std::vector<KernelCheck>& checks, const KernelCheckSizes& 
     RowForm form;
     const char* name;
     double flops;  // of an edge and column
-  } forms[] = {{RowForm::sum, "graph_rows sum", 2}, {RowForm::difference, "graph_rows difference", 5}, {RowForm::repulsion, "graph_rows repulsion", 8}};
+  } forms[] = {{RowForm::sum, "graph_rows sum", 2},
+               {RowForm::difference, "graph_rows difference", 5},
+               {RowForm::repulsion, "graph_rows repulsion", 8}};
   for (const auto& f : forms) {
     std::vector<float> expected(rows * dims);
     double expected_value = 0;
     const MatrixView<const float> view(z.data(), rows, dims), device_view(device_z.data(), rows, dims);
     cpu::graph_rows<float>({expected.data(), rows, dims}, &expected_value, view, view,
-                           {{g.offsets.data(), rows + 1}, {g.columns.data(), nnz}, {g.weights.data(), nnz}}, {f.form, 1.0, Into::overwrite},
+                           {{g.offsets.data(), rows + 1}, {g.columns.data(), nnz}, {g.weights.data(), nnz}},
+                           {f.form, 1.0, Into::overwrite},
                            HostScratch(cpu::graph_rows_scratch_bytes<float>(rows, nnz, dims)), cpu);
     KernelCheck check{f.name, fmt::format("{} x {}, {} entries", rows, dims, nnz)};
     check.milliseconds = milliseconds(
         [&] {
           cuda::graph_rows<float>({out.data(), rows, dims}, value.data(), device_view, device_view,
-                                  {offsets.span(), columns.span(), weights.span()}, {f.form, 1.0, Into::overwrite}, scratch.scratch(), nullptr);
+                                  {offsets.span(), columns.span(), weights.span()}, {f.form, 1.0, Into::overwrite},
+                                  scratch.scratch(), nullptr);
         },
         sizes.repeats);
     check.error = distance(out.host(), expected);
@@ -105,12 +110,16 @@ void check_block_terms(std::vector<KernelCheck>& checks, const KernelCheckSizes&
   const DeviceArray<float> device_z(z), out(rows * dims);
   const DeviceArray<int32_t> device_block(block);
   const DeviceArray<double> device_sums(blocks * dims), value(1);
-  const DeviceArray<char> scratch(std::max(cuda::block_sums_scratch_bytes(rows, blocks, dims), cuda::block_differences_scratch_bytes(rows, dims)));
+  const DeviceArray<char> scratch(
+      std::max(cuda::block_sums_scratch_bytes(rows, blocks, dims), cuda::block_differences_scratch_bytes(rows, dims)));
   const MatrixView<const float> device_view(device_z.data(), rows, dims);
   const std::string shape = fmt::format("{} x {}, {} blocks", rows, dims, blocks);
   KernelCheck s{"block_sums", shape};
   s.milliseconds = milliseconds(
-      [&] { cuda::block_sums<float>({device_sums.data(), blocks, dims}, device_view, device_block.span(), scratch.scratch(), nullptr); },
+      [&] {
+        cuda::block_sums<float>({device_sums.data(), blocks, dims}, device_view, device_block.span(), scratch.scratch(),
+                                nullptr);
+      },
       sizes.repeats);
   s.error = distance(device_sums.host(), sums);
   s.tolerance = 1e-12;
@@ -121,19 +130,22 @@ void check_block_terms(std::vector<KernelCheck>& checks, const KernelCheckSizes&
   std::vector<float> expected(rows * dims);
   const std::vector<double> weight(blocks, 0.5);  // the sums serve as means: any numbers do
   double expected_value = 0;
-  cpu::block_differences<float>({expected.data(), rows, dims}, &expected_value, view, {sums.data(), blocks, dims}, {weight.data(), blocks},
-                                {block.data(), rows}, 1.0, Into::overwrite, HostScratch(cpu::block_differences_scratch_bytes(rows)), cpu);
+  cpu::block_differences<float>({expected.data(), rows, dims}, &expected_value, view, {sums.data(), blocks, dims},
+                                {weight.data(), blocks}, {block.data(), rows}, 1.0, Into::overwrite,
+                                HostScratch(cpu::block_differences_scratch_bytes(rows)), cpu);
   const DeviceArray<double> means(sums), device_weight(weight);
   KernelCheck d{"block_differences", shape};
   d.milliseconds = milliseconds(
       [&] {
-        cuda::block_differences<float>({out.data(), rows, dims}, value.data(), device_view, {means.data(), blocks, dims}, device_weight.span(),
-                                       device_block.span(), 1.0, Into::overwrite, scratch.scratch(), nullptr);
+        cuda::block_differences<float>({out.data(), rows, dims}, value.data(), device_view,
+                                       {means.data(), blocks, dims}, device_weight.span(), device_block.span(), 1.0,
+                                       Into::overwrite, scratch.scratch(), nullptr);
       },
       sizes.repeats);
   d.error = std::max(distance(out.host(), expected), std::abs(value.host()[0] / expected_value - 1));
   d.tolerance = 1e-5;
-  d.bytes = 8.0 * static_cast<double>(rows * dims) + 8.0 * static_cast<double>(blocks * dims) + 4.0 * static_cast<double>(rows);
+  d.bytes = 8.0 * static_cast<double>(rows * dims) + 8.0 * static_cast<double>(blocks * dims) +
+            4.0 * static_cast<double>(rows);
   d.flops = 4.0 * static_cast<double>(rows * dims);
   checks.push_back(d);
 }

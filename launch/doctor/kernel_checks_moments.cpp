@@ -14,7 +14,12 @@ struct Inputs {
   MatrixView<const float> view, device_view;
 
   Inputs(int64_t rows, int64_t dims, Cpu cpu)
-      : rows(rows), dims(dims), z(random_numbers(rows * dims, 6)), mean(dims), device_z(z), view(z.data(), rows, dims),
+      : rows(rows),
+        dims(dims),
+        z(random_numbers(rows * dims, 6)),
+        mean(dims),
+        device_z(z),
+        view(z.data(), rows, dims),
         device_view(device_z.data(), rows, dims) {
     cpu::column_sums<float>({mean.data(), dims}, view, HostScratch(cpu::column_sums_scratch_bytes(rows, dims)), cpu);
     for (double& m : mean) m /= static_cast<double>(rows);
@@ -26,7 +31,8 @@ KernelCheck check_column_sums(const Inputs& in, int repeats) {
   const DeviceArray<double> sums(in.dims);
   const DeviceArray<char> scratch(cuda::column_sums_scratch_bytes(in.rows, in.dims));
   KernelCheck check{"column_sums", in.shape()};
-  check.milliseconds = milliseconds([&] { cuda::column_sums<float>(sums.span(), in.device_view, scratch.scratch(), nullptr); }, repeats);
+  check.milliseconds =
+      milliseconds([&] { cuda::column_sums<float>(sums.span(), in.device_view, scratch.scratch(), nullptr); }, repeats);
   std::vector<double> means = sums.host();
   for (double& m : means) m /= static_cast<double>(in.rows);
   check.error = distance(means, in.mean);
@@ -44,12 +50,18 @@ void check_covariance_form(std::vector<KernelCheck>& checks, const Inputs& in, i
   options.accumulate = Accumulate::native;
   std::vector<double> packed(packed_size(dims));
   cpu::centred_second_moment<float>({packed.data(), packed_size(dims)}, in.view, {in.mean.data(), dims}, options,
-                                    HostScratch(cpu::centred_second_moment_scratch_bytes<float>(rows, dims, options)), cpu);
+                                    HostScratch(cpu::centred_second_moment_scratch_bytes<float>(rows, dims, options)),
+                                    cpu);
   const DeviceArray<double> mean(in.mean), device_packed(packed_size(dims)), same_packed(packed), terms(2);
-  const DeviceArray<char> scratch(std::max(cuda::centred_second_moment_scratch_bytes<float>(rows, dims, options), cuda::covariance_terms_scratch_bytes(dims)));
+  const DeviceArray<char> scratch(std::max(cuda::centred_second_moment_scratch_bytes<float>(rows, dims, options),
+                                           cuda::covariance_terms_scratch_bytes(dims)));
   KernelCheck moment{"centred_second_moment", in.shape()};
   moment.milliseconds = milliseconds(
-      [&] { cuda::centred_second_moment<float>(device_packed.span(), in.device_view, mean.span(), options, scratch.scratch(), nullptr); }, repeats);
+      [&] {
+        cuda::centred_second_moment<float>(device_packed.span(), in.device_view, mean.span(), options,
+                                           scratch.scratch(), nullptr);
+      },
+      repeats);
   moment.error = distance(device_packed.host(), packed);
   moment.tolerance = 1e-5;
   moment.bytes = 4.0 * static_cast<double>(rows * dims) + 4.0 * square;
@@ -58,26 +70,30 @@ void check_covariance_form(std::vector<KernelCheck>& checks, const Inputs& in, i
 
   std::vector<float> a(dims * dims);
   double variance = 0, covariance = 0;
-  cpu::covariance_terms<float>({a.data(), dims, dims}, &variance, &covariance, {packed.data(), packed_size(dims)}, rows, options, cpu);
+  cpu::covariance_terms<float>({a.data(), dims, dims}, &variance, &covariance, {packed.data(), packed_size(dims)}, rows,
+                               options, cpu);
   const DeviceArray<float> device_a(dims * dims), same_a(a), out(rows * dims);
   KernelCheck term{"covariance_terms", fmt::format("{} x {}", dims, dims)};
   term.milliseconds = milliseconds(
       [&] {
-        cuda::covariance_terms({device_a.data(), dims, dims}, terms.data(), terms.data() + 1, same_packed.span(), rows, options, scratch.scratch(), nullptr);
+        cuda::covariance_terms({device_a.data(), dims, dims}, terms.data(), terms.data() + 1, same_packed.span(), rows,
+                               options, scratch.scratch(), nullptr);
       },
       repeats);
-  term.error = std::max(distance(device_a.host(), a), distance(terms.host(), std::vector<double>{variance, covariance}));
+  term.error =
+      std::max(distance(device_a.host(), a), distance(terms.host(), std::vector<double>{variance, covariance}));
   term.tolerance = 1e-5;
   term.bytes = 8.0 * square;
   checks.push_back(term);
 
   std::vector<float> expected(rows * dims);
-  cpu::centred_product<float>({expected.data(), rows, dims}, in.view, {in.mean.data(), dims}, {a.data(), dims, dims}, Into::overwrite,
-                              HostScratch(cpu::centred_product_scratch_bytes<float>(rows, dims)), cpu);
+  cpu::centred_product<float>({expected.data(), rows, dims}, in.view, {in.mean.data(), dims}, {a.data(), dims, dims},
+                              Into::overwrite, HostScratch(cpu::centred_product_scratch_bytes<float>(rows, dims)), cpu);
   KernelCheck product{"centred_product", in.shape()};
   product.milliseconds = milliseconds(
       [&] {
-        cuda::centred_product<float>({out.data(), rows, dims}, in.device_view, mean.span(), {same_a.data(), dims, dims}, Into::overwrite, nullptr);
+        cuda::centred_product<float>({out.data(), rows, dims}, in.device_view, mean.span(), {same_a.data(), dims, dims},
+                                     Into::overwrite, nullptr);
       },
       repeats);
   product.error = distance(out.host(), expected);
@@ -93,16 +109,17 @@ KernelCheck check_gram_form(const Inputs& in, int repeats, Cpu cpu) {
   options.accumulate = Accumulate::native;
   std::vector<float> expected(rows * dims);
   std::vector<double> expected_terms(2);
-  cpu::gram_terms<float>({expected.data(), rows, dims}, expected_terms.data(), expected_terms.data() + 1, in.view, {in.mean.data(), dims}, 0,
-                         options, Into::overwrite, HostScratch(cpu::gram_terms_scratch_bytes<float>(rows, dims, options)), cpu);
+  cpu::gram_terms<float>({expected.data(), rows, dims}, expected_terms.data(), expected_terms.data() + 1, in.view,
+                         {in.mean.data(), dims}, 0, options, Into::overwrite,
+                         HostScratch(cpu::gram_terms_scratch_bytes<float>(rows, dims, options)), cpu);
   const DeviceArray<float> out(rows * dims);
   const DeviceArray<double> mean(in.mean), terms(2);
   const DeviceArray<char> scratch(cuda::gram_terms_scratch_bytes<float>(rows, dims, options));
   KernelCheck check{"gram_terms", in.shape()};
   check.milliseconds = milliseconds(
       [&] {
-        cuda::gram_terms<float>({out.data(), rows, dims}, terms.data(), terms.data() + 1, in.device_view, mean.span(), 0, options, Into::overwrite,
-                                scratch.scratch(), nullptr);
+        cuda::gram_terms<float>({out.data(), rows, dims}, terms.data(), terms.data() + 1, in.device_view, mean.span(),
+                                0, options, Into::overwrite, scratch.scratch(), nullptr);
       },
       repeats);
   check.error = std::max(distance(out.host(), expected), distance(terms.host(), expected_terms));

@@ -28,12 +28,16 @@ void check_row_logsumexp(std::vector<KernelCheck>& checks, const KernelCheckSize
   const DeviceArray<float> device_z(z), out(n * dims);
   const DeviceArray<int64_t> device_self(self);
   const DeviceArray<double> device_lse(n), same_lse(lse), device_degrees(degrees);
-  const DeviceArray<char> scratch(std::max(cuda::row_logsumexp_scratch_bytes<float>(n, n, dims), cuda::row_logsumexp_gradient_scratch_bytes<float>(n, n, dims)));
+  const DeviceArray<char> scratch(std::max(cuda::row_logsumexp_scratch_bytes<float>(n, n, dims),
+                                           cuda::row_logsumexp_gradient_scratch_bytes<float>(n, n, dims)));
   const MatrixView<const float> device_view(device_z.data(), n, dims);
   const std::string shape = fmt::format("{} x {} x {}", n, n, dims);
   KernelCheck value{"row_logsumexp", shape};
   value.milliseconds = milliseconds(
-      [&] { cuda::row_logsumexp<float>(device_lse.span(), device_view, device_view, device_self.span(), options, scratch.scratch(), nullptr); },
+      [&] {
+        cuda::row_logsumexp<float>(device_lse.span(), device_view, device_view, device_self.span(), options,
+                                   scratch.scratch(), nullptr);
+      },
       sizes.repeats);
   value.error = distance(device_lse.host(), lse);
   value.tolerance = 1e-5;
@@ -45,8 +49,8 @@ void check_row_logsumexp(std::vector<KernelCheck>& checks, const KernelCheckSize
   KernelCheck slope{"row_logsumexp_gradient", shape};
   slope.milliseconds = milliseconds(
       [&] {
-        cuda::row_logsumexp_gradient<float>({out.data(), n, dims}, device_view, device_view, device_self.span(), device_terms, device_terms, options,
-                                            scratch.scratch(), nullptr);
+        cuda::row_logsumexp_gradient<float>({out.data(), n, dims}, device_view, device_view, device_self.span(),
+                                            device_terms, device_terms, options, scratch.scratch(), nullptr);
       },
       sizes.repeats);
   slope.error = distance(out.host(), gradient);
@@ -68,19 +72,22 @@ void check_nearest(std::vector<KernelCheck>& checks, const KernelCheckSizes& siz
   const DeviceArray<char> scratch(cuda::nearest_scratch_bytes<float>(queries, queries, dims, k));
   const MatrixView<const float> device_view(device_x.data(), queries, dims);
   for (const Metric metric : {Metric::cosine, Metric::euclidean}) {
-    cpu::nearest<float>({{ids.data(), queries, k}, {scores.data(), queries, k}}, view, {view, {}, {}}, {nullptr, queries, 0}, metric,
+    cpu::nearest<float>({{ids.data(), queries, k}, {scores.data(), queries, k}}, view, {view, {}, {}},
+                        {nullptr, queries, 0}, metric,
                         HostScratch(cpu::nearest_scratch_bytes<float>(queries, queries, dims, k)), cpu);
-    KernelCheck check{metric == Metric::cosine ? "nearest cosine" : "nearest euclidean", fmt::format("{} x {} x {}, k {}", queries, queries, dims, k)};
+    KernelCheck check{metric == Metric::cosine ? "nearest cosine" : "nearest euclidean",
+                      fmt::format("{} x {} x {}, k {}", queries, queries, dims, k)};
     check.milliseconds = milliseconds(
         [&] {
-          cuda::nearest<float>({{device_ids.data(), queries, k}, {device_scores.data(), queries, k}}, device_view, {device_view, {}, {}},
-                               {nullptr, queries, 0}, metric, scratch.scratch(), nullptr);
+          cuda::nearest<float>({{device_ids.data(), queries, k}, {device_scores.data(), queries, k}}, device_view,
+                               {device_view, {}, {}}, {nullptr, queries, 0}, metric, scratch.scratch(), nullptr);
         },
         sizes.repeats);
     check.error = distance(device_scores.host(), scores);  // ids may change places where scores agree to fp32
     check.tolerance = 1e-5;
     check.bytes = 4.0 * static_cast<double>(queries * dims) + 16.0 * static_cast<double>(queries * k);
-    check.flops = (metric == Metric::cosine ? 2.0 : 3.0) * static_cast<double>(queries) * static_cast<double>(queries) * static_cast<double>(dims);
+    check.flops = (metric == Metric::cosine ? 2.0 : 3.0) * static_cast<double>(queries) * static_cast<double>(queries) *
+                  static_cast<double>(dims);
     checks.push_back(check);
   }
 }
@@ -94,7 +101,8 @@ void check_pair_ops(std::vector<KernelCheck>& checks, const KernelCheckSizes& si
 
 void check_augment(std::vector<KernelCheck>& checks, const KernelCheckSizes& sizes, Cpu cpu) {
   const int32_t side = sizes.image_size;
-  const int64_t count = sizes.images, image_bytes = int64_t{3} * side * side, views = 2, pixels = views * count * image_bytes;
+  const int64_t count = sizes.images, image_bytes = int64_t{3} * side * side, views = 2,
+                pixels = views * count * image_bytes;
   Random random(1, Purpose::bench, 9);
   std::vector<uint8_t> bytes(count * image_bytes);
   for (uint8_t& b : bytes) b = static_cast<uint8_t>(random.next_u32());
@@ -119,7 +127,8 @@ void check_augment(std::vector<KernelCheck>& checks, const KernelCheckSizes& siz
   KernelCheck check{"augment", fmt::format("{} images of {} x {}, {} views", count, side, side, views)};
   check.milliseconds = milliseconds(
       [&] {
-        cuda::augment<float>(out.data(), device_span, {sample.data(), count}, {policies.data(), views}, options, scratch.scratch(), nullptr);
+        cuda::augment<float>(out.data(), device_span, {sample.data(), count}, {policies.data(), views}, options,
+                             scratch.scratch(), nullptr);
       },
       sizes.repeats);
   const std::vector<float> got = out.host();

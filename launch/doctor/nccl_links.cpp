@@ -18,7 +18,9 @@
 namespace pal::launch {
 
 std::vector<std::string> link_rank_arguments(const LinkOptions& options) {
-  std::vector<std::string> args = {"doctor", "--link-rank", "--most-bytes", std::to_string(options.most_bytes), "--repeats", std::to_string(options.repeats)};
+  std::vector<std::string> args = {"doctor",       "--link-rank",
+                                   "--most-bytes", std::to_string(options.most_bytes),
+                                   "--repeats",    std::to_string(options.repeats)};
   if (!options.json.empty()) args.insert(args.end(), {"--json", options.json});
   return args;
 }
@@ -48,9 +50,12 @@ std::string driver_topology() {
 nlohmann::ordered_json as_json(const std::vector<dist::ProbeRow>& rows, int ranks, const std::string& device) {
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (const dist::ProbeRow& r : rows) {
-    results.push_back({{"name", "nccl all_reduce"}, {"params", {{"bytes", r.bytes}, {"ranks", ranks}, {"type", "float32"}}},
-                       {"ours_ms", 1e3 * r.out_of_place.seconds}, {"in_place_ms", 1e3 * r.in_place.seconds},
-                       {"algbw_gbs", dist::algorithm_bandwidth(r.bytes, r.out_of_place.seconds)}, {"busbw_gbs", dist::bus_bandwidth(r.bytes, r.out_of_place.seconds, ranks)},
+    results.push_back({{"name", "nccl all_reduce"},
+                       {"params", {{"bytes", r.bytes}, {"ranks", ranks}, {"type", "float32"}}},
+                       {"ours_ms", 1e3 * r.out_of_place.seconds},
+                       {"in_place_ms", 1e3 * r.in_place.seconds},
+                       {"algbw_gbs", dist::algorithm_bandwidth(r.bytes, r.out_of_place.seconds)},
+                       {"busbw_gbs", dist::bus_bandwidth(r.bytes, r.out_of_place.seconds, ranks)},
                        {"wrong", r.out_of_place.wrong + r.in_place.wrong}});
   }
   return {{"machine", {{"device", device}, {"devices", ranks}}}, {"results", results}};
@@ -60,15 +65,20 @@ nlohmann::ordered_json as_json(const std::vector<dist::ProbeRow>& rows, int rank
 
 int measure_links(const dist::CudaState& cuda, const std::string& program, const LinkOptions& options) {
   if (!cuda.reason.empty()) {
-    fmt::print("\nGPUs and NCCL: {}. Not checked: the devices' links and peer access, NCCL's sums, and its bandwidth over sizes.\n", cuda.reason);
+    fmt::print(
+        "\nGPUs and NCCL: {}. Not checked: the devices' links and peer access, NCCL's sums, and its bandwidth over "
+        "sizes.\n",
+        cuda.reason);
     return static_cast<int>(Exit::ok);
   }
   fmt::print("\nDevices (NCCL {}):\n{}", cuda.nccl, format_table(dist::device_table()));
-  if (const std::string topology = driver_topology(); !topology.empty()) fmt::print("\nnvidia-smi topo -m:\n{}", topology);
+  if (const std::string topology = driver_topology(); !topology.empty())
+    fmt::print("\nnvidia-smi topo -m:\n{}", topology);
   std::fflush(stdout);
   const int code = run_under_mpirun(program, link_rank_arguments(options), cuda.devices, 1);
   if (code == static_cast<int>(Exit::ok)) return code;
-  fmt::print("NCCL: the job of {} rank(s), one per device, ended with {}; NCCL_DEBUG=INFO says more (pal help nccl)\n", cuda.devices, code);
+  fmt::print("NCCL: the job of {} rank(s), one per device, ended with {}; NCCL_DEBUG=INFO says more (pal help nccl)\n",
+             cuda.devices, code);
   return static_cast<int>(Exit::check_failed);
 }
 
@@ -78,9 +88,11 @@ int be_a_link_rank(dist::World& world, const LinkOptions& options) {
   probe.repeats = options.repeats;
   const std::vector<dist::ProbeRow> rows = dist::probe_world(world.local_rank(), probe);
   if (world.rank() == 0) {
-    fmt::print("\nall-reduce between {} device(s):\n{}{}\n", world.size(), format_table(dist::probe_table(rows, world.size())), dist::probe_verdict(rows, world.size()));
+    fmt::print("\nall-reduce between {} device(s):\n{}{}\n", world.size(),
+               format_table(dist::probe_table(rows, world.size())), dist::probe_verdict(rows, world.size()));
     std::fflush(stdout);
-    if (!options.json.empty()) io::write_file_atomically(options.json, as_json(rows, world.size(), dist::device_table()[1][1]).dump(2) + "\n");
+    if (!options.json.empty())
+      io::write_file_atomically(options.json, as_json(rows, world.size(), dist::device_table()[1][1]).dump(2) + "\n");
   }
   return static_cast<int>(dist::probe_passed(rows) ? Exit::ok : Exit::check_failed);
 }

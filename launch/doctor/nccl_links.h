@@ -13,7 +13,7 @@ namespace pal::launch {
 struct LinkOptions {
   int64_t most_bytes = int64_t{256} << 20;
   int repeats = 20;
-  std::string json;                      // "" writes none
+  std::string json;  // "" writes none
 };
 
 // Tables of the devices and of all-reduce over sizes, and a verdict, on stdout. The exit code: check_failed when a sum is

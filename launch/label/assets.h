@@ -7,8 +7,8 @@
 namespace pal::launch {
 
 struct Asset {
-  std::string_view path;    // as the browser asks for it: "/app.js"
-  std::string_view type;    // of its content
+  std::string_view path;  // as the browser asks for it: "/app.js"
+  std::string_view type;  // of its content
   std::string_view content;
 };
 const std::vector<Asset>& page_assets();

@@ -8,15 +8,17 @@
 namespace pal::launch {
 namespace {
 
-constexpr double kBeat = 0.5;          // seconds between looks at the inbox
+constexpr double kBeat = 0.5;  // seconds between looks at the inbox
 // Of the time a look at all answers takes, before the next one: people who post wait for it; when nobody does it may be soon;
 // and when nothing was answered, for what training did.
 constexpr double kRest = 200, kCalmRest = 4, kIdleRest = 2000;
-constexpr double kCalm = 1.5;          // seconds without a post after which nobody posts
-constexpr double kNothingLeft = 20;    // seconds before asking again when there was nothing to ask
-constexpr int64_t kLow = 3;            // cards of a person below which a round is asked
+constexpr double kCalm = 1.5;        // seconds without a post after which nobody posts
+constexpr double kNothingLeft = 20;  // seconds before asking again when there was nothing to ask
+constexpr int64_t kLow = 3;          // cards of a person below which a round is asked
 
-double keeper_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double keeper_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
@@ -72,7 +74,8 @@ void Keeper::keep() {
       if (changes != before) changed = start;
       before = changes;
       const bool calm = start - changed > kCalm;
-      const double rest = changes == seen ? std::clamp(kIdleRest * took, 10.0, 60.0) : std::max(1.0, (calm ? kCalmRest : kRest) * took);
+      const double rest =
+          changes == seen ? std::clamp(kIdleRest * took, 10.0, 60.0) : std::max(1.0, (calm ? kCalmRest : kRest) * took);
       if (start < looked + rest) continue;
       seen = changes;
       look();
@@ -86,19 +89,22 @@ void Keeper::keep() {
 
 bool Keeper::low() const {
   const std::vector<label::Person>& people = parts_.people.all();
-  return std::any_of(people.begin(), people.end(), [&](const label::Person& p) { return !parts_.desk.queue().has(p.name, kLow); });
+  return std::any_of(people.begin(), people.end(),
+                     [&](const label::Person& p) { return !parts_.desk.queue().has(p.name, kLow); });
 }
 
 void Keeper::keep_asking() {
-  std::string said;   // why nothing was asked, the last time
+  std::string said;  // why nothing was asked, the last time
   while (wait(0.2)) {
     if (!low()) continue;
     AskedMore asked;
     try {
       asked = parts_.ask();
       parts_.desk.reload();
-      if (asked.queries > 0) parts_.log("asked " + std::to_string(asked.queries) + " more");
-      else if (asked.why != said) parts_.log("no question is asked: " + asked.why);
+      if (asked.queries > 0)
+        parts_.log("asked " + std::to_string(asked.queries) + " more");
+      else if (asked.why != said)
+        parts_.log("no question is asked: " + asked.why);
       said = asked.why;
     } catch (const Error& e) {
       parts_.log(std::string("warning: no questions were chosen: ") + e.what());

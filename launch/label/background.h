@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "core/label/answer_service.h"
-#include "core/label/users.h"
 #include "core/label/label_stats.h"
+#include "core/label/users.h"
 #include "launch/label/page.h"
 
 namespace pal::launch {
@@ -30,7 +30,7 @@ struct KeeperParts {
   const label::People& people;
   std::function<label::Standing()> look;
   std::function<RunFacts()> facts;
-  std::function<AskedMore()> ask;                 // puts a round into the ledger. Empty: nobody asks here
+  std::function<AskedMore()> ask;  // puts a round into the ledger. Empty: nobody asks here
   std::function<void(const std::string&)> log;
 };
 
@@ -45,11 +45,11 @@ class Keeper {
   RunFacts facts() const;
 
  private:
-  void keep();            // of the first thread
-  void keep_asking();     // of the second
+  void keep();         // of the first thread
+  void keep_asking();  // of the second
   void look();
-  bool wait(double seconds);   // false: the end
-  bool low() const;       // somebody has little to answer
+  bool wait(double seconds);  // false: the end
+  bool low() const;           // somebody has little to answer
 
   const KeeperParts parts_;
   mutable std::mutex mutex_;

@@ -17,7 +17,8 @@ std::string cookie_name(int port) { return fmt::format("pal_label_{}", port); }
 // As it may stand in a line of the log.
 std::string printable(const std::string& text) {
   std::string out;
-  for (const unsigned char c : text.substr(0, 120)) out += c < 32 || c > 126 ? fmt::format("\\x{:02x}", c) : std::string(1, static_cast<char>(c));
+  for (const unsigned char c : text.substr(0, 120))
+    out += c < 32 || c > 126 ? fmt::format("\\x{:02x}", c) : std::string(1, static_cast<char>(c));
   return out;
 }
 
@@ -26,7 +27,8 @@ std::string cookie_value(const std::string& header, const std::string& cookie) {
   for (size_t at = 0; at < header.size();) {
     const size_t end = std::min(header.find(';', at), header.size());
     const size_t begin = header.find_first_not_of(' ', at);
-    if (begin < end && header.compare(begin, name.size(), name) == 0) return header.substr(begin + name.size(), end - begin - name.size());
+    if (begin < end && header.compare(begin, name.size(), name) == 0)
+      return header.substr(begin + name.size(), end - begin - name.size());
     at = end + 1;
   }
   return "";
@@ -39,19 +41,24 @@ bool is_address(const std::string& host) {
 // A sentence of ours (not of the request) for people who look at it in a browser.
 std::string sentence_page(std::string sentence) {
   sentence.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence.front())));
-  return "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
-         "<meta name=\"color-scheme\" content=\"light dark\"><title>PAL</title><h1>PAL</h1><p>" + sentence + ".</p></html>\n";
+  return "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "
+         "content=\"width=device-width, initial-scale=1\">"
+         "<meta name=\"color-scheme\" content=\"light dark\"><title>PAL</title><h1>PAL</h1><p>" +
+         sentence + ".</p></html>\n";
 }
 
 void harden(PageResponse& response) {
-  response.headers.insert(response.headers.end(), {
-      {"Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
-      {"X-Content-Type-Options", "nosniff"},
-      {"X-Frame-Options", "DENY"},
-      {"Referrer-Policy", "no-referrer"},
-      {"Cross-Origin-Resource-Policy", "same-origin"},
-      {"Cross-Origin-Opener-Policy", "same-origin"}});
-  const bool lasts = std::any_of(response.headers.begin(), response.headers.end(), [](const auto& h) { return h.first == "Cache-Control"; });
+  response.headers.insert(response.headers.end(),
+                          {{"Content-Security-Policy",
+                            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src "
+                            "'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+                           {"X-Content-Type-Options", "nosniff"},
+                           {"X-Frame-Options", "DENY"},
+                           {"Referrer-Policy", "no-referrer"},
+                           {"Cross-Origin-Resource-Policy", "same-origin"},
+                           {"Cross-Origin-Opener-Policy", "same-origin"}});
+  const bool lasts = std::any_of(response.headers.begin(), response.headers.end(),
+                                 [](const auto& h) { return h.first == "Cache-Control"; });
   if (!lasts) response.headers.emplace_back("Cache-Control", "no-store");
 }
 
@@ -73,7 +80,8 @@ LabelPage::LabelPage(PageParts parts, PageHosts hosts, const PageLimits& limits)
       refusals_(limits.refusals_per_second, limits.refusals_burst) {}
 
 PageResponse LabelPage::refuse(const PageRequest& request, int status, const std::string& sentence) {
-  parts_.log(fmt::format("refused {} {} {} from {}: {}", status, printable(request.method), printable(request.path), printable(request.address), printable(sentence)));
+  parts_.log(fmt::format("refused {} {} {} from {}: {}", status, printable(request.method), printable(request.path),
+                         printable(request.address), printable(sentence)));
   PageResponse response{status, "text/plain; charset=utf-8", sentence + "\n"};
   if (status == 429 || status == 503) response.headers.emplace_back("Retry-After", "1");
   if (status == 405) response.headers.emplace_back("Allow", "GET, HEAD, POST");
@@ -98,7 +106,7 @@ PageResponse LabelPage::handle(const PageRequest& request) {
   PageResponse response;
   try {
     response = route(request);
-  } catch (const Error& e) {   // the disk, or the ledger: the browser keeps the answer and tries again
+  } catch (const Error& e) {  // the disk, or the ledger: the browser keeps the answer and tries again
     response = refuse(request, 503, e.what());
   }
   harden(response);
@@ -108,13 +116,15 @@ PageResponse LabelPage::handle(const PageRequest& request) {
 PageResponse LabelPage::route(const PageRequest& r) {
   const double now = parts_.now();
   if (!hosts_.ours(r.host)) return refuse(r, 421, "this page is not served under that name");
-  if (r.method != "GET" && r.method != "HEAD" && r.method != "POST") return refuse(r, 405, "this method is not known here");
+  if (r.method != "GET" && r.method != "HEAD" && r.method != "POST")
+    return refuse(r, 405, "this method is not known here");
   const bool post = r.method == "POST";
   const label::Person* person = parts_.people.of_cookie(cookie_value(r.cookie, cookie_name(hosts_.port)));
   if (!post && r.path == "/" && r.parameters.count("token")) return first_visit(r, person);
   if (person == nullptr) {
     if (!refusals_.allow(r.address, now)) return refuse(r, 429, "too many requests without a session");
-    return refuse_visit(r, 401, "open this page with the link that pal label printed for you: your browser has no session here");
+    return refuse_visit(
+        r, 401, "open this page with the link that pal label printed for you: your browser has no session here");
   }
   if (!(post ? answers_ : reads_).allow(person->name, now)) return refuse(r, 429, "too many requests: wait a second");
   const bool owner = person->role == label::Role::owner;
@@ -129,7 +139,8 @@ PageResponse LabelPage::route(const PageRequest& r) {
     }
     return asset(r);
   }
-  if (r.origin != "http://" + r.host && r.origin != "https://" + r.host) return refuse(r, 403, "posts come from this page alone");
+  if (r.origin != "http://" + r.host && r.origin != "https://" + r.host)
+    return refuse(r, 403, "posts come from this page alone");
   if (r.content_type.rfind("application/json", 0) != 0) return refuse(r, 415, "send JSON");
   if (r.body.size() > kLongestBody) return refuse(r, 413, "a post has at most 64 KiB");
   if (r.path == "/api/answer") return answer(r, *person);
@@ -143,13 +154,20 @@ PageResponse LabelPage::route(const PageRequest& r) {
 PageResponse LabelPage::first_visit(const PageRequest& r, const label::Person* person) {
   const label::People::Visit visit = parts_.people.enter(r.parameters.at("token"));
   PageResponse response{200, "text/html; charset=utf-8",
-                        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0;url=/\"><title>PAL</title><a href=\"/\">Go on</a></html>\n"};
+                        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" "
+                        "content=\"0;url=/\"><title>PAL</title><a href=\"/\">Go on</a></html>\n"};
   if (visit.entry == label::People::Entry::used && visit.person == person) return response;
-  if (visit.entry != label::People::Entry::granted && !refusals_.allow(r.address, parts_.now())) return refuse_visit(r, 429, "too many links that are not good: wait a minute");
-  if (visit.entry == label::People::Entry::used) return refuse_visit(r, 403, "this link was used before: ask who runs pal label for the next one, which it has printed");
-  if (visit.entry == label::People::Entry::unknown) return refuse_visit(r, 403, "this link is not known here: ask who runs pal label for one");
-  parts_.log(fmt::format("{} came from {}; a link for another browser: /?token={}", printable(visit.person->name), printable(r.address), parts_.people.link(visit.person->name)));
-  response.headers.emplace_back("Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000", cookie_name(hosts_.port), visit.cookie));
+  if (visit.entry != label::People::Entry::granted && !refusals_.allow(r.address, parts_.now()))
+    return refuse_visit(r, 429, "too many links that are not good: wait a minute");
+  if (visit.entry == label::People::Entry::used)
+    return refuse_visit(r, 403,
+                        "this link was used before: ask who runs pal label for the next one, which it has printed");
+  if (visit.entry == label::People::Entry::unknown)
+    return refuse_visit(r, 403, "this link is not known here: ask who runs pal label for one");
+  parts_.log(fmt::format("{} came from {}; a link for another browser: /?token={}", printable(visit.person->name),
+                         printable(r.address), parts_.people.link(visit.person->name)));
+  response.headers.emplace_back("Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000",
+                                                          cookie_name(hosts_.port), visit.cookie));
   return response;
 }
 
@@ -169,14 +187,15 @@ PageResponse LabelPage::image(const PageRequest& r) {
   std::string digits = r.path.substr(7);
   const bool full = digits.ends_with("/full");
   if (full) digits.resize(digits.size() - 5);
-  if (digits.empty() || digits.size() > 12 || digits.find_first_not_of("0123456789") != std::string::npos) return refuse(r, 404, "images have numbers");
+  if (digits.empty() || digits.size() > 12 || digits.find_first_not_of("0123456789") != std::string::npos)
+    return refuse(r, 404, "images have numbers");
   const int64_t sample = std::stoll(digits);
   if (sample >= parts_.facts().samples) return refuse(r, 404, "there is no such sample");
   std::optional<PageImage> found;
   try {
     found = parts_.image(sample, full ? ImageSize::full : ImageSize::small);
   } catch (const Error& e) {
-    return refuse(r, 422, e.what());   // the person may say so: broken
+    return refuse(r, 422, e.what());  // the person may say so: broken
   }
   if (!found) return refuse(r, 404, "this sample has no picture");
   PageResponse response{200, found->type, std::move(found->bytes)};

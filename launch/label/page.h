@@ -26,9 +26,9 @@
 #include <vector>
 
 #include "core/label/answer_service.h"
-#include "core/label/users.h"
-#include "core/label/rate_limit.h"
 #include "core/label/label_stats.h"
+#include "core/label/rate_limit.h"
+#include "core/label/users.h"
 #include "launch/label/page_message.h"
 
 namespace pal::launch {
@@ -42,12 +42,12 @@ enum class ImageSize { small, full };
 
 // What the page knows of the run besides its answers.
 struct RunFacts {
-  std::string name;                  // of the run
+  std::string name;  // of the run
   int64_t samples = 0, classes = 0, budget = 0;
-  bool images = true;                // false: features, shown by their numbers
-  std::vector<std::pair<int64_t, double>> accuracy = {};   // (step, share) while training
-  std::string measure = {};          // what that accuracy is
-  int64_t trained_on = -1;           // answers that training has used; -1: it has not begun
+  bool images = true;                                     // false: features, shown by their numbers
+  std::vector<std::pair<int64_t, double>> accuracy = {};  // (step, share) while training
+  std::string measure = {};                               // what that accuracy is
+  int64_t trained_on = -1;                                // answers that training has used; -1: it has not begun
 };
 
 // Who is behind the page. Functions may be called by any thread.
@@ -57,12 +57,12 @@ struct PageParts {
   const label::Tokens& tokens;
   // nothing: there is no picture of it. Throws Error (data) when it is broken.
   std::function<std::optional<PageImage>(int64_t sample, ImageSize size)> image;
-  std::function<std::shared_ptr<const label::Standing>()> standing;   // may be nullptr
+  std::function<std::shared_ptr<const label::Standing>()> standing;  // may be nullptr
   std::function<RunFacts()> facts;
   std::function<std::string(int64_t node)> node_name;
-  std::function<std::string(const std::string& name)> exported;   // the file of that name; "" when there is none
+  std::function<std::string(const std::string& name)> exported;  // the file of that name; "" when there is none
   std::function<void(const std::string& line)> log;
-  std::function<double()> now;                                 // seconds, never back
+  std::function<double()> now;  // seconds, never back
 };
 
 // Which Host headers are ours: these names with our port; with `any_address` also every address written as numbers (which
@@ -77,7 +77,7 @@ struct PageHosts {
 struct PageLimits {
   double answers_per_second = 20, answers_burst = 60;
   double reads_per_second = 200, reads_burst = 800;
-  double refusals_per_second = 1, refusals_burst = 20;   // of one address without a session
+  double refusals_per_second = 1, refusals_burst = 20;  // of one address without a session
 };
 
 class LabelPage {
@@ -90,7 +90,7 @@ class LabelPage {
 
  private:
   PageResponse refuse(const PageRequest& request, int status, const std::string& sentence);
-  PageResponse refuse_visit(const PageRequest& request, int status, const std::string& sentence);   // of the page itself
+  PageResponse refuse_visit(const PageRequest& request, int status, const std::string& sentence);  // of the page itself
   PageResponse route(const PageRequest& request);
   PageResponse first_visit(const PageRequest& request, const label::Person* person);
   PageResponse asset(const PageRequest& request);

@@ -38,7 +38,8 @@ bool is_uuid(const Json& j, const char* key) {
 bool is_number(const Json& j) { return j.is_number_unsigned() && j.get<uint64_t>() < uint64_t{1} << 62; }
 
 std::optional<oracle::Verdict> read_verdict(const Json& j) {
-  for (const oracle::Verdict v : {oracle::Verdict::yes, oracle::Verdict::no, oracle::Verdict::unsure, oracle::Verdict::skip, oracle::Verdict::broken}) {
+  for (const oracle::Verdict v : {oracle::Verdict::yes, oracle::Verdict::no, oracle::Verdict::unsure,
+                                  oracle::Verdict::skip, oracle::Verdict::broken}) {
     if (j.is_string() && j.get<std::string>() == to_string(v)) return v;
   }
   return std::nullopt;
@@ -47,7 +48,8 @@ std::optional<oracle::Verdict> read_verdict(const Json& j) {
 std::string read_card(const Json& j, label::CardAnswer& card) {
   if (!is_uuid(j, "uuid")) return "uuid is 32 hexadecimal digits";
   if (!j.contains("query") || !is_number(j["query"])) return "query is a whole number";
-  if (!j.contains("answers") || !j["answers"].is_array() || j["answers"].empty() || j["answers"].size() > kMostAnswers) return "answers is a list of 1 to 1000";
+  if (!j.contains("answers") || !j["answers"].is_array() || j["answers"].empty() || j["answers"].size() > kMostAnswers)
+    return "answers is a list of 1 to 1000";
   card.uuid = j["uuid"];
   card.query = j["query"];
   std::set<int64_t> members;
@@ -74,7 +76,9 @@ std::string read_card(const Json& j, label::CardAnswer& card) {
 // Others of the template's component, which people may look at beside it.
 std::vector<int64_t> examples_of(const label::Standing* standing, const oracle::Query& q) {
   std::vector<int64_t> examples;
-  if (standing == nullptr || !standing->store || q.template_sample < 0 || q.template_sample >= standing->store->samples()) return examples;
+  if (standing == nullptr || !standing->store || q.template_sample < 0 ||
+      q.template_sample >= standing->store->samples())
+    return examples;
   const auto of_component = standing->examples.find(standing->store->component(q.template_sample));
   if (of_component == standing->examples.end()) return examples;
   for (const int64_t i : of_component->second) {
@@ -105,16 +109,24 @@ Json disagreement_list(const label::Standing& s, size_t most) {
 
 PageResponse LabelPage::questions(const PageRequest& r, const label::Person& person) {
   int64_t count = 3;
-  if (const auto n = r.parameters.find("n"); n != r.parameters.end() && n->second.size() == 1) count = std::clamp<int64_t>(n->second[0] - '0', 1, kMostCards);
+  if (const auto n = r.parameters.find("n"); n != r.parameters.end() && n->second.size() == 1)
+    count = std::clamp<int64_t>(n->second[0] - '0', 1, kMostCards);
   const std::shared_ptr<const label::Standing> standing = parts_.standing();
   Json cards = Json::array();
   for (const oracle::Query& q : parts_.desk.next(person.name, parts_.now(), count)) {
-    Json card = {{"query", q.id}, {"kind", to_string(q.kind)}, {"template", q.template_sample}, {"members", q.members},
-                 {"examples", examples_of(standing.get(), q)}, {"ticket", parts_.tokens.ticket(person.name, q.id)}};
+    Json card = {{"query", q.id},
+                 {"kind", to_string(q.kind)},
+                 {"template", q.template_sample},
+                 {"members", q.members},
+                 {"examples", examples_of(standing.get(), q)},
+                 {"ticket", parts_.tokens.ticket(person.name, q.id)}};
     if (q.node != oracle::kNoNode) card["node"] = parts_.node_name(q.node);
     cards.push_back(std::move(card));
   }
-  return as_json({{"person", person.name}, {"owner", person.role == label::Role::owner}, {"images", parts_.facts().images}, {"cards", cards}});
+  return as_json({{"person", person.name},
+                  {"owner", person.role == label::Role::owner},
+                  {"images", parts_.facts().images},
+                  {"cards", cards}});
 }
 
 PageResponse LabelPage::answer(const PageRequest& r, const label::Person& person) {
@@ -124,7 +136,8 @@ PageResponse LabelPage::answer(const PageRequest& r, const label::Person& person
   card.person = person.name;
   if (const std::string wrong = read_card(read.json, card); !wrong.empty()) return refuse(r, 400, wrong);
   const bool has_ticket = read.json.contains("ticket") && read.json["ticket"].is_string();
-  if (!has_ticket || !label::Tokens::equal(read.json["ticket"].get<std::string>(), parts_.tokens.ticket(person.name, card.query))) {
+  if (!has_ticket ||
+      !label::Tokens::equal(read.json["ticket"].get<std::string>(), parts_.tokens.ticket(person.name, card.query))) {
     return refuse(r, 403, "this question was not put to you");
   }
   if (const std::string reason = parts_.desk.take(card); !reason.empty()) return refuse(r, 409, reason);
@@ -136,27 +149,48 @@ PageResponse LabelPage::undo(const PageRequest& r, const label::Person& person) 
   if (!read.wrong.empty()) return refuse(r, 400, read.wrong);
   if (!is_uuid(read.json, "uuid")) return refuse(r, 400, "uuid is 32 hexadecimal digits");
   const std::string uuid = read.json["uuid"];
-  if (const std::string reason = parts_.desk.take_back(person.name, uuid); !reason.empty()) return refuse(r, 409, reason);
+  if (const std::string reason = parts_.desk.take_back(person.name, uuid); !reason.empty())
+    return refuse(r, 409, reason);
   return as_json({{"taken_back", uuid}});
 }
 
 PageResponse LabelPage::mine(const label::Person& person) {
   Json cards = Json::array();
   for (const label::PastCard& p : parts_.desk.past(person.name, kPastCards)) {
-    cards.push_back({{"uuid", p.uuid}, {"query", p.query}, {"kind", to_string(p.kind)}, {"template", p.template_sample}, {"answers", verdict_list(p.verdicts)},
-                     {"at", p.answered_at}, {"ticket", parts_.tokens.ticket(person.name, p.query)}});
+    cards.push_back({{"uuid", p.uuid},
+                     {"query", p.query},
+                     {"kind", to_string(p.kind)},
+                     {"template", p.template_sample},
+                     {"answers", verdict_list(p.verdicts)},
+                     {"at", p.answered_at},
+                     {"ticket", parts_.tokens.ticket(person.name, p.query)}});
   }
   return as_json({{"cards", cards}});
 }
 
 PageResponse LabelPage::standing(const label::Person& person) {
   const RunFacts facts = parts_.facts();
-  Json j = {{"run", facts.name}, {"samples", facts.samples}, {"classes", facts.classes}, {"budget", facts.budget}, {"queue", parts_.desk.queue().open()},
-            {"measure", facts.measure}, {"accuracy", facts.accuracy}, {"trained_on", facts.trained_on}};
+  Json j = {{"run", facts.name},
+            {"samples", facts.samples},
+            {"classes", facts.classes},
+            {"budget", facts.budget},
+            {"queue", parts_.desk.queue().open()},
+            {"measure", facts.measure},
+            {"accuracy", facts.accuracy},
+            {"trained_on", facts.trained_on}};
   const std::shared_ptr<const label::Standing> s = parts_.standing();
   if (!s) return as_json(j);
-  j.update({{"questions", s->questions}, {"open", s->open}, {"answered", s->answered}, {"answers", s->answers}, {"told", s->told}, {"known", s->known},
-            {"components", s->components}, {"unsure", s->unsure}, {"broken", s->broken}, {"cost", s->cost}, {"seconds", s->seconds},
+  j.update({{"questions", s->questions},
+            {"open", s->open},
+            {"answered", s->answered},
+            {"answers", s->answers},
+            {"told", s->told},
+            {"known", s->known},
+            {"components", s->components},
+            {"unsure", s->unsure},
+            {"broken", s->broken},
+            {"cost", s->cost},
+            {"seconds", s->seconds},
             {"disputes", s->disputes.size()}});
   j["history"] = Json::array();
   for (const label::HistoryPoint& p : s->history) j["history"].push_back({p.answered, p.known, p.components});
@@ -166,13 +200,15 @@ PageResponse LabelPage::standing(const label::Person& person) {
   for (const oracle::AnnotatorPace& p : s->agreement.annotators) {
     if (person.role != label::Role::owner && p.annotator != person.name) continue;
     Json entry = {{"name", p.annotator}, {"answers", p.answers}, {"taken_back", p.withdrawn}, {"seconds", p.seconds}};
-    if (const auto gold = s->gold.find(p.annotator); gold != s->gold.end()) entry["gold"] = {gold->second.right, gold->second.of};
+    if (const auto gold = s->gold.find(p.annotator); gold != s->gold.end())
+      entry["gold"] = {gold->second.right, gold->second.of};
     j["people"].push_back(std::move(entry));
   }
   if (person.role != label::Role::owner) return as_json(j);
   j["disagreements"] = disagreement_list(*s, kRecent);
   j["pairs"] = Json::array();
-  for (const oracle::PairAgreement& p : s->agreement.pairs) j["pairs"].push_back({{"a", p.a}, {"b", p.b}, {"questions", p.questions}, {"raw", p.raw}, {"cohen", p.cohen}});
+  for (const oracle::PairAgreement& p : s->agreement.pairs)
+    j["pairs"].push_back({{"a", p.a}, {"b", p.b}, {"questions", p.questions}, {"raw", p.raw}, {"cohen", p.cohen}});
   return as_json(j);
 }
 
@@ -185,9 +221,17 @@ PageResponse LabelPage::review() {
     const label::Dispute& d = s->disputes[k];
     Json chain = Json::array();
     for (const label::AskedLink& l : d.chain) {
-      chain.push_back({{"i", l.link.i}, {"j", l.link.j}, {"same", l.link.relation == graph::Relation::same}, {"query", l.query}, {"member", l.member}});
+      chain.push_back({{"i", l.link.i},
+                       {"j", l.link.j},
+                       {"same", l.link.relation == graph::Relation::same},
+                       {"query", l.query},
+                       {"member", l.member}});
     }
-    j["disputes"].push_back({{"query", d.answer.query}, {"i", d.answer.i}, {"j", d.answer.j}, {"same", d.answer.relation() == graph::Relation::same}, {"chain", chain}});
+    j["disputes"].push_back({{"query", d.answer.query},
+                             {"i", d.answer.i},
+                             {"j", d.answer.j},
+                             {"same", d.answer.relation() == graph::Relation::same},
+                             {"chain", chain}});
   }
   j["disagreements"] = disagreement_list(*s, s->disagreements.size());
   return as_json(j);
@@ -198,7 +242,8 @@ PageResponse LabelPage::settle(const PageRequest& r, const label::Person& person
   if (!read.wrong.empty()) return refuse(r, 400, read.wrong);
   const Json& j = read.json;
   if (!is_uuid(j, "uuid")) return refuse(r, 400, "uuid is 32 hexadecimal digits");
-  if (!j.contains("query") || !is_number(j["query"]) || !j.contains("member") || !is_number(j["member"])) return refuse(r, 400, "query and member are whole numbers");
+  if (!j.contains("query") || !is_number(j["query"]) || !j.contains("member") || !is_number(j["member"]))
+    return refuse(r, 400, "query and member are whole numbers");
   const std::optional<oracle::Verdict> said = j.contains("answer") ? read_verdict(j["answer"]) : std::nullopt;
   if (!said) return refuse(r, 400, "a verdict is yes, no, unsure, skip or broken");
   const std::string reason = parts_.desk.settle(person.name, j["uuid"], j["query"], j["member"], *said);

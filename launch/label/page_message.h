@@ -11,9 +11,9 @@ namespace pal::launch {
 struct PageRequest {
   std::string method = "GET", path = "/";
   std::map<std::string, std::string> parameters = {};
-  std::string host = {}, origin = {}, cookie = {}, content_type = {};   // headers; "" when missing
+  std::string host = {}, origin = {}, cookie = {}, content_type = {};  // headers; "" when missing
   std::string body = {};
-  std::string address = {};                                             // of the client
+  std::string address = {};  // of the client
 };
 
 struct PageResponse {

@@ -17,7 +17,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Clock::time_point after(double seconds) { return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)); }
+Clock::time_point after(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
 
 // A connection whose reads and writes end at a deadline.
 class TimedStream final : public httplib::Stream {
@@ -44,8 +46,8 @@ class TimedStream final : public httplib::Stream {
   ssize_t read(char* data, size_t size) override { return wait(POLLIN) ? recv(socket_, data, size, 0) : -1; }
   ssize_t write(const char* data, size_t size) override {
     if (!answering_) {
-      deadline_ = after(seconds_);   // who was served slowly must not wait in vain
-      refused_ = size > 10 && data[9] >= '4';   // "HTTP/1.1 4": the rest of its body may lie in the pipe
+      deadline_ = after(seconds_);             // who was served slowly must not wait in vain
+      refused_ = size > 10 && data[9] >= '4';  // "HTTP/1.1 4": the rest of its body may lie in the pipe
       answering_ = true;
     }
     return wait(POLLOUT) ? send(socket_, data, size, MSG_NOSIGNAL) : -1;
@@ -72,7 +74,8 @@ class TimedStream final : public httplib::Stream {
     char host[NI_MAXHOST], service[NI_MAXSERV];
     auto* generic = reinterpret_cast<sockaddr*>(&address);
     if (of(socket_, generic, &size) != 0) return;
-    if (getnameinfo(generic, size, host, sizeof(host), service, sizeof(service), NI_NUMERICHOST | NI_NUMERICSERV) != 0) return;
+    if (getnameinfo(generic, size, host, sizeof(host), service, sizeof(service), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+      return;
     ip = host;
     port = std::atoi(service);
   }
@@ -115,14 +118,17 @@ class LabelServer::Http final : public httplib::Server {
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     });
     errno = 0;
-    port_ = options.port == 0 ? bind_to_any_port(options.bind) : bind_to_port(options.bind, options.port) ? options.port : -1;
-    PAL_CHECK(port_ > 0, "cannot listen at " + options.bind + ":" + std::to_string(options.port), errno == 0 ? "no such address" : std::strerror(errno),
+    port_ = options.port == 0                          ? bind_to_any_port(options.bind)
+            : bind_to_port(options.bind, options.port) ? options.port
+                                                       : -1;
+    PAL_CHECK(port_ > 0, "cannot listen at " + options.bind + ":" + std::to_string(options.port),
+              errno == 0 ? "no such address" : std::strerror(errno),
               errno == EADDRINUSE ? "another program does: choose another --port"
               : errno == EACCES   ? "ports below 1024 need the administrator's rights: choose another --port"
                                   : "choose another --port or --bind");
   }
 
-  ~Http() override {   // one that never ran has the port still
+  ~Http() override {  // one that never ran has the port still
     if (const socket_t socket = svr_sock_.exchange(INVALID_SOCKET); socket != INVALID_SOCKET) close(socket);
   }
 
@@ -133,22 +139,26 @@ class LabelServer::Http final : public httplib::Server {
       give(page.handle(as_page_request(request)), response);
       return HandlerResponse::Handled;
     });
-    Post("/api/(answer|undo|settle)", [&page](const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read) {
-      PageRequest asked = as_page_request(request);
-      const bool whole = read([&](const char* data, size_t size) {
-        asked.body.append(data, size);
-        return asked.body.size() <= kLongestBody;
-      });
-      if (whole) return give(page.handle(asked), response);
-      const bool large = asked.body.size() > kLongestBody || response.status == 413;
-      give(large ? page.refusal(asked, 413, "a post has at most 64 KiB") : page.refusal(asked, 408, "the body did not come in time"), response);
-    });
+    Post("/api/(answer|undo|settle)",
+         [&page](const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read) {
+           PageRequest asked = as_page_request(request);
+           const bool whole = read([&](const char* data, size_t size) {
+             asked.body.append(data, size);
+             return asked.body.size() <= kLongestBody;
+           });
+           if (whole) return give(page.handle(asked), response);
+           const bool large = asked.body.size() > kLongestBody || response.status == 413;
+           give(large ? page.refusal(asked, 413, "a post has at most 64 KiB")
+                      : page.refusal(asked, 408, "the body did not come in time"),
+                response);
+         });
     // What httplib itself refuses (a line it cannot read, a path that is none of ours) carries our headers, and is logged.
     set_error_handler(HandlerWithResponse([&page](const httplib::Request& request, httplib::Response& response) {
       if (!response.body.empty()) return HandlerResponse::Unhandled;
       PageRequest asked = as_page_request(request);
       const int status = response.status;
-      PageResponse refused = status == 404 || status < 400 ? page.handle(asked) : page.refusal(asked, status, "this request cannot be read");
+      PageResponse refused = status == 404 || status < 400 ? page.handle(asked)
+                                                           : page.refusal(asked, status, "this request cannot be read");
       give(refused, response);
       return HandlerResponse::Handled;
     }));

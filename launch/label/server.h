@@ -13,9 +13,9 @@ namespace pal::launch {
 
 struct ServerOptions {
   std::string bind = "127.0.0.1";
-  int port = 8765;                  // 0: any free one
+  int port = 8765;  // 0: any free one
   double request_seconds = 10, idle_seconds = 5;
-  int threads = 128;                // connections at a time
+  int threads = 128;  // connections at a time
 };
 
 class LabelServer {
@@ -27,8 +27,8 @@ class LabelServer {
   LabelServer& operator=(const LabelServer&) = delete;
 
   int port() const;
-  void run(LabelPage& page);   // until stop()
-  void stop();                 // from any thread, once run() was or will be called
+  void run(LabelPage& page);  // until stop()
+  void stop();                // from any thread, once run() was or will be called
 
  private:
   class Http;

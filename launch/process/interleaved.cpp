@@ -13,7 +13,8 @@ namespace pal::launch {
 namespace fs = std::filesystem;
 
 BenchFolder::BenchFolder() : path((fs::temp_directory_path() / "pal-bench-XXXXXX").string()) {
-  PAL_CHECK(mkdtemp(path.data()) != nullptr, "no temporary folder can be made", path, "set TMPDIR to a writable folder");
+  PAL_CHECK(mkdtemp(path.data()) != nullptr, "no temporary folder can be made", path,
+            "set TMPDIR to a writable folder");
 }
 
 BenchFolder::~BenchFolder() {
@@ -23,13 +24,15 @@ BenchFolder::~BenchFolder() {
 
 void check_peer_files(const PeerOptions& peer) {
   PAL_CHECK(fs::exists(peer.python), "no Python with torch at", peer.python, "run launch/setup, or give --python");
-  PAL_CHECK(fs::exists(peer.script), "the peer's script is not at", peer.script, "run this in the checkout, or give --peer");
+  PAL_CHECK(fs::exists(peer.script), "the peer's script is not at", peer.script,
+            "run this in the checkout, or give --peer");
 }
 
 void install_peer(const PeerOptions& peer, const std::vector<std::string>& what) {
   std::vector<std::string> command = {peer.python, peer.script, "--setup", peer.packages};
   command.insert(command.end(), what.begin(), what.end());
-  PAL_CHECK(Child(command).wait() == 0, "the peer's packages cannot be installed in", peer.packages, "its own words stand above");
+  PAL_CHECK(Child(command).wait() == 0, "the peer's packages cannot be installed in", peer.packages,
+            "its own words stand above");
 }
 
 double median(std::vector<double> x) {

@@ -19,14 +19,14 @@ struct BenchFolder {
 struct PeerOptions {
   std::string python = ".deps/venv/bin/python";
   std::string script;
-  std::string packages = ".deps/peer";   // the peers' own packages; installed there when they are missing
+  std::string packages = ".deps/peer";  // the peers' own packages; installed there when they are missing
 };
-void check_peer_files(const PeerOptions& peer);   // throws Error (usage) when one is missing
+void check_peer_files(const PeerOptions& peer);  // throws Error (usage) when one is missing
 // Installs the packages that `what` (words of the script's own) needs; nothing to do: a tenth of a second.
 void install_peer(const PeerOptions& peer, const std::vector<std::string>& what = {});
 
 double median(std::vector<double> x);
-double noise(std::vector<double> x);   // half the spread of the middle half, relative to the median
+double noise(std::vector<double> x);  // half the spread of the middle half, relative to the median
 // "a tie within the noise", "ours is faster" or "the peer is faster" of ratio = peer / ours.
 std::string verdict(double ratio, double noise);
 

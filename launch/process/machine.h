@@ -7,7 +7,7 @@ namespace pal::launch {
 
 // The value behind "name : value" in a file such as /proc/cpuinfo; empty when it is not there.
 std::string proc_field(const std::string& path, const std::string& name);
-double peak_memory_mb();          // VmHWM of this process
+double peak_memory_mb();  // VmHWM of this process
 // The peak counts anew from what the process holds now; returns that. Where the system does not allow it, the old peak.
 double reset_peak_memory_mb();
 

@@ -35,7 +35,7 @@ std::string find_mpirun() {
     const std::string candidate = (fs::path(folder) / "mpirun").string();
     if (!folder.empty() && access(candidate.c_str(), X_OK) == 0) return candidate;
   }
-  const std::string built_with = PAL_MPIRUN;   // of the MPI library this program is linked to
+  const std::string built_with = PAL_MPIRUN;  // of the MPI library this program is linked to
   PAL_CHECK(access(built_with.c_str(), X_OK) == 0, "there is no mpirun on PATH", "",
             "install openmpi-bin, or put the folder of your Open MPI's mpirun on PATH");
   return built_with;
@@ -61,10 +61,11 @@ void pass_terminal_on() {
   setenv("PAL_TERMINAL", std::to_string(known ? size.ws_col : 80).c_str(), 1);
 }
 
-[[noreturn]] void become_mpirun(const std::vector<std::string>& command, int threads, pid_t parent, const sigset_t& mask) {
+[[noreturn]] void become_mpirun(const std::vector<std::string>& command, int threads, pid_t parent,
+                                const sigset_t& mask) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(1);   // it died before the line above
-  setpgid(0, 0);                       // Ctrl-C reaches this process alone, which passes it on once
+  if (getppid() != parent) _exit(1);  // it died before the line above
+  setpgid(0, 0);                      // Ctrl-C reaches this process alone, which passes it on once
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   const int null = open("/dev/null", O_RDONLY);
   if (null >= 0) dup2(null, STDIN_FILENO);
@@ -81,20 +82,22 @@ void pass_terminal_on() {
 // Kills what mpirun left behind: by now its ranks are children of this process.
 void kill_children() {
   for (;;) {
-    for (const fs::directory_entry& entry : fs::directory_iterator("/proc", fs::directory_options::skip_permission_denied)) {
+    for (const fs::directory_entry& entry :
+         fs::directory_iterator("/proc", fs::directory_options::skip_permission_denied)) {
       const int pid = std::atoi(entry.path().filename().c_str());
       if (pid <= 0) continue;
       std::ifstream in(entry.path() / "stat");
       std::string line;
       std::getline(in, line);
-      const size_t name_end = line.rfind(')');   // a name may hold anything
+      const size_t name_end = line.rfind(')');  // a name may hold anything
       char state = 0;
       int ppid = 0;
-      if (name_end != std::string::npos && std::sscanf(line.c_str() + name_end + 1, " %c %d", &state, &ppid) == 2 && ppid == getpid()) {
+      if (name_end != std::string::npos && std::sscanf(line.c_str() + name_end + 1, " %c %d", &state, &ppid) == 2 &&
+          ppid == getpid()) {
         kill(pid, SIGKILL);
       }
     }
-    if (waitpid(-1, nullptr, 0) < 0) return;     // a killed process hands its own children up: look again
+    if (waitpid(-1, nullptr, 0) < 0) return;  // a killed process hands its own children up: look again
   }
 }
 
@@ -131,7 +134,8 @@ std::vector<std::string> mpirun_options(const HostFacts& host, int ranks, int th
   return options;
 }
 
-JobEnd run_job(const std::string& program, const std::vector<std::string>& args, int ranks, int threads, OnStop on_stop) {
+JobEnd run_job(const std::string& program, const std::vector<std::string>& args, int ranks, int threads,
+               OnStop on_stop) {
   PAL_CHECK(ranks >= 1, "the number of ranks is", ranks, "give at least 1");
   std::vector<std::string> command = {find_mpirun()};
   for (const std::string& option : mpirun_options(host_facts(), ranks, threads)) command.push_back(option);
@@ -146,7 +150,8 @@ JobEnd run_job(const std::string& program, const std::vector<std::string>& args,
   std::fflush(nullptr);
   const pid_t parent = getpid();
   const pid_t mpirun = fork();
-  PAL_CHECK(mpirun >= 0, "no process can be started", std::strerror(errno), "close other programs or raise the limit (ulimit -u)");
+  PAL_CHECK(mpirun >= 0, "no process can be started", std::strerror(errno),
+            "close other programs or raise the limit (ulimit -u)");
   if (mpirun == 0) become_mpirun(command, threads, parent, before);
 
   int status = 0, stopped_by = 0;
@@ -171,10 +176,13 @@ JobEnd run_job(const std::string& program, const std::vector<std::string>& args,
 
 int run_under_mpirun(const std::string& program, const std::vector<std::string>& args, int ranks, int threads) {
   const JobEnd end = run_job(program, args, ranks, threads, OnStop::pass_on);
-  const bool orderly = end.code == static_cast<int>(Exit::ok) || end.code == static_cast<int>(Exit::again) || end.code == static_cast<int>(Exit::no_progress);
+  const bool orderly = end.code == static_cast<int>(Exit::ok) || end.code == static_cast<int>(Exit::again) ||
+                       end.code == static_cast<int>(Exit::no_progress);
   if (end.stopped_by != 0 && !orderly) return 128 + end.stopped_by;
   if (end.code > 128 && end.code < 128 + NSIG) {
-    std::fprintf(stderr, "error: a rank was killed by signal %d (%s); if nobody did that, look for lack of memory (dmesg) or report a crash\n",
+    std::fprintf(stderr,
+                 "error: a rank was killed by signal %d (%s); if nobody did that, look for lack of memory (dmesg) or "
+                 "report a crash\n",
                  end.code - 128, strsignal(end.code - 128));
   }
   return end.code;

@@ -15,18 +15,19 @@ int run_under_mpirun(const std::string& program, const std::vector<std::string>&
 // ranks for a checkpoint.
 enum class OnStop { pass_on, checkpoint };
 struct JobEnd {
-  int code = 0;          // of mpirun: a rank's own, or 128 + signal
-  int stopped_by = 0;    // the signal that this process was sent, or 0
+  int code = 0;        // of mpirun: a rank's own, or 128 + signal
+  int stopped_by = 0;  // the signal that this process was sent, or 0
 };
 // The same as run_under_mpirun, said to nobody.
-JobEnd run_job(const std::string& program, const std::vector<std::string>& args, int ranks, int threads, OnStop on_stop);
+JobEnd run_job(const std::string& program, const std::vector<std::string>& args, int ranks, int threads,
+               OnStop on_stop);
 
 // What the options of mpirun depend on.
 struct HostFacts {
-  int cores = 1;               // physical, of the whole machine: what Open MPI counts as slots
-  int usable_cores = 1;        // physical, that this process may use
+  int cores = 1;         // physical, of the whole machine: what Open MPI counts as slots
+  int usable_cores = 1;  // physical, that this process may use
   bool root = false;
-  bool cross_memory = true;    // processes may read each other's memory; a container's filter may forbid it
+  bool cross_memory = true;  // processes may read each other's memory; a container's filter may forbid it
 };
 HostFacts host_facts();
 std::vector<std::string> mpirun_options(const HostFacts& host, int ranks, int threads);

@@ -7,11 +7,11 @@ namespace pal::launch {
 
 class StopSignals {
  public:
-  StopSignals();    // Blocks them in this thread and in those it starts: make it before any other thread.
-  ~StopSignals();   // After an error they end the process again, at once.
+  StopSignals();   // Blocks them in this thread and in those it starts: make it before any other thread.
+  ~StopSignals();  // After an error they end the process again, at once.
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
-  bool asked();     // one of them has come since
+  bool asked();  // one of them has come since
 
  private:
   sigset_t set_, before_;

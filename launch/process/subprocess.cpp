@@ -15,9 +15,11 @@ namespace pal::launch {
 
 Child::Child(const std::vector<std::string>& command, ChildOutput output) : name_(command.front()) {
   int to[2], from[2];
-  PAL_CHECK(pipe2(to, O_CLOEXEC) == 0 && pipe2(from, O_CLOEXEC) == 0, "no pipe can be made", std::strerror(errno), "close other programs");
+  PAL_CHECK(pipe2(to, O_CLOEXEC) == 0 && pipe2(from, O_CLOEXEC) == 0, "no pipe can be made", std::strerror(errno),
+            "close other programs");
   pid_ = fork();
-  PAL_CHECK(pid_ >= 0, "no process can be started", std::strerror(errno), "close other programs or raise the limit (ulimit -u)");
+  PAL_CHECK(pid_ >= 0, "no process can be started", std::strerror(errno),
+            "close other programs or raise the limit (ulimit -u)");
   if (pid_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     dup2(to[0], STDIN_FILENO);

@@ -14,13 +14,13 @@ enum class ChildOutput { pipe, inherit };
 class Child {
  public:
   explicit Child(const std::vector<std::string>& command, ChildOutput output = ChildOutput::pipe);
-  ~Child();   // ends it (TERM, then KILL) if it still runs
+  ~Child();  // ends it (TERM, then KILL) if it still runs
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
   void write_line(const std::string& line);
-  std::string read_line();    // throws Error when the process has ended
-  int wait();                 // closes its input; its exit code
+  std::string read_line();  // throws Error when the process has ended
+  int wait();               // closes its input; its exit code
 
  private:
   std::string name_;

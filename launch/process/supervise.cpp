@@ -17,7 +17,8 @@ namespace {
 bool worth_a_restart(int code) { return code > 128 || code == static_cast<int>(Exit::lost); }
 
 std::string what_happened(int code) {
-  if (code > 128 && code < 128 + NSIG) return "a rank was killed by signal " + std::to_string(code - 128) + " (" + strsignal(code - 128) + ")";
+  if (code > 128 && code < 128 + NSIG)
+    return "a rank was killed by signal " + std::to_string(code - 128) + " (" + strsignal(code - 128) + ")";
   return "the ranks ended with exit code " + std::to_string(code);
 }
 
@@ -32,17 +33,20 @@ Restarts::Decision Restarts::after(int code, int64_t newest_step) {
   if (idle_ >= limits_.without_progress) {
     return {0, static_cast<int>(Exit::no_progress),
             happened + "; " + std::to_string(idle_) + " restarts brought no newer checkpoint than " +
-                (newest_ < 0 ? "none" : "step-" + std::to_string(newest_)) + ": the run is stopped, a requeue would not help"};
+                (newest_ < 0 ? "none" : "step-" + std::to_string(newest_)) +
+                ": the run is stopped, a requeue would not help"};
   }
   if (restarts_ >= limits_.max_restarts) {
-    return {0, code, happened + "; " + std::to_string(restarts_) + " restarts are used up (--max-restarts): start again to go on"};
+    return {
+        0, code,
+        happened + "; " + std::to_string(restarts_) + " restarts are used up (--max-restarts): start again to go on"};
   }
   // A start that got no further and died: one rank fewer, where that is allowed.
   if (!progress && restarts_ > 0 && limits_.min_ranks > 0 && ranks_ > limits_.min_ranks) --ranks_;
   ++restarts_;
   return {ranks_, 0,
-          happened + "; restart " + std::to_string(restarts_) + " of " + std::to_string(limits_.max_restarts) + " with " +
-              std::to_string(ranks_) + (ranks_ == 1 ? " rank" : " ranks") +
+          happened + "; restart " + std::to_string(restarts_) + " of " + std::to_string(limits_.max_restarts) +
+              " with " + std::to_string(ranks_) + (ranks_ == 1 ? " rank" : " ranks") +
               (newest_ < 0 ? ", from the start" : ", from the checkpoint of step " + std::to_string(newest_))};
 }
 
@@ -53,7 +57,8 @@ int supervise(const SupervisedJob& job, const RestartLimits& limits) {
     const JobEnd end = run_job(job.program, job.args, ranks, job.threads(ranks), OnStop::checkpoint);
     if (end.stopped_by != 0 && worth_a_restart(end.code)) return 128 + end.stopped_by;
     const Restarts::Decision next = restarts.after(end.code, job.newest_step());
-    if (!next.reason.empty()) std::fprintf(stderr, "%s: %s\n", next.ranks > 0 ? "warning" : "error", next.reason.c_str());
+    if (!next.reason.empty())
+      std::fprintf(stderr, "%s: %s\n", next.ranks > 0 ? "warning" : "error", next.reason.c_str());
     if (next.ranks == 0) return next.code;
     ranks = next.ranks;
   }

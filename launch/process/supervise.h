@@ -13,19 +13,20 @@ namespace pal::launch {
 
 struct RestartLimits {
   int max_restarts = 3;
-  int min_ranks = 0;          // 0: always the ranks asked for
-  int without_progress = 3;   // restarts in a row without a newer checkpoint
+  int min_ranks = 0;         // 0: always the ranks asked for
+  int without_progress = 3;  // restarts in a row without a newer checkpoint
 };
 
 // Restarts: decides, and knows nothing of processes.
 class Restarts {
  public:
-  Restarts(RestartLimits limits, int ranks, int64_t newest_step) : limits_(limits), ranks_(ranks), newest_(newest_step) {}
+  Restarts(RestartLimits limits, int ranks, int64_t newest_step)
+      : limits_(limits), ranks_(ranks), newest_(newest_step) {}
 
   struct Decision {
-    int ranks = 0;            // of the next start; 0: stop
-    int code = 0;             // to stop with
-    std::string reason;       // a sentence for people
+    int ranks = 0;       // of the next start; 0: stop
+    int code = 0;        // to stop with
+    std::string reason;  // a sentence for people
   };
   // After a start ended with `code`, when the newest checkpoint is of this step (-1: there is none).
   Decision after(int code, int64_t newest_step);
@@ -33,7 +34,7 @@ class Restarts {
 
  private:
   const RestartLimits limits_;
-  int ranks_, restarts_ = 0, idle_ = 0;   // idle_: restarts in a row without progress
+  int ranks_, restarts_ = 0, idle_ = 0;  // idle_: restarts in a row without progress
   int64_t newest_;
 };
 
@@ -41,8 +42,8 @@ struct SupervisedJob {
   std::string program;
   std::vector<std::string> args;
   int ranks = 1;
-  std::function<int(int ranks)> threads;         // of each rank
-  std::function<int64_t()> newest_step;          // of the checkpoints, -1: none
+  std::function<int(int ranks)> threads;  // of each rank
+  std::function<int64_t()> newest_step;   // of the checkpoints, -1: none
 };
 // Returns the job's exit code. PAL_RESTARTS tells the ranks how many starts came before. TERM and INT become USR2: the
 // ranks write a checkpoint and end with 75; a second one ends them at once.

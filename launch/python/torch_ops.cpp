@@ -25,7 +25,8 @@ using MaybeTensor = std::optional<at::Tensor>;
 
 const char* const kSchema =
     "(Tensor z, int views=2, Tensor? pairs=None, Tensor? weights=None, Tensor? labels=None, float views_weight=1.0, "
-    "float labels_weight=1.0, Tensor? support=None, Tensor? anchors=None, Tensor? related=None, Tensor? related_probability=None, "
+    "float labels_weight=1.0, Tensor? support=None, Tensor? anchors=None, Tensor? related=None, Tensor? "
+    "related_probability=None, "
     "Tensor? repelled=None, Tensor? repelled_probability=None, str[]? settings=None) -> Tensor";
 
 template <class T>
@@ -35,10 +36,10 @@ std::vector<T> numbers(const at::Tensor& t) {
 }
 
 void check_pairs(const char* what, const at::Tensor& pairs, const MaybeTensor& values) {
-  PAL_CHECK(pairs.dim() == 2 && pairs.size(1) == 2 && !pairs.is_floating_point(), std::string("shape of ") + what, c10::str(pairs.sizes()),
-            "give integers (pairs, 2)");
-  PAL_CHECK(!values || values->numel() == pairs.size(0), std::string("numbers that belong to ") + what, values ? values->numel() : 0,
-            "give one per pair");
+  PAL_CHECK(pairs.dim() == 2 && pairs.size(1) == 2 && !pairs.is_floating_point(), std::string("shape of ") + what,
+            c10::str(pairs.sizes()), "give integers (pairs, 2)");
+  PAL_CHECK(!values || values->numel() == pairs.size(0), std::string("numbers that belong to ") + what,
+            values ? values->numel() : 0, "give one per pair");
 }
 
 // Undirected pairs, both ways.
@@ -52,10 +53,12 @@ graph::SparseRest rest_of(const at::Tensor& pairs, const MaybeTensor& weights, i
     PAL_DATA_CHECK(i >= 0 && i < samples && j >= 0 && j < samples, "a pair names sample", i >= 0 && i < samples ? j : i,
                    "samples are 0 to " + std::to_string(samples - 1));
     const auto [at, fresh] = rows[i].emplace(static_cast<int32_t>(j), weight[e]);
-    PAL_DATA_CHECK(fresh || at->second == weight[e], "a pair comes twice, with another weight: " + std::to_string(i) + "," + std::to_string(j),
-                   weight[e], "give it once");
+    PAL_DATA_CHECK(fresh || at->second == weight[e],
+                   "a pair comes twice, with another weight: " + std::to_string(i) + "," + std::to_string(j), weight[e],
+                   "give it once");
     const auto [back, news] = rows[j].emplace(static_cast<int32_t>(i), weight[e]);
-    PAL_DATA_CHECK(news || back->second == weight[e], "a pair comes both ways, with other weights: " + std::to_string(i) + "," + std::to_string(j),
+    PAL_DATA_CHECK(news || back->second == weight[e],
+                   "a pair comes both ways, with other weights: " + std::to_string(i) + "," + std::to_string(j),
                    weight[e], "give it once");
   }
   graph::SparseRest rest;
@@ -92,12 +95,13 @@ struct Call {
 Call call_of(const std::string& kind, const at::Tensor& z, const std::vector<c10::IValue>& a) {
   const auto maybe = [&](size_t k) { return a[k].isNone() ? MaybeTensor() : MaybeTensor(a[k].toTensor()); };
   const int64_t views = a[0].toInt();
-  PAL_CHECK(z.dim() == 2 && (z.scalar_type() == at::kFloat || z.scalar_type() == at::kDouble), "embeddings", c10::str(z.scalar_type(), z.sizes()),
-            "give float32 or float64 rows (views · samples, width)");
-  PAL_CHECK(views >= 1 && z.size(0) % views == 0, "rows of the embeddings", z.size(0), "give a multiple of views, " + std::to_string(views));
+  PAL_CHECK(z.dim() == 2 && (z.scalar_type() == at::kFloat || z.scalar_type() == at::kDouble), "embeddings",
+            c10::str(z.scalar_type(), z.sizes()), "give float32 or float64 rows (views · samples, width)");
+  PAL_CHECK(views >= 1 && z.size(0) % views == 0, "rows of the embeddings", z.size(0),
+            "give a multiple of views, " + std::to_string(views));
   const int64_t samples = z.size(0) / views;
   Call call;
-  std::vector<std::string> settings = {"loss.kind=" + kind, "graph.kind=supervised"};   // labels may be read
+  std::vector<std::string> settings = {"loss.kind=" + kind, "graph.kind=supervised"};  // labels may be read
   if (!a[12].isNone()) {
     for (const auto& s : a[12].toListRef()) settings.push_back(s.toStringRef());
   }
@@ -115,10 +119,12 @@ Call call_of(const std::string& kind, const at::Tensor& z, const std::vector<c10
   }
   if (const MaybeTensor labels = maybe(3)) {
     batch.labels = numbers<int64_t>(*labels);
-    PAL_CHECK(static_cast<int64_t>(batch.labels.size()) == samples, "labels", batch.labels.size(), "give one per sample, -1 unknown");
+    PAL_CHECK(static_cast<int64_t>(batch.labels.size()) == samples, "labels", batch.labels.size(),
+              "give one per sample, -1 unknown");
     std::map<int64_t, int32_t> block;
     graph::BlockLayer layer{{}, 0, a[5].toDouble(), {}};
-    for (int64_t label : batch.labels) layer.block.push_back(label < 0 ? -1 : block.emplace(label, static_cast<int32_t>(block.size())).first->second);
+    for (int64_t label : batch.labels)
+      layer.block.push_back(label < 0 ? -1 : block.emplace(label, static_cast<int32_t>(block.size())).first->second);
     layer.blocks = static_cast<int32_t>(block.size());
     if (layer.weight != 0) batch.graph.layers.push_back(std::move(layer));
   }
@@ -141,7 +147,8 @@ class GraphLoss : public torch::autograd::Function<GraphLoss> {
     context->save_for_backward({result.dz});
     return at::full({}, result.value, z.options());
   }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context, torch::autograd::variable_list gradients) {
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
     return {gradients[0].mul(context->get_saved_variables()[0]), at::Tensor()};
   }
 };
@@ -152,7 +159,7 @@ void graph_loss(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   std::vector<c10::IValue> arguments = torch::jit::pop(*stack, count);
   const at::Tensor z = arguments.front().toTensor();
   arguments.erase(arguments.begin());
-  const std::string& name = op.schema().name();   // pal::KIND
+  const std::string& name = op.schema().name();  // pal::KIND
   try {
     const Call call = call_of(name.substr(name.rfind(':') + 1), z, arguments);
     torch::jit::push(*stack, GraphLoss::apply(z, &call));

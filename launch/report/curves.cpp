@@ -13,7 +13,7 @@
 namespace pal::launch {
 namespace {
 
-constexpr size_t kPoints = 600;   // of a curve: a pixel shows no more
+constexpr size_t kPoints = 600;  // of a curve: a pixel shows no more
 
 // What is drawn: a name of metrics.jsonl, or several that are summed up or divided.
 struct Quantity {
@@ -45,13 +45,14 @@ void add_curve(plot::PlotPanel& panel, const std::string& name, record::MetricCu
 }
 
 // Share of a step's time in which gradients were on their way: sync_ms against the time of the step.
-enum class CommPart { all, seen };   // seen: what backward does not hide
+enum class CommPart { all, seen };  // seen: what backward does not hide
 record::MetricCurve communication_share(const RunSummary& run, CommPart part) {
   record::MetricCurve share;
   if (!run.config) return share;
   const auto batch = static_cast<double>(run.config->integer("train.global_batch"));
   for (const record::MetricLine& line : run.metrics.lines) {
-    const auto sync = line.values.find("sync_ms"), rate = line.values.find("images_per_s"), behind = line.values.find("sync_hidden");
+    const auto sync = line.values.find("sync_ms"), rate = line.values.find("images_per_s"),
+               behind = line.values.find("sync_hidden");
     if (sync == line.values.end() || rate == line.values.end() || !(rate->second > 0)) continue;
     const double all = sync->second * rate->second / (1000 * batch);
     const double seen = behind == line.values.end() || !std::isfinite(behind->second) ? 0 : behind->second;
@@ -83,21 +84,25 @@ std::string figure(plot::PlotPanel panel, const std::string& caption, const std:
 std::string curve_figures(const std::vector<RunSummary>& runs) {
   std::string out;
   const bool alone = runs.size() == 1;
-  const auto named = [&](const RunSummary& run, const std::string& what) { return alone ? what : what.empty() ? run.name : run.name + " " + what; };
+  const auto named = [&](const RunSummary& run, const std::string& what) {
+    return alone ? what : what.empty() ? run.name : run.name + " " + what;
+  };
   const auto each = [&](const Quantity& q, const std::string& caption) {
     plot::PlotPanel panel;
     panel.title = q.title;
     panel.y.label = q.unit;
-    for (size_t r = 0; r < runs.size(); ++r) add_curve(panel, named(runs[r], ""), record::metric_curve(runs[r].metrics, q.name), q.scale, static_cast<int>(r));
+    for (size_t r = 0; r < runs.size(); ++r)
+      add_curve(panel, named(runs[r], ""), record::metric_curve(runs[r].metrics, q.name), q.scale, static_cast<int>(r));
     out += figure(panel, caption, runs);
   };
   each({"loss", "loss", "loss"}, "The global loss, by step.");
-  for (const RunSummary& run : runs) {   // of losses that differ, terms do not compare: a figure for each run
+  for (const RunSummary& run : runs) {  // of losses that differ, terms do not compare: a figure for each run
     plot::PlotPanel panel;
     panel.title = alone ? "terms of the loss" : run.name + ": terms";
     panel.y.label = "term";
     int color = 0;
-    for (const std::string& name : record::metric_names(run.metrics, "terms.")) add_curve(panel, name.substr(6), record::metric_curve(run.metrics, name), 1, color++);
+    for (const std::string& name : record::metric_names(run.metrics, "terms."))
+      add_curve(panel, name.substr(6), record::metric_curve(run.metrics, name), 1, color++);
     if (panel.curves.size() > 1) out += figure(panel, "The terms that add up to the loss, with their weights.", {run});
   }
   {
@@ -107,7 +112,8 @@ std::string curve_figures(const std::vector<RunSummary>& runs) {
     int color = 0;
     for (const RunSummary& run : runs) {
       add_curve(panel, named(run, "linear"), record::metric_curve(run.metrics, "eval_linear_top1"), 100, color);
-      add_curve(panel, named(run, "kNN"), record::metric_curve(run.metrics, "eval_knn_top1"), 100, color + (alone ? 1 : 0));
+      add_curve(panel, named(run, "kNN"), record::metric_curve(run.metrics, "eval_knn_top1"), 100,
+                color + (alone ? 1 : 0));
       if (!panel.curves.empty() && !alone) panel.curves.back().stroke = plot::CurveStroke::dashed;
       color += alone ? 2 : 1;
     }
@@ -121,25 +127,30 @@ std::string curve_figures(const std::vector<RunSummary>& runs) {
     panel.right.label = "cost";
     for (size_t r = 0; r < runs.size(); ++r) {
       if (!(record::last_value(runs[r].metrics, "queries", 0) > 0)) continue;
-      add_curve(panel, named(runs[r], "questions"), record::metric_curve(runs[r].metrics, "queries"), 1, static_cast<int>(r));
-      add_curve(panel, named(runs[r], "cost"), record::metric_curve(runs[r].metrics, "cost"), 1, static_cast<int>(r) + (alone ? 1 : 0));
+      add_curve(panel, named(runs[r], "questions"), record::metric_curve(runs[r].metrics, "queries"), 1,
+                static_cast<int>(r));
+      add_curve(panel, named(runs[r], "cost"), record::metric_curve(runs[r].metrics, "cost"), 1,
+                static_cast<int>(r) + (alone ? 1 : 0));
       panel.curves.back().side = plot::CurveSide::right;
       panel.curves.back().stroke = plot::CurveStroke::dashed;
     }
     out += figure(panel, "Questions whose answers are in effect, and what they cost.", runs);
   }
-  each({"effective rank of Z", "directions", "effective_rank"}, "Directions that the embeddings of a batch really use; 1 is collapse.");
+  each({"effective rank of Z", "directions", "effective_rank"},
+       "Directions that the embeddings of a batch really use; 1 is collapse.");
   {
     plot::PlotPanel panel;
     panel.title = "communication";
     panel.y.label = "share of a step, %";
     for (size_t r = 0; r < runs.size(); ++r) {
-      if (!(record::last_value(runs[r].metrics, "sync_ms", 0) > 0)) continue;   // alone nothing is sent
+      if (!(record::last_value(runs[r].metrics, "sync_ms", 0) > 0)) continue;  // alone nothing is sent
       add_curve(panel, named(runs[r], "all"), communication_share(runs[r], CommPart::all), 100, static_cast<int>(r));
-      add_curve(panel, named(runs[r], "not hidden"), communication_share(runs[r], CommPart::seen), 100, static_cast<int>(r) + (alone ? 1 : 0));
+      add_curve(panel, named(runs[r], "not hidden"), communication_share(runs[r], CommPart::seen), 100,
+                static_cast<int>(r) + (alone ? 1 : 0));
       if (!alone && !panel.curves.empty()) panel.curves.back().stroke = plot::CurveStroke::dashed;
     }
-    out += figure(panel, "Time of the gradients' sums against that of the step, and the part that backward does not hide.", runs);
+    out += figure(
+        panel, "Time of the gradients' sums against that of the step, and the part that backward does not hide.", runs);
   }
   each({"learning rate", "rate", "lr"}, "The learning rate.");
   each({"memory", "MB", "memory_mb"}, "Memory of rank 0.");
@@ -147,7 +158,8 @@ std::string curve_figures(const std::vector<RunSummary>& runs) {
 }
 
 std::string confusion_figure(const RunSummary& run) {
-  const auto found = std::find_if(run.evals.begin(), run.evals.end(), [](const EvalResult& e) { return !e.confusion.empty(); });
+  const auto found =
+      std::find_if(run.evals.begin(), run.evals.end(), [](const EvalResult& e) { return !e.confusion.empty(); });
   if (found == run.evals.end()) return "";
   const size_t n = found->classes.size();
   const double cell = n <= 12 ? 40 : std::max(6.0, 480.0 / static_cast<double>(n));
@@ -155,10 +167,11 @@ std::string confusion_figure(const RunSummary& run) {
   for (const std::string& name : found->classes) longest = std::max(longest, plot::svg_characters(name));
   const bool words = n <= 40;
   const double left = words ? 20 + 7.0 * static_cast<double>(longest) : 26, top = words ? left - 4 : 26;
-  const double right = words ? 10 + 3.5 * static_cast<double>(longest) : 10;   // the last name leans out
+  const double right = words ? 10 + 3.5 * static_cast<double>(longest) : 10;  // the last name leans out
   plot::SvgText svg(left + cell * static_cast<double>(n) + right, top + cell * static_cast<double>(n) + 26);
   for (size_t i = 0; i < n; ++i) {
-    const int64_t total = std::max<int64_t>(std::accumulate(found->confusion[i].begin(), found->confusion[i].end(), int64_t{0}), 1);
+    const int64_t total =
+        std::max<int64_t>(std::accumulate(found->confusion[i].begin(), found->confusion[i].end(), int64_t{0}), 1);
     const double y = top + cell * static_cast<double>(i);
     if (words) {
       svg.text(left - 6, y + cell / 2 + 4, found->classes[i], "text-anchor=\"end\" class=\"tick\"");
@@ -172,14 +185,22 @@ std::string confusion_figure(const RunSummary& run) {
       const double x = left + cell * static_cast<double>(j);
       // Blue on the diagonal, red beside it; the root shows small shares.
       const double depth = std::sqrt(share);
-      svg.rectangle(x, y, cell, cell, fmt::format("fill=\"{}\" fill-opacity=\"{:.3f}\" stroke=\"#e6e8ec\" stroke-width=\"0.5\"", i == j ? "#0072B2" : "#D55E00", depth));
+      svg.rectangle(x, y, cell, cell,
+                    fmt::format("fill=\"{}\" fill-opacity=\"{:.3f}\" stroke=\"#e6e8ec\" stroke-width=\"0.5\"",
+                                i == j ? "#0072B2" : "#D55E00", depth));
       if (n <= 12 && found->confusion[i][j] > 0)
-        svg.text(x + cell / 2, y + cell / 2 + 4, std::to_string(found->confusion[i][j]), fmt::format("text-anchor=\"middle\" class=\"tick\" fill=\"{}\"", depth > 0.6 ? "#fff" : "#222"));
+        svg.text(x + cell / 2, y + cell / 2 + 4, std::to_string(found->confusion[i][j]),
+                 fmt::format("text-anchor=\"middle\" class=\"tick\" fill=\"{}\"", depth > 0.6 ? "#fff" : "#222"));
     }
   }
   svg.text(left, top + cell * static_cast<double>(n) + 18, "rows: true class, columns: predicted", "class=\"tick\"");
-  return html_figure(svg.finish(), fmt::format("{}: confusion of {} on {} test samples, top-1 {:.2f} %.", run.name, found->method, found->test, 100 * found->top1),
-                     {!run.eval_command.empty() ? run.eval_command : "pal eval " + run.path + " " + found->method.substr(0, found->method.find(' ')) + " --json " + run.eval_file});
+  return html_figure(
+      svg.finish(),
+      fmt::format("{}: confusion of {} on {} test samples, top-1 {:.2f} %.", run.name, found->method, found->test,
+                  100 * found->top1),
+      {!run.eval_command.empty() ? run.eval_command
+                                 : "pal eval " + run.path + " " + found->method.substr(0, found->method.find(' ')) +
+                                       " --json " + run.eval_file});
 }
 
 }  // namespace pal::launch

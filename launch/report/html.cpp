@@ -60,10 +60,11 @@ td img { width: 44px; height: 44px; object-fit: contain; vertical-align: middle;
 }
 )css";
 
-constexpr size_t kShortCommand = 160;   // longer ones are folded away
+constexpr size_t kShortCommand = 160;  // longer ones are folded away
 
 bool is_number(const std::string& cell) {
-  return !cell.empty() && (std::isdigit(static_cast<unsigned char>(cell[0])) || ((cell[0] == '-' || cell[0] == '+') && cell.size() > 1));
+  return !cell.empty() &&
+         (std::isdigit(static_cast<unsigned char>(cell[0])) || ((cell[0] == '-' || cell[0] == '+') && cell.size() > 1));
 }
 
 }  // namespace
@@ -72,12 +73,23 @@ std::string html_escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += c;
     }
   }
   return out;
@@ -87,14 +99,16 @@ std::string html_table(const std::vector<std::vector<std::string>>& rows) {
   if (rows.empty()) return "";
   std::vector<bool> numeric(rows[0].size(), rows.size() > 1);
   for (size_t r = 1; r < rows.size(); ++r) {
-    for (size_t c = 0; c < rows[r].size() && c < numeric.size(); ++c) numeric[c] = numeric[c] && (is_number(rows[r][c]) || rows[r][c].empty() || rows[r][c] == "-");
+    for (size_t c = 0; c < rows[r].size() && c < numeric.size(); ++c)
+      numeric[c] = numeric[c] && (is_number(rows[r][c]) || rows[r][c].empty() || rows[r][c] == "-");
   }
   std::string out = "<div class=\"scroll\"><table>\n";
   for (size_t r = 0; r < rows.size(); ++r) {
     out += "<tr>";
     for (size_t c = 0; c < rows[r].size(); ++c) {
       const char* tag = r == 0 ? "th" : "td";
-      out += fmt::format("<{0}{1}>{2}</{0}>", tag, c < numeric.size() && numeric[c] ? " class=\"n\"" : "", html_escaped(rows[r][c]));
+      out += fmt::format("<{0}{1}>{2}</{0}>", tag, c < numeric.size() && numeric[c] ? " class=\"n\"" : "",
+                         html_escaped(rows[r][c]));
     }
     out += "</tr>\n";
   }
@@ -103,17 +117,23 @@ std::string html_table(const std::vector<std::vector<std::string>>& rows) {
 
 std::string html_figure(const std::string& body, const std::string& caption, const std::vector<std::string>& commands) {
   std::string told;
-  for (const std::string& command : commands) told += (told.empty() ? "" : "<br>") + ("<code>" + html_escaped(command) + "</code>");
-  if (told.size() > kShortCommand) told = fmt::format("<details><summary>made by {}</summary>{}</details>", commands.size() == 1 ? "this command" : fmt::format("{} commands", commands.size()), told);
-  else if (!told.empty()) told = "<br>" + told;
+  for (const std::string& command : commands)
+    told += (told.empty() ? "" : "<br>") + ("<code>" + html_escaped(command) + "</code>");
+  if (told.size() > kShortCommand)
+    told = fmt::format("<details><summary>made by {}</summary>{}</details>",
+                       commands.size() == 1 ? "this command" : fmt::format("{} commands", commands.size()), told);
+  else if (!told.empty())
+    told = "<br>" + told;
   return "<figure>" + body + "<figcaption>" + html_escaped(caption) + told + "</figcaption></figure>\n";
 }
 
 std::string html_picture(const data::Picture& picture, int shown, const std::string& title) {
   data::Picture small = picture;
   const int32_t longer = std::max(picture.height, picture.width);
-  const int32_t most = 2 * shown;   // enough for fine screens
-  if (longer > most) small = data::resize_picture(picture, std::max(1, picture.height * most / longer), std::max(1, picture.width * most / longer));
+  const int32_t most = 2 * shown;  // enough for fine screens
+  if (longer > most)
+    small = data::resize_picture(picture, std::max(1, picture.height * most / longer),
+                                 std::max(1, picture.width * most / longer));
   const std::vector<uint8_t> png = data::encode_png(small.pixels.data(), small.height, small.width, small.channels);
   return fmt::format("<img src=\"data:image/png;base64,{}\" alt=\"{}\">", base64(png), html_escaped(title));
 }
@@ -123,8 +143,11 @@ std::string html_section(const std::string& id, const std::string& title, const 
 }
 
 std::string html_page(const std::string& title, const std::string& body) {
-  return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-         "<link rel=\"icon\" href=\"data:,\">\n<title>" + html_escaped(title) + "</title>\n<style>" + kStyle + "</style></head>\n<body><main>\n" + body + "</main></body></html>\n";
+  return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+         "content=\"width=device-width, initial-scale=1\">\n"
+         "<link rel=\"icon\" href=\"data:,\">\n<title>" +
+         html_escaped(title) + "</title>\n<style>" + kStyle + "</style></head>\n<body><main>\n" + body +
+         "</main></body></html>\n";
 }
 
 std::string base64(const std::vector<uint8_t>& bytes) {

@@ -7,9 +7,9 @@
 
 #include "core/data/dataset.h"
 #include "kernels/base/error.h"
-#include "launch/run/montage.h"
 #include "launch/report/html.h"
 #include "launch/report/samples.h"
+#include "launch/run/montage.h"
 
 namespace pal::launch {
 namespace {
@@ -23,7 +23,9 @@ struct Asked {
 // Read-only, so that a run that writes there is never disturbed; while one does, SQLite refuses and we say so.
 class LedgerReader {
  public:
-  explicit LedgerReader(const std::string& path) : path_(path) { check(sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READONLY, nullptr)); }
+  explicit LedgerReader(const std::string& path) : path_(path) {
+    check(sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READONLY, nullptr));
+  }
   ~LedgerReader() {
     sqlite3_finalize(rows_);
     sqlite3_close(db_);
@@ -35,9 +37,13 @@ class LedgerReader {
     std::vector<Asked> found;
     query("SELECT count(*) FROM answers");
     *all = next() ? sqlite3_column_int64(rows_, 0) : 0;
-    query("SELECT q.kind, a.i, a.j, a.answer, a.cost, a.annotator, q.model_step FROM answers a JOIN queries q ON q.id = a.query ORDER BY a.id DESC LIMIT " + std::to_string(count));
+    query(
+        "SELECT q.kind, a.i, a.j, a.answer, a.cost, a.annotator, q.model_step FROM answers a JOIN queries q ON q.id = "
+        "a.query ORDER BY a.id DESC LIMIT " +
+        std::to_string(count));
     while (next()) {
-      found.push_back({text(0), text(3), text(5), sqlite3_column_int64(rows_, 1), sqlite3_column_int64(rows_, 2), sqlite3_column_int64(rows_, 6), sqlite3_column_double(rows_, 4)});
+      found.push_back({text(0), text(3), text(5), sqlite3_column_int64(rows_, 1), sqlite3_column_int64(rows_, 2),
+                       sqlite3_column_int64(rows_, 6), sqlite3_column_double(rows_, 4)});
     }
     return found;
   }
@@ -45,8 +51,10 @@ class LedgerReader {
  private:
   void check(int code) const {
     const bool busy = code == SQLITE_BUSY || code == SQLITE_LOCKED;
-    PAL_DATA_CHECK(code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE, "the ledger " + path_ + " cannot be read", sqlite3_errmsg(db_),
-                   busy ? "the run is writing to it: make the report again once it has ended" : "make the report with the pal that trained the run");
+    PAL_DATA_CHECK(code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE,
+                   "the ledger " + path_ + " cannot be read", sqlite3_errmsg(db_),
+                   busy ? "the run is writing to it: make the report again once it has ended"
+                        : "make the report with the pal that trained the run");
   }
   void query(const std::string& sql) {
     sqlite3_finalize(rows_);
@@ -69,11 +77,12 @@ class LedgerReader {
 };
 
 std::string sample_cell(const data::Dataset* data, int64_t sample) {
-  if (sample < 0) return "-";   // a question about a class
+  if (sample < 0) return "-";  // a question about a class
   if (data == nullptr || sample >= data->size()) return std::to_string(sample);
   const int64_t label = data->labels().empty() ? -1 : data->labels()[static_cast<size_t>(sample)];
   const std::string name = label < 0 ? data->id(sample) : data->classes()[static_cast<size_t>(label)];
-  return html_picture(sample_picture(*data, sample), 44, name) + " " + html_escaped(fmt::format("{} ({})", sample, name));
+  return html_picture(sample_picture(*data, sample), 44, name) + " " +
+         html_escaped(fmt::format("{} ({})", sample, name));
 }
 
 }  // namespace
@@ -87,14 +96,20 @@ std::string question_table(const RunSummary& run, const SampleOptions& options) 
     std::shared_ptr<data::Dataset> data;
     try {
       if (run.config) data = data::Dataset::open(run.config->text("data.train"));
-    } catch (const Error&) {   // numbers without pictures
+    } catch (const Error&) {  // numbers without pictures
     }
-    std::string out = fmt::format("<p>The last {} of {} answers. <code>sqlite3 {} 'select * from answers'</code></p>\n<div class=\"scroll\"><table>\n"
-                                  "<tr><th>question</th><th>sample</th><th>and sample</th><th>answer</th><th>by</th><th class=\"n\">cost</th><th class=\"n\">asked at step</th></tr>\n",
-                                  asked.size(), all, html_escaped(path));
+    std::string out = fmt::format(
+        "<p>The last {} of {} answers. <code>sqlite3 {} 'select * from answers'</code></p>\n<div "
+        "class=\"scroll\"><table>\n"
+        "<tr><th>question</th><th>sample</th><th>and sample</th><th>answer</th><th>by</th><th class=\"n\">cost</th><th "
+        "class=\"n\">asked at step</th></tr>\n",
+        asked.size(), all, html_escaped(path));
     for (const Asked& a : asked) {
-      out += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"n\">{:g}</td><td class=\"n\">{}</td></tr>\n", html_escaped(a.kind), sample_cell(data.get(), a.i),
-                         sample_cell(data.get(), a.j), html_escaped(a.answer), html_escaped(a.annotator), a.cost, a.step);
+      out += fmt::format(
+          "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"n\">{:g}</td><td "
+          "class=\"n\">{}</td></tr>\n",
+          html_escaped(a.kind), sample_cell(data.get(), a.i), sample_cell(data.get(), a.j), html_escaped(a.answer),
+          html_escaped(a.annotator), a.cost, a.step);
     }
     return out + "</table></div>\n";
   } catch (const Error& e) {

@@ -8,9 +8,9 @@
 #include "core/model/encoder.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
+#include "launch/report/html.h"
 #include "launch/run/embedding_plot.h"
 #include "launch/run/montage.h"
-#include "launch/report/html.h"
 #include "launch/run/trained_run.h"
 
 namespace pal::launch {
@@ -25,12 +25,14 @@ std::vector<int64_t> evenly(int64_t count, int64_t of) {
 
 std::string label_text(const data::Dataset& data, int64_t sample) {
   const int64_t label = data.labels().empty() ? -1 : data.labels()[static_cast<size_t>(sample)];
-  return label >= 0 && label < static_cast<int64_t>(data.classes().size()) ? data.classes()[static_cast<size_t>(label)] : data.id(sample);
+  return label >= 0 && label < static_cast<int64_t>(data.classes().size()) ? data.classes()[static_cast<size_t>(label)]
+                                                                           : data.id(sample);
 }
 
 std::string shown_sample(const data::Dataset& data, int64_t sample, const std::string& kind, const std::string& below) {
   const std::string name = label_text(data, sample);
-  return fmt::format("<figure class=\"{}\">{}<figcaption>{}</figcaption></figure>", kind, html_picture(sample_picture(data, sample), 72, name),
+  return fmt::format("<figure class=\"{}\">{}<figcaption>{}</figcaption></figure>", kind,
+                     html_picture(sample_picture(data, sample), 72, name),
                      html_escaped(below.empty() ? name : name + " " + below));
 }
 
@@ -41,7 +43,8 @@ struct Looked {
   at::Tensor features;
 };
 
-Looked look_at(model::Encoder& encoder, const config::Config& config, const std::string& path, int64_t count, comm::Comm& comm) {
+Looked look_at(model::Encoder& encoder, const config::Config& config, const std::string& path, int64_t count,
+               comm::Comm& comm) {
   Looked looked{data::Dataset::open(path), {}, {}};
   looked.samples = evenly(count, looked.data->size());
   eval::EmbedOptions options;
@@ -65,8 +68,13 @@ std::string neighbour_rows(const Looked& train, const Looked& test, const Sample
       const auto at = near.index[0][j].item<int64_t>();
       if (at < 0) continue;
       const int64_t sample = train.samples[static_cast<size_t>(at)];
-      const bool same = labels && train.data->labels()[static_cast<size_t>(sample)] == test.data->labels()[static_cast<size_t>(query)];
-      out += shown_sample(*train.data, sample, !labels ? "plain" : same ? "same" : "other", fmt::format("{:.2f}", near.similarity[0][j].item<double>()));
+      const bool same = labels && train.data->labels()[static_cast<size_t>(sample)] ==
+                                      test.data->labels()[static_cast<size_t>(query)];
+      out += shown_sample(*train.data, sample,
+                          !labels ? "plain"
+                          : same  ? "same"
+                                  : "other",
+                          fmt::format("{:.2f}", near.similarity[0][j].item<double>()));
     }
     out += "</div>\n";
   }
@@ -90,10 +98,14 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
     }
     SampleParts parts;
     parts.neighbours = fmt::format(
-        "<p>Left, framed in black: a test sample. Then the nearest of {} training samples by the cosine of their features (the number), green: of the same class. "
-        "Checkpoint of step {}. <code>pal report {}</code></p>\n",
-        train.samples.size(), trained.step, html_escaped(run.path)) + neighbour_rows(train, test, options);
-    parts.plane = html_figure(embedding_plot(test.features, labels, test.data->classes()), fmt::format("{} test samples of step {}, in the two directions of most variance.", test.samples.size(), trained.step),
+                           "<p>Left, framed in black: a test sample. Then the nearest of {} training samples by the "
+                           "cosine of their features (the number), green: of the same class. "
+                           "Checkpoint of step {}. <code>pal report {}</code></p>\n",
+                           train.samples.size(), trained.step, html_escaped(run.path)) +
+                       neighbour_rows(train, test, options);
+    parts.plane = html_figure(embedding_plot(test.features, labels, test.data->classes()),
+                              fmt::format("{} test samples of step {}, in the two directions of most variance.",
+                                          test.samples.size(), trained.step),
                               {"pal eval " + run.path + " ridge --picture plane.svg"});
     return parts;
   } catch (const Error& e) {

@@ -11,13 +11,13 @@
 namespace pal::launch {
 
 struct SampleOptions {
-  int64_t queries = 10, neighbours = 7;       // rows and columns of the montage
-  int64_t train = 4000, test = 2000;          // samples that are embedded
-  int64_t questions = 40;                     // of the ledger, the last ones
+  int64_t queries = 10, neighbours = 7;  // rows and columns of the montage
+  int64_t train = 4000, test = 2000;     // samples that are embedded
+  int64_t questions = 40;                // of the ledger, the last ones
 };
 
 struct SampleParts {
-  std::string neighbours, plane;   // HTML
+  std::string neighbours, plane;  // HTML
 };
 SampleParts sample_parts(const RunSummary& run, const SampleOptions& options);
 

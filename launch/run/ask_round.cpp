@@ -7,9 +7,9 @@
 #include "core/data/feature_set.h"
 #include "core/data/loader/augment_config.h"
 #include "core/eval/embed.h"
-#include "core/record/checkpoint_folder.h"
 #include "core/oracle/round/choose_questions.h"
 #include "core/oracle/round/predicted_answers.h"
+#include "core/record/checkpoint_folder.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
 #include "launch/run/trained_run.h"
@@ -23,10 +23,12 @@ at::Tensor inputs_of(const RunGraph& graph, const std::vector<int64_t>& samples)
   return eval::pixels(*graph.data, samples);
 }
 
-oracle::Pool make_pool(const std::string& run, const RunGraph& graph, const oracle::QuerySampler& sampler, const AskOptions& ask, const oracle::Round& round, comm::Comm& comm) {
+oracle::Pool make_pool(const std::string& run, const RunGraph& graph, const oracle::QuerySampler& sampler,
+                       const AskOptions& ask, const oracle::Round& round, comm::Comm& comm) {
   const config::Config& config = graph.config;
   oracle::Pool pool;
-  pool.samples = oracle::draw_pool(graph.store, config.integer("oracle.pool"), round.seed, round.round, graph.subset, sampler.begun());
+  pool.samples = oracle::draw_pool(graph.store, config.integer("oracle.pool"), round.seed, round.round, graph.subset,
+                                   sampler.begun());
   PAL_DATA_CHECK(!pool.samples.empty(), "samples to choose questions from", 0, "the data set is empty");
   if (sampler.needs() == oracle::PoolNeeds::samples) return pool;
   if (ask.untrained == Untrained::by_inputs && record::checkpoint_steps(run).empty()) {
@@ -46,29 +48,35 @@ oracle::Pool make_pool(const std::string& run, const RunGraph& graph, const orac
 
 }  // namespace
 
-AskedRound ask_round(const std::string& run, const RunGraph& graph, const oracle::QuerySampler& sampler, oracle::Ledger& ledger, const AskOptions& options, comm::Comm& comm) {
+AskedRound ask_round(const std::string& run, const RunGraph& graph, const oracle::QuerySampler& sampler,
+                     oracle::Ledger& ledger, const AskOptions& options, comm::Comm& comm) {
   const config::Config& config = graph.config;
   const std::vector<int64_t> steps = record::checkpoint_steps(run);
   AskedRound asked;
   asked.step = steps.empty() ? 0 : steps.front();
   const oracle::StopLimits limits = setup::stop_limits(config);
-  if (const oracle::StopReason stop = oracle::reason_to_stop(limits, ledger, graph.store, graph.subset, asked.step); stop != oracle::StopReason::none) {
+  if (const oracle::StopReason stop = oracle::reason_to_stop(limits, ledger, graph.store, graph.subset, asked.step);
+      stop != oracle::StopReason::none) {
     asked.why = oracle::to_sentence(stop, limits);
     return asked;
   }
   int64_t most = options.questions;
   if (limits.questions > 0) most = std::min(most, limits.questions - ledger.questions());
   const int64_t every = config.integer("oracle.every");
-  oracle::Round round{static_cast<uint64_t>(config.integer("train.seed")), std::max({ledger.rounds(), (asked.step + every - 1) / every, int64_t{1}}), most};
+  oracle::Round round{static_cast<uint64_t>(config.integer("train.seed")),
+                      std::max({ledger.rounds(), (asked.step + every - 1) / every, int64_t{1}}), most};
   round.pending = ledger.open_queries();
   for (const oracle::Decision& d : graph.decisions) {
-    if (d.kind == oracle::QueryKind::coarse) round.coarse.push_back(d);
-    else if (graph.store.relation(d.i, d.j) != d.relation() || d.relation() == graph::Relation::unknown) round.closed.emplace_back(d.i, d.j);
+    if (d.kind == oracle::QueryKind::coarse)
+      round.coarse.push_back(d);
+    else if (graph.store.relation(d.i, d.j) != d.relation() || d.relation() == graph::Relation::unknown)
+      round.closed.emplace_back(d.i, d.j);
   }
   const oracle::Pool pool = make_pool(run, graph, sampler, options, round, comm);
   oracle::Chosen chosen = oracle::choose_questions(sampler, graph.store, pool, round);
   asked.queries = std::move(chosen.queries);
-  asked.why = oracle::to_sentence(chosen.why, sampler, ledger.open_questions(), static_cast<int64_t>(pool.samples.size()));
+  asked.why =
+      oracle::to_sentence(chosen.why, sampler, ledger.open_questions(), static_cast<int64_t>(pool.samples.size()));
   asked.waits = chosen.why == oracle::NoQuestion::waiting;
   oracle::expect_answers(graph.store, pool, asked.queries);
   ledger.record_queries(asked.queries, {sampler.name(), round.round, asked.step, config.integer("oracle.votes")});

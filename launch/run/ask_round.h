@@ -15,18 +15,19 @@ namespace pal::launch {
 enum class Untrained { refused, by_inputs };
 
 struct AskOptions {
-  int64_t questions = 100;        // at most
+  int64_t questions = 100;  // at most
   Untrained untrained = Untrained::refused;
   int threads = 1;
 };
 struct AskedRound {
   std::vector<oracle::Query> queries = {};
-  int64_t step = 0;               // of the checkpoint
-  std::string why = {};           // without a question: a sentence
-  bool waits = false;             // and what is left is out: answers open the next ones
+  int64_t step = 0;      // of the checkpoint
+  std::string why = {};  // without a question: a sentence
+  bool waits = false;    // and what is left is out: answers open the next ones
 };
 
 // `graph` with what the ledger says in it (insert_ledger). The run's stop rules and its budget count. Synced when it returns.
-AskedRound ask_round(const std::string& run, const RunGraph& graph, const oracle::QuerySampler& sampler, oracle::Ledger& ledger, const AskOptions& options, comm::Comm& comm);
+AskedRound ask_round(const std::string& run, const RunGraph& graph, const oracle::QuerySampler& sampler,
+                     oracle::Ledger& ledger, const AskOptions& options, comm::Comm& comm);
 
 }  // namespace pal::launch

@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "core/io/files.h"
-#include "core/plot/plot.h"
 #include "core/io/sha256.h"
+#include "core/plot/plot.h"
 #include "kernels/base/error.h"
 #include "launch/table.h"
 
@@ -34,9 +34,11 @@ LineSpec line_spec(const std::string& text) {
     PAL_CHECK(node.IsMap(), "line of compare.lines", text, example);
     for (const auto& entry : node) {
       const std::string key = entry.first.Scalar(), value = entry.second.Scalar();
-      if (key == "name") spec.line.name = value;
+      if (key == "name")
+        spec.line.name = value;
       else if (key == "answers") {
-        PAL_CHECK(value == "assumed" || value == "labeler", "answers of a line of compare.lines", value, "write labeler or assumed");
+        PAL_CHECK(value == "assumed" || value == "labeler", "answers of a line of compare.lines", value,
+                  "write labeler or assumed");
         spec.line.answers = value == "assumed" ? study::StudyAnswers::assumed : study::StudyAnswers::labeler;
       } else {
         spec.overrides.push_back(key + "=" + value);
@@ -46,8 +48,11 @@ LineSpec line_spec(const std::string& text) {
     PAL_CHECK(false, "line of compare.lines", text, example);
   }
   const std::string& name = spec.line.name;
-  const bool plain = !name.empty() && name.size() < 60 && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; });
-  PAL_CHECK(plain, "name of a line of compare.lines", name.empty() ? text : name, "give each line a name of letters, digits, - and _");
+  const bool plain = !name.empty() && name.size() < 60 && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '-' || c == '_';
+  });
+  PAL_CHECK(plain, "name of a line of compare.lines", name.empty() ? text : name,
+            "give each line a name of letters, digits, - and _");
   return spec;
 }
 
@@ -89,10 +94,13 @@ LinesByNoise group(const std::vector<CompareResult>& results) {
 }
 
 // One that asks nothing is a level line.
-bool passive(const LineCurves& line) { return line.at(line.points() - 1, [](const study::StudyPoint& p) { return p.questions; }).mean == 0; }
+bool passive(const LineCurves& line) {
+  return line.at(line.points() - 1, [](const study::StudyPoint& p) { return p.questions; }).mean == 0;
+}
 
 template <class X, class Y>
-plot::PlotPanel panel(const std::string& title, const std::string& x_label, const std::string& y_label, const std::vector<LineCurves>& lines, const X& x, const Y& y) {
+plot::PlotPanel panel(const std::string& title, const std::string& x_label, const std::string& y_label,
+                      const std::vector<LineCurves>& lines, const X& x, const Y& y) {
   plot::PlotPanel out{.title = title, .x = {.label = x_label, .low = 0.0}, .y = {.label = y_label}, .curves = {}};
   double last = 0;
   for (const LineCurves& line : lines) last = std::max(last, line.at(line.points() - 1, x).mean);
@@ -136,12 +144,14 @@ std::string better_than_random(const std::vector<LineCurves>& lines) {
     }
     if (below) better += (better.empty() ? "" : ", ") + line.name;
   }
-  return "below random at every point past a tenth of the budget (linear probe, mean over seeds): " + (better.empty() ? "none" : better) + "\n";
+  return "below random at every point past a tenth of the budget (linear probe, mean over seeds): " +
+         (better.empty() ? "none" : better) + "\n";
 }
 
 }  // namespace
 
-std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::vector<std::string>& overrides, const std::string& folder) {
+std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::vector<std::string>& overrides,
+                                     const std::string& folder) {
   const config::Config config = config::Config::load(config_path, overrides);
   std::vector<CompareJob> jobs;
   const std::vector<std::string> lines = config.text_list("compare.lines");
@@ -152,14 +162,21 @@ std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::
     PAL_CHECK(names[spec.line.name]++ == 0, "two lines of compare.lines have one name", spec.line.name, "rename one");
     for (double noise : config.real_list("compare.noise")) {
       for (int64_t seed = 0; seed < config.integer("compare.seeds"); ++seed) {
-        CompareJob job{.line = spec.line, .overrides = overrides, .seed = static_cast<uint64_t>(seed), .noise = noise, .file = {}, .fingerprint = {}};
+        CompareJob job{.line = spec.line,
+                       .overrides = overrides,
+                       .seed = static_cast<uint64_t>(seed),
+                       .noise = noise,
+                       .file = {},
+                       .fingerprint = {}};
         job.overrides.push_back("train.seed=" + std::to_string(seed));
         job.overrides.push_back(fmt::format("oracle.noise={}", noise));
-        job.overrides.insert(job.overrides.end(), spec.overrides.begin(), spec.overrides.end());   // a line may have a noise of its own
+        job.overrides.insert(job.overrides.end(), spec.overrides.begin(),
+                             spec.overrides.end());  // a line may have a noise of its own
         job.file = fmt::format("{}/runs/{}-noise{}-seed{}.csv", folder, spec.line.name, noise, seed);
-        std::vector<std::string> alone = job.overrides;   // other lines, seeds and levels may come and go
+        std::vector<std::string> alone = job.overrides;  // other lines, seeds and levels may come and go
         alone.insert(alone.end(), {"compare.lines=null", "compare.seeds=null", "compare.noise=null"});
-        const std::string settings = config::Config::load(config_path, alone).dump() + fmt::format("{}", static_cast<int>(spec.line.answers));
+        const std::string settings =
+            config::Config::load(config_path, alone).dump() + fmt::format("{}", static_cast<int>(spec.line.answers));
         job.fingerprint = io::sha256_hex(settings.data(), settings.size()).substr(0, 16);
         jobs.push_back(std::move(job));
       }
@@ -171,7 +188,8 @@ std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::
 void write_result(const CompareJob& job, const std::vector<study::StudyPoint>& curve) {
   std::string text = "# " + job.fingerprint + "\n" + kColumns + "\n";
   for (const study::StudyPoint& p : curve) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{:.6f}\n", p.questions, p.cost, p.linear, p.knn, p.own, p.known, p.alike, p.alike_wrong, p.components, p.contradictions, p.seconds);
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{:.6f}\n", p.questions, p.cost, p.linear, p.knn, p.own, p.known,
+                        p.alike, p.alike_wrong, p.components, p.contradictions, p.seconds);
   }
   io::write_file_atomically(job.file, text);
 }
@@ -180,13 +198,16 @@ std::vector<study::StudyPoint> read_result(const CompareJob& job) {
   if (!fs::exists(job.file)) return {};
   std::istringstream in(io::read_whole_file(job.file));
   std::string line;
-  if (!std::getline(in, line) || line != "# " + job.fingerprint || !std::getline(in, line) || line != kColumns) return {};
+  if (!std::getline(in, line) || line != "# " + job.fingerprint || !std::getline(in, line) || line != kColumns)
+    return {};
   std::vector<study::StudyPoint> curve;
   while (std::getline(in, line)) {
     study::StudyPoint p;
     std::replace(line.begin(), line.end(), ',', ' ');
     std::istringstream row(line);
-    if (!(row >> p.questions >> p.cost >> p.linear >> p.knn >> p.own >> p.known >> p.alike >> p.alike_wrong >> p.components >> p.contradictions >> p.seconds)) return {};
+    if (!(row >> p.questions >> p.cost >> p.linear >> p.knn >> p.own >> p.known >> p.alike >> p.alike_wrong >>
+          p.components >> p.contradictions >> p.seconds))
+      return {};
     curve.push_back(p);
   }
   return curve;
@@ -196,13 +217,16 @@ std::string write_summary(const std::vector<CompareResult>& results, const std::
   std::string csv = fmt::format("line,noise,seed,{}\n", kColumns);
   for (const CompareResult& r : results) {
     for (const study::StudyPoint& p : r.curve) {
-      csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{:.6f}\n", r.job.line.name, r.job.noise, r.job.seed, p.questions, p.cost, p.linear, p.knn, p.own,
-                         p.known, p.alike, p.alike_wrong, p.components, p.contradictions, p.seconds);
+      csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{:.6f}\n", r.job.line.name, r.job.noise, r.job.seed,
+                         p.questions, p.cost, p.linear, p.knn, p.own, p.known, p.alike, p.alike_wrong, p.components,
+                         p.contradictions, p.seconds);
     }
   }
   io::write_file_atomically(folder + "/compare.csv", csv);
 
-  std::string text, summary = "line,noise,questions,cost,linear_mean,linear_std,knn_mean,knn_std,own_mean,own_std,known,alike_wrong_share,components,ms_per_question\n";
+  std::string text, summary =
+                        "line,noise,questions,cost,linear_mean,linear_std,knn_mean,knn_std,own_mean,own_std,known,"
+                        "alike_wrong_share,components,ms_per_question\n";
   std::vector<plot::PlotPanel> panels;
   const auto linear = [](const study::StudyPoint& p) { return p.linear; };
   const auto nearest = [](const study::StudyPoint& p) { return p.knn; };
@@ -210,37 +234,53 @@ std::string write_summary(const std::vector<CompareResult>& results, const std::
   const auto questions = [](const study::StudyPoint& p) { return p.questions; };
   const auto cost = [](const study::StudyPoint& p) { return p.cost; };
   const auto known = [](const study::StudyPoint& p) { return p.known; };
-  const auto wrong = [](const study::StudyPoint& p) { return p.alike > 0 ? static_cast<double>(p.alike_wrong) / static_cast<double>(p.alike) : 0.0; };
-  const auto percent = [](const Statistics& s) { return fmt::format("{:.2f} ± {:.2f}", 100 * s.mean, 100 * s.deviation); };
+  const auto wrong = [](const study::StudyPoint& p) {
+    return p.alike > 0 ? static_cast<double>(p.alike_wrong) / static_cast<double>(p.alike) : 0.0;
+  };
+  const auto percent = [](const Statistics& s) {
+    return fmt::format("{:.2f} ± {:.2f}", 100 * s.mean, 100 * s.deviation);
+  };
   for (const auto& [noise, lines] : group(results)) {
     const std::string title = noise == 0 ? "" : fmt::format(", {:g} % of the answers wrong", 100 * noise);
-    std::vector<std::vector<std::string>> rows = {{"oracle", "questions", "cost", "linear 20 %", "linear 50 %", "linear", "kNN", "own labels", "relations known", "alike: % wrong", "components", "ms/question"}};
+    std::vector<std::vector<std::string>> rows = {{"oracle", "questions", "cost", "linear 20 %", "linear 50 %",
+                                                   "linear", "kNN", "own labels", "relations known", "alike: % wrong",
+                                                   "components", "ms/question"}};
     for (const LineCurves& line : lines) {
       const size_t last = line.points() - 1;
       const double asked = line.at(last, questions).mean;
-      const double ms = asked > 0 ? 1000 * line.at(last, [](const study::StudyPoint& p) { return p.seconds; }).mean / asked : 0;
+      const double ms =
+          asked > 0 ? 1000 * line.at(last, [](const study::StudyPoint& p) { return p.seconds; }).mean / asked : 0;
       for (size_t k = 0; k <= last; ++k) {
         const Statistics a = line.at(k, linear), b = line.at(k, nearest), c = line.at(k, own);
-        summary += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{:.6f},{},{:.4f}\n", line.name, noise, line.at(k, questions).mean, line.at(k, cost).mean, a.mean, a.deviation, b.mean,
+        summary += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{:.6f},{},{:.4f}\n", line.name, noise,
+                               line.at(k, questions).mean, line.at(k, cost).mean, a.mean, a.deviation, b.mean,
                                b.deviation, c.mean, c.deviation, line.at(k, known).mean, line.at(k, wrong).mean,
                                line.at(k, [](const study::StudyPoint& p) { return p.components; }).mean, ms);
       }
-      rows.push_back({line.name, fmt::format("{:.0f}", asked), fmt::format("{:.0f}", line.at(last, cost).mean), percent(line.at(last / 5, linear)), percent(line.at(last / 2, linear)),
-                      percent(line.at(last, linear)), percent(line.at(last, nearest)), percent(line.at(last, own)),
-                      fmt::format("{:.3g}", line.at(last, known).mean), fmt::format("{:.1f}", 100 * line.at(last, wrong).mean),
-                      fmt::format("{:.0f}", line.at(last, [](const study::StudyPoint& p) { return p.components; }).mean), fmt::format("{:.3f}", ms)});
+      rows.push_back(
+          {line.name, fmt::format("{:.0f}", asked), fmt::format("{:.0f}", line.at(last, cost).mean),
+           percent(line.at(last / 5, linear)), percent(line.at(last / 2, linear)), percent(line.at(last, linear)),
+           percent(line.at(last, nearest)), percent(line.at(last, own)),
+           fmt::format("{:.3g}", line.at(last, known).mean), fmt::format("{:.1f}", 100 * line.at(last, wrong).mean),
+           fmt::format("{:.0f}", line.at(last, [](const study::StudyPoint& p) { return p.components; }).mean),
+           fmt::format("{:.3f}", ms)});
     }
-    text += fmt::format("test error in %{}, mean ± deviation over {} seeds\n{}{}", title, lines[0].curves.size(), format_table(rows), better_than_random(lines));
+    text += fmt::format("test error in %{}, mean ± deviation over {} seeds\n{}{}", title, lines[0].curves.size(),
+                        format_table(rows), better_than_random(lines));
     panels.push_back(panel("linear probe" + title, "questions", "test error", lines, questions, linear));
     panels.push_back(panel("kNN" + title, "questions", "test error", lines, questions, nearest));
     panels.push_back(panel("own labels" + title, "questions", "test error", lines, questions, own));
     panels.push_back(panel("linear probe against cost" + title, "cost", "test error", lines, cost, linear));
-    plot::PlotPanel relations = of_those_who_ask(panel("relations known or implied" + title, "questions", "pairs", lines, questions, [](const study::StudyPoint& p) { return std::max<int64_t>(p.known, 1); }));
+    plot::PlotPanel relations =
+        of_those_who_ask(panel("relations known or implied" + title, "questions", "pairs", lines, questions,
+                               [](const study::StudyPoint& p) { return std::max<int64_t>(p.known, 1); }));
     relations.y.scale = plot::AxisScale::log;
     for (plot::PlotCurve& c : relations.curves) c.spread = {};
     panels.push_back(relations);
-    panels.push_back(of_those_who_ask(panel("pairs known to be alike that are not" + title, "questions", "share", lines, questions, wrong)));
-    panels.push_back(of_those_who_ask(panel("components" + title, "questions", "components", lines, questions, [](const study::StudyPoint& p) { return p.components; })));
+    panels.push_back(of_those_who_ask(
+        panel("pairs known to be alike that are not" + title, "questions", "share", lines, questions, wrong)));
+    panels.push_back(of_those_who_ask(panel("components" + title, "questions", "components", lines, questions,
+                                            [](const study::StudyPoint& p) { return p.components; })));
   }
   io::write_file_atomically(folder + "/summary.csv", summary);
   io::write_file_atomically(folder + "/compare.svg", plot::svg_plot(panels));

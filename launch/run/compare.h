@@ -13,16 +13,17 @@ namespace pal::launch {
 // One run of a comparison.
 struct CompareJob {
   study::StudyLine line;
-  std::vector<std::string> overrides;   // of the config, for this run
+  std::vector<std::string> overrides;  // of the config, for this run
   uint64_t seed = 0;
   double noise = 0;
-  std::string file;                     // of its result, in the folder
-  std::string fingerprint;              // of all that decides the result
+  std::string file;         // of its result, in the folder
+  std::string fingerprint;  // of all that decides the result
 };
 
 // compare.lines × compare.seeds × compare.noise. A line is a map {name: careful, oracle.sampler: merging, graph.deduction: once,
 // oracle.votes: 3}: settings by their keys, and answers: assumed (study.h).
-std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::vector<std::string>& overrides, const std::string& folder);
+std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::vector<std::string>& overrides,
+                                     const std::string& folder);
 
 struct CompareResult {
   CompareJob job;

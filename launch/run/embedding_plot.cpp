@@ -9,7 +9,8 @@
 
 namespace pal::launch {
 
-std::string embedding_plot(const at::Tensor& features, const std::vector<int64_t>& labels, const std::vector<std::string>& classes) {
+std::string embedding_plot(const at::Tensor& features, const std::vector<int64_t>& labels,
+                           const std::vector<std::string>& classes) {
   constexpr int64_t kShown = 3000;
   const eval::PlaneMap map = eval::principal_plane(features);
   plot::PlotPanel panel;

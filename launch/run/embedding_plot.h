@@ -10,6 +10,7 @@
 namespace pal::launch {
 
 // At most 3000 of the rows, spread evenly. labels empty: one colour.
-std::string embedding_plot(const at::Tensor& features, const std::vector<int64_t>& labels, const std::vector<std::string>& classes);
+std::string embedding_plot(const at::Tensor& features, const std::vector<int64_t>& labels,
+                           const std::vector<std::string>& classes);
 
 }  // namespace pal::launch

@@ -11,7 +11,7 @@ namespace pal::launch {
 
 struct MontageOptions {
   int32_t columns = 8, rows = 6;
-  int32_t cell = 128;   // pixels of a sample's square
+  int32_t cell = 128;  // pixels of a sample's square
 };
 
 // Samples spread evenly over the set, in its order; with labels, as evenly over the classes as it goes.

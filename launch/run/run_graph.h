@@ -16,10 +16,10 @@ namespace pal::launch {
 struct RunGraph {
   config::Config config;
   std::shared_ptr<data::Dataset> data;
-  std::vector<int64_t> subset;           // trained on
+  std::vector<int64_t> subset;  // trained on
   graph::GraphStore store;
   std::vector<oracle::Decision> decisions = {};  // that stand, also of answers that no job has taken in yet
-  int64_t contradictions = 0;            // of them, left out
+  int64_t contradictions = 0;                    // of them, left out
 };
 
 // `overrides`: key=value of the section oracle, instead of the run's own.

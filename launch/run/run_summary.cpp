@@ -8,15 +8,15 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/record/checkpoint_folder.h"
 #include "core/io/files.h"
+#include "core/record/checkpoint_folder.h"
 #include "kernels/base/error.h"
 
 namespace pal::launch {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr double kQuietSeconds = 120;   // without a line for so long, or ten lines' time: nobody writes there
+constexpr double kQuietSeconds = 120;  // without a line for so long, or ten lines' time: nobody writes there
 
 std::vector<EvalResult> read_evals(const std::string& path, std::string& command, std::vector<std::string>& notes) {
   std::vector<EvalResult> found;
@@ -52,10 +52,11 @@ std::vector<EvalResult> read_evals(const std::string& path, std::string& command
 
 int64_t total_steps_of(const config::Config& config, const record::RunMetrics& metrics) {
   if (config.has("train.steps")) return config.integer("train.steps");
-  for (const record::MetricLine& line : metrics.lines) {   // an epoch's steps, from a line that tells both
+  for (const record::MetricLine& line : metrics.lines) {  // an epoch's steps, from a line that tells both
     const auto epoch = line.values.find("epoch");
     if (epoch != line.values.end() && epoch->second > 0 && config.has("train.epochs"))
-      return std::llround(static_cast<double>(config.integer("train.epochs")) * static_cast<double>(line.step) / epoch->second);
+      return std::llround(static_cast<double>(config.integer("train.epochs")) * static_cast<double>(line.step) /
+                          epoch->second);
   }
   return 0;
 }
@@ -63,7 +64,11 @@ int64_t total_steps_of(const config::Config& config, const record::RunMetrics& m
 std::string state_of(const RunSummary& run) {
   if (run.metrics.done) return "done";
   if (run.metrics.lines.empty() && run.checkpoint < 0) return "new";
-  const double between = run.metrics.lines.size() < 2 ? 0 : seconds_per_step(run) * static_cast<double>(run.metrics.lines.back().step - run.metrics.lines[run.metrics.lines.size() - 2].step);
+  const double between =
+      run.metrics.lines.size() < 2
+          ? 0
+          : seconds_per_step(run) * static_cast<double>(run.metrics.lines.back().step -
+                                                        run.metrics.lines[run.metrics.lines.size() - 2].step);
   return run.metrics.age_seconds < std::max(kQuietSeconds, 10 * between) ? "running" : "stopped";
 }
 
@@ -88,7 +93,8 @@ std::vector<std::string> find_runs(const std::string& folder) {
   std::vector<std::string> found;
   if (fs::exists(folder + "/config.yaml")) found.push_back(folder);
   std::error_code error;
-  for (auto it = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, error); it != fs::recursive_directory_iterator(); it.increment(error)) {
+  for (auto it = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied, error);
+       it != fs::recursive_directory_iterator(); it.increment(error)) {
     if (error) break;
     if (it->path().filename() == "checkpoints") it.disable_recursion_pending();
     if (it->is_directory(error) && fs::exists(it->path() / "config.yaml")) found.push_back(it->path().string());
@@ -112,7 +118,9 @@ RunSummary summarise_run(const std::string& path) {
   if (fs::exists(path + "/metrics.jsonl")) {
     run.metrics = record::read_metrics(path + "/metrics.jsonl");
     if (run.metrics.lines.empty()) run.notes.push_back("its metrics.jsonl has no logged step yet");
-    if (run.metrics.bad_lines > 0) run.notes.push_back(fmt::format("{} line(s) of its metrics.jsonl are cut or no JSON and were left out", run.metrics.bad_lines));
+    if (run.metrics.bad_lines > 0)
+      run.notes.push_back(
+          fmt::format("{} line(s) of its metrics.jsonl are cut or no JSON and were left out", run.metrics.bad_lines));
   } else {
     run.notes.push_back("it has no metrics.jsonl: nothing was logged");
   }
@@ -121,7 +129,8 @@ RunSummary summarise_run(const std::string& path) {
   run.machines = record::read_run_info(path);
   std::set<std::string> versions;
   for (const record::RunInfo& info : run.machines) {
-    if (info.contains("pal") && info.contains("torch")) versions.insert("pal " + info.at("pal") + " with LibTorch " + info.at("torch"));
+    if (info.contains("pal") && info.contains("torch"))
+      versions.insert("pal " + info.at("pal") + " with LibTorch " + info.at("torch"));
   }
   if (versions.size() > 1) {
     std::string all;
@@ -129,8 +138,10 @@ RunSummary summarise_run(const std::string& path) {
     run.notes.push_back("it was trained by several versions: " + all);
   }
   const std::vector<int64_t> steps = record::checkpoint_steps(path);
-  if (!steps.empty()) run.checkpoint = steps.front();
-  else run.notes.push_back("it has no checkpoint: nothing of it can be embedded or evaluated");
+  if (!steps.empty())
+    run.checkpoint = steps.front();
+  else
+    run.notes.push_back("it has no checkpoint: nothing of it can be embedded or evaluated");
   run.eval_file = path + "/eval.json";
   run.evals = read_evals(run.eval_file, run.eval_command, run.notes);
   run.step = run.metrics.lines.empty() ? std::max<int64_t>(run.checkpoint, 0) : run.metrics.lines.back().step;

@@ -27,13 +27,13 @@ struct RunSummary {
   std::string path, name;
   std::optional<config::Config> config;
   record::RunMetrics metrics;
-  std::vector<EvalResult> evals;        // of eval.json
-  std::string eval_file, eval_command;  // where it is, and what made it ("" where it does not tell)
-  std::vector<record::RunInfo> machines;        // a start each
-  int64_t checkpoint = -1;              // step of the newest one; −1: none
-  int64_t step = 0, total = 0;          // total 0: not known yet
-  std::string state;                    // done, running, stopped, new
-  std::vector<std::string> notes;       // sentences: what is missing, cut or not finite
+  std::vector<EvalResult> evals;          // of eval.json
+  std::string eval_file, eval_command;    // where it is, and what made it ("" where it does not tell)
+  std::vector<record::RunInfo> machines;  // a start each
+  int64_t checkpoint = -1;                // step of the newest one; −1: none
+  int64_t step = 0, total = 0;            // total 0: not known yet
+  std::string state;                      // done, running, stopped, new
+  std::vector<std::string> notes;         // sentences: what is missing, cut or not finite
 };
 
 // Throws Error (usage) for a folder without config.yaml.

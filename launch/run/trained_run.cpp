@@ -7,8 +7,8 @@
 
 #include "core/data/loader/augment_config.h"
 #include "core/model/encoder.h"
-#include "core/record/checkpoint.h"
 #include "core/model/state.h"
+#include "core/record/checkpoint.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
 #include "launch/progress.h"
@@ -34,7 +34,8 @@ Trained load_trained(const std::string& run, const config::Config& config, comm:
   return trained;
 }
 
-at::Tensor embed_all(model::Encoder& encoder, const config::Config& config, const data::Dataset& data, eval::EmbedWhat what, dist::World& world, const std::string& name) {
+at::Tensor embed_all(model::Encoder& encoder, const config::Config& config, const data::Dataset& data,
+                     eval::EmbedWhat what, dist::World& world, const std::string& name) {
   std::vector<int64_t> all(static_cast<size_t>(data.size()));
   std::iota(all.begin(), all.end(), int64_t{0});
   std::unique_ptr<Progress> bar;

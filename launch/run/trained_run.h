@@ -20,14 +20,15 @@ namespace pal::launch {
 config::Config run_config(const std::string& run);
 
 struct Trained {
-  std::shared_ptr<model::Encoder> encoder;    // in evaluation mode
-  int64_t step = 0;                    // of the checkpoint
-  std::string checkpoint;              // its folder
+  std::shared_ptr<model::Encoder> encoder;  // in evaluation mode
+  int64_t step = 0;                         // of the checkpoint
+  std::string checkpoint;                   // its folder
 };
 // The newest checkpoint whose hashes are right; those skipped are said on standard error. Throws Error (data) without one.
 Trained load_trained(const std::string& run, const config::Config& config, comm::Comm& comm);
 
 // Collective. Features of every sample, in order, on every rank, with a progress bar on rank 0.
-at::Tensor embed_all(model::Encoder& encoder, const config::Config& config, const data::Dataset& data, eval::EmbedWhat what, dist::World& world, const std::string& name);
+at::Tensor embed_all(model::Encoder& encoder, const config::Config& config, const data::Dataset& data,
+                     eval::EmbedWhat what, dist::World& world, const std::string& name);
 
 }  // namespace pal::launch

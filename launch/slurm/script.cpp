@@ -32,7 +32,8 @@ std::string directives(const SlurmJob& job, const Site& site) {
   add("--cpus-per-task", site.cpus_per_rank);
   if (job.gpus_per_node > 0) {
     std::string gpus = site.gpu_option;
-    if (const size_t at = gpus.find("{gpus}"); at != std::string::npos) gpus.replace(at, 6, std::to_string(job.gpus_per_node));
+    if (const size_t at = gpus.find("{gpus}"); at != std::string::npos)
+      gpus.replace(at, 6, std::to_string(job.gpus_per_node));
     options.push_back(gpus);
   }
   add("--mem", site.memory);
@@ -60,7 +61,8 @@ std::string which_run(const SlurmJob& job) {
   }
   std::string out = "case $SLURM_ARRAY_TASK_ID in\n";
   for (size_t k = 0; k < job.points.size(); ++k) {
-    out += fmt::format("  {}) run={} settings=({}) ;;\n", k, shell_word(job.points[k].run_dir), quoted(job.points[k].overrides));
+    out += fmt::format("  {}) run={} settings=({}) ;;\n", k, shell_word(job.points[k].run_dir),
+                       quoted(job.points[k].overrides));
   }
   return out + "  *) echo \"no run has the number $SLURM_ARRAY_TASK_ID\" >&2; exit 2 ;;\nesac\n";
 }
@@ -72,9 +74,10 @@ std::string environment(const SlurmJob& job, const Site& site) {
   if (!site.scratch.empty()) out += fmt::format("export SLURM_TMPDIR=${{SLURM_TMPDIR:-{}}}\n", site.scratch);
   out += "export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}   # srun does not take it over from sbatch\n";
   if (job.gpus_per_node > 0) {
-    out += "# export NCCL_SOCKET_IFNAME=ib0    # the network to start on, where NCCL picks the wrong one\n"
-           "# export NCCL_IB_HCA=mlx5          # the InfiniBand cards to use\n"
-           "# export NCCL_DEBUG=INFO           # what NCCL chose\n";
+    out +=
+        "# export NCCL_SOCKET_IFNAME=ib0    # the network to start on, where NCCL picks the wrong one\n"
+        "# export NCCL_IB_HCA=mlx5          # the InfiniBand cards to use\n"
+        "# export NCCL_DEBUG=INFO           # what NCCL chose\n";
   }
   for (const std::string& variable : site.environment) {
     const size_t equals = variable.find('=');
@@ -84,21 +87,28 @@ std::string environment(const SlurmJob& job, const Site& site) {
 }
 
 std::string start(const SlurmJob& job, const Site& site) {
-  const std::string program = (site.container.empty() ? "" : site.container + " ") + shell_word(site.program.empty() ? job.program : site.program);
+  const std::string program = (site.container.empty() ? "" : site.container + " ") +
+                              shell_word(site.program.empty() ? job.program : site.program);
   const std::string command =
       fmt::format("{} train {} \"${{settings[@]}}\" --run-dir \"$run\"", program, shell_word(job.config));
   std::string out =
       "# Every node must see the run folder: the checkpoints are there.\n"
       "srun --nodes=$SLURM_NNODES --ntasks=$SLURM_NNODES --ntasks-per-node=1 --cpus-per-task=1 --mpi=none \\\n"
-      "  test -d \"$run\" || give_up 76 \"the run folder $run cannot be seen from every node; put it on a shared file system\"\n";
+      "  test -d \"$run\" || give_up 76 \"the run folder $run cannot be seen from every node; put it on a shared file "
+      "system\"\n";
   if (site.starter == Starter::srun) {
-    const std::string binding = job.gpus_per_node > 0 ? " --gpu-bind=none" : "";   // every rank sees them all and takes its own
-    return out + fmt::format("srun --mpi={} --cpu-bind=cores{} --kill-on-bad-exit=1 \\\n  {}\ncode=$?\n", site.mpi_plugin, binding, command);
+    const std::string binding =
+        job.gpus_per_node > 0 ? " --gpu-bind=none" : "";  // every rank sees them all and takes its own
+    return out + fmt::format("srun --mpi={} --cpu-bind=cores{} --kill-on-bad-exit=1 \\\n  {}\ncode=$?\n",
+                             site.mpi_plugin, binding, command);
   }
   return out +
-         "[ \"$(id -u)\" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1   # in a container\n"
-         "mpirun --version 2>/dev/null | grep -q 'Open MPI' || give_up 76 \"the mpirun on PATH is not Open MPI's; load the module of an Open MPI\"\n" +
-         fmt::format("mpirun -np {} --map-by ppr:{}:node --bind-to none \\\n  {} &\n", job.nodes * job.ranks_per_node, job.ranks_per_node, command) +
+         "[ \"$(id -u)\" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1   # in a "
+         "container\n"
+         "mpirun --version 2>/dev/null | grep -q 'Open MPI' || give_up 76 \"the mpirun on PATH is not Open MPI's; load "
+         "the module of an Open MPI\"\n" +
+         fmt::format("mpirun -np {} --map-by ppr:{}:node --bind-to none \\\n  {} &\n", job.nodes * job.ranks_per_node,
+                     job.ranks_per_node, command) +
          "mpirun=$!\n"
          "trap 'kill -USR2 $mpirun' USR2         # mpirun hands it to the ranks\n"
          "while :; do                            # wait ends early when a signal comes\n"
@@ -111,10 +121,11 @@ std::string start(const SlurmJob& job, const Site& site) {
 std::string what_next(const SlurmJob& job) {
   const std::string again =
       job.chain > 1 ? "  echo \"$(date +%T) $1; the next job of the chain goes on\"\n  exit 0\n"
-                    : fmt::format("  ((${{SLURM_RESTART_COUNT:-0}} < {})) || give_up 76 \"queued {} times already\"\n"
-                                  "  echo \"$(date +%T) $1; queued again\"\n"
-                                  "  exec scontrol requeue $SLURM_JOB_ID\n",
-                                  job.max_requeues, job.max_requeues);
+                    : fmt::format(
+                          "  ((${{SLURM_RESTART_COUNT:-0}} < {})) || give_up 76 \"queued {} times already\"\n"
+                          "  echo \"$(date +%T) $1; queued again\"\n"
+                          "  exec scontrol requeue $SLURM_JOB_ID\n",
+                          job.max_requeues, job.max_requeues);
   return "again() {\n" + again +
          "}\n"
          "deaths=$(cat \"$run/slurm-deaths\" 2>/dev/null || echo 0)\n"
@@ -122,7 +133,8 @@ std::string what_next(const SlurmJob& job) {
          "  0) rm -f \"$run/slurm-deaths\" ;;\n"
          "  75) again \"checkpointed before the limit\" ;;\n"
          "  2 | 3 | 4 | 76) give_up $code \"the program says that trying again would not help\" ;;\n" +
-         fmt::format("  *)\n    ((deaths < {})) || give_up $code \"a rank died $deaths times before\"\n", job.max_deaths) +
+         fmt::format("  *)\n    ((deaths < {})) || give_up $code \"a rank died $deaths times before\"\n",
+                     job.max_deaths) +
          "    echo $((deaths + 1)) >\"$run/slurm-deaths\"\n"
          "    again \"a rank died (exit $code)\"\n"
          "    ;;\n"
@@ -132,7 +144,9 @@ std::string what_next(const SlurmJob& job) {
 }  // namespace
 
 int64_t slurm_seconds(const std::string& time) {
-  const auto bad = [&] { throw Error(Exit::usage, "not a time limit: '" + time + "'; write minutes, hours:minutes:seconds or days-hours"); };
+  const auto bad = [&] {
+    throw Error(Exit::usage, "not a time limit: '" + time + "'; write minutes, hours:minutes:seconds or days-hours");
+  };
   std::vector<int64_t> days, fields;
   std::string number;
   for (const char c : time + ":") {
@@ -151,18 +165,19 @@ int64_t slurm_seconds(const std::string& time) {
   }
   if (fields.size() > 3) bad();
   int64_t seconds = 0;
-  if (!days.empty()) {   // d-h, d-h:m, d-h:m:s
+  if (!days.empty()) {  // d-h, d-h:m, d-h:m:s
     constexpr int64_t kUnit[] = {3600, 60, 1};
     for (size_t k = 0; k < fields.size(); ++k) seconds += fields[k] * kUnit[k];
     return seconds + days[0] * 86400;
   }
   if (fields.size() == 3) return fields[0] * 3600 + fields[1] * 60 + fields[2];
-  return fields[0] * 60 + (fields.size() == 2 ? fields[1] : 0);   // m, m:s
+  return fields[0] * 60 + (fields.size() == 2 ? fields[1] : 0);  // m, m:s
 }
 
 std::vector<std::string> sweep_values(const std::string& text) {
   const size_t equals = text.find('=');
-  PAL_CHECK(equals != std::string::npos && equals > 0 && equals + 1 < text.size(), "not a sweep", text, "write section.key=a,b,c");
+  PAL_CHECK(equals != std::string::npos && equals > 0 && equals + 1 < text.size(), "not a sweep", text,
+            "write section.key=a,b,c");
   std::vector<std::string> out = {text.substr(0, equals + 1)};
   int depth = 0;
   for (size_t k = equals + 1; k < text.size(); ++k) {
@@ -173,7 +188,8 @@ std::vector<std::string> sweep_values(const std::string& text) {
       out.back() += text[k];
     }
   }
-  for (const std::string& value : out) PAL_CHECK(value.size() > equals + 1, "an empty value in the sweep", text, "write section.key=a,b,c");
+  for (const std::string& value : out)
+    PAL_CHECK(value.size() > equals + 1, "an empty value in the sweep", text, "write section.key=a,b,c");
   return out;
 }
 
@@ -188,12 +204,14 @@ std::vector<SweepPoint> sweep_points(const std::string& base, const std::vector<
       }
     }
     points = std::move(next);
-    PAL_CHECK(points.size() <= 1000, "runs in the sweep", points.size(), "SLURM takes arrays of at most about 1000: sweep fewer values");
+    PAL_CHECK(points.size() <= 1000, "runs in the sweep", points.size(),
+              "SLURM takes arrays of at most about 1000: sweep fewer values");
   }
   for (SweepPoint& point : points) {
     if (point.overrides.empty()) continue;
     std::string name = joined(point.overrides, ",");
-    std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c) && !std::strchr(".,=+-", c); }, '_');
+    std::replace_if(
+        name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c) && !std::strchr(".,=+-", c); }, '_');
     point.run_dir += "/" + name;
   }
   return points;
@@ -215,7 +233,8 @@ std::string sbatch_script(const SlurmJob& job, const Site& site) {
          "  exit \"$1\"\n"
          "}\n" +
          which_run(job) + fmt::format("cd {} || exit 2\nmkdir -p \"$run\"\n", shell_word(job.working_dir)) +
-         (job.chain > 1 ? "[ ! -e \"$run/slurm-stopped\" ] || { echo \"an earlier job of the chain stopped: $(cat \"$run/slurm-stopped\")\" >&2; exit 76; }\n"
+         (job.chain > 1 ? "[ ! -e \"$run/slurm-stopped\" ] || { echo \"an earlier job of the chain stopped: $(cat "
+                          "\"$run/slurm-stopped\")\" >&2; exit 76; }\n"
                         : "rm -f \"$run/slurm-stopped\"\n") +
          environment(job, site) + "\n" + start(job, site) + "\n" + what_next(job);
 }

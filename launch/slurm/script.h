@@ -20,18 +20,18 @@ struct SweepPoint {
 
 struct SlurmJob {
   std::string name;
-  std::string config;                        // absolute
-  std::string program;                       // absolute
+  std::string config;   // absolute
+  std::string program;  // absolute
   std::string working_dir;
-  std::string log_dir;                       // of the job's own output
-  std::vector<SweepPoint> points;            // one, or an array
+  std::string log_dir;             // of the job's own output
+  std::vector<SweepPoint> points;  // one, or an array
   int nodes = 1;
-  int gpus_per_node = 0;                     // 0: CPU ranks
+  int gpus_per_node = 0;  // 0: CPU ranks
   int ranks_per_node = 1;
-  std::string time;                          // as sbatch takes it; "" the partition's default
+  std::string time;  // as sbatch takes it; "" the partition's default
   int max_requeues = 50;
   int max_deaths = 3;
-  int chain = 1;                             // > 1: so many jobs, one after another, instead of requeueing
+  int chain = 1;  // > 1: so many jobs, one after another, instead of requeueing
 };
 
 // Seconds of "90", "90:00", "2:30:00", "1-12", "1-12:30:00"; throws Error (usage).

@@ -43,20 +43,23 @@ void take(Site& site, const config::Setting& setting) {
     names.push_back(entry.key.name);
     if (entry.key.name != setting.key) continue;
     if (entry.list != nullptr) {
-      PAL_CHECK(setting.shape != config::Setting::Shape::scalar, setting.origin + ": " + setting.key + " is a list", config::printable(setting.items[0]),
-                "write " + setting.key + ": [a, b]");
+      PAL_CHECK(setting.shape != config::Setting::Shape::scalar, setting.origin + ": " + setting.key + " is a list",
+                config::printable(setting.items[0]), "write " + setting.key + ": [a, b]");
       site.*entry.list = setting.items;
       return;
     }
-    PAL_CHECK(setting.shape != config::Setting::Shape::list, setting.origin + ": a list stands where one value is meant", setting.key,
+    PAL_CHECK(setting.shape != config::Setting::Shape::list,
+              setting.origin + ": a list stands where one value is meant", setting.key,
               "write " + setting.key + ": value");
     const std::string value = setting.items.empty() ? "" : setting.items[0];
-    PAL_CHECK(value.find('\n') == std::string::npos, setting.origin + ": several lines in", setting.key, "write it on one line");
+    PAL_CHECK(value.find('\n') == std::string::npos, setting.origin + ": several lines in", setting.key,
+              "write it on one line");
     if (entry.text != nullptr) {
       site.*entry.text = value;
       return;
     }
-    PAL_CHECK(value == "srun" || value == "mpirun", setting.origin + ": mpi is", config::printable(value), "choose srun or mpirun");
+    PAL_CHECK(value == "srun" || value == "mpirun", setting.origin + ": mpi is", config::printable(value),
+              "choose srun or mpirun");
     site.starter = value == "srun" ? Starter::srun : Starter::mpirun;
     return;
   }
@@ -77,14 +80,16 @@ Site read_site(const std::string& path) {
   if (path.empty()) return site;
   for (const config::Setting& setting : config::read_settings(path, config::Expand::everything)) take(site, setting);
   const auto digits = [&](const std::string& value, const std::string& key) {
-    PAL_CHECK(value.empty() || value.find_first_not_of("0123456789") == std::string::npos, path + ": " + key + " is", config::printable(value),
-              "give a whole number");
+    PAL_CHECK(value.empty() || value.find_first_not_of("0123456789") == std::string::npos, path + ": " + key + " is",
+              config::printable(value), "give a whole number");
   };
   digits(site.cpus_per_rank, "cpus_per_rank");
   digits(site.signal_seconds, "signal_seconds");
-  PAL_CHECK(!site.signal_seconds.empty(), path + ": signal_seconds is", "empty", "give a whole number, or leave the line out");
+  PAL_CHECK(!site.signal_seconds.empty(), path + ": signal_seconds is", "empty",
+            "give a whole number, or leave the line out");
   for (const std::string& variable : site.environment) {
-    PAL_CHECK(variable.find('=') != std::string::npos && variable[0] != '=', path + ": environment holds", config::printable(variable), "write NAME=value");
+    PAL_CHECK(variable.find('=') != std::string::npos && variable[0] != '=', path + ": environment holds",
+              config::printable(variable), "write NAME=value");
   }
   return site;
 }

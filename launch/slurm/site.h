@@ -11,19 +11,19 @@ namespace pal::launch {
 enum class Starter { srun, mpirun };
 
 struct Site {
-  std::string account, partition, qos, constraint, reservation, memory;   // "" leaves the option out
-  std::string gpu_option = "--gpus-per-node={gpus}";   // {gpus}: GPUs of a node; e.g. --gres=gpu:a100:{gpus}
-  std::string cpus_per_rank;                 // "" leaves it to SLURM
+  std::string account, partition, qos, constraint, reservation, memory;  // "" leaves the option out
+  std::string gpu_option = "--gpus-per-node={gpus}";  // {gpus}: GPUs of a node; e.g. --gres=gpu:a100:{gpus}
+  std::string cpus_per_rank;                          // "" leaves it to SLURM
   Starter starter = Starter::srun;
-  std::string mpi_plugin = "pmix";           // srun --mpi=…
-  std::vector<std::string> modules;          // module load …
-  std::vector<std::string> environment;      // NAME=value
-  std::vector<std::string> setup;            // shell lines before the program
-  std::vector<std::string> sbatch_options;   // further options, as they are
-  std::string container;                     // before the program, e.g. apptainer exec --nv pal.sif
-  std::string program;                       // of the nodes; "" the one that submits
-  std::string scratch;                       // becomes SLURM_TMPDIR where the site sets none
-  std::string signal_seconds = "120";        // notice before the time limit
+  std::string mpi_plugin = "pmix";          // srun --mpi=…
+  std::vector<std::string> modules;         // module load …
+  std::vector<std::string> environment;     // NAME=value
+  std::vector<std::string> setup;           // shell lines before the program
+  std::vector<std::string> sbatch_options;  // further options, as they are
+  std::string container;                    // before the program, e.g. apptainer exec --nv pal.sif
+  std::string program;                      // of the nodes; "" the one that submits
+  std::string scratch;                      // becomes SLURM_TMPDIR where the site sets none
+  std::string signal_seconds = "120";       // notice before the time limit
 };
 
 struct SiteKey {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/optim/optimizer.h"  // NamedTensors
 #include "core/ops/named_tensors.h"
+#include "core/optim/optimizer.h"  // NamedTensors
 #include "tests/bench/kernels.h"
 
 namespace pal::bench {
@@ -18,36 +18,36 @@ using InputTensors = std::map<std::string, at::Tensor>;
 
 // Our side of a case: run() fills outputs and value from the inputs, as a training step would call it.
 struct KernelRun {
-  std::function<double()> run;                        // the value, 0 where there is none
-  std::vector<std::pair<std::string, at::Tensor>> outputs;   // float32, or int64 ("ids")
+  std::function<double()> run;                              // the value, 0 where there is none
+  std::vector<std::pair<std::string, at::Tensor>> outputs;  // float32, or int64 ("ids")
 };
 
-constexpr double kAgreement = 1e-5;   // of values, and of gradients relative to their norm
+constexpr double kAgreement = 1e-5;  // of values, and of gradients relative to their norm
 
 struct KernelPeer {
-  std::string name;                   // as the peers' script knows it
+  std::string name;  // as the peers' script knows it
   double tolerance = kAgreement;
-  std::string own_case = {};          // not a peer: our own kernel on the inputs of that case; nothing to compare
+  std::string own_case = {};  // not a peer: our own kernel on the inputs of that case; nothing to compare
 };
 
 struct KernelCase {
   std::string name;
   nlohmann::json params;
   std::vector<KernelPeer> peers = {};
-  double bytes = 0;                   // what must be read and written, for the GB/s
-  double flops = 0;                   // multiplications and additions, for the GF/s
+  double bytes = 0;  // what must be read and written, for the GB/s
+  double flops = 0;  // multiplications and additions, for the GF/s
   std::function<ops::NamedTensors(const std::string& folder)> inputs = {};
   std::function<KernelRun(const InputTensors&, int threads)> ours = {};
 };
 
-std::vector<KernelCase> bench_cases(BenchSuite suite, BenchSizes sizes);   // all of a suite
+std::vector<KernelCase> bench_cases(BenchSuite suite, BenchSizes sizes);  // all of a suite
 // Cases without peers of their own only serve as own_case.
-std::vector<KernelCase> graph_bench_cases(BenchSizes sizes);   // pairs, blocks, simclr
-std::vector<KernelCase> dense_bench_cases(BenchSizes sizes);   // covariance, nearest
-std::vector<KernelCase> image_bench_cases(BenchSizes sizes);   // augment
-std::vector<KernelCase> optim_bench_cases(BenchSizes sizes);   // lars, adamw
-std::vector<KernelCase> store_bench_cases(BenchSizes sizes);   // the suite graph
+std::vector<KernelCase> graph_bench_cases(BenchSizes sizes);  // pairs, blocks, simclr
+std::vector<KernelCase> dense_bench_cases(BenchSizes sizes);  // covariance, nearest
+std::vector<KernelCase> image_bench_cases(BenchSizes sizes);  // augment
+std::vector<KernelCase> optim_bench_cases(BenchSizes sizes);  // lars, adamw
+std::vector<KernelCase> store_bench_cases(BenchSizes sizes);  // the suite graph
 
-at::Tensor normal_tensor(std::vector<int64_t> shape, uint64_t stream);   // float32, of the benchmark's own seed
+at::Tensor normal_tensor(std::vector<int64_t> shape, uint64_t stream);  // float32, of the benchmark's own seed
 
 }  // namespace pal::bench

@@ -29,29 +29,33 @@ double covariance_term(const at::Tensor& dz, const at::Tensor& z, int threads) {
   double variance = 0, covariance = 0;
   if (!kernels::covariance_form_wins(rows, dims, sizeof(float), sizeof(double))) {
     const ops::ScratchMemory scratch(cpu::gram_terms_scratch_bytes<float>(rows, dims, options));
-    cpu::gram_terms<float>(ops::matrix_view<float>(dz), &variance, &covariance, view, ops::span<const double>(mean), 0, options,
-                           kernels::Into::overwrite, scratch, {threads});
+    cpu::gram_terms<float>(ops::matrix_view<float>(dz), &variance, &covariance, view, ops::span<const double>(mean), 0,
+                           options, kernels::Into::overwrite, scratch, {threads});
     return covariance / dims;
   }
   const at::Tensor packed = at::empty({kernels::packed_size(dims)}, at::kDouble), a = at::empty({dims, dims});
   {
     const ops::ScratchMemory scratch(cpu::centred_second_moment_scratch_bytes<float>(rows, dims, options));
-    cpu::centred_second_moment<float>(ops::span<double>(packed), view, ops::span<const double>(mean), options, scratch, {threads});
+    cpu::centred_second_moment<float>(ops::span<double>(packed), view, ops::span<const double>(mean), options, scratch,
+                                      {threads});
   }
-  cpu::covariance_terms<float>(ops::matrix_view<float>(a), &variance, &covariance, ops::span<const double>(packed), rows, options, {threads});
+  cpu::covariance_terms<float>(ops::matrix_view<float>(a), &variance, &covariance, ops::span<const double>(packed),
+                               rows, options, {threads});
   const ops::ScratchMemory scratch(cpu::centred_product_scratch_bytes<float>(rows, dims));
-  cpu::centred_product<float>(ops::matrix_view<float>(dz), view, ops::span<const double>(mean), ops::matrix_view<const float>(a),
-                              kernels::Into::overwrite, scratch, {threads});
+  cpu::centred_product<float>(ops::matrix_view<float>(dz), view, ops::span<const double>(mean),
+                              ops::matrix_view<const float>(a), kernels::Into::overwrite, scratch, {threads});
   return covariance / dims;
 }
 
 // Both views of a batch, as the peers' functions take them.
 KernelCase covariance_case(const std::string& name, int64_t rows, int64_t dims) {
   const bool covariance = kernels::covariance_form_wins(rows, dims, sizeof(float), sizeof(double));
-  KernelCase c{.name = name, .params = {{"n", rows}, {"D", dims}, {"views", 2}, {"form", covariance ? "covariance" : "gram"}}};
+  KernelCase c{.name = name,
+               .params = {{"n", rows}, {"D", dims}, {"views", 2}, {"form", covariance ? "covariance" : "gram"}}};
   c.peers = {{"VICReg idiom"}, {"solo-learn"}, {"lightly"}};
   const double n = static_cast<double>(rows), d = static_cast<double>(dims);
-  c.flops = 2 * (covariance ? 3 * n * d * d : 3 * n * n * d);   // half a product for the symmetric matrix, a whole one back
+  c.flops =
+      2 * (covariance ? 3 * n * d * d : 3 * n * n * d);  // half a product for the symmetric matrix, a whole one back
   c.bytes = 2 * 4.0 * 4 * n * d;
   c.inputs = [=](const std::string&) {
     return ops::NamedTensors{{"z1", normal_tensor({rows, dims}, 6)}, {"z2", normal_tensor({rows, dims}, 7)}};
@@ -67,13 +71,18 @@ KernelCase covariance_case(const std::string& name, int64_t rows, int64_t dims) 
 KernelCase nearest_case(BenchSizes sizes, const std::string& name, kernels::Metric metric) {
   const bool full = sizes == BenchSizes::full;
   const int64_t rows = full ? 65536 : 500, dims = full ? 512 : 24, queries = full ? 256 : 16, k = full ? 20 : 5;
-  KernelCase c{.name = name, .params = {{"support", rows}, {"D", dims}, {"queries", queries}, {"k", k},
-                                        {"metric", metric == kernels::Metric::cosine ? "cosine" : "euclidean"}}};
+  KernelCase c{.name = name,
+               .params = {{"support", rows},
+                          {"D", dims},
+                          {"queries", queries},
+                          {"k", k},
+                          {"metric", metric == kernels::Metric::cosine ? "cosine" : "euclidean"}}};
   c.peers = {{"faiss IndexFlat"}, {"torch mm+topk"}};
   c.flops = 2.0 * rows * queries * dims;
   c.bytes = 4.0 * dims * (rows + queries);
   c.inputs = [=](const std::string&) {
-    const at::Tensor support = normal_tensor({rows, dims}, 8), few = normal_tensor({queries, dims}, 9), count = at::empty({1}, at::kLong);
+    const at::Tensor support = normal_tensor({rows, dims}, 8), few = normal_tensor({queries, dims}, 9),
+                     count = at::empty({1}, at::kLong);
     count.data_ptr<int64_t>()[0] = k;
     return ops::NamedTensors{{"support", support}, {"queries", few}, {"k", count}};
   };
@@ -81,11 +90,14 @@ KernelCase nearest_case(BenchSizes sizes, const std::string& name, kernels::Metr
     const at::Tensor support = in.at("support"), few = in.at("queries");
     const at::Tensor ids = at::empty({queries, k}, at::kLong), scores = at::empty({queries, k}, at::kDouble);
     return KernelRun{[=] {
-      const ops::ScratchMemory scratch(cpu::nearest_scratch_bytes<float>(queries, rows, dims, k));
-      cpu::nearest<float>({ops::matrix_view<int64_t>(ids), ops::matrix_view<double>(scores)}, ops::matrix_view<const float>(few),
-                          {ops::matrix_view<const float>(support), {}, {}}, {}, metric, scratch, {threads});
-      return 0.0;
-    }, {{"scores", scores}, {"ids", ids}}};
+                       const ops::ScratchMemory scratch(cpu::nearest_scratch_bytes<float>(queries, rows, dims, k));
+                       cpu::nearest<float>({ops::matrix_view<int64_t>(ids), ops::matrix_view<double>(scores)},
+                                           ops::matrix_view<const float>(few),
+                                           {ops::matrix_view<const float>(support), {}, {}}, {}, metric, scratch,
+                                           {threads});
+                       return 0.0;
+                     },
+                     {{"scores", scores}, {"ids", ids}}};
   };
   return c;
 }

@@ -26,20 +26,25 @@ struct Graph {
   int64_t nnz = 0;
 
   Graph(int64_t rows, int64_t pairs)
-      : offsets(at::empty({rows + 1}, at::kLong)), columns(at::empty({kernels::csr_capacity(pairs)}, at::kInt)),
-        weights(at::empty({kernels::csr_capacity(pairs)})), degrees(at::empty({rows})) {}
+      : offsets(at::empty({rows + 1}, at::kLong)),
+        columns(at::empty({kernels::csr_capacity(pairs)}, at::kInt)),
+        weights(at::empty({kernels::csr_capacity(pairs)})),
+        degrees(at::empty({rows})) {}
   void build(const at::Tensor& i, const at::Tensor& j, const at::Tensor& w, int threads) {
     const int64_t rows = degrees.numel();
     const ops::ScratchMemory scratch(cpu::csr_scratch_bytes<float>(rows, i.numel()));
-    cpu::csr<float>({ops::span<int64_t>(offsets), ops::span<int32_t>(columns), ops::span<float>(weights), ops::span<float>(degrees), &nnz},
-                    {ops::span<const int32_t>(i), ops::span<const int32_t>(j), ops::span<const float>(w)}, rows, scratch, {threads});
+    cpu::csr<float>({ops::span<int64_t>(offsets), ops::span<int32_t>(columns), ops::span<float>(weights),
+                     ops::span<float>(degrees), &nnz},
+                    {ops::span<const int32_t>(i), ops::span<const int32_t>(j), ops::span<const float>(w)}, rows,
+                    scratch, {threads});
   }
   double rows_of(const at::Tensor& out, const at::Tensor& z, RowForm form, double scale, Into into, int threads) const {
     const ops::ScratchMemory scratch(cpu::graph_rows_scratch_bytes<float>(z.size(0), nnz, z.size(1)));
-    const kernels::CsrView<float> s{ops::span<const int64_t>(offsets), {columns.data_ptr<int32_t>(), nnz}, {weights.data_ptr<float>(), nnz}};
+    const kernels::CsrView<float> s{
+        ops::span<const int64_t>(offsets), {columns.data_ptr<int32_t>(), nnz}, {weights.data_ptr<float>(), nnz}};
     double value = 0;
-    cpu::graph_rows<float>(ops::matrix_view<float>(out), &value, ops::matrix_view<const float>(z), ops::matrix_view<const float>(z), s,
-                           {form, scale, into}, scratch, {threads});
+    cpu::graph_rows<float>(ops::matrix_view<float>(out), &value, ops::matrix_view<const float>(z),
+                           ops::matrix_view<const float>(z), s, {form, scale, into}, scratch, {threads});
     return value;
   }
 };
@@ -67,10 +72,12 @@ KernelCase pairs_case(BenchSizes sizes) {
     const auto graph = std::make_shared<Graph>(rows, pairs);
     const at::Tensor z = in.at("z"), i = in.at("i"), j = in.at("j"), w = in.at("w"), dz = at::empty_like(z);
     return KernelRun{[=] {
-      graph->build(i, j, w, threads);
-      // Each pair stands twice in the symmetric matrix.
-      return graph->rows_of(dz, z, RowForm::difference, 2.0 / pairs, Into::overwrite, threads) / (2.0 * pairs);
-    }, {{"gradient", dz}}};
+                       graph->build(i, j, w, threads);
+                       // Each pair stands twice in the symmetric matrix.
+                       return graph->rows_of(dz, z, RowForm::difference, 2.0 / pairs, Into::overwrite, threads) /
+                              (2.0 * pairs);
+                     },
+                     {{"gradient", dz}}};
   };
   return c;
 }
@@ -92,21 +99,26 @@ KernelCase blocks_case(BenchSizes sizes, const std::string& name, int64_t classe
     const at::Tensor z = in.at("z"), labels = in.at("labels"), dz = at::empty_like(z);
     const at::Tensor sums = at::empty({classes, dims}, at::kDouble), counts = at::empty({classes}, at::kDouble);
     return KernelRun{[=] {
-      double pairs = 0, value = 0;
-      double* count = counts.data_ptr<double>();
-      std::fill_n(count, classes, 0.0);
-      for (int64_t r = 0; r < rows; ++r) count[labels.data_ptr<int32_t>()[r]] += 1;
-      for (int64_t k = 0; k < classes; ++k) pairs += count[k] * (count[k] - 1) / 2;
-      const ops::ScratchMemory scratch(std::max(cpu::block_sums_scratch_bytes(rows, classes, dims), cpu::block_differences_scratch_bytes(rows)));
-      cpu::block_sums<float>(ops::matrix_view<double>(sums), ops::matrix_view<const float>(z), ops::span<const int32_t>(labels), scratch, {threads});
-      for (int64_t k = 0; k < classes; ++k) {
-        double* row = sums.data_ptr<double>() + k * dims;
-        for (int64_t d = 0; d < dims && count[k] > 0; ++d) row[d] /= count[k];
-      }
-      cpu::block_differences<float>(ops::matrix_view<float>(dz), &value, ops::matrix_view<const float>(z), ops::matrix_view<const double>(sums),
-                                    ops::span<const double>(counts), ops::span<const int32_t>(labels), 2 / pairs, Into::overwrite, scratch, {threads});
-      return value / (2 * pairs);
-    }, {{"gradient", dz}}};
+                       double pairs = 0, value = 0;
+                       double* count = counts.data_ptr<double>();
+                       std::fill_n(count, classes, 0.0);
+                       for (int64_t r = 0; r < rows; ++r) count[labels.data_ptr<int32_t>()[r]] += 1;
+                       for (int64_t k = 0; k < classes; ++k) pairs += count[k] * (count[k] - 1) / 2;
+                       const ops::ScratchMemory scratch(std::max(cpu::block_sums_scratch_bytes(rows, classes, dims),
+                                                                 cpu::block_differences_scratch_bytes(rows)));
+                       cpu::block_sums<float>(ops::matrix_view<double>(sums), ops::matrix_view<const float>(z),
+                                              ops::span<const int32_t>(labels), scratch, {threads});
+                       for (int64_t k = 0; k < classes; ++k) {
+                         double* row = sums.data_ptr<double>() + k * dims;
+                         for (int64_t d = 0; d < dims && count[k] > 0; ++d) row[d] /= count[k];
+                       }
+                       cpu::block_differences<float>(
+                           ops::matrix_view<float>(dz), &value, ops::matrix_view<const float>(z),
+                           ops::matrix_view<const double>(sums), ops::span<const double>(counts),
+                           ops::span<const int32_t>(labels), 2 / pairs, Into::overwrite, scratch, {threads});
+                       return value / (2 * pairs);
+                     },
+                     {{"gradient", dz}}};
   };
   return c;
 }
@@ -118,7 +130,7 @@ KernelCase simclr_case(BenchSizes sizes) {
   constexpr double kTemperature = 0.1;
   KernelCase c{.name = "simclr", .params = {{"N", rows}, {"D", dims}, {"temperature", kTemperature}}};
   c.peers = {{"dense matrix"}};
-  c.flops = 6.0 * rows * rows * dims;   // similarities in forward and again in backward, and their product with the rows
+  c.flops = 6.0 * rows * rows * dims;  // similarities in forward and again in backward, and their product with the rows
   c.bytes = 4.0 * dims * 3 * rows;
   c.inputs = [=](const std::string&) {
     const at::Tensor z = normal_tensor({rows, dims}, 5);
@@ -131,7 +143,8 @@ KernelCase simclr_case(BenchSizes sizes) {
   };
   c.ours = [=](const InputTensors& in, int threads) {
     const at::Tensor z = in.at("z"), dz = at::empty_like(z);
-    const at::Tensor i = at::empty({rows / 2}, at::kInt), j = at::empty({rows / 2}, at::kInt), self = at::empty({rows}, at::kLong);
+    const at::Tensor i = at::empty({rows / 2}, at::kInt), j = at::empty({rows / 2}, at::kInt),
+                     self = at::empty({rows}, at::kLong);
     const at::Tensor lse = at::empty({rows}, at::kDouble), degrees = at::empty({rows}, at::kDouble);
     for (int64_t r = 0; r < rows; ++r) {
       self.data_ptr<int64_t>()[r] = r;
@@ -139,24 +152,27 @@ KernelCase simclr_case(BenchSizes sizes) {
       (r % 2 ? j : i).data_ptr<int32_t>()[r / 2] = static_cast<int32_t>(r);
     }
     const auto graph = std::make_shared<Graph>(rows, rows / 2);
-    return KernelRun{[=] {
-      const auto view = ops::matrix_view<const float>(z);
-      {
-        const ops::ScratchMemory scratch(cpu::row_logsumexp_scratch_bytes<float>(rows, rows, dims));
-        cpu::row_logsumexp<float>(ops::span<double>(lse), view, view, ops::span<const int64_t>(self), {kTemperature}, scratch, {threads});
-      }
-      {
-        const ops::ScratchMemory scratch(cpu::row_logsumexp_gradient_scratch_bytes<float>(rows, rows, dims));
-        const kernels::LogSumExpTerms terms{ops::span<const double>(lse), ops::span<const double>(degrees)};
-        cpu::row_logsumexp_gradient<float>(ops::matrix_view<float>(dz), view, view, ops::span<const int64_t>(self), terms, terms,
-                                           {kTemperature, 1.0 / rows}, scratch, {threads});
-      }
-      graph->build(i, j, at::empty({0}), threads);
-      const double positives = graph->rows_of(dz, z, RowForm::sum, -2 / (kTemperature * rows), Into::add, threads);
-      double sum = 0;
-      for (int64_t r = 0; r < rows; ++r) sum += lse.data_ptr<double>()[r];
-      return (sum - positives / kTemperature) / rows;
-    }, {{"gradient", dz}}};
+    return KernelRun{
+        [=] {
+          const auto view = ops::matrix_view<const float>(z);
+          {
+            const ops::ScratchMemory scratch(cpu::row_logsumexp_scratch_bytes<float>(rows, rows, dims));
+            cpu::row_logsumexp<float>(ops::span<double>(lse), view, view, ops::span<const int64_t>(self),
+                                      {kTemperature}, scratch, {threads});
+          }
+          {
+            const ops::ScratchMemory scratch(cpu::row_logsumexp_gradient_scratch_bytes<float>(rows, rows, dims));
+            const kernels::LogSumExpTerms terms{ops::span<const double>(lse), ops::span<const double>(degrees)};
+            cpu::row_logsumexp_gradient<float>(ops::matrix_view<float>(dz), view, view, ops::span<const int64_t>(self),
+                                               terms, terms, {kTemperature, 1.0 / rows}, scratch, {threads});
+          }
+          graph->build(i, j, at::empty({0}), threads);
+          const double positives = graph->rows_of(dz, z, RowForm::sum, -2 / (kTemperature * rows), Into::add, threads);
+          double sum = 0;
+          for (int64_t r = 0; r < rows; ++r) sum += lse.data_ptr<double>()[r];
+          return (sum - positives / kTemperature) / rows;
+        },
+        {{"gradient", dz}}};
   };
   return c;
 }
@@ -165,8 +181,10 @@ KernelCase simclr_case(BenchSizes sizes) {
 
 std::vector<KernelCase> graph_bench_cases(BenchSizes sizes) {
   KernelCase blocks = blocks_case(sizes, "blocks", 10);
-  blocks.peers = {{"index_select"}, {"ours, 2 classes", kAgreement, "blocks-2"}, {"ours, 100 classes", kAgreement, "blocks-100"}};
-  return {pairs_case(sizes), blocks, blocks_case(sizes, "blocks-2", 2), blocks_case(sizes, "blocks-100", 100), simclr_case(sizes)};
+  blocks.peers = {
+      {"index_select"}, {"ours, 2 classes", kAgreement, "blocks-2"}, {"ours, 100 classes", kAgreement, "blocks-100"}};
+  return {pairs_case(sizes), blocks, blocks_case(sizes, "blocks-2", 2), blocks_case(sizes, "blocks-100", 100),
+          simclr_case(sizes)};
 }
 
 }  // namespace pal::bench

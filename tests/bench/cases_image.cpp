@@ -37,7 +37,9 @@ kernels::AugmentOptions view_options(int32_t size) {
 std::vector<kernels::ImageView> image_views(const InputTensors& images) {
   std::vector<kernels::ImageView> views;
   for (const auto& [name, image] : images) {
-    if (name != "params") views.push_back({image.data_ptr<uint8_t>(), static_cast<int32_t>(image.size(0)), static_cast<int32_t>(image.size(1)), 3});
+    if (name != "params")
+      views.push_back(
+          {image.data_ptr<uint8_t>(), static_cast<int32_t>(image.size(0)), static_cast<int32_t>(image.size(1)), 3});
   }
   return views;
 }
@@ -50,10 +52,12 @@ at::Tensor drawn_params(const std::vector<kernels::ImageView>& images, const ker
   double* to = params.data_ptr<double>();
   for (size_t v = 0; v < policies.size(); ++v) {
     for (size_t i = 0; i < images.size(); ++i) {
-      const kernels::ViewParams p = kernels::draw_view_params(policies[v], options.seed, options.step, i, static_cast<uint32_t>(v),
-                                                              images[i].height, images[i].width);
-      for (const double x : {double(p.crop.top), double(p.crop.left), double(p.crop.height), double(p.crop.width), double(p.flip),
-                             double(p.jitter), double(p.gray), double(p.blur), double(p.solarise), double(p.blur_sigma)}) *to++ = x;
+      const kernels::ViewParams p = kernels::draw_view_params(
+          policies[v], options.seed, options.step, i, static_cast<uint32_t>(v), images[i].height, images[i].width);
+      for (const double x :
+           {double(p.crop.top), double(p.crop.left), double(p.crop.height), double(p.crop.width), double(p.flip),
+            double(p.jitter), double(p.gray), double(p.blur), double(p.solarise), double(p.blur_sigma)})
+        *to++ = x;
       for (const int8_t step : p.jitter_order) *to++ = step;
       for (const float factor : p.jitter_factor) *to++ = factor;
     }
@@ -65,12 +69,13 @@ at::Tensor drawn_params(const std::vector<kernels::ImageView>& images, const ker
 
 std::vector<KernelCase> image_bench_cases(BenchSizes sizes) {
   const int32_t size = sizes == BenchSizes::full ? 224 : 32;
-  KernelCase c{.name = "augment", .params = {{"pixels", size}, {"views", 2}, {"images", 20}, {"recipe", "VICReg, bicubic"}}};
+  KernelCase c{.name = "augment",
+               .params = {{"pixels", size}, {"views", 2}, {"images", 20}, {"recipe", "VICReg, bicubic"}}};
   // On bytes each step of the peer rounds to one of 256 values, and solarise turns what rounding takes over its threshold.
   c.peers = {{"torchvision v2 float"}, {"torchvision v2 bytes", 0.05}};
   c.bytes = 2.0 * 20 * 3 * size * size * 4;
   c.inputs = [=](const std::string& folder) {
-    io::SafetensorsFile file = io::read_safetensors(folder + "/images.safetensors");   // the peer decoded them
+    io::SafetensorsFile file = io::read_safetensors(folder + "/images.safetensors");  // the peer decoded them
     ops::NamedTensors inputs(file.tensors.begin(), file.tensors.end());
     inputs.emplace_back("params", drawn_params(image_views(file.tensors), view_options(size)));
     return inputs;
@@ -82,13 +87,16 @@ std::vector<KernelCase> image_bench_cases(BenchSizes sizes) {
     for (int64_t i = 0; i < count; ++i) samples[i] = i;
     const at::Tensor out = at::empty({2 * count, 3, size, size});
     return KernelRun{[=] {
-      (void)in;   // keeps the pixels alive
-      const kernels::AugmentOptions options = view_options(size);
-      const std::vector<ViewPolicy> policies = vicreg_policies();
-      const ops::ScratchMemory scratch(kernels::cpu::augment_scratch_bytes(ops::span_of(images), options, {threads}));
-      kernels::cpu::augment<float>(out.data_ptr<float>(), ops::span_of(images), ops::span_of(samples), ops::span_of(policies), options, scratch, {threads});
-      return 0.0;
-    }, {{"views", out}}};
+                       (void)in;  // keeps the pixels alive
+                       const kernels::AugmentOptions options = view_options(size);
+                       const std::vector<ViewPolicy> policies = vicreg_policies();
+                       const ops::ScratchMemory scratch(
+                           kernels::cpu::augment_scratch_bytes(ops::span_of(images), options, {threads}));
+                       kernels::cpu::augment<float>(out.data_ptr<float>(), ops::span_of(images), ops::span_of(samples),
+                                                    ops::span_of(policies), options, scratch, {threads});
+                       return 0.0;
+                     },
+                     {{"views", out}}};
   };
   return {c};
 }

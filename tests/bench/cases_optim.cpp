@@ -12,7 +12,8 @@ namespace pal::bench {
 namespace {
 
 constexpr double kRate = 0.05;
-constexpr const char* kShown[] = {"backbone.conv1.weight", "backbone.bn1.bias", "projector.0.weight"};   // that are compared
+constexpr const char* kShown[] = {"backbone.conv1.weight", "backbone.bn1.bias",
+                                  "projector.0.weight"};  // that are compared
 
 model::ModelSpec optim_bench_model(BenchSizes sizes) {
   model::ModelSpec spec;
@@ -80,6 +81,8 @@ KernelCase optim_case(const std::string& kind, BenchSizes sizes) {
 
 }  // namespace
 
-std::vector<KernelCase> optim_bench_cases(BenchSizes sizes) { return {optim_case("lars", sizes), optim_case("adamw", sizes)}; }
+std::vector<KernelCase> optim_bench_cases(BenchSizes sizes) {
+  return {optim_case("lars", sizes), optim_case("adamw", sizes)};
+}
 
 }  // namespace pal::bench

@@ -12,8 +12,8 @@
 #include "core/optim/optimizer.h"
 #include "dist/train/checkpointer.h"
 #include "kernels/base/error.h"
-#include "launch/process/subprocess.h"
 #include "launch/process/machine.h"
+#include "launch/process/subprocess.h"
 #include "launch/table.h"
 
 namespace pal::bench {
@@ -22,10 +22,11 @@ namespace {
 using nlohmann::json;
 
 struct Way {
-  const char* word;   // of the peer's script
+  const char* word;  // of the peer's script
   const char* name;
 };
-constexpr Way kWays[] = {{"save", "torch.save"}, {"dcp", "DCP async_save"}, {"dcp-kept", "DCP async_save, buffer kept"}};
+constexpr Way kWays[] = {
+    {"save", "torch.save"}, {"dcp", "DCP async_save"}, {"dcp-kept", "DCP async_save, buffer kept"}};
 
 model::ModelSpec saved_model(BenchSizes sizes) {
   model::ModelSpec spec;
@@ -55,7 +56,9 @@ int bench_checkpoint(const CheckpointBenchOptions& options) {
   }
   io::write_file_atomically(folder + "/shapes.json", shapes.dump());
   std::string failed;
-  dist::Checkpointer ours({folder, 1, options.threads, [&](const std::string& w) { failed = w; }, nullptr, record::kSmallestShare}, *comm, state);
+  dist::Checkpointer ours(
+      {folder, 1, options.threads, [&](const std::string& w) { failed = w; }, nullptr, record::kSmallestShare}, *comm,
+      state);
   launch::Child peer({options.peer.python, options.peer.script, "--shapes", folder + "/shapes.json", "--out", folder});
   const json ready = json::parse(peer.read_line());
   fmt::print("a state of {:.2f} GB; ms until training may go on, {} turns of each side\n", bytes / 1e9, options.turns);
@@ -63,7 +66,7 @@ int bench_checkpoint(const CheckpointBenchOptions& options) {
 
   std::vector<double> mine, written;
   std::vector<std::vector<double>> theirs(std::size(kWays));
-  for (int turn = -1; turn < options.turns; ++turn) {   // the first one warms both up
+  for (int turn = -1; turn < options.turns; ++turn) {  // the first one warms both up
     record::CheckpointState now;
     now.step = turn + 2;
     const auto start = std::chrono::steady_clock::now();
@@ -87,16 +90,32 @@ int bench_checkpoint(const CheckpointBenchOptions& options) {
   std::vector<std::vector<std::string>> rows = {{"checkpoint", "ours ms", "peer ms", "ratio", "noise"}};
   json results = json::array();
   for (size_t k = 0; k < std::size(kWays); ++k) {
-    const double ratio = launch::median(theirs[k]) / launch::median(mine), spread = std::max(launch::noise(mine), launch::noise(theirs[k]));
-    rows.push_back({kWays[k].name, fmt::format("{:.0f}", launch::median(mine)), fmt::format("{:.0f}", launch::median(theirs[k])), fmt::format("{:.2f}", ratio), fmt::format("{:.2f}", spread)});
-    results.push_back({{"name", "checkpoint"}, {"params", {{"bytes", bytes}, {"ranks", 1}, {"threads", options.threads}, {"torch", ready["torch"]}}},
-                       {"ours_ms", launch::median(mine)}, {"peer", kWays[k].name}, {"peer_ms", launch::median(theirs[k])}, {"ratio", ratio}, {"noise", spread},
-                       {"ours_written_ms", launch::median(written)}, {"ours_peak_mb", launch::peak_memory_mb()}, {"peer_peak_mb", peer_mb},
-                       {"ours_samples_ms", mine}, {"peer_samples_ms", theirs[k]}});
+    const double ratio = launch::median(theirs[k]) / launch::median(mine),
+                 spread = std::max(launch::noise(mine), launch::noise(theirs[k]));
+    rows.push_back({kWays[k].name, fmt::format("{:.0f}", launch::median(mine)),
+                    fmt::format("{:.0f}", launch::median(theirs[k])), fmt::format("{:.2f}", ratio),
+                    fmt::format("{:.2f}", spread)});
+    results.push_back(
+        {{"name", "checkpoint"},
+         {"params", {{"bytes", bytes}, {"ranks", 1}, {"threads", options.threads}, {"torch", ready["torch"]}}},
+         {"ours_ms", launch::median(mine)},
+         {"peer", kWays[k].name},
+         {"peer_ms", launch::median(theirs[k])},
+         {"ratio", ratio},
+         {"noise", spread},
+         {"ours_written_ms", launch::median(written)},
+         {"ours_peak_mb", launch::peak_memory_mb()},
+         {"peer_peak_mb", peer_mb},
+         {"ours_samples_ms", mine},
+         {"peer_samples_ms", theirs[k]}});
   }
-  fmt::print("{}ratio = peer / ours, larger is better; ours was on disk, synced and hashed, after {:.1f} s\n", launch::format_table(rows), launch::median(written) / 1000);
+  fmt::print("{}ratio = peer / ours, larger is better; ours was on disk, synced and hashed, after {:.1f} s\n",
+             launch::format_table(rows), launch::median(written) / 1000);
   if (!options.json.empty()) {
-    io::write_file_atomically(options.json, json{{"machine", {{"cpu", launch::proc_field("/proc/cpuinfo", "model name")}}}, {"results", results}}.dump(2) + "\n");
+    io::write_file_atomically(
+        options.json,
+        json{{"machine", {{"cpu", launch::proc_field("/proc/cpuinfo", "model name")}}}, {"results", results}}.dump(2) +
+            "\n");
   }
   return static_cast<int>(Exit::ok);
 }

@@ -7,16 +7,16 @@
 #include <string>
 
 #include "launch/process/interleaved.h"
-#include "tests/bench/kernels.h"   // BenchSizes
+#include "tests/bench/kernels.h"  // BenchSizes
 
 namespace pal::bench {
 
 struct CheckpointBenchOptions {
   launch::PeerOptions peer{.script = "tests/bench/checkpoint_peer.py"};
-  std::string json;              // "" writes none
+  std::string json;  // "" writes none
   int turns = 5;
-  int threads = 2;               // of our copy
-  std::string folder;            // where both write; "": a temporary one
+  int threads = 2;     // of our copy
+  std::string folder;  // where both write; "": a temporary one
   BenchSizes sizes = BenchSizes::full;
 };
 

@@ -15,12 +15,12 @@ namespace pal::bench {
 
 struct DataBenchOptions {
   launch::PeerOptions peer{.script = "tests/bench/data_peer.py"};
-  std::string json;            // "" writes none
-  int turns = 10;              // per side
-  int64_t images = 256;        // 0 leaves the comparison out
-  int64_t records = 1281167;   // of the set that is as large as ImageNet; 0 leaves it out
+  std::string json;           // "" writes none
+  int turns = 10;             // per side
+  int64_t images = 256;       // 0 leaves the comparison out
+  int64_t records = 1281167;  // of the set that is as large as ImageNet; 0 leaves it out
   int size = 224, batch = 32, threads = 2;
-  int slow_turns = 5;          // of the slow disk and of the cold cache
+  int slow_turns = 5;  // of the slow disk and of the cold cache
 };
 
 int bench_data(const DataBenchOptions& options, const std::string& program);

@@ -8,24 +8,28 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "core/io/file_handle.h"
 #include "core/data/loader/loader.h"
+#include "core/io/file_handle.h"
 #include "core/io/safetensors.h"
 #include "kernels/base/isa.h"
-#include "tests/bench/data.h"
 #include "launch/process/machine.h"
+#include "tests/bench/data.h"
 
 namespace pal::bench {
 namespace {
 
 using nlohmann::json;
 
-double wall_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 double process_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
@@ -46,14 +50,17 @@ data::ViewSet vicreg_views(int size) {
 // A data set behind a disk of a given speed: reads take turns, each as long as its bytes need.
 class SlowDisk final : public data::Dataset {
  public:
-  SlowDisk(std::shared_ptr<const data::Dataset> inner, double bytes_per_second) : inner_(std::move(inner)), speed_(bytes_per_second) {}
+  SlowDisk(std::shared_ptr<const data::Dataset> inner, double bytes_per_second)
+      : inner_(std::move(inner)), speed_(bytes_per_second) {}
   int64_t size() const override { return inner_->size(); }
   data::Encoding encoding() const override { return inner_->encoding(); }
   std::vector<int32_t> shape() const override { return inner_->shape(); }
   const std::vector<int64_t>& labels() const override { return inner_->labels(); }
   const std::vector<std::string>& classes() const override { return inner_->classes(); }
   uint64_t fingerprint() const override { return inner_->fingerprint(); }
-  kernels::ImageView image(int64_t sample, const std::vector<uint8_t>& bytes) const override { return inner_->image(sample, bytes); }
+  kernels::ImageView image(int64_t sample, const std::vector<uint8_t>& bytes) const override {
+    return inner_->image(sample, bytes);
+  }
   void read(int64_t sample, std::vector<uint8_t>& bytes) const override {
     inner_->read(sample, bytes);
     const std::lock_guard lock(mutex_);
@@ -67,7 +74,8 @@ class SlowDisk final : public data::Dataset {
 };
 
 // Every image once.
-json load_all(const std::shared_ptr<const data::Dataset>& data, const DataBenchOptions& o, int threads, int readers, int64_t step = 0) {
+json load_all(const std::shared_ptr<const data::Dataset>& data, const DataBenchOptions& o, int threads, int readers,
+              int64_t step = 0) {
   data::LoaderOptions load;
   load.plan = {data->size(), o.batch, 1};
   load.views = vicreg_views(o.size);
@@ -80,7 +88,10 @@ json load_all(const std::shared_ptr<const data::Dataset>& data, const DataBenchO
   int64_t images = 0;
   data::Loader loader(data, load);
   for (int64_t s = 0; s < steps; ++s) images += static_cast<int64_t>(loader.next().samples.size());
-  return {{"images", images}, {"seconds", wall_seconds() - start}, {"cpu_seconds", process_seconds() - cpu}, {"read_ahead_mb", loader.report().read_ahead_mb}};
+  return {{"images", images},
+          {"seconds", wall_seconds() - start},
+          {"cpu_seconds", process_seconds() - cpu},
+          {"read_ahead_mb", loader.report().read_ahead_mb}};
 }
 
 // CPU time of the parts of an image on one thread. What a step of the kernel costs is the difference to a view without it.
@@ -104,7 +115,8 @@ json parts(const data::Dataset& data, const DataBenchOptions& o) {
     decode += lap();
     scratch.resize(static_cast<size_t>(kernels::cpu::augment_scratch_bytes({&part.pixels, 1}, views.large, {1})));
     const auto render = [&](const kernels::ViewParams& params) {
-      kernels::cpu::augment_part(out.data(), part, params, views.large, {scratch.data(), static_cast<int64_t>(scratch.size())}, kernels::best_isa());
+      kernels::cpu::augment_part(out.data(), part, params, views.large,
+                                 {scratch.data(), static_cast<int64_t>(scratch.size())}, kernels::best_isa());
     };
     for (const kernels::ViewParams& params : tile.params()) {
       kernels::ViewParams plain;
@@ -125,7 +137,8 @@ json parts(const data::Dataset& data, const DataBenchOptions& o) {
     }
   }
   const double scale = 1000 / static_cast<double>(data.size());
-  return {{"read", scale * read}, {"decode", scale * decode}, {"resize", scale * resize}, {"colour", scale * colour}, {"blur", scale * blur}, {"copy", 0.0}};
+  return {{"read", scale * read},     {"decode", scale * decode}, {"resize", scale * resize},
+          {"colour", scale * colour}, {"blur", scale * blur},     {"copy", 0.0}};
 }
 
 json slow_disk(const std::shared_ptr<const data::Dataset>& data, const DataBenchOptions& o) {
@@ -142,11 +155,12 @@ json slow_disk(const std::shared_ptr<const data::Dataset>& data, const DataBench
   const double speed = rate(data, 0) * total / images;
   const auto slow = std::make_shared<SlowDisk>(data, speed);
   std::vector<double> with, without;
-  for (int t = 0; t < o.slow_turns; ++t) {   // in turns: other work on the machine meets both alike
+  for (int t = 0; t < o.slow_turns; ++t) {  // in turns: other work on the machine meets both alike
     with.push_back(rate(slow, 1));
     without.push_back(rate(slow, 0));
   }
-  return {{"mb_s", speed / 1e6}, {"disk_images_s", speed * images / total}, {"readers_1", with}, {"readers_0", without}};
+  return {
+      {"mb_s", speed / 1e6}, {"disk_images_s", speed * images / total}, {"readers_1", with}, {"readers_0", without}};
 }
 
 // The shard's pages are dropped before each turn: what the disk gives, with and without somebody who reads ahead.

@@ -12,8 +12,8 @@
 #include "core/theory/one_thread.h"
 #include "core/theory/query_game.h"
 #include "kernels/base/error.h"
-#include "launch/process/subprocess.h"
 #include "launch/process/machine.h"
+#include "launch/process/subprocess.h"
 #include "launch/table.h"
 
 namespace pal::bench {
@@ -44,7 +44,9 @@ void write_trials(const std::string& folder, const theory::ExperimentOptions& o)
   std::vector<double> test, train, draws, pairs;
   append(test, theory::test_set(o));
   for (int64_t t = 0; t < o.trials; ++t) {
-    Random data = theory::trial_random(o, t, theory::kDataStream), choices = theory::trial_random(o, t, theory::kChoiceStream), order = theory::trial_random(o, t, theory::kPairStream);
+    Random data = theory::trial_random(o, t, theory::kDataStream),
+           choices = theory::trial_random(o, t, theory::kChoiceStream),
+           order = theory::trial_random(o, t, theory::kPairStream);
     append(train, theory::toy_train(o.dataset, o.n, o.noise, data));
     for (int64_t k = 0; k < o.steps * o.batch; ++k) draws.push_back(choices.next_double());
     const auto all = theory::random_pairs(o.n, order);
@@ -74,12 +76,13 @@ std::vector<double> our_errors(const theory::ExperimentOptions& o) {
 }
 
 struct Agreement {
-  double equal = 0;   // share of errors that are the same number
-  double mean = 0;    // largest difference of the mean curves
+  double equal = 0;  // share of errors that are the same number
+  double mean = 0;   // largest difference of the mean curves
 };
 // A tie of two classes that rounding breaks otherwise changes a question, and all that follows in that trial.
 Agreement compare_errors(const std::vector<double>& a, const std::vector<double>& b, int64_t trials) {
-  PAL_CHECK_CODE(Exit::check_failed, a.size() == b.size(), "numpy answered with another number of errors", b.size(), "nothing was timed");
+  PAL_CHECK_CODE(Exit::check_failed, a.size() == b.size(), "numpy answered with another number of errors", b.size(),
+                 "nothing was timed");
   Agreement result;
   const size_t width = a.size() / static_cast<size_t>(trials);
   for (size_t k = 0; k < width; ++k) {
@@ -113,19 +116,23 @@ int bench_experiment(const ExperimentBenchOptions& options) {
   const std::vector<double> errors = our_errors(o);
 
   json results = json::array();
-  std::vector<std::vector<std::string>> rows = {{"peer", "ours ms", "peer ms", "ratio", "noise", "equal errors", "mean curves apart"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"peer", "ours ms", "peer ms", "ratio", "noise", "equal errors", "mean curves apart"}};
   // As one process with threaded BLAS, which is what a plain script gets, and as one process per core.
   for (int processes : {1, options.threads}) {
     const int blas = options.threads / processes;
-    launch::Child peer({"/usr/bin/env", fmt::format("OPENBLAS_NUM_THREADS={}", blas), fmt::format("OMP_NUM_THREADS={}", blas), options.peer.python, options.peer.script,
-                folder.path, "--trials", std::to_string(o.trials), "--n", std::to_string(o.n), "--test", std::to_string(o.test), "--steps",
-                std::to_string(o.steps), "--batch", std::to_string(o.batch), "--processes", std::to_string(processes)});
-    peer.read_line();   // ready
+    launch::Child peer({"/usr/bin/env", fmt::format("OPENBLAS_NUM_THREADS={}", blas),
+                        fmt::format("OMP_NUM_THREADS={}", blas), options.peer.python, options.peer.script, folder.path,
+                        "--trials", std::to_string(o.trials), "--n", std::to_string(o.n), "--test",
+                        std::to_string(o.test), "--steps", std::to_string(o.steps), "--batch", std::to_string(o.batch),
+                        "--processes", std::to_string(processes)});
+    peer.read_line();  // ready
     peer.write_line("check " + folder.path + "/errors");
     peer.read_line();
     const Agreement agreement = compare_errors(errors, read_doubles(folder.path + "/errors"), o.trials);
-    PAL_CHECK_CODE(Exit::check_failed, agreement.equal >= 0.9 && agreement.mean <= 0.02, "ours and numpy do not compute the same; equal errors",
-                   fmt::format("{:.3f}", agreement.equal), "nothing was timed");
+    PAL_CHECK_CODE(Exit::check_failed, agreement.equal >= 0.9 && agreement.mean <= 0.02,
+                   "ours and numpy do not compute the same; equal errors", fmt::format("{:.3f}", agreement.equal),
+                   "nothing was timed");
     std::vector<double> ours, theirs, ratios;
     for (int t = 0; t < options.turns; ++t) {
       ours.push_back(our_ms(o));
@@ -135,17 +142,31 @@ int bench_experiment(const ExperimentBenchOptions& options) {
     }
     peer.write_line("end");
     peer.wait();
-    const std::string name = fmt::format("numpy, {} process{} × {} BLAS thread{}", processes, processes == 1 ? "" : "es", blas, blas == 1 ? "" : "s");
-    rows.push_back({name, fmt::format("{:.0f}", launch::median(ours)), fmt::format("{:.0f}", launch::median(theirs)), fmt::format("{:.2f}", launch::median(ratios)),
-                    fmt::format("{:.3f}", std::max(launch::noise(ours), launch::noise(theirs))), fmt::format("{:.4f}", agreement.equal), fmt::format("{:.1e}", agreement.mean)});
-    results.push_back({{"name", "experiment active"}, {"params", {{"trials", o.trials}, {"steps", o.steps}, {"n", o.n}, {"threads", o.threads}}},
-                       {"ours_ms", launch::median(ours)}, {"peer", name}, {"peer_ms", launch::median(theirs)}, {"ratio", launch::median(ratios)},
-                       {"noise", std::max(launch::noise(ours), launch::noise(theirs))}, {"equal_errors", agreement.equal}, {"mean_apart", agreement.mean},
-                       {"ours_peak_mb", launch::peak_memory_mb()}, {"ours_samples_ms", ours}, {"peer_samples_ms", theirs}});
+    const std::string name = fmt::format("numpy, {} process{} × {} BLAS thread{}", processes,
+                                         processes == 1 ? "" : "es", blas, blas == 1 ? "" : "s");
+    rows.push_back({name, fmt::format("{:.0f}", launch::median(ours)), fmt::format("{:.0f}", launch::median(theirs)),
+                    fmt::format("{:.2f}", launch::median(ratios)),
+                    fmt::format("{:.3f}", std::max(launch::noise(ours), launch::noise(theirs))),
+                    fmt::format("{:.4f}", agreement.equal), fmt::format("{:.1e}", agreement.mean)});
+    results.push_back({{"name", "experiment active"},
+                       {"params", {{"trials", o.trials}, {"steps", o.steps}, {"n", o.n}, {"threads", o.threads}}},
+                       {"ours_ms", launch::median(ours)},
+                       {"peer", name},
+                       {"peer_ms", launch::median(theirs)},
+                       {"ratio", launch::median(ratios)},
+                       {"noise", std::max(launch::noise(ours), launch::noise(theirs))},
+                       {"equal_errors", agreement.equal},
+                       {"mean_apart", agreement.mean},
+                       {"ours_peak_mb", launch::peak_memory_mb()},
+                       {"ours_samples_ms", ours},
+                       {"peer_samples_ms", theirs}});
   }
-  fmt::print("the active figure, {} trials × {} steps × 2 series, N = {}, {} threads\n{}", o.trials, o.steps, o.n, o.threads, launch::format_table(rows));
+  fmt::print("the active figure, {} trials × {} steps × 2 series, N = {}, {} threads\n{}", o.trials, o.steps, o.n,
+             o.threads, launch::format_table(rows));
   if (!options.json.empty()) {
-    const json out = {{"machine", {{"cpu", launch::proc_field("/proc/cpuinfo", "model name")}, {"threads", options.threads}}}, {"results", results}};
+    const json out = {
+        {"machine", {{"cpu", launch::proc_field("/proc/cpuinfo", "model name")}, {"threads", options.threads}}},
+        {"results", results}};
     io::write_file_atomically(options.json, out.dump(2) + "\n");
   }
   return 0;

@@ -13,10 +13,10 @@ namespace pal::bench {
 
 struct ExperimentBenchOptions {
   launch::PeerOptions peer{.script = "tests/bench/experiment_numpy.py"};
-  std::string json;       // "" writes none
-  int turns = 5;          // per side
-  int64_t trials = 10;    // a turn; the figure has 100
-  int threads = 2;        // of each side
+  std::string json;     // "" writes none
+  int turns = 5;        // per side
+  int64_t trials = 10;  // a turn; the figure has 100
+  int threads = 2;      // of each side
 };
 int bench_experiment(const ExperimentBenchOptions& options);
 

@@ -10,11 +10,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/data/import/image_converter.h"
+#include "core/data/import/import_source.h"
+#include "core/data/import/ordered_workers.h"
 #include "core/io/crc32c.h"
 #include "core/io/file_handle.h"
-#include "core/data/import/import_source.h"
-#include "core/data/import/image_converter.h"
-#include "core/data/import/ordered_workers.h"
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
@@ -27,11 +27,13 @@ namespace {
 using nlohmann::json;
 using BenchClock = std::chrono::steady_clock;
 
-double ms_since(BenchClock::time_point start) { return std::chrono::duration<double, std::milli>(BenchClock::now() - start).count(); }
+double ms_since(BenchClock::time_point start) {
+  return std::chrono::duration<double, std::milli>(BenchClock::now() - start).count();
+}
 
 // Waves with some noise, 348 to 500 pixels: near 60 kB a file, as ImageNet's at this size.
 void make_files(const std::string& folder, int64_t images) {
-  constexpr int64_t kDistinct = 64;   // the others are copies: a disk and a decoder do not know
+  constexpr int64_t kDistinct = 64;  // the others are copies: a disk and a decoder do not know
   for (int64_t k = 0; k < images; ++k) {
     const std::string path = fmt::format("{}/{:06}.jpg", folder, k);
     if (k >= kDistinct) {
@@ -39,19 +41,23 @@ void make_files(const std::string& folder, int64_t images) {
       continue;
     }
     Random random(1, Purpose::bench, 0, static_cast<uint64_t>(k));
-    const auto height = static_cast<int32_t>(348 + random.below(153)), width = static_cast<int32_t>(348 + random.below(153));
+    const auto height = static_cast<int32_t>(348 + random.below(153)),
+               width = static_cast<int32_t>(348 + random.below(153));
     std::vector<uint8_t> pixels(size_t(height) * size_t(width) * 3);
     for (size_t i = 0; i < pixels.size(); ++i) {
       const double x = static_cast<double>(i / 3 % size_t(width)), y = static_cast<double>(i / 3 / size_t(width));
       const double c = static_cast<double>(i % 3);
-      pixels[i] = static_cast<uint8_t>(110 + 60 * std::sin(x / 17 + c) + 50 * std::cos(y / 23 - c * x / 90) + 24 * random.next_float());
+      pixels[i] = static_cast<uint8_t>(110 + 60 * std::sin(x / 17 + c) + 50 * std::cos(y / 23 - c * x / 90) +
+                                       24 * random.next_float());
     }
     const std::vector<uint8_t> file = data::encode_jpeg(pixels.data(), height, width, 3, 90, data::Chroma::halved);
     io::write_file_atomically(path, {reinterpret_cast<const char*>(file.data()), file.size()});
   }
 }
 
-data::Chroma chroma_of(const ImportBenchOptions& options) { return options.quality >= 90 ? data::Chroma::full : data::Chroma::halved; }   // as an ImageConverter
+data::Chroma chroma_of(const ImportBenchOptions& options) {
+  return options.quality >= 90 ? data::Chroma::full : data::Chroma::halved;
+}  // as an ImageConverter
 
 struct ImportRig {
   const ImportBenchOptions& bench;
@@ -79,10 +85,11 @@ struct ImportRig {
         return file;
       };
     };
-    data::ordered_for<std::vector<uint8_t>>(options.threads, 0, images(), 128, worker, [&](int64_t, std::vector<uint8_t> file) {
-      out.write_at(at, file.data(), file.size());
-      at += file.size();
-    });
+    data::ordered_for<std::vector<uint8_t>>(options.threads, 0, images(), 128, worker,
+                                            [&](int64_t, std::vector<uint8_t> file) {
+                                              out.write_at(at, file.data(), file.size());
+                                              at += file.size();
+                                            });
     out.sync();
   }
 
@@ -102,7 +109,8 @@ struct ImportRig {
         if (side <= shorter) return int64_t{0};
         // As many of its bytes as the smaller picture has: their rows do not fit, but libjpeg has the same work.
         rgb.resize(std::max(rgb.size(), size_t(height) * size_t(width) * 3));
-        return static_cast<int64_t>(data::encode_jpeg(rgb.data(), height, width, 3, bench.quality, chroma_of(bench)).size());
+        return static_cast<int64_t>(
+            data::encode_jpeg(rgb.data(), height, width, 3, bench.quality, chroma_of(bench)).size());
       };
     };
     data::ordered_for<int64_t>(options.threads, 0, images(), 128, worker, [](int64_t, int64_t) {});
@@ -140,7 +148,9 @@ std::map<std::string, double> stage_seconds(const ImportRig& rig) {
     data::shorter_side_size(header.height, header.width, shorter, &height, &width);
     data::Picture resized;
     timed("resize", [&] { resized = data::resize_picture(picture, height, width); });
-    timed("encode", [&] { small = data::encode_jpeg(resized.pixels.data(), height, width, 3, rig.bench.quality, chroma_of(rig.bench)); });
+    timed("encode", [&] {
+      small = data::encode_jpeg(resized.pixels.data(), height, width, 3, rig.bench.quality, chroma_of(rig.bench));
+    });
   }
   return spent;
 }
@@ -160,21 +170,23 @@ int bench_import(const ImportBenchOptions& options) {
   }
   rig.source = data::list_source(rig.options);
   for (const data::SourceImage& image : rig.source->images) rig.bytes += static_cast<double>(image.bytes);
-  fmt::print("{} files, {:.1f} MB, {} threads, {} turns of each side\n", rig.images(), rig.bytes / 1e6, options.threads, options.turns);
+  fmt::print("{} files, {:.1f} MB, {} threads, {} turns of each side\n", rig.images(), rig.bytes / 1e6, options.threads,
+             options.turns);
 
   struct Case {
     const char *name, *peer;
     std::function<void()> ours, theirs;
   };
-  const Case cases[] = {
-      {"copy", "read, write, sync", [&] { rig.import_to(0); }, [&] { rig.copy(); }},
-      {"resize", "libjpeg decode and encode", [&] { rig.import_to(options.resize_shorter); }, [&] { rig.codec(options.resize_shorter); }}};
-  std::vector<std::vector<std::string>> rows = {{"import", "ms", "images/s", "MB/s", "bound", "ms", "share of its rate", "noise"}};
+  const Case cases[] = {{"copy", "read, write, sync", [&] { rig.import_to(0); }, [&] { rig.copy(); }},
+                        {"resize", "libjpeg decode and encode", [&] { rig.import_to(options.resize_shorter); },
+                         [&] { rig.codec(options.resize_shorter); }}};
+  std::vector<std::vector<std::string>> rows = {
+      {"import", "ms", "images/s", "MB/s", "bound", "ms", "share of its rate", "noise"}};
   json results = json::array();
   for (const Case& c : cases) {
     if (options.resize_shorter == 0 && c.name == std::string("resize")) continue;
     std::vector<double> ours, theirs;
-    c.ours();   // the files are in the page cache from here on
+    c.ours();  // the files are in the page cache from here on
     for (int t = 0; t < options.turns; ++t) {
       for (const bool mine : {t % 2 == 0, t % 2 != 0}) {
         const auto start = BenchClock::now();
@@ -182,24 +194,33 @@ int bench_import(const ImportBenchOptions& options) {
         (mine ? ours : theirs).push_back(ms_since(start));
       }
     }
-    const double a = launch::median(ours), b = launch::median(theirs), spread = std::max(launch::noise(ours), launch::noise(theirs));
+    const double a = launch::median(ours), b = launch::median(theirs),
+                 spread = std::max(launch::noise(ours), launch::noise(theirs));
     const double images_per_s = 1e3 * static_cast<double>(rig.images()) / a;
-    rows.push_back({c.name, fmt::format("{:.0f}", a), fmt::format("{:.0f}", images_per_s), fmt::format("{:.0f}", rig.bytes / 1e3 / a), c.peer,
-                    fmt::format("{:.0f}", b), fmt::format("{:.2f}", b / a), fmt::format("{:.2f}", spread)});
-    json result = {{"name", std::string("import ") + c.name}, {"ours_ms", a}, {"peer", c.peer}, {"peer_ms", b}, {"ratio", b / a}, {"noise", spread}};
+    rows.push_back({c.name, fmt::format("{:.0f}", a), fmt::format("{:.0f}", images_per_s),
+                    fmt::format("{:.0f}", rig.bytes / 1e3 / a), c.peer, fmt::format("{:.0f}", b),
+                    fmt::format("{:.2f}", b / a), fmt::format("{:.2f}", spread)});
+    json result = {{"name", std::string("import ") + c.name},
+                   {"ours_ms", a},
+                   {"peer", c.peer},
+                   {"peer_ms", b},
+                   {"ratio", b / a},
+                   {"noise", spread}};
     result["params"] = {{"files", rig.images()}, {"threads", options.threads}, {"bytes", rig.bytes}};
     result["ours_samples_ms"] = ours;
     result["peer_samples_ms"] = theirs;
     results.push_back(result);
   }
   fmt::print("{}", launch::format_table(rows));
-  const std::map<std::string, double> stages = options.resize_shorter == 0 ? std::map<std::string, double>() : stage_seconds(rig);
+  const std::map<std::string, double> stages =
+      options.resize_shorter == 0 ? std::map<std::string, double>() : stage_seconds(rig);
   double total = 0;
   for (const auto& [stage, seconds] : stages) total += seconds;
   if (!stages.empty()) fmt::print("a CPU-second of an import to {} pixels:", options.resize_shorter);
   for (const auto& [stage, seconds] : stages) fmt::print(" {} {:.3f}", stage, seconds / total);
   if (!stages.empty()) fmt::print("\n");
-  if (!options.json.empty()) io::write_file_atomically(options.json, json{{"results", results}, {"stages", stages}}.dump(2) + "\n");
+  if (!options.json.empty())
+    io::write_file_atomically(options.json, json{{"results", results}, {"stages", stages}}.dump(2) + "\n");
   return static_cast<int>(Exit::ok);
 }
 

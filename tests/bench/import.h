@@ -10,10 +10,10 @@
 namespace pal::bench {
 
 struct ImportBenchOptions {
-  std::string json, source;   // source: a folder of JPEG files; "": made here
+  std::string json, source;  // source: a folder of JPEG files; "": made here
   int turns = 10, threads = 2, quality = 90;
   int32_t resize_shorter = 256;
-  int64_t images = 2000;      // to make
+  int64_t images = 2000;  // to make
 };
 
 int bench_import(const ImportBenchOptions& options);

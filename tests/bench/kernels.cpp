@@ -14,10 +14,10 @@
 #include "core/io/files.h"
 #include "core/io/safetensors.h"
 #include "kernels/base/error.h"
-#include "tests/bench/cases.h"
-#include "launch/process/subprocess.h"
 #include "launch/process/machine.h"
+#include "launch/process/subprocess.h"
 #include "launch/table.h"
+#include "tests/bench/cases.h"
 
 namespace pal::bench {
 namespace {
@@ -26,9 +26,9 @@ using nlohmann::json;
 
 // One process of a comparison, alive until this goes.
 struct Side {
-  std::unique_ptr<launch::BenchFolder> folder;   // of its own inputs, when they are not those of the case
+  std::unique_ptr<launch::BenchFolder> folder;  // of its own inputs, when they are not those of the case
   std::unique_ptr<launch::Child> child;
-  std::vector<double> ms = {};           // the median of each turn
+  std::vector<double> ms = {};  // the median of each turn
   json memory = {};
 
   json ask(const std::string& line) {
@@ -49,25 +49,32 @@ const KernelCase& case_of(const std::vector<KernelCase>& all, const std::string&
 std::unique_ptr<launch::BenchFolder> write_inputs(const KernelCase& c, const KernelBenchOptions& o) {
   auto folder = std::make_unique<launch::BenchFolder>();
   if (c.name == "augment") {
-    PAL_CHECK(launch::Child({o.peer.python, o.peer.script, "--packages", o.peer.packages, "--images", folder->path + "/images.safetensors"}).wait() == 0,
+    PAL_CHECK(launch::Child({o.peer.python, o.peer.script, "--packages", o.peer.packages, "--images",
+                             folder->path + "/images.safetensors"})
+                      .wait() == 0,
               "the peer's images cannot be decoded from", o.peer.packages, "its own words stand above");
   }
   io::write_safetensors(folder->path + "/input.safetensors", c.inputs(folder->path), {});
   return folder;
 }
 
-Side start_ours(const KernelCase& c, const std::string& folder, const KernelBenchOptions& o, const std::string& program) {
-  std::vector<std::string> command = {program, o.suite == BenchSuite::graph ? "graph" : "kernels", "--case", c.name, "--side-in", folder, "--threads", std::to_string(o.threads)};
+Side start_ours(const KernelCase& c, const std::string& folder, const KernelBenchOptions& o,
+                const std::string& program) {
+  std::vector<std::string> command = {program,     o.suite == BenchSuite::graph ? "graph" : "kernels",
+                                      "--case",    c.name,
+                                      "--side-in", folder,
+                                      "--threads", std::to_string(o.threads)};
   if (o.sizes == BenchSizes::small) command.push_back("--quick");
   Side side{nullptr, std::make_unique<launch::Child>(command)};
-  side.child->read_line();   // ready
+  side.child->read_line();  // ready
   return side;
 }
 
 Side start_peer(const KernelCase& c, const KernelPeer& peer, const std::string& folder, const KernelBenchOptions& o) {
   Side side{nullptr, std::make_unique<launch::Child>(std::vector<std::string>{
-      o.peer.python, o.peer.script, "--packages", o.peer.packages, "--input", folder + "/input.safetensors", "--case", c.name, "--params",
-      c.params.dump(), "--peer", peer.name, "--threads", std::to_string(o.threads)})};
+                         o.peer.python, o.peer.script, "--packages", o.peer.packages, "--input",
+                         folder + "/input.safetensors", "--case", c.name, "--params", c.params.dump(), "--peer",
+                         peer.name, "--threads", std::to_string(o.threads)})};
   side.child->read_line();
   return side;
 }
@@ -124,16 +131,19 @@ double best_seconds(const std::function<void()>& f) {
 
 Machine measure_machine(const KernelBenchOptions& o) {
   at::set_num_threads(o.threads);
-  const int64_t count = o.sizes == BenchSizes::full ? int64_t{1} << 26 : int64_t{1} << 18, side = o.sizes == BenchSizes::full ? 2048 : 128;
+  const int64_t count = o.sizes == BenchSizes::full ? int64_t{1} << 26 : int64_t{1} << 18,
+                side = o.sizes == BenchSizes::full ? 2048 : 128;
   const at::Tensor from = at::empty({count}).fill_(1), to = at::empty({count}), a = at::empty({side, side}).fill_(0.5);
   at::Tensor c = at::empty({side, side});
   const double copy = best_seconds([&] { to.copy_(from); });
   const double product = best_seconds([&] { at::mm_out(c, a, a); });
-  return {2e-9 * sizeof(float) * static_cast<double>(count) / copy, 2e-9 * std::pow(static_cast<double>(side), 3) / product};
+  return {2e-9 * sizeof(float) * static_cast<double>(count) / copy,
+          2e-9 * std::pow(static_cast<double>(side), 3) / product};
 }
 
 // All sides of one case, in turns. Appends to `results`.
-void run_case(json& results, const KernelCase& c, const std::vector<KernelCase>& all, const KernelBenchOptions& o, const std::string& program) {
+void run_case(json& results, const KernelCase& c, const std::vector<KernelCase>& all, const KernelBenchOptions& o,
+              const std::string& program) {
   launch::install_peer(o.peer, {"--case", c.name});
   const auto folder = write_inputs(c, o);
   Side ours = start_ours(c, folder->path, o, program);
@@ -150,10 +160,11 @@ void run_case(json& results, const KernelCase& c, const std::vector<KernelCase>&
     }
     peers.push_back(start_peer(c, peer, folder->path, o));
     differences.push_back(compare(start_ours(c, folder->path, o, program), peers.back(), folder->path));
-    PAL_CHECK_CODE(Exit::check_failed, differences.back() <= peer.tolerance, c.name + ": ours and " + peer.name + " do not compute the same; difference",
+    PAL_CHECK_CODE(Exit::check_failed, differences.back() <= peer.tolerance,
+                   c.name + ": ours and " + peer.name + " do not compute the same; difference",
                    fmt::format("{:.1e}", differences.back()), "nothing of this case was timed");
   }
-  ours.turn(0);   // warm
+  ours.turn(0);  // warm
   for (Side& peer : peers) peer.turn(0);
   for (int t = 0; t < o.turns; ++t) {
     ours.turn(o.turn_ms);
@@ -168,22 +179,37 @@ void run_case(json& results, const KernelCase& c, const std::vector<KernelCase>&
     std::vector<double> ratios;
     for (int t = 0; t < o.turns; ++t) ratios.push_back(peer.ms[t] / ours.ms[t]);
     const double ms = launch::median(ours.ms);
-    results.push_back({{"name", c.name}, {"params", c.params}, {"ours_ms", ms}, {"peer", c.peers[p].name}, {"peer_ms", launch::median(peer.ms)},
-                       {"ratio", launch::median(ratios)}, {"noise", std::max(launch::noise(ours.ms), launch::noise(peer.ms))}, {"ours_noise", launch::noise(ours.ms)},
-                       {"difference", differences[p]}, {"ours_gb_s", c.bytes / ms * 1e-6}, {"ours_gf_s", c.flops / ms * 1e-6},
-                       {"ours_peak_mb", ours.memory["peak_mb"]}, {"peer_peak_mb", peer.memory["peak_mb"]},
-                       {"ours_extra_mb", ours.memory["extra_mb"]}, {"peer_extra_mb", peer.memory["extra_mb"]},
-                       {"ours_samples_ms", ours.ms}, {"peer_samples_ms", peer.ms}});
+    results.push_back({{"name", c.name},
+                       {"params", c.params},
+                       {"ours_ms", ms},
+                       {"peer", c.peers[p].name},
+                       {"peer_ms", launch::median(peer.ms)},
+                       {"ratio", launch::median(ratios)},
+                       {"noise", std::max(launch::noise(ours.ms), launch::noise(peer.ms))},
+                       {"ours_noise", launch::noise(ours.ms)},
+                       {"difference", differences[p]},
+                       {"ours_gb_s", c.bytes / ms * 1e-6},
+                       {"ours_gf_s", c.flops / ms * 1e-6},
+                       {"ours_peak_mb", ours.memory["peak_mb"]},
+                       {"peer_peak_mb", peer.memory["peak_mb"]},
+                       {"ours_extra_mb", ours.memory["extra_mb"]},
+                       {"peer_extra_mb", peer.memory["extra_mb"]},
+                       {"ours_samples_ms", ours.ms},
+                       {"peer_samples_ms", peer.ms}});
   }
 }
 
 std::string table(const json& results, size_t from) {
-  std::vector<std::vector<std::string>> rows = {{"case", "peer", "ours ms", "peer ms", "ratio", "noise", "GB/s", "GF/s", "ours +MB", "peer +MB", "differ"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"case", "peer", "ours ms", "peer ms", "ratio", "noise", "GB/s", "GF/s", "ours +MB", "peer +MB", "differ"}};
   for (size_t k = from; k < results.size(); ++k) {
     const json& r = results[k];
-    const auto number = [&](const char* name, int digits) { return fmt::format("{:.{}f}", r[name].get<double>(), digits); };
-    rows.push_back({r["name"], r["peer"], number("ours_ms", 2), number("peer_ms", 2), number("ratio", 2), number("noise", 3), number("ours_gb_s", 1),
-                    number("ours_gf_s", 1), number("ours_extra_mb", 0), number("peer_extra_mb", 0), fmt::format("{:.0e}", r["difference"].get<double>())});
+    const auto number = [&](const char* name, int digits) {
+      return fmt::format("{:.{}f}", r[name].get<double>(), digits);
+    };
+    rows.push_back({r["name"], r["peer"], number("ours_ms", 2), number("peer_ms", 2), number("ratio", 2),
+                    number("noise", 3), number("ours_gb_s", 1), number("ours_gf_s", 1), number("ours_extra_mb", 0),
+                    number("peer_extra_mb", 0), fmt::format("{:.0e}", r["difference"].get<double>())});
   }
   return launch::format_table(rows);
 }
@@ -194,17 +220,18 @@ int bench_kernels(const KernelBenchOptions& options, const std::string& program)
   launch::check_peer_files(options.peer);
   const std::vector<KernelCase> all = bench_cases(options.suite, options.sizes);
   const Machine machine = measure_machine(options);
-  fmt::print("{} threads a side; this machine copies {:.1f} GB/s and multiplies {:.1f} GF/s (torch's sgemm)\n", options.threads, machine.copy_gb_s,
-             machine.sgemm_gf_s);
+  fmt::print("{} threads a side; this machine copies {:.1f} GB/s and multiplies {:.1f} GF/s (torch's sgemm)\n",
+             options.threads, machine.copy_gb_s, machine.sgemm_gf_s);
   json results = json::array();
   Exit worst = Exit::ok;
   for (const KernelCase& c : all) {
     if (c.peers.empty()) continue;
-    if (!options.cases.empty() && std::find(options.cases.begin(), options.cases.end(), c.name) == options.cases.end()) continue;
+    if (!options.cases.empty() && std::find(options.cases.begin(), options.cases.end(), c.name) == options.cases.end())
+      continue;
     const size_t from = results.size();
     try {
       run_case(results, c, all, options, program);
-    } catch (const Error& e) {   // the other cases are worth their figures
+    } catch (const Error& e) {  // the other cases are worth their figures
       if (e.code() != Exit::check_failed) throw;
       fmt::print(stderr, "error: {}\n", e.what());
       worst = Exit::check_failed;
@@ -213,10 +240,14 @@ int bench_kernels(const KernelBenchOptions& options, const std::string& program)
     fmt::print("\n{}\n{}", c.params.dump(), table(results, from));
     std::fflush(stdout);
   }
-  fmt::print("\nratio = peer / ours, larger is better; +MB: memory above the inputs; noise: of a side against itself\n");
+  fmt::print(
+      "\nratio = peer / ours, larger is better; +MB: memory above the inputs; noise: of a side against itself\n");
   if (!options.json.empty()) {
-    const json out = {{"machine", {{"cpu", launch::proc_field("/proc/cpuinfo", "model name")}, {"threads", options.threads}, {"copy_gb_s", machine.copy_gb_s},
-                                   {"sgemm_gf_s", machine.sgemm_gf_s}}},
+    const json out = {{"machine",
+                       {{"cpu", launch::proc_field("/proc/cpuinfo", "model name")},
+                        {"threads", options.threads},
+                        {"copy_gb_s", machine.copy_gb_s},
+                        {"sgemm_gf_s", machine.sgemm_gf_s}}},
                       {"results", results}};
     io::write_file_atomically(options.json, out.dump(2) + "\n");
   }

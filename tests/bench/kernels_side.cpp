@@ -9,8 +9,8 @@
 #include "core/io/files.h"
 #include "core/io/safetensors.h"
 #include "kernels/base/philox.h"
-#include "tests/bench/cases.h"
 #include "launch/process/machine.h"
+#include "tests/bench/cases.h"
 
 namespace pal::bench {
 namespace {
@@ -65,7 +65,8 @@ int bench_kernels_side(const KernelBenchOptions& options, const std::string& fol
   launch::keep_freed_memory();
   KernelRun run;
   for (const KernelCase& c : bench_cases(options.suite, options.sizes)) {
-    if (c.name == options.cases.at(0)) run = c.ours(io::read_safetensors(folder + "/input.safetensors").tensors, options.threads);
+    if (c.name == options.cases.at(0))
+      run = c.ours(io::read_safetensors(folder + "/input.safetensors").tensors, options.threads);
   }
   const double before = launch::reset_peak_memory_mb();
   const auto say = [](const json& line) { std::cout << line.dump() << std::endl; };

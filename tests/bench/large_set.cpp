@@ -11,10 +11,10 @@
 #include "core/data/dataset.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/data/shard_writer.h"
-#include "tests/bench/data.h"
-#include "launch/process/subprocess.h"
 #include "launch/process/machine.h"
+#include "launch/process/subprocess.h"
 #include "launch/table.h"
+#include "tests/bench/data.h"
 
 namespace pal::bench {
 namespace {
@@ -47,7 +47,7 @@ void write_large_set(const std::string& folder, int64_t records) {
 
 // Rss counts the pages of libraries in every process that maps them, Pss shares them out, and own pages nobody else has.
 struct Resident {
-  double rss = 0, pss = 0, own = 0;   // MB
+  double rss = 0, pss = 0, own = 0;  // MB
 
   Resident() {
     const auto field = [](const char* name) {
@@ -67,7 +67,8 @@ double classes_in_a_batch(const data::Dataset& data, data::Shuffle shuffle) {
   double sum = 0;
   for (int64_t k = 0; k < kBatches; ++k) {
     std::set<int64_t> classes;
-    for (const int64_t sample : data::batch_samples(plan, k * plan.steps_per_epoch() / kBatches)) classes.insert(data.labels()[static_cast<size_t>(sample)]);
+    for (const int64_t sample : data::batch_samples(plan, k * plan.steps_per_epoch() / kBatches))
+      classes.insert(data.labels()[static_cast<size_t>(sample)]);
     sum += static_cast<double>(classes.size());
   }
   return sum / kBatches;
@@ -76,7 +77,7 @@ double classes_in_a_batch(const data::Dataset& data, data::Shuffle shuffle) {
 }  // namespace
 
 int bench_open_side(const std::string& folder) {
-  const Resident before;   // the program with its libraries: LibTorch, MPI, HDF5
+  const Resident before;  // the program with its libraries: LibTorch, MPI, HDF5
   std::shared_ptr<data::Dataset> data;
   const double open = seconds_of([&] { data = data::Dataset::open(folder); });
   int64_t sum = 0;
@@ -91,29 +92,41 @@ int bench_open_side(const std::string& folder) {
   }
   std::cout << json{{"opened", true}}.dump() << std::endl;
   std::string word;
-  std::cin >> word;        // when all have opened it
+  std::cin >> word;  // when all have opened it
   const Resident now;
-  std::cout << json{{"open_s", open}, {"plan_s", plans}, {"checksum", sum}, {"rss_mb", now.rss}, {"pss_mb", now.pss}, {"own_mb", now.own},
-                    {"libraries_rss_mb", before.rss}, {"libraries_own_mb", before.own},
-                    {"classes_in_a_batch", {classes_in_a_batch(*data, data::Shuffle::full), classes_in_a_batch(*data, data::Shuffle::windows)}}}.dump()
+  std::cout << json{{"open_s", open},
+                    {"plan_s", plans},
+                    {"checksum", sum},
+                    {"rss_mb", now.rss},
+                    {"pss_mb", now.pss},
+                    {"own_mb", now.own},
+                    {"libraries_rss_mb", before.rss},
+                    {"libraries_own_mb", before.own},
+                    {"classes_in_a_batch",
+                     {classes_in_a_batch(*data, data::Shuffle::full),
+                      classes_in_a_batch(*data, data::Shuffle::windows)}}}
+                   .dump()
             << std::endl;
-  std::cin >> word;        // all stay until the last one has measured
+  std::cin >> word;  // all stay until the last one has measured
   return 0;
 }
 
 std::string bench_large_set(const DataBenchOptions& options, const std::string& program) {
   const launch::BenchFolder folder;
   const double write = seconds_of([&] { write_large_set(folder.path, options.records); });
-  fmt::print("\n{} records in {} shards written in {:.1f} s; opened by {} processes at once:\n", options.records, kShards, write, kOpeners);
+  fmt::print("\n{} records in {} shards written in {:.1f} s; opened by {} processes at once:\n", options.records,
+             kShards, write, kOpeners);
   std::fflush(stdout);
   std::vector<std::unique_ptr<launch::Child>> openers;
   for (int64_t k = 0; k < kOpeners; ++k) {
-    openers.push_back(std::make_unique<launch::Child>(std::vector<std::string>{program, "data", "--open", folder.path}));
+    openers.push_back(
+        std::make_unique<launch::Child>(std::vector<std::string>{program, "data", "--open", folder.path}));
   }
   json answers = json::array();
   for (auto& opener : openers) opener->read_line();
-  std::vector<std::vector<std::string>> rows = {
-      {"process", "open s", "plan of an epoch s", "in windows s", "Rss MB", "of which at start", "Pss MB", "own MB", "of which at start", "set adds MB"}};
+  std::vector<std::vector<std::string>> rows = {{"process", "open s", "plan of an epoch s", "in windows s", "Rss MB",
+                                                 "of which at start", "Pss MB", "own MB", "of which at start",
+                                                 "set adds MB"}};
   for (auto& opener : openers) {
     opener->write_line("measure");
     answers.push_back(json::parse(opener->read_line()));
@@ -121,19 +134,24 @@ std::string bench_large_set(const DataBenchOptions& options, const std::string& 
     const auto seconds = [](const json& s) { return fmt::format("{:.3f}", s.get<double>()); };
     const auto megabytes = [](double mb) { return fmt::format("{:.0f}", mb); };
     const double own = a["own_mb"], own_at_start = a["libraries_own_mb"];
-    rows.push_back({std::to_string(answers.size() - 1), seconds(a["open_s"]), seconds(a["plan_s"][0]), seconds(a["plan_s"][1]), megabytes(a["rss_mb"]),
-                    megabytes(a["libraries_rss_mb"]), megabytes(a["pss_mb"]), megabytes(own), megabytes(own_at_start), megabytes(own - own_at_start)});
+    rows.push_back({std::to_string(answers.size() - 1), seconds(a["open_s"]), seconds(a["plan_s"][0]),
+                    seconds(a["plan_s"][1]), megabytes(a["rss_mb"]), megabytes(a["libraries_rss_mb"]),
+                    megabytes(a["pss_mb"]), megabytes(own), megabytes(own_at_start), megabytes(own - own_at_start)});
   }
   for (auto& opener : openers) {
     opener->write_line("end");
     opener->wait();
   }
-  fmt::print("{}Rss counts the libraries' pages in each process, Pss shares them out among the {}; own pages are a process's alone.\n"
-             "At start, before anything is opened, it is LibTorch: its libraries and its registry of operators\n",
-             launch::format_table(rows), kOpeners);
+  fmt::print(
+      "{}Rss counts the libraries' pages in each process, Pss shares them out among the {}; own pages are a process's "
+      "alone.\n"
+      "At start, before anything is opened, it is LibTorch: its libraries and its registry of operators\n",
+      launch::format_table(rows), kOpeners);
   const double full = answers[0]["classes_in_a_batch"][0], windows = answers[0]["classes_in_a_batch"][1];
-  fmt::print("classes in a batch of 256 of records that lie class by class: {:.1f} by a full shuffle, {:.1f} in windows ({:.1f} %)\n", full, windows,
-             100 * windows / full);
+  fmt::print(
+      "classes in a batch of 256 of records that lie class by class: {:.1f} by a full shuffle, {:.1f} in windows "
+      "({:.1f} %)\n",
+      full, windows, 100 * windows / full);
   return answers.dump();
 }
 

@@ -13,14 +13,14 @@
 #include "core/data/feature_set.h"
 #include "core/io/feature_file.h"
 #include "core/io/files.h"
-#include "core/oracle/samplers/kmeans.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/samplers/kmeans.h"
 #include "core/oracle/samplers/products.h"
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
-#include "launch/process/subprocess.h"
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
+#include "launch/process/subprocess.h"
 #include "launch/progress.h"
 #include "launch/table.h"
 
@@ -30,7 +30,9 @@ namespace {
 using nlohmann::json;
 using BenchClock = std::chrono::steady_clock;
 
-double ms_since(BenchClock::time_point start) { return std::chrono::duration<double, std::milli>(BenchClock::now() - start).count(); }
+double ms_since(BenchClock::time_point start) {
+  return std::chrono::duration<double, std::milli>(BenchClock::now() - start).count();
+}
 
 std::vector<int64_t> first_samples(int64_t n) {
   std::vector<int64_t> ids(static_cast<size_t>(n));
@@ -44,7 +46,9 @@ double inertia(const at::Tensor& rows, const at::Tensor& centres) {
   for (int64_t begin = 0; begin < rows.size(0); begin += 4096) {
     const int64_t n = std::min<int64_t>(4096, rows.size(0) - begin);
     const at::Tensor p = oracle::times_transposed(rows.narrow(0, begin, n), centres);
-    for (int64_t i = 0; i < n; ++i) sum += 1 - *std::max_element(p.const_data_ptr<float>() + i * p.size(1), p.const_data_ptr<float>() + (i + 1) * p.size(1));
+    for (int64_t i = 0; i < n; ++i)
+      sum += 1 - *std::max_element(p.const_data_ptr<float>() + i * p.size(1),
+                                   p.const_data_ptr<float>() + (i + 1) * p.size(1));
   }
   return sum / static_cast<double>(rows.size(0));
 }
@@ -54,20 +58,30 @@ struct Report {
   std::vector<std::vector<std::string>> rows;
 };
 
-const std::vector<std::string> kSamplers = {"supervised", "random", "captcha", "outliers", "nnclr", "pruning", "uncertainty", "ensemble", "model_change", "gradients", "typical", "k_center", "merging", "coarse"};
+const std::vector<std::string> kSamplers = {"supervised", "random",      "captcha",  "outliers",     "nnclr",
+                                            "pruning",    "uncertainty", "ensemble", "model_change", "gradients",
+                                            "typical",    "k_center",    "merging",  "coarse"};
 
 // The rounds of one number of ranks, by name: what the ranks say of each sampler.
 std::vector<json> run_rounds(const OracleBenchOptions& o, int ranks, const std::string& program) {
   const int threads = std::max(1, o.threads / ranks);
   std::vector<std::string> command = {PAL_MPIRUN};
-  for (const std::string& option : launch::mpirun_options(launch::host_facts(), ranks, threads)) command.push_back(option);
+  for (const std::string& option : launch::mpirun_options(launch::host_facts(), ranks, threads))
+    command.push_back(option);
   command.insert(command.end(), {"-np", std::to_string(ranks), program, "oracle", "--as-rank"});
-  for (const auto& [option, value] : {std::pair<std::string, int64_t>{"--turns", o.turns}, {"--threads", threads}, {"--samples", o.samples}, {"--dims", o.dims},
-                                      {"--classes", o.classes}, {"--pool", o.pool}, {"--questions", o.questions}}) {
+  for (const auto& [option, value] : {std::pair<std::string, int64_t>{"--turns", o.turns},
+                                      {"--threads", threads},
+                                      {"--samples", o.samples},
+                                      {"--dims", o.dims},
+                                      {"--classes", o.classes},
+                                      {"--pool", o.pool},
+                                      {"--questions", o.questions}}) {
     command.insert(command.end(), {option, std::to_string(value)});
   }
   launch::Child child(command);
-  launch::Progress bar(fmt::format("rounds on {} rank{} x {} thread{}", ranks, ranks == 1 ? "" : "s", threads, threads == 1 ? "" : "s"), static_cast<int64_t>(kSamplers.size()));
+  launch::Progress bar(
+      fmt::format("rounds on {} rank{} x {} thread{}", ranks, ranks == 1 ? "" : "s", threads, threads == 1 ? "" : "s"),
+      static_cast<int64_t>(kSamplers.size()));
   std::vector<json> said;
   while (said.size() < kSamplers.size()) {
     said.push_back(json::parse(child.read_line()));
@@ -92,24 +106,40 @@ void bench_samplers(const OracleBenchOptions& o, const std::string& program, Rep
     report.rows.push_back({kSamplers[k], std::to_string(first.at("questions").get<int64_t>())});
     for (size_t c = 0; c < said.size(); ++c) {
       const json& one = said[c][k];
-      PAL_CHECK(one.at("asked") == first.at("asked"), "questions of " + kSamplers[k] + " depend on the number of ranks", o.ranks[c], "this is our bug: report it");
+      PAL_CHECK(one.at("asked") == first.at("asked"), "questions of " + kSamplers[k] + " depend on the number of ranks",
+                o.ranks[c], "this is our bug: report it");
       const std::vector<double> ms = one.at("ms");
-      report.rows.back().insert(report.rows.back().end(), {fmt::format("{:.0f}", launch::median(ms)), fmt::format("{:.2f}", launch::noise(ms))});
-      report.results.push_back({{"name", "round " + kSamplers[k]}, {"params", {{"N", o.samples}, {"D", o.dims}, {"C", o.classes}, {"pool", o.pool}, {"questions", o.questions}, {"ranks", o.ranks[c]}}},
-                                {"ours_ms", launch::median(ms)}, {"noise", launch::noise(ms)}, {"ours_peak_mb", one.at("peak_mb")}, {"ours_samples_ms", ms}});
+      report.rows.back().insert(report.rows.back().end(),
+                                {fmt::format("{:.0f}", launch::median(ms)), fmt::format("{:.2f}", launch::noise(ms))});
+      report.results.push_back({{"name", "round " + kSamplers[k]},
+                                {"params",
+                                 {{"N", o.samples},
+                                  {"D", o.dims},
+                                  {"C", o.classes},
+                                  {"pool", o.pool},
+                                  {"questions", o.questions},
+                                  {"ranks", o.ranks[c]}}},
+                                {"ours_ms", launch::median(ms)},
+                                {"noise", launch::noise(ms)},
+                                {"ours_peak_mb", one.at("peak_mb")},
+                                {"ours_samples_ms", ms}});
       peaks[c] = std::max(peaks[c], one.at("peak_mb").get<double>());
     }
   }
-  fmt::print("a round of {} questions at N = {}, D = {}, C = {}, a drawn pool of {} whose embeddings lie on the ranks; {} threads in all\n{}", o.questions, o.samples, o.dims, o.classes,
-             o.pool, o.threads, launch::format_table(report.rows));
-  for (size_t c = 0; c < said.size(); ++c) fmt::print("peak memory of a rank, of {}: {:.0f} MB, its embeddings included\n", o.ranks[c], peaks[c]);
+  fmt::print(
+      "a round of {} questions at N = {}, D = {}, C = {}, a drawn pool of {} whose embeddings lie on the ranks; {} "
+      "threads in all\n{}",
+      o.questions, o.samples, o.dims, o.classes, o.pool, o.threads, launch::format_table(report.rows));
+  for (size_t c = 0; c < said.size(); ++c)
+    fmt::print("peak memory of a rank, of {}: {:.0f} MB, its embeddings included\n", o.ranks[c], peaks[c]);
   if (said.size() > 1) fmt::print("the questions are the same for each number of ranks\n");
 }
 
 // Ours and the peer's turns; `ours` returns ms, `judge` looks at what a turn left behind.
 template <class F>
-void bench_peer(const OracleBenchOptions& o, const std::string& name, const std::vector<std::string>& command, const F& ours, Report& report, const std::string& agree_note,
-                const std::function<void()>& judge, const std::function<std::string()>& note) {
+void bench_peer(const OracleBenchOptions& o, const std::string& name, const std::vector<std::string>& command,
+                const F& ours, Report& report, const std::string& agree_note, const std::function<void()>& judge,
+                const std::function<std::string()>& note) {
   launch::Child peer(command);
   const std::string who = json::parse(peer.read_line())["ready"];
   std::vector<double> mine, theirs, ratios;
@@ -123,10 +153,18 @@ void bench_peer(const OracleBenchOptions& o, const std::string& name, const std:
   peer.write_line("end");
   const json last = json::parse(peer.read_line());
   peer.wait();
-  report.rows.push_back({name, who, fmt::format("{:.0f}", launch::median(mine)), fmt::format("{:.0f}", launch::median(theirs)), fmt::format("{:.2f}", launch::median(ratios)),
+  report.rows.push_back({name, who, fmt::format("{:.0f}", launch::median(mine)),
+                         fmt::format("{:.0f}", launch::median(theirs)), fmt::format("{:.2f}", launch::median(ratios)),
                          fmt::format("{:.2f}", std::max(launch::noise(mine), launch::noise(theirs))), note()});
-  report.results.push_back({{"name", name}, {"peer", who}, {"ours_ms", launch::median(mine)}, {"peer_ms", launch::median(theirs)}, {"ratio", launch::median(ratios)},
-                            {"noise", std::max(launch::noise(mine), launch::noise(theirs))}, {"note", agree_note + note()}, {"ours_peak_mb", launch::peak_memory_mb()}, {"peer_peak_mb", last["peak_mb"]}});
+  report.results.push_back({{"name", name},
+                            {"peer", who},
+                            {"ours_ms", launch::median(mine)},
+                            {"peer_ms", launch::median(theirs)},
+                            {"ratio", launch::median(ratios)},
+                            {"noise", std::max(launch::noise(mine), launch::noise(theirs))},
+                            {"note", agree_note + note()},
+                            {"ours_peak_mb", launch::peak_memory_mb()},
+                            {"peer_peak_mb", last["peak_mb"]}});
 }
 
 void bench_peers(const OracleBenchOptions& o, Report& report) {
@@ -134,41 +172,68 @@ void bench_peers(const OracleBenchOptions& o, Report& report) {
   launch::install_peer(o.peer);
   const launch::BenchFolder folder;
   const auto command = [&](const std::string& what) {
-    return std::vector<std::string>{"/usr/bin/env", fmt::format("OPENBLAS_NUM_THREADS={}", o.threads), fmt::format("OMP_NUM_THREADS={}", o.threads), o.peer.python, o.peer.script,
-                                    "--packages", o.peer.packages, "--what", what, "--folder", folder.path, "--clusters", std::to_string(o.classes), "--threads", std::to_string(o.threads)};
+    return std::vector<std::string>{"/usr/bin/env",
+                                    fmt::format("OPENBLAS_NUM_THREADS={}", o.threads),
+                                    fmt::format("OMP_NUM_THREADS={}", o.threads),
+                                    o.peer.python,
+                                    o.peer.script,
+                                    "--packages",
+                                    o.peer.packages,
+                                    "--what",
+                                    what,
+                                    "--folder",
+                                    folder.path,
+                                    "--clusters",
+                                    std::to_string(o.classes),
+                                    "--threads",
+                                    std::to_string(o.threads)};
   };
   report.rows = {{"what", "peer", "ours ms", "peer ms", "ratio", "noise", "figures"}};
   {
     const std::vector<int64_t> ids = first_samples(o.kmeans_rows);
     const at::Tensor rows = synthetic_rows(ids, o.dims, o.classes, o.threads);
-    io::write_feature_file(folder.path + "/rows.npy", {.features = rows, .labels = {}, .ids = {}, .classes = {}, .about = {}});
+    io::write_feature_file(folder.path + "/rows.npy",
+                           {.features = rows, .labels = {}, .ids = {}, .classes = {}, .about = {}});
     const auto comm = comm::make_local_comm();
     oracle::Kmeans found;
-    std::vector<double> mine, theirs;   // of each turn: it depends on the first centres
-    bench_peer(o, fmt::format("k-means {} x {}, {} clusters, 20 iterations", o.kmeans_rows, o.dims, o.classes), command("kmeans"), [&] {
-      const auto start = BenchClock::now();
-      found = oracle::kmeans(rows, ids, {.clusters = o.classes, .iterations = 20, .per_cluster = 0, .seed = mine.size() + 1}, *comm);
-      return ms_since(start);
-    }, report, "mean 1 - cosine, median over turns ", [&] {
-      mine.push_back(inertia(rows, found.centres));
-      theirs.push_back(inertia(rows, data::read_features(folder.path + "/centres.npy").rows));
-    }, [&] {
-      return fmt::format("ours {:.5f} (noise {:.3f}), peer {:.5f} (noise {:.3f})", launch::median(mine), launch::noise(mine), launch::median(theirs), launch::noise(theirs));
-    });
+    std::vector<double> mine, theirs;  // of each turn: it depends on the first centres
+    bench_peer(
+        o, fmt::format("k-means {} x {}, {} clusters, 20 iterations", o.kmeans_rows, o.dims, o.classes),
+        command("kmeans"),
+        [&] {
+          const auto start = BenchClock::now();
+          found = oracle::kmeans(
+              rows, ids, {.clusters = o.classes, .iterations = 20, .per_cluster = 0, .seed = mine.size() + 1}, *comm);
+          return ms_since(start);
+        },
+        report, "mean 1 - cosine, median over turns ",
+        [&] {
+          mine.push_back(inertia(rows, found.centres));
+          theirs.push_back(inertia(rows, data::read_features(folder.path + "/centres.npy").rows));
+        },
+        [&] {
+          return fmt::format("ours {:.5f} (noise {:.3f}), peer {:.5f} (noise {:.3f})", launch::median(mine),
+                             launch::noise(mine), launch::median(theirs), launch::noise(theirs));
+        });
   }
   // Every fourth sample is known, for both sides.
   std::vector<int64_t> labels(static_cast<size_t>(o.peer_pool), -1), shown(labels.size(), -1);
   for (int64_t s = 0; s < o.peer_pool; ++s) shown[s] = s % 4 == 0 ? class_of_sample(s, o.classes) : -1;
-  oracle::Pool pool{first_samples(o.peer_pool), synthetic_rows(first_samples(o.peer_pool), o.dims, o.classes, o.threads)};
-  io::write_feature_file(folder.path + "/pool.npy", {.features = pool.embeddings, .labels = shown, .ids = {}, .classes = {}, .about = {}});
+  oracle::Pool pool{first_samples(o.peer_pool),
+                    synthetic_rows(first_samples(o.peer_pool), o.dims, o.classes, o.threads)};
+  io::write_feature_file(folder.path + "/pool.npy",
+                         {.features = pool.embeddings, .labels = shown, .ids = {}, .classes = {}, .about = {}});
   graph::GraphStore store(o.peer_pool);
   store.set_labels(shown);
   const auto sampler = oracle::make_query_sampler(config::Config::defaults({"oracle.sampler=uncertainty"}));
-  bench_peer(o, fmt::format("margin sampling, pool {} x {}, {} classes", o.peer_pool, o.dims, o.classes), command("modal"), [&] {
-    const auto start = BenchClock::now();
-    sampler->choose(store, pool, {.seed = 1, .round = 0, .questions = o.questions});
-    return ms_since(start);
-  }, report, "", [] {}, [] { return std::string("fit and query"); });
+  bench_peer(
+      o, fmt::format("margin sampling, pool {} x {}, {} classes", o.peer_pool, o.dims, o.classes), command("modal"),
+      [&] {
+        const auto start = BenchClock::now();
+        sampler->choose(store, pool, {.seed = 1, .round = 0, .questions = o.questions});
+        return ms_since(start);
+      },
+      report, "", [] {}, [] { return std::string("fit and query"); });
 }
 
 }  // namespace
@@ -187,7 +252,8 @@ int bench_oracle(const OracleBenchOptions& o, const std::string& program) {
     for (const json& r : peers.results) results.push_back(r);
   }
   if (!o.json.empty()) {
-    const json out = {{"machine", {{"cpu", launch::proc_field("/proc/cpuinfo", "model name")}, {"threads", o.threads}}}, {"results", results}};
+    const json out = {{"machine", {{"cpu", launch::proc_field("/proc/cpuinfo", "model name")}, {"threads", o.threads}}},
+                      {"results", results}};
     io::write_file_atomically(o.json, out.dump(2) + "\n");
   }
   return 0;

@@ -23,14 +23,14 @@ struct OracleBenchOptions {
   launch::PeerOptions peer{.script = "tests/bench/oracle_peer.py"};
   std::string json;
   int turns = 3;
-  int threads = 2;                // of all ranks together
+  int threads = 2;  // of all ranks together
   std::vector<int> ranks = {1, 2};
   int64_t samples = 1281167, dims = 512, classes = 1000, pool = 131072, questions = 200;
   int64_t kmeans_rows = 65536;
-  int64_t peer_pool = 16384;      // 0: without peers
+  int64_t peer_pool = 16384;  // 0: without peers
 };
 int bench_oracle(const OracleBenchOptions& options, const std::string& program);
-void bench_oracle_rank(const OracleBenchOptions& options, dist::World& world);   // Collective; threads: of this rank
+void bench_oracle_rank(const OracleBenchOptions& options, dist::World& world);  // Collective; threads: of this rank
 
 const std::vector<std::string>& oracle_bench_samplers();
 int64_t class_of_sample(int64_t sample, int64_t classes);

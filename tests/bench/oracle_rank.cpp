@@ -16,12 +16,15 @@
 #include "core/oracle/oracle.h"
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/philox.h"
-#include "tests/bench/oracle.h"
 #include "launch/process/machine.h"
+#include "tests/bench/oracle.h"
 
 namespace pal::bench {
 
-int64_t class_of_sample(int64_t sample, int64_t classes) { return static_cast<int64_t>(Random(1, Purpose::bench, 1, static_cast<uint64_t>(sample)).below(static_cast<uint64_t>(classes))); }
+int64_t class_of_sample(int64_t sample, int64_t classes) {
+  return static_cast<int64_t>(
+      Random(1, Purpose::bench, 1, static_cast<uint64_t>(sample)).below(static_cast<uint64_t>(classes)));
+}
 
 at::Tensor synthetic_rows(const std::vector<int64_t>& samples, int64_t dims, int64_t classes, int threads) {
   at::Tensor rows = at::empty({static_cast<int64_t>(samples.size()), dims}, at::kFloat);
@@ -29,7 +32,8 @@ at::Tensor synthetic_rows(const std::vector<int64_t>& samples, int64_t dims, int
   const auto n = static_cast<int64_t>(samples.size());
   const auto work = [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
-      Random centre(1, Purpose::bench, 2, static_cast<uint64_t>(class_of_sample(samples[i], classes))), noise(1, Purpose::bench, 3, static_cast<uint64_t>(samples[i]));
+      Random centre(1, Purpose::bench, 2, static_cast<uint64_t>(class_of_sample(samples[i], classes))),
+          noise(1, Purpose::bench, 3, static_cast<uint64_t>(samples[i]));
       double square = 0;
       for (int64_t k = 0; k < dims; ++k) {
         const float v = centre.uniform(-1, 1) + noise.uniform(-1, 1);
@@ -97,7 +101,8 @@ void bench_oracle_rank(const OracleBenchOptions& o, dist::World& world) {
   const graph::GraphStore store = known_store(o);
   const std::vector<int64_t> drawn = oracle::draw_pool(store, o.pool, 1, 0);
   const eval::SampleSlice slice = eval::own_slice(static_cast<int64_t>(drawn.size()), comm);
-  const at::Tensor embeddings = synthetic_rows({drawn.begin() + slice.first, drawn.begin() + slice.last}, o.dims, o.classes, o.threads);
+  const at::Tensor embeddings =
+      synthetic_rows({drawn.begin() + slice.first, drawn.begin() + slice.last}, o.dims, o.classes, o.threads);
   const std::vector<int64_t> parents = two_levels(o.classes);
   for (const std::string& name : oracle_bench_samplers()) {
     const auto sampler = oracle::make_query_sampler(config::Config::defaults({"oracle.sampler=" + name}), parents);
@@ -106,20 +111,27 @@ void bench_oracle_rank(const OracleBenchOptions& o, dist::World& world) {
     for (int t = 0; t < o.turns; ++t) {
       comm.barrier();
       const auto start = BenchClock::now();
-      oracle::Pool pool{oracle::draw_pool(store, o.pool, 1, 0, {}, sampler->begun()), {}};   // nothing is begun: the same pool for all
+      oracle::Pool pool{oracle::draw_pool(store, o.pool, 1, 0, {}, sampler->begun()),
+                        {}};  // nothing is begun: the same pool for all
       const bool embedded = sampler->needs() != oracle::PoolNeeds::samples;
       if (embedded) {
         pool.embeddings = embeddings;
         pool.first = slice.first;
         pool.comm = &comm;
       }
-      if (embedded || comm.rank() == 0) queries = sampler->choose(store, pool, {.seed = 1, .round = 0, .questions = o.questions});
+      if (embedded || comm.rank() == 0)
+        queries = sampler->choose(store, pool, {.seed = 1, .round = 0, .questions = o.questions});
       ms.push_back(most_of(std::chrono::duration<double, std::milli>(BenchClock::now() - start).count(), comm));
     }
     const double peak = most_of(launch::peak_memory_mb(), comm);
     if (comm.rank() != 0) continue;
     const std::string text = text_of(queries);
-    fmt::print("{}\n", nlohmann::json{{"name", name}, {"ms", ms}, {"questions", oracle::question_count(queries)}, {"asked", io::sha256_hex(text.data(), text.size())}, {"peak_mb", peak}}.dump());
+    fmt::print("{}\n", nlohmann::json{{"name", name},
+                                      {"ms", ms},
+                                      {"questions", oracle::question_count(queries)},
+                                      {"asked", io::sha256_hex(text.data(), text.size())},
+                                      {"peak_mb", peak}}
+                           .dump());
     std::fflush(stdout);
   }
 }

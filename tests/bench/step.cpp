@@ -18,9 +18,9 @@
 #include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
-#include "launch/process/subprocess.h"
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
+#include "launch/process/subprocess.h"
 #include "launch/table.h"
 
 namespace pal::bench {
@@ -48,8 +48,12 @@ void write_input(const std::string& folder, int64_t projector, int64_t batch, in
     }
   }
   io::write_safetensors(folder + "/input.safetensors", tensors,
-                    {{"lr", "0.002"}, {"momentum", "0.9"}, {"weight_decay", "0"}, {"stem", "cifar"}, {"views", "separate"},
-                     {"projector", std::to_string(projector)}});
+                        {{"lr", "0.002"},
+                         {"momentum", "0.9"},
+                         {"weight_decay", "0"},
+                         {"stem", "cifar"},
+                         {"views", "separate"},
+                         {"projector", std::to_string(projector)}});
 }
 
 void import_images(const std::string& folder, const std::string& source) {
@@ -62,7 +66,8 @@ void import_images(const std::string& folder, const std::string& source) {
 // Both sides of one comparison, alive until this goes.
 class Sides {
  public:
-  Sides(const StepCase& c, const StepBenchOptions& o, const std::string& program, const std::string& folder, const std::string& dtype) {
+  Sides(const StepCase& c, const StepBenchOptions& o, const std::string& program, const std::string& folder,
+        const std::string& dtype) {
     for (int r = 0; r < kRanks; ++r) {
       const std::string pipe = fmt::format("{}/go.{}", folder, r);
       PAL_CHECK(mkfifo(pipe.c_str(), 0600) == 0, "no pipe can be made", pipe, "set TMPDIR to a local folder");
@@ -71,10 +76,14 @@ class Sides {
     for (const std::string& option : launch::mpirun_options(launch::host_facts(), kRanks, 1)) ours.push_back(option);
     ours.insert(ours.end(), {"-np", std::to_string(kRanks), program, "step", "--rank-in", folder, "--dtype", dtype});
     ours_ = std::make_unique<launch::Child>(ours);
-    ours_->read_line();   // ready
+    ours_->read_line();  // ready
     for (int r = 0; r < kRanks; ++r) go_.emplace_back(fmt::format("{}/go.{}", folder, r));
-    std::vector<std::string> peer = {o.peer.python, o.peer.script + "/" + c.script, "--input", c.projector > 0 ? folder + "/input.safetensors" : o.images, "--packages", o.peer.packages,
-                                     "--dtype", dtype, "--ranks", std::to_string(kRanks), "--bind", "--serve"};
+    std::vector<std::string> peer = {o.peer.python, o.peer.script + "/" + c.script,
+                                     "--input",     c.projector > 0 ? folder + "/input.safetensors" : o.images,
+                                     "--packages",  o.peer.packages,
+                                     "--dtype",     dtype,
+                                     "--ranks",     std::to_string(kRanks),
+                                     "--bind",      "--serve"};
     if (o.peer_layout == "channels_last") peer.push_back("--channels-last");
     peer_ = std::make_unique<launch::Child>(peer);
     peer_->read_line();
@@ -117,11 +126,13 @@ double compare_losses(const StepCase& c, const StepBenchOptions& options, const 
 json measure(const StepCase& c, const StepBenchOptions& options, const std::string& program) {
   json params = {{"batch", c.batch}, {"loss", "vicreg"}, {"peer_layout", options.peer_layout}};
   if (c.projector > 0) {
-    fmt::print("{}: {} steps of both sides in float64, batch {}, projector {}\n", c.name, kChecked, options.check_batch, c.checked_projector);
+    fmt::print("{}: {} steps of both sides in float64, batch {}, projector {}\n", c.name, kChecked, options.check_batch,
+               c.checked_projector);
     std::fflush(stdout);
     const double difference = compare_losses(c, options, program);
     fmt::print("largest relative difference {:.1e} (must be below {:.0e})\n", difference, kAgreement);
-    PAL_CHECK_CODE(Exit::check_failed, difference < kAgreement, "the two sides do not compute the same; difference", difference, "nothing was timed");
+    PAL_CHECK_CODE(Exit::check_failed, difference < kAgreement, "the two sides do not compute the same; difference",
+                   difference, "nothing was timed");
     params["loss_difference_float64"] = difference;
     params["projector"] = c.projector;
   }
@@ -135,9 +146,11 @@ json measure(const StepCase& c, const StepBenchOptions& options, const std::stri
     import_images(folder.path, options.images);
   }
   Sides sides(c, options, program, folder.path, "float32");
-  for (int k = 0; k < 2; ++k) {   // warm; the second tells how long it will take
+  for (int k = 0; k < 2; ++k) {  // warm; the second tells how long it will take
     const double a = sides.ours(1)["ms"][0], b = sides.peer(1)["ms"][0];
-    if (k == 1) fmt::print("a step of ours took {:.0f} ms, one of the peer {:.0f}: about {:.0f} s to go\n", a, b, options.turns * steps * (a + b) / 1000);
+    if (k == 1)
+      fmt::print("a step of ours took {:.0f} ms, one of the peer {:.0f}: about {:.0f} s to go\n", a, b,
+                 options.turns * steps * (a + b) / 1000);
     std::fflush(stdout);
   }
   std::vector<double> ours, peer, ratios, hidden, sync;
@@ -173,11 +186,19 @@ json measure(const StepCase& c, const StepBenchOptions& options, const std::stri
 }
 
 std::vector<std::string> table_row(const json& r) {
-  const auto bytes = [&](const char* key) { return r.contains(key) ? fmt::format("{:.0f}", r[key].get<double>() / 1024) : std::string("-"); };
-  return {r["name"], fmt::format("{:.1f}", r["ours_ms"].get<double>()), fmt::format("{:.1f}", r["peer_ms"].get<double>()),
-          fmt::format("{:.3f}", r["ratio"].get<double>()), fmt::format("{:.3f}", r["noise"].get<double>()),
-          fmt::format("{:.0f}", r["ours_peak_mb"].get<double>()), fmt::format("{:.0f}", r["peer_peak_mb"].get<double>()),
-          bytes("ours_loss_bytes"), bytes("peer_loss_bytes"), launch::verdict(r["ratio"], r["noise"])};
+  const auto bytes = [&](const char* key) {
+    return r.contains(key) ? fmt::format("{:.0f}", r[key].get<double>() / 1024) : std::string("-");
+  };
+  return {r["name"],
+          fmt::format("{:.1f}", r["ours_ms"].get<double>()),
+          fmt::format("{:.1f}", r["peer_ms"].get<double>()),
+          fmt::format("{:.3f}", r["ratio"].get<double>()),
+          fmt::format("{:.3f}", r["noise"].get<double>()),
+          fmt::format("{:.0f}", r["ours_peak_mb"].get<double>()),
+          fmt::format("{:.0f}", r["peer_peak_mb"].get<double>()),
+          bytes("ours_loss_bytes"),
+          bytes("peer_loss_bytes"),
+          launch::verdict(r["ratio"], r["noise"])};
 }
 
 }  // namespace
@@ -193,16 +214,20 @@ model::ModelSpec bench_step_model(int64_t projector) {
   model::ModelSpec spec;
   spec.backbone = "resnet18";
   spec.projector = {projector, projector, projector};
-  spec.batch_norm = "off";   // DDP has no synchronised batch norm on the CPU: each rank's own statistics, on both sides
+  spec.batch_norm = "off";  // DDP has no synchronised batch norm on the CPU: each rank's own statistics, on both sides
   return spec;
 }
 
 int bench_step(const StepBenchOptions& options, const std::string& program) {
   std::vector<std::vector<std::string>> rows = {
       {"step", "ours ms", "peer ms", "ratio", "noise", "ours MB", "peer MB", "ours loss kB", "peer loss kB", ""}};
-  json out = {{"machine", {{"cpu", launch::proc_field("/proc/cpuinfo", "model name")}, {"ranks", kRanks}, {"threads_per_rank", 1}}}, {"results", json::array()}};
+  json out = {
+      {"machine",
+       {{"cpu", launch::proc_field("/proc/cpuinfo", "model name")}, {"ranks", kRanks}, {"threads_per_rank", 1}}},
+      {"results", json::array()}};
   for (const StepCase& c : step_cases()) {
-    if (!options.cases.empty() && std::find(options.cases.begin(), options.cases.end(), c.name) == options.cases.end()) continue;
+    if (!options.cases.empty() && std::find(options.cases.begin(), options.cases.end(), c.name) == options.cases.end())
+      continue;
     launch::PeerOptions peer = options.peer;
     peer.script += "/" + c.script;
     launch::check_peer_files(peer);
@@ -211,7 +236,9 @@ int bench_step(const StepBenchOptions& options, const std::string& program) {
     rows.push_back(table_row(out["results"].back()));
     if (!options.json.empty()) io::write_file_atomically(options.json, out.dump(2) + "\n");
   }
-  fmt::print("{}ratio = peer / ours, larger is better; loss kB: what the loss's collectives leave on a rank in a step\n", launch::format_table(rows));
+  fmt::print(
+      "{}ratio = peer / ours, larger is better; loss kB: what the loss's collectives leave on a rank in a step\n",
+      launch::format_table(rows));
   return static_cast<int>(Exit::ok);
 }
 

@@ -21,22 +21,22 @@ namespace pal::bench {
 
 struct StepCase {
   std::string name, script;
-  int64_t projector = 0;         // width of its three layers; 0: the net and the loader of configs/quickstart.yaml
-  int64_t checked_projector = 0; // in the comparison of losses
-  int64_t batch = 32;            // samples over both ranks, two views each
+  int64_t projector = 0;          // width of its three layers; 0: the net and the loader of configs/quickstart.yaml
+  int64_t checked_projector = 0;  // in the comparison of losses
+  int64_t batch = 32;             // samples over both ranks, two views each
   int steps_per_turn = 2;
 };
 const std::vector<StepCase>& step_cases();
 
 struct StepBenchOptions {
-  launch::PeerOptions peer{.script = "tests/bench"};   // the folder of the peers' scripts
-  std::string json;                      // "" writes none
-  std::string peer_layout = "default";   // default, channels_last
-  std::vector<std::string> cases;        // names; none: all
-  std::string images = "/usr/share/datasets/fashion-mnist";   // IDX files, for quickstart
-  int turns = 10;                        // per side
-  int steps_per_turn = 0;                // 0: the case's own
-  int64_t check_batch = 16;              // of the comparison of losses, 16 × 16 pixels
+  launch::PeerOptions peer{.script = "tests/bench"};         // the folder of the peers' scripts
+  std::string json;                                          // "" writes none
+  std::string peer_layout = "default";                       // default, channels_last
+  std::vector<std::string> cases;                            // names; none: all
+  std::string images = "/usr/share/datasets/fashion-mnist";  // IDX files, for quickstart
+  int turns = 10;                                            // per side
+  int steps_per_turn = 0;                                    // 0: the case's own
+  int64_t check_batch = 16;                                  // of the comparison of losses, 16 × 16 pixels
 };
 
 // ResNet-18 with a projector of three layers of this width.

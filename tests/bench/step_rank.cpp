@@ -9,20 +9,20 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "core/config/config.h"
 #include "core/comm/counting_comm.h"
+#include "core/config/config.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/graph/store.h"
-#include "core/model/encoder.h"
-#include "core/record/checkpoint.h"
 #include "core/io/safetensors.h"
 #include "core/loss/criterion.h"
 #include "core/model/batch_norm.h"
+#include "core/model/encoder.h"
 #include "core/model/state.h"
+#include "core/record/checkpoint.h"
 #include "dist/train/grad_sync.h"
 #include "dist/train/trainer.h"
-#include "tests/bench/step.h"
 #include "launch/process/machine.h"
+#include "tests/bench/step.h"
 
 namespace pal::bench {
 namespace {
@@ -30,7 +30,7 @@ namespace {
 class Bench {
  public:
   virtual ~Bench() = default;
-  virtual double step() = 0;                          // the global loss
+  virtual double step() = 0;  // the global loss
   virtual void report(nlohmann::json& line) const = 0;
 };
 
@@ -97,7 +97,7 @@ class StepBench final : public Bench {
 
   dist::World& world_;
   double lr_ = 0;
-  std::vector<std::vector<at::Tensor>> batches_;   // [batch][view]: this rank's rows
+  std::vector<std::vector<at::Tensor>> batches_;  // [batch][view]: this rank's rows
   loss::Batch batch_;
   std::shared_ptr<model::Encoder> encoder_;
   std::unique_ptr<dist::GradSync> grads_;
@@ -111,8 +111,9 @@ class StepBench final : public Bench {
 class QuickstartBench final : public Bench {
  public:
   QuickstartBench(const std::string& folder, dist::World& world)
-      : trainer_(config::Config::load("configs/quickstart.yaml", {"data.train=" + folder + "/set.h5", "train.threads=1", "train.steps=1000000",
-                                                          "log.every=1000000", "checkpoint.every=1000000"}),
+      : trainer_(config::Config::load("configs/quickstart.yaml",
+                                      {"data.train=" + folder + "/set.h5", "train.threads=1", "train.steps=1000000",
+                                       "log.every=1000000", "checkpoint.every=1000000"}),
                  world, folder + "/run", dist::Resume::never) {}
   double step() override { return trainer_.step().loss; }
   void report(nlohmann::json&) const override {}

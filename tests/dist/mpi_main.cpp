@@ -1,18 +1,18 @@
 // mpi_main: GoogleTest on every rank of an MPI job. Rank 0 prints; another rank prints only what failed.
-#include <gtest/gtest.h>
-
 #include <ATen/Parallel.h>
+#include <gtest/gtest.h>
 
 #include <cstdio>
 
 #include "tests/dist/mpi_world.h"
 
 namespace {
-pal::dist::World* g_world = nullptr;   // of this test program only: GoogleTest hands no context to a test
+pal::dist::World* g_world = nullptr;  // of this test program only: GoogleTest hands no context to a test
 
 class FailurePrinter : public testing::EmptyTestEventListener {
   void OnTestPartResult(const testing::TestPartResult& r) override {
-    if (r.failed()) std::fprintf(stderr, "%s %s:%d\n%s\n", g_world->prefix().c_str(), r.file_name(), r.line_number(), r.message());
+    if (r.failed())
+      std::fprintf(stderr, "%s %s:%d\n%s\n", g_world->prefix().c_str(), r.file_name(), r.line_number(), r.message());
   }
 };
 }  // namespace

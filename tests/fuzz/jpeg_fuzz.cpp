@@ -14,11 +14,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   bool accepted = false;
   try {
     const pal::data::JpegHeader header = pal::data::inspect_jpeg(data, size, pal::data::JpegWalk::whole, limits);
-    if (header.end > size || header.width <= 0 || header.height <= 0 || header.scans > limits.max_scans) __builtin_trap();
+    if (header.end > size || header.width <= 0 || header.height <= 0 || header.scans > limits.max_scans)
+      __builtin_trap();
   } catch (const pal::Error& error) {
     if (error.code() != pal::Exit::data) throw;
   }
-  static pal::data::JpegDecoder decoder(limits);   // kept, as the loader keeps it: what one file leaves must not harm the next
+  static pal::data::JpegDecoder decoder(
+      limits);  // kept, as the loader keeps it: what one file leaves must not harm the next
   try {
     pal::data::JpegPart part;
     part.eighths = size > 0 ? 1 + data[size - 1] % 8 : 8;

@@ -13,7 +13,8 @@
 namespace pal::launch {
 
 const std::vector<Asset>& page_assets() {
-  static const std::vector<Asset> assets = {{"/index.html", "text/html", "<!doctype html>"}, {"/app.js", "text/javascript", ";"}};
+  static const std::vector<Asset> assets = {{"/index.html", "text/html", "<!doctype html>"},
+                                            {"/app.js", "text/javascript", ";"}};
   return assets;
 }
 
@@ -64,16 +65,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   r.content_type = right & 16 ? "application/json" : header;
   r.address = "10.0.0.1";
   r.body.assign(bytes.at, bytes.left);
-  if (const size_t at = r.body.find("TICKET"); (right & 32) != 0 && at != std::string::npos) r.body.replace(at, 6, t.tokens.ticket("bob", 1));
+  if (const size_t at = r.body.find("TICKET"); (right & 32) != 0 && at != std::string::npos)
+    r.body.replace(at, 6, t.tokens.ticket("bob", 1));
   const launch::PageResponse response = t.page.handle(r);
   require(response.status >= 200 && response.status < 600 && response.status != 500);
-  for (const auto& [name, value] : response.headers) require(value.find_first_of("\r\n") == std::string::npos && name.find_first_of("\r\n:") == std::string::npos);
+  for (const auto& [name, value] : response.headers)
+    require(value.find_first_of("\r\n") == std::string::npos && name.find_first_of("\r\n:") == std::string::npos);
   for (const std::string& line : t.log) require(line.find_first_of("\r\n") == std::string::npos);
   t.log.clear();
   // Answers are of whoever has the session.
   static size_t known = 0;
   if (response.status == 200 && r.method == "POST" && ++known % 64 == 0) {
-    for (const oracle::RecordedAnswer& a : t.ledger.all_answers()) require(a.answer.annotator == "bob" && a.answer.query == 1);
+    for (const oracle::RecordedAnswer& a : t.ledger.all_answers())
+      require(a.answer.annotator == "bob" && a.answer.query == 1);
   }
   return 0;
 }

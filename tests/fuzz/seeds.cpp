@@ -30,7 +30,8 @@ void write_pictures(const std::string& folder) {
   put_jpeg("gray.jpg", 1, {.pixels = JCS_GRAYSCALE, .h = 1, .v = 1});
   put_jpeg("cmyk.jpg", 4, {.pixels = JCS_CMYK, .h = 1, .v = 1, .adobe = true});
   for (const int channels : {1, 3}) {
-    put(folder + "/" + std::to_string(channels) + ".png", pal::data::encode_png(test_picture(9, 7, channels, 2).data(), 9, 7, channels));
+    put(folder + "/" + std::to_string(channels) + ".png",
+        pal::data::encode_png(test_picture(9, 7, channels, 2).data(), 9, 7, channels));
   }
 }
 

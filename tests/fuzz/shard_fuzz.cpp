@@ -8,15 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "core/io/file_handle.h"
 #include "core/data/shard_reader.h"
+#include "core/io/file_handle.h"
 #include "kernels/base/error.h"
 
 namespace {
 
 // HDF5 opens names only, and asks the system for their true path: a memory file without one does not do.
 const std::string& shard_path() {
-  static const std::string path = (::access("/dev/shm", W_OK) == 0 ? "/dev/shm/pal-fuzz-" : "./pal-fuzz-") + std::to_string(::getpid()) + ".h5";
+  static const std::string path =
+      (::access("/dev/shm", W_OK) == 0 ? "/dev/shm/pal-fuzz-" : "./pal-fuzz-") + std::to_string(::getpid()) + ".h5";
   static const int at_exit = std::atexit([] { ::unlink(shard_path().c_str()); });
   (void)at_exit;
   return path;

@@ -1,6 +1,5 @@
 // augment on CUDA: every pixel is the CPU twin's within 1/255, for random policies, sizes, layouts and filters.
 #include "kernels/augment_params.h"
-
 #include "kernels/base/isa.h"
 #include "tests/kernels/augment_cases.h"
 #include "tests/kernels/cuda_test.h"
@@ -48,9 +47,11 @@ void expect_pixels(const std::vector<T>& stored, const std::vector<float>& want,
     if (view < int64_t(policies.size())) {  // on the threshold itself rounding decides
       const double threshold = policies[view].solarise_threshold;
       if (policies[view].solarise > 0 && std::abs(a - (1 - b)) <= tolerance &&
-          std::min(std::abs(b - threshold), std::abs(1 - b - threshold)) <= tolerance) continue;
+          std::min(std::abs(b - threshold), std::abs(1 - b - threshold)) <= tolerance)
+        continue;
     }
-    FAIL() << "view " << view << ", image " << i << ", channel " << c << ", element " << n << ": " << a << " instead of " << b;
+    FAIL() << "view " << view << ", image " << i << ", channel " << c << ", element " << n << ": " << a
+           << " instead of " << b;
   }
 }
 
@@ -66,7 +67,8 @@ void expect_equal(const Batch& batch, const std::vector<ViewPolicy>& policies, c
   std::vector<float> want(views * elements);
   cpu::augment<float>(want.data(), batch.views(), batch.ids(), {policies.data(), views}, options, lent, {});
   const DeviceArray<T> out(views * elements);
-  cuda::augment<T>(out.data(), device.views(), batch.ids(), {policies.data(), views}, options, scratch.scratch(), nullptr);
+  cuda::augment<T>(out.data(), device.views(), batch.ids(), {policies.data(), views}, options, scratch.scratch(),
+                   nullptr);
   PAL_CUDA_CHECK(cudaDeviceSynchronize());
   expect_pixels(out.host(), want, batch, policies, options);
 
@@ -87,11 +89,14 @@ TEST_F(AugmentCuda, EqualsTheCpu) {
       SCOPED_TRACE("seed " + std::to_string(seed) + " size " + std::to_string(size));
       Random r(seed, Purpose::bench, uint64_t(size));
       Batch batch;
-      for (const auto& shape : shapes) batch.add(r, shape[0], shape[1], r.below(3) ? 3 : 1, int64_t(r.below(1ull << 40)));
+      for (const auto& shape : shapes)
+        batch.add(r, shape[0], shape[1], r.below(3) ? 3 : 1, int64_t(r.below(1ull << 40)));
       const std::vector<ViewPolicy> policies = {random_policy(r), random_policy(r)};
       const AugmentOptions options = random_options(r, size);
-      if (seed % 2 == 0) expect_equal<float>(batch, policies, options);
-      else expect_equal<bf16>(batch, policies, options);
+      if (seed % 2 == 0)
+        expect_equal<float>(batch, policies, options);
+      else
+        expect_equal<bf16>(batch, policies, options);
     }
   }
 }
@@ -130,9 +135,11 @@ TEST_F(AugmentCuda, ManyImagesAndAGapBetweenViews) {
   const DeviceBatch device(batch);
   const DeviceArray<char> scratch(cuda::augment_scratch_bytes(device.views(), options));
   const DeviceArray<float> close(2 * elements), apart(std::vector<float>(2 * elements + gap, 7.0f));
-  cuda::augment<float>(close.data(), device.views(), batch.ids(), {policies.data(), 2}, options, scratch.scratch(), nullptr);
+  cuda::augment<float>(close.data(), device.views(), batch.ids(), {policies.data(), 2}, options, scratch.scratch(),
+                       nullptr);
   options.view_stride = elements + gap;
-  cuda::augment<float>(apart.data(), device.views(), batch.ids(), {policies.data(), 2}, options, scratch.scratch(), nullptr);
+  cuda::augment<float>(apart.data(), device.views(), batch.ids(), {policies.data(), 2}, options, scratch.scratch(),
+                       nullptr);
   PAL_CUDA_CHECK(cudaDeviceSynchronize());
   const std::vector<float> a = close.host(), b = apart.host();
   EXPECT_TRUE(std::equal(a.begin(), a.begin() + elements, b.begin()));
@@ -167,7 +174,8 @@ TEST_F(AugmentCuda, PartsEqualTheCpu) {
     for (size_t i = 0; i < parts.size(); ++i) {
       parts[i].pixels = batch.images[i];
       std::vector<char> room(cpu::augment_scratch_bytes({&batch.images[i], 1}, options, {1}));
-      cpu::augment_part(want.data() + int64_t(i) * elements, parts[i], params[i], options, {room.data(), int64_t(room.size())}, best_isa());
+      cpu::augment_part(want.data() + int64_t(i) * elements, parts[i], params[i], options,
+                        {room.data(), int64_t(room.size())}, best_isa());
       parts[i].pixels = device.images[i];
     }
     const Span<const ImagePart> some{parts.data(), int64_t(parts.size())};

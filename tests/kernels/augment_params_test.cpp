@@ -18,7 +18,8 @@ ViewParams draw(const ViewPolicy& policy, int sample, uint32_t view = 0, int32_t
 }
 
 // Five standard deviations of a binomial: a right generator fails once in two million.
-void expect_frequency(const std::function<bool(const ViewParams&)>& event, const ViewPolicy& policy, double p, const char* name) {
+void expect_frequency(const std::function<bool(const ViewParams&)>& event, const ViewPolicy& policy, double p,
+                      const char* name) {
   int count = 0;
   for (int s = 0; s < kDraws; ++s) count += event(draw(policy, s));
   EXPECT_NEAR(double(count) / kDraws, p, 5 * std::sqrt(p * (1 - p) / kDraws)) << name;

@@ -45,7 +45,8 @@ inline std::vector<double> axis_weights(Interpolation interpolation, int length,
   return w;
 }
 
-inline Picture crop_resize(const ImageView& image, const ViewParams& params, const AugmentOptions& options, int channels) {
+inline Picture crop_resize(const ImageView& image, const ViewParams& params, const AugmentOptions& options,
+                           int channels) {
   const int size = options.size;
   Picture p{size, channels, std::vector<double>(size_t(size) * size * channels)};
   const CropBox& box = params.crop;
@@ -77,21 +78,30 @@ inline std::array<double, 3> turn_hue(std::array<double, 3> rgb, double turn) {
   if (v == low) return rgb;
   const double s = (v - low) / v;
   double h = 0;
-  if (v == rgb[0]) h = (rgb[1] - rgb[2]) / (v - low) / 6;
-  else if (v == rgb[1]) h = 1.0 / 3 + (rgb[2] - rgb[0]) / (v - low) / 6;
-  else h = 2.0 / 3 + (rgb[0] - rgb[1]) / (v - low) / 6;
+  if (v == rgb[0])
+    h = (rgb[1] - rgb[2]) / (v - low) / 6;
+  else if (v == rgb[1])
+    h = 1.0 / 3 + (rgb[2] - rgb[0]) / (v - low) / 6;
+  else
+    h = 2.0 / 3 + (rgb[0] - rgb[1]) / (v - low) / 6;
   h += turn;
   h -= std::floor(h);
   const int sextant = int(std::floor(6 * h)) % 6;
   const double f = 6 * h - std::floor(6 * h);
   const double p = v * (1 - s), q = v * (1 - s * f), t = v * (1 - s * (1 - f));
   switch (sextant) {
-    case 0: return {v, t, p};
-    case 1: return {q, v, p};
-    case 2: return {p, v, t};
-    case 3: return {p, q, v};
-    case 4: return {t, p, v};
-    default: return {v, p, q};
+    case 0:
+      return {v, t, p};
+    case 1:
+      return {q, v, p};
+    case 2:
+      return {p, v, t};
+    case 3:
+      return {p, q, v};
+    case 4:
+      return {t, p, v};
+    default:
+      return {v, p, q};
   }
 }
 

@@ -12,7 +12,8 @@ namespace pal::kernels {
 namespace {
 
 template <class T>
-std::vector<T> run(const Batch& batch, const std::vector<ViewPolicy>& policies, const AugmentOptions& options, Cpu cpu = {}) {
+std::vector<T> run(const Batch& batch, const std::vector<ViewPolicy>& policies, const AugmentOptions& options,
+                   Cpu cpu = {}) {
   std::vector<T> out(policies.size() * batch.images.size() * options.channels * options.size * options.size, T(-99));
   std::vector<char> scratch(cpu::augment_scratch_bytes(batch.views(), options, cpu));
   cpu::augment<T>(out.data(), batch.views(), batch.ids(), {policies.data(), int64_t(policies.size())}, options,
@@ -58,7 +59,8 @@ TEST(Augment, EqualsReference) {
       SCOPED_TRACE("seed " + std::to_string(seed) + " size " + std::to_string(size));
       Random r(seed, Purpose::bench, uint64_t(size));
       Batch batch;
-      for (const auto& shape : shapes) batch.add(r, shape[0], shape[1], r.below(3) ? 3 : 1, int64_t(r.below(1ull << 40)));
+      for (const auto& shape : shapes)
+        batch.add(r, shape[0], shape[1], r.below(3) ? 3 : 1, int64_t(r.below(1ull << 40)));
       const std::vector<ViewPolicy> policies = {random_policy(r), random_policy(r), random_policy(r)};
       const AugmentOptions options = random_options(r, size);
       const Isa isa = Isa(r.below(uint64_t(best_isa()) + 1));
@@ -113,7 +115,8 @@ TEST(Augment, StepSampleAndSeedMatter) {
   AugmentOptions options = random_options(r, 16);
   const auto base = run<float>(batch, policies, options);
   EXPECT_NE(std::vector<float>(base.begin(), base.begin() + base.size() / 2),
-            std::vector<float>(base.begin() + base.size() / 2, base.end())) << "two views of one policy";
+            std::vector<float>(base.begin() + base.size() / 2, base.end()))
+      << "two views of one policy";
   ++options.step;
   EXPECT_NE(base, run<float>(batch, policies, options));
   --options.step;
@@ -199,11 +202,13 @@ TEST(Augment, APartIsAsGoodAsTheWhole) {
     const std::vector<ViewPolicy> policies = {random_policy(r)};
     const AugmentOptions options = random_options(r, 20);
     const ImageView& whole = batch.images[0];
-    const ViewParams params = draw_view_params(policies[0], options.seed, options.step, seed, 0, whole.height, whole.width);
+    const ViewParams params =
+        draw_view_params(policies[0], options.seed, options.step, seed, 0, whole.height, whole.width);
     ImagePart part;
     part.top = int32_t(r.below(uint64_t(params.crop.top) + 1));
     part.left = int32_t(r.below(uint64_t(params.crop.left) + 1));
-    const int32_t height = params.crop.top + params.crop.height - part.top, width = params.crop.left + params.crop.width - part.left;
+    const int32_t height = params.crop.top + params.crop.height - part.top,
+                  width = params.crop.left + params.crop.width - part.left;
     std::vector<uint8_t> pixels;
     for (int32_t y = 0; y < height; ++y) {
       const uint8_t* row = whole.data + (int64_t(part.top + y) * whole.width + part.left) * 3;
@@ -215,7 +220,7 @@ TEST(Augment, APartIsAsGoodAsTheWhole) {
     const Scratch room{scratch.data(), int64_t(scratch.size())};
     cpu::augment_part(got.data(), part, params, options, room, best_isa());
     EXPECT_EQ(got, run<float>(batch, policies, options));
-    part.top += 1 + params.crop.top - part.top;   // begins inside the crop
+    part.top += 1 + params.crop.top - part.top;  // begins inside the crop
     EXPECT_THROW(cpu::augment_part(got.data(), part, params, options, room, best_isa()), Error);
   }
 }
@@ -226,14 +231,15 @@ TEST(Augment, AReducedPartShowsTheSamePicture) {
   for (const int32_t unit : {2, 4, 8}) {
     const int32_t blocks = 12, side = blocks * unit;
     std::vector<uint8_t> small(size_t(blocks) * blocks * 3), large(size_t(side) * side * 3);
-    for (int32_t y = 0; y < blocks; ++y) {   // a ramp: the resize of either is the ramp again, inside
+    for (int32_t y = 0; y < blocks; ++y) {  // a ramp: the resize of either is the ramp again, inside
       for (int32_t x = 0; x < blocks; ++x) {
         for (int c = 0; c < 3; ++c) small[size_t((y * blocks + x) * 3 + c)] = uint8_t(10 * x + 8 * y + 5 * c);
       }
     }
     for (int32_t y = 0; y < side; ++y) {
       for (int32_t x = 0; x < side; ++x) {
-        for (int c = 0; c < 3; ++c) large[size_t((y * side + x) * 3 + c)] = small[size_t((y / unit * blocks + x / unit) * 3 + c)];
+        for (int c = 0; c < 3; ++c)
+          large[size_t((y * side + x) * 3 + c)] = small[size_t((y / unit * blocks + x / unit) * 3 + c)];
       }
     }
     AugmentOptions options;
@@ -246,12 +252,14 @@ TEST(Augment, AReducedPartShowsTheSamePicture) {
       params.crop.left = int32_t(r.below(uint64_t(side - params.crop.width) + 1));
       params.flip = r.below(2) == 1;
       std::vector<float> a(3 * 36), b(3 * 36);
-      const ImagePart reduced{{small.data(), blocks, blocks, 3}, 0, 0, unit}, whole{{large.data(), side, side, 3}, 0, 0, 1};
+      const ImagePart reduced{{small.data(), blocks, blocks, 3}, 0, 0, unit},
+          whole{{large.data(), side, side, 3}, 0, 0, 1};
       std::vector<char> scratch(cpu::augment_scratch_bytes({&whole.pixels, 1}, options, {1}));
       cpu::augment_part(a.data(), reduced, params, options, {scratch.data(), int64_t(scratch.size())}, best_isa());
       cpu::augment_part(b.data(), whole, params, options, {scratch.data(), int64_t(scratch.size())}, best_isa());
       for (int y = 1; y < 5; ++y) {
-        for (int x = 1; x < 5; ++x) EXPECT_NEAR(a[size_t(y * 6 + x)], b[size_t(y * 6 + x)], 2.5 / 255) << "unit " << unit << " trial " << trial;
+        for (int x = 1; x < 5; ++x)
+          EXPECT_NEAR(a[size_t(y * 6 + x)], b[size_t(y * 6 + x)], 2.5 / 255) << "unit " << unit << " trial " << trial;
       }
     }
   }

@@ -1,10 +1,9 @@
 // batch_norm on CUDA against the CPU twin: sums and maps, over widths and tiles of rows.
-#include "kernels/batch_norm.h"
-
 #include <algorithm>
 #include <limits>
 #include <string>
 
+#include "kernels/batch_norm.h"
 #include "tests/kernels/cuda_test.h"
 
 namespace pal::kernels {
@@ -35,11 +34,19 @@ struct Twins {
   std::vector<float> host_x, host_y, host_dy;
   DeviceArray<T> device_x, device_y, device_dy;
   std::vector<double> mean;
-  std::vector<std::vector<float>> coefficients;   // four of them
+  std::vector<std::vector<float>> coefficients;  // four of them
 
   Twins(int64_t rows, int64_t channels, Random& random, double centre = 0.5)
-      : grid{rows, channels, 1}, x(grid.size(), centre, 1, random), y(grid.size(), 0, 1, random), dy(grid.size(), 0, 1, random), host_x(floats(x.stored)),
-        host_y(floats(y.stored)), host_dy(floats(dy.stored)), device_x(x.stored), device_y(y.stored), device_dy(dy.stored) {
+      : grid{rows, channels, 1},
+        x(grid.size(), centre, 1, random),
+        y(grid.size(), 0, 1, random),
+        dy(grid.size(), 0, 1, random),
+        host_x(floats(x.stored)),
+        host_y(floats(y.stored)),
+        host_dy(floats(dy.stored)),
+        device_x(x.stored),
+        device_y(y.stored),
+        device_dy(dy.stored) {
     for (int64_t c = 0; c < channels; ++c) mean.push_back(centre + 0.1 * random.normal());
     for (int k = 0; k < 4; ++k) coefficients.push_back(floats(Numbers<float>(channels, 0.3, 1, random).stored));
   }
@@ -59,22 +66,27 @@ struct Twins {
       EXPECT_LT(distance(second.host(), b), 1e-13) << what;
     };
     for (const bool shifted : {false, true}) {
-      cpu::channel_sums<float>({a.data(), channels}, {b.data(), channels}, host_x.data(), shifted ? host_mean() : Span<const double>{}, grid, host_scratch, Cpu{});
-      cuda::channel_sums<T>(first.span(), second.span(), device_x.data(), shifted ? Span<const double>(device_mean.span()) : Span<const double>{}, grid,
+      cpu::channel_sums<float>({a.data(), channels}, {b.data(), channels}, host_x.data(),
+                               shifted ? host_mean() : Span<const double>{}, grid, host_scratch, Cpu{});
+      cuda::channel_sums<T>(first.span(), second.span(), device_x.data(),
+                            shifted ? Span<const double>(device_mean.span()) : Span<const double>{}, grid,
                             scratch.scratch(), nullptr);
       compare(shifted ? "shifted" : "plain");
     }
     for (const bool relu : {false, true}) {
       std::vector<float> g(grid.size());
       const DeviceArray<T> device_g(grid.size());
-      cpu::channel_grad_sums<float>({a.data(), channels}, {b.data(), channels}, g.data(), host_dy.data(), relu ? host_y.data() : nullptr, host_x.data(),
-                                    host_mean(), grid, host_scratch, Cpu{});
-      cuda::channel_grad_sums<T>(first.span(), second.span(), device_g.data(), device_dy.data(), relu ? device_y.data() : nullptr, device_x.data(),
-                                 device_mean.span(), grid, scratch.scratch(), nullptr);
+      cpu::channel_grad_sums<float>({a.data(), channels}, {b.data(), channels}, g.data(), host_dy.data(),
+                                    relu ? host_y.data() : nullptr, host_x.data(), host_mean(), grid, host_scratch,
+                                    Cpu{});
+      cuda::channel_grad_sums<T>(first.span(), second.span(), device_g.data(), device_dy.data(),
+                                 relu ? device_y.data() : nullptr, device_x.data(), device_mean.span(), grid,
+                                 scratch.scratch(), nullptr);
       compare("gradient");
       EXPECT_TRUE(same(device_g.host(), rounded<T>(g)));
-      cuda::channel_grad_sums<T>(first.span(), second.span(), nullptr, device_dy.data(), relu ? device_y.data() : nullptr, device_x.data(), device_mean.span(),
-                                 grid, scratch.scratch(), nullptr);
+      cuda::channel_grad_sums<T>(first.span(), second.span(), nullptr, device_dy.data(),
+                                 relu ? device_y.data() : nullptr, device_x.data(), device_mean.span(), grid,
+                                 scratch.scratch(), nullptr);
       compare("gradient that is not kept");
     }
   }
@@ -89,16 +101,19 @@ struct Twins {
     const DeviceArray<T> device_out(grid.size());
     for (const Activation act : {Activation::none, Activation::relu}) {
       for (const bool residual : {false, true}) {
-        cpu::channel_affine<float>(out.data(), host_x.data(), residual ? host_dy.data() : nullptr, host(0), host(1), host(2), grid, act, Cpu{});
-        cuda::channel_affine<T>(device_out.data(), device_x.data(), residual ? device_dy.data() : nullptr, c0.span(), c1.span(), c2.span(), grid, act, nullptr);
+        cpu::channel_affine<float>(out.data(), host_x.data(), residual ? host_dy.data() : nullptr, host(0), host(1),
+                                   host(2), grid, act, Cpu{});
+        cuda::channel_affine<T>(device_out.data(), device_x.data(), residual ? device_dy.data() : nullptr, c0.span(),
+                                c1.span(), c2.span(), grid, act, nullptr);
         PAL_CUDA_CHECK(cudaDeviceSynchronize());
         expect_close(device_out, out, "affine");
       }
     }
     for (const bool relu : {false, true}) {
-      cpu::channel_grad<float>(out.data(), host_dy.data(), relu ? host_y.data() : nullptr, host_x.data(), host(0), host(1), host(2), host(3), grid, Cpu{});
-      cuda::channel_grad<T>(device_out.data(), device_dy.data(), relu ? device_y.data() : nullptr, device_x.data(), c0.span(), c1.span(), c2.span(), c3.span(),
-                            grid, nullptr);
+      cpu::channel_grad<float>(out.data(), host_dy.data(), relu ? host_y.data() : nullptr, host_x.data(), host(0),
+                               host(1), host(2), host(3), grid, Cpu{});
+      cuda::channel_grad<T>(device_out.data(), device_dy.data(), relu ? device_y.data() : nullptr, device_x.data(),
+                            c0.span(), c1.span(), c2.span(), c3.span(), grid, nullptr);
       PAL_CUDA_CHECK(cudaDeviceSynchronize());
       expect_close(device_out, out, "grad");
     }
@@ -135,8 +150,10 @@ TEST_F(BatchNormCuda, FarFromTheOrigin) {
 
 TEST_F(BatchNormCuda, NotANumberStaysAndNoRowsAreFine) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const DeviceArray<float> x(std::vector<float>{nan, -1}), y(2), zero(std::vector<float>{0}), one(std::vector<float>{1});
-  cuda::channel_affine<float>(y.data(), x.data(), nullptr, zero.span(), one.span(), zero.span(), {2, 1, 1}, Activation::relu, nullptr);
+  const DeviceArray<float> x(std::vector<float>{nan, -1}), y(2), zero(std::vector<float>{0}),
+      one(std::vector<float>{1});
+  cuda::channel_affine<float>(y.data(), x.data(), nullptr, zero.span(), one.span(), zero.span(), {2, 1, 1},
+                              Activation::relu, nullptr);
   const DeviceArray<double> sums(std::vector<double>{7, 7}), squares(std::vector<double>{7, 7});
   cuda::channel_sums<float>(sums.span(), squares.span(), nullptr, {}, {0, 2, 1}, {}, nullptr);
   PAL_CUDA_CHECK(cudaDeviceSynchronize());

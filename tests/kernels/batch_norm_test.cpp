@@ -6,8 +6,8 @@
 namespace pal::kernels {
 namespace {
 
-const ChannelGrid kGrids[] = {{0, 3, 1},  {1, 1, 1},  {5, 8, 1},  {130, 37, 1}, {1100, 70, 1}, {0, 3, 4},
-                              {2, 3, 1},  {3, 5, 4},  {2, 9, 49}, {4, 2, 70},   {7, 1, 33}};
+const ChannelGrid kGrids[] = {{0, 3, 1}, {1, 1, 1}, {5, 8, 1},  {130, 37, 1}, {1100, 70, 1}, {0, 3, 4},
+                              {2, 3, 1}, {3, 5, 4}, {2, 9, 49}, {4, 2, 70},   {7, 1, 33}};
 
 template <class T>
 std::vector<T> random_numbers(int64_t n, uint64_t seed) {
@@ -42,7 +42,8 @@ TYPED_TEST(BatchNormKernel, SumsAreExactOnIntegers) {
   for (const Cpu cpu : all_cpus())
     for (const ChannelGrid& g : kGrids) {
       SCOPED_TRACE(pal::kernels::describe(cpu) + ", " + describe(g));
-      const auto x = random_integers<T>(g.size(), 1), dy = random_integers<T>(g.size(), 2), y = random_integers<T>(g.size(), 3);
+      const auto x = random_integers<T>(g.size(), 1), dy = random_integers<T>(g.size(), 2),
+                 y = random_integers<T>(g.size(), 3);
       const auto shift = random_integers<double>(g.channels, 4);
       OwnScratch scratch(cpu::channel_sums_scratch_bytes(g));
       std::vector<double> first(g.channels, -1), second(g.channels, -1), a(g.channels), b(g.channels);
@@ -54,7 +55,8 @@ TYPED_TEST(BatchNormKernel, SumsAreExactOnIntegers) {
           a[channel(g, e)] += v;
           b[channel(g, e)] += v * v;
         }
-        cpu::channel_sums<T>(span(first), span(second), x.data(), shifted ? span(shift) : Span<const double>(), g, scratch, cpu);
+        cpu::channel_sums<T>(span(first), span(second), x.data(), shifted ? span(shift) : Span<const double>(), g,
+                             scratch, cpu);
         EXPECT_EQ(first, a);
         EXPECT_EQ(second, b);
       }
@@ -84,13 +86,15 @@ TYPED_TEST(BatchNormKernel, MapsFollowTheirFormulas) {
   for (const Cpu cpu : all_cpus())
     for (const ChannelGrid& g : kGrids) {
       SCOPED_TRACE(pal::kernels::describe(cpu) + ", " + describe(g));
-      const auto x = random_numbers<T>(g.size(), 1), r = random_numbers<T>(g.size(), 2), dy = random_numbers<T>(g.size(), 3);
-      const auto s = random_numbers<T>(g.channels, 4), a = random_numbers<T>(g.channels, 5), p = random_numbers<T>(g.channels, 6),
-                 q = random_numbers<T>(g.channels, 7);
+      const auto x = random_numbers<T>(g.size(), 1), r = random_numbers<T>(g.size(), 2),
+                 dy = random_numbers<T>(g.size(), 3);
+      const auto s = random_numbers<T>(g.channels, 4), a = random_numbers<T>(g.channels, 5),
+                 p = random_numbers<T>(g.channels, 6), q = random_numbers<T>(g.channels, 7);
       std::vector<T> out(x.size());
       for (const Activation act : {Activation::none, Activation::relu})
         for (const bool added : {false, true}) {
-          cpu::channel_affine<T>(out.data(), x.data(), added ? r.data() : nullptr, span(s), span(a), span(p), g, act, cpu);
+          cpu::channel_affine<T>(out.data(), x.data(), added ? r.data() : nullptr, span(s), span(a), span(p), g, act,
+                                 cpu);
           for (int64_t e = 0; e < g.size(); ++e) {
             const int64_t c = channel(g, e);
             double v = (double(x[e]) - s[c]) * a[c] + p[c] + (added ? r[e] : 0);
@@ -99,7 +103,8 @@ TYPED_TEST(BatchNormKernel, MapsFollowTheirFormulas) {
           }
         }
       for (const bool masked : {false, true}) {
-        cpu::channel_grad<T>(out.data(), dy.data(), masked ? r.data() : nullptr, x.data(), span(s), span(a), span(p), span(q), g, cpu);
+        cpu::channel_grad<T>(out.data(), dy.data(), masked ? r.data() : nullptr, x.data(), span(s), span(a), span(p),
+                             span(q), g, cpu);
         for (int64_t e = 0; e < g.size(); ++e) {
           const int64_t c = channel(g, e);
           const double v = a[c] * (masked && r[e] <= 0 ? 0.0 : dy[e]) + p[c] * (double(x[e]) - s[c]) + q[c];

@@ -1,8 +1,7 @@
 // block_terms on CUDA: sums, table, rows and differences against the CPU twin in double, over widths, strides and blocks.
-#include "kernels/block_terms.h"
-
 #include <algorithm>
 
+#include "kernels/block_terms.h"
 #include "tests/kernels/cuda_test.h"
 
 namespace pal::kernels {
@@ -45,8 +44,13 @@ struct Twins {
   std::vector<double> sums;  // (blocks, dims), of the CPU
 
   Twins(const Case& c, Random& random, double mean = 0, double std = 1)
-      : c(c), stride(c.dims + c.padding), z(c.rows * stride, mean, std, random), before(c.rows * stride, 0, 1, random),
-        device_z(z.stored), row_block(c.row_block), sums(c.blocks * c.dims) {
+      : c(c),
+        stride(c.dims + c.padding),
+        z(c.rows * stride, mean, std, random),
+        before(c.rows * stride, 0, 1, random),
+        device_z(z.stored),
+        row_block(c.row_block),
+        sums(c.blocks * c.dims) {
     cpu::block_sums<double>(sums_view(), exact(), host_blocks(), {}, Cpu{});
   }
   MatrixView<double> sums_view() { return {sums.data(), c.blocks, c.dims}; }
@@ -63,7 +67,8 @@ struct Twins {
     const std::vector<double> got = out.host();
     for (int64_t b = 0; b < c.blocks; ++b) {
       for (int64_t k = 0; k < c.dims; ++k) {
-        ASSERT_NEAR(got[b * wide + k], sums[b * c.dims + k], 1e-10 * (1 + std::abs(sums[b * c.dims + k]))) << b << ", " << k;
+        ASSERT_NEAR(got[b * wide + k], sums[b * c.dims + k], 1e-10 * (1 + std::abs(sums[b * c.dims + k])))
+            << b << ", " << k;
       }
       ASSERT_EQ(got[b * wide + c.dims], 7.0);
     }
@@ -74,7 +79,8 @@ struct Twins {
     cpu::block_rows<double>({expected.data(), c.rows, c.dims, stride}, sums_view(), host_blocks(), -0.3, into, Cpu{});
     const DeviceArray<T> out(before.stored);
     const DeviceArray<double> per_block(sums);
-    cuda::block_rows<T>({out.data(), c.rows, c.dims, stride}, {per_block.data(), c.blocks, c.dims}, row_block.span(), -0.3, into, nullptr);
+    cuda::block_rows<T>({out.data(), c.rows, c.dims, stride}, {per_block.data(), c.blocks, c.dims}, row_block.span(),
+                        -0.3, into, nullptr);
     PAL_CUDA_CHECK(cudaDeviceSynchronize());
     EXPECT_LT(distance(read(out.host()), expected), Storage<T>::kGradient);
   }
@@ -102,10 +108,10 @@ struct Twins {
     const DeviceArray<double> device_means(means), device_weight(signed_weight), value(1), alone(1);
     const DeviceArray<char> scratch(cuda::block_differences_scratch_bytes(c.rows, c.dims));
     const MatrixView<const double> means_view(device_means.data(), c.blocks, c.dims);
-    cuda::block_differences<T>({out.data(), c.rows, c.dims, stride}, value.data(), stored(), means_view, device_weight.span(),
-                               row_block.span(), 0.4, into, scratch.scratch(), nullptr);
-    cuda::block_differences<T>({}, alone.data(), stored(), means_view, device_weight.span(), row_block.span(), 0.4, into,
-                               scratch.scratch(), nullptr);
+    cuda::block_differences<T>({out.data(), c.rows, c.dims, stride}, value.data(), stored(), means_view,
+                               device_weight.span(), row_block.span(), 0.4, into, scratch.scratch(), nullptr);
+    cuda::block_differences<T>({}, alone.data(), stored(), means_view, device_weight.span(), row_block.span(), 0.4,
+                               into, scratch.scratch(), nullptr);
     PAL_CUDA_CHECK(cudaDeviceSynchronize());
     EXPECT_LT(distance(read(out.host()), expected), Storage<T>::kGradient);
     EXPECT_NEAR(value.host()[0], expected_value, 1e-6 * magnitude);  // z is stored exactly: only the sums round
@@ -113,7 +119,8 @@ struct Twins {
   }
 
   void expect_all() {
-    SCOPED_TRACE(testing::Message() << "rows " << c.rows << ", dims " << c.dims << " + " << c.padding << ", blocks " << c.blocks);
+    SCOPED_TRACE(testing::Message() << "rows " << c.rows << ", dims " << c.dims << " + " << c.padding << ", blocks "
+                                    << c.blocks);
     expect_sums();
     for (const Into into : {Into::overwrite, Into::add}) {
       expect_rows(into);
@@ -178,13 +185,15 @@ TEST_F(BlockTermsCuda, Between) {
     std::vector<char> lent(cpu::block_between_scratch_bytes(blocks));
     const auto on_cpu = [&](double* sum, const std::vector<double>& b) {
       cpu::block_between({between.data(), blocks, dims}, {weight.data(), blocks}, sum, {b.data(), blocks, blocks},
-                         {means.exact.data(), blocks, dims, stride}, {members.data(), blocks}, {lent.data(), int64_t(lent.size())}, Cpu{});
+                         {means.exact.data(), blocks, dims, stride}, {members.data(), blocks},
+                         {lent.data(), int64_t(lent.size())}, Cpu{});
     };
     std::vector<double> sizes = table.exact;
     for (double& b : sizes) b = std::abs(b);
     on_cpu(&magnitude, sizes);
     on_cpu(&value, table.exact);
-    const DeviceArray<double> b(table.exact), m(means.exact), n(members), out(blocks * dims), out_weight(blocks), out_value(1);
+    const DeviceArray<double> b(table.exact), m(means.exact), n(members), out(blocks * dims), out_weight(blocks),
+        out_value(1);
     const DeviceArray<char> scratch(cuda::block_between_scratch_bytes(blocks, dims));
     cuda::block_between({out.data(), blocks, dims}, out_weight.span(), out_value.data(), {b.data(), blocks, blocks},
                         {m.data(), blocks, dims, stride}, n.span(), scratch.scratch(), nullptr);
@@ -203,9 +212,11 @@ TEST_F(BlockTermsCuda, Table) {
     const int64_t stride = blocks + 1;
     const Numbers<float> table(blocks * stride, 0, 1, random), sums(blocks * dims, 0, 1, random);
     std::vector<double> expected(blocks * dims);
-    cpu::block_table({expected.data(), blocks, dims}, {table.exact.data(), blocks, blocks, stride}, {sums.exact.data(), blocks, dims}, Cpu{});
+    cpu::block_table({expected.data(), blocks, dims}, {table.exact.data(), blocks, blocks, stride},
+                     {sums.exact.data(), blocks, dims}, Cpu{});
     const DeviceArray<double> device_table(table.exact), device_sums(sums.exact), out(blocks * dims);
-    cuda::block_table({out.data(), blocks, dims}, {device_table.data(), blocks, blocks, stride}, {device_sums.data(), blocks, dims}, nullptr);
+    cuda::block_table({out.data(), blocks, dims}, {device_table.data(), blocks, blocks, stride},
+                      {device_sums.data(), blocks, dims}, nullptr);
     PAL_CUDA_CHECK(cudaDeviceSynchronize());
     EXPECT_LT(distance(out.host(), expected), 1e-14);
   }

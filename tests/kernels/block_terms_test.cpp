@@ -135,7 +135,8 @@ TYPED_TEST(BlockTermsTest, DifferencesEqualTheCliquesPairByPair) {
         for (size_t e = 0; e < gradient.data.size(); ++e) negative.data[e] = -gradient.data[e];
         EXPECT_LT(relative_error(out, negative), tolerance<T>(2e-7, 1e-11));
         double only = -1;
-        cpu::block_differences<T>({}, &only, z.view(), means.view(), span(pair_weight), span(block), 1.0, Into::add, scratch, cpu);
+        cpu::block_differences<T>({}, &only, z.view(), means.view(), span(pair_weight), span(block), 1.0, Into::add,
+                                  scratch, cpu);
         EXPECT_EQ(only, got);
       }
     }
@@ -151,12 +152,12 @@ TYPED_TEST(BlockTermsTest, DifferencesOfASignedTableEqualTheDenseGraph) {
   for (const double mean : {0.0, 1e4}) {
     for (const int64_t dims : {1, 5, 16, 67}) {
       const auto z = random_matrix<T>(rows, dims, 141, 2, mean, mean == 0 ? 1e-3 : 1.0);
-      std::vector<int32_t> block = random_blocks(rows, blocks - 1, 142);   // the last block has no members
+      std::vector<int32_t> block = random_blocks(rows, blocks - 1, 142);  // the last block has no members
       std::vector<double> members(blocks);
       for (const int32_t b : block) {
         if (b >= 0) ++members[b];
       }
-      Matrix<double> table(blocks, blocks, 1);   // ±1, and a row of degree 0
+      Matrix<double> table(blocks, blocks, 1);  // ±1, and a row of degree 0
       for (int p = 0; p < blocks; ++p) {
         for (int q = 0; q < blocks; ++q) table.at(p, q) = p == q ? 1 : -1;
       }
@@ -179,17 +180,19 @@ TYPED_TEST(BlockTermsTest, DifferencesOfASignedTableEqualTheDenseGraph) {
         SCOPED_TRACE(describe(cpu) + ", D " + std::to_string(dims) + ", mean " + std::to_string(mean));
         auto means = sums_of(z, block, blocks, cpu);
         for (int b = 0; b < blocks; ++b) {
-          for (int64_t k = 0; k < dims; ++k) means.at(b, k) = members[b] > 0 ? means.at(b, k) / members[b] : std::nan("");
+          for (int64_t k = 0; k < dims; ++k)
+            means.at(b, k) = members[b] > 0 ? means.at(b, k) / members[b] : std::nan("");
         }
         Matrix<double> between(blocks, dims, 1);
         std::vector<double> pair_weight(blocks);
         double inside = -1, outside = -1;
         OwnScratch first(cpu::block_between_scratch_bytes(blocks)), second(cpu::block_differences_scratch_bytes(rows));
-        cpu::block_between(between.view(), span(pair_weight), &outside, table.view(), std::as_const(means).view(), span(std::as_const(members)), first, cpu);
+        cpu::block_between(between.view(), span(pair_weight), &outside, table.view(), std::as_const(means).view(),
+                           span(std::as_const(members)), first, cpu);
         EXPECT_EQ(pair_weight[0], 0);
         Matrix<T> out(rows, dims, 1);
-        cpu::block_differences<T>(out.view(), &inside, z.view(), std::as_const(means).view(), span(std::as_const(pair_weight)), span(block), 4.0,
-                                  Into::overwrite, second, cpu);
+        cpu::block_differences<T>(out.view(), &inside, z.view(), std::as_const(means).view(),
+                                  span(std::as_const(pair_weight)), span(block), 4.0, Into::overwrite, second, cpu);
         cpu::block_rows<T>(out.view(), std::as_const(between).view(), span(block), 4.0, Into::add, cpu);
         EXPECT_NEAR(inside + outside, value, 1e-9 * absolute);
         EXPECT_LT(relative_error(out, gradient), tolerance<T>(2e-7, 1e-11));
@@ -208,7 +211,8 @@ TYPED_TEST(BlockTermsTest, RefusesBadArguments) {
   Matrix<double> sums(2, 4), wide(2, 5), table(2, 2), bad(2, 2);
   bad.at(1, 0) = std::numeric_limits<double>::quiet_NaN();
   Matrix<T> out(3, 4);
-  expect_error([&] { cpu::block_rows<T>(out.view(), sums.view(), span(high), 1.0, Into::add, Cpu{}); }, "row_block[1]: 2");
+  expect_error([&] { cpu::block_rows<T>(out.view(), sums.view(), span(high), 1.0, Into::add, Cpu{}); },
+               "row_block[1]: 2");
   expect_error([&] { cpu::block_rows<T>(out.view(), wide.view(), span(block), 1.0, Into::add, Cpu{}); }, "per_block");
   expect_error([&] { cpu::block_table(sums.view(), table.view(), sums.view(), Cpu{}); }, "out");
   expect_error([&] { cpu::block_table(wide.view(), table.view(), sums.view(), Cpu{}); }, "out");
@@ -226,7 +230,8 @@ TYPED_TEST(BlockTermsTest, RefusesBadArguments) {
   const std::vector<double> weight = {1, 1}, nan = {1, std::numeric_limits<double>::quiet_NaN()};
   OwnScratch scratch(cpu::block_differences_scratch_bytes(3)), small(8);
   const auto differences = [&](const std::vector<double>& w, Scratch s) {
-    cpu::block_differences<T>(out.view(), nullptr, z.view(), sums.view(), span(w), span(block), 1.0, Into::add, s, Cpu{});
+    cpu::block_differences<T>(out.view(), nullptr, z.view(), sums.view(), span(w), span(block), 1.0, Into::add, s,
+                              Cpu{});
   };
   expect_error([&] { differences(nan, scratch); }, "pair_weight[1]");
   expect_error([&] { differences({1}, scratch); }, "pair_weight");

@@ -34,7 +34,10 @@ struct Matrix {
   std::vector<T> data;
 
   Matrix(int64_t rows, int64_t cols, int64_t pad = 0)
-      : rows(rows), cols(cols), stride(cols + pad), data(static_cast<size_t>(rows * stride), std::numeric_limits<T>::quiet_NaN()) {
+      : rows(rows),
+        cols(cols),
+        stride(cols + pad),
+        data(static_cast<size_t>(rows * stride), std::numeric_limits<T>::quiet_NaN()) {
     fill(T{0});
   }
   void fill(T v) {
@@ -60,9 +63,13 @@ Matrix<T> random_matrix(int64_t rows, int64_t cols, uint64_t seed, int64_t pad =
 }
 
 template <class T>
-Span<T> span(std::vector<T>& v) { return {v.data(), static_cast<int64_t>(v.size())}; }
+Span<T> span(std::vector<T>& v) {
+  return {v.data(), static_cast<int64_t>(v.size())};
+}
 template <class T>
-Span<const T> span(const std::vector<T>& v) { return {v.data(), static_cast<int64_t>(v.size())}; }
+Span<const T> span(const std::vector<T>& v) {
+  return {v.data(), static_cast<int64_t>(v.size())};
+}
 
 // Scratch of exactly the asked size.
 class OwnScratch {
@@ -89,7 +96,9 @@ double relative_error(const Matrix<T>& a, const Matrix<double>& b) {
 inline double relative_error(double a, double b) { return std::abs(a - b) / std::max(std::abs(b), 1e-300); }
 
 template <class T>
-constexpr double tolerance(double for_float, double for_double) { return sizeof(T) == sizeof(float) ? for_float : for_double; }
+constexpr double tolerance(double for_float, double for_double) {
+  return sizeof(T) == sizeof(float) ? for_float : for_double;
+}
 
 // The call throws an Error whose sentence names `word`.
 template <class F>

@@ -1,8 +1,7 @@
 // csr on CUDA: the same bits as on the CPU, for repeated pairs, loops, empty rows and one long row; bad pairs are told.
-#include "kernels/csr.h"
-
 #include <limits>
 
+#include "kernels/csr.h"
 #include "tests/kernels/cuda_test.h"
 
 namespace pal::kernels {
@@ -22,9 +21,14 @@ struct Result {
 
 Result on_cpu(const Pairs& p, int64_t rows) {
   const int64_t count = p.i.size(), room = csr_capacity(count);
-  Result r{std::vector<int64_t>(rows + 1), std::vector<int32_t>(room), std::vector<float>(room), std::vector<float>(rows), -9};
+  Result r{std::vector<int64_t>(rows + 1), std::vector<int32_t>(room), std::vector<float>(room),
+           std::vector<float>(rows), -9};
   std::vector<char> scratch(cpu::csr_scratch_bytes<float>(rows, count));
-  cpu::csr<float>({{r.offsets.data(), rows + 1}, {r.columns.data(), room}, {r.weights.data(), room}, {r.degrees.data(), rows}, &r.nnz},
+  cpu::csr<float>({{r.offsets.data(), rows + 1},
+                   {r.columns.data(), room},
+                   {r.weights.data(), room},
+                   {r.degrees.data(), rows},
+                   &r.nnz},
                   {{p.i.data(), count}, {p.j.data(), count}, {p.w.data(), static_cast<int64_t>(p.w.size())}}, rows,
                   {scratch.data(), static_cast<int64_t>(scratch.size())}, Cpu{});
   r.columns.resize(r.nnz);
@@ -38,8 +42,8 @@ Result on_cuda(const Pairs& p, int64_t rows) {
   const DeviceArray<float> w(p.w), weights(room), degrees(rows);
   const DeviceArray<int64_t> offsets(rows + 1), nnz(1);
   const DeviceArray<char> scratch(cuda::csr_scratch_bytes<float>(rows, count));
-  cuda::csr<float>({offsets.span(), columns.span(), weights.span(), degrees.span(), nnz.data()}, {i.span(), j.span(), w.span()},
-                   rows, scratch.scratch(), nullptr);
+  cuda::csr<float>({offsets.span(), columns.span(), weights.span(), degrees.span(), nnz.data()},
+                   {i.span(), j.span(), w.span()}, rows, scratch.scratch(), nullptr);
   PAL_CUDA_CHECK(cudaDeviceSynchronize());
   Result r{offsets.host(), columns.host(), weights.host(), degrees.host(), nnz.host()[0]};
   if (r.nnz >= 0) r.columns.resize(r.nnz);

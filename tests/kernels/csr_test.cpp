@@ -137,7 +137,7 @@ TYPED_TEST(CsrTest, TheSameForAnyThreads) {
     pairs.w.push_back(static_cast<T>(random.normal()));
   }
   const Csr<T> one = build(pairs, rows, Cpu{1});
-  ASSERT_LT(one.nnz, 2 * count);   // repeats were merged
+  ASSERT_LT(one.nnz, 2 * count);  // repeats were merged
   for (const int threads : {2, 3, 4, 9}) {
     const Csr<T> many = build(pairs, rows, Cpu{threads});
     ASSERT_EQ(many.nnz, one.nnz) << threads;

@@ -33,13 +33,15 @@ const auto kPassed = testing::ExitedWithCode(0);
 
 void graph_rows(const std::vector<int64_t>& offsets, const std::vector<int32_t>& columns) {
   exit_with([&] {
-    const DeviceArray<float> z(std::vector<float>(3 * 4, 1.0f)), weights(std::vector<float>(columns.size(), 1.0f)), out(3 * 4);
+    const DeviceArray<float> z(std::vector<float>(3 * 4, 1.0f)), weights(std::vector<float>(columns.size(), 1.0f)),
+        out(3 * 4);
     const DeviceArray<int64_t> device_offsets(offsets);
     const DeviceArray<int32_t> device_columns(columns);
     const DeviceArray<char> scratch(cuda::graph_rows_scratch_bytes<float>(3, int64_t(columns.size()), 4));
     const MatrixView<const float> view(z.data(), 3, 4);
-    cuda::graph_rows<float>({out.data(), 3, 4}, nullptr, view, view, {device_offsets.span(), device_columns.span(), weights.span()},
-                            {}, scratch.scratch(), nullptr);
+    cuda::graph_rows<float>({out.data(), 3, 4}, nullptr, view, view,
+                            {device_offsets.span(), device_columns.span(), weights.span()}, {}, scratch.scratch(),
+                            nullptr);
   });
 }
 TEST_F(DebugCuda, GraphRows) {
@@ -73,8 +75,8 @@ void block_differences(const std::vector<int32_t>& row_block) {
     const DeviceArray<double> means(std::vector<double>(2 * 4, 1.0)), weight(std::vector<double>(2, 1.0));
     const DeviceArray<int32_t> blocks(row_block);
     const DeviceArray<char> scratch(cuda::block_differences_scratch_bytes(3, 4));
-    cuda::block_differences<float>({out.data(), 3, 4}, nullptr, {z.data(), 3, 4}, {means.data(), 2, 4}, weight.span(), blocks.span(),
-                                   1.0, Into::overwrite, scratch.scratch(), nullptr);
+    cuda::block_differences<float>({out.data(), 3, 4}, nullptr, {z.data(), 3, 4}, {means.data(), 2, 4}, weight.span(),
+                                   blocks.span(), 1.0, Into::overwrite, scratch.scratch(), nullptr);
   });
 }
 TEST_F(DebugCuda, BlockTerms) {

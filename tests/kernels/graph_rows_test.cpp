@@ -34,7 +34,8 @@ Graph<T> random_graph(const std::vector<int64_t>& degrees, int64_t partners, uin
 
 // The header's formulas; *size: the sum of the absolute values of all that is added up in the value.
 template <class T>
-double reference(Matrix<double>& out, double* size, const Matrix<T>& z, const Matrix<T>& p, const Graph<T>& g, const GraphRowsOptions& o) {
+double reference(Matrix<double>& out, double* size, const Matrix<T>& z, const Matrix<T>& p, const Graph<T>& g,
+                 const GraphRowsOptions& o) {
   double value = 0;
   *size = 0;
   for (int64_t i = 0; i < z.rows; ++i) {
@@ -56,7 +57,9 @@ double reference(Matrix<double>& out, double* size, const Matrix<T>& z, const Ma
         row[k] += w * (o.form == RowForm::sum ? b : o.form == RowForm::difference ? a - b : dot * b - a);
       }
       value += w * (o.form == RowForm::sum ? dot : o.form == RowForm::difference ? distance : dot * dot - zz - pp);
-      *size += std::abs(w) * (o.form == RowForm::sum ? absolute : o.form == RowForm::difference ? distance : absolute * absolute + zz + pp);
+      *size += std::abs(w) * (o.form == RowForm::sum          ? absolute
+                              : o.form == RowForm::difference ? distance
+                                                              : absolute * absolute + zz + pp);
     }
     for (int64_t k = 0; k < z.cols; ++k) out.at(i, k) = (o.into == Into::add ? out.at(i, k) : 0) + o.scale * row[k];
   }
@@ -64,7 +67,8 @@ double reference(Matrix<double>& out, double* size, const Matrix<T>& z, const Ma
 }
 
 template <class T>
-double run(Matrix<T>& out, const Matrix<T>& z, const Matrix<T>& p, const Graph<T>& g, const GraphRowsOptions& o, Cpu cpu = {}) {
+double run(Matrix<T>& out, const Matrix<T>& z, const Matrix<T>& p, const Graph<T>& g, const GraphRowsOptions& o,
+           Cpu cpu = {}) {
   double value = -1;
   OwnScratch scratch(cpu::graph_rows_scratch_bytes<T>(z.rows, g.nnz(), z.cols));
   cpu::graph_rows(out.view(), &value, z.view(), p.view(), g.view(), o, scratch, cpu);
@@ -81,7 +85,8 @@ void compare(const Matrix<T>& z, const Matrix<T>& p, const Graph<T>& g, double r
       double size = 0;
       const double value = reference(expected, &size, z, p, g, options);
       for (const Cpu cpu : all_cpus()) {
-        SCOPED_TRACE(describe(cpu) + ", form " + std::to_string(static_cast<int>(form)) + ", D " + std::to_string(z.cols));
+        SCOPED_TRACE(describe(cpu) + ", form " + std::to_string(static_cast<int>(form)) + ", D " +
+                     std::to_string(z.cols));
         Matrix<T> out(z.rows, z.cols, 3);
         out.fill(static_cast<T>(0.25));
         const double got = run(out, z, p, g, options, cpu);
@@ -156,7 +161,8 @@ TYPED_TEST(GraphRowsTest, DifferencesStayRightForClosePairsAndFarMeans) {
     auto z = random_matrix<T>(64, 100, 61, 0, 0.0, distance);
     const auto centre = random_matrix<double>(1, 100, 62, 0, mean, 1.0);
     for (int64_t i = 0; i < z.rows; ++i) {
-      for (int64_t k = 0; k < z.cols; ++k) z.at(i, k) = static_cast<T>(static_cast<double>(z.at(i, k)) + centre.at(0, k));
+      for (int64_t k = 0; k < z.cols; ++k)
+        z.at(i, k) = static_cast<T>(static_cast<double>(z.at(i, k)) + centre.at(0, k));
     }
     auto g = random_graph<T>(std::vector<int64_t>(64, 30), z.rows, 63);
     for (T& w : g.weights) w = std::abs(w);
@@ -185,7 +191,8 @@ TYPED_TEST(GraphRowsTest, GradientFactorsOfTheHeader) {
       }
       g.offsets.push_back(g.nnz());
     }
-    for (const auto& [form, factor] : {std::pair{RowForm::sum, 2.0}, {RowForm::difference, 4.0}, {RowForm::repulsion, 4.0}}) {
+    for (const auto& [form, factor] :
+         {std::pair{RowForm::sum, 2.0}, {RowForm::difference, 4.0}, {RowForm::repulsion, 4.0}}) {
       Matrix<T> gradient(6, 5), unused(6, 5);
       run(gradient, z, z, g, {form, factor, Into::overwrite});
       const double h = 1e-5;
@@ -245,10 +252,12 @@ TYPED_TEST(GraphRowsTest, RefusesBadArguments) {
   expect_error([&] { run(out, z, Matrix<T>(3, 5), good, {}); }, "partners");
   MatrixView<const T> negative(z.data.data(), -1, 4);
   OwnScratch enough(cpu::graph_rows_scratch_bytes<T>(3, 2, 4));
-  expect_error([&] { cpu::graph_rows<T>(out.view(), nullptr, negative, z.view(), good.view(), {}, enough, Cpu{}); }, "z negative size: -1");
+  expect_error([&] { cpu::graph_rows<T>(out.view(), nullptr, negative, z.view(), good.view(), {}, enough, Cpu{}); },
+               "z negative size: -1");
   expect_error([&] { run(out, z, z, good, {}, Cpu{0}); }, "threads: 0");
   OwnScratch small(cpu::graph_rows_scratch_bytes<T>(3, 2, 4) - 1);
-  expect_error([&] { cpu::graph_rows<T>(out.view(), nullptr, z.view(), z.view(), good.view(), {}, small, Cpu{}); }, "scratch");
+  expect_error([&] { cpu::graph_rows<T>(out.view(), nullptr, z.view(), z.view(), good.view(), {}, small, Cpu{}); },
+               "scratch");
 }
 
 // 1.3 M rows of 8192 columns: offsets beyond 2^31 elements, by arithmetic.

@@ -41,7 +41,9 @@ void all_of() {
   const CsrView<float> s{{at<int64_t>(), 5}, {at<int32_t>(), 6}, {at<float>(), 6}};
   const MatrixView<float> a(at<float>(), 8, 8);
   for (const RowForm form : {RowForm::sum, RowForm::difference, RowForm::repulsion}) {
-    expect_no_device([&] { cuda::graph_rows<T>(out, at<double>(), z, z, s, {form, 1.0, Into::overwrite}, kScratch, nullptr); });
+    expect_no_device([&] {
+      cuda::graph_rows<T>(out, at<double>(), z, z, s, {form, 1.0, Into::overwrite}, kScratch, nullptr);
+    });
   }
   const Span<double> lse(at<double>(), 4);
   const LogSumExpTerms terms{lse, lse};
@@ -56,23 +58,30 @@ void all_of() {
   const ViewPolicy policy;
   AugmentOptions augment_options;
   augment_options.size = 8;
-  expect_no_device([&] { cuda::augment<T>(at<T>(), {&image, 1}, {&sample, 1}, {&policy, 1}, augment_options, kScratch, nullptr); });
+  expect_no_device([&] {
+    cuda::augment<T>(at<T>(), {&image, 1}, {&sample, 1}, {&policy, 1}, augment_options, kScratch, nullptr);
+  });
   const ImagePart part{image};
   const ViewParams params{.crop = {0, 0, 4, 5}};
-  expect_no_device([&] { cuda::augment_parts<T>(at<T>(), {&part, 1}, {&params, 1}, augment_options, kScratch, nullptr); });
+  expect_no_device([&] {
+    cuda::augment_parts<T>(at<T>(), {&part, 1}, {&params, 1}, augment_options, kScratch, nullptr);
+  });
   expect_no_device([&] { cuda::centre_view<T>(at<T>(), {&image, 1}, augment_options, kScratch, nullptr); });
   const MatrixView<double> sums(at<double>(), 2, 8);
   const Span<const int32_t> row_block(at<int32_t>(), 4);
   expect_no_device([&] { cuda::block_sums<T>(sums, z, row_block, kScratch, nullptr); });
   expect_no_device([&] { cuda::block_rows<T>(out, sums, row_block, 1.0, Into::add, nullptr); });
   expect_no_device([&] {
-    cuda::block_differences<T>(out, at<double>(), z, sums, {at<double>(), 2}, row_block, 1.0, Into::add, kScratch, nullptr);
+    cuda::block_differences<T>(out, at<double>(), z, sums, {at<double>(), 2}, row_block, 1.0, Into::add, kScratch,
+                               nullptr);
   });
   expect_no_device([&] { cuda::column_sums<T>(mean, z, kScratch, nullptr); });
   expect_no_device([&] { cuda::centred_second_moment<T>(packed, z, mean, {}, kScratch, nullptr); });
   expect_no_device([&] { cuda::covariance_terms(a, at<double>(), at<double>(8), packed, 4, {}, kScratch, nullptr); });
   expect_no_device([&] { cuda::centred_product<T>(out, z, mean, a, Into::overwrite, nullptr); });
-  expect_no_device([&] { cuda::gram_terms<T>(out, at<double>(), at<double>(8), z, mean, 0, {}, Into::overwrite, kScratch, nullptr); });
+  expect_no_device([&] {
+    cuda::gram_terms<T>(out, at<double>(), at<double>(8), z, mean, 0, {}, Into::overwrite, kScratch, nullptr);
+  });
 }
 
 TEST(CudaLaunchers, SayThatThereIsNoDevice) {
@@ -83,10 +92,12 @@ TEST(CudaLaunchers, SayThatThereIsNoDevice) {
                      {{at<int32_t>(), 6}, {at<int32_t>(), 6}, {at<float>(), 6}}, 4, kScratch, nullptr);
   });
   expect_no_device([] {
-    cuda::block_between({at<double>(64), 2, 8}, {at<double>(), 2}, at<double>(), {at<double>(), 2, 2}, {at<double>(), 2, 8},
-                        {at<double>(), 2}, kScratch, nullptr);
+    cuda::block_between({at<double>(64), 2, 8}, {at<double>(), 2}, at<double>(), {at<double>(), 2, 2},
+                        {at<double>(), 2, 8}, {at<double>(), 2}, kScratch, nullptr);
   });
-  expect_no_device([] { cuda::block_table({at<double>(64), 2, 8}, {at<double>(), 2, 2}, {at<double>(), 2, 8}, nullptr); });
+  expect_no_device([] {
+    cuda::block_table({at<double>(64), 2, 8}, {at<double>(), 2, 2}, {at<double>(), 2, 8}, nullptr);
+  });
   expect_no_device([] {
     cuda::nearest_merge({{at<int64_t>(), 2, 1}, {at<double>(), 2, 1}}, {at<int64_t>(), 4, 1}, {at<double>(), 4, 1}, 2,
                         Metric::cosine, nullptr);
@@ -125,7 +136,8 @@ TEST(CudaLaunchers, CheckTheirArguments) {
     cuda::row_logsumexp<float>({at<double>(), 4}, z, z, {}, {0.0, 1.0, Into::add}, kScratch, nullptr);
   });
   names("nearest: k", [&] {
-    cuda::nearest<float>({{at<int64_t>(), 4, 65}, {at<double>(), 4, 65}}, z, {z, {}, {}}, {}, Metric::cosine, kScratch, nullptr);
+    cuda::nearest<float>({{at<int64_t>(), 4, 65}, {at<double>(), 4, 65}}, z, {z, {}, {}}, {}, Metric::cosine, kScratch,
+                         nullptr);
   });
   names("csr: j", [&] {
     cuda::csr<float>({{at<int64_t>(), 5}, {at<int32_t>(), 12}, {at<float>(), 12}, {at<float>(), 4}, at<int64_t>()},

@@ -1,8 +1,7 @@
 // moments on CUDA: every function against the CPU twin in double; covariance and Gram form agree.
-#include "kernels/moments.h"
-
 #include <algorithm>
 
+#include "kernels/moments.h"
 #include "tests/kernels/cuda_test.h"
 
 namespace pal::kernels {
@@ -14,7 +13,8 @@ struct Case {
   int64_t stride() const { return dims + rows % 3; }
 };
 const std::vector<Case> kCases = {{2, 1}, {5, 3}, {70, 65}, {300, 40}, {33, 200}, {1100, 20}, {40, 64, 1e4, 1}};
-const std::vector<Case> kGramCases = {{2, 1}, {5, 3}, {70, 65}, {150, 20}, {33, 200}, {40, 64, 1e4, 1}};  // rows² products
+const std::vector<Case> kGramCases = {{2, 1},    {5, 3},    {70, 65},
+                                      {150, 20}, {33, 200}, {40, 64, 1e4, 1}};  // rows² products
 
 // What the CPU twin gives, in double.
 struct Expected {
@@ -35,10 +35,11 @@ Expected on_cpu(const std::vector<double>& z, const Case& c, const MomentsOption
   cpu::column_sums<double>({e.mean.data(), dims}, view, lent, Cpu{});
   for (double& m : e.mean) m /= static_cast<double>(rows);
   e.packed.resize(packed_size(dims));
-  cpu::centred_second_moment<double>({e.packed.data(), packed_size(dims)}, view, {e.mean.data(), dims}, options, lent, Cpu{});
+  cpu::centred_second_moment<double>({e.packed.data(), packed_size(dims)}, view, {e.mean.data(), dims}, options, lent,
+                                     Cpu{});
   e.a.resize(dims * dims);
-  cpu::covariance_terms<double>({e.a.data(), dims, dims}, &e.variance, &e.covariance, {e.packed.data(), packed_size(dims)}, rows,
-                                options, Cpu{});
+  cpu::covariance_terms<double>({e.a.data(), dims, dims}, &e.variance, &e.covariance,
+                                {e.packed.data(), packed_size(dims)}, rows, options, Cpu{});
   e.gradient.resize(rows * dims);
   cpu::centred_product<double>({e.gradient.data(), rows, dims}, view, {e.mean.data(), dims}, {e.a.data(), dims, dims},
                                Into::overwrite, lent, Cpu{});
@@ -74,8 +75,8 @@ void covariance_form(const Case& c, const MomentsOptions& options, Random& rando
   cuda::centred_second_moment<T>(packed.span(), view, mean.span(), options, scratch.scratch(), nullptr);
   cuda::covariance_terms({a.data(), c.dims, c.dims}, terms.data(), terms.data() + 1, packed.span(), c.rows, options,
                          scratch.scratch(), nullptr);
-  cuda::centred_product<T>({out.data(), c.rows, c.dims, c.stride()}, view, mean.span(), {a.data(), c.dims, c.dims}, Into::overwrite,
-                           nullptr);
+  cuda::centred_product<T>({out.data(), c.rows, c.dims, c.stride()}, view, mean.span(), {a.data(), c.dims, c.dims},
+                           Into::overwrite, nullptr);
   PAL_CUDA_CHECK(cudaDeviceSynchronize());
 
   std::vector<double> means = sums.host();
@@ -99,7 +100,8 @@ void gram_form(const Case& c, const MomentsOptions& options, Random& random) {
   const DeviceArray<double> mean(e.mean), terms(2);
   const DeviceArray<char> scratch(cuda::gram_terms_scratch_bytes<T>(c.rows, c.dims, options));
   cuda::gram_terms<T>({out.data(), own, c.dims, c.stride()}, terms.data(), terms.data() + 1,
-                      {device_z.data(), c.rows, c.dims, c.stride()}, mean.span(), begin, options, Into::add, scratch.scratch(), nullptr);
+                      {device_z.data(), c.rows, c.dims, c.stride()}, mean.span(), begin, options, Into::add,
+                      scratch.scratch(), nullptr);
   PAL_CUDA_CHECK(cudaDeviceSynchronize());
   const std::vector<double> expected(e.gradient.begin() + begin * c.dims, e.gradient.end());
   EXPECT_NEAR(terms.host()[0], e.variance, 1e-12 * static_cast<double>(c.dims));
@@ -113,8 +115,9 @@ void all_cases(const std::vector<Case>& cases, const F& f) {
   for (const Case& c : cases) {
     for (const Variance variance : {Variance::hinge, Variance::squared, Variance::norm}) {
       for (const Accumulate accumulate : {Accumulate::fp64, Accumulate::native}) {
-        SCOPED_TRACE(testing::Message() << c.rows << " x " << c.dims << ", mean " << c.mean << ", variance " << static_cast<int>(variance)
-                                        << ", accumulate " << static_cast<int>(accumulate) << ", seed 31");
+        SCOPED_TRACE(testing::Message() << c.rows << " x " << c.dims << ", mean " << c.mean << ", variance "
+                                        << static_cast<int>(variance) << ", accumulate " << static_cast<int>(accumulate)
+                                        << ", seed 31");
         MomentsOptions options;
         options.variance = variance;
         options.gamma = 1.1;
@@ -146,12 +149,14 @@ TEST_F(MomentsCuda, AConstantColumnWithoutEpsilonHasNoSlope) {
   const DeviceArray<char> scratch(cuda::covariance_terms_scratch_bytes(3));
   MomentsOptions options;
   options.epsilon = 0;
-  cuda::covariance_terms({a.data(), 3, 3}, terms.data(), terms.data() + 1, packed.span(), 4, options, scratch.scratch(), nullptr);
+  cuda::covariance_terms({a.data(), 3, 3}, terms.data(), terms.data() + 1, packed.span(), 4, options, scratch.scratch(),
+                         nullptr);
   PAL_CUDA_CHECK(cudaDeviceSynchronize());
   EXPECT_EQ(a.host(), std::vector<float>(9, 0.0f));
   EXPECT_EQ(terms.host(), (std::vector<double>{3, 0}));
   options.epsilon = -1;
-  EXPECT_THROW(cuda::covariance_terms({}, terms.data(), nullptr, packed.span(), 4, options, scratch.scratch(), nullptr), Error);
+  EXPECT_THROW(cuda::covariance_terms({}, terms.data(), nullptr, packed.span(), 4, options, scratch.scratch(), nullptr),
+               Error);
 }
 
 TEST_F(MomentsCuda, DISABLED_LongManyRows) {

@@ -16,7 +16,8 @@ std::vector<double> mean_of(const Matrix<T>& z, Cpu cpu = {}) {
 }
 
 template <class T>
-std::vector<double> second_moment(const Matrix<T>& z, const std::vector<double>& mean, const MomentsOptions& o, Cpu cpu = {}) {
+std::vector<double> second_moment(const Matrix<T>& z, const std::vector<double>& mean, const MomentsOptions& o,
+                                  Cpu cpu = {}) {
   std::vector<double> packed(packed_size(z.cols), -1.0);
   OwnScratch scratch(cpu::centred_second_moment_scratch_bytes<T>(z.rows, z.cols, o));
   cpu::centred_second_moment<T>(span(packed), z.view(), span(mean), o, scratch, cpu);
@@ -43,7 +44,8 @@ Terms<T> covariance_form(const Matrix<T>& z, const MomentsOptions& o, Into into 
 }
 
 template <class T>
-Terms<T> gram_form(const Matrix<T>& z, const MomentsOptions& o, int64_t begin, int64_t rows, Into into = Into::overwrite, Cpu cpu = {}) {
+Terms<T> gram_form(const Matrix<T>& z, const MomentsOptions& o, int64_t begin, int64_t rows,
+                   Into into = Into::overwrite, Cpu cpu = {}) {
   Terms<T> t{-1, -1, Matrix<T>(rows, z.cols, 2)};
   t.gradient.fill(static_cast<T>(0.125));
   const auto mean = mean_of(z, cpu);
@@ -72,7 +74,7 @@ Terms<double> reference(const Matrix<T>& z, const MomentsOptions& o, Into into) 
   Matrix<double> a(dims, dims);
   for (int64_t k = 0; k < dims; ++k) {
     const double v = c.at(k, k), s = std::sqrt(v + o.epsilon);
-    const double term[] = {std::max(0.0, o.gamma - s), (1 - v) * (1 - v), v * v};   // in the order of Variance
+    const double term[] = {std::max(0.0, o.gamma - s), (1 - v) * (1 - v), v * v};  // in the order of Variance
     const double slope[] = {s < o.gamma ? -1 / s : 0.0, -4 * (1 - v), 4 * v};
     t.variance += term[static_cast<int>(o.variance)];
     a.at(k, k) = o.variance_weight * slope[static_cast<int>(o.variance)] / (n - 1.0);
@@ -98,7 +100,8 @@ Matrix<T> spread_matrix(int64_t rows, int64_t dims, uint64_t seed, double mean) 
   auto z = random_matrix<double>(rows, dims, seed);
   Matrix<T> out(rows, dims, 3);
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t k = 0; k < dims; ++k) out.at(i, k) = static_cast<T>(mean + z.at(i, k) * (0.5 + static_cast<double>(k % 3) * 0.5));
+    for (int64_t k = 0; k < dims; ++k)
+      out.at(i, k) = static_cast<T>(mean + z.at(i, k) * (0.5 + static_cast<double>(k % 3) * 0.5));
   }
   return out;
 }
@@ -112,7 +115,8 @@ TYPED_TEST(MomentsTest, BothFormsEqualTheFormulas) {
   using T = TypeParam;
   const uint64_t seed = 201;
   SCOPED_TRACE("seed " + std::to_string(seed));
-  for (const auto& [rows, dims] : {std::pair<int64_t, int64_t>{2, 1}, {5, 3}, {40, 17}, {17, 40}, {70, 33}, {9, 150}, {130, 70}}) {
+  for (const auto& [rows, dims] :
+       {std::pair<int64_t, int64_t>{2, 1}, {5, 3}, {40, 17}, {17, 40}, {70, 33}, {9, 150}, {130, 70}}) {
     for (const double mean : {0.0, 1e4}) {
       const auto z = spread_matrix<T>(rows, dims, seed, mean);
       for (const Variance variance : {Variance::hinge, Variance::squared, Variance::norm}) {
@@ -122,7 +126,8 @@ TYPED_TEST(MomentsTest, BothFormsEqualTheFormulas) {
           const auto expected = reference(z, o, into);
           const double exact = accumulate == Accumulate::fp64 ? 1e-10 : tolerance<T>(1e-5, 1e-10);
           for (const Cpu cpu : all_cpus()) {
-            SCOPED_TRACE(describe(cpu) + ", n " + std::to_string(rows) + ", D " + std::to_string(dims) + ", mean " + std::to_string(mean));
+            SCOPED_TRACE(describe(cpu) + ", n " + std::to_string(rows) + ", D " + std::to_string(dims) + ", mean " +
+                         std::to_string(mean));
             for (const bool gram : {false, true}) {
               SCOPED_TRACE(gram ? "Gram form" : "covariance form");
               const auto got = gram ? gram_form(z, o, 0, rows, into, cpu) : covariance_form(z, o, into, cpu);
@@ -167,14 +172,16 @@ TYPED_TEST(MomentsTest, SplitRowsAddUpAndOwnRowsKeepTheirBits) {
   }
   const MomentsOptions o;
   const auto mean = mean_of(z);
-  const auto all = second_moment(z, mean, o), first = second_moment(head, mean, o), second = second_moment(tail, mean, o);
+  const auto all = second_moment(z, mean, o), first = second_moment(head, mean, o),
+             second = second_moment(tail, mean, o);
   for (size_t e = 0; e < all.size(); ++e) EXPECT_NEAR(first[e] + second[e], all[e], 1e-12 * (1 + std::abs(all[e])));
 
   Matrix<T> a(dims, dims), whole(n, dims), part(n - cut, dims);
   cpu::covariance_terms<T>(a.view(), nullptr, nullptr, span(all), n, o, Cpu{});
   OwnScratch scratch(cpu::centred_product_scratch_bytes<T>(n, dims));
   cpu::centred_product<T>(whole.view(), z.view(), span(mean), std::as_const(a).view(), Into::overwrite, scratch, Cpu{});
-  cpu::centred_product<T>(part.view(), std::as_const(tail).view(), span(mean), std::as_const(a).view(), Into::overwrite, scratch, Cpu{});
+  cpu::centred_product<T>(part.view(), std::as_const(tail).view(), span(mean), std::as_const(a).view(), Into::overwrite,
+                          scratch, Cpu{});
   const auto gram_whole = gram_form(z, o, 0, n), gram_part = gram_form(z, o, cut, n - cut);
   EXPECT_EQ(gram_whole.covariance, gram_part.covariance);
   for (int64_t i = cut; i < n; ++i) {
@@ -189,11 +196,13 @@ TYPED_TEST(MomentsTest, BitsDoNotDependOnTheThreads) {
   using T = TypeParam;
   const auto z = spread_matrix<T>(150, 140, 231, 0.0);
   const MomentsOptions o;
-  const auto covariance = covariance_form(z, o, Into::overwrite, Cpu{1}), gram = gram_form(z, o, 0, 150, Into::overwrite, Cpu{1});
+  const auto covariance = covariance_form(z, o, Into::overwrite, Cpu{1}),
+             gram = gram_form(z, o, 0, 150, Into::overwrite, Cpu{1});
   const auto mean = mean_of(z, Cpu{1});
   for (const int threads : {2, 3, 4}) {
     EXPECT_EQ(mean_of(z, Cpu{threads}), mean);
-    const auto c = covariance_form(z, o, Into::overwrite, Cpu{threads}), g = gram_form(z, o, 0, 150, Into::overwrite, Cpu{threads});
+    const auto c = covariance_form(z, o, Into::overwrite, Cpu{threads}),
+               g = gram_form(z, o, 0, 150, Into::overwrite, Cpu{threads});
     EXPECT_EQ(c.variance, covariance.variance);
     EXPECT_EQ(c.covariance, covariance.covariance);
     EXPECT_EQ(g.variance, gram.variance);
@@ -257,15 +266,30 @@ TYPED_TEST(MomentsTest, RefusesBadArguments) {
   Matrix<T> a(3, 3), out(4, 3), narrow(4, 2);
   OwnScratch scratch(1 << 20), small(1);
   expect_error([&] { cpu::column_sums<T>(span(sums), z.view(), scratch, Cpu{}); }, "sums");
-  expect_error([&] { cpu::centred_second_moment<T>(span(packed), z.view(), span(short_mean), o, scratch, Cpu{}); }, "mean");
-  expect_error([&] { cpu::centred_second_moment<T>(span(short_packed), z.view(), span(mean), o, scratch, Cpu{}); }, "packed");
+  expect_error([&] { cpu::centred_second_moment<T>(span(packed), z.view(), span(short_mean), o, scratch, Cpu{}); },
+               "mean");
+  expect_error([&] { cpu::centred_second_moment<T>(span(short_packed), z.view(), span(mean), o, scratch, Cpu{}); },
+               "packed");
   expect_error([&] { cpu::centred_second_moment<T>(span(packed), z.view(), span(mean), o, small, Cpu{}); }, "scratch");
   expect_error([&] { cpu::covariance_terms<T>(a.view(), nullptr, nullptr, span(packed), 1, o, Cpu{}); }, "n: 1");
   expect_error([&] { cpu::covariance_terms<T>({}, nullptr, nullptr, span(short_packed), 4, o, Cpu{}); }, "packed");
-  expect_error([&] { cpu::centred_product<T>(narrow.view(), z.view(), span(mean), std::as_const(a).view(), Into::add, scratch, Cpu{}); }, "out");
-  expect_error([&] { cpu::centred_product<T>(out.view(), z.view(), span(mean), std::as_const(a).view(), Into::add, small, Cpu{}); }, "scratch");
-  expect_error([&] { cpu::gram_terms<T>(out.view(), nullptr, nullptr, z.view(), span(mean), 1, o, Into::add, scratch, Cpu{}); }, "begin");
-  expect_error([&] { cpu::gram_terms<T>(out.view(), nullptr, nullptr, z.view(), span(mean), 0, o, Into::add, small, Cpu{}); }, "scratch");
+  expect_error(
+      [&] {
+        cpu::centred_product<T>(narrow.view(), z.view(), span(mean), std::as_const(a).view(), Into::add, scratch,
+                                Cpu{});
+      },
+      "out");
+  expect_error(
+      [&] {
+        cpu::centred_product<T>(out.view(), z.view(), span(mean), std::as_const(a).view(), Into::add, small, Cpu{});
+      },
+      "scratch");
+  expect_error(
+      [&] { cpu::gram_terms<T>(out.view(), nullptr, nullptr, z.view(), span(mean), 1, o, Into::add, scratch, Cpu{}); },
+      "begin");
+  expect_error(
+      [&] { cpu::gram_terms<T>(out.view(), nullptr, nullptr, z.view(), span(mean), 0, o, Into::add, small, Cpu{}); },
+      "scratch");
 }
 
 TEST(Moments, PackedTriangleAndTheRuleThatChooses) {

@@ -1,10 +1,9 @@
 // nearest on CUDA: the ids of the CPU twin, for ties, exclusions, rows that are not finite, cuts of the support and merging.
-#include "kernels/nearest.h"
-
 #include <algorithm>
 #include <limits>
 #include <numeric>
 
+#include "kernels/nearest.h"
 #include "tests/kernels/cuda_test.h"
 
 namespace pal::kernels {
@@ -47,18 +46,22 @@ struct Twins {
     std::vector<char> scratch(cpu::nearest_scratch_bytes<float>(c.queries, c.support, c.dims, c.k));
     cpu::nearest<float>(r.view(c.queries, c.k), {q.data(), c.queries, c.dims},
                         {{s.data(), c.support, c.dims}, {ids.data(), c.support}, {samples.data(), c.support}},
-                        {excluded.data(), c.queries, c.excluded}, metric, {scratch.data(), int64_t(scratch.size())}, Cpu{});
+                        {excluded.data(), c.queries, c.excluded}, metric, {scratch.data(), int64_t(scratch.size())},
+                        Cpu{});
     return r;
   }
 
   // Of support rows [begin, end).
   Result on_cuda(Metric metric, int64_t begin, int64_t end) const {
     const DeviceArray<T> q(queries), s(support);
-    const DeviceArray<int64_t> device_ids(ids), device_samples(samples), device_excluded(excluded), out_ids(c.queries * c.k);
+    const DeviceArray<int64_t> device_ids(ids), device_samples(samples), device_excluded(excluded),
+        out_ids(c.queries * c.k);
     const DeviceArray<double> out_scores(c.queries * c.k);
     const DeviceArray<char> scratch(cuda::nearest_scratch_bytes<T>(c.queries, end - begin, c.dims, c.k));
-    cuda::nearest<T>({{out_ids.data(), c.queries, c.k}, {out_scores.data(), c.queries, c.k}}, {q.data(), c.queries, c.dims},
-                     {{s.data() + begin * c.dims, end - begin, c.dims}, {device_ids.data() + begin, end - begin},
+    cuda::nearest<T>({{out_ids.data(), c.queries, c.k}, {out_scores.data(), c.queries, c.k}},
+                     {q.data(), c.queries, c.dims},
+                     {{s.data() + begin * c.dims, end - begin, c.dims},
+                      {device_ids.data() + begin, end - begin},
                       {device_samples.data() + begin, end - begin}},
                      {device_excluded.data(), c.queries, c.excluded}, metric, scratch.scratch(), nullptr);
     PAL_CUDA_CHECK(cudaDeviceSynchronize());
@@ -66,12 +69,16 @@ struct Twins {
   }
 
   void expect_equal(Metric metric) const {
-    SCOPED_TRACE(testing::Message() << "metric " << int(metric) << ", " << c.queries << " x " << c.support << ", dims " << c.dims << ", k " << c.k);
+    SCOPED_TRACE(testing::Message() << "metric " << int(metric) << ", " << c.queries << " x " << c.support << ", dims "
+                                    << c.dims << ", k " << c.k);
     const Result want = on_cpu(metric), got = on_cuda(metric, 0, c.support);
     for (size_t n = 0; n < want.ids.size(); ++n) {
-      ASSERT_EQ(got.ids[n], want.ids[n]) << "query " << n / c.k << ", place " << n % c.k << ", score " << want.scores[n];
-      if (want.ids[n] < 0) ASSERT_EQ(got.scores[n], want.scores[n]);
-      else ASSERT_NEAR(got.scores[n], want.scores[n], 1e-12 * (1 + std::abs(want.scores[n])));
+      ASSERT_EQ(got.ids[n], want.ids[n]) << "query " << n / c.k << ", place " << n % c.k << ", score "
+                                         << want.scores[n];
+      if (want.ids[n] < 0)
+        ASSERT_EQ(got.scores[n], want.scores[n]);
+      else
+        ASSERT_NEAR(got.scores[n], want.scores[n], 1e-12 * (1 + std::abs(want.scores[n])));
     }
   }
   void expect_both() const {
@@ -85,7 +92,8 @@ class NearestCuda : public CudaTest {};
 TEST_F(NearestCuda, EqualsTheCpu) {
   Random random(61, Purpose::bench);
   SCOPED_TRACE("seed 61");
-  for (const Case& c : {Case{1, 1, 1, 1, 0}, Case{3, 5, 2, 9, 1}, Case{70, 130, 33, 5, 2}, Case{5, 200, 17, 64, 3}, Case{4, 100, 3, 64, 0}, Case{9, 65, 130, 33, 0}}) {
+  for (const Case& c : {Case{1, 1, 1, 1, 0}, Case{3, 5, 2, 9, 1}, Case{70, 130, 33, 5, 2}, Case{5, 200, 17, 64, 3},
+                        Case{4, 100, 3, 64, 0}, Case{9, 65, 130, 33, 0}}) {
     Twins<float>(c, random).expect_both();
     Twins<bf16>(c, random).expect_both();
   }
@@ -117,8 +125,9 @@ TEST_F(NearestCuda, CutsAndShardsMergeExactly) {
   }
   const DeviceArray<int64_t> ids(parts.ids), out_ids(c.queries * c.k);
   const DeviceArray<double> scores(parts.scores), out_scores(c.queries * c.k);
-  cuda::nearest_merge({{out_ids.data(), c.queries, c.k}, {out_scores.data(), c.queries, c.k}}, {ids.data(), 3 * c.queries, c.k},
-                      {scores.data(), 3 * c.queries, c.k}, 3, Metric::cosine, nullptr);
+  cuda::nearest_merge({{out_ids.data(), c.queries, c.k}, {out_scores.data(), c.queries, c.k}},
+                      {ids.data(), 3 * c.queries, c.k}, {scores.data(), 3 * c.queries, c.k}, 3, Metric::cosine,
+                      nullptr);
   PAL_CUDA_CHECK(cudaDeviceSynchronize());
   EXPECT_EQ(out_ids.host(), whole.ids);
   EXPECT_EQ(out_scores.host(), whole.scores);

@@ -63,11 +63,12 @@ Found naive(const Matrix<T>& queries, const Matrix<T>& support, int64_t k, Metri
 }
 
 template <class T>
-Found run(const Matrix<T>& queries, const Matrix<T>& support, int64_t k, Metric metric, const Names& names = {}, Cpu cpu = {}) {
+Found run(const Matrix<T>& queries, const Matrix<T>& support, int64_t k, Metric metric, const Names& names = {},
+          Cpu cpu = {}) {
   Found found(queries.rows, k);
   OwnScratch scratch(cpu::nearest_scratch_bytes<T>(queries.rows, support.rows, queries.cols, k));
-  cpu::nearest<T>(found.view(), queries.view(), {support.view(), span(names.ids), span(names.samples)}, names.excluded.view(), metric,
-                  scratch, cpu);
+  cpu::nearest<T>(found.view(), queries.view(), {support.view(), span(names.ids), span(names.samples)},
+                  names.excluded.view(), metric, scratch, cpu);
   return found;
 }
 
@@ -84,7 +85,8 @@ void compare(const Matrix<T>& queries, const Matrix<T>& support, int64_t k, cons
   for (const Metric metric : kMetrics) {
     const Found expected = naive(queries, support, k, metric, names);
     for (const Cpu cpu : all_cpus()) {
-      SCOPED_TRACE(describe(cpu) + ", metric " + std::to_string(static_cast<int>(metric)) + ", D " + std::to_string(queries.cols));
+      SCOPED_TRACE(describe(cpu) + ", metric " + std::to_string(static_cast<int>(metric)) + ", D " +
+                   std::to_string(queries.cols));
       expect_same(run(queries, support, k, metric, names, cpu), expected);
     }
   }
@@ -135,7 +137,8 @@ TEST(Nearest, ScoresCloserThanTheProductsRound) {
     for (int64_t k = 0; k < dims; ++k) dot += away.at(j, k) * direction.at(0, k) / length;
     for (int64_t k = 0; k < dims; ++k) away.at(j, k) -= dot * direction.at(0, k) / length;
     for (int64_t k = 0; k < dims; ++k) square += away.at(j, k) * away.at(j, k);
-    for (int64_t k = 0; k < dims; ++k) support.at(j, k) = static_cast<float>(direction.at(0, k) / length + away.at(j, k) / std::sqrt(square));
+    for (int64_t k = 0; k < dims; ++k)
+      support.at(j, k) = static_cast<float>(direction.at(0, k) / length + away.at(j, k) / std::sqrt(square));
   }
   compare(query, support, 20);
 }
@@ -144,7 +147,8 @@ TYPED_TEST(NearestTest, ExtremeScales) {
   using T = TypeParam;
   for (const double scale : {1e-25, 1e25, sizeof(T) == sizeof(float) ? 1e37 : 1e150}) {
     for (const Metric metric : kMetrics) {
-      const auto queries = random_matrix<T>(20, 30, 31, 0, 0, scale), support = random_matrix<T>(300, 30, 32, 0, 0, scale);
+      const auto queries = random_matrix<T>(20, 30, 31, 0, 0, scale),
+                 support = random_matrix<T>(300, 30, 32, 0, 0, scale);
       const Found expected = naive(queries, support, 5, metric);
       for (const Cpu cpu : all_cpus()) {
         SCOPED_TRACE(describe(cpu) + ", scale " + std::to_string(scale));
@@ -262,7 +266,8 @@ TYPED_TEST(NearestTest, ThreadsAndShardsKeepTheBits) {
         names.ids = range(shard.rows, cuts[p]);
         const Found found = run(queries, shard, k, metric, names, Cpu{2});
         std::copy(found.ids.data.begin(), found.ids.data.end(), partial.ids.data.begin() + p * queries.rows * k);
-        std::copy(found.scores.data.begin(), found.scores.data.end(), partial.scores.data.begin() + p * queries.rows * k);
+        std::copy(found.scores.data.begin(), found.scores.data.end(),
+                  partial.scores.data.begin() + p * queries.rows * k);
       }
       cpu::nearest_merge(merged.view(), partial.ids.view(), partial.scores.view(), parts, metric, Cpu{2});
       EXPECT_EQ(merged.ids.data, whole.ids.data);
@@ -287,14 +292,25 @@ TYPED_TEST(NearestTest, RefusesBadArguments) {
   Found found(3, 2), few(2, 2), narrow(3, 1);
   OwnScratch scratch(cpu::nearest_scratch_bytes<T>(3, 3, 4, 2)), small(cpu::nearest_scratch_bytes<T>(3, 3, 4, 2) - 1);
   const SupportView<T> support{z.view(), {}, {}}, negative{{z.data.data(), -1, 4}, {}, {}};
-  expect_error([&] { cpu::nearest<T>(few.view(), z.view(), support, {}, Metric::cosine, scratch, Cpu{}); }, "ids of out");
-  expect_error([&] { cpu::nearest<T>({found.ids.view(), narrow.scores.view()}, z.view(), support, {}, Metric::cosine, scratch, Cpu{}); }, "scores of out");
+  expect_error([&] { cpu::nearest<T>(few.view(), z.view(), support, {}, Metric::cosine, scratch, Cpu{}); },
+               "ids of out");
+  expect_error(
+      [&] {
+        cpu::nearest<T>({found.ids.view(), narrow.scores.view()}, z.view(), support, {}, Metric::cosine, scratch,
+                        Cpu{});
+      },
+      "scores of out");
   expect_error([&] { cpu::nearest<T>(found.view(), z.view(), support, {}, Metric::cosine, small, Cpu{}); }, "scratch");
-  expect_error([&] { cpu::nearest<T>(found.view(), z.view(), negative, {}, Metric::cosine, scratch, Cpu{}); }, "support negative size");
+  expect_error([&] { cpu::nearest<T>(found.view(), z.view(), negative, {}, Metric::cosine, scratch, Cpu{}); },
+               "support negative size");
   Found two(6, 2);
-  expect_error([&] { cpu::nearest_merge(found.view(), two.ids.view(), two.scores.view(), 3, Metric::cosine, Cpu{}); }, "ids");
-  expect_error([&] { cpu::nearest_merge(found.view(), two.ids.view(), narrow.scores.view(), 2, Metric::cosine, Cpu{}); }, "scores");
-  expect_error([&] { cpu::nearest_merge(found.view(), two.ids.view(), two.scores.view(), -1, Metric::cosine, Cpu{}); }, "parts");
+  expect_error([&] { cpu::nearest_merge(found.view(), two.ids.view(), two.scores.view(), 3, Metric::cosine, Cpu{}); },
+               "ids");
+  expect_error(
+      [&] { cpu::nearest_merge(found.view(), two.ids.view(), narrow.scores.view(), 2, Metric::cosine, Cpu{}); },
+      "scores");
+  expect_error([&] { cpu::nearest_merge(found.view(), two.ids.view(), two.scores.view(), -1, Metric::cosine, Cpu{}); },
+               "parts");
 }
 
 TEST(Nearest, SizesAreCountedIn64BitsAndStaySmall) {

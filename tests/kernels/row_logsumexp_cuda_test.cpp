@@ -1,8 +1,7 @@
 // row_logsumexp on CUDA: values and gradient against the CPU twin in double: masks, chunks, extreme logits, NaN.
-#include "kernels/row_logsumexp.h"
-
 #include <limits>
 
+#include "kernels/row_logsumexp.h"
 #include "tests/kernels/cuda_test.h"
 
 namespace pal::kernels {
@@ -26,8 +25,13 @@ struct Twins {
   DeviceArray<int64_t> device_self;
 
   Twins(const Shape& shape, const std::vector<int64_t>& self, double std, Random& random)
-      : shape(shape), stride(shape.dims + shape.padding), rows(shape.rows * stride, 0, std, random),
-        columns(shape.columns * stride, 0, std, random), self(self), device_rows(rows.stored), device_columns(columns.stored),
+      : shape(shape),
+        stride(shape.dims + shape.padding),
+        rows(shape.rows * stride, 0, std, random),
+        columns(shape.columns * stride, 0, std, random),
+        self(self),
+        device_rows(rows.stored),
+        device_columns(columns.stored),
         device_self(self) {}
 
   MatrixView<const double> exact_rows() const { return {rows.exact.data(), shape.rows, shape.dims, stride}; }
@@ -46,15 +50,18 @@ struct Twins {
   std::vector<double> lse_of_cuda(const RowLogSumExpOptions& options) const {
     const DeviceArray<double> lse(shape.rows);
     const DeviceArray<char> scratch(cuda::row_logsumexp_scratch_bytes<T>(shape.rows, shape.columns, shape.dims));
-    cuda::row_logsumexp<T>(lse.span(), stored_rows(), stored_columns(), device_self.span(), options, scratch.scratch(), nullptr);
+    cuda::row_logsumexp<T>(lse.span(), stored_rows(), stored_columns(), device_self.span(), options, scratch.scratch(),
+                           nullptr);
     PAL_CUDA_CHECK(cudaDeviceSynchronize());
     return lse.host();
   }
   void expect_lse(const RowLogSumExpOptions& options) const {
     const std::vector<double> want = lse_of_cpu(options), got = lse_of_cuda(options);
     for (int64_t i = 0; i < shape.rows; ++i) {
-      if (std::isinf(want[i])) ASSERT_EQ(got[i], want[i]) << i;
-      else ASSERT_NEAR(got[i], want[i], 2e-6 * (1 + std::abs(want[i]))) << i;  // bf16 is stored, not rounded again
+      if (std::isinf(want[i]))
+        ASSERT_EQ(got[i], want[i]) << i;
+      else
+        ASSERT_NEAR(got[i], want[i], 2e-6 * (1 + std::abs(want[i]))) << i;  // bf16 is stored, not rounded again
     }
   }
 
@@ -67,17 +74,23 @@ struct Twins {
       column_lse.push_back(j % 5 == 4 ? -kInfinity : row_lse[j % shape.rows] + 0.1);
       column_degrees.push_back(random.next_double());
     }
-    const auto host = [](const std::vector<double>& v) { return Span<const double>(v.data(), static_cast<int64_t>(v.size())); };
+    const auto host = [](const std::vector<double>& v) {
+      return Span<const double>(v.data(), static_cast<int64_t>(v.size()));
+    };
     std::vector<double> want = before.exact;
-    std::vector<char> host_scratch(cpu::row_logsumexp_gradient_scratch_bytes<double>(shape.rows, shape.columns, shape.dims));
-    cpu::row_logsumexp_gradient<double>({want.data(), shape.rows, shape.dims, stride}, exact_rows(), exact_columns(), host_self(),
-                                        {host(row_lse), host(row_degrees)}, {host(column_lse), host(column_degrees)}, options,
+    std::vector<char> host_scratch(
+        cpu::row_logsumexp_gradient_scratch_bytes<double>(shape.rows, shape.columns, shape.dims));
+    cpu::row_logsumexp_gradient<double>({want.data(), shape.rows, shape.dims, stride}, exact_rows(), exact_columns(),
+                                        host_self(), {host(row_lse), host(row_degrees)},
+                                        {host(column_lse), host(column_degrees)}, options,
                                         {host_scratch.data(), static_cast<int64_t>(host_scratch.size())}, Cpu{});
     const DeviceArray<T> out(before.stored);
     const DeviceArray<double> a(row_lse), b(row_degrees), c(column_lse), d(column_degrees);
-    const DeviceArray<char> scratch(cuda::row_logsumexp_gradient_scratch_bytes<T>(shape.rows, shape.columns, shape.dims));
-    cuda::row_logsumexp_gradient<T>({out.data(), shape.rows, shape.dims, stride}, stored_rows(), stored_columns(), device_self.span(),
-                                    {a.span(), b.span()}, {c.span(), d.span()}, options, scratch.scratch(), nullptr);
+    const DeviceArray<char> scratch(
+        cuda::row_logsumexp_gradient_scratch_bytes<T>(shape.rows, shape.columns, shape.dims));
+    cuda::row_logsumexp_gradient<T>({out.data(), shape.rows, shape.dims, stride}, stored_rows(), stored_columns(),
+                                    device_self.span(), {a.span(), b.span()}, {c.span(), d.span()}, options,
+                                    scratch.scratch(), nullptr);
     PAL_CUDA_CHECK(cudaDeviceSynchronize());
     EXPECT_LT(distance(read(out.host()), want), Storage<T>::kGradient);
   }
@@ -89,14 +102,16 @@ template <class T>
 void over_shapes(uint64_t seed) {
   Random random(seed, Purpose::bench);
   SCOPED_TRACE("seed " + std::to_string(seed));
-  for (const Shape& shape : {Shape{1, 1, 1, 0}, Shape{5, 7, 3, 2}, Shape{70, 130, 33, 0}, Shape{20, 600, 16, 0}, Shape{3, 65, 130, 1}}) {
+  for (const Shape& shape :
+       {Shape{1, 1, 1, 0}, Shape{5, 7, 3, 2}, Shape{70, 130, 33, 0}, Shape{20, 600, 16, 0}, Shape{3, 65, 130, 1}}) {
     SCOPED_TRACE(testing::Message() << shape.rows << " x " << shape.columns << ", dims " << shape.dims);
     std::vector<int64_t> self;  // own rows lie among the columns; one row has none
     for (int64_t i = 0; i < shape.rows; ++i) self.push_back(i == 2 ? -1 : shape.columns - 1 - i % shape.columns);
     for (const bool masked : {true, false}) {
       const Twins<T> twins(shape, masked ? self : std::vector<int64_t>{}, 1 / std::sqrt(double(shape.dims)), random);
       twins.expect_lse({0.2, 1.0, Into::overwrite});
-      twins.expect_gradient({0.2, -0.7, masked ? Into::add : Into::overwrite}, masked ? Columns::with_terms : Columns::constants, random);
+      twins.expect_gradient({0.2, -0.7, masked ? Into::add : Into::overwrite},
+                            masked ? Columns::with_terms : Columns::constants, random);
     }
   }
 }
@@ -119,7 +134,8 @@ TEST_F(RowLogSumExpCuda, NoColumnsAndNan) {
   Twins<float> bad({70, 66, 8, 0}, {}, 1, random);
   std::vector<float> stored = bad.rows.stored;
   stored[3 * 8 + 5] = std::nanf("");
-  PAL_CUDA_CHECK(cudaMemcpy(bad.device_rows.data(), stored.data(), stored.size() * sizeof(float), cudaMemcpyHostToDevice));
+  PAL_CUDA_CHECK(
+      cudaMemcpy(bad.device_rows.data(), stored.data(), stored.size() * sizeof(float), cudaMemcpyHostToDevice));
   const std::vector<double> lse = bad.lse_of_cuda({});
   for (int64_t i = 0; i < 70; ++i) EXPECT_EQ(std::isnan(lse[i]), i == 3) << i;
 }
@@ -131,7 +147,8 @@ TEST_F(RowLogSumExpCuda, RowsAreIndependent) {
   const std::vector<double> lse = all.lse_of_cuda({});
   const DeviceArray<double> one(1);
   const DeviceArray<char> scratch(cuda::row_logsumexp_scratch_bytes<float>(1, 100, 20));
-  cuda::row_logsumexp<float>(one.span(), {all.device_rows.data() + 66 * 20, 1, 20}, all.stored_columns(), {}, {}, scratch.scratch(), nullptr);
+  cuda::row_logsumexp<float>(one.span(), {all.device_rows.data() + 66 * 20, 1, 20}, all.stored_columns(), {}, {},
+                             scratch.scratch(), nullptr);
   PAL_CUDA_CHECK(cudaDeviceSynchronize());
   EXPECT_EQ(one.host()[0], lse[66]);
 }

@@ -3,8 +3,8 @@
 
 #include <numeric>
 
-#include "tests/kernels/common.h"
 #include "kernels/row_logsumexp_impl.h"
+#include "tests/kernels/common.h"
 
 namespace pal::kernels {
 namespace {
@@ -51,7 +51,8 @@ double similarity(const Matrix<T>& a, int64_t i, const Matrix<T>& b, int64_t j, 
 }
 
 template <class T>
-std::vector<double> reference(const Matrix<T>& rows, const Matrix<T>& columns, const std::vector<int64_t>& self, double temperature) {
+std::vector<double> reference(const Matrix<T>& rows, const Matrix<T>& columns, const std::vector<int64_t>& self,
+                              double temperature) {
   std::vector<double> lse(rows.rows, -kInfinity);
   for (int64_t i = 0; i < rows.rows; ++i) {
     std::vector<double> s;
@@ -68,8 +69,8 @@ std::vector<double> reference(const Matrix<T>& rows, const Matrix<T>& columns, c
 }
 
 template <class T>
-Matrix<double> reference_gradient(const Matrix<T>& rows, const Matrix<T>& columns, const std::vector<int64_t>& self, const Terms& own,
-                                  const Terms& theirs, const RowLogSumExpOptions& o, double before) {
+Matrix<double> reference_gradient(const Matrix<T>& rows, const Matrix<T>& columns, const std::vector<int64_t>& self,
+                                  const Terms& own, const Terms& theirs, const RowLogSumExpOptions& o, double before) {
   Matrix<double> out(rows.rows, rows.cols);
   for (int64_t i = 0; i < rows.rows; ++i) {
     std::vector<double> row(rows.cols);
@@ -88,18 +89,21 @@ Matrix<double> reference_gradient(const Matrix<T>& rows, const Matrix<T>& column
 }
 
 template <class T>
-std::vector<double> run(const Matrix<T>& rows, const Matrix<T>& columns, const std::vector<int64_t>& self, double temperature, Cpu cpu = {}) {
+std::vector<double> run(const Matrix<T>& rows, const Matrix<T>& columns, const std::vector<int64_t>& self,
+                        double temperature, Cpu cpu = {}) {
   std::vector<double> lse(rows.rows, -7);
   OwnScratch scratch(cpu::row_logsumexp_scratch_bytes<T>(rows.rows, columns.rows, rows.cols));
-  cpu::row_logsumexp<T>(span(lse), rows.view(), columns.view(), span(self), {temperature, 1, Into::overwrite}, scratch, cpu);
+  cpu::row_logsumexp<T>(span(lse), rows.view(), columns.view(), span(self), {temperature, 1, Into::overwrite}, scratch,
+                        cpu);
   return lse;
 }
 
 template <class T>
-void run_gradient(Matrix<T>& out, const Matrix<T>& rows, const Matrix<T>& columns, const std::vector<int64_t>& self, const Terms& own,
-                  const Terms& theirs, const RowLogSumExpOptions& o, Cpu cpu = {}) {
+void run_gradient(Matrix<T>& out, const Matrix<T>& rows, const Matrix<T>& columns, const std::vector<int64_t>& self,
+                  const Terms& own, const Terms& theirs, const RowLogSumExpOptions& o, Cpu cpu = {}) {
   OwnScratch scratch(cpu::row_logsumexp_gradient_scratch_bytes<T>(rows.rows, columns.rows, rows.cols));
-  cpu::row_logsumexp_gradient<T>(out.view(), rows.view(), columns.view(), span(self), own.view(), theirs.view(), o, scratch, cpu);
+  cpu::row_logsumexp_gradient<T>(out.view(), rows.view(), columns.view(), span(self), own.view(), theirs.view(), o,
+                                 scratch, cpu);
 }
 
 std::vector<double> random_degrees(int64_t n, uint64_t seed) {
@@ -131,7 +135,8 @@ TYPED_TEST(RowLogSumExpTest, ExponentialIsWithinTwoUnitsInTheLastPlace) {
     for (size_t i = 0; i < x.size(); ++i) {
       const long double expected = std::exp(static_cast<long double>(x[i]));
       if (expected < 2 * kLeast) continue;
-      worst = std::max(worst, static_cast<double>(std::abs(y[i] - expected) / (expected * std::numeric_limits<T>::epsilon())));
+      worst = std::max(worst,
+                       static_cast<double>(std::abs(y[i] - expected) / (expected * std::numeric_limits<T>::epsilon())));
     }
     EXPECT_LT(worst, 2);
     ops.exp(at.data(), edge.data(), static_cast<int64_t>(edge.size()));
@@ -154,7 +159,8 @@ TYPED_TEST(RowLogSumExpTest, EqualsTheFormulasForAnyWidth) {
     const auto rows = unit_rows<T>(7, dims, seed + 1, 2);
     const RowLogSumExpOptions options{0.2, -1.5, dims % 2 ? Into::add : Into::overwrite};
     const auto expected = reference(rows, columns, self, options.temperature);
-    const Terms own{expected, random_degrees(7, seed + 2)}, theirs{reference(columns, columns, range(211), options.temperature), random_degrees(211, seed + 3)};
+    const Terms own{expected, random_degrees(7, seed + 2)},
+        theirs{reference(columns, columns, range(211), options.temperature), random_degrees(211, seed + 3)};
     for (const Cpu cpu : all_cpus()) {
       SCOPED_TRACE(describe(cpu) + ", D " + std::to_string(dims));
       const auto lse = run(rows, columns, self, options.temperature, cpu);
@@ -163,7 +169,8 @@ TYPED_TEST(RowLogSumExpTest, EqualsTheFormulasForAnyWidth) {
         Matrix<T> out(7, dims, 3);
         out.fill(T{0.25});
         run_gradient(out, rows, columns, self, own, column_terms, options, cpu);
-        EXPECT_LT(relative_error(out, reference_gradient(rows, columns, self, own, column_terms, options, 0.25)), tolerance<T>(2e-6, 1e-14));
+        EXPECT_LT(relative_error(out, reference_gradient(rows, columns, self, own, column_terms, options, 0.25)),
+                  tolerance<T>(2e-6, 1e-14));
       }
     }
   }
@@ -179,7 +186,8 @@ TYPED_TEST(RowLogSumExpTest, WidthOf8192) {
     for (int64_t i = 0; i < 60; ++i) EXPECT_NEAR(lse[i], expected[i], tolerance<T>(1e-6, 1e-13)) << describe(cpu);
     Matrix<T> out(60, 8192);
     run_gradient(out, z, z, range(60), terms, terms, {0.5, 1, Into::overwrite}, cpu);
-    EXPECT_LT(relative_error(out, reference_gradient(z, z, range(60), terms, terms, {0.5, 1, Into::overwrite}, 0)), tolerance<T>(1e-6, 1e-14));
+    EXPECT_LT(relative_error(out, reference_gradient(z, z, range(60), terms, terms, {0.5, 1, Into::overwrite}, 0)),
+              tolerance<T>(1e-6, 1e-14));
   }
 }
 
@@ -208,7 +216,8 @@ TYPED_TEST(RowLogSumExpTest, LargeLogitsNeitherOverflowNorVanish) {
   const auto far = reference(z, z, range(400), 0.01);
   for (const Cpu cpu : all_cpus()) {
     const auto lse = run(z, z, range(400), 0.01, cpu);
-    for (int64_t i = 0; i < 400; ++i) EXPECT_LT(relative_error(lse[i], far[i]), tolerance<T>(1e-6, 1e-14)) << describe(cpu);
+    for (int64_t i = 0; i < 400; ++i)
+      EXPECT_LT(relative_error(lse[i], far[i]), tolerance<T>(1e-6, 1e-14)) << describe(cpu);
   }
 }
 
@@ -223,8 +232,9 @@ TYPED_TEST(RowLogSumExpTest, GradientUsesTheWholeLse) {
   for (const Cpu cpu : all_cpus()) {
     Matrix<T> out(200, 16);
     run_gradient(out, z, z, range(200), terms, terms, {temperature, 1, Into::overwrite}, cpu);
-    EXPECT_LT(relative_error(out, reference_gradient(z, z, range(200), terms, terms, {temperature, 1, Into::overwrite}, 0)),
-              tolerance<T>(3e-7, 1e-15))
+    EXPECT_LT(
+        relative_error(out, reference_gradient(z, z, range(200), terms, terms, {temperature, 1, Into::overwrite}, 0)),
+        tolerance<T>(3e-7, 1e-15))
         << describe(cpu);
   }
 }
@@ -327,17 +337,27 @@ TYPED_TEST(RowLogSumExpTest, RefusesBadArguments) {
   expect_error([&] { run_gradient(narrow, z, z, {}, good, good, {}); }, "out");
   expect_error([&] { run_gradient(out, z, z, {}, {{1, 1}, {1, 1, 1}}, good, {}); }, "row_terms: lse");
   expect_error([&] { run_gradient(out, z, z, {}, good, {{1, 1, 1}, {1, 1}}, {}); }, "column_terms: degrees");
-  expect_error([&] { run_gradient(out, z, z, {}, good, {{1, 1, 1}, {1, std::nan(""), 1}}, {}); }, "column_terms: degrees[1]");
+  expect_error(
+      [&] {
+        run_gradient(out, z, z, {}, good, {{1, 1, 1}, {1, std::nan(""), 1}}, {});
+      },
+      "column_terms: degrees[1]");
   expect_error([&] { run_gradient(out, z, z, {}, good, good, {0.1, kInfinity, Into::add}); }, "scale");
   std::vector<double> lse(3), two(2);
-  OwnScratch scratch(cpu::row_logsumexp_scratch_bytes<T>(3, 3, 4)), small(cpu::row_logsumexp_scratch_bytes<T>(3, 3, 4) - 1);
+  OwnScratch scratch(cpu::row_logsumexp_scratch_bytes<T>(3, 3, 4)),
+      small(cpu::row_logsumexp_scratch_bytes<T>(3, 3, 4) - 1);
   OwnScratch less(cpu::row_logsumexp_gradient_scratch_bytes<T>(3, 3, 4) - 1);
   const MatrixView<const T> negative(z.data.data(), -1, 4);
   expect_error([&] { cpu::row_logsumexp<T>(span(two), z.view(), z.view(), {}, {}, scratch, Cpu{}); }, "lse");
-  expect_error([&] { cpu::row_logsumexp<T>(span(lse), negative, z.view(), {}, {}, scratch, Cpu{}); }, "rows negative size");
+  expect_error([&] { cpu::row_logsumexp<T>(span(lse), negative, z.view(), {}, {}, scratch, Cpu{}); },
+               "rows negative size");
   expect_error([&] { cpu::row_logsumexp<T>(span(lse), z.view(), z.view(), {}, {}, scratch, Cpu{0}); }, "threads");
   expect_error([&] { cpu::row_logsumexp<T>(span(lse), z.view(), z.view(), {}, {}, small, Cpu{}); }, "scratch");
-  expect_error([&] { cpu::row_logsumexp_gradient<T>(out.view(), z.view(), z.view(), {}, good.view(), good.view(), {}, less, Cpu{}); }, "scratch");
+  expect_error(
+      [&] {
+        cpu::row_logsumexp_gradient<T>(out.view(), z.view(), z.view(), {}, good.view(), good.view(), {}, less, Cpu{});
+      },
+      "scratch");
 }
 
 TEST(RowLogSumExp, SizesAreCountedIn64Bits) {

@@ -65,7 +65,8 @@ TYPED_TEST(VecTest, FindsTheFirstNumberThatIsNotFinite) {
   using T = TypeParam;
   for (const Cpu cpu : all_cpus()) {
     const VecOps<T>& vec = vec_ops<T>(cpu.isa);
-    for (const T bad : {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity()}) {
+    for (const T bad : {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity(),
+                        -std::numeric_limits<T>::infinity()}) {
       for (const int64_t at : {0, 1, 17, 4095, 4096, 9999}) {
         std::vector<T> x(10000, std::numeric_limits<T>::max());
         EXPECT_EQ(vec.first_not_finite(x.data(), 10000), -1);

@@ -47,7 +47,7 @@ std::string written(int fd, int reader, const std::function<void()>& body) {
   std::string out;
   char buffer[4096];
   pollfd ready{reader, POLLIN, 0};
-  while (poll(&ready, 1, 100) > 0) {   // a terminal hands its lines out one by one
+  while (poll(&ready, 1, 100) > 0) {  // a terminal hands its lines out one by one
     const ssize_t n = read(reader, buffer, sizeof buffer);
     if (n <= 0) break;
     out.append(buffer, static_cast<size_t>(n));
@@ -102,7 +102,7 @@ TEST_F(ProgressOutput, TerminalGetsOneLineThatIsRedrawn) {
   const std::string out = on_terminal([] { count_to(1000, 60); });
   EXPECT_EQ(std::count(out.begin(), out.end(), '\n'), 1) << out;
   EXPECT_NE(out.find("\r\x1b[Kwork  [========================]  1000/1000  10"), std::string::npos) << out;
-  EXPECT_NE(out.find("0 %  no"), std::string::npos) << out;   // 50 columns have no room for more
+  EXPECT_NE(out.find("0 %  no"), std::string::npos) << out;  // 50 columns have no room for more
   EXPECT_EQ(out.find("0 %  not"), std::string::npos) << out;
 }
 

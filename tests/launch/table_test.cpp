@@ -13,9 +13,7 @@ TEST(Table, NumbersToTheRight) {
             "supervised   9.75  -\n");
 }
 
-TEST(Table, OneWordMakesAColumnText) {
-  EXPECT_EQ(format_table({{"v"}, {"10"}, {"none"}, {"1"}}), "v\n10\nnone\n1\n");
-}
+TEST(Table, OneWordMakesAColumnText) { EXPECT_EQ(format_table({{"v"}, {"10"}, {"none"}, {"1"}}), "v\n10\nnone\n1\n"); }
 
 TEST(Table, CountsCharactersNotBytes) {
   EXPECT_EQ(format_table({{"a", "b"}, {"é→x", "y"}, {"long", "z"}}), "a     b\né→x   y\nlong  z\n");

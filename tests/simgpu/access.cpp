@@ -142,11 +142,16 @@ void resolve(Warp& warp, const Instruction& in, uint32_t mask, size_t bytes, Acc
   }
   const Request q{warp, in, bytes, access};
   switch (space_of(in)) {
-    case StateSpace::generic: return to_generic(q, mask, address, reach);
-    case StateSpace::global: return to_global(q, mask, address, reach);
-    case StateSpace::shared: return to_shared(q, mask, address, reach);
-    case StateSpace::local: return to_local(q, mask, address, reach);
-    case StateSpace::param: return to_param(q, mask, address, reach);
+    case StateSpace::generic:
+      return to_generic(q, mask, address, reach);
+    case StateSpace::global:
+      return to_global(q, mask, address, reach);
+    case StateSpace::shared:
+      return to_shared(q, mask, address, reach);
+    case StateSpace::local:
+      return to_local(q, mask, address, reach);
+    case StateSpace::param:
+      return to_param(q, mask, address, reach);
   }
 }
 

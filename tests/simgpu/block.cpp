@@ -244,22 +244,33 @@ uint64_t Block::preset_value(const Preset& preset, Dim3 index, int thread) const
                  block[3] = {shape_.block.x, shape_.block.y, shape_.block.z}, at[3] = {index.x, index.y, index.z};
   const uint32_t lane = static_cast<uint32_t>(thread) % kLanes, below = (1u << lane) - 1;
   switch (preset.kind) {
-    case Preset::Kind::constant: return preset.value;
-    case Preset::Kind::tid: return thread_index(thread)[preset.axis];
-    case Preset::Kind::ntid: return block[preset.axis];
-    case Preset::Kind::ctaid: return at[preset.axis];
-    case Preset::Kind::nctaid: return grid[preset.axis];
-    case Preset::Kind::lane: return lane;
-    case Preset::Kind::warp: return static_cast<uint32_t>(thread) / kLanes;
-    case Preset::Kind::warps: return warps_.size();
+    case Preset::Kind::constant:
+      return preset.value;
+    case Preset::Kind::tid:
+      return thread_index(thread)[preset.axis];
+    case Preset::Kind::ntid:
+      return block[preset.axis];
+    case Preset::Kind::ctaid:
+      return at[preset.axis];
+    case Preset::Kind::nctaid:
+      return grid[preset.axis];
+    case Preset::Kind::lane:
+      return lane;
+    case Preset::Kind::warp:
+      return static_cast<uint32_t>(thread) / kLanes;
+    case Preset::Kind::warps:
+      return warps_.size();
     case Preset::Kind::lanemask: {
       const uint32_t self = 1u << lane;
       const uint32_t masks[] = {self, below | self, below, ~below, ~(below | self)};
       return masks[preset.axis];
     }
-    case Preset::Kind::dynamic_shared: return dynamic_offset_ + preset.value;
-    case Preset::Kind::dynamic_shared_bytes: return shape_.dynamic_shared_bytes;
-    case Preset::Kind::total_shared_bytes: return shared_.size();
+    case Preset::Kind::dynamic_shared:
+      return dynamic_offset_ + preset.value;
+    case Preset::Kind::dynamic_shared_bytes:
+      return shape_.dynamic_shared_bytes;
+    case Preset::Kind::total_shared_bytes:
+      return shared_.size();
   }
   return 0;
 }

@@ -56,10 +56,14 @@ const std::pair<std::string, int> kModes[] = {
 
 double to_whole(double x, int mode) {
   switch (mode) {
-    case FE_TOWARDZERO: return std::trunc(x);
-    case FE_DOWNWARD: return std::floor(x);
-    case FE_UPWARD: return std::ceil(x);
-    default: return std::nearbyint(x);
+    case FE_TOWARDZERO:
+      return std::trunc(x);
+    case FE_DOWNWARD:
+      return std::floor(x);
+    case FE_UPWARD:
+      return std::ceil(x);
+    default:
+      return std::nearbyint(x);
   }
 }
 

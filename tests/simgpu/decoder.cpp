@@ -56,8 +56,12 @@ void Decoder::statement(const ptx::Statement& s) {
   line_ = s.line;
   Scope& scope = frames_.back().scopes.back();
   switch (s.kind) {
-    case ptx::Statement::Kind::open: frames_.back().scopes.emplace_back(); break;
-    case ptx::Statement::Kind::close: close_scope(); break;
+    case ptx::Statement::Kind::open:
+      frames_.back().scopes.emplace_back();
+      break;
+    case ptx::Statement::Kind::close:
+      close_scope();
+      break;
     case ptx::Statement::Kind::label:
       scope.labels[std::string(s.label)] = static_cast<uint32_t>(program_.code.size());
       break;
@@ -68,7 +72,9 @@ void Decoder::statement(const ptx::Statement& s) {
         scope.names[std::string(s.registers.name)] = fresh(s.registers.type);
       }
       break;
-    case ptx::Statement::Kind::variable: declare(s.variable); break;
+    case ptx::Statement::Kind::variable:
+      declare(s.variable);
+      break;
     case ptx::Statement::Kind::instruction:
       if (program_.locations.empty() || s.location.line != program_.locations.back().line ||
           s.location.file != program_.locations.back().file ||

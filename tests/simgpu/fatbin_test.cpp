@@ -61,7 +61,16 @@ std::string refusal(const void* wrapper) {
 
 TEST(FatBinary, PtxAmongMachineCode) {
   FatBinary binary;
-  binary.add(2, 80, 0, "\x7f" "ELF").add(1, 75, 0, ".version 9.0 a").add(2, 90, 0, "\x7f" "ELF").add(1, 90, 0, ".version 9.0 b").add(1, 80, 0, "c");
+  binary
+      .add(2, 80, 0,
+           "\x7f"
+           "ELF")
+      .add(1, 75, 0, ".version 9.0 a")
+      .add(2, 90, 0,
+           "\x7f"
+           "ELF")
+      .add(1, 90, 0, ".version 9.0 b")
+      .add(1, 80, 0, "c");
   const auto images = ptx_images(binary.wrapper());
   ASSERT_EQ(images.size(), 3u);
   EXPECT_EQ(images[0].text, ".version 9.0 a");

@@ -26,17 +26,28 @@ std::string paragraph(FaultKind kind, const std::string& sentence, const FaultPl
 
 const char* to_string(FaultKind kind) {
   switch (kind) {
-    case FaultKind::bad_ptx: return "PTX not understood";
-    case FaultKind::bad_launch: return "launch refused";
-    case FaultKind::illegal_address: return "illegal address";
-    case FaultKind::misaligned_address: return "misaligned address";
-    case FaultKind::uninitialised: return "uninitialised shared memory";
-    case FaultKind::race: return "race";
-    case FaultKind::barrier: return "barrier";
-    case FaultKind::inactive_lane: return "inactive lane";
-    case FaultKind::trap: return "trap";
-    case FaultKind::assertion: return "assertion";
-    case FaultKind::limit: return "instruction limit";
+    case FaultKind::bad_ptx:
+      return "PTX not understood";
+    case FaultKind::bad_launch:
+      return "launch refused";
+    case FaultKind::illegal_address:
+      return "illegal address";
+    case FaultKind::misaligned_address:
+      return "misaligned address";
+    case FaultKind::uninitialised:
+      return "uninitialised shared memory";
+    case FaultKind::race:
+      return "race";
+    case FaultKind::barrier:
+      return "barrier";
+    case FaultKind::inactive_lane:
+      return "inactive lane";
+    case FaultKind::trap:
+      return "trap";
+    case FaultKind::assertion:
+      return "assertion";
+    case FaultKind::limit:
+      return "instruction limit";
   }
   return "fault";
 }

@@ -28,10 +28,14 @@ inline constexpr Format kFormat<BFloat>{7, -126, 127};
 inline double round_multiple(double value, double spacing, Rounding rounding) {
   const double units = value / spacing;  // exact: spacing is a power of two
   switch (rounding) {
-    case Rounding::nearest_even: return std::nearbyint(units) * spacing;
-    case Rounding::zero: return std::trunc(units) * spacing;
-    case Rounding::down: return std::floor(units) * spacing;
-    case Rounding::up: return std::ceil(units) * spacing;
+    case Rounding::nearest_even:
+      return std::nearbyint(units) * spacing;
+    case Rounding::zero:
+      return std::trunc(units) * spacing;
+    case Rounding::down:
+      return std::floor(units) * spacing;
+    case Rounding::up:
+      return std::ceil(units) * spacing;
   }
   return value;
 }

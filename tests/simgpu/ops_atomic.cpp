@@ -104,32 +104,48 @@ void run_atomic(Warp& warp, const Instruction& in, uint32_t mask) {
 template <class Op>
 Handler of_integers(Type type) {
   switch (type) {
-    case Type::u32: return run_atomic<Op, uint32_t>;
-    case Type::s32: return run_atomic<Op, int32_t>;
-    case Type::u64: return run_atomic<Op, uint64_t>;
-    case Type::s64: return run_atomic<Op, int64_t>;
-    default: return nullptr;
+    case Type::u32:
+      return run_atomic<Op, uint32_t>;
+    case Type::s32:
+      return run_atomic<Op, int32_t>;
+    case Type::u64:
+      return run_atomic<Op, uint64_t>;
+    case Type::s64:
+      return run_atomic<Op, int64_t>;
+    default:
+      return nullptr;
   }
 }
 template <class Op>
 Handler of_bits(Type type) {
   switch (type) {
-    case Type::b16: return std::is_same_v<Op, Cas> ? run_atomic<Cas, uint16_t> : nullptr;
-    case Type::b32: return run_atomic<Op, uint32_t>;
-    case Type::b64: return run_atomic<Op, uint64_t>;
-    default: return nullptr;
+    case Type::b16:
+      return std::is_same_v<Op, Cas> ? run_atomic<Cas, uint16_t> : nullptr;
+    case Type::b32:
+      return run_atomic<Op, uint32_t>;
+    case Type::b64:
+      return run_atomic<Op, uint64_t>;
+    default:
+      return nullptr;
   }
 }
 
 Handler choose_add(Opcode& op, Type type) {
   switch (type) {
-    case Type::f32: return run_atomic<Add, float>;
-    case Type::f64: return run_atomic<Add, double>;
-    case Type::f16: return op.take("noftz") ? run_atomic<Add, Half> : nullptr;
-    case Type::bf16: return op.take("noftz") ? run_atomic<Add, BFloat> : nullptr;
-    case Type::f16x2: return op.take("noftz") ? run_atomic<Add, Pair<Half>> : nullptr;
-    case Type::bf16x2: return op.take("noftz") ? run_atomic<Add, Pair<BFloat>> : nullptr;
-    default: return of_integers<Add>(type);
+    case Type::f32:
+      return run_atomic<Add, float>;
+    case Type::f64:
+      return run_atomic<Add, double>;
+    case Type::f16:
+      return op.take("noftz") ? run_atomic<Add, Half> : nullptr;
+    case Type::bf16:
+      return op.take("noftz") ? run_atomic<Add, BFloat> : nullptr;
+    case Type::f16x2:
+      return op.take("noftz") ? run_atomic<Add, Pair<Half>> : nullptr;
+    case Type::bf16x2:
+      return op.take("noftz") ? run_atomic<Add, Pair<BFloat>> : nullptr;
+    default:
+      return of_integers<Add>(type);
   }
 }
 

@@ -83,19 +83,30 @@ Handler float_order(size_t order) {
 Handler setp_handler(Type type, size_t order) {
   switch (type) {
     case Type::b16:
-    case Type::u16: return integer_order<uint16_t>(order);
-    case Type::s16: return integer_order<int16_t>(order);
+    case Type::u16:
+      return integer_order<uint16_t>(order);
+    case Type::s16:
+      return integer_order<int16_t>(order);
     case Type::b32:
-    case Type::u32: return integer_order<uint32_t>(order);
-    case Type::s32: return integer_order<int32_t>(order);
+    case Type::u32:
+      return integer_order<uint32_t>(order);
+    case Type::s32:
+      return integer_order<int32_t>(order);
     case Type::b64:
-    case Type::u64: return integer_order<uint64_t>(order);
-    case Type::s64: return integer_order<int64_t>(order);
-    case Type::f32: return float_order<float>(order);
-    case Type::f64: return float_order<double>(order);
-    case Type::f16: return float_order<Half>(order);
-    case Type::bf16: return float_order<BFloat>(order);
-    default: return nullptr;
+    case Type::u64:
+      return integer_order<uint64_t>(order);
+    case Type::s64:
+      return integer_order<int64_t>(order);
+    case Type::f32:
+      return float_order<float>(order);
+    case Type::f64:
+      return float_order<double>(order);
+    case Type::f16:
+      return float_order<Half>(order);
+    case Type::bf16:
+      return float_order<BFloat>(order);
+    default:
+      return nullptr;
   }
 }
 
@@ -119,12 +130,18 @@ void run_testp(Warp& warp, const Instruction& in, uint32_t mask) {
   const uint32_t holds = mask_of([&](int lane) {
     const int kind = std::fpclassify(from_slot<T>(a[lane]));
     switch (static_cast<Test>(in.modifier)) {
-      case Test::finite: return kind != FP_INFINITE && kind != FP_NAN;
-      case Test::infinite: return kind == FP_INFINITE;
-      case Test::number: return kind != FP_NAN;
-      case Test::notanumber: return kind == FP_NAN;
-      case Test::normal: return kind == FP_NORMAL || kind == FP_ZERO;
-      case Test::subnormal: return kind == FP_SUBNORMAL;
+      case Test::finite:
+        return kind != FP_INFINITE && kind != FP_NAN;
+      case Test::infinite:
+        return kind == FP_INFINITE;
+      case Test::number:
+        return kind != FP_NAN;
+      case Test::notanumber:
+        return kind == FP_NAN;
+      case Test::normal:
+        return kind == FP_NORMAL || kind == FP_ZERO;
+      case Test::subnormal:
+        return kind == FP_SUBNORMAL;
     }
     return false;
   });

@@ -144,37 +144,63 @@ Handler handler(uint8_t m) {
 template <class From>
 Handler to_type(Type to, uint8_t m) {
   switch (to) {
-    case Type::u8: return handler<uint8_t, From>(m);
-    case Type::s8: return handler<int8_t, From>(m);
-    case Type::u16: return handler<uint16_t, From>(m);
-    case Type::s16: return handler<int16_t, From>(m);
-    case Type::u32: return handler<uint32_t, From>(m);
-    case Type::s32: return handler<int32_t, From>(m);
-    case Type::u64: return handler<uint64_t, From>(m);
-    case Type::s64: return handler<int64_t, From>(m);
-    case Type::f16: return handler<Half, From>(m);
-    case Type::bf16: return handler<BFloat, From>(m);
-    case Type::f32: return handler<float, From>(m);
-    case Type::f64: return handler<double, From>(m);
-    default: return nullptr;
+    case Type::u8:
+      return handler<uint8_t, From>(m);
+    case Type::s8:
+      return handler<int8_t, From>(m);
+    case Type::u16:
+      return handler<uint16_t, From>(m);
+    case Type::s16:
+      return handler<int16_t, From>(m);
+    case Type::u32:
+      return handler<uint32_t, From>(m);
+    case Type::s32:
+      return handler<int32_t, From>(m);
+    case Type::u64:
+      return handler<uint64_t, From>(m);
+    case Type::s64:
+      return handler<int64_t, From>(m);
+    case Type::f16:
+      return handler<Half, From>(m);
+    case Type::bf16:
+      return handler<BFloat, From>(m);
+    case Type::f32:
+      return handler<float, From>(m);
+    case Type::f64:
+      return handler<double, From>(m);
+    default:
+      return nullptr;
   }
 }
 
 Handler between(Type to, Type from, uint8_t m) {
   switch (from) {
-    case Type::u8: return to_type<uint8_t>(to, m);
-    case Type::s8: return to_type<int8_t>(to, m);
-    case Type::u16: return to_type<uint16_t>(to, m);
-    case Type::s16: return to_type<int16_t>(to, m);
-    case Type::u32: return to_type<uint32_t>(to, m);
-    case Type::s32: return to_type<int32_t>(to, m);
-    case Type::u64: return to_type<uint64_t>(to, m);
-    case Type::s64: return to_type<int64_t>(to, m);
-    case Type::f16: return to_type<Half>(to, m);
-    case Type::bf16: return to_type<BFloat>(to, m);
-    case Type::f32: return to_type<float>(to, m);
-    case Type::f64: return to_type<double>(to, m);
-    default: return nullptr;
+    case Type::u8:
+      return to_type<uint8_t>(to, m);
+    case Type::s8:
+      return to_type<int8_t>(to, m);
+    case Type::u16:
+      return to_type<uint16_t>(to, m);
+    case Type::s16:
+      return to_type<int16_t>(to, m);
+    case Type::u32:
+      return to_type<uint32_t>(to, m);
+    case Type::s32:
+      return to_type<int32_t>(to, m);
+    case Type::u64:
+      return to_type<uint64_t>(to, m);
+    case Type::s64:
+      return to_type<int64_t>(to, m);
+    case Type::f16:
+      return to_type<Half>(to, m);
+    case Type::bf16:
+      return to_type<BFloat>(to, m);
+    case Type::f32:
+      return to_type<float>(to, m);
+    case Type::f64:
+      return to_type<double>(to, m);
+    default:
+      return nullptr;
   }
 }
 

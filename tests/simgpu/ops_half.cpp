@@ -94,11 +94,16 @@ Handler by_type(Type type) {
       return map_active<O, T, T, T>;
   };
   switch (type) {
-    case Type::f16: return of.template operator()<Half, Op>();
-    case Type::bf16: return of.template operator()<BFloat, Op>();
-    case Type::f16x2: return of.template operator()<Pair<Half>, Twice<Op>>();
-    case Type::bf16x2: return of.template operator()<Pair<BFloat>, Twice<Op>>();
-    default: return nullptr;
+    case Type::f16:
+      return of.template operator()<Half, Op>();
+    case Type::bf16:
+      return of.template operator()<BFloat, Op>();
+    case Type::f16x2:
+      return of.template operator()<Pair<Half>, Twice<Op>>();
+    case Type::bf16x2:
+      return of.template operator()<Pair<BFloat>, Twice<Op>>();
+    default:
+      return nullptr;
   }
 }
 

@@ -80,16 +80,24 @@ Handler access_handler(Type type) {
   const auto of = []<class T>() -> Handler { return kLoads ? run_load<T, kCount> : run_store<T, kCount>; };
   switch (type) {
     case Type::b8:
-    case Type::u8: return of.template operator()<uint8_t>();
-    case Type::s8: return of.template operator()<int8_t>();
-    case Type::s16: return of.template operator()<int16_t>();
-    default: break;
+    case Type::u8:
+      return of.template operator()<uint8_t>();
+    case Type::s8:
+      return of.template operator()<int8_t>();
+    case Type::s16:
+      return of.template operator()<int16_t>();
+    default:
+      break;
   }
   switch (size_of(type)) {
-    case 2: return of.template operator()<uint16_t>();
-    case 4: return of.template operator()<uint32_t>();
-    case 8: return of.template operator()<uint64_t>();
-    default: return nullptr;
+    case 2:
+      return of.template operator()<uint16_t>();
+    case 4:
+      return of.template operator()<uint32_t>();
+    case 8:
+      return of.template operator()<uint64_t>();
+    default:
+      return nullptr;
   }
 }
 

@@ -78,10 +78,18 @@ std::string format(const std::string& pattern, Arguments arguments) {
     }
     const char kind = i < pattern.size() ? pattern[i] : '%';
     switch (kind) {
-      case '%': text += '%'; break;
-      case 's': text += format_one(conversion + "s", arguments.take_string().c_str()); break;
-      case 'p': text += format_one(conversion + "p", reinterpret_cast<void*>(arguments.take<uint64_t>())); break;
-      case 'c': text += format_one(conversion + "c", arguments.take<int32_t>()); break;
+      case '%':
+        text += '%';
+        break;
+      case 's':
+        text += format_one(conversion + "s", arguments.take_string().c_str());
+        break;
+      case 'p':
+        text += format_one(conversion + "p", reinterpret_cast<void*>(arguments.take<uint64_t>()));
+        break;
+      case 'c':
+        text += format_one(conversion + "c", arguments.take<int32_t>());
+        break;
       case 'd':
       case 'i':
       case 'u':
@@ -91,7 +99,9 @@ std::string format(const std::string& pattern, Arguments arguments) {
         text += wide ? format_one(conversion + "ll" + kind, arguments.take<int64_t>())
                      : format_one(conversion + kind, arguments.take<int32_t>());
         break;
-      default: text += format_one(conversion + kind, arguments.take<double>()); break;
+      default:
+        text += format_one(conversion + kind, arguments.take<double>());
+        break;
     }
   }
   return text;

@@ -39,9 +39,7 @@ class Runtime : public testing::Test {
   cudaStream_t stream_ = nullptr;
 };
 
-TEST_F(Runtime, FreshMemoryIsNotZero) {
-  EXPECT_EQ(read(), std::vector<unsigned char>(kBytes, 0xff));
-}
+TEST_F(Runtime, FreshMemoryIsNotZero) { EXPECT_EQ(read(), std::vector<unsigned char>(kBytes, 0xff)); }
 
 TEST_F(Runtime, CopiesAndFillsThere) {
   std::vector<unsigned char> host(kBytes);

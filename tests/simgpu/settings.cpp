@@ -41,7 +41,8 @@ Settings Settings::from_environment() {
   settings.stats = flag("SIMGPU_STATS");
   settings.devices = variable("SIMGPU_DEVICES").empty() || flag("SIMGPU_DEVICES") ? 1 : 0;
   settings.bus = variable("SIMGPU_BUS");
-  if (settings.bus.empty()) settings.bus = "0000:0" + std::to_string(1 + number("OMPI_COMM_WORLD_LOCAL_RANK", 0)) + ":00.0";
+  if (settings.bus.empty())
+    settings.bus = "0000:0" + std::to_string(1 + number("OMPI_COMM_WORLD_LOCAL_RANK", 0)) + ":00.0";
   const std::string streams = variable("SIMGPU_STREAMS");
   if (!streams.empty() && streams != "now" && streams != "late") refuse("SIMGPU_STREAMS", streams, "now or late");
   settings.streams = streams == "late" ? StreamMode::late : StreamMode::now;

@@ -138,8 +138,12 @@ int64_t Warp::run_group(size_t which, int64_t turn) {
     groups_.erase(groups_.begin() + static_cast<long>(which));
     split(others, pc + 1, Group::State::ready);
     switch (in.flow) {
-      case Flow::exit: exit_lanes(active); break;
-      case Flow::barrier: block_.arrive(*this, in, active); break;
+      case Flow::exit:
+        exit_lanes(active);
+        break;
+      case Flow::barrier:
+        block_.arrive(*this, in, active);
+        break;
       case Flow::warp_sync:
         split(active, pc, Group::State::warp_sync);
         settle(pc);
@@ -149,7 +153,8 @@ int64_t Warp::run_group(size_t which, int64_t turn) {
         settle(pc);
         break;
       case Flow::plain:
-      case Flow::branch: break;
+      case Flow::branch:
+        break;
     }
     return turn - 1;
   }

@@ -2,11 +2,11 @@
 // so the functions between setjmp and libjpeg hold plain values only, and the Error is thrown after the jump.
 #include "core/data/image/jpeg.h"
 
+#include <jpeglib.h>
+
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
-
-#include <jpeglib.h>
 
 #include "kernels/base/error.h"
 
@@ -18,13 +18,14 @@ struct JumpOnError {
   jpeg_error_mgr manager;
   std::jmp_buf jump;
   char warning[JMSG_LENGTH_MAX];
-  const char* reason;   // of an error of ours; null: libjpeg has the words
+  const char* reason;  // of an error of ours; null: libjpeg has the words
 
   void install(jpeg_common_struct* codec) {
     codec->err = jpeg_std_error(&manager);
     manager.error_exit = [](j_common_ptr c) { std::longjmp(reinterpret_cast<JumpOnError*>(c->err)->jump, 1); };
     manager.emit_message = [](j_common_ptr c, int level) {
-      if (level < 0 && c->err->num_warnings++ == 0) c->err->format_message(c, reinterpret_cast<JumpOnError*>(c->err)->warning);
+      if (level < 0 && c->err->num_warnings++ == 0)
+        c->err->format_message(c, reinterpret_cast<JumpOnError*>(c->err)->warning);
     };
     manager.output_message = [](j_common_ptr) {};
   }
@@ -43,7 +44,7 @@ struct JpegDecoder::State {
   JumpOnError errors{};
   jpeg_progress_mgr progress{};
   ImageLimits limits;
-  std::vector<uint8_t> row;   // of CMYK
+  std::vector<uint8_t> row;  // of CMYK
 
   static void limit_scans(j_common_ptr common) {
     auto* codec = reinterpret_cast<j_decompress_ptr>(common);
@@ -96,8 +97,10 @@ struct JpegDecoder::State {
       }
     }
     // The end of the file tells whether it was whole, if all of it was wanted.
-    if (codec.output_scanline == codec.output_height) jpeg_finish_decompress(&codec);
-    else jpeg_abort_decompress(&codec);
+    if (codec.output_scanline == codec.output_height)
+      jpeg_finish_decompress(&codec);
+    else
+      jpeg_abort_decompress(&codec);
   }
 };
 
@@ -122,7 +125,8 @@ DecodedJpeg JpegDecoder::decode(const uint8_t* data, size_t bytes, const JpegPar
   JpegBox box = part.box;
   if (box.height == 0) box.height = height - box.top;
   if (box.width == 0) box.width = width - box.left;
-  PAL_ASSERT(box.top >= 0 && box.left >= 0 && box.height > 0 && box.width > 0 && box.top <= height - box.height && box.left <= width - box.width,
+  PAL_ASSERT(box.top >= 0 && box.left >= 0 && box.height > 0 && box.width > 0 && box.top <= height - box.height &&
+                 box.left <= width - box.width,
              "a part outside of the image");
   DecodedJpeg decoded;
   decoded.height = height;
@@ -133,8 +137,9 @@ DecodedJpeg JpegDecoder::decode(const uint8_t* data, size_t bytes, const JpegPar
     s.errors.fail("damaged JPEG file", reinterpret_cast<j_common_ptr>(&s.codec));
   }
   s.start(data, bytes, part.eighths);
-  PAL_ASSERT(static_cast<int32_t>(s.codec.output_height) == height && static_cast<int32_t>(s.codec.output_width) == width,
-             "libjpeg sees another size than the gate");
+  PAL_ASSERT(
+      static_cast<int32_t>(s.codec.output_height) == height && static_cast<int32_t>(s.codec.output_width) == width,
+      "libjpeg sees another size than the gate");
   s.narrow(decoded.box);
   rgb.resize(size_t(decoded.box.height) * size_t(decoded.box.width) * 3);
   s.row.resize(s.codec.out_color_space == JCS_CMYK ? size_t(width) * 4 : 0);
@@ -143,7 +148,8 @@ DecodedJpeg JpegDecoder::decode(const uint8_t* data, size_t bytes, const JpegPar
   return decoded;
 }
 
-std::vector<uint8_t> encode_jpeg(const uint8_t* pixels, int32_t height, int32_t width, int channels, int quality, Chroma chroma) {
+std::vector<uint8_t> encode_jpeg(const uint8_t* pixels, int32_t height, int32_t width, int channels, int quality,
+                                 Chroma chroma) {
   jpeg_compress_struct codec{};
   JumpOnError errors{};
   unsigned char* buffer = nullptr;

@@ -10,14 +10,25 @@ namespace {
 
 constexpr const char* kLeaveOut = "leave the image out";
 
-enum Marker : int { kRestart0 = 0xD0, kRestart7 = 0xD7, kStart = 0xD8, kEnd = 0xD9, kScan = 0xDA, kApp1 = 0xE1, kApp14 = 0xEE, kTemporary = 0x01 };
+enum Marker : int {
+  kRestart0 = 0xD0,
+  kRestart7 = 0xD7,
+  kStart = 0xD8,
+  kEnd = 0xD9,
+  kScan = 0xDA,
+  kApp1 = 0xE1,
+  kApp14 = 0xEE,
+  kTemporary = 0x01
+};
 
 class JpegWalker {
  public:
-  JpegWalker(const uint8_t* data, size_t bytes, const ImageLimits& limits) : data_(data), bytes_(bytes), limits_(limits) {}
+  JpegWalker(const uint8_t* data, size_t bytes, const ImageLimits& limits)
+      : data_(data), bytes_(bytes), limits_(limits) {}
 
   JpegHeader walk(JpegWalk extent) {
-    PAL_DATA_CHECK(bytes_ >= 3 && data_[0] == 0xFF && data_[1] == kStart && data_[2] == 0xFF, "not a JPEG file", "it begins otherwise", kLeaveOut);
+    PAL_DATA_CHECK(bytes_ >= 3 && data_[0] == 0xFF && data_[1] == kStart && data_[2] == 0xFF, "not a JPEG file",
+                   "it begins otherwise", kLeaveOut);
     at_ = 2;
     for (;;) {
       const int marker = next_marker();
@@ -44,7 +55,8 @@ class JpegWalker {
 
  private:
   [[noreturn]] void fail_cut() const {
-    throw Error(Exit::data, "cut JPEG file: it ends at byte " + std::to_string(bytes_) + " without an end marker; copy it again from its source");
+    throw Error(Exit::data, "cut JPEG file: it ends at byte " + std::to_string(bytes_) +
+                                " without an end marker; copy it again from its source");
   }
   int byte(size_t at) const { return data_[at]; }
   int word(size_t at) const { return data_[at] << 8 | data_[at + 1]; }
@@ -57,7 +69,7 @@ class JpegWalker {
       at_ = static_cast<size_t>(static_cast<const uint8_t*>(found) - data_) + 1;
       if (at_ == bytes_) fail_cut();
       const int marker = byte(at_);
-      if (marker == 0x00 || marker == 0xFF) continue;   // a stuffed byte; fill
+      if (marker == 0x00 || marker == 0xFF) continue;  // a stuffed byte; fill
       ++at_;
       return marker;
     }
@@ -82,20 +94,23 @@ class JpegWalker {
     }
   }
 
-  static bool is_frame(int marker) {   // all SOFn; DHT, JPG and DAC stand between them
+  static bool is_frame(int marker) {  // all SOFn; DHT, JPG and DAC stand between them
     return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
   }
 
   void read_frame(int marker, size_t end) {
     const size_t length = end - at_;
-    PAL_DATA_CHECK(marker <= 0xC2, "JPEG file of a coding that is not read", marker >= 0xC9 ? "arithmetic" : "lossless or hierarchical", kLeaveOut);
+    PAL_DATA_CHECK(marker <= 0xC2, "JPEG file of a coding that is not read",
+                   marker >= 0xC9 ? "arithmetic" : "lossless or hierarchical", kLeaveOut);
     PAL_DATA_CHECK(header_.width == 0, "damaged JPEG file", "two frames", kLeaveOut);
     PAL_DATA_CHECK(length >= 8, "damaged JPEG file: length of its frame", length, kLeaveOut);
     PAL_DATA_CHECK(byte(at_ + 2) == 8, "JPEG file with another depth than 8 bits", byte(at_ + 2), kLeaveOut);
     const int height = word(at_ + 3), width = word(at_ + 5), components = byte(at_ + 7);
     check_image_size(height, width, limits_);
-    PAL_DATA_CHECK(components == 1 || components == 3 || components == 4, "JPEG file with an impossible number of components", components, kLeaveOut);
-    PAL_DATA_CHECK(length == 8 + 3 * static_cast<size_t>(components), "damaged JPEG file: length of its frame", length, kLeaveOut);
+    PAL_DATA_CHECK(components == 1 || components == 3 || components == 4,
+                   "JPEG file with an impossible number of components", components, kLeaveOut);
+    PAL_DATA_CHECK(length == 8 + 3 * static_cast<size_t>(components), "damaged JPEG file: length of its frame", length,
+                   kLeaveOut);
     for (int c = 0; c < components; ++c) {
       const int sampling = byte(at_ + 9 + 3 * static_cast<size_t>(c)), h = sampling >> 4, v = sampling & 15;
       PAL_DATA_CHECK(h >= 1 && h <= 4 && v >= 1 && v <= 4, "damaged JPEG file: sampling factors", sampling, kLeaveOut);
@@ -103,7 +118,8 @@ class JpegWalker {
     // Each block of 8 × 8 pixels costs at least one bit, so a small file cannot hold a huge picture.
     PAL_DATA_CHECK(int64_t{width} * height <= 512 * static_cast<int64_t>(bytes_),
                    "the header claims a picture that the file cannot hold",
-                   std::to_string(width) + " x " + std::to_string(height) + " in " + std::to_string(bytes_) + " bytes", kLeaveOut);
+                   std::to_string(width) + " x " + std::to_string(height) + " in " + std::to_string(bytes_) + " bytes",
+                   kLeaveOut);
     header_.height = height;
     header_.width = width;
     header_.components = components;
@@ -126,7 +142,8 @@ class JpegWalker {
     if (!(tiff[0] == tiff[1] && (tiff[0] == 'I' || tiff[0] == 'M'))) return;
     const auto number = [&](size_t at, int bytes) {
       uint32_t value = 0;
-      for (int i = 0; i < bytes; ++i) value |= uint32_t{tiff[at + static_cast<size_t>(i)]} << 8 * (little ? i : bytes - 1 - i);
+      for (int i = 0; i < bytes; ++i)
+        value |= uint32_t{tiff[at + static_cast<size_t>(i)]} << 8 * (little ? i : bytes - 1 - i);
       return value;
     };
     const size_t directory = number(4, 4);
@@ -134,7 +151,7 @@ class JpegWalker {
     const size_t entries = number(directory, 2);
     for (size_t k = 0; k < entries && directory + 2 + 12 * (k + 1) <= size; ++k) {
       const size_t entry = directory + 2 + 12 * k;
-      if (number(entry, 2) != 0x0112 || number(entry + 2, 2) != 3) continue;   // Orientation, a SHORT
+      if (number(entry, 2) != 0x0112 || number(entry + 2, 2) != 3) continue;  // Orientation, a SHORT
       const uint32_t value = number(entry + 8, 2);
       if (value >= 1 && value <= 8) header_.orientation = static_cast<int>(value);
       return;
@@ -146,7 +163,7 @@ class JpegWalker {
   const ImageLimits& limits_;
   size_t at_ = 0;
   JpegHeader header_;
-  bool numbered_ = false, other_colours_ = false;   // the components; what Adobe's marker says
+  bool numbered_ = false, other_colours_ = false;  // the components; what Adobe's marker says
 };
 
 }  // namespace

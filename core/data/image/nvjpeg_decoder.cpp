@@ -7,7 +7,9 @@
 namespace pal::data {
 
 std::shared_ptr<DeviceDecoder> make_nvjpeg_decoder(int) { throw Error(Exit::usage, nvjpeg_state().reason); }
-NvjpegState nvjpeg_state() { return {"", "nvJPEG is not in this build; run launch/setup and build again with CUDA, or take data.decoder=cpu"}; }
+NvjpegState nvjpeg_state() {
+  return {"", "nvJPEG is not in this build; run launch/setup and build again with CUDA, or take data.decoder=cpu"};
+}
 
 }  // namespace pal::data
 
@@ -25,8 +27,9 @@ namespace {
 
 // Whether a status speaks of the file. Others are errors of ours or of the machine, which no other decoder mends.
 bool is_about_the_file(nvjpegStatus_t status) {
-  return status == NVJPEG_STATUS_BAD_JPEG || status == NVJPEG_STATUS_JPEG_NOT_SUPPORTED || status == NVJPEG_STATUS_INCOMPLETE_BITSTREAM ||
-         status == NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED || status == NVJPEG_STATUS_EXECUTION_FAILED;
+  return status == NVJPEG_STATUS_BAD_JPEG || status == NVJPEG_STATUS_JPEG_NOT_SUPPORTED ||
+         status == NVJPEG_STATUS_INCOMPLETE_BITSTREAM || status == NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED ||
+         status == NVJPEG_STATUS_EXECUTION_FAILED;
 }
 
 // What all images share.
@@ -38,7 +41,8 @@ struct Session {
 
   Session() {
     // Interpolated chroma, as libjpeg's.
-    PAL_NVJPEG_CHECK(nvjpeg.CreateEx(NVJPEG_BACKEND_HYBRID, nullptr, nullptr, NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION, &handle));
+    PAL_NVJPEG_CHECK(
+        nvjpeg.CreateEx(NVJPEG_BACKEND_HYBRID, nullptr, nullptr, NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION, &handle));
     // Memory grows in large steps: to allocate waits for the GPU.
     PAL_NVJPEG_CHECK(nvjpeg.SetDeviceMemoryPadding(size_t{16} << 20, handle));
     PAL_NVJPEG_CHECK(nvjpeg.SetPinnedMemoryPadding(size_t{1} << 17, handle));
@@ -55,12 +59,12 @@ struct Session {
 struct NvjpegImage final : DeviceDecoder::Image {
   Session& session;
   nvjpegJpegState_t state = nullptr;
-  nvjpegJpegStream_t parsed = nullptr;   // points into `file`
+  nvjpegJpegStream_t parsed = nullptr;  // points into `file`
   nvjpegDecodeParams_t params = nullptr;
   nvjpegBufferPinned_t pinned = nullptr;
   cudaEvent_t finished = nullptr;
   std::vector<uint8_t> file;
-  int32_t width = 0;                     // of the part
+  int32_t width = 0;  // of the part
 
   explicit NvjpegImage(Session& s) : session(s) {
     const NvjpegLibrary& nvjpeg = s.nvjpeg;
@@ -84,10 +88,11 @@ struct NvjpegImage final : DeviceDecoder::Image {
 
   nvjpegStatus_t decode_on_host(const std::vector<uint8_t>& bytes, const JpegBox& box) {
     const NvjpegLibrary& nvjpeg = session.nvjpeg;
-    const auto parse = nvjpeg.JpegStreamParse(session.handle, bytes.data(), bytes.size(), /*save_metadata=*/0, /*save_stream=*/0, parsed);
+    const auto parse = nvjpeg.JpegStreamParse(session.handle, bytes.data(), bytes.size(), /*save_metadata=*/0,
+                                              /*save_stream=*/0, parsed);
     if (parse != NVJPEG_STATUS_SUCCESS) return parse;
     PAL_NVJPEG_CHECK(nvjpeg.DecodeParamsSetROI(params, box.left, box.top, box.width, box.height));
-    int refused = 1;   // 0: it is supported
+    int refused = 1;  // 0: it is supported
     const auto asked = nvjpeg.DecoderJpegSupported(session.decoder, parsed, params, &refused);
     if (asked != NVJPEG_STATUS_SUCCESS) return asked;
     if (refused != 0) return NVJPEG_STATUS_JPEG_NOT_SUPPORTED;
@@ -132,7 +137,7 @@ class NvjpegDecoder final : public DeviceDecoder {
   void finish(std::unique_ptr<Image> begun, uint8_t* out, cudaStream_t stream) override {
     std::unique_ptr<NvjpegImage> image(static_cast<NvjpegImage*>(begun.release()));
     const nvjpegStatus_t status = image->decode_on_device(out, stream);
-    PAL_CUDA_CHECK(cudaEventRecord(image->finished, stream));   // also after an error: its memory may be in use
+    PAL_CUDA_CHECK(cudaEventRecord(image->finished, stream));  // also after an error: its memory may be in use
     if (status != NVJPEG_STATUS_SUCCESS) detail::fail_nvjpeg(status, "the decode of an image on the device");
     give_back(std::move(image));
   }
@@ -159,8 +164,8 @@ class NvjpegDecoder final : public DeviceDecoder {
 
   const int device_;
   std::unique_ptr<Session> session_;
-  std::mutex mutex_;                                  // of free_
-  std::deque<std::unique_ptr<NvjpegImage>> free_;     // in the order in which they were finished
+  std::mutex mutex_;                               // of free_
+  std::deque<std::unique_ptr<NvjpegImage>> free_;  // in the order in which they were finished
 };
 
 }  // namespace

@@ -20,8 +20,8 @@ std::shared_ptr<DeviceDecoder> make_nvjpeg_decoder(int device);
 
 // Whether it could be made, without a look at the GPU.
 struct NvjpegState {
-  std::string version;   // "13.0.1"; empty: there is none
-  std::string reason;    // why there is none, and what to do
+  std::string version;  // "13.0.1"; empty: there is none
+  std::string reason;   // why there is none, and what to do
 };
 NvjpegState nvjpeg_state();
 

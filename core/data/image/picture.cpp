@@ -26,7 +26,8 @@ constexpr int kShift = 14;
 Axis triangle_axis(int32_t from, int32_t to, int32_t taps = 1) {
   const double scale = static_cast<double>(from) / to, support = std::max(scale, 1.0);
   Axis axis;
-  axis.taps = std::min(from, std::max(taps, static_cast<int32_t>(std::floor(2 * support)) + 1));   // centres inside an interval of 2 · support
+  axis.taps = std::min(from, std::max(taps, static_cast<int32_t>(std::floor(2 * support)) +
+                                                1));  // centres inside an interval of 2 · support
   for (int32_t x = 0; x < to; ++x) {
     const double centre = (x + 0.5) * scale;
     const int32_t first = std::clamp(static_cast<int32_t>(std::floor(centre - support + 0.5)), 0, from - axis.taps);
@@ -36,7 +37,7 @@ Axis triangle_axis(int32_t from, int32_t to, int32_t taps = 1) {
       weights[size_t(j)] = std::max(0.0, 1 - std::abs(first + j + 0.5 - centre) / support);
       sum += weights[size_t(j)];
     }
-    int32_t left = 1 << kShift;   // the weights add up to one exactly: a plain picture stays plain
+    int32_t left = 1 << kShift;  // the weights add up to one exactly: a plain picture stays plain
     for (double& w : weights) {
       const auto fixed = static_cast<int32_t>(std::lround(w / sum * (1 << kShift)));
       left -= fixed;
@@ -61,17 +62,18 @@ uint8_t rounded(int32_t sum) {
 
 // A row of n bytes from the rows at `source`, `stride` apart.
 template <int kTaps>
-void blend_rows(uint8_t* __restrict to, const uint8_t* __restrict source, size_t stride, const int16_t* __restrict weights, size_t n) {
+void blend_rows(uint8_t* __restrict to, const uint8_t* __restrict source, size_t stride,
+                const int16_t* __restrict weights, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     int32_t sum = 0;
     for (int j = 0; j < kTaps; ++j) sum += weights[j] * static_cast<int16_t>(source[size_t(j) * stride + i]);
     to[i] = rounded<kTaps>(sum);
   }
 }
-void blend_any_rows(uint8_t* __restrict to, const uint8_t* __restrict source, size_t stride, const int16_t* __restrict weights, int32_t taps,
-                    size_t n, int32_t* __restrict sums) {
+void blend_any_rows(uint8_t* __restrict to, const uint8_t* __restrict source, size_t stride,
+                    const int16_t* __restrict weights, int32_t taps, size_t n, int32_t* __restrict sums) {
   std::fill_n(sums, n, 0);
-  for (int32_t j = 0; j < taps; ++j) {   // along contiguous rows first
+  for (int32_t j = 0; j < taps; ++j) {  // along contiguous rows first
     const uint8_t* row = source + size_t(j) * stride;
     for (size_t i = 0; i < n; ++i) sums[i] += weights[j] * static_cast<int16_t>(row[i]);
   }
@@ -96,10 +98,11 @@ void resample_row(uint8_t* __restrict to, const uint8_t* __restrict row, const A
 }
 
 #if defined(__x86_64__)
-constexpr size_t kRowEnd = 4;   // bytes read behind a row: a load of 16 takes four pixels and more
+constexpr size_t kRowEnd = 4;  // bytes read behind a row: a load of 16 takes four pixels and more
 
 // Four taps, RGB: a pixel's three sums side by side. Writes a byte behind each pixel, so not the last one.
-__attribute__((target("sse4.1"))) int32_t resample_rgb_sse41(uint8_t* to, const uint8_t* row, const Axis& axis, int32_t width) {
+__attribute__((target("sse4.1"))) int32_t resample_rgb_sse41(uint8_t* to, const uint8_t* row, const Axis& axis,
+                                                             int32_t width) {
   const __m128i first_two = _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1);
   const __m128i last_two = _mm_setr_epi8(6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
   const __m128i half = _mm_set1_epi32(1 << (kShift - 1));
@@ -133,7 +136,8 @@ void resample_row(uint8_t* to, const uint8_t* row, const Axis& axis, int32_t wid
 Picture turn_upright(const Picture& picture, int orientation) {
   if (orientation <= 1 || orientation > 8) return picture;
   const bool sideways = orientation >= 5;
-  const bool upside_down = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;   // axes of the source
+  const bool upside_down =
+      orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;  // axes of the source
   const bool mirrored = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
   Picture out;
   out.channels = picture.channels;
@@ -169,9 +173,12 @@ Picture resize_picture(const Picture& picture, int32_t height, int32_t width) {
   for (int32_t y = 0; y < height; ++y) {
     const uint8_t* source = picture.pixels.data() + size_t(ys.first[size_t(y)]) * stride;
     const int16_t* weights = ys.weights.data() + size_t(y) * size_t(ys.taps);
-    if (ys.taps == 3) blend_rows<3>(row.data(), source, stride, weights, stride);
-    else if (ys.taps == 4) blend_rows<4>(row.data(), source, stride, weights, stride);
-    else blend_any_rows(row.data(), source, stride, weights, ys.taps, stride, sums.data());
+    if (ys.taps == 3)
+      blend_rows<3>(row.data(), source, stride, weights, stride);
+    else if (ys.taps == 4)
+      blend_rows<4>(row.data(), source, stride, weights, stride);
+    else
+      blend_any_rows(row.data(), source, stride, weights, ys.taps, stride, sums.data());
     uint8_t* to = out.pixels.data() + size_t(y) * size_t(width) * channels;
     channels == 3 ? resample_row<3>(to, row.data(), xs, width) : resample_row<1>(to, row.data(), xs, width);
   }

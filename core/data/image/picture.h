@@ -8,8 +8,8 @@ namespace pal::data {
 
 struct Picture {
   int32_t height = 0, width = 0;
-  int channels = 3;               // 1 or 3
-  std::vector<uint8_t> pixels;    // (height, width, channels)
+  int channels = 3;             // 1 or 3
+  std::vector<uint8_t> pixels;  // (height, width, channels)
 };
 
 // As Exif's orientation 1 to 8 says that it is to be seen.

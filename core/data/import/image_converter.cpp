@@ -17,20 +17,34 @@ struct Magic {
   std::string_view bytes;
 };
 using namespace std::string_view_literals;
-constexpr Magic kMagics[] = {
-    {"JPEG", 0, "\xFF\xD8\xFF"sv}, {"PNG", 0, "\x89PNG\r\n\x1a\n"sv}, {"GIF", 0, "GIF8"sv}, {"BMP", 0, "BM"sv},
-    {"TIFF", 0, "II*\0"sv}, {"TIFF", 0, "MM\0*"sv}, {"WebP", 8, "WEBP"sv}, {"AVIF", 4, "ftypavif"sv}, {"HEIC", 4, "ftyphei"sv},
-    {"HEIC", 4, "ftypmif1"sv}, {"JPEG 2000", 4, "jP  \r\n\x87\n"sv}, {"JPEG XL", 4, "JXL \r\n\x87\n"sv}, {"JPEG XL", 0, "\xFF\x0A"sv},
-    {"Photoshop", 0, "8BPS"sv}, {"PDF", 0, "%PDF"sv}, {"netpbm", 0, "P6"sv}, {"netpbm", 0, "P5"sv}, {"ICO", 0, "\0\0\1\0"sv}};
+constexpr Magic kMagics[] = {{"JPEG", 0, "\xFF\xD8\xFF"sv},
+                             {"PNG", 0, "\x89PNG\r\n\x1a\n"sv},
+                             {"GIF", 0, "GIF8"sv},
+                             {"BMP", 0, "BM"sv},
+                             {"TIFF", 0, "II*\0"sv},
+                             {"TIFF", 0, "MM\0*"sv},
+                             {"WebP", 8, "WEBP"sv},
+                             {"AVIF", 4, "ftypavif"sv},
+                             {"HEIC", 4, "ftyphei"sv},
+                             {"HEIC", 4, "ftypmif1"sv},
+                             {"JPEG 2000", 4, "jP  \r\n\x87\n"sv},
+                             {"JPEG XL", 4, "JXL \r\n\x87\n"sv},
+                             {"JPEG XL", 0, "\xFF\x0A"sv},
+                             {"Photoshop", 0, "8BPS"sv},
+                             {"PDF", 0, "%PDF"sv},
+                             {"netpbm", 0, "P6"sv},
+                             {"netpbm", 0, "P5"sv},
+                             {"ICO", 0, "\0\0\1\0"sv}};
 
 struct NameOf {
   std::string_view ending;
   const char* format;
 };
-constexpr NameOf kNames[] = {
-    {"jpg", "JPEG"}, {"jpeg", "JPEG"}, {"jpe", "JPEG"}, {"jfif", "JPEG"}, {"png", "PNG"}, {"gif", "GIF"}, {"bmp", "BMP"}, {"tif", "TIFF"},
-    {"tiff", "TIFF"}, {"webp", "WebP"}, {"avif", "AVIF"}, {"heic", "HEIC"}, {"heif", "HEIC"}, {"jp2", "JPEG 2000"}, {"jxl", "JPEG XL"},
-    {"psd", "Photoshop"}, {"ppm", "netpbm"}, {"pgm", "netpbm"}, {"ico", "ICO"}};
+constexpr NameOf kNames[] = {{"jpg", "JPEG"},   {"jpeg", "JPEG"},     {"jpe", "JPEG"},    {"jfif", "JPEG"},
+                             {"png", "PNG"},    {"gif", "GIF"},       {"bmp", "BMP"},     {"tif", "TIFF"},
+                             {"tiff", "TIFF"},  {"webp", "WebP"},     {"avif", "AVIF"},   {"heic", "HEIC"},
+                             {"heif", "HEIC"},  {"jp2", "JPEG 2000"}, {"jxl", "JPEG XL"}, {"psd", "Photoshop"},
+                             {"ppm", "netpbm"}, {"pgm", "netpbm"},    {"ico", "ICO"}};
 
 std::string ending_of(std::string_view name) {
   const size_t dot = name.rfind('.');
@@ -48,7 +62,7 @@ std::string format_of_name(std::string_view name) {
   return "";
 }
 
-Picture to_gray(const Picture& picture) {   // of a picture whose channels are equal
+Picture to_gray(const Picture& picture) {  // of a picture whose channels are equal
   Picture gray{picture.height, picture.width, 1, {}};
   gray.pixels.resize(picture.pixels.size() / 3);
   for (size_t i = 0; i < gray.pixels.size(); ++i) gray.pixels[i] = picture.pixels[3 * i];
@@ -70,7 +84,9 @@ const char* treatment_name(Treatment treatment) {
 
 std::string image_format(const uint8_t* data, size_t bytes) {
   for (const Magic& magic : kMagics) {
-    if (bytes >= magic.at + magic.bytes.size() && std::memcmp(data + magic.at, magic.bytes.data(), magic.bytes.size()) == 0) return magic.format;
+    if (bytes >= magic.at + magic.bytes.size() &&
+        std::memcmp(data + magic.at, magic.bytes.data(), magic.bytes.size()) == 0)
+      return magic.format;
   }
   return "";
 }
@@ -82,11 +98,15 @@ TakenImage ImageConverter::take(std::vector<uint8_t> file, std::string_view name
   try {
     PAL_DATA_CHECK(!file.empty(), "file without bytes", "0", "copy it again from its source");
     const std::string format = image_format(file.data(), file.size()), named = format_of_name(name);
-    PAL_DATA_CHECK(!format.empty(), "not an image that is known here", "its first bytes are of no format", "leave it out");
-    PAL_DATA_CHECK(format == "JPEG" || format == "PNG", format + " is not read", std::string(name), "convert it to JPEG or PNG");
+    PAL_DATA_CHECK(!format.empty(), "not an image that is known here", "its first bytes are of no format",
+                   "leave it out");
+    PAL_DATA_CHECK(format == "JPEG" || format == "PNG", format + " is not read", std::string(name),
+                   "convert it to JPEG or PNG");
     if (!named.empty() && named != format) out.oddities.push_back({Treatment::kept, format + " named as " + named});
-    if (format == "JPEG") take_jpeg(std::move(file), out);
-    else take_png(file, out);
+    if (format == "JPEG")
+      take_jpeg(std::move(file), out);
+    else
+      take_png(file, out);
   } catch (const Error& error) {
     if (error.code() != Exit::data) throw;
     out.bytes.clear();
@@ -117,7 +137,7 @@ void ImageConverter::take_jpeg(std::vector<uint8_t> file, TakenImage& out) {
   PAL_DATA_CHECK(decoded.warning.empty(), "damaged JPEG data", decoded.warning, "copy it again from its source");
   picture.height = decoded.height;
   picture.width = decoded.width;
-  if (smaller) {   // by the size of the file, not of its scaled decode
+  if (smaller) {  // by the size of the file, not of its scaled decode
     int32_t height = 0, width = 0;
     shorter_side_size(header.height, header.width, wanted, &height, &width);
     picture = resize_picture(picture, height, width);
@@ -148,14 +168,17 @@ void ImageConverter::store(Picture picture, int orientation, TakenImage& out) {
   if (orientation != 1) picture = turn_upright(picture, orientation);
   if (options_.encoding == Encoding::jpeg) {
     const Chroma chroma = options_.quality >= 90 ? Chroma::full : Chroma::halved;
-    out.bytes = encode_jpeg(picture.pixels.data(), picture.height, picture.width, picture.channels, options_.quality, chroma);
+    out.bytes =
+        encode_jpeg(picture.pixels.data(), picture.height, picture.width, picture.channels, options_.quality, chroma);
     return;
   }
   if (picture.channels == 1 && options_.shape[2] == 3) picture = to_colour(picture);
-  const bool fits = picture.height == options_.shape[0] && picture.width == options_.shape[1] && picture.channels == options_.shape[2];
-  PAL_DATA_CHECK(fits, "another size than the set's",
-                 std::to_string(picture.width) + " x " + std::to_string(picture.height) + " x " + std::to_string(picture.channels),
-                 "raw pixels need one size; import with --encoding jpeg");
+  const bool fits = picture.height == options_.shape[0] && picture.width == options_.shape[1] &&
+                    picture.channels == options_.shape[2];
+  PAL_DATA_CHECK(
+      fits, "another size than the set's",
+      std::to_string(picture.width) + " x " + std::to_string(picture.height) + " x " + std::to_string(picture.channels),
+      "raw pixels need one size; import with --encoding jpeg");
   out.bytes = std::move(picture.pixels);
 }
 

@@ -20,9 +20,9 @@ namespace pal::data {
 
 struct IntakeOptions {
   Encoding encoding = Encoding::jpeg;
-  std::vector<int32_t> shape = {0, 0, 0};   // of raw pixels: every image must have it
-  int32_t resize_shorter = 0;               // larger images are made smaller until their shorter side has so many pixels; 0: not
-  int quality = 95;                         // of the JPEG files that are made; from 90 on with full chroma
+  std::vector<int32_t> shape = {0, 0, 0};  // of raw pixels: every image must have it
+  int32_t resize_shorter = 0;  // larger images are made smaller until their shorter side has so many pixels; 0: not
+  int quality = 95;            // of the JPEG files that are made; from 90 on with full chroma
   ImageLimits limits;
 };
 
@@ -31,14 +31,14 @@ const char* treatment_name(Treatment treatment);
 
 struct Oddity {
   Treatment treatment = Treatment::kept;
-  std::string what;    // "cut JPEG file: it ends at byte 812…"; what stands before the colon is its kind
+  std::string what;  // "cut JPEG file: it ends at byte 812…"; what stands before the colon is its kind
   std::string kind() const { return what.substr(0, what.find(':')); }
 };
 
 struct TakenImage {
-  std::vector<uint8_t> bytes;      // empty: left out
+  std::vector<uint8_t> bytes;  // empty: left out
   std::vector<Oddity> oddities;
-  uint32_t crc = 0;                // of the bytes, where who takes them fills it in
+  uint32_t crc = 0;  // of the bytes, where who takes them fills it in
 };
 
 class ImageConverter {

@@ -19,30 +19,30 @@ namespace pal::data {
 
 enum class Overwrite { refuse, replace };
 enum class StoreAs {
-  automatic,   // raw when all are PNG files of one size, jpeg otherwise
+  automatic,  // raw when all are PNG files of one size, jpeg otherwise
   jpeg,
   raw,
 };
 
 struct ImportOptions {
-  std::string source;                 // a folder; or the file that the format names
-  std::string out;                    // x.h5
+  std::string source;  // a folder; or the file that the format names
+  std::string out;     // x.h5
   Overwrite overwrite = Overwrite::refuse;
-  std::optional<int> shards;          // per split; more than one: x-00000-of-00004.h5, …; not given: of near 2 GB
-  std::vector<std::string> classes;   // names in the order of the labels; empty: the format's own
-  std::function<void(int64_t done, int64_t total)> progress;   // called now and then; may throw to stop
+  std::optional<int> shards;         // per split; more than one: x-00000-of-00004.h5, …; not given: of near 2 GB
+  std::vector<std::string> classes;  // names in the order of the labels; empty: the format's own
+  std::function<void(int64_t done, int64_t total)> progress;  // called now and then; may throw to stop
 
   // Of image files:
   int threads = 1;
   StoreAs store = StoreAs::automatic;
-  int32_t resize_shorter = 0;         // 0: as they are
+  int32_t resize_shorter = 0;  // 0: as they are
   int quality = 95;
-  std::string labels;                 // a CSV file: name, label
-  std::string parents;                // a file: child, parent; "wordnet" or "wordnet:FILE" for wnids
+  std::string labels;   // a CSV file: name, label
+  std::string parents;  // a file: child, parent; "wordnet" or "wordnet:FILE" for wnids
 };
 
 struct ImportedSplit {
-  std::string name;                   // train, test
+  std::string name;  // train, test
   std::vector<std::string> files;
   int64_t samples = 0;
   int64_t image_bytes = 0;
@@ -50,20 +50,20 @@ struct ImportedSplit {
 
 // Something that some images had in common.
 struct OddCount {
-  std::string kind, treatment;        // treatment: kept, converted, left out
+  std::string kind, treatment;  // treatment: kept, converted, left out
   int64_t images = 0;
-  std::string example;                // the id of the first one
+  std::string example;  // the id of the first one
 };
 
 struct ImportReport {
   std::vector<ImportedSplit> splits;
   std::vector<std::string> classes;
-  std::vector<OddCount> odd;          // left out first, then by kind
-  std::map<std::string, int64_t> ignored;   // files that are no images, by their ending
-  std::string quarantine;             // the file that lists what was left out; empty: nothing was
+  std::vector<OddCount> odd;               // left out first, then by kind
+  std::map<std::string, int64_t> ignored;  // files that are no images, by their ending
+  std::string quarantine;                  // the file that lists what was left out; empty: nothing was
   int64_t left_out = 0;
   int64_t source_bytes = 0;
-  int64_t resumed = 0;                // samples that an earlier, interrupted import had done
+  int64_t resumed = 0;  // samples that an earlier, interrupted import had done
 };
 
 // MNIST's IDX files, plain or .gz: {train,t10k}-{images-idx3,labels-idx1}-ubyte.

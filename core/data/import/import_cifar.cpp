@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/io/file_handle.h"
 #include "core/data/import/split_writer.h"
+#include "core/io/file_handle.h"
 #include "kernels/base/error.h"
 
 namespace pal::data {
@@ -17,10 +17,10 @@ constexpr int kSide = 32;
 constexpr size_t kPlane = kSide * kSide, kImageBytes = 3 * kPlane;
 
 struct CifarFormat {
-  std::string folder;                                       // as the archive unpacks
-  std::vector<std::string> train, test;                     // files
-  std::string class_file, parent_file;                      // one name a line; parent_file empty: none
-  size_t label_bytes() const { return parent_file.empty() ? 1 : 2; }   // (coarse,) fine
+  std::string folder;                                                 // as the archive unpacks
+  std::vector<std::string> train, test;                               // files
+  std::string class_file, parent_file;                                // one name a line; parent_file empty: none
+  size_t label_bytes() const { return parent_file.empty() ? 1 : 2; }  // (coarse,) fine
   size_t record_bytes() const { return label_bytes() + kImageBytes; }
 };
 
@@ -38,7 +38,8 @@ std::vector<std::string> read_names(const std::string& path) {
 // One .bin file, record by record.
 class CifarFile {
  public:
-  CifarFile(const std::string& path, size_t record_bytes) : file_(io::FileHandle::open_for_reading(path)), record_(record_bytes) {
+  CifarFile(const std::string& path, size_t record_bytes)
+      : file_(io::FileHandle::open_for_reading(path)), record_(record_bytes) {
     PAL_DATA_CHECK(file_.size() > 0 && file_.size() % record_bytes == 0, path + " is cut: bytes", file_.size(),
                    "its records have " + std::to_string(record_bytes) + " bytes; unpack the archive again");
   }
@@ -55,7 +56,8 @@ class CifarFile {
   std::vector<uint8_t> record_;
 };
 
-std::vector<CifarFile> open_files(const std::string& folder, const std::vector<std::string>& names, size_t record_bytes) {
+std::vector<CifarFile> open_files(const std::string& folder, const std::vector<std::string>& names,
+                                  size_t record_bytes) {
   std::vector<CifarFile> files;
   for (const std::string& name : names) files.emplace_back((fs::path(folder) / name).string(), record_bytes);
   return files;
@@ -76,17 +78,19 @@ std::vector<int64_t> find_parents(std::vector<CifarFile*> files, int64_t classes
       const std::string where = file->path() + ": record " + std::to_string(i);
       PAL_DATA_CHECK(record[0] < coarse_classes, where + " has a coarse label out of range", int{record[0]},
                      "there are " + std::to_string(coarse_classes));
-      PAL_DATA_CHECK(record[1] < classes, where + " has a label out of range", int{record[1]}, "there are " + std::to_string(classes) + " classes");
+      PAL_DATA_CHECK(record[1] < classes, where + " has a label out of range", int{record[1]},
+                     "there are " + std::to_string(classes) + " classes");
       int64_t& parent = parents[record[1]];
-      PAL_DATA_CHECK(parent == -1 || parent == classes + record[0], where + " puts a class under another coarse class", int{record[1]},
-                     "unpack the archive again");
+      PAL_DATA_CHECK(parent == -1 || parent == classes + record[0], where + " puts a class under another coarse class",
+                     int{record[1]}, "unpack the archive again");
       parent = classes + record[0];
     }
   }
   return parents;
 }
 
-void append_files(SplitWriter& writer, std::vector<CifarFile>& files, const CifarFormat& format, const ShardSpec& spec) {
+void append_files(SplitWriter& writer, std::vector<CifarFile>& files, const CifarFormat& format,
+                  const ShardSpec& spec) {
   writer.begin(spec);
   std::vector<uint8_t> image(kImageBytes);
   for (CifarFile& file : files) {
@@ -124,15 +128,17 @@ ImportReport import_cifar(const ImportOptions& options, const CifarFormat& forma
 }  // namespace
 
 ImportReport import_cifar10(const ImportOptions& options) {
-  return import_cifar(options, {"cifar-10-batches-bin",
-                                {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
-                                {"test_batch.bin"},
-                                "batches.meta.txt",
-                                ""});
+  return import_cifar(
+      options, {"cifar-10-batches-bin",
+                {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
+                {"test_batch.bin"},
+                "batches.meta.txt",
+                ""});
 }
 
 ImportReport import_cifar100(const ImportOptions& options) {
-  return import_cifar(options, {"cifar-100-binary", {"train.bin"}, {"test.bin"}, "fine_label_names.txt", "coarse_label_names.txt"});
+  return import_cifar(
+      options, {"cifar-100-binary", {"train.bin"}, {"test.bin"}, "fine_label_names.txt", "coarse_label_names.txt"});
 }
 
 }  // namespace pal::data

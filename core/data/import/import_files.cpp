@@ -11,10 +11,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/data/import/image_converter.h"
+#include "core/data/import/import_source.h"
 #include "core/io/csv.h"
 #include "core/io/file_handle.h"
-#include "core/data/import/import_source.h"
-#include "core/data/import/image_converter.h"
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
@@ -29,11 +29,13 @@ class FileSource final : public ImageSource {
   explicit FileSource(std::string root) : root_(std::move(root)) {}
 
   void read(int64_t image, std::vector<uint8_t>& file) const override {
-    const io::FileHandle handle = io::FileHandle::open_for_reading((root_ / images[static_cast<size_t>(image)].id).string());
+    const io::FileHandle handle =
+        io::FileHandle::open_for_reading((root_ / images[static_cast<size_t>(image)].id).string());
     const uint64_t bytes = handle.size();
     PAL_DATA_CHECK(bytes < (uint64_t{1} << 31), "file of more than 2 GB", bytes, "leave it out");
     file.resize(bytes);
-    PAL_DATA_CHECK(handle.read_at(0, file.data(), file.size()), "it became shorter while it was read", handle.path(), "import again");
+    PAL_DATA_CHECK(handle.read_at(0, file.data(), file.size()), "it became shorter while it was read", handle.path(),
+                   "import again");
   }
 
   // Notes size and time. A file that is not there stays in the list, and is left out in its turn with the reason.
@@ -78,16 +80,21 @@ class FolderWalk {
     if (failure) fail_open(folder);
     for (const fs::directory_entry& entry : entries) {
       const std::string name = entry.path().filename().string();
-      if (name[0] == '.') ++ignored_["hidden files"];
-      else if (entry.is_directory(failure)) walk(below / name);
-      else if (has_image_name(name)) found_.push_back((below / name).string());
-      else ++ignored_[ending_or_name(name)];
+      if (name[0] == '.')
+        ++ignored_["hidden files"];
+      else if (entry.is_directory(failure))
+        walk(below / name);
+      else if (has_image_name(name))
+        found_.push_back((below / name).string());
+      else
+        ++ignored_[ending_or_name(name)];
     }
     above_.erase(place);
   }
 
   [[noreturn]] static void fail_open(const fs::path& folder) {
-    throw Error(Exit::data, folder.string() + " cannot be read: " + std::strerror(errno) + "; check the path and its permissions");
+    throw Error(Exit::data,
+                folder.string() + " cannot be read: " + std::strerror(errno) + "; check the path and its permissions");
   }
 
   fs::path root_;
@@ -111,10 +118,11 @@ LabelNames::LabelNames(const std::vector<std::string>& texts) {
     if (text.empty() || text == "-1" || !names.insert(text).second) continue;
     int64_t value = -1;
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-    all_numbers = all_numbers && failure == std::errc() && end == text.data() + text.size() && value >= 0 && value < kMaxClasses;
+    all_numbers =
+        all_numbers && failure == std::errc() && end == text.data() + text.size() && value >= 0 && value < kMaxClasses;
     largest = std::max(largest, value);
   }
-  if (all_numbers) {   // label 7 stays 7, also where nobody has 3
+  if (all_numbers) {  // label 7 stays 7, also where nobody has 3
     for (int64_t c = 0; c <= largest; ++c) classes_.push_back(std::to_string(c));
     for (const std::string& name : names) numbers_.emplace(name, std::stoll(name));
     return;
@@ -152,21 +160,22 @@ void apply_labels(ImageSource& source, const ImportOptions& options) {
       break;
     }
   }
-  PAL_DATA_CHECK(labelled > 0, options.labels + " names none of the images, such as", source.images.empty() ? "" : source.images[0].id,
-                 "each row is file,label");
+  PAL_DATA_CHECK(labelled > 0, options.labels + " names none of the images, such as",
+                 source.images.empty() ? "" : source.images[0].id, "each row is file,label");
 }
 
 std::unique_ptr<ImageSource> folder_source(const ImportOptions& options) {
   check_folder(options.source);
   auto source = std::make_unique<FileSource>(options.source);
   FolderWalk walk(options.source, source->ignored);
-  std::vector<std::pair<std::string, std::string>> parts = {{"", ""}};   // split, its folder
+  std::vector<std::pair<std::string, std::string>> parts = {{"", ""}};  // split, its folder
   for (const char* test : {"test", "val", "validation"}) {
-    if (!fs::is_directory(fs::path(options.source) / "train") || !fs::is_directory(fs::path(options.source) / test)) continue;
+    if (!fs::is_directory(fs::path(options.source) / "train") || !fs::is_directory(fs::path(options.source) / test))
+      continue;
     parts = {{"train", "train"}, {"test", test}};
     break;
   }
-  std::vector<std::vector<std::pair<std::string, std::string>>> found;   // of each part: class, path
+  std::vector<std::vector<std::pair<std::string, std::string>>> found;  // of each part: class, path
   std::set<std::string> names;
   for (const auto& [split, folder] : parts) {
     found.emplace_back();
@@ -182,12 +191,14 @@ std::unique_ptr<ImageSource> folder_source(const ImportOptions& options) {
     }
     std::sort(found.back().begin(), found.back().end());
   }
-  PAL_DATA_CHECK(!names.empty(), options.source + " has no folders with images", "", "each class is a folder; for images without classes use `images`");
+  PAL_DATA_CHECK(!names.empty(), options.source + " has no folders with images", "",
+                 "each class is a folder; for images without classes use `images`");
   source->classes.assign(names.begin(), names.end());
   for (size_t s = 0; s < parts.size(); ++s) {
     const auto begin = static_cast<int64_t>(source->images.size());
     for (auto& [name, path] : found[s]) {
-      const auto label = std::lower_bound(source->classes.begin(), source->classes.end(), name) - source->classes.begin();
+      const auto label =
+          std::lower_bound(source->classes.begin(), source->classes.end(), name) - source->classes.begin();
       source->add(std::move(path), label);
     }
     source->splits.push_back({parts[s].first, begin, static_cast<int64_t>(source->images.size())});
@@ -198,7 +209,7 @@ std::unique_ptr<ImageSource> folder_source(const ImportOptions& options) {
 
 std::unique_ptr<ImageSource> list_source(const ImportOptions& options) {
   std::unique_ptr<FileSource> source;
-  if (fs::is_regular_file(options.source)) {   // a list: its paths begin at its folder
+  if (fs::is_regular_file(options.source)) {  // a list: its paths begin at its folder
     source = std::make_unique<FileSource>(fs::path(options.source).parent_path().string());
     for (const io::NamedLabel& line : io::read_manifest(options.source)) source->add(line.name, -1);
   } else {

@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "core/io/h5_foreign.h"
-#include "core/data/import/import_source.h"
 #include "core/data/image/png.h"
+#include "core/data/import/import_source.h"
+#include "core/io/h5_foreign.h"
 #include "kernels/base/error.h"
 
 namespace pal::data {
@@ -21,11 +21,13 @@ class H5Source final : public ImageSource {
   explicit H5Source(const std::string& path) : file_(path) {
     struct stat status {};
     if (::stat(path.c_str(), &status) == 0) changed_ = status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
-    std::vector<std::string> texts;   // labels
+    std::vector<std::string> texts;  // labels
     for (const auto& [split, group] : parts()) {
       const auto begin = static_cast<int64_t>(images.size());
-      if (file_.has(join(group, kImages))) add_list(group, texts);
-      else add_classes(group, texts);
+      if (file_.has(join(group, kImages)))
+        add_list(group, texts);
+      else
+        add_classes(group, texts);
       splits.push_back({split, begin, static_cast<int64_t>(images.size())});
     }
     const LabelNames names(texts);
@@ -41,10 +43,11 @@ class H5Source final : public ImageSource {
     if (shape.size() <= 1) return;
     // Pixels go the way of a PNG file: nothing is lost.
     const int64_t channels = shape.size() == 3 ? shape[2] : 1;
-    PAL_DATA_CHECK(shape.size() <= 3 && (channels == 1 || channels == 3), "array of another shape than an image's", place.name,
-                   "it must be (height, width) or (height, width, 1 or 3)");
+    PAL_DATA_CHECK(shape.size() <= 3 && (channels == 1 || channels == 3), "array of another shape than an image's",
+                   place.name, "it must be (height, width) or (height, width, 1 or 3)");
     check_image_size(shape[0], shape[1], {});
-    file = encode_png(file.data(), static_cast<int32_t>(shape[0]), static_cast<int32_t>(shape[1]), static_cast<int>(channels));
+    file = encode_png(file.data(), static_cast<int32_t>(shape[0]), static_cast<int32_t>(shape[1]),
+                      static_cast<int>(channels));
   }
 
  private:
@@ -52,10 +55,12 @@ class H5Source final : public ImageSource {
   static constexpr const char* kTargets = "targets";
   struct Place {
     std::string name;
-    int64_t row = -1;   // −1: the data set is the image
+    int64_t row = -1;  // −1: the data set is the image
   };
 
-  static std::string join(const std::string& group, const std::string& name) { return group == "/" ? name : group + "/" + name; }
+  static std::string join(const std::string& group, const std::string& name) {
+    return group == "/" ? name : group + "/" + name;
+  }
 
   // Splits and their groups: train and a test beside it, or the root.
   std::vector<std::pair<std::string, std::string>> parts() const {
@@ -72,7 +77,8 @@ class H5Source final : public ImageSource {
     std::vector<int64_t> targets(static_cast<size_t>(shape[0]), -1);
     if (file_.has(join(group, kTargets))) {
       targets = file_.integers(join(group, kTargets));
-      PAL_DATA_CHECK(static_cast<int64_t>(targets.size()) == shape[0], file_.path() + ": targets and encoded_images differ in length", targets.size(),
+      PAL_DATA_CHECK(static_cast<int64_t>(targets.size()) == shape[0],
+                     file_.path() + ": targets and encoded_images differ in length", targets.size(),
                      "there are " + std::to_string(shape[0]) + " images");
     }
     for (int64_t row = 0; row < shape[0]; ++row) {
@@ -99,7 +105,8 @@ class H5Source final : public ImageSource {
         texts.push_back(group.name);
       }
     }
-    PAL_DATA_CHECK(!images.empty(), file_.path() + " has neither encoded_images nor groups with images", root, "see `pal help data`");
+    PAL_DATA_CHECK(!images.empty(), file_.path() + " has neither encoded_images nor groups with images", root,
+                   "see `pal help data`");
   }
 
   io::h5::ForeignFile file_;

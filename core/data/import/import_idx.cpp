@@ -22,15 +22,18 @@ constexpr int64_t kMaxSide = 1 << 16;
 // A stream that is read to its exact end; gzip's own checksum is then checked by zlib.
 class IdxFile {
  public:
-  IdxFile(const std::string& path, uint32_t magic, size_t axes) : path_(path), stream_(gzopen(path.c_str(), "rb"), gzclose) {
-    PAL_DATA_CHECK(stream_ != nullptr, path + " cannot be opened", std::strerror(errno), "check the path and its permissions");
+  IdxFile(const std::string& path, uint32_t magic, size_t axes)
+      : path_(path), stream_(gzopen(path.c_str(), "rb"), gzclose) {
+    PAL_DATA_CHECK(stream_ != nullptr, path + " cannot be opened", std::strerror(errno),
+                   "check the path and its permissions");
     gzbuffer(stream_.get(), 1 << 18);
     const uint32_t found = big_endian_word();
-    PAL_DATA_CHECK(found == magic, path_ + " is not the IDX file expected: magic number", found, "expected " + std::to_string(magic));
+    PAL_DATA_CHECK(found == magic, path_ + " is not the IDX file expected: magic number", found,
+                   "expected " + std::to_string(magic));
     for (size_t axis = 0; axis < axes; ++axis) {
       sizes_.push_back(big_endian_word());
-      PAL_DATA_CHECK(sizes_.back() > 0 && (axis == 0 || sizes_.back() < kMaxSide), path_ + " has an impossible size", sizes_.back(),
-                     "download it again");
+      PAL_DATA_CHECK(sizes_.back() > 0 && (axis == 0 || sizes_.back() < kMaxSide), path_ + " has an impossible size",
+                     sizes_.back(), "download it again");
     }
   }
 
@@ -58,7 +61,9 @@ class IdxFile {
     int code = Z_OK;
     const char* words = gzerror(stream_.get(), &code);
     if (code == Z_OK || code == Z_STREAM_END) return;
-    const std::string reason = code == Z_ERRNO ? std::strerror(errno) : code == Z_BUF_ERROR ? "unexpected end of file" : words;
+    const std::string reason = code == Z_ERRNO       ? std::strerror(errno)
+                               : code == Z_BUF_ERROR ? "unexpected end of file"
+                                                     : words;
     throw Error(Exit::data, path_ + " is cut or damaged: " + reason + "; download it again");
   }
 
@@ -81,7 +86,8 @@ std::string find_file(const std::string& folder, const std::string& what, const 
       if (fs::exists(path)) return path.string();
     }
   }
-  PAL_DATA_CHECK(false, folder + " does not have", what + "-" + kind + "-ubyte[.gz]", "give the folder with the four IDX files");
+  PAL_DATA_CHECK(false, folder + " does not have", what + "-" + kind + "-ubyte[.gz]",
+                 "give the folder with the four IDX files");
   return "";
 }
 
@@ -91,11 +97,14 @@ struct SplitFiles {
 };
 
 SplitFiles read_labels(const std::string& folder, const std::string& prefix) {
-  SplitFiles files{prefix, find_file(folder, prefix + "-images", "idx3"), find_file(folder, prefix + "-labels", "idx1"), {}};
+  SplitFiles files{
+      prefix, find_file(folder, prefix + "-images", "idx3"), find_file(folder, prefix + "-labels", "idx1"), {}};
   IdxFile labels(files.label_file, 0x801, 1);
   const IdxFile images(files.image_file, 0x803, 3);
-  PAL_DATA_CHECK(labels.size(0) == images.size(0), labels.path() + " and " + images.path() + " disagree in their number of samples",
-                 std::to_string(labels.size(0)) + " and " + std::to_string(images.size(0)), "take both from one data set");
+  PAL_DATA_CHECK(labels.size(0) == images.size(0),
+                 labels.path() + " and " + images.path() + " disagree in their number of samples",
+                 std::to_string(labels.size(0)) + " and " + std::to_string(images.size(0)),
+                 "take both from one data set");
   files.labels.resize(static_cast<size_t>(labels.size(0)));
   labels.read(files.labels.data(), files.labels.size());
   labels.expect_end();
@@ -105,7 +114,8 @@ SplitFiles read_labels(const std::string& folder, const std::string& prefix) {
 std::vector<std::string> class_names(const ImportOptions& options, int64_t needed) {
   if (!options.classes.empty()) return options.classes;
   std::string name = fs::absolute(options.source).string();
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (name.find("fashion") != std::string::npos) {
     return {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"};
   }
@@ -116,8 +126,9 @@ std::vector<std::string> class_names(const ImportOptions& options, int64_t neede
 
 void check_labels(const SplitFiles& files, size_t classes) {
   for (size_t i = 0; i < files.labels.size(); ++i) {
-    PAL_DATA_CHECK(files.labels[i] < classes, files.label_file + ": label of sample " + std::to_string(i) + " out of range",
-                   int{files.labels[i]}, "there are " + std::to_string(classes) + " class names");
+    PAL_DATA_CHECK(files.labels[i] < classes,
+                   files.label_file + ": label of sample " + std::to_string(i) + " out of range", int{files.labels[i]},
+                   "there are " + std::to_string(classes) + " class names");
   }
 }
 
@@ -138,13 +149,17 @@ void append_split(SplitWriter& writer, const SplitFiles& files, const std::vecto
 }  // namespace
 
 ImportReport import_idx(const ImportOptions& options) {
-  PAL_DATA_CHECK(fs::is_directory(options.source), "no such folder", options.source, "give the folder with the four IDX files");
+  PAL_DATA_CHECK(fs::is_directory(options.source), "no such folder", options.source,
+                 "give the folder with the four IDX files");
   const SplitFiles train = read_labels(options.source, "train"), test = read_labels(options.source, "t10k");
-  const auto largest = [](const SplitFiles& files) { return *std::max_element(files.labels.begin(), files.labels.end()); };
+  const auto largest = [](const SplitFiles& files) {
+    return *std::max_element(files.labels.begin(), files.labels.end());
+  };
   const std::vector<std::string> classes = class_names(options, 1 + std::max(largest(train), largest(test)));
   check_labels(train, classes.size());
   check_labels(test, classes.size());
-  SplitWriter writer(options, {{"train", static_cast<int64_t>(train.labels.size())}, {"test", static_cast<int64_t>(test.labels.size())}});
+  SplitWriter writer(options, {{"train", static_cast<int64_t>(train.labels.size())},
+                               {"test", static_cast<int64_t>(test.labels.size())}});
   append_split(writer, train, classes);
   append_split(writer, test, classes);
   return writer.publish();

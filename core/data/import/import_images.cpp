@@ -10,13 +10,13 @@
 #include <sstream>
 #include <utility>
 
-#include "core/io/crc32c.h"
+#include "core/data/image/png.h"
 #include "core/data/import/import_journal.h"
 #include "core/data/import/import_source.h"
 #include "core/data/import/ordered_workers.h"
-#include "core/data/image/png.h"
 #include "core/data/import/split_writer.h"
 #include "core/data/import/taxonomy.h"
+#include "core/io/crc32c.h"
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
@@ -25,13 +25,13 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr double kShardBytes = 2e9;
-constexpr int64_t kWindow = 128;             // images ahead of the writer: their bytes are all that is held
-constexpr size_t kJournalBytes = 1 << 20;    // a kill costs at most so much work
+constexpr int64_t kWindow = 128;           // images ahead of the writer: their bytes are all that is held
+constexpr size_t kJournalBytes = 1 << 20;  // a kill costs at most so much work
 
 struct PlannedShard {
   std::string target;
   size_t split = 0;
-  int64_t begin = 0, end = 0;   // images
+  int64_t begin = 0, end = 0;  // images
 };
 
 // The size that all images share when all are PNG files; (0, 0, 0) otherwise.
@@ -63,10 +63,10 @@ IntakeOptions choose_storage(const ImageSource& source, const ImportOptions& opt
     if (options.resize_shorter > 0 || !std::all_of(source.images.begin(), source.images.end(), png_name)) return intake;
     try {
       intake.shape = common_png_shape(source, options);
-    } catch (const Error& error) {   // an odd one among them: its reason comes in its turn
+    } catch (const Error& error) {  // an odd one among them: its reason comes in its turn
       if (error.code() != Exit::data) throw;
     }
-  } else {   // the first image that can be read says what size the others must have
+  } else {  // the first image that can be read says what size the others must have
     IntakeOptions probe = intake;
     ImageConverter first(probe);
     std::vector<uint8_t> file;
@@ -102,7 +102,8 @@ double mean_stored_bytes(const ImageSource& source, const IntakeOptions& options
   return sum / kProbes;
 }
 
-std::vector<PlannedShard> plan_shards(const ImageSource& source, const ImportOptions& options, const IntakeOptions& intake) {
+std::vector<PlannedShard> plan_shards(const ImageSource& source, const ImportOptions& options,
+                                      const IntakeOptions& intake) {
   std::vector<PlannedShard> plan;
   const double mean = options.shards ? 0 : mean_stored_bytes(source, intake);
   for (size_t s = 0; s < source.splits.size(); ++s) {
@@ -110,12 +111,15 @@ std::vector<PlannedShard> plan_shards(const ImageSource& source, const ImportOpt
     const int64_t images = split.end - split.begin;
     const std::string name = split.name.empty() ? "" : split.name + " ";
     const int shards = options.shards.value_or(
-        static_cast<int>(std::clamp<double>(mean * static_cast<double>(images) / kShardBytes + 0.5, 1, std::min<double>(static_cast<double>(images), 99999))));
+        static_cast<int>(std::clamp<double>(mean * static_cast<double>(images) / kShardBytes + 0.5, 1,
+                                            std::min<double>(static_cast<double>(images), 99999))));
     PAL_CHECK(shards >= 1 && shards <= 99999, "impossible number of shards", shards, "give 1 to 99999");
-    PAL_CHECK(shards <= images, "more shards than " + name + "images", shards, "give at most " + std::to_string(images));
+    PAL_CHECK(shards <= images, "more shards than " + name + "images", shards,
+              "give at most " + std::to_string(images));
     const std::vector<std::string> files = split_files(options.out, split.name, shards);
     for (int k = 0; k < shards; ++k) {
-      plan.push_back({files[static_cast<size_t>(k)], s, split.begin + k * images / shards, split.begin + (k + 1) * images / shards});
+      plan.push_back({files[static_cast<size_t>(k)], s, split.begin + k * images / shards,
+                      split.begin + (k + 1) * images / shards});
     }
   }
   return plan;
@@ -124,7 +128,8 @@ std::vector<PlannedShard> plan_shards(const ImageSource& source, const ImportOpt
 std::string plan_fingerprint(const ImageSource& source, const ImportOptions& options, const IntakeOptions& intake,
                              const std::vector<PlannedShard>& plan, const ShardSpec& spec) {
   std::ostringstream text;
-  text << options.out << '\n' << options.resize_shorter << ' ' << options.quality << ' ' << static_cast<int>(intake.encoding);
+  text << options.out << '\n'
+       << options.resize_shorter << ' ' << options.quality << ' ' << static_cast<int>(intake.encoding);
   for (const int32_t side : intake.shape) text << ' ' << side;
   for (const PlannedShard& shard : plan) text << '\n' << shard.target << ' ' << shard.begin << ' ' << shard.end;
   for (const std::string& name : spec.classes) text << '\n' << name;
@@ -132,7 +137,7 @@ std::string plan_fingerprint(const ImageSource& source, const ImportOptions& opt
   for (const std::string& name : spec.parent_names) text << '\n' << name;
   const std::string head = text.str();
   uint32_t low = io::crc32c(head.data(), head.size()), high = io::crc32c_portable("pal", 3, low);
-  for (const SourceImage& image : source.images) {   // two sums of different order: 64 bits
+  for (const SourceImage& image : source.images) {  // two sums of different order: 64 bits
     const int64_t numbers[] = {image.label, static_cast<int64_t>(image.bytes), image.changed};
     low = io::crc32c(image.id.data(), image.id.size(), io::crc32c(numbers, sizeof numbers, low));
     high = io::crc32c(numbers, sizeof numbers, io::crc32c(image.id.data(), image.id.size(), high));
@@ -192,9 +197,14 @@ class Reporter {
 class ImageImport {
  public:
   ImageImport(const ImageSource& source, const ImportOptions& options, ShardSpec spec)
-      : source_(source), options_(options), spec_(std::move(spec)), intake_(choose_storage(source, options)),
+      : source_(source),
+        options_(options),
+        spec_(std::move(spec)),
+        intake_(choose_storage(source, options)),
         plan_(plan_shards(source, options, intake_)),
-        quarantine_(options.out.substr(0, options.out.size() - 3) + "-quarantine.csv"), journal_(options.out + ".importing", plan_fingerprint(source, options, intake_, plan_, spec_)), reporter_(source, plan_, spec_) {
+        quarantine_(options.out.substr(0, options.out.size() - 3) + "-quarantine.csv"),
+        journal_(options.out + ".importing", plan_fingerprint(source, options, intake_, plan_, spec_)),
+        reporter_(source, plan_, spec_) {
     spec_.encoding = intake_.encoding;
     spec_.shape = intake_.encoding == Encoding::raw ? intake_.shape : std::vector<int32_t>{0, 0, 0};
   }
@@ -222,10 +232,13 @@ class ImageImport {
     if (options_.progress) options_.progress(done, static_cast<int64_t>(source_.images.size()));
   }
 
-  std::string staged(const std::string& target) const { return (fs::path(journal_.folder()) / fs::path(target).filename()).string(); }
+  std::string staged(const std::string& target) const {
+    return (fs::path(journal_.folder()) / fs::path(target).filename()).string();
+  }
 
   void report_known(const PlannedShard& shard, int64_t end) {
-    for (int64_t i = shard.begin; i < end; ++i) reporter_.add(i, shard.split, journal_.images()[static_cast<size_t>(i)]);
+    for (int64_t i = shard.begin; i < end; ++i)
+      reporter_.add(i, shard.split, journal_.images()[static_cast<size_t>(i)]);
     reporter_.count_resumed(end - shard.begin);
   }
 
@@ -246,8 +259,8 @@ class ImageImport {
   void write_shard(size_t k) {
     const PlannedShard& shard = plan_[k];
     if (static_cast<int64_t>(k) < journal_.finished_shards()) {
-      PAL_DATA_CHECK(fs::exists(staged(shard.target)), "a shard of the interrupted import is missing", staged(shard.target),
-                     "remove " + journal_.folder() + " and import again");
+      PAL_DATA_CHECK(fs::exists(staged(shard.target)), "a shard of the interrupted import is missing",
+                     staged(shard.target), "remove " + journal_.folder() + " and import again");
       return report_known(shard, shard.end);
     }
     ShardSpec spec = spec_;
@@ -275,7 +288,7 @@ class ImageImport {
       const JournalImage image{taken.bytes.size(), taken.crc, std::move(taken.oddities)};
       if (writer.waiting_bytes() + taken.bytes.size() > kJournalBytes) {
         writer.flush();
-        journal_.flush();   // of the images before this one, which are in the file now
+        journal_.flush();  // of the images before this one, which are in the file now
       }
       if (image.bytes > 0) writer.append({taken.bytes.data(), taken.bytes.size(), from.label, from.id, taken.crc});
       journal_.append(image);
@@ -291,12 +304,13 @@ class ImageImport {
     std::set<std::string> folders;
     for (const PlannedShard& shard : plan_) {
       if (fs::exists(staged(shard.target))) io::rename_path(staged(shard.target), shard.target);
-      PAL_DATA_CHECK(fs::exists(shard.target), "a shard of the interrupted import is missing", shard.target, "import again");
+      PAL_DATA_CHECK(fs::exists(shard.target), "a shard of the interrupted import is missing", shard.target,
+                     "import again");
       folders.insert((fs::path(".") / fs::path(shard.target).parent_path()).string());
     }
     const std::string left_out = reporter_.quarantine();
     if (left_out.empty()) {
-      fs::remove(quarantine_);   // that of an earlier import
+      fs::remove(quarantine_);  // that of an earlier import
     } else {
       io::write_file_atomically(staged(quarantine_), left_out);
       io::rename_path(staged(quarantine_), quarantine_);
@@ -310,7 +324,7 @@ class ImageImport {
   ShardSpec spec_;
   const IntakeOptions intake_;
   const std::vector<PlannedShard> plan_;
-  const std::string quarantine_;   // the list of what was left out
+  const std::string quarantine_;  // the list of what was left out
   ImportJournal journal_;
   Reporter reporter_;
 };
@@ -322,8 +336,8 @@ ImportReport import_images(ImageSource& source, const ImportOptions& options) {
   PAL_CHECK(options.quality >= 1 && options.quality <= 100, "quality", options.quality, "give 1 to 100");
   PAL_CHECK(options.resize_shorter >= 0, "resize", options.resize_shorter, "give the pixels of the shorter side");
   for (const SourceSplit& split : source.splits) {
-    PAL_DATA_CHECK(split.begin < split.end, "no images" + (split.name.empty() ? "" : " for " + split.name), options.source,
-                   "check the source and the format's name");
+    PAL_DATA_CHECK(split.begin < split.end, "no images" + (split.name.empty() ? "" : " for " + split.name),
+                   options.source, "check the source and the format's name");
   }
   ShardSpec spec;
   spec.classes = source.classes;

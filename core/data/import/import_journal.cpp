@@ -29,7 +29,8 @@ std::string with_checksum(const std::string& text) {
 
 [[noreturn]] void fail_journal(const std::string& path) {
   const int error = errno;
-  throw Error(Exit::data, path + " cannot be written: " + std::strerror(error) + "; make room or choose another place, and run it again");
+  throw Error(Exit::data, path + " cannot be written: " + std::strerror(error) +
+                              "; make room or choose another place, and run it again");
 }
 
 }  // namespace
@@ -39,12 +40,13 @@ ImportJournal::ImportJournal(std::string folder, const std::string& fingerprint)
   std::error_code failure;
   fs::create_directory(folder_, failure);
   if (failure) {
-    const char* todo = failure == std::errc::no_such_file_or_directory ? "create its folder first" : "check the path and its permissions";
+    const char* todo = failure == std::errc::no_such_file_or_directory ? "create its folder first"
+                                                                       : "check the path and its permissions";
     throw Error(Exit::data, folder_ + " cannot be written: " + failure.message() + "; " + todo);
   }
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail_journal(path_);
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {   // file systems without locks: go on
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {  // file systems without locks: go on
     ::close(std::exchange(descriptor_, -1));
     PAL_CHECK(false, "another import is writing there", folder_, "wait for it, or name another output");
   }
@@ -65,7 +67,7 @@ void ImportJournal::read(const std::string& header) {
       if (tab == std::string::npos || with_checksum(line.substr(0, tab)) != line) break;
       parse(line.substr(0, tab));
     }
-  } else {   // another source or other options
+  } else {  // another source or other options
     for (const auto& entry : fs::directory_iterator(folder_)) {
       if (entry.path() != path_) fs::remove_all(entry.path());
     }
@@ -89,7 +91,8 @@ void ImportJournal::parse(const std::string& line) {
   std::sscanf(part.c_str(), "i %llu %x", &bytes, &crc);
   image.bytes = bytes;
   image.crc = crc;
-  while (std::getline(parts, part, '\t')) image.oddities.push_back({static_cast<Treatment>(part[0] - '0'), part.substr(1)});
+  while (std::getline(parts, part, '\t'))
+    image.oddities.push_back({static_cast<Treatment>(part[0] - '0'), part.substr(1)});
   begins_.push_back(end_);
   images_.push_back(std::move(image));
 }
@@ -110,7 +113,8 @@ void ImportJournal::append(const JournalImage& image) {
   std::string line = begin;
   for (const Oddity& oddity : image.oddities) {
     std::string what = oddity.what;
-    std::replace_if(what.begin(), what.end(), [](char c) { return c == '\t' || c == '\n'; }, ' ');
+    std::replace_if(
+        what.begin(), what.end(), [](char c) { return c == '\t' || c == '\n'; }, ' ');
     line.append("\t").append(std::to_string(static_cast<int>(oddity.treatment))).append(what);
   }
   write_line(line);
@@ -145,7 +149,7 @@ void ImportJournal::begin_publishing() {
 }
 
 void ImportJournal::remove() {
-  std::error_code ignored;   // all is in place; a folder that stays is only in the way
+  std::error_code ignored;  // all is in place; a folder that stays is only in the way
   fs::remove_all(folder_, ignored);
 }
 

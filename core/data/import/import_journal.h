@@ -14,7 +14,7 @@
 namespace pal::data {
 
 struct JournalImage {
-  uint64_t bytes = 0;   // 0: left out
+  uint64_t bytes = 0;  // 0: left out
   uint32_t crc = 0;
   std::vector<Oddity> oddities;
 };
@@ -27,16 +27,16 @@ class ImportJournal {
   ImportJournal(const ImportJournal&) = delete;
 
   const std::string& folder() const { return folder_; }
-  const std::vector<JournalImage>& images() const { return images_; }   // of the plan's first ones
+  const std::vector<JournalImage>& images() const { return images_; }  // of the plan's first ones
   int64_t finished_shards() const { return finished_shards_; }
   bool publishing() const { return publishing_; }
 
-  void forget_from(int64_t image);           // those behind it are to be done again
-  void append(const JournalImage& image);    // held until flush()
+  void forget_from(int64_t image);         // those behind it are to be done again
+  void append(const JournalImage& image);  // held until flush()
   void flush();
   void finish_shard();
-  void begin_publishing();                   // from here on shards get their names; on the disk when it returns
-  void remove();                             // with the folder and all in it
+  void begin_publishing();  // from here on shards get their names; on the disk when it returns
+  void remove();            // with the folder and all in it
 
  private:
   void read(const std::string& header);
@@ -46,9 +46,9 @@ class ImportJournal {
   std::string folder_, path_;
   int descriptor_ = -1;
   std::string waiting_;
-  uint64_t end_ = 0;                          // of what counts in the file
+  uint64_t end_ = 0;  // of what counts in the file
   std::vector<JournalImage> images_;
-  std::vector<uint64_t> begins_;              // where each image's line begins
+  std::vector<uint64_t> begins_;  // where each image's line begins
   int64_t finished_shards_ = 0;
   bool publishing_ = false;
 };

@@ -14,14 +14,14 @@
 namespace pal::data {
 
 struct SourceImage {
-  std::string id;         // its name at the source
+  std::string id;  // its name at the source
   int64_t label = -1;
-  uint64_t bytes = 0;     // of the file
-  int64_t changed = 0;    // when: a source that changed is not the one that an interrupted import began with
+  uint64_t bytes = 0;   // of the file
+  int64_t changed = 0;  // when: a source that changed is not the one that an interrupted import began with
 };
 
 struct SourceSplit {
-  std::string name;       // "train", "test"; "": the source knows no splits
+  std::string name;  // "train", "test"; "": the source knows no splits
   int64_t begin = 0, end = 0;
 };
 
@@ -33,12 +33,12 @@ class ImageSource {
 
   std::vector<SourceImage> images;
   std::vector<SourceSplit> splits;
-  std::vector<std::string> classes;          // none: no labels
-  std::map<std::string, int64_t> ignored;    // files that are not images, by their ending
+  std::vector<std::string> classes;        // none: no labels
+  std::map<std::string, int64_t> ignored;  // files that are not images, by their ending
 };
 
 std::unique_ptr<ImageSource> folder_source(const ImportOptions& options);
-std::unique_ptr<ImageSource> list_source(const ImportOptions& options);        // images: a folder or a list
+std::unique_ptr<ImageSource> list_source(const ImportOptions& options);  // images: a folder or a list
 std::unique_ptr<ImageSource> csv_source(const ImportOptions& options);
 std::unique_ptr<ImageSource> webdataset_source(const ImportOptions& options);
 std::unique_ptr<ImageSource> h5_source(const ImportOptions& options);
@@ -55,7 +55,7 @@ class LabelNames {
  public:
   explicit LabelNames(const std::vector<std::string>& texts);
   const std::vector<std::string>& classes() const { return classes_; }
-  int64_t label(const std::string& text) const;   // −1: unknown
+  int64_t label(const std::string& text) const;  // −1: unknown
 
  private:
   std::vector<std::string> classes_;

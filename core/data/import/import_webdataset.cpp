@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "core/data/dataset.h"
-#include "core/io/file_handle.h"
-#include "core/data/import/import_source.h"
 #include "core/data/import/image_converter.h"
+#include "core/data/import/import_source.h"
+#include "core/io/file_handle.h"
 #include "kernels/base/error.h"
 
 namespace pal::data {
@@ -37,14 +37,14 @@ class TarWalk {
     for (;;) {
       if (end_ - at_ < kBlock) {
         PAL_DATA_CHECK(at_ == end_ && at_ > 0, path() + " is cut at byte", end_, kTarAgain);
-        return false;   // without the empty blocks at the end, which some writers leave out
+        return false;  // without the empty blocks at the end, which some writers leave out
       }
       char block[kBlock];
       read(at_, block, kBlock);
       if (std::all_of(block, block + kBlock, [](char c) { return c == '\0'; })) return false;
       check_block(block);
       const uint64_t bytes = number(block + 124, 12), content = at_ + kBlock;
-      const uint64_t room = (end_ - content) / kBlock * kBlock;   // a whole number of blocks, padding included
+      const uint64_t room = (end_ - content) / kBlock * kBlock;  // a whole number of blocks, padding included
       PAL_DATA_CHECK(bytes <= room, path() + " is cut within", name_of(block), kTarAgain);
       at_ = content + (bytes + kBlock - 1) / kBlock * kBlock;
       const char type = block[156];
@@ -78,13 +78,15 @@ class TarWalk {
 
   uint64_t number(const char* field, size_t bytes) const {
     uint64_t value = 0;
-    if (static_cast<unsigned char>(field[0]) == 0x80) {   // GNU: base 256
+    if (static_cast<unsigned char>(field[0]) == 0x80) {  // GNU: base 256
       for (size_t i = bytes - 8; i < bytes; ++i) value = value << 8 | static_cast<unsigned char>(field[i]);
       return value;
     }
     for (size_t i = 0; i < bytes; ++i) {
-      if (field[i] >= '0' && field[i] <= '7') value = value * 8 + static_cast<uint64_t>(field[i] - '0');
-      else if (field[i] != ' ' && field[i] != '\0') return ~uint64_t{0};
+      if (field[i] >= '0' && field[i] <= '7')
+        value = value * 8 + static_cast<uint64_t>(field[i] - '0');
+      else if (field[i] != ' ' && field[i] != '\0')
+        return ~uint64_t{0};
     }
     return value;
   }
@@ -119,7 +121,8 @@ class TarSource final : public ImageSource {
     const Place& place = places_[static_cast<size_t>(image)];
     file.resize(images[static_cast<size_t>(image)].bytes);
     const io::FileHandle& tar = tars_[place.tar];
-    PAL_DATA_CHECK(tar.read_at(place.offset, file.data(), file.size()), "its tar file became shorter", tar.path(), "import again");
+    PAL_DATA_CHECK(tar.read_at(place.offset, file.data(), file.size()), "its tar file became shorter", tar.path(),
+                   "import again");
   }
 
   void add_tar(const std::string& path) {
@@ -182,8 +185,8 @@ class TarSource final : public ImageSource {
 
   std::vector<io::FileHandle> tars_;
   std::vector<Place> places_;
-  std::vector<std::string> texts_;   // labels as they are written
-  std::string key_, label_;          // of the sample in hand
+  std::vector<std::string> texts_;  // labels as they are written
+  std::string key_, label_;         // of the sample in hand
   TarMember image_;
   int64_t changed_ = 0;
 };
@@ -202,7 +205,8 @@ std::unique_ptr<ImageSource> webdataset_source(const ImportOptions& options) {
   } else {
     tars = expand_glob(options.source);
   }
-  PAL_DATA_CHECK(!tars.empty(), "no tar files", options.source, "give a .tar file, a folder of them, or a glob in quotes");
+  PAL_DATA_CHECK(!tars.empty(), "no tar files", options.source,
+                 "give a .tar file, a folder of them, or a glob in quotes");
   auto source = std::make_unique<TarSource>();
   for (const std::string& tar : tars) source->add_tar(tar);
   source->finish();
@@ -210,6 +214,8 @@ std::unique_ptr<ImageSource> webdataset_source(const ImportOptions& options) {
   return source;
 }
 
-ImportReport import_webdataset(const ImportOptions& options) { return import_images(*webdataset_source(options), options); }
+ImportReport import_webdataset(const ImportOptions& options) {
+  return import_images(*webdataset_source(options), options);
+}
 
 }  // namespace pal::data

@@ -20,7 +20,8 @@ namespace pal::data {
 
 // make_worker() → a callable i → Result, one for each thread.
 template <class Result, class MakeWorker, class Consume>
-void ordered_for(int threads, int64_t begin, int64_t end, int64_t window, const MakeWorker& make_worker, const Consume& consume) {
+void ordered_for(int threads, int64_t begin, int64_t end, int64_t window, const MakeWorker& make_worker,
+                 const Consume& consume) {
   struct Slot {
     std::optional<Result> result;
     std::exception_ptr error;

@@ -25,11 +25,13 @@ std::vector<std::string> split_files(const std::string& out, const std::string& 
 void check_outputs(const std::vector<std::string>& files, Overwrite overwrite) {
   for (const std::string& file : files) {
     PAL_CHECK(!fs::is_directory(file), "the output is a folder", file, "name a file");
-    PAL_CHECK(overwrite == Overwrite::replace || !fs::exists(file), "the output exists already", file, "give --force to replace it");
+    PAL_CHECK(overwrite == Overwrite::replace || !fs::exists(file), "the output exists already", file,
+              "give --force to replace it");
   }
 }
 
-SplitWriter::SplitWriter(const ImportOptions& options, std::vector<PlannedSplit> plan) : options_(options), plan_(std::move(plan)) {
+SplitWriter::SplitWriter(const ImportOptions& options, std::vector<PlannedSplit> plan)
+    : options_(options), plan_(std::move(plan)) {
   const int shards = options.shards.value_or(1);
   PAL_CHECK(shards >= 1 && shards <= 99999, "impossible number of shards", shards, "give 1 to 99999");
   for (const PlannedSplit& split : plan_) {

@@ -17,7 +17,7 @@ std::vector<std::string> split_files(const std::string& out, const std::string& 
 void check_outputs(const std::vector<std::string>& files, Overwrite overwrite);
 
 struct PlannedSplit {
-  std::string name;   // train, test
+  std::string name;  // train, test
   int64_t samples = 0;
 };
 
@@ -37,7 +37,7 @@ class SplitWriter {
   std::vector<PlannedSplit> plan_;
   ImportReport report_;
   ShardSpec spec_;
-  std::vector<ShardWriter> writers_;   // of all splits so far; only the last one is unfinished
+  std::vector<ShardWriter> writers_;  // of all splits so far; only the last one is unfinished
   int64_t done_ = 0, total_ = 0;
 };
 

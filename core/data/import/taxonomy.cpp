@@ -22,15 +22,15 @@ Taxonomy climb(const std::vector<std::string>& classes, const ParentOf& parent_o
   std::unordered_map<std::string, int64_t> number;
   std::vector<std::string> nodes = classes;
   for (size_t c = 0; c < classes.size(); ++c) number.emplace(classes[c], static_cast<int64_t>(c));
-  for (size_t node = 0; node < nodes.size(); ++node) {   // nodes grows: breadth first, level by level above the classes
+  for (size_t node = 0; node < nodes.size(); ++node) {  // nodes grows: breadth first, level by level above the classes
     const std::string parent = parent_of(nodes[node]);
     if (parent.empty()) {
       tree.parents.push_back(-1);
       continue;
     }
     const auto [found, is_new] = number.emplace(parent, static_cast<int64_t>(nodes.size()));
-    PAL_DATA_CHECK(found->second >= static_cast<int64_t>(classes.size()), "taxonomy: a class stands above another one", parent,
-                   "classes are leaves; give it an inner node of another name");
+    PAL_DATA_CHECK(found->second >= static_cast<int64_t>(classes.size()), "taxonomy: a class stands above another one",
+                   parent, "classes are leaves; give it an inner node of another name");
     if (is_new) {
       nodes.push_back(parent);
       tree.names.push_back(shown(parent));
@@ -47,9 +47,11 @@ Taxonomy from_pairs(const std::string& path, const std::vector<std::string>& cla
     const auto [found, is_new] = parent_of.emplace(pair.name, pair.label);
     PAL_DATA_CHECK(is_new || found->second == pair.label, path + ": two parents for", pair.name, "leave one");
   }
-  const bool any = std::any_of(classes.begin(), classes.end(), [&](const std::string& name) { return parent_of.count(name) > 0; });
-  PAL_DATA_CHECK(any, path + " names none of the classes, such as", classes.empty() ? "" : classes[0], "each line is child,parent");
-  for (const auto& [child, unused] : parent_of) {   // a circle that no class leads to would pass unseen
+  const bool any =
+      std::any_of(classes.begin(), classes.end(), [&](const std::string& name) { return parent_of.count(name) > 0; });
+  PAL_DATA_CHECK(any, path + " names none of the classes, such as", classes.empty() ? "" : classes[0],
+                 "each line is child,parent");
+  for (const auto& [child, unused] : parent_of) {  // a circle that no class leads to would pass unseen
     std::string slow = child, fast = child;
     const auto up = [&](const std::string& name) {
       const auto found = parent_of.find(name);
@@ -60,10 +62,13 @@ Taxonomy from_pairs(const std::string& path, const std::vector<std::string>& cla
       PAL_DATA_CHECK(slow != fast, path + " goes in a circle at", slow, "make it a tree");
     }
   }
-  return climb(classes, [&](const std::string& name) {
-    const auto found = parent_of.find(name);
-    return found == parent_of.end() ? std::string() : found->second;
-  }, [](const std::string& name) { return name; });
+  return climb(
+      classes,
+      [&](const std::string& name) {
+        const auto found = parent_of.find(name);
+        return found == parent_of.end() ? std::string() : found->second;
+      },
+      [](const std::string& name) { return name; });
 }
 
 // data.noun: a synset's line begins at the byte that its number says:
@@ -71,21 +76,24 @@ Taxonomy from_pairs(const std::string& path, const std::vector<std::string>& cla
 class WordNet {
  public:
   explicit WordNet(const std::string& path) : path_(path), in_(path) {
-    PAL_DATA_CHECK(in_.good(), "WordNet is not there", path, "install the Debian package wordnet-base, or give wordnet:FILE");
+    PAL_DATA_CHECK(in_.good(), "WordNet is not there", path,
+                   "install the Debian package wordnet-base, or give wordnet:FILE");
   }
 
   struct Synset {
-    std::string word, parent;   // parent: a wnid, or ""
+    std::string word, parent;  // parent: a wnid, or ""
   };
   Synset at(const std::string& wnid) {
     std::string line;
-    const bool named = wnid.size() == 9 && wnid[0] == 'n' && wnid.find_first_not_of("0123456789", 1) == std::string::npos;
+    const bool named =
+        wnid.size() == 9 && wnid[0] == 'n' && wnid.find_first_not_of("0123456789", 1) == std::string::npos;
     if (named) {
       in_.clear();
       in_.seekg(std::stol(wnid.substr(1)));
       std::getline(in_, line);
     }
-    PAL_DATA_CHECK(named && line.compare(0, 8, wnid, 1, 8) == 0, "not a noun of " + path_, wnid, "classes must be named by wnid, as n01440764");
+    PAL_DATA_CHECK(named && line.compare(0, 8, wnid, 1, 8) == 0, "not a noun of " + path_, wnid,
+                   "classes must be named by wnid, as n01440764");
     std::istringstream words(line);
     std::string skip, word;
     int count = 0, pointers = 0;
@@ -99,7 +107,7 @@ class WordNet {
     for (int p = 0; p < pointers; ++p) {
       std::string kind, offset, part;
       words >> kind >> offset >> part >> skip;
-      if ((kind == "@" || kind == "@i") && part == "n") {   // hypernym; instance hypernym
+      if ((kind == "@" || kind == "@i") && part == "n") {  // hypernym; instance hypernym
         synset.parent = "n" + offset;
         break;
       }
@@ -120,8 +128,9 @@ Taxonomy read_taxonomy(const std::string& where, const std::vector<std::string>&
   if (where != "wordnet" && where.rfind("wordnet:", 0) != 0) return from_pairs(where, classes);
   WordNet wordnet(where == "wordnet" ? kWordNet : where.substr(8));
   // ImageNet has classes above others (few, of the larger sets): a class is a leaf here, so its own synset stands above it.
-  return climb(classes, [&](const std::string& wnid) { return wordnet.at(wnid).parent; },
-               [&](const std::string& wnid) { return wnid + " " + wordnet.at(wnid).word; });
+  return climb(
+      classes, [&](const std::string& wnid) { return wordnet.at(wnid).parent; },
+      [&](const std::string& wnid) { return wnid + " " + wordnet.at(wnid).word; });
 }
 
 }  // namespace pal::data

@@ -8,8 +8,8 @@
 namespace pal::data {
 
 struct Taxonomy {
-  std::vector<int64_t> parents;      // (classes + inner nodes): the parent of each; −1 root
-  std::vector<std::string> names;    // of the inner nodes
+  std::vector<int64_t> parents;    // (classes + inner nodes): the parent of each; −1 root
+  std::vector<std::string> names;  // of the inner nodes
 };
 
 // `where`: a CSV file of child,parent names; "wordnet": Debian's data.noun (package wordnet-base); "wordnet:FILE".

@@ -37,7 +37,9 @@ std::vector<kernels::ViewPolicy> view_policies(const config::Config& config) {
   return views;
 }
 
-int64_t total_views(const config::Config& config) { return config.integer("augment.views") + config.integer("augment.small_views"); }
+int64_t total_views(const config::Config& config) {
+  return config.integer("augment.views") + config.integer("augment.small_views");
+}
 
 ViewSet view_set(const config::Config& config, const Dataset& data) {
   ViewSet views;
@@ -60,7 +62,8 @@ kernels::AugmentOptions augment_options(const config::Config& config, const Data
               "set data.size to the side of the views in pixels");
     options.size = shape[0];
   }
-  options.interpolation = config.text("augment.interpolation") == "bicubic" ? kernels::Interpolation::bicubic : kernels::Interpolation::bilinear;
+  options.interpolation = config.text("augment.interpolation") == "bicubic" ? kernels::Interpolation::bicubic
+                                                                            : kernels::Interpolation::bilinear;
   options.channels = !shape.empty() && shape[2] == 1 ? 1 : 3;
   if (data.encoding() == Encoding::features) options.size = 1, options.channels = shape[2];
   const std::vector<double> mean = config.real_list("augment.mean"), std = config.real_list("augment.std");

@@ -13,7 +13,7 @@ namespace pal::data {
 
 struct BegunPart {
   std::unique_ptr<DeviceDecoder::Image> image;
-  int64_t place = 0;   // of its first byte
+  int64_t place = 0;  // of its first byte
 };
 
 void finish_parts(const at::Tensor& pixels, std::vector<BegunPart> parts, DeviceDecoder& decoder);

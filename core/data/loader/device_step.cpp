@@ -6,28 +6,35 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/data/loader/image_pool.h"
 #include "core/data/loader/device_decode.h"
+#include "core/data/loader/image_pool.h"
 
 namespace pal::data {
 namespace {
 
-int64_t bytes_of(const kernels::ImagePart& part) { return int64_t{part.pixels.height} * part.pixels.width * part.pixels.channels; }
+int64_t bytes_of(const kernels::ImagePart& part) {
+  return int64_t{part.pixels.height} * part.pixels.width * part.pixels.channels;
+}
 
-constexpr int64_t kAlignment = 256;   // of an image that the device writes
+constexpr int64_t kAlignment = 256;  // of an image that the device writes
 
 }  // namespace
 
 StepParts::StepParts(int64_t rows, int64_t views, int64_t bytes, at::Device device)
-    : rows_(rows), device_(device), buffer_(at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(device.is_cuda()))),
-      parts_(static_cast<size_t>(rows)), beside_(static_cast<size_t>(rows)), begun_(static_cast<size_t>(rows)), params_(static_cast<size_t>(rows * views)) {}
+    : rows_(rows),
+      device_(device),
+      buffer_(at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(device.is_cuda()))),
+      parts_(static_cast<size_t>(rows)),
+      beside_(static_cast<size_t>(rows)),
+      begun_(static_cast<size_t>(rows)),
+      params_(static_cast<size_t>(rows * views)) {}
 
 void StepParts::put(int64_t row, const kernels::ImagePart& part, const std::vector<kernels::ViewParams>& params,
                     std::unique_ptr<DeviceDecoder::Image> begun) {
   const auto r = static_cast<size_t>(row);
   for (size_t v = 0; v < params.size(); ++v) params_[v * static_cast<size_t>(rows_) + r] = params[v];
   if (begun) {
-    parts_[r] = {part, -1};   // to_device() finds a place
+    parts_[r] = {part, -1};  // to_device() finds a place
     begun_[r] = std::move(begun);
     return;
   }
@@ -68,8 +75,8 @@ at::Tensor StepParts::to_device(DeviceDecoder* decoder) {
   return pixels;
 }
 
-at::Tensor StepParts::views(const at::Tensor& pixels, int64_t first, int64_t count, const kernels::AugmentOptions& options,
-                            at::ScalarType dtype, int threads) const {
+at::Tensor StepParts::views(const at::Tensor& pixels, int64_t first, int64_t count,
+                            const kernels::AugmentOptions& options, at::ScalarType dtype, int threads) const {
   const at::Tensor out = empty_images(rows_ * count, options, dtype, device_);
   const auto begin = params_.begin() + first * rows_;
   ops::augment_parts(out, pixels, parts_, {begin, begin + count * rows_}, options, threads);

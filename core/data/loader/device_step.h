@@ -27,20 +27,20 @@ class StepParts {
   void put(int64_t row, const kernels::ImagePart& part, const std::vector<kernels::ViewParams>& params,
            std::unique_ptr<DeviceDecoder::Image> begun = nullptr);
 
-  at::Tensor to_device(DeviceDecoder* decoder = nullptr);   // all pixels; call it once
+  at::Tensor to_device(DeviceDecoder* decoder = nullptr);  // all pixels; call it once
   // The views [first, first + count) of all rows, view-major, of the pixels on the device.
-  at::Tensor views(const at::Tensor& pixels, int64_t first, int64_t count, const kernels::AugmentOptions& options, at::ScalarType dtype,
-                   int threads) const;
+  at::Tensor views(const at::Tensor& pixels, int64_t first, int64_t count, const kernels::AugmentOptions& options,
+                   at::ScalarType dtype, int threads) const;
 
  private:
   const int64_t rows_;
   const at::Device device_;
-  at::Tensor buffer_;                             // (bytes)
-  std::atomic<int64_t> used_ = 0;                 // of it; more than it has when a part found no room
-  std::vector<ops::PlacedPart> parts_;            // (rows)
-  std::vector<std::vector<uint8_t>> beside_;      // (rows) what found no room
-  std::vector<std::unique_ptr<DeviceDecoder::Image>> begun_;   // (rows)
-  std::vector<kernels::ViewParams> params_;       // (views, rows)
+  at::Tensor buffer_;                                         // (bytes)
+  std::atomic<int64_t> used_ = 0;                             // of it; more than it has when a part found no room
+  std::vector<ops::PlacedPart> parts_;                        // (rows)
+  std::vector<std::vector<uint8_t>> beside_;                  // (rows) what found no room
+  std::vector<std::unique_ptr<DeviceDecoder::Image>> begun_;  // (rows)
+  std::vector<kernels::ViewParams> params_;                   // (views, rows)
 };
 
 }  // namespace pal::data

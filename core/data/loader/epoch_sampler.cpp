@@ -57,9 +57,13 @@ class Permutation {
 class EpochOrder {
  public:
   EpochOrder(const EpochPlan& plan, int64_t epoch)
-      : plan_(plan), epoch_(static_cast<uint64_t>(epoch)), runs_(plan.samples / EpochPlan::kRun),
-        first_(static_cast<uint64_t>(plan.shuffle == Shuffle::full ? plan.samples : std::max<int64_t>(runs_, 1)), stream(0)) {
-    if (plan.shuffle == Shuffle::windows) start_ = static_cast<int64_t>(stream(kStart).below(static_cast<uint64_t>(plan.samples)));
+      : plan_(plan),
+        epoch_(static_cast<uint64_t>(epoch)),
+        runs_(plan.samples / EpochPlan::kRun),
+        first_(static_cast<uint64_t>(plan.shuffle == Shuffle::full ? plan.samples : std::max<int64_t>(runs_, 1)),
+               stream(0)) {
+    if (plan.shuffle == Shuffle::windows)
+      start_ = static_cast<int64_t>(stream(kStart).below(static_cast<uint64_t>(plan.samples)));
   }
 
   // The samples at positions [begin, end) of the epoch.
@@ -71,9 +75,11 @@ class EpochOrder {
       return samples;
     }
     for (int64_t at = begin; at < end;) {
-      const int64_t window = at / plan_.window, from = window * plan_.window, to = std::min(from + plan_.window, plan_.samples);
+      const int64_t window = at / plan_.window, from = window * plan_.window,
+                    to = std::min(from + plan_.window, plan_.samples);
       const Permutation inside(static_cast<uint64_t>(to - from), stream(1 + static_cast<uint64_t>(window)));
-      for (; at < std::min(to, end); ++at) samples.push_back(on_disk(from + static_cast<int64_t>(inside(static_cast<uint64_t>(at - from)))));
+      for (; at < std::min(to, end); ++at)
+        samples.push_back(on_disk(from + static_cast<int64_t>(inside(static_cast<uint64_t>(at - from)))));
     }
     return samples;
   }

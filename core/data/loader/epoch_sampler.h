@@ -15,13 +15,13 @@ namespace pal::data {
 enum class Shuffle { full, windows };
 
 struct EpochPlan {
-  static constexpr int64_t kRun = 16;   // samples that lie together: a megabyte or two of JPEG
+  static constexpr int64_t kRun = 16;  // samples that lie together: a megabyte or two of JPEG
 
-  int64_t samples = 0;        // N (of the subset trained on)
+  int64_t samples = 0;  // N (of the subset trained on)
   int64_t global_batch = 0;
   uint64_t seed = 0;
   Shuffle shuffle = Shuffle::full;
-  int64_t window = 16384;     // samples; a multiple of kRun
+  int64_t window = 16384;  // samples; a multiple of kRun
 
   int64_t steps_per_epoch() const { return (samples + global_batch - 1) / global_batch; }
 };

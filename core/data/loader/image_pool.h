@@ -17,7 +17,8 @@
 namespace pal::data {
 
 // Room for `rows` images of these options, not filled. dtype is float32 or float64.
-at::Tensor empty_images(int64_t rows, const kernels::AugmentOptions& options, at::ScalarType dtype, at::Device device = at::kCPU);
+at::Tensor empty_images(int64_t rows, const kernels::AugmentOptions& options, at::ScalarType dtype,
+                        at::Device device = at::kCPU);
 
 int64_t images_bytes(int64_t rows, const kernels::AugmentOptions& options, at::ScalarType dtype);
 

@@ -20,7 +20,7 @@ struct Loader::State {
   std::shared_ptr<const Dataset> data;
   LoaderOptions options;
   std::unique_ptr<StepImages> large, small;
-  int64_t read_ahead_limit = 0, bound = 0;      // bytes: of images that wait for a worker; of everything
+  int64_t read_ahead_limit = 0, bound = 0;  // bytes: of images that wait for a worker; of everything
   std::mutex mutex;
   std::condition_variable work, ready;
   std::vector<std::unique_ptr<StepSlot>> ring;  // step s at s % depth; null until it is planned
@@ -47,8 +47,12 @@ struct Loader::State {
     }
     return nullptr;
   }
-  StepSlot* to_render() { return oldest([](const StepSlot& s) { return !s.readable.empty(); }); }
-  StepSlot* to_read() { return oldest([](const StepSlot& s) { return s.unread < s.tiles; }); }
+  StepSlot* to_render() {
+    return oldest([](const StepSlot& s) { return !s.readable.empty(); });
+  }
+  StepSlot* to_read() {
+    return oldest([](const StepSlot& s) { return s.unread < s.tiles; });
+  }
 
   // Rows that a rank may get in a step.
   int64_t largest_step() const {
@@ -61,9 +65,11 @@ struct Loader::State {
     const int64_t rows = largest_step();
     const ViewSet& views = options.views;
     const kernels::AugmentOptions little = small_options();
-    const int64_t step_bytes = options.render == Render::device ? part_room(rows)
-                               : images_bytes(rows * views.large_views(), views.large, options.dtype) +
-                                     (views.small_views > 0 ? images_bytes(rows * views.small_views, little, options.dtype) : 0);
+    const int64_t step_bytes =
+        options.render == Render::device
+            ? part_room(rows)
+            : images_bytes(rows * views.large_views(), views.large, options.dtype) +
+                  (views.small_views > 0 ? images_bytes(rows * views.small_views, little, options.dtype) : 0);
     const int64_t memory = options.memory_mb << 20;
     read_ahead_limit = memory / 8;
     const int64_t fits = (memory - read_ahead_limit) / std::max<int64_t>(step_bytes, 1);
@@ -75,7 +81,8 @@ struct Loader::State {
     if (options.render == Render::device) return;
     const auto keep = static_cast<size_t>(options.depth) + 1;
     large = std::make_unique<StepImages>(keep, rows * views.large_views(), views.large, options.dtype);
-    if (views.small_views > 0) small = std::make_unique<StepImages>(keep, rows * views.small_views, little, options.dtype);
+    if (views.small_views > 0)
+      small = std::make_unique<StepImages>(keep, rows * views.small_views, little, options.dtype);
   }
 
   kernels::AugmentOptions small_options() const {
@@ -100,7 +107,8 @@ struct Loader::State {
     const std::vector<SampleRange> ranges = pal::data::read_ahead(options.plan, step);
     for (size_t k = options.local_rank; k < ranges.size(); k += options.local_ranks) {
       const auto [begin, end] = ranges[k];
-      options.subset.empty() ? data->will_read(begin, end) : data->will_read(options.subset[begin], options.subset[end - 1] + 1);
+      options.subset.empty() ? data->will_read(begin, end)
+                             : data->will_read(options.subset[begin], options.subset[end - 1] + 1);
     }
   }
 
@@ -123,8 +131,11 @@ struct Loader::State {
     const auto rows = static_cast<int64_t>(s->local.size());
     s->bytes.resize(s->local.size());
     s->decoder = options.decoder.get();
-    if (large) s->loaded.images = large->take(rows * options.views.large_views());
-    else s->parts = std::make_unique<StepParts>(rows, static_cast<int64_t>(options.views.policies.size()), buffer_room(rows), options.device);
+    if (large)
+      s->loaded.images = large->take(rows * options.views.large_views());
+    else
+      s->parts = std::make_unique<StepParts>(rows, static_cast<int64_t>(options.views.policies.size()),
+                                             buffer_room(rows), options.device);
     if (small) s->loaded.small_images = small->take(rows * options.views.small_views);
     s->tile_samples = Tile::samples_at_once(*data);
     s->tiles = (rows + s->tile_samples - 1) / s->tile_samples;
@@ -239,7 +250,8 @@ struct Loader::State {
     large_options.step = static_cast<uint64_t>(s.loaded.step);
     s.loaded.images = s.parts->views(pixels, 0, views.large_views(), large_options, options.dtype, options.threads);
     if (views.small_views == 0) return;
-    s.loaded.small_images = s.parts->views(pixels, views.large_views(), views.small_views, small_options(), options.dtype, options.threads);
+    s.loaded.small_images =
+        s.parts->views(pixels, views.large_views(), views.small_views, small_options(), options.dtype, options.threads);
   }
 
   void join() {
@@ -253,13 +265,17 @@ struct Loader::State {
 };
 
 Loader::Loader(std::shared_ptr<const Dataset> data, LoaderOptions options) : state_(std::make_unique<State>()) {
-  PAL_ASSERT(options.ranks > 0 && options.rank >= 0 && options.rank < options.ranks, "the loader's rank is one of its ranks");
+  PAL_ASSERT(options.ranks > 0 && options.rank >= 0 && options.rank < options.ranks,
+             "the loader's rank is one of its ranks");
   PAL_ASSERT(options.views.large_views() > 0, "the loader makes at least one view");
   PAL_ASSERT(options.subset.empty() || static_cast<int64_t>(options.subset.size()) == options.plan.samples,
              "the plan counts the samples of the subset");
-  PAL_ASSERT(options.device.is_cpu() || options.render == Render::device, "a device that is not the CPU renders the views itself");
-  PAL_ASSERT(options.render == Render::workers || data->encoding() != Encoding::features, "rows of features are made by the workers");
-  PAL_ASSERT(!options.decoder || (options.render == Render::device && data->encoding() == Encoding::jpeg && options.views.decode == Decode::full),
+  PAL_ASSERT(options.device.is_cpu() || options.render == Render::device,
+             "a device that is not the CPU renders the views itself");
+  PAL_ASSERT(options.render == Render::workers || data->encoding() != Encoding::features,
+             "rows of features are made by the workers");
+  PAL_ASSERT(!options.decoder || (options.render == Render::device && data->encoding() == Encoding::jpeg &&
+                                  options.views.decode == Decode::full),
              "a device that renders decodes JPEG files, in full size");
   PAL_CHECK(options.threads >= 1, "data.threads", options.threads, "give at least 1");
   PAL_CHECK(options.depth >= 1, "data.prefetch", options.depth, "give at least 1");

@@ -25,44 +25,45 @@
 namespace pal::data {
 
 enum class Render {
-  workers,   // make the views, in memory
-  device,    // workers only decode what the views need; the device makes them, on its current stream, in next()
+  workers,  // make the views, in memory
+  device,   // workers only decode what the views need; the device makes them, on its current stream, in next()
 };
 
 struct LoaderOptions {
-  EpochPlan plan;                             // of the samples that come once per epoch
-  int64_t edge_samples = 0;                   // at most so many more in each batch, from the draws of plan_on()
-  std::vector<int64_t> subset;                // plan index → sample id; empty: all samples
+  EpochPlan plan;               // of the samples that come once per epoch
+  int64_t edge_samples = 0;     // at most so many more in each batch, from the draws of plan_on()
+  std::vector<int64_t> subset;  // plan index → sample id; empty: all samples
   ViewSet views;
   at::ScalarType dtype = at::kFloat;
   int rank = 0, ranks = 1;
-  int local_rank = 0, local_ranks = 1;        // of this machine: they share the reading ahead
+  int local_rank = 0, local_ranks = 1;  // of this machine: they share the reading ahead
   int threads = 1, readers = 1;
   int depth = 3;
   int64_t memory_mb = 4096;
   Render render = Render::workers;
-  at::Device device = at::kCPU;               // of the views; another one than the CPU renders itself
-  std::shared_ptr<DeviceDecoder> decoder;     // of the device that renders, for JPEG files and whole decodes; null: libjpeg, by workers
+  at::Device device = at::kCPU;  // of the views; another one than the CPU renders itself
+  std::shared_ptr<DeviceDecoder>
+      decoder;  // of the device that renders, for JPEG files and whole decodes; null: libjpeg, by workers
   int64_t first_step = 0;
-  int64_t planned_until = 0;                  // steps below may be prepared from the start, without edge draws
+  int64_t planned_until = 0;  // steps below may be prepared from the start, without edge draws
 };
 
 struct LoadedStep {
   int64_t step = 0;
-  std::vector<int64_t> samples;       // (B) of the GLOBAL batch
-  std::vector<double> weights;        // (B) 1/π: π the probability that the sample is in a batch of this step
-  std::vector<int64_t> rank_begin;    // (W + 1)
-  at::Tensor images;                  // (large views · local positions, C, size, size), view-major
-  at::Tensor small_images;            // the same of the small views; undefined where there are none
+  std::vector<int64_t> samples;     // (B) of the GLOBAL batch
+  std::vector<double> weights;      // (B) 1/π: π the probability that the sample is in a batch of this step
+  std::vector<int64_t> rank_begin;  // (W + 1)
+  at::Tensor images;                // (large views · local positions, C, size, size), view-major
+  at::Tensor small_images;          // the same of the small views; undefined where there are none
 };
 
 struct LoaderReport {
-  int depth = 0;                      // steps prepared ahead
-  double bound_mb = 0;                // of the views (or parts) of those steps, and of what is read ahead
-  double read_ahead_mb = 0;           // most bytes of images that were read and not yet decoded, so far
-  double waited_s = 0;                // by next(), in all
-  TileTimes cpu;                      // of all threads
-  int64_t left_to_libjpeg = 0;        // images that `decoder` did not take
+  int depth = 0;                // steps prepared ahead
+  double bound_mb = 0;          // of the views (or parts) of those steps, and of what is read ahead
+  double read_ahead_mb = 0;     // most bytes of images that were read and not yet decoded, so far
+  double waited_s = 0;          // by next(), in all
+  TileTimes cpu;                // of all threads
+  int64_t left_to_libjpeg = 0;  // images that `decoder` did not take
 };
 
 class Loader {

@@ -11,8 +11,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/data/loader/loader.h"
 #include "core/data/loader/device_step.h"
+#include "core/data/loader/loader.h"
 
 namespace pal::data {
 
@@ -31,13 +31,13 @@ struct FirstError {
 
 struct StepSlot {
   LoadedStep loaded;
-  std::unique_ptr<StepParts> parts;           // where the device renders
-  DeviceDecoder* decoder = nullptr;           // where it decodes, too
-  std::vector<int64_t> local;                 // this rank's samples
-  std::vector<std::vector<uint8_t>> bytes;    // of each, from when it is read until it is rendered
+  std::unique_ptr<StepParts> parts;         // where the device renders
+  DeviceDecoder* decoder = nullptr;         // where it decodes, too
+  std::vector<int64_t> local;               // this rank's samples
+  std::vector<std::vector<uint8_t>> bytes;  // of each, from when it is read until it is rendered
   int64_t tile_samples = 1;
-  int64_t tiles = 0, unread = 0, done = 0;    // tiles below `unread` are read, or somebody reads them
-  std::deque<int64_t> readable;               // tiles whose bytes are here
+  int64_t tiles = 0, unread = 0, done = 0;  // tiles below `unread` are read, or somebody reads them
+  std::deque<int64_t> readable;             // tiles whose bytes are here
   FirstError error;
 
   struct Range {
@@ -61,14 +61,16 @@ struct StepSlot {
   void render(Tile& tile, int64_t number, ViewSet& views) {
     views.large.step = static_cast<uint64_t>(loaded.step);
     if (parts) return keep_parts(tile, number, views);
-    loaded.images.scalar_type() == at::kDouble ? render_as<double>(tile, number, views) : render_as<float>(tile, number, views);
+    loaded.images.scalar_type() == at::kDouble ? render_as<double>(tile, number, views)
+                                               : render_as<float>(tile, number, views);
   }
 
  private:
   void keep_parts(Tile& tile, int64_t number, const ViewSet& views) {
     for (auto [i, end] = rows(number); i < end; ++i) {
       const double start = thread_seconds();
-      Tile::Begun begun = decoder ? tile.begin(*decoder, local[i], bytes[i], views) : Tile::Begun{nullptr, tile.prepare(local[i], bytes[i], views)};
+      Tile::Begun begun = decoder ? tile.begin(*decoder, local[i], bytes[i], views)
+                                  : Tile::Begun{nullptr, tile.prepare(local[i], bytes[i], views)};
       parts->put(static_cast<int64_t>(i), begun.part, tile.params(), std::move(begun.image));
       bytes[i] = {};
       tile.times.decode += thread_seconds() - start;

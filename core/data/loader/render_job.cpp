@@ -24,7 +24,8 @@ int32_t reduction(const kernels::CropBox& crop, int32_t size) {
 
 kernels::CropBox hull(const kernels::CropBox& a, const kernels::CropBox& b) {
   const int32_t top = std::min(a.top, b.top), left = std::min(a.left, b.left);
-  return {top, left, std::max(a.top + a.height, b.top + b.height) - top, std::max(a.left + a.width, b.left + b.width) - left};
+  return {top, left, std::max(a.top + a.height, b.top + b.height) - top,
+          std::max(a.left + a.width, b.left + b.width) - left};
 }
 
 Tile::Size Tile::open(int64_t sample, const std::vector<uint8_t>& bytes) {
@@ -65,10 +66,12 @@ kernels::ImagePart Tile::decode(int64_t sample, const std::vector<uint8_t>& byte
 }
 
 template <class T>
-void Tile::render(T* out, const kernels::ImagePart& part, const kernels::ViewParams& params, const kernels::AugmentOptions& options) {
+void Tile::render(T* out, const kernels::ImagePart& part, const kernels::ViewParams& params,
+                  const kernels::AugmentOptions& options) {
   const int64_t need = kernels::cpu::augment_scratch_bytes({&part.pixels, 1}, options, {1});
   if (static_cast<int64_t>(scratch_.size()) < need) scratch_.resize(static_cast<size_t>(need));
-  kernels::cpu::augment_part(out, part, params, options, {scratch_.data(), static_cast<int64_t>(scratch_.size())}, kernels::best_isa());
+  kernels::cpu::augment_part(out, part, params, options, {scratch_.data(), static_cast<int64_t>(scratch_.size())},
+                             kernels::best_isa());
 }
 
 void Tile::draw(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
@@ -77,8 +80,9 @@ void Tile::draw(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet
   params_.resize(views.policies.size());
   sizes_.resize(params_.size());
   for (size_t v = 0; v < params_.size(); ++v) {
-    params_[v] = kernels::draw_view_params(views.policies[v], views.large.seed, views.large.step, static_cast<uint64_t>(sample),
-                                           static_cast<uint32_t>(v), size.height, size.width);
+    params_[v] =
+        kernels::draw_view_params(views.policies[v], views.large.seed, views.large.step, static_cast<uint64_t>(sample),
+                                  static_cast<uint32_t>(v), size.height, size.width);
     sizes_[v] = v < large ? views.large.size : views.small_size;
   }
 }
@@ -102,15 +106,19 @@ Tile::Begun Tile::begin(DeviceDecoder& decoder, int64_t sample, std::vector<uint
 }
 
 template <class T>
-void Tile::copy_features(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views, int64_t view) {
+void Tile::copy_features(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views,
+                         int64_t view) {
   const auto* row = reinterpret_cast<const float*>(bytes.data());
   const auto dims = static_cast<int64_t>(bytes.size() / sizeof(float));
-  Random random(views.large.seed, Purpose::augment, views.large.step, static_cast<uint64_t>(sample), static_cast<uint32_t>(std::max<int64_t>(view, 0)));
-  for (int64_t k = 0; k < dims; ++k) out[k] = static_cast<T>(row[k] + (view < 0 ? 0.0 : views.feature_noise * random.normal()));
+  Random random(views.large.seed, Purpose::augment, views.large.step, static_cast<uint64_t>(sample),
+                static_cast<uint32_t>(std::max<int64_t>(view, 0)));
+  for (int64_t k = 0; k < dims; ++k)
+    out[k] = static_cast<T>(row[k] + (view < 0 ? 0.0 : views.feature_noise * random.normal()));
 }
 
 template <class T>
-void Tile::augment(const std::vector<T*>& out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
+void Tile::augment(const std::vector<T*>& out, int64_t sample, const std::vector<uint8_t>& bytes,
+                   const ViewSet& views) {
   const double start = thread_seconds();
   if (data_.encoding() == Encoding::features) {
     for (size_t v = 0; v < out.size(); ++v) copy_features(out[v], sample, bytes, views, static_cast<int64_t>(v));

@@ -18,18 +18,18 @@
 namespace pal::data {
 
 enum class Decode {
-  scaled,   // as above: crops much larger than their view differ a little from the resize of all pixels
-  full,     // all pixels of a crop are decoded
+  scaled,  // as above: crops much larger than their view differ a little from the resize of all pixels
+  full,    // all pixels of a crop are decoded
 };
 
 // What becomes of a sample.
 struct ViewSet {
-  std::vector<kernels::ViewPolicy> policies;   // (V) the large views, then the small ones
-  kernels::AugmentOptions large;               // step is filled in by the loader
+  std::vector<kernels::ViewPolicy> policies;  // (V) the large views, then the small ones
+  kernels::AugmentOptions large;              // step is filled in by the loader
   int64_t small_views = 0;
   int32_t small_size = 0;
   Decode decode = Decode::scaled;
-  double feature_noise = 0;                    // features: standard deviation of the noise that makes a view
+  double feature_noise = 0;  // features: standard deviation of the noise that makes a view
 
   int64_t large_views() const { return static_cast<int64_t>(policies.size()) - small_views; }
 };
@@ -48,12 +48,12 @@ class Tile {
 
   // Draws the parameters of all views of a sample and decodes what they need. Valid until the next call.
   kernels::ImagePart prepare(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
-  const std::vector<kernels::ViewParams>& params() const { return params_; }   // of those views
+  const std::vector<kernels::ViewParams>& params() const { return params_; }  // of those views
   // The same where the device decodes: draws, and lets `decoder` begin the box that holds all crops. Where it does not,
   // `image` is null and the pixels are libjpeg's.
   struct Begun {
     std::unique_ptr<DeviceDecoder::Image> image;
-    kernels::ImagePart part;   // without pixels where there is an image
+    kernels::ImagePart part;  // without pixels where there is an image
   };
   Begun begin(DeviceDecoder& decoder, int64_t sample, std::vector<uint8_t>& bytes, const ViewSet& views);
 
@@ -65,7 +65,7 @@ class Tile {
   void centre(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
 
   TileTimes times;
-  int64_t left_to_libjpeg = 0;   // images that the device's decoder did not take
+  int64_t left_to_libjpeg = 0;  // images that the device's decoder did not take
 
  private:
   struct Size {
@@ -79,13 +79,14 @@ class Tile {
   void copy_features(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views, int64_t view);
   kernels::ImagePart decode(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
   template <class T>
-  void render(T* out, const kernels::ImagePart& part, const kernels::ViewParams& params, const kernels::AugmentOptions& options);
+  void render(T* out, const kernels::ImagePart& part, const kernels::ViewParams& params,
+              const kernels::AugmentOptions& options);
 
   const Dataset& data_;
   JpegDecoder decoder_;
   std::vector<uint8_t> pixels_;
-  std::vector<kernels::ViewParams> params_;   // of the views of the sample in hand
-  std::vector<int32_t> sizes_;                // of the same
+  std::vector<kernels::ViewParams> params_;  // of the views of the sample in hand
+  std::vector<int32_t> sizes_;               // of the same
   std::vector<char> scratch_;
 };
 

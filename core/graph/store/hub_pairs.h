@@ -17,7 +17,7 @@ class HubPairs {
  public:
   // Answers "different" that make a component a hub. N answers make at most 2 N / kNegatives hubs.
   static constexpr int64_t kNegatives = 1024;
-  using Row = std::vector<uint64_t>;   // bit n: hub n differs; may be shorter than the number of hubs
+  using Row = std::vector<uint64_t>;  // bit n: hub n differs; may be shorter than the number of hubs
 
   // −1: the component is no hub.
   int32_t number(int32_t component) const {
@@ -75,9 +75,9 @@ class HubPairs {
     for (; bits != 0; bits &= bits - 1) f(static_cast<int32_t>(word * 64) + std::countr_zero(bits));
   }
 
-  std::unordered_map<int32_t, int32_t> numbers_;   // component → hub
+  std::unordered_map<int32_t, int32_t> numbers_;  // component → hub
   std::vector<Row> rows_;
-  std::vector<int32_t> free_;                      // numbers of hubs that are gone
+  std::vector<int32_t> free_;  // numbers of hubs that are gone
 };
 
 }  // namespace pal::graph

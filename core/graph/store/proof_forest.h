@@ -13,7 +13,7 @@ namespace pal::graph {
 
 class ProofForest {
  public:
-  static constexpr int32_t kLabel = -1;   // the reason of an edge that no answer made: the two have the same label
+  static constexpr int32_t kLabel = -1;  // the reason of an edge that no answer made: the two have the same label
 
   void reset(int64_t samples) {
     up_.assign(samples, -1);
@@ -51,8 +51,8 @@ class ProofForest {
     return nodes;
   }
 
-  std::vector<int32_t> up_;    // (samples) towards the root, −1 at it
-  std::vector<int32_t> why_;   // (samples) reason of the edge upwards
+  std::vector<int32_t> up_;   // (samples) towards the root, −1 at it
+  std::vector<int32_t> why_;  // (samples) reason of the edge upwards
 };
 
 }  // namespace pal::graph

@@ -8,7 +8,7 @@
 namespace pal::oracle {
 namespace {
 
-using Verdicts = std::map<std::string, int>;   // annotator → verdict
+using Verdicts = std::map<std::string, int>;  // annotator → verdict
 constexpr int kVerdicts = 5;
 
 double kappa(double observed, double chance) { return chance >= 1 ? 1 : (observed - chance) / (1 - chance); }
@@ -78,12 +78,14 @@ AgreementReport annotator_report(const std::vector<RecordedAnswer>& answers) {
     pace.cost += a.cost;
     if (a.seconds > 0) seconds[a.annotator].push_back(a.seconds);
     ++(r.superseded_by == 0 ? pace.answers : pace.withdrawn);
-    if (r.superseded_by == 0 && a.verdict != Verdict::skip) questions[{a.query, a.j}][a.annotator] = static_cast<int>(a.verdict);
+    if (r.superseded_by == 0 && a.verdict != Verdict::skip)
+      questions[{a.query, a.j}][a.annotator] = static_cast<int>(a.verdict);
   }
   std::map<std::pair<std::string, std::string>, std::vector<std::pair<int, int>>> common;
   for (const auto& [question, verdicts] : questions) {
     for (auto a = verdicts.begin(); a != verdicts.end(); ++a) {
-      for (auto b = std::next(a); b != verdicts.end(); ++b) common[{a->first, b->first}].emplace_back(a->second, b->second);
+      for (auto b = std::next(a); b != verdicts.end(); ++b)
+        common[{a->first, b->first}].emplace_back(a->second, b->second);
     }
   }
   for (const auto& [who, said] : common) report.pairs.push_back(compare_two(who.first, who.second, said));

@@ -17,21 +17,21 @@ namespace pal::oracle {
 
 struct AnnotatorPace {
   std::string annotator;
-  int64_t answers = 0;             // that stand
+  int64_t answers = 0;  // that stand
   int64_t withdrawn = 0;
-  double seconds = 0;              // median of an answer, of those that tell
-  double cost = 0;                 // of all, also those taken back
+  double seconds = 0;  // median of an answer, of those that tell
+  double cost = 0;     // of all, also those taken back
 };
 struct PairAgreement {
   std::string a, b;
-  int64_t questions = 0;           // both answered
+  int64_t questions = 0;  // both answered
   double raw = 0, cohen = 0;
 };
 struct AgreementReport {
-  int64_t questions = 0;           // with two answers or more
-  double raw = 0, fleiss = 0;      // of those; 0 when there is none
-  std::vector<PairAgreement> pairs;     // by names; of those with a question in common
-  std::vector<AnnotatorPace> annotators;         // by name
+  int64_t questions = 0;                  // with two answers or more
+  double raw = 0, fleiss = 0;             // of those; 0 when there is none
+  std::vector<PairAgreement> pairs;       // by names; of those with a question in common
+  std::vector<AnnotatorPace> annotators;  // by name
 };
 AgreementReport annotator_report(const std::vector<RecordedAnswer>& answers);
 

@@ -12,13 +12,16 @@ using LineJson = nlohmann::json;
 
 LineJson parsed_line(const std::string& line, const std::string& where) {
   const LineJson j = LineJson::parse(line, nullptr, false);
-  PAL_DATA_CHECK(j.is_object(), where + " is no JSON object", line.substr(0, 80), "give one object a line: pal help oracles shows them");
+  PAL_DATA_CHECK(j.is_object(), where + " is no JSON object", line.substr(0, 80),
+                 "give one object a line: pal help oracles shows them");
   return j;
 }
 
 int64_t line_integer(const LineJson& j, const char* key, const std::string& where) {
-  PAL_DATA_CHECK(j.contains(key) && j[key].is_number_integer(), where + " lacks the whole number", key, "give it: pal help oracles shows the lines");
-  PAL_DATA_CHECK(!j[key].is_number_unsigned() || j[key].get<uint64_t>() < uint64_t{1} << 62, where + ": " + key, j[key].dump(), "it is too large");
+  PAL_DATA_CHECK(j.contains(key) && j[key].is_number_integer(), where + " lacks the whole number", key,
+                 "give it: pal help oracles shows the lines");
+  PAL_DATA_CHECK(!j[key].is_number_unsigned() || j[key].get<uint64_t>() < uint64_t{1} << 62, where + ": " + key,
+                 j[key].dump(), "it is too large");
   return j[key].get<int64_t>();
 }
 
@@ -30,14 +33,18 @@ double line_number(const LineJson& j, const char* key, double otherwise, const s
 
 std::string line_text(const LineJson& j, const char* key, const std::string& otherwise, const std::string& where) {
   if (!j.contains(key)) return otherwise;
-  PAL_DATA_CHECK(j[key].is_string() && !j[key].get<std::string>().empty(), where + ": " + key, j[key].dump(), "give a text");
+  PAL_DATA_CHECK(j[key].is_string() && !j[key].get<std::string>().empty(), where + ": " + key, j[key].dump(),
+                 "give a text");
   return j[key].get<std::string>();
 }
 
 }  // namespace
 
 std::string question_line(const Query& query, const SampleName& name) {
-  nlohmann::ordered_json j = {{"query", query.id}, {"kind", to_string(query.kind)}, {"template", query.template_sample}, {"members", query.members}};
+  nlohmann::ordered_json j = {{"query", query.id},
+                              {"kind", to_string(query.kind)},
+                              {"template", query.template_sample},
+                              {"members", query.members}};
   if (query.node != kNoNode) j["node"] = query.node;
   if (!query.sampler.empty()) j["sampler"] = query.sampler;
   if (name) {
@@ -48,7 +55,11 @@ std::string question_line(const Query& query, const SampleName& name) {
 }
 
 std::string answer_line(const Answer& a) {
-  nlohmann::ordered_json j = {{"query", a.query}, {"template", a.i}, {"member", a.j}, {"answer", to_string(a.verdict)}, {"annotator", a.annotator}};
+  nlohmann::ordered_json j = {{"query", a.query},
+                              {"template", a.i},
+                              {"member", a.j},
+                              {"answer", to_string(a.verdict)},
+                              {"annotator", a.annotator}};
   if (a.seconds != 0) j["seconds"] = a.seconds;
   if (a.cost != 1) j["cost"] = a.cost;
   if (a.answered_at != 0) j["at"] = a.answered_at;
@@ -62,8 +73,10 @@ std::string undo_line(const std::string& uuid, const std::string& annotator) {
 
 Query parse_question(const std::string& line, const std::string& where) {
   const LineJson j = parsed_line(line, where);
-  Query q{line_integer(j, "query", where), query_kind(line_text(j, "kind", "pair", where)), line_integer(j, "template", where)};
-  PAL_DATA_CHECK(j.contains("members") && j["members"].is_array(), where + " lacks", "members", "give the list of samples");
+  Query q{line_integer(j, "query", where), query_kind(line_text(j, "kind", "pair", where)),
+          line_integer(j, "template", where)};
+  PAL_DATA_CHECK(j.contains("members") && j["members"].is_array(), where + " lacks", "members",
+                 "give the list of samples");
   for (const LineJson& m : j["members"]) {
     PAL_DATA_CHECK(m.is_number_integer(), where + ": member", m.dump(), "give the numbers of samples");
     q.members.push_back(m.get<int64_t>());

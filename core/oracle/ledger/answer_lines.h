@@ -17,7 +17,7 @@
 
 namespace pal::oracle {
 
-using SampleName = std::function<std::string(int64_t sample)>;   // empty: numbers are enough
+using SampleName = std::function<std::string(int64_t sample)>;  // empty: numbers are enough
 
 std::string question_line(const Query& query, const SampleName& name = {});
 std::string answer_line(const Answer& answer);

@@ -5,8 +5,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "core/io/csv.h"
 #include "core/graph/graph_files.h"
+#include "core/io/csv.h"
 #include "core/io/files.h"
 #include "core/oracle/ledger/answer_lines.h"
 #include "kernels/base/error.h"
@@ -16,7 +16,9 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-std::string json_text(const OrderedJson& j, int indent) { return j.dump(indent, ' ', false, OrderedJson::error_handler_t::replace); }
+std::string json_text(const OrderedJson& j, int indent) {
+  return j.dump(indent, ' ', false, OrderedJson::error_handler_t::replace);
+}
 
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
@@ -29,9 +31,13 @@ std::string as_jsonl(const std::vector<RecordedAnswer>& answers) {
   std::string lines;
   for (const RecordedAnswer& r : answers) {
     const Answer& a = r.answer;
-    OrderedJson j = {{"id", r.id}, {"uuid", a.uuid}, {"query", a.query}, {"kind", to_string(r.kind)}, {"template", a.i}, {"member", a.j},
-                     {"answer", r.said}, {"annotator", a.annotator}, {"seconds", a.seconds}, {"cost", a.cost}, {"at", a.answered_at},
-                     {"sampler", r.sampler}, {"round", r.round}, {"model_step", r.model_step}};
+    OrderedJson j = {{"id", r.id},           {"uuid", a.uuid},
+                     {"query", a.query},     {"kind", to_string(r.kind)},
+                     {"template", a.i},      {"member", a.j},
+                     {"answer", r.said},     {"annotator", a.annotator},
+                     {"seconds", a.seconds}, {"cost", a.cost},
+                     {"at", a.answered_at},  {"sampler", r.sampler},
+                     {"round", r.round},     {"model_step", r.model_step}};
     if (r.superseded_by != 0) j["superseded_by"] = r.superseded_by;
     lines += json_text(j, -1) + "\n";
   }
@@ -49,18 +55,25 @@ std::string as_csv(const std::vector<RecordedAnswer>& answers, int64_t* count) {
 }
 
 std::string as_label_studio(const std::vector<RecordedAnswer>& answers, int64_t* count) {
-  std::vector<OrderedJson> tasks;                          // in the order in which they were first answered
+  std::vector<OrderedJson> tasks;  // in the order in which they were first answered
   std::map<std::pair<int64_t, int64_t>, size_t> place;
   for (const RecordedAnswer& r : answers) {
     if (r.superseded_by != 0 || r.said == "withdrawn") continue;
     const Answer& a = r.answer;
     const auto [at, first] = place.try_emplace({a.query, a.j}, tasks.size());
     if (first) {
-      tasks.push_back({{"id", tasks.size() + 1}, {"data", {{"query", a.query}, {"kind", to_string(r.kind)}, {"template", a.i}, {"member", a.j}}},
+      tasks.push_back({{"id", tasks.size() + 1},
+                       {"data", {{"query", a.query}, {"kind", to_string(r.kind)}, {"template", a.i}, {"member", a.j}}},
                        {"annotations", OrderedJson::array()}});
     }
-    tasks[at->second]["annotations"].push_back({{"completed_by", a.annotator}, {"unique_id", a.uuid}, {"lead_time", a.seconds}, {"result", OrderedJson::array(
-        {{{"from_name", "same"}, {"to_name", "pair"}, {"type", "choices"}, {"value", {{"choices", {r.said}}}}}})}});
+    tasks[at->second]["annotations"].push_back(
+        {{"completed_by", a.annotator},
+         {"unique_id", a.uuid},
+         {"lead_time", a.seconds},
+         {"result", OrderedJson::array({{{"from_name", "same"},
+                                         {"to_name", "pair"},
+                                         {"type", "choices"},
+                                         {"value", {{"choices", {r.said}}}}}})}});
     ++*count;
   }
   return json_text(OrderedJson(tasks), 1) + "\n";
@@ -74,14 +87,16 @@ std::string entry_line(int64_t query, int64_t member, const std::string& label, 
 std::vector<std::string> lines_of_csv(const std::string& path) {
   const auto rows = io::read_csv(path);
   const std::vector<std::string> head = {"task", "worker", "label"};
-  PAL_DATA_CHECK(!rows.empty() && rows[0].size() >= 3 && std::vector<std::string>(rows[0].begin(), rows[0].begin() + 3) == head,
-                 path + " begins with", rows.empty() ? "nothing" : rows[0][0], "give the columns task,worker,label");
+  PAL_DATA_CHECK(
+      !rows.empty() && rows[0].size() >= 3 && std::vector<std::string>(rows[0].begin(), rows[0].begin() + 3) == head,
+      path + " begins with", rows.empty() ? "nothing" : rows[0][0], "give the columns task,worker,label");
   std::vector<std::string> lines;
   for (size_t k = 1; k < rows.size(); ++k) {
     int64_t query = 0, member = 0;
     char rest = 0;
     const bool fits = rows[k].size() >= 3 && std::sscanf(rows[k][0].c_str(), "%ld:%ld%c", &query, &member, &rest) == 2;
-    lines.push_back(fits ? entry_line(query, member, rows[k][2], rows[k][1]) : fmt::format("row {} with the task \"{}\", which is not query:member", k + 1, rows[k][0]));
+    lines.push_back(fits ? entry_line(query, member, rows[k][2], rows[k][1])
+                         : fmt::format("row {} with the task \"{}\", which is not query:member", k + 1, rows[k][0]));
   }
   return lines;
 }
@@ -92,18 +107,26 @@ std::vector<std::string> lines_of_label_studio(const std::string& path, const st
   std::vector<std::string> lines;
   for (const OrderedJson& task : tasks) {
     const OrderedJson none = OrderedJson::array();
-    for (const OrderedJson& annotation : task.is_object() && task.contains("annotations") ? task["annotations"] : none) {
-      for (const OrderedJson& result : annotation.is_object() && annotation.contains("result") ? annotation["result"] : none) {
+    for (const OrderedJson& annotation :
+         task.is_object() && task.contains("annotations") ? task["annotations"] : none) {
+      for (const OrderedJson& result :
+           annotation.is_object() && annotation.contains("result") ? annotation["result"] : none) {
         try {
-          OrderedJson j = {{"query", task.at("data").at("query")}, {"member", task.at("data").at("member")}, {"answer", result.at("value").at("choices").at(0)}};
+          OrderedJson j = {{"query", task.at("data").at("query")},
+                           {"member", task.at("data").at("member")},
+                           {"answer", result.at("value").at("choices").at(0)}};
           if (annotation.contains("completed_by")) {
             const OrderedJson& by = annotation["completed_by"];
-            j["annotator"] = by.is_string() ? by.get<std::string>() : by.is_object() && by.contains("email") ? by["email"].get<std::string>() : by.dump();
+            j["annotator"] = by.is_string()                           ? by.get<std::string>()
+                             : by.is_object() && by.contains("email") ? by["email"].get<std::string>()
+                                                                      : by.dump();
           } else {
             j["annotator"] = annotator;
           }
-          if (annotation.contains("unique_id") && annotation["unique_id"].is_string()) j["uuid"] = annotation["unique_id"];
-          if (annotation.contains("lead_time") && annotation["lead_time"].is_number()) j["seconds"] = annotation["lead_time"];
+          if (annotation.contains("unique_id") && annotation["unique_id"].is_string())
+            j["uuid"] = annotation["unique_id"];
+          if (annotation.contains("lead_time") && annotation["lead_time"].is_number())
+            j["seconds"] = annotation["lead_time"];
           lines.push_back(json_text(j, -1));
         } catch (const nlohmann::json::exception& e) {
           lines.push_back("task " + json_text(task, -1).substr(0, 60) + " lacks data.query, data.member or a choice");
@@ -130,7 +153,8 @@ AnswerFormat answer_format(const std::string& name, const std::string& path) {
 std::vector<Decision> standing_decisions(const Ledger& ledger, ConsensusKind consensus) {
   std::map<std::pair<int64_t, int64_t>, Decision> newest;
   for (const Decision& d : ledger.decisions()) newest[{d.query, d.j}] = d;
-  const std::vector<Question> all = consensus == ConsensusKind::dawid_skene ? ledger.questions_with_answers() : std::vector<Question>{};
+  const std::vector<Question> all =
+      consensus == ConsensusKind::dawid_skene ? ledger.questions_with_answers() : std::vector<Question>{};
   for (const Decision& d : decide(ledger.to_decide(), consensus, all, 0)) newest[{d.query, d.j}] = d;
   std::vector<Decision> decisions;
   for (const auto& [question, d] : newest) {
@@ -139,7 +163,8 @@ std::vector<Decision> standing_decisions(const Ledger& ledger, ConsensusKind con
   return decisions;
 }
 
-int64_t export_answers(const Ledger& ledger, const std::string& path, AnswerFormat format, ConsensusKind consensus, int64_t samples) {
+int64_t export_answers(const Ledger& ledger, const std::string& path, AnswerFormat format, ConsensusKind consensus,
+                       int64_t samples) {
   int64_t count = 0;
   if (format == AnswerFormat::jsonl) {
     const std::vector<RecordedAnswer> answers = ledger.all_answers();
@@ -148,12 +173,14 @@ int64_t export_answers(const Ledger& ledger, const std::string& path, AnswerForm
   }
   if (format == AnswerFormat::csv || format == AnswerFormat::label_studio) {
     const std::vector<RecordedAnswer> answers = ledger.all_answers();
-    io::write_file_atomically(path, format == AnswerFormat::csv ? as_csv(answers, &count) : as_label_studio(answers, &count));
+    io::write_file_atomically(path,
+                              format == AnswerFormat::csv ? as_csv(answers, &count) : as_label_studio(answers, &count));
     return count;
   }
-  std::map<std::pair<int64_t, int64_t>, double> edges;   // the newest decision about a pair
+  std::map<std::pair<int64_t, int64_t>, double> edges;  // the newest decision about a pair
   for (const Decision& d : standing_decisions(ledger, consensus)) {
-    if (d.relation() != graph::Relation::unknown) edges[std::minmax(d.i, d.j)] = d.relation() == graph::Relation::same ? 1 : -1;
+    if (d.relation() != graph::Relation::unknown)
+      edges[std::minmax(d.i, d.j)] = d.relation() == graph::Relation::same ? 1 : -1;
   }
   if (format == AnswerFormat::edges) {
     std::string lines = "i,j,weight\n";

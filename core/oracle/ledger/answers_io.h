@@ -19,10 +19,11 @@
 namespace pal::oracle {
 
 enum class AnswerFormat { jsonl, csv, edges, h5, label_studio };
-AnswerFormat answer_format(const std::string& name, const std::string& path);   // name "": by the path's ending
+AnswerFormat answer_format(const std::string& name, const std::string& path);  // name "": by the path's ending
 
 // How many answers or edges were written. samples: of the data set, for h5.
-int64_t export_answers(const Ledger& ledger, const std::string& path, AnswerFormat format, ConsensusKind consensus, int64_t samples);
+int64_t export_answers(const Ledger& ledger, const std::string& path, AnswerFormat format, ConsensusKind consensus,
+                       int64_t samples);
 
 // Lines for the inbox or the ledger: what can be read as entries, the rest with a reason. edges and h5 name pairs, not
 // questions: they are refused.

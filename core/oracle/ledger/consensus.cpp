@@ -8,7 +8,7 @@
 namespace pal::oracle {
 namespace {
 
-constexpr double kRight = 1.0, kWrong = 0.1;   // pseudo-counts
+constexpr double kRight = 1.0, kWrong = 0.1;  // pseudo-counts
 constexpr int64_t kMostIterations = 200;
 
 bool is_relation(Verdict v) { return v == Verdict::yes || v == Verdict::no; }
@@ -46,13 +46,16 @@ Agreed majority(const Question& question) {
     if (said[v] > said[most]) most = v;
   }
   const bool draw = std::count(said, said + 5, said[most]) > 1;
-  return {draw ? Verdict::unsure : static_cast<Verdict>(most), static_cast<double>(said[most]) / static_cast<double>(all)};
+  return {draw ? Verdict::unsure : static_cast<Verdict>(most),
+          static_cast<double>(said[most]) / static_cast<double>(all)};
 }
 
 Agreed DawidSkene::agree(const Question& question) const {
   const Agreed counted = majority(question);
-  const auto relations = std::count_if(question.answers.begin(), question.answers.end(), [](const Answer& a) { return is_relation(a.verdict); });
-  const auto skips = std::count_if(question.answers.begin(), question.answers.end(), [](const Answer& a) { return a.verdict == Verdict::skip; });
+  const auto relations = std::count_if(question.answers.begin(), question.answers.end(),
+                                       [](const Answer& a) { return is_relation(a.verdict); });
+  const auto skips = std::count_if(question.answers.begin(), question.answers.end(),
+                                   [](const Answer& a) { return a.verdict == Verdict::skip; });
   if (2 * relations <= static_cast<int64_t>(question.answers.size()) - skips) return counted;
   const double p = posterior_yes(log_odds(*this, question));
   return {p >= 0.5 ? Verdict::yes : Verdict::no, std::max(p, 1 - p)};
@@ -60,7 +63,7 @@ Agreed DawidSkene::agree(const Question& question) const {
 
 DawidSkene estimate_annotators(const std::vector<Question>& all) {
   DawidSkene model;
-  std::vector<double> yes(all.size(), 0.5);   // posterior of each question, at first its share of yes
+  std::vector<double> yes(all.size(), 0.5);  // posterior of each question, at first its share of yes
   for (size_t q = 0; q < all.size(); ++q) {
     double said_yes = 0, said = 0;
     for (const Answer& a : all[q].answers) {
@@ -108,7 +111,8 @@ DawidSkene estimate_annotators(const std::vector<Question>& all) {
   return model;
 }
 
-std::vector<Decision> decide(const std::vector<Question>& questions, ConsensusKind kind, const std::vector<Question>& all, int64_t effective_step) {
+std::vector<Decision> decide(const std::vector<Question>& questions, ConsensusKind kind,
+                             const std::vector<Question>& all, int64_t effective_step) {
   std::vector<Decision> decisions;
   DawidSkene model;
   if (kind == ConsensusKind::dawid_skene && !questions.empty()) model = estimate_annotators(all);

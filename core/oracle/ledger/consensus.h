@@ -20,7 +20,7 @@
 namespace pal::oracle {
 
 enum class ConsensusKind { majority, dawid_skene };
-ConsensusKind consensus_kind(const std::string& name);   // "majority" or "dawid-skene"
+ConsensusKind consensus_kind(const std::string& name);  // "majority" or "dawid-skene"
 
 struct Agreed {
   Verdict verdict = Verdict::skip;
@@ -30,18 +30,19 @@ Agreed majority(const Question& question);
 
 // Who says what when the truth is no (0) or yes (1).
 struct AnnotatorModel {
-  double says[2][2] = {{0.5, 0.5}, {0.5, 0.5}};   // [truth][said]
+  double says[2][2] = {{0.5, 0.5}, {0.5, 0.5}};  // [truth][said]
   double error() const { return 0.5 * (says[0][1] + says[1][0]); }
 };
 struct DawidSkene {
   std::map<std::string, AnnotatorModel> annotators;
-  double yes = 0.5;             // share of questions whose truth is yes
+  double yes = 0.5;  // share of questions whose truth is yes
   int64_t iterations = 0;
   Agreed agree(const Question& question) const;
 };
 DawidSkene estimate_annotators(const std::vector<Question>& all);
 
 // Decisions about `questions`, effective at that step. `all`: every question of the ledger, for dawid_skene alone.
-std::vector<Decision> decide(const std::vector<Question>& questions, ConsensusKind kind, const std::vector<Question>& all, int64_t effective_step);
+std::vector<Decision> decide(const std::vector<Question>& questions, ConsensusKind kind,
+                             const std::vector<Question>& all, int64_t effective_step);
 
 }  // namespace pal::oracle

@@ -17,7 +17,7 @@ std::string joined_lines(const std::vector<std::string>& lines) {
   return all;
 }
 
-constexpr size_t kEntriesAtOnce = 5000;   // of a transaction: a sync for many files, and bounded memory
+constexpr size_t kEntriesAtOnce = 5000;  // of a transaction: a sync for many files, and bounded memory
 
 // Entries that the ledger refused, a sentence or "" for each, join the bad lines.
 void join_refused(ReadEntries& read, const std::string* refused) {
@@ -53,11 +53,13 @@ LedgerIntake take_entries(Ledger& ledger, ReadEntries& read) {
 Inbox::Inbox(const std::string& run_dir) : folder_(run_dir + "/inbox") {}
 
 void Inbox::submit(const std::string& name, const std::string& lines) const {
-  PAL_CHECK(!name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; }),
+  PAL_CHECK(!name.empty() && std::all_of(name.begin(), name.end(),
+                                         [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; }),
             "name of answers handed in", name, "use letters, digits, - and _");
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
-  PAL_CHECK(!error, "cannot make the folder " + folder_, error.message(), "check that the run folder exists and that you may write there");
+  PAL_CHECK(!error, "cannot make the folder " + folder_, error.message(),
+            "check that the run folder exists and that you may write there");
   io::write_file_atomically(folder_ + "/" + name + ".jsonl", lines);
 }
 
@@ -74,7 +76,8 @@ std::vector<std::string> Inbox::files() const {
 
 int64_t Inbox::waiting() const {
   int64_t lines = 0;
-  for (const std::string& name : files()) lines += static_cast<int64_t>(split_lines(io::read_whole_file(folder_ + "/" + name)).size());
+  for (const std::string& name : files())
+    lines += static_cast<int64_t>(split_lines(io::read_whole_file(folder_ + "/" + name)).size());
   return lines;
 }
 
@@ -110,8 +113,8 @@ void Inbox::keep_rejected(const std::string& name, const ReadEntries& read, std:
   std::filesystem::create_directories(rejected);
   io::write_file_atomically(rejected + "/" + stem + ".txt", joined_lines(read.reasons));
   io::write_file_atomically(rejected + "/" + name, joined_lines(read.bad_lines));
-  warnings.push_back(std::to_string(read.bad_lines.size()) + " of the answers handed in are refused and kept in " + rejected + "/" + name +
-                     "; the first: " + read.reasons[0]);
+  warnings.push_back(std::to_string(read.bad_lines.size()) + " of the answers handed in are refused and kept in " +
+                     rejected + "/" + name + "; the first: " + read.reasons[0]);
 }
 
 }  // namespace pal::oracle

@@ -20,7 +20,7 @@ namespace pal::oracle {
 // Lines of one file as entries; a line that cannot be read becomes a sentence.
 struct ReadEntries {
   std::vector<Entry> entries = {};
-  std::vector<std::string> lines = {};       // of each entry
+  std::vector<std::string> lines = {};  // of each entry
   std::vector<std::string> bad_lines = {}, reasons = {};
 };
 
@@ -36,7 +36,7 @@ class Inbox {
   LedgerIntake drain(Ledger& ledger, std::vector<std::string>& warnings) const;
 
  private:
-  std::vector<std::string> files() const;   // by name
+  std::vector<std::string> files() const;  // by name
   void keep_rejected(const std::string& name, const ReadEntries& read, std::vector<std::string>& warnings) const;
   std::string folder_;
 };

@@ -31,7 +31,7 @@ struct AskedBy {
   std::string sampler;
   int64_t round = 0;
   int64_t model_step = 0;
-  int64_t votes = 1;               // answers wanted for each question
+  int64_t votes = 1;  // answers wanted for each question
   // Pairs whose question wants one more answer (they are part of a contradiction), as long as it wants fewer than `most`.
   std::vector<std::pair<int64_t, int64_t>> again = {};
   int64_t most = 1;
@@ -43,16 +43,16 @@ struct Question {
   QueryKind kind = QueryKind::captcha;
   int64_t node = kNoNode;
   std::vector<Answer> answers = {};
-  double cost = 0;                 // of all answers that the last decision did not see
-  int64_t newest = 0;              // row of the newest one of these
+  double cost = 0;     // of all answers that the last decision did not see
+  int64_t newest = 0;  // row of the newest one of these
 };
 
 // An answer as the ledger keeps it.
 struct RecordedAnswer {
   int64_t id = 0;
   Answer answer;
-  std::string said;                // the verdict's name, or "withdrawn": the row by which an answer was taken back
-  int64_t superseded_by = 0;       // row that took it back; 0: it stands
+  std::string said;           // the verdict's name, or "withdrawn": the row by which an answer was taken back
+  int64_t superseded_by = 0;  // row that took it back; 0: it stands
   QueryKind kind = QueryKind::captcha;
   std::string sampler = {};
   int64_t round = 0, model_step = 0;
@@ -61,8 +61,8 @@ struct RecordedAnswer {
 // What became of answers handed in one by one.
 struct LedgerIntake {
   int64_t recorded = 0, withdrawn = 0;
-  int64_t known = 0;               // handed in before (the same uuid)
-  std::vector<std::string> refused = {};   // a sentence each; "" for those that were not
+  int64_t known = 0;                      // handed in before (the same uuid)
+  std::vector<std::string> refused = {};  // a sentence each; "" for those that were not
 };
 
 // To open a ledger whose run is not known to the program (pal answers).
@@ -91,7 +91,7 @@ class Ledger {
   // Questions whose answers changed since the last decision about them, and that have enough; one of which every answer
   // was taken back has none.
   std::vector<Question> to_decide() const;
-  std::vector<Question> questions_with_answers() const;   // all of them, for a consensus that learns who is reliable
+  std::vector<Question> questions_with_answers() const;  // all of them, for a consensus that learns who is reliable
   // Stores all or none. `questions`: as given by to_decide, one for each decision. Synced when it returns: only then may
   // an edge be used.
   void record_decisions(const std::vector<Decision>& decisions, const std::vector<Question>& questions, int64_t round);
@@ -105,8 +105,8 @@ class Ledger {
     int64_t votes = 0;
   };
   std::vector<Open> open() const;
-  std::vector<Query> open_queries() const;   // the same as queries, for handing out
-  std::vector<Query> queries() const;        // all that were ever asked
+  std::vector<Query> open_queries() const;  // the same as queries, for handing out
+  std::vector<Query> queries() const;       // all that were ever asked
 
   // What people may be asked: open members only, of each how many answers are wanted still, and who has answered it (or
   // skipped it) and need not be asked.
@@ -123,8 +123,8 @@ class Ledger {
   // For people: the newest answers of an annotator, newest first; all rows of the ledger, oldest first.
   std::vector<RecordedAnswer> last_answers(const std::string& annotator, int64_t most) const;
   std::vector<RecordedAnswer> all_answers() const;
-  std::vector<RecordedAnswer> answers_to(int64_t query, int64_t member) const;   // that stand
-  std::optional<QueryKind> kind(int64_t query) const;                            // nothing: it was never asked
+  std::vector<RecordedAnswer> answers_to(int64_t query, int64_t member) const;  // that stand
+  std::optional<QueryKind> kind(int64_t query) const;                           // nothing: it was never asked
 
   // The validation figure of a step, and all of them up to a step: what a plateau is told by, also after a restart.
   void record_figure(int64_t step, double value);
@@ -132,11 +132,11 @@ class Ledger {
   // Of each round with expected answers, in order: the share that came as expected.
   std::vector<double> agreements() const;
 
-  int64_t questions() const;        // members of all queries so far
+  int64_t questions() const;  // members of all queries so far
   int64_t open_questions() const;
-  int64_t rounds() const;           // one past the highest round recorded
-  double cost() const;              // of all answers, superseded ones too: they were paid for
-  double first_asked() const;       // seconds since 1970; 0: nothing was
+  int64_t rounds() const;      // one past the highest round recorded
+  double cost() const;         // of all answers, superseded ones too: they were paid for
+  double first_asked() const;  // seconds since 1970; 0: nothing was
   std::string run_id() const;
 
  private:

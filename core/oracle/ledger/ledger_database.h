@@ -12,7 +12,7 @@
 
 namespace pal::oracle {
 
-inline constexpr const char* kWithdrawn = "withdrawn";   // what the row says by which an answer was taken back
+inline constexpr const char* kWithdrawn = "withdrawn";  // what the row says by which an answer was taken back
 
 struct Ledger::Database {
   explicit Database(const std::string& path) : lease(path), db(path) {}

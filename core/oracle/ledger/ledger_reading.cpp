@@ -15,13 +15,16 @@ const std::string kQuestionRows =
     "FROM members m JOIN queries q ON q.id = m.query JOIN answers a ON a.query = m.query AND a.j = m.sample ";
 const std::string kAnswerRows =
     "SELECT a.id, a.uuid, a.query, a.i, a.j, a.answer, a.annotator, a.seconds, a.cost, a.answered_at, "
-    "coalesce(a.superseded_by, 0), q.kind, q.sampler, q.round, q.model_step FROM answers a JOIN queries q ON q.id = a.query ";
+    "coalesce(a.superseded_by, 0), q.kind, q.sampler, q.round, q.model_step FROM answers a JOIN queries q ON q.id = "
+    "a.query ";
 // The columns of a query and one of its members: query_of() reads the query; kMember is the member's, what a reader adds follows.
 const std::string kQueryColumns = "SELECT q.id, q.kind, q.template, q.node, q.sampler, m.sample";
 const std::string kQueryTables = " FROM members m JOIN queries q ON q.id = m.query ";
 constexpr int kMember = 5;
 
-Query query_of(const Statement& row) { return {row.integer(0), query_kind(row.text(1)), row.integer(2), {}, row.integer(3), row.text(4)}; }
+Query query_of(const Statement& row) {
+  return {row.integer(0), query_kind(row.text(1)), row.integer(2), {}, row.integer(3), row.text(4)};
+}
 
 std::vector<Query> ledger_queries(const Sqlite& db, const std::string& rest) {
   Statement rows(db, (kQueryColumns + kQueryTables + rest).c_str());
@@ -40,8 +43,10 @@ std::vector<Question> Ledger::Database::questions(const std::string& rest) const
   std::vector<Question> questions;
   Statement rows(db, (kQuestionRows + rest).c_str());
   while (rows.next()) {
-    if (questions.empty() || std::tie(questions.back().query, questions.back().j) != std::tuple(rows.integer(0), rows.integer(2))) {
-      questions.push_back({rows.integer(0), rows.integer(1), rows.integer(2), query_kind(rows.text(3)), rows.integer(4)});
+    if (questions.empty() ||
+        std::tie(questions.back().query, questions.back().j) != std::tuple(rows.integer(0), rows.integer(2))) {
+      questions.push_back(
+          {rows.integer(0), rows.integer(1), rows.integer(2), query_kind(rows.text(3)), rows.integer(4)});
     }
     Question& q = questions.back();
     if (rows.integer(12) > rows.integer(13)) {
@@ -49,15 +54,17 @@ std::vector<Question> Ledger::Database::questions(const std::string& rest) const
       q.newest = rows.integer(12);
     }
     if (rows.integer(11) != 0 || rows.text(6) == kWithdrawn) continue;
-    q.answers.push_back({q.query, q.i, q.j, verdict(rows.text(6)), rows.text(7), rows.real(8), rows.real(9), rows.text(5), rows.real(10)});
+    q.answers.push_back({q.query, q.i, q.j, verdict(rows.text(6)), rows.text(7), rows.real(8), rows.real(9),
+                         rows.text(5), rows.real(10)});
   }
   return questions;
 }
 
 std::vector<Question> Ledger::to_decide() const {
   const std::lock_guard<std::mutex> lock(db_->mutex);
-  std::vector<Question> all = db_->questions("WHERE m.fresh = 1 AND (m.open = 0 OR EXISTS (SELECT 1 FROM decisions d WHERE d.query = m.query "
-                                             "AND d.j = m.sample)) ORDER BY m.query, m.position, a.id");
+  std::vector<Question> all = db_->questions(
+      "WHERE m.fresh = 1 AND (m.open = 0 OR EXISTS (SELECT 1 FROM decisions d WHERE d.query = m.query "
+      "AND d.j = m.sample)) ORDER BY m.query, m.position, a.id");
   // Decided before and open again: the decision falls when no answer is left, and otherwise stands until there are enough.
   Statement open(db_->db, "SELECT open FROM members WHERE query = ? AND sample = ?");
   std::erase_if(all, [&](const Question& q) {
@@ -78,16 +85,19 @@ std::vector<Decision> Ledger::decisions() const {
                  "JOIN queries q ON q.id = d.query ORDER BY effective_step, d.id");
   std::vector<Decision> decisions;
   while (rows.next()) {
-    decisions.push_back({rows.integer(0), rows.integer(1), rows.integer(2), query_kind(rows.text(3)), rows.integer(4), verdict(rows.text(5)),
-                         rows.integer(6), rows.real(7), rows.real(8)});
+    decisions.push_back({rows.integer(0), rows.integer(1), rows.integer(2), query_kind(rows.text(3)), rows.integer(4),
+                         verdict(rows.text(5)), rows.integer(6), rows.real(7), rows.real(8)});
   }
   return decisions;
 }
 
 std::vector<Ledger::Open> Ledger::open() const {
   const std::lock_guard<std::mutex> lock(db_->mutex);
-  Statement rows(db_->db, (kQueryColumns + ", (SELECT count(*) FROM answers a WHERE a.query = q.id AND a.j = m.sample AND "
-                           "a.answer <> 'withdrawn') AS votes" + kQueryTables + "WHERE m.open = 1 ORDER BY q.id, votes, m.position").c_str());
+  Statement rows(db_->db, (kQueryColumns +
+                           ", (SELECT count(*) FROM answers a WHERE a.query = q.id AND a.j = m.sample AND "
+                           "a.answer <> 'withdrawn') AS votes" +
+                           kQueryTables + "WHERE m.open = 1 ORDER BY q.id, votes, m.position")
+                              .c_str());
   std::vector<Open> open;
   while (rows.next()) {
     if (open.empty() || open.back().query.id != rows.integer(0) || open.back().votes != rows.integer(6)) {
@@ -105,9 +115,11 @@ std::vector<Query> Ledger::open_queries() const {
 
 std::vector<Ledger::Waiting> Ledger::waiting() const {
   const std::lock_guard<std::mutex> lock(db_->mutex);
-  Statement rows(db_->db, (kQueryColumns + ", m.wanted, a.annotator, a.answer" + kQueryTables +
-                           "LEFT JOIN answers a ON a.query = m.query AND a.j = m.sample AND a.superseded_by IS NULL AND "
-                           "a.answer <> 'withdrawn' WHERE m.open = 1 ORDER BY q.id, m.position").c_str());
+  Statement rows(db_->db,
+                 (kQueryColumns + ", m.wanted, a.annotator, a.answer" + kQueryTables +
+                  "LEFT JOIN answers a ON a.query = m.query AND a.j = m.sample AND a.superseded_by IS NULL AND "
+                  "a.answer <> 'withdrawn' WHERE m.open = 1 ORDER BY q.id, m.position")
+                     .c_str());
   std::vector<Waiting> waiting;
   while (rows.next()) {
     if (waiting.empty() || waiting.back().query.id != rows.integer(0)) waiting.push_back({query_of(rows)});
@@ -135,8 +147,10 @@ std::vector<RecordedAnswer> Ledger::Database::rows(Statement& rows) const {
     RecordedAnswer r;
     r.id = rows.integer(0);
     r.said = rows.text(5);
-    r.answer = {rows.integer(2), rows.integer(3), rows.integer(4), r.said == kWithdrawn ? Verdict::skip : verdict(r.said), rows.text(6),
-                rows.real(7), rows.real(8), rows.text(1), rows.real(9)};
+    r.answer = {
+        rows.integer(2), rows.integer(3), rows.integer(4), r.said == kWithdrawn ? Verdict::skip : verdict(r.said),
+        rows.text(6),    rows.real(7),    rows.real(8),    rows.text(1),
+        rows.real(9)};
     r.superseded_by = rows.integer(10);
     r.kind = query_kind(rows.text(11));
     r.sampler = rows.text(12);
@@ -149,7 +163,8 @@ std::vector<RecordedAnswer> Ledger::Database::rows(Statement& rows) const {
 
 std::vector<RecordedAnswer> Ledger::last_answers(const std::string& annotator, int64_t most) const {
   const std::lock_guard<std::mutex> lock(db_->mutex);
-  Statement rows(db_->db, (kAnswerRows + "WHERE a.annotator = ? AND a.answer <> 'withdrawn' ORDER BY a.id DESC LIMIT ?").c_str());
+  Statement rows(
+      db_->db, (kAnswerRows + "WHERE a.annotator = ? AND a.answer <> 'withdrawn' ORDER BY a.id DESC LIMIT ?").c_str());
   return db_->rows(rows.bind(annotator, most));
 }
 
@@ -161,7 +176,10 @@ std::vector<RecordedAnswer> Ledger::all_answers() const {
 
 std::vector<RecordedAnswer> Ledger::answers_to(int64_t query, int64_t member) const {
   const std::lock_guard<std::mutex> lock(db_->mutex);
-  Statement rows(db_->db, (kAnswerRows + "WHERE a.query = ? AND a.j = ? AND a.superseded_by IS NULL AND a.answer <> 'withdrawn' ORDER BY a.id").c_str());
+  Statement rows(db_->db,
+                 (kAnswerRows +
+                  "WHERE a.query = ? AND a.j = ? AND a.superseded_by IS NULL AND a.answer <> 'withdrawn' ORDER BY a.id")
+                     .c_str());
   return db_->rows(rows.bind(query, member));
 }
 
@@ -184,8 +202,10 @@ std::vector<double> Ledger::figures(int64_t until) const {
 std::vector<double> Ledger::agreements() const {
   const std::lock_guard<std::mutex> lock(db_->mutex);
   Statement rows(db_->db,
-                 "SELECT avg((m.expected = 1) = (d.answer = 'yes')) FROM decisions d JOIN members m ON m.query = d.query AND m.sample = d.j "
-                 "JOIN queries q ON q.id = d.query WHERE m.expected <> 0 AND d.answer IN ('yes', 'no') GROUP BY q.round ORDER BY q.round");
+                 "SELECT avg((m.expected = 1) = (d.answer = 'yes')) FROM decisions d JOIN members m ON m.query = "
+                 "d.query AND m.sample = d.j "
+                 "JOIN queries q ON q.id = d.query WHERE m.expected <> 0 AND d.answer IN ('yes', 'no') GROUP BY "
+                 "q.round ORDER BY q.round");
   std::vector<double> shares;
   while (rows.next()) shares.push_back(rows.real(0));
   return shares;

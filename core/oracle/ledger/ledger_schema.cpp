@@ -5,7 +5,7 @@
 namespace pal::oracle {
 namespace {
 
-constexpr int64_t kLedgerApplication = 0x50414C4C;   // "PALL", in the file's header
+constexpr int64_t kLedgerApplication = 0x50414C4C;  // "PALL", in the file's header
 constexpr int64_t kLedgerSchema = 2;
 
 // answers.i is the template and answers.j the member: the pair must have been asked, and an annotator has one answer to it
@@ -81,11 +81,12 @@ void prepare_ledger(const Sqlite& db, const std::string& run_id) {
     Statement(db, "INSERT INTO run VALUES (?, 1)").bind(run_id).next();
     return;
   }
-  PAL_DATA_CHECK(db.number("PRAGMA application_id") == kLedgerApplication, "database that is no ledger of PAL", db.path(),
-                 "move it away or choose another run folder");
+  PAL_DATA_CHECK(db.number("PRAGMA application_id") == kLedgerApplication, "database that is no ledger of PAL",
+                 db.path(), "move it away or choose another run folder");
   const int64_t schema = db.number("PRAGMA user_version");
-  PAL_DATA_CHECK(schema >= 1 && schema <= kLedgerSchema, "ledger " + db.path() + " of schema", schema,
-                 "this program knows schemas 1 to " + std::to_string(kLedgerSchema) + ": use the newer PAL that wrote it");
+  PAL_DATA_CHECK(
+      schema >= 1 && schema <= kLedgerSchema, "ledger " + db.path() + " of schema", schema,
+      "this program knows schemas 1 to " + std::to_string(kLedgerSchema) + ": use the newer PAL that wrote it");
   {
     Statement run(db, "SELECT id FROM run");
     const std::string found = run.next() ? run.text(0) : "";
@@ -97,8 +98,9 @@ void prepare_ledger(const Sqlite& db, const std::string& run_id) {
     db.run(kLedgerTables);
     db.run(kCopyFromSchema1);
   }
-  db.run("CREATE INDEX IF NOT EXISTS answers_to ON answers(query, j)");   // the first of schema 2 had none, and looked at all answers
-  db.run("UPDATE run SET opened = opened + 1");   // a folder that takes no journal is found now, not at the first answer
+  db.run(
+      "CREATE INDEX IF NOT EXISTS answers_to ON answers(query, j)");  // the first of schema 2 had none, and looked at all answers
+  db.run("UPDATE run SET opened = opened + 1");  // a folder that takes no journal is found now, not at the first answer
 }
 
 }  // namespace pal::oracle

@@ -6,10 +6,14 @@ namespace pal::oracle {
 
 std::string to_string(QueryKind kind) {
   switch (kind) {
-    case QueryKind::pair: return "pair";
-    case QueryKind::captcha: return "captcha";
-    case QueryKind::outliers: return "outliers";
-    case QueryKind::coarse: return "coarse";
+    case QueryKind::pair:
+      return "pair";
+    case QueryKind::captcha:
+      return "captcha";
+    case QueryKind::outliers:
+      return "outliers";
+    case QueryKind::coarse:
+      return "coarse";
   }
   PAL_ASSERT(false, "every kind of query has a name");
 }
@@ -24,11 +28,16 @@ QueryKind query_kind(const std::string& name) {
 
 std::string to_string(Verdict verdict) {
   switch (verdict) {
-    case Verdict::yes: return "yes";
-    case Verdict::no: return "no";
-    case Verdict::unsure: return "unsure";
-    case Verdict::skip: return "skip";
-    case Verdict::broken: return "broken";
+    case Verdict::yes:
+      return "yes";
+    case Verdict::no:
+      return "no";
+    case Verdict::unsure:
+      return "unsure";
+    case Verdict::skip:
+      return "skip";
+    case Verdict::broken:
+      return "broken";
   }
   PAL_ASSERT(false, "every verdict has a name");
 }

@@ -10,23 +10,33 @@ namespace {
 std::string what_to_do(int code) {
   switch (code & 0xff) {
     case SQLITE_BUSY:
-    case SQLITE_LOCKED: return "another process writes it: wait for that run to end, or stop it; where none does, its file system gives no locks (NFS without a lock service): put the run folder on another one";
+    case SQLITE_LOCKED:
+      return "another process writes it: wait for that run to end, or stop it; where none does, its file system gives "
+             "no locks (NFS without a lock service): put the run folder on another one";
     case SQLITE_READONLY:
-    case SQLITE_PERM: return "make the file and its folder writable";
-    case SQLITE_CANTOPEN: return "check that the folder exists and that you may write there";
-    case SQLITE_NOTADB: return "the file is something else: move it away";
-    case SQLITE_CORRUPT: return "the file is damaged: restore a copy, or move it away to start anew";
-    case SQLITE_FULL: return "make room on the disk";
+    case SQLITE_PERM:
+      return "make the file and its folder writable";
+    case SQLITE_CANTOPEN:
+      return "check that the folder exists and that you may write there";
+    case SQLITE_NOTADB:
+      return "the file is something else: move it away";
+    case SQLITE_CORRUPT:
+      return "the file is damaged: restore a copy, or move it away to start anew";
+    case SQLITE_FULL:
+      return "make room on the disk";
     case SQLITE_IOERR:
-    case SQLITE_PROTOCOL: return "the file system may not support locking (NFS): put the run folder on another one";
-    default: return "see the file with the sqlite3 program";
+    case SQLITE_PROTOCOL:
+      return "the file system may not support locking (NFS): put the run folder on another one";
+    default:
+      return "see the file with the sqlite3 program";
   }
 }
 
 }  // namespace
 
 Sqlite::Sqlite(const std::string& path) : path_(path) {
-  const int code = sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXRESCODE, nullptr);
+  const int code =
+      sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXRESCODE, nullptr);
   try {
     check(code);
     // SQLite falls back to reading when it may not write: we would notice at the first answer only.
@@ -59,7 +69,7 @@ Statement::Statement(const Sqlite& db, const char* sql) : db_(db) {
 Statement::~Statement() { sqlite3_finalize(statement_); }
 
 void Statement::reset() {
-  sqlite3_reset(statement_);   // repeats the error of the last step, which has been reported
+  sqlite3_reset(statement_);  // repeats the error of the last step, which has been reported
   sqlite3_clear_bindings(statement_);
 }
 void Statement::bind_one(int at, int64_t value) { db_.check(sqlite3_bind_int64(statement_, at, value)); }
@@ -83,7 +93,8 @@ std::string Statement::text(int column) const {
 Transaction::Transaction(const Sqlite& db) : db_(db) { db.run("BEGIN IMMEDIATE"); }
 Transaction::~Transaction() {
   // A failed COMMIT may have taken everything back already: then there is nothing open.
-  if (open_ && sqlite3_get_autocommit(db_.handle()) == 0) sqlite3_exec(db_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+  if (open_ && sqlite3_get_autocommit(db_.handle()) == 0)
+    sqlite3_exec(db_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
 }
 void Transaction::commit() {
   db_.run("COMMIT");

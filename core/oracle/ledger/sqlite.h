@@ -19,8 +19,8 @@ class Sqlite {
 
   const std::string& path() const { return path_; }
   sqlite3* handle() const { return db_; }
-  void run(const char* sql) const;                // one or more statements without results
-  int64_t number(const char* sql) const;          // the first column of the first row
+  void run(const char* sql) const;        // one or more statements without results
+  int64_t number(const char* sql) const;  // the first column of the first row
   // Throws Error (data) with SQLite's own words, unless code is OK, ROW or DONE.
   void check(int code) const;
 
@@ -38,14 +38,14 @@ class Statement {
   Statement& operator=(const Statement&) = delete;
 
   template <class... Values>
-  Statement& bind(const Values&... values) {      // starts anew with these parameters
+  Statement& bind(const Values&... values) {  // starts anew with these parameters
     reset();
     int at = 0;
     (bind_one(++at, values), ...);
     return *this;
   }
-  bool next();                                    // true: a row stands ready
-  int code();                                     // the same step, its result code unchecked
+  bool next();  // true: a row stands ready
+  int code();   // the same step, its result code unchecked
   int64_t integer(int column) const;
   double real(int column) const;
   std::string text(int column) const;
@@ -63,11 +63,11 @@ class Statement {
 // All or nothing: without commit() everything since the start is taken back.
 class Transaction {
  public:
-  explicit Transaction(const Sqlite& db);         // takes the lock for writing
+  explicit Transaction(const Sqlite& db);  // takes the lock for writing
   ~Transaction();
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
-  void commit();                                  // on disk when it returns
+  void commit();  // on disk when it returns
 
  private:
   const Sqlite& db_;

@@ -38,15 +38,18 @@ std::string lease_content(const std::string& file) {
   return got > 0 ? std::string(text, static_cast<size_t>(got)) : "";
 }
 
-double modified(const struct stat& s) { return static_cast<double>(s.st_mtim.tv_sec) + 1e-9 * static_cast<double>(s.st_mtim.tv_nsec); }
+double modified(const struct stat& s) {
+  return static_cast<double>(s.st_mtim.tv_sec) + 1e-9 * static_cast<double>(s.st_mtim.tv_nsec);
+}
 
 // Seconds since the file was touched, by the clock of its file system: a fresh file beside it tells what time it is there.
 double age(const std::string& file) {
-  struct stat held {}, fresh {};
+  struct stat held {
+  }, fresh{};
   if (stat(file.c_str(), &held) != 0) return 1e30;
   const std::string probe = file + ".clock-" + std::to_string(getpid());
   const int fd = open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return 0;   // a folder that cannot be written says so soon
+  if (fd < 0) return 0;  // a folder that cannot be written says so soon
   const bool known = fstat(fd, &fresh) == 0;
   close(fd);
   unlink(probe.c_str());
@@ -83,8 +86,8 @@ WriterLease::WriterLease(const std::string& path, const LeaseTimes& times)
   for (int attempt = 0;; ++attempt) {
     if (io::put_new_file(file_, content_)) break;
     const std::string found = lease_content(file_);
-    PAL_DATA_CHECK(attempt < 5 && abandoned(file_, found, times_), "another process writes " + path, lease_holder(found),
-                   "wait for it to end, or stop it; if it is long dead, remove " + file_);
+    PAL_DATA_CHECK(attempt < 5 && abandoned(file_, found, times_), "another process writes " + path,
+                   lease_holder(found), "wait for it to end, or stop it; if it is long dead, remove " + file_);
     // Moved aside first: of two processes that take an abandoned lease over, one finds that it moved something else.
     const std::string aside = file_ + ".old-" + std::to_string(getpid());
     if (rename(file_.c_str(), aside.c_str()) != 0) continue;

@@ -14,15 +14,15 @@
 namespace pal::oracle {
 
 struct LeaseTimes {
-  double beat = 5;     // seconds between touches
-  double stale = 60;   // untouched for that long: nobody writes any more
+  double beat = 5;    // seconds between touches
+  double stale = 60;  // untouched for that long: nobody writes any more
 };
 
 class WriterLease {
  public:
   // For the file `path`, as path + ".writer". Throws Error (data) when another process holds it.
   explicit WriterLease(const std::string& path, const LeaseTimes& times = {});
-  ~WriterLease();   // gives it back
+  ~WriterLease();  // gives it back
   WriterLease(const WriterLease&) = delete;
   WriterLease& operator=(const WriterLease&) = delete;
 

@@ -38,7 +38,8 @@ Chosen choose_open(const QuerySampler& sampler, const graph::GraphStore& store, 
 
 }  // namespace
 
-StopReason reason_to_stop(const StopLimits& limits, const Ledger& ledger, const graph::GraphStore& store, const std::vector<int64_t>& samples, int64_t step) {
+StopReason reason_to_stop(const StopLimits& limits, const Ledger& ledger, const graph::GraphStore& store,
+                          const std::vector<int64_t>& samples, int64_t step) {
   StopState state;
   state.questions = ledger.questions();
   state.cost = ledger.cost();
@@ -49,13 +50,14 @@ StopReason reason_to_stop(const StopLimits& limits, const Ledger& ledger, const 
   return stop_reason(limits, state);
 }
 
-Chosen choose_questions(const QuerySampler& sampler, const graph::GraphStore& store, const Pool& pool, const Round& round) {
+Chosen choose_questions(const QuerySampler& sampler, const graph::GraphStore& store, const Pool& pool,
+                        const Round& round) {
   if (pool.samples.empty()) return {{}, NoQuestion::empty};
   Chosen out = choose_open(sampler, store, pool, round);
   if (!out.queries.empty()) return out;
   if (sampler.name() == "ssl") return {{}, NoQuestion::silent};
   if (round.pending.empty()) return out;
-  Round alone = round;   // as if nothing were out
+  Round alone = round;  // as if nothing were out
   alone.pending.clear();
   if (!choose_open(sampler, store, pool, alone).queries.empty()) out.why = NoQuestion::waiting;
   return out;
@@ -63,14 +65,21 @@ Chosen choose_questions(const QuerySampler& sampler, const graph::GraphStore& st
 
 std::string to_sentence(NoQuestion why, const QuerySampler& sampler, int64_t open, int64_t pool) {
   switch (why) {
-    case NoQuestion::none: return "";
-    case NoQuestion::silent: return "the sampler " + sampler.name() + " never asks (oracle.sampler)";
-    case NoQuestion::empty: return "there is no sample to ask about";
+    case NoQuestion::none:
+      return "";
+    case NoQuestion::silent:
+      return "the sampler " + sampler.name() + " never asks (oracle.sampler)";
+    case NoQuestion::empty:
+      return "there is no sample to ask about";
     case NoQuestion::waiting:
-      return open > 0 ? "every question that is left is out: " + std::to_string(open) + " wait for an answer" : "every question that is left is answered and takes effect in the next round";
-    case NoQuestion::closed: return "all that is left was answered before, and nothing can be known of it: unsure, broken, or against what is known (pal answers show)";
+      return open > 0 ? "every question that is left is out: " + std::to_string(open) + " wait for an answer"
+                      : "every question that is left is answered and takes effect in the next round";
+    case NoQuestion::closed:
+      return "all that is left was answered before, and nothing can be known of it: unsure, broken, or against what is "
+             "known (pal answers show)";
     case NoQuestion::pool:
-      return "the sampler " + sampler.name() + " finds nothing to ask among the " + std::to_string(pool) + " samples of this round; the next round draws others (oracle.pool)";
+      return "the sampler " + sampler.name() + " finds nothing to ask among the " + std::to_string(pool) +
+             " samples of this round; the next round draws others (oracle.pool)";
   }
   return "";
 }

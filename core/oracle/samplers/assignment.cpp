@@ -25,10 +25,13 @@ const kernels::VecOps<float>& row_ops() { return kernels::vec_ops<float>(kernels
 template <class F>
 void for_products(const at::Tensor& all, const std::vector<int64_t>& rows, const at::Tensor& centres, const F& f) {
   const auto count = static_cast<int64_t>(rows.size());
-  const bool whole = count == all.size(0);   // ascending and distinct: then they are all rows
+  const bool whole = count == all.size(0);  // ascending and distinct: then they are all rows
   for (int64_t begin = 0; begin < count; begin += kRowsAtOnce) {
     const int64_t n = std::min(kRowsAtOnce, count - begin);
-    const at::Tensor block = whole ? all.narrow(0, begin, n) : all.index_select(0, at::tensor(at::ArrayRef<int64_t>(rows.data() + begin, static_cast<size_t>(n)), at::kLong));
+    const at::Tensor block =
+        whole ? all.narrow(0, begin, n)
+              : all.index_select(
+                    0, at::tensor(at::ArrayRef<int64_t>(rows.data() + begin, static_cast<size_t>(n)), at::kLong));
     const at::Tensor products = times_transposed(block, centres);
     const float* const p = products.const_data_ptr<float>();
     at::parallel_for(0, n, 64, [&](int64_t first, int64_t last) {
@@ -44,7 +47,7 @@ struct TopTwo {
 };
 
 TopTwo top_two(const float* s, int64_t count) {
-  constexpr int64_t kLanes = 16;   // side by side: they become vectors
+  constexpr int64_t kLanes = 16;  // side by side: they become vectors
   float first[kLanes], second[kLanes];
   std::fill_n(first, kLanes, -std::numeric_limits<float>::infinity());
   std::fill_n(second, kLanes, -std::numeric_limits<float>::infinity());
@@ -63,7 +66,7 @@ TopTwo top_two(const float* s, int64_t count) {
     meet(first[0], second[0], second[k]);
   }
   const int64_t best = std::find(s, s + count, first[0]) - s;
-  return {best < count ? best : 0, first[0], second[0]};   // 0: nothing is a number
+  return {best < count ? best : 0, first[0], second[0]};  // 0: nothing is a number
 }
 
 }  // namespace
@@ -87,7 +90,9 @@ bool Assignment::update(const at::Tensor& centres) {
     PAL_ASSERT(clusters == centres_.size(0), "as many centres as before");
     std::vector<double> moved(static_cast<size_t>(clusters));
     for (int64_t c = 0; c < clusters; ++c) {
-      moved[c] = std::sqrt(row_ops().squared_distance(centres.const_data_ptr<float>() + c * dims, centres_.const_data_ptr<float>() + c * dims, dims)) * (1 + 1e-9);
+      moved[c] = std::sqrt(row_ops().squared_distance(centres.const_data_ptr<float>() + c * dims,
+                                                      centres_.const_data_ptr<float>() + c * dims, dims)) *
+                 (1 + 1e-9);
     }
     centres_ = centres.clone();
     find_similarity();
@@ -121,7 +126,8 @@ Assignment::Plan Assignment::plan(const std::vector<double>& moved) const {
   out.hot.assign(order.begin(), order.begin() + hot);
   std::sort(out.hot.begin(), out.hot.end());
   out.cold_moved = hot < clusters ? moved[order[hot]] : 0;
-  for (int64_t i = 0; i < n; ++i) (ahead[i] > out.cold_moved ? out.meet_hot : out.meet_all).push_back(i);   // not a number: meets all
+  for (int64_t i = 0; i < n; ++i)
+    (ahead[i] > out.cold_moved ? out.meet_hot : out.meet_all).push_back(i);  // not a number: meets all
   return out;
 }
 
@@ -140,20 +146,23 @@ std::vector<int64_t> Assignment::meet_hot(const Plan& plan) {
   if (plan.hot.empty()) return {};
   products_ += static_cast<int64_t>(plan.meet_hot.size() * plan.hot.size());
   std::vector<char> undecided(centre_.size(), 0);
-  for_products(rows_, plan.meet_hot, centres_.index_select(0, at::tensor(plan.hot, at::kLong)), [&](int64_t i, const float* s) {
-    TopTwo top = top_two(s, static_cast<int64_t>(plan.hot.size()));
-    const bool own_is_hot = std::binary_search(plan.hot.begin(), plan.hot.end(), centre_[i]);
-    if (plan.hot[top.best] == centre_[i]) {
-      others_[i] = std::max(others_[i], top.second + rounding_);
-    } else if (top.first + 2 * rounding_ < similarity_[i]) {
-      others_[i] = std::max(others_[i], top.first + rounding_);
-    } else if (own_is_hot || top.first > similarity_[i] + 2 * rounding_) {   // a hot centre is nearer; the old one is one of the others
-      others_[i] = std::max({others_[i], top.second + rounding_, similarity_[i] + rounding_});
-      centre_[i] = plan.hot[top.best];
-    } else {
-      undecided[i] = 1;
-    }
-  });
+  for_products(
+      rows_, plan.meet_hot, centres_.index_select(0, at::tensor(plan.hot, at::kLong)), [&](int64_t i, const float* s) {
+        TopTwo top = top_two(s, static_cast<int64_t>(plan.hot.size()));
+        const bool own_is_hot = std::binary_search(plan.hot.begin(), plan.hot.end(), centre_[i]);
+        if (plan.hot[top.best] == centre_[i]) {
+          others_[i] = std::max(others_[i], top.second + rounding_);
+        } else if (top.first + 2 * rounding_ < similarity_[i]) {
+          others_[i] = std::max(others_[i], top.first + rounding_);
+        } else if (own_is_hot ||
+                   top.first >
+                       similarity_[i] + 2 * rounding_) {  // a hot centre is nearer; the old one is one of the others
+          others_[i] = std::max({others_[i], top.second + rounding_, similarity_[i] + rounding_});
+          centre_[i] = plan.hot[top.best];
+        } else {
+          undecided[i] = 1;
+        }
+      });
   std::vector<int64_t> out;
   for (int64_t i : plan.meet_hot) {
     if (undecided[i]) out.push_back(i);
@@ -166,7 +175,8 @@ void Assignment::find_similarity() {
   const float* const x = rows_.const_data_ptr<float>();
   const float* const c = centres_.const_data_ptr<float>();
   at::parallel_for(0, rows_.size(0), 256, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) similarity_[i] = static_cast<float>(row_ops().dot(x + i * dims, c + centre_[i] * dims, dims));
+    for (int64_t i = first; i < last; ++i)
+      similarity_[i] = static_cast<float>(row_ops().dot(x + i * dims, c + centre_[i] * dims, dims));
   });
 }
 

@@ -19,31 +19,31 @@ namespace pal::oracle {
 
 class Assignment {
  public:
-  explicit Assignment(at::Tensor rows);   // (n, D) float, none longer than 1
+  explicit Assignment(at::Tensor rows);  // (n, D) float, none longer than 1
 
   // Assigns all rows to these (C, D) unit centres; says whether a row has another centre than before. C stays the same.
   bool update(const at::Tensor& centres);
 
   const std::vector<int64_t>& centre() const { return centre_; }
-  const std::vector<float>& similarity() const { return similarity_; }   // to the own centre: its sum is taken in double
-  int64_t products() const { return products_; }                         // taken so far, of n · C for each pass
+  const std::vector<float>& similarity() const { return similarity_; }  // to the own centre: its sum is taken in double
+  int64_t products() const { return products_; }                        // taken so far, of n · C for each pass
 
  private:
   // The hot centres and the rows that meet all centres.
   struct Plan {
     std::vector<int64_t> hot, meet_all, meet_hot;
-    double cold_moved = 0;   // τ: no other centre moved further
+    double cold_moved = 0;  // τ: no other centre moved further
   };
   Plan plan(const std::vector<double>& moved) const;
   void meet_all(const std::vector<int64_t>& rows);
-  std::vector<int64_t> meet_hot(const Plan& plan);   // returns the rows that are still undecided
+  std::vector<int64_t> meet_hot(const Plan& plan);  // returns the rows that are still undecided
   void find_similarity();
 
   at::Tensor rows_, centres_;
   std::vector<int64_t> centre_;
   std::vector<float> similarity_;
-  std::vector<double> others_;   // above every product with another centre
-  double rounding_;              // of a product in float, at most
+  std::vector<double> others_;  // above every product with another centre
+  double rounding_;             // of a product in float, at most
   int64_t products_ = 0;
 };
 

@@ -12,7 +12,8 @@
 
 namespace pal::oracle {
 
-Board::Board(const graph::GraphStore& store, const Pool& pool, const Round& round, Templates templates) : store_(store), round_(round), pool_(pool) {
+Board::Board(const graph::GraphStore& store, const Pool& pool, const Round& round, Templates templates)
+    : store_(store), round_(round), pool_(pool) {
   std::unordered_set<int64_t> seen;
   for (size_t row = 0; row < pool_.samples().size(); ++row) {
     const int64_t sample = pool_.samples()[row], at = unit(sample);
@@ -38,14 +39,16 @@ Board::Board(const graph::GraphStore& store, const Pool& pool, const Round& roun
 void Board::find_classes(Templates templates) {
   const bool deduced = store_.deduction() == graph::Deduction::on;
   std::vector<PointClass> others;
-  std::map<int64_t, PointClass> labelled;   // without deduction: samples with one label are no component
+  std::map<int64_t, PointClass> labelled;  // without deduction: samples with one label are no component
   for (int64_t i = 0; i < store_.samples(); ++i) {
     const int64_t label = store_.label(i);
     if (label >= 0 && !deduced) {
       ++labelled.try_emplace(label, PointClass{i, i, 0, label}).first->second.known;
     } else if (deduced && store_.component(i) == i) {
-      if (label >= 0) classes_.push_back({i, i, store_.component_size(i), label});
-      else if (store_.known(i)) others.push_back({i, i, store_.component_size(i)});
+      if (label >= 0)
+        classes_.push_back({i, i, store_.component_size(i), label});
+      else if (store_.known(i))
+        others.push_back({i, i, store_.component_size(i)});
     }
   }
   for (const auto& entry : labelled) classes_.push_back(entry.second);
@@ -53,8 +56,9 @@ void Board::find_classes(Templates templates) {
     for (const Point& p : points_) {
       if (!deduced ? store_.label(p.sample) < 0 : !store_.known(p.sample)) others.push_back({p.sample, p.unit, 1});
     }
-    std::sort(others.begin(), others.end(),
-              [](const PointClass& a, const PointClass& b) { return std::tie(b.known, a.sample) < std::tie(a.known, b.sample); });
+    std::sort(others.begin(), others.end(), [](const PointClass& a, const PointClass& b) {
+      return std::tie(b.known, a.sample) < std::tie(a.known, b.sample);
+    });
     for (const PointClass& candidate : others) {
       const bool fresh = std::all_of(classes_.begin(), classes_.end(), [&](const PointClass& c) {
         return store_.relation(c.sample, candidate.sample) == graph::Relation::different;
@@ -62,7 +66,8 @@ void Board::find_classes(Templates templates) {
       if (fresh) classes_.push_back(candidate);
     }
   } else {
-    PAL_CHECK(!classes_.empty(), "classes with a known example", 0, "give labels (graph.labeled_fraction) or set oracle.templates=discover");
+    PAL_CHECK(!classes_.empty(), "classes with a known example", 0,
+              "give labels (graph.labeled_fraction) or set oracle.templates=discover");
   }
   for (size_t c = 0; c < classes_.size(); ++c) {
     class_of_unit_[classes_[c].unit] = static_cast<int64_t>(c);
@@ -79,7 +84,7 @@ void Board::classify_rows() {
     if (at != class_of_unit_.end()) row_class_[row] = at->second;
     if (store_.deduction() == graph::Deduction::on || row_class_[row] >= 0) continue;
     if (const int64_t label = store_.label(sample); label >= 0) {
-      const auto named = class_of_label_.find(label);   // none with Templates::none
+      const auto named = class_of_label_.find(label);  // none with Templates::none
       if (named != class_of_label_.end()) row_class_[row] = named->second;
       continue;
     }
@@ -127,7 +132,8 @@ std::vector<int64_t> Board::all_points() const {
 const std::vector<int64_t>& Board::by_draw() const {
   if (by_draw_.size() == points_.size()) return by_draw_;
   by_draw_ = all_points();
-  std::sort(by_draw_.begin(), by_draw_.end(), [&](int64_t a, int64_t b) { return std::pair(points_[a].draw, a) < std::pair(points_[b].draw, b); });
+  std::sort(by_draw_.begin(), by_draw_.end(),
+            [&](int64_t a, int64_t b) { return std::pair(points_[a].draw, a) < std::pair(points_[b].draw, b); });
   return by_draw_;
 }
 
@@ -150,7 +156,8 @@ std::vector<int64_t> Board::excluded(int64_t point) const {
 }
 
 bool Board::open(int64_t point, int64_t c) const {
-  if (!free(point) || store_.relation(points_[point].sample, classes_[c].sample) != graph::Relation::unknown) return false;
+  if (!free(point) || store_.relation(points_[point].sample, classes_[c].sample) != graph::Relation::unknown)
+    return false;
   const auto ruled = ruled_out_.find(points_[point].unit);
   return ruled == ruled_out_.end() || ruled->second.count(c) == 0;
 }

@@ -23,20 +23,20 @@
 
 namespace pal::oracle {
 
-enum class Templates { none, given, discover };   // none: no classes; every component is a point
+enum class Templates { none, given, discover };  // none: no classes; every component is a point
 
 struct Point {
   int64_t sample = 0;
-  int64_t unit = 0;      // its component; the sample itself without deduction
-  int64_t row = 0;       // of the pool (PoolRows)
-  uint64_t draw = 0;     // (seed, Purpose::oracle, round, sample): its place when nothing else decides
+  int64_t unit = 0;   // its component; the sample itself without deduction
+  int64_t row = 0;    // of the pool (PoolRows)
+  uint64_t draw = 0;  // (seed, Purpose::oracle, round, sample): its place when nothing else decides
 };
 
 struct PointClass {
-  int64_t sample = 0;    // the template
+  int64_t sample = 0;  // the template
   int64_t unit = 0;
-  int64_t known = 0;     // members, plus what pending questions ask
-  int64_t label = -1;    // as given, −1 discovered
+  int64_t known = 0;   // members, plus what pending questions ask
+  int64_t label = -1;  // as given, −1 discovered
 };
 
 class Board {
@@ -50,17 +50,21 @@ class Board {
   int64_t count() const { return static_cast<int64_t>(points_.size()); }
 
   const PoolRows& pool() const { return pool_; }
-  const std::vector<int64_t>& row_class() const { return row_class_; }    // of every row of the pool, −1: none
-  at::Tensor point_rows(const std::vector<int64_t>& points) const;        // (n, D), on every rank. Collective.
+  const std::vector<int64_t>& row_class() const { return row_class_; }  // of every row of the pool, −1: none
+  at::Tensor point_rows(const std::vector<int64_t>& points) const;      // (n, D), on every rank. Collective.
   // Which of these points have their rows here: indices of `points`, and the rows (n, D).
   std::vector<int64_t> points_here(const std::vector<int64_t>& points) const;
   at::Tensor rows_here(const std::vector<int64_t>& points, const std::vector<int64_t>& indices) const;
-  std::vector<int64_t> all_points() const;                                // 0 … count − 1
-  const std::vector<int64_t>& by_draw() const;                            // all points by their draws; sorted at the first call
+  std::vector<int64_t> all_points() const;      // 0 … count − 1
+  const std::vector<int64_t>& by_draw() const;  // all points by their draws; sorted at the first call
 
-  int64_t unit(int64_t sample) const { return store_.deduction() == graph::Deduction::on ? store_.component(sample) : sample; }
+  int64_t unit(int64_t sample) const {
+    return store_.deduction() == graph::Deduction::on ? store_.component(sample) : sample;
+  }
   // Samples that an answer about the point tells something about.
-  int64_t unit_size(int64_t point) const { return store_.deduction() == graph::Deduction::on ? store_.component_size(points_[point].sample) : 1; }
+  int64_t unit_size(int64_t point) const {
+    return store_.deduction() == graph::Deduction::on ? store_.component_size(points_[point].sample) : 1;
+  }
   // Classes that the point is known not to belong to, ascending.
   std::vector<int64_t> excluded(int64_t point) const;
   // Whether nothing is known, pending or asked in this round about the point (and the class).
@@ -84,8 +88,8 @@ class Board {
   std::vector<PointClass> classes_;
   std::unordered_map<int64_t, int64_t> class_of_unit_;
   std::unordered_map<int64_t, int64_t> class_of_label_;
-  std::unordered_set<int64_t> taken_;   // units
-  std::unordered_map<int64_t, std::set<int64_t>> ruled_out_;   // unit → classes
+  std::unordered_set<int64_t> taken_;                         // units
+  std::unordered_map<int64_t, std::set<int64_t>> ruled_out_;  // unit → classes
 };
 
 }  // namespace pal::oracle

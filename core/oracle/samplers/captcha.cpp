@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "core/oracle/samplers/template_choice.h"
 #include "core/oracle/samplers/class_model.h"
 #include "core/oracle/samplers/point_sampler.h"
+#include "core/oracle/samplers/template_choice.h"
 #include "kernels/base/error.h"
 
 namespace pal::oracle {
@@ -15,10 +15,10 @@ namespace {
 
 // What a class still has to be asked, and how much of it is known.
 struct Demand {
-  double known = 0;           // members, plus what this round and pending ones ask, for its prior
+  double known = 0;  // members, plus what this round and pending ones ask, for its prior
   bool exhausted = false;
-  std::vector<int64_t> predicted;   // points that are taken for this class, the first to be asked last
-  std::vector<int64_t> others;      // then these, the first to be asked first, from `next` on; −1: not looked for yet
+  std::vector<int64_t> predicted;  // points that are taken for this class, the first to be asked last
+  std::vector<int64_t> others;     // then these, the first to be asked first, from `next` on; −1: not looked for yet
   int64_t next = -1;
 };
 
@@ -29,7 +29,8 @@ class Captcha final : public QuerySampler {
   std::string name() const override { return to_string(options_.kind); }
   PoolNeeds needs() const override {
     if (options_.centre == Centre::input) return PoolNeeds::inputs;
-    return options_.guide != Guide::none || options_.centre == Centre::embeddings ? PoolNeeds::embeddings : PoolNeeds::samples;
+    return options_.guide != Guide::none || options_.centre == Centre::embeddings ? PoolNeeds::embeddings
+                                                                                  : PoolNeeds::samples;
   }
   Begun begun() const override { return finishes() ? Begun::first : Begun::drawn; }
 
@@ -42,7 +43,8 @@ class Captcha final : public QuerySampler {
     const auto classes = static_cast<int64_t>(board.classes().size());
     std::optional<ClassModel> model;
     if (options_.guide != Guide::none && pool.embeddings.defined()) {
-      model.emplace(board.pool(), board.row_class(), classes, options_.guide == Guide::classifier ? ModelKind::classifier : ModelKind::centres);
+      model.emplace(board.pool(), board.row_class(), classes,
+                    options_.guide == Guide::classifier ? ModelKind::classifier : ModelKind::centres);
     }
     std::vector<Demand> demands = make_demands(board, model);
 
@@ -64,14 +66,16 @@ class Captcha final : public QuerySampler {
  private:
   double prior(int64_t label) const {
     if (options_.priors.empty()) return 1;
-    const double mean = std::accumulate(options_.priors.begin(), options_.priors.end(), 0.0) / static_cast<double>(options_.priors.size());
+    const double mean = std::accumulate(options_.priors.begin(), options_.priors.end(), 0.0) /
+                        static_cast<double>(options_.priors.size());
     const bool given = label >= 0 && label < static_cast<int64_t>(options_.priors.size());
     return given ? options_.priors[label] : mean;
   }
 
   std::vector<Demand> make_demands(const Board& board, const std::optional<ClassModel>& model) const {
     std::vector<Demand> demands(board.classes().size());
-    for (size_t c = 0; c < demands.size(); ++c) demands[c].known = static_cast<double>(board.classes()[c].known) / prior(board.classes()[c].label);
+    for (size_t c = 0; c < demands.size(); ++c)
+      demands[c].known = static_cast<double>(board.classes()[c].known) / prior(board.classes()[c].label);
     if (!model) return demands;
     const std::vector<int64_t> points = board.all_points();
     const std::vector<Belief> all = beliefs(board, *model, points);
@@ -96,7 +100,8 @@ class Captcha final : public QuerySampler {
   static int64_t least_known(const std::vector<Demand>& demands) {
     int64_t least = -1;
     for (size_t c = 0; c < demands.size(); ++c) {
-      if (!demands[c].exhausted && (least < 0 || demands[c].known < demands[least].known)) least = static_cast<int64_t>(c);
+      if (!demands[c].exhausted && (least < 0 || demands[c].known < demands[least].known))
+        least = static_cast<int64_t>(c);
     }
     return least;
   }
@@ -105,7 +110,8 @@ class Captcha final : public QuerySampler {
   bool finishes() const { return options_.guide != Guide::none && options_.kind == QueryKind::captcha; }
 
   // Samples of up to `count` points, taken; `left` is what the round may still ask.
-  std::vector<int64_t> grid(Board& board, const std::optional<ClassModel>& model, int64_t c, Demand& demand, int64_t count, int64_t left) const {
+  std::vector<int64_t> grid(Board& board, const std::optional<ClassModel>& model, int64_t c, Demand& demand,
+                            int64_t count, int64_t left) const {
     std::vector<int64_t> samples;
     const auto ask = [&](int64_t point) {
       if (!board.open(point, c)) return;
@@ -123,7 +129,9 @@ class Captcha final : public QuerySampler {
     const bool guided = model && model->has(c);
     if (guided && demand.next < 0) demand.others = likely_points(board, *model, c, left);
     const std::vector<int64_t>& others = guided ? demand.others : board.by_draw();
-    for (demand.next = std::max<int64_t>(demand.next, 0); demand.next < static_cast<int64_t>(others.size()) && !full(); ++demand.next) ask(others[demand.next]);
+    for (demand.next = std::max<int64_t>(demand.next, 0); demand.next < static_cast<int64_t>(others.size()) && !full();
+         ++demand.next)
+      ask(others[demand.next]);
     return samples;
   }
 
@@ -148,9 +156,11 @@ class Captcha final : public QuerySampler {
 
 std::unique_ptr<QuerySampler> make_captcha(const CaptchaOptions& options) {
   PAL_CHECK(options.members >= 1, "oracle.members", options.members, "give at least 1");
-  PAL_CHECK(options.kind != QueryKind::outliers || options.guide != Guide::none, "oracle.guide for oracle.sampler=outliers", "none",
+  PAL_CHECK(options.kind != QueryKind::outliers || options.guide != Guide::none,
+            "oracle.guide for oracle.sampler=outliers", "none",
             "outliers need embeddings or classifier: their members are believed similar");
-  for (double prior : options.priors) PAL_CHECK(prior > 0, "a number of oracle.priors", prior, "give numbers above 0, one for each class");
+  for (double prior : options.priors)
+    PAL_CHECK(prior > 0, "a number of oracle.priors", prior, "give numbers above 0, one for each class");
   return std::make_unique<Captcha>(options);
 }
 

@@ -31,9 +31,9 @@ struct CaptchaOptions {
   int64_t members = 10;
   Templates templates = Templates::given;
   Guide guide = Guide::embeddings;
-  QueryKind kind = QueryKind::captcha;      // or outliers
+  QueryKind kind = QueryKind::captcha;  // or outliers
   Centre centre = Centre::off;
-  std::vector<double> priors = {};          // by label; empty: equal; a label beyond the list has the mean one
+  std::vector<double> priors = {};  // by label; empty: equal; a label beyond the list has the mean one
 };
 
 std::unique_ptr<QuerySampler> make_captcha(const CaptchaOptions& options);

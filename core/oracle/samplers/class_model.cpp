@@ -15,8 +15,8 @@ namespace pal::oracle {
 namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-constexpr int64_t kPiece = 1024;        // points scored at a time: their scores stay in the caches
-constexpr int64_t kScatterRows = 16384; // members that the scatter is taken from, at most: the first by sample
+constexpr int64_t kPiece = 1024;         // points scored at a time: their scores stay in the caches
+constexpr int64_t kScatterRows = 16384;  // members that the scatter is taken from, at most: the first by sample
 
 // L of the lower triangle of a (n, n), in place; a is positive definite by its ridge.
 void cholesky(std::vector<double>& a, int64_t n) {
@@ -65,21 +65,23 @@ ClassModel::ClassModel(const PoolRows& pool, const std::vector<int64_t>& row_cla
                        const std::vector<int32_t>& weights)
     : count_(classes, 0), bias_(classes, kNever) {
   const int64_t dims = pool.dims();
-  std::vector<int64_t> group_here, members;   // of all ranks: rows of the pool
+  std::vector<int64_t> group_here, members;  // of all ranks: rows of the pool
   std::vector<int32_t> times_here;
   for (int64_t row : pool.rows_here()) {
-    group_here.push_back(row_class[row] < 0 ? classes : row_class[row]);   // the last group: all others
+    group_here.push_back(row_class[row] < 0 ? classes : row_class[row]);  // the last group: all others
     if (!weights.empty()) times_here.push_back(row_class[row] < 0 ? 1 : weights[row]);
   }
   const ExactSums sums(pool.here(), group_here, classes + 1, pool.comm(), times_here);
   for (size_t row = 0; row < row_class.size(); ++row) {
     const int64_t often = row_class[row] < 0 ? 0 : weights.empty() ? 1 : weights[row];
-    for (int64_t t = 0; t < often && static_cast<int64_t>(members.size()) < kScatterRows; ++t) members.push_back(static_cast<int64_t>(row));
+    for (int64_t t = 0; t < often && static_cast<int64_t>(members.size()) < kScatterRows; ++t)
+      members.push_back(static_cast<int64_t>(row));
   }
-  std::vector<double> mean(dims * classes, 0);   // (D, classes)
+  std::vector<double> mean(dims * classes, 0);  // (D, classes)
   for (int64_t c = 0; c < classes; ++c) {
     count_[c] = sums.rows(c);
-    for (int64_t k = 0; k < dims; ++k) mean[k * classes + c] = sums.sum(c, k) / static_cast<double>(std::max<int64_t>(count_[c], 1));
+    for (int64_t k = 0; k < dims; ++k)
+      mean[k * classes + c] = sums.sum(c, k) / static_cast<double>(std::max<int64_t>(count_[c], 1));
   }
 
   const double variance = mean_variance(sums, classes + 1, dims);
@@ -147,7 +149,8 @@ template <class F>
 void for_each_piece(const Board& board, const ClassModel& model, const std::vector<int64_t>& points, const F& f) {
   const std::vector<int64_t> here = board.points_here(points);
   for (size_t begin = 0; begin < here.size(); begin += kPiece) {
-    const std::vector<int64_t> piece(here.begin() + static_cast<int64_t>(begin), here.begin() + static_cast<int64_t>(std::min(here.size(), begin + kPiece)));
+    const std::vector<int64_t> piece(here.begin() + static_cast<int64_t>(begin),
+                                     here.begin() + static_cast<int64_t>(std::min(here.size(), begin + kPiece)));
     at::Tensor scores = model.scores(board.rows_here(points, piece));
     float* s = scores.data_ptr<float>();
     for (size_t i = 0; i < piece.size(); ++i) {
@@ -199,7 +202,13 @@ std::vector<Belief> beliefs(const Board& board, const ClassModel& model, const s
     at::parallel_for(0, static_cast<int64_t>(piece.size()), 64, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
         const Belief b = belief_of(s + i * model.classes(), model.classes());
-        const double numbers[kNumbers] = {static_cast<double>(b.first), static_cast<double>(b.second), b.p_first, b.p_second, b.entropy, b.score, b.gap};
+        const double numbers[kNumbers] = {static_cast<double>(b.first),
+                                          static_cast<double>(b.second),
+                                          b.p_first,
+                                          b.p_second,
+                                          b.entropy,
+                                          b.score,
+                                          b.gap};
         std::copy_n(numbers, kNumbers, told.data() + piece[i] * kNumbers);
       }
     });

@@ -36,17 +36,17 @@ class ClassModel {
   double slope(int64_t a, int64_t b) const;
 
  private:
-  std::vector<int64_t> count_;   // members
-  at::Tensor weight_;            // (D, classes) float
-  std::vector<float> bias_;      // −∞ without a member
+  std::vector<int64_t> count_;  // members
+  at::Tensor weight_;           // (D, classes) float
+  std::vector<float> bias_;     // −∞ without a member
 };
 
 // What the model thinks of a point among the classes it may still belong to.
 struct Belief {
-  int64_t first = -1, second = -1;     // classes, ties by the lower number; −1 none
+  int64_t first = -1, second = -1;  // classes, ties by the lower number; −1 none
   double p_first = 0, p_second = 0, entropy = 0;
-  double score = 0;                    // of the first
-  double gap = 0;                      // score of the first less that of the second
+  double score = 0;  // of the first
+  double gap = 0;    // score of the first less that of the second
 };
 // Collective. Of these points, each where its row lies, in pieces, so that memory stays bounded.
 std::vector<Belief> beliefs(const Board& board, const ClassModel& model, const std::vector<int64_t>& points);

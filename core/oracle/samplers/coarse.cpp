@@ -14,8 +14,9 @@ int64_t top_node(const std::vector<int64_t>& parents, int64_t label) {
   const auto roots = std::count(parents.begin(), parents.end(), -1);
   int64_t node = label;
   for (size_t steps = 0; parents[node] >= 0; ++steps) {
-    PAL_DATA_CHECK(steps < parents.size() && parents[node] < static_cast<int64_t>(parents.size()), "the taxonomy goes round in a circle, or out of itself, at node",
-                   node, "import the data set with a tree of classes");
+    PAL_DATA_CHECK(steps < parents.size() && parents[node] < static_cast<int64_t>(parents.size()),
+                   "the taxonomy goes round in a circle, or out of itself, at node", node,
+                   "import the data set with a tree of classes");
     if (roots == 1 && parents[parents[node]] < 0) break;
     node = parents[node];
   }
@@ -24,10 +25,14 @@ int64_t top_node(const std::vector<int64_t>& parents, int64_t label) {
 
 class Coarse final : public QuerySampler {
  public:
-  Coarse(const PointOptions& options, std::vector<int64_t> parents, double firm) : options_(options), parents_(std::move(parents)), firm_(firm) {
-    PAL_CHECK(!parents_.empty(), "oracle.sampler=coarse on a data set without a taxonomy", "", "import it with --taxonomy, or choose another sampler");
-    PAL_CHECK(options.templates == Templates::given, "oracle.templates for oracle.sampler=coarse", "discover", "use given: a group is known by its classes");
-    for (size_t node = 0; node < parents_.size(); ++node) top_node(parents_, static_cast<int64_t>(node));   // a circle is found at the start
+  Coarse(const PointOptions& options, std::vector<int64_t> parents, double firm)
+      : options_(options), parents_(std::move(parents)), firm_(firm) {
+    PAL_CHECK(!parents_.empty(), "oracle.sampler=coarse on a data set without a taxonomy", "",
+              "import it with --taxonomy, or choose another sampler");
+    PAL_CHECK(options.templates == Templates::given, "oracle.templates for oracle.sampler=coarse", "discover",
+              "use given: a group is known by its classes");
+    for (size_t node = 0; node < parents_.size(); ++node)
+      top_node(parents_, static_cast<int64_t>(node));  // a circle is found at the start
   }
   std::string name() const override { return "coarse"; }
   PoolNeeds needs() const override { return PoolNeeds::embeddings; }
@@ -37,11 +42,12 @@ class Coarse final : public QuerySampler {
     if (pool.samples.empty() || round.questions <= 0) return {};
     Board board(store, pool, round, options_.templates);
     const auto classes = static_cast<int64_t>(board.classes().size());
-    std::vector<int64_t> group;   // of each class
+    std::vector<int64_t> group;  // of each class
     std::map<int64_t, int64_t> number;
     std::vector<int64_t> nodes;
     for (const PointClass& c : board.classes()) {
-      PAL_DATA_CHECK(c.label < static_cast<int64_t>(parents_.size()), "class that is not in the taxonomy", c.label, "import the data set again");
+      PAL_DATA_CHECK(c.label < static_cast<int64_t>(parents_.size()), "class that is not in the taxonomy", c.label,
+                     "import the data set again");
       const int64_t node = top_node(parents_, c.label);
       const auto [at, fresh] = number.emplace(node, static_cast<int64_t>(nodes.size()));
       if (fresh) nodes.push_back(node);
@@ -67,10 +73,11 @@ class Coarse final : public QuerySampler {
 
  private:
   // Coarse questions about the points not placed yet; fine ones about the others.
-  std::vector<Query> ask_groups(Board& board, const std::vector<int64_t>& order, const std::vector<Belief>& all, const std::vector<int64_t>& group,
-                                const std::vector<int64_t>& nodes, const std::set<int64_t>& placed) const {
+  std::vector<Query> ask_groups(Board& board, const std::vector<int64_t>& order, const std::vector<Belief>& all,
+                                const std::vector<int64_t>& group, const std::vector<int64_t>& nodes,
+                                const std::set<int64_t>& placed) const {
     std::vector<Query> queries;
-    std::map<int64_t, size_t> grid;   // group → its last query
+    std::map<int64_t, size_t> grid;  // group → its last query
     std::vector<int64_t> fine;
     std::vector<Belief> fine_beliefs;
     int64_t left = board.round().questions;
@@ -94,11 +101,14 @@ class Coarse final : public QuerySampler {
       const auto at = grid.find(group[c]);
       if (at == grid.end() || static_cast<int64_t>(queries[at->second].members.size()) == options_.members) {
         grid[group[c]] = queries.size();
-        queries.push_back({.kind = QueryKind::coarse, .template_sample = board.classes()[c].sample, .node = nodes[group[c]]});
+        queries.push_back(
+            {.kind = QueryKind::coarse, .template_sample = board.classes()[c].sample, .node = nodes[group[c]]});
       }
       queries[grid[group[c]]].members.push_back(point.sample);
     }
-    for (Query& q : ask_points(board, fine, fine_beliefs, options_.members, board.round().questions - question_count(queries))) queries.push_back(std::move(q));
+    for (Query& q :
+         ask_points(board, fine, fine_beliefs, options_.members, board.round().questions - question_count(queries)))
+      queries.push_back(std::move(q));
     return queries;
   }
 
@@ -114,7 +124,7 @@ class Coarse final : public QuerySampler {
     const PoolRows& pool = board.pool();
     const ClassModel model(pool, taught, groups, options_.model);
     const at::Tensor scores = model.scores(pool.here());
-    std::vector<int64_t> seen_right = {0, 0};   // asked, and placed right
+    std::vector<int64_t> seen_right = {0, 0};  // asked, and placed right
     for (size_t k = 0; k < pool.rows_here().size(); ++k) {
       const int64_t g = asked[pool.rows_here()[k]];
       if (g < 0) continue;
@@ -133,7 +143,8 @@ class Coarse final : public QuerySampler {
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> make_coarse(const PointOptions& options, const std::vector<int64_t>& parents, double firm) {
+std::unique_ptr<QuerySampler> make_coarse(const PointOptions& options, const std::vector<int64_t>& parents,
+                                          double firm) {
   return std::make_unique<Coarse>(options, parents, firm);
 }
 

@@ -7,7 +7,8 @@
 
 namespace pal::oracle {
 
-ExactSums::ExactSums(const at::Tensor& rows, const std::vector<int64_t>& group, int64_t groups, comm::Comm& comm, const std::vector<int32_t>& times)
+ExactSums::ExactSums(const at::Tensor& rows, const std::vector<int64_t>& group, int64_t groups, comm::Comm& comm,
+                     const std::vector<int32_t>& times)
     : dims_(rows.size(1)), sums_(at::zeros({groups, rows.size(1) + 1}, at::kLong)) {
   const int64_t n = rows.size(0);
   const float* x = rows.const_data_ptr<float>();

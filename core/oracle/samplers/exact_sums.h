@@ -15,7 +15,8 @@ namespace pal::oracle {
 class ExactSums {
  public:
   // Collective. rows (n, D) float; group (n), −1: in none. times (n): how often a row counts; empty: once.
-  ExactSums(const at::Tensor& rows, const std::vector<int64_t>& group, int64_t groups, comm::Comm& comm, const std::vector<int32_t>& times = {});
+  ExactSums(const at::Tensor& rows, const std::vector<int64_t>& group, int64_t groups, comm::Comm& comm,
+            const std::vector<int32_t>& times = {});
 
   int64_t rows(int64_t group) const { return at(group)[dims_]; }
   double sum(int64_t group, int64_t column) const { return static_cast<double>(at(group)[column]) / kUnit; }
@@ -27,7 +28,7 @@ class ExactSums {
   const int64_t* at(int64_t group) const { return sums_.const_data_ptr<int64_t>() + group * (dims_ + 1); }
 
   int64_t dims_;
-  at::Tensor sums_;   // (groups, D + 1): the last column counts
+  at::Tensor sums_;  // (groups, D + 1): the last column counts
 };
 
 }  // namespace pal::oracle

@@ -13,7 +13,7 @@
 namespace pal::oracle {
 namespace {
 
-constexpr int64_t kGradientPoints = 16384;   // points whose probabilities are kept, drawn: C numbers each
+constexpr int64_t kGradientPoints = 16384;  // points whose probabilities are kept, drawn: C numbers each
 
 }  // namespace
 
@@ -39,7 +39,7 @@ namespace {
 // A gradient, and the key of its point in the draw of the next one: the smallest of all ranks is chosen.
 struct Candidate {
   double key = std::numeric_limits<double>::infinity();
-  int64_t point = -1;            // index of the points looked at
+  int64_t point = -1;  // index of the points looked at
   double square = 0;
   std::vector<float> residual, row;
 };
@@ -71,9 +71,9 @@ std::unique_ptr<QuerySampler> make_gradients(const PointOptions& options) {
     const auto n = static_cast<int64_t>(here.size());
     const int64_t classes = model.classes(), dims = board.pool().dims();
     const at::Tensor x = board.rows_here(points, here);
-    at::Tensor residual = at::zeros({n, classes}, at::kFloat);   // p − e_first
+    at::Tensor residual = at::zeros({n, classes}, at::kFloat);  // p − e_first
     std::vector<double> square(here.size(), 0), distance;
-    std::vector<Random> draws;   // each point its own: what is chosen does not depend on where the others lie
+    std::vector<Random> draws;  // each point its own: what is chosen does not depend on where the others lie
     const auto& ops = kernels::vec_ops<float>(kernels::best_isa());
     int64_t next = 0;
     for_each_belief(board, model, points, [&](size_t, const float* p) {
@@ -83,16 +83,19 @@ std::unique_ptr<QuerySampler> make_gradients(const PointOptions& options) {
       if (*most > 0) *most -= 1;
       square[next++] = ops.dot(r, r, classes);
     });
-    for (int64_t k : here) draws.emplace_back(board.round().seed, Purpose::oracle, static_cast<uint64_t>(board.round().round), static_cast<uint64_t>(board.points()[points[k]].sample), 3);
-    distance = square;   // to nothing at first: the norm
+    for (int64_t k : here)
+      draws.emplace_back(board.round().seed, Purpose::oracle, static_cast<uint64_t>(board.round().round),
+                         static_cast<uint64_t>(board.points()[points[k]].sample), 3);
+    distance = square;  // to nothing at first: the norm
     std::vector<int64_t> chosen;
     while (static_cast<int64_t>(chosen.size()) < std::min(count, static_cast<int64_t>(points.size()))) {
       // The first is the longest gradient. Then in proportion to the distances: the smallest of exponential draws, each by its rate.
-      Candidate own{.residual = std::vector<float>(static_cast<size_t>(classes), 0), .row = std::vector<float>(static_cast<size_t>(dims), 0)};
+      Candidate own{.residual = std::vector<float>(static_cast<size_t>(classes), 0),
+                    .row = std::vector<float>(static_cast<size_t>(dims), 0)};
       int64_t at = -1;
       for (int64_t i = 0; i < n; ++i) {
         const double wait = -std::log1p(-draws[i].next_double());
-        if (distance[i] < 0) continue;   // taken
+        if (distance[i] < 0) continue;  // taken
         const double key = chosen.empty() ? -distance[i] : wait / std::max(distance[i], 1e-300);
         if (at < 0 || key < own.key) at = i, own.key = key;
       }
@@ -105,8 +108,10 @@ std::unique_ptr<QuerySampler> make_gradients(const PointOptions& options) {
       chosen.push_back(points[best.point]);
       for (int64_t i = 0; i < n; ++i) {
         if (distance[i] < 0) continue;
-        const double inner = ops.dot(residual.const_data_ptr<float>() + i * classes, best.residual.data(), classes) * ops.dot(x.const_data_ptr<float>() + i * dims, best.row.data(), dims);
-        distance[i] = here[i] == best.point ? -1 : std::min(distance[i], std::max(0.0, square[i] + best.square - 2 * inner));
+        const double inner = ops.dot(residual.const_data_ptr<float>() + i * classes, best.residual.data(), classes) *
+                             ops.dot(x.const_data_ptr<float>() + i * dims, best.row.data(), dims);
+        distance[i] =
+            here[i] == best.point ? -1 : std::min(distance[i], std::max(0.0, square[i] + best.square - 2 * inner));
       }
     }
     return chosen;

@@ -9,7 +9,7 @@
 namespace pal::oracle {
 namespace {
 
-constexpr int64_t kCenterPoints = 65536, kCenterKnown = 2048;   // looked at, at most: drawn
+constexpr int64_t kCenterPoints = 65536, kCenterKnown = 2048;  // looked at, at most: drawn
 
 // The similarity of each row to the nearest of the others.
 std::vector<float> nearest_similarity(const at::Tensor& rows, const at::Tensor& others) {
@@ -31,7 +31,7 @@ std::vector<float> nearest_similarity(const at::Tensor& rows, const at::Tensor& 
 std::unique_ptr<QuerySampler> make_k_center(const PointOptions& options) {
   return make_point_sampler("k_center", options, [](const Board& board, const ClassModel&, int64_t count) {
     const std::vector<int64_t> points = free_points(board, kCenterPoints);
-    std::vector<int64_t> known;   // spread over the pool when there are too many
+    std::vector<int64_t> known;  // spread over the pool when there are too many
     for (size_t row = 0; row < board.row_class().size(); ++row) {
       if (board.row_class()[row] >= 0) known.push_back(static_cast<int64_t>(row));
     }
@@ -44,7 +44,8 @@ std::unique_ptr<QuerySampler> make_k_center(const PointOptions& options) {
     std::vector<float> covered;
     if (!known.empty()) covered = nearest_similarity(rows, board.pool().gather(known));
     std::vector<int64_t> out;
-    for (int64_t k : farthest_first(rows, here, std::move(covered), count, board.pool().comm())) out.push_back(points[k]);
+    for (int64_t k : farthest_first(rows, here, std::move(covered), count, board.pool().comm()))
+      out.push_back(points[k]);
     return out;
   });
 }

@@ -19,14 +19,17 @@
 namespace pal::oracle {
 namespace {
 
-using Drawn = std::pair<uint64_t, int64_t>;   // draw, id
-constexpr int64_t kCandidates = 2;            // for each centre to begin with
+using Drawn = std::pair<uint64_t, int64_t>;  // draw, id
+constexpr int64_t kCandidates = 2;           // for each centre to begin with
 
 // The `count` smallest draws of all ranks, ascending; their rows are on the ranks that hold them.
-std::vector<Drawn> smallest_draws(const std::vector<int64_t>& ids, int64_t count, const KmeansOptions& o, comm::Comm& comm) {
+std::vector<Drawn> smallest_draws(const std::vector<int64_t>& ids, int64_t count, const KmeansOptions& o,
+                                  comm::Comm& comm) {
   std::vector<Drawn> own;
   own.reserve(ids.size());
-  for (int64_t id : ids) own.emplace_back(Random(o.seed, Purpose::oracle, static_cast<uint64_t>(o.round), static_cast<uint64_t>(id), 1).next_u64(), id);
+  for (int64_t id : ids)
+    own.emplace_back(
+        Random(o.seed, Purpose::oracle, static_cast<uint64_t>(o.round), static_cast<uint64_t>(id), 1).next_u64(), id);
   const int64_t keep = std::min<int64_t>(count, static_cast<int64_t>(own.size()));
   std::partial_sort(own.begin(), own.begin() + keep, own.end());
   own.resize(static_cast<size_t>(keep));
@@ -41,7 +44,8 @@ std::vector<Drawn> smallest_draws(const std::vector<int64_t>& ids, int64_t count
   const at::Tensor all = comm.all_gather_v(words, each);
   std::vector<Drawn> merged;
   for (int64_t k = 0; k < all.size(0); ++k) {
-    merged.emplace_back(static_cast<uint64_t>(all.const_data_ptr<int64_t>()[2 * k]), all.const_data_ptr<int64_t>()[2 * k + 1]);
+    merged.emplace_back(static_cast<uint64_t>(all.const_data_ptr<int64_t>()[2 * k]),
+                        all.const_data_ptr<int64_t>()[2 * k + 1]);
   }
   std::sort(merged.begin(), merged.end());
   merged.resize(std::min(merged.size(), static_cast<size_t>(count)));
@@ -58,13 +62,15 @@ at::Tensor row_of(const at::Tensor& rows, const std::vector<int64_t>& ids, int64
 }
 
 // Ids of the `count` rows that are least similar to their centre, worst first, ties by id.
-std::vector<int64_t> worst_rows(const std::vector<float>& similarity, const std::vector<int64_t>& ids, int64_t count, comm::Comm& comm) {
+std::vector<int64_t> worst_rows(const std::vector<float>& similarity, const std::vector<int64_t>& ids, int64_t count,
+                                comm::Comm& comm) {
   using Fit = std::pair<float, int64_t>;
   std::vector<Fit> own;
   for (size_t i = 0; i < ids.size(); ++i) own.emplace_back(similarity[i], ids[i]);
   const int64_t keep = std::min<int64_t>(count, static_cast<int64_t>(own.size()));
   std::partial_sort(own.begin(), own.begin() + keep, own.end());
-  at::Tensor fit = at::full({count}, std::numeric_limits<double>::infinity(), at::kDouble), id = at::full({count}, -1, at::kLong);
+  at::Tensor fit = at::full({count}, std::numeric_limits<double>::infinity(), at::kDouble),
+             id = at::full({count}, -1, at::kLong);
   for (int64_t k = 0; k < keep; ++k) {
     fit.data_ptr<double>()[k] = own[k].first;
     id.data_ptr<int64_t>()[k] = own[k].second;
@@ -73,7 +79,8 @@ std::vector<int64_t> worst_rows(const std::vector<float>& similarity, const std:
   id = comm.all_gather(id);
   std::vector<std::pair<double, int64_t>> all;
   for (int64_t k = 0; k < fit.numel(); ++k) {
-    if (id.const_data_ptr<int64_t>()[k] >= 0) all.emplace_back(fit.const_data_ptr<double>()[k], id.const_data_ptr<int64_t>()[k]);
+    if (id.const_data_ptr<int64_t>()[k] >= 0)
+      all.emplace_back(fit.const_data_ptr<double>()[k], id.const_data_ptr<int64_t>()[k]);
   }
   std::sort(all.begin(), all.end());
   std::vector<int64_t> out;
@@ -96,7 +103,7 @@ Kmeans kmeans(const at::Tensor& rows, const std::vector<int64_t>& ids, const Kme
   const int64_t clusters = std::min<int64_t>(o.clusters, static_cast<int64_t>(drawn.size()));
   Kmeans out;
   if (clusters == 0) return out;
-  std::vector<std::pair<int64_t, int64_t>> place;   // id → row here
+  std::vector<std::pair<int64_t, int64_t>> place;  // id → row here
   for (size_t i = 0; i < ids.size(); ++i) place.emplace_back(ids[i], static_cast<int64_t>(i));
   std::sort(place.begin(), place.end());
   const auto row_here = [&](int64_t id) {
@@ -121,7 +128,7 @@ Kmeans kmeans(const at::Tensor& rows, const std::vector<int64_t>& ids, const Kme
   comm.all_reduce(firsts);
   std::vector<int64_t> numbers(static_cast<size_t>(candidates));
   std::iota(numbers.begin(), numbers.end(), int64_t{0});
-  const auto alone = comm::make_local_comm();   // every rank has them all
+  const auto alone = comm::make_local_comm();  // every rank has them all
   out.centres = firsts.index_select(0, at::tensor(farthest_first(firsts, numbers, {}, clusters, *alone), at::kLong));
 
   Assignment now(part);
@@ -132,12 +139,13 @@ Kmeans kmeans(const at::Tensor& rows, const std::vector<int64_t>& ids, const Kme
     const ExactSums sums(part, now.centre(), clusters, comm);
     std::vector<int64_t> empty;
     for (int64_t c = 0; c < clusters; ++c) {
-      sums.direction(c, out.centres.data_ptr<float>() + c * out.centres.size(1));   // a centre whose rows cancel stays
+      sums.direction(c, out.centres.data_ptr<float>() + c * out.centres.size(1));  // a centre whose rows cancel stays
       if (sums.rows(c) == 0) empty.push_back(c);
     }
     if (empty.empty()) continue;
     const std::vector<int64_t> worst = worst_rows(now.similarity(), part_ids, static_cast<int64_t>(empty.size()), comm);
-    for (size_t k = 0; k < worst.size(); ++k) out.centres.select(0, empty[k]).copy_(row_of(part, part_ids, worst[k], comm));
+    for (size_t k = 0; k < worst.size(); ++k)
+      out.centres.select(0, empty[k]).copy_(row_of(part, part_ids, worst[k], comm));
   }
   if (sampled) now = Assignment(rows);
   now.update(out.centres);

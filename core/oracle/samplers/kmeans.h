@@ -22,16 +22,16 @@ namespace pal::oracle {
 struct KmeansOptions {
   int64_t clusters = 1;
   int iterations = 25;
-  int64_t per_cluster = 256;   // 0: all rows
+  int64_t per_cluster = 256;  // 0: all rows
   uint64_t seed = 0;
   int64_t round = 0;
 };
 
 struct Kmeans {
-  at::Tensor centres;               // (clusters, D) float, unit rows; the same on every rank
-  std::vector<int64_t> assigned;    // (rows) of this rank
-  std::vector<float> similarity;    // (rows) to their centres
-  int iterations = 0;               // done
+  at::Tensor centres;             // (clusters, D) float, unit rows; the same on every rank
+  std::vector<int64_t> assigned;  // (rows) of this rank
+  std::vector<float> similarity;  // (rows) to their centres
+  int iterations = 0;             // done
 };
 
 // rows (n, D) float, unit length; ids (n): the rows' samples, distinct over all ranks. Fewer rows than clusters: a cluster

@@ -14,13 +14,14 @@
 namespace pal::oracle {
 namespace {
 
-constexpr int64_t kMergeAsked = 8192, kMergeSupport = 32768, kMergeNeighbours = 16;   // components looked at, drawn
+constexpr int64_t kMergeAsked = 8192, kMergeSupport = 32768, kMergeNeighbours = 16;  // components looked at, drawn
 
 // The centres (mean of their rows in the pool) of some points' components, (points, D), unit rows. Collective.
-at::Tensor component_centres(const Board& board, const std::vector<int64_t>& points, const std::vector<int64_t>& rows_of) {
+at::Tensor component_centres(const Board& board, const std::vector<int64_t>& points,
+                             const std::vector<int64_t>& rows_of) {
   const PoolRows& pool = board.pool();
-  std::vector<int64_t> rows, several;   // most components have one row here: that is their centre
-  std::unordered_map<int64_t, int64_t> number;   // of the others, by component
+  std::vector<int64_t> rows, several;           // most components have one row here: that is their centre
+  std::unordered_map<int64_t, int64_t> number;  // of the others, by component
   for (int64_t p : points) {
     rows.push_back(board.points()[p].row);
     if (rows_of[p] > 1) {
@@ -36,7 +37,8 @@ at::Tensor component_centres(const Board& board, const std::vector<int64_t>& poi
     group.push_back(at == number.end() ? -1 : at->second);
   }
   const ExactSums sums(pool.here(), group, static_cast<int64_t>(several.size()), pool.comm());
-  for (size_t k = 0; k < several.size(); ++k) sums.direction(static_cast<int64_t>(k), centres.data_ptr<float>() + several[k] * centres.size(1));
+  for (size_t k = 0; k < several.size(); ++k)
+    sums.direction(static_cast<int64_t>(k), centres.data_ptr<float>() + several[k] * centres.size(1));
   return centres;
 }
 
@@ -47,14 +49,15 @@ struct SameCurve {
 };
 
 // centres (points, D); strangers: points that follow each other, which are drawn.
-SameCurve fit_curve(const Board& board, const std::vector<int64_t>& points, const at::Tensor& centres, const std::vector<int64_t>& rows_of) {
+SameCurve fit_curve(const Board& board, const std::vector<int64_t>& points, const at::Tensor& centres,
+                    const std::vector<int64_t>& rows_of) {
   const int64_t dims = centres.size(1);
   const auto dot = [&](const float* a, const float* b) {
     double sum = 0;
     for (int64_t k = 0; k < dims; ++k) sum += static_cast<double>(a[k]) * b[k];
     return sum;
   };
-  std::vector<int64_t> large;   // indices of `points`
+  std::vector<int64_t> large;  // indices of `points`
   for (size_t k = 0; k < points.size(); ++k) {
     if (rows_of[points[k]] > 2) large.push_back(static_cast<int64_t>(k));
   }
@@ -66,7 +69,8 @@ SameCurve fit_curve(const Board& board, const std::vector<int64_t>& points, cons
   const at::Tensor rows = board.point_rows(members);
   const float* c = centres.const_data_ptr<float>();
   double own = 0, strange = 0;
-  for (size_t k = 0; k < large.size(); ++k) own += dot(c + large[k] * dims, rows.const_data_ptr<float>() + static_cast<int64_t>(k) * dims);
+  for (size_t k = 0; k < large.size(); ++k)
+    own += dot(c + large[k] * dims, rows.const_data_ptr<float>() + static_cast<int64_t>(k) * dims);
   for (int64_t k = 1; k < count; ++k) strange += dot(c + k * dims, c + (k - 1) * dims);
   own /= static_cast<double>(large.size());
   strange /= static_cast<double>(count - 1);
@@ -80,16 +84,18 @@ std::unique_ptr<QuerySampler> make_merging() {
   return make_pair_sampler("merging", PoolNeeds::embeddings, [](const Board& board, int64_t count) {
     std::vector<PointPair> pairs;
     const auto size = [&](int64_t p) { return board.unit_size(p); };
-    std::vector<int64_t> rows_of(static_cast<size_t>(board.count()), 0), support;   // rows of each point's component in the pool
+    std::vector<int64_t> rows_of(static_cast<size_t>(board.count()), 0),
+        support;  // rows of each point's component in the pool
     std::unordered_map<int64_t, int64_t> point_of;
     for (int64_t p = 0; p < board.count(); ++p) point_of[board.points()[p].unit] = p;
     for (int64_t sample : board.pool().samples()) ++rows_of[point_of.at(board.unit(sample))];
-    const std::vector<int64_t> asked = free_points(board, kMergeAsked);   // the smallest draws: among those of the support
+    const std::vector<int64_t> asked =
+        free_points(board, kMergeAsked);  // the smallest draws: among those of the support
     for (int64_t p : free_points(board, kMergeSupport)) {
       if (size(p) == 1) support.push_back(p);
     }
     for (int64_t p = 0; p < board.count(); ++p) {
-      if (size(p) > 1) support.push_back(p);   // all of them
+      if (size(p) > 1) support.push_back(p);  // all of them
     }
     std::sort(support.begin(), support.end());
     if (asked.empty() || support.size() < 2) return pairs;
@@ -106,8 +112,8 @@ std::unique_ptr<QuerySampler> make_merging() {
     for (int64_t p : asked) place.push_back(std::lower_bound(support.begin(), support.end(), p) - support.begin());
     if (own > 0) {
       at::Tensor ids_here = ids.narrow(0, begin, own), scores_here = scores.narrow(0, begin, own);
-      ops::nearest(ids_here, scores_here, centres.index_select(0, at::tensor(place, at::kLong).narrow(0, begin, own)), {centres, numbers, {}},
-                   self.narrow(0, begin, own), kernels::Metric::cosine, at::get_num_threads());
+      ops::nearest(ids_here, scores_here, centres.index_select(0, at::tensor(place, at::kLong).narrow(0, begin, own)),
+                   {centres, numbers, {}}, self.narrow(0, begin, own), kernels::Metric::cosine, at::get_num_threads());
     }
     board.pool().complete(ids);
     board.pool().complete(scores);
@@ -119,8 +125,11 @@ std::unique_ptr<QuerySampler> make_merging() {
     for (int64_t q = 0; q < queries; ++q) {
       for (int64_t j = 0; j < k; ++j) {
         const int64_t other = ids.const_data_ptr<int64_t>()[q * k + j];
-        if (other < 0 || board.store().relation(board.points()[asked[q]].sample, board.points()[other].sample) != graph::Relation::unknown) continue;
-        const double gain = static_cast<double>(size(asked[q])) * static_cast<double>(size(other)) * same(scores.const_data_ptr<double>()[q * k + j]);
+        if (other < 0 || board.store().relation(board.points()[asked[q]].sample, board.points()[other].sample) !=
+                             graph::Relation::unknown)
+          continue;
+        const double gain = static_cast<double>(size(asked[q])) * static_cast<double>(size(other)) *
+                            same(scores.const_data_ptr<double>()[q * k + j]);
         offers.push_back({gain, {std::min(asked[q], other), std::max(asked[q], other)}});
       }
     }
@@ -129,7 +138,7 @@ std::unique_ptr<QuerySampler> make_merging() {
     });
     for (const Offer& o : offers) {
       pairs.push_back(o.pair);
-      if (static_cast<int64_t>(pairs.size()) > 64 * count) break;   // components are taken once: the rest are others
+      if (static_cast<int64_t>(pairs.size()) > 64 * count) break;  // components are taken once: the rest are others
     }
     return pairs;
   });

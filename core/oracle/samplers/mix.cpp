@@ -13,20 +13,24 @@ class Mix final : public QuerySampler {
  public:
   explicit Mix(std::vector<MixPart> parts) : parts_(std::move(parts)) {
     PAL_CHECK(!parts_.empty(), "oracle.mix", "empty", "name at least one sampler");
-    for (const MixPart& p : parts_) PAL_CHECK(std::isfinite(p.share) && p.share > 0, "share of oracle.mix", p.share, "give a number above 0");
-    for (const MixPart& p : parts_) {   // answers come from questions: where nobody asks nobody ever sets in
-      const bool reached = p.from <= 0 || std::any_of(parts_.begin(), parts_.end(), [&](const MixPart& q) { return active(q, p.from - 1); });
-      PAL_CHECK(reached, "a part of oracle.mix that is never reached: nobody asks before its `from`", p.from, "let another part ask until then");
+    for (const MixPart& p : parts_)
+      PAL_CHECK(std::isfinite(p.share) && p.share > 0, "share of oracle.mix", p.share, "give a number above 0");
+    for (const MixPart& p : parts_) {  // answers come from questions: where nobody asks nobody ever sets in
+      const bool reached = p.from <= 0 || std::any_of(parts_.begin(), parts_.end(),
+                                                      [&](const MixPart& q) { return active(q, p.from - 1); });
+      PAL_CHECK(reached, "a part of oracle.mix that is never reached: nobody asks before its `from`", p.from,
+                "let another part ask until then");
     }
   }
   std::string name() const override { return "mix"; }
-  PoolNeeds needs() const override {   // the most that one of them needs
+  PoolNeeds needs() const override {  // the most that one of them needs
     PoolNeeds most = PoolNeeds::samples;
     for (const MixPart& p : parts_) most = std::max(most, p.sampler->needs());
     return most;
   }
   Begun begun() const override {
-    const bool any = std::any_of(parts_.begin(), parts_.end(), [](const MixPart& p) { return p.sampler->begun() == Begun::first; });
+    const bool any =
+        std::any_of(parts_.begin(), parts_.end(), [](const MixPart& p) { return p.sampler->begun() == Begun::first; });
     return any ? Begun::first : Begun::drawn;
   }
 
@@ -45,7 +49,7 @@ class Mix final : public QuerySampler {
       std::vector<Query> chosen = part.sampler->choose(store, pool, rest);
       for (Query& q : chosen) {
         if (q.sampler.empty()) q.sampler = part.sampler->name();
-        rest.pending.push_back(q);   // nobody asks it again
+        rest.pending.push_back(q);  // nobody asks it again
         queries.push_back(std::move(q));
       }
     };
@@ -64,7 +68,9 @@ class Mix final : public QuerySampler {
   }
 
  private:
-  static bool active(const MixPart& p, int64_t answers) { return answers >= p.from && (p.until < 0 || answers < p.until); }
+  static bool active(const MixPart& p, int64_t answers) {
+    return answers >= p.from && (p.until < 0 || answers < p.until);
+  }
 
   const std::vector<MixPart> parts_;
 };

@@ -18,7 +18,8 @@ namespace {
 
 class PointSampler final : public QuerySampler {
  public:
-  PointSampler(std::string name, const PointOptions& options, PointOrder order) : name_(std::move(name)), options_(options), order_(std::move(order)) {
+  PointSampler(std::string name, const PointOptions& options, PointOrder order)
+      : name_(std::move(name)), options_(options), order_(std::move(order)) {
     PAL_CHECK(options.members >= 1, "oracle.members", options.members, "give at least 1");
   }
   std::string name() const override { return name_; }
@@ -29,7 +30,8 @@ class PointSampler final : public QuerySampler {
     if (pool.samples.empty() || round.questions <= 0) return {};
     PAL_ASSERT(pool.embeddings.defined(), "a sampler gets what it needs");
     Board board(store, pool, round, options_.templates);
-    const ClassModel model(board.pool(), board.row_class(), static_cast<int64_t>(board.classes().size()), options_.model);
+    const ClassModel model(board.pool(), board.row_class(), static_cast<int64_t>(board.classes().size()),
+                           options_.model);
     const std::vector<int64_t> points = begun_first(board, order_(board, model, round.questions));
     return ask_points(board, points, beliefs(board, model, points), options_.members, round.questions);
   }
@@ -42,7 +44,8 @@ class PointSampler final : public QuerySampler {
 
 class PairSampler final : public QuerySampler {
  public:
-  PairSampler(std::string name, PoolNeeds needs, PairOrder order) : name_(std::move(name)), needs_(needs), order_(std::move(order)) {}
+  PairSampler(std::string name, PoolNeeds needs, PairOrder order)
+      : name_(std::move(name)), needs_(needs), order_(std::move(order)) {}
   std::string name() const override { return name_; }
   PoolNeeds needs() const override { return needs_; }
 
@@ -53,7 +56,9 @@ class PairSampler final : public QuerySampler {
     for (const PointPair& pair : order_(board, round.questions)) {
       if (static_cast<int64_t>(queries.size()) == round.questions) break;
       const Point &a = board.points()[pair.a], &b = board.points()[pair.b];
-      if (a.unit == b.unit || !board.free(pair.a) || !board.free(pair.b) || store.relation(a.sample, b.sample) != graph::Relation::unknown) continue;
+      if (a.unit == b.unit || !board.free(pair.a) || !board.free(pair.b) ||
+          store.relation(a.sample, b.sample) != graph::Relation::unknown)
+        continue;
       board.take(pair.a);
       board.take(pair.b);
       queries.push_back({.kind = QueryKind::pair, .template_sample = a.sample, .members = {b.sample}});
@@ -69,7 +74,8 @@ class PairSampler final : public QuerySampler {
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> make_point_sampler(const std::string& name, const PointOptions& options, PointOrder order) {
+std::unique_ptr<QuerySampler> make_point_sampler(const std::string& name, const PointOptions& options,
+                                                 PointOrder order) {
   return std::make_unique<PointSampler>(name, options, std::move(order));
 }
 
@@ -77,15 +83,15 @@ std::unique_ptr<QuerySampler> make_pair_sampler(const std::string& name, PoolNee
   return std::make_unique<PairSampler>(name, needs, std::move(order));
 }
 
-std::vector<Query> ask_points(Board& board, const std::vector<int64_t>& points, const std::vector<Belief>& beliefs, int64_t members,
-                              int64_t count) {
+std::vector<Query> ask_points(Board& board, const std::vector<int64_t>& points, const std::vector<Belief>& beliefs,
+                              int64_t members, int64_t count) {
   std::vector<Query> queries;
-  std::map<int64_t, size_t> grid;   // class → its last query
+  std::map<int64_t, size_t> grid;  // class → its last query
   int64_t asked = 0;
   for (size_t k = 0; k < points.size() && asked < count; ++k) {
     const int64_t point = points[k];
     int64_t c = beliefs[k].first;
-    if (c < 0) {   // no class that is still open has an embedded member: the least known one
+    if (c < 0) {  // no class that is still open has an embedded member: the least known one
       for (int64_t other = 0; other < static_cast<int64_t>(board.classes().size()); ++other) {
         if (board.open(point, other) && (c < 0 || board.classes()[other].known < board.classes()[c].known)) c = other;
       }
@@ -109,7 +115,9 @@ std::vector<int64_t> begun_first(const Board& board, const std::vector<int64_t>&
     if (board.free(p) && is_begun(board.store(), board.points()[p].sample)) points.push_back(p);
   }
   const std::unordered_set<int64_t> begun(points.begin(), points.end());
-  std::sort(points.begin(), points.end(), [&](int64_t a, int64_t b) { return std::pair(board.points()[a].draw, a) < std::pair(board.points()[b].draw, b); });
+  std::sort(points.begin(), points.end(), [&](int64_t a, int64_t b) {
+    return std::pair(board.points()[a].draw, a) < std::pair(board.points()[b].draw, b);
+  });
   for (int64_t p : order) {
     if (!begun.count(p)) points.push_back(p);
   }
@@ -131,7 +139,7 @@ std::vector<int64_t> free_points(const Board& board, int64_t most) {
 }
 
 std::vector<int64_t> best_points(const std::vector<int64_t>& points, const std::vector<double>& scores, int64_t n) {
-  std::vector<std::pair<double, int64_t>> keyed;   // −score
+  std::vector<std::pair<double, int64_t>> keyed;  // −score
   keyed.reserve(points.size());
   for (size_t k = 0; k < points.size(); ++k) keyed.emplace_back(-scores[k], points[k]);
   n = std::min(n, static_cast<int64_t>(keyed.size()));
@@ -151,11 +159,13 @@ std::vector<int64_t> first_numbers(size_t n) {
 
 }  // namespace
 
-std::vector<int64_t> best_and_diverse(const Board& board, const std::vector<int64_t>& points, const std::vector<double>& scores, int64_t count) {
+std::vector<int64_t> best_and_diverse(const Board& board, const std::vector<int64_t>& points,
+                                      const std::vector<double>& scores, int64_t count) {
   const std::vector<int64_t> best = best_points(points, scores, 4 * count);
   std::vector<int64_t> out;
-  const std::unique_ptr<comm::Comm> alone = comm::make_local_comm();   // these few rows are on every rank
-  for (int64_t k : farthest_first(board.point_rows(best), first_numbers(best.size()), {}, count, *alone)) out.push_back(best[k]);
+  const std::unique_ptr<comm::Comm> alone = comm::make_local_comm();  // these few rows are on every rank
+  for (int64_t k : farthest_first(board.point_rows(best), first_numbers(best.size()), {}, count, *alone))
+    out.push_back(best[k]);
   return out;
 }
 
@@ -187,7 +197,8 @@ Farthest farthest_of_all(const Farthest& own, comm::Comm& comm) {
 
 }  // namespace
 
-std::vector<int64_t> farthest_first(const at::Tensor& rows, const std::vector<int64_t>& numbers, std::vector<float> covered, int64_t count, comm::Comm& comm) {
+std::vector<int64_t> farthest_first(const at::Tensor& rows, const std::vector<int64_t>& numbers,
+                                    std::vector<float> covered, int64_t count, comm::Comm& comm) {
   constexpr float kTaken = std::numeric_limits<float>::infinity();
   const int64_t n = rows.size(0), dims = rows.size(1);
   const float* x = rows.const_data_ptr<float>();
@@ -197,14 +208,17 @@ std::vector<int64_t> farthest_first(const at::Tensor& rows, const std::vector<in
   while (static_cast<int64_t>(out.size()) < count) {
     Farthest own{.row = std::vector<float>(static_cast<size_t>(dims), 0)};
     const int64_t least = n == 0 ? -1 : std::min_element(covered.begin(), covered.end()) - covered.begin();
-    if (least >= 0 && covered[least] != kTaken) own = {covered[least], numbers[least], {x + least * dims, x + (least + 1) * dims}};
+    if (least >= 0 && covered[least] != kTaken)
+      own = {covered[least], numbers[least], {x + least * dims, x + (least + 1) * dims}};
     const Farthest next = farthest_of_all(own, comm);
-    if (next.number < 0) break;   // all are taken
+    if (next.number < 0) break;  // all are taken
     out.push_back(next.number);
     at::parallel_for(0, n, 1024, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         if (covered[i] == kTaken) continue;
-        covered[i] = numbers[i] == next.number ? kTaken : std::max(covered[i], static_cast<float>(ops.dot(x + i * dims, next.row.data(), dims)));
+        covered[i] = numbers[i] == next.number
+                         ? kTaken
+                         : std::max(covered[i], static_cast<float>(ops.dot(x + i * dims, next.row.data(), dims)));
       }
     });
   }

@@ -24,7 +24,8 @@ struct PointOptions {
 
 // Points of the board, the first to be asked first: at least `count` of the free ones where there are as many. Each once.
 using PointOrder = std::function<std::vector<int64_t>(const Board& board, const ClassModel& model, int64_t count)>;
-std::unique_ptr<QuerySampler> make_point_sampler(const std::string& name, const PointOptions& options, PointOrder order);
+std::unique_ptr<QuerySampler> make_point_sampler(const std::string& name, const PointOptions& options,
+                                                 PointOrder order);
 
 // Pairs of points of a board without classes, the first to be asked first. What may not be asked is left out afterwards.
 struct PointPair {
@@ -34,8 +35,8 @@ using PairOrder = std::function<std::vector<PointPair>(const Board& board, int64
 std::unique_ptr<QuerySampler> make_pair_sampler(const std::string& name, PoolNeeds needs, PairOrder order);
 
 // Asks about these points, up to count questions, as above.
-std::vector<Query> ask_points(Board& board, const std::vector<int64_t>& points, const std::vector<Belief>& beliefs, int64_t members,
-                              int64_t count);
+std::vector<Query> ask_points(Board& board, const std::vector<int64_t>& points, const std::vector<Belief>& beliefs,
+                              int64_t members, int64_t count);
 
 // ---- for orders ------------------------------------------------------------------------------------------------------
 // The free points that a class refused, by their draws, then the others in this order.
@@ -45,10 +46,12 @@ std::vector<int64_t> free_points(const Board& board, int64_t most);
 // The n points of the highest score, best first, ties by the lower point. scores: one for each of `points`.
 std::vector<int64_t> best_points(const std::vector<int64_t>& points, const std::vector<double>& scores, int64_t n);
 // Collective. Of the best 4 · count the first, then always the one least similar to those taken: a batch that does not repeat itself.
-std::vector<int64_t> best_and_diverse(const Board& board, const std::vector<int64_t>& points, const std::vector<double>& scores, int64_t count);
+std::vector<int64_t> best_and_diverse(const Board& board, const std::vector<int64_t>& points,
+                                      const std::vector<double>& scores, int64_t count);
 // Collective. The numbers of `count` rows, each the least similar (cosine) to all before it and to what is covered; ties by the
 // lower number. rows (n, D): those here; numbers (n): distinct over all ranks, ascending; covered (n): the similarity to what is
 // covered, or empty; then the row of the lowest number is taken first.
-std::vector<int64_t> farthest_first(const at::Tensor& rows, const std::vector<int64_t>& numbers, std::vector<float> covered, int64_t count, comm::Comm& comm);
+std::vector<int64_t> farthest_first(const at::Tensor& rows, const std::vector<int64_t>& numbers,
+                                    std::vector<float> covered, int64_t count, comm::Comm& comm);
 
 }  // namespace pal::oracle

@@ -27,14 +27,14 @@ class PoolRows {
 
   explicit PoolRows(const Pool& pool);
 
-  const std::vector<int64_t>& samples() const { return samples_; }   // of all rows, ascending
+  const std::vector<int64_t>& samples() const { return samples_; }  // of all rows, ascending
   int64_t count() const { return static_cast<int64_t>(samples_.size()); }
   bool embedded() const { return here_.defined(); }
   int64_t dims() const { return here_.size(1); }
 
-  const at::Tensor& here() const { return here_; }                    // (rows here, D) float, unit length, by ascending row
+  const at::Tensor& here() const { return here_; }  // (rows here, D) float, unit length, by ascending row
   const std::vector<int64_t>& rows_here() const { return rows_here_; }
-  int64_t place(int64_t row) const { return place_[static_cast<size_t>(row)]; }   // in here(); −1: on another rank
+  int64_t place(int64_t row) const { return place_[static_cast<size_t>(row)]; }  // in here(); −1: on another rank
   // Something else that the pool has for each of its rows here (Pool::inputs), in the order of here(), as float.
   at::Tensor in_order(const at::Tensor& of_pool) const;
 
@@ -50,7 +50,7 @@ class PoolRows {
 
  private:
   std::vector<int64_t> samples_, rows_here_, place_;
-  std::vector<int64_t> order_;   // of the pool's own rows here, to ascending rows; empty: they ascend already
+  std::vector<int64_t> order_;  // of the pool's own rows here, to ascending rows; empty: they ascend already
   at::Tensor here_;
   std::unique_ptr<comm::Comm> alone_;
   comm::Comm* comm_ = nullptr;

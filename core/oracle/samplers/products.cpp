@@ -19,8 +19,9 @@ k::MatrixView<const float> view(const at::Tensor& t) { return {t.const_data_ptr<
 
 template <class C>
 struct PanelMemory {
-  explicit PanelMemory(int64_t elements) : memory(at::empty({elements + 64 / static_cast<int64_t>(sizeof(C))}, c10::CppTypeToScalarType<C>::value)) {}
-  C* data() {   // on a cache line
+  explicit PanelMemory(int64_t elements)
+      : memory(at::empty({elements + 64 / static_cast<int64_t>(sizeof(C))}, c10::CppTypeToScalarType<C>::value)) {}
+  C* data() {  // on a cache line
     const auto at = reinterpret_cast<uintptr_t>(memory.data_ptr<C>());
     return reinterpret_cast<C*>((at + 63) / 64 * 64);
   }
@@ -32,7 +33,8 @@ at::Tensor product_of(const k::Operand<float>& a, const k::Operand<float>& b) {
   if (out.numel() == 0) return out;
   float* const c = out.data_ptr<float>();
   const int64_t stride = b.extent();
-  PanelMemory<float> scratch(k::panel_elements<float>(a.extent(), a.depth()) + k::panel_elements<float>(b.extent(), b.depth()));
+  PanelMemory<float> scratch(k::panel_elements<float>(a.extent(), a.depth()) +
+                             k::panel_elements<float>(b.extent(), b.depth()));
   k::panel_product<float, float>(a, b, k::Half::all, scratch.data(), how(), [&](const k::ProductTile<float>& tile) {
     for (int64_t r = 0; r < tile.rows; ++r) {
       float* to = c + (tile.x0 + r) * stride + tile.y0;

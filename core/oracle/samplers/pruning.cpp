@@ -8,7 +8,7 @@
 namespace pal::oracle {
 namespace {
 
-constexpr int64_t kPruningRows = 64;   // of each cluster, drawn, that move its centre; all are assigned
+constexpr int64_t kPruningRows = 64;  // of each cluster, drawn, that move its centre; all are assigned
 
 }  // namespace
 
@@ -19,7 +19,12 @@ std::unique_ptr<QuerySampler> make_pruning(const PointOptions& options, const Pr
     const PoolRows& pool = board.pool();
     std::vector<int64_t> ids, assigned(board.row_class().size(), 0);
     for (int64_t row : pool.rows_here()) ids.push_back(pool.samples()[row]);
-    const Kmeans found = kmeans(pool.here(), ids, {.clusters = clusters, .iterations = 10, .per_cluster = kPruningRows, .seed = board.round().seed, .round = board.round().round},
+    const Kmeans found = kmeans(pool.here(), ids,
+                                {.clusters = clusters,
+                                 .iterations = 10,
+                                 .per_cluster = kPruningRows,
+                                 .seed = board.round().seed,
+                                 .round = board.round().round},
                                 pool.comm());
     std::vector<float> similarity(assigned.size(), 0);
     for (size_t k = 0; k < ids.size(); ++k) {

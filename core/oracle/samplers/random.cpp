@@ -10,7 +10,8 @@ namespace {
 // The first `count` free points by their draws.
 std::vector<int64_t> drawn_points(const Board& board, int64_t count) {
   std::vector<int64_t> points = free_points(board, count);
-  std::sort(points.begin(), points.end(), [&](int64_t a, int64_t b) { return board.points()[a].draw < board.points()[b].draw; });
+  std::sort(points.begin(), points.end(),
+            [&](int64_t a, int64_t b) { return board.points()[a].draw < board.points()[b].draw; });
   return points;
 }
 
@@ -30,9 +31,10 @@ class RandomSampler final : public QuerySampler {
       for (size_t c = 0; c < board.classes().size(); ++c) {
         if (board.open(points[k], static_cast<int64_t>(c))) open.push_back(static_cast<int64_t>(c));
       }
-      Random random(round.seed, Purpose::oracle, static_cast<uint64_t>(round.round), static_cast<uint64_t>(board.points()[points[k]].sample), 2);
+      Random random(round.seed, Purpose::oracle, static_cast<uint64_t>(round.round),
+                    static_cast<uint64_t>(board.points()[points[k]].sample), 2);
       if (!open.empty()) beliefs[k].first = open[random.below(open.size())];
-      if (static_cast<int64_t>(k) > 4 * round.questions) break;   // points with nothing open are rare
+      if (static_cast<int64_t>(k) > 4 * round.questions) break;  // points with nothing open are rare
     }
     return ask_points(board, points, beliefs, options_.members, round.questions);
   }
@@ -52,7 +54,9 @@ class Silent final : public QuerySampler {
 
 std::unique_ptr<QuerySampler> make_silent_sampler() { return std::make_unique<Silent>(); }
 
-std::unique_ptr<QuerySampler> make_random_sampler(const PointOptions& options) { return std::make_unique<RandomSampler>(options); }
+std::unique_ptr<QuerySampler> make_random_sampler(const PointOptions& options) {
+  return std::make_unique<RandomSampler>(options);
+}
 
 std::unique_ptr<QuerySampler> make_random_pairs() {
   return make_pair_sampler("supervised", PoolNeeds::samples, [](const Board& board, int64_t count) {

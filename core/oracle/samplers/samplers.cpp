@@ -33,10 +33,13 @@ CaptchaOptions captcha_options(const config::Config& config) {
 
 Uncertainty uncertainty_of(const config::Config& config) {
   const std::string& measure = config.text("oracle.measure");
-  return measure == "entropy" ? Uncertainty::entropy : measure == "boundary" ? Uncertainty::boundary : Uncertainty::margin;
+  return measure == "entropy"    ? Uncertainty::entropy
+         : measure == "boundary" ? Uncertainty::boundary
+                                 : Uncertainty::margin;
 }
 
-std::unique_ptr<QuerySampler> make_named(const std::string& kind, const config::Config& config, const std::vector<int64_t>& parents) {
+std::unique_ptr<QuerySampler> make_named(const std::string& kind, const config::Config& config,
+                                         const std::vector<int64_t>& parents) {
   const PointOptions points{config.integer("oracle.members"), templates_of(config),
                             guide_of(config) == Guide::classifier ? ModelKind::classifier : ModelKind::centres};
   if (kind == "none") return nullptr;
@@ -50,8 +53,10 @@ std::unique_ptr<QuerySampler> make_named(const std::string& kind, const config::
     o.members = config.integer("oracle.outliers");
     return make_captcha(o);
   }
-  if (kind == "nnclr") return make_nnclr_sampler({config.integer("oracle.support"), config.integer("oracle.neighbours")});
-  if (kind == "pruning") return make_pruning(points, {config.integer("oracle.clusters"), config.real("oracle.near_until")});
+  if (kind == "nnclr")
+    return make_nnclr_sampler({config.integer("oracle.support"), config.integer("oracle.neighbours")});
+  if (kind == "pruning")
+    return make_pruning(points, {config.integer("oracle.clusters"), config.real("oracle.near_until")});
   if (kind == "coarse") return make_coarse(points, parents, config.real("oracle.firm"));
   if (kind == "uncertainty") return make_uncertainty(points, uncertainty_of(config));
   if (kind == "ensemble") return make_ensemble(points, config.integer("oracle.heads"));
@@ -71,15 +76,22 @@ std::pair<std::string, MixPart> read_part(const std::string& text) {
   std::string kind;
   try {
     const YAML::Node node = YAML::Load(text);
-    if (node.IsScalar()) kind = node.Scalar();
-    else PAL_CHECK(node.IsMap(), "part of oracle.mix", text, example);
+    if (node.IsScalar())
+      kind = node.Scalar();
+    else
+      PAL_CHECK(node.IsMap(), "part of oracle.mix", text, example);
     for (const auto& entry : node.IsMap() ? node : YAML::Node(YAML::NodeType::Map)) {
       const std::string& key = entry.first.Scalar();
-      if (key == "sampler") kind = entry.second.as<std::string>();
-      else if (key == "share") part.share = entry.second.as<double>();
-      else if (key == "from") part.from = entry.second.as<int64_t>();
-      else if (key == "until") part.until = entry.second.as<int64_t>();
-      else PAL_CHECK(false, "word in a part of oracle.mix", key, example);
+      if (key == "sampler")
+        kind = entry.second.as<std::string>();
+      else if (key == "share")
+        part.share = entry.second.as<double>();
+      else if (key == "from")
+        part.from = entry.second.as<int64_t>();
+      else if (key == "until")
+        part.until = entry.second.as<int64_t>();
+      else
+        PAL_CHECK(false, "word in a part of oracle.mix", key, example);
     }
   } catch (const YAML::Exception&) {
     PAL_CHECK(false, "part of oracle.mix", text, example);
@@ -107,7 +119,8 @@ bool uses_templates(const config::Config& config) {
   const std::string& sampler = config.text("oracle.sampler");
   if (sampler != "mix") return !kWithout.count(sampler);
   const std::vector<std::string> parts = config.text_list("oracle.mix");
-  return std::any_of(parts.begin(), parts.end(), [](const std::string& text) { return !kWithout.count(read_part(text).first); });
+  return std::any_of(parts.begin(), parts.end(),
+                     [](const std::string& text) { return !kWithout.count(read_part(text).first); });
 }
 
 }  // namespace pal::oracle

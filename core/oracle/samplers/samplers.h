@@ -15,7 +15,8 @@ class Config;
 namespace pal::oracle {
 
 // By oracle.sampler and oracle.mix: none gives nothing. parents: the taxonomy, as Dataset::parents; empty: none.
-std::unique_ptr<QuerySampler> make_query_sampler(const config::Config& config, const std::vector<int64_t>& parents = {});
+std::unique_ptr<QuerySampler> make_query_sampler(const config::Config& config,
+                                                 const std::vector<int64_t>& parents = {});
 // Whether it starts from one labelled sample of each class (oracle.templates=given).
 bool uses_templates(const config::Config& config);
 
@@ -78,13 +79,14 @@ std::unique_ptr<QuerySampler> make_merging();
 // coarse: "is it one of these?" about the top nodes of the taxonomy until the groups are firm, then about the classes that
 // are left. Firm: a class model of the groups, fitted on every other known member, places at least `firm` of the remaining ones
 // right, and every group has five. parents: as Dataset::parents, classes first.
-std::unique_ptr<QuerySampler> make_coarse(const PointOptions& options, const std::vector<int64_t>& parents, double firm);
+std::unique_ptr<QuerySampler> make_coarse(const PointOptions& options, const std::vector<int64_t>& parents,
+                                          double firm);
 
 // mix: several samplers share the questions of a round. from, until: the answers known at which a part sets in and ends.
 struct MixPart {
   std::shared_ptr<const QuerySampler> sampler;
   double share = 1;
-  int64_t from = 0, until = -1;   // −1: never
+  int64_t from = 0, until = -1;  // −1: never
 };
 std::unique_ptr<QuerySampler> make_mix(std::vector<MixPart> parts);
 

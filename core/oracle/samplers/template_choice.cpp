@@ -14,7 +14,8 @@ namespace pal::oracle {
 
 at::Tensor inputs_here(const Board& board, const Pool& pool) {
   const auto n = static_cast<int64_t>(board.pool().rows_here().size());
-  PAL_CHECK(pool.inputs.defined() && pool.inputs.size(0) == n, "inputs of the pool", pool.inputs.defined() ? pool.inputs.size(0) : 0,
+  PAL_CHECK(pool.inputs.defined() && pool.inputs.size(0) == n, "inputs of the pool",
+            pool.inputs.defined() ? pool.inputs.size(0) : 0,
             "oracle.centre=input needs images of one size; use oracle.centre=embeddings");
   const at::Tensor rows = board.pool().in_order(pool.inputs);
   at::Tensor longest = at::full({1}, n == 0 ? 0.0 : rows.norm(2, 1).max().item<double>(), at::kDouble);
@@ -30,7 +31,7 @@ void move_templates(Board& board, const at::Tensor& rows) {
   for (int64_t row : pool.rows_here()) class_here.push_back(board.row_class()[row]);
   const auto classes = static_cast<int64_t>(board.classes().size());
   const ExactSums sums(rows, class_here, classes, pool.comm());
-  std::vector<double> cosine(board.row_class().size(), 0);   // to the mean, times the length of the sum
+  std::vector<double> cosine(board.row_class().size(), 0);  // to the mean, times the length of the sum
   for (size_t k = 0; k < class_here.size(); ++k) {
     if (class_here[k] < 0) continue;
     double dot = 0, square = 1e-30;

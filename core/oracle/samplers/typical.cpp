@@ -24,7 +24,7 @@ int64_t densest(const Board& board, std::vector<int64_t> points) {
   }
   const auto n = static_cast<int64_t>(points.size());
   if (n <= 2) return points[0];
-  const int64_t k = std::min(kTypicalNeighbours + 1, n);   // the first is the point itself
+  const int64_t k = std::min(kTypicalNeighbours + 1, n);  // the first is the point itself
   const at::Tensor rows = board.point_rows(points);
   at::Tensor ids = at::empty({n, k}, at::kLong), scores = at::empty({n, k}, at::kDouble);
   ops::nearest(ids, scores, rows, {rows, {}, {}}, {}, kernels::Metric::cosine, at::get_num_threads());
@@ -46,13 +46,14 @@ std::unique_ptr<QuerySampler> make_typical(const PointOptions& options) {
     // A drawn part of the points, and all known rows of the pool beside them: they tell which clusters are covered.
     std::vector<int64_t> points = free_points(board, kTypicalPoints), rows;
     for (int64_t p : points) rows.push_back(board.points()[p].row);
-    for (size_t row = 0; row < board.row_class().size() && rows.size() < 2 * static_cast<size_t>(kTypicalPoints); ++row) {
+    for (size_t row = 0; row < board.row_class().size() && rows.size() < 2 * static_cast<size_t>(kTypicalPoints);
+         ++row) {
       if (board.row_class()[row] >= 0) rows.push_back(static_cast<int64_t>(row));
     }
     if (points.empty()) return points;
     const int64_t clusters = std::min(kTypicalClusters, model.classes() + count);
     const PoolRows& pool = board.pool();
-    std::vector<int64_t> here, places, ids;   // indices of `rows`, places in pool.here(), samples
+    std::vector<int64_t> here, places, ids;  // indices of `rows`, places in pool.here(), samples
     for (size_t k = 0; k < rows.size(); ++k) {
       if (const int64_t place = pool.place(rows[k]); place >= 0) {
         here.push_back(static_cast<int64_t>(k));
@@ -60,16 +61,20 @@ std::unique_ptr<QuerySampler> make_typical(const PointOptions& options) {
         ids.push_back(pool.samples()[rows[k]]);
       }
     }
-    const Kmeans found = kmeans(pool.here().index_select(0, at::tensor(places, at::kLong)), ids,
-                                {.clusters = clusters, .iterations = 10, .seed = board.round().seed, .round = board.round().round}, pool.comm());
+    const Kmeans found =
+        kmeans(pool.here().index_select(0, at::tensor(places, at::kLong)), ids,
+               {.clusters = clusters, .iterations = 10, .seed = board.round().seed, .round = board.round().round},
+               pool.comm());
     std::vector<int64_t> assigned(rows.size(), 0);
     for (size_t k = 0; k < here.size(); ++k) assigned[here[k]] = found.assigned[k];
     pool.complete(assigned);
     std::vector<std::vector<int64_t>> cluster(static_cast<size_t>(found.centres.size(0)));
     std::vector<int64_t> known(cluster.size(), 0);
     for (size_t k = 0; k < rows.size(); ++k) {
-      if (k < points.size()) cluster[assigned[k]].push_back(points[k]);
-      else ++known[assigned[k]];
+      if (k < points.size())
+        cluster[assigned[k]].push_back(points[k]);
+      else
+        ++known[assigned[k]];
     }
     std::vector<int64_t> order;
     for (size_t c = 0; c < cluster.size(); ++c) order.push_back(static_cast<int64_t>(c));

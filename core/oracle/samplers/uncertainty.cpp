@@ -4,19 +4,21 @@
 namespace pal::oracle {
 
 std::unique_ptr<QuerySampler> make_uncertainty(const PointOptions& options, Uncertainty measure) {
-  return make_point_sampler("uncertainty", options, [measure](const Board& board, const ClassModel& model, int64_t count) {
-    const std::vector<int64_t> points = free_points(board, board.count());
-    std::vector<double> scores;
-    scores.reserve(points.size());
-    for (const Belief& b : beliefs(board, model, points)) {
-      double score = b.entropy;
-      if (measure == Uncertainty::margin) score = b.p_second - b.p_first;
-      // Scores are logarithms of probabilities: their difference over its slope is a length in the embedding.
-      if (measure == Uncertainty::boundary) score = b.second < 0 ? -1e30 : -b.gap / (model.slope(b.first, b.second) + 1e-30);
-      scores.push_back(b.first < 0 ? -1e30 : score);
-    }
-    return best_and_diverse(board, points, scores, count);
-  });
+  return make_point_sampler("uncertainty", options,
+                            [measure](const Board& board, const ClassModel& model, int64_t count) {
+                              const std::vector<int64_t> points = free_points(board, board.count());
+                              std::vector<double> scores;
+                              scores.reserve(points.size());
+                              for (const Belief& b : beliefs(board, model, points)) {
+                                double score = b.entropy;
+                                if (measure == Uncertainty::margin) score = b.p_second - b.p_first;
+                                // Scores are logarithms of probabilities: their difference over its slope is a length in the embedding.
+                                if (measure == Uncertainty::boundary)
+                                  score = b.second < 0 ? -1e30 : -b.gap / (model.slope(b.first, b.second) + 1e-30);
+                                scores.push_back(b.first < 0 ? -1e30 : score);
+                              }
+                              return best_and_diverse(board, points, scores, count);
+                            });
 }
 
 }  // namespace pal::oracle

@@ -65,7 +65,9 @@ class ThreadComm final : public Comm {
   int size() const override { return group_.ranks; }
   int64_t calls() const { return calls_; }  // collectives so far
 
-  void barrier() override { exchange({}, {}, [](auto&) { return at::Tensor(); }); }
+  void barrier() override {
+    exchange({}, {}, [](auto&) { return at::Tensor(); });
+  }
   void all_reduce(at::Tensor t, ReduceOp op = ReduceOp::sum) override {
     t.copy_(exchange(t, {}, [op](ThreadGroup& g) { return reduce(g, op); }));
   }
@@ -84,9 +86,12 @@ class ThreadComm final : public Comm {
     PAL_ASSERT(static_cast<int>(counts.size()) == size(), "one count per rank");
     int64_t begin = 0;
     for (int r = 0; r < rank_; ++r) begin += counts[r];
-    return exchange(t, {}, [](ThreadGroup& g) { return reduce(g, ReduceOp::sum); }).narrow(0, begin, counts[rank_]).clone();
+    return exchange(t, {}, [](ThreadGroup& g) { return reduce(g, ReduceOp::sum); })
+        .narrow(0, begin, counts[rank_])
+        .clone();
   }
-  at::Tensor all_to_all_v(const at::Tensor& t, const std::vector<int64_t>& send, const std::vector<int64_t>& recv) override {
+  at::Tensor all_to_all_v(const at::Tensor& t, const std::vector<int64_t>& send,
+                          const std::vector<int64_t>& recv) override {
     check(recv, -1);
     return exchange(t, send, [&](ThreadGroup& g) {
       std::vector<at::Tensor> parts;

@@ -29,7 +29,8 @@ TEST(ThreadComm, MovesWhatTheInterfaceSays) {
     EXPECT_EQ(comm.gather_v(own, {0, 1, 2}, 1).defined(), r == 1);
 
     const at::Tensor kept = comm.reduce_scatter(at::arange(4, at::kDouble), {1, 0, 3});
-    EXPECT_TRUE(at::equal(kept, r == 0 ? at::full({1}, 0., at::kDouble) : at::arange(1, r == 1 ? 1 : 4, at::kDouble).mul(3)));
+    EXPECT_TRUE(
+        at::equal(kept, r == 0 ? at::full({1}, 0., at::kDouble) : at::arange(1, r == 1 ? 1 : 4, at::kDouble).mul(3)));
 
     // Rank r sends one row to every rank: 10 r + receiver.
     const at::Tensor got = comm.all_to_all_v(at::arange(3, at::kInt).add(10 * r), {1, 1, 1}, {1, 1, 1});

@@ -34,7 +34,8 @@ class ConfigTest : public ::testing::Test {
       EXPECT_EQ(e.code(), Exit::usage);
       std::string text = e.what();
       EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-      for (size_t at; (at = text.find(dir_.string() + "/")) != std::string::npos;) text.erase(at, dir_.string().size() + 1);
+      for (size_t at; (at = text.find(dir_.string() + "/")) != std::string::npos;)
+        text.erase(at, dir_.string().size() + 1);
       return text;
     }
     return "nothing was refused";
@@ -50,7 +51,7 @@ class ConfigTest : public ::testing::Test {
 const std::string kRun = "train: {steps: 10}\noptim: {lr: 0.1}\n";
 
 TEST(ConfigTable, DefaultsAreValidAndNamesAreUnique) {
-  const Config config = Config::defaults();   // parses every default by its own key's rules
+  const Config config = Config::defaults();  // parses every default by its own key's rules
   std::vector<std::string> names;
   std::string section;
   std::vector<std::string> sections;
@@ -61,9 +62,10 @@ TEST(ConfigTable, DefaultsAreValidAndNamesAreUnique) {
     EXPECT_EQ(key.help.back(), '.') << key.name;
     EXPECT_EQ(key.type == KeyType::choice, !key.choices.empty()) << key.name;
     EXPECT_EQ(config.has(key.name), !key.default_value.empty()) << key.name;
-    if (key.name.substr(0, key.name.find('.')) != section) sections.push_back(section = key.name.substr(0, key.name.find('.')));
+    if (key.name.substr(0, key.name.find('.')) != section)
+      sections.push_back(section = key.name.substr(0, key.name.find('.')));
   }
-  std::sort(sections.begin(), sections.end());   // dump writes a section once
+  std::sort(sections.begin(), sections.end());  // dump writes a section once
   EXPECT_EQ(std::adjacent_find(sections.begin(), sections.end()), sections.end());
 }
 
@@ -111,7 +113,8 @@ TEST_F(ConfigTest, LaterWins) {
 
 TEST_F(ConfigTest, NullTakesAKeyBackToItsDefault) {
   write("a.yaml", kRun + "loss: {covariance: 7}\n");
-  const std::string path = write("c.yaml", "base: a.yaml\ntrain: {steps: ~, epochs: 3}\nloss:\n  covariance:\noracle:\n");
+  const std::string path =
+      write("c.yaml", "base: a.yaml\ntrain: {steps: ~, epochs: 3}\nloss:\n  covariance:\noracle:\n");
   const Config config = Config::load(path, {"optim.lr=", "optim.base_lr=0.2"});
   EXPECT_FALSE(config.has("train.steps"));
   EXPECT_EQ(config.integer("train.epochs"), 3);
@@ -123,8 +126,10 @@ TEST_F(ConfigTest, Environment) {
   setenv("PAL_TEST_DIR", "/data", 1);
   setenv("PAL_TEST_LIST", "[4, 5]", 1);
   unsetenv("PAL_TEST_NONE");
-  const std::string path = write("c.yaml", kRun + "data:\n  train: ${PAL_TEST_DIR}/${PAL_TEST_NONE:-x}.h5\n  test: \"${PAL_TEST_NONE:-t}\"\n"
-                                                  "model: {widths: \"${PAL_TEST_LIST}\"}\n");
+  const std::string path =
+      write("c.yaml", kRun +
+                          "data:\n  train: ${PAL_TEST_DIR}/${PAL_TEST_NONE:-x}.h5\n  test: \"${PAL_TEST_NONE:-t}\"\n"
+                          "model: {widths: \"${PAL_TEST_LIST}\"}\n");
   const Config config = Config::load(path, {});
   EXPECT_EQ(config.text("data.train"), "/data/x.h5");
   EXPECT_EQ(config.origin("data.train"), path + ":4, environment PAL_TEST_DIR");
@@ -137,8 +142,11 @@ TEST_F(ConfigTest, Environment) {
 }
 
 TEST_F(ConfigTest, UnknownKeyNamesTheNearest) {
-  EXPECT_EQ(refusal_of("train:\n  stesp: 3\n"), "c.yaml:2: unknown key train.stesp; the nearest is train.steps (all of them: pal config --keys)");
-  EXPECT_NE(refusal_of(kRun, {"optim.learning_rat=1"}).find("command line: unknown key optim.learning_rat; the nearest is optim."), std::string::npos);
+  EXPECT_EQ(refusal_of("train:\n  stesp: 3\n"),
+            "c.yaml:2: unknown key train.stesp; the nearest is train.steps (all of them: pal config --keys)");
+  EXPECT_NE(refusal_of(kRun, {"optim.learning_rat=1"})
+                .find("command line: unknown key optim.learning_rat; the nearest is optim."),
+            std::string::npos);
   EXPECT_NE(refusal_of(kRun, {"seed=1"}).find("the nearest is train.seed"), std::string::npos);
   EXPECT_NE(refusal_of("trian: {seed: 3}\n").find("the nearest is train.seed"), std::string::npos);
   EXPECT_NE(refusal_of("train: {seed: {deep: 3}}\n").find("unknown key train.seed.deep"), std::string::npos);
@@ -148,16 +156,34 @@ TEST_F(ConfigTest, UnknownKeyNamesTheNearest) {
 
 TEST_F(ConfigTest, WrongValuesSayWhatIsAllowed) {
   const auto of = [&](const std::string& setting) { return refusal_of(kRun, {setting}); };
-  EXPECT_EQ(of("train.global_batch=many"), "command line: train.global_batch is many; it must be an integer of at least 2");
+  EXPECT_EQ(of("train.global_batch=many"),
+            "command line: train.global_batch is many; it must be an integer of at least 2");
   EXPECT_EQ(of("train.global_batch=1"), "command line: train.global_batch is 1; it must be an integer of at least 2");
   EXPECT_EQ(of("augment.views=99"), "command line: augment.views is 99; it must be an integer from 2 to 64");
   EXPECT_EQ(of("loss.kind=vicregg").substr(0, 41), "command line: loss.kind is vicregg; it mu");
   EXPECT_NE(of("loss.kind=vicregg").find("(the nearest is vicreg)"), std::string::npos);
-  for (const char* bad : {"graph.alpha=1.5", "graph.alpha=nan", "graph.alpha=0.5x", "optim.momentum=inf", "train.seed=1.0", "train.seed=0x10",
-                          "train.seed=9223372036854775808", "train.seed=-1", "model.projector=[8, x]", "model.widths=[]",
-                          "augment.crop_scale=[1, 0.5]", "augment.crop_scale=0.5", "augment.crop_scale=[0, 1]", "augment.flip=[]", "augment.flip=[.1, .2, .3]",
-                          "augment.flip=1.1", "augment.jitter_strength=[1, 1, 1]", "augment.jitter_strength=[1, 1, 1, 0.6]", "augment.mean=[0.5, 0.5]", "augment.std=[1, 1, 0]",
-                          "data.train=a\nb", "train.steps=0"}) {
+  for (const char* bad : {"graph.alpha=1.5",
+                          "graph.alpha=nan",
+                          "graph.alpha=0.5x",
+                          "optim.momentum=inf",
+                          "train.seed=1.0",
+                          "train.seed=0x10",
+                          "train.seed=9223372036854775808",
+                          "train.seed=-1",
+                          "model.projector=[8, x]",
+                          "model.widths=[]",
+                          "augment.crop_scale=[1, 0.5]",
+                          "augment.crop_scale=0.5",
+                          "augment.crop_scale=[0, 1]",
+                          "augment.flip=[]",
+                          "augment.flip=[.1, .2, .3]",
+                          "augment.flip=1.1",
+                          "augment.jitter_strength=[1, 1, 1]",
+                          "augment.jitter_strength=[1, 1, 1, 0.6]",
+                          "augment.mean=[0.5, 0.5]",
+                          "augment.std=[1, 1, 0]",
+                          "data.train=a\nb",
+                          "train.steps=0"}) {
     const std::string sentence = of(bad);
     EXPECT_NE(sentence.find("must be"), std::string::npos) << bad << ": " << sentence;
   }
@@ -167,10 +193,14 @@ TEST_F(ConfigTest, WrongValuesSayWhatIsAllowed) {
 
 TEST_F(ConfigTest, TheDecoderOfTheGpuNeedsOne) {
   const auto of = [&](const std::vector<std::string>& settings) { return refusal_of(kRun, settings); };
-  EXPECT_EQ(of({"data.decoder=nvjpeg"}), "default: data.decode is scaled; it must be full with data.decoder=nvjpeg, which decodes all pixels of a crop");
+  EXPECT_EQ(
+      of({"data.decoder=nvjpeg"}),
+      "default: data.decode is scaled; it must be full with data.decoder=nvjpeg, which decodes all pixels of a crop");
   const std::string cpu = of({"data.decoder=nvjpeg", "data.decode=full", "train.device=cpu"});
   EXPECT_EQ(cpu, "command line: data.decoder is nvjpeg; it must be cpu with train.device=cpu: nvJPEG runs on a GPU");
-  EXPECT_NE(of({"data.decoder=nvjpeg", "data.decode=full", "train.dtype=float64"}).find("it must be cpu with train.dtype=float64"), std::string::npos);
+  EXPECT_NE(of({"data.decoder=nvjpeg", "data.decode=full", "train.dtype=float64"})
+                .find("it must be cpu with train.dtype=float64"),
+            std::string::npos);
   EXPECT_EQ(of({"data.decoder=nvjpeg", "data.decode=full"}), "nothing was refused");
 }
 
@@ -178,7 +208,8 @@ TEST_F(ConfigTest, ExactlyOneLengthAndOneLearningRate) {
   EXPECT_NE(refusal_of("optim: {lr: 1}").find("neither train.steps nor train.epochs is set"), std::string::npos);
   EXPECT_NE(refusal_of("train: {epochs: 1}").find("neither optim.lr nor optim.base_lr is set"), std::string::npos);
   const std::string both = refusal_of(kRun, {"train.epochs=2"});
-  EXPECT_NE(both.find("both are set: train.steps (c.yaml:1) and train.epochs (command line)"), std::string::npos) << both;
+  EXPECT_NE(both.find("both are set: train.steps (c.yaml:1) and train.epochs (command line)"), std::string::npos)
+      << both;
   EXPECT_NE(refusal_of(kRun + "", {"optim.base_lr=2"}).find("both are set"), std::string::npos);
   EXPECT_THROW(Config::defaults({"train.steps=1", "train.epochs=1"}), Error);
 }
@@ -191,8 +222,11 @@ TEST_F(ConfigTest, BadFiles) {
   EXPECT_NE(refusal_of(kRun + "---\n" + kRun).find("several YAML documents"), std::string::npos);
   EXPECT_NE(refusal_of(std::string(2 << 20, 'x')).find("larger than a megabyte"), std::string::npos);
   EXPECT_NE(refusal_of("&a train: &b {x: *b}").find("c.yaml"), std::string::npos);
-  EXPECT_EQ(refusal_of("train:\n  seed: 1\n  steps: 2\n  seed: 1\n"), "c.yaml:4: the key stands here again: train.seed; remove one; the first is on line 2");
-  EXPECT_NE(refusal_of("train: {seed: 1}\noptim: {lr: 1}\ntrain: {steps: 2}\n").find("c.yaml:3: the key stands here again: train"), std::string::npos);
+  EXPECT_EQ(refusal_of("train:\n  seed: 1\n  steps: 2\n  seed: 1\n"),
+            "c.yaml:4: the key stands here again: train.seed; remove one; the first is on line 2");
+  EXPECT_NE(refusal_of("train: {seed: 1}\noptim: {lr: 1}\ntrain: {steps: 2}\n")
+                .find("c.yaml:3: the key stands here again: train"),
+            std::string::npos);
   EXPECT_NE(refusal_of("train: {steps: 1}\ntrain.steps: 2\n").find("stands here again"), std::string::npos);
 }
 
@@ -202,7 +236,7 @@ TEST_F(ConfigTest, BaseFilesThatDoNotWork) {
   EXPECT_NE(refusal_of("base: c.yaml\n").find("includes itself"), std::string::npos);
   EXPECT_NE(refusal_of("\nbase: none.yaml\n").find("c.yaml:2: there is no config file: none.yaml"), std::string::npos);
   EXPECT_NE(refusal_of("base: {a: b}\n").find("base must be a file"), std::string::npos);
-  write("same.yaml", kRun);   // twice the same file is no cycle
+  write("same.yaml", kRun);  // twice the same file is no cycle
   EXPECT_EQ(Config::load(write("c.yaml", "base: [same.yaml, same.yaml]"), {}).integer("train.steps"), 10);
 }
 
@@ -215,13 +249,16 @@ TEST_F(ConfigTest, DumpReadsBackAsItself) {
     std::string text;
     for (size_t n = 1 + random() % 12; text.size() < n;) text += alphabet[random() % alphabet.size()];
     if (trial == 0) text = "---";
-    const double real = std::uniform_real_distribution<double>(0, 1)(random) * std::pow(10.0, -static_cast<double>(random() % 12));
-    const Config config = Config::defaults({"train.steps=3", "optim.lr=" + std::to_string(random() % 99), "model.projector=[]",
-                                            "graph.alpha=" + std::to_string(real), "data.test=" + text});
+    const double real =
+        std::uniform_real_distribution<double>(0, 1)(random) * std::pow(10.0, -static_cast<double>(random() % 12));
+    const Config config =
+        Config::defaults({"train.steps=3", "optim.lr=" + std::to_string(random() % 99), "model.projector=[]",
+                          "graph.alpha=" + std::to_string(real), "data.test=" + text});
     const std::string path = write("resolved.yaml", config.dump());
     const Config back = Config::load_resolved(path);
     EXPECT_EQ(back.dump(), config.dump()) << text;
-    for (const KeySpec& key : config_keys()) EXPECT_EQ(back.formatted(key.name), config.formatted(key.name)) << key.name;
+    for (const KeySpec& key : config_keys())
+      EXPECT_EQ(back.formatted(key.name), config.formatted(key.name)) << key.name;
     EXPECT_TRUE(back.differing_keys(config).empty());
   }
 }
@@ -234,8 +271,10 @@ TEST_F(ConfigTest, ResolvedFilesAreNotExpanded) {
 
 TEST_F(ConfigTest, DifferingKeys) {
   const Config a = Config::defaults({"train.steps=3", "optim.lr=0.10", "log.every=1", "data.threads=2"});
-  const Config b = Config::defaults({"train.epochs=3", "optim.lr=1e-1", "log.every=2", "train.seed=5", "augment.flip=[0.4]"});
-  EXPECT_EQ(a.differing_keys(b), (std::vector<std::string>{"augment.flip", "train.steps", "train.epochs", "train.seed"}));
+  const Config b =
+      Config::defaults({"train.epochs=3", "optim.lr=1e-1", "log.every=2", "train.seed=5", "augment.flip=[0.4]"});
+  EXPECT_EQ(a.differing_keys(b),
+            (std::vector<std::string>{"augment.flip", "train.steps", "train.epochs", "train.seed"}));
   EXPECT_EQ(b.differing_keys(a), a.differing_keys(b));
 }
 

@@ -80,7 +80,7 @@ TEST(Dataset, ShardsMustBelongTogether) {
   EXPECT_TRUE(contains(error(), "a.h5 and ") && contains(error(), "b.h5")) << error();
   write_range(folder / "b.h5", 5, 10, {.split = "test"});
   EXPECT_TRUE(contains(error(), "different splits (train, test)")) << error();
-  write_range(folder / "b.h5", 5, 10, {.width = 3});   // sizes may differ
+  write_range(folder / "b.h5", 5, 10, {.width = 3});  // sizes may differ
   EXPECT_EQ(Dataset::open(folder.path().string())->shape(), (std::vector<int32_t>{1, 0, 1}));
 }
 
@@ -98,7 +98,9 @@ TEST(Dataset, AMissingOrForeignShardIsRefused) {
 
 TEST(Dataset, WhatIsNotThereIsSaid) {
   const TestFolder folder;
-  const auto error = [&](const std::string& name) { return error_of(Exit::data, [&] { Dataset::open(folder / name); }); };
+  const auto error = [&](const std::string& name) {
+    return error_of(Exit::data, [&] { Dataset::open(folder / name); });
+  };
   EXPECT_TRUE(contains(error("none.h5"), "no such data set")) << error("none.h5");
   EXPECT_TRUE(contains(error("no*.h5"), "no such data set")) << error("no*.h5");
   EXPECT_TRUE(contains(error(""), "folder without *.h5 files")) << error("");

@@ -17,7 +17,9 @@ class JpegDataset final : public Dataset {
   // Sides from `smallest` to `largest`; baseline and progressive, 4:2:0, 4:2:2 and 4:4:4, every eighth gray.
   JpegDataset(int64_t size, int32_t smallest, int32_t largest, uint64_t seed) {
     Random random(seed, Purpose::bench);
-    const auto side = [&] { return smallest + static_cast<int32_t>(random.below(static_cast<uint64_t>(largest - smallest + 1))); };
+    const auto side = [&] {
+      return smallest + static_cast<int32_t>(random.below(static_cast<uint64_t>(largest - smallest + 1)));
+    };
     for (int64_t i = 0; i < size; ++i) {
       JpegForm form;
       if (i % 8 == 7) form.pixels = JCS_GRAYSCALE;
@@ -25,7 +27,9 @@ class JpegDataset final : public Dataset {
       form.h = i % 3 == 2 ? 1 : 2;
       form.v = i % 3 == 0 ? 2 : 1;
       const int32_t height = side(), width = side();
-      files_.push_back(test_jpeg(test_picture(height, width, form.pixels == JCS_GRAYSCALE ? 1 : 3, seed + static_cast<uint64_t>(i)), height, width, form));
+      files_.push_back(
+          test_jpeg(test_picture(height, width, form.pixels == JCS_GRAYSCALE ? 1 : 3, seed + static_cast<uint64_t>(i)),
+                    height, width, form));
       const DecodedJpeg whole = decoder_.decode(files_.back(), pixels_.emplace_back());
       images_.push_back({nullptr, whole.height, whole.width, 3});
     }

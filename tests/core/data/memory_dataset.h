@@ -41,8 +41,8 @@ class MemoryDataset final : public Dataset {
   }
 
   Encoding stored_as = Encoding::raw;
-  int64_t broken = -1;                      // reading it throws
-  std::chrono::milliseconds delay{0};       // of every read
+  int64_t broken = -1;                 // reading it throws
+  std::chrono::milliseconds delay{0};  // of every read
   mutable std::atomic<int64_t> reads{0};
 
  private:

@@ -8,8 +8,8 @@
 
 #include "core/data/dataset.h"
 #include "core/data/shard_writer.h"
-#include "tests/core/data/data_files.h"
 #include "tests/core/comm/thread_comm.h"
+#include "tests/core/data/data_files.h"
 
 namespace pal::data {
 namespace {
@@ -41,11 +41,13 @@ TEST(Stage, CopiesOnceAndReadsTheSame) {
   EXPECT_EQ(first.files, 3);
   EXPECT_EQ(first.copied, 3);
   EXPECT_EQ(Dataset::open(first.data)->fingerprint(), Dataset::open(source.path().string())->fingerprint());
-  for (const std::string& name : source.names()) EXPECT_EQ(read_file(source / name), read_file(first.data + "/" + name));
+  for (const std::string& name : source.names())
+    EXPECT_EQ(read_file(source / name), read_file(first.data + "/" + name));
   const StageReport second = stage_dataset(source.path().string(), local.path().string(), *comm);
   EXPECT_EQ(second.copied, 0);
   EXPECT_EQ(second.data, first.data);
-  for (const auto& entry : fs::directory_iterator(first.data)) EXPECT_FALSE(contains(entry.path().string(), "partial")) << entry.path();
+  for (const auto& entry : fs::directory_iterator(first.data))
+    EXPECT_FALSE(contains(entry.path().string(), "partial")) << entry.path();
 }
 
 TEST(Stage, DamagedCutAndUnfinishedCopiesAreMadeAgain) {
@@ -90,12 +92,15 @@ TEST(Stage, Refusals) {
   const auto comm = comm::make_local_comm();
   write_shards(source, 2);
   fs::remove(source / "x-00001-of-00002.h5");
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { stage_dataset(source.path().string(), local.path().string(), *comm); }), "shards are missing"));
+  EXPECT_TRUE(
+      contains(error_of(Exit::data, [&] { stage_dataset(source.path().string(), local.path().string(), *comm); }),
+               "shards are missing"));
   fs::create_directories(source / "a");
   fs::create_directories(source / "b");
   write_file(source / "a/s.h5", "1");
   write_file(source / "b/s.h5", "2");
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { stage_dataset(source / "?/s.h5", local.path().string(), *comm); }), "same name"));
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { stage_dataset(source / "?/s.h5", local.path().string(), *comm); }),
+                       "same name"));
 }
 
 }  // namespace

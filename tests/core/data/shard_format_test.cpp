@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
-#include "core/io/crc32c.h"
 #include "core/data/dataset.h"
+#include "core/io/crc32c.h"
 #include "core/io/h5.h"
 #include "tests/core/data/data_files.h"
 
@@ -64,7 +64,7 @@ class ShardFormat : public ::testing::Test {
       const hid_t space = H5Screate_simple(rank, dims, nullptr);
       const hid_t dataset = H5Dcreate2(file, "labels", type, space, H5P_DEFAULT, list, H5P_DEFAULT);
       const int64_t values[3] = {0, 1, -1};
-      H5E_BEGIN_TRY {   // a virtual data set takes no values
+      H5E_BEGIN_TRY {  // a virtual data set takes no values
         H5Dwrite(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
       }
       H5E_END_TRY
@@ -89,7 +89,7 @@ TEST_F(ShardFormat, AFileWithoutChecksumAttributesIsRead) {
   EXPECT_EQ(bytes, (std::vector<uint8_t>{5, 6}));
 }
 
-TEST_F(ShardFormat, TextOfVariableLengthAndSmallIntegersAreReadAsAttributes) {   // as h5py writes them
+TEST_F(ShardFormat, TextOfVariableLengthAndSmallIntegersAreReadAsAttributes) {  // as h5py writes them
   Handmade made;
   made.leave_out = "encoding";
   with_hdf5(made, [](hid_t file) {
@@ -111,7 +111,8 @@ TEST_F(ShardFormat, TextOfVariableLengthAndSmallIntegersAreReadAsAttributes) {  
 }
 
 TEST_F(ShardFormat, WhatIsMissingIsNamed) {
-  for (const char* name : {"pal_format", "encoding", "shape", "images/bytes", "images/offsets", "images/crc32c", "classes"}) {
+  for (const char* name :
+       {"pal_format", "encoding", "shape", "images/bytes", "images/offsets", "images/crc32c", "classes"}) {
     Handmade made;
     made.leave_out = name;
     made.write(path_);
@@ -134,25 +135,81 @@ TEST_F(ShardFormat, WrongValuesAreRefused) {
   const std::vector<std::pair<std::string, std::function<void(Handmade&)>>> cases = {
       {"unknown pal_format: 2", [](Handmade& m) { m.format = {2}; }},
       {"unknown encoding: tiff", [](Handmade& m) { m.encoding = "tiff"; }},
-      {"shape has a wrong length: 2", [](Handmade& m) { m.shape = {1, 2}; }},
-      {"impossible axis: 0", [](Handmade& m) { m.shape = {0, 2, 1}; }},
-      {"impossible axis: -1", [](Handmade& m) { m.shape = {-1, 2, -1}; }},
-      {"impossible axis: 4294967297", [](Handmade& m) { m.shape = {4294967297, 2, 1}; }},
-      {"another size than the shape says: 2", [](Handmade& m) { m.shape = {1, 3, 1}; }},
-      {"offsets has a wrong length: 3", [](Handmade& m) { m.offsets = {0, 2, 6}; }},
-      {"does not begin with 0: 1", [](Handmade& m) { m.offsets = {1, 2, 4, 6}; }},
-      {"does not end with the bytes: 7", [](Handmade& m) { m.offsets = {0, 2, 4, 7}; }},
-      {"does not ascend at sample: 1", [](Handmade& m) { m.offsets = {0, 4, 2, 6}; m.encoding = "jpeg"; }},
-      {"does not ascend at sample: 2", [](Handmade& m) { m.offsets = {0, 2, ~uint64_t{0} - 3, 6}; m.encoding = "jpeg"; }},
-      {"sample 1 has label 2, but there are 2 classes", [](Handmade& m) { m.labels = {0, 2, -1}; }},
-      {"sample 2 has label -2", [](Handmade& m) { m.labels = {0, 1, -2}; }},
-      {"labels has a wrong length: 2", [](Handmade& m) { m.labels = {0, 1}; }},
-      {"ids has a wrong length: 2", [](Handmade& m) { m.ids = {"x", "y"}; }},
-      {"two classes have the same name", [](Handmade& m) { m.classes = {"a", "a"}; }},
+      {"shape has a wrong length: 2",
+       [](Handmade& m) {
+         m.shape = {1, 2};
+       }},
+      {"impossible axis: 0",
+       [](Handmade& m) {
+         m.shape = {0, 2, 1};
+       }},
+      {"impossible axis: -1",
+       [](Handmade& m) {
+         m.shape = {-1, 2, -1};
+       }},
+      {"impossible axis: 4294967297",
+       [](Handmade& m) {
+         m.shape = {4294967297, 2, 1};
+       }},
+      {"another size than the shape says: 2",
+       [](Handmade& m) {
+         m.shape = {1, 3, 1};
+       }},
+      {"offsets has a wrong length: 3",
+       [](Handmade& m) {
+         m.offsets = {0, 2, 6};
+       }},
+      {"does not begin with 0: 1",
+       [](Handmade& m) {
+         m.offsets = {1, 2, 4, 6};
+       }},
+      {"does not end with the bytes: 7",
+       [](Handmade& m) {
+         m.offsets = {0, 2, 4, 7};
+       }},
+      {"does not ascend at sample: 1",
+       [](Handmade& m) {
+         m.offsets = {0, 4, 2, 6};
+         m.encoding = "jpeg";
+       }},
+      {"does not ascend at sample: 2",
+       [](Handmade& m) {
+         m.offsets = {0, 2, ~uint64_t{0} - 3, 6};
+         m.encoding = "jpeg";
+       }},
+      {"sample 1 has label 2, but there are 2 classes",
+       [](Handmade& m) {
+         m.labels = {0, 2, -1};
+       }},
+      {"sample 2 has label -2",
+       [](Handmade& m) {
+         m.labels = {0, 1, -2};
+       }},
+      {"labels has a wrong length: 2",
+       [](Handmade& m) {
+         m.labels = {0, 1};
+       }},
+      {"ids has a wrong length: 2",
+       [](Handmade& m) {
+         m.ids = {"x", "y"};
+       }},
+      {"two classes have the same name",
+       [](Handmade& m) {
+         m.classes = {"a", "a"};
+       }},
       {"parents is too short: 1", [](Handmade& m) { m.parents = {-1}; }},
-      {"parents has an impossible entry: 1", [](Handmade& m) { m.parents = {1, -1}; }},
-      {"parents has an impossible entry: 3", [](Handmade& m) { m.parents = {2, 3, -1}; }},
-      {"parents goes in a circle", [](Handmade& m) { m.parents = {2, 3, 3, 2}; }},
+      {"parents has an impossible entry: 1",
+       [](Handmade& m) {
+         m.parents = {1, -1};
+       }},
+      {"parents has an impossible entry: 3",
+       [](Handmade& m) {
+         m.parents = {2, 3, -1};
+       }},
+      {"parents goes in a circle",
+       [](Handmade& m) {
+         m.parents = {2, 3, 3, 2};
+       }},
   };
   for (const auto& [expected, change] : cases) {
     Handmade made;
@@ -183,7 +240,8 @@ TEST_F(ShardFormat, OtherLayoutsAreRefused) {
   EXPECT_TRUE(contains(open_error(), "data set with a filter: labels")) << open_error();
   with_labels(H5T_STD_I64LE, 1, three_, [&](hid_t list) { H5Pset_chunk(list, 1, three_); });
   EXPECT_TRUE(contains(open_error(), "not contiguous: labels")) << open_error();
-  with_labels(H5T_STD_I64LE, 1, three_, [&](hid_t list) { H5Pset_external(list, (folder_ / "raw.bin").c_str(), 0, 24); });
+  with_labels(H5T_STD_I64LE, 1, three_,
+              [&](hid_t list) { H5Pset_external(list, (folder_ / "raw.bin").c_str(), 0, 24); });
   EXPECT_TRUE(contains(open_error(), "stored in another file: labels")) << open_error();
   with_labels(H5T_STD_I64LE, 1, three_, [&](hid_t list) {
     const hid_t space = H5Screate_simple(1, three_, nullptr);
@@ -197,7 +255,8 @@ TEST_F(ShardFormat, LinksToElsewhereAreRefused) {
   Handmade made;
   Handmade().write(folder_ / "other.h5");
   made.leave_out = "labels";
-  with_hdf5(made, [](hid_t file) { H5Lcreate_external("other.h5", "/labels", file, "labels", H5P_DEFAULT, H5P_DEFAULT); });
+  with_hdf5(made,
+            [](hid_t file) { H5Lcreate_external("other.h5", "/labels", file, "labels", H5P_DEFAULT, H5P_DEFAULT); });
   EXPECT_TRUE(contains(open_error(), "f.h5 has a link to elsewhere: labels")) << open_error();
   with_hdf5(made, [](hid_t file) { H5Lcreate_soft("/ids", file, "labels", H5P_DEFAULT, H5P_DEFAULT); });
   EXPECT_TRUE(contains(open_error(), "has a link to elsewhere: labels")) << open_error();
@@ -209,7 +268,7 @@ TEST_F(ShardFormat, LinksToElsewhereAreRefused) {
   EXPECT_TRUE(contains(open_error(), "has a link to elsewhere: images")) << open_error();
 }
 
-TEST_F(ShardFormat, AnArrayThatWasNeverWrittenIsRefused) {   // HDF5 itself would read it as zeros, however long it is
+TEST_F(ShardFormat, AnArrayThatWasNeverWrittenIsRefused) {  // HDF5 itself would read it as zeros, however long it is
   Handmade made;
   made.leave_out = "labels";
   with_hdf5(made, [](hid_t file) {

@@ -39,7 +39,8 @@ ShardSpec spec() {
   return spec;
 }
 
-void write_shard(const std::string& path, int64_t begin = 0, int64_t end = kSamples, const ShardSpec& shard_spec = spec()) {
+void write_shard(const std::string& path, int64_t begin = 0, int64_t end = kSamples,
+                 const ShardSpec& shard_spec = spec()) {
   ShardWriter writer(path, shard_spec);
   for (int64_t i = begin; i < end; ++i) {
     const std::vector<uint8_t> bytes = image_of(i);
@@ -105,7 +106,8 @@ TEST(Shard, ClassesHaveNamesOfTheirOwn) {
   const TestFolder folder;
   ShardSpec twice = spec();
   twice.classes.back() = twice.classes.front();
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { ShardWriter(folder / "a.h5", twice); }), "two classes have the same name: " + twice.classes.front()));
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { ShardWriter(folder / "a.h5", twice); }),
+                       "two classes have the same name: " + twice.classes.front()));
   EXPECT_TRUE(folder.names().empty());
 }
 
@@ -115,7 +117,7 @@ TEST(Shard, EncodedImagesHaveTheirOwnSizes) {
   jpeg.encoding = Encoding::jpeg;
   {
     ShardWriter writer(folder / "a.h5", jpeg);
-    for (size_t n : {5u, 9u << 20, 1u}) {   // the second is larger than the writer's buffer
+    for (size_t n : {5u, 9u << 20, 1u}) {  // the second is larger than the writer's buffer
       const std::vector<uint8_t> bytes(n, static_cast<uint8_t>(n));
       writer.append({bytes.data(), n, -1, "x"});
     }
@@ -152,7 +154,7 @@ TEST(Shard, VerifyLooksIntoJpegFiles) {
 TEST(Shard, SameInputSameBytes) {
   const TestFolder folder;
   write_shard(folder / "a.h5");
-  std::this_thread::sleep_for(std::chrono::milliseconds(1100));   // HDF5's time stamps have seconds
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // HDF5's time stamps have seconds
   write_shard(folder / "b.h5");
   EXPECT_TRUE(read_file(folder / "a.h5") == read_file(folder / "b.h5"));
 }
@@ -168,7 +170,7 @@ TEST(Shard, AFlippedImageByteNamesFileAndSample) {
     std::string bad = good;
     bad[at + static_cast<size_t>(sample)] ^= 0x10;
     write_file(folder / "a.h5", bad);
-    const auto data = Dataset::open(folder / "a.h5");   // the images are not read on opening
+    const auto data = Dataset::open(folder / "a.h5");  // the images are not read on opening
     std::vector<uint8_t> bytes;
     for (int64_t i = 0; i < kSamples; ++i) {
       const std::string error = error_of(Exit::data, [&] { data->read(i, bytes); });
@@ -186,13 +188,13 @@ TEST(Shard, NoFlippedBitPassesUnseen) {
   Random random(kSeed, Purpose::noise, 1);
   int refused = 0;
   for (size_t at = 0; at < good.size(); at += 1 + random.below(4)) {
-    if (at > 4000 && at < 8192) continue;   // never written: HDF5's room for metadata
+    if (at > 4000 && at < 8192) continue;  // never written: HDF5's room for metadata
     poke(folder / "a.h5", at, static_cast<char>(good[at] ^ (1 << random.below(8))));
     std::string seen;
     const std::string error = error_of(Exit::data, [&] { seen = everything(folder / "a.h5"); });
     poke(folder / "a.h5", at, good[at]);
     if (error.empty()) {
-      EXPECT_EQ(seen, expected) << "byte " << at;   // a byte without meaning
+      EXPECT_EQ(seen, expected) << "byte " << at;  // a byte without meaning
     } else {
       EXPECT_TRUE(contains(error, "a.h5")) << error;
       ++refused;
@@ -260,11 +262,20 @@ TEST(Shard, BadSamplesAreRefused) {
   const TestFolder folder;
   ShardWriter writer(folder / "a.h5", spec());
   const std::vector<uint8_t> bytes = image_of(0);
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { writer.append({bytes.data(), bytes.size(), 3, "x"}); }), "label out of range for x: 3"));
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { writer.append({bytes.data(), bytes.size(), -2, "x"}); }), "label out of range"));
+  EXPECT_TRUE(contains(error_of(Exit::data,
+                                [&] {
+                                  writer.append({bytes.data(), bytes.size(), 3, "x"});
+                                }),
+                       "label out of range for x: 3"));
+  EXPECT_TRUE(contains(error_of(Exit::data,
+                                [&] {
+                                  writer.append({bytes.data(), bytes.size(), -2, "x"});
+                                }),
+                       "label out of range"));
   EXPECT_TRUE(contains(error_of(Exit::data, [&] { writer.append({bytes.data(), 0, 0, "x"}); }), "without bytes: x"));
   EXPECT_TRUE(contains(error_of(Exit::data, [&] { writer.finish(); }), "no samples"));
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { ShardWriter(folder / "no/a.h5", spec()); }), "no/a.h5 cannot be written: No such file"));
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { ShardWriter(folder / "no/a.h5", spec()); }),
+                       "no/a.h5 cannot be written: No such file"));
 }
 
 // A write that fails at any byte: a sentence, and nothing left in the folder.
@@ -286,7 +297,8 @@ TEST(Shard, AFullDiskLeavesNothing) {
   }
   std::signal(SIGXFSZ, handler);
   for (const std::string& error : errors) EXPECT_TRUE(contains(error, "a.h5 cannot be ")) << error;
-  EXPECT_TRUE(contains(errors.back(), "a.h5 cannot be written: File too large; make room or choose another place")) << errors.back();
+  EXPECT_TRUE(contains(errors.back(), "a.h5 cannot be written: File too large; make room or choose another place"))
+      << errors.back();
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "core/config/config.h"
 #include "core/comm/counting_comm.h"
+#include "core/config/config.h"
 #include "core/eval/effective_rank.h"
 #include "core/loss/nnclr.h"
 #include "core/loss/objective.h"
@@ -101,18 +101,20 @@ TEST(EffectiveRank, KnownCasesOfTheGlobalBatch) {
     graph.views = 1;
     comm::run_ranks(3, [&](comm::Comm& comm) {
       const loss::Batch batch = loss::slice_of(graph, {0, 1, 3, n}, comm.rank());
-      EXPECT_NEAR(effective_rank(rows.narrow(0, batch.begin, batch.local_positions()).contiguous(), batch, comm), rank, tolerance);
+      EXPECT_NEAR(effective_rank(rows.narrow(0, batch.begin, batch.local_positions()).contiguous(), batch, comm), rank,
+                  tolerance);
     });
   };
-  expect_rank(eye, 6, 1e-12);                                                                // all directions alike
-  expect_rank(at::cat({eye, at::zeros({12, 18}, at::kDouble)}, 1), 6, 1e-12);                // the same in Gram form
-  expect_rank(at::arange(5, at::kDouble).reshape({5, 1}).expand({5, 9}).contiguous(), 1, 1e-12);   // one direction
-  expect_rank(at::ones({4, 3}), 0, 0);                                                       // collapsed to a point
-  expect_rank(eye + 1e6, 6, 1e-6);                                                           // the mean does not count
+  expect_rank(eye, 6, 1e-12);                                                  // all directions alike
+  expect_rank(at::cat({eye, at::zeros({12, 18}, at::kDouble)}, 1), 6, 1e-12);  // the same in Gram form
+  expect_rank(at::arange(5, at::kDouble).reshape({5, 1}).expand({5, 9}).contiguous(), 1, 1e-12);  // one direction
+  expect_rank(at::ones({4, 3}), 0, 0);  // collapsed to a point
+  expect_rank(eye + 1e6, 6, 1e-6);      // the mean does not count
 }
 
 TEST(Objective, PredictionsTakeTheGradientAndTheQueueTheEmbeddings) {
-  const config::Config config = config::Config::defaults({"loss.kind=nnclr", "loss.queue=6", "train.dtype=float64", "train.seed=4"});
+  const config::Config config =
+      config::Config::defaults({"loss.kind=nnclr", "loss.queue=6", "train.dtype=float64", "train.seed=4"});
   loss::Objective objective(config, 3);
   auto alone = comm::make_local_comm();
   const graph::BatchGraph graph = loss::test_graphs(4, 2, graph::Signs::any)[0].second;
@@ -134,11 +136,16 @@ TEST(Objective, PredictionsTakeTheGradientAndTheQueueTheEmbeddings) {
   EXPECT_TRUE(at::equal(objective.embedding(at::cat({z, p}, 1)), z));
   // In the batch, and as plain SSL: no queue is kept, and the embeddings are looked at all the same.
   for (const char* setting : {"loss.queue=0", "loss.neighbours=0"}) {
-    loss::Objective other(config::Config::defaults({"loss.kind=nnclr", setting, "train.dtype=float64", "train.seed=4"}), 3);
+    loss::Objective other(config::Config::defaults({"loss.kind=nnclr", setting, "train.dtype=float64", "train.seed=4"}),
+                          3);
     EXPECT_TRUE(other.state().empty());
     const double value = other(at::cat({z, p}, 1), batch, *alone).value;
     const bool plain = std::string(setting) == "loss.neighbours=0";
-    EXPECT_EQ(value, loss::make_nnclr({{}, plain ? 0 : 1, plain ? loss::NeighboursOf::support : loss::NeighboursOf::batch})(p, batch, *alone).value) << setting;
+    EXPECT_EQ(value,
+              loss::make_nnclr({{}, plain ? 0 : 1, plain ? loss::NeighboursOf::support : loss::NeighboursOf::batch})(
+                  p, batch, *alone)
+                  .value)
+        << setting;
     other.commit();
   }
 }
@@ -171,7 +178,8 @@ TEST(CountingComm, BytesOfALoss) {
   });
   auto alone = comm::make_local_comm();
   comm::CountingComm counted(*alone);
-  loss::make_criterion(config::Config::defaults({"loss.kind=simclr"}))(loss::random_rows(20, 8, 1), loss::slice_of(graph, {0, 10}, 0), counted);
+  loss::make_criterion(config::Config::defaults({"loss.kind=simclr"}))(loss::random_rows(20, 8, 1),
+                                                                       loss::slice_of(graph, {0, 10}, 0), counted);
   EXPECT_EQ(counted.bytes(), 0);
 }
 

@@ -32,7 +32,7 @@ Blobs blobs(int64_t n, int64_t classes, double spread, uint64_t seed) {
       b.x[i][k] = v * std::pow(10.0, k - 2) + 50.0 * k;
     }
     b.x[i][classes] = random.normal();
-    b.x[i][classes + 1] = 3.0;   // constant: must not become NaN
+    b.x[i][classes + 1] = 3.0;  // constant: must not become NaN
   }
   return b;
 }
@@ -93,7 +93,8 @@ TEST(Knn, EqualsAPlainLoop) {
     }
     std::sort(near.begin(), near.end());
     std::map<int64_t, double> votes;
-    for (int64_t k = 0; k < options.k; ++k) votes[train.y[near[k].second]] += std::exp(-near[k].first / options.temperature);
+    for (int64_t k = 0; k < options.k; ++k)
+      votes[train.y[near[k].second]] += std::exp(-near[k].first / options.temperature);
     int64_t best = votes.begin()->first;
     for (const auto& [c, v] : votes) {
       if (v > votes[best]) best = c;
@@ -101,18 +102,19 @@ TEST(Knn, EqualsAPlainLoop) {
     right += best == test.y[q];
   }
   EXPECT_DOUBLE_EQ(knn(train.x, train.y, test.x, test.y, 3, options).top1, static_cast<double>(right) / 70);
-  EXPECT_NO_THROW(knn(train.x, train.y, test.x, test.y, 3, {1000, 0.07}));   // more neighbours than samples
+  EXPECT_NO_THROW(knn(train.x, train.y, test.x, test.y, 3, {1000, 0.07}));  // more neighbours than samples
 }
 
 // With 64 neighbours the op that needs no matrix, with 65 the matrix: the first 64 are the same, ties by the lower row.
 TEST(Knn, BothWaysFindTheSameNeighbours) {
   const Blobs train = blobs(150, 3, 0.8, 31), test = blobs(40, 3, 0.8, 32);
-  train.x[90].copy_(train.x[20]);   // equal rows
+  train.x[90].copy_(train.x[20]);  // equal rows
   train.x[7].copy_(train.x[20]);
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
     const at::Tensor queries = at::cat({test.x, train.x.narrow(0, 20, 1)}).to(type), support = train.x.to(type);
     const Neighbours op = neighbours(queries, support, 64), matrix = neighbours(queries, support, 65);
-    EXPECT_LT((op.similarity - matrix.similarity.narrow(1, 0, 64)).abs().max().item<double>(), type == at::kDouble ? 1e-12 : 1e-5);
+    EXPECT_LT((op.similarity - matrix.similarity.narrow(1, 0, 64)).abs().max().item<double>(),
+              type == at::kDouble ? 1e-12 : 1e-5);
     if (type == at::kDouble) {
       EXPECT_TRUE(op.index.equal(matrix.index.narrow(1, 0, 64)));
     }
@@ -129,7 +131,7 @@ TEST(Knn, ARowThatIsNotFiniteIsNoNeighbourAndNeverRight) {
   for (int64_t i = 0; i < 30; ++i) test_labels[i] = i % 3;
   EXPECT_EQ(knn(train, train_labels, test, test_labels, 3, {5, 0.1}).top1, 1.0);
   train[0][0] = std::nan("");
-  test[0][0] = std::nan("");   // of class 0, which is also what no votes give
+  test[0][0] = std::nan("");  // of class 0, which is also what no votes give
   EXPECT_DOUBLE_EQ(knn(train, train_labels, test, test_labels, 3, {5, 0.1}).top1, 29.0 / 30);
 }
 
@@ -142,8 +144,12 @@ class Flat final : public data::Dataset {
   const std::vector<int64_t>& labels() const override { return labels_; }
   const std::vector<std::string>& classes() const override { return classes_; }
   uint64_t fingerprint() const override { return 1; }
-  void read(int64_t sample, std::vector<uint8_t>& bytes) const override { bytes.assign(36, static_cast<uint8_t>(20 * sample)); }
-  kernels::ImageView image(int64_t, const std::vector<uint8_t>& bytes) const override { return {bytes.data(), 6, 6, 1}; }
+  void read(int64_t sample, std::vector<uint8_t>& bytes) const override {
+    bytes.assign(36, static_cast<uint8_t>(20 * sample));
+  }
+  kernels::ImageView image(int64_t, const std::vector<uint8_t>& bytes) const override {
+    return {bytes.data(), 6, 6, 1};
+  }
 
  private:
   std::vector<int64_t> labels_;

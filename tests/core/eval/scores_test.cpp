@@ -33,7 +33,7 @@ std::vector<int64_t> cyclic(int64_t n, int64_t classes) {
 
 TEST(Scores, EqualAPlainLoopWithTiesAndSilentRows) {
   const int64_t n = 200, classes = 7;
-  const at::Tensor scores = (noise_rows(n, classes, 3) * 2).round();   // many ties
+  const at::Tensor scores = (noise_rows(n, classes, 3) * 2).round();  // many ties
   const at::Tensor labels = at::tensor(cyclic(n, classes));
   scores[5].fill_(std::nan(""));
   scores[6][3] = INFINITY;
@@ -42,11 +42,13 @@ TEST(Scores, EqualAPlainLoopWithTiesAndSilentRows) {
   std::vector<int64_t> confusion(classes * classes), found(classes), of(classes);
   for (int64_t i = 0; i < n; ++i) {
     ++of[i % classes];
-    if (i == 5 || i == 6) continue;   // says nothing
+    if (i == 5 || i == 6) continue;  // says nothing
     std::vector<std::pair<double, int64_t>> order;
     for (int64_t c = 0; c < classes; ++c) order.emplace_back(-scores[i][c].item<double>(), c);
     std::sort(order.begin(), order.end());
-    const auto place = std::find_if(order.begin(), order.end(), [&](const auto& o) { return o.second == i % classes; }) - order.begin();
+    const auto place =
+        std::find_if(order.begin(), order.end(), [&](const auto& o) { return o.second == i % classes; }) -
+        order.begin();
     top1 += place == 0;
     top5 += place < 5;
     found[i % classes] += place == 0;
@@ -56,7 +58,8 @@ TEST(Scores, EqualAPlainLoopWithTiesAndSilentRows) {
   EXPECT_DOUBLE_EQ(a.top5, top5 / 200.0);
   EXPECT_EQ(a.confusion, confusion);
   EXPECT_EQ(a.train, 11);
-  for (int64_t c = 0; c < classes; ++c) EXPECT_DOUBLE_EQ(a.per_class[c], static_cast<double>(found[c]) / static_cast<double>(of[c]));
+  for (int64_t c = 0; c < classes; ++c)
+    EXPECT_DOUBLE_EQ(a.per_class[c], static_cast<double>(found[c]) / static_cast<double>(of[c]));
   EXPECT_LT(a.low, a.top1);
   EXPECT_GT(a.high, a.top1);
 }
@@ -97,12 +100,14 @@ TEST(RidgeProbe, IsTheLeastSquaresSolution) {
   const std::vector<int64_t> y = cyclic(n, classes);
   const at::Tensor z = (x - x.mean(0)) / x.std(0, false);
   at::Tensor target = at::full({n, classes}, -1.0, at::kDouble).scatter_(1, at::tensor(y).unsqueeze(1), 1.0);
-  const at::Tensor w = at::linalg_solve(z.t().mm(z) / n + 0.1 * at::eye(dims, at::kDouble), z.t().mm(target - target.mean(0)) / n);
+  const at::Tensor w =
+      at::linalg_solve(z.t().mm(z) / n + 0.1 * at::eye(dims, at::kDouble), z.t().mm(target - target.mean(0)) / n);
   const at::Tensor predicted = (z.mm(w) + target.mean(0)).argmax(1);
   ProbeOptions options;
   options.method = ProbeMethod::ridge;
   options.ridge = 0.1;
-  EXPECT_DOUBLE_EQ(linear_probe(x, y, x, y, classes, options).top1, predicted.eq(at::tensor(y)).to(at::kDouble).mean().item<double>());
+  EXPECT_DOUBLE_EQ(linear_probe(x, y, x, y, classes, options).top1,
+                   predicted.eq(at::tensor(y)).to(at::kDouble).mean().item<double>());
 }
 
 TEST(Knn, ASweepIsItsPartsOnAnyRanks) {
@@ -115,10 +120,12 @@ TEST(Knn, ASweepIsItsPartsOnAnyRanks) {
       const Accuracy one = knn(train, a, test, b, 3, sweep[o]);
       EXPECT_EQ(found[o].top1, one.top1);
       EXPECT_EQ(found[o].confusion, one.confusion);
-      EXPECT_EQ(found[o].test, 23);   // none twice
+      EXPECT_EQ(found[o].test, 23);  // none twice
     }
   });
-  comm::run_ranks(4, [&](comm::Comm& comm) { EXPECT_EQ(knn_sweep(train, a, test.narrow(0, 0, 2), {0, 1}, 3, {{5, 0.1}}, comm)[0].test, 2); });   // ranks without a sample
+  comm::run_ranks(4, [&](comm::Comm& comm) {
+    EXPECT_EQ(knn_sweep(train, a, test.narrow(0, 0, 2), {0, 1}, 3, {{5, 0.1}}, comm)[0].test, 2);
+  });  // ranks without a sample
 }
 
 // Images of one colour that tells the class, with noise.
@@ -136,7 +143,9 @@ class Colours final : public data::Dataset {
     bytes.resize(64);
     for (auto& b : bytes) b = static_cast<uint8_t>(40 + 70 * (sample % 3) + static_cast<int64_t>(random.below(30)));
   }
-  kernels::ImageView image(int64_t, const std::vector<uint8_t>& bytes) const override { return {bytes.data(), 8, 8, 1}; }
+  kernels::ImageView image(int64_t, const std::vector<uint8_t>& bytes) const override {
+    return {bytes.data(), 8, 8, 1};
+  }
 
  private:
   int64_t size_;
@@ -201,18 +210,18 @@ TEST(Finetune, AShareOfTheLabelsIsAShareOfEachClass) {
   EXPECT_EQ(count, (std::vector<int64_t>{10, 10, 10}));
   EXPECT_TRUE(std::is_sorted(few.begin(), few.end()));
   EXPECT_NE(few, other);
-  EXPECT_EQ(labelled_share(labels, 3, 0.001, 4).size(), 3u);   // at least one of each
+  EXPECT_EQ(labelled_share(labels, 3, 0.001, 4).size(), 3u);  // at least one of each
   EXPECT_THROW(labelled_share(std::vector<int64_t>(9, -1), 3, 1, 0), std::exception);
 }
 
 TEST(Representation, KnownFigures) {
-  EXPECT_NEAR(uniformity(at::ones({50, 3}, at::kDouble)), 0, 1e-12);   // collapse
+  EXPECT_NEAR(uniformity(at::ones({50, 3}, at::kDouble)), 0, 1e-12);  // collapse
   const at::Tensor axes = at::cat({at::eye(6, at::kDouble), -at::eye(6, at::kDouble)});
-  EXPECT_NEAR(feature_rank(axes + 1e4), 6, 1e-6);                      // all directions alike, wherever they lie
-  EXPECT_NEAR(feature_rank(axes.narrow(0, 0, 2)), 1, 1e-9);            // two points: a line, by the products of rows
+  EXPECT_NEAR(feature_rank(axes + 1e4), 6, 1e-6);            // all directions alike, wherever they lie
+  EXPECT_NEAR(feature_rank(axes.narrow(0, 0, 2)), 1, 1e-9);  // two points: a line, by the products of rows
   EXPECT_EQ(feature_rank(at::ones({4, 3})), 0);
   const at::Tensor pair = at::tensor({1.0, 0.0, -2.0, 0.0}).reshape({2, 2});
-  EXPECT_NEAR(uniformity(pair), -8, 1e-9);                            // two opposite points: distance 2
+  EXPECT_NEAR(uniformity(pair), -8, 1e-9);  // two opposite points: distance 2
   EXPECT_NEAR(alignment(pair, pair), 0, 1e-12);
   EXPECT_NEAR(alignment(pair, -pair), 4, 1e-12);
   EXPECT_LT(uniformity(noise_rows(500, 64, 9)), -3.5);

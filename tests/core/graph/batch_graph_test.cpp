@@ -102,7 +102,7 @@ TEST(BatchGraph, AnyMixtureEqualsItsDenseForm) {
       add_random_table(random, layer);
       graph.layers.insert(graph.layers.begin(), layer);
     }
-    for (uint64_t features = random.below(5) / 2; features > 0; --features) {   // none, one or two
+    for (uint64_t features = random.below(5) / 2; features > 0; --features) {  // none, one or two
       FeatureLayer layer{{}, static_cast<int32_t>(1 + random.below(3)), random.normal()};
       for (int64_t k = 0; k < n * layer.width; ++k) layer.features.push_back(random.normal());
       graph.features.push_back(layer);
@@ -118,7 +118,7 @@ TEST(BatchGraph, KindsEqualTheirDefinition) {
   GraphStore store(10);
   store.set_labels({0, 1, -1, 0, -1, 1, 0, -1, 2, -1});
   store.insert(2, 4, Relation::same);
-  const std::vector<int64_t> batch = {3, 7, 4, 0, 2, 5, 9, 8, 3};   // 3 comes twice, 8 is alone in its class
+  const std::vector<int64_t> batch = {3, 7, 4, 0, 2, 5, 9, 8, 3};  // 3 comes twice, 8 is alone in its class
   for (int32_t views : {1, 2, 3}) {
     for (GraphKind kind : {GraphKind::ssl, GraphKind::supervised, GraphKind::mixed}) {
       const double alpha = 0.3;
@@ -158,7 +158,8 @@ TEST(BatchGraph, EdgesOfMixedGraphAtItsEnds) {
 
 // Cases in which the positive part stays small, as the builders make them.
 TEST(BatchGraph, PositivePartKeepsItsForm) {
-  const std::vector<int32_t> classes = {0, 1, 0, 2, 1, -1, -1, 2}, labelled = {0, 0, 0, 0, 0, -1, -1, 0}, own = {0, 1, 2, 3, 4, 5, 6, 7};
+  const std::vector<int32_t> classes = {0, 1, 0, 2, 1, -1, -1, 2}, labelled = {0, 0, 0, 0, 0, -1, -1, 0},
+                             own = {0, 1, 2, 3, 4, 5, 6, 7};
   BatchGraph graph;
   graph.samples = 8;
   graph.layers = {{{0, 1, 0, 2, 1, 3, 4, 2}, 5, 1.0, {}}, {labelled, 1, -1.0, {}}, {classes, 3, 1.0, {}}};
@@ -254,7 +255,7 @@ TEST(BatchGraph, CheckRefusesBadTablesAndFeatures) {
 }
 
 TEST(BatchGraph, SumsOfALargeBatchAreQuick) {
-  const int64_t n = 65536;   // all pairs would take minutes
+  const int64_t n = 65536;  // all pairs would take minutes
   GraphStore store(n);
   std::vector<int64_t> labels(n), samples(n);
   for (int64_t p = 0; p < n; ++p) {

@@ -16,7 +16,7 @@
 namespace pal::graph {
 namespace {
 
-using Definition = std::function<double(int64_t a, int64_t b)>;   // of the samples at two positions
+using Definition = std::function<double(int64_t a, int64_t b)>;  // of the samples at two positions
 
 void expect_definition(const BatchGraph& graph, const std::vector<int64_t>& batch, const Definition& weight) {
   check(graph);
@@ -24,7 +24,8 @@ void expect_definition(const BatchGraph& graph, const std::vector<int64_t>& batc
   const int64_t n = graph.samples, rows = n * graph.views;
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < rows; ++j) {
-      ASSERT_NEAR(g[i * rows + j], weight(batch[i % n], batch[j % n]), 1e-14) << "samples " << batch[i % n] << " " << batch[j % n];
+      ASSERT_NEAR(g[i * rows + j], weight(batch[i % n], batch[j % n]), 1e-14)
+          << "samples " << batch[i % n] << " " << batch[j % n];
     }
   }
 }
@@ -50,7 +51,7 @@ TEST(BuildGraph, KindsOfRelationsEqualTheStore) {
     const Deduction deduction = seed % 2 == 0 ? Deduction::on : Deduction::off;
     const GraphStore store = random_store(random, n, deduction);
     std::vector<int64_t> batch;
-    for (int k = 0; k < 14; ++k) batch.push_back(static_cast<int64_t>(random.below(n)));   // some twice
+    for (int k = 0; k < 14; ++k) batch.push_back(static_cast<int64_t>(random.below(n)));  // some twice
     const auto relation = [&](int64_t a, int64_t b) { return static_cast<double>(store.relation(a, b)); };
     GraphSpec spec;
     spec.kind = GraphKind::signs;
@@ -99,7 +100,7 @@ TEST(BuildGraph, ComponentsWithMoreAnswersThanTheBatchIsLarge) {
     if (s % 3 == 0) store.insert(2, s, Relation::different);
   }
   store.insert(0, 1, Relation::different);
-  store.insert(6, 8, Relation::same);   // the lists of others now name one component twice
+  store.insert(6, 8, Relation::same);  // the lists of others now name one component twice
   const std::vector<int64_t> batch = {0, 1, 2, 3, 6, 8, 9, 11, 50};
   GraphSpec spec;
   spec.kind = GraphKind::signs;
@@ -146,7 +147,7 @@ TEST(BuildGraph, PairsOfTheCrowdThatAreNotApartAreTakenBack) {
   for (int64_t a = 0; a < hubs; ++a) {
     for (int64_t s = hubs; s < n; ++s) store.insert(a, s, Relation::different);
     for (int64_t b = 0; b < a; ++b) {
-      const bool open = (a == 1 && b == 0) || (a == 7 && b == 2) || (a == 9 && b != 8);   // 9 is not of the crowd
+      const bool open = (a == 1 && b == 0) || (a == 7 && b == 2) || (a == 9 && b != 8);  // 9 is not of the crowd
       if (!open) store.insert(a, b, Relation::different);
     }
   }
@@ -155,8 +156,10 @@ TEST(BuildGraph, PairsOfTheCrowdThatAreNotApartAreTakenBack) {
   spec.kind = GraphKind::signs;
   const BatchGraph graph = build_batch_graph(store, spec, batch, 1);
   expect_definition(graph, batch, [&](int64_t a, int64_t b) { return static_cast<double>(store.relation(a, b)); });
-  EXPECT_EQ(graph.rest.columns.size(), 2 * (2 + 1 + 1));   // 0 twice with 1, 2 with 7; 9 with 8
-  EXPECT_EQ(std::count_if(graph.layers.begin(), graph.layers.end(), [](const BlockLayer& layer) { return layer.has_table(); }), 0);
+  EXPECT_EQ(graph.rest.columns.size(), 2 * (2 + 1 + 1));  // 0 twice with 1, 2 with 7; 9 with 8
+  EXPECT_EQ(std::count_if(graph.layers.begin(), graph.layers.end(),
+                          [](const BlockLayer& layer) { return layer.has_table(); }),
+            0);
 }
 
 TEST(BuildGraph, TableOfLosses) {
@@ -186,7 +189,8 @@ TEST(BuildGraph, TargetsAndTheirOrder) {
   Random random(3, Purpose::bench);
   auto targets = std::make_shared<Targets>();
   targets->width = width;
-  for (int64_t k = 0; k < n * width; ++k) targets->values.push_back(static_cast<double>(random.below(5)) - 2);   // with ties
+  for (int64_t k = 0; k < n * width; ++k)
+    targets->values.push_back(static_cast<double>(random.below(5)) - 2);  // with ties
   const auto y = [&](int64_t s, int64_t k) { return targets->values[s * width + k]; };
   const GraphStore store(n);
   const std::vector<int64_t> batch = {8, 1, 3, 3, 0, 5};
@@ -220,7 +224,8 @@ TEST(BuildGraph, WeightedPairsAreAddedToAnyKind) {
   const std::vector<int64_t> batch = {2, 0, 5, 1, 0, 4};
   GraphSpec spec;
   spec.kind = GraphKind::pairs;
-  expect_definition(build_batch_graph(store, spec, batch, 2), batch, [&](int64_t a, int64_t b) { return (a == b) + store.edges().weight(a, b); });
+  expect_definition(build_batch_graph(store, spec, batch, 2), batch,
+                    [&](int64_t a, int64_t b) { return (a == b) + store.edges().weight(a, b); });
   spec.kind = GraphKind::supervised;
   expect_definition(build_batch_graph(store, spec, batch, 2), batch, [&](int64_t a, int64_t b) {
     return (store.relation(a, b) == Relation::same) + store.edges().weight(a, b);
@@ -295,7 +300,8 @@ TEST(WeightedEdges, AreSymmetricAndSorted) {
   }
   const WeightedEdges edges(n, pairs, "test");
   for (int64_t i = 0; i < n; ++i) {
-    EXPECT_TRUE(std::is_sorted(edges.columns().begin() + edges.offsets()[i], edges.columns().begin() + edges.offsets()[i + 1]));
+    EXPECT_TRUE(
+        std::is_sorted(edges.columns().begin() + edges.offsets()[i], edges.columns().begin() + edges.offsets()[i + 1]));
     for (int64_t j = 0; j < n; ++j) EXPECT_EQ(edges.weight(i, j), w[i * n + j]);
   }
 }

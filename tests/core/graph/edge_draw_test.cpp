@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -49,13 +49,14 @@ void expect_frequency(const EdgeDraw& draw) {
   for (const int64_t count : {4, 5}) {
     std::vector<int> in(40);
     for (int64_t step = 0; step < kSteps; ++step) {
-      std::vector<int64_t> batch = data::batch_samples({40, 8, 3}, step);   // an epoch of 40 in batches of 8
+      std::vector<int64_t> batch = data::batch_samples({40, 8, 3}, step);  // an epoch of 40 in batches of 8
       draw.add_to(batch, count, 3, step);
       for (const int64_t s : batch) ++in[s];
     }
     for (int64_t s = 0; s < 40; ++s) {
       const double want = draw.inclusion(s, count, 8.0 / 40);
-      EXPECT_NEAR(in[s] / double(kSteps), want, 5 * std::sqrt(want * (1 - want) / kSteps)) << "sample " << s << " count " << count;
+      EXPECT_NEAR(in[s] / double(kSteps), want, 5 * std::sqrt(want * (1 - want) / kSteps))
+          << "sample " << s << " count " << count;
     }
   }
 }
@@ -77,7 +78,8 @@ TEST(EdgeDraw, EverySampleWithAPartnerIsAsLikely) {
     for (int64_t s : pair) ++seen[s];
   }
   ASSERT_EQ(seen.size(), 12u);
-  for (const auto& [sample, count] : seen) EXPECT_NEAR(static_cast<double>(count), 2.0 * draws / 12, 450) << "sample " << sample;  // 4.9 σ
+  for (const auto& [sample, count] : seen)
+    EXPECT_NEAR(static_cast<double>(count), 2.0 * draws / 12, 450) << "sample " << sample;  // 4.9 σ
 }
 
 TEST(EdgeDraw, AddsWhatIsNotThereAndNothingTwice) {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/io/h5.h"
 #include "core/graph/noise.h"
+#include "core/io/h5.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 #include "tests/test_folder.h"
@@ -65,7 +65,8 @@ TEST_F(GraphFiles, PairsComeBackBitForBit) {
     EXPECT_EQ(WeightedEdges(25, read_pairs(path, 25).pairs, path).fingerprint(), edges.fingerprint()) << name;
   }
   EXPECT_EQ(read_pairs(folder_ / "g.h5", kAsInFile).samples, 25);
-  EXPECT_NE(refused([&] { read_pairs(folder_ / "g.h5", 24); }).find("g.h5: rows of /graph/indptr: 25"), std::string::npos);
+  EXPECT_NE(refused([&] { read_pairs(folder_ / "g.h5", 24); }).find("g.h5: rows of /graph/indptr: 25"),
+            std::string::npos);
 }
 
 TEST_F(GraphFiles, WhatPeopleWriteIsRead) {
@@ -83,8 +84,12 @@ TEST_F(GraphFiles, BadPairsAreRefusedInOneSentence) {
   EXPECT_EQ(pairs_refused("-1,1,1\n"), "f.csv line 1: sample outside the data set: -1; samples are 0 to 4");
   EXPECT_EQ(pairs_refused("0,1,nan\n"), "f.csv line 1: weight: nan; give a finite one");
   EXPECT_EQ(pairs_refused("0,1,inf\n"), "f.csv line 1: weight: inf; give a finite one");
-  EXPECT_EQ(pairs_refused("0,1,1\n1,0,2\n"), "f.csv: asymmetric weight: (0, 1) with weight 1 and: (1, 0) with weight 2; give both directions the same weight");
-  EXPECT_EQ(pairs_refused("0,1,1\n0,1,2\n"), "f.csv: pair twice with different weights: (0, 1) with weight 1 and: (0, 1) with weight 2; keep one of them");
+  EXPECT_EQ(
+      pairs_refused("0,1,1\n1,0,2\n"),
+      "f.csv: asymmetric weight: (0, 1) with weight 1 and: (1, 0) with weight 2; give both directions the same weight");
+  EXPECT_EQ(
+      pairs_refused("0,1,1\n0,1,2\n"),
+      "f.csv: pair twice with different weights: (0, 1) with weight 1 and: (0, 1) with weight 2; keep one of them");
   EXPECT_EQ(pairs_refused("0,1,1\n0;x\n"), "f.csv line 2 is not a list of numbers: 0;x; write numbers between commas");
   EXPECT_EQ(pairs_refused("0.5,1\n"), "f.csv line 1: sample: 0.5; samples are whole numbers from 0");
   EXPECT_EQ(pairs_refused("0,1,1,1\n"), "f.csv line 1: numbers: 4; write i,j or i,j,weight");
@@ -92,7 +97,8 @@ TEST_F(GraphFiles, BadPairsAreRefusedInOneSentence) {
 }
 
 TEST_F(GraphFiles, BadCsrGroupsAreRefused) {
-  const auto csr = [&](const std::vector<int32_t>& indptr, const std::vector<int64_t>& indices, const std::vector<double>& data) {
+  const auto csr = [&](const std::vector<int32_t>& indptr, const std::vector<int64_t>& indices,
+                       const std::vector<double>& data) {
     const std::string path = folder_ / "f.h5";
     io::h5::File file = io::h5::File::create(path);
     file.make_group("/graph");
@@ -117,7 +123,8 @@ TEST_F(GraphFiles, TablesAndTargets) {
   EXPECT_EQ(table.classes, 3);
   EXPECT_EQ(table.loss, (std::vector<double>{0, 1, 2, 1, 0, 0.5, 2, 0.5, 0}));
   const auto table_refused = [&](const std::string& text) { return refused([&] { read_loss_table(write(text)); }); };
-  EXPECT_EQ(table_refused("0,1\n2,0\n"), "f.csv: loss between classes 0 and 1 is not that of the other direction: 1; give a symmetric table");
+  EXPECT_EQ(table_refused("0,1\n2,0\n"),
+            "f.csv: loss between classes 0 and 1 is not that of the other direction: 1; give a symmetric table");
   EXPECT_NE(table_refused("0,1\n1\n").find("line 2: losses: 1"), std::string::npos);
   EXPECT_NE(table_refused("0,1\n").find("lines of losses: 1"), std::string::npos);
   EXPECT_NE(table_refused("").find("lines of losses: 0"), std::string::npos);
@@ -126,7 +133,10 @@ TEST_F(GraphFiles, TablesAndTargets) {
   const Targets targets = read_targets(write("y,z\n1,2\n3,4\n"), 2);
   EXPECT_EQ(targets.width, 2);
   EXPECT_EQ(targets.values, (std::vector<double>{1, 2, 3, 4}));
-  EXPECT_NE(refused([&] { read_targets(write("1\n2\n"), 3); }).find("lines of targets: 2; give one for each of the 3 samples"), std::string::npos);
+  EXPECT_NE(refused([&] {
+              read_targets(write("1\n2\n"), 3);
+            }).find("lines of targets: 2; give one for each of the 3 samples"),
+            std::string::npos);
   EXPECT_NE(refused([&] { read_targets(write("1\nnan\n"), 2); }).find("line 2: target: nan"), std::string::npos);
   EXPECT_NE(refused([&] { read_targets(write("1,2\n1\n"), 2); }).find("line 2: numbers: 1"), std::string::npos);
 }
@@ -146,7 +156,7 @@ TEST(GraphNoise, FlipsBothDirectionsOfAPairAlike) {
 
 TEST(GraphNoise, RedrawsAShareOfTheLabelsAmongTheClassesThereAre) {
   std::vector<int64_t> labels;
-  for (int64_t s = 0; s < 6000; ++s) labels.push_back(s % 6 == 5 ? -1 : s % 6 * 10);   // five classes, and unknown ones
+  for (int64_t s = 0; s < 6000; ++s) labels.push_back(s % 6 == 5 ? -1 : s % 6 * 10);  // five classes, and unknown ones
   const std::vector<int64_t> before = labels;
   redraw_labels(labels, 0.5, 8);
   double changed = 0;

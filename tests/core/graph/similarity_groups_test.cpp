@@ -34,7 +34,8 @@ class StarsByHand {
       if (!t.same) continue;
       const auto rank = [&](int64_t s) { return std::tuple(labels_[s] < 0, -count[s], s); };
       const int64_t centre = rank(t.i) < rank(t.j) ? t.i : t.j;
-      std::set<int64_t>& star = stars_[labels[centre] >= 0 ? "label " + std::to_string(labels[centre]) : "about " + std::to_string(centre)];
+      std::set<int64_t>& star =
+          stars_[labels[centre] >= 0 ? "label " + std::to_string(labels[centre]) : "about " + std::to_string(centre)];
       star.insert({t.i, t.j});
     }
   }
@@ -43,7 +44,8 @@ class StarsByHand {
     for (const ToldPair& t : told_) {
       if (std::minmax(t.i, t.j) == std::minmax(a, b)) return t.same;
     }
-    return std::any_of(stars_.begin(), stars_.end(), [&](const auto& star) { return star.second.count(a) && star.second.count(b); });
+    return std::any_of(stars_.begin(), stars_.end(),
+                       [&](const auto& star) { return star.second.count(a) && star.second.count(b); });
   }
   int64_t stars(int64_t s) const {
     return std::count_if(stars_.begin(), stars_.end(), [&](const auto& star) { return star.second.count(s) > 0; });
@@ -57,7 +59,8 @@ class StarsByHand {
 
 // Answers by chance, right or wrong, each pair once; labels on some.
 struct RandomAnswers {
-  explicit RandomAnswers(uint64_t seed, int64_t n = 24) : random(seed, Purpose::bench), store(n, Deduction::once), labels(n, -1) {
+  explicit RandomAnswers(uint64_t seed, int64_t n = 24)
+      : random(seed, Purpose::bench), store(n, Deduction::once), labels(n, -1) {
     for (int64_t s = 0; s < n; ++s) labels[s] = random.below(8) == 0 ? s % 3 : -1;
     store.set_labels(labels);
     for (int64_t k = 0; k < 30; ++k) {
@@ -74,12 +77,15 @@ struct RandomAnswers {
   std::vector<ToldPair> told;
 };
 
-void expect_weights(const BatchGraph& graph, const std::vector<int64_t>& batch, const std::function<double(int64_t, int64_t)>& weight) {
+void expect_weights(const BatchGraph& graph, const std::vector<int64_t>& batch,
+                    const std::function<double(int64_t, int64_t)>& weight) {
   check(graph);
   const std::vector<double> g = dense(graph, SelfLoops::on);
   const int64_t n = graph.samples;
   for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = 0; j < n; ++j) ASSERT_NEAR(g[i * n * graph.views + j], weight(batch[i], batch[j]), 1e-14) << "samples " << batch[i] << " " << batch[j];
+    for (int64_t j = 0; j < n; ++j)
+      ASSERT_NEAR(g[i * n * graph.views + j], weight(batch[i], batch[j]), 1e-14)
+          << "samples " << batch[i] << " " << batch[j];
   }
 }
 
@@ -90,7 +96,7 @@ TEST(Alike, GraphsOfABatchAreThoseOfTheStars) {
     RandomAnswers made(seed);
     const StarsByHand hand(made.labels, made.told);
     std::vector<int64_t> batch;
-    for (int k = 0; k < 16; ++k) batch.push_back(static_cast<int64_t>(made.random.below(24)));   // some twice
+    for (int k = 0; k < 16; ++k) batch.push_back(static_cast<int64_t>(made.random.below(24)));  // some twice
     const auto alike = [&](int64_t a, int64_t b) { return hand.alike(a, b) ? 1.0 : 0.0; };
     GraphSpec spec;
     spec.kind = GraphKind::supervised;
@@ -101,8 +107,9 @@ TEST(Alike, GraphsOfABatchAreThoseOfTheStars) {
       return 0.7 * (a == b) + (made.store.known(a) && made.store.known(b) ? 0.3 * alike(a, b) : 0);
     });
     spec.kind = GraphKind::signs;
-    expect_weights(build_batch_graph(made.store, spec, batch, 2), batch,
-                   [&](int64_t a, int64_t b) { return made.store.relation(a, b) == Relation::different ? -1.0 : alike(a, b); });
+    expect_weights(build_batch_graph(made.store, spec, batch, 2), batch, [&](int64_t a, int64_t b) {
+      return made.store.relation(a, b) == Relation::different ? -1.0 : alike(a, b);
+    });
     for (int64_t s = 0; s < 24; ++s) {
       const auto count = static_cast<int64_t>(stars_of(made.store, s).size());
       ASSERT_EQ(count, hand.stars(s)) << "sample " << s;
@@ -123,7 +130,7 @@ TEST(Alike, AWrongAnswerSpoilsOneSampleNotAComponent) {
   for (GraphStore* store : {&once, &on}) {
     for (int64_t s = 1; s < 10; ++s) store->insert(0, s, Relation::same);
     for (int64_t s = 11; s < 20; ++s) store->insert(10, s, Relation::same);
-    store->insert(10, 5, Relation::same);   // wrong
+    store->insert(10, 5, Relation::same);  // wrong
   }
   const auto wrong = [](const GraphStore& store) {
     int64_t pairs = 0;

@@ -42,7 +42,7 @@ TEST(LargeStore, MergesOfComponentsWithManyNegatives) {
 TEST(LargeStore, HubsKnowWhichOfThemDiffer) {
   constexpr int64_t kMany = HubPairs::kNegatives, kTemplates = 70, kSamples = kTemplates + 2 * kMany;
   Random random(4, Purpose::bench);
-  const auto of_class = [](int64_t s) { return s < kTemplates ? s / 2 : s % 40; };   // two templates of a class
+  const auto of_class = [](int64_t s) { return s < kTemplates ? s / 2 : s % 40; };  // two templates of a class
   GraphStore store(kSamples);
   int64_t hubs = 0, known = 0;
   const auto expect_bits = [&] {
@@ -66,7 +66,8 @@ TEST(LargeStore, HubsKnowWhichOfThemDiffer) {
     for (int64_t k = 0; k < 25000; ++k) {
       const auto t = static_cast<int64_t>(random.below(kTemplates)), s = static_cast<int64_t>(random.below(kSamples));
       const bool same = of_class(s) == of_class(t);
-      if (!same || round % 2 == 1 || random.below(20) == 0) store.insert(t, s, same ? Relation::same : Relation::different);
+      if (!same || round % 2 == 1 || random.below(20) == 0)
+        store.insert(t, s, same ? Relation::same : Relation::different);
     }
     expect_bits();
     if (HasFatalFailure()) return;

@@ -1,4 +1,6 @@
 // store: against a brute-force closure of the answers.
+#include "core/graph/store.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph/store.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
@@ -197,7 +198,7 @@ TEST(GraphStore, WithoutDeductionOnlyWhatWasAnsweredCounts) {
       } else if (direct[i * n + j] != value) {
         EXPECT_THROW(store.insert(i, j, static_cast<Relation>(value)), Error);
       }
-      reach = direct;   // the components are those of the positive answers and labels
+      reach = direct;  // the components are those of the positive answers and labels
       for (int b = 0; b < n; ++b) {
         for (int a = 0; a < n; ++a) {
           for (int c = 0; c < n; ++c) {
@@ -235,9 +236,10 @@ TEST(GraphStore, ContradictionsNameTheChainBehindThem) {
     store.insert(2, 5, Relation::same);
     ADD_FAILURE();
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("by 2 = 3 (answer 1), 3 ≠ 4 (answer 2), 4 = 5 (answer 3)"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("by 2 = 3 (answer 1), 3 ≠ 4 (answer 2), 4 = 5 (answer 3)"), std::string::npos)
+        << e.what();
   }
-  store.remove({{3, 4}});   // it was wrong
+  store.remove({{3, 4}});  // it was wrong
   store.insert(3, 4, Relation::same);
   store.insert(2, 5, Relation::same);
   EXPECT_EQ(store.label(1), 7);
@@ -246,7 +248,8 @@ TEST(GraphStore, ContradictionsNameTheChainBehindThem) {
   GraphStore path(40);
   for (int64_t i = 0; i + 1 < 40; ++i) path.insert(i, i + 1, Relation::same);
   EXPECT_EQ(path.explain(0, 39).size(), 39u);
-  EXPECT_NE(to_string(path.explain(0, 39)).find("3 = 4 (answer 3), … 31 more …, 35 = 36 (answer 35)"), std::string::npos)
+  EXPECT_NE(to_string(path.explain(0, 39)).find("3 = 4 (answer 3), … 31 more …, 35 = 36 (answer 35)"),
+            std::string::npos)
       << to_string(path.explain(0, 39));
 }
 
@@ -254,7 +257,7 @@ TEST(GraphStore, TakingAnswersBackEqualsNeverHavingThem) {
   GraphStore store(6), fresh(6);
   store.insert(0, 1, Relation::same);
   store.insert(1, 2, Relation::same);
-  store.insert(0, 2, Relation::same);   // implied, but it stands when 1 − 2 goes
+  store.insert(0, 2, Relation::same);  // implied, but it stands when 1 − 2 goes
   store.insert(3, 4, Relation::different);
   EXPECT_EQ(store.remove({{2, 1}, {4, 3}}), 2);
   EXPECT_EQ(store.relation(1, 2), Relation::same);
@@ -286,7 +289,7 @@ TEST(GraphStore, LabelsThenAnswers) {
   both(1, 0, -1);
   both(4, 1, 1);
   both(6, 4, -1);
-  both(1, 5, 1);   // 1 and 4 take class 3
+  both(1, 5, 1);  // 1 and 4 take class 3
   EXPECT_EQ(store.label(4), 3);
   EXPECT_EQ(store.label(6), -1);
   EXPECT_THROW(store.insert(4, 7, Relation::same), Error);

@@ -130,12 +130,10 @@ TEST_F(Safetensors, MalformedFilesAreRefused) {
 }
 
 TEST_F(Safetensors, WrongLengthsAreRefused) {
-  const auto refused = [&](const std::string& bytes) {
-    EXPECT_THROW(read_safetensors(with_bytes(bytes)), Error);
-  };
+  const auto refused = [&](const std::string& bytes) { EXPECT_THROW(read_safetensors(with_bytes(bytes)), Error); };
   refused("");
   refused("1234567");
-  refused(std::string(8, '\xff'));                           // 2^64 − 1
+  refused(std::string(8, '\xff'));                             // 2^64 − 1
   refused(std::string("\x00\xe1\xf5\x05\0\0\0\0", 8) + "{}");  // 100 MB in a file of ten bytes
   refused(std::string("\x03\0\0\0\0\0\0\0", 8) + "{}");
   EXPECT_THROW(read_safetensors(folder_ / "absent"), Error);

@@ -1,4 +1,6 @@
 // label: what stands behind the labelling page: tokens, people, the queue, one sync for many, the desk.
+#include "core/label/answer_service.h"
+
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -8,10 +10,9 @@
 
 #include "core/io/files.h"
 #include "core/label/group_commit.h"
-#include "core/label/answer_service.h"
-#include "core/label/users.h"
-#include "core/label/rate_limit.h"
 #include "core/label/label_stats.h"
+#include "core/label/rate_limit.h"
+#include "core/label/users.h"
 #include "core/oracle/ledger/answer_lines.h"
 #include "kernels/base/error.h"
 #include "launch/label/gold.h"
@@ -32,7 +33,8 @@ std::vector<oracle::Query> grids(int64_t count, int64_t members) {
   return queries;
 }
 
-CardAnswer filled(const std::string& person, const std::string& uuid, const oracle::Query& card, oracle::Verdict verdict = oracle::Verdict::yes) {
+CardAnswer filled(const std::string& person, const std::string& uuid, const oracle::Query& card,
+                  oracle::Verdict verdict = oracle::Verdict::yes) {
   CardAnswer a{person, uuid, card.id};
   for (const int64_t m : card.members) a.verdicts.emplace_back(m, verdict);
   return a;
@@ -85,17 +87,19 @@ TEST(LabelPeople, LinksAreGoodOnceAndCookiesLast) {
     EXPECT_EQ(people.enter(first).entry, People::Entry::used);
     EXPECT_EQ(people.enter(std::string(64, 'a')).entry, People::Entry::unknown);
   }
-  People people({{"ann", Role::owner}, {"bob"}}, tokens, folder / "links");   // the server was started again
+  People people({{"ann", Role::owner}, {"bob"}}, tokens, folder / "links");  // the server was started again
   EXPECT_EQ(people.enter(first).entry, People::Entry::used);
   ASSERT_NE(people.of_cookie(cookie), nullptr);
   EXPECT_EQ(people.of_cookie(cookie)->name, "ann");
   EXPECT_EQ(people.enter(people.link("ann")).entry, People::Entry::granted) << "a second browser";
   std::string forged = cookie;
   forged.replace(0, forged.find('.'), hexadecimal("bob"));
-  for (const std::string& wrong : {std::string(), std::string("a"), std::string(".."), forged, cookie + "0", cookie.substr(1), std::string("..") + cookie}) {
+  for (const std::string& wrong : {std::string(), std::string("a"), std::string(".."), forged, cookie + "0",
+                                   cookie.substr(1), std::string("..") + cookie}) {
     EXPECT_EQ(people.of_cookie(wrong), nullptr) << wrong;
   }
-  EXPECT_EQ(People({{"bob"}}, tokens, folder / "links").of_cookie(cookie), nullptr) << "who is not in the file any more";
+  EXPECT_EQ(People({{"bob"}}, tokens, folder / "links").of_cookie(cookie), nullptr)
+      << "who is not in the file any more";
 }
 
 TEST(LabelPeople, FilesThatAreWrongSaySo) {
@@ -129,7 +133,8 @@ TEST(LabelCommitter, ManyWaitForOneWrite) {
     entries += static_cast<int>(batch.size());
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     std::vector<std::string> reasons;
-    for (const oracle::Entry& e : batch) reasons.push_back(e.undo == "bad" ? "no" : e.undo == "throw" ? throw Error(Exit::data, "disk") : "");
+    for (const oracle::Entry& e : batch)
+      reasons.push_back(e.undo == "bad" ? "no" : e.undo == "throw" ? throw Error(Exit::data, "disk") : "");
     return reasons;
   });
   std::vector<std::thread> threads;
@@ -250,7 +255,8 @@ TEST_F(LabelDesk, GoldIsShownToEverybodyOnce) {
       const oracle::Query card = desk.next(person, 0, 1)[0];
       seen += card.sampler == kGoldSampler;
       EXPECT_EQ(card.sampler == kGoldSampler, k == 3);
-      EXPECT_EQ(desk.take(filled(person, std::string(30, person[0] == 'a' ? 'a' : 'b') + "0" + std::to_string(k), card)), "");
+      EXPECT_EQ(
+          desk.take(filled(person, std::string(30, person[0] == 'a' ? 'a' : 'b') + "0" + std::to_string(k), card)), "");
     }
     EXPECT_EQ(seen, 1);
   }
@@ -262,7 +268,9 @@ TEST_F(LabelDesk, GoldIsShownToEverybodyOnce) {
   EXPECT_EQ(s.gold.at("ann").right, 1);
   EXPECT_EQ(s.gold.at("ann").of, 2);
   EXPECT_EQ(desk.next("eve", 0, 40).front().sampler, "captcha");
-  for (const oracle::Query& q : desk.next("eve", 0, 40)) EXPECT_EQ(desk.take(filled("eve", std::string(29, 'e') + std::to_string(100 + q.id), q, oracle::Verdict::skip)), "");
+  for (const oracle::Query& q : desk.next("eve", 0, 40))
+    EXPECT_EQ(desk.take(filled("eve", std::string(29, 'e') + std::to_string(100 + q.id), q, oracle::Verdict::skip)),
+              "");
   const std::vector<oracle::Query> left = desk.next("zoe", 0, 1), none = desk.next("eve", 0, 5);
   EXPECT_EQ(left.size(), 1u);
   for (const oracle::Query& q : none) EXPECT_EQ(q.sampler, kGoldSampler) << "when there is nothing else";
@@ -294,7 +302,7 @@ TEST(LabelBeside, AnswersReachTheJobOnceWhateverIsKilled) {
     EXPECT_EQ(desk.take_back("ann", kU2), "");
     EXPECT_NE(desk.next("ann", 0, 5)[0].id, cards[0].id) << "though the job has not taken it in yet";
   }
-  std::filesystem::remove_all(folder / "inbox");   // as if the server had been killed before it could hand on
+  std::filesystem::remove_all(folder / "inbox");  // as if the server had been killed before it could hand on
   {
     oracle::Ledger copy(folder / "copy.sqlite", "run");
     Desk desk(copy, run, options);
@@ -323,7 +331,7 @@ TEST(LabelBeside, GoldIsNotHandedOn) {
   std::string lines;
   for (const oracle::Query& q : job.open_queries()) lines += oracle::question_line(q);
   io::write_file_atomically(folder / "questions.jsonl", lines);
-  for (int k = 0; k < 2; ++k) launch::add_gold(copy, Writer::job, 1, 2, {0, 0, 1, 1}, 1);   // started twice
+  for (int k = 0; k < 2; ++k) launch::add_gold(copy, Writer::job, 1, 2, {0, 0, 1, 1}, 1);  // started twice
   DeskOptions options;
   options.writer = Writer::job;
   options.gold_every = 1;

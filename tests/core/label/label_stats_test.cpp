@@ -17,15 +17,19 @@ std::string card_uuid(char c) { return std::string(32, c); }
 TEST(LabelStanding, CountsWhatFollowsAndFindsTheChain) {
   const TestFolder folder;
   oracle::Ledger ledger(folder / "ledger.sqlite", "run");
-  std::vector<oracle::Query> queries = {{0, oracle::QueryKind::captcha, 0, {1, 2, 3}}, {0, oracle::QueryKind::pair, 3, {4}}, {0, oracle::QueryKind::pair, 1, {2}}, {0, oracle::QueryKind::pair, 5, {6}}};
+  std::vector<oracle::Query> queries = {{0, oracle::QueryKind::captcha, 0, {1, 2, 3}},
+                                        {0, oracle::QueryKind::pair, 3, {4}},
+                                        {0, oracle::QueryKind::pair, 1, {2}},
+                                        {0, oracle::QueryKind::pair, 5, {6}}};
   ledger.record_queries(queries, {"captcha", 1, 0});
   Desk desk(ledger, folder.path().string(), {});
-  const auto say = [&](const std::string& who, int64_t query, const std::string& uuid, std::vector<std::pair<int64_t, oracle::Verdict>> verdicts) {
+  const auto say = [&](const std::string& who, int64_t query, const std::string& uuid,
+                       std::vector<std::pair<int64_t, oracle::Verdict>> verdicts) {
     EXPECT_EQ(desk.take({who, uuid, query, std::move(verdicts), 6}), "");
   };
   say("ann", 1, card_uuid('1'), {{1, oracle::Verdict::yes}, {2, oracle::Verdict::yes}, {3, oracle::Verdict::no}});
   say("ann", 2, card_uuid('2'), {{4, oracle::Verdict::yes}});
-  say("ann", 3, card_uuid('3'), {{2, oracle::Verdict::no}});   // against 0 = 1, 0 = 2
+  say("ann", 3, card_uuid('3'), {{2, oracle::Verdict::no}});  // against 0 = 1, 0 = 2
   say("ann", 4, card_uuid('4'), {{6, oracle::Verdict::unsure}});
   const auto look = [&] { return look_at_answers(ledger, graph::GraphStore(10), oracle::ConsensusKind::majority, {}); };
   Standing s = look();
@@ -42,7 +46,9 @@ TEST(LabelStanding, CountsWhatFollowsAndFindsTheChain) {
   ASSERT_EQ(s.disputes[0].chain.size(), 2u);
   for (const AskedLink& l : s.disputes[0].chain) EXPECT_EQ(l.query, 1);
   // One click: the link is wrong.
-  EXPECT_EQ(desk.settle("bob", card_uuid('5'), s.disputes[0].chain[0].query, s.disputes[0].chain[0].member, oracle::Verdict::no), "");
+  EXPECT_EQ(desk.settle("bob", card_uuid('5'), s.disputes[0].chain[0].query, s.disputes[0].chain[0].member,
+                        oracle::Verdict::no),
+            "");
   s = look();
   EXPECT_TRUE(s.disputes.empty());
   EXPECT_NE(desk.settle("bob", card_uuid('6'), 9, 9, oracle::Verdict::no), "");
@@ -59,12 +65,15 @@ TEST(LabelStanding, TheConsensusDecides) {
   for (const oracle::Query& q : queries) {
     const oracle::Verdict right = q.id % 2 == 0 ? oracle::Verdict::yes : oracle::Verdict::no;
     for (const char* who : {"ann", "bob", "cat", "dan"}) {
-      if (q.id == 21 && *who == 'b') continue;   // the last one is ann's alone against the two
-      answers.push_back({q.id, q.template_sample, q.members[0], *who == 'a' || *who == 'b' ? right : oracle::Verdict::yes, who});
+      if (q.id == 21 && *who == 'b') continue;  // the last one is ann's alone against the two
+      answers.push_back(
+          {q.id, q.template_sample, q.members[0], *who == 'a' || *who == 'b' ? right : oracle::Verdict::yes, who});
     }
   }
   ledger.record_answers(answers);
-  const auto relation = [&](oracle::ConsensusKind kind) { return look_at_answers(ledger, graph::GraphStore(50), kind, {}).store->relation(40, 41); };
+  const auto relation = [&](oracle::ConsensusKind kind) {
+    return look_at_answers(ledger, graph::GraphStore(50), kind, {}).store->relation(40, 41);
+  };
   EXPECT_EQ(relation(oracle::ConsensusKind::majority), graph::Relation::same);
   EXPECT_EQ(relation(oracle::ConsensusKind::dawid_skene), graph::Relation::different);
 }
@@ -82,7 +91,14 @@ TEST(LabelStanding, KnownPairsAreThoseWhoseRelationIsKnown) {
     EXPECT_EQ(oracle::count_relations(store).known, known);
   };
   expect();
-  for (const auto& [i, j, same] : std::vector<std::tuple<int64_t, int64_t, bool>>{{4, 0, true}, {5, 6, false}, {6, 7, true}, {5, 7, false}, {5, 2, true}, {8, 9, false}, {8, 5, false}, {10, 9, true}}) {
+  for (const auto& [i, j, same] : std::vector<std::tuple<int64_t, int64_t, bool>>{{4, 0, true},
+                                                                                  {5, 6, false},
+                                                                                  {6, 7, true},
+                                                                                  {5, 7, false},
+                                                                                  {5, 2, true},
+                                                                                  {8, 9, false},
+                                                                                  {8, 5, false},
+                                                                                  {10, 9, true}}) {
     store.insert(i, j, same ? graph::Relation::same : graph::Relation::different);
     expect();
   }

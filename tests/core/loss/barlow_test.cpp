@@ -23,8 +23,8 @@ std::vector<double> normalised(std::vector<double> g, int64_t n) {
 }
 
 // Of columns x, y (rows, dims) and Ĝ: the cost of C = xᵀĜy.
-double correlation_cost(const std::vector<double>& x, const std::vector<double>& y, const std::vector<double>& g, int64_t rows, int64_t dims,
-                        double lambda) {
+double correlation_cost(const std::vector<double>& x, const std::vector<double>& y, const std::vector<double>& g,
+                        int64_t rows, int64_t dims, double lambda) {
   double sum = 0;
   for (int64_t k = 0; k < dims; ++k) {
     for (int64_t l = 0; l < dims; ++l) {
@@ -48,7 +48,8 @@ DenseLoss dense_barlow(const BarlowOptions& options, const graph::BatchGraph& gr
         for (int64_t i = 0; i < rows; ++i) square += z[i * dims + k] * z[i * dims + k];
         for (int64_t i = 0; i < rows; ++i) x[i * dims + k] /= square > 0 ? std::sqrt(square) : 1;
       }
-      return options.scale * correlation_cost(x, x, normalised(graph::dense(graph, options.self_loops), rows), rows, dims, options.lambda);
+      return options.scale * correlation_cost(x, x, normalised(graph::dense(graph, options.self_loops), rows), rows,
+                                              dims, options.lambda);
     }
     graph::BatchGraph positions = graph;
     positions.views = 1;
@@ -60,19 +61,23 @@ DenseLoss dense_barlow(const BarlowOptions& options, const graph::BatchGraph& gr
         double mean = 0, variance = 0;
         for (int64_t p = 0; p < n; ++p) mean += x[v][p * dims + k] / static_cast<double>(n);
         for (int64_t p = 0; p < n; ++p) variance += std::pow(x[v][p * dims + k] - mean, 2) / static_cast<double>(n);
-        for (int64_t p = 0; p < n; ++p) x[v][p * dims + k] = (x[v][p * dims + k] - mean) / std::sqrt((variance + 1e-5) * static_cast<double>(n));
+        for (int64_t p = 0; p < n; ++p)
+          x[v][p * dims + k] = (x[v][p * dims + k] - mean) / std::sqrt((variance + 1e-5) * static_cast<double>(n));
       }
     }
     double sum = 0, pairs = 0;
     for (int32_t a = 0; a < graph.views; ++a) {
-      for (int32_t b = a + 1; b < graph.views; ++b, ++pairs) sum += correlation_cost(x[a], x[b], g, n, dims, options.lambda);
+      for (int32_t b = a + 1; b < graph.views; ++b, ++pairs)
+        sum += correlation_cost(x[a], x[b], g, n, dims, options.lambda);
     }
     return options.scale * sum / pairs;
   };
 }
 
 std::vector<BarlowOptions> forms() {
-  return {{BarlowForm::graph, 0.3, 1, graph::SelfLoops::off}, {BarlowForm::graph, 0.1, 0.5, graph::SelfLoops::on}, {BarlowForm::cross, 0.2, 0.5, graph::SelfLoops::off}};
+  return {{BarlowForm::graph, 0.3, 1, graph::SelfLoops::off},
+          {BarlowForm::graph, 0.1, 0.5, graph::SelfLoops::on},
+          {BarlowForm::cross, 0.2, 0.5, graph::SelfLoops::off}};
 }
 
 TEST(Barlow, EqualsTheDenseFormulaAndItsFiniteDifferences) {
@@ -81,8 +86,10 @@ TEST(Barlow, EqualsTheDenseFormulaAndItsFiniteDifferences) {
       for (const BarlowOptions& options : forms()) {
         if (options.form == BarlowForm::cross && views == 1) continue;
         for (int64_t dims : {1, 4}) {
-          SCOPED_TRACE(name + ", views " + std::to_string(views) + ", form " + std::to_string(static_cast<int>(options.form)) + ", D " + std::to_string(dims));
-          expect_equal_to_formula(make_barlow(options), dense_barlow(options, graph, dims), random_rows(graph.samples * views, dims, 11), graph);
+          SCOPED_TRACE(name + ", views " + std::to_string(views) + ", form " +
+                       std::to_string(static_cast<int>(options.form)) + ", D " + std::to_string(dims));
+          expect_equal_to_formula(make_barlow(options), dense_barlow(options, graph, dims),
+                                  random_rows(graph.samples * views, dims, 11), graph);
         }
       }
     }
@@ -99,13 +106,14 @@ TEST(Barlow, IsTheSameForAnyWorldSize) {
 }
 
 TEST(Barlow, ScaledClassesAreTheOptimumOfTheSupervisedGraph) {
-  const int64_t n = 9;   // classes of 4, 3 and 2 samples
+  const int64_t n = 9;  // classes of 4, 3 and 2 samples
   graph::BatchGraph graph;
   graph.samples = n;
   graph.layers.push_back({{0, 0, 0, 0, 1, 1, 1, 2, 2}, 3, 1.0});
   at::Tensor z = at::zeros({2 * n, 3}, at::kDouble);
   for (int64_t i = 0; i < 2 * n; ++i) z[i][graph.layers[0].block[i % n]] = 1.7;
-  const LossResult result = run_sliced(make_barlow({BarlowForm::graph, 1.0, 1, graph::SelfLoops::on}), z, graph, {0, 5, n});
+  const LossResult result =
+      run_sliced(make_barlow({BarlowForm::graph, 1.0, 1, graph::SelfLoops::on}), z, graph, {0, 5, n});
   EXPECT_NEAR(result.value, 0, 1e-13);
   EXPECT_LT(length(result.dz), 1e-13);
 }
@@ -120,15 +128,19 @@ TEST(Barlow, ConstantColumnsAndBadInput) {
     EXPECT_TRUE(std::isfinite(length(result.dz)));
     EXPECT_GT(length(result.dz), 1e-4);
   }
-  EXPECT_THROW(run_sliced(make_barlow({BarlowForm::cross}), random_rows(4, 3, 1), test_graphs(4, 1, graph::Signs::any)[0].second, {0, 4}), Error);
+  EXPECT_THROW(run_sliced(make_barlow({BarlowForm::cross}), random_rows(4, 3, 1),
+                          test_graphs(4, 1, graph::Signs::any)[0].second, {0, 4}),
+               Error);
 }
 
 TEST(Barlow, IsMadeFromTheConfig) {
   const auto graph = test_graphs(6, 2, graph::Signs::any)[2].second;
   const at::Tensor z = random_rows(12, 4, 2);
   const auto value = [&](const Criterion& c) { return run_sliced(c, z, graph, {0, 6}).value; };
-  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=barlow"}))), value(make_barlow({BarlowForm::cross, 0.005, 1, graph::SelfLoops::off})));
-  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=barlow", "loss.barlow=graph", "loss.lambda=0.2", "loss.scale=0.1", "graph.self_loops=on"}))),
+  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=barlow"}))),
+            value(make_barlow({BarlowForm::cross, 0.005, 1, graph::SelfLoops::off})));
+  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=barlow", "loss.barlow=graph", "loss.lambda=0.2",
+                                                           "loss.scale=0.1", "graph.self_loops=on"}))),
             value(make_barlow({BarlowForm::graph, 0.2, 0.1, graph::SelfLoops::on})));
 }
 

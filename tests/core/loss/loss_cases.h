@@ -19,13 +19,14 @@
 #include "core/graph/store.h"
 #include "core/loss/criterion.h"
 #include "kernels/base/philox.h"
-#include "tests/core/graph/random_rest.h"
 #include "tests/core/comm/thread_comm.h"
+#include "tests/core/graph/random_rest.h"
 
 namespace pal::loss {
 
 // Every kind of graph on n positions. Classes span any slicing; the batch of `mixed` holds unlabelled samples.
-inline std::vector<std::pair<std::string, graph::BatchGraph>> test_graphs(int64_t n, int32_t views, graph::Signs signs) {
+inline std::vector<std::pair<std::string, graph::BatchGraph>> test_graphs(int64_t n, int32_t views,
+                                                                          graph::Signs signs) {
   graph::GraphStore store(n);
   std::vector<int64_t> labels(n), samples(n);
   for (int64_t p = 0; p < n; ++p) {
@@ -107,7 +108,8 @@ inline LossResult run_sliced(const Criterion& criterion, const at::Tensor& z, co
   comm::run_ranks(ranks, [&](comm::Comm& comm) {
     Batch batch = slice_of(graph, rank_begin, comm.rank());
     if (prepare) prepare(batch);
-    const at::Tensor own = global.narrow(1, batch.begin, batch.local_positions()).reshape({batch.local_rows(), dims}).contiguous();
+    const at::Tensor own =
+        global.narrow(1, batch.begin, batch.local_positions()).reshape({batch.local_rows(), dims}).contiguous();
     const LossResult result = criterion(own, batch, comm);
     std::lock_guard lock(mutex);
     if (joint.terms.empty()) {
@@ -118,7 +120,8 @@ inline LossResult run_sliced(const Criterion& criterion, const at::Tensor& z, co
     EXPECT_EQ(result.terms, joint.terms);
     ASSERT_EQ(result.dz.sizes(), own.sizes());
     ASSERT_EQ(result.dz.scalar_type(), z.scalar_type());
-    dz.narrow(1, batch.begin, batch.local_positions()).copy_(result.dz.view({graph.views, batch.local_positions(), dims}));
+    dz.narrow(1, batch.begin, batch.local_positions())
+        .copy_(result.dz.view({graph.views, batch.local_positions(), dims}));
   });
   double sum = 0;
   for (const auto& [name, term] : joint.terms) sum += term;
@@ -132,7 +135,9 @@ inline double length(const at::Tensor& t) {
   for (int64_t k = 0; k < d.numel(); ++k) sum += d.data_ptr<double>()[k] * d.data_ptr<double>()[k];
   return std::sqrt(sum);
 }
-inline double distance(const at::Tensor& a, const at::Tensor& b) { return length(a.to(at::kDouble) - b.to(at::kDouble)); }
+inline double distance(const at::Tensor& a, const at::Tensor& b) {
+  return length(a.to(at::kDouble) - b.to(at::kDouble));
+}
 
 // Rows of norm 1, as a formula takes them; a row of norm 0 stays 0.
 inline std::vector<double> unit(std::vector<double> z, int64_t dims) {
@@ -184,10 +189,11 @@ inline void expect_equal_to_formula(const Criterion& criterion, const DenseLoss&
 }
 
 // The contract: any W, any slices, the same loss.
-inline void expect_any_world_size(const Criterion& criterion, const at::Tensor& z, const graph::BatchGraph& graph, const Prepare& prepare = {}) {
+inline void expect_any_world_size(const Criterion& criterion, const at::Tensor& z, const graph::BatchGraph& graph,
+                                  const Prepare& prepare = {}) {
   const int64_t n = graph.samples;
-  const std::vector<std::vector<int64_t>> slicings = {{0, n / 2, n}, {0, n / 3, 2 * n / 3, n}, {0, n / 4, n / 2, 3 * n / 4, n},
-                                                      {0, 1, n},     {0, 4, 4, n},             {0, 0, n, n}};
+  const std::vector<std::vector<int64_t>> slicings = {
+      {0, n / 2, n}, {0, n / 3, 2 * n / 3, n}, {0, n / 4, n / 2, 3 * n / 4, n}, {0, 1, n}, {0, 4, 4, n}, {0, 0, n, n}};
   for (at::ScalarType type : {at::kDouble, at::kFloat}) {
     const double value_bound = type == at::kDouble ? 1e-10 : 1e-6, gradient_bound = type == at::kDouble ? 1e-9 : 1e-5;
     const at::Tensor typed = z.to(type);

@@ -18,7 +18,10 @@ namespace {
 Prepare with_support(const at::Tensor& anchors, const at::Tensor& support, at::ScalarType type) {
   return [=](Batch& batch) {
     const at::Tensor all = anchors.view({batch.views, batch.graph.samples, anchors.size(1)});
-    batch.anchors = all.narrow(1, batch.begin, batch.local_positions()).reshape({batch.local_rows(), anchors.size(1)}).to(type).contiguous();
+    batch.anchors = all.narrow(1, batch.begin, batch.local_positions())
+                        .reshape({batch.local_rows(), anchors.size(1)})
+                        .to(type)
+                        .contiguous();
     batch.support = support.to(type);
   };
 }
@@ -33,7 +36,9 @@ std::vector<std::vector<int64_t>> by_nearness(const at::Tensor& anchors, const a
     for (int64_t m = 0; m < support.size(0); ++m) {
       if (!own || m != i % support.size(0)) order.push_back(m);
     }
-    std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) { return product(&a[i * dims], &s[x * dims], dims) > product(&a[i * dims], &s[y * dims], dims); });
+    std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) {
+      return product(&a[i * dims], &s[x * dims], dims) > product(&a[i * dims], &s[y * dims], dims);
+    });
     all.push_back(order);
   }
   return all;
@@ -45,11 +50,13 @@ std::vector<double> neighbours_of(const at::Tensor& support, int64_t rows, const
   const int64_t dims = support.size(1);
   const std::vector<double> s = unit(flat(support), dims);
   std::vector<double> near;
-  for (int64_t i = 0; i < rows; ++i) near.insert(near.end(), s.begin() + chosen(i) * dims, s.begin() + (chosen(i) + 1) * dims);
+  for (int64_t i = 0; i < rows; ++i)
+    near.insert(near.end(), s.begin() + chosen(i) * dims, s.begin() + (chosen(i) + 1) * dims);
   return near;
 }
 
-DenseLoss dense_nnclr(const ContrastOptions& options, const graph::BatchGraph& graph, int64_t dims, const std::vector<double>& near) {
+DenseLoss dense_nnclr(const ContrastOptions& options, const graph::BatchGraph& graph, int64_t dims,
+                      const std::vector<double>& near) {
   return [=](const std::vector<double>& z) {
     const int64_t n = graph.samples;
     graph::BatchGraph positions = graph;
@@ -60,7 +67,9 @@ DenseLoss dense_nnclr(const ContrastOptions& options, const graph::BatchGraph& g
       for (int32_t v = 0; v < graph.views; ++v) {
         if (u == v) continue;
         for (int64_t p = 0; p < n; ++p) {
-          const auto s_of = [&](int64_t r) { return product(&near[(u * n + p) * dims], &q[(v * n + r) * dims], dims) / options.temperature; };
+          const auto s_of = [&](int64_t r) {
+            return product(&near[(u * n + p) * dims], &q[(v * n + r) * dims], dims) / options.temperature;
+          };
           double denominator = 0;
           for (int64_t r = 0; r < n; ++r) denominator += std::exp(s_of(r));
           for (int64_t r = 0; r < n; ++r) {
@@ -80,21 +89,26 @@ TEST(Nnclr, EqualsTheDenseFormulaAndItsFiniteDifferences) {
   for (int32_t views : {2, 3}) {
     for (const auto& [name, graph] : test_graphs(6, views, graph::Signs::any)) {
       const int64_t rows = graph.samples * views;
-      const at::Tensor anchors = random_rows(rows, dims, 4), support = random_rows(17, dims, 6), z = random_rows(rows, dims, 11);
+      const at::Tensor anchors = random_rows(rows, dims, 4), support = random_rows(17, dims, 6),
+                       z = random_rows(rows, dims, 11);
       const at::Tensor first_views = anchors.narrow(0, 0, graph.samples);
       const auto near = by_nearness(anchors, support, false), others = by_nearness(anchors, first_views, true);
       const Standing nearest = [&](int64_t i) { return near[i][0]; };
-      for (const ContrastOptions& options : {ContrastOptions{0.5, Reduction::mean}, ContrastOptions{0.2, Reduction::sum}}) {
+      for (const ContrastOptions& options :
+           {ContrastOptions{0.5, Reduction::mean}, ContrastOptions{0.2, Reduction::sum}}) {
         SCOPED_TRACE(name + ", views " + std::to_string(views));
         const auto expect = [&](int64_t k, NeighboursOf of, const std::vector<double>& standing) {
           SCOPED_TRACE("neighbours " + std::to_string(k) + (of == NeighboursOf::batch ? " in the batch" : ""));
-          expect_equal_to_formula(make_nnclr({options, k, of}), dense_nnclr(options, graph, dims, standing), z, graph, with_support(anchors, support, at::kDouble));
+          expect_equal_to_formula(make_nnclr({options, k, of}), dense_nnclr(options, graph, dims, standing), z, graph,
+                                  with_support(anchors, support, at::kDouble));
         };
         expect(1, NeighboursOf::support, neighbours_of(support, rows, nearest));
         expect(1, NeighboursOf::batch, neighbours_of(first_views, rows, [&](int64_t i) { return others[i][0]; }));
         expect(0, NeighboursOf::support, unit(flat(anchors), dims));
         // One of the three nearest, by the row's place in the batch.
-        expect(3, NeighboursOf::support, neighbours_of(support, rows, [&](int64_t i) { return near[i][Random(0, Purpose::pairs, 0, static_cast<uint64_t>(i)).below(3)]; }));
+        expect(3, NeighboursOf::support, neighbours_of(support, rows, [&](int64_t i) {
+                 return near[i][Random(0, Purpose::pairs, 0, static_cast<uint64_t>(i)).below(3)];
+               }));
       }
     }
   }
@@ -104,7 +118,8 @@ TEST(Nnclr, IsTheSameForAnyWorldSize) {
   for (const auto& [name, graph] : test_graphs(10, 3, graph::Signs::any)) {
     SCOPED_TRACE(name);
     const at::Tensor anchors = random_rows(30, 8, 4), support = random_rows(40, 8, 6), z = random_rows(30, 8, 5);
-    for (const auto& [k, of] : {std::pair(1, NeighboursOf::support), std::pair(3, NeighboursOf::support), std::pair(2, NeighboursOf::batch), std::pair(0, NeighboursOf::support)}) {
+    for (const auto& [k, of] : {std::pair(1, NeighboursOf::support), std::pair(3, NeighboursOf::support),
+                                std::pair(2, NeighboursOf::batch), std::pair(0, NeighboursOf::support)}) {
       const Criterion criterion = make_nnclr({{0.5, Reduction::mean}, k, of});
       // The neighbours are those of the rounded rows in both types.
       const Criterion rounded = [&](const at::Tensor& rows, const Batch& batch, comm::Comm& comm) {
@@ -121,16 +136,19 @@ TEST(Nnclr, IsTheSameForAnyWorldSize) {
 TEST(Nnclr, IsTheTextbookFormOnTwoViews) {
   const int64_t n = 5, dims = 3;
   const graph::BatchGraph graph = test_graphs(n, 2, graph::Signs::positive)[0].second;
-  const at::Tensor z = random_rows(2 * n, dims, 3), anchors = random_rows(2 * n, dims, 4), one = random_rows(1, dims, 5);
+  const at::Tensor z = random_rows(2 * n, dims, 3), anchors = random_rows(2 * n, dims, 4),
+                   one = random_rows(1, dims, 5);
   // A support of one row: every neighbour is it.
   const std::vector<double> q = unit(flat(z), dims), s = unit(flat(one), dims);
   double expected = 0;
   for (int64_t v : {0, 1}) {
     double denominator = 0;
     for (int64_t p = 0; p < n; ++p) denominator += std::exp(product(&s[0], &q[(v * n + p) * dims], dims) / 0.1);
-    for (int64_t p = 0; p < n; ++p) expected -= std::log(std::exp(product(&s[0], &q[(v * n + p) * dims], dims) / 0.1) / denominator) / (2 * n);
+    for (int64_t p = 0; p < n; ++p)
+      expected -= std::log(std::exp(product(&s[0], &q[(v * n + p) * dims], dims) / 0.1) / denominator) / (2 * n);
   }
-  EXPECT_NEAR(run_sliced(make_nnclr({}), z, graph, {0, 2, n}, with_support(anchors, one, at::kDouble)).value, expected, 1e-12);
+  EXPECT_NEAR(run_sliced(make_nnclr({}), z, graph, {0, 2, n}, with_support(anchors, one, at::kDouble)).value, expected,
+              1e-12);
 }
 
 TEST(Nnclr, BadInputAndRowsThatAreNotFinite) {
@@ -138,10 +156,13 @@ TEST(Nnclr, BadInputAndRowsThatAreNotFinite) {
   const at::Tensor z = random_rows(8, 3, 1), support = random_rows(5, 3, 2);
   EXPECT_THROW(run_sliced(make_nnclr({}), z, graph, {0, 4}), Error);
   EXPECT_THROW(make_nnclr({{}, 65}), Error);
-  EXPECT_THROW(run_sliced(make_nnclr({{}, 1, NeighboursOf::batch}), random_rows(2, 3, 1), test_graphs(1, 2, graph::Signs::positive)[0].second, {0, 1},
-                          with_support(random_rows(2, 3, 1), support, at::kDouble)), Error);
+  EXPECT_THROW(run_sliced(make_nnclr({{}, 1, NeighboursOf::batch}), random_rows(2, 3, 1),
+                          test_graphs(1, 2, graph::Signs::positive)[0].second, {0, 1},
+                          with_support(random_rows(2, 3, 1), support, at::kDouble)),
+               Error);
   EXPECT_THROW(run_sliced(make_nnclr({}), random_rows(4, 3, 1), test_graphs(4, 1, graph::Signs::any)[0].second, {0, 4},
-                          with_support(random_rows(4, 3, 1), support, at::kDouble)), Error);
+                          with_support(random_rows(4, 3, 1), support, at::kDouble)),
+               Error);
   at::Tensor bad = random_rows(8, 3, 4);
   bad[1][0] = std::nan("");
   Batch batch = slice_of(graph, {0, 4}, 0);
@@ -168,7 +189,8 @@ TEST(SupportQueue, IsFirstInFirstOutAndTheSameOnEveryRank) {
     batch.begin = batch.rank_begin[comm.rank()];
     batch.end = batch.rank_begin[comm.rank() + 1];
     batch.graph = graph;
-    const at::Tensor own = z.view({2, 5, 3}).narrow(1, batch.begin, batch.local_positions()).reshape({batch.local_rows(), 3});
+    const at::Tensor own =
+        z.view({2, 5, 3}).narrow(1, batch.begin, batch.local_positions()).reshape({batch.local_rows(), 3});
     SupportQueue queue(7, 3, at::kDouble, 1);
     queue.stage(own, batch, comm);
     queue.discard();

@@ -36,8 +36,8 @@ PairSample some_pairs(int64_t rows, uint64_t seed) {
   return sample;
 }
 
-DenseLoss dense_sampled(const SampledVic2Options& options, const graph::BatchGraph& graph, int64_t dims, const PairSample& related,
-                        const PairSample& repelled) {
+DenseLoss dense_sampled(const SampledVic2Options& options, const graph::BatchGraph& graph, int64_t dims,
+                        const PairSample& related, const PairSample& repelled) {
   return [=](const std::vector<double>& z) {
     const std::vector<double> g = graph::dense(graph, options.self_loops);
     const int64_t rows = graph.samples * graph.views;
@@ -64,7 +64,8 @@ TEST(SampledVic2, EqualsTheDenseFormulaAndItsFiniteDifferences) {
       for (SampledForm form : {SampledForm::unbiased, SampledForm::printed}) {
         for (graph::SelfLoops loops : {graph::SelfLoops::on, graph::SelfLoops::off}) {
           for (int given = 0; given < 4; ++given) {
-            SCOPED_TRACE(name + ", views " + std::to_string(views) + ", form " + std::to_string(static_cast<int>(form)) + ", given " + std::to_string(given));
+            SCOPED_TRACE(name + ", views " + std::to_string(views) + ", form " +
+                         std::to_string(static_cast<int>(form)) + ", given " + std::to_string(given));
             const int64_t rows = graph.samples * views;
             const SampledVic2Options options{form, loops, given == 3 ? Reduction::sum : Reduction::mean};
             const PairSample related = given & 1 ? some_pairs(rows, 1) : all_pairs(rows);
@@ -85,13 +86,14 @@ TEST(SampledVic2, IsTheSameForAnyWorldSize) {
   for (const auto& [name, graph] : test_graphs(10, 2, graph::Signs::any)) {
     for (SampledForm form : {SampledForm::unbiased, SampledForm::printed}) {
       for (int given : {0, 3}) {
-        if (given == 0 && form == SampledForm::unbiased) continue;   // VIC²'s own sums
+        if (given == 0 && form == SampledForm::unbiased) continue;  // VIC²'s own sums
         SCOPED_TRACE(name + ", form " + std::to_string(static_cast<int>(form)) + ", given " + std::to_string(given));
-        expect_any_world_size(make_sampled_vic2({form, graph::SelfLoops::on, Reduction::mean}), random_rows(20, 5, 5), graph, [&](Batch& batch) {
-          if (given == 0) return;
-          batch.related = some_pairs(20, 1);
-          batch.repelled = some_pairs(20, 2);
-        });
+        expect_any_world_size(make_sampled_vic2({form, graph::SelfLoops::on, Reduction::mean}), random_rows(20, 5, 5),
+                              graph, [&](Batch& batch) {
+                                if (given == 0) return;
+                                batch.related = some_pairs(20, 1);
+                                batch.repelled = some_pairs(20, 2);
+                              });
       }
     }
   }
@@ -101,13 +103,16 @@ TEST(SampledVic2, FullSumsAreVic2AndItsIdentity) {
   const auto graph = test_graphs(6, 2, graph::Signs::any)[3].second;
   const at::Tensor z = random_rows(12, 4, 2);
   const auto value = [&](const Criterion& c) { return run_sliced(c, z, graph, {0, 6}).value; };
-  const double vic2 = value(make_vic2({graph::SelfLoops::on, Reduction::sum})) - squared_norm(graph, graph::SelfLoops::on);
-  EXPECT_NEAR(value(make_sampled_vic2({SampledForm::unbiased, graph::SelfLoops::on, Reduction::sum})), vic2, 1e-10 * std::abs(vic2));
+  const double vic2 =
+      value(make_vic2({graph::SelfLoops::on, Reduction::sum})) - squared_norm(graph, graph::SelfLoops::on);
+  EXPECT_NEAR(value(make_sampled_vic2({SampledForm::unbiased, graph::SelfLoops::on, Reduction::sum})), vic2,
+              1e-10 * std::abs(vic2));
   // printed − (‖ZZᵀ − G‖² − ‖G‖²) = 2 Tr((Deg − R) ZZᵀ)
   const std::vector<double> degree = degrees(graph, graph::SelfLoops::on, graph::Weights::all), rows = flat(z);
   double identity = 0;
   for (int64_t i = 0; i < 12; ++i) identity += 2 * (degree[i % 6] - 12) * product(&rows[i * 4], &rows[i * 4], 4);
-  EXPECT_NEAR(value(make_sampled_vic2({SampledForm::printed, graph::SelfLoops::on, Reduction::sum})) - vic2, identity, 1e-10 * std::abs(identity));
+  EXPECT_NEAR(value(make_sampled_vic2({SampledForm::printed, graph::SelfLoops::on, Reduction::sum})) - vic2, identity,
+              1e-10 * std::abs(identity));
 }
 
 // The mean over draws is the full sum: in standard errors. The printed form of the same draws is far from it.
@@ -115,7 +120,8 @@ TEST(SampledVic2, DrawsAreUnbiased) {
   const auto graph = test_graphs(5, 2, graph::Signs::any)[2].second;
   const at::Tensor z = random_rows(10, 3, 7);
   const auto value = [&](SampledForm form, const Prepare& prepare) {
-    return run_sliced(make_sampled_vic2({form, graph::SelfLoops::on, Reduction::mean}), z, graph, {0, 5}, prepare).value;
+    return run_sliced(make_sampled_vic2({form, graph::SelfLoops::on, Reduction::mean}), z, graph, {0, 5}, prepare)
+        .value;
   };
   for (PairDraw draw : {PairDraw::any, PairDraw::halves}) {
     double sum = 0, square = 0;
@@ -151,9 +157,13 @@ TEST(SampledVic2, HalvesShareNoRow) {
 TEST(SampledVic2, BadInputAndConfig) {
   const auto graph = test_graphs(4, 2, graph::Signs::any)[0].second;
   const at::Tensor z = random_rows(8, 3, 1);
-  const auto value = [&](const Criterion& c, const Prepare& prepare) { return run_sliced(c, z, graph, {0, 4}, prepare).value; };
-  const Criterion made = make_criterion(config::Config::defaults({"loss.kind=sampled_vic2", "loss.form=printed", "graph.self_loops=off"}));
-  EXPECT_EQ(value(made, {}), value(make_sampled_vic2({SampledForm::printed, graph::SelfLoops::off, Reduction::mean}), {}));
+  const auto value = [&](const Criterion& c, const Prepare& prepare) {
+    return run_sliced(c, z, graph, {0, 4}, prepare).value;
+  };
+  const Criterion made =
+      make_criterion(config::Config::defaults({"loss.kind=sampled_vic2", "loss.form=printed", "graph.self_loops=off"}));
+  EXPECT_EQ(value(made, {}),
+            value(make_sampled_vic2({SampledForm::printed, graph::SelfLoops::off, Reduction::mean}), {}));
   EXPECT_THROW(value(made, [](Batch& batch) { batch.repelled = PairSample{{0}, {8}, {1}}; }), Error);
   EXPECT_THROW(value(made, [](Batch& batch) { batch.related = PairSample{{0}, {1}, {0}}; }), Error);
 }

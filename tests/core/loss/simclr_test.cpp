@@ -23,7 +23,8 @@ DenseLoss dense_simclr(const ContrastOptions& options, const graph::BatchGraph& 
       for (int64_t j = 0; j < rows; ++j) {
         const double weight = std::max(0.0, g[i * rows + j]);
         mass += weight;
-        if (weight > 0) sum -= weight * (product(&u[i * dims], &u[j * dims], dims) / options.temperature - std::log(denominator));
+        if (weight > 0)
+          sum -= weight * (product(&u[i * dims], &u[j * dims], dims) / options.temperature - std::log(denominator));
       }
     }
     return options.reduction == Reduction::sum || mass == 0 ? sum : sum / mass;
@@ -33,10 +34,12 @@ DenseLoss dense_simclr(const ContrastOptions& options, const graph::BatchGraph& 
 TEST(Simclr, EqualsTheDenseFormulaAndItsFiniteDifferences) {
   for (int32_t views : {1, 2, 3}) {
     for (const auto& [name, graph] : test_graphs(6, views, graph::Signs::any)) {
-      for (const ContrastOptions& options : {ContrastOptions{0.5, Reduction::mean}, ContrastOptions{0.2, Reduction::sum}}) {
+      for (const ContrastOptions& options :
+           {ContrastOptions{0.5, Reduction::mean}, ContrastOptions{0.2, Reduction::sum}}) {
         for (int64_t dims : {2, 9}) {
           SCOPED_TRACE(name + ", views " + std::to_string(views) + ", D " + std::to_string(dims));
-          expect_equal_to_formula(make_simclr(options), dense_simclr(options, graph, dims), random_rows(graph.samples * views, dims, 11), graph);
+          expect_equal_to_formula(make_simclr(options), dense_simclr(options, graph, dims),
+                                  random_rows(graph.samples * views, dims, 11), graph);
         }
       }
     }
@@ -61,8 +64,10 @@ TEST(Simclr, IsNtXentOnTwoViews) {
   double expected = 0;
   for (int64_t i = 0; i < 2 * n; ++i) {
     double denominator = 0;
-    for (int64_t k = 0; k < 2 * n; ++k) denominator += k == i ? 0 : std::exp(product(&u[i * dims], &u[k * dims], dims) / 0.2);
-    expected -= std::log(std::exp(product(&u[i * dims], &u[(i + n) % (2 * n) * dims], dims) / 0.2) / denominator) / (2 * n);
+    for (int64_t k = 0; k < 2 * n; ++k)
+      denominator += k == i ? 0 : std::exp(product(&u[i * dims], &u[k * dims], dims) / 0.2);
+    expected -=
+        std::log(std::exp(product(&u[i * dims], &u[(i + n) % (2 * n) * dims], dims) / 0.2) / denominator) / (2 * n);
   }
   EXPECT_NEAR(run_sliced(make_simclr({0.2, Reduction::mean}), z, graph, {0, 3, n}).value, expected, 1e-12);
 }
@@ -76,7 +81,8 @@ TEST(Simclr, RowsOfNormZeroAndSingleRowsStayFinite) {
   EXPECT_TRUE(std::isfinite(length(result.dz)));
   EXPECT_EQ(length(result.dz[2]), 0);
   EXPECT_GT(length(result.dz), 1e-3);
-  const LossResult one = run_sliced(make_simclr({}), random_rows(1, 4, 1), test_graphs(1, 1, graph::Signs::positive)[0].second, {0, 1});
+  const LossResult one =
+      run_sliced(make_simclr({}), random_rows(1, 4, 1), test_graphs(1, 1, graph::Signs::positive)[0].second, {0, 1});
   EXPECT_EQ(one.value, 0);
   EXPECT_EQ(length(one.dz), 0);
 }
@@ -85,8 +91,10 @@ TEST(Simclr, IsMadeFromTheConfig) {
   const auto graph = test_graphs(6, 2, graph::Signs::any)[2].second;
   const at::Tensor z = random_rows(12, 4, 2);
   const auto value = [&](const Criterion& c) { return run_sliced(c, z, graph, {0, 6}).value; };
-  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=simclr"}))), value(make_simclr({0.1, Reduction::mean})));
-  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=simclr", "loss.temperature=0.3", "loss.reduction=sum"}))),
+  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=simclr"}))),
+            value(make_simclr({0.1, Reduction::mean})));
+  EXPECT_EQ(value(make_criterion(
+                config::Config::defaults({"loss.kind=simclr", "loss.temperature=0.3", "loss.reduction=sum"}))),
             value(make_simclr({0.3, Reduction::sum})));
 }
 

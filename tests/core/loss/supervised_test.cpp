@@ -11,7 +11,9 @@ namespace pal::loss {
 namespace {
 
 const std::vector<int64_t> kLabels = {0, 3, -1, 1, 1, 2, -1, 0, 3, 2};
-const Prepare kLabelled = [](Batch& batch) { batch.labels.assign(kLabels.begin(), kLabels.begin() + static_cast<int64_t>(batch.samples.size())); };
+const Prepare kLabelled = [](Batch& batch) {
+  batch.labels.assign(kLabels.begin(), kLabels.begin() + static_cast<int64_t>(batch.samples.size()));
+};
 
 DenseLoss dense_supervised(Supervision kind, Reduction reduction, int64_t samples, int32_t views, int64_t dims) {
   return [=](const std::vector<double>& z) {
@@ -23,7 +25,8 @@ DenseLoss dense_supervised(Supervision kind, Reduction reduction, int64_t sample
       double denominator = 0;
       for (int64_t k = 0; k < dims; ++k) denominator += std::exp(z[i * dims + k]);
       if (kind == Supervision::cross_entropy) sum -= z[i * dims + label] - std::log(denominator);
-      for (int64_t k = 0; k < dims && kind == Supervision::mse; ++k) sum += std::pow(z[i * dims + k] - (k == label ? 1 : 0), 2);
+      for (int64_t k = 0; k < dims && kind == Supervision::mse; ++k)
+        sum += std::pow(z[i * dims + k] - (k == label ? 1 : 0), 2);
     }
     if (reduction == Reduction::sum) return sum;
     return sum / (kind == Supervision::mse ? rows * static_cast<double>(dims) : rows);
@@ -35,10 +38,12 @@ TEST(Supervised, EqualsTheFormulaAndItsFiniteDifferences) {
     for (Reduction reduction : {Reduction::mean, Reduction::sum}) {
       for (int32_t views : {1, 2}) {
         const graph::BatchGraph graph = test_graphs(6, views, graph::Signs::any)[0].second;
-        expect_equal_to_formula(make_supervised(kind, reduction), dense_supervised(kind, reduction, 6, views, 5), random_rows(6 * views, 5, 11), graph, kLabelled);
+        expect_equal_to_formula(make_supervised(kind, reduction), dense_supervised(kind, reduction, 6, views, 5),
+                                random_rows(6 * views, 5, 11), graph, kLabelled);
       }
     }
-    expect_any_world_size(make_supervised(kind, Reduction::mean), random_rows(20, 5, 3), test_graphs(10, 2, graph::Signs::any)[0].second, kLabelled);
+    expect_any_world_size(make_supervised(kind, Reduction::mean), random_rows(20, 5, 3),
+                          test_graphs(10, 2, graph::Signs::any)[0].second, kLabelled);
   }
 }
 
@@ -50,7 +55,12 @@ TEST(Supervised, MissingAndBadLabels) {
   EXPECT_EQ(none.value, 0);
   EXPECT_EQ(length(none.dz), 0);
   EXPECT_THROW(run_sliced(made, z, graph, {0, 4}), Error) << "no labels at all";
-  EXPECT_THROW(run_sliced(make_criterion(config::Config::defaults({"loss.kind=mse", "graph.kind=mixed"})), z, graph, {0, 4}, [](Batch& batch) { batch.labels = {0, 1, 2, 3}; }), Error)
+  EXPECT_THROW(
+      run_sliced(make_criterion(config::Config::defaults({"loss.kind=mse", "graph.kind=mixed"})), z, graph, {0, 4},
+                 [](Batch& batch) {
+                   batch.labels = {0, 1, 2, 3};
+                 }),
+      Error)
       << "a class beyond the outputs";
 }
 

@@ -33,8 +33,9 @@ TEST(Vic2, EqualsTheDenseFormulaAndItsFiniteDifferences) {
       for (graph::SelfLoops loops : {graph::SelfLoops::on, graph::SelfLoops::off}) {
         for (Reduction reduction : {Reduction::mean, Reduction::sum}) {
           for (int64_t dims : {1, 4, 21}) {
-            SCOPED_TRACE(name + ", views " + std::to_string(views) + ", loops " + std::to_string(static_cast<int>(loops)) +
-                         ", reduction " + std::to_string(static_cast<int>(reduction)) + ", D " + std::to_string(dims));
+            SCOPED_TRACE(name + ", views " + std::to_string(views) + ", loops " +
+                         std::to_string(static_cast<int>(loops)) + ", reduction " +
+                         std::to_string(static_cast<int>(reduction)) + ", D " + std::to_string(dims));
             const Vic2Options options{loops, reduction};
             const at::Tensor z = random_rows(graph.samples * views, dims, 11);
             expect_equal_to_formula(make_vic2(options), dense_vic2(options, graph, dims), z, graph);
@@ -51,7 +52,8 @@ TEST(Vic2, IsTheSameForAnyWorldSize) {
       for (graph::SelfLoops loops : {graph::SelfLoops::on, graph::SelfLoops::off}) {
         for (int64_t dims : {5, 64}) {
           SCOPED_TRACE(name + ", views " + std::to_string(views) + ", D " + std::to_string(dims));
-          expect_any_world_size(make_vic2({loops, Reduction::mean}), random_rows(graph.samples * views, dims, 5), graph);
+          expect_any_world_size(make_vic2({loops, Reduction::mean}), random_rows(graph.samples * views, dims, 5),
+                                graph);
         }
       }
     }
@@ -64,7 +66,8 @@ TEST(Scl, IsVic2OfUnitRows) {
     const Vic2Options options{graph::SelfLoops::on, Reduction::mean};
     const DenseLoss vic2 = dense_vic2(options, graph, 4);
     at::Tensor z = random_rows(12, 4, 11);
-    expect_equal_to_formula(make_scl(options), [&](const std::vector<double>& rows) { return vic2(unit(rows, 4)); }, z, graph);
+    expect_equal_to_formula(
+        make_scl(options), [&](const std::vector<double>& rows) { return vic2(unit(rows, 4)); }, z, graph);
     expect_any_world_size(make_scl(options), z, graph);
     z[1].zero_();
     EXPECT_TRUE(std::isfinite(length(run_sliced(make_scl(options), z, graph, {0, 6}).dz)));
@@ -103,9 +106,11 @@ TEST(Vic2, IsMadeFromTheConfig) {
   const auto graph = test_graphs(6, 2, graph::Signs::any)[2].second;
   const at::Tensor z = random_rows(12, 4, 2);
   const auto value = [&](const Criterion& c) { return run_sliced(c, z, graph, {0, 6}).value; };
-  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=vic2"}))), value(make_vic2({graph::SelfLoops::on, Reduction::mean})));
-  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=vic2", "graph.self_loops=off", "loss.reduction=sum"}))),
-            value(make_vic2({graph::SelfLoops::off, Reduction::sum})));
+  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=vic2"}))),
+            value(make_vic2({graph::SelfLoops::on, Reduction::mean})));
+  EXPECT_EQ(
+      value(make_criterion(config::Config::defaults({"loss.kind=vic2", "graph.self_loops=off", "loss.reduction=sum"}))),
+      value(make_vic2({graph::SelfLoops::off, Reduction::sum})));
 }
 
 }  // namespace

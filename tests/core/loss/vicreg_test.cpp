@@ -14,7 +14,8 @@ namespace pal::loss {
 namespace {
 
 // Σ over the rows [begin, end) of the two moment terms, straight from the definition.
-std::pair<double, double> dense_moments(const std::vector<double>& z, int64_t begin, int64_t end, int64_t dims, double epsilon) {
+std::pair<double, double> dense_moments(const std::vector<double>& z, int64_t begin, int64_t end, int64_t dims,
+                                        double epsilon) {
   const auto n = static_cast<double>(end - begin);
   std::vector<double> mean(dims, 0);
   for (int64_t i = begin; i < end; ++i) {
@@ -74,9 +75,10 @@ TEST(Vicreg, EqualsTheDenseFormulaAndItsFiniteDifferences) {
     for (const auto& [name, graph] : test_graphs(6, views, graph::Signs::positive)) {
       for (Moments moments : {Moments::per_view, Moments::pooled}) {
         for (Reduction reduction : {Reduction::mean, Reduction::sum}) {
-          for (int64_t dims : {1, 4, 21}) {   // 21 is wider than any group is long: the Gram form
-            SCOPED_TRACE(name + ", views " + std::to_string(views) + ", moments " + std::to_string(static_cast<int>(moments)) +
-                         ", reduction " + std::to_string(static_cast<int>(reduction)) + ", D " + std::to_string(dims));
+          for (int64_t dims : {1, 4, 21}) {  // 21 is wider than any group is long: the Gram form
+            SCOPED_TRACE(name + ", views " + std::to_string(views) + ", moments " +
+                         std::to_string(static_cast<int>(moments)) + ", reduction " +
+                         std::to_string(static_cast<int>(reduction)) + ", D " + std::to_string(dims));
             const VicregOptions options{5, 3, 2, 1e-4, moments, reduction};
             const at::Tensor z = random_rows(graph.samples * views, dims, 11);
             expect_equal_to_formula(make_vicreg(options), dense_vicreg(options, graph, dims), z, graph);
@@ -92,8 +94,8 @@ TEST(Vicreg, IsTheSameForAnyWorldSize) {
     for (const auto& [name, graph] : test_graphs(10, views, graph::Signs::positive)) {
       for (Moments moments : {Moments::per_view, Moments::pooled}) {
         for (int64_t dims : {5, 64}) {
-          SCOPED_TRACE(name + ", views " + std::to_string(views) + ", moments " + std::to_string(static_cast<int>(moments)) +
-                       ", D " + std::to_string(dims));
+          SCOPED_TRACE(name + ", views " + std::to_string(views) + ", moments " +
+                       std::to_string(static_cast<int>(moments)) + ", D " + std::to_string(dims));
           const Criterion criterion = make_vicreg({25, 25, 1, 1e-4, moments, Reduction::mean});
           expect_any_world_size(criterion, random_rows(graph.samples * views, dims, 5), graph);
         }
@@ -147,7 +149,8 @@ TEST(Vicreg, InvarianceOfACliqueNeedsNoPairs) {
     }
   }
   const double expected = 2 * 1000 * squares - 2 * (sum[0] * sum[0] + sum[1] * sum[1] + sum[2] * sum[2]);
-  const LossResult result = run_sliced(make_vicreg({1, 0, 0, 1e-4, Moments::pooled, Reduction::sum}), z, graph, {0, 123, 500});
+  const LossResult result =
+      run_sliced(make_vicreg({1, 0, 0, 1e-4, Moments::pooled, Reduction::sum}), z, graph, {0, 123, 500});
   EXPECT_NEAR(result.value, expected, 1e-10 * expected);
 }
 
@@ -183,16 +186,20 @@ TEST(Vicreg, RowsKnownToDifferKeepAMargin) {
     for (const auto& [name, graph] : test_graphs(6, views, graph::Signs::any)) {
       for (double margin : {0.0, 1.5}) {
         for (int64_t dims : {1, 4}) {
-          SCOPED_TRACE(name + ", views " + std::to_string(views) + ", margin " + std::to_string(margin) + ", D " + std::to_string(dims));
-          const VicregOptions options{5, 3, 2, 1e-4, Moments::pooled, margin > 0 ? Reduction::sum : Reduction::mean, margin};
-          expect_equal_to_formula(make_vicreg(options), dense_vicreg(options, graph, dims), random_rows(6 * views, dims, 11), graph);
+          SCOPED_TRACE(name + ", views " + std::to_string(views) + ", margin " + std::to_string(margin) + ", D " +
+                       std::to_string(dims));
+          const VicregOptions options{5,     3, 2, 1e-4, Moments::pooled, margin > 0 ? Reduction::sum : Reduction::mean,
+                                      margin};
+          expect_equal_to_formula(make_vicreg(options), dense_vicreg(options, graph, dims),
+                                  random_rows(6 * views, dims, 11), graph);
         }
       }
     }
   }
   for (const auto& [name, graph] : test_graphs(10, 2, graph::Signs::any)) {
     SCOPED_TRACE(name);
-    expect_any_world_size(make_vicreg({25, 25, 1, 1e-4, Moments::per_view, Reduction::mean, 3}), random_rows(20, 6, 5), graph);
+    expect_any_world_size(make_vicreg({25, 25, 1, 1e-4, Moments::per_view, Reduction::mean, 3}), random_rows(20, 6, 5),
+                          graph);
   }
   // Equal rows have no direction to part in: no NaN.
   graph::BatchGraph apart = test_graphs(4, 2, graph::Signs::positive)[0].second;
@@ -206,11 +213,13 @@ TEST(Vicreg, RowsKnownToDifferKeepAMargin) {
 TEST(Vicreg, IsMadeFromTheConfig) {
   const auto graph = test_graphs(6, 2, graph::Signs::positive)[1].second;
   const at::Tensor z = random_rows(12, 4, 2);
-  const Criterion made = make_criterion(config::Config::defaults({"loss.invariance=5", "loss.variance=3", "loss.covariance=2",
-                                                          "loss.epsilon=0.01", "loss.moments=pooled", "loss.reduction=sum", "loss.margin=2"}));
+  const Criterion made = make_criterion(
+      config::Config::defaults({"loss.invariance=5", "loss.variance=3", "loss.covariance=2", "loss.epsilon=0.01",
+                                "loss.moments=pooled", "loss.reduction=sum", "loss.margin=2"}));
   const VicregOptions options{5, 3, 2, 0.01, Moments::pooled, Reduction::sum, 2};
   EXPECT_EQ(run_sliced(made, z, graph, {0, 6}).value, run_sliced(make_vicreg(options), z, graph, {0, 6}).value);
-  EXPECT_EQ(run_sliced(make_criterion(config::Config::defaults()), z, graph, {0, 6}).value, run_sliced(make_vicreg({}), z, graph, {0, 6}).value);
+  EXPECT_EQ(run_sliced(make_criterion(config::Config::defaults()), z, graph, {0, 6}).value,
+            run_sliced(make_vicreg({}), z, graph, {0, 6}).value);
 }
 
 }  // namespace

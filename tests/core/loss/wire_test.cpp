@@ -4,8 +4,8 @@
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
-#include "core/config/config.h"
 #include "core/comm/counting_comm.h"
+#include "core/config/config.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/graph/store.h"
 #include "core/loss/criterion.h"
@@ -40,7 +40,9 @@ int64_t loss_bytes(int ranks, int64_t local) {
 }
 
 // all_gather of two views, and the all-reduce of the gathered rows' gradient in backward.
-int64_t official_bytes(int ranks, int64_t local) { return 2 * kTwo * ranks * local * kDims * static_cast<int64_t>(sizeof(float)); }
+int64_t official_bytes(int ranks, int64_t local) {
+  return 2 * kTwo * ranks * local * kDims * static_cast<int64_t>(sizeof(float));
+}
 
 TEST(Wire, TheCovarianceFormDoesNotGrow) {
   ASSERT_TRUE(kernels::covariance_form_wins(2 * 64, kDims, sizeof(float), sizeof(double)));

@@ -1,6 +1,7 @@
 // batch_norm: against PyTorch's in double, finite differences, any split of the rows over ranks, pending statistics.
 #include "core/model/batch_norm.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
@@ -9,7 +10,6 @@
 #include <ATen/ops/randn.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -39,17 +39,20 @@ struct Passed {
 };
 
 // Forward and backward of act(bn(x) + residual) by our module.
-Passed pass(BatchNorm& norm, const at::Tensor& x, const at::Tensor& dy, Activation act, const at::Tensor& residual = {}) {
+Passed pass(BatchNorm& norm, const at::Tensor& x, const at::Tensor& dy, Activation act,
+            const at::Tensor& residual = {}) {
   const at::Tensor leaf = x.detach().clone().requires_grad_();
   const at::Tensor other = residual.defined() ? residual.detach().clone().requires_grad_() : at::Tensor();
   norm.zero_grad();
   const at::Tensor y = norm.forward(leaf, act, other);
   y.backward(dy);
-  return {y.detach(), leaf.grad(), other.defined() ? other.grad() : other, norm.weight.grad().clone(), norm.bias.grad().clone()};
+  return {y.detach(), leaf.grad(), other.defined() ? other.grad() : other, norm.weight.grad().clone(),
+          norm.bias.grad().clone()};
 }
 
 // The same by PyTorch's own operators.
-Passed reference(BatchNorm& norm, const at::Tensor& x, const at::Tensor& dy, Activation act, const at::Tensor& residual = {}) {
+Passed reference(BatchNorm& norm, const at::Tensor& x, const at::Tensor& dy, Activation act,
+                 const at::Tensor& residual = {}) {
   const at::Tensor leaf = x.detach().clone().requires_grad_();
   const at::Tensor other = residual.defined() ? residual.detach().clone().requires_grad_() : at::Tensor();
   const at::Tensor w = norm.weight.detach().clone().requires_grad_(), b = norm.bias.detach().clone().requires_grad_();

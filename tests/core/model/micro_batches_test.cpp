@@ -35,7 +35,8 @@ loss::Batch batch_of(const comm::Comm& comm) {
   batch.rank_begin = data::rank_slices(kPositions, comm.size());
   batch.begin = batch.rank_begin[comm.rank()];
   batch.end = batch.rank_begin[comm.rank() + 1];
-  batch.graph = graph::build_batch_graph(graph::GraphStore(kPositions), graph::GraphKind::ssl, 0, batch.samples, kViews);
+  batch.graph =
+      graph::build_batch_graph(graph::GraphStore(kPositions), graph::GraphKind::ssl, 0, batch.samples, kViews);
   return batch;
 }
 
@@ -50,7 +51,8 @@ at::Tensor all_images(std::vector<int64_t> shape) {
 // This rank's rows of the global images, view-major.
 at::Tensor own(const at::Tensor& images, const loss::Batch& batch) {
   std::vector<at::Tensor> views;
-  for (int32_t v = 0; v < kViews; ++v) views.push_back(images.narrow(0, v * kPositions + batch.begin, batch.local_positions()));
+  for (int32_t v = 0; v < kViews; ++v)
+    views.push_back(images.narrow(0, v * kPositions + batch.begin, batch.local_positions()));
   return at::cat(views);
 }
 
@@ -59,7 +61,8 @@ TEST(MicroBatches, EqualTheWholeBatchWithoutBatchNorm) {
   const auto comm = comm::make_local_comm();
   const loss::Batch batch = batch_of(*comm);
   const at::Tensor x = all_images({6});
-  const at::Tensor first = at::randn({6, 8}, at::kDouble).requires_grad_(), second = at::randn({8, 5}, at::kDouble).requires_grad_();
+  const at::Tensor first = at::randn({6, 8}, at::kDouble).requires_grad_(),
+                   second = at::randn({8, 5}, at::kDouble).requires_grad_();
   const auto encode = [&](const at::Tensor& images) { return at::mm(at::relu(at::mm(images, first)), second); };
   const at::Tensor z = encode(x);
   const loss::LossResult whole = loss()(z.detach(), batch, *comm);
@@ -84,7 +87,7 @@ TEST(MicroBatches, EqualTheWholeBatchWithoutBatchNorm) {
 
 struct Outcome {
   double value;
-  at::Tensor gradient;       // summed over ranks, flat
+  at::Tensor gradient;  // summed over ranks, flat
   at::Tensor running_mean;
   int64_t batches;
 };
@@ -149,7 +152,7 @@ TEST(MicroBatches, WithBatchNormAreTheGradientOfWhatTheyCompute) {
   encoder->train();
   const loss::Batch batch = batch_of(*comm);
   std::vector<at::Tensor> pieces;
-  std::vector<int64_t> order(kViews * kPositions);   // row → place among the pieces' rows
+  std::vector<int64_t> order(kViews * kPositions);  // row → place among the pieces' rows
   int64_t at = 0;
   for (int64_t piece = 0; piece < 3; ++piece) {
     std::vector<at::Tensor> rows;

@@ -1,10 +1,10 @@
 // model: torchvision's names, shapes and counts; weights drawn by the seed; any split of the images over ranks.
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randn.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -39,7 +39,9 @@ std::map<std::string, std::vector<int64_t>> shapes(const torch::nn::Module& modu
 // torchvision's state_dict without fc: batch norms have five entries.
 struct Expected {
   std::map<std::string, std::vector<int64_t>> entries;
-  void conv(const std::string& name, int64_t out, int64_t in, int64_t k) { entries[name + ".weight"] = {out, in, k, k}; }
+  void conv(const std::string& name, int64_t out, int64_t in, int64_t k) {
+    entries[name + ".weight"] = {out, in, k, k};
+  }
   void norm(const std::string& name, int64_t c) {
     for (const char* part : {".weight", ".bias", ".running_mean", ".running_var"}) entries[name + part] = {c};
     entries[name + ".num_batches_tracked"] = {};
@@ -140,7 +142,8 @@ TEST(Model, WeightsComeFromTheSeedWithTorchvisionsDistributions) {
   const auto wide = make_encoder(spec, *comm);
   spec.seed = 1;
   const auto other = make_encoder(spec, *comm);
-  const auto pa = a->named_parameters(), pb = b->named_parameters(), pw = wide->named_parameters(), po = other->named_parameters();
+  const auto pa = a->named_parameters(), pb = b->named_parameters(), pw = wide->named_parameters(),
+             po = other->named_parameters();
   for (const auto& item : pa) {
     SCOPED_TRACE(item.key());
     const at::Tensor w = item.value();
@@ -148,7 +151,8 @@ TEST(Model, WeightsComeFromTheSeedWithTorchvisionsDistributions) {
     EXPECT_TRUE(at::equal(w, pw[item.key()].to(at::kFloat)));
     if (w.dim() == 1) continue;
     EXPECT_FALSE(at::equal(po[item.key()].to(at::kFloat), w));
-    const double expected = w.dim() == 4 ? std::sqrt(2. / (w.size(0) * w.size(2) * w.size(3))) : 1 / std::sqrt(3. * w.size(1));
+    const double expected =
+        w.dim() == 4 ? std::sqrt(2. / (w.size(0) * w.size(2) * w.size(3))) : 1 / std::sqrt(3. * w.size(1));
     const double n = static_cast<double>(w.numel());
     EXPECT_NEAR(w.std().item<double>() / expected, 1, 5 / std::sqrt(n));
     EXPECT_NEAR(w.mean().item<double>() / expected, 0, 5 / std::sqrt(n));
@@ -156,7 +160,8 @@ TEST(Model, WeightsComeFromTheSeedWithTorchvisionsDistributions) {
       EXPECT_LE(w.abs().max().item<double>(), 1 / std::sqrt(w.size(1)));
     }
   }
-  EXPECT_FALSE(at::equal(pa["backbone.blocks.1.conv.weight"].slice(1, 0, 16), pa["backbone.blocks.2.conv.weight"].slice(1, 0, 16)));
+  EXPECT_FALSE(at::equal(pa["backbone.blocks.1.conv.weight"].slice(1, 0, 16),
+                         pa["backbone.blocks.2.conv.weight"].slice(1, 0, 16)));
 }
 
 TEST(Model, GrayImagesStandForThreeEqualChannels) {

@@ -42,14 +42,15 @@ TEST(ViT, StochasticDepthDependsOnTheRowAlone) {
   const at::Tensor images = at::randn({16, 3, 12, 12}, at::kDouble);
   vit->train();
   const at::Tensor all = vit->forward(images);
-  EXPECT_TRUE(at::equal(vit->forward(images), all));                                         // no state
+  EXPECT_TRUE(at::equal(vit->forward(images), all));  // no state
   const at::Tensor order = at::randperm(16);
-  EXPECT_TRUE(at::allclose(vit->forward(images.index_select(0, order)), all.index_select(0, order), 0, 1e-12));   // any order, any split
+  EXPECT_TRUE(at::allclose(vit->forward(images.index_select(0, order)), all.index_select(0, order), 0,
+                           1e-12));  // any order, any split
   EXPECT_TRUE(at::allclose(vit->forward(images.narrow(0, 5, 3)), all.narrow(0, 5, 3), 0, 1e-12));
   vit->eval();
   const at::Tensor whole = vit->forward(images);
   const at::Tensor moved = (whole - all).abs().amax(1) > 1e-9;
-  EXPECT_GT(moved.sum().item<int64_t>(), 8);   // most rows lose a branch of four blocks
+  EXPECT_GT(moved.sum().item<int64_t>(), 8);  // most rows lose a branch of four blocks
   // The mean over many rows is kept: a branch that stays is scaled up.
   EXPECT_FALSE(at::allclose(drawn_vit(0)->forward(images), all));
 }
@@ -69,7 +70,7 @@ TEST(ViT, BranchesAreDroppedAtTheirRate) {
   vit->train();
   const int64_t n = 2000;
   const at::Tensor out = vit->forward(at::randn({n, 3, 12, 12}, at::kDouble)).select(1, 0);
-  const double kept = out.gt(0.5).to(at::kDouble).mean().item<double>();   // after the norm a kept row is far from 0
+  const double kept = out.gt(0.5).to(at::kDouble).mean().item<double>();  // after the norm a kept row is far from 0
   EXPECT_NEAR(kept, 0.4, 0.04);
 }
 
@@ -77,8 +78,12 @@ TEST(ViT, OtherSizesTakeResampledPositions) {
   const auto vit = drawn_vit(0);
   vit->eval();
   EXPECT_EQ(vit->forward(at::randn({2, 3, 8, 8}, at::kDouble)).sizes(), at::IntArrayRef({2, 24}));
-  EXPECT_EQ(vit->forward(at::randn({2, 1, 12, 12}, at::kDouble)).sizes(), at::IntArrayRef({2, 24}));   // gray
-  EXPECT_TRUE(data::contains(data::error_of(Exit::usage, [&] { vit->forward(at::randn({2, 3, 10, 12}, at::kDouble)); }), "model.patch=4"));
+  EXPECT_EQ(vit->forward(at::randn({2, 1, 12, 12}, at::kDouble)).sizes(), at::IntArrayRef({2, 24}));  // gray
+  EXPECT_TRUE(data::contains(data::error_of(Exit::usage,
+                                            [&] {
+                                              vit->forward(at::randn({2, 3, 10, 12}, at::kDouble));
+                                            }),
+                             "model.patch=4"));
   const at::Tensor flat = at::cat({at::full({1, 1, 2}, 5.0), at::full({1, 9, 2}, 3.0)}, 1).to(at::kDouble);
   const at::Tensor more = resample_positions(flat, 5, 4);
   EXPECT_EQ(more.sizes(), at::IntArrayRef({1, 21, 2}));
@@ -114,7 +119,7 @@ TEST(InitWeights, PrefixesTeachersAndWhatIsLeft) {
   const auto encoder = make_encoder(spec, *comm);
   const InitReport report = init_backbone(*encoder, folder / "dino.safetensors");
   EXPECT_EQ(report.prefix, "teacher.module.");
-  EXPECT_EQ(report.taken, 12);   // two blocks: weight, and five of the norm
+  EXPECT_EQ(report.taken, 12);  // two blocks: weight, and five of the norm
   EXPECT_EQ(report.unused.size(), 13u);
   EXPECT_EQ(report.unused.back(), "teacher.head.weight");
   for (const auto& [name, t] : model_state(*source)) {
@@ -137,18 +142,23 @@ TEST(InitWeights, AFileOfMoreLayersOrOtherPartsIsRefused) {
   for (const auto& [name, t] : model_state(*make_encoder(deep, *comm))) file.emplace_back("module." + name, t);
   io::write_safetensors(folder / "deep.safetensors", file, {});
   const auto encoder = make_encoder(flat, *comm);
-  const std::string sentence = data::error_of(Exit::data, [&] { init_backbone(*encoder, folder / "deep.safetensors"); });
+  const std::string sentence =
+      data::error_of(Exit::data, [&] { init_backbone(*encoder, folder / "deep.safetensors"); });
   EXPECT_TRUE(data::contains(sentence, "blocks.2.bn.bias is not in this backbone, ")) << sentence;
-  EXPECT_FALSE(data::contains(sentence, "projector")) << sentence;   // a head is left alone
+  EXPECT_FALSE(data::contains(sentence, "projector")) << sentence;  // a head is left alone
   ops::NamedTensors tokens;
   for (const auto& [name, t] : model_state(*make_encoder(flat, *comm))) tokens.emplace_back(name, t);
   tokens.emplace_back("backbone.register_tokens", at::zeros({1, 4, 6}));
   io::write_safetensors(folder / "tokens.safetensors", tokens, {});
-  EXPECT_TRUE(data::contains(data::error_of(Exit::data, [&] { init_backbone(*encoder, folder / "tokens.safetensors"); }), "register_tokens is not in this backbone"));
-  tokens.back().first = "backbone.mask_token";   // of the training alone
+  EXPECT_TRUE(
+      data::contains(data::error_of(Exit::data, [&] { init_backbone(*encoder, folder / "tokens.safetensors"); }),
+                     "register_tokens is not in this backbone"));
+  tokens.back().first = "backbone.mask_token";  // of the training alone
   io::write_safetensors(folder / "mask.safetensors", tokens, {});
   const std::string told = init_text(init_backbone(*encoder, folder / "mask.safetensors"));
-  EXPECT_TRUE(data::contains(told, "12 tensors under backbone., 2 left alone (backbone.mask_token, projector.0.weight)")) << told;
+  EXPECT_TRUE(
+      data::contains(told, "12 tensors under backbone., 2 left alone (backbone.mask_token, projector.0.weight)"))
+      << told;
 }
 
 TEST(InitWeights, ADifferenceChangesNothing) {
@@ -159,13 +169,16 @@ TEST(InitWeights, ADifferenceChangesNothing) {
   const auto encoder = make_encoder(spec, *comm);
   ops::NamedTensors file;
   for (const auto& [name, t] : model_state(*encoder)) {
-    if (name == "backbone.blocks.1.bn.bias") continue;                                        // missing
-    file.emplace_back(name, name == "backbone.blocks.1.conv.weight" ? at::zeros({6, 4, 1, 1}) : at::zeros_like(t));   // of another shape
+    if (name == "backbone.blocks.1.bn.bias") continue;  // missing
+    file.emplace_back(name, name == "backbone.blocks.1.conv.weight" ? at::zeros({6, 4, 1, 1})
+                                                                    : at::zeros_like(t));  // of another shape
   }
   io::write_safetensors(folder / "w.safetensors", file, {});
   const at::Tensor before = model_state(*encoder)[0].second.clone();
   const std::string sentence = data::error_of(Exit::data, [&] { init_backbone(*encoder, folder / "w.safetensors"); });
-  EXPECT_TRUE(data::contains(sentence, "blocks.1.conv.weight has shape (6, 4, 1, 1), not (6, 4, 3, 3), blocks.1.bn.bias is missing")) << sentence;
+  EXPECT_TRUE(data::contains(
+      sentence, "blocks.1.conv.weight has shape (6, 4, 1, 1), not (6, 4, 3, 3), blocks.1.bn.bias is missing"))
+      << sentence;
   EXPECT_TRUE(at::equal(model_state(*encoder)[0].second, before));
 }
 

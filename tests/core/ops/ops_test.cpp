@@ -27,10 +27,13 @@ namespace {
 using kernels::Into;
 
 struct Arguments {
-  at::Tensor z, out, doubles, square, sums, table, row_block, offsets, columns, weights, packed, terms, ids, scores, self;
+  at::Tensor z, out, doubles, square, sums, table, row_block, offsets, columns, weights, packed, terms, ids, scores,
+      self;
 
   explicit Arguments(const at::Device& device) {
-    const auto made = [&](at::IntArrayRef shape, at::ScalarType type) { return at::zeros(shape, at::TensorOptions(device).dtype(type)); };
+    const auto made = [&](at::IntArrayRef shape, at::ScalarType type) {
+      return at::zeros(shape, at::TensorOptions(device).dtype(type));
+    };
     z = made({4, 3}, at::kFloat);
     out = made({4, 3}, at::kFloat);
     doubles = made({3}, at::kDouble);
@@ -56,9 +59,15 @@ struct Arguments {
         [=, this](const at::Tensor& x) { ops::column_sums(x.defined() ? x : doubles, z, 1); },
         [=, this](const at::Tensor& x) { ops::centred_second_moment(packed, z, x.defined() ? x : doubles, {}, 1); },
         [=, this](const at::Tensor& x) { ops::covariance_terms(terms, z, x.defined() ? x : packed, 4, {}, 1); },
-        [=, this](const at::Tensor& x) { ops::centred_product(out, z, doubles, x.defined() ? x : square, Into::add, 1); },
-        [=, this](const at::Tensor& x) { ops::gram_terms(out, x.defined() ? x : terms, z, doubles, 0, {}, Into::add, 1); },
-        [=, this](const at::Tensor& x) { ops::graph_rows(out, {}, z, z, {offsets, columns, x.defined() ? x : weights}, {}, 1); },
+        [=, this](const at::Tensor& x) {
+          ops::centred_product(out, z, doubles, x.defined() ? x : square, Into::add, 1);
+        },
+        [=, this](const at::Tensor& x) {
+          ops::gram_terms(out, x.defined() ? x : terms, z, doubles, 0, {}, Into::add, 1);
+        },
+        [=, this](const at::Tensor& x) {
+          ops::graph_rows(out, {}, z, z, {offsets, columns, x.defined() ? x : weights}, {}, 1);
+        },
         [=, this](const at::Tensor& x) { ops::block_sums(sums, z, x.defined() ? x : row_block, 1); },
         [=, this](const at::Tensor& x) { ops::block_table(at::zeros_like(sums), x.defined() ? x : table, sums, 1); },
         [=, this](const at::Tensor& x) {
@@ -72,7 +81,9 @@ struct Arguments {
         [=, this](const at::Tensor& x) {
           ops::row_logsumexp_gradient(out, z, z, self, {lse, x.defined() ? x : lse}, {}, softmax, 1);
         },
-        [=, this](const at::Tensor& x) { ops::nearest(x.defined() ? x : ids, scores, z, {z, {}, {}}, {}, kernels::Metric::cosine, 1); },
+        [=, this](const at::Tensor& x) {
+          ops::nearest(x.defined() ? x : ids, scores, z, {z, {}, {}}, {}, kernels::Metric::cosine, 1);
+        },
     };
   }
 };
@@ -109,10 +120,17 @@ class MetaComm final : public comm::Comm {
   void barrier() override {}
   void all_reduce(at::Tensor t, comm::ReduceOp) override { rows_like(t, {}); }
   at::Tensor all_gather(const at::Tensor& t) override { return rows_like(t, {t.size(0) * size_}); }
-  at::Tensor all_gather_v(const at::Tensor& t, const std::vector<int64_t>& counts) override { return rows_like(t, counts); }
-  at::Tensor gather_v(const at::Tensor& t, const std::vector<int64_t>& counts, int) override { return rows_like(t, counts); }
-  at::Tensor reduce_scatter(const at::Tensor& t, const std::vector<int64_t>& counts) override { return rows_like(t, {counts[rank_]}); }
-  at::Tensor all_to_all_v(const at::Tensor& t, const std::vector<int64_t>&, const std::vector<int64_t>& counts) override {
+  at::Tensor all_gather_v(const at::Tensor& t, const std::vector<int64_t>& counts) override {
+    return rows_like(t, counts);
+  }
+  at::Tensor gather_v(const at::Tensor& t, const std::vector<int64_t>& counts, int) override {
+    return rows_like(t, counts);
+  }
+  at::Tensor reduce_scatter(const at::Tensor& t, const std::vector<int64_t>& counts) override {
+    return rows_like(t, {counts[rank_]});
+  }
+  at::Tensor all_to_all_v(const at::Tensor& t, const std::vector<int64_t>&,
+                          const std::vector<int64_t>& counts) override {
     return rows_like(t, counts);
   }
   void broadcast(at::Tensor t, int) override { rows_like(t, {}); }
@@ -132,9 +150,12 @@ class MetaComm final : public comm::Comm {
 TEST(Ops, CriteriaStayOnTheDeviceOfZ) {
   loss::VicregOptions per_view, pooled;
   pooled.moments = loss::Moments::pooled;
-  std::vector<loss::Criterion> criteria = {loss::make_vicreg(per_view), loss::make_vicreg(pooled), loss::make_vic2({graph::SelfLoops::on}), loss::make_vic2({graph::SelfLoops::off})};
+  std::vector<loss::Criterion> criteria = {loss::make_vicreg(per_view), loss::make_vicreg(pooled),
+                                           loss::make_vic2({graph::SelfLoops::on}),
+                                           loss::make_vic2({graph::SelfLoops::off})};
   for (const char* kind : {"scl", "sampled_vic2", "simclr", "barlow", "nnclr", "mse", "cross_entropy"}) {
-    criteria.push_back(loss::make_criterion(config::Config::defaults({std::string("loss.kind=") + kind, "graph.kind=mixed"})));
+    criteria.push_back(
+        loss::make_criterion(config::Config::defaults({std::string("loss.kind=") + kind, "graph.kind=mixed"})));
   }
   criteria.push_back(loss::make_criterion(config::Config::defaults({"loss.kind=barlow", "loss.barlow=graph"})));
   criteria.push_back(loss::make_criterion(config::Config::defaults({"loss.kind=sampled_vic2", "loss.form=printed"})));
@@ -144,7 +165,7 @@ TEST(Ops, CriteriaStayOnTheDeviceOfZ) {
         SCOPED_TRACE(name + ", rank " + std::to_string(rank) + " of " + std::to_string(rank_begin.size() - 1));
         loss::Batch batch = loss::slice_of(graph, rank_begin, rank);
         MetaComm comm(rank, static_cast<int>(rank_begin.size()) - 1);
-        for (const int64_t dims : {3, 40}) {   // covariance form, Gram form
+        for (const int64_t dims : {3, 40}) {  // covariance form, Gram form
           const at::Tensor z = at::empty({batch.local_rows(), dims}, at::TensorOptions(at::kMeta).dtype(at::kFloat));
           batch.labels.assign(10, 1);
           batch.anchors = z;

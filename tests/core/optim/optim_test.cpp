@@ -1,7 +1,4 @@
 // optim: the update rules against their formulas in double, written down plainly; exclusion of 1-D parameters; schedule.
-#include "core/ops/named_tensors.h"
-#include "core/optim/optimizer.h"
-
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/equal.h>
@@ -14,7 +11,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/ops/named_tensors.h"
 #include "core/optim/flat.h"
+#include "core/optim/optimizer.h"
 #include "core/optim/schedule.h"
 #include "kernels/base/error.h"
 
@@ -61,9 +60,9 @@ void plain_step(const OptimSpec& o, Plain& x, const std::vector<double>& g, doub
 
 ops::NamedTensors parameters(at::ScalarType type) {
   ops::NamedTensors list = {{"weight", at::randn({37, 41}, at::kDouble)},
-                       {"bias", at::randn({53}, at::kDouble)},
-                       {"conv", at::randn({8, 5, 3, 3}, at::kDouble)},
-                       {"zero", at::zeros({6, 7}, at::kDouble)}};
+                            {"bias", at::randn({53}, at::kDouble)},
+                            {"conv", at::randn({8, 5, 3, 3}, at::kDouble)},
+                            {"zero", at::zeros({6, 7}, at::kDouble)}};
   for (auto& [name, t] : list) t = t.to(type).requires_grad_();
   return list;
 }
@@ -190,7 +189,8 @@ TEST(Optim, FlatParametersHaveTheBitsOfPlainLoops) {
         alone[k].second.mutable_grad() = grad;
         for (const FlatBucket& b : buckets)
           for (size_t i = 0; i < b.parameters.size(); ++i)
-            if (b.parameters[i].is_same(flat[k].second)) flat[k].second.mutable_grad() = b.gradients.views[i].copy_(grad);
+            if (b.parameters[i].is_same(flat[k].second))
+              flat[k].second.mutable_grad() = b.gradients.views[i].copy_(grad);
       }
       together->step(0.1);
       for (const auto& o : one_by_one) o->step(0.1);
@@ -203,7 +203,8 @@ TEST(Optim, FlatParametersHaveTheBitsOfPlainLoops) {
 TEST(Flat, BucketsAreFullFirstAndSmallAtTheEnd) {
   constexpr int64_t kMegabyte = 1 << 20;
   ops::NamedTensors list;
-  for (int k = 0; k < 60; ++k) list.emplace_back(std::to_string(k), at::zeros({kMegabyte / 8}));   // half a megabyte each
+  for (int k = 0; k < 60; ++k)
+    list.emplace_back(std::to_string(k), at::zeros({kMegabyte / 8}));  // half a megabyte each
   std::vector<int64_t> sizes;
   size_t parameters = 0;
   for (const FlatBucket& b : flatten(list, 12 * kMegabyte)) {

@@ -28,7 +28,8 @@ inline at::Tensor corner_rows(const std::vector<int64_t>& samples, const std::ve
   for (size_t row = 0; row < samples.size(); ++row) {
     Random random(5, Purpose::bench, 0, static_cast<uint64_t>(samples[row]));
     for (int64_t k = 0; k < 8; ++k) {
-      z.data_ptr<float>()[static_cast<int64_t>(row) * 8 + k] = static_cast<float>((labels[samples[row]] == k) + noise * random.normal());
+      z.data_ptr<float>()[static_cast<int64_t>(row) * 8 + k] =
+          static_cast<float>((labels[samples[row]] == k) + noise * random.normal());
     }
   }
   return z;
@@ -49,14 +50,16 @@ inline const std::vector<int64_t> kTree = {4, 4, 5, 5, 6, 6, -1};
 using Asked = std::vector<std::tuple<int64_t, int64_t, std::vector<int64_t>, std::vector<graph::Relation>>>;
 inline Asked asked(const std::vector<Query>& queries) {
   Asked all;
-  for (const Query& q : queries) all.emplace_back(static_cast<int64_t>(q.kind), q.template_sample, q.members, q.expected);
+  for (const Query& q : queries)
+    all.emplace_back(static_cast<int64_t>(q.kind), q.template_sample, q.members, q.expected);
   return all;
 }
 
 // Decisions as they follow from a single answer each: what a loop without a ledger inserts.
 inline std::vector<Decision> as_decisions(const Query& query, const std::vector<Answer>& answers) {
   std::vector<Decision> decisions;
-  for (const Answer& a : answers) decisions.push_back({a.query, a.i, a.j, query.kind, query.node, a.verdict, 0, a.cost, 1.0});
+  for (const Answer& a : answers)
+    decisions.push_back({a.query, a.i, a.j, query.kind, query.node, a.verdict, 0, a.cost, 1.0});
   return decisions;
 }
 

@@ -11,8 +11,8 @@
 #include <set>
 
 #include "core/config/config.h"
-#include "core/oracle/samplers/captcha.h"
 #include "core/oracle/labeler.h"
+#include "core/oracle/samplers/captcha.h"
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
@@ -46,15 +46,16 @@ struct Loop {
 };
 
 // Asks and answers until nothing is left. Every question must be open when it is asked, and be asked once.
-Loop run_to_closure(graph::GraphStore& store, const CaptchaOptions& options, const std::vector<int64_t>& labels, int64_t pool_size,
-                    double embedding_noise) {
+Loop run_to_closure(graph::GraphStore& store, const CaptchaOptions& options, const std::vector<int64_t>& labels,
+                    int64_t pool_size, double embedding_noise) {
   const auto sampler = make_captcha(options);
   const auto labeler = make_simulated_labeler(labels, {});
   std::set<std::pair<int64_t, int64_t>> asked;
   Loop loop;
   for (; loop.rounds < 20000; ++loop.rounds) {
     Pool pool{draw_pool(store, pool_size, 1, loop.rounds), {}};
-    if (sampler->needs() == PoolNeeds::embeddings) pool.embeddings = make_embeddings(pool.samples, labels, embedding_noise);
+    if (sampler->needs() == PoolNeeds::embeddings)
+      pool.embeddings = make_embeddings(pool.samples, labels, embedding_noise);
     const std::vector<Query> queries = sampler->choose(store, pool, {1, loop.rounds, 37, {}});
     if (queries.empty() && pool_size >= store.samples()) return loop;
     if (queries.empty() && store.components() == 5) return loop;
@@ -81,7 +82,8 @@ Loop run_to_closure(graph::GraphStore& store, const CaptchaOptions& options, con
 void expect_recovered(const graph::GraphStore& store, const std::vector<int64_t>& labels) {
   for (int64_t i = 0; i < store.samples(); ++i) {
     for (int64_t j = 0; j < i; ++j) {
-      ASSERT_EQ(store.relation(i, j), labels[i] == labels[j] ? graph::Relation::same : graph::Relation::different) << i << " " << j;
+      ASSERT_EQ(store.relation(i, j), labels[i] == labels[j] ? graph::Relation::same : graph::Relation::different)
+          << i << " " << j;
     }
   }
 }
@@ -172,7 +174,8 @@ TEST(Captcha, DoesNotAskWhatIsPendingOrDependOnTheOrderOfThePool) {
   }
   const auto sampler = make_captcha({7, Templates::given, Guide::none});
   const Pool pool{draw_pool(store, 100, 9, 4), {}};
-  EXPECT_NE(sampler->choose(store, pool, {9, 4, 30, {}})[0].members, sampler->choose(store, pool, {9, 5, 30, {}})[0].members);
+  EXPECT_NE(sampler->choose(store, pool, {9, 4, 30, {}})[0].members,
+            sampler->choose(store, pool, {9, 5, 30, {}})[0].members);
 }
 
 TEST(Captcha, SaysWhatItLacks) {
@@ -196,7 +199,8 @@ TEST(SimulatedLabeler, FlipsTheShareItIsTold) {
   EXPECT_EQ(answers[1].i, 0);
   EXPECT_EQ(answers[1].j, 2);
 
-  const auto noisy = make_simulated_labeler(labels, {0.2, 7, 1.0}), same = make_simulated_labeler(labels, {0.2, 7, 1.0});
+  const auto noisy = make_simulated_labeler(labels, {0.2, 7, 1.0}),
+             same = make_simulated_labeler(labels, {0.2, 7, 1.0});
   int64_t flipped = 0;
   for (int64_t id = 1; id <= 4000; ++id) {
     const Query q{id, QueryKind::captcha, 0, {2}};
@@ -244,10 +248,13 @@ TEST(Pool, BringsBackWhatWasRefused) {
     store.insert(1, 139, graph::Relation::same);
     EXPECT_TRUE(is_begun(store, 100));
     EXPECT_FALSE(is_begun(store, 0) || is_begun(store, 139) || is_begun(store, 500));
-    const auto refused = [&](const std::vector<int64_t>& pool) { return std::count_if(pool.begin(), pool.end(), [](int64_t s) { return s >= 100 && s < 139; }); };
+    const auto refused = [&](const std::vector<int64_t>& pool) {
+      return std::count_if(pool.begin(), pool.end(), [](int64_t s) { return s >= 100 && s < 139; });
+    };
     const std::vector<int64_t> first = draw_pool(store, 100, 1, 2, {}, Begun::first);
     EXPECT_EQ(first.size(), 100u);
-    EXPECT_TRUE(std::is_sorted(first.begin(), first.end()) && std::adjacent_find(first.begin(), first.end()) == first.end());
+    EXPECT_TRUE(std::is_sorted(first.begin(), first.end()) &&
+                std::adjacent_find(first.begin(), first.end()) == first.end());
     EXPECT_EQ(refused(first), 39);
     EXPECT_EQ(refused(draw_pool(store, 40, 1, 2, {}, Begun::first)), 20) << "at most half, where others are left";
     EXPECT_LT(refused(draw_pool(store, 100, 1, 2)), 15);
@@ -282,8 +289,10 @@ TEST(Answers, AreSortedByWhatTheyTell) {
   ASSERT_EQ(used.contradicted.size(), 1u);
   EXPECT_EQ(used.contradicted[0].answer.relation(), graph::Relation::same);
   EXPECT_EQ(to_string(used.contradicted[0].chain), "0 = 1 (answer 0), 1 ≠ 2 (answer 1)");
-  EXPECT_NE(to_sentence(used.contradicted).find("1 of the answers contradict earlier ones and are left out; the first says that 0 and 2 are the "
-                                                "same, but 0 = 1 (answer 0), 1 ≠ 2 (answer 1)"), std::string::npos);
+  EXPECT_NE(to_sentence(used.contradicted)
+                .find("1 of the answers contradict earlier ones and are left out; the first says that 0 and 2 are the "
+                      "same, but 0 = 1 (answer 0), 1 ≠ 2 (answer 1)"),
+            std::string::npos);
   EXPECT_EQ(to_sentence({}), "");
   EXPECT_THROW(insert_answers(store, {{.query = 1, .i = 0, .j = 5, .verdict = Verdict::yes}}), Error);
 }
@@ -295,9 +304,11 @@ TEST(OracleFactory, ReadsTheConfig) {
   EXPECT_EQ(captcha->name(), "captcha");
   EXPECT_EQ(captcha->needs(), PoolNeeds::samples);
   EXPECT_EQ(captcha->begun(), Begun::drawn);
-  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=captcha", "oracle.centre=input"}))->needs(), PoolNeeds::inputs);
+  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=captcha", "oracle.centre=input"}))->needs(),
+            PoolNeeds::inputs);
   const std::string mix = "oracle.mix=[{sampler: captcha, share: 0.5}, {sampler: supervised, share: 0.5}]";
-  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=mix", mix, "oracle.centre=input"}))->needs(), PoolNeeds::inputs);
+  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=mix", mix, "oracle.centre=input"}))->needs(),
+            PoolNeeds::inputs);
   EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=mix", mix}))->begun(), Begun::first);
   EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=captcha"}))->needs(), PoolNeeds::embeddings);
   EXPECT_EQ(make_labeler(config::Config::defaults(), LabelerOf{{0, 1}})->name(), "labels");

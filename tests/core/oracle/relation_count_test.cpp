@@ -16,7 +16,7 @@ TEST(RelationCount, IsThatOfALookAtAllPairs) {
     const int64_t n = 40;
     std::vector<int64_t> truth, given(n, -1);
     for (int64_t i = 0; i < n; ++i) truth.push_back(static_cast<int64_t>(random.below(4)));
-    for (int64_t i = 0; i < n; ++i) {   // a label may be wrong, too
+    for (int64_t i = 0; i < n; ++i) {  // a label may be wrong, too
       if (random.below(6) == 0) given[i] = random.below(5) == 0 ? static_cast<int64_t>(random.below(4)) : truth[i];
     }
     for (const graph::Deduction deduction : {graph::Deduction::on, graph::Deduction::once, graph::Deduction::off}) {
@@ -24,7 +24,8 @@ TEST(RelationCount, IsThatOfALookAtAllPairs) {
       if (seed % 2 == 0 && deduction == graph::Deduction::on) store.set_labels(given);
       for (int64_t k = 0; k < 60; ++k) {
         const auto i = static_cast<int64_t>(random.below(n)), j = static_cast<int64_t>(random.below(n));
-        const graph::Relation says = (truth[i] == truth[j]) != (random.below(8) == 0) ? graph::Relation::same : graph::Relation::different;
+        const graph::Relation says =
+            (truth[i] == truth[j]) != (random.below(8) == 0) ? graph::Relation::same : graph::Relation::different;
         if (store.relation(i, j) == graph::Relation::unknown) store.insert(i, j, says);
       }
       RelationCount all;

@@ -68,7 +68,8 @@ TEST(Plot, TicksAreRoundAndInside) {
 }
 
 TEST(Plot, CurvesLieWhereTheirValuesSay) {
-  PlotPanel panel{.title = "a < b & c", .x = {.label = "queries"}, .y = {.label = "error", .low = 0, .high = 1}, .curves = {}};
+  PlotPanel panel{
+      .title = "a < b & c", .x = {.label = "queries"}, .y = {.label = "error", .low = 0, .high = 1}, .curves = {}};
   panel.curves.push_back({.name = "active", .x = {0, 50, 100}, .y = {1, 0.5, 0}, .spread = {0, 0.25, 0}});
   const std::string svg = svg_plot({panel});
   EXPECT_TRUE(well_formed(svg)) << svg;
@@ -77,11 +78,12 @@ TEST(Plot, CurvesLieWhereTheirValuesSay) {
   ASSERT_EQ(line.size(), 3u);
   EXPECT_NEAR(line[1].first, (line[0].first + line[2].first) / 2, 0.02);
   EXPECT_NEAR(line[1].second, (line[0].second + line[2].second) / 2, 0.02);
-  EXPECT_GT(line[2].second, line[0].second);   // small values below
+  EXPECT_GT(line[2].second, line[0].second);  // small values below
   const auto band = plot_points(svg, "polygon");
   ASSERT_EQ(band.size(), 6u);
   EXPECT_NEAR(band[4].second - band[1].second, (line[2].second - line[0].second) / 2, 0.05);
-  for (const char* text : {">queries<", ">error<", ">active<", ">0.2<", ">100<"}) EXPECT_NE(svg.find(text), std::string::npos) << text;
+  for (const char* text : {">queries<", ">error<", ">active<", ">0.2<", ">100<"})
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
 }
 
 TEST(Plot, NothingLiesOnTheFrameUnlessItIsZero) {
@@ -89,18 +91,19 @@ TEST(Plot, NothingLiesOnTheFrameUnlessItIsZero) {
   panel.curves.push_back({.name = "", .x = {0, 1, 2}, .y = {3, 5, 4}});
   const auto inner = plot_points(svg_plot({panel}), "polyline");
   panel.y = {.label = "", .low = 3, .high = 5};
-  const auto asked = plot_points(svg_plot({panel}), "polyline");   // from frame to frame
+  const auto asked = plot_points(svg_plot({panel}), "polyline");  // from frame to frame
   const double height = asked[0].second - asked[1].second;
   EXPECT_NEAR(inner[0].second, asked[0].second - height * 0.04 / 1.08, 0.02);
   EXPECT_NEAR(inner[1].second, asked[1].second + height * 0.04 / 1.08, 0.02);
   EXPECT_EQ(inner[0].first, asked[0].first);
   panel.y = {};
-  panel.curves[0].y = {0, 2, 1};   // 0 stays the floor
+  panel.curves[0].y = {0, 2, 1};  // 0 stays the floor
   EXPECT_NEAR(plot_points(svg_plot({panel}), "polyline")[0].second, asked[0].second, 0.02);
 }
 
 TEST(Plot, LogAxesAreLogarithmic) {
-  PlotPanel panel{.x = {.label = "T", .scale = AxisScale::log}, .y = {.label = "gap", .scale = AxisScale::log}, .curves = {}};
+  PlotPanel panel{
+      .x = {.label = "T", .scale = AxisScale::log}, .y = {.label = "gap", .scale = AxisScale::log}, .curves = {}};
   panel.curves.push_back({.name = "", .x = {1, 10, 100}, .y = {1, 0.1, 0.01}});
   const auto line = plot_points(svg_plot({panel}), "polyline");
   ASSERT_EQ(line.size(), 3u);
@@ -115,7 +118,7 @@ TEST(Plot, WhatIsNotFiniteLeavesAGap) {
   std::string svg = svg_plot({panel});
   EXPECT_EQ(occurrences(svg, "<polyline"), 2);
   EXPECT_EQ(svg.find("nan"), std::string::npos);
-  panel.curves[0].y = {nan, nan, nan, nan, nan};   // nothing to show is a plot too
+  panel.curves[0].y = {nan, nan, nan, nan, nan};  // nothing to show is a plot too
   svg = svg_plot({panel});
   EXPECT_TRUE(well_formed(svg));
   EXPECT_EQ(occurrences(svg, "<polyline"), 0);
@@ -131,10 +134,15 @@ TEST(Plot, ASecondAxisHasAScaleOfItsOwn) {
 }
 
 TEST(Plot, PicturesMergeEqualCells) {
-  PlotPicture picture{.title = "G", .rows = 2, .cols = 4, .values = {1, 1, 1, 1, -1, -1, 0, 1}, .levels = 3, .colors = PictureColors::grey};
+  PlotPicture picture{.title = "G",
+                      .rows = 2,
+                      .cols = 4,
+                      .values = {1, 1, 1, 1, -1, -1, 0, 1},
+                      .levels = 3,
+                      .colors = PictureColors::grey};
   const std::string svg = svg_pictures({{"graph", {picture}}}, {"black: alike"});
   EXPECT_TRUE(well_formed(svg));
-  EXPECT_EQ(occurrences(svg, "fill=\"#000000\""), 2);   // the first row in one piece, and the last cell
+  EXPECT_EQ(occurrences(svg, "fill=\"#000000\""), 2);  // the first row in one piece, and the last cell
   EXPECT_EQ(occurrences(svg, "fill=\"#808080\""), 1);
 }
 
@@ -143,11 +151,12 @@ TEST(Plot, ThreePanelsToARowAndEveryCurveItsOwnStroke) {
   for (int k = 0; k < 9; ++k) panel.curves.push_back({.name = "c", .x = {0, 1}, .y = {0.1 * k, 0.3}});
   const std::string svg = svg_plot({panel, panel, panel, panel});
   EXPECT_TRUE(well_formed(svg));
-  const auto first = plot_points(svg, "polyline", 0), third = plot_points(svg, "polyline", 18), fourth = plot_points(svg, "polyline", 27);
+  const auto first = plot_points(svg, "polyline", 0), third = plot_points(svg, "polyline", 18),
+             fourth = plot_points(svg, "polyline", 27);
   EXPECT_EQ(first[0].second, third[0].second);
   EXPECT_EQ(first[0].first, fourth[0].first);
   EXPECT_GT(fourth[0].second, first[0].second + 200);
-  EXPECT_EQ(occurrences(svg, "stroke-dasharray=\"2 2\""), 4 * 2 * 2);   // the eighth and ninth, with their names
+  EXPECT_EQ(occurrences(svg, "stroke-dasharray=\"2 2\""), 4 * 2 * 2);  // the eighth and ninth, with their names
 }
 
 TEST(Plot, IsTheSameBytesForTheSameInput) {

@@ -13,10 +13,10 @@
 #include <filesystem>
 #include <utility>
 
-#include "core/record/checkpoint_folder.h"
-#include "core/record/checkpoint_shares.h"
 #include "core/io/files.h"
 #include "core/io/safetensors_bytes.h"
+#include "core/record/checkpoint_folder.h"
+#include "core/record/checkpoint_shares.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 #include "tests/test_folder.h"
@@ -27,10 +27,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kTensors = 12, kBytes = 40'000;
-const std::vector<TensorGroup> kGroups = {{"model", std::vector<uint64_t>(kTensors, kBytes)}, {"optim", std::vector<uint64_t>(kTensors, kBytes)}};
+const std::vector<TensorGroup> kGroups = {{"model", std::vector<uint64_t>(kTensors, kBytes)},
+                                          {"optim", std::vector<uint64_t>(kTensors, kBytes)}};
 
 // What tensor k of a checkpoint holds: every byte depends on the step.
-std::string content(int64_t step, size_t k) { return std::string(kBytes, static_cast<char>('a' + (step * 7 + static_cast<int64_t>(k)) % 26)); }
+std::string content(int64_t step, size_t k) {
+  return std::string(kBytes, static_cast<char>('a' + (step * 7 + static_cast<int64_t>(k)) % 26));
+}
 
 struct Pipe {
   int ends[2] = {-1, -1};
@@ -51,13 +54,15 @@ class Killed : public testing::Test {
     for (const SharedFile& f : files_) {
       if (f.rank != rank) continue;
       std::vector<io::TensorBytes> tensors;
-      for (size_t k = f.begin; k < f.end; ++k) tensors.push_back({std::string("t") + std::to_string(k), "U8", 1, {static_cast<int64_t>(kBytes)}, kBytes});
+      for (size_t k = f.begin; k < f.end; ++k)
+        tensors.push_back({std::string("t") + std::to_string(k), "U8", 1, {static_cast<int64_t>(kBytes)}, kBytes});
       std::string bytes;
       const auto source = [&](size_t k) {
         bytes = content(step, f.begin + k);
         return static_cast<const void*>(bytes.data());
       };
-      sums[f.name] = io::write_safetensors_bytes(fresh + "/" + f.name, tensors, source, {{"step", std::to_string(step)}});
+      sums[f.name] =
+          io::write_safetensors_bytes(fresh + "/" + f.name, tensors, source, {{"step", std::to_string(step)}});
     }
     return sums;
   }
@@ -116,7 +121,8 @@ class Killed : public testing::Test {
     constexpr int kTimed = 5;
     const auto begin = std::chrono::steady_clock::now();
     int64_t step = 0;
-    for (int k = 0; k < kTimed; ++k) EXPECT_EQ(read(w.said.ends[0], &step, sizeof(step)), static_cast<ssize_t>(sizeof(step)));
+    for (int k = 0; k < kTimed; ++k)
+      EXPECT_EQ(read(w.said.ends[0], &step, sizeof(step)), static_cast<ssize_t>(sizeof(step)));
     const auto spent = std::chrono::steady_clock::now() - begin;
     end(w);
     fs::remove_all(run_);
@@ -131,7 +137,7 @@ class Killed : public testing::Test {
     ASSERT_EQ(names.size(), files_.size());
     for (const SharedFile& f : files_) {
       const std::string bytes = io::read_whole_file(path + "/" + f.name);
-      std::string wanted;   // tensors of one type lie by name
+      std::string wanted;  // tensors of one type lie by name
       std::vector<std::string> order;
       for (size_t k = f.begin; k < f.end; ++k) order.push_back("t" + std::to_string(k));
       std::sort(order.begin(), order.end());
@@ -146,7 +152,8 @@ class Killed : public testing::Test {
 };
 
 TEST_F(Killed, TheNewestCompleteCheckpointLoads) {
-  ASSERT_EQ(std::count_if(files_.begin(), files_.end(), [](const SharedFile& f) { return f.rank == 1; }), static_cast<int64_t>(files_.size()) / 2);
+  ASSERT_EQ(std::count_if(files_.begin(), files_.end(), [](const SharedFile& f) { return f.rank == 1; }),
+            static_cast<int64_t>(files_.size()) / 2);
   const char* asked = std::getenv("PAL_KILLS");
   const int kills = asked ? std::atoi(asked) : 200;
   Random random(17, Purpose::bench);
@@ -159,7 +166,7 @@ TEST_F(Killed, TheNewestCompleteCheckpointLoads) {
     start(w, newest);
     ASSERT_GT(std::min(w.zero, w.one), 0);
     usleep(static_cast<useconds_t>(random.below(2 * usual)));
-    kill(random.below(2) == 0 ? w.zero : w.one, SIGKILL);   // this one first
+    kill(random.below(2) == 0 ? w.zero : w.one, SIGKILL);  // this one first
     if (random.below(2) == 0) usleep(static_cast<useconds_t>(random.below(3000)));
     end(w);
     int64_t last = newest;
@@ -176,8 +183,8 @@ TEST_F(Killed, TheNewestCompleteCheckpointLoads) {
     if (testing::Test::HasFatalFailure()) return;
     newest = stands.front();
   }
-  EXPECT_GT(newest, kills / 10);   // they did write
-  EXPECT_GT(fresh, kills / 10);    // and were killed while they did
+  EXPECT_GT(newest, kills / 10);  // they did write
+  EXPECT_GT(fresh, kills / 10);   // and were killed while they did
 }
 
 TEST(Shares, EveryTensorOnceAndTheRanksAlike) {
@@ -220,7 +227,8 @@ TEST(Shares, SmallGroupsStayOneFileAndLargeOnesAreNamedInOrder) {
   const auto halves = share_out(two, 2, 1);
   EXPECT_EQ(names(halves), (std::vector<std::string>{"model.safetensors", "optim.safetensors"}));
   EXPECT_NE(halves[0].rank, halves[1].rank);
-  EXPECT_EQ(names(share_out({{"model", {50, 50}}}, 2, 1)), (std::vector<std::string>{"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}));
+  EXPECT_EQ(names(share_out({{"model", {50, 50}}}, 2, 1)),
+            (std::vector<std::string>{"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}));
 }
 
 }  // namespace

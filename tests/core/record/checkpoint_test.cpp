@@ -1,5 +1,4 @@
 // checkpoint: what is written is loaded; damaged or unfinished ones are skipped, wherever the writer was killed.
-#include "core/ops/named_tensors.h"
 #include "core/record/checkpoint.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -16,6 +15,7 @@
 
 #include "core/io/files.h"
 #include "core/io/sha256.h"
+#include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 #include "tests/test_folder.h"
@@ -72,7 +72,8 @@ TEST_F(Checkpoint, IsLoadedAsItWasWritten) {
   EXPECT_EQ(loaded->state.graph_version, 5u);
   EXPECT_EQ(loaded->state.ledger_position, 6);
   EXPECT_EQ(loaded->state.extra_json, R"({"queue":[1,2]})");
-  ops::NamedTensors into = {{"w", at::zeros({3})}, {"n", at::zeros({}, at::kLong)}}, optim = {{"momentum.w", at::zeros({3})}};
+  ops::NamedTensors into = {{"w", at::zeros({3})}, {"n", at::zeros({}, at::kLong)}},
+                    optim = {{"momentum.w", at::zeros({3})}};
   restore(into, loaded->model, "model");
   restore(optim, loaded->optim, "optim");
   EXPECT_TRUE(at::equal(into[0].second, at::full({3}, 7.f)));
@@ -121,7 +122,7 @@ TEST_F(Checkpoint, DamagedOnesAreSkippedForTheOneBefore) {
     io::write_file_atomically(p.parent_path() / "manifest.json", manifest);
   });
   for (const int64_t step : {10, 20}) fs::remove(at_step(step) / "manifest.json");
-  EXPECT_THROW(load(), Error);   // begins nothing anew over what may still be saved by hand
+  EXPECT_THROW(load(), Error);  // begins nothing anew over what may still be saved by hand
   EXPECT_EQ(warnings_.size(), 2u);
 }
 
@@ -138,7 +139,8 @@ TEST_F(Checkpoint, ARunThatWentBackReplacesWhatItLeftBehind) {
 
 TEST_F(Checkpoint, OtherNamesAreLeftAlone) {
   write(10);
-  for (const char* name : {"step-", "step-x", "step-011", "step-99999999999999999999", "notes", ".new-step-20", ".old-step-20"})
+  for (const char* name :
+       {"step-", "step-x", "step-011", "step-99999999999999999999", "notes", ".new-step-20", ".old-step-20"})
     fs::create_directories(fs::path(run_) / "checkpoints" / name);
   expect_loads(10, 0);
   write(11);
@@ -196,7 +198,8 @@ TEST_F(Checkpoint, AKilledWriterLeavesACompleteOne) {
     const auto loaded = load();
     ASSERT_TRUE(loaded || said == 0);
     if (!loaded) continue;
-    EXPECT_TRUE(loaded->state.step == said || loaded->state.step == said + 1) << loaded->state.step << " after " << said;
+    EXPECT_TRUE(loaded->state.step == said || loaded->state.step == said + 1)
+        << loaded->state.step << " after " << said;
     EXPECT_TRUE(at::equal(loaded->model.at("w"), tensors(loaded->state.step)[0].second));
     EXPECT_TRUE(warnings_.empty()) << warnings_[0];
     step = loaded->state.step;

@@ -49,9 +49,10 @@ TEST(MetricsReader, EmptyCutAndStrangeFiles) {
   const std::string path = folder / "metrics.jsonl";
   data::write_file(path, "");
   EXPECT_TRUE(read_metrics(path).lines.empty());
-  data::write_file(path, "{\"step\":20,\"loss\":1}\n[1]\nnonsense\n{\"loss\":3}\n{\"step\":10,\"loss\":2}\n{\"step\":30,\"lo");
+  data::write_file(
+      path, "{\"step\":20,\"loss\":1}\n[1]\nnonsense\n{\"loss\":3}\n{\"step\":10,\"loss\":2}\n{\"step\":30,\"lo");
   const RunMetrics run = read_metrics(path);
-  EXPECT_EQ(metric_curve(run, "loss").y, (std::vector<double>{2, 1}));   // in the order of the steps
+  EXPECT_EQ(metric_curve(run, "loss").y, (std::vector<double>{2, 1}));  // in the order of the steps
   EXPECT_EQ(run.bad_lines, 4);
   EXPECT_EQ(last_value(run, "nothing", -1), -1);
   EXPECT_NE(data::error_of(Exit::data, [&] { read_metrics(folder / "none.jsonl"); }), "");
@@ -85,7 +86,7 @@ TEST(Tensorboard, RecordsAreFramedWithMaskedChecksums) {
   EXPECT_EQ(unmasked(8), io::crc32c(record.data(), 8));
   EXPECT_EQ(unmasked(15), io::crc32c("abc", 3));
   const TestFolder folder;
-  TensorboardWriter(folder / "tb", 0);   // nothing written, no file
+  TensorboardWriter(folder / "tb", 0);  // nothing written, no file
   EXPECT_FALSE(std::filesystem::exists(folder / "tb"));
 }
 

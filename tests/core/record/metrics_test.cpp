@@ -51,7 +51,8 @@ TEST_F(Metrics, LinesHaveTheFieldsOfTheContract) {
   ASSERT_EQ(first.size(), 1u);
   EXPECT_GT(first[0]["memory_mb"].get<double>(), 1.0);
   first[0].erase("memory_mb");
-  EXPECT_EQ(first[0], nlohmann::json::parse(R"({"step":1,"epoch":0.5,"loss":1.25,"terms":{"invariance":1.0,"variance":null},
+  EXPECT_EQ(first[0],
+            nlohmann::json::parse(R"({"step":1,"epoch":0.5,"loss":1.25,"terms":{"invariance":1.0,"variance":null},
     "lr":0.1,"images_per_s":1000.0,"graph_version":3,"queries":4,"cost":5.0,"effective_rank":null,"sync_ms":2.5,"sync_hidden":0.75})"));
   writer.finish(2, "abc", 1.5);
   EXPECT_EQ(lines().back(), nlohmann::json::parse(R"({"step":2,"done":true,"weights_sha256":"abc","seconds":1.5})"));
@@ -109,7 +110,8 @@ TEST_F(Metrics, FilesAreReplacedWholeOrNotAtAll) {
     }
     return std::string("nothing");
   };
-  EXPECT_NE(said([&] { io::write_file_atomically(folder_ / "none/a", "x"); }).find("check that the folder exists"), std::string::npos);
+  EXPECT_NE(said([&] { io::write_file_atomically(folder_ / "none/a", "x"); }).find("check that the folder exists"),
+            std::string::npos);
   EXPECT_NE(said([&] { io::FileWriter("/dev/full").write("x", 1); }).find("free some space"), std::string::npos);
   EXPECT_NE(said([&] { io::read_whole_file(folder_ / "none"); }).find("cannot read"), std::string::npos);
   EXPECT_NE(said([&] { MetricsWriter(folder_ / "none/m.jsonl", 0); }).find("cannot write"), std::string::npos);

@@ -1,6 +1,4 @@
 // setup: what the keys of a config become.
-#include "core/io/cores.h"
-#include "core/optim/schedule.h"
 #include "core/setup/setup.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +7,8 @@
 #include <cmath>
 #include <set>
 
+#include "core/io/cores.h"
+#include "core/optim/schedule.h"
 #include "kernels/base/error.h"
 
 namespace pal::setup {
@@ -54,7 +54,9 @@ TEST(Setup, SubsetIsDrawnByTheSeed) {
 TEST(Setup, KnownLabelsAreAShareOfTheSubset) {
   const Labels data(1000);
   const auto subset = training_subset(config({"data.limit=500"}), data);
-  const auto count = [](const std::vector<int64_t>& labels) { return std::count_if(labels.begin(), labels.end(), [](int64_t l) { return l >= 0; }); };
+  const auto count = [](const std::vector<int64_t>& labels) {
+    return std::count_if(labels.begin(), labels.end(), [](int64_t l) { return l >= 0; });
+  };
   EXPECT_EQ(count(known_labels(config({"graph.kind=ssl"}), data, subset)), 0);
   const auto all = known_labels(config({"graph.kind=supervised"}), data, subset);
   EXPECT_EQ(count(all), std::count_if(subset.begin(), subset.end(), [&](int64_t s) { return data.labels()[s] >= 0; }));
@@ -70,7 +72,8 @@ TEST(Setup, KnownLabelsAreAShareOfTheSubset) {
 TEST(Setup, CaptchaFromNothingGetsOneTemplatePerClass) {
   const Labels data(1000);
   const auto subset = training_subset(config({}), data);
-  const auto known = known_labels(config({"graph.kind=mixed", "graph.labeled_fraction=0", "oracle.sampler=captcha"}), data, subset);
+  const auto known =
+      known_labels(config({"graph.kind=mixed", "graph.labeled_fraction=0", "oracle.sampler=captcha"}), data, subset);
   std::multiset<int64_t> classes;
   for (int64_t l : known) {
     if (l >= 0) classes.insert(l);
@@ -92,7 +95,8 @@ TEST(Setup, AGraphOfLabelsNeedsLabels) {
 TEST(Setup, NoisyLabelsAreAFunctionOfTheSample) {
   const Labels data(5000);
   const auto labels = known_labels(config({"graph.kind=supervised"}), data, training_subset(config({}), data));
-  const graph::GraphStore clean = make_graph_store(config({}), data, labels), noisy = make_graph_store(config({"graph.label_noise=0.4"}), data, labels);
+  const graph::GraphStore clean = make_graph_store(config({}), data, labels),
+                          noisy = make_graph_store(config({"graph.label_noise=0.4"}), data, labels);
   int64_t labelled = 0, changed = 0;
   for (int64_t s = 0; s < data.size(); ++s) {
     ASSERT_EQ(clean.label(s), labels[s]);
@@ -100,17 +104,19 @@ TEST(Setup, NoisyLabelsAreAFunctionOfTheSample) {
     labelled += labels[s] >= 0;
     changed += noisy.label(s) != labels[s];
   }
-  EXPECT_NEAR(static_cast<double>(changed) / static_cast<double>(labelled), 0.4 * 4 / 5, 0.04) << "a fifth falls back on its class";
+  EXPECT_NEAR(static_cast<double>(changed) / static_cast<double>(labelled), 0.4 * 4 / 5, 0.04)
+      << "a fifth falls back on its class";
   EXPECT_EQ(noisy.fingerprint(), make_graph_store(config({"graph.label_noise=0.4"}), data, labels).fingerprint());
 }
 
 TEST(Setup, ScheduleFromBaseRateAndEpochs) {
-  const config::Config c = config::Config::defaults({"train.epochs=20", "optim.base_lr=0.2", "train.global_batch=512", "optim.warmup_epochs=1"});
+  const config::Config c = config::Config::defaults(
+      {"train.epochs=20", "optim.base_lr=0.2", "train.global_batch=512", "optim.warmup_epochs=1"});
   const optim::Schedule s = schedule(c, 30);
   EXPECT_DOUBLE_EQ(s.peak, 0.4);
   EXPECT_EQ(s.total_steps, 600);
   EXPECT_EQ(s.warmup_steps, 30);
-  EXPECT_EQ(schedule(config({"optim.warmup_epochs=10"}), 30).warmup_steps, 10);   // at most a tenth of the run
+  EXPECT_EQ(schedule(config({"optim.warmup_epochs=10"}), 30).warmup_steps, 10);  // at most a tenth of the run
   EXPECT_EQ(compute_threads(config({"train.threads=3"}), 2), 3);
   EXPECT_EQ(compute_threads(config({}), 0.25), 1);
   EXPECT_EQ(compute_threads(config({}), 2.5), 2);
@@ -119,7 +125,9 @@ TEST(Setup, ScheduleFromBaseRateAndEpochs) {
 }
 
 TEST(Setup, EdgeSamplesWhereSomeAreKnownAndSomeAreNot) {
-  const auto of = [](std::vector<std::string> overrides, int64_t labelled) { return edge_samples(config(overrides), labelled, 1000); };
+  const auto of = [](std::vector<std::string> overrides, int64_t labelled) {
+    return edge_samples(config(overrides), labelled, 1000);
+  };
   EXPECT_EQ(of({"graph.kind=mixed", "train.global_batch=256"}, 10), 64);
   EXPECT_EQ(of({"graph.kind=supervised", "train.global_batch=10", "graph.edge_share=0.25"}, 10), 2);
   EXPECT_EQ(of({"graph.kind=ssl"}, 0), 0);

@@ -1,5 +1,4 @@
 // study: oracles on features alone: files of features, the head in closed form, curves, closure, noise.
-#include "core/oracle/samplers/samplers.h"
 #include "core/study/offline_study.h"
 
 #include <ATen/ops/zeros.h>
@@ -11,8 +10,9 @@
 #include "core/eval/linear_probe.h"
 #include "core/io/feature_file.h"
 #include "core/io/files.h"
-#include "core/study/feature_head.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/samplers/samplers.h"
+#include "core/study/feature_head.h"
 #include "core/theory/query_game.h"
 #include "core/theory/toy_data.h"
 #include "kernels/base/error.h"
@@ -32,7 +32,8 @@ StudyData noisy_corners(int64_t n) {
     at::Tensor x = at::zeros({static_cast<int64_t>(labels.size()), 16}, at::kFloat);
     for (int64_t i = 0; i < x.size(0); ++i) {
       Random random(8, Purpose::bench, step, static_cast<uint64_t>(i));
-      for (int64_t k = 0; k < 16; ++k) x.data_ptr<float>()[i * 16 + k] = static_cast<float>((labels[i] == k) + (k < 8 ? 0.25 : 1.0) * random.normal());
+      for (int64_t k = 0; k < 16; ++k)
+        x.data_ptr<float>()[i * 16 + k] = static_cast<float>((labels[i] == k) + (k < 8 ? 0.25 : 1.0) * random.normal());
     }
     return x;
   };
@@ -42,8 +43,9 @@ StudyData noisy_corners(int64_t n) {
 }
 
 config::Config study_config(std::vector<std::string> more) {
-  std::vector<std::string> settings = {"oracle.budget=300", "oracle.questions_per_round=25", "oracle.pool=500", "compare.points=2", "compare.width=5",
-                                       "graph.labeled_fraction=0"};
+  std::vector<std::string> settings = {"oracle.budget=300", "oracle.questions_per_round=25",
+                                       "oracle.pool=500",   "compare.points=2",
+                                       "compare.width=5",   "graph.labeled_fraction=0"};
   settings.insert(settings.end(), more.begin(), more.end());
   return config::Config::defaults(settings);
 }
@@ -51,7 +53,9 @@ config::Config study_config(std::vector<std::string> more) {
 TEST(FeatureHead, GoesFromPrincipalComponentsToTheDiscriminant) {
   const StudyData data = noisy_corners(1000);
   FeatureHead head(data.train, 5);
-  const auto error = [&] { return 1 - eval::linear_probe(head(data.train), data.train_labels, head(data.test), data.test_labels, 5, {}).top1; };
+  const auto error = [&] {
+    return 1 - eval::linear_probe(head(data.train), data.train_labels, head(data.test), data.test_labels, 5, {}).top1;
+  };
   graph::GraphStore store(1000);
   head.see(store);
   head.fit({});
@@ -63,7 +67,9 @@ TEST(FeatureHead, GoesFromPrincipalComponentsToTheDiscriminant) {
   EXPECT_LT(error(), 0.1);
   // Answered pairs alone, without deduction, do it too.
   graph::GraphStore pairs(1000, graph::Deduction::off);
-  for (int64_t i = 0; i + 1 < 1000; ++i) pairs.insert(i, i + 1, data.train_labels[i] == data.train_labels[i + 1] ? graph::Relation::same : graph::Relation::different);
+  for (int64_t i = 0; i + 1 < 1000; ++i)
+    pairs.insert(i, i + 1,
+                 data.train_labels[i] == data.train_labels[i + 1] ? graph::Relation::same : graph::Relation::different);
   head.see(pairs);
   head.fit({});
   EXPECT_LT(error(), 0.3);
@@ -78,10 +84,13 @@ TEST(FeatureHead, WithOneStepOfDeductionAWrongAnswerSpoilsOneSample) {
     std::vector<int64_t> templates(5, -1);
     for (int64_t i = 0; i < 400; ++i) {
       int64_t& t = templates[data.train_labels[i]];
-      if (t >= 0) store.insert(t, i, graph::Relation::same);
-      else t = i;
+      if (t >= 0)
+        store.insert(t, i, graph::Relation::same);
+      else
+        t = i;
     }
-    for (size_t c = 0; c + 1 < templates.size() && wrong; ++c) store.insert(templates[c], templates[c + 1], graph::Relation::same);
+    for (size_t c = 0; c + 1 < templates.size() && wrong; ++c)
+      store.insert(templates[c], templates[c + 1], graph::Relation::same);
     head.see(store);
     head.fit({});
     return 1 - eval::linear_probe(head(data.train), data.train_labels, head(data.test), data.test_labels, 5, {}).top1;
@@ -95,10 +104,14 @@ TEST(FeatureHead, WithOneStepOfDeductionAWrongAnswerSpoilsOneSample) {
 
 TEST(FeatureHead, IsChosenOnAValidationPartOfTheTrainingSet) {
   const StudyData data = noisy_corners(1500);
-  const auto part = [&](int64_t begin, int64_t n) { return std::vector<int64_t>(data.train_labels.begin() + begin, data.train_labels.begin() + begin + n); };
+  const auto part = [&](int64_t begin, int64_t n) {
+    return std::vector<int64_t>(data.train_labels.begin() + begin, data.train_labels.begin() + begin + n);
+  };
   const HeadSplit split{data.train.narrow(0, 0, 500), data.train.narrow(0, 500, 500), part(0, 500), part(500, 500), 5};
   FeatureHead head(data.train, 5);
-  const auto error = [&] { return 1 - eval::linear_probe(head(split.train), split.train_labels, head(data.test), data.test_labels, 5, {}).top1; };
+  const auto error = [&] {
+    return 1 - eval::linear_probe(head(split.train), split.train_labels, head(data.test), data.test_labels, 5, {}).top1;
+  };
   // Pairs that are alike by nothing: the noise of the last columns.
   graph::GraphStore wrong(1500);
   for (int64_t i = 0; i + 1 < 1500; i += 2) wrong.insert(i, i + 1, graph::Relation::same);
@@ -119,7 +132,9 @@ TEST(FeatureHead, IsChosenOnAValidationPartOfTheTrainingSet) {
 
 TEST(Study, CaptchaLearnsFromItsAnswersAndKnowsMoreThanRandomPairs) {
   const StudyData data = noisy_corners(1000);
-  const auto curve = [&](const std::string& sampler, const StudyLine& line = {"x"}) { return run_study(study_config({"oracle.sampler=" + sampler}), line, data); };
+  const auto curve = [&](const std::string& sampler, const StudyLine& line = {"x"}) {
+    return run_study(study_config({"oracle.sampler=" + sampler}), line, data);
+  };
   const std::vector<StudyPoint> captcha = curve("captcha"), pairs = curve("supervised"), ssl = curve("ssl");
   ASSERT_EQ(captcha.size(), 3u);
   EXPECT_EQ(captcha[0].questions, 0);
@@ -159,7 +174,8 @@ TEST(FeatureFiles, AreReadBackAndRefusedWithASentence) {
   const StudyData data = noisy_corners(20);
   for (const char* name : {"x.npy", "x.h5"}) {
     const std::string path = folder / name;
-    io::write_feature_file(path, {.features = data.train, .labels = data.train_labels, .ids = {}, .classes = {}, .about = {}});
+    io::write_feature_file(
+        path, {.features = data.train, .labels = data.train_labels, .ids = {}, .classes = {}, .about = {}});
     ASSERT_TRUE(data::is_feature_file(path));
     const data::FeatureSet back = data::read_features(path);
     EXPECT_TRUE(back.rows.equal(data.train)) << name;
@@ -220,12 +236,14 @@ TEST(Study, ImpliesWhatTheCaptchaOfTheKernelExperimentsFills) {
     const theory::CaptchaGame::Query q = game.choose({}, 10, random);
     game.answer(q);
     const auto at = std::find(c.templates.begin(), c.templates.end(), q.against) - c.templates.begin();
-    for (int p : q.points) c.store.insert(at, p, c.labels[p] == q.against ? graph::Relation::same : graph::Relation::different);
+    for (int p : q.points)
+      c.store.insert(at, p, c.labels[p] == q.against ? graph::Relation::same : graph::Relation::different);
     game.graph(graph, -1);
     for (int64_t i = 0; i < 60; ++i) {
       for (int64_t j = 0; j < i; ++j) {
         if (graph(i, j) != 0) {
-          ASSERT_EQ(graph(i, j) > 0 ? graph::Relation::same : graph::Relation::different, c.store.relation(i, j)) << i << " " << j << " step " << step;
+          ASSERT_EQ(graph(i, j) > 0 ? graph::Relation::same : graph::Relation::different, c.store.relation(i, j))
+              << i << " " << j << " step " << step;
         }
       }
     }
@@ -244,12 +262,17 @@ TEST(Study, EndsWhereTheCaptchaOfTheKernelExperimentsEnds) {
     ASSERT_TRUE(all_known()) << seed;
     theirs += static_cast<double>(game.questions());
 
-    const auto sampler = oracle::make_query_sampler(config::Config::defaults({"oracle.sampler=captcha", "oracle.guide=none", "oracle.members=10"}));
+    const auto sampler = oracle::make_query_sampler(
+        config::Config::defaults({"oracle.sampler=captcha", "oracle.guide=none", "oracle.members=10"}));
     int64_t questions = 0;
     for (int64_t round = 0; round < 1000 && c.store.components() > 4; ++round) {
-      for (const oracle::Query& q : sampler->choose(c.store, {oracle::draw_pool(c.store, 60, seed, round), {}}, {.seed = seed, .round = round, .questions = 10})) {
+      for (const oracle::Query& q : sampler->choose(c.store, {oracle::draw_pool(c.store, 60, seed, round), {}},
+                                                    {.seed = seed, .round = round, .questions = 10})) {
         questions += static_cast<int64_t>(q.members.size());
-        for (int64_t m : q.members) c.store.insert(q.template_sample, m, c.labels[m] == c.labels[q.template_sample] ? graph::Relation::same : graph::Relation::different);
+        for (int64_t m : q.members)
+          c.store.insert(
+              q.template_sample, m,
+              c.labels[m] == c.labels[q.template_sample] ? graph::Relation::same : graph::Relation::different);
       }
     }
     ASSERT_EQ(c.store.components(), 4) << seed;
@@ -259,7 +282,9 @@ TEST(Study, EndsWhereTheCaptchaOfTheKernelExperimentsEnds) {
     game.graph(graph, -1);
     for (int64_t i = 0; i < 60; ++i) {
       for (int64_t j = 0; j < i; ++j) {
-        if (graph(i, j) != 0) { EXPECT_EQ(graph(i, j) > 0, c.store.relation(i, j) == graph::Relation::same) << i << " " << j; }
+        if (graph(i, j) != 0) {
+          EXPECT_EQ(graph(i, j) > 0, c.store.relation(i, j) == graph::Relation::same) << i << " " << j;
+        }
       }
     }
   }

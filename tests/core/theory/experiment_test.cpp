@@ -13,7 +13,8 @@
 namespace pal::theory {
 namespace {
 
-ExperimentResult run_trials(const std::string& name, int64_t trials, const std::function<void(ExperimentOptions&)>& change = {}) {
+ExperimentResult run_trials(const std::string& name, int64_t trials,
+                            const std::function<void(ExperimentOptions&)>& change = {}) {
   const FigureSpec& f = figure(name);
   ExperimentOptions o = with_dataset(f, ToyKind::circles);
   o.trials = trials;
@@ -44,10 +45,11 @@ TEST(Experiment, ActiveIsBelowPassive) {
     if (active.x[k] < 100 || active.x[k] > 300) continue;
     gap += passive.mean[k] - active.mean[k];
     ++points;
-    EXPECT_GT(passive.mean[k] - active.mean[k], 0.1) << active.x[k] << " queries";   // ten trials: a little below .15 at an end
+    EXPECT_GT(passive.mean[k] - active.mean[k], 0.1)
+        << active.x[k] << " queries";  // ten trials: a little below .15 at an end
   }
   EXPECT_GT(gap / points, 0.15);
-  EXPECT_LT(std::abs(mean_at(active, 400) - mean_at(active, 790)), 0.01);   // flat
+  EXPECT_LT(std::abs(mean_at(active, 400) - mean_at(active, 790)), 0.01);  // flat
   EXPECT_GT(mean_at(passive, 400) - mean_at(passive, 790), 0.05);
 }
 
@@ -80,9 +82,9 @@ TEST(Experiment, TheErrorFollowsTheConnectedComponents) {
   const ExperimentResult r = run_trials("missing", 20);
   const std::vector<double>&e = r.error[0].mean, &c = r.also[0].mean;
   EXPECT_NEAR(c.front(), 4, 0.1);
-  EXPECT_NEAR(c.back(), 100, 1e-12);   // p = 1: nothing is left
+  EXPECT_NEAR(c.back(), 100, 1e-12);  // p = 1: nothing is left
   double se = 0, sc = 0, see = 0, scc = 0, sec = 0;
-  const size_t n = e.size() - 1;       // the last is the graph without any entry
+  const size_t n = e.size() - 1;  // the last is the graph without any entry
   for (size_t k = 0; k < n; ++k) {
     se += e[k], sc += c[k], see += e[k] * e[k], scc += c[k] * c[k], sec += e[k] * c[k];
   }
@@ -94,7 +96,8 @@ TEST(Experiment, TheErrorGrowsNearLinearlyWithNoise) {
   const ExperimentResult r = run_trials("noise", 6, [](ExperimentOptions& o) { o.batch = 30, o.steps = 10; });
   const CurveStatistics& s = r.error[0];
   double sx = 0, sy = 0, sxx = 0, sxy = 0, syy = 0;
-  for (size_t k = 0; k < s.x.size(); ++k) sx += s.x[k], sy += s.mean[k], sxx += s.x[k] * s.x[k], sxy += s.x[k] * s.mean[k], syy += s.mean[k] * s.mean[k];
+  for (size_t k = 0; k < s.x.size(); ++k)
+    sx += s.x[k], sy += s.mean[k], sxx += s.x[k] * s.x[k], sxy += s.x[k] * s.mean[k], syy += s.mean[k] * s.mean[k];
   const double m = static_cast<double>(s.x.size());
   EXPECT_GT((sxy - sx * sy / m) / std::sqrt((sxx - sx * sx / m) * (syy - sy * sy / m)), 0.97);
   EXPECT_GT(s.mean.back() - s.mean.front(), 0.2);
@@ -132,7 +135,7 @@ TEST(Experiment, RefusesSizesThatMakeNoSense) {
     EXPECT_THROW(check_experiment(figure(name), o), Error);
   };
   refused("active", [](auto& o) { o.n = 0; });
-  refused("active", [](auto& o) { o.n = 4; });   // narrower than the representation
+  refused("active", [](auto& o) { o.n = 4; });  // narrower than the representation
   refused("active", [](auto& o) { o.trials = 0; });
   refused("active", [](auto& o) { o.kernel.sigma = 0; });
   refused("interpolation", [](auto& o) { o.alphas = {1.5}; });
@@ -162,14 +165,15 @@ TEST(Experiment, TheCaptchaGameDeducesOnlyWhatIsTrue) {
       }
     }
   }
-  EXPECT_EQ(game.entries(), 40 * 39);       // all of it
-  EXPECT_LE(game.questions(), 40 * 4);      // with at most N·C questions
+  EXPECT_EQ(game.entries(), 40 * 39);   // all of it
+  EXPECT_LE(game.questions(), 40 * 4);  // with at most N·C questions
 }
 
 TEST(Experiment, ASmallNetworkLearnsTheFullGraphAsTheClosedFormDoes) {
-  const ExperimentResult r = run_trials("network", 2, [](ExperimentOptions& o) { o.steps = 2, o.batch = 100, o.n = 100; });
-  EXPECT_LT(r.error[1].mean[1], 0.25);                          // everything is known
-  EXPECT_GT(r.error[1].mean[0], r.error[1].mean[1] + 0.2);      // nothing is
+  const ExperimentResult r =
+      run_trials("network", 2, [](ExperimentOptions& o) { o.steps = 2, o.batch = 100, o.n = 100; });
+  EXPECT_LT(r.error[1].mean[1], 0.25);                      // everything is known
+  EXPECT_GT(r.error[1].mean[0], r.error[1].mean[1] + 0.2);  // nothing is
   EXPECT_LT(r.error[0].mean[1], 0.25);
 }
 

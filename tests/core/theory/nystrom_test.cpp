@@ -19,7 +19,8 @@ struct ScaleCase {
 
 ScaleCase scale_case(int64_t n, int64_t known) {
   Random random(4, Purpose::bench);
-  ScaleCase c{toy_train(ToyKind::circles, n, 0.1, random), toy_test(ToyKind::circles, 400, 0.1, random), std::vector<char>(n, 0), identity(n)};
+  ScaleCase c{toy_train(ToyKind::circles, n, 0.1, random), toy_test(ToyKind::circles, 400, 0.1, random),
+              std::vector<char>(n, 0), identity(n)};
   for (int64_t i = 0; i < known; ++i) c.known[i] = 1;
   for (int64_t i = 0; i < known; ++i) {
     for (int64_t j = 0; j < known; ++j) c.graph(i, j) = c.train.y[i] == c.train.y[j] ? 1 : -1;
@@ -37,7 +38,8 @@ TEST(Nystrom, WithEveryPointALandmarkItIsTheDenseSolution) {
   std::vector<double> values;
   const NystromMethod method(c.train, options);
   const Matrix coefficients = method.fit(c.known, &values);
-  for (size_t k = 0; k < values.size(); ++k) EXPECT_NEAR(values[k], dense.eigenvalues()[k], 1e-6 * (1 + std::abs(values[k])));
+  for (size_t k = 0; k < values.size(); ++k)
+    EXPECT_NEAR(values[k], dense.eigenvalues()[k], 1e-6 * (1 + std::abs(values[k])));
   EXPECT_LT(largest_angle_sine(transpose(method.represent(c.train.x, coefficients)), vectors), 1e-4);
   EXPECT_NEAR(probe_rows(method.represent(c.test.x, coefficients), c.test.y).mse, dense.downstream(vectors).mse, 1e-5);
 }

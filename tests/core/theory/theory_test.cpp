@@ -44,7 +44,8 @@ TEST(Theory, DenseGradientsAreThoseOfTheirValues) {
         Matrix up = z, down = z;
         up(i, k) += 1e-5;
         down(i, k) -= 1e-5;
-        EXPECT_NEAR((loss(up, g, nullptr) - loss(down, g, nullptr)) / 2e-5, gradient(i, k), 1e-6 * (1 + std::abs(gradient(i, k))));
+        EXPECT_NEAR((loss(up, g, nullptr) - loss(down, g, nullptr)) / 2e-5, gradient(i, k),
+                    1e-6 * (1 + std::abs(gradient(i, k))));
       }
     }
   }

@@ -39,7 +39,8 @@ void expect_top(const Matrix& a, int64_t k, double angle) {
   ours.solve(a);
   const EigenPairs dense = dense_top(a, k);
   const double norm = std::sqrt(squared_norm(a)) + 1e-80;
-  for (int64_t t = 0; t < k; ++t) EXPECT_NEAR(ours.values()[t], dense.values[t], 1e-14 * norm) << "n " << a.rows << ", value " << t;
+  for (int64_t t = 0; t < k; ++t)
+    EXPECT_NEAR(ours.values()[t], dense.values[t], 1e-14 * norm) << "n " << a.rows << ", value " << t;
   EXPECT_LT(largest_difference(product_right_t(ours.vectors(), ours.vectors()), identity(k)), 1e-12);
   Matrix residual = product(ours.vectors(), a);
   for (int64_t t = 0; t < k; ++t) {
@@ -54,7 +55,7 @@ TEST(TopEigen, EqualsTheDenseSolution) {
     SCOPED_TRACE(n);
     expect_top(random_symmetric(n, static_cast<uint64_t>(n)), std::min<int64_t>(n, 5), 1e-11);
   }
-  expect_top(random_symmetric(30, 3), 30, 1e-11);   // all of them: more than one group of bisections
+  expect_top(random_symmetric(30, 3), 30, 1e-11);  // all of them: more than one group of bisections
 }
 
 // 1 − λ/κ of a kernel: many eigenvalues within 1e-5 of each other, as in the experiments before anything is asked.
@@ -77,8 +78,8 @@ TEST(TopEigen, EqualsTheDenseSolutionWhereEigenvaluesAreClose) {
 
 TEST(TopEigen, KeepsVectorsOfEqualEigenvaluesApart) {
   expect_top(identity(20), 20, 1e-12);
-  expect_top(Matrix(6, 6), 6, 1e-12);   // zero
-  const int64_t n = 60;                 // four equal cliques: eigenvalue 15 four times, then 0
+  expect_top(Matrix(6, 6), 6, 1e-12);  // zero
+  const int64_t n = 60;                // four equal cliques: eigenvalue 15 four times, then 0
   Matrix g(n, n);
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < n; ++j) g(i, j) = i % 4 == j % 4;
@@ -104,7 +105,7 @@ TEST(TopEigen, EveryInstructionSetBisectsAlike) {
     kernels::tridiagonal_ops(isa).bisect(other, wanted, d, e2, 3, -5, 5, 5);
     for (int l = 0; l < kernels::kBisectionLanes; ++l) EXPECT_NEAR(first[l], other[l], 1e-14);
   }
-  EXPECT_NEAR(first[0] + first[1] + first[2], 2, 1e-13);   // the trace
+  EXPECT_NEAR(first[0] + first[1] + first[2], 2, 1e-13);  // the trace
 }
 
 }  // namespace

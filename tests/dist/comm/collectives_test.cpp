@@ -20,7 +20,7 @@ at::Tensor given(int rank, int64_t rows, at::ScalarType type) {
   return (at::arange(rows * 3, at::kLong).remainder(17) + 5 * rank).reshape({rows, 3}).to(type);
 }
 
-enum class Waits { spinning, asleep };   // a communicator of either kind
+enum class Waits { spinning, asleep };  // a communicator of either kind
 
 class Collectives : public testing::TestWithParam<std::tuple<at::ScalarType, Waits>> {
  protected:
@@ -68,7 +68,9 @@ TEST_P(Collectives, LargeSums) {
 TEST(LargeSum, IsInTheOrderOfRanks) {
   comm::Comm& bulk = test_world().bulk();
   const int64_t n = 300'001;
-  const auto share = [&](int rank) { return at::arange(n, at::kFloat) / (3.0f + static_cast<float>(rank)); };   // sums of these are rounded
+  const auto share = [&](int rank) {
+    return at::arange(n, at::kFloat) / (3.0f + static_cast<float>(rank));
+  };  // sums of these are rounded
   at::Tensor sum = share(bulk.rank()), expected = share(0);
   for (int k = 1; k < bulk.size(); ++k) expected = expected + share(k);
   bulk.all_reduce(sum, comm::ReduceOp::sum);
@@ -126,16 +128,18 @@ TEST_P(Collectives, WrongCountsAreRefusedBeforeAnythingIsSent) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Collectives,
-                         testing::Combine(testing::Values(at::kFloat, at::kDouble, at::kInt, at::kLong, at::kByte), testing::Values(Waits::spinning, Waits::asleep)),
+                         testing::Combine(testing::Values(at::kFloat, at::kDouble, at::kInt, at::kLong, at::kByte),
+                                          testing::Values(Waits::spinning, Waits::asleep)),
                          [](const auto& info) {
-                           return std::string(c10::toString(std::get<0>(info.param))) + (std::get<1>(info.param) == Waits::spinning ? "Spinning" : "Asleep");
+                           return std::string(c10::toString(std::get<0>(info.param))) +
+                                  (std::get<1>(info.param) == Waits::spinning ? "Spinning" : "Asleep");
                          });
 
 TEST(World, RanksAndHost) {
   World& w = test_world();
   EXPECT_GE(w.rank(), 0);
   EXPECT_LT(w.rank(), w.size());
-  EXPECT_EQ(w.local_size(), w.size());   // the tests run on one host
+  EXPECT_EQ(w.local_size(), w.size());  // the tests run on one host
   EXPECT_EQ(w.local_rank(), w.rank());
   EXPECT_FALSE(w.host().empty());
 }

@@ -1,6 +1,5 @@
 // device_comm: gradient buckets over a communicator that enqueues, as NCCL's does: here one that is late on purpose, whose
 // sums are made when they are joined and not before. And how a flight log shows what is enqueued and not done.
-#include "core/ops/named_tensors.h"
 #include "dist/comm/device_comm.h"
 
 #include <ATen/TensorOperators.h>
@@ -12,6 +11,7 @@
 
 #include <limits>
 
+#include "core/ops/named_tensors.h"
 #include "dist/train/grad_sync.h"
 #include "tests/dist/mpi_world.h"
 
@@ -21,7 +21,7 @@ namespace {
 class LateComm final : public DeviceComm {
  public:
   explicit LateComm(comm::Comm& inner) : inner_(inner) {}
-  std::vector<int64_t> begun;              // elements of each, in order
+  std::vector<int64_t> begun;  // elements of each, in order
 
   bool enqueues() const override { return true; }
   void begin_all_reduce(at::Tensor t) override {
@@ -34,7 +34,7 @@ class LateComm final : public DeviceComm {
         inner_.all_reduce(t, comm::ReduceOp::sum);
         continue;
       }
-      const at::Tensor wide = t.to(at::kFloat);   // MPI does not know the type
+      const at::Tensor wide = t.to(at::kFloat);  // MPI does not know the type
       inner_.all_reduce(wide, comm::ReduceOp::sum);
       t.copy_(wide);
     }
@@ -45,10 +45,18 @@ class LateComm final : public DeviceComm {
   void barrier() override { inner_.barrier(); }
   void all_reduce(at::Tensor t, comm::ReduceOp op) override { inner_.all_reduce(t, op); }
   at::Tensor all_gather(const at::Tensor& t) override { return inner_.all_gather(t); }
-  at::Tensor all_gather_v(const at::Tensor& t, const std::vector<int64_t>& n) override { return inner_.all_gather_v(t, n); }
-  at::Tensor gather_v(const at::Tensor& t, const std::vector<int64_t>& n, int root) override { return inner_.gather_v(t, n, root); }
-  at::Tensor reduce_scatter(const at::Tensor& t, const std::vector<int64_t>& n) override { return inner_.reduce_scatter(t, n); }
-  at::Tensor all_to_all_v(const at::Tensor& t, const std::vector<int64_t>& s, const std::vector<int64_t>& r) override { return inner_.all_to_all_v(t, s, r); }
+  at::Tensor all_gather_v(const at::Tensor& t, const std::vector<int64_t>& n) override {
+    return inner_.all_gather_v(t, n);
+  }
+  at::Tensor gather_v(const at::Tensor& t, const std::vector<int64_t>& n, int root) override {
+    return inner_.gather_v(t, n, root);
+  }
+  at::Tensor reduce_scatter(const at::Tensor& t, const std::vector<int64_t>& n) override {
+    return inner_.reduce_scatter(t, n);
+  }
+  at::Tensor all_to_all_v(const at::Tensor& t, const std::vector<int64_t>& s, const std::vector<int64_t>& r) override {
+    return inner_.all_to_all_v(t, s, r);
+  }
   void broadcast(at::Tensor t, int root) override { inner_.broadcast(t, root); }
 
  private:
@@ -56,14 +64,16 @@ class LateComm final : public DeviceComm {
   std::vector<at::Tensor> waiting_;
 };
 
-ops::NamedTensors two_parameters() { return {{"a", at::ones({30}).requires_grad_(true)}, {"b", at::ones({50}).requires_grad_(true)}}; }
+ops::NamedTensors two_parameters() {
+  return {{"a", at::ones({30}).requires_grad_(true)}, {"b", at::ones({50}).requires_grad_(true)}};
+}
 
 TEST(DeviceComm, BucketsAreEnqueuedInTheirOrderAndJoinedBeforeTheyAreRead) {
   for (const Wire wire : {Wire::full, Wire::bfloat16}) {
     LateComm late(test_world().bulk());
     LateComm& comm = late;
     const ops::NamedTensors p = two_parameters();
-    GradSync sync(p, comm, {16, wire});    // a bucket each
+    GradSync sync(p, comm, {16, wire});  // a bucket each
     for (int step = 0; step < 2; ++step) {
       late.begun.clear();
       sync.begin();
@@ -73,8 +83,8 @@ TEST(DeviceComm, BucketsAreEnqueuedInTheirOrderAndJoinedBeforeTheyAreRead) {
       const float share = static_cast<float>(comm.rank() + 1);
       ((first * share).sum() + (second * share).sum()).backward();
       sync.sum();
-      if (comm.size() == 1) continue;      // alone nothing is sent
-      EXPECT_EQ(late.begun, (std::vector<int64_t>{64, 32}));   // the last parameter's bucket first, in whole cache lines
+      if (comm.size() == 1) continue;                         // alone nothing is sent
+      EXPECT_EQ(late.begun, (std::vector<int64_t>{64, 32}));  // the last parameter's bucket first, in whole cache lines
       const float sum = static_cast<float>(comm.size() * (comm.size() + 1) / 2);
       for (const auto& [name, t] : p) EXPECT_TRUE(at::equal(t.grad(), at::ones_like(t) * sum)) << name;
       EXPECT_TRUE(sync.finite());

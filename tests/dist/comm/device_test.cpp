@@ -14,7 +14,8 @@ std::vector<FoundDevices> ranks_of(int per_host, int visible) {
   std::vector<FoundDevices> ranks;
   for (const char* host : {"a", "b"}) {
     for (int k = 0; k < per_host; ++k) {
-      ranks.push_back({host, k, visible, visible > 0 ? "" : "no NVIDIA driver on this machine", "0000:0" + std::to_string(device_of(k, visible)) + ":00.0", 22907});
+      ranks.push_back({host, k, visible, visible > 0 ? "" : "no NVIDIA driver on this machine",
+                       "0000:0" + std::to_string(device_of(k, visible)) + ":00.0", 22907});
     }
   }
   return ranks;
@@ -39,7 +40,7 @@ TEST(Device, LocalRankModuloVisible) {
   EXPECT_EQ(device_of(0, 4), 0);
   EXPECT_EQ(device_of(3, 4), 3);
   EXPECT_EQ(device_of(5, 4), 1);
-  EXPECT_EQ(device_of(3, 1), 0);   // srun --gpus-per-task=1: each process sees its own alone
+  EXPECT_EQ(device_of(3, 1), 0);  // srun --gpus-per-task=1: each process sees its own alone
   EXPECT_EQ(device_of(2, 0), -1);
 }
 
@@ -69,21 +70,28 @@ TEST(Device, AutoGoesToTheCpuOnAllRanksAndSaysWhy) {
 
 TEST(Device, NoDriverIsRefusedWhenCudaIsAsked) {
   const std::string text = refusal("cuda", ranks_of(2, 0));
-  EXPECT_NE(text.find("rank 0 on host a has no CUDA device: no NVIDIA driver on this machine"), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 0 on host a has no CUDA device: no NVIDIA driver on this machine"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("set train.device=cpu"), std::string::npos) << text;
 }
 
 TEST(Device, FewerDevicesThanRanks) {
   const std::string text = refusal("cuda", ranks_of(3, 2));
-  EXPECT_NE(text.find("ranks 0 and 2 would share the device at 0000:00:00.0 on host a: it has 3 ranks and 2 visible device(s); start at most"), std::string::npos) << text;
+  EXPECT_NE(text.find("ranks 0 and 2 would share the device at 0000:00:00.0 on host a: it has 3 ranks and 2 visible "
+                      "device(s); start at most"),
+            std::string::npos)
+      << text;
   EXPECT_EQ(decide_device("auto", ranks_of(3, 2), 0).kind, DeviceKind::cpu);
 }
 
 TEST(Device, TwoRanksOnOneDeviceThoughThereAreMore) {
   auto ranks = ranks_of(2, 2);
-  ranks[3].bus = ranks[2].bus;   // lists of CUDA_VISIBLE_DEVICES that begin with the same device
+  ranks[3].bus = ranks[2].bus;  // lists of CUDA_VISIBLE_DEVICES that begin with the same device
   const std::string text = refusal("cuda", ranks);
-  EXPECT_NE(text.find("ranks 2 and 3 would share the device at 0000:00:00.0 on host b; give each rank a device of its own"), std::string::npos) << text;
+  EXPECT_NE(
+      text.find("ranks 2 and 3 would share the device at 0000:00:00.0 on host b; give each rank a device of its own"),
+      std::string::npos)
+      << text;
 }
 
 TEST(Device, TheSameAddressOnTwoHostsIsFine) { EXPECT_EQ(device_conflict(ranks_of(2, 2)), ""); }
@@ -105,12 +113,15 @@ Place place(int64_t number, const char* what) {
 
 TEST(RollCall, SaysWhoIsDeadBehindOrElsewhere) {
   const Place here = place(7, "all_reduce of 8 float32");
-  EXPECT_EQ(absence({here, std::nullopt, here}, 0, 10), "rank 0 waits for 10.0 s in NCCL launch 7 (all_reduce of 8 float32); no answer from rank 1: "
-                                                        "dead, stopped, or its host is unreachable");
+  EXPECT_EQ(absence({here, std::nullopt, here}, 0, 10),
+            "rank 0 waits for 10.0 s in NCCL launch 7 (all_reduce of 8 float32); no answer from rank 1: "
+            "dead, stopped, or its host is unreachable");
   EXPECT_EQ(absence({place(6, "broadcast of 1 int64"), here, place(6, "broadcast of 1 int64")}, 1, 10),
-            "rank 1 waits for 10.0 s in NCCL launch 7 (all_reduce of 8 float32); ranks 0, 2 did not come, last at launch 6 (broadcast of 1 int64)");
+            "rank 1 waits for 10.0 s in NCCL launch 7 (all_reduce of 8 float32); ranks 0, 2 did not come, last at "
+            "launch 6 (broadcast of 1 int64)");
   EXPECT_EQ(absence({here, place(7, "all_reduce of 9 float32")}, 0, 10),
-            "rank 0 waits for 10.0 s in NCCL launch 7 (all_reduce of 8 float32); rank 1 has another launch there (all_reduce of 9 float32)");
+            "rank 0 waits for 10.0 s in NCCL launch 7 (all_reduce of 8 float32); rank 1 has another launch there "
+            "(all_reduce of 9 float32)");
   EXPECT_NE(absence({here, place(9, "x")}, 0, 10).find("all ranks are in it"), std::string::npos);
 }
 

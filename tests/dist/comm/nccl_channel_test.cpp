@@ -50,7 +50,8 @@ class NcclCollectives : public testing::Test {
     std::vector<int> mine, all(static_cast<size_t>(sum(n))), counts(n.begin(), n.end()), starts(n.size());
     std::exclusive_scan(counts.begin(), counts.end(), starts.begin(), 0);
     for (int64_t i = 0; i < n[static_cast<size_t>(r)]; ++i) mine.push_back(given(r, i));
-    MPI_Allgatherv(mine.data(), static_cast<int>(mine.size()), MPI_INT, all.data(), counts.data(), starts.data(), MPI_INT, MPI_COMM_WORLD);
+    MPI_Allgatherv(mine.data(), static_cast<int>(mine.size()), MPI_INT, all.data(), counts.data(), starts.data(),
+                   MPI_INT, MPI_COMM_WORLD);
     return {all.begin(), all.end()};
   }
   std::vector<T> part(const std::vector<T>& all, const NcclChannel::Counts& n) const {
@@ -85,14 +86,15 @@ TYPED_TEST(NcclCollectives, AllReduceInPlaceAndNot) {
     }
   }
   const int64_t launches = channel.launches();
-  channel.all_reduce(nullptr, nullptr, 0, this->type);   // nothing: skipped
+  channel.all_reduce(nullptr, nullptr, 0, this->type);  // nothing: skipped
   EXPECT_EQ(channel.launches(), launches);
 }
 
 TYPED_TEST(NcclCollectives, Gathers) {
   NcclChannel& channel = this->channel();
   for (const NcclChannel::Counts& n : {NcclChannel::Counts(static_cast<size_t>(this->W), 11), this->uneven()}) {
-    DeviceBuffer<TypeParam> in(static_cast<size_t>(n[static_cast<size_t>(this->r)])), out(static_cast<size_t>(this->sum(n)));
+    DeviceBuffer<TypeParam> in(static_cast<size_t>(n[static_cast<size_t>(this->r)])),
+        out(static_cast<size_t>(this->sum(n)));
     in.give(this->r, this->user);
     channel.after(this->user);
     channel.all_gather(in.data(), out.data(), n, this->type);
@@ -114,7 +116,8 @@ TYPED_TEST(NcclCollectives, Gathers) {
 TYPED_TEST(NcclCollectives, ReduceScatter) {
   NcclChannel& channel = this->channel();
   for (const NcclChannel::Counts& n : {NcclChannel::Counts(static_cast<size_t>(this->W), 11), this->uneven()}) {
-    DeviceBuffer<TypeParam> in(static_cast<size_t>(this->sum(n))), out(static_cast<size_t>(n[static_cast<size_t>(this->r)]));
+    DeviceBuffer<TypeParam> in(static_cast<size_t>(this->sum(n))),
+        out(static_cast<size_t>(n[static_cast<size_t>(this->r)]));
     in.give(this->r, this->user);
     channel.after(this->user);
     channel.reduce_scatter(in.data(), out.data(), n, this->type);
@@ -165,7 +168,9 @@ TYPED_TEST(NcclCollectives, AGroupIsOneLaunch) {
   channel.grouped([&] {
     channel.all_reduce(a.data(), a.data(), 5, this->type);
     channel.all_reduce(b.data(), b.data(), 300, this->type, NcclOp::max);
-    channel.grouped([&] { channel.all_gather(b.data(), c.data(), NcclChannel::Counts(static_cast<size_t>(this->W), 7), this->type); });
+    channel.grouped([&] {
+      channel.all_gather(b.data(), c.data(), NcclChannel::Counts(static_cast<size_t>(this->W), 7), this->type);
+    });
   });
   channel.before(this->user);
   EXPECT_EQ(channel.launches(), launches + 1);
@@ -193,7 +198,7 @@ TEST(NcclChannel, BucketsOverlapWithTheUsersStreamAndAreJoinedAtTheEnd) {
   DeviceBuffer<float> first(1000), second(1000);
   first.give(channel.rank(), user);
   channel.after(user);
-  channel.all_reduce(first.data(), first.data(), 1000, NcclType::float32);   // nobody waits for it here
+  channel.all_reduce(first.data(), first.data(), 1000, NcclType::float32);  // nobody waits for it here
   second.give(channel.rank() + 1, user);
   channel.after(user);
   channel.all_reduce(second.data(), second.data(), 1000, NcclType::float32);
@@ -213,7 +218,7 @@ TEST(NcclChannel, BucketsOverlapWithTheUsersStreamAndAreJoinedAtTheEnd) {
 TEST(NcclChannel, TheRanksOfAHostHaveAChannelOfTheirOwn) {
   NcclChannel channel(MPI_COMM_WORLD, 0);
   const std::unique_ptr<NcclChannel> node = channel.split_node();
-  EXPECT_EQ(node->size(), channel.size());   // the tests run on one host
+  EXPECT_EQ(node->size(), channel.size());  // the tests run on one host
   EXPECT_EQ(node->rank(), channel.rank());
   UserStream user;
   DeviceBuffer<double> x(4), y(4);
@@ -236,8 +241,9 @@ TEST(NcclChannel, AnAbortedChannelRefusesAndANewOneWorks) {
     DeviceBuffer<float> x(4);
     channel.abort();
     channel.abort();
-    for (const auto& use : std::vector<std::function<void()>>{[&] { channel.all_reduce(x.data(), x.data(), 4, NcclType::float32); },
-                                                              [&] { channel.wait(); }, [&] { channel.after(nullptr); }, [&] { channel.split_node(); }}) {
+    for (const auto& use : std::vector<std::function<void()>>{
+             [&] { channel.all_reduce(x.data(), x.data(), 4, NcclType::float32); }, [&] { channel.wait(); },
+             [&] { channel.after(nullptr); }, [&] { channel.split_node(); }}) {
       try {
         use();
         ADD_FAILURE() << "a use after abort passed";
@@ -254,7 +260,7 @@ TEST(NcclChannel, AnAbortedChannelRefusesAndANewOneWorks) {
 // ---- a rank that does not come --------------------------------------------------------------------------------------
 class NcclMissing : public testing::Test {
  protected:
-  std::string told;                        // by the channel's thread, before the host's wait ends
+  std::string told;  // by the channel's thread, before the host's wait ends
   NcclOptions options() {
     NcclOptions o;
     o.seconds = 1.2;
@@ -270,7 +276,10 @@ class NcclMissing : public testing::Test {
     if (channel.rank() != channel.size() - 1) channel.all_reduce(x.data(), x.data(), 4, NcclType::float32);
   }
   void expect_named(const std::string& sentence, int last) {
-    EXPECT_NE(sentence.find("rank " + std::to_string(last) + " did not come, last at launch 1 (all_reduce of 8 float32)"), std::string::npos) << sentence;
+    EXPECT_NE(
+        sentence.find("rank " + std::to_string(last) + " did not come, last at launch 1 (all_reduce of 8 float32)"),
+        std::string::npos)
+        << sentence;
     EXPECT_NE(sentence.find("in NCCL launch 2 (all_reduce of 4 float32)"), std::string::npos) << sentence;
   }
 };
@@ -307,7 +316,8 @@ TEST_F(NcclMissing, FreesAHostThatWaitsForTheDeviceItself) {
   go_without_the_last(channel, x, user);
   const int last = channel.size() - 1;
   if (channel.rank() != last) {
-    PAL_CUDA_CHECK(cudaStreamSynchronize(channel.stream()));   // as LibTorch's item() does: no call of ours looks at a clock
+    PAL_CUDA_CHECK(
+        cudaStreamSynchronize(channel.stream()));  // as LibTorch's item() does: no call of ours looks at a clock
     EXPECT_THROW(channel.before(user), Error);
     for (int k = 0; k < 100 && told.empty(); ++k) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     expect_named(told, last);

@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
     listeners.Append(new FailurePrinter);
   }
   const int failed = RUN_ALL_TESTS();
-  if (failed != 0) MPI_Abort(MPI_COMM_WORLD, failed);   // other ranks may wait for this one
+  if (failed != 0) MPI_Abort(MPI_COMM_WORLD, failed);  // other ranks may wait for this one
   MPI_Finalize();
   return 0;
 }

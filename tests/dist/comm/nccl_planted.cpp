@@ -18,13 +18,13 @@ namespace {
 enum class Version { clean, bug };
 
 int g_rank = 0, g_size = 1;
-bool odd(Version version) { return version == Version::bug && g_rank == 1; }   // rank 1 makes the mistake
+bool odd(Version version) { return version == Version::bug && g_rank == 1; }  // rank 1 makes the mistake
 
 [[noreturn]] void end(int code, const std::string& words) {
   std::printf("%s\n", words.c_str());
   std::fflush(stdout);
   std::fflush(stderr);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));   // the other ranks have their say
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the other ranks have their say
   MPI_Abort(MPI_COMM_WORLD, code);
   std::_Exit(code);
 }
@@ -52,7 +52,7 @@ struct Raw {
     while (state == ncclInProgress) check(ncclCommGetAsyncError(comm, &state));
     check(state);
   }
-  void finish() {   // as a program must: a stream that hangs is left when NCCL reports an error
+  void finish() {  // as a program must: a stream that hangs is left when NCCL reports an error
     while (cudaStreamQuery(stream) == cudaErrorNotReady) settle();
     settle();
   }
@@ -115,7 +115,7 @@ void other_order(Version v) {
   s.raw.finish();
   expect_sum(s.x.get(s.user));
 }
-void other_part(Version v) {   // of a send and its receive
+void other_part(Version v) {  // of a send and its receive
   Setup s;
   s.raw.check(ncclGroupStart());
   s.raw.check(ncclSend(s.x.data(), odd(v) ? 5 : 6, ncclFloat32, (g_rank + 1) % g_size, s.raw.comm, s.raw.stream));
@@ -227,7 +227,7 @@ void missing_rank(Version v) {
   channel_sum(channel, x, user);
   channel.close();
 }
-void killed_rank(Version v) {   // in the middle of a launch that the others have begun
+void killed_rank(Version v) {  // in the middle of a launch that the others have begun
   NcclChannel channel(MPI_COMM_WORLD, 0, hasty());
   UserStream user;
   DeviceBuffer<float> x(kN);
@@ -251,18 +251,30 @@ void other_count_in_channel(Version v) {
   channel.wait();
   channel.close();
 }
-void start(Version) {   // what is wrong comes from the environment
+void start(Version) {  // what is wrong comes from the environment
   NcclChannel channel(MPI_COMM_WORLD, 0, hasty());
   channel.close();
 }
 
 using Case = void (*)(Version);
 const std::map<std::string, Case> kCases = {
-    {"other_count", other_count}, {"other_type", other_type}, {"other_operation", other_operation}, {"other_order", other_order},
-    {"other_part", other_part}, {"input_before_event", input_before_event}, {"output_before_event", output_before_event},
-    {"touched_under_way", touched_under_way}, {"freed_under_way", freed_under_way}, {"state_not_asked", state_not_asked},
-    {"after_abort", after_abort}, {"host_buffer", host_buffer}, {"short_buffer", short_buffer}, {"missing_rank", missing_rank},
-    {"killed_rank", killed_rank}, {"other_count_in_channel", other_count_in_channel}, {"start", start},
+    {"other_count", other_count},
+    {"other_type", other_type},
+    {"other_operation", other_operation},
+    {"other_order", other_order},
+    {"other_part", other_part},
+    {"input_before_event", input_before_event},
+    {"output_before_event", output_before_event},
+    {"touched_under_way", touched_under_way},
+    {"freed_under_way", freed_under_way},
+    {"state_not_asked", state_not_asked},
+    {"after_abort", after_abort},
+    {"host_buffer", host_buffer},
+    {"short_buffer", short_buffer},
+    {"missing_rank", missing_rank},
+    {"killed_rank", killed_rank},
+    {"other_count_in_channel", other_count_in_channel},
+    {"start", start},
 };
 
 }  // namespace
@@ -275,9 +287,10 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &pal::dist::g_size);
   if (argc != 3 || pal::dist::kCases.count(argv[1]) == 0) return 2;
   try {
-    pal::dist::kCases.at(argv[1])(std::strcmp(argv[2], "bug") == 0 ? pal::dist::Version::bug : pal::dist::Version::clean);
+    pal::dist::kCases.at(argv[1])(std::strcmp(argv[2], "bug") == 0 ? pal::dist::Version::bug
+                                                                   : pal::dist::Version::clean);
   } catch (const pal::Error& e) {
-    if (pal::dist::g_rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));   // as main.cpp: said once
+    if (pal::dist::g_rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));  // as main.cpp: said once
     pal::dist::end(static_cast<int>(e.code()), e.what());
   }
   MPI_Barrier(MPI_COMM_WORLD);

@@ -13,7 +13,7 @@ TEST(NcclProbe, SumsAreRightAtEverySize) {
   options.warmup = 1;
   options.repeats = 2;
   const std::vector<ProbeRow> rows = probe_all_reduce(channel, MPI_COMM_WORLD, options);
-  ASSERT_EQ(rows.size(), 5u);   // 8, 32, 128, 512, 2048
+  ASSERT_EQ(rows.size(), 5u);  // 8, 32, 128, 512, 2048
   EXPECT_EQ(rows[0].count, 2);
   EXPECT_EQ(rows[4].bytes, 2048);
   EXPECT_TRUE(probe_passed(rows));
@@ -21,7 +21,7 @@ TEST(NcclProbe, SumsAreRightAtEverySize) {
   const auto table = probe_table(rows, channel.size());
   EXPECT_EQ(table.size(), 6u);
   for (const auto& line : table) EXPECT_EQ(line.size(), table[0].size());
-  EXPECT_EQ(device_table().size(), 2u);   // a header and the one device
+  EXPECT_EQ(device_table().size(), 2u);  // a header and the one device
   channel.close();
 }
 
@@ -36,7 +36,8 @@ TEST(NcclProbe, AWrongElementIsCountedAndCondemns) {
   row.bytes = 1 << 20;
   row.out_of_place = row.in_place = {1e-3, 0};
   EXPECT_TRUE(probe_passed({row}));
-  EXPECT_NE(probe_verdict({row}, 4).find("rightly between 4 devices; at best 1.6 GB/s"), std::string::npos) << probe_verdict({row}, 4);
+  EXPECT_NE(probe_verdict({row}, 4).find("rightly between 4 devices; at best 1.6 GB/s"), std::string::npos)
+      << probe_verdict({row}, 4);
   row.in_place.wrong = 2;
   EXPECT_FALSE(probe_passed({row}));
   EXPECT_NE(probe_verdict({row}, 4).find("wrongly on this machine: 2 elements"), std::string::npos);

@@ -28,13 +28,32 @@ struct Half {
   bool operator==(const Half&) const = default;
 };
 
-template <class T> struct TypeOf;
-template <> struct TypeOf<float> { static constexpr NcclType value = NcclType::float32; };
-template <> struct TypeOf<double> { static constexpr NcclType value = NcclType::float64; };
-template <> struct TypeOf<Half> { static constexpr NcclType value = NcclType::bfloat16; };
-template <> struct TypeOf<int32_t> { static constexpr NcclType value = NcclType::int32; };
-template <> struct TypeOf<int64_t> { static constexpr NcclType value = NcclType::int64; };
-template <> struct TypeOf<uint8_t> { static constexpr NcclType value = NcclType::uint8; };
+template <class T>
+struct TypeOf;
+template <>
+struct TypeOf<float> {
+  static constexpr NcclType value = NcclType::float32;
+};
+template <>
+struct TypeOf<double> {
+  static constexpr NcclType value = NcclType::float64;
+};
+template <>
+struct TypeOf<Half> {
+  static constexpr NcclType value = NcclType::bfloat16;
+};
+template <>
+struct TypeOf<int32_t> {
+  static constexpr NcclType value = NcclType::int32;
+};
+template <>
+struct TypeOf<int64_t> {
+  static constexpr NcclType value = NcclType::int64;
+};
+template <>
+struct TypeOf<uint8_t> {
+  static constexpr NcclType value = NcclType::uint8;
+};
 
 inline int given(int rank, int64_t i) { return static_cast<int>((i * 7 + i / 5) % 17) + 5 * rank; }
 

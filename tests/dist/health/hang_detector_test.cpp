@@ -31,7 +31,7 @@ TEST(Judge, LeavesWorkingRanksAlone) {
   std::vector<Heard> heard = calm(4);
   EXPECT_FALSE(judge(heard, 0, {}));
   heard[2].silent_s = 9.9;
-  heard[1].beat.number[0] = 11;        // waits, not for long
+  heard[1].beat.number[0] = 11;  // waits, not for long
   heard[1].beat.waiting_ms[0] = 9900;
   EXPECT_FALSE(judge(heard, 0, {}));
   EXPECT_TRUE(judge(heard, 0, {.silence_s = 9}));
@@ -42,16 +42,19 @@ TEST(Judge, IsPatientWithTheStarved) {
   std::vector<Heard> heard = calm(3);
   heard[2].silent_s = 30;
   heard[2].starved = true;
-  for (const int r : {0, 1}) {         // and wait for it
+  for (const int r : {0, 1}) {  // and wait for it
     heard[r].beat.number[0] = 11;
     heard[r].beat.waiting_ms[0] = 30000;
   }
   EXPECT_FALSE(judge(heard, 0, {}));
-  EXPECT_EQ(judge(heard, 0, {.starved_s = 29})->find("rank 2 gave no sign of life for 30.0 s, last at step 7; other processes take its core"), 0u);
-  for (const int r : {0, 1}) heard[r].beat.waiting_ms[0] = 61000;   // patience ends
-  EXPECT_EQ(judge(heard, 0, {})->find("rank 2 did not come to collective 11 of 'now', where others wait for 61.0 s"), 0u);
+  EXPECT_EQ(judge(heard, 0, {.starved_s = 29})
+                ->find("rank 2 gave no sign of life for 30.0 s, last at step 7; other processes take its core"),
+            0u);
+  for (const int r : {0, 1}) heard[r].beat.waiting_ms[0] = 61000;  // patience ends
+  EXPECT_EQ(judge(heard, 0, {})->find("rank 2 did not come to collective 11 of 'now', where others wait for 61.0 s"),
+            0u);
   for (const int r : {0, 1}) heard[r].beat.waiting_ms[0] = 30000;
-  heard[1].beat.number[0] = 10;        // another one is missing, too, and not for want of a core
+  heard[1].beat.number[0] = 10;  // another one is missing, too, and not for want of a core
   heard[1].beat.waiting_ms[0] = -1;
   heard[2].starved = false;
   heard[2].silent_s = 1;
@@ -62,7 +65,7 @@ TEST(Judge, IsPatientWithTheStarved) {
 TEST(LocalRanks, TellTheBusyFromTheStopped) {
   const auto child = [](bool busy) {
     const pid_t pid = fork();
-    std::atomic<int64_t> turns = 0;   // a loop without an effect may be left out
+    std::atomic<int64_t> turns = 0;  // a loop without an effect may be left out
     while (pid == 0) {
       ++turns;
       if (!busy) pause();
@@ -93,7 +96,7 @@ TEST(Judge, NamesTheSilent) {
   std::vector<Heard> heard = calm(4);
   heard[2].silent_s = heard[3].silent_s = 10.5;
   EXPECT_EQ(judge(heard, 0, {})->find("ranks 2, 3 gave no sign of life for 10.5 s, last at step 7"), 0u);
-  EXPECT_FALSE(judge(heard, 1, {}));   // hears rank 0 alone
+  EXPECT_FALSE(judge(heard, 1, {}));  // hears rank 0 alone
   heard[0].silent_s = 11;
   EXPECT_EQ(judge(heard, 1, {})->find("rank 0 gave no sign"), 0u);
 }
@@ -104,7 +107,8 @@ TEST(Judge, NamesWhoDidNotCome) {
     heard[r].beat.number[1] = 6;
     heard[r].beat.waiting_ms[1] = 12000;
   }
-  EXPECT_EQ(judge(heard, 0, {})->find("rank 1 did not come to collective 6 of 'bulk', where others wait for 12.0 s"), 0u);
+  EXPECT_EQ(judge(heard, 0, {})->find("rank 1 did not come to collective 6 of 'bulk', where others wait for 12.0 s"),
+            0u);
   EXPECT_FALSE(judge(heard, 2, {}));
   heard[1].beat.number[1] = 6;
   heard[1].beat.waiting_ms[1] = 200;
@@ -125,7 +129,8 @@ TEST(Judge, ReadsFaults) {
   EXPECT_FALSE(again.strikes(FaultKind::kill, 20));
   for (int time = 0; time < 2; ++time) EXPECT_TRUE(always.strikes(FaultKind::nan, 4));
   EXPECT_FALSE(always.strikes(FaultKind::nan, 6));
-  for (const char* bad : {"kill", "melt:0:1", "kill:a:1", "kill:0:-1", "kill:0:1:never", "kill:0:"}) EXPECT_THROW(parse_faults(bad), Error) << bad;
+  for (const char* bad : {"kill", "melt:0:1", "kill:a:1", "kill:0:-1", "kill:0:1:never", "kill:0:"})
+    EXPECT_THROW(parse_faults(bad), Error) << bad;
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ config::Config config(std::vector<std::string> settings) {
 
 TEST(PlanInputs, ResNet50IsTheKnownOne) {
   if (test_world().size() > 1) GTEST_SKIP() << "nothing of it depends on ranks";
-  const config::Config c = config({"model.backbone=resnet50", "model.stem=imagenet", "model.projector=[64]", "data.size=224"});
+  const config::Config c =
+      config({"model.backbone=resnet50", "model.stem=imagenet", "model.projector=[64]", "data.size=224"});
   const ModelCost model = measure_model(c, view_sides(c)), known = bottleneck_resnet({3, 4, 6, 3});
   // Without the classifier of 2,048 × 1,000 and its bias; with a projector of 2,048 × 64. Two views.
   const double head = 2.0 * 2048 * 64, classifier = 2.0 * 2048 * 1000;
@@ -37,10 +38,14 @@ TEST(PlanInputs, ResNet50IsTheKnownOne) {
 }
 
 TEST(PlanInputs, ViewsAndWorkload) {
-  const config::Config c = config({"model.backbone=convnet", "model.widths=[4,8]", "model.projector=[16,8]", "data.size=16", "augment.views=3", "train.views=separate",
-                           "augment.small_views=2", "augment.small_size=8", "optim.kind=adamw", "train.wire=bfloat16", "train.global_batch=64"});
+  const config::Config c =
+      config({"model.backbone=convnet", "model.widths=[4,8]", "model.projector=[16,8]", "data.size=16",
+              "augment.views=3", "train.views=separate", "augment.small_views=2", "augment.small_size=8",
+              "optim.kind=adamw", "train.wire=bfloat16", "train.global_batch=64"});
   const ModelCost model = measure_model(c, view_sides(c));
-  const auto image = [](double side) { return 2 * (side * side * 4 * 27 + side * side / 4 * 8 * 36 + 8 * 16 + 16 * 8); };
+  const auto image = [](double side) {
+    return 2 * (side * side * 4 * 27 + side * side / 4 * 8 * 36 + 8 * 16 + 16 * 8);
+  };
   EXPECT_NEAR(model.flops(), 3 * image(16) + 2 * image(8), 1e-6);
   EXPECT_EQ(model.parameters(), 4 * 27 + 8 + 8 * 36 + 16 + 8 * 16 + 32 + 16 * 8);
   const Workload work = step_workload(c, model);
@@ -48,7 +53,7 @@ TEST(PlanInputs, ViewsAndWorkload) {
   EXPECT_EQ(work.optimizer_slots, 2);
   EXPECT_EQ(work.gradient_bytes, 2);
   EXPECT_EQ(work.loss.groups, 5);
-  EXPECT_EQ(work.loss.form, LossForm::covariance);   // 64 rows of a view · 4 bytes > 8 · 8
+  EXPECT_EQ(work.loss.form, LossForm::covariance);  // 64 rows of a view · 4 bytes > 8 · 8
 }
 
 TEST(PlanInputs, WithoutDataTheSideIsAssumed) {
@@ -60,17 +65,21 @@ TEST(PlanInputs, WithoutDataTheSideIsAssumed) {
 // What the real criterion's collectives leave on a rank is what the model says, for both forms.
 TEST(PlanInputs, LossBytesAreTheCountedOnes) {
   if (test_world().size() > 1) GTEST_SKIP() << "ranks are threads here";
-  for (const int64_t dims : {8, 96}) {       // the covariance form, and the Gram form
+  for (const int64_t dims : {8, 96}) {  // the covariance form, and the Gram form
     const int64_t n = 30;
-    const graph::BatchGraph graph = loss::test_graphs(n, 2, graph::Signs::positive)[0].second;   // ssl
+    const graph::BatchGraph graph = loss::test_graphs(n, 2, graph::Signs::positive)[0].second;  // ssl
     const at::Tensor z = loss::random_rows(2 * n, dims, 5).to(at::kFloat);
-    LossShape shape{kernels::covariance_form_wins(n, dims, 4, 8) ? LossForm::covariance : LossForm::gram, 2, 2, dims, 4, 8};
+    LossShape shape{
+        kernels::covariance_form_wins(n, dims, 4, 8) ? LossForm::covariance : LossForm::gram, 2, 2, dims, 4, 8};
     double expected = 0;
     for (const Exchange& e : loss_exchanges(shape, n)) expected += e.bytes;
     const std::vector<int64_t> begin = data::rank_slices(n, 3);
     comm::run_ranks(3, [&](comm::Comm& comm) {
       const loss::Batch batch = loss::slice_of(graph, begin, comm.rank());
-      const at::Tensor own = z.view({2, n, dims}).narrow(1, batch.begin, batch.local_positions()).reshape({batch.local_rows(), dims}).contiguous();
+      const at::Tensor own = z.view({2, n, dims})
+                                 .narrow(1, batch.begin, batch.local_positions())
+                                 .reshape({batch.local_rows(), dims})
+                                 .contiguous();
       comm::CountingComm counted(comm);
       loss::make_vicreg({})(own, batch, counted);
       EXPECT_EQ(static_cast<double>(counted.bytes()), expected) << "width " << dims;

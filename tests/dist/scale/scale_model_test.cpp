@@ -24,8 +24,10 @@ TEST(CollectiveCost, ClosedFormsInOneNode) {
   EXPECT_NEAR(collective_seconds(Collective::all_reduce, f, 8, n, Route::flat_ring), 14e-6 + 1.75 * n / 100e9, 1e-12);
   EXPECT_NEAR(collective_seconds(Collective::all_gather, f, 8, n, Route::flat_ring), 7e-6 + 0.875 * n / 100e9, 1e-12);
   EXPECT_NEAR(collective_seconds(Collective::broadcast, f, 8, n), 3e-6 + n / 100e9, 1e-12);
-  EXPECT_NEAR(collective_seconds(Collective::all_reduce, f, 8, 8), 6e-6 + 16 / 100e9, 1e-12);   // a small one takes the tree
-  for (const Collective c : {Collective::all_reduce, Collective::all_gather, Collective::broadcast, Collective::all_to_all}) {
+  EXPECT_NEAR(collective_seconds(Collective::all_reduce, f, 8, 8), 6e-6 + 16 / 100e9,
+              1e-12);  // a small one takes the tree
+  for (const Collective c :
+       {Collective::all_reduce, Collective::all_gather, Collective::broadcast, Collective::all_to_all}) {
     EXPECT_EQ(collective_seconds(c, f, 1, n), 0) << collective_name(c);
   }
 }
@@ -34,9 +36,11 @@ TEST(CollectiveCost, NodesShareTheirCards) {
   const Fabric f = fabric(8);
   const double n = 1e9;
   // A ring in the node, then a ring between four nodes: the cards carry 2·3/4·n.
-  EXPECT_NEAR(collective_seconds(Collective::all_reduce, f, 32, n, Route::hierarchical), 14e-6 + 1.75 * n / 100e9 + 6 * 5e-6 + 1.5 * n / 20e9, 1e-9);
+  EXPECT_NEAR(collective_seconds(Collective::all_reduce, f, 32, n, Route::hierarchical),
+              14e-6 + 1.75 * n / 100e9 + 6 * 5e-6 + 1.5 * n / 20e9, 1e-9);
   // The flat ring: 28 steps in nodes and 3 between them, twice, at the slower rate.
-  EXPECT_NEAR(collective_seconds(Collective::all_reduce, f, 32, n, Route::flat_ring), 2 * (28 * 1e-6 + 3 * 5e-6) + 2 * 31.0 / 32 * n / 20e9, 1e-9);
+  EXPECT_NEAR(collective_seconds(Collective::all_reduce, f, 32, n, Route::flat_ring),
+              2 * (28 * 1e-6 + 3 * 5e-6) + 2 * 31.0 / 32 * n / 20e9, 1e-9);
   for (int ranks = 2; ranks <= 4096; ranks *= 2) {
     for (const double bytes : {8.0, 1e4, 1e6, 1e9}) {
       const double best = collective_seconds(Collective::all_reduce, f, ranks, bytes);
@@ -51,21 +55,29 @@ TEST(CollectiveCost, LargerMessagesTakeTheirPiece) {
   Fabric f = fabric(8);
   f.node.larger = {{4096, 20e-6, 50e9}, {1e6, 30e-6, 10e9}};
   // A message of a ring is a rank's share.
-  EXPECT_NEAR(collective_seconds(Collective::all_gather, f, 8, 8 * 4095, Route::flat_ring), 7e-6 + 7 * 4095 / 100e9, 1e-15);
-  EXPECT_NEAR(collective_seconds(Collective::all_gather, f, 8, 8 * 4096, Route::flat_ring), 140e-6 + 7 * 4096 / 50e9, 1e-15);
-  EXPECT_NEAR(collective_seconds(Collective::all_reduce, f, 8, 64e6, Route::flat_ring), 420e-6 + 1.75 * 64e6 / 10e9, 1e-12);
-  EXPECT_NEAR(collective_seconds(Collective::broadcast, f, 8, 4096), 3 * 20e-6 + 4096 / 50e9, 1e-12);   // by the tree: all of it
+  EXPECT_NEAR(collective_seconds(Collective::all_gather, f, 8, 8 * 4095, Route::flat_ring), 7e-6 + 7 * 4095 / 100e9,
+              1e-15);
+  EXPECT_NEAR(collective_seconds(Collective::all_gather, f, 8, 8 * 4096, Route::flat_ring), 140e-6 + 7 * 4096 / 50e9,
+              1e-15);
+  EXPECT_NEAR(collective_seconds(Collective::all_reduce, f, 8, 64e6, Route::flat_ring), 420e-6 + 1.75 * 64e6 / 10e9,
+              1e-12);
+  EXPECT_NEAR(collective_seconds(Collective::broadcast, f, 8, 4096), 3 * 20e-6 + 4096 / 50e9,
+              1e-12);  // by the tree: all of it
   // What adds nothing up may go another way in a node.
   f.gather = CommLink{2e-6, 10e9};
-  EXPECT_NEAR(collective_seconds(Collective::all_gather, f, 8, 8 * 4096, Route::flat_ring), 14e-6 + 7 * 4096 / 10e9, 1e-15);
-  EXPECT_NEAR(collective_seconds(Collective::all_reduce, f, 8, 64e6, Route::flat_ring), 420e-6 + 1.75 * 64e6 / 10e9, 1e-12);
+  EXPECT_NEAR(collective_seconds(Collective::all_gather, f, 8, 8 * 4096, Route::flat_ring), 14e-6 + 7 * 4096 / 10e9,
+              1e-15);
+  EXPECT_NEAR(collective_seconds(Collective::all_reduce, f, 8, 64e6, Route::flat_ring), 420e-6 + 1.75 * 64e6 / 10e9,
+              1e-12);
   f.gather.reset();
   // Between nodes the network's pieces count: of 32 ranks, 28 steps of a ring are in nodes.
   f.network.larger = {{1e6, 500e-6, 1e9}};
-  EXPECT_NEAR(collective_seconds(Collective::all_gather, f, 32, 64e6, Route::flat_ring), 28 * 30e-6 + 3 * 500e-6 + 31.0 / 32 * 64e6 / 1e9, 1e-9);
+  EXPECT_NEAR(collective_seconds(Collective::all_gather, f, 32, 64e6, Route::flat_ring),
+              28 * 30e-6 + 3 * 500e-6 + 31.0 / 32 * 64e6 / 1e9, 1e-9);
 }
 
-std::vector<CommSample> timed(const CommLink& link, const std::vector<Collective>& collectives, double noise, unsigned seed) {
+std::vector<CommSample> timed(const CommLink& link, const std::vector<Collective>& collectives, double noise,
+                              unsigned seed) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<double> factor(1 - noise, 1 + noise);
   std::vector<CommSample> samples;
@@ -81,7 +93,8 @@ std::vector<CommSample> timed(const CommLink& link, const std::vector<Collective
 TEST(LinkFit, OneLineStaysOne) {
   int more = 0;
   for (unsigned seed = 0; seed < 20; ++seed) {
-    const std::vector<CommSample> samples = timed({3e-6, 4e9}, {Collective::all_reduce, Collective::all_gather}, 0.05, seed);
+    const std::vector<CommSample> samples =
+        timed({3e-6, 4e9}, {Collective::all_reduce, Collective::all_gather}, 0.05, seed);
     const CommLink one = fit_link(samples, 1);
     EXPECT_NEAR(one.alpha, 3e-6, 0.15e-6) << "seed " << seed;
     EXPECT_NEAR(one.beta, 4e9, 0.2e9) << "seed " << seed;
@@ -92,9 +105,10 @@ TEST(LinkFit, OneLineStaysOne) {
 }
 
 TEST(LinkFit, NothingIsNegative) {
-  for (const double power : {1.5, -0.2}) {   // a line through such times would begin below 0, or fall
+  for (const double power : {1.5, -0.2}) {  // a line through such times would begin below 0, or fall
     std::vector<CommSample> samples;
-    for (double bytes = 64; bytes < 1e6; bytes *= 2) samples.push_back({Collective::all_gather, 2, bytes, 1e-9 * std::pow(bytes, power)});
+    for (double bytes = 64; bytes < 1e6; bytes *= 2)
+      samples.push_back({Collective::all_gather, 2, bytes, 1e-9 * std::pow(bytes, power)});
     for (const size_t most : {1, 4}) {
       const CommLink link = fit_link(samples, most);
       for (const CommSample& s : samples) {
@@ -110,7 +124,8 @@ TEST(LinkFit, FindsThePiecesThatMadeTheTimes) {
   const unsigned seed = 8;
   const CommLink made{1e-6, 3e9, {{4096, 6e-6, 9e9}, {1 << 21, 0, 2e9}}};
   for (const double noise : {0.0, 0.05}) {
-    const std::vector<CommSample> samples = timed(made, {Collective::all_reduce, Collective::broadcast, Collective::all_to_all}, noise, seed);
+    const std::vector<CommSample> samples =
+        timed(made, {Collective::all_reduce, Collective::broadcast, Collective::all_to_all}, noise, seed);
     const CommLink link = fit_link(samples);
     ASSERT_EQ(link.larger.size(), 2u) << "seed " << seed;
     EXPECT_EQ(link.larger[0].from, 4096) << "seed " << seed;
@@ -129,7 +144,9 @@ TEST(LinkFit, FindsThePiecesThatMadeTheTimes) {
 
 ModelCost two_layers() {
   ModelCost m;
-  m.layers = {{"a", 1000, 1e9, LayerCost::Kind::conv, 0}, {"n", 20, 0, LayerCost::Kind::norm, 10}, {"b", 4000, 2e9, LayerCost::Kind::matmul, 0}};
+  m.layers = {{"a", 1000, 1e9, LayerCost::Kind::conv, 0},
+              {"n", 20, 0, LayerCost::Kind::norm, 10},
+              {"b", 4000, 2e9, LayerCost::Kind::matmul, 0}};
   m.activation_bytes = 1e6;
   m.embedding = 8;
   return m;
@@ -170,13 +187,13 @@ TEST(ScaleModel, AStepByHand) {
 TEST(ScaleModel, BackwardHidesBuckets) {
   ModelCost m = two_layers();
   Workload w = work();
-  m.layers[2].parameters = 1000000;          // 4 MB, ready before the first layer's backward, which takes 32 ms
+  m.layers[2].parameters = 1000000;  // 4 MB, ready before the first layer's backward, which takes 32 ms
   w.bucket_bytes = 1 << 20;
   const StepCost s = predict_step(m, w, simple(), 4);
   EXPECT_GT(s.gradient_seconds, 6e-3);
   EXPECT_LT(s.exposed_gradients, 1e-4);
   Cluster slow = simple();
-  slow.fabric.node.beta = 1e8;               // 60 ms: half of it cannot be hidden
+  slow.fabric.node.beta = 1e8;  // 60 ms: half of it cannot be hidden
   EXPECT_NEAR(predict_step(m, w, slow, 4).exposed_gradients, 60e-3 - 32e-3, 1e-3);
 }
 
@@ -189,7 +206,7 @@ TEST(ScaleModel, FormsOfTheLoss) {
     return sum;
   };
   EXPECT_EQ(bytes(LossForm::covariance, 512), 8 + 2 * 100 * 8 + 2 * 5050 * 8);
-  EXPECT_EQ(bytes(LossForm::covariance, 4096), bytes(LossForm::covariance, 512));   // not of the batch
+  EXPECT_EQ(bytes(LossForm::covariance, 4096), bytes(LossForm::covariance, 512));  // not of the batch
   EXPECT_EQ(bytes(LossForm::gram, 512), 8 + 2 * 100 * 8 + 1024 * 100 * 4);
   EXPECT_EQ(bytes(LossForm::official, 512), 2 * 1024 * 100 * 4);
   // The published form computes all rows on each GPU; ours only its own.
@@ -249,7 +266,8 @@ TEST(ClusterFile, ReadsBackAndRefuses) {
   std::ofstream(path) << "preset: h100-8\nnetwork_gb_per_s: 50\n";
   EXPECT_NEAR(read_cluster(path).fabric.network.beta, 50e9, 1);
   EXPECT_NEAR(read_cluster(path).bf16.peak, 989e12, 1);
-  std::ofstream(path) << "preset: local\nnode_larger: [4096, 2.5, 3, 2097152, 0, 1.5]\nnode_gather: [0, 1, 2, 64, 3, 4]\n";
+  std::ofstream(path)
+      << "preset: local\nnode_larger: [4096, 2.5, 3, 2097152, 0, 1.5]\nnode_gather: [0, 1, 2, 64, 3, 4]\n";
   const Cluster pieces = read_cluster(path);
   ASSERT_EQ(pieces.fabric.node.larger.size(), 2u);
   EXPECT_NEAR(pieces.fabric.node.larger[0].alpha, 2.5e-6, 1e-15);
@@ -261,7 +279,9 @@ TEST(ClusterFile, ReadsBackAndRefuses) {
   std::ofstream(path) << cluster_text(pieces);
   EXPECT_EQ(cluster_text(read_cluster(path)), cluster_text(pieces));
   for (const char* bad : {"[4096, 2.5]", "[4096, 2.5, 0]", "[4096, 1, 1, 4096, 1, 1]", "[4096, one, 1]", "3"}) {
-    EXPECT_NE(cluster_complaint(std::string("node_larger: ") + bad + "\n").find("three numbers each"), std::string::npos) << bad;
+    EXPECT_NE(cluster_complaint(std::string("node_larger: ") + bad + "\n").find("three numbers each"),
+              std::string::npos)
+        << bad;
   }
   EXPECT_NE(cluster_complaint("node_gather: [64, 1, 1]\n").find("does not begin at 0"), std::string::npos);
   EXPECT_NE(cluster_complaint("network_gb_per: 3\n").find("network_gb_per_s"), std::string::npos);
@@ -276,7 +296,7 @@ TEST(PublishedPoints, NetworksAreTheRealOnes) {
   EXPECT_EQ(bottleneck_resnet({3, 4, 6, 3}).parameters(), 25557032);
   EXPECT_EQ(bottleneck_resnet({3, 4, 23, 3}).parameters(), 44549160);
   EXPECT_EQ(vgg16().parameters(), 138357544);
-  EXPECT_NEAR(bottleneck_resnet({3, 4, 6, 3}).flops() / 2e9, 4.09, 0.01);   // multiply-adds, as torchvision states
+  EXPECT_NEAR(bottleneck_resnet({3, 4, 6, 3}).flops() / 2e9, 4.09, 0.01);  // multiply-adds, as torchvision states
   EXPECT_NEAR(vgg16().flops() / 2e9, 15.47, 0.02);
 }
 

@@ -1,5 +1,4 @@
 // checkpointer: what was the state at save() is on disk after drain(), whoever wrote it; a failing write costs one checkpoint.
-#include "core/ops/named_tensors.h"
 #include "dist/train/checkpointer.h"
 
 #include <ATen/TensorOperators.h>
@@ -11,6 +10,7 @@
 
 #include <filesystem>
 
+#include "core/ops/named_tensors.h"
 #include "core/record/checkpoint_folder.h"
 #include "dist/health/consistency.h"
 #include "dist/health/faults.h"
@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 class Saved : public testing::Test {
  protected:
   void SetUp() override {
-    run_ = fs::temp_directory_path() / ("pal-saved-" + std::to_string(getppid()));   // of mpirun: the same on every rank
+    run_ = fs::temp_directory_path() / ("pal-saved-" + std::to_string(getppid()));  // of mpirun: the same on every rank
     if (comm().rank() == 0) fs::create_directories(run_);
     comm().barrier();
   }
@@ -38,8 +38,10 @@ class Saved : public testing::Test {
 
   // 5 MB of weights and as much momentum, cut small, so that two and more ranks share the work; one weight lies channels-last.
   Checkpointer::Groups state() {
-    ops::NamedTensors model = {{"conv", at::arange(4 * 3 * 5 * 5, at::kFloat).reshape({4, 3, 5, 5}).contiguous(at::MemoryFormat::ChannelsLast)},
-                          {"count", at::zeros({}, at::kLong)}};
+    ops::NamedTensors model = {
+        {"conv",
+         at::arange(4 * 3 * 5 * 5, at::kFloat).reshape({4, 3, 5, 5}).contiguous(at::MemoryFormat::ChannelsLast)},
+        {"count", at::zeros({}, at::kLong)}};
     ops::NamedTensors optim;
     for (int k = 0; k < 20; ++k) {
       model.emplace_back("w" + std::to_string(k), at::arange(1 << 16, at::kFloat) + k);
@@ -64,7 +66,7 @@ TEST_F(Saved, HoldsTheStateOfTheMomentItWasSaved) {
     now.ledger_position = 9;
     checkpoints.save(now);
     for (auto& [name, tensors] : live) {
-      for (auto& [tensor, t] : tensors) t.add_(1);   // the next step
+      for (auto& [tensor, t] : tensors) t.add_(1);  // the next step
     }
     EXPECT_TRUE(checkpoints.drain());
     EXPECT_FALSE(checkpoints.pending());
@@ -79,7 +81,8 @@ TEST_F(Saved, HoldsTheStateOfTheMomentItWasSaved) {
     for (const auto& [tensor, t] : tensors) EXPECT_TRUE(at::equal(read.at(tensor), t)) << tensor;
   }
   size_t files = 0;
-  for (const auto& file : fs::directory_iterator(record::checkpoint_path(run_, 3))) files += file.path().extension() == ".safetensors";
+  for (const auto& file : fs::directory_iterator(record::checkpoint_path(run_, 3)))
+    files += file.path().extension() == ".safetensors";
   EXPECT_GE(files, 3u);
   EXPECT_TRUE(warnings_.empty());
 }
@@ -88,11 +91,12 @@ TEST_F(Saved, NoRankWaitsForAWriteAndTheNextSaveFollows) {
   Checkpointer::Groups live = state();
   Checkpointer checkpoints(options(), comm(), live);
   record::CheckpointState now;
-  for (now.step = 1; now.step <= 4; ++now.step) checkpoints.save(now);   // each waits for the one before
+  for (now.step = 1; now.step <= 4; ++now.step) checkpoints.save(now);  // each waits for the one before
   EXPECT_TRUE(checkpoints.pending());
   EXPECT_TRUE(checkpoints.drain());
   EXPECT_EQ(record::checkpoint_steps(run_), (std::vector<int64_t>{4, 3}));
-  EXPECT_EQ(record::verify_checkpoint(record::checkpoint_path(run_, 3)).size(), record::verify_checkpoint(record::checkpoint_path(run_, 4)).size());
+  EXPECT_EQ(record::verify_checkpoint(record::checkpoint_path(run_, 3)).size(),
+            record::verify_checkpoint(record::checkpoint_path(run_, 4)).size());
 }
 
 TEST_F(Saved, AFailureOnOneRankCostsThatCheckpointOnAll) {
@@ -122,7 +126,8 @@ TEST(Agreement, ParametersThatDifferAreNamed) {
   if (comm.size() == 1) return;
   for (int64_t k : {0, 1}) {
     ops::NamedTensors q = {{"a", p[0].second.clone()}, {"b", p[1].second.clone()}};
-    if (comm.rank() == 1) static_cast<int32_t*>(q[k].second.data_ptr())[k == 0 ? 999 : 2] ^= 1;   // the last bit of the last element
+    if (comm.rank() == 1)
+      static_cast<int32_t*>(q[k].second.data_ptr())[k == 0 ? 999 : 2] ^= 1;  // the last bit of the last element
     try {
       agree_on_parameters(q, 5, comm);
       ADD_FAILURE() << "not seen";

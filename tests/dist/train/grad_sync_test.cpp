@@ -1,5 +1,7 @@
 // grad_sync: sums are exact on small integers whatever order hooks fire in, unused parameters count as zero, several
 // backward passes add up, bfloat16 is rounded as it says, and non-finite values are seen.
+#include "dist/train/grad_sync.h"
+
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
@@ -14,7 +16,6 @@
 #include <thread>
 
 #include "core/ops/named_tensors.h"
-#include "dist/train/grad_sync.h"
 #include "tests/dist/mpi_world.h"
 
 namespace pal::dist {
@@ -42,14 +43,14 @@ at::Tensor scalar_of(const ops::NamedTensors& p, const comm::Comm& comm) {
 TEST(GradSync, SumsEveryParameterOverRanks) {
   comm::Comm& comm = test_world().bulk();
   const ops::NamedTensors p = three_parameters();
-  for (int64_t bucket : {16, 400, 1 << 20}) {   // smaller than any parameter, between, larger than all
+  for (int64_t bucket : {16, 400, 1 << 20}) {  // smaller than any parameter, between, larger than all
     GradSync sync(p, comm, {bucket});
-    EXPECT_EQ(sync.bytes(), 4 * (16 + 160 + 16));   // whole cache lines
+    EXPECT_EQ(sync.bytes(), 4 * (16 + 160 + 16));  // whole cache lines
     for (const auto& [name, t] : p) EXPECT_TRUE(at::equal(t, at::ones_like(t))) << name << " is as it was";
     EXPECT_TRUE(p[1].second.is_contiguous(at::MemoryFormat::ChannelsLast));
-    for (int step = 0; step < 3; ++step) {       // a step must not see the one before
+    for (int step = 0; step < 3; ++step) {  // a step must not see the one before
       sync.begin();
-      if (step != 1) sync.release();             // without it everything goes at the end
+      if (step != 1) sync.release();  // without it everything goes at the end
       scalar_of(p, comm).backward();
       sync.sum();
       for (const auto& [name, t] : p) {
@@ -69,7 +70,7 @@ TEST(GradSync, UnusedParametersCountAsZero) {
   comm::Comm& comm = test_world().bulk();
   const ops::NamedTensors p = three_parameters();
   GradSync sync(p, comm, {16});
-  for (const bool used : {true, false}) {   // the second step must not find the first one's gradient
+  for (const bool used : {true, false}) {  // the second step must not find the first one's gradient
     sync.begin();
     sync.release();
     // "c" is reached by all ranks, "b" by the last one only, "a" in the first step only.
@@ -92,8 +93,8 @@ TEST(GradSync, BackwardPassesBeforeTheReleaseAddUp) {
   for (int pass = 0; pass < 3; ++pass) {
     if (pass == 2) sync.release();
     scalar_of(p, comm).backward();
-    if (pass == 1) (10 * p[0].second).sum().backward();   // a parameter that one pass reaches twice
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));   // a bucket that went too early is summed by then
+    if (pass == 1) (10 * p[0].second).sum().backward();          // a parameter that one pass reaches twice
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a bucket that went too early is summed by then
   }
   sync.sum();
   EXPECT_TRUE(at::equal(p[0].second.grad(), 3 * rank_sum(comm) * counting(p[0].second) + 10 * comm.size()));
@@ -105,11 +106,11 @@ TEST(GradSync, AFullBucketDoesNotWaitForTheEndOfBackward) {
   comm::Comm& comm = test_world().bulk();
   if (comm.size() == 1) return;
   const ops::NamedTensors p = three_parameters();
-  GradSync sync(p, comm, {16});   // a bucket each
+  GradSync sync(p, comm, {16});  // a bucket each
   sync.begin();
   sync.release();
   const at::Tensor& last = p[2].second;
-  const at::Tensor early = p[0].second * 1;   // its gradient is made after that of the last parameter
+  const at::Tensor early = p[0].second * 1;  // its gradient is made after that of the last parameter
   bool summed = false;
   early.register_hook([&](const at::Tensor&) {
     const at::NoGradGuard no_grad;
@@ -119,7 +120,8 @@ TEST(GradSync, AFullBucketDoesNotWaitForTheEndOfBackward) {
     }
   });
   at::Tensor total = early.sum() * 1;
-  for (int k = 0; k < 3; ++k) total = total * 1;   // backward takes the newest first: these before early, the line below before these
+  for (int k = 0; k < 3; ++k)
+    total = total * 1;  // backward takes the newest first: these before early, the line below before these
   total = total + (last * (comm.rank() + 1)).sum();
   total.backward();
   EXPECT_TRUE(summed);
@@ -137,7 +139,7 @@ TEST(GradSync, BFloat16RoundsSharesAndSum) {
     const auto share = [&](int rank) { return (at::arange(35, type) - 17).reshape({5, 7}) * (1.0 / (3 + rank)); };
     (p[0].second * share(comm.rank())).sum().backward();
     sync.sum();
-    const bool rounds = type == at::kFloat && comm.size() > 1;   // float64 stays as it is; alone nothing travels
+    const bool rounds = type == at::kFloat && comm.size() > 1;  // float64 stays as it is; alone nothing travels
     at::Tensor expected = at::zeros({5, 7}, type);
     for (int r = 0; r < comm.size(); ++r) expected += rounds ? share(r).to(at::kBFloat16).to(type) : share(r);
     if (rounds) expected = expected.to(at::kBFloat16).to(type);
@@ -147,11 +149,14 @@ TEST(GradSync, BFloat16RoundsSharesAndSum) {
 
 TEST(GradSync, OneRanksNanIsSeenByAll) {
   comm::Comm& comm = test_world().bulk();
-  for (double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()}) {
-    for (const auto& [type, wire] : {std::pair{at::kFloat, Wire::full}, {at::kDouble, Wire::full}, {at::kFloat, Wire::bfloat16}}) {
-      const ops::NamedTensors p = {{"a", at::ones({9000}, type).requires_grad_(true)}, {"b", at::ones({70}, type).requires_grad_(true)}};
+  for (double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+                     -std::numeric_limits<double>::infinity()}) {
+    for (const auto& [type, wire] :
+         {std::pair{at::kFloat, Wire::full}, {at::kDouble, Wire::full}, {at::kFloat, Wire::bfloat16}}) {
+      const ops::NamedTensors p = {{"a", at::ones({9000}, type).requires_grad_(true)},
+                                   {"b", at::ones({70}, type).requires_grad_(true)}};
       GradSync sync(p, comm, {1024, wire});
-      for (const bool broken : {true, false}) {   // the next step is a new one
+      for (const bool broken : {true, false}) {  // the next step is a new one
         sync.begin();
         sync.release();
         at::Tensor slope = at::ones({9000}, type);

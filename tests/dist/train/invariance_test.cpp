@@ -31,7 +31,9 @@ struct Case {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const auto& [graph, graph_name] : {std::pair{graph::GraphKind::ssl, "ssl"}, {graph::GraphKind::supervised, "supervised"}, {graph::GraphKind::mixed, "mixed"}}) {
+  for (const auto& [graph, graph_name] : {std::pair{graph::GraphKind::ssl, "ssl"},
+                                          {graph::GraphKind::supervised, "supervised"},
+                                          {graph::GraphKind::mixed, "mixed"}}) {
     for (int32_t views : {2, 3}) {
       const std::string tail = fmt::format("_{}_{}views", graph_name, views);
       all.push_back({"vicreg_per_view" + tail, {"loss.kind=vicreg", "loss.moments=per_view"}, graph, views});
@@ -40,15 +42,19 @@ std::vector<Case> cases() {
     }
   }
   // The others, on graphs whose classes lie on several ranks.
-  for (const auto& [graph, graph_name] : {std::pair{graph::GraphKind::ssl, "ssl"}, {graph::GraphKind::mixed, "mixed"}}) {
+  for (const auto& [graph, graph_name] :
+       {std::pair{graph::GraphKind::ssl, "ssl"}, {graph::GraphKind::mixed, "mixed"}}) {
     for (const auto& [name, settings] : std::vector<std::pair<std::string, std::vector<std::string>>>{
              {"scl", {"loss.kind=scl"}},
              {"simclr", {"loss.kind=simclr", "loss.temperature=0.5"}},
              {"barlow_cross", {"loss.kind=barlow"}},
              {"barlow_graph", {"loss.kind=barlow", "loss.barlow=graph"}},
              {"sampled_any", {"loss.kind=sampled_vic2", "loss.pairs=60"}},
-             {"sampled_halves_printed", {"loss.kind=sampled_vic2", "loss.pairs=60", "loss.draw=halves", "loss.form=printed"}},
-             {"nnclr", {"loss.kind=nnclr", "loss.queue=20", "loss.temperature=0.5", "model.predictor=[10, 7]", "model.projector=[12, 7]"}},
+             {"sampled_halves_printed",
+              {"loss.kind=sampled_vic2", "loss.pairs=60", "loss.draw=halves", "loss.form=printed"}},
+             {"nnclr",
+              {"loss.kind=nnclr", "loss.queue=20", "loss.temperature=0.5", "model.predictor=[10, 7]",
+               "model.projector=[12, 7]"}},
              {"mse", {"loss.kind=mse", "graph.kind=mixed"}},
              {"cross_entropy", {"loss.kind=cross_entropy", "graph.kind=mixed"}}}) {
       all.push_back({fmt::format("{}_{}", name, graph_name), settings, graph, 3});
@@ -72,7 +78,7 @@ at::Tensor images(int32_t views, int64_t begin, int64_t end, at::ScalarType type
 
 struct Outcome {
   loss::LossResult loss;
-  at::Tensor gradient;   // of all parameters, flat, float64
+  at::Tensor gradient;  // of all parameters, flat, float64
 };
 
 // Batch norm talks on `comm` in the middle of backward while the buckets are summed on `bulk`.
@@ -133,7 +139,8 @@ void compare(const Case& c, at::ScalarType type, double value_tolerance, double 
   ASSERT_EQ(many.loss.terms.size(), one.loss.terms.size());
   for (size_t k = 0; k < one.loss.terms.size(); ++k) {
     EXPECT_EQ(many.loss.terms[k].first, one.loss.terms[k].first);
-    EXPECT_NEAR(many.loss.terms[k].second, one.loss.terms[k].second, value_tolerance * scale) << one.loss.terms[k].first;
+    EXPECT_NEAR(many.loss.terms[k].second, one.loss.terms[k].second, value_tolerance * scale)
+        << one.loss.terms[k].first;
   }
   const double norm = one.gradient.norm().item<double>();
   EXPECT_GT(norm, 1e-6) << "a gradient of zero would prove nothing";
@@ -143,7 +150,8 @@ void compare(const Case& c, at::ScalarType type, double value_tolerance, double 
 TEST_P(Invariance, Float64) { compare(GetParam(), at::kDouble, 1e-10, 1e-9); }
 TEST_P(Invariance, Float32) { compare(GetParam(), at::kFloat, 1e-6, 1e-5); }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Invariance, testing::ValuesIn(cases()), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Cases, Invariance, testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace pal::dist

@@ -25,11 +25,16 @@ TEST_F(Rounds, AnswersOfPeopleTakeEffectWhenTheyAreIn) {
     std::ofstream out(folder + "/answers.jsonl");
     for (const std::string& line : oracle::split_lines(io::read_whole_file(folder + "/questions.jsonl"))) {
       const oracle::Query q = oracle::parse_question(line, "questions");
-      for (int64_t m : q.members) out << oracle::answer_line({q.id, q.template_sample, m, labels[m] == labels[q.template_sample] ? oracle::Verdict::yes : oracle::Verdict::no, "ann"});
+      for (int64_t m : q.members)
+        out << oracle::answer_line({q.id, q.template_sample, m,
+                                    labels[m] == labels[q.template_sample] ? oracle::Verdict::yes : oracle::Verdict::no,
+                                    "ann"});
     }
   };
   run(store, 0, 26, &questions, people);
-  for (int64_t s = 0; s < 20; ++s) EXPECT_EQ(versions[s], versions[0]) << "handed in before 13, found by the round of 15, in effect at 20, but at " << s;
+  for (int64_t s = 0; s < 20; ++s)
+    EXPECT_EQ(versions[s], versions[0]) << "handed in before 13, found by the round of 15, in effect at 20, but at "
+                                        << s;
   EXPECT_GT(versions[20], versions[19]);
   EXPECT_EQ(questions, 12);
   EXPECT_EQ(open, 12) << "the next ones are out";
@@ -44,14 +49,17 @@ TEST_F(Rounds, RanksThatChooseTogetherKnowWhatIsOut) {
     return oracle::corner_rows({samples.begin() + slice.first, samples.begin() + slice.last}, labels, 0.3);
   };
   graph::GraphStore store(kN);
-  const auto people = [&](int64_t s) {   // each time the first few, so that some are always out
+  const auto people = [&](int64_t s) {  // each time the first few, so that some are always out
     if (s % 5 != 3 || s < 8) return;
     std::ofstream out(folder + "/answers.jsonl", std::ios::app);
     int64_t answered = 0;
     for (const std::string& line : oracle::split_lines(io::read_whole_file(folder + "/questions.jsonl"))) {
       const oracle::Query q = oracle::parse_question(line, "questions");
       for (int64_t m : q.members) {
-        if (++answered <= 8) out << oracle::answer_line({q.id, q.template_sample, m, labels[m] == labels[q.template_sample] ? oracle::Verdict::yes : oracle::Verdict::no, "ann"});
+        if (++answered <= 8)
+          out << oracle::answer_line(
+              {q.id, q.template_sample, m,
+               labels[m] == labels[q.template_sample] ? oracle::Verdict::yes : oracle::Verdict::no, "ann"});
       }
     }
   };
@@ -62,8 +70,9 @@ TEST_F(Rounds, RanksThatChooseTogetherKnowWhatIsOut) {
   if (world.rank() != 0) return;
   oracle::Ledger ledger(path, "run");
   std::set<std::pair<int64_t, int64_t>> pairs;
-  std::multiset<int64_t> out;   // samples of questions without an answer
-  for (const oracle::Question& q : ledger.questions_with_answers()) EXPECT_TRUE(pairs.insert(std::minmax(q.i, q.j)).second) << q.i << " " << q.j << " was asked twice";
+  std::multiset<int64_t> out;  // samples of questions without an answer
+  for (const oracle::Question& q : ledger.questions_with_answers())
+    EXPECT_TRUE(pairs.insert(std::minmax(q.i, q.j)).second) << q.i << " " << q.j << " was asked twice";
   for (const oracle::Query& q : ledger.open_queries()) out.insert(q.members.begin(), q.members.end());
   for (int64_t sample : out) EXPECT_EQ(out.count(sample), 1u) << sample << " is in two open questions";
 }
@@ -84,7 +93,8 @@ TEST_F(Rounds, ARunMayLeaveWhilePeopleAnswer) {
   if (world.rank() == 0) {
     const std::vector<std::string> lines = oracle::split_lines(io::read_whole_file(folder + "/questions.jsonl"));
     const oracle::Query q = oracle::parse_question(lines[0], "questions");
-    oracle::Inbox(folder).submit("one", oracle::answer_line({q.id, q.template_sample, q.members[0], oracle::Verdict::unsure, "ann"}));
+    oracle::Inbox(folder).submit(
+        "one", oracle::answer_line({q.id, q.template_sample, q.members[0], oracle::Verdict::unsure, "ann"}));
   }
   world.control().barrier();
   graph::GraphStore store(kN);
@@ -147,7 +157,8 @@ TEST_F(Rounds, VotesAndRepeatsMendWrongAnswers) {
   run(naive, 0, 71);
   const double without = wrong_share(naive);
   begin_anew();
-  config = with({"oracle.noise=0.1", "oracle.votes=3", "oracle.repeats=4", "oracle.annotators=9", "oracle.consensus=dawid-skene"});
+  config = with({"oracle.noise=0.1", "oracle.votes=3", "oracle.repeats=4", "oracle.annotators=9",
+                 "oracle.consensus=dawid-skene"});
   graph::GraphStore mended(kN);
   const uint64_t expected = run(mended, 0, 71);
   EXPECT_LT(wrong_share(mended), without / 2) << without;
@@ -161,7 +172,8 @@ TEST_F(Rounds, StopsAtItsBudgetAndAtClosure) {
   run(store, 0, 41, &questions);
   EXPECT_EQ(questions, 30);
   ASSERT_EQ(said.size(), 1u) << "once";
-  EXPECT_NE(said[0].find("no more questions are asked: the budget of 30 questions is spent"), std::string::npos) << said[0];
+  EXPECT_NE(said[0].find("no more questions are asked: the budget of 30 questions is spent"), std::string::npos)
+      << said[0];
   said.clear();
   graph::GraphStore again(kN);
   run(again, 41, 61);
@@ -191,13 +203,14 @@ TEST_F(Rounds, StopsByTheClockAtAPlateauAndWhenTheModelExpectsTheAnswers) {
     store.set_labels(templates());
     QueryRounds rounds(config, world, store, AskedOf{all, labels}, LedgerOf{path, "run"}, 0);
     for (int64_t s = 0; s < 31; ++s) {
-      rounds.ledger_position();   // waits for the round
+      rounds.ledger_position();  // waits for the round
       rounds.saw_figure(s, 0.5);
-      rounds.at_boundary(s, [&](const std::vector<int64_t>& samples, eval::SampleSlice slice) {   // every class at a corner of its own
-        at::Tensor z = at::zeros({slice.last - slice.first, 3});
-        for (int64_t k = slice.first; k < slice.last; ++k) z[k - slice.first][labels[samples[k]]] = 1;
-        return z;
-      });
+      rounds.at_boundary(
+          s, [&](const std::vector<int64_t>& samples, eval::SampleSlice slice) {  // every class at a corner of its own
+            at::Tensor z = at::zeros({slice.last - slice.first, 3});
+            for (int64_t k = slice.first; k < slice.last; ++k) z[k - slice.first][labels[samples[k]]] = 1;
+            return z;
+          });
       if (!rounds.warning().empty()) said.push_back(rounds.warning());
     }
     EXPECT_LT(rounds.questions(), 57) << sentence << ": of 57 samples that nothing is known of";
@@ -206,7 +219,8 @@ TEST_F(Rounds, StopsByTheClockAtAPlateauAndWhenTheModelExpectsTheAnswers) {
   };
   ends({"oracle.budget_hours=1e-12"}, "1e-12 hours have passed since the first question (oracle.budget_hours)");
   ends({"oracle.plateau=4", "eval.every=1"}, "the validation figure did not rise in 4 looks (oracle.plateau)");
-  ends({"oracle.agreement=0.9", "oracle.guide=embeddings", "oracle.questions_per_round=6"}, "the model expected 90 % of the answers in 3 rounds (oracle.agreement)");
+  ends({"oracle.agreement=0.9", "oracle.guide=embeddings", "oracle.questions_per_round=6"},
+       "the model expected 90 % of the answers in 3 rounds (oracle.agreement)");
 }
 
 // People who do not answer: the round is full, and that is said once.
@@ -221,7 +235,7 @@ TEST_F(Rounds, SaysOnceThatAllQuestionsWait) {
   config = with({"oracle.labeler=exchange", "oracle.questions_per_round=200"});
   graph::GraphStore few(kN);
   run(few, 0, 41);
-  if (world.rank() != 0) return;   // who knows what the sampler found
+  if (world.rank() != 0) return;  // who knows what the sampler found
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said[0].find("every question that is left is out: 57 wait for an answer"), std::string::npos) << said[0];
 }

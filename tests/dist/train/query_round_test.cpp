@@ -21,9 +21,11 @@ namespace {
 
 TEST(RoundMessage, SurvivesItsCoding) {
   RoundMessage m{40, 3, oracle::StopReason::cost};
-  m.decisions = {{7, 3, 4, oracle::QueryKind::captcha, oracle::kNoNode, oracle::Verdict::yes, 100, 0.5, 0.75}, {7, 3, 1'000'000'000'000, oracle::QueryKind::coarse, 12, oracle::Verdict::no, 101, 1.25, 1}};
+  m.decisions = {{7, 3, 4, oracle::QueryKind::captcha, oracle::kNoNode, oracle::Verdict::yes, 100, 0.5, 0.75},
+                 {7, 3, 1'000'000'000'000, oracle::QueryKind::coarse, 12, oracle::Verdict::no, 101, 1.25, 1}};
   for (int64_t expected : {1, 2, 9}) {
-    const RoundMessage d = broadcast_round(test_world().rank() == 0 ? m : RoundMessage{}, expected, test_world().control());
+    const RoundMessage d =
+        broadcast_round(test_world().rank() == 0 ? m : RoundMessage{}, expected, test_world().control());
     EXPECT_EQ(d.asked, 40);
     EXPECT_EQ(d.open, 3);
     EXPECT_EQ(d.stop, oracle::StopReason::cost);
@@ -38,10 +40,12 @@ TEST(RoundMessage, SurvivesItsCoding) {
 }
 
 TEST(RoundMessage, QueriesSurviveTheirCoding) {
-  const std::vector<oracle::Query> out = {{.id = 7, .kind = oracle::QueryKind::coarse, .template_sample = 3, .members = {4, 1'000'000'000'000}, .node = 12},
-                                  {.id = 8, .kind = oracle::QueryKind::pair, .template_sample = 5, .members = {}}};
+  const std::vector<oracle::Query> out = {
+      {.id = 7, .kind = oracle::QueryKind::coarse, .template_sample = 3, .members = {4, 1'000'000'000'000}, .node = 12},
+      {.id = 8, .kind = oracle::QueryKind::pair, .template_sample = 5, .members = {}}};
   for (const std::vector<oracle::Query>& queries : {out, std::vector<oracle::Query>{}}) {
-    const std::vector<oracle::Query> in = broadcast_queries(test_world().rank() == 0 ? queries : std::vector<oracle::Query>{}, test_world().rounds());
+    const std::vector<oracle::Query> in =
+        broadcast_queries(test_world().rank() == 0 ? queries : std::vector<oracle::Query>{}, test_world().rounds());
     ASSERT_EQ(in.size(), queries.size());
     for (size_t k = 0; k < in.size(); ++k) {
       EXPECT_EQ(in[k].id, queries[k].id);
@@ -57,11 +61,12 @@ TEST_F(Rounds, AnswersTakeEffectExactlyOneRoundLater) {
   graph::GraphStore store(kN);
   int64_t questions = 0;
   run(store, 0, 21, &questions);
-  for (int64_t s = 0; s < 10; ++s) EXPECT_EQ(versions[s], versions[0]) << "nothing is in effect before step 10, but at " << s;
+  for (int64_t s = 0; s < 10; ++s)
+    EXPECT_EQ(versions[s], versions[0]) << "nothing is in effect before step 10, but at " << s;
   EXPECT_GT(versions[10], versions[9]);
   EXPECT_EQ(versions[14], versions[10]);
   EXPECT_GT(versions[15], versions[14]);
-  EXPECT_EQ(questions, 36);   // rounds at 5, 10, 15; that of 20 is under way
+  EXPECT_EQ(questions, 36);  // rounds at 5, 10, 15; that of 20 is under way
   for (int64_t i = 0; i < kN; ++i) {
     for (int64_t j = 0; j < i; ++j) {
       if (store.relation(i, j) != graph::Relation::unknown) {
@@ -80,7 +85,7 @@ TEST_F(Rounds, RestartedRunUsesTheSameAnswersAtTheSameSteps) {
     graph::GraphStore first(kN);
     run(first, 0, 18);
   }
-  versions.resize(12);   // the restart goes on from a checkpoint at step 12, older than the ledger
+  versions.resize(12);  // the restart goes on from a checkpoint at step 12, older than the ledger
   graph::GraphStore second(kN);
   EXPECT_EQ(run(second, 12, 31), expected);
   EXPECT_EQ(versions, calm_versions);
@@ -117,9 +122,10 @@ TEST_F(Rounds, RanksWithAnotherGraphAreNoticed) {
   try {
     rounds.at_boundary(5, {});
     ADD_FAILURE() << "not seen";
-  } catch (const Error& e) {   // on every rank
+  } catch (const Error& e) {  // on every rank
     EXPECT_EQ(e.code(), Exit::lost);
-    EXPECT_NE(std::string(e.what()).find("rank " + std::to_string(world.size() - 1) + " of"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("rank " + std::to_string(world.size() - 1) + " of"), std::string::npos)
+        << e.what();
   }
 }
 
@@ -127,7 +133,8 @@ TEST_F(Rounds, RanksWithAnotherGraphAreNoticed) {
 TEST_F(Rounds, RanksChooseTogetherWhatOneProcessChooses) {
   graph::GraphStore store(kN);
   store.set_labels(templates());
-  for (const char* name : {"captcha", "outliers", "nnclr", "pruning", "uncertainty", "ensemble", "gradients", "typical", "k_center", "merging"}) {
+  for (const char* name : {"captcha", "outliers", "nnclr", "pruning", "uncertainty", "ensemble", "gradients", "typical",
+                           "k_center", "merging"}) {
     const auto sampler = oracle::make_query_sampler(config::Config::defaults({std::string("oracle.sampler=") + name}));
     const oracle::Round round{.seed = 3, .round = 2, .questions = 12};
     oracle::Pool whole{all, oracle::corner_rows(all, labels, 0.4)}, own = whole;
@@ -135,7 +142,8 @@ TEST_F(Rounds, RanksChooseTogetherWhatOneProcessChooses) {
     own.embeddings = whole.embeddings.narrow(0, slice.first, slice.last - slice.first).contiguous();
     own.first = slice.first;
     own.comm = &world.rounds();
-    std::vector<oracle::Query> alone = sampler->choose(store, whole, round), together = sampler->choose(store, own, round);
+    std::vector<oracle::Query> alone = sampler->choose(store, whole, round),
+                               together = sampler->choose(store, own, round);
     oracle::expect_answers(store, whole, alone);
     oracle::expect_answers(store, own, together);
     ASSERT_EQ(together.size(), alone.size()) << name;
@@ -182,7 +190,8 @@ TEST_F(Rounds, OneStepOfDeductionHoldsWrongAnswersAndRestarts) {
     for (int64_t i = 0; i < kN; ++i) {
       for (int64_t j = 0; j < i; ++j) {
         bool together = false;
-        graph::for_each_alike(store, i, [&](int64_t a) { graph::for_each_alike(store, j, [&](int64_t b) { together |= a == b; }); });
+        graph::for_each_alike(
+            store, i, [&](int64_t a) { graph::for_each_alike(store, j, [&](int64_t b) { together |= a == b; }); });
         alike += together;
         spoilt += together && labels[i] != labels[j] && wrong.count(i) + wrong.count(j) == 0;
       }
@@ -204,7 +213,8 @@ TEST_F(Rounds, OneStepOfDeductionHoldsWrongAnswersAndRestarts) {
     }
     return most;
   };
-  const int64_t one = most_asked([](int64_t) { return true; }), other = most_asked([&](int64_t i) { return labels[i] != labels[one]; });
+  const int64_t one = most_asked([](int64_t) { return true; }),
+                other = most_asked([&](int64_t i) { return labels[i] != labels[one]; });
   graph::GraphStore worse = careful, naive(kN);
   naive.insert(one, other, graph::Relation::same);
   if (worse.relation(one, other) == graph::Relation::unknown) worse.insert(one, other, graph::Relation::same);

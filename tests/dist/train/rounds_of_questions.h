@@ -46,7 +46,8 @@ class Rounds : public testing::Test {
     return one_each;
   }
   // Runs boundaries [from, to) on a store that knows one template of each class.
-  uint64_t run(graph::GraphStore& store, int64_t from, int64_t to, int64_t* questions = nullptr, const std::function<void(int64_t)>& before = {}) {
+  uint64_t run(graph::GraphStore& store, int64_t from, int64_t to, int64_t* questions = nullptr,
+               const std::function<void(int64_t)>& before = {}) {
     if (templates_given) store.set_labels(templates());
     QueryRounds rounds(config, world, store, AskedOf{all, labels}, LedgerOf{path, "run"}, from);
     for (int64_t s = from; s < to; ++s) {
@@ -79,19 +80,22 @@ class Rounds : public testing::Test {
   static constexpr int64_t kN = 60;
   World& world = test_world();
   static config::Config with(std::vector<std::string> more) {
-    std::vector<std::string> all = {"train.steps=1", "optim.lr=1", "graph.kind=mixed", "oracle.sampler=captcha", "oracle.every=5",
-                                    "oracle.questions_per_round=12", "oracle.pool=60", "oracle.guide=none"};
+    std::vector<std::string> all = {"train.steps=1",          "optim.lr=1",       "graph.kind=mixed",
+                                    "oracle.sampler=captcha", "oracle.every=5",   "oracle.questions_per_round=12",
+                                    "oracle.pool=60",         "oracle.guide=none"};
     all.insert(all.end(), more.begin(), more.end());
     return config::Config::defaults(all);
   }
   config::Config config = with({});
   const std::string folder = "query_round_test.W" + std::to_string(test_world().size());
   const std::string path = folder + "/ledger.sqlite";
-  QueryRounds::EmbedPool embed = [](const std::vector<int64_t>&, eval::SampleSlice) -> at::Tensor { throw std::runtime_error("not needed"); };
+  QueryRounds::EmbedPool embed = [](const std::vector<int64_t>&, eval::SampleSlice) -> at::Tensor {
+    throw std::runtime_error("not needed");
+  };
   bool leaves = false, templates_given = true;
   int64_t open = 0, contradictions = 0;
   double cost = 0;
-  std::vector<std::string> said;   // of the last runs
+  std::vector<std::string> said;  // of the last runs
   std::vector<int64_t> labels, all;
   std::vector<uint64_t> versions;
 };

@@ -1,6 +1,5 @@
 // kernel_checks: every op of the doctor's table agrees with its CPU twin, and has a row.
 #include "launch/doctor/kernel_checks.h"
-
 #include "tests/kernels/cuda_test.h"
 
 namespace pal::launch {

@@ -51,10 +51,13 @@ std::string uuid_of(int64_t query) {
     people.emplace_back([&, p] {
       for (int64_t query = 1 + p; query <= kGrids; query += kPeople) {
         const std::string a = std::to_string(500 + 2 * (query - 1)), b = std::to_string(501 + 2 * (query - 1));
-        const std::string body = "{\"uuid\": \"" + uuid_of(query) + "\", \"query\": " + std::to_string(query) + ", \"ticket\": \"" + tokens.ticket("ann", query) +
-                                 "\", \"answers\": [[" + a + ", \"yes\"], [" + b + ", \"no\"]]}";
-        const std::string post = "POST /api/answer HTTP/1.1\r\nHost: " + host + "\r\nCookie: " + cookie + "\r\nOrigin: http://" + host +
-                                 "\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+        const std::string body = "{\"uuid\": \"" + uuid_of(query) + "\", \"query\": " + std::to_string(query) +
+                                 ", \"ticket\": \"" + tokens.ticket("ann", query) + "\", \"answers\": [[" + a +
+                                 ", \"yes\"], [" + b + ", \"no\"]]}";
+        const std::string post = "POST /api/answer HTTP/1.1\r\nHost: " + host + "\r\nCookie: " + cookie +
+                                 "\r\nOrigin: http://" + host +
+                                 "\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " +
+                                 std::to_string(body.size()) + "\r\n\r\n" + body;
         for (;;) {
           Wire wire(port);
           if (wire.open && wire.send(post) && status(wire.read(5)) == 200) break;
@@ -78,7 +81,7 @@ TEST(LabelKilled, WhatWasAcknowledgedIsThereOnce) {
   const std::string path = folder.path().string();
   const int port = [] { return LabelServer({"127.0.0.1", 0}).port(); }();
   const std::string cookie = [&] {
-    TestPage t(nobody_looks, {}, port, kGrids, path);   // asks all questions
+    TestPage t(nobody_looks, {}, port, kGrids, path);  // asks all questions
     return t.cookie("ann");
   }();
   int pipes[2];
@@ -94,7 +97,7 @@ TEST(LabelKilled, WhatWasAcknowledgedIsThereOnce) {
     if (server == 0) serve(path, port, ready[1]);
     close(ready[1]);
     char byte = 0;
-    if (k % 8 != 7) EXPECT_EQ(read(ready[0], &byte, 1), 1);   // every eighth is killed while it starts
+    if (k % 8 != 7) EXPECT_EQ(read(ready[0], &byte, 1), 1);  // every eighth is killed while it starts
     close(ready[0]);
     usleep(static_cast<useconds_t>(random.below(200000)));
     kill(server, SIGKILL);
@@ -104,10 +107,11 @@ TEST(LabelKilled, WhatWasAcknowledgedIsThereOnce) {
   kill(people, SIGKILL);
   waitpid(people, nullptr, 0);
   std::set<int64_t> acknowledged;
-  for (int64_t query = 0; read(pipes[0], &query, sizeof(query)) == sizeof(query);) EXPECT_TRUE(acknowledged.insert(query).second);
+  for (int64_t query = 0; read(pipes[0], &query, sizeof(query)) == sizeof(query);)
+    EXPECT_TRUE(acknowledged.insert(query).second);
   close(pipes[0]);
   oracle::Ledger ledger(folder / "ledger.sqlite", "run");
-  std::map<int64_t, int> recorded;   // answers by query
+  std::map<int64_t, int> recorded;  // answers by query
   for (const oracle::RecordedAnswer& r : ledger.all_answers()) {
     EXPECT_EQ(r.superseded_by, 0);
     EXPECT_EQ(r.said, r.answer.j % 2 == 0 ? "yes" : "no");

@@ -22,7 +22,8 @@ struct TestPage {
 
   using Look = std::function<std::shared_ptr<const label::Standing>(const oracle::Ledger&)>;
   // At a port; `in`: a folder that stays, with what an earlier page left there.
-  explicit TestPage(const Look& look, const PageLimits& limits = {}, int port = kPort, int64_t grids = 20, const std::string& in = "")
+  explicit TestPage(const Look& look, const PageLimits& limits = {}, int port = kPort, int64_t grids = 20,
+                    const std::string& in = "")
       : folder(in.empty() ? own.path().string() : in),
         ledger(folder + "/ledger.sqlite", "run"),
         tokens(folder + "/secret"),
@@ -34,7 +35,10 @@ struct TestPage {
                 return PageImage{"image/png", "png of " + std::to_string(sample)};
               },
               [this, look] { return look(ledger); },
-              [] { return RunFacts{"<b>run</b>", kSamples, 10}; }, [](int64_t) { return std::string("<i>shoes</i>"); },
+              [] {
+                return RunFacts{"<b>run</b>", kSamples, 10};
+              },
+              [](int64_t) { return std::string("<i>shoes</i>"); },
               [](const std::string& name) { return "content of " + name; },
               [this](const std::string& line) {
                 const std::lock_guard<std::mutex> lock(mutex);
@@ -47,12 +51,15 @@ struct TestPage {
   static oracle::Ledger& asked(oracle::Ledger& ledger, int64_t grids) {
     if (ledger.questions() > 0) return ledger;
     std::vector<oracle::Query> queries;
-    for (int64_t q = 0; q < grids; ++q) queries.push_back({0, oracle::QueryKind::captcha, q, {500 + 2 * q, 501 + 2 * q}});
+    for (int64_t q = 0; q < grids; ++q)
+      queries.push_back({0, oracle::QueryKind::captcha, q, {500 + 2 * q, 501 + 2 * q}});
     ledger.record_queries(queries, {"captcha", 1, 0});
     return ledger;
   }
 
-  std::string cookie(const std::string& person) { return "a=b; pal_label_" + std::to_string(hosts_port) + "=" + people.enter(people.link(person)).cookie; }
+  std::string cookie(const std::string& person) {
+    return "a=b; pal_label_" + std::to_string(hosts_port) + "=" + people.enter(people.link(person)).cookie;
+  }
 
   PageRequest get(const std::string& path, const std::string& cookie) {
     PageRequest r{"GET", path};
@@ -70,10 +77,12 @@ struct TestPage {
     return r;
   }
   // A whole card of a query, each member said to be `verdict`.
-  std::string card(const std::string& person, int64_t query, const std::string& uuid, const std::string& verdict = "yes") {
+  std::string card(const std::string& person, int64_t query, const std::string& uuid,
+                   const std::string& verdict = "yes") {
     const std::string member = std::to_string(500 + 2 * (query - 1)), other = std::to_string(501 + 2 * (query - 1));
-    return "{\"uuid\": \"" + uuid + "\", \"query\": " + std::to_string(query) + ", \"ticket\": \"" + tokens.ticket(person, query) + "\", \"answers\": [[" + member + ", \"" +
-           verdict + "\"], [" + other + ", \"" + verdict + "\"]], \"seconds\": 2}";
+    return "{\"uuid\": \"" + uuid + "\", \"query\": " + std::to_string(query) + ", \"ticket\": \"" +
+           tokens.ticket(person, query) + "\", \"answers\": [[" + member + ", \"" + verdict + "\"], [" + other +
+           ", \"" + verdict + "\"]], \"seconds\": 2}";
   }
 
   TestFolder own;

@@ -1,11 +1,12 @@
 // label_page: the page's requests without a socket: what is served, and what is refused with which status and logged.
+#include "tests/launch/label/label_page.h"
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "core/io/files.h"
 #include "launch/label/assets.h"
-#include "tests/launch/label/label_page.h"
 
 namespace pal::launch {
 namespace {
@@ -37,7 +38,10 @@ class LabelPageTest : public testing::Test {
     EXPECT_EQ(header(r, "X-Content-Type-Options"), "nosniff");
   }
 
-  TestPage t{[](const oracle::Ledger& l) { return std::make_shared<const label::Standing>(label::look_at_answers(l, graph::GraphStore(TestPage::kSamples), oracle::ConsensusKind::majority, {})); }};
+  TestPage t{[](const oracle::Ledger& l) {
+    return std::make_shared<const label::Standing>(
+        label::look_at_answers(l, graph::GraphStore(TestPage::kSamples), oracle::ConsensusKind::majority, {}));
+  }};
   const std::string ann = t.cookie("ann"), bob = t.cookie("bob");
 };
 
@@ -52,7 +56,7 @@ TEST_F(LabelPageTest, AFirstVisitTradesTheLinkForACookieOnce) {
   EXPECT_EQ(stranger.type, "text/html; charset=utf-8");
   EXPECT_NE(stranger.body.find("<p>Open this page with the link"), std::string::npos) << stranger.body;
   EXPECT_EQ(first.body.find(r.parameters["token"]), std::string::npos);
-  expect_refused(r, 403);   // replayed
+  expect_refused(r, 403);  // replayed
   r.parameters["token"] = std::string(64, '0');
   expect_refused(r, 403);
   r.parameters["token"] = "";
@@ -70,7 +74,8 @@ TEST_F(LabelPageTest, AFirstVisitTradesTheLinkForACookieOnce) {
 }
 
 TEST_F(LabelPageTest, NothingIsServedWithoutASession) {
-  for (const char* path : {"/", "/app.js", "/image/1", "/api/questions", "/api/mine", "/api/standing", "/api/review", "/export/answers.csv", "/nothing"}) {
+  for (const char* path : {"/", "/app.js", "/image/1", "/api/questions", "/api/mine", "/api/standing", "/api/review",
+                           "/export/answers.csv", "/nothing"}) {
     expect_refused(t.get(path, ""), 401);
     expect_refused(t.get(path, "pal_label_8765=616e6e.0." + std::string(64, '0')), 401);
     t.now = t.now + 5;
@@ -85,7 +90,7 @@ TEST_F(LabelPageTest, TheAssetsAreThereAndFetchNothing) {
     EXPECT_EQ(r.type, a.type);
     EXPECT_NE(header(r, "Content-Security-Policy").find("default-src 'none'"), std::string::npos);
     std::string text(a.content);
-    const std::string svg = "http://www.w3.org/2000/svg";   // a name, which nobody fetches
+    const std::string svg = "http://www.w3.org/2000/svg";  // a name, which nobody fetches
     for (size_t at = text.find(svg); at != std::string::npos; at = text.find(svg)) text.erase(at, svg.size());
     EXPECT_EQ(text.find("://"), std::string::npos) << a.path;
     EXPECT_EQ(text.find("innerHTML"), std::string::npos) << a.path;
@@ -94,7 +99,8 @@ TEST_F(LabelPageTest, TheAssetsAreThereAndFetchNothing) {
 }
 
 TEST_F(LabelPageTest, ForeignHostsAndOrigins) {
-  for (const char* host : {"", "evil.example:8765", "127.0.0.1", "127.0.0.1:80", "127.0.0.1:8765.evil.example", "192.168.1.7:8765", "localhost:8765\r\nX: y"}) {
+  for (const char* host : {"", "evil.example:8765", "127.0.0.1", "127.0.0.1:80", "127.0.0.1:8765.evil.example",
+                           "192.168.1.7:8765", "localhost:8765\r\nX: y"}) {
     PageRequest r = t.get("/", ann);
     r.host = host;
     expect_refused(r, 421);
@@ -102,7 +108,8 @@ TEST_F(LabelPageTest, ForeignHostsAndOrigins) {
   PageRequest local = t.get("/", ann);
   local.host = "localhost:8765";
   EXPECT_EQ(t.page.handle(local).status, 200);
-  for (const char* origin : {"", "null", "http://evil.example", "http://127.0.0.1:8766", "http://localhost:8765", "http://127.0.0.1:8765.evil.example"}) {
+  for (const char* origin : {"", "null", "http://evil.example", "http://127.0.0.1:8766", "http://localhost:8765",
+                             "http://127.0.0.1:8765.evil.example"}) {
     PageRequest r = t.post("/api/answer", ann, t.card("ann", 1, kUuid));
     r.origin = origin;
     expect_refused(r, 403);
@@ -113,8 +120,10 @@ TEST_F(LabelPageTest, ForeignHostsAndOrigins) {
 }
 
 TEST_F(LabelPageTest, PathsThatAreNotThere) {
-  for (const char* path : {"/../secret", "/..%2fsecret", "/label/secret", "/ledger.sqlite", "//etc/passwd", "/image/../../secret", "/image/", "/image/-1", "/image/1e3", "/image/0x10",
-                           "/image/1000", "/image/99999999999999999999", "/image/1/../2", "/image/1/full/full", "/export/../secret", "/export/", "/api/answer", "/index.html/"}) {
+  for (const char* path :
+       {"/../secret", "/..%2fsecret", "/label/secret", "/ledger.sqlite", "//etc/passwd", "/image/../../secret",
+        "/image/", "/image/-1", "/image/1e3", "/image/0x10", "/image/1000", "/image/99999999999999999999",
+        "/image/1/../2", "/image/1/full/full", "/export/../secret", "/export/", "/api/answer", "/index.html/"}) {
     expect_refused(t.get(path, ann), 404);
   }
   expect_refused(t.post("/api/nothing", ann, "{}"), 404);
@@ -138,7 +147,8 @@ TEST_F(LabelPageTest, BodiesThatAreWrong) {
   expect_refused(t.post("/api/answer", ann, std::string(kLongestBody + 1, ' ')), 413);
   const std::string good = t.card("ann", 1, kUuid);
   ASSERT_TRUE(json::accept(good));
-  std::vector<std::string> wrong = {"", "[]", "null", "{", "{\"uuid\": 1}", std::string(60000, '['), "\xff\xfe", "{\"uuid\": \"" + kUuid + "\"}"};
+  std::vector<std::string> wrong = {
+      "", "[]", "null", "{", "{\"uuid\": 1}", std::string(60000, '['), "\xff\xfe", "{\"uuid\": \"" + kUuid + "\"}"};
   const auto with = [&](const char* key, const json& value) {
     json j = json::parse(good);
     j[key] = value;
@@ -147,9 +157,11 @@ TEST_F(LabelPageTest, BodiesThatAreWrong) {
   with("uuid", kUuid + "a");
   with("uuid", std::string(32, 'A'));
   with("uuid", "../../../../../../../../etc/pass");
-  for (const json& query : {json(-1), json(1.5), json("1"), json(nullptr), json(uint64_t{1} << 63)}) with("query", query);
-  for (const json& answers : {json(3), json::array(), json::object(), json::array({1}), json::array({json::array({500, "maybe"})}), json::array({json::array({-1, "yes"})}),
-                              json::array({json::array({500, "yes"}), json::array({500, "no"})})}) {
+  for (const json& query : {json(-1), json(1.5), json("1"), json(nullptr), json(uint64_t{1} << 63)})
+    with("query", query);
+  for (const json& answers :
+       {json(3), json::array(), json::object(), json::array({1}), json::array({json::array({500, "maybe"})}),
+        json::array({json::array({-1, "yes"})}), json::array({json::array({500, "yes"}), json::array({500, "no"})})}) {
     with("answers", answers);
   }
   with("answers", std::vector<std::pair<int, std::string>>(1001, {500, "yes"}));
@@ -170,10 +182,10 @@ TEST_F(LabelPageTest, AnswersAreForWhoWasAsked) {
   expect_refused(t.post("/api/answer", ann, j.dump()), 403);
   j.erase("ticket");
   expect_refused(t.post("/api/answer", ann, j.dump()), 403);
-  expect_refused(t.post("/api/answer", ann, t.card("ann", 99, kUuid)), 409);   // never asked
+  expect_refused(t.post("/api/answer", ann, t.card("ann", 99, kUuid)), 409);  // never asked
   j = json::parse(t.card("ann", 1, kUuid));
   j["answers"] = json::array({json::array({777, "yes"})});
-  expect_refused(t.post("/api/answer", ann, j.dump()), 409);                   // not a member
+  expect_refused(t.post("/api/answer", ann, j.dump()), 409);  // not a member
   ASSERT_EQ(post("/api/answer", t.card("ann", 1, kUuid)).status, 200);
   expect_refused(t.post("/api/undo", bob, "{\"uuid\": \"" + kUuid + "\"}"), 409);
   expect_refused(t.post("/api/answer", ann, t.card("ann", 1, std::string(32, 'b'))), 409);
@@ -205,7 +217,8 @@ TEST_F(LabelPageTest, FromTheQuestionToTheAnswerAndBack) {
   const json others = json::parse(t.page.handle(t.get("/api/questions", bob)).body);
   EXPECT_EQ(others["cards"][0]["query"], 4);
   EXPECT_FALSE(others["owner"]);
-  for (int k = 0; k < 2; ++k) EXPECT_EQ(json::parse(post("/api/answer", t.card("ann", 1, kUuid)).body)["recorded"], kUuid);
+  for (int k = 0; k < 2; ++k)
+    EXPECT_EQ(json::parse(post("/api/answer", t.card("ann", 1, kUuid)).body)["recorded"], kUuid);
   EXPECT_EQ(t.ledger.all_answers().size(), 2u);
   EXPECT_EQ(json::parse(get("/api/mine").body)["cards"][0]["answers"], json::parse("[[500, \"yes\"], [501, \"yes\"]]"));
   EXPECT_EQ(json::parse(get("/api/standing").body)["known"], 3);
@@ -225,14 +238,16 @@ TEST_F(LabelPageTest, TheOwnerSettles) {
   json review = json::parse(get("/api/review").body);
   ASSERT_EQ(review["disagreements"].size(), 2u);
   EXPECT_EQ(review["disagreements"][0]["said"].size(), 2u);
-  const std::string settle = "{\"uuid\": \"" + std::string(32, 'c') + "\", \"query\": 1, \"member\": 500, \"answer\": \"no\"}";
+  const std::string settle =
+      "{\"uuid\": \"" + std::string(32, 'c') + "\", \"query\": 1, \"member\": 500, \"answer\": \"no\"}";
   for (int k = 0; k < 2; ++k) EXPECT_EQ(post("/api/settle", settle).status, 200);
   EXPECT_EQ(json::parse(get("/api/review").body)["disagreements"].size(), 1u);
   EXPECT_EQ(t.ledger.answers_to(1, 500).size(), 1u);
 }
 
 TEST_F(LabelPageTest, TheDashboardSaysHowPeopleAgree) {
-  const auto say = [&](const std::string& who, const std::string& cookie, int64_t query, const std::string& first, const std::string& second, char uuid) {
+  const auto say = [&](const std::string& who, const std::string& cookie, int64_t query, const std::string& first,
+                       const std::string& second, char uuid) {
     json card = json::parse(t.card(who, query, std::string(32, uuid), first));
     card["answers"][1][1] = second;
     ASSERT_EQ(t.page.handle(t.post("/api/answer", cookie, card.dump())).status, 200);
@@ -261,7 +276,7 @@ TEST_F(LabelPageTest, TheDashboardSaysHowPeopleAgree) {
 }
 
 TEST_F(LabelPageTest, ADiskThatFailsIsNotTheBrowsersFault) {
-  io::write_file_atomically(t.folder + "/ledger.sqlite.writer", "elsewhere 1 1\n");   // somebody took the ledger over
+  io::write_file_atomically(t.folder + "/ledger.sqlite.writer", "elsewhere 1 1\n");  // somebody took the ledger over
   expect_refused(t.post("/api/answer", ann, t.card("ann", 1, kUuid)), 503);
 }
 

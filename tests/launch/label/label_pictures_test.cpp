@@ -14,7 +14,8 @@ namespace {
 const uint8_t* bytes_of(const std::string& text) { return reinterpret_cast<const uint8_t*>(text.data()); }
 std::string text_of_bytes(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
-std::shared_ptr<const data::Dataset> shard_of(const std::string& path, const data::ShardSpec& spec, const std::vector<std::vector<uint8_t>>& images) {
+std::shared_ptr<const data::Dataset> shard_of(const std::string& path, const data::ShardSpec& spec,
+                                              const std::vector<std::vector<uint8_t>>& images) {
   data::ShardWriter writer(path, spec);
   for (const auto& image : images) writer.append({image.data(), image.size(), -1, "x"});
   writer.finish();
@@ -41,7 +42,8 @@ TEST(LabelPictures, JpegFilesAreServedAsTheyAreAndLargeOnesSmaller) {
   const TestFolder folder;
   data::ShardSpec spec;
   spec.encoding = data::Encoding::jpeg;
-  const std::vector<uint8_t> small = data::test_jpeg(data::test_picture(90, 70, 3, 1), 90, 70), large = data::test_jpeg(data::test_picture(700, 1000, 3, 2), 700, 1000);
+  const std::vector<uint8_t> small = data::test_jpeg(data::test_picture(90, 70, 3, 1), 90, 70),
+                             large = data::test_jpeg(data::test_picture(700, 1000, 3, 2), 700, 1000);
   const std::vector<uint8_t> cut(small.begin(), small.end() - 200), none = {'n', 'o'};
   const Pictures pictures(shard_of(folder / "a.h5", spec, {small, large, cut, none}), "");
   for (const ImageSize size : {ImageSize::small, ImageSize::full}) {
@@ -61,7 +63,8 @@ TEST(LabelPictures, FeaturesHaveThumbnailsOrNone) {
   const TestFolder folder;
   std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }";
   header += std::string(63 - (10 + header.size()) % 64, ' ') + "\n";
-  data::write_file(folder / "f.npy", std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size()) + '\0' + header + std::string(24, '\0'));
+  data::write_file(folder / "f.npy", std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size()) + '\0' +
+                                         header + std::string(24, '\0'));
   const auto data = data::Dataset::open(folder / "f.npy");
   EXPECT_FALSE(Pictures(data, "").any());
   EXPECT_FALSE(Pictures(data, "").of(0, ImageSize::small));
@@ -74,7 +77,8 @@ TEST(LabelPictures, FeaturesHaveThumbnailsOrNone) {
   EXPECT_EQ(pictures.of(0, ImageSize::full)->bytes, "a png");
   EXPECT_FALSE(pictures.of(1, ImageSize::small)) << "the page shows its number";
   EXPECT_EQ(pictures.of(2, ImageSize::small)->type, "image/jpeg");
-  EXPECT_NE(data::error_of(Exit::usage, [&] { Pictures(data, folder / "nothing"); }).find("no folder of thumbnails"), std::string::npos);
+  EXPECT_NE(data::error_of(Exit::usage, [&] { Pictures(data, folder / "nothing"); }).find("no folder of thumbnails"),
+            std::string::npos);
 }
 
 }  // namespace

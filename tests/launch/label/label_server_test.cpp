@@ -16,7 +16,10 @@ std::shared_ptr<const label::Standing> nothing_known(const oracle::Ledger&) { re
 
 class LabelServerTest : public testing::Test {
  protected:
-  LabelServerTest() : server({"127.0.0.1", 0, 1.0, 1.0, 64}), t(nothing_known, {}, server.port(), 200), thread([this] { server.run(t.page); }) {
+  LabelServerTest()
+      : server({"127.0.0.1", 0, 1.0, 1.0, 64}),
+        t(nothing_known, {}, server.port(), 200),
+        thread([this] { server.run(t.page); }) {
     host = "127.0.0.1:" + std::to_string(server.port());
     cookie = t.cookie("ann");
     while (status(Wire(server.port()).send("") ? ask("GET / HTTP/1.1\r\n") : "") != 200) usleep(10000);
@@ -25,10 +28,14 @@ class LabelServerTest : public testing::Test {
     server.stop();
     thread.join();
   }
-  std::string headers() const { return "Host: " + host + "\r\nCookie: " + cookie + "\r\nOrigin: http://" + host + "\r\nContent-Type: application/json\r\n"; }
+  std::string headers() const {
+    return "Host: " + host + "\r\nCookie: " + cookie + "\r\nOrigin: http://" + host +
+           "\r\nContent-Type: application/json\r\n";
+  }
   std::string ask(const std::string& line, const std::string& body = "", const std::string& more = "") {
     Wire wire(server.port());
-    const std::string length = line.rfind("POST", 0) == 0 ? "Content-Length: " + std::to_string(body.size()) + "\r\n" : "";
+    const std::string length =
+        line.rfind("POST", 0) == 0 ? "Content-Length: " + std::to_string(body.size()) + "\r\n" : "";
     wire.send(line + headers() + more + length + "Connection: close\r\n\r\n" + body);
     return wire.read(5);
   }
@@ -43,7 +50,8 @@ TEST_F(LabelServerTest, AnswersOverOneConnection) {
   Wire wire(server.port());
   for (int k = 1; k <= 20; ++k) {
     const std::string body = t.card("ann", k, std::string(30, 'a') + std::to_string(10 + k));
-    wire.send("POST /api/answer HTTP/1.1\r\n" + headers() + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+    wire.send("POST /api/answer HTTP/1.1\r\n" + headers() + "Content-Length: " + std::to_string(body.size()) +
+              "\r\n\r\n" + body);
     EXPECT_EQ(status(wire.read(5, false)), 200) << k;
   }
   EXPECT_EQ(t.ledger.all_answers().size(), 40u);
@@ -64,9 +72,12 @@ TEST_F(LabelServerTest, WhatIsTooLargeOrBroken) {
   EXPECT_EQ(split.find("Set-Cookie"), std::string::npos);
   // What lies behind a request that was refused, as its body or as itself, is not taken for another.
   const std::string hidden = "GET /api/mine HTTP/1.1\r\n" + headers() + "\r\n";
-  const auto post = [&](const std::string& path, size_t length) { return "POST " + path + " HTTP/1.1\r\n" + headers() + "Content-Length: " + std::to_string(length) + "\r\n\r\n"; };
-  for (const std::string& refused : {post("/api/none", hidden.size()), post("/api/answer", kLongestBody + 1), std::string("HELLO\r\n"),
-                                     "GET / HTTP/1.1\r\nX: " + std::string(9000, 'y') + "\r\n\r\n"}) {
+  const auto post = [&](const std::string& path, size_t length) {
+    return "POST " + path + " HTTP/1.1\r\n" + headers() + "Content-Length: " + std::to_string(length) + "\r\n\r\n";
+  };
+  for (const std::string& refused :
+       {post("/api/none", hidden.size()), post("/api/answer", kLongestBody + 1), std::string("HELLO\r\n"),
+        "GET / HTTP/1.1\r\nX: " + std::string(9000, 'y') + "\r\n\r\n"}) {
     Wire wire(server.port());
     wire.send(refused + hidden);
     const std::string all = wire.read(3);
@@ -81,7 +92,7 @@ TEST_F(LabelServerTest, WhoIsSlowIsCutOff) {
   Wire silent(server.port()), header(server.port()), body(server.port());
   header.send("GET / HTTP/1.1\r\nHost: ");
   body.send("POST /api/answer HTTP/1.1\r\n" + headers() + "Content-Length: 1000\r\n\r\n{");
-  for (int k = 0; k < 6; ++k) {   // a byte now and then does not help
+  for (int k = 0; k < 6; ++k) {  // a byte now and then does not help
     usleep(250000);
     header.send("a");
     body.send(" ");
@@ -100,7 +111,8 @@ TEST_F(LabelServerTest, ManyAtOnceLoseNothing) {
     threads.emplace_back([&, p] {
       for (int k = 0; k < 5; ++k) {
         const int query = 1 + 5 * p + k;
-        good += status(ask("POST /api/answer HTTP/1.1\r\n", t.card("ann", query, std::string(29, 'b') + std::to_string(100 + query)))) == 200;
+        good += status(ask("POST /api/answer HTTP/1.1\r\n",
+                           t.card("ann", query, std::string(29, 'b') + std::to_string(100 + query)))) == 200;
       }
     });
   }

@@ -24,7 +24,9 @@ class Wire {
     open = connect(socket_, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0;
   }
   ~Wire() { close(socket_); }
-  bool send(const std::string& bytes) { return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()); }
+  bool send(const std::string& bytes) {
+    return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+  }
   // All until the other side ends or `seconds` are over.
   std::string read(double seconds, bool until_close = true) {
     std::string all;
@@ -40,7 +42,7 @@ class Wire {
         return all;
       }
       all.append(buffer, static_cast<size_t>(got));
-      if (!until_close && all.back() == '}') return all;   // of the JSON behind the headers
+      if (!until_close && all.back() == '}') return all;  // of the JSON behind the headers
     }
   }
   bool open = false, closed = false;

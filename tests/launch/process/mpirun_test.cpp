@@ -1,6 +1,5 @@
 // mpirun_test: the options of mpirun for a host, and jobs of plain programs: exit codes, signals, nothing left behind.
 #include "launch/process/mpirun.h"
-#include "tests/test_folder.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -13,6 +12,8 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+
+#include "tests/test_folder.h"
 
 namespace pal::launch {
 namespace {
@@ -31,8 +32,8 @@ TEST(MpirunOptions, AJobOfTheWholeMachineGetsCoreSets) {
 }
 
 TEST(MpirunOptions, OthersAreNotBound) {
-  EXPECT_TRUE(has(mpirun_options({.cores = 8, .usable_cores = 8}, 2, 2), "none"));   // part of the machine
-  EXPECT_TRUE(has(mpirun_options({.cores = 8, .usable_cores = 4}, 2, 4), "none"));   // taskset
+  EXPECT_TRUE(has(mpirun_options({.cores = 8, .usable_cores = 8}, 2, 2), "none"));  // part of the machine
+  EXPECT_TRUE(has(mpirun_options({.cores = 8, .usable_cores = 4}, 2, 4), "none"));  // taskset
   const auto many = mpirun_options({.cores = 2, .usable_cores = 2, .root = true, .cross_memory = false}, 4, 1);
   EXPECT_TRUE(has(many, "none"));
   EXPECT_TRUE(has(many, "--oversubscribe"));
@@ -49,7 +50,9 @@ TEST(MpirunOptions, HostFactsAreSane) {
 
 class Mpirun : public ::testing::Test {
  protected:
-  int run(const std::string& script, int ranks = 2) { return run_under_mpirun("/bin/bash", {"-c", script, folder_}, ranks, 1); }
+  int run(const std::string& script, int ranks = 2) {
+    return run_under_mpirun("/bin/bash", {"-c", script, folder_}, ranks, 1);
+  }
 
   // The pids that the ranks wrote, once there are `count`.
   std::vector<int> pids(size_t count) {
@@ -87,8 +90,12 @@ TEST_F(Mpirun, RanksRunWithTheirThreadsAndNoInput) {
 
 TEST_F(Mpirun, EachRankHasCoresOfItsOwnWhenTheyGoRound) {
   const HostFacts host = host_facts();
-  if (host.cores < 2 || host.usable_cores != host.cores || host.cores % 2 != 0) GTEST_SKIP() << "needs an even number of cores, all of them";
-  EXPECT_EQ(run_under_mpirun("/bin/bash", {"-c", "grep Cpus_allowed_list /proc/self/status > $0/$OMPI_COMM_WORLD_RANK", folder_}, 2, host.cores / 2), 0);
+  if (host.cores < 2 || host.usable_cores != host.cores || host.cores % 2 != 0)
+    GTEST_SKIP() << "needs an even number of cores, all of them";
+  EXPECT_EQ(run_under_mpirun("/bin/bash",
+                             {"-c", "grep Cpus_allowed_list /proc/self/status > $0/$OMPI_COMM_WORLD_RANK", folder_}, 2,
+                             host.cores / 2),
+            0);
   std::string a, b;
   std::getline(std::ifstream(folder_ + "/0"), a);
   std::getline(std::ifstream(folder_ + "/1"), b);
@@ -143,7 +150,8 @@ TEST_F(Mpirun, NoRankOutlivesTheStarter) {
   kill(child, SIGKILL);
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
-  for (int wait = 0; wait < 100 && std::any_of(ranks.begin(), ranks.end(), alive); ++wait) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  for (int wait = 0; wait < 100 && std::any_of(ranks.begin(), ranks.end(), alive); ++wait)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   for (int pid : ranks) EXPECT_FALSE(alive(pid));
 }
 

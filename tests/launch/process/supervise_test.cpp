@@ -39,17 +39,17 @@ TEST(Restarts, TheirNumberIsLimited) {
   EXPECT_EQ(r.after(71, 2).ranks, 4);
   const auto d = r.after(137, 3);
   EXPECT_EQ(d.ranks, 0);
-  EXPECT_EQ(d.code, 137);   // it made progress: another start may
+  EXPECT_EQ(d.code, 137);  // it made progress: another start may
   EXPECT_EQ(Restarts({.max_restarts = 0}, 4, -1).after(137, 3).code, 137);
 }
 
 TEST(Restarts, FewerRanksWhenARestartGetsNowhere) {
   Restarts r({.max_restarts = 100, .min_ranks = 2}, 4, 10);
-  EXPECT_EQ(r.after(137, 10).ranks, 4);   // once with all of them
+  EXPECT_EQ(r.after(137, 10).ranks, 4);  // once with all of them
   EXPECT_EQ(r.after(137, 10).ranks, 3);
-  EXPECT_EQ(r.after(137, 20).ranks, 3);   // got on: stays
+  EXPECT_EQ(r.after(137, 20).ranks, 3);  // got on: stays
   EXPECT_EQ(r.after(137, 20).ranks, 2);
-  EXPECT_EQ(r.after(137, 20).ranks, 2);   // not below
+  EXPECT_EQ(r.after(137, 20).ranks, 2);  // not below
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 // slurm_script_test: times, sweeps, quoting, site files, and scripts that bash reads.
-#include "launch/slurm/script.h"
-
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -10,6 +8,7 @@
 #include <fstream>
 
 #include "kernels/base/error.h"
+#include "launch/slurm/script.h"
 #include "tests/test_folder.h"
 
 namespace pal::launch {
@@ -61,7 +60,8 @@ TEST(SlurmTime, EveryFormOfSbatch) {
   EXPECT_EQ(slurm_seconds("1-12"), 129600);
   EXPECT_EQ(slurm_seconds("1-12:30"), 131400);
   EXPECT_EQ(slurm_seconds("1-00:00:01"), 86401);
-  for (const char* bad : {"", "x", "1:", "1:2:3:4", "1-2-3", "-1", "1::2", "1:2-3"}) EXPECT_THROW(slurm_seconds(bad), Error) << bad;
+  for (const char* bad : {"", "x", "1:", "1:2:3:4", "1-2-3", "-1", "1::2", "1:2-3"})
+    EXPECT_THROW(slurm_seconds(bad), Error) << bad;
 }
 
 TEST(SlurmSweep, ProductWithFoldersOfItsOwn) {
@@ -87,9 +87,10 @@ TEST(SlurmScript, AsksForWhatTheSiteWants) {
   site.gpu_option = "--gres=gpu:a100:{gpus}";
   site.cpus_per_rank = "12";
   const std::string script = sbatch_script(two_nodes(), site);
-  for (const char* part : {"#SBATCH --nodes=2\n", "#SBATCH --ntasks-per-node=8\n", "#SBATCH --gres=gpu:a100:8\n", "#SBATCH --account=me\n",
-                           "#SBATCH --cpus-per-task=12\n", "#SBATCH --signal=USR2@120\n", "#SBATCH --requeue\n", "#SBATCH --open-mode=append\n",
-                           "srun --mpi=pmix", "SRUN_CPUS_PER_TASK"}) {
+  for (const char* part :
+       {"#SBATCH --nodes=2\n", "#SBATCH --ntasks-per-node=8\n", "#SBATCH --gres=gpu:a100:8\n", "#SBATCH --account=me\n",
+        "#SBATCH --cpus-per-task=12\n", "#SBATCH --signal=USR2@120\n", "#SBATCH --requeue\n",
+        "#SBATCH --open-mode=append\n", "srun --mpi=pmix", "SRUN_CPUS_PER_TASK"}) {
     EXPECT_TRUE(has(script, part)) << part << "\n" << script;
   }
   site.starter = Starter::mpirun;
@@ -106,9 +107,11 @@ TEST(SlurmScript, DoesWhatTheExitCodeSays) {
   job.max_requeues = 5;
   job.max_deaths = 1;
   const auto with = [&](int code, const std::string& before, std::string& out) {
-    const std::string functions =
-        "srun() { case \"$*\" in *'test -d'*) return 0 ;; esac; return " + std::to_string(code) + "; }\n"
-        "scontrol() { echo scontrol \"$@\"; }\nexec() { \"$@\"; exit; }\n" + before;
+    const std::string functions = "srun() { case \"$*\" in *'test -d'*) return 0 ;; esac; return " +
+                                  std::to_string(code) +
+                                  "; }\n"
+                                  "scontrol() { echo scontrol \"$@\"; }\nexec() { \"$@\"; exit; }\n" +
+                                  before;
     return run_script(sbatch_script(job, {}), functions, out);
   };
   std::string out;
@@ -123,7 +126,7 @@ TEST(SlurmScript, DoesWhatTheExitCodeSays) {
     EXPECT_FALSE(has(out, "scontrol")) << out;
     EXPECT_TRUE(std::filesystem::exists(run / "slurm-stopped"));
   }
-  EXPECT_EQ(with(137, "", out), 0);   // the first death is forgiven
+  EXPECT_EQ(with(137, "", out), 0);  // the first death is forgiven
   EXPECT_TRUE(has(out, "scontrol requeue 7")) << out;
   EXPECT_EQ(with(137, "", out), 137);
   EXPECT_FALSE(has(out, "scontrol")) << out;

@@ -28,15 +28,18 @@ Group& group() {
 ncclResult_t flush() {
   std::vector<Group::Item> items = std::exchange(group().items, {});
   ncclResult_t worst = ncclSuccess;
-  while (!items.empty()) {                 // one launch for each communicator, in the order of their first operations
+  while (!items.empty()) {  // one launch for each communicator, in the order of their first operations
     const ncclComm_t comm = items.front().comm;
     const cudaStream_t stream = items.front().stream;
     std::vector<Operation> operations;
     std::vector<Group::Item> rest;
     for (const Group::Item& item : items) {
-      if (item.comm == comm) operations.push_back(item.operation);
-      else rest.push_back(item);
-      if (item.comm == comm && item.stream != stream) complain("a group uses several streams for one communicator: the stand-in takes the first");
+      if (item.comm == comm)
+        operations.push_back(item.operation);
+      else
+        rest.push_back(item);
+      if (item.comm == comm && item.stream != stream)
+        complain("a group uses several streams for one communicator: the stand-in takes the first");
     }
     items = std::move(rest);
     Communicator* c = find(comm, "ncclGroupEnd");
@@ -52,7 +55,9 @@ ncclResult_t ask(const char* name, ncclComm_t comm, cudaStream_t stream, const O
   return group().depth > 0 ? ncclSuccess : flush();
 }
 
-Mode mode_of(const ncclConfig_t* config) { return config != nullptr && config->blocking == 0 ? Mode::non_blocking : Mode::blocking; }
+Mode mode_of(const ncclConfig_t* config) {
+  return config != nullptr && config->blocking == 0 ? Mode::non_blocking : Mode::blocking;
+}
 
 int id_context(const ncclUniqueId& id) {
   int context = 0;
@@ -81,7 +86,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   }
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::memset(id->internal, 0, sizeof(id->internal));
-  const int context = 4096 * (4096 + rank) + made++ % 4096;   // beside those of splits
+  const int context = 4096 * (4096 + rank) + made++ % 4096;  // beside those of splits
   std::memcpy(id->internal, &context, sizeof(context));
   return ncclSuccess;
 }
@@ -91,7 +96,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* out, int ranks, ncclUniqueId id,
   MPI_Comm_size(MPI_COMM_WORLD, &world);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   if (ranks != world || rank != me) {
-    complain("a communicator of rank " + std::to_string(rank) + " of " + std::to_string(ranks) + ": the stand-in makes one of the whole MPI world, and splits it");
+    complain("a communicator of rank " + std::to_string(rank) + " of " + std::to_string(ranks) +
+             ": the stand-in makes one of the whole MPI world, and splits it");
     return ncclInvalidArgument;
   }
   std::vector<int> members;
@@ -99,7 +105,9 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* out, int ranks, ncclUniqueId id,
   *out = add(std::make_unique<Communicator>(Wire(members, rank, id_context(id)), mode_of(config)));
   return find(*out, "ncclCommInitRankConfig")->meet(id);
 }
-ncclResult_t ncclCommInitRank(ncclComm_t* out, int ranks, ncclUniqueId id, int rank) { return ncclCommInitRankConfig(out, ranks, id, rank, nullptr); }
+ncclResult_t ncclCommInitRank(ncclComm_t* out, int ranks, ncclUniqueId id, int rank) {
+  return ncclCommInitRankConfig(out, ranks, id, rank, nullptr);
+}
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out, ncclConfig_t* config) {
   Communicator* c = find(comm, "ncclCommSplit");
@@ -115,7 +123,8 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   Communicator* c = find(comm, "ncclCommDestroy");
   if (c == nullptr) return ncclInvalidArgument;
-  if (c->state() == ncclInProgress) return c->fail(ncclInvalidUsage, "ncclCommDestroy while the communicator is still in progress");
+  if (c->state() == ncclInProgress)
+    return c->fail(ncclInvalidUsage, "ncclCommDestroy while the communicator is still in progress");
   c->end(Life::destroyed);
   return ncclSuccess;
 }
@@ -150,15 +159,24 @@ ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
 
 const char* ncclGetErrorString(ncclResult_t result) {
   switch (result) {
-    case ncclSuccess: return "no error";
-    case ncclUnhandledCudaError: return "unhandled cuda error";
-    case ncclSystemError: return "unhandled system error";
-    case ncclInternalError: return "internal error";
-    case ncclInvalidArgument: return "invalid argument";
-    case ncclInvalidUsage: return "invalid usage";
-    case ncclRemoteError: return "remote process exited or there was a network error";
-    case ncclInProgress: return "NCCL operation in progress";
-    default: return "unknown result code";
+    case ncclSuccess:
+      return "no error";
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error";
+    case ncclSystemError:
+      return "unhandled system error";
+    case ncclInternalError:
+      return "internal error";
+    case ncclInvalidArgument:
+      return "invalid argument";
+    case ncclInvalidUsage:
+      return "invalid usage";
+    case ncclRemoteError:
+      return "remote process exited or there was a network error";
+    case ncclInProgress:
+      return "NCCL operation in progress";
+    default:
+      return "unknown result code";
   }
 }
 
@@ -181,22 +199,28 @@ ncclResult_t ncclGroupEnd() {
   return --group().depth > 0 ? ncclSuccess : flush();
 }
 
-ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t stream) {
   return ask("ncclAllReduce", comm, stream, {Kind::all_reduce, type, op, 0, count, from, to});
 }
-ncclResult_t ncclReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
+                        ncclComm_t comm, cudaStream_t stream) {
   return ask("ncclReduce", comm, stream, {Kind::reduce, type, op, root, count, from, to});
 }
-ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                           cudaStream_t stream) {
   return ask("ncclBroadcast", comm, stream, {Kind::broadcast, type, ncclSum, root, count, from, to});
 }
-ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream) {
   return ask("ncclAllGather", comm, stream, {Kind::all_gather, type, ncclSum, 0, count, from, to});
 }
-ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                               ncclComm_t comm, cudaStream_t stream) {
   return ask("ncclReduceScatter", comm, stream, {Kind::reduce_scatter, type, op, 0, count, from, to});
 }
-ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
   return ask("ncclSend", comm, stream, {Kind::send, type, ncclSum, peer, count, from, nullptr});
 }
 ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {

@@ -19,7 +19,7 @@ std::chrono::milliseconds delay() {
   return std::chrono::milliseconds(text == nullptr ? 0 : std::atoi(text));
 }
 
-uint64_t fingerprint(const void* data, size_t bytes) {   // FNV-1a
+uint64_t fingerprint(const void* data, size_t bytes) {  // FNV-1a
   uint64_t hash = 14695981039346656037ull;
   for (size_t i = 0; i < bytes; ++i) hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 1099511628211ull;
   return hash;
@@ -66,7 +66,8 @@ Communicator* find(ncclComm_t handle, const char* called_by) {
   }
   const Life life = found->second->life();
   if (life != Life::aborted && life != Life::destroyed) return found->second.get();
-  complain(std::string(called_by) + " with a communicator that was " + (life == Life::aborted ? "aborted" : "destroyed"));
+  complain(std::string(called_by) + " with a communicator that was " +
+           (life == Life::aborted ? "aborted" : "destroyed"));
   return nullptr;
 }
 
@@ -125,18 +126,24 @@ ncclResult_t Communicator::launch(const std::vector<Operation>& operations, cuda
     if (result_ != ncclSuccess) return result_;
   }
   if (life_ != Life::live) return fail(ncclInvalidUsage, "a launch after ncclCommFinalize");
-  if (state() == ncclInProgress) return fail(ncclInvalidUsage, "a launch while the communicator is still in progress: ask ncclCommGetAsyncError first");
+  if (state() == ncclInProgress)
+    return fail(ncclInvalidUsage,
+                "a launch while the communicator is still in progress: ask ncclCommGetAsyncError first");
   for (const Operation& o : operations) {
-    if (type_bytes(o.type) == 0) return fail(ncclInvalidArgument, describe(o) + ": a type that the stand-in does not know");
+    if (type_bytes(o.type) == 0)
+      return fail(ncclInvalidArgument, describe(o) + ": a type that the stand-in does not know");
     if (o.peer < 0 || o.peer >= size()) return fail(ncclInvalidArgument, describe(o) + ": no such rank");
-    const std::pair<const void*, size_t> buffers[] = {{o.from, from_bytes(o, rank(), size())}, {o.to, to_bytes(o, rank(), size())}};
+    const std::pair<const void*, size_t> buffers[] = {{o.from, from_bytes(o, rank(), size())},
+                                                      {o.to, to_bytes(o, rank(), size())}};
     for (const auto& [address, bytes] : buffers) {
       if (bytes == 0) continue;
       cudaPointerAttributes attributes{};
       cudaPointerGetAttributes(&attributes, address);
-      if (attributes.type != cudaMemoryTypeDevice) return fail(ncclInvalidArgument, describe(o) + ": a buffer that is not device memory");
+      if (attributes.type != cudaMemoryTypeDevice)
+        return fail(ncclInvalidArgument, describe(o) + ": a buffer that is not device memory");
       cudaPointerGetAttributes(&attributes, static_cast<const char*>(address) + bytes - 1);
-      if (attributes.type != cudaMemoryTypeDevice) return fail(ncclInvalidArgument, describe(o) + ": a buffer that is too short");
+      if (attributes.type != cudaMemoryTypeDevice)
+        return fail(ncclInvalidArgument, describe(o) + ": a buffer that is too short");
     }
   }
   auto launch = std::make_unique<Launch>(Launch{this, launched_++, operations, stream});
@@ -148,8 +155,9 @@ ncclResult_t Communicator::launch(const std::vector<Operation>& operations, cuda
 
 ncclResult_t Communicator::begin(std::unique_ptr<Launch> launch) {
   const cudaError_t error = cudaLaunchHostFunc(launch->stream, &Communicator::run, launch.get());
-  if (error != cudaSuccess) return fail(ncclUnhandledCudaError, std::string("cudaLaunchHostFunc: ") + cudaGetErrorString(error));
-  launch.release();                        // run() owns it now
+  if (error != cudaSuccess)
+    return fail(ncclUnhandledCudaError, std::string("cudaLaunchHostFunc: ") + cudaGetErrorString(error));
+  launch.release();  // run() owns it now
   return ncclSuccess;
 }
 
@@ -202,7 +210,8 @@ void Communicator::exchange(Launch& launch) {
   const auto until = std::chrono::steady_clock::now() + delay();
   while (std::chrono::steady_clock::now() < until && !aborted_) nap();
   if (look() != before) {
-    fail(ncclInvalidUsage, "launch " + std::to_string(launch.number) + ": a buffer of " + describe(launch.operations[0]) + " was touched before the collective was done");
+    fail(ncclInvalidUsage, "launch " + std::to_string(launch.number) + ": a buffer of " +
+                               describe(launch.operations[0]) + " was touched before the collective was done");
   } else {
     move(launch);
   }
@@ -210,7 +219,7 @@ void Communicator::exchange(Launch& launch) {
     const std::lock_guard lock(mutex_);
     return result_ != ncclSuccess;
   };
-  while (broken()) {                       // it hangs, until somebody aborts
+  while (broken()) {  // it hangs, until somebody aborts
     if (aborted_) throw Aborted();
     nap();
   }
@@ -219,7 +228,7 @@ void Communicator::exchange(Launch& launch) {
 void Communicator::compare(const Launch& launch) {
   constexpr size_t kMost = 1024;
   const bool all = std::any_of(launch.operations.begin(), launch.operations.end(), collective);
-  std::set<int> others{rank()};            // of sends and receives only those that they name
+  std::set<int> others{rank()};  // of sends and receives only those that they name
   for (const Operation& o : launch.operations) others.insert(o.peer);
   for (int r = 0; all && r < size(); ++r) others.insert(r);
   const Stage stage = all ? Stage::header : Stage::peer_header;
@@ -232,7 +241,7 @@ void Communicator::compare(const Launch& launch) {
   const std::vector<size_t> bytes = wire_.finish(aborted_);
   size_t k = 0;
   for (int r : others) asked[static_cast<size_t>(r)].resize(bytes[k++] / sizeof(Operation));
-  if (!all) {                              // what goes to third ranks is theirs to compare
+  if (!all) {  // what goes to third ranks is theirs to compare
     for (int r : others) {
       std::erase_if(asked[static_cast<size_t>(r)], [&](const Operation& o) { return r != rank() && o.peer != rank(); });
     }
@@ -252,9 +261,11 @@ void Communicator::move(Launch& launch) {
     std::vector<std::vector<char>> parts(ranks, std::vector<char>(part));
     for (int r = 0; r < size(); ++r) {
       // Of a reduce_scatter rank r gets its own slice, of the others everything.
-      const char* const from = static_cast<const char*>(o.from) + (o.kind == Kind::reduce_scatter ? part * static_cast<size_t>(r) : 0);
+      const char* const from =
+          static_cast<const char*>(o.from) + (o.kind == Kind::reduce_scatter ? part * static_cast<size_t>(r) : 0);
       if (give > 0) wire_.send(r, Stage::data, from, part);
-      if (o.kind != Kind::broadcast || r == o.peer) wire_.receive(r, Stage::data, parts[static_cast<size_t>(r)].data(), part);
+      if (o.kind != Kind::broadcast || r == o.peer)
+        wire_.receive(r, Stage::data, parts[static_cast<size_t>(r)].data(), part);
     }
     wire_.finish(aborted_);
     if (to_bytes(o, rank(), size()) == 0) continue;
@@ -268,7 +279,7 @@ void Communicator::move(Launch& launch) {
       fail(ncclInvalidArgument, describe(o) + ": an operation that the stand-in does not know");
     }
   }
-  std::vector<std::pair<void*, std::vector<char>>> taken;   // as on a device, nothing is written before all was read
+  std::vector<std::pair<void*, std::vector<char>>> taken;  // as on a device, nothing is written before all was read
   for (const Operation& o : launch.operations) {
     const size_t bytes = o.count * type_bytes(o.type);
     if (o.kind == Kind::send) wire_.send(o.peer, Stage::peer, o.from, bytes);
@@ -309,15 +320,19 @@ void Communicator::settle_split(int color, int key, Mode mode, ncclComm_t* out) 
   for (int r = 0; r < size(); ++r) {
     if (wishes[static_cast<size_t>(r)].color == color) chosen.push_back(r);
   }
-  std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) { return wishes[static_cast<size_t>(a)].key < wishes[static_cast<size_t>(b)].key; });
+  std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
+    return wishes[static_cast<size_t>(a)].key < wishes[static_cast<size_t>(b)].key;
+  });
   std::vector<int> members;
   for (int r : chosen) members.push_back(wire_.world_rank(r));
   const int me = static_cast<int>(std::find(chosen.begin(), chosen.end(), rank()) - chosen.begin());
-  *out = add(std::make_unique<Communicator>(Wire(members, me, wishes[static_cast<size_t>(chosen.front())].context), mode));
+  *out =
+      add(std::make_unique<Communicator>(Wire(members, me, wishes[static_cast<size_t>(chosen.front())].context), mode));
 }
 
 ncclResult_t Communicator::finalize() {
-  if (state() == ncclInProgress) return fail(ncclInvalidUsage, "ncclCommFinalize while the communicator is still in progress");
+  if (state() == ncclInProgress)
+    return fail(ncclInvalidUsage, "ncclCommFinalize while the communicator is still in progress");
   life_ = Life::finalized;
   ++busy_;
   return in_background(std::thread([this] {

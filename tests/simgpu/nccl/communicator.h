@@ -41,15 +41,15 @@ class Communicator {
   ncclResult_t split(int color, int key, Mode mode, ncclComm_t* out);
   ncclResult_t finalize();
 
-  ncclResult_t state();                    // what ncclCommGetAsyncError answers; takes deferred work further
-  void end(Life life);                     // destroyed or aborted: launches that wait are let go
+  ncclResult_t state();  // what ncclCommGetAsyncError answers; takes deferred work further
+  void end(Life life);   // destroyed or aborted: launches that wait are let go
   ncclResult_t fail(ncclResult_t result, const std::string& sentence);
   std::string last_error() const;
 
  private:
   struct Launch {
     Communicator* owner = nullptr;
-    uint64_t number = 0;                   // of the communicator's launches, from 0
+    uint64_t number = 0;  // of the communicator's launches, from 0
     std::vector<Operation> operations;
     cudaStream_t stream = nullptr;
   };
@@ -70,9 +70,9 @@ class Communicator {
   const Mode mode_;
   std::atomic<Life> life_{Life::live};
   std::atomic<bool> aborted_{false};
-  std::atomic<int> busy_{0};               // background work that is not done: then the state is ncclInProgress
+  std::atomic<int> busy_{0};  // background work that is not done: then the state is ncclInProgress
   std::atomic<uint64_t> launched_{0}, done_{0};
-  mutable std::mutex mutex_;               // guards what stands below
+  mutable std::mutex mutex_;  // guards what stands below
   ncclResult_t result_ = ncclSuccess;
   std::string sentence_;
   std::vector<Deferred> deferred_;

@@ -8,27 +8,42 @@ namespace {
 
 const char* kind_name(Kind kind) {
   switch (kind) {
-    case Kind::all_reduce: return "all_reduce";
-    case Kind::reduce: return "reduce";
-    case Kind::broadcast: return "broadcast";
-    case Kind::all_gather: return "all_gather";
-    case Kind::reduce_scatter: return "reduce_scatter";
-    case Kind::send: return "send";
-    case Kind::receive: return "receive";
+    case Kind::all_reduce:
+      return "all_reduce";
+    case Kind::reduce:
+      return "reduce";
+    case Kind::broadcast:
+      return "broadcast";
+    case Kind::all_gather:
+      return "all_gather";
+    case Kind::reduce_scatter:
+      return "reduce_scatter";
+    case Kind::send:
+      return "send";
+    case Kind::receive:
+      return "receive";
   }
   return "?";
 }
 
 const char* type_name(ncclDataType_t type) {
   switch (type) {
-    case ncclInt8: return "int8";
-    case ncclUint8: return "uint8";
-    case ncclInt32: return "int32";
-    case ncclInt64: return "int64";
-    case ncclFloat32: return "float32";
-    case ncclFloat64: return "float64";
-    case ncclBfloat16: return "bfloat16";
-    default: return "?";
+    case ncclInt8:
+      return "int8";
+    case ncclUint8:
+      return "uint8";
+    case ncclInt32:
+      return "int32";
+    case ncclInt64:
+      return "int64";
+    case ncclFloat32:
+      return "float32";
+    case ncclFloat64:
+      return "float64";
+    case ncclBfloat16:
+      return "bfloat16";
+    default:
+      return "?";
   }
 }
 
@@ -36,7 +51,8 @@ bool reduces(Kind kind) { return kind == Kind::all_reduce || kind == Kind::reduc
 bool rooted(Kind kind) { return kind == Kind::reduce || kind == Kind::broadcast; }
 
 bool same(const Operation& a, const Operation& b) {
-  return a.kind == b.kind && a.type == b.type && a.count == b.count && (!reduces(a.kind) || a.op == b.op) && (!rooted(a.kind) || a.peer == b.peer);
+  return a.kind == b.kind && a.type == b.type && a.count == b.count && (!reduces(a.kind) || a.op == b.op) &&
+         (!rooted(a.kind) || a.peer == b.peer);
 }
 
 std::vector<Operation> only(const std::vector<Operation>& all, Kind kind, int peer) {
@@ -53,11 +69,14 @@ std::string both(size_t a, const std::string& left, size_t b, const std::string&
 
 std::string collective_difference(const std::vector<std::vector<Operation>>& asked) {
   std::vector<std::vector<Operation>> lists(asked.size());
-  for (size_t r = 0; r < asked.size(); ++r) std::copy_if(asked[r].begin(), asked[r].end(), std::back_inserter(lists[r]), collective);
+  for (size_t r = 0; r < asked.size(); ++r)
+    std::copy_if(asked[r].begin(), asked[r].end(), std::back_inserter(lists[r]), collective);
   for (size_t r = 1; r < lists.size(); ++r) {
     for (size_t k = 0; k < std::max(lists[0].size(), lists[r].size()); ++k) {
-      const std::string left = k < lists[0].size() ? describe(lists[0][k]) : "nothing", right = k < lists[r].size() ? describe(lists[r][k]) : "nothing";
-      if (k >= lists[0].size() || k >= lists[r].size() || !same(lists[0][k], lists[r][k])) return both(0, left, r, right);
+      const std::string left = k < lists[0].size() ? describe(lists[0][k]) : "nothing",
+                        right = k < lists[r].size() ? describe(lists[r][k]) : "nothing";
+      if (k >= lists[0].size() || k >= lists[r].size() || !same(lists[0][k], lists[r][k]))
+        return both(0, left, r, right);
     }
   }
   return "";
@@ -75,10 +94,17 @@ void fold(void* to, const std::vector<const void*>& parts, uint64_t count, const
 template <class T>
 bool fold_op(void* to, const std::vector<const void*>& parts, uint64_t count, ncclRedOp_t op) {
   switch (op) {
-    case ncclSum: fold<T>(to, parts, count, [](T a, T b) { return static_cast<T>(a + b); }); return true;
-    case ncclMax: fold<T>(to, parts, count, [](T a, T b) { return std::max(a, b); }); return true;
-    case ncclMin: fold<T>(to, parts, count, [](T a, T b) { return std::min(a, b); }); return true;
-    default: return false;
+    case ncclSum:
+      fold<T>(to, parts, count, [](T a, T b) { return static_cast<T>(a + b); });
+      return true;
+    case ncclMax:
+      fold<T>(to, parts, count, [](T a, T b) { return std::max(a, b); });
+      return true;
+    case ncclMin:
+      fold<T>(to, parts, count, [](T a, T b) { return std::min(a, b); });
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -103,13 +129,18 @@ bool collective(const Operation& o) { return o.kind != Kind::send && o.kind != K
 size_t type_bytes(ncclDataType_t type) {
   switch (type) {
     case ncclInt8:
-    case ncclUint8: return 1;
-    case ncclBfloat16: return 2;
+    case ncclUint8:
+      return 1;
+    case ncclBfloat16:
+      return 2;
     case ncclInt32:
-    case ncclFloat32: return 4;
+    case ncclFloat32:
+      return 4;
     case ncclInt64:
-    case ncclFloat64: return 8;
-    default: return 0;
+    case ncclFloat64:
+      return 8;
+    default:
+      return 0;
   }
 }
 
@@ -137,11 +168,13 @@ std::string difference(const std::vector<std::vector<Operation>>& asked) {
   if (const std::string text = collective_difference(asked); !text.empty()) return text;
   for (size_t a = 0; a < asked.size(); ++a) {
     for (size_t b = 0; b < asked.size(); ++b) {
-      const auto sent = only(asked[a], Kind::send, static_cast<int>(b)), taken = only(asked[b], Kind::receive, static_cast<int>(a));
+      const auto sent = only(asked[a], Kind::send, static_cast<int>(b)),
+                 taken = only(asked[b], Kind::receive, static_cast<int>(a));
       for (size_t k = 0; k < std::max(sent.size(), taken.size()); ++k) {
         const std::string left = k < sent.size() ? describe(sent[k]) : "no send to rank " + std::to_string(b);
         const std::string right = k < taken.size() ? describe(taken[k]) : "no receive from rank " + std::to_string(a);
-        if (k >= sent.size() || k >= taken.size() || sent[k].count != taken[k].count || sent[k].type != taken[k].type) return both(a, left, b, right);
+        if (k >= sent.size() || k >= taken.size() || sent[k].count != taken[k].count || sent[k].type != taken[k].type)
+          return both(a, left, b, right);
       }
     }
   }
@@ -150,12 +183,18 @@ std::string difference(const std::vector<std::vector<Operation>>& asked) {
 
 bool combine(void* to, const std::vector<const void*>& parts, uint64_t count, ncclDataType_t type, ncclRedOp_t op) {
   switch (type) {
-    case ncclUint8: return fold_op<uint8_t>(to, parts, count, op);
-    case ncclInt8: return fold_op<int8_t>(to, parts, count, op);
-    case ncclInt32: return fold_op<int32_t>(to, parts, count, op);
-    case ncclInt64: return fold_op<int64_t>(to, parts, count, op);
-    case ncclFloat32: return fold_op<float>(to, parts, count, op);
-    case ncclFloat64: return fold_op<double>(to, parts, count, op);
+    case ncclUint8:
+      return fold_op<uint8_t>(to, parts, count, op);
+    case ncclInt8:
+      return fold_op<int8_t>(to, parts, count, op);
+    case ncclInt32:
+      return fold_op<int32_t>(to, parts, count, op);
+    case ncclInt64:
+      return fold_op<int64_t>(to, parts, count, op);
+    case ncclFloat32:
+      return fold_op<float>(to, parts, count, op);
+    case ncclFloat64:
+      return fold_op<double>(to, parts, count, op);
     case ncclBfloat16: {
       std::vector<std::vector<float>> wide(parts.size(), std::vector<float>(count));
       std::vector<const void*> wide_parts;
@@ -168,7 +207,8 @@ bool combine(void* to, const std::vector<const void*>& parts, uint64_t count, nc
       for (uint64_t i = 0; i < count; ++i) static_cast<uint16_t*>(to)[i] = narrow(sum[i]);
       return true;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 

@@ -15,8 +15,8 @@ struct Operation {
   Kind kind = Kind::all_reduce;
   ncclDataType_t type = ncclFloat32;
   ncclRedOp_t op = ncclSum;
-  int32_t peer = 0;                // root, or the other side
-  uint64_t count = 0;              // as NCCL's arguments have it: of one rank for all_gather and reduce_scatter
+  int32_t peer = 0;    // root, or the other side
+  uint64_t count = 0;  // as NCCL's arguments have it: of one rank for all_gather and reduce_scatter
   const void* from = nullptr;
   void* to = nullptr;
 };

@@ -16,7 +16,8 @@ void Wire::send(int to, Stage stage, const void* data, size_t bytes) {
 void Wire::receive(int from, Stage stage, void* data, size_t capacity) {
   requests_.push_back(MPI_REQUEST_NULL);
   received_.push_back(true);
-  MPI_Irecv(data, static_cast<int>(capacity), MPI_BYTE, world_rank(from), tag(stage), MPI_COMM_WORLD, &requests_.back());
+  MPI_Irecv(data, static_cast<int>(capacity), MPI_BYTE, world_rank(from), tag(stage), MPI_COMM_WORLD,
+            &requests_.back());
 }
 
 std::vector<size_t> Wire::finish(const std::atomic<bool>& aborted) {
@@ -24,7 +25,7 @@ std::vector<size_t> Wire::finish(const std::atomic<bool>& aborted) {
   for (int done = 0; done == 0;) {
     MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, statuses.data());
     if (done != 0) break;
-    if (aborted) throw Aborted();          // the requests stay as they are: the job is coming down
+    if (aborted) throw Aborted();  // the requests stay as they are: the job is coming down
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   std::vector<size_t> bytes;

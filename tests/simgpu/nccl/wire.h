@@ -22,7 +22,7 @@ class Wire {
   Wire() = default;
   Wire(std::vector<int> members, int me, int context) : members_(std::move(members)), me_(me), context_(context) {}
 
-  Wire fresh() const { return {members_, me_, context_}; }   // for another thread; its stages must differ
+  Wire fresh() const { return {members_, me_, context_}; }  // for another thread; its stages must differ
   int size() const { return static_cast<int>(members_.size()); }
   int me() const { return me_; }
   int world_rank(int member) const { return members_[static_cast<size_t>(member)]; }

@@ -50,7 +50,8 @@ template <class T>
 nvjpegStatus_t destroy(T* object, const char* what) {
   {
     const std::lock_guard lock(objects().mutex);
-    if (objects().live.erase(object) == 0) return complain(std::string(what) + " is destroyed, and it is none, or was destroyed before");
+    if (objects().live.erase(object) == 0)
+      return complain(std::string(what) + " is destroyed, and it is none, or was destroyed before");
   }
   delete object;
   return NVJPEG_STATUS_SUCCESS;
@@ -88,11 +89,11 @@ struct nvjpegBufferPinned {
 struct nvjpegBufferDevice {
   uint8_t* memory = nullptr;
   size_t bytes = 0;
-  cudaStream_t stream = nullptr;   // of its last use
+  cudaStream_t stream = nullptr;  // of its last use
   bool used = false;
 };
 struct nvjpegJpegStream {
-  const uint8_t* data = nullptr;   // the caller's: nothing is copied
+  const uint8_t* data = nullptr;  // the caller's: nothing is copied
   size_t bytes = 0;
   uint64_t sum = 0;
   Header header;
@@ -106,8 +107,8 @@ struct nvjpegJpegState {
   nvjpegBufferDevice* device = nullptr;
   Phase phase = Phase::none;
   const nvjpegJpegStream* parsed = nullptr;
-  int width = 0, height = 0;             // of the part
-  std::atomic<int> in_flight = 0;        // phases on the device that are not over
+  int width = 0, height = 0;       // of the part
+  std::atomic<int> in_flight = 0;  // phases on the device that are not over
 };
 
 extern "C" {
@@ -123,7 +124,8 @@ nvjpegStatus_t nvjpegGetProperty(libraryPropertyType type, int* value) {
   return NVJPEG_STATUS_SUCCESS;
 }
 
-nvjpegStatus_t nvjpegCreateEx(nvjpegBackend_t backend, nvjpegDevAllocator_t*, nvjpegPinnedAllocator_t*, unsigned, nvjpegHandle_t* handle) {
+nvjpegStatus_t nvjpegCreateEx(nvjpegBackend_t backend, nvjpegDevAllocator_t*, nvjpegPinnedAllocator_t*, unsigned,
+                              nvjpegHandle_t* handle) {
   if (backend != NVJPEG_BACKEND_HYBRID) return complain("a backend that the stand-in does not know");
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) return NVJPEG_STATUS_NOT_INITIALIZED;
@@ -186,7 +188,8 @@ nvjpegStatus_t nvjpegJpegStreamCreate(nvjpegHandle_t handle, nvjpegJpegStream_t*
   return lives(handle) ? make(stream) : complain("a stream of a handle that is none");
 }
 nvjpegStatus_t nvjpegJpegStreamDestroy(nvjpegJpegStream_t stream) { return destroy(stream, "a stream"); }
-nvjpegStatus_t nvjpegJpegStreamParse(nvjpegHandle_t handle, const unsigned char* data, size_t bytes, int, int save, nvjpegJpegStream_t stream) {
+nvjpegStatus_t nvjpegJpegStreamParse(nvjpegHandle_t handle, const unsigned char* data, size_t bytes, int, int save,
+                                     nvjpegJpegStream_t stream) {
   if (!lives(handle) || !lives(stream)) return complain("a file is parsed, and the handle or the stream is none");
   if (save != 0) return complain("the stand-in does not copy files");
   if (!read_header(stream->header, data, bytes)) return NVJPEG_STATUS_BAD_JPEG;
@@ -211,22 +214,25 @@ nvjpegStatus_t nvjpegDecodeParamsSetROI(nvjpegDecodeParams_t params, int x, int 
 }
 
 // 0: it does. Four components and odd samplings it does not.
-nvjpegStatus_t nvjpegDecoderJpegSupported(nvjpegJpegDecoder_t decoder, nvjpegJpegStream_t stream, nvjpegDecodeParams_t params, int* refused) {
-  if (!lives(decoder) || !lives(stream) || !lives(params)) return complain("a question about a decoder, stream or parameters that are none");
+nvjpegStatus_t nvjpegDecoderJpegSupported(nvjpegJpegDecoder_t decoder, nvjpegJpegStream_t stream,
+                                          nvjpegDecodeParams_t params, int* refused) {
+  if (!lives(decoder) || !lives(stream) || !lives(params))
+    return complain("a question about a decoder, stream or parameters that are none");
   *refused = stream->header.known ? 0 : 1;
   return NVJPEG_STATUS_SUCCESS;
 }
 
-nvjpegStatus_t nvjpegDecodeJpegHost(nvjpegHandle_t handle, nvjpegJpegDecoder_t decoder, nvjpegJpegState_t state, nvjpegDecodeParams_t params,
-                                    nvjpegJpegStream_t stream) {
-  if (!lives(handle) || !lives(decoder) || !lives(state) || !lives(params) || !lives(stream)) return complain("host phase with an object that is none");
+nvjpegStatus_t nvjpegDecodeJpegHost(nvjpegHandle_t handle, nvjpegJpegDecoder_t decoder, nvjpegJpegState_t state,
+                                    nvjpegDecodeParams_t params, nvjpegJpegStream_t stream) {
+  if (!lives(handle) || !lives(decoder) || !lives(state) || !lives(params) || !lives(stream))
+    return complain("host phase with an object that is none");
   if (stream->data == nullptr) return complain("host phase of a stream that holds no file");
   if (state->pinned == nullptr || !lives(state->pinned)) return complain("host phase without a pinned buffer");
   if (state->in_flight > 0) return complain("host phase of a state that the device still uses");
   if (params->format != NVJPEG_OUTPUT_RGBI) return complain("host phase without an output format");
   if (!stream->header.known) return NVJPEG_STATUS_JPEG_NOT_SUPPORTED;
-  if (params->x < 0 || params->y < 0 || params->width < 1 || params->height < 1 || params->x > stream->header.width - params->width ||
-      params->y > stream->header.height - params->height) {
+  if (params->x < 0 || params->y < 0 || params->width < 1 || params->height < 1 ||
+      params->x > stream->header.width - params->width || params->y > stream->header.height - params->height) {
     return complain("a region outside of the picture");
   }
   std::vector<uint8_t> rgb;
@@ -238,10 +244,12 @@ nvjpegStatus_t nvjpegDecodeJpegHost(nvjpegHandle_t handle, nvjpegJpegDecoder_t d
   if (pinned.bytes < need) {
     cudaFreeHost(pinned.memory);
     pinned.bytes = need + handle->pinned_padding;
-    if (cudaMallocHost(reinterpret_cast<void**>(&pinned.memory), pinned.bytes) != cudaSuccess) return NVJPEG_STATUS_ALLOCATOR_FAILURE;
+    if (cudaMallocHost(reinterpret_cast<void**>(&pinned.memory), pinned.bytes) != cudaSuccess)
+      return NVJPEG_STATUS_ALLOCATOR_FAILURE;
   }
   for (int y = 0; y < params->height; ++y) {
-    const size_t from = 3 * (static_cast<size_t>(params->y + y) * static_cast<size_t>(stream->header.width) + static_cast<size_t>(params->x));
+    const size_t from = 3 * (static_cast<size_t>(params->y + y) * static_cast<size_t>(stream->header.width) +
+                             static_cast<size_t>(params->x));
     std::memcpy(pinned.memory + line * static_cast<size_t>(y), rgb.data() + from, line);
   }
   state->parsed = stream;
@@ -249,11 +257,13 @@ nvjpegStatus_t nvjpegDecodeJpegHost(nvjpegHandle_t handle, nvjpegJpegDecoder_t d
   return NVJPEG_STATUS_SUCCESS;
 }
 
-nvjpegStatus_t nvjpegDecodeJpegTransferToDevice(nvjpegHandle_t handle, nvjpegJpegDecoder_t decoder, nvjpegJpegState_t state,
-                                                nvjpegJpegStream_t stream, cudaStream_t cuda) {
-  if (!lives(handle) || !lives(decoder) || !lives(state) || !lives(stream)) return complain("transfer with an object that is none");
+nvjpegStatus_t nvjpegDecodeJpegTransferToDevice(nvjpegHandle_t handle, nvjpegJpegDecoder_t decoder,
+                                                nvjpegJpegState_t state, nvjpegJpegStream_t stream, cudaStream_t cuda) {
+  if (!lives(handle) || !lives(decoder) || !lives(state) || !lives(stream))
+    return complain("transfer with an object that is none");
   if (state->phase != Phase::host || state->parsed != stream) return complain("transfer without its host phase");
-  if (sum_of(stream->data, stream->bytes) != stream->sum) return complain("transfer of a file whose bytes are no longer there");
+  if (sum_of(stream->data, stream->bytes) != stream->sum)
+    return complain("transfer of a file whose bytes are no longer there");
   if (state->device == nullptr || !lives(state->device)) return complain("transfer without a device buffer");
   nvjpegBufferDevice& device = *state->device;
   if (device.used && device.stream != cuda) return complain("a device buffer is used on two streams");
@@ -262,30 +272,35 @@ nvjpegStatus_t nvjpegDecodeJpegTransferToDevice(nvjpegHandle_t handle, nvjpegJpe
     cudaStreamSynchronize(cuda);
     cudaFree(device.memory);
     device.bytes = need + handle->device_padding;
-    if (cudaMalloc(reinterpret_cast<void**>(&device.memory), device.bytes) != cudaSuccess) return NVJPEG_STATUS_ALLOCATOR_FAILURE;
+    if (cudaMalloc(reinterpret_cast<void**>(&device.memory), device.bytes) != cudaSuccess)
+      return NVJPEG_STATUS_ALLOCATOR_FAILURE;
   }
   device.used = true;
   device.stream = cuda;
   ++state->in_flight;
   state->phase = Phase::transferred;
-  return cudaMemcpyAsync(device.memory, state->pinned->memory, need, cudaMemcpyHostToDevice, cuda) == cudaSuccess ? NVJPEG_STATUS_SUCCESS
-                                                                                                               : NVJPEG_STATUS_EXECUTION_FAILED;
+  return cudaMemcpyAsync(device.memory, state->pinned->memory, need, cudaMemcpyHostToDevice, cuda) == cudaSuccess
+             ? NVJPEG_STATUS_SUCCESS
+             : NVJPEG_STATUS_EXECUTION_FAILED;
 }
 
-nvjpegStatus_t nvjpegDecodeJpegDevice(nvjpegHandle_t handle, nvjpegJpegDecoder_t decoder, nvjpegJpegState_t state, nvjpegImage_t* out,
-                                      cudaStream_t cuda) {
+nvjpegStatus_t nvjpegDecodeJpegDevice(nvjpegHandle_t handle, nvjpegJpegDecoder_t decoder, nvjpegJpegState_t state,
+                                      nvjpegImage_t* out, cudaStream_t cuda) {
   if (!lives(handle) || !lives(decoder) || !lives(state)) return complain("device phase with an object that is none");
   if (state->phase != Phase::transferred) return complain("device phase without its transfer");
   if (state->device->stream != cuda) return complain("device phase on another stream than its transfer");
   const size_t line = size_t{3} * static_cast<size_t>(state->width), pitch = out->pitch[0];
-  if (pitch < line) return complain("a pitch of " + std::to_string(pitch) + " for lines of " + std::to_string(line) + " bytes");
+  if (pitch < line)
+    return complain("a pitch of " + std::to_string(pitch) + " for lines of " + std::to_string(line) + " bytes");
   const uint8_t* last = out->channel[0] + pitch * static_cast<size_t>(state->height - 1) + line - 1;
-  if (!on_device(out->channel[0]) || !on_device(last)) return complain("an output that is not, or not all, in the device's memory");
+  if (!on_device(out->channel[0]) || !on_device(last))
+    return complain("an output that is not, or not all, in the device's memory");
   state->phase = Phase::none;
-  const cudaError_t copied = cudaMemcpy2DAsync(out->channel[0], pitch, state->device->memory, line, line, static_cast<size_t>(state->height),
-                                               cudaMemcpyDeviceToDevice, cuda);
+  const cudaError_t copied = cudaMemcpy2DAsync(out->channel[0], pitch, state->device->memory, line, line,
+                                               static_cast<size_t>(state->height), cudaMemcpyDeviceToDevice, cuda);
   const auto over = [](void* data) { --static_cast<nvjpegJpegState*>(data)->in_flight; };
-  if (cudaLaunchHostFunc(cuda, over, state) != cudaSuccess || copied != cudaSuccess) return NVJPEG_STATUS_EXECUTION_FAILED;
+  if (cudaLaunchHostFunc(cuda, over, state) != cudaSuccess || copied != cudaSuccess)
+    return NVJPEG_STATUS_EXECUTION_FAILED;
   return device_status();
 }
 

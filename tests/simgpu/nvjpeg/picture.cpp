@@ -1,9 +1,9 @@
 #include "tests/simgpu/nvjpeg/picture.h"
 
+#include <jpeglib.h>
+
 #include <csetjmp>
 #include <cstdio>
-
-#include <jpeglib.h>
 
 namespace simnvjpeg {
 namespace {
@@ -27,7 +27,7 @@ bool known_sampling(const jpeg_decompress_struct& codec) {
     if (codec.comp_info[c].h_samp_factor != 1 || codec.comp_info[c].v_samp_factor != 1) return false;
   }
   const int h = codec.comp_info[0].h_samp_factor, v = codec.comp_info[0].v_samp_factor;
-  return (h == 1 && v <= 2) || (h == 2 && v <= 2) || (h == 4 && v <= 2);   // 444, 440, 422, 420, 411, 410
+  return (h == 1 && v <= 2) || (h == 2 && v <= 2) || (h == 4 && v <= 2);  // 444, 440, 422, 420, 411, 410
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ bool read_header(Header& header, const uint8_t* data, size_t bytes) {
     jpeg_mem_src(&codec, data, bytes);
     jpeg_read_header(&codec, TRUE);
     header = {static_cast<int>(codec.image_width), static_cast<int>(codec.image_height), codec.num_components,
-              codec.comp_info[0].h_samp_factor, codec.comp_info[0].v_samp_factor, known_sampling(codec)};
+              codec.comp_info[0].h_samp_factor,    codec.comp_info[0].v_samp_factor,     known_sampling(codec)};
   }
   jpeg_destroy_decompress(&codec);
   return good;

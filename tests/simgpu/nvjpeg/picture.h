@@ -9,8 +9,8 @@ namespace simnvjpeg {
 
 struct Header {
   int width = 0, height = 0, components = 0;
-  int h = 0, v = 0;              // sampling of the first component; the others' is 1, or known is false
-  bool known = false;            // one of the samplings that nvJPEG has a name for
+  int h = 0, v = 0;    // sampling of the first component; the others' is 1, or known is false
+  bool known = false;  // one of the samplings that nvJPEG has a name for
 };
 
 // False: no JPEG file.

@@ -35,7 +35,8 @@ Outcome too_many_threads(Version version) {
 Outcome too_much_shared(Version version) {
   const Numbers x;
   constexpr int kBytes = 60000;
-  if (version == Version::clean) check(cudaFuncSetAttribute(reverse_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+  if (version == Version::clean)
+    check(cudaFuncSetAttribute(reverse_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
   reverse_kernel<<<1, kThreads, kBytes>>>(x.data(), kBytes / static_cast<int>(sizeof(float)));
   check(cudaGetLastError());
   check(cudaDeviceSynchronize());

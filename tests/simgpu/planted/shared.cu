@@ -62,9 +62,11 @@ __global__ void divergent_barrier_kernel(float* x, int half) {
 
 }  // namespace
 
-#define RUN(kernel, ...)                                                                              \
-  if (version == Version::bug) kernel##_kernel<Version::bug><<<1, kThreads>>>(__VA_ARGS__);           \
-  else kernel##_kernel<Version::clean><<<1, kThreads>>>(__VA_ARGS__);                                 \
+#define RUN(kernel, ...)                                           \
+  if (version == Version::bug)                                     \
+    kernel##_kernel<Version::bug><<<1, kThreads>>>(__VA_ARGS__);   \
+  else                                                             \
+    kernel##_kernel<Version::clean><<<1, kThreads>>>(__VA_ARGS__); \
   check(cudaDeviceSynchronize())
 
 Outcome missing_syncthreads(Version version) {

@@ -6,7 +6,8 @@ namespace {
 
 // Lanes 0 to 15 ask a lane that their mask leaves out.
 __global__ void shuffle_inactive_kernel(float* x, int from) {
-  if (threadIdx.x < 16) x[threadIdx.x] = __shfl_sync(0x0000ffffu, x[threadIdx.x], from);  // found here: shuffle_inactive
+  if (threadIdx.x < 16)
+    x[threadIdx.x] = __shfl_sync(0x0000ffffu, x[threadIdx.x], from);  // found here: shuffle_inactive
 }
 
 // The mask names all lanes, but half of them are at another shuffle.
@@ -48,8 +49,10 @@ Outcome shuffle_inactive(Version version) {
 
 Outcome shuffle_mask(Version version) {
   const Numbers x(32);
-  if (version == Version::bug) shuffle_mask_kernel<Version::bug><<<1, 32>>>(x.data());
-  else shuffle_mask_kernel<Version::clean><<<1, 32>>>(x.data());
+  if (version == Version::bug)
+    shuffle_mask_kernel<Version::bug><<<1, 32>>>(x.data());
+  else
+    shuffle_mask_kernel<Version::clean><<<1, 32>>>(x.data());
   check(cudaDeviceSynchronize());
   return compare(x.host(), [](int) { return 3; });
 }

@@ -12,33 +12,53 @@ namespace {
 // -1: an attribute nobody asked for so far.
 int attribute(Device& device, cudaDeviceAttr which) {
   switch (which) {
-    case cudaDevAttrComputeCapabilityMajor: return device.target() / 10;
-    case cudaDevAttrComputeCapabilityMinor: return device.target() % 10;
-    case cudaDevAttrMultiProcessorCount: return kMultiprocessors;
-    case cudaDevAttrWarpSize: return kWarpSize;
+    case cudaDevAttrComputeCapabilityMajor:
+      return device.target() / 10;
+    case cudaDevAttrComputeCapabilityMinor:
+      return device.target() % 10;
+    case cudaDevAttrMultiProcessorCount:
+      return kMultiprocessors;
+    case cudaDevAttrWarpSize:
+      return kWarpSize;
     case cudaDevAttrMaxThreadsPerBlock:
     case cudaDevAttrMaxBlockDimX:
-    case cudaDevAttrMaxBlockDimY: return kMaxThreadsPerBlock;
-    case cudaDevAttrMaxBlockDimZ: return 64;
-    case cudaDevAttrMaxGridDimX: return 0x7fffffff;
+    case cudaDevAttrMaxBlockDimY:
+      return kMaxThreadsPerBlock;
+    case cudaDevAttrMaxBlockDimZ:
+      return 64;
+    case cudaDevAttrMaxGridDimX:
+      return 0x7fffffff;
     case cudaDevAttrMaxGridDimY:
-    case cudaDevAttrMaxGridDimZ: return 65535;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: return kThreadsPerMultiprocessor;
-    case cudaDevAttrMaxBlocksPerMultiprocessor: return kBlocksPerMultiprocessor;
-    case cudaDevAttrMaxSharedMemoryPerBlock: return static_cast<int>(kMaxStaticShared);
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return static_cast<int>(kMaxShared);
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return static_cast<int>(kSharedPerMultiprocessor);
-    case cudaDevAttrReservedSharedMemoryPerBlock: return static_cast<int>(kReservedShared);
+    case cudaDevAttrMaxGridDimZ:
+      return 65535;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+      return kThreadsPerMultiprocessor;
+    case cudaDevAttrMaxBlocksPerMultiprocessor:
+      return kBlocksPerMultiprocessor;
+    case cudaDevAttrMaxSharedMemoryPerBlock:
+      return static_cast<int>(kMaxStaticShared);
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      return static_cast<int>(kMaxShared);
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+      return static_cast<int>(kSharedPerMultiprocessor);
+    case cudaDevAttrReservedSharedMemoryPerBlock:
+      return static_cast<int>(kReservedShared);
     case cudaDevAttrMaxRegistersPerBlock:
-    case cudaDevAttrMaxRegistersPerMultiprocessor: return kRegisters;
-    case cudaDevAttrTotalConstantMemory: return static_cast<int>(kConstantMemory);
-    case cudaDevAttrL2CacheSize: return kL2Bytes;
+    case cudaDevAttrMaxRegistersPerMultiprocessor:
+      return kRegisters;
+    case cudaDevAttrTotalConstantMemory:
+      return static_cast<int>(kConstantMemory);
+    case cudaDevAttrL2CacheSize:
+      return kL2Bytes;
     case cudaDevAttrConcurrentKernels:
     case cudaDevAttrUnifiedAddressing:
     case cudaDevAttrCanMapHostMemory:
-    case cudaDevAttrMemoryPoolsSupported: return 1;
-    case cudaDevAttrCooperativeLaunch: return 0;  // blocks run one after another: no grid-wide barrier
-    default: return -1;
+    case cudaDevAttrMemoryPoolsSupported:
+      return 1;
+    case cudaDevAttrCooperativeLaunch:
+      return 0;  // blocks run one after another: no grid-wide barrier
+    default:
+      return -1;
   }
 }
 
@@ -64,7 +84,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* out, int length, int ordinal) {
 cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
   return call([&](Device&) {
     *can = 0;
-    return cudaErrorInvalidDevice;         // there is one device
+    return cudaErrorInvalidDevice;  // there is one device
   });
 }
 

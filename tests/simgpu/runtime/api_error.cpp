@@ -9,7 +9,8 @@ struct Words {
   cudaError_t error;
   const char *name, *sentence;
 };
-#define WORDS(error, sentence) {error, #error, sentence}
+#define WORDS(error, sentence) \
+  { error, #error, sentence }
 constexpr Words kWords[] = {
     WORDS(cudaSuccess, "no error"),
     WORDS(cudaErrorInvalidValue, "invalid argument"),

@@ -22,22 +22,28 @@ int blocks_per_multiprocessor(const Kernel& kernel, int threads, size_t dynamic_
   const int rounded = (threads + kWarpSize - 1) / kWarpSize * kWarpSize;
   if (threads <= 0 || rounded > kThreadsPerMultiprocessor) return 0;
   const size_t shared = kernel.static_shared_bytes + dynamic_shared + kReservedShared;
-  return std::min({kBlocksPerMultiprocessor, kThreadsPerMultiprocessor / rounded, static_cast<int>(kSharedPerMultiprocessor / shared)});
+  return std::min({kBlocksPerMultiprocessor, kThreadsPerMultiprocessor / rounded,
+                   static_cast<int>(kSharedPerMultiprocessor / shared)});
 }
 
 }  // namespace
 
 extern "C" {
 
-cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream) {
-  return call([&](Device& device) { return launch_kernel(device, device.kernel(host), {grid, block, shared, stream}, arguments); });
+cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** arguments, size_t shared,
+                             cudaStream_t stream) {
+  return call([&](Device& device) {
+    return launch_kernel(device, device.kernel(host), {grid, block, shared, stream}, arguments);
+  });
 }
 
 // A kernel that may begin before the one ahead of it has ended begins after it here, which is one of the legal orders.
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* host, void** arguments) {
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     const cudaLaunchAttributeID id = config->attrs[i].id;
-    if (id == cudaLaunchAttributeIgnore || id == cudaLaunchAttributeProgrammaticStreamSerialization || id == cudaLaunchAttributePriority) continue;
+    if (id == cudaLaunchAttributeIgnore || id == cudaLaunchAttributeProgrammaticStreamSerialization ||
+        id == cudaLaunchAttributePriority)
+      continue;
     complain("launch attribute " + std::to_string(id) + " is not played by the stand-in");
     return call([](Device&) { return cudaErrorNotSupported; });
   }
@@ -71,7 +77,8 @@ cudaError_t cudaFuncSetCacheConfig(const void* host, cudaFuncCache) {
   return on_kernel(host, [](Device&, KernelHandle&, const Kernel&) { return cudaSuccess; });
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* host, int threads, size_t shared, unsigned) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* host, int threads,
+                                                                   size_t shared, unsigned) {
   return on_kernel(host, [&](Device&, KernelHandle&, const Kernel& kernel) {
     *blocks = blocks_per_multiprocessor(kernel, threads, shared);
     return cudaSuccess;

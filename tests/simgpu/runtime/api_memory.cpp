@@ -37,7 +37,8 @@ cudaError_t cudaFreeHost(void* address) { return free_now(address); }
 
 // In stream order: there at once here, but gone only when the stream has come to it.
 cudaError_t cudaMallocAsync(void** out, size_t bytes, cudaStream_t stream) {
-  const cudaError_t known = call([&](Device& device) { return device.stream(stream) ? cudaSuccess : cudaErrorInvalidResourceHandle; });
+  const cudaError_t known =
+      call([&](Device& device) { return device.stream(stream) ? cudaSuccess : cudaErrorInvalidResourceHandle; });
   return known == cudaSuccess ? allocate(out, bytes, Space::device) : known;
 }
 cudaError_t cudaFreeAsync(void* address, cudaStream_t handle) {
@@ -81,7 +82,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* out, const void* add
 cudaError_t cudaHostGetDevicePointer(void** out, void* host, unsigned) {
   return call([&](Device& device) {
     const Allocation* allocation = device.memory.find(host);
-    if (allocation == nullptr || !allocation->live || allocation->space != Space::pinned_host) return cudaErrorInvalidValue;
+    if (allocation == nullptr || !allocation->live || allocation->space != Space::pinned_host)
+      return cudaErrorInvalidValue;
     *out = host;
     return cudaSuccess;
   });
@@ -93,13 +95,14 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   return call([&](Device& device) { return copy(device, line(to, from, bytes), kind, Return::at_once, stream); });
 }
-cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, cudaMemcpyKind kind) {
+cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
+                         cudaMemcpyKind kind) {
   return call([&](Device& device) {
     return copy(device, {to, to_pitch, from, from_pitch, width, height}, kind, Return::when_done, nullptr);
   });
 }
-cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
-                              cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
   return call([&](Device& device) {
     return copy(device, {to, to_pitch, from, from_pitch, width, height}, kind, Return::at_once, stream);
   });

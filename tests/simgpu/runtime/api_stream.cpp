@@ -25,7 +25,8 @@ cudaError_t on_event(cudaEvent_t handle, const F& f) {
 }
 
 int64_t nanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace
@@ -41,7 +42,9 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* out, unsigned flags) {
   });
 }
 cudaError_t cudaStreamCreate(cudaStream_t* out) { return cudaStreamCreateWithFlags(out, cudaStreamDefault); }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* out, unsigned flags, int) { return cudaStreamCreateWithFlags(out, flags); }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* out, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(out, flags);
+}
 
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   return on_stream(handle, [](Device& device, Stream& stream) {
@@ -146,7 +149,8 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   return on_event(begin, [&](Device& device, Event& b) {
     auto* e = reinterpret_cast<Event*>(end);
-    if (device.events.count(e) == 0 || b.recorded == nullptr || e->recorded == nullptr) return cudaErrorInvalidResourceHandle;
+    if (device.events.count(e) == 0 || b.recorded == nullptr || e->recorded == nullptr)
+      return cudaErrorInvalidResourceHandle;
     if (!b.recorded->done || !e->recorded->done) return cudaErrorNotReady;
     *milliseconds = static_cast<float>(*e->nanoseconds - *b.nanoseconds) * 1e-6f;
     return cudaSuccess;

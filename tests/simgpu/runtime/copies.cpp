@@ -29,15 +29,16 @@ const char* name(Named named) { return named == Named::device ? "device" : "host
 
 void move_rows(const Copy& c) {
   for (size_t row = 0; row < c.height; ++row) {
-    std::memmove(static_cast<char*>(c.to) + row * c.to_pitch, static_cast<const char*>(c.from) + row * c.from_pitch, c.width);
+    std::memmove(static_cast<char*>(c.to) + row * c.to_pitch, static_cast<const char*>(c.from) + row * c.from_pitch,
+                 c.width);
   }
 }
 
 // Empty, or what is wrong with the device's side of it.
 std::string refusal(const Device& device, const void* address, size_t bytes, Access access) {
   const Allocation* allocation = device.memory.find(address);
-  if (allocation == nullptr) return "";                  // the host's own memory
-  if (!allocation->writable) access = Access::read;      // constants are constant to kernels only
+  if (allocation == nullptr) return "";              // the host's own memory
+  if (!allocation->writable) access = Access::read;  // constants are constant to kernels only
   return device.memory.refusal(address, bytes, access);
 }
 
@@ -62,7 +63,8 @@ cudaError_t copy(Device& device, const Copy& c, cudaMemcpyKind kind, Return when
   const Named source = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice ? Named::device : Named::host;
   const Named target = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice ? Named::device : Named::host;
   if (kind != cudaMemcpyDefault && (!agrees(device, c.from, source) || !agrees(device, c.to, target))) {
-    complain(std::string("copy refused: its kind says ") + name(source) + " to " + name(target) + ", but the addresses do not");
+    complain(std::string("copy refused: its kind says ") + name(source) + " to " + name(target) +
+             ", but the addresses do not");
     return cudaErrorInvalidValue;
   }
   if (const std::string why = refusal(device, c); !why.empty()) {
@@ -83,9 +85,11 @@ cudaError_t copy(Device& device, const Copy& c, cudaMemcpyKind kind, Return when
     if (const std::string why = refusal(device, staged); !why.empty()) return lost(device, "copy", why);
     move_rows(staged);
   });
-  const bool all_host = from != Side::device && to != Side::device, all_device = from == Side::device && to == Side::device;
+  const bool all_host = from != Side::device && to != Side::device,
+             all_device = from == Side::device && to == Side::device;
   const bool pageable = from == Side::pageable || to == Side::pageable;
-  const bool wait = when == Return::when_done ? !all_device && stage == nullptr : all_host || (pageable && stage == nullptr);
+  const bool wait =
+      when == Return::when_done ? !all_device && stage == nullptr : all_host || (pageable && stage == nullptr);
   if (wait) device.timeline.finish(work);
   return cudaSuccess;
 }

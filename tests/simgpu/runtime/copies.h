@@ -18,7 +18,7 @@ struct Copy {
   size_t to_pitch = 0;
   const void* from = nullptr;
   size_t from_pitch = 0;
-  size_t width = 0, height = 1;   // bytes, rows
+  size_t width = 0, height = 1;  // bytes, rows
 };
 inline Copy line(void* to, const void* from, size_t bytes) { return {to, bytes, from, bytes, bytes, 1}; }
 

@@ -39,7 +39,9 @@ Binary* Device::add_binary(const void* wrapper) {
   return binaries_.back().get();
 }
 
-void Device::add_kernel(Binary* binary, const void* host, const char* name) { kernels_[host] = {binary, name, nullptr, 0}; }
+void Device::add_kernel(Binary* binary, const void* host, const char* name) {
+  kernels_[host] = {binary, name, nullptr, 0};
+}
 
 void Device::add_variable(Binary* binary, const void* host, const char* name) { variables_[host] = {binary, name}; }
 
@@ -49,7 +51,8 @@ KernelHandle* Device::kernel(const void* host) {
 }
 
 Module& Device::module(Binary& binary) {
-  if (binary.module == nullptr) binary.module = std::make_unique<Module>(newest(ptx_images(binary.wrapper)).text, memory);
+  if (binary.module == nullptr)
+    binary.module = std::make_unique<Module>(newest(ptx_images(binary.wrapper)).text, memory);
   return *binary.module;
 }
 
@@ -90,17 +93,24 @@ void Device::count(const Kernel& kernel, const LaunchStats& stats) {
 
 cudaError_t error_of(FaultKind kind) {
   switch (kind) {
-    case FaultKind::bad_ptx: return cudaErrorInvalidPtx;
-    case FaultKind::bad_launch: return cudaErrorInvalidConfiguration;
-    case FaultKind::illegal_address: return cudaErrorIllegalAddress;
-    case FaultKind::misaligned_address: return cudaErrorMisalignedAddress;
-    case FaultKind::assertion: return cudaErrorAssert;
-    case FaultKind::limit: return cudaErrorLaunchTimeout;
+    case FaultKind::bad_ptx:
+      return cudaErrorInvalidPtx;
+    case FaultKind::bad_launch:
+      return cudaErrorInvalidConfiguration;
+    case FaultKind::illegal_address:
+      return cudaErrorIllegalAddress;
+    case FaultKind::misaligned_address:
+      return cudaErrorMisalignedAddress;
+    case FaultKind::assertion:
+      return cudaErrorAssert;
+    case FaultKind::limit:
+      return cudaErrorLaunchTimeout;
     case FaultKind::uninitialised:  // what a real device does not see at all
     case FaultKind::race:
     case FaultKind::barrier:
     case FaultKind::inactive_lane:
-    case FaultKind::trap: return cudaErrorLaunchFailure;
+    case FaultKind::trap:
+      return cudaErrorLaunchFailure;
   }
   return cudaErrorUnknown;
 }
@@ -115,7 +125,8 @@ std::string readable(const std::string& mangled) {
 void complain(const Fault& fault) {
   std::string text = fault.what();
   const std::string& kernel = fault.place().kernel;
-  if (const size_t at = text.find(kernel); !kernel.empty() && at != std::string::npos) text.replace(at, kernel.size(), readable(kernel));
+  if (const size_t at = text.find(kernel); !kernel.empty() && at != std::string::npos)
+    text.replace(at, kernel.size(), readable(kernel));
   std::fprintf(stderr, "%s\n", text.c_str());
 }
 

@@ -28,9 +28,9 @@ struct Binary {
 // A kernel as the host names it; cudaKernel_t points to one.
 struct KernelHandle {
   Binary* binary = nullptr;
-  std::string name;                        // mangled
-  const Kernel* kernel = nullptr;          // null until first used
-  size_t max_dynamic_shared = 0;           // set with the kernel; cudaFuncSetAttribute raises it
+  std::string name;                // mangled
+  const Kernel* kernel = nullptr;  // null until first used
+  size_t max_dynamic_shared = 0;   // set with the kernel; cudaFuncSetAttribute raises it
 };
 
 struct VariableHandle {
@@ -40,7 +40,7 @@ struct VariableHandle {
 
 struct Event {
   WorkRef recorded;
-  std::shared_ptr<int64_t> nanoseconds;    // of the last recording, once it was passed
+  std::shared_ptr<int64_t> nanoseconds;  // of the last recording, once it was passed
 };
 
 class Device {
@@ -62,7 +62,7 @@ class Device {
   KernelHandle* kernel(const void* host);  // null: not registered
   const Variable* variable(const void* host);
   const Kernel& resolve(KernelHandle& handle);
-  int target();                            // compute capability ×10: that of the program's newest PTX
+  int target();  // compute capability ×10: that of the program's newest PTX
 
   // ---- streams as the interface names them; null: no such stream ----
   Stream* stream(cudaStream_t handle);
@@ -86,7 +86,7 @@ class Device {
 
 cudaError_t error_of(FaultKind kind);
 std::string readable(const std::string& mangled);
-void complain(const std::string& text);    // to stderr, as a paragraph of the stand-in
+void complain(const std::string& text);  // to stderr, as a paragraph of the stand-in
 void complain(const Fault& fault);
 
 // This thread's last error, as cudaGetLastError gives it.
@@ -101,7 +101,7 @@ cudaError_t call(const F& f) {
   if (error == cudaSuccess) {
     try {
       error = f(device);
-    } catch (const Fault& fault) {         // refused before it ran: not sticky
+    } catch (const Fault& fault) {  // refused before it ran: not sticky
       complain(fault);
       error = error_of(fault.kind());
     } catch (const std::bad_alloc&) {

@@ -51,7 +51,8 @@ T read(const char* at) {
 
 std::vector<PtxImage> ptx_images(const void* wrapper) {
   const auto outer = read<Wrapper>(static_cast<const char*>(wrapper));
-  if (outer.magic != kWrapperMagic) refuse("what the program registers is no fat binary: its magic number is " + std::to_string(outer.magic));
+  if (outer.magic != kWrapperMagic)
+    refuse("what the program registers is no fat binary: its magic number is " + std::to_string(outer.magic));
   const auto header = read<Header>(outer.data);
   if (header.magic != kDataMagic) refuse("the data of the fat binary begins with " + std::to_string(header.magic));
 
@@ -60,7 +61,8 @@ std::vector<PtxImage> ptx_images(const void* wrapper) {
   const char* at = outer.data + header.header_bytes;
   for (const char* end = at + header.bytes; at < end;) {
     const auto entry = read<Entry>(at);
-    if (entry.header_bytes < sizeof(Entry) || entry.bytes > static_cast<uint64_t>(end - at)) refuse("the fat binary is cut off");
+    if (entry.header_bytes < sizeof(Entry) || entry.bytes > static_cast<uint64_t>(end - at))
+      refuse("the fat binary is cut off");
     if (entry.kind == kPtx && (entry.flags & kCompressed)) {
       compressed = true;
     } else if (entry.kind == kPtx) {
@@ -71,12 +73,14 @@ std::vector<PtxImage> ptx_images(const void* wrapper) {
     at += entry.header_bytes + entry.bytes;
   }
   if (images.empty() && compressed) refuse("the PTX in this program is compressed: compile with --no-compress");
-  if (images.empty()) refuse("there is no PTX in this program: compile for a virtual target, -gencode arch=compute_75,code=compute_75");
+  if (images.empty())
+    refuse("there is no PTX in this program: compile for a virtual target, -gencode arch=compute_75,code=compute_75");
   return images;
 }
 
 const PtxImage& newest(const std::vector<PtxImage>& images) {
-  return *std::max_element(images.begin(), images.end(), [](const PtxImage& a, const PtxImage& b) { return a.target < b.target; });
+  return *std::max_element(images.begin(), images.end(),
+                           [](const PtxImage& a, const PtxImage& b) { return a.target < b.target; });
 }
 
 }  // namespace simgpu

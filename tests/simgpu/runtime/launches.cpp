@@ -14,7 +14,8 @@ cudaError_t launch_kernel(Device& device, KernelHandle* handle, const LaunchRequ
   check_shape(kernel, shape);
   if (request.dynamic_shared > handle->max_dynamic_shared) {
     complain("launch of " + readable(kernel.name) + " refused: " + std::to_string(request.dynamic_shared) +
-             " bytes of dynamic shared memory, allowed are " + std::to_string(handle->max_dynamic_shared) + " (cudaFuncSetAttribute raises it)");
+             " bytes of dynamic shared memory, allowed are " + std::to_string(handle->max_dynamic_shared) +
+             " (cudaFuncSetAttribute raises it)");
     return cudaErrorInvalidValue;
   }
 

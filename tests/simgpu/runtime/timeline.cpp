@@ -10,7 +10,8 @@ bool is_done(const WorkRef& work) { return work == nullptr || work->done; }
 
 }  // namespace
 
-Timeline::Timeline(StreamMode mode, uint64_t seed, std::function<void()> idle) : mode_(mode), idle_(std::move(idle)), draw_(seed) {
+Timeline::Timeline(StreamMode mode, uint64_t seed, std::function<void()> idle)
+    : mode_(mode), idle_(std::move(idle)), draw_(seed) {
   create(StreamKind::legacy_default);
 }
 

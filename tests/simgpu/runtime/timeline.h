@@ -19,7 +19,7 @@ namespace simgpu {
 
 struct Work {
   std::function<void()> run;
-  std::function<bool()> poll;                // of work that goes on elsewhere: asked, once it may start, until it says true
+  std::function<bool()> poll;  // of work that goes on elsewhere: asked, once it may start, until it says true
   std::vector<std::shared_ptr<Work>> before;
   bool done = false;
 };
@@ -35,19 +35,20 @@ struct Stream {
 class Timeline {
  public:
   // `idle` is called while polled work is waited for: it lets other threads in and sleeps a little.
-  Timeline(StreamMode mode, uint64_t seed, std::function<void()> idle = [] {});
+  Timeline(
+      StreamMode mode, uint64_t seed, std::function<void()> idle = [] {});
 
   Stream& default_stream() { return *streams_.front(); }
   Stream& create(StreamKind kind);
-  void destroy(Stream& stream);              // its work stays, to be done when something waits for it
+  void destroy(Stream& stream);  // its work stays, to be done when something waits for it
   bool knows(const Stream* stream) const;
 
   WorkRef add(Stream& stream, std::function<void()> run);  // may not throw
   WorkRef add_polled(Stream& stream, std::function<bool()> poll);
-  void order(Stream& stream, const WorkRef& before);       // what the stream gets from now on waits for this
+  void order(Stream& stream, const WorkRef& before);  // what the stream gets from now on waits for this
   void finish(const WorkRef& work);
   void finish_all();
-  bool query(const WorkRef& work);           // whether it is done; if not, does one piece towards it, so that polling ends
+  bool query(const WorkRef& work);  // whether it is done; if not, does one piece towards it, so that polling ends
 
  private:
   enum class Pieces { one, all };
@@ -58,7 +59,7 @@ class Timeline {
   std::function<void()> idle_;
   std::mt19937_64 draw_;
   std::vector<std::unique_ptr<Stream>> streams_;
-  std::vector<WorkRef> orphans_;             // last work of destroyed streams
+  std::vector<WorkRef> orphans_;  // last work of destroyed streams
 };
 
 }  // namespace simgpu

@@ -1,6 +1,8 @@
 // jpeg_files: JPEG files that tests make: smooth pictures with noise, by libjpeg itself in any of its forms.
 #pragma once
 
+#include <jpeglib.h>
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -8,8 +10,6 @@
 #include <cstdlib>
 #include <string>
 #include <vector>
-
-#include <jpeglib.h>
 
 #include "kernels/base/philox.h"
 
@@ -20,7 +20,8 @@ inline std::vector<uint8_t> test_picture(int32_t height, int32_t width, int chan
   std::vector<uint8_t> pixels(size_t(height) * size_t(width) * size_t(channels));
   const double fx = 0.02 + 0.1 * random.next_double(), fy = 0.02 + 0.1 * random.next_double();
   for (size_t i = 0; i < pixels.size(); ++i) {
-    const auto c = static_cast<double>(i % size_t(channels)), x = static_cast<double>(i / size_t(channels) % size_t(width)),
+    const auto c = static_cast<double>(i % size_t(channels)),
+               x = static_cast<double>(i / size_t(channels) % size_t(width)),
                y = static_cast<double>(i / size_t(channels) / size_t(width));
     const double value = 128 + 60 * std::sin(fx * x + c) + 50 * std::cos(fy * y + 2 * c) + 15 * random.next_double();
     pixels[i] = static_cast<uint8_t>(value);
@@ -29,16 +30,17 @@ inline std::vector<uint8_t> test_picture(int32_t height, int32_t width, int chan
 }
 
 struct JpegForm {
-  J_COLOR_SPACE pixels = JCS_RGB;   // channels: 3, 1 for JCS_GRAYSCALE, 4 for JCS_CMYK
+  J_COLOR_SPACE pixels = JCS_RGB;  // channels: 3, 1 for JCS_GRAYSCALE, 4 for JCS_CMYK
   bool progressive = false;
-  int h = 2, v = 2;                 // sampling of luma
-  bool adobe = false;               // CMYK with the marker, as Photoshop writes
+  int h = 2, v = 2;    // sampling of luma
+  bool adobe = false;  // CMYK with the marker, as Photoshop writes
   int restart = 0;
-  std::string exif;                 // content of an APP1 segment
-  bool plain_rgb = false;           // RGB is coded as it is, not as Y, Cb, Cr
+  std::string exif;        // content of an APP1 segment
+  bool plain_rgb = false;  // RGB is coded as it is, not as Y, Cb, Cr
 };
 
-inline std::vector<uint8_t> test_jpeg(const std::vector<uint8_t>& pixels, int32_t height, int32_t width, const JpegForm& form = {}) {
+inline std::vector<uint8_t> test_jpeg(const std::vector<uint8_t>& pixels, int32_t height, int32_t width,
+                                      const JpegForm& form = {}) {
   jpeg_compress_struct codec{};
   jpeg_error_mgr errors{};
   codec.err = jpeg_std_error(&errors);
@@ -60,10 +62,12 @@ inline std::vector<uint8_t> test_jpeg(const std::vector<uint8_t>& pixels, int32_
   if (form.progressive) jpeg_simple_progression(&codec);
   jpeg_start_compress(&codec, TRUE);
   if (!form.exif.empty()) {
-    jpeg_write_marker(&codec, JPEG_APP0 + 1, reinterpret_cast<const JOCTET*>(form.exif.data()), static_cast<unsigned>(form.exif.size()));
+    jpeg_write_marker(&codec, JPEG_APP0 + 1, reinterpret_cast<const JOCTET*>(form.exif.data()),
+                      static_cast<unsigned>(form.exif.size()));
   }
   while (codec.next_scanline < codec.image_height) {
-    auto* line = const_cast<uint8_t*>(pixels.data()) + size_t(codec.next_scanline) * size_t(width) * size_t(codec.input_components);
+    auto* line = const_cast<uint8_t*>(pixels.data()) +
+                 size_t(codec.next_scanline) * size_t(width) * size_t(codec.input_components);
     jpeg_write_scanlines(&codec, &line, 1);
   }
   jpeg_finish_compress(&codec);
@@ -80,8 +84,8 @@ inline std::string exif_orientation(int value, bool little) {
     for (int i = 0; i < bytes; ++i) text += static_cast<char>(v >> 8 * (little ? i : bytes - 1 - i));
     return text;
   };
-  return std::string("Exif\0\0", 6) + (little ? "II" : "MM") + number(42, 2) + number(8, 4) + number(1, 2) + number(0x0112, 2) + number(3, 2) +
-         number(1, 4) + number(value, 2) + number(0, 2) + number(0, 4);
+  return std::string("Exif\0\0", 6) + (little ? "II" : "MM") + number(42, 2) + number(8, 4) + number(1, 2) +
+         number(0x0112, 2) + number(3, 2) + number(1, 4) + number(value, 2) + number(0, 2) + number(0, 4);
 }
 
 }  // namespace pal::data

@@ -22,7 +22,8 @@ std::vector<uint8_t> with_frame(std::vector<uint8_t> file, size_t at, std::vecto
   return file;
 }
 
-std::string gate_error(const std::vector<uint8_t>& file, JpegWalk walk = JpegWalk::whole, const ImageLimits& limits = {}) {
+std::string gate_error(const std::vector<uint8_t>& file, JpegWalk walk = JpegWalk::whole,
+                       const ImageLimits& limits = {}) {
   return error_of(Exit::data, [&] { inspect_jpeg(file.data(), file.size(), walk, limits); });
 }
 
@@ -37,7 +38,7 @@ TEST(JpegHeader, SaysWhatIsInTheFile) {
   EXPECT_FALSE(header.progressive);
   EXPECT_EQ(header.orientation, 1);
   EXPECT_EQ(header.end, file.size());
-  file.insert(file.end(), {0xFF, 0xD8, 1, 2, 3});   // what stands behind the end is nobody's
+  file.insert(file.end(), {0xFF, 0xD8, 1, 2, 3});  // what stands behind the end is nobody's
   EXPECT_EQ(inspect_jpeg(file.data(), file.size()).end, file.size() - 5);
 
   JpegForm form;
@@ -63,7 +64,9 @@ TEST(JpegHeader, SaysWhatIsInTheFile) {
 
 // Only what every decoder takes for Y, Cb, Cr: others guess in other ways than libjpeg.
 TEST(JpegHeader, SaysWhichColoursAreBeyondDoubt) {
-  const auto ycc = [](const std::vector<uint8_t>& file) { return inspect_jpeg(file.data(), file.size(), JpegWalk::to_first_scan).ycc; };
+  const auto ycc = [](const std::vector<uint8_t>& file) {
+    return inspect_jpeg(file.data(), file.size(), JpegWalk::to_first_scan).ycc;
+  };
   const std::vector<uint8_t> colour = test_picture(16, 16, 3, 1), plain = test_jpeg(colour, 16, 16);
   JpegForm adobe, rgb, gray, cmyk;
   adobe.adobe = rgb.plain_rgb = true;
@@ -73,8 +76,8 @@ TEST(JpegHeader, SaysWhichColoursAreBeyondDoubt) {
   EXPECT_TRUE(ycc(plain));
   EXPECT_TRUE(ycc(test_jpeg(colour, 16, 16, adobe)));
   EXPECT_FALSE(ycc(test_jpeg(colour, 16, 16, rgb)));
-  EXPECT_FALSE(ycc(with_frame(test_jpeg(colour, 16, 16, rgb), 6, {1, 0x11, 0, 2, 0x11, 0, 3})));   // the marker alone
-  EXPECT_FALSE(ycc(with_frame(plain, 6, {0, 0x22, 0, 1, 0x11, 1, 2})));                            // the numbers alone
+  EXPECT_FALSE(ycc(with_frame(test_jpeg(colour, 16, 16, rgb), 6, {1, 0x11, 0, 2, 0x11, 0, 3})));  // the marker alone
+  EXPECT_FALSE(ycc(with_frame(plain, 6, {0, 0x22, 0, 1, 0x11, 1, 2})));                           // the numbers alone
   EXPECT_FALSE(ycc(test_jpeg(test_picture(16, 16, 1, 1), 16, 16, gray)));
   EXPECT_FALSE(ycc(test_jpeg(test_picture(16, 16, 4, 1), 16, 16, cmyk)));
 }
@@ -89,7 +92,7 @@ TEST(JpegHeader, ReadsTheOrientationInBothByteOrders) {
       EXPECT_EQ(inspect_jpeg(file.data(), file.size()).orientation, value);
     }
   }
-  for (size_t size = 0; size < 32; ++size) {   // cut Exif is no Exif
+  for (size_t size = 0; size < 32; ++size) {  // cut Exif is no Exif
     JpegForm form;
     form.exif = exif_orientation(6, true).substr(0, size);
     const std::vector<uint8_t> file = test_jpeg(pixels, 8, 8, form);
@@ -103,8 +106,10 @@ TEST(JpegHeader, RefusesWithAReason) {
   EXPECT_TRUE(contains(gate_error({}), "not a JPEG file"));
   EXPECT_TRUE(contains(gate_error({0x89, 'P', 'N', 'G'}), "not a JPEG file"));
   EXPECT_TRUE(contains(gate_error(with_frame(file, 1, {0, 0})), "image without pixels: 40 x 0"));
-  EXPECT_TRUE(contains(gate_error(with_frame(file, 1, {0xFF, 0xDC, 0xFF, 0xDC})), "too many pixels: 65500 x 65500; at most 134217728"));
-  EXPECT_TRUE(contains(gate_error(with_frame(file, 1, {0x20, 0, 0x20, 0})), "the header claims a picture that the file cannot hold: 8192 x 8192 in "));
+  EXPECT_TRUE(contains(gate_error(with_frame(file, 1, {0xFF, 0xDC, 0xFF, 0xDC})),
+                       "too many pixels: 65500 x 65500; at most 134217728"));
+  EXPECT_TRUE(contains(gate_error(with_frame(file, 1, {0x20, 0, 0x20, 0})),
+                       "the header claims a picture that the file cannot hold: 8192 x 8192 in "));
   EXPECT_TRUE(contains(gate_error(with_frame(file, 0, {12})), "another depth than 8 bits: 12"));
   EXPECT_TRUE(contains(gate_error(with_frame(file, 5, {2})), "impossible number of components: 2"));
   EXPECT_TRUE(contains(gate_error(with_frame(file, 5, {1})), "length of its frame"));
@@ -132,7 +137,8 @@ TEST(JpegHeader, EveryCutIsSeen) {
     form.progressive = progressive;
     const std::vector<uint8_t> file = test_jpeg(test_picture(24, 24, 3, 1), 24, 24, form);
     for (size_t size = 0; size < file.size(); ++size) {
-      const std::vector<uint8_t> part(file.begin(), file.begin() + static_cast<ptrdiff_t>(size));   // its end is guarded by sanitizers
+      const std::vector<uint8_t> part(file.begin(),
+                                      file.begin() + static_cast<ptrdiff_t>(size));  // its end is guarded by sanitizers
       EXPECT_NE(gate_error(part), "") << size;
     }
   }
@@ -145,12 +151,14 @@ TEST(Jpeg, APartIsAPartOfTheWhole) {
   JpegDecoder decoder;
   std::vector<uint8_t> whole, part;
   for (int trial = 0; trial < 300; ++trial) {
-    const auto height = static_cast<int32_t>(1 + random.below(120)), width = static_cast<int32_t>(1 + random.below(120));
+    const auto height = static_cast<int32_t>(1 + random.below(120)),
+               width = static_cast<int32_t>(1 + random.below(120));
     JpegForm form;
     form.h = 1 + static_cast<int>(random.below(2));
     form.v = 1 + static_cast<int>(random.below(2));
     form.progressive = random.below(3) == 0;
-    const std::vector<uint8_t> file = test_jpeg(test_picture(height, width, 3, seed + static_cast<uint64_t>(trial)), height, width, form);
+    const std::vector<uint8_t> file =
+        test_jpeg(test_picture(height, width, 3, seed + static_cast<uint64_t>(trial)), height, width, form);
     JpegPart wanted;
     wanted.eighths = 1 + static_cast<int>(random.below(8));
     const DecodedJpeg all = decoder.decode(file.data(), file.size(), wanted, whole);
@@ -177,8 +185,9 @@ TEST(Jpeg, APartIsAPartOfTheWhole) {
         }
       }
     }
-    ASSERT_EQ(worst, 0) << "seed " << seed << " trial " << trial << ": " << height << " x " << width << " at " << wanted.eighths
-                        << "/8, sampling " << form.h << form.v << " box " << box.top << ' ' << box.left << ' ' << box.height << ' ' << box.width;
+    ASSERT_EQ(worst, 0) << "seed " << seed << " trial " << trial << ": " << height << " x " << width << " at "
+                        << wanted.eighths << "/8, sampling " << form.h << form.v << " box " << box.top << ' '
+                        << box.left << ' ' << box.height << ' ' << box.width;
   }
 }
 
@@ -222,10 +231,12 @@ TEST(Jpeg, DamageIsAWarningOrAnError) {
   EXPECT_TRUE(contains(decoder.decode(file, rgb).warning, "Premature end of JPEG file"));
   std::vector<uint8_t> table = test_jpeg(test_picture(64, 64, 3, 1), 64, 64);
   for (size_t i = 2; i + 1 < table.size(); ++i) {
-    if (table[i] == 0xFF && table[i + 1] == 0xC4) std::fill_n(table.begin() + static_cast<ptrdiff_t>(i) + 5, 16, uint8_t{0xFF});
+    if (table[i] == 0xFF && table[i + 1] == 0xC4)
+      std::fill_n(table.begin() + static_cast<ptrdiff_t>(i) + 5, 16, uint8_t{0xFF});
   }
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { decoder.decode(table, rgb); }), "damaged JPEG file: Bogus Huffman table"));
-  decoder.decode(test_jpeg(test_picture(64, 64, 3, 1), 64, 64), rgb);   // and the decoder goes on
+  EXPECT_TRUE(
+      contains(error_of(Exit::data, [&] { decoder.decode(table, rgb); }), "damaged JPEG file: Bogus Huffman table"));
+  decoder.decode(test_jpeg(test_picture(64, 64, 3, 1), 64, 64), rgb);  // and the decoder goes on
   EXPECT_EQ(rgb.size(), 64u * 64u * 3u);
 }
 

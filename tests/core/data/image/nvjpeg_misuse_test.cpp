@@ -60,10 +60,10 @@ struct Rig {
   nvjpegStatus_t device() { return n.DecodeJpegDevice(handle, decoder, state, &out, stream); }
 };
 
-#define EXPECT_REFUSED(call, words)                                                          \
-  do {                                                                                       \
-    testing::internal::CaptureStderr();                                                      \
-    EXPECT_NE(call, NVJPEG_STATUS_SUCCESS);                                                  \
+#define EXPECT_REFUSED(call, words)                                                            \
+  do {                                                                                         \
+    testing::internal::CaptureStderr();                                                        \
+    EXPECT_NE(call, NVJPEG_STATUS_SUCCESS);                                                    \
     EXPECT_NE(testing::internal::GetCapturedStderr().find(words), std::string::npos) << words; \
   } while (0)
 

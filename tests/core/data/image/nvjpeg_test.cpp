@@ -1,7 +1,5 @@
 // nvjpeg_decoder on the stand-ins of the CUDA runtime and of nvJPEG: whole decodes and crops, what is left to libjpeg, memory
 // that is used again, errors; and the real library, as far as it goes without a GPU.
-#include "core/data/image/nvjpeg_decoder.h"
-
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -9,6 +7,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "core/data/image/nvjpeg_decoder.h"
 #include "core/data/image/nvjpeg_library.h"
 #include "kernels/base/cuda_check.h"
 #include "tests/core/data/data_files.h"
@@ -95,10 +94,11 @@ TEST_F(Nvjpeg, PartsEqualAWholeDecode) {
       form.progressive = i % 4 == 3;
       form.h = i % 3 == 2 ? 1 : 2;
       form.v = i % 3 == 0 ? 2 : 1;
-      form.adobe = i % 5 == 4;   // says Y, Cb, Cr
+      form.adobe = i % 5 == 4;  // says Y, Cb, Cr
       const int32_t height = 17 + 9 * i + 40 * step, width = 120 - 5 * i + 30 * step;
       files.push_back(picture(height, width, form, static_cast<uint64_t>(100 * step + i)));
-      boxes.push_back(i == 0 ? JpegBox{0, 0, height, width} : JpegBox{i % 7, 2 * i + 1, height - i % 7 - i, width - 3 * i - 1});
+      boxes.push_back(i == 0 ? JpegBox{0, 0, height, width}
+                             : JpegBox{i % 7, 2 * i + 1, height - i % 7 - i, width - 3 * i - 1});
     }
     std::vector<std::vector<uint8_t>> given = files;
     std::vector<std::thread> workers;
@@ -113,7 +113,7 @@ TEST_F(Nvjpeg, PartsEqualAWholeDecode) {
       EXPECT_TRUE(given[i].empty()) << "the bytes are taken";
       decoder->finish(std::move(begun[i]), gpu.memory + i * kRoom, gpu.stream);
     }
-    for (size_t i = 0; i < kImages && step % 2 == 1; ++i) {   // the other steps are not waited for
+    for (size_t i = 0; i < kImages && step % 2 == 1; ++i) {  // the other steps are not waited for
       const std::vector<uint8_t> want = crop_of(files[i], boxes[i]);
       ASSERT_EQ(gpu.read(i * kRoom, want.size()), want) << "step " << step << " image " << i;
     }
@@ -127,18 +127,18 @@ TEST_F(Nvjpeg, LeavesToLibjpegWhatItDoesNotDo) {
   rgb.plain_rgb = true;
   rgb.h = rgb.v = 1;
   odd.h = 2, odd.v = 4;
-  std::vector<uint8_t> zero = picture(40, 50, {}, 5);   // components numbered 0, 1, 2
+  std::vector<uint8_t> zero = picture(40, 50, {}, 5);  // components numbered 0, 1, 2
   for (size_t i = 2; i + 10 < zero.size(); ++i) {
     if (zero[i] != 0xFF || (zero[i + 1] != 0xC0 && zero[i + 1] != 0xDA)) continue;
     const size_t first = zero[i + 1] == 0xC0 ? 10 : 5, apart = zero[i + 1] == 0xC0 ? 3 : 2;
     for (size_t c = 0; c < 3; ++c) zero[i + first + c * apart] = static_cast<uint8_t>(c);
     if (zero[i + 1] == 0xDA) break;
   }
-  std::vector<uint8_t> cut = picture(40, 50, {}, 6);   // the walk to the first scan does not see it
+  std::vector<uint8_t> cut = picture(40, 50, {}, 6);  // the walk to the first scan does not see it
   cut.resize(cut.size() - 200);
-  const std::pair<const char*, std::vector<uint8_t>> cases[] = {{"gray", picture(40, 50, gray, 1)}, {"CMYK", picture(40, 50, cmyk, 2)},
-                                                                 {"RGB", picture(40, 50, rgb, 3)},   {"odd sampling", picture(40, 50, odd, 4)},
-                                                                 {"numbered from 0", zero},          {"cut", cut}};
+  const std::pair<const char*, std::vector<uint8_t>> cases[] = {
+      {"gray", picture(40, 50, gray, 1)},        {"CMYK", picture(40, 50, cmyk, 2)}, {"RGB", picture(40, 50, rgb, 3)},
+      {"odd sampling", picture(40, 50, odd, 4)}, {"numbered from 0", zero},          {"cut", cut}};
   const auto decoder = make_nvjpeg_decoder(0);
   for (const auto& [name, file] : cases) {
     std::vector<uint8_t> given = file;
@@ -148,14 +148,15 @@ TEST_F(Nvjpeg, LeavesToLibjpegWhatItDoesNotDo) {
     EXPECT_NO_THROW(JpegDecoder().decode(file, rgb_pixels)) << name;
   }
   std::vector<uint8_t> good = picture(40, 50, {}, 7);
-  EXPECT_TRUE(decoder->begin(good, {0, 0, 40, 50}));   // and is dropped
+  EXPECT_TRUE(decoder->begin(good, {0, 0, 40, 50}));  // and is dropped
 }
 
 // A machine that fails is not the file's fault: it is said, and nothing is freed that the device still uses.
 TEST_F(Nvjpeg, FailuresOfTheDeviceAreNamed) {
   const Gpu gpu(40 * 50 * 3);
-  for (const auto& [status, code, words] : {std::tuple{"5", Exit::usage, "nvJPEG: allocator failure; make the batch or data.prefetch smaller"},
-                                            std::tuple{"6", Exit::bug, "nvJPEG: execution failed: the decode of an image on the device"}}) {
+  for (const auto& [status, code, words] :
+       {std::tuple{"5", Exit::usage, "nvJPEG: allocator failure; make the batch or data.prefetch smaller"},
+        std::tuple{"6", Exit::bug, "nvJPEG: execution failed: the decode of an image on the device"}}) {
     const auto decoder = make_nvjpeg_decoder(0);
     std::vector<uint8_t> file = picture(40, 50, {}, 8);
     std::unique_ptr<DeviceDecoder::Image> image = decoder->begin(file, {0, 0, 40, 50});

@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "core/io/csv.h"
 #include "core/data/image/png.h"
 #include "core/data/import/taxonomy.h"
+#include "core/io/csv.h"
 #include "tests/core/data/data_files.h"
 #include "tests/core/data/image/jpeg_files.h"
 
@@ -18,7 +18,8 @@ std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), t
 
 std::string odd(const TakenImage& taken) {
   std::string all;
-  for (const Oddity& oddity : taken.oddities) all += std::string(treatment_name(oddity.treatment)) + " " + oddity.what + "|";
+  for (const Oddity& oddity : taken.oddities)
+    all += std::string(treatment_name(oddity.treatment)) + " " + oddity.what + "|";
   return all;
 }
 
@@ -65,7 +66,8 @@ TEST(ImageConverter, WhatCannotBeReadIsLeftOutWithItsReason) {
   EXPECT_TRUE(contains(reason(cut_to(plain_jpeg(), 700), "x.jpg"), "left out cut JPEG file: it ends at byte 700"));
   EXPECT_TRUE(contains(reason(bytes_of("<html>"), "x.jpg"), "left out not an image that is known here"));
   EXPECT_TRUE(contains(reason(bytes_of("GIF89a......"), "x.jpg"), "left out GIF is not read: x.jpg; convert it"));
-  EXPECT_TRUE(contains(reason(bytes_of(std::string("RIFF\0\0\0\0WEBPVP8 ", 16)), "x.webp"), "left out WebP is not read"));
+  EXPECT_TRUE(
+      contains(reason(bytes_of(std::string("RIFF\0\0\0\0WEBPVP8 ", 16)), "x.webp"), "left out WebP is not read"));
   EXPECT_TRUE(contains(reason(bytes_of(std::string("II*\0....", 8)), "x.tif"), "left out TIFF is not read"));
   const std::vector<uint8_t> pixels = test_picture(30, 30, 3, 1), png = encode_png(pixels.data(), 30, 30, 3);
   for (size_t size = 8; size < png.size(); ++size) EXPECT_NE(reason(cut_to(png, size), "x.png"), "") << size;
@@ -140,7 +142,8 @@ TEST(ImageConverter, PngBecomesJpegOrPixels) {
   const std::vector<uint8_t> repeated = to_raw.take(encode_png(gray.data(), 20, 30, 1), "x.png").bytes;
   ASSERT_EQ(repeated.size(), 3 * gray.size());
   for (size_t i = 0; i < repeated.size(); ++i) EXPECT_EQ(repeated[i], gray[i / 3]);
-  EXPECT_TRUE(contains(odd(to_raw.take(encode_png(pixels.data(), 30, 20, 3), "x.png")), "left out another size than the set's: 20 x 30 x 3"));
+  EXPECT_TRUE(contains(odd(to_raw.take(encode_png(pixels.data(), 30, 20, 3), "x.png")),
+                       "left out another size than the set's: 20 x 30 x 3"));
 }
 
 TEST(ImageConverter, LargerImagesAreMadeSmaller) {
@@ -148,7 +151,8 @@ TEST(ImageConverter, LargerImagesAreMadeSmaller) {
   options.resize_shorter = 32;
   ImageConverter intake(options);
   JpegDecoder decoder;
-  for (const auto& [height, width, new_height, new_width] : {std::array{200, 300, 32, 48}, {300, 200, 48, 32}, {64, 64, 32, 32}, {33, 999, 32, 969}}) {
+  for (const auto& [height, width, new_height, new_width] :
+       {std::array{200, 300, 32, 48}, {300, 200, 48, 32}, {64, 64, 32, 32}, {33, 999, 32, 969}}) {
     const TakenImage taken = intake.take(plain_jpeg(height, width), "x.jpg");
     const JpegHeader header = inspect_jpeg(taken.bytes.data(), taken.bytes.size());
     EXPECT_EQ(header.height, new_height);
@@ -175,7 +179,8 @@ TEST(Picture, ResizeIsTheTriangleFilter) {
   Random random(seed, Purpose::noise);
   for (int trial = 0; trial < 40; ++trial) {
     const auto height = static_cast<int32_t>(1 + random.below(60)), width = static_cast<int32_t>(1 + random.below(60));
-    const auto new_height = static_cast<int32_t>(1 + random.below(60)), new_width = static_cast<int32_t>(1 + random.below(60));
+    const auto new_height = static_cast<int32_t>(1 + random.below(60)),
+               new_width = static_cast<int32_t>(1 + random.below(60));
     const Picture picture{height, width, 1, test_picture(height, width, 1, seed + static_cast<uint64_t>(trial))};
     const Picture out = resize_picture(picture, new_height, new_width);
     const auto weight = [](int32_t j, int32_t i, int32_t from, int32_t to) {
@@ -192,7 +197,8 @@ TEST(Picture, ResizeIsTheTriangleFilter) {
             weights += w;
           }
         }
-        ASSERT_NEAR(out.pixels[static_cast<size_t>(y * new_width + x)], sum / weights, 1.1) << "seed " << seed << " trial " << trial;
+        ASSERT_NEAR(out.pixels[static_cast<size_t>(y * new_width + x)], sum / weights, 1.1)
+            << "seed " << seed << " trial " << trial;
       }
     }
   }
@@ -204,7 +210,8 @@ TEST(Picture, ResizeOfColoursIsThatOfEachChannel) {
   Random random(seed, Purpose::noise);
   for (int trial = 0; trial < 200; ++trial) {
     const auto height = static_cast<int32_t>(1 + random.below(40)), width = static_cast<int32_t>(1 + random.below(40));
-    const auto new_height = static_cast<int32_t>(1 + random.below(40)), new_width = static_cast<int32_t>(1 + random.below(40));
+    const auto new_height = static_cast<int32_t>(1 + random.below(40)),
+               new_width = static_cast<int32_t>(1 + random.below(40));
     const Picture picture{height, width, 3, test_picture(height, width, 3, seed + static_cast<uint64_t>(trial))};
     const Picture out = resize_picture(picture, new_height, new_width);
     ASSERT_EQ(out.pixels.size(), static_cast<size_t>(3 * new_height * new_width));
@@ -213,7 +220,8 @@ TEST(Picture, ResizeOfColoursIsThatOfEachChannel) {
       for (size_t i = c; i < picture.pixels.size(); i += 3) gray.pixels.push_back(picture.pixels[i]);
       const Picture expected = resize_picture(gray, new_height, new_width);
       for (size_t i = 0; i < expected.pixels.size(); ++i) {
-        ASSERT_EQ(out.pixels[3 * i + c], expected.pixels[i]) << "seed " << seed << " trial " << trial << " channel " << c << " pixel " << i;
+        ASSERT_EQ(out.pixels[3 * i + c], expected.pixels[i])
+            << "seed " << seed << " trial " << trial << " channel " << c << " pixel " << i;
       }
     }
   }
@@ -223,8 +231,9 @@ TEST(Picture, ResizeOfColoursIsThatOfEachChannel) {
 
 TEST(Picture, EightOrientations) {
   const Picture picture{2, 3, 1, {1, 2, 3, 4, 5, 6}};
-  const std::vector<std::vector<uint8_t>> upright = {{1, 2, 3, 4, 5, 6}, {3, 2, 1, 6, 5, 4}, {6, 5, 4, 3, 2, 1}, {4, 5, 6, 1, 2, 3},
-                                                     {1, 4, 2, 5, 3, 6}, {4, 1, 5, 2, 6, 3}, {6, 3, 5, 2, 4, 1}, {3, 6, 2, 5, 1, 4}};
+  const std::vector<std::vector<uint8_t>> upright = {{1, 2, 3, 4, 5, 6}, {3, 2, 1, 6, 5, 4}, {6, 5, 4, 3, 2, 1},
+                                                     {4, 5, 6, 1, 2, 3}, {1, 4, 2, 5, 3, 6}, {4, 1, 5, 2, 6, 3},
+                                                     {6, 3, 5, 2, 4, 1}, {3, 6, 2, 5, 1, 4}};
   for (int o = 1; o <= 8; ++o) {
     const Picture turned = turn_upright(picture, o);
     EXPECT_EQ(turned.height, o >= 5 ? 3 : 2);
@@ -234,7 +243,8 @@ TEST(Picture, EightOrientations) {
 
 TEST(Csv, QuotesHeadsAndLineEnds) {
   const TestFolder folder;
-  write_file(folder / "a.csv", "\xEF\xBB\xBFlabel,Path,other\r\ncat,\"a, \"\"b\"\".jpg\",1\r\n\r\n,c.jpg\r\ndog,\"two\nlines.jpg\",x");
+  write_file(folder / "a.csv",
+             "\xEF\xBB\xBFlabel,Path,other\r\ncat,\"a, \"\"b\"\".jpg\",1\r\n\r\n,c.jpg\r\ndog,\"two\nlines.jpg\",x");
   const std::vector<io::NamedLabel> rows = io::read_manifest(folder / "a.csv");
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].name, "a, \"b\".jpg");
@@ -245,7 +255,8 @@ TEST(Csv, QuotesHeadsAndLineEnds) {
   EXPECT_EQ(io::read_manifest(folder / "b.csv")[0].label, "3");
   EXPECT_EQ(io::read_manifest(folder / "b.csv")[1].label, "");
   write_file(folder / "c.csv", "a\nb,\"c");
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { io::read_manifest(folder / "c.csv"); }), "c.csv: a quote is never closed in line: 2"));
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { io::read_manifest(folder / "c.csv"); }),
+                       "c.csv: a quote is never closed in line: 2"));
 }
 
 TEST(Taxonomy, FromPairs) {
@@ -266,10 +277,11 @@ TEST(Taxonomy, FromPairs) {
 
 TEST(Taxonomy, FromWordNet) {
   if (!std::filesystem::exists("/usr/share/wordnet/data.noun")) GTEST_SKIP() << "wordnet-base is not installed";
-  const Taxonomy tree = read_taxonomy("wordnet", {"n01440764", "n02084071", "n02123045"});   // tench, dog, tabby
+  const Taxonomy tree = read_taxonomy("wordnet", {"n01440764", "n02084071", "n02123045"});  // tench, dog, tabby
   ASSERT_EQ(tree.parents.size(), 3 + tree.names.size());
   std::vector<std::string> path;
-  for (int64_t node = tree.parents[2]; node >= 0; node = tree.parents[static_cast<size_t>(node)]) path.push_back(tree.names[static_cast<size_t>(node) - 3]);
+  for (int64_t node = tree.parents[2]; node >= 0; node = tree.parents[static_cast<size_t>(node)])
+    path.push_back(tree.names[static_cast<size_t>(node) - 3]);
   ASSERT_GE(path.size(), 5u);
   EXPECT_EQ(path[0], "n02121808 domestic_cat");
   EXPECT_EQ(path.back(), "n00001740 entity");

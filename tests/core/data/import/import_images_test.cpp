@@ -8,10 +8,10 @@
 #include <csignal>
 
 #include "core/data/dataset.h"
-#include "core/data/import/import.h"
 #include "core/data/image/jpeg.h"
-#include "core/data/import/ordered_workers.h"
 #include "core/data/image/png.h"
+#include "core/data/import/import.h"
+#include "core/data/import/ordered_workers.h"
 #include "core/data/shard_reader.h"
 #include "core/data/verify.h"
 #include "kernels/base/philox.h"
@@ -73,9 +73,12 @@ TEST(Ordered, ResultsComeInOrderAndErrorsInTheirTurn) {
     EXPECT_EQ(error, "item 57");
     ASSERT_EQ(seen.size(), 54u);
     for (size_t k = 0; k < seen.size(); ++k) EXPECT_EQ(seen[k], static_cast<int64_t>(k) + 3);
-    EXPECT_EQ(error_of(Exit::usage, [&] {   // the consumer gives up: the workers end
-      ordered_for<int64_t>(threads, 0, 50, 5, worker, [&](int64_t, int64_t) { throw Error(Exit::usage, "enough"); });
-    }), "enough");
+    EXPECT_EQ(error_of(Exit::usage,
+                       [&] {  // the consumer gives up: the workers end
+                         ordered_for<int64_t>(threads, 0, 50, 5, worker,
+                                              [&](int64_t, int64_t) { throw Error(Exit::usage, "enough"); });
+                       }),
+              "enough");
   }
 }
 
@@ -106,7 +109,8 @@ TEST_F(ImportImages, AFolderOfClasses) {
 }
 
 TEST_F(ImportImages, TrainAndTestFoldersAreTwoSplits) {
-  for (const char* name : {"train/a/1.jpg", "train/b/2.jpg", "val/b/3.jpg"}) write(std::string("src/") + name, noise_jpeg(1));
+  for (const char* name : {"train/a/1.jpg", "train/b/2.jpg", "val/b/3.jpg"})
+    write(std::string("src/") + name, noise_jpeg(1));
   const ImportReport report = import_folder(options("src"));
   EXPECT_EQ(made(), (std::vector<std::string>{"x-test.h5", "x.h5"}));
   const auto test = Dataset::open(folder_ / "out/x-test.h5");
@@ -188,9 +192,11 @@ std::string tar_member(const std::string& name, const std::string& content, char
 
 TEST_F(ImportImages, WebDatasets) {
   const std::string long_name = std::string(150, 'n') + ".jpg", end(1024, '\0');
-  write("src/t-0.tar", tar_member("a/001.cls", "3\n") + tar_member("a/001.jpg", noise_jpeg(1)) + tar_member("a/001.json", "{}") +
-                           tar_member("a", "", '5') + tar_member("002.jpg", noise_jpeg(2)) + tar_member("002.cls", "0") + end);
-  write("src/t-1.tar", tar_member("././@LongLink", long_name + '\0', 'L') + tar_member(long_name.substr(0, 100), noise_jpeg(3)) + end);
+  write("src/t-0.tar", tar_member("a/001.cls", "3\n") + tar_member("a/001.jpg", noise_jpeg(1)) +
+                           tar_member("a/001.json", "{}") + tar_member("a", "", '5') +
+                           tar_member("002.jpg", noise_jpeg(2)) + tar_member("002.cls", "0") + end);
+  write("src/t-1.tar",
+        tar_member("././@LongLink", long_name + '\0', 'L') + tar_member(long_name.substr(0, 100), noise_jpeg(3)) + end);
   const ImportReport report = import_webdataset(options("src"));
   const auto data = Dataset::open(folder_ / "out/x.h5");
   ASSERT_EQ(data->size(), 3);
@@ -203,14 +209,18 @@ TEST_F(ImportImages, WebDatasets) {
   const std::string whole = read_file(folder_ / "src/t-0.tar");
   for (const size_t size : {size_t{1}, size_t{511}, size_t{700}, size_t{1600}}) {
     write("cut.tar", whole.substr(0, size));
-    EXPECT_TRUE(contains(error_of(Exit::data, [&] { import_webdataset(options("cut.tar", "out/c.h5")); }), "is cut")) << size;
+    EXPECT_TRUE(contains(error_of(Exit::data, [&] { import_webdataset(options("cut.tar", "out/c.h5")); }), "is cut"))
+        << size;
   }
   write("bad.tar", "\x1f\x8b" + whole.substr(2));
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { import_webdataset(options("bad.tar", "out/c.h5")); }), "not a tar file, or damaged, at byte: 0"));
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { import_webdataset(options("bad.tar", "out/c.h5")); }),
+                       "not a tar file, or damaged, at byte: 0"));
 }
 
 TEST_F(ImportImages, TheBytesDoNotDependOnTheThreads) {
-  for (int i = 0; i < 300; ++i) write("src/" + std::to_string(i % 7) + "/" + std::to_string(i) + ".jpg", i % 41 == 0 ? "" : noise_jpeg(static_cast<uint64_t>(i), 20 + i % 30));
+  for (int i = 0; i < 300; ++i)
+    write("src/" + std::to_string(i % 7) + "/" + std::to_string(i) + ".jpg",
+          i % 41 == 0 ? "" : noise_jpeg(static_cast<uint64_t>(i), 20 + i % 30));
   std::vector<std::string> first;
   for (const int threads : {1, 2, 5}) {
     ImportOptions o = options("src", "out/" + std::to_string(threads) + ".h5");
@@ -222,7 +232,8 @@ TEST_F(ImportImages, TheBytesDoNotDependOnTheThreads) {
     for (const std::string& file : report.splits[0].files) files.push_back(read_file(file));
     if (first.empty()) first = files;
     EXPECT_TRUE(files == first) << threads;
-    EXPECT_TRUE(verify_dataset(folder_ / ("out/" + std::to_string(threads) + "-0*.h5"), 9, [](int64_t, int64_t) {}).good());
+    EXPECT_TRUE(
+        verify_dataset(folder_ / ("out/" + std::to_string(threads) + "-0*.h5"), 9, [](int64_t, int64_t) {}).good());
   }
 }
 
@@ -250,15 +261,17 @@ bool killed_import(const ImportOptions& options, std::chrono::microseconds after
 TEST_F(ImportImages, KilledAtFiftyMomentsTheResultIsTheCalmOne) {
   constexpr int kImages = 400;
   for (int i = 0; i < kImages; ++i) {
-    write("src/" + std::to_string(i % 3) + "/" + std::to_string(i) + ".jpg", i % 97 == 5 ? noise_jpeg(1).substr(0, 99) : noise_jpeg(static_cast<uint64_t>(i), 128));
+    write("src/" + std::to_string(i % 3) + "/" + std::to_string(i) + ".jpg",
+          i % 97 == 5 ? noise_jpeg(1).substr(0, 99) : noise_jpeg(static_cast<uint64_t>(i), 128));
   }
   ImportOptions o = options("src", "out/first.h5");
   o.shards = 2;
-  import_folder(o);   // the first one also waits for the disk: its time says nothing of the next ones
+  import_folder(o);  // the first one also waits for the disk: its time says nothing of the next ones
   o.out = folder_ / "out/calm.h5";
   const auto start = std::chrono::steady_clock::now();
   const ImportReport calm = import_folder(o);
-  const auto calm_time = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
+  const auto calm_time =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
   std::vector<std::string> expected;
   for (const std::string& file : calm.splits[0].files) expected.push_back(read_file(file));
   expected.push_back(read_file(calm.quarantine));
@@ -267,14 +280,17 @@ TEST_F(ImportImages, KilledAtFiftyMomentsTheResultIsTheCalmOne) {
   Random random(seed, Purpose::noise);
   int kills = 0, resumed = 0;
   constexpr int kResumed = 5;
-  for (int trial = 0; kills < 50 || (resumed < kResumed && kills < 500); ++trial) {   // how many hit the middle is the machine's
+  for (int trial = 0; kills < 50 || (resumed < kResumed && kills < 500);
+       ++trial) {  // how many hit the middle is the machine's
     fs::remove_all(folder_ / "out");
     fs::create_directory(folder_ / "out");
     o.out = folder_ / "out/calm.h5";
-    bool published = false;   // all that remains is to take the empty folder away
+    bool published = false;  // all that remains is to take the empty folder away
     for (int k = 0; k < 3 && !published; ++k) {
-      kills += !killed_import(o, std::chrono::microseconds(random.below(static_cast<uint64_t>(calm_time.count()) * 5 / 4)));
-      published = fs::exists(folder_ / "out/calm-00001-of-00002.h5") && !fs::exists(folder_ / "out/calm.h5.importing/journal");
+      kills +=
+          !killed_import(o, std::chrono::microseconds(random.below(static_cast<uint64_t>(calm_time.count()) * 5 / 4)));
+      published =
+          fs::exists(folder_ / "out/calm-00001-of-00002.h5") && !fs::exists(folder_ / "out/calm.h5.importing/journal");
       // Whatever name can be seen stands for a whole file; none before all of them are on the disk.
       for (const std::string& name : made()) {
         if (!name.ends_with(".h5")) continue;
@@ -288,7 +304,8 @@ TEST_F(ImportImages, KilledAtFiftyMomentsTheResultIsTheCalmOne) {
       EXPECT_EQ(report.splits[0].samples, calm.splits[0].samples);
     }
     for (size_t f = 0; f < calm.splits[0].files.size(); ++f) {
-      ASSERT_TRUE(read_file(calm.splits[0].files[f]) == expected[f]) << "seed " << seed << " trial " << trial << " shard " << f;
+      ASSERT_TRUE(read_file(calm.splits[0].files[f]) == expected[f])
+          << "seed " << seed << " trial " << trial << " shard " << f;
     }
     ASSERT_EQ(read_file(calm.quarantine), expected.back());
     ASSERT_TRUE(published || made().size() == 3u) << "something was left behind";
@@ -297,7 +314,8 @@ TEST_F(ImportImages, KilledAtFiftyMomentsTheResultIsTheCalmOne) {
 }
 
 TEST_F(ImportImages, ADamagedRestIsDoneAgain) {
-  for (int i = 0; i < 200; ++i) write("src/a/" + std::to_string(1000 + i) + ".jpg", noise_jpeg(static_cast<uint64_t>(i), 96));
+  for (int i = 0; i < 200; ++i)
+    write("src/a/" + std::to_string(1000 + i) + ".jpg", noise_jpeg(static_cast<uint64_t>(i), 96));
   ImportOptions o = options("src");
   import_folder(o);
   const std::string expected = read_file(o.out);
@@ -311,14 +329,14 @@ TEST_F(ImportImages, ADamagedRestIsDoneAgain) {
   o.progress = nullptr;
   const size_t size = fs::file_size(part);
   ASSERT_GT(size, size_t{1} << 20);
-  poke(part, size / 2, 'x');                                    // a byte that never reached the disk
-  write_file(journal, read_file(journal) + "i 12 00000000\t0");   // a torn line
+  poke(part, size / 2, 'x');                                     // a byte that never reached the disk
+  write_file(journal, read_file(journal) + "i 12 00000000\t0");  // a torn line
   const ImportReport report = import_folder(o);
   EXPECT_GT(report.resumed, 5);
   EXPECT_LT(report.resumed, 150);
   EXPECT_TRUE(read_file(o.out) == expected);
 
-  fs::remove(o.out);   // another option: nothing is taken over
+  fs::remove(o.out);  // another option: nothing is taken over
   stop_at = 150;
   o.progress = [&](int64_t done, int64_t) {
     if (done >= stop_at) throw Error(Exit::check_failed, "stopped");
@@ -331,7 +349,8 @@ TEST_F(ImportImages, ADamagedRestIsDoneAgain) {
 
 // Three files that cannot be read, all counted and listed; a journal line that says something else is not believed.
 TEST_F(ImportImages, WhatTheJournalSaysOfLeftOutFilesIsChecked) {
-  for (int i = 0; i < 200; ++i) write("src/a/" + std::to_string(1000 + i) + ".jpg", noise_jpeg(static_cast<uint64_t>(i), 96));
+  for (int i = 0; i < 200; ++i)
+    write("src/a/" + std::to_string(1000 + i) + ".jpg", noise_jpeg(static_cast<uint64_t>(i), 96));
   for (const int i : {1003, 1005, 1199}) write("src/a/" + std::to_string(i) + ".jpg", "");
   ImportOptions o = options("src");
   const ImportReport calm = import_folder(o);

@@ -17,7 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string big_endian(uint32_t value) {
-  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8), static_cast<char>(value)};
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+          static_cast<char>(value)};
 }
 
 std::string random_text(size_t bytes, uint64_t stream) {
@@ -51,8 +52,10 @@ struct IdxSource {
   }
   std::string file(const std::string& name) const { return (folder_ / (name + ending_)).string(); }
   void write(const std::string& name, const std::string& bytes) const {
-    if (ending_ == ".gz") gzipped(bytes, file(name));
-    else write_file(file(name), bytes);
+    if (ending_ == ".gz")
+      gzipped(bytes, file(name));
+    else
+      write_file(file(name), bytes);
   }
 
  private:
@@ -113,7 +116,8 @@ TEST_F(Import, IdxPlainAndGzipMakeTheSameFiles) {
     EXPECT_EQ(bytes_of(*train, i), source.train_pixels.substr(static_cast<size_t>(i) * 20, 20));
     EXPECT_EQ(train->labels()[static_cast<size_t>(i)], i % 10);
   }
-  for (int64_t i = 0; i < 7; ++i) EXPECT_EQ(bytes_of(*test, i), source.test_pixels.substr(static_cast<size_t>(i) * 20, 20));
+  for (int64_t i = 0; i < 7; ++i)
+    EXPECT_EQ(bytes_of(*test, i), source.test_pixels.substr(static_cast<size_t>(i) * 20, 20));
   EXPECT_EQ(test->labels()[6], 3);
   EXPECT_EQ(train->id(3), "train-3");
 
@@ -154,7 +158,8 @@ TEST_F(Import, SeveralShardsHoldTheSameSamples) {
   EXPECT_EQ(ShardReader(report.splits[0].files[0]).size(), 6);
   o.shards = 8;
   o.out = folder_ / "out/z.h5";
-  EXPECT_TRUE(contains(error_of(Exit::usage, [&] { import_idx(o); }), "more shards than test samples: 8; give at most 7"));
+  EXPECT_TRUE(
+      contains(error_of(Exit::usage, [&] { import_idx(o); }), "more shards than test samples: 8; give at most 7"));
 }
 
 TEST_F(Import, CutGzipIsRefusedWhereverItIsCut) {
@@ -174,21 +179,28 @@ TEST_F(Import, CutGzipIsRefusedWhereverItIsCut) {
 TEST_F(Import, DamagedGzipIsRefused) {
   const IdxSource source(folder_ / "source");
   const std::string whole = read_file(source.file("train-images-idx3-ubyte"));
-  poke(source.file("train-images-idx3-ubyte"), whole.size() - 6, static_cast<char>(whole[whole.size() - 6] ^ 1));   // gzip's own CRC
+  poke(source.file("train-images-idx3-ubyte"), whole.size() - 6,
+       static_cast<char>(whole[whole.size() - 6] ^ 1));  // gzip's own CRC
   EXPECT_TRUE(contains(idx_error(), "is cut or damaged: ")) << idx_error();
 }
 
 TEST_F(Import, WrongIdxFilesAreRefused) {
   const std::string image = big_endian(5) + big_endian(4);
   const std::vector<std::array<std::string, 3>> cases = {
-      {"train-images-idx3-ubyte", big_endian(0x801) + big_endian(20) + image, "is not the IDX file expected: magic number: 2049"},
-      {"train-labels-idx1-ubyte", big_endian(0x801) + big_endian(19) + std::string(19, '\1'), "disagree in their number of samples: 19 and 20"},
-      {"train-labels-idx1-ubyte", big_endian(0x801) + big_endian(20) + std::string(21, '\1'), "has more bytes than its header says"},
+      {"train-images-idx3-ubyte", big_endian(0x801) + big_endian(20) + image,
+       "is not the IDX file expected: magic number: 2049"},
+      {"train-labels-idx1-ubyte", big_endian(0x801) + big_endian(19) + std::string(19, '\1'),
+       "disagree in their number of samples: 19 and 20"},
+      {"train-labels-idx1-ubyte", big_endian(0x801) + big_endian(20) + std::string(21, '\1'),
+       "has more bytes than its header says"},
       {"train-labels-idx1-ubyte", big_endian(0x801) + big_endian(20) + std::string(19, '\1'), "ends too early"},
       {"train-images-idx3-ubyte", big_endian(0x803) + big_endian(20) + image + std::string(399, 'x'), "ends too early"},
-      {"train-images-idx3-ubyte", big_endian(0x803) + big_endian(20) + image + std::string(401, 'x'), "has more bytes than its header says"},
-      {"t10k-images-idx3-ubyte", big_endian(0x803) + big_endian(7) + big_endian(0) + big_endian(4), "impossible size: 0"},
-      {"t10k-images-idx3-ubyte", big_endian(0x803) + big_endian(7) + big_endian(1 << 30) + big_endian(4), "impossible size: 1073741824"},
+      {"train-images-idx3-ubyte", big_endian(0x803) + big_endian(20) + image + std::string(401, 'x'),
+       "has more bytes than its header says"},
+      {"t10k-images-idx3-ubyte", big_endian(0x803) + big_endian(7) + big_endian(0) + big_endian(4),
+       "impossible size: 0"},
+      {"t10k-images-idx3-ubyte", big_endian(0x803) + big_endian(7) + big_endian(1 << 30) + big_endian(4),
+       "impossible size: 1073741824"},
       {"t10k-labels-idx1-ubyte", "", "ends too early"},
   };
   for (const std::string ending : {"", ".gz"}) {
@@ -233,7 +245,8 @@ TEST_F(Import, BadOutputsAreRefused) {
   o.out = folder_ / "out/x.hdf";
   EXPECT_TRUE(contains(error_of(Exit::usage, [&] { import_idx(o); }), "must be named *.h5"));
   o.out = folder_ / "nowhere/x.h5";
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { import_idx(o); }), "nowhere/x.h5 cannot be written: No such file or directory; create"));
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { import_idx(o); }),
+                       "nowhere/x.h5 cannot be written: No such file or directory; create"));
   o.out = folder_ / "out/d.h5";
   fs::create_directory(o.out);
   EXPECT_TRUE(contains(error_of(Exit::usage, [&] { import_idx(o); }), "the output is a folder"));
@@ -271,9 +284,10 @@ TEST_F(Import, Cifar10) {
   const auto file = [&](const std::string& name) { return folder_ / ("source/cifar-10-batches-bin/" + name); };
   std::string names;
   for (int c = 0; c < 10; ++c) names += "class " + std::to_string(c) + "\n";
-  write_file(file("batches.meta.txt"), names + "\n");   // the official file ends with an empty line
+  write_file(file("batches.meta.txt"), names + "\n");  // the official file ends with an empty line
   for (int b = 1; b <= 5; ++b) {
-    write_file(file("data_batch_" + std::to_string(b) + ".bin"), cifar_records({std::string(1, char(b)), std::string(1, char(b + 1))}));
+    write_file(file("data_batch_" + std::to_string(b) + ".bin"),
+               cifar_records({std::string(1, char(b)), std::string(1, char(b + 1))}));
   }
   write_file(file("test_batch.bin"), cifar_records({std::string(1, '\0'), "\x9"}));
   EXPECT_EQ(import_cifar10(options()).splits[0].samples, 10);
@@ -286,7 +300,7 @@ TEST_F(Import, Cifar10) {
   EXPECT_TRUE(bytes_of(*train, 4) == cifar_image(0));
   EXPECT_TRUE(bytes_of(*train, 5) == cifar_image(1));
 
-  ImportOptions o = options("source/cifar-10-batches-bin");   // the folder itself serves as well
+  ImportOptions o = options("source/cifar-10-batches-bin");  // the folder itself serves as well
   o.out = folder_ / "out/y.h5";
   import_cifar10(o);
   EXPECT_TRUE(read_file(folder_ / "out/y.h5") == read_file(folder_ / "out/x.h5"));

@@ -11,10 +11,10 @@ namespace pal::data {
 namespace {
 
 TEST(Policy, ListsArePerViewAndTheLastRepeats) {
-  const config::Config config = config::Config::defaults({"augment.views=4", "augment.blur=[1.0, 0.1]", "augment.solarise=[0, 0.2, 0.3, 0.4]",
-                                          "augment.flip=[0.25]", "augment.crop_scale=[0.08, 0.9]", "augment.crop_ratio=[0.5, 2]",
-                                          "augment.jitter=[0.7]", "augment.jitter_strength=[0.1, 0.2, 0.3, 0.4]",
-                                          "augment.gray=[0.6]", "augment.blur_sigma=[0.3, 1.5]"});
+  const config::Config config = config::Config::defaults(
+      {"augment.views=4", "augment.blur=[1.0, 0.1]", "augment.solarise=[0, 0.2, 0.3, 0.4]", "augment.flip=[0.25]",
+       "augment.crop_scale=[0.08, 0.9]", "augment.crop_ratio=[0.5, 2]", "augment.jitter=[0.7]",
+       "augment.jitter_strength=[0.1, 0.2, 0.3, 0.4]", "augment.gray=[0.6]", "augment.blur_sigma=[0.3, 1.5]"});
   const auto views = view_policies(config);
   ASSERT_EQ(views.size(), 4u);
   const float blur[] = {1.0f, 0.1f, 0.1f, 0.1f}, solarise[] = {0, 0.2f, 0.3f, 0.4f};
@@ -39,14 +39,16 @@ TEST(Policy, ListsArePerViewAndTheLastRepeats) {
 
 TEST(Policy, OptionsFromConfigAndData) {
   const MemoryDataset data(3, 14, 17, 1);
-  kernels::AugmentOptions o = augment_options(config::Config::defaults({"train.seed=8", "augment.mean=[0.1, 0.2, 0.3]", "augment.std=[1, 2, 3]"}), data);
+  kernels::AugmentOptions o = augment_options(
+      config::Config::defaults({"train.seed=8", "augment.mean=[0.1, 0.2, 0.3]", "augment.std=[1, 2, 3]"}), data);
   EXPECT_EQ(o.size, 14);
-  EXPECT_EQ(o.channels, 1);   // gray stays one channel; the encoder takes it for three
+  EXPECT_EQ(o.channels, 1);  // gray stays one channel; the encoder takes it for three
   EXPECT_EQ(augment_options(config::Config::defaults(), MemoryDataset(3, 14, 17, 3)).channels, 3);
   EXPECT_FLOAT_EQ(augment_options(config::Config::defaults({"augment.std=0.5"}), data).std[2], 0.5f);
   EXPECT_EQ(o.seed, 8u);
   EXPECT_EQ(o.interpolation, kernels::Interpolation::bilinear);
-  EXPECT_EQ(augment_options(config::Config::defaults({"augment.interpolation=bicubic"}), data).interpolation, kernels::Interpolation::bicubic);
+  EXPECT_EQ(augment_options(config::Config::defaults({"augment.interpolation=bicubic"}), data).interpolation,
+            kernels::Interpolation::bicubic);
   EXPECT_FLOAT_EQ(o.mean[2], 0.3f);
   EXPECT_FLOAT_EQ(o.std[1], 2);
   EXPECT_EQ(augment_options(config::Config::defaults({"data.size=20"}), data).size, 20);

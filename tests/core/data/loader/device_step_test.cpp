@@ -49,7 +49,9 @@ ops::NamedTensors to_meta(torch::nn::Module& module) {
   module.apply([&](torch::nn::Module& m) {
     if (auto* linear = dynamic_cast<model::Linear*>(&m)) move(linear->weight);
     if (auto* norm = dynamic_cast<model::BatchNorm*>(&m)) {
-      for (at::Tensor* t : {&norm->weight, &norm->bias, &norm->running_mean, &norm->running_var, &norm->num_batches_tracked}) move(*t);
+      for (at::Tensor* t :
+           {&norm->weight, &norm->bias, &norm->running_mean, &norm->running_var, &norm->num_batches_tracked})
+        move(*t);
     }
   });
   return parameters;
@@ -73,7 +75,8 @@ TEST(DeviceStep, LayersAndOptimiserStayWhereTheyAre) {
     const auto optimizer = optim::make_optimizer(spec, parameters);
     for (int step = 0; step < 2; ++step) {
       const at::Tensor images = at::empty({4, 6, 5, 5}, meta);
-      const at::Tensor z = projector.forward(model::global_average(norm.forward(images, model::Activation::relu, at::empty_like(images))));
+      const at::Tensor z = projector.forward(
+          model::global_average(norm.forward(images, model::Activation::relu, at::empty_like(images))));
       ASSERT_TRUE(z.is_meta());
       z.backward(at::empty_like(z));
       norm.commit();
@@ -98,7 +101,7 @@ TEST(Autocast, RoundsProductsAndLeavesTheRest) {
   const auto comm = comm::make_local_comm();
   for (const char* backbone : {"convnet", "resnet18"}) {
     SCOPED_TRACE(backbone);
-    const auto full = small_encoder(backbone, *comm), half = small_encoder(backbone, *comm);   // of one seed
+    const auto full = small_encoder(backbone, *comm), half = small_encoder(backbone, *comm);  // of one seed
     const at::Tensor images = at::randn({16, 3, 16, 16});
     const at::Tensor z = full->outputs(images);
     at::Tensor rounded;

@@ -12,7 +12,8 @@
 namespace pal::data {
 
 template <class T>
-at::Tensor direct_views(const Dataset& data, const LoaderOptions& o, const std::vector<int64_t>& samples, int64_t step) {
+at::Tensor direct_views(const Dataset& data, const LoaderOptions& o, const std::vector<int64_t>& samples,
+                        int64_t step) {
   std::vector<std::vector<uint8_t>> bytes(samples.size());
   std::vector<kernels::ImageView> images(samples.size());
   for (size_t i = 0; i < samples.size(); ++i) {
@@ -24,8 +25,8 @@ at::Tensor direct_views(const Dataset& data, const LoaderOptions& o, const std::
   augment.step = static_cast<uint64_t>(step);
   at::Tensor out = empty_images(v * n, augment, o.dtype);
   std::vector<char> scratch(kernels::cpu::augment_scratch_bytes({images.data(), n}, augment, {1}));
-  kernels::cpu::augment<T>(out.data_ptr<T>(), {images.data(), n}, {samples.data(), n}, {o.views.policies.data(), v}, augment,
-                           {scratch.data(), static_cast<int64_t>(scratch.size())}, {1});
+  kernels::cpu::augment<T>(out.data_ptr<T>(), {images.data(), n}, {samples.data(), n}, {o.views.policies.data(), v},
+                           augment, {scratch.data(), static_cast<int64_t>(scratch.size())}, {1});
   return out;
 }
 

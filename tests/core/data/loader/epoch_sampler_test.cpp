@@ -93,7 +93,8 @@ TEST(Sampler, SmallSetsAreShuffledFairly) {
     }
     const double mean = double(kEpochs) / static_cast<double>(n);
     EXPECT_EQ(static_cast<int64_t>(counts.size()), n * n);
-    for (const auto& [cell, count] : counts) EXPECT_NEAR(count, mean, 5 * std::sqrt(mean)) << "N " << n << " position " << cell.first;
+    for (const auto& [cell, count] : counts)
+      EXPECT_NEAR(count, mean, 5 * std::sqrt(mean)) << "N " << n << " position " << cell.first;
   }
   std::map<std::vector<int64_t>, int> orders;
   for (int e = 0; e < kEpochs; ++e) ++orders[batch_samples({4, 4, 1}, e)];
@@ -125,7 +126,9 @@ TEST(Sampler, SlicesDifferByAtMostOne) {
   }
 }
 
-EpochPlan windowed(int64_t n, int64_t batch, int64_t window, uint64_t seed = 9) { return {n, batch, seed, Shuffle::windows, window}; }
+EpochPlan windowed(int64_t n, int64_t batch, int64_t window, uint64_t seed = 9) {
+  return {n, batch, seed, Shuffle::windows, window};
+}
 
 TEST(Sampler, WindowsGiveEachSampleOncePerEpoch) {
   for (const int64_t n : {1, 2, 15, 16, 17, 100, 1000, 4096, 5003}) {
@@ -149,7 +152,7 @@ TEST(Sampler, WindowsAreReadOneWindowAhead) {
   std::vector<bool> asked(plan.samples);
   int64_t pieces = 0, samples = 0;
   for (int64_t step = 0; step < plan.steps_per_epoch(); ++step) {
-    if (step >= 16) {   // the first window comes unasked
+    if (step >= 16) {  // the first window comes unasked
       for (const int64_t s : batch_samples(plan, step)) ASSERT_TRUE(asked[s]) << "step " << step;
     }
     for (const SampleRange& r : read_ahead(plan, step)) {
@@ -159,7 +162,7 @@ TEST(Sampler, WindowsAreReadOneWindowAhead) {
     }
   }
   EXPECT_EQ(samples, 10000 - 1600);
-  EXPECT_LE(pieces, samples / EpochPlan::kRun * 3 / 2);   // a run may be cut by the end of a batch
+  EXPECT_LE(pieces, samples / EpochPlan::kRun * 3 / 2);  // a run may be cut by the end of a batch
   EXPECT_TRUE(read_ahead({10000, 100, 9}, 3).empty());
 }
 
@@ -170,7 +173,7 @@ TEST(Sampler, ResumedWithOtherRanksInTheMiddleOfAnEpoch) {
     std::vector<int> seen(plan.samples);
     for (int64_t step = plan.steps_per_epoch(); step < 2 * plan.steps_per_epoch(); ++step) {
       const int ranks = step < plan.steps_per_epoch() + 4 ? 3 : step < plan.steps_per_epoch() + 7 ? 8 : 1;
-      for (int rank = 0; rank < ranks; ++rank) {   // each derives the batch for itself
+      for (int rank = 0; rank < ranks; ++rank) {  // each derives the batch for itself
         const std::vector<int64_t> batch = batch_samples(plan, step);
         const auto begin = rank_slices(static_cast<int64_t>(batch.size()), ranks);
         for (int64_t i = begin[rank]; i < begin[rank + 1]; ++i) ++seen[batch[i]];

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "tests/core/data/data_files.h"
-#include "tests/core/data/loader/direct_views.h"
 #include "tests/core/data/jpeg_dataset.h"
+#include "tests/core/data/loader/direct_views.h"
 #include "tests/core/data/memory_dataset.h"
 
 namespace pal::data {
@@ -50,9 +50,11 @@ TEST(JpegLoader, EqualsAWholeDecodeForAnyRanksAndThreads) {
       Loader loader(data, o);
       for (int64_t step = 0; step < o.planned_until; ++step) {
         const LoadedStep s = loader.next();
-        const std::vector<int64_t> own(s.samples.begin() + s.rank_begin[o.rank], s.samples.begin() + s.rank_begin[o.rank + 1]);
-        const at::Tensor want = c.dtype == at::kDouble ? direct_views<double>(*data, o, own, step) : direct_views<float>(*data, o, own, step);
-        ASSERT_LE((s.images - want).abs().max().item<double>(), 1e-6) << "step " << step;   // the issue allows 2/255
+        const std::vector<int64_t> own(s.samples.begin() + s.rank_begin[o.rank],
+                                       s.samples.begin() + s.rank_begin[o.rank + 1]);
+        const at::Tensor want = c.dtype == at::kDouble ? direct_views<double>(*data, o, own, step)
+                                                       : direct_views<float>(*data, o, own, step);
+        ASSERT_LE((s.images - want).abs().max().item<double>(), 1e-6) << "step " << step;  // the issue allows 2/255
       }
     }
   }
@@ -76,7 +78,7 @@ TEST(JpegLoader, ReducedDecodesStayWithinTheirTolerance) {
   RecordProperty("mean", std::to_string(sum / count));
   EXPECT_LT(sum / count, 1.5);
   EXPECT_LT(beyond / count, 1e-2);
-  EXPECT_GT(sum / count, 1e-3);   // some were reduced
+  EXPECT_GT(sum / count, 1e-3);  // some were reduced
 }
 
 TEST(JpegLoader, ReducesAsFarAsTheViewAllows) {
@@ -107,9 +109,15 @@ TEST(JpegLoader, SmallViewsBesideLargeOnes) {
   ASSERT_EQ(s.images.sizes(), (std::vector<int64_t>{2 * rows, 3, 32, 32}));
   ASSERT_EQ(s.small_images.sizes(), (std::vector<int64_t>{3 * rows, 3, 12, 12}));
   LoaderOptions all = o;
-  EXPECT_LE((direct_views<float>(*data, all, s.samples, 0).narrow(0, 0, 2 * rows) - s.images).abs().max().item<double>(), 1e-6);
+  EXPECT_LE(
+      (direct_views<float>(*data, all, s.samples, 0).narrow(0, 0, 2 * rows) - s.images).abs().max().item<double>(),
+      1e-6);
   all.views.large.size = 12;
-  EXPECT_LE((direct_views<float>(*data, all, s.samples, 0).narrow(0, 2 * rows, 3 * rows) - s.small_images).abs().max().item<double>(), 1e-6);
+  EXPECT_LE((direct_views<float>(*data, all, s.samples, 0).narrow(0, 2 * rows, 3 * rows) - s.small_images)
+                .abs()
+                .max()
+                .item<double>(),
+            1e-6);
 }
 
 // The way of a GPU, on this device: workers only decode, next() renders. The same bits, also where parts find no room in the
@@ -194,7 +202,7 @@ TEST(JpegLoader, ADeviceThatDecodesGivesTheSameBits) {
       ASSERT_TRUE(at::equal(a.small_images, b.small_images)) << "step " << step;
     }
     EXPECT_EQ(images, 80);
-    EXPECT_EQ(by_device.report().left_to_libjpeg, 10);   // every eighth is gray, two epochs
+    EXPECT_EQ(by_device.report().left_to_libjpeg, 10);  // every eighth is gray, two epochs
     EXPECT_EQ(decoder->finished, images - 10);
     EXPECT_EQ(by_workers.report().left_to_libjpeg, 0);
   }
@@ -223,7 +231,8 @@ TEST(JpegLoader, CentreViewsEqualAWholeDecode) {
     const kernels::ImageView image = data.image(samples[i], {});
     at::Tensor want = empty_images(1, o, at::kFloat);
     std::vector<char> scratch(kernels::cpu::augment_scratch_bytes({&image, 1}, o, {1}));
-    kernels::cpu::centre_view(want.data_ptr<float>(), {&image, 1}, o, {scratch.data(), static_cast<int64_t>(scratch.size())}, {1});
+    kernels::cpu::centre_view(want.data_ptr<float>(), {&image, 1}, o,
+                              {scratch.data(), static_cast<int64_t>(scratch.size())}, {1});
     // 90 pixels are more than twice 24: some are reduced.
     EXPECT_LT((got.narrow(0, static_cast<int64_t>(i), 1) - want).abs().mean().item<double>() * 255, 1.5);
   }
@@ -242,7 +251,8 @@ TEST(JpegLoader, BadFilesNameThemselves) {
       // The length of the first Huffman table: the header can be walked, the decoder cannot go on.
       for (size_t i = 2; i + 21 < file.size(); ++i) {
         if (file[i] == 0xFF && file[i + 1] == 0xC4) {
-          std::fill(file.begin() + static_cast<std::ptrdiff_t>(i) + 5, file.begin() + static_cast<std::ptrdiff_t>(i) + 21, 255);
+          std::fill(file.begin() + static_cast<std::ptrdiff_t>(i) + 5,
+                    file.begin() + static_cast<std::ptrdiff_t>(i) + 21, 255);
           break;
         }
       }
@@ -257,7 +267,7 @@ TEST(JpegLoader, BadFilesNameThemselves) {
       const std::string words = error_of(Exit::data, [&] { loader.next(); });
       EXPECT_TRUE(contains(words, "memory.h5: sample " + std::to_string(bad) + ": ")) << words;
       if (first.empty()) first = words;
-      EXPECT_EQ(words, first);   // the same sentence where the device decodes
+      EXPECT_EQ(words, first);  // the same sentence where the device decodes
     }
   }
 }
@@ -265,10 +275,10 @@ TEST(JpegLoader, BadFilesNameThemselves) {
 TEST(JpegLoader, MemoryIsBoundedBySettings) {
   const auto data = std::make_shared<JpegDataset>(16, 30, 40, 51);
   LoaderOptions o = jpeg_options(16, 256, Decode::full);
-  o.plan.global_batch = 8;   // 2 views of 8 images of 3 × 256 × 256 floats: 12 MB
+  o.plan.global_batch = 8;  // 2 views of 8 images of 3 × 256 × 256 floats: 12 MB
   o.depth = 8;
   o.memory_mb = 60;
-  EXPECT_EQ(Loader(data, o).report().depth, 3);   // 7/8 of 60 MB hold four: three ahead, and the trainer's
+  EXPECT_EQ(Loader(data, o).report().depth, 3);  // 7/8 of 60 MB hold four: three ahead, and the trainer's
   EXPECT_LE(Loader(data, o).report().bound_mb, 60);
   o.memory_mb = 20;
   const std::string words = error_of(Exit::usage, [&] { Loader(data, o); });

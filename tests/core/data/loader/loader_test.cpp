@@ -39,9 +39,11 @@ TEST(Loader, EqualsTheKernelForAnyRanksThreadsAndDepth) {
     kernels::Layout layout;
     at::ScalarType dtype;
   };
-  for (const Case& c : {Case{1, 1, 1, kernels::Layout::nchw, at::kFloat}, Case{1, 4, 3, kernels::Layout::channels_last, at::kFloat},
-                        Case{2, 3, 2, kernels::Layout::nchw, at::kDouble}, Case{3, 2, 5, kernels::Layout::nchw, at::kFloat}}) {
-    SCOPED_TRACE("ranks " + std::to_string(c.ranks) + " threads " + std::to_string(c.threads) + " depth " + std::to_string(c.depth));
+  for (const Case& c :
+       {Case{1, 1, 1, kernels::Layout::nchw, at::kFloat}, Case{1, 4, 3, kernels::Layout::channels_last, at::kFloat},
+        Case{2, 3, 2, kernels::Layout::nchw, at::kDouble}, Case{3, 2, 5, kernels::Layout::nchw, at::kFloat}}) {
+    SCOPED_TRACE("ranks " + std::to_string(c.ranks) + " threads " + std::to_string(c.threads) + " depth " +
+                 std::to_string(c.depth));
     LoaderOptions o = small_options(50);
     o.ranks = c.ranks;
     o.threads = c.threads;
@@ -56,7 +58,8 @@ TEST(Loader, EqualsTheKernelForAnyRanksThreadsAndDepth) {
         ASSERT_EQ(s.samples, batch_samples(o.plan, step));
         ASSERT_EQ(s.rank_begin, rank_slices(static_cast<int64_t>(s.samples.size()), c.ranks));
         const auto own = rank_samples(s, o.rank);
-        const at::Tensor want = c.dtype == at::kDouble ? direct_views<double>(*data, o, own, step) : direct_views<float>(*data, o, own, step);
+        const at::Tensor want = c.dtype == at::kDouble ? direct_views<double>(*data, o, own, step)
+                                                       : direct_views<float>(*data, o, own, step);
         ASSERT_EQ(s.images.strides(), want.strides());
         ASSERT_TRUE(at::equal(s.images, want)) << "step " << step;
       }
@@ -230,7 +233,8 @@ TEST(Loader, CentreViews) {
     const kernels::ImageView image = data.image(s, bytes);
     at::Tensor one = at::empty({1, 3, 12, 12}, at::kDouble);
     std::vector<char> scratch(kernels::cpu::augment_scratch_bytes({&image, 1}, o, {1}));
-    kernels::cpu::centre_view(one.data_ptr<double>(), {&image, 1}, o, {scratch.data(), static_cast<int64_t>(scratch.size())}, {1});
+    kernels::cpu::centre_view(one.data_ptr<double>(), {&image, 1}, o,
+                              {scratch.data(), static_cast<int64_t>(scratch.size())}, {1});
     singles.push_back(one);
   }
   EXPECT_TRUE(at::equal(all, at::cat(singles)));

@@ -8,12 +8,12 @@
 #include "core/config/config.h"
 #include "core/graph/graph_files.h"
 #include "core/io/files.h"
+#include "core/oracle/file_labeler.h"
+#include "core/oracle/labeler.h"
 #include "core/oracle/ledger/answer_lines.h"
 #include "core/oracle/ledger/answers_io.h"
 #include "core/oracle/ledger/consensus.h"
-#include "core/oracle/file_labeler.h"
 #include "core/oracle/ledger/inbox.h"
-#include "core/oracle/labeler.h"
 #include "core/oracle/ledger/question_leases.h"
 #include "core/oracle/stop_rules.h"
 #include "kernels/base/error.h"
@@ -111,8 +111,10 @@ TEST(Lines, SurviveAndWrongOnesAreNamed) {
   EXPECT_NE(wrong("{\"query\": 99999999999999999999, \"member\": 1, \"answer\": \"yes\"}"), "");
   EXPECT_NE(wrong("{\"query\": 1, \"member\": 1}").find("answer"), std::string::npos);
   EXPECT_NE(wrong("{\"query\": 1, \"member\": 1, \"answer\": \"maybe\"}").find("maybe"), std::string::npos);
-  EXPECT_NE(wrong("{\"query\": 1, \"member\": 1, \"answer\": \"yes\", \"seconds\": \"2\"}").find("seconds"), std::string::npos);
-  EXPECT_NE(wrong("{\"query\": 1, \"member\": 1, \"answer\": \"yes\", \"annotator\": \"\"}").find("annotator"), std::string::npos);
+  EXPECT_NE(wrong("{\"query\": 1, \"member\": 1, \"answer\": \"yes\", \"seconds\": \"2\"}").find("seconds"),
+            std::string::npos);
+  EXPECT_NE(wrong("{\"query\": 1, \"member\": 1, \"answer\": \"yes\", \"annotator\": \"\"}").find("annotator"),
+            std::string::npos);
 }
 
 class InRun : public testing::Test {
@@ -130,7 +132,8 @@ TEST_F(InRun, TheInboxIsDrainedOnceAndKeepsWhatIsWrong) {
   const Inbox inbox(run_);
   inbox.submit("a1", answer_line({1, 7, 3, Verdict::yes, "ann"}));
   inbox.submit("a1", answer_line({1, 7, 3, Verdict::yes, "ann"}));
-  inbox.submit("b", answer_line({1, 7, 1, Verdict::no, "ann"}) + "{nonsense\n" + answer_line({5, 7, 1, Verdict::no, "ann"}));
+  inbox.submit("b",
+               answer_line({1, 7, 1, Verdict::no, "ann"}) + "{nonsense\n" + answer_line({5, 7, 1, Verdict::no, "ann"}));
   EXPECT_EQ(inbox.waiting(), 4);
   std::ofstream(run_ + "/inbox/.half.jsonl") << "{";
   std::vector<std::string> warnings;
@@ -141,7 +144,7 @@ TEST_F(InRun, TheInboxIsDrainedOnceAndKeepsWhatIsWrong) {
   EXPECT_EQ(inbox.waiting(), 0);
   EXPECT_EQ(split_lines(io::read_whole_file(run_ + "/inbox/rejected/b.jsonl")).size(), 2u);
   EXPECT_NE(io::read_whole_file(run_ + "/inbox/rejected/b.txt").find("query 5"), std::string::npos);
-  inbox.submit("a1", answer_line({1, 7, 3, Verdict::yes, "ann"}));   // not sure whether it was done
+  inbox.submit("a1", answer_line({1, 7, 3, Verdict::yes, "ann"}));  // not sure whether it was done
   EXPECT_EQ(inbox.drain(*ledger_, warnings).known, 1);
   EXPECT_NE(refused([&] { inbox.submit("../x", ""); }), "");
 }
@@ -151,7 +154,7 @@ TEST_F(InRun, ManyFilesAreDrainedTogetherAndEachKeepsItsOwnWrongLines) {
   for (int64_t m = 100; m < 2100; ++m) queries[0].members.push_back(m);
   ledger_->record_queries(queries, {"captcha", 1, 60, 4});
   const Inbox inbox(run_);
-  for (const std::string who : {"ann", "bea", "cid"}) {   // more than go into one transaction
+  for (const std::string who : {"ann", "bea", "cid"}) {  // more than go into one transaction
     const std::string wrong = answer_line({77, 50000, 100, Verdict::yes, who});
     std::string lines = who == "cid" ? wrong : "";
     for (int64_t m : queries[0].members) lines += answer_line({queries[0].id, 50000, m, Verdict::yes, who});
@@ -168,7 +171,8 @@ TEST_F(InRun, ManyFilesAreDrainedTogetherAndEachKeepsItsOwnWrongLines) {
     EXPECT_NE(kept[0].find("\"" + who + "\""), std::string::npos) << kept[0];
     EXPECT_NE(kept[0].find("77"), std::string::npos) << kept[0];
   }
-  for (const char* who : {"bea", "zoe"}) EXPECT_FALSE(std::filesystem::exists(run_ + "/inbox/rejected/" + who + ".jsonl")) << who;
+  for (const char* who : {"bea", "zoe"})
+    EXPECT_FALSE(std::filesystem::exists(run_ + "/inbox/rejected/" + who + ".jsonl")) << who;
   EXPECT_EQ(inbox.waiting(), 0);
   EXPECT_EQ(ledger_->answers_to(queries[0].id, 100).size(), 4u);
 }
@@ -182,7 +186,8 @@ TEST_F(InRun, TheExchangeHandsOutAndCollectsWholeLines) {
   EXPECT_NE(lines[0].find("img7"), std::string::npos);
   std::vector<std::string> warnings;
   EXPECT_TRUE(exchange->collect(warnings).empty());
-  const std::string first = answer_line({1, 7, 3, Verdict::yes, "ann"}), second = answer_line({2, 8, 9, Verdict::no, "ann"});
+  const std::string first = answer_line({1, 7, 3, Verdict::yes, "ann"}),
+                    second = answer_line({2, 8, 9, Verdict::no, "ann"});
   std::ofstream(run_ + "/answers.jsonl") << first << "oops\n" << second.substr(0, 20);
   EXPECT_EQ(exchange->collect(warnings).size(), 1u);
   EXPECT_EQ(warnings.size(), 1u);
@@ -193,7 +198,8 @@ TEST_F(InRun, TheExchangeHandsOutAndCollectsWholeLines) {
 }
 
 TEST_F(InRun, OtherFormatsOutAndIn) {
-  ledger_->record_answers({{1, 7, 3, Verdict::yes, "ann", 2.5}, {1, 7, 1, Verdict::no, "bob, jr"}, {2, 8, 9, Verdict::unsure, "ann"}});
+  ledger_->record_answers(
+      {{1, 7, 3, Verdict::yes, "ann", 2.5}, {1, 7, 1, Verdict::no, "bob, jr"}, {2, 8, 9, Verdict::unsure, "ann"}});
   const auto questions = ledger_->to_decide();
   ledger_->record_decisions(decide(questions, ConsensusKind::majority, {}, 10), questions, 0);
   const std::vector<RecordedAnswer> before = ledger_->all_answers();
@@ -221,10 +227,13 @@ TEST_F(InRun, OtherFormatsOutAndIn) {
   EXPECT_EQ(export_answers(*ledger_, run_ + "/e.csv", AnswerFormat::edges, ConsensusKind::majority, 20), 2);
   EXPECT_EQ(io::read_whole_file(run_ + "/e.csv"), "i,j,weight\n1,7,-1\n3,7,1\n");
   EXPECT_EQ(export_answers(*ledger_, run_ + "/e.h5", AnswerFormat::h5, ConsensusKind::majority, 20), 2);
-  const auto edges = [&](const std::string& name) { return graph::WeightedEdges(20, graph::read_pairs(run_ + name, 20).pairs, name); };
+  const auto edges = [&](const std::string& name) {
+    return graph::WeightedEdges(20, graph::read_pairs(run_ + name, 20).pairs, name);
+  };
   EXPECT_EQ(edges("/e.h5").pairs(), 2);
   EXPECT_EQ(edges("/e.h5").fingerprint(), edges("/e.csv").fingerprint());
-  EXPECT_NE(refused([&] { import_answers(run_ + "/e.csv", AnswerFormat::edges, "x"); }).find("pairs, not questions"), std::string::npos);
+  EXPECT_NE(refused([&] { import_answers(run_ + "/e.csv", AnswerFormat::edges, "x"); }).find("pairs, not questions"),
+            std::string::npos);
   std::ofstream(run_ + "/bad.csv") << "task,worker,label\n1:3,ann,yes\n1-3,ann,yes\n";
   const ReadEntries bad = import_answers(run_ + "/bad.csv", AnswerFormat::csv, "x");
   EXPECT_EQ(bad.entries.size(), 1u);
@@ -267,7 +276,8 @@ TEST(PairsLabeler, AnswersWhatTheFileHolds) {
 
 TEST(OracleKeys, AreCheckedTogether) {
   EXPECT_NE(refused([] { config::Config::defaults({"oracle.votes=3"}); }).find("oracle.annotators"), std::string::npos);
-  EXPECT_NE(refused([] { config::Config::defaults({"oracle.labeler=pairs"}); }).find("oracle.pairs"), std::string::npos);
+  EXPECT_NE(refused([] { config::Config::defaults({"oracle.labeler=pairs"}); }).find("oracle.pairs"),
+            std::string::npos);
   EXPECT_NE(refused([] { config::Config::defaults({"oracle.plateau=3"}); }).find("eval.every"), std::string::npos);
   EXPECT_EQ(refused([] { config::Config::defaults({"oracle.votes=3", "oracle.labeler=exchange"}); }), "");
 }

@@ -38,7 +38,8 @@ TEST(Consensus, MajorityCountsAndADrawIsUnsure) {
 // Annotators of known error: the estimate finds the errors, and its verdicts are better than the majority's.
 TEST(Consensus, DawidAndSkeneFindWhoErrs) {
   Random random(5, Purpose::bench);
-  const std::vector<double> errors = {0.03, 0.05, 0.08, 0.45, 0.45, 0.45, 0.45};   // three good ones: two cannot be told apart
+  const std::vector<double> errors = {0.03, 0.05, 0.08, 0.45,
+                                      0.45, 0.45, 0.45};  // three good ones: two cannot be told apart
   std::vector<Question> questions;
   std::vector<bool> truth;
   for (int64_t q = 0; q < 2000; ++q) {
@@ -51,7 +52,8 @@ TEST(Consensus, DawidAndSkeneFindWhoErrs) {
     questions.push_back(asked(q, said));
   }
   const DawidSkene model = estimate_annotators(questions);
-  for (size_t a = 0; a < errors.size(); ++a) EXPECT_NEAR(model.annotators.at("p" + std::to_string(a)).error(), errors[a], 0.04) << "seed 5, annotator " << a;
+  for (size_t a = 0; a < errors.size(); ++a)
+    EXPECT_NEAR(model.annotators.at("p" + std::to_string(a)).error(), errors[a], 0.04) << "seed 5, annotator " << a;
   EXPECT_NEAR(model.yes, 0.3, 0.04);
   int64_t wrong = 0, wrong_by_majority = 0;
   double unsure = 0;
@@ -64,7 +66,8 @@ TEST(Consensus, DawidAndSkeneFindWhoErrs) {
   EXPECT_LT(4 * wrong, wrong_by_majority) << "seed 5";
   EXPECT_NEAR(unsure, static_cast<double>(wrong), 12) << "confidences are probabilities";
   std::vector<Question> back(questions.rbegin(), questions.rend());
-  EXPECT_NEAR(estimate_annotators(back).annotators.at("p3").error(), model.annotators.at("p3").error(), 1e-9) << "any order";
+  EXPECT_NEAR(estimate_annotators(back).annotators.at("p3").error(), model.annotators.at("p3").error(), 1e-9)
+      << "any order";
 }
 
 TEST(Consensus, DecisionsCarryWhatTheQuestionSaid) {
@@ -123,13 +126,14 @@ TEST(Agreement, IsThatOfTheTextbook) {
 // categories taken together: 0.232408, by the formula in Python.
 TEST(Agreement, FleissOfATable) {
   const int table[10][4] = {{0, 0, 0, 14}, {0, 2, 6, 6}, {0, 0, 3, 11}, {0, 3, 9, 2}, {2, 2, 8, 2},
-                            {7, 7, 0, 0}, {3, 2, 6, 3}, {2, 5, 3, 4}, {6, 5, 2, 1}, {0, 2, 2, 10}};
+                            {7, 7, 0, 0},  {3, 2, 6, 3}, {2, 5, 3, 4},  {6, 5, 2, 1}, {0, 2, 2, 10}};
   const Verdict verdicts[4] = {Verdict::yes, Verdict::no, Verdict::unsure, Verdict::broken};
   std::vector<RecordedAnswer> answers;
   for (int subject = 0; subject < 10; ++subject) {
     int rater = 0;
     for (int c = 0; c < 4; ++c) {
-      for (int k = 0; k < table[subject][c]; ++k) answers.push_back(said_by(subject, "r" + std::to_string(rater++), verdicts[c]));
+      for (int k = 0; k < table[subject][c]; ++k)
+        answers.push_back(said_by(subject, "r" + std::to_string(rater++), verdicts[c]));
     }
   }
   EXPECT_NEAR(annotator_report(answers).fleiss, 0.232408, 1e-6);

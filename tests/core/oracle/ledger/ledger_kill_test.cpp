@@ -45,7 +45,9 @@ Verdict truth(int64_t i, int64_t j) { return (i + j) % 3 == 0 ? Verdict::yes : V
     std::vector<Answer> answers;
     int64_t last = 0;
     for (const Ledger::Open& open : ledger.open()) {
-      for (int64_t m : open.query.members) answers.push_back({open.query.id, open.query.template_sample, m, truth(open.query.template_sample, m), "machine"});
+      for (int64_t m : open.query.members)
+        answers.push_back(
+            {open.query.id, open.query.template_sample, m, truth(open.query.template_sample, m), "machine"});
       last = open.query.id;
     }
     ledger.record_answers(answers);
@@ -99,16 +101,23 @@ class LedgerKilled : public testing::Test {
       ASSERT_TRUE(templates.insert(q.template_sample).second) << "asked twice: " << q.template_sample;
       ASSERT_EQ(q.members.size(), static_cast<size_t>(kMembers));
     }
-    std::map<std::string, int> machine, person;   // by question
+    std::map<std::string, int> machine, person;  // by question
     for (const RecordedAnswer& r : ledger.all_answers()) {
       ASSERT_EQ(r.answer.verdict, truth(r.answer.i, r.answer.j));
-      ++(r.answer.annotator == "machine" ? machine : person)[std::to_string(r.answer.query) + ":" + std::to_string(r.answer.j)];
+      ++(r.answer.annotator == "machine" ? machine
+                                         : person)[std::to_string(r.answer.query) + ":" + std::to_string(r.answer.j)];
     }
     for (const auto& [question, count] : machine) ASSERT_EQ(count, 1) << question;
     for (const auto& [question, count] : person) ASSERT_EQ(count, 1) << question;
-    ASSERT_GE(static_cast<int64_t>(machine.size()) / kMembers, std::min<int64_t>(answered, 1)) << "answers that were said to be there";
+    ASSERT_GE(static_cast<int64_t>(machine.size()) / kMembers, std::min<int64_t>(answered, 1))
+        << "answers that were said to be there";
     for (int64_t q = 1; q <= answered; ++q) {
-      for (int64_t m = 1; m <= kMembers; ++m) ASSERT_EQ(machine.count(std::to_string(q) + ":" + std::to_string(1'000'000 + m)) + person.count(std::to_string(q) + ":" + std::to_string(1'000'000 + m)) > 0, true) << q;
+      for (int64_t m = 1; m <= kMembers; ++m)
+        ASSERT_EQ(machine.count(std::to_string(q) + ":" + std::to_string(1'000'000 + m)) +
+                          person.count(std::to_string(q) + ":" + std::to_string(1'000'000 + m)) >
+                      0,
+                  true)
+            << q;
     }
     // Of what was handed in, questions that were never asked are refused and kept; all others are there.
     const int64_t asked = queries.empty() ? 0 : queries.back().id;
@@ -134,7 +143,8 @@ class LedgerKilled : public testing::Test {
     if (writer == 0) write_for_ever(run_, ends[1]);
     Said said{};
     const bool wrote = read(ends[0], &said, sizeof(said)) == sizeof(said);
-    const auto time = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
+    const auto time =
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
     kill(writer, SIGKILL);
     waitpid(writer, nullptr, 0);
     close(ends[0]);
@@ -163,7 +173,7 @@ TEST_F(LedgerKilled, NothingIsLostAndNothingIsAskedTwice) {
     if (person == 0) hand_in_for_ever(run_, handed_in, usual, ends[1]);
     ASSERT_GT(std::min(writer, person), 0);
     usleep(static_cast<useconds_t>(random.below(3 * usual)));
-    kill(random.below(2) == 0 ? writer : person, SIGKILL);   // this one first
+    kill(random.below(2) == 0 ? writer : person, SIGKILL);  // this one first
     if (random.below(2) == 0) usleep(static_cast<useconds_t>(random.below(3000)));
     for (const pid_t child : {writer, person}) {
       kill(child, SIGKILL);

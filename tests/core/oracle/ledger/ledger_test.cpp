@@ -180,9 +180,13 @@ TEST_F(LedgerTest, RefusesWhatCannotBeAnAnswer) {
   EXPECT_EQ(ledger.all_answers().size(), 1u) << "the same answer handed in twice counts once";
   Answer named = answer_of(1, 7, 1, Verdict::yes), other = answer_of(1, 7, 2, Verdict::yes);
   named.uuid = other.uuid = "u-1";
-  EXPECT_NE(refusal([&] { ledger.record_answers({named, other}); }).find("another answer has this uuid"), std::string::npos);
+  EXPECT_NE(refusal([&] {
+              ledger.record_answers({named, other});
+            }).find("another answer has this uuid"),
+            std::string::npos);
   // One by one: a wrong one does not keep the others out.
-  const LedgerIntake intake = ledger.take({{named}, {other}, {answer_of(1, 7, 2, Verdict::no)}, {answer_of(9, 9, 9, Verdict::no)}});
+  const LedgerIntake intake =
+      ledger.take({{named}, {other}, {answer_of(1, 7, 2, Verdict::no)}, {answer_of(9, 9, 9, Verdict::no)}});
   EXPECT_EQ(intake.recorded, 2);
   EXPECT_EQ(intake.refused[0], "");
   EXPECT_NE(intake.refused[1], "");
@@ -258,12 +262,13 @@ TEST_F(LedgerTest, HasOneWriter) {
     Ledger first(path_, "run-a");
     EXPECT_NE(open_refusal().find("another process writes"), std::string::npos);
     const pid_t child = fork();
-    if (child == 0) _exit(open_refusal().find("process " + std::to_string(getppid()) + " on host") == std::string::npos ? 1 : 0);
+    if (child == 0)
+      _exit(open_refusal().find("process " + std::to_string(getppid()) + " on host") == std::string::npos ? 1 : 0);
     int status = 0;
     waitpid(child, &status, 0);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     std::vector<Query> queries = {{0, QueryKind::pair, 1, {2}}};
-    first.record_queries(queries, {"captcha", 0, 0});   // the first goes on undisturbed
+    first.record_queries(queries, {"captcha", 0, 0});  // the first goes on undisturbed
     EXPECT_NE(WriterLease::holder(path_), "");
   }
   EXPECT_EQ(WriterLease::holder(path_), "");
@@ -294,7 +299,7 @@ TEST_F(LedgerTest, AFileSystemWithoutLocksGetsASentence) {
 TEST_F(LedgerTest, ADeadWriterIsFollowedAndASilentOneToo) {
   const pid_t child = fork();
   if (child == 0) {
-    Ledger* ledger = new Ledger(path_, "run-a");   // dies with it
+    Ledger* ledger = new Ledger(path_, "run-a");  // dies with it
     _exit(ledger == nullptr);
   }
   int status = 0;
@@ -313,7 +318,10 @@ TEST_F(LedgerTest, AWriterWhoseLeaseWasTakenStops) {
   Ledger ledger(path_, "run-a");
   std::ofstream(path_.string() + ".writer", std::ios::trunc) << "elsewhere 1 1\n";
   std::vector<Query> queries = {{0, QueryKind::pair, 1, {2}}};
-  EXPECT_NE(refusal([&] { ledger.record_queries(queries, {"captcha", 0, 0}); }).find("taken over by: process 1 on host elsewhere"), std::string::npos);
+  EXPECT_NE(refusal([&] {
+              ledger.record_queries(queries, {"captcha", 0, 0});
+            }).find("taken over by: process 1 on host elsewhere"),
+            std::string::npos);
 }
 
 TEST(WriterLeaseTest, AWriterKilledWhileItTakesItLeavesNone) {

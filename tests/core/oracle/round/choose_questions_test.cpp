@@ -15,7 +15,10 @@ namespace {
 constexpr int64_t kSamples = 8;
 
 struct AskedSamples {
-  AskedSamples() : pool{{}, {}}, sampler(make_query_sampler(config::Config::defaults({"train.steps=1", "optim.lr=1", "oracle.sampler=captcha", "oracle.guide=none"}))) {
+  AskedSamples()
+      : pool{{}, {}},
+        sampler(make_query_sampler(
+            config::Config::defaults({"train.steps=1", "optim.lr=1", "oracle.sampler=captcha", "oracle.guide=none"}))) {
     std::vector<int64_t> labels(kSamples, -1);
     labels[0] = 0;
     labels[1] = 1;
@@ -41,7 +44,8 @@ TEST(Asking, SaysWhyThereIsNoQuestion) {
   asked.round.pending = first.queries;
   EXPECT_EQ(asked.choose().why, NoQuestion::waiting);
   EXPECT_TRUE(asked.choose().queries.empty());
-  EXPECT_NE(to_sentence(NoQuestion::waiting, *asked.sampler, 6, kSamples).find("6 wait for an answer"), std::string::npos);
+  EXPECT_NE(to_sentence(NoQuestion::waiting, *asked.sampler, 6, kSamples).find("6 wait for an answer"),
+            std::string::npos);
   // Nobody could tell, of either class.
   asked.round.pending.clear();
   for (int64_t s = 2; s < kSamples; ++s) {

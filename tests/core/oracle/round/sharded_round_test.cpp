@@ -8,12 +8,12 @@
 #include <sstream>
 
 #include "core/config/config.h"
-#include "core/oracle/samplers/pool_rows.h"
-#include "core/oracle/samplers/exact_sums.h"
 #include "core/oracle/round/predicted_answers.h"
+#include "core/oracle/samplers/exact_sums.h"
+#include "core/oracle/samplers/pool_rows.h"
 #include "core/oracle/samplers/samplers.h"
-#include "tests/core/oracle/oracle_cases.h"
 #include "tests/core/comm/thread_comm.h"
+#include "tests/core/oracle/oracle_cases.h"
 
 namespace pal::oracle {
 namespace {
@@ -33,7 +33,7 @@ Pool share_of(const Pool& whole, const std::vector<int64_t>& bounds, comm::Comm&
 Pool shuffled(const Pool& pool) {
   const auto n = static_cast<int64_t>(pool.samples.size());
   std::vector<int64_t> order;
-  for (int64_t k = 0; k < n; ++k) order.push_back((k * 37 + 11) % n);   // n is no multiple of 37
+  for (int64_t k = 0; k < n; ++k) order.push_back((k * 37 + 11) % n);  // n is no multiple of 37
   Pool out;
   for (int64_t k : order) out.samples.push_back(pool.samples[k]);
   out.embeddings = pool.embeddings.index_select(0, at::tensor(order, at::kLong));
@@ -44,19 +44,21 @@ Pool shuffled(const Pool& pool) {
 // Equal parts, one rank with nearly all, one rank without a row.
 const std::vector<std::vector<int64_t>> kBounds = {{0, 125, 250}, {0, 1, 249, 250}, {0, 0, 130, 250}};
 
-struct PlayedGame {   // a store in which something is known
+struct PlayedGame {  // a store in which something is known
   PlayedGame() : labels(corner_labels(kPlayed, 4)), store(kPlayed) {
     std::vector<int64_t> told = draw_template_labels(labels, 2);
     for (int64_t i = 0; i < kPlayed; i += 8) told[i] = labels[i];
     store.set_labels(told);
-    for (int64_t k = 0; k < 200; ++k) {   // few that differ: those are asked about first, by all samplers alike
+    for (int64_t k = 0; k < 200; ++k) {  // few that differ: those are asked about first, by all samplers alike
       const int64_t i = (k * 7) % kPlayed, j = (k * 13 + 5) % kPlayed;
       const graph::Relation relation = labels[i] == labels[j] ? graph::Relation::same : graph::Relation::different;
-      if (i != j && store.relation(i, j) == graph::Relation::unknown && (relation == graph::Relation::same || k < 6)) store.insert(i, j, relation);
+      if (i != j && store.relation(i, j) == graph::Relation::unknown && (relation == graph::Relation::same || k < 6))
+        store.insert(i, j, relation);
     }
     pool = {draw_pool(store, 250, 9, 4), {}};
     pool.embeddings = corner_rows(pool.samples, labels, 0.5);
-    pool.inputs = corner_rows(pool.samples, labels, 0.8) * at::exp(at::arange(250, at::kFloat) / 20).unsqueeze(1);   // a rank's longest is no other's
+    pool.inputs = corner_rows(pool.samples, labels, 0.8) *
+                  at::exp(at::arange(250, at::kFloat) / 20).unsqueeze(1);  // a rank's longest is no other's
   }
   std::vector<int64_t> labels;
   graph::GraphStore store;
@@ -68,12 +70,13 @@ class ShardedRound : public testing::TestWithParam<const char*> {};
 TEST_P(ShardedRound, AsksWhatOneProcessAsks) {
   const PlayedGame game;
   std::vector<std::string> settings = {"oracle.members=6"};
-  std::string all(GetParam());   // "captcha oracle.centre=input"
+  std::string all(GetParam());  // "captcha oracle.centre=input"
   std::replace(all.begin(), all.end(), ' ', '\n');
   std::istringstream words(all);
-  for (std::string word; words >> word;) settings.push_back(word.find('=') == std::string::npos ? "oracle.sampler=" + word : word);
+  for (std::string word; words >> word;)
+    settings.push_back(word.find('=') == std::string::npos ? "oracle.sampler=" + word : word);
   const auto sampler = make_query_sampler(config::Config::defaults(settings), kTree);
-  for (int64_t questions : {30, 220}) {   // the first choice of each class, and all that is left
+  for (int64_t questions : {30, 220}) {  // the first choice of each class, and all that is left
     const Round round{.seed = 9, .round = 4, .questions = questions};
     std::vector<Query> alone = sampler->choose(game.store, game.pool, round);
     ASSERT_GE(question_count(alone), 15);
@@ -96,9 +99,10 @@ std::string as_name(std::string text) {
   return text;
 }
 INSTANTIATE_TEST_SUITE_P(Oracle, ShardedRound,
-                         testing::Values("captcha", "captcha oracle.centre=input", "captcha oracle.centre=embeddings", "captcha oracle.guide=embeddings", "outliers",
-                                         "nnclr", "pruning", "coarse", "coarse oracle.firm=1", "uncertainty", "uncertainty oracle.measure=boundary", "ensemble", "model_change", "gradients",
-                                         "typical", "k_center", "merging"),
+                         testing::Values("captcha", "captcha oracle.centre=input", "captcha oracle.centre=embeddings",
+                                         "captcha oracle.guide=embeddings", "outliers", "nnclr", "pruning", "coarse",
+                                         "coarse oracle.firm=1", "uncertainty", "uncertainty oracle.measure=boundary",
+                                         "ensemble", "model_change", "gradients", "typical", "k_center", "merging"),
                          [](const auto& info) { return as_name(info.param); });
 
 // Rows that are all alike cover each other wholly: each is taken once all the same, the lower number first.
@@ -138,13 +142,15 @@ TEST(PoolRows, WideRowsKeepTheirProducts) {
   Pool pool{std::vector<int64_t>(n), at::empty({n, dims}, at::kFloat)};
   std::iota(pool.samples.begin(), pool.samples.end(), int64_t{0});
   for (int64_t i = 0; i < n; ++i) {
-    Random centre(1, Purpose::bench, 0, static_cast<uint64_t>(i % 6)), own(1, Purpose::bench, 1, static_cast<uint64_t>(i));
-    for (int64_t k = 0; k < dims; ++k) pool.embeddings.data_ptr<float>()[i * dims + k] = static_cast<float>(std::abs(centre.normal() + own.normal()));
+    Random centre(1, Purpose::bench, 0, static_cast<uint64_t>(i % 6)),
+        own(1, Purpose::bench, 1, static_cast<uint64_t>(i));
+    for (int64_t k = 0; k < dims; ++k)
+      pool.embeddings.data_ptr<float>()[i * dims + k] = static_cast<float>(std::abs(centre.normal() + own.normal()));
   }
   const PoolRows rows(pool);
   ASSERT_EQ(rows.dims(), PoolRows::kWidest);
   const at::Tensor unit = pool.embeddings / pool.embeddings.norm(2, 1, true);
-  const at::Tensor error = (rows.here().matmul(rows.here().t()) - unit.matmul(unit.t())).abs(); 
+  const at::Tensor error = (rows.here().matmul(rows.here().t()) - unit.matmul(unit.t())).abs();
   EXPECT_LT(error.max().item<double>(), 0.11) << "five deviations";
   EXPECT_LT(error.mean().item<double>(), 0.03);
   EXPECT_GT(error.mean().item<double>(), 0.001) << "folded, or the test looks at nothing";
@@ -160,7 +166,9 @@ TEST(ExactSums, AreTheSameForAnyOrderAndSharding) {
   std::vector<int32_t> times;
   for (int64_t i = 0; i < n; ++i) {
     Random random(1, Purpose::bench, 0, static_cast<uint64_t>(i));
-    for (int64_t k = 0; k < dims; ++k) rows.data_ptr<float>()[i * dims + k] = static_cast<float>(random.normal() * std::pow(10.0, -static_cast<double>(i % 5)));
+    for (int64_t k = 0; k < dims; ++k)
+      rows.data_ptr<float>()[i * dims + k] =
+          static_cast<float>(random.normal() * std::pow(10.0, -static_cast<double>(i % 5)));
     group.push_back(static_cast<int64_t>(random.below(groups + 1)) - 1);
     times.push_back(static_cast<int32_t>(random.below(3)));
   }
@@ -171,13 +179,14 @@ TEST(ExactSums, AreTheSameForAnyOrderAndSharding) {
   for (int64_t i = 0; i < n; ++i) {
     if (group[i] < 0) continue;
     rows_of[group[i]] += times[i];
-    for (int64_t k = 0; k < dims; ++k) direct[group[i] * dims + k] += static_cast<double>(times[i]) * rows.const_data_ptr<float>()[i * dims + k];
+    for (int64_t k = 0; k < dims; ++k)
+      direct[group[i] * dims + k] += static_cast<double>(times[i]) * rows.const_data_ptr<float>()[i * dims + k];
   }
   for (int ranks : {1, 2, 3}) {
     comm::run_ranks(ranks, [&](comm::Comm& comm) {
       std::vector<int64_t> mine, own_group;
       std::vector<int32_t> own_times;
-      for (int64_t i = n - 1 - comm.rank(); i >= 0; i -= comm.size()) mine.push_back(i);   // backwards, in turns
+      for (int64_t i = n - 1 - comm.rank(); i >= 0; i -= comm.size()) mine.push_back(i);  // backwards, in turns
       for (int64_t i : mine) own_group.push_back(group[i]), own_times.push_back(times[i]);
       const ExactSums part(rows.index_select(0, at::tensor(mine, at::kLong)), own_group, groups, comm, own_times);
       for (int64_t g = 0; g < groups; ++g) {

@@ -55,15 +55,24 @@ TEST(Assignment, IsThatOfALookAtAllPairs) {
       ASSERT_EQ(changed, now.centre() != before);
       if (HasFatalFailure()) return;
       before = now.centre();
-      if (pass >= 5) centres.copy_(home);   // wild at first; then a few wander
+      if (pass >= 5) centres.copy_(home);  // wild at first; then a few wander
       const at::Tensor elsewhere = unit_rows(clusters, dims, seed, 100 + pass);
       for (int64_t c = 0; c < clusters; c += pass < 5 ? 1 : 10) {
         switch (random.below(5)) {
-          case 0: centres[c].copy_(elsewhere[c]); break;
-          case 1: centres[c].copy_(home[static_cast<int64_t>(random.below(clusters))]); break;
-          case 2: centres[c].copy_(rows[static_cast<int64_t>(random.below(n))]); break;
-          case 3: centres[c].add_(elsewhere[c], 1e-3); break;
-          default: break;
+          case 0:
+            centres[c].copy_(elsewhere[c]);
+            break;
+          case 1:
+            centres[c].copy_(home[static_cast<int64_t>(random.below(clusters))]);
+            break;
+          case 2:
+            centres[c].copy_(rows[static_cast<int64_t>(random.below(n))]);
+            break;
+          case 3:
+            centres[c].add_(elsewhere[c], 1e-3);
+            break;
+          default:
+            break;
         }
       }
       centres = centres / centres.norm(2, 1, true).clamp_min(1e-20);

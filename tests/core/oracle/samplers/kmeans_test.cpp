@@ -17,8 +17,10 @@ namespace {
 at::Tensor cloud(int64_t n, int64_t clusters, int64_t dims, double noise, uint64_t seed) {
   at::Tensor rows = at::zeros({n, dims}, at::kFloat);
   for (int64_t i = 0; i < n; ++i) {
-    Random centre(seed, Purpose::bench, 1, static_cast<uint64_t>(i % clusters)), random(seed, Purpose::bench, 2, static_cast<uint64_t>(i));
-    for (int64_t k = 0; k < dims; ++k) rows.data_ptr<float>()[i * dims + k] = static_cast<float>(centre.normal() + noise * random.normal());
+    Random centre(seed, Purpose::bench, 1, static_cast<uint64_t>(i % clusters)),
+        random(seed, Purpose::bench, 2, static_cast<uint64_t>(i));
+    for (int64_t k = 0; k < dims; ++k)
+      rows.data_ptr<float>()[i * dims + k] = static_cast<float>(centre.normal() + noise * random.normal());
   }
   return rows / rows.norm(2, 1, true);
 }
@@ -55,7 +57,8 @@ TEST(Kmeans, IsTheSameForAnyNumberOfRanksAndOrder) {
 
 TEST(Kmeans, FindsClustersThatAreThere) {
   const at::Tensor rows = cloud(600, 6, 32, 0.1, 3);
-  const Kmeans found = kmeans(rows, ids_of(600), {.clusters = 12, .iterations = 30, .per_cluster = 0, .seed = 1}, *comm::make_local_comm());
+  const Kmeans found = kmeans(rows, ids_of(600), {.clusters = 12, .iterations = 30, .per_cluster = 0, .seed = 1},
+                              *comm::make_local_comm());
   // Twice as many clusters as directions: no cluster mixes two directions, and every row is near its centre.
   std::vector<std::set<int64_t>> directions(12);
   for (int64_t i = 0; i < 600; ++i) {
@@ -68,8 +71,9 @@ TEST(Kmeans, FindsClustersThatAreThere) {
 
 TEST(Kmeans, FillsEmptyClustersAndTakesFewRows) {
   at::Tensor rows = at::zeros({40, 3}, at::kFloat);
-  for (int64_t i = 0; i < 40; ++i) rows[i][i < 37 ? 0 : i % 3] = 1;   // 38 rows are the same: most centres begin equal
-  const Kmeans found = kmeans(rows, ids_of(40), {.clusters = 3, .iterations = 20, .per_cluster = 0, .seed = 2}, *comm::make_local_comm());
+  for (int64_t i = 0; i < 40; ++i) rows[i][i < 37 ? 0 : i % 3] = 1;  // 38 rows are the same: most centres begin equal
+  const Kmeans found = kmeans(rows, ids_of(40), {.clusters = 3, .iterations = 20, .per_cluster = 0, .seed = 2},
+                              *comm::make_local_comm());
   for (float s : found.similarity) EXPECT_NEAR(s, 1, 1e-6);
   const Kmeans few = kmeans(rows.narrow(0, 0, 2), ids_of(2), {.clusters = 5, .seed = 2}, *comm::make_local_comm());
   EXPECT_EQ(few.centres.size(0), 2);

@@ -13,8 +13,10 @@
 namespace pal::oracle {
 namespace {
 
-std::vector<Query> choose(const std::string& sampler, const graph::GraphStore& store, const Pool& pool, int64_t questions) {
-  return make_query_sampler(config::Config::defaults({"oracle.sampler=" + sampler}))->choose(store, pool, {.seed = 1, .round = 0, .questions = questions});
+std::vector<Query> choose(const std::string& sampler, const graph::GraphStore& store, const Pool& pool,
+                          int64_t questions) {
+  return make_query_sampler(config::Config::defaults({"oracle.sampler=" + sampler}))
+      ->choose(store, pool, {.seed = 1, .round = 0, .questions = questions});
 }
 
 // A pool of rows on the unit circle, sample k at angle degrees[k].
@@ -38,7 +40,9 @@ TEST(SamplerAims, GradientsDoNotRepeatThemselves) {
   Pool pool{std::vector<int64_t>(n), at::zeros({n, 4}, at::kFloat)};
   for (int64_t i = 0; i < n; ++i) {
     pool.samples[i] = i;
-    const int64_t kind = i < 4 ? i : i < 7 ? i - 4 : 3;   // corners; three edges once each; the fourth edge for all others
+    const int64_t kind = i < 4   ? i
+                         : i < 7 ? i - 4
+                                 : 3;  // corners; three edges once each; the fourth edge for all others
     pool.embeddings[i][kind] = 1;
     if (i >= 4) pool.embeddings[i][(kind + 1) % 4] = 1;
   }
@@ -63,7 +67,8 @@ TEST(SamplerAims, MergingGoesByTheMeanOfAComponent) {
   graph::GraphStore store(5);
   store.insert(0, 1, graph::Relation::same);
   store.insert(1, 2, graph::Relation::same);
-  const std::vector<Query> queries = choose("merging", store, on_circle({0, 60, 66, 20, 46}), 1);   // mean of the first three: 42
+  const std::vector<Query> queries =
+      choose("merging", store, on_circle({0, 60, 66, 20, 46}), 1);  // mean of the first three: 42
   ASSERT_EQ(queries.size(), 1u);
   const std::set<int64_t> pair = {queries[0].template_sample, queries[0].members.at(0)};
   EXPECT_EQ(pair, (std::set<int64_t>{0, 4})) << "by its first member it would be 3";

@@ -9,19 +9,23 @@
 #include <set>
 
 #include "core/config/config.h"
-#include "core/oracle/samplers/captcha.h"
 #include "core/oracle/labeler.h"
+#include "core/oracle/samplers/captcha.h"
 #include "kernels/base/error.h"
 #include "tests/core/oracle/oracle_cases.h"
 
 namespace pal::oracle {
 namespace {
 
-std::unique_ptr<QuerySampler> sampler_of(const std::vector<std::string>& settings) { return make_query_sampler(config::Config::defaults(settings), kTree); }
+std::unique_ptr<QuerySampler> sampler_of(const std::vector<std::string>& settings) {
+  return make_query_sampler(config::Config::defaults(settings), kTree);
+}
 
 class EverySampler : public testing::TestWithParam<const char*> {
  protected:
-  std::vector<std::string> settings() const { return {std::string("oracle.sampler=") + GetParam(), "oracle.members=6"}; }
+  std::vector<std::string> settings() const {
+    return {std::string("oracle.sampler=") + GetParam(), "oracle.members=6"};
+  }
 };
 
 TEST_P(EverySampler, AsksOnlyWhatIsOpenAndOnceInARound) {
@@ -37,14 +41,17 @@ TEST_P(EverySampler, AsksOnlyWhatIsOpenAndOnceInARound) {
     for (int64_t r = 0; r < 12; ++r) {
       Pool pool{draw_pool(store, 250, 7, r), {}};
       pool.embeddings = corner_rows(pool.samples, labels, 0.4);
-      const std::vector<Query> queries = sampler->choose(store, pool, {.seed = 7, .round = r, .questions = 23, .pending = {}, .coarse = coarse});
+      const std::vector<Query> queries =
+          sampler->choose(store, pool, {.seed = 7, .round = r, .questions = 23, .pending = {}, .coarse = coarse});
       ASSERT_LE(question_count(queries), 23);
       std::set<int64_t> units;
       for (const Query& q : queries) {
         for (int64_t m : q.members) {
           EXPECT_EQ(store.relation(q.template_sample, m), graph::Relation::unknown);
-          EXPECT_TRUE(before.insert({q.node, std::min(m, q.template_sample), std::max(m, q.template_sample)}).second) << "asked twice";
-          EXPECT_TRUE(units.insert(deduction == graph::Deduction::on ? store.component(m) : m).second) << "twice in a round";
+          EXPECT_TRUE(before.insert({q.node, std::min(m, q.template_sample), std::max(m, q.template_sample)}).second)
+              << "asked twice";
+          EXPECT_TRUE(units.insert(deduction == graph::Deduction::on ? store.component(m) : m).second)
+              << "twice in a round";
           EXPECT_TRUE(std::binary_search(pool.samples.begin(), pool.samples.end(), m)) << "not in the pool";
         }
       }
@@ -87,8 +94,9 @@ TEST_P(EverySampler, DecidesAlikeForAnyOrderOfThePoolAndLeavesPendingAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Oracle, EverySampler,
-                         testing::Values("supervised", "random", "captcha", "outliers", "nnclr", "pruning", "coarse", "uncertainty", "ensemble",
-                                         "model_change", "gradients", "typical", "k_center", "merging"),
+                         testing::Values("supervised", "random", "captcha", "outliers", "nnclr", "pruning", "coarse",
+                                         "uncertainty", "ensemble", "model_change", "gradients", "typical", "k_center",
+                                         "merging"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Two classes at the ends of a quarter circle, points between them: sample s at angle s° for 0 ≤ s ≤ 90.
@@ -101,13 +109,16 @@ struct Arc {
     for (int64_t s = 0; s <= 90; ++s) pool.samples.push_back(s);
     pool.embeddings = at::empty({91, 2}, at::kFloat);
     for (int64_t s = 0; s <= 90; ++s) {
-      pool.embeddings.data_ptr<float>()[2 * s] = static_cast<float>(std::cos(static_cast<double>(s) * 3.14159265 / 180));
-      pool.embeddings.data_ptr<float>()[2 * s + 1] = static_cast<float>(std::sin(static_cast<double>(s) * 3.14159265 / 180));
+      pool.embeddings.data_ptr<float>()[2 * s] =
+          static_cast<float>(std::cos(static_cast<double>(s) * 3.14159265 / 180));
+      pool.embeddings.data_ptr<float>()[2 * s + 1] =
+          static_cast<float>(std::sin(static_cast<double>(s) * 3.14159265 / 180));
     }
   }
   std::vector<int64_t> members(const std::vector<std::string>& settings, int64_t questions) const {
     std::vector<int64_t> all;
-    for (const Query& q : sampler_of(settings)->choose(store, pool, {.seed = 1, .round = 0, .questions = questions})) all.insert(all.end(), q.members.begin(), q.members.end());
+    for (const Query& q : sampler_of(settings)->choose(store, pool, {.seed = 1, .round = 0, .questions = questions}))
+      all.insert(all.end(), q.members.begin(), q.members.end());
     std::sort(all.begin(), all.end());
     return all;
   }
@@ -138,9 +149,11 @@ TEST(KCenter, AsksAboutWhatLiesFarthestFromAllThatIsKnown) {
 
 TEST(Pruning, AsksNearTheCentresFirstAndFarFromThemLater) {
   const Arc arc;
-  const std::vector<int64_t> near = arc.members({"oracle.sampler=pruning", "oracle.clusters=1", "oracle.near_until=1000"}, 2);
+  const std::vector<int64_t> near =
+      arc.members({"oracle.sampler=pruning", "oracle.clusters=1", "oracle.near_until=1000"}, 2);
   for (int64_t s : near) EXPECT_NEAR(static_cast<double>(s), 45, 2);
-  const std::vector<int64_t> far = arc.members({"oracle.sampler=pruning", "oracle.clusters=1", "oracle.near_until=1"}, 2);
+  const std::vector<int64_t> far =
+      arc.members({"oracle.sampler=pruning", "oracle.clusters=1", "oracle.near_until=1"}, 2);
   EXPECT_EQ(far, (std::vector<int64_t>{3, 87}));
 }
 
@@ -153,7 +166,9 @@ TEST(Typical, AsksTheDensestPointOfAnUncoveredCluster) {
   std::vector<int64_t> known(60, -1);
   known[0] = known[1] = 0;
   store.set_labels(known);
-  const std::vector<Query> queries = sampler_of({"oracle.sampler=typical"})->choose(store, whole_pool(labels, 0.02), {.seed = 1, .round = 0, .questions = 2});
+  const std::vector<Query> queries =
+      sampler_of({"oracle.sampler=typical"})
+          ->choose(store, whole_pool(labels, 0.02), {.seed = 1, .round = 0, .questions = 2});
   std::set<int64_t> classes;
   for (const Query& q : queries) {
     for (int64_t m : q.members) classes.insert(labels[m]);
@@ -173,7 +188,8 @@ TEST(Nnclr, AsksNeighboursOfTheSupportOrOfTheBatch) {
   graph::GraphStore store(400);
   const auto same = [&](const std::vector<std::string>& settings, size_t* count) {
     double right = 0;
-    const std::vector<Query> queries = sampler_of(settings)->choose(store, pool, {.seed = 1, .round = 0, .questions = 40});
+    const std::vector<Query> queries =
+        sampler_of(settings)->choose(store, pool, {.seed = 1, .round = 0, .questions = 40});
     for (const Query& q : queries) {
       EXPECT_EQ(q.kind, QueryKind::pair);
       right += labels[q.template_sample] == labels[q.members[0]];
@@ -186,7 +202,9 @@ TEST(Nnclr, AsksNeighboursOfTheSupportOrOfTheBatch) {
   EXPECT_GE(count, 25u);
   EXPECT_EQ(same({"oracle.sampler=nnclr", "oracle.support=0", "oracle.neighbours=5"}, &count), 1.0);
   EXPECT_GE(count, 20u);
-  EXPECT_TRUE(sampler_of({"oracle.sampler=nnclr", "oracle.neighbours=0"})->choose(store, pool, {.seed = 1, .round = 0, .questions = 40}).empty());
+  EXPECT_TRUE(sampler_of({"oracle.sampler=nnclr", "oracle.neighbours=0"})
+                  ->choose(store, pool, {.seed = 1, .round = 0, .questions = 40})
+                  .empty());
 }
 
 TEST(Merging, JoinsLargeComponentsThatLieTogether) {
@@ -194,7 +212,9 @@ TEST(Merging, JoinsLargeComponentsThatLieTogether) {
   graph::GraphStore store(12);
   for (int64_t s : {1, 2}) store.insert(0, s, graph::Relation::same);
   for (int64_t s : {4, 5}) store.insert(3, s, graph::Relation::same);
-  const std::vector<Query> queries = sampler_of({"oracle.sampler=merging"})->choose(store, whole_pool(labels, 0.05), {.seed = 1, .round = 0, .questions = 1});
+  const std::vector<Query> queries =
+      sampler_of({"oracle.sampler=merging"})
+          ->choose(store, whole_pool(labels, 0.05), {.seed = 1, .round = 0, .questions = 1});
   ASSERT_EQ(queries.size(), 1u);
   EXPECT_EQ(std::minmax(store.component(queries[0].template_sample), store.component(queries[0].members[0])),
             std::minmax(store.component(0), store.component(3)));
@@ -205,9 +225,12 @@ TEST(Merging, PrefersWhatLikelyBelongsTogetherToWhatIsLarge) {
   graph::GraphStore store(10);
   for (int64_t s : {1, 2}) store.insert(0, s, graph::Relation::same);
   for (int64_t s : {4, 5}) store.insert(3, s, graph::Relation::same);
-  const std::vector<Query> queries = sampler_of({"oracle.sampler=merging"})->choose(store, whole_pool(labels, 0.05), {.seed = 1, .round = 0, .questions = 1});
+  const std::vector<Query> queries =
+      sampler_of({"oracle.sampler=merging"})
+          ->choose(store, whole_pool(labels, 0.05), {.seed = 1, .round = 0, .questions = 1});
   ASSERT_EQ(queries.size(), 1u);
-  EXPECT_EQ(labels[queries[0].template_sample], labels[queries[0].members[0]]) << "not the two large ones, which lie apart";
+  EXPECT_EQ(labels[queries[0].template_sample], labels[queries[0].members[0]])
+      << "not the two large ones, which lie apart";
 }
 
 TEST(Coarse, AsksGroupsFirstAndUsesWhatTheySay) {
@@ -221,17 +244,22 @@ TEST(Coarse, AsksGroupsFirstAndUsesWhatTheySay) {
   std::map<QueryKind, int64_t> kinds;
   int64_t last_coarse = -1;
   for (int64_t r = 0; r < 30; ++r) {
-    const std::vector<Query> queries = sampler->choose(store, pool, {.seed = 1, .round = r, .questions = 20, .pending = {}, .coarse = coarse});
-    if (r == 0) { EXPECT_EQ(queries[0].kind, QueryKind::coarse); }
+    const std::vector<Query> queries =
+        sampler->choose(store, pool, {.seed = 1, .round = r, .questions = 20, .pending = {}, .coarse = coarse});
+    if (r == 0) {
+      EXPECT_EQ(queries[0].kind, QueryKind::coarse);
+    }
     for (const Query& q : queries) {
       kinds[q.kind] += static_cast<int64_t>(q.members.size());
       if (q.kind == QueryKind::coarse) {
         EXPECT_TRUE(q.node == 4 || q.node == 5);
         last_coarse = r;
       }
-      for (int64_t m : q.members) {   // a fine question stays inside the group that a coarse yes named
+      for (int64_t m : q.members) {  // a fine question stays inside the group that a coarse yes named
         for (const Decision& d : coarse) {
-          if (d.j == m && d.verdict == Verdict::yes) { EXPECT_EQ(kTree[store.label(q.template_sample)], d.node); }
+          if (d.j == m && d.verdict == Verdict::yes) {
+            EXPECT_EQ(kTree[store.label(q.template_sample)], d.node);
+          }
         }
       }
       const std::vector<Decision> decisions = as_decisions(q, labeler->answer(q));
@@ -250,7 +278,8 @@ TEST(Mix, SharesTheQuestionsAndFollowsItsSchedule) {
   const Pool pool = whole_pool(labels, 0.3);
   graph::GraphStore store(300);
   store.set_labels(draw_template_labels(labels, 1));
-  const auto sampler = sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, share: 0.7}, {sampler: nnclr, share: 0.3, from: 2}]"});
+  const auto sampler = sampler_of(
+      {"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, share: 0.7}, {sampler: nnclr, share: 0.3, from: 2}]"});
   const auto by_name = [&] {
     std::map<std::string, int64_t> count;
     std::set<int64_t> members;
@@ -266,10 +295,16 @@ TEST(Mix, SharesTheQuestionsAndFollowsItsSchedule) {
   EXPECT_EQ(by_name(), (std::map<std::string, int64_t>{{"captcha", 35}, {"nnclr", 15}}));
   EXPECT_THROW(sampler_of({"oracle.sampler=mix"}), Error);
   EXPECT_THROW(sampler_of({"oracle.mix=[{sampler: captcha}]"}), Error) << "nobody would ask";
-  EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, from: 5}]"}), Error) << "there is never a fifth answer";
-  EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, until: 5}, {sampler: nnclr, from: 6}]"}), Error);
-  EXPECT_NO_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, until: 5}, {sampler: nnclr, from: 5}]"}));
-  const auto templates = [](const std::string& mix) { return uses_templates(config::Config::defaults({"oracle.sampler=mix", "oracle.mix=" + mix})); };
+  EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, from: 5}]"}), Error)
+      << "there is never a fifth answer";
+  EXPECT_THROW(
+      sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, until: 5}, {sampler: nnclr, from: 6}]"}),
+      Error);
+  EXPECT_NO_THROW(
+      sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, until: 5}, {sampler: nnclr, from: 5}]"}));
+  const auto templates = [](const std::string& mix) {
+    return uses_templates(config::Config::defaults({"oracle.sampler=mix", "oracle.mix=" + mix}));
+  };
   EXPECT_TRUE(templates("[{sampler: nnclr}, {sampler: captcha}]"));
   EXPECT_FALSE(templates("[{sampler: nnclr}, {sampler: supervised}]")) << "no label is given away that nobody needs";
   EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: riddle}]"}), Error);
@@ -287,12 +322,14 @@ TEST(Captcha, KnowsPriorsCentresAndOutliers) {
   // Three times as many of class 0 are expected: it is the least known for its share.
   CaptchaOptions priors{.members = 5, .priors = {0.6, 0.2, 0.2}};
   std::map<int64_t, int64_t> grids;
-  for (const Query& q : make_captcha(priors)->choose(store, pool, {.seed = 1, .round = 0, .questions = 60})) ++grids[labels[q.template_sample]];
+  for (const Query& q : make_captcha(priors)->choose(store, pool, {.seed = 1, .round = 0, .questions = 60}))
+    ++grids[labels[q.template_sample]];
   EXPECT_GT(grids[0], grids[1] + grids[2]);
   EXPECT_THROW(make_captcha({.members = 5, .priors = {0.5, -1}}), Error);
   // The template is the member nearest to the mean of its class.
   for (Centre centre : {Centre::embeddings, Centre::input}) {
-    for (const Query& q : make_captcha({.members = 5, .centre = centre})->choose(store, pool, {.seed = 1, .round = 0, .questions = 15})) {
+    for (const Query& q : make_captcha({.members = 5, .centre = centre})
+                              ->choose(store, pool, {.seed = 1, .round = 0, .questions = 15})) {
       const at::Tensor z = pool.embeddings / pool.embeddings.norm(2, 1, true);
       at::Tensor sum = at::zeros({8}, at::kFloat);
       const at::Tensor rows = centre == Centre::input ? pool.embeddings : z;
@@ -301,15 +338,20 @@ TEST(Captcha, KnowsPriorsCentresAndOutliers) {
       }
       const float own = z[q.template_sample].dot(sum).item<float>();
       for (int64_t s = 0; s < 60; ++s) {
-        if (labels[s] == labels[q.template_sample]) { EXPECT_LE(z[s].dot(sum).item<float>(), own + 1e-4f); }
+        if (labels[s] == labels[q.template_sample]) {
+          EXPECT_LE(z[s].dot(sum).item<float>(), own + 1e-4f);
+        }
       }
     }
   }
   pool.inputs = at::Tensor();
-  EXPECT_THROW(make_captcha({.members = 5, .centre = Centre::input})->choose(store, pool, {.seed = 1, .round = 0, .questions = 5}), Error);
+  EXPECT_THROW(make_captcha({.members = 5, .centre = Centre::input})
+                   ->choose(store, pool, {.seed = 1, .round = 0, .questions = 5}),
+               Error);
   // Nearly all of those believed similar are.
   int64_t right = 0, total = 0;
-  for (const Query& q : sampler_of({"oracle.sampler=outliers"})->choose(store, pool, {.seed = 1, .round = 0, .questions = 90})) {
+  for (const Query& q :
+       sampler_of({"oracle.sampler=outliers"})->choose(store, pool, {.seed = 1, .round = 0, .questions = 90})) {
     EXPECT_EQ(q.kind, QueryKind::outliers);
     EXPECT_LE(q.members.size(), 15u);
     for (int64_t m : q.members) right += labels[m] == labels[q.template_sample], ++total;
@@ -330,7 +372,7 @@ TEST(Samplers, FinishWhatTheyBegan) {
     int64_t asked = 0, refused = 0;
     for (int64_t r = 0; r < 12; ++r) {
       Pool pool{draw_pool(store, 300, 7, r, {}, sampler->begun()), {}};
-      pool.embeddings = corner_rows(pool.samples, labels, 0.8);   // the classes overlap: many questions are refused
+      pool.embeddings = corner_rows(pool.samples, labels, 0.8);  // the classes overlap: many questions are refused
       std::set<int64_t> members;
       for (const Query& q : sampler->choose(store, pool, {.seed = 7, .round = r, .questions = 40})) {
         members.insert(q.members.begin(), q.members.end());
@@ -345,7 +387,8 @@ TEST(Samplers, FinishWhatTheyBegan) {
       ASSERT_LE(refused_before.size(), 40u) << name;
     }
     EXPECT_GT(asked, 50) << name;
-    EXPECT_GE(asked, name == std::string("captcha") ? refused * 8 / 10 : refused) << name << ": captcha keeps the classes balanced and may leave some for later";
+    EXPECT_GE(asked, name == std::string("captcha") ? refused * 8 / 10 : refused)
+        << name << ": captcha keeps the classes balanced and may leave some for later";
   }
 }
 
@@ -353,7 +396,9 @@ TEST(Captcha, IsBalancedAtAnyStop) {
   const std::vector<int64_t> labels = corner_labels(600, 6);
   graph::GraphStore store(600);
   store.set_labels(draw_template_labels(labels, 1));
-  const std::vector<Query> queries = sampler_of({"oracle.sampler=captcha", "oracle.members=5"})->choose(store, whole_pool(labels, 0.2), {.seed = 1, .round = 0, .questions = 150});
+  const std::vector<Query> queries =
+      sampler_of({"oracle.sampler=captcha", "oracle.members=5"})
+          ->choose(store, whole_pool(labels, 0.2), {.seed = 1, .round = 0, .questions = 150});
   std::map<int64_t, int64_t> count;
   for (size_t k = 0; k < queries.size(); ++k) {
     count[labels[queries[k].template_sample]] += static_cast<int64_t>(queries[k].members.size());
