@@ -133,14 +133,14 @@ void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> p
 }
 
 template <class T>
-void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, Cpu cpu) {
-  detail::check_centre_view(out, images, options);
+void center_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, Cpu cpu) {
+  detail::check_center_view(out, images, options);
   if (images.size == 0) return;
   const int64_t pixels = detail::view_elements(options);
   const Render<T> render = choose_render<T>(cpu);
   for_each_image<T>(images, options, scratch, cpu, [&](ViewJob<T>& job, int64_t i) {
     job.params = {};
-    job.params.crop = centre_crop(images[i].height, images[i].width);
+    job.params.crop = center_crop(images[i].height, images[i].width);
     job.out = out + i * pixels;
     render(job, options);
   });
@@ -155,7 +155,7 @@ template void augment_part(double*, const ImagePart&, const ViewParams&, const A
 template void augment_parts(float*, Span<const ImagePart>, Span<const ViewParams>, const AugmentOptions&, Scratch, Cpu);
 template void augment_parts(double*, Span<const ImagePart>, Span<const ViewParams>, const AugmentOptions&, Scratch,
                             Cpu);
-template void centre_view(float*, Span<const ImageView>, const AugmentOptions&, Scratch, Cpu);
-template void centre_view(double*, Span<const ImageView>, const AugmentOptions&, Scratch, Cpu);
+template void center_view(float*, Span<const ImageView>, const AugmentOptions&, Scratch, Cpu);
+template void center_view(double*, Span<const ImageView>, const AugmentOptions&, Scratch, Cpu);
 
 }  // namespace pal::kernels::cpu

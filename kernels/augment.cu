@@ -2,7 +2,7 @@
 //
 //   plan    what happens to each view is drawn, and the filters of its crop-resize and blur are filled
 //   mean    only where contrast changes: the mean of the luma at that moment, from pixels that are not kept
-//   render  crop-resize, colour, and the end; a view that is blurred goes to scratch first
+//   render  crop-resize, color, and the end; a view that is blurred goes to scratch first
 //   blur    such views, both directions at once through shared memory
 // Resizing twice costs less than a trip of float planes through memory. A warp owns 32 columns and kBand rows of the
 // output: it resamples each row of bytes once along x and adds it to those of its rows that take it.
@@ -15,7 +15,7 @@ constexpr int kImages = 64, kParts = 32;  // what fits in a kernel's parameters
 constexpr int kBlurThreads = 256;
 constexpr int kBlurRows = 64, kBlurColumns = 16;  // of a tile; with the margins of the largest views it takes 30 kB
 
-enum class Draw { random, centre };
+enum class Draw { random, center };
 
 struct Images {
   ImageView image[kImages];
@@ -37,7 +37,7 @@ __global__ void draw_kernel(Work w, Images images, int count, ViewPolicy policy,
     params =
         draw_view_params(policy, w.options.seed, w.options.step, images.sample[i], view, image.height, image.width);
   } else {
-    params.crop = centre_crop(image.height, image.width);
+    params.crop = center_crop(image.height, image.width);
   }
   PAL_DEVICE_CHECK(params.crop.top >= 0 && params.crop.top + params.crop.height <= image.height);
   PAL_DEVICE_CHECK(params.crop.left >= 0 && params.crop.left + params.crop.width <= image.width);
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kThreads) mean_kernel(Work w) {
 // ---- render ----
 template <class T>
 __device__ void finish(T* out, const Work& w, const ViewParams& params, int32_t x, int32_t y, int c, float v) {
-  if (params.solarise && v >= params.solarise_threshold) v = 1 - v;
+  if (params.solarize && v >= params.solarize_threshold) v = 1 - v;
   const int64_t pixel = static_cast<int64_t>(y) * w.size + x;
   const int64_t place = w.options.layout == Layout::channels_last ? pixel * w.options.channels + c
                                                                   : static_cast<int64_t>(c) * w.size * w.size + pixel;
@@ -284,13 +284,13 @@ void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> p
 }
 
 template <class T>
-void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch,
+void center_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch,
                  cudaStream_t stream) {
-  detail::check_centre_view(out, images, options);
+  detail::check_center_view(out, images, options);
   if (images.size == 0) return;
   ViewPolicy still;
   still.jitter = still.blur = 0;
-  render_view(out, images, nullptr, still, 0, Draw::centre, options, scratch, stream);
+  render_view(out, images, nullptr, still, 0, Draw::center, options, scratch, stream);
 }
 
 #define PAL_INSTANTIATE(T)                                                                                          \
@@ -298,7 +298,7 @@ void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& opt
                            const AugmentOptions&, Scratch, cudaStream_t);                                           \
   template void augment_parts<T>(T*, Span<const ImagePart>, Span<const ViewParams>, const AugmentOptions&, Scratch, \
                                  cudaStream_t);                                                                     \
-  template void centre_view<T>(T*, Span<const ImageView>, const AugmentOptions&, Scratch, cudaStream_t);
+  template void center_view<T>(T*, Span<const ImageView>, const AugmentOptions&, Scratch, cudaStream_t);
 PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(bf16)
 #undef PAL_INSTANTIATE

@@ -107,7 +107,7 @@ __device__ void resize(Pixels& out, const Work& w, const Plan& plan, int64_t ima
   }
 }
 
-// This thread's pixels of its block's tile, resized; returns how many planes they have. channels 1 from colour: luma.
+// This thread's pixels of its block's tile, resized; returns how many planes they have. channels 1 from color: luma.
 __device__ int load_pixels(Pixels& p, const Work& w, const Plan& plan, int64_t image) {
   p.x = static_cast<int32_t>(blockIdx.x) % w.tiles_across * kTileSide + threadIdx.x % kWarp;
   p.y = static_cast<int32_t>(blockIdx.x) / w.tiles_across * kTileSide + threadIdx.x / kWarp * kBand;

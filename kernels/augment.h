@@ -2,11 +2,11 @@
 //
 // Shapes: images (B) of any size, HWC uint8 of 1 or 3 channels; out (V, B, C, size, size) in NCHW or channels-last,
 //         view-major.
-// Math:   per view: random resized crop (bilinear or bicubic, with antialiasing) → flip → colour jitter in random order → gray →
-//         Gaussian blur → solarise → normalise. Each value in [0, 1] until normalise. Every step is torchvision v2's
+// Math:   per view: random resized crop (bilinear or bicubic, with antialiasing) → flip → color jitter in random order → gray →
+//         Gaussian blur → solarize → normalize. Each value in [0, 1] until normalize. Every step is torchvision v2's
 //         on float images, except that what a bicubic crop overshoots is cut off, as on bytes and in Pillow; the
 //         filters are in augment_filter.h, the parameters are drawn in augment_params.h. On one channel (a gray image, or `channels` 1,
-//         for which colour becomes luma before anything else) saturation, hue and gray change nothing.
+//         for which color becomes luma before anything else) saturation, hue and gray change nothing.
 // Async:  the CUDA twin reads pixels and writes views in device memory; the arrays `images`, `sample` and `views`
 //         themselves are read on the host, before the call returns. Its pixels are the CPU's within 1/255.
 // Order:  a function of (seed, step, sample, view) only, never of the batch, the rank or the threads. The same bits for
@@ -40,7 +40,7 @@ struct ViewPolicy {
   float jitter = 0.8f, brightness = 0.4f, contrast = 0.4f, saturation = 0.2f, hue = 0.1f;
   float gray = 0.2f;
   float blur = 0.0f, blur_sigma_min = 0.1f, blur_sigma_max = 2.0f;
-  float solarise = 0.0f, solarise_threshold = 0.5f;
+  float solarize = 0.0f, solarize_threshold = 0.5f;
 };
 
 enum class Layout { nchw, channels_last };
@@ -76,9 +76,9 @@ int64_t augment_parts_scratch_bytes(Span<const ImagePart> parts, const AugmentOp
 template <class T>
 void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options,
                    Scratch scratch, Cpu cpu);
-// The view without randomness that evaluation uses: the centred square of the shorter side, resized and normalised.
+// The view without randomness that evaluation uses: the centerd square of the shorter side, resized and normalized.
 template <class T>
-void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, Cpu cpu);
+void center_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, Cpu cpu);
 }  // namespace cpu
 
 // T = float, bf16.
@@ -93,7 +93,7 @@ template <class T>
 void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options,
                    Scratch scratch, cudaStream_t stream);
 template <class T>
-void centre_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch,
+void center_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch,
                  cudaStream_t stream);
 }  // namespace cuda
 

@@ -41,7 +41,7 @@ inline void check_policy(const ViewPolicy& p) {
   check_probability(p.jitter, "jitter");
   check_probability(p.gray, "gray");
   check_probability(p.blur, "blur");
-  check_probability(p.solarise, "solarise");
+  check_probability(p.solarize, "solarize");
   PAL_CHECK(p.crop_scale_min > 0 && p.crop_scale_min <= p.crop_scale_max && p.crop_scale_max <= 1,
             "augment: smallest share of the area", p.crop_scale_min, "give 0 < min <= max <= 1");
   PAL_CHECK(p.crop_ratio_min > 0 && p.crop_ratio_min <= p.crop_ratio_max && std::isfinite(p.crop_ratio_max),
@@ -53,7 +53,7 @@ inline void check_policy(const ViewPolicy& p) {
   PAL_CHECK(p.hue >= 0 && p.hue <= 0.5f, "augment: strength of the hue jitter", p.hue, "give a number from 0 to 0.5");
   PAL_CHECK(p.blur_sigma_min > 0 && p.blur_sigma_min <= p.blur_sigma_max && std::isfinite(p.blur_sigma_max),
             "augment: smallest sigma of the blur", p.blur_sigma_min, "give 0 < min <= max");
-  PAL_CHECK(std::isfinite(p.solarise_threshold), "augment: solarise threshold", p.solarise_threshold, "give a number");
+  PAL_CHECK(std::isfinite(p.solarize_threshold), "augment: solarize threshold", p.solarize_threshold, "give a number");
 }
 
 inline void check_options(const AugmentOptions& o) {
@@ -111,10 +111,10 @@ void check_parts(const T* out, Span<const ImagePart> parts, Span<const ViewParam
 }
 
 template <class T>
-void check_centre_view(const T* out, Span<const ImageView> images, const AugmentOptions& options) {
+void check_center_view(const T* out, Span<const ImageView> images, const AugmentOptions& options) {
   check_options(options);
   check_images(images);
-  PAL_CHECK(out || images.size == 0, "centre_view: out", "null", "give room for all views");
+  PAL_CHECK(out || images.size == 0, "center_view: out", "null", "give room for all views");
 }
 
 }  // namespace pal::kernels::detail

@@ -48,17 +48,17 @@ struct AxisFilter {
     support = filter_radius(interpolation) * widening;
     inverse = 1 / widening;
   }
-  PAL_HOST_DEVICE double centre(int32_t x) const { return origin + scale * (x + 0.5); }
+  PAL_HOST_DEVICE double center(int32_t x) const { return origin + scale * (x + 0.5); }
   PAL_HOST_DEVICE int32_t begin(int32_t x) const {
-    const double first = centre(x) - support + 0.5;
+    const double first = center(x) - support + 0.5;
     return first > 0 ? int32_t(first) : 0;
   }
   PAL_HOST_DEVICE int32_t end(int32_t x) const {
-    const int32_t last = int32_t(centre(x) + support + 0.5);
+    const int32_t last = int32_t(center(x) + support + 0.5);
     return last < length ? last : length;
   }
   PAL_HOST_DEVICE double weight(int32_t p, int32_t x) const {
-    const double d = std::fabs(p + 0.5 - centre(x)) * inverse;
+    const double d = std::fabs(p + 0.5 - center(x)) * inverse;
     if (interpolation == Interpolation::bilinear) return d < 1 ? 1 - d : 0;
     if (d < 1) return (1.5 * d - 2.5) * d * d + 1;
     return d < 2 ? ((-0.5 * d + 2.5) * d - 4) * d + 2 : 0;

@@ -1,17 +1,17 @@
 // augment_impl: one view from the image to the output; compiled once per instruction set (PAL_ISA).
 #include "kernels/augment_impl.h"
 
-#include "kernels/augment_colour.h"
+#include "kernels/augment_color.h"
 #include "kernels/augment_resize.h"
 
 namespace pal::kernels::detail::PAL_ISA {
 namespace {
 
-// Solarises if asked, normalises and stores; a single plane is repeated to all channels of out.
+// Solarizes if asked, normalizes and stores; a single plane is repeated to all channels of out.
 template <class T>
 void finish(const ViewJob<T>& job, const AugmentOptions& options, int32_t planes) {
   const int64_t plane = int64_t(options.size) * options.size;
-  const T threshold = job.params.solarise ? T(job.params.solarise_threshold) : std::numeric_limits<T>::max();
+  const T threshold = job.params.solarize ? T(job.params.solarize_threshold) : std::numeric_limits<T>::max();
   const int64_t step = options.layout == Layout::channels_last ? options.channels : 1;
   for (int32_t c = 0; c < options.channels; ++c) {
     const T* __restrict in = job.buffers.planes + (planes == 1 ? 0 : c * plane);

@@ -2,7 +2,7 @@
 //
 // Order:  the words of stream (seed, augment, step, sample, view) are, whatever the policy:
 //           0 flip   1 jitter   2 order of the jitter   3 gray   4–7 factors of brightness, contrast, saturation, hue
-//           8 blur   9 sigma   10 solarise   11 not used   then 4 for each try of the crop: area, ratio, top, left
+//           8 blur   9 sigma   10 solarize   11 not used   then 4 for each try of the crop: area, ratio, top, left
 //         so that switching one step on or off changes no other. Host and device draw alike.
 // Math:   the distributions are those of torchvision's RandomResizedCrop, ColorJitter and GaussianBlur.
 #pragma once
@@ -22,17 +22,17 @@ enum JitterStep : int8_t { kBrightness, kContrast, kSaturation, kHue };
 
 struct ViewParams {
   CropBox crop;
-  bool flip = false, jitter = false, gray = false, blur = false, solarise = false;
+  bool flip = false, jitter = false, gray = false, blur = false, solarize = false;
   int8_t jitter_order[4] = {kBrightness, kContrast, kSaturation, kHue};
   float jitter_factor[4] = {1, 1, 1, 0};  // by JitterStep; these change nothing
   float blur_sigma = 0;
-  float solarise_threshold = 1;
+  float solarize_threshold = 1;
 };
 
 // About a tenth of the side, odd.
 PAL_HOST_DEVICE inline int32_t blur_kernel_size(int32_t size) { return size < 40 ? 3 : 2 * (size / 20) + 1; }
 
-// Centred crop of the image's own shape, or of the nearest shape that the ratios allow.
+// Centerd crop of the image's own shape, or of the nearest shape that the ratios allow.
 PAL_HOST_DEVICE inline CropBox fallback_crop(int32_t height, int32_t width, double ratio_min, double ratio_max) {
   CropBox box{0, 0, height, width};
   const double ratio = double(width) / height;
@@ -46,7 +46,7 @@ PAL_HOST_DEVICE inline CropBox fallback_crop(int32_t height, int32_t width, doub
 }
 
 // The square of evaluation.
-PAL_HOST_DEVICE inline CropBox centre_crop(int32_t height, int32_t width) { return fallback_crop(height, width, 1, 1); }
+PAL_HOST_DEVICE inline CropBox center_crop(int32_t height, int32_t width) { return fallback_crop(height, width, 1, 1); }
 
 PAL_HOST_DEVICE inline CropBox draw_crop(Random& random, const ViewPolicy& policy, int32_t height, int32_t width) {
   if (policy.crop_scale_min == 1 && policy.crop_scale_max == 1) return {0, 0, height, width};
@@ -91,8 +91,8 @@ PAL_HOST_DEVICE inline ViewParams draw_view_params(const ViewPolicy& policy, uin
   params.jitter_factor[kHue] = random.uniform(-policy.hue, policy.hue);
   params.blur = random.next_float() < policy.blur;
   params.blur_sigma = random.uniform(policy.blur_sigma_min, policy.blur_sigma_max);
-  params.solarise = random.next_float() < policy.solarise;
-  params.solarise_threshold = policy.solarise_threshold;
+  params.solarize = random.next_float() < policy.solarize;
+  params.solarize_threshold = policy.solarize_threshold;
   random.next_u32();
   params.crop = draw_crop(random, policy, height, width);
   return params;

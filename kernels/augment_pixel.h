@@ -1,4 +1,4 @@
-// augment_pixel: what the colour steps do to one pixel, and how a blur sees the border; the same on host and device.
+// augment_pixel: what the color steps do to one pixel, and how a blur sees the border; the same on host and device.
 //
 // Math:   brightness  clamp(f x)            contrast    clamp(f x + (1 − f) mean of the luma)
 //         saturation  clamp(f x + (1 − f) luma)         hue  h → h + f in HSV, h in turns

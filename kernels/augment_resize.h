@@ -85,7 +85,7 @@ void resample_gray(T* __restrict out, const T* __restrict row, const Taps<T>& ta
 
 // A pixel's three channels, and one value too many, are a vector: one multiply-add per tap.
 template <int N, class T>
-inline void resample_colour_fixed(T* out, int64_t plane, const T* row, const Taps<T>& taps, int32_t size) {
+inline void resample_color_fixed(T* out, int64_t plane, const T* row, const Taps<T>& taps, int32_t size) {
   typedef T Pixel __attribute__((vector_size(4 * sizeof(T))));
   const int32_t count = N > 0 ? N : taps.count;
   for (int32_t x = 0; x < size; ++x) {
@@ -104,14 +104,14 @@ inline void resample_colour_fixed(T* out, int64_t plane, const T* row, const Tap
 }
 
 template <class T>
-void resample_colour(T* out, int64_t plane, const T* row, const Taps<T>& taps, int32_t size) {
-  if (taps.count == 2) return resample_colour_fixed<2>(out, plane, row, taps, size);
-  if (taps.count == 3) return resample_colour_fixed<3>(out, plane, row, taps, size);
-  if (taps.count == 4) return resample_colour_fixed<4>(out, plane, row, taps, size);
-  resample_colour_fixed<0>(out, plane, row, taps, size);
+void resample_color(T* out, int64_t plane, const T* row, const Taps<T>& taps, int32_t size) {
+  if (taps.count == 2) return resample_color_fixed<2>(out, plane, row, taps, size);
+  if (taps.count == 3) return resample_color_fixed<3>(out, plane, row, taps, size);
+  if (taps.count == 4) return resample_color_fixed<4>(out, plane, row, taps, size);
+  resample_color_fixed<0>(out, plane, row, taps, size);
 }
 
-// Fills planes (channels, size, size) with values in [0, 1]. channels 1 from a colour image: luma.
+// Fills planes (channels, size, size) with values in [0, 1]. channels 1 from a color image: luma.
 template <class T>
 void crop_resize(const ViewJob<T>& job, Interpolation interpolation, int32_t size, int32_t channels) {
   const CropBox& crop = job.params.crop;
@@ -129,7 +129,7 @@ void crop_resize(const ViewJob<T>& job, Interpolation interpolation, int32_t siz
     T* out = job.buffers.planes + int64_t(i) * size;
     blend_rows(row, corner + y.first[i] * stride, stride, y, size, i, int64_t(across.length) * image.channels);
     if (channels == 3) {
-      resample_colour(out, plane, row, x, size);
+      resample_color(out, plane, row, x, size);
       continue;
     }
     if (image.channels == 3) {

@@ -1,7 +1,7 @@
 // batch_norm_impl: the loops of batch_norm over one tile; compiled once per instruction set (PAL_ISA).
 //
 // Sums go by eight doubles at a time, kBlocks independent ones to cover the latency of the additions. The maps are left
-// to the compiler's own vectoriser: one pass over memory, nothing to gain by hand.
+// to the compiler's own vectorizer: one pass over memory, nothing to gain by hand.
 #include "kernels/batch_norm_impl.h"
 
 #include <cstring>

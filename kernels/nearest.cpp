@@ -39,7 +39,7 @@ constexpr int64_t kChunkPanels = 20;   // of support rows
 constexpr int64_t kMaxWorkers = 32;    // of a block; fewer where there are many blocks
 constexpr int64_t kWorkerRows = 1024;  // a worker needs so much support to be worth its list
 constexpr int64_t kFewQueries = 4;     // are scored outright: a product of panels would be mostly padding
-constexpr int64_t kCentreRows = 64;    // of the support, whose mean is the centre
+constexpr int64_t kCenterRows = 64;    // of the support, whose mean is the center
 
 int64_t max_workers(int64_t queries, int64_t support) {
   const int64_t blocks = queries / (kQueryPanels * kMaxPanelWidth<float>)+1;
@@ -50,7 +50,7 @@ template <class T>
 struct Layout {
   ScratchPieces pieces;
   int64_t lists;   // of a query: one for each worker
-  T* centre;       // (D)
+  T* center;       // (D)
   T* queries;      // packed
   double* share;   // (Q) of a query in the bound
   double* norm;    // (Q)
@@ -62,7 +62,7 @@ struct Layout {
   Layout(void* base, int64_t queries_, int64_t support, int64_t dims, int64_t k)
       : pieces(base),
         lists(max_workers(queries_, support)),
-        centre(pieces.take<T>(dims)),
+        center(pieces.take<T>(dims)),
         queries(pieces.take<T>(whole_panel_elements<T>(queries_, dims))),
         share(pieces.take<double>(queries_)),
         norm(pieces.take<double>(queries_)),
@@ -81,10 +81,10 @@ void lower_to(double& shared, double score, double sign) {
 
 // The mean of some rows spread over the support, scaled as the filter scales them.
 template <class T>
-void find_centre(T* centre, MatrixView<const T> support, Metric metric, Isa isa) {
+void find_center(T* center, MatrixView<const T> support, Metric metric, Isa isa) {
   const auto& vec = vec_ops<T>(isa);
-  const int64_t dims = support.cols, sampled = std::min(support.rows, kCentreRows);
-  double scale[kCentreRows];
+  const int64_t dims = support.cols, sampled = std::min(support.rows, kCenterRows);
+  double scale[kCenterRows];
   for (int64_t i = 0; i < sampled; ++i) {
     const T* row = support.row(i * (support.rows / sampled));
     const double square = vec.dot(row, row, dims);
@@ -96,7 +96,7 @@ void find_centre(T* centre, MatrixView<const T> support, Metric metric, Isa isa)
     for (int64_t i = 0; i < sampled; ++i) {
       if (scale[i] > 0) sum += scale[i] * static_cast<double>(support.row(i * (support.rows / sampled))[k]);
     }
-    centre[k] = static_cast<T>(sum);
+    center[k] = static_cast<T>(sum);
   }
 }
 
@@ -233,8 +233,8 @@ void nearest(const NearestOut& out, MatrixView<const T> queries, const SupportVi
   std::fill_n(at.bound, queries.rows, worst_score(metric));
   std::fill_n(at.next, blocks, int64_t{0});
   if (count > 0 && queries.rows > 0) {
-    find_centre(at.centre, support.rows, metric, cpu.isa);
-    const NearestFilter<T> filter(metric, at.centre, queries.cols, cpu.isa);
+    find_center(at.center, support.rows, metric, cpu.isa);
+    const NearestFilter<T> filter(metric, at.center, queries.cols, cpu.isa);
     const Search<T> search{queries, support, excluded, sign_of(metric), k, filter, at, cpu.isa};
     parallel_for(cpu, queries.rows, width, [&](int64_t first, int64_t) { search.pack_queries(first, width); });
     parallel_for(cpu, blocks * workers, 1, [&](int64_t task, int64_t) {

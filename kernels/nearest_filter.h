@@ -1,11 +1,11 @@
 // nearest_filter: products in T that tell which pairs cannot be among the nearest, so that few need an exact score.
 //
-// Let e = ‖x − y‖² (euclidean), or that of x/‖x‖ and y/‖y‖, which is 2 − 2 cos. With x', y' = scale · x − centre rounded
+// Let e = ‖x − y‖² (euclidean), or that of x/‖x‖ and y/‖y‖, which is 2 − 2 cos. With x', y' = scale · x − center rounded
 // to T, and s their product in T:  e ≥ (1 − ε)(‖x'‖² + ‖y'‖²) − σ(‖x'‖ + ‖y'‖) − 2s,  where
 //   ε: the product is a chain of fused additions (kPanelRun, then the runs), the squares a shorter one; rounding x' and y'
 //      moves their distance by at most u(‖x'‖ + ‖y'‖), u half a unit in the last place of 1;
-//   σ: the scale of a cosine is rounded as well: 6u of distance, whatever the centre takes off.
-// A pair is out when that bound exceeds the k-th best e so far, that is when 2s − low_y < high_x. The centre, near the
+//   σ: the scale of a cosine is rounded as well: 6u of distance, whatever the center takes off.
+// A pair is out when that bound exceeds the k-th best e so far, that is when 2s − low_y < high_x. The center, near the
 // mean of the support, changes no result; it keeps the bound tight where a mean is large and distances are small.
 // Rows without a usable bound (NaN, overflow) get −∞ there, and exact scores always. A zero row under a cosine has a
 // distance below its e = 2 to anything: the bound holds.
@@ -30,9 +30,9 @@ T round_down(double v) {
 template <class T>
 class NearestFilter {
  public:
-  NearestFilter(Metric metric, const T* centre, int64_t dims, Isa isa)
+  NearestFilter(Metric metric, const T* center, int64_t dims, Isa isa)
       : metric_(metric),
-        centre_(centre),
+        center_(center),
         dims_(dims),
         ops_(nearest_ops<T>(isa)),
         vec_(vec_ops<T>(isa)),
@@ -63,11 +63,11 @@ class NearestFilter {
   }
   // Packs x' of columns [k, k + depth), depth ≤ kPanelRun, as (depth, width).
   void pack_run(T* panel, Rows& r, int64_t k, int64_t depth) const {
-    alignas(64) T centred[kMaxPanelWidth<T> * kPanelRun];
+    alignas(64) T centerd[kMaxPanelWidth<T> * kPanelRun];
     for (int64_t i = 0; i < r.count; ++i) {
-      r.square[i] += ops_.centre(centred + i * kPanelRun, r.data + i * r.stride + k, r.scale[i], centre_ + k, depth);
+      r.square[i] += ops_.center(centerd + i * kPanelRun, r.data + i * r.stride + k, r.scale[i], center_ + k, depth);
     }
-    pack_.turn(panel, centred, kPanelRun, depth, r.count, nullptr);
+    pack_.turn(panel, centerd, kPanelRun, depth, r.count, nullptr);
   }
 
   // (1 − ε) ‖x'‖² − σ ‖x'‖ of row i.
@@ -92,7 +92,7 @@ class NearestFilter {
 
  private:
   Metric metric_;
-  const T* centre_;
+  const T* center_;
   int64_t dims_;
   const NearestOps<T>& ops_;
   const VecOps<T>& vec_;

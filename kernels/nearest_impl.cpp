@@ -7,11 +7,11 @@ namespace pal::kernels::PAL_ISA {
 namespace {
 
 template <class T>
-double centre(T* y, const T* x, T scale, const T* centre, int64_t n) {
+double center(T* y, const T* x, T scale, const T* center, int64_t n) {
   Vec<T> squares{};
   int64_t i = 0;
   for (; i + kLanes<T> <= n; i += kLanes<T>) {
-    const Vec<T> v = scale * load(x + i) - load(centre + i);
+    const Vec<T> v = scale * load(x + i) - load(center + i);
     store(y + i, v);
     squares += v * v;
   }
@@ -20,7 +20,7 @@ double centre(T* y, const T* x, T scale, const T* centre, int64_t n) {
   double total = 0;
   for (int h = 0; h < kHalves<T>; ++h) total += sum(wide[h]);
   for (; i < n; ++i) {
-    y[i] = scale * x[i] - centre[i];
+    y[i] = scale * x[i] - center[i];
     total += static_cast<double>(y[i]) * static_cast<double>(y[i]);
   }
   return total;
@@ -57,7 +57,7 @@ int64_t next(uint64_t* lanes, const T* tile, int64_t row, int64_t rows, const T*
 
 extern const NearestOps<float> nearest_float;
 extern const NearestOps<double> nearest_double;
-constinit const NearestOps<float> nearest_float = {centre<float>, next<float>};
-constinit const NearestOps<double> nearest_double = {centre<double>, next<double>};
+constinit const NearestOps<float> nearest_float = {center<float>, next<float>};
+constinit const NearestOps<double> nearest_double = {center<double>, next<double>};
 
 }  // namespace pal::kernels::PAL_ISA

@@ -9,8 +9,8 @@ namespace pal::kernels {
 
 template <class T>
 struct NearestOps {
-  // y = scale · x − centre; returns Σ y², for n up to kPanelRun.
-  double (*centre)(T* y, const T* x, T scale, const T* centre, int64_t n);
+  // y = scale · x − center; returns Σ y², for n up to kPanelRun.
+  double (*center)(T* y, const T* x, T scale, const T* center, int64_t n);
   // The first row from `row` on of a tile (rows, width) of products s where not 2 s − low_row < high_lane for some lane;
   // *lanes: which, as bits. `rows` when there is none.
   int64_t (*next)(uint64_t* lanes, const T* tile, int64_t row, int64_t rows, const T* low, const T* high);

@@ -1,6 +1,6 @@
 // row_logsumexp on CUDA: tiles of similarities with a running maximum; the gradient in panels of columns.
 //
-// A thread keeps the maximum and the sum of its own part of each row over kChunk columns; then its 16 neighbours and the
+// A thread keeps the maximum and the sum of its own part of each row over kChunk columns; then its 16 neighbors and the
 // chunks are joined in a fixed order. The gradient writes the weights of a panel of columns (n × kPanel, not n × N),
 // multiplies them with the panel and goes on. How columns are cut depends on nothing else: a row's bits are its own.
 #include <cfloat>

@@ -6,7 +6,7 @@
 //         gradient  out_i = scale/τ · Σ_{j≠self_i} (d_i e^{s_ij − lse_i} + d'_j e^{s_ij − lse'_j}) columns_j
 //         with d, lse of the own rows and d', lse' of the columns. When the rows are some of the columns, that is the
 //         gradient of scale · Σ_j d'_j lse'_j in row i. Columns without terms (empty) are constants: only d_i remains.
-//         Nothing is normalised here. Into::add adds to out. out must not share memory with an input.
+//         Nothing is normalized here. Into::add adds to out. out must not share memory with an input.
 // Order:  a row's bits depend on its own values and on the columns in their order, not on the other rows: splitting the
 //         rows over ranks changes nothing. Identical bits from run to run and for any threads.
 //         Products and exponentials, and the gradient's sum over columns, are in T; the sum of a lse is fp64.

@@ -1,4 +1,4 @@
-// update: an optimiser's update of runs of elements, in place: on the CPU a table of functions per element type and
+// update: an optimizer's update of runs of elements, in place: on the CPU a table of functions per element type and
 // instruction set, on CUDA one launch for the runs of all parameters.
 //
 // Elements are independent and no product fuses with a sum, so the bits are the same for any set, any cut into runs, and

@@ -1,4 +1,4 @@
-// update_impl: the loops of update; compiled once per instruction set (PAL_ISA), left to the compiler's vectoriser.
+// update_impl: the loops of update; compiled once per instruction set (PAL_ISA), left to the compiler's vectorizer.
 #include "kernels/update_step.h"
 
 namespace pal::kernels::PAL_ISA {

@@ -20,7 +20,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 int end_with(Exit code, const std::string& sentence, Context& context) {
   const bool many = context.world && context.world->size() > 1;
   std::fflush(stdout);
-  // An error that every rank meets is said once: rank 0 speaks at once and its abort silences the others.
+  // An error that every rank meets is printed once: rank 0 prints at once, and its abort ends the others.
   if (many && context.world->rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   std::fprintf(stderr, "%serror: %s\n", many ? (context.world->prefix() + " ").c_str() : "", sentence.c_str());
   if (many) context.world->abort(static_cast<int>(code));

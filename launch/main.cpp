@@ -14,14 +14,14 @@ const std::vector<Command>& commands() {
       {"plan", "predict how a run scales to thousands of GPUs (a model)", cmd_plan},
       {"data", "make, show and check data sets", cmd_data},
       {"graph", "show and convert weighted pairs", cmd_graph},
-      {"eval", "measure a trained encoder: probes, nearest neighbours, fine-tuning", cmd_eval},
+      {"eval", "measure a trained encoder: probes, nearest neighbors, fine-tuning", cmd_eval},
       {"export", "write a trained encoder for Python, with torchvision's names", cmd_export},
       {"embed", "write the features of a data set", cmd_embed},
       {"watch", "show how a run stands", cmd_watch},
       {"runs", "list runs, their state and in what they differ", cmd_runs},
       {"report", "write an HTML page about runs", cmd_report},
       {"reproduce", "make a published table by real runs, ours beside it", cmd_reproduce},
-      {"label", "serve the labelling page: people answer in their browsers", cmd_label},
+      {"label", "serve the labeling page: people answer in their browsers", cmd_label},
       {"ask", "choose a round of questions by the newest checkpoint", cmd_ask},
       {"answers", "show, write out, hand in and take back answers", cmd_answers},
       {"labels", "write the class of every sample and how it is known", cmd_labels},
@@ -51,7 +51,7 @@ int dispatch(const std::vector<std::string>& args, Context& context) {
       return command.run(args.empty() ? args : std::vector<std::string>(args.begin() + 1, args.end()), context);
     names.push_back(command.name);
   }
-  throw Error(Exit::usage, "unknown command: " + name + "; the nearest is " + config::nearest_name(name, names) +
+  throw Error(Exit::usage, "unknown command: " + name + "; the nearest is " + config::suggest(name, names) +
                                " (all of them: pal help)");
 }
 

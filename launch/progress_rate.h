@@ -1,4 +1,4 @@
-// rate: a bar with images a second, made when the total is known.
+// progress_rate: a bar with images a second, made when the total is known.
 #pragma once
 
 #include <fmt/format.h>

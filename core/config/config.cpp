@@ -22,7 +22,7 @@ const KeySpec& known_key(const Setting& setting) {
               "write its keys under it, such as " + key.name);
   }
   throw Error(Exit::usage, setting.origin + ": unknown key " + printable(setting.key) + "; the nearest is " +
-                               nearest_name(setting.key, names) + " (all of them: pal config --keys)");
+                               suggest(setting.key, names) + " (all of them: pal config --keys)");
 }
 
 bool is_empty_section(const Setting& setting) {
@@ -76,8 +76,20 @@ struct ConfigBuilder {
     config.values_[key.name] = value;
   }
 
-  void apply(const Setting& setting) {
-    if (is_empty_section(setting)) return;
+  // The setting under its key's present name; a note says so where it was set by an old one.
+  Setting renamed(Setting setting) {
+    for (const RenamedKey& key : renamed_keys()) {
+      if (setting.key != key.before) continue;
+      config.notes_.push_back(setting.origin + ": " + key.before + " is now called " + key.now +
+                              "; the old name still works");
+      setting.key = key.now;
+    }
+    return setting;
+  }
+
+  void apply(const Setting& given) {
+    if (is_empty_section(given)) return;
+    const Setting setting = renamed(given);
     const KeySpec& key = known_key(setting);
     const bool empty_text =
         key.type == KeyType::text && setting.shape == Setting::Shape::scalar && setting.items[0].empty();

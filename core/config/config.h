@@ -32,6 +32,12 @@ struct KeySpec {
 };
 
 const std::vector<KeySpec>& config_keys();
+
+// A key that was renamed. The old name still works, in configs, on the command line and in run folders.
+struct RenamedKey {
+  std::string before, now;
+};
+const std::vector<RenamedKey>& renamed_keys();
 const KeySpec* find_key(const std::string& name);  // nullptr when there is none
 // What a value must be: "an integer from 2 to 64", "vicreg or vic2".
 std::string describe_allowed(const KeySpec& key);
@@ -61,6 +67,8 @@ class Config {
   std::string dump() const;  // resolved YAML by section, every key that has a value
   // Keys whose values differ, of those with KeyEffect::result, in the table's order.
   std::vector<std::string> differing_keys(const Config& other) const;
+  // A sentence for each renamed key that was set by its old name; for the terminal.
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   struct Value {
@@ -71,6 +79,7 @@ class Config {
   friend struct ConfigBuilder;
   const Value& value(const std::string& key) const;
   std::map<std::string, Value> values_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace pal::config

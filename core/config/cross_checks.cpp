@@ -43,7 +43,7 @@ void check_between_keys(const Config& config, Completeness completeness) {
   check_interval(config, "augment.small_crop_scale");
   check_interval(config, "augment.crop_ratio");
   check_interval(config, "augment.blur_sigma");
-  for (const char* key : {"augment.flip", "augment.jitter", "augment.gray", "augment.blur", "augment.solarise"})
+  for (const char* key : {"augment.flip", "augment.jitter", "augment.gray", "augment.blur", "augment.solarize"})
     check_per_view(config, key);
   check_length(config, "augment.jitter_strength", 4, "four numbers: brightness, contrast, saturation, hue");
   if (config.real_list("augment.jitter_strength")[3] > 0.5)

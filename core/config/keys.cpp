@@ -30,12 +30,12 @@ const std::vector<KeySpec>& config_keys() {
       {"augment.crop_ratio", T::real_list, "[0.75, 1.3333]", "Aspect ratio of a random crop: [min, max].", {}, 0.01, 100},
       {"augment.interpolation", T::choice, "bilinear", "Filter that resizes a crop, with antialiasing.", {"bilinear", "bicubic"}},
       {"augment.flip", T::real_list, "[0.5]", "Probability of a left-right flip, per view (the last one repeats).", {}, 0, 1},
-      {"augment.jitter", T::real_list, "[0.8]", "Probability of colour jitter, per view.", {}, 0, 1},
+      {"augment.jitter", T::real_list, "[0.8]", "Probability of color jitter, per view.", {}, 0, 1},
       {"augment.jitter_strength", T::real_list, "[0.4, 0.4, 0.2, 0.1]", "Brightness, contrast, saturation, hue.", {}, 0, 10},
       {"augment.gray", T::real_list, "[0.2]", "Probability of gray, per view.", {}, 0, 1},
       {"augment.blur", T::real_list, "[0.0]", "Probability of a Gaussian blur, per view.", {}, 0, 1},
       {"augment.blur_sigma", T::real_list, "[0.1, 2.0]", "Standard deviation of the blur in pixels: [min, max].", {}, 0.01, 100},
-      {"augment.solarise", T::real_list, "[0.0]", "Probability of solarisation, per view.", {}, 0, 1},
+      {"augment.solarize", T::real_list, "[0.0]", "Probability of solarization, per view.", {}, 0, 1},
       {"augment.noise", T::real, "0.3", "Features: noise of a view, as a share of the columns' mean deviation.", {}, 0},
       {"augment.mean", T::real_list, "[0.485, 0.456, 0.406]", "Mean taken off each channel: three numbers, or one for all."},
       {"augment.std", T::real_list, "[0.229, 0.224, 0.225]", "Standard deviation each channel is divided by: three numbers, or one for all.", {}, 1e-6},
@@ -74,8 +74,8 @@ const std::vector<KeySpec>& config_keys() {
       {"loss.barlow", T::choice, "cross", "BarlowTwins: correlation across pairs of views (the textbook form) or over all edges of the graph.", {"cross", "graph"}},
       {"loss.lambda", T::real, "0.005", "BarlowTwins: weight of the correlations off the diagonal.", {}, 0},
       {"loss.scale", T::real, "1", "BarlowTwins: factor of the loss.", {}, 0},
-      {"loss.queue", T::integer, "65536", "NNCLR: embeddings kept to choose neighbours from (0: the other samples of the batch).", {}, 0, 1 << 26},
-      {"loss.neighbours", T::integer, "1", "NNCLR: one of so many nearest ones, drawn, stands for a row (0: the row itself, plain SSL).", {}, 0, 64},
+      {"loss.queue", T::integer, "65536", "NNCLR: embeddings kept to choose neighbors from (0: the other samples of the batch).", {}, 0, 1 << 26},
+      {"loss.neighbors", T::integer, "1", "NNCLR: one of so many nearest ones, drawn, stands for a row (0: the row itself, plain SSL).", {}, 0, 64},
       {"loss.pairs", T::integer, "0", "Sampled VIC2: pairs of rows drawn against collapse in a step (0: all pairs of the batch).", {}, 0, 1 << 30},
       {"loss.draw", T::choice, "any", "Sampled VIC2: pairs of any rows, or between two random halves of the rows.", {"any", "halves"}},
       {"loss.form", T::choice, "unbiased", "Sampled VIC2: unbiased for VIC2, or the form printed in the paper.", {"unbiased", "printed"}},
@@ -105,18 +105,18 @@ const std::vector<KeySpec>& config_keys() {
       {"oracle.agreement", T::real, "0", "No more questions when the model expected this share of the answers in three rounds in a row (0: never).", {}, 0, 1},
       {"oracle.noise", T::real, "0", "Share of the simulated answers that are flipped.", {}, 0, 1},
       {"oracle.members", T::integer, "10", "Samples asked against one template at a time.", {}, 1, 1000},
-      {"oracle.templates", T::choice, "given", "One labelled sample of each class, or classes found on the way.", {"given", "discover"}},
-      {"oracle.guide", T::choice, "classifier", "Which class a sample is asked against first: that of the nearest centre in the embedding, that of a linear classifier on what is known, or (captcha) a random one.", {"none", "embeddings", "classifier"}},
-      {"oracle.centre", T::choice, "off", "Captcha: templates move to the middle of what is known of their class, by embedding or by input.", {"off", "embeddings", "input"}},
+      {"oracle.templates", T::choice, "given", "One labeled sample of each class, or classes found on the way.", {"given", "discover"}},
+      {"oracle.class_guess", T::choice, "classifier", "Which class a sample is asked against first: that of the nearest center in the embedding, that of a linear classifier on what is known, or (captcha) a random one.", {"none", "embeddings", "classifier"}},
+      {"oracle.center", T::choice, "off", "Captcha: templates move to the middle of what is known of their class, by embedding or by input.", {"off", "embeddings", "input"}},
       {"oracle.priors", T::real_list, "[]", "Captcha: share of each class in the data, by label ([]: equal); a class is least known for its share.", {}, 0},
       {"oracle.outliers", T::integer, "15", "Outliers: samples believed similar, shown with one template.", {}, 1, 1000},
       {"oracle.measure", T::choice, "margin", "Uncertainty: entropy, margin between the two likeliest classes, or distance to their boundary.", {"entropy", "margin", "boundary"}},
       {"oracle.heads", T::integer, "8", "Ensemble: classifiers that vote.", {}, 2, 1000},
       {"oracle.clusters", T::integer, "0", "Pruning: clusters of k-means (0: as many as classes).", {}, 0, 1 << 20},
-      {"oracle.near_until", T::real, "10", "Pruning: samples near their centres are asked until a class has so many known members on average, far ones later.", {}, 0},
-      {"oracle.support", T::integer, "4096", "NNCLR: samples that neighbours are chosen from (0: among the asked ones themselves).", {}, 0, 1 << 26},
-      {"oracle.neighbours", T::integer, "1", "NNCLR: neighbours looked at (0: none, plain SSL).", {}, 0, 64},
-      {"oracle.firm", T::real, "0.9", "Coarse: share of known members that must fall into the right group before finer questions are asked.", {}, 0, 1},
+      {"oracle.pruning_near_until", T::real, "10", "Pruning: samples near their centers are asked until a class has so many known members on average, far ones later.", {}, 0},
+      {"oracle.support", T::integer, "4096", "NNCLR: samples that neighbors are chosen from (0: among the asked ones themselves).", {}, 0, 1 << 26},
+      {"oracle.neighbors", T::integer, "1", "NNCLR: neighbors looked at (0: none, plain SSL).", {}, 0, 64},
+      {"oracle.coarse_accuracy", T::real, "0.9", "Coarse: share of known members that must fall into the right group before finer questions are asked.", {}, 0, 1},
 
       {"compare.lines", T::text_list, "[]", "pal oracle compare: the oracles, [{name: captcha, oracle.sampler: captcha}, ...]: settings by their keys; answers: assumed (yes, and free).", {}, -kNoLimit, kNoLimit, KeyEffect::none},
       {"compare.seeds", T::integer, "5", "pal oracle compare: runs of each line, train.seed from 0.", {}, 1, 1000, KeyEffect::none},
@@ -135,13 +135,13 @@ const std::vector<KeySpec>& config_keys() {
       {"train.micro_batches", T::integer, "1", "Pieces a step is encoded in, to save memory: the loss still sees the whole batch, for one more forward pass; batch norm takes the statistics of a piece.", {}, 1, 65536},
       {"train.precision", T::choice, "full", "Encoder: in train.dtype, or bf16 autocast on a GPU.", {"full", "bf16"}},
       {"train.bucket_mb", T::real, "25", "Gradients are summed over ranks in buckets of so many MB while backward goes on.", {}, 0.001, 1024},
-      {"train.wire", T::choice, "full", "Gradients between ranks: as they are, or float32 ones as bfloat16 (half the bytes; results then depend on the number of ranks).", {"full", "bfloat16"}},
+      {"train.grad_dtype", T::choice, "full", "Gradients between ranks: as they are, or float32 ones as bfloat16 (half the bytes; results then depend on the number of ranks).", {"full", "bfloat16"}},
       {"train.threads", T::integer, "0", "Compute threads per rank (0: the cores this rank was given).", {}, 0, 1024, KeyEffect::none},
       {"train.max_skips", T::integer, "10", "Steps in a row with a gradient that is not finite before the run goes back to the last checkpoint, and stops when that does not help.", {}, 1, kNoLimit, KeyEffect::none},
       {"train.compare_every", T::integer, "100", "Steps between comparisons of the parameters of all ranks.", {}, 1, kNoLimit, KeyEffect::none},
-      {"train.watch", T::choice, "on", "Heartbeats between ranks: a rank that hangs is named and ends the job.", {"on", "off"}, -kNoLimit, kNoLimit, KeyEffect::none},
+      {"train.watchdog", T::choice, "on", "Heartbeats between ranks: a rank that hangs is named and ends the job.", {"on", "off"}, -kNoLimit, kNoLimit, KeyEffect::none},
 
-      {"optim.kind", T::choice, "lars", "Optimiser.", {"sgd", "lars", "adamw"}},
+      {"optim.kind", T::choice, "lars", "Optimizer.", {"sgd", "lars", "adamw"}},
       {"optim.base_lr", T::real, "", "Peak learning rate per 256 samples of the global batch (or optim.lr).", {}, 0},
       {"optim.lr", T::real, "", "Peak learning rate as it is (or optim.base_lr).", {}, 0},
       {"optim.momentum", T::real, "0.9", "Momentum of sgd and lars.", {}, 0, 1},
@@ -159,6 +159,17 @@ const std::vector<KeySpec>& config_keys() {
       {"log.every", T::integer, "10", "Steps between lines of metrics.jsonl; 1 logs all.", {}, 1, kNoLimit, KeyEffect::none},
   };
   // clang-format on
+  return keys;
+}
+
+const std::vector<RenamedKey>& renamed_keys() {
+  static const std::vector<RenamedKey> keys = {
+      {"augment.solarise", "augment.solarize"},  {"loss.neighbours", "loss.neighbors"},
+      {"oracle.neighbours", "oracle.neighbors"}, {"oracle.centre", "oracle.center"},
+      {"train.watch", "train.watchdog"},         {"train.wire", "train.grad_dtype"},
+      {"oracle.firm", "oracle.coarse_accuracy"}, {"oracle.near_until", "oracle.pruning_near_until"},
+      {"oracle.guide", "oracle.class_guess"},
+  };
   return keys;
 }
 

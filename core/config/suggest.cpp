@@ -23,7 +23,7 @@ size_t edit_distance(const std::string& a, const std::string& b) {
 
 static std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 
-std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates) {
+std::string suggest(const std::string& name, const std::vector<std::string>& candidates) {
   std::string best;
   std::pair<size_t, size_t> best_distance;
   for (const std::string& candidate : candidates) {

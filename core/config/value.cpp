@@ -43,7 +43,7 @@ std::string describe_range(const KeySpec& key) {
 [[noreturn]] void refuse(const KeySpec& key, const std::string& text, const std::string& where) {
   std::string sentence = where + ": " + key.name + " is " + (text.empty() ? "empty" : printable(text)) +
                          "; it must be " + describe_allowed(key);
-  if (key.type == KeyType::choice) sentence += " (the nearest is " + nearest_name(text, key.choices) + ")";
+  if (key.type == KeyType::choice) sentence += " (the nearest is " + suggest(text, key.choices) + ")";
   throw Error(Exit::usage, sentence);
 }
 

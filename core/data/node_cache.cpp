@@ -101,7 +101,7 @@ void copy_shard(const Source& source, const std::string& copy) {
   partial.publish();
 }
 
-void copy_all(const std::vector<Source>& sources, const std::string& folder, StageReport& report) {
+void copy_all(const std::vector<Source>& sources, const std::string& folder, NodeCacheReport& report) {
   fs::create_directories(folder);
   std::vector<Source> missing;
   uint64_t needed = 0;
@@ -139,8 +139,8 @@ void copy_all(const std::vector<Source>& sources, const std::string& folder, Sta
 
 }  // namespace
 
-StageReport stage_dataset(const std::string& pattern, const std::string& folder, comm::Comm& node) {
-  StageReport report;
+NodeCacheReport cache_on_node(const std::string& pattern, const std::string& folder, comm::Comm& node) {
+  NodeCacheReport report;
   report.data = folder;
   const std::vector<Source> sources = list_sources(pattern, report.data);
   report.files = static_cast<int64_t>(sources.size());

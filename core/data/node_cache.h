@@ -1,4 +1,4 @@
-// stage: the shards of a data set copied once per node to a local folder, before the first epoch.
+// node_cache: the shards of a data set copied once per node to a local folder, before the first epoch.
 //
 // Copies lie in FOLDER/pal-<fingerprint>, a name made of the sources' paths, sizes and times: other sources, other copies.
 // A copy is written under a temporary name, read back, compared with the source by CRC32C and renamed: a reader sees whole
@@ -13,7 +13,7 @@
 
 namespace pal::data {
 
-struct StageReport {
+struct NodeCacheReport {
   std::string data;  // what to open instead of the pattern
   int64_t files = 0;
   int64_t copied = 0;  // of them; the others were there
@@ -22,6 +22,6 @@ struct StageReport {
 
 // Collective over the ranks of one node: one copies, the others wait. The report is of the rank that copied; `data` is the
 // same on all. Throws Error (data) when a source cannot be read or a copy does not match.
-StageReport stage_dataset(const std::string& pattern, const std::string& folder, comm::Comm& node);
+NodeCacheReport cache_on_node(const std::string& pattern, const std::string& folder, comm::Comm& node);
 
 }  // namespace pal::data

@@ -42,7 +42,7 @@ std::vector<std::string> read_text_checked(const io::h5::File& file, const std::
   return values;
 }
 
-// Each walk towards the root ends at a root or at a node of an earlier walk; meeting its own path is a cycle.
+// Each walk toward the root ends at a root or at a node of an earlier walk; meeting its own path is a cycle.
 void check_acyclic(const std::string& path, const std::vector<int64_t>& parents) {
   std::vector<int64_t> walk(parents.size(), -1);  // which walk met the node first
   for (size_t start = 0; start < parents.size(); ++start) {

@@ -42,7 +42,7 @@ at::Tensor embed_slice(model::Encoder& encoder, const data::Dataset& data, const
   for (int64_t at = slice.first; at < slice.last; at += options.batch) {
     const int64_t end = std::min(slice.last, at + options.batch);
     const std::vector<int64_t> ids(samples.begin() + at, samples.begin() + end);
-    const at::Tensor images = data::load_centre_views(data, ids, options.augment, options.dtype, options.threads);
+    const at::Tensor images = data::load_center_views(data, ids, options.augment, options.dtype, options.threads);
     at::Tensor out = encoder.features(images.to(device));
     if (options.what == EmbedWhat::embedding) out = encoder.project(out);
     own.narrow(0, at - slice.first, end - at).copy_(out);

@@ -20,7 +20,7 @@ enum class EmbedWhat { features, embedding };  // before or after the projector
 
 struct EmbedOptions {
   EmbedWhat what = EmbedWhat::features;
-  kernels::AugmentOptions augment;  // size, channels, mean, std of the centre view
+  kernels::AugmentOptions augment;  // size, channels, mean, std of the center view
   at::ScalarType dtype = at::kFloat;
   int64_t batch = 256;  // images per forward
   int threads = 1;

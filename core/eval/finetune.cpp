@@ -24,7 +24,7 @@
 namespace pal::eval {
 namespace {
 
-data::LoaderOptions classifier_loader(const FinetuneOptions& o, const data::EpochPlan& plan,
+data::LoaderOptions classifier_loader(const FinetuneOptions& o, const data::EpochOrder& plan,
                                       std::vector<int64_t> subset, int64_t steps, comm::Comm& comm) {
   data::LoaderOptions load;
   load.plan = plan;
@@ -58,7 +58,7 @@ void sum_gradients(const ops::NamedTensors& parameters, comm::Comm& comm) {
 
 }  // namespace
 
-std::vector<int64_t> labelled_share(const std::vector<int64_t>& labels, int64_t classes, double fraction,
+std::vector<int64_t> labeled_share(const std::vector<int64_t>& labels, int64_t classes, double fraction,
                                     uint64_t seed) {
   std::vector<std::vector<std::pair<uint64_t, int64_t>>> of(static_cast<size_t>(classes));
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -82,8 +82,8 @@ std::vector<int64_t> labelled_share(const std::vector<int64_t>& labels, int64_t 
 Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> train, const data::Dataset& test,
                   const FinetuneOptions& o, comm::Comm& comm) {
   const auto classes = static_cast<int64_t>(train->classes().size());
-  const std::vector<int64_t> subset = labelled_share(train->labels(), classes, o.fraction, o.seed);
-  const data::EpochPlan plan{static_cast<int64_t>(subset.size()),
+  const std::vector<int64_t> subset = labeled_share(train->labels(), classes, o.fraction, o.seed);
+  const data::EpochOrder plan{static_cast<int64_t>(subset.size()),
                              std::min<int64_t>(o.global_batch, static_cast<int64_t>(subset.size())), o.seed};
   const int64_t steps = o.epochs * plan.steps_per_epoch();
   data::Loader loader(train, classifier_loader(o, plan, subset, steps, comm));
@@ -144,7 +144,7 @@ Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> 
   look.threads = o.threads;
   encoder.eval();
   const at::NoGradGuard no_grad;
-  const Labelled known = known_rows(embed(encoder, test, samples, look, comm), test.labels(), classes, "test");
+  const Labeled known = known_rows(embed(encoder, test, samples, look, comm), test.labels(), classes, "test");
   return tally(judge(at::linear(known.features, head[0].second, head[1].second), known.labels), known.labels, classes,
                plan.samples);
 }

@@ -13,7 +13,7 @@
 
 #include "core/comm/comm.h"
 #include "core/data/dataset.h"
-#include "core/data/loader/render_job.h"
+#include "core/data/loader/renderer.h"
 #include "core/eval/scores.h"
 
 namespace pal::model {
@@ -41,12 +41,12 @@ struct FinetuneOptions {
   std::function<void(int64_t step, int64_t steps, double loss)> progress;  // may be empty
 };
 
-// Trains on `train`, judges on the centre views of `test`. With TrainedPart::all the encoder is changed.
+// Trains on `train`, judges on the center views of `test`. With TrainedPart::all the encoder is changed.
 Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> train, const data::Dataset& test,
                   const FinetuneOptions& options, comm::Comm& comm);
 
-// The labelled samples it trains on, ascending: a share of each class, drawn by the seed.
-std::vector<int64_t> labelled_share(const std::vector<int64_t>& labels, int64_t classes, double fraction,
+// The labeled samples it trains on, ascending: a share of each class, drawn by the seed.
+std::vector<int64_t> labeled_share(const std::vector<int64_t>& labels, int64_t classes, double fraction,
                                     uint64_t seed);
 
 }  // namespace pal::eval

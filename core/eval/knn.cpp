@@ -13,26 +13,26 @@
 
 namespace pal::eval {
 
-Neighbours neighbours(const at::Tensor& queries, const at::Tensor& support, int64_t k) {
+Neighbors neighbors(const at::Tensor& queries, const at::Tensor& support, int64_t k) {
   const at::NoGradGuard no_grad;
   if (k <= kernels::kMaxNearest) {
     const int64_t n = queries.size(0);
-    Neighbours found{ops::empty_doubles({n, k}, queries), at::empty({n, k}, queries.options().dtype(at::kLong))};
+    Neighbors found{ops::empty_doubles({n, k}, queries), at::empty({n, k}, queries.options().dtype(at::kLong))};
     ops::nearest(found.index, found.similarity, queries.contiguous(), {support.contiguous(), {}, {}}, {},
                  kernels::Metric::cosine, at::get_num_threads());
     return found;
   }
-  const auto normalised = [](const at::Tensor& x) { return x / x.norm(2, 1, /*keepdim=*/true).clamp_min(1e-12); };
-  const at::Tensor all = normalised(queries).mm(normalised(support).t());
+  const auto normalized = [](const at::Tensor& x) { return x / x.norm(2, 1, /*keepdim=*/true).clamp_min(1e-12); };
+  const at::Tensor all = normalized(queries).mm(normalized(support).t());
   const auto [similarity, index] = all.sort(/*stable=*/true, /*dim=*/1, /*descending=*/true);
   return {similarity.narrow(1, 0, k).to(at::kDouble), index.narrow(1, 0, k).contiguous()};
 }
 
 namespace {
 
-// (n, C) votes of the first k neighbours. Votes are relative to the nearest one, so that a small τ cannot overflow; a query
-// without any neighbour has votes that are not finite.
-at::Tensor votes_of(const Neighbours& near, const at::Tensor& labels, int64_t classes, const KnnOptions& options) {
+// (n, C) votes of the first k neighbors. Votes are relative to the nearest one, so that a small τ cannot overflow; a query
+// without any neighbor has votes that are not finite.
+at::Tensor votes_of(const Neighbors& near, const at::Tensor& labels, int64_t classes, const KnnOptions& options) {
   const int64_t n = near.index.size(0), k = std::min(options.k, near.index.size(1));
   const at::Tensor similarity = near.similarity.narrow(1, 0, k), index = near.index.narrow(1, 0, k);
   const at::Tensor missing = index.lt(0);
@@ -49,8 +49,8 @@ std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64
                                 const at::Tensor& test, const std::vector<int64_t>& test_labels, int64_t classes,
                                 const std::vector<KnnOptions>& options, comm::Comm& comm) {
   const at::NoGradGuard no_grad;
-  const Labelled a = known_rows(train, train_labels, classes, "training");
-  const Labelled b = known_rows(test, test_labels, classes, "test");
+  const Labeled a = known_rows(train, train_labels, classes, "training");
+  const Labeled b = known_rows(test, test_labels, classes, "test");
   int64_t largest = 1;
   for (const KnnOptions& o : options) largest = std::max(largest, o.k);
   const int64_t k = std::min(largest, a.labels.size(0));
@@ -64,7 +64,7 @@ std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64
   std::vector<std::vector<at::Tensor>> predicted(options.size()), place(options.size());
   for (int64_t at = first; at < last; at += piece) {
     const int64_t n = std::min(piece, last - at);
-    const Neighbours near = neighbours(b.features.narrow(0, at, n), a.features, k);
+    const Neighbors near = neighbors(b.features.narrow(0, at, n), a.features, k);
     for (size_t o = 0; o < options.size(); ++o) {
       const Judged judged = judge(votes_of(near, a.labels, classes, options[o]), b.labels.narrow(0, at, n));
       predicted[o].push_back(judged.predicted);

@@ -1,4 +1,4 @@
-// knn: weighted nearest neighbours on frozen features: cosine similarity s, votes e^{s/τ}. Ties by the smaller class.
+// knn: weighted nearest neighbors on frozen features: cosine similarity s, votes e^{s/τ}. Ties by the smaller class.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct KnnOptions {
 
 Accuracy knn(const at::Tensor& train, const std::vector<int64_t>& train_labels, const at::Tensor& test,
              const std::vector<int64_t>& test_labels, int64_t classes, const KnnOptions& options);
-// Collective. One accuracy for each of `options`: the neighbours are looked up once, for the largest k. Each rank takes its
+// Collective. One accuracy for each of `options`: the neighbors are looked up once, for the largest k. Each rank takes its
 // slice of the test samples; the result is the same on every rank, and for any number of ranks.
 std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64_t>& train_labels,
                                 const at::Tensor& test, const std::vector<int64_t>& test_labels, int64_t classes,
@@ -24,11 +24,11 @@ std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64
 
 // The k rows of `support` nearest to each query by cosine, best first, equal ones by the lower row. k may not exceed the
 // rows. Up to 64 it takes no memory for the pairs (kernels/nearest.h), beyond that a matrix of queries × support.
-// Places without a neighbour (rows that are not finite) have index −1 up to 64.
-struct Neighbours {
+// Places without a neighbor (rows that are not finite) have index −1 up to 64.
+struct Neighbors {
   at::Tensor similarity;  // (Q, k) fp64
   at::Tensor index;       // (Q, k) int64
 };
-Neighbours neighbours(const at::Tensor& queries, const at::Tensor& support, int64_t k);
+Neighbors neighbors(const at::Tensor& queries, const at::Tensor& support, int64_t k);
 
 }  // namespace pal::eval

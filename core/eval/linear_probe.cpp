@@ -10,7 +10,7 @@
 
 namespace pal::eval {
 
-Labelled known_rows(const at::Tensor& features, const std::vector<int64_t>& labels, int64_t classes, const char* what) {
+Labeled known_rows(const at::Tensor& features, const std::vector<int64_t>& labels, int64_t classes, const char* what) {
   PAL_DATA_CHECK(
       static_cast<int64_t>(labels.size()) == features.size(0),
       std::string("the ") + what + " set has " + std::to_string(features.size(0)) + " samples but labels for",
@@ -32,7 +32,7 @@ Labelled known_rows(const at::Tensor& features, const std::vector<int64_t>& labe
 
 namespace {
 
-// A linear map of standardised features: scores = ((x − mean) · scale) W + bias.
+// A linear map of standardized features: scores = ((x − mean) · scale) W + bias.
 struct LinearMap {
   at::Tensor weight, bias;
 };
@@ -81,8 +81,8 @@ LinearMap fit_least_squares(const at::Tensor& x, const at::Tensor& labels, int64
 Accuracy linear_probe(const at::Tensor& train, const std::vector<int64_t>& train_labels, const at::Tensor& test,
                       const std::vector<int64_t>& test_labels, int64_t classes, const ProbeOptions& options) {
   const at::NoGradGuard no_grad;
-  const Labelled a = known_rows(train, train_labels, classes, "training");
-  const Labelled b = known_rows(test, test_labels, classes, "test");
+  const Labeled a = known_rows(train, train_labels, classes, "training");
+  const Labeled b = known_rows(test, test_labels, classes, "test");
 
   const at::Tensor mean = a.features.mean(0);
   // A constant column carries nothing: it becomes 0 instead of dividing by 0.

@@ -13,7 +13,7 @@
 
 #include "core/comm/comm.h"
 #include "core/data/dataset.h"
-#include "core/data/loader/render_job.h"
+#include "core/data/loader/renderer.h"
 #include "core/eval/embed.h"
 
 namespace pal::eval {

@@ -52,16 +52,16 @@ class Builder {
     add(weight, [&](int64_t s) { return store_.known(s) ? block_of_same(s) : -1; });
     answers(Relation::same, weight);
   }
-  void labelled(double weight) {
+  void labeled(double weight) {
     add(weight, [&](int64_t s) { return store_.label(s) >= 0 ? 0 : -1; });
   }
   void classes(double weight) {
     add(weight, [&](int64_t s) { return store_.label(s); });
   }
-  // Classes: −1 between all that is labelled, +2 inside each; so for components that differ by answers. Others: +1 to
+  // Classes: −1 between all that is labeled, +2 inside each; so for components that differ by answers. Others: +1 to
   // themselves, and the answers.
   void signs() {
-    labelled(-1);
+    labeled(-1);
     if (store_.deduction() == Deduction::once) {
       classes(1);  // and 1 by their star
       same(1);
@@ -135,12 +135,12 @@ void Builder::stars(double weight, Starless starless) {
   for (int64_t s : samples_) {
     const auto [at, fresh] = of.try_emplace(s);
     if (!fresh) continue;
-    at->second = stars_of(store_, s);
+    at->second = groups_of(store_, s);
     for (size_t k = 1; k < at->second.size(); ++k) further.try_emplace(at->second[k]);
   }
   add(weight, [&](int64_t s) {
     const std::vector<int64_t>& own = of.at(s);
-    return !own.empty() ? own[0] : starless == Starless::alone ? star_about(s) : -1;
+    return !own.empty() ? own[0] : starless == Starless::alone ? group_about(s) : -1;
   });
   std::set<std::pair<int64_t, int64_t>> pairs;  // positions
   for (int64_t p = 0; p < graph_.samples && !further.empty(); ++p) {
@@ -245,8 +245,8 @@ BatchGraph build_batch_graph(const GraphStore& store, const GraphSpec& spec, con
     case GraphKind::table:
       if (spec.table) {
         builder.table(*spec.table);
-      } else {  // zero-one: −1 between all that is labelled, back to 0 inside a class
-        builder.labelled(-1);
+      } else {  // zero-one: −1 between all that is labeled, back to 0 inside a class
+        builder.labeled(-1);
         builder.classes(1);
       }
       break;

@@ -4,7 +4,7 @@
 //   supervised  1 between samples known to be the same (one of which nothing is known is the same as itself)
 //   mixed       (1−α)·ssl + α·same, where samples of which nothing is known lie in no component: the rows of Ŷ that are zero
 //   signed      +1 known same, −1 known different, 0 unknown
-//   table       −ℓ(class, class) between labelled samples: zero-one, or a table
+//   table       −ℓ(class, class) between labeled samples: zero-one, or a table
 //   regression  y_iᵀ y_j of the targets
 //   ranking     −Kendall distance of the targets' orders, in [−1, 0]; a pair tied in one of them counts a half
 //   pairs       ssl + the weighted pairs

@@ -12,7 +12,7 @@ namespace pal::graph {
 
 EdgeDraw::EdgeDraw(const GraphStore& store, const std::vector<int64_t>& trained) {
   std::vector<std::pair<int64_t, int64_t>> known;  // group, sample
-  for (int64_t s : trained) for_each_alike(store, s, [&](int64_t group) { known.emplace_back(group, s); });
+  for (int64_t s : trained) for_each_similarity_group(store, s, [&](int64_t group) { known.emplace_back(group, s); });
   std::sort(known.begin(), known.end());
   for (size_t first = 0, last = 0; first < known.size(); first = last) {
     while (last < known.size() && known[last].first == known[first].first) ++last;

@@ -2,8 +2,8 @@
 //
 // Hubs (core/graph/store/hub_pairs.h) that differ from most of the other hubs are the crowd: two plain layers hold all its pairs,
 // and the rest takes back those that are not known to differ (−1 + 1 = 0). The pairs outside the crowd go to the rest, or
-// into a layer with a table when that is smaller. Labelled components differ by their labels and are left out when both are
-// labelled.
+// into a layer with a table when that is smaller. Labeled components differ by their labels and are left out when both are
+// labeled.
 #pragma once
 
 #include <cstdint>

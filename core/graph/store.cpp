@@ -300,7 +300,7 @@ std::vector<Link> GraphStore::explain(int64_t i, int64_t j) const {
   if (a == b) {
     append_path(chain, from, to);
   } else if (!class_.empty() && class_[a] >= 0 && class_[b] >= 0) {
-    // To a labelled sample on either side; a step from one to its class's first sample is left out.
+    // To a labeled sample on either side; a step from one to its class's first sample is left out.
     std::vector<Link> left, right;
     append_path(left, from, class_first_[class_[a]]);
     append_path(right, class_first_[class_[b]], to);

@@ -103,7 +103,7 @@ class GraphStore {
     int32_t i, j;
     int32_t relation;
   };
-  struct Neighbour {
+  struct Neighbor {
     int32_t sample;  // was the root of the other component when it was linked: root(sample) is the one now
     int32_t next;    // in links_, −1 at the end
     int32_t answer;
@@ -135,7 +135,7 @@ class GraphStore {
   PairSet different_;              // pairs of roots; of samples without deduction
   PairSet same_;                   // pairs of samples, only without deduction
   std::vector<int32_t> first_;     // root (sample) → its list in links_, −1 none; empty until the first one
-  std::vector<Neighbour> links_;   // negatives of components; all answers of samples without deduction
+  std::vector<Neighbor> links_;   // negatives of components; all answers of samples without deduction
   std::vector<int32_t> partners_;  // (N) without deduction: answers "same" in links_; empty until the first one
   HubPairs hubs_;
   WeightedEdges edges_;

@@ -30,7 +30,7 @@ WeightedEdges::WeightedEdges(int64_t samples, std::vector<WeightedPair> pairs, c
     PAL_DATA_CHECK(std::isfinite(pair.weight), source + ": weight that is not finite at pair", edge_text(pair),
                    "give a finite one");
   }
-  // By unordered pair, the way it was written second: then equal pairs are neighbours, and their ways tell why they differ.
+  // By unordered pair, the way it was written second: then equal pairs are neighbors, and their ways tell why they differ.
   std::sort(pairs.begin(), pairs.end(), [](const WeightedPair& a, const WeightedPair& b) {
     const auto [al, ah] = std::minmax(a.i, a.j);
     const auto [bl, bh] = std::minmax(b.i, b.j);

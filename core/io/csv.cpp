@@ -89,8 +89,8 @@ std::vector<NamedLabel> read_manifest(const std::string& path) {
     const std::vector<std::string>& row = rows[r];
     PAL_DATA_CHECK(static_cast<size_t>(name) < row.size() && !trimmed(row[static_cast<size_t>(name)]).empty(),
                    path + ": no path in row", r + 1, "each row is path,label");
-    const bool labelled = label >= 0 && static_cast<size_t>(label) < row.size();
-    list.push_back({trimmed(row[static_cast<size_t>(name)]), labelled ? trimmed(row[static_cast<size_t>(label)]) : ""});
+    const bool labeled = label >= 0 && static_cast<size_t>(label) < row.size();
+    list.push_back({trimmed(row[static_cast<size_t>(name)]), labeled ? trimmed(row[static_cast<size_t>(label)]) : ""});
   }
   return list;
 }

@@ -20,7 +20,7 @@ std::string card_of(const std::string& row) { return row.substr(0, row.rfind('-'
 
 }  // namespace
 
-Desk::Desk(oracle::Ledger& ledger, const std::string& run_dir, const DeskOptions& options)
+AnswerService::AnswerService(oracle::Ledger& ledger, const std::string& run_dir, const AnswerServiceOptions& options)
     : ledger_(ledger),
       options_(options),
       inbox_(run_dir),
@@ -32,7 +32,7 @@ Desk::Desk(oracle::Ledger& ledger, const std::string& run_dir, const DeskOptions
   std::vector<std::string> warnings;
   refresh(warnings);
   reload();
-  if (options_.writer == Writer::desk) return;
+  if (options_.writer == Writer::page) return;
   // A server that was killed between its own ledger and the inbox: what the job still asks for is handed on again.
   std::vector<oracle::Entry> entries;
   for (const oracle::RecordedAnswer& r : ledger_.all_answers()) {
@@ -42,7 +42,7 @@ Desk::Desk(oracle::Ledger& ledger, const std::string& run_dir, const DeskOptions
   hand_on(entries);
 }
 
-void Desk::hand_on(const std::vector<oracle::Entry>& entries) {
+void AnswerService::hand_on(const std::vector<oracle::Entry>& entries) {
   std::string lines;
   for (const oracle::Entry& e : entries) {
     if (e.answer.query >= kOwnGold) continue;
@@ -55,7 +55,7 @@ void Desk::hand_on(const std::vector<oracle::Entry>& entries) {
                   lines);
 }
 
-std::vector<std::string> Desk::write(const std::vector<oracle::Entry>& entries) {
+std::vector<std::string> AnswerService::write(const std::vector<oracle::Entry>& entries) {
   std::vector<std::string> reasons = ledger_.take(entries).refused;
   if (options_.writer == Writer::job) {
     std::vector<oracle::Entry> taken;
@@ -68,21 +68,21 @@ std::vector<std::string> Desk::write(const std::vector<oracle::Entry>& entries) 
   return reasons;
 }
 
-std::string Desk::put(std::vector<oracle::Entry> entries) {
+std::string AnswerService::put(std::vector<oracle::Entry> entries) {
   for (const std::string& reason : committer_.put(std::move(entries))) {
     if (!reason.empty()) return reason;
   }
   return "";
 }
 
-double Desk::price(oracle::QueryKind kind, size_t members) const {
+double AnswerService::price(oracle::QueryKind kind, size_t members) const {
   const bool grid = kind == oracle::QueryKind::captcha || kind == oracle::QueryKind::outliers;
   if (grid && options_.prices.grid > 0) return options_.prices.grid / static_cast<double>(members);
   return kind == oracle::QueryKind::coarse && options_.prices.coarse > 0 ? options_.prices.coarse
                                                                          : options_.prices.pair;
 }
 
-std::string Desk::take(const CardAnswer& card) {
+std::string AnswerService::take(const CardAnswer& card) {
   std::vector<oracle::Entry> entries;
   if (!card.replaces.empty()) entries = withdrawals(card.person, card.replaces);
   const bool again = !entries.empty();
@@ -106,7 +106,7 @@ std::string Desk::take(const CardAnswer& card) {
   return reason;
 }
 
-std::vector<oracle::Entry> Desk::withdrawals(const std::string& person, const std::string& uuid) const {
+std::vector<oracle::Entry> AnswerService::withdrawals(const std::string& person, const std::string& uuid) const {
   std::vector<oracle::Entry> entries;
   for (const oracle::RecordedAnswer& r : ledger_.last_answers(person, kRemembered)) {
     if (card_of(r.answer.uuid) != uuid || r.superseded_by != 0) continue;
@@ -119,7 +119,7 @@ std::vector<oracle::Entry> Desk::withdrawals(const std::string& person, const st
   return entries;
 }
 
-std::string Desk::take_back(const std::string& person, const std::string& uuid) {
+std::string AnswerService::take_back(const std::string& person, const std::string& uuid) {
   std::vector<oracle::Entry> entries = withdrawals(person, uuid);
   if (entries.empty()) {
     const std::vector<oracle::RecordedAnswer> last = ledger_.last_answers(person, kRemembered);
@@ -132,7 +132,7 @@ std::string Desk::take_back(const std::string& person, const std::string& uuid) 
   return reason;
 }
 
-std::string Desk::settle(const std::string& owner, const std::string& uuid, int64_t query, int64_t member,
+std::string AnswerService::resolve(const std::string& owner, const std::string& uuid, int64_t query, int64_t member,
                          oracle::Verdict verdict) {
   std::vector<oracle::Entry> entries;
   for (const oracle::RecordedAnswer& r : ledger_.answers_to(query, member)) {
@@ -151,7 +151,7 @@ std::string Desk::settle(const std::string& owner, const std::string& uuid, int6
   return reason;
 }
 
-std::vector<PastCard> Desk::past(const std::string& person, int64_t cards) const {
+std::vector<PastCard> AnswerService::past(const std::string& person, int64_t cards) const {
   std::vector<PastCard> past;
   for (const oracle::RecordedAnswer& r : ledger_.last_answers(person, cards * 16)) {
     if (r.superseded_by != 0) continue;
@@ -166,7 +166,7 @@ std::vector<PastCard> Desk::past(const std::string& person, int64_t cards) const
   return past;
 }
 
-std::vector<oracle::Query> Desk::next(const std::string& person, double now, int64_t count) {
+std::vector<oracle::Query> AnswerService::next(const std::string& person, double now, int64_t count) {
   std::vector<oracle::Query> cards = queue_.next(person, now, count);
   add_gold(person, cards);
   return cards;
@@ -174,7 +174,7 @@ std::vector<oracle::Query> Desk::next(const std::string& person, double now, int
 
 // In front of the others when it is time, and while it has not been answered; or when there is nothing else: a job that waits
 // for answers waits for these too.
-void Desk::add_gold(const std::string& person, std::vector<oracle::Query>& cards) {
+void AnswerService::add_gold(const std::string& person, std::vector<oracle::Query>& cards) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (since_gold_[person] < options_.gold_every && !cards.empty()) return;
   const std::set<int64_t>& done = gold_done_[person];
@@ -183,7 +183,7 @@ void Desk::add_gold(const std::string& person, std::vector<oracle::Query>& cards
   if (fresh != gold_.end()) cards.insert(cards.begin(), *fresh);
 }
 
-void Desk::reload() {
+void AnswerService::reload() {
   std::vector<oracle::Ledger::Waiting> waiting = ledger_.waiting();
   std::erase_if(waiting, [](const oracle::Ledger::Waiting& w) { return w.query.sampler == kGoldSampler; });
   std::vector<oracle::Query> gold = ledger_.queries();
@@ -201,18 +201,18 @@ void Desk::reload() {
   queue_.load(std::move(waiting));
 }
 
-void Desk::refresh(std::vector<std::string>& warnings) {
-  options_.writer == Writer::desk ? take_in(warnings) : look_at_job(warnings);
+void AnswerService::refresh(std::vector<std::string>& warnings) {
+  options_.writer == Writer::page ? take_in(warnings) : look_at_job(warnings);
 }
 
-void Desk::take_in(std::vector<std::string>& warnings) {
+void AnswerService::take_in(std::vector<std::string>& warnings) {
   const oracle::LedgerIntake intake = inbox_.drain(ledger_, warnings);
   if (intake.recorded + intake.withdrawn == 0) return;
   ++changes_;
   reload();
 }
 
-void Desk::look_at_job(std::vector<std::string>& warnings) {
+void AnswerService::look_at_job(std::vector<std::string>& warnings) {
   if (!std::filesystem::exists(questions_)) return;
   std::string text = io::read_whole_file(questions_);
   if (text == seen_questions_) return;

@@ -1,7 +1,7 @@
-// desk: where the labelling page hands out questions and takes answers: the run's ledger, or a copy of its open questions
+// answer_service: where the labeling page hands out questions and takes answers: the run's ledger, or a copy of its open questions
 // beside a job that writes it.
 //
-// Alone the desk writes RUN/ledger.sqlite itself. Beside a job it keeps a ledger of its own, RUN/label/ledger.sqlite, of the
+// Alone the service writes RUN/ledger.sqlite itself. Beside a job it keeps a ledger of its own, RUN/label/ledger.sqlite, of the
 // questions that the job hands out (RUN/questions.jsonl), and hands every answer on through the inbox. Either way an answer
 // is acknowledged once it is on disk, and the same one handed in twice counts once.
 // What one person says to one card has an uuid; of its members, UUID-MEMBER.
@@ -47,9 +47,9 @@ struct AnswerPrices {
 };
 
 // Who writes the run's ledger: this process, or a job beside it.
-enum class Writer { desk, job };
-struct DeskOptions {
-  Writer writer = Writer::desk;
+enum class Writer { page, job };
+struct AnswerServiceOptions {
+  Writer writer = Writer::page;
   int64_t votes = 1;  // beside a job: answers wanted of each question
   AnswerPrices prices = {};
   int64_t gold_every = 20;  // cards of a person from one gold question to the next
@@ -59,10 +59,10 @@ struct DeskOptions {
 inline constexpr const char* kGoldSampler = "gold";
 inline constexpr int64_t kOwnGold = int64_t{1} << 40;
 
-class Desk {
+class AnswerService {
  public:
   // `ledger`: the run's own, or the copy beside a job.
-  Desk(oracle::Ledger& ledger, const std::string& run_dir, const DeskOptions& options);
+  AnswerService(oracle::Ledger& ledger, const std::string& run_dir, const AnswerServiceOptions& options);
 
   // Cards for a person, theirs for a while: QuestionQueue::next, and gold questions among them.
   std::vector<oracle::Query> next(const std::string& person, double now, int64_t count);
@@ -70,7 +70,7 @@ class Desk {
   std::string take(const CardAnswer& answer);
   std::string take_back(const std::string& person, const std::string& uuid);
   // Takes every answer to a question back and puts the owner's in their place.
-  std::string settle(const std::string& owner, const std::string& uuid, int64_t query, int64_t member,
+  std::string resolve(const std::string& owner, const std::string& uuid, int64_t query, int64_t member,
                      oracle::Verdict verdict);
   std::vector<PastCard> past(const std::string& person, int64_t cards) const;
 
@@ -96,11 +96,11 @@ class Desk {
   void add_gold(const std::string& person, std::vector<oracle::Query>& cards);
 
   oracle::Ledger& ledger_;
-  const DeskOptions options_;
+  const AnswerServiceOptions options_;
   const oracle::Inbox inbox_;
   const std::string questions_;  // file of the job beside
   QuestionQueue queue_;
-  Committer committer_;
+  GroupCommit committer_;
   std::atomic<int64_t> changes_{0}, batches_{0};
   std::string seen_questions_;                        // of refresh() alone
   std::mutex mutex_;                                  // for all below

@@ -1,4 +1,4 @@
-// committer: many people's answers, one sync: who comes while a batch is being written waits and goes with the next one.
+// group_commit: many people's answers, one sync: who comes while a batch is being written waits and goes with the next one.
 //
 // Thread: any number call put(); one of them writes for all that wait.
 #pragma once
@@ -16,11 +16,11 @@
 
 namespace pal::label {
 
-class Committer {
+class GroupCommit {
  public:
   // Writes a batch; returns once it is on disk. A sentence for each entry, "" for those that were taken.
   using Write = std::function<std::vector<std::string>(const std::vector<oracle::Entry>&)>;
-  explicit Committer(Write write) : write_(std::move(write)) {}
+  explicit GroupCommit(Write write) : write_(std::move(write)) {}
 
   // Returns once these are on disk, with a sentence for each. Entries of one call stay together and in order.
   std::vector<std::string> put(std::vector<oracle::Entry> entries) {

@@ -14,7 +14,7 @@ constexpr size_t kPoints = 40, kShown = 20, kExamples = 24;
 
 // Inserts in parts, so that the way is seen.
 void insert_with_history(graph::GraphStore& store, const std::vector<oracle::Decision>& decisions, int64_t before,
-                         Standing& s) {
+                         LabelStats& s) {
   std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> asked;  // pair → query, member
   for (const oracle::Decision& d : decisions) asked[std::minmax(d.i, d.j)] = {d.query, d.j};
   const size_t part = std::max<size_t>(1, (decisions.size() + kPoints - 1) / kPoints);
@@ -37,7 +37,7 @@ void insert_with_history(graph::GraphStore& store, const std::vector<oracle::Dec
   }
 }
 
-void look_for_disagreements(const std::vector<oracle::RecordedAnswer>& answers, Standing& s) {
+void look_for_disagreements(const std::vector<oracle::RecordedAnswer>& answers, LabelStats& s) {
   std::map<std::pair<int64_t, int64_t>, Disagreement> by_question;
   for (const oracle::RecordedAnswer& r : answers) {
     if (r.superseded_by != 0 || r.said == "withdrawn" || r.said == to_string(oracle::Verdict::skip)) continue;
@@ -53,7 +53,7 @@ void look_for_disagreements(const std::vector<oracle::RecordedAnswer>& answers, 
   }
 }
 
-void score_gold(const std::vector<oracle::RecordedAnswer>& answers, const std::vector<int64_t>& labels, Standing& s) {
+void score_gold(const std::vector<oracle::RecordedAnswer>& answers, const std::vector<int64_t>& labels, LabelStats& s) {
   for (const oracle::RecordedAnswer& r : answers) {
     if (r.sampler != kGoldSampler || r.superseded_by != 0 || (r.said != "yes" && r.said != "no")) continue;
     const auto n = static_cast<int64_t>(labels.size());
@@ -66,9 +66,9 @@ void score_gold(const std::vector<oracle::RecordedAnswer>& answers, const std::v
 
 }  // namespace
 
-Standing look_at_answers(const oracle::Ledger& ledger, const graph::GraphStore& before, oracle::ConsensusKind consensus,
+LabelStats look_at_answers(const oracle::Ledger& ledger, const graph::GraphStore& before, oracle::ConsensusKind consensus,
                          const std::vector<int64_t>& labels) {
-  Standing s;
+  LabelStats s;
   const std::vector<oracle::Decision> decisions = oracle::standing_decisions(ledger, consensus);
   const std::vector<oracle::RecordedAnswer> answers = ledger.all_answers();
   s.samples = before.samples();

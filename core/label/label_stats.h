@@ -1,4 +1,4 @@
-// standing: how far the answers have come: what was asked, what follows from it, who agrees with whom, what contradicts.
+// label_stats: how far the answers have come: what was asked, what follows from it, who agrees with whom, what contradicts.
 //
 // Math:  known pairs = pairs of samples whose relation answers tell or imply, without those that the labels told before:
 //        Σ_c s_c(s_c − 1)/2 of the components and Σ s_a·s_b of components known to differ.
@@ -40,7 +40,7 @@ struct GoldScore {
   int64_t right = 0, of = 0;
 };
 
-struct Standing {
+struct LabelStats {
   int64_t samples = 0;
   int64_t questions = 0, open = 0, answered = 0, answers = 0;  // answered: questions with a verdict
   int64_t told = 0;                                            // pairs whose relation an answer told
@@ -57,7 +57,7 @@ struct Standing {
 };
 
 // `before`: what was known without answers. `labels`: (N), −1 unknown: the truth of gold questions.
-Standing look_at_answers(const oracle::Ledger& ledger, const graph::GraphStore& before, oracle::ConsensusKind consensus,
+LabelStats look_at_answers(const oracle::Ledger& ledger, const graph::GraphStore& before, oracle::ConsensusKind consensus,
                          const std::vector<int64_t>& labels);
 
 }  // namespace pal::label

@@ -43,7 +43,7 @@ std::string from_hexadecimal(const std::string& digits) {
 Tokens::Tokens(const std::string& file) {
   if (access(file.c_str(), F_OK) != 0) make_secret(file);
   secret_ = from_hexadecimal(io::read_whole_file(file).substr(0, 2 * kSecretBytes));
-  PAL_DATA_CHECK(secret_.size() == kSecretBytes, "this is no secret of a labelling page", file,
+  PAL_DATA_CHECK(secret_.size() == kSecretBytes, "this is no secret of a labeling page", file,
                  "remove it: a new one is made, and new links");
 }
 

@@ -19,8 +19,8 @@ bool fit_for_a_name(const std::string& name) {
 
 }  // namespace
 
-std::vector<Person> read_people(const std::string& file) {
-  std::vector<Person> people;
+std::vector<User> read_users(const std::string& file) {
+  std::vector<User> people;
   const std::vector<std::string> lines = oracle::split_lines(io::read_whole_file(file));
   for (size_t k = 0; k < lines.size(); ++k) {
     std::string name = lines[k].substr(lines[k].find_first_not_of(" \t"));
@@ -34,17 +34,17 @@ std::vector<Person> read_people(const std::string& file) {
     const std::string where = file + ":" + std::to_string(k + 1);
     PAL_CHECK(fit_for_a_name(name), where + ": unfit for a name", name,
               "use up to 64 bytes without control characters");
-    PAL_CHECK(std::none_of(people.begin(), people.end(), [&](const Person& p) { return p.name == name; }),
+    PAL_CHECK(std::none_of(people.begin(), people.end(), [&](const User& p) { return p.name == name; }),
               where + ": this name stands there twice", name, "give every person a name of their own");
     people.push_back({name, role});
   }
   PAL_CHECK(!people.empty(), "no names in", file, "write a name a line");
-  if (std::none_of(people.begin(), people.end(), [](const Person& p) { return p.role == Role::owner; }))
+  if (std::none_of(people.begin(), people.end(), [](const User& p) { return p.role == Role::owner; }))
     people.front().role = Role::owner;
   return people;
 }
 
-People::People(std::vector<Person> people, const Tokens& tokens, std::string file)
+Users::Users(std::vector<User> people, const Tokens& tokens, std::string file)
     : people_(std::move(people)), tokens_(tokens), file_(std::move(file)) {
   if (!std::filesystem::exists(file_)) return;
   for (const std::string& line : oracle::split_lines(io::read_whole_file(file_))) {
@@ -55,15 +55,15 @@ People::People(std::vector<Person> people, const Tokens& tokens, std::string fil
   }
 }
 
-std::string People::link(const std::string& name) const {
+std::string Users::link(const std::string& name) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto used = used_.find(name);
   return tokens_.link(name, used == used_.end() ? 0 : used->second);
 }
 
-People::Visit People::enter(const std::string& link) {
+Users::Visit Users::enter(const std::string& link) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const Person& p : people_) {
+  for (const User& p : people_) {
     const int64_t used = used_.count(p.name) ? used_[p.name] : 0;
     for (int64_t number = 0; number < used; ++number) {
       if (Tokens::equal(link, tokens_.link(p.name, number))) return {Entry::used, &p};
@@ -78,13 +78,13 @@ People::Visit People::enter(const std::string& link) {
   return {};
 }
 
-const Person* People::of_cookie(const std::string& cookie) const {
+const User* Users::of_cookie(const std::string& cookie) const {
   const size_t first = cookie.find('.'), second = cookie.find('.', first + 1);
   if (first == std::string::npos || second == std::string::npos || second - first > 12) return nullptr;
   const std::string name = from_hexadecimal(cookie.substr(0, first)),
                     digits = cookie.substr(first + 1, second - first - 1);
   if (digits.empty() || digits.find_first_not_of("0123456789") != std::string::npos) return nullptr;
-  const auto person = std::find_if(people_.begin(), people_.end(), [&](const Person& p) { return p.name == name; });
+  const auto person = std::find_if(people_.begin(), people_.end(), [&](const User& p) { return p.name == name; });
   if (person == people_.end()) return nullptr;
   return Tokens::equal(cookie.substr(second + 1), tokens_.session(name, std::stoll(digits))) ? &*person : nullptr;
 }

@@ -34,7 +34,7 @@ Correlation correlation_terms(const at::Tensor& c, const BarlowOptions& options)
 }
 
 // Collective. Ĝ·rows: the degrees' roots on both sides of a product with G. rows (local rows of `batch`, any width).
-at::Tensor normalised_product(const at::Tensor& rows, const Batch& batch, comm::Comm& comm,
+at::Tensor normalized_product(const at::Tensor& rows, const Batch& batch, comm::Comm& comm,
                               graph::SelfLoops self_loops) {
   std::vector<double> root = degrees(batch.graph, self_loops, graph::Weights::absolute);
   for (double& d : root) d = d > 0 ? 1 / std::sqrt(d) : 0;
@@ -56,7 +56,7 @@ LossResult barlow_graph(const BarlowOptions& options, const at::Tensor& z, const
   const at::Tensor norms = squares.sqrt();
   const at::Tensor inverse = norms.reciprocal().masked_fill_(norms < kShortestColumn, 0).to(z.scalar_type());
   const at::Tensor unit = z * inverse;
-  const at::Tensor product = normalised_product(unit, batch, comm, options.self_loops);
+  const at::Tensor product = normalized_product(unit, batch, comm, options.self_loops);
   const at::Tensor c = unit.to(at::kDouble).t().mm(product.to(at::kDouble));
   comm.all_reduce(c);
   const Correlation at_c = correlation_terms(c, options);
@@ -68,30 +68,30 @@ LossResult barlow_graph(const BarlowOptions& options, const at::Tensor& z, const
 }
 
 // (V, n, D) with columns of mean 0 and variance 1 over all ranks, and 1/σ (V, 1, D).
-struct Standardised {
+struct Standardized {
   at::Tensor rows, inverse;
 };
-Standardised standardise(const at::Tensor& views, const Batch& batch, comm::Comm& comm) {
+Standardized standardize(const at::Tensor& views, const Batch& batch, comm::Comm& comm) {
   const auto n = static_cast<double>(batch.samples.size());
   const at::Tensor mean = views.sum(at::IntArrayRef{1}, true, at::kDouble);
   comm.all_reduce(mean);
   mean.div_(n);
-  const at::Tensor centred = (views - mean).to(views.scalar_type());
-  const at::Tensor variance = at::linalg_vector_norm(centred, 2, at::IntArrayRef{1}, true, at::kDouble).square_();
+  const at::Tensor centerd = (views - mean).to(views.scalar_type());
+  const at::Tensor variance = at::linalg_vector_norm(centerd, 2, at::IntArrayRef{1}, true, at::kDouble).square_();
   comm.all_reduce(variance);
   const at::Tensor inverse = variance.div_(n).add_(kBatchNormEpsilon).rsqrt_().to(views.scalar_type());
-  return {centred * inverse, inverse};
+  return {centerd * inverse, inverse};
 }
 
 LossResult barlow_cross(const BarlowOptions& options, const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
   const int64_t views = batch.views, n = batch.local_positions(), dims = z.size(1), pairs = views * (views - 1) / 2;
   const auto rows = static_cast<double>(batch.samples.size());
   PAL_CHECK(views >= 2, "loss.barlow=cross on a number of views", views, "give at least two, or use loss.barlow=graph");
-  const Standardised x = standardise(z.view({views, n, dims}), batch, comm);
+  const Standardized x = standardize(z.view({views, n, dims}), batch, comm);
   // All views beside each other: one product with the graph of the positions.
   const at::Tensor wide =
       x.rows.permute({1, 0, 2}).reshape({n, views * dims}).contiguous();  // D = 1: reshape may be a view
-  const at::Tensor product = normalised_product(wide, positions_of(batch), comm, graph::SelfLoops::on)
+  const at::Tensor product = normalized_product(wide, positions_of(batch), comm, graph::SelfLoops::on)
                                  .view({n, views, dims})
                                  .permute({1, 0, 2});
   std::vector<at::Tensor> parts = {product.sum(at::IntArrayRef{1}, false, at::kDouble)};  // (V, D)

@@ -76,8 +76,8 @@ Criterion make_criterion(const config::Config& config) {
   if (kind == "barlow") return make_barlow(barlow_options(config));
   if (kind == "nnclr") {
     return make_nnclr({{config.real("loss.temperature"), reduction(config)},
-                       config.integer("loss.neighbours"),
-                       config.integer("loss.queue") == 0 ? NeighboursOf::batch : NeighboursOf::support});
+                       config.integer("loss.neighbors"),
+                       config.integer("loss.queue") == 0 ? NeighborSource::batch : NeighborSource::support});
   }
   if (kind == "mse") return make_supervised(Supervision::mse, reduction(config));
   if (kind == "cross_entropy") return make_supervised(Supervision::cross_entropy, reduction(config));

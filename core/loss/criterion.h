@@ -41,8 +41,8 @@ struct Batch {
   uint64_t seed = 0, step = 0;        // of what a criterion draws itself (negatives beyond a number per row)
   std::optional<PairSample> related;  // I and J of sampled VIC²; without one: all pairs
   std::optional<PairSample> repelled;
-  at::Tensor support;           // (M, D) constant rows to choose neighbours from (NNCLR), the same on every rank
-  at::Tensor anchors;           // (local rows, D) whose neighbours: the embeddings before the predictor
+  at::Tensor support;           // (M, D) constant rows to choose neighbors from (NNCLR), the same on every rank
+  at::Tensor anchors;           // (local rows, D) whose neighbors: the embeddings before the predictor
   std::vector<int64_t> labels;  // (B) of the GLOBAL batch, −1 unknown; for the supervised baselines
   int threads = 1;              // for the kernels
 

@@ -41,13 +41,13 @@ at::Tensor one_of(const at::Tensor& ids, const Batch& batch) {
   return ids.gather(1, column.to(ids.device()));
 }
 
-// Collective. (B, V, D): what stands for each row, on the unit sphere. A row that is not finite has no neighbour: its numbers
+// Collective. (B, V, D): what stands for each row, on the unit sphere. A row that is not finite has no neighbor: its numbers
 // are NaN, and the step's guard sees them.
-at::Tensor gather_neighbours(const NnclrOptions& options, const Batch& batch, comm::Comm& comm) {
+at::Tensor gather_neighbors(const NnclrOptions& options, const Batch& batch, comm::Comm& comm) {
   const at::Tensor& anchors = batch.anchors;
-  if (options.neighbours == 0) return gather_views(unit_rows(anchors).rows, batch, comm);
+  if (options.neighbors == 0) return gather_views(unit_rows(anchors).rows, batch, comm);
   at::Tensor support = batch.support, own;
-  if (options.of == NeighboursOf::batch) {
+  if (options.of == NeighborSource::batch) {
     const int64_t n = batch.local_positions();
     support = gather_rows(unit_rows(anchors.narrow(0, 0, n)).rows, positions_of(batch), comm)
                   .to(anchors.scalar_type())
@@ -57,7 +57,7 @@ at::Tensor gather_neighbours(const NnclrOptions& options, const Batch& batch, co
               .unsqueeze(1)
               .contiguous();
   }
-  const int64_t k = std::min(options.neighbours, support.size(0) - (own.defined() ? 1 : 0));
+  const int64_t k = std::min(options.neighbors, support.size(0) - (own.defined() ? 1 : 0));
   const at::Tensor ids = at::empty({anchors.size(0), k}, anchors.options().dtype(at::kLong));
   const at::Tensor scores = ops::empty_doubles({anchors.size(0), k}, anchors);
   ops::nearest(ids, scores, anchors, {support, {}, {}}, own, kernels::Metric::cosine, batch.threads);
@@ -69,10 +69,10 @@ at::Tensor gather_neighbours(const NnclrOptions& options, const Batch& batch, co
 
 void check_nnclr(const NnclrOptions& options, const Batch& batch, const at::Tensor& z) {
   PAL_CHECK(batch.views >= 2, "loss.kind=nnclr on a number of views", batch.views, "give at least two");
-  const bool in_batch = options.of == NeighboursOf::batch, from_support = options.neighbours > 0 && !in_batch;
+  const bool in_batch = options.of == NeighborSource::batch, from_support = options.neighbors > 0 && !in_batch;
   PAL_CHECK(!from_support || (batch.support.defined() && batch.support.size(0) > 0),
-            "loss.kind=nnclr without a support set", "", "give the batch constant rows to choose neighbours from");
-  PAL_CHECK(!in_batch || options.neighbours == 0 || batch.samples.size() > 1, "loss.queue=0 on a number of samples",
+            "loss.kind=nnclr without a support set", "", "give the batch constant rows to choose neighbors from");
+  PAL_CHECK(!in_batch || options.neighbors == 0 || batch.samples.size() > 1, "loss.queue=0 on a number of samples",
             batch.samples.size(), "give a batch of two or more");
   PAL_ASSERT(batch.anchors.sizes() == z.sizes() && batch.anchors.scalar_type() == z.scalar_type(),
              "anchors are of the type and width of z");
@@ -94,7 +94,7 @@ LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, con
   const at::Tensor all_degrees = ops::beside(z, degree), own_degrees = all_degrees.narrow(0, first, n);
 
   const UnitRows unit = unit_rows(z);
-  const at::Tensor neighbours = gather_neighbours(options, batch, comm).permute({1, 0, 2}).contiguous();  // (V, B, D)
+  const at::Tensor neighbors = gather_neighbors(options, batch, comm).permute({1, 0, 2}).contiguous();  // (V, B, D)
   const at::Tensor candidates = gather_views(unit.rows, batch, comm).permute({1, 0, 2}).contiguous();     // (V, B, D)
 
   // lse^{uv} of this rank's anchors, a column for each u ≠ v, u first.
@@ -103,7 +103,7 @@ LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, con
   for (int64_t u = 0; u < views; ++u) {
     for (int64_t v = 0; v < views; ++v) {
       if (u != v)
-        ops::row_logsumexp(lse[column(u, v)], neighbours[u].narrow(0, first, n), candidates[v], {}, how, batch.threads);
+        ops::row_logsumexp(lse[column(u, v)], neighbors[u].narrow(0, first, n), candidates[v], {}, how, batch.threads);
     }
   }
   const at::Tensor all_lse = gather_rows(lse.t().contiguous(), positions, comm).t().contiguous();  // (V (V−1), B)
@@ -114,12 +114,12 @@ LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, con
   for (int64_t v = 0; v < views; ++v) {
     for (int64_t u = 0; u < views; ++u) {
       if (u == v) continue;
-      ops::row_logsumexp_gradient(contrast.narrow(0, v * n, n), unit.rows.narrow(0, v * n, n), neighbours[u], {},
+      ops::row_logsumexp_gradient(contrast.narrow(0, v * n, n), unit.rows.narrow(0, v * n, n), neighbors[u], {},
                                   {above, none}, {all_lse[column(u, v)], all_degrees}, how, batch.threads);
     }
   }
   // −G⁺ Σ_{u≠v} n^u for every view v beside each other: one product with the graph of the positions.
-  const at::Tensor own = neighbours.narrow(1, first, n);
+  const at::Tensor own = neighbors.narrow(1, first, n);
   const at::Tensor partners = (own.sum(0, true) - own)
                                   .permute({1, 0, 2})
                                   .reshape({n, views * dims})
@@ -140,8 +140,8 @@ LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, con
 
 Criterion make_nnclr(const NnclrOptions& options) {
   check_contrast(options);
-  PAL_CHECK(options.neighbours >= 0 && options.neighbours <= kernels::kMaxNearest, "loss.neighbours",
-            options.neighbours, "give 0 to 64");
+  PAL_CHECK(options.neighbors >= 0 && options.neighbors <= kernels::kMaxNearest, "loss.neighbors",
+            options.neighbors, "give 0 to 64");
   return
       [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return nnclr(options, z, batch, comm); };
 }

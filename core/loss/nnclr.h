@@ -1,4 +1,4 @@
-// nnclr: NNCLR on a graph: a row's nearest neighbour in a support set stands for it, and is drawn to the predictions of its
+// nnclr: NNCLR on a graph: a row's nearest neighbor in a support set stands for it, and is drawn to the predictions of its
 // partners in the other views.
 //
 // Math:  n_i = the nearest row (cosine) of the support to batch.anchors_i, or one of the k nearest, drawn by (seed, step, row),
@@ -8,7 +8,7 @@
 //        over views u, v and positions p, p' of the global batch; mass = V (V−1) Σ_{p,p'} G⁺_pp'. loss.reduction=sum drops it.
 //        Negative weights stay in the denominator only. On the two-view graph: the mean of the paper's two terms.
 // Terms: alignment and contrast.
-// Ranks: every rank holds the support (gathered in the in-batch form): ids of neighbours (8 bytes a row), q̃ and V−1 numbers a row are gathered; nothing returns.
+// Ranks: every rank holds the support (gathered in the in-batch form): ids of neighbors (8 bytes a row), q̃ and V−1 numbers a row are gathered; nothing returns.
 // Reference: Dwibedi et al., "With a little help from my friends: nearest-neighbor contrastive learning" (ICCV 2021).
 #pragma once
 
@@ -18,11 +18,11 @@
 
 namespace pal::loss {
 
-enum class NeighboursOf { support, batch };
+enum class NeighborSource { support, batch };
 
 struct NnclrOptions : ContrastOptions {
-  int64_t neighbours = 1;  // k
-  NeighboursOf of = NeighboursOf::support;
+  int64_t neighbors = 1;  // k
+  NeighborSource of = NeighborSource::support;
 };
 
 // A batch without a support set where one is needed, of a single sample in the in-batch form, or of a single view throws Error

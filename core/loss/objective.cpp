@@ -15,7 +15,7 @@ Objective::Objective(const config::Config& config, int64_t dims)
       pairs_(config.text("loss.kind") == "sampled_vic2" ? config.integer("loss.pairs") : 0),
       draw_(config.text("loss.draw") == "halves" ? PairDraw::halves : PairDraw::any),
       anchored_(config.text("loss.kind") == "nnclr") {
-  if (!anchored_ || config.integer("loss.queue") == 0 || config.integer("loss.neighbours") == 0) return;
+  if (!anchored_ || config.integer("loss.queue") == 0 || config.integer("loss.neighbors") == 0) return;
   const at::ScalarType type = config.text("train.dtype") == "float64" ? at::kDouble : at::kFloat;
   queue_ = std::make_unique<SupportQueue>(config.integer("loss.queue"), dims, type, seed_);
 }

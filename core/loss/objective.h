@@ -1,7 +1,7 @@
 // objective: a run's criterion with what it keeps from step to step and what it draws for a step.
 //
 // The encoder's outputs are the embeddings z, and with a predictor its predictions beside them, [z | p]: the criterion sees
-// p (without a predictor z), NNCLR's neighbours are those of z. Nothing a step brings is kept before its guard has passed.
+// p (without a predictor z), NNCLR's neighbors are those of z. Nothing a step brings is kept before its guard has passed.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class Objective {
   const int64_t pairs_;  // drawn in a step, 0: none
   const PairDraw draw_;
   const bool anchored_;                  // NNCLR: the criterion looks at the embeddings, too
-  std::unique_ptr<SupportQueue> queue_;  // NNCLR, where neighbours are those of a queue
+  std::unique_ptr<SupportQueue> queue_;  // NNCLR, where neighbors are those of a queue
 };
 
 }  // namespace pal::loss

@@ -17,14 +17,14 @@ LossResult supervised(Supervision kind, Reduction reduction, const at::Tensor& o
   const at::Tensor z = checked_rows(outputs, batch, comm);
   PAL_CHECK(batch.labels.size() == batch.samples.size(), "labels of the batch for loss.kind=" + name,
             batch.labels.size(), "give one per position, -1 where it is unknown");
-  int64_t largest = -1, labelled = 0;
+  int64_t largest = -1, labeled = 0;
   for (int64_t label : batch.labels) {
     largest = std::max(largest, label);
-    labelled += label >= 0;
+    labeled += label >= 0;
   }
   PAL_CHECK(largest < z.size(1), "a class beyond the outputs of loss.kind=" + name, largest,
             "let model.projector end with as many as there are classes");
-  const double rows = static_cast<double>(labelled * batch.views);
+  const double rows = static_cast<double>(labeled * batch.views);
   const double divisor = reduction == Reduction::sum || rows == 0 ? 1
                          : kind == Supervision::mse               ? rows * static_cast<double>(z.size(1))
                                                                   : rows;

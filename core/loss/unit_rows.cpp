@@ -7,7 +7,7 @@
 
 namespace pal::loss {
 
-constexpr double kShortestRow = 1e-12;  // as the field's libraries normalise
+constexpr double kShortestRow = 1e-12;  // as the field's libraries normalize
 
 UnitRows unit_rows(const at::Tensor& z) {
   const at::Tensor norms = at::linalg_vector_norm(z, 2, at::IntArrayRef{1}, /*keepdim=*/true, at::kDouble);

@@ -1,4 +1,4 @@
-// unit_rows: rows on the unit sphere, and gradients back through the normalisation.
+// unit_rows: rows on the unit sphere, and gradients back through the normalization.
 #pragma once
 
 #include <ATen/core/Tensor.h>

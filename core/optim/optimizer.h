@@ -25,7 +25,7 @@ class Optimizer {
   virtual ~Optimizer() = default;
   // Reads each parameter's .grad() and updates it in place. Deterministic for any number of threads.
   virtual void step(double lr) = 0;
-  // Tensors alias the optimiser's own state: loading a checkpoint copies into them.
+  // Tensors alias the optimizer's own state: loading a checkpoint copies into them.
   virtual ops::NamedTensors state() = 0;
 };
 

@@ -1,4 +1,4 @@
-// exchange: questions and answers by files, for people or another program.
+// file_labeler: questions and answers by files, for people or another program.
 //
 // RUN/questions.jsonl holds all open questions and is replaced as a whole (answer_lines.h has the lines). Answers are
 // appended to RUN/answers.jsonl by whoever gives them, or handed in through the inbox. A line counts once its end is
@@ -13,6 +13,6 @@
 
 namespace pal::oracle {
 
-std::unique_ptr<Labeler> make_exchange_labeler(const std::string& folder, SampleName name);
+std::unique_ptr<Labeler> make_file_labeler(const std::string& folder, SampleName name);
 
 }  // namespace pal::oracle

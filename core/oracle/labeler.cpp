@@ -108,7 +108,7 @@ std::unique_ptr<Labeler> make_pairs_labeler(graph::WeightedEdges pairs) {
   return std::make_unique<PairsFileLabeler>(std::move(pairs));
 }
 
-std::unique_ptr<Labeler> make_labeler(const config::Config& config, LabelerOf of) {
+std::unique_ptr<Labeler> make_labeler(const config::Config& config, LabelerContext of) {
   const std::string& kind = config.text("oracle.labeler");
   const int64_t samples = of.samples > 0 ? of.samples : static_cast<int64_t>(of.labels.size());
   if (kind == "labels") {
@@ -128,7 +128,7 @@ std::unique_ptr<Labeler> make_labeler(const config::Config& config, LabelerOf of
     const std::string& path = config.text("oracle.pairs");
     return make_pairs_labeler(graph::WeightedEdges(samples, graph::read_pairs(path, samples).pairs, path));
   }
-  if (kind == "exchange") return make_exchange_labeler(of.folder, std::move(of.name));
+  if (kind == "exchange") return make_file_labeler(of.folder, std::move(of.name));
   PAL_CHECK(false, "oracle.labeler", kind, "choose labels, pairs or exchange");
   return nullptr;
 }

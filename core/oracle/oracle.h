@@ -37,7 +37,7 @@ struct Pool {
 };
 enum class PoolNeeds { samples, embeddings, inputs };  // each with what stands before it
 // Samples that a class refused and no other has taken yet: drawn as all others, or before them, up to half of the pool.
-enum class Begun { drawn, first };
+enum class RefusedOrder { drawn, first };
 
 // One round of questions.
 struct Round {
@@ -60,7 +60,7 @@ class QuerySampler {
   virtual PoolNeeds needs() const = 0;
   // first: it asks on about a refused sample until its class is known. Who leaves them knows only samples that are easy to
   // place, and what is learned from those alone is wrong about all others.
-  virtual Begun begun() const { return Begun::drawn; }
+  virtual RefusedOrder refused_order() const { return RefusedOrder::drawn; }
   // Queries without id; none when nothing is left to ask of this pool. Never a relation known, implied or pending. A
   // mixture of samplers names each query's own (Query::sampler).
   virtual std::vector<Query> choose(const graph::GraphStore& store, const Pool& pool, const Round& round) const = 0;
@@ -87,7 +87,7 @@ class Labeler {
 };
 
 // What a labeler may know of the data set, and where its files lie.
-struct LabelerOf {
+struct LabelerContext {
   std::vector<int64_t> labels;                    // (N), −1 unknown
   std::vector<int64_t> parents = {};              // of class nodes, as Dataset::parents; empty: no taxonomy
   std::string folder = {};                        // the run folder, for questions.jsonl and answers.jsonl
@@ -96,15 +96,15 @@ struct LabelerOf {
 };
 
 // By oracle.labeler.
-std::unique_ptr<Labeler> make_labeler(const config::Config& config, LabelerOf of);
+std::unique_ptr<Labeler> make_labeler(const config::Config& config, LabelerContext of);
 
 // The pool of a round: `size` distinct samples drawn by (seed, Purpose::pool, round), ascending. Samples of which
 // nothing is known come first, except that a quarter is kept for known ones (they tell where the classes lie); what
 // one side lacks the other gives. `from`: the samples to draw from; empty: all.
 std::vector<int64_t> draw_pool(const graph::GraphStore& store, int64_t size, uint64_t seed, int64_t round,
-                               const std::vector<int64_t>& from = {}, Begun begun = Begun::drawn);
+                               const std::vector<int64_t>& from = {}, RefusedOrder begun = RefusedOrder::drawn);
 // Whether the sample was refused by a class or a pair, and no positive relation of it is known.
-bool is_begun(const graph::GraphStore& store, int64_t sample);
+bool is_refused(const graph::GraphStore& store, int64_t sample);
 // One sample of each class, drawn by the seed, with its label, −1 for all others: what captcha starts from
 // (oracle.templates=given) when the graph knows no labels.
 std::vector<int64_t> draw_template_labels(const std::vector<int64_t>& labels, uint64_t seed);

@@ -20,12 +20,12 @@ void take_first(std::vector<int64_t>& into, Keyed& from, int64_t count) {
 }  // namespace
 
 std::vector<int64_t> draw_pool(const graph::GraphStore& store, int64_t size, uint64_t seed, int64_t round,
-                               const std::vector<int64_t>& from, Begun begun) {
+                               const std::vector<int64_t>& from, RefusedOrder begun) {
   Keyed known, refused, open;
   const auto add = [&](int64_t sample) {
     PAL_ASSERT(sample >= 0 && sample < store.samples(), "a pool is drawn from samples of the data set");
     Random random(seed, Purpose::pool, static_cast<uint64_t>(round), static_cast<uint64_t>(sample));
-    const bool back = begun == Begun::first && is_begun(store, sample);
+    const bool back = begun == RefusedOrder::first && is_refused(store, sample);
     (store.known(sample) ? known : back ? refused : open).emplace_back(random.next_u64(), sample);
   };
   if (from.empty()) {
@@ -51,7 +51,7 @@ std::vector<int64_t> draw_pool(const graph::GraphStore& store, int64_t size, uin
   return pool;
 }
 
-bool is_begun(const graph::GraphStore& store, int64_t sample) {
+bool is_refused(const graph::GraphStore& store, int64_t sample) {
   if (store.known(sample)) return false;
   if (store.deduction() == graph::Deduction::on) return store.negatives(sample) > 0;
   bool any = false;

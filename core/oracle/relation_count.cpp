@@ -34,14 +34,14 @@ RelationCount count_relations(const graph::GraphStore& store, const std::vector<
   PAL_ASSERT(labels.empty() || static_cast<int64_t>(labels.size()) == store.samples(), "a label for each sample");
   if (store.deduction() != graph::Deduction::on) return count_answers(store, labels);
   RelationCount out;
-  int64_t labelled = 0;
+  int64_t labeled = 0;
   std::unordered_map<int64_t, int64_t> of_label;  // by the store: those of two labels are known to differ
   std::vector<int64_t> others;
   for (int64_t i = 0; i < store.samples(); ++i) {
     if (store.component(i) != i) continue;
     const int64_t size = store.component_size(i), label = store.label(i);
     out.alike += pairs_among(size);
-    if (label >= 0) labelled += size, of_label[label] += size;
+    if (label >= 0) labeled += size, of_label[label] += size;
     others.clear();
     store.for_each_negative(i, [&](int64_t other) {
       if (other > i && (label < 0 || store.label(other) < 0)) others.push_back(other);  // labels differ anyway
@@ -50,7 +50,7 @@ RelationCount count_relations(const graph::GraphStore& store, const std::vector<
     others.erase(std::unique(others.begin(), others.end()), others.end());
     for (int64_t other : others) out.known += size * store.component_size(other);
   }
-  out.known += out.alike + pairs_among(labelled);
+  out.known += out.alike + pairs_among(labeled);
   for (const auto& [label, n] : of_label) out.known -= pairs_among(n);
   if (labels.empty()) return out;
   std::unordered_map<int64_t, std::unordered_map<int64_t, int64_t>> shares;  // component → true label → samples

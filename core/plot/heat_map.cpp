@@ -1,4 +1,4 @@
-// picture: matrices as coloured cells, for plot.h.
+// heat_map: matrices as colored cells, for plot.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,12 +13,12 @@ namespace {
 
 constexpr double kSide = 170, kGap = 18, kNameWidth = 34, kTitleHeight = 22, kCaptionLine = 18;
 
-// The colour of a share in [0, 1].
+// The color of a share in [0, 1].
 std::string cell_color(double share, PictureColors colors) {
   const auto mix = [](double from, double to, double s) {
     return static_cast<int>(std::lround(from + (to - from) * s));
   };
-  if (colors == PictureColors::grey) {
+  if (colors == PictureColors::gray) {
     const int g = mix(255, 0, share);
     return fmt::format("#{:02x}{:02x}{:02x}", g, g, g);
   }
@@ -39,7 +39,7 @@ void draw_picture(SvgText& out, const PlotPicture& p, double left, double top) {
   out.text(left + kSide / 2, top - 6, p.title, "text-anchor=\"middle\" class=\"tick\"");
   out.raw("<g shape-rendering=\"crispEdges\">");
   for (int64_t i = 0; i < p.rows; ++i) {
-    // Equal neighbours are one rectangle.
+    // Equal neighbors are one rectangle.
     for (int64_t j = 0; j < p.cols;) {
       const int level = level_of(p.values[i * p.cols + j], p);
       int64_t end = j + 1;

@@ -1,7 +1,7 @@
 // plot: curves with their spread, and pictures of matrices, as SVG for a paper or a report.
 //
 // One panel is a pair of axes; several stand side by side, three to a row. The legend stands above the axes, never on a
-// curve. Curves past the last colour begin with the first again, in short strokes. A value that is not finite (on a log
+// curve. Curves past the last color begin with the first again, in short strokes. A value that is not finite (on a log
 // axis: not above 0) leaves a gap. Same input, same bytes.
 #pragma once
 
@@ -37,8 +37,8 @@ struct PlotPanel {
   std::vector<PlotCurve> curves;
 };
 
-// A matrix as coloured cells, row 0 on top; colours go from blue (low) over white to red (high), or from white to black.
-enum class PictureColors { diverging, grey };
+// A matrix as colored cells, row 0 on top; colors go from blue (low) over white to red (high), or from white to black.
+enum class PictureColors { diverging, gray };
 struct PlotDot {
   double column = 0, row = 0;  // in cells
   int color = 0;
@@ -48,7 +48,7 @@ struct PlotPicture {
   int64_t rows = 0, cols = 0;
   std::vector<double> values;  // (rows, cols)
   double low = -1, high = 1;
-  int levels = 12;  // distinct colours, so that level lines show
+  int levels = 12;  // distinct colors, so that level lines show
   PictureColors colors = PictureColors::diverging;
   std::vector<PlotDot> dots = {};  // drawn over the cells
 };

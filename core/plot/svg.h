@@ -14,7 +14,7 @@ class SvgText {
   void rectangle(double x, double y, double width, double height, const std::string& style);
   void circle(double x, double y, double radius, const std::string& color);
   void text(double x, double y, const std::string& text, const std::string& style);
-  void turned_text(double x, double y, const std::string& text);  // centred, read from below
+  void turned_text(double x, double y, const std::string& text);  // centerd, read from below
   void raw(const std::string& element);
   std::string finish();  // the whole file; nothing can be added after it
 
@@ -22,7 +22,7 @@ class SvgText {
   std::string out_;
 };
 
-// Colours that colour-blind readers tell apart, by number, again from the first after kSvgColors of them.
+// Colors that color-blind readers tell apart, by number, again from the first after kSvgColors of them.
 constexpr int kSvgColors = 7;
 std::string svg_color(int index);
 // Characters of UTF-8 text.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kOnlineRidge = 1e-2;
 
-// Up to `count` of the labelled ones among `from`, spread evenly.
+// Up to `count` of the labeled ones among `from`, spread evenly.
 std::vector<int64_t> spread(const std::vector<int64_t>& from, const std::vector<int64_t>& labels, int64_t count) {
   std::vector<int64_t> known;
   for (const int64_t s : from) {

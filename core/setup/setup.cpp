@@ -89,21 +89,21 @@ std::vector<int64_t> known_labels(const config::Config& config, const data::Data
   std::vector<int64_t> known(data.size(), -1);
   if (!uses_labels(graph_kind(config))) return known;
   const std::vector<int64_t>& labels = data.labels();
-  std::vector<int64_t> labelled;
+  std::vector<int64_t> labeled;
   for (int64_t s : subset) {
-    if (!labels.empty() && labels[s] >= 0) labelled.push_back(s);
+    if (!labels.empty() && labels[s] >= 0) labeled.push_back(s);
   }
   const double fraction = config.real("graph.labeled_fraction");
-  PAL_DATA_CHECK(!labelled.empty() || fraction == 0,
+  PAL_DATA_CHECK(!labeled.empty() || fraction == 0,
                  "graph.kind=" + config.text("graph.kind") + " needs labels, but the training set has", 0,
                  "import it with labels, use graph.kind=ssl, or set graph.labeled_fraction=0 and an oracle");
-  const auto count = static_cast<int64_t>(std::llround(fraction * static_cast<double>(labelled.size())));
+  const auto count = static_cast<int64_t>(std::llround(fraction * static_cast<double>(labeled.size())));
   const auto seed = static_cast<uint64_t>(config.integer("train.seed"));
-  for (int64_t s : draw(labelled, count, seed, Purpose::labels)) known[s] = labels[s];
+  for (int64_t s : draw(labeled, count, seed, Purpose::labels)) known[s] = labels[s];
   // A sampler that starts from nothing is given one template of each class among the samples trained on.
   if (count == 0 && oracle::uses_templates(config)) {
     std::vector<int64_t> trained(data.size(), -1);
-    for (int64_t s : labelled) trained[s] = labels[s];
+    for (int64_t s : labeled) trained[s] = labels[s];
     known = oracle::draw_template_labels(trained, seed);
   }
   return known;
@@ -159,10 +159,10 @@ graph::GraphStore make_graph_store(const config::Config& config, const data::Dat
   return store;
 }
 
-int64_t edge_samples(const config::Config& config, int64_t labelled, int64_t trained) {
+int64_t edge_samples(const config::Config& config, int64_t labeled, int64_t trained) {
   const bool pairs = config.has("graph.pairs");
-  if (!pairs && (!uses_labels(graph_kind(config)) || labelled == trained)) return 0;
-  if (!pairs && labelled == 0 && config.text("oracle.sampler") == "none") return 0;
+  if (!pairs && (!uses_labels(graph_kind(config)) || labeled == trained)) return 0;
+  if (!pairs && labeled == 0 && config.text("oracle.sampler") == "none") return 0;
   const auto batch = static_cast<double>(config.integer("train.global_batch"));
   return static_cast<int64_t>(std::floor(config.real("graph.edge_share") * batch));
 }

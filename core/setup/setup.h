@@ -36,7 +36,7 @@ graph::GraphStore make_graph_store(const config::Config& config, const data::Dat
                                    std::vector<int64_t> labels);
 // Samples of a batch that are drawn from what is known (graph.edge_share of train.global_batch). 0 where that would add
 // nothing: on the ssl graph, when all `trained` samples have a label, or when there are neither labels, pairs nor an oracle.
-int64_t edge_samples(const config::Config& config, int64_t labelled, int64_t trained);
+int64_t edge_samples(const config::Config& config, int64_t labeled, int64_t trained);
 
 // When no more questions are asked.
 oracle::StopLimits stop_limits(const config::Config& config);

@@ -15,11 +15,11 @@
 namespace pal::study {
 namespace {
 
-// Σ of centred rows in double, eigenvalues descending; the sign of an axis by its largest element.
-std::pair<at::Tensor, at::Tensor> axes_of(const at::Tensor& centred) {
-  const int64_t dims = centred.size(1);
-  std::vector<double> sums = oracle::scatter(centred);
-  const at::Tensor sigma = at::from_blob(sums.data(), {dims, dims}, at::kDouble) / static_cast<double>(centred.size(0));
+// Σ of centerd rows in double, eigenvalues descending; the sign of an axis by its largest element.
+std::pair<at::Tensor, at::Tensor> axes_of(const at::Tensor& centerd) {
+  const int64_t dims = centerd.size(1);
+  std::vector<double> sums = oracle::scatter(centerd);
+  const at::Tensor sigma = at::from_blob(sums.data(), {dims, dims}, at::kDouble) / static_cast<double>(centerd.size(0));
   auto [values, vectors] = at::linalg_eigh(sigma);
   vectors = vectors.flip(1);
   const at::Tensor largest = vectors.gather(0, vectors.abs().argmax(0, /*keepdim=*/true));
@@ -36,7 +36,7 @@ struct Blocks {
 Blocks blocks_of(const graph::GraphStore& store) {
   std::vector<std::pair<int64_t, int64_t>> grouped;  // group, sample
   for (int64_t i = 0; i < store.samples(); ++i)
-    graph::for_each_alike(store, i, [&](int64_t group) { grouped.emplace_back(group, i); });
+    graph::for_each_similarity_group(store, i, [&](int64_t group) { grouped.emplace_back(group, i); });
   std::sort(grouped.begin(), grouped.end());
   Blocks out;
   const auto add = [&](int64_t sample) {
@@ -84,9 +84,9 @@ std::vector<HeadOptions> head_candidates() {
 FeatureHead::FeatureHead(const at::Tensor& rows, int64_t width)
     : width_(std::min(width, rows.size(1))), mean_(rows.mean(0)) {
   const at::NoGradGuard no_grad;
-  const at::Tensor centred = (rows - mean_).contiguous();
-  std::tie(values_, axes_) = axes_of(centred);
-  x_ = oracle::times(centred, axes_.to(at::kFloat).contiguous());
+  const at::Tensor centerd = (rows - mean_).contiguous();
+  std::tie(values_, axes_) = axes_of(centerd);
+  x_ = oracle::times(centerd, axes_.to(at::kFloat).contiguous());
   graph_ = at::zeros_like(axes_);
   fit({});
 }

@@ -64,7 +64,7 @@ class StudyLoop {
     oracle::Round round{.seed = seed_, .round = rounds_++, .questions = most, .pending = {}, .coarse = coarse_};
     const auto start = StudyClock::now();
     oracle::Pool pool{
-        oracle::draw_pool(store_, config_.integer("oracle.pool"), seed_, round.round, {}, sampler_->begun()), {}};
+        oracle::draw_pool(store_, config_.integer("oracle.pool"), seed_, round.round, {}, sampler_->refused_order()), {}};
     if (sampler_->needs() != oracle::PoolNeeds::samples)
       pool.embeddings = data_.train.index_select(0, at::tensor(pool.samples, at::kLong));
     if (sampler_->needs() == oracle::PoolNeeds::inputs) pool.inputs = pool.embeddings;

@@ -1,4 +1,4 @@
-// study: one oracle on given features, from nothing to a fixed budget, and what it has brought at points on the way. The whole
+// offline_study: one oracle on given features, from nothing to a fixed budget, and what it has brought at points on the way. The whole
 // loop of a run (pool, questions, answers, graph, representation) without images, ranks or files.
 #pragma once
 
@@ -27,7 +27,7 @@ StudyData read_study_data(const config::Config& config);
 // Where answers come from.
 enum class StudyAnswers {
   labeler,  // oracle.labeler; the majority of oracle.votes annotators, each paid for
-  assumed,  // every question is answered yes, free of charge: what NNCLR does with its neighbours
+  assumed,  // every question is answered yes, free of charge: what NNCLR does with its neighbors
 };
 struct StudyLine {
   std::string name;

@@ -26,15 +26,15 @@ Matrix random_weights() {
   return combine(0.5, a, 0.5, transpose(a));
 }
 
-Matrix covariance_of(const Matrix& z, Matrix* centred_rows) {
-  Matrix centred = z;
+Matrix covariance_of(const Matrix& z, Matrix* centerd_rows) {
+  Matrix centerd = z;
   for (int64_t k = 0; k < z.cols; ++k) {
     double mean = 0;
     for (int64_t i = 0; i < z.rows; ++i) mean += z(i, k) / static_cast<double>(z.rows);
-    for (int64_t i = 0; i < z.rows; ++i) centred(i, k) -= mean;
+    for (int64_t i = 0; i < z.rows; ++i) centerd(i, k) -= mean;
   }
-  *centred_rows = centred;
-  const Matrix c = product_left_t(centred, centred);
+  *centerd_rows = centerd;
+  const Matrix c = product_left_t(centerd, centerd);
   return combine(1.0 / static_cast<double>(z.rows - 1), c, 0, c);
 }
 
@@ -59,9 +59,9 @@ CheckedClaim printed_difference(const Matrix& z) {
 }
 
 CheckedClaim covariance_by_gram(const Matrix& z) {
-  Matrix centred;
-  const Matrix c = covariance_of(z, &centred);
-  const Matrix gram = product_right_t(centred, centred);
+  Matrix centerd;
+  const Matrix c = covariance_of(z, &centerd);
+  const Matrix gram = product_right_t(centerd, centerd);
   double off = 0, diagonal = 0;
   for (int64_t k = 0; k < kColumns; ++k) {
     for (int64_t l = 0; l < kColumns; ++l) (k == l ? diagonal : off) += c(k, l) * c(k, l);

@@ -1,4 +1,4 @@
-// check_optima: what each loss is minimised by when Z is free and the graph is the supervised one.
+// check_optima: what each loss is minimized by when Z is free and the graph is the supervised one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,14 +65,14 @@ double within_spread(const Matrix& z, const Matrix& y) {  // 1 − the smallest 
   return spread;
 }
 
-Minimum minimise_simclr(const std::vector<int64_t>& sizes, int64_t width) {
+Minimum minimize_simclr(const std::vector<int64_t>& sizes, int64_t width) {
   const int64_t n = class_indicators(sizes).rows;
-  return minimise(criterion_loss(loss::make_simclr({kTau, loss::Reduction::sum}), sizes), random_normal(n, width, 5),
+  return minimize(criterion_loss(loss::make_simclr({kTau, loss::Reduction::sum}), sizes), random_normal(n, width, 5),
                   1e-10);
 }
 
 // SimCLR on one anchor per class, each anchor's term with this weight: an n-point graph in C variables.
-Matrix minimise_anchors(const std::vector<int64_t>& sizes, const std::vector<double>& weights, int64_t width) {
+Matrix minimize_anchors(const std::vector<int64_t>& sizes, const std::vector<double>& weights, int64_t width) {
   const auto classes = static_cast<int64_t>(sizes.size());
   const SmoothLoss loss = [&](const Matrix& c, Matrix& d) {
     const Matrix u = unit_length_rows(c), cosine = product_right_t(u, u);
@@ -95,7 +95,7 @@ Matrix minimise_anchors(const std::vector<int64_t>& sizes, const std::vector<dou
     }
     return value;
   };
-  const Matrix u = unit_length_rows(minimise(loss, random_normal(classes, width, 6), 1e-12).x);
+  const Matrix u = unit_length_rows(minimize(loss, random_normal(classes, width, 6), 1e-12).x);
   return product_right_t(u, u);
 }
 
@@ -103,17 +103,17 @@ std::vector<double> anchor_weights(const std::vector<int64_t>& sizes, int power)
   std::vector<double> w;
   for (int64_t n : sizes)
     w.push_back(static_cast<double>(n) *
-                (power == 2 ? static_cast<double>(n - 1) : 1));  // a row is not its own neighbour
+                (power == 2 ? static_cast<double>(n - 1) : 1));  // a row is not its own neighbor
   return w;
 }
 
 CheckedClaim vic2_optimum() {
   const std::vector<int64_t> sizes = {8, 5, 3};
   const Matrix y = class_indicators(sizes), g = supervised_graph(sizes);
-  const Minimum m = minimise(free_vic2(sizes), random_normal(g.rows, 5, 4, 0.3), 1e-11);
+  const Minimum m = minimize(free_vic2(sizes), random_normal(g.rows, 5, 4, 0.3), 1e-11);
   const double apart = largest_difference(product_right_t(m.x, m.x), g);
   const int64_t wrong = probe_mistakes(m.x, y);
-  return {"optimum", "VIC²: the minimisers are {YR}, a linear probe recovers every label",
+  return {"optimum", "VIC²: the minimizers are {YR}, a linear probe recovers every label",
           fmt::format("loss {:.0e}, |ZZᵀ − YYᵀ| = {:.0e}, {} labels wrong", m.value, apart, wrong),
           apart < 1e-6 && wrong == 0};
 }
@@ -121,7 +121,7 @@ CheckedClaim vic2_optimum() {
 CheckedClaim simclr_equal() {
   const std::vector<int64_t> sizes = {6, 6, 6, 6};
   const Matrix y = class_indicators(sizes);
-  const Minimum m = minimise_simclr(sizes, 5);
+  const Minimum m = minimize_simclr(sizes, 5);
   const Matrix cosines = anchor_cosines(m.x, y);
   double apart = 0;
   for (int64_t a = 0; a < 4; ++a) {
@@ -139,10 +139,10 @@ CheckedClaim simclr_equal() {
 CheckedClaim simclr_unequal() {
   const std::vector<int64_t> sizes = {14, 7, 4};
   const Matrix y = class_indicators(sizes);
-  const Minimum m = minimise_simclr(sizes, 4);
+  const Minimum m = minimize_simclr(sizes, 4);
   const Matrix cosines = anchor_cosines(m.x, y);
-  const double squared = largest_difference(cosines, minimise_anchors(sizes, anchor_weights(sizes, 2), 4));
-  const double printed = largest_difference(cosines, minimise_anchors(sizes, anchor_weights(sizes, 1), 4));
+  const double squared = largest_difference(cosines, minimize_anchors(sizes, anchor_weights(sizes, 2), 4));
+  const double printed = largest_difference(cosines, minimize_anchors(sizes, anchor_weights(sizes, 1), 4));
   const int64_t wrong = probe_mistakes(m.x, y);
   return {
       "optimum",
@@ -154,7 +154,7 @@ CheckedClaim simclr_unequal() {
 
 CheckedClaim simclr_small_classes() {
   const std::vector<int64_t> sizes = {200, 200, 2, 2};
-  const Matrix cosines = minimise_anchors(sizes, anchor_weights(sizes, 2), 5);
+  const Matrix cosines = minimize_anchors(sizes, anchor_weights(sizes, 2), 5);
   return {"optimum", "SimCLR, two classes nearly all of N: the very small ones merge (printed: orthogonal)",
           fmt::format("cosine of the two small classes {:.3f} (printed 0), of the two large ones {:.3f}", cosines(2, 3),
                       cosines(0, 1)),
@@ -165,7 +165,7 @@ CheckedClaim barlow_optimum() {
   const std::vector<int64_t> sizes = {8, 5, 3};
   const Matrix y = class_indicators(sizes), g = supervised_graph(sizes);
   const SmoothLoss loss = free_barlow(sizes);
-  const Minimum m = minimise(loss, random_normal(g.rows, 3, 8), 1e-12);
+  const Minimum m = minimize(loss, random_normal(g.rows, 3, 8), 1e-12);
   // Z̃ = Y N_c^-½ R: the class means of Z̃, times N_c^½, are a rotation.
   Matrix rotation = product_left_t(y, m.x);
   std::vector<double> norms(3, 0);
@@ -181,7 +181,7 @@ CheckedClaim barlow_optimum() {
   const double of_yr = loss(product(y, turn), ignored), literal = literal_barlow(y, g);
   const int64_t wrong = probe_mistakes(m.x, y);
   return {"optimum",
-          "BarlowTwins: with Ĝ = Deg^-½ G Deg^-½ the minimisers are {Y N_c^-½ R D}, value 0; the literal loss at Z = Y "
+          "BarlowTwins: with Ĝ = Deg^-½ G Deg^-½ the minimizers are {Y N_c^-½ R D}, value 0; the literal loss at Z = Y "
           "is Σ(N_c−1)²",
           fmt::format("loss {:.0e}, |R Rᵀ − I| = {:.0e}, {} labels wrong; at YRD {:.2f}; literal at Y {:.0f} = 49 + 16 "
                       "+ 4 (printed 0)",
@@ -191,7 +191,7 @@ CheckedClaim barlow_optimum() {
 
 CheckedClaim barlow_wide() {
   const std::vector<int64_t> sizes = {8, 5, 3};
-  const Minimum m = minimise(free_barlow(sizes), random_normal(16, 5, 10), 1e-10);
+  const Minimum m = minimize(free_barlow(sizes), random_normal(16, 5, 10), 1e-10);
   return {"optimum", "BarlowTwins, K > C, λ = 1: the loss is at least K − C",
           fmt::format("K = 5, C = 3: reached {:.6f}", m.value), std::abs(m.value - 2) < 1e-4};
 }
@@ -199,7 +199,7 @@ CheckedClaim barlow_wide() {
 std::vector<CheckedClaim> bayes_optimum() {
   const std::vector<int64_t> sizes = {10, 6, 4};
   const Matrix g = supervised_graph(sizes);
-  const Minimum m = minimise(free_vic2(sizes), random_normal(20, 4, 11, 0.3), 1e-11);
+  const Minimum m = minimize(free_vic2(sizes), random_normal(20, 4, 11, 0.3), 1e-11);
   const EigenPairs moment = symmetric_eigen(product_left_t(m.x, m.x));
   double rows = 0, singular = 0;
   for (int64_t i = 0; i < 20; ++i) {
@@ -210,7 +210,7 @@ std::vector<CheckedClaim> bayes_optimum() {
   for (int c = 0; c < 3; ++c)
     singular = std::max(singular, std::abs(std::sqrt(moment.values[3 - c]) - std::sqrt(static_cast<double>(sizes[c]))));
   // All rows identical: one vector z, Z = 1 zᵀ.
-  const Minimum same = minimise(
+  const Minimum same = minimize(
       [&](const Matrix& z, Matrix& d) {
         Matrix whole(20, 4), gradient;
         for (int64_t i = 0; i < 20; ++i) std::copy(z.row(0), z.row(0) + 4, whole.row(i));

@@ -1,4 +1,4 @@
-// check_recovery: labels come back from a graph by eigendecomposition and one labelled example (template) per class.
+// check_recovery: labels come back from a graph by eigendecomposition and one labeled example (template) per class.
 #include <fmt/format.h>
 
 #include <algorithm>

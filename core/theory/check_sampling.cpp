@@ -1,4 +1,4 @@
-// check_sampling: the losses over sampled pairs: bias, what they are minimised by, and gradient descent on them.
+// check_sampling: the losses over sampled pairs: bias, what they are minimized by, and gradient descent on them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,9 +58,9 @@ Matrix top_rows(const Matrix& a, int64_t k) {
   return solver.vectors();
 }
 
-CheckedClaim printed_minimiser() {
+CheckedClaim printed_minimizer() {
   const Matrix g = supervised_graph({9, 5, 2});
-  const Minimum m = minimise([&](const Matrix& z, Matrix& d) { return literal_printed_vic2(z, g, &d); },
+  const Minimum m = minimize([&](const Matrix& z, Matrix& d) { return literal_printed_vic2(z, g, &d); },
                              random_normal(16, 3, 22, 0.5), 1e-9);
   Matrix shifted = g;
   const std::vector<double> d = degrees(g);
@@ -73,7 +73,7 @@ CheckedClaim printed_minimiser() {
     to_shift = std::max(to_shift, std::abs(of_z.values[2 - k] - (of_shift.values[15 - k] + 16)));
     to_g = std::max(to_g, std::abs(of_z.values[2 - k] - of_g.values[15 - k]));
   }
-  return {"sampled", "the printed form is minimised by the top of G − Deg (+ N·I), not of G",
+  return {"sampled", "the printed form is minimized by the top of G − Deg (+ N·I), not of G",
           fmt::format("squared singular values of Z: {:.0e} from G − Deg + N·I, {:.1f} from G", to_shift, to_g),
           to_shift < 1e-5 && to_g > 1};
 }
@@ -91,7 +91,7 @@ SmallProblem small_problem() {
 // ‖ZZᵀ − G‖² + weight · Tr ZᵀK⁻¹Z against the closed form with this λ: the largest difference of ZZᵀ.
 double tikhonov_difference(double weight, double lambda) {
   const SmallProblem p = small_problem();
-  const Minimum m = minimise(
+  const Minimum m = minimize(
       [&](const Matrix& z, Matrix& d) {
         const double value = literal_vic2(z, p.graph, &d);
         const Matrix kz = product(p.inverse, z);
@@ -113,7 +113,7 @@ double tikhonov_difference(double weight, double lambda) {
 CheckedClaim tikhonov() {
   const double lambda = 0.1, ours = tikhonov_difference(2 * lambda, lambda),
                printed = tikhonov_difference(lambda, lambda);
-  return {"kernel", "VIC² + 2λ Tr ZᵀK⁻¹Z is minimised by the top of G − λK⁻¹ (printed: λ Tr ZᵀK⁻¹Z)",
+  return {"kernel", "VIC² + 2λ Tr ZᵀK⁻¹Z is minimized by the top of G − λK⁻¹ (printed: λ Tr ZᵀK⁻¹Z)",
           fmt::format("|ZZᵀ − closed form| = {:.0e} with 2λ, {:.3f} with λ", ours, printed),
           ours < 1e-5 && printed > 1e-3};
 }
@@ -140,7 +140,7 @@ CheckedClaim rate_of_descent() {
     }
     return value;
   };
-  const double best = minimise(loss, Matrix(1, width), 1e-12).value;
+  const double best = minimize(loss, Matrix(1, width), 1e-12).value;
   const std::vector<int64_t> horizons = {1000, 10000, 100000};
   std::vector<double> gaps(horizons.size(), 0);
   constexpr int kRuns = 24;
@@ -202,7 +202,7 @@ CheckedClaim descent_reaches_closed_form() {
 }  // namespace
 
 std::vector<CheckedClaim> check_sampling() {
-  return {bias_of_samples(), unbounded_below(), printed_minimiser(),
+  return {bias_of_samples(), unbounded_below(), printed_minimizer(),
           tikhonov(),        rate_of_descent(), descent_reaches_closed_form()};
 }
 

@@ -14,7 +14,7 @@ Matrix class_indicators(const std::vector<int64_t>& class_sizes);  // Y
 std::vector<double> degrees(const Matrix& graph);
 
 double literal_vic2(const Matrix& z, const Matrix& graph, Matrix* gradient = nullptr);  // ‖ZZᵀ − G‖²
-// ‖Z̃ᵀGZ̃ − I‖² with the columns of Z normalised: BarlowTwins as printed, G not normalised.
+// ‖Z̃ᵀGZ̃ − I‖² with the columns of Z normalized: BarlowTwins as printed, G not normalized.
 double literal_barlow(const Matrix& z, const Matrix& graph);
 // The sampled loss as printed, over all pairs: Σ G_ij‖z_i − z_j‖² + Σ R(z_i, z_j).
 double literal_printed_vic2(const Matrix& z, const Matrix& graph, Matrix* gradient = nullptr);

@@ -59,7 +59,7 @@ const FigureSpec& figure(const std::string& name) {
     if (f.name == name) return f;
     names.push_back(f.name);
   }
-  throw Error(Exit::usage, "no such experiment: " + name + "; the nearest is " + config::nearest_name(name, names) +
+  throw Error(Exit::usage, "no such experiment: " + name + "; the nearest is " + config::suggest(name, names) +
                                " (all of them: pal experiment --help)");
 }
 

@@ -47,8 +47,8 @@ KernelMethod::KernelMethod(const ToySet& train, const ToySet& test, const Kernel
 }
 
 const Matrix& KernelMethod::fit(const Matrix& graph) {
-  penalised_ = combine(1, graph, -options_.lambda, inverse_);
-  solver_.solve(penalised_);
+  penalized_ = combine(1, graph, -options_.lambda, inverse_);
+  solver_.solve(penalized_);
   return solver_.vectors();
 }
 

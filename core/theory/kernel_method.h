@@ -54,7 +54,7 @@ class KernelMethod {
   ToySet train_;
   std::vector<int> test_labels_;
   KernelOptions options_;
-  Matrix inverse_, penalised_;       // K⁺; T
+  Matrix inverse_, penalized_;       // K⁺; T
   bool full_rank_ = false;           // K K⁺ = I
   Matrix train_map_;                 // K K⁺ when it is not I
   Matrix test_map_;                  // k(test, X) K⁺ (n test, n)

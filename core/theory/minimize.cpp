@@ -8,7 +8,7 @@
 
 namespace pal::theory {
 
-Minimum minimise(const SmoothLoss& loss, const Matrix& start, double tolerance, int max_steps) {
+Minimum minimize(const SmoothLoss& loss, const Matrix& start, double tolerance, int max_steps) {
   constexpr size_t kMemory = 20;
   Minimum best{start, 0, 0, 0};
   Matrix gradient(start.rows, start.cols);

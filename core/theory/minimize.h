@@ -1,4 +1,4 @@
-// minimise: L-BFGS with backtracking, for the small smooth problems of the theory.
+// minimize: L-BFGS with backtracking, for the small smooth problems of the theory.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Minimum {
   int steps = 0;
 };
 // Until the gradient's norm is below `tolerance` or nothing is gained any more.
-Minimum minimise(const SmoothLoss& loss, const Matrix& start, double tolerance = 1e-9, int max_steps = 5000);
+Minimum minimize(const SmoothLoss& loss, const Matrix& start, double tolerance = 1e-9, int max_steps = 5000);
 
 Matrix random_normal(int64_t rows, int64_t cols, uint64_t seed, double scale = 1);
 

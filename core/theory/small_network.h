@@ -1,7 +1,7 @@
 // small_network: a perceptron with two hidden layers, trained by Adam on VIC² over mini-batches of a graph.
 //
 // Math:  per step B of n rows: Σ_{i,j in B} (z_iᵀz_j − G_ij)²/π_ij, π_ij the probability that both are drawn (unbiased for
-//        ‖ZZᵀ − G‖²), plus the optimiser's weight decay.
+//        ‖ZZᵀ − G‖²), plus the optimizer's weight decay.
 // Nothing of LibTorch: the matrices are a few dozen wide, and a trial is a thread.
 #pragma once
 

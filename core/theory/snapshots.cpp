@@ -56,11 +56,11 @@ plot::PlotPicture probe_classes(const Matrix& scores, const ToySet& train) {
                             .low = 0,
                             .high = 4,
                             .levels = 4,
-                            .colors = plot::PictureColors::grey,
+                            .colors = plot::PictureColors::gray,
                             .dots = plane_dots(train)};
   for (int64_t i = 0; i < scores.rows; ++i) {
     const double* s = scores.row(i);
-    // Light greys, so that the points show: the class stands in the lower half of the scale.
+    // Light grays, so that the points show: the class stands in the lower half of the scale.
     picture.values[i] = static_cast<double>(std::max_element(s, s + kToyClasses) - s);
   }
   picture.high = 9;
@@ -77,7 +77,7 @@ plot::PlotPicture graph_picture(const Matrix& graph, const std::vector<int>& lab
                             .cols = graph.cols,
                             .values = std::vector<double>(graph.data.size()),
                             .levels = 3,
-                            .colors = plot::PictureColors::grey};
+                            .colors = plot::PictureColors::gray};
   for (int64_t i = 0; i < graph.rows; ++i) {
     for (int64_t j = 0; j < graph.cols; ++j) picture.values[i * graph.cols + j] = graph(order[i], order[j]);
   }
@@ -119,11 +119,11 @@ SnapshotPictures draw_snapshots(const ExperimentOptions& o) {
     out.representation = plot::svg_pictures(
         {levels, probes},
         {"Above: the third coordinate of the representation, from −1 (blue) to 1 (red) of its largest value.",
-         "Below: the class that the best linear probe gives to each place (grey levels), and the training points by "
+         "Below: the class that the best linear probe gives to each place (gray levels), and the training points by "
          "class."});
   }
   out.graph = plot::svg_pictures(
-      {graphs}, {"Points sorted by class. Black: known alike, white: known different, grey: not known."});
+      {graphs}, {"Points sorted by class. Black: known alike, white: known different, gray: not known."});
   return out;
 }
 

@@ -15,7 +15,7 @@ struct CheckedClaim {
 
 std::vector<CheckedClaim> check_identities();  // PAPER section 2
 std::vector<CheckedClaim> check_recovery();    // labels from a graph
-std::vector<CheckedClaim> check_optima();      // minimisers in a free Z, and the Bayes optimum
+std::vector<CheckedClaim> check_optima();      // minimizers in a free Z, and the Bayes optimum
 std::vector<CheckedClaim> check_sampling();    // the sampled losses, and gradient descent on them
 
 // All of the above, in this order.

@@ -30,7 +30,7 @@ TopEigen::TopEigen(int64_t n, int64_t k) : n_(n), k_(k), stride_((n + 7) / 8 * 8
 
 void TopEigen::solve(const Matrix& a) {
   PAL_ASSERT(a.rows == n_ && a.cols == n_, "the matrix has the size that was announced");
-  tridiagonalise(a);
+  tridiagonalize(a);
   bisect();
   inverse_iterate();
   reflect_back();
@@ -38,7 +38,7 @@ void TopEigen::solve(const Matrix& a) {
 
 // Column j: A ← H A H with H = I − τ v vᵀ, so that A −= v wᵀ + w vᵀ with w = p − (τ/2)(pᵀv) v, p = τ A v. The update of
 // column j − 1 is still pending when column j begins: it is applied in the same pass that computes p.
-void TopEigen::tridiagonalise(const Matrix& a) {
+void TopEigen::tridiagonalize(const Matrix& a) {
   const kernels::TridiagonalOps& ops = kernels::tridiagonal_ops(kernels::best_isa());
   for (int64_t i = 0; i < n_; ++i) std::copy(a.row(i), a.row(i) + n_, a_.data() + i * stride_);
   std::fill(v_.begin(), v_.end(), 0);
@@ -109,7 +109,7 @@ void TopEigen::inverse_iterate() {
   for (int64_t t = 0; t < k_; ++t) {
     // Equal eigenvalues get shifts of their own, so that they do not lead to one vector.
     shift = t > 0 && values_[t] > shift - 10 * tiny ? shift - 10 * tiny : values_[t];
-    factors.factorise(d_.data(), e_.data(), n_, shift, tiny);
+    factors.factorize(d_.data(), e_.data(), n_, shift, tiny);
     double* x = tridiagonal_vectors_.row(t);
     Random random(1, Purpose::theory, static_cast<uint64_t>(t));
     for (int64_t i = 0; i < n_; ++i) x[i] = random.next_double() - 0.5;

@@ -1,6 +1,6 @@
 // top_eigen: the eigenvectors of the k largest eigenvalues of a dense symmetric matrix, k far below n.
 //
-// Householder tridiagonalisation (one pass over the matrix per column), bisection for the k eigenvalues, inverse
+// Householder tridiagonalization (one pass over the matrix per column), bisection for the k eigenvalues, inverse
 // iteration, and the reflections back. A full decomposition spends most of its time on the n − k vectors nobody asked
 // for. Iterations started from the last step's vectors lose here: where few relations are known the fifth and the sixth
 // eigenvalue lie 1e-5 of the spectrum's width apart. Accuracy: that of the dense solution (top_eigen_test).
@@ -23,7 +23,7 @@ class TopEigen {
   const Matrix& vectors() const { return vectors_; }             // (k, n) one eigenvector per row, orthonormal
 
  private:
-  void tridiagonalise(const Matrix& a);
+  void tridiagonalize(const Matrix& a);
   void bisect();
   void inverse_iterate();
   void reflect_back();

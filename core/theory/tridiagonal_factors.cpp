@@ -5,7 +5,7 @@
 
 namespace pal::theory {
 
-void TridiagonalFactors::factorise(const double* d, const double* e, int64_t n, double shift, double tiny) {
+void TridiagonalFactors::factorize(const double* d, const double* e, int64_t n, double shift, double tiny) {
   const auto size = static_cast<size_t>(n);
   diagonal_.resize(size);
   upper_.assign(size, 0);

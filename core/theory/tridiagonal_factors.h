@@ -9,7 +9,7 @@ namespace pal::theory {
 // LU of T − shift with pivoting; pivots below `tiny` become `tiny`.
 class TridiagonalFactors {
  public:
-  void factorise(const double* d, const double* e, int64_t n, double shift, double tiny);
+  void factorize(const double* d, const double* e, int64_t n, double shift, double tiny);
   void solve(double* x) const;  // in place, scaled so that nothing overflows
 
  private:

@@ -33,7 +33,7 @@ class DeviceChannels {
 
 // Collective over all ranks of MPI_COMM_WORLD. Launches are written to `log`, which must outlive the result. on_failure is
 // called by a thread when a rank does not come or NCCL reports an error. Throws in a build without CUDA.
-std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightLog& log,
+std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightRecorder& log,
                                                      std::function<void(const std::string&)> on_failure);
 
 }  // namespace pal::dist

@@ -48,11 +48,11 @@ FoundDevices found_devices(const std::string& host, int local_rank) {
 #endif
 
 std::vector<FoundDevices> gather_found(const FoundDevices& mine, MPI_Comm comm) {
-  struct Wire {
+  struct GradDtype {
     char host[256] = {}, reason[256] = {}, bus[32] = {};
     int local_rank = 0, visible = 0, nccl = 0;
   };
-  Wire out;
+  GradDtype out;
   std::snprintf(out.host, sizeof(out.host), "%s", mine.host.c_str());
   std::snprintf(out.reason, sizeof(out.reason), "%s", mine.reason.c_str());
   std::snprintf(out.bus, sizeof(out.bus), "%s", mine.bus.c_str());
@@ -61,10 +61,10 @@ std::vector<FoundDevices> gather_found(const FoundDevices& mine, MPI_Comm comm) 
   out.nccl = mine.nccl;
   int size = 1;
   PAL_MPI_CHECK(MPI_Comm_size(comm, &size));
-  std::vector<Wire> all(static_cast<size_t>(size));
-  PAL_MPI_CHECK(MPI_Allgather(&out, sizeof(Wire), MPI_BYTE, all.data(), sizeof(Wire), MPI_BYTE, comm));
+  std::vector<GradDtype> all(static_cast<size_t>(size));
+  PAL_MPI_CHECK(MPI_Allgather(&out, sizeof(GradDtype), MPI_BYTE, all.data(), sizeof(GradDtype), MPI_BYTE, comm));
   std::vector<FoundDevices> found;
-  for (const Wire& w : all) found.push_back({w.host, w.local_rank, w.visible, w.reason, w.bus, w.nccl});
+  for (const GradDtype& w : all) found.push_back({w.host, w.local_rank, w.visible, w.reason, w.bus, w.nccl});
   return found;
 }
 

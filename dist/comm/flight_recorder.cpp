@@ -7,7 +7,7 @@ namespace {
 
 class LoggedComm final : public comm::Comm {
  public:
-  LoggedComm(std::unique_ptr<comm::Comm> comm, FlightLog& log) : comm_(std::move(comm)), log_(log) {}
+  LoggedComm(std::unique_ptr<comm::Comm> comm, FlightRecorder& log) : comm_(std::move(comm)), log_(log) {}
   int rank() const override { return comm_->rank(); }
   int size() const override { return comm_->size(); }
 
@@ -47,19 +47,19 @@ class LoggedComm final : public comm::Comm {
 
  private:
   struct Entry {
-    FlightLog& log;
-    Entry(FlightLog& l, const char* kind, at::IntArrayRef shape) : log(l) { log.begin(kind, shape); }
+    FlightRecorder& log;
+    Entry(FlightRecorder& l, const char* kind, at::IntArrayRef shape) : log(l) { log.begin(kind, shape); }
     ~Entry() { log.end(); }
   };
   std::unique_ptr<comm::Comm> comm_;
-  FlightLog& log_;
+  FlightRecorder& log_;
 };
 
 }  // namespace
 
-void FlightLog::begin(const char* kind, at::IntArrayRef shape) {
+void FlightRecorder::begin(const char* kind, at::IntArrayRef shape) {
   const std::lock_guard lock(mutex_);
-  Flight& f = ring_[count_++ % kKept];
+  CollectiveRecord& f = ring_[count_++ % kKept];
   f.number = count_;
   f.kind = kind;
   f.sides = static_cast<int>(std::min(shape.size(), f.shape.size()));
@@ -68,16 +68,16 @@ void FlightLog::begin(const char* kind, at::IntArrayRef shape) {
   f.pending = true;
 }
 
-void FlightLog::end() {
+void FlightRecorder::end() {
   const std::lock_guard lock(mutex_);
-  Flight& f = ring_[(count_ - 1) % kKept];
+  CollectiveRecord& f = ring_[(count_ - 1) % kKept];
   f.end = std::chrono::steady_clock::now();
   f.pending = false;
 }
 
-Flight FlightLog::newest() const {
+CollectiveRecord FlightRecorder::newest() const {
   const std::lock_guard lock(mutex_);
-  Flight f = count_ == 0 ? Flight{} : ring_[(count_ - 1) % kKept];
+  CollectiveRecord f = count_ == 0 ? CollectiveRecord{} : ring_[(count_ - 1) % kKept];
   if (f.pending || !waiting_) return f;
   if (const auto since = waiting_()) {
     f.pending = true;
@@ -86,23 +86,23 @@ Flight FlightLog::newest() const {
   return f;
 }
 
-void FlightLog::watch(std::function<std::optional<std::chrono::steady_clock::time_point>()> waiting) {
+void FlightRecorder::watch(std::function<std::optional<std::chrono::steady_clock::time_point>()> waiting) {
   const std::lock_guard lock(mutex_);
   waiting_ = std::move(waiting);
 }
 
-std::vector<Flight> FlightLog::all() const {
+std::vector<CollectiveRecord> FlightRecorder::all() const {
   const std::lock_guard lock(mutex_);
-  std::vector<Flight> flights;
+  std::vector<CollectiveRecord> flights;
   for (int64_t k = std::max<int64_t>(0, count_ - static_cast<int64_t>(kKept)); k < count_; ++k)
     flights.push_back(ring_[k % kKept]);
   if (const auto since = waiting_ ? waiting_() : std::nullopt) {
-    for (Flight& f : flights) f.pending = f.pending || f.end >= *since;
+    for (CollectiveRecord& f : flights) f.pending = f.pending || f.end >= *since;
   }
   return flights;
 }
 
-std::unique_ptr<comm::Comm> make_logged(std::unique_ptr<comm::Comm> comm, FlightLog& log) {
+std::unique_ptr<comm::Comm> record_collectives(std::unique_ptr<comm::Comm> comm, FlightRecorder& log) {
   return std::make_unique<LoggedComm>(std::move(comm), log);
 }
 

@@ -1,4 +1,4 @@
-// flight: the last collectives of each communicator: which, when, of what shape, and whether one has not returned yet.
+// flight_recorder: the last collectives of each communicator: which, when, of what shape, and whether one has not returned yet.
 //
 // Thread: one thread calls a communicator; the watchdog reads.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace pal::dist {
 
-struct Flight {
+struct CollectiveRecord {
   int64_t number = 0;  // of the communicator's collectives, from 1
   const char* kind = "";
   std::array<int64_t, 4> shape{};  // of what this rank gives; the first `sides` count
@@ -27,15 +27,15 @@ struct Flight {
   bool pending = false;
 };
 
-// FlightLog: of one communicator.
-class FlightLog {
+// FlightRecorder: of one communicator.
+class FlightRecorder {
  public:
-  explicit FlightLog(std::string name) : name_(std::move(name)) {}
+  explicit FlightRecorder(std::string name) : name_(std::move(name)) {}
   const std::string& name() const { return name_; }
   void begin(const char* kind, at::IntArrayRef shape);
   void end();
-  Flight newest() const;
-  std::vector<Flight> all() const;  // oldest first
+  CollectiveRecord newest() const;
+  std::vector<CollectiveRecord> all() const;  // oldest first
   // For collectives that return before they are done: `waiting` says since when the oldest of them is not; the newest
   // flight then counts as pending since that moment.
   void watch(std::function<std::optional<std::chrono::steady_clock::time_point>()> waiting);
@@ -44,12 +44,12 @@ class FlightLog {
   static constexpr size_t kKept = 64;
   const std::string name_;
   mutable std::mutex mutex_;
-  std::array<Flight, kKept> ring_;
+  std::array<CollectiveRecord, kKept> ring_;
   int64_t count_ = 0;
   std::function<std::optional<std::chrono::steady_clock::time_point>()> waiting_;
 };
 
 // The same communicator, with its collectives written to the log, which must outlive it.
-std::unique_ptr<comm::Comm> make_logged(std::unique_ptr<comm::Comm> comm, FlightLog& log);
+std::unique_ptr<comm::Comm> record_collectives(std::unique_ptr<comm::Comm> comm, FlightRecorder& log);
 
 }  // namespace pal::dist

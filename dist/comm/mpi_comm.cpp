@@ -109,7 +109,7 @@ template <class Begin>
 void MpiComm::asleep(const Begin& begin) {
   MPI_Request request = MPI_REQUEST_NULL;
   PAL_MPI_CHECK(begin(&request));
-  wait_asleep(&request, 1);
+  wait_without_spinning(&request, 1);
 }
 
 void MpiComm::barrier() {
@@ -119,8 +119,8 @@ void MpiComm::barrier() {
 
 void MpiComm::all_reduce(at::Tensor t, comm::ReduceOp op) {
   check_tensor(t);
-  if (size_ > 1 && waiting_ == Waiting::sleep && op == comm::ReduceOp::sum && sums_in_slices(t))
-    return sum_in_slices(t, comm_);
+  if (size_ > 1 && waiting_ == Waiting::sleep && op == comm::ReduceOp::sum && uses_reduce_scatter_gather(t))
+    return reduce_scatter_gather(t, comm_);
   char* data = static_cast<char*>(t.data_ptr());
   for (int64_t at = 0; at < t.numel(); at += kPiece) {
     const int n = static_cast<int>(std::min(kPiece, t.numel() - at));

@@ -8,7 +8,7 @@
 
 namespace pal::dist {
 
-inline void wait_asleep(MPI_Request* requests, int count) {
+inline void wait_without_spinning(MPI_Request* requests, int count) {
   for (int done = 0;;) {
     PAL_MPI_CHECK(MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE));
     if (done) return;

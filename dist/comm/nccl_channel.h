@@ -53,7 +53,7 @@ class NcclChannel {
   NcclChannel(const NcclChannel&) = delete;
   NcclChannel& operator=(const NcclChannel&) = delete;
 
-  void close();                               // waits, finalises, destroys
+  void close();                               // waits, finalizes, destroys
   void abort();                               // at once, this rank alone
   std::unique_ptr<NcclChannel> split_node();  // the ranks of this host
 
@@ -82,7 +82,7 @@ class NcclChannel {
 
  private:
   struct InFlight {
-    Place place;
+    LaunchStatus place;
     std::chrono::steady_clock::time_point begin;
     cudaEvent_t done = nullptr;
   };
@@ -98,7 +98,7 @@ class NcclChannel {
   [[noreturn]] void lose(const std::string& sentence);  // aborts and throws
   void abort_locked();
   std::string absent(std::chrono::steady_clock::time_point since, const std::function<void()>& meanwhile);
-  Place place() const;
+  LaunchStatus place() const;
   void guard();
   void guard_once();
   void stop_guard();
@@ -108,12 +108,12 @@ class NcclChannel {
   const int device_;
   MPI_Comm boot_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
-  std::optional<RollCall> roll_;
+  std::optional<RankStatusChannel> roll_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t handover_ = nullptr;
   std::atomic<int64_t> number_{0};
   mutable std::mutex place_mutex_;  // guards place_: read while a launch waits
-  Place place_;
+  LaunchStatus place_;
 
   mutable std::recursive_mutex mutex_;  // guards what stands below; held for the length of a launch
   ncclComm_t comm_ = nullptr;           // null: closed or aborted

@@ -20,7 +20,7 @@ namespace pal::dist {
 
 #ifndef PAL_WITH_CUDA
 
-std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightLog&, std::function<void(const std::string&)>) {
+std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightRecorder&, std::function<void(const std::string&)>) {
   PAL_CHECK(false, "this program was built without CUDA and cannot use device", device,
             "build with -DPAL_CUDA=ON, or set train.device=cpu");
   return nullptr;
@@ -75,7 +75,7 @@ int64_t total(const Rows& rows) { return std::accumulate(rows.begin(), rows.end(
 
 class NcclComm final : public DeviceComm {
  public:
-  NcclComm(std::unique_ptr<comm::Comm> host, NcclChannel& channel, FlightLog& log)
+  NcclComm(std::unique_ptr<comm::Comm> host, NcclChannel& channel, FlightRecorder& log)
       : host_(std::move(host)), channel_(channel), log_(log) {
     PAL_ASSERT(host_->rank() == channel_.rank() && host_->size() == channel_.size(),
                "MPI and NCCL number the ranks alike");
@@ -170,12 +170,12 @@ class NcclComm final : public DeviceComm {
 
   std::unique_ptr<comm::Comm> host_;
   NcclChannel& channel_;
-  FlightLog& log_;
+  FlightRecorder& log_;
 };
 
 class NcclChannels final : public DeviceChannels {
  public:
-  NcclChannels(int device, FlightLog& log, std::function<void(const std::string&)> on_failure) : log_(log) {
+  NcclChannels(int device, FlightRecorder& log, std::function<void(const std::string&)> on_failure) : log_(log) {
     NcclOptions options;
     options.on_failure = std::move(on_failure);
     world_ = std::make_unique<NcclChannel>(MPI_COMM_WORLD, device, options);
@@ -197,14 +197,14 @@ class NcclChannels final : public DeviceChannels {
   }
 
  private:
-  FlightLog& log_;
-  FlightLog node_log_{"node device"};  // not compared: its ranks are not all ranks
+  FlightRecorder& log_;
+  FlightRecorder node_log_{"node device"};  // not compared: its ranks are not all ranks
   std::unique_ptr<NcclChannel> world_, node_;
 };
 
 }  // namespace
 
-std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightLog& log,
+std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightRecorder& log,
                                                      std::function<void(const std::string&)> on_failure) {
   return std::make_unique<NcclChannels>(device, log, std::move(on_failure));
 }

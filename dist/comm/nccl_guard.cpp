@@ -11,13 +11,13 @@ constexpr double kRollCallSeconds = 2;
 
 }  // namespace
 
-Place NcclChannel::place() const {
+LaunchStatus NcclChannel::place() const {
   const std::lock_guard lock(place_mutex_);
   return place_;
 }
 
 std::string NcclChannel::absent(Clock::time_point since, const std::function<void()>& meanwhile) {
-  return absence(roll_->ask(place(), kRollCallSeconds, meanwhile), rank_, seconds_since(since));
+  return describe_missing(roll_->ask(place(), kRollCallSeconds, meanwhile), rank_, seconds_since(since));
 }
 
 std::optional<Clock::time_point> NcclChannel::oldest_waiting() {

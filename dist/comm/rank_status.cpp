@@ -19,12 +19,12 @@ std::string listed(const std::vector<int>& ranks) {
 
 }  // namespace
 
-RollCall::RollCall(MPI_Comm comm) : comm_(comm) {
+RankStatusChannel::RankStatusChannel(MPI_Comm comm) : comm_(comm) {
   PAL_MPI_CHECK(MPI_Comm_rank(comm, &rank_));
   PAL_MPI_CHECK(MPI_Comm_size(comm, &size_));
 }
 
-void RollCall::answer(const Place& mine) {
+void RankStatusChannel::answer(const LaunchStatus& mine) {
   for (;;) {
     int there = 0;
     MPI_Status status;
@@ -36,23 +36,23 @@ void RollCall::answer(const Place& mine) {
   }
 }
 
-std::vector<std::optional<Place>> RollCall::ask(const Place& mine, double seconds,
+std::vector<std::optional<LaunchStatus>> RankStatusChannel::ask(const LaunchStatus& mine, double seconds,
                                                 const std::function<void()>& meanwhile) {
   // Never freed: a request to a rank that is gone may stay open for ever, and the job is about to end.
   struct Asked {
     int64_t question = 0;
-    std::vector<Place> answers;
+    std::vector<LaunchStatus> answers;
     std::vector<MPI_Request> sent, received;
   };
   const auto n = static_cast<size_t>(size_);
-  Asked& asked = *new Asked{mine.number, std::vector<Place>(n), std::vector<MPI_Request>(n, MPI_REQUEST_NULL),
+  Asked& asked = *new Asked{mine.number, std::vector<LaunchStatus>(n), std::vector<MPI_Request>(n, MPI_REQUEST_NULL),
                             std::vector<MPI_Request>(n, MPI_REQUEST_NULL)};
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
-    MPI_Irecv(&asked.answers[r], sizeof(Place), MPI_BYTE, r, kAnswer, comm_, &asked.received[r]);
+    MPI_Irecv(&asked.answers[r], sizeof(LaunchStatus), MPI_BYTE, r, kAnswer, comm_, &asked.received[r]);
     MPI_Isend(&asked.question, 1, MPI_INT64_T, r, kQuestion, comm_, &asked.sent[r]);
   }
-  std::vector<std::optional<Place>> places(n);
+  std::vector<std::optional<LaunchStatus>> places(n);
   places[static_cast<size_t>(rank_)] = mine;
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   for (bool all = false; !all && std::chrono::steady_clock::now() < until;) {
@@ -70,8 +70,8 @@ std::vector<std::optional<Place>> RollCall::ask(const Place& mine, double second
   return places;
 }
 
-std::string absence(const std::vector<std::optional<Place>>& places, int self, double waited) {
-  const Place& mine = *places[static_cast<size_t>(self)];
+std::string describe_missing(const std::vector<std::optional<LaunchStatus>>& places, int self, double waited) {
+  const LaunchStatus& mine = *places[static_cast<size_t>(self)];
   char begin[192];
   std::snprintf(begin, sizeof(begin), "rank %d waits for %.1f s in NCCL launch %lld (%s)", self, waited,
                 static_cast<long long>(mine.number), mine.what);
@@ -88,7 +88,7 @@ std::string absence(const std::vector<std::optional<Place>>& places, int self, d
   std::string text = begin;
   if (!silent.empty()) text += "; no answer from " + listed(silent) + ": dead, stopped, or its host is unreachable";
   if (!behind.empty()) {
-    const Place& first = *places[static_cast<size_t>(behind.front())];
+    const LaunchStatus& first = *places[static_cast<size_t>(behind.front())];
     text += "; " + listed(behind) + " did not come, last at launch " + std::to_string(first.number) +
             (first.number > 0 ? std::string(" (") + first.what + ")" : "");
   }

@@ -1,4 +1,4 @@
-// roll_call: after a deadline, who is where: every rank asked answers from a thread that does not wait for the collective.
+// rank_status: after a deadline, who is where: every rank asked answers from a thread that does not wait for the collective.
 //
 // Thread: answer() is called now and then by one thread of each rank, ask() by whoever lost patience.
 #pragma once
@@ -14,19 +14,19 @@
 namespace pal::dist {
 
 // Where a rank is: its newest launch.
-struct Place {
+struct LaunchStatus {
   int64_t number = 0;
   char what[96] = {};  // "all_reduce of 1024 float32"
 };
 
-class RollCall {
+class RankStatusChannel {
  public:
   // comm must carry nothing else and outlive this.
-  explicit RollCall(MPI_Comm comm);
+  explicit RankStatusChannel(MPI_Comm comm);
 
-  void answer(const Place& mine);
+  void answer(const LaunchStatus& mine);
   // By rank; nothing from those that did not answer within `seconds`. `meanwhile` is called while waiting.
-  std::vector<std::optional<Place>> ask(const Place& mine, double seconds, const std::function<void()>& meanwhile);
+  std::vector<std::optional<LaunchStatus>> ask(const LaunchStatus& mine, double seconds, const std::function<void()>& meanwhile);
 
  private:
   MPI_Comm comm_;
@@ -34,6 +34,6 @@ class RollCall {
 };
 
 // What the answers mean for a rank that waits since `waited` seconds.
-std::string absence(const std::vector<std::optional<Place>>& places, int self, double waited);
+std::string describe_missing(const std::vector<std::optional<LaunchStatus>>& places, int self, double waited);
 
 }  // namespace pal::dist

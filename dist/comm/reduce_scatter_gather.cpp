@@ -52,7 +52,7 @@ class BlockSum {
     requests_.clear();
     for (int k = 1; k < size_; ++k) receive((rank_ + k) % size_);
     for (int k = 1; k < size_; ++k) send((rank_ + k) % size_);
-    wait_asleep(requests_.data(), static_cast<int>(requests_.size()));
+    wait_without_spinning(requests_.data(), static_cast<int>(requests_.size()));
   }
   // In the order of ranks: on the first two ranks that is in place.
   void sum(T* mine, int64_t n) {
@@ -79,12 +79,12 @@ void sum_blocks(const at::Tensor& t, MPI_Comm comm, MPI_Datatype type) {
 
 }  // namespace
 
-bool sums_in_slices(const at::Tensor& t) {
+bool uses_reduce_scatter_gather(const at::Tensor& t) {
   return (t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble) &&
-         static_cast<int64_t>(t.nbytes()) >= kSlicedBytes;
+         static_cast<int64_t>(t.nbytes()) >= kReduceScatterBytes;
 }
 
-void sum_in_slices(const at::Tensor& t, MPI_Comm comm) {
+void reduce_scatter_gather(const at::Tensor& t, MPI_Comm comm) {
   if (t.scalar_type() == at::kFloat) {
     sum_blocks<float>(t, comm, MPI_FLOAT);
   } else {

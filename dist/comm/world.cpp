@@ -35,7 +35,7 @@ double share_of_cores(comm::Comm& node) {
   return share;
 }
 
-// srun without a PMI that this MPI speaks starts processes that do not know of each other, each of them rank 0.
+// srun without a PMI that this MPI supports starts processes that do not know of each other, each of them rank 0.
 void check_not_lonely(int size) {
   const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
   if (size > 1 || tasks == nullptr || std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) return;
@@ -63,10 +63,10 @@ std::string mpi_library() {
 
 World::World() : host_(host_name()) {
   if (!started_as_rank()) {  // alone: no MPI at all, so that no daemon is started for one process
-    now_ = comm::make_local_comm();
-    bulk_ = comm::make_local_comm();
+    compute_ = comm::make_local_comm();
+    gradients_ = comm::make_local_comm();
     control_ = comm::make_local_comm();
-    rounds_ = comm::make_local_comm();
+    oracle_ = comm::make_local_comm();
     node_ = comm::make_local_comm();
     cores_ = share_of_cores(*node_);
     check_not_lonely(1);
@@ -84,13 +84,13 @@ World::World() : host_(host_name()) {
   PAL_MPI_CHECK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node));
   PAL_MPI_CHECK(MPI_Comm_rank(node, &local_rank_));
   PAL_MPI_CHECK(MPI_Comm_size(node, &local_size_));
-  node_ = make_logged(std::make_unique<MpiComm>(node), node_log_);
+  node_ = record_collectives(std::make_unique<MpiComm>(node), node_log_);
   PAL_MPI_CHECK(MPI_Comm_free(&node));
   cores_ = share_of_cores(*node_);
-  now_ = make_logged(std::make_unique<MpiComm>(MPI_COMM_WORLD), now_log_);
-  bulk_ = make_logged(std::make_unique<MpiComm>(MPI_COMM_WORLD, Waiting::sleep), bulk_log_);
-  control_ = make_logged(std::make_unique<MpiComm>(MPI_COMM_WORLD), control_log_);
-  rounds_ = std::make_unique<MpiComm>(MPI_COMM_WORLD, Waiting::sleep);
+  compute_ = record_collectives(std::make_unique<MpiComm>(MPI_COMM_WORLD), compute_log_);
+  gradients_ = record_collectives(std::make_unique<MpiComm>(MPI_COMM_WORLD, Waiting::sleep), gradients_log_);
+  control_ = record_collectives(std::make_unique<MpiComm>(MPI_COMM_WORLD), control_log_);
+  oracle_ = std::make_unique<MpiComm>(MPI_COMM_WORLD, Waiting::sleep);
 }
 
 DeviceDecision World::use_device(const std::string& asked) {
@@ -105,8 +105,8 @@ DeviceDecision World::use_device(const std::string& asked) {
     std::fprintf(stderr, "%s error: %s\n", prefix().c_str(), sentence.c_str());
     abort(static_cast<int>(Exit::lost));
   });
-  now_ = channels_->carry(std::move(now_), DeviceChannels::Reach::world);
-  bulk_ = channels_->carry(std::move(bulk_), DeviceChannels::Reach::world);
+  compute_ = channels_->carry(std::move(compute_), DeviceChannels::Reach::world);
+  gradients_ = channels_->carry(std::move(gradients_), DeviceChannels::Reach::world);
   node_ = channels_->carry(std::move(node_), DeviceChannels::Reach::node);
   return decision;
 }
@@ -114,10 +114,10 @@ DeviceDecision World::use_device(const std::string& asked) {
 World::~World() {
   if (!mpi_ || std::uncaught_exceptions() > 0) return;
   if (channels_) channels_->close();
-  now_.reset();
-  bulk_.reset();
+  compute_.reset();
+  gradients_.reset();
   control_.reset();
-  rounds_.reset();
+  oracle_.reset();
   node_.reset();
   channels_.reset();
   MPI_Finalize();

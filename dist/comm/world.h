@@ -4,7 +4,7 @@
 //   the thread that computes), `bulk` (gradients; a thread of its own, whose
 //   waits sleep), `control` (decisions, run folder), `rounds` (the choice of questions, a thread of its own, whose waits sleep;
 //   nobody is blamed for being late there).
-// Lifetime: main owns it. The destructor finalises MPI only when no exception is on its way; after an error call abort().
+// Lifetime: main owns it. The destructor finalizes MPI only when no exception is on its way; after an error call abort().
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ namespace pal::dist {
 class World {
  public:
   World();   // Collective. Starts MPI; without mpirun or srun it is a world of one that needs no MPI.
-  ~World();  // Finalises, unless an error is unwinding.
+  ~World();  // Finalizes, unless an error is unwinding.
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
@@ -34,10 +34,10 @@ class World {
   double cores() const { return cores_; }
   std::string prefix() const;  // "[rank 1/4 host]"
 
-  comm::Comm& now() { return *now_; }
-  comm::Comm& bulk() { return *bulk_; }
+  comm::Comm& compute() { return *compute_; }
+  comm::Comm& gradients() { return *gradients_; }
   comm::Comm& control() { return *control_; }
-  comm::Comm& rounds() { return *rounds_; }
+  comm::Comm& oracle() { return *oracle_; }
   comm::Comm& node() { return *node_; }  // the ranks of this host
 
   // Collective. The device that train.device=`asked` (auto, cpu, cuda) means for this rank; where it is a GPU, tensors of
@@ -45,8 +45,8 @@ class World {
   // before anybody holds a communicator.
   DeviceDecision use_device(const std::string& asked);
 
-  std::vector<const FlightLog*> flights() const {
-    return {&now_log_, &bulk_log_, &control_log_, &device_log_, &node_log_};
+  std::vector<const FlightRecorder*> flight_recorders() const {
+    return {&compute_log_, &gradients_log_, &control_log_, &device_log_, &node_log_};
   }
 
   // Brings every rank down, at once, with this exit code. Never returns.
@@ -57,9 +57,9 @@ class World {
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
   double cores_ = 1;
   std::string host_;
-  FlightLog now_log_{"now"}, bulk_log_{"bulk"}, control_log_{"control"}, device_log_{"device"}, node_log_{"node"};
+  FlightRecorder compute_log_{"now"}, gradients_log_{"bulk"}, control_log_{"control"}, device_log_{"device"}, node_log_{"node"};
   std::unique_ptr<DeviceChannels> channels_;  // null where ranks compute on CPUs, or alone
-  std::unique_ptr<comm::Comm> now_, bulk_, control_, rounds_, node_;
+  std::unique_ptr<comm::Comm> compute_, gradients_, control_, oracle_, node_;
 };
 
 // Whether this process was started as a rank by mpirun or srun (from the environment they set).

@@ -90,7 +90,7 @@ constexpr const char* kRestartHelps = "look for bad memory there; a restart goes
 
 }  // namespace
 
-void agree_on_program(comm::Comm& comm) {
+void check_same_program(comm::Comm& comm) {
   if (comm.size() == 1) return;
   const std::string self = io::read_whole_file("/proc/self/exe");
   const std::vector<int> others = other_than_first(of_all(io::crc32c(self.data(), self.size()), comm));
@@ -98,7 +98,7 @@ void agree_on_program(comm::Comm& comm) {
             list_of(others, comm.size()) + " differs from rank 0", "install one build on every host");
 }
 
-void agree_on_config(const config::Config& config, comm::Comm& comm) {
+void check_same_config(const config::Config& config, comm::Comm& comm) {
   if (comm.size() == 1) return;
   const std::string mine = config.dump();
   const std::vector<int> others = other_than_first(of_all(std::hash<std::string>{}(shared_settings(config)), comm));
@@ -121,13 +121,13 @@ void agree_on_config(const config::Config& config, comm::Comm& comm) {
                                        list_of(others, comm.size()), keys, kSameStart));
 }
 
-void agree_on_data(uint64_t fingerprint, const std::string& what, comm::Comm& comm) {
+void check_same_data(uint64_t fingerprint, const std::string& what, comm::Comm& comm) {
   const std::vector<int> others = other_than_first(of_all(fingerprint, comm));
   PAL_DATA_CHECK(others.empty(), "the ranks do not agree on " + what,
                  list_of(others, comm.size()) + " reads another one than rank 0", "copy the same files to every host");
 }
 
-void agree_on_folder(const std::string& path, comm::Comm& comm) {
+void check_same_folder(const std::string& path, comm::Comm& comm) {
   if (comm.size() == 1) return;
   const std::string file = path + "/.shared";
   std::string token;
@@ -150,7 +150,7 @@ void agree_on_folder(const std::string& path, comm::Comm& comm) {
             "give --run-dir as an absolute path on a file system that every host has");
 }
 
-void agree_on_parameters(const ops::NamedTensors& parameters, int64_t step, comm::Comm& comm) {
+void check_same_parameters(const ops::NamedTensors& parameters, int64_t step, comm::Comm& comm) {
   if (comm.size() == 1) return;
   uint64_t sum = 0;
   for (const auto& named : parameters) sum = (sum ^ checksum(named.second)) * 0x9E3779B97F4A7C15ull;
@@ -159,7 +159,7 @@ void agree_on_parameters(const ops::NamedTensors& parameters, int64_t step, comm
                  list_of(others, comm.size()) + " differs from rank 0", kRestartHelps);
 }
 
-void agree_on_graph(uint64_t fingerprint, comm::Comm& comm) {
+void check_same_graph(uint64_t fingerprint, comm::Comm& comm) {
   const std::vector<int> others = other_than_first(of_all(fingerprint, comm));
   PAL_CHECK_CODE(Exit::lost, others.empty(), "the graph of answers differs between ranks",
                  list_of(others, comm.size()) + " differs from rank 0", kRestartHelps);

@@ -1,4 +1,4 @@
-// agreement: what all ranks must have in common, compared; what differs is said with the ranks it differs on.
+// consistency: what all ranks must have in common, compared; what differs is said with the ranks it differs on.
 //
 // Collective: every function. The sentence is the same on every rank, so that it is said once.
 #pragma once
@@ -12,15 +12,15 @@
 
 namespace pal::dist {
 
-void agree_on_program(comm::Comm& comm);
-void agree_on_config(const config::Config& config, comm::Comm& comm);  // names the keys
+void check_same_program(comm::Comm& comm);
+void check_same_config(const config::Config& config, comm::Comm& comm);  // names the keys
 // `what`: "the training set FILE", "the graph".
-void agree_on_data(uint64_t fingerprint, const std::string& what, comm::Comm& comm);
+void check_same_data(uint64_t fingerprint, const std::string& what, comm::Comm& comm);
 // Whether every rank sees the folder that rank 0 sees.
-void agree_on_folder(const std::string& path, comm::Comm& comm);
+void check_same_folder(const std::string& path, comm::Comm& comm);
 // The parameters after `step` steps have the same bits everywhere; otherwise Error (lost): a restart helps.
-void agree_on_parameters(const ops::NamedTensors& parameters, int64_t step, comm::Comm& comm);
+void check_same_parameters(const ops::NamedTensors& parameters, int64_t step, comm::Comm& comm);
 // The same of the graph that a round of questions begins with.
-void agree_on_graph(uint64_t fingerprint, comm::Comm& comm);
+void check_same_graph(uint64_t fingerprint, comm::Comm& comm);
 
 }  // namespace pal::dist

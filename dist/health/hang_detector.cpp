@@ -16,7 +16,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
 
 }  // namespace
 
-std::optional<std::string> judge(const std::vector<Heard>& heard, int self, const Limits& limits) {
+std::optional<std::string> find_stalled_ranks(const std::vector<PeerState>& heard, int self, const HangLimits& limits) {
   const auto size = static_cast<int>(heard.size());
   std::vector<int> silent;
   for (int r = 0; r < size; ++r) {
@@ -24,7 +24,7 @@ std::optional<std::string> judge(const std::vector<Heard>& heard, int self, cons
     if (r != self && (self == 0 || r == 0) && heard[r].silent_s > limit) silent.push_back(r);
   }
   if (!silent.empty()) {
-    const Heard& h = heard[silent.front()];
+    const PeerState& h = heard[silent.front()];
     return fmt::format(
         "{} gave no sign of life for {:.1f} s, last at step {}; {}", ranks_text(silent), h.silent_s, h.beat.step,
         h.starved ? "other processes take its core" : "the process is stopped, or its host is unreachable");
@@ -32,7 +32,7 @@ std::optional<std::string> judge(const std::vector<Heard>& heard, int self, cons
   if (self != 0) return std::nullopt;
   for (size_t c = 0; c + 1 < kComms; ++c) {  // not node: its ranks are not all ranks
     int64_t furthest = 0, waited = -1;
-    for (const Heard& h : heard) {
+    for (const PeerState& h : heard) {
       if (static_cast<double>(h.beat.waiting_ms[c]) < 1000 * limits.waiting_s || h.beat.number[c] < furthest) continue;
       furthest = h.beat.number[c];
       waited = std::max(waited, h.beat.waiting_ms[c]);
@@ -44,7 +44,7 @@ std::optional<std::string> judge(const std::vector<Heard>& heard, int self, cons
     }
     if (missing.empty()) {
       // Since the last of them came: before that they waited for it. One that has left it, or is further, says that it ends.
-      for (const Heard& h : heard) waited = std::min(waited, h.beat.number[c] == furthest ? h.beat.waiting_ms[c] : -1);
+      for (const PeerState& h : heard) waited = std::min(waited, h.beat.number[c] == furthest ? h.beat.waiting_ms[c] : -1);
       if (static_cast<double>(waited) < 1000 * limits.waiting_s) continue;
       return fmt::format(
           "collective {} of '{}' does not end, though all ranks are in it, for {:.1f} s; look at the network", furthest,

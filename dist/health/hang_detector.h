@@ -1,4 +1,4 @@
-// judge: from the heartbeats of all ranks to a verdict: who is silent, and who keeps the others waiting. No MPI, no clock.
+// hang_detector: from the heartbeats of all ranks to a verdict: who is silent, and who keeps the others waiting. No MPI, no clock.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace pal::dist {
 
-struct Heard {
+struct PeerState {
   double silent_s = 0;   // since the last beat
   bool starved = false;  // it is silent, but wants to run: others have taken its core
-  Beat beat;             // the last one
+  Heartbeat beat;             // the last one
 };
 
-struct Limits {
+struct HangLimits {
   double silence_s = 10;  // without a beat
   double starved_s = 60;  // the same of a rank that is starved
   double waiting_s = 10;  // inside one collective
@@ -24,6 +24,6 @@ struct Limits {
 
 // A sentence about the ranks that are silent or missing, or nothing. `heard` is by rank; this rank's own is among them.
 // Another rank than 0 hears rank 0 alone.
-std::optional<std::string> judge(const std::vector<Heard>& heard, int self, const Limits& limits);
+std::optional<std::string> find_stalled_ranks(const std::vector<PeerState>& heard, int self, const HangLimits& limits);
 
 }  // namespace pal::dist

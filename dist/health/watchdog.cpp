@@ -34,7 +34,7 @@ constexpr double kStarved =
 struct Watchdog::State {
   World& world;
   const std::string run_dir;
-  Pulse pulse;
+  HeartbeatChannel pulse;
   LocalRanks local;
   std::mutex mutex;  // guards what stands below
   std::condition_variable ended;
@@ -59,11 +59,11 @@ struct Watchdog::State {
                : kSlowWaiting;  // the last beats may still tell of a wait from before
   }
 
-  Beat own_beat() {
-    Beat beat;
-    const std::vector<const FlightLog*> logs = world.flights();
+  Heartbeat own_beat() {
+    Heartbeat beat;
+    const std::vector<const FlightRecorder*> logs = world.flight_recorders();
     for (size_t c = 0; c < kComms; ++c) {
-      const Flight f = logs[c]->newest();
+      const CollectiveRecord f = logs[c]->newest();
       beat.number[c] = f.number;
       beat.waiting_ms[c] = f.pending ? static_cast<int64_t>(1000 * seconds_since(std::max(f.begin, awake))) : -1;
     }
@@ -74,7 +74,7 @@ struct Watchdog::State {
 
   void run() {
     pthread_setname_np(pthread_self(), "watchdog");  // for top and for those who measure what it costs
-    std::vector<Heard> heard(pulse.size());
+    std::vector<PeerState> heard(pulse.size());
     std::vector<Clock::time_point> last(pulse.size(), Clock::now());
     Clock::time_point tick = awake = Clock::now();
     bool recorded = false;
@@ -89,7 +89,7 @@ struct Watchdog::State {
         awake = tick;
         std::fill(last.begin(), last.end(), tick);
       }
-      const Beat mine = own_beat();
+      const Heartbeat mine = own_beat();
       pulse.send(mine);
       heard[pulse.rank()].beat = mine;
       last[pulse.rank()] = tick;
@@ -112,13 +112,13 @@ struct Watchdog::State {
       if (longest < 1000) recorded = false;
       // Others than rank 0 speak of rank 0's silence one after the other, so that it is said once.
       const double turn = std::min(3.0, 0.5 * pulse.rank());
-      const Limits limits{.silence_s = kSilence + turn, .starved_s = kStarvedSilence + turn, .waiting_s = limit};
-      if (const auto sentence = judge(heard, pulse.rank(), limits)) end_job(*sentence, longest);
+      const HangLimits limits{.silence_s = kSilence + turn, .starved_s = kStarvedSilence + turn, .waiting_s = limit};
+      if (const auto sentence = find_stalled_ranks(heard, pulse.rank(), limits)) end_job(*sentence, longest);
     }
   }
 
   // Before a silent rank is blamed, it is looked at where that is possible.
-  void listen(int rank, double silent_s, Heard& heard) const {
+  void listen(int rank, double silent_s, PeerState& heard) const {
     const bool starved = silent_s > kSilence && local.wants_to_run(rank);
     if (starved && !heard.starved) {
       std::fprintf(stderr,
@@ -140,9 +140,9 @@ struct Watchdog::State {
         const std::lock_guard lock(mutex);
         out["step"] = step;
       }
-      for (const FlightLog* log : world.flights()) {
+      for (const FlightRecorder* log : world.flight_recorders()) {
         nlohmann::ordered_json list = nlohmann::ordered_json::array();
-        for (const Flight& f : log->all()) {
+        for (const CollectiveRecord& f : log->all()) {
           const double ago = seconds_since(f.begin);
           list.push_back({{"number", f.number},
                           {"kind", f.kind},

@@ -166,7 +166,7 @@ void take(Cluster& cluster, const config::Setting& setting) {
     return;
   }
   PAL_CHECK(false, setting.origin + ": unknown key of a cluster file", config::printable(setting.key),
-            "the nearest is " + config::nearest_name(setting.key, names) + " (pal help scale lists them)");
+            "the nearest is " + config::suggest(setting.key, names) + " (pal help scale lists them)");
 }
 
 std::string preset_names() {
@@ -190,7 +190,7 @@ const std::vector<ClusterKey>& cluster_keys() {
       {"node_latency_us", [](Cluster& c) -> double& { return c.fabric.node.alpha; }, kMicro, zero,
        "a step of a ring between GPUs of a node"},
       {"node_gb_per_s", [](Cluster& c) -> double& { return c.fabric.node.beta; }, kGiga, positive,
-       "what a GPU sends to its neighbours in the node"},
+       "what a GPU sends to its neighbors in the node"},
       {"network_latency_us", [](Cluster& c) -> double& { return c.fabric.network.alpha; }, kMicro, zero,
        "a step between nodes"},
       {"network_gb_per_s", [](Cluster& c) -> double& { return c.fabric.network.beta; }, kGiga, positive,

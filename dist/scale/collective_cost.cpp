@@ -74,7 +74,7 @@ double flat(Collective c, const Fabric& fabric, int ranks, double bytes) {
 double hierarchical(Collective c, const Fabric& fabric, int ranks, double bytes) {
   const auto [local, nodes] = shape_of(fabric, ranks);
   const CommLink& node = node_link(fabric, c);
-  if (c == Collective::all_to_all) {  // of a rank's bytes, what leaves the node shares its cards with the neighbours'
+  if (c == Collective::all_to_all) {  // of a rank's bytes, what leaves the node shares its cards with the neighbors'
     const double inside = bytes * local / ranks, outside = bytes - inside;
     const CommPiece network = fabric.network.at(ring_message(c, ranks, bytes));
     return ring(c, node, local, inside) + (nodes - 1) * network.alpha + local * outside / network.beta;

@@ -48,7 +48,7 @@ PublishedPoint predict(const Case& c) {
   work.measured_sample_seconds = 1 / c.one_gpu;
   work.bucket_bytes = c.bucket;
   work.route = c.route;
-  cluster.memory_rate = 1e18;  // the optimiser is in the measured time of one GPU
+  cluster.memory_rate = 1e18;  // the optimizer is in the measured time of one GPU
   return {c.what, c.source, c.gpus, c.published, predict_step(c.model, work, cluster, c.gpus).efficiency, c.fitted};
 }
 

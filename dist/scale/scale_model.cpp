@@ -195,7 +195,7 @@ StepCost step_of(const ModelCost& model, const Workload& work, const Cluster& cl
   send();
   cost.compute += backward_compute;
   cost.exposed_gradients = std::max(0.0, link_free - now);
-  // Optimiser: reads weights, gradients and state, writes weights and state.
+  // Optimizer: reads weights, gradients and state, writes weights and state.
   const auto p = static_cast<double>(model.parameters());
   cost.optimizer = p * work.state_bytes * (3 + 2 * work.optimizer_slots) / cluster.memory_rate;
   cost.step = cost.compute + cost.loss_compute + cost.optimizer + cost.exposed_norm + cost.exposed_loss +

@@ -40,9 +40,9 @@ void sum_as_bfloat16(float* x, int64_t n, comm::Comm& comm) {
 
 }  // namespace
 
-void sum_bucket(const at::Tensor& bucket, comm::Comm& comm, Wire wire) {
+void sum_bucket(const at::Tensor& bucket, comm::Comm& comm, GradDtype wire) {
   if (comm.size() == 1) return;
-  if (wire == Wire::bfloat16 && bucket.scalar_type() == at::kFloat) {
+  if (wire == GradDtype::bfloat16 && bucket.scalar_type() == at::kFloat) {
     const at::Tensor host = bucket.cpu();  // the bucket itself on the CPU
     sum_as_bfloat16(host.data_ptr<float>(), host.numel(), comm);
     if (!bucket.is_cpu()) bucket.copy_(host);

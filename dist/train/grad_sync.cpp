@@ -27,7 +27,7 @@ double SyncTime::hidden() const {
 struct GradSync::Reducer {
   std::vector<at::Tensor> buckets;
   comm::Comm& comm;
-  const Wire wire;
+  const GradDtype wire;
   std::mutex mutex;
   std::condition_variable changed;
   size_t launched = 0, done = 0;
@@ -37,9 +37,9 @@ struct GradSync::Reducer {
   std::thread thread;
   // A communicator that enqueues: no thread, backward's own gives it the buckets.
   DeviceComm* device = nullptr;
-  std::vector<at::Tensor> narrow;  // of Wire::bfloat16: what is on its way
+  std::vector<at::Tensor> narrow;  // of GradDtype::bfloat16: what is on its way
 
-  Reducer(comm::Comm& c, Wire w) : comm(c), wire(w) {}
+  Reducer(comm::Comm& c, GradDtype w) : comm(c), wire(w) {}
 
   void choose_carrier() {
     auto* const able = dynamic_cast<DeviceComm*>(&comm);
@@ -48,7 +48,7 @@ struct GradSync::Reducer {
   }
   void enqueue(size_t b) {
     const at::Tensor& bucket = buckets[b];
-    const bool rounds = wire == Wire::bfloat16 && bucket.scalar_type() == at::kFloat;
+    const bool rounds = wire == GradDtype::bfloat16 && bucket.scalar_type() == at::kFloat;
     narrow[b] = rounds ? bucket.to(at::kBFloat16) : at::Tensor();
     device->begin_all_reduce(rounds ? narrow[b] : bucket);
   }

@@ -26,7 +26,7 @@ namespace pal::dist {
 
 struct GradSyncOptions {
   int64_t bucket_bytes = 25 << 20;
-  Wire wire = Wire::full;
+  GradDtype wire = GradDtype::full;
 };
 
 // How long the last step's sums took, and how long backward's thread waited for them.

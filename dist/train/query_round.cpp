@@ -25,10 +25,10 @@ std::string ledger_run(const config::Config& config, uint64_t data_fingerprint) 
                      config.text("oracle.sampler"));
 }
 
-QueryRounds::QueryRounds(const config::Config& config, World& world, graph::GraphStore& store, const AskedOf& of,
-                         const LedgerOf& ledger, int64_t step)
+QueryRounds::QueryRounds(const config::Config& config, World& world, graph::GraphStore& store, const QuestionContext& of,
+                         const LedgerLocation& ledger, int64_t step)
     : comm_(world.control()),
-      rounds_(world.rounds()),
+      rounds_(world.oracle()),
       store_(store),
       of_(of),
       seed_(static_cast<uint64_t>(config.integer("train.seed"))),
@@ -44,7 +44,7 @@ QueryRounds::QueryRounds(const config::Config& config, World& world, graph::Grap
   if (comm_.rank() == 0) {
     const std::string parent = std::filesystem::path(ledger.path).parent_path().string(),
                       folder = parent.empty() ? "." : parent;
-    labeler_ = oracle::make_labeler(config, oracle::LabelerOf{of.labels, of.parents, folder, store.samples(), of.name});
+    labeler_ = oracle::make_labeler(config, oracle::LabelerContext{of.labels, of.parents, folder, store.samples(), of.name});
     ledger_ = std::make_unique<oracle::Ledger>(ledger.path, ledger.run_id);
     inbox_ = std::make_unique<oracle::Inbox>(folder);
     recorded_rounds_ = ledger_->rounds();
@@ -79,7 +79,7 @@ QueryRounds::QueryRounds(const config::Config& config, World& world, graph::Grap
   waiting_ = std::move(message.decisions);
   insert_due(step - 1);
   again_.clear();  // of rounds that the ledger holds
-  agree_on_graph(store_.fingerprint(), comm_);
+  check_same_graph(store_.fingerprint(), comm_);
 }
 
 QueryRounds::~QueryRounds() = default;
@@ -90,7 +90,7 @@ void QueryRounds::at_boundary(int64_t step, const EmbedPool& embed) {
   if (due) collect();
   insert_due(step);
   if (!due) return;
-  agree_on_graph(store_.fingerprint(), comm_);
+  check_same_graph(store_.fingerprint(), comm_);
   if (step / every_ >= recorded_rounds_) start_round(step, embed);
 }
 
@@ -116,7 +116,7 @@ void QueryRounds::start_round(int64_t step, const EmbedPool& embed) {
   }
   oracle::Pool pool;
   if (round.questions > 0) {
-    pool.samples = oracle::draw_pool(store_, pool_, seed_, round.round, of_.samples, sampler_->begun());
+    pool.samples = oracle::draw_pool(store_, pool_, seed_, round.round, of_.samples, sampler_->refused_order());
     if (sampler_->needs() != oracle::PoolNeeds::samples) {
       const eval::SampleSlice slice = eval::own_slice(static_cast<int64_t>(pool.samples.size()), rounds_);
       const Clock::time_point start = Clock::now();
@@ -150,7 +150,7 @@ std::vector<oracle::Query> QueryRounds::choose(const oracle::Pool& pool, oracle:
   if (round.questions <= 0) return {};
   const Clock::time_point start = Clock::now();
   oracle::Chosen chosen = oracle::choose_questions(*sampler_, store_, pool, round);
-  oracle::expect_answers(store_, pool, chosen.queries);
+  oracle::predict_answers(store_, pool, chosen.queries);
   no_question_ = chosen.why;
   chose_ms_ = 1000 * seconds_since(start);
   return std::move(chosen.queries);

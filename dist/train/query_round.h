@@ -44,7 +44,7 @@ class Config;
 namespace pal::dist {
 
 // What may be asked about, and what a labeler may know of it.
-struct AskedOf {
+struct QuestionContext {
   std::vector<int64_t> samples;  // trained on
   std::vector<int64_t> labels;   // (N)
   std::vector<int64_t> parents = {};
@@ -54,7 +54,7 @@ struct AskedOf {
   std::function<void(int64_t step)> before_round =
       {};  // on rank 0's thread, before it prepares the round asked there: injected faults
 };
-struct LedgerOf {
+struct LedgerLocation {
   std::string path, run_id;  // questions.jsonl and inbox/ lie beside it
 };
 // What a run's ledger belongs to: the questions depend on these, not on ranks or threads.
@@ -70,8 +70,8 @@ class QueryRounds {
  public:
   // Collective. Opens the ledger on rank 0 and replays it: decisions in effect before `step` enter the store. `store` and
   // `world` must outlive this.
-  QueryRounds(const config::Config& config, World& world, graph::GraphStore& store, const AskedOf& of,
-              const LedgerOf& ledger, int64_t step);
+  QueryRounds(const config::Config& config, World& world, graph::GraphStore& store, const QuestionContext& of,
+              const LedgerLocation& ledger, int64_t step);
   ~QueryRounds();
 
   // Called on all ranks when the sampler needs it: embeds this rank's slice of the samples, (slice, D).
@@ -125,7 +125,7 @@ class QueryRounds {
   comm::Comm& comm_;    // of the steps' thread
   comm::Comm& rounds_;  // of the threads that choose
   graph::GraphStore& store_;
-  const AskedOf of_;
+  const QuestionContext of_;
   uint64_t seed_;
   int64_t every_, per_round_, pool_, votes_, repeats_;
   oracle::StopLimits limits_;

@@ -13,7 +13,7 @@ namespace pal::dist {
 namespace {
 
 // Another run's state, for a run folder that has none.
-record::LoadedCheckpoint take_over(const ResumeOf& of, std::vector<std::string>& warnings) {
+record::LoadedCheckpoint take_over(const ResumeContext& of, std::vector<std::string>& warnings) {
   const Origin& origin = *of.origin;
   record::LoadedCheckpoint loaded = load_origin(origin, [&](const std::string& w) { warnings.push_back(w); });
   PAL_CHECK(loaded.state.step < of.last_step,
@@ -30,7 +30,7 @@ record::LoadedCheckpoint take_over(const ResumeOf& of, std::vector<std::string>&
 }
 
 // Of rank 0.
-Resumed load(const ResumeOf& of, const Checkpointer::Groups& state) {
+Resumed load(const ResumeContext& of, const Checkpointer::Groups& state) {
   Resumed resumed;
   std::optional<record::LoadedCheckpoint> loaded =
       record::load_newest_checkpoint(of.run_dir, [&](const std::string& w) { resumed.warnings.push_back(w); });
@@ -54,7 +54,7 @@ Resumed load(const ResumeOf& of, const Checkpointer::Groups& state) {
 
 }  // namespace
 
-Resumed resume(const ResumeOf& of, const Checkpointer::Groups& state, comm::Comm& comm) {
+Resumed resume(const ResumeContext& of, const Checkpointer::Groups& state, comm::Comm& comm) {
   Resumed resumed;
   if (comm.rank() == 0) resumed = load(of, state);
   at::Tensor words = at::full({2}, resumed.step, at::kLong);

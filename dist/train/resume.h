@@ -14,7 +14,7 @@
 namespace pal::dist {
 
 // The run that is to go on.
-struct ResumeOf {
+struct ResumeContext {
   const config::Config& config;
   std::string run_dir;
   std::optional<Origin> origin;  // for a run folder without a checkpoint
@@ -32,6 +32,6 @@ struct Resumed {
 
 // Collective. Rank 0 decides which checkpoint is good and reads it into `state`, the live tensors; the other ranks get them
 // from there.
-Resumed resume(const ResumeOf& of, const Checkpointer::Groups& state, comm::Comm& comm);
+Resumed resume(const ResumeContext& of, const Checkpointer::Groups& state, comm::Comm& comm);
 
 }  // namespace pal::dist

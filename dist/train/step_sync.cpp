@@ -11,10 +11,10 @@ constexpr int64_t kMicroseconds = 100'000, kMostSteps = 1000;
 
 }  // namespace
 
-Boundary::Boundary(comm::Comm& comm, std::function<bool()> stop_asked)
+StepSync::StepSync(comm::Comm& comm, std::function<bool()> stop_asked)
     : comm_(comm), stop_asked_(std::move(stop_asked)) {}
 
-bool Boundary::meet(Checkpointer& checkpoints) {
+bool StepSync::sync(Checkpointer& checkpoints) {
   if (--left_ > 0) return false;
   const auto elapsed = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - last_).count();
   const CheckpointReport mine = checkpoints.report();

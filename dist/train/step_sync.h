@@ -1,4 +1,4 @@
-// boundary: what the ranks tell each other between steps: somebody was asked to stop, a checkpoint is written or failed.
+// step_sync: what the ranks tell each other between steps: somebody was asked to stop, a checkpoint is written or failed.
 //
 // One small all-reduce about every tenth of a second, not every step: all ranks count the same steps in between, from the
 // longest step that any of them saw.
@@ -13,13 +13,13 @@
 
 namespace pal::dist {
 
-class Boundary {
+class StepSync {
  public:
   // stop_asked: whether this rank was told to stop (a signal). comm must outlive this.
-  Boundary(comm::Comm& comm, std::function<bool()> stop_asked);
+  StepSync(comm::Comm& comm, std::function<bool()> stop_asked);
 
   // Collective. After a step; settles a checkpoint that all ranks have written. Whether all ranks shall stop here.
-  bool meet(Checkpointer& checkpoints);
+  bool sync(Checkpointer& checkpoints);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -47,7 +47,7 @@ StepReport Trainer::step() {
   const at::Tensor z = pieces ? pieces->forward(encode_images, loaded.images) : encode(loaded);
   if (pieces) model::discard_batch_norm(*encoder_);  // the second pass tells
   // 5. Loss.
-  comm::CountingComm counted(world_.now());
+  comm::CountingComm counted(world_.compute());
   loss::LossResult loss = (*objective_)(z.detach().contiguous(), batch, counted);
   report.loss_bytes = counted.bytes();
   report.loss = loss.value;
@@ -66,7 +66,7 @@ StepReport Trainer::step() {
   // 7. Guard: the sums are the same on every rank, so all ranks decide alike.
   report.skipped = !std::isfinite(loss.value) || !grads_->finite();
   guard(report);
-  // 8. Optimiser.
+  // 8. Optimizer.
   if (!report.skipped) optimizer_->step(report.lr);
   ++step_;
   // 9. Log and save.
@@ -74,9 +74,9 @@ StepReport Trainer::step() {
   report.images_per_s = static_cast<double>(batch.samples.size()) / seconds;
   log(report, objective_->embedding(z.detach()), batch);
   if (step_ % config_.integer("train.compare_every") == 0)
-    agree_on_parameters(model::trainable(*encoder_), step_, world_.control());
+    check_same_parameters(model::trainable(*encoder_), step_, world_.control());
   if (step_ % config_.integer("checkpoint.every") == 0 && !report.give_up) save_checkpoint();
-  stopping_ = boundary_->meet(*checkpoints_) || (rounds_ && rounds_->leaves());
+  stopping_ = step_sync_->sync(*checkpoints_) || (rounds_ && rounds_->leaves());
   if (control_.watchdog) control_.watchdog->step_done(step_, seconds);
   return report;
 }
@@ -191,12 +191,12 @@ void Trainer::share_statistics() const {
 void Trainer::save_checkpoint() {
   if (control_.watchdog) control_.watchdog->pace(Pace::slow);  // a rank may wait for its disk, rank 0 for its round
   share_statistics();
-  agree_on_parameters(model::trainable(*encoder_), step_,
+  check_same_parameters(model::trainable(*encoder_), step_,
                       world_.control());  // what goes wrong later is not saved over what is right
   saved_step_ = step_;
   record::CheckpointState state;
   state.step = step_;
-  state.seed = epoch_plan_.seed;
+  state.seed = epoch_order_.seed;
   state.fingerprint = fingerprint();
   state.graph_version = store_.version();
   state.ledger_position = rounds_ ? rounds_->ledger_position() : 0;

@@ -125,10 +125,10 @@ class Trainer {
   std::shared_ptr<data::Dataset> data_;
   std::vector<int64_t> subset_;
   kernels::AugmentOptions augment_;
-  int64_t labelled_ = 0;
+  int64_t labeled_ = 0;
   int64_t edge_samples_ = 0;   // of a batch, drawn from what is known
   int64_t planned_until_ = 0;  // the loader prepares the steps below
-  data::EpochPlan epoch_plan_;
+  data::EpochOrder epoch_order_;
   optim::Schedule schedule_;
   graph::GraphSpec spec_;
   graph::GraphStore store_;
@@ -141,7 +141,7 @@ class Trainer {
   std::unique_ptr<record::MetricsWriter> metrics_;  // rank 0
   std::unique_ptr<setup::OnlineEval> online_;       // null with eval.every=0
   std::unique_ptr<Checkpointer> checkpoints_;
-  std::unique_ptr<Boundary> boundary_;
+  std::unique_ptr<StepSync> step_sync_;
   bool stopping_ = false;
   bool metrics_fail_ = false;  // said once
   const Clock::time_point start_ = Clock::now();

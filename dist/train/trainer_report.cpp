@@ -12,15 +12,15 @@ namespace pal::dist {
 void Trainer::log(StepReport& report, const at::Tensor& z, const loss::Batch& batch) {
   const bool looks = online_ && !report.skipped && (step_ % config_.integer("eval.every") == 0 || done());
   if (step_ % config_.integer("log.every") != 0 && !done() && !report.skipped && !looks) return;
-  const eval::Diagnostics d = eval::diagnose(z, batch, world_.now());
+  const eval::Diagnostics d = eval::diagnose(z, batch, world_.compute());
   if (looks && control_.watchdog) control_.watchdog->pace(Pace::slow);
   if (looks) share_statistics();
-  const auto seen = looks ? online_->look(*encoder_, world_.now()) : std::vector<std::pair<std::string, double>>{};
+  const auto seen = looks ? online_->look(*encoder_, world_.compute()) : std::vector<std::pair<std::string, double>>{};
   if (rounds_ && !seen.empty()) rounds_->saw_figure(step_, seen.front().second);
   if (!metrics_) return;
   record::StepMetrics m;
   m.step = step_;
-  m.epoch = static_cast<double>(step_) / static_cast<double>(epoch_plan_.steps_per_epoch());
+  m.epoch = static_cast<double>(step_) / static_cast<double>(epoch_order_.steps_per_epoch());
   m.loss = report.loss;
   m.terms = report.terms;
   m.lr = report.lr;
@@ -73,12 +73,12 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
       {"data", fmt::format("{}, {} of {} samples", config_.text("data.train"), subset_.size(), data_->size())},
       {"model", fmt::format("{} + projector, {:.2f} M parameters", config_.text("model.backbone"),
                             static_cast<double>(parameters) / 1e6)},
-      {"graph", fmt::format("{}, {} labels known", config_.text("graph.kind"), labelled_) +
+      {"graph", fmt::format("{}, {} labels known", config_.text("graph.kind"), labeled_) +
                     (store_.edges().empty() ? "" : fmt::format(", {} weighted pairs", store_.edges().pairs()))},
       {"loss", config_.text("loss.kind")},
       {"steps",
-       fmt::format("{} of {} samples, {} per epoch", schedule_.total_steps, epoch_plan_.global_batch,
-                   epoch_plan_.steps_per_epoch()) +
+       fmt::format("{} of {} samples, {} per epoch", schedule_.total_steps, epoch_order_.global_batch,
+                   epoch_order_.steps_per_epoch()) +
            (edge_samples_ > 0 ? fmt::format(", and up to {} of which relations are known", edge_samples_) : "")},
       {"learning rate", fmt::format("{:g} peak, {}, {} warm-up steps", schedule_.peak, config_.text("optim.kind"),
                                     schedule_.warmup_steps)},

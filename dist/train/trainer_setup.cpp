@@ -23,17 +23,17 @@ namespace {
 
 std::string training_file(const config::Config& config, World& world) {
   const std::string& file = config.text("data.train");
-  return config.has("data.stage") ? data::stage_dataset(file, config.text("data.stage"), world.node()).data : file;
+  return config.has("data.stage") ? data::cache_on_node(file, config.text("data.stage"), world.node()).data : file;
 }
 
-data::EpochPlan epoch_plan(const config::Config& config, int64_t trained, int64_t edge_samples) {
+data::EpochOrder epoch_plan(const config::Config& config, int64_t trained, int64_t edge_samples) {
   return {trained, config.integer("train.global_batch") - edge_samples,
           static_cast<uint64_t>(config.integer("train.seed")),
           config.text("data.shuffle") == "windows" ? data::Shuffle::windows : data::Shuffle::full,
           config.integer("data.window")};
 }
 
-void check_smallest_batch(const data::EpochPlan& plan, int ranks, int64_t pieces) {
+void check_smallest_batch(const data::EpochOrder& plan, int ranks, int64_t pieces) {
   const int64_t smallest = plan.samples / plan.steps_per_epoch();
   PAL_CHECK(pieces == 1 || ranks * pieces <= smallest,
             fmt::format("batches of {} samples on {} ranks are too small for train.micro_batches", smallest, ranks),
@@ -44,7 +44,7 @@ void check_smallest_batch(const data::EpochPlan& plan, int ranks, int64_t pieces
 
 GradSyncOptions grad_sync_options(const config::Config& config) {
   return {static_cast<int64_t>(config.real("train.bucket_mb") * (1 << 20)),
-          config.text("train.wire") == "bfloat16" ? Wire::bfloat16 : Wire::full};
+          config.text("train.grad_dtype") == "bfloat16" ? GradDtype::bfloat16 : GradDtype::full};
 }
 
 }  // namespace
@@ -65,16 +65,16 @@ Trainer::Trainer(const config::Config& config, World& world, const std::string& 
   at::set_num_threads(threads_);
   const std::vector<int64_t> labels = setup::known_labels(config_, *data_, subset_);
   const auto trained = static_cast<int64_t>(subset_.size());
-  labelled_ = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
-  edge_samples_ = setup::edge_samples(config_, labelled_, trained);
-  epoch_plan_ = epoch_plan(config_, trained, edge_samples_);
-  schedule_ = setup::schedule(config_, epoch_plan_.steps_per_epoch());
-  check_smallest_batch(epoch_plan_, world_.size(), config_.integer("train.micro_batches"));
-  agree_on_data(data_->fingerprint(), "the training set " + config_.text("data.train"), world_.control());
-  agree_on_folder(run_dir_, world_.control());
+  labeled_ = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
+  edge_samples_ = setup::edge_samples(config_, labeled_, trained);
+  epoch_order_ = epoch_plan(config_, trained, edge_samples_);
+  schedule_ = setup::schedule(config_, epoch_order_.steps_per_epoch());
+  check_smallest_batch(epoch_order_, world_.size(), config_.integer("train.micro_batches"));
+  check_same_data(data_->fingerprint(), "the training set " + config_.text("data.train"), world_.control());
+  check_same_folder(run_dir_, world_.control());
   spec_ = setup::graph_spec(config_, *data_);
   store_ = setup::make_graph_store(config_, *data_, labels);
-  agree_on_data(store_.fingerprint(), "the graph before the first step", world_.control());
+  check_same_data(store_.fingerprint(), "the graph before the first step", world_.control());
   open_model();
   begin(beginning.origin);
   online_ = setup::make_online_eval(config_, data_, subset_, threads_);
@@ -92,11 +92,11 @@ Trainer::~Trainer() = default;
 
 void Trainer::open_model() {
   encoder_ = model::make_encoder(setup::model_spec(config_),
-                                 config_.text("model.batch_norm") == "node" ? world_.node() : world_.now());
+                                 config_.text("model.batch_norm") == "node" ? world_.node() : world_.compute());
   encoder_->to(device_);
   encoder_->train();
   objective_ = std::make_unique<loss::Objective>(config_, encoder_->embedding_dims());
-  grads_ = std::make_unique<GradSync>(model::trainable(*encoder_), world_.bulk(), grad_sync_options(config_));
+  grads_ = std::make_unique<GradSync>(model::trainable(*encoder_), world_.gradients(), grad_sync_options(config_));
   optimizer_ = optim::make_optimizer(setup::optim_spec(config_), model::trainable(*encoder_));
 }
 
@@ -113,7 +113,7 @@ void Trainer::begin(const std::optional<Origin>& origin) {
 
 void Trainer::open_rounds() {
   if (config_.text("oracle.sampler") == "none") return;
-  const AskedOf of{subset_,
+  const QuestionContext of{subset_,
                    data_->labels(),
                    data_->parents(),
                    [this](int64_t sample) { return data_->id(sample); },
@@ -121,14 +121,14 @@ void Trainer::open_rounds() {
                    [this](int64_t step) {
                      if (control_.faults) control_.faults->before_round(step);
                    }};
-  const LedgerOf ledger{run_dir_ + "/ledger.sqlite", ledger_run(config_, data_->fingerprint())};
+  const LedgerLocation ledger{run_dir_ + "/ledger.sqlite", ledger_run(config_, data_->fingerprint())};
   rounds_ = std::make_unique<QueryRounds>(config_, world_, store_, of, ledger, step_);
   stopping_ = rounds_->leaves();
 }
 
 void Trainer::open_loader() {
   data::LoaderOptions load;
-  load.plan = epoch_plan_;
+  load.plan = epoch_order_;
   load.edge_samples = edge_samples_;
   load.subset = subset_;
   load.views = data::view_set(config_, *data_);
@@ -164,7 +164,7 @@ void Trainer::open_checkpoints() {
   options.warn = [this](const std::string& sentence) { warn(sentence); };
   if (control_.faults) options.before_write = [this](int64_t step) { control_.faults->before_write(step); };
   checkpoints_ = std::make_unique<Checkpointer>(std::move(options), world_.control(), checkpointed());
-  boundary_ = std::make_unique<Boundary>(world_.control(), control_.stop_asked);
+  step_sync_ = std::make_unique<StepSync>(world_.control(), control_.stop_asked);
 }
 
 }  // namespace pal::dist

@@ -1,4 +1,4 @@
-// mix: a running fingerprint of 64 bits in which the order of what goes in matters (splitmix64's finaliser).
+// hash: a running fingerprint of 64 bits in which the order of what goes in matters (splitmix64's finalizer).
 #pragma once
 
 #include <cstdint>

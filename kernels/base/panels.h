@@ -1,4 +1,4 @@
-// panels: matrix products over packed panels, with centring and conversion done while packing.
+// panels: matrix products over packed panels, with centering and conversion done while packing.
 //
 // Math:   c_xy = Σ_k a_kx b_ky. An element is one chain of fused additions over k in fixed steps: its bits do not depend
 //         on the threads, nor on where its row and column stand (so not on how rows are split over ranks). A BLAS

@@ -1,7 +1,7 @@
 // tile_product: a block's 64 × 64 tile of Σ_k a(k, i) b(k, j), through shared memory; the matrix product of the .cu files.
 //
 // a and b are loaders: `double or float operator()(int64_t k, int i)` gives an element (0 outside the matrix) and
-// kAlongK says which neighbours in memory: k or i. So centring, conversion and transposition happen on the way in.
+// kAlongK says which neighbors in memory: k or i. So centering, conversion and transposition happen on the way in.
 // Order: k ascends; the sums do not depend on the device.
 #pragma once
 

@@ -1,4 +1,4 @@
-# PalAssets: the files of the labelling page compiled into a target.
+# PalAssets: the files of the labeling page compiled into a target.
 #
 # pal_assets(<target> <file>...): each launch/label/page/<file> becomes an entry of pal::launch::page_assets().
 function(pal_assets target)

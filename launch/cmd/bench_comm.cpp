@@ -152,7 +152,7 @@ std::vector<Curve> run_ranks(int ranks, const CommBenchOptions& options, const s
   for (const std::string& option : mpirun_options(host_facts(), ranks, 1)) command.push_back(option);
   command.insert(command.end(), {"-np", std::to_string(ranks), program, "bench", "comm", "--as-rank", "--turns",
                                  std::to_string(options.turns), "--most-bytes", std::to_string(options.most_bytes)});
-  Child child(command);
+  Subprocess child(command);
   const json said = json::parse(child.read_line());
   PAL_CHECK(child.wait() == 0, "the ranks that measure ended with an error", ranks, "its words stand above");
   std::vector<Curve> curves;
@@ -231,8 +231,8 @@ void bench_comm_rank(const CommBenchOptions& options, dist::World& world) {
   for (const dist::Collective c : kCollectives) {
     const std::vector<int64_t> all = sizes(options.most_bytes);
     std::vector<std::function<void()>> operations;
-    for (const int64_t bytes : all) operations.push_back(operation(c, bytes, world.now()));
-    const std::vector<double> seconds = measure(operations, options.turns, world.now());
+    for (const int64_t bytes : all) operations.push_back(operation(c, bytes, world.compute()));
+    const std::vector<double> seconds = measure(operations, options.turns, world.compute());
     for (size_t k = 0; k < all.size(); ++k)
       out[dist::collective_name(c)].push_back({{"bytes", all[k]}, {"seconds", seconds[k]}});
   }

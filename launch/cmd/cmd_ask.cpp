@@ -65,7 +65,7 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
   AskOptions options;
   options.questions = args.questions;
   options.threads = setup::compute_threads(config, world.cores());
-  const auto [queries, step, why, waits] = ask_round(args.run, graph, *sampler, ledger, options, world.now());
+  const auto [queries, step, why, waits] = ask_round(args.run, graph, *sampler, ledger, options, world.compute());
   std::string lines;
   for (const oracle::Query& q : queries)
     lines += oracle::question_line(q, [&](int64_t sample) { return graph.data->id(sample); });

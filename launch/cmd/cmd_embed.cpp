@@ -42,7 +42,7 @@ int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
   dist::World& world = context.start_world();
   at::set_num_threads(setup::compute_threads(config, world.cores()));
   const auto set = data::Dataset::open(data);
-  const Trained trained = load_trained(run, config, world.now());
+  const TrainedRun trained = load_trained_run(run, config, world.compute());
   io::FeatureFile file;
   file.features =
       embed_all(*trained.encoder, config, *set,

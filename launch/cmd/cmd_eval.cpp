@@ -92,9 +92,9 @@ Row train_classifier(const Subject& s, const std::string& method) {
   };
   // Fine-tuning changes the encoder: it takes one of its own, so that no method sees what another left.
   const std::shared_ptr<model::Encoder> encoder =
-      o.part == eval::TrainedPart::head ? s.encoder : load_trained(s.args.run, s.config, s.world.now()).encoder;
+      o.part == eval::TrainedPart::head ? s.encoder : load_trained_run(s.args.run, s.config, s.world.compute()).encoder;
   return {fmt::format("{} ({} epochs)", method, o.epochs),
-          eval::finetune(*encoder, s.train, *s.test, o, s.world.now())};
+          eval::finetune(*encoder, s.train, *s.test, o, s.world.compute())};
 }
 
 // Collective; rows are complete on rank 0.
@@ -106,7 +106,7 @@ std::vector<Row> measure(const Subject& s, const std::string& method) {
       for (const double t : s.args.temperature) sweep.push_back({k, t});
     }
     const std::vector<eval::Accuracy> found =
-        eval::knn_sweep(s.a, s.train->labels(), s.b, s.test->labels(), s.classes(), sweep, s.world.now());
+        eval::knn_sweep(s.a, s.train->labels(), s.b, s.test->labels(), s.classes(), sweep, s.world.compute());
     std::vector<Row> rows;
     for (size_t i = 0; i < sweep.size(); ++i)
       rows.push_back(
@@ -145,7 +145,7 @@ Json diagnostics(const Subject& s) {
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < count; ++i) samples.push_back(i * s.test->size() / count);
   const eval::TwoViews views =
-      eval::embed_two_views(*s.encoder, s.test, samples, data::view_set(s.config, *s.test), options, s.world.now());
+      eval::embed_two_views(*s.encoder, s.test, samples, data::view_set(s.config, *s.test), options, s.world.compute());
   out["alignment"] = eval::alignment(views.one, views.other);
   return out;
 }
@@ -163,7 +163,7 @@ int evaluate(const Arguments& args, const config::Config& config, dist::World& w
   check_classes(*s.train, *s.test);
   int64_t step = 0;
   if (args.features != "pixels") {
-    const Trained trained = load_trained(args.run, config, world.now());
+    const TrainedRun trained = load_trained_run(args.run, config, world.compute());
     s.encoder = trained.encoder;
     step = trained.step;
   }
@@ -218,7 +218,7 @@ int evaluate(const Arguments& args, const config::Config& config, dist::World& w
 
 int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
   Arguments args;
-  CLI::App app("Evaluates a trained encoder, training set against test set: probes, nearest neighbours, fine-tuning.",
+  CLI::App app("Evaluates a trained encoder, training set against test set: probes, nearest neighbors, fine-tuning.",
                "pal eval");
   app.add_option("RUN", args.run, "run folder; with --features pixels a config is enough")->required();
   app.add_option("METHOD", args.methods, "linear, ridge, knn, sgd, finetune, diagnostics; default linear knn")
@@ -227,10 +227,10 @@ int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
       ->check(CLI::IsMember({"backbone", "projector", "pixels"}));
   app.add_option("--train", args.train, "another data set to read the classes from (transfer)");
   app.add_option("--test", args.test, "and to be judged on");
-  app.add_option("--k", args.k, "neighbours; several make a sweep: 5,20,200")
+  app.add_option("--k", args.k, "neighbors; several make a sweep: 5,20,200")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  app.add_option("--temperature", args.temperature, "of the neighbours' votes; several make a sweep")
+  app.add_option("--temperature", args.temperature, "of the neighbors' votes; several make a sweep")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
   app.add_option("--ridge", args.ridge, "of linear and ridge")->check(CLI::NonNegativeNumber)->capture_default_str();

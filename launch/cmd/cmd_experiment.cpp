@@ -87,7 +87,7 @@ void run_one(const theory::FigureSpec& figure, const ExperimentArguments& args,
     if (world.rank() == 0)
       bar = std::make_unique<Progress>(figure.name + " " + dataset, (options.trials + world.size() - 1) / world.size());
     const theory::ExperimentResult result =
-        theory::run_figure(figure, options, world.now(), [&](int64_t done, int64_t) {
+        theory::run_figure(figure, options, world.compute(), [&](int64_t done, int64_t) {
           if (bar) bar->update(done, "trials");
         });
     trials = result.trials;
@@ -157,7 +157,7 @@ int cmd_experiment(const std::vector<std::string>& arguments, Context& context) 
   app.add_option("--batch", args.batch, "questions, or labels, per step");
   app.add_option("--noise", args.noise, "standard deviation of the points");
   app.add_option("--sigma", args.sigma, "width of the kernel");
-  app.add_option("--lambda", args.lambda, "regularisation");
+  app.add_option("--lambda", args.lambda, "regularization");
   app.add_option("--k", args.width, "width of the representation");
   app.add_option("--alpha", args.alphas, "interpolation: share of the labels' graph (may be repeated)");
   app.add_option("--orders", args.orders, "interpolation: label orders per data set");

@@ -51,7 +51,7 @@ int cmd_export(const std::vector<std::string>& arguments, Context&) {
 
   const config::Config config = run_config(run);
   const auto alone = comm::make_local_comm();
-  const Trained trained = load_trained(run, config, *alone);
+  const TrainedRun trained = load_trained_run(run, config, *alone);
   ops::NamedTensors tensors;
   int64_t numbers = 0;
   for (const auto& [name, tensor] : model::model_state(*trained.encoder)) {

@@ -56,7 +56,7 @@ int cmd_help(const std::vector<std::string>& args, Context&) {
     topics.push_back(page.topic);
   }
   throw Error(Exit::usage, "there is no help on: " + topic + "; the nearest topic is " +
-                               config::nearest_name(topic, topics) + " (all of them: pal help)");
+                               config::suggest(topic, topics) + " (all of them: pal help)");
 }
 
 }  // namespace pal::launch

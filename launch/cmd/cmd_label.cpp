@@ -1,4 +1,4 @@
-// cmd_label: `pal label RUN|CONFIG`: the labelling page, alone with the run's ledger or beside a job that writes it.
+// cmd_label: `pal label RUN|CONFIG`: the labeling page, alone with the run's ledger or beside a job that writes it.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <pthread.h>
@@ -139,7 +139,7 @@ RunFacts look_at_run(const std::string& run, const RunGraph& graph, const Pictur
   for (const char* name : {"eval_linear_top1", "eval_knn_top1"}) {
     const record::MetricCurve curve = record::metric_curve(metrics, name);
     if (curve.x.empty()) continue;
-    facts.measure = std::string(name) == "eval_linear_top1" ? "linear probe" : "nearest neighbours";
+    facts.measure = std::string(name) == "eval_linear_top1" ? "linear probe" : "nearest neighbors";
     const size_t every = curve.x.size() / 200 + 1;
     for (size_t k = 0; k < curve.x.size(); ++k) {
       if (k % every == 0 || k + 1 == curve.x.size())
@@ -151,7 +151,7 @@ RunFacts look_at_run(const std::string& run, const RunGraph& graph, const Pictur
 }
 
 // The next round, by the newest checkpoint or what the samples themselves are.
-AskedMore ask_next(const std::string& run, const RunGraph& before, oracle::Ledger& ledger,
+AskResult ask_next(const std::string& run, const RunGraph& before, oracle::Ledger& ledger,
                    const oracle::QuerySampler& sampler) {
   RunGraph graph = before;
   AskOptions options;
@@ -228,7 +228,7 @@ class StopOnSignal {
 
 int cmd_label(const std::vector<std::string>& arguments, Context&) {
   Arguments args;
-  CLI::App app("Serves the labelling page: people answer the questions of a run in their browsers (pal help label).",
+  CLI::App app("Serves the labeling page: people answer the questions of a run in their browsers (pal help label).",
                "pal label");
   app.add_option("RUN|CONFIG", args.target, "run folder, or a config whose run folder is made")->required();
   app.add_option("KEY=VALUE", args.overrides, "settings of the section oracle instead of the run's own");
@@ -269,52 +269,52 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
   PAL_CHECK(!error, "cannot make the folder " + folder, error.message(), "check that you may write in the run folder");
   const oracle::WriterLease lease(folder + "/server");  // one page a run
   const std::string job = oracle::WriterLease::holder(run + "/ledger.sqlite");
-  const label::Writer writer = args.beside || !job.empty() ? label::Writer::job : label::Writer::desk;
-  oracle::Ledger ledger(writer == label::Writer::desk ? run + "/ledger.sqlite" : folder + "/ledger.sqlite",
+  const label::Writer writer = args.beside || !job.empty() ? label::Writer::job : label::Writer::page;
+  oracle::Ledger ledger(writer == label::Writer::page ? run + "/ledger.sqlite" : folder + "/ledger.sqlite",
                         dist::ledger_run(run_config(run), graph.data->fingerprint()));
 
   const label::Tokens tokens(folder + "/secret");
-  label::People people(
-      args.users.empty() ? std::vector<label::Person>{{"me", label::Role::owner}} : label::read_people(args.users),
+  label::Users people(
+      args.users.empty() ? std::vector<label::User>{{"me", label::Role::owner}} : label::read_users(args.users),
       tokens, folder + "/links");
   const Pictures pictures(graph.data, args.thumbnails);
   const std::vector<int64_t> labels = setup::known_labels(config, *graph.data, graph.subset);
   if (args.gold > 0)
     add_gold(ledger, writer, args.gold, kGridMembers, labels, static_cast<uint64_t>(config.integer("train.seed")));
-  label::Desk desk(
+  label::AnswerService service(
       ledger, run,
       {writer,
        config.integer("oracle.votes"),
        {config.real("oracle.cost_pair"), config.real("oracle.cost_grid"), config.real("oracle.cost_coarse")},
        args.gold_every});
   const auto sampler = oracle::make_query_sampler(config, graph.data->parents());
-  PAL_CHECK(sampler != nullptr || desk.queue().open() > 0 || writer == label::Writer::job,
+  PAL_CHECK(sampler != nullptr || service.queue().open() > 0 || writer == label::Writer::job,
             "the run has no sampler and no open question", "oracle.sampler=none",
             "name one: pal label RUN oracle.sampler=captcha");
   const oracle::ConsensusKind consensus = oracle::consensus_kind(config.text("oracle.consensus"));
-  KeeperParts kept{desk,
+  BackgroundParts kept{service,
                    people,
                    [&] { return label::look_at_answers(ledger, graph.store, consensus, labels); },
                    [&] { return look_at_run(run, graph, pictures); },
                    {},
                    say_line};
-  if (sampler && writer == label::Writer::desk) kept.ask = [&] { return ask_next(run, graph, ledger, *sampler); };
-  Keeper keeper(kept);
+  if (sampler && writer == label::Writer::page) kept.ask = [&] { return ask_next(run, graph, ledger, *sampler); };
+  BackgroundWorker keeper(kept);
   const auto now = [] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   };
-  LabelPage page({desk, people, tokens, [&](int64_t sample, ImageSize size) { return pictures.of(sample, size); },
-                  [&] { return keeper.standing(); }, [&] { return keeper.facts(); },
+  LabelPage page({service, people, tokens, [&](int64_t sample, ImageSize size) { return pictures.of(sample, size); },
+                  [&] { return keeper.stats(); }, [&] { return keeper.facts(); },
                   [&](int64_t node) { return classes_under(*graph.data, node); },
                   [&](const std::string& name) { return exported_file(run, name, ledger, consensus); }, say_line, now},
                  hosts_of(args, server.port()));
 
-  fmt::print("{}\n", writer == label::Writer::desk
+  fmt::print("{}\n", writer == label::Writer::page
                          ? "answers go to " + run + "/ledger.sqlite"
                          : fmt::format("answers go to {} through {}/inbox", job.empty() ? "the next job" : job, run));
   const std::string shown =
       args.server.bind == "0.0.0.0" || args.server.bind == "::" ? std::string("127.0.0.1") : args.server.bind;
-  for (const label::Person& p : people.all())
+  for (const label::User& p : people.all())
     fmt::print("{}: http://{}:{}/?token={}\n", p.name, shown, server.port(), people.link(p.name));
   fmt::print("each link opens the page once, in one browser; end with Ctrl-C\n");
   std::fflush(stdout);

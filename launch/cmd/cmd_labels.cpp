@@ -40,8 +40,8 @@ struct Row {
 // The class of a sample: its component; without deduction, where wrong answers may have joined a component, its first star.
 int64_t class_of(const graph::GraphStore& store, int64_t sample) {
   if (store.deduction() == graph::Deduction::on) return store.component(sample);
-  const std::vector<int64_t> stars = graph::stars_of(store, sample);
-  return stars.empty() ? graph::star_about(sample) : stars[0];
+  const std::vector<int64_t> stars = graph::groups_of(store, sample);
+  return stars.empty() ? graph::group_about(sample) : stars[0];
 }
 
 // Names by a file of sample,name: each names the class of that sample.
@@ -75,14 +75,14 @@ class Labels {
 
   std::vector<Row>& rows() { return rows_; }
 
-  // Those that nothing is known of get the votes of their nearest known neighbours.
+  // Those that nothing is known of get the votes of their nearest known neighbors.
   void predict(const at::Tensor& features) {
     std::vector<int64_t> known, open;
     for (size_t i = 0; i < rows_.size(); ++i) (rows_[i].how.empty() ? open : known).push_back(static_cast<int64_t>(i));
     if (known.empty() || open.empty()) return;
     const int64_t k = std::min<int64_t>(args_.knn.k, static_cast<int64_t>(known.size()));
-    const eval::Neighbours near =
-        eval::neighbours(features.index_select(0, at::tensor(open)), features.index_select(0, at::tensor(known)), k);
+    const eval::Neighbors near =
+        eval::neighbors(features.index_select(0, at::tensor(open)), features.index_select(0, at::tensor(known)), k);
     for (size_t q = 0; q < open.size(); ++q) {
       std::map<std::string, double> votes;
       double all = 0;
@@ -135,9 +135,9 @@ class Labels {
     if (store.deduction() == graph::Deduction::on) return store.explain(stands_for_.at(of), i);
     std::vector<graph::Link> own;
     store.for_each_answer(i, [&](int64_t other, graph::Relation told) {
-      const bool centre =
-          of == graph::star_about(other) || (store.label(other) >= 0 && of == graph::star_of_label(store.label(other)));
-      if (told == graph::Relation::same && centre) own = {{i, other, told, 0}};  // the first one that was given
+      const bool center =
+          of == graph::group_about(other) || (store.label(other) >= 0 && of == graph::group_of_label(store.label(other)));
+      if (told == graph::Relation::same && center) own = {{i, other, told, 0}};  // the first one that was given
     });
     return own;
   }
@@ -194,7 +194,7 @@ int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
   app.add_option("--name", args.name, "what a class without a name is called; {} is its first sample")
       ->capture_default_str();
   app.add_flag("--known-only", no_prediction, "leave the class of what nothing is known of empty");
-  app.add_option("--k", args.knn.k, "neighbours that predict")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--k", args.knn.k, "neighbors that predict")->check(CLI::PositiveNumber)->capture_default_str();
   app.footer(
       "Examples:\n"
       "  pal labels runs/mine --out labels.csv\n"
@@ -210,7 +210,7 @@ int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
   const bool open = std::any_of(labels.rows().begin(), labels.rows().end(), [](const Row& r) { return r.how.empty(); });
   if (open && !no_prediction) {
     at::set_num_threads(setup::compute_threads(graph.config, world.cores()));
-    const Trained trained = load_trained(args.run, graph.config, world.now());
+    const TrainedRun trained = load_trained_run(args.run, graph.config, world.compute());
     labels.predict(embed_all(*trained.encoder, graph.config, *graph.data, eval::EmbedWhat::features, world, "samples"));
   }
   std::string lines = "id,path,class,how,confidence,answers\n";

@@ -81,7 +81,7 @@ int compare(CompareArguments args, const std::string& program) {
         std::vector<std::string> command = {program, "oracle", "compare", args.config,
                                             "--out", args.out, "--job",   std::to_string(left[k])};
         command.insert(command.end(), args.overrides.begin(), args.overrides.end());
-        const int code = Child(command, ChildOutput::inherit).wait();
+        const int code = Subprocess(command, SubprocessOutput::inherit).wait();
         const std::lock_guard lock(mutex);
         failed += code != 0;
         bar.update(++done, runs[left[k]].line.name);
@@ -112,9 +112,9 @@ int closure(const std::string& path, const std::vector<std::string>& overrides) 
   }
   const auto q = static_cast<double>(found.questions), all = static_cast<double>(n);
   fmt::print(
-      "{} samples, {} classes, oracle.sampler={}, oracle.guide={}: {} questions in {} rounds, {:.1f} s\n"
+      "{} samples, {} classes, oracle.sampler={}, oracle.class_guess={}: {} questions in {} rounds, {:.1f} s\n"
       "  {:.3f} N; N·C = {}: {:.1f} % of it; N² = {}: {:.4f} % of it; all pairs known: {}; as the labels say: {}\n",
-      n, data.classes, config.text("oracle.sampler"), config.text("oracle.guide"), found.questions, found.rounds,
+      n, data.classes, config.text("oracle.sampler"), config.text("oracle.class_guess"), found.questions, found.rounds,
       found.seconds, q / all, n * data.classes, 100 * q / (all * static_cast<double>(data.classes)), n * n,
       100 * q / (all * all), found.complete ? "yes" : "no", found.right ? "yes" : "no");
   PAL_CHECK_CODE(Exit::check_failed, found.complete || config.real("oracle.noise") > 0,
@@ -148,7 +148,7 @@ int cmd_oracle(const std::vector<std::string>& arguments, Context& context) {
       "Asks until every relation of the training set is known; the questions it took against N, N·C and N².");
   closes.add_option("CONFIG", path, "with data.train and data.test")->required();
   closes.add_option("settings", overrides, "section.key=value");
-  closes.footer("Example:\n  pal oracle closure configs/oracles-fashion.yaml oracle.guide=none");
+  closes.footer("Example:\n  pal oracle closure configs/oracles-fashion.yaml oracle.class_guess=none");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
   if (compares.parsed()) return compare(args, context.program);
   return closure(path, overrides);

@@ -10,7 +10,7 @@
 #include "core/io/files.h"
 #include "core/plot/plot.h"
 #include "dist/scale/cluster.h"
-#include "dist/scale/plan_inputs.h"
+#include "dist/scale/scale_inputs.h"
 #include "dist/scale/published_points.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"

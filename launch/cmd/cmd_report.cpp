@@ -124,7 +124,7 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   app.add_option("RUN", paths, "run folders; samples are shown of the first")->required();
   app.add_option("--out", out, "page to write; default report.html in the first run folder");
   app.add_flag("--no-samples", without_samples, "leave out what needs the encoder and the data");
-  app.add_option("--embed", options.train, "training samples among which neighbours are looked up")
+  app.add_option("--embed", options.train, "training samples among which neighbors are looked up")
       ->check(CLI::Range(10, 1000000))
       ->capture_default_str();
   app.footer(
@@ -134,7 +134,7 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   if (out.empty()) out = paths.front() + "/report.html";
 
   std::vector<RunSummary> runs;
-  for (const std::string& path : paths) runs.push_back(summarise_run(path));
+  for (const std::string& path : paths) runs.push_back(summarize_run(path));
   std::map<std::string, int> seen;
   for (const RunSummary& run : runs) ++seen[run.name];
   for (RunSummary& run : runs) {
@@ -158,7 +158,7 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   add("overview", "Overview", overview(runs));
   add("curves", "Curves", curve_figures(runs));
   add("evaluation", "Evaluation", evaluations(runs));
-  add("neighbours", "Samples and their nearest neighbours: " + runs.front().name, parts.neighbours);
+  add("neighbors", "Samples and their nearest neighbors: " + runs.front().name, parts.neighbors);
   add("plane", "The features in the plane: " + runs.front().name, parts.plane);
   for (const RunSummary& run : runs) {
     std::string id = "questions-" + std::to_string(&run - runs.data());

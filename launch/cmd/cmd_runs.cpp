@@ -46,7 +46,7 @@ int cmd_runs(const std::vector<std::string>& arguments, Context&) {
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
   std::vector<RunSummary> runs;
-  for (const std::string& path : find_runs(folder)) runs.push_back(summarise_run(path));
+  for (const std::string& path : find_runs(folder)) runs.push_back(summarize_run(path));
   PAL_CHECK(!runs.empty(), "no run below the folder", folder, "train one: pal train configs/quickstart.yaml --np 2");
   const std::vector<std::string> differ = differences(runs);
   std::vector<std::vector<std::string>> rows = {

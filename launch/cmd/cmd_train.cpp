@@ -82,8 +82,8 @@ Ending train_on(const config::Config& config, const Arguments& args, dist::World
   dist::Trainer trainer(
       config, world, args.run_dir,
       {args.resume == "never" && *failed < 0 ? dist::Resume::never : dist::Resume::automatic, args.origin()}, control);
-  const bool speaks = world.rank() == 0;
-  if (speaks) {
+  const bool is_rank0 = world.rank() == 0;
+  if (is_rank0) {
     std::vector<std::vector<std::string>> rows = {{"train", ""}};
     for (const auto& [what, value] : trainer.summary()) rows.push_back({what, value});
     rows.push_back({"device", (device.kind == dist::DeviceKind::cuda ? fmt::format("cuda:{}", device.ordinal)
@@ -96,18 +96,18 @@ Ending train_on(const config::Config& config, const Arguments& args, dist::World
   }
   const int64_t first = trainer.next_step();
   if (trainer.done()) {
-    if (speaks) fmt::print("this run is finished: {} steps\n", trainer.last_step());
+    if (is_rank0) fmt::print("this run is finished: {} steps\n", trainer.last_step());
     return Ending::finished;
   }
   dist::StepReport last;
   {
     std::unique_ptr<Progress> bar;
-    if (speaks) bar = std::make_unique<Progress>("step", trainer.last_step());
+    if (is_rank0) bar = std::make_unique<Progress>("step", trainer.last_step());
     double rate = 0;
     while (!trainer.done() && !trainer.stopping() && !last.give_up) {
       last = trainer.step();
       rate = rate == 0 ? last.images_per_s : 0.95 * rate + 0.05 * last.images_per_s;
-      if (speaks && !last.warning.empty()) fmt::print(stderr, "warning: step {}: {}\n", last.step + 1, last.warning);
+      if (is_rank0 && !last.warning.empty()) fmt::print(stderr, "warning: step {}: {}\n", last.step + 1, last.warning);
       if (bar) bar->update(trainer.next_step(), fmt::format("loss {:.4f}  {:.0f} images/s", last.loss, rate));
     }
   }
@@ -117,15 +117,15 @@ Ending train_on(const config::Config& config, const Arguments& args, dist::World
   }
   if (!trainer.done()) {
     trainer.pause();
-    if (speaks) fmt::print("stopped at step {} with a checkpoint; the same command goes on\n", trainer.next_step());
-    if (speaks && trainer.questions_out() > 0) {
+    if (is_rank0) fmt::print("stopped at step {} with a checkpoint; the same command goes on\n", trainer.next_step());
+    if (is_rank0 && trainer.questions_out() > 0) {
       fmt::print("{} questions are out: {}/questions.jsonl; hand answers in with: pal answers import {} ANSWERS\n",
                  trainer.questions_out(), args.run_dir, args.run_dir);
     }
     return Ending::stopped;
   }
   trainer.finish();
-  if (!speaks) return Ending::finished;
+  if (!is_rank0) return Ending::finished;
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   const double images = static_cast<double>((trainer.last_step() - first) * config.integer("train.global_batch"));
   fmt::print("trained {} steps in {:.1f} s, {:.0f} images/s, loss {:.4f}\n", trainer.last_step() - first,
@@ -137,8 +137,8 @@ Ending train_on(const config::Config& config, const Arguments& args, dist::World
 // One rank, from its start to its end. Gradients that stay not finite: once back to the last checkpoint; when the same
 // step fails again, a user must look.
 Exit train(const config::Config& config, const Arguments& args, dist::World& world, StopSignals& signals) {
-  dist::agree_on_program(world.control());  // before anything that a setting could make some ranks wait for
-  dist::agree_on_config(config, world.control());
+  dist::check_same_program(world.control());  // before anything that a setting could make some ranks wait for
+  dist::check_same_config(config, world.control());
   PAL_CHECK(world.size() >= args.restarts.min_ranks,
             "fewer ranks than --min-np, which is " + std::to_string(args.restarts.min_ranks), world.size(),
             "start more ranks, or lower --min-np");
@@ -147,7 +147,7 @@ Exit train(const config::Config& config, const Arguments& args, dist::World& wor
   const std::vector<dist::Fault> asked = asked_faults(args);
   dist::Faults faults(asked, world.rank(), before == nullptr ? 0 : std::atoi(before));
   std::optional<dist::Watchdog> watchdog;
-  if (config.text("train.watch") == "on") watchdog.emplace(world, args.run_dir);
+  if (config.text("train.watchdog") == "on") watchdog.emplace(world, args.run_dir);
   const dist::RunControl control{
       [&] { return signals.asked(); }, asked.empty() ? nullptr : &faults, watchdog ? &*watchdog : nullptr,
       device.kind == dist::DeviceKind::cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.ordinal))

@@ -72,7 +72,7 @@ int cmd_watch(const std::vector<std::string>& arguments, Context&) {
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
   const bool terminal = isatty(STDOUT_FILENO) != 0 && !once;
   for (;;) {
-    const RunSummary run = summarise_run(path);
+    const RunSummary run = summarize_run(path);
     const std::string text = watch_text(run, terminal ? 100 : 0);
     fmt::print("{}{}", terminal ? "\033[H\033[2J" : "", text);
     std::fflush(stdout);

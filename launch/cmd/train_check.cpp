@@ -13,7 +13,7 @@
 #include "core/optim/schedule.h"
 #include "core/setup/setup.h"
 #include "dist/scale/cluster.h"
-#include "dist/scale/plan_inputs.h"
+#include "dist/scale/scale_inputs.h"
 #include "kernels/base/error.h"
 #include "launch/table.h"
 
@@ -58,7 +58,7 @@ void add_schedule(Lines& lines, const config::Config& config, std::optional<int6
     PAL_DATA_CHECK(*samples >= 2, "samples to train on", *samples, "give a larger set");
   }
   const int64_t per_epoch =
-      samples ? data::EpochPlan{*samples, std::min(batch, *samples), 0, data::Shuffle::full, 16384}.steps_per_epoch()
+      samples ? data::EpochOrder{*samples, std::min(batch, *samples), 0, data::Shuffle::full, 16384}.steps_per_epoch()
               : 1000;
   const optim::Schedule s = setup::schedule(config, per_epoch);
   if (samples) {
@@ -94,7 +94,7 @@ void add_cost(Lines& lines, const config::Config& config, const dist::ViewSides&
   const dist::StepCost::Memory& m = cost.memory;
   lines.push_back(
       {"memory of a rank",
-       fmt::format("{}: weights {}, gradients {}, optimiser {}, activations {}, loss {}, program {}",
+       fmt::format("{}: weights {}, gradients {}, optimizer {}, activations {}, loss {}, program {}",
                    bytes_text(m.total()), bytes_text(m.weights), bytes_text(m.gradients), bytes_text(m.optimizer),
                    bytes_text(m.activations), bytes_text(m.loss), bytes_text(m.context))});
   lines.push_back(

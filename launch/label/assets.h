@@ -1,4 +1,4 @@
-// assets: the files of the labelling page, compiled in from launch/label/page by launch/cmake/PalAssets.cmake.
+// assets: the files of the labeling page, compiled in from launch/label/page by launch/cmake/PalAssets.cmake.
 #pragma once
 
 #include <string_view>

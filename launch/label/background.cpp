@@ -22,13 +22,13 @@ double keeper_seconds() {
 
 }  // namespace
 
-Keeper::Keeper(KeeperParts parts) : parts_(std::move(parts)) {
+BackgroundWorker::BackgroundWorker(BackgroundParts parts) : parts_(std::move(parts)) {
   look();
   looks_ = std::thread([this] { keep(); });
   if (parts_.ask) asks_ = std::thread([this] { keep_asking(); });
 }
 
-Keeper::~Keeper() {
+BackgroundWorker::~BackgroundWorker() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
@@ -38,39 +38,39 @@ Keeper::~Keeper() {
   if (asks_.joinable()) asks_.join();
 }
 
-std::shared_ptr<const label::Standing> Keeper::standing() const {
+std::shared_ptr<const label::LabelStats> BackgroundWorker::stats() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return standing_;
+  return stats_;
 }
 
-RunFacts Keeper::facts() const {
+RunFacts BackgroundWorker::facts() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return facts_;
 }
 
-bool Keeper::wait(double seconds) {
+bool BackgroundWorker::wait(double seconds) {
   std::unique_lock<std::mutex> lock(mutex_);
   return !stop_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return stopping_; });
 }
 
-void Keeper::look() {
-  auto standing = std::make_shared<const label::Standing>(parts_.look());
+void BackgroundWorker::look() {
+  auto standing = std::make_shared<const label::LabelStats>(parts_.look());
   RunFacts facts = parts_.facts();
   const std::lock_guard<std::mutex> lock(mutex_);
-  standing_ = std::move(standing);
+  standing_ = std::move(stats);
   facts_ = std::move(facts);
 }
 
-void Keeper::keep() {
-  int64_t seen = parts_.desk.changes(), before = seen;
+void BackgroundWorker::keep() {
+  int64_t seen = parts_.service.changes(), before = seen;
   double looked = keeper_seconds(), changed = looked, took = 0;
   while (wait(kBeat)) {
     try {
       std::vector<std::string> warnings;
-      parts_.desk.refresh(warnings);
+      parts_.service.refresh(warnings);
       for (const std::string& w : warnings) parts_.log("warning: " + w);
       const double start = keeper_seconds();
-      const int64_t changes = parts_.desk.changes();
+      const int64_t changes = parts_.service.changes();
       if (changes != before) changed = start;
       before = changes;
       const bool calm = start - changed > kCalm;
@@ -87,20 +87,20 @@ void Keeper::keep() {
   }
 }
 
-bool Keeper::low() const {
-  const std::vector<label::Person>& people = parts_.people.all();
+bool BackgroundWorker::low() const {
+  const std::vector<label::User>& people = parts_.people.all();
   return std::any_of(people.begin(), people.end(),
-                     [&](const label::Person& p) { return !parts_.desk.queue().has(p.name, kLow); });
+                     [&](const label::User& p) { return !parts_.service.queue().has(p.name, kLow); });
 }
 
-void Keeper::keep_asking() {
+void BackgroundWorker::keep_asking() {
   std::string said;  // why nothing was asked, the last time
   while (wait(0.2)) {
     if (!low()) continue;
-    AskedMore asked;
+    AskResult asked;
     try {
       asked = parts_.ask();
-      parts_.desk.reload();
+      parts_.service.reload();
       if (asked.queries > 0)
         parts_.log("asked " + std::to_string(asked.queries) + " more");
       else if (asked.why != said)

@@ -1,6 +1,6 @@
-// keeper: what goes on behind the labelling page: answers from elsewhere, figures for the dashboard, the next round.
+// background: what goes on behind the labeling page: answers from elsewhere, figures for the dashboard, the next round.
 //
-// Thread: two of its own, one looks and one asks (choosing questions may take minutes). People never wait for either.
+// Thread: two of its own, one looks and one asks (choosing questions may take minutes). Users never wait for either.
 #pragma once
 
 #include <atomic>
@@ -20,28 +20,28 @@
 namespace pal::launch {
 
 // A round that was asked: how many queries, or why none.
-struct AskedMore {
+struct AskResult {
   int64_t queries = 0;
   std::string why = {};
 };
 
-struct KeeperParts {
-  label::Desk& desk;
-  const label::People& people;
-  std::function<label::Standing()> look;
+struct BackgroundParts {
+  label::AnswerService& service;
+  const label::Users& people;
+  std::function<label::LabelStats()> look;
   std::function<RunFacts()> facts;
-  std::function<AskedMore()> ask;  // puts a round into the ledger. Empty: nobody asks here
+  std::function<AskResult()> ask;  // puts a round into the ledger. Empty: nobody asks here
   std::function<void(const std::string&)> log;
 };
 
-class Keeper {
+class BackgroundWorker {
  public:
-  explicit Keeper(KeeperParts parts);
-  ~Keeper();
-  Keeper(const Keeper&) = delete;
-  Keeper& operator=(const Keeper&) = delete;
+  explicit BackgroundWorker(BackgroundParts parts);
+  ~BackgroundWorker();
+  BackgroundWorker(const BackgroundWorker&) = delete;
+  BackgroundWorker& operator=(const BackgroundWorker&) = delete;
 
-  std::shared_ptr<const label::Standing> standing() const;
+  std::shared_ptr<const label::LabelStats> stats() const;
   RunFacts facts() const;
 
  private:
@@ -51,11 +51,11 @@ class Keeper {
   bool wait(double seconds);  // false: the end
   bool low() const;           // somebody has little to answer
 
-  const KeeperParts parts_;
+  const BackgroundParts parts_;
   mutable std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false;
-  std::shared_ptr<const label::Standing> standing_;
+  std::shared_ptr<const label::LabelStats> stats_;
   RunFacts facts_;
   std::thread looks_, asks_;
 };

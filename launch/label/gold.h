@@ -8,8 +8,8 @@
 
 namespace pal::launch {
 
-// Makes the ledger (the run's, or the page's own beside a job) hold `count` gold grids of `members`: a labelled sample, and
-// others of which about a third are of its class. Drawn by the seed. Throws Error (usage) when fewer than two classes have two labelled samples.
+// Makes the ledger (the run's, or the page's own beside a job) hold `count` gold grids of `members`: a labeled sample, and
+// others of which about a third are of its class. Drawn by the seed. Throws Error (usage) when fewer than two classes have two labeled samples.
 void add_gold(oracle::Ledger& ledger, label::Writer writer, int64_t count, int64_t members,
               const std::vector<int64_t>& labels, uint64_t seed);
 

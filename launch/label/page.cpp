@@ -119,7 +119,7 @@ PageResponse LabelPage::route(const PageRequest& r) {
   if (r.method != "GET" && r.method != "HEAD" && r.method != "POST")
     return refuse(r, 405, "this method is not known here");
   const bool post = r.method == "POST";
-  const label::Person* person = parts_.people.of_cookie(cookie_value(r.cookie, cookie_name(hosts_.port)));
+  const label::User* person = parts_.people.of_cookie(cookie_value(r.cookie, cookie_name(hosts_.port)));
   if (!post && r.path == "/" && r.parameters.count("token")) return first_visit(r, person);
   if (person == nullptr) {
     if (!refusals_.allow(r.address, now)) return refuse(r, 429, "too many requests without a session");
@@ -131,7 +131,7 @@ PageResponse LabelPage::route(const PageRequest& r) {
   if (!post) {
     if (r.path == "/api/questions") return questions(r, *person);
     if (r.path == "/api/mine") return mine(*person);
-    if (r.path == "/api/standing") return standing(*person);
+    if (r.path == "/api/standing") return stats(*person);
     if (r.path.rfind("/image/", 0) == 0) return image(r);
     if (r.path == "/api/review" || r.path.rfind("/export/", 0) == 0) {
       if (!owner) return refuse(r, 403, "this is for the owner of the run");
@@ -151,18 +151,18 @@ PageResponse LabelPage::route(const PageRequest& r) {
 
 // The cookie is SameSite=Strict, which a redirect from a foreign page would not show: the browser comes back by itself.
 // Who has a session and opens a used link again goes on with it.
-PageResponse LabelPage::first_visit(const PageRequest& r, const label::Person* person) {
-  const label::People::Visit visit = parts_.people.enter(r.parameters.at("token"));
+PageResponse LabelPage::first_visit(const PageRequest& r, const label::User* person) {
+  const label::Users::Visit visit = parts_.people.enter(r.parameters.at("token"));
   PageResponse response{200, "text/html; charset=utf-8",
                         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" "
                         "content=\"0;url=/\"><title>PAL</title><a href=\"/\">Go on</a></html>\n"};
-  if (visit.entry == label::People::Entry::used && visit.person == person) return response;
-  if (visit.entry != label::People::Entry::granted && !refusals_.allow(r.address, parts_.now()))
+  if (visit.entry == label::Users::Entry::used && visit.person == person) return response;
+  if (visit.entry != label::Users::Entry::granted && !refusals_.allow(r.address, parts_.now()))
     return refuse_visit(r, 429, "too many links that are not good: wait a minute");
-  if (visit.entry == label::People::Entry::used)
+  if (visit.entry == label::Users::Entry::used)
     return refuse_visit(r, 403,
                         "this link was used before: ask who runs pal label for the next one, which it has printed");
-  if (visit.entry == label::People::Entry::unknown)
+  if (visit.entry == label::Users::Entry::unknown)
     return refuse_visit(r, 403, "this link is not known here: ask who runs pal label for one");
   parts_.log(fmt::format("{} came from {}; a link for another browser: /?token={}", printable(visit.person->name),
                          printable(r.address), parts_.people.link(visit.person->name)));

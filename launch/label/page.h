@@ -1,4 +1,4 @@
-// page: the labelling page's server without its sockets: a request in, a response out.
+// page: the labeling page's server without its sockets: a request in, a response out.
 //
 // Order of the checks: Host, method, session, rate, Origin, type and size of the body, then the path. What fails is refused
 // with the status that says so and a line in the log. Everything but the first visit needs a session; nothing but the
@@ -52,12 +52,12 @@ struct RunFacts {
 
 // Who is behind the page. Functions may be called by any thread.
 struct PageParts {
-  label::Desk& desk;
-  label::People& people;
+  label::AnswerService& service;
+  label::Users& people;
   const label::Tokens& tokens;
   // nothing: there is no picture of it. Throws Error (data) when it is broken.
   std::function<std::optional<PageImage>(int64_t sample, ImageSize size)> image;
-  std::function<std::shared_ptr<const label::Standing>()> standing;  // may be nullptr
+  std::function<std::shared_ptr<const label::LabelStats>()> stats;  // may be nullptr
   std::function<RunFacts()> facts;
   std::function<std::string(int64_t node)> node_name;
   std::function<std::string(const std::string& name)> exported;  // the file of that name; "" when there is none
@@ -92,16 +92,16 @@ class LabelPage {
   PageResponse refuse(const PageRequest& request, int status, const std::string& sentence);
   PageResponse refuse_visit(const PageRequest& request, int status, const std::string& sentence);  // of the page itself
   PageResponse route(const PageRequest& request);
-  PageResponse first_visit(const PageRequest& request, const label::Person* person);
+  PageResponse first_visit(const PageRequest& request, const label::User* person);
   PageResponse asset(const PageRequest& request);
   PageResponse image(const PageRequest& request);
-  PageResponse questions(const PageRequest& request, const label::Person& person);
-  PageResponse answer(const PageRequest& request, const label::Person& person);
-  PageResponse undo(const PageRequest& request, const label::Person& person);
-  PageResponse mine(const label::Person& person);
-  PageResponse standing(const label::Person& person);
+  PageResponse questions(const PageRequest& request, const label::User& person);
+  PageResponse answer(const PageRequest& request, const label::User& person);
+  PageResponse undo(const PageRequest& request, const label::User& person);
+  PageResponse mine(const label::User& person);
+  PageResponse stats(const label::User& person);
   PageResponse review();
-  PageResponse settle(const PageRequest& request, const label::Person& person);
+  PageResponse resolve(const PageRequest& request, const label::User& person);
   PageResponse exported(const PageRequest& request);
 
   PageParts parts_;

@@ -74,13 +74,13 @@ std::string read_card(const Json& j, label::CardAnswer& card) {
 }
 
 // Others of the template's component, which people may look at beside it.
-std::vector<int64_t> examples_of(const label::Standing* standing, const oracle::Query& q) {
+std::vector<int64_t> examples_of(const label::LabelStats* stats, const oracle::Query& q) {
   std::vector<int64_t> examples;
-  if (standing == nullptr || !standing->store || q.template_sample < 0 ||
-      q.template_sample >= standing->store->samples())
+  if (standing == nullptr || !stats->store || q.template_sample < 0 ||
+      q.template_sample >= stats->store->samples())
     return examples;
-  const auto of_component = standing->examples.find(standing->store->component(q.template_sample));
-  if (of_component == standing->examples.end()) return examples;
+  const auto of_component = stats->examples.find(stats->store->component(q.template_sample));
+  if (of_component == stats->examples.end()) return examples;
   for (const int64_t i : of_component->second) {
     if (examples.size() == kExamples) break;
     if (i != q.template_sample && !std::count(q.members.begin(), q.members.end(), i)) examples.push_back(i);
@@ -94,7 +94,7 @@ Json verdict_list(const std::vector<std::pair<int64_t, oracle::Verdict>>& verdic
   return list;
 }
 
-Json disagreement_list(const label::Standing& s, size_t most) {
+Json disagreement_list(const label::LabelStats& s, size_t most) {
   Json list = Json::array();
   for (size_t k = 0; k < std::min(most, s.disagreements.size()); ++k) {
     const label::Disagreement& d = s.disagreements[k];
@@ -107,18 +107,18 @@ Json disagreement_list(const label::Standing& s, size_t most) {
 
 }  // namespace
 
-PageResponse LabelPage::questions(const PageRequest& r, const label::Person& person) {
+PageResponse LabelPage::questions(const PageRequest& r, const label::User& person) {
   int64_t count = 3;
   if (const auto n = r.parameters.find("n"); n != r.parameters.end() && n->second.size() == 1)
     count = std::clamp<int64_t>(n->second[0] - '0', 1, kMostCards);
-  const std::shared_ptr<const label::Standing> standing = parts_.standing();
+  const std::shared_ptr<const label::LabelStats> standing = parts_.stats();
   Json cards = Json::array();
-  for (const oracle::Query& q : parts_.desk.next(person.name, parts_.now(), count)) {
+  for (const oracle::Query& q : parts_.service.next(person.name, parts_.now(), count)) {
     Json card = {{"query", q.id},
                  {"kind", to_string(q.kind)},
                  {"template", q.template_sample},
                  {"members", q.members},
-                 {"examples", examples_of(standing.get(), q)},
+                 {"examples", examples_of(stats.get(), q)},
                  {"ticket", parts_.tokens.ticket(person.name, q.id)}};
     if (q.node != oracle::kNoNode) card["node"] = parts_.node_name(q.node);
     cards.push_back(std::move(card));
@@ -129,7 +129,7 @@ PageResponse LabelPage::questions(const PageRequest& r, const label::Person& per
                   {"cards", cards}});
 }
 
-PageResponse LabelPage::answer(const PageRequest& r, const label::Person& person) {
+PageResponse LabelPage::answer(const PageRequest& r, const label::User& person) {
   const Read read = read_body(r.body);
   if (!read.wrong.empty()) return refuse(r, 400, read.wrong);
   label::CardAnswer card;
@@ -140,23 +140,23 @@ PageResponse LabelPage::answer(const PageRequest& r, const label::Person& person
       !label::Tokens::equal(read.json["ticket"].get<std::string>(), parts_.tokens.ticket(person.name, card.query))) {
     return refuse(r, 403, "this question was not put to you");
   }
-  if (const std::string reason = parts_.desk.take(card); !reason.empty()) return refuse(r, 409, reason);
+  if (const std::string reason = parts_.service.take(card); !reason.empty()) return refuse(r, 409, reason);
   return as_json({{"recorded", card.uuid}});
 }
 
-PageResponse LabelPage::undo(const PageRequest& r, const label::Person& person) {
+PageResponse LabelPage::undo(const PageRequest& r, const label::User& person) {
   const Read read = read_body(r.body);
   if (!read.wrong.empty()) return refuse(r, 400, read.wrong);
   if (!is_uuid(read.json, "uuid")) return refuse(r, 400, "uuid is 32 hexadecimal digits");
   const std::string uuid = read.json["uuid"];
-  if (const std::string reason = parts_.desk.take_back(person.name, uuid); !reason.empty())
+  if (const std::string reason = parts_.service.take_back(person.name, uuid); !reason.empty())
     return refuse(r, 409, reason);
   return as_json({{"taken_back", uuid}});
 }
 
-PageResponse LabelPage::mine(const label::Person& person) {
+PageResponse LabelPage::mine(const label::User& person) {
   Json cards = Json::array();
-  for (const label::PastCard& p : parts_.desk.past(person.name, kPastCards)) {
+  for (const label::PastCard& p : parts_.service.past(person.name, kPastCards)) {
     cards.push_back({{"uuid", p.uuid},
                      {"query", p.query},
                      {"kind", to_string(p.kind)},
@@ -168,17 +168,17 @@ PageResponse LabelPage::mine(const label::Person& person) {
   return as_json({{"cards", cards}});
 }
 
-PageResponse LabelPage::standing(const label::Person& person) {
+PageResponse LabelPage::stats(const label::User& person) {
   const RunFacts facts = parts_.facts();
   Json j = {{"run", facts.name},
             {"samples", facts.samples},
             {"classes", facts.classes},
             {"budget", facts.budget},
-            {"queue", parts_.desk.queue().open()},
+            {"queue", parts_.service.queue().open()},
             {"measure", facts.measure},
             {"accuracy", facts.accuracy},
             {"trained_on", facts.trained_on}};
-  const std::shared_ptr<const label::Standing> s = parts_.standing();
+  const std::shared_ptr<const label::LabelStats> s = parts_.stats();
   if (!s) return as_json(j);
   j.update({{"questions", s->questions},
             {"open", s->open},
@@ -214,7 +214,7 @@ PageResponse LabelPage::standing(const label::Person& person) {
 
 PageResponse LabelPage::review() {
   Json j = {{"disputes", Json::array()}, {"disagreements", Json::array()}};
-  const std::shared_ptr<const label::Standing> s = parts_.standing();
+  const std::shared_ptr<const label::LabelStats> s = parts_.stats();
   if (!s) return as_json(j);
   constexpr size_t kShown = 20;
   for (size_t k = 0; k < std::min(kShown, s->disputes.size()); ++k) {
@@ -237,7 +237,7 @@ PageResponse LabelPage::review() {
   return as_json(j);
 }
 
-PageResponse LabelPage::settle(const PageRequest& r, const label::Person& person) {
+PageResponse LabelPage::resolve(const PageRequest& r, const label::User& person) {
   const Read read = read_body(r.body);
   if (!read.wrong.empty()) return refuse(r, 400, read.wrong);
   const Json& j = read.json;
@@ -246,7 +246,7 @@ PageResponse LabelPage::settle(const PageRequest& r, const label::Person& person
     return refuse(r, 400, "query and member are whole numbers");
   const std::optional<oracle::Verdict> said = j.contains("answer") ? read_verdict(j["answer"]) : std::nullopt;
   if (!said) return refuse(r, 400, "a verdict is yes, no, unsure, skip or broken");
-  const std::string reason = parts_.desk.settle(person.name, j["uuid"], j["query"], j["member"], *said);
+  const std::string reason = parts_.service.resolve(person.name, j["uuid"], j["query"], j["member"], *said);
   if (!reason.empty()) return refuse(r, 409, reason);
   return as_json({{"settled", j["query"]}});
 }

@@ -1,4 +1,4 @@
-// page_message: a request to the labelling page and its answer, as far as the page looks at them. Without a socket.
+// page_message: a request to the labeling page and its answer, as far as the page looks at them. Without a socket.
 #pragma once
 
 #include <map>

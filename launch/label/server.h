@@ -1,4 +1,4 @@
-// server: the labelling page on a socket, by cpp-httplib: one thread a connection, a deadline for every request.
+// server: the labeling page on a socket, by cpp-httplib: one thread a connection, a deadline for every request.
 //
 // A request must be there in full within `request_seconds`, however it trickles in; a connection that says nothing is closed
 // after `idle_seconds`, and after a refusal at once. Only methods, paths, parameters and five headers reach the page.

@@ -31,7 +31,7 @@ void check_peer_files(const PeerOptions& peer) {
 void install_peer(const PeerOptions& peer, const std::vector<std::string>& what) {
   std::vector<std::string> command = {peer.python, peer.script, "--setup", peer.packages};
   command.insert(command.end(), what.begin(), what.end());
-  PAL_CHECK(Child(command).wait() == 0, "the peer's packages cannot be installed in", peer.packages,
+  PAL_CHECK(Subprocess(command).wait() == 0, "the peer's packages cannot be installed in", peer.packages,
             "its own words stand above");
 }
 

@@ -1,4 +1,4 @@
-// bench_common: what the benchmarks share: a folder for both sides, statistics of interleaved turns.
+// interleaved: what the benchmarks share: a folder for both sides, statistics of interleaved turns.
 #pragma once
 
 #include <string>

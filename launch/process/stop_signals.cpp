@@ -12,7 +12,7 @@ StopSignals::StopSignals() {
   pthread_sigmask(SIG_BLOCK, &set_, &before_);
 }
 
-// A rank that failed waits for the one that speaks to end the job; an orderly end is not to be cut short by a late signal.
+// A rank that failed waits for rank 0 to end the job; an orderly end is not to be cut short by a late signal.
 StopSignals::~StopSignals() {
   if (std::uncaught_exceptions() > 0) pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }

@@ -13,7 +13,7 @@
 
 namespace pal::launch {
 
-Child::Child(const std::vector<std::string>& command, ChildOutput output) : name_(command.front()) {
+Subprocess::Subprocess(const std::vector<std::string>& command, SubprocessOutput output) : name_(command.front()) {
   int to[2], from[2];
   PAL_CHECK(pipe2(to, O_CLOEXEC) == 0 && pipe2(from, O_CLOEXEC) == 0, "no pipe can be made", std::strerror(errno),
             "close other programs");
@@ -23,7 +23,7 @@ Child::Child(const std::vector<std::string>& command, ChildOutput output) : name
   if (pid_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     dup2(to[0], STDIN_FILENO);
-    if (output == ChildOutput::pipe) dup2(from[1], STDOUT_FILENO);
+    if (output == SubprocessOutput::pipe) dup2(from[1], STDOUT_FILENO);
     std::vector<char*> argv;
     for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
@@ -37,7 +37,7 @@ Child::Child(const std::vector<std::string>& command, ChildOutput output) : name
   out_ = fdopen(from[0], "r");
 }
 
-Child::~Child() {
+Subprocess::~Subprocess() {
   if (in_ != nullptr) std::fclose(in_);
   if (out_ != nullptr) std::fclose(out_);
   if (pid_ <= 0) return;
@@ -50,12 +50,12 @@ Child::~Child() {
   waitpid(pid_, nullptr, 0);
 }
 
-void Child::write_line(const std::string& line) {
+void Subprocess::write_line(const std::string& line) {
   std::fprintf(in_, "%s\n", line.c_str());
   std::fflush(in_);
 }
 
-std::string Child::read_line() {
+std::string Subprocess::read_line() {
   std::string line;
   for (int c = std::fgetc(out_); c != EOF; c = std::fgetc(out_)) {
     if (c == '\n') return line;
@@ -64,7 +64,7 @@ std::string Child::read_line() {
   throw Error(Exit::check_failed, name_ + " ended before it answered; its own words stand above");
 }
 
-int Child::wait() {
+int Subprocess::wait() {
   std::fclose(in_);
   in_ = nullptr;
   int status = 0;

@@ -1,4 +1,4 @@
-// child: a process of ours that answers lines: its standard input and output are pipes.
+// subprocess: a process of ours that answers lines: its standard input and output are pipes.
 #pragma once
 
 #include <sys/types.h>
@@ -9,14 +9,14 @@
 
 namespace pal::launch {
 
-enum class ChildOutput { pipe, inherit };
+enum class SubprocessOutput { pipe, inherit };
 
-class Child {
+class Subprocess {
  public:
-  explicit Child(const std::vector<std::string>& command, ChildOutput output = ChildOutput::pipe);
-  ~Child();  // ends it (TERM, then KILL) if it still runs
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
+  explicit Subprocess(const std::vector<std::string>& command, SubprocessOutput output = SubprocessOutput::pipe);
+  ~Subprocess();  // ends it (TERM, then KILL) if it still runs
+  Subprocess(const Subprocess&) = delete;
+  Subprocess& operator=(const Subprocess&) = delete;
 
   void write_line(const std::string& line);
   std::string read_line();  // throws Error when the process has ended

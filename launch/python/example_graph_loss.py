@@ -56,16 +56,16 @@ def main():
     pairs, weights = read_pairs(args.pairs)
     model = torch.nn.Sequential(torch.nn.Linear(2, 128), torch.nn.ReLU(), torch.nn.Linear(128, 128), torch.nn.ReLU(), torch.nn.Linear(128, 8))
     loss_on_graph = GraphLoss(args.loss)
-    optimiser = torch.optim.Adam(model.parameters(), 2e-3)
+    optimizer = torch.optim.Adam(model.parameters(), 2e-3)
     print(f"rings told apart: {linear_accuracy(model(points).detach(), label):.3f} before", flush=True)
     for step in range(args.steps):
         samples = torch.randperm(SAMPLES, generator=generator)[:256]
         views = [points[samples] + 0.05 * torch.randn(256, 2, generator=generator) for _ in range(2)]
         batch_pairs, batch_weights = pairs_of_batch(pairs, weights, samples)
         loss = loss_on_graph(model(torch.cat(views)), views=2, pairs=batch_pairs, weights=batch_weights)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         if step % 50 == 0:
             print(f"step {step}: loss {loss.item():.4f}")
     print(f"rings told apart: {linear_accuracy(model(points).detach(), label):.3f} after")

@@ -55,12 +55,12 @@ Looked look_at(model::Encoder& encoder, const config::Config& config, const std:
   return looked;
 }
 
-std::string neighbour_rows(const Looked& train, const Looked& test, const SampleOptions& options) {
+std::string neighbor_rows(const Looked& train, const Looked& test, const SampleOptions& options) {
   std::string out;
-  const int64_t k = std::min<int64_t>(options.neighbours, train.features.size(0));
+  const int64_t k = std::min<int64_t>(options.neighbors, train.features.size(0));
   const std::vector<int64_t> rows = evenly(options.queries, test.features.size(0));
   for (const int64_t row : rows) {
-    const eval::Neighbours near = eval::neighbours(test.features.narrow(0, row, 1), train.features, k);
+    const eval::Neighbors near = eval::neighbors(test.features.narrow(0, row, 1), train.features, k);
     const int64_t query = test.samples[static_cast<size_t>(row)];
     out += "<div class=\"near\">" + shown_sample(*test.data, query, "query", "");
     const bool labels = !train.data->labels().empty() && !test.data->labels().empty();
@@ -89,7 +89,7 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
   if (!config.has("data.test")) return {"<p>The config names no test set (data.test).</p>\n", ""};
   try {
     const auto alone = comm::make_local_comm();
-    const Trained trained = load_trained(run.path, config, *alone);
+    const TrainedRun trained = load_trained_run(run.path, config, *alone);
     const Looked train = look_at(*trained.encoder, config, config.text("data.train"), options.train, *alone);
     const Looked test = look_at(*trained.encoder, config, config.text("data.test"), options.test, *alone);
     std::vector<int64_t> labels;
@@ -97,12 +97,12 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
       if (!test.data->labels().empty()) labels.push_back(test.data->labels()[static_cast<size_t>(s)]);
     }
     SampleParts parts;
-    parts.neighbours = fmt::format(
+    parts.neighbors = fmt::format(
                            "<p>Left, framed in black: a test sample. Then the nearest of {} training samples by the "
                            "cosine of their features (the number), green: of the same class. "
                            "Checkpoint of step {}. <code>pal report {}</code></p>\n",
                            train.samples.size(), trained.step, html_escaped(run.path)) +
-                       neighbour_rows(train, test, options);
+                       neighbor_rows(train, test, options);
     parts.plane = html_figure(embedding_plot(test.features, labels, test.data->classes()),
                               fmt::format("{} test samples of step {}, in the two directions of most variance.",
                                           test.samples.size(), trained.step),

@@ -28,13 +28,13 @@ oracle::Pool make_pool(const std::string& run, const RunGraph& graph, const orac
   const config::Config& config = graph.config;
   oracle::Pool pool;
   pool.samples = oracle::draw_pool(graph.store, config.integer("oracle.pool"), round.seed, round.round, graph.subset,
-                                   sampler.begun());
+                                   sampler.refused_order());
   PAL_DATA_CHECK(!pool.samples.empty(), "samples to choose questions from", 0, "the data set is empty");
   if (sampler.needs() == oracle::PoolNeeds::samples) return pool;
   if (ask.untrained == Untrained::by_inputs && record::checkpoint_steps(run).empty()) {
     pool.embeddings = inputs_of(graph, pool.samples);
   } else {
-    const Trained trained = load_trained(run, config, comm);
+    const TrainedRun trained = load_trained_run(run, config, comm);
     eval::EmbedOptions options;
     options.what = eval::EmbedWhat::embedding;
     options.augment = data::augment_options(config, *graph.data);
@@ -78,7 +78,7 @@ AskedRound ask_round(const std::string& run, const RunGraph& graph, const oracle
   asked.why =
       oracle::to_sentence(chosen.why, sampler, ledger.open_questions(), static_cast<int64_t>(pool.samples.size()));
   asked.waits = chosen.why == oracle::NoQuestion::waiting;
-  oracle::expect_answers(graph.store, pool, asked.queries);
+  oracle::predict_answers(graph.store, pool, asked.queries);
   ledger.record_queries(asked.queries, {sampler.name(), round.round, asked.step, config.integer("oracle.votes")});
   return asked;
 }

@@ -1,4 +1,4 @@
-// embedding_plot: features in the plane of their two directions of most variance, a colour per class, as SVG.
+// embedding_plot: features in the plane of their two directions of most variance, a color per class, as SVG.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,7 @@
 
 namespace pal::launch {
 
-// At most 3000 of the rows, spread evenly. labels empty: one colour.
+// At most 3000 of the rows, spread evenly. labels empty: one color.
 std::string embedding_plot(const at::Tensor& features, const std::vector<int64_t>& labels,
                            const std::vector<std::string>& classes);
 

@@ -16,7 +16,7 @@ struct MontageOptions {
 
 // Samples spread evenly over the set, in its order; with labels, as evenly over the classes as it goes.
 std::vector<int64_t> montage_samples(const data::Dataset& data, int64_t count);
-// A sample's own pixels, in colour.
+// A sample's own pixels, in color.
 data::Picture sample_picture(const data::Dataset& data, int64_t sample);
 data::Picture make_montage(const data::Dataset& data, const MontageOptions& options);
 

@@ -103,7 +103,7 @@ std::vector<std::string> find_runs(const std::string& folder) {
   return found;
 }
 
-RunSummary summarise_run(const std::string& path) {
+RunSummary summarize_run(const std::string& path) {
   PAL_CHECK(fs::is_directory(path), "no such run folder", path, "give what pal train printed as the run folder");
   PAL_CHECK(fs::exists(path + "/config.yaml"), "the folder holds no run (no config.yaml)", path, "give a run folder");
   RunSummary run;

@@ -37,7 +37,7 @@ struct RunSummary {
 };
 
 // Throws Error (usage) for a folder without config.yaml.
-RunSummary summarise_run(const std::string& path);
+RunSummary summarize_run(const std::string& path);
 // Folders below `folder` (itself included) that hold a run, by path.
 std::vector<std::string> find_runs(const std::string& folder);
 // Seconds between two logged lines, from what the lines themselves say; 0 where that is not known.

@@ -22,13 +22,13 @@ config::Config run_config(const std::string& run) {
   return config::Config::load_resolved(run + "/config.yaml");
 }
 
-Trained load_trained(const std::string& run, const config::Config& config, comm::Comm& comm) {
+TrainedRun load_trained_run(const std::string& run, const config::Config& config, comm::Comm& comm) {
   const auto warn = [&](const std::string& w) {
     if (comm.rank() == 0) fmt::print(stderr, "warning: {}\n", w);
   };
   const auto checkpoint = record::load_newest_checkpoint(run, warn);
   PAL_DATA_CHECK(checkpoint.has_value(), "no usable checkpoint in the run folder", run, "train it first: pal train");
-  Trained trained{model::make_encoder(setup::model_spec(config), comm), checkpoint->state.step, checkpoint->path};
+  TrainedRun trained{model::make_encoder(setup::model_spec(config), comm), checkpoint->state.step, checkpoint->path};
   record::restore(model::model_state(*trained.encoder), checkpoint->model, checkpoint->path + "/model.safetensors");
   trained.encoder->eval();
   return trained;
@@ -46,7 +46,7 @@ at::Tensor embed_all(model::Encoder& encoder, const config::Config& config, cons
   options.dtype = setup::scalar_type(config);
   options.threads = setup::compute_threads(config, world.cores());
   if (bar) options.progress = [&](int64_t done) { bar->update(done, ""); };
-  return eval::embed(encoder, data, all, options, world.now());
+  return eval::embed(encoder, data, all, options, world.compute());
 }
 
 }  // namespace pal::launch

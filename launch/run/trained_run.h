@@ -1,4 +1,4 @@
-// trained: a run's encoder and its features, for the commands that use what was trained: eval, embed, export, report.
+// trained_run: a run's encoder and its features, for the commands that use what was trained: eval, embed, export, report.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace pal::launch {
 // The config of a run folder. Throws Error (usage) where there is none.
 config::Config run_config(const std::string& run);
 
-struct Trained {
+struct TrainedRun {
   std::shared_ptr<model::Encoder> encoder;  // in evaluation mode
   int64_t step = 0;                         // of the checkpoint
   std::string checkpoint;                   // its folder
 };
 // The newest checkpoint whose hashes are right; those skipped are said on standard error. Throws Error (data) without one.
-Trained load_trained(const std::string& run, const config::Config& config, comm::Comm& comm);
+TrainedRun load_trained_run(const std::string& run, const config::Config& config, comm::Comm& comm);
 
 // Collective. Features of every sample, in order, on every rank, with a progress bar on rank 0.
 at::Tensor embed_all(model::Encoder& encoder, const config::Config& config, const data::Dataset& data,

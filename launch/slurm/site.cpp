@@ -64,7 +64,7 @@ void take(Site& site, const config::Setting& setting) {
     return;
   }
   PAL_CHECK(false, setting.origin + ": unknown key of a site file", config::printable(setting.key),
-            "the nearest is " + config::nearest_name(setting.key, names) + " (pal help slurm lists them)");
+            "the nearest is " + config::suggest(setting.key, names) + " (pal help slurm lists them)");
 }
 
 }  // namespace

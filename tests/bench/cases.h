@@ -1,4 +1,4 @@
-// bench_cases: what `pal bench kernels` and `pal bench graph` measure: per case its inputs, its peers, our side, and its work by construction.
+// cases: what `pal bench kernels` and `pal bench graph` measure: per case its inputs, its peers, our side, and its work by construction.
 #pragma once
 
 #include <cstdint>

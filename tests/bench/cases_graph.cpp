@@ -1,4 +1,4 @@
-// bench_cases_graph: pairs over index sets, supervised blocks, and SimCLR.
+// cases_graph: pairs over index sets, supervised blocks, and SimCLR.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 

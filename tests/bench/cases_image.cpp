@@ -1,4 +1,4 @@
-// bench_cases_image: two VICReg views of decoded JPEGs; the parameters of every view are drawn once, for all sides.
+// cases_image: two VICReg views of decoded JPEGs; the parameters of every view are drawn once, for all sides.
 #include <ATen/ops/empty.h>
 
 #include "core/io/safetensors.h"
@@ -18,7 +18,7 @@ std::vector<ViewPolicy> vicreg_policies() {
   ViewPolicy first, second;
   first.blur = 1.0f;
   second.blur = 0.1f;
-  second.solarise = 0.2f;
+  second.solarize = 0.2f;
   return {first, second};
 }
 
@@ -56,7 +56,7 @@ at::Tensor drawn_params(const std::vector<kernels::ImageView>& images, const ker
           policies[v], options.seed, options.step, i, static_cast<uint32_t>(v), images[i].height, images[i].width);
       for (const double x :
            {double(p.crop.top), double(p.crop.left), double(p.crop.height), double(p.crop.width), double(p.flip),
-            double(p.jitter), double(p.gray), double(p.blur), double(p.solarise), double(p.blur_sigma)})
+            double(p.jitter), double(p.gray), double(p.blur), double(p.solarize), double(p.blur_sigma)})
         *to++ = x;
       for (const int8_t step : p.jitter_order) *to++ = step;
       for (const float factor : p.jitter_factor) *to++ = factor;
@@ -71,7 +71,7 @@ std::vector<KernelCase> image_bench_cases(BenchSizes sizes) {
   const int32_t size = sizes == BenchSizes::full ? 224 : 32;
   KernelCase c{.name = "augment",
                .params = {{"pixels", size}, {"views", 2}, {"images", 20}, {"recipe", "VICReg, bicubic"}}};
-  // On bytes each step of the peer rounds to one of 256 values, and solarise turns what rounding takes over its threshold.
+  // On bytes each step of the peer rounds to one of 256 values, and solarize turns what rounding takes over its threshold.
   c.peers = {{"torchvision v2 float"}, {"torchvision v2 bytes", 0.05}};
   c.bytes = 2.0 * 20 * 3 * size * size * 4;
   c.inputs = [=](const std::string& folder) {

@@ -1,4 +1,4 @@
-// bench_cases_optim: one update of all parameters of ResNet-50 with VICReg's projector, from gradients that lie ready.
+// cases_optim: one update of all parameters of ResNet-50 with VICReg's projector, from gradients that lie ready.
 #include <ATen/core/grad_mode.h>
 
 #include "core/comm/comm.h"

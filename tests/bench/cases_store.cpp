@@ -1,4 +1,4 @@
-// bench_cases_store: the graph store at ImageNet's size, and the graph of a batch: what `pal bench graph` measures.
+// cases_store: the graph store at ImageNet's size, and the graph of a batch: what `pal bench graph` measures.
 #include <ATen/ops/empty.h>
 
 #include <memory>

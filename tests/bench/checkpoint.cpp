@@ -59,7 +59,7 @@ int bench_checkpoint(const CheckpointBenchOptions& options) {
   dist::Checkpointer ours(
       {folder, 1, options.threads, [&](const std::string& w) { failed = w; }, nullptr, record::kSmallestShare}, *comm,
       state);
-  launch::Child peer({options.peer.python, options.peer.script, "--shapes", folder + "/shapes.json", "--out", folder});
+  launch::Subprocess peer({options.peer.python, options.peer.script, "--shapes", folder + "/shapes.json", "--out", folder});
   const json ready = json::parse(peer.read_line());
   fmt::print("a state of {:.2f} GB; ms until training may go on, {} turns of each side\n", bytes / 1e9, options.turns);
   std::fflush(stdout);

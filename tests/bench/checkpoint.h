@@ -1,4 +1,4 @@
-// bench_checkpoint: how long a checkpoint holds the training thread up, ours against PyTorch's, in turns in one run.
+// checkpoint: how long a checkpoint holds the training thread up, ours against PyTorch's, in turns in one run.
 //
 // The state of ResNet-50 with an 8192³ projector and momentum: 1.4 GB, on one rank. Each turn waits until the files are
 // written, so that nobody pays for another's disk.

@@ -42,7 +42,7 @@ void write_shard(const std::string& folder) {
 // A side and its turns.
 struct DataSide {
   std::string name;
-  std::unique_ptr<launch::Child> child;
+  std::unique_ptr<launch::Subprocess> child;
   std::vector<double> ms, cpu_ms;  // per image
   double peak_mb = 0;
 
@@ -68,7 +68,7 @@ struct DataSide {
 
 DataSide start_ours(const DataBenchOptions& o, const std::string& folder, const std::string& program) {
   DataSide side{"ours",
-                std::make_unique<launch::Child>(std::vector<std::string>{
+                std::make_unique<launch::Subprocess>(std::vector<std::string>{
                     program, "data", "--side-in", folder, "--size", std::to_string(o.size), "--batch",
                     std::to_string(o.batch), "--threads", std::to_string(o.threads)}),
                 {},
@@ -81,7 +81,7 @@ DataSide start_ours(const DataBenchOptions& o, const std::string& folder, const 
 // Without a child: the peer is not there, and said why.
 DataSide start_peer(const DataBenchOptions& o, const std::string& folder, const std::string& name) {
   DataSide side{name == "ffcv" ? "FFCV, crop and flip alone" : "torchvision, " + name,
-                std::make_unique<launch::Child>(std::vector<std::string>{
+                std::make_unique<launch::Subprocess>(std::vector<std::string>{
                     o.peer.python, o.peer.script, "--packages", o.peer.packages, "--serve", folder + "/files", "--peer",
                     name, "--size", std::to_string(o.size), "--batch", std::to_string(o.batch), "--workers",
                     std::to_string(o.threads)}),
@@ -106,12 +106,12 @@ void print_breakdown(const json& parts) {
   double sum = 0;
   for (const auto& [name, ms] : parts.items()) sum += ms.get<double>();
   std::vector<std::vector<std::string>> rows = {{"of a CPU-second", "ms an image", "share"}};
-  for (const char* name : {"read", "decode", "resize", "colour", "blur", "copy"}) {
+  for (const char* name : {"read", "decode", "resize", "color", "blur", "copy"}) {
     const double ms = parts[name];
     rows.push_back({name, fmt::format("{:.3f}", ms), fmt::format("{:.1f} %", 100 * ms / sum)});
   }
   fmt::print(
-      "\n{}resize includes normalising and storing; nothing is copied: a view is rendered where the trainer reads it\n",
+      "\n{}resize includes normalizing and storing; nothing is copied: a view is rendered where the trainer reads it\n",
       launch::format_table(rows));
 }
 
@@ -143,7 +143,7 @@ void compare_with_peers(json& out, const DataBenchOptions& options, const std::s
                                          folder.path + "/files",
                                          "--images",
                                          std::to_string(options.images)};
-  PAL_CHECK(launch::Child(make).wait() == 0, "the files cannot be made in", folder.path,
+  PAL_CHECK(launch::Subprocess(make).wait() == 0, "the files cannot be made in", folder.path,
             "the script's own words stand above");
   write_shard(folder.path);
 

@@ -1,4 +1,4 @@
-// bench_data: loading JPEG files into two VICReg views, ours against torchvision's DataLoader and FFCV; then a slow disk, a cold
+// data: loading JPEG files into two VICReg views, ours against torchvision's DataLoader and FFCV; then a slow disk, a cold
 // cache, and a data set as large as ImageNet.
 //
 // Who runs where: the peer's script makes the files once; the parent puts the same bytes into a shard, starts every side as

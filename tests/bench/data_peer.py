@@ -50,9 +50,9 @@ def pil_views(size):
         def __call__(self, image):
             return image.filter(ImageFilter.GaussianBlur(random.uniform(0.1, 2.0))) if random.random() < self.p else image
 
-    def view(blur, solarise):
+    def view(blur, solarize):
         return t.Compose([t.RandomResizedCrop(size), t.RandomHorizontalFlip(), t.RandomApply([t.ColorJitter(0.4, 0.4, 0.2, 0.1)], p=0.8),
-                          t.RandomGrayscale(p=0.2), Blur(blur), t.RandomSolarize(128, p=solarise), t.ToTensor(), t.Normalize(MEAN, STD)])
+                          t.RandomGrayscale(p=0.2), Blur(blur), t.RandomSolarize(128, p=solarize), t.ToTensor(), t.Normalize(MEAN, STD)])
     return view(1.0, 0.0), view(0.1, 0.2)
 
 
@@ -60,10 +60,10 @@ def tensor_views(size):
     import torch
     from torchvision.transforms import v2 as t
 
-    def view(blur, solarise):
+    def view(blur, solarize):
         return t.Compose([t.RandomResizedCrop(size, antialias=True), t.RandomHorizontalFlip(),
                           t.RandomApply([t.ColorJitter(0.4, 0.4, 0.2, 0.1)], p=0.8), t.RandomGrayscale(p=0.2),
-                          t.RandomApply([t.GaussianBlur(2 * (size // 20) + 1, (0.1, 2.0))], p=blur), t.RandomSolarize(128, p=solarise),
+                          t.RandomApply([t.GaussianBlur(2 * (size // 20) + 1, (0.1, 2.0))], p=blur), t.RandomSolarize(128, p=solarize),
                           t.ToDtype(torch.float32, scale=True), t.Normalize(MEAN, STD)])
     return view(1.0, 0.0), view(0.1, 0.2)
 
@@ -99,7 +99,7 @@ def cpu_seconds(pids):
 
 
 def compare(files, path):
-    """The largest and the mean distance in steps of 1/255 of our views (before colour and normalisation) from torchvision's."""
+    """The largest and the mean distance in steps of 1/255 of our views (before color and normalization) from torchvision's."""
     import torch
     from torchvision.io import ImageReadMode, decode_jpeg, read_file
     from torchvision.transforms.v2 import functional as f

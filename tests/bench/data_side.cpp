@@ -1,4 +1,4 @@
-// bench_data_side: our side of `pal bench data`: whole turns of the loader, its parts one by one, and slow disks.
+// data_side: our side of `pal bench data`: whole turns of the loader, its parts one by one, and slow disks.
 #include <ATen/ops/empty.h>
 #include <sys/resource.h>
 
@@ -39,7 +39,7 @@ data::ViewSet vicreg_views(int size) {
   views.policies.resize(2);
   views.policies[0].blur = 1.0f;
   views.policies[1].blur = 0.1f;
-  views.policies[1].solarise = 0.2f;
+  views.policies[1].solarize = 0.2f;
   views.large.size = size;
   const float mean[3] = {0.485f, 0.456f, 0.406f}, std[3] = {0.229f, 0.224f, 0.225f};
   std::copy(mean, mean + 3, views.large.mean);
@@ -97,11 +97,11 @@ json load_all(const std::shared_ptr<const data::Dataset>& data, const DataBenchO
 // CPU time of the parts of an image on one thread. What a step of the kernel costs is the difference to a view without it.
 json parts(const data::Dataset& data, const DataBenchOptions& o) {
   const data::ViewSet views = vicreg_views(o.size);
-  data::Tile tile(data);
+  data::Renderer tile(data);
   std::vector<uint8_t> bytes;
   std::vector<float> out(3 * static_cast<size_t>(o.size) * static_cast<size_t>(o.size));
   std::vector<char> scratch;
-  double read = 0, decode = 0, resize = 0, colour = 0, blur = 0;
+  double read = 0, decode = 0, resize = 0, color = 0, blur = 0;
   for (int64_t s = 0; s < data.size(); ++s) {
     double at = data::thread_seconds();
     const auto lap = [&at] {
@@ -122,23 +122,23 @@ json parts(const data::Dataset& data, const DataBenchOptions& o) {
       kernels::ViewParams plain;
       plain.crop = params.crop;
       plain.flip = params.flip;
-      kernels::ViewParams coloured = params;
-      coloured.blur = false;
+      kernels::ViewParams colored = params;
+      colored.blur = false;
       lap();
       render(plain);
       const double a = lap();
-      render(coloured);
+      render(colored);
       const double b = lap();
       render(params);
       const double c = lap();
       resize += a;
-      colour += b - a;
+      color += b - a;
       blur += c - b;
     }
   }
   const double scale = 1000 / static_cast<double>(data.size());
   return {{"read", scale * read},     {"decode", scale * decode}, {"resize", scale * resize},
-          {"colour", scale * colour}, {"blur", scale * blur},     {"copy", 0.0}};
+          {"color", scale * color}, {"blur", scale * blur},     {"copy", 0.0}};
 }
 
 json slow_disk(const std::shared_ptr<const data::Dataset>& data, const DataBenchOptions& o) {
@@ -179,14 +179,14 @@ json cold_cache(const std::string& shard, const std::shared_ptr<const data::Data
 // Crop and resize alone of every sample, in [0, 1], with the boxes they were made of.
 void write_views(const data::Dataset& data, const DataBenchOptions& o, const std::string& path) {
   data::ViewSet views = vicreg_views(o.size);
-  for (kernels::ViewPolicy& p : views.policies) p.flip = p.jitter = p.gray = p.blur = p.solarise = 0;
+  for (kernels::ViewPolicy& p : views.policies) p.flip = p.jitter = p.gray = p.blur = p.solarize = 0;
   std::fill(views.large.mean, views.large.mean + 3, 0.0f);
   std::fill(views.large.std, views.large.std + 3, 1.0f);
   views.decode = data::Decode::full;
   const int64_t samples = std::min<int64_t>(data.size(), 32);
   const at::Tensor images = at::empty({2 * samples, 3, o.size, o.size}, at::kFloat);
   const at::Tensor boxes = at::empty({2 * samples, 4}, at::kLong), ids = at::empty({2 * samples}, at::kLong);
-  data::Tile tile(data);
+  data::Renderer tile(data);
   std::vector<uint8_t> bytes;
   for (int64_t s = 0; s < samples; ++s) {
     data.read(s, bytes);

@@ -121,7 +121,7 @@ int bench_experiment(const ExperimentBenchOptions& options) {
   // As one process with threaded BLAS, which is what a plain script gets, and as one process per core.
   for (int processes : {1, options.threads}) {
     const int blas = options.threads / processes;
-    launch::Child peer({"/usr/bin/env", fmt::format("OPENBLAS_NUM_THREADS={}", blas),
+    launch::Subprocess peer({"/usr/bin/env", fmt::format("OPENBLAS_NUM_THREADS={}", blas),
                         fmt::format("OMP_NUM_THREADS={}", blas), options.peer.python, options.peer.script, folder.path,
                         "--trials", std::to_string(o.trials), "--n", std::to_string(o.n), "--test",
                         std::to_string(o.test), "--steps", std::to_string(o.steps), "--batch", std::to_string(o.batch),

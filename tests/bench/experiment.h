@@ -1,4 +1,4 @@
-// bench_experiment: the active figure in closed form, ours against straightforward numpy, in turns on the same cores.
+// experiment: the active figure in closed form, ours against straightforward numpy, in turns on the same cores.
 //
 // The parent writes data, draws and pairs of every trial into a folder; numpy reads them, so that both sides compute the
 // same trials. First the errors are compared: nothing is timed unless nine in ten are equal and the curves agree.

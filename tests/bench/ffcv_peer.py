@@ -1,6 +1,6 @@
 """ffcv_peer: FFCV as a peer of `pal bench data`: the same JPEG bytes in its own file, what it has of the two VICReg views.
 
-FFCV is spared most of them: crop, flip and normalising are what it does here. Hue, gray, blur and solarising it does not
+FFCV is spared most of them: crop, flip and normalizing are what it does here. Hue, gray, blur and solarizing it does not
 have; its brightness, contrast and saturation would double its time an image and take LLVM a minute of CPU time to compile.
 It gives one pipeline to a field, so its file holds each image as two fields and it decodes both.
 """

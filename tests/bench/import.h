@@ -1,4 +1,4 @@
-// bench_import: `pal data import` of JPEG files against what bounds it: the disk for copies, libjpeg for smaller ones.
+// import: `pal data import` of JPEG files against what bounds it: the disk for copies, libjpeg for smaller ones.
 //
 // Who runs where: one process, its sides in turns. Copies: the same threads read the same files, one appends them to a
 // file and syncs it. Smaller ones: the same threads decode at the same scale and encode again, and nothing else.

@@ -27,7 +27,7 @@ using nlohmann::json;
 // One process of a comparison, alive until this goes.
 struct Side {
   std::unique_ptr<launch::BenchFolder> folder;  // of its own inputs, when they are not those of the case
-  std::unique_ptr<launch::Child> child;
+  std::unique_ptr<launch::Subprocess> child;
   std::vector<double> ms = {};  // the median of each turn
   json memory = {};
 
@@ -49,7 +49,7 @@ const KernelCase& case_of(const std::vector<KernelCase>& all, const std::string&
 std::unique_ptr<launch::BenchFolder> write_inputs(const KernelCase& c, const KernelBenchOptions& o) {
   auto folder = std::make_unique<launch::BenchFolder>();
   if (c.name == "augment") {
-    PAL_CHECK(launch::Child({o.peer.python, o.peer.script, "--packages", o.peer.packages, "--images",
+    PAL_CHECK(launch::Subprocess({o.peer.python, o.peer.script, "--packages", o.peer.packages, "--images",
                              folder->path + "/images.safetensors"})
                       .wait() == 0,
               "the peer's images cannot be decoded from", o.peer.packages, "its own words stand above");
@@ -65,13 +65,13 @@ Side start_ours(const KernelCase& c, const std::string& folder, const KernelBenc
                                       "--side-in", folder,
                                       "--threads", std::to_string(o.threads)};
   if (o.sizes == BenchSizes::small) command.push_back("--quick");
-  Side side{nullptr, std::make_unique<launch::Child>(command)};
+  Side side{nullptr, std::make_unique<launch::Subprocess>(command)};
   side.child->read_line();  // ready
   return side;
 }
 
 Side start_peer(const KernelCase& c, const KernelPeer& peer, const std::string& folder, const KernelBenchOptions& o) {
-  Side side{nullptr, std::make_unique<launch::Child>(std::vector<std::string>{
+  Side side{nullptr, std::make_unique<launch::Subprocess>(std::vector<std::string>{
                          o.peer.python, o.peer.script, "--packages", o.peer.packages, "--input",
                          folder + "/input.safetensors", "--case", c.name, "--params", c.params.dump(), "--peer",
                          peer.name, "--threads", std::to_string(o.threads)})};
@@ -101,7 +101,7 @@ double difference(const std::string& name, const std::vector<float>& a, const st
 }
 
 // The largest difference of value and outputs. Ids may differ where scores are equal to rounding. Both sides must be fresh:
-// an optimiser's second step is not its first.
+// an optimizer's second step is not its first.
 double compare(Side ours, Side& peer, const std::string& folder) {
   const json a = ours.ask("check " + folder + "/ours"), b = peer.ask("check " + folder + "/peer");
   const double va = a["value"], vb = b["value"];

@@ -1,4 +1,4 @@
-// bench_kernels: the CPU kernels, forward and backward, or the graph store, each case against its peers, interleaved in
+// kernels: the CPU kernels, forward and backward, or the graph store, each case against its peers, interleaved in
 // one run.
 //
 // Who runs where: for each case the parent writes the inputs into a folder and starts our side and every peer as

@@ -126,7 +126,7 @@ def simclr_dense(inputs, params):
     return with_gradient({"gradient": z}, loss)
 
 
-# ---- nearest: exact neighbours; an index and the norms of its rows are made before, ours takes the rows as they are -----
+# ---- nearest: exact neighbors; an index and the norms of its rows are made before, ours takes the rows as they are -----
 
 def nearest_faiss(inputs, params):
     import faiss
@@ -178,7 +178,7 @@ def augment_with(inputs, params, dtype):
     jitter = [F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue]
 
     def view(line, image):
-        top, left, height, width, flip, colour, gray, blur, solarise, sigma = line[:10]
+        top, left, height, width, flip, color, gray, blur, solarize, sigma = line[:10]
         x = F.crop(image, int(top), int(left), int(height), int(width))
         if dtype != torch.uint8:
             x = F.to_dtype(x, dtype, scale=True)
@@ -187,13 +187,13 @@ def augment_with(inputs, params, dtype):
             x = x.clamp_(0, 1)
         if flip:
             x = F.horizontal_flip(x)
-        for step in map(int, line[10:14] if colour else []):
+        for step in map(int, line[10:14] if color else []):
             x = jitter[step](x, line[14 + step])
         if gray:
             x = F.rgb_to_grayscale(x, num_output_channels=3)
         if blur:
             x = F.gaussian_blur(x, [kernel, kernel], [sigma, sigma])
-        if solarise:
+        if solarize:
             x = F.solarize(x, 128 if dtype == torch.uint8 else 0.5)
         x = F.to_dtype(x, torch.float32, scale=True)
         return F.normalize(x, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
@@ -215,7 +215,7 @@ def augment_bytes(inputs, params):
 
 COVARIANCE = {"VICReg idiom": covariance_vicreg, "solo-learn": covariance_solo, "lightly": covariance_lightly}
 NEAREST = {"faiss IndexFlat": nearest_faiss, "torch mm+topk": nearest_torch}
-# ---- optimisers: one update from gradients that lie ready --------------------------------------------------------------
+# ---- optimizers: one update from gradients that lie ready --------------------------------------------------------------
 
 def leaves_of(inputs):
     """Parameters with their gradients, by name; convolutions channels-last, as training on a CPU wants them."""

@@ -1,4 +1,4 @@
-// bench_kernels_side: our side of one case, and the lists of cases.
+// kernels_side: our side of one case, and the lists of cases.
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Many people at the labelling page: 50 of them on one machine, 10,000 cards through HTTP; how long an acknowledgement takes.
+"""Many people at the labeling page: 50 of them on one machine, 10,000 cards through HTTP; how long an acknowledgement takes.
 
 usage: label_load.py PAL [--people 50] [--cards 10000] [--rate 10] [--json F]     (standard library only)
 Each person posts `rate` cards a second at most, over a connection of their own, and asks for the next ones as the page does.

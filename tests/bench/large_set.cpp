@@ -1,4 +1,4 @@
-// bench_large_set: a data set as large as ImageNet, of records of 48 bytes, opened by four processes at once.
+// large_set: a data set as large as ImageNet, of records of 48 bytes, opened by four processes at once.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -62,7 +62,7 @@ struct Resident {
 
 // How many classes a batch of 256 has on average: the quality of a shuffle of records that lie class by class.
 double classes_in_a_batch(const data::Dataset& data, data::Shuffle shuffle) {
-  const data::EpochPlan plan{data.size(), 256, 1, shuffle};
+  const data::EpochOrder plan{data.size(), 256, 1, shuffle};
   constexpr int64_t kBatches = 100;
   double sum = 0;
   for (int64_t k = 0; k < kBatches; ++k) {
@@ -83,7 +83,7 @@ int bench_open_side(const std::string& folder) {
   int64_t sum = 0;
   json plans;
   for (const data::Shuffle shuffle : {data::Shuffle::full, data::Shuffle::windows}) {
-    const data::EpochPlan plan{data->size(), 4096, 1, shuffle};
+    const data::EpochOrder plan{data->size(), 4096, 1, shuffle};
     plans.push_back(seconds_of([&] {
       for (int64_t s = 0; s < plan.steps_per_epoch(); ++s) {
         for (const int64_t sample : data::batch_samples(plan, s)) sum += sample;
@@ -117,10 +117,10 @@ std::string bench_large_set(const DataBenchOptions& options, const std::string& 
   fmt::print("\n{} records in {} shards written in {:.1f} s; opened by {} processes at once:\n", options.records,
              kShards, write, kOpeners);
   std::fflush(stdout);
-  std::vector<std::unique_ptr<launch::Child>> openers;
+  std::vector<std::unique_ptr<launch::Subprocess>> openers;
   for (int64_t k = 0; k < kOpeners; ++k) {
     openers.push_back(
-        std::make_unique<launch::Child>(std::vector<std::string>{program, "data", "--open", folder.path}));
+        std::make_unique<launch::Subprocess>(std::vector<std::string>{program, "data", "--open", folder.path}));
   }
   json answers = json::array();
   for (auto& opener : openers) opener->read_line();

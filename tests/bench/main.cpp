@@ -35,7 +35,7 @@ int bench_recovery(const launch::PeerOptions& peer, const std::string& json, int
       peer.python, peer.script, "--pal",   (std::filesystem::path(program).parent_path() / "pal").string(),
       "--python",  peer.python, "--turns", std::to_string(turns)};
   if (!json.empty()) command.insert(command.end(), {"--json", json});
-  return launch::Child(command, launch::ChildOutput::inherit).wait();
+  return launch::Subprocess(command, launch::SubprocessOutput::inherit).wait();
 }
 
 int bench(const std::vector<std::string>& arguments, launch::Context& context) {

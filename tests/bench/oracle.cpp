@@ -40,12 +40,12 @@ std::vector<int64_t> first_samples(int64_t n) {
   return ids;
 }
 
-// Mean of 1 − cosine to the nearest centre: the same judge for both sides.
-double inertia(const at::Tensor& rows, const at::Tensor& centres) {
+// Mean of 1 − cosine to the nearest center: the same judge for both sides.
+double inertia(const at::Tensor& rows, const at::Tensor& centers) {
   double sum = 0;
   for (int64_t begin = 0; begin < rows.size(0); begin += 4096) {
     const int64_t n = std::min<int64_t>(4096, rows.size(0) - begin);
-    const at::Tensor p = oracle::times_transposed(rows.narrow(0, begin, n), centres);
+    const at::Tensor p = oracle::times_transposed(rows.narrow(0, begin, n), centers);
     for (int64_t i = 0; i < n; ++i)
       sum += 1 - *std::max_element(p.const_data_ptr<float>() + i * p.size(1),
                                    p.const_data_ptr<float>() + (i + 1) * p.size(1));
@@ -78,7 +78,7 @@ std::vector<json> run_rounds(const OracleBenchOptions& o, int ranks, const std::
                                       {"--questions", o.questions}}) {
     command.insert(command.end(), {option, std::to_string(value)});
   }
-  launch::Child child(command);
+  launch::Subprocess child(command);
   launch::Progress bar(
       fmt::format("rounds on {} rank{} x {} thread{}", ranks, ranks == 1 ? "" : "s", threads, threads == 1 ? "" : "s"),
       static_cast<int64_t>(kSamplers.size()));
@@ -140,7 +140,7 @@ template <class F>
 void bench_peer(const OracleBenchOptions& o, const std::string& name, const std::vector<std::string>& command,
                 const F& ours, Report& report, const std::string& agree_note, const std::function<void()>& judge,
                 const std::function<std::string()>& note) {
-  launch::Child peer(command);
+  launch::Subprocess peer(command);
   const std::string who = json::parse(peer.read_line())["ready"];
   std::vector<double> mine, theirs, ratios;
   for (int t = 0; t < o.turns; ++t) {
@@ -196,7 +196,7 @@ void bench_peers(const OracleBenchOptions& o, Report& report) {
                            {.features = rows, .labels = {}, .ids = {}, .classes = {}, .about = {}});
     const auto comm = comm::make_local_comm();
     oracle::Kmeans found;
-    std::vector<double> mine, theirs;  // of each turn: it depends on the first centres
+    std::vector<double> mine, theirs;  // of each turn: it depends on the first centers
     bench_peer(
         o, fmt::format("k-means {} x {}, {} clusters, 20 iterations", o.kmeans_rows, o.dims, o.classes),
         command("kmeans"),
@@ -208,8 +208,8 @@ void bench_peers(const OracleBenchOptions& o, Report& report) {
         },
         report, "mean 1 - cosine, median over turns ",
         [&] {
-          mine.push_back(inertia(rows, found.centres));
-          theirs.push_back(inertia(rows, data::read_features(folder.path + "/centres.npy").rows));
+          mine.push_back(inertia(rows, found.centers));
+          theirs.push_back(inertia(rows, data::read_features(folder.path + "/centers.npy").rows));
         },
         [&] {
           return fmt::format("ours {:.5f} (noise {:.3f}), peer {:.5f} (noise {:.3f})", launch::median(mine),

@@ -1,10 +1,10 @@
-// bench_oracle: how long a round of questions takes at ImageNet's size, and k-means and uncertainty sampling against peers.
+// oracle: how long a round of questions takes at ImageNet's size, and k-means and uncertainty sampling against peers.
 //
 // Embeddings are synthetic: unit rows around a direction for each class, a function of (sample, class) alone, made for the pool of
 //   the round and sharded over MPI ranks, as in training. What is timed is everything from the store of N samples to the list of
 //   questions on every rank: the draw of the pool, the class model, the choice. Embedding the pool is the network's time, not the oracle's.
 //   The same questions must come out for each number of ranks.
-// k-means: the same rows, clusters and iterations for faiss (spherical); both sides' centres are judged by our assignment of the rows.
+// k-means: the same rows, clusters and iterations for faiss (spherical); both sides' centers are judged by our assignment of the rows.
 // Uncertainty: margin sampling of modAL over scikit-learn's LDA on a pool that it can hold, fit and query, against ours.
 #pragma once
 

@@ -5,7 +5,7 @@
     oracle_peer.py --packages DIR --what kmeans|modal --folder DIR --clusters C --threads N
 
 Reads rows.npy or pool.npy (with pool-labels.npy, -1 unknown) from the folder; answers `go` with the milliseconds it took, `end` with
-its peak memory. k-means leaves centres.npy behind.
+its peak memory. k-means leaves centers.npy behind.
 """
 import argparse
 import itertools
@@ -27,13 +27,13 @@ def kmeans(given):
     seeds = itertools.count(1)
 
     def run():
-        # As many rows for a centre as there are: both sides look at all of them. Every turn from other first centres.
+        # As many rows for a center as there are: both sides look at all of them. Every turn from other first centers.
         model = faiss.Kmeans(rows.shape[1], given.clusters, niter=20, spherical=True, seed=next(seeds), verbose=False,
                              max_points_per_centroid=rows.shape[0], min_points_per_centroid=1)
         model.train(rows)
         return model.centroids
 
-    return f"faiss-cpu {faiss.__version__}", run, lambda centres: numpy.save(f"{given.folder}/centres.npy", centres)
+    return f"faiss-cpu {faiss.__version__}", run, lambda centers: numpy.save(f"{given.folder}/centers.npy", centers)
 
 
 def modal(given):

@@ -1,4 +1,4 @@
-// bench_oracle_rank: a rank of the oracle benchmark: its slice of synthetic embeddings, and every sampler's choice with the others.
+// oracle_rank: a rank of the oracle benchmark: its slice of synthetic embeddings, and every sampler's choice with the others.
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -32,11 +32,11 @@ at::Tensor synthetic_rows(const std::vector<int64_t>& samples, int64_t dims, int
   const auto n = static_cast<int64_t>(samples.size());
   const auto work = [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
-      Random centre(1, Purpose::bench, 2, static_cast<uint64_t>(class_of_sample(samples[i], classes))),
+      Random center(1, Purpose::bench, 2, static_cast<uint64_t>(class_of_sample(samples[i], classes))),
           noise(1, Purpose::bench, 3, static_cast<uint64_t>(samples[i]));
       double square = 0;
       for (int64_t k = 0; k < dims; ++k) {
-        const float v = centre.uniform(-1, 1) + noise.uniform(-1, 1);
+        const float v = center.uniform(-1, 1) + noise.uniform(-1, 1);
         x[i * dims + k] = v;
         square += static_cast<double>(v) * v;
       }
@@ -97,7 +97,7 @@ std::string text_of(const std::vector<oracle::Query>& queries) {
 
 void bench_oracle_rank(const OracleBenchOptions& o, dist::World& world) {
   at::set_num_threads(o.threads);
-  comm::Comm& comm = world.rounds();
+  comm::Comm& comm = world.oracle();
   const graph::GraphStore store = known_store(o);
   const std::vector<int64_t> drawn = oracle::draw_pool(store, o.pool, 1, 0);
   const eval::SampleSlice slice = eval::own_slice(static_cast<int64_t>(drawn.size()), comm);
@@ -111,7 +111,7 @@ void bench_oracle_rank(const OracleBenchOptions& o, dist::World& world) {
     for (int t = 0; t < o.turns; ++t) {
       comm.barrier();
       const auto start = BenchClock::now();
-      oracle::Pool pool{oracle::draw_pool(store, o.pool, 1, 0, {}, sampler->begun()),
+      oracle::Pool pool{oracle::draw_pool(store, o.pool, 1, 0, {}, sampler->refused_order()),
                         {}};  // nothing is begun: the same pool for all
       const bool embedded = sampler->needs() != oracle::PoolNeeds::samples;
       if (embedded) {

@@ -75,7 +75,7 @@ class Sides {
     std::vector<std::string> ours = {"mpirun"};
     for (const std::string& option : launch::mpirun_options(launch::host_facts(), kRanks, 1)) ours.push_back(option);
     ours.insert(ours.end(), {"-np", std::to_string(kRanks), program, "step", "--rank-in", folder, "--dtype", dtype});
-    ours_ = std::make_unique<launch::Child>(ours);
+    ours_ = std::make_unique<launch::Subprocess>(ours);
     ours_->read_line();  // ready
     for (int r = 0; r < kRanks; ++r) go_.emplace_back(fmt::format("{}/go.{}", folder, r));
     std::vector<std::string> peer = {o.peer.python, o.peer.script + "/" + c.script,
@@ -85,7 +85,7 @@ class Sides {
                                      "--ranks",     std::to_string(kRanks),
                                      "--bind",      "--serve"};
     if (o.peer_layout == "channels_last") peer.push_back("--channels-last");
-    peer_ = std::make_unique<launch::Child>(peer);
+    peer_ = std::make_unique<launch::Subprocess>(peer);
     peer_->read_line();
   }
   json ours(int steps) {
@@ -107,7 +107,7 @@ class Sides {
   }
 
  private:
-  std::unique_ptr<launch::Child> ours_, peer_;
+  std::unique_ptr<launch::Subprocess> ours_, peer_;
   std::vector<std::ofstream> go_;
 };
 
@@ -214,7 +214,7 @@ model::ModelSpec bench_step_model(int64_t projector) {
   model::ModelSpec spec;
   spec.backbone = "resnet18";
   spec.projector = {projector, projector, projector};
-  spec.batch_norm = "off";  // DDP has no synchronised batch norm on the CPU: each rank's own statistics, on both sides
+  spec.batch_norm = "off";  // DDP has no synchronized batch norm on the CPU: each rank's own statistics, on both sides
   return spec;
 }
 

@@ -1,4 +1,4 @@
-// bench_step: one training step on 2 CPU ranks × 1 thread, ours against PyTorch DDP with gloo and the official VICReg loss.
+// step: one training step on 2 CPU ranks × 1 thread, ours against PyTorch DDP with gloo and the official VICReg loss.
 //
 // Cases: resnet18 (projector of 512); projector (ResNet-18 with the official projector of 8192, three layers); quickstart
 // (its net with its loader, against torchvision's transforms in a DataLoader).

@@ -1,4 +1,4 @@
-// bench_step_rank: our side of the step benchmark: the parts of a training step without loader and files, or the trainer.
+// step_rank: our side of the step benchmark: the parts of a training step without loader and files, or the trainer.
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
@@ -52,10 +52,10 @@ class StepBench final : public Bench {
     }
     model::ModelSpec spec = bench_step_model(std::stoll(file.metadata.at("projector")));
     spec.dtype = dtype;
-    encoder_ = model::make_encoder(spec, world.now());
+    encoder_ = model::make_encoder(spec, world.compute());
     record::restore(model::model_state(*encoder_), file.tensors, input);
     encoder_->train();
-    grads_ = std::make_unique<dist::GradSync>(model::trainable(*encoder_), world.bulk());
+    grads_ = std::make_unique<dist::GradSync>(model::trainable(*encoder_), world.gradients());
     optim::OptimSpec optim;
     optim.kind = "sgd";
     optim.momentum = std::stod(file.metadata.at("momentum"));
@@ -69,7 +69,7 @@ class StepBench final : public Bench {
     std::vector<at::Tensor> z;
     for (const at::Tensor& view : batches_[next_++ % batches_.size()]) z.push_back(encoder_->forward(view));
     const at::Tensor all = at::cat(z);
-    comm::CountingComm counted(world_.now());
+    comm::CountingComm counted(world_.compute());
     const loss::LossResult loss = criterion_(all.detach(), batch_, counted);
     loss_bytes_ = counted.bytes();
     grads_->begin();
@@ -143,10 +143,10 @@ void bench_step_rank(const std::string& folder, const std::string& dtype, dist::
   while (go >> steps && steps > 0) {
     std::vector<double> losses, ms;
     for (int k = 0; k < steps; ++k) {
-      world.now().barrier();
+      world.compute().barrier();
       const auto start = std::chrono::steady_clock::now();
       losses.push_back(bench->step());
-      world.now().barrier();
+      world.compute().barrier();
       ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
     }
     nlohmann::json line = {{"losses", losses}, {"ms", ms}};

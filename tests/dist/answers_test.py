@@ -145,7 +145,7 @@ class Answers(RunCase):
 
     def test_nothing_left_to_ask_says_why(self):
         self.train("few", "train.steps=2", "graph.labeled_fraction=0.05", ranks=1)
-        ask = ["ask", "few", "oracle.sampler=captcha", "oracle.guide=none", "oracle.members=90", "--n", "500", "--out", "q.jsonl"]
+        ask = ["ask", "few", "oracle.sampler=captcha", "oracle.class_guess=none", "oracle.members=90", "--n", "500", "--out", "q.jsonl"]
         rounds = 0
         while "next: pal label few" in self.call(*ask):
             rounds += 1

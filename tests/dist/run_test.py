@@ -208,8 +208,8 @@ class Run(RunCase):
     def test_resumed_equals_uninterrupted_with_a_support_queue(self):
         self.check_resume("resume-nnclr", *NNCLR)
 
-    def test_neighbours_of_the_batch_and_plain_ssl(self):
-        for name, settings in (("batch", ["loss.queue=0"]), ("top3", ["loss.neighbours=3"]), ("plain", ["loss.neighbours=0"])):
+    def test_neighbors_of_the_batch_and_plain_ssl(self):
+        for name, settings in (("batch", ["loss.queue=0"]), ("top3", ["loss.neighbors=3"]), ("plain", ["loss.neighbors=0"])):
             for ranks in (1, 2):
                 self.train(f"nn-{name}{ranks}", *NNCLR, *settings, ranks=ranks)
             one, two = ([m["loss"] for m in self.metrics(f"nn-{name}{ranks}") if "loss" in m] for ranks in (1, 2))

@@ -156,7 +156,7 @@ class Faults(FaultCase):
             file.write(b"x")   # behind what is loaded
         # Settings that make a rank begin otherwise than the others: with threads, folders or communicators that these do not have.
         for words, other in (("do not run the same program: rank 1 of 2 differs from rank 0", ["./pal-of-yesterday", *plain[1:]]),
-                             ("rank 1 of 2 differs from rank 0 in train.watch", [*plain, "train.watch=off"]),
+                             ("rank 1 of 2 differs from rank 0 in train.watchdog", [*plain, "train.watchdog=off"]),
                              ("rank 1 of 2 differs from rank 0 in data.stage", [*plain, f"data.stage={self.folder}/scratch"]),
                              ("rank 1 of 2 differs from rank 0 in model.batch_norm", [*plain, "model.batch_norm=node"])):
             start = time.time()

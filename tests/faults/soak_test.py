@@ -138,7 +138,7 @@ class Calm(FaultCase):
         seconds = {"on": [], "off": []}
         for turn in range(turns):
             for watch in ("on", "off") if turn % 2 else ("off", "on"):
-                self.quiet(self.train(f"watch-{watch}-{turn}", *self.SIZE, "train.steps=1000", f"train.watch={watch}"))
+                self.quiet(self.train(f"watch-{watch}-{turn}", *self.SIZE, "train.steps=1000", f"train.watchdog={watch}"))
                 seconds[watch].append(self.metrics(f"watch-{watch}-{turn}")[-1]["seconds"])
         ratios = [on / off - 1 for on, off in zip(seconds["on"], seconds["off"])]
         cost = statistics.median(ratios)

@@ -1,4 +1,4 @@
-// label_fuzz: any bytes as a request to the labelling page: method, path, parameters, headers and body, with a good session
+// label_fuzz: any bytes as a request to the labeling page: method, path, parameters, headers and body, with a good session
 // or without. Nothing may crash, every response has a status, and nothing is recorded that was not asked.
 //
 // The input: first byte: bits for what is right about the request (host, session, origin, type, ticket); then lines: method,

@@ -42,10 +42,10 @@ void write_shards(const std::string& folder) {
   spec.parents = {2, 2, -1};
   spec.parent_names = {"root"};
   const std::vector<uint8_t> raw = test_picture(4, 4, 1, 3), jpeg = test_jpeg(test_picture(8, 8, 3, 4), 8, 8);
-  pal::data::ShardWriter labelled(folder + "/labelled.h5", spec);
-  for (const int64_t label : {0, 1, -1}) labelled.append({raw.data(), raw.size(), label, "x"});
-  labelled.finish();
-  labelled.publish();
+  pal::data::ShardWriter labeled(folder + "/labeled.h5", spec);
+  for (const int64_t label : {0, 1, -1}) labeled.append({raw.data(), raw.size(), label, "x"});
+  labeled.finish();
+  labeled.publish();
   pal::data::ShardSpec plain;
   plain.encoding = pal::data::Encoding::jpeg;
   pal::data::ShardWriter files(folder + "/files.h5", plain);

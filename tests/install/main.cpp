@@ -1,4 +1,4 @@
-// example: VICReg on the supervised graph of four samples with two views each; labels 0 0 1 1.
+// main: VICReg on the supervised graph of four samples with two views each; labels 0 0 1 1.
 #include <ATen/ops/randn.h>
 
 #include <cstdio>

@@ -18,7 +18,7 @@ struct Batch {
 
   void add(Random& random, int32_t height, int32_t width, int32_t channels, int64_t sample) {
     std::vector<uint8_t> p(size_t(height) * width * channels);
-    // Blocks of flat colour among the noise: pixels without hue, and pure black and white.
+    // Blocks of flat color among the noise: pixels without hue, and pure black and white.
     const bool flat = random.next_float() < 0.3f;
     for (uint8_t& x : p) x = flat ? uint8_t(255 * random.below(2)) : uint8_t(random.next_u32());
     pixels.push_back(std::move(p));
@@ -46,8 +46,8 @@ inline ViewPolicy random_policy(Random& r) {
   p.gray = chance();
   p.blur = chance();
   p.blur_sigma_max = r.uniform(0.2f, 4);
-  p.solarise = chance();
-  p.solarise_threshold = r.uniform(0, 1);
+  p.solarize = chance();
+  p.solarize_threshold = r.uniform(0, 1);
   return p;
 }
 

@@ -41,12 +41,12 @@ void expect_pixels(const std::vector<T>& stored, const std::vector<float>& want,
     const int64_t view = int64_t(n) / (count * o.channels * plane), i = int64_t(n) / (o.channels * plane) % count;
     const int64_t c = o.layout == Layout::nchw ? int64_t(n) / plane % o.channels : int64_t(n) % o.channels;
     const double a = got[n] * o.std[c] + o.mean[c], b = want[n] * o.std[c] + o.mean[c];
-    // bf16 rounds what is stored, the normalised value.
+    // bf16 rounds what is stored, the normalized value.
     const double tolerance = kTolerance<T> + (std::is_same_v<T, float> ? 0 : std::abs(want[n]) * o.std[c] / 256);
     if (std::abs(a - b) <= tolerance) continue;
     if (view < int64_t(policies.size())) {  // on the threshold itself rounding decides
-      const double threshold = policies[view].solarise_threshold;
-      if (policies[view].solarise > 0 && std::abs(a - (1 - b)) <= tolerance &&
+      const double threshold = policies[view].solarize_threshold;
+      if (policies[view].solarize > 0 && std::abs(a - (1 - b)) <= tolerance &&
           std::min(std::abs(b - threshold), std::abs(1 - b - threshold)) <= tolerance)
         continue;
     }
@@ -72,12 +72,12 @@ void expect_equal(const Batch& batch, const std::vector<ViewPolicy>& policies, c
   PAL_CUDA_CHECK(cudaDeviceSynchronize());
   expect_pixels(out.host(), want, batch, policies, options);
 
-  std::vector<float> centre(elements);
-  cpu::centre_view<float>(centre.data(), batch.views(), options, lent, {});
-  const DeviceArray<T> device_centre(elements);
-  cuda::centre_view<T>(device_centre.data(), device.views(), options, scratch.scratch(), nullptr);
+  std::vector<float> center(elements);
+  cpu::center_view<float>(center.data(), batch.views(), options, lent, {});
+  const DeviceArray<T> device_center(elements);
+  cuda::center_view<T>(device_center.data(), device.views(), options, scratch.scratch(), nullptr);
   PAL_CUDA_CHECK(cudaDeviceSynchronize());
-  expect_pixels(device_centre.host(), centre, batch, {}, options);
+  expect_pixels(device_center.host(), center, batch, {}, options);
 }
 
 class AugmentCuda : public CudaTest {};
@@ -109,7 +109,7 @@ TEST_F(AugmentCuda, AllStepsOverTiles) {
   batch.add(r, 80, 60, 3, 5);
   batch.add(r, 30, 33, 1, 6);
   ViewPolicy all;
-  all.jitter = all.blur = all.solarise = 1;
+  all.jitter = all.blur = all.solarize = 1;
   all.gray = 0.5f;
   all.blur_sigma_min = 1.5f;
   all.blur_sigma_max = 3;

@@ -31,12 +31,12 @@ TEST(AugmentParams, Frequencies) {
   p.jitter = 0.8f;
   p.gray = 0.2f;
   p.blur = 0.1f;
-  p.solarise = 0.3f;
+  p.solarize = 0.3f;
   expect_frequency([](const ViewParams& v) { return v.flip; }, p, 0.5, "flip");
   expect_frequency([](const ViewParams& v) { return v.jitter; }, p, 0.8, "jitter");
   expect_frequency([](const ViewParams& v) { return v.gray; }, p, 0.2, "gray");
   expect_frequency([](const ViewParams& v) { return v.blur; }, p, 0.1, "blur");
-  expect_frequency([](const ViewParams& v) { return v.solarise; }, p, 0.3, "solarise");
+  expect_frequency([](const ViewParams& v) { return v.solarize; }, p, 0.3, "solarize");
   expect_frequency([](const ViewParams& v) { return v.flip && v.gray && v.jitter; }, p, 0.5 * 0.2 * 0.8, "independent");
   expect_frequency([](const ViewParams& v) { return v.jitter_factor[kBrightness] < 0.8f; }, p, 0.25, "brightness");
   expect_frequency([](const ViewParams& v) { return v.jitter_factor[kSaturation] < 1.1f; }, p, 0.75, "saturation");
@@ -45,12 +45,12 @@ TEST(AugmentParams, Frequencies) {
 
 TEST(AugmentParams, CertainAndImpossible) {
   ViewPolicy always, never;
-  always.flip = always.jitter = always.gray = always.blur = always.solarise = 1;
-  never.flip = never.jitter = never.gray = never.blur = never.solarise = 0;
+  always.flip = always.jitter = always.gray = always.blur = always.solarize = 1;
+  never.flip = never.jitter = never.gray = never.blur = never.solarize = 0;
   for (int s = 0; s < 1000; ++s) {
     const ViewParams a = draw(always, s), n = draw(never, s);
-    EXPECT_TRUE(a.flip && a.jitter && a.gray && a.blur && a.solarise);
-    EXPECT_FALSE(n.flip || n.jitter || n.gray || n.blur || n.solarise);
+    EXPECT_TRUE(a.flip && a.jitter && a.gray && a.blur && a.solarize);
+    EXPECT_FALSE(n.flip || n.jitter || n.gray || n.blur || n.solarize);
   }
 }
 
@@ -106,7 +106,7 @@ TEST(AugmentParams, CropsHaveTheAskedAreaAndRatio) {
   EXPECT_NEAR(top / kDraws, 0.5, 5 / std::sqrt(12.0 * kDraws) + 1e-3);
 }
 
-TEST(AugmentParams, ImpossibleCropFallsBackToTheCentre) {
+TEST(AugmentParams, ImpossibleCropFallsBackToTheCenter) {
   ViewPolicy p;
   p.crop_scale_min = 0.9f;  // 90 % of a 10 x 1000 image has no allowed ratio
   for (int s = 0; s < 100; ++s) {

@@ -34,11 +34,11 @@ inline double cubic(double x) {
 
 // The filter over every pixel of the axis.
 inline std::vector<double> axis_weights(Interpolation interpolation, int length, int size, int out) {
-  const double scale = double(length) / size, widening = std::max(1.0, scale), centre = (out + 0.5) * scale;
+  const double scale = double(length) / size, widening = std::max(1.0, scale), center = (out + 0.5) * scale;
   std::vector<double> w(length);
   double sum = 0;
   for (int p = 0; p < length; ++p) {
-    const double d = (p + 0.5 - centre) / widening;
+    const double d = (p + 0.5 - center) / widening;
     sum += w[p] = interpolation == Interpolation::bicubic ? cubic(d) : std::max(0.0, 1 - std::abs(d));
   }
   for (double& x : w) x /= sum;
@@ -156,7 +156,7 @@ inline Picture blur(const Picture& p, double sigma) {
   return out;
 }
 
-// The view before solarise and normalise, which the test applies itself (solarise is not continuous).
+// The view before solarize and normalize, which the test applies itself (solarize is not continuous).
 inline Picture render(const ImageView& image, const ViewParams& params, const AugmentOptions& options) {
   Picture p = crop_resize(image, params, options, std::min(options.channels, image.channels));
   for (int i = 0; i < 4 && params.jitter; ++i) {

@@ -37,13 +37,13 @@ void expect_reference(const Batch& batch, const std::vector<ViewPolicy>& policie
         const int64_t c = options.layout == Layout::nchw ? k / (size * size) : k % channels;
         const int64_t at = options.layout == Layout::nchw ? k % (size * size) : k / channels;
         const double x = p.at(int(at / size), int(at % size), p.channels == 1 ? 0 : int(c));
-        const auto normalise = [&](double y) { return (y - options.mean[c]) / options.std[c]; };
-        double want = normalise(x);
-        if (params.solarise) {
-          want = normalise(x >= params.solarise_threshold ? 1 - x : x);
-          const double other = normalise(x >= params.solarise_threshold ? x : 1 - x);
+        const auto normalize = [&](double y) { return (y - options.mean[c]) / options.std[c]; };
+        double want = normalize(x);
+        if (params.solarize) {
+          want = normalize(x >= params.solarize_threshold ? 1 - x : x);
+          const double other = normalize(x >= params.solarize_threshold ? x : 1 - x);
           // On the threshold itself rounding decides.
-          if (std::abs(x - params.solarise_threshold) < tolerance && std::abs(got[k] - other) < tolerance) continue;
+          if (std::abs(x - params.solarize_threshold) < tolerance && std::abs(got[k] - other) < tolerance) continue;
         }
         ASSERT_NEAR(got[k], want, tolerance) << "view " << v << " image " << i << " channel " << c << " pixel " << at
                                              << " of size " << size << ", " << image.height << "x" << image.width;
@@ -127,7 +127,7 @@ TEST(Augment, StepSampleAndSeedMatter) {
   EXPECT_NE(base, run<float>(batch, policies, options));
 }
 
-TEST(Augment, CentreViewIsTheCentredSquare) {
+TEST(Augment, CenterViewIsTheCenterdSquare) {
   Random r(8, Purpose::bench);
   Batch batch;
   batch.add(r, 37, 53, 3, 0);
@@ -138,7 +138,7 @@ TEST(Augment, CentreViewIsTheCentredSquare) {
   options.layout = Layout::nchw;
   std::vector<double> out(2 * 3 * 20 * 20);
   std::vector<char> scratch(cpu::augment_scratch_bytes(batch.views(), options, {2}));
-  cpu::centre_view<double>(out.data(), batch.views(), options, {scratch.data(), int64_t(scratch.size())}, {2});
+  cpu::center_view<double>(out.data(), batch.views(), options, {scratch.data(), int64_t(scratch.size())}, {2});
   for (int i = 0; i < 2; ++i) {
     ViewParams params;
     params.crop = boxes[i];

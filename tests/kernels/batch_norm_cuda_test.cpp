@@ -36,9 +36,9 @@ struct Twins {
   std::vector<double> mean;
   std::vector<std::vector<float>> coefficients;  // four of them
 
-  Twins(int64_t rows, int64_t channels, Random& random, double centre = 0.5)
+  Twins(int64_t rows, int64_t channels, Random& random, double center = 0.5)
       : grid{rows, channels, 1},
-        x(grid.size(), centre, 1, random),
+        x(grid.size(), center, 1, random),
         y(grid.size(), 0, 1, random),
         dy(grid.size(), 0, 1, random),
         host_x(floats(x.stored)),
@@ -47,7 +47,7 @@ struct Twins {
         device_x(x.stored),
         device_y(y.stored),
         device_dy(dy.stored) {
-    for (int64_t c = 0; c < channels; ++c) mean.push_back(centre + 0.1 * random.normal());
+    for (int64_t c = 0; c < channels; ++c) mean.push_back(center + 0.1 * random.normal());
     for (int k = 0; k < 4; ++k) coefficients.push_back(floats(Numbers<float>(channels, 0.3, 1, random).stored));
   }
   Span<const float> host(int k) const { return {coefficients[k].data(), grid.channels}; }

@@ -23,7 +23,7 @@ Case scattered(int64_t rows, int64_t dims, int64_t padding, int64_t blocks, Rand
   return c;
 }
 
-// Blocks of these sizes, dealt out so that neighbours in the batch lie in different blocks where they can.
+// Blocks of these sizes, dealt out so that neighbors in the batch lie in different blocks where they can.
 Case of_sizes(const std::vector<int64_t>& sizes, int64_t dims) {
   Case c{0, dims, 0, {}, static_cast<int64_t>(sizes.size())};
   for (int64_t round = 0; c.rows == 0 || round < *std::max_element(sizes.begin(), sizes.end()); ++round) {

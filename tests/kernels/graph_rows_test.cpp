@@ -159,10 +159,10 @@ TYPED_TEST(GraphRowsTest, DifferencesStayRightForClosePairsAndFarMeans) {
   for (const double mean : {0.0, 1e4}) {
     const double distance = mean == 0 ? 1e-3 : 1.0;
     auto z = random_matrix<T>(64, 100, 61, 0, 0.0, distance);
-    const auto centre = random_matrix<double>(1, 100, 62, 0, mean, 1.0);
+    const auto center = random_matrix<double>(1, 100, 62, 0, mean, 1.0);
     for (int64_t i = 0; i < z.rows; ++i) {
       for (int64_t k = 0; k < z.cols; ++k)
-        z.at(i, k) = static_cast<T>(static_cast<double>(z.at(i, k)) + centre.at(0, k));
+        z.at(i, k) = static_cast<T>(static_cast<double>(z.at(i, k)) + center.at(0, k));
     }
     auto g = random_graph<T>(std::vector<int64_t>(64, 30), z.rows, 63);
     for (T& w : g.weights) w = std::abs(w);

@@ -1,4 +1,4 @@
-// launchers: every CUDA launcher is linked; without a device it throws what the CUDA runtime says, before any harm.
+// launchers_cuda: every CUDA launcher is linked; without a device it throws what the CUDA runtime says, before any harm.
 #include <functional>
 #include <string>
 
@@ -66,7 +66,7 @@ void all_of() {
   expect_no_device([&] {
     cuda::augment_parts<T>(at<T>(), {&part, 1}, {&params, 1}, augment_options, kScratch, nullptr);
   });
-  expect_no_device([&] { cuda::centre_view<T>(at<T>(), {&image, 1}, augment_options, kScratch, nullptr); });
+  expect_no_device([&] { cuda::center_view<T>(at<T>(), {&image, 1}, augment_options, kScratch, nullptr); });
   const MatrixView<double> sums(at<double>(), 2, 8);
   const Span<const int32_t> row_block(at<int32_t>(), 4);
   expect_no_device([&] { cuda::block_sums<T>(sums, z, row_block, kScratch, nullptr); });
@@ -76,9 +76,9 @@ void all_of() {
                                nullptr);
   });
   expect_no_device([&] { cuda::column_sums<T>(mean, z, kScratch, nullptr); });
-  expect_no_device([&] { cuda::centred_second_moment<T>(packed, z, mean, {}, kScratch, nullptr); });
+  expect_no_device([&] { cuda::centerd_second_moment<T>(packed, z, mean, {}, kScratch, nullptr); });
   expect_no_device([&] { cuda::covariance_terms(a, at<double>(), at<double>(8), packed, 4, {}, kScratch, nullptr); });
-  expect_no_device([&] { cuda::centred_product<T>(out, z, mean, a, Into::overwrite, nullptr); });
+  expect_no_device([&] { cuda::centerd_product<T>(out, z, mean, a, Into::overwrite, nullptr); });
   expect_no_device([&] {
     cuda::gram_terms<T>(out, at<double>(), at<double>(8), z, mean, 0, {}, Into::overwrite, kScratch, nullptr);
   });
@@ -122,8 +122,8 @@ TEST(CudaLaunchers, CheckTheirArguments) {
   };
   names("column_sums: sums", [&] { cuda::column_sums<float>({at<double>(), 7}, z, kScratch, nullptr); });
   names("column_sums: scratch", [&] { cuda::column_sums<float>({at<double>(), 8}, z, {memory, 1}, nullptr); });
-  names("centred_product: a", [&] {
-    cuda::centred_product<float>({at<float>(), 4, 8}, z, {at<double>(), 8}, {at<float>(), 8, 7}, Into::add, nullptr);
+  names("centerd_product: a", [&] {
+    cuda::centerd_product<float>({at<float>(), 4, 8}, z, {at<double>(), 8}, {at<float>(), 8, 7}, Into::add, nullptr);
   });
   names("graph_rows: offsets", [&] {
     cuda::graph_rows<float>({}, at<double>(), z, z, {{at<int64_t>(), 4}, {}, {}}, {}, kScratch, nullptr);

@@ -183,7 +183,7 @@ TYPED_TEST(NearestTest, EqualScoresGoByTheLowerId) {
 TYPED_TEST(NearestTest, ExcludedSamplesAreNoCandidates) {
   using T = TypeParam;
   const auto z = random_matrix<T>(400, 12, 51);
-  Names self;  // a row is not its own neighbour
+  Names self;  // a row is not its own neighbor
   self.excluded = Matrix<int64_t>(400, 1);
   for (int64_t i = 0; i < 400; ++i) self.excluded.at(i, 0) = i;
   compare(z, z, 5, self);

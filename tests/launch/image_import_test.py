@@ -227,7 +227,7 @@ class ImageImport(unittest.TestCase):
         self.call("import", "folder", "src", "out/g.h5", "--resize-shorter", "64", "--shards", "3")
         self.write("c.yaml", b"""
 data: {train: "out/g-*.h5", size: 24, threads: 2, shuffle: windows, window: 32}
-augment: {small_views: 2, small_size: 12, blur: [1.0, 0.1], solarise: [0.0, 0.2]}
+augment: {small_views: 2, small_size: 12, blur: [1.0, 0.1], solarize: [0.0, 0.2]}
 model: {backbone: convnet, widths: [4, 8], projector: [16, 8]}
 train: {global_batch: 16, epochs: 2, seed: 3, dtype: float64, threads: 1}
 optim: {kind: sgd, lr: 0.05}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The labelling page in a real browser: every kind of question by keyboard, mouse and touch; nothing lost, nothing twice.
+"""The labeling page in a real browser: every kind of question by keyboard, mouse and touch; nothing lost, nothing twice.
 
 usage: label_browser_test.py PAL [test names]     (run by the python that has selenium; without it or chromium it says "skipped:")
 PAL_KEEP_PICTURES=DIR keeps screenshots in DIR: three sizes, light and dark.
@@ -293,14 +293,14 @@ class LabelBrowser(RunCase):
             query = b.next_card(query)
         self.assertLessEqual(b.js("return document.documentElement.scrollWidth - innerWidth"), 0)
         self.assertLessEqual(b.js("return document.documentElement.scrollHeight - innerHeight"), 0, "all of it fits")
-        centre = b.js("return [...document.querySelectorAll('.tile')].map(t => { const r = t.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })")
+        center = b.js("return [...document.querySelectorAll('.tile')].map(t => { const r = t.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })")
 
         def touch(*at):
             for n, (x, y) in enumerate(at):
                 b.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchMove" if n else "touchStart", "touchPoints": [{"x": x, "y": y}]})
             b.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-        touch(centre[0])
-        touch(centre[3], centre[4], centre[5])   # a swipe
+        touch(center[0])
+        touch(center[3], center[4], center[5])   # a swipe
         states = b.js("return [...document.querySelectorAll('.tile')].map(t => t.dataset.state === 'marked')")
         self.assertEqual([n for n in range(15) if states[n]], [0, 3, 4, 5])
         marked = "no" if self.kind(query) == "outliers" else "yes"

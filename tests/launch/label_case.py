@@ -1,4 +1,4 @@
-"""label_case: what tests of the labelling page share: a run with questions, the server, a browser, and the ledger."""
+"""label_case: what tests of the labeling page share: a run with questions, the server, a browser, and the ledger."""
 import json
 import os
 import re

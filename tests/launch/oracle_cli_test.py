@@ -105,7 +105,7 @@ class Oracle(unittest.TestCase):
         self.assertTrue(any(r["line"] == "captcha" and int(r["alike_wrong"]) > 20 for r in self.rows("compare")), "wrong answers are seen in the graph")
 
     def test_closure_recovers_the_graph(self):
-        out = pal("oracle", "closure", self.config, "oracle.guide=none")
+        out = pal("oracle", "closure", self.config, "oracle.class_guess=none")
         self.assertIn("all pairs known: yes; as the labels say: yes", out)
         self.assertIn("N·C = 1600", out)
 
@@ -118,7 +118,7 @@ class Oracle(unittest.TestCase):
         self.assertIn("none.npy", out)
 
     def test_one_step_of_deduction_teaches_more_than_none(self):
-        """A tenth of the answers is wrong; the projector is trained, and its neighbours are looked at, two seeds."""
+        """A tenth of the answers is wrong; the projector is trained, and its neighbors are looked at, two seeds."""
         noisy_corners(self.folder, "train", 600, 1)
         noisy_corners(self.folder, "test", 400, 2)
         top1 = {"once": 0, "off": 0}

@@ -123,7 +123,7 @@ class TorchOps(unittest.TestCase):
         self.same(GraphLoss("mse"), lambda x, y: F.mse_loss(torch.cat([x, y]), F.one_hot(both, x.shape[1]).to(x)), labels=labels)
 
     def test_any_graph_of_pairs(self):
-        """VIC2, SCL and sampled VIC2 with signed pairs, against their formulas; SGD's favourite check of gradients."""
+        """VIC2, SCL and sampled VIC2 with signed pairs, against their formulas; SGD's favorite check of gradients."""
         pairs, weights = torch.tensor([[0, 3], [1, 2], [4, 4], [5, 0]]), torch.tensor([1.0, -0.5, 2.0, -1.0], dtype=torch.float64)
         g = torch.eye(6, dtype=torch.float64)
         for (i, j), w in zip(pairs.tolist(), weights.tolist()):

@@ -12,7 +12,7 @@ pal_sources(simgpu_core
   tests/simgpu/access.cpp tests/simgpu/shared.cpp tests/simgpu/race.cpp
   tests/simgpu/warp.cpp tests/simgpu/block.cpp tests/simgpu/launch.cpp)
 target_include_directories(simgpu_core PUBLIC ${PROJECT_SOURCE_DIR})
-# The loops over 32 lanes are to be vectorised. No contraction: an add stays an add, as in the PTX.
+# The loops over 32 lanes are to be vectorized. No contraction: an add stays an add, as in the PTX.
 target_compile_options(simgpu_core PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math)
 # For the machine that builds, which is the one that tests; by names, so that a compiler cache tells machines apart.
 include(CheckCXXSourceRuns)

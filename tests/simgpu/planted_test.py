@@ -16,7 +16,7 @@ CASES = {
     "missing_syncthreads": (RACE, "cudaErrorLaunchFailure", "race"),
     "missing_syncwarp": (RACE, "cudaErrorLaunchFailure", "race"),
     "shared_out_of_bounds": ({}, "cudaErrorIllegalAddress", "shared"),
-    "uninitialised_shared": ({}, "cudaErrorLaunchFailure", "no thread has written"),
+    "uninitialized_shared": ({}, "cudaErrorLaunchFailure", "no thread has written"),
     "partial_barrier": ({}, "cudaErrorLaunchFailure", "barrier"),
     "divergent_barrier": ({}, "cudaErrorLaunchFailure", "barrier"),
     "global_out_of_bounds": ({}, "cudaErrorIllegalAddress", "400"),

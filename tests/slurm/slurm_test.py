@@ -96,15 +96,15 @@ class Slurm(Case):
     # ---- the story of a job -----------------------------------------------------------------------------------------
 
     def test_signal_requeue_finish(self):
-        job, = self.submit("signalled")
-        self.wait_steps("signalled", 40)
+        job, = self.submit("signaled")
+        self.wait_steps("signaled", 40)
         self.cluster.run("scancel", "--signal=USR2", job)       # what SLURM sends before the time limit
-        self.wait_state(job, "COMPLETED", run="signalled")
-        self.assertEqual(self.cluster.state(job)[1], 1, self.log("signalled"))
-        self.assertIn("checkpointed before the limit; queued again", self.log("signalled"))
-        self.assertIn("resumed at step", self.log("signalled"))
-        self.assertEqual(self.sha("signalled"), self.sha("calm"))
-        steps = [m["step"] for m in self.metrics("signalled") if not m.get("done")]
+        self.wait_state(job, "COMPLETED", run="signaled")
+        self.assertEqual(self.cluster.state(job)[1], 1, self.log("signaled"))
+        self.assertIn("checkpointed before the limit; queued again", self.log("signaled"))
+        self.assertIn("resumed at step", self.log("signaled"))
+        self.assertEqual(self.sha("signaled"), self.sha("calm"))
+        steps = [m["step"] for m in self.metrics("signaled") if not m.get("done")]
         self.assertEqual(steps, list(range(1, 301)))            # no step lost, none done twice
 
     def test_a_killed_rank(self):

@@ -44,7 +44,7 @@ class JpegWalker {
       PAL_DATA_CHECK(header_.width > 0, "damaged JPEG file", "a scan before the frame", kLeaveOut);
       PAL_DATA_CHECK(++header_.scans <= limits_.max_scans, "JPEG file with too many scans", header_.scans,
                      "at most " + std::to_string(limits_.max_scans) + " are read");
-      header_.ycc = numbered_ && !other_colours_;
+      header_.ycc = numbered_ && !other_colors_;
       if (extent == JpegWalk::to_first_scan) return header_;
       skip_coded_data();
     }
@@ -127,9 +127,9 @@ class JpegWalker {
     numbered_ = components == 3 && byte(at_ + 8) == 1 && byte(at_ + 11) == 2 && byte(at_ + 14) == 3;
   }
 
-  // Adobe's marker ends with the transform of colours: 1 is Y, Cb, Cr.
+  // Adobe's marker ends with the transform of colors: 1 is Y, Cb, Cr.
   void read_adobe(size_t begin, size_t end) {
-    if (end - begin >= 12 && std::memcmp(data_ + begin, "Adobe", 5) == 0) other_colours_ = byte(begin + 11) != 1;
+    if (end - begin >= 12 && std::memcmp(data_ + begin, "Adobe", 5) == 0) other_colors_ = byte(begin + 11) != 1;
   }
 
   // Exif is a TIFF file in small: byte order, then a directory of 12-byte entries.
@@ -163,7 +163,7 @@ class JpegWalker {
   const ImageLimits& limits_;
   size_t at_ = 0;
   JpegHeader header_;
-  bool numbered_ = false, other_colours_ = false;  // the components; what Adobe's marker says
+  bool numbered_ = false, other_colors_ = false;  // the components; what Adobe's marker says
 };
 
 }  // namespace

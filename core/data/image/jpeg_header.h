@@ -18,7 +18,7 @@ struct ImageLimits {
 
 struct JpegHeader {
   int32_t width = 0, height = 0;
-  int32_t components = 0;  // 1 gray, 3 colour, 4 CMYK or YCCK
+  int32_t components = 0;  // 1 gray, 3 color, 4 CMYK or YCCK
   int orientation = 1;     // of Exif, 1 to 8; 1: upright
   int scans = 0;           // met by the walk
   bool progressive = false;

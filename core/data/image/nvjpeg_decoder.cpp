@@ -25,7 +25,7 @@ NvjpegState nvjpeg_state() {
 namespace pal::data {
 namespace {
 
-// Whether a status speaks of the file. Others are errors of ours or of the machine, which no other decoder mends.
+// Whether a status is about the file. Others are errors of ours or of the machine, which no other decoder mends.
 bool is_about_the_file(nvjpegStatus_t status) {
   return status == NVJPEG_STATUS_BAD_JPEG || status == NVJPEG_STATUS_JPEG_NOT_SUPPORTED ||
          status == NVJPEG_STATUS_INCOMPLETE_BITSTREAM || status == NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED ||

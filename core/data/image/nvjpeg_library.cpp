@@ -15,7 +15,7 @@ const char* words(nvjpegStatus_t status) {
     case NVJPEG_STATUS_SUCCESS:
       return "success";
     case NVJPEG_STATUS_NOT_INITIALIZED:
-      return "not initialised";
+      return "not initialized";
     case NVJPEG_STATUS_INVALID_PARAMETER:
       return "invalid parameter";
     case NVJPEG_STATUS_BAD_JPEG:

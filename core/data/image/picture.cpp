@@ -27,14 +27,14 @@ Axis triangle_axis(int32_t from, int32_t to, int32_t taps = 1) {
   const double scale = static_cast<double>(from) / to, support = std::max(scale, 1.0);
   Axis axis;
   axis.taps = std::min(from, std::max(taps, static_cast<int32_t>(std::floor(2 * support)) +
-                                                1));  // centres inside an interval of 2 · support
+                                                1));  // centers inside an interval of 2 · support
   for (int32_t x = 0; x < to; ++x) {
-    const double centre = (x + 0.5) * scale;
-    const int32_t first = std::clamp(static_cast<int32_t>(std::floor(centre - support + 0.5)), 0, from - axis.taps);
+    const double center = (x + 0.5) * scale;
+    const int32_t first = std::clamp(static_cast<int32_t>(std::floor(center - support + 0.5)), 0, from - axis.taps);
     std::vector<double> weights(static_cast<size_t>(axis.taps));
     double sum = 0;
     for (int32_t j = 0; j < axis.taps; ++j) {
-      weights[size_t(j)] = std::max(0.0, 1 - std::abs(first + j + 0.5 - centre) / support);
+      weights[size_t(j)] = std::max(0.0, 1 - std::abs(first + j + 0.5 - center) / support);
       sum += weights[size_t(j)];
     }
     int32_t left = 1 << kShift;  // the weights add up to one exactly: a plain picture stays plain

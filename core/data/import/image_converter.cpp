@@ -69,10 +69,10 @@ Picture to_gray(const Picture& picture) {  // of a picture whose channels are eq
   return gray;
 }
 
-Picture to_colour(const Picture& picture) {
-  Picture colour{picture.height, picture.width, 3, {}};
-  for (const uint8_t value : picture.pixels) colour.pixels.insert(colour.pixels.end(), 3, value);
-  return colour;
+Picture to_color(const Picture& picture) {
+  Picture color{picture.height, picture.width, 3, {}};
+  for (const uint8_t value : picture.pixels) color.pixels.insert(color.pixels.end(), 3, value);
+  return color;
 }
 
 }  // namespace
@@ -93,8 +93,8 @@ std::string image_format(const uint8_t* data, size_t bytes) {
 
 bool has_image_name(std::string_view name) { return !format_of_name(name).empty(); }
 
-TakenImage ImageConverter::take(std::vector<uint8_t> file, std::string_view name) {
-  TakenImage out;
+ConvertedImage ImageConverter::take(std::vector<uint8_t> file, std::string_view name) {
+  ConvertedImage out;
   try {
     PAL_DATA_CHECK(!file.empty(), "file without bytes", "0", "copy it again from its source");
     const std::string format = image_format(file.data(), file.size()), named = format_of_name(name);
@@ -104,9 +104,9 @@ TakenImage ImageConverter::take(std::vector<uint8_t> file, std::string_view name
                    "convert it to JPEG or PNG");
     if (!named.empty() && named != format) out.oddities.push_back({Treatment::kept, format + " named as " + named});
     if (format == "JPEG")
-      take_jpeg(std::move(file), out);
+      convert_jpeg(std::move(file), out);
     else
-      take_png(file, out);
+      convert_png(file, out);
   } catch (const Error& error) {
     if (error.code() != Exit::data) throw;
     out.bytes.clear();
@@ -115,7 +115,7 @@ TakenImage ImageConverter::take(std::vector<uint8_t> file, std::string_view name
   return out;
 }
 
-void ImageConverter::take_jpeg(std::vector<uint8_t> file, TakenImage& out) {
+void ImageConverter::convert_jpeg(std::vector<uint8_t> file, ConvertedImage& out) {
   const JpegHeader header = inspect_jpeg(file.data(), file.size(), JpegWalk::whole, options_.limits);
   const int32_t shorter = std::min(header.height, header.width), wanted = options_.resize_shorter;
   if (header.end < file.size()) out.oddities.push_back({Treatment::kept, "bytes behind the end of a JPEG file"});
@@ -145,7 +145,7 @@ void ImageConverter::take_jpeg(std::vector<uint8_t> file, TakenImage& out) {
   store(header.components == 1 ? to_gray(picture) : std::move(picture), header.orientation, out);
 }
 
-void ImageConverter::take_png(const std::vector<uint8_t>& file, TakenImage& out) {
+void ImageConverter::convert_png(const std::vector<uint8_t>& file, ConvertedImage& out) {
   Picture picture;
   const PngHeader header = decode_png(file.data(), file.size(), picture.pixels, options_.limits);
   picture.height = header.height;
@@ -164,7 +164,7 @@ void ImageConverter::take_png(const std::vector<uint8_t>& file, TakenImage& out)
   store(std::move(picture), 1, out);
 }
 
-void ImageConverter::store(Picture picture, int orientation, TakenImage& out) {
+void ImageConverter::store(Picture picture, int orientation, ConvertedImage& out) {
   if (orientation != 1) picture = turn_upright(picture, orientation);
   if (options_.encoding == Encoding::jpeg) {
     const Chroma chroma = options_.quality >= 90 ? Chroma::full : Chroma::halved;
@@ -172,7 +172,7 @@ void ImageConverter::store(Picture picture, int orientation, TakenImage& out) {
         encode_jpeg(picture.pixels.data(), picture.height, picture.width, picture.channels, options_.quality, chroma);
     return;
   }
-  if (picture.channels == 1 && options_.shape[2] == 3) picture = to_colour(picture);
+  if (picture.channels == 1 && options_.shape[2] == 3) picture = to_color(picture);
   const bool fits = picture.height == options_.shape[0] && picture.width == options_.shape[1] &&
                     picture.channels == options_.shape[2];
   PAL_DATA_CHECK(

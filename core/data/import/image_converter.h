@@ -1,4 +1,4 @@
-// intake: one file from outside to the bytes of a sample: copied, converted or left out, and what was odd about it.
+// image_converter: one file from outside to the bytes of a sample: copied, converted or left out, and what was odd about it.
 //
 // What a file is, its first bytes say, never its name. JPEG files are copied as they are, unless they must be decoded:
 // a smaller size or raw pixels are asked for, they are CMYK, or Exif says that they lie on their side (then they are
@@ -18,7 +18,7 @@
 
 namespace pal::data {
 
-struct IntakeOptions {
+struct ConvertOptions {
   Encoding encoding = Encoding::jpeg;
   std::vector<int32_t> shape = {0, 0, 0};  // of raw pixels: every image must have it
   int32_t resize_shorter = 0;  // larger images are made smaller until their shorter side has so many pixels; 0: not
@@ -35,7 +35,7 @@ struct Oddity {
   std::string kind() const { return what.substr(0, what.find(':')); }
 };
 
-struct TakenImage {
+struct ConvertedImage {
   std::vector<uint8_t> bytes;  // empty: left out
   std::vector<Oddity> oddities;
   uint32_t crc = 0;  // of the bytes, where who takes them fills it in
@@ -43,16 +43,16 @@ struct TakenImage {
 
 class ImageConverter {
  public:
-  explicit ImageConverter(const IntakeOptions& options) : options_(options), decoder_(options.limits) {}
+  explicit ImageConverter(const ConvertOptions& options) : options_(options), decoder_(options.limits) {}
   // `name` is only compared with the content. Never throws for what a file holds.
-  TakenImage take(std::vector<uint8_t> file, std::string_view name);
+  ConvertedImage take(std::vector<uint8_t> file, std::string_view name);
 
  private:
-  void take_jpeg(std::vector<uint8_t> file, TakenImage& out);
-  void take_png(const std::vector<uint8_t>& file, TakenImage& out);
-  void store(Picture picture, int orientation, TakenImage& out);
+  void convert_jpeg(std::vector<uint8_t> file, ConvertedImage& out);
+  void convert_png(const std::vector<uint8_t>& file, ConvertedImage& out);
+  void store(Picture picture, int orientation, ConvertedImage& out);
 
-  const IntakeOptions options_;
+  const ConvertOptions options_;
   JpegDecoder decoder_;
 };
 

@@ -148,7 +148,7 @@ void apply_labels(ImageSource& source, const ImportOptions& options) {
   }
   const LabelNames names(texts);
   source.classes = names.classes();
-  int64_t labelled = 0;
+  int64_t labeled = 0;
   for (SourceImage& image : source.images) {
     image.label = -1;
     const fs::path path(image.id);
@@ -156,11 +156,11 @@ void apply_labels(ImageSource& source, const ImportOptions& options) {
       const auto found = by_name.find(name);
       if (found == by_name.end()) continue;
       image.label = names.label(found->second);
-      ++labelled;
+      ++labeled;
       break;
     }
   }
-  PAL_DATA_CHECK(labelled > 0, options.labels + " names none of the images, such as",
+  PAL_DATA_CHECK(labeled > 0, options.labels + " names none of the images, such as",
                  source.images.empty() ? "" : source.images[0].id, "each row is file,label");
 }
 

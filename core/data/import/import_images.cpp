@@ -50,8 +50,8 @@ std::vector<int32_t> common_png_shape(const ImageSource& source, const ImportOpt
   return shape;
 }
 
-IntakeOptions choose_storage(const ImageSource& source, const ImportOptions& options) {
-  IntakeOptions intake;
+ConvertOptions choose_storage(const ImageSource& source, const ImportOptions& options) {
+  ConvertOptions intake;
   intake.resize_shorter = options.resize_shorter;
   intake.quality = options.quality;
   if (options.store == StoreAs::jpeg) return intake;
@@ -67,12 +67,12 @@ IntakeOptions choose_storage(const ImageSource& source, const ImportOptions& opt
       if (error.code() != Exit::data) throw;
     }
   } else {  // the first image that can be read says what size the others must have
-    IntakeOptions probe = intake;
+    ConvertOptions probe = intake;
     ImageConverter first(probe);
     std::vector<uint8_t> file;
     for (size_t i = 0; i < source.images.size() && intake.shape[0] == 0; ++i) {
       source.read(static_cast<int64_t>(i), file);
-      const TakenImage taken = first.take(file, source.images[i].id);
+      const ConvertedImage taken = first.take(file, source.images[i].id);
       if (taken.bytes.empty()) continue;
       const JpegHeader header = inspect_jpeg(taken.bytes.data(), taken.bytes.size());
       intake.shape = {header.height, header.width, header.components == 1 ? 1 : 3};
@@ -84,7 +84,7 @@ IntakeOptions choose_storage(const ImageSource& source, const ImportOptions& opt
 }
 
 // What an image comes to, by some of them spread over the source.
-double mean_stored_bytes(const ImageSource& source, const IntakeOptions& options) {
+double mean_stored_bytes(const ImageSource& source, const ConvertOptions& options) {
   constexpr int64_t kProbes = 16;
   ImageConverter intake(options);
   std::vector<uint8_t> file;
@@ -103,7 +103,7 @@ double mean_stored_bytes(const ImageSource& source, const IntakeOptions& options
 }
 
 std::vector<PlannedShard> plan_shards(const ImageSource& source, const ImportOptions& options,
-                                      const IntakeOptions& intake) {
+                                      const ConvertOptions& intake) {
   std::vector<PlannedShard> plan;
   const double mean = options.shards ? 0 : mean_stored_bytes(source, intake);
   for (size_t s = 0; s < source.splits.size(); ++s) {
@@ -125,7 +125,7 @@ std::vector<PlannedShard> plan_shards(const ImageSource& source, const ImportOpt
   return plan;
 }
 
-std::string plan_fingerprint(const ImageSource& source, const ImportOptions& options, const IntakeOptions& intake,
+std::string plan_fingerprint(const ImageSource& source, const ImportOptions& options, const ConvertOptions& intake,
                              const std::vector<PlannedShard>& plan, const ShardSpec& spec) {
   std::ostringstream text;
   text << options.out << '\n'
@@ -276,14 +276,14 @@ class ImageImport {
           source_.read(i, file);
         } catch (const Error& error) {
           if (error.code() != Exit::data) throw;
-          return TakenImage{{}, {{Treatment::left_out, "file that cannot be read: " + std::string(error.what())}}, 0};
+          return ConvertedImage{{}, {{Treatment::left_out, "file that cannot be read: " + std::string(error.what())}}, 0};
         }
-        TakenImage taken = intake->take(std::move(file), id);
+        ConvertedImage taken = intake->take(std::move(file), id);
         taken.crc = io::crc32c(taken.bytes.data(), taken.bytes.size());
         return taken;
       };
     };
-    ordered_for<TakenImage>(options_.threads, first, shard.end, kWindow, make_worker, [&](int64_t i, TakenImage taken) {
+    ordered_for<ConvertedImage>(options_.threads, first, shard.end, kWindow, make_worker, [&](int64_t i, ConvertedImage taken) {
       const SourceImage& from = source_.images[static_cast<size_t>(i)];
       const JournalImage image{taken.bytes.size(), taken.crc, std::move(taken.oddities)};
       if (writer.waiting_bytes() + taken.bytes.size() > kJournalBytes) {
@@ -322,7 +322,7 @@ class ImageImport {
   const ImageSource& source_;
   const ImportOptions& options_;
   ShardSpec spec_;
-  const IntakeOptions intake_;
+  const ConvertOptions intake_;
   const std::vector<PlannedShard> plan_;
   const std::string quarantine_;  // the list of what was left out
   ImportJournal journal_;

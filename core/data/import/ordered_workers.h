@@ -1,4 +1,4 @@
-// ordered: work on numbered items by several threads, their results taken in order.
+// ordered_workers: work on numbered items by several threads, their results taken in order.
 //
 // Order:  consume(i, result) is called by the calling thread for i = begin, begin + 1, … whatever thread made the result:
 //         what is written from it does not depend on their number.

@@ -1,4 +1,4 @@
-// policy: keys to policies; what the keys may hold is checked by the config.
+// augment_config: keys to policies; what the keys may hold is checked by the config.
 #include "core/data/loader/augment_config.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::vector<kernels::ViewPolicy> view_policies(const config::Config& config) {
     p.blur = per_view("augment.blur", v);
     p.blur_sigma_min = item("augment.blur_sigma", 0);
     p.blur_sigma_max = item("augment.blur_sigma", 1);
-    p.solarise = per_view("augment.solarise", v);
+    p.solarize = per_view("augment.solarize", v);
   }
   return views;
 }

@@ -1,4 +1,4 @@
-// policy: from the config's augment.* and data.size to what the augment kernel takes.
+// augment_config: from the config's augment.* and data.size to what the augment kernel takes.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include "core/config/config.h"
 #include "core/data/dataset.h"
-#include "core/data/loader/render_job.h"
+#include "core/data/loader/renderer.h"
 #include "kernels/augment.h"
 
 namespace pal::data {

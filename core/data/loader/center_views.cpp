@@ -1,4 +1,4 @@
-// centre_views: the views of evaluation, by threads that take the next sample.
+// center_views: the views of evaluation, by threads that take the next sample.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -9,7 +9,7 @@
 
 namespace pal::data {
 
-at::Tensor load_centre_views(const Dataset& data, const std::vector<int64_t>& samples,
+at::Tensor load_center_views(const Dataset& data, const std::vector<int64_t>& samples,
                              const kernels::AugmentOptions& augment, at::ScalarType dtype, int threads) {
   const auto rows = static_cast<int64_t>(samples.size());
   at::Tensor images = empty_images(rows, augment, dtype);
@@ -18,14 +18,14 @@ at::Tensor load_centre_views(const Dataset& data, const std::vector<int64_t>& sa
   std::mutex mutex;
   FirstError error;
   const auto work = [&] {
-    Tile tile(data);
+    Renderer tile(data);
     std::vector<uint8_t> bytes;
     for (int64_t i = next++; i < rows; i = next++) {
       try {
         data.read(samples[i], bytes);
         const int64_t at = i * images.stride(0);
-        dtype == at::kDouble ? tile.centre(images.data_ptr<double>() + at, samples[i], bytes, views)
-                             : tile.centre(images.data_ptr<float>() + at, samples[i], bytes, views);
+        dtype == at::kDouble ? tile.center(images.data_ptr<double>() + at, samples[i], bytes, views)
+                             : tile.center(images.data_ptr<float>() + at, samples[i], bytes, views);
       } catch (...) {
         const std::lock_guard lock(mutex);
         error.keep(std::current_exception(), i);

@@ -1,4 +1,4 @@
-// decode: images that a DeviceDecoder has begun, finished into one tensor of bytes, on its device's current stream.
+// device_decode: images that a DeviceDecoder has begun, finished into one tensor of bytes, on its device's current stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,11 +11,11 @@
 
 namespace pal::data {
 
-struct BegunPart {
+struct StartedPart {
   std::unique_ptr<DeviceDecoder::Image> image;
   int64_t place = 0;  // of its first byte
 };
 
-void finish_parts(const at::Tensor& pixels, std::vector<BegunPart> parts, DeviceDecoder& decoder);
+void finish_parts(const at::Tensor& pixels, std::vector<StartedPart> parts, DeviceDecoder& decoder);
 
 }  // namespace pal::data

@@ -20,7 +20,7 @@ constexpr int64_t kAlignment = 256;  // of an image that the device writes
 
 }  // namespace
 
-StepParts::StepParts(int64_t rows, int64_t views, int64_t bytes, at::Device device)
+DeviceStep::DeviceStep(int64_t rows, int64_t views, int64_t bytes, at::Device device)
     : rows_(rows),
       device_(device),
       buffer_(at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(device.is_cuda()))),
@@ -29,7 +29,7 @@ StepParts::StepParts(int64_t rows, int64_t views, int64_t bytes, at::Device devi
       begun_(static_cast<size_t>(rows)),
       params_(static_cast<size_t>(rows * views)) {}
 
-void StepParts::put(int64_t row, const kernels::ImagePart& part, const std::vector<kernels::ViewParams>& params,
+void DeviceStep::put(int64_t row, const kernels::ImagePart& part, const std::vector<kernels::ViewParams>& params,
                     std::unique_ptr<DeviceDecoder::Image> begun) {
   const auto r = static_cast<size_t>(row);
   for (size_t v = 0; v < params.size(); ++v) params_[v * static_cast<size_t>(rows_) + r] = params[v];
@@ -48,11 +48,11 @@ void StepParts::put(int64_t row, const kernels::ImagePart& part, const std::vect
   }
 }
 
-at::Tensor StepParts::to_device(DeviceDecoder* decoder) {
+at::Tensor DeviceStep::to_device(DeviceDecoder* decoder) {
   const auto beside = [](const std::vector<uint8_t>& part) { return !part.empty(); };
   const int64_t used = used_;
   const bool fits = std::none_of(beside_.begin(), beside_.end(), beside);
-  std::vector<BegunPart> begun;
+  std::vector<StartedPart> begun;
   int64_t all = used;
   for (size_t r = 0; r < begun_.size(); ++r) {
     if (!begun_[r]) continue;
@@ -75,7 +75,7 @@ at::Tensor StepParts::to_device(DeviceDecoder* decoder) {
   return pixels;
 }
 
-at::Tensor StepParts::views(const at::Tensor& pixels, int64_t first, int64_t count,
+at::Tensor DeviceStep::views(const at::Tensor& pixels, int64_t first, int64_t count,
                             const kernels::AugmentOptions& options, at::ScalarType dtype, int threads) const {
   const at::Tensor out = empty_images(rows_ * count, options, dtype, device_);
   const auto begin = params_.begin() + first * rows_;

@@ -1,4 +1,4 @@
-// step_parts: a step whose views are made by its device: the decoded parts of its samples, and what becomes of each view.
+// device_step: a step whose views are made by its device: the decoded parts of its samples, and what becomes of each view.
 //
 // Workers put parts side by side into one buffer, whoever comes first; a part that finds no room stays beside it. One copy
 // takes them to the device, where core/ops/augment.h makes all views on the current stream. Images that a DeviceDecoder has
@@ -19,10 +19,10 @@
 
 namespace pal::data {
 
-class StepParts {
+class DeviceStep {
  public:
   // `bytes` is the room for all parts.
-  StepParts(int64_t rows, int64_t views, int64_t bytes, at::Device device);
+  DeviceStep(int64_t rows, int64_t views, int64_t bytes, at::Device device);
   // An image that was begun has no pixels yet.
   void put(int64_t row, const kernels::ImagePart& part, const std::vector<kernels::ViewParams>& params,
            std::unique_ptr<DeviceDecoder::Image> begun = nullptr);

@@ -1,4 +1,4 @@
-// sampler: which samples make the global batch of a step; every rank derives the same plan from (seed, step).
+// epoch_sampler: which samples make the global batch of a step; every rank derives the same plan from (seed, step).
 //
 // An epoch of N samples is ceil(N / global_batch) steps of nearly equal size (they differ by at most one sample), and
 // each sample comes exactly once per epoch, for any W. The order is a counter-based permutation of (seed, epoch):
@@ -14,7 +14,7 @@ namespace pal::data {
 
 enum class Shuffle { full, windows };
 
-struct EpochPlan {
+struct EpochOrder {
   static constexpr int64_t kRun = 16;  // samples that lie together: a megabyte or two of JPEG
 
   int64_t samples = 0;  // N (of the subset trained on)
@@ -27,13 +27,13 @@ struct EpochPlan {
 };
 
 // The samples of step `step` (from 0), in batch order. O(batch) time and memory: the permutation is a Feistel cipher.
-std::vector<int64_t> batch_samples(const EpochPlan& plan, int64_t step);
-// The samples that a disk should read while step `step` is trained on: neighbours, in the order of the shuffled runs, one
+std::vector<int64_t> batch_samples(const EpochOrder& plan, int64_t step);
+// The samples that a disk should read while step `step` is trained on: neighbors, in the order of the shuffled runs, one
 // window ahead. Empty for a full shuffle, and where the epoch ends.
 struct SampleRange {
   int64_t begin = 0, end = 0;
 };
-std::vector<SampleRange> read_ahead(const EpochPlan& plan, int64_t step);
+std::vector<SampleRange> read_ahead(const EpochOrder& plan, int64_t step);
 // Where each rank's positions begin in a batch of n: W + 1 numbers; sizes differ by at most one.
 std::vector<int64_t> rank_slices(int64_t n, int ranks);
 

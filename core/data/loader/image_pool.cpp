@@ -21,7 +21,7 @@ int64_t images_bytes(int64_t rows, const kernels::AugmentOptions& options, at::S
   return rows * options.channels * options.size * options.size * static_cast<int64_t>(c10::elementSize(dtype));
 }
 
-at::Tensor StepImages::take(int64_t rows) {
+at::Tensor ImagePool::take(int64_t rows) {
   PAL_ASSERT(rows <= max_rows_,
              "a step of " + std::to_string(rows) + " images in a buffer of " + std::to_string(max_rows_));
   const std::lock_guard lock(mutex_);

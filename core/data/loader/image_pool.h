@@ -1,4 +1,4 @@
-// step_images: the memory that steps are rendered into, and used again when nobody holds it any more.
+// image_pool: the memory that steps are rendered into, and used again when nobody holds it any more.
 //
 // Pages that are given back and asked for again cost as much as a resize: so a buffer has room for the largest step and
 // stays. A step that is still held (by the trainer, by autograd) is left alone, and another buffer takes its place.
@@ -22,10 +22,10 @@ at::Tensor empty_images(int64_t rows, const kernels::AugmentOptions& options, at
 
 int64_t images_bytes(int64_t rows, const kernels::AugmentOptions& options, at::ScalarType dtype);
 
-class StepImages {
+class ImagePool {
  public:
   // At most `keep` buffers are kept, each with room for max_rows images.
-  StepImages(size_t keep, int64_t max_rows, const kernels::AugmentOptions& options, at::ScalarType dtype)
+  ImagePool(size_t keep, int64_t max_rows, const kernels::AugmentOptions& options, at::ScalarType dtype)
       : keep_(keep), max_rows_(max_rows), options_(options), dtype_(dtype) {}
 
   at::Tensor take(int64_t rows);

@@ -19,11 +19,11 @@ namespace pal::data {
 struct Loader::State {
   std::shared_ptr<const Dataset> data;
   LoaderOptions options;
-  std::unique_ptr<StepImages> large, small;
+  std::unique_ptr<ImagePool> large, small;
   int64_t read_ahead_limit = 0, bound = 0;  // bytes: of images that wait for a worker; of everything
   std::mutex mutex;
   std::condition_variable work, ready;
-  std::vector<std::unique_ptr<StepSlot>> ring;  // step s at s % depth; null until it is planned
+  std::vector<std::unique_ptr<PendingStep>> ring;  // step s at s % depth; null until it is planned
   int64_t next_out = 0;                         // the step that next() hands out
   int64_t next_open = 0;                        // the first step that no worker has begun to plan
   int64_t until = 0;                            // steps below may be opened, with these draws
@@ -31,27 +31,27 @@ struct Loader::State {
   std::shared_ptr<const graph::EdgeDraw> edges;
   bool stop = false;
   double waited = 0;
-  TileTimes cpu;
+  RenderTimes cpu;
   int64_t left_to_libjpeg = 0;
   std::vector<std::thread> threads;
 
-  std::unique_ptr<StepSlot>& slot(int64_t step) { return ring[step % options.depth]; }
+  std::unique_ptr<PendingStep>& slot(int64_t step) { return ring[step % options.depth]; }
   bool can_open() const { return next_open < until && next_open < next_out + options.depth; }
 
   // The oldest step that `wanted` holds for.
   template <class F>
-  StepSlot* oldest(const F& wanted) {
+  PendingStep* oldest(const F& wanted) {
     for (int64_t s = next_out; s < next_open; ++s) {
-      StepSlot* candidate = slot(s).get();
+      PendingStep* candidate = slot(s).get();
       if (candidate && wanted(*candidate)) return candidate;
     }
     return nullptr;
   }
-  StepSlot* to_render() {
-    return oldest([](const StepSlot& s) { return !s.readable.empty(); });
+  PendingStep* to_render() {
+    return oldest([](const PendingStep& s) { return !s.readable.empty(); });
   }
-  StepSlot* to_read() {
-    return oldest([](const StepSlot& s) { return s.unread < s.tiles; });
+  PendingStep* to_read() {
+    return oldest([](const PendingStep& s) { return s.unread < s.tiles; });
   }
 
   // Rows that a rank may get in a step.
@@ -80,9 +80,9 @@ struct Loader::State {
     bound = (options.depth + 1) * step_bytes + read_ahead_limit;
     if (options.render == Render::device) return;
     const auto keep = static_cast<size_t>(options.depth) + 1;
-    large = std::make_unique<StepImages>(keep, rows * views.large_views(), views.large, options.dtype);
+    large = std::make_unique<ImagePool>(keep, rows * views.large_views(), views.large, options.dtype);
     if (views.small_views > 0)
-      small = std::make_unique<StepImages>(keep, rows * views.small_views, little, options.dtype);
+      small = std::make_unique<ImagePool>(keep, rows * views.small_views, little, options.dtype);
   }
 
   kernels::AugmentOptions small_options() const {
@@ -112,8 +112,8 @@ struct Loader::State {
     }
   }
 
-  std::unique_ptr<StepSlot> plan(int64_t step, const graph::EdgeDraw* draws) const {
-    auto s = std::make_unique<StepSlot>();
+  std::unique_ptr<PendingStep> plan(int64_t step, const graph::EdgeDraw* draws) const {
+    auto s = std::make_unique<PendingStep>();
     s->loaded.step = step;
     ask_ahead(step);
     s->loaded.samples = batch_samples(options.plan, step);
@@ -134,10 +134,10 @@ struct Loader::State {
     if (large)
       s->loaded.images = large->take(rows * options.views.large_views());
     else
-      s->parts = std::make_unique<StepParts>(rows, static_cast<int64_t>(options.views.policies.size()),
+      s->parts = std::make_unique<DeviceStep>(rows, static_cast<int64_t>(options.views.policies.size()),
                                              buffer_room(rows), options.device);
     if (small) s->loaded.small_images = small->take(rows * options.views.small_views);
-    s->tile_samples = Tile::samples_at_once(*data);
+    s->tile_samples = Renderer::samples_at_once(*data);
     s->tiles = (rows + s->tile_samples - 1) / s->tile_samples;
     return s;
   }
@@ -146,12 +146,12 @@ struct Loader::State {
     const int64_t step = next_open++;
     const std::shared_ptr<const graph::EdgeDraw> draws = edges;
     lock.unlock();
-    std::unique_ptr<StepSlot> planned;
+    std::unique_ptr<PendingStep> planned;
     std::exception_ptr error;
     try {
       planned = plan(step, draws.get());
     } catch (...) {
-      planned = std::make_unique<StepSlot>();
+      planned = std::make_unique<PendingStep>();
       error = std::current_exception();
     }
     lock.lock();
@@ -163,7 +163,7 @@ struct Loader::State {
 
   // Runs f without the lock; its error, if any, is the tile's.
   template <class F>
-  bool without_lock(std::unique_lock<std::mutex>& lock, StepSlot& s, int64_t tile, const F& f) {
+  bool without_lock(std::unique_lock<std::mutex>& lock, PendingStep& s, int64_t tile, const F& f) {
     lock.unlock();
     std::exception_ptr error;
     try {
@@ -176,11 +176,11 @@ struct Loader::State {
     return !error;
   }
 
-  void finish(StepSlot& s) {
+  void finish(PendingStep& s) {
     if (++s.done == s.tiles) ready.notify_one();
   }
 
-  void read_ahead_of_workers(StepSlot& s, std::unique_lock<std::mutex>& lock) {
+  void read_ahead_of_workers(PendingStep& s, std::unique_lock<std::mutex>& lock) {
     const int64_t tile = s.unread++;
     double seconds = 0;
     const bool good = without_lock(lock, s, tile, [&] {
@@ -196,7 +196,7 @@ struct Loader::State {
     work.notify_one();
   }
 
-  void work_on(StepSlot& s, Tile& tile, ViewSet& views, std::unique_lock<std::mutex>& lock) {
+  void work_on(PendingStep& s, Renderer& tile, ViewSet& views, std::unique_lock<std::mutex>& lock) {
     const bool read = !s.readable.empty();
     const int64_t number = read ? s.readable.front() : s.unread++;
     if (read) {
@@ -221,13 +221,13 @@ struct Loader::State {
   }
 
   void run_worker() {
-    Tile tile(*data);
+    Renderer tile(*data);
     ViewSet views = options.views;
     std::unique_lock lock(mutex);
     while (true) {
       work.wait(lock, [&] { return stop || to_render() || to_read() || can_open(); });
       if (stop) return;
-      StepSlot* s = to_render();
+      PendingStep* s = to_render();
       if (!s) s = to_read();
       s ? work_on(*s, tile, views, lock) : open_next(lock);
     }
@@ -238,12 +238,12 @@ struct Loader::State {
     while (true) {
       work.wait(lock, [&] { return stop || (read_ahead < read_ahead_limit && to_read()) || can_open(); });
       if (stop) return;
-      StepSlot* s = read_ahead < read_ahead_limit ? to_read() : nullptr;
+      PendingStep* s = read_ahead < read_ahead_limit ? to_read() : nullptr;
       s ? read_ahead_of_workers(*s, lock) : open_next(lock);
     }
   }
 
-  void render(StepSlot& s) const {
+  void render(PendingStep& s) const {
     const ViewSet& views = options.views;
     const at::Tensor pixels = s.parts->to_device(options.decoder.get());
     kernels::AugmentOptions large_options = views.large;
@@ -311,12 +311,12 @@ LoadedStep Loader::next() {
   State& s = *state_;
   std::unique_lock lock(s.mutex);
   PAL_ASSERT(s.next_out < s.until, "next() is called once per step that was planned");
-  std::unique_ptr<StepSlot>& slot = s.slot(s.next_out);
+  std::unique_ptr<PendingStep>& slot = s.slot(s.next_out);
   const auto start = std::chrono::steady_clock::now();
   s.ready.wait(lock, [&] { return slot && slot->ready(); });
   s.waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (slot->error.error) std::rethrow_exception(slot->error.error);
-  const std::unique_ptr<StepSlot> taken = std::move(slot);
+  const std::unique_ptr<PendingStep> taken = std::move(slot);
   ++s.next_out;
   lock.unlock();
   s.work.notify_all();

@@ -19,7 +19,7 @@
 #include "core/data/dataset.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/data/loader/image_pool.h"
-#include "core/data/loader/render_job.h"
+#include "core/data/loader/renderer.h"
 #include "core/graph/edge_draw.h"
 
 namespace pal::data {
@@ -30,7 +30,7 @@ enum class Render {
 };
 
 struct LoaderOptions {
-  EpochPlan plan;               // of the samples that come once per epoch
+  EpochOrder plan;               // of the samples that come once per epoch
   int64_t edge_samples = 0;     // at most so many more in each batch, from the draws of plan_on()
   std::vector<int64_t> subset;  // plan index → sample id; empty: all samples
   ViewSet views;
@@ -62,7 +62,7 @@ struct LoaderReport {
   double bound_mb = 0;          // of the views (or parts) of those steps, and of what is read ahead
   double read_ahead_mb = 0;     // most bytes of images that were read and not yet decoded, so far
   double waited_s = 0;          // by next(), in all
-  TileTimes cpu;                // of all threads
+  RenderTimes cpu;                // of all threads
   int64_t left_to_libjpeg = 0;  // images that `decoder` did not take
 };
 
@@ -82,7 +82,7 @@ class Loader {
 };
 
 // Evaluation views (no randomness) of the given samples, (n, C, size, size).
-at::Tensor load_centre_views(const Dataset& data, const std::vector<int64_t>& samples,
+at::Tensor load_center_views(const Dataset& data, const std::vector<int64_t>& samples,
                              const kernels::AugmentOptions& augment, at::ScalarType dtype, int threads);
 
 }  // namespace pal::data

@@ -1,4 +1,4 @@
-// step_slot: one step on its way through the loader: which of its tiles are to be read, to be rendered, and done.
+// pending_step: one step on its way through the loader: which of its tiles are to be read, to be rendered, and done.
 //
 // Guarded by the loader's lock, except for the rows and bytes of a tile, which belong to the thread that has taken it.
 #pragma once
@@ -29,9 +29,9 @@ struct FirstError {
   }
 };
 
-struct StepSlot {
+struct PendingStep {
   LoadedStep loaded;
-  std::unique_ptr<StepParts> parts;         // where the device renders
+  std::unique_ptr<DeviceStep> parts;         // where the device renders
   DeviceDecoder* decoder = nullptr;         // where it decodes, too
   std::vector<int64_t> local;               // this rank's samples
   std::vector<std::vector<uint8_t>> bytes;  // of each, from when it is read until it is rendered
@@ -58,7 +58,7 @@ struct StepSlot {
     return sum;
   }
   // Renders a tile whose bytes are here (or keeps what its views need), and lets go of them.
-  void render(Tile& tile, int64_t number, ViewSet& views) {
+  void render(Renderer& tile, int64_t number, ViewSet& views) {
     views.large.step = static_cast<uint64_t>(loaded.step);
     if (parts) return keep_parts(tile, number, views);
     loaded.images.scalar_type() == at::kDouble ? render_as<double>(tile, number, views)
@@ -66,18 +66,18 @@ struct StepSlot {
   }
 
  private:
-  void keep_parts(Tile& tile, int64_t number, const ViewSet& views) {
+  void keep_parts(Renderer& tile, int64_t number, const ViewSet& views) {
     for (auto [i, end] = rows(number); i < end; ++i) {
       const double start = thread_seconds();
-      Tile::Begun begun = decoder ? tile.begin(*decoder, local[i], bytes[i], views)
-                                  : Tile::Begun{nullptr, tile.prepare(local[i], bytes[i], views)};
+      Renderer::Started begun = decoder ? tile.begin(*decoder, local[i], bytes[i], views)
+                                  : Renderer::Started{nullptr, tile.prepare(local[i], bytes[i], views)};
       parts->put(static_cast<int64_t>(i), begun.part, tile.params(), std::move(begun.image));
       bytes[i] = {};
       tile.times.decode += thread_seconds() - start;
     }
   }
   template <class T>
-  void render_as(Tile& tile, int64_t number, const ViewSet& views) {
+  void render_as(Renderer& tile, int64_t number, const ViewSet& views) {
     const auto large = static_cast<size_t>(views.large_views());
     std::vector<T*> out(views.policies.size());
     for (auto [i, end] = rows(number); i < end; ++i) {

@@ -56,7 +56,7 @@ class PairSet {
     return static_cast<uint64_t>(static_cast<uint32_t>(low)) << 32 | static_cast<uint32_t>(high);
   }
   size_t mask() const { return slots_.size() - 1; }
-  size_t home(uint64_t k) const {  // splitmix64's finaliser
+  size_t home(uint64_t k) const {  // splitmix64's finalizer
     k = (k ^ (k >> 30)) * 0xBF58476D1CE4E5B9ull;
     k = (k ^ (k >> 27)) * 0x94D049BB133111EBull;
     return static_cast<size_t>(k ^ (k >> 31)) & mask();

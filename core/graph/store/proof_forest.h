@@ -51,7 +51,7 @@ class ProofForest {
     return nodes;
   }
 
-  std::vector<int32_t> up_;   // (samples) towards the root, −1 at it
+  std::vector<int32_t> up_;   // (samples) toward the root, −1 at it
   std::vector<int32_t> why_;  // (samples) reason of the edge upwards
 };
 

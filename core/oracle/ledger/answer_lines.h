@@ -1,4 +1,4 @@
-// answer_lines: questions and answers as JSON, one object a line: what files, the inbox and the labelling page speak.
+// answer_lines: questions and answers as JSON, one object a line: what files, the inbox and the labeling page speak.
 //
 //   question   {"query": 12, "kind": "captcha", "template": 7, "members": [3, 1], "sampler": "captcha"}; coarse: "node"; when
 //              names are given, "template_name" and "member_names": what the data set calls the samples

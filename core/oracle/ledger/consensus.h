@@ -1,7 +1,7 @@
 // consensus: one verdict of several annotators' answers: by majority, or by Dawid and Skene's estimate of who errs how.
 //
 // majority     the verdict said most often, its share as confidence; a draw is `unsure`
-// dawid_skene  expectation maximisation over all answers of the ledger: a confusion matrix for each annotator (with one
+// dawid_skene  expectation maximization over all answers of the ledger: a confusion matrix for each annotator (with one
 //              pseudo-count on each right answer and a tenth on each wrong one, so that a few answers prove little) and the
 //              shares of the verdicts; the verdict of the largest posterior, which is the confidence
 // Only yes and no are estimated. A question most of whose answers are unsure or broken is that; skip counts as no answer,

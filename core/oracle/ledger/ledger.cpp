@@ -38,7 +38,7 @@ Ledger::Ledger(const std::string& path, const std::string& run_id) : db_(std::ma
 
 Ledger::~Ledger() = default;
 
-void Ledger::record_queries(std::vector<Query>& queries, const AskedBy& by) {
+void Ledger::record_queries(std::vector<Query>& queries, const RoundRecord& by) {
   const std::lock_guard<std::mutex> lock(db_->mutex);
   const Sqlite& db = db_->db;
   const double time = ledger_now();

@@ -27,7 +27,7 @@
 namespace pal::oracle {
 
 // Who asked, and when in the life of the model.
-struct AskedBy {
+struct RoundRecord {
   std::string sampler;
   int64_t round = 0;
   int64_t model_step = 0;
@@ -79,7 +79,7 @@ class Ledger {
 
   // A round: gives each query its id (in order, from 1) and stores all or none, and what is asked again. Synced when it
   // returns. A round without a question is a round.
-  void record_queries(std::vector<Query>& queries, const AskedBy& by);
+  void record_queries(std::vector<Query>& queries, const RoundRecord& by);
 
   // Stores all or none, in this order. Synced when it returns. Throws Error (data) on an answer to a question that was
   // never asked, on a second one of the same annotator, and on one from the future; handed in before: nothing happens.

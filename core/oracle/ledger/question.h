@@ -1,6 +1,6 @@
 // question: what is asked, what somebody says to it, and what the run makes of that. Without torch, files or time.
 //
-// A question is one member of a query. People say yes, no, unsure, skip or broken to it (an Answer); one or more answers
+// A question is one member of a query. Users say yes, no, unsure, skip or broken to it (an Answer); one or more answers
 // make a Decision, which is what the graph takes in, at one step, on every rank.
 #pragma once
 
@@ -36,7 +36,7 @@ graph::Relation relation_of(QueryKind kind, Verdict verdict);
 
 constexpr int64_t kNoNode = -1;
 
-// "Which of these members are the same as the template?" Every member is one question: it counts once towards
+// "Which of these members are the same as the template?" Every member is one question: it counts once toward
 // oracle.questions_per_round and oracle.budget.
 struct Query {
   int64_t id = 0;  // running number in the run, from 1; given by who records it

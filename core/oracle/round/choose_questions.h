@@ -1,4 +1,4 @@
-// asking: what a round asks, and why it asks nothing. For rounds of a job (dist/train/query_round.h) and without one (pal ask, pal label).
+// choose_questions: what a round asks, and why it asks nothing. For rounds of a job (dist/train/query_round.h) and without one (pal ask, pal label).
 #pragma once
 
 #include <cstdint>

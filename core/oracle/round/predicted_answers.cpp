@@ -11,7 +11,7 @@
 
 namespace pal::oracle {
 
-void expect_answers(const graph::GraphStore& store, const Pool& pool, std::vector<Query>& queries) {
+void predict_answers(const graph::GraphStore& store, const Pool& pool, std::vector<Query>& queries) {
   if (!pool.embeddings.defined()) return;
   const PoolRows rows(pool);
   std::vector<int64_t> known, places;  // rows here whose place in the graph is known

@@ -1,4 +1,4 @@
-// expectation: what the model thinks the answers will be, before anybody is asked.
+// predicted_answers: what the model thinks the answers will be, before anybody is asked.
 #pragma once
 
 #include <vector>
@@ -11,6 +11,6 @@ namespace pal::oracle {
 // the pool whose place is known (GraphStore::known) belongs to the template's component, and to differ otherwise. Unknown for
 // a member that is not in the pool; nothing is filled without embeddings, while fewer than two places are known, and for
 // coarse questions.
-void expect_answers(const graph::GraphStore& store, const Pool& pool, std::vector<Query>& queries);
+void predict_answers(const graph::GraphStore& store, const Pool& pool, std::vector<Query>& queries);
 
 }  // namespace pal::oracle

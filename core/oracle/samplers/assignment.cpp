@@ -21,9 +21,9 @@ constexpr int64_t kRowsAtOnce = 4096;
 
 const kernels::VecOps<float>& row_ops() { return kernels::vec_ops<float>(kernels::best_isa()); }
 
-// f(i, s): the products s of row rows[i] with all `centres`, block by block.
+// f(i, s): the products s of row rows[i] with all `centers`, block by block.
 template <class F>
-void for_products(const at::Tensor& all, const std::vector<int64_t>& rows, const at::Tensor& centres, const F& f) {
+void for_products(const at::Tensor& all, const std::vector<int64_t>& rows, const at::Tensor& centers, const F& f) {
   const auto count = static_cast<int64_t>(rows.size());
   const bool whole = count == all.size(0);  // ascending and distinct: then they are all rows
   for (int64_t begin = 0; begin < count; begin += kRowsAtOnce) {
@@ -32,10 +32,10 @@ void for_products(const at::Tensor& all, const std::vector<int64_t>& rows, const
         whole ? all.narrow(0, begin, n)
               : all.index_select(
                     0, at::tensor(at::ArrayRef<int64_t>(rows.data() + begin, static_cast<size_t>(n)), at::kLong));
-    const at::Tensor products = times_transposed(block, centres);
+    const at::Tensor products = times_transposed(block, centers);
     const float* const p = products.const_data_ptr<float>();
     at::parallel_for(0, n, 64, [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) f(rows[begin + i], p + i * centres.size(0));
+      for (int64_t i = first; i < last; ++i) f(rows[begin + i], p + i * centers.size(0));
     });
   }
 }
@@ -73,41 +73,41 @@ TopTwo top_two(const float* s, int64_t count) {
 
 Assignment::Assignment(at::Tensor rows)
     : rows_(std::move(rows)),
-      centre_(static_cast<size_t>(rows_.size(0)), -1),
-      similarity_(centre_.size(), 0),
-      others_(centre_.size(), 0),
+      center_(static_cast<size_t>(rows_.size(0)), -1),
+      similarity_(center_.size(), 0),
+      others_(center_.size(), 0),
       rounding_(static_cast<double>(rows_.size(1)) * 0x1p-23) {}
 
-bool Assignment::update(const at::Tensor& centres) {
-  const int64_t clusters = centres.size(0), dims = centres.size(1);
-  const std::vector<int64_t> before = centre_;
-  if (!centres_.defined()) {
-    centres_ = centres.clone();
-    std::vector<int64_t> all(centre_.size());
+bool Assignment::update(const at::Tensor& centers) {
+  const int64_t clusters = centers.size(0), dims = centers.size(1);
+  const std::vector<int64_t> before = center_;
+  if (!centers_.defined()) {
+    centers_ = centers.clone();
+    std::vector<int64_t> all(center_.size());
     std::iota(all.begin(), all.end(), int64_t{0});
     meet_all(all);
   } else {
-    PAL_ASSERT(clusters == centres_.size(0), "as many centres as before");
+    PAL_ASSERT(clusters == centers_.size(0), "as many centers as before");
     std::vector<double> moved(static_cast<size_t>(clusters));
     for (int64_t c = 0; c < clusters; ++c) {
-      moved[c] = std::sqrt(row_ops().squared_distance(centres.const_data_ptr<float>() + c * dims,
-                                                      centres_.const_data_ptr<float>() + c * dims, dims)) *
+      moved[c] = std::sqrt(row_ops().squared_distance(centers.const_data_ptr<float>() + c * dims,
+                                                      centers_.const_data_ptr<float>() + c * dims, dims)) *
                  (1 + 1e-9);
     }
-    centres_ = centres.clone();
+    centers_ = centers.clone();
     find_similarity();
     const Plan now = plan(moved);
     meet_all(now.meet_all);
     meet_all(meet_hot(now));
   }
   find_similarity();
-  return centre_ != before;
+  return center_ != before;
 }
 
 Assignment::Plan Assignment::plan(const std::vector<double>& moved) const {
-  const auto n = static_cast<int64_t>(centre_.size()), clusters = static_cast<int64_t>(moved.size());
-  // ahead[i]: how far the other centres may have moved until the own one is no longer surely the nearest.
-  std::vector<double> ahead(centre_.size());
+  const auto n = static_cast<int64_t>(center_.size()), clusters = static_cast<int64_t>(moved.size());
+  // ahead[i]: how far the other centers may have moved until the own one is no longer surely the nearest.
+  std::vector<double> ahead(center_.size());
   for (int64_t i = 0; i < n; ++i) ahead[i] = similarity_[i] - others_[i] - 3 * rounding_;
   std::vector<int64_t> order(moved.size());
   std::iota(order.begin(), order.end(), int64_t{0});
@@ -132,11 +132,11 @@ Assignment::Plan Assignment::plan(const std::vector<double>& moved) const {
 }
 
 void Assignment::meet_all(const std::vector<int64_t>& rows) {
-  const int64_t clusters = centres_.size(0);
+  const int64_t clusters = centers_.size(0);
   products_ += static_cast<int64_t>(rows.size()) * clusters;
-  for_products(rows_, rows, centres_, [&](int64_t i, const float* s) {
+  for_products(rows_, rows, centers_, [&](int64_t i, const float* s) {
     const TopTwo top = top_two(s, clusters);
-    centre_[i] = top.best;
+    center_[i] = top.best;
     others_[i] = static_cast<double>(top.second) + rounding_;
   });
 }
@@ -145,20 +145,20 @@ std::vector<int64_t> Assignment::meet_hot(const Plan& plan) {
   for (int64_t i : plan.meet_hot) others_[i] += plan.cold_moved;
   if (plan.hot.empty()) return {};
   products_ += static_cast<int64_t>(plan.meet_hot.size() * plan.hot.size());
-  std::vector<char> undecided(centre_.size(), 0);
+  std::vector<char> undecided(center_.size(), 0);
   for_products(
-      rows_, plan.meet_hot, centres_.index_select(0, at::tensor(plan.hot, at::kLong)), [&](int64_t i, const float* s) {
+      rows_, plan.meet_hot, centers_.index_select(0, at::tensor(plan.hot, at::kLong)), [&](int64_t i, const float* s) {
         TopTwo top = top_two(s, static_cast<int64_t>(plan.hot.size()));
-        const bool own_is_hot = std::binary_search(plan.hot.begin(), plan.hot.end(), centre_[i]);
-        if (plan.hot[top.best] == centre_[i]) {
+        const bool own_is_hot = std::binary_search(plan.hot.begin(), plan.hot.end(), center_[i]);
+        if (plan.hot[top.best] == center_[i]) {
           others_[i] = std::max(others_[i], top.second + rounding_);
         } else if (top.first + 2 * rounding_ < similarity_[i]) {
           others_[i] = std::max(others_[i], top.first + rounding_);
         } else if (own_is_hot ||
                    top.first >
-                       similarity_[i] + 2 * rounding_) {  // a hot centre is nearer; the old one is one of the others
+                       similarity_[i] + 2 * rounding_) {  // a hot center is nearer; the old one is one of the others
           others_[i] = std::max({others_[i], top.second + rounding_, similarity_[i] + rounding_});
-          centre_[i] = plan.hot[top.best];
+          center_[i] = plan.hot[top.best];
         } else {
           undecided[i] = 1;
         }
@@ -173,10 +173,10 @@ std::vector<int64_t> Assignment::meet_hot(const Plan& plan) {
 void Assignment::find_similarity() {
   const int64_t dims = rows_.size(1);
   const float* const x = rows_.const_data_ptr<float>();
-  const float* const c = centres_.const_data_ptr<float>();
+  const float* const c = centers_.const_data_ptr<float>();
   at::parallel_for(0, rows_.size(0), 256, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i)
-      similarity_[i] = static_cast<float>(row_ops().dot(x + i * dims, c + centre_[i] * dims, dims));
+      similarity_[i] = static_cast<float>(row_ops().dot(x + i * dims, c + center_[i] * dims, dims));
   });
 }
 

@@ -12,7 +12,7 @@
 
 namespace pal::oracle {
 
-Board::Board(const graph::GraphStore& store, const Pool& pool, const Round& round, Templates templates)
+Candidates::Candidates(const graph::GraphStore& store, const Pool& pool, const Round& round, Templates templates)
     : store_(store), round_(round), pool_(pool) {
   std::unordered_set<int64_t> seen;
   for (size_t row = 0; row < pool_.samples().size(); ++row) {
@@ -36,14 +36,14 @@ Board::Board(const graph::GraphStore& store, const Pool& pool, const Round& roun
   }
 }
 
-void Board::find_classes(Templates templates) {
+void Candidates::find_classes(Templates templates) {
   const bool deduced = store_.deduction() == graph::Deduction::on;
   std::vector<PointClass> others;
-  std::map<int64_t, PointClass> labelled;  // without deduction: samples with one label are no component
+  std::map<int64_t, PointClass> labeled;  // without deduction: samples with one label are no component
   for (int64_t i = 0; i < store_.samples(); ++i) {
     const int64_t label = store_.label(i);
     if (label >= 0 && !deduced) {
-      ++labelled.try_emplace(label, PointClass{i, i, 0, label}).first->second.known;
+      ++labeled.try_emplace(label, PointClass{i, i, 0, label}).first->second.known;
     } else if (deduced && store_.component(i) == i) {
       if (label >= 0)
         classes_.push_back({i, i, store_.component_size(i), label});
@@ -51,7 +51,7 @@ void Board::find_classes(Templates templates) {
         others.push_back({i, i, store_.component_size(i)});
     }
   }
-  for (const auto& entry : labelled) classes_.push_back(entry.second);
+  for (const auto& entry : labeled) classes_.push_back(entry.second);
   if (templates == Templates::discover) {
     for (const Point& p : points_) {
       if (!deduced ? store_.label(p.sample) < 0 : !store_.known(p.sample)) others.push_back({p.sample, p.unit, 1});
@@ -75,7 +75,7 @@ void Board::find_classes(Templates templates) {
   }
 }
 
-void Board::classify_rows() {
+void Candidates::classify_rows() {
   row_class_.assign(pool_.samples().size(), -1);
   std::map<int64_t, int64_t> votes;
   for (size_t row = 0; row < pool_.samples().size(); ++row) {
@@ -101,14 +101,14 @@ void Board::classify_rows() {
   }
 }
 
-at::Tensor Board::point_rows(const std::vector<int64_t>& points) const {
+at::Tensor Candidates::point_rows(const std::vector<int64_t>& points) const {
   std::vector<int64_t> rows;
   rows.reserve(points.size());
   for (int64_t p : points) rows.push_back(points_[p].row);
   return pool_.gather(rows);
 }
 
-std::vector<int64_t> Board::points_here(const std::vector<int64_t>& points) const {
+std::vector<int64_t> Candidates::points_here(const std::vector<int64_t>& points) const {
   std::vector<int64_t> indices;
   for (size_t k = 0; k < points.size(); ++k) {
     if (pool_.place(points_[points[k]].row) >= 0) indices.push_back(static_cast<int64_t>(k));
@@ -116,20 +116,20 @@ std::vector<int64_t> Board::points_here(const std::vector<int64_t>& points) cons
   return indices;
 }
 
-at::Tensor Board::rows_here(const std::vector<int64_t>& points, const std::vector<int64_t>& indices) const {
+at::Tensor Candidates::rows_here(const std::vector<int64_t>& points, const std::vector<int64_t>& indices) const {
   std::vector<int64_t> places;
   places.reserve(indices.size());
   for (int64_t k : indices) places.push_back(pool_.place(points_[points[k]].row));
   return pool_.here().index_select(0, at::tensor(places, at::kLong));
 }
 
-std::vector<int64_t> Board::all_points() const {
+std::vector<int64_t> Candidates::all_points() const {
   std::vector<int64_t> all(points_.size());
   std::iota(all.begin(), all.end(), int64_t{0});
   return all;
 }
 
-const std::vector<int64_t>& Board::by_draw() const {
+const std::vector<int64_t>& Candidates::by_draw() const {
   if (by_draw_.size() == points_.size()) return by_draw_;
   by_draw_ = all_points();
   std::sort(by_draw_.begin(), by_draw_.end(),
@@ -137,7 +137,7 @@ const std::vector<int64_t>& Board::by_draw() const {
   return by_draw_;
 }
 
-std::vector<int64_t> Board::excluded(int64_t point) const {
+std::vector<int64_t> Candidates::excluded(int64_t point) const {
   std::vector<int64_t> out;
   const auto add = [&](int64_t unit) {
     const auto at = class_of_unit_.find(unit);
@@ -155,7 +155,7 @@ std::vector<int64_t> Board::excluded(int64_t point) const {
   return out;
 }
 
-bool Board::open(int64_t point, int64_t c) const {
+bool Candidates::open(int64_t point, int64_t c) const {
   if (!free(point) || store_.relation(points_[point].sample, classes_[c].sample) != graph::Relation::unknown)
     return false;
   const auto ruled = ruled_out_.find(points_[point].unit);

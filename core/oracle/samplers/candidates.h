@@ -1,4 +1,4 @@
-// board: what a round of questions begins with: the points of the pool that may be asked about, the classes they may
+// candidates: what a round of questions begins with: the points of the pool that may be asked about, the classes they may
 // belong to, and what must not be asked: what is known, implied, pending, or asked before in this round.
 //
 // A point is a component with a sample in the pool that is not yet a class; its smallest sample there stands for it. It is
@@ -39,9 +39,9 @@ struct PointClass {
   int64_t label = -1;  // as given, −1 discovered
 };
 
-class Board {
+class Candidates {
  public:
-  Board(const graph::GraphStore& store, const Pool& pool, const Round& round, Templates templates);
+  Candidates(const graph::GraphStore& store, const Pool& pool, const Round& round, Templates templates);
 
   const graph::GraphStore& store() const { return store_; }
   const Round& round() const { return round_; }

@@ -28,23 +28,23 @@ class Captcha final : public QuerySampler {
 
   std::string name() const override { return to_string(options_.kind); }
   PoolNeeds needs() const override {
-    if (options_.centre == Centre::input) return PoolNeeds::inputs;
-    return options_.guide != Guide::none || options_.centre == Centre::embeddings ? PoolNeeds::embeddings
+    if (options_.center == Center::input) return PoolNeeds::inputs;
+    return options_.guide != Guide::none || options_.center == Center::embeddings ? PoolNeeds::embeddings
                                                                                   : PoolNeeds::samples;
   }
-  Begun begun() const override { return finishes() ? Begun::first : Begun::drawn; }
+  RefusedOrder refused_order() const override { return finishes() ? RefusedOrder::first : RefusedOrder::drawn; }
 
   std::vector<Query> choose(const graph::GraphStore& store, const Pool& pool, const Round& round) const override {
     if (pool.samples.empty() || round.questions <= 0) return {};
-    Board board(store, pool, round, options_.templates);
-    if (options_.centre != Centre::off && store.deduction() == graph::Deduction::on) {
-      move_templates(board, options_.centre == Centre::input ? inputs_here(board, pool) : board.pool().here());
+    Candidates board(store, pool, round, options_.templates);
+    if (options_.center != Center::off && store.deduction() == graph::Deduction::on) {
+      move_templates(board, options_.center == Center::input ? inputs_here(board, pool) : board.pool().here());
     }
     const auto classes = static_cast<int64_t>(board.classes().size());
     std::optional<ClassModel> model;
     if (options_.guide != Guide::none && pool.embeddings.defined()) {
       model.emplace(board.pool(), board.row_class(), classes,
-                    options_.guide == Guide::classifier ? ModelKind::classifier : ModelKind::centres);
+                    options_.guide == Guide::classifier ? ModelKind::classifier : ModelKind::centers);
     }
     std::vector<Demand> demands = make_demands(board, model);
 
@@ -72,7 +72,7 @@ class Captcha final : public QuerySampler {
     return given ? options_.priors[label] : mean;
   }
 
-  std::vector<Demand> make_demands(const Board& board, const std::optional<ClassModel>& model) const {
+  std::vector<Demand> make_demands(const Candidates& board, const std::optional<ClassModel>& model) const {
     std::vector<Demand> demands(board.classes().size());
     for (size_t c = 0; c < demands.size(); ++c)
       demands[c].known = static_cast<double>(board.classes()[c].known) / prior(board.classes()[c].label);
@@ -85,7 +85,7 @@ class Captcha final : public QuerySampler {
     const bool nearest_first = options_.guide == Guide::embeddings || options_.kind == QueryKind::outliers;
     std::vector<char> begun(points.size(), 0);
     if (finishes()) {
-      for (int64_t p : points) begun[p] = is_begun(board.store(), board.points()[p].sample);
+      for (int64_t p : points) begun[p] = is_refused(board.store(), board.points()[p].sample);
     }
     for (size_t c = 0; c < demands.size(); ++c) {
       std::sort(demands[c].predicted.begin(), demands[c].predicted.end(), [&](int64_t a, int64_t b) {
@@ -110,7 +110,7 @@ class Captcha final : public QuerySampler {
   bool finishes() const { return options_.guide != Guide::none && options_.kind == QueryKind::captcha; }
 
   // Samples of up to `count` points, taken; `left` is what the round may still ask.
-  std::vector<int64_t> grid(Board& board, const std::optional<ClassModel>& model, int64_t c, Demand& demand,
+  std::vector<int64_t> grid(Candidates& board, const std::optional<ClassModel>& model, int64_t c, Demand& demand,
                             int64_t count, int64_t left) const {
     std::vector<int64_t> samples;
     const auto ask = [&](int64_t point) {
@@ -136,7 +136,7 @@ class Captcha final : public QuerySampler {
   }
 
   // The `most` open points likeliest to be of class c: more are not asked in the round, whatever other classes take.
-  static std::vector<int64_t> likely_points(const Board& board, const ClassModel& model, int64_t c, int64_t most) {
+  static std::vector<int64_t> likely_points(const Candidates& board, const ClassModel& model, int64_t c, int64_t most) {
     std::vector<int64_t> open;
     for (int64_t p = 0; p < board.count(); ++p) {
       if (board.open(p, c)) open.push_back(p);
@@ -157,7 +157,7 @@ class Captcha final : public QuerySampler {
 std::unique_ptr<QuerySampler> make_captcha(const CaptchaOptions& options) {
   PAL_CHECK(options.members >= 1, "oracle.members", options.members, "give at least 1");
   PAL_CHECK(options.kind != QueryKind::outliers || options.guide != Guide::none,
-            "oracle.guide for oracle.sampler=outliers", "none",
+            "oracle.class_guess for oracle.sampler=outliers", "none",
             "outliers need embeddings or classifier: their members are believed similar");
   for (double prior : options.priors)
     PAL_CHECK(prior > 0, "a number of oracle.priors", prior, "give numbers above 0, one for each class");

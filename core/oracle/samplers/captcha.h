@@ -4,7 +4,7 @@
 // Classes and templates: board.h. A grid asks up to `members` points against the template of the class with the fewest known
 //   members for its prior (those asked in this round count as known, so that grids go round and a stop at any time leaves the
 //   classes balanced).
-// Guide::embeddings  the points whose nearest class centre is this one come first, the nearest first; then the others.
+// Guide::embeddings  the points whose nearest class center is this one come first, the nearest first; then the others.
 // Guide::classifier  the points that a classifier on the known members predicts as this class come first, in the order of
 //   their draws (the nearest ones teach little); then the others, the most likely first. For many classes: a grid then holds
 //   mostly its own class.
@@ -12,7 +12,7 @@
 //   members are then a fair part of the class, not only what was easily taken for it.
 // Guide::none, and a class without an embedded member: in the order of the draws.
 // Outliers ask only the points predicted as the class, the most likely first, and fewer grids where there are none.
-// Centre::embeddings, Centre::input: the template is the known member in the pool nearest (cosine) to the mean of the class, by
+// Center::embeddings, Center::input: the template is the known member in the pool nearest (cosine) to the mean of the class, by
 //   embedding or by Pool::inputs; not without deduction, where an answer holds for its own template alone.
 #pragma once
 
@@ -25,14 +25,14 @@
 namespace pal::oracle {
 
 enum class Guide { none, embeddings, classifier };
-enum class Centre { off, embeddings, input };
+enum class Center { off, embeddings, input };
 
 struct CaptchaOptions {
   int64_t members = 10;
   Templates templates = Templates::given;
   Guide guide = Guide::embeddings;
   QueryKind kind = QueryKind::captcha;  // or outliers
-  Centre centre = Centre::off;
+  Center center = Center::off;
   std::vector<double> priors = {};  // by label; empty: equal; a label beyond the list has the mean one
 };
 

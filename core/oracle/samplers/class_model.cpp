@@ -87,7 +87,7 @@ ClassModel::ClassModel(const PoolRows& pool, const std::vector<int64_t>& row_cla
   const double variance = mean_variance(sums, classes + 1, dims);
   std::vector<double> w = mean;
   const auto n = static_cast<int64_t>(members.size());
-  if (kind == ModelKind::centres || n == 0) {
+  if (kind == ModelKind::centers || n == 0) {
     for (double& v : w) v /= variance;
   } else {
     // Around the means: the members less their class's mean, so that nothing cancels.
@@ -146,7 +146,7 @@ namespace {
 
 // f(indices of `points`, scores (n, classes) with excluded classes at −∞) for pieces of the points whose rows lie here.
 template <class F>
-void for_each_piece(const Board& board, const ClassModel& model, const std::vector<int64_t>& points, const F& f) {
+void for_each_piece(const Candidates& board, const ClassModel& model, const std::vector<int64_t>& points, const F& f) {
   const std::vector<int64_t> here = board.points_here(points);
   for (size_t begin = 0; begin < here.size(); begin += kPiece) {
     const std::vector<int64_t> piece(here.begin() + static_cast<int64_t>(begin),
@@ -195,7 +195,7 @@ Belief belief_of(const float* s, int64_t classes) {
 
 }  // namespace
 
-std::vector<Belief> beliefs(const Board& board, const ClassModel& model, const std::vector<int64_t>& points) {
+std::vector<Belief> beliefs(const Candidates& board, const ClassModel& model, const std::vector<int64_t>& points) {
   constexpr int64_t kNumbers = 7;
   std::vector<double> told(points.size() * kNumbers, 0);
   for_each_piece(board, model, points, [&](const std::vector<int64_t>& piece, const float* s) {
@@ -222,7 +222,7 @@ std::vector<Belief> beliefs(const Board& board, const ClassModel& model, const s
   return out;
 }
 
-void for_each_belief(const Board& board, const ClassModel& model, const std::vector<int64_t>& points,
+void for_each_belief(const Candidates& board, const ClassModel& model, const std::vector<int64_t>& points,
                      const std::function<void(size_t, const float*)>& f) {
   std::vector<float> p(static_cast<size_t>(model.classes()));
   for_each_piece(board, model, points, [&](const std::vector<int64_t>& piece, const float* s) {

@@ -1,8 +1,8 @@
 // class_model: which class a point most likely belongs to, learned from the embeddings of the known members.
 //
 // Math:   x unit rows, μ_c the mean of class c. score_c(x) = μ_cᵀΣ⁻¹x − ½ μ_cᵀΣ⁻¹μ_c, p = softmax over classes with a member.
-//         centres: Σ = σ² I, σ² the mean variance of all rows. classifier: Σ = (S + κσ²I) / (n − C + κ), S the scatter of
-//         the members around their means, κ = D: the nearest centre while few are known, a linear discriminant later.
+//         centers: Σ = σ² I, σ² the mean variance of all rows. classifier: Σ = (S + κσ²I) / (n − C + κ), S the scatter of
+//         the members around their means, κ = D: the nearest center while few are known, a linear discriminant later.
 // Order:  products by panels, means by exact sums, the scatter in the order of samples: bits depend neither on threads and ranks nor
 //         on the order of the pool.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace pal::oracle {
 
-enum class ModelKind { centres, classifier };
+enum class ModelKind { centers, classifier };
 
 class ClassModel {
  public:
@@ -49,10 +49,10 @@ struct Belief {
   double gap = 0;    // score of the first less that of the second
 };
 // Collective. Of these points, each where its row lies, in pieces, so that memory stays bounded.
-std::vector<Belief> beliefs(const Board& board, const ClassModel& model, const std::vector<int64_t>& points);
+std::vector<Belief> beliefs(const Candidates& board, const ClassModel& model, const std::vector<int64_t>& points);
 // f(index in points, p): the probabilities (classes), 0 where excluded. Called for the points whose rows lie here, in order of
 // `points`, by one thread.
-void for_each_belief(const Board& board, const ClassModel& model, const std::vector<int64_t>& points,
+void for_each_belief(const Candidates& board, const ClassModel& model, const std::vector<int64_t>& points,
                      const std::function<void(size_t, const float*)>& f);
 
 }  // namespace pal::oracle

@@ -36,11 +36,11 @@ class Coarse final : public QuerySampler {
   }
   std::string name() const override { return "coarse"; }
   PoolNeeds needs() const override { return PoolNeeds::embeddings; }
-  Begun begun() const override { return Begun::first; }
+  RefusedOrder refused_order() const override { return RefusedOrder::first; }
 
   std::vector<Query> choose(const graph::GraphStore& store, const Pool& pool, const Round& round) const override {
     if (pool.samples.empty() || round.questions <= 0) return {};
-    Board board(store, pool, round, options_.templates);
+    Candidates board(store, pool, round, options_.templates);
     const auto classes = static_cast<int64_t>(board.classes().size());
     std::vector<int64_t> group;  // of each class
     std::map<int64_t, int64_t> number;
@@ -63,7 +63,7 @@ class Coarse final : public QuerySampler {
       if (d.verdict == Verdict::yes) placed.insert(board.unit(d.j));
     }
     const ClassModel model(board.pool(), board.row_class(), classes, options_.model);
-    const std::vector<int64_t> order = begun_first(board, board.by_draw());
+    const std::vector<int64_t> order = refused_first(board, board.by_draw());
     const std::vector<Belief> all = beliefs(board, model, order);
     if (nodes.size() < 2 || groups_are_firm(board, group, static_cast<int64_t>(nodes.size()))) {
       return ask_points(board, order, all, options_.members, round.questions);
@@ -73,7 +73,7 @@ class Coarse final : public QuerySampler {
 
  private:
   // Coarse questions about the points not placed yet; fine ones about the others.
-  std::vector<Query> ask_groups(Board& board, const std::vector<int64_t>& order, const std::vector<Belief>& all,
+  std::vector<Query> ask_groups(Candidates& board, const std::vector<int64_t>& order, const std::vector<Belief>& all,
                                 const std::vector<int64_t>& group, const std::vector<int64_t>& nodes,
                                 const std::set<int64_t>& placed) const {
     std::vector<Query> queries;
@@ -112,7 +112,7 @@ class Coarse final : public QuerySampler {
     return queries;
   }
 
-  bool groups_are_firm(const Board& board, const std::vector<int64_t>& group, int64_t groups) const {
+  bool groups_are_firm(const Candidates& board, const std::vector<int64_t>& group, int64_t groups) const {
     constexpr int64_t kLeast = 5;
     std::vector<int64_t> taught(board.row_class().size(), -1), asked = taught, seen(static_cast<size_t>(groups), 0);
     for (size_t row = 0; row < taught.size(); ++row) {

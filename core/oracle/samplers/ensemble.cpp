@@ -13,7 +13,7 @@ constexpr int64_t kEnsemblePoints = 32768;  // points that all heads look at, dr
 
 // How often each row counts in a head: as many draws with replacement as there are members, of one class at a time, so that no
 // class is lost.
-std::vector<int32_t> bootstrap(const Board& board, int64_t head) {
+std::vector<int32_t> bootstrap(const Candidates& board, int64_t head) {
   std::vector<int32_t> times(board.row_class().size(), 0);
   std::map<int64_t, std::vector<size_t>> members;
   for (size_t row = 0; row < times.size(); ++row) {
@@ -32,7 +32,7 @@ std::vector<int32_t> bootstrap(const Board& board, int64_t head) {
 std::unique_ptr<QuerySampler> make_ensemble(const PointOptions& options, int64_t heads) {
   PAL_CHECK(heads >= 2, "oracle.heads", heads, "an ensemble has at least 2");
   return make_point_sampler(
-      "ensemble", options, [options, heads](const Board& board, const ClassModel& model, int64_t count) {
+      "ensemble", options, [options, heads](const Candidates& board, const ClassModel& model, int64_t count) {
         const std::vector<int64_t> points = free_points(board, kEnsemblePoints);
         std::vector<std::map<int64_t, int64_t>> votes(points.size());
         std::vector<double> margin(points.size(), 0);

@@ -20,7 +20,7 @@ class ExactSums {
 
   int64_t rows(int64_t group) const { return at(group)[dims_]; }
   double sum(int64_t group, int64_t column) const { return static_cast<double>(at(group)[column]) / kUnit; }
-  // The normalised sum, (D); false and nothing when the sum is 0.
+  // The normalized sum, (D); false and nothing when the sum is 0.
   bool direction(int64_t group, float* to) const;
 
  private:

@@ -18,7 +18,7 @@ constexpr int64_t kGradientPoints = 16384;  // points whose probabilities are ke
 }  // namespace
 
 std::unique_ptr<QuerySampler> make_model_change(const PointOptions& options) {
-  return make_point_sampler("model_change", options, [](const Board& board, const ClassModel& model, int64_t count) {
+  return make_point_sampler("model_change", options, [](const Candidates& board, const ClassModel& model, int64_t count) {
     const std::vector<int64_t> points = free_points(board, board.count());
     std::vector<double> scores(points.size(), 0);
     for_each_belief(board, model, points, [&](size_t k, const float* p) {
@@ -66,7 +66,7 @@ Candidate first_of_all(const Candidate& own, comm::Comm& comm) {
 }  // namespace
 
 std::unique_ptr<QuerySampler> make_gradients(const PointOptions& options) {
-  return make_point_sampler("gradients", options, [](const Board& board, const ClassModel& model, int64_t count) {
+  return make_point_sampler("gradients", options, [](const Candidates& board, const ClassModel& model, int64_t count) {
     const std::vector<int64_t> points = free_points(board, kGradientPoints), here = board.points_here(points);
     const auto n = static_cast<int64_t>(here.size());
     const int64_t classes = model.classes(), dims = board.pool().dims();

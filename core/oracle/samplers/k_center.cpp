@@ -29,7 +29,7 @@ std::vector<float> nearest_similarity(const at::Tensor& rows, const at::Tensor& 
 }  // namespace
 
 std::unique_ptr<QuerySampler> make_k_center(const PointOptions& options) {
-  return make_point_sampler("k_center", options, [](const Board& board, const ClassModel&, int64_t count) {
+  return make_point_sampler("k_center", options, [](const Candidates& board, const ClassModel&, int64_t count) {
     const std::vector<int64_t> points = free_points(board, kCenterPoints);
     std::vector<int64_t> known;  // spread over the pool when there are too many
     for (size_t row = 0; row < board.row_class().size(); ++row) {

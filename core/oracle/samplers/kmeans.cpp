@@ -20,7 +20,7 @@ namespace pal::oracle {
 namespace {
 
 using Drawn = std::pair<uint64_t, int64_t>;  // draw, id
-constexpr int64_t kCandidates = 2;           // for each centre to begin with
+constexpr int64_t kCandidates = 2;           // for each center to begin with
 
 // The `count` smallest draws of all ranks, ascending; their rows are on the ranks that hold them.
 std::vector<Drawn> smallest_draws(const std::vector<int64_t>& ids, int64_t count, const KmeansOptions& o,
@@ -61,7 +61,7 @@ at::Tensor row_of(const at::Tensor& rows, const std::vector<int64_t>& ids, int64
   return row;
 }
 
-// Ids of the `count` rows that are least similar to their centre, worst first, ties by id.
+// Ids of the `count` rows that are least similar to their center, worst first, ties by id.
 std::vector<int64_t> worst_rows(const std::vector<float>& similarity, const std::vector<int64_t>& ids, int64_t count,
                                 comm::Comm& comm) {
   using Fit = std::pair<float, int64_t>;
@@ -94,7 +94,7 @@ Kmeans kmeans(const at::Tensor& rows, const std::vector<int64_t>& ids, const Kme
   const at::NoGradGuard no_grad;
   PAL_CHECK(o.clusters >= 1, "clusters of k-means", o.clusters, "give at least 1");
   PAL_ASSERT(rows.size(0) == static_cast<int64_t>(ids.size()), "an id for each row");
-  // The rows that move the centres, and the first of them as centres.
+  // The rows that move the centers, and the first of them as centers.
   const int64_t most = o.per_cluster > 0 ? o.per_cluster * o.clusters : std::numeric_limits<int64_t>::max() / 2;
   at::Tensor total = at::full({1}, rows.size(0), at::kLong);
   comm.all_reduce(total);
@@ -129,27 +129,27 @@ Kmeans kmeans(const at::Tensor& rows, const std::vector<int64_t>& ids, const Kme
   std::vector<int64_t> numbers(static_cast<size_t>(candidates));
   std::iota(numbers.begin(), numbers.end(), int64_t{0});
   const auto alone = comm::make_local_comm();  // every rank has them all
-  out.centres = firsts.index_select(0, at::tensor(farthest_first(firsts, numbers, {}, clusters, *alone), at::kLong));
+  out.centers = firsts.index_select(0, at::tensor(farthest_first(firsts, numbers, {}, clusters, *alone), at::kLong));
 
   Assignment now(part);
   for (out.iterations = 0; out.iterations < o.iterations; ++out.iterations) {
-    at::Tensor moved = at::full({1}, static_cast<int64_t>(now.update(out.centres)), at::kLong);
+    at::Tensor moved = at::full({1}, static_cast<int64_t>(now.update(out.centers)), at::kLong);
     comm.all_reduce(moved);
     if (moved.item<int64_t>() == 0) break;
-    const ExactSums sums(part, now.centre(), clusters, comm);
+    const ExactSums sums(part, now.center(), clusters, comm);
     std::vector<int64_t> empty;
     for (int64_t c = 0; c < clusters; ++c) {
-      sums.direction(c, out.centres.data_ptr<float>() + c * out.centres.size(1));  // a centre whose rows cancel stays
+      sums.direction(c, out.centers.data_ptr<float>() + c * out.centers.size(1));  // a center whose rows cancel stays
       if (sums.rows(c) == 0) empty.push_back(c);
     }
     if (empty.empty()) continue;
     const std::vector<int64_t> worst = worst_rows(now.similarity(), part_ids, static_cast<int64_t>(empty.size()), comm);
     for (size_t k = 0; k < worst.size(); ++k)
-      out.centres.select(0, empty[k]).copy_(row_of(part, part_ids, worst[k], comm));
+      out.centers.select(0, empty[k]).copy_(row_of(part, part_ids, worst[k], comm));
   }
   if (sampled) now = Assignment(rows);
-  now.update(out.centres);
-  out.assigned = now.centre();
+  now.update(out.centers);
+  out.assigned = now.center();
   out.similarity = now.similarity();
   return out;
 }

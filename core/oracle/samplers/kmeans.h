@@ -1,11 +1,11 @@
 // kmeans: k-means by cosine on unit rows that may lie on several ranks.
 //
-// Math:   centre = the normalised sum of its rows; a row belongs to the centre of the largest inner product, ties by the lower
+// Math:   center = the normalized sum of its rows; a row belongs to the center of the largest inner product, ties by the lower
 //         number. Starts from twice `clusters` rows drawn by (seed, Purpose::oracle, round, sample), of which it keeps those
-//         that are least alike: so fewer clusters begin with two centres. Ends after `iterations` or when no row moves.
-//         A centre without rows takes the row that fits its own worst.
-// Order:  sums are exact (exact_sums.h): the same centres, bit for bit, for any number of ranks and threads and any order of the rows.
-// Rows:   as faiss does, at most `per_cluster` rows for each cluster are looked at while the centres move, drawn by the seed; all
+//         that are least alike: so fewer clusters begin with two centers. Ends after `iterations` or when no row moves.
+//         A center without rows takes the row that fits its own worst.
+// Order:  sums are exact (exact_sums.h): the same centers, bit for bit, for any number of ranks and threads and any order of the rows.
+// Rows:   as faiss does, at most `per_cluster` rows for each cluster are looked at while the centers move, drawn by the seed; all
 //         rows are assigned at the end.
 // Collective.
 #pragma once
@@ -28,9 +28,9 @@ struct KmeansOptions {
 };
 
 struct Kmeans {
-  at::Tensor centres;             // (clusters, D) float, unit rows; the same on every rank
+  at::Tensor centers;             // (clusters, D) float, unit rows; the same on every rank
   std::vector<int64_t> assigned;  // (rows) of this rank
-  std::vector<float> similarity;  // (rows) to their centres
+  std::vector<float> similarity;  // (rows) to their centers
   int iterations = 0;             // done
 };
 

@@ -14,13 +14,13 @@
 namespace pal::oracle {
 namespace {
 
-constexpr int64_t kMergeAsked = 8192, kMergeSupport = 32768, kMergeNeighbours = 16;  // components looked at, drawn
+constexpr int64_t kMergeAsked = 8192, kMergeSupport = 32768, kMergeNeighbors = 16;  // components looked at, drawn
 
-// The centres (mean of their rows in the pool) of some points' components, (points, D), unit rows. Collective.
-at::Tensor component_centres(const Board& board, const std::vector<int64_t>& points,
+// The centers (mean of their rows in the pool) of some points' components, (points, D), unit rows. Collective.
+at::Tensor component_centers(const Candidates& board, const std::vector<int64_t>& points,
                              const std::vector<int64_t>& rows_of) {
   const PoolRows& pool = board.pool();
-  std::vector<int64_t> rows, several;           // most components have one row here: that is their centre
+  std::vector<int64_t> rows, several;           // most components have one row here: that is their center
   std::unordered_map<int64_t, int64_t> number;  // of the others, by component
   for (int64_t p : points) {
     rows.push_back(board.points()[p].row);
@@ -29,8 +29,8 @@ at::Tensor component_centres(const Board& board, const std::vector<int64_t>& poi
       several.push_back(static_cast<int64_t>(rows.size()) - 1);
     }
   }
-  at::Tensor centres = pool.gather(rows);
-  if (several.empty()) return centres;
+  at::Tensor centers = pool.gather(rows);
+  if (several.empty()) return centers;
   std::vector<int64_t> group;
   for (int64_t row : pool.rows_here()) {
     const auto at = number.find(board.unit(pool.samples()[row]));
@@ -38,20 +38,20 @@ at::Tensor component_centres(const Board& board, const std::vector<int64_t>& poi
   }
   const ExactSums sums(pool.here(), group, static_cast<int64_t>(several.size()), pool.comm());
   for (size_t k = 0; k < several.size(); ++k)
-    sums.direction(static_cast<int64_t>(k), centres.data_ptr<float>() + several[k] * centres.size(1));
-  return centres;
+    sums.direction(static_cast<int64_t>(k), centers.data_ptr<float>() + several[k] * centers.size(1));
+  return centers;
 }
 
-// P(same) by the similarity of centres: a half midway between members and strangers.
+// P(same) by the similarity of centers: a half midway between members and strangers.
 struct SameCurve {
   double middle = 0.5, steepness = 8;
   double operator()(double similarity) const { return 1 / (1 + std::exp(-steepness * (similarity - middle))); }
 };
 
-// centres (points, D); strangers: points that follow each other, which are drawn.
-SameCurve fit_curve(const Board& board, const std::vector<int64_t>& points, const at::Tensor& centres,
+// centers (points, D); strangers: points that follow each other, which are drawn.
+SameCurve fit_curve(const Candidates& board, const std::vector<int64_t>& points, const at::Tensor& centers,
                     const std::vector<int64_t>& rows_of) {
-  const int64_t dims = centres.size(1);
+  const int64_t dims = centers.size(1);
   const auto dot = [&](const float* a, const float* b) {
     double sum = 0;
     for (int64_t k = 0; k < dims; ++k) sum += static_cast<double>(a[k]) * b[k];
@@ -67,7 +67,7 @@ SameCurve fit_curve(const Board& board, const std::vector<int64_t>& points, cons
   std::vector<int64_t> members;
   for (int64_t k : large) members.push_back(points[k]);
   const at::Tensor rows = board.point_rows(members);
-  const float* c = centres.const_data_ptr<float>();
+  const float* c = centers.const_data_ptr<float>();
   double own = 0, strange = 0;
   for (size_t k = 0; k < large.size(); ++k)
     own += dot(c + large[k] * dims, rows.const_data_ptr<float>() + static_cast<int64_t>(k) * dims);
@@ -81,7 +81,7 @@ SameCurve fit_curve(const Board& board, const std::vector<int64_t>& points, cons
 }  // namespace
 
 std::unique_ptr<QuerySampler> make_merging() {
-  return make_pair_sampler("merging", PoolNeeds::embeddings, [](const Board& board, int64_t count) {
+  return make_pair_sampler("merging", PoolNeeds::embeddings, [](const Candidates& board, int64_t count) {
     std::vector<PointPair> pairs;
     const auto size = [&](int64_t p) { return board.unit_size(p); };
     std::vector<int64_t> rows_of(static_cast<size_t>(board.count()), 0),
@@ -99,11 +99,11 @@ std::unique_ptr<QuerySampler> make_merging() {
     }
     std::sort(support.begin(), support.end());
     if (asked.empty() || support.size() < 2) return pairs;
-    const at::Tensor centres = component_centres(board, support, rows_of);
-    const SameCurve same = fit_curve(board, support, centres, rows_of);
-    // Each rank looks for the neighbours of its share of the asked ones.
+    const at::Tensor centers = component_centers(board, support, rows_of);
+    const SameCurve same = fit_curve(board, support, centers, rows_of);
+    // Each rank looks for the neighbors of its share of the asked ones.
     const auto queries = static_cast<int64_t>(asked.size());
-    const int64_t k = std::min(kMergeNeighbours, static_cast<int64_t>(support.size()));
+    const int64_t k = std::min(kMergeNeighbors, static_cast<int64_t>(support.size()));
     const comm::Comm& comm = board.pool().comm();
     const int64_t begin = queries * comm.rank() / comm.size(), own = queries * (comm.rank() + 1) / comm.size() - begin;
     at::Tensor ids = at::zeros({queries, k}, at::kLong), scores = at::zeros({queries, k}, at::kDouble);
@@ -112,8 +112,8 @@ std::unique_ptr<QuerySampler> make_merging() {
     for (int64_t p : asked) place.push_back(std::lower_bound(support.begin(), support.end(), p) - support.begin());
     if (own > 0) {
       at::Tensor ids_here = ids.narrow(0, begin, own), scores_here = scores.narrow(0, begin, own);
-      ops::nearest(ids_here, scores_here, centres.index_select(0, at::tensor(place, at::kLong).narrow(0, begin, own)),
-                   {centres, numbers, {}}, self.narrow(0, begin, own), kernels::Metric::cosine, at::get_num_threads());
+      ops::nearest(ids_here, scores_here, centers.index_select(0, at::tensor(place, at::kLong).narrow(0, begin, own)),
+                   {centers, numbers, {}}, self.narrow(0, begin, own), kernels::Metric::cosine, at::get_num_threads());
     }
     board.pool().complete(ids);
     board.pool().complete(scores);

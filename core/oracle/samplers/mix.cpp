@@ -28,10 +28,10 @@ class Mix final : public QuerySampler {
     for (const MixPart& p : parts_) most = std::max(most, p.sampler->needs());
     return most;
   }
-  Begun begun() const override {
+  RefusedOrder refused_order() const override {
     const bool any =
-        std::any_of(parts_.begin(), parts_.end(), [](const MixPart& p) { return p.sampler->begun() == Begun::first; });
-    return any ? Begun::first : Begun::drawn;
+        std::any_of(parts_.begin(), parts_.end(), [](const MixPart& p) { return p.sampler->refused_order() == RefusedOrder::first; });
+    return any ? RefusedOrder::first : RefusedOrder::drawn;
   }
 
   std::vector<Query> choose(const graph::GraphStore& store, const Pool& pool, const Round& round) const override {

@@ -24,15 +24,15 @@ class PointSampler final : public QuerySampler {
   }
   std::string name() const override { return name_; }
   PoolNeeds needs() const override { return PoolNeeds::embeddings; }
-  Begun begun() const override { return Begun::first; }
+  RefusedOrder refused_order() const override { return RefusedOrder::first; }
 
   std::vector<Query> choose(const graph::GraphStore& store, const Pool& pool, const Round& round) const override {
     if (pool.samples.empty() || round.questions <= 0) return {};
     PAL_ASSERT(pool.embeddings.defined(), "a sampler gets what it needs");
-    Board board(store, pool, round, options_.templates);
+    Candidates board(store, pool, round, options_.templates);
     const ClassModel model(board.pool(), board.row_class(), static_cast<int64_t>(board.classes().size()),
                            options_.model);
-    const std::vector<int64_t> points = begun_first(board, order_(board, model, round.questions));
+    const std::vector<int64_t> points = refused_first(board, order_(board, model, round.questions));
     return ask_points(board, points, beliefs(board, model, points), options_.members, round.questions);
   }
 
@@ -51,7 +51,7 @@ class PairSampler final : public QuerySampler {
 
   std::vector<Query> choose(const graph::GraphStore& store, const Pool& pool, const Round& round) const override {
     if (pool.samples.empty() || round.questions <= 0) return {};
-    Board board(store, pool, round, Templates::none);
+    Candidates board(store, pool, round, Templates::none);
     std::vector<Query> queries;
     for (const PointPair& pair : order_(board, round.questions)) {
       if (static_cast<int64_t>(queries.size()) == round.questions) break;
@@ -83,7 +83,7 @@ std::unique_ptr<QuerySampler> make_pair_sampler(const std::string& name, PoolNee
   return std::make_unique<PairSampler>(name, needs, std::move(order));
 }
 
-std::vector<Query> ask_points(Board& board, const std::vector<int64_t>& points, const std::vector<Belief>& beliefs,
+std::vector<Query> ask_points(Candidates& board, const std::vector<int64_t>& points, const std::vector<Belief>& beliefs,
                               int64_t members, int64_t count) {
   std::vector<Query> queries;
   std::map<int64_t, size_t> grid;  // class → its last query
@@ -109,10 +109,10 @@ std::vector<Query> ask_points(Board& board, const std::vector<int64_t>& points, 
   return queries;
 }
 
-std::vector<int64_t> begun_first(const Board& board, const std::vector<int64_t>& order) {
+std::vector<int64_t> refused_first(const Candidates& board, const std::vector<int64_t>& order) {
   std::vector<int64_t> points;
   for (int64_t p = 0; p < board.count(); ++p) {
-    if (board.free(p) && is_begun(board.store(), board.points()[p].sample)) points.push_back(p);
+    if (board.free(p) && is_refused(board.store(), board.points()[p].sample)) points.push_back(p);
   }
   const std::unordered_set<int64_t> begun(points.begin(), points.end());
   std::sort(points.begin(), points.end(), [&](int64_t a, int64_t b) {
@@ -124,7 +124,7 @@ std::vector<int64_t> begun_first(const Board& board, const std::vector<int64_t>&
   return points;
 }
 
-std::vector<int64_t> free_points(const Board& board, int64_t most) {
+std::vector<int64_t> free_points(const Candidates& board, int64_t most) {
   std::vector<int64_t> points;
   for (int64_t p = 0; p < board.count(); ++p) {
     if (board.free(p)) points.push_back(p);
@@ -159,7 +159,7 @@ std::vector<int64_t> first_numbers(size_t n) {
 
 }  // namespace
 
-std::vector<int64_t> best_and_diverse(const Board& board, const std::vector<int64_t>& points,
+std::vector<int64_t> best_and_diverse(const Candidates& board, const std::vector<int64_t>& points,
                                       const std::vector<double>& scores, int64_t count) {
   const std::vector<int64_t> best = best_points(points, scores, 4 * count);
   std::vector<int64_t> out;

@@ -23,7 +23,7 @@ struct PointOptions {
 };
 
 // Points of the board, the first to be asked first: at least `count` of the free ones where there are as many. Each once.
-using PointOrder = std::function<std::vector<int64_t>(const Board& board, const ClassModel& model, int64_t count)>;
+using PointOrder = std::function<std::vector<int64_t>(const Candidates& board, const ClassModel& model, int64_t count)>;
 std::unique_ptr<QuerySampler> make_point_sampler(const std::string& name, const PointOptions& options,
                                                  PointOrder order);
 
@@ -31,22 +31,22 @@ std::unique_ptr<QuerySampler> make_point_sampler(const std::string& name, const 
 struct PointPair {
   int64_t a = 0, b = 0;
 };
-using PairOrder = std::function<std::vector<PointPair>(const Board& board, int64_t count)>;
+using PairOrder = std::function<std::vector<PointPair>(const Candidates& board, int64_t count)>;
 std::unique_ptr<QuerySampler> make_pair_sampler(const std::string& name, PoolNeeds needs, PairOrder order);
 
 // Asks about these points, up to count questions, as above.
-std::vector<Query> ask_points(Board& board, const std::vector<int64_t>& points, const std::vector<Belief>& beliefs,
+std::vector<Query> ask_points(Candidates& board, const std::vector<int64_t>& points, const std::vector<Belief>& beliefs,
                               int64_t members, int64_t count);
 
 // ---- for orders ------------------------------------------------------------------------------------------------------
 // The free points that a class refused, by their draws, then the others in this order.
-std::vector<int64_t> begun_first(const Board& board, const std::vector<int64_t>& order);
+std::vector<int64_t> refused_first(const Candidates& board, const std::vector<int64_t>& order);
 // The free points, at most `most` of them: those with the smallest draws, ascending.
-std::vector<int64_t> free_points(const Board& board, int64_t most);
+std::vector<int64_t> free_points(const Candidates& board, int64_t most);
 // The n points of the highest score, best first, ties by the lower point. scores: one for each of `points`.
 std::vector<int64_t> best_points(const std::vector<int64_t>& points, const std::vector<double>& scores, int64_t n);
 // Collective. Of the best 4 · count the first, then always the one least similar to those taken: a batch that does not repeat itself.
-std::vector<int64_t> best_and_diverse(const Board& board, const std::vector<int64_t>& points,
+std::vector<int64_t> best_and_diverse(const Candidates& board, const std::vector<int64_t>& points,
                                       const std::vector<double>& scores, int64_t count);
 // Collective. The numbers of `count` rows, each the least similar (cosine) to all before it and to what is covered; ties by the
 // lower number. rows (n, D): those here; numbers (n): distinct over all ranks, ascending; covered (n): the similarity to what is

@@ -8,13 +8,13 @@
 namespace pal::oracle {
 namespace {
 
-constexpr int64_t kPruningRows = 64;  // of each cluster, drawn, that move its centre; all are assigned
+constexpr int64_t kPruningRows = 64;  // of each cluster, drawn, that move its center; all are assigned
 
 }  // namespace
 
 std::unique_ptr<QuerySampler> make_pruning(const PointOptions& options, const PruningOptions& pruning) {
   PAL_CHECK(pruning.clusters >= 0, "oracle.clusters", pruning.clusters, "give 0 (as many as classes) or more");
-  return make_point_sampler("pruning", options, [pruning](const Board& board, const ClassModel& model, int64_t count) {
+  return make_point_sampler("pruning", options, [pruning](const Candidates& board, const ClassModel& model, int64_t count) {
     const int64_t clusters = std::max<int64_t>(1, pruning.clusters > 0 ? pruning.clusters : model.classes());
     const PoolRows& pool = board.pool();
     std::vector<int64_t> ids, assigned(board.row_class().size(), 0);

@@ -8,7 +8,7 @@ namespace pal::oracle {
 namespace {
 
 // The first `count` free points by their draws.
-std::vector<int64_t> drawn_points(const Board& board, int64_t count) {
+std::vector<int64_t> drawn_points(const Candidates& board, int64_t count) {
   std::vector<int64_t> points = free_points(board, count);
   std::sort(points.begin(), points.end(),
             [&](int64_t a, int64_t b) { return board.points()[a].draw < board.points()[b].draw; });
@@ -23,7 +23,7 @@ class RandomSampler final : public QuerySampler {
 
   std::vector<Query> choose(const graph::GraphStore& store, const Pool& pool, const Round& round) const override {
     if (pool.samples.empty() || round.questions <= 0) return {};
-    Board board(store, pool, round, options_.templates);
+    Candidates board(store, pool, round, options_.templates);
     const std::vector<int64_t> points = drawn_points(board, board.count());
     std::vector<Belief> beliefs(points.size());
     for (size_t k = 0; k < points.size(); ++k) {
@@ -59,7 +59,7 @@ std::unique_ptr<QuerySampler> make_random_sampler(const PointOptions& options) {
 }
 
 std::unique_ptr<QuerySampler> make_random_pairs() {
-  return make_pair_sampler("supervised", PoolNeeds::samples, [](const Board& board, int64_t count) {
+  return make_pair_sampler("supervised", PoolNeeds::samples, [](const Candidates& board, int64_t count) {
     // Twice as many as asked for: some relations are known.
     const std::vector<int64_t> points = drawn_points(board, 4 * count);
     std::vector<PointPair> pairs;

@@ -19,14 +19,14 @@ Templates templates_of(const config::Config& config) {
 }
 
 Guide guide_of(const config::Config& config) {
-  const std::string& guide = config.text("oracle.guide");
+  const std::string& guide = config.text("oracle.class_guess");
   return guide == "none" ? Guide::none : guide == "classifier" ? Guide::classifier : Guide::embeddings;
 }
 
 CaptchaOptions captcha_options(const config::Config& config) {
   CaptchaOptions o{config.integer("oracle.members"), templates_of(config), guide_of(config)};
-  const std::string& centre = config.text("oracle.centre");
-  o.centre = centre == "input" ? Centre::input : centre == "embeddings" ? Centre::embeddings : Centre::off;
+  const std::string& center = config.text("oracle.center");
+  o.center = center == "input" ? Center::input : center == "embeddings" ? Center::embeddings : Center::off;
   o.priors = config.real_list("oracle.priors");
   return o;
 }
@@ -41,7 +41,7 @@ Uncertainty uncertainty_of(const config::Config& config) {
 std::unique_ptr<QuerySampler> make_named(const std::string& kind, const config::Config& config,
                                          const std::vector<int64_t>& parents) {
   const PointOptions points{config.integer("oracle.members"), templates_of(config),
-                            guide_of(config) == Guide::classifier ? ModelKind::classifier : ModelKind::centres};
+                            guide_of(config) == Guide::classifier ? ModelKind::classifier : ModelKind::centers};
   if (kind == "none") return nullptr;
   if (kind == "ssl") return make_silent_sampler();
   if (kind == "supervised") return make_random_pairs();
@@ -54,10 +54,10 @@ std::unique_ptr<QuerySampler> make_named(const std::string& kind, const config::
     return make_captcha(o);
   }
   if (kind == "nnclr")
-    return make_nnclr_sampler({config.integer("oracle.support"), config.integer("oracle.neighbours")});
+    return make_nnclr_sampler({config.integer("oracle.support"), config.integer("oracle.neighbors")});
   if (kind == "pruning")
-    return make_pruning(points, {config.integer("oracle.clusters"), config.real("oracle.near_until")});
-  if (kind == "coarse") return make_coarse(points, parents, config.real("oracle.firm"));
+    return make_pruning(points, {config.integer("oracle.clusters"), config.real("oracle.pruning_near_until")});
+  if (kind == "coarse") return make_coarse(points, parents, config.real("oracle.coarse_accuracy"));
   if (kind == "uncertainty") return make_uncertainty(points, uncertainty_of(config));
   if (kind == "ensemble") return make_ensemble(points, config.integer("oracle.heads"));
   if (kind == "model_change") return make_model_change(points);

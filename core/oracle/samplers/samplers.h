@@ -17,7 +17,7 @@ namespace pal::oracle {
 // By oracle.sampler and oracle.mix: none gives nothing. parents: the taxonomy, as Dataset::parents; empty: none.
 std::unique_ptr<QuerySampler> make_query_sampler(const config::Config& config,
                                                  const std::vector<int64_t>& parents = {});
-// Whether it starts from one labelled sample of each class (oracle.templates=given).
+// Whether it starts from one labeled sample of each class (oracle.templates=given).
 bool uses_templates(const config::Config& config);
 
 // ssl: nothing is asked; the views of a sample are all that is known.
@@ -46,7 +46,7 @@ std::unique_ptr<QuerySampler> make_model_change(const PointOptions& options);
 std::unique_ptr<QuerySampler> make_gradients(const PointOptions& options);
 
 // typical: k-means with a cluster for each class known and each question asked; of the clusters without a known member, the
-// largest first, the point whose 20 nearest neighbours in its cluster are nearest.
+// largest first, the point whose 20 nearest neighbors in its cluster are nearest.
 // Reference: Hacohen et al., "Active learning on a budget: opposite strategies suit high and low budgets" (ICML 2022).
 std::unique_ptr<QuerySampler> make_typical(const PointOptions& options);
 
@@ -54,7 +54,7 @@ std::unique_ptr<QuerySampler> make_typical(const PointOptions& options);
 // Reference: Sener and Savarese, "Active learning for convolutional neural networks: a core-set approach" (ICLR 2018).
 std::unique_ptr<QuerySampler> make_k_center(const PointOptions& options);
 
-// pruning: k-means; the points nearest to their centres while a class has fewer than near_until known members on average,
+// pruning: k-means; the points nearest to their centers while a class has fewer than near_until known members on average,
 // the farthest ones later; clusters in turn, so that a batch does not repeat itself. clusters 0: as many as classes.
 // Reference: Sorscher et al., "Beyond neural scaling laws: beating power law scaling via data pruning" (NeurIPS 2022).
 struct PruningOptions {
@@ -63,17 +63,17 @@ struct PruningOptions {
 };
 std::unique_ptr<QuerySampler> make_pruning(const PointOptions& options, const PruningOptions& pruning);
 
-// nnclr: drawn points, each with its nearest neighbour (cosine) in a support set; the first of the `neighbours` nearest that is
-// not taken. support: so many more points, drawn; 0: the drawn points themselves, the paper's in-batch form. neighbours 0: plain
+// nnclr: drawn points, each with its nearest neighbor (cosine) in a support set; the first of the `neighbors` nearest that is
+// not taken. support: so many more points, drawn; 0: the drawn points themselves, the paper's in-batch form. neighbors 0: plain
 // SSL, nothing is asked.
 struct NnclrSamplerOptions {
   int64_t support = 4096;
-  int64_t neighbours = 1;
+  int64_t neighbors = 1;
 };
 std::unique_ptr<QuerySampler> make_nnclr_sampler(const NnclrSamplerOptions& options);
 
 // merging: the pair of components whose answer is expected to bring most positive relations, |a| · |b| · P(same), P from the
-// similarity of the components' centres, a logistic curve between that of members to their own centre and that of centres.
+// similarity of the components' centers, a logistic curve between that of members to their own center and that of centers.
 std::unique_ptr<QuerySampler> make_merging();
 
 // coarse: "is it one of these?" about the top nodes of the taxonomy until the groups are firm, then about the classes that

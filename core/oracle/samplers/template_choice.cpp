@@ -12,18 +12,18 @@
 
 namespace pal::oracle {
 
-at::Tensor inputs_here(const Board& board, const Pool& pool) {
+at::Tensor inputs_here(const Candidates& board, const Pool& pool) {
   const auto n = static_cast<int64_t>(board.pool().rows_here().size());
   PAL_CHECK(pool.inputs.defined() && pool.inputs.size(0) == n, "inputs of the pool",
             pool.inputs.defined() ? pool.inputs.size(0) : 0,
-            "oracle.centre=input needs images of one size; use oracle.centre=embeddings");
+            "oracle.center=input needs images of one size; use oracle.center=embeddings");
   const at::Tensor rows = board.pool().in_order(pool.inputs);
   at::Tensor longest = at::full({1}, n == 0 ? 0.0 : rows.norm(2, 1).max().item<double>(), at::kDouble);
   board.pool().comm().all_reduce(longest, comm::ReduceOp::max);
   return rows / std::max(longest.item<double>(), 1e-20);
 }
 
-void move_templates(Board& board, const at::Tensor& rows) {
+void move_templates(Candidates& board, const at::Tensor& rows) {
   const PoolRows& pool = board.pool();
   const int64_t dims = rows.size(1);
   const float* x = rows.const_data_ptr<float>();

@@ -12,10 +12,10 @@
 namespace pal::oracle {
 namespace {
 
-constexpr int64_t kTypicalPoints = 32768, kTypicalClusters = 1000, kTypicalNeighbours = 20, kTypicalInCluster = 2000;
+constexpr int64_t kTypicalPoints = 32768, kTypicalClusters = 1000, kTypicalNeighbors = 20, kTypicalInCluster = 2000;
 
-// The point of a cluster with the nearest neighbours there; of very large clusters the first points by draw are looked at.
-int64_t densest(const Board& board, std::vector<int64_t> points) {
+// The point of a cluster with the nearest neighbors there; of very large clusters the first points by draw are looked at.
+int64_t densest(const Candidates& board, std::vector<int64_t> points) {
   if (static_cast<int64_t>(points.size()) > kTypicalInCluster) {
     std::nth_element(points.begin(), points.begin() + kTypicalInCluster, points.end(),
                      [&](int64_t a, int64_t b) { return board.points()[a].draw < board.points()[b].draw; });
@@ -24,7 +24,7 @@ int64_t densest(const Board& board, std::vector<int64_t> points) {
   }
   const auto n = static_cast<int64_t>(points.size());
   if (n <= 2) return points[0];
-  const int64_t k = std::min(kTypicalNeighbours + 1, n);  // the first is the point itself
+  const int64_t k = std::min(kTypicalNeighbors + 1, n);  // the first is the point itself
   const at::Tensor rows = board.point_rows(points);
   at::Tensor ids = at::empty({n, k}, at::kLong), scores = at::empty({n, k}, at::kDouble);
   ops::nearest(ids, scores, rows, {rows, {}, {}}, {}, kernels::Metric::cosine, at::get_num_threads());
@@ -42,7 +42,7 @@ int64_t densest(const Board& board, std::vector<int64_t> points) {
 }  // namespace
 
 std::unique_ptr<QuerySampler> make_typical(const PointOptions& options) {
-  return make_point_sampler("typical", options, [](const Board& board, const ClassModel& model, int64_t count) {
+  return make_point_sampler("typical", options, [](const Candidates& board, const ClassModel& model, int64_t count) {
     // A drawn part of the points, and all known rows of the pool beside them: they tell which clusters are covered.
     std::vector<int64_t> points = free_points(board, kTypicalPoints), rows;
     for (int64_t p : points) rows.push_back(board.points()[p].row);
@@ -68,7 +68,7 @@ std::unique_ptr<QuerySampler> make_typical(const PointOptions& options) {
     std::vector<int64_t> assigned(rows.size(), 0);
     for (size_t k = 0; k < here.size(); ++k) assigned[here[k]] = found.assigned[k];
     pool.complete(assigned);
-    std::vector<std::vector<int64_t>> cluster(static_cast<size_t>(found.centres.size(0)));
+    std::vector<std::vector<int64_t>> cluster(static_cast<size_t>(found.centers.size(0)));
     std::vector<int64_t> known(cluster.size(), 0);
     for (size_t k = 0; k < rows.size(); ++k) {
       if (k < points.size())

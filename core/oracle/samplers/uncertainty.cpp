@@ -5,7 +5,7 @@ namespace pal::oracle {
 
 std::unique_ptr<QuerySampler> make_uncertainty(const PointOptions& options, Uncertainty measure) {
   return make_point_sampler("uncertainty", options,
-                            [measure](const Board& board, const ClassModel& model, int64_t count) {
+                            [measure](const Candidates& board, const ClassModel& model, int64_t count) {
                               const std::vector<int64_t> points = free_points(board, board.count());
                               std::vector<double> scores;
                               scores.reserve(points.size());

@@ -73,9 +73,9 @@ TEST(Nearest, EditDistance) {
   EXPECT_EQ(edit_distance("", "abc"), 3u);
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
   EXPECT_EQ(edit_distance("same", "same"), 0u);
-  EXPECT_EQ(nearest_name("trian", {"data", "train", "eval"}), "train");
-  EXPECT_EQ(nearest_name("model.seed", {"model.stem", "train.seed"}), "train.seed");
-  EXPECT_EQ(nearest_name("x", {}), "");
+  EXPECT_EQ(suggest("trian", {"data", "train", "eval"}), "train");
+  EXPECT_EQ(suggest("model.seed", {"model.stem", "train.seed"}), "train.seed");
+  EXPECT_EQ(suggest("x", {}), "");
 }
 
 TEST_F(ConfigTest, ReadsEveryTypeAndItsOrigin) {

@@ -63,12 +63,12 @@ TEST(Dataset, TheFingerprintIsOfTheDataNotOfTheSharding) {
   write_range(folder / "other.h5", 1, 11);
   Options labels;
   labels.classes = {};
-  write_range(folder / "unlabelled.h5", 0, 10, labels);
+  write_range(folder / "unlabeled.h5", 0, 10, labels);
   const uint64_t whole = Dataset::open(folder / "whole.h5")->fingerprint();
   EXPECT_EQ(Dataset::open(folder / "part-?.h5")->fingerprint(), whole);
   EXPECT_NE(Dataset::open(folder / "part-1.h5")->fingerprint(), whole);
   EXPECT_NE(Dataset::open(folder / "other.h5")->fingerprint(), whole);
-  EXPECT_NE(Dataset::open(folder / "unlabelled.h5")->fingerprint(), whole);
+  EXPECT_NE(Dataset::open(folder / "unlabeled.h5")->fingerprint(), whole);
 }
 
 TEST(Dataset, ShardsMustBelongTogether) {

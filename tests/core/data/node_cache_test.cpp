@@ -1,4 +1,4 @@
-// stage: copies equal their sources, are made once, are checked when they are met again, and are whole when they are seen.
+// node_cache: copies equal their sources, are made once, are checked when they are met again, and are whole when they are seen.
 #include "core/data/node_cache.h"
 
 #include <gtest/gtest.h>
@@ -37,13 +37,13 @@ TEST(Stage, CopiesOnceAndReadsTheSame) {
   const TestFolder source, local;
   write_shards(source, 3);
   const auto comm = comm::make_local_comm();
-  const StageReport first = stage_dataset(source.path().string(), local.path().string(), *comm);
+  const NodeCacheReport first = cache_on_node(source.path().string(), local.path().string(), *comm);
   EXPECT_EQ(first.files, 3);
   EXPECT_EQ(first.copied, 3);
   EXPECT_EQ(Dataset::open(first.data)->fingerprint(), Dataset::open(source.path().string())->fingerprint());
   for (const std::string& name : source.names())
     EXPECT_EQ(read_file(source / name), read_file(first.data + "/" + name));
-  const StageReport second = stage_dataset(source.path().string(), local.path().string(), *comm);
+  const NodeCacheReport second = cache_on_node(source.path().string(), local.path().string(), *comm);
   EXPECT_EQ(second.copied, 0);
   EXPECT_EQ(second.data, first.data);
   for (const auto& entry : fs::directory_iterator(first.data))
@@ -54,13 +54,13 @@ TEST(Stage, DamagedCutAndUnfinishedCopiesAreMadeAgain) {
   const TestFolder source, local;
   write_shards(source, 4);
   const auto comm = comm::make_local_comm();
-  const std::string data = stage_dataset(source.path().string(), local.path().string(), *comm).data;
+  const std::string data = cache_on_node(source.path().string(), local.path().string(), *comm).data;
   const auto copy = [&](int k) { return data + "/x-0000" + std::to_string(k) + "-of-00004.h5"; };
   poke(copy(0), read_file(copy(0)).size() / 2, 'x');
   fs::resize_file(copy(1), fs::file_size(copy(1)) - 1);
   fs::remove(copy(2) + ".crc32c");
   write_file(copy(3) + ".partial-1-0", "a process that was killed left this");
-  EXPECT_EQ(stage_dataset(source.path().string(), local.path().string(), *comm).copied, 3);
+  EXPECT_EQ(cache_on_node(source.path().string(), local.path().string(), *comm).copied, 3);
   EXPECT_EQ(Dataset::open(data)->fingerprint(), Dataset::open(source.path().string())->fingerprint());
   for (int k = 0; k < 4; ++k) EXPECT_EQ(read_file(copy(k)), read_file(source / fs::path(copy(k)).filename().string()));
 }
@@ -69,9 +69,9 @@ TEST(Stage, OtherSourcesAreOtherCopies) {
   const TestFolder source, local;
   write_shards(source, 1);
   const auto comm = comm::make_local_comm();
-  const std::string before = stage_dataset(source.path().string(), local.path().string(), *comm).data;
+  const std::string before = cache_on_node(source.path().string(), local.path().string(), *comm).data;
   fs::last_write_time(source / "x-00000-of-00001.h5", fs::file_time_type::clock::now() + std::chrono::seconds(10));
-  EXPECT_NE(stage_dataset(source.path().string(), local.path().string(), *comm).data, before);
+  EXPECT_NE(cache_on_node(source.path().string(), local.path().string(), *comm).data, before);
 }
 
 TEST(Stage, OneRankCopiesAndAllSeeWholeFiles) {
@@ -80,7 +80,7 @@ TEST(Stage, OneRankCopiesAndAllSeeWholeFiles) {
   const uint64_t want = Dataset::open(source.path().string())->fingerprint();
   std::vector<int64_t> copied(3);
   comm::run_ranks(3, [&](comm::Comm& comm) {
-    const StageReport report = stage_dataset(source.path().string(), local.path().string(), comm);
+    const NodeCacheReport report = cache_on_node(source.path().string(), local.path().string(), comm);
     copied[comm.rank()] = report.copied;
     EXPECT_EQ(Dataset::open(report.data)->fingerprint(), want);
   });
@@ -93,13 +93,13 @@ TEST(Stage, Refusals) {
   write_shards(source, 2);
   fs::remove(source / "x-00001-of-00002.h5");
   EXPECT_TRUE(
-      contains(error_of(Exit::data, [&] { stage_dataset(source.path().string(), local.path().string(), *comm); }),
+      contains(error_of(Exit::data, [&] { cache_on_node(source.path().string(), local.path().string(), *comm); }),
                "shards are missing"));
   fs::create_directories(source / "a");
   fs::create_directories(source / "b");
   write_file(source / "a/s.h5", "1");
   write_file(source / "b/s.h5", "2");
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { stage_dataset(source / "?/s.h5", local.path().string(), *comm); }),
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { cache_on_node(source / "?/s.h5", local.path().string(), *comm); }),
                        "same name"));
 }
 

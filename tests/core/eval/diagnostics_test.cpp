@@ -135,14 +135,14 @@ TEST(Objective, PredictionsTakeTheGradientAndTheQueueTheEmbeddings) {
   EXPECT_FALSE(at::equal(objective.state()[0].second, before));
   EXPECT_TRUE(at::equal(objective.embedding(at::cat({z, p}, 1)), z));
   // In the batch, and as plain SSL: no queue is kept, and the embeddings are looked at all the same.
-  for (const char* setting : {"loss.queue=0", "loss.neighbours=0"}) {
+  for (const char* setting : {"loss.queue=0", "loss.neighbors=0"}) {
     loss::Objective other(config::Config::defaults({"loss.kind=nnclr", setting, "train.dtype=float64", "train.seed=4"}),
                           3);
     EXPECT_TRUE(other.state().empty());
     const double value = other(at::cat({z, p}, 1), batch, *alone).value;
-    const bool plain = std::string(setting) == "loss.neighbours=0";
+    const bool plain = std::string(setting) == "loss.neighbors=0";
     EXPECT_EQ(value,
-              loss::make_nnclr({{}, plain ? 0 : 1, plain ? loss::NeighboursOf::support : loss::NeighboursOf::batch})(
+              loss::make_nnclr({{}, plain ? 0 : 1, plain ? loss::NeighborSource::support : loss::NeighborSource::batch})(
                   p, batch, *alone)
                   .value)
         << setting;

@@ -102,17 +102,17 @@ TEST(Knn, EqualsAPlainLoop) {
     right += best == test.y[q];
   }
   EXPECT_DOUBLE_EQ(knn(train.x, train.y, test.x, test.y, 3, options).top1, static_cast<double>(right) / 70);
-  EXPECT_NO_THROW(knn(train.x, train.y, test.x, test.y, 3, {1000, 0.07}));  // more neighbours than samples
+  EXPECT_NO_THROW(knn(train.x, train.y, test.x, test.y, 3, {1000, 0.07}));  // more neighbors than samples
 }
 
-// With 64 neighbours the op that needs no matrix, with 65 the matrix: the first 64 are the same, ties by the lower row.
-TEST(Knn, BothWaysFindTheSameNeighbours) {
+// With 64 neighbors the op that needs no matrix, with 65 the matrix: the first 64 are the same, ties by the lower row.
+TEST(Knn, BothWaysFindTheSameNeighbors) {
   const Blobs train = blobs(150, 3, 0.8, 31), test = blobs(40, 3, 0.8, 32);
   train.x[90].copy_(train.x[20]);  // equal rows
   train.x[7].copy_(train.x[20]);
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
     const at::Tensor queries = at::cat({test.x, train.x.narrow(0, 20, 1)}).to(type), support = train.x.to(type);
-    const Neighbours op = neighbours(queries, support, 64), matrix = neighbours(queries, support, 65);
+    const Neighbors op = neighbors(queries, support, 64), matrix = neighbors(queries, support, 65);
     EXPECT_LT((op.similarity - matrix.similarity.narrow(1, 0, 64)).abs().max().item<double>(),
               type == at::kDouble ? 1e-12 : 1e-5);
     if (type == at::kDouble) {
@@ -124,7 +124,7 @@ TEST(Knn, BothWaysFindTheSameNeighbours) {
   }
 }
 
-TEST(Knn, ARowThatIsNotFiniteIsNoNeighbourAndNeverRight) {
+TEST(Knn, ARowThatIsNotFiniteIsNoNeighborAndNeverRight) {
   const at::Tensor train = at::eye(3, at::kDouble).repeat({20, 1}), test = at::eye(3, at::kDouble).repeat({10, 1});
   std::vector<int64_t> train_labels(60), test_labels(30);
   for (int64_t i = 0; i < 60; ++i) train_labels[i] = i % 3;

@@ -128,10 +128,10 @@ TEST(Knn, ASweepIsItsPartsOnAnyRanks) {
   });  // ranks without a sample
 }
 
-// Images of one colour that tells the class, with noise.
-class Colours final : public data::Dataset {
+// Images of one color that tells the class, with noise.
+class Colors final : public data::Dataset {
  public:
-  Colours(int64_t size, uint64_t seed) : size_(size), seed_(seed), labels_(cyclic(size, 3)) {}
+  Colors(int64_t size, uint64_t seed) : size_(size), seed_(seed), labels_(cyclic(size, 3)) {}
   int64_t size() const override { return size_; }
   data::Encoding encoding() const override { return data::Encoding::raw; }
   std::vector<int32_t> shape() const override { return {8, 8, 1}; }
@@ -176,9 +176,9 @@ Tuned tuned(comm::Comm& comm, TrainedPart part, double fraction) {
   o.augment.size = 8;
   o.augment.channels = 1;
   o.dtype = at::kDouble;
-  const Colours train(46, 1), test(31, 2);
+  const Colors train(46, 1), test(31, 2);
   Tuned result;
-  result.accuracy = finetune(*encoder, std::make_shared<Colours>(train), test, o, comm);
+  result.accuracy = finetune(*encoder, std::make_shared<Colors>(train), test, o, comm);
   std::vector<at::Tensor> flat;
   for (const auto& p : encoder->parameters()) flat.push_back(p.detach().reshape({-1}));
   result.weights = at::cat(flat);
@@ -204,14 +204,14 @@ TEST(Finetune, AnyRanksAndBothParts) {
 
 TEST(Finetune, AShareOfTheLabelsIsAShareOfEachClass) {
   const std::vector<int64_t> labels = cyclic(300, 3);
-  const auto few = labelled_share(labels, 3, 0.1, 4), other = labelled_share(labels, 3, 0.1, 5);
+  const auto few = labeled_share(labels, 3, 0.1, 4), other = labeled_share(labels, 3, 0.1, 5);
   std::vector<int64_t> count(3);
   for (const int64_t s : few) ++count[labels[s]];
   EXPECT_EQ(count, (std::vector<int64_t>{10, 10, 10}));
   EXPECT_TRUE(std::is_sorted(few.begin(), few.end()));
   EXPECT_NE(few, other);
-  EXPECT_EQ(labelled_share(labels, 3, 0.001, 4).size(), 3u);  // at least one of each
-  EXPECT_THROW(labelled_share(std::vector<int64_t>(9, -1), 3, 1, 0), std::exception);
+  EXPECT_EQ(labeled_share(labels, 3, 0.001, 4).size(), 3u);  // at least one of each
+  EXPECT_THROW(labeled_share(std::vector<int64_t>(9, -1), 3, 1, 0), std::exception);
 }
 
 TEST(Representation, KnownFigures) {

@@ -158,11 +158,11 @@ TEST(BatchGraph, EdgesOfMixedGraphAtItsEnds) {
 
 // Cases in which the positive part stays small, as the builders make them.
 TEST(BatchGraph, PositivePartKeepsItsForm) {
-  const std::vector<int32_t> classes = {0, 1, 0, 2, 1, -1, -1, 2}, labelled = {0, 0, 0, 0, 0, -1, -1, 0},
+  const std::vector<int32_t> classes = {0, 1, 0, 2, 1, -1, -1, 2}, labeled = {0, 0, 0, 0, 0, -1, -1, 0},
                              own = {0, 1, 2, 3, 4, 5, 6, 7};
   BatchGraph graph;
   graph.samples = 8;
-  graph.layers = {{{0, 1, 0, 2, 1, 3, 4, 2}, 5, 1.0, {}}, {labelled, 1, -1.0, {}}, {classes, 3, 1.0, {}}};
+  graph.layers = {{{0, 1, 0, 2, 1, 3, 4, 2}, 5, 1.0, {}}, {labeled, 1, -1.0, {}}, {classes, 3, 1.0, {}}};
   expect_sums_equal_dense(graph);
   expect_parts_equal_dense(graph);
   EXPECT_EQ(positive_part(graph).layers.size(), 1u) << "signed: what is left are the components";

@@ -110,10 +110,10 @@ TEST(BuildGraph, ComponentsWithMoreAnswersThanTheBatchIsLarge) {
 
 // Templates that most samples were asked against, most of them known to differ: what is outside the crowd stays as it is.
 TEST(BuildGraph, HubsThatAllDifferAreTwoLayers) {
-  for (const bool labelled : {false, true}) {
+  for (const bool labeled : {false, true}) {
     const int64_t templates = 8, n = templates + 2 * HubPairs::kNegatives;
     GraphStore store(n);
-    if (labelled) {
+    if (labeled) {
       std::vector<int64_t> labels(n, -1);
       labels[2] = 5;
       labels[6] = labels[102] = 7;
@@ -136,7 +136,7 @@ TEST(BuildGraph, HubsThatAllDifferAreTwoLayers) {
     const BatchGraph graph = build_batch_graph(store, spec, batch, 1);
     expect_definition(graph, batch, [&](int64_t a, int64_t b) { return static_cast<double>(store.relation(a, b)); });
     const auto plain = [](const BlockLayer& layer) { return !layer.has_table() && layer.weight == -1; };
-    EXPECT_EQ(std::count_if(graph.layers.begin(), graph.layers.end(), plain), labelled ? 2 : 1);
+    EXPECT_EQ(std::count_if(graph.layers.begin(), graph.layers.end(), plain), labeled ? 2 : 1);
   }
 }
 

@@ -1,4 +1,4 @@
-// alike: the stars of answers that may be wrong, and the graph of a batch that is made of them, against their definition.
+// similarity_groups: the stars of answers that may be wrong, and the graph of a batch that is made of them, against their definition.
 #include "core/graph/similarity_groups.h"
 
 #include <gtest/gtest.h>
@@ -33,9 +33,9 @@ class StarsByHand {
     for (const ToldPair& t : told) {
       if (!t.same) continue;
       const auto rank = [&](int64_t s) { return std::tuple(labels_[s] < 0, -count[s], s); };
-      const int64_t centre = rank(t.i) < rank(t.j) ? t.i : t.j;
+      const int64_t center = rank(t.i) < rank(t.j) ? t.i : t.j;
       std::set<int64_t>& star =
-          stars_[labels[centre] >= 0 ? "label " + std::to_string(labels[centre]) : "about " + std::to_string(centre)];
+          stars_[labels[center] >= 0 ? "label " + std::to_string(labels[center]) : "about " + std::to_string(center)];
       star.insert({t.i, t.j});
     }
   }
@@ -111,12 +111,12 @@ TEST(Alike, GraphsOfABatchAreThoseOfTheStars) {
       return made.store.relation(a, b) == Relation::different ? -1.0 : alike(a, b);
     });
     for (int64_t s = 0; s < 24; ++s) {
-      const auto count = static_cast<int64_t>(stars_of(made.store, s).size());
+      const auto count = static_cast<int64_t>(groups_of(made.store, s).size());
       ASSERT_EQ(count, hand.stars(s)) << "sample " << s;
       several += count > 1;
     }
     for (const ToldPair& t : made.told) {
-      const std::vector<int64_t> one = stars_of(made.store, t.i), other = stars_of(made.store, t.j);
+      const std::vector<int64_t> one = groups_of(made.store, t.i), other = groups_of(made.store, t.j);
       against += !t.same && std::find_first_of(one.begin(), one.end(), other.begin(), other.end()) != one.end();
     }
     if (HasFailure()) return;
@@ -137,7 +137,7 @@ TEST(Alike, AWrongAnswerSpoilsOneSampleNotAComponent) {
     for (int64_t i = 0; i < 10; ++i) {
       for (int64_t j = 10; j < 20; ++j) {
         bool together = false;
-        for_each_alike(store, i, [&](int64_t a) { for_each_alike(store, j, [&](int64_t b) { together |= a == b; }); });
+        for_each_similarity_group(store, i, [&](int64_t a) { for_each_similarity_group(store, j, [&](int64_t b) { together |= a == b; }); });
         pairs += together;
       }
     }
@@ -150,9 +150,9 @@ TEST(Alike, AWrongAnswerSpoilsOneSampleNotAComponent) {
 TEST(Alike, AnswersTakenBackLeaveTheStars) {
   GraphStore store(6, Deduction::once);
   for (int64_t s = 1; s < 5; ++s) store.insert(0, s, Relation::same);
-  EXPECT_EQ(stars_of(store, 3), std::vector<int64_t>{star_about(0)});
+  EXPECT_EQ(groups_of(store, 3), std::vector<int64_t>{group_about(0)});
   store.remove({{0, 3}});
-  EXPECT_TRUE(stars_of(store, 3).empty());
+  EXPECT_TRUE(groups_of(store, 3).empty());
   EXPECT_EQ(store.partners(0), 3);
 }
 

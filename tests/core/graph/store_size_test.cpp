@@ -25,16 +25,16 @@ TEST(LargeStore, ImageNetSizeIsQuick) {
 }
 
 TEST(LargeStore, MergesOfComponentsWithManyNegatives) {
-  // Stars whose centres are merged one into the next: moving the larger list each time would be quadratic.
+  // Stars whose centers are merged one into the next: moving the larger list each time would be quadratic.
   const int64_t stars = 300, leaves = 300;
   GraphStore store(stars * (leaves + 1));
-  const auto centre = [&](int64_t s) { return s * (leaves + 1); };
+  const auto center = [&](int64_t s) { return s * (leaves + 1); };
   for (int64_t s = 0; s < stars; ++s) {
-    for (int64_t l = 1; l <= leaves; ++l) store.insert(centre(s), centre(s) + l, Relation::different);
-    if (s > 0) store.insert(centre(s - 1), centre(s), Relation::same);
+    for (int64_t l = 1; l <= leaves; ++l) store.insert(center(s), center(s) + l, Relation::different);
+    if (s > 0) store.insert(center(s - 1), center(s), Relation::same);
   }
   EXPECT_EQ(store.component_size(0), stars);
-  EXPECT_EQ(store.relation(0, centre(stars - 1) + leaves), Relation::different);
+  EXPECT_EQ(store.relation(0, center(stars - 1) + leaves), Relation::different);
   EXPECT_EQ(store.relation(1, 2), Relation::unknown);
 }
 

@@ -27,7 +27,7 @@ std::vector<uint8_t> random_bytes(size_t n, uint64_t seed) {
   return bytes;
 }
 
-TEST(Crc32c, KnownAnswers) {  // RFC 3720 B.4, and the check value of the polynomial's catalogue entry
+TEST(Crc32c, KnownAnswers) {  // RFC 3720 B.4, and the check value of the polynomial's catalog entry
   std::vector<uint8_t> ascending(32), descending(32);
   for (uint8_t i = 0; i < 32; ++i) {
     ascending[i] = i;

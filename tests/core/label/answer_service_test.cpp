@@ -1,4 +1,4 @@
-// label: what stands behind the labelling page: tokens, people, the queue, one sync for many, the desk.
+// answer_service: what stands behind the labeling page: tokens, people, the queue, one sync for many, the service.
 #include "core/label/answer_service.h"
 
 #include <gtest/gtest.h>
@@ -78,27 +78,27 @@ TEST(LabelPeople, LinksAreGoodOnceAndCookiesLast) {
   const Tokens tokens(folder / "secret");
   std::string first, cookie;
   {
-    People people({{"ann", Role::owner}, {"bob"}}, tokens, folder / "links");
+    Users people({{"ann", Role::owner}, {"bob"}}, tokens, folder / "links");
     first = people.link("ann");
-    const People::Visit visit = people.enter(first);
-    ASSERT_EQ(visit.entry, People::Entry::granted);
+    const Users::Visit visit = people.enter(first);
+    ASSERT_EQ(visit.entry, Users::Entry::granted);
     EXPECT_EQ(visit.person->name, "ann");
     cookie = visit.cookie;
-    EXPECT_EQ(people.enter(first).entry, People::Entry::used);
-    EXPECT_EQ(people.enter(std::string(64, 'a')).entry, People::Entry::unknown);
+    EXPECT_EQ(people.enter(first).entry, Users::Entry::used);
+    EXPECT_EQ(people.enter(std::string(64, 'a')).entry, Users::Entry::unknown);
   }
-  People people({{"ann", Role::owner}, {"bob"}}, tokens, folder / "links");  // the server was started again
-  EXPECT_EQ(people.enter(first).entry, People::Entry::used);
+  Users people({{"ann", Role::owner}, {"bob"}}, tokens, folder / "links");  // the server was started again
+  EXPECT_EQ(people.enter(first).entry, Users::Entry::used);
   ASSERT_NE(people.of_cookie(cookie), nullptr);
   EXPECT_EQ(people.of_cookie(cookie)->name, "ann");
-  EXPECT_EQ(people.enter(people.link("ann")).entry, People::Entry::granted) << "a second browser";
+  EXPECT_EQ(people.enter(people.link("ann")).entry, Users::Entry::granted) << "a second browser";
   std::string forged = cookie;
   forged.replace(0, forged.find('.'), hexadecimal("bob"));
   for (const std::string& wrong : {std::string(), std::string("a"), std::string(".."), forged, cookie + "0",
                                    cookie.substr(1), std::string("..") + cookie}) {
     EXPECT_EQ(people.of_cookie(wrong), nullptr) << wrong;
   }
-  EXPECT_EQ(People({{"bob"}}, tokens, folder / "links").of_cookie(cookie), nullptr)
+  EXPECT_EQ(Users({{"bob"}}, tokens, folder / "links").of_cookie(cookie), nullptr)
       << "who is not in the file any more";
 }
 
@@ -106,9 +106,9 @@ TEST(LabelPeople, FilesThatAreWrongSaySo) {
   const TestFolder folder;
   const auto read = [&](const std::string& text) {
     io::write_file_atomically(folder / "users", text);
-    return read_people(folder / "users");
+    return read_users(folder / "users");
   };
-  const std::vector<Person> people = read("# us\nann\n\n  bob owner \n<b>Eve</b>\n");
+  const std::vector<User> people = read("# us\nann\n\n  bob owner \n<b>Eve</b>\n");
   ASSERT_EQ(people.size(), 3u);
   EXPECT_EQ(people[1].name, "bob");
   EXPECT_EQ(people[1].role, Role::owner);
@@ -128,7 +128,7 @@ TEST(LabelRateLimit, ABurstThenARate) {
 
 TEST(LabelCommitter, ManyWaitForOneWrite) {
   std::atomic<int> writes{0}, entries{0};
-  Committer committer([&](const std::vector<oracle::Entry>& batch) {
+  GroupCommit committer([&](const std::vector<oracle::Entry>& batch) {
     ++writes;
     entries += static_cast<int>(batch.size());
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -167,76 +167,76 @@ class LabelDesk : public testing::Test {
 
 TEST_F(LabelDesk, HandsOutEachQuestionOnceAndToAsManyAsAreWanted) {
   ask(3, 4, 2);
-  Desk desk(ledger_, folder_.path().string(), {});
-  const auto ann = desk.next("ann", 0, 2), bob = desk.next("bob", 0, 2), eve = desk.next("eve", 0, 5);
+  AnswerService service(ledger_, folder_.path().string(), {});
+  const auto ann = service.next("ann", 0, 2), bob = service.next("bob", 0, 2), eve = service.next("eve", 0, 5);
   ASSERT_EQ(ann.size(), 2u);
   EXPECT_EQ(ann[0].id, bob[0].id) << "two answers are wanted";
   ASSERT_EQ(eve.size(), 1u) << "the others are with two people";
   EXPECT_EQ(eve[0].id, 3);
-  EXPECT_EQ(desk.next("ann", 1, 2)[0].id, ann[0].id) << "a reload shows the same";
-  EXPECT_EQ(desk.take(filled("ann", kU1, ann[0])), "");
-  EXPECT_NE(desk.next("ann", 2, 1)[0].id, ann[0].id) << "never what they answered themselves";
-  for (const oracle::Query& q : desk.next("ann", 350, 5)) EXPECT_NE(q.id, ann[0].id) << "nor when nobody else holds it";
-  EXPECT_EQ(desk.take(filled("bob", kU2, bob[0], oracle::Verdict::no)), "");
+  EXPECT_EQ(service.next("ann", 1, 2)[0].id, ann[0].id) << "a reload shows the same";
+  EXPECT_EQ(service.take(filled("ann", kU1, ann[0])), "");
+  EXPECT_NE(service.next("ann", 2, 1)[0].id, ann[0].id) << "never what they answered themselves";
+  for (const oracle::Query& q : service.next("ann", 350, 5)) EXPECT_NE(q.id, ann[0].id) << "nor when nobody else holds it";
+  EXPECT_EQ(service.take(filled("bob", kU2, bob[0], oracle::Verdict::no)), "");
   EXPECT_EQ(ledger_.open_questions(), 8);
-  EXPECT_EQ(desk.next("eve", 400, 5).size(), 2u) << "leases end";
+  EXPECT_EQ(service.next("eve", 400, 5).size(), 2u) << "leases end";
 }
 
 TEST_F(LabelDesk, LargeQueriesComeInParts) {
   ask(1, 18, 1);
-  Desk desk(ledger_, folder_.path().string(), {});
-  const auto first = desk.next("ann", 0, 3);
+  AnswerService service(ledger_, folder_.path().string(), {});
+  const auto first = service.next("ann", 0, 3);
   ASSERT_EQ(first.size(), 1u);
   EXPECT_EQ(first[0].members.size(), 15u);
-  EXPECT_EQ(desk.take(filled("ann", kU1, first[0])), "");
-  const auto rest = desk.next("ann", 0, 3);
+  EXPECT_EQ(service.take(filled("ann", kU1, first[0])), "");
+  const auto rest = service.next("ann", 0, 3);
   ASSERT_EQ(rest.size(), 1u);
   EXPECT_EQ(rest[0].members, (std::vector<int64_t>{115, 116, 117}));
 }
 
 TEST_F(LabelDesk, TheSameAnswerCountsOnceAndUndoSupersedes) {
   ask(2, 3, 1);
-  Desk desk(ledger_, folder_.path().string(), {});
-  const oracle::Query card = desk.next("ann", 0, 1)[0];
-  for (int k = 0; k < 3; ++k) EXPECT_EQ(desk.take(filled("ann", kU1, card)), "");
+  AnswerService service(ledger_, folder_.path().string(), {});
+  const oracle::Query card = service.next("ann", 0, 1)[0];
+  for (int k = 0; k < 3; ++k) EXPECT_EQ(service.take(filled("ann", kU1, card)), "");
   EXPECT_EQ(ledger_.all_answers().size(), 3u);
-  EXPECT_NE(desk.take(filled("ann", kU2, card)), "") << "a second answer of the same person";
-  EXPECT_NE(desk.take_back("bob", kU1), "") << "somebody else's";
-  for (int k = 0; k < 2; ++k) EXPECT_EQ(desk.take_back("ann", kU1), "");
+  EXPECT_NE(service.take(filled("ann", kU2, card)), "") << "a second answer of the same person";
+  EXPECT_NE(service.take_back("bob", kU1), "") << "somebody else's";
+  for (int k = 0; k < 2; ++k) EXPECT_EQ(service.take_back("ann", kU1), "");
   EXPECT_EQ(ledger_.all_answers().size(), 6u) << "nothing is deleted";
-  EXPECT_EQ(desk.next("ann", 0, 1)[0].id, card.id) << "asked again";
-  EXPECT_EQ(desk.take(filled("ann", kU2, card, oracle::Verdict::no)), "");
+  EXPECT_EQ(service.next("ann", 0, 1)[0].id, card.id) << "asked again";
+  EXPECT_EQ(service.take(filled("ann", kU2, card, oracle::Verdict::no)), "");
   CardAnswer changed = filled("ann", kU3, card, oracle::Verdict::unsure);
   changed.replaces = kU2;
-  for (int k = 0; k < 2; ++k) EXPECT_EQ(desk.take(changed), "");
-  const std::vector<PastCard> past = desk.past("ann", 10);
+  for (int k = 0; k < 2; ++k) EXPECT_EQ(service.take(changed), "");
+  const std::vector<PastCard> past = service.past("ann", 10);
   ASSERT_EQ(past.size(), 1u);
   EXPECT_EQ(past[0].uuid, kU3);
   EXPECT_EQ(past[0].verdicts, changed.verdicts);
   CardAnswer foreign = filled("ann", std::string(32, '4'), card);
   foreign.verdicts = {{7, oracle::Verdict::yes}};
-  EXPECT_NE(desk.take(foreign), "") << "a member that was not asked";
+  EXPECT_NE(service.take(foreign), "") << "a member that was not asked";
 }
 
 TEST_F(LabelDesk, ASkippedCardIsForSomebodyElse) {
   ask(1, 2, 1);
-  Desk desk(ledger_, folder_.path().string(), {});
-  EXPECT_EQ(desk.take(filled("ann", kU1, desk.next("ann", 0, 1)[0], oracle::Verdict::skip)), "");
-  EXPECT_TRUE(desk.next("ann", 1, 1).empty());
-  EXPECT_EQ(desk.next("bob", 1, 1).size(), 1u);
+  AnswerService service(ledger_, folder_.path().string(), {});
+  EXPECT_EQ(service.take(filled("ann", kU1, service.next("ann", 0, 1)[0], oracle::Verdict::skip)), "");
+  EXPECT_TRUE(service.next("ann", 1, 1).empty());
+  EXPECT_EQ(service.next("bob", 1, 1).size(), 1u);
   EXPECT_EQ(ledger_.open_questions(), 2);
 }
 
 TEST_F(LabelDesk, AnswersFromElsewhereCloseQuestions) {
   ask(2, 2, 1);
-  Desk desk(ledger_, folder_.path().string(), {});
+  AnswerService service(ledger_, folder_.path().string(), {});
   std::string lines;
   for (const int64_t m : {100, 101}) lines += oracle::answer_line({1, 0, m, oracle::Verdict::yes, "file"});
   oracle::Inbox(folder_.path().string()).submit("elsewhere", lines);
   std::vector<std::string> warnings;
-  desk.refresh(warnings);
+  service.refresh(warnings);
   EXPECT_TRUE(warnings.empty());
-  const auto cards = desk.next("ann", 0, 5);
+  const auto cards = service.next("ann", 0, 5);
   ASSERT_EQ(cards.size(), 1u);
   EXPECT_EQ(cards[0].id, 2);
 }
@@ -246,37 +246,37 @@ TEST_F(LabelDesk, GoldIsShownToEverybodyOnce) {
   std::vector<oracle::Query> gold = {{0, oracle::QueryKind::captcha, 1, {2, 3}}};
   gold[0].sampler = kGoldSampler;
   ledger_.record_queries(gold, {kGoldSampler, 1, 0, 1});
-  DeskOptions options;
+  AnswerServiceOptions options;
   options.gold_every = 3;
-  Desk desk(ledger_, folder_.path().string(), options);
+  AnswerService service(ledger_, folder_.path().string(), options);
   for (const std::string person : {"ann", "bob"}) {
     int seen = 0;
     for (int k = 0; k < 10; ++k) {
-      const oracle::Query card = desk.next(person, 0, 1)[0];
+      const oracle::Query card = service.next(person, 0, 1)[0];
       seen += card.sampler == kGoldSampler;
       EXPECT_EQ(card.sampler == kGoldSampler, k == 3);
       EXPECT_EQ(
-          desk.take(filled(person, std::string(30, person[0] == 'a' ? 'a' : 'b') + "0" + std::to_string(k), card)), "");
+          service.take(filled(person, std::string(30, person[0] == 'a' ? 'a' : 'b') + "0" + std::to_string(k), card)), "");
     }
     EXPECT_EQ(seen, 1);
   }
-  const Standing s = look_at_answers(ledger_, graph::GraphStore(1000), oracle::ConsensusKind::majority, [] {
+  const LabelStats s = look_at_answers(ledger_, graph::GraphStore(1000), oracle::ConsensusKind::majority, [] {
     std::vector<int64_t> labels(1000, -1);
     labels[1] = labels[2] = 0, labels[3] = 1;
     return labels;
   }());
   EXPECT_EQ(s.gold.at("ann").right, 1);
   EXPECT_EQ(s.gold.at("ann").of, 2);
-  EXPECT_EQ(desk.next("eve", 0, 40).front().sampler, "captcha");
-  for (const oracle::Query& q : desk.next("eve", 0, 40))
-    EXPECT_EQ(desk.take(filled("eve", std::string(29, 'e') + std::to_string(100 + q.id), q, oracle::Verdict::skip)),
+  EXPECT_EQ(service.next("eve", 0, 40).front().sampler, "captcha");
+  for (const oracle::Query& q : service.next("eve", 0, 40))
+    EXPECT_EQ(service.take(filled("eve", std::string(29, 'e') + std::to_string(100 + q.id), q, oracle::Verdict::skip)),
               "");
-  const std::vector<oracle::Query> left = desk.next("zoe", 0, 1), none = desk.next("eve", 0, 5);
+  const std::vector<oracle::Query> left = service.next("zoe", 0, 1), none = service.next("eve", 0, 5);
   EXPECT_EQ(left.size(), 1u);
   for (const oracle::Query& q : none) EXPECT_EQ(q.sampler, kGoldSampler) << "when there is nothing else";
 }
 
-// A job writes the ledger; the desk has a copy of its open questions and hands answers on.
+// A job writes the ledger; the service has a copy of its open questions and hands answers on.
 TEST(LabelBeside, AnswersReachTheJobOnceWhateverIsKilled) {
   const TestFolder folder;
   const std::string run = folder.path().string();
@@ -289,34 +289,34 @@ TEST(LabelBeside, AnswersReachTheJobOnceWhateverIsKilled) {
     io::write_file_atomically(folder / "questions.jsonl", lines);
   };
   publish();
-  DeskOptions options;
+  AnswerServiceOptions options;
   options.writer = Writer::job;
   std::vector<std::string> warnings;
   {
     oracle::Ledger copy(folder / "copy.sqlite", "run");
-    Desk desk(copy, run, options);
-    const auto cards = desk.next("ann", 0, 2);
+    AnswerService service(copy, run, options);
+    const auto cards = service.next("ann", 0, 2);
     ASSERT_EQ(cards.size(), 2u);
-    EXPECT_EQ(desk.take(filled("ann", kU1, cards[0])), "");
-    EXPECT_EQ(desk.take(filled("ann", kU2, cards[1], oracle::Verdict::no)), "");
-    EXPECT_EQ(desk.take_back("ann", kU2), "");
-    EXPECT_NE(desk.next("ann", 0, 5)[0].id, cards[0].id) << "though the job has not taken it in yet";
+    EXPECT_EQ(service.take(filled("ann", kU1, cards[0])), "");
+    EXPECT_EQ(service.take(filled("ann", kU2, cards[1], oracle::Verdict::no)), "");
+    EXPECT_EQ(service.take_back("ann", kU2), "");
+    EXPECT_NE(service.next("ann", 0, 5)[0].id, cards[0].id) << "though the job has not taken it in yet";
   }
   std::filesystem::remove_all(folder / "inbox");  // as if the server had been killed before it could hand on
   {
     oracle::Ledger copy(folder / "copy.sqlite", "run");
-    Desk desk(copy, run, options);
+    AnswerService service(copy, run, options);
     EXPECT_EQ(oracle::Inbox(run).drain(job, warnings).recorded, 2);
     publish();
-    desk.refresh(warnings);
-    EXPECT_EQ(desk.queue().open(), 2);
-    EXPECT_EQ(desk.take(filled("ann", kU3, desk.next("ann", 0, 1)[0])), "");
+    service.refresh(warnings);
+    EXPECT_EQ(service.queue().open(), 2);
+    EXPECT_EQ(service.take(filled("ann", kU3, service.next("ann", 0, 1)[0])), "");
     // Somebody else answers what is left by file.
     job.record_answers({{3, 2, 140, oracle::Verdict::no, "file"}, {3, 2, 141, oracle::Verdict::no, "file"}});
     oracle::Inbox(run).drain(job, warnings);
     publish();
-    desk.refresh(warnings);
-    EXPECT_EQ(desk.queue().open(), 0);
+    service.refresh(warnings);
+    EXPECT_EQ(service.queue().open(), 0);
   }
   EXPECT_EQ(job.open_questions(), 0);
   EXPECT_TRUE(warnings.empty());
@@ -332,16 +332,16 @@ TEST(LabelBeside, GoldIsNotHandedOn) {
   for (const oracle::Query& q : job.open_queries()) lines += oracle::question_line(q);
   io::write_file_atomically(folder / "questions.jsonl", lines);
   for (int k = 0; k < 2; ++k) launch::add_gold(copy, Writer::job, 1, 2, {0, 0, 1, 1}, 1);  // started twice
-  DeskOptions options;
+  AnswerServiceOptions options;
   options.writer = Writer::job;
   options.gold_every = 1;
-  Desk desk(copy, folder.path().string(), options);
-  EXPECT_EQ(desk.take(filled("ann", kU1, desk.next("ann", 0, 1)[0])), "");
-  const oracle::Query gold = desk.next("ann", 0, 1)[0];
+  AnswerService service(copy, folder.path().string(), options);
+  EXPECT_EQ(service.take(filled("ann", kU1, service.next("ann", 0, 1)[0])), "");
+  const oracle::Query gold = service.next("ann", 0, 1)[0];
   ASSERT_EQ(gold.id, kOwnGold);
-  EXPECT_EQ(desk.take(filled("ann", kU2, gold)), "");
-  EXPECT_EQ(desk.take_back("ann", kU2), "");
-  EXPECT_EQ(desk.settle("bob", kU3, 1, 100, oracle::Verdict::no), "");
+  EXPECT_EQ(service.take(filled("ann", kU2, gold)), "");
+  EXPECT_EQ(service.take_back("ann", kU2), "");
+  EXPECT_EQ(service.resolve("bob", kU3, 1, 100, oracle::Verdict::no), "");
   std::vector<std::string> warnings;
   const oracle::LedgerIntake intake = oracle::Inbox(folder.path().string()).drain(job, warnings);
   EXPECT_EQ(intake.recorded, 3);

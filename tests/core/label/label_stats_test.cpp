@@ -1,4 +1,4 @@
-// standing: what follows from the answers so far: relations told and implied, contradictions with their chain, the consensus.
+// label_stats: what follows from the answers so far: relations told and implied, contradictions with their chain, the consensus.
 #include "core/label/label_stats.h"
 
 #include <gtest/gtest.h>
@@ -22,17 +22,17 @@ TEST(LabelStanding, CountsWhatFollowsAndFindsTheChain) {
                                         {0, oracle::QueryKind::pair, 1, {2}},
                                         {0, oracle::QueryKind::pair, 5, {6}}};
   ledger.record_queries(queries, {"captcha", 1, 0});
-  Desk desk(ledger, folder.path().string(), {});
+  AnswerService service(ledger, folder.path().string(), {});
   const auto say = [&](const std::string& who, int64_t query, const std::string& uuid,
                        std::vector<std::pair<int64_t, oracle::Verdict>> verdicts) {
-    EXPECT_EQ(desk.take({who, uuid, query, std::move(verdicts), 6}), "");
+    EXPECT_EQ(service.take({who, uuid, query, std::move(verdicts), 6}), "");
   };
   say("ann", 1, card_uuid('1'), {{1, oracle::Verdict::yes}, {2, oracle::Verdict::yes}, {3, oracle::Verdict::no}});
   say("ann", 2, card_uuid('2'), {{4, oracle::Verdict::yes}});
   say("ann", 3, card_uuid('3'), {{2, oracle::Verdict::no}});  // against 0 = 1, 0 = 2
   say("ann", 4, card_uuid('4'), {{6, oracle::Verdict::unsure}});
   const auto look = [&] { return look_at_answers(ledger, graph::GraphStore(10), oracle::ConsensusKind::majority, {}); };
-  Standing s = look();
+  LabelStats s = look();
   // {0, 1, 2} and {3, 4}: 3 + 1 pairs the same, 6 different.
   EXPECT_EQ(s.known, 10);
   EXPECT_EQ(s.told, 4);
@@ -46,12 +46,12 @@ TEST(LabelStanding, CountsWhatFollowsAndFindsTheChain) {
   ASSERT_EQ(s.disputes[0].chain.size(), 2u);
   for (const AskedLink& l : s.disputes[0].chain) EXPECT_EQ(l.query, 1);
   // One click: the link is wrong.
-  EXPECT_EQ(desk.settle("bob", card_uuid('5'), s.disputes[0].chain[0].query, s.disputes[0].chain[0].member,
+  EXPECT_EQ(service.resolve("bob", card_uuid('5'), s.disputes[0].chain[0].query, s.disputes[0].chain[0].member,
                         oracle::Verdict::no),
             "");
   s = look();
   EXPECT_TRUE(s.disputes.empty());
-  EXPECT_NE(desk.settle("bob", card_uuid('6'), 9, 9, oracle::Verdict::no), "");
+  EXPECT_NE(service.resolve("bob", card_uuid('6'), 9, 9, oracle::Verdict::no), "");
 }
 
 // Two who say yes to everything outvote one who looks, unless it is estimated who errs how.

@@ -12,7 +12,7 @@ namespace pal::loss {
 namespace {
 
 // Ĝ of a dense (n, n) graph.
-std::vector<double> normalised(std::vector<double> g, int64_t n) {
+std::vector<double> normalized(std::vector<double> g, int64_t n) {
   std::vector<double> degree(n, 0);
   for (int64_t i = 0; i < n * n; ++i) degree[i / n] += std::abs(g[i]);
   for (int64_t i = 0; i < n * n; ++i) {
@@ -48,12 +48,12 @@ DenseLoss dense_barlow(const BarlowOptions& options, const graph::BatchGraph& gr
         for (int64_t i = 0; i < rows; ++i) square += z[i * dims + k] * z[i * dims + k];
         for (int64_t i = 0; i < rows; ++i) x[i * dims + k] /= square > 0 ? std::sqrt(square) : 1;
       }
-      return options.scale * correlation_cost(x, x, normalised(graph::dense(graph, options.self_loops), rows), rows,
+      return options.scale * correlation_cost(x, x, normalized(graph::dense(graph, options.self_loops), rows), rows,
                                               dims, options.lambda);
     }
     graph::BatchGraph positions = graph;
     positions.views = 1;
-    const std::vector<double> g = normalised(graph::dense(positions, graph::SelfLoops::on), n);
+    const std::vector<double> g = normalized(graph::dense(positions, graph::SelfLoops::on), n);
     std::vector<std::vector<double>> x(graph.views);
     for (int32_t v = 0; v < graph.views; ++v) {
       x[v].assign(z.begin() + v * n * dims, z.begin() + (v + 1) * n * dims);

@@ -24,7 +24,7 @@
 
 namespace pal::loss {
 
-// Every kind of graph on n positions. Classes span any slicing; the batch of `mixed` holds unlabelled samples.
+// Every kind of graph on n positions. Classes span any slicing; the batch of `mixed` holds unlabeled samples.
 inline std::vector<std::pair<std::string, graph::BatchGraph>> test_graphs(int64_t n, int32_t views,
                                                                           graph::Signs signs) {
   graph::GraphStore store(n);
@@ -66,7 +66,7 @@ inline std::vector<std::pair<std::string, graph::BatchGraph>> test_graphs(int64_
   return graphs;
 }
 
-// Rows of very different spread, off centre, so that the hinge is on for some columns and off for others.
+// Rows of very different spread, off center, so that the hinge is on for some columns and off for others.
 inline at::Tensor random_rows(int64_t rows, int64_t dims, uint64_t seed) {
   at::Tensor z = at::empty({rows, dims}, at::kDouble);
   Random random(seed, Purpose::bench);

@@ -26,7 +26,7 @@ Prepare with_support(const at::Tensor& anchors, const at::Tensor& support, at::S
   };
 }
 
-// Rows of the support, the nearest of each anchor first; `own`: the support is of the batch's samples, and nobody is its own neighbour.
+// Rows of the support, the nearest of each anchor first; `own`: the support is of the batch's samples, and nobody is its own neighbor.
 std::vector<std::vector<int64_t>> by_nearness(const at::Tensor& anchors, const at::Tensor& support, bool own) {
   const int64_t dims = anchors.size(1);
   const std::vector<double> a = unit(flat(anchors), dims), s = unit(flat(support), dims);
@@ -44,9 +44,9 @@ std::vector<std::vector<int64_t>> by_nearness(const at::Tensor& anchors, const a
   return all;
 }
 
-// (rows, D): the chosen neighbours.
-using Standing = std::function<int64_t(int64_t row)>;
-std::vector<double> neighbours_of(const at::Tensor& support, int64_t rows, const Standing& chosen) {
+// (rows, D): the chosen neighbors.
+using LabelStats = std::function<int64_t(int64_t row)>;
+std::vector<double> neighbors_of(const at::Tensor& support, int64_t rows, const LabelStats& chosen) {
   const int64_t dims = support.size(1);
   const std::vector<double> s = unit(flat(support), dims);
   std::vector<double> near;
@@ -93,20 +93,20 @@ TEST(Nnclr, EqualsTheDenseFormulaAndItsFiniteDifferences) {
                        z = random_rows(rows, dims, 11);
       const at::Tensor first_views = anchors.narrow(0, 0, graph.samples);
       const auto near = by_nearness(anchors, support, false), others = by_nearness(anchors, first_views, true);
-      const Standing nearest = [&](int64_t i) { return near[i][0]; };
+      const LabelStats nearest = [&](int64_t i) { return near[i][0]; };
       for (const ContrastOptions& options :
            {ContrastOptions{0.5, Reduction::mean}, ContrastOptions{0.2, Reduction::sum}}) {
         SCOPED_TRACE(name + ", views " + std::to_string(views));
-        const auto expect = [&](int64_t k, NeighboursOf of, const std::vector<double>& standing) {
-          SCOPED_TRACE("neighbours " + std::to_string(k) + (of == NeighboursOf::batch ? " in the batch" : ""));
+        const auto expect = [&](int64_t k, NeighborSource of, const std::vector<double>& standing) {
+          SCOPED_TRACE("neighbors " + std::to_string(k) + (of == NeighborSource::batch ? " in the batch" : ""));
           expect_equal_to_formula(make_nnclr({options, k, of}), dense_nnclr(options, graph, dims, standing), z, graph,
                                   with_support(anchors, support, at::kDouble));
         };
-        expect(1, NeighboursOf::support, neighbours_of(support, rows, nearest));
-        expect(1, NeighboursOf::batch, neighbours_of(first_views, rows, [&](int64_t i) { return others[i][0]; }));
-        expect(0, NeighboursOf::support, unit(flat(anchors), dims));
+        expect(1, NeighborSource::support, neighbors_of(support, rows, nearest));
+        expect(1, NeighborSource::batch, neighbors_of(first_views, rows, [&](int64_t i) { return others[i][0]; }));
+        expect(0, NeighborSource::support, unit(flat(anchors), dims));
         // One of the three nearest, by the row's place in the batch.
-        expect(3, NeighboursOf::support, neighbours_of(support, rows, [&](int64_t i) {
+        expect(3, NeighborSource::support, neighbors_of(support, rows, [&](int64_t i) {
                  return near[i][Random(0, Purpose::pairs, 0, static_cast<uint64_t>(i)).below(3)];
                }));
       }
@@ -118,10 +118,10 @@ TEST(Nnclr, IsTheSameForAnyWorldSize) {
   for (const auto& [name, graph] : test_graphs(10, 3, graph::Signs::any)) {
     SCOPED_TRACE(name);
     const at::Tensor anchors = random_rows(30, 8, 4), support = random_rows(40, 8, 6), z = random_rows(30, 8, 5);
-    for (const auto& [k, of] : {std::pair(1, NeighboursOf::support), std::pair(3, NeighboursOf::support),
-                                std::pair(2, NeighboursOf::batch), std::pair(0, NeighboursOf::support)}) {
+    for (const auto& [k, of] : {std::pair(1, NeighborSource::support), std::pair(3, NeighborSource::support),
+                                std::pair(2, NeighborSource::batch), std::pair(0, NeighborSource::support)}) {
       const Criterion criterion = make_nnclr({{0.5, Reduction::mean}, k, of});
-      // The neighbours are those of the rounded rows in both types.
+      // The neighbors are those of the rounded rows in both types.
       const Criterion rounded = [&](const at::Tensor& rows, const Batch& batch, comm::Comm& comm) {
         Batch typed = batch;
         with_support(anchors.to(at::kFloat), support.to(at::kFloat), rows.scalar_type())(typed);
@@ -138,7 +138,7 @@ TEST(Nnclr, IsTheTextbookFormOnTwoViews) {
   const graph::BatchGraph graph = test_graphs(n, 2, graph::Signs::positive)[0].second;
   const at::Tensor z = random_rows(2 * n, dims, 3), anchors = random_rows(2 * n, dims, 4),
                    one = random_rows(1, dims, 5);
-  // A support of one row: every neighbour is it.
+  // A support of one row: every neighbor is it.
   const std::vector<double> q = unit(flat(z), dims), s = unit(flat(one), dims);
   double expected = 0;
   for (int64_t v : {0, 1}) {
@@ -156,7 +156,7 @@ TEST(Nnclr, BadInputAndRowsThatAreNotFinite) {
   const at::Tensor z = random_rows(8, 3, 1), support = random_rows(5, 3, 2);
   EXPECT_THROW(run_sliced(make_nnclr({}), z, graph, {0, 4}), Error);
   EXPECT_THROW(make_nnclr({{}, 65}), Error);
-  EXPECT_THROW(run_sliced(make_nnclr({{}, 1, NeighboursOf::batch}), random_rows(2, 3, 1),
+  EXPECT_THROW(run_sliced(make_nnclr({{}, 1, NeighborSource::batch}), random_rows(2, 3, 1),
                           test_graphs(1, 2, graph::Signs::positive)[0].second, {0, 1},
                           with_support(random_rows(2, 3, 1), support, at::kDouble)),
                Error);

@@ -11,7 +11,7 @@ namespace pal::loss {
 namespace {
 
 const std::vector<int64_t> kLabels = {0, 3, -1, 1, 1, 2, -1, 0, 3, 2};
-const Prepare kLabelled = [](Batch& batch) {
+const Prepare kLabeled = [](Batch& batch) {
   batch.labels.assign(kLabels.begin(), kLabels.begin() + static_cast<int64_t>(batch.samples.size()));
 };
 
@@ -39,11 +39,11 @@ TEST(Supervised, EqualsTheFormulaAndItsFiniteDifferences) {
       for (int32_t views : {1, 2}) {
         const graph::BatchGraph graph = test_graphs(6, views, graph::Signs::any)[0].second;
         expect_equal_to_formula(make_supervised(kind, reduction), dense_supervised(kind, reduction, 6, views, 5),
-                                random_rows(6 * views, 5, 11), graph, kLabelled);
+                                random_rows(6 * views, 5, 11), graph, kLabeled);
       }
     }
     expect_any_world_size(make_supervised(kind, Reduction::mean), random_rows(20, 5, 3),
-                          test_graphs(10, 2, graph::Signs::any)[0].second, kLabelled);
+                          test_graphs(10, 2, graph::Signs::any)[0].second, kLabeled);
   }
 }
 

@@ -164,7 +164,7 @@ TEST(Optim, ThreadsMakeNoDifference) {
   EXPECT_TRUE(at::equal(results[0], results[1]));
 }
 
-// The bits of a parameter do not depend on where it lies, on its neighbours, or on the instruction set.
+// The bits of a parameter do not depend on where it lies, on its neighbors, or on the instruction set.
 TEST(Optim, FlatParametersHaveTheBitsOfPlainLoops) {
   at::manual_seed(5);
   SCOPED_TRACE("seed 5");

@@ -246,19 +246,19 @@ TEST(Pool, BringsBackWhatWasRefused) {
     store.set_labels(labels);
     for (int64_t s = 100; s < 140; ++s) store.insert(0, s, graph::Relation::different);
     store.insert(1, 139, graph::Relation::same);
-    EXPECT_TRUE(is_begun(store, 100));
-    EXPECT_FALSE(is_begun(store, 0) || is_begun(store, 139) || is_begun(store, 500));
+    EXPECT_TRUE(is_refused(store, 100));
+    EXPECT_FALSE(is_refused(store, 0) || is_refused(store, 139) || is_refused(store, 500));
     const auto refused = [&](const std::vector<int64_t>& pool) {
       return std::count_if(pool.begin(), pool.end(), [](int64_t s) { return s >= 100 && s < 139; });
     };
-    const std::vector<int64_t> first = draw_pool(store, 100, 1, 2, {}, Begun::first);
+    const std::vector<int64_t> first = draw_pool(store, 100, 1, 2, {}, RefusedOrder::first);
     EXPECT_EQ(first.size(), 100u);
     EXPECT_TRUE(std::is_sorted(first.begin(), first.end()) &&
                 std::adjacent_find(first.begin(), first.end()) == first.end());
     EXPECT_EQ(refused(first), 39);
-    EXPECT_EQ(refused(draw_pool(store, 40, 1, 2, {}, Begun::first)), 20) << "at most half, where others are left";
+    EXPECT_EQ(refused(draw_pool(store, 40, 1, 2, {}, RefusedOrder::first)), 20) << "at most half, where others are left";
     EXPECT_LT(refused(draw_pool(store, 100, 1, 2)), 15);
-    EXPECT_EQ(draw_pool(store, 5000, 1, 2, {}, Begun::first).size(), 1000u);
+    EXPECT_EQ(draw_pool(store, 5000, 1, 2, {}, RefusedOrder::first).size(), 1000u);
   }
 }
 
@@ -299,19 +299,19 @@ TEST(Answers, AreSortedByWhatTheyTell) {
 
 TEST(OracleFactory, ReadsTheConfig) {
   EXPECT_EQ(make_query_sampler(config::Config::defaults()), nullptr);
-  const auto captcha = make_query_sampler(config::Config::defaults({"oracle.sampler=captcha", "oracle.guide=none"}));
+  const auto captcha = make_query_sampler(config::Config::defaults({"oracle.sampler=captcha", "oracle.class_guess=none"}));
   ASSERT_NE(captcha, nullptr);
   EXPECT_EQ(captcha->name(), "captcha");
   EXPECT_EQ(captcha->needs(), PoolNeeds::samples);
-  EXPECT_EQ(captcha->begun(), Begun::drawn);
-  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=captcha", "oracle.centre=input"}))->needs(),
+  EXPECT_EQ(captcha->refused_order(), RefusedOrder::drawn);
+  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=captcha", "oracle.center=input"}))->needs(),
             PoolNeeds::inputs);
   const std::string mix = "oracle.mix=[{sampler: captcha, share: 0.5}, {sampler: supervised, share: 0.5}]";
-  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=mix", mix, "oracle.centre=input"}))->needs(),
+  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=mix", mix, "oracle.center=input"}))->needs(),
             PoolNeeds::inputs);
-  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=mix", mix}))->begun(), Begun::first);
+  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=mix", mix}))->refused_order(), RefusedOrder::first);
   EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=captcha"}))->needs(), PoolNeeds::embeddings);
-  EXPECT_EQ(make_labeler(config::Config::defaults(), LabelerOf{{0, 1}})->name(), "labels");
+  EXPECT_EQ(make_labeler(config::Config::defaults(), LabelerContext{{0, 1}})->name(), "labels");
   for (QueryKind kind : {QueryKind::pair, QueryKind::captcha}) EXPECT_EQ(query_kind(to_string(kind)), kind);
   EXPECT_THROW(query_kind("riddle"), Error);
 }

@@ -139,7 +139,7 @@ TEST(Plot, PicturesMergeEqualCells) {
                       .cols = 4,
                       .values = {1, 1, 1, 1, -1, -1, 0, 1},
                       .levels = 3,
-                      .colors = PictureColors::grey};
+                      .colors = PictureColors::gray};
   const std::string svg = svg_pictures({{"graph", {picture}}}, {"black: alike"});
   EXPECT_TRUE(well_formed(svg));
   EXPECT_EQ(occurrences(svg, "fill=\"#000000\""), 2);  // the first row in one piece, and the last cell

@@ -97,14 +97,14 @@ TEST(Setup, NoisyLabelsAreAFunctionOfTheSample) {
   const auto labels = known_labels(config({"graph.kind=supervised"}), data, training_subset(config({}), data));
   const graph::GraphStore clean = make_graph_store(config({}), data, labels),
                           noisy = make_graph_store(config({"graph.label_noise=0.4"}), data, labels);
-  int64_t labelled = 0, changed = 0;
+  int64_t labeled = 0, changed = 0;
   for (int64_t s = 0; s < data.size(); ++s) {
     ASSERT_EQ(clean.label(s), labels[s]);
     ASSERT_EQ(noisy.label(s) >= 0, labels[s] >= 0);
-    labelled += labels[s] >= 0;
+    labeled += labels[s] >= 0;
     changed += noisy.label(s) != labels[s];
   }
-  EXPECT_NEAR(static_cast<double>(changed) / static_cast<double>(labelled), 0.4 * 4 / 5, 0.04)
+  EXPECT_NEAR(static_cast<double>(changed) / static_cast<double>(labeled), 0.4 * 4 / 5, 0.04)
       << "a fifth falls back on its class";
   EXPECT_EQ(noisy.fingerprint(), make_graph_store(config({"graph.label_noise=0.4"}), data, labels).fingerprint());
 }
@@ -125,8 +125,8 @@ TEST(Setup, ScheduleFromBaseRateAndEpochs) {
 }
 
 TEST(Setup, EdgeSamplesWhereSomeAreKnownAndSomeAreNot) {
-  const auto of = [](std::vector<std::string> overrides, int64_t labelled) {
-    return edge_samples(config(overrides), labelled, 1000);
+  const auto of = [](std::vector<std::string> overrides, int64_t labeled) {
+    return edge_samples(config(overrides), labeled, 1000);
   };
   EXPECT_EQ(of({"graph.kind=mixed", "train.global_batch=256"}, 10), 64);
   EXPECT_EQ(of({"graph.kind=supervised", "train.global_batch=10", "graph.edge_share=0.25"}, 10), 2);

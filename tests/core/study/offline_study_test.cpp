@@ -1,4 +1,4 @@
-// study: oracles on features alone: files of features, the head in closed form, curves, closure, noise.
+// offline_study: oracles on features alone: files of features, the head in closed form, curves, closure, noise.
 #include "core/study/offline_study.h"
 
 #include <ATen/ops/zeros.h>
@@ -159,7 +159,7 @@ TEST(Study, ClosureCountsItsQuestions) {
   StudyData data = noisy_corners(600);
   data.train.narrow(1, 8, 8).zero_();
   const auto found = [&](const std::string& guide) {
-    return run_to_closure(study_config({"oracle.sampler=captcha", "oracle.guide=" + guide, "oracle.pool=200"}), data);
+    return run_to_closure(study_config({"oracle.sampler=captcha", "oracle.class_guess=" + guide, "oracle.pool=200"}), data);
   };
   const Closure blind = found("none"), guided = found("classifier");
   EXPECT_TRUE(blind.complete && blind.right);
@@ -263,7 +263,7 @@ TEST(Study, EndsWhereTheCaptchaOfTheKernelExperimentsEnds) {
     theirs += static_cast<double>(game.questions());
 
     const auto sampler = oracle::make_query_sampler(
-        config::Config::defaults({"oracle.sampler=captcha", "oracle.guide=none", "oracle.members=10"}));
+        config::Config::defaults({"oracle.sampler=captcha", "oracle.class_guess=none", "oracle.members=10"}));
     int64_t questions = 0;
     for (int64_t round = 0; round < 1000 && c.store.components() > 4; ++round) {
       for (const oracle::Query& q : sampler->choose(c.store, {oracle::draw_pool(c.store, 60, seed, round), {}},

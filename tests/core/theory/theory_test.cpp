@@ -1,4 +1,4 @@
-// theory: every statement of the paper as the program checks it, and the minimiser behind them.
+// theory: every statement of the paper as the program checks it, and the minimizer behind them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,10 +16,10 @@ TEST(Theory, EveryStatementHolds) {
   for (const CheckedClaim& s : all) EXPECT_TRUE(s.holds) << s.group << ": " << s.claim << "\n  " << s.figure;
 }
 
-TEST(Theory, TheMinimiserFindsAKnownMinimum) {
+TEST(Theory, TheMinimizerFindsAKnownMinimum) {
   const OneThread scope;
   // Rosenbrock's valley in two variables.
-  const Minimum m = minimise(
+  const Minimum m = minimize(
       [](const Matrix& x, Matrix& d) {
         const double a = x(0, 0), b = x(0, 1);
         d = Matrix(1, 2);

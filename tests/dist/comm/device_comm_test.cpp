@@ -69,7 +69,7 @@ ops::NamedTensors two_parameters() {
 }
 
 TEST(DeviceComm, BucketsAreEnqueuedInTheirOrderAndJoinedBeforeTheyAreRead) {
-  for (const Wire wire : {Wire::full, Wire::bfloat16}) {
+  for (const GradDtype wire : {GradDtype::full, GradDtype::bfloat16}) {
     LateComm late(test_world().bulk());
     LateComm& comm = late;
     const ops::NamedTensors p = two_parameters();
@@ -105,7 +105,7 @@ TEST(DeviceComm, APoisonedRankIsSeenAfterTheJoin) {
 }
 
 TEST(DeviceComm, AFlightLogShowsLaunchesThatAreNotDoneAsPending) {
-  FlightLog log("device");
+  FlightRecorder log("device");
   log.begin("all_reduce", {3});
   log.end();
   const auto since = std::chrono::steady_clock::now();
@@ -115,7 +115,7 @@ TEST(DeviceComm, AFlightLogShowsLaunchesThatAreNotDoneAsPending) {
   log.watch([since] { return std::optional(since); });
   EXPECT_TRUE(log.newest().pending);
   EXPECT_EQ(log.newest().begin, since);
-  const std::vector<Flight> all = log.all();
+  const std::vector<CollectiveRecord> all = log.all();
   EXPECT_FALSE(all[0].pending);
   EXPECT_TRUE(all[1].pending);
   log.watch([] { return std::nullopt; });

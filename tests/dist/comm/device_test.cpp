@@ -104,25 +104,25 @@ TEST(Device, MixedVersionsAreNamed) {
 }
 
 // ---- who is missing -------------------------------------------------------------------------------------------------
-Place place(int64_t number, const char* what) {
-  Place p;
+LaunchStatus place(int64_t number, const char* what) {
+  LaunchStatus p;
   p.number = number;
   std::snprintf(p.what, sizeof(p.what), "%s", what);
   return p;
 }
 
-TEST(RollCall, SaysWhoIsDeadBehindOrElsewhere) {
-  const Place here = place(7, "all_reduce of 8 float32");
-  EXPECT_EQ(absence({here, std::nullopt, here}, 0, 10),
+TEST(RankStatusChannel, SaysWhoIsDeadBehindOrElsewhere) {
+  const LaunchStatus here = place(7, "all_reduce of 8 float32");
+  EXPECT_EQ(describe_missing({here, std::nullopt, here}, 0, 10),
             "rank 0 waits for 10.0 s in NCCL launch 7 (all_reduce of 8 float32); no answer from rank 1: "
             "dead, stopped, or its host is unreachable");
-  EXPECT_EQ(absence({place(6, "broadcast of 1 int64"), here, place(6, "broadcast of 1 int64")}, 1, 10),
+  EXPECT_EQ(describe_missing({place(6, "broadcast of 1 int64"), here, place(6, "broadcast of 1 int64")}, 1, 10),
             "rank 1 waits for 10.0 s in NCCL launch 7 (all_reduce of 8 float32); ranks 0, 2 did not come, last at "
             "launch 6 (broadcast of 1 int64)");
-  EXPECT_EQ(absence({here, place(7, "all_reduce of 9 float32")}, 0, 10),
+  EXPECT_EQ(describe_missing({here, place(7, "all_reduce of 9 float32")}, 0, 10),
             "rank 0 waits for 10.0 s in NCCL launch 7 (all_reduce of 8 float32); rank 1 has another launch there "
             "(all_reduce of 9 float32)");
-  EXPECT_NE(absence({here, place(9, "x")}, 0, 10).find("all ranks are in it"), std::string::npos);
+  EXPECT_NE(describe_missing({here, place(9, "x")}, 0, 10).find("all ranks are in it"), std::string::npos);
 }
 
 }  // namespace

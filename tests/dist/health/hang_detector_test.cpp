@@ -1,4 +1,4 @@
-// judge: who is blamed for a standstill, by heartbeats alone; which processes want to run; which faults are asked for.
+// hang_detector: who is blamed for a standstill, by heartbeats alone; which processes want to run; which faults are asked for.
 #include "dist/health/hang_detector.h"
 
 #include <gtest/gtest.h>
@@ -17,9 +17,9 @@
 namespace pal::dist {
 namespace {
 
-std::vector<Heard> calm(int ranks) {
-  std::vector<Heard> heard(ranks);
-  for (Heard& h : heard) {
+std::vector<PeerState> calm(int ranks) {
+  std::vector<PeerState> heard(ranks);
+  for (PeerState& h : heard) {
     h.beat.step = 7;
     h.beat.number = {10, 5, 3, 1};
     h.beat.waiting_ms = {-1, -1, -1, -1};
@@ -28,37 +28,37 @@ std::vector<Heard> calm(int ranks) {
 }
 
 TEST(Judge, LeavesWorkingRanksAlone) {
-  std::vector<Heard> heard = calm(4);
-  EXPECT_FALSE(judge(heard, 0, {}));
+  std::vector<PeerState> heard = calm(4);
+  EXPECT_FALSE(find_stalled_ranks(heard, 0, {}));
   heard[2].silent_s = 9.9;
   heard[1].beat.number[0] = 11;  // waits, not for long
   heard[1].beat.waiting_ms[0] = 9900;
-  EXPECT_FALSE(judge(heard, 0, {}));
-  EXPECT_TRUE(judge(heard, 0, {.silence_s = 9}));
-  EXPECT_TRUE(judge(heard, 0, {.waiting_s = 9}));
+  EXPECT_FALSE(find_stalled_ranks(heard, 0, {}));
+  EXPECT_TRUE(find_stalled_ranks(heard, 0, {.silence_s = 9}));
+  EXPECT_TRUE(find_stalled_ranks(heard, 0, {.waiting_s = 9}));
 }
 
 TEST(Judge, IsPatientWithTheStarved) {
-  std::vector<Heard> heard = calm(3);
+  std::vector<PeerState> heard = calm(3);
   heard[2].silent_s = 30;
   heard[2].starved = true;
   for (const int r : {0, 1}) {  // and wait for it
     heard[r].beat.number[0] = 11;
     heard[r].beat.waiting_ms[0] = 30000;
   }
-  EXPECT_FALSE(judge(heard, 0, {}));
-  EXPECT_EQ(judge(heard, 0, {.starved_s = 29})
+  EXPECT_FALSE(find_stalled_ranks(heard, 0, {}));
+  EXPECT_EQ(find_stalled_ranks(heard, 0, {.starved_s = 29})
                 ->find("rank 2 gave no sign of life for 30.0 s, last at step 7; other processes take its core"),
             0u);
   for (const int r : {0, 1}) heard[r].beat.waiting_ms[0] = 61000;  // patience ends
-  EXPECT_EQ(judge(heard, 0, {})->find("rank 2 did not come to collective 11 of 'now', where others wait for 61.0 s"),
+  EXPECT_EQ(find_stalled_ranks(heard, 0, {})->find("rank 2 did not come to collective 11 of 'now', where others wait for 61.0 s"),
             0u);
   for (const int r : {0, 1}) heard[r].beat.waiting_ms[0] = 30000;
   heard[1].beat.number[0] = 10;  // another one is missing, too, and not for want of a core
   heard[1].beat.waiting_ms[0] = -1;
   heard[2].starved = false;
   heard[2].silent_s = 1;
-  EXPECT_EQ(judge(heard, 0, {})->find("ranks 1, 2 did not come to collective 11 of 'now'"), 0u);
+  EXPECT_EQ(find_stalled_ranks(heard, 0, {})->find("ranks 1, 2 did not come to collective 11 of 'now'"), 0u);
 }
 
 // A process that computes, one that sleeps, and one that computed and is stopped.
@@ -93,30 +93,30 @@ TEST(LocalRanks, TellTheBusyFromTheStopped) {
 }
 
 TEST(Judge, NamesTheSilent) {
-  std::vector<Heard> heard = calm(4);
+  std::vector<PeerState> heard = calm(4);
   heard[2].silent_s = heard[3].silent_s = 10.5;
-  EXPECT_EQ(judge(heard, 0, {})->find("ranks 2, 3 gave no sign of life for 10.5 s, last at step 7"), 0u);
-  EXPECT_FALSE(judge(heard, 1, {}));  // hears rank 0 alone
+  EXPECT_EQ(find_stalled_ranks(heard, 0, {})->find("ranks 2, 3 gave no sign of life for 10.5 s, last at step 7"), 0u);
+  EXPECT_FALSE(find_stalled_ranks(heard, 1, {}));  // hears rank 0 alone
   heard[0].silent_s = 11;
-  EXPECT_EQ(judge(heard, 1, {})->find("rank 0 gave no sign"), 0u);
+  EXPECT_EQ(find_stalled_ranks(heard, 1, {})->find("rank 0 gave no sign"), 0u);
 }
 
 TEST(Judge, NamesWhoDidNotCome) {
-  std::vector<Heard> heard = calm(3);
+  std::vector<PeerState> heard = calm(3);
   for (const int r : {0, 2}) {
     heard[r].beat.number[1] = 6;
     heard[r].beat.waiting_ms[1] = 12000;
   }
-  EXPECT_EQ(judge(heard, 0, {})->find("rank 1 did not come to collective 6 of 'bulk', where others wait for 12.0 s"),
+  EXPECT_EQ(find_stalled_ranks(heard, 0, {})->find("rank 1 did not come to collective 6 of 'bulk', where others wait for 12.0 s"),
             0u);
-  EXPECT_FALSE(judge(heard, 2, {}));
+  EXPECT_FALSE(find_stalled_ranks(heard, 2, {}));
   heard[1].beat.number[1] = 6;
   heard[1].beat.waiting_ms[1] = 200;
-  EXPECT_FALSE(judge(heard, 0, {})) << "it has just come: the others waited for it";
+  EXPECT_FALSE(find_stalled_ranks(heard, 0, {})) << "it has just come: the others waited for it";
   heard[1].beat.waiting_ms[1] = -1;
-  EXPECT_FALSE(judge(heard, 0, {})) << "it has already left";
+  EXPECT_FALSE(find_stalled_ranks(heard, 0, {})) << "it has already left";
   heard[1].beat.waiting_ms[1] = 11000;
-  EXPECT_NE(judge(heard, 0, {})->find("all ranks are in it, for 11.0 s"), std::string::npos);
+  EXPECT_NE(find_stalled_ranks(heard, 0, {})->find("all ranks are in it, for 11.0 s"), std::string::npos);
 }
 
 TEST(Judge, ReadsFaults) {

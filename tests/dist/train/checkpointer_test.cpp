@@ -122,14 +122,14 @@ TEST_F(Saved, AFailureOnOneRankCostsThatCheckpointOnAll) {
 TEST(Agreement, ParametersThatDifferAreNamed) {
   comm::Comm& comm = test_world().control();
   ops::NamedTensors p = {{"a", at::arange(1000, at::kFloat)}, {"b", at::arange(3, at::kFloat)}};
-  EXPECT_NO_THROW(agree_on_parameters(p, 5, comm));
+  EXPECT_NO_THROW(check_same_parameters(p, 5, comm));
   if (comm.size() == 1) return;
   for (int64_t k : {0, 1}) {
     ops::NamedTensors q = {{"a", p[0].second.clone()}, {"b", p[1].second.clone()}};
     if (comm.rank() == 1)
       static_cast<int32_t*>(q[k].second.data_ptr())[k == 0 ? 999 : 2] ^= 1;  // the last bit of the last element
     try {
-      agree_on_parameters(q, 5, comm);
+      check_same_parameters(q, 5, comm);
       ADD_FAILURE() << "not seen";
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), Exit::lost);
@@ -146,7 +146,7 @@ TEST(Agreement, EveryBitOfTheParametersCounts) {
   for (int bit = 0; bit < 19 * 32; ++bit) {
     const uint32_t flip = comm.rank() == 1 ? uint32_t{1} << bit % 32 : 0;
     words[bit / 32] ^= flip;
-    EXPECT_THROW(agree_on_parameters(p, 5, comm), Error) << "bit " << bit % 32 << " of element " << bit / 32;
+    EXPECT_THROW(check_same_parameters(p, 5, comm), Error) << "bit " << bit % 32 << " of element " << bit / 32;
     words[bit / 32] ^= flip;
   }
 }

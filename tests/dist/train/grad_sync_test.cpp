@@ -133,7 +133,7 @@ TEST(GradSync, BFloat16RoundsSharesAndSum) {
   comm::Comm& comm = test_world().bulk();
   for (at::ScalarType type : {at::kFloat, at::kDouble}) {
     const ops::NamedTensors p = {{"a", at::zeros({5, 7}, type).requires_grad_(true)}};
-    GradSync sync(p, comm, {25 << 20, Wire::bfloat16});
+    GradSync sync(p, comm, {25 << 20, GradDtype::bfloat16});
     sync.begin();
     sync.release();
     const auto share = [&](int rank) { return (at::arange(35, type) - 17).reshape({5, 7}) * (1.0 / (3 + rank)); };
@@ -152,7 +152,7 @@ TEST(GradSync, OneRanksNanIsSeenByAll) {
   for (double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
                      -std::numeric_limits<double>::infinity()}) {
     for (const auto& [type, wire] :
-         {std::pair{at::kFloat, Wire::full}, {at::kDouble, Wire::full}, {at::kFloat, Wire::bfloat16}}) {
+         {std::pair{at::kFloat, GradDtype::full}, {at::kDouble, GradDtype::full}, {at::kFloat, GradDtype::bfloat16}}) {
       const ops::NamedTensors p = {{"a", at::ones({9000}, type).requires_grad_(true)},
                                    {"b", at::ones({70}, type).requires_grad_(true)}};
       GradSync sync(p, comm, {1024, wire});

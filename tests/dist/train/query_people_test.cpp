@@ -15,7 +15,7 @@
 namespace pal::dist {
 namespace {
 
-// People: answers take effect in the round after they came, at the same step again when the run is repeated from the ledger.
+// Users: answers take effect in the round after they came, at the same step again when the run is repeated from the ledger.
 TEST_F(Rounds, AnswersOfPeopleTakeEffectWhenTheyAreIn) {
   config = with({"oracle.labeler=exchange"});
   graph::GraphStore store(kN);
@@ -44,7 +44,7 @@ TEST_F(Rounds, AnswersOfPeopleTakeEffectWhenTheyAreIn) {
 
 // The ranks choose together, but what is out is in rank 0's ledger: they are told, so that nothing is asked twice.
 TEST_F(Rounds, RanksThatChooseTogetherKnowWhatIsOut) {
-  config = with({"oracle.labeler=exchange", "oracle.guide=embeddings", "oracle.questions_per_round=24"});
+  config = with({"oracle.labeler=exchange", "oracle.class_guess=embeddings", "oracle.questions_per_round=24"});
   embed = [this](const std::vector<int64_t>& samples, eval::SampleSlice slice) {
     return oracle::corner_rows({samples.begin() + slice.first, samples.begin() + slice.last}, labels, 0.3);
   };
@@ -201,7 +201,7 @@ TEST_F(Rounds, StopsByTheClockAtAPlateauAndWhenTheModelExpectsTheAnswers) {
     config = with(std::move(settings));
     graph::GraphStore store(kN);
     store.set_labels(templates());
-    QueryRounds rounds(config, world, store, AskedOf{all, labels}, LedgerOf{path, "run"}, 0);
+    QueryRounds rounds(config, world, store, QuestionContext{all, labels}, LedgerLocation{path, "run"}, 0);
     for (int64_t s = 0; s < 31; ++s) {
       rounds.ledger_position();  // waits for the round
       rounds.saw_figure(s, 0.5);
@@ -219,11 +219,11 @@ TEST_F(Rounds, StopsByTheClockAtAPlateauAndWhenTheModelExpectsTheAnswers) {
   };
   ends({"oracle.budget_hours=1e-12"}, "1e-12 hours have passed since the first question (oracle.budget_hours)");
   ends({"oracle.plateau=4", "eval.every=1"}, "the validation figure did not rise in 4 looks (oracle.plateau)");
-  ends({"oracle.agreement=0.9", "oracle.guide=embeddings", "oracle.questions_per_round=6"},
+  ends({"oracle.agreement=0.9", "oracle.class_guess=embeddings", "oracle.questions_per_round=6"},
        "the model expected 90 % of the answers in 3 rounds (oracle.agreement)");
 }
 
-// People who do not answer: the round is full, and that is said once.
+// Users who do not answer: the round is full, and that is said once.
 TEST_F(Rounds, SaysOnceThatAllQuestionsWait) {
   config = with({"oracle.labeler=exchange"});
   graph::GraphStore store(kN);

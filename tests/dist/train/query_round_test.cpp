@@ -95,11 +95,11 @@ TEST_F(Rounds, RestartedRunUsesTheSameAnswersAtTheSameSteps) {
 TEST_F(Rounds, ACheckpointWaitsForTheRoundUnderWay) {
   std::promise<void> go_on;
   std::atomic<bool> went_on = false;
-  AskedOf of{all, labels};
+  QuestionContext of{all, labels};
   of.before_round = [held = go_on.get_future().share()](int64_t) { held.wait(); };
   graph::GraphStore store(kN);
   store.set_labels(templates());
-  QueryRounds rounds(config, world, store, of, LedgerOf{path, "run"}, 0);
+  QueryRounds rounds(config, world, store, of, LedgerLocation{path, "run"}, 0);
   for (int64_t s = 0; s <= 5; ++s) rounds.at_boundary(s, {});
   std::thread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -116,7 +116,7 @@ TEST_F(Rounds, ACheckpointWaitsForTheRoundUnderWay) {
 TEST_F(Rounds, RanksWithAnotherGraphAreNoticed) {
   if (world.size() == 1) return;
   graph::GraphStore store(kN);
-  QueryRounds rounds(config, world, store, AskedOf{all, labels}, LedgerOf{path, "run"}, 0);
+  QueryRounds rounds(config, world, store, QuestionContext{all, labels}, LedgerLocation{path, "run"}, 0);
   for (int64_t s = 0; s < 5; ++s) rounds.at_boundary(s, {});
   if (world.rank() == world.size() - 1) store.set_labels(labels);
   try {
@@ -138,14 +138,14 @@ TEST_F(Rounds, RanksChooseTogetherWhatOneProcessChooses) {
     const auto sampler = oracle::make_query_sampler(config::Config::defaults({std::string("oracle.sampler=") + name}));
     const oracle::Round round{.seed = 3, .round = 2, .questions = 12};
     oracle::Pool whole{all, oracle::corner_rows(all, labels, 0.4)}, own = whole;
-    const eval::SampleSlice slice = eval::own_slice(kN, world.rounds());
+    const eval::SampleSlice slice = eval::own_slice(kN, world.oracle());
     own.embeddings = whole.embeddings.narrow(0, slice.first, slice.last - slice.first).contiguous();
     own.first = slice.first;
-    own.comm = &world.rounds();
+    own.comm = &world.oracle();
     std::vector<oracle::Query> alone = sampler->choose(store, whole, round),
                                together = sampler->choose(store, own, round);
-    oracle::expect_answers(store, whole, alone);
-    oracle::expect_answers(store, own, together);
+    oracle::predict_answers(store, whole, alone);
+    oracle::predict_answers(store, own, together);
     ASSERT_EQ(together.size(), alone.size()) << name;
     ASSERT_FALSE(alone.empty()) << name;
     for (size_t k = 0; k < alone.size(); ++k) {
@@ -158,7 +158,7 @@ TEST_F(Rounds, RanksChooseTogetherWhatOneProcessChooses) {
 
 // Every rank embeds its own slice of the pool and no more.
 TEST_F(Rounds, ARankEmbedsItsOwnSliceOfThePool) {
-  config = with({"oracle.guide=embeddings"});
+  config = with({"oracle.class_guess=embeddings"});
   graph::GraphStore store(kN);
   store.set_labels(templates());
   int64_t embedded = 0;
@@ -166,7 +166,7 @@ TEST_F(Rounds, ARankEmbedsItsOwnSliceOfThePool) {
     embedded += slice.last - slice.first;
     return oracle::corner_rows({samples.begin() + slice.first, samples.begin() + slice.last}, labels, 0.3);
   };
-  QueryRounds rounds(config, world, store, AskedOf{all, labels}, LedgerOf{path, "run"}, 0);
+  QueryRounds rounds(config, world, store, QuestionContext{all, labels}, LedgerLocation{path, "run"}, 0);
   for (int64_t s = 0; s <= 10; ++s) rounds.at_boundary(s, embed);
   at::Tensor total = at::zeros({1}, at::kLong);
   *total.data_ptr<int64_t>() = embedded;
@@ -190,8 +190,8 @@ TEST_F(Rounds, OneStepOfDeductionHoldsWrongAnswersAndRestarts) {
     for (int64_t i = 0; i < kN; ++i) {
       for (int64_t j = 0; j < i; ++j) {
         bool together = false;
-        graph::for_each_alike(
-            store, i, [&](int64_t a) { graph::for_each_alike(store, j, [&](int64_t b) { together |= a == b; }); });
+        graph::for_each_similarity_group(
+            store, i, [&](int64_t a) { graph::for_each_similarity_group(store, j, [&](int64_t b) { together |= a == b; }); });
         alike += together;
         spoilt += together && labels[i] != labels[j] && wrong.count(i) + wrong.count(j) == 0;
       }

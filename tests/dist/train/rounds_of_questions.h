@@ -49,7 +49,7 @@ class Rounds : public testing::Test {
   uint64_t run(graph::GraphStore& store, int64_t from, int64_t to, int64_t* questions = nullptr,
                const std::function<void(int64_t)>& before = {}) {
     if (templates_given) store.set_labels(templates());
-    QueryRounds rounds(config, world, store, AskedOf{all, labels}, LedgerOf{path, "run"}, from);
+    QueryRounds rounds(config, world, store, QuestionContext{all, labels}, LedgerLocation{path, "run"}, from);
     for (int64_t s = from; s < to; ++s) {
       if (before) {
         rounds.ledger_position();
@@ -82,7 +82,7 @@ class Rounds : public testing::Test {
   static config::Config with(std::vector<std::string> more) {
     std::vector<std::string> all = {"train.steps=1",          "optim.lr=1",       "graph.kind=mixed",
                                     "oracle.sampler=captcha", "oracle.every=5",   "oracle.questions_per_round=12",
-                                    "oracle.pool=60",         "oracle.guide=none"};
+                                    "oracle.pool=60",         "oracle.class_guess=none"};
     all.insert(all.end(), more.begin(), more.end());
     return config::Config::defaults(all);
   }

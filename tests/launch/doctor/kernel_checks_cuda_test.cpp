@@ -1,4 +1,4 @@
-// kernel_checks: every op of the doctor's table agrees with its CPU twin, and has a row.
+// kernel_checks_cuda: every op of the doctor's table agrees with its CPU twin, and has a row.
 #include "launch/doctor/kernel_checks.h"
 #include "tests/kernels/cuda_test.h"
 

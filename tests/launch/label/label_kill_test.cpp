@@ -24,7 +24,7 @@ namespace {
 constexpr int kPeople = 4;
 constexpr int64_t kGrids = 8000;
 
-std::shared_ptr<const label::Standing> nobody_looks(const oracle::Ledger&) { return nullptr; }
+std::shared_ptr<const label::LabelStats> nobody_looks(const oracle::Ledger&) { return nullptr; }
 
 // Writes a byte to `ready` when it has read its questions.
 [[noreturn]] void serve(const std::string& folder, int port, int ready) {

@@ -1,4 +1,4 @@
-// label_page: a labelling page over a real ledger in a folder of its own, for tests and for the fuzzer.
+// label_page: a labeling page over a real ledger in a folder of its own, for tests and for the fuzzer.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ struct TestPage {
   static constexpr int kPort = 8765;
   static constexpr int64_t kSamples = 1000, kBrokenSample = 666;
 
-  using Look = std::function<std::shared_ptr<const label::Standing>(const oracle::Ledger&)>;
+  using Look = std::function<std::shared_ptr<const label::LabelStats>(const oracle::Ledger&)>;
   // At a port; `in`: a folder that stays, with what an earlier page left there.
   explicit TestPage(const Look& look, const PageLimits& limits = {}, int port = kPort, int64_t grids = 20,
                     const std::string& in = "")
@@ -28,8 +28,8 @@ struct TestPage {
         ledger(folder + "/ledger.sqlite", "run"),
         tokens(folder + "/secret"),
         people({{"ann", label::Role::owner}, {"bob"}, {"<script>alert(1)</script>"}}, tokens, folder + "/links"),
-        desk(asked(ledger, grids), folder, {}),
-        page({desk, people, tokens,
+        service(asked(ledger, grids), folder, {}),
+        page({service, people, tokens,
               [](int64_t sample, ImageSize) -> std::optional<PageImage> {
                 if (sample == kBrokenSample) throw Error(Exit::data, "CRC of sample 666");
                 return PageImage{"image/png", "png of " + std::to_string(sample)};
@@ -89,8 +89,8 @@ struct TestPage {
   const std::string folder;
   oracle::Ledger ledger;
   label::Tokens tokens;
-  label::People people;
-  label::Desk desk;
+  label::Users people;
+  label::AnswerService service;
   std::atomic<double> now{100};
   std::mutex mutex;
   std::vector<std::string> log;

@@ -12,7 +12,7 @@
 namespace pal::launch {
 namespace {
 
-std::shared_ptr<const label::Standing> nothing_known(const oracle::Ledger&) { return nullptr; }
+std::shared_ptr<const label::LabelStats> nothing_known(const oracle::Ledger&) { return nullptr; }
 
 class LabelServerTest : public testing::Test {
  protected:

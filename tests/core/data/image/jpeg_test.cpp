@@ -1,4 +1,4 @@
-// jpeg: the gate refuses what it must, a part is a part of the whole, colours and scales are libjpeg's.
+// jpeg: the gate refuses what it must, a part is a part of the whole, colors and scales are libjpeg's.
 #include "core/data/image/jpeg.h"
 
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@ std::string gate_error(const std::vector<uint8_t>& file, JpegWalk walk = JpegWal
 }
 
 TEST(JpegHeader, SaysWhatIsInTheFile) {
-  const std::vector<uint8_t> colour = test_picture(40, 65, 3, 1);
-  std::vector<uint8_t> file = test_jpeg(colour, 40, 65);
+  const std::vector<uint8_t> color = test_picture(40, 65, 3, 1);
+  std::vector<uint8_t> file = test_jpeg(color, 40, 65);
   JpegHeader header = inspect_jpeg(file.data(), file.size());
   EXPECT_EQ(header.height, 40);
   EXPECT_EQ(header.width, 65);
@@ -44,7 +44,7 @@ TEST(JpegHeader, SaysWhatIsInTheFile) {
   JpegForm form;
   form.progressive = true;
   form.restart = 3;
-  file = test_jpeg(colour, 40, 65, form);
+  file = test_jpeg(color, 40, 65, form);
   header = inspect_jpeg(file.data(), file.size());
   EXPECT_TRUE(header.progressive);
   EXPECT_EQ(header.scans, 10);
@@ -63,20 +63,20 @@ TEST(JpegHeader, SaysWhatIsInTheFile) {
 }
 
 // Only what every decoder takes for Y, Cb, Cr: others guess in other ways than libjpeg.
-TEST(JpegHeader, SaysWhichColoursAreBeyondDoubt) {
+TEST(JpegHeader, SaysWhichColorsAreBeyondDoubt) {
   const auto ycc = [](const std::vector<uint8_t>& file) {
     return inspect_jpeg(file.data(), file.size(), JpegWalk::to_first_scan).ycc;
   };
-  const std::vector<uint8_t> colour = test_picture(16, 16, 3, 1), plain = test_jpeg(colour, 16, 16);
+  const std::vector<uint8_t> color = test_picture(16, 16, 3, 1), plain = test_jpeg(color, 16, 16);
   JpegForm adobe, rgb, gray, cmyk;
   adobe.adobe = rgb.plain_rgb = true;
   rgb.h = rgb.v = 1;
   gray.pixels = JCS_GRAYSCALE;
   cmyk.pixels = JCS_CMYK;
   EXPECT_TRUE(ycc(plain));
-  EXPECT_TRUE(ycc(test_jpeg(colour, 16, 16, adobe)));
-  EXPECT_FALSE(ycc(test_jpeg(colour, 16, 16, rgb)));
-  EXPECT_FALSE(ycc(with_frame(test_jpeg(colour, 16, 16, rgb), 6, {1, 0x11, 0, 2, 0x11, 0, 3})));  // the marker alone
+  EXPECT_TRUE(ycc(test_jpeg(color, 16, 16, adobe)));
+  EXPECT_FALSE(ycc(test_jpeg(color, 16, 16, rgb)));
+  EXPECT_FALSE(ycc(with_frame(test_jpeg(color, 16, 16, rgb), 6, {1, 0x11, 0, 2, 0x11, 0, 3})));  // the marker alone
   EXPECT_FALSE(ycc(with_frame(plain, 6, {0, 0x22, 0, 1, 0x11, 1, 2})));                           // the numbers alone
   EXPECT_FALSE(ycc(test_jpeg(test_picture(16, 16, 1, 1), 16, 16, gray)));
   EXPECT_FALSE(ycc(test_jpeg(test_picture(16, 16, 4, 1), 16, 16, cmyk)));
@@ -191,7 +191,7 @@ TEST(Jpeg, APartIsAPartOfTheWhole) {
   }
 }
 
-TEST(Jpeg, ColoursAndRoundTrip) {
+TEST(Jpeg, ColorsAndRoundTrip) {
   JpegDecoder decoder;
   std::vector<uint8_t> rgb;
   const std::vector<uint8_t> picture = test_picture(50, 70, 3, 4);
@@ -208,7 +208,7 @@ TEST(Jpeg, ColoursAndRoundTrip) {
   decoder.decode(gray, rgb);
   for (size_t i = 0; i < rgb.size(); i += 3) EXPECT_TRUE(rgb[i] == rgb[i + 1] && rgb[i] == rgb[i + 2]);
 
-  // One colour in CMYK, with and without Adobe's inversion: (1 − c)(1 − k).
+  // One color in CMYK, with and without Adobe's inversion: (1 − c)(1 − k).
   for (const bool adobe : {false, true}) {
     std::vector<uint8_t> cmyk;
     for (int i = 0; i < 16 * 16; ++i) cmyk.insert(cmyk.end(), {40, 80, 120, 60});

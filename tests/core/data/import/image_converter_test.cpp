@@ -1,4 +1,4 @@
-// intake: every odd file is copied, converted or left out, with its reason; pictures are turned and made smaller rightly.
+// image_converter: every odd file is copied, converted or left out, with its reason; pictures are turned and made smaller rightly.
 #include "core/data/import/image_converter.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
-std::string odd(const TakenImage& taken) {
+std::string odd(const ConvertedImage& taken) {
   std::string all;
   for (const Oddity& oddity : taken.oddities)
     all += std::string(treatment_name(oddity.treatment)) + " " + oddity.what + "|";
@@ -39,7 +39,7 @@ TEST(ImageConverter, JpegFilesAreCopiedAsTheyAre) {
   gray.pixels = JCS_GRAYSCALE;
   gray.h = gray.v = 1;
   progressive.progressive = true;
-  TakenImage taken = intake.take(plain_jpeg(), "a/b.JPEG");
+  ConvertedImage taken = intake.take(plain_jpeg(), "a/b.JPEG");
   EXPECT_EQ(taken.bytes, plain_jpeg());
   EXPECT_EQ(odd(taken), "");
   EXPECT_EQ(odd(intake.take(plain_jpeg(40, 60, progressive), "x.jpg")), "");
@@ -58,7 +58,7 @@ TEST(ImageConverter, JpegFilesAreCopiedAsTheyAre) {
 TEST(ImageConverter, WhatCannotBeReadIsLeftOutWithItsReason) {
   ImageConverter intake({});
   const auto reason = [&](const std::vector<uint8_t>& file, const std::string& name) {
-    const TakenImage taken = intake.take(file, name);
+    const ConvertedImage taken = intake.take(file, name);
     EXPECT_TRUE(taken.bytes.empty()) << name;
     return odd(taken);
   };
@@ -86,7 +86,7 @@ TEST(ImageConverter, CmykAndRotationAreConverted) {
   JpegForm form;
   form.pixels = JCS_CMYK;
   form.h = form.v = 1;
-  TakenImage taken = intake.take(plain_jpeg(24, 40, form), "x.jpg");
+  ConvertedImage taken = intake.take(plain_jpeg(24, 40, form), "x.jpg");
   EXPECT_EQ(odd(taken), "converted CMYK JPEG file|");
   EXPECT_EQ(inspect_jpeg(taken.bytes.data(), taken.bytes.size()).components, 3);
   decoder.decode(plain_jpeg(24, 40, form), before);
@@ -121,10 +121,10 @@ TEST(ImageConverter, CmykAndRotationAreConverted) {
 TEST(ImageConverter, CodedDataThatEndEarlyAreLeftOutWhereTheyAreDecoded) {
   std::vector<uint8_t> file = plain_jpeg(48, 64);
   file.erase(file.end() - static_cast<ptrdiff_t>(file.size() / 4), file.end() - 2);
-  IntakeOptions smaller;
+  ConvertOptions smaller;
   smaller.resize_shorter = 32;
   ImageConverter intake(smaller);
-  const TakenImage taken = intake.take(file, "x.jpg");
+  const ConvertedImage taken = intake.take(file, "x.jpg");
   EXPECT_TRUE(taken.bytes.empty());
   EXPECT_TRUE(contains(odd(taken), "left out damaged JPEG data")) << odd(taken);
 }
@@ -133,7 +133,7 @@ TEST(ImageConverter, PngBecomesJpegOrPixels) {
   const std::vector<uint8_t> pixels = test_picture(20, 30, 3, 5), png = encode_png(pixels.data(), 20, 30, 3);
   ImageConverter to_jpeg({});
   EXPECT_EQ(odd(to_jpeg.take(png, "x.JPEG")), "kept PNG named as JPEG|converted PNG file|");
-  IntakeOptions options;
+  ConvertOptions options;
   options.encoding = Encoding::raw;
   options.shape = {20, 30, 3};
   ImageConverter to_raw(options);
@@ -147,13 +147,13 @@ TEST(ImageConverter, PngBecomesJpegOrPixels) {
 }
 
 TEST(ImageConverter, LargerImagesAreMadeSmaller) {
-  IntakeOptions options;
+  ConvertOptions options;
   options.resize_shorter = 32;
   ImageConverter intake(options);
   JpegDecoder decoder;
   for (const auto& [height, width, new_height, new_width] :
        {std::array{200, 300, 32, 48}, {300, 200, 48, 32}, {64, 64, 32, 32}, {33, 999, 32, 969}}) {
-    const TakenImage taken = intake.take(plain_jpeg(height, width), "x.jpg");
+    const ConvertedImage taken = intake.take(plain_jpeg(height, width), "x.jpg");
     const JpegHeader header = inspect_jpeg(taken.bytes.data(), taken.bytes.size());
     EXPECT_EQ(header.height, new_height);
     EXPECT_EQ(header.width, new_width);
@@ -204,8 +204,8 @@ TEST(Picture, ResizeIsTheTriangleFilter) {
   }
 }
 
-// Colours go another way than gray pixels, and know nothing of each other.
-TEST(Picture, ResizeOfColoursIsThatOfEachChannel) {
+// Colors go another way than gray pixels, and know nothing of each other.
+TEST(Picture, ResizeOfColorsIsThatOfEachChannel) {
   const uint64_t seed = 12;
   Random random(seed, Purpose::noise);
   for (int trial = 0; trial < 200; ++trial) {

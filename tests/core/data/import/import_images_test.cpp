@@ -144,14 +144,14 @@ TEST_F(ImportImages, FlatFoldersListsAndManifests) {
   EXPECT_EQ(data->labels(), (std::vector<int64_t>{10, 2, -1}));
   EXPECT_EQ(data->classes().size(), 11u);
 
-  ImportOptions labelled = options("src", "out/l.h5");
+  ImportOptions labeled = options("src", "out/l.h5");
   write("l.csv", "a,cat\nb.jpg,dog\n");
-  labelled.labels = folder_ / "l.csv";
-  import_flat(labelled);
+  labeled.labels = folder_ / "l.csv";
+  import_flat(labeled);
   EXPECT_EQ(Dataset::open(folder_ / "out/l.h5")->labels(), (std::vector<int64_t>{1, -1, 0}));
   write("l.csv", "nothing,cat\n");
-  labelled.overwrite = Overwrite::replace;
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { import_flat(labelled); }), "names none of the images"));
+  labeled.overwrite = Overwrite::replace;
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { import_flat(labeled); }), "names none of the images"));
 }
 
 TEST_F(ImportImages, PngFilesOfOneSizeLoseNothing) {

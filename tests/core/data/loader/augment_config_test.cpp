@@ -1,4 +1,4 @@
-// policy: keys of the config to the kernel's policies.
+// augment_config: keys of the config to the kernel's policies.
 #include "core/data/loader/augment_config.h"
 
 #include <gtest/gtest.h>
@@ -12,15 +12,15 @@ namespace {
 
 TEST(Policy, ListsArePerViewAndTheLastRepeats) {
   const config::Config config = config::Config::defaults(
-      {"augment.views=4", "augment.blur=[1.0, 0.1]", "augment.solarise=[0, 0.2, 0.3, 0.4]", "augment.flip=[0.25]",
+      {"augment.views=4", "augment.blur=[1.0, 0.1]", "augment.solarize=[0, 0.2, 0.3, 0.4]", "augment.flip=[0.25]",
        "augment.crop_scale=[0.08, 0.9]", "augment.crop_ratio=[0.5, 2]", "augment.jitter=[0.7]",
        "augment.jitter_strength=[0.1, 0.2, 0.3, 0.4]", "augment.gray=[0.6]", "augment.blur_sigma=[0.3, 1.5]"});
   const auto views = view_policies(config);
   ASSERT_EQ(views.size(), 4u);
-  const float blur[] = {1.0f, 0.1f, 0.1f, 0.1f}, solarise[] = {0, 0.2f, 0.3f, 0.4f};
+  const float blur[] = {1.0f, 0.1f, 0.1f, 0.1f}, solarize[] = {0, 0.2f, 0.3f, 0.4f};
   for (int v = 0; v < 4; ++v) {
     EXPECT_FLOAT_EQ(views[v].blur, blur[v]);
-    EXPECT_FLOAT_EQ(views[v].solarise, solarise[v]);
+    EXPECT_FLOAT_EQ(views[v].solarize, solarize[v]);
     EXPECT_FLOAT_EQ(views[v].flip, 0.25f);
     EXPECT_FLOAT_EQ(views[v].crop_scale_min, 0.08f);
     EXPECT_FLOAT_EQ(views[v].crop_scale_max, 0.9f);

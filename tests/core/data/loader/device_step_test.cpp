@@ -1,4 +1,4 @@
-// A step's parts away from the plain CPU: encoder, batch norm and optimiser on meta, where a tensor made on the wrong
+// A step's parts away from the plain CPU: encoder, batch norm and optimizer on meta, where a tensor made on the wrong
 // device shows; bfloat16 autocast, on the CPU.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/autocast_mode.h>
@@ -58,7 +58,7 @@ ops::NamedTensors to_meta(torch::nn::Module& module) {
 }
 
 // LibTorch's convolutions do not run on meta: batch norm of images, then a projector.
-TEST(DeviceStep, LayersAndOptimiserStayWhereTheyAre) {
+TEST(DeviceStep, LayersAndOptimizerStayWhereTheyAre) {
   const auto comm = comm::make_local_comm();
   const auto meta = at::TensorOptions(at::kMeta).dtype(at::kFloat);
   model::BatchNormOptions options;
@@ -132,7 +132,7 @@ TEST(Autocast, RoundsProductsAndLeavesTheRest) {
   }
 }
 
-// The rounded weights that a scope keeps go with it: the optimiser has changed them meanwhile.
+// The rounded weights that a scope keeps go with it: the optimizer has changed them meanwhile.
 TEST(Autocast, SeesWeightsThatChanged) {
   const auto comm = comm::make_local_comm();
   const auto encoder = small_encoder("convnet", *comm);

@@ -19,7 +19,7 @@ LoaderOptions jpeg_options(int64_t samples, int32_t size, Decode decode) {
   o.plan = {samples, 7, 3};
   kernels::ViewPolicy second;
   second.blur = 0.5f;
-  second.solarise = 0.2f;
+  second.solarize = 0.2f;
   o.views.policies = {{}, second};
   o.views.large.seed = 3;
   o.views.large.size = size;
@@ -28,9 +28,9 @@ LoaderOptions jpeg_options(int64_t samples, int32_t size, Decode decode) {
   return o;
 }
 
-// Crop, flip and resize alone: what is compared is the pixels, before colour spreads or narrows their distances.
+// Crop, flip and resize alone: what is compared is the pixels, before color spreads or narrows their distances.
 void only_geometry(LoaderOptions& o) {
-  for (kernels::ViewPolicy& p : o.views.policies) p.jitter = p.gray = p.blur = p.solarise = 0;
+  for (kernels::ViewPolicy& p : o.views.policies) p.jitter = p.gray = p.blur = p.solarize = 0;
 }
 
 TEST(JpegLoader, EqualsAWholeDecodeForAnyRanksAndThreads) {
@@ -151,7 +151,7 @@ class MemoryDecoder final : public DeviceDecoder {
  public:
   std::unique_ptr<Image> begin(std::vector<uint8_t>& file, const JpegBox& box) override {
     if (!inspect_jpeg(file.data(), file.size(), JpegWalk::to_first_scan).ycc) return nullptr;
-    auto image = std::make_unique<Begun>();
+    auto image = std::make_unique<Started>();
     std::vector<uint8_t> whole;
     try {
       const DecodedJpeg all = JpegDecoder().decode(file, whole);
@@ -166,14 +166,14 @@ class MemoryDecoder final : public DeviceDecoder {
     return image;
   }
   void finish(std::unique_ptr<Image> image, uint8_t* out, cudaStream_t) override {
-    const auto& rgb = static_cast<const Begun&>(*image).rgb;
+    const auto& rgb = static_cast<const Started&>(*image).rgb;
     std::copy(rgb.begin(), rgb.end(), out);
     ++finished;
   }
   int64_t finished = 0;
 
  private:
-  struct Begun final : Image {
+  struct Started final : Image {
     std::vector<uint8_t> rgb;
   };
 };
@@ -221,17 +221,17 @@ TEST(JpegLoader, AnotherDeviceGetsTheViews) {
   EXPECT_TRUE(s.images.is_contiguous(at::MemoryFormat::ChannelsLast));
 }
 
-TEST(JpegLoader, CentreViewsEqualAWholeDecode) {
+TEST(JpegLoader, CenterViewsEqualAWholeDecode) {
   const JpegDataset data(12, 20, 90, 31);
   kernels::AugmentOptions o;
   o.size = 24;
   std::vector<int64_t> samples = {3, 0, 7, 11};
-  const at::Tensor got = load_centre_views(data, samples, o, at::kFloat, 2);
+  const at::Tensor got = load_center_views(data, samples, o, at::kFloat, 2);
   for (size_t i = 0; i < samples.size(); ++i) {
     const kernels::ImageView image = data.image(samples[i], {});
     at::Tensor want = empty_images(1, o, at::kFloat);
     std::vector<char> scratch(kernels::cpu::augment_scratch_bytes({&image, 1}, o, {1}));
-    kernels::cpu::centre_view(want.data_ptr<float>(), {&image, 1}, o,
+    kernels::cpu::center_view(want.data_ptr<float>(), {&image, 1}, o,
                               {scratch.data(), static_cast<int64_t>(scratch.size())}, {1});
     // 90 pixels are more than twice 24: some are reduced.
     EXPECT_LT((got.narrow(0, static_cast<int64_t>(i), 1) - want).abs().mean().item<double>() * 255, 1.5);

@@ -20,7 +20,7 @@ LoaderOptions small_options(int64_t samples) {
   o.plan = {samples, 23, 5};
   kernels::ViewPolicy second;
   second.blur = 0.5f;
-  second.solarise = 0.5f;
+  second.solarize = 0.5f;
   o.views.policies = {{}, second, {}};
   o.views.large.seed = 5;
   o.views.large.size = 12;
@@ -219,13 +219,13 @@ TEST(Loader, RankWithoutRowsGetsAnEmptyTensor) {
   EXPECT_EQ(loader.next().images.size(0), 0);
 }
 
-TEST(Loader, CentreViews) {
+TEST(Loader, CenterViews) {
   MemoryDataset data(50, 14, 17, 3);
   const kernels::AugmentOptions o = small_options(50).views.large;
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < 33; ++i) samples.push_back((i * 7) % 50);
-  const at::Tensor all = load_centre_views(data, samples, o, at::kDouble, 1);
-  EXPECT_TRUE(at::equal(all, load_centre_views(data, samples, o, at::kDouble, 3)));
+  const at::Tensor all = load_center_views(data, samples, o, at::kDouble, 1);
+  EXPECT_TRUE(at::equal(all, load_center_views(data, samples, o, at::kDouble, 3)));
   std::vector<at::Tensor> singles;
   for (const int64_t s : samples) {
     std::vector<uint8_t> bytes;
@@ -233,14 +233,14 @@ TEST(Loader, CentreViews) {
     const kernels::ImageView image = data.image(s, bytes);
     at::Tensor one = at::empty({1, 3, 12, 12}, at::kDouble);
     std::vector<char> scratch(kernels::cpu::augment_scratch_bytes({&image, 1}, o, {1}));
-    kernels::cpu::centre_view(one.data_ptr<double>(), {&image, 1}, o,
+    kernels::cpu::center_view(one.data_ptr<double>(), {&image, 1}, o,
                               {scratch.data(), static_cast<int64_t>(scratch.size())}, {1});
     singles.push_back(one);
   }
   EXPECT_TRUE(at::equal(all, at::cat(singles)));
   data.broken = samples[20];
-  EXPECT_THROW(load_centre_views(data, samples, o, at::kFloat, 2), Error);
-  EXPECT_EQ(load_centre_views(data, {}, o, at::kFloat, 2).size(0), 0);
+  EXPECT_THROW(load_center_views(data, samples, o, at::kFloat, 2), Error);
+  EXPECT_EQ(load_center_views(data, {}, o, at::kFloat, 2).size(0), 0);
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ TEST_F(InRun, ManyFilesAreDrainedTogetherAndEachKeepsItsOwnWrongLines) {
 }
 
 TEST_F(InRun, TheExchangeHandsOutAndCollectsWholeLines) {
-  const auto exchange = make_exchange_labeler(run_, [](int64_t s) { return "img" + std::to_string(s); });
+  const auto exchange = make_file_labeler(run_, [](int64_t s) { return "img" + std::to_string(s); });
   EXPECT_EQ(exchange->answering(), Answering::later);
   exchange->publish(ledger_->open_queries());
   const std::vector<std::string> lines = split_lines(io::read_whole_file(run_ + "/questions.jsonl"));

@@ -1,4 +1,4 @@
-// asking: a round without a question says why, and nothing that was settled is asked again.
+// choose_questions: a round without a question says why, and nothing that was settled is asked again.
 #include "core/oracle/round/choose_questions.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ struct AskedSamples {
   AskedSamples()
       : pool{{}, {}},
         sampler(make_query_sampler(
-            config::Config::defaults({"train.steps=1", "optim.lr=1", "oracle.sampler=captcha", "oracle.guide=none"}))) {
+            config::Config::defaults({"train.steps=1", "optim.lr=1", "oracle.sampler=captcha", "oracle.class_guess=none"}))) {
     std::vector<int64_t> labels(kSamples, -1);
     labels[0] = 0;
     labels[1] = 1;

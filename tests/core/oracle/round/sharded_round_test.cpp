@@ -70,7 +70,7 @@ class ShardedRound : public testing::TestWithParam<const char*> {};
 TEST_P(ShardedRound, AsksWhatOneProcessAsks) {
   const PlayedGame game;
   std::vector<std::string> settings = {"oracle.members=6"};
-  std::string all(GetParam());  // "captcha oracle.centre=input"
+  std::string all(GetParam());  // "captcha oracle.center=input"
   std::replace(all.begin(), all.end(), ' ', '\n');
   std::istringstream words(all);
   for (std::string word; words >> word;)
@@ -80,13 +80,13 @@ TEST_P(ShardedRound, AsksWhatOneProcessAsks) {
     const Round round{.seed = 9, .round = 4, .questions = questions};
     std::vector<Query> alone = sampler->choose(game.store, game.pool, round);
     ASSERT_GE(question_count(alone), 15);
-    expect_answers(game.store, game.pool, alone);
+    predict_answers(game.store, game.pool, alone);
     for (const Pool& pool : {game.pool, shuffled(game.pool)}) {
       for (const std::vector<int64_t>& bounds : kBounds) {
         comm::run_ranks(static_cast<int>(bounds.size()) - 1, [&](comm::Comm& comm) {
           const Pool own = share_of(pool, bounds, comm);
           std::vector<Query> together = sampler->choose(game.store, own, round);
-          expect_answers(game.store, own, together);
+          predict_answers(game.store, own, together);
           EXPECT_EQ(asked(together), asked(alone)) << "rank " << comm.rank() << " of " << comm.size();
         });
       }
@@ -99,9 +99,9 @@ std::string as_name(std::string text) {
   return text;
 }
 INSTANTIATE_TEST_SUITE_P(Oracle, ShardedRound,
-                         testing::Values("captcha", "captcha oracle.centre=input", "captcha oracle.centre=embeddings",
-                                         "captcha oracle.guide=embeddings", "outliers", "nnclr", "pruning", "coarse",
-                                         "coarse oracle.firm=1", "uncertainty", "uncertainty oracle.measure=boundary",
+                         testing::Values("captcha", "captcha oracle.center=input", "captcha oracle.center=embeddings",
+                                         "captcha oracle.class_guess=embeddings", "outliers", "nnclr", "pruning", "coarse",
+                                         "coarse oracle.coarse_accuracy=1", "uncertainty", "uncertainty oracle.measure=boundary",
                                          "ensemble", "model_change", "gradients", "typical", "k_center", "merging"),
                          [](const auto& info) { return as_name(info.param); });
 
@@ -142,10 +142,10 @@ TEST(PoolRows, WideRowsKeepTheirProducts) {
   Pool pool{std::vector<int64_t>(n), at::empty({n, dims}, at::kFloat)};
   std::iota(pool.samples.begin(), pool.samples.end(), int64_t{0});
   for (int64_t i = 0; i < n; ++i) {
-    Random centre(1, Purpose::bench, 0, static_cast<uint64_t>(i % 6)),
+    Random center(1, Purpose::bench, 0, static_cast<uint64_t>(i % 6)),
         own(1, Purpose::bench, 1, static_cast<uint64_t>(i));
     for (int64_t k = 0; k < dims; ++k)
-      pool.embeddings.data_ptr<float>()[i * dims + k] = static_cast<float>(std::abs(centre.normal() + own.normal()));
+      pool.embeddings.data_ptr<float>()[i * dims + k] = static_cast<float>(std::abs(center.normal() + own.normal()));
   }
   const PoolRows rows(pool);
   ASSERT_EQ(rows.dims(), PoolRows::kWidest);

@@ -22,18 +22,18 @@ at::Tensor unit_rows(int64_t n, int64_t dims, uint64_t seed, uint64_t step) {
 }
 
 // A pass of `now` against all products.
-void expect_right(const Assignment& now, const at::Tensor& rows, const at::Tensor& centres) {
-  const int64_t clusters = centres.size(0);
-  const at::Tensor products = times_transposed(rows, centres);
+void expect_right(const Assignment& now, const at::Tensor& rows, const at::Tensor& centers) {
+  const int64_t clusters = centers.size(0);
+  const at::Tensor products = times_transposed(rows, centers);
   for (int64_t i = 0; i < rows.size(0); ++i) {
     const float* p = products.const_data_ptr<float>() + i * clusters;
     const float* best = std::max_element(p, p + clusters);
-    ASSERT_EQ(now.centre()[i], best - p) << "row " << i;
+    ASSERT_EQ(now.center()[i], best - p) << "row " << i;
     ASSERT_NEAR(now.similarity()[i], *best, 1e-6);
   }
 }
 
-// Centres that move a little, a lot, not at all, onto each other and onto rows; rows that are the same or nothing.
+// Centers that move a little, a lot, not at all, onto each other and onto rows; rows that are the same or nothing.
 TEST(Assignment, IsThatOfALookAtAllPairs) {
   for (uint64_t seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -41,7 +41,7 @@ TEST(Assignment, IsThatOfALookAtAllPairs) {
     const int64_t n = 300, clusters = seed == 0 ? 1 : seed == 1 ? 2 : 40, dims = seed % 2 == 0 ? 3 : 24;
     at::Tensor rows = unit_rows(n, dims, seed, 1);
     const at::Tensor home = unit_rows(clusters, dims, seed, 2);
-    at::Tensor centres = home.clone();
+    at::Tensor centers = home.clone();
     rows[7].zero_();
     rows[8].copy_(rows[9]);
     Assignment now(rows);
@@ -49,33 +49,33 @@ TEST(Assignment, IsThatOfALookAtAllPairs) {
     int64_t all = 0;
     for (int pass = 0; pass < 20; ++pass) {
       SCOPED_TRACE("pass " + std::to_string(pass));
-      const bool changed = now.update(centres);
+      const bool changed = now.update(centers);
       all += n * clusters;
-      expect_right(now, rows, centres);
-      ASSERT_EQ(changed, now.centre() != before);
+      expect_right(now, rows, centers);
+      ASSERT_EQ(changed, now.center() != before);
       if (HasFatalFailure()) return;
-      before = now.centre();
-      if (pass >= 5) centres.copy_(home);  // wild at first; then a few wander
+      before = now.center();
+      if (pass >= 5) centers.copy_(home);  // wild at first; then a few wander
       const at::Tensor elsewhere = unit_rows(clusters, dims, seed, 100 + pass);
       for (int64_t c = 0; c < clusters; c += pass < 5 ? 1 : 10) {
         switch (random.below(5)) {
           case 0:
-            centres[c].copy_(elsewhere[c]);
+            centers[c].copy_(elsewhere[c]);
             break;
           case 1:
-            centres[c].copy_(home[static_cast<int64_t>(random.below(clusters))]);
+            centers[c].copy_(home[static_cast<int64_t>(random.below(clusters))]);
             break;
           case 2:
-            centres[c].copy_(rows[static_cast<int64_t>(random.below(n))]);
+            centers[c].copy_(rows[static_cast<int64_t>(random.below(n))]);
             break;
           case 3:
-            centres[c].add_(elsewhere[c], 1e-3);
+            centers[c].add_(elsewhere[c], 1e-3);
             break;
           default:
             break;
         }
       }
-      centres = centres / centres.norm(2, 1, true).clamp_min(1e-20);
+      centers = centers / centers.norm(2, 1, true).clamp_min(1e-20);
     }
     if (clusters == 40) {
       EXPECT_LT(now.products(), all * 2 / 3) << "bounds that spare nothing";
@@ -83,31 +83,31 @@ TEST(Assignment, IsThatOfALookAtAllPairs) {
   }
 }
 
-// All centres move slowly, each on its own way: no step changes much, many do.
+// All centers move slowly, each on its own way: no step changes much, many do.
 TEST(Assignment, SmallStepsAddUp) {
   const at::Tensor rows = unit_rows(300, 6, 1, 1), way = unit_rows(20, 6, 1, 3);
-  at::Tensor centres = unit_rows(20, 6, 1, 2);
+  at::Tensor centers = unit_rows(20, 6, 1, 2);
   Assignment now(rows);
   const int passes = 60;
   for (int pass = 0; pass < passes; ++pass) {
     SCOPED_TRACE("pass " + std::to_string(pass));
-    now.update(centres);
-    expect_right(now, rows, centres);
+    now.update(centers);
+    expect_right(now, rows, centers);
     if (HasFatalFailure()) return;
-    centres = centres + 0.02 * way;
-    centres = centres / centres.norm(2, 1, true);
+    centers = centers + 0.02 * way;
+    centers = centers / centers.norm(2, 1, true);
   }
   EXPECT_LT(now.products(), passes * 300 * 20 * 2 / 3) << "bounds that spare nothing";
 }
 
-TEST(Assignment, CentresThatStandStillCostNothing) {
-  const at::Tensor rows = unit_rows(200, 8, 1, 1), centres = unit_rows(10, 8, 1, 2);
+TEST(Assignment, CentersThatStandStillCostNothing) {
+  const at::Tensor rows = unit_rows(200, 8, 1, 1), centers = unit_rows(10, 8, 1, 2);
   Assignment now(rows);
-  EXPECT_TRUE(now.update(centres));
+  EXPECT_TRUE(now.update(centers));
   const int64_t once = now.products();
   EXPECT_EQ(once, 200 * 10);
-  EXPECT_FALSE(now.update(centres));
-  EXPECT_LT(now.products(), once + 100) << "but for rows between two centres";
+  EXPECT_FALSE(now.update(centers));
+  EXPECT_LT(now.products(), once + 100) << "but for rows between two centers";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// kmeans: the same centres for any number of ranks and threads, clusters that are there, and cases without rows.
+// kmeans: the same centers for any number of ranks and threads, clusters that are there, and cases without rows.
 #include "core/oracle/samplers/kmeans.h"
 
 #include <ATen/ATen.h>
@@ -17,10 +17,10 @@ namespace {
 at::Tensor cloud(int64_t n, int64_t clusters, int64_t dims, double noise, uint64_t seed) {
   at::Tensor rows = at::zeros({n, dims}, at::kFloat);
   for (int64_t i = 0; i < n; ++i) {
-    Random centre(seed, Purpose::bench, 1, static_cast<uint64_t>(i % clusters)),
+    Random center(seed, Purpose::bench, 1, static_cast<uint64_t>(i % clusters)),
         random(seed, Purpose::bench, 2, static_cast<uint64_t>(i));
     for (int64_t k = 0; k < dims; ++k)
-      rows.data_ptr<float>()[i * dims + k] = static_cast<float>(centre.normal() + noise * random.normal());
+      rows.data_ptr<float>()[i * dims + k] = static_cast<float>(center.normal() + noise * random.normal());
   }
   return rows / rows.norm(2, 1, true);
 }
@@ -48,7 +48,7 @@ TEST(Kmeans, IsTheSameForAnyNumberOfRanksAndOrder) {
         }
         const Kmeans part = kmeans(rows.index_select(0, at::tensor(mine, at::kLong)), mine_ids, options, comm);
         const std::lock_guard lock(mutex);
-        EXPECT_TRUE(at::equal(part.centres, whole.centres)) << "bit for bit";
+        EXPECT_TRUE(at::equal(part.centers, whole.centers)) << "bit for bit";
         for (size_t k = 0; k < mine.size(); ++k) EXPECT_EQ(part.assigned[k], whole.assigned[mine[k]]);
       });
     }
@@ -59,24 +59,24 @@ TEST(Kmeans, FindsClustersThatAreThere) {
   const at::Tensor rows = cloud(600, 6, 32, 0.1, 3);
   const Kmeans found = kmeans(rows, ids_of(600), {.clusters = 12, .iterations = 30, .per_cluster = 0, .seed = 1},
                               *comm::make_local_comm());
-  // Twice as many clusters as directions: no cluster mixes two directions, and every row is near its centre.
+  // Twice as many clusters as directions: no cluster mixes two directions, and every row is near its center.
   std::vector<std::set<int64_t>> directions(12);
   for (int64_t i = 0; i < 600; ++i) {
     directions[found.assigned[i]].insert(i % 6);
     EXPECT_GT(found.similarity[i], 0.9f);
-    EXPECT_NEAR(rows[i].dot(found.centres[found.assigned[i]]).item<float>(), found.similarity[i], 1e-5);
+    EXPECT_NEAR(rows[i].dot(found.centers[found.assigned[i]]).item<float>(), found.similarity[i], 1e-5);
   }
   for (const auto& d : directions) EXPECT_LE(d.size(), 1u);
 }
 
 TEST(Kmeans, FillsEmptyClustersAndTakesFewRows) {
   at::Tensor rows = at::zeros({40, 3}, at::kFloat);
-  for (int64_t i = 0; i < 40; ++i) rows[i][i < 37 ? 0 : i % 3] = 1;  // 38 rows are the same: most centres begin equal
+  for (int64_t i = 0; i < 40; ++i) rows[i][i < 37 ? 0 : i % 3] = 1;  // 38 rows are the same: most centers begin equal
   const Kmeans found = kmeans(rows, ids_of(40), {.clusters = 3, .iterations = 20, .per_cluster = 0, .seed = 2},
                               *comm::make_local_comm());
   for (float s : found.similarity) EXPECT_NEAR(s, 1, 1e-6);
   const Kmeans few = kmeans(rows.narrow(0, 0, 2), ids_of(2), {.clusters = 5, .seed = 2}, *comm::make_local_comm());
-  EXPECT_EQ(few.centres.size(0), 2);
+  EXPECT_EQ(few.centers.size(0), 2);
   EXPECT_EQ(kmeans(rows.narrow(0, 0, 0), {}, {.clusters = 5, .seed = 2}, *comm::make_local_comm()).assigned.size(), 0u);
 }
 

@@ -79,7 +79,7 @@ TEST(SamplerAims, AnExpectationLooksAtOthers) {
   graph::GraphStore store(5);
   store.set_labels({0, 0, 1, 1, -1});
   std::vector<Query> queries = {{.kind = QueryKind::pair, .template_sample = 0, .members = {1, 4}}};
-  expect_answers(store, on_circle({0, 50, 60, 70, 4}), queries);
+  predict_answers(store, on_circle({0, 50, 60, 70, 4}), queries);
   EXPECT_EQ(queries[0].expected, (std::vector<graph::Relation>{graph::Relation::different, graph::Relation::same}));
 }
 

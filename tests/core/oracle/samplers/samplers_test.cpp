@@ -31,7 +31,7 @@ class EverySampler : public testing::TestWithParam<const char*> {
 TEST_P(EverySampler, AsksOnlyWhatIsOpenAndOnceInARound) {
   const std::vector<int64_t> labels = corner_labels(400, 4);
   const auto sampler = sampler_of(settings());
-  const auto labeler = make_labeler(config::Config::defaults(), LabelerOf{labels, kTree});
+  const auto labeler = make_labeler(config::Config::defaults(), LabelerContext{labels, kTree});
   for (graph::Deduction deduction : {graph::Deduction::on, graph::Deduction::once, graph::Deduction::off}) {
     graph::GraphStore store(400, deduction);
     store.set_labels(draw_template_labels(labels, 1));
@@ -147,13 +147,13 @@ TEST(KCenter, AsksAboutWhatLiesFarthestFromAllThatIsKnown) {
   EXPECT_NEAR(static_cast<double>(three[2]), 66.5, 1.6);
 }
 
-TEST(Pruning, AsksNearTheCentresFirstAndFarFromThemLater) {
+TEST(Pruning, AsksNearTheCentersFirstAndFarFromThemLater) {
   const Arc arc;
   const std::vector<int64_t> near =
-      arc.members({"oracle.sampler=pruning", "oracle.clusters=1", "oracle.near_until=1000"}, 2);
+      arc.members({"oracle.sampler=pruning", "oracle.clusters=1", "oracle.pruning_near_until=1000"}, 2);
   for (int64_t s : near) EXPECT_NEAR(static_cast<double>(s), 45, 2);
   const std::vector<int64_t> far =
-      arc.members({"oracle.sampler=pruning", "oracle.clusters=1", "oracle.near_until=1"}, 2);
+      arc.members({"oracle.sampler=pruning", "oracle.clusters=1", "oracle.pruning_near_until=1"}, 2);
   EXPECT_EQ(far, (std::vector<int64_t>{3, 87}));
 }
 
@@ -182,7 +182,7 @@ TEST(Ensemble, AsksWhereHeadsDisagree) {
   EXPECT_THROW(sampler_of({"oracle.sampler=ensemble", "oracle.heads=1"}), Error);
 }
 
-TEST(Nnclr, AsksNeighboursOfTheSupportOrOfTheBatch) {
+TEST(Nnclr, AsksNeighborsOfTheSupportOrOfTheBatch) {
   const std::vector<int64_t> labels = corner_labels(400, 4);
   const Pool pool = whole_pool(labels, 0.05);
   graph::GraphStore store(400);
@@ -200,9 +200,9 @@ TEST(Nnclr, AsksNeighboursOfTheSupportOrOfTheBatch) {
   size_t count = 0;
   EXPECT_EQ(same({"oracle.sampler=nnclr", "oracle.support=300"}, &count), 1.0);
   EXPECT_GE(count, 25u);
-  EXPECT_EQ(same({"oracle.sampler=nnclr", "oracle.support=0", "oracle.neighbours=5"}, &count), 1.0);
+  EXPECT_EQ(same({"oracle.sampler=nnclr", "oracle.support=0", "oracle.neighbors=5"}, &count), 1.0);
   EXPECT_GE(count, 20u);
-  EXPECT_TRUE(sampler_of({"oracle.sampler=nnclr", "oracle.neighbours=0"})
+  EXPECT_TRUE(sampler_of({"oracle.sampler=nnclr", "oracle.neighbors=0"})
                   ->choose(store, pool, {.seed = 1, .round = 0, .questions = 40})
                   .empty());
 }
@@ -236,10 +236,10 @@ TEST(Merging, PrefersWhatLikelyBelongsTogetherToWhatIsLarge) {
 TEST(Coarse, AsksGroupsFirstAndUsesWhatTheySay) {
   const std::vector<int64_t> labels = corner_labels(400, 4);
   const Pool pool = whole_pool(labels, 0.3);
-  const auto labeler = make_labeler(config::Config::defaults(), LabelerOf{labels, kTree});
+  const auto labeler = make_labeler(config::Config::defaults(), LabelerContext{labels, kTree});
   graph::GraphStore store(400);
   store.set_labels(draw_template_labels(labels, 1));
-  const auto sampler = sampler_of({"oracle.sampler=coarse", "oracle.firm=0.9"});
+  const auto sampler = sampler_of({"oracle.sampler=coarse", "oracle.coarse_accuracy=0.9"});
   std::vector<Decision> coarse;
   std::map<QueryKind, int64_t> kinds;
   int64_t last_coarse = -1;
@@ -312,7 +312,7 @@ TEST(Mix, SharesTheQuestionsAndFollowsItsSchedule) {
   EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, weight: 1}]"}), Error);
 }
 
-TEST(Captcha, KnowsPriorsCentresAndOutliers) {
+TEST(Captcha, KnowsPriorsCentersAndOutliers) {
   const std::vector<int64_t> labels = corner_labels(300, 3);
   Pool pool = whole_pool(labels, 0.2);
   graph::GraphStore store(300);
@@ -327,12 +327,12 @@ TEST(Captcha, KnowsPriorsCentresAndOutliers) {
   EXPECT_GT(grids[0], grids[1] + grids[2]);
   EXPECT_THROW(make_captcha({.members = 5, .priors = {0.5, -1}}), Error);
   // The template is the member nearest to the mean of its class.
-  for (Centre centre : {Centre::embeddings, Centre::input}) {
-    for (const Query& q : make_captcha({.members = 5, .centre = centre})
+  for (Center center : {Center::embeddings, Center::input}) {
+    for (const Query& q : make_captcha({.members = 5, .center = center})
                               ->choose(store, pool, {.seed = 1, .round = 0, .questions = 15})) {
       const at::Tensor z = pool.embeddings / pool.embeddings.norm(2, 1, true);
       at::Tensor sum = at::zeros({8}, at::kFloat);
-      const at::Tensor rows = centre == Centre::input ? pool.embeddings : z;
+      const at::Tensor rows = center == Center::input ? pool.embeddings : z;
       for (int64_t s = 0; s < 60; ++s) {
         if (labels[s] == labels[q.template_sample]) sum += rows[s];
       }
@@ -345,7 +345,7 @@ TEST(Captcha, KnowsPriorsCentresAndOutliers) {
     }
   }
   pool.inputs = at::Tensor();
-  EXPECT_THROW(make_captcha({.members = 5, .centre = Centre::input})
+  EXPECT_THROW(make_captcha({.members = 5, .center = Center::input})
                    ->choose(store, pool, {.seed = 1, .round = 0, .questions = 5}),
                Error);
   // Nearly all of those believed similar are.
@@ -364,14 +364,14 @@ TEST(Captcha, KnowsPriorsCentresAndOutliers) {
 TEST(Samplers, FinishWhatTheyBegan) {
   const std::vector<int64_t> labels = corner_labels(3000, 4);
   for (const char* name : {"captcha", "uncertainty", "typical", "k_center", "pruning", "gradients", "coarse"}) {
-    const auto sampler = sampler_of({std::string("oracle.sampler=") + name, "oracle.firm=0"});
-    const auto labeler = make_labeler(config::Config::defaults(), LabelerOf{labels, kTree});
+    const auto sampler = sampler_of({std::string("oracle.sampler=") + name, "oracle.coarse_accuracy=0"});
+    const auto labeler = make_labeler(config::Config::defaults(), LabelerContext{labels, kTree});
     graph::GraphStore store(3000);
     store.set_labels(draw_template_labels(labels, 1));
     std::vector<int64_t> refused_before;
     int64_t asked = 0, refused = 0;
     for (int64_t r = 0; r < 12; ++r) {
-      Pool pool{draw_pool(store, 300, 7, r, {}, sampler->begun()), {}};
+      Pool pool{draw_pool(store, 300, 7, r, {}, sampler->refused_order()), {}};
       pool.embeddings = corner_rows(pool.samples, labels, 0.8);  // the classes overlap: many questions are refused
       std::set<int64_t> members;
       for (const Query& q : sampler->choose(store, pool, {.seed = 7, .round = r, .questions = 40})) {
@@ -382,7 +382,7 @@ TEST(Samplers, FinishWhatTheyBegan) {
       refused += static_cast<int64_t>(refused_before.size());
       refused_before.clear();
       for (int64_t s = 0; s < 3000; ++s) {
-        if (is_begun(store, s)) refused_before.push_back(s);
+        if (is_refused(store, s)) refused_before.push_back(s);
       }
       ASSERT_LE(refused_before.size(), 40u) << name;
     }

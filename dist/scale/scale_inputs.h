@@ -1,4 +1,4 @@
-// plan_inputs: from a config to what the scale model takes: the cost of the configured model, and the step's shape.
+// scale_inputs: from a config to what the scale model takes: the cost of the configured model, and the step's shape.
 //
 // The model is really built and run forward on a few images on the CPU: parameters, FLOPs and the memory that backward
 // needs are read off, not written down a second time. Takes seconds for a ResNet-50.

@@ -1,4 +1,4 @@
-#include "dist/scale/plan_inputs.h"
+#include "dist/scale/scale_inputs.h"
 
 #include <ATen/ops/zeros.h>
 #include <c10/core/Allocator.h>
@@ -167,7 +167,7 @@ Workload step_workload(const config::Config& config, const ModelCost& model) {
   const bool per_view = config.text("loss.kind") == "vicreg" && config.text("loss.moments") == "per_view";
   work.loss = {loss_forms(config, model, work.samples)[0], per_view ? views : 1, views, model.embedding, width, 8};
   work.precision = config.text("train.precision") == "bf16" ? model::Precision::bf16 : model::Precision::full;
-  work.gradient_bytes = config.text("train.wire") == "bfloat16" && width == 4 ? 2 : width;
+  work.gradient_bytes = config.text("train.grad_dtype") == "bfloat16" && width == 4 ? 2 : width;
   work.bucket_bytes = config.real("train.bucket_mb") * (1 << 20);
   const std::string& norm = config.text("model.batch_norm");
   work.norm = norm == "off" ? Workload::Norm::off : norm == "node" ? Workload::Norm::node : Workload::Norm::global;

@@ -1,5 +1,5 @@
-// tile: a few samples, read and rendered by one thread.
-#include "core/data/loader/render_job.h"
+// renderer: a few samples, read and rendered by one thread.
+#include "core/data/loader/renderer.h"
 
 #include <time.h>
 
@@ -28,7 +28,7 @@ kernels::CropBox hull(const kernels::CropBox& a, const kernels::CropBox& b) {
           std::max(a.left + a.width, b.left + b.width) - left};
 }
 
-Tile::Size Tile::open(int64_t sample, const std::vector<uint8_t>& bytes) {
+Renderer::Size Renderer::open(int64_t sample, const std::vector<uint8_t>& bytes) {
   if (data_.encoding() == Encoding::raw) {
     const kernels::ImageView image = data_.image(sample, bytes);
     return {image.height, image.width};
@@ -41,14 +41,14 @@ Tile::Size Tile::open(int64_t sample, const std::vector<uint8_t>& bytes) {
   }
 }
 
-kernels::CropBox Tile::box_of_crops() const {
+kernels::CropBox Renderer::box_of_crops() const {
   kernels::CropBox box = params_[0].crop;
   for (const kernels::ViewParams& p : params_) box = hull(box, p.crop);
   return box;
 }
 
 // What the views in params_ need.
-kernels::ImagePart Tile::decode(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
+kernels::ImagePart Renderer::decode(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
   if (data_.encoding() == Encoding::raw) return {.pixels = data_.image(sample, bytes)};
   const kernels::CropBox box = box_of_crops();
   int32_t unit = views.decode == Decode::scaled ? 8 : 1;
@@ -66,7 +66,7 @@ kernels::ImagePart Tile::decode(int64_t sample, const std::vector<uint8_t>& byte
 }
 
 template <class T>
-void Tile::render(T* out, const kernels::ImagePart& part, const kernels::ViewParams& params,
+void Renderer::render(T* out, const kernels::ImagePart& part, const kernels::ViewParams& params,
                   const kernels::AugmentOptions& options) {
   const int64_t need = kernels::cpu::augment_scratch_bytes({&part.pixels, 1}, options, {1});
   if (static_cast<int64_t>(scratch_.size()) < need) scratch_.resize(static_cast<size_t>(need));
@@ -74,7 +74,7 @@ void Tile::render(T* out, const kernels::ImagePart& part, const kernels::ViewPar
                              kernels::best_isa());
 }
 
-void Tile::draw(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
+void Renderer::draw(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
   const Size size = open(sample, bytes);
   const auto large = static_cast<size_t>(views.large_views());
   params_.resize(views.policies.size());
@@ -87,12 +87,12 @@ void Tile::draw(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet
   }
 }
 
-kernels::ImagePart Tile::prepare(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
+kernels::ImagePart Renderer::prepare(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
   draw(sample, bytes, views);
   return decode(sample, bytes, views);
 }
 
-Tile::Begun Tile::begin(DeviceDecoder& decoder, int64_t sample, std::vector<uint8_t>& bytes, const ViewSet& views) {
+Renderer::Started Renderer::begin(DeviceDecoder& decoder, int64_t sample, std::vector<uint8_t>& bytes, const ViewSet& views) {
   draw(sample, bytes, views);
   const kernels::CropBox box = box_of_crops();
   try {
@@ -106,7 +106,7 @@ Tile::Begun Tile::begin(DeviceDecoder& decoder, int64_t sample, std::vector<uint
 }
 
 template <class T>
-void Tile::copy_features(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views,
+void Renderer::copy_features(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views,
                          int64_t view) {
   const auto* row = reinterpret_cast<const float*>(bytes.data());
   const auto dims = static_cast<int64_t>(bytes.size() / sizeof(float));
@@ -117,7 +117,7 @@ void Tile::copy_features(T* out, int64_t sample, const std::vector<uint8_t>& byt
 }
 
 template <class T>
-void Tile::augment(const std::vector<T*>& out, int64_t sample, const std::vector<uint8_t>& bytes,
+void Renderer::augment(const std::vector<T*>& out, int64_t sample, const std::vector<uint8_t>& bytes,
                    const ViewSet& views) {
   const double start = thread_seconds();
   if (data_.encoding() == Encoding::features) {
@@ -137,18 +137,18 @@ void Tile::augment(const std::vector<T*>& out, int64_t sample, const std::vector
 }
 
 template <class T>
-void Tile::centre(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
+void Renderer::center(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views) {
   if (data_.encoding() == Encoding::features) return copy_features(out, sample, bytes, views, -1);
   const Size size = open(sample, bytes);
   params_.assign(1, {});
-  params_[0].crop = kernels::centre_crop(size.height, size.width);
+  params_[0].crop = kernels::center_crop(size.height, size.width);
   sizes_.assign(1, views.large.size);
   render(out, decode(sample, bytes, views), params_[0], views.large);
 }
 
-template void Tile::augment(const std::vector<float*>&, int64_t, const std::vector<uint8_t>&, const ViewSet&);
-template void Tile::augment(const std::vector<double*>&, int64_t, const std::vector<uint8_t>&, const ViewSet&);
-template void Tile::centre(float*, int64_t, const std::vector<uint8_t>&, const ViewSet&);
-template void Tile::centre(double*, int64_t, const std::vector<uint8_t>&, const ViewSet&);
+template void Renderer::augment(const std::vector<float*>&, int64_t, const std::vector<uint8_t>&, const ViewSet&);
+template void Renderer::augment(const std::vector<double*>&, int64_t, const std::vector<uint8_t>&, const ViewSet&);
+template void Renderer::center(float*, int64_t, const std::vector<uint8_t>&, const ViewSet&);
+template void Renderer::center(double*, int64_t, const std::vector<uint8_t>&, const ViewSet&);
 
 }  // namespace pal::data

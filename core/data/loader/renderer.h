@@ -1,4 +1,4 @@
-// tile: a few samples of a step, read and rendered by one thread; its buffers are used again for the next ones.
+// renderer: a few samples of a step, read and rendered by one thread; its buffers are used again for the next ones.
 //
 // All views of a sample come from one decode: of the box that holds their crops, at the smallest scale that the inverse
 // DCT has (1/8, 1/4, 1/2, 1) at which no crop is smaller than its view. Entropy decoding is most of a decode and must
@@ -35,13 +35,13 @@ struct ViewSet {
 };
 
 // Seconds of CPU time.
-struct TileTimes {
+struct RenderTimes {
   double read = 0, decode = 0, augment = 0;
 };
 
-class Tile {
+class Renderer {
  public:
-  explicit Tile(const Dataset& data) : data_(data) {}
+  explicit Renderer(const Dataset& data) : data_(data) {}
 
   // How many samples a thread takes at once: enough to hide the hand-over, few enough to share a step among threads.
   static int64_t samples_at_once(const Dataset& data) { return data.encoding() == Encoding::jpeg ? 1 : 8; }
@@ -51,20 +51,20 @@ class Tile {
   const std::vector<kernels::ViewParams>& params() const { return params_; }  // of those views
   // The same where the device decodes: draws, and lets `decoder` begin the box that holds all crops. Where it does not,
   // `image` is null and the pixels are libjpeg's.
-  struct Begun {
+  struct Started {
     std::unique_ptr<DeviceDecoder::Image> image;
     kernels::ImagePart part;  // without pixels where there is an image
   };
-  Begun begin(DeviceDecoder& decoder, int64_t sample, std::vector<uint8_t>& bytes, const ViewSet& views);
+  Started begin(DeviceDecoder& decoder, int64_t sample, std::vector<uint8_t>& bytes, const ViewSet& views);
 
   // All views of a sample: view v goes to out[v], (C, size, size) of the type T.
   template <class T>
   void augment(const std::vector<T*>& out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
   // The same with the one view of evaluation.
   template <class T>
-  void centre(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
+  void center(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
 
-  TileTimes times;
+  RenderTimes times;
   int64_t left_to_libjpeg = 0;  // images that the device's decoder did not take
 
  private:

@@ -1,4 +1,4 @@
-// augment_colour: jitter, gray and blur of one view's planes, in place; included by augment_impl.cpp only.
+// augment_color: jitter, gray and blur of one view's planes, in place; included by augment_impl.cpp only.
 #pragma once
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// plan_inputs_test: the cost that is read off a model, against known networks; bytes of the loss against counted ones.
-#include "dist/scale/plan_inputs.h"
+// scale_inputs: the cost that is read off a model, against known networks; bytes of the loss against counted ones.
+#include "dist/scale/scale_inputs.h"
 
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ TEST(PlanInputs, ViewsAndWorkload) {
   const config::Config c =
       config({"model.backbone=convnet", "model.widths=[4,8]", "model.projector=[16,8]", "data.size=16",
               "augment.views=3", "train.views=separate", "augment.small_views=2", "augment.small_size=8",
-              "optim.kind=adamw", "train.wire=bfloat16", "train.global_batch=64"});
+              "optim.kind=adamw", "train.grad_dtype=bfloat16", "train.global_batch=64"});
   const ModelCost model = measure_model(c, view_sides(c));
   const auto image = [](double side) {
     return 2 * (side * side * 4 * 27 + side * side / 4 * 8 * 36 + 8 * 16 + 16 * 8);
