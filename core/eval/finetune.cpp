@@ -99,7 +99,7 @@ Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> 
     }
   }
   optim::OptimSpec sgd;
-  sgd.kind = "sgd";
+  sgd.kind = optim::OptimizerKind::sgd;
   sgd.momentum = o.momentum;
   sgd.weight_decay = o.weight_decay;
   const auto head_optimizer = optim::make_optimizer(sgd, head);

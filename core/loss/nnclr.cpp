@@ -146,4 +146,10 @@ Criterion make_nnclr(const NnclrOptions& options) {
       [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return nnclr(options, z, batch, comm); };
 }
 
+Criterion nnclr_criterion(const LossSpec& spec) {
+  return make_nnclr({{spec.temperature, spec.reduction},
+                     spec.neighbors,
+                     spec.queue == 0 ? NeighborSource::batch : NeighborSource::support});
+}
+
 }  // namespace pal::loss

@@ -1,5 +1,5 @@
-// augment_config: keys of the config to the kernel's policies.
-#include "core/data/loader/augment_config.h"
+// augment_spec: keys of the config to the kernel's policies.
+#include "core/data/loader/augment_spec.h"
 
 #include <gtest/gtest.h>
 
