@@ -59,7 +59,7 @@ void sum_gradients(const ops::NamedTensors& parameters, comm::Comm& comm) {
 }  // namespace
 
 std::vector<int64_t> labeled_share(const std::vector<int64_t>& labels, int64_t classes, double fraction,
-                                    uint64_t seed) {
+                                   uint64_t seed) {
   std::vector<std::vector<std::pair<uint64_t, int64_t>>> of(static_cast<size_t>(classes));
   for (size_t i = 0; i < labels.size(); ++i) {
     PAL_DATA_CHECK(labels[i] < classes, "label out of range at sample " + std::to_string(i), labels[i],

@@ -23,9 +23,9 @@ Batch positions_of(const Batch& batch) {
   return positions;
 }
 
-Batch with_graph(const BatchRows& rows, graph::BatchGraph graph) {
+Batch with_graph(BatchRows rows, graph::BatchGraph graph) {
   Batch batch;
-  static_cast<BatchRows&>(batch) = rows;
+  static_cast<BatchRows&>(batch) = std::move(rows);
   batch.graph = std::move(graph);
   return batch;
 }

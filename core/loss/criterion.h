@@ -52,7 +52,7 @@ struct Batch : BatchRows {
   graph::BatchGraph graph;  // of the global batch
 };
 // The same rows with another graph.
-Batch with_graph(const BatchRows& rows, graph::BatchGraph graph);
+Batch with_graph(BatchRows rows, graph::BatchGraph graph);
 
 using LossTerms = std::vector<std::pair<std::string, double>>;  // named, weighted as they enter the value
 struct LossResult {

@@ -20,10 +20,10 @@ inline constexpr config::NamedChoice<LossKind> kLosses[] = {
 #include "core/config/losses.def"
 };
 
-enum class Reduction { mean, sum };               // mean trains, sum is for theory
-enum class Moments { per_view, pooled };          // VICReg: statistics of each view, or of all rows
-enum class BarlowForm { graph, cross };           // BarlowTwins: over all edges of the graph, or across pairs of views
-enum class SampledForm { unbiased, printed };     // sampled VIC²: see core/loss/sampled_vic2.h
+enum class Reduction { mean, sum };            // mean trains, sum is for theory
+enum class Moments { per_view, pooled };       // VICReg: statistics of each view, or of all rows
+enum class BarlowForm { graph, cross };        // BarlowTwins: over all edges of the graph, or across pairs of views
+enum class SampledForm { unbiased, printed };  // sampled VIC²: see core/loss/sampled_vic2.h
 enum class PairDraw {
   any,  // independent uniform pairs of rows, i = j among them
   halves,  // i of one random half of the rows, j of the other; and every i = j once, without which it would not be unbiased

@@ -11,11 +11,15 @@
 
 namespace pal::oracle {
 
-enum class LabelerKind { labels, pairs, exchange };  // the data set's labels, pairs of a file, people and programs by files
-enum class WhileWaiting { train, exit };             // while people answer: go on training, or end with exit code 75
-enum class Templates { none, given, discover };      // none: no classes; every component is a point
-enum class Guide { none, embeddings, classifier };   // which class a sample is asked against first
-enum class Center { off, embeddings, input };        // captcha: whether templates move to the middle of their class
+enum class LabelerKind {
+  labels,
+  pairs,
+  exchange
+};                                               // the data set's labels, pairs of a file, people and programs by files
+enum class WhileWaiting { train, exit };         // while people answer: go on training, or end with exit code 75
+enum class Templates { none, given, discover };  // none: no classes; every component is a point
+enum class Guide { none, embeddings, classifier };  // which class a sample is asked against first
+enum class Center { off, embeddings, input };       // captcha: whether templates move to the middle of their class
 enum class Uncertainty { entropy, margin, boundary };
 
 inline constexpr config::NamedChoice<Guide> kGuides[] = {

@@ -82,8 +82,7 @@ std::vector<std::pair<std::string, double>> OnlineEval::look(model::Encoder& enc
 
 std::unique_ptr<OnlineEval> make_online_eval(const RunSpec& spec, std::shared_ptr<const data::Dataset> train,
                                              const std::vector<int64_t>& subset, int threads) {
-  return spec.eval.every > 0 ? std::make_unique<OnlineEval>(spec, std::move(train), subset, threads)
-                                          : nullptr;
+  return spec.eval.every > 0 ? std::make_unique<OnlineEval>(spec, std::move(train), subset, threads) : nullptr;
 }
 
 }  // namespace pal::setup

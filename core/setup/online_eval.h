@@ -23,8 +23,8 @@ namespace pal::setup {
 class OnlineEval {
  public:
   // Throws Error (usage or data) without data.test, or without labels.
-  OnlineEval(const RunSpec& spec, std::shared_ptr<const data::Dataset> train,
-             const std::vector<int64_t>& subset, int threads);
+  OnlineEval(const RunSpec& spec, std::shared_ptr<const data::Dataset> train, const std::vector<int64_t>& subset,
+             int threads);
 
   // Collective. By name: eval_knn_top1, eval_linear_top1, eval_rank, eval_uniformity; complete on rank 0.
   std::vector<std::pair<std::string, double>> look(model::Encoder& encoder, comm::Comm& comm) const;

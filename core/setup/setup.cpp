@@ -57,8 +57,7 @@ std::vector<int64_t> training_subset(const RunSpec& spec, const data::Dataset& d
   return draw(all, limit, spec.train.seed, Purpose::shuffle);
 }
 
-std::vector<int64_t> known_labels(const RunSpec& spec, const data::Dataset& data,
-                                  const std::vector<int64_t>& subset) {
+std::vector<int64_t> known_labels(const RunSpec& spec, const data::Dataset& data, const std::vector<int64_t>& subset) {
   std::vector<int64_t> known(data.size(), -1);
   if (!uses_labels(spec.graph.kind)) return known;
   const std::vector<int64_t>& labels = data.labels();
@@ -68,8 +67,9 @@ std::vector<int64_t> known_labels(const RunSpec& spec, const data::Dataset& data
   }
   const double fraction = spec.graph.labeled_fraction;
   PAL_DATA_CHECK(!labeled.empty() || fraction == 0,
-                 std::string("graph.kind=") + config::choice_name(graph::kGraphKinds, spec.graph.kind) + " needs labels, but the training set has", 0,
-                 "import it with labels, use graph.kind=ssl, or set graph.labeled_fraction=0 and an oracle");
+                 std::string("graph.kind=") + config::choice_name(graph::kGraphKinds, spec.graph.kind) +
+                     " needs labels, but the training set has",
+                 0, "import it with labels, use graph.kind=ssl, or set graph.labeled_fraction=0 and an oracle");
   const auto count = static_cast<int64_t>(std::llround(fraction * static_cast<double>(labeled.size())));
   const uint64_t seed = spec.train.seed;
   for (int64_t s : draw(labeled, count, seed, Purpose::labels)) known[s] = labels[s];
@@ -94,8 +94,7 @@ graph::GraphSpec graph_spec(const graph::GraphSettings& settings, const data::Da
   if (spec.kind == graph::GraphKind::regression || spec.kind == graph::GraphKind::ranking) {
     spec.targets = std::make_shared<graph::Targets>(graph::read_targets(settings.targets, data.size()));
     PAL_DATA_CHECK(spec.kind == graph::GraphKind::regression || spec.targets->width >= 2,
-                   settings.targets + ": numbers per line", spec.targets->width,
-                   "a ranking orders two or more");
+                   settings.targets + ": numbers per line", spec.targets->width, "a ranking orders two or more");
   }
   return spec;
 }

@@ -21,8 +21,7 @@ model::ModelSpec model_spec(const RunSpec& spec);
 // The samples trained on, ascending: all, or data.limit of them drawn by the seed.
 std::vector<int64_t> training_subset(const RunSpec& spec, const data::Dataset& data);
 // Labels the graph may know: −1 except for graph.labeled_fraction of the subset's labels, drawn by the seed.
-std::vector<int64_t> known_labels(const RunSpec& spec, const data::Dataset& data,
-                                  const std::vector<int64_t>& subset);
+std::vector<int64_t> known_labels(const RunSpec& spec, const data::Dataset& data, const std::vector<int64_t>& subset);
 // How a batch's graph is made; reads graph.table and graph.targets.
 graph::GraphSpec graph_spec(const graph::GraphSettings& settings, const data::Dataset& data);
 // What is known before the first answer: the labels, redrawn in part (graph.label_noise), and the pairs of graph.pairs.

@@ -35,8 +35,8 @@ struct TrainSpec {
   model::Precision precision = model::Precision::full;
   double bucket_mb = 0;
   GradDtype grad_dtype = GradDtype::full;
-  int threads = 0;           // of a rank; 0: its cores
-  int64_t max_skips = 1;     // steps in a row with a gradient that is not finite
+  int threads = 0;            // of a rank; 0: its cores
+  int64_t max_skips = 1;      // steps in a row with a gradient that is not finite
   int64_t compare_every = 1;  // steps between comparisons of the parameters of all ranks
   bool watchdog = true;
 };

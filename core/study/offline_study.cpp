@@ -62,8 +62,8 @@ class StudyLoop {
     if (!sampler_ || most <= 0) return false;
     oracle::Round round{.seed = seed_, .round = rounds_++, .questions = most, .pending = {}, .coarse = coarse_};
     const auto start = StudyClock::now();
-    oracle::Pool pool{
-        oracle::draw_pool(store_, spec_.oracle.pool, seed_, round.round, {}, sampler_->refused_order()), {}};
+    oracle::Pool pool{oracle::draw_pool(store_, spec_.oracle.pool, seed_, round.round, {}, sampler_->refused_order()),
+                      {}};
     if (sampler_->needs() != oracle::PoolNeeds::samples)
       pool.embeddings = data_.train.index_select(0, at::tensor(pool.samples, at::kLong));
     if (sampler_->needs() == oracle::PoolNeeds::inputs) pool.inputs = pool.embeddings;
@@ -184,7 +184,8 @@ StudyData read_study_data(const setup::RunSpec& spec) {
                    test = study_features(spec.data.test, nullptr);
   for (const auto& [set, key] : {std::pair(&train, "data.train"), std::pair(&test, "data.test")}) {
     const bool all = !set->labels.empty() && *std::min_element(set->labels.begin(), set->labels.end()) >= 0;
-    PAL_DATA_CHECK(all, std::string("samples without a label in ") + key, key == std::string("data.train") ? spec.data.train : spec.data.test,
+    PAL_DATA_CHECK(all, std::string("samples without a label in ") + key,
+                   key == std::string("data.train") ? spec.data.train : spec.data.test,
                    "a comparison of oracles answers from the labels: give all");
   }
   PAL_DATA_CHECK(train.rows.size(1) == test.rows.size(1), "the test set has features of another width",
@@ -219,8 +220,7 @@ std::vector<StudyPoint> run_study(const setup::RunSpec& spec, const StudyLine& l
   std::vector<StudyPoint> curve;
   for (int64_t k = 0; k <= points; ++k) {
     const int64_t until = budget * k / points;
-    while (loop.questions() < until &&
-           loop.ask(std::min(spec.oracle.questions_per_round, until - loop.questions()))) {
+    while (loop.questions() < until && loop.ask(std::min(spec.oracle.questions_per_round, until - loop.questions()))) {
       if (progress) progress(loop.questions());
     }
     StudyPoint p = loop.point();

@@ -118,7 +118,7 @@ LossCost cost_of(loss::LossKind kind) {
 
 int optimizer_slots(optim::OptimizerKind kind) {
   switch (kind) {
-#define PAL_OPTIMIZER(name, slots)  \
+#define PAL_OPTIMIZER(name, slots) \
   case optim::OptimizerKind::name: \
     return slots;
 #include "core/config/optimizers.def"
@@ -130,7 +130,8 @@ int optimizer_slots(optim::OptimizerKind kind) {
 
 ViewSides view_sides(const setup::RunSpec& run) {
   ViewSides sides{run.augment.size, run.augment.small_views > 0 ? run.augment.small_size : 0, ViewSides::Known::yes};
-  if (run.model.backbone == model::BackboneKind::none) sides.large = 1;  // a row of features: as many channels as it is wide
+  if (run.model.backbone == model::BackboneKind::none)
+    sides.large = 1;  // a row of features: as many channels as it is wide
   if (sides.large > 0) return sides;
   try {
     sides.large = data::augment_options(run.augment, *data::Dataset::open(run.data.train)).size;
@@ -148,8 +149,7 @@ ModelCost measure_model(const setup::RunSpec& run, const ViewSides& sides) {
   const model::ModelSpec spec = setup::model_spec(run);
   const auto encoder = model::make_encoder(spec, *comm);
   encoder->train();
-  const auto large = static_cast<double>(run.augment.views),
-             small = static_cast<double>(run.augment.small_views);
+  const auto large = static_cast<double>(run.augment.views), small = static_cast<double>(run.augment.small_views);
   Measured measured;
   measure(measured, *encoder, spec, sides.large, large, *live);
   if (sides.small > 0) measure(measured, *encoder, spec, sides.small, small, *live);
@@ -206,8 +206,7 @@ Workload step_workload(const setup::RunSpec& run, const ModelCost& model) {
                                                     : Workload::Norm::global;
   work.micro_batches = static_cast<int>(run.train.micro_batches);
   const int passes = run.augment.small_views > 0 ? 2 : 1;  // views of a size together
-  work.forwards =
-      work.micro_batches * static_cast<int>(run.train.views == setup::ViewPasses::joint ? passes : views);
+  work.forwards = work.micro_batches * static_cast<int>(run.train.views == setup::ViewPasses::joint ? passes : views);
   work.optimizer_slots = optimizer_slots(run.optim.kind);
   work.state_bytes = width;
   return work;

@@ -22,8 +22,8 @@ std::string ledger_run(const oracle::OracleSpec& spec, uint64_t data_fingerprint
   return fmt::format("data={:016x} seed={} sampler={}", data_fingerprint, spec.seed, spec.sampler);
 }
 
-QueryRounds::QueryRounds(const oracle::OracleSpec& spec, World& world, graph::GraphStore& store, const QuestionContext& of,
-                         const LedgerLocation& ledger, int64_t step)
+QueryRounds::QueryRounds(const oracle::OracleSpec& spec, World& world, graph::GraphStore& store,
+                         const QuestionContext& of, const LedgerLocation& ledger, int64_t step)
     : comm_(world.control()),
       rounds_(world.oracle()),
       store_(store),
@@ -41,7 +41,8 @@ QueryRounds::QueryRounds(const oracle::OracleSpec& spec, World& world, graph::Gr
   if (comm_.rank() == 0) {
     const std::string parent = std::filesystem::path(ledger.path).parent_path().string(),
                       folder = parent.empty() ? "." : parent;
-    labeler_ = oracle::make_labeler(spec, oracle::LabelerContext{of.labels, of.parents, folder, store.samples(), of.name});
+    labeler_ =
+        oracle::make_labeler(spec, oracle::LabelerContext{of.labels, of.parents, folder, store.samples(), of.name});
     ledger_ = std::make_unique<oracle::Ledger>(ledger.path, ledger.run_id);
     inbox_ = std::make_unique<oracle::Inbox>(folder);
     recorded_rounds_ = ledger_->rounds();

@@ -27,12 +27,12 @@ struct MetricsSources {
   const graph::GraphStore& store;
   const GradSync& grads;
   const data::Loader& loader;
-  QueryRounds* rounds = nullptr;               // null without an oracle
-  const setup::OnlineEval* online = nullptr;   // null with eval.every=0
-  record::MetricsWriter* writer = nullptr;     // rank 0 alone
+  QueryRounds* rounds = nullptr;              // null without an oracle
+  const setup::OnlineEval* online = nullptr;  // null with eval.every=0
+  record::MetricsWriter* writer = nullptr;    // rank 0 alone
   Watchdog* watchdog = nullptr;
   int64_t steps_per_epoch = 1, last_step = 0;
-  std::function<void()> share_statistics;                // Collective. Before the encoder is evaluated.
+  std::function<void()> share_statistics;  // Collective. Before the encoder is evaluated.
   std::function<void(const std::string& sentence)> warn;
 };
 

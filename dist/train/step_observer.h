@@ -32,18 +32,18 @@ struct StepReport {
 
 // A step that is done.
 struct FinishedStep {
-  StepReport& report;       // an observer may add a warning
-  const at::Tensor& z;      // (local rows, D) the embeddings
+  StepReport& report;   // an observer may add a warning
+  const at::Tensor& z;  // (local rows, D) the embeddings
   const loss::Batch& batch;
-  int64_t steps_done = 0;   // with this one
+  int64_t steps_done = 0;  // with this one
 };
 
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
-  virtual void before(int64_t /*step*/) {}                              // before anything of the step
+  virtual void before(int64_t /*step*/) {}                                 // before anything of the step
   virtual void on_gradient(int64_t /*step*/, const at::Tensor& /*dz*/) {}  // of the loss, before backward
-  virtual void after(const FinishedStep& /*done*/) {}                   // after the optimizer
+  virtual void after(const FinishedStep& /*done*/) {}                      // after the optimizer
 };
 
 }  // namespace pal::dist

@@ -87,8 +87,8 @@ loss::Batch Trainer::plan(const data::LoadedStep& loaded) const {
   rows.views = static_cast<int32_t>(run_.augment.total_views());
   rows.threads = threads_;
   for (int64_t sample : rows.samples) rows.labels.push_back(store_.label(sample));
-  loss::Batch batch =
-      loss::with_graph(rows, graph::build_batch_graph(store_, graph_spec_, rows.samples, rows.views));
+  graph::BatchGraph graph = graph::build_batch_graph(store_, graph_spec_, rows.samples, rows.views);
+  loss::Batch batch = loss::with_graph(std::move(rows), std::move(graph));
   objective_->prepare(batch, static_cast<uint64_t>(step_));
   return batch;
 }
@@ -207,7 +207,7 @@ void Trainer::save_checkpoint() {
   pace(Pace::slow);  // a rank may wait for its disk, rank 0 for its round
   share_statistics();
   check_same_parameters(model::trainable(*encoder_), step_,
-                      world_.control());  // what goes wrong later is not saved over what is right
+                        world_.control());  // what goes wrong later is not saved over what is right
   saved_step_ = step_;
   record::CheckpointState state;
   state.step = step_;

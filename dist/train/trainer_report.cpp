@@ -26,8 +26,9 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
   for (const auto& p : encoder_->parameters()) parameters += p.numel();
   std::vector<std::pair<std::string, std::string>> lines = {
       {"data", fmt::format("{}, {} of {} samples", run_.data.train, subset_.size(), data_->size())},
-      {"model", fmt::format("{} + projector, {:.2f} M parameters", config::choice_name(model::kBackbones, run_.model.backbone),
-                            static_cast<double>(parameters) / 1e6)},
+      {"model",
+       fmt::format("{} + projector, {:.2f} M parameters", config::choice_name(model::kBackbones, run_.model.backbone),
+                   static_cast<double>(parameters) / 1e6)},
       {"graph", fmt::format("{}, {} labels known", config::choice_name(graph::kGraphKinds, run_.graph.kind), labeled_) +
                     (store_.edges().empty() ? "" : fmt::format(", {} weighted pairs", store_.edges().pairs()))},
       {"loss", config::choice_name(loss::kLosses, run_.loss.kind)},
@@ -35,8 +36,8 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
        fmt::format("{} of {} samples, {} per epoch", schedule_.total_steps, epoch_.global_batch,
                    epoch_.steps_per_epoch()) +
            (edge_samples_ > 0 ? fmt::format(", and up to {} of which relations are known", edge_samples_) : "")},
-      {"learning rate", fmt::format("{:g} peak, {}, {} warm-up steps", schedule_.peak, config::choice_name(optim::kOptimizers, run_.optim.kind),
-                                    schedule_.warmup_steps)},
+      {"learning rate", fmt::format("{:g} peak, {}, {} warm-up steps", schedule_.peak,
+                                    config::choice_name(optim::kOptimizers, run_.optim.kind), schedule_.warmup_steps)},
       {"ranks", fmt::format("{} × {} thread{} on {}, {}", world_.size(), threads_, threads_ == 1 ? "" : "s",
                             device_.is_cpu() ? "the CPU" : "a GPU each", kernels::isa_name(kernels::best_isa()))},
       {"loader", loader_text()},

@@ -86,8 +86,8 @@ Trainer::Trainer(const setup::RunSpec& spec, World& world, const std::string& ru
 Trainer::~Trainer() = default;
 
 void Trainer::open_model() {
-  encoder_ = model::make_encoder(setup::model_spec(run_),
-                                 run_.model.batch_norm == model::BatchNormScope::node ? world_.node() : world_.compute());
+  encoder_ = model::make_encoder(
+      setup::model_spec(run_), run_.model.batch_norm == model::BatchNormScope::node ? world_.node() : world_.compute());
   encoder_->to(device_);
   encoder_->train();
   objective_ = std::make_unique<loss::Objective>(run_.loss, encoder_->embedding_dims());
@@ -108,13 +108,13 @@ void Trainer::begin(const std::optional<Origin>& origin) {
 void Trainer::open_rounds() {
   if (!run_.oracle.asks()) return;
   const QuestionContext of{subset_,
-                   data_->labels(),
-                   data_->parents(),
-                   [this](int64_t sample) { return data_->id(sample); },
-                   [this](const std::vector<int64_t>& samples) { return eval::pixels(*data_, samples); },
-                   [this](int64_t step) {
-                     if (control_.faults) control_.faults->before_round(step);
-                   }};
+                           data_->labels(),
+                           data_->parents(),
+                           [this](int64_t sample) { return data_->id(sample); },
+                           [this](const std::vector<int64_t>& samples) { return eval::pixels(*data_, samples); },
+                           [this](int64_t step) {
+                             if (control_.faults) control_.faults->before_round(step);
+                           }};
   const LedgerLocation ledger{run_dir_ + "/ledger.sqlite", ledger_run(run_.oracle, data_->fingerprint())};
   rounds_ = std::make_unique<QueryRounds>(run_.oracle, world_, store_, of, ledger, step_);
   stopping_ = rounds_->leaves();
@@ -189,9 +189,8 @@ void Trainer::add_observers() {
   }));
   add(std::make_unique<ParameterObserver>(*encoder_, world_.control(), run_.train.compare_every));
   add(std::make_unique<CheckpointObserver>(run_.checkpoint.every, [this] { save_checkpoint(); }));
-  add(std::make_unique<StopObserver>([this] {
-    stopping_ = step_sync_->sync(*checkpoints_) || (rounds_ && rounds_->leaves());
-  }));
+  add(std::make_unique<StopObserver>(
+      [this] { stopping_ = step_sync_->sync(*checkpoints_) || (rounds_ && rounds_->leaves()); }));
   if (control_.watchdog) add(std::make_unique<WatchdogObserver>(*control_.watchdog));
 }
 

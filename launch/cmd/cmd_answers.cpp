@@ -93,10 +93,8 @@ int run_export(const Arguments& args) {
   oracle::Ledger ledger(ledger_path(args), oracle::kAnyRun);
   drain_inbox(args, ledger);
   const setup::RunSpec spec = run_spec(args.run);
-  const int64_t samples =
-      format == oracle::AnswerFormat::h5 ? data::Dataset::open(spec.data.train)->size() : 0;
-  const int64_t count = oracle::export_answers(ledger, args.out, format,
-                                               spec.oracle.consensus, samples);
+  const int64_t samples = format == oracle::AnswerFormat::h5 ? data::Dataset::open(spec.data.train)->size() : 0;
+  const int64_t count = oracle::export_answers(ledger, args.out, format, spec.oracle.consensus, samples);
   const bool edges = format == oracle::AnswerFormat::edges || format == oracle::AnswerFormat::h5;
   fmt::print("{} {} in {}\n", count, edges ? "edges" : "answers", args.out);
   return static_cast<int>(Exit::ok);

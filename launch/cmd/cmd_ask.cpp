@@ -57,7 +57,8 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
   PAL_CHECK(world.size() == 1, "ranks of pal ask", world.size(), "start it once, without mpirun");
   at::set_num_threads(setup::compute_threads(spec.train, world.cores()));
   // A run that was trained without an oracle gets its ledger here.
-  oracle::Ledger ledger(args.run + "/ledger.sqlite", dist::ledger_run(run_spec(args.run).oracle, graph.data->fingerprint()));
+  oracle::Ledger ledger(args.run + "/ledger.sqlite",
+                        dist::ledger_run(run_spec(args.run).oracle, graph.data->fingerprint()));
   std::vector<std::string> warnings;
   oracle::Inbox(args.run).drain(ledger, warnings);
   insert_ledger(graph, ledger);

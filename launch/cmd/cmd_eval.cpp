@@ -145,8 +145,8 @@ Json diagnostics(const Subject& s) {
   const int64_t count = std::min<int64_t>(2048, s.test->size());
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < count; ++i) samples.push_back(i * s.test->size() / count);
-  const eval::TwoViews views =
-      eval::embed_two_views(*s.encoder, s.test, samples, data::view_set(s.spec.augment, *s.test), options, s.world.compute());
+  const eval::TwoViews views = eval::embed_two_views(
+      *s.encoder, s.test, samples, data::view_set(s.spec.augment, *s.test), options, s.world.compute());
   out["alignment"] = eval::alignment(views.one, views.other);
   return out;
 }

@@ -29,11 +29,11 @@ std::string published(model::BackboneKind kind) {
 
 // What a Python user types to load it.
 std::string python_model(const model::ModelSpec& spec) {
-  const std::string name = published(spec.backbone), model = name.substr(name.find('.') + 1);
+  const std::string name = published(spec.backbone), net = name.substr(name.find('.') + 1);
   if (name.empty()) return "";
   if (name.starts_with("timm."))
-    return fmt::format("timm.create_model('{}_patch{}_224', img_size={}, num_classes=0)", model, spec.patch, spec.image);
-  return "torchvision.models." + model + "(); m.fc = torch.nn.Identity()" +
+    return fmt::format("timm.create_model('{}_patch{}_224', img_size={}, num_classes=0)", net, spec.patch, spec.image);
+  return "torchvision.models." + net + "(); m.fc = torch.nn.Identity()" +
          (spec.stem == model::Stem::cifar
               ? "; m.conv1 = torch.nn.Conv2d(3, 64, 3, 1, 1, bias=False); m.maxpool = torch.nn.Identity()"
               : "");
@@ -69,12 +69,13 @@ int cmd_export(const std::vector<std::string>& arguments, Context&) {
     numbers += tensor.numel();
   }
   const std::string fresh = out + ".part";
-  const std::string sum = io::write_safetensors(fresh, tensors,
-                                                {{"format", "pt"},
-                                                 {"pal_backbone", config::choice_name(model::kBackbones, spec.model.backbone)},
-                                                 {"pal_stem", config::choice_name(model::kStems, spec.model.stem)},
-                                                 {"pal_step", std::to_string(trained.step)},
-                                                 {"pal_version", PAL_VERSION}});
+  const std::string sum =
+      io::write_safetensors(fresh, tensors,
+                            {{"format", "pt"},
+                             {"pal_backbone", config::choice_name(model::kBackbones, spec.model.backbone)},
+                             {"pal_stem", config::choice_name(model::kStems, spec.model.stem)},
+                             {"pal_step", std::to_string(trained.step)},
+                             {"pal_version", PAL_VERSION}});
   io::rename_path(fresh, out);
   fmt::print("{}: {} tensors, {:.2f} M numbers, of step {}, SHA-256 {}\n", out, tensors.size(),
              static_cast<double>(numbers) / 1e6, trained.step, sum.substr(0, 16));

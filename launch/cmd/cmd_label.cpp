@@ -276,29 +276,24 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
 
   const label::Tokens tokens(folder + "/secret");
   label::Users people(
-      args.users.empty() ? std::vector<label::User>{{"me", label::Role::owner}} : label::read_users(args.users),
-      tokens, folder + "/links");
+      args.users.empty() ? std::vector<label::User>{{"me", label::Role::owner}} : label::read_users(args.users), tokens,
+      folder + "/links");
   const Pictures pictures(graph.data, args.thumbnails);
   const std::vector<int64_t> labels = setup::known_labels(graph.spec, *graph.data, graph.subset);
-  if (args.gold > 0)
-    add_gold(ledger, writer, args.gold, kGridMembers, labels, spec.seed);
+  if (args.gold > 0) add_gold(ledger, writer, args.gold, kGridMembers, labels, spec.seed);
   label::AnswerService service(
-      ledger, run,
-      {writer,
-       spec.votes,
-       {spec.cost_pair, spec.cost_grid, spec.cost_coarse},
-       args.gold_every});
+      ledger, run, {writer, spec.votes, {spec.cost_pair, spec.cost_grid, spec.cost_coarse}, args.gold_every});
   const auto sampler = oracle::make_query_sampler(spec, graph.data->parents());
   PAL_CHECK(sampler != nullptr || service.queue().open() > 0 || writer == label::Writer::job,
             "the run has no sampler and no open question", "oracle.sampler=none",
             "name one: pal label RUN oracle.sampler=captcha");
   const oracle::ConsensusKind consensus = spec.consensus;
   BackgroundParts kept{service,
-                   people,
-                   [&] { return label::look_at_answers(ledger, graph.store, consensus, labels); },
-                   [&] { return look_at_run(run, graph, pictures); },
-                   {},
-                   say_line};
+                       people,
+                       [&] { return label::look_at_answers(ledger, graph.store, consensus, labels); },
+                       [&] { return look_at_run(run, graph, pictures); },
+                       {},
+                       say_line};
   if (sampler && writer == label::Writer::page) kept.ask = [&] { return ask_next(run, graph, ledger, *sampler); };
   BackgroundWorker keeper(kept);
   const auto now = [] {

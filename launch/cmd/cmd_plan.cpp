@@ -6,12 +6,12 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "core/setup/run_spec.h"
 #include "core/io/files.h"
 #include "core/plot/plot.h"
+#include "core/setup/run_spec.h"
 #include "dist/scale/cluster.h"
-#include "dist/scale/scale_inputs.h"
 #include "dist/scale/published_points.h"
+#include "dist/scale/scale_inputs.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"

@@ -60,7 +60,8 @@ dist::DeviceDecision choose_device(const setup::RunSpec& spec, dist::World& worl
   const bool wide = spec.train.dtype == at::kDouble;
   PAL_CHECK(!wide || asked != setup::Device::cuda, "train.dtype=float64 is for CPU ranks", "train.device=cuda",
             "set train.dtype=float32, or train.device=cpu");
-  dist::DeviceDecision device = world.use_device(config::choice_name(setup::kDevices, wide ? setup::Device::cpu : asked));
+  dist::DeviceDecision device =
+      world.use_device(config::choice_name(setup::kDevices, wide ? setup::Device::cpu : asked));
   if (wide && asked == setup::Device::automatic) device.why = "train.dtype=float64 is for CPU ranks";
   PAL_CHECK(spec.train.precision != model::Precision::bf16 || device.kind == dist::DeviceKind::cuda,
             "bf16 autocast is for GPUs; CPU ranks train in train.dtype", "train.precision=bf16",
@@ -75,8 +76,8 @@ dist::DeviceDecision choose_device(const setup::RunSpec& spec, dist::World& worl
 }
 
 // From the newest checkpoint to the end, to a stop, or to gradients that stay not finite: `failed` is then that step.
-Ending train_on(const setup::RunSpec& spec, const Arguments& args, dist::World& world,
-                const dist::RunControl& control, const dist::DeviceDecision& device, int64_t* failed) {
+Ending train_on(const setup::RunSpec& spec, const Arguments& args, dist::World& world, const dist::RunControl& control,
+                const dist::DeviceDecision& device, int64_t* failed) {
   const auto start = std::chrono::steady_clock::now();
   if (control.watchdog) control.watchdog->pace(dist::Pace::slow);
   dist::Trainer trainer(

@@ -45,8 +45,7 @@ std::string bytes_text(double bytes) {
 
 std::string views_text(const setup::RunSpec& spec, const dist::ViewSides& sides) {
   std::string out = fmt::format("{} views of {}x{}", spec.augment.views, sides.large, sides.large);
-  if (sides.small > 0)
-    out += fmt::format(" and {} of {}x{}", spec.augment.small_views, sides.small, sides.small);
+  if (sides.small > 0) out += fmt::format(" and {} of {}x{}", spec.augment.small_views, sides.small, sides.small);
   return out +
          (sides.known == dist::ViewSides::Known::assumed ? " (assumed: data.size is 0 and the set is not here)" : "");
 }

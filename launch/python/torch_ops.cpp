@@ -15,8 +15,8 @@
 #include <optional>
 
 #include "core/config/config.h"
-#include "core/setup/run_spec.h"
 #include "core/loss/criterion.h"
+#include "core/setup/run_spec.h"
 #include "kernels/base/error.h"
 
 namespace pal::launch {
@@ -174,6 +174,7 @@ void graph_loss(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 TORCH_LIBRARY(pal, library) {
   for (const auto& loss : pal::loss::kLosses) {
-    library.def((std::string(loss.name) + pal::launch::kSchema).c_str(), torch::CppFunction::makeFromBoxedFunction<&pal::launch::graph_loss>());
+    library.def((std::string(loss.name) + pal::launch::kSchema).c_str(),
+                torch::CppFunction::makeFromBoxedFunction<&pal::launch::graph_loss>());
   }
 }

@@ -98,11 +98,11 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
     }
     SampleParts parts;
     parts.neighbors = fmt::format(
-                           "<p>Left, framed in black: a test sample. Then the nearest of {} training samples by the "
-                           "cosine of their features (the number), green: of the same class. "
-                           "Checkpoint of step {}. <code>pal report {}</code></p>\n",
-                           train.samples.size(), trained.step, html_escaped(run.path)) +
-                       neighbor_rows(train, test, options);
+                          "<p>Left, framed in black: a test sample. Then the nearest of {} training samples by the "
+                          "cosine of their features (the number), green: of the same class. "
+                          "Checkpoint of step {}. <code>pal report {}</code></p>\n",
+                          train.samples.size(), trained.step, html_escaped(run.path)) +
+                      neighbor_rows(train, test, options);
     parts.plane = html_figure(embedding_plot(test.features, labels, test.data->classes()),
                               fmt::format("{} test samples of step {}, in the two directions of most variance.",
                                           test.samples.size(), trained.step),

@@ -26,8 +26,8 @@ oracle::Pool make_pool(const std::string& run, const RunGraph& graph, const orac
                        const AskOptions& ask, const oracle::Round& round, comm::Comm& comm) {
   const setup::RunSpec& spec = graph.spec;
   oracle::Pool pool;
-  pool.samples = oracle::draw_pool(graph.store, spec.oracle.pool, round.seed, round.round, graph.subset,
-                                   sampler.refused_order());
+  pool.samples =
+      oracle::draw_pool(graph.store, spec.oracle.pool, round.seed, round.round, graph.subset, sampler.refused_order());
   PAL_DATA_CHECK(!pool.samples.empty(), "samples to choose questions from", 0, "the data set is empty");
   if (sampler.needs() == oracle::PoolNeeds::samples) return pool;
   if (ask.untrained == Untrained::by_inputs && record::checkpoint_steps(run).empty()) {
@@ -62,8 +62,8 @@ AskedRound ask_round(const std::string& run, const RunGraph& graph, const oracle
   int64_t most = options.questions;
   if (limits.questions > 0) most = std::min(most, limits.questions - ledger.questions());
   const int64_t every = spec.oracle.every;
-  oracle::Round round{spec.oracle.seed,
-                      std::max({ledger.rounds(), (asked.step + every - 1) / every, int64_t{1}}), most};
+  oracle::Round round{spec.oracle.seed, std::max({ledger.rounds(), (asked.step + every - 1) / every, int64_t{1}}),
+                      most};
   round.pending = ledger.open_queries();
   for (const oracle::Decision& d : graph.decisions) {
     if (d.kind == oracle::QueryKind::coarse)

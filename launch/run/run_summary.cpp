@@ -55,8 +55,7 @@ int64_t total_steps_of(const setup::TrainSpec& train, const record::RunMetrics& 
   for (const record::MetricLine& line : metrics.lines) {  // an epoch's steps, from a line that tells both
     const auto epoch = line.values.find("epoch");
     if (epoch != line.values.end() && epoch->second > 0 && train.epochs)
-      return std::llround(static_cast<double>(*train.epochs) * static_cast<double>(line.step) /
-                          epoch->second);
+      return std::llround(static_cast<double>(*train.epochs) * static_cast<double>(line.step) / epoch->second);
   }
   return 0;
 }

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "core/config/config.h"
-#include "core/setup/run_spec.h"
 #include "core/data/dataset.h"
 #include "core/eval/embed.h"
+#include "core/setup/run_spec.h"
 #include "dist/comm/world.h"
 
 namespace pal::model {

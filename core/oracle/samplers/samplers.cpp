@@ -35,10 +35,8 @@ std::unique_ptr<QuerySampler> make_named(const std::string& kind, const OracleSp
     o.members = spec.outliers;
     return make_captcha(o);
   }
-  if (kind == "nnclr")
-    return make_nnclr_sampler({spec.support, spec.neighbors});
-  if (kind == "pruning")
-    return make_pruning(points, {spec.clusters, spec.pruning_near_until});
+  if (kind == "nnclr") return make_nnclr_sampler({spec.support, spec.neighbors});
+  if (kind == "pruning") return make_pruning(points, {spec.clusters, spec.pruning_near_until});
   if (kind == "coarse") return make_coarse(points, parents, spec.coarse_accuracy);
   if (kind == "uncertainty") return make_uncertainty(points, spec.measure);
   if (kind == "ensemble") return make_ensemble(points, spec.heads);

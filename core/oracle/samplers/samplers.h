@@ -11,8 +11,7 @@
 namespace pal::oracle {
 
 // By oracle.sampler and oracle.mix: none gives nothing. parents: the taxonomy, as Dataset::parents; empty: none.
-std::unique_ptr<QuerySampler> make_query_sampler(const OracleSpec& spec,
-                                                 const std::vector<int64_t>& parents = {});
+std::unique_ptr<QuerySampler> make_query_sampler(const OracleSpec& spec, const std::vector<int64_t>& parents = {});
 // Whether it starts from one labeled sample of each class (oracle.templates=given).
 bool uses_templates(const OracleSpec& spec);
 
