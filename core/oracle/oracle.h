@@ -20,11 +20,9 @@
 #include "core/graph/store.h"
 #include "core/oracle/ledger/question.h"
 
-namespace pal::config {
-class Config;
-}
-
 namespace pal::oracle {
+
+struct OracleSpec;
 
 // The samples a round may choose from, and what the model thinks of them. The rows lie in one process, or on several ranks,
 // each with those of a stretch of the samples.
@@ -96,7 +94,7 @@ struct LabelerContext {
 };
 
 // By oracle.labeler.
-std::unique_ptr<Labeler> make_labeler(const config::Config& config, LabelerContext of);
+std::unique_ptr<Labeler> make_labeler(const OracleSpec& spec, LabelerContext of);
 
 // The pool of a round: `size` distinct samples drawn by (seed, Purpose::pool, round), ascending. Samples of which
 // nothing is known come first, except that a quarter is kept for known ones (they tell where the classes lie); what

@@ -17,7 +17,6 @@
 #include "core/oracle/relation_count.h"
 #include "core/oracle/samplers/class_model.h"
 #include "core/oracle/samplers/samplers.h"
-#include "core/setup/setup.h"
 #include "core/study/feature_head.h"
 #include "kernels/base/error.h"
 
@@ -40,17 +39,17 @@ data::FeatureSet study_features(const std::string& path, std::vector<int64_t>* p
 // What is asked, answered and known in one run.
 class StudyLoop {
  public:
-  StudyLoop(const config::Config& config, const StudyLine& line, const StudyData& data)
-      : config_(config),
+  StudyLoop(const setup::RunSpec& spec, const StudyLine& line, const StudyData& data)
+      : spec_(spec),
         line_(line),
         data_(data),
-        seed_(static_cast<uint64_t>(config.integer("train.seed"))),
-        store_(data.train.size(0), setup::deduction(config)),
-        sampler_(oracle::make_query_sampler(config, data.parents)),
-        labeler_(oracle::make_labeler(config, {data.train_labels, data.parents})) {
-    if (config.real("graph.labeled_fraction") == 1 && config.text("oracle.sampler") == "ssl") {
+        seed_(spec.train.seed),
+        store_(data.train.size(0), spec.graph.deduction),
+        sampler_(oracle::make_query_sampler(spec.oracle, data.parents)),
+        labeler_(oracle::make_labeler(spec.oracle, {data.train_labels, data.parents})) {
+    if (spec.graph.labeled_fraction == 1 && spec.oracle.sampler == "ssl") {
       store_.set_labels(data.train_labels);
-    } else if (oracle::uses_templates(config)) {
+    } else if (oracle::uses_templates(spec.oracle)) {
       store_.set_labels(oracle::draw_template_labels(data.train_labels, seed_));
     }
   }
@@ -63,8 +62,8 @@ class StudyLoop {
     if (!sampler_ || most <= 0) return false;
     oracle::Round round{.seed = seed_, .round = rounds_++, .questions = most, .pending = {}, .coarse = coarse_};
     const auto start = StudyClock::now();
-    oracle::Pool pool{
-        oracle::draw_pool(store_, config_.integer("oracle.pool"), seed_, round.round, {}, sampler_->refused_order()), {}};
+    oracle::Pool pool{oracle::draw_pool(store_, spec_.oracle.pool, seed_, round.round, {}, sampler_->refused_order()),
+                      {}};
     if (sampler_->needs() != oracle::PoolNeeds::samples)
       pool.embeddings = data_.train.index_select(0, at::tensor(pool.samples, at::kLong));
     if (sampler_->needs() == oracle::PoolNeeds::inputs) pool.inputs = pool.embeddings;
@@ -100,7 +99,7 @@ class StudyLoop {
         decisions.push_back({q.id, q.template_sample, m, q.kind, q.node, oracle::Verdict::yes, 0, 0, 1});
     } else {
       std::vector<int64_t> yes(q.members.size(), 0), no = yes;
-      for (int64_t vote = 0; vote < config_.integer("oracle.votes"); ++vote) {
+      for (int64_t vote = 0; vote < spec_.oracle.votes; ++vote) {
         const std::vector<oracle::Answer> answers = labeler_->answer(q, vote);
         for (size_t k = 0; k < answers.size(); ++k) {
           cost_ += answers[k].cost;
@@ -119,7 +118,7 @@ class StudyLoop {
     if (q.kind == oracle::QueryKind::coarse) coarse_.insert(coarse_.end(), decisions.begin(), decisions.end());
   }
 
-  const config::Config& config_;
+  const setup::RunSpec& spec_;
   const StudyLine& line_;
   const StudyData& data_;
   const uint64_t seed_;
@@ -179,23 +178,24 @@ void judge_point(StudyPoint& p, graph::GraphStore& store, FeatureHead& head, con
 
 }  // namespace
 
-StudyData read_study_data(const config::Config& config) {
+StudyData read_study_data(const setup::RunSpec& spec) {
   StudyData data;
-  data::FeatureSet train = study_features(config.text("data.train"), &data.parents),
-                   test = study_features(config.text("data.test"), nullptr);
+  data::FeatureSet train = study_features(spec.data.train, &data.parents),
+                   test = study_features(spec.data.test, nullptr);
   for (const auto& [set, key] : {std::pair(&train, "data.train"), std::pair(&test, "data.test")}) {
     const bool all = !set->labels.empty() && *std::min_element(set->labels.begin(), set->labels.end()) >= 0;
-    PAL_DATA_CHECK(all, std::string("samples without a label in ") + key, config.text(key),
+    PAL_DATA_CHECK(all, std::string("samples without a label in ") + key,
+                   key == std::string("data.train") ? spec.data.train : spec.data.test,
                    "a comparison of oracles answers from the labels: give all");
   }
   PAL_DATA_CHECK(train.rows.size(1) == test.rows.size(1), "the test set has features of another width",
                  test.rows.size(1), "the training set has " + std::to_string(train.rows.size(1)));
-  const int64_t limit = config.integer("data.limit");
+  const int64_t limit = spec.data.limit;
   if (limit > 0 && limit < train.rows.size(0)) {
     train.rows = train.rows.narrow(0, 0, limit).contiguous();
     train.labels.resize(static_cast<size_t>(limit));
   }
-  if (const int64_t width = config.integer("compare.pca"); width > 0 && width < train.rows.size(1)) {
+  if (const int64_t width = spec.compare.pca; width > 0 && width < train.rows.size(1)) {
     const Components reduce = principal_components(train.rows, width);
     train.rows = reduce(train.rows);
     test.rows = reduce(test.rows);
@@ -210,18 +210,17 @@ StudyData read_study_data(const config::Config& config) {
   return data;
 }
 
-std::vector<StudyPoint> run_study(const config::Config& config, const StudyLine& line, const StudyData& data,
+std::vector<StudyPoint> run_study(const setup::RunSpec& spec, const StudyLine& line, const StudyData& data,
                                   const std::function<void(int64_t)>& progress) {
-  const int64_t budget = config.integer("oracle.budget"), points = config.integer("compare.points");
+  const int64_t budget = spec.oracle.limits.questions, points = spec.compare.points;
   PAL_CHECK(budget > 0, "oracle.budget of a comparison", budget,
             "give the number of questions that every oracle may ask");
-  StudyLoop loop(config, line, data);
-  FeatureHead head(data.train, config.integer("compare.width"));
+  StudyLoop loop(spec, line, data);
+  FeatureHead head(data.train, spec.compare.width);
   std::vector<StudyPoint> curve;
   for (int64_t k = 0; k <= points; ++k) {
     const int64_t until = budget * k / points;
-    while (loop.questions() < until &&
-           loop.ask(std::min(config.integer("oracle.questions_per_round"), until - loop.questions()))) {
+    while (loop.questions() < until && loop.ask(std::min(spec.oracle.questions_per_round, until - loop.questions()))) {
       if (progress) progress(loop.questions());
     }
     StudyPoint p = loop.point();
@@ -235,17 +234,17 @@ std::vector<StudyPoint> run_study(const config::Config& config, const StudyLine&
   return curve;
 }
 
-Closure run_to_closure(const config::Config& config, const StudyData& data,
+Closure run_to_closure(const setup::RunSpec& spec, const StudyData& data,
                        const std::function<void(int64_t)>& progress) {
   const auto start = StudyClock::now();
   const StudyLine line{"closure"};
-  StudyLoop loop(config, line, data);
+  StudyLoop loop(spec, line, data);
   Closure out;
   // A pool may hold nothing to ask while others do: it ends after as many empty ones as cover the set several times.
-  const int64_t patience = 20 + 4 * data.train.size(0) / config.integer("oracle.pool");
+  const int64_t patience = 20 + 4 * data.train.size(0) / spec.oracle.pool;
   for (int64_t empty = 0; empty < patience && loop.store().components() > data.classes;) {
     ++out.rounds;
-    empty = loop.ask(config.integer("oracle.questions_per_round")) ? 0 : empty + 1;
+    empty = loop.ask(spec.oracle.questions_per_round) ? 0 : empty + 1;
     if (progress) progress(loop.questions());
   }
   out.questions = loop.questions();

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/config/config.h"
+#include "core/setup/run_spec.h"
 
 namespace pal::study {
 
@@ -22,7 +22,7 @@ struct StudyData {
 };
 // data.train and data.test: feature files, or images of one size, whose pixels are taken; more columns than compare.pca are
 // reduced to so many principal components of the training set.
-StudyData read_study_data(const config::Config& config);
+StudyData read_study_data(const setup::RunSpec& spec);
 
 // Where answers come from.
 enum class StudyAnswers {
@@ -48,7 +48,7 @@ struct StudyPoint {
 
 // Points: before the first question and at the fractions 1/n … 1 of oracle.budget, n = compare.points. A sampler that has nothing
 // left to ask ends early; its last point stands for the rest.
-std::vector<StudyPoint> run_study(const config::Config& config, const StudyLine& line, const StudyData& data,
+std::vector<StudyPoint> run_study(const setup::RunSpec& spec, const StudyLine& line, const StudyData& data,
                                   const std::function<void(int64_t questions)>& progress = {});
 
 // Captcha and others that end by themselves: asks until nothing is open; the questions it took.
@@ -58,7 +58,7 @@ struct Closure {
   bool complete = false;  // every pair is known or implied
   bool right = false;     // and as the labels say
 };
-Closure run_to_closure(const config::Config& config, const StudyData& data,
+Closure run_to_closure(const setup::RunSpec& spec, const StudyData& data,
                        const std::function<void(int64_t questions)>& progress = {});
 
 }  // namespace pal::study

@@ -4,12 +4,13 @@
 #include <ATen/core/Tensor.h>
 
 #include "core/comm/comm.h"
+#include "core/setup/train_spec.h"
 
 namespace pal::dist {
 
 // What float32 gradients are on their way. float64 stays float64. bfloat16 halves the bytes: each rank's share is rounded,
 // the shares are added in fp32 in the order of the ranks, and the sum is rounded again; so the result depends on W.
-enum class GradDtype { full, bfloat16 };
+using setup::GradDtype;
 
 // Collective. In place; every rank ends with the same bits. Uses no threads of its own.
 void sum_bucket(const at::Tensor& bucket, comm::Comm& comm, GradDtype wire);

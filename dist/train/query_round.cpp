@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/config/config.h"
 #include "core/oracle/round/predicted_answers.h"
 #include "core/oracle/samplers/samplers.h"
-#include "core/setup/setup.h"
 #include "dist/health/consistency.h"
 #include "kernels/base/clock.h"
 
@@ -20,31 +18,31 @@ constexpr size_t kSuspects = 3;  // links of a chain that are asked again
 
 }  // namespace
 
-std::string ledger_run(const config::Config& config, uint64_t data_fingerprint) {
-  return fmt::format("data={:016x} seed={} sampler={}", data_fingerprint, config.integer("train.seed"),
-                     config.text("oracle.sampler"));
+std::string ledger_run(const oracle::OracleSpec& spec, uint64_t data_fingerprint) {
+  return fmt::format("data={:016x} seed={} sampler={}", data_fingerprint, spec.seed, spec.sampler);
 }
 
-QueryRounds::QueryRounds(const config::Config& config, World& world, graph::GraphStore& store, const QuestionContext& of,
-                         const LedgerLocation& ledger, int64_t step)
+QueryRounds::QueryRounds(const oracle::OracleSpec& spec, World& world, graph::GraphStore& store,
+                         const QuestionContext& of, const LedgerLocation& ledger, int64_t step)
     : comm_(world.control()),
       rounds_(world.oracle()),
       store_(store),
       of_(of),
-      seed_(static_cast<uint64_t>(config.integer("train.seed"))),
-      every_(config.integer("oracle.every")),
-      per_round_(config.integer("oracle.questions_per_round")),
-      pool_(config.integer("oracle.pool")),
-      votes_(config.integer("oracle.votes")),
-      repeats_(config.integer("oracle.repeats")),
-      limits_(setup::stop_limits(config)),
-      consensus_(oracle::consensus_kind(config.text("oracle.consensus"))),
-      sampler_(oracle::make_query_sampler(config, of.parents)) {
+      seed_(spec.seed),
+      every_(spec.every),
+      per_round_(spec.questions_per_round),
+      pool_(spec.pool),
+      votes_(spec.votes),
+      repeats_(spec.repeats),
+      limits_(spec.limits),
+      consensus_(spec.consensus),
+      sampler_(oracle::make_query_sampler(spec, of.parents)) {
   RoundMessage known;
   if (comm_.rank() == 0) {
     const std::string parent = std::filesystem::path(ledger.path).parent_path().string(),
                       folder = parent.empty() ? "." : parent;
-    labeler_ = oracle::make_labeler(config, oracle::LabelerContext{of.labels, of.parents, folder, store.samples(), of.name});
+    labeler_ =
+        oracle::make_labeler(spec, oracle::LabelerContext{of.labels, of.parents, folder, store.samples(), of.name});
     ledger_ = std::make_unique<oracle::Ledger>(ledger.path, ledger.run_id);
     inbox_ = std::make_unique<oracle::Inbox>(folder);
     recorded_rounds_ = ledger_->rounds();
@@ -57,7 +55,7 @@ QueryRounds::QueryRounds(const config::Config& config, World& world, graph::Grap
                 std::max<int64_t>(recorded_rounds_ - 1, 0));
     known = {ledger_->questions(), ledger_->open_questions(), look_for_stop(step), ledger_->decisions()};
     later_ = labeler_->answering() == oracle::Answering::later;
-    exits_ = config.text("oracle.wait") == "exit" && later_;
+    exits_ = spec.wait == oracle::WhileWaiting::exit && later_;
     leaves_ = exits_ && known.open > 0 && decided_now_.empty();
     if (later_) labeler_->publish(ledger_->open_queries());
   }

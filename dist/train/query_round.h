@@ -32,14 +32,11 @@
 #include "core/oracle/ledger/inbox.h"
 #include "core/oracle/ledger/ledger.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/oracle_spec.h"
 #include "core/oracle/round/choose_questions.h"
 #include "core/oracle/stop_rules.h"
 #include "dist/comm/world.h"
 #include "dist/train/round_message.h"
-
-namespace pal::config {
-class Config;
-}
 
 namespace pal::dist {
 
@@ -58,7 +55,7 @@ struct LedgerLocation {
   std::string path, run_id;  // questions.jsonl and inbox/ lie beside it
 };
 // What a run's ledger belongs to: the questions depend on these, not on ranks or threads.
-std::string ledger_run(const config::Config& config, uint64_t data_fingerprint);
+std::string ledger_run(const oracle::OracleSpec& spec, uint64_t data_fingerprint);
 
 // Of the newest round, on this rank: steps were held up while its slice of the pool was embedded, and while the round before was
 // not ready; the choice went on beside them.
@@ -70,7 +67,7 @@ class QueryRounds {
  public:
   // Collective. Opens the ledger on rank 0 and replays it: decisions in effect before `step` enter the store. `store` and
   // `world` must outlive this.
-  QueryRounds(const config::Config& config, World& world, graph::GraphStore& store, const QuestionContext& of,
+  QueryRounds(const oracle::OracleSpec& spec, World& world, graph::GraphStore& store, const QuestionContext& of,
               const LedgerLocation& ledger, int64_t step);
   ~QueryRounds();
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/comm/comm.h"
-#include "core/config/config.h"
+#include "core/setup/run_spec.h"
 #include "dist/train/checkpointer.h"
 #include "dist/train/origin.h"
 
@@ -15,7 +15,7 @@ namespace pal::dist {
 
 // The run that is to go on.
 struct ResumeContext {
-  const config::Config& config;
+  const setup::RunSpec& spec;
   std::string run_dir;
   std::optional<Origin> origin;  // for a run folder without a checkpoint
   int64_t last_step = 0;

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <functional>
 
-#include "core/config/config.h"
 #include "core/io/files.h"
 #include "core/oracle/ledger/annotators.h"
 #include "core/oracle/ledger/answer_lines.h"
@@ -93,11 +92,9 @@ int run_export(const Arguments& args) {
   const oracle::AnswerFormat format = oracle::answer_format(args.format, args.out);
   oracle::Ledger ledger(ledger_path(args), oracle::kAnyRun);
   drain_inbox(args, ledger);
-  const config::Config config = run_config(args.run);
-  const int64_t samples =
-      format == oracle::AnswerFormat::h5 ? data::Dataset::open(config.text("data.train"))->size() : 0;
-  const int64_t count = oracle::export_answers(ledger, args.out, format,
-                                               oracle::consensus_kind(config.text("oracle.consensus")), samples);
+  const setup::RunSpec spec = run_spec(args.run);
+  const int64_t samples = format == oracle::AnswerFormat::h5 ? data::Dataset::open(spec.data.train)->size() : 0;
+  const int64_t count = oracle::export_answers(ledger, args.out, format, spec.oracle.consensus, samples);
   const bool edges = format == oracle::AnswerFormat::edges || format == oracle::AnswerFormat::h5;
   fmt::print("{} {} in {}\n", count, edges ? "edges" : "answers", args.out);
   return static_cast<int>(Exit::ok);

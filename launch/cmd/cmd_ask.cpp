@@ -49,22 +49,23 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
 
   keep_freed_memory();
   RunGraph graph = open_run_graph(args.run, args.overrides);
-  const config::Config& config = graph.config;
-  const auto sampler = oracle::make_query_sampler(config, graph.data->parents());
+  const setup::RunSpec& spec = graph.spec;
+  const auto sampler = oracle::make_query_sampler(spec.oracle, graph.data->parents());
   PAL_CHECK(sampler != nullptr, "the run has no sampler", "oracle.sampler=none",
             "name one: pal ask RUN oracle.sampler=captcha");
   dist::World& world = context.start_world();
   PAL_CHECK(world.size() == 1, "ranks of pal ask", world.size(), "start it once, without mpirun");
-  at::set_num_threads(setup::compute_threads(config, world.cores()));
+  at::set_num_threads(setup::compute_threads(spec.train, world.cores()));
   // A run that was trained without an oracle gets its ledger here.
-  oracle::Ledger ledger(args.run + "/ledger.sqlite", dist::ledger_run(run_config(args.run), graph.data->fingerprint()));
+  oracle::Ledger ledger(args.run + "/ledger.sqlite",
+                        dist::ledger_run(run_spec(args.run).oracle, graph.data->fingerprint()));
   std::vector<std::string> warnings;
   oracle::Inbox(args.run).drain(ledger, warnings);
   insert_ledger(graph, ledger);
 
   AskOptions options;
   options.questions = args.questions;
-  options.threads = setup::compute_threads(config, world.cores());
+  options.threads = setup::compute_threads(spec.train, world.cores());
   const auto [queries, step, why, waits] = ask_round(args.run, graph, *sampler, ledger, options, world.compute());
   std::string lines;
   for (const oracle::Query& q : queries)

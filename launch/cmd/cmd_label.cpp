@@ -35,6 +35,7 @@
 #include "launch/label/server.h"
 #include "launch/process/machine.h"
 #include "launch/run/ask_round.h"
+#include "launch/run/load_config.h"
 #include "launch/run/run_graph.h"
 #include "launch/run/trained_run.h"
 
@@ -69,8 +70,8 @@ std::string run_folder_of(const Arguments& args) {
   }
   PAL_CHECK(fs::exists(args.target), "no such run folder or config", args.target,
             "give what pal train printed as the run folder, or a YAML config");
-  const config::Config config = config::Config::load(args.target, args.overrides);
-  PAL_CHECK(config.has("data.train"), "no training set is given", "data.train is empty",
+  const config::Config config = load_config(args.target, args.overrides);
+  PAL_CHECK(!setup::make_run_spec(config).data.train.empty(), "no training set is given", "data.train is empty",
             "set data.train to a .h5 file, or a file of features");
   const std::string run = args.run.empty() ? "runs/" + fs::path(args.target).stem().string() : args.run;
   if (!fs::exists(run + "/config.yaml")) {
@@ -87,27 +88,27 @@ std::string run_folder_of(const Arguments& args) {
 }
 
 // A page shows 15 at a time unless somebody wants another number.
-std::vector<std::string> page_overrides(const Arguments& args, const config::Config& config) {
+std::vector<std::string> page_overrides(const Arguments& args, const setup::RunSpec& spec) {
   std::vector<std::string> overrides;
   for (const std::string& o : args.overrides) {
     if (o.rfind("oracle.", 0) == 0) overrides.push_back(o);
   }
   const bool said = std::any_of(overrides.begin(), overrides.end(),
                                 [](const std::string& o) { return o.rfind("oracle.members=", 0) == 0; });
-  const bool usual = config.formatted("oracle.members") == config::find_key("oracle.members")->default_value;
+  const bool usual = spec.oracle.members == setup::make_run_spec(config::Config::defaults()).oracle.members;
   if (!said && usual) overrides.push_back("oracle.members=" + std::to_string(kGridMembers));
   return overrides;
 }
 
 // Where no label is known, people find the classes on the way.
 RunGraph open_page_graph(const Arguments& args, const std::string& run) {
-  std::vector<std::string> overrides = page_overrides(args, run_config(run));
+  std::vector<std::string> overrides = page_overrides(args, run_spec(run));
   RunGraph graph = open_run_graph(run, overrides);
-  const std::vector<int64_t> labels = setup::known_labels(graph.config, *graph.data, graph.subset);
+  const std::vector<int64_t> labels = setup::known_labels(graph.spec, *graph.data, graph.subset);
   const bool known = std::any_of(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
   const bool said = std::any_of(overrides.begin(), overrides.end(),
                                 [](const std::string& o) { return o.rfind("oracle.templates=", 0) == 0; });
-  if (known || said || graph.config.text("oracle.templates") != "given") return graph;
+  if (known || said || graph.spec.oracle.templates != oracle::Templates::given) return graph;
   overrides.push_back("oracle.templates=discover");
   return open_run_graph(run, overrides);
 }
@@ -131,7 +132,7 @@ RunFacts look_at_run(const std::string& run, const RunGraph& graph, const Pictur
   if (facts.name.empty()) facts.name = fs::path(run).lexically_normal().parent_path().filename().string();
   facts.samples = graph.data->size();
   facts.classes = static_cast<int64_t>(graph.data->classes().size());
-  facts.budget = graph.config.integer("oracle.budget");
+  facts.budget = graph.spec.oracle.limits.questions;
   facts.images = pictures.any();
   if (!fs::exists(run + "/metrics.jsonl")) return facts;
   const record::RunMetrics metrics = record::read_metrics(run + "/metrics.jsonl");
@@ -155,7 +156,7 @@ AskResult ask_next(const std::string& run, const RunGraph& before, oracle::Ledge
                    const oracle::QuerySampler& sampler) {
   RunGraph graph = before;
   AskOptions options;
-  options.questions = graph.config.integer("oracle.questions_per_round");
+  options.questions = graph.spec.oracle.questions_per_round;
   options.untrained = Untrained::by_inputs;
   options.threads = io::usable_cores();
   insert_ledger(graph, ledger);
@@ -262,7 +263,7 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
   LabelServer server(args.server);
   const std::string run = run_folder_of(args), folder = run + "/label";
   const RunGraph graph = open_page_graph(args, run);
-  const config::Config& config = graph.config;
+  const oracle::OracleSpec& spec = graph.spec.oracle;
   at::set_num_threads(io::usable_cores());
   std::error_code error;
   fs::create_directories(folder, error);
@@ -271,33 +272,28 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
   const std::string job = oracle::WriterLease::holder(run + "/ledger.sqlite");
   const label::Writer writer = args.beside || !job.empty() ? label::Writer::job : label::Writer::page;
   oracle::Ledger ledger(writer == label::Writer::page ? run + "/ledger.sqlite" : folder + "/ledger.sqlite",
-                        dist::ledger_run(run_config(run), graph.data->fingerprint()));
+                        dist::ledger_run(run_spec(run).oracle, graph.data->fingerprint()));
 
   const label::Tokens tokens(folder + "/secret");
   label::Users people(
-      args.users.empty() ? std::vector<label::User>{{"me", label::Role::owner}} : label::read_users(args.users),
-      tokens, folder + "/links");
+      args.users.empty() ? std::vector<label::User>{{"me", label::Role::owner}} : label::read_users(args.users), tokens,
+      folder + "/links");
   const Pictures pictures(graph.data, args.thumbnails);
-  const std::vector<int64_t> labels = setup::known_labels(config, *graph.data, graph.subset);
-  if (args.gold > 0)
-    add_gold(ledger, writer, args.gold, kGridMembers, labels, static_cast<uint64_t>(config.integer("train.seed")));
+  const std::vector<int64_t> labels = setup::known_labels(graph.spec, *graph.data, graph.subset);
+  if (args.gold > 0) add_gold(ledger, writer, args.gold, kGridMembers, labels, spec.seed);
   label::AnswerService service(
-      ledger, run,
-      {writer,
-       config.integer("oracle.votes"),
-       {config.real("oracle.cost_pair"), config.real("oracle.cost_grid"), config.real("oracle.cost_coarse")},
-       args.gold_every});
-  const auto sampler = oracle::make_query_sampler(config, graph.data->parents());
+      ledger, run, {writer, spec.votes, {spec.cost_pair, spec.cost_grid, spec.cost_coarse}, args.gold_every});
+  const auto sampler = oracle::make_query_sampler(spec, graph.data->parents());
   PAL_CHECK(sampler != nullptr || service.queue().open() > 0 || writer == label::Writer::job,
             "the run has no sampler and no open question", "oracle.sampler=none",
             "name one: pal label RUN oracle.sampler=captcha");
-  const oracle::ConsensusKind consensus = oracle::consensus_kind(config.text("oracle.consensus"));
+  const oracle::ConsensusKind consensus = spec.consensus;
   BackgroundParts kept{service,
-                   people,
-                   [&] { return label::look_at_answers(ledger, graph.store, consensus, labels); },
-                   [&] { return look_at_run(run, graph, pictures); },
-                   {},
-                   say_line};
+                       people,
+                       [&] { return label::look_at_answers(ledger, graph.store, consensus, labels); },
+                       [&] { return look_at_run(run, graph, pictures); },
+                       {},
+                       say_line};
   if (sampler && writer == label::Writer::page) kept.ask = [&] { return ask_next(run, graph, ledger, *sampler); };
   BackgroundWorker keeper(kept);
   const auto now = [] {

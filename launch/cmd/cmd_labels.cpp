@@ -125,7 +125,7 @@ class Labels {
 
   bool given(int64_t sample) const { return given_label(sample) >= 0; }
   int64_t given_label(int64_t sample) const {
-    if (given_.empty()) given_ = setup::known_labels(graph_.config, *graph_.data, graph_.subset);
+    if (given_.empty()) given_ = setup::known_labels(graph_.spec, *graph_.data, graph_.subset);
     return given_[sample];
   }
 
@@ -135,8 +135,8 @@ class Labels {
     if (store.deduction() == graph::Deduction::on) return store.explain(stands_for_.at(of), i);
     std::vector<graph::Link> own;
     store.for_each_answer(i, [&](int64_t other, graph::Relation told) {
-      const bool center =
-          of == graph::group_about(other) || (store.label(other) >= 0 && of == graph::group_of_label(store.label(other)));
+      const bool center = of == graph::group_about(other) ||
+                          (store.label(other) >= 0 && of == graph::group_of_label(store.label(other)));
       if (told == graph::Relation::same && center) own = {{i, other, told, 0}};  // the first one that was given
     });
     return own;
@@ -209,9 +209,9 @@ int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
   dist::World& world = context.start_world();
   const bool open = std::any_of(labels.rows().begin(), labels.rows().end(), [](const Row& r) { return r.how.empty(); });
   if (open && !no_prediction) {
-    at::set_num_threads(setup::compute_threads(graph.config, world.cores()));
-    const TrainedRun trained = load_trained_run(args.run, graph.config, world.compute());
-    labels.predict(embed_all(*trained.encoder, graph.config, *graph.data, eval::EmbedWhat::features, world, "samples"));
+    at::set_num_threads(setup::compute_threads(graph.spec.train, world.cores()));
+    const TrainedRun trained = load_trained_run(args.run, graph.spec, world.compute());
+    labels.predict(embed_all(*trained.encoder, graph.spec, *graph.data, eval::EmbedWhat::features, world, "samples"));
   }
   std::string lines = "id,path,class,how,confidence,answers\n";
   std::map<std::string, int64_t> counts;

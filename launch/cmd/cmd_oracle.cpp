@@ -16,6 +16,7 @@
 #include "launch/process/subprocess.h"
 #include "launch/progress.h"
 #include "launch/run/compare.h"
+#include "launch/run/load_config.h"
 
 namespace pal::launch {
 namespace {
@@ -31,9 +32,9 @@ struct CompareArguments {
 
 // The features of both sets, once for all runs, as files in the folder; the overrides that name them.
 std::vector<std::string> prepare_features(const CompareArguments& args) {
-  const config::Config config = config::Config::load(args.config, args.overrides);
+  const setup::RunSpec spec = setup::make_run_spec(load_config(args.config, args.overrides));
   const std::string train = args.out + "/features/train.npy", test = args.out + "/features/test.npy";
-  const study::StudyData data = study::read_study_data(config);
+  const study::StudyData data = study::read_study_data(spec);
   if (!data.parents.empty()) return {};  // a taxonomy does not go into such a file: every run reads the images
   io::write_feature_file(train,
                          {.features = data.train, .labels = data.train_labels, .ids = {}, .classes = {}, .about = {}});
@@ -49,8 +50,8 @@ int compare(CompareArguments args, const std::string& program) {
               "there are " + std::to_string(jobs.size()) + " runs");
     at::set_num_threads(1);
     const CompareJob& job = jobs[args.job];
-    const config::Config config = config::Config::load(args.config, job.overrides);
-    write_result(job, study::run_study(config, job.line, study::read_study_data(config)));
+    const setup::RunSpec spec = setup::make_run_spec(config::Config::load(args.config, job.overrides));
+    write_result(job, study::run_study(spec, job.line, study::read_study_data(spec)));
     return 0;
   }
   std::error_code error;
@@ -101,23 +102,23 @@ int compare(CompareArguments args, const std::string& program) {
 
 // The whole graph of a set, and how many questions that took.
 int closure(const std::string& path, const std::vector<std::string>& overrides) {
-  const config::Config config = config::Config::load(path, overrides);
-  const study::StudyData data = study::read_study_data(config);
+  const setup::RunSpec spec = setup::make_run_spec(load_config(path, overrides));
+  const study::StudyData data = study::read_study_data(spec);
   const int64_t n = data.train.size(0);
   study::Closure found;
   {
     Progress bar("closure", n * data.classes);
-    found =
-        study::run_to_closure(config, data, [&](int64_t questions) { bar.update(questions, "questions (of N·C)"); });
+    found = study::run_to_closure(spec, data, [&](int64_t questions) { bar.update(questions, "questions (of N·C)"); });
   }
   const auto q = static_cast<double>(found.questions), all = static_cast<double>(n);
   fmt::print(
       "{} samples, {} classes, oracle.sampler={}, oracle.class_guess={}: {} questions in {} rounds, {:.1f} s\n"
       "  {:.3f} N; N·C = {}: {:.1f} % of it; N² = {}: {:.4f} % of it; all pairs known: {}; as the labels say: {}\n",
-      n, data.classes, config.text("oracle.sampler"), config.text("oracle.class_guess"), found.questions, found.rounds,
-      found.seconds, q / all, n * data.classes, 100 * q / (all * static_cast<double>(data.classes)), n * n,
-      100 * q / (all * all), found.complete ? "yes" : "no", found.right ? "yes" : "no");
-  PAL_CHECK_CODE(Exit::check_failed, found.complete || config.real("oracle.noise") > 0,
+      n, data.classes, spec.oracle.sampler, config::choice_name(oracle::kGuides, spec.oracle.class_guess),
+      found.questions, found.rounds, found.seconds, q / all, n * data.classes,
+      100 * q / (all * static_cast<double>(data.classes)), n * n, 100 * q / (all * all), found.complete ? "yes" : "no",
+      found.right ? "yes" : "no");
+  PAL_CHECK_CODE(Exit::check_failed, found.complete || spec.oracle.noise > 0,
                  "the graph is not complete after so many questions", found.questions,
                  "this sampler does not ask about everything");
   return 0;

@@ -5,12 +5,11 @@
 #include <algorithm>
 
 #include "core/data/feature_set.h"
-#include "core/data/loader/augment_config.h"
+#include "core/data/loader/augment_spec.h"
 #include "core/eval/embed.h"
 #include "core/oracle/round/choose_questions.h"
 #include "core/oracle/round/predicted_answers.h"
 #include "core/record/checkpoint_folder.h"
-#include "core/setup/setup.h"
 #include "kernels/base/error.h"
 #include "launch/run/trained_run.h"
 
@@ -18,27 +17,27 @@ namespace pal::launch {
 namespace {
 
 at::Tensor inputs_of(const RunGraph& graph, const std::vector<int64_t>& samples) {
-  const std::string& train = graph.config.text("data.train");
+  const std::string& train = graph.spec.data.train;
   if (data::is_feature_file(train)) return data::read_features(train).rows.index_select(0, at::tensor(samples));
   return eval::pixels(*graph.data, samples);
 }
 
 oracle::Pool make_pool(const std::string& run, const RunGraph& graph, const oracle::QuerySampler& sampler,
                        const AskOptions& ask, const oracle::Round& round, comm::Comm& comm) {
-  const config::Config& config = graph.config;
+  const setup::RunSpec& spec = graph.spec;
   oracle::Pool pool;
-  pool.samples = oracle::draw_pool(graph.store, config.integer("oracle.pool"), round.seed, round.round, graph.subset,
-                                   sampler.refused_order());
+  pool.samples =
+      oracle::draw_pool(graph.store, spec.oracle.pool, round.seed, round.round, graph.subset, sampler.refused_order());
   PAL_DATA_CHECK(!pool.samples.empty(), "samples to choose questions from", 0, "the data set is empty");
   if (sampler.needs() == oracle::PoolNeeds::samples) return pool;
   if (ask.untrained == Untrained::by_inputs && record::checkpoint_steps(run).empty()) {
     pool.embeddings = inputs_of(graph, pool.samples);
   } else {
-    const TrainedRun trained = load_trained_run(run, config, comm);
+    const TrainedRun trained = load_trained_run(run, spec, comm);
     eval::EmbedOptions options;
     options.what = eval::EmbedWhat::embedding;
-    options.augment = data::augment_options(config, *graph.data);
-    options.dtype = setup::scalar_type(config);
+    options.augment = data::augment_options(spec.augment, *graph.data);
+    options.dtype = spec.train.dtype;
     options.threads = ask.threads;
     pool.embeddings = eval::embed(*trained.encoder, *graph.data, pool.samples, options, comm);
   }
@@ -50,11 +49,11 @@ oracle::Pool make_pool(const std::string& run, const RunGraph& graph, const orac
 
 AskedRound ask_round(const std::string& run, const RunGraph& graph, const oracle::QuerySampler& sampler,
                      oracle::Ledger& ledger, const AskOptions& options, comm::Comm& comm) {
-  const config::Config& config = graph.config;
+  const setup::RunSpec& spec = graph.spec;
   const std::vector<int64_t> steps = record::checkpoint_steps(run);
   AskedRound asked;
   asked.step = steps.empty() ? 0 : steps.front();
-  const oracle::StopLimits limits = setup::stop_limits(config);
+  const oracle::StopLimits limits = spec.oracle.limits;
   if (const oracle::StopReason stop = oracle::reason_to_stop(limits, ledger, graph.store, graph.subset, asked.step);
       stop != oracle::StopReason::none) {
     asked.why = oracle::to_sentence(stop, limits);
@@ -62,9 +61,9 @@ AskedRound ask_round(const std::string& run, const RunGraph& graph, const oracle
   }
   int64_t most = options.questions;
   if (limits.questions > 0) most = std::min(most, limits.questions - ledger.questions());
-  const int64_t every = config.integer("oracle.every");
-  oracle::Round round{static_cast<uint64_t>(config.integer("train.seed")),
-                      std::max({ledger.rounds(), (asked.step + every - 1) / every, int64_t{1}}), most};
+  const int64_t every = spec.oracle.every;
+  oracle::Round round{spec.oracle.seed, std::max({ledger.rounds(), (asked.step + every - 1) / every, int64_t{1}}),
+                      most};
   round.pending = ledger.open_queries();
   for (const oracle::Decision& d : graph.decisions) {
     if (d.kind == oracle::QueryKind::coarse)
@@ -79,7 +78,7 @@ AskedRound ask_round(const std::string& run, const RunGraph& graph, const oracle
       oracle::to_sentence(chosen.why, sampler, ledger.open_questions(), static_cast<int64_t>(pool.samples.size()));
   asked.waits = chosen.why == oracle::NoQuestion::waiting;
   oracle::predict_answers(graph.store, pool, asked.queries);
-  ledger.record_queries(asked.queries, {sampler.name(), round.round, asked.step, config.integer("oracle.votes")});
+  ledger.record_queries(asked.queries, {sampler.name(), round.round, asked.step, spec.oracle.votes});
   return asked;
 }
 

@@ -12,6 +12,7 @@
 #include "core/io/files.h"
 #include "core/io/sha256.h"
 #include "core/plot/plot.h"
+#include "core/setup/run_spec.h"
 #include "kernels/base/error.h"
 #include "launch/table.h"
 
@@ -152,16 +153,15 @@ std::string better_than_random(const std::vector<LineCurves>& lines) {
 
 std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::vector<std::string>& overrides,
                                      const std::string& folder) {
-  const config::Config config = config::Config::load(config_path, overrides);
+  const setup::CompareSpec compare = setup::make_run_spec(config::Config::load(config_path, overrides)).compare;
   std::vector<CompareJob> jobs;
-  const std::vector<std::string> lines = config.text_list("compare.lines");
-  PAL_CHECK(!lines.empty(), "compare.lines is empty in", config_path, "name the oracles to compare");
+  PAL_CHECK(!compare.lines.empty(), "compare.lines is empty in", config_path, "name the oracles to compare");
   std::map<std::string, int> names;
-  for (const std::string& text : lines) {
+  for (const std::string& text : compare.lines) {
     const LineSpec spec = line_spec(text);
     PAL_CHECK(names[spec.line.name]++ == 0, "two lines of compare.lines have one name", spec.line.name, "rename one");
-    for (double noise : config.real_list("compare.noise")) {
-      for (int64_t seed = 0; seed < config.integer("compare.seeds"); ++seed) {
+    for (double noise : compare.noise) {
+      for (int64_t seed = 0; seed < compare.seeds; ++seed) {
         CompareJob job{.line = spec.line,
                        .overrides = overrides,
                        .seed = static_cast<uint64_t>(seed),

@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "core/config/config.h"
 #include "core/data/dataset.h"
 #include "core/graph/store.h"
 #include "core/oracle/ledger/ledger.h"
+#include "core/setup/run_spec.h"
 
 namespace pal::launch {
 
 struct RunGraph {
-  config::Config config;
+  setup::RunSpec spec;
   std::shared_ptr<data::Dataset> data;
   std::vector<int64_t> subset;  // trained on
   graph::GraphStore store;

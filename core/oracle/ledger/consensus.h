@@ -20,7 +20,6 @@
 namespace pal::oracle {
 
 enum class ConsensusKind { majority, dawid_skene };
-ConsensusKind consensus_kind(const std::string& name);  // "majority" or "dawid-skene"
 
 struct Agreed {
   Verdict verdict = Verdict::skip;

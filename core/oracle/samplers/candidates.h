@@ -19,11 +19,10 @@
 #include <vector>
 
 #include "core/oracle/oracle.h"
+#include "core/oracle/oracle_spec.h"
 #include "core/oracle/samplers/pool_rows.h"
 
 namespace pal::oracle {
-
-enum class Templates { none, given, discover };  // none: no classes; every component is a point
 
 struct Point {
   int64_t sample = 0;

@@ -7,59 +7,39 @@
 #include <set>
 #include <utility>
 
-#include "core/config/config.h"
 #include "core/oracle/samplers/captcha.h"
 #include "kernels/base/error.h"
 
 namespace pal::oracle {
 namespace {
 
-Templates templates_of(const config::Config& config) {
-  return config.text("oracle.templates") == "discover" ? Templates::discover : Templates::given;
-}
-
-Guide guide_of(const config::Config& config) {
-  const std::string& guide = config.text("oracle.class_guess");
-  return guide == "none" ? Guide::none : guide == "classifier" ? Guide::classifier : Guide::embeddings;
-}
-
-CaptchaOptions captcha_options(const config::Config& config) {
-  CaptchaOptions o{config.integer("oracle.members"), templates_of(config), guide_of(config)};
-  const std::string& center = config.text("oracle.center");
-  o.center = center == "input" ? Center::input : center == "embeddings" ? Center::embeddings : Center::off;
-  o.priors = config.real_list("oracle.priors");
+CaptchaOptions captcha_options(const OracleSpec& spec) {
+  CaptchaOptions o{spec.members, spec.templates, spec.class_guess};
+  o.center = spec.center;
+  o.priors = spec.priors;
   return o;
 }
 
-Uncertainty uncertainty_of(const config::Config& config) {
-  const std::string& measure = config.text("oracle.measure");
-  return measure == "entropy"    ? Uncertainty::entropy
-         : measure == "boundary" ? Uncertainty::boundary
-                                 : Uncertainty::margin;
-}
-
-std::unique_ptr<QuerySampler> make_named(const std::string& kind, const config::Config& config,
+std::unique_ptr<QuerySampler> make_named(const std::string& kind, const OracleSpec& spec,
                                          const std::vector<int64_t>& parents) {
-  const PointOptions points{config.integer("oracle.members"), templates_of(config),
-                            guide_of(config) == Guide::classifier ? ModelKind::classifier : ModelKind::centers};
+  const PointOptions points{spec.members, spec.templates,
+                            spec.class_guess == Guide::classifier ? ModelKind::classifier : ModelKind::centers};
   if (kind == "none") return nullptr;
   if (kind == "ssl") return make_silent_sampler();
   if (kind == "supervised") return make_random_pairs();
   if (kind == "random") return make_random_sampler(points);
-  if (kind == "captcha") return make_captcha(captcha_options(config));
+  if (kind == "captcha") return make_captcha(captcha_options(spec));
   if (kind == "outliers") {
-    CaptchaOptions o = captcha_options(config);
+    CaptchaOptions o = captcha_options(spec);
     o.kind = QueryKind::outliers;
-    o.members = config.integer("oracle.outliers");
+    o.members = spec.outliers;
     return make_captcha(o);
   }
-  if (kind == "nnclr")
-    return make_nnclr_sampler({config.integer("oracle.support"), config.integer("oracle.neighbors")});
-  if (kind == "pruning")
-    return make_pruning(points, {config.integer("oracle.clusters"), config.real("oracle.pruning_near_until")});
-  if (kind == "coarse") return make_coarse(points, parents, config.real("oracle.coarse_accuracy"));
-  if (kind == "uncertainty") return make_uncertainty(points, uncertainty_of(config));
-  if (kind == "ensemble") return make_ensemble(points, config.integer("oracle.heads"));
+  if (kind == "nnclr") return make_nnclr_sampler({spec.support, spec.neighbors});
+  if (kind == "pruning") return make_pruning(points, {spec.clusters, spec.pruning_near_until});
+  if (kind == "coarse") return make_coarse(points, parents, spec.coarse_accuracy);
+  if (kind == "uncertainty") return make_uncertainty(points, spec.measure);
+  if (kind == "ensemble") return make_ensemble(points, spec.heads);
   if (kind == "model_change") return make_model_change(points);
   if (kind == "gradients") return make_gradients(points);
   if (kind == "typical") return make_typical(points);
@@ -102,23 +82,22 @@ std::pair<std::string, MixPart> read_part(const std::string& text) {
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> make_query_sampler(const config::Config& config, const std::vector<int64_t>& parents) {
-  if (config.text("oracle.sampler") != "mix") return make_named(config.text("oracle.sampler"), config, parents);
+std::unique_ptr<QuerySampler> make_query_sampler(const OracleSpec& spec, const std::vector<int64_t>& parents) {
+  if (spec.sampler != "mix") return make_named(spec.sampler, spec, parents);
   std::vector<MixPart> parts;
-  for (const std::string& text : config.text_list("oracle.mix")) {
+  for (const std::string& text : spec.mix) {
     auto [kind, part] = read_part(text);
-    part.sampler = make_named(kind, config, parents);
+    part.sampler = make_named(kind, spec, parents);
     parts.push_back(std::move(part));
   }
   return make_mix(std::move(parts));
 }
 
-bool uses_templates(const config::Config& config) {
+bool uses_templates(const OracleSpec& spec) {
   static const std::set<std::string> kWithout = {"none", "ssl", "supervised", "nnclr", "merging"};
-  if (config.text("oracle.templates") != "given") return false;
-  const std::string& sampler = config.text("oracle.sampler");
-  if (sampler != "mix") return !kWithout.count(sampler);
-  const std::vector<std::string> parts = config.text_list("oracle.mix");
+  if (spec.templates != Templates::given) return false;
+  if (spec.sampler != "mix") return !kWithout.count(spec.sampler);
+  const std::vector<std::string>& parts = spec.mix;
   return std::any_of(parts.begin(), parts.end(),
                      [](const std::string& text) { return !kWithout.count(read_part(text).first); });
 }

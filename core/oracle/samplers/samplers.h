@@ -8,17 +8,12 @@
 
 #include "core/oracle/samplers/point_sampler.h"
 
-namespace pal::config {
-class Config;
-}
-
 namespace pal::oracle {
 
 // By oracle.sampler and oracle.mix: none gives nothing. parents: the taxonomy, as Dataset::parents; empty: none.
-std::unique_ptr<QuerySampler> make_query_sampler(const config::Config& config,
-                                                 const std::vector<int64_t>& parents = {});
+std::unique_ptr<QuerySampler> make_query_sampler(const OracleSpec& spec, const std::vector<int64_t>& parents = {});
 // Whether it starts from one labeled sample of each class (oracle.templates=given).
-bool uses_templates(const config::Config& config);
+bool uses_templates(const OracleSpec& spec);
 
 // ssl: nothing is asked; the views of a sample are all that is known.
 std::unique_ptr<QuerySampler> make_silent_sampler();
@@ -31,7 +26,6 @@ std::unique_ptr<QuerySampler> make_random_pairs();
 // uncertainty: where the class model is least sure, then diverse.
 //   entropy   of the probabilities;   margin   p of the first class less p of the second, the smallest
 //   boundary  distance of the embedding to the boundary between the first and the second class, the smallest
-enum class Uncertainty { entropy, margin, boundary };
 std::unique_ptr<QuerySampler> make_uncertainty(const PointOptions& options, Uncertainty measure);
 
 // ensemble: where `heads` class models, each fitted on members drawn with replacement, disagree: the share that does not

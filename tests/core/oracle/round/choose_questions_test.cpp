@@ -6,8 +6,8 @@
 #include <memory>
 #include <numeric>
 
-#include "core/config/config.h"
 #include "core/oracle/samplers/samplers.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::oracle {
 namespace {
@@ -18,7 +18,7 @@ struct AskedSamples {
   AskedSamples()
       : pool{{}, {}},
         sampler(make_query_sampler(
-            config::Config::defaults({"train.steps=1", "optim.lr=1", "oracle.sampler=captcha", "oracle.class_guess=none"}))) {
+            spec_of({"train.steps=1", "optim.lr=1", "oracle.sampler=captcha", "oracle.class_guess=none"}).oracle)) {
     std::vector<int64_t> labels(kSamples, -1);
     labels[0] = 0;
     labels[1] = 1;
@@ -60,7 +60,7 @@ TEST(Asking, SaysWhyThereIsNoQuestion) {
   EXPECT_TRUE(closure_reached(asked.store, {}));
   asked.pool.samples.clear();
   EXPECT_EQ(asked.choose().why, NoQuestion::empty);
-  const auto ssl = make_query_sampler(config::Config::defaults({"train.steps=1", "optim.lr=1", "oracle.sampler=ssl"}));
+  const auto ssl = make_query_sampler(spec_of({"train.steps=1", "optim.lr=1", "oracle.sampler=ssl"}).oracle);
   const AskedSamples others;
   EXPECT_EQ(choose_questions(*ssl, others.store, others.pool, others.round).why, NoQuestion::silent);
 }

@@ -7,13 +7,13 @@
 #include <numeric>
 #include <sstream>
 
-#include "core/config/config.h"
 #include "core/oracle/round/predicted_answers.h"
 #include "core/oracle/samplers/exact_sums.h"
 #include "core/oracle/samplers/pool_rows.h"
 #include "core/oracle/samplers/samplers.h"
 #include "tests/core/comm/thread_comm.h"
 #include "tests/core/oracle/oracle_cases.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::oracle {
 namespace {
@@ -75,7 +75,7 @@ TEST_P(ShardedRound, AsksWhatOneProcessAsks) {
   std::istringstream words(all);
   for (std::string word; words >> word;)
     settings.push_back(word.find('=') == std::string::npos ? "oracle.sampler=" + word : word);
-  const auto sampler = make_query_sampler(config::Config::defaults(settings), kTree);
+  const auto sampler = make_query_sampler(spec_of(settings).oracle, kTree);
   for (int64_t questions : {30, 220}) {  // the first choice of each class, and all that is left
     const Round round{.seed = 9, .round = 4, .questions = questions};
     std::vector<Query> alone = sampler->choose(game.store, game.pool, round);
@@ -100,9 +100,10 @@ std::string as_name(std::string text) {
 }
 INSTANTIATE_TEST_SUITE_P(Oracle, ShardedRound,
                          testing::Values("captcha", "captcha oracle.center=input", "captcha oracle.center=embeddings",
-                                         "captcha oracle.class_guess=embeddings", "outliers", "nnclr", "pruning", "coarse",
-                                         "coarse oracle.coarse_accuracy=1", "uncertainty", "uncertainty oracle.measure=boundary",
-                                         "ensemble", "model_change", "gradients", "typical", "k_center", "merging"),
+                                         "captcha oracle.class_guess=embeddings", "outliers", "nnclr", "pruning",
+                                         "coarse", "coarse oracle.coarse_accuracy=1", "uncertainty",
+                                         "uncertainty oracle.measure=boundary", "ensemble", "model_change", "gradients",
+                                         "typical", "k_center", "merging"),
                          [](const auto& info) { return as_name(info.param); });
 
 // Rows that are all alike cover each other wholly: each is taken once all the same, the lower number first.

@@ -8,17 +8,17 @@
 #include <map>
 #include <set>
 
-#include "core/config/config.h"
 #include "core/oracle/labeler.h"
 #include "core/oracle/samplers/captcha.h"
 #include "kernels/base/error.h"
 #include "tests/core/oracle/oracle_cases.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::oracle {
 namespace {
 
 std::unique_ptr<QuerySampler> sampler_of(const std::vector<std::string>& settings) {
-  return make_query_sampler(config::Config::defaults(settings), kTree);
+  return make_query_sampler(spec_of(settings).oracle, kTree);
 }
 
 class EverySampler : public testing::TestWithParam<const char*> {
@@ -31,7 +31,7 @@ class EverySampler : public testing::TestWithParam<const char*> {
 TEST_P(EverySampler, AsksOnlyWhatIsOpenAndOnceInARound) {
   const std::vector<int64_t> labels = corner_labels(400, 4);
   const auto sampler = sampler_of(settings());
-  const auto labeler = make_labeler(config::Config::defaults(), LabelerContext{labels, kTree});
+  const auto labeler = make_labeler(spec_of().oracle, LabelerContext{labels, kTree});
   for (graph::Deduction deduction : {graph::Deduction::on, graph::Deduction::once, graph::Deduction::off}) {
     graph::GraphStore store(400, deduction);
     store.set_labels(draw_template_labels(labels, 1));
@@ -236,7 +236,7 @@ TEST(Merging, PrefersWhatLikelyBelongsTogetherToWhatIsLarge) {
 TEST(Coarse, AsksGroupsFirstAndUsesWhatTheySay) {
   const std::vector<int64_t> labels = corner_labels(400, 4);
   const Pool pool = whole_pool(labels, 0.3);
-  const auto labeler = make_labeler(config::Config::defaults(), LabelerContext{labels, kTree});
+  const auto labeler = make_labeler(spec_of().oracle, LabelerContext{labels, kTree});
   graph::GraphStore store(400);
   store.set_labels(draw_template_labels(labels, 1));
   const auto sampler = sampler_of({"oracle.sampler=coarse", "oracle.coarse_accuracy=0.9"});
@@ -303,7 +303,7 @@ TEST(Mix, SharesTheQuestionsAndFollowsItsSchedule) {
   EXPECT_NO_THROW(
       sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, until: 5}, {sampler: nnclr, from: 5}]"}));
   const auto templates = [](const std::string& mix) {
-    return uses_templates(config::Config::defaults({"oracle.sampler=mix", "oracle.mix=" + mix}));
+    return uses_templates(spec_of({"oracle.sampler=mix", "oracle.mix=" + mix}).oracle);
   };
   EXPECT_TRUE(templates("[{sampler: nnclr}, {sampler: captcha}]"));
   EXPECT_FALSE(templates("[{sampler: nnclr}, {sampler: supervised}]")) << "no label is given away that nobody needs";
@@ -365,7 +365,7 @@ TEST(Samplers, FinishWhatTheyBegan) {
   const std::vector<int64_t> labels = corner_labels(3000, 4);
   for (const char* name : {"captcha", "uncertainty", "typical", "k_center", "pruning", "gradients", "coarse"}) {
     const auto sampler = sampler_of({std::string("oracle.sampler=") + name, "oracle.coarse_accuracy=0"});
-    const auto labeler = make_labeler(config::Config::defaults(), LabelerContext{labels, kTree});
+    const auto labeler = make_labeler(spec_of().oracle, LabelerContext{labels, kTree});
     graph::GraphStore store(3000);
     store.set_labels(draw_template_labels(labels, 1));
     std::vector<int64_t> refused_before;
