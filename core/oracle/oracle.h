@@ -98,11 +98,6 @@ struct LabelerContext {
 // By oracle.labeler.
 std::unique_ptr<Labeler> make_labeler(const config::Config& config, LabelerContext of);
 
-// The pool of a round: `size` distinct samples drawn by (seed, Purpose::pool, round), ascending. Samples of which
-// nothing is known come first, except that a quarter is kept for known ones (they tell where the classes lie); what
-// one side lacks the other gives. `from`: the samples to draw from; empty: all.
-std::vector<int64_t> draw_pool(const graph::GraphStore& store, int64_t size, uint64_t seed, int64_t round,
-                               const std::vector<int64_t>& from = {}, RefusedOrder begun = RefusedOrder::drawn);
 // Whether the sample was refused by a class or a pair, and no positive relation of it is known.
 bool is_refused(const graph::GraphStore& store, int64_t sample);
 // One sample of each class, drawn by the seed, with its label, −1 for all others: what captcha starts from

@@ -11,6 +11,7 @@
 #include "core/graph/noise.h"
 #include "core/optim/schedule.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/round/round.h"
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
@@ -174,6 +175,18 @@ oracle::StopLimits stop_limits(const config::Config& config) {
           .plateau = config.integer("oracle.plateau"),
           .gain = config.real("oracle.plateau_gain"),
           .agreement = config.real("oracle.agreement")};
+}
+
+oracle::RoundSettings round_settings(const config::Config& config) {
+  return {.seed = static_cast<uint64_t>(config.integer("train.seed")),
+          .every = config.integer("oracle.every"),
+          .questions = config.integer("oracle.questions_per_round"),
+          .pool = config.integer("oracle.pool"),
+          .votes = config.integer("oracle.votes"),
+          .repeats = config.integer("oracle.repeats"),
+          .limits = stop_limits(config),
+          .consensus = oracle::consensus_kind(config.text("oracle.consensus")),
+          .exit_while_unanswered = config.text("oracle.wait") == "exit"};
 }
 
 int64_t total_steps(const config::Config& config, int64_t steps_per_epoch) {

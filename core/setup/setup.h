@@ -15,6 +15,10 @@
 #include "core/optim/schedule.h"
 #include "core/oracle/stop_rules.h"
 
+namespace pal::oracle {
+struct RoundSettings;
+}
+
 namespace pal::setup {
 
 at::ScalarType scalar_type(const config::Config& config);
@@ -40,6 +44,8 @@ int64_t edge_samples(const config::Config& config, int64_t labeled, int64_t trai
 
 // When no more questions are asked.
 oracle::StopLimits stop_limits(const config::Config& config);
+// The query rounds (core/oracle/round/round.h).
+oracle::RoundSettings round_settings(const config::Config& config);
 
 // Steps of the run, from train.steps or train.epochs.
 int64_t total_steps(const config::Config& config, int64_t steps_per_epoch);

@@ -4,7 +4,6 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <numeric>
 
@@ -15,16 +14,18 @@
 #include "core/eval/linear_probe.h"
 #include "core/oracle/oracle.h"
 #include "core/oracle/relation_count.h"
+#include "core/oracle/round/choose_questions.h"
+#include "core/oracle/round/pool.h"
+#include "core/oracle/round/round.h"
 #include "core/oracle/samplers/class_model.h"
 #include "core/oracle/samplers/samplers.h"
 #include "core/setup/setup.h"
 #include "core/study/feature_head.h"
+#include "kernels/base/clock.h"
 #include "kernels/base/error.h"
 
 namespace pal::study {
 namespace {
-
-using StudyClock = std::chrono::steady_clock;
 
 data::FeatureSet study_features(const std::string& path, std::vector<int64_t>* parents) {
   if (data::is_feature_file(path)) return data::read_features(path);
@@ -37,45 +38,51 @@ data::FeatureSet study_features(const std::string& path, std::vector<int64_t>* p
   return {eval::pixels(*data, all), data->labels()};
 }
 
-// What is asked, answered and known in one run.
+// The query rounds of one oracle: what it has asked, and the graph that its answers made.
 class StudyLoop {
  public:
   StudyLoop(const config::Config& config, const StudyLine& line, const StudyData& data)
-      : config_(config),
+      : settings_(setup::round_settings(config)),
         line_(line),
         data_(data),
-        seed_(static_cast<uint64_t>(config.integer("train.seed"))),
         store_(data.train.size(0), setup::deduction(config)),
         sampler_(oracle::make_query_sampler(config, data.parents)),
         labeler_(oracle::make_labeler(config, {data.train_labels, data.parents})) {
     if (config.real("graph.labeled_fraction") == 1 && config.text("oracle.sampler") == "ssl") {
       store_.set_labels(data.train_labels);
     } else if (oracle::uses_templates(config)) {
-      store_.set_labels(oracle::draw_template_labels(data.train_labels, seed_));
+      store_.set_labels(oracle::draw_template_labels(data.train_labels, settings_.seed));
     }
   }
 
   graph::GraphStore& store() { return store_; }
   int64_t questions() const { return questions_; }
+  const oracle::RoundSettings& settings() const { return settings_; }
 
-  // One round of at most `most` questions; false when there was nothing to ask.
+  // One round of at most `most` questions; false when there was no question.
   bool ask(int64_t most) {
     if (!sampler_ || most <= 0) return false;
-    oracle::Round round{.seed = seed_, .round = rounds_++, .questions = most, .pending = {}, .coarse = coarse_};
-    const auto start = StudyClock::now();
-    oracle::Pool pool{
-        oracle::draw_pool(store_, config_.integer("oracle.pool"), seed_, round.round, {}, sampler_->refused_order()), {}};
-    if (sampler_->needs() != oracle::PoolNeeds::samples)
-      pool.embeddings = data_.train.index_select(0, at::tensor(pool.samples, at::kLong));
-    if (sampler_->needs() == oracle::PoolNeeds::inputs) pool.inputs = pool.embeddings;
-    std::vector<oracle::Query> queries = sampler_->choose(store_, pool, round);
-    seconds_ += std::chrono::duration<double>(StudyClock::now() - start).count();
-    for (oracle::Query& q : queries) {
+    // An answer takes effect at once, so no query is pending. No pair is closed: an undecided one may be asked again.
+    oracle::Round round{
+        .seed = settings_.seed, .round = rounds_++, .questions = most, .pending = {}, .coarse = coarse_};
+    const Clock::time_point start = Clock::now();
+    const auto features = [&](const std::vector<int64_t>& samples) {
+      return data_.train.index_select(0, at::tensor(samples, at::kLong));
+    };
+    const oracle::Pool pool =
+        oracle::make_pool(store_, *sampler_, round,
+                          {settings_.pool,
+                           {},
+                           [&](const std::vector<int64_t>& samples, eval::SampleSlice) { return features(samples); },
+                           features});
+    oracle::Chosen chosen = oracle::choose_questions(*sampler_, store_, pool, round);
+    seconds_ += seconds_since(start);
+    for (oracle::Query& q : chosen.queries) {
       q.id = ++ids_;
       questions_ += static_cast<int64_t>(q.members.size());
-      take(q);
+      answer(q);
     }
-    return !queries.empty();
+    return !chosen.queries.empty();
   }
 
   StudyPoint point() const {
@@ -93,36 +100,25 @@ class StudyLoop {
   }
 
  private:
-  void take(const oracle::Query& q) {
+  void answer(const oracle::Query& q) {
     std::vector<oracle::Decision> decisions;
     if (line_.answers == StudyAnswers::assumed) {
       for (int64_t m : q.members)
         decisions.push_back({q.id, q.template_sample, m, q.kind, q.node, oracle::Verdict::yes, 0, 0, 1});
     } else {
-      std::vector<int64_t> yes(q.members.size(), 0), no = yes;
-      for (int64_t vote = 0; vote < config_.integer("oracle.votes"); ++vote) {
-        const std::vector<oracle::Answer> answers = labeler_->answer(q, vote);
-        for (size_t k = 0; k < answers.size(); ++k) {
-          cost_ += answers[k].cost;
-          yes[k] += answers[k].verdict == oracle::Verdict::yes;
-          no[k] += answers[k].verdict == oracle::Verdict::no;
-        }
+      const std::vector<oracle::Question> questions = oracle::ask_annotators(*labeler_, q, settings_.votes);
+      for (const oracle::Question& question : questions) {
+        for (const oracle::Answer& a : question.answers) cost_ += a.cost;
       }
-      for (size_t k = 0; k < q.members.size(); ++k) {
-        const oracle::Verdict verdict = yes[k] > no[k]   ? oracle::Verdict::yes
-                                        : no[k] > yes[k] ? oracle::Verdict::no
-                                                         : oracle::Verdict::unsure;
-        decisions.push_back({q.id, q.template_sample, q.members[k], q.kind, q.node, verdict, 0, 0, 1});
-      }
+      decisions = oracle::decide(questions, oracle::ConsensusKind::majority, {}, 0);
     }
     contradictions_ += static_cast<int64_t>(oracle::insert_answers(store_, decisions).contradicted.size());
     if (q.kind == oracle::QueryKind::coarse) coarse_.insert(coarse_.end(), decisions.begin(), decisions.end());
   }
 
-  const config::Config& config_;
+  const oracle::RoundSettings settings_;
   const StudyLine& line_;
   const StudyData& data_;
-  const uint64_t seed_;
   graph::GraphStore store_;
   std::unique_ptr<oracle::QuerySampler> sampler_;
   std::unique_ptr<oracle::Labeler> labeler_;
@@ -212,16 +208,15 @@ StudyData read_study_data(const config::Config& config) {
 
 std::vector<StudyPoint> run_study(const config::Config& config, const StudyLine& line, const StudyData& data,
                                   const std::function<void(int64_t)>& progress) {
-  const int64_t budget = config.integer("oracle.budget"), points = config.integer("compare.points");
+  StudyLoop loop(config, line, data);
+  const int64_t budget = loop.settings().limits.questions, points = config.integer("compare.points");
   PAL_CHECK(budget > 0, "oracle.budget of a comparison", budget,
             "give the number of questions that every oracle may ask");
-  StudyLoop loop(config, line, data);
   FeatureHead head(data.train, config.integer("compare.width"));
   std::vector<StudyPoint> curve;
   for (int64_t k = 0; k <= points; ++k) {
     const int64_t until = budget * k / points;
-    while (loop.questions() < until &&
-           loop.ask(std::min(config.integer("oracle.questions_per_round"), until - loop.questions()))) {
+    while (loop.questions() < until && loop.ask(std::min(loop.settings().questions, until - loop.questions()))) {
       if (progress) progress(loop.questions());
     }
     StudyPoint p = loop.point();
@@ -237,15 +232,15 @@ std::vector<StudyPoint> run_study(const config::Config& config, const StudyLine&
 
 Closure run_to_closure(const config::Config& config, const StudyData& data,
                        const std::function<void(int64_t)>& progress) {
-  const auto start = StudyClock::now();
+  const Clock::time_point start = Clock::now();
   const StudyLine line{"closure"};
   StudyLoop loop(config, line, data);
   Closure out;
   // A pool may hold nothing to ask while others do: it ends after as many empty ones as cover the set several times.
-  const int64_t patience = 20 + 4 * data.train.size(0) / config.integer("oracle.pool");
+  const int64_t patience = 20 + 4 * data.train.size(0) / loop.settings().pool;
   for (int64_t empty = 0; empty < patience && loop.store().components() > data.classes;) {
     ++out.rounds;
-    empty = loop.ask(config.integer("oracle.questions_per_round")) ? 0 : empty + 1;
+    empty = loop.ask(loop.settings().questions) ? 0 : empty + 1;
     if (progress) progress(loop.questions());
   }
   out.questions = loop.questions();
@@ -257,7 +252,7 @@ Closure run_to_closure(const config::Config& config, const StudyData& data,
     out.right = label_of.emplace(loop.store().component(i), data.train_labels[i]).first->second == data.train_labels[i];
   }
   out.right = out.right && static_cast<int64_t>(label_of.size()) == loop.store().components();
-  out.seconds = std::chrono::duration<double>(StudyClock::now() - start).count();
+  out.seconds = seconds_since(start);
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include "core/model/encoder.h"
 #include "core/model/init_weights.h"
 #include "core/model/state.h"
+#include "core/oracle/round/round.h"
 #include "core/record/run_info.h"
 #include "core/setup/setup.h"
 #include "dist/health/consistency.h"
@@ -114,14 +115,14 @@ void Trainer::begin(const std::optional<Origin>& origin) {
 void Trainer::open_rounds() {
   if (config_.text("oracle.sampler") == "none") return;
   const QuestionContext of{subset_,
-                   data_->labels(),
-                   data_->parents(),
-                   [this](int64_t sample) { return data_->id(sample); },
-                   [this](const std::vector<int64_t>& samples) { return eval::pixels(*data_, samples); },
-                   [this](int64_t step) {
-                     if (control_.faults) control_.faults->before_round(step);
-                   }};
-  const LedgerLocation ledger{run_dir_ + "/ledger.sqlite", ledger_run(config_, data_->fingerprint())};
+                           data_->labels(),
+                           data_->parents(),
+                           [this](int64_t sample) { return data_->id(sample); },
+                           [this](const std::vector<int64_t>& samples) { return eval::pixels(*data_, samples); },
+                           [this](int64_t step) {
+                             if (control_.faults) control_.faults->before_round(step);
+                           }};
+  const LedgerLocation ledger{run_dir_ + "/ledger.sqlite", oracle::ledger_run(config_, data_->fingerprint())};
   rounds_ = std::make_unique<QueryRounds>(config_, world_, store_, of, ledger, step_);
   stopping_ = rounds_->leaves();
 }

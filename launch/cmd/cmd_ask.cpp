@@ -6,9 +6,9 @@
 #include "core/oracle/ledger/answer_lines.h"
 #include "core/oracle/ledger/inbox.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/round/round.h"
 #include "core/oracle/samplers/samplers.h"
 #include "core/setup/setup.h"
-#include "dist/train/query_round.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
@@ -57,7 +57,8 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
   PAL_CHECK(world.size() == 1, "ranks of pal ask", world.size(), "start it once, without mpirun");
   at::set_num_threads(setup::compute_threads(config, world.cores()));
   // A run that was trained without an oracle gets its ledger here.
-  oracle::Ledger ledger(args.run + "/ledger.sqlite", dist::ledger_run(run_config(args.run), graph.data->fingerprint()));
+  oracle::Ledger ledger(args.run + "/ledger.sqlite",
+                        oracle::ledger_run(run_config(args.run), graph.data->fingerprint()));
   std::vector<std::string> warnings;
   oracle::Inbox(args.run).drain(ledger, warnings);
   insert_ledger(graph, ledger);

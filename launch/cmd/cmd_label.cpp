@@ -21,10 +21,10 @@
 #include "core/oracle/ledger/answers_io.h"
 #include "core/oracle/ledger/writer_lease.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/round/round.h"
 #include "core/oracle/samplers/samplers.h"
 #include "core/record/metrics_reader.h"
 #include "core/setup/setup.h"
-#include "dist/train/query_round.h"
 #include "dist/train/run_folder.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
@@ -271,12 +271,12 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
   const std::string job = oracle::WriterLease::holder(run + "/ledger.sqlite");
   const label::Writer writer = args.beside || !job.empty() ? label::Writer::job : label::Writer::page;
   oracle::Ledger ledger(writer == label::Writer::page ? run + "/ledger.sqlite" : folder + "/ledger.sqlite",
-                        dist::ledger_run(run_config(run), graph.data->fingerprint()));
+                        oracle::ledger_run(run_config(run), graph.data->fingerprint()));
 
   const label::Tokens tokens(folder + "/secret");
   label::Users people(
-      args.users.empty() ? std::vector<label::User>{{"me", label::Role::owner}} : label::read_users(args.users),
-      tokens, folder + "/links");
+      args.users.empty() ? std::vector<label::User>{{"me", label::Role::owner}} : label::read_users(args.users), tokens,
+      folder + "/links");
   const Pictures pictures(graph.data, args.thumbnails);
   const std::vector<int64_t> labels = setup::known_labels(config, *graph.data, graph.subset);
   if (args.gold > 0)
@@ -293,11 +293,11 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
             "name one: pal label RUN oracle.sampler=captcha");
   const oracle::ConsensusKind consensus = oracle::consensus_kind(config.text("oracle.consensus"));
   BackgroundParts kept{service,
-                   people,
-                   [&] { return label::look_at_answers(ledger, graph.store, consensus, labels); },
-                   [&] { return look_at_run(run, graph, pictures); },
-                   {},
-                   say_line};
+                       people,
+                       [&] { return label::look_at_answers(ledger, graph.store, consensus, labels); },
+                       [&] { return look_at_run(run, graph, pictures); },
+                       {},
+                       say_line};
   if (sampler && writer == label::Writer::page) kept.ask = [&] { return ask_next(run, graph, ledger, *sampler); };
   BackgroundWorker keeper(kept);
   const auto now = [] {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "core/graph/similarity_groups.h"
-#include "core/oracle/round/predicted_answers.h"
+#include "core/oracle/round/choose_questions.h"
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
 #include "tests/core/oracle/oracle_cases.h"
@@ -190,8 +190,9 @@ TEST_F(Rounds, OneStepOfDeductionHoldsWrongAnswersAndRestarts) {
     for (int64_t i = 0; i < kN; ++i) {
       for (int64_t j = 0; j < i; ++j) {
         bool together = false;
-        graph::for_each_similarity_group(
-            store, i, [&](int64_t a) { graph::for_each_similarity_group(store, j, [&](int64_t b) { together |= a == b; }); });
+        graph::for_each_similarity_group(store, i, [&](int64_t a) {
+          graph::for_each_similarity_group(store, j, [&](int64_t b) { together |= a == b; });
+        });
         alike += together;
         spoilt += together && labels[i] != labels[j] && wrong.count(i) + wrong.count(j) == 0;
       }

@@ -8,7 +8,8 @@
 #include <sstream>
 
 #include "core/config/config.h"
-#include "core/oracle/round/predicted_answers.h"
+#include "core/oracle/round/choose_questions.h"
+#include "core/oracle/round/pool.h"
 #include "core/oracle/samplers/exact_sums.h"
 #include "core/oracle/samplers/pool_rows.h"
 #include "core/oracle/samplers/samplers.h"
@@ -100,9 +101,10 @@ std::string as_name(std::string text) {
 }
 INSTANTIATE_TEST_SUITE_P(Oracle, ShardedRound,
                          testing::Values("captcha", "captcha oracle.center=input", "captcha oracle.center=embeddings",
-                                         "captcha oracle.class_guess=embeddings", "outliers", "nnclr", "pruning", "coarse",
-                                         "coarse oracle.coarse_accuracy=1", "uncertainty", "uncertainty oracle.measure=boundary",
-                                         "ensemble", "model_change", "gradients", "typical", "k_center", "merging"),
+                                         "captcha oracle.class_guess=embeddings", "outliers", "nnclr", "pruning",
+                                         "coarse", "coarse oracle.coarse_accuracy=1", "uncertainty",
+                                         "uncertainty oracle.measure=boundary", "ensemble", "model_change", "gradients",
+                                         "typical", "k_center", "merging"),
                          [](const auto& info) { return as_name(info.param); });
 
 // Rows that are all alike cover each other wholly: each is taken once all the same, the lower number first.

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/config/config.h"
-#include "core/oracle/round/predicted_answers.h"
+#include "core/oracle/round/choose_questions.h"
 #include "core/oracle/samplers/samplers.h"
 
 namespace pal::oracle {

@@ -10,6 +10,7 @@
 
 #include "core/config/config.h"
 #include "core/oracle/labeler.h"
+#include "core/oracle/round/pool.h"
 #include "core/oracle/samplers/captcha.h"
 #include "kernels/base/error.h"
 #include "tests/core/oracle/oracle_cases.h"
