@@ -20,6 +20,46 @@ std::string card_of(const std::string& row) { return row.substr(0, row.rfind('-'
 
 }  // namespace
 
+std::vector<std::string> GroupCommit::put(std::vector<oracle::Entry> entries) {
+  const auto mine = std::make_shared<Batch>();
+  mine->entries = std::move(entries);
+  std::unique_lock<std::mutex> lock(mutex_);
+  waiting_.push_back(mine);
+  while (!mine->done) {
+    if (writing_) {
+      changed_.wait(lock);
+      continue;
+    }
+    writing_ = true;
+    const std::vector<std::shared_ptr<Batch>> batches = std::move(waiting_);
+    waiting_.clear();
+    lock.unlock();
+    write(batches);
+    lock.lock();
+    for (const auto& b : batches) b->done = true;
+    writing_ = false;
+    changed_.notify_all();
+  }
+  if (mine->error) std::rethrow_exception(mine->error);
+  return mine->reasons;
+}
+
+void GroupCommit::write(const std::vector<std::shared_ptr<Batch>>& batches) const {
+  std::vector<oracle::Entry> all;
+  for (const auto& b : batches) all.insert(all.end(), b->entries.begin(), b->entries.end());
+  try {
+    const std::vector<std::string> reasons = write_(all);
+    size_t at = 0;
+    for (const auto& b : batches) {
+      b->reasons.assign(reasons.begin() + static_cast<ptrdiff_t>(at),
+                        reasons.begin() + static_cast<ptrdiff_t>(at + b->entries.size()));
+      at += b->entries.size();
+    }
+  } catch (...) {
+    for (const auto& b : batches) b->error = std::current_exception();
+  }
+}
+
 AnswerService::AnswerService(oracle::Ledger& ledger, const std::string& run_dir, const AnswerServiceOptions& options)
     : ledger_(ledger),
       options_(options),
@@ -82,7 +122,7 @@ double AnswerService::price(oracle::QueryKind kind, size_t members) const {
                                                                          : options_.prices.pair;
 }
 
-std::string AnswerService::take(const CardAnswer& card) {
+std::string AnswerService::record(const CardAnswer& card) {
   std::vector<oracle::Entry> entries;
   if (!card.replaces.empty()) entries = withdrawals(card.person, card.replaces);
   const bool again = !entries.empty();
@@ -119,7 +159,7 @@ std::vector<oracle::Entry> AnswerService::withdrawals(const std::string& person,
   return entries;
 }
 
-std::string AnswerService::take_back(const std::string& person, const std::string& uuid) {
+std::string AnswerService::undo(const std::string& person, const std::string& uuid) {
   std::vector<oracle::Entry> entries = withdrawals(person, uuid);
   if (entries.empty()) {
     const std::vector<oracle::RecordedAnswer> last = ledger_.last_answers(person, kRemembered);
@@ -133,7 +173,7 @@ std::string AnswerService::take_back(const std::string& person, const std::strin
 }
 
 std::string AnswerService::resolve(const std::string& owner, const std::string& uuid, int64_t query, int64_t member,
-                         oracle::Verdict verdict) {
+                                   oracle::Verdict verdict) {
   std::vector<oracle::Entry> entries;
   for (const oracle::RecordedAnswer& r : ledger_.answers_to(query, member)) {
     if (r.answer.uuid == row_uuid(uuid, member)) return "";  // handed in before
@@ -202,7 +242,7 @@ void AnswerService::reload() {
 }
 
 void AnswerService::refresh(std::vector<std::string>& warnings) {
-  options_.writer == Writer::page ? take_in(warnings) : look_at_job(warnings);
+  options_.writer == Writer::page ? take_in(warnings) : read_job_questions(warnings);
 }
 
 void AnswerService::take_in(std::vector<std::string>& warnings) {
@@ -212,7 +252,7 @@ void AnswerService::take_in(std::vector<std::string>& warnings) {
   reload();
 }
 
-void AnswerService::look_at_job(std::vector<std::string>& warnings) {
+void AnswerService::read_job_questions(std::vector<std::string>& warnings) {
   if (!std::filesystem::exists(questions_)) return;
   std::string text = io::read_whole_file(questions_);
   if (text == seen_questions_) return;

@@ -9,16 +9,19 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/label/group_commit.h"
 #include "core/label/question_queue.h"
 #include "core/oracle/ledger/inbox.h"
 #include "core/oracle/ledger/ledger.h"
@@ -59,6 +62,33 @@ struct AnswerServiceOptions {
 inline constexpr const char* kGoldSampler = "gold";
 inline constexpr int64_t kOwnGold = int64_t{1} << 40;
 
+// Answers of many people, one sync: a caller that arrives while a batch is being written joins the next batch.
+// Thread: any number of threads call put(); one of them writes for all that wait.
+class GroupCommit {
+ public:
+  // Writes a batch; returns once it is on disk. A sentence for each entry, "" for those that were recorded.
+  using Write = std::function<std::vector<std::string>(const std::vector<oracle::Entry>&)>;
+  explicit GroupCommit(Write write) : write_(std::move(write)) {}
+
+  // Returns once these are on disk, with a sentence for each. Entries of one call stay together and in order.
+  std::vector<std::string> put(std::vector<oracle::Entry> entries);
+
+ private:
+  struct Batch {
+    std::vector<oracle::Entry> entries;
+    std::vector<std::string> reasons;
+    std::exception_ptr error;
+    bool done = false;
+  };
+  void write(const std::vector<std::shared_ptr<Batch>>& batches) const;
+
+  const Write write_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<Batch>> waiting_;
+  bool writing_ = false;
+};
+
 class AnswerService {
  public:
   // `ledger`: the run's own, or the copy beside a job.
@@ -67,11 +97,11 @@ class AnswerService {
   // Cards for a person, theirs for a while: QuestionQueue::next, and gold questions among them.
   std::vector<oracle::Query> next(const std::string& person, double now, int64_t count);
   // On disk when it returns "" ; otherwise the sentence why it was refused.
-  std::string take(const CardAnswer& answer);
-  std::string take_back(const std::string& person, const std::string& uuid);
+  std::string record(const CardAnswer& answer);
+  std::string undo(const std::string& person, const std::string& uuid);
   // Takes every answer to a question back and puts the owner's in their place.
   std::string resolve(const std::string& owner, const std::string& uuid, int64_t query, int64_t member,
-                     oracle::Verdict verdict);
+                      oracle::Verdict verdict);
   std::vector<PastCard> past(const std::string& person, int64_t cards) const;
 
   // What others did meanwhile: questions that the job beside hands out, or answers in the inbox. Sentences about what was
@@ -92,7 +122,7 @@ class AnswerService {
   std::vector<oracle::Entry> withdrawals(const std::string& person, const std::string& uuid) const;
   double price(oracle::QueryKind kind, size_t members) const;
   void take_in(std::vector<std::string>& warnings);
-  void look_at_job(std::vector<std::string>& warnings);
+  void read_job_questions(std::vector<std::string>& warnings);
   void add_gold(const std::string& person, std::vector<oracle::Query>& cards);
 
   oracle::Ledger& ledger_;

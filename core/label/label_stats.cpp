@@ -66,8 +66,8 @@ void score_gold(const std::vector<oracle::RecordedAnswer>& answers, const std::v
 
 }  // namespace
 
-LabelStats look_at_answers(const oracle::Ledger& ledger, const graph::GraphStore& before, oracle::ConsensusKind consensus,
-                         const std::vector<int64_t>& labels) {
+LabelStats label_stats(const oracle::Ledger& ledger, const graph::GraphStore& before, oracle::ConsensusKind consensus,
+                       const std::vector<int64_t>& labels) {
   LabelStats s;
   const std::vector<oracle::Decision> decisions = oracle::standing_decisions(ledger, consensus);
   const std::vector<oracle::RecordedAnswer> answers = ledger.all_answers();

@@ -57,7 +57,7 @@ struct LabelStats {
 };
 
 // `before`: what was known without answers. `labels`: (N), −1 unknown: the truth of gold questions.
-LabelStats look_at_answers(const oracle::Ledger& ledger, const graph::GraphStore& before, oracle::ConsensusKind consensus,
-                         const std::vector<int64_t>& labels);
+LabelStats label_stats(const oracle::Ledger& ledger, const graph::GraphStore& before, oracle::ConsensusKind consensus,
+                       const std::vector<int64_t>& labels);
 
 }  // namespace pal::label

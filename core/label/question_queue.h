@@ -6,6 +6,7 @@
 // Thread: any.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -15,9 +16,50 @@
 #include <vector>
 
 #include "core/oracle/ledger/ledger.h"
-#include "core/oracle/ledger/question_leases.h"
 
 namespace pal::label {
+
+// Which person is shown which question now, so that two people do not answer the same question at the same time. In memory:
+// after a restart of the server every question is free, which costs at most an answer given twice (the ledger keeps both).
+// Thread: any.
+class QuestionLeases {
+ public:
+  explicit QuestionLeases(double seconds = 300) : seconds_(seconds) {}
+
+  // Whether `person` holds the query from `now` on (seconds of a monotonic clock): at most `people` hold it at a time.
+  // Taking it again extends the lease.
+  bool take(int64_t query, const std::string& person, double now, int64_t people = 1) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::map<std::string, double>& holders = leases_[query];
+    std::erase_if(holders, [&](const auto& h) { return h.second <= now; });
+    if (!holders.count(person) && static_cast<int64_t>(holders.size()) >= people) return false;
+    holders[person] = now + seconds_;
+    return true;
+  }
+  void release(int64_t query, const std::string& person) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto at = leases_.find(query);
+    if (at == leases_.end()) return;
+    at->second.erase(person);
+    if (at->second.empty()) leases_.erase(at);
+  }
+  // The people who hold the query, by name.
+  std::vector<std::string> holders(int64_t query, double now) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<std::string> names;
+    const auto at = leases_.find(query);
+    if (at == leases_.end()) return names;
+    for (const auto& [person, until] : at->second) {
+      if (until > now) names.push_back(person);
+    }
+    return names;
+  }
+
+ private:
+  const double seconds_;
+  mutable std::mutex mutex_;
+  std::map<int64_t, std::map<std::string, double>> leases_;
+};
 
 class QuestionQueue {
  public:
@@ -46,7 +88,7 @@ class QuestionQueue {
   const size_t most_;
   mutable std::mutex mutex_;
   std::map<int64_t, oracle::Ledger::Waiting> waiting_;  // by query
-  oracle::QuestionLeases leases_;
+  QuestionLeases leases_;
 };
 
 }  // namespace pal::label

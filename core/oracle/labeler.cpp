@@ -6,7 +6,6 @@
 
 #include "core/config/config.h"
 #include "core/graph/graph_files.h"
-#include "core/oracle/file_labeler.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 

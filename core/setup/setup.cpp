@@ -180,13 +180,13 @@ oracle::StopLimits stop_limits(const config::Config& config) {
 oracle::RoundSettings round_settings(const config::Config& config) {
   return {.seed = static_cast<uint64_t>(config.integer("train.seed")),
           .every = config.integer("oracle.every"),
-          .questions = config.integer("oracle.questions_per_round"),
+          .questions_per_round = config.integer("oracle.questions_per_round"),
           .pool = config.integer("oracle.pool"),
           .votes = config.integer("oracle.votes"),
           .repeats = config.integer("oracle.repeats"),
           .limits = stop_limits(config),
           .consensus = oracle::consensus_kind(config.text("oracle.consensus")),
-          .exit_while_unanswered = config.text("oracle.wait") == "exit"};
+          .wait = config.text("oracle.wait") == "exit" ? oracle::WhileWaiting::exit : oracle::WhileWaiting::train};
 }
 
 int64_t total_steps(const config::Config& config, int64_t steps_per_epoch) {

@@ -216,7 +216,8 @@ std::vector<StudyPoint> run_study(const config::Config& config, const StudyLine&
   std::vector<StudyPoint> curve;
   for (int64_t k = 0; k <= points; ++k) {
     const int64_t until = budget * k / points;
-    while (loop.questions() < until && loop.ask(std::min(loop.settings().questions, until - loop.questions()))) {
+    while (loop.questions() < until &&
+           loop.ask(std::min(loop.settings().questions_per_round, until - loop.questions()))) {
       if (progress) progress(loop.questions());
     }
     StudyPoint p = loop.point();
@@ -240,7 +241,7 @@ Closure run_to_closure(const config::Config& config, const StudyData& data,
   const int64_t patience = 20 + 4 * data.train.size(0) / loop.settings().pool;
   for (int64_t empty = 0; empty < patience && loop.store().components() > data.classes;) {
     ++out.rounds;
-    empty = loop.ask(loop.settings().questions) ? 0 : empty + 1;
+    empty = loop.ask(loop.settings().questions_per_round) ? 0 : empty + 1;
     if (progress) progress(loop.questions());
   }
   out.questions = loop.questions();

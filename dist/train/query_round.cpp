@@ -25,7 +25,7 @@ QueryRounds::QueryRounds(const config::Config& config, World& world, graph::Grap
     leader_ = std::make_unique<RoundLeader>(config, settings_, context_, ledger, store);
     start_ = leader_->start(step);
   }
-  start_ = broadcast_start(start_, settings_.questions, comm_);
+  start_ = broadcast_start(start_, settings_.questions_per_round, comm_);
   exits_now_ = start_.exits_now;
   member_.receive(std::exchange(start_.message, {}));
   insert_due(step - 1);
@@ -49,11 +49,11 @@ void QueryRounds::start_round(int64_t step, const EmbedPool& embed) {
   const bool stopped = member_.stop() != oracle::StopReason::none;
   if (stopped)
     warn_once("stop", "no more questions are asked: " + oracle::to_sentence(member_.stop(), settings_.limits));
-  const int64_t most = settings_.questions - (start_.answered_later ? member_.open() : 0);
+  const int64_t most = settings_.questions_per_round - (start_.answered_later ? member_.open() : 0);
   if (most <= 0 && !stopped) {
     warn_once("full", fmt::format("no question is asked: {} questions are unanswered, and at most {} may be "
                                   "(oracle.questions_per_round)",
-                                  member_.open(), settings_.questions));
+                                  member_.open(), settings_.questions_per_round));
   }
   const int64_t questions = stopped ? 0 : oracle::questions_left(settings_.limits, most, member_.asked());
   oracle::Round round = member_.next_round(step / settings_.every, questions);
@@ -101,7 +101,7 @@ void QueryRounds::collect() {
   under_way_ = false;
   const Clock::time_point start = Clock::now();
   const Prepared prepared = preparing_.valid() ? preparing_.get() : Prepared{};
-  member_.receive(broadcast_round(prepared.message, settings_.questions, comm_));
+  member_.receive(broadcast_round(prepared.message, settings_.questions_per_round, comm_));
   times_.wait_ms = 1000 * seconds_since(start);
   times_.choose_ms = prepared.choose_ms.value_or(times_.choose_ms);
   for (const std::string& sentence : prepared.refused) warn(sentence);

@@ -34,7 +34,7 @@ RoundStart RoundLeader::start(int64_t step) {
       std::max<int64_t>(start.recorded_rounds - 1, 0));
   start.message = message(step, ledger_.decisions());
   start.answered_later = labeler_->answering() == oracle::Answering::later;
-  start.exits = settings_.exit_while_unanswered && start.answered_later;
+  start.exits = settings_.wait == oracle::WhileWaiting::exit && start.answered_later;
   start.exits_now = start.exits && start.message.open > 0 && fresh.empty();
   if (start.answered_later) labeler_->publish(ledger_.open_queries());
   return start;

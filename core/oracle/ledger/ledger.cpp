@@ -6,8 +6,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "core/oracle/ledger/ledger_database.h"
-#include "core/oracle/ledger/ledger_schema.h"
+#include "core/oracle/ledger/ledger_internal.h"
 #include "kernels/base/error.h"
 
 namespace pal::oracle {

@@ -2,7 +2,7 @@
 #include <mutex>
 #include <tuple>
 
-#include "core/oracle/ledger/ledger_database.h"
+#include "core/oracle/ledger/ledger_internal.h"
 
 namespace pal::oracle {
 namespace {

@@ -1,5 +1,5 @@
-#include "core/oracle/ledger/ledger_schema.h"
-
+// ledger_schema: the tables of a ledger, and how the tables of older programs become them.
+#include "core/oracle/ledger/ledger_internal.h"
 #include "kernels/base/error.h"
 
 namespace pal::oracle {

@@ -22,17 +22,19 @@
 
 namespace pal::oracle {
 
+enum class WhileWaiting { train, exit };  // while questions are unanswered: continue training, or end with exit code 75
+
 // The settings of the query rounds of a run (setup::round_settings).
 struct RoundSettings {
   uint64_t seed = 0;
-  int64_t every = 1;      // training steps from one round to the next
-  int64_t questions = 0;  // of a round, at most
-  int64_t pool = 0;       // samples that a round chooses from
-  int64_t votes = 1;      // answers wanted for each question
-  int64_t repeats = 0;    // further answers wanted where decisions contradict each other
+  int64_t every = 1;  // training steps from one round to the next
+  int64_t questions_per_round = 0;
+  int64_t pool = 0;     // samples that a round chooses from
+  int64_t votes = 1;    // answers wanted for each question
+  int64_t repeats = 0;  // further answers wanted where decisions contradict each other
   StopLimits limits = {};
   ConsensusKind consensus = ConsensusKind::majority;
-  bool exit_while_unanswered = false;  // oracle.wait=exit
+  WhileWaiting wait = WhileWaiting::train;
 };
 
 // The run that a ledger belongs to. Its questions depend on these values, not on ranks or threads.

@@ -23,7 +23,9 @@
 
 namespace pal::oracle {
 
-enum class Templates { none, given, discover };  // none: no classes; every component is a point
+enum class Templates { none, given, discover };     // none: no classes; every component is a point
+enum class Guide { none, embeddings, classifier };  // what predicts the class that a point is asked against
+enum class Center { off, embeddings, input };       // captcha: by what templates move to the middle of their class
 
 struct Point {
   int64_t sample = 0;

@@ -24,9 +24,6 @@
 
 namespace pal::oracle {
 
-enum class Guide { none, embeddings, classifier };
-enum class Center { off, embeddings, input };
-
 struct CaptchaOptions {
   int64_t members = 10;
   Templates templates = Templates::given;

@@ -1,4 +1,6 @@
-// coarse: from the top of the taxonomy to the classes.
+// coarse: "is it one of these?" about the top nodes of the taxonomy until the groups are reliable, then about the classes
+// that are left. Reliable: a class model of the groups, fitted on every other known member, places at least
+// oracle.coarse_accuracy of the remaining ones right, and every group has five. parents: as Dataset::parents, classes first.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -143,9 +145,8 @@ class Coarse final : public QuerySampler {
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> make_coarse(const PointOptions& options, const std::vector<int64_t>& parents,
-                                          double firm) {
-  return std::make_unique<Coarse>(options, parents, firm);
+std::unique_ptr<QuerySampler> coarse_sampler(const SamplerSettings& settings, const std::vector<int64_t>& parents) {
+  return std::make_unique<Coarse>(point_options(settings), parents, settings.coarse_accuracy);
 }
 
 }  // namespace pal::oracle

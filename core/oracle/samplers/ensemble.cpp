@@ -1,4 +1,5 @@
-// ensemble: the points on which class models of different members disagree.
+// ensemble: the points on which oracle.heads class models disagree, each fitted on members drawn with replacement: the
+// share that does not vote as the majority, ties by the mean margin. Then diverse.
 #include <algorithm>
 #include <map>
 
@@ -29,7 +30,9 @@ std::vector<int32_t> bootstrap(const Candidates& board, int64_t head) {
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> make_ensemble(const PointOptions& options, int64_t heads) {
+std::unique_ptr<QuerySampler> ensemble_sampler(const SamplerSettings& settings, const std::vector<int64_t>&) {
+  const PointOptions options = point_options(settings);
+  const int64_t heads = settings.heads;
   PAL_CHECK(heads >= 2, "oracle.heads", heads, "an ensemble has at least 2");
   return make_point_sampler(
       "ensemble", options, [options, heads](const Candidates& board, const ClassModel& model, int64_t count) {

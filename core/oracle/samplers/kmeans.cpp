@@ -10,7 +10,6 @@
 #include <numeric>
 #include <utility>
 
-#include "core/oracle/samplers/assignment.h"
 #include "core/oracle/samplers/exact_sums.h"
 #include "core/oracle/samplers/point_sampler.h"
 #include "kernels/base/error.h"

@@ -1,4 +1,5 @@
-// merging: the pairs of components that most likely belong together, the large ones first.
+// merging: the pair of components whose answer is expected to add most positive pairs, |a| · |b| · P(same). P comes from the
+// similarity of the components' centers: a logistic curve between that of members to their own center and that of centers.
 #include <ATen/Parallel.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -80,7 +81,7 @@ SameCurve fit_curve(const Candidates& board, const std::vector<int64_t>& points,
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> make_merging() {
+std::unique_ptr<QuerySampler> merging_sampler(const SamplerSettings&, const std::vector<int64_t>&) {
   return make_pair_sampler("merging", PoolNeeds::embeddings, [](const Candidates& board, int64_t count) {
     std::vector<PointPair> pairs;
     const auto size = [&](int64_t p) { return board.unit_size(p); };

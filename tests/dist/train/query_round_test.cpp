@@ -45,7 +45,7 @@ TEST(RoundMessage, QueriesSurviveTheirCoding) {
       {.id = 8, .kind = oracle::QueryKind::pair, .template_sample = 5, .members = {}}};
   for (const std::vector<oracle::Query>& queries : {out, std::vector<oracle::Query>{}}) {
     const std::vector<oracle::Query> in =
-        broadcast_queries(test_world().rank() == 0 ? queries : std::vector<oracle::Query>{}, test_world().rounds());
+        broadcast_queries(test_world().rank() == 0 ? queries : std::vector<oracle::Query>{}, test_world().oracle());
     ASSERT_EQ(in.size(), queries.size());
     for (size_t k = 0; k < in.size(); ++k) {
       EXPECT_EQ(in[k].id, queries[k].id);

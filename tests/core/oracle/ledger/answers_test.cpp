@@ -1,4 +1,4 @@
-// answers: when asking ends, leases, lines, the inbox, other formats, and who answers.
+// answers: when asking ends, lines, the inbox, other formats, and who answers.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -8,13 +8,11 @@
 #include "core/config/config.h"
 #include "core/graph/graph_files.h"
 #include "core/io/files.h"
-#include "core/oracle/file_labeler.h"
 #include "core/oracle/labeler.h"
 #include "core/oracle/ledger/answer_lines.h"
 #include "core/oracle/ledger/answers_io.h"
 #include "core/oracle/ledger/consensus.h"
 #include "core/oracle/ledger/inbox.h"
-#include "core/oracle/ledger/question_leases.h"
 #include "core/oracle/stop_rules.h"
 #include "kernels/base/error.h"
 #include "tests/test_folder.h"
@@ -64,18 +62,6 @@ TEST(Stop, ClosureIsWhenEveryRelationIsKnown) {
   EXPECT_FALSE(closure_reached(off, {}));
   off.insert(0, 2, graph::Relation::same);
   EXPECT_TRUE(closure_reached(off, {}));
-}
-
-TEST(Leases, OnePersonAtATimeUntilTheTimeIsOver) {
-  QuestionLeases leases(10);
-  EXPECT_TRUE(leases.take(1, "ann", 0));
-  EXPECT_TRUE(leases.take(1, "ann", 1)) << "again";
-  EXPECT_FALSE(leases.take(1, "bob", 5));
-  EXPECT_TRUE(leases.take(1, "bob", 5, 2)) << "two are wanted";
-  EXPECT_EQ(leases.holders(1, 5), (std::vector<std::string>{"ann", "bob"}));
-  EXPECT_TRUE(leases.take(1, "cid", 15.5)) << "all are over";
-  leases.give_back(1, "cid");
-  EXPECT_TRUE(leases.holders(1, 16).empty());
 }
 
 std::string refused(const std::function<void()>& f) {

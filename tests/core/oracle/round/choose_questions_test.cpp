@@ -8,6 +8,7 @@
 
 #include "core/config/config.h"
 #include "core/oracle/samplers/samplers.h"
+#include "core/oracle/stop_rules.h"
 
 namespace pal::oracle {
 namespace {
@@ -17,8 +18,8 @@ constexpr int64_t kSamples = 8;
 struct AskedSamples {
   AskedSamples()
       : pool{{}, {}},
-        sampler(make_query_sampler(
-            config::Config::defaults({"train.steps=1", "optim.lr=1", "oracle.sampler=captcha", "oracle.class_guess=none"}))) {
+        sampler(make_query_sampler(config::Config::defaults(
+            {"train.steps=1", "optim.lr=1", "oracle.sampler=captcha", "oracle.class_guess=none"}))) {
     std::vector<int64_t> labels(kSamples, -1);
     labels[0] = 0;
     labels[1] = 1;
