@@ -13,7 +13,7 @@
 namespace pal::label {
 namespace {
 
-constexpr int64_t kRemembered = 2000;  // newest answers of a person that may be taken back
+constexpr int64_t kRemembered = 2000;  // newest answers of a person that may be undone
 
 std::string row_uuid(const std::string& card, int64_t member) { return card + "-" + std::to_string(member); }
 std::string card_of(const std::string& row) { return row.substr(0, row.rfind('-')); }
@@ -73,22 +73,23 @@ AnswerService::AnswerService(oracle::Ledger& ledger, const std::string& run_dir,
   refresh(warnings);
   reload();
   if (options_.writer == Writer::page) return;
-  // A server that was killed between its own ledger and the inbox: what the job still asks for is handed on again.
+  // The last server may have been killed after it wrote its own ledger and before it wrote the inbox: the answers to
+  // questions that the job still publishes are submitted again.
   std::vector<oracle::Entry> entries;
   for (const oracle::RecordedAnswer& r : ledger_.all_answers()) {
     if (r.superseded_by == 0 && r.said != "withdrawn" && handed_out_.count({r.answer.query, r.answer.j}))
       entries.push_back({r.answer});
   }
-  hand_on(entries);
+  submit(entries);
 }
 
-void AnswerService::hand_on(const std::vector<oracle::Entry>& entries) {
+void AnswerService::submit(const std::vector<oracle::Entry>& entries) {
   std::string lines;
   for (const oracle::Entry& e : entries) {
     if (e.answer.query >= kOwnGold) continue;
     lines += e.undo.empty() ? oracle::answer_line(e.answer) : oracle::undo_line(e.undo, e.answer.annotator);
   }
-  // Names in order of time: the job takes the files in by name, and an answer must come before its undo.
+  // The names are in order of time: the job reads the files by name, and an answer must come before its undo.
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   if (!lines.empty())
     inbox_.submit("page-" + std::to_string(now) + "-" + std::to_string(getpid()) + "-" + std::to_string(++batches_),
@@ -102,7 +103,7 @@ std::vector<std::string> AnswerService::write(const std::vector<oracle::Entry>& 
     for (size_t k = 0; k < entries.size(); ++k) {
       if (reasons[k].empty()) taken.push_back(entries[k]);
     }
-    hand_on(taken);
+    submit(taken);
   }
   ++changes_;
   return reasons;
@@ -165,7 +166,7 @@ std::string AnswerService::undo(const std::string& person, const std::string& uu
     const std::vector<oracle::RecordedAnswer> last = ledger_.last_answers(person, kRemembered);
     const bool known = std::any_of(last.begin(), last.end(),
                                    [&](const oracle::RecordedAnswer& r) { return card_of(r.answer.uuid) == uuid; });
-    return known ? "" : "no answer of yours has this number: " + uuid;  // taken back before: nothing to do
+    return known ? "" : "no answer of yours has this number: " + uuid;  // undone before: nothing to do
   }
   const std::string reason = put(std::move(entries));
   reload();
@@ -176,7 +177,7 @@ std::string AnswerService::resolve(const std::string& owner, const std::string& 
                                    oracle::Verdict verdict) {
   std::vector<oracle::Entry> entries;
   for (const oracle::RecordedAnswer& r : ledger_.answers_to(query, member)) {
-    if (r.answer.uuid == row_uuid(uuid, member)) return "";  // handed in before
+    if (r.answer.uuid == row_uuid(uuid, member)) return "";  // submitted before
     oracle::Entry e;
     e.answer.query = query;
     e.answer.annotator = owner;
@@ -184,7 +185,7 @@ std::string AnswerService::resolve(const std::string& owner, const std::string& 
     entries.push_back(std::move(e));
   }
   if (entries.empty())
-    return "nobody has answered question " + std::to_string(query) + " about sample " + std::to_string(member);
+    return "question " + std::to_string(query) + " about sample " + std::to_string(member) + " has no answer";
   entries.push_back({{query, -1, member, verdict, owner, 0, options_.prices.pair, row_uuid(uuid, member)}});
   const std::string reason = put(std::move(entries));
   reload();
@@ -212,8 +213,9 @@ std::vector<oracle::Query> AnswerService::next(const std::string& person, double
   return cards;
 }
 
-// In front of the others when it is time, and while it has not been answered; or when there is nothing else: a job that waits
-// for answers waits for these too.
+// A gold question comes first after every gold_every cards, or when there is no other card: a job that waits for
+//   answers
+// waits for these too.
 void AnswerService::add_gold(const std::string& person, std::vector<oracle::Query>& cards) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (since_gold_[person] < options_.gold_every && !cards.empty()) return;
@@ -231,7 +233,7 @@ void AnswerService::reload() {
   const std::lock_guard<std::mutex> lock(mutex_);
   gold_ = std::move(gold);
   if (options_.writer == Writer::job) {
-    // What the job has answers to by other ways is not handed out any more.
+    // The job no longer publishes a question that was answered in another way.
     for (oracle::Ledger::Waiting& w : waiting) {
       for (size_t k = 0; k < w.query.members.size(); ++k) {
         if (!handed_out_.count({w.query.id, w.query.members[k]})) w.wanted[k] = 0;

@@ -1,8 +1,8 @@
-// question_queue: which open question each person is shown next. In memory, of what the ledger says is open.
+// question_queue: the open questions of the ledger, in memory, and which of them each person is shown next.
 //
 // A card is a query with at most `most` of its open members that this person has neither answered nor skipped. Several
-// people are shown the same question only when several answers are wanted, and none sees what another said.
-// A card stays with its person until it is answered or its lease ends: a reload shows it again, to nobody else.
+// people are shown the same question only when several answers are wanted, and nobody sees the answers of others.
+// A card is reserved for its person until it is answered or its lease ends: a reload shows it to that person again.
 // Thread: any.
 #pragma once
 
@@ -19,8 +19,9 @@
 
 namespace pal::label {
 
-// Which person is shown which question now, so that two people do not answer the same question at the same time. In memory:
-// after a restart of the server every question is free, which costs at most an answer given twice (the ledger keeps both).
+// Which person is shown which question now, so that two people do not answer the same question at the same time. In
+// memory: after a restart of the server every question is free, which costs at most an answer given twice (the ledger
+// keeps both).
 // Thread: any.
 class QuestionLeases {
  public:
@@ -66,16 +67,16 @@ class QuestionQueue {
   explicit QuestionQueue(int64_t most = 15, double lease_seconds = 300)
       : most_(static_cast<size_t>(most)), leases_(lease_seconds) {}
 
-  // What is open now, in place of what was; who holds what stays.
+  // Replaces the open questions; leases stay.
   void load(std::vector<oracle::Ledger::Waiting> waiting);
-  // Up to `count` cards for the person, in the order of the queries; `now` in seconds of a clock that does not go back.
+  // Up to `count` cards for the person, in the order of the queries; `now` in seconds of a monotonic clock.
   std::vector<oracle::Query> next(const std::string& person, double now, int64_t count);
   // Recorded answers of one card.
   void answered(const std::string& person, int64_t query,
                 const std::vector<std::pair<int64_t, oracle::Verdict>>& answers);
 
-  int64_t open() const;  // queries that somebody could still be shown
-  // Whether this person could be shown `count` of them. Looks no further than that.
+  int64_t open() const;  // queries with an open member
+  // Whether this person could be shown `count` of them. Stops counting there.
   bool has(const std::string& person, int64_t count) const;
 
  private:

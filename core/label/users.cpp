@@ -25,7 +25,7 @@ void make_secret(const std::string& file) {
   io::put_new_file(file, hexadecimal(std::string(reinterpret_cast<const char*>(bytes), sizeof(bytes))) + "\n", 0600);
 }
 
-bool fit_for_a_name(const std::string& name) {
+bool is_valid_name(const std::string& name) {
   return !name.empty() && name.size() <= kLongestName &&
          std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < 32 || c == 127; });
 }
@@ -53,8 +53,8 @@ std::string from_hexadecimal(const std::string& digits) {
 Tokens::Tokens(const std::string& file) {
   if (access(file.c_str(), F_OK) != 0) make_secret(file);
   secret_ = from_hexadecimal(io::read_whole_file(file).substr(0, 2 * kSecretBytes));
-  PAL_DATA_CHECK(secret_.size() == kSecretBytes, "this is no secret of a labeling page", file,
-                 "remove it: a new one is made, and new links");
+  PAL_DATA_CHECK(secret_.size() == kSecretBytes, "not the secret of a labeling page", file,
+                 "remove the file: pal label creates a new one, and new links");
 }
 
 std::string Tokens::sign(const char* purpose, const std::string& person, int64_t number) const {
@@ -87,13 +87,12 @@ std::vector<User> read_users(const std::string& file) {
       name.erase(name.find_last_not_of(" \t", name.size() - 7) + 1);
     }
     const std::string where = file + ":" + std::to_string(k + 1);
-    PAL_CHECK(fit_for_a_name(name), where + ": unfit for a name", name,
-              "use up to 64 bytes without control characters");
+    PAL_CHECK(is_valid_name(name), where + ": invalid name", name, "use up to 64 bytes without control characters");
     PAL_CHECK(std::none_of(people.begin(), people.end(), [&](const User& p) { return p.name == name; }),
-              where + ": this name stands there twice", name, "give every person a name of their own");
+              where + ": this name appears twice", name, "give every person a name of their own");
     people.push_back({name, role});
   }
-  PAL_CHECK(!people.empty(), "no names in", file, "write a name a line");
+  PAL_CHECK(!people.empty(), "no names in", file, "write one name per line");
   if (std::none_of(people.begin(), people.end(), [](const User& p) { return p.role == Role::owner; }))
     people.front().role = Role::owner;
   return people;
@@ -104,8 +103,8 @@ Users::Users(std::vector<User> people, const Tokens& tokens, std::string file)
   if (!std::filesystem::exists(file_)) return;
   for (const std::string& line : oracle::split_lines(io::read_whole_file(file_))) {
     const size_t space = line.find(' ');
-    PAL_DATA_CHECK(space != std::string::npos && space > 0, "a line that is no number of links and name in " + file_,
-                   line, "remove the file, and label/secret beside it");
+    PAL_DATA_CHECK(space != std::string::npos && space > 0, "expected `NUMBER NAME` in " + file_, line,
+                   "remove the file, and label/secret beside it");
     used_[line.substr(space + 1)] = std::strtoll(line.c_str(), nullptr, 10);
   }
 }

@@ -1,9 +1,9 @@
-// users: the people who may answer at the labeling page: their names, the link of their first visit, their cookies, and the
-// keyed hashes that these are made of.
+// users: the people who may answer at the labeling page: their names, the link of their first visit, their cookies, and
+// the keyed hashes that these are made of.
 //
-// The users file has a name a line; `NAME owner` may also review, resolve and export. Without such a line the first user is
-// the owner. A link works for one visit; from then on the browser sends a cookie, and the next link of that person has
-// another number. The numbers are kept in a file, so that a used link stays used.
+// The users file has a name a line; `NAME owner` may also review, resolve and export. Without such a line the first
+// user is the owner. A link works for one visit; from then on the browser sends a cookie, and the next link of that
+// person has another number. The numbers are kept in a file, so that a used link stays used.
 // Thread: any.
 #pragma once
 
@@ -18,8 +18,8 @@ namespace pal::label {
 // Keyed hashes (HMAC-SHA256, 256 bits) of one secret of the run.
 //   link     opens the page for a person; each number of theirs once
 //   session  what the browser sends from then on (a cookie)
-//   ticket   is sent with a question and comes back with its answer: proof that this person was asked the question, also
-//            after a restart of the server
+//   ticket   is sent with a question and comes back with its answer: proof that this person was asked the question,
+//            also after a restart of the server
 // The secret is in a file that only its owner may read; removing the file makes all hashes void.
 class Tokens {
  public:

@@ -50,7 +50,7 @@ class Exchange final : public Labeler {
 }  // namespace
 
 std::unique_ptr<Labeler> make_file_labeler(const std::string& folder, SampleName name) {
-  PAL_CHECK(!folder.empty(), "oracle.labeler=exchange has no run folder", "", "use it with pal train");
+  PAL_CHECK(!folder.empty(), "oracle.labeler=exchange needs a run folder", "", "use it with pal train");
   return std::make_unique<Exchange>(folder, std::move(name));
 }
 

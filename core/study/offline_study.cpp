@@ -32,8 +32,9 @@ data::FeatureSet study_features(const std::string& path, std::vector<int64_t>* p
   const auto data = data::Dataset::open(path);
   std::vector<int64_t> all(static_cast<size_t>(data->size()));
   std::iota(all.begin(), all.end(), int64_t{0});
-  PAL_DATA_CHECK(data->encoding() == data::Encoding::raw, "images that are not of one size, without a network", path,
-                 "make features of them with `pal embed`, and give that file");
+  PAL_DATA_CHECK(data->encoding() == data::Encoding::raw,
+                 "the images have different sizes; a study needs features or images of one size", path,
+                 "compute features with `pal embed`, and give that file");
   if (parents) *parents = data->parents();
   return {eval::pixels(*data, all), data->labels()};
 }
@@ -141,11 +142,11 @@ int64_t answered_label(const graph::GraphStore& store, int64_t sample) {
   return best;
 }
 
-// Samples of the training set that evaluation looks at: the first, which are in no order that matters. Two thirds teach the
-// probes, the last third chooses the head and is seen by nobody else.
+// Samples of the training set that evaluation uses: the first ones. The probes train on two thirds; the last third only
+// chooses the head.
 constexpr int64_t kProbeSamples = 15000;
 
-void judge_point(StudyPoint& p, graph::GraphStore& store, FeatureHead& head, const StudyData& data) {
+void evaluate_point(StudyPoint& p, graph::GraphStore& store, FeatureHead& head, const StudyData& data) {
   const int64_t n = std::min(kProbeSamples, data.train.size(0)), taught = n - n / 3;
   const auto first = data.train_labels.begin();
   const HeadSplit split{data.train.narrow(0, 0, taught),
@@ -161,7 +162,7 @@ void judge_point(StudyPoint& p, graph::GraphStore& store, FeatureHead& head, con
       1 -
       eval::linear_probe(train, labels, test, data.test_labels, data.classes, {.ridge = 1e-4, .iterations = 50}).top1;
   p.knn = 1 - eval::knn(train, labels, test, data.test_labels, data.classes, {}).top1;
-  // What a user has in hand: the labels known so far. No label, no classifier.
+  // The labels that a user has: those known so far. Without a label there is no classifier.
   std::vector<int64_t> known;
   for (int64_t i = 0; i < store.samples(); ++i)
     known.push_back(store.deduction() == graph::Deduction::on ? store.label(i) : answered_label(store, i));
@@ -182,7 +183,7 @@ StudyData read_study_data(const config::Config& config) {
   for (const auto& [set, key] : {std::pair(&train, "data.train"), std::pair(&test, "data.test")}) {
     const bool all = !set->labels.empty() && *std::min_element(set->labels.begin(), set->labels.end()) >= 0;
     PAL_DATA_CHECK(all, std::string("samples without a label in ") + key, config.text(key),
-                   "a comparison of oracles answers from the labels: give all");
+                   "a comparison of oracles answers from the labels: label every sample");
   }
   PAL_DATA_CHECK(train.rows.size(1) == test.rows.size(1), "the test set has features of another width",
                  test.rows.size(1), "the training set has " + std::to_string(train.rows.size(1)));
@@ -221,11 +222,12 @@ std::vector<StudyPoint> run_study(const config::Config& config, const StudyLine&
       if (progress) progress(loop.questions());
     }
     StudyPoint p = loop.point();
-    const bool same = !curve.empty() && curve.back().questions == p.questions;  // nothing was asked: nothing is new
+    const bool same =
+        !curve.empty() && curve.back().questions == p.questions;  // nothing was asked since the last point
     if (same)
       p = curve.back();
     else
-      judge_point(p, loop.store(), head, data);
+      evaluate_point(p, loop.store(), head, data);
     curve.push_back(p);
   }
   return curve;
@@ -237,7 +239,7 @@ Closure run_to_closure(const config::Config& config, const StudyData& data,
   const StudyLine line{"closure"};
   StudyLoop loop(config, line, data);
   Closure out;
-  // A pool may hold nothing to ask while others do: it ends after as many empty ones as cover the set several times.
+  // A pool may have nothing to ask while another has: ends after as many empty pools as cover the set several times.
   const int64_t patience = 20 + 4 * data.train.size(0) / loop.settings().pool;
   for (int64_t empty = 0; empty < patience && loop.store().components() > data.classes;) {
     ++out.rounds;

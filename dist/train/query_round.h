@@ -1,13 +1,14 @@
-// query_round: query rounds during training. Rank 0 asks and records, one broadcast carries the decisions, and every rank
-// inserts them into its graph before the same step.
+// query_round: query rounds during training. Rank 0 asks and records, one broadcast carries the decisions, and every
+// rank inserts them into its graph before the same step.
 //
 // Before step s (s > 0 a multiple of oracle.every) every rank embeds its slice of the pool of round s / every. Training
 // continues. Meanwhile rank 0's worker thread records the answers that people submitted, chooses the questions, writes
 // them to the ledger, has them answered or publishes them, decides, and syncs the decisions to disk (round_leader.h). A
 // sampler that needs embeddings chooses on all ranks, each in a worker thread and for its own rows of the pool
-// (core/oracle/samplers/pool_rows.h). Before step s + oracle.every one broadcast carries the decisions to all ranks, and
-// they take effect exactly there (round_member.h), also in a resumed run. Answers that arrive later are decided in the
-// round that finds them: training never waits for people. Each round compares a fingerprint of the graph across ranks.
+// (core/oracle/samplers/pool_rows.h). Before step s + oracle.every one broadcast carries the decisions to all ranks,
+// and they take effect exactly there (round_member.h), also in a resumed run. Answers that arrive later are decided in
+// the round that finds them: training never waits for people. Each round compares a fingerprint of the graph across
+// ranks.
 //
 // Thread: the training thread calls every function of QueryRounds and is the only one that changes the graph, after it
 //   has collected the worker thread's result. The worker thread reads the graph as it was when the round started.
@@ -34,16 +35,16 @@
 
 namespace pal::dist {
 
-// Of the newest round, on this rank. embed_ms and wait_ms held up training: this rank embedded its slice of the pool, and
-// waited for the previous round. choose_ms ran beside training.
+// Of the newest round, on this rank. embed_ms and wait_ms held up training: this rank embedded its slice of the pool,
+// and waited for the previous round. choose_ms ran beside training.
 struct RoundTimes {
   double embed_ms = 0, wait_ms = 0, choose_ms = 0;
 };
 
 class QueryRounds {
  public:
-  // Collective. Opens the ledger on rank 0 and replays it: decisions in effect before `step` enter the store. `store` and
-  // `world` must outlive this.
+  // Collective. Opens the ledger on rank 0 and replays it: decisions in effect before `step` enter the store. `store`
+  // and `world` must outlive this.
   QueryRounds(const config::Config& config, World& world, graph::GraphStore& store, const QuestionContext& context,
               const LedgerLocation& ledger, int64_t step);
   ~QueryRounds();
@@ -104,8 +105,8 @@ class QueryRounds {
   RoundTimes times_;
   std::string warning_;
   std::set<std::string> warned_;  // kinds of sentences that appear once
-  // The worker thread's result. Ranks other than 0 have a worker only if they hold rows of the pool. The last member: its
-  // destructor waits for the thread, which uses the others.
+  // The worker thread's result. Ranks other than 0 have a worker only if they hold rows of the pool. The last member:
+  // its destructor waits for the thread, which uses the others.
   std::future<Prepared> preparing_;
 };
 

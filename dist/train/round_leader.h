@@ -1,7 +1,7 @@
 // round_leader: rank 0's part of a query round: the ledger, the inbox and the labeler.
 //
-// Thread: rank 0's worker thread calls begin() and finish(). The training thread calls the constructor and start() before
-//   the first round, and record_figure() at any time (the ledger's calls take turns).
+// Thread: rank 0's worker thread calls begin() and finish(). The training thread calls the constructor and start()
+//   before the first round, and record_figure() at any time (the ledger's calls take turns).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -52,8 +52,8 @@ class RoundLeader {
 
   // Records the answers that arrived, and adds the queries that must not be asked again to the round.
   void begin(oracle::Round& round, int64_t step);
-  // Records the queries, has them answered or publishes them, and decides. `contradicted`: pairs whose questions want one
-  // more answer. Every decision is on disk when it returns.
+  // Records the queries, has them answered or publishes them, and decides. `contradicted`: pairs whose questions want
+  // one more answer. Every decision is on disk when it returns.
   RoundMessage finish(std::vector<oracle::Query>& queries, const oracle::Round& round, const std::string& sampler,
                       const std::vector<SamplePair>& contradicted, int64_t step);
   // Sentences about answers that were refused since the last call.

@@ -32,8 +32,8 @@ struct RoundStart {
   RoundMessage message = {};    // every decision so far
 };
 
-// Collective. Rank 0's message, on every rank. The message has a fixed size when it holds at most `expected` decisions, so
-// that one broadcast is enough; the head of a larger message announces a second broadcast.
+// Collective. Rank 0's message, on every rank. The message has a fixed size when it holds at most `expected` decisions,
+// so that one broadcast is enough; the head of a larger message announces a second broadcast.
 RoundMessage broadcast_round(const RoundMessage& message, int64_t expected, comm::Comm& comm);
 
 // Collective. Rank 0's start, on every rank.

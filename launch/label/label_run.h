@@ -27,8 +27,8 @@ struct LabelTarget {
 };
 // The run folder of the target; that of a config is created when it does not exist.
 std::string label_run_folder(const LabelTarget& target);
-// The run's graph with the overrides of the section oracle. oracle.members is kGridMembers unless it was set; where no label
-// is known, oracle.templates is `discover` unless it was set.
+// The run's graph with the overrides of the section oracle. oracle.members is kGridMembers unless it was set; where no
+// label is known, oracle.templates is `discover` unless it was set.
 RunGraph open_label_graph(const LabelTarget& target, const std::string& run);
 
 class LabelRun final : public PageRun {

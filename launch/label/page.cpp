@@ -179,8 +179,8 @@ PageResponse LabelPage::route(const PageRequest& r) {
   return post ? refuse(r, 404, "there is nothing here") : asset(r);
 }
 
-// The cookie is SameSite=Strict. A browser does not send it after a redirect from a foreign page, so the response is a page
-// that loads "/" itself. A person who has a session and opens a used link again keeps the session.
+// The cookie is SameSite=Strict. A browser does not send it after a redirect from a foreign page, so the response is a
+// page that loads "/" itself. A person who has a session and opens a used link again keeps the session.
 PageResponse LabelPage::first_visit(const PageRequest& r, const label::User* person) {
   const label::Users::Visit visit = people_.enter(r.parameters.at("token"));
   PageResponse response{200, "text/html; charset=utf-8",

@@ -1,15 +1,15 @@
 // page: the labeling page's server without its sockets: a request in, a response out.
 //
-// Order of the checks: Host, method, session, rate, Origin, type and size of the body, then the path. A request that fails a
-// check is refused with the matching status, and the refusal is logged. Everything but the first visit needs a session.
-// Only the compiled-in files, images by number and the calls below exist: no path of a request names a file.
+// Order of the checks: Host, method, session, rate, Origin, type and size of the body, then the path. A request that
+// fails a check is refused with the matching status, and the refusal is logged. Everything but the first visit needs a
+// session. Only the compiled-in files, images by number and the calls below exist: no path of a request names a file.
 //
 //   GET  /?token=T                 first visit: exchanges a link for a cookie, once
 //   GET  / /app.js …               the page (assets.h)
 //   GET  /image/N /image/N/full    a sample, small or in its own size
 //   GET  /api/questions?n=3        cards for this person, reserved for a while
-//   POST /api/answer               {uuid, query, ticket, answers: [[member, verdict]…], seconds, replaces?}: acknowledged
-//                                  once it is on disk
+//   POST /api/answer               {uuid, query, ticket, answers: [[member, verdict]…], seconds, replaces?}:
+//                                  acknowledged once it is on disk
 //   POST /api/undo                 {uuid}
 //   GET  /api/mine                 this person's newest cards
 //   GET  /api/standing             figures for the dashboard

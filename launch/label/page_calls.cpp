@@ -177,7 +177,7 @@ PageResponse LabelPage::stats(const PageRequest&, const label::User& person) {
             {"open", s->open},
             {"answered", s->answered},
             {"answers", s->answers},
-            {"told", s->told},
+            {"told", s->answered_pairs},
             {"known", s->known},
             {"components", s->components},
             {"unsure", s->unsure},

@@ -24,7 +24,7 @@ at::Tensor inputs_of(const RunGraph& graph, const std::vector<int64_t>& samples)
   return eval::pixels(*graph.data, samples);
 }
 
-// The newest checkpoint embeds the pool; before there is one, the samples themselves stand in if the caller allows it.
+// The newest checkpoint embeds the pool; before there is one, the samples themselves are used if the caller allows it.
 at::Tensor embed_pool(const std::string& run, const RunGraph& graph, const std::vector<int64_t>& samples,
                       const AskOptions& ask, comm::Comm& comm) {
   if (ask.untrained == Untrained::by_inputs && record::checkpoint_steps(run).empty()) return inputs_of(graph, samples);

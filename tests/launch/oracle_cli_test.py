@@ -97,7 +97,7 @@ class Oracle(unittest.TestCase):
         before = self.text("compare.csv")
         os.remove(f"{self.folder}/out/runs/captcha-noise0-seed1.csv")
         out = pal("oracle", "compare", self.config, "--out", f"{self.folder}/out")
-        self.assertIn("5 of 6 runs are there already", out)
+        self.assertIn("5 of 6 runs are complete already", out)
         strip = lambda text: [line.rsplit(",", 1)[0] for line in text.splitlines()]   # the last column is a time
         self.assertEqual(strip(before), strip(self.text("compare.csv")))
         # Another setting, another result: nothing old is taken for it.

@@ -15,8 +15,8 @@ namespace pal::oracle {
 
 inline constexpr const char* kWithdrawn = "withdrawn";  // the verdict of the row that withdraws an answer
 
-// Creates the tables of a new file. An existing file must be a ledger, of this run (kAnyRun: of any) and of a known schema;
-// an older schema is brought to the newest. Inside a transaction of the caller.
+// Creates the tables of a new file. An existing file must be a ledger, of this run (kAnyRun: of any) and of a known
+// schema; an older schema is brought to the newest. Inside a transaction of the caller.
 void prepare_ledger(const Sqlite& db, const std::string& run_id);
 
 struct Ledger::Database {

@@ -1,4 +1,5 @@
-// choose_questions: the questions of a round, the answers that the model predicts for them, or why there is no question.
+// choose_questions: the questions of a round, the answers that the model predicts for them, or why there is no
+// question.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +24,15 @@ struct Chosen {
   std::vector<Query> queries = {};
   NoQuestion why = NoQuestion::none;
 };
-// The sampler's choice without closed pairs. When the sampler chose closed pairs only, it chooses once more, without the
-// samples of those pairs. Collective over the pool's ranks.
+// The sampler's choice without closed pairs. When the sampler chose closed pairs only, it chooses once more, without
+// the samples of those pairs. Collective over the pool's ranks.
 Chosen choose_questions(const QuerySampler& sampler, const graph::GraphStore& store, const Pool& pool,
                         const Round& round);
 
 // Collective over the pool's ranks. Fills Query::expected with what the model predicts before the question is asked. A
 // member is predicted to be the same when its nearest other sample of the pool (by cosine in the embedding) that the
-// graph knows (GraphStore::known) belongs to the template's component, and to differ otherwise. Unknown for a member that
-// is not in the pool; nothing is filled without embeddings, while fewer than two samples are known, and for coarse
+// graph knows (GraphStore::known) belongs to the template's component, and to differ otherwise. Unknown for a member
+// that is not in the pool; nothing is filled without embeddings, while fewer than two samples are known, and for coarse
 // questions.
 void predict_answers(const graph::GraphStore& store, const Pool& pool, std::vector<Query>& queries);
 

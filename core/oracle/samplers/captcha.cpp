@@ -30,8 +30,8 @@ at::Tensor inputs_here(const Candidates& board, const Pool& pool) {
   return rows / std::max(longest.item<double>(), 1e-20);
 }
 
-// Collective. rows (rows of the pool here, D): embeddings or inputs. The template of every class with a known member in the
-// pool becomes the member nearest (cosine) to the mean of its members there; ties by the lower sample.
+// Collective. rows (rows of the pool here, D): embeddings or inputs. The template of every class with a known member in
+// the pool becomes the member nearest (cosine) to the mean of its members there; ties by the lower sample.
 void move_templates(Candidates& board, const at::Tensor& rows) {
   const PoolRows& pool = board.pool();
   const int64_t dims = rows.size(1);
@@ -62,12 +62,12 @@ void move_templates(Candidates& board, const at::Tensor& rows) {
   }
 }
 
-// What a class still has to be asked, and how much of it is known.
+// The points that a class may be asked about, and how many members of it are known.
 struct Demand {
   double known = 0;  // members, plus what this round and pending ones ask, for its prior
   bool exhausted = false;
-  std::vector<int64_t> predicted;  // points that are taken for this class, the first to be asked last
-  std::vector<int64_t> others;     // then these, the first to be asked first, from `next` on; −1: not looked for yet
+  std::vector<int64_t> predicted;  // points predicted as this class, the first to be asked last
+  std::vector<int64_t> others;     // then these, the first to be asked first, from `next` on; −1: not computed yet
   int64_t next = -1;
 };
 
@@ -155,7 +155,7 @@ class Captcha final : public QuerySampler {
     return least;
   }
 
-  // Refused points come back until their class is known. Outliers ask only about what is believed similar.
+  // Refused points are asked again until their class is known. Outliers ask only about points predicted as the class.
   bool finishes() const { return options_.guide != Guide::none && options_.kind == QueryKind::captcha; }
 
   // Samples of up to `count` points, taken; `left` is what the round may still ask.
@@ -174,7 +174,7 @@ class Captcha final : public QuerySampler {
       ask(point);
     }
     if (full() || options_.kind == QueryKind::outliers) return samples;
-    // The others: by the model, or by their draws. What is not open now will not be in this round, so nobody looks at it again.
+    // The others: by the model, or by their draws. What is not open now stays so in this round, so `next` only grows.
     const bool guided = model && model->has(c);
     if (guided && demand.next < 0) demand.others = likely_points(board, *model, c, left);
     const std::vector<int64_t>& others = guided ? demand.others : board.by_draw();
@@ -184,7 +184,7 @@ class Captcha final : public QuerySampler {
     return samples;
   }
 
-  // The `most` open points likeliest to be of class c: more are not asked in the round, whatever other classes take.
+  // The `most` open points likeliest to be of class c: the round asks no more than these.
   static std::vector<int64_t> likely_points(const Candidates& board, const ClassModel& model, int64_t c, int64_t most) {
     std::vector<int64_t> open;
     for (int64_t p = 0; p < board.count(); ++p) {
@@ -207,7 +207,7 @@ std::unique_ptr<QuerySampler> make_captcha(const CaptchaOptions& options) {
   PAL_CHECK(options.members >= 1, "oracle.members", options.members, "give at least 1");
   PAL_CHECK(options.kind != QueryKind::outliers || options.guide != Guide::none,
             "oracle.class_guess for oracle.sampler=outliers", "none",
-            "outliers need embeddings or classifier: their members are believed similar");
+            "outliers need embeddings or classifier: their members are those predicted as one class");
   for (double prior : options.priors)
     PAL_CHECK(prior > 0, "a number of oracle.priors", prior, "give numbers above 0, one for each class");
   return std::make_unique<Captcha>(options);

@@ -10,10 +10,10 @@
 namespace pal::oracle {
 namespace {
 
-constexpr int64_t kEnsemblePoints = 32768;  // points that all heads look at, drawn
+constexpr int64_t kEnsemblePoints = 32768;  // points that all heads predict, drawn
 
-// How often each row counts in a head: as many draws with replacement as there are members, of one class at a time, so that no
-// class is lost.
+// How often each row counts in a head: as many draws with replacement as there are members, of one class at a time, so
+// that no class is lost.
 std::vector<int32_t> bootstrap(const Candidates& board, int64_t head) {
   std::vector<int32_t> times(board.row_class().size(), 0);
   std::map<int64_t, std::vector<size_t>> members;

@@ -45,7 +45,7 @@ namespace {
 // A gradient, and the key of its point in the draw of the next one: the smallest of all ranks is chosen.
 struct Candidate {
   double key = std::numeric_limits<double>::infinity();
-  int64_t point = -1;  // index of the points looked at
+  int64_t point = -1;  // index of the drawn points
   double square = 0;
   std::vector<float> residual, row;
 };
@@ -80,7 +80,8 @@ std::unique_ptr<QuerySampler> gradients_sampler(const SamplerSettings& settings,
         const at::Tensor x = board.rows_here(points, here);
         at::Tensor residual = at::zeros({n, classes}, at::kFloat);  // p − e_first
         std::vector<double> square(here.size(), 0), distance;
-        std::vector<Random> draws;  // each point its own: what is chosen does not depend on where the others lie
+        std::vector<Random>
+            draws;  // of each point its own: the choice does not depend on which rank holds which points
         const auto& ops = kernels::vec_ops<float>(kernels::best_isa());
         int64_t next = 0;
         for_each_belief(board, model, points, [&](size_t, const float* p) {
@@ -96,7 +97,8 @@ std::unique_ptr<QuerySampler> gradients_sampler(const SamplerSettings& settings,
         distance = square;  // to nothing at first: the norm
         std::vector<int64_t> chosen;
         while (static_cast<int64_t>(chosen.size()) < std::min(count, static_cast<int64_t>(points.size()))) {
-          // The first is the longest gradient. Then in proportion to the distances: the smallest of exponential draws, each by its rate.
+          // The first is the longest gradient. Then in proportion to the distances: the smallest of exponential draws,
+          // each by its rate.
           Candidate own{.residual = std::vector<float>(static_cast<size_t>(classes), 0),
                         .row = std::vector<float>(static_cast<size_t>(dims), 0)};
           int64_t at = -1;

@@ -10,7 +10,7 @@
 namespace pal::oracle {
 namespace {
 
-constexpr int64_t kCenterPoints = 65536, kCenterKnown = 2048;  // looked at, at most: drawn
+constexpr int64_t kCenterPoints = 65536, kCenterKnown = 2048;  // drawn, at most
 
 // The similarity of each row to the nearest of the others.
 std::vector<float> nearest_similarity(const at::Tensor& rows, const at::Tensor& others) {

@@ -1,6 +1,6 @@
-// nnclr: drawn points, each with its nearest neighbor (cosine) in a support set: the first of the oracle.neighbors nearest
-// that is not taken. oracle.support: so many more points, drawn; 0: the drawn points themselves, the paper's in-batch form.
-// oracle.neighbors=0 asks nothing: plain SSL.
+// nnclr: drawn points, each with its nearest neighbor (cosine) in a support set: the first of the oracle.neighbors
+// nearest that is not taken. oracle.support: so many more points, drawn; 0: the drawn points themselves, the paper's
+// in-batch form. oracle.neighbors=0 asks nothing: plain SSL.
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
@@ -21,7 +21,7 @@ std::unique_ptr<QuerySampler> nnclr_sampler(const SamplerSettings& settings, con
       [neighbors = settings.neighbors, more = settings.support](const Candidates& board, int64_t count) {
         std::vector<PointPair> pairs;
         if (neighbors == 0) return pairs;
-        // Twice as many anchors as questions: those whose neighbors are taken or known fall out.
+        // Twice as many anchors as questions: those whose neighbors are taken or known are dropped.
         const int64_t anchors = 2 * count;
         std::vector<int64_t> drawn = free_points(board, anchors + more);
         std::sort(drawn.begin(), drawn.end(), [&](int64_t a, int64_t b) {

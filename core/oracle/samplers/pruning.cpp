@@ -1,5 +1,5 @@
-// pruning: k-means; the points nearest to their centers while a class has fewer than oracle.pruning_near_until known members
-// on average, the farthest ones later. Clusters take turns, so that a batch does not repeat itself.
+// pruning: k-means; the points nearest to their centers while a class has fewer than oracle.pruning_near_until known
+// members on average, the farthest ones later. Clusters take turns, so that a batch does not repeat itself.
 // Reference: Sorscher et al., "Beyond neural scaling laws: beating power law scaling via data pruning" (NeurIPS 2022).
 #include <algorithm>
 

@@ -40,8 +40,8 @@ inline PointOptions point_options(const SamplerSettings& s) {
   return {s.members, s.templates, s.class_guess == Guide::classifier ? ModelKind::classifier : ModelKind::centers};
 }
 
-// By oracle.sampler and oracle.mix; oracle.sampler=none gives nullptr. parents: the taxonomy, as Dataset::parents; empty:
-// none.
+// By oracle.sampler and oracle.mix; oracle.sampler=none gives nullptr. parents: the taxonomy, as Dataset::parents;
+// empty: none.
 std::unique_ptr<QuerySampler> make_query_sampler(const config::Config& config,
                                                  const std::vector<int64_t>& parents = {});
 // Whether the run starts from one labeled sample of each class (oracle.templates=given).

@@ -16,7 +16,8 @@ namespace {
 
 constexpr int64_t kTypicalPoints = 32768, kTypicalClusters = 1000, kTypicalNeighbors = 20, kTypicalInCluster = 2000;
 
-// The point of a cluster with the nearest neighbors there; of very large clusters the first points by draw are looked at.
+// The point of a cluster with the nearest neighbors there; of very large clusters the first points by draw are looked
+// at.
 int64_t densest(const Candidates& board, std::vector<int64_t> points) {
   if (static_cast<int64_t>(points.size()) > kTypicalInCluster) {
     std::nth_element(points.begin(), points.begin() + kTypicalInCluster, points.end(),

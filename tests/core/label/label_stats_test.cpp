@@ -1,4 +1,4 @@
-// label_stats: what follows from the answers so far: relations told and implied, contradictions with their chain, the consensus.
+// label_stats: what follows from the answers so far: answered and inferred pairs, contradictions with their chain, the consensus.
 #include "core/label/label_stats.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(LabelStanding, CountsWhatFollowsAndFindsTheChain) {
   LabelStats s = look();
   // {0, 1, 2} and {3, 4}: 3 + 1 pairs the same, 6 different.
   EXPECT_EQ(s.known, 10);
-  EXPECT_EQ(s.told, 4);
+  EXPECT_EQ(s.answered_pairs, 4);
   EXPECT_EQ(s.components, 7);
   EXPECT_EQ(s.unsure, 1);
   EXPECT_EQ(s.history.back().known, 10);

@@ -41,12 +41,11 @@ TEST(Asking, SaysWhyThereIsNoQuestion) {
   EXPECT_EQ(question_count(first.queries), kSamples - 2);
   EXPECT_EQ(first.why, NoQuestion::none);
   EXPECT_EQ(to_sentence(first.why, *asked.sampler, 0, kSamples), "");
-  // All of them are out.
+  // All of them are pending.
   asked.round.pending = first.queries;
   EXPECT_EQ(asked.choose().why, NoQuestion::waiting);
   EXPECT_TRUE(asked.choose().queries.empty());
-  EXPECT_NE(to_sentence(NoQuestion::waiting, *asked.sampler, 6, kSamples).find("6 wait for an answer"),
-            std::string::npos);
+  EXPECT_NE(to_sentence(NoQuestion::waiting, *asked.sampler, 6, kSamples).find("6 are unanswered"), std::string::npos);
   // Nobody could tell, of either class.
   asked.round.pending.clear();
   for (int64_t s = 2; s < kSamples; ++s) {
