@@ -149,8 +149,8 @@ AskResult LabelRun::ask() const {
   options.untrained = Untrained::by_inputs;
   options.threads = io::usable_cores();
   insert_ledger(graph, ledger_);
-  const auto comm = comm::make_local_comm();
-  const AskedRound asked = ask_round(run_, graph, *sampler_, ledger_, options, *comm);
+  const auto local = comm::make_local_comm();
+  const AskedRound asked = ask_round(run_, graph, *sampler_, ledger_, options, *local);
   return {static_cast<int64_t>(asked.queries.size()), asked.why};
 }
 
