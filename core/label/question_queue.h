@@ -1,8 +1,9 @@
 // question_queue: the open questions of the ledger, in memory, and which of them each person is shown next.
 //
 // A card is a query with at most `most` of its open members that this person has neither answered nor skipped. Several
-// people are shown the same question only when several answers are wanted, and nobody sees the answers of others.
-// A card is reserved for its person until it is answered or its lease ends: a reload shows it to that person again.
+// people are shown the same question only when several answers are wanted, and a person never sees the answers of
+// others. A card is reserved for its person until it is answered or its lease ends: a reload shows it to that person
+// again.
 // Thread: any.
 #pragma once
 

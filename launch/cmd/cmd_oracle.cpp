@@ -114,7 +114,7 @@ int closure(const std::string& path, const std::vector<std::string>& overrides) 
   const auto q = static_cast<double>(found.questions), all = static_cast<double>(n);
   fmt::print(
       "{} samples, {} classes, oracle.sampler={}, oracle.class_guess={}: {} questions in {} rounds, {:.1f} s\n"
-      "  {:.3f} N; N·C = {}: {:.1f} % of it; N² = {}: {:.4f} % of it; all pairs known: {}; as the labels say: {}\n",
+      "  {:.3f} N; N·C = {}: {:.1f} % of it; N² = {}: {:.4f} % of it; all pairs known: {}; labels agree: {}\n",
       n, data.classes, config.text("oracle.sampler"), config.text("oracle.class_guess"), found.questions, found.rounds,
       found.seconds, q / all, n * data.classes, 100 * q / (all * static_cast<double>(data.classes)), n * n,
       100 * q / (all * all), found.complete ? "yes" : "no", found.right ? "yes" : "no");

@@ -33,7 +33,7 @@ RunGraph open_label_graph(const LabelTarget& target, const std::string& run);
 
 class LabelRun final : public PageRun {
  public:
-  // Starts the background worker. Everything that is handed in must outlive this. Throws Error (usage) when the run has
+  // Starts the background worker. All arguments must outlive this. Throws Error (usage) when the run has
   // neither a sampler nor an open question.
   LabelRun(const std::string& run, const RunGraph& graph, oracle::Ledger& ledger, label::AnswerService& service,
            const label::Users& people, const Pictures& pictures);

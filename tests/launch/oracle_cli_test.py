@@ -106,7 +106,7 @@ class Oracle(unittest.TestCase):
 
     def test_closure_recovers_the_graph(self):
         out = pal("oracle", "closure", self.config, "oracle.class_guess=none")
-        self.assertIn("all pairs known: yes; as the labels say: yes", out)
+        self.assertIn("all pairs known: yes; labels agree: yes", out)
         self.assertIn("N·C = 1600", out)
 
     def test_trains_a_head_on_features_with_an_oracle(self):

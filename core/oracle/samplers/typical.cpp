@@ -16,8 +16,7 @@ namespace {
 
 constexpr int64_t kTypicalPoints = 32768, kTypicalClusters = 1000, kTypicalNeighbors = 20, kTypicalInCluster = 2000;
 
-// The point of a cluster with the nearest neighbors there; of very large clusters the first points by draw are looked
-// at.
+// The point of a cluster with the nearest neighbors there; of a very large cluster only the first points by draw count.
 int64_t densest(const Candidates& board, std::vector<int64_t> points) {
   if (static_cast<int64_t>(points.size()) > kTypicalInCluster) {
     std::nth_element(points.begin(), points.begin() + kTypicalInCluster, points.end(),
@@ -47,7 +46,7 @@ int64_t densest(const Candidates& board, std::vector<int64_t> points) {
 std::unique_ptr<QuerySampler> typical_sampler(const SamplerSettings& settings, const std::vector<int64_t>&) {
   return make_point_sampler(
       "typical", point_options(settings), [](const Candidates& board, const ClassModel& model, int64_t count) {
-        // A drawn part of the points, and all known rows of the pool beside them: they tell which clusters are covered.
+        // A drawn part of the points, and all known rows of the pool beside them: they show which clusters are covered.
         std::vector<int64_t> points = free_points(board, kTypicalPoints), rows;
         for (int64_t p : points) rows.push_back(board.points()[p].row);
         for (size_t row = 0; row < board.row_class().size() && rows.size() < 2 * static_cast<size_t>(kTypicalPoints);
