@@ -87,7 +87,11 @@ const std::vector<KeySpec>& config_keys() {
       {"loss.form", T::choice, "unbiased", "Sampled VIC2: unbiased for VIC2, or the form printed in the paper.", {"unbiased", "printed"}},
       {"loss.reduction", T::choice, "mean", "mean trains; sum is for theory.", {"mean", "sum"}},
 
-      {"oracle.sampler", T::choice, "none", "Who chooses the questions (pal help samplers).", {"none", "ssl", "supervised", "random", "captcha", "outliers", "nnclr", "pruning", "coarse", "uncertainty", "ensemble", "model_change", "gradients", "typical", "k_center", "merging", "mix"}},
+      {"oracle.sampler", T::choice, "none", "Who chooses the questions (pal help samplers).", {
+          "none",
+#define PAL_SAMPLER(name, start) #name,
+#include "core/config/samplers.def"
+          "mix"}},
       {"oracle.mix", T::text_list, "[]", "oracle.sampler=mix: samplers with their shares, [{sampler: captcha, share: 0.7}, {sampler: nnclr, share: 0.3, from: 1000}]; from and until count answers."},
       {"oracle.labeler", T::choice, "labels", "Who answers: the data set's own labels (simulated), pairs of a file, or people and programs by files.", {"labels", "pairs", "exchange"}},
       {"oracle.pairs", T::text, "", "oracle.labeler=pairs: CSV i,j,weight or an HDF5 CSR group; above 0 the same, below 0 different."},

@@ -58,9 +58,13 @@ struct Report {
   std::vector<std::vector<std::string>> rows;
 };
 
-const std::vector<std::string> kSamplers = {"supervised", "random",      "captcha",  "outliers",     "nnclr",
-                                            "pruning",    "uncertainty", "ensemble", "model_change", "gradients",
-                                            "typical",    "k_center",    "merging",  "coarse"};
+// Every sampler that asks.
+std::vector<std::string> asking_samplers() {
+  std::vector<std::string> names = oracle::sampler_names();
+  std::erase(names, "ssl");
+  return names;
+}
+const std::vector<std::string> kSamplers = asking_samplers();
 
 // The rounds of one number of ranks, by name: what the ranks say of each sampler.
 std::vector<json> run_rounds(const OracleBenchOptions& o, int ranks, const std::string& program) {

@@ -13,6 +13,7 @@
 #include "core/eval/embed.h"
 #include "core/io/sha256.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/round/pool.h"
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/philox.h"
 #include "launch/process/machine.h"

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "core/oracle/labeler.h"
+#include "core/oracle/round/pool.h"
 #include "core/oracle/samplers/captcha.h"
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
@@ -291,7 +292,7 @@ TEST(Answers, AreSortedByWhatTheyTell) {
   EXPECT_EQ(used.contradicted[0].answer.relation(), graph::Relation::same);
   EXPECT_EQ(to_string(used.contradicted[0].chain), "0 = 1 (answer 0), 1 ≠ 2 (answer 1)");
   EXPECT_NE(to_sentence(used.contradicted)
-                .find("1 of the answers contradict earlier ones and are left out; the first says that 0 and 2 are the "
+                .find("1 answers contradict earlier ones and are left out; by the first, 0 and 2 are the "
                       "same, but 0 = 1 (answer 0), 1 ≠ 2 (answer 1)"),
             std::string::npos);
   EXPECT_EQ(to_sentence({}), "");
@@ -299,8 +300,9 @@ TEST(Answers, AreSortedByWhatTheyTell) {
 }
 
 TEST(OracleFactory, ReadsTheConfig) {
-  EXPECT_EQ(make_query_sampler(spec_of().oracle), nullptr);
-  const auto captcha = make_query_sampler(spec_of({"oracle.sampler=captcha", "oracle.class_guess=none"}).oracle);
+  EXPECT_EQ(make_query_sampler(config::Config::defaults()), nullptr);
+  const auto captcha =
+      make_query_sampler(config::Config::defaults({"oracle.sampler=captcha", "oracle.class_guess=none"}));
   ASSERT_NE(captcha, nullptr);
   EXPECT_EQ(captcha->name(), "captcha");
   EXPECT_EQ(captcha->needs(), PoolNeeds::samples);
@@ -310,9 +312,10 @@ TEST(OracleFactory, ReadsTheConfig) {
   const std::string mix = "oracle.mix=[{sampler: captcha, share: 0.5}, {sampler: supervised, share: 0.5}]";
   EXPECT_EQ(make_query_sampler(spec_of({"oracle.sampler=mix", mix, "oracle.center=input"}).oracle)->needs(),
             PoolNeeds::inputs);
-  EXPECT_EQ(make_query_sampler(spec_of({"oracle.sampler=mix", mix}).oracle)->refused_order(), RefusedOrder::first);
-  EXPECT_EQ(make_query_sampler(spec_of({"oracle.sampler=captcha"}).oracle)->needs(), PoolNeeds::embeddings);
-  EXPECT_EQ(make_labeler(spec_of().oracle, LabelerContext{{0, 1}})->name(), "labels");
+  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=mix", mix}))->refused_order(),
+            RefusedOrder::first);
+  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=captcha"}))->needs(), PoolNeeds::embeddings);
+  EXPECT_EQ(make_labeler(config::Config::defaults(), LabelerContext{{0, 1}})->name(), "labels");
   for (QueryKind kind : {QueryKind::pair, QueryKind::captcha}) EXPECT_EQ(query_kind(to_string(kind)), kind);
   EXPECT_THROW(query_kind("riddle"), Error);
 }
