@@ -10,7 +10,6 @@
 #include "core/graph/graph_files.h"
 #include "core/graph/noise.h"
 #include "core/oracle/oracle.h"
-#include "core/oracle/round/round.h"
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
@@ -125,23 +124,7 @@ int64_t total_steps(const RunSpec& spec, int64_t steps_per_epoch) {
   return spec.train.steps ? *spec.train.steps : *spec.train.epochs * steps_per_epoch;
 }
 
-oracle::RoundSettings round_settings(const config::Config& config) {
-  return {.seed = static_cast<uint64_t>(config.integer("train.seed")),
-          .every = config.integer("oracle.every"),
-          .questions_per_round = config.integer("oracle.questions_per_round"),
-          .pool = config.integer("oracle.pool"),
-          .votes = config.integer("oracle.votes"),
-          .repeats = config.integer("oracle.repeats"),
-          .limits = stop_limits(config),
-          .consensus = oracle::consensus_kind(config.text("oracle.consensus")),
-          .wait = config.text("oracle.wait") == "exit" ? oracle::WhileWaiting::exit : oracle::WhileWaiting::train};
-}
-
-int64_t total_steps(const config::Config& config, int64_t steps_per_epoch) {
-  return config.has("train.steps") ? config.integer("train.steps") : config.integer("train.epochs") * steps_per_epoch;
-}
-
-optim::Schedule schedule(const config::Config& config, int64_t steps_per_epoch) {
+optim::Schedule schedule(const RunSpec& spec, int64_t steps_per_epoch) {
   optim::Schedule s;
   PAL_ASSERT(spec.optim.lr || spec.optim.base_lr, "a run has a learning rate");
   s.peak = spec.optim.lr ? *spec.optim.lr : *spec.optim.base_lr * static_cast<double>(spec.train.global_batch) / 256.0;

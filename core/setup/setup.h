@@ -13,10 +13,6 @@
 #include "core/optim/schedule.h"
 #include "core/setup/run_spec.h"
 
-namespace pal::oracle {
-struct RoundSettings;
-}
-
 namespace pal::setup {
 
 // The model of a run. With model.backbone=none the file of features is looked at for its width.
@@ -33,12 +29,7 @@ graph::GraphStore make_graph_store(const graph::GraphSettings& settings, const d
                                    std::vector<int64_t> labels);
 // Samples of a batch that are drawn from what is known (graph.edge_share of train.global_batch). 0 where that would add
 // nothing: on the ssl graph, when all `trained` samples have a label, or when there are neither labels, pairs nor an oracle.
-int64_t edge_samples(const config::Config& config, int64_t labeled, int64_t trained);
-
-// When no more questions are asked.
-oracle::StopLimits stop_limits(const config::Config& config);
-// The query rounds (core/oracle/round/round.h).
-oracle::RoundSettings round_settings(const config::Config& config);
+int64_t edge_samples(const RunSpec& spec, int64_t labeled, int64_t trained);
 
 // Steps of the run, from train.steps or train.epochs.
 int64_t total_steps(const RunSpec& spec, int64_t steps_per_epoch);

@@ -41,23 +41,23 @@ data::FeatureSet study_features(const std::string& path, std::vector<int64_t>* p
 // The query rounds of one oracle: what it has asked, and the graph that its answers made.
 class StudyLoop {
  public:
-  StudyLoop(const config::Config& config, const StudyLine& line, const StudyData& data)
-      : settings_(setup::round_settings(config)),
+  StudyLoop(const setup::RunSpec& spec, const StudyLine& line, const StudyData& data)
+      : settings_(spec.oracle),
         line_(line),
         data_(data),
-        store_(data.train.size(0), setup::deduction(config)),
-        sampler_(oracle::make_query_sampler(config, data.parents)),
-        labeler_(oracle::make_labeler(config, {data.train_labels, data.parents})) {
-    if (config.real("graph.labeled_fraction") == 1 && config.text("oracle.sampler") == "ssl") {
+        store_(data.train.size(0), spec.graph.deduction),
+        sampler_(oracle::make_query_sampler(spec.oracle, data.parents)),
+        labeler_(oracle::make_labeler(spec.oracle, {data.train_labels, data.parents})) {
+    if (spec.graph.labeled_fraction == 1 && spec.oracle.sampler == "ssl") {
       store_.set_labels(data.train_labels);
-    } else if (oracle::uses_templates(config)) {
+    } else if (oracle::uses_templates(spec.oracle)) {
       store_.set_labels(oracle::draw_template_labels(data.train_labels, settings_.seed));
     }
   }
 
   graph::GraphStore& store() { return store_; }
   int64_t questions() const { return questions_; }
-  const oracle::RoundSettings& settings() const { return settings_; }
+  const oracle::OracleSpec& settings() const { return settings_; }
 
   // One round of at most `most` questions; false when there was no question.
   bool ask(int64_t most) {
@@ -116,7 +116,7 @@ class StudyLoop {
     if (q.kind == oracle::QueryKind::coarse) coarse_.insert(coarse_.end(), decisions.begin(), decisions.end());
   }
 
-  const oracle::RoundSettings settings_;
+  const oracle::OracleSpec& settings_;
   const StudyLine& line_;
   const StudyData& data_;
   graph::GraphStore store_;
@@ -181,7 +181,8 @@ StudyData read_study_data(const setup::RunSpec& spec) {
                    test = study_features(spec.data.test, nullptr);
   for (const auto& [set, key] : {std::pair(&train, "data.train"), std::pair(&test, "data.test")}) {
     const bool all = !set->labels.empty() && *std::min_element(set->labels.begin(), set->labels.end()) >= 0;
-    PAL_DATA_CHECK(all, std::string("samples without a label in ") + key, config.text(key),
+    PAL_DATA_CHECK(all, std::string("samples without a label in ") + key,
+                   key == std::string("data.train") ? spec.data.train : spec.data.test,
                    "a comparison of oracles answers from the labels: label every sample");
   }
   PAL_DATA_CHECK(train.rows.size(1) == test.rows.size(1), "the test set has features of another width",
@@ -208,11 +209,11 @@ StudyData read_study_data(const setup::RunSpec& spec) {
 
 std::vector<StudyPoint> run_study(const setup::RunSpec& spec, const StudyLine& line, const StudyData& data,
                                   const std::function<void(int64_t)>& progress) {
-  StudyLoop loop(config, line, data);
-  const int64_t budget = loop.settings().limits.questions, points = config.integer("compare.points");
+  StudyLoop loop(spec, line, data);
+  const int64_t budget = loop.settings().limits.questions, points = spec.compare.points;
   PAL_CHECK(budget > 0, "oracle.budget of a comparison", budget,
             "give the number of questions that every oracle may ask");
-  FeatureHead head(data.train, config.integer("compare.width"));
+  FeatureHead head(data.train, spec.compare.width);
   std::vector<StudyPoint> curve;
   for (int64_t k = 0; k <= points; ++k) {
     const int64_t until = budget * k / points;

@@ -22,7 +22,7 @@ struct StudyData {
 };
 // data.train and data.test: feature files, or images of one size, whose pixels are used; more columns than compare.pca
 // are reduced to so many principal components of the training set.
-StudyData read_study_data(const config::Config& config);
+StudyData read_study_data(const setup::RunSpec& spec);
 
 // Where answers come from.
 enum class StudyAnswers {
@@ -49,7 +49,7 @@ struct StudyPoint {
 // Points: before the first question and at the fractions 1/n … 1 of oracle.budget, n = compare.points. A sampler that
 //         has nothing
 // left to ask ends early; its last point is repeated.
-std::vector<StudyPoint> run_study(const config::Config& config, const StudyLine& line, const StudyData& data,
+std::vector<StudyPoint> run_study(const setup::RunSpec& spec, const StudyLine& line, const StudyData& data,
                                   const std::function<void(int64_t questions)>& progress = {});
 
 // For samplers that end by themselves, such as captcha: asks until nothing is left; how many questions that took.

@@ -11,17 +11,17 @@
 
 namespace pal::dist {
 
-QueryRounds::QueryRounds(const config::Config& config, World& world, graph::GraphStore& store,
+QueryRounds::QueryRounds(const oracle::OracleSpec& spec, World& world, graph::GraphStore& store,
                          const QuestionContext& context, const LedgerLocation& ledger, int64_t step)
     : comm_(world.control()),
       worker_comm_(world.oracle()),
       store_(store),
       context_(context),
-      settings_(setup::round_settings(config)),
-      sampler_(oracle::make_query_sampler(config, context.parents)),
+      settings_(spec),
+      sampler_(oracle::make_query_sampler(spec, context.parents)),
       member_(settings_, store) {
   if (comm_.rank() == 0) {
-    leader_ = std::make_unique<RoundLeader>(config, settings_, context_, ledger, store);
+    leader_ = std::make_unique<RoundLeader>(settings_, context_, ledger, store);
     start_ = leader_->start(step);
   }
   start_ = broadcast_start(start_, settings_.questions_per_round, comm_);

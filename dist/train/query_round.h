@@ -46,7 +46,7 @@ class QueryRounds {
  public:
   // Collective. Opens the ledger on rank 0 and replays it: decisions in effect before `step` enter the store. `store`
   // and `world` must outlive this.
-  QueryRounds(const config::Config& config, World& world, graph::GraphStore& store, const QuestionContext& context,
+  QueryRounds(const oracle::OracleSpec& spec, World& world, graph::GraphStore& store, const QuestionContext& context,
               const LedgerLocation& ledger, int64_t step);
   ~QueryRounds();
 
@@ -96,7 +96,7 @@ class QueryRounds {
   comm::Comm& worker_comm_;  // used by the worker threads
   graph::GraphStore& store_;
   const QuestionContext context_;
-  const oracle::RoundSettings settings_;
+  const oracle::OracleSpec settings_;
   std::unique_ptr<oracle::QuerySampler> sampler_;
   std::unique_ptr<RoundLeader> leader_;  // null on other ranks than 0
   RoundMember member_;

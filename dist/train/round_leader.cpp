@@ -13,13 +13,13 @@ std::string folder_of(const std::string& path) {
 
 }  // namespace
 
-RoundLeader::RoundLeader(const config::Config& config, const oracle::RoundSettings& settings,
-                         const QuestionContext& context, const LedgerLocation& location, const graph::GraphStore& store)
+RoundLeader::RoundLeader(const oracle::OracleSpec& settings, const QuestionContext& context,
+                         const LedgerLocation& location, const graph::GraphStore& store)
     : settings_(settings),
       context_(context),
       store_(store),
       labeler_(oracle::make_labeler(
-          config, {context.labels, context.parents, folder_of(location.path), store.samples(), context.name})),
+          settings, {context.labels, context.parents, folder_of(location.path), store.samples(), context.name})),
       ledger_(location.path, location.run_id),
       inbox_(folder_of(location.path)) {}
 

@@ -43,8 +43,8 @@ struct LedgerLocation {
 class RoundLeader {
  public:
   // Opens the ledger. `store` and `context` must outlive this.
-  RoundLeader(const config::Config& config, const oracle::RoundSettings& settings, const QuestionContext& context,
-              const LedgerLocation& location, const graph::GraphStore& store);
+  RoundLeader(const oracle::OracleSpec& settings, const QuestionContext& context, const LedgerLocation& location,
+              const graph::GraphStore& store);
 
   // Records and decides the answers that arrived since the last run ended: they take effect at the first round after
   // `step` that the ledger does not hold yet. So does a question whose run was killed before its answer was recorded.
@@ -64,7 +64,7 @@ class RoundLeader {
  private:
   RoundMessage message(int64_t step, std::vector<oracle::Decision> decisions) const;
 
-  const oracle::RoundSettings settings_;
+  const oracle::OracleSpec settings_;
   const QuestionContext& context_;
   const graph::GraphStore& store_;
   std::unique_ptr<oracle::Labeler> labeler_;

@@ -23,7 +23,7 @@ namespace pal::dist {
 class RoundMember {
  public:
   // `store` must outlive this.
-  RoundMember(const oracle::RoundSettings& settings, graph::GraphStore& store) : settings_(settings), store_(store) {}
+  RoundMember(const oracle::OracleSpec& settings, graph::GraphStore& store) : settings_(settings), store_(store) {}
 
   void receive(RoundMessage message);
   // Inserts the decisions that take effect up to `step`; returns those that contradict the graph.
@@ -48,7 +48,7 @@ class RoundMember {
   static SamplePair pair_of(const oracle::Decision& d) { return std::minmax(d.i, d.j); }
   void add_contradicted(const std::vector<oracle::Contradiction>& against);
 
-  const oracle::RoundSettings settings_;
+  const oracle::OracleSpec settings_;
   graph::GraphStore& store_;
   std::vector<oracle::Decision> waiting_;               // by effective_step
   std::map<std::pair<int64_t, int64_t>, Known> known_;  // (query, member) → its newest decision in effect

@@ -116,8 +116,8 @@ void Trainer::open_rounds() {
                            [this](int64_t step) {
                              if (control_.faults) control_.faults->before_round(step);
                            }};
-  const LedgerLocation ledger{run_dir_ + "/ledger.sqlite", oracle::ledger_run(config_, data_->fingerprint())};
-  rounds_ = std::make_unique<QueryRounds>(config_, world_, store_, of, ledger, step_);
+  const LedgerLocation ledger{run_dir_ + "/ledger.sqlite", oracle::ledger_run(run_.oracle, data_->fingerprint())};
+  rounds_ = std::make_unique<QueryRounds>(run_.oracle, world_, store_, of, ledger, step_);
   stopping_ = rounds_->leaves();
 }
 

@@ -56,10 +56,10 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
             "name a sampler: pal ask RUN oracle.sampler=captcha");
   dist::World& world = context.start_world();
   PAL_CHECK(world.size() == 1, "pal ask runs on one rank, but was started on", world.size(), "start it without mpirun");
-  at::set_num_threads(setup::compute_threads(config, world.cores()));
+  at::set_num_threads(setup::compute_threads(spec.train, world.cores()));
   // A run that was trained without an oracle gets its ledger here.
   oracle::Ledger ledger(args.run + "/ledger.sqlite",
-                        oracle::ledger_run(run_config(args.run), graph.data->fingerprint()));
+                        oracle::ledger_run(run_spec(args.run).oracle, graph.data->fingerprint()));
   std::vector<std::string> warnings;
   oracle::Inbox(args.run).drain(ledger, warnings);
   insert_ledger(graph, ledger);

@@ -124,7 +124,6 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
   LabelServer server(args.server);
   const std::string run = label_run_folder(args.target), folder = run + "/label";
   const RunGraph graph = open_label_graph(args.target, run);
-  const config::Config& config = graph.config;
   at::set_num_threads(io::usable_cores());
   std::error_code error;
   fs::create_directories(folder, error);
@@ -134,7 +133,7 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
   const std::string job = oracle::WriterLease::holder(run + "/ledger.sqlite");
   const label::Writer writer = args.beside || !job.empty() ? label::Writer::job : label::Writer::page;
   oracle::Ledger ledger(writer == label::Writer::page ? run + "/ledger.sqlite" : folder + "/ledger.sqlite",
-                        oracle::ledger_run(run_config(run), graph.data->fingerprint()));
+                        oracle::ledger_run(run_spec(run).oracle, graph.data->fingerprint()));
 
   const label::Tokens tokens(folder + "/secret");
   label::Users people(
@@ -142,13 +141,13 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
       folder + "/links");
   const Pictures pictures(graph.data, args.thumbnails);
   if (args.gold > 0)
-    add_gold(ledger, writer, args.gold, kGridMembers, setup::known_labels(config, *graph.data, graph.subset),
-             static_cast<uint64_t>(config.integer("train.seed")));
+    add_gold(ledger, writer, args.gold, kGridMembers, setup::known_labels(graph.spec, *graph.data, graph.subset),
+             graph.spec.train.seed);
   label::AnswerService service(
       ledger, run,
       {writer,
-       config.integer("oracle.votes"),
-       {config.real("oracle.cost_pair"), config.real("oracle.cost_grid"), config.real("oracle.cost_coarse")},
+       graph.spec.oracle.votes,
+       {graph.spec.oracle.cost_pair, graph.spec.oracle.cost_grid, graph.spec.oracle.cost_coarse},
        args.gold_every});
   const LabelRun label_run(run, graph, ledger, service, people, pictures);
   LabelPage page(service, people, tokens, label_run, hosts_of(args, server.port()));

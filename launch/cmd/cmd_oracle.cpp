@@ -115,10 +115,11 @@ int closure(const std::string& path, const std::vector<std::string>& overrides) 
   fmt::print(
       "{} samples, {} classes, oracle.sampler={}, oracle.class_guess={}: {} questions in {} rounds, {:.1f} s\n"
       "  {:.3f} N; N·C = {}: {:.1f} % of it; N² = {}: {:.4f} % of it; all pairs known: {}; labels agree: {}\n",
-      n, data.classes, config.text("oracle.sampler"), config.text("oracle.class_guess"), found.questions, found.rounds,
-      found.seconds, q / all, n * data.classes, 100 * q / (all * static_cast<double>(data.classes)), n * n,
-      100 * q / (all * all), found.complete ? "yes" : "no", found.right ? "yes" : "no");
-  PAL_CHECK_CODE(Exit::check_failed, found.complete || config.real("oracle.noise") > 0,
+      n, data.classes, spec.oracle.sampler, config::choice_name(oracle::kGuides, spec.oracle.class_guess),
+      found.questions, found.rounds, found.seconds, q / all, n * data.classes,
+      100 * q / (all * static_cast<double>(data.classes)), n * n, 100 * q / (all * all), found.complete ? "yes" : "no",
+      found.right ? "yes" : "no");
+  PAL_CHECK_CODE(Exit::check_failed, found.complete || spec.oracle.noise > 0,
                  "the graph is not complete after so many questions", found.questions,
                  "this sampler does not ask about everything");
   return 0;

@@ -52,7 +52,7 @@ std::string label_run_folder(const LabelTarget& target) {
   PAL_CHECK(fs::exists(target.target), "no such run folder or config", target.target,
             "give the run folder that pal train printed, or a YAML config");
   const config::Config config = config::Config::load(target.target, target.overrides);
-  PAL_CHECK(config.has("data.train"), "no training set is given", "data.train is empty",
+  PAL_CHECK(!setup::make_run_spec(config).data.train.empty(), "no training set is given", "data.train is empty",
             "set data.train to a .h5 file, or a file of features");
   const std::string run = target.run_dir.empty() ? "runs/" + fs::path(target.target).stem().string() : target.run_dir;
   if (!fs::exists(run + "/config.yaml")) {
@@ -71,9 +71,9 @@ std::string label_run_folder(const LabelTarget& target) {
 RunGraph open_label_graph(const LabelTarget& target, const std::string& run) {
   std::vector<std::string> overrides = page_overrides(target, run_config(run));
   RunGraph graph = open_run_graph(run, overrides);
-  const std::vector<int64_t> labels = setup::known_labels(graph.config, *graph.data, graph.subset);
+  const std::vector<int64_t> labels = setup::known_labels(graph.spec, *graph.data, graph.subset);
   const bool known = std::any_of(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
-  if (known || sets_key(overrides, "oracle.templates") || graph.config.text("oracle.templates") != "given")
+  if (known || sets_key(overrides, "oracle.templates") || graph.spec.oracle.templates != oracle::Templates::given)
     return graph;
   overrides.push_back("oracle.templates=discover");
   return open_run_graph(run, overrides);
@@ -85,11 +85,11 @@ LabelRun::LabelRun(const std::string& run, const RunGraph& graph, oracle::Ledger
       graph_(graph),
       ledger_(ledger),
       pictures_(pictures),
-      labels_(setup::known_labels(graph.config, *graph.data, graph.subset)),
-      consensus_(oracle::consensus_kind(graph.config.text("oracle.consensus"))),
-      questions_(graph.config.integer("oracle.questions_per_round")),
-      budget_(graph.config.integer("oracle.budget")),
-      sampler_(oracle::make_query_sampler(graph.config, graph.data->parents())) {
+      labels_(setup::known_labels(graph.spec, *graph.data, graph.subset)),
+      consensus_(graph.spec.oracle.consensus),
+      questions_(graph.spec.oracle.questions_per_round),
+      budget_(graph.spec.oracle.limits.questions),
+      sampler_(oracle::make_query_sampler(graph.spec.oracle, graph.data->parents())) {
   PAL_CHECK(sampler_ != nullptr || service.queue().open() > 0 || service.writer() == label::Writer::job,
             "the run has no sampler and no open question", "oracle.sampler=none",
             "name a sampler: pal label RUN oracle.sampler=captcha");

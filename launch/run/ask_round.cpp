@@ -27,11 +27,11 @@ at::Tensor inputs_of(const RunGraph& graph, const std::vector<int64_t>& samples)
 at::Tensor embed_pool(const std::string& run, const RunGraph& graph, const std::vector<int64_t>& samples,
                       const AskOptions& ask, comm::Comm& comm) {
   if (ask.untrained == Untrained::by_inputs && record::checkpoint_steps(run).empty()) return inputs_of(graph, samples);
-  const TrainedRun trained = load_trained_run(run, graph.config, comm);
+  const TrainedRun trained = load_trained_run(run, graph.spec, comm);
   eval::EmbedOptions options;
   options.what = eval::EmbedWhat::embedding;
-  options.augment = data::augment_options(graph.config, *graph.data);
-  options.dtype = setup::scalar_type(graph.config);
+  options.augment = data::augment_options(graph.spec.augment, *graph.data);
+  options.dtype = graph.spec.train.dtype;
   options.threads = ask.threads;
   return eval::embed(*trained.encoder, *graph.data, samples, options, comm);
 }
@@ -40,7 +40,7 @@ at::Tensor embed_pool(const std::string& run, const RunGraph& graph, const std::
 
 AskedRound ask_round(const std::string& run, const RunGraph& graph, const oracle::QuerySampler& sampler,
                      oracle::Ledger& ledger, const AskOptions& options, comm::Comm& comm) {
-  const oracle::RoundSettings settings = setup::round_settings(graph.config);
+  const oracle::OracleSpec& settings = graph.spec.oracle;
   const std::vector<int64_t> steps = record::checkpoint_steps(run);
   AskedRound asked;
   asked.step = steps.empty() ? 0 : steps.front();

@@ -17,9 +17,8 @@ double hours_since(double seconds) {
 
 }  // namespace
 
-std::string ledger_run(const config::Config& config, uint64_t data_fingerprint) {
-  return fmt::format("data={:016x} seed={} sampler={}", data_fingerprint, config.integer("train.seed"),
-                     config.text("oracle.sampler"));
+std::string ledger_run(const OracleSpec& spec, uint64_t data_fingerprint) {
+  return fmt::format("data={:016x} seed={} sampler={}", data_fingerprint, spec.seed, spec.sampler);
 }
 
 StopReason reason_to_stop(const StopLimits& limits, const Ledger& ledger, const graph::GraphStore& store,

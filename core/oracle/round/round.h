@@ -18,27 +18,13 @@
 #include "core/oracle/ledger/inbox.h"
 #include "core/oracle/ledger/ledger.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/oracle_spec.h"
 #include "core/oracle/stop_rules.h"
 
 namespace pal::oracle {
 
-enum class WhileWaiting { train, exit };  // while questions are unanswered: continue training, or end with exit code 75
-
-// The settings of the query rounds of a run (setup::round_settings).
-struct RoundSettings {
-  uint64_t seed = 0;
-  int64_t every = 1;  // training steps from one round to the next
-  int64_t questions_per_round = 0;
-  int64_t pool = 0;     // samples that a round chooses from
-  int64_t votes = 1;    // answers wanted for each question
-  int64_t repeats = 0;  // further answers wanted where decisions contradict each other
-  StopLimits limits = {};
-  ConsensusKind consensus = ConsensusKind::majority;
-  WhileWaiting wait = WhileWaiting::train;
-};
-
 // The run that a ledger belongs to. Its questions depend on these values, not on ranks or threads.
-std::string ledger_run(const config::Config& config, uint64_t data_fingerprint);
+std::string ledger_run(const OracleSpec& spec, uint64_t data_fingerprint);
 
 // The rule that ends the questions now, by what the ledger holds. samples: those that may be asked about; empty: all.
 StopReason reason_to_stop(const StopLimits& limits, const Ledger& ledger, const graph::GraphStore& store,

@@ -24,10 +24,6 @@
 
 namespace pal::oracle {
 
-enum class Templates { none, given, discover };     // none: no classes; every component is a point
-enum class Guide { none, embeddings, classifier };  // what predicts the class that a point is asked against
-enum class Center { off, embeddings, input };       // captcha: by what templates move to the middle of their class
-
 struct Point {
   int64_t sample = 0;
   int64_t unit = 0;   // its component; the sample itself without deduction

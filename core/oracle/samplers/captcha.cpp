@@ -213,11 +213,11 @@ std::unique_ptr<QuerySampler> make_captcha(const CaptchaOptions& options) {
   return std::make_unique<Captcha>(options);
 }
 
-std::unique_ptr<QuerySampler> captcha_sampler(const SamplerSettings& s, const std::vector<int64_t>&) {
+std::unique_ptr<QuerySampler> captcha_sampler(const OracleSpec& s, const std::vector<int64_t>&) {
   return make_captcha({s.members, s.templates, s.class_guess, QueryKind::captcha, s.center, s.priors});
 }
 
-std::unique_ptr<QuerySampler> outliers_sampler(const SamplerSettings& s, const std::vector<int64_t>&) {
+std::unique_ptr<QuerySampler> outliers_sampler(const OracleSpec& s, const std::vector<int64_t>&) {
   return make_captcha({s.outliers, s.templates, s.class_guess, QueryKind::outliers, s.center, s.priors});
 }
 

@@ -146,7 +146,7 @@ class Coarse final : public QuerySampler {
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> coarse_sampler(const SamplerSettings& settings, const std::vector<int64_t>& parents) {
+std::unique_ptr<QuerySampler> coarse_sampler(const OracleSpec& settings, const std::vector<int64_t>& parents) {
   return std::make_unique<Coarse>(point_options(settings), parents, settings.coarse_accuracy);
 }
 

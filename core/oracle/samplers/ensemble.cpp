@@ -30,7 +30,7 @@ std::vector<int32_t> bootstrap(const Candidates& board, int64_t head) {
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> ensemble_sampler(const SamplerSettings& settings, const std::vector<int64_t>&) {
+std::unique_ptr<QuerySampler> ensemble_sampler(const OracleSpec& settings, const std::vector<int64_t>&) {
   const PointOptions options = point_options(settings);
   const int64_t heads = settings.heads;
   PAL_CHECK(heads >= 2, "oracle.heads", heads, "an ensemble has at least 2");

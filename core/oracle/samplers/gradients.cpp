@@ -21,7 +21,7 @@ constexpr int64_t kGradientPoints = 16384;  // points whose probabilities are ke
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> model_change_sampler(const SamplerSettings& settings, const std::vector<int64_t>&) {
+std::unique_ptr<QuerySampler> model_change_sampler(const OracleSpec& settings, const std::vector<int64_t>&) {
   return make_point_sampler("model_change", point_options(settings),
                             [](const Candidates& board, const ClassModel& model, int64_t count) {
                               const std::vector<int64_t> points = free_points(board, board.count());
@@ -71,7 +71,7 @@ Candidate first_of_all(const Candidate& own, comm::Comm& comm) {
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> gradients_sampler(const SamplerSettings& settings, const std::vector<int64_t>&) {
+std::unique_ptr<QuerySampler> gradients_sampler(const OracleSpec& settings, const std::vector<int64_t>&) {
   return make_point_sampler(
       "gradients", point_options(settings), [](const Candidates& board, const ClassModel& model, int64_t count) {
         const std::vector<int64_t> points = free_points(board, kGradientPoints), here = board.points_here(points);

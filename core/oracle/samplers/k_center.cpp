@@ -29,7 +29,7 @@ std::vector<float> nearest_similarity(const at::Tensor& rows, const at::Tensor& 
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> k_center_sampler(const SamplerSettings& settings, const std::vector<int64_t>&) {
+std::unique_ptr<QuerySampler> k_center_sampler(const OracleSpec& settings, const std::vector<int64_t>&) {
   return make_point_sampler(
       "k_center", point_options(settings), [](const Candidates& board, const ClassModel&, int64_t count) {
         const std::vector<int64_t> points = free_points(board, kCenterPoints);

@@ -82,7 +82,7 @@ SameCurve fit_curve(const Candidates& board, const std::vector<int64_t>& points,
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> merging_sampler(const SamplerSettings&, const std::vector<int64_t>&) {
+std::unique_ptr<QuerySampler> merging_sampler(const OracleSpec&, const std::vector<int64_t>&) {
   return make_pair_sampler("merging", PoolNeeds::embeddings, [](const Candidates& board, int64_t count) {
     std::vector<PointPair> pairs;
     const auto size = [&](int64_t p) { return board.unit_size(p); };

@@ -12,7 +12,7 @@
 
 namespace pal::oracle {
 
-std::unique_ptr<QuerySampler> nnclr_sampler(const SamplerSettings& settings, const std::vector<int64_t>&) {
+std::unique_ptr<QuerySampler> nnclr_sampler(const OracleSpec& settings, const std::vector<int64_t>&) {
   PAL_CHECK(settings.neighbors >= 0 && settings.neighbors <= kernels::kMaxNearest, "oracle.neighbors",
             settings.neighbors, "give 0 to 64");
   PAL_CHECK(settings.support >= 0, "oracle.support", settings.support, "give 0 (in the batch) or more");

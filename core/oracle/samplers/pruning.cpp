@@ -14,7 +14,7 @@ constexpr int64_t kPruningRows = 64;  // of each cluster, drawn, that move its c
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> pruning_sampler(const SamplerSettings& settings, const std::vector<int64_t>&) {
+std::unique_ptr<QuerySampler> pruning_sampler(const OracleSpec& settings, const std::vector<int64_t>&) {
   PAL_CHECK(settings.clusters >= 0, "oracle.clusters", settings.clusters, "give 0 (as many as classes) or more");
   return make_point_sampler(
       "pruning", point_options(settings),

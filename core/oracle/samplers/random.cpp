@@ -55,15 +55,15 @@ class Silent final : public QuerySampler {
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> ssl_sampler(const SamplerSettings&, const std::vector<int64_t>&) {
+std::unique_ptr<QuerySampler> ssl_sampler(const OracleSpec&, const std::vector<int64_t>&) {
   return std::make_unique<Silent>();
 }
 
-std::unique_ptr<QuerySampler> random_sampler(const SamplerSettings& settings, const std::vector<int64_t>&) {
+std::unique_ptr<QuerySampler> random_sampler(const OracleSpec& settings, const std::vector<int64_t>&) {
   return std::make_unique<RandomSampler>(point_options(settings));
 }
 
-std::unique_ptr<QuerySampler> supervised_sampler(const SamplerSettings&, const std::vector<int64_t>&) {
+std::unique_ptr<QuerySampler> supervised_sampler(const OracleSpec&, const std::vector<int64_t>&) {
   return make_pair_sampler("supervised", PoolNeeds::samples, [](const Candidates& board, int64_t count) {
     // Twice as many as asked for: some relations are known.
     const std::vector<int64_t> points = drawn_points(board, 4 * count);

@@ -6,45 +6,21 @@
 #include <iterator>
 #include <utility>
 
-#include "core/config/config.h"
 #include "kernels/base/error.h"
 
 namespace pal::oracle {
 
 #define PAL_SAMPLER(name, start) \
-  std::unique_ptr<QuerySampler> name##_sampler(const SamplerSettings&, const std::vector<int64_t>& parents);
+  std::unique_ptr<QuerySampler> name##_sampler(const OracleSpec&, const std::vector<int64_t>& parents);
 #include "core/config/samplers.def"
 
 namespace {
-
-SamplerSettings sampler_settings(const config::Config& config) {
-  SamplerSettings s;
-  s.members = config.integer("oracle.members");
-  s.templates = config.text("oracle.templates") == "discover" ? Templates::discover : Templates::given;
-  const std::string& guess = config.text("oracle.class_guess");
-  s.class_guess = guess == "none" ? Guide::none : guess == "classifier" ? Guide::classifier : Guide::embeddings;
-  const std::string& center = config.text("oracle.center");
-  s.center = center == "input" ? Center::input : center == "embeddings" ? Center::embeddings : Center::off;
-  s.priors = config.real_list("oracle.priors");
-  s.outliers = config.integer("oracle.outliers");
-  const std::string& measure = config.text("oracle.measure");
-  s.measure = measure == "entropy"    ? Uncertainty::entropy
-              : measure == "boundary" ? Uncertainty::boundary
-                                      : Uncertainty::margin;
-  s.heads = config.integer("oracle.heads");
-  s.clusters = config.integer("oracle.clusters");
-  s.pruning_near_until = config.real("oracle.pruning_near_until");
-  s.support = config.integer("oracle.support");
-  s.neighbors = config.integer("oracle.neighbors");
-  s.coarse_accuracy = config.real("oracle.coarse_accuracy");
-  return s;
-}
 
 enum class SamplerStart { nothing, templates };
 struct SamplerEntry {
   const char* name;
   SamplerStart start;
-  std::unique_ptr<QuerySampler> (*make)(const SamplerSettings&, const std::vector<int64_t>& parents);
+  std::unique_ptr<QuerySampler> (*make)(const OracleSpec&, const std::vector<int64_t>& parents);
 };
 constexpr SamplerEntry kSamplers[] = {
 #define PAL_SAMPLER(name, start) {#name, SamplerStart::start, name##_sampler},
@@ -92,28 +68,27 @@ std::pair<std::string, MixPart> read_part(const std::string& text) {
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> make_query_sampler(const config::Config& config, const std::vector<int64_t>& parents) {
-  const std::string& name = config.text("oracle.sampler");
+std::unique_ptr<QuerySampler> make_query_sampler(const OracleSpec& spec, const std::vector<int64_t>& parents) {
+  const std::string& name = spec.sampler;
   if (name == "none") return nullptr;
-  const SamplerSettings settings = sampler_settings(config);
-  if (name != "mix") return find_sampler(name).make(settings, parents);
+  if (name != "mix") return find_sampler(name).make(spec, parents);
   std::vector<MixPart> parts;
-  for (const std::string& text : config.text_list("oracle.mix")) {
+  for (const std::string& text : spec.mix) {
     auto [part_name, part] = read_part(text);
-    part.sampler = find_sampler(part_name).make(settings, parents);
+    part.sampler = find_sampler(part_name).make(spec, parents);
     parts.push_back(std::move(part));
   }
   return make_mix(std::move(parts));
 }
 
-bool uses_templates(const config::Config& config) {
-  const std::string& name = config.text("oracle.sampler");
-  if (config.text("oracle.templates") != "given" || name == "none") return false;
+bool uses_templates(const OracleSpec& spec) {
+  const std::string& name = spec.sampler;
+  if (spec.templates != Templates::given || name == "none") return false;
   const auto starts_from_templates = [](const std::string& sampler) {
     return find_sampler(sampler).start == SamplerStart::templates;
   };
   if (name != "mix") return starts_from_templates(name);
-  const std::vector<std::string> parts = config.text_list("oracle.mix");
+  const std::vector<std::string>& parts = spec.mix;
   return std::any_of(parts.begin(), parts.end(),
                      [&](const std::string& text) { return starts_from_templates(read_part(text).first); });
 }

@@ -43,7 +43,7 @@ int64_t densest(const Candidates& board, std::vector<int64_t> points) {
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> typical_sampler(const SamplerSettings& settings, const std::vector<int64_t>&) {
+std::unique_ptr<QuerySampler> typical_sampler(const OracleSpec& settings, const std::vector<int64_t>&) {
   return make_point_sampler(
       "typical", point_options(settings), [](const Candidates& board, const ClassModel& model, int64_t count) {
         // A drawn part of the points, and all known rows of the pool beside them: they show which clusters are covered.

@@ -6,7 +6,7 @@
 
 namespace pal::oracle {
 
-std::unique_ptr<QuerySampler> uncertainty_sampler(const SamplerSettings& settings, const std::vector<int64_t>&) {
+std::unique_ptr<QuerySampler> uncertainty_sampler(const OracleSpec& settings, const std::vector<int64_t>&) {
   return make_point_sampler(
       "uncertainty", point_options(settings),
       [measure = settings.measure](const Candidates& board, const ClassModel& model, int64_t count) {

@@ -300,9 +300,8 @@ TEST(Answers, AreSortedByWhatTheyTell) {
 }
 
 TEST(OracleFactory, ReadsTheConfig) {
-  EXPECT_EQ(make_query_sampler(config::Config::defaults()), nullptr);
-  const auto captcha =
-      make_query_sampler(config::Config::defaults({"oracle.sampler=captcha", "oracle.class_guess=none"}));
+  EXPECT_EQ(make_query_sampler(spec_of().oracle), nullptr);
+  const auto captcha = make_query_sampler(spec_of({"oracle.sampler=captcha", "oracle.class_guess=none"}).oracle);
   ASSERT_NE(captcha, nullptr);
   EXPECT_EQ(captcha->name(), "captcha");
   EXPECT_EQ(captcha->needs(), PoolNeeds::samples);
@@ -312,10 +311,9 @@ TEST(OracleFactory, ReadsTheConfig) {
   const std::string mix = "oracle.mix=[{sampler: captcha, share: 0.5}, {sampler: supervised, share: 0.5}]";
   EXPECT_EQ(make_query_sampler(spec_of({"oracle.sampler=mix", mix, "oracle.center=input"}).oracle)->needs(),
             PoolNeeds::inputs);
-  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=mix", mix}))->refused_order(),
-            RefusedOrder::first);
-  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=captcha"}))->needs(), PoolNeeds::embeddings);
-  EXPECT_EQ(make_labeler(config::Config::defaults(), LabelerContext{{0, 1}})->name(), "labels");
+  EXPECT_EQ(make_query_sampler(spec_of({"oracle.sampler=mix", mix}).oracle)->refused_order(), RefusedOrder::first);
+  EXPECT_EQ(make_query_sampler(spec_of({"oracle.sampler=captcha"}).oracle)->needs(), PoolNeeds::embeddings);
+  EXPECT_EQ(make_labeler(spec_of().oracle, LabelerContext{{0, 1}})->name(), "labels");
   for (QueryKind kind : {QueryKind::pair, QueryKind::captcha}) EXPECT_EQ(query_kind(to_string(kind)), kind);
   EXPECT_THROW(query_kind("riddle"), Error);
 }

@@ -136,7 +136,7 @@ TEST_F(Rounds, RanksChooseTogetherWhatOneProcessChooses) {
   store.set_labels(templates());
   for (const std::string& name : oracle::sampler_names()) {
     if (name == "coarse") continue;  // the set has no taxonomy
-    const auto sampler = oracle::make_query_sampler(config::Config::defaults({"oracle.sampler=" + name}));
+    const auto sampler = oracle::make_query_sampler(spec_of({"oracle.sampler=" + name}).oracle);
     if (sampler->needs() == oracle::PoolNeeds::samples) continue;
     const oracle::Round round{.seed = 3, .round = 2, .questions = 12};
     oracle::Pool whole{all, oracle::corner_rows(all, labels, 0.4)}, own = whole;

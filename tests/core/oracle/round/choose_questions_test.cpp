@@ -14,6 +14,7 @@
 #include "core/oracle/round/round.h"
 #include "core/oracle/samplers/samplers.h"
 #include "core/oracle/stop_rules.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::oracle {
 namespace {
@@ -23,8 +24,8 @@ constexpr int64_t kSamples = 8;
 struct AskedSamples {
   AskedSamples()
       : pool{{}, {}},
-        sampler(make_query_sampler(config::Config::defaults(
-            {"train.steps=1", "optim.lr=1", "oracle.sampler=captcha", "oracle.class_guess=none"}))) {
+        sampler(make_query_sampler(
+            spec_of({"train.steps=1", "optim.lr=1", "oracle.sampler=captcha", "oracle.class_guess=none"}).oracle)) {
     std::vector<int64_t> labels(kSamples, -1);
     labels[0] = 0;
     labels[1] = 1;
@@ -112,7 +113,7 @@ TEST(QueryRound, MakesOnlyTheRowsThatTheSamplerNeeds) {
   EXPECT_EQ(pool.samples, draw_pool(asked.store, 6, 1, 1));
   EXPECT_FALSE(pool.embeddings.defined());
   EXPECT_EQ(embedded, 0);
-  const auto guided = make_query_sampler(config::Config::defaults({"oracle.sampler=uncertainty"}));
+  const auto guided = make_query_sampler(spec_of({"oracle.sampler=uncertainty"}).oracle);
   pool = make_pool(asked.store, *guided, asked.round, {6, {2, 3, 4}, embed});
   EXPECT_EQ(pool.samples, (std::vector<int64_t>{2, 3, 4}));
   EXPECT_EQ(pool.embeddings.size(0), 3);

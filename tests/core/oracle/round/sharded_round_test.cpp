@@ -106,7 +106,7 @@ std::vector<std::string> sharded_samplers() {
                                   "captcha oracle.class_guess=embeddings", "coarse oracle.coarse_accuracy=1",
                                   "uncertainty oracle.measure=boundary"};
   for (const std::string& name : sampler_names()) {
-    if (make_query_sampler(config::Config::defaults({"oracle.sampler=" + name}), kTree)->needs() != PoolNeeds::samples)
+    if (make_query_sampler(spec_of({"oracle.sampler=" + name}).oracle, kTree)->needs() != PoolNeeds::samples)
       all.push_back(name);
   }
   return all;
