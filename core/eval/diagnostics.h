@@ -23,6 +23,12 @@ struct Diagnostics {
 // Collective: two all-reduces of D numbers for the rows and two for the unit rows, and what the effective rank needs.
 Diagnostics diagnose(const at::Tensor& z, const loss::Batch& batch, comm::Comm& comm);
 
+// effective_rank: how many directions the rows of Z use; 1 means collapse.
+// Collective. The participation ratio (Σλ)² / Σλ² of the eigenvalues of the global batch's covariance, in [1, D]; 0 for
+// fewer than two rows, or equal ones. By the D × D or the rows × rows product, as the criteria choose
+// (kernels::covariance_form_wins).
+double effective_rank(const at::Tensor& z, const loss::Batch& batch, comm::Comm& comm);
+
 // Collapse: unit_std below 0.02 (rows point the same way), or an effective rank below 1.2 of more than two columns (they
 // lie on a line), in three logged steps in a row.
 class CollapseWatch {

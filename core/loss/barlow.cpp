@@ -39,7 +39,7 @@ at::Tensor normalized_product(const at::Tensor& rows, const Batch& batch, comm::
   std::vector<double> root = degrees(batch.graph, self_loops, graph::Weights::absolute);
   for (double& d : root) d = d > 0 ? 1 / std::sqrt(d) : 0;
   const std::vector<double> own(root.begin() + batch.begin, root.begin() + batch.end);
-  const at::Tensor scale = ops::beside(rows, own).to(rows.scalar_type()).repeat({batch.views}).unsqueeze(1);
+  const at::Tensor scale = ops::to_device_of(rows, own).to(rows.scalar_type()).repeat({batch.views}).unsqueeze(1);
   const at::Tensor out = at::zeros_like(rows);
   product_share(out, (rows * scale).contiguous(), batch, comm, self_loops, 1);
   return out.mul_(scale);
@@ -76,11 +76,11 @@ Standardized standardize(const at::Tensor& views, const Batch& batch, comm::Comm
   const at::Tensor mean = views.sum(at::IntArrayRef{1}, true, at::kDouble);
   comm.all_reduce(mean);
   mean.div_(n);
-  const at::Tensor centerd = (views - mean).to(views.scalar_type());
-  const at::Tensor variance = at::linalg_vector_norm(centerd, 2, at::IntArrayRef{1}, true, at::kDouble).square_();
+  const at::Tensor centered = (views - mean).to(views.scalar_type());
+  const at::Tensor variance = at::linalg_vector_norm(centered, 2, at::IntArrayRef{1}, true, at::kDouble).square_();
   comm.all_reduce(variance);
   const at::Tensor inverse = variance.div_(n).add_(kBatchNormEpsilon).rsqrt_().to(views.scalar_type());
-  return {centerd * inverse, inverse};
+  return {centered * inverse, inverse};
 }
 
 LossResult barlow_cross(const BarlowOptions& options, const at::Tensor& z, const Batch& batch, comm::Comm& comm) {

@@ -20,13 +20,18 @@
 
 #include "core/comm/comm.h"
 #include "core/graph/batch_graph.h"
-#include "core/loss/pair_sample.h"
 
 namespace pal::config {
 class Config;
 }
 
 namespace pal::loss {
+
+// Ordered pairs of rows of the GLOBAL batch (view · samples + position), the same on every rank. A pair may come twice.
+struct PairSample {
+  std::vector<int64_t> i, j;
+  std::vector<double> probability;  // π > 0: how often the pair is expected in the sample
+};
 
 // What a criterion sees of a step. This rank holds positions [begin, end) of the global batch in every view; its local
 // row of (view v, position p) is v · (end − begin) + (p − begin).

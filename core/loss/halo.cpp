@@ -87,7 +87,7 @@ at::Tensor gather_rows(const at::Tensor& rows, const Batch& batch, comm::Comm& c
 at::Tensor gather_partners(const Halo& halo, const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
   if (halo.carrier == Carrier::all_gather) return gather_rows(z, batch, comm);
   if (comm.size() == 1) return z;
-  const at::Tensor send = at::index(by_position(z, batch), {ops::beside(z, halo.send)});  // index_select knows no meta
+  const at::Tensor send = at::index(by_position(z, batch), {ops::to_device_of(z, halo.send)});  // index_select knows no meta
   const at::Tensor received = comm.all_to_all_v(send, halo.send_counts, halo.recv_counts);
   return at::cat({z, received.view({received.size(0) * batch.views, z.size(1)})});
 }

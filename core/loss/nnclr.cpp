@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/index.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
@@ -12,9 +13,9 @@
 #include <numeric>
 
 #include "core/graph/signed_parts.h"
+#include "core/loss/contrast.h"
 #include "core/loss/graph_terms.h"
 #include "core/loss/halo.h"
-#include "core/loss/unit_rows.h"
 #include "core/ops/similarity.h"
 #include "core/ops/tensors.h"
 #include "kernels/base/philox.h"
@@ -91,11 +92,11 @@ LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, con
   if (mass == 0) return contrast_result(at::zeros_like(z), 0, 0);
   const double scale = options.reduction == Reduction::mean ? 1 / mass : 1;
   const kernels::RowLogSumExpOptions how{options.temperature, scale, kernels::Into::add};
-  const at::Tensor all_degrees = ops::beside(z, degree), own_degrees = all_degrees.narrow(0, first, n);
+  const at::Tensor all_degrees = ops::to_device_of(z, degree), own_degrees = all_degrees.narrow(0, first, n);
 
   const UnitRows unit = unit_rows(z);
   const at::Tensor neighbors = gather_neighbors(options, batch, comm).permute({1, 0, 2}).contiguous();  // (V, B, D)
-  const at::Tensor candidates = gather_views(unit.rows, batch, comm).permute({1, 0, 2}).contiguous();     // (V, B, D)
+  const at::Tensor candidates = gather_views(unit.rows, batch, comm).permute({1, 0, 2}).contiguous();   // (V, B, D)
 
   // lse^{uv} of this rank's anchors, a column for each u ≠ v, u first.
   at::Tensor lse = ops::empty_doubles({views * (views - 1), n}, z);
@@ -140,10 +141,36 @@ LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, con
 
 Criterion make_nnclr(const NnclrOptions& options) {
   check_contrast(options);
-  PAL_CHECK(options.neighbors >= 0 && options.neighbors <= kernels::kMaxNearest, "loss.neighbors",
-            options.neighbors, "give 0 to 64");
+  PAL_CHECK(options.neighbors >= 0 && options.neighbors <= kernels::kMaxNearest, "loss.neighbors", options.neighbors,
+            "give 0 to 64");
   return
       [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return nnclr(options, z, batch, comm); };
+}
+
+SupportQueue::SupportQueue(int64_t size, int64_t dims, at::ScalarType type, uint64_t seed)
+    : next_(at::zeros({1}, at::kLong)) {
+  const at::Tensor drawn = at::empty({size, dims}, at::kDouble);
+  double* x = drawn.data_ptr<double>();
+  for (int64_t i = 0; i < size; ++i) {
+    Random random(seed, Purpose::init, /*step=*/1, static_cast<uint64_t>(i));  // weights are of step 0
+    for (int64_t k = 0; k < dims; ++k) *x++ = random.normal();
+  }
+  rows_ = unit_rows(drawn).rows.to(type);
+}
+
+void SupportQueue::stage(const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
+  staged_ = gather_rows(unit_rows(z.narrow(0, 0, batch.local_positions())).rows, positions_of(batch), comm);
+}
+
+void SupportQueue::commit() {
+  if (!staged_.defined()) return;
+  const int64_t size = rows_.size(0), keep = std::min(size, staged_.size(0));
+  const at::Tensor fresh = staged_.narrow(0, staged_.size(0) - keep, keep);
+  const int64_t next = next_.item<int64_t>(), first = std::min(keep, size - next);
+  rows_.narrow(0, next, first).copy_(fresh.narrow(0, 0, first));
+  rows_.narrow(0, 0, keep - first).copy_(fresh.narrow(0, first, keep - first));
+  next_.fill_((next + keep) % size);
+  discard();
 }
 
 }  // namespace pal::loss

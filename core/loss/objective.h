@@ -8,7 +8,8 @@
 #include <memory>
 
 #include "core/loss/criterion.h"
-#include "core/loss/support_queue.h"
+#include "core/loss/nnclr.h"
+#include "core/loss/sampled_vic2.h"
 #include "core/ops/named_tensors.h"
 
 namespace pal::loss {

@@ -9,6 +9,9 @@
 // Terms: alignment (over I) and repulsion (over J).
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "core/loss/criterion.h"
 
 namespace pal::loss {
@@ -22,5 +25,13 @@ struct SampledVic2Options {
 };
 
 Criterion make_sampled_vic2(const SampledVic2Options& options);
+
+enum class PairDraw {
+  any,  // independent uniform pairs of rows, i = j among them
+  halves,  // i of one random half of the rows, j of the other; and every i = j once, without which it would not be unbiased
+};
+
+// `count` pairs of `rows` rows, by (seed, step).
+PairSample draw_pairs(int64_t rows, int64_t count, PairDraw draw, uint64_t seed, uint64_t step);
 
 }  // namespace pal::loss

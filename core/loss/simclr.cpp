@@ -8,9 +8,9 @@
 #include <numeric>
 
 #include "core/graph/signed_parts.h"
+#include "core/loss/contrast.h"
 #include "core/loss/graph_terms.h"
 #include "core/loss/halo.h"
-#include "core/loss/unit_rows.h"
 #include "core/ops/similarity.h"
 #include "core/ops/tensors.h"
 
@@ -33,8 +33,8 @@ LossResult simclr(const ContrastOptions& options, const at::Tensor& embeddings, 
   for (int32_t v = 0; v < batch.views; ++v) {
     for (int64_t p = batch.begin; p < batch.end; ++p) self.push_back(p * batch.views + v);
   }
-  const at::Tensor own = ops::beside(z, self);
-  const at::Tensor all_degrees = ops::beside(z, degree).repeat_interleave(batch.views);
+  const at::Tensor own = ops::to_device_of(z, self);
+  const at::Tensor all_degrees = ops::to_device_of(z, degree).repeat_interleave(batch.views);
   const at::Tensor own_degrees = at::index(all_degrees, {own});
 
   const at::Tensor lse = ops::empty_doubles({z.size(0)}, z);

@@ -30,7 +30,7 @@ LossResult supervised(Supervision kind, Reduction reduction, const at::Tensor& o
                                                                   : rows;
 
   const std::vector<int64_t> own(batch.labels.begin() + batch.begin, batch.labels.begin() + batch.end);
-  const at::Tensor label = ops::beside(z, own).repeat({batch.views}).unsqueeze(1);
+  const at::Tensor label = ops::to_device_of(z, own).repeat({batch.views}).unsqueeze(1);
   const at::Tensor known = (label >= 0).to(at::kDouble), column = label.clamp_min(0);
   LossResult result;
   at::Tensor sum;

@@ -17,4 +17,7 @@ struct Vic2Options {
 
 Criterion make_vic2(const Vic2Options& options);
 
+// scl: the same loss on the unit sphere, VIC² of z / ‖z‖.
+Criterion make_scl(const Vic2Options& options);
+
 }  // namespace pal::loss

@@ -1,6 +1,6 @@
-#include "core/model/convnet.h"
-
 #include <torch/nn/modules/container/modulelist.h>
+
+#include "core/model/backbones.h"
 
 namespace pal::model {
 namespace {

@@ -9,10 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/model/convnet.h"
-#include "core/model/projector.h"
-#include "core/model/resnet.h"
-#include "core/model/vit.h"
+#include "core/model/backbones.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 

@@ -10,9 +10,9 @@
 #include <set>
 
 #include "core/io/safetensors.h"
+#include "core/model/backbones.h"
 #include "core/model/encoder.h"
 #include "core/model/state.h"
-#include "core/model/vit.h"
 #include "kernels/base/error.h"
 
 namespace pal::model {

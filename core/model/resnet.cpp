@@ -1,10 +1,9 @@
-#include "core/model/resnet.h"
-
 #include <ATen/ops/max_pool2d.h>
 #include <torch/nn/modules/container/modulelist.h>
 
 #include <array>
 
+#include "core/model/backbones.h"
 #include "kernels/base/error.h"
 
 namespace pal::model {

@@ -1,5 +1,3 @@
-#include "core/model/vit.h"
-
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_upsample_bicubic2d_aa.h>
@@ -18,6 +16,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/model/backbones.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 

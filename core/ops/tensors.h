@@ -23,7 +23,7 @@ inline at::Tensor zero_doubles(at::IntArrayRef shape, const at::Tensor& z) {
 
 // v beside z. On the CPU no copy is made: v must outlive the tensor.
 template <class T>
-at::Tensor beside(const at::Tensor& z, const std::vector<T>& v) {
+at::Tensor to_device_of(const at::Tensor& z, const std::vector<T>& v) {
   const at::Tensor host =
       at::from_blob(const_cast<T*>(v.data()), {static_cast<int64_t>(v.size())}, c10::CppTypeToScalarType<T>::value);
   return z.device().is_cpu() ? host : host.to(z.device());

@@ -1,5 +1,3 @@
-#include "core/optim/device_update.h"
-
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/ones.h>
 

@@ -3,6 +3,7 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "core/ops/named_tensors.h"
-#include "core/optim/device_update.h"
 #include "core/optim/optimizer.h"
 #include "kernels/update.h"
 
@@ -69,5 +69,28 @@ template <class T>
 const kernels::UpdateOps<T>& update_loops() {
   return kernels::update_ops<T>(kernels::best_isa());
 }
+
+// device_update: the update rules on CUDA: a launch for all parameters, over a table of runs that lies on the device.
+//
+// The table is uploaded when a pointer in it has changed: once, where gradients are views of buckets. On meta nothing runs.
+class DeviceUpdate {
+ public:
+  // first and second: the state by parameter; second may be empty.
+  DeviceUpdate(const ops::NamedTensors& parameters, const ops::NamedTensors& first, const ops::NamedTensors& second);
+
+  // By parameter, undefined where there is none: those parameters stay. eta 0: no adaptation.
+  void momentum(const std::vector<at::Tensor>& gradients, const kernels::MomentumNumbers<float>& numbers, double eta);
+  void adam(const std::vector<at::Tensor>& gradients, const kernels::AdamNumbers<float>& numbers);
+
+ private:
+  bool prepare(const std::vector<at::Tensor>& gradients);  // whether there is a device to launch on
+  kernels::Span<const kernels::UpdateRun> runs() const;
+
+  const ops::NamedTensors parameters_, first_, second_;
+  std::vector<const void*> pointers_;  // of the gradients in the table
+  int64_t count_ = 0;                  // runs
+  at::Tensor table_, begin_,
+      factors_;  // on the device: bytes of UpdateRun; (parameters + 1) int64; (parameters) float32
+};
 
 }  // namespace pal::optim

@@ -76,4 +76,12 @@ ExperimentResult run_figure(const FigureSpec& figure, const ExperimentOptions& o
 std::string experiment_csv(const std::vector<std::pair<std::string, std::vector<CurveStatistics>>>& datasets,
                            int64_t trials);
 
+// snapshots: what one trial of the active experiment has learned after some questions, as pictures (the paper's figures
+// 4 and 8): level lines of the third coordinate, the optimal probe's classes, and the graph.
+struct SnapshotPictures {
+  std::string representation;  // SVG; "" for data that is not in the plane
+  std::string graph;           // SVG
+};
+SnapshotPictures draw_snapshots(const ExperimentOptions& options);
+
 }  // namespace pal::theory

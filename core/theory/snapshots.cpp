@@ -1,5 +1,3 @@
-#include "core/theory/snapshots.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <numeric>
 
 #include "core/plot/plot.h"
+#include "core/theory/experiment.h"
 #include "core/theory/figures.h"
 #include "core/theory/one_thread.h"
 #include "core/theory/query_game.h"

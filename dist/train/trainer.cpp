@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/comm/counting_comm.h"
+#include "core/comm/comm.h"
 #include "core/data/loader/augment_config.h"
 #include "core/eval/embed.h"
 #include "core/io/sha256.h"
-#include "core/model/autocast.h"
 #include "core/model/batch_norm.h"
 #include "core/model/encoder.h"
+#include "core/model/precision.h"
 #include "core/model/state.h"
 #include "core/setup/setup.h"
 #include "dist/health/consistency.h"
@@ -192,7 +192,7 @@ void Trainer::save_checkpoint() {
   if (control_.watchdog) control_.watchdog->pace(Pace::slow);  // a rank may wait for its disk, rank 0 for its round
   share_statistics();
   check_same_parameters(model::trainable(*encoder_), step_,
-                      world_.control());  // what goes wrong later is not saved over what is right
+                        world_.control());  // what goes wrong later is not saved over what is right
   saved_step_ = step_;
   record::CheckpointState state;
   state.step = step_;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/noise.h"
+#include "core/graph/build.h"
 #include "core/io/h5.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"

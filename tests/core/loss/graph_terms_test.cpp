@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "core/loss/halo.h"
-#include "core/loss/layer_share.h"
 #include "tests/core/loss/loss_cases.h"
 
 namespace pal::loss {

@@ -8,7 +8,6 @@
 #include <algorithm>
 
 #include "core/config/config.h"
-#include "core/loss/support_queue.h"
 #include "tests/core/loss/loss_cases.h"
 
 namespace pal::loss {

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "core/config/config.h"
-#include "core/loss/scl.h"
 #include "tests/core/loss/loss_cases.h"
 
 namespace pal::loss {

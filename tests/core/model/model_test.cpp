@@ -9,9 +9,9 @@
 
 #include <map>
 
+#include "core/model/backbones.h"
 #include "core/model/batch_norm.h"
 #include "core/model/encoder.h"
-#include "core/model/resnet.h"
 #include "tests/core/comm/thread_comm.h"
 
 namespace pal::model {

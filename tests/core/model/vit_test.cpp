@@ -1,11 +1,10 @@
 // vit and init_weights: stochastic depth that depends on the rows alone; names of published weights; what does not fit.
 // That a ViT computes what timm's does, and that files of the peers load, is tests/launch/weights_test.py.
-#include "core/model/vit.h"
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "core/io/safetensors.h"
+#include "core/model/backbones.h"
 #include "core/model/encoder.h"
 #include "core/model/init_weights.h"
 #include "core/model/state.h"

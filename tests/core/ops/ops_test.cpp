@@ -57,10 +57,10 @@ struct Arguments {
     const kernels::RowLogSumExpOptions softmax;
     return {
         [=, this](const at::Tensor& x) { ops::column_sums(x.defined() ? x : doubles, z, 1); },
-        [=, this](const at::Tensor& x) { ops::centerd_second_moment(packed, z, x.defined() ? x : doubles, {}, 1); },
+        [=, this](const at::Tensor& x) { ops::centered_second_moment(packed, z, x.defined() ? x : doubles, {}, 1); },
         [=, this](const at::Tensor& x) { ops::covariance_terms(terms, z, x.defined() ? x : packed, 4, {}, 1); },
         [=, this](const at::Tensor& x) {
-          ops::centerd_product(out, z, doubles, x.defined() ? x : square, Into::add, 1);
+          ops::centered_product(out, z, doubles, x.defined() ? x : square, Into::add, 1);
         },
         [=, this](const at::Tensor& x) {
           ops::gram_terms(out, x.defined() ? x : terms, z, doubles, 0, {}, Into::add, 1);
@@ -185,9 +185,9 @@ TEST(Ops, CriteriaStayOnTheDeviceOfZ) {
 
 TEST(Ops, IndexListsGoBesideZ) {
   const std::vector<int32_t> list = {3, -1, 2};
-  const at::Tensor here = ops::beside(at::zeros({1}), list);
+  const at::Tensor here = ops::to_device_of(at::zeros({1}), list);
   EXPECT_EQ(here.const_data_ptr<int32_t>(), list.data());
-  const at::Tensor there = ops::beside(at::empty({1}, at::TensorOptions(at::kMeta)), list);
+  const at::Tensor there = ops::to_device_of(at::empty({1}, at::TensorOptions(at::kMeta)), list);
   EXPECT_TRUE(there.is_meta());
   EXPECT_EQ(there.scalar_type(), at::kInt);
   EXPECT_EQ(ops::to_host(at::ones({2}, at::kDouble)), (std::vector<double>{1, 1}));

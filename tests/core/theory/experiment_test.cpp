@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "core/theory/query_game.h"
-#include "core/theory/snapshots.h"
 #include "kernels/base/error.h"
 #include "tests/core/comm/thread_comm.h"
 

@@ -1,10 +1,9 @@
 // top_eigen: values, angles and orthogonality against the dense decomposition, on close and equal eigenvalues too.
-#include "core/theory/top_eigen.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "core/theory/matrix.h"
 #include "core/theory/one_thread.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"

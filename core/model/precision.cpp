@@ -1,4 +1,4 @@
-#include "core/model/autocast.h"
+#include "core/model/precision.h"
 
 #include <ATen/autocast_mode.h>
 
