@@ -1,4 +1,4 @@
-// comm: the collectives that the rest of the program sees; who carries them (one process, MPI, NCCL) it does not know.
+// comm: the interface of collectives. One process, MPI and NCCL implement it.
 //
 // Collective: every rank of the communicator calls the same operation in the same order. Tensors are contiguous; types
 //   float32, float64, int32, int64, uint8. Counts are rows (dimension 0) per rank, known to every rank.
@@ -22,13 +22,13 @@ class Comm {
   virtual int size() const = 0;
 
   virtual void barrier() = 0;
-  // In place; every rank ends with the same bits.
+  // In place; every rank gets the same bits.
   virtual void all_reduce(at::Tensor t, ReduceOp op = ReduceOp::sum) = 0;
   // Equal shapes (n, …) → (W·n, …) in rank order.
   virtual at::Tensor all_gather(const at::Tensor& t) = 0;
   // Rank r gives counts[r] rows → (Σ counts, …) in rank order.
   virtual at::Tensor all_gather_v(const at::Tensor& t, const std::vector<int64_t>& counts) = 0;
-  // The same, on root only; other ranks get an undefined tensor.
+  // all_gather_v to root only; other ranks get an undefined tensor.
   virtual at::Tensor gather_v(const at::Tensor& t, const std::vector<int64_t>& counts, int root) = 0;
   // (Σ counts, …) summed over ranks; rank r keeps its counts[r] rows.
   virtual at::Tensor reduce_scatter(const at::Tensor& t, const std::vector<int64_t>& counts) = 0;
@@ -42,8 +42,8 @@ class Comm {
 // LocalComm: the communicator of one process; every collective is the identity.
 std::unique_ptr<Comm> make_local_comm();
 
-// counting_comm: a Comm that counts what a collective leaves on a rank: the bytes of every result that came from others.
-// Forwards to `inner`, which must outlive this. Alone nothing travels and nothing is counted.
+// counting_comm: a Comm that counts the collectives and the bytes of their results.
+// Forwards to `inner`, which must outlive this. On one rank no bytes are counted.
 class CountingComm final : public Comm {
  public:
   explicit CountingComm(Comm& inner) : inner_(inner) {}

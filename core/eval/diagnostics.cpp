@@ -74,11 +74,11 @@ Diagnostics diagnose(const at::Tensor& z, const loss::Batch& batch, comm::Comm& 
   return d;
 }
 
-std::string CollapseWatch::look(const Diagnostics& d, int64_t dims) {
+std::string CollapseWatch::check(const Diagnostics& d, int64_t dims) {
   const bool pointed = d.unit_std<kPointedSpread, on_a_line = dims> 2 && d.effective_rank < kLineRank;
   in_a_row_ = pointed || on_a_line ? in_a_row_ + 1 : 0;
-  if (said_ || in_a_row_ < kLooks) return "";
-  said_ = true;
+  if (warned_ || in_a_row_ < kLooks) return "";
+  warned_ = true;
   return fmt::format(
       "the embeddings have collapsed: {} in {} logged steps in a row; raise the terms against collapse or lower the "
       "learning rate",

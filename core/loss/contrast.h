@@ -1,4 +1,4 @@
-// contrast: what the losses on the unit sphere share: normalized rows, and the options and terms of a softmax over rows.
+// contrast: shared by the losses on the unit sphere: normalized rows, and options and terms of a softmax over rows.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,9 +13,9 @@ struct UnitRows {
   at::Tensor inverse;  // (n, 1) 1 / ‖z_i‖, 0 for such a row
 };
 
-// Norms are fp64 sums. What is not finite stays so.
+// Norms are summed in fp64. Rows that are not finite stay so.
 UnitRows unit_rows(const at::Tensor& z);
-// The gradient in z of a loss whose gradient in the unit rows is d: (d_i − z̃_i (z̃_iᵀd_i)) / ‖z_i‖; 0 for a row of norm 0.
+// Backward of unit_rows: (d_i − z̃_i (z̃_iᵀd_i)) / ‖z_i‖ for the gradient d in the unit rows; 0 for a row of norm 0.
 at::Tensor through_unit_rows(const UnitRows& unit, const at::Tensor& d);
 
 struct ContrastOptions {
@@ -27,7 +27,7 @@ inline void check_contrast(const ContrastOptions& options) {
   PAL_CHECK(options.temperature > 0, "loss.temperature", options.temperature, "give a number above 0");
 }
 
-// alignment: of the positive pairs; contrast: of the denominators.
+// Terms: alignment (positive pairs) and contrast (denominators).
 inline LossResult contrast_result(const at::Tensor& dz, double alignment, double contrast) {
   return result_of({{"alignment", alignment}, {"contrast", contrast}}, dz);
 }

@@ -54,10 +54,10 @@ using kernels::RowForm;
 
 struct Layer {
   LayerShare share;
-  at::Tensor sums;  // (blocks dealt with, D) fp64, of the whole batch
+  at::Tensor sums;  // (blocks of this rank, D) fp64, over the global batch
 };
 
-// Collective. Sums of the rows of each block: local first, then the spanning ones of all layers in one all-reduce.
+// Collective. Sums the rows of each block locally, then all-reduces the spanning blocks of all layers at once.
 std::vector<Layer> sum_layers(const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
   std::vector<Layer> layers;
   std::vector<at::Tensor> spanning;
@@ -69,7 +69,7 @@ std::vector<Layer> sum_layers(const at::Tensor& z, const Batch& batch, comm::Com
     layers.push_back({std::move(share), sums});
   }
   if (comm.size() == 1 || layers.empty()) return layers;
-  const at::Tensor all = at::cat(spanning);  // every rank has the same spanning blocks: the choice below is global
+  const at::Tensor all = at::cat(spanning);  // the same size on every rank, so all ranks take the same branch below
   if (all.size(0) == 0) return layers;
   comm.all_reduce(all);
   int64_t at = 0;
@@ -80,32 +80,31 @@ std::vector<Layer> sum_layers(const at::Tensor& z, const Batch& batch, comm::Com
   return layers;
 }
 
-// (blocks, blocks) of a layer, its weight included.
+// (blocks, blocks) weight · table.
 at::Tensor table_of(const graph::BlockLayer& layer, const at::Tensor& z) {
   return ops::to_device_of(z, layer.table).view({layer.blocks, layer.blocks}) * layer.weight;
 }
 
-// Rows Σ_j G_ij (z_i − z_j) of a layer, 4 · scale of them into dz; its share of the value.
+// dz += 4 · scale · Σ_j G_ij (z_i − z_j) of a layer; adds its share of the value.
 void add_differences(const at::Tensor& share, const at::Tensor& dz, const at::Tensor& z, const graph::BlockLayer& layer,
                      const Layer& held, const Batch& batch, const comm::Comm& comm, double scale) {
   const LayerShare& s = held.share;
   const at::Tensor members = ops::to_device_of(z, s.rows), row_block = ops::to_device_of(z, s.row_block),
                    value = ops::empty_doubles({1}, z);
-  const at::Tensor means =
-      held.sums.div_(members.clamp_min(1).unsqueeze(1));  // a table may have blocks without a row here
+  const at::Tensor means = held.sums.div_(members.clamp_min(1).unsqueeze(1));  // a table may have blocks without rows
   at::Tensor pair_weight = members * s.weight;
   if (layer.has_table()) {
     const at::Tensor between = ops::empty_doubles(means.sizes(), z);
     ops::block_between(between, pair_weight, value, table_of(layer, z), means, members, batch.threads);
-    if (comm.rank() == 0) share.add_(value);  // of all pairs of blocks, the same on every rank
+    if (comm.rank() == 0) share.add_(value);  // the same on every rank: only rank 0 adds it
     ops::block_rows(dz, between, row_block, 4 * scale, Into::add, batch.threads);
   }
   ops::block_differences(dz, value, z, means, pair_weight, row_block, 4 * scale, Into::add, batch.threads);
   share.add_(value);
 }
 
-// G Z of a layer, scale of it into out; its share of Tr ZᵀGZ = Σ_c sum_cᵀ(B sums)_c. Every rank holds the spanning blocks:
-// rank 0 counts them.
+// out += scale · G Z of a layer; adds its share of Tr ZᵀGZ = Σ_c sum_cᵀ(B sums)_c. Every rank holds the spanning
+// blocks, and rank 0 alone counts them.
 void add_product(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const graph::BlockLayer& layer,
                  const Layer& held, const Batch& batch, const comm::Comm& comm, double scale) {
   const LayerShare& s = held.share;
@@ -120,7 +119,7 @@ void add_product(const at::Tensor& share, const at::Tensor& out, const at::Tenso
   share.add_((held.sums.narrow(0, first, count) * related.narrow(0, first, count)).sum(), weight);
 }
 
-// This rank's rows of F (n, width), and F Fᵀ of all ranks times the rows x (V n, D) fp64, as (n, D): the same for every view.
+// This rank's rows of F Fᵀ X, X (V n, D) fp64 over all ranks: (n, D), the same for every view.
 struct FeatureProduct {
   at::Tensor own;   // (n, width)
   at::Tensor sums;  // (width, D) FᵀX
@@ -136,7 +135,7 @@ FeatureProduct feature_product(const graph::FeatureLayer& layer, const at::Tenso
   return product;
 }
 
-// As add_product, for the features of the graph.
+// add_product for the features of the graph.
 void add_feature_products(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const Batch& batch,
                           comm::Comm& comm, double scale) {
   for (const graph::FeatureLayer& layer : batch.graph.features) {
@@ -147,7 +146,7 @@ void add_feature_products(const at::Tensor& share, const at::Tensor& out, const 
   }
 }
 
-// As add_differences, for the features: deg_i z_i − (GZ)_i in fp64, of rows whose mean was taken off so that little cancels.
+// add_differences for the features: deg_i z_i − (GZ)_i in fp64, of centered rows to limit cancellation.
 void add_feature_differences(const at::Tensor& share, const at::Tensor& dz, const at::Tensor& z, const Batch& batch,
                              comm::Comm& comm, double scale) {
   if (batch.graph.features.empty()) return;
@@ -167,10 +166,9 @@ void add_feature_differences(const at::Tensor& share, const at::Tensor& dz, cons
   }
 }
 
-// Takes the self-loops of the layers away: out_i −= scale · G_ii z_i, and Σ_i G_ii ‖z_i‖² from the share; the rows of a
-// graph that has nothing else.
-void take_off_loops(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const Batch& batch,
-                    double scale) {
+// Removes the self-loops of layers and features: out_i −= scale · G_ii z_i, and Σ_i G_ii ‖z_i‖² from the share.
+void remove_self_loops(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const Batch& batch,
+                       double scale) {
   std::vector<int64_t> offsets;
   std::vector<int32_t> columns;
   std::vector<double> weights;
@@ -198,7 +196,8 @@ at::Tensor rest_share(const at::Tensor& out, const at::Tensor& z, const Batch& b
   if (batch.graph.rest.offsets.empty()) return value;
   const Halo halo = make_halo(batch, comm.rank(), self_loops);
   const at::Tensor partners = gather_partners(halo, z, batch, comm);
-  const ops::Csr rows{ops::to_device_of(z, halo.offsets), ops::to_device_of(z, halo.columns), ops::to_device_of(z, halo.weights)};
+  const ops::Csr rows{ops::to_device_of(z, halo.offsets), ops::to_device_of(z, halo.columns),
+                      ops::to_device_of(z, halo.weights)};
   ops::graph_rows(out, value, z, partners, rows, {form, scale, Into::add}, batch.threads);
   return value;
 }
@@ -220,7 +219,7 @@ at::Tensor product_share(const at::Tensor& out, const at::Tensor& z, const Batch
   for (size_t l = 0; l < layers.size(); ++l)
     add_product(share, out, z, batch.graph.layers[l], layers[l], batch, comm, scale);
   add_feature_products(share, out, z, batch, comm, scale);
-  if (self_loops == graph::SelfLoops::off) take_off_loops(share, out, z, batch, scale);
+  if (self_loops == graph::SelfLoops::off) remove_self_loops(share, out, z, batch, scale);
   return share.add_(rest_share(out, z, batch, comm, self_loops, RowForm::sum, scale));
 }
 

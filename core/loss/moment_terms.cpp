@@ -9,16 +9,16 @@ namespace {
 using kernels::Into;
 using kernels::MomentsOptions;
 
-// Rows whose statistics are taken together.
+// Rows that share their statistics.
 struct Group {
-  at::Tensor rows, out;         // this rank's rows and where their gradient goes
+  at::Tensor rows, out;         // this rank's rows and their gradient
   at::Tensor mean;              // (D) fp64, of all ranks
   int64_t n = 0;                // rows of all ranks
   std::vector<int64_t> counts;  // rows of each rank
   int64_t begin = 0;            // this rank's first row among them
 };
 
-// Both add to out; terms (2).
+// Both forms add to out; terms (2).
 void covariance_form(const at::Tensor& terms, const Group& group, comm::Comm& comm, const MomentsOptions& options,
                      int threads) {
   const at::Tensor packed = second_moment(group.rows, group.mean, comm, options, threads);
@@ -36,7 +36,7 @@ void gram_form(const at::Tensor& terms, const Group& group, comm::Comm& comm, co
 std::vector<Group> make_groups(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
                                Moments moments) {
   const int64_t count = moments == Moments::per_view ? batch.views : 1;
-  const int64_t views = batch.views / count;  // in a group
+  const int64_t views = batch.views / count;  // per group
   const int64_t local = batch.local_positions() * views, dims = z.size(1);
   const at::Tensor means = ops::empty_doubles({count, dims}, z);
   std::vector<Group> groups(count);
@@ -89,7 +89,7 @@ MomentTerms add_moment_terms(const at::Tensor& dz, const at::Tensor& z, const Ba
 }
 
 double add_gram_square(const at::Tensor& dz, const at::Tensor& z, comm::Comm& comm, double scale, int threads) {
-  // The moments about 0, not divided by anything.
+  // The raw second moments, not divided.
   MomentsOptions moments;
   moments.variance = kernels::Variance::norm;
   moments.variance_weight = moments.covariance_weight = scale;

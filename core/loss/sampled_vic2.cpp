@@ -20,8 +20,8 @@ namespace {
 
 using kernels::RowForm;
 
-// The batch with a row in place of each position, position by position and of each its views: a rank's rows are still a
-// range. Its graph is empty.
+// The batch with one position per row, ordered by position, then view, so that a rank's rows are still a range. Its
+// graph is empty.
 Batch rows_as_positions(const Batch& batch) {
   Batch rows;
   rows.samples.resize(batch.global_rows());
@@ -34,7 +34,7 @@ Batch rows_as_positions(const Batch& batch) {
   return rows;
 }
 
-// The pairs with a weight each, as a symmetric sparse graph on such rows: half of it either way.
+// The weighted pairs as a symmetric sparse graph on such rows; each direction gets half of the weight.
 template <class Weight>
 graph::SparseRest sparse_pairs(const PairSample& pairs, const Batch& batch, const Weight& weight) {
   const auto n = static_cast<int64_t>(batch.samples.size());
@@ -81,26 +81,26 @@ double entry(const graph::BatchGraph& graph, graph::SelfLoops self_loops, int64_
   return at != end && *at == q ? weight + graph.rest.weights[at - graph.rest.columns.begin()] : weight;
 }
 
-// Collective, both. A listed sample in one of the forms: dz += scale · the gradient; the share of the value.
+// Collective. Listed pairs in one of the forms: dz += scale · the gradient; returns the share of the value.
 at::Tensor listed_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
                         graph::SparseRest rest, RowForm form, double scale) {
   const int64_t n = batch.local_positions(), dims = z.size(1);
   Batch rows = rows_as_positions(batch);
   rows.graph.rest = std::move(rest);
   const at::Tensor x = z.view({batch.views, n, dims}).transpose(0, 1).reshape(z.sizes()), out = at::zeros_like(x);
-  const double factor = form == RowForm::sum ? 2 : 4;  // from a row of the kernel to the gradient
+  const double factor = form == RowForm::sum ? 2 : 4;  // gradient / row of the kernel
   const at::Tensor share = rest_share(out, x, rows, comm, graph::SelfLoops::on, form, factor * scale);
   dz.view({batch.views, n, dims}).add_(out.view({n, batch.views, dims}).transpose(0, 1));
   return share;
 }
 
-// What R takes off beside (z_iᵀz_j)²: Σ_ij S_ij (‖z_i‖² + ‖z_j‖²) = 2 Σ_i degree_i ‖z_i‖², times scale, gradient included.
+// The norms in R: Σ_ij S_ij (‖z_i‖² + ‖z_j‖²) = 2 Σ_i degree_i ‖z_i‖²; dz += scale · its gradient.
 at::Tensor norm_share(const at::Tensor& dz, const at::Tensor& z, const at::Tensor& degree, double scale) {
   dz.add_(z * degree.to(z.scalar_type()), 4 * scale);
   return (z.to(at::kDouble).square() * degree).sum().view({1}) * 2;
 }
 
-// (local rows, 1) row sums of a listed sample.
+// (local rows, 1) row sums of the listed pairs.
 at::Tensor own_degrees(const graph::SparseRest& rest, const Batch& batch, const at::Tensor& z) {
   std::vector<double> degree;
   for (int32_t v = 0; v < batch.views; ++v) {
@@ -136,7 +136,7 @@ LossResult sampled_vic2(const SampledVic2Options& options, const at::Tensor& emb
     alignment = product_share(dz, z, batch, comm, options.self_loops, 2 * factor * scale) * factor;
   }
 
-  // Over J: (zᵀz)², less the norms in the printed form. The kernel's form has them taken off already.
+  // Over J: (zᵀz)², minus the norms in the printed form. The kernel's repulsion form subtracts them already.
   double gram = 0;
   at::Tensor repulsion = ops::zero_doubles({1}, z);
   if (batch.repelled) {

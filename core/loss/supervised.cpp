@@ -35,7 +35,7 @@ LossResult supervised(Supervision kind, Reduction reduction, const at::Tensor& o
   LossResult result;
   at::Tensor sum;
   if (kind == Supervision::mse) {
-    at::Tensor gap = z.to(at::kDouble);  // a copy also of what is fp64 already
+    at::Tensor gap = z.to(at::kDouble);  // a copy even if z is fp64
     if (gap.is_same(z)) gap = gap.clone();
     gap.scatter_add_(1, column, -known).mul_(known);
     sum = gap.square().sum();

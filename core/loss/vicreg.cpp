@@ -20,9 +20,9 @@
 namespace pal::loss {
 namespace {
 
-constexpr int64_t kPairsAtOnce = 65536;  // whose differences lie in memory
+constexpr int64_t kPairsAtOnce = 65536;  // bounds the memory of their differences
 
-// (pairs) fp64: the distance of every listed pair.
+// (pairs) fp64 distances of the listed pairs.
 at::Tensor distances(const at::Tensor& z, const at::Tensor& partners, const at::Tensor& rows,
                      const at::Tensor& columns) {
   std::vector<at::Tensor> parts = {ops::empty_doubles({0}, z)};
@@ -35,9 +35,10 @@ at::Tensor distances(const at::Tensor& z, const at::Tensor& partners, const at::
   return at::cat(parts);
 }
 
-// Collective. negatives: symmetric, on positions, weights below 0, lifted to rows as the graph is; a row with itself has no
-// term. The share of Σ_{i≠j} |w_ij| relu(m − ‖z_i − z_j‖)²; dz += scale · its gradient
-// −4 Σ_j |w_ij| relu(m − d_ij) / d_ij (z_i − z_j), 0 where d_ij = 0.
+// Collective. Share of Σ_{i≠j} |w_ij| relu(m − ‖z_i − z_j‖)²; dz += scale · its gradient
+// −4 Σ_j |w_ij| relu(m − d_ij) / d_ij (z_i − z_j), 0 where d_ij = 0. negatives: symmetric pairs of positions with
+// weights below 0, lifted to rows. The margin does not factor through blocks, so pairs are listed
+// (core/graph/signed_parts.h).
 at::Tensor margin_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch,
                         const graph::SparseRest& negatives, comm::Comm& comm, double margin, double scale) {
   Batch apart = batch;
@@ -53,7 +54,7 @@ at::Tensor margin_share(const at::Tensor& dz, const at::Tensor& z, const Batch& 
   const at::Tensor columns = ops::to_device_of(z, halo.columns), strength = -ops::to_device_of(z, halo.weights);
   const at::Tensor d = distances(z, partners, ops::to_device_of(z, row), columns);
   const at::Tensor gap = (margin - d).clamp_min_(0);
-  // The gradient's rows Σ_j c_ij (z_i − z_j), c = −|w| gap / d: those of a sparse graph with weights c.
+  // The gradient's rows Σ_j c_ij (z_i − z_j), c = −|w| gap / d, are those of a sparse graph with weights c.
   const ops::Csr pull{ops::to_device_of(z, halo.offsets), columns, (-strength * gap / d).masked_fill_(d <= 0, 0)};
   ops::graph_rows(dz, {}, z, partners, pull, {kernels::RowForm::difference, 4 * scale, kernels::Into::add},
                   batch.threads);

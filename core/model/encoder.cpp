@@ -16,8 +16,8 @@
 namespace pal::model {
 namespace {
 
-// Convolutions and batch norms are faster in this layout on the CPU (a fifth for ResNet-18, a quarter for the convnet),
-// and they choose it by the strides. Gray images lie the same way in both, so their strides are said outright.
+// Convolutions and batch norms are faster in this layout on the CPU (a fifth for ResNet-18, a quarter for the convnet).
+// They detect it by the strides. Gray images have the same memory in both layouts, so their strides are set explicitly.
 at::Tensor channels_last(const at::Tensor& images) {
   if (images.size(1) > 1) return images.contiguous(at::MemoryFormat::ChannelsLast);
   const int64_t height = images.size(2), width = images.size(3);
@@ -49,10 +49,10 @@ class ProjectedEncoder final : public Encoder {
  private:
   std::shared_ptr<Backbone> backbone_;
   std::shared_ptr<Projector> projector_;
-  std::shared_ptr<Projector> predictor_;  // or none
+  std::shared_ptr<Projector> predictor_;  // null without a predictor
 };
 
-// Standard normals in pairs (Box-Muller), two words of the stream each.
+// Standard normals in pairs (Box-Muller); each pair takes two words of the stream.
 template <class T>
 void draw_normal(T* w, int64_t n, double scale, Random random) {
   for (int64_t i = 0; i < n; i += 2) {
@@ -69,15 +69,15 @@ void draw_uniform(T* w, int64_t n, double bound, Random random) {
   for (int64_t i = 0; i < n; ++i) w[i] = static_cast<T>(bound * ((random.next_u32() + 0.5) * 0x1p-31 - 1));
 }
 
-// As torchvision draws convolutions (normal, variance 2 / fan out) and PyTorch linear layers (uniform, bound fan in^-½);
-// a transformer's weights, tokens and positions as timm does (normal, deviation 0.02).
-// In double and rounded, so that float32 and float64 runs begin with the same weights.
+// Initialization: convolutions as torchvision (normal, variance 2 / fan out), linear layers as PyTorch (uniform, bound
+// fan in^-½), transformers as timm (normal, deviation 0.02). Drawn in double and rounded, so that float32 and float64
+// runs start with the same weights.
 enum class Draw { usual, transformer };
 constexpr double kTransformerDeviation = 0.02;
 
 template <class T>
 void draw_weight(at::Tensor weight, Draw rule, uint64_t seed, uint64_t parameter) {
-  constexpr int64_t kStream = 4096;  // elements per stream, so that threads share the work and change nothing
+  constexpr int64_t kStream = 4096;  // elements per stream, so that the draws do not depend on the number of threads
   const int64_t n = weight.numel();
   const at::Tensor drawn = at::empty(weight.sizes(), weight.scalar_type());  // in the order of the indices
   T* const w = drawn.data_ptr<T>();
@@ -103,7 +103,7 @@ void draw_weights(torch::nn::Module& module, const ModelSpec& spec) {
     const at::Tensor& weight = named.value();
     const Draw rule =
         spec.backbone.starts_with("vit_") && named.key().starts_with("backbone.") ? Draw::transformer : Draw::usual;
-    if (weight.dim() > 1) {  // norms begin with one and zero
+    if (weight.dim() > 1) {  // norms start with weight 1 and bias 0
       AT_DISPATCH_FLOATING_TYPES(weight.scalar_type(), "draw_weight",
                                  [&] { draw_weight<scalar_t>(weight, rule, spec.seed, parameter); });
     }
@@ -117,7 +117,7 @@ Stem stem_of(const ModelSpec& spec) {
   return Stem::imagenet;
 }
 
-// model.backbone=none: features that another program made are the backbone's output.
+// model.backbone=none: the inputs are features from another program; the backbone is the identity.
 class NoBackbone final : public Backbone {
  public:
   explicit NoBackbone(int64_t dims) : dims_(dims) {}

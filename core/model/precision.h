@@ -1,4 +1,4 @@
-// precision: the number format of convolutions and matrix products, and the scope that applies it.
+// precision: the number format of convolutions and matrix products, and a scope that applies it.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,11 @@ namespace pal::model {
 
 enum class Precision { full, bf16 };
 
-// Autocast: nothing with Precision::full. Forward passes alone belong inside; backward follows the types it finds.
-// Thread: of the calling thread.
+// autocast: a scope in which convolutions and matrix products run in bfloat16, by LibTorch's lists of operators.
+//
+// Weights stay float32 and are rounded on use. bfloat16 has the range of float32, so no loss scaler is needed. Only
+// forward passes belong inside; backward follows their types. Precision::full has no effect.
+// Thread: affects the calling thread only.
 class Autocast {
  public:
   Autocast(Precision precision, c10::DeviceType device);

@@ -1,4 +1,4 @@
-// figure_network: the active figure learned by gradient descent with a small network, beside the closed form.
+// figure_network: the active figure, learned by gradient descent with a small network and in closed form.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace {
 
 // small_network: a perceptron with two hidden layers, trained by Adam on VIC² over mini-batches of a graph.
 //
-// Math:  per step B of n rows: Σ_{i,j in B} (z_iᵀz_j − G_ij)²/π_ij, π_ij the probability that both are drawn (unbiased for
-//        ‖ZZᵀ − G‖²), plus the optimizer's weight decay.
-// Nothing of LibTorch: the matrices are a few dozen wide, and a trial is a thread.
+// Math:  per step B of n rows: Σ_{i,j in B} (z_iᵀz_j − G_ij)²/π_ij, π_ij the probability that both are drawn (unbiased
+//        for ‖ZZᵀ − G‖²), plus the optimizer's weight decay.
+// Thread: a trial runs on one thread, without LibTorch, because the matrices are only a few dozen columns wide.
 struct NetworkOptions {
   int64_t hidden = 64, width = 5;
   int64_t steps = 1200, batch = 64;
@@ -63,7 +63,8 @@ SmallNetwork::SmallNetwork(int64_t inputs, const NetworkOptions& options, Random
     Layer& layer = layers_[l];
     layer.weight = layer.gradient = layer.m = layer.v = Matrix(sizes[l] + 1, sizes[l + 1]);
     const double scale =
-        (l == 0 ? 2.0 : 1.0) / std::sqrt(static_cast<double>(sizes[l]));  // the first layer bends within the data
+        // larger weights in the first layer, so that its kinks lie within the data
+        (l == 0 ? 2.0 : 1.0) / std::sqrt(static_cast<double>(sizes[l]));
     for (double& w : layer.weight.data) w = scale * random.normal();
   }
 }
@@ -88,7 +89,7 @@ Matrix SmallNetwork::forward(const Matrix& x) const {
 
 void SmallNetwork::train(const Matrix& x, const Matrix& graph, Random& random) {
   const int64_t n = x.rows, batch = std::min(options_.batch, n);
-  const double one = static_cast<double>(batch) / static_cast<double>(n);  // that a row is drawn; and that two are
+  const double one = static_cast<double>(batch) / static_cast<double>(n);  // probability that a row is drawn
   const double two = n > 1 ? one * static_cast<double>(batch - 1) / static_cast<double>(n - 1) : 1;
   std::vector<int64_t> order(n);
   std::iota(order.begin(), order.end(), int64_t{0});
@@ -132,7 +133,7 @@ void SmallNetwork::train(const Matrix& x, const Matrix& graph, Random& random) {
   }
 }
 
-constexpr int64_t kRoundsPerPoint = 5;  // of questions, between two points of the curves
+constexpr int64_t kRoundsPerPoint = 5;  // rounds of questions between two points of a curve
 
 void measure(TrialCurves& out, int64_t series, int64_t point, const Downstream& d) {
   out.error(series, point) = d.error;

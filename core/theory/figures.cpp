@@ -106,7 +106,7 @@ FigureSpec contrastive_figure() {
   return f;
 }
 
-// labels: what labels, missing entries and wrong labels do to the graph: interpolation, missing, noise.
+// labels: error against known labels, missing entries and wrong labels: interpolation, missing, noise.
 namespace {
 
 std::vector<std::string> no_series(const ExperimentOptions&) { return {}; }
@@ -135,7 +135,7 @@ void interpolation_trial(TrialCurves& out, const ExperimentOptions& o, const Toy
   }
   for (int64_t known = 0; known < o.steps; ++known) {
     for (size_t a = 0; a < o.alphas.size(); ++a) {
-      // Without labels every α has the SSL graph, only scaled; the scale against λ is α's own.
+      // Without labels every α has the SSL graph, scaled by 1 − α relative to λ.
       for (size_t e = 0; e < graph.data.size(); ++e)
         graph.data[e] = (1 - o.alphas[a]) * ssl.data[e] + o.alphas[a] * labels.data[e];
       record(out, static_cast<int64_t>(a), known, method.downstream(method.fit(graph)));
@@ -160,7 +160,7 @@ std::vector<double> label_counts(const ExperimentOptions& o) {
   return x;
 }
 
-// ---- missing: entries of the 0/1 graph are dropped, the diagonal too -------------------------------------------------
+// ---- missing: entries of the 0/1 graph are dropped, the diagonal too ------------------------------------------------
 
 std::vector<double> missing_shares(const ExperimentOptions& o) {
   std::vector<double> p;
@@ -208,7 +208,8 @@ void missing_trial(TrialCurves& out, const ExperimentOptions& o, const ToySet& t
   }
 }
 
-// ---- noise: the full ±1 graph of labels, more and more of them redrawn ----------------------------------------------
+// ---- noise: the full ±1 graph of labels, a growing share of them redrawn
+//   ----------------------------------------------
 
 std::vector<double> redrawn_counts(const ExperimentOptions& o) {
   std::vector<double> x;
@@ -292,7 +293,7 @@ FigureSpec noise_figure() {
 // scale: error against the number of known labels on many points, through landmarks.
 namespace {
 
-// From 8 labels to all of them, in equal ratios.
+// A geometric sequence from 8 labels to all of them.
 std::vector<double> scale_counts(const ExperimentOptions& o) {
   std::vector<double> x;
   const auto n = static_cast<double>(o.n), first = std::min(8.0, n);
@@ -310,7 +311,7 @@ void scale_trial(TrialCurves& out, const ExperimentOptions& o, const ToySet& tes
   const NystromMethod method(toy_train(o.dataset, o.n, o.noise, data), options);
   const std::vector<double> counts = scale_counts(o);
   for (size_t k = 0; k < counts.size(); ++k) {
-    std::vector<char> known(o.n, 0);  // points come in random order: the first ones are a random choice
+    std::vector<char> known(o.n, 0);  // points are in random order, so the first ones are a random choice
     std::fill_n(known.begin(), static_cast<int64_t>(counts[k]), 1);
     const Downstream d = probe_rows(method.represent(test.x, method.fit(known)), test.y);
     out.error(0, static_cast<int64_t>(k)) = d.error;

@@ -3,7 +3,7 @@
 // Math:  k(x, x') = exp(−‖x − x'‖/σ); T = G − λK⁺; the representation of a point is k(x, X) K⁺ V, V the eigenvectors of
 //        the largest eigenvalues of T. Downstream: least squares (no intercept) from the representation of the test
 //        points to their one-hot labels, argmax.
-// What does not depend on G (K⁺ and its products) is computed once.
+// K⁺ and its products do not depend on G and are computed once.
 #pragma once
 
 #include <cstdint>
@@ -35,16 +35,16 @@ Downstream probe_rows(const Matrix& z, const std::vector<int>& labels);
 class KernelMethod {
  public:
   KernelMethod(const ToySet& train, const ToySet& test, const KernelOptions& options);
-  // The eigenvectors of T for this (n, n) graph: (width, n), a row each. Valid until the next call.
+  // The eigenvectors of T for this (n, n) graph: (width, n), one per row. Valid until the next call.
   const Matrix& fit(const Matrix& graph);
   const std::vector<double>& eigenvalues() const { return solver_.values(); }
-  // Of the representation given by the rows of `vectors`.
+  // Evaluates the representation given by the rows of `vectors`.
   Downstream downstream(const Matrix& vectors) const;
   // The least-squares weights (width, classes) behind `downstream`.
   Matrix test_probe(const Matrix& vectors) const;
   // The classes that a probe fitted on the known training points predicts for all of them.
   std::vector<int> predict_train(const Matrix& vectors, const std::vector<char>& known) const;
-  // Of any points (m, d): (m, width).
+  // The representation (m, width) of points (m, d).
   Matrix represent(const Matrix& points, const Matrix& vectors) const;
   const Matrix& inverse() const { return inverse_; }  // K⁺
   const ToySet& train() const { return train_; }
@@ -61,14 +61,14 @@ class KernelMethod {
   TopEigen solver_;
 };
 
-// nystrom: the closed form on many points: K through m landmarks, the graph through its blocks, nothing of size N².
+// nystrom: the closed form on many points, with K from m landmarks and the graph from its blocks; no N × N matrix.
 //
-// Math:  K ≈ C W⁺ Cᵀ with C = k(X, L), W = k(L, L). In the basis Q of the range of C the operator G − λK⁺ is the (m, m) matrix
-//        QᵀGQ − λΣ⁻², Σ² the eigenvalues of K there; its top eigenvectors give the representation k(x, L) A.
-//        G: 1 on the diagonal, ±1 between points whose label is known, 0 elsewhere: CᵀGC = CᵀC − C_kᵀC_k + P (2I − 11ᵀ) Pᵀ,
-//        P = C_kᵀY_k the sums over a class, k the known points.
-// Memory: m² and one tile of rows of C. Time: N m² once, and (known points) m² + m³ per graph.
-// With every point a landmark it is the dense solution (nystrom_test).
+// Math:  K ≈ C W⁺ Cᵀ with C = k(X, L), W = k(L, L). In the basis Q of the range of C the operator G − λK⁺ is the (m, m)
+//        matrix QᵀGQ − λΣ⁻², Σ² the eigenvalues of K there; its top eigenvectors give the representation k(x, L) A.
+//        G: 1 on the diagonal, ±1 between points whose label is known, 0 elsewhere: CᵀGC = CᵀC − C_kᵀC_k + P (2I − 11ᵀ)
+//        Pᵀ, P = C_kᵀY_k the sums over a class, k the known points.
+//        Memory: m² and one tile of rows of C. Time: N m² once, and (known points) m² + m³ per graph.
+// With every point a landmark the result is the dense solution (nystrom_test).
 struct NystromOptions {
   KernelOptions kernel;
   int64_t landmarks = 1000;

@@ -13,12 +13,11 @@
 namespace pal::theory {
 namespace {
 
-// tridiagonal_factors: LU of a shifted symmetric tridiagonal matrix, for inverse iteration.
-// LU of T − shift with pivoting; pivots below `tiny` become `tiny`.
+// LU of the tridiagonal T − shift with pivoting, for inverse iteration; pivots below `tiny` become `tiny`.
 class TridiagonalFactors {
  public:
   void factorize(const double* d, const double* e, int64_t n, double shift, double tiny);
-  void solve(double* x) const;  // in place, scaled so that nothing overflows
+  void solve(double* x) const;  // in place, scaled against overflow
 
  private:
   std::vector<double> diagonal_, upper_, upper2_, lower_;
@@ -43,7 +42,7 @@ void TridiagonalFactors::factorize(const double* d, const double* e, int64_t n, 
       lower_[i] = m;
       pivot = next - m * right;
       right = next_right;
-    } else {  // the rows change places
+    } else {  // swap the rows
       const double m = pivot / below;
       swapped_[i] = 1;
       diagonal_[i] = below;
@@ -139,7 +138,7 @@ void TopEigen::tridiagonalize(const Matrix& a) {
 
 void TopEigen::bisect() {
   double low = d_[0], high = d_[0];
-  norm_ = 1e-100;  // far above what could overflow when something is divided by its rounding
+  norm_ = 1e-100;  // large enough that a division by its rounding error cannot overflow
   bool finite = true;
   for (int64_t i = 0; i < n_; ++i) {  // Gershgorin
     const double radius = (i > 0 ? std::abs(e_[i - 1]) : 0) + (i + 1 < n_ ? std::abs(e_[i]) : 0);
@@ -155,7 +154,7 @@ void TopEigen::bisect() {
   const double slack = 1e-14 * norm_;
   for (int64_t first = 0; first < k_; first += kernels::kBisectionLanes) {
     double at[kernels::kBisectionLanes];
-    int64_t wanted[kernels::kBisectionLanes];  // how many eigenvalues lie below
+    int64_t wanted[kernels::kBisectionLanes];  // number of eigenvalues below
     for (int l = 0; l < kernels::kBisectionLanes; ++l) wanted[l] = n_ - 1 - std::min(first + l, k_ - 1);
     kernels::tridiagonal_ops(kernels::best_isa())
         .bisect(at, wanted, d_.data(), squares.data(), n_, low - slack, high + slack, norm_);
@@ -163,13 +162,13 @@ void TopEigen::bisect() {
   }
 }
 
-// Each vector is kept orthogonal to those before it, which inverse iteration alone does not do for close eigenvalues.
+// Each vector is orthogonalized against those before it: inverse iteration alone does not separate close eigenvalues.
 void TopEigen::inverse_iterate() {
   const double eps = std::numeric_limits<double>::epsilon(), tiny = eps * norm_;
   TridiagonalFactors factors;
   double shift = 0;
   for (int64_t t = 0; t < k_; ++t) {
-    // Equal eigenvalues get shifts of their own, so that they do not lead to one vector.
+    // Equal eigenvalues get different shifts, so that they give different vectors.
     shift = t > 0 && values_[t] > shift - 10 * tiny ? shift - 10 * tiny : values_[t];
     factors.factorize(d_.data(), e_.data(), n_, shift, tiny);
     double* x = tridiagonal_vectors_.row(t);

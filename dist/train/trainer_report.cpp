@@ -44,7 +44,7 @@ void Trainer::log(StepReport& report, const at::Tensor& z, const loss::Batch& ba
   m.diagnostics.insert(m.diagnostics.end(), seen.begin(), seen.end());
   if (config_.text("data.decoder") == "nvjpeg")
     m.diagnostics.emplace_back("left_to_libjpeg", static_cast<double>(loader_->report().left_to_libjpeg));
-  if (!report.skipped) m.warning = collapse_.look(d, z.size(1));
+  if (!report.skipped) m.warning = collapse_.check(d, z.size(1));
   if (!m.warning.empty()) report.warning += (report.warning.empty() ? "" : "; ") + m.warning;
   try {
     metrics_->write(m);
