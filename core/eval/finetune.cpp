@@ -24,7 +24,7 @@
 namespace pal::eval {
 namespace {
 
-data::LoaderOptions classifier_loader(const FinetuneOptions& o, const data::EpochOrder& plan,
+data::LoaderOptions classifier_loader(const FinetuneOptions& o, const data::EpochSpec& plan,
                                       std::vector<int64_t> subset, int64_t steps, comm::Comm& comm) {
   data::LoaderOptions load;
   load.plan = plan;
@@ -83,8 +83,8 @@ Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> 
                   const FinetuneOptions& o, comm::Comm& comm) {
   const auto classes = static_cast<int64_t>(train->classes().size());
   const std::vector<int64_t> subset = labeled_share(train->labels(), classes, o.fraction, o.seed);
-  const data::EpochOrder plan{static_cast<int64_t>(subset.size()),
-                              std::min<int64_t>(o.global_batch, static_cast<int64_t>(subset.size())), o.seed};
+  const data::EpochSpec plan{static_cast<int64_t>(subset.size()),
+                             std::min<int64_t>(o.global_batch, static_cast<int64_t>(subset.size())), o.seed};
   const int64_t steps = o.epochs * plan.steps_per_epoch();
   data::Loader loader(train, classifier_loader(o, plan, subset, steps, comm));
 

@@ -196,7 +196,7 @@ void Trainer::save_checkpoint() {
   saved_step_ = step_;
   record::CheckpointState state;
   state.step = step_;
-  state.seed = epoch_order_.seed;
+  state.seed = epoch_.seed;
   state.fingerprint = fingerprint();
   state.graph_version = store_.version();
   state.ledger_position = rounds_ ? rounds_->ledger_position() : 0;

@@ -128,7 +128,7 @@ class Trainer {
   int64_t labeled_ = 0;
   int64_t edge_samples_ = 0;   // of a batch, drawn from what is known
   int64_t planned_until_ = 0;  // the loader prepares the steps below
-  data::EpochOrder epoch_order_;
+  data::EpochSpec epoch_;
   optim::Schedule schedule_;
   graph::GraphSpec spec_;
   graph::GraphStore store_;

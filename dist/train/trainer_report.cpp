@@ -20,7 +20,7 @@ void Trainer::log(StepReport& report, const at::Tensor& z, const loss::Batch& ba
   if (!metrics_) return;
   record::StepMetrics m;
   m.step = step_;
-  m.epoch = static_cast<double>(step_) / static_cast<double>(epoch_order_.steps_per_epoch());
+  m.epoch = static_cast<double>(step_) / static_cast<double>(epoch_.steps_per_epoch());
   m.loss = report.loss;
   m.terms = report.terms;
   m.lr = report.lr;
@@ -77,8 +77,8 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
                     (store_.edges().empty() ? "" : fmt::format(", {} weighted pairs", store_.edges().pairs()))},
       {"loss", config_.text("loss.kind")},
       {"steps",
-       fmt::format("{} of {} samples, {} per epoch", schedule_.total_steps, epoch_order_.global_batch,
-                   epoch_order_.steps_per_epoch()) +
+       fmt::format("{} of {} samples, {} per epoch", schedule_.total_steps, epoch_.global_batch,
+                   epoch_.steps_per_epoch()) +
            (edge_samples_ > 0 ? fmt::format(", and up to {} of which relations are known", edge_samples_) : "")},
       {"learning rate", fmt::format("{:g} peak, {}, {} warm-up steps", schedule_.peak, config_.text("optim.kind"),
                                     schedule_.warmup_steps)},

@@ -26,14 +26,14 @@ std::string training_file(const config::Config& config, World& world) {
   return config.has("data.stage") ? data::cache_on_node(file, config.text("data.stage"), world.node()).data : file;
 }
 
-data::EpochOrder epoch_plan(const config::Config& config, int64_t trained, int64_t edge_samples) {
+data::EpochSpec epoch_plan(const config::Config& config, int64_t trained, int64_t edge_samples) {
   return {trained, config.integer("train.global_batch") - edge_samples,
           static_cast<uint64_t>(config.integer("train.seed")),
           config.text("data.shuffle") == "windows" ? data::Shuffle::windows : data::Shuffle::full,
           config.integer("data.window")};
 }
 
-void check_smallest_batch(const data::EpochOrder& plan, int ranks, int64_t pieces) {
+void check_smallest_batch(const data::EpochSpec& plan, int ranks, int64_t pieces) {
   const int64_t smallest = plan.samples / plan.steps_per_epoch();
   PAL_CHECK(pieces == 1 || ranks * pieces <= smallest,
             fmt::format("batches of {} samples on {} ranks are too small for train.micro_batches", smallest, ranks),
@@ -67,9 +67,9 @@ Trainer::Trainer(const config::Config& config, World& world, const std::string& 
   const auto trained = static_cast<int64_t>(subset_.size());
   labeled_ = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
   edge_samples_ = setup::edge_samples(config_, labeled_, trained);
-  epoch_order_ = epoch_plan(config_, trained, edge_samples_);
-  schedule_ = setup::schedule(config_, epoch_order_.steps_per_epoch());
-  check_smallest_batch(epoch_order_, world_.size(), config_.integer("train.micro_batches"));
+  epoch_ = epoch_plan(config_, trained, edge_samples_);
+  schedule_ = setup::schedule(config_, epoch_.steps_per_epoch());
+  check_smallest_batch(epoch_, world_.size(), config_.integer("train.micro_batches"));
   check_same_data(data_->fingerprint(), "the training set " + config_.text("data.train"), world_.control());
   check_same_folder(run_dir_, world_.control());
   spec_ = setup::graph_spec(config_, *data_);
@@ -128,7 +128,7 @@ void Trainer::open_rounds() {
 
 void Trainer::open_loader() {
   data::LoaderOptions load;
-  load.plan = epoch_order_;
+  load.plan = epoch_;
   load.edge_samples = edge_samples_;
   load.subset = subset_;
   load.views = data::view_set(config_, *data_);

@@ -58,7 +58,7 @@ void add_schedule(Lines& lines, const config::Config& config, std::optional<int6
     PAL_DATA_CHECK(*samples >= 2, "samples to train on", *samples, "give a larger set");
   }
   const int64_t per_epoch =
-      samples ? data::EpochOrder{*samples, std::min(batch, *samples), 0, data::Shuffle::full, 16384}.steps_per_epoch()
+      samples ? data::EpochSpec{*samples, std::min(batch, *samples), 0, data::Shuffle::full, 16384}.steps_per_epoch()
               : 1000;
   const optim::Schedule s = setup::schedule(config, per_epoch);
   if (samples) {

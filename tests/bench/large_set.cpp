@@ -62,7 +62,7 @@ struct Resident {
 
 // How many classes a batch of 256 has on average: the quality of a shuffle of records that lie class by class.
 double classes_in_a_batch(const data::Dataset& data, data::Shuffle shuffle) {
-  const data::EpochOrder plan{data.size(), 256, 1, shuffle};
+  const data::EpochSpec plan{data.size(), 256, 1, shuffle};
   constexpr int64_t kBatches = 100;
   double sum = 0;
   for (int64_t k = 0; k < kBatches; ++k) {
@@ -83,7 +83,7 @@ int bench_open_side(const std::string& folder) {
   int64_t sum = 0;
   json plans;
   for (const data::Shuffle shuffle : {data::Shuffle::full, data::Shuffle::windows}) {
-    const data::EpochOrder plan{data->size(), 4096, 1, shuffle};
+    const data::EpochSpec plan{data->size(), 4096, 1, shuffle};
     plans.push_back(seconds_of([&] {
       for (int64_t s = 0; s < plan.steps_per_epoch(); ++s) {
         for (const int64_t sample : data::batch_samples(plan, s)) sum += sample;

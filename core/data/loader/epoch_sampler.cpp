@@ -40,7 +40,7 @@ class Permutation {
 
   static uint64_t add(uint64_t x, uint64_t y, uint64_t range) { return x + y < range ? x + y : x + y - range; }
 
-  // A number below `range` (< 2^32) that depends on every bit of value and key (splitmix64's finalizer).
+  // A number below `range` (< 2^32) that depends on every bit of value and key (splitmix64's finaliser).
   static uint64_t scatter(uint64_t value, uint64_t key, uint64_t range) {
     uint64_t x = value + key;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -56,10 +56,10 @@ class Permutation {
 // The order of one epoch. Stream 0 of the epoch shuffles all samples, or the runs; stream 1 + w the window w.
 class EpochOrder {
  public:
-  EpochOrder(const EpochOrder& plan, int64_t epoch)
+  EpochOrder(const EpochSpec& plan, int64_t epoch)
       : plan_(plan),
         epoch_(static_cast<uint64_t>(epoch)),
-        runs_(plan.samples / EpochOrder::kRun),
+        runs_(plan.samples / EpochSpec::kRun),
         first_(static_cast<uint64_t>(plan.shuffle == Shuffle::full ? plan.samples : std::max<int64_t>(runs_, 1)),
                stream(0)) {
     if (plan.shuffle == Shuffle::windows)
@@ -86,9 +86,9 @@ class EpochOrder {
 
   // Where position p of the shuffled runs lies. What no run holds (fewer than kRun samples, others in each epoch) is last.
   int64_t on_disk(int64_t p) const {
-    const int64_t run = p / EpochOrder::kRun;
+    const int64_t run = p / EpochSpec::kRun;
     const int64_t from = run < runs_ ? static_cast<int64_t>(first_(static_cast<uint64_t>(run))) : run;
-    const int64_t at = start_ + from * EpochOrder::kRun + p % EpochOrder::kRun;
+    const int64_t at = start_ + from * EpochSpec::kRun + p % EpochSpec::kRun;
     return at < plan_.samples ? at : at - plan_.samples;
   }
 
@@ -96,7 +96,7 @@ class EpochOrder {
   static constexpr uint64_t kStart = (uint64_t{1} << 47);
   Random stream(uint64_t which) const { return Random(plan_.seed, Purpose::shuffle, epoch_, which); }
 
-  const EpochOrder& plan_;
+  const EpochSpec& plan_;
   uint64_t epoch_;
   int64_t runs_, start_ = 0;
   Permutation first_;
@@ -106,7 +106,7 @@ struct Positions {
   int64_t epoch, begin, end;
 };
 
-Positions positions(const EpochOrder& plan, int64_t step) {
+Positions positions(const EpochSpec& plan, int64_t step) {
   const int64_t steps = plan.steps_per_epoch(), within = step % steps;
   const int64_t smaller = plan.samples / steps, larger_ones = plan.samples % steps;
   const int64_t begin = within * smaller + std::min(within, larger_ones);
@@ -115,16 +115,16 @@ Positions positions(const EpochOrder& plan, int64_t step) {
 
 }  // namespace
 
-std::vector<int64_t> batch_samples(const EpochOrder& plan, int64_t step) {
+std::vector<int64_t> batch_samples(const EpochSpec& plan, int64_t step) {
   PAL_CHECK(plan.samples > 0, "samples to train on", plan.samples, "give a data set that is not empty");
   PAL_CHECK(plan.global_batch > 0, "global batch", plan.global_batch, "give at least 1");
   PAL_ASSERT(step >= 0, "a step counts from 0");
-  PAL_ASSERT(plan.window > 0 && plan.window % EpochOrder::kRun == 0, "a window holds whole runs");
+  PAL_ASSERT(plan.window > 0 && plan.window % EpochSpec::kRun == 0, "a window holds whole runs");
   const Positions p = positions(plan, step);
   return EpochOrder(plan, p.epoch).samples(p.begin, p.end);
 }
 
-std::vector<SampleRange> read_ahead(const EpochOrder& plan, int64_t step) {
+std::vector<SampleRange> read_ahead(const EpochSpec& plan, int64_t step) {
   std::vector<SampleRange> ranges;
   if (plan.shuffle == Shuffle::full) return ranges;
   const Positions p = positions(plan, step);

@@ -14,7 +14,7 @@ namespace pal::data {
 
 enum class Shuffle { full, windows };
 
-struct EpochOrder {
+struct EpochSpec {
   static constexpr int64_t kRun = 16;  // samples that lie together: a megabyte or two of JPEG
 
   int64_t samples = 0;  // N (of the subset trained on)
@@ -27,13 +27,13 @@ struct EpochOrder {
 };
 
 // The samples of step `step` (from 0), in batch order. O(batch) time and memory: the permutation is a Feistel cipher.
-std::vector<int64_t> batch_samples(const EpochOrder& plan, int64_t step);
+std::vector<int64_t> batch_samples(const EpochSpec& plan, int64_t step);
 // The samples that a disk should read while step `step` is trained on: neighbors, in the order of the shuffled runs, one
 // window ahead. Empty for a full shuffle, and where the epoch ends.
 struct SampleRange {
   int64_t begin = 0, end = 0;
 };
-std::vector<SampleRange> read_ahead(const EpochOrder& plan, int64_t step);
+std::vector<SampleRange> read_ahead(const EpochSpec& plan, int64_t step);
 // Where each rank's positions begin in a batch of n: W + 1 numbers; sizes differ by at most one.
 std::vector<int64_t> rank_slices(int64_t n, int ranks);
 

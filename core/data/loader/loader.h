@@ -30,7 +30,7 @@ enum class Render {
 };
 
 struct LoaderOptions {
-  EpochOrder plan;               // of the samples that come once per epoch
+  EpochSpec plan;               // of the samples that come once per epoch
   int64_t edge_samples = 0;     // at most so many more in each batch, from the draws of plan_on()
   std::vector<int64_t> subset;  // plan index → sample id; empty: all samples
   ViewSet views;

@@ -14,7 +14,7 @@ namespace pal::data {
 namespace {
 
 // All batches of an epoch, one after the other.
-std::vector<int64_t> epoch_order(const EpochOrder& plan, int64_t epoch) {
+std::vector<int64_t> epoch_order(const EpochSpec& plan, int64_t epoch) {
   std::vector<int64_t> order;
   for (int64_t s = 0; s < plan.steps_per_epoch(); ++s) {
     const auto batch = batch_samples(plan, epoch * plan.steps_per_epoch() + s);
@@ -38,7 +38,7 @@ TEST(Sampler, EachSampleOncePerEpochInNearlyEqualBatches) {
     for (const int64_t batch : {1, 2, 7, 256, 100000}) {
       if (n / batch > 4000) continue;
       SCOPED_TRACE("N " + std::to_string(n) + " batch " + std::to_string(batch));
-      const EpochOrder plan{n, batch, 9};
+      const EpochSpec plan{n, batch, 9};
       for (int64_t epoch = 0; epoch < 2; ++epoch) {
         int64_t smallest = n, largest = 0;
         for (int64_t s = 0; s < plan.steps_per_epoch(); ++s) {
@@ -58,7 +58,7 @@ TEST(Sampler, EachSampleOncePerEpochInNearlyEqualBatches) {
 }
 
 TEST(Sampler, ImageNetSizeHasNoStructure) {
-  const EpochOrder plan{1281167, 4096, 3};
+  const EpochSpec plan{1281167, 4096, 3};
   const std::vector<int64_t> first = epoch_order(plan, 0), second = epoch_order(plan, 1);
   std::vector<bool> seen(plan.samples);
   for (const int64_t s : first) {
@@ -103,7 +103,7 @@ TEST(Sampler, SmallSetsAreShuffledFairly) {
 }
 
 TEST(Sampler, SeedAndEpochMatter) {
-  const EpochOrder plan{1000, 1000, 1};
+  const EpochSpec plan{1000, 1000, 1};
   EXPECT_EQ(batch_samples(plan, 0), batch_samples(plan, 0));
   EXPECT_NE(batch_samples(plan, 0), batch_samples(plan, 1));
   EXPECT_NE(batch_samples(plan, 0), batch_samples({1000, 1000, 2}, 0));
@@ -126,7 +126,7 @@ TEST(Sampler, SlicesDifferByAtMostOne) {
   }
 }
 
-EpochOrder windowed(int64_t n, int64_t batch, int64_t window, uint64_t seed = 9) {
+EpochSpec windowed(int64_t n, int64_t batch, int64_t window, uint64_t seed = 9) {
   return {n, batch, seed, Shuffle::windows, window};
 }
 
@@ -148,7 +148,7 @@ TEST(Sampler, WindowsGiveEachSampleOncePerEpoch) {
 
 // What a batch takes from a window, the steps one window earlier have asked the disk for, in long pieces.
 TEST(Sampler, WindowsAreReadOneWindowAhead) {
-  const EpochOrder plan = windowed(10000, 100, 1600);
+  const EpochSpec plan = windowed(10000, 100, 1600);
   std::vector<bool> asked(plan.samples);
   int64_t pieces = 0, samples = 0;
   for (int64_t step = 0; step < plan.steps_per_epoch(); ++step) {
@@ -162,14 +162,14 @@ TEST(Sampler, WindowsAreReadOneWindowAhead) {
     }
   }
   EXPECT_EQ(samples, 10000 - 1600);
-  EXPECT_LE(pieces, samples / EpochOrder::kRun * 3 / 2);  // a run may be cut by the end of a batch
+  EXPECT_LE(pieces, samples / EpochSpec::kRun * 3 / 2);  // a run may be cut by the end of a batch
   EXPECT_TRUE(read_ahead({10000, 100, 9}, 3).empty());
 }
 
 // Each sample once per epoch, also when the run is stopped in the middle of it and goes on with other ranks.
 TEST(Sampler, ResumedWithOtherRanksInTheMiddleOfAnEpoch) {
   for (const Shuffle shuffle : {Shuffle::full, Shuffle::windows}) {
-    const EpochOrder plan{1003, 100, 4, shuffle, 64};
+    const EpochSpec plan{1003, 100, 4, shuffle, 64};
     std::vector<int> seen(plan.samples);
     for (int64_t step = plan.steps_per_epoch(); step < 2 * plan.steps_per_epoch(); ++step) {
       const int ranks = step < plan.steps_per_epoch() + 4 ? 3 : step < plan.steps_per_epoch() + 7 ? 8 : 1;
@@ -184,7 +184,7 @@ TEST(Sampler, ResumedWithOtherRanksInTheMiddleOfAnEpoch) {
 }
 
 // Classes in a batch of 256 when the files lie class by class, as they do in ImageNet.
-double classes_per_batch(const EpochOrder& plan, int64_t per_class) {
+double classes_per_batch(const EpochSpec& plan, int64_t per_class) {
   double sum = 0;
   for (int64_t step = 0; step < 200; ++step) {
     std::map<int64_t, int> classes;
