@@ -1,4 +1,4 @@
-// edge_draw: partners come together, every sample with a partner is as likely, nothing comes twice.
+// edge_draw: partners are drawn together, all samples with a partner are equally likely, none is drawn twice.
 #include "core/graph/edge_draw.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ void expect_pairs(const EdgeDraw& draw, int64_t steps, const std::function<bool(
   }
 }
 
-// Of 40 samples, each in the batch as often as inclusion() says; an even and an odd number of draws.
+// Each of 40 samples is in the batch as often as inclusion() predicts, for an even and an odd number of draws.
 void expect_frequency(const EdgeDraw& draw) {
   constexpr int kSteps = 40000;
   for (const int64_t count : {4, 5}) {
@@ -99,7 +99,7 @@ TEST(EdgeDraw, AddsWhatIsNotThereAndNothingTwice) {
 }
 
 TEST(EdgeDraw, OnlySamplesTrainedOn) {
-  // Of {3, 30} one is left out, of {5, 6, 20} one: the first has no partner any more, the second still a pair.
+  // One of {3, 30} and one of {5, 6, 20} is not trained on: 3 has no partner left, 5 and 6 still form a pair.
   const std::vector<int64_t> trained = {3, 5, 20, 38};
   const EdgeDraw draw(small_store(), trained);
   EXPECT_EQ(draw.members(), 2);
@@ -127,7 +127,7 @@ TEST(EdgeDraw, WithoutDeductionOnlyAnsweredPairs) {
   expect_pairs(draw, 300, [&](int64_t i, int64_t j) { return store.relation(i, j) == Relation::same; });
 }
 
-// Stars about 3 (with 4 to 7) and about 9 (with 10, 11 and 7): 7 lies in both, and draws of it count twice.
+// Groups of the centers 3 (with 4 to 7) and 9 (with 10, 11 and 7): 7 lies in both, so its draws count twice.
 TEST(EdgeDraw, WithOneStepOfDeductionMembersOfAStar) {
   GraphStore store(40, Deduction::once);
   for (int64_t s = 4; s < 8; ++s) store.insert(3, s, Relation::same);
@@ -151,7 +151,7 @@ TEST(EdgeDraw, NothingKnownAddsNothing) {
   EXPECT_EQ(batch, std::vector<int64_t>{1});
 }
 
-// The stated inclusion probabilities are the frequencies, for components of any size, an even and an odd number of draws.
+// inclusion() equals the observed frequencies, for components of any size, an even and an odd number of draws.
 TEST(EdgeDraw, InclusionIsTheFrequency) {
   GraphStore store(40);
   store.insert(0, 1, Relation::same);

@@ -1,4 +1,4 @@
-// graph_files: pairs, tables and targets from files and back, and what a bad file is told.
+// graph_files: round trips of pairs, tables and targets, and the errors of malformed files.
 #include "core/graph/graph_files.h"
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 
 #include "core/graph/build.h"
 #include "core/io/h5.h"
-#include "kernels/base/error.h"
 #include "kernels/base/philox.h"
+#include "tests/support.h"
 #include "tests/test_folder.h"
 
 namespace pal::graph {
@@ -24,19 +24,12 @@ class GraphFiles : public testing::Test {
     std::ofstream(folder_ / name) << text;
     return folder_ / name;
   }
-  // What is wrong with a file, from its name on.
+  // The error message, from the name of the file on.
   template <class F>
   std::string refused(const F& read) const {
-    try {
-      read();
-    } catch (const Error& e) {
-      EXPECT_EQ(e.code(), Exit::data);
-      const std::string text = e.what();
-      const std::string folder = folder_ / "";
-      const size_t at = text.find(folder);
-      return at == std::string::npos ? text : text.substr(at + folder.size());
-    }
-    return "";
+    const std::string text = error_of(Exit::data, read), folder = folder_ / "";
+    const size_t at = text.find(folder);
+    return at == std::string::npos ? text : text.substr(at + folder.size());
   }
   std::string pairs_refused(const std::string& text) const {
     const std::string path = write(text);

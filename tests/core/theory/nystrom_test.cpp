@@ -1,4 +1,4 @@
-// nystrom: with every point a landmark the dense solution; with fewer, nearly its error; tiles change nothing.
+// nystrom: the dense solution with every point a landmark, nearly its error with fewer; tiles have no effect.
 #include <gtest/gtest.h>
 
 #include <cmath>

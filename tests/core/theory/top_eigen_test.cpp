@@ -1,4 +1,4 @@
-// top_eigen: values, angles and orthogonality against the dense decomposition, on close and equal eigenvalues too.
+// top_eigen: values, angles and orthogonality against the dense decomposition, also for close and equal eigenvalues.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace pal::theory {
 namespace {
 
-// The dense solution's k largest, in the form of TopEigen.
+// The k largest of the dense solution, in the format of TopEigen.
 EigenPairs dense_top(const Matrix& a, int64_t k) {
   const EigenPairs all = symmetric_eigen(a);
   EigenPairs top{{}, Matrix(k, a.cols)};
@@ -57,7 +57,7 @@ TEST(TopEigen, EqualsTheDenseSolution) {
   expect_top(random_symmetric(30, 3), 30, 1e-11);  // all of them: more than one group of bisections
 }
 
-// 1 − λ/κ of a kernel: many eigenvalues within 1e-5 of each other, as in the experiments before anything is asked.
+// 1 − λ/κ of a kernel: many eigenvalues within 1e-5 of each other, as in the experiments before the first question.
 TEST(TopEigen, EqualsTheDenseSolutionWhereEigenvaluesAreClose) {
   const OneThread scope;
   const int64_t n = 150;
