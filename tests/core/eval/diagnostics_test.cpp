@@ -65,22 +65,22 @@ TEST(Diagnostics, CountsOfEveryGraph) {
   }
 }
 
-TEST(Diagnostics, ACollapseIsSaidOnceAfterThreeLooks) {
+TEST(Diagnostics, CollapseIsReportedOnceAfterThreeSteps) {
   Diagnostics fine, pointed, lined;
   fine.unit_std = lined.unit_std = 0.8;
   pointed.unit_std = 0.001;
   fine.effective_rank = pointed.effective_rank = 5;
   lined.effective_rank = 1.01;
   CollapseWatch watch;
-  EXPECT_EQ(watch.look(pointed, 8), "");
-  EXPECT_EQ(watch.look(pointed, 8), "");
-  EXPECT_EQ(watch.look(fine, 8), "") << "not in a row";
-  EXPECT_EQ(watch.look(lined, 8), "");
-  EXPECT_EQ(watch.look(pointed, 8), "");
-  EXPECT_NE(watch.look(lined, 8).find("lie on a line"), std::string::npos);
-  EXPECT_EQ(watch.look(pointed, 8), "") << "once";
+  EXPECT_EQ(watch.check(pointed, 8), "");
+  EXPECT_EQ(watch.check(pointed, 8), "");
+  EXPECT_EQ(watch.check(fine, 8), "") << "not in a row";
+  EXPECT_EQ(watch.check(lined, 8), "");
+  EXPECT_EQ(watch.check(pointed, 8), "");
+  EXPECT_NE(watch.check(lined, 8).find("lie on a line"), std::string::npos);
+  EXPECT_EQ(watch.check(pointed, 8), "") << "once";
   CollapseWatch narrow;
-  for (int k = 0; k < 5; ++k) EXPECT_EQ(narrow.look(lined, 2), "") << "two columns may well be one";
+  for (int k = 0; k < 5; ++k) EXPECT_EQ(narrow.check(lined, 2), "") << "two columns may well be one";
   // Rows around one direction have a small unit_std, rows over the whole sphere do not.
   auto alone = comm::make_local_comm();
   const graph::BatchGraph graph = loss::test_graphs(40, 2, graph::Signs::any)[0].second;

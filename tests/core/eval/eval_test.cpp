@@ -39,7 +39,7 @@ Blobs blobs(int64_t n, int64_t classes, double spread, uint64_t seed) {
   return b;
 }
 
-TEST(LinearProbe, SeparableClassesAreReadWhateverTheScales) {
+TEST(LinearProbe, SeparableClassesAtAnyScale) {
   const Blobs train = blobs(300, 4, 0.05, 1), test = blobs(100, 4, 0.05, 2);
   const Accuracy a = linear_probe(train.x, train.y, test.x, test.y, 4, {});
   EXPECT_EQ(a.top1, 1.0);
@@ -56,7 +56,7 @@ TEST(LinearProbe, NoiseGivesChance) {
   EXPECT_NEAR(a.top1, 0.25, 0.12);
 }
 
-TEST(LinearProbe, UnknownLabelsAreLeftOutAndBadOnesNamed) {
+TEST(LinearProbe, IgnoresUnknownLabelsAndReportsBadOnes) {
   Blobs train = blobs(60, 3, 0.05, 5);
   const Blobs test = blobs(30, 3, 0.05, 6);
   for (size_t i = 0; i < train.y.size(); i += 2) train.y[i] = -1;
@@ -121,7 +121,7 @@ TEST(Knn, BothWaysFindTheSameNeighbors) {
   }
 }
 
-TEST(Knn, ARowThatIsNotFiniteIsNoNeighborAndNeverRight) {
+TEST(Knn, ARowThatIsNotFiniteIsNeverANeighbor) {
   const at::Tensor train = at::eye(3, at::kDouble).repeat({20, 1}), test = at::eye(3, at::kDouble).repeat({10, 1});
   std::vector<int64_t> train_labels(60), test_labels(30);
   for (int64_t i = 0; i < 60; ++i) train_labels[i] = i % 3;

@@ -32,7 +32,7 @@ std::vector<int64_t> cyclic(int64_t n, int64_t classes) {
   return labels;
 }
 
-TEST(Scores, EqualAPlainLoopWithTiesAndSilentRows) {
+TEST(Scores, EqualAPlainLoopWithTiesAndMissingPredictions) {
   const int64_t n = 200, classes = 7;
   const at::Tensor scores = (noise_rows(n, classes, 3) * 2).round();  // many ties
   const at::Tensor labels = at::tensor(cyclic(n, classes));

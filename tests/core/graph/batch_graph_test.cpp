@@ -182,7 +182,7 @@ TEST(BatchGraph, PositivePartKeepsItsForm) {
   EXPECT_TRUE(positive_part(graph).rest.offsets.empty());
 }
 
-TEST(BatchGraph, SampledNegativesAreRightInTheMean) {
+TEST(BatchGraph, SampledNegativesAreUnbiased) {
   BatchGraph graph;
   graph.samples = 30;
   Random random(5, Purpose::bench);

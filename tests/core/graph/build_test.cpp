@@ -141,7 +141,7 @@ TEST(BuildGraph, HubsThatAllDifferAreTwoLayers) {
 }
 
 // Hubs with a few pairs not known to differ: the layers of dense hubs stay, and the rest cancels those pairs only.
-TEST(BuildGraph, PairsOfTheCrowdThatAreNotApartAreTakenBack) {
+TEST(BuildGraph, UnknownPairsOfDenseHubsAreCancelled) {
   const int64_t hubs = 10, n = hubs + HubPairs::kNegatives;
   GraphStore store(n);
   for (int64_t a = 0; a < hubs; ++a) {
@@ -265,7 +265,7 @@ TEST(BuildGraph, MissingEntriesAreAFunctionOfThePair) {
   EXPECT_EQ(edge_mass(build_batch_graph(store, spec, batch, 1)), 0);
 }
 
-TEST(WeightedEdges, RefusesWhatMakesNoSense) {
+TEST(WeightedEdges, RefusesInvalidInput) {
   const auto message = [](const std::vector<WeightedPair>& pairs) {
     return error_of(Exit::data, [&] { WeightedEdges(4, pairs, "file.csv"); });
   };

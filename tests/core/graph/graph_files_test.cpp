@@ -50,7 +50,7 @@ WeightedEdges random_edges(int64_t n, uint64_t seed) {
   return WeightedEdges(n, pairs, "test");
 }
 
-TEST_F(GraphFiles, PairsComeBackBitForBit) {
+TEST_F(GraphFiles, PairsRoundTripBitForBit) {
   const WeightedEdges edges = random_edges(25, 4);
   for (const char* name : {"g.csv", "g.h5"}) {
     const std::string path = folder_ / name;
@@ -62,7 +62,7 @@ TEST_F(GraphFiles, PairsComeBackBitForBit) {
             std::string::npos);
 }
 
-TEST_F(GraphFiles, WhatPeopleWriteIsRead) {
+TEST_F(GraphFiles, CommonVariantsAreRead) {
   const auto file = read_pairs(write("i,j,weight\r\n0, 1, 0.5\r\n\n4,2\n3;3;-1e-3"), kAsInFile);
   EXPECT_EQ(file.samples, 5);
   ASSERT_EQ(file.pairs.size(), 3u);
@@ -134,7 +134,7 @@ TEST_F(GraphFiles, TablesAndTargets) {
   EXPECT_NE(refused([&] { read_targets(write("1,2\n1\n"), 2); }).find("line 2: numbers: 1"), std::string::npos);
 }
 
-TEST(GraphNoise, FlipsBothDirectionsOfAPairAlike) {
+TEST(GraphNoise, FlipsBothDirectionsOfAPair) {
   std::vector<WeightedPair> pairs;
   for (int64_t i = 0; i < 3000; ++i) {
     pairs.push_back({i, i + 1, 1});
@@ -147,7 +147,7 @@ TEST(GraphNoise, FlipsBothDirectionsOfAPairAlike) {
   EXPECT_EQ(WeightedEdges(3001, pairs, "flipped").pairs(), 3000) << "still symmetric";
 }
 
-TEST(GraphNoise, RedrawsAShareOfTheLabelsAmongTheClassesThereAre) {
+TEST(GraphNoise, RedrawsAShareOfTheLabels) {
   std::vector<int64_t> labels;
   for (int64_t s = 0; s < 6000; ++s) labels.push_back(s % 6 == 5 ? -1 : s % 6 * 10);  // five classes, and unknown ones
   const std::vector<int64_t> before = labels;

@@ -35,7 +35,7 @@ class GroupsByDefinition {
       if (!t.same) continue;
       const auto rank = [&](int64_t s) { return std::tuple(labels_[s] < 0, -count[s], s); };
       const int64_t center = rank(t.i) < rank(t.j) ? t.i : t.j;
-      std::set<int64_t>& star =
+      std::set<int64_t>& group =
           groups_[labels[center] >= 0 ? "label " + std::to_string(labels[center]) : "about " + std::to_string(center)];
       group.insert({t.i, t.j});
     }
@@ -90,7 +90,7 @@ void expect_weights(const BatchGraph& graph, const std::vector<int64_t>& batch,
   }
 }
 
-TEST(Alike, GraphsOfABatchAreThoseOfTheStars) {
+TEST(SimilarityGroups, BatchGraphsFollowTheDefinition) {
   int64_t several = 0, against = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -123,10 +123,10 @@ TEST(Alike, GraphsOfABatchAreThoseOfTheStars) {
     if (HasFailure()) return;
   }
   EXPECT_GT(several, 100) << "cases with several groups are among them";
-  EXPECT_GT(against, 10) << "and pairs that share one though they were answered to differ";
+  EXPECT_GT(against, 10) << "and pairs that share a group though they were answered to differ";
 }
 
-TEST(Alike, AWrongAnswerSpoilsOneSampleNotAComponent) {
+TEST(SimilarityGroups, AWrongAnswerAffectsOneSample) {
   GraphStore once(20, Deduction::once), on(20);
   for (GraphStore* store : {&once, &on}) {
     for (int64_t s = 1; s < 10; ++s) store->insert(0, s, Relation::same);
@@ -149,7 +149,7 @@ TEST(Alike, AWrongAnswerSpoilsOneSampleNotAComponent) {
   EXPECT_EQ(wrong(on), 100);
 }
 
-TEST(Alike, AnswersTakenBackLeaveTheStars) {
+TEST(SimilarityGroups, RemovedAnswersLeaveTheGroups) {
   GraphStore store(6, Deduction::once);
   for (int64_t s = 1; s < 5; ++s) store.insert(0, s, Relation::same);
   EXPECT_EQ(groups_of(store, 3), std::vector<int64_t>{group_about(0)});

@@ -78,7 +78,7 @@ TEST(LargeStore, HubsKnowWhichOfThemDiffer) {
   expect_bits();
 }
 
-TEST(LargeStore, AHubTakesOverWhatASmallerComponentKnowsOfOtherHubs) {
+TEST(LargeStore, AHubTakesOverTheNegativesOfAMergedComponent) {
   constexpr int64_t kMany = HubPairs::kNegatives;
   GraphStore store(3 + 2 * kMany);
   for (int64_t s = 0; s < 2 * kMany; ++s) store.insert(s % 2, 3 + s, Relation::different);

@@ -244,7 +244,7 @@ TEST(GraphStore, ContradictionsNameTheChainBehindThem) {
       << to_string(path.explain(0, 39));
 }
 
-TEST(GraphStore, TakingAnswersBackEqualsNeverHavingThem) {
+TEST(GraphStore, RemovedAnswersLeaveNoTrace) {
   GraphStore store(6), fresh(6);
   store.insert(0, 1, Relation::same);
   store.insert(1, 2, Relation::same);
@@ -286,7 +286,7 @@ TEST(GraphStore, LabelsThenAnswers) {
   EXPECT_THROW(store.insert(4, 7, Relation::same), Error);
 }
 
-TEST(GraphStore, RefusesWhatMakesNoSense) {
+TEST(GraphStore, RefusesInvalidInput) {
   GraphStore store(3);
   const auto message = [](const auto& call) { return error_of(Exit::data, call); };
   EXPECT_TRUE(contains(message([&] { store.insert(0, 3, Relation::same); }), "3"));

@@ -214,7 +214,7 @@ TEST(BatchNorm, RunningStatisticsWaitForCommit) {
   EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 2);
 }
 
-TEST(BatchNorm, NotFiniteStaysSo) {
+TEST(BatchNorm, NonFiniteInputStaysNonFinite) {
   auto norm = make(2, at::kFloat);
   at::Tensor x = at::rand({4, 2});
   x[1][0] = NAN;

@@ -98,7 +98,7 @@ TEST(InitWeights, NamesOfTheTable) {
   EXPECT_EQ(our_name("module.backbone.layer2.0.downsample.0.weight"), "module.backbone.layer2.0.downsample.0.weight");
 }
 
-TEST(InitWeights, PrefixesTeachersAndWhatIsLeft) {
+TEST(InitWeights, PrefixesTeachersAndUnusedTensors) {
   const TestFolder folder;
   auto comm = comm::make_local_comm();
   ModelSpec spec;

@@ -178,7 +178,7 @@ TEST(Ops, CriteriaStayOnTheDeviceOfZ) {
   }
 }
 
-TEST(Ops, IndexListsGoBesideZ) {
+TEST(Ops, IndexListsAreOnTheDeviceOfZ) {
   const std::vector<int32_t> list = {3, -1, 2};
   const at::Tensor here = ops::to_device_of(at::zeros({1}), list);
   EXPECT_EQ(here.const_data_ptr<int32_t>(), list.data());

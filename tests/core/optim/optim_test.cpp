@@ -121,7 +121,7 @@ TEST(Optim, AZeroGradientMovesOnlyWhatDecays) {
   }
 }
 
-TEST(Optim, AnotherOneGoesOnFromItsState) {
+TEST(Optim, ANewOptimizerContinuesFromItsState) {
   for (const char* kind : {"sgd", "lars", "adamw"}) {
     at::manual_seed(3);
     SCOPED_TRACE(testing::Message() << kind << ", seed 3");

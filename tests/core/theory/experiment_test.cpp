@@ -127,7 +127,7 @@ TEST(Experiment, IsTheSameForAnyThreadsAndRanks) {
   }
 }
 
-TEST(Experiment, RefusesSizesThatMakeNoSense) {
+TEST(Experiment, RefusesInvalidSizes) {
   const auto refused = [](const char* name, const std::function<void(ExperimentOptions&)>& change) {
     ExperimentOptions o = with_dataset(figure(name), ToyKind::circles);
     change(o);

@@ -94,7 +94,7 @@ TEST(TopEigen, RefusesMoreThanThereAreAndWhatIsNotFinite) {
   EXPECT_THROW(TopEigen(4, 2).solve(a), Error);
 }
 
-TEST(TopEigen, EveryInstructionSetBisectsAlike) {
+TEST(TopEigen, EveryInstructionSetGivesTheSameBisection) {
   const double d[3] = {2, 1, -1}, e2[3] = {0.25, 4, 0};
   const int64_t wanted[kernels::kBisectionLanes] = {2, 1, 0, 2, 1, 0, 2, 1};
   double first[kernels::kBisectionLanes], other[kernels::kBisectionLanes];
