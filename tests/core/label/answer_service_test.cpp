@@ -98,7 +98,8 @@ TEST(LabelPeople, LinksAreGoodOnceAndCookiesLast) {
                                    cookie.substr(1), std::string("..") + cookie}) {
     EXPECT_EQ(people.of_cookie(wrong), nullptr) << wrong;
   }
-  EXPECT_EQ(Users({{"bob"}}, tokens, folder / "links").of_cookie(cookie), nullptr) << "who is not in the file any more";
+  EXPECT_EQ(Users({{"bob"}}, tokens, folder / "links").of_cookie(cookie), nullptr)
+      << "who is not in the file any more";
 }
 
 TEST(LabelPeople, FilesThatAreWrongSaySo) {
@@ -175,8 +176,7 @@ TEST_F(LabelDesk, HandsOutEachQuestionOnceAndToAsManyAsAreWanted) {
   EXPECT_EQ(service.next("ann", 1, 2)[0].id, ann[0].id) << "a reload shows the same";
   EXPECT_EQ(service.take(filled("ann", kU1, ann[0])), "");
   EXPECT_NE(service.next("ann", 2, 1)[0].id, ann[0].id) << "never what they answered themselves";
-  for (const oracle::Query& q : service.next("ann", 350, 5))
-    EXPECT_NE(q.id, ann[0].id) << "nor when nobody else holds it";
+  for (const oracle::Query& q : service.next("ann", 350, 5)) EXPECT_NE(q.id, ann[0].id) << "nor when nobody else holds it";
   EXPECT_EQ(service.take(filled("bob", kU2, bob[0], oracle::Verdict::no)), "");
   EXPECT_EQ(ledger_.open_questions(), 8);
   EXPECT_EQ(service.next("eve", 400, 5).size(), 2u) << "leases end";
@@ -256,8 +256,7 @@ TEST_F(LabelDesk, GoldIsShownToEverybodyOnce) {
       seen += card.sampler == kGoldSampler;
       EXPECT_EQ(card.sampler == kGoldSampler, k == 3);
       EXPECT_EQ(
-          service.take(filled(person, std::string(30, person[0] == 'a' ? 'a' : 'b') + "0" + std::to_string(k), card)),
-          "");
+          service.take(filled(person, std::string(30, person[0] == 'a' ? 'a' : 'b') + "0" + std::to_string(k), card)), "");
     }
     EXPECT_EQ(seen, 1);
   }

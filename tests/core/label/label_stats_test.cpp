@@ -47,7 +47,7 @@ TEST(LabelStanding, CountsWhatFollowsAndFindsTheChain) {
   for (const AskedLink& l : s.disputes[0].chain) EXPECT_EQ(l.query, 1);
   // One click: the link is wrong.
   EXPECT_EQ(service.resolve("bob", card_uuid('5'), s.disputes[0].chain[0].query, s.disputes[0].chain[0].member,
-                            oracle::Verdict::no),
+                        oracle::Verdict::no),
             "");
   s = look();
   EXPECT_TRUE(s.disputes.empty());

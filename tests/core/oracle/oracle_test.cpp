@@ -256,8 +256,7 @@ TEST(Pool, BringsBackWhatWasRefused) {
     EXPECT_TRUE(std::is_sorted(first.begin(), first.end()) &&
                 std::adjacent_find(first.begin(), first.end()) == first.end());
     EXPECT_EQ(refused(first), 39);
-    EXPECT_EQ(refused(draw_pool(store, 40, 1, 2, {}, RefusedOrder::first)), 20)
-        << "at most half, where others are left";
+    EXPECT_EQ(refused(draw_pool(store, 40, 1, 2, {}, RefusedOrder::first)), 20) << "at most half, where others are left";
     EXPECT_LT(refused(draw_pool(store, 100, 1, 2)), 15);
     EXPECT_EQ(draw_pool(store, 5000, 1, 2, {}, RefusedOrder::first).size(), 1000u);
   }
@@ -300,8 +299,7 @@ TEST(Answers, AreSortedByWhatTheyTell) {
 
 TEST(OracleFactory, ReadsTheConfig) {
   EXPECT_EQ(make_query_sampler(config::Config::defaults()), nullptr);
-  const auto captcha =
-      make_query_sampler(config::Config::defaults({"oracle.sampler=captcha", "oracle.class_guess=none"}));
+  const auto captcha = make_query_sampler(config::Config::defaults({"oracle.sampler=captcha", "oracle.class_guess=none"}));
   ASSERT_NE(captcha, nullptr);
   EXPECT_EQ(captcha->name(), "captcha");
   EXPECT_EQ(captcha->needs(), PoolNeeds::samples);
@@ -311,8 +309,7 @@ TEST(OracleFactory, ReadsTheConfig) {
   const std::string mix = "oracle.mix=[{sampler: captcha, share: 0.5}, {sampler: supervised, share: 0.5}]";
   EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=mix", mix, "oracle.center=input"}))->needs(),
             PoolNeeds::inputs);
-  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=mix", mix}))->refused_order(),
-            RefusedOrder::first);
+  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=mix", mix}))->refused_order(), RefusedOrder::first);
   EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=captcha"}))->needs(), PoolNeeds::embeddings);
   EXPECT_EQ(make_labeler(config::Config::defaults(), LabelerContext{{0, 1}})->name(), "labels");
   for (QueryKind kind : {QueryKind::pair, QueryKind::captcha}) EXPECT_EQ(query_kind(to_string(kind)), kind);
