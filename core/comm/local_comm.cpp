@@ -19,7 +19,7 @@ class LocalComm final : public Comm {
   at::Tensor reduce_scatter(const at::Tensor& t, const std::vector<int64_t>& counts) override { return own(t, counts); }
   at::Tensor all_to_all_v(const at::Tensor& t, const std::vector<int64_t>& send,
                           const std::vector<int64_t>& recv) override {
-    PAL_ASSERT(send == recv, "all_to_all_v with itself gives and takes the same rows");
+    PAL_ASSERT(send == recv, "all_to_all_v on one rank sends and receives the same rows");
     return own(t, send);
   }
   void broadcast(at::Tensor, int) override {}

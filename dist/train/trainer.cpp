@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/comm/counting_comm.h"
+#include "core/comm/comm.h"
 #include "core/eval/embed.h"
 #include "core/io/sha256.h"
-#include "core/model/autocast.h"
 #include "core/model/batch_norm.h"
 #include "core/model/encoder.h"
+#include "core/model/precision.h"
 #include "core/model/state.h"
 #include "dist/health/consistency.h"
 #include "kernels/base/error.h"

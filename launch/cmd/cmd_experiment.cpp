@@ -9,7 +9,6 @@
 #include "core/io/files.h"
 #include "core/plot/plot.h"
 #include "core/theory/experiment.h"
-#include "core/theory/snapshots.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"

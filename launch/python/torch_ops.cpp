@@ -1,11 +1,14 @@
-// torch_ops: every criterion as torch.ops.pal.KIND (a loss.kind of the config), autograd included, for Python training code.
+// torch_ops: registers every criterion as torch.ops.pal.KIND (KIND: a loss.kind) with autograd, for training in Python.
 //
-//   torch.ops.load_library("libpal_torch_ops.so");  loss = torch.ops.pal.simclr(z, pairs=pairs, settings=["loss.temperature=0.2"])
-// z (V · n, D), view by view, float32 or float64. The graph of its n samples is the sum of
-//   views_weight · (the views of a sample)  +  labels_weight · (the samples of one label ≥ 0)  +  pairs (E, 2) with weights (E).
-// A pair is undirected and stands once; without weights they are 1. labels (n) are also what mse and cross_entropy learn.
-// support (M, D), anchors (V · n, D; z when absent): NNCLR's. related, repelled (K, 2) rows of z with their probabilities (K):
-// I and J of sampled VIC². settings: keys of the config, "loss.lambda=0.1". One process: ranks are for `pal train`.
+//   torch.ops.load_library("libpal_torch_ops.so")
+//   loss = torch.ops.pal.simclr(z, pairs=pairs, settings=["loss.temperature=0.2"])
+// Shapes: z (V · n, D), view-major, float32 or float64. The graph of its n samples is the sum of
+//   views_weight · (the views of a sample) + labels_weight · (the samples of one label ≥ 0) + pairs (E, 2), weights
+//   (E). A pair is undirected and listed once; the default weight is 1. labels (n) are also the targets of mse and
+//   cross_entropy. NNCLR takes support (M, D) and anchors (V · n, D; default z). Sampled VIC² takes related and
+//   repelled (K, 2), rows of z, with their probabilities (K). settings are keys of the config, such as
+//   "loss.lambda=0.1".
+// One process; several ranks need `pal train`.
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -43,7 +46,7 @@ void check_pairs(const char* what, const at::Tensor& pairs, const MaybeTensor& v
             values ? values->numel() : 0, "give one per pair");
 }
 
-// Undirected pairs, both ways.
+// Undirected pairs in both directions.
 graph::SparseRest rest_of(const at::Tensor& pairs, const MaybeTensor& weights, int64_t samples) {
   check_pairs("pairs", pairs, weights);
   const std::vector<int64_t> ends = numbers<int64_t>(pairs);
@@ -154,7 +157,7 @@ class GraphLoss : public torch::autograd::Function<GraphLoss> {
   }
 };
 
-// One function for all of them: the operator's name is the loss.
+// One function for all operators: the operator's name selects the loss.
 void graph_loss(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   std::vector<c10::IValue> arguments = torch::jit::pop(*stack, count);

@@ -1,11 +1,46 @@
-// negative_blocks: who finds the pairs. A component with few negatives walks its list; two hubs have their bit. So a template
-// that a million answers tell apart costs no more than the batch.
-#include "core/graph/negative_blocks.h"
+#include "core/graph/batch_parts.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace pal::graph {
 
+void RestBuilder::index() {
+  numbers_.emplace(samples_.size());
+  first_.assign(samples_.size(), -1);
+  next_.assign(samples_.size(), -1);
+  for (size_t k = samples_.size(); k > 0; --k) {  // backward, so that the lists ascend
+    const auto p = static_cast<int32_t>(k - 1);
+    next_[p] = std::exchange(first_[numbers_->number(samples_[p])], p);
+  }
+}
+
+SparseRest RestBuilder::take() {
+  SparseRest rest;
+  if (entries_.empty()) return rest;
+  // By pair; equal pairs stay in the order they came in, so that (p, q) and (q, p) sum to the same bits.
+  std::stable_sort(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
+    return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
+  });
+  rest.offsets.assign(samples_.size() + 1, 0);
+  int32_t last_p = -1;
+  for (const auto& [p, q, w] : entries_) {
+    if (p == last_p && rest.columns.back() == q) {
+      rest.weights.back() += w;
+      continue;
+    }
+    last_p = p;
+    rest.columns.push_back(q);
+    rest.weights.push_back(w);
+    ++rest.offsets[p + 1];
+  }
+  for (size_t p = 0; p < samples_.size(); ++p) rest.offsets[p + 1] += rest.offsets[p];
+  entries_.clear();
+  return rest;
+}
+
+// Negatives are found from the list of a component that is no hub, and from the bits of two hubs. So a component with a
+// million negatives costs no more than the batch has components.
 NegativeBlocks::NegativeBlocks(const GraphStore& store, const std::vector<int64_t>& samples)
     : store_(store), number_(samples.size()) {
   for (size_t p = 0; p < samples.size(); ++p) {
@@ -18,18 +53,19 @@ NegativeBlocks::NegativeBlocks(const GraphStore& store, const std::vector<int64_
     }
     positions_[c].push_back(static_cast<int32_t>(p));
   }
-  in_crowd_.assign(id_.size(), 0);
-  find_crowd();
+  dense_.assign(id_.size(), 0);
+  find_dense_hubs();
 }
 
-int64_t NegativeBlocks::in_crowd(int64_t sample) const {
+int64_t NegativeBlocks::dense_hub(int64_t sample) const {
   const int64_t component = store_.component(sample);
-  return in_crowd_[number_.find(component)] ? component : -1;
+  return dense_[number_.find(component)] ? component : -1;
 }
 
-// Who is out costs a pair for each hub that it differs from, who is in one for each that it does not. A crowd of two is a pair.
-void NegativeBlocks::find_crowd() {
-  HubPairs::Row here, crowd;
+// A dense hub costs an entry for each dense hub that it is not known to differ from, another hub one for each hub that
+// it differs from. Fewer than three dense hubs are not worth two layers.
+void NegativeBlocks::find_dense_hubs() {
+  HubPairs::Row here, dense;
   std::vector<int32_t> hubs, members, of_hub;  // of_hub: hub → component of the batch
   for (int32_t c = 0; c < static_cast<int32_t>(id_.size()); ++c) {
     if (hub_[c] < 0 || store_.label(id_[c]) >= 0) continue;
@@ -39,22 +75,22 @@ void NegativeBlocks::find_crowd() {
     of_hub[hub_[c]] = c;
   }
   for (int32_t c : hubs) {
-    int64_t others = 0;  // that it is not known to differ from, itself among them
+    int64_t others = 0;  // hubs that it is not known to differ from, itself included
     HubPairs::for_each_missing(store_.hubs().row(hub_[c]), here, [&](int32_t) { ++others; });
     if (2 * others > static_cast<int64_t>(hubs.size())) continue;
-    HubPairs::set(crowd, hub_[c]);
+    HubPairs::set(dense, hub_[c]);
     members.push_back(c);
   }
   if (members.size() < 3) return;
   for (int32_t c : members) {
-    in_crowd_[c] = 1;
-    HubPairs::for_each_missing(store_.hubs().row(hub_[c]), crowd, [&](int32_t n) {
-      if (c < of_hub[n]) not_apart_.emplace_back(c, of_hub[n]);
+    dense_[c] = 1;
+    HubPairs::for_each_missing(store_.hubs().row(hub_[c]), dense, [&](int32_t n) {
+      if (c < of_hub[n]) unknown_pairs_.emplace_back(c, of_hub[n]);
     });
   }
 }
 
-// The batch's components with an answer between them, those of the crowd left out.
+// Pairs of the batch's components with an answer between them, without pairs of two dense hubs.
 NegativeBlocks::Pairs NegativeBlocks::pairs_outside() const {
   const auto count = static_cast<int32_t>(id_.size());
   Pairs pairs;
@@ -73,15 +109,15 @@ NegativeBlocks::Pairs NegativeBlocks::pairs_outside() const {
     if (hub_[a] < 0) {
       store_.for_each_negative(id_[a], [&](int64_t other) {
         const int32_t b = number_.find(other);
-        if (b >= 0 && (hub_[b] >= 0 || a < b)) found(a, b);  // two that walk: once
+        if (b >= 0 && (hub_[b] >= 0 || a < b)) found(a, b);  // two lists hold the pair: count it once
       });
-    } else if (!in_crowd_[a]) {
+    } else if (!dense_[a]) {
       HubPairs::for_each_common(store_.hubs().row(hub_[a]), hubs, [&](int32_t n) {
-        if (in_crowd_[of_hub[n]] || a < of_hub[n]) found(a, of_hub[n]);
+        if (dense_[of_hub[n]] || a < of_hub[n]) found(a, of_hub[n]);
       });
     }
   }
-  std::sort(pairs.begin(), pairs.end());  // a list may name a component twice, after a merge of others
+  std::sort(pairs.begin(), pairs.end());  // after a merge a list may hold a component twice
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
   return pairs;
 }
@@ -98,7 +134,7 @@ void NegativeBlocks::add_to_rest(RestBuilder& rest, const Pairs& pairs, double w
 }
 
 void NegativeBlocks::add_pairs(BatchGraph& graph, RestBuilder& rest) const {
-  add_to_rest(rest, not_apart_, 1);
+  add_to_rest(rest, unknown_pairs_, 1);
   const Pairs pairs = pairs_outside();
   std::vector<int32_t> block(id_.size(), -1);  // component → row of the table
   int64_t blocks = 0, entries = 0;

@@ -1,4 +1,4 @@
-#include "core/loss/unit_rows.h"
+#include "core/loss/contrast.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/linalg_vector_norm.h>
@@ -6,8 +6,11 @@
 #include <ATen/ops/sum.h>
 
 namespace pal::loss {
+namespace {
 
-constexpr double kShortestRow = 1e-12;  // as the field's libraries normalize
+constexpr double kShortestRow = 1e-12;  // as torch.nn.functional.normalize
+
+}  // namespace
 
 UnitRows unit_rows(const at::Tensor& z) {
   const at::Tensor norms = at::linalg_vector_norm(z, 2, at::IntArrayRef{1}, /*keepdim=*/true, at::kDouble);

@@ -1,4 +1,4 @@
-#include "core/model/autocast.h"
+#include "core/model/precision.h"
 
 #include <ATen/autocast_mode.h>
 
@@ -17,7 +17,7 @@ Autocast::Autocast(Precision precision, c10::DeviceType device) : precision_(pre
 
 Autocast::~Autocast() {
   if (precision_ == Precision::full) return;
-  if (mode::decrement_nesting() == 0) mode::clear_cache();  // of rounded weights: the optimizer changes them
+  if (mode::decrement_nesting() == 0) mode::clear_cache();  // of rounded weights, which the optimizer changes
   mode::set_autocast_enabled(device_, was_on_);
   mode::set_autocast_dtype(device_, was_type_);
 }
