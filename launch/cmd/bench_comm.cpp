@@ -1,5 +1,3 @@
-#include "launch/cmd/bench_comm.h"
-
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
@@ -14,16 +12,18 @@
 #include "core/io/files.h"
 #include "core/setup/setup.h"
 #include "dist/comm/nccl_version.h"
+#include "dist/comm/world.h"
 #include "dist/scale/cluster.h"
 #include "dist/scale/link_fit.h"
 #include "kernels/base/clock.h"
 #include "kernels/base/error.h"
+#include "launch/cmd/internal.h"
 #include "launch/doctor/nccl_links.h"
 #include "launch/process/interleaved.h"
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
 #include "launch/process/subprocess.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {

@@ -11,11 +11,10 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
-#include "launch/cmd/data_import.h"
+#include "launch/cmd/internal.h"
 #include "launch/commands.h"
-#include "launch/progress_rate.h"
 #include "launch/run/montage.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {

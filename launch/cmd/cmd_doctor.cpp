@@ -20,7 +20,7 @@
 #include "launch/doctor/nccl_links.h"
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {

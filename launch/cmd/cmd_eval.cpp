@@ -22,10 +22,9 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/process/machine.h"
-#include "launch/progress.h"
-#include "launch/run/embedding_plot.h"
+#include "launch/report/samples.h"
 #include "launch/run/trained_run.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {

@@ -34,6 +34,7 @@
 #include "launch/label/pictures.h"
 #include "launch/label/server.h"
 #include "launch/process/machine.h"
+#include "launch/process/signals.h"
 #include "launch/run/ask_round.h"
 #include "launch/run/run_graph.h"
 #include "launch/run/trained_run.h"
@@ -188,27 +189,10 @@ PageHosts hosts_of(const Arguments& args, int port) {
   return hosts;
 }
 
-// INT and TERM, blocked in this thread and in those it starts: make it before any other thread.
-class Signals {
- public:
-  Signals() {
-    sigemptyset(&set_);
-    for (const int s : {SIGINT, SIGTERM}) sigaddset(&set_, s);
-    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
-  }
-  void wait() const {
-    int got = 0;
-    sigwait(&set_, &got);
-  }
-
- private:
-  sigset_t set_;
-};
-
 // Ends the server when a signal comes.
 class StopOnSignal {
  public:
-  StopOnSignal(const Signals& signals, LabelServer& server)
+  StopOnSignal(const BlockedSignals& signals, LabelServer& server)
       : thread_([this, &signals, &server] {
           signals.wait();
           if (!over_) server.stop();
@@ -258,7 +242,7 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
   keep_freed_memory();
-  const Signals signals;
+  const BlockedSignals signals{SIGINT, SIGTERM};
   LabelServer server(args.server);
   const std::string run = run_folder_of(args), folder = run + "/label";
   const RunGraph graph = open_page_graph(args, run);
@@ -275,8 +259,8 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
 
   const label::Tokens tokens(folder + "/secret");
   label::Users people(
-      args.users.empty() ? std::vector<label::User>{{"me", label::Role::owner}} : label::read_users(args.users),
-      tokens, folder + "/links");
+      args.users.empty() ? std::vector<label::User>{{"me", label::Role::owner}} : label::read_users(args.users), tokens,
+      folder + "/links");
   const Pictures pictures(graph.data, args.thumbnails);
   const std::vector<int64_t> labels = setup::known_labels(config, *graph.data, graph.subset);
   if (args.gold > 0)
@@ -293,11 +277,11 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
             "name one: pal label RUN oracle.sampler=captcha");
   const oracle::ConsensusKind consensus = oracle::consensus_kind(config.text("oracle.consensus"));
   BackgroundParts kept{service,
-                   people,
-                   [&] { return label::look_at_answers(ledger, graph.store, consensus, labels); },
-                   [&] { return look_at_run(run, graph, pictures); },
-                   {},
-                   say_line};
+                       people,
+                       [&] { return label::look_at_answers(ledger, graph.store, consensus, labels); },
+                       [&] { return look_at_run(run, graph, pictures); },
+                       {},
+                       say_line};
   if (sampler && writer == label::Writer::page) kept.ask = [&] { return ask_next(run, graph, ledger, *sampler); };
   BackgroundWorker keeper(kept);
   const auto now = [] {

@@ -20,7 +20,7 @@
 #include "launch/process/machine.h"
 #include "launch/run/run_graph.h"
 #include "launch/run/trained_run.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -135,8 +135,8 @@ class Labels {
     if (store.deduction() == graph::Deduction::on) return store.explain(stands_for_.at(of), i);
     std::vector<graph::Link> own;
     store.for_each_answer(i, [&](int64_t other, graph::Relation told) {
-      const bool center =
-          of == graph::group_about(other) || (store.label(other) >= 0 && of == graph::group_of_label(store.label(other)));
+      const bool center = of == graph::group_about(other) ||
+                          (store.label(other) >= 0 && of == graph::group_of_label(store.label(other)));
       if (told == graph::Relation::same && center) own = {{i, other, told, 0}};  // the first one that was given
     });
     return own;

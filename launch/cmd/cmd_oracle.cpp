@@ -14,8 +14,8 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/process/subprocess.h"
-#include "launch/progress.h"
 #include "launch/run/compare.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {

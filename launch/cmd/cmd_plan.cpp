@@ -10,12 +10,12 @@
 #include "core/io/files.h"
 #include "core/plot/plot.h"
 #include "dist/scale/cluster.h"
-#include "dist/scale/scale_inputs.h"
 #include "dist/scale/published_points.h"
+#include "dist/scale/scale_inputs.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {

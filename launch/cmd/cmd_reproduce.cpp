@@ -15,8 +15,7 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/process/mpirun.h"
-#include "launch/progress.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {

@@ -9,7 +9,7 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/run/run_summary.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {

@@ -1,7 +1,4 @@
-#include "launch/cmd/data_import.h"
-
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <csignal>
@@ -9,8 +6,10 @@
 #include <thread>
 
 #include "kernels/base/error.h"
-#include "launch/progress_rate.h"
-#include "launch/table.h"
+#include "launch/cli.h"
+#include "launch/cmd/internal.h"
+#include "launch/process/signals.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -29,29 +28,20 @@ constexpr Importer kImporters[] = {{"folder", data::import_folder, Importer::fil
                                    {"cifar10", data::import_cifar10, Importer::pixels},
                                    {"cifar100", data::import_cifar100, Importer::pixels}};
 
-// Ctrl-C and a job's end wait until the work in hand is undone: raise() then throws, files in the making vanish, and the
-// destructor lets the signal end the process as it would have.
+// Ctrl-C or the end of a job must not leave half-written files: the signals are blocked, and progress calls raise(), which
+// throws so that the importer removes its files. The destructor unblocks the signal, which then ends the process.
 class DeferredSignals {
  public:
-  DeferredSignals() {
-    sigemptyset(&signals_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
-    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
-  }
-  ~DeferredSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  DeferredSignals() = default;
+  ~DeferredSignals() { signals_.restore(); }
   DeferredSignals(const DeferredSignals&) = delete;
 
   void raise(const char* left) const {
-    sigset_t pending;
-    sigpending(&pending);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      if (sigismember(&pending, signal) == 1)
-        throw Error(Exit::check_failed, std::string("stopped by a signal; ") + left);
-    }
+    if (signals_.pending()) throw Error(Exit::check_failed, std::string("stopped by a signal; ") + left);
   }
 
  private:
-  sigset_t signals_, before_;
+  const BlockedSignals signals_{SIGINT, SIGTERM, SIGHUP};
 };
 
 std::string first_and_count(const std::vector<std::string>& files) {

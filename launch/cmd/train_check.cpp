@@ -1,5 +1,3 @@
-#include "launch/cmd/train_check.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +13,8 @@
 #include "dist/scale/cluster.h"
 #include "dist/scale/scale_inputs.h"
 #include "kernels/base/error.h"
-#include "launch/table.h"
+#include "launch/cmd/internal.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 #include "launch/process/mpirun.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 #ifdef PAL_WITH_CUDA
 #include "dist/comm/nccl_probe.h"

@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "launch/process/signals.h"
 
 namespace pal::launch {
 namespace {
@@ -62,11 +63,11 @@ void pass_terminal_on() {
 }
 
 [[noreturn]] void become_mpirun(const std::vector<std::string>& command, int threads, pid_t parent,
-                                const sigset_t& mask) {
+                                const BlockedSignals& signals) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(1);  // it died before the line above
   setpgid(0, 0);                      // Ctrl-C reaches this process alone, which passes it on once
-  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  signals.restore();
   const int null = open("/dev/null", O_RDONLY);
   if (null >= 0) dup2(null, STDIN_FILENO);
   setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
@@ -142,22 +143,18 @@ JobEnd run_job(const std::string& program, const std::vector<std::string>& args,
   command.insert(command.end(), {"-np", std::to_string(ranks), program});
   command.insert(command.end(), args.begin(), args.end());
 
-  sigset_t waited, before;
-  sigemptyset(&waited);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) sigaddset(&waited, signal);
-  sigprocmask(SIG_BLOCK, &waited, &before);
+  const BlockedSignals signals{SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::fflush(nullptr);
   const pid_t parent = getpid();
   const pid_t mpirun = fork();
   PAL_CHECK(mpirun >= 0, "no process can be started", std::strerror(errno),
             "close other programs or raise the limit (ulimit -u)");
-  if (mpirun == 0) become_mpirun(command, threads, parent, before);
+  if (mpirun == 0) become_mpirun(command, threads, parent, signals);
 
   int status = 0, stopped_by = 0;
   for (;;) {
-    int signal = 0;
-    sigwait(&waited, &signal);
+    int signal = signals.wait();
     if (signal == SIGCHLD) {
       if (waitpid(mpirun, &status, WNOHANG) == mpirun) break;
       continue;
@@ -170,7 +167,7 @@ JobEnd run_job(const std::string& program, const std::vector<std::string>& args,
   }
   kill_children();
   prctl(PR_SET_CHILD_SUBREAPER, 0);
-  sigprocmask(SIG_SETMASK, &before, nullptr);
+  signals.restore();
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), stopped_by};
 }
 

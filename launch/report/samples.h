@@ -2,6 +2,8 @@
 // the questions with their pictures. Where one of them is missing, a sentence stands in its place.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,8 +14,8 @@ namespace pal::launch {
 
 struct SampleOptions {
   int64_t queries = 10, neighbors = 7;  // rows and columns of the montage
-  int64_t train = 4000, test = 2000;     // samples that are embedded
-  int64_t questions = 40;                // of the ledger, the last ones
+  int64_t train = 4000, test = 2000;    // samples that are embedded
+  int64_t questions = 40;               // of the ledger, the last ones
 };
 
 struct SampleParts {
@@ -23,5 +25,10 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options);
 
 // The last questions of the run's ledger with the answers; "" when it never asked.
 std::string question_table(const RunSummary& run, const SampleOptions& options);
+
+// Features in the plane of their two directions of most variance, one color per class, as SVG. At most 3000 rows, evenly
+// spaced. No labels: one color.
+std::string embedding_plot(const at::Tensor& features, const std::vector<int64_t>& labels,
+                           const std::vector<std::string>& classes);
 
 }  // namespace pal::launch

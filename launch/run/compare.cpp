@@ -13,7 +13,7 @@
 #include "core/io/sha256.h"
 #include "core/plot/plot.h"
 #include "kernels/base/error.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/record/checkpoint.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
-#include "launch/progress.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace fs = std::filesystem;

@@ -14,7 +14,7 @@
 #include "kernels/base/error.h"
 #include "launch/process/machine.h"
 #include "launch/process/subprocess.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::bench {
 namespace {
@@ -59,7 +59,8 @@ int bench_checkpoint(const CheckpointBenchOptions& options) {
   dist::Checkpointer ours(
       {folder, 1, options.threads, [&](const std::string& w) { failed = w; }, nullptr, record::kSmallestShare}, *comm,
       state);
-  launch::Subprocess peer({options.peer.python, options.peer.script, "--shapes", folder + "/shapes.json", "--out", folder});
+  launch::Subprocess peer(
+      {options.peer.python, options.peer.script, "--shapes", folder + "/shapes.json", "--out", folder});
   const json ready = json::parse(peer.read_line());
   fmt::print("a state of {:.2f} GB; ms until training may go on, {} turns of each side\n", bytes / 1e9, options.turns);
   std::fflush(stdout);

@@ -14,7 +14,7 @@
 #include "kernels/base/error.h"
 #include "launch/process/machine.h"
 #include "launch/process/subprocess.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::bench {
 namespace {
@@ -122,10 +122,10 @@ int bench_experiment(const ExperimentBenchOptions& options) {
   for (int processes : {1, options.threads}) {
     const int blas = options.threads / processes;
     launch::Subprocess peer({"/usr/bin/env", fmt::format("OPENBLAS_NUM_THREADS={}", blas),
-                        fmt::format("OMP_NUM_THREADS={}", blas), options.peer.python, options.peer.script, folder.path,
-                        "--trials", std::to_string(o.trials), "--n", std::to_string(o.n), "--test",
-                        std::to_string(o.test), "--steps", std::to_string(o.steps), "--batch", std::to_string(o.batch),
-                        "--processes", std::to_string(processes)});
+                             fmt::format("OMP_NUM_THREADS={}", blas), options.peer.python, options.peer.script,
+                             folder.path, "--trials", std::to_string(o.trials), "--n", std::to_string(o.n), "--test",
+                             std::to_string(o.test), "--steps", std::to_string(o.steps), "--batch",
+                             std::to_string(o.batch), "--processes", std::to_string(processes)});
     peer.read_line();  // ready
     peer.write_line("check " + folder.path + "/errors");
     peer.read_line();

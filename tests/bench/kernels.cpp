@@ -16,7 +16,7 @@
 #include "kernels/base/error.h"
 #include "launch/process/machine.h"
 #include "launch/process/subprocess.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 #include "tests/bench/cases.h"
 
 namespace pal::bench {
@@ -50,7 +50,7 @@ std::unique_ptr<launch::BenchFolder> write_inputs(const KernelCase& c, const Ker
   auto folder = std::make_unique<launch::BenchFolder>();
   if (c.name == "augment") {
     PAL_CHECK(launch::Subprocess({o.peer.python, o.peer.script, "--packages", o.peer.packages, "--images",
-                             folder->path + "/images.safetensors"})
+                                  folder->path + "/images.safetensors"})
                       .wait() == 0,
               "the peer's images cannot be decoded from", o.peer.packages, "its own words stand above");
   }

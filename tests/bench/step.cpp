@@ -21,7 +21,7 @@
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
 #include "launch/process/subprocess.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::bench {
 namespace {

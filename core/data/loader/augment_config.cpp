@@ -1,4 +1,4 @@
-// augment_config: keys to policies; what the keys may hold is checked by the config.
+// augment_config: keys to policies; the config has checked the values.
 #include "core/data/loader/augment_config.h"
 
 #include <algorithm>
@@ -58,7 +58,8 @@ kernels::AugmentOptions augment_options(const config::Config& config, const Data
   const std::vector<int32_t> shape = data.shape();
   options.size = static_cast<int32_t>(config.integer("data.size"));
   if (options.size == 0) {
-    PAL_CHECK(!shape.empty() && shape[0] > 0, "data.size is 0, but the images have different heights", "",
+    PAL_CHECK(!shape.empty() && shape[0] > 0,
+              "data.size is 0, which takes the height of the images, but they have different heights", "",
               "set data.size to the side of the views in pixels");
     options.size = shape[0];
   }

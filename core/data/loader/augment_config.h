@@ -1,4 +1,4 @@
-// augment_config: from the config's augment.* and data.size to what the augment kernel takes.
+// augment_config: turns the keys augment.* and data.size into the options of the augment kernel.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ namespace pal::data {
 std::vector<kernels::ViewPolicy> view_policies(const config::Config& config);
 // Views of a sample: augment.views large ones and augment.small_views small ones.
 int64_t total_views(const config::Config& config);
-// All that the loader needs to make them.
+// Everything that the loader needs to make them.
 ViewSet view_set(const config::Config& config, const Dataset& data);
 
 // Options of the views of `data`: size from data.size or the images' own height, one channel for gray
-// images (the encoder takes it for three equal ones), else three; a single mean or std serves all channels.
+// images (the encoder repeats it three times), else three; a single mean or std serves all channels.
 kernels::AugmentOptions augment_options(const config::Config& config, const Dataset& data);
 
 }  // namespace pal::data
