@@ -1,8 +1,8 @@
 // terminal: what a command prints on standard output: a progress bar, and aligned tables.
 //
-// Progress is a bar on a terminal and plain lines elsewhere. A rank's standard output is a pseudo-terminal of mpirun even
-// when mpirun writes to a file, so a rank draws a bar only when run_under_mpirun set PAL_TERMINAL (the columns of the
-// real terminal).
+// Progress is a bar on a terminal and plain lines elsewhere. A rank's standard output is a pseudo-terminal of mpirun
+// even when mpirun writes to a file, so a rank draws a bar only when run_under_mpirun set PAL_TERMINAL (the columns of
+// the real terminal).
 #pragma once
 
 #include <chrono>

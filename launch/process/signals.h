@@ -1,4 +1,4 @@
-// signals: blocked signals that a thread waits for or asks about, instead of handlers that interrupt it.
+// signals: blocks signals, so that a thread waits for them or polls them instead of being interrupted.
 #pragma once
 
 #include <signal.h>

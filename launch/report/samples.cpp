@@ -37,7 +37,7 @@ std::string shown_sample(const data::Dataset& data, int64_t sample, const std::s
                      html_escaped(below.empty() ? name : name + " " + below));
 }
 
-// Set and features of the samples looked at.
+// A data set and the features of some of its samples.
 struct Looked {
   std::shared_ptr<data::Dataset> data;
   std::vector<int64_t> samples;
@@ -85,7 +85,8 @@ std::string neighbor_rows(const Looked& train, const Looked& test, const SampleO
 }  // namespace
 
 SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
-  if (!run.config || run.checkpoint < 0) return {"<p>There is no checkpoint to embed samples with.</p>\n", ""};
+  if (!run.config || run.checkpoint < 0)
+    return {"<p>The run has no checkpoint, so samples cannot be embedded.</p>\n", ""};
   const config::Config& config = *run.config;
   if (!config.has("data.test")) return {"<p>The config names no test set (data.test).</p>\n", ""};
   try {
@@ -99,8 +100,8 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
     }
     SampleParts parts;
     parts.neighbors = fmt::format(
-                          "<p>Left, framed in black: a test sample. Then the nearest of {} training samples by the "
-                          "cosine of their features (the number), green: of the same class. "
+                          "<p>Left, with a black frame: a test sample. Then the nearest of {} training samples by the "
+                          "cosine of their features (the number); green: the same class. "
                           "Checkpoint of step {}. <code>pal report {}</code></p>\n",
                           train.samples.size(), trained.step, html_escaped(run.path)) +
                       neighbor_rows(train, test, options);

@@ -86,7 +86,7 @@ std::vector<json> run_rounds(const OracleBenchOptions& o, int ranks, const std::
     said.push_back(json::parse(child.read_line()));
     bar.update(static_cast<int64_t>(said.size()), said.back().at("name"));
   }
-  PAL_CHECK(child.wait() == 0, "the ranks that choose ended with an error", ranks, "its words stand above");
+  PAL_CHECK(child.wait() == 0, "the ranks that choose ended with an error", ranks, "its output is above");
   return said;
 }
 

@@ -133,7 +133,7 @@ class Data(unittest.TestCase):
         self.assertIn("FORMAT", self.refused("import", "tiff", "mnist", "out/m.h5", code=2))
         self.assertIn("OUT is required", self.refused("import", "idx", "mnist", code=2))
         self.assertIn("must end with .h5", self.refused("import", "idx", "mnist", "out/m", code=2))
-        self.assertIn("impossible number of shards: 0", self.refused("import", "idx", "mnist", "out/m.h5", "--shards", "0", code=2))
+        self.assertIn("the number of shards is 0", self.refused("import", "idx", "mnist", "out/m.h5", "--shards", "0", code=2))
         self.assertIn("pal data import idx", self.call("import", "--help")[0])
         self.assertEqual(self.made(), [])
 
@@ -170,7 +170,7 @@ class Data(unittest.TestCase):
         self.write_mnist()
         self.call("import", "idx", "mnist", "out/m.h5")
         good = self.bytes("out/m.h5")
-        self.assertIn("no such data set: out/n.h5", self.refused("info", "out/n.h5"))
+        self.assertIn("this data set does not exist: out/n.h5", self.refused("info", "out/n.h5"))
         self.write("out/m.h5", good[:-1])
         self.assertIn("out/m.h5 is not a complete HDF5 file: truncated file", self.refused("info", "out/m.h5"))
         self.write("out/m.h5", b"nonsense")

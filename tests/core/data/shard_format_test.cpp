@@ -277,7 +277,7 @@ TEST_F(ShardFormat, AnArrayThatWasNeverWrittenIsRefused) {  // HDF5 itself would
     H5Dclose(H5Dcreate2(file, "labels", H5T_STD_I64LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     H5Sclose(space);
   });
-  EXPECT_TRUE(contains(open_error(), "bytes are not in the file: labels")) << open_error();
+  EXPECT_TRUE(contains(open_error(), "the bytes of data set labels are not in the file")) << open_error();
 }
 
 TEST_F(ShardFormat, HDF5PrintsNothing) {

@@ -221,7 +221,7 @@ TEST(Shard, AFileCutWhileOpenNamesTheSample) {
   std::vector<uint8_t> bytes;
   data->read(0, bytes);
   EXPECT_EQ(bytes, image_of(0));
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { data->read(1, bytes); }), "a.h5: sample 1 lies behind the end"));
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { data->read(1, bytes); }), "a.h5: sample 1 is beyond the end"));
 }
 
 TEST(Shard, ThreadsReadAtTheSameTime) {

@@ -256,7 +256,7 @@ TEST(Csv, QuotesHeadsAndLineEnds) {
   EXPECT_EQ(io::read_manifest(folder / "b.csv")[1].label, "");
   write_file(folder / "c.csv", "a\nb,\"c");
   EXPECT_TRUE(contains(error_of(Exit::data, [&] { io::read_manifest(folder / "c.csv"); }),
-                       "c.csv: a quote is never closed in line: 2"));
+                       "c.csv: a quote is never closed; it begins in line 2"));
 }
 
 TEST(Taxonomy, FromPairs) {

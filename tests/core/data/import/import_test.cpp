@@ -188,9 +188,9 @@ TEST_F(Import, WrongIdxFilesAreRefused) {
   const std::string image = big_endian(5) + big_endian(4);
   const std::vector<std::array<std::string, 3>> cases = {
       {"train-images-idx3-ubyte", big_endian(0x801) + big_endian(20) + image,
-       "is not the IDX file expected: magic number: 2049"},
+       "is not the expected IDX file: its magic number is 2049"},
       {"train-labels-idx1-ubyte", big_endian(0x801) + big_endian(19) + std::string(19, '\1'),
-       "disagree in their number of samples: 19 and 20"},
+       "have different numbers of samples: 19 and 20"},
       {"train-labels-idx1-ubyte", big_endian(0x801) + big_endian(20) + std::string(21, '\1'),
        "has more bytes than its header announces"},
       {"train-labels-idx1-ubyte", big_endian(0x801) + big_endian(20) + std::string(19, '\1'), "is cut off"},
@@ -339,7 +339,7 @@ TEST_F(Import, Cifar100WritesTheCoarseClassesAsParents) {
   o.overwrite = Overwrite::replace;
   const auto error = [&] { return error_of(Exit::data, [&] { import_cifar100(o); }); };
   write_file(folder_ / "source/test.bin", cifar_records({record(1, 2)}));
-  EXPECT_TRUE(contains(error(), "test.bin: record 0 puts a class under another coarse class: 2")) << error();
+  EXPECT_TRUE(contains(error(), "test.bin: record 0 puts class 2 under a second coarse class")) << error();
   write_file(folder_ / "source/test.bin", cifar_records({record(3, 2)}));
   EXPECT_TRUE(contains(error(), "coarse label 3, which is out of range")) << error();
   write_file(folder_ / "source/test.bin", cifar_records({record(0, 4)}));
