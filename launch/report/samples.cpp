@@ -6,7 +6,6 @@
 #include "core/eval/knn.h"
 #include "core/eval/representation.h"
 #include "core/io/cores.h"
-#include "core/model/encoder.h"
 #include "core/plot/plot.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
