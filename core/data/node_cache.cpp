@@ -81,7 +81,7 @@ std::string checksum_text(uint64_t bytes, uint32_t crc) {
   return std::to_string(bytes) + " bytes, crc32c " + std::to_string(crc) + "\n";
 }
 
-bool stands(const Source& source, const std::string& copy) {
+bool is_complete(const Source& source, const std::string& copy) {
   if (!fs::exists(copy) || !fs::exists(copy + ".crc32c")) return false;
   return fs::file_size(copy) == source.bytes &&
          io::read_whole_file(copy + ".crc32c") == checksum_text(source.bytes, file_crc(copy, source.bytes));
@@ -108,7 +108,7 @@ void copy_all(const std::vector<Source>& sources, const std::string& folder, Nod
   uint64_t needed = 0;
   for (const Source& source : sources) {
     report.bytes += static_cast<int64_t>(source.bytes);
-    if (stands(source, folder + "/" + source.name)) continue;
+    if (is_complete(source, folder + "/" + source.name)) continue;
     missing.push_back(source);
     needed += source.bytes;
   }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMaxArrayBytes = int64_t{1} << 31;
 
-// Opens a data set that lies in the file itself and can be read without foreign code.
+// Opens a data set that is stored in the file itself and needs no plug-in.
 hid_t open_plain(hid_t file, const std::string& path, const std::string& name) {
   PAL_DATA_CHECK(link_exists(file, path, name), path + " has no data set", name,
                  "see `pal help data` for the layouts that are read");

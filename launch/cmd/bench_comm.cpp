@@ -153,12 +153,12 @@ std::vector<Curve> run_ranks(int ranks, const CommBenchOptions& options, const s
   command.insert(command.end(), {"-np", std::to_string(ranks), program, "bench", "comm", "--as-rank", "--turns",
                                  std::to_string(options.turns), "--most-bytes", std::to_string(options.most_bytes)});
   Subprocess child(command);
-  const json said = json::parse(child.read_line());
+  const json answer = json::parse(child.read_line());
   PAL_CHECK(child.wait() == 0, "a job of {} ranks failed", ranks, "its output is above");
   std::vector<Curve> curves;
   for (const dist::Collective c : kCollectives) {
     Curve curve{c, ranks};
-    for (const json& point : said.at(dist::collective_name(c)))
+    for (const json& point : answer.at(dist::collective_name(c)))
       curve.samples.push_back({c, ranks, point.at("bytes"), point.at("seconds")});
     curves.push_back(std::move(curve));
   }

@@ -284,7 +284,7 @@ int reproduce(Arguments args, Context& context) {
       collect(run, args, results[a]);
     }
   }
-  std::vector<Words> rows = {{"graph", "is told", "linear %", "kNN %"}};
+  std::vector<Words> rows = {{"graph", "supervision", "linear %", "kNN %"}};
   if (!fashion) rows[0].push_back("paper %");
   nlohmann::ordered_json json = {{"name", args.name}, {"fast", args.fast}, {"seeds", args.seeds}};
   for (size_t a = 0; a < results.size(); ++a) {

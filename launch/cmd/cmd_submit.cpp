@@ -65,9 +65,9 @@ std::string call_sbatch(const std::vector<std::string>& command) {
 }
 
 // The job id in the output of `sbatch --parsable`: "123" or "123;cluster", after any warnings.
-std::string job_number(const std::string& said) {
-  const size_t line = said.rfind('\n');
-  const std::string last = line == std::string::npos ? said : said.substr(line + 1);
+std::string job_number(const std::string& output) {
+  const size_t line = output.rfind('\n');
+  const std::string last = line == std::string::npos ? output : output.substr(line + 1);
   return last.substr(0, last.find(';'));
 }
 

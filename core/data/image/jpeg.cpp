@@ -1,4 +1,4 @@
-// jpeg: libjpeg-turbo behind an interface of ours. Its errors leave by longjmp, which must not pass a C++ destructor:
+// jpeg: calls libjpeg-turbo. Its errors leave by longjmp, which must not pass a C++ destructor:
 // so the functions between setjmp and libjpeg hold plain values only, and the Error is thrown after the jump.
 #include "core/data/image/jpeg.h"
 

@@ -94,7 +94,7 @@ class JpegWalker {
     }
   }
 
-  static bool is_frame(int marker) {  // all SOFn; DHT, JPG and DAC stand between them
+  static bool is_frame(int marker) {  // all SOFn; DHT, JPG and DAC have numbers between them
     return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
   }
 
@@ -163,7 +163,7 @@ class JpegWalker {
   const ImageLimits& limits_;
   size_t at_ = 0;
   JpegHeader header_;
-  bool numbered_ = false, other_colors_ = false;  // the components; what Adobe's marker says
+  bool numbered_ = false, other_colors_ = false;  // components numbered 1, 2, 3; Adobe's marker names other colors
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// png: libpng behind an interface of ours. As in jpeg.cpp its errors leave by longjmp: between setjmp and libpng there
+// png: calls libpng. As in jpeg.cpp its errors leave by longjmp: between setjmp and libpng there
 // are plain values only, and the Error is thrown after the jump.
 #include "core/data/image/png.h"
 

@@ -1,7 +1,7 @@
 // import_h5: the two layouts in which other libraries keep images in HDF5:
 //   a group for each class, in it a data set for each image: the bytes of its file, or pixels (height, width[,
 //   channels]); encoded_images, a list of byte arrays, and targets, their labels.
-// Both may lie in the file's root or, for several splits, in its groups train and test (or val, validation).
+// Both may be in the file's root or, for several splits, in its groups train and test (or val, validation).
 #include <sys/stat.h>
 
 #include <algorithm>

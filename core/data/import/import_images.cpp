@@ -227,7 +227,7 @@ class ImageImport {
   }
 
  private:
-  void tell(int64_t done) const {
+  void report_progress(int64_t done) const {
     if (options_.progress) options_.progress(done, static_cast<int64_t>(source_.images.size()));
   }
 
@@ -266,7 +266,7 @@ class ImageImport {
     spec.split = source_.splits[shard.split].name;
     ShardWriter writer = ShardWriter::staged(staged(shard.target), shard.target, spec);
     const int64_t first = restore(writer, shard);
-    tell(first);
+    report_progress(first);
     const auto make_worker = [&] {
       return [this, intake = std::make_shared<ImageConverter>(intake_)](int64_t i) {
         std::vector<uint8_t> file;
@@ -294,7 +294,7 @@ class ImageImport {
           if (image.bytes > 0) writer.append({taken.bytes.data(), taken.bytes.size(), from.label, from.id, taken.crc});
           journal_.append(image);
           reporter_.add(i, shard.split, image);
-          if (i % 100 == 99 || i + 1 == shard.end) tell(i + 1);
+          if (i % 100 == 99 || i + 1 == shard.end) report_progress(i + 1);
         });
     writer.finish();
     journal_.finish_shard();

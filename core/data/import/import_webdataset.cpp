@@ -186,7 +186,7 @@ class TarSource final : public ImageSource {
   std::vector<io::FileHandle> tars_;
   std::vector<Place> places_;
   std::vector<std::string> texts_;  // labels as they are written
-  std::string key_, label_;         // of the sample in hand
+  std::string key_, label_;         // of the current sample
   TarMember image_;
   int64_t changed_ = 0;
 };

@@ -71,7 +71,7 @@ Taxonomy from_pairs(const std::string& path, const std::vector<std::string>& cla
       [](const std::string& name) { return name; });
 }
 
-// data.noun: a synset's line begins at the byte that its number says:
+// data.noun: the number of a synset is the byte offset of its line:
 // offset lex_filenum ss_type w_cnt(hex) (word lex_id)… p_cnt (pointer offset pos source/target)… | gloss
 class WordNet {
  public:

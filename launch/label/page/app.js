@@ -164,7 +164,7 @@ async function poll() {
       document.getElementById('run').textContent = d.run;
       document.getElementById('known').textContent = d.known ? TEXT.known(number(d.known), number(d.answers)) : '';
       if (state.view === 'board') main.replaceChildren(dashboard(d, state.owner));
-    } catch { /* said elsewhere */ }
+    } catch { /* shown elsewhere */ }
     if (!state.shown || state.queue.length < 2) fetch_cards();
   }
   setTimeout(poll, state.view === 'board' || !state.shown ? POLL : SLOW_POLL);

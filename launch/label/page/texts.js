@@ -64,7 +64,7 @@ export const TEXT = {
   },
   review: {
     title: 'Contradictions', none: 'No answer contradicts the others.',
-    says: (same) => same ? 'This answer is: the same.' : 'This answer is: different.', but: 'But it follows from these answers that it is not:',
+    says: (same) => same ? 'This answer is: the same.' : 'This answer is: different.', but: 'But these answers together contradict it:',
     wrong: 'This is wrong', by_labels: 'by labels', differ: 'Disagreements', agree: 'There are no disagreements.', same: 'Same', different: 'Different',
   },
 };
