@@ -16,11 +16,11 @@ namespace {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// Says the sentence; with other ranks around it brings them all down and does not return.
+// Prints the sentence. With several ranks it aborts all of them and does not return.
 int end_with(Exit code, const std::string& sentence, Context& context) {
   const bool many = context.world && context.world->size() > 1;
   std::fflush(stdout);
-  // An error that every rank meets is printed once: rank 0 prints at once, and its abort ends the others.
+  // An error on every rank is printed once: rank 0 prints immediately, and its abort ends the others.
   if (many && context.world->rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   std::fprintf(stderr, "%serror: %s\n", many ? (context.world->prefix() + " ").c_str() : "", sentence.c_str());
   if (many) context.world->abort(static_cast<int>(code));
@@ -34,7 +34,9 @@ int run(const std::vector<std::string>& args, Context& context, CommandFunction 
     return end_with(e.code(), e.what(), context);
   } catch (const std::bad_alloc&) {
     return end_with(
-        Exit::bug, "this process is out of memory; use a smaller train.global_batch or model, or more memory", context);
+        Exit::bug,
+        "this process is out of memory; use a smaller train.global_batch or model, or a machine with more memory",
+        context);
   } catch (const c10::Error& e) {
     return end_with(Exit::bug,
                     "internal error in LibTorch: " + first_line(e.what_without_backtrace()) + "; please report it",

@@ -11,13 +11,13 @@ namespace {
 
 constexpr int kQuestion = 1, kAnswer = 2;
 
-std::string listed(const std::vector<int>& ranks) {
+}  // namespace
+
+std::string ranks_text(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t k = 0; k < ranks.size(); ++k) text += (k > 0 ? ", " : "") + std::to_string(ranks[k]);
   return text;
 }
-
-}  // namespace
 
 RankStatusChannel::RankStatusChannel(MPI_Comm comm) : comm_(comm) {
   PAL_MPI_CHECK(MPI_Comm_rank(comm, &rank_));
@@ -37,7 +37,7 @@ void RankStatusChannel::answer(const LaunchStatus& mine) {
 }
 
 std::vector<std::optional<LaunchStatus>> RankStatusChannel::ask(const LaunchStatus& mine, double seconds,
-                                                const std::function<void()>& meanwhile) {
+                                                                const std::function<void()>& meanwhile) {
   // Never freed: a request to a rank that is gone may stay open for ever, and the job is about to end.
   struct Asked {
     int64_t question = 0;
@@ -86,10 +86,10 @@ std::string describe_missing(const std::vector<std::optional<LaunchStatus>>& pla
       differs = static_cast<int>(r);
   }
   std::string text = begin;
-  if (!silent.empty()) text += "; no answer from " + listed(silent) + ": dead, stopped, or its host is unreachable";
+  if (!silent.empty()) text += "; no answer from " + ranks_text(silent) + ": dead, stopped, or its host is unreachable";
   if (!behind.empty()) {
     const LaunchStatus& first = *places[static_cast<size_t>(behind.front())];
-    text += "; " + listed(behind) + " did not come, last at launch " + std::to_string(first.number) +
+    text += "; " + ranks_text(behind) + " did not come, last at launch " + std::to_string(first.number) +
             (first.number > 0 ? std::string(" (") + first.what + ")" : "");
   }
   if (differs >= 0)

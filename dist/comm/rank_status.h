@@ -26,13 +26,16 @@ class RankStatusChannel {
 
   void answer(const LaunchStatus& mine);
   // By rank; nothing from those that did not answer within `seconds`. `meanwhile` is called while waiting.
-  std::vector<std::optional<LaunchStatus>> ask(const LaunchStatus& mine, double seconds, const std::function<void()>& meanwhile);
+  std::vector<std::optional<LaunchStatus>> ask(const LaunchStatus& mine, double seconds,
+                                               const std::function<void()>& meanwhile);
 
  private:
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
 };
 
+// "rank 3", "ranks 1, 4".
+std::string ranks_text(const std::vector<int>& ranks);
 // What the answers mean for a rank that waits since `waited` seconds.
 std::string describe_missing(const std::vector<std::optional<LaunchStatus>>& places, int self, double waited);
 

@@ -1,18 +1,15 @@
 #include "dist/health/hang_detector.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+
+#include "dist/comm/rank_status.h"
 
 namespace pal::dist {
 namespace {
 
 constexpr const char* kCommNames[kComms] = {"now", "bulk", "control", "device", "node"};
-
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
-}
 
 }  // namespace
 
@@ -44,7 +41,8 @@ std::optional<std::string> find_stalled_ranks(const std::vector<PeerState>& hear
     }
     if (missing.empty()) {
       // Since the last of them came: before that they waited for it. One that has left it, or is further, says that it ends.
-      for (const PeerState& h : heard) waited = std::min(waited, h.beat.number[c] == furthest ? h.beat.waiting_ms[c] : -1);
+      for (const PeerState& h : heard)
+        waited = std::min(waited, h.beat.number[c] == furthest ? h.beat.waiting_ms[c] : -1);
       if (static_cast<double>(waited) < 1000 * limits.waiting_s) continue;
       return fmt::format(
           "collective {} of '{}' does not end, though all ranks are in it, for {:.1f} s; look at the network", furthest,

@@ -18,7 +18,7 @@
 #include "core/comm/comm.h"
 #include "core/ops/named_tensors.h"
 #include "core/record/checkpoint.h"
-#include "core/record/checkpoint_shares.h"
+#include "core/record/checkpoint_folder.h"
 
 namespace pal::dist {
 

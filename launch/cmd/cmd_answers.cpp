@@ -18,7 +18,7 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/run/trained_run.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {

@@ -24,6 +24,9 @@
 #include "launch/label/pictures.h"
 #include "launch/label/server.h"
 #include "launch/process/machine.h"
+#include "launch/process/signals.h"
+#include "launch/run/ask_round.h"
+#include "launch/run/run_graph.h"
 #include "launch/run/trained_run.h"
 
 namespace pal::launch {
@@ -50,27 +53,10 @@ PageHosts hosts_of(const Arguments& args, int port) {
   return hosts;
 }
 
-// Blocks INT and TERM in this thread and in the threads that it starts: construct it before any other thread.
-class Signals {
- public:
-  Signals() {
-    sigemptyset(&set_);
-    for (const int s : {SIGINT, SIGTERM}) sigaddset(&set_, s);
-    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
-  }
-  void wait() const {
-    int got = 0;
-    sigwait(&set_, &got);
-  }
-
- private:
-  sigset_t set_;
-};
-
 // Stops the server when a signal arrives.
 class StopOnSignal {
  public:
-  StopOnSignal(const Signals& signals, LabelServer& server)
+  StopOnSignal(const BlockedSignals& signals, LabelServer& server)
       : thread_([this, &signals, &server] {
           signals.wait();
           if (!over_) server.stop();
@@ -120,7 +106,7 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
   keep_freed_memory();
-  const Signals signals;
+  const BlockedSignals signals{SIGINT, SIGTERM};
   LabelServer server(args.server);
   const std::string run = label_run_folder(args.target), folder = run + "/label";
   const RunGraph graph = open_label_graph(args.target, run);

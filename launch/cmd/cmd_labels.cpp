@@ -20,7 +20,7 @@
 #include "launch/process/machine.h"
 #include "launch/run/run_graph.h"
 #include "launch/run/trained_run.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {

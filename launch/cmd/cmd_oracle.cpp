@@ -14,9 +14,9 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/process/subprocess.h"
-#include "launch/progress.h"
 #include "launch/run/compare.h"
 #include "launch/run/load_config.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {

@@ -15,15 +15,14 @@
 #include "dist/train/trainer.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
-#include "launch/cmd/train_check.h"
+#include "launch/cmd/internal.h"
 #include "launch/commands.h"
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
-#include "launch/process/stop_signals.h"
+#include "launch/process/signals.h"
 #include "launch/process/supervise.h"
-#include "launch/progress.h"
 #include "launch/run/load_config.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {

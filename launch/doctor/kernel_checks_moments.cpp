@@ -5,7 +5,7 @@
 namespace pal::launch::detail {
 namespace {
 
-// What all of them read, on both sides; the CPU's results feed the next op on both.
+// The inputs of all checks, on both sides; the CPU's results are the input of the next op on both.
 struct Inputs {
   int64_t rows, dims;
   std::vector<float> z;

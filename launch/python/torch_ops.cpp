@@ -40,9 +40,9 @@ std::vector<T> numbers(const at::Tensor& t) {
 }
 
 void check_pairs(const char* what, const at::Tensor& pairs, const MaybeTensor& values) {
-  PAL_CHECK(pairs.dim() == 2 && pairs.size(1) == 2 && !pairs.is_floating_point(), std::string("shape of ") + what,
+  PAL_CHECK(pairs.dim() == 2 && pairs.size(1) == 2 && !pairs.is_floating_point(), std::string(what) + " has shape {}",
             c10::str(pairs.sizes()), "give integers (pairs, 2)");
-  PAL_CHECK(!values || values->numel() == pairs.size(0), std::string("numbers that belong to ") + what,
+  PAL_CHECK(!values || values->numel() == pairs.size(0), std::string(what) + " has {} values",
             values ? values->numel() : 0, "give one per pair");
 }
 
@@ -54,15 +54,15 @@ graph::SparseRest rest_of(const at::Tensor& pairs, const MaybeTensor& weights, i
   std::vector<std::map<int32_t, double>> rows(samples);
   for (size_t e = 0; e < weight.size(); ++e) {
     const int64_t i = ends[2 * e], j = ends[2 * e + 1];
-    PAL_DATA_CHECK(i >= 0 && i < samples && j >= 0 && j < samples, "a pair names sample", i >= 0 && i < samples ? j : i,
-                   "samples are 0 to " + std::to_string(samples - 1));
+    PAL_DATA_CHECK(i >= 0 && i < samples && j >= 0 && j < samples, "a pair names sample {}",
+                   i >= 0 && i < samples ? j : i, "samples are 0 to " + std::to_string(samples - 1));
     const auto [at, fresh] = rows[i].emplace(static_cast<int32_t>(j), weight[e]);
     PAL_DATA_CHECK(fresh || at->second == weight[e],
-                   "a pair comes twice, with another weight: " + std::to_string(i) + "," + std::to_string(j), weight[e],
-                   "give it once");
+                   "pair " + std::to_string(i) + "," + std::to_string(j) + " comes twice; the second weight is {}",
+                   weight[e], "give it once");
     const auto [back, news] = rows[j].emplace(static_cast<int32_t>(i), weight[e]);
     PAL_DATA_CHECK(news || back->second == weight[e],
-                   "a pair comes both ways, with other weights: " + std::to_string(i) + "," + std::to_string(j),
+                   "pair " + std::to_string(i) + "," + std::to_string(j) + " comes both ways; the second weight is {}",
                    weight[e], "give it once");
   }
   graph::SparseRest rest;
@@ -99,9 +99,9 @@ struct Call {
 Call call_of(const std::string& kind, const at::Tensor& z, const std::vector<c10::IValue>& a) {
   const auto maybe = [&](size_t k) { return a[k].isNone() ? MaybeTensor() : MaybeTensor(a[k].toTensor()); };
   const int64_t views = a[0].toInt();
-  PAL_CHECK(z.dim() == 2 && (z.scalar_type() == at::kFloat || z.scalar_type() == at::kDouble), "embeddings",
+  PAL_CHECK(z.dim() == 2 && (z.scalar_type() == at::kFloat || z.scalar_type() == at::kDouble), "the embeddings are {}",
             c10::str(z.scalar_type(), z.sizes()), "give float32 or float64 rows (views · samples, width)");
-  PAL_CHECK(views >= 1 && z.size(0) % views == 0, "rows of the embeddings", z.size(0),
+  PAL_CHECK(views >= 1 && z.size(0) % views == 0, "the embeddings have {} rows", z.size(0),
             "give a multiple of views, " + std::to_string(views));
   const int64_t samples = z.size(0) / views;
   Call call;
@@ -123,7 +123,7 @@ Call call_of(const std::string& kind, const at::Tensor& z, const std::vector<c10
   }
   if (const MaybeTensor labels = maybe(3)) {
     batch.labels = numbers<int64_t>(*labels);
-    PAL_CHECK(static_cast<int64_t>(batch.labels.size()) == samples, "labels", batch.labels.size(),
+    PAL_CHECK(static_cast<int64_t>(batch.labels.size()) == samples, "there are {} labels", batch.labels.size(),
               "give one per sample, -1 unknown");
     std::map<int64_t, int32_t> block;
     graph::BlockLayer layer{{}, 0, a[5].toDouble(), {}};

@@ -14,7 +14,7 @@
 #include "core/plot/plot.h"
 #include "core/setup/run_spec.h"
 #include "kernels/base/error.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {

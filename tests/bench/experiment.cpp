@@ -16,7 +16,7 @@
 #include "kernels/base/error.h"
 #include "launch/process/machine.h"
 #include "launch/process/subprocess.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 #include "tests/bench/bench.h"
 
 namespace pal::bench {

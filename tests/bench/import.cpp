@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/data/import/image_converter.h"
-#include "core/data/import/import_source.h"
+#include "core/data/import/import_internal.h"
 #include "core/data/import/ordered_workers.h"
 #include "core/io/crc32c.h"
 #include "core/io/file_handle.h"
@@ -21,7 +21,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 #include "launch/process/interleaved.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 #include "tests/bench/bench.h"
 
 namespace pal::bench {

@@ -23,7 +23,7 @@
 #include "kernels/base/error.h"
 #include "launch/process/machine.h"
 #include "launch/process/subprocess.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/cases.h"
 
@@ -60,7 +60,7 @@ std::unique_ptr<launch::BenchFolder> write_inputs(const KernelCase& c, const Ker
     PAL_CHECK(launch::Subprocess({o.peer.python, o.peer.script, "--packages", o.peer.packages, "--images",
                                   folder->path + "/images.safetensors"})
                       .wait() == 0,
-              "the peer's images cannot be decoded from", o.peer.packages, "its own words stand above");
+              "the peer's images cannot be decoded from", o.peer.packages, "its output is above");
   }
   io::write_safetensors(folder->path + "/input.safetensors", c.inputs(folder->path), {});
   return folder;

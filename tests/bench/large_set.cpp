@@ -13,7 +13,7 @@
 #include "core/data/shard_writer.h"
 #include "launch/process/machine.h"
 #include "launch/process/subprocess.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 #include "tests/bench/bench.h"
 
 namespace pal::bench {

@@ -27,8 +27,7 @@
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
 #include "launch/process/subprocess.h"
-#include "launch/progress.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 #include "tests/bench/bench.h"
 #include "tests/core/spec_of.h"
 
@@ -99,7 +98,7 @@ std::vector<json> run_rounds(const OracleBenchOptions& o, int ranks, const std::
     said.push_back(json::parse(child.read_line()));
     bar.update(static_cast<int64_t>(said.size()), said.back().at("name"));
   }
-  PAL_CHECK(child.wait() == 0, "the ranks that choose ended with an error", ranks, "its words stand above");
+  PAL_CHECK(child.wait() == 0, "the ranks that choose ended with an error", ranks, "its output is above");
   return said;
 }
 

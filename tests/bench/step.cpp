@@ -28,7 +28,7 @@
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
 #include "launch/process/subprocess.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 #include "tests/bench/bench.h"
 
 namespace pal::bench {

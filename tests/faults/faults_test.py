@@ -29,7 +29,7 @@ class Faults(FaultCase):
     def test_restarts_that_get_nowhere_stop(self):
         out, _ = self.faulty("nowhere", "kill:1:4:always", "--max-restarts", "10", code=76)
         self.assertEqual(out.count("warning: a rank was killed"), 3, out)
-        self.one_sentence(out, "3 restarts brought no newer checkpoint")
+        self.one_sentence(out, "3 restarts in a row wrote no checkpoint newer")
 
     def test_fewer_ranks_go_on_with_the_same_curve(self):
         self.train("curve", *STEPS, "train.dtype=float64")
