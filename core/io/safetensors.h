@@ -5,7 +5,6 @@
 #include <string>
 
 #include "core/ops/named_tensors.h"
-#include "core/optim/optimizer.h"  // NamedTensors
 
 namespace pal::io {
 
