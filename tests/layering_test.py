@@ -49,12 +49,14 @@ core/oracle/round: core/comm core/config core/graph core/io core/oracle core/ora
 core/label: core/graph core/io core/oracle core/oracle/ledger   # the page's service: it runs without a model
 core/setup: core/*
 core/study: core/*
+core/public/pal: core/*                    # <pal/loss.h> and others: what a C++ user includes
 core/theory: core/comm core/config core/io core/loss core/ops core/plot   # a library of its own, beside data and oracle
 
 dist/scale: core/config core/data core/data/loader core/loss core/model core/setup   # a formula: no MPI
 dist/comm: core/comm core/data/loader core/io core/ops   # of the loader only rank_slices()
 dist/health: core/comm core/config core/io core/ops dist/comm
 dist/train: core/* dist/comm dist/health
+dist/public/pal: dist/comm
 
 launch: core/config core/io dist/comm      # arguments and tables: what all commands share
 launch/process:
