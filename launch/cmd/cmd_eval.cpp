@@ -14,7 +14,6 @@
 #include "core/eval/knn.h"
 #include "core/eval/representation.h"
 #include "core/io/files.h"
-#include "core/model/encoder.h"
 #include "core/plot/plot.h"
 #include "core/record/run_info.h"
 #include "core/setup/setup.h"

@@ -5,7 +5,6 @@
 
 #include "core/io/files.h"
 #include "core/io/safetensors.h"
-#include "core/model/encoder.h"
 #include "core/model/state.h"
 #include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"

@@ -9,7 +9,6 @@
 #include "core/data/dataset.h"
 #include "core/data/loader/augment_config.h"
 #include "core/data/loader/epoch_sampler.h"
-#include "core/model/encoder.h"
 #include "core/optim/schedule.h"
 #include "core/setup/setup.h"
 #include "dist/scale/cluster.h"

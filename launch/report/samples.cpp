@@ -5,7 +5,6 @@
 #include "core/data/loader/augment_config.h"
 #include "core/eval/knn.h"
 #include "core/io/cores.h"
-#include "core/model/encoder.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
 #include "launch/report/html.h"
