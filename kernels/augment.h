@@ -76,7 +76,7 @@ int64_t augment_parts_scratch_bytes(Span<const ImagePart> parts, const AugmentOp
 template <class T>
 void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options,
                    Scratch scratch, Cpu cpu);
-// The view without randomness that evaluation uses: the centerd square of the shorter side, resized and normalized.
+// The view without randomness that evaluation uses: the centered square of the shorter side, resized and normalized.
 template <class T>
 void center_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, Cpu cpu);
 }  // namespace cpu

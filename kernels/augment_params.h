@@ -32,7 +32,7 @@ struct ViewParams {
 // About a tenth of the side, odd.
 PAL_HOST_DEVICE inline int32_t blur_kernel_size(int32_t size) { return size < 40 ? 3 : 2 * (size / 20) + 1; }
 
-// Centerd crop of the image's own shape, or of the nearest shape that the ratios allow.
+// Centered crop of the image's own shape, or of the nearest shape that the ratios allow.
 PAL_HOST_DEVICE inline CropBox fallback_crop(int32_t height, int32_t width, double ratio_min, double ratio_max) {
   CropBox box{0, 0, height, width};
   const double ratio = double(width) / height;

@@ -38,7 +38,7 @@ template <class T>
 void block_rows(MatrixView<T> out, MatrixView<const double> per_block, Span<const int32_t> row_block, double scale,
                 Into into, Cpu cpu);
 
-// The clique invariance of the blocks, centerd: for a row in block c with n_c members in the whole graph and weight w_c
+// The clique invariance of the blocks, centered: for a row in block c with n_c members in the whole graph and weight w_c
 //   value = Σ_i 2 w_c n_c ‖z_i − mean_c‖²     (over all ranks: Σ_c w_c Σ_{i,j∈c} ‖z_i − z_j‖²)
 //   out_i (+)= scale · w_c n_c (z_i − mean_c) (times 4: the gradient of value)
 // means (P, D); pair_weight (P) = w_c · n_c, or block_between's.

@@ -1,4 +1,4 @@
-// moments: mean, packed centerd covariance, and the variance and covariance terms with their gradient.
+// moments: mean, packed centered covariance, and the variance and covariance terms with their gradient.
 //
 // Shapes: z (B, D) this rank's rows; packed (D (D+1) / 2) the upper triangle by rows: (0,0) (0,1) … (0,D−1) (1,1) …
 // Math:   S = Σ_i (z_i − m)(z_i − m)ᵀ     C = S / (n − 1), n rows of the global batch
@@ -49,10 +49,10 @@ int64_t column_sums_scratch_bytes(int64_t rows, int64_t dims);
 
 // packed = upper triangle of Σ_i (z_i − mean)(z_i − mean)ᵀ over this rank's rows.
 template <class T>
-void centerd_second_moment(Span<double> packed, MatrixView<const T> z, Span<const double> mean,
+void centered_second_moment(Span<double> packed, MatrixView<const T> z, Span<const double> mean,
                            const MomentsOptions& options, Scratch scratch, Cpu cpu);
 template <class T>
-int64_t centerd_second_moment_scratch_bytes(int64_t rows, int64_t dims, const MomentsOptions& options);
+int64_t centered_second_moment_scratch_bytes(int64_t rows, int64_t dims, const MomentsOptions& options);
 
 // From the global packed S and n: the two terms (unweighted) and the weighted gradient matrix A (D, D); a empty: terms only.
 template <class T>
@@ -61,10 +61,10 @@ void covariance_terms(MatrixView<T> a, double* variance_term, double* covariance
 
 // out (+)= (z − mean) A.
 template <class T>
-void centerd_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const T> a,
+void centered_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const T> a,
                      Into into, Scratch scratch, Cpu cpu);
 template <class T>
-int64_t centerd_product_scratch_bytes(int64_t rows, int64_t dims);
+int64_t centered_product_scratch_bytes(int64_t rows, int64_t dims);
 
 // Gram form. z_all (n, D): the rows of all ranks, gathered; mean over them; own rows are [begin, begin + out.rows).
 // Terms of the whole batch (unweighted; computed alike on every rank) and the weighted gradient of the own rows.
@@ -86,17 +86,17 @@ void column_sums(Span<double> sums, MatrixView<const T> z, Scratch scratch, cuda
 int64_t column_sums_scratch_bytes(int64_t rows, int64_t dims);
 
 template <class T>
-void centerd_second_moment(Span<double> packed, MatrixView<const T> z, Span<const double> mean,
+void centered_second_moment(Span<double> packed, MatrixView<const T> z, Span<const double> mean,
                            const MomentsOptions& options, Scratch scratch, cudaStream_t stream);
 template <class T>
-int64_t centerd_second_moment_scratch_bytes(int64_t rows, int64_t dims, const MomentsOptions& options);
+int64_t centered_second_moment_scratch_bytes(int64_t rows, int64_t dims, const MomentsOptions& options);
 
 void covariance_terms(MatrixView<float> a, double* variance_term, double* covariance_term, Span<const double> packed,
                       int64_t n, const MomentsOptions& options, Scratch scratch, cudaStream_t stream);
 int64_t covariance_terms_scratch_bytes(int64_t dims);
 
 template <class T>
-void centerd_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const float> a,
+void centered_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const float> a,
                      Into into, cudaStream_t stream);
 
 template <class T>

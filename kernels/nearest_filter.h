@@ -63,11 +63,11 @@ class NearestFilter {
   }
   // Packs x' of columns [k, k + depth), depth ≤ kPanelRun, as (depth, width).
   void pack_run(T* panel, Rows& r, int64_t k, int64_t depth) const {
-    alignas(64) T centerd[kMaxPanelWidth<T> * kPanelRun];
+    alignas(64) T centered[kMaxPanelWidth<T> * kPanelRun];
     for (int64_t i = 0; i < r.count; ++i) {
-      r.square[i] += ops_.center(centerd + i * kPanelRun, r.data + i * r.stride + k, r.scale[i], center_ + k, depth);
+      r.square[i] += ops_.center(centered + i * kPanelRun, r.data + i * r.stride + k, r.scale[i], center_ + k, depth);
     }
-    pack_.turn(panel, centerd, kPanelRun, depth, r.count, nullptr);
+    pack_.turn(panel, centered, kPanelRun, depth, r.count, nullptr);
   }
 
   // (1 − ε) ‖x'‖² − σ ‖x'‖ of row i.

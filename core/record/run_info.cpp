@@ -15,7 +15,6 @@
 
 #include "core/io/cores.h"
 #include "core/io/files.h"
-#include "core/setup/setup.h"
 #include "kernels/base/error.h"
 
 namespace pal::record {
