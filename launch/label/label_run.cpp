@@ -30,12 +30,12 @@ bool sets_key(const std::vector<std::string>& overrides, const std::string& key)
                      [&](const std::string& o) { return o.starts_with(key + "="); });
 }
 
-std::vector<std::string> page_overrides(const LabelTarget& target, const config::Config& config) {
+std::vector<std::string> page_overrides(const LabelTarget& target, const setup::RunSpec& spec) {
   std::vector<std::string> overrides;
   for (const std::string& o : target.overrides) {
     if (o.starts_with("oracle.")) overrides.push_back(o);
   }
-  const bool is_default = config.formatted("oracle.members") == config::find_key("oracle.members")->default_value;
+  const bool is_default = spec.oracle.members == setup::make_run_spec(config::Config::defaults()).oracle.members;
   if (!sets_key(overrides, "oracle.members") && is_default)
     overrides.push_back("oracle.members=" + std::to_string(kGridMembers));
   return overrides;
@@ -69,7 +69,7 @@ std::string label_run_folder(const LabelTarget& target) {
 }
 
 RunGraph open_label_graph(const LabelTarget& target, const std::string& run) {
-  std::vector<std::string> overrides = page_overrides(target, run_config(run));
+  std::vector<std::string> overrides = page_overrides(target, run_spec(run));
   RunGraph graph = open_run_graph(run, overrides);
   const std::vector<int64_t> labels = setup::known_labels(graph.spec, *graph.data, graph.subset);
   const bool known = std::any_of(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
