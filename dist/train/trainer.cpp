@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/comm/counting_comm.h"
 #include "core/data/loader/augment_config.h"
 #include "core/eval/embed.h"
 #include "core/io/sha256.h"
@@ -30,11 +29,11 @@ StepReport Trainer::step() {
   // 1. Plan: answers that take effect now, then this step's global batch, the same on every rank.
   if (control_.faults) control_.faults->before_step(step_, model::model_state(*encoder_));
   if (rounds_) {
-    if (control_.watchdog) control_.watchdog->pace(Pace::slow);
+    if (control_.watchdog) control_.watchdog->set_phase(Phase::long_operation);
     rounds_->at_boundary(step_, embed_pool());
     report.warning = rounds_->warning();
   }
-  if (control_.watchdog) control_.watchdog->pace(Pace::steps);
+  if (control_.watchdog) control_.watchdog->set_phase(Phase::steps);
   plan_ahead();
   // 2. Read and 3. augment: done ahead by the loader's threads.
   const data::LoadedStep loaded = loader_->next();
@@ -165,7 +164,7 @@ void Trainer::pause() {
 }
 
 void Trainer::save_last() {
-  if (control_.watchdog) control_.watchdog->pace(Pace::slow);
+  if (control_.watchdog) control_.watchdog->set_phase(Phase::long_operation);
   if (saved_step_ != step_) save_checkpoint();
   PAL_CHECK(checkpoints_->drain(), "the last checkpoint is not written, of step", step_,
             "the warning above says why; make room and start again, it goes on from the one before");
@@ -189,7 +188,8 @@ void Trainer::share_statistics() const {
 }
 
 void Trainer::save_checkpoint() {
-  if (control_.watchdog) control_.watchdog->pace(Pace::slow);  // a rank may wait for its disk, rank 0 for its round
+  if (control_.watchdog)
+    control_.watchdog->set_phase(Phase::long_operation);  // a rank may wait for its disk, rank 0 for its round
   share_statistics();
   check_same_parameters(model::trainable(*encoder_), step_,
                       world_.control());  // what goes wrong later is not saved over what is right

@@ -27,9 +27,8 @@
 #include "dist/health/watchdog.h"
 #include "dist/train/checkpointer.h"
 #include "dist/train/grad_sync.h"
-#include "dist/train/origin.h"
 #include "dist/train/query_round.h"
-#include "dist/train/run_folder.h"
+#include "dist/train/resume.h"
 #include "dist/train/step_sync.h"
 #include "kernels/base/clock.h"
 

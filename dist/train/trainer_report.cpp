@@ -13,7 +13,7 @@ void Trainer::log(StepReport& report, const at::Tensor& z, const loss::Batch& ba
   const bool looks = online_ && !report.skipped && (step_ % config_.integer("eval.every") == 0 || done());
   if (step_ % config_.integer("log.every") != 0 && !done() && !report.skipped && !looks) return;
   const eval::Diagnostics d = eval::diagnose(z, batch, world_.compute());
-  if (looks && control_.watchdog) control_.watchdog->pace(Pace::slow);
+  if (looks && control_.watchdog) control_.watchdog->set_phase(Phase::long_operation);
   if (looks) share_statistics();
   const auto seen = looks ? online_->look(*encoder_, world_.compute()) : std::vector<std::pair<std::string, double>>{};
   if (rounds_ && !seen.empty()) rounds_->saw_figure(step_, seen.front().second);

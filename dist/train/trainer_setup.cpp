@@ -114,13 +114,13 @@ void Trainer::begin(const std::optional<Origin>& origin) {
 void Trainer::open_rounds() {
   if (config_.text("oracle.sampler") == "none") return;
   const QuestionContext of{subset_,
-                   data_->labels(),
-                   data_->parents(),
-                   [this](int64_t sample) { return data_->id(sample); },
-                   [this](const std::vector<int64_t>& samples) { return eval::pixels(*data_, samples); },
-                   [this](int64_t step) {
-                     if (control_.faults) control_.faults->before_round(step);
-                   }};
+                           data_->labels(),
+                           data_->parents(),
+                           [this](int64_t sample) { return data_->id(sample); },
+                           [this](const std::vector<int64_t>& samples) { return eval::pixels(*data_, samples); },
+                           [this](int64_t step) {
+                             if (control_.faults) control_.faults->before_round(step);
+                           }};
   const LedgerLocation ledger{run_dir_ + "/ledger.sqlite", ledger_run(config_, data_->fingerprint())};
   rounds_ = std::make_unique<QueryRounds>(config_, world_, store_, of, ledger, step_);
   stopping_ = rounds_->leaves();

@@ -1,6 +1,6 @@
 // bench_comm: the collectives of MPI ranks on this machine, measured, and how well the alpha-beta model describes them.
 //
-// A link is fitted to the sizes 64, 128, 256, … (dist/scale/link_fit.h); the sizes between them, 96, 192, …, are predicted, and the
+// A link is fitted to the sizes 64, 128, 256, … (dist/scale/collective_cost.h); the sizes between them, 96, 192, …, are predicted, and the
 // errors are those, beside the errors of a single line. A cluster file gets the links of the first number of ranks.
 #pragma once
 

@@ -25,7 +25,7 @@
 #include "core/record/metrics_reader.h"
 #include "core/setup/setup.h"
 #include "dist/train/query_round.h"
-#include "dist/train/run_folder.h"
+#include "dist/train/resume.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
@@ -275,8 +275,8 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
 
   const label::Tokens tokens(folder + "/secret");
   label::Users people(
-      args.users.empty() ? std::vector<label::User>{{"me", label::Role::owner}} : label::read_users(args.users),
-      tokens, folder + "/links");
+      args.users.empty() ? std::vector<label::User>{{"me", label::Role::owner}} : label::read_users(args.users), tokens,
+      folder + "/links");
   const Pictures pictures(graph.data, args.thumbnails);
   const std::vector<int64_t> labels = setup::known_labels(config, *graph.data, graph.subset);
   if (args.gold > 0)
@@ -293,11 +293,11 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
             "name one: pal label RUN oracle.sampler=captcha");
   const oracle::ConsensusKind consensus = oracle::consensus_kind(config.text("oracle.consensus"));
   BackgroundParts kept{service,
-                   people,
-                   [&] { return label::look_at_answers(ledger, graph.store, consensus, labels); },
-                   [&] { return look_at_run(run, graph, pictures); },
-                   {},
-                   say_line};
+                       people,
+                       [&] { return label::look_at_answers(ledger, graph.store, consensus, labels); },
+                       [&] { return look_at_run(run, graph, pictures); },
+                       {},
+                       say_line};
   if (sampler && writer == label::Writer::page) kept.ask = [&] { return ask_next(run, graph, ledger, *sampler); };
   BackgroundWorker keeper(kept);
   const auto now = [] {

@@ -78,7 +78,7 @@ dist::DeviceDecision choose_device(const config::Config& config, dist::World& wo
 Ending train_on(const config::Config& config, const Arguments& args, dist::World& world,
                 const dist::RunControl& control, const dist::DeviceDecision& device, int64_t* failed) {
   const auto start = std::chrono::steady_clock::now();
-  if (control.watchdog) control.watchdog->pace(dist::Pace::slow);
+  if (control.watchdog) control.watchdog->set_phase(dist::Phase::long_operation);
   dist::Trainer trainer(
       config, world, args.run_dir,
       {args.resume == "never" && *failed < 0 ? dist::Resume::never : dist::Resume::automatic, args.origin()}, control);
@@ -156,7 +156,10 @@ Exit train(const config::Config& config, const Arguments& args, dist::World& wor
   for (;;) {
     const int64_t before_that = failed;
     const Ending ending = train_on(config, args, world, control, device, &failed);
-    if (ending != Ending::gave_up) return ending == Ending::stopped ? Exit::again : Exit::ok;
+    if (ending != Ending::gave_up) {
+      if (watchdog) watchdog->stop();
+      return ending == Ending::stopped ? Exit::again : Exit::ok;
+    }
     PAL_CHECK_CODE(Exit::numerics, failed > before_that,
                    fmt::format("the gradient was not finite in {} steps in a row, also after going back to the last "
                                "checkpoint, last at step",

@@ -11,7 +11,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "core/comm/counting_comm.h"
+#include "core/comm/comm.h"
 #include "core/config/config.h"
 #include "core/eval/effective_rank.h"
 #include "core/loss/nnclr.h"
@@ -141,10 +141,10 @@ TEST(Objective, PredictionsTakeTheGradientAndTheQueueTheEmbeddings) {
     EXPECT_TRUE(other.state().empty());
     const double value = other(at::cat({z, p}, 1), batch, *alone).value;
     const bool plain = std::string(setting) == "loss.neighbors=0";
-    EXPECT_EQ(value,
-              loss::make_nnclr({{}, plain ? 0 : 1, plain ? loss::NeighborSource::support : loss::NeighborSource::batch})(
-                  p, batch, *alone)
-                  .value)
+    EXPECT_EQ(value, loss::make_nnclr(
+                         {{}, plain ? 0 : 1, plain ? loss::NeighborSource::support : loss::NeighborSource::batch})(
+                         p, batch, *alone)
+                         .value)
         << setting;
     other.commit();
   }

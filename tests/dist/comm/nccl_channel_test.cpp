@@ -277,7 +277,7 @@ class NcclMissing : public testing::Test {
   }
   void expect_named(const std::string& sentence, int last) {
     EXPECT_NE(
-        sentence.find("rank " + std::to_string(last) + " did not come, last at launch 1 (all_reduce of 8 float32)"),
+        sentence.find("rank " + std::to_string(last) + " has not reached it, last at launch 1 (all_reduce of 8 float32)"),
         std::string::npos)
         << sentence;
     EXPECT_NE(sentence.find("in NCCL launch 2 (all_reduce of 4 float32)"), std::string::npos) << sentence;
