@@ -54,10 +54,10 @@ bool BackgroundWorker::wait(double seconds) {
 }
 
 void BackgroundWorker::look() {
-  auto standing = std::make_shared<const label::LabelStats>(parts_.look());
+  auto stats = std::make_shared<const label::LabelStats>(parts_.look());
   RunFacts facts = parts_.facts();
   const std::lock_guard<std::mutex> lock(mutex_);
-  standing_ = std::move(stats);
+  stats_ = std::move(stats);
   facts_ = std::move(facts);
 }
 

@@ -145,7 +145,7 @@ PageResponse LabelPage::route(const PageRequest& r) {
   if (r.body.size() > kLongestBody) return refuse(r, 413, "a post has at most 64 KiB");
   if (r.path == "/api/answer") return answer(r, *person);
   if (r.path == "/api/undo") return undo(r, *person);
-  if (r.path == "/api/settle") return owner ? settle(r, *person) : refuse(r, 403, "this is for the owner of the run");
+  if (r.path == "/api/settle") return owner ? resolve(r, *person) : refuse(r, 403, "this is for the owner of the run");
   return refuse(r, 404, "there is nothing here");
 }
 

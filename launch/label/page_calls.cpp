@@ -76,7 +76,7 @@ std::string read_card(const Json& j, label::CardAnswer& card) {
 // Others of the template's component, which people may look at beside it.
 std::vector<int64_t> examples_of(const label::LabelStats* stats, const oracle::Query& q) {
   std::vector<int64_t> examples;
-  if (standing == nullptr || !stats->store || q.template_sample < 0 ||
+  if (stats == nullptr || !stats->store || q.template_sample < 0 ||
       q.template_sample >= stats->store->samples())
     return examples;
   const auto of_component = stats->examples.find(stats->store->component(q.template_sample));
@@ -111,7 +111,7 @@ PageResponse LabelPage::questions(const PageRequest& r, const label::User& perso
   int64_t count = 3;
   if (const auto n = r.parameters.find("n"); n != r.parameters.end() && n->second.size() == 1)
     count = std::clamp<int64_t>(n->second[0] - '0', 1, kMostCards);
-  const std::shared_ptr<const label::LabelStats> standing = parts_.stats();
+  const std::shared_ptr<const label::LabelStats> stats = parts_.stats();
   Json cards = Json::array();
   for (const oracle::Query& q : parts_.service.next(person.name, parts_.now(), count)) {
     Json card = {{"query", q.id},
