@@ -16,17 +16,17 @@ double effective_rank(const at::Tensor& z, const loss::Batch& batch, comm::Comm&
   if (rows < 2) return 0;
   const at::Tensor mean = z.sum(at::IntArrayRef{0}, false, at::kDouble);
   comm.all_reduce(mean);
-  const at::Tensor centerd = (z - mean / static_cast<double>(rows)).to(z.scalar_type());
+  const at::Tensor centered = (z - mean / static_cast<double>(rows)).to(z.scalar_type());
   double trace = 0, square = 0;
   if (kernels::covariance_form_wins(rows, z.size(1), z.element_size(), sizeof(double))) {
-    const at::Tensor product = centerd.t().mm(centerd).to(at::kDouble).contiguous();
+    const at::Tensor product = centered.t().mm(centered).to(at::kDouble).contiguous();
     comm.all_reduce(product);
     trace = product.diagonal().sum().item<double>();
     square = product.square().sum().item<double>();
   } else {
-    const at::Tensor product = centerd.mm(loss::gather_rows(centerd, batch, comm).t());
+    const at::Tensor product = centered.mm(loss::gather_rows(centered, batch, comm).t());
     const std::vector<double> sums = loss::sum_shares(
-        {centerd.to(at::kDouble).square().sum().view({1}), product.to(at::kDouble).square().sum().view({1})}, comm);
+        {centered.to(at::kDouble).square().sum().view({1}), product.to(at::kDouble).square().sum().view({1})}, comm);
     trace = sums[0];
     square = sums[1];
   }

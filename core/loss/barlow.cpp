@@ -76,11 +76,11 @@ Standardized standardize(const at::Tensor& views, const Batch& batch, comm::Comm
   const at::Tensor mean = views.sum(at::IntArrayRef{1}, true, at::kDouble);
   comm.all_reduce(mean);
   mean.div_(n);
-  const at::Tensor centerd = (views - mean).to(views.scalar_type());
-  const at::Tensor variance = at::linalg_vector_norm(centerd, 2, at::IntArrayRef{1}, true, at::kDouble).square_();
+  const at::Tensor centered = (views - mean).to(views.scalar_type());
+  const at::Tensor variance = at::linalg_vector_norm(centered, 2, at::IntArrayRef{1}, true, at::kDouble).square_();
   comm.all_reduce(variance);
   const at::Tensor inverse = variance.div_(n).add_(kBatchNormEpsilon).rsqrt_().to(views.scalar_type());
-  return {centerd * inverse, inverse};
+  return {centered * inverse, inverse};
 }
 
 LossResult barlow_cross(const BarlowOptions& options, const at::Tensor& z, const Batch& batch, comm::Comm& comm) {

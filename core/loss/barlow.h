@@ -1,7 +1,7 @@
 // barlow: BarlowTwins on a graph: the correlation of the columns of Z across the edges of G is drawn to the identity.
 //
 // Math:  Σ_k (1 − C_kk)² + λ Σ_{k≠l} C_kl², times loss.scale. Ĝ = Deg^-½ G Deg^-½ with the degrees of |G|; degree 0 → 0.
-//   graph  C = Z̃ᵀĜZ̃ over all rows, Z̃ with columns of norm 1, not centerd (a column of norm 0 stays 0); the diagonal of
+//   graph  C = Z̃ᵀĜZ̃ over all rows, Z̃ with columns of norm 1, not centered (a column of norm 0 stays 0); the diagonal of
 //          G counts as graph.self_loops says.
 //   cross  C = X_aᵀĜX_b / N for each pair of views a < b and their mean over the pairs: X_v is view v with columns of mean 0
 //          and variance 1 (biased; ε = 1e-5 under the root: a batch norm without weights), Ĝ that of the N positions. On

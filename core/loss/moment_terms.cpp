@@ -23,7 +23,7 @@ void covariance_form(const at::Tensor& terms, const Group& group, comm::Comm& co
                      int threads) {
   const at::Tensor packed = second_moment(group.rows, group.mean, comm, options, threads);
   const at::Tensor a = ops::covariance_terms(terms, group.rows, packed, group.n, options, threads);
-  ops::centerd_product(group.out, group.rows, group.mean, a, Into::add, threads);
+  ops::centered_product(group.out, group.rows, group.mean, a, Into::add, threads);
 }
 
 void gram_form(const at::Tensor& terms, const Group& group, comm::Comm& comm, const MomentsOptions& options,
@@ -64,7 +64,7 @@ std::vector<Group> make_groups(const at::Tensor& dz, const at::Tensor& z, const 
 at::Tensor second_moment(const at::Tensor& rows, const at::Tensor& mean, comm::Comm& comm,
                          const MomentsOptions& options, int threads) {
   const at::Tensor packed = ops::empty_doubles({kernels::packed_size(rows.size(1))}, rows);
-  ops::centerd_second_moment(packed, rows, mean, options, threads);
+  ops::centered_second_moment(packed, rows, mean, options, threads);
   comm.all_reduce(packed);
   return packed;
 }
@@ -96,7 +96,7 @@ double add_gram_square(const at::Tensor& dz, const at::Tensor& z, comm::Comm& co
   const at::Tensor zero = ops::zero_doubles({z.size(1)}, z), terms = ops::empty_doubles({2}, z);
   const at::Tensor packed = second_moment(z, zero, comm, moments, threads);
   const at::Tensor m = ops::covariance_terms(terms, z, packed, /*n=*/2, moments, threads);
-  ops::centerd_product(dz, z, zero, m, Into::add, threads);
+  ops::centered_product(dz, z, zero, m, Into::add, threads);
   const std::vector<double> squares = ops::to_host(terms);  // on the diagonal of ZᵀZ, and off it
   return squares[0] + squares[1];
 }

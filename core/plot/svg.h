@@ -14,7 +14,7 @@ class SvgText {
   void rectangle(double x, double y, double width, double height, const std::string& style);
   void circle(double x, double y, double radius, const std::string& color);
   void text(double x, double y, const std::string& text, const std::string& style);
-  void turned_text(double x, double y, const std::string& text);  // centerd, read from below
+  void turned_text(double x, double y, const std::string& text);  // centered, read from below
   void raw(const std::string& element);
   std::string finish();  // the whole file; nothing can be added after it
 

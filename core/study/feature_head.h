@@ -1,7 +1,7 @@
 // feature_head: a linear representation of given features, learned from the graph in closed form: what a small head on frozen
 // features can make of the answers so far.
 //
-// Math:   x centerd rows, Σ = XᵀX/n, u = (Σ + λI)^-½ x (λ = ridge · mean eigenvalue). Z = U W, W the K largest eigenvectors of
+// Math:   x centered rows, Σ = XᵀX/n, u = (Σ + λI)^-½ x (λ = ridge · mean eigenvalue). Z = U W, W the K largest eigenvectors of
 //           (1 − α) U-space of Σ  +  α Σ_{i≠j} G_ij u_i u_jᵀ / Σ_{i≠j} G_ij
 //         G: the pairs known to be alike, self-loops off, each group c weighted by its size (G_ij = 1 / (|c| − 1)): it attracts
 //         them; the whitening is what keeps Z from collapsing. α = m / (m + prior · D), m the samples with a known partner: with
@@ -43,7 +43,7 @@ class FeatureHead {
   at::Tensor x_;                     // (n, D) the training set along the axes
   at::Tensor graph_;                 // (D, D) double Σ G_ij x_i x_jᵀ, and Σ G_ij
   double samples_ = 0;
-  at::Tensor weight_;  // (D, width) float: from centerd rows
+  at::Tensor weight_;  // (D, width) float: from centered rows
 };
 
 // Fits the head with the candidate whose representation a linear probe of the training part reads best in the validation part

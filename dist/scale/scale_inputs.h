@@ -17,8 +17,8 @@ struct ViewSides {
   int64_t large = 0, small = 0;
   enum class Known { yes, assumed } known = Known::yes;
 };
-// data.size and augment.small_size; where data.size is 0, the images' own side. Without the data set it is assumed: 32 for
-// the cifar stem, else 224.
+// data.size and augment.small_size; where data.size is 0, the images' own side. Without the data set it is assumed: 32
+// for the cifar stem, else 224.
 ViewSides view_sides(const config::Config& config);
 
 ModelCost measure_model(const config::Config& config, const ViewSides& sides);

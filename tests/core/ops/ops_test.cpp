@@ -57,10 +57,10 @@ struct Arguments {
     const kernels::RowLogSumExpOptions softmax;
     return {
         [=, this](const at::Tensor& x) { ops::column_sums(x.defined() ? x : doubles, z, 1); },
-        [=, this](const at::Tensor& x) { ops::centerd_second_moment(packed, z, x.defined() ? x : doubles, {}, 1); },
+        [=, this](const at::Tensor& x) { ops::centered_second_moment(packed, z, x.defined() ? x : doubles, {}, 1); },
         [=, this](const at::Tensor& x) { ops::covariance_terms(terms, z, x.defined() ? x : packed, 4, {}, 1); },
         [=, this](const at::Tensor& x) {
-          ops::centerd_product(out, z, doubles, x.defined() ? x : square, Into::add, 1);
+          ops::centered_product(out, z, doubles, x.defined() ? x : square, Into::add, 1);
         },
         [=, this](const at::Tensor& x) {
           ops::gram_terms(out, x.defined() ? x : terms, z, doubles, 0, {}, Into::add, 1);
