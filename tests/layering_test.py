@@ -18,6 +18,9 @@ SOURCE = re.compile(r".*\.(h|cpp|cu|cuh)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)')
 HDF5_FILES = {"core/io/h5.cpp", "core/io/h5_foreign.cpp", "core/io/h5_internal.h"}
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
+# A setting looked up by its name: config.text("train.dtype"), or by a variable: config.text(key).
+GETTERS = r"(?:text|integer|real|flag|text_list|integer_list|real_list)"
+LOOKUP = re.compile(r'\b(?:%s|has|formatted|origin|find_key)\(\s*"[a-z_]+\.[a-z_]+"|\bconfig_?(?:\.|->)%s\(' % (GETTERS, GETTERS))
 
 
 def tracked(root):
@@ -44,6 +47,13 @@ def check_include(path, room, quote, target):
     return None
 
 
+def check_settings(path, line):
+    """Strings end in setup: behind it a setting is a member of a struct (core/setup/run_spec.h)."""
+    if path.startswith(("core/config/", "core/setup/")) or not LOOKUP.search(line):
+        return None
+    return "a setting is looked up by its name; take it from the RunSpec"
+
+
 def check_sources(root):
     violations, files = [], tracked(root)
     for entry in sorted({f.split("/")[0] for f in files}):
@@ -57,6 +67,7 @@ def check_sources(root):
             for number, line in enumerate(source, 1):
                 include = INCLUDE.match(line)
                 found = include and check_include(path, room, *include.groups())
+                found = found or check_settings(path, line)
                 if found:
                     violations.append(f"{path}:{number}: {found}")
     return violations
@@ -90,10 +101,13 @@ def self_test():
         "core/a.cpp": "#include <mpi.h>", "launch/a.cpp": "#include <nccl.h>", "kernels/a.cu": "#include <ATen/ATen.h>",
         "core/data/h6.cpp": "#include <hdf5.h>", "core/data/a.h": "  #  include <H5Dpublic.h>",
         "kernels/b.h": '#include "core/comm/comm.h"', "core/b.cpp": '#include "dist/comm/world.h"', "dist/b.cpp": '#include "launch/cli.h"',
+        "launch/c.cpp": 'x = config.text("train.dtype");', "dist/d.cpp": 'if (of.config->has("data.stage")) {', "core/loss/a.cpp": "n = config_.integer(key);",
+        "launch/d.cpp": 'config::find_key("oracle.members")',
         "dist/c.cpp": '#include "world.h"', "tools/a.txt": "", "notes.md": "",
     }
     allowed = {"dist/a.cpp": "#include <mpi.h>", "core/io/h5.cpp": "#include <hdf5.h>", "core/io/h5_internal.h": "#include <hdf5.h>", "core/c.cpp": "#include <ATen/ATen.h>",
-               "launch/b.cpp": '#include "dist/comm/world.h"', ".ci/run": "", "README.md": "#include <mpi.h>"}
+               "launch/b.cpp": '#include "dist/comm/world.h"', ".ci/run": "", "core/setup/a.cpp": 'c.text("train.dtype");', "core/config/a.cpp": 'config.integer("train.steps")',
+               "launch/e.cpp": 'run.spec->config.formatted(key.name); values.has("loss");', "README.md": "#include <mpi.h>"}
 
     def tree(files):
         with tempfile.TemporaryDirectory() as root:

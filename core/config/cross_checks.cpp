@@ -34,6 +34,13 @@ void check_per_view(const Config& config, const std::string& key) {
   }
 }
 
+bool trains_on_labels(const std::string& loss) {
+#define PAL_LOSS(name, cost, target) \
+  if (loss == #name) return std::string(#target) == "labels";
+#include "core/config/losses.def"
+  return false;
+}
+
 }  // namespace
 
 void check_between_keys(const Config& config, Completeness completeness) {
@@ -81,7 +88,7 @@ void check_between_keys(const Config& config, Completeness completeness) {
            "a list that ends as model.projector does, with " + std::to_string(projector.back()));
   }
   const std::string& loss = config.text("loss.kind");
-  if ((loss == "mse" || loss == "cross_entropy") && config.text("graph.kind") == "ssl") {
+  if (trains_on_labels(loss) && kind == "ssl") {
     refuse(config, "loss.kind", "a loss on a graph, or graph.kind another one than ssl, which hides the labels");
   }
   if (config.text("data.decoder") == "nvjpeg") {

@@ -40,7 +40,10 @@ const std::vector<KeySpec>& config_keys() {
       {"augment.mean", T::real_list, "[0.485, 0.456, 0.406]", "Mean taken off each channel: three numbers, or one for all."},
       {"augment.std", T::real_list, "[0.229, 0.224, 0.225]", "Standard deviation each channel is divided by: three numbers, or one for all.", {}, 1e-6},
 
-      {"model.backbone", T::choice, "resnet18", "Encoder.", {"convnet", "resnet18", "resnet34", "resnet50", "vit_s", "vit_b", "none"}},
+      {"model.backbone", T::choice, "resnet18", "Encoder.", {
+#define PAL_BACKBONE(name, published) #name,
+#include "core/config/backbones.def"
+      }},
       {"model.init", T::text, "", "Weights the backbone begins with: a safetensors file of torchvision, timm, DINO, VICReg, solo-learn or pal export."},
       {"model.patch", T::integer, "16", "ViT: side of a patch in pixels; data.size must be a multiple of it.", {}, 1, 256},
       {"model.drop_path", T::real, "0", "ViT: stochastic depth, the rate of the last block.", {}, 0, 0.95},
@@ -63,7 +66,10 @@ const std::vector<KeySpec>& config_keys() {
       {"graph.edge_share", T::real, "0.25", "Share of a batch drawn in pairs from samples known to be alike, where some are and some are not; the rest come once per epoch.", {}, 0, 0.9},
       {"graph.self_loops", T::choice, "auto", "Whether a row is related to itself: auto is on for vic2, scl and sampled_vic2, off for others.", {"auto", "on", "off"}},
 
-      {"loss.kind", T::choice, "vicreg", "Loss on the graph; mse and cross_entropy are baselines on the labels (pal help losses).", {"vicreg", "vic2", "scl", "sampled_vic2", "simclr", "barlow", "nnclr", "mse", "cross_entropy"}},
+      {"loss.kind", T::choice, "vicreg", "Loss on the graph; mse and cross_entropy are baselines on the labels (pal help losses).", {
+#define PAL_LOSS(name, cost, target) #name,
+#include "core/config/losses.def"
+      }},
       {"loss.invariance", T::real, "25", "VICReg: weight of the invariance term.", {}, 0},
       {"loss.variance", T::real, "25", "VICReg: weight of the variance term.", {}, 0},
       {"loss.covariance", T::real, "1", "VICReg: weight of the covariance term.", {}, 0},
@@ -81,7 +87,11 @@ const std::vector<KeySpec>& config_keys() {
       {"loss.form", T::choice, "unbiased", "Sampled VIC2: unbiased for VIC2, or the form printed in the paper.", {"unbiased", "printed"}},
       {"loss.reduction", T::choice, "mean", "mean trains; sum is for theory.", {"mean", "sum"}},
 
-      {"oracle.sampler", T::choice, "none", "Who chooses the questions (pal help samplers).", {"none", "ssl", "supervised", "random", "captcha", "outliers", "nnclr", "pruning", "coarse", "uncertainty", "ensemble", "model_change", "gradients", "typical", "k_center", "merging", "mix"}},
+      {"oracle.sampler", T::choice, "none", "Who chooses the questions (pal help samplers).", {
+          "none",
+#define PAL_SAMPLER(name, start) #name,
+#include "core/config/samplers.def"
+          "mix"}},
       {"oracle.mix", T::text_list, "[]", "oracle.sampler=mix: samplers with their shares, [{sampler: captcha, share: 0.7}, {sampler: nnclr, share: 0.3, from: 1000}]; from and until count answers."},
       {"oracle.labeler", T::choice, "labels", "Who answers: the data set's own labels (simulated), pairs of a file, or people and programs by files.", {"labels", "pairs", "exchange"}},
       {"oracle.pairs", T::text, "", "oracle.labeler=pairs: CSV i,j,weight or an HDF5 CSR group; above 0 the same, below 0 different."},
@@ -141,7 +151,10 @@ const std::vector<KeySpec>& config_keys() {
       {"train.compare_every", T::integer, "100", "Steps between comparisons of the parameters of all ranks.", {}, 1, kNoLimit, KeyEffect::none},
       {"train.watchdog", T::choice, "on", "Heartbeats between ranks: a rank that hangs is named and ends the job.", {"on", "off"}, -kNoLimit, kNoLimit, KeyEffect::none},
 
-      {"optim.kind", T::choice, "lars", "Optimizer.", {"sgd", "lars", "adamw"}},
+      {"optim.kind", T::choice, "lars", "Optimizer.", {
+#define PAL_OPTIMIZER(name, slots) #name,
+#include "core/config/optimizers.def"
+      }},
       {"optim.base_lr", T::real, "", "Peak learning rate per 256 samples of the global batch (or optim.lr).", {}, 0},
       {"optim.lr", T::real, "", "Peak learning rate as it is (or optim.base_lr).", {}, 0},
       {"optim.momentum", T::real, "0.9", "Momentum of sgd and lars.", {}, 0, 1},

@@ -59,7 +59,7 @@ void sum_gradients(const ops::NamedTensors& parameters, comm::Comm& comm) {
 }  // namespace
 
 std::vector<int64_t> labeled_share(const std::vector<int64_t>& labels, int64_t classes, double fraction,
-                                    uint64_t seed) {
+                                   uint64_t seed) {
   std::vector<std::vector<std::pair<uint64_t, int64_t>>> of(static_cast<size_t>(classes));
   for (size_t i = 0; i < labels.size(); ++i) {
     PAL_DATA_CHECK(labels[i] < classes, "label out of range at sample " + std::to_string(i), labels[i],
@@ -99,7 +99,7 @@ Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> 
     }
   }
   optim::OptimSpec sgd;
-  sgd.kind = "sgd";
+  sgd.kind = optim::OptimizerKind::sgd;
   sgd.momentum = o.momentum;
   sgd.weight_decay = o.weight_decay;
   const auto head_optimizer = optim::make_optimizer(sgd, head);

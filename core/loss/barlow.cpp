@@ -137,4 +137,8 @@ Criterion make_barlow(const BarlowOptions& options) {
   };
 }
 
+Criterion barlow_criterion(const LossSpec& spec) {
+  return make_barlow({spec.barlow, spec.lambda, spec.scale, spec.self_loops_or(graph::SelfLoops::off)});
+}
+
 }  // namespace pal::loss

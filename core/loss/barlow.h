@@ -17,8 +17,6 @@
 
 namespace pal::loss {
 
-enum class BarlowForm { graph, cross };
-
 struct BarlowOptions {
   BarlowForm form = BarlowForm::graph;
   double lambda = 0.005;

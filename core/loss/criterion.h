@@ -2,7 +2,7 @@
 //
 // `value` is the GLOBAL loss, the same on every rank; `dz` belongs to this rank's rows; parameter gradients are summed
 // over ranks, never averaged, so slices may be uneven. No collective happens in backward.
-// To add a loss: one file, one line in make_criterion, one test.
+// To add a loss: one file, one line in core/config/losses.def, one test, one paragraph of `pal help losses`.
 // A loss is that of the graph of the batch as it was drawn. Where graph.edge_share brings known pairs together more often than
 // chance, they weigh more: that is what it is for. 1/π of the samples is there for a criterion of single rows; a loss over
 // pairs would need π of the pair, which is not the product where partners are drawn together. Sampled VIC² is unbiased for
@@ -21,23 +21,19 @@
 #include "core/comm/comm.h"
 #include "core/graph/batch_graph.h"
 #include "core/loss/pair_sample.h"
-
-namespace pal::config {
-class Config;
-}
+#include "core/loss/spec.h"
 
 namespace pal::loss {
 
-// What a criterion sees of a step. This rank holds positions [begin, end) of the global batch in every view; its local
+// The rows that a criterion sees in a step. This rank holds positions [begin, end) of the global batch in every view; its local
 // row of (view v, position p) is v · (end − begin) + (p − begin).
-struct Batch {
+struct BatchRows {
   std::vector<int64_t> samples;  // (B) data-set ids of the GLOBAL batch
   int64_t begin = 0, end = 0;    // this rank's positions
   std::vector<double> weights;  // (B) 1/π: π the probability that the sample is in a batch of this step; may be empty.
                                 // No criterion takes them by itself: see below
   std::vector<int64_t> rank_begin;  // (W + 1) where every rank's positions begin: rank r has [r], [r + 1)
   int32_t views = 2;
-  graph::BatchGraph graph;            // of the global batch
   uint64_t seed = 0, step = 0;        // of what a criterion draws itself (negatives beyond a number per row)
   std::optional<PairSample> related;  // I and J of sampled VIC²; without one: all pairs
   std::optional<PairSample> repelled;
@@ -51,7 +47,12 @@ struct Batch {
   int64_t global_rows() const { return static_cast<int64_t>(samples.size()) * views; }
 };
 
-enum class Reduction { mean, sum };  // mean trains, sum is for theory
+// What a criterion sees of a step.
+struct Batch : BatchRows {
+  graph::BatchGraph graph;  // of the global batch
+};
+// The same rows with another graph.
+Batch with_graph(BatchRows rows, graph::BatchGraph graph);
 
 using LossTerms = std::vector<std::pair<std::string, double>>;  // named, weighted as they enter the value
 struct LossResult {
@@ -68,6 +69,6 @@ using Criterion = std::function<LossResult(const at::Tensor& z, const Batch& bat
 Batch positions_of(const Batch& batch);
 
 // By loss.kind.
-Criterion make_criterion(const config::Config& config);
+Criterion make_criterion(const LossSpec& spec);
 
 }  // namespace pal::loss

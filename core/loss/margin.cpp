@@ -33,11 +33,12 @@ at::Tensor distances(const at::Tensor& z, const at::Tensor& partners, const at::
 
 at::Tensor margin_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch,
                         const graph::SparseRest& negatives, comm::Comm& comm, double margin, double scale) {
-  Batch apart = batch;
-  apart.graph.layers.clear();
-  apart.graph.features.clear();
-  apart.graph.rest = negatives;
   if (negatives.offsets.empty()) return ops::zero_doubles({1}, z);
+  graph::BatchGraph alone;  // of the negative pairs
+  alone.samples = batch.graph.samples;
+  alone.views = batch.graph.views;
+  alone.rest = negatives;
+  const Batch apart = with_graph(batch, std::move(alone));
   const Halo halo = make_halo(apart, comm.rank(), graph::SelfLoops::off);
   const at::Tensor partners = gather_partners(halo, z, apart, comm);
   std::vector<int32_t> row;  // of each entry

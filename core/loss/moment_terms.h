@@ -12,8 +12,6 @@
 
 namespace pal::loss {
 
-enum class Moments { per_view, pooled };
-
 // Sums over the groups (V views, or one), unweighted: Σ_g Σ_k relu(γ − sqrt(C_kk + ε)) and Σ_g Σ_{k≠l} C_kl².
 struct MomentTerms {
   double variance = 0;

@@ -95,7 +95,7 @@ LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, con
 
   const UnitRows unit = unit_rows(z);
   const at::Tensor neighbors = gather_neighbors(options, batch, comm).permute({1, 0, 2}).contiguous();  // (V, B, D)
-  const at::Tensor candidates = gather_views(unit.rows, batch, comm).permute({1, 0, 2}).contiguous();     // (V, B, D)
+  const at::Tensor candidates = gather_views(unit.rows, batch, comm).permute({1, 0, 2}).contiguous();   // (V, B, D)
 
   // lse^{uv} of this rank's anchors, a column for each u ≠ v, u first.
   at::Tensor lse = ops::empty_doubles({views * (views - 1), n}, z);
@@ -140,10 +140,16 @@ LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, con
 
 Criterion make_nnclr(const NnclrOptions& options) {
   check_contrast(options);
-  PAL_CHECK(options.neighbors >= 0 && options.neighbors <= kernels::kMaxNearest, "loss.neighbors",
-            options.neighbors, "give 0 to 64");
+  PAL_CHECK(options.neighbors >= 0 && options.neighbors <= kernels::kMaxNearest, "loss.neighbors", options.neighbors,
+            "give 0 to 64");
   return
       [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return nnclr(options, z, batch, comm); };
+}
+
+Criterion nnclr_criterion(const LossSpec& spec) {
+  return make_nnclr({{spec.temperature, spec.reduction},
+                     spec.neighbors,
+                     spec.queue == 0 ? NeighborSource::batch : NeighborSource::support});
 }
 
 }  // namespace pal::loss

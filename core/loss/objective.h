@@ -16,7 +16,7 @@ namespace pal::loss {
 class Objective {
  public:
   // dims: the embedding's width.
-  Objective(const config::Config& config, int64_t dims);
+  Objective(const LossSpec& spec, int64_t dims);
 
   // The pairs of sampled VIC² and the seed of what a criterion draws: a function of (seed, step).
   void prepare(Batch& batch, uint64_t step) const;

@@ -155,4 +155,8 @@ Criterion make_sampled_vic2(const SampledVic2Options& options) {
   };
 }
 
+Criterion sampled_vic2_criterion(const LossSpec& spec) {
+  return make_sampled_vic2({spec.form, spec.self_loops_or(graph::SelfLoops::on), spec.reduction});
+}
+
 }  // namespace pal::loss

@@ -13,8 +13,6 @@
 
 namespace pal::loss {
 
-enum class SampledForm { unbiased, printed };
-
 struct SampledVic2Options {
   SampledForm form = SampledForm::unbiased;
   graph::SelfLoops self_loops = graph::SelfLoops::on;

@@ -13,4 +13,8 @@ Criterion make_scl(const Vic2Options& options) {
   };
 }
 
+Criterion scl_criterion(const LossSpec& spec) {
+  return make_scl({spec.self_loops_or(graph::SelfLoops::on), spec.reduction});
+}
+
 }  // namespace pal::loss

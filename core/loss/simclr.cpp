@@ -45,8 +45,7 @@ LossResult simclr(const ContrastOptions& options, const at::Tensor& embeddings, 
   ops::row_logsumexp_gradient(d, unit.rows, columns, own, {lse, own_degrees}, {all_lse, all_degrees}, how,
                               batch.threads);
 
-  Batch positive = batch;
-  positive.graph = graph::positive_part(batch.graph);
+  const Batch positive = with_graph(batch, graph::positive_part(batch.graph));
   const at::Tensor attraction =
       product_share(d, unit.rows, positive, comm, graph::SelfLoops::off, -2 * scale / options.temperature);
   const at::Tensor contrast = (own_degrees * lse).sum().view({1});
@@ -61,5 +60,7 @@ Criterion make_simclr(const ContrastOptions& options) {
   return
       [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return simclr(options, z, batch, comm); };
 }
+
+Criterion simclr_criterion(const LossSpec& spec) { return make_simclr({spec.temperature, spec.reduction}); }
 
 }  // namespace pal::loss

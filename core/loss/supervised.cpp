@@ -58,4 +58,9 @@ Criterion make_supervised(Supervision kind, Reduction reduction) {
   };
 }
 
+Criterion mse_criterion(const LossSpec& spec) { return make_supervised(Supervision::mse, spec.reduction); }
+Criterion cross_entropy_criterion(const LossSpec& spec) {
+  return make_supervised(Supervision::cross_entropy, spec.reduction);
+}
+
 }  // namespace pal::loss

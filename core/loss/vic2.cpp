@@ -27,4 +27,8 @@ Criterion make_vic2(const Vic2Options& options) {
   return [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return vic2(options, z, batch, comm); };
 }
 
+Criterion vic2_criterion(const LossSpec& spec) {
+  return make_vic2({spec.self_loops_or(graph::SelfLoops::on), spec.reduction});
+}
+
 }  // namespace pal::loss

@@ -29,9 +29,10 @@ LossResult vicreg(const VicregOptions& options, const at::Tensor& embeddings, co
       const graph::SparseRest apart = graph::negative_pairs(batch.graph, {.seed = batch.seed, .step = batch.step});
       margin = scale * sum_shares({margin_share(dz, z, batch, apart, comm, m, scale)}, comm)[0];
     }
-    Batch related = batch;
-    if (negatives) related.graph = graph::positive_part(batch.graph);
-    invariance = scale * sum_shares({invariance_share(dz, z, related, comm, scale)}, comm)[0];
+    const at::Tensor share =
+        negatives ? invariance_share(dz, z, with_graph(batch, graph::positive_part(batch.graph)), comm, scale)
+                  : invariance_share(dz, z, batch, comm, scale);
+    invariance = scale * sum_shares({share}, comm)[0];
   }
 
   MomentTerms terms;
@@ -57,6 +58,18 @@ LossResult vicreg(const VicregOptions& options, const at::Tensor& embeddings, co
 Criterion make_vicreg(const VicregOptions& options) {
   return
       [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return vicreg(options, z, batch, comm); };
+}
+
+Criterion vicreg_criterion(const LossSpec& spec) {
+  VicregOptions options;
+  options.invariance = spec.invariance;
+  options.variance = spec.variance;
+  options.covariance = spec.covariance;
+  options.epsilon = spec.epsilon;
+  options.moments = spec.moments;
+  options.reduction = spec.reduction;
+  options.margin = spec.margin;
+  return make_vicreg(options);
 }
 
 }  // namespace pal::loss

@@ -30,11 +30,15 @@ class Linear : public torch::nn::Module {
   at::Tensor weight;  // (out, in)
 };
 
+// How the encoder draws the weights of a backbone (encoder.cpp).
+enum class InitRule { convolutional, transformer };
+
 // Images (n, channels, height, width) → features (n, dims()).
 class Backbone : public torch::nn::Module {
  public:
   virtual at::Tensor forward(const at::Tensor& images) = 0;
   virtual int64_t dims() const = 0;
+  virtual InitRule init_rule() const { return InitRule::convolutional; }
 };
 
 // Mean over the plane: (n, C, height, width) → (n, C).

@@ -135,4 +135,14 @@ std::shared_ptr<Backbone> make_resnet(int depth, Stem stem, int64_t channels, co
   PAL_ASSERT(false, "a ResNet has depth 18, 34 or 50");
 }
 
+std::shared_ptr<Backbone> resnet18_backbone(const ModelSpec& spec, const BatchNormOptions& norm) {
+  return make_resnet(18, spec.stem, spec.channels, norm);
+}
+std::shared_ptr<Backbone> resnet34_backbone(const ModelSpec& spec, const BatchNormOptions& norm) {
+  return make_resnet(34, spec.stem, spec.channels, norm);
+}
+std::shared_ptr<Backbone> resnet50_backbone(const ModelSpec& spec, const BatchNormOptions& norm) {
+  return make_resnet(50, spec.stem, spec.channels, norm);
+}
+
 }  // namespace pal::model

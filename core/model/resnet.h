@@ -11,10 +11,9 @@
 
 #include "core/model/batch_norm.h"
 #include "core/model/layers.h"
+#include "core/model/spec.h"
 
 namespace pal::model {
-
-enum class Stem { cifar, imagenet };
 
 // depth: 18, 34 or 50.
 std::shared_ptr<Backbone> make_resnet(int depth, Stem stem, int64_t channels, const BatchNormOptions& norm);

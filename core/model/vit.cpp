@@ -18,6 +18,8 @@
 #include <cmath>
 #include <vector>
 
+#include "core/model/batch_norm.h"
+#include "core/model/spec.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
@@ -167,6 +169,7 @@ class ViT final : public Backbone {
     return norm_->forward(x.select(1, 0));
   }
   int64_t dims() const override { return spec_.width; }
+  InitRule init_rule() const override { return InitRule::transformer; }
 
  private:
   at::Tensor kept(const std::vector<uint64_t>& keys, int64_t block, const at::Tensor& like) const {
@@ -192,6 +195,19 @@ class ViT final : public Backbone {
   std::shared_ptr<LayerNorm> norm_;
 };
 
+ViTSpec vit_spec(const ModelSpec& spec, int64_t width, int64_t heads) {
+  ViTSpec vit;
+  vit.width = width;
+  vit.heads = heads;
+  vit.patch = spec.patch;
+  vit.image = spec.image;
+  vit.channels = spec.channels;
+  vit.drop_path = spec.drop_path;
+  vit.seed = spec.seed;
+  vit.dtype = spec.dtype;
+  return vit;
+}
+
 }  // namespace
 
 at::Tensor resample_positions(const at::Tensor& positions, int64_t rows, int64_t cols) {
@@ -212,6 +228,13 @@ std::shared_ptr<Backbone> make_vit(const ViTSpec& spec) {
   PAL_CHECK(spec.image % spec.patch == 0, "data.size is no multiple of model.patch=" + std::to_string(spec.patch),
             spec.image, "set one of them so that it divides");
   return std::make_shared<ViT>(spec);
+}
+
+std::shared_ptr<Backbone> vit_s_backbone(const ModelSpec& spec, const BatchNormOptions&) {
+  return make_vit(vit_spec(spec, 384, 6));
+}
+std::shared_ptr<Backbone> vit_b_backbone(const ModelSpec& spec, const BatchNormOptions&) {
+  return make_vit(vit_spec(spec, 768, 12));
 }
 
 }  // namespace pal::model

@@ -6,19 +6,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "core/ops/named_tensors.h"
+#include "core/optim/spec.h"
 
 namespace pal::optim {
-
-struct OptimSpec {
-  std::string kind = "lars";  // sgd, lars, adamw
-  double momentum = 0.9;
-  double weight_decay = 1e-6;
-  double lars_eta = 1e-3;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-};
 
 class Optimizer {
  public:

@@ -17,9 +17,10 @@
 
 namespace pal::optim {
 
-std::unique_ptr<Optimizer> make_sgd(const OptimSpec& spec, const ops::NamedTensors& parameters);
-std::unique_ptr<Optimizer> make_lars(const OptimSpec& spec, const ops::NamedTensors& parameters);
-std::unique_ptr<Optimizer> make_adamw(const OptimSpec& spec, const ops::NamedTensors& parameters);
+// make_sgd, make_lars, …: each in the file of that optimizer.
+#define PAL_OPTIMIZER(name, slots) \
+  std::unique_ptr<Optimizer> make_##name(const OptimSpec& spec, const ops::NamedTensors& parameters);
+#include "core/config/optimizers.def"
 
 enum class Decay { full, excluded };
 // 1-D parameters (biases, batch norms) are left out of weight decay and of LARS's adaptation.

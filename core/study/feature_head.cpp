@@ -27,13 +27,13 @@ std::pair<at::Tensor, at::Tensor> axes_of(const at::Tensor& centered) {
   return {values.flip(0).clamp_min(0), vectors * largest.sign()};
 }
 
-// Samples that are taken for alike, in blocks of two or more.
+// Samples assumed to be the same, in blocks of two or more.
 struct Blocks {
-  std::vector<int64_t> members, number;  // a sample, and the block it stands in
+  std::vector<int64_t> members, number;  // a sample, and its block
   int64_t count = 0;
 };
 
-// The groups that are taken for alike, and without deduction every answered pair.
+// The groups assumed to be the same, and without deduction every answered pair.
 Blocks blocks_of(const graph::GraphStore& store) {
   std::vector<std::pair<int64_t, int64_t>> grouped;  // group, sample
   for (int64_t i = 0; i < store.samples(); ++i)

@@ -20,13 +20,14 @@
 #include "core/comm/comm.h"
 #include "core/ops/named_tensors.h"
 #include "core/optim/flat.h"
+#include "core/setup/train_spec.h"
 
 namespace pal::dist {
 
 // The type in which float32 gradients are sent; float64 is sent as float64. bfloat16 halves the bytes: each rank rounds
 // its gradients, they are added in fp32 in the order of ranks, and the sum is rounded again; so the result depends on
 // W.
-enum class GradDtype { full, bfloat16 };
+using setup::GradDtype;
 
 struct GradSyncOptions {
   int64_t bucket_bytes = 25 << 20;

@@ -31,10 +31,10 @@ record::LoadedCheckpoint take_over(const ResumeContext& of, std::vector<std::str
             fmt::format("the checkpoint of --resume, {}, is not before the last step of this run, {}; its step",
                         loaded.path, of.last_step),
             loaded.state.step, "give an earlier one, or raise train.steps");
-  if (of.config.text("oracle.sampler") != "none") adopt_ledger(origin, of.run_dir, loaded.state.ledger_position);
+  if (of.spec.oracle.asks()) adopt_ledger(origin, of.run_dir, loaded.state.ledger_position);
   const std::string other = origin.run_dir + "/config.yaml";
   if (origin.run_dir.empty() || !fs::exists(other)) return loaded;
-  const std::vector<std::string> keys = config::Config::load_resolved(other).differing_keys(of.config);
+  const std::vector<std::string> keys = config::Config::load_resolved(other).differing_keys(of.spec.config);
   if (!keys.empty())
     warnings.push_back(fmt::format("continues from {} with other settings: {}", loaded.path, fmt::join(keys, ", ")));
   return loaded;

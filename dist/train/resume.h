@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/comm/comm.h"
-#include "core/config/config.h"
 #include "core/record/checkpoint.h"
+#include "core/setup/run_spec.h"
 #include "dist/train/checkpointer.h"
 
 namespace pal::dist {
@@ -63,7 +63,7 @@ void adopt_ledger(const Origin& origin, const std::string& run_dir, int64_t answ
 
 // The run that continues.
 struct ResumeContext {
-  const config::Config& config;
+  const setup::RunSpec& spec;
   std::string run_dir;
   std::optional<Origin> origin;  // for a run folder without a checkpoint
   int64_t last_step = 0;

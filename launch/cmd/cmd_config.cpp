@@ -5,6 +5,7 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
+#include "launch/run/load_config.h"
 #include "launch/table.h"
 
 namespace pal::launch {
@@ -46,7 +47,7 @@ int cmd_config(const std::vector<std::string>& args, Context&) {
     return 0;
   }
   PAL_CHECK(!path.empty(), "no config was given", "", "give a YAML file, or --keys for the list of keys");
-  const config::Config config = config::Config::load(path, overrides);
+  const config::Config config = load_config(path, overrides);
   std::fputs((yaml ? config.dump() : settings(config)).c_str(), stdout);
   return 0;
 }

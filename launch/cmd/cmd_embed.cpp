@@ -32,20 +32,20 @@ int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
   PAL_CHECK(out.ends_with(".h5") || out.ends_with(".hdf5") || out.ends_with(".npy"), "the name of a file of features",
             out, "end it with .h5 or .npy");
 
-  const config::Config config = run_config(run);
+  const setup::RunSpec spec = run_spec(run);
   if (data == "train" || data == "test") {
-    const std::string key = "data." + data;
-    PAL_CHECK(config.has(key), "the run has no such set", key + " is empty", "give the shards themselves");
-    data = config.text(key);
+    const std::string& file = data == "train" ? spec.data.train : spec.data.test;
+    PAL_CHECK(!file.empty(), "the run has no such set", "data." + data + " is empty", "give the shards themselves");
+    data = file;
   }
   keep_freed_memory();
   dist::World& world = context.start_world();
-  at::set_num_threads(setup::compute_threads(config, world.cores()));
+  at::set_num_threads(setup::compute_threads(spec.train, world.cores()));
   const auto set = data::Dataset::open(data);
-  const TrainedRun trained = load_trained_run(run, config, world.compute());
+  const TrainedRun trained = load_trained_run(run, spec, world.compute());
   io::FeatureFile file;
   file.features =
-      embed_all(*trained.encoder, config, *set,
+      embed_all(*trained.encoder, spec, *set,
                 features == "projector" ? eval::EmbedWhat::embedding : eval::EmbedWhat::features, world, data);
   if (world.rank() != 0) return static_cast<int>(Exit::ok);
   file.labels = set->labels();

@@ -9,12 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "core/data/loader/augment_config.h"
+#include "core/data/loader/augment_spec.h"
 #include "core/eval/finetune.h"
 #include "core/eval/knn.h"
 #include "core/eval/representation.h"
 #include "core/io/files.h"
-#include "core/model/encoder.h"
 #include "core/plot/plot.h"
 #include "core/record/run_info.h"
 #include "core/setup/setup.h"
@@ -24,6 +23,7 @@
 #include "launch/process/machine.h"
 #include "launch/progress.h"
 #include "launch/run/embedding_plot.h"
+#include "launch/run/load_config.h"
 #include "launch/run/trained_run.h"
 #include "launch/table.h"
 
@@ -51,7 +51,7 @@ struct Arguments {
 // The parts of an evaluation, on every rank.
 struct Subject {
   const Arguments& args;
-  const config::Config& config;
+  const setup::RunSpec& spec;
   dist::World& world;
   std::shared_ptr<data::Dataset> train, test;
   std::shared_ptr<model::Encoder> encoder;  // null: the pixels
@@ -76,9 +76,9 @@ eval::FinetuneOptions finetune_options(const Subject& s, eval::TrainedPart part)
   o.seed = s.args.seed;
   o.epochs = s.args.epochs > 0 ? s.args.epochs : part == eval::TrainedPart::head ? 100 : 20;
   if (s.args.lr > 0) (part == eval::TrainedPart::head ? o.lr : o.encoder_lr) = s.args.lr;
-  o.augment = data::augment_options(s.config, *s.train);
-  o.dtype = setup::scalar_type(s.config);
-  o.threads = setup::compute_threads(s.config, s.world.cores());
+  o.augment = data::augment_options(s.spec.augment, *s.train);
+  o.dtype = s.spec.train.dtype;
+  o.threads = setup::compute_threads(s.spec.train, s.world.cores());
   return o;
 }
 
@@ -92,7 +92,7 @@ Row train_classifier(const Subject& s, const std::string& method) {
   };
   // Fine-tuning changes the encoder: it takes one of its own, so that no method sees what another left.
   const std::shared_ptr<model::Encoder> encoder =
-      o.part == eval::TrainedPart::head ? s.encoder : load_trained_run(s.args.run, s.config, s.world.compute()).encoder;
+      o.part == eval::TrainedPart::head ? s.encoder : load_trained_run(s.args.run, s.spec, s.world.compute()).encoder;
   return {fmt::format("{} ({} epochs)", method, o.epochs),
           eval::finetune(*encoder, s.train, *s.test, o, s.world.compute())};
 }
@@ -140,12 +140,12 @@ Json diagnostics(const Subject& s) {
   Json out = {{"rank", eval::feature_rank(s.b)}, {"uniformity", eval::uniformity(s.b)}};
   if (s.encoder == nullptr || s.args.features != "backbone") return out;
   eval::EmbedOptions options;
-  options.dtype = setup::scalar_type(s.config);
+  options.dtype = s.spec.train.dtype;
   const int64_t count = std::min<int64_t>(2048, s.test->size());
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < count; ++i) samples.push_back(i * s.test->size() / count);
-  const eval::TwoViews views =
-      eval::embed_two_views(*s.encoder, s.test, samples, data::view_set(s.config, *s.test), options, s.world.compute());
+  const eval::TwoViews views = eval::embed_two_views(
+      *s.encoder, s.test, samples, data::view_set(s.spec.augment, *s.test), options, s.world.compute());
   out["alignment"] = eval::alignment(views.one, views.other);
   return out;
 }
@@ -156,14 +156,14 @@ void check_classes(const data::Dataset& train, const data::Dataset& test) {
                  "evaluate on the set that belongs to it");
 }
 
-int evaluate(const Arguments& args, const config::Config& config, dist::World& world) {
-  at::set_num_threads(setup::compute_threads(config, world.cores()));
+int evaluate(const Arguments& args, const setup::RunSpec& spec, dist::World& world) {
+  at::set_num_threads(setup::compute_threads(spec.train, world.cores()));
   const auto start = std::chrono::steady_clock::now();
-  Subject s{args, config, world, data::Dataset::open(args.train), data::Dataset::open(args.test), nullptr, {}, {}};
+  Subject s{args, spec, world, data::Dataset::open(args.train), data::Dataset::open(args.test), nullptr, {}, {}};
   check_classes(*s.train, *s.test);
   int64_t step = 0;
   if (args.features != "pixels") {
-    const TrainedRun trained = load_trained_run(args.run, config, world.compute());
+    const TrainedRun trained = load_trained_run(args.run, spec, world.compute());
     s.encoder = trained.encoder;
     step = trained.step;
   }
@@ -173,7 +173,7 @@ int evaluate(const Arguments& args, const config::Config& config, dist::World& w
     const auto features = [&](const data::Dataset& data, const std::string& name) {
       std::vector<int64_t> all(static_cast<size_t>(data.size()));
       std::iota(all.begin(), all.end(), int64_t{0});
-      return s.encoder ? embed_all(*s.encoder, config, data, what, world, name) : eval::pixels(data, all);
+      return s.encoder ? embed_all(*s.encoder, spec, data, what, world, name) : eval::pixels(data, all);
     };
     s.a = features(*s.train, "train");
     s.b = features(*s.test, "test");
@@ -268,14 +268,14 @@ int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
   const bool is_run = fs::is_directory(args.run);
   PAL_CHECK(is_run || args.features == "pixels", "a config has no weights to evaluate", args.run,
             "give a run folder, or --features pixels");
-  const config::Config config = is_run ? run_config(args.run) : config::Config::load(args.run, {});
+  const setup::RunSpec spec = is_run ? run_spec(args.run) : setup::make_run_spec(load_config(args.run, {}));
   if (args.train.empty()) {
-    PAL_CHECK(config.has("data.test"), "no test set is given", "data.test is empty", "set data.test in the config");
-    args.train = config.text("data.train");
-    args.test = config.text("data.test");
+    PAL_CHECK(!spec.data.test.empty(), "no test set is given", "data.test is empty", "set data.test in the config");
+    args.train = spec.data.train;
+    args.test = spec.data.test;
   }
   keep_freed_memory();
-  return evaluate(args, config, context.start_world());
+  return evaluate(args, spec, context.start_world());
 }
 
 }  // namespace pal::launch

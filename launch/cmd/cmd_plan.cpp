@@ -6,15 +6,16 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "core/config/config.h"
 #include "core/io/files.h"
 #include "core/plot/plot.h"
+#include "core/setup/run_spec.h"
 #include "dist/scale/cluster.h"
-#include "dist/scale/scale_inputs.h"
 #include "dist/scale/published_points.h"
+#include "dist/scale/scale_inputs.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
+#include "launch/run/load_config.h"
 #include "launch/table.h"
 
 namespace pal::launch {
@@ -55,15 +56,15 @@ std::string memory_text(const dist::StepCost& s, const dist::Cluster& c) {
 std::string minutes(double seconds) { return fmt::format("{:.{}f}", seconds / 60, seconds < 600 ? 1 : 0); }
 
 Plan make_plan(const PlanArguments& args) {
-  const config::Config config = config::Config::load(args.config, args.overrides);
-  Plan plan{args.config, dist::read_cluster(args.cluster), dist::measure_model(config, dist::view_sides(config)), {}};
-  const dist::Workload work = dist::step_workload(config, plan.model);
+  const setup::RunSpec spec = setup::make_run_spec(load_config(args.config, args.overrides));
+  Plan plan{args.config, dist::read_cluster(args.cluster), dist::measure_model(spec, dist::view_sides(spec)), {}};
+  const dist::Workload work = dist::step_workload(spec, plan.model);
   for (const int gpus : args.gpus) {
     dist::Workload w = work;
     if (args.samples_per_gpu > 0) w.samples = args.samples_per_gpu * gpus;
     if (gpus > w.samples) continue;
     Point point;
-    for (const dist::LossForm form : dist::loss_forms(config, plan.model, w.samples)) {
+    for (const dist::LossForm form : dist::loss_forms(spec, plan.model, w.samples)) {
       w.loss.form = form;
       point.forms.emplace_back(form, dist::predict_step(plan.model, w, plan.cluster, gpus));
     }

@@ -78,7 +78,7 @@ std::string configs(const std::vector<RunSummary>& runs) {
       std::map<std::string, int> values;
       std::vector<std::string> row = {key.name};
       for (const RunSummary& run : runs) {
-        row.push_back(run.config ? run.config->formatted(key.name) : "");
+        row.push_back(run.spec ? run.spec->config.formatted(key.name) : "");
         ++values[row.back()];
       }
       if (values.size() > 1) rows.push_back(row);
@@ -86,10 +86,10 @@ std::string configs(const std::vector<RunSummary>& runs) {
     out += rows.size() > 1 ? "<h3>Where they differ</h3>\n" + html_table(rows) : "<p>All settings are the same.</p>\n";
   }
   for (const RunSummary& run : runs) {
-    if (!run.config) continue;
+    if (!run.spec) continue;
     out += "<details" + std::string(runs.size() == 1 ? " open" : "") + "><summary>" + html_escaped(run.name) +
            ": all settings, <code>" + html_escaped(run.path + "/config.yaml") + "</code></summary><pre>" +
-           html_escaped(run.config->dump()) + "</pre></details>\n";
+           html_escaped(run.spec->config.dump()) + "</pre></details>\n";
   }
   return out;
 }

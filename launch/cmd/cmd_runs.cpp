@@ -22,12 +22,12 @@ std::vector<std::string> differences(const std::vector<RunSummary>& runs) {
   for (const config::KeySpec& key : config::config_keys()) {
     std::map<std::string, int> values;
     for (const RunSummary& run : runs) {
-      if (run.config) ++values[run.config->formatted(key.name)];
+      if (run.spec) ++values[run.spec->config.formatted(key.name)];
     }
     if (values.size() < 2) continue;
     for (size_t r = 0; r < runs.size(); ++r) {
-      if (!runs[r].config) continue;
-      const std::string value = runs[r].config->formatted(key.name);
+      if (!runs[r].spec) continue;
+      const std::string value = runs[r].spec->config.formatted(key.name);
       texts[r] += (texts[r].empty() ? "" : " ") + key.name + "=" + (value.empty() ? "null" : value);
     }
   }

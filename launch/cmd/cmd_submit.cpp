@@ -14,6 +14,7 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
+#include "launch/run/load_config.h"
 #include "launch/slurm/script.h"
 
 namespace pal::launch {
@@ -148,7 +149,8 @@ int cmd_submit(const std::vector<std::string>& arguments, Context& context) {
   job.points = sweep_points(job.log_dir, args.sweeps);
   for (SweepPoint& point : job.points) {  // a mistake is better found before the queue than behind it
     point.overrides.insert(point.overrides.begin(), args.overrides.begin(), args.overrides.end());
-    config::Config::load(args.config, point.overrides);
+    const config::Config config = config::Config::load(args.config, point.overrides);
+    if (&point == &job.points.front()) print_notes(config);
   }
 
   const std::string script = sbatch_script(job, site);

@@ -16,6 +16,7 @@
 
 #include "core/config/config.h"
 #include "core/loss/criterion.h"
+#include "core/setup/run_spec.h"
 #include "kernels/base/error.h"
 
 namespace pal::launch {
@@ -105,7 +106,7 @@ Call call_of(const std::string& kind, const at::Tensor& z, const std::vector<c10
   if (!a[12].isNone()) {
     for (const auto& s : a[12].toListRef()) settings.push_back(s.toStringRef());
   }
-  call.criterion = loss::make_criterion(config::Config::defaults(settings));
+  call.criterion = loss::make_criterion(setup::make_run_spec(config::Config::defaults(settings)).loss);
   loss::Batch& batch = call.batch;
   batch.views = batch.graph.views = static_cast<int32_t>(views);
   batch.graph.samples = batch.end = samples;
@@ -172,7 +173,8 @@ void graph_loss(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }  // namespace pal::launch
 
 TORCH_LIBRARY(pal, library) {
-  for (const std::string& kind : pal::config::find_key("loss.kind")->choices) {
-    library.def((kind + pal::kSchema).c_str(), torch::CppFunction::makeFromBoxedFunction<&pal::graph_loss>());
+  for (const auto& loss : pal::loss::kLosses) {
+    library.def((std::string(loss.name) + pal::launch::kSchema).c_str(),
+                torch::CppFunction::makeFromBoxedFunction<&pal::launch::graph_loss>());
   }
 }

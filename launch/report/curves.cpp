@@ -48,8 +48,8 @@ void add_curve(plot::PlotPanel& panel, const std::string& name, record::MetricCu
 enum class CommPart { all, seen };  // seen: what backward does not hide
 record::MetricCurve communication_share(const RunSummary& run, CommPart part) {
   record::MetricCurve share;
-  if (!run.config) return share;
-  const auto batch = static_cast<double>(run.config->integer("train.global_batch"));
+  if (!run.spec) return share;
+  const auto batch = static_cast<double>(run.spec->train.global_batch);
   for (const record::MetricLine& line : run.metrics.lines) {
     const auto sync = line.values.find("sync_ms"), rate = line.values.find("images_per_s"),
                behind = line.values.find("sync_hidden");

@@ -95,7 +95,7 @@ std::string question_table(const RunSummary& run, const SampleOptions& options) 
     const std::vector<Asked> asked = LedgerReader(path).last(options.questions, &all);
     std::shared_ptr<data::Dataset> data;
     try {
-      if (run.config) data = data::Dataset::open(run.config->text("data.train"));
+      if (run.spec) data = data::Dataset::open(run.spec->data.train);
     } catch (const Error&) {  // numbers without pictures
     }
     std::string out = fmt::format(

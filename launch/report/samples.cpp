@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "core/data/loader/augment_config.h"
+#include "core/data/loader/augment_spec.h"
 #include "core/eval/knn.h"
 #include "core/io/cores.h"
-#include "core/model/encoder.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
 #include "launch/report/html.h"
@@ -43,13 +42,13 @@ struct Looked {
   at::Tensor features;
 };
 
-Looked look_at(model::Encoder& encoder, const config::Config& config, const std::string& path, int64_t count,
+Looked look_at(model::Encoder& encoder, const setup::RunSpec& spec, const std::string& path, int64_t count,
                comm::Comm& comm) {
   Looked looked{data::Dataset::open(path), {}, {}};
   looked.samples = evenly(count, looked.data->size());
   eval::EmbedOptions options;
-  options.augment = data::augment_options(config, *looked.data);
-  options.dtype = setup::scalar_type(config);
+  options.augment = data::augment_options(spec.augment, *looked.data);
+  options.dtype = spec.train.dtype;
   options.threads = io::usable_cores();
   looked.features = eval::embed(encoder, *looked.data, looked.samples, options, comm);
   return looked;
@@ -84,25 +83,25 @@ std::string neighbor_rows(const Looked& train, const Looked& test, const SampleO
 }  // namespace
 
 SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
-  if (!run.config || run.checkpoint < 0) return {"<p>There is no checkpoint to embed samples with.</p>\n", ""};
-  const config::Config& config = *run.config;
-  if (!config.has("data.test")) return {"<p>The config names no test set (data.test).</p>\n", ""};
+  if (!run.spec || run.checkpoint < 0) return {"<p>There is no checkpoint to embed samples with.</p>\n", ""};
+  const setup::RunSpec& spec = *run.spec;
+  if (spec.data.test.empty()) return {"<p>The config names no test set (data.test).</p>\n", ""};
   try {
     const auto alone = comm::make_local_comm();
-    const TrainedRun trained = load_trained_run(run.path, config, *alone);
-    const Looked train = look_at(*trained.encoder, config, config.text("data.train"), options.train, *alone);
-    const Looked test = look_at(*trained.encoder, config, config.text("data.test"), options.test, *alone);
+    const TrainedRun trained = load_trained_run(run.path, spec, *alone);
+    const Looked train = look_at(*trained.encoder, spec, spec.data.train, options.train, *alone);
+    const Looked test = look_at(*trained.encoder, spec, spec.data.test, options.test, *alone);
     std::vector<int64_t> labels;
     for (const int64_t s : test.samples) {
       if (!test.data->labels().empty()) labels.push_back(test.data->labels()[static_cast<size_t>(s)]);
     }
     SampleParts parts;
     parts.neighbors = fmt::format(
-                           "<p>Left, framed in black: a test sample. Then the nearest of {} training samples by the "
-                           "cosine of their features (the number), green: of the same class. "
-                           "Checkpoint of step {}. <code>pal report {}</code></p>\n",
-                           train.samples.size(), trained.step, html_escaped(run.path)) +
-                       neighbor_rows(train, test, options);
+                          "<p>Left, framed in black: a test sample. Then the nearest of {} training samples by the "
+                          "cosine of their features (the number), green: of the same class. "
+                          "Checkpoint of step {}. <code>pal report {}</code></p>\n",
+                          train.samples.size(), trained.step, html_escaped(run.path)) +
+                      neighbor_rows(train, test, options);
     parts.plane = html_figure(embedding_plot(test.features, labels, test.data->classes()),
                               fmt::format("{} test samples of step {}, in the two directions of most variance.",
                                           test.samples.size(), trained.step),

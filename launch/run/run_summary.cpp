@@ -50,13 +50,12 @@ std::vector<EvalResult> read_evals(const std::string& path, std::string& command
   return found;
 }
 
-int64_t total_steps_of(const config::Config& config, const record::RunMetrics& metrics) {
-  if (config.has("train.steps")) return config.integer("train.steps");
+int64_t total_steps_of(const setup::TrainSpec& train, const record::RunMetrics& metrics) {
+  if (train.steps) return *train.steps;
   for (const record::MetricLine& line : metrics.lines) {  // an epoch's steps, from a line that tells both
     const auto epoch = line.values.find("epoch");
-    if (epoch != line.values.end() && epoch->second > 0 && config.has("train.epochs"))
-      return std::llround(static_cast<double>(config.integer("train.epochs")) * static_cast<double>(line.step) /
-                          epoch->second);
+    if (epoch != line.values.end() && epoch->second > 0 && train.epochs)
+      return std::llround(static_cast<double>(*train.epochs) * static_cast<double>(line.step) / epoch->second);
   }
   return 0;
 }
@@ -76,7 +75,7 @@ std::string state_of(const RunSummary& run) {
 
 double seconds_per_step(const RunSummary& run) {
   const double rate = record::last_value(run.metrics, "images_per_s", 0);
-  return rate > 0 && run.config ? static_cast<double>(run.config->integer("train.global_batch")) / rate : 0;
+  return rate > 0 && run.spec ? static_cast<double>(run.spec->train.global_batch) / rate : 0;
 }
 
 double best_accuracy(const RunSummary& run, const std::string& method) {
@@ -111,7 +110,7 @@ RunSummary summarize_run(const std::string& path) {
   run.name = fs::path(path).lexically_normal().filename().string();
   if (run.name.empty()) run.name = fs::path(path).lexically_normal().parent_path().filename().string();
   try {
-    run.config = config::Config::load_resolved(path + "/config.yaml");
+    run.spec = setup::make_run_spec(config::Config::load_resolved(path + "/config.yaml"));
   } catch (const Error& e) {
     run.notes.push_back("its config.yaml is not one of this version of pal: " + std::string(e.what()));
   }
@@ -145,7 +144,7 @@ RunSummary summarize_run(const std::string& path) {
   run.eval_file = path + "/eval.json";
   run.evals = read_evals(run.eval_file, run.eval_command, run.notes);
   run.step = run.metrics.lines.empty() ? std::max<int64_t>(run.checkpoint, 0) : run.metrics.lines.back().step;
-  run.total = run.config ? total_steps_of(*run.config, run.metrics) : 0;
+  run.total = run.spec ? total_steps_of(run.spec->train, run.metrics) : 0;
   run.state = state_of(run);
   return run;
 }

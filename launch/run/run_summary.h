@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "core/config/config.h"
 #include "core/record/metrics_reader.h"
 #include "core/record/run_info.h"
+#include "core/setup/run_spec.h"
 
 namespace pal::launch {
 
@@ -25,7 +25,7 @@ struct EvalResult {
 
 struct RunSummary {
   std::string path, name;
-  std::optional<config::Config> config;
+  std::optional<setup::RunSpec> spec;  // none where its config.yaml cannot be read
   record::RunMetrics metrics;
   std::vector<EvalResult> evals;          // of eval.json
   std::string eval_file, eval_command;    // where it is, and what made it ("" where it does not tell)

@@ -8,6 +8,7 @@
 #include "core/config/config.h"
 #include "core/data/dataset.h"
 #include "core/eval/embed.h"
+#include "core/setup/run_spec.h"
 #include "dist/comm/world.h"
 
 namespace pal::model {
@@ -18,6 +19,7 @@ namespace pal::launch {
 
 // The config of a run folder. Throws Error (usage) where there is none.
 config::Config run_config(const std::string& run);
+setup::RunSpec run_spec(const std::string& run);
 
 struct TrainedRun {
   std::shared_ptr<model::Encoder> encoder;  // in evaluation mode
@@ -25,10 +27,10 @@ struct TrainedRun {
   std::string checkpoint;                   // its folder
 };
 // The newest checkpoint whose hashes are right; those skipped are said on standard error. Throws Error (data) without one.
-TrainedRun load_trained_run(const std::string& run, const config::Config& config, comm::Comm& comm);
+TrainedRun load_trained_run(const std::string& run, const setup::RunSpec& spec, comm::Comm& comm);
 
 // Collective. Features of every sample, in order, on every rank, with a progress bar on rank 0.
-at::Tensor embed_all(model::Encoder& encoder, const config::Config& config, const data::Dataset& data,
+at::Tensor embed_all(model::Encoder& encoder, const setup::RunSpec& spec, const data::Dataset& data,
                      eval::EmbedWhat what, dist::World& world, const std::string& name);
 
 }  // namespace pal::launch

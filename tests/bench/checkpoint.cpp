@@ -30,8 +30,8 @@ constexpr Way kWays[] = {
 
 model::ModelSpec saved_model(BenchSizes sizes) {
   model::ModelSpec spec;
-  spec.backbone = sizes == BenchSizes::small ? "resnet18" : "resnet50";
-  spec.stem = "imagenet";
+  spec.backbone = sizes == BenchSizes::small ? model::BackboneKind::resnet18 : model::BackboneKind::resnet50;
+  spec.stem = model::Stem::imagenet;
   spec.projector = std::vector<int64_t>(3, sizes == BenchSizes::small ? 64 : 8192);
   return spec;
 }
@@ -59,7 +59,8 @@ int bench_checkpoint(const CheckpointBenchOptions& options) {
   dist::Checkpointer ours(
       {folder, 1, options.threads, [&](const std::string& w) { failed = w; }, nullptr, record::kSmallestShare}, *comm,
       state);
-  launch::Subprocess peer({options.peer.python, options.peer.script, "--shapes", folder + "/shapes.json", "--out", folder});
+  launch::Subprocess peer(
+      {options.peer.python, options.peer.script, "--shapes", folder + "/shapes.json", "--out", folder});
   const json ready = json::parse(peer.read_line());
   fmt::print("a state of {:.2f} GB; ms until training may go on, {} turns of each side\n", bytes / 1e9, options.turns);
   std::fflush(stdout);

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/comm/comm.h"
-#include "core/config/config.h"
 #include "core/data/feature_set.h"
 #include "core/io/feature_file.h"
 #include "core/io/files.h"
@@ -23,6 +22,7 @@
 #include "launch/process/subprocess.h"
 #include "launch/progress.h"
 #include "launch/table.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::bench {
 namespace {
@@ -58,9 +58,13 @@ struct Report {
   std::vector<std::vector<std::string>> rows;
 };
 
-const std::vector<std::string> kSamplers = {"supervised", "random",      "captcha",  "outliers",     "nnclr",
-                                            "pruning",    "uncertainty", "ensemble", "model_change", "gradients",
-                                            "typical",    "k_center",    "merging",  "coarse"};
+// Every sampler that asks.
+std::vector<std::string> asking_samplers() {
+  std::vector<std::string> names = oracle::sampler_names();
+  std::erase(names, "ssl");
+  return names;
+}
+const std::vector<std::string> kSamplers = asking_samplers();
 
 // The rounds of one number of ranks, by name: what the ranks say of each sampler.
 std::vector<json> run_rounds(const OracleBenchOptions& o, int ranks, const std::string& program) {
@@ -225,7 +229,7 @@ void bench_peers(const OracleBenchOptions& o, Report& report) {
                          {.features = pool.embeddings, .labels = shown, .ids = {}, .classes = {}, .about = {}});
   graph::GraphStore store(o.peer_pool);
   store.set_labels(shown);
-  const auto sampler = oracle::make_query_sampler(config::Config::defaults({"oracle.sampler=uncertainty"}));
+  const auto sampler = oracle::make_query_sampler(spec_of({"oracle.sampler=uncertainty"}).oracle);
   bench_peer(
       o, fmt::format("margin sampling, pool {} x {}, {} classes", o.peer_pool, o.dims, o.classes), command("modal"),
       [&] {

@@ -212,9 +212,10 @@ const std::vector<StepCase>& step_cases() {
 
 model::ModelSpec bench_step_model(int64_t projector) {
   model::ModelSpec spec;
-  spec.backbone = "resnet18";
+  spec.backbone = model::BackboneKind::resnet18;
   spec.projector = {projector, projector, projector};
-  spec.batch_norm = "off";  // DDP has no synchronized batch norm on the CPU: each rank's own statistics, on both sides
+  spec.batch_norm = model::BatchNormScope::
+      off;  // DDP has no synchronized batch norm on the CPU: each rank's own statistics, on both sides
   return spec;
 }
 

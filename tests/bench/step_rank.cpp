@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/comm/comm.h"
-#include "core/config/config.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/graph/store.h"
 #include "core/io/safetensors.h"
@@ -23,6 +22,7 @@
 #include "dist/train/trainer.h"
 #include "launch/process/machine.h"
 #include "tests/bench/step.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::bench {
 namespace {
@@ -57,11 +57,11 @@ class StepBench final : public Bench {
     encoder_->train();
     grads_ = std::make_unique<dist::GradSync>(model::trainable(*encoder_), world.gradients());
     optim::OptimSpec optim;
-    optim.kind = "sgd";
+    optim.kind = optim::OptimizerKind::sgd;
     optim.momentum = std::stod(file.metadata.at("momentum"));
     optim.weight_decay = std::stod(file.metadata.at("weight_decay"));
     optimizer_ = optim::make_optimizer(optim, model::trainable(*encoder_));
-    criterion_ = loss::make_criterion(config::Config::defaults({"loss.kind=vicreg", "loss.moments=per_view"}));
+    criterion_ = loss::make_criterion(spec_of({"loss.kind=vicreg", "loss.moments=per_view"}).loss);
   }
 
   // The same list as Trainer::step, with a forward for each view, as the official code has it. Returns the global loss.
@@ -111,10 +111,11 @@ class StepBench final : public Bench {
 class QuickstartBench final : public Bench {
  public:
   QuickstartBench(const std::string& folder, dist::World& world)
-      : trainer_(config::Config::load("configs/quickstart.yaml",
-                                      {"data.train=" + folder + "/set.h5", "train.threads=1", "train.steps=1000000",
-                                       "log.every=1000000", "checkpoint.every=1000000"}),
-                 world, folder + "/run", dist::Resume::never) {}
+      : trainer_(
+            setup::make_run_spec(config::Config::load(
+                "configs/quickstart.yaml", {"data.train=" + folder + "/set.h5", "train.threads=1",
+                                            "train.steps=1000000", "log.every=1000000", "checkpoint.every=1000000"})),
+            world, folder + "/run", dist::Resume::never) {}
   double step() override { return trainer_.step().loss; }
   void report(nlohmann::json&) const override {}
 

@@ -183,6 +183,17 @@ class Cli(unittest.TestCase):
         self.assertRegex(rows["loss.kind"], r" vicreg +default$")
         self.assertEqual(len({line.index(re.split(r"  +", line)[1], len(line.split()[0])) for line in lines}), 1, "not aligned")
 
+    def test_old_keys_are_noted_on_standard_error(self):
+        self.write("old.yaml", "train: {steps: 3, wire: bfloat16}\noptim: {lr: 1}\n")
+        done = subprocess.run([PAL, "config", "old.yaml", "oracle.guide=none", "--yaml"], cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.splitlines(), [
+            "note: old.yaml:1: train.wire is now called train.grad_dtype; the old name still works",
+            "note: command line: oracle.guide is now called oracle.class_guess; the old name still works"])
+        self.assertIn("  grad_dtype: bfloat16\n", done.stdout)
+        self.assertIn("  class_guess: none\n", done.stdout)
+        self.assertNotIn("wire", done.stdout)
+
     def test_dump_is_an_identity(self):
         self.write("c.yaml", RUN)
         first = self.dump("c.yaml", "data.train=a b/*.h5", "optim.lr=null", "optim.base_lr=1e-3", "model.projector=[]")

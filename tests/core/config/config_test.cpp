@@ -278,5 +278,74 @@ TEST_F(ConfigTest, DifferingKeys) {
   EXPECT_EQ(b.differing_keys(a), a.differing_keys(b));
 }
 
+// ---- keys that were renamed ------------------------------------------------------------------------------------------
+
+// A value that the key may have and does not have by default.
+std::string other_value(const KeySpec& key) {
+  switch (key.type) {
+    case KeyType::choice:
+      return key.choices.front() == key.default_value ? key.choices.back() : key.choices.front();
+    case KeyType::integer:
+      return std::to_string(std::stoll(key.default_value) + 1);
+    case KeyType::real:
+      return "0.75";
+    default:
+      return "[0.25]";
+  }
+}
+
+TEST_F(ConfigTest, ARenamedKeyWorksInAFileAndOnTheCommandLine) {
+  ASSERT_FALSE(renamed_keys().empty());
+  for (const RenamedKey& renamed : renamed_keys()) {
+    SCOPED_TRACE(renamed.before);
+    ASSERT_EQ(find_key(renamed.before), nullptr);
+    const KeySpec* const key = find_key(renamed.now);
+    ASSERT_NE(key, nullptr);
+    const std::string value = other_value(*key);
+    ASSERT_NE(value, key->default_value);
+    const size_t dot = renamed.before.find('.');
+    const std::string text =
+        renamed.before.substr(0, dot) + ": {" + renamed.before.substr(dot + 1) + ": " + value + "}\n";
+    const std::string run = "train.steps=3", rate = "optim.lr=1";
+    const Config expected = Config::defaults({run, rate, renamed.now + "=" + value});
+    EXPECT_TRUE(expected.notes().empty());
+    const auto expect_the_same = [&](const Config& config, const std::string& origin) {
+      EXPECT_EQ(config.dump(), expected.dump());
+      EXPECT_TRUE(config.differing_keys(expected).empty());
+      ASSERT_EQ(config.notes().size(), 1u);
+      const std::string& note = config.notes()[0];
+      EXPECT_NE(note.find(renamed.before + " is now called " + renamed.now), std::string::npos) << note;
+      EXPECT_NE(note.find(origin), std::string::npos) << note;
+      EXPECT_EQ(note.find('\n'), std::string::npos);
+    };
+    expect_the_same(Config::load(write("old.yaml", text), {run, rate}), "old.yaml:1");
+    expect_the_same(Config::load(write("none.yaml", "\n"), {run, rate, renamed.before + "=" + value}), "command line");
+    // Later wins, whichever name it has; null takes it back to its default.
+    EXPECT_EQ(Config::load(write("old.yaml", text), {run, rate, renamed.now + "=null"}).formatted(renamed.now),
+              Config::defaults().formatted(renamed.now));
+  }
+}
+
+// config.yaml of a run that was made before the keys were renamed.
+TEST_F(ConfigTest, ARunFolderWithOldKeysHasNoDifference) {
+  for (const RenamedKey& renamed : renamed_keys()) {
+    SCOPED_TRACE(renamed.before);
+    const std::string value = other_value(*find_key(renamed.now));
+    const Config now = Config::defaults({"train.steps=3", "optim.lr=1", renamed.now + "=" + value});
+    std::string text = now.dump();
+    const auto word = [](const std::string& key) { return "  " + key.substr(key.find('.') + 1) + ":"; };
+    const std::string section = renamed.now.substr(0, renamed.now.find('.')) + ":\n";
+    const size_t at = text.find(word(renamed.now), text.find("\n" + section));
+    ASSERT_NE(at, std::string::npos);
+    text.replace(at, word(renamed.now).size(), word(renamed.before));
+    const Config old = Config::load_resolved(write("run/config.yaml", text));
+    EXPECT_TRUE(old.differing_keys(now).empty());
+    EXPECT_EQ(old.dump(), now.dump());
+    EXPECT_EQ(old.notes().size(), 1u);
+    EXPECT_EQ(Config::defaults({"train.steps=3", "optim.lr=1"}).differing_keys(old).size(),
+              find_key(renamed.now)->effect == KeyEffect::result ? 1u : 0u);
+  }
+}
+
 }  // namespace
 }  // namespace pal::config

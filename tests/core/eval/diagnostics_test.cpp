@@ -12,11 +12,11 @@
 #include <gtest/gtest.h>
 
 #include "core/comm/comm.h"
-#include "core/config/config.h"
 #include "core/eval/effective_rank.h"
 #include "core/loss/nnclr.h"
 #include "core/loss/objective.h"
 #include "tests/core/loss/loss_cases.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::eval {
 namespace {
@@ -113,9 +113,8 @@ TEST(EffectiveRank, KnownCasesOfTheGlobalBatch) {
 }
 
 TEST(Objective, PredictionsTakeTheGradientAndTheQueueTheEmbeddings) {
-  const config::Config config =
-      config::Config::defaults({"loss.kind=nnclr", "loss.queue=6", "train.dtype=float64", "train.seed=4"});
-  loss::Objective objective(config, 3);
+  loss::Objective objective(spec_of({"loss.kind=nnclr", "loss.queue=6", "train.dtype=float64", "train.seed=4"}).loss,
+                            3);
   auto alone = comm::make_local_comm();
   const graph::BatchGraph graph = loss::test_graphs(4, 2, graph::Signs::any)[0].second;
   loss::Batch batch = loss::slice_of(graph, {0, 4}, 0);
@@ -136,8 +135,7 @@ TEST(Objective, PredictionsTakeTheGradientAndTheQueueTheEmbeddings) {
   EXPECT_TRUE(at::equal(objective.embedding(at::cat({z, p}, 1)), z));
   // In the batch, and as plain SSL: no queue is kept, and the embeddings are looked at all the same.
   for (const char* setting : {"loss.queue=0", "loss.neighbors=0"}) {
-    loss::Objective other(config::Config::defaults({"loss.kind=nnclr", setting, "train.dtype=float64", "train.seed=4"}),
-                          3);
+    loss::Objective other(spec_of({"loss.kind=nnclr", setting, "train.dtype=float64", "train.seed=4"}).loss, 3);
     EXPECT_TRUE(other.state().empty());
     const double value = other(at::cat({z, p}, 1), batch, *alone).value;
     const bool plain = std::string(setting) == "loss.neighbors=0";
@@ -151,7 +149,7 @@ TEST(Objective, PredictionsTakeTheGradientAndTheQueueTheEmbeddings) {
 }
 
 TEST(Objective, DrawsAreAFunctionOfTheStep) {
-  const loss::Objective objective(config::Config::defaults({"loss.kind=sampled_vic2", "loss.pairs=9"}), 3);
+  const loss::Objective objective(spec_of({"loss.kind=sampled_vic2", "loss.pairs=9"}).loss, 3);
   const graph::BatchGraph graph = loss::test_graphs(4, 2, graph::Signs::any)[0].second;
   loss::Batch a = loss::slice_of(graph, {0, 4}, 0), b = a, c = a;
   objective.prepare(a, 5);
@@ -162,7 +160,7 @@ TEST(Objective, DrawsAreAFunctionOfTheStep) {
   EXPECT_EQ(a.repelled->i, b.repelled->i);
   EXPECT_NE(a.repelled->i, c.repelled->i);
   loss::Batch all = loss::slice_of(graph, {0, 4}, 0);
-  loss::Objective(config::Config::defaults({"loss.kind=sampled_vic2"}), 3).prepare(all, 5);
+  loss::Objective(spec_of({"loss.kind=sampled_vic2"}).loss, 3).prepare(all, 5);
   EXPECT_FALSE(all.repelled.has_value());
 }
 
@@ -172,14 +170,14 @@ TEST(CountingComm, BytesOfALoss) {
   comm::run_ranks(2, [&](comm::Comm& comm) {
     comm::CountingComm counted(comm);
     const loss::Batch batch = loss::slice_of(graph, {0, 4, 10}, comm.rank());
-    const loss::Criterion criterion = loss::make_criterion(config::Config::defaults({"loss.kind=simclr"}));
+    const loss::Criterion criterion = loss::make_criterion(spec_of({"loss.kind=simclr"}).loss);
     criterion(loss::random_rows(batch.local_rows(), 8, 1), batch, counted);
     EXPECT_EQ(counted.bytes(), 20 * 8 * 8 + 20 * 8 + 2 * 8) << "20 rows of 8 doubles, 20 lse, 2 sums";
   });
   auto alone = comm::make_local_comm();
   comm::CountingComm counted(*alone);
-  loss::make_criterion(config::Config::defaults({"loss.kind=simclr"}))(loss::random_rows(20, 8, 1),
-                                                                       loss::slice_of(graph, {0, 10}, 0), counted);
+  loss::make_criterion(spec_of({"loss.kind=simclr"}).loss)(loss::random_rows(20, 8, 1),
+                                                           loss::slice_of(graph, {0, 10}, 0), counted);
   EXPECT_EQ(counted.bytes(), 0);
 }
 

@@ -162,7 +162,7 @@ TEST(Embed, IndependentOfRanksAndBatch) {
   std::iota(samples.rbegin(), samples.rend(), int64_t{0});
   const auto features = [&](comm::Comm& comm, int64_t batch) {
     model::ModelSpec spec;
-    spec.backbone = "convnet";
+    spec.backbone = model::BackboneKind::convnet;
     spec.convnet_widths = {4, 5};
     spec.projector = {6, 3};
     spec.channels = 1;

@@ -160,7 +160,7 @@ struct Tuned {
 };
 Tuned tuned(comm::Comm& comm, TrainedPart part, double fraction) {
   model::ModelSpec spec;
-  spec.backbone = "convnet";
+  spec.backbone = model::BackboneKind::convnet;
   spec.convnet_widths = {4, 6};
   spec.projector = {};
   spec.channels = 1;

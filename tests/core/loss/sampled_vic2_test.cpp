@@ -7,9 +7,9 @@
 
 #include <set>
 
-#include "core/config/config.h"
 #include "core/loss/vic2.h"
 #include "tests/core/loss/loss_cases.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::loss {
 namespace {
@@ -161,7 +161,7 @@ TEST(SampledVic2, BadInputAndConfig) {
     return run_sliced(c, z, graph, {0, 4}, prepare).value;
   };
   const Criterion made =
-      make_criterion(config::Config::defaults({"loss.kind=sampled_vic2", "loss.form=printed", "graph.self_loops=off"}));
+      make_criterion(spec_of({"loss.kind=sampled_vic2", "loss.form=printed", "graph.self_loops=off"}).loss);
   EXPECT_EQ(value(made, {}),
             value(make_sampled_vic2({SampledForm::printed, graph::SelfLoops::off, Reduction::mean}), {}));
   EXPECT_THROW(value(made, [](Batch& batch) { batch.repelled = PairSample{{0}, {8}, {1}}; }), Error);

@@ -7,8 +7,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
-#include "core/config/config.h"
 #include "tests/core/loss/loss_cases.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::loss {
 namespace {
@@ -213,12 +213,13 @@ TEST(Vicreg, RowsKnownToDifferKeepAMargin) {
 TEST(Vicreg, IsMadeFromTheConfig) {
   const auto graph = test_graphs(6, 2, graph::Signs::positive)[1].second;
   const at::Tensor z = random_rows(12, 4, 2);
-  const Criterion made = make_criterion(
-      config::Config::defaults({"loss.invariance=5", "loss.variance=3", "loss.covariance=2", "loss.epsilon=0.01",
-                                "loss.moments=pooled", "loss.reduction=sum", "loss.margin=2"}));
+  const Criterion made =
+      make_criterion(spec_of({"loss.invariance=5", "loss.variance=3", "loss.covariance=2", "loss.epsilon=0.01",
+                              "loss.moments=pooled", "loss.reduction=sum", "loss.margin=2"})
+                         .loss);
   const VicregOptions options{5, 3, 2, 0.01, Moments::pooled, Reduction::sum, 2};
   EXPECT_EQ(run_sliced(made, z, graph, {0, 6}).value, run_sliced(make_vicreg(options), z, graph, {0, 6}).value);
-  EXPECT_EQ(run_sliced(make_criterion(config::Config::defaults()), z, graph, {0, 6}).value,
+  EXPECT_EQ(run_sliced(make_criterion(spec_of().loss), z, graph, {0, 6}).value,
             run_sliced(make_vicreg({}), z, graph, {0, 6}).value);
 }
 

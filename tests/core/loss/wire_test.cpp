@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 
 #include "core/comm/comm.h"
-#include "core/config/config.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/graph/store.h"
 #include "core/loss/criterion.h"
 #include "kernels/moments.h"
 #include "tests/core/comm/thread_comm.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::loss {
 namespace {
@@ -21,7 +21,7 @@ constexpr int32_t kTwo = 2;
 // Bytes of the loss's collectives on a rank with `local` samples of two views.
 int64_t loss_bytes(int ranks, int64_t local) {
   const int64_t samples = ranks * local;
-  const Criterion criterion = make_criterion(config::Config::defaults({"loss.kind=vicreg"}));
+  const Criterion criterion = make_criterion(spec_of({"loss.kind=vicreg"}).loss);
   at::manual_seed(1);
   const at::Tensor z = at::randn({kTwo * local, kDims});
   int64_t bytes = 0;

@@ -13,7 +13,6 @@
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
-#include "core/config/config.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/graph/store.h"
 #include "core/loss/criterion.h"
@@ -21,6 +20,7 @@
 #include "core/model/encoder.h"
 #include "kernels/base/error.h"
 #include "tests/core/comm/thread_comm.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::model {
 namespace {
@@ -40,7 +40,7 @@ loss::Batch batch_of(const comm::Comm& comm) {
   return batch;
 }
 
-loss::Criterion loss() { return loss::make_criterion(config::Config::defaults({"loss.kind=vicreg"})); }
+loss::Criterion loss() { return loss::make_criterion(spec_of({"loss.kind=vicreg"}).loss); }
 
 at::Tensor all_images(std::vector<int64_t> shape) {
   at::manual_seed(3);

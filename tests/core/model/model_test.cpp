@@ -19,7 +19,7 @@ namespace {
 
 ModelSpec spec_of(const std::string& backbone, std::vector<int64_t> projector = {}) {
   ModelSpec spec;
-  spec.backbone = backbone;
+  spec.backbone = config::choice_of(kBackbones, backbone);
   spec.projector = std::move(projector);
   spec.convnet_widths = {8, 16};
   return spec;
@@ -125,8 +125,8 @@ TEST(Model, OutputsHaveTheRightShapes) {
   const at::Tensor f = wide->features(at::rand({2, 3, 16, 16}));
   EXPECT_EQ(f.sizes(), at::IntArrayRef({2, 2048}));
   EXPECT_EQ(wide->project(f).sizes(), at::IntArrayRef({2, 8}));
-  spec.backbone = "resnet18";
-  spec.stem = "imagenet";
+  spec.backbone = BackboneKind::resnet18;
+  spec.stem = Stem::imagenet;
   spec.dtype = at::kDouble;
   const at::Tensor z = make_encoder(spec, *comm)->forward(at::rand({3, 3, 32, 32}, at::kDouble));
   EXPECT_EQ(z.sizes(), at::IntArrayRef({3, 8}));
@@ -240,13 +240,11 @@ TEST(Model, EvaluationUsesTheCommittedStatistics) {
   EXPECT_FALSE(at::allclose(evaluate(), before));
 }
 
-TEST(Model, UnknownNamesAreRefused) {
+TEST(Model, UnknownNamesAndBadWidthsAreRefused) {
   auto comm = comm::make_local_comm();
-  EXPECT_THROW(make_encoder(spec_of("resnet19"), *comm), Error);
-  ModelSpec spec = spec_of("resnet18");
-  spec.stem = "oak";
-  EXPECT_THROW(make_encoder(spec, *comm), Error);
-  spec = spec_of("convnet", {8, 0});
+  EXPECT_THROW(spec_of("resnet19"), Error);
+  EXPECT_THROW(config::choice_of(kStems, "oak"), Error);
+  ModelSpec spec = spec_of("convnet", {8, 0});
   EXPECT_THROW(make_encoder(spec, *comm), Error);
   spec = spec_of("convnet");
   spec.convnet_widths = {};

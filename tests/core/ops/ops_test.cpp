@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "core/config/config.h"
 #include "core/loss/vic2.h"
 #include "core/loss/vicreg.h"
 #include "core/ops/graph.h"
@@ -20,6 +19,7 @@
 #include "core/ops/tensors.h"
 #include "kernels/base/error.h"
 #include "tests/core/loss/loss_cases.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::ops {
 namespace {
@@ -154,11 +154,10 @@ TEST(Ops, CriteriaStayOnTheDeviceOfZ) {
                                            loss::make_vic2({graph::SelfLoops::on}),
                                            loss::make_vic2({graph::SelfLoops::off})};
   for (const char* kind : {"scl", "sampled_vic2", "simclr", "barlow", "nnclr", "mse", "cross_entropy"}) {
-    criteria.push_back(
-        loss::make_criterion(config::Config::defaults({std::string("loss.kind=") + kind, "graph.kind=mixed"})));
+    criteria.push_back(loss::make_criterion(spec_of({std::string("loss.kind=") + kind, "graph.kind=mixed"}).loss));
   }
-  criteria.push_back(loss::make_criterion(config::Config::defaults({"loss.kind=barlow", "loss.barlow=graph"})));
-  criteria.push_back(loss::make_criterion(config::Config::defaults({"loss.kind=sampled_vic2", "loss.form=printed"})));
+  criteria.push_back(loss::make_criterion(spec_of({"loss.kind=barlow", "loss.barlow=graph"}).loss));
+  criteria.push_back(loss::make_criterion(spec_of({"loss.kind=sampled_vic2", "loss.form=printed"}).loss));
   for (const auto& [name, graph] : loss::test_graphs(10, 2, graph::Signs::any)) {
     for (const std::vector<int64_t>& rank_begin : {std::vector<int64_t>{0, 10}, {0, 4, 10}, {0, 0, 7, 10}}) {
       for (int rank = 0; rank + 1 < static_cast<int>(rank_begin.size()); ++rank) {

@@ -1,9 +1,9 @@
-// pool: which samples a round looks at, and where captcha starts from: draws of the seed, the same on every rank.
+#include "core/oracle/round/pool.h"
+
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include "core/oracle/oracle.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
@@ -20,20 +20,21 @@ void take_first(std::vector<int64_t>& into, Keyed& from, int64_t count) {
 }  // namespace
 
 std::vector<int64_t> draw_pool(const graph::GraphStore& store, int64_t size, uint64_t seed, int64_t round,
-                               const std::vector<int64_t>& from, RefusedOrder begun) {
+                               const std::vector<int64_t>& from, RefusedOrder order) {
   Keyed known, refused, open;
   const auto add = [&](int64_t sample) {
     PAL_ASSERT(sample >= 0 && sample < store.samples(), "a pool is drawn from samples of the data set");
     Random random(seed, Purpose::pool, static_cast<uint64_t>(round), static_cast<uint64_t>(sample));
-    const bool back = begun == RefusedOrder::first && is_refused(store, sample);
-    (store.known(sample) ? known : back ? refused : open).emplace_back(random.next_u64(), sample);
+    const bool first = order == RefusedOrder::first && is_refused(store, sample);
+    (store.known(sample) ? known : first ? refused : open).emplace_back(random.next_u64(), sample);
   };
   if (from.empty()) {
     for (int64_t s = 0; s < store.samples(); ++s) add(s);
   } else {
     for (int64_t s : from) add(s);
   }
-  if (const int64_t half = size / 2; static_cast<int64_t>(refused.size()) > half) {  // the rest of them as all others
+  if (const int64_t half = size / 2;
+      static_cast<int64_t>(refused.size()) > half) {  // the rest is drawn like all other samples
     std::nth_element(refused.begin(), refused.begin() + half, refused.end());
     open.insert(open.end(), refused.begin() + half, refused.end());
     refused.resize(static_cast<size_t>(half));
@@ -48,6 +49,25 @@ std::vector<int64_t> draw_pool(const graph::GraphStore& store, int64_t size, uin
   take_first(pool, open, take_open);
   take_first(pool, known, take_known);
   std::sort(pool.begin(), pool.end());
+  return pool;
+}
+
+Pool make_pool(const graph::GraphStore& store, const QuerySampler& sampler, const Round& round,
+               const PoolSource& source) {
+  Pool pool;
+  pool.samples = draw_pool(store, source.size, round.seed, round.round, source.samples, sampler.refused_order());
+  if (sampler.needs() == PoolNeeds::samples) return pool;
+  const auto size = static_cast<int64_t>(pool.samples.size());
+  const eval::SampleSlice slice = source.comm ? eval::own_slice(size, *source.comm) : eval::SampleSlice{0, size};
+  pool.embeddings = source.embed(pool.samples, slice);
+  pool.first = slice.first;
+  pool.comm = source.comm;
+  if (sampler.needs() == PoolNeeds::inputs && source.inputs && size > 0) {
+    // A rank whose slice is empty has a tensor of no row, as wide as that of the others.
+    pool.inputs = slice.first == slice.last
+                      ? source.inputs({pool.samples[0]}).narrow(0, 0, 0)
+                      : source.inputs({pool.samples.begin() + slice.first, pool.samples.begin() + slice.last});
+  }
   return pool;
 }
 

@@ -1,4 +1,5 @@
-// ledger_database: the inside of a ledger, which its writing (ledger.cpp) and its reading (ledger_reading.cpp) share.
+// ledger_internal: the private parts of a ledger: the connection that its writing (ledger.cpp) and its reading
+// (ledger_reading.cpp) share, and its tables (ledger_schema.cpp).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,11 @@
 
 namespace pal::oracle {
 
-inline constexpr const char* kWithdrawn = "withdrawn";  // what the row says by which an answer was taken back
+inline constexpr const char* kWithdrawn = "withdrawn";  // the verdict of the row that withdraws an answer
+
+// Creates the tables of a new file. An existing file must be a ledger, of this run (kAnyRun: of any) and of a known
+// schema; an older schema is brought to the newest. Inside a transaction of the caller.
+void prepare_ledger(const Sqlite& db, const std::string& run_id);
 
 struct Ledger::Database {
   explicit Database(const std::string& path) : lease(path), db(path) {}
