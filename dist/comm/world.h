@@ -67,7 +67,7 @@ class World {
   std::string host_;
   FlightRecorder compute_log_{"now"}, gradients_log_{"bulk"}, control_log_{"control"}, device_log_{"device"},
       node_log_{"node"};
-  std::unique_ptr<DeviceChannels> channels_;  // null where ranks compute on CPUs, or alone
+  std::unique_ptr<DeviceChannels> channels_;  // null where ranks compute on CPUs, and in a world of one rank
   std::unique_ptr<comm::Comm> compute_, gradients_, control_, oracle_, node_;
 };
 

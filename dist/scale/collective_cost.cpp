@@ -14,7 +14,7 @@ double log2_up(int n) { return std::ceil(std::log2(static_cast<double>(n))); }
 
 double ring_message(Collective c, int p, double bytes) { return c == Collective::broadcast ? bytes : bytes / p; }
 
-// Of `p` peers whose messages all take what `piece` says.
+// Seconds on a ring of `p` ranks; `piece` has the alpha and beta of every message.
 double ring(Collective c, const CommPiece& piece, int p, double bytes) {
   if (p <= 1) return 0;
   const double steps = p - 1, share = steps / p;
@@ -24,7 +24,7 @@ double ring(Collective c, const CommPiece& piece, int p, double bytes) {
     case Collective::all_gather:
       return steps * piece.alpha + share * bytes / piece.beta;
     case Collective::broadcast:
-      return steps * piece.alpha + bytes / piece.beta;  // in pieces, one behind the other
+      return steps * piece.alpha + bytes / piece.beta;  // in pieces, pipelined
     case Collective::all_to_all:
       return steps * piece.alpha + share * bytes / piece.beta;
   }
@@ -34,7 +34,7 @@ double ring(Collective c, const CommLink& link, int p, double bytes) {
   return ring(c, link.at(ring_message(c, p, bytes)), p, bytes);
 }
 
-// The same with as few steps as can be: trees, and doubling for the all-gather, whose last message is half of all.
+// The same with the fewest steps: trees, and recursive doubling for the all-gather, whose last message is half of all.
 double tree(Collective c, const CommLink& link, int p, double bytes) {
   if (p <= 1) return 0;
   const double steps = log2_up(p), share = (p - 1.0) / p;
@@ -67,8 +67,7 @@ Shape shape_of(const Fabric& fabric, int ranks) {
 double flat(Collective c, const Fabric& fabric, int ranks, double bytes) {
   const auto [local, nodes] = shape_of(fabric, ranks);
   if (nodes == 1) return ring(c, node_link(fabric, c), ranks, bytes);
-  // The steps between nodes take the network's time, the others the node's; each node's cards pass all bytes of the
-  // ring.
+  // Steps between nodes use the network, the others the node's link; each node's cards carry all bytes of the ring.
   const double slow = nodes - 1, fast = ranks - nodes, message = ring_message(c, ranks, bytes);
   const CommPiece node = node_link(fabric, c).at(message), network = fabric.network.at(message);
   return ring(c,
@@ -134,7 +133,8 @@ struct FittedPiece {
   double error = 0;  // sum of the squared relative errors
 };
 
-// Least squares of (A α + B /β) / t = 1: a steps and b bytes of each sample by asking the model with unit links.
+// Least squares of (A α + B /β) / t = 1: a and b, the steps and bytes of a sample, are the model's times with unit
+// links.
 FittedPiece fit_piece(std::span<const CommSample> samples) {
   double aa = 0, ab = 0, bb = 0, a1 = 0, b1 = 0;
   for (const CommSample& s : samples) {

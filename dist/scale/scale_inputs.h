@@ -1,8 +1,7 @@
-// scale_inputs: from the settings of a run to what the scale model takes: the cost of the configured model, and the
-// step's shape.
+// scale_inputs: the inputs of the scale model from the settings of a run: the cost of the model and the step's shape.
 //
-// The model is really built and run forward on a few images on the CPU: parameters, FLOPs and the memory that backward
-// needs are read off, not written down a second time. Takes seconds for a ResNet-50.
+// The model is built and run forward on a few images on the CPU: parameters, FLOPs and the memory that backward needs
+// are measured, not written down a second time. Takes seconds for a ResNet-50.
 #pragma once
 
 #include <cstdint>
