@@ -1,4 +1,5 @@
-// augment_params: what happens to one view, drawn from its stream of random numbers; the one home of the draw order.
+// augment_params: what happens to one view, drawn from its stream of random numbers; the only place that defines the
+// draw order.
 //
 // Order:  the words of stream (seed, augment, step, sample, view) are, whatever the policy:
 //           0 flip   1 jitter   2 order of the jitter   3 gray   4–7 factors of brightness, contrast, saturation, hue

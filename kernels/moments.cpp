@@ -58,7 +58,7 @@ void second_moment(Span<double> packed, MatrixView<const T> z, const double* mea
 
 template <class T>
 void centered_second_moment(Span<double> packed, MatrixView<const T> z, Span<const double> mean,
-                           const MomentsOptions& options, Scratch scratch, Cpu cpu) {
+                            const MomentsOptions& options, Scratch scratch, Cpu cpu) {
   check_cpu("centered_second_moment", cpu);
   check_matrix("centered_second_moment: z", z, -1, z.cols);
   check_span("centered_second_moment: mean", mean, z.cols);
@@ -117,7 +117,7 @@ int64_t centered_product_scratch_bytes(int64_t rows, int64_t dims) {
 
 template <class T>
 void centered_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const T> a,
-                     Into into, Scratch scratch, Cpu cpu) {
+                      Into into, Scratch scratch, Cpu cpu) {
   check_cpu("centered_product", cpu);
   check_matrix("centered_product: z", z, -1, z.cols);
   check_matrix("centered_product: out", out, z.rows, z.cols);
@@ -142,13 +142,13 @@ void centered_product(MatrixView<T> out, MatrixView<const T> z, Span<const doubl
 
 #define PAL_INSTANTIATE(T)                                                                                             \
   template void column_sums<T>(Span<double>, MatrixView<const T>, Scratch, Cpu);                                       \
-  template void centered_second_moment<T>(Span<double>, MatrixView<const T>, Span<const double>, const MomentsOptions&, \
-                                         Scratch, Cpu);                                                                \
-  template int64_t centered_second_moment_scratch_bytes<T>(int64_t, int64_t, const MomentsOptions&);                    \
+  template void centered_second_moment<T>(Span<double>, MatrixView<const T>, Span<const double>,                       \
+                                          const MomentsOptions&, Scratch, Cpu);                                        \
+  template int64_t centered_second_moment_scratch_bytes<T>(int64_t, int64_t, const MomentsOptions&);                   \
   template void covariance_terms<T>(MatrixView<T>, double*, double*, Span<const double>, int64_t,                      \
                                     const MomentsOptions&, Cpu);                                                       \
-  template void centered_product<T>(MatrixView<T>, MatrixView<const T>, Span<const double>, MatrixView<const T>, Into,  \
-                                   Scratch, Cpu);                                                                      \
+  template void centered_product<T>(MatrixView<T>, MatrixView<const T>, Span<const double>, MatrixView<const T>, Into, \
+                                    Scratch, Cpu);                                                                     \
   template int64_t centered_product_scratch_bytes<T>(int64_t, int64_t);
 PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(double)

@@ -1,4 +1,4 @@
-// moments on CUDA, covariance form: column sums, the centered second moment in triangular tiles, terms, gradient product.
+// moments on CUDA, covariance form: column sums, the centered second moment in triangular tiles, terms, gradient.
 #include <cmath>
 
 #include "kernels/moments.cuh"
@@ -104,7 +104,7 @@ int64_t centered_second_moment_scratch_bytes(int64_t rows, int64_t dims, const M
 
 template <class T>
 void centered_second_moment(Span<double> packed, MatrixView<const T> z, Span<const double> mean,
-                           const MomentsOptions& options, Scratch scratch, cudaStream_t stream) {
+                            const MomentsOptions& options, Scratch scratch, cudaStream_t stream) {
   check_matrix("centered_second_moment: z", z, -1, z.cols);
   check_span("centered_second_moment: mean", mean, z.cols);
   check_span("centered_second_moment: packed", packed, packed_size(z.cols));
@@ -142,7 +142,7 @@ void covariance_terms(MatrixView<float> a, double* variance_term, double* covari
 
 template <class T>
 void centered_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const float> a,
-                     Into into, cudaStream_t stream) {
+                      Into into, cudaStream_t stream) {
   check_matrix("centered_product: z", z, -1, z.cols);
   check_matrix("centered_product: out", out, z.rows, z.cols);
   check_matrix("centered_product: a", a, z.cols, z.cols);
@@ -153,13 +153,13 @@ void centered_product(MatrixView<T> out, MatrixView<const T> z, Span<const doubl
   check_launch(stream);
 }
 
-#define PAL_INSTANTIATE(T)                                                                                             \
-  template void column_sums<T>(Span<double>, MatrixView<const T>, Scratch, cudaStream_t);                              \
-  template void centered_second_moment<T>(Span<double>, MatrixView<const T>, Span<const double>, const MomentsOptions&, \
-                                         Scratch, cudaStream_t);                                                       \
-  template int64_t centered_second_moment_scratch_bytes<T>(int64_t, int64_t, const MomentsOptions&);                    \
-  template void centered_product<T>(MatrixView<T>, MatrixView<const T>, Span<const double>, MatrixView<const float>,    \
-                                   Into, cudaStream_t);
+#define PAL_INSTANTIATE(T)                                                                                           \
+  template void column_sums<T>(Span<double>, MatrixView<const T>, Scratch, cudaStream_t);                            \
+  template void centered_second_moment<T>(Span<double>, MatrixView<const T>, Span<const double>,                     \
+                                          const MomentsOptions&, Scratch, cudaStream_t);                             \
+  template int64_t centered_second_moment_scratch_bytes<T>(int64_t, int64_t, const MomentsOptions&);                 \
+  template void centered_product<T>(MatrixView<T>, MatrixView<const T>, Span<const double>, MatrixView<const float>, \
+                                    Into, cudaStream_t);
 PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(bf16)
 #undef PAL_INSTANTIATE

@@ -9,7 +9,9 @@
 namespace pal::kernels::cuda {
 
 // Place of (k, l), k <= l, in the packed triangle; packed_index for the device.
-__device__ inline int64_t packed_place(int64_t k, int64_t l, int64_t size) { return k * size - k * (k - 1) / 2 + (l - k); }
+__device__ inline int64_t packed_place(int64_t k, int64_t l, int64_t size) {
+  return k * size - k * (k - 1) / 2 + (l - k);
+}
 
 // ---- loaders: z − mean, element (row, column) ----
 template <class T>
@@ -19,7 +21,8 @@ struct Centered {
   const double* mean;
   int64_t rows, columns;
   __device__ double at(int64_t row, int64_t column) const {
-    return row < rows && column < columns ? static_cast<double>(to_float(z[row * stride + column])) - mean[column] : 0.0;
+    return row < rows && column < columns ? static_cast<double>(to_float(z[row * stride + column])) - mean[column]
+                                          : 0.0;
   }
 };
 template <class T>
@@ -124,8 +127,10 @@ __global__ void __launch_bounds__(kTileThreads, 2) triangle_kernel(double* parts
 template <class Loader>
 void triangle(double* parts, const Loader& x, const Triangle& t, Accumulate accumulate, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(t.tiles), static_cast<unsigned>(t.tiles), static_cast<unsigned>(t.splits));
-  if (accumulate == Accumulate::fp64) triangle_kernel<double><<<grid, kTileThreads, 0, stream>>>(parts, x, t);
-  else triangle_kernel<float><<<grid, kTileThreads, 0, stream>>>(parts, x, t);
+  if (accumulate == Accumulate::fp64)
+    triangle_kernel<double><<<grid, kTileThreads, 0, stream>>>(parts, x, t);
+  else
+    triangle_kernel<float><<<grid, kTileThreads, 0, stream>>>(parts, x, t);
   check_launch(stream);
 }
 

@@ -1,6 +1,6 @@
 // moments on CUDA, Gram form: the n × n products of centered rows instead of the D × D covariance.
 //
-//   covariance  ‖Gram‖²_F − Σ_k C_kk²      gradient of row i   4b/(n−1) · Σ_j Gram_ij z_j  +  z_i ∘ (A_kk − 4b C_kk/(n−1))
+//   covariance  ‖Gram‖²_F − Σ_k C_kk²     gradient of z_i  4b/(n−1) · Σ_j Gram_ij z_j  +  z_i ∘ (A_kk − 4b C_kk/(n−1))
 // with z centered. (Gram Z)_i = z_i C, so this is the covariance form's z_i A without its off-diagonal matrix.
 #include "kernels/moments.cuh"
 

@@ -33,9 +33,9 @@ struct PairSample {
 // The rows that a criterion gets in a step. This rank holds positions [begin, end) of the global batch in every view;
 // its local row of (view v, position p) is v · (end − begin) + (p − begin).
 struct BatchRows {
-  std::vector<int64_t> samples;  // (B) data-set ids of the GLOBAL batch
-  int64_t begin = 0, end = 0;    // this rank's positions
-  std::vector<double> weights;   // (B) 1/π of each sample, or empty (see above)
+  std::vector<int64_t> samples;     // (B) data-set ids of the GLOBAL batch
+  int64_t begin = 0, end = 0;       // this rank's positions
+  std::vector<double> weights;      // (B) 1/π of each sample, or empty (see above)
   std::vector<int64_t> rank_begin;  // (W + 1) rank r holds positions [rank_begin[r], rank_begin[r + 1])
   int32_t views = 2;
   uint64_t seed = 0, step = 0;        // of the random draws inside a criterion

@@ -33,8 +33,7 @@ kernels::Span<const T> span_of(const std::vector<T>& v) {
 class ScratchMemory {
  public:
   explicit ScratchMemory(int64_t bytes) : memory_(at::empty({bytes}, at::kByte)) {}
-  ScratchMemory(int64_t bytes, const at::Tensor& like)
-      : memory_(at::empty({bytes}, like.options().dtype(at::kByte))) {}
+  ScratchMemory(int64_t bytes, const at::Tensor& like) : memory_(at::empty({bytes}, like.options().dtype(at::kByte))) {}
   operator kernels::Scratch() const { return {memory_.data_ptr(), memory_.numel()}; }
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 // Rows of c whose sums stay in registers; the rest of the registers hold what is loaded.
 constexpr int kRows = kRegisters == 32 ? 8 : 4;
-constexpr int64_t kAhead = 16;  // steps of a called into the first cache beforehand; b is there already
+constexpr int64_t kAhead = 16;  // steps of a that are prefetched into the L1 cache; b is there already
 template <class C>
 constexpr int64_t kWidth = kPanelWidth<C>;
 template <class C>

@@ -11,7 +11,7 @@
 
 #include "core/data/image/nvjpeg_decoder.h"
 #include "core/io/h5.h"
-#include "dist/comm/nccl_version.h"
+#include "dist/comm/device.h"
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
 #include "launch/cli.h"

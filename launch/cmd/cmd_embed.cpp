@@ -36,7 +36,8 @@ int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
   const setup::RunSpec spec = run_spec(run);
   if (data == "train" || data == "test") {
     const std::string& file = data == "train" ? spec.data.train : spec.data.test;
-    PAL_CHECK(!file.empty(), "the run does not name this set", "data." + data + " is empty", "give the path of the shards");
+    PAL_CHECK(!file.empty(), "the run does not name this set", "data." + data + " is empty",
+              "give the path of the shards");
     data = file;
   }
   keep_freed_memory();

@@ -274,7 +274,8 @@ int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
             "give a run folder, or --features pixels");
   const setup::RunSpec spec = is_run ? run_spec(args.run) : setup::make_run_spec(load_config(args.run, {}));
   if (args.train.empty()) {
-    PAL_CHECK(!spec.data.test.empty(), "the config names no test set", "data.test is empty", "set data.test in the config");
+    PAL_CHECK(!spec.data.test.empty(), "the config names no test set", "data.test is empty",
+              "set data.test in the config");
     args.train = spec.data.train;
     args.test = spec.data.test;
   }

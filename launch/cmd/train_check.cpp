@@ -44,8 +44,9 @@ std::string bytes_text(double bytes) {
 std::string views_text(const setup::RunSpec& spec, const dist::ViewSides& sides) {
   std::string out = fmt::format("{} views of {}x{}", spec.augment.views, sides.large, sides.large);
   if (sides.small > 0) out += fmt::format(" and {} of {}x{}", spec.augment.small_views, sides.small, sides.small);
-  return out +
-         (sides.known == dist::ViewSides::Known::assumed ? " (assumed: data.size is 0 and the data set is not available)" : "");
+  return out + (sides.known == dist::ViewSides::Known::assumed
+                    ? " (assumed: data.size is 0 and the data set is not available)"
+                    : "");
 }
 
 // Steps and learning rates. Without the data set an epoch counts as a thousand steps; the curve has the same shape.
@@ -122,10 +123,11 @@ int check_training(const setup::RunSpec& spec, int ranks) {
   Lines lines = {{"check", ""}, {"data", data.text}};
   lines.push_back({"step", fmt::format("{} samples, {}", batch, views_text(spec, sides))});
   lines.push_back({"per rank", fmt::format("{} ranks: {} samples, {} rows", ranks, (batch + ranks - 1) / ranks,
-                                            (batch + ranks - 1) / ranks * views)});
+                                           (batch + ranks - 1) / ranks * views)});
   add_cost(lines, spec, sides, ranks);
   add_schedule(lines, spec, data.samples);
-  fmt::print("{}memory and bytes are predicted by a model (pal help scale); nothing was trained\n", format_table(lines));
+  fmt::print("{}memory and bytes are predicted by a model (pal help scale); nothing was trained\n",
+             format_table(lines));
   return static_cast<int>(Exit::ok);
 }
 

@@ -50,8 +50,8 @@ void check_covariance_form(std::vector<KernelCheck>& checks, const Inputs& in, i
   options.accumulate = Accumulate::native;
   std::vector<double> packed(packed_size(dims));
   cpu::centered_second_moment<float>({packed.data(), packed_size(dims)}, in.view, {in.mean.data(), dims}, options,
-                                    HostScratch(cpu::centered_second_moment_scratch_bytes<float>(rows, dims, options)),
-                                    cpu);
+                                     HostScratch(cpu::centered_second_moment_scratch_bytes<float>(rows, dims, options)),
+                                     cpu);
   const DeviceArray<double> mean(in.mean), device_packed(packed_size(dims)), same_packed(packed), terms(2);
   const DeviceArray<char> scratch(std::max(cuda::centered_second_moment_scratch_bytes<float>(rows, dims, options),
                                            cuda::covariance_terms_scratch_bytes(dims)));
@@ -59,7 +59,7 @@ void check_covariance_form(std::vector<KernelCheck>& checks, const Inputs& in, i
   moment.milliseconds = milliseconds(
       [&] {
         cuda::centered_second_moment<float>(device_packed.span(), in.device_view, mean.span(), options,
-                                           scratch.scratch(), nullptr);
+                                            scratch.scratch(), nullptr);
       },
       repeats);
   moment.error = distance(device_packed.host(), packed);
@@ -88,12 +88,13 @@ void check_covariance_form(std::vector<KernelCheck>& checks, const Inputs& in, i
 
   std::vector<float> expected(rows * dims);
   cpu::centered_product<float>({expected.data(), rows, dims}, in.view, {in.mean.data(), dims}, {a.data(), dims, dims},
-                              Into::overwrite, HostScratch(cpu::centered_product_scratch_bytes<float>(rows, dims)), cpu);
+                               Into::overwrite, HostScratch(cpu::centered_product_scratch_bytes<float>(rows, dims)),
+                               cpu);
   KernelCheck product{"centered_product", in.shape()};
   product.milliseconds = milliseconds(
       [&] {
-        cuda::centered_product<float>({out.data(), rows, dims}, in.device_view, mean.span(), {same_a.data(), dims, dims},
-                                     Into::overwrite, nullptr);
+        cuda::centered_product<float>({out.data(), rows, dims}, in.device_view, mean.span(),
+                                      {same_a.data(), dims, dims}, Into::overwrite, nullptr);
       },
       repeats);
   product.error = distance(out.host(), expected);

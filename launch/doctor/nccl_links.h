@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/comm/nccl_version.h"
+#include "dist/comm/device.h"
 #include "dist/comm/world.h"
 
 namespace pal::launch {

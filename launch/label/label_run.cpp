@@ -15,7 +15,7 @@
 #include "core/oracle/samplers/samplers.h"
 #include "core/record/metrics_reader.h"
 #include "core/setup/setup.h"
-#include "dist/train/run_folder.h"
+#include "dist/train/resume.h"
 #include "kernels/base/error.h"
 #include "launch/run/ask_round.h"
 #include "launch/run/trained_run.h"

@@ -84,7 +84,8 @@ std::string neighbor_rows(const Looked& train, const Looked& test, const SampleO
 }  // namespace
 
 SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
-  if (!run.spec || run.checkpoint < 0) return {"<p>The run has no checkpoint, so samples cannot be embedded.</p>\n", ""};
+  if (!run.spec || run.checkpoint < 0)
+    return {"<p>The run has no checkpoint, so samples cannot be embedded.</p>\n", ""};
   const setup::RunSpec& spec = *run.spec;
   if (spec.data.test.empty()) return {"<p>The config names no test set (data.test).</p>\n", ""};
   try {

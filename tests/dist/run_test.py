@@ -250,7 +250,7 @@ class Run(RunCase):
         self.train("whole")
         refused = lambda where, code, *words: self.one_sentence(self.train("new", "--resume", where, code=code), *words)
         refused("nowhere", 2, "--resume is neither auto, never nor a folder: nowhere")
-        refused("idx", 2, "nothing to go on from in --resume: idx")
+        refused("idx", 2, "there is no checkpoint in --resume: idx")
         refused("whole", 2, "not before the last step of this run, 10; its step: 10")
         os.makedirs(f"{self.folder}/empty/checkpoints", exist_ok=True)
         refused("empty", 3, "has no checkpoint yet")

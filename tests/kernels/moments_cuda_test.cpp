@@ -36,13 +36,13 @@ Expected on_cpu(const std::vector<double>& z, const Case& c, const MomentsOption
   for (double& m : e.mean) m /= static_cast<double>(rows);
   e.packed.resize(packed_size(dims));
   cpu::centered_second_moment<double>({e.packed.data(), packed_size(dims)}, view, {e.mean.data(), dims}, options, lent,
-                                     Cpu{});
+                                      Cpu{});
   e.a.resize(dims * dims);
   cpu::covariance_terms<double>({e.a.data(), dims, dims}, &e.variance, &e.covariance,
                                 {e.packed.data(), packed_size(dims)}, rows, options, Cpu{});
   e.gradient.resize(rows * dims);
   cpu::centered_product<double>({e.gradient.data(), rows, dims}, view, {e.mean.data(), dims}, {e.a.data(), dims, dims},
-                               Into::overwrite, lent, Cpu{});
+                                Into::overwrite, lent, Cpu{});
   return e;
 }
 
@@ -76,7 +76,7 @@ void covariance_form(const Case& c, const MomentsOptions& options, Random& rando
   cuda::covariance_terms({a.data(), c.dims, c.dims}, terms.data(), terms.data() + 1, packed.span(), c.rows, options,
                          scratch.scratch(), nullptr);
   cuda::centered_product<T>({out.data(), c.rows, c.dims, c.stride()}, view, mean.span(), {a.data(), c.dims, c.dims},
-                           Into::overwrite, nullptr);
+                            Into::overwrite, nullptr);
   PAL_CUDA_CHECK(cudaDeviceSynchronize());
 
   std::vector<double> means = sums.host();

@@ -179,9 +179,10 @@ TYPED_TEST(MomentsTest, SplitRowsAddUpAndOwnRowsKeepTheirBits) {
   Matrix<T> a(dims, dims), whole(n, dims), part(n - cut, dims);
   cpu::covariance_terms<T>(a.view(), nullptr, nullptr, span(all), n, o, Cpu{});
   OwnScratch scratch(cpu::centered_product_scratch_bytes<T>(n, dims));
-  cpu::centered_product<T>(whole.view(), z.view(), span(mean), std::as_const(a).view(), Into::overwrite, scratch, Cpu{});
-  cpu::centered_product<T>(part.view(), std::as_const(tail).view(), span(mean), std::as_const(a).view(), Into::overwrite,
-                          scratch, Cpu{});
+  cpu::centered_product<T>(whole.view(), z.view(), span(mean), std::as_const(a).view(), Into::overwrite, scratch,
+                           Cpu{});
+  cpu::centered_product<T>(part.view(), std::as_const(tail).view(), span(mean), std::as_const(a).view(),
+                           Into::overwrite, scratch, Cpu{});
   const auto gram_whole = gram_form(z, o, 0, n), gram_part = gram_form(z, o, cut, n - cut);
   EXPECT_EQ(gram_whole.covariance, gram_part.covariance);
   for (int64_t i = cut; i < n; ++i) {
@@ -276,7 +277,7 @@ TYPED_TEST(MomentsTest, RefusesBadArguments) {
   expect_error(
       [&] {
         cpu::centered_product<T>(narrow.view(), z.view(), span(mean), std::as_const(a).view(), Into::add, scratch,
-                                Cpu{});
+                                 Cpu{});
       },
       "out");
   expect_error(

@@ -215,7 +215,8 @@ TEST_F(ConfigTest, ExactlyOneLengthAndOneLearningRate) {
 }
 
 TEST_F(ConfigTest, BadFiles) {
-  EXPECT_NE(refusal((dir_ / "none.yaml").string()).find("this config file does not exist: none.yaml"), std::string::npos);
+  EXPECT_NE(refusal((dir_ / "none.yaml").string()).find("this config file does not exist: none.yaml"),
+            std::string::npos);
   EXPECT_NE(refusal(dir_.string()).find("is a folder"), std::string::npos);
   EXPECT_NE(refusal_of("train:\n  steps: [1\n").find("not YAML"), std::string::npos);
   EXPECT_NE(refusal_of("- a\n- b\n").find("does not hold sections"), std::string::npos);
@@ -224,17 +225,19 @@ TEST_F(ConfigTest, BadFiles) {
   EXPECT_NE(refusal_of("&a train: &b {x: *b}").find("c.yaml"), std::string::npos);
   EXPECT_EQ(refusal_of("train:\n  seed: 1\n  steps: 2\n  seed: 1\n"),
             "c.yaml:4: the key is set twice: train.seed; remove one; the first is on line 2");
-  EXPECT_NE(refusal_of("train: {seed: 1}\noptim: {lr: 1}\ntrain: {steps: 2}\n")
-                .find("c.yaml:3: the key is set twice: train"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal_of("train: {seed: 1}\noptim: {lr: 1}\ntrain: {steps: 2}\n").find("c.yaml:3: the key is set twice: train"),
+      std::string::npos);
   EXPECT_NE(refusal_of("train: {steps: 1}\ntrain.steps: 2\n").find("is set twice"), std::string::npos);
 }
 
 TEST_F(ConfigTest, BaseFilesThatDoNotWork) {
   write("x/b.yaml", "base: ../c.yaml\n");
-  EXPECT_EQ(refusal_of("base: x/b.yaml\n"), "x/b.yaml:1: this base file includes itself: c.yaml; remove one of the base: lines");
+  EXPECT_EQ(refusal_of("base: x/b.yaml\n"),
+            "x/b.yaml:1: this base file includes itself: c.yaml; remove one of the base: lines");
   EXPECT_NE(refusal_of("base: c.yaml\n").find("includes itself"), std::string::npos);
-  EXPECT_NE(refusal_of("\nbase: none.yaml\n").find("c.yaml:2: this config file does not exist: none.yaml"), std::string::npos);
+  EXPECT_NE(refusal_of("\nbase: none.yaml\n").find("c.yaml:2: this config file does not exist: none.yaml"),
+            std::string::npos);
   EXPECT_NE(refusal_of("base: {a: b}\n").find("base must be a file"), std::string::npos);
   write("same.yaml", kRun);  // twice the same file is no cycle
   EXPECT_EQ(Config::load(write("c.yaml", "base: [same.yaml, same.yaml]"), {}).integer("train.steps"), 10);

@@ -1,5 +1,5 @@
-// nccl_version: asks the CUDA runtime, NCCL and LibTorch, in this order.
-#include "dist/comm/nccl_version.h"
+// cuda_state: cuda_state() of device.h, which asks LibTorch, the CUDA runtime and NCCL.
+#include "dist/comm/device.h"
 
 #ifdef PAL_WITH_CUDA
 #include <ATen/Context.h>
@@ -7,7 +7,6 @@
 #include <cuda_runtime_api.h>
 
 #include "core/ops/torch_cuda.h"
-#include "dist/comm/device_found.h"
 #include "kernels/base/error.h"
 #endif
 
@@ -28,7 +27,7 @@ std::string cuda_version(int number) {  // 13000 → "13.0"; 0: none
   return number == 0 ? "" : std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
 
-// Why LibTorch can not compute on a GPU; empty when it can.
+// Why LibTorch cannot compute on a GPU; empty when it can.
 std::string missing_operators() {
   try {
     ops::load_torch_cuda();
@@ -52,7 +51,7 @@ CudaState cuda_state() {
   state.nccl = found.nccl == 0 ? "" : nccl_version_text(found.nccl);
   state.devices = found.visible;
   state.reason = found.visible > 0 && !at::hasCUDA()
-                     ? "LibTorch sees none, though the driver shows " + std::to_string(found.visible)
+                     ? "LibTorch finds none, but the driver shows " + std::to_string(found.visible)
                      : found.reason;
   return state;
 }
