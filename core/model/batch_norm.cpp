@@ -22,7 +22,7 @@ namespace {
 constexpr double kCancellation = 100;
 
 int norm_threads() { return at::get_num_threads(); }
-at::TensorOptions doubles_beside(const at::Tensor& x) {
+at::TensorOptions double_options(const at::Tensor& x) {
   return at::TensorOptions().dtype(at::kDouble).device(x.device());
 }
 
@@ -36,7 +36,7 @@ struct Statistics {
 // running mean: a check would wait for the GPU in every layer, and fp64 has enough digits near the running mean.
 Statistics batch_statistics(const at::Tensor& x, const at::Tensor& running_mean, const BatchNormOptions& options) {
   const int64_t channels = x.size(1);
-  const at::Tensor sums = at::empty({2 * channels + 1}, doubles_beside(x));  // Σx, Σx², rows
+  const at::Tensor sums = at::empty({2 * channels + 1}, double_options(x));  // Σx, Σx², rows
   const at::Tensor both = sums.narrow(0, 0, 2 * channels).view({2, channels});
   Statistics s;
   s.count = sums[2 * channels];
@@ -113,7 +113,7 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
     const bool residual = ctx->saved_data["residual"].toBool();
     comm::Comm* const comm = reinterpret_cast<comm::Comm*>(ctx->saved_data["comm"].toInt());
     const at::Tensor dy = grads[0].contiguous(ops::channel_format(x));
-    const at::Tensor sums = at::empty({2, x.size(1)}, doubles_beside(x));  // Σg, Σg(x − mean)
+    const at::Tensor sums = at::empty({2, x.size(1)}, double_options(x));  // Σg, Σg(x − mean)
     // The residual's gradient is g: dy masked by the ReLU, or dy itself without ReLU.
     const at::Tensor kept = residual && y.defined() ? at::empty_like(x) : at::Tensor();
     ops::channel_grad_sums(sums, kept, dy, y, x, mean, norm_threads());

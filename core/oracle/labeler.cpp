@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/graph/graph_files.h"
+#include "core/oracle/oracle_spec.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 

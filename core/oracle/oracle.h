@@ -23,6 +23,8 @@
 
 namespace pal::oracle {
 
+struct OracleSpec;
+
 // The samples a round may choose from, and their embeddings. The rows are in one process, or on several ranks, each
 // with the rows of consecutive samples.
 struct Pool {

@@ -88,11 +88,11 @@ std::string describe_missing(const std::vector<std::optional<LaunchStatus>>& sta
   }
   std::string text = begin;
   if (!silent.empty())
-    text += "; " + listed(silent) + (silent.size() == 1 ? " does" : " do") +
+    text += "; " + ranks_text(silent) + (silent.size() == 1 ? " does" : " do") +
             " not reply: ended, stopped, or its host is unreachable";
   if (!behind.empty()) {
     const LaunchStatus& first = *statuses[static_cast<size_t>(behind.front())];
-    text += "; " + listed(behind) + (behind.size() == 1 ? " has" : " have") + " not reached it, last at launch " +
+    text += "; " + ranks_text(behind) + (behind.size() == 1 ? " has" : " have") + " not reached it, last at launch " +
             std::to_string(first.number) + (first.number > 0 ? std::string(" (") + first.what + ")" : "");
   }
   if (differs >= 0)

@@ -36,6 +36,8 @@ class RankStatusChannel {
   int rank_ = 0, size_ = 1;
 };
 
+// "rank 3", "ranks 1, 4".
+std::string ranks_text(const std::vector<int>& ranks);
 // A sentence about the ranks for which rank `self` has waited `waited` seconds.
 std::string describe_missing(const std::vector<std::optional<LaunchStatus>>& statuses, int self, double waited);
 

@@ -1,7 +1,6 @@
 #include "dist/health/hang_detector.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,10 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kCommNames[kComms] = {"now", "bulk", "control", "device", "node"};
-
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
-}
 
 const char* has_not(const std::vector<int>& ranks) { return ranks.size() == 1 ? "has not" : "have not"; }
 

@@ -44,7 +44,7 @@ void StepMetrics::after(const FinishedStep& done) {
   m.diagnostics.insert(m.diagnostics.end(), seen.begin(), seen.end());
   if (of_.spec.data.decoder == data::Decoder::nvjpeg)
     m.diagnostics.emplace_back("left_to_libjpeg", static_cast<double>(of_.loader.report().left_to_libjpeg));
-  if (!report.skipped) m.warning = collapse_.look(d, done.z.size(1));
+  if (!report.skipped) m.warning = collapse_.check(d, done.z.size(1));
   if (!m.warning.empty()) report.warning += (report.warning.empty() ? "" : "; ") + m.warning;
   try {
     of_.writer->write(m);

@@ -34,7 +34,7 @@ struct CompareArguments {
 std::vector<std::string> prepare_features(const CompareArguments& args) {
   const setup::RunSpec spec = setup::make_run_spec(load_config(args.config, args.overrides));
   const std::string train = args.out + "/features/train.npy", test = args.out + "/features/test.npy";
-  const study::StudyData data = study::read_study_data(config);
+  const study::StudyData data = study::read_study_data(spec);
   if (!data.parents.empty()) return {};  // such a file cannot hold a taxonomy: every run reads the images
   io::write_feature_file(train,
                          {.features = data.train, .labels = data.train_labels, .ids = {}, .classes = {}, .about = {}});

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/config/config.h"
 #include "core/data/import/import.h"
+#include "core/setup/run_spec.h"
 
 namespace CLI {
 class App;
@@ -43,7 +43,7 @@ int run_data_import(DataImport import);
 
 // `pal train CONFIG --check` prints shapes, steps, learning rates, memory and bytes of a run and returns the exit code.
 // It works without the data set and then prints what is unknown.
-int check_training(const config::Config& config, int ranks);
+int check_training(const setup::RunSpec& spec, int ranks);
 // One character per value, higher for larger values.
 std::string sparkline(const std::vector<double>& values);
 
