@@ -200,7 +200,7 @@ class Slurm(Case):
     def test_lonely_processes(self):
         out = self.cluster.run("srun", "-N2", "-n2", "--mpi=none", PAL, "train", "c.yaml", "--run-dir", "lonely", cwd=self.folder, check=False)
         self.assertEqual(out.returncode, 2, out.stdout)
-        self.assertIn("they do not find each other", out.stdout)
+        self.assertIn("they did not connect to each other", out.stdout)
         self.assertFalse(os.path.exists(f"{self.folder}/lonely/config.yaml"))
 
     def test_no_sbatch(self):
