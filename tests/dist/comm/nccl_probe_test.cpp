@@ -36,11 +36,11 @@ TEST(NcclProbe, AWrongElementIsCountedAndCondemns) {
   row.bytes = 1 << 20;
   row.out_of_place = row.in_place = {1e-3, 0};
   EXPECT_TRUE(probe_passed({row}));
-  EXPECT_NE(probe_verdict({row}, 4).find("rightly between 4 devices; at best 1.6 GB/s"), std::string::npos)
+  EXPECT_NE(probe_verdict({row}, 4).find("are right between 4 devices; at best 1.6 GB/s"), std::string::npos)
       << probe_verdict({row}, 4);
   row.in_place.wrong = 2;
   EXPECT_FALSE(probe_passed({row}));
-  EXPECT_NE(probe_verdict({row}, 4).find("wrongly on this machine: 2 elements"), std::string::npos);
+  EXPECT_NE(probe_verdict({row}, 4).find("wrong sums on this machine: 2 elements"), std::string::npos);
 }
 
 TEST(NcclProbe, BandwidthsAsNcclTestsHasThem) {
