@@ -172,7 +172,8 @@ void GraphStore::insert(int64_t i, int64_t j, Relation relation) {
   if (before != Relation::unknown && before != relation) {
     const std::vector<Link> because = explain(i, j);
     PAL_DATA_CHECK(
-        false, "answer that contradicts the known relation of samples " + std::to_string(i) + " and " + std::to_string(j),
+        false,
+        "answer that contradicts the known relation of samples " + std::to_string(i) + " and " + std::to_string(j),
         std::string(relation == Relation::same ? "same, known to be different" : "different, known to be the same") +
             (because.empty() ? "" : " by " + to_string(because)),
         "check these pairs and remove one of the answers");
