@@ -172,10 +172,11 @@ void GraphStore::insert(int64_t i, int64_t j, Relation relation) {
   if (before != Relation::unknown && before != relation) {
     const std::vector<Link> because = explain(i, j);
     PAL_DATA_CHECK(
-        false, "answer against what is known of samples " + std::to_string(i) + " and " + std::to_string(j),
+        false,
+        "answer that contradicts the known relation of samples " + std::to_string(i) + " and " + std::to_string(j),
         std::string(relation == Relation::same ? "same, known to be different" : "different, known to be the same") +
             (because.empty() ? "" : " by " + to_string(because)),
-        "look the pairs up and take one of the answers back");
+        "check these pairs and remove one of the answers");
   }
   PAL_CHECK(answers_.size() < static_cast<size_t>(std::numeric_limits<int32_t>::max() - samples()) / 2,
             "answers in the graph", answers_.size(), "split the data set");

@@ -1,4 +1,4 @@
-// spec: which loss a run trains, and its settings, without tensors. The table of losses is core/config/losses.def.
+// spec: the kind of loss of a run and its settings, without tensors. The table of losses is core/config/losses.def.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -29,23 +29,23 @@ enum class PairDraw {
   halves,  // i from one random half of the rows, j from the other; plus each i = j once, which keeps it unbiased
 };
 
-// The settings loss.* with what else a loss depends on. The defaults are those of core/config/keys.cpp.
+// The settings loss.*, and the others that a loss depends on. core/config/keys.cpp has the defaults.
 struct LossSpec {
   LossKind kind = LossKind::vicreg;
   Reduction reduction = Reduction::mean;
   double invariance = 0, variance = 0, covariance = 0;  // VICReg: weights
   double epsilon = 0;                                   // VICReg
-  double margin = 0;                                    // VICReg; 0: the root of twice the width
+  double margin = 0;                                    // VICReg; 0: sqrt(2D)
   Moments moments = Moments::per_view;                  // VICReg
   double temperature = 0;                               // SimCLR, NNCLR
   BarlowForm barlow = BarlowForm::cross;
   double lambda = 0, scale = 0;  // BarlowTwins
-  int64_t queue = 0;             // NNCLR: embeddings to choose neighbors from; 0: the batch's own
+  int64_t queue = 0;             // NNCLR: embeddings to choose neighbors from; 0: those of the batch
   int64_t neighbors = 0;         // NNCLR
-  int64_t pairs = 0;             // sampled VIC²: drawn in a step; 0: all
+  int64_t pairs = 0;             // sampled VIC²: drawn per step; 0: all
   PairDraw draw = PairDraw::any;
   SampledForm form = SampledForm::unbiased;
-  std::optional<graph::SelfLoops> self_loops;  // graph.self_loops; none: as the loss itself has it
+  std::optional<graph::SelfLoops> self_loops;  // graph.self_loops; not set: the default of the loss
   uint64_t seed = 0;
   c10::ScalarType dtype = c10::ScalarType::Float;  // of the embeddings
 

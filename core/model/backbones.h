@@ -1,6 +1,6 @@
 // backbones: the networks that core/model/encoder.cpp chooses from, and the projector on top of them.
 //
-// To add a backbone: one source file, one line in core/config/backbones.def, one test, one paragraph of `pal help config`.
+// To add a backbone: one source file, one line in core/config/backbones.def, one test.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ std::shared_ptr<Backbone> make_convnet(const std::vector<int64_t>& widths, int64
 // Stems: imagenet is torchvision's (7×7 stride 2, max pooling); cifar has 3×3 stride 1 and no pooling, for images near
 // 32 pixels. In the bottleneck the stride is in the 3×3 convolution, as in torchvision.
 // Reference: He et al., "Deep residual learning for image recognition" (2015).
-// depth: 18, 34 or 50.
+// `depth` is 18, 34 or 50.
 std::shared_ptr<Backbone> make_resnet(int depth, Stem stem, int64_t channels, const BatchNormOptions& norm);
 
 // vit: vision transformers ViT-S and ViT-B with timm's parameter names, without the classifier.

@@ -77,14 +77,14 @@ void draw_uniform(T* w, int64_t n, double bound, Random random) {
   for (int64_t i = 0; i < n; ++i) w[i] = static_cast<T>(bound * ((random.next_u32() + 0.5) * 0x1p-31 - 1));
 }
 
-// As torchvision draws convolutions (normal, variance 2 / fan out) and PyTorch linear layers (uniform, bound fan in^-½);
-// a transformer's weights, tokens and positions as timm does (normal, deviation 0.02).
-// In double and rounded, so that float32 and float64 runs begin with the same weights.
+// Initialization: convolutions as torchvision (normal, variance 2 / fan out), linear layers as PyTorch (uniform, bound
+// fan in^-½), transformers as timm (normal, deviation 0.02). Drawn in double and rounded, so that float32 and float64
+// runs start with the same weights.
 constexpr double kTransformerDeviation = 0.02;
 
 template <class T>
 void draw_weight(at::Tensor weight, InitRule rule, uint64_t seed, uint64_t parameter) {
-  constexpr int64_t kStream = 4096;  // elements per stream, so that threads share the work and change nothing
+  constexpr int64_t kStream = 4096;  // elements per stream, so that the draws do not depend on the number of threads
   const int64_t n = weight.numel();
   const at::Tensor drawn = at::empty(weight.sizes(), weight.scalar_type());  // in the order of the indices
   T* const w = drawn.data_ptr<T>();
@@ -109,7 +109,7 @@ void draw_weights(torch::nn::Module& module, InitRule backbone, uint64_t seed) {
   for (const auto& named : module.named_parameters()) {
     const at::Tensor& weight = named.value();
     const InitRule rule = named.key().starts_with("backbone.") ? backbone : InitRule::convolutional;
-    if (weight.dim() > 1) {  // norms begin with one and zero
+    if (weight.dim() > 1) {  // norms start with weight 1 and bias 0
       AT_DISPATCH_FLOATING_TYPES(weight.scalar_type(), "draw_weight",
                                  [&] { draw_weight<scalar_t>(weight, rule, seed, parameter); });
     }

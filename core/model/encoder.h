@@ -1,4 +1,4 @@
-// encoder: backbone + projector (+ predictor) as one module, and the factory that builds it from the config.
+// encoder: backbone + projector (+ predictor) as one module, and the factory that builds it from a ModelSpec.
 //
 // Parameter names are torchvision's (ViT: timm's) under "backbone.", and "projector.N.*", "predictor.N.*" for the
 // heads, so that exported weights load in Python. Every batch norm is core/model/batch_norm.h.

@@ -212,7 +212,7 @@ std::string init_text(const InitReport& report) {
          (report.prefix.empty() ? "" : fmt::format(" under {}", report.prefix)) +
          (rest.empty()
               ? ""
-              : fmt::format(", {} left alone ({}{})", rest.size(),
+              : fmt::format(", {} ignored ({}{})", rest.size(),
                             fmt::join(rest.begin(),
                                       rest.begin() + static_cast<ptrdiff_t>(std::min<size_t>(rest.size(), 3)), ", "),
                             rest.size() > 3 ? ", …" : ""));

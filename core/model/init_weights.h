@@ -24,7 +24,7 @@ struct InitReport {
 // unchanged.
 InitReport init_backbone(Encoder& encoder, const std::string& path);
 
-// "62 tensors under module.backbone., 2 left alone (fc.bias, fc.weight)"
+// "62 tensors under module.backbone., 2 ignored (fc.bias, fc.weight)"
 std::string init_text(const InitReport& report);
 
 // Our name of a published parameter, by the table: "encoder.ln.weight" → "norm.weight".

@@ -1,4 +1,4 @@
-// no_backbone: model.backbone=none: features that another program made are the backbone's output.
+// no_backbone: model.backbone=none, the identity: the inputs are features from another program.
 #include "core/model/batch_norm.h"
 #include "core/model/layers.h"
 #include "core/model/spec.h"

@@ -23,21 +23,21 @@ inline constexpr config::NamedChoice<BackboneKind> kBackbones[] = {
 enum class Stem { cifar, imagenet };  // of a ResNet: 3×3 without pooling, or 7×7 / 2 with pooling
 inline constexpr config::NamedChoice<Stem> kStems[] = {{"cifar", Stem::cifar}, {"imagenet", Stem::imagenet}};
 
-enum class BatchNormScope { global, node, off };  // whose rows make the batch statistics: off is the rank's own
+enum class BatchNormScope { global, node, off };  // ranks that share batch statistics; off: none
 inline constexpr config::NamedChoice<BatchNormScope> kBatchNormScopes[] = {
     {"global", BatchNormScope::global}, {"node", BatchNormScope::node}, {"off", BatchNormScope::off}};
 
 struct ModelSpec {
-  BackboneKind backbone = BackboneKind::convnet;  // none: the input itself
+  BackboneKind backbone = BackboneKind::convnet;  // none: identity
   Stem stem = Stem::cifar;
-  std::string init;  // weights that the backbone begins with, a safetensors file; "": drawn
+  std::string init;  // initial weights of the backbone, a safetensors file; "": drawn
   std::vector<int64_t> convnet_widths = {32, 64, 128};
   std::vector<int64_t> projector = {256, 256, 64};  // widths after the features; empty: none
-  std::vector<int64_t> predictor;                   // widths after the projector, the last one its own; empty: none
-  int64_t patch = 16;                               // ViT: side of a patch in pixels
-  int64_t image = 0;                                // ViT: side of the images in pixels
-  double drop_path = 0;                             // ViT: stochastic depth
-  int64_t channels = 3;                             // none: of the input, all of it
+  std::vector<int64_t> predictor;  // widths after the projector, the last one the embedding's; empty: none
+  int64_t patch = 16;              // ViT: side of a patch in pixels
+  int64_t image = 0;               // ViT: side of the images in pixels
+  double drop_path = 0;            // ViT: stochastic depth
+  int64_t channels = 3;            // of the input; backbone none: its width
   BatchNormScope batch_norm = BatchNormScope::global;
   uint64_t seed = 0;
   c10::ScalarType dtype = c10::ScalarType::Float;

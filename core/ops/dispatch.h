@@ -21,7 +21,7 @@ namespace pal::ops {
 inline void check_same_device(const char* op, const at::Tensor& first, std::initializer_list<at::Tensor> others) {
   for (const at::Tensor& t : others) {
     PAL_ASSERT(!t.defined() || t.device() == first.device(),
-               std::string(op) + ": a tensor on " + t.device().str() + " beside one on " + first.device().str());
+               std::string(op) + ": a tensor is on " + t.device().str() + ", another on " + first.device().str());
   }
 }
 
@@ -35,7 +35,7 @@ void dispatch_doubles(const char* op, const at::Tensor& first, std::initializer_
   if (first.is_meta()) return;
   if (first.device().is_cpu()) return cpu(kernels::Cpu{threads});
 #ifdef PAL_WITH_CUDA
-  PAL_ASSERT(first.device().is_cuda(), std::string(op) + ": tensors lie on the CPU or a CUDA device");
+  PAL_ASSERT(first.device().is_cuda(), std::string(op) + ": tensors must be on the CPU or a CUDA device");
   const c10::cuda::CUDAGuard guard(first.device());
   cuda(c10::cuda::getCurrentCUDAStream().stream());
 #else

@@ -10,7 +10,7 @@ void load_torch_cuda() {
   // Found by the run path of the program. Never unloaded, because its operators stay registered.
   void* library = dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL);
   const char* reason = library == nullptr ? dlerror() : nullptr;
-  PAL_CHECK(library != nullptr, "LibTorch's CUDA half can not be loaded",
+  PAL_CHECK(library != nullptr, "LibTorch's CUDA half cannot be loaded",
             reason == nullptr ? "libtorch_cuda.so" : reason,
             "install a CUDA build of LibTorch (launch/setup), or set train.device=cpu");
 }

@@ -1,4 +1,4 @@
-// spec: which optimizer a run has, and its settings. The table of optimizers is core/config/optimizers.def.
+// spec: the optimizer of a run and its settings. The table of optimizers is core/config/optimizers.def.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ struct OptimSpec {
   double lars_eta = 1e-3;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   // Of the schedule (setup::schedule).
-  std::optional<double> lr, base_lr;  // peak, or peak per 256 samples of the global batch; one of them, in a run
+  std::optional<double> lr, base_lr;  // peak, or peak per 256 samples of the global batch; a run sets one of them
   double warmup_epochs = 0;
   double final_ratio = 1;
 };

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""checkpoint_peer: how long PyTorch's ways to save a state hold a training process up. A peer of `pal bench checkpoint`.
+"""checkpoint_peer: how long PyTorch's ways to save a state block the training process; peer of `pal bench checkpoint`.
 
     checkpoint_peer.py --setup DIR            nothing to install
     checkpoint_peer.py --shapes FILE --out DIR
 
-FILE is JSON: a list of [name, shape], float32. Lines on standard input: "save" (torch.save), "dcp" (torch.distributed.
-checkpoint.async_save as it is by default), "dcp-kept" (the same with a staging buffer that is kept between saves), "end".
-Each is answered with {"ms": until the call returned, "total_ms": until the files were there}.
+FILE is JSON: a list of [name, shape], float32. Commands on standard input: "save" (torch.save), "dcp"
+(torch.distributed.checkpoint.async_save with its defaults), "dcp-kept" (the same with a staging buffer that is kept
+between saves), "end". The answer is {"ms": until the call returned, "total_ms": until the files were written}.
 """
 import argparse
 import gc

@@ -2,12 +2,12 @@
 """data_peer: the peers of `pal bench data`: JPEG files to two VICReg views, as a PyTorch user would load them.
 
     data_peer.py --setup DIR                              installs the peers' packages into DIR
-    data_peer.py --packages DIR --make FOLDER --images N  writes N baseline JPEGs of 348-500 pixels, of foolbox's ImageNet images
+    data_peer.py --packages DIR --make FOLDER --images N  writes N baseline JPEGs (348-500 pixels, foolbox's images)
     data_peer.py --packages DIR --serve FOLDER --peer NAME --size P --batch B --workers W
 
-The last answers lines: "turn" loads every file once, "compare FILE" reads views made by us and says how far torchvision's
-decode, crop and resize of the same boxes is from them, "end". A peer is PIL (decode and transforms), tensors (decode_jpeg
-and torchvision's v2 transforms), or ffcv (what FFCV has of them). One that is not there says so instead of "ready".
+The last form answers commands: "turn" loads every file once; "compare FILE" reads our views and prints the distance of
+torchvision's decode, crop and resize of the same boxes; "end". A peer is PIL (decode and transforms), tensors
+(decode_jpeg and torchvision's v2 transforms), or ffcv. A peer that is not available reports that instead of "ready".
 """
 import argparse
 import glob

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""ddp_quickstart: the Python peer of `pal bench step --case quickstart`: the quickstart's net with its loader.
+"""ddp_quickstart: the Python peer of `pal bench step --case quickstart`: the quickstart's network and loader.
 
 What a PyTorch user would write: Fashion-MNIST through torchvision's transforms on PIL images in a DataLoader with one
-worker a rank, the same small net, the official VICReg loss with its gathering layer, DDP over gloo, fused AdamW, local
+worker per rank, the same small network, the official VICReg loss with its gathering layer, DDP over gloo, fused AdamW, local
 batch norm. Arguments, requests and answers are those of ddp_step.py; --input is the folder of the IDX files.
 """
 import gzip

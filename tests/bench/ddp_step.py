@@ -4,26 +4,26 @@
 What a PyTorch user would write: the official VICReg loss with its gathering layer, DistributedDataParallel over gloo,
 local batch norm, SGD with momentum. The same initial weights and the same batches as ours come from a file.
 
-    ddp_step.py --setup DIR                   installs torchvision (no dependencies) into DIR; nothing to do: 0.1 s
+    ddp_step.py --setup DIR                   installs torchvision (no dependencies) into DIR, if needed
     ddp_step.py --input FILE --packages DIR [options]
 
 Input, a safetensors file (float32 or float64; converted to --dtype):
-    backbone.*, projector.*      initial parameters by torchvision's and our projector's names; buffers may be left out
+    backbone.*, projector.*      initial parameters by torchvision's and our projector's names; buffers are optional
     batch.K.view.V               images (B, 3, H, W) of the GLOBAL batch, K = 0, 1, ... and V = 0, 1; step s uses batch
                                  s mod (number of batches); rank r of W takes the rows [r B/W, (r+1) B/W)
     __metadata__                 lr, momentum, weight_decay (not for 1-D parameters), stem (cifar, imagenet),
                                  views (joint: one forward for both views; separate: one each)
 
-Output, one JSON object a line, by rank 0:
+Output of rank 0, one JSON object per line:
     {"ready": true, "torch": ..., "torchvision": ..., "ranks": W, "threads": 1, "parameters": n}
-    {"losses": [...], "ms": [...], "loss_bytes": n}   of the steps asked for; losses are the global loss before each update;
-                                              bytes that the loss's collectives left on a rank in a step
+    {"losses": [...], "ms": [...], "loss_bytes": n}   global loss before each update, time of each step, and the
+                                              bytes that the collectives of the loss leave on a rank per step
     {"done": true, "peak_mb": ...}            VmHWM of rank 0, last
 
-Without --serve it runs --steps steps and ends. With --serve it takes lines from standard input: "go K" runs K more steps
-and answers with a losses line; "end", or the end of input, ends it. Between the two it sleeps and uses no core, so the
-caller can interleave: go, its own steps, go, its own steps, ... A step's time is from one barrier to the next, so it is
-that of the slowest rank. Errors: one line on standard error, exit code 1.
+Without --serve it runs --steps steps and ends. With --serve it reads commands from standard input: "go K" runs K more
+steps and answers with a losses line; "end" or the end of input ends it. It blocks between commands and uses no CPU, so
+that the caller can alternate turns. A step is timed from one barrier to the next, so it is that of the slowest rank.
+Errors: one line on standard error, exit code 1.
 """
 import argparse
 import os

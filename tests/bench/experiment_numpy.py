@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""experiment_numpy: the active figure written straightforwardly in numpy, the peer of `pal bench experiment`.
+"""experiment_numpy: the active figure in straightforward numpy, the peer of `pal bench experiment`.
 
     experiment_numpy.py FOLDER --trials T --n N --test M --steps S --batch B --processes P
 
-Reads the trials that the parent wrote (float64: test, train, draws, pairs) and answers lines:
-"check F" writes the 0-1 errors (trial, series, step) to F, "go" runs all trials and tells the milliseconds, "end".
+Reads the trials that the parent wrote (float64: test, train, draws, pairs) and answers commands:
+"check F" writes the 0-1 errors (trial, series, step) to F, "go" runs all trials and prints the milliseconds, "end".
 """
 import argparse
 import json

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""fashion_peer: the ssl line of `pal reproduce fashion` in PyTorch with lightly: accuracy beside accuracy, time beside time.
+"""fashion_peer: the ssl run of `pal reproduce fashion` in PyTorch with lightly, compared in accuracy and time.
 
-    .deps/venv/bin/python tests/bench/fashion_peer.py                      our side is read from runs/fashion/ssl-SEED
-    .deps/venv/bin/python tests/bench/fashion_peer.py --pal build/pal      our side is trained too, in turns with the peer
+    .deps/venv/bin/python tests/bench/fashion_peer.py                      reads our side from runs/fashion/ssl-SEED
+    .deps/venv/bin/python tests/bench/fashion_peer.py --pal build/pal      trains our side too, in turns
 
-What a PyTorch user would write for configs/quickstart.yaml: the same net, first weights drawn alike, torchvision's transforms
-on PIL images in a DataLoader with a worker a rank, lightly's VICRegLoss (25/25/1, gathered), DDP over gloo with 2 processes of
-1 thread, fused AdamW 3e-3 with our warm-up and cosine, 400 steps of 256. Then kNN and a linear probe, as pal eval makes them.
-What is not the same: the random numbers; batch norm counts the rows of a process (torch's global one needs a GPU); an epoch
-has 234 steps and leaves 96 images out, ours 235. Our encoders are judged by this file's code as well: that load_state_dict
-takes them, and that the figures are those of pal eval, says that net and judge are the same.
+What a PyTorch user would write for configs/quickstart.yaml: the same network and initialization, torchvision's transforms
+on PIL images in a DataLoader with one worker per rank, lightly's VICRegLoss (25/25/1, gathered), DDP over gloo with 2
+processes of 1 thread, fused AdamW 3e-3 with our warm-up and cosine, 400 steps of 256. Then kNN and a linear probe, as in
+pal eval. Differences: the random numbers; batch norm uses the rows of one process (torch's synchronized one needs a GPU);
+an epoch has 234 steps and skips 96 images, ours has 235. This script also evaluates our encoders: load_state_dict accepts
+them and the results equal those of pal eval, so network and evaluation are the same.
 
-Seconds count the steps; CPU-seconds all that the processes did, start included: beside other work they are the better figure.
-Each seed's result is kept in --out: the same command goes on where it was stopped. Ends with a table in Markdown and
-table.json; exit code 1 when our mean is more than two of the peer's deviations below its mean.
+Seconds count the steps; CPU-seconds count all work of the processes including the start, and are the better figure on a
+busy machine. Each seed's result is stored in --out, so the same command continues after a stop. Prints a table in
+Markdown and writes table.json; exit code 1 when our mean is more than two of the peer's deviations below its mean.
 """
 import argparse
 import gzip
@@ -39,7 +39,7 @@ import ddp_quickstart
 from peers import install, read_safetensors, versions, write_safetensors
 
 BATCH, PEAK, WARMUP, FINAL = 256, 3e-3, 0.1, 0.001   # of configs/quickstart.yaml; the last two are defaults
-# What a run of ours must have been told to be the same recipe: `pal config` prints it so.
+# The settings of a run with the same recipe, as `pal config` prints them.
 SAME = {"data.limit": "0", "augment.views": "2", "augment.crop_scale": "[0.4, 1]", "augment.jitter_strength": "[0.4, 0.4, 0, 0]", "augment.gray": "[0]",
         "augment.blur": "[0]", "augment.mean": "[0.286]", "augment.std": "[0.353]", "model.backbone": "convnet", "model.widths": "[16, 32, 64, 256]",
         "model.projector": "[256, 256, 128]", "graph.kind": "ssl", "loss.kind": "vicreg", "loss.invariance": "25", "loss.variance": "25", "loss.covariance": "1",
@@ -60,7 +60,7 @@ def images_of(folder, split):
         return numpy.frombuffer(file.read(), numpy.uint8, offset=16).reshape(-1, 28, 28)
 
 
-# ---- the net, under the names of our checkpoints ------------------------------------------------------------------------
+# ---- the network, under the names of our checkpoints -----------------------------------------------------------------
 
 def make_net():
     import torch
@@ -100,7 +100,7 @@ def make_net():
     return Net().to(memory_format=torch.channels_last)
 
 
-# ---- the peer's training ------------------------------------------------------------------------------------------------
+# ---- the peer's training ---------------------------------------------------------------------------------------------
 
 def rate(step, steps):
     """Share of the peak: linear warm-up over a tenth of the run, then half a cosine to a thousandth."""
@@ -166,7 +166,7 @@ def train_rank(rank, ranks, seed, steps, folder, meet, out):
     dist.destroy_process_group()
 
 
-# ---- the judge: as pal eval linear knn --------------------------------------------------------------------------------------
+# ---- evaluation, as pal eval linear knn ------------------------------------------------------------------------------
 
 def judge(state, folder):
     """Top-1 of a linear probe and of kNN on the backbone's features of all images, one plain view each."""
@@ -198,7 +198,7 @@ def judge(state, folder):
     return {"linear": linear, "knn": right / len(truth)}
 
 
-# ---- both sides, by seed ------------------------------------------------------------------------------------------------
+# ---- both sides, by seed ---------------------------------------------------------------------------------------------
 
 def kept(path, make):
     """What make() gives, made once."""
@@ -274,7 +274,7 @@ def ours(seed, args):
         sys.exit(f"fashion_peer: {run} is another recipe: {'; '.join(wrong[:3])}")
     if not lines[-1].get("done"):
         sys.exit(f"fashion_peer: {run} has not ended; the command that began it goes on")
-    # A run that was resumed tells the seconds of its last start only.
+    # A resumed run reports the seconds of its last start only.
     rates = [line["images_per_s"] for line in lines if line.get("images_per_s")]
     seconds = lines[-1]["seconds"] if starts == 1 else args.steps * BATCH / statistics.median(rates)
     state = read_safetensors(f"{run}/checkpoints/step-{args.steps}/model.safetensors")[0]
@@ -283,7 +283,7 @@ def ours(seed, args):
     return {"linear": results["linear"], "knn": results["knn"], "seconds": seconds, "here": again} | spent
 
 
-# ---- the table ------------------------------------------------------------------------------------------------------------
+# ---- the table -------------------------------------------------------------------------------------------------------
 
 def spread(values, scale=100):
     return f"{scale * statistics.mean(values):.2f}" + (f" ± {scale * statistics.stdev(values):.2f}" if len(values) > 1 else "")
@@ -325,7 +325,7 @@ def main():
     if install(PACKAGES, ["lightly", "torchvision", "pillow"]) != 0:
         sys.exit("fashion_peer: the peer's packages cannot be installed (PyPI)")
     os.makedirs(args.out, exist_ok=True)
-    # Another length is another comparison: nothing of it may be taken for this one.
+    # Results of another number of steps must not be mixed with these.
     asked = {"steps": args.steps, "images": args.images, "processes": args.processes}
     if kept(f"{args.out}/asked.json", lambda: asked) != asked:
         sys.exit(f"fashion_peer: {args.out} holds a comparison of other settings; give another --out, or remove it")

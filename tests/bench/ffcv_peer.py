@@ -1,8 +1,8 @@
-"""ffcv_peer: FFCV as a peer of `pal bench data`: the same JPEG bytes in its own file, what it has of the two VICReg views.
+"""ffcv_peer: FFCV as a peer of `pal bench data`: the same JPEG bytes in its own file, a part of the two VICReg views.
 
-FFCV is spared most of them: crop, flip and normalizing are what it does here. Hue, gray, blur and solarizing it does not
-have; its brightness, contrast and saturation would double its time an image and take LLVM a minute of CPU time to compile.
-It gives one pipeline to a field, so its file holds each image as two fields and it decodes both.
+FFCV does less work here: only crop, flip and normalization. It has no hue, gray, blur or solarize; its brightness,
+contrast and saturation would double its time per image and take LLVM a minute of CPU time to compile. FFCV has one
+pipeline per field, so its file holds each image as two fields, and it decodes both.
 """
 import contextlib
 import os

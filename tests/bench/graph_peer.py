@@ -4,7 +4,7 @@
     graph_peer.py --setup DIR --case NAME
     graph_peer.py --packages DIR --input FILE --case NAME --params JSON --peer NAME --threads N
 
-Lines and functions as in kernels_peer.py. None of the peers knows "different": they are timed on what they can do.
+Commands and functions as in kernels_peer.py. No peer supports "different"; they are timed on "same" only.
 """
 import sys
 

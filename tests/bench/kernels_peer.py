@@ -5,9 +5,9 @@
     kernels_peer.py --packages DIR --images FILE        decodes the JPEGs of foolbox into FILE (safetensors, bytes)
     kernels_peer.py --packages DIR --input FILE --case NAME --params JSON --peer NAME --threads N
 
-The last answers lines, as tests/bench/kernels.cpp has them: "check F", "go MS", "end". A peer is a function of the input
-tensors that returns a function to be timed: () -> value, {name: output}. solo-learn's and lightly's functions are their
-own; the official VICReg is in no package, its three lines stand here ("VICReg idiom").
+The last form answers the commands of tests/bench/kernels.cpp: "check F", "go MS", "end". A peer is a function of the
+input tensors that returns the function to time: () -> value, {name: output}. solo-learn and lightly are called as
+packages; the official VICReg code is in no package, so its three lines are copied here ("VICReg idiom").
 """
 import glob
 import importlib.util
@@ -17,7 +17,7 @@ import sys
 from peers import run_peer, write_bytes_safetensors
 
 
-# ---- pairs: (1/M) sum of w |z_i - z_j|^2 over index sets; blocks: the mean over all pairs of one class -----------------
+# ---- pairs: (1/M) sum of w |z_i - z_j|^2 over index sets; blocks: the mean over all pairs of one class ---------------
 
 def with_gradient(leaves, loss):
     """What autograd users time: loss forward and backward."""
@@ -79,7 +79,7 @@ def blocks_by_index_select(inputs, params):
     return with_gradient({"gradient": z}, lambda: (z.index_select(0, i) - z.index_select(0, j)).pow(2).sum(1).mean())
 
 
-# ---- covariance: sum of squares off the diagonal / D, both views -------------------------------------------------------
+# ---- covariance: sum of squares off the diagonal / D, both views -----------------------------------------------------
 
 def covariance_vicreg(inputs, params):
     z1, z2 = inputs["z1"], inputs["z2"]
@@ -99,7 +99,7 @@ def covariance_vicreg(inputs, params):
 
 def covariance_solo(inputs, params):
     z1, z2 = inputs["z1"], inputs["z2"]
-    # Its own file, without the package around it, which wants a torch and a Lightning of 2021.
+    # Loads the file alone, because the package requires torch and Lightning of 2021.
     path = next(os.path.join(p, "solo/losses/vicreg.py") for p in sys.path if os.path.exists(os.path.join(p, "solo/losses/vicreg.py")))
     spec = importlib.util.spec_from_file_location("solo_vicreg", path)
     solo = importlib.util.module_from_spec(spec)
@@ -113,7 +113,7 @@ def covariance_lightly(inputs, params):
     return with_gradient({"gradient1": z1, "gradient2": z2}, lambda: covariance_loss(z1) + covariance_loss(z2))
 
 
-# ---- SimCLR of unit rows 2k, 2k + 1 ------------------------------------------------------------------------------------
+# ---- SimCLR of unit rows 2k, 2k + 1 ----------------------------------------------------------------------------------
 
 def simclr_dense(inputs, params):
     import torch
@@ -126,7 +126,7 @@ def simclr_dense(inputs, params):
     return with_gradient({"gradient": z}, loss)
 
 
-# ---- nearest: exact neighbors; an index and the norms of its rows are made before, ours takes the rows as they are -----
+# ---- nearest: exact neighbors; the index is built before; ours takes the rows ----------------------------------------
 
 def nearest_faiss(inputs, params):
     import faiss
@@ -162,7 +162,7 @@ def nearest_torch(inputs, params):
     return run
 
 
-# ---- augment: torchvision's own functions with the parameters that ours drew -------------------------------------------
+# ---- augment: torchvision's own functions with the parameters that ours drew -----------------------------------------
 
 def augment_with(inputs, params, dtype):
     import torch
@@ -215,7 +215,7 @@ def augment_bytes(inputs, params):
 
 COVARIANCE = {"VICReg idiom": covariance_vicreg, "solo-learn": covariance_solo, "lightly": covariance_lightly}
 NEAREST = {"faiss IndexFlat": nearest_faiss, "torch mm+topk": nearest_torch}
-# ---- optimizers: one update from gradients that lie ready --------------------------------------------------------------
+# ---- optimizers: one update from given gradients ---------------------------------------------------------------------
 
 def leaves_of(inputs):
     """Parameters with their gradients, by name; convolutions channels-last, as training on a CPU wants them."""

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Many people at the labeling page: 50 of them on one machine, 10,000 cards through HTTP; how long an acknowledgement takes.
+"""label_load: load test of the labeling page: 50 annotators post 10,000 cards through HTTP; measures the response time.
 
 usage: label_load.py PAL [--people 50] [--cards 10000] [--rate 10] [--json F]     (standard library only)
-Each person posts `rate` cards a second at most, over a connection of their own, and asks for the next ones as the page does.
-Checked afterwards: the ledger holds every acknowledged card once, and nothing else. Exit 1 when it does not.
+Each annotator has one connection, posts at most `rate` cards per second and requests the next cards as the page does.
+Afterward the ledger must hold every acknowledged card exactly once; otherwise the exit code is 1.
 """
 import argparse
 import asyncio

@@ -4,8 +4,8 @@
     oracle_peer.py --setup DIR
     oracle_peer.py --packages DIR --what kmeans|modal --folder DIR --clusters C --threads N
 
-Reads rows.npy or pool.npy (with pool-labels.npy, -1 unknown) from the folder; answers `go` with the milliseconds it took, `end` with
-its peak memory. k-means leaves centers.npy behind.
+Reads rows.npy or pool.npy (with pool-labels.npy, -1 unknown) from the folder. Answers `go` with the milliseconds, `end`
+with the peak memory. k-means writes centers.npy.
 """
 import argparse
 import itertools
@@ -27,7 +27,7 @@ def kmeans(given):
     seeds = itertools.count(1)
 
     def run():
-        # As many rows for a center as there are: both sides look at all of them. Every turn from other first centers.
+        # No subsampling: both sides use all rows. Every turn starts from other centers.
         model = faiss.Kmeans(rows.shape[1], given.clusters, niter=20, spherical=True, seed=next(seeds), verbose=False,
                              max_points_per_centroid=rows.shape[0], min_points_per_centroid=1)
         model.train(rows)

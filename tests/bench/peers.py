@@ -1,4 +1,4 @@
-"""peers: what the peers' scripts share: packages of the lock's versions, safetensors, and the lines they answer."""
+"""peers: shared by the peers' scripts: packages in locked versions, safetensors, and the command loop."""
 import argparse
 import importlib
 import json

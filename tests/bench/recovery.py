@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""recovery: from kill -9 of a rank to the first new step, ours against torchrun, in turns. Behind `pal bench recovery`.
+"""recovery: from kill -9 of a rank to the first new step, ours against torchrun, in turns; used by `pal bench recovery`.
 
     recovery.py --pal PAL --python PYTHON [--turns n] [--json FILE]
 
-Both sides train a small convolutional net on two ranks x 1 thread and save every 50 steps; one rank is killed, the last
-and the first in turn. The clock runs from the kill until the line of the first step after the restart can be read.
+Both sides train a small convolutional network on two ranks x 1 thread and save every 50 steps. The script kills the last
+and the first rank in turn. The time runs from the kill to the output line of the first step after the restart.
 """
 import argparse
 import json

@@ -153,7 +153,7 @@ TEST(InitWeights, AFileOfMoreLayersOrOtherPartsIsRefused) {
   tokens.back().first = "backbone.mask_token";  // used in training only
   io::write_safetensors(folder / "mask.safetensors", tokens, {});
   const std::string text = init_text(init_backbone(*encoder, folder / "mask.safetensors"));
-  EXPECT_TRUE(contains(text, "12 tensors under backbone., 2 left alone (backbone.mask_token, projector.0.weight)"))
+  EXPECT_TRUE(contains(text, "12 tensors under backbone., 2 ignored (backbone.mask_token, projector.0.weight)"))
       << text;
 }
 

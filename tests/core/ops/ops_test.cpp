@@ -102,7 +102,7 @@ TEST(Ops, NameATensorOnAnotherDevice) {
   for (const auto& call : arguments.calls()) {
     SCOPED_TRACE(n++);
     const std::string error = error_of(Exit::bug, [&] { call(elsewhere); });
-    EXPECT_TRUE(contains(error, "meta beside one on cpu")) << error;
+    EXPECT_TRUE(contains(error, "meta, another on cpu")) << error;
   }
 }
 
