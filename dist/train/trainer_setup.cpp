@@ -182,7 +182,7 @@ void Trainer::add_observers() {
       .online = online_.get(),
       .writer = metrics_.get(),
       .watchdog = control_.watchdog,
-      .steps_per_epoch = epoch_order_.steps_per_epoch(),
+      .steps_per_epoch = epoch_.steps_per_epoch(),
       .last_step = last_step(),
       .share_statistics = [this] { share_statistics(); },
       .warn = [this](const std::string& sentence) { warn(sentence); },
