@@ -1,19 +1,76 @@
 #!/usr/bin/env python3
-"""layering_test: the rooms of the design, held by the sources and by the linker.
+"""layering_test: which folder may include which, checked in the sources and in the built libraries.
 
     layering_test.py ROOT [ROOM=LIBRARY_OR_OBJECTS ...]    checks a tree; exit 1 and a line for each violation
     layering_test.py --self-test                           plants every violation and demands that it is found
+    layering_test.py --graph OUT.svg ROOT                  draws which folder includes which; exit 1 if there is a cycle
 
-Edges go one way, kernels <- core <- dist <- launch. A room may be given several files, separated by commas.
+Edges go one way: kernels <- core <- dist <- launch (the rooms), and inside a room as in the table FOLDERS.
+A room may be given several files, separated by commas.
 """
+import collections
 import os
 import re
 import subprocess
 import sys
 import tempfile
 
+import include_graph
+
 ROOMS = ["kernels", "core", "dist", "launch"]
-TOP = set(ROOMS) | {"configs", "tests", "CMakeLists.txt", "README.md", "LICENSE"}
+TOP = set(ROOMS) | {"configs", "tests", "CMakeLists.txt", "CMakePresets.json", "README.md", "CONTRIBUTING.md", "CHANGELOG.md",
+                    "LICENSE"}
+# folder: the folders that it may include, besides itself and (from core on) all of kernels. A folder is listed after
+# those it may include, so the table has no cycle. `core/*` are all folders of core that are listed before. An indented line
+# continues the one before.
+FOLDERS = """
+kernels/base:
+kernels: kernels/base
+
+core/comm:
+core/config:
+core/ops:
+core/io: core/ops                          # a safetensors file holds named tensors
+core/plot:
+core/record: core/io core/ops
+core/graph/store:
+core/graph: core/config core/graph/store core/io   # of config the tables of names, here and below
+core/model: core/comm core/config core/io core/ops   # batch norm sums over ranks
+core/optim: core/ops core/config
+core/data/image:
+core/data: core/comm core/data/image core/io   # the ranks of a node fill its cache together
+core/data/import: core/data core/data/image core/io
+core/data/loader: core/config core/data core/data/image core/graph core/ops   # a batch draws edges of the graph
+core/loss: core/comm core/config core/graph core/ops
+core/eval: core/comm core/data core/data/loader core/graph core/io core/loss core/model core/ops core/optim
+core/oracle/ledger: core/config core/graph core/io   # a database of questions and answers: no model, no data
+core/oracle: core/comm core/config core/graph core/io core/oracle/ledger
+core/oracle/samplers: core/comm core/config core/ops core/oracle
+core/oracle/round: core/comm core/config core/data core/data/loader core/eval core/graph core/io core/model core/oracle
+  core/oracle/ledger core/oracle/samplers  # a round embeds its pool
+core/label: core/graph core/io core/oracle core/oracle/ledger   # the page's service: it runs without a model
+core/setup: core/*
+core/study: core/*
+core/public/pal: core/*                    # <pal/loss.h> and others: what a C++ user includes
+core/theory: core/comm core/config core/io core/loss core/ops core/plot   # a library of its own, beside data and oracle
+
+dist/scale: core/config core/data core/data/loader core/loss core/model core/setup   # a formula: no MPI
+dist/comm: core/comm core/data/loader core/io core/ops   # of the loader only rank_slices()
+dist/health: core/comm core/config core/io core/ops dist/comm
+dist/train: core/* dist/comm dist/health
+dist/public/pal: dist/comm
+
+launch: core/config core/io dist/comm      # arguments and tables: what all commands share
+launch/process:
+launch/python: core/config core/loss core/setup
+launch/slurm: core/config launch
+launch/run: core/* dist/comm launch launch/process
+launch/doctor: core/io dist/comm launch launch/process
+launch/label: core/* dist/train launch launch/run   # of dist: the lock of a run folder; of run: the pictures of a question
+launch/report: core/* launch launch/run
+launch/cmd: core/* dist/* launch/* launch
+"""
+NOT_OF_ALL = {"core/theory": {"launch/cmd"}, "core/public/pal": set(), "dist/public/pal": set()}   # by * only to these
 SOURCE = re.compile(r".*\.(h|cpp|cu|cuh)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)')
 HDF5_FILES = {"core/io/h5.cpp", "core/io/h5_foreign.cpp", "core/io/h5_internal.h"}
@@ -21,6 +78,59 @@ TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
 # A setting looked up by its name: config.text("train.dtype"), or by a variable: config.text(key).
 GETTERS = r"(?:text|integer|real|flag|text_list|integer_list|real_list)"
 LOOKUP = re.compile(r'\b(?:%s|has|formatted|origin|find_key)\(\s*"[a-z_]+\.[a-z_]+"|\bconfig_?(?:\.|->)%s\(' % (GETTERS, GETTERS))
+
+
+def read_table(text):
+    """folder -> the set of folders that it may include, itself among them."""
+    allowed = {}
+    for line in re.sub(r"\n +", " ", text).splitlines():
+        folder, _, names = line.split("#")[0].partition(":")
+        if not folder.strip():
+            continue
+        allowed[folder] = {folder}
+        for name in names.split():
+            group = [f for f in allowed if f.startswith(name[:-1])] if name.endswith("/*") else [name]
+            if not set(group) <= set(allowed):
+                raise SystemExit(f"FOLDERS: {folder} names {name}, which is listed after it or not at all")
+            allowed[folder] |= {g for g in group if g == name or folder in NOT_OF_ALL.get(g, {folder})}
+    return allowed
+
+
+ALLOWED = read_table(FOLDERS)
+
+
+def check_folder(path, target):
+    """One include of our own, by the table of folders."""
+    folder, other = os.path.dirname(path), os.path.dirname(target)
+    if folder not in ALLOWED:
+        return f"{folder}/ is not in the table FOLDERS of tests/layering_test.py: add it with what it may include"
+    if other not in ALLOWED:
+        return f'"{target}": {other}/ is not in the table FOLDERS of tests/layering_test.py'
+    if other.split("/")[0] == "kernels" and folder.split("/")[0] != "kernels":
+        return None
+    if other not in ALLOWED[folder]:
+        return f'"{target}": {folder} may not include {other} (table FOLDERS of tests/layering_test.py)'
+    return None
+
+
+def folder_edges(root):
+    """folder -> {folder it includes}, as the sources are."""
+    edges = collections.defaultdict(set)
+    for path in tracked(root):
+        if path.split("/")[0] in ROOMS and SOURCE.match(path):
+            folder = os.path.dirname(path)
+            edges[folder] |= {os.path.dirname(target) for _, _, target in includes(root, path)
+                              if target.split("/")[0] in ROOMS} - {folder}
+    return edges
+
+
+def includes(root, path):
+    """(line number, quote, target) of every include of a file."""
+    with open(os.path.join(root, path), encoding="utf-8") as source:
+        for number, line in enumerate(source, 1):
+            found = INCLUDE.match(line)
+            if found:
+                yield number, *found.groups()
 
 
 def tracked(root):
@@ -44,7 +154,7 @@ def check_include(path, room, quote, target):
         return f'"{target}": our own headers are included by their path from the root'
     if first in ROOMS and ROOMS.index(first) > ROOMS.index(room):
         return f'"{target}": {room} may not know {first}'
-    return None
+    return check_folder(path, target) if first in ROOMS else None
 
 
 def check_settings(path, line):
@@ -63,11 +173,13 @@ def check_sources(root):
         room = path.split("/")[0]
         if room not in ROOMS or not SOURCE.match(path):
             continue
+        for number, quote, target in includes(root, path):
+            found = check_include(path, room, quote, target)
+            if found:
+                violations.append(f"{path}:{number}: {found}")
         with open(os.path.join(root, path), encoding="utf-8") as source:
             for number, line in enumerate(source, 1):
-                include = INCLUDE.match(line)
-                found = include and check_include(path, room, *include.groups())
-                found = found or check_settings(path, line)
+                found = check_settings(path, line)
                 if found:
                     violations.append(f"{path}:{number}: {found}")
     return violations
@@ -98,16 +210,28 @@ def check_symbols(libraries):
 def self_test():
     """Every rule must be broken by something."""
     planted = {
-        "core/a.cpp": "#include <mpi.h>", "launch/a.cpp": "#include <nccl.h>", "kernels/a.cu": "#include <ATen/ATen.h>",
+        "core/io/a.cpp": "#include <mpi.h>", "launch/a.cpp": "#include <nccl.h>", "kernels/a.cu": "#include <ATen/ATen.h>",
         "core/data/h6.cpp": "#include <hdf5.h>", "core/data/a.h": "  #  include <H5Dpublic.h>",
-        "kernels/b.h": '#include "core/comm/comm.h"', "core/b.cpp": '#include "dist/comm/world.h"', "dist/b.cpp": '#include "launch/cli.h"',
-        "launch/c.cpp": 'x = config.text("train.dtype");', "dist/d.cpp": 'if (of.config->has("data.stage")) {', "core/loss/a.cpp": "n = config_.integer(key);",
-        "launch/d.cpp": 'config::find_key("oracle.members")',
-        "dist/c.cpp": '#include "world.h"', "tools/a.txt": "", "notes.md": "",
+        "kernels/b.h": '#include "core/comm/comm.h"', "core/io/b.cpp": '#include "dist/comm/world.h"',
+        "dist/comm/b.cpp": '#include "launch/cli.h"', "dist/comm/c.cpp": '#include "world.h"', "tools/a.txt": "", "notes.md": "",
+        "launch/cmd/d.cpp": 'x = config.text("train.dtype");', "dist/train/d.cpp": 'if (of.config->has("data.stage")) {',
+        "core/loss/b.cpp": "n = config_.integer(key);", "launch/run/d.cpp": 'config::find_key("oracle.members")',
+        # the table: upward in each room, sideways, a folder that is not listed (on both sides), theory, MPI beside scale
+        "kernels/base/a.h": '#include "kernels/csr.h"', "core/ops/a.h": '#include "core/loss/criterion.h"',
+        "core/record/a.cpp": '#include "core/setup/setup.h"', "core/oracle/a.h": '#include "core/oracle/round/round.h"',
+        "dist/comm/d.h": '#include "dist/train/trainer.h"', "launch/run/a.h": '#include "launch/cmd/train_check.h"',
+        "core/model/a.h": '#include "core/optim/optimizer.h"', "core/new/a.h": '#include "core/io/files.h"',
+        "core/loss/a.h": '#include "core/new/a.h"', "core/setup/a.h": '#include "core/theory/matrix.h"',
+        "dist/scale/a.h": '#include "dist/comm/world.h"', "launch/cmd/a.cpp": '#include "core/public/pal/loss.h"',
     }
-    allowed = {"dist/a.cpp": "#include <mpi.h>", "core/io/h5.cpp": "#include <hdf5.h>", "core/io/h5_internal.h": "#include <hdf5.h>", "core/c.cpp": "#include <ATen/ATen.h>",
-               "launch/b.cpp": '#include "dist/comm/world.h"', ".ci/run": "", "core/setup/a.cpp": 'c.text("train.dtype");', "core/config/a.cpp": 'config.integer("train.steps")',
-               "launch/e.cpp": 'run.spec->config.formatted(key.name); values.has("loss");', "README.md": "#include <mpi.h>"}
+    allowed = {"dist/comm/a.cpp": "#include <mpi.h>", "core/io/h5.cpp": "#include <hdf5.h>",
+               "core/io/h5_internal.h": "#include <hdf5.h>", "core/loss/c.cpp": "#include <ATen/ATen.h>",
+               "launch/cmd/b.cpp": '#include "dist/comm/world.h"', ".ci/run": "", "README.md": "#include <mpi.h>",
+               "launch/cmd/c.cpp": '#include "core/theory/matrix.h"', "launch/run/c.cpp": '#include "kernels/base/error.h"',
+               "core/setup/c.cpp": '#include "core/oracle/samplers/samplers.h"', "core/io/c.cpp": '#include "core/io/files.h"',
+               "core/setup/d.cpp": 'c.text("train.dtype");', "core/config/a.cpp": 'config.integer("train.steps")',
+               "launch/cmd/e.cpp": 'run.spec->config.formatted(key.name); values.has("loss");',
+               "CONTRIBUTING.md": "", "CHANGELOG.md": "", "CMakePresets.json": ""}
 
     def tree(files):
         with tempfile.TemporaryDirectory() as root:
@@ -125,6 +249,11 @@ def self_test():
 
     missed = [f"not found: {path}: {text}" for path, text in planted.items() if len(tree({path: text})) != 1]
     missed += [f"wrongly found: {v}" for v in tree(allowed)]
+    ring = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}
+    if include_graph.cycles(ring) != [{"a", "b", "c"}] or include_graph.cycles({"a": {"b", "d"}, "b": {"d"}, "d": set()}):
+        missed.append("not found: the cycle a -> b -> c -> a")
+    if "1 cycle(s)" not in include_graph.draw(ring, "") or "No cycle" not in include_graph.draw({"a": {"b"}}, ""):
+        missed.append("not drawn: the cycle a -> b -> c -> a")
     calls_mpi = 'extern "C" void MPI_Init(); void f() { MPI_Init(); }'
     calls_torch = "namespace at { struct Tensor { void zero(); }; } void f(at::Tensor& t) { t.zero(); }"
     calls_later, later = "void later(); void f() { later(); }", "void later() {}"
@@ -140,10 +269,16 @@ def self_test():
 def main(arguments):
     if arguments == ["--self-test"]:
         violations = self_test()
+    elif arguments[:1] == ["--graph"] and len(arguments) == 3:
+        edges = folder_edges(arguments[2])
+        with open(arguments[1], "w", encoding="utf-8") as out:
+            out.write(include_graph.draw(edges, "PAL: includes between folders"))
+        violations = ["a cycle between " + ", ".join(sorted(ring)) for ring in include_graph.cycles(edges)]
+        print(f"{arguments[1]}: {len(edges)} folders")
     else:
         libraries = {room: files.split(",") for room, files in (a.split("=", 1) for a in arguments[1:])}
         violations = check_sources(arguments[0]) + (check_symbols(libraries) if libraries else [])
-    print("\n".join(violations) or "the rooms hold")
+    print("\n".join(violations) or "no violation")
     return 1 if violations else 0
 
 

@@ -3,6 +3,14 @@
 
 #include <utility>
 
+#include "core/config/config.h"
+#include "core/loss/barlow.h"
+#include "core/loss/nnclr.h"
+#include "core/loss/sampled_vic2.h"
+#include "core/loss/simclr.h"
+#include "core/loss/supervised.h"
+#include "core/loss/vic2.h"
+#include "core/loss/vicreg.h"
 #include "kernels/base/error.h"
 
 namespace pal::loss {

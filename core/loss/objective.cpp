@@ -39,7 +39,7 @@ LossResult Objective::operator()(const at::Tensor& outputs, const Batch& batch, 
   return widened(criterion_(seen, with_support, comm), outputs);
 }
 
-// The gradient goes in through the predictions alone.
+// The gradient enters through the predictions alone; that of z is 0.
 LossResult Objective::widened(LossResult result, const at::Tensor& outputs) const {
   if (outputs.size(1) == dims_) return result;
   const at::Tensor dz = at::zeros_like(outputs);

@@ -25,8 +25,8 @@ enum class Moments { per_view, pooled };       // VICReg: statistics of each vie
 enum class BarlowForm { graph, cross };        // BarlowTwins: over all edges of the graph, or across pairs of views
 enum class SampledForm { unbiased, printed };  // sampled VIC²: see core/loss/sampled_vic2.h
 enum class PairDraw {
-  any,  // independent uniform pairs of rows, i = j among them
-  halves,  // i of one random half of the rows, j of the other; and every i = j once, without which it would not be unbiased
+  any,     // independent uniform pairs of rows; i = j is possible
+  halves,  // i from one random half of the rows, j from the other; plus each i = j once, which keeps it unbiased
 };
 
 // The settings loss.* with what else a loss depends on. The defaults are those of core/config/keys.cpp.

@@ -1,7 +1,6 @@
-#include "core/model/convnet.h"
-
 #include <torch/nn/modules/container/modulelist.h>
 
+#include "core/model/backbones.h"
 #include "core/model/spec.h"
 
 namespace pal::model {

@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/model/backbones.h"
 #include "core/model/batch_norm.h"
 #include "core/model/layers.h"
-#include "core/model/projector.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
@@ -24,8 +24,8 @@ namespace pal::model {
 
 namespace {
 
-// Convolutions and batch norms are faster in this layout on the CPU (a fifth for ResNet-18, a quarter for the convnet),
-// and they choose it by the strides. Gray images lie the same way in both, so their strides are said outright.
+// Convolutions and batch norms are faster in this layout on the CPU (a fifth for ResNet-18, a quarter for the convnet).
+// They detect it by the strides. Gray images have the same memory in both layouts, so their strides are set explicitly.
 at::Tensor channels_last(const at::Tensor& images) {
   if (images.size(1) > 1) return images.contiguous(at::MemoryFormat::ChannelsLast);
   const int64_t height = images.size(2), width = images.size(3);
@@ -57,10 +57,10 @@ class ProjectedEncoder final : public Encoder {
  private:
   std::shared_ptr<Backbone> backbone_;
   std::shared_ptr<Projector> projector_;
-  std::shared_ptr<Projector> predictor_;  // or none
+  std::shared_ptr<Projector> predictor_;  // null without a predictor
 };
 
-// Standard normals in pairs (Box-Muller), two words of the stream each.
+// Standard normals in pairs (Box-Muller); each pair takes two words of the stream.
 template <class T>
 void draw_normal(T* w, int64_t n, double scale, Random random) {
   for (int64_t i = 0; i < n; i += 2) {

@@ -1,4 +1,4 @@
-// spec: what a model is, without LibTorch's modules: for code that plans or describes a model and never runs it.
+// spec: the description of a model, without LibTorch's modules, for code that does not run it.
 #pragma once
 
 #include <c10/core/ScalarType.h>

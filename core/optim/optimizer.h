@@ -1,7 +1,7 @@
 // optimizer: SGD, LARS and AdamW over named parameters.
 //
 // 1-D parameters (biases, batch-norm scales) are excluded from weight decay and from LARS's adaptation.
-// State is exposed as named tensors, so that a checkpoint holds it beside the weights.
+// The state is exposed as named tensors for the checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Optimizer {
   virtual ~Optimizer() = default;
   // Reads each parameter's .grad() and updates it in place. Deterministic for any number of threads.
   virtual void step(double lr) = 0;
-  // Tensors alias the optimizer's own state: loading a checkpoint copies into them.
+  // The tensors alias the state of the optimizer; loading a checkpoint copies into them.
   virtual ops::NamedTensors state() = 0;
 };
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/graph/graph_files.h"
-#include "core/oracle/file_labeler.h"
 #include "core/oracle/oracle_spec.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
@@ -17,7 +16,8 @@ class Simulated final : public Labeler {
  public:
   Simulated(std::vector<int64_t> labels, const SimulatedOptions& options, std::vector<int64_t> parents)
       : labels_(std::move(labels)), parents_(std::move(parents)), options_(options) {
-    PAL_DATA_CHECK(!labels_.empty(), "labels for oracle.labeler=labels", 0, "use a data set with labels");
+    PAL_DATA_CHECK(!labels_.empty(), "oracle.labeler=labels needs labels; the data set has", 0,
+                   "use a data set with labels");
     PAL_CHECK(options.noise >= 0 && options.noise <= 1, "oracle.noise", options.noise, "give a number from 0 to 1");
   }
 
@@ -66,7 +66,7 @@ class Simulated final : public Labeler {
                    "the data set's taxonomy has nodes 0 to " + std::to_string(nodes - 1));
     for (int64_t steps = 0; node >= 0 && node < nodes; node = parents_[node], ++steps) {
       if (node == ancestor) return true;
-      PAL_DATA_CHECK(steps < nodes, "circle in the taxonomy above class node", node,
+      PAL_DATA_CHECK(steps < nodes, "the taxonomy has a cycle above class node", node,
                      "import the data set again with a tree");
     }
     return false;

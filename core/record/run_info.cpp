@@ -15,7 +15,6 @@
 
 #include "core/io/cores.h"
 #include "core/io/files.h"
-#include "core/setup/setup.h"
 #include "kernels/base/error.h"
 
 namespace pal::record {
@@ -29,7 +28,7 @@ std::string cpu_name() {
   return "unknown";
 }
 
-// A word that a shell would take apart stands in quotes.
+// Quotes a word that a shell would split.
 std::string typed(const std::string& word) {
   const auto plain = [](unsigned char c) {
     return std::isalnum(c) != 0 || std::string_view("_./=,:+-@%").find(static_cast<char>(c)) != std::string_view::npos;

@@ -7,8 +7,9 @@
 #include <numeric>
 
 #include "core/data/feature_set.h"
+#include "core/graph/build.h"
 #include "core/graph/graph_files.h"
-#include "core/graph/noise.h"
+#include "core/optim/schedule.h"
 #include "core/oracle/oracle.h"
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"

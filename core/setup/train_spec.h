@@ -15,7 +15,7 @@ namespace pal::setup {
 
 enum class Device { automatic, cpu, cuda };
 enum class ViewPasses { joint, separate };  // one forward for all views of a size, or one each
-// What float32 gradients are on their way between ranks (dist/train/bucket.h).
+// The type in which float32 gradients are sent between ranks (dist/train/grad_sync.h).
 enum class GradDtype { full, bfloat16 };
 
 inline constexpr config::NamedChoice<Device> kDevices[] = {

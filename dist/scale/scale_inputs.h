@@ -1,7 +1,7 @@
-// scale_inputs: from the settings of a run to what the scale model takes: the cost of the configured model, and the step's shape.
+// scale_inputs: the inputs of the scale model from the settings of a run: the cost of the model and the step's shape.
 //
-// The model is really built and run forward on a few images on the CPU: parameters, FLOPs and the memory that backward
-// needs are read off, not written down a second time. Takes seconds for a ResNet-50.
+// The model is built and run forward on a few images on the CPU: parameters, FLOPs and the memory that backward needs
+// are measured, not written down a second time. Takes seconds for a ResNet-50.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct ViewSides {
   int64_t large = 0, small = 0;
   enum class Known { yes, assumed } known = Known::yes;
 };
-// data.size and augment.small_size; where data.size is 0, the images' own side. Without the data set it is assumed: 32 for
-// the cifar stem, else 224.
+// data.size and augment.small_size; where data.size is 0, the images' own side. Without the data set it is assumed: 32
+// for the cifar stem, else 224.
 ViewSides view_sides(const setup::RunSpec& spec);
 
 ModelCost measure_model(const setup::RunSpec& spec, const ViewSides& sides);

@@ -12,7 +12,7 @@ void StepMetrics::after(const FinishedStep& done) {
   const bool looks = of_.online && !report.skipped && (step % of_.spec.eval.every == 0 || last);
   if (step % of_.spec.log.every != 0 && !last && !report.skipped && !looks) return;
   const eval::Diagnostics d = eval::diagnose(done.z, done.batch, of_.world.compute());
-  if (looks && of_.watchdog) of_.watchdog->pace(Pace::slow);
+  if (looks && of_.watchdog) of_.watchdog->set_phase(Phase::long_operation);
   if (looks) of_.share_statistics();
   const auto seen =
       looks ? of_.online->look(of_.encoder, of_.world.compute()) : std::vector<std::pair<std::string, double>>{};
@@ -44,7 +44,7 @@ void StepMetrics::after(const FinishedStep& done) {
   m.diagnostics.insert(m.diagnostics.end(), seen.begin(), seen.end());
   if (of_.spec.data.decoder == data::Decoder::nvjpeg)
     m.diagnostics.emplace_back("left_to_libjpeg", static_cast<double>(of_.loader.report().left_to_libjpeg));
-  if (!report.skipped) m.warning = collapse_.look(d, done.z.size(1));
+  if (!report.skipped) m.warning = collapse_.check(d, done.z.size(1));
   if (!m.warning.empty()) report.warning += (report.warning.empty() ? "" : "; ") + m.warning;
   try {
     of_.writer->write(m);

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/comm/counting_comm.h"
+#include "core/comm/comm.h"
 #include "core/eval/embed.h"
 #include "core/io/sha256.h"
-#include "core/model/autocast.h"
 #include "core/model/batch_norm.h"
 #include "core/model/encoder.h"
+#include "core/model/precision.h"
 #include "core/model/state.h"
 #include "dist/health/consistency.h"
 #include "kernels/base/error.h"
@@ -59,17 +59,17 @@ StepReport Trainer::step() {
   return report;
 }
 
-void Trainer::pace(Pace pace) const {
-  if (control_.watchdog) control_.watchdog->pace(pace);
+void Trainer::set_phase(Phase phase) const {
+  if (control_.watchdog) control_.watchdog->set_phase(phase);
 }
 
 // Answers that take effect at this step enter the graph, and a round of questions begins where one is due. The warnings.
 std::string Trainer::exchange_answers() {
   if (rounds_) {
-    pace(Pace::slow);
+    set_phase(Phase::long_operation);
     rounds_->at_boundary(step_, embed_pool());
   }
-  pace(Pace::steps);
+  set_phase(Phase::steps);
   return rounds_ ? rounds_->warning() : "";
 }
 
@@ -180,7 +180,7 @@ void Trainer::pause() {
 }
 
 void Trainer::save_last() {
-  pace(Pace::slow);
+  set_phase(Phase::long_operation);
   if (saved_step_ != step_) save_checkpoint();
   PAL_CHECK(checkpoints_->drain(), "the last checkpoint is not written, of step", step_,
             "the warning above says why; make room and start again, it goes on from the one before");
@@ -204,7 +204,7 @@ void Trainer::share_statistics() const {
 }
 
 void Trainer::save_checkpoint() {
-  pace(Pace::slow);  // a rank may wait for its disk, rank 0 for its round
+  set_phase(Phase::long_operation);  // a rank may wait for its disk, rank 0 for its round
   share_statistics();
   check_same_parameters(model::trainable(*encoder_), step_,
                         world_.control());  // what goes wrong later is not saved over what is right

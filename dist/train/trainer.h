@@ -26,9 +26,8 @@
 #include "dist/health/watchdog.h"
 #include "dist/train/checkpointer.h"
 #include "dist/train/grad_sync.h"
-#include "dist/train/origin.h"
 #include "dist/train/query_round.h"
-#include "dist/train/run_folder.h"
+#include "dist/train/resume.h"
 #include "dist/train/step_observer.h"
 #include "dist/train/step_sync.h"
 #include "kernels/base/clock.h"
@@ -93,7 +92,7 @@ class Trainer {
   void share_statistics() const;
   Checkpointer::Groups checkpointed() const;
   void warn(const std::string& sentence) const;
-  void pace(Pace pace) const;
+  void set_phase(Phase phase) const;
   std::string exchange_answers();
   void plan_ahead();
   loss::Batch plan(const data::LoadedStep& loaded) const;

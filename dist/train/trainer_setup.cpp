@@ -11,6 +11,7 @@
 #include "core/model/encoder.h"
 #include "core/model/init_weights.h"
 #include "core/model/state.h"
+#include "core/oracle/round/round.h"
 #include "core/record/run_info.h"
 #include "core/setup/setup.h"
 #include "dist/health/consistency.h"
@@ -115,7 +116,7 @@ void Trainer::open_rounds() {
                            [this](int64_t step) {
                              if (control_.faults) control_.faults->before_round(step);
                            }};
-  const LedgerLocation ledger{run_dir_ + "/ledger.sqlite", ledger_run(run_.oracle, data_->fingerprint())};
+  const LedgerLocation ledger{run_dir_ + "/ledger.sqlite", oracle::ledger_run(run_.oracle, data_->fingerprint())};
   rounds_ = std::make_unique<QueryRounds>(run_.oracle, world_, store_, of, ledger, step_);
   stopping_ = rounds_->leaves();
 }

@@ -5,7 +5,6 @@
 
 #include "core/io/files.h"
 #include "core/io/safetensors.h"
-#include "core/model/encoder.h"
 #include "core/model/state.h"
 #include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
@@ -46,7 +45,9 @@ int cmd_export(const std::vector<std::string>& arguments, Context&) {
   CLI::App app("Writes a trained encoder as safetensors with torchvision's names (ViT: timm's).", "pal export");
   app.add_option("RUN", run, "run folder")->required();
   app.add_option("--out", out, "file to write, F.safetensors")->required();
-  app.add_option("--part", part, "backbone: its names alone; all: backbone., projector. and predictor. before them")
+  app.add_option(
+         "--part", part,
+         "backbone: the backbone alone; all: everything, with the prefixes backbone., projector. and predictor.")
       ->check(CLI::IsMember({"backbone", "all"}))
       ->capture_default_str();
   app.footer(
@@ -55,7 +56,7 @@ int cmd_export(const std::vector<std::string>& arguments, Context&) {
       "  pal train configs/cifar10-vicreg.yaml model.init=encoder.safetensors\n"
       "See also: pal help python");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
-  PAL_CHECK(out.ends_with(".safetensors"), "the name of the file of weights", out, "end it with .safetensors");
+  PAL_CHECK(out.ends_with(".safetensors"), "{} is not a name for a file of weights", out, "end it with .safetensors");
 
   const setup::RunSpec spec = run_spec(run);
   const auto alone = comm::make_local_comm();

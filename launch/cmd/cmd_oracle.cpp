@@ -1,4 +1,4 @@
-// cmd_oracle: pal oracle compare|closure: oracles against each other on a data set that has labels.
+// cmd_oracle: `pal oracle compare|closure`: compares oracles on a labeled data set.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -14,9 +14,9 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/process/subprocess.h"
-#include "launch/progress.h"
 #include "launch/run/compare.h"
 #include "launch/run/load_config.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -35,7 +35,7 @@ std::vector<std::string> prepare_features(const CompareArguments& args) {
   const setup::RunSpec spec = setup::make_run_spec(load_config(args.config, args.overrides));
   const std::string train = args.out + "/features/train.npy", test = args.out + "/features/test.npy";
   const study::StudyData data = study::read_study_data(spec);
-  if (!data.parents.empty()) return {};  // a taxonomy does not go into such a file: every run reads the images
+  if (!data.parents.empty()) return {};  // such a file cannot hold a taxonomy: every run reads the images
   io::write_feature_file(train,
                          {.features = data.train, .labels = data.train_labels, .ids = {}, .classes = {}, .about = {}});
   io::write_feature_file(test,
@@ -57,7 +57,8 @@ int compare(CompareArguments args, const std::string& program) {
   std::error_code error;
   fs::create_directories(args.out + "/runs", error);
   fs::create_directories(args.out + "/features", error);
-  PAL_CHECK(!error, "the folder cannot be made", args.out + ": " + error.message(), "choose a folder you may write to");
+  PAL_CHECK(!error, "the folder cannot be created", args.out + ": " + error.message(),
+            "choose a folder you may write to");
   // The runs' own names for the features, and so their fingerprints, are those that the children compute.
   args.overrides = [&] {
     std::vector<std::string> all = args.overrides;
@@ -70,7 +71,7 @@ int compare(CompareArguments args, const std::string& program) {
     if (read_result(runs[k]).empty()) left.push_back(static_cast<int64_t>(k));
   }
   if (left.size() < runs.size())
-    fmt::print("{} of {} runs are there already\n", runs.size() - left.size(), runs.size());
+    fmt::print("{} of {} runs are complete already\n", runs.size() - left.size(), runs.size());
 
   std::atomic<size_t> next{0};
   std::mutex mutex;
@@ -93,7 +94,7 @@ int compare(CompareArguments args, const std::string& program) {
     work();
   }
   PAL_CHECK_CODE(Exit::check_failed, failed == 0, "runs that failed", failed,
-                 "the sentences above say why; the same command goes on from here");
+                 "see the errors above; the same command continues from here");
   std::vector<CompareResult> results;
   for (const CompareJob& job : runs) results.push_back({job, read_result(job)});
   fmt::print("{}wrote {}/compare.csv, summary.csv and compare.svg\n", write_summary(results, args.out), args.out);
@@ -113,7 +114,7 @@ int closure(const std::string& path, const std::vector<std::string>& overrides) 
   const auto q = static_cast<double>(found.questions), all = static_cast<double>(n);
   fmt::print(
       "{} samples, {} classes, oracle.sampler={}, oracle.class_guess={}: {} questions in {} rounds, {:.1f} s\n"
-      "  {:.3f} N; N·C = {}: {:.1f} % of it; N² = {}: {:.4f} % of it; all pairs known: {}; as the labels say: {}\n",
+      "  {:.3f} N; N·C = {}: {:.1f} % of it; N² = {}: {:.4f} % of it; all pairs known: {}; labels agree: {}\n",
       n, data.classes, spec.oracle.sampler, config::choice_name(oracle::kGuides, spec.oracle.class_guess),
       found.questions, found.rounds, found.seconds, q / all, n * data.classes,
       100 * q / (all * static_cast<double>(data.classes)), n * n, 100 * q / (all * all), found.complete ? "yes" : "no",
@@ -137,7 +138,7 @@ int cmd_oracle(const std::vector<std::string>& arguments, Context& context) {
       "compare", "Error against questions and cost of oracles × seeds × noise levels: CSV, SVG and a table.");
   compares.add_option("CONFIG", args.config, "with compare.lines")->required();
   compares.add_option("settings", args.overrides, "section.key=value");
-  compares.add_option("--out", args.out, "folder of the results; the same command there goes on where it was stopped")
+  compares.add_option("--out", args.out, "folder of the results; the same command continues where it was stopped")
       ->required();
   compares.add_option("--workers", args.workers, "runs at a time, each on one core")->check(CLI::Range(1, 1024));
   compares.add_option("--job", args.job)->group("");
@@ -146,7 +147,7 @@ int cmd_oracle(const std::vector<std::string>& arguments, Context& context) {
   std::vector<std::string> overrides;
   CLI::App& closes = *app.add_subcommand(
       "closure",
-      "Asks until every relation of the training set is known; the questions it took against N, N·C and N².");
+      "Asks until every pair of the training set is known; compares the questions it took with N, N·C and N².");
   closes.add_option("CONFIG", path, "with data.train and data.test")->required();
   closes.add_option("settings", overrides, "section.key=value");
   closes.footer("Example:\n  pal oracle closure configs/oracles-fashion.yaml oracle.class_guess=none");

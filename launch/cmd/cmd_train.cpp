@@ -15,15 +15,14 @@
 #include "dist/train/trainer.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
-#include "launch/cmd/train_check.h"
+#include "launch/cmd/internal.h"
 #include "launch/commands.h"
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
-#include "launch/process/stop_signals.h"
+#include "launch/process/signals.h"
 #include "launch/process/supervise.h"
-#include "launch/progress.h"
 #include "launch/run/load_config.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -79,7 +78,7 @@ dist::DeviceDecision choose_device(const setup::RunSpec& spec, dist::World& worl
 Ending train_on(const setup::RunSpec& spec, const Arguments& args, dist::World& world, const dist::RunControl& control,
                 const dist::DeviceDecision& device, int64_t* failed) {
   const auto start = std::chrono::steady_clock::now();
-  if (control.watchdog) control.watchdog->pace(dist::Pace::slow);
+  if (control.watchdog) control.watchdog->set_phase(dist::Phase::long_operation);
   dist::Trainer trainer(
       spec, world, args.run_dir,
       {args.resume == "never" && *failed < 0 ? dist::Resume::never : dist::Resume::automatic, args.origin()}, control);
@@ -159,7 +158,10 @@ Exit train(const setup::RunSpec& spec, const Arguments& args, dist::World& world
   for (;;) {
     const int64_t before_that = failed;
     const Ending ending = train_on(spec, args, world, control, device, &failed);
-    if (ending != Ending::gave_up) return ending == Ending::stopped ? Exit::again : Exit::ok;
+    if (ending != Ending::gave_up) {
+      if (watchdog) watchdog->stop();
+      return ending == Ending::stopped ? Exit::again : Exit::ok;
+    }
     PAL_CHECK_CODE(Exit::numerics, failed > before_that,
                    fmt::format("the gradient was not finite in {} steps in a row, also after going back to the last "
                                "checkpoint, last at step",

@@ -1,5 +1,3 @@
-#include "launch/cmd/train_check.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,13 +7,13 @@
 #include "core/data/dataset.h"
 #include "core/data/loader/augment_spec.h"
 #include "core/data/loader/epoch_sampler.h"
-#include "core/model/encoder.h"
 #include "core/optim/schedule.h"
 #include "core/setup/setup.h"
 #include "dist/scale/cluster.h"
 #include "dist/scale/scale_inputs.h"
 #include "kernels/base/error.h"
-#include "launch/table.h"
+#include "launch/cmd/internal.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -27,13 +25,13 @@ struct KnownData {
   std::optional<int64_t> samples;  // that are trained on
 };
 KnownData look_at_data(const setup::RunSpec& spec) {
-  if (spec.data.train.empty()) return {"data.train is empty: give a set before you train", {}};
+  if (spec.data.train.empty()) return {"data.train is empty: set it before you train", {}};
   try {
     const auto data = data::Dataset::open(spec.data.train);
     const auto trained = static_cast<int64_t>(setup::training_subset(spec, *data).size());
     return {fmt::format("{}: {} samples, {} trained on", spec.data.train, data->size(), trained), trained};
   } catch (const Error& e) {
-    return {fmt::format("not here: {}", e.what()), {}};
+    return {fmt::format("not available: {}", e.what()), {}};
   }
 }
 
@@ -46,22 +44,23 @@ std::string bytes_text(double bytes) {
 std::string views_text(const setup::RunSpec& spec, const dist::ViewSides& sides) {
   std::string out = fmt::format("{} views of {}x{}", spec.augment.views, sides.large, sides.large);
   if (sides.small > 0) out += fmt::format(" and {} of {}x{}", spec.augment.small_views, sides.small, sides.small);
-  return out +
-         (sides.known == dist::ViewSides::Known::assumed ? " (assumed: data.size is 0 and the set is not here)" : "");
+  return out + (sides.known == dist::ViewSides::Known::assumed
+                    ? " (assumed: data.size is 0 and the data set is not available)"
+                    : "");
 }
 
-// Steps and learning rates. Without the set an epoch is taken for a thousand steps: the shape of the curve is the same.
+// Steps and learning rates. Without the data set an epoch counts as a thousand steps; the curve has the same shape.
 void add_schedule(Lines& lines, const setup::RunSpec& spec, std::optional<int64_t> samples) {
   const int64_t batch = spec.train.global_batch;
   if (samples) {
-    PAL_DATA_CHECK(*samples >= 2, "samples to train on", *samples, "give a larger set");
+    PAL_DATA_CHECK(*samples >= 2, "there are {} samples to train on", *samples, "give a larger data set");
   }
   const int64_t per_epoch =
       samples ? data::EpochSpec{*samples, std::min(batch, *samples), 0, data::Shuffle::full, 16384}.steps_per_epoch()
               : 1000;
   const optim::Schedule s = setup::schedule(spec, per_epoch);
   if (samples) {
-    lines.push_back({"steps", fmt::format("{} ({} in an epoch)", s.total_steps, per_epoch)});
+    lines.push_back({"steps", fmt::format("{} ({} per epoch)", s.total_steps, per_epoch)});
   } else if (spec.train.steps) {
     lines.push_back({"steps", fmt::format("{}", s.total_steps)});
   } else {
@@ -92,17 +91,17 @@ void add_cost(Lines& lines, const setup::RunSpec& spec, const dist::ViewSides& s
                                         static_cast<double>(model.parameters()) / 1e6, model.flops() / 1e9)});
   const dist::StepCost::Memory& m = cost.memory;
   lines.push_back(
-      {"memory of a rank",
+      {"memory per rank",
        fmt::format("{}: weights {}, gradients {}, optimizer {}, activations {}, loss {}, program {}",
                    bytes_text(m.total()), bytes_text(m.weights), bytes_text(m.gradients), bytes_text(m.optimizer),
                    bytes_text(m.activations), bytes_text(m.loss), bytes_text(m.context))});
   lines.push_back(
-      {"sent in a step", ranks == 1 ? std::string("nothing: one rank")
-                                    : fmt::format("{}: gradients {}, batch norm {}, loss {} ({} form)",
-                                                  bytes_text(cost.gradient_bytes + cost.norm_bytes + cost.loss_bytes),
-                                                  bytes_text(cost.gradient_bytes), bytes_text(cost.norm_bytes),
-                                                  bytes_text(cost.loss_bytes), dist::loss_form_name(work.loss.form))});
-  lines.push_back({"a checkpoint", bytes_text(cost.checkpoint_bytes)});
+      {"sent per step", ranks == 1 ? std::string("nothing: one rank")
+                                   : fmt::format("{}: gradients {}, batch norm {}, loss {} ({} form)",
+                                                 bytes_text(cost.gradient_bytes + cost.norm_bytes + cost.loss_bytes),
+                                                 bytes_text(cost.gradient_bytes), bytes_text(cost.norm_bytes),
+                                                 bytes_text(cost.loss_bytes), dist::loss_form_name(work.loss.form))});
+  lines.push_back({"checkpoint", bytes_text(cost.checkpoint_bytes)});
 }
 
 }  // namespace
@@ -122,12 +121,13 @@ int check_training(const setup::RunSpec& spec, int ranks) {
   const KnownData data = look_at_data(spec);
   const dist::ViewSides sides = dist::view_sides(spec);
   Lines lines = {{"check", ""}, {"data", data.text}};
-  lines.push_back({"a step", fmt::format("{} samples, {}", batch, views_text(spec, sides))});
-  lines.push_back({"of a rank", fmt::format("{} ranks: {} samples, {} rows", ranks, (batch + ranks - 1) / ranks,
-                                            (batch + ranks - 1) / ranks * views)});
+  lines.push_back({"step", fmt::format("{} samples, {}", batch, views_text(spec, sides))});
+  lines.push_back({"per rank", fmt::format("{} ranks: {} samples, {} rows", ranks, (batch + ranks - 1) / ranks,
+                                           (batch + ranks - 1) / ranks * views)});
   add_cost(lines, spec, sides, ranks);
   add_schedule(lines, spec, data.samples);
-  fmt::print("{}memory and bytes are a model's (pal help scale); nothing was trained\n", format_table(lines));
+  fmt::print("{}memory and bytes are predicted by a model (pal help scale); nothing was trained\n",
+             format_table(lines));
   return static_cast<int>(Exit::ok);
 }
 

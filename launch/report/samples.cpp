@@ -4,12 +4,12 @@
 
 #include "core/data/loader/augment_spec.h"
 #include "core/eval/knn.h"
+#include "core/eval/representation.h"
 #include "core/io/cores.h"
-#include "core/model/encoder.h"
+#include "core/plot/plot.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
 #include "launch/report/html.h"
-#include "launch/run/embedding_plot.h"
 #include "launch/run/montage.h"
 #include "launch/run/trained_run.h"
 
@@ -36,7 +36,7 @@ std::string shown_sample(const data::Dataset& data, int64_t sample, const std::s
                      html_escaped(below.empty() ? name : name + " " + below));
 }
 
-// Set and features of the samples looked at.
+// A data set and the features of some of its samples.
 struct Looked {
   std::shared_ptr<data::Dataset> data;
   std::vector<int64_t> samples;
@@ -84,7 +84,8 @@ std::string neighbor_rows(const Looked& train, const Looked& test, const SampleO
 }  // namespace
 
 SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
-  if (!run.spec || run.checkpoint < 0) return {"<p>There is no checkpoint to embed samples with.</p>\n", ""};
+  if (!run.spec || run.checkpoint < 0)
+    return {"<p>The run has no checkpoint, so samples cannot be embedded.</p>\n", ""};
   const setup::RunSpec& spec = *run.spec;
   if (spec.data.test.empty()) return {"<p>The config names no test set (data.test).</p>\n", ""};
   try {
@@ -98,8 +99,8 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
     }
     SampleParts parts;
     parts.neighbors = fmt::format(
-                          "<p>Left, framed in black: a test sample. Then the nearest of {} training samples by the "
-                          "cosine of their features (the number), green: of the same class. "
+                          "<p>Left, with a black frame: a test sample. Then the nearest of {} training samples by the "
+                          "cosine of their features (the number); green: the same class. "
                           "Checkpoint of step {}. <code>pal report {}</code></p>\n",
                           train.samples.size(), trained.step, html_escaped(run.path)) +
                       neighbor_rows(train, test, options);
@@ -111,6 +112,33 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
   } catch (const Error& e) {
     return {"<p class=\"note\">No samples are shown: " + html_escaped(e.what()) + "</p>\n", ""};
   }
+}
+
+std::string embedding_plot(const at::Tensor& features, const std::vector<int64_t>& labels,
+                           const std::vector<std::string>& classes) {
+  constexpr int64_t kShown = 3000;
+  const eval::PlaneMap map = eval::principal_plane(features);
+  plot::PlotPanel panel;
+  panel.title = "features, principal components";
+  panel.x.label = fmt::format("first, {:.0f} % of the variance", 100 * map.share[0]);
+  panel.y.label = fmt::format("second, {:.0f} %", 100 * map.share[1]);
+  const size_t kinds = labels.empty() ? 1 : std::max<size_t>(classes.size(), 1);
+  panel.curves.resize(kinds);
+  for (size_t c = 0; c < kinds; ++c) {
+    panel.curves[c].name = labels.empty() || c >= classes.size() ? "" : classes[c];
+    panel.curves[c].stroke = plot::CurveStroke::dots;
+  }
+  const at::Tensor points = map.points.contiguous();
+  const int64_t n = points.size(0), shown = std::min(n, kShown);
+  for (int64_t k = 0; k < shown; ++k) {
+    const int64_t i = k * n / shown;
+    const int64_t label = labels.empty() ? 0 : labels[static_cast<size_t>(i)];
+    if (label < 0) continue;
+    plot::PlotCurve& curve = panel.curves[static_cast<size_t>(label)];
+    curve.x.push_back(points.const_data_ptr<double>()[2 * i]);
+    curve.y.push_back(points.const_data_ptr<double>()[2 * i + 1]);
+  }
+  return plot::svg_plot({panel});
 }
 
 }  // namespace pal::launch

@@ -14,7 +14,7 @@
 #include "core/plot/plot.h"
 #include "core/setup/run_spec.h"
 #include "kernels/base/error.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -94,7 +94,7 @@ LinesByNoise group(const std::vector<CompareResult>& results) {
   return groups;
 }
 
-// One that asks nothing is a level line.
+// A line that asks nothing is horizontal.
 bool passive(const LineCurves& line) {
   return line.at(line.points() - 1, [](const study::StudyPoint& p) { return p.questions; }).mean == 0;
 }
@@ -125,7 +125,7 @@ plot::PlotPanel panel(const std::string& title, const std::string& x_label, cons
   return out;
 }
 
-plot::PlotPanel of_those_who_ask(plot::PlotPanel panel) {
+plot::PlotPanel without_silent_lines(plot::PlotPanel panel) {
   std::erase_if(panel.curves, [](const plot::PlotCurve& c) { return c.stroke == plot::CurveStroke::dashed; });
   return panel;
 }
@@ -173,7 +173,7 @@ std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::
         job.overrides.insert(job.overrides.end(), spec.overrides.begin(),
                              spec.overrides.end());  // a line may have a noise of its own
         job.file = fmt::format("{}/runs/{}-noise{}-seed{}.csv", folder, spec.line.name, noise, seed);
-        std::vector<std::string> alone = job.overrides;  // other lines, seeds and levels may come and go
+        std::vector<std::string> alone = job.overrides;  // without the other lines, seeds and levels: these may change
         alone.insert(alone.end(), {"compare.lines=null", "compare.seeds=null", "compare.noise=null"});
         const std::string settings =
             config::Config::load(config_path, alone).dump() + fmt::format("{}", static_cast<int>(spec.line.answers));
@@ -272,15 +272,15 @@ std::string write_summary(const std::vector<CompareResult>& results, const std::
     panels.push_back(panel("own labels" + title, "questions", "test error", lines, questions, own));
     panels.push_back(panel("linear probe against cost" + title, "cost", "test error", lines, cost, linear));
     plot::PlotPanel relations =
-        of_those_who_ask(panel("relations known or implied" + title, "questions", "pairs", lines, questions,
-                               [](const study::StudyPoint& p) { return std::max<int64_t>(p.known, 1); }));
+        without_silent_lines(panel("pairs answered or inferred" + title, "questions", "pairs", lines, questions,
+                                   [](const study::StudyPoint& p) { return std::max<int64_t>(p.known, 1); }));
     relations.y.scale = plot::AxisScale::log;
     for (plot::PlotCurve& c : relations.curves) c.spread = {};
     panels.push_back(relations);
-    panels.push_back(of_those_who_ask(
+    panels.push_back(without_silent_lines(
         panel("pairs known to be alike that are not" + title, "questions", "share", lines, questions, wrong)));
-    panels.push_back(of_those_who_ask(panel("components" + title, "questions", "components", lines, questions,
-                                            [](const study::StudyPoint& p) { return p.components; })));
+    panels.push_back(without_silent_lines(panel("components" + title, "questions", "components", lines, questions,
+                                                [](const study::StudyPoint& p) { return p.components; })));
   }
   io::write_file_atomically(folder + "/summary.csv", summary);
   io::write_file_atomically(folder + "/compare.svg", plot::svg_plot(panels));

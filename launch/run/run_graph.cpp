@@ -11,7 +11,7 @@ namespace pal::launch {
 RunGraph open_run_graph(const std::string& run, const std::vector<std::string>& overrides) {
   config::Config config = run_config(run);
   for (const std::string& o : overrides)
-    PAL_CHECK(o.rfind("oracle.", 0) == 0, "setting that a run cannot change any more", o,
+    PAL_CHECK(o.rfind("oracle.", 0) == 0, "this setting of a run cannot be changed", o,
               "give keys of the section oracle");
   if (!overrides.empty()) config = config::Config::load(run + "/config.yaml", overrides);
   setup::RunSpec spec = setup::make_run_spec(config);

@@ -1,4 +1,4 @@
-// run_graph: what a run knows of its samples now: its labels and what the answers in its ledger make of them.
+// run_graph: the graph of a run now: its labels and the decisions about the answers in its ledger.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ struct RunGraph {
   std::shared_ptr<data::Dataset> data;
   std::vector<int64_t> subset;  // trained on
   graph::GraphStore store;
-  std::vector<oracle::Decision> decisions = {};  // that stand, also of answers that no job has taken in yet
+  std::vector<oracle::Decision> decisions = {};  // newest ones, also about answers that no job has read yet
   int64_t contradictions = 0;                    // of them, left out
 };
 
 // `overrides`: key=value of the section oracle, instead of the run's own.
 RunGraph open_run_graph(const std::string& run, const std::vector<std::string>& overrides = {});
-// Puts what the ledger says into the store.
+// Inserts the decisions about the ledger's answers into the store.
 void insert_ledger(RunGraph& graph, const oracle::Ledger& ledger);
 
 }  // namespace pal::launch

@@ -11,13 +11,13 @@
 #include "core/record/checkpoint.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
-#include "launch/progress.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace fs = std::filesystem;
 
 config::Config run_config(const std::string& run) {
-  PAL_CHECK(fs::is_directory(run), "no such run folder", run, "give what pal train printed as the run folder");
+  PAL_CHECK(fs::is_directory(run), "this run folder does not exist", run, "give the run folder that pal train printed");
   PAL_CHECK(fs::exists(run + "/config.yaml"), "the folder holds no run (no config.yaml)", run, "give a run folder");
   return config::Config::load_resolved(run + "/config.yaml");
 }
@@ -29,7 +29,7 @@ TrainedRun load_trained_run(const std::string& run, const setup::RunSpec& spec, 
     if (comm.rank() == 0) fmt::print(stderr, "warning: {}\n", w);
   };
   const auto checkpoint = record::load_newest_checkpoint(run, warn);
-  PAL_DATA_CHECK(checkpoint.has_value(), "no usable checkpoint in the run folder", run, "train it first: pal train");
+  PAL_DATA_CHECK(checkpoint.has_value(), "the run folder has no usable checkpoint", run, "train it first: pal train");
   TrainedRun trained{model::make_encoder(setup::model_spec(spec), comm), checkpoint->state.step, checkpoint->path};
   record::restore(model::model_state(*trained.encoder), checkpoint->model, checkpoint->path + "/model.safetensors");
   trained.encoder->eval();

@@ -1,4 +1,4 @@
-// trained_run: a run's encoder and its features, for the commands that use what was trained: eval, embed, export, report.
+// trained_run: the encoder of a run and its features, for eval, embed, export and report.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Encoder;
 
 namespace pal::launch {
 
-// The config of a run folder. Throws Error (usage) where there is none.
+// The config of a run folder. Throws Error (usage) if there is none.
 config::Config run_config(const std::string& run);
 setup::RunSpec run_spec(const std::string& run);
 
@@ -26,7 +26,7 @@ struct TrainedRun {
   int64_t step = 0;                         // of the checkpoint
   std::string checkpoint;                   // its folder
 };
-// The newest checkpoint whose hashes are right; those skipped are said on standard error. Throws Error (data) without one.
+// Loads the newest valid checkpoint and prints a warning for each skipped one. Throws Error (data) if there is none.
 TrainedRun load_trained_run(const std::string& run, const setup::RunSpec& spec, comm::Comm& comm);
 
 // Collective. Features of every sample, in order, on every rank, with a progress bar on rank 0.

@@ -32,7 +32,7 @@ print_phases() {
 
 retry() { # COMMAND...: once more when it fails, as mirrors do now and then
   "$@" && return
-  say "  failed; once more in 5 s"
+  say "  failed; trying again in 5 s"
   sleep 5
   "$@"
 }
@@ -47,20 +47,25 @@ jobs() { # compile jobs: one per core, but no more than one per 2 GB of free mem
   printf '%d' $((cores > 1 ? cores : 1))
 }
 
-build() { # TESTS(ON|OFF) [TARGET...]: configure when something changed, then compile; into build/
-  local tests=$1 args answers
+build() { # TESTS(ON|OFF) [TARGET...]: configure when something changed, then compile; the preset release, into build/
+  local tests=$1 setup answers
   shift
   # shellcheck source=/dev/null
   source "$root/.deps/env"
-  args=(-G Ninja -S "$root" -B "$root/build" "-DPAL_TESTS=$tests" "-DPAL_TORCH_DIR=$PAL_TORCH_DIR"
-    "-DPAL_NCCL_DIR=$PAL_NCCL_DIR" "-DPAL_PYTHON=$PAL_PYTHON" -DPAL_CUDA=OFF)
-  if [ -n "$PAL_NVCC" ]; then args+=(-DPAL_CUDA=ON "-DCMAKE_CUDA_COMPILER=$PAL_NVCC"); fi
+  use_ccache
   # Ninja itself configures again when a CMake file changed; here only when our own answers did, or what setup installed.
-  answers="${args[*]} $(cat "${PAL_PYTHON%/bin/python}/pal-lock.sha256" 2>/dev/null || true)"
+  setup="$(cat "$root/.deps/env" "${PAL_PYTHON%/bin/python}/pal-lock.sha256" 2>/dev/null || true)"
+  answers="PAL_TESTS=$tests $setup"
   if [ ! -f "$root/build/build.ninja" ] || [ "$(cat "$root/build/.configured" 2>/dev/null)" != "$answers" ]; then
+    # Another LibTorch or nvcc: CMake would keep the one that it found first.
+    [[ "$(cat "$root/build/.configured" 2>/dev/null)" == *"$setup" ]] || rm -f "$root/build/CMakeCache.txt"
     rm -f "$root/build/.configured"
-    cmake "${args[@]}"
+    (cd "$root" && cmake --preset release "-DPAL_TESTS=$tests")
     printf '%s\n' "$answers" >"$root/build/.configured"
   fi
-  ninja -C "$root/build" -j "$(jobs)" "$@"
+  (cd "$root" && cmake --build --preset release -j "$(jobs)" ${1:+--target "$@"})
+}
+
+use_ccache() { # paths relative to the checkout, so that a second clone builds from the cache of the first
+  export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1
 }

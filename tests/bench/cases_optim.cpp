@@ -1,4 +1,4 @@
-// cases_optim: one update of all parameters of ResNet-50 with VICReg's projector, from gradients that lie ready.
+// cases_optim: one update of all parameters of ResNet-50 with VICReg's projector, from given gradients.
 #include <ATen/core/grad_mode.h>
 
 #include "core/comm/comm.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kRate = 0.05;
 constexpr const char* kShown[] = {"backbone.conv1.weight", "backbone.bn1.bias",
-                                  "projector.0.weight"};  // that are compared
+                                  "projector.0.weight"};  // compared parameters
 
 model::ModelSpec optim_bench_model(BenchSizes sizes) {
   model::ModelSpec spec;

@@ -1,5 +1,7 @@
-#include "tests/bench/checkpoint.h"
-
+// checkpoint: how long a checkpoint blocks the training thread, ours against PyTorch's, in turns in one run.
+//
+// The state of ResNet-50 with an 8192³ projector and momentum: 1.4 GB, on one rank. Each turn waits until the files are
+// written, so that sides do not share the disk.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +16,8 @@
 #include "kernels/base/error.h"
 #include "launch/process/machine.h"
 #include "launch/process/subprocess.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
+#include "tests/bench/bench.h"
 
 namespace pal::bench {
 namespace {
@@ -22,7 +25,7 @@ namespace {
 using nlohmann::json;
 
 struct Way {
-  const char* word;  // of the peer's script
+  const char* word;  // command of the peer's script
   const char* name;
 };
 constexpr Way kWays[] = {
@@ -67,7 +70,7 @@ int bench_checkpoint(const CheckpointBenchOptions& options) {
 
   std::vector<double> mine, written;
   std::vector<std::vector<double>> theirs(std::size(kWays));
-  for (int turn = -1; turn < options.turns; ++turn) {  // the first one warms both up
+  for (int turn = -1; turn < options.turns; ++turn) {  // turn −1 warms up
     record::CheckpointState now;
     now.step = turn + 2;
     const auto start = std::chrono::steady_clock::now();

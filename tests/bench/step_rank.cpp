@@ -9,7 +9,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "core/comm/counting_comm.h"
+#include "core/comm/comm.h"
+#include "core/config/config.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/graph/store.h"
 #include "core/io/safetensors.h"
@@ -18,10 +19,11 @@
 #include "core/model/encoder.h"
 #include "core/model/state.h"
 #include "core/record/checkpoint.h"
+#include "dist/comm/world.h"
 #include "dist/train/grad_sync.h"
 #include "dist/train/trainer.h"
 #include "launch/process/machine.h"
-#include "tests/bench/step.h"
+#include "tests/bench/bench.h"
 #include "tests/core/spec_of.h"
 
 namespace pal::bench {
@@ -64,7 +66,7 @@ class StepBench final : public Bench {
     criterion_ = loss::make_criterion(spec_of({"loss.kind=vicreg", "loss.moments=per_view"}).loss);
   }
 
-  // The same list as Trainer::step, with a forward for each view, as the official code has it. Returns the global loss.
+  // The parts of Trainer::step, with one forward per view as in the official code. Returns the global loss.
   double step() override {
     std::vector<at::Tensor> z;
     for (const at::Tensor& view : batches_[next_++ % batches_.size()]) z.push_back(encoder_->forward(view));
@@ -107,7 +109,7 @@ class StepBench final : public Bench {
   int64_t loss_bytes_ = 0;
 };
 
-// The trainer itself on configs/quickstart.yaml, loader and all.
+// The trainer itself on configs/quickstart.yaml, with its loader.
 class QuickstartBench final : public Bench {
  public:
   QuickstartBench(const std::string& folder, dist::World& world)

@@ -93,6 +93,20 @@ def metrics_so_far(run_dir):
         return []
 
 
+def processes_in(folder):
+    """Processes that work in a folder: (pid, command line)."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+                line = file.read().replace("\0", " ")
+            if os.path.realpath(f"/proc/{pid}/cwd") == folder and "pal" in line:
+                found.append((int(pid), line))
+        except OSError:
+            pass
+    return found
+
+
 class RunCase(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

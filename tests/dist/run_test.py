@@ -3,16 +3,18 @@
 
 usage: run_test.py PAL [test names]     (standard library only)
 """
+import contextlib
 import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
 import unittest
 
-from run_case import CLASSES, MPIRUN, PAL, SIDE, TRAIN, RunCase
+from run_case import CLASSES, MPIRUN, PAL, SIDE, TRAIN, RunCase, processes_in
 
 NNCLR = ["loss.kind=nnclr", "loss.queue=40", "model.predictor=[12, 8]", "loss.temperature=0.5"]
 # A tenth of the answers is wrong; samples answered to be like one and the same are alike, no more.
@@ -248,7 +250,7 @@ class Run(RunCase):
         self.train("whole")
         refused = lambda where, code, *words: self.one_sentence(self.train("new", "--resume", where, code=code), *words)
         refused("nowhere", 2, "--resume is neither auto, never nor a folder: nowhere")
-        refused("idx", 2, "nothing to go on from in --resume: idx")
+        refused("idx", 2, "there is no checkpoint in --resume: idx")
         refused("whole", 2, "not before the last step of this run, 10; its step: 10")
         os.makedirs(f"{self.folder}/empty/checkpoints", exist_ok=True)
         refused("empty", 3, "has no checkpoint yet")
@@ -263,7 +265,9 @@ class Run(RunCase):
         deadline = time.time() + 60
         while time.time() < deadline and not os.path.exists(f"{self.folder}/kill/checkpoints/step-10"):
             time.sleep(0.002)
-        subprocess.run(["pkill", "-9", "-f", "run-dir kill "], check=False)
+        for pid, _ in processes_in(os.path.realpath(self.folder)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         job.wait(timeout=20)
         self.train("kill", "train.steps=60")
         self.assertEqual(self.sha("kill-calm"), self.sha("kill"))

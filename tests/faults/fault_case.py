@@ -11,27 +11,13 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "dist"))
-from run_case import MPIRUN, PAL, RunCase
+from run_case import MPIRUN, PAL, RunCase, processes_in
 
 STEPS = ("train.dtype=float32", "train.steps=60", "checkpoint.every=10")
 # Of runs of a thousand steps and more, which LARS does not survive here: the projector's last layer grows by its rate.
 STEADY = ("train.dtype=float32", "optim.kind=adamw", "optim.lr=0.001")
 # Before step 25. Checkpoints are written beside the steps, which take a millisecond here: the newest may not be there yet.
 LAST = r"from the checkpoint of step (10|20)\b"
-
-
-def processes_in(folder):
-    """Processes that work in a folder: (pid, command line)."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
-                line = file.read().replace("\0", " ")
-            if os.path.realpath(f"/proc/{pid}/cwd") == folder and "pal" in line:
-                found.append((int(pid), line))
-        except OSError:
-            pass
-    return found
 
 
 class FaultCase(RunCase):

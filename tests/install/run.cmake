@@ -1,4 +1,5 @@
-# Installs the libraries into the build tree, then configures, builds and runs the example against them.
+# Installs the libraries into the build tree, then configures, builds and runs the examples against them.
+cmake_policy(VERSION 3.24)
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT code EQUAL 0)
@@ -9,6 +10,19 @@ endfunction()
 
 file(REMOVE_RECURSE ${WORK})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix --component development)
+file(GLOB entries RELATIVE ${WORK}/prefix/include ${WORK}/prefix/include/*)
+if(NOT entries STREQUAL "pal")
+  message(FATAL_ERROR "installed headers outside of pal/: ${entries}")
+endif()
+file(GLOB headers RELATIVE ${WORK}/prefix/include ${WORK}/prefix/include/pal/*.h)
+file(STRINGS ${SOURCE}/main.cpp used REGEX "^#include <pal/")
+file(STRINGS ${SOURCE}/ranks.cpp also_used REGEX "^#include <pal/")
+foreach(header ${headers})               # every public header is compiled by an example
+  if(NOT "#include <${header}>" IN_LIST used AND NOT "#include <${header}>" IN_LIST also_used)
+    message(FATAL_ERROR "no example includes <${header}>")
+  endif()
+endforeach()
 run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${SOURCE} -B ${WORK}/build -DCMAKE_PREFIX_PATH=${WORK}/prefix)
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/example)
+run(${WORK}/build/ranks)

@@ -125,7 +125,7 @@ class Cli(unittest.TestCase):
             self.assertRegex(out, rf"(?m)^{what} +(ok|warn)  ", out)
         if "not in this build" not in out:
             self.assertIn("LibTorch's CUDA half loads", out)
-        self.assertIn("two ranks met", out)
+        self.assertIn("a job of two ranks works", out)
         self.assertIn("GPU kernels", out)  # compared with the CPU's, or a line that says why not
 
     def test_a_start_on_the_cpu_loads_nothing_of_cuda_but_the_runtime(self):
@@ -157,9 +157,9 @@ class Cli(unittest.TestCase):
         }
         for override, sentence in cases.items():
             self.assertIn(sentence, self.refused("config", "c.yaml", override))
-        self.assertIn("there is no config file: none.yaml", self.refused("config", "none.yaml"))
+        self.assertIn("this config file does not exist: none.yaml", self.refused("config", "none.yaml"))
         self.assertIn("neither train.steps nor train.epochs", self.refused("config", self.write("d.yaml", "optim: {lr: 1}\n")))
-        self.assertIn("no config was given", self.refused("config"))
+        self.assertIn("no config is given", self.refused("config"))
 
     def test_a_bad_config_stops_training_before_anything_is_written(self):
         self.write("c.yaml", RUN + "model: {bakcbone: convnet}\n")

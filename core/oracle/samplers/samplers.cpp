@@ -1,52 +1,38 @@
-// samplers: the factory, by oracle.sampler and oracle.mix.
 #include "core/oracle/samplers/samplers.h"
 
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <set>
+#include <iterator>
 #include <utility>
 
-#include "core/oracle/samplers/captcha.h"
 #include "kernels/base/error.h"
 
 namespace pal::oracle {
+
+#define PAL_SAMPLER(name, start) \
+  std::unique_ptr<QuerySampler> name##_sampler(const OracleSpec&, const std::vector<int64_t>& parents);
+#include "core/config/samplers.def"
+
 namespace {
 
-CaptchaOptions captcha_options(const OracleSpec& spec) {
-  CaptchaOptions o{spec.members, spec.templates, spec.class_guess};
-  o.center = spec.center;
-  o.priors = spec.priors;
-  return o;
-}
+enum class SamplerStart { nothing, templates };
+struct SamplerEntry {
+  const char* name;
+  SamplerStart start;
+  std::unique_ptr<QuerySampler> (*make)(const OracleSpec&, const std::vector<int64_t>& parents);
+};
+constexpr SamplerEntry kSamplers[] = {
+#define PAL_SAMPLER(name, start) {#name, SamplerStart::start, name##_sampler},
+#include "core/config/samplers.def"
+};
 
-std::unique_ptr<QuerySampler> make_named(const std::string& kind, const OracleSpec& spec,
-                                         const std::vector<int64_t>& parents) {
-  const PointOptions points{spec.members, spec.templates,
-                            spec.class_guess == Guide::classifier ? ModelKind::classifier : ModelKind::centers};
-  if (kind == "none") return nullptr;
-  if (kind == "ssl") return make_silent_sampler();
-  if (kind == "supervised") return make_random_pairs();
-  if (kind == "random") return make_random_sampler(points);
-  if (kind == "captcha") return make_captcha(captcha_options(spec));
-  if (kind == "outliers") {
-    CaptchaOptions o = captcha_options(spec);
-    o.kind = QueryKind::outliers;
-    o.members = spec.outliers;
-    return make_captcha(o);
-  }
-  if (kind == "nnclr") return make_nnclr_sampler({spec.support, spec.neighbors});
-  if (kind == "pruning") return make_pruning(points, {spec.clusters, spec.pruning_near_until});
-  if (kind == "coarse") return make_coarse(points, parents, spec.coarse_accuracy);
-  if (kind == "uncertainty") return make_uncertainty(points, spec.measure);
-  if (kind == "ensemble") return make_ensemble(points, spec.heads);
-  if (kind == "model_change") return make_model_change(points);
-  if (kind == "gradients") return make_gradients(points);
-  if (kind == "typical") return make_typical(points);
-  if (kind == "k_center") return make_k_center(points);
-  if (kind == "merging") return make_merging();
-  PAL_CHECK(false, "name of a sampler", kind, "choose one that `pal config --keys` lists for oracle.sampler");
-  return nullptr;
+const SamplerEntry& find_sampler(const std::string& name) {
+  const auto* const entry =
+      std::find_if(std::begin(kSamplers), std::end(kSamplers), [&](const SamplerEntry& e) { return name == e.name; });
+  PAL_CHECK(entry != std::end(kSamplers), "name of a sampler", name,
+            "choose one that `pal config --keys` lists for oracle.sampler");
+  return *entry;
 }
 
 // "{sampler: captcha, share: 0.7, from: 1000}" or "captcha": its name, and a part without a sampler.
@@ -83,23 +69,34 @@ std::pair<std::string, MixPart> read_part(const std::string& text) {
 }  // namespace
 
 std::unique_ptr<QuerySampler> make_query_sampler(const OracleSpec& spec, const std::vector<int64_t>& parents) {
-  if (spec.sampler != "mix") return make_named(spec.sampler, spec, parents);
+  const std::string& name = spec.sampler;
+  if (name == "none") return nullptr;
+  if (name != "mix") return find_sampler(name).make(spec, parents);
   std::vector<MixPart> parts;
   for (const std::string& text : spec.mix) {
-    auto [kind, part] = read_part(text);
-    part.sampler = make_named(kind, spec, parents);
+    auto [part_name, part] = read_part(text);
+    part.sampler = find_sampler(part_name).make(spec, parents);
     parts.push_back(std::move(part));
   }
   return make_mix(std::move(parts));
 }
 
 bool uses_templates(const OracleSpec& spec) {
-  static const std::set<std::string> kWithout = {"none", "ssl", "supervised", "nnclr", "merging"};
-  if (spec.templates != Templates::given) return false;
-  if (spec.sampler != "mix") return !kWithout.count(spec.sampler);
+  const std::string& name = spec.sampler;
+  if (spec.templates != Templates::given || name == "none") return false;
+  const auto starts_from_templates = [](const std::string& sampler) {
+    return find_sampler(sampler).start == SamplerStart::templates;
+  };
+  if (name != "mix") return starts_from_templates(name);
   const std::vector<std::string>& parts = spec.mix;
   return std::any_of(parts.begin(), parts.end(),
-                     [](const std::string& text) { return !kWithout.count(read_part(text).first); });
+                     [&](const std::string& text) { return starts_from_templates(read_part(text).first); });
+}
+
+std::vector<std::string> sampler_names() {
+  std::vector<std::string> names;
+  for (const SamplerEntry& entry : kSamplers) names.emplace_back(entry.name);
+  return names;
 }
 
 }  // namespace pal::oracle

@@ -1,5 +1,5 @@
-// barlow: both forms against the matrices taken literally, finite differences, any world size, the optimum, and columns
-// and degrees of 0.
+// barlow: both forms against dense matrices, finite differences, any world size, the optimum, and columns and degrees
+// of 0.
 #include "core/loss/barlow.h"
 
 #include <ATen/ops/zeros_like.h>
@@ -22,7 +22,7 @@ std::vector<double> normalized(std::vector<double> g, int64_t n) {
   return g;
 }
 
-// Of columns x, y (rows, dims) and Ĝ: the cost of C = xᵀĜy.
+// The loss of C = xᵀĜy for x, y (rows, dims).
 double correlation_cost(const std::vector<double>& x, const std::vector<double>& y, const std::vector<double>& g,
                         int64_t rows, int64_t dims, double lambda) {
   double sum = 0;

@@ -1,4 +1,4 @@
-// simclr: against the softmax taken literally, finite differences, the textbook NT-Xent, any world size, and rows of norm 0.
+// simclr: against a dense softmax, finite differences, the textbook NT-Xent, any world size, and rows of norm 0.
 #include "core/loss/simclr.h"
 
 #include <ATen/ops/zeros_like.h>
@@ -55,7 +55,7 @@ TEST(Simclr, IsTheSameForAnyWorldSize) {
   }
 }
 
-// NT-Xent as the paper has it: 2N rows, the positive of i is the other view of its sample.
+// NT-Xent of the paper: 2N rows, the positive of i is the other view of its sample.
 TEST(Simclr, IsNtXentOnTwoViews) {
   const int64_t n = 7, dims = 5;
   const graph::BatchGraph graph = test_graphs(n, 2, graph::Signs::positive)[0].second;

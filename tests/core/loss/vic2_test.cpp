@@ -1,10 +1,10 @@
-// vic2: against ‖ZZᵀ − G‖² taken literally, finite differences, its optimum, and any world size.
+// vic2: against the dense ‖ZZᵀ − G‖², finite differences, its optimum, and any world size.
 #include "core/loss/vic2.h"
 
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
-#include "core/loss/scl.h"
+#include "core/config/config.h"
 #include "tests/core/loss/loss_cases.h"
 #include "tests/core/spec_of.h"
 
@@ -89,7 +89,7 @@ TEST(Vic2, ClassesAsAxesAreTheOptimumOfTheSupervisedGraph) {
   const graph::BatchGraph graph = graph::build_batch_graph(store, graph::GraphKind::supervised, 0, samples, 2);
   at::Tensor z = at::zeros({24, 5}, at::kDouble);
   for (int64_t i = 0; i < 24; ++i) {
-    // A rotation of the axes 0 and 1 leaves the optimum.
+    // A rotation of the axes 0 and 1 preserves the optimum.
     const double c = 0.6, s = 0.8;
     const int64_t label = labels[i % 12];
     if (label == 0) z[i][0] = c, z[i][1] = s;

@@ -1,4 +1,4 @@
-// model: torchvision's names, shapes and counts; weights drawn by the seed; any split of the images over ranks.
+// model: torchvision's names, shapes and counts; weights by the seed; any split of the images over ranks.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/cat.h>
@@ -9,9 +9,9 @@
 
 #include <map>
 
+#include "core/model/backbones.h"
 #include "core/model/batch_norm.h"
 #include "core/model/encoder.h"
-#include "core/model/resnet.h"
 #include "tests/core/comm/thread_comm.h"
 
 namespace pal::model {
@@ -185,7 +185,7 @@ TEST(Model, GrayImagesStandForThreeEqualChannels) {
   EXPECT_THROW(encoder->forward(at::rand({2, 4, 9, 9}, at::kDouble)), Error);
 }
 
-// z and the summed gradients of the images cut over ranks, one of which may have none.
+// z and the summed gradients of the images split over ranks; a rank may have no image.
 TEST(Model, RanksMakeNoDifference) {
   for (const char* backbone : {"convnet", "resnet18"}) {
     at::manual_seed(2);

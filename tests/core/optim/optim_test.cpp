@@ -1,4 +1,4 @@
-// optim: the update rules against their formulas in double, written down plainly; exclusion of 1-D parameters; schedule.
+// optim: the update rules against their formulas in double; exclusion of 1-D parameters; schedule.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/equal.h>
@@ -20,7 +20,7 @@
 namespace pal::optim {
 namespace {
 
-// One parameter's numbers, as the formulas see them.
+// One parameter in plain vectors, for the formulas.
 struct Plain {
   std::vector<double> p, b, m, v;
   bool one_dimensional;
@@ -122,7 +122,7 @@ TEST(Optim, AZeroGradientMovesOnlyWhatDecays) {
   }
 }
 
-TEST(Optim, AnotherOneGoesOnFromItsState) {
+TEST(Optim, ANewOptimizerContinuesFromItsState) {
   for (const char* kind : {"sgd", "lars", "adamw"}) {
     at::manual_seed(3);
     SCOPED_TRACE(testing::Message() << kind << ", seed 3");
@@ -131,7 +131,7 @@ TEST(Optim, AnotherOneGoesOnFromItsState) {
     for (const auto& [name, t] : a) b.emplace_back(name, t.detach().clone().requires_grad_());
     auto one = make_optimizer(optim_spec_of(kind), a);
     for (int t = 0; t < 4; ++t) {
-      auto two = make_optimizer(optim_spec_of(kind), b);  // new in every step
+      auto two = make_optimizer(optim_spec_of(kind), b);  // recreated in every step
       const ops::NamedTensors from = one->state(), into = two->state();
       ASSERT_EQ(from.size(), into.size());
       for (size_t k = 0; k < from.size(); ++k) {
@@ -165,7 +165,7 @@ TEST(Optim, ThreadsMakeNoDifference) {
   EXPECT_TRUE(at::equal(results[0], results[1]));
 }
 
-// The bits of a parameter do not depend on where it lies, on its neighbors, or on the instruction set.
+// The bits of a parameter do not depend on its address, its neighbors or the instruction set.
 TEST(Optim, FlatParametersHaveTheBitsOfPlainLoops) {
   at::manual_seed(5);
   SCOPED_TRACE("seed 5");
@@ -200,7 +200,7 @@ TEST(Optim, FlatParametersHaveTheBitsOfPlainLoops) {
   }
 }
 
-// Backward reaches the first parameters last: nothing is left that could hide their sum.
+// Backward reaches the first parameters last, when no computation is left to overlap their all-reduce.
 TEST(Flat, BucketsAreFullFirstAndSmallAtTheEnd) {
   constexpr int64_t kMegabyte = 1 << 20;
   ops::NamedTensors list;

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "core/oracle/labeler.h"
+#include "core/oracle/round/pool.h"
 #include "core/oracle/samplers/captcha.h"
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
@@ -291,7 +292,7 @@ TEST(Answers, AreSortedByWhatTheyTell) {
   EXPECT_EQ(used.contradicted[0].answer.relation(), graph::Relation::same);
   EXPECT_EQ(to_string(used.contradicted[0].chain), "0 = 1 (answer 0), 1 ≠ 2 (answer 1)");
   EXPECT_NE(to_sentence(used.contradicted)
-                .find("1 of the answers contradict earlier ones and are left out; the first says that 0 and 2 are the "
+                .find("1 answers contradict earlier ones and are left out; by the first, 0 and 2 are the "
                       "same, but 0 = 1 (answer 0), 1 ≠ 2 (answer 1)"),
             std::string::npos);
   EXPECT_EQ(to_sentence({}), "");

@@ -11,6 +11,7 @@
 #include "core/io/feature_file.h"
 #include "core/io/files.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/round/pool.h"
 #include "core/oracle/samplers/samplers.h"
 #include "core/study/feature_head.h"
 #include "core/theory/query_game.h"
@@ -160,7 +161,7 @@ TEST(Study, ClosureCountsItsQuestions) {
   StudyData data = noisy_corners(600);
   data.train.narrow(1, 8, 8).zero_();
   const auto found = [&](const std::string& guide) {
-    return run_to_closure(study_spec({"oracle.sampler=captcha", "oracle.class_guess=" + guide, "oracle.pool=200"}),
+    return run_to_closure(study_config({"oracle.sampler=captcha", "oracle.class_guess=" + guide, "oracle.pool=200"}),
                           data);
   };
   const Closure blind = found("none"), guided = found("classifier");

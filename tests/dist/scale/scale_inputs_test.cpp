@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/comm/counting_comm.h"
+#include "core/comm/comm.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/loss/vicreg.h"
 #include "dist/scale/published_points.h"

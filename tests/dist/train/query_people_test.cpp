@@ -191,7 +191,7 @@ TEST_F(Rounds, StopsAtItsBudgetAndAtClosure) {
   EXPECT_TRUE(oracle::closure_reached(closed, {}));
   EXPECT_LE(questions, kN * 3);
   ASSERT_EQ(said.size(), 1u);
-  EXPECT_NE(said[0].find("every relation is known or implied"), std::string::npos) << said[0];
+  EXPECT_NE(said[0].find("every pair is answered or inferred"), std::string::npos) << said[0];
 }
 
 // The rules that look at time, at a figure of validation and at what the model expected, each with its sentence.
@@ -218,9 +218,9 @@ TEST_F(Rounds, StopsByTheClockAtAPlateauAndWhenTheModelExpectsTheAnswers) {
     EXPECT_NE(said[0].find("no more questions are asked: " + sentence), std::string::npos) << said[0];
   };
   ends({"oracle.budget_hours=1e-12"}, "1e-12 hours have passed since the first question (oracle.budget_hours)");
-  ends({"oracle.plateau=4", "eval.every=1"}, "the validation figure did not rise in 4 looks (oracle.plateau)");
+  ends({"oracle.plateau=4", "eval.every=1"}, "the validation figure did not rise in 4 evaluations (oracle.plateau)");
   ends({"oracle.agreement=0.9", "oracle.class_guess=embeddings", "oracle.questions_per_round=6"},
-       "the model expected 90 % of the answers in 3 rounds (oracle.agreement)");
+       "the model predicted 90 % of the answers in 3 rounds (oracle.agreement)");
 }
 
 // Users who do not answer: the round is full, and that is said once.
@@ -229,7 +229,7 @@ TEST_F(Rounds, SaysOnceThatAllQuestionsWait) {
   graph::GraphStore store(kN);
   run(store, 0, 41);
   ASSERT_EQ(said.size(), 1u);
-  EXPECT_NE(said[0].find("no question is asked: 12 wait for an answer"), std::string::npos) << said[0];
+  EXPECT_NE(said[0].find("no question is asked: 12 questions are unanswered"), std::string::npos) << said[0];
   // More may be out than there are to ask: what is left to the sampler is out, too.
   begin_anew();
   spec = with({"oracle.labeler=exchange", "oracle.questions_per_round=200"});
@@ -237,7 +237,7 @@ TEST_F(Rounds, SaysOnceThatAllQuestionsWait) {
   run(few, 0, 41);
   if (world.rank() != 0) return;  // who knows what the sampler found
   ASSERT_EQ(said.size(), 1u);
-  EXPECT_NE(said[0].find("every question that is left is out: 57 wait for an answer"), std::string::npos) << said[0];
+  EXPECT_NE(said[0].find("every remaining question has been asked: 57 are unanswered"), std::string::npos) << said[0];
 }
 
 }  // namespace

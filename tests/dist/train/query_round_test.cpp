@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "core/graph/similarity_groups.h"
-#include "core/oracle/round/predicted_answers.h"
+#include "core/oracle/round/choose_questions.h"
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
 #include "tests/core/oracle/oracle_cases.h"
@@ -46,7 +46,7 @@ TEST(RoundMessage, QueriesSurviveTheirCoding) {
       {.id = 8, .kind = oracle::QueryKind::pair, .template_sample = 5, .members = {}}};
   for (const std::vector<oracle::Query>& queries : {out, std::vector<oracle::Query>{}}) {
     const std::vector<oracle::Query> in =
-        broadcast_queries(test_world().rank() == 0 ? queries : std::vector<oracle::Query>{}, test_world().rounds());
+        broadcast_queries(test_world().rank() == 0 ? queries : std::vector<oracle::Query>{}, test_world().oracle());
     ASSERT_EQ(in.size(), queries.size());
     for (size_t k = 0; k < in.size(); ++k) {
       EXPECT_EQ(in[k].id, queries[k].id);
@@ -134,9 +134,10 @@ TEST_F(Rounds, RanksWithAnotherGraphAreNoticed) {
 TEST_F(Rounds, RanksChooseTogetherWhatOneProcessChooses) {
   graph::GraphStore store(kN);
   store.set_labels(templates());
-  for (const char* name : {"captcha", "outliers", "nnclr", "pruning", "uncertainty", "ensemble", "gradients", "typical",
-                           "k_center", "merging"}) {
-    const auto sampler = oracle::make_query_sampler(spec_of({std::string("oracle.sampler=") + name}).oracle);
+  for (const std::string& name : oracle::sampler_names()) {
+    if (name == "coarse") continue;  // the set has no taxonomy
+    const auto sampler = oracle::make_query_sampler(spec_of({"oracle.sampler=" + name}).oracle);
+    if (sampler->needs() == oracle::PoolNeeds::samples) continue;
     const oracle::Round round{.seed = 3, .round = 2, .questions = 12};
     oracle::Pool whole{all, oracle::corner_rows(all, labels, 0.4)}, own = whole;
     const eval::SampleSlice slice = eval::own_slice(kN, world.oracle());

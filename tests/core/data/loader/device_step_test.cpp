@@ -12,11 +12,11 @@
 
 #include <cstdlib>
 
-#include "core/model/autocast.h"
+#include "core/model/backbones.h"
 #include "core/model/batch_norm.h"
 #include "core/model/encoder.h"
 #include "core/model/layers.h"
-#include "core/model/projector.h"
+#include "core/model/precision.h"
 #include "core/model/state.h"
 #include "core/ops/named_tensors.h"
 #include "core/optim/optimizer.h"

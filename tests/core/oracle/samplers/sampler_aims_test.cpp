@@ -6,7 +6,8 @@
 #include <numeric>
 #include <set>
 
-#include "core/oracle/round/predicted_answers.h"
+#include "core/config/config.h"
+#include "core/oracle/round/choose_questions.h"
 #include "core/oracle/samplers/samplers.h"
 #include "tests/core/spec_of.h"
 
