@@ -161,7 +161,7 @@ TEST(Study, ClosureCountsItsQuestions) {
   StudyData data = noisy_corners(600);
   data.train.narrow(1, 8, 8).zero_();
   const auto found = [&](const std::string& guide) {
-    return run_to_closure(study_config({"oracle.sampler=captcha", "oracle.class_guess=" + guide, "oracle.pool=200"}),
+    return run_to_closure(study_spec({"oracle.sampler=captcha", "oracle.class_guess=" + guide, "oracle.pool=200"}),
                           data);
   };
   const Closure blind = found("none"), guided = found("classifier");

@@ -25,7 +25,7 @@ enum class Waits { spinning, asleep };  // a communicator of either kind
 class Collectives : public testing::TestWithParam<std::tuple<at::ScalarType, Waits>> {
  protected:
   const at::ScalarType type = std::get<0>(GetParam());
-  comm::Comm& comm = std::get<1>(GetParam()) == Waits::spinning ? test_world().now() : test_world().rounds();
+  comm::Comm& comm = std::get<1>(GetParam()) == Waits::spinning ? test_world().compute() : test_world().oracle();
   const int W = comm.size(), r = comm.rank();
   // Uneven on purpose: rank k has k + 1 rows, rank 2 none.
   std::vector<int64_t> counts() const {
@@ -66,7 +66,7 @@ TEST_P(Collectives, LargeSums) {
 }
 
 TEST(LargeSum, IsInTheOrderOfRanks) {
-  comm::Comm& bulk = test_world().bulk();
+  comm::Comm& bulk = test_world().gradients();
   const int64_t n = 300'001;
   const auto share = [&](int rank) {
     return at::arange(n, at::kFloat) / (3.0f + static_cast<float>(rank));

@@ -70,7 +70,7 @@ ops::NamedTensors two_parameters() {
 
 TEST(DeviceComm, BucketsAreEnqueuedInTheirOrderAndJoinedBeforeTheyAreRead) {
   for (const GradDtype wire : {GradDtype::full, GradDtype::bfloat16}) {
-    LateComm late(test_world().bulk());
+    LateComm late(test_world().gradients());
     LateComm& comm = late;
     const ops::NamedTensors p = two_parameters();
     GradSync sync(p, comm, {16, wire});  // a bucket each
@@ -93,7 +93,7 @@ TEST(DeviceComm, BucketsAreEnqueuedInTheirOrderAndJoinedBeforeTheyAreRead) {
 }
 
 TEST(DeviceComm, APoisonedRankIsSeenAfterTheJoin) {
-  LateComm late(test_world().bulk());
+  LateComm late(test_world().gradients());
   const ops::NamedTensors p = two_parameters();
   GradSync sync(p, late, {16});
   sync.begin();

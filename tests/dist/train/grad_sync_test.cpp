@@ -41,7 +41,7 @@ at::Tensor scalar_of(const ops::NamedTensors& p, const comm::Comm& comm) {
 }
 
 TEST(GradSync, SumsEveryParameterOverRanks) {
-  comm::Comm& comm = test_world().bulk();
+  comm::Comm& comm = test_world().gradients();
   const ops::NamedTensors p = three_parameters();
   for (int64_t bucket : {16, 400, 1 << 20}) {  // smaller than any parameter, between, larger than all
     GradSync sync(p, comm, {bucket});
@@ -67,7 +67,7 @@ TEST(GradSync, SumsEveryParameterOverRanks) {
 }
 
 TEST(GradSync, UnusedParametersCountAsZero) {
-  comm::Comm& comm = test_world().bulk();
+  comm::Comm& comm = test_world().gradients();
   const ops::NamedTensors p = three_parameters();
   GradSync sync(p, comm, {16});
   for (const bool used : {true, false}) {  // the second step must not find the first one's gradient
@@ -86,7 +86,7 @@ TEST(GradSync, UnusedParametersCountAsZero) {
 }
 
 TEST(GradSync, BackwardPassesBeforeTheReleaseAddUp) {
-  comm::Comm& comm = test_world().bulk();
+  comm::Comm& comm = test_world().gradients();
   const ops::NamedTensors p = three_parameters();
   GradSync sync(p, comm, {400});
   sync.begin();
@@ -103,7 +103,7 @@ TEST(GradSync, BackwardPassesBeforeTheReleaseAddUp) {
 
 // What backward has passed is summed while it is still busy with the rest.
 TEST(GradSync, AFullBucketDoesNotWaitForTheEndOfBackward) {
-  comm::Comm& comm = test_world().bulk();
+  comm::Comm& comm = test_world().gradients();
   if (comm.size() == 1) return;
   const ops::NamedTensors p = three_parameters();
   GradSync sync(p, comm, {16});  // a bucket each
@@ -130,7 +130,7 @@ TEST(GradSync, AFullBucketDoesNotWaitForTheEndOfBackward) {
 }
 
 TEST(GradSync, BFloat16RoundsSharesAndSum) {
-  comm::Comm& comm = test_world().bulk();
+  comm::Comm& comm = test_world().gradients();
   for (at::ScalarType type : {at::kFloat, at::kDouble}) {
     const ops::NamedTensors p = {{"a", at::zeros({5, 7}, type).requires_grad_(true)}};
     GradSync sync(p, comm, {25 << 20, GradDtype::bfloat16});
@@ -148,7 +148,7 @@ TEST(GradSync, BFloat16RoundsSharesAndSum) {
 }
 
 TEST(GradSync, OneRanksNanIsSeenByAll) {
-  comm::Comm& comm = test_world().bulk();
+  comm::Comm& comm = test_world().gradients();
   for (double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
                      -std::numeric_limits<double>::infinity()}) {
     for (const auto& [type, wire] :

@@ -133,7 +133,7 @@ class Invariance : public testing::TestWithParam<Case> {};
 void compare(const Case& c, at::ScalarType type, double value_tolerance, double gradient_tolerance) {
   auto alone = comm::make_local_comm();
   const Outcome one = one_step(c, type, *alone, *alone);
-  const Outcome many = one_step(c, type, test_world().now(), test_world().bulk());
+  const Outcome many = one_step(c, type, test_world().compute(), test_world().gradients());
   const double scale = std::max(1.0, std::abs(one.loss.value));
   EXPECT_NEAR(many.loss.value, one.loss.value, value_tolerance * scale);
   ASSERT_EQ(many.loss.terms.size(), one.loss.terms.size());

@@ -1,9 +1,11 @@
 #include "tests/simgpu/nvjpeg/picture.h"
 
+// clang-format off
+#include <cstdio>  // jpeglib.h uses FILE without including it
 #include <jpeglib.h>
+// clang-format on
 
 #include <csetjmp>
-#include <cstdio>
 
 namespace simnvjpeg {
 namespace {

@@ -271,7 +271,7 @@ TEST(Coarse, AsksGroupsFirstAndUsesWhatTheySay) {
   }
   EXPECT_GT(kinds[QueryKind::captcha], 100);
   EXPECT_LT(last_coarse, 25) << "the groups are firm by then";
-  const config::Config coarse_only = config::Config::defaults({"oracle.sampler=coarse"});
+  const OracleSpec coarse_only = spec_of({"oracle.sampler=coarse"}).oracle;
   EXPECT_THROW(make_query_sampler(coarse_only, {1, 0}), Error) << "a circle";
   EXPECT_THROW(make_query_sampler(coarse_only, {}), Error);
 }
