@@ -13,19 +13,19 @@ using detail::clamp01;
 using detail::luma;
 
 constexpr int kBand = 8, kWarps = 4, kThreads = kWarps * kWarp;
-constexpr int kTileSide = kBand * kWarps;         // a block's tile is square
+constexpr int kTileSide = kBand * kWarps;  // a block's tile is square
 
 struct Plan {
   ImagePart part;
   ViewParams params;
-  int32_t top, left;      // the first pixel of the part that the crop touches
+  int32_t top, left;  // the first pixel of the part that the crop touches
   int32_t blur_radius;
 };
 
 // Output i takes inputs [first[i], end[i]) with weights[(p − first[i]) · size + i].
 struct Axis {
-  int32_t *first, *end;   // (images, size)
-  float* weights;         // (images, capacity)
+  int32_t *first, *end;  // (images, size)
+  float* weights;        // (images, capacity)
   int64_t capacity;
 };
 
@@ -33,17 +33,20 @@ struct Axis {
 struct Work {
   AugmentOptions options;
   int32_t size, tiles_across, tiles, full_radius;
-  Plan* plan;             // (images)
+  Plan* plan;  // (images)
   Axis x, y;
-  float* blur_weights;    // (images, full_radius + 1)
-  double* luma_sums;      // (images, tiles)
-  float* planes;          // (images, 3, size, size) of the views that are blurred
+  float* blur_weights;      // (images, full_radius + 1)
+  double* luma_sums;        // (images, tiles)
+  float* planes;            // (images, 3, size, size) of the views that are blurred
   float gain[3], shift[3];  // of a channel: (v − mean) / std
   int64_t bytes;
 
   Work(void* base, int64_t images, detail::Extent extent, const AugmentOptions& o)
-      : options(o), size(o.size), tiles_across(static_cast<int32_t>(ceil_div(size, kTileSide))),
-        tiles(tiles_across * tiles_across), full_radius(blur_kernel_size(size) / 2) {
+      : options(o),
+        size(o.size),
+        tiles_across(static_cast<int32_t>(ceil_div(size, kTileSide))),
+        tiles(tiles_across * tiles_across),
+        full_radius(blur_kernel_size(size) / 2) {
     ScratchPieces pieces(base);
     plan = pieces.take<Plan>(images);
     const auto axis = [&](int64_t length) {
@@ -83,11 +86,13 @@ __device__ void resize(Pixels& out, const Work& w, const Plan& plan, int64_t ima
     for (int c = 0; c < 3; ++c) out.v[r][c] = 0;
   }
   if (out.y > last) return;
-  const int32_t x_first = inside ? w.x.first[image * size + out.x] : 0, x_count = inside ? w.x.end[image * size + out.x] - x_first : 0;
+  const int32_t x_first = inside ? w.x.first[image * size + out.x] : 0,
+                x_count = inside ? w.x.end[image * size + out.x] - x_first : 0;
   const float* x_weights = w.x.weights + image * w.x.capacity + out.x;
   const float* y_weights = w.y.weights + image * w.y.capacity + out.y;
   const int64_t stride = static_cast<int64_t>(plan.part.pixels.width) * channels;
-  const uint8_t* corner = plan.part.pixels.data + plan.top * stride + static_cast<int64_t>(plan.left + x_first) * channels;
+  const uint8_t* corner =
+      plan.part.pixels.data + plan.top * stride + static_cast<int64_t>(plan.left + x_first) * channels;
   const int32_t stop = w.y.end[image * size + last];
   for (int32_t row = first[0]; row < stop; ++row) {  // the rows of bytes that any of this band takes
     const uint8_t* from = corner + row * stride;
@@ -112,8 +117,10 @@ __device__ int load_pixels(Pixels& p, const Work& w, const Plan& plan, int64_t i
   p.x = static_cast<int32_t>(blockIdx.x) % w.tiles_across * kTileSide + threadIdx.x % kWarp;
   p.y = static_cast<int32_t>(blockIdx.x) / w.tiles_across * kTileSide + threadIdx.x / kWarp * kBand;
   const int channels = plan.part.pixels.channels, planes = w.options.channels == 1 ? 1 : channels;
-  if (channels == 1) resize<1>(p, w, plan, image);
-  else resize<3>(p, w, plan, image);
+  if (channels == 1)
+    resize<1>(p, w, plan, image);
+  else
+    resize<3>(p, w, plan, image);
 #pragma unroll
   for (int r = 0; r < kBand; ++r) {
     if (planes < channels) p.v[r][0] = luma(p.v[r][0], p.v[r][1], p.v[r][2]);
@@ -150,7 +157,8 @@ __device__ void jitter(Pixels& p, const ViewParams& params, int planes, float me
     if (!changes(params, step)) continue;
     const float factor = params.jitter_factor[step];
     if (step == kContrast && until == Until::contrast) return;
-    if (step == kBrightness || step == kContrast) scale_shift(p, factor, step == kContrast ? (1 - factor) * mean : 0.0f);
+    if (step == kBrightness || step == kContrast)
+      scale_shift(p, factor, step == kContrast ? (1 - factor) * mean : 0.0f);
     if (planes == 1) continue;
     if (step == kSaturation) saturate(p, factor);
     if (step != kHue) continue;

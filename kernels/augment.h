@@ -2,11 +2,11 @@
 //
 // Shapes: images (B) of any size, HWC uint8 of 1 or 3 channels; out (V, B, C, size, size) in NCHW or channels-last,
 //         view-major.
-// Math:   per view: random resized crop (bilinear or bicubic, with antialiasing) → flip → color jitter in random order → gray →
-//         Gaussian blur → solarize → normalize. Each value in [0, 1] until normalize. Every step is torchvision v2's
-//         on float images, except that what a bicubic crop overshoots is cut off, as on bytes and in Pillow; the
-//         filters are in augment_filter.h, the parameters are drawn in augment_params.h. On one channel (a gray image, or `channels` 1,
-//         for which color becomes luma before anything else) saturation, hue and gray change nothing.
+// Math:   per view: random resized crop (bilinear or bicubic, antialiased) → flip → color jitter in random order →
+//         gray → Gaussian blur → solarize → normalize. Values are in [0, 1] until normalize. Every step is that of
+//         torchvision v2 on float images, except that what a bicubic crop overshoots is cut off, as on bytes and in Pillow;
+//         the filters are in augment_impl.h, the parameters are drawn in augment_params.h. On one channel (a gray image,
+//         or `channels` 1, for which color becomes luma before anything else) saturation, hue and gray change nothing.
 // Async:  the CUDA twin reads pixels and writes views in device memory; the arrays `images`, `sample` and `views`
 //         themselves are read on the host, before the call returns. Its pixels are the CPU's within 1/255.
 // Order:  a function of (seed, step, sample, view) only, never of the batch, the rank or the threads. The same bits for
@@ -70,13 +70,13 @@ void augment(T* out, Span<const ImageView> images, Span<const int64_t> sample, S
 template <class T>
 void augment_part(T* out, const ImagePart& image, const ViewParams& params, const AugmentOptions& options,
                   Scratch scratch, Isa isa);
-// One view of each part, with the parameters given for it (P): out (P, C, size, size). Several views of a part name the same
-// pixels.
+// One view of each part, with the parameters given for it (P): out (P, C, size, size). Several views of a part name the
+// same pixels.
 int64_t augment_parts_scratch_bytes(Span<const ImagePart> parts, const AugmentOptions& options, Cpu cpu);
 template <class T>
 void augment_parts(T* out, Span<const ImagePart> parts, Span<const ViewParams> params, const AugmentOptions& options,
                    Scratch scratch, Cpu cpu);
-// The view without randomness that evaluation uses: the centerd square of the shorter side, resized and normalized.
+// The view without randomness that evaluation uses: the centered square of the shorter side, resized and normalized.
 template <class T>
 void center_view(T* out, Span<const ImageView> images, const AugmentOptions& options, Scratch scratch, Cpu cpu);
 }  // namespace cpu

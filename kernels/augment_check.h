@@ -1,4 +1,4 @@
-// augment_check: what both twins of augment ask of their arguments, and the sizes that follow from them.
+// augment_check: the argument checks that both twins of augment share, and the sizes that follow from them.
 #pragma once
 
 #include <algorithm>

@@ -85,8 +85,8 @@ constexpr int kVectorBytes = 32;
 constexpr int kVectorBytes = 16;
 #endif
 
-// kCount registers' worth of out[x] = Σ_k kernel[k] · (before[k][x] + after[k][x]), the middle one once. A vector wider than
-// a register would be kept in memory.
+// kCount registers' worth of out[x] = Σ_k kernel[k] · (before[k][x] + after[k][x]), the middle one once. A vector wider
+// than a register would be kept in memory.
 template <int kCount, class T>
 inline void convolve_block(T* out, int32_t x, const T* kernel, int32_t radius, const T* const* before,
                            const T* const* after) {

@@ -1,4 +1,5 @@
-// augment_params: what happens to one view, drawn from its stream of random numbers; the one home of the draw order.
+// augment_params: what happens to one view, drawn from its stream of random numbers; the only place that defines the
+// draw order.
 //
 // Order:  the words of stream (seed, augment, step, sample, view) are, whatever the policy:
 //           0 flip   1 jitter   2 order of the jitter   3 gray   4–7 factors of brightness, contrast, saturation, hue
@@ -32,7 +33,7 @@ struct ViewParams {
 // About a tenth of the side, odd.
 PAL_HOST_DEVICE inline int32_t blur_kernel_size(int32_t size) { return size < 40 ? 3 : 2 * (size / 20) + 1; }
 
-// Centerd crop of the image's own shape, or of the nearest shape that the ratios allow.
+// Centered crop of the image's own shape, or of the nearest shape that the ratios allow.
 PAL_HOST_DEVICE inline CropBox fallback_crop(int32_t height, int32_t width, double ratio_min, double ratio_max) {
   CropBox box{0, 0, height, width};
   const double ratio = double(width) / height;

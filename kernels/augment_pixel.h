@@ -1,4 +1,4 @@
-// augment_pixel: what the color steps do to one pixel, and how a blur sees the border; the same on host and device.
+// augment_pixel: what the color steps do to one pixel, and how a blur mirrors the border; the same on host and device.
 //
 // Math:   brightness  clamp(f x)            contrast    clamp(f x + (1 − f) mean of the luma)
 //         saturation  clamp(f x + (1 − f) luma)         hue  h → h + f in HSV, h in turns
@@ -9,7 +9,7 @@
 
 #include "kernels/base/philox.h"
 
-// Without a name: these are compiled once per instruction set, and the linker must not take one for another.
+// In an unnamed namespace: these are compiled once per instruction set, and the linker must not merge the copies.
 namespace pal::kernels::detail {
 namespace {
 

@@ -2,22 +2,17 @@
 #include "kernels/batch_norm.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "kernels/base/isa.h"
 #include "kernels/base/threads.h"
 #include "kernels/batch_norm_impl.h"
 
-namespace pal::kernels::cpu {
-namespace {
+namespace pal::kernels {
 
-template <class T>
-const BatchNormLoops<T>& loops(Cpu cpu) {
-  if constexpr (std::is_same_v<T, float>)
-    return choose_isa(cpu.isa, scalar::batch_norm_float, avx2::batch_norm_float, avx512::batch_norm_float);
-  else
-    return choose_isa(cpu.isa, scalar::batch_norm_double, avx2::batch_norm_double, avx512::batch_norm_double);
-}
+PAL_ISA_TABLES(batch_norm_loops, batch_norm, BatchNormLoops)
+
+namespace cpu {
+namespace {
 
 // Elements of a tile: small enough to share out, large enough to be worth a thread.
 constexpr int64_t kTile = 1 << 15;
@@ -84,7 +79,7 @@ void channel_sums(Span<double> sums, Span<double> squares, const T* x, Span<cons
     std::fill_n(zeros, grid.channels, 0.0);
     from = zeros;
   }
-  const auto& of = loops<T>(cpu);
+  const auto& of = batch_norm_loops<T>(cpu.isa);
   for_sum_tiles(sums, squares, grid, scratch, cpu,
                 [&](double* first, double* second, const ChannelTile& tile) { of.sums(first, second, x, from, tile); });
 }
@@ -93,7 +88,7 @@ template <class T>
 void channel_grad_sums(Span<double> sums, Span<double> products, T* g, const T* dy, const T* y, const T* x,
                        Span<const double> mean, ChannelGrid grid, Scratch scratch, Cpu cpu) {
   PAL_ASSERT(mean.size == grid.channels, "one mean per channel");
-  const auto& of = loops<T>(cpu);
+  const auto& of = batch_norm_loops<T>(cpu.isa);
   for_sum_tiles(sums, products, grid, scratch, cpu, [&](double* first, double* second, const ChannelTile& tile) {
     of.grad_sums(first, second, g, dy, y, x, mean.data, tile);
   });
@@ -104,7 +99,7 @@ void channel_affine(T* y, const T* x, const T* residual, Span<const T> shift, Sp
                     ChannelGrid grid, Activation act, Cpu cpu) {
   PAL_ASSERT(shift.size == grid.channels && scale.size == grid.channels && offset.size == grid.channels,
              "one coefficient per channel");
-  const auto& of = loops<T>(cpu);
+  const auto& of = batch_norm_loops<T>(cpu.isa);
   for_tiles(grid, cpu, [&](const ChannelTile& tile) {
     of.affine(y, x, residual, shift.data, scale.data, offset.data, act, tile);
   });
@@ -116,7 +111,7 @@ void channel_grad(T* dx, const T* dy, const T* y, const T* x, Span<const T> shif
   PAL_ASSERT(
       shift.size == grid.channels && a.size == grid.channels && p.size == grid.channels && q.size == grid.channels,
       "one coefficient per channel");
-  const auto& of = loops<T>(cpu);
+  const auto& of = batch_norm_loops<T>(cpu.isa);
   for_tiles(grid, cpu,
             [&](const ChannelTile& tile) { of.grad(dx, dy, y, x, shift.data, a.data, p.data, q.data, tile); });
 }
@@ -133,4 +128,5 @@ PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(double)
 #undef PAL_INSTANTIATE
 
-}  // namespace pal::kernels::cpu
+}  // namespace cpu
+}  // namespace pal::kernels

@@ -1,5 +1,6 @@
-// batch_norm on CUDA: a warp along 32 channels, eight warps down the rows of a tile, so that loads are whole lines and a
-// channel's coefficients stay in registers. Sums over rows: a block per tile, then a block per channel over the tiles.
+// batch_norm on CUDA: a warp along 32 channels, eight warps down the rows of a tile, so that loads are whole lines and
+// a channel's coefficients stay in registers. Sums over rows: a block per tile, then a block per channel over the
+// tiles.
 #include "kernels/base/device.cuh"
 #include "kernels/base/scratch.h"
 #include "kernels/batch_norm.h"

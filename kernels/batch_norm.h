@@ -6,7 +6,7 @@
 //         dx = a·g + p·(x − shift) + q
 // Order:  sums are accumulated in fp64 over fixed tiles: identical bits from run to run and for any number of threads.
 //         CPU and CUDA differ in the last bits: other tiles, and a product may fuse with a sum.
-//         What goes between the passes (all-reduce, statistics, coefficients) is the caller's: core/model/batch_norm.cpp.
+//         The caller does what is between the passes (all-reduce, statistics, coefficients): core/model/batch_norm.cpp.
 #pragma once
 
 #include "kernels/base/cuda.h"

@@ -193,6 +193,8 @@ void grad(T* dx, const T* dy, const T* y, const T* x, const T* shift, const T* a
 
 }  // namespace
 
+extern const BatchNormLoops<float> batch_norm_float;
+extern const BatchNormLoops<double> batch_norm_double;
 const BatchNormLoops<float> batch_norm_float = {sums<float>, affine<float>, grad_sums<float>, grad<float>};
 const BatchNormLoops<double> batch_norm_double = {sums<double>, affine<double>, grad_sums<double>, grad<double>};
 

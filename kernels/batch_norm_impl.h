@@ -23,17 +23,7 @@ struct BatchNormLoops {
                const ChannelTile& tile);
 };
 
-namespace scalar {
-extern const BatchNormLoops<float> batch_norm_float;
-extern const BatchNormLoops<double> batch_norm_double;
-}  // namespace scalar
-namespace avx2 {
-extern const BatchNormLoops<float> batch_norm_float;
-extern const BatchNormLoops<double> batch_norm_double;
-}  // namespace avx2
-namespace avx512 {
-extern const BatchNormLoops<float> batch_norm_float;
-extern const BatchNormLoops<double> batch_norm_double;
-}  // namespace avx512
+template <class T>
+const BatchNormLoops<T>& batch_norm_loops(Isa isa);  // float, double
 
 }  // namespace pal::kernels

@@ -1,4 +1,4 @@
-// block_terms on CUDA: block_between, a block of threads per block of rows and 256 columns; P² D differences from the L2.
+// block_terms on CUDA: block_between, a block of threads per block of rows and 256 columns; P² D differences from L2.
 #include "kernels/base/device.cuh"
 #include "kernels/base/scratch.h"
 #include "kernels/base/sum.h"

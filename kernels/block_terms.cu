@@ -1,7 +1,7 @@
-// block_terms on CUDA: the rows are sorted by their block; a warp adds up a tile of the sorted list over a chunk of columns.
+// block_terms on CUDA: the rows are sorted by their block; a warp sums a tile of the list over a chunk of columns.
 //
 // A block of rows that reaches over the end of a tile is split there, and a second kernel adds its parts in order. In a
-// tile at most two blocks are open: the one that began before it and the one that goes on behind it; so every tile has
+// tile at most two blocks are open: the one that began before it and the one that continues after it; so every tile has
 // two slots for parts. The other ops have an owner for each row: a warp per row and chunk of columns.
 #include "kernels/base/scratch.h"
 #include "kernels/base/sort.h"

@@ -1,16 +1,15 @@
 // csr on the CPU: two counting sorts and a merge, O(pairs + rows), without a comparison sort, so that one row with a
-// million partners costs no more than a million rows with one. Each thread sorts a piece of its own; where an entry goes
-// does not depend on how many pieces there are.
+// million partners costs no more than a million rows with one. Each thread sorts its own piece; the position of an
+// entry does not depend on the number of pieces.
 #include "kernels/csr.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
-#include "kernels/base/check.h"
 #include "kernels/base/scratch.h"
 #include "kernels/base/threads.h"
+#include "kernels/csr_check.h"
 
 namespace pal::kernels::cpu {
 namespace {
@@ -38,21 +37,12 @@ struct Layout {
 
 template <class T>
 void check(const CsrOut<T>& out, const PairsView<T>& pairs, int64_t rows, Scratch scratch, Cpu cpu) {
-  const int64_t count = pairs.i.size, room = csr_capacity(count);
   check_cpu("csr", cpu);
-  PAL_CHECK(rows >= 0 && rows <= std::numeric_limits<int32_t>::max(), "csr: rows", rows, "give 0 to 2^31 - 1");
-  check_span("csr: i", pairs.i, count);
-  check_span("csr: j", pairs.j, count);
-  if (pairs.w.size != 0) check_span("csr: w", pairs.w, count);
-  check_span("csr: offsets", out.offsets, rows + 1);
-  check_span("csr: degrees", out.degrees, rows);
-  PAL_CHECK(out.columns.size >= room, "csr: room for columns", out.columns.size, "give " + std::to_string(room));
-  PAL_CHECK(out.weights.size >= room, "csr: room for weights", out.weights.size, "give " + std::to_string(room));
-  PAL_CHECK(out.nnz != nullptr, "csr: nnz", "null", "give a place for it");
+  detail::check_csr(out, pairs, rows);
   check_indices("csr: i", pairs.i, 0, rows, cpu.isa);
   check_indices("csr: j", pairs.j, 0, rows, cpu.isa);
   check_finite("csr: w", pairs.w, cpu.isa);
-  check_scratch("csr", scratch, csr_scratch_bytes<T>(rows, count));
+  check_scratch("csr", scratch, csr_scratch_bytes<T>(rows, pairs.i.size));
 }
 
 // Entries in the order of their rows; those of one row stay in the order that the pieces have them in.

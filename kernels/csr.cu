@@ -5,7 +5,7 @@
 #include "kernels/base/device.cuh"
 #include "kernels/base/scratch.h"
 #include "kernels/base/sort.h"
-#include "kernels/csr.h"
+#include "kernels/csr_check.h"
 
 namespace pal::kernels::cuda {
 namespace {
@@ -13,8 +13,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kLimit = int64_t{1} << 31;
 
-// A key is row << bits | column, bits those of `rows`. Entries that do not count (the mirror of i=j, bad pairs) and one entry that closes the
-// list have row = rows: they sort behind all others.
+// A key is row << bits | column, where `bits` holds `rows`. Entries that do not count (the mirror of i=j, bad pairs)
+// and the entry that closes the list have row = rows: they sort behind all others.
 
 struct Layout {
   int64_t entries;
@@ -125,17 +125,9 @@ int64_t csr_scratch_bytes(int64_t rows, int64_t pairs) {
 
 template <class T>
 void csr(const CsrOut<T>& out, const PairsView<T>& pairs, int64_t rows, Scratch scratch, cudaStream_t stream) {
-  const int64_t count = pairs.i.size, room = csr_capacity(count);
-  PAL_CHECK(rows >= 0 && rows < kLimit, "csr: rows", rows, "give 0 to 2^31 - 1");
+  const int64_t count = pairs.i.size;
+  detail::check_csr(out, pairs, rows);
   PAL_CHECK(count < kLimit, "csr: pairs", count, "give fewer than 2^31");
-  check_span("csr: i", pairs.i, count);
-  check_span("csr: j", pairs.j, count);
-  if (pairs.w.size != 0) check_span("csr: w", pairs.w, count);
-  check_span("csr: offsets", out.offsets, rows + 1);
-  check_span("csr: degrees", out.degrees, rows);
-  PAL_CHECK(out.columns.size >= room, "csr: room for columns", out.columns.size, "give " + std::to_string(room));
-  PAL_CHECK(out.weights.size >= room, "csr: room for weights", out.weights.size, "give " + std::to_string(room));
-  PAL_CHECK(out.nnz != nullptr, "csr: nnz", "null", "give a device pointer");
   if (count == 0) {
     PAL_CUDA_CHECK(cudaMemsetAsync(out.offsets.data, 0, (rows + 1) * sizeof(int64_t), stream));
     PAL_CUDA_CHECK(cudaMemsetAsync(out.degrees.data, 0, rows * sizeof(T), stream));

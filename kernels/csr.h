@@ -1,10 +1,10 @@
 // csr: index pairs (I, J, w) to one symmetric, merged CSR matrix with its degrees.
 //
 // Math:   S_ij = Σ w over the given pairs (i,j) and (j,i). A pair i=j counts once. Repeated pairs add up.
-// Order:  columns ascend inside a row; repeated pairs are added in the order given, the degrees in the order of columns,
+// Order:  columns ascend inside a row; repeated pairs are added in the order given, degrees in the order of columns,
 //         both in fp64 and rounded once: S_ij and S_ji have the same bits, and so have CPU and CUDA.
-// Async:  the CUDA twin works on device pointers, nnz included: nothing comes back to the host. It cannot throw for a
-//         bad pair; it leaves it out and tells so in *nnz (kCsrBadIndex, kCsrBadWeight).
+// Async:  the CUDA twin works on device pointers, nnz included: nothing is copied to the host. It cannot throw for a
+//         bad pair; it skips the pair and reports it in *nnz (kCsrBadIndex, kCsrBadWeight).
 #pragma once
 
 #include "kernels/base/cuda.h"
@@ -19,7 +19,7 @@ struct PairsView {
   Span<const T> w;        // (pairs), or empty: every weight is 1
 };
 
-// Where the result goes. columns and weights have room for csr_capacity(pairs) entries; *nnz tells how many are used.
+// The output. columns and weights have room for csr_capacity(pairs) entries; *nnz is the number used.
 template <class T>
 struct CsrOut {
   Span<int64_t> offsets;  // (rows + 1)

@@ -10,24 +10,7 @@
 
 namespace pal::kernels {
 
-#define PAL_DECLARE_GRAPH_ROWS(isa)                    \
-  namespace isa {                                      \
-  extern const GraphRowsOps<float> graph_rows_float;   \
-  extern const GraphRowsOps<double> graph_rows_double; \
-  }
-PAL_DECLARE_GRAPH_ROWS(scalar)
-PAL_DECLARE_GRAPH_ROWS(avx2)
-PAL_DECLARE_GRAPH_ROWS(avx512)
-#undef PAL_DECLARE_GRAPH_ROWS
-
-template <>
-const GraphRowsOps<float>& graph_rows_ops(Isa isa) {
-  return choose_isa(isa, scalar::graph_rows_float, avx2::graph_rows_float, avx512::graph_rows_float);
-}
-template <>
-const GraphRowsOps<double>& graph_rows_ops(Isa isa) {
-  return choose_isa(isa, scalar::graph_rows_double, avx2::graph_rows_double, avx512::graph_rows_double);
-}
+PAL_ISA_TABLES(graph_rows_ops, graph_rows, GraphRowsOps)
 
 namespace cpu {
 namespace {

@@ -1,10 +1,10 @@
 // graph_rows on CUDA: a warp walks the partners of one row over a chunk of its columns, which it keeps in registers.
 //
 // A row with more than kTile partners is split at fixed places, the multiples of kTile in the list of entries, and a
-// second kernel adds the parts in order. A tile of entries meets at most two such rows: the one that holds its first
+// second kernel adds the parts in order. A tile of entries has at most two such rows: the one that holds its first
 // entry and the one that holds its last; so every tile has two slots for partial rows.
-// repulsion needs all of z_iᵀp_j before it can use any of it. Rows of one chunk still have the partner in registers then;
-// wider ones take two passes: the products first, then the rows as a weighted sum.
+// repulsion needs all of z_iᵀp_j before it can use any of it. Rows of one chunk still have the partner in registers
+// then; wider ones take two passes: the products first, then the rows as a weighted sum.
 #include "kernels/base/device.cuh"
 #include "kernels/base/scratch.h"
 #include "kernels/base/sum.h"
@@ -234,7 +234,8 @@ __global__ void combine_kernel(const Args<T> a) {
   *to = from_float<T>((a.into == Into::add ? to_float(*to) : 0.0f) + a.scale * total);
 }
 
-// repulsion of rows wider than a chunk: coefficients and value. A warp per 32 entries, whatever rows they lie in; columns over the lanes.
+// repulsion of rows wider than a chunk: coefficients and value. A warp per 32 entries, whatever rows they lie in;
+// columns over the lanes.
 template <class T>
 __global__ void __launch_bounds__(kThreads, 2) products_kernel(float* coefficients, const Args<T> a, int64_t groups) {
   const int64_t group = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp;

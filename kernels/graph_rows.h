@@ -1,15 +1,15 @@
 // graph_rows: products of a sparse graph with the rows of Z, row by row.
 //
-// Shapes: z (B, D) this rank's rows, the rows of S; partners (M, D) what S's columns index (z itself, or gathered rows).
+// Shapes: z (B, D) this rank's rows, the rows of S; partners (M, D) which S's columns index (z, or gathered rows).
 // Math:   sum         out_i = scale · Σ_j S_ij p_j                     value = Σ_ij S_ij z_iᵀp_j
 //         difference  out_i = scale · Σ_j S_ij (z_i − p_j)             value = Σ_ij S_ij ‖z_i − p_j‖²
 //         repulsion   out_i = scale · Σ_j S_ij ((z_iᵀp_j) p_j − z_i)   value = Σ_ij S_ij ((z_iᵀp_j)² − ‖z_i‖² − ‖p_j‖²)
-//         The gradient of `value` in z_i, for a symmetric S with p = z, is: sum 2·, difference 4·, repulsion 4· the row.
-//         Into::add adds to out instead of overwriting it. out must not share memory with z or partners.
+//         The gradient of `value` in z_i, for a symmetric S with p = z, is: sum 2·, difference 4·, repulsion 4· the
+//         row. Into::add adds to out instead of overwriting it. out must not share memory with z or partners.
 // Order:  a row has one owner and a fixed order of its partners; identical bits from run to run and for any threads.
 //         On the CPU a row and its value are summed in T over at most 16 partners, and these sums in fp64.
 // Async:  the CUDA twin works on device pointers, value included. It cannot throw for a bad index: only the debug build
-//         looks (PAL_SYNC_DEBUG), and stops the kernel. Rows and their sums are fp32, whatever z is stored in.
+//         (PAL_SYNC_DEBUG) checks, and stops the kernel. Rows and their sums are fp32, whatever z is stored in.
 #pragma once
 
 #include "kernels/base/cuda.h"
@@ -18,7 +18,6 @@
 namespace pal::kernels {
 
 enum class RowForm { sum, difference, repulsion };
-enum class Into { overwrite, add };
 
 struct GraphRowsOptions {
   RowForm form = RowForm::difference;

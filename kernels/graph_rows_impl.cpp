@@ -100,8 +100,8 @@ double column_block(const RowPartners<T>& row, const RowSink<T>& sink, int64_t b
   return s;
 }
 
-// Where there are 16 registers a column block in them is so narrow that a partner's turn is too short to call the next ones
-// in meanwhile. So there whole blocks of 512 bytes keep their sums in the first cache.
+// Where there are 16 registers a column block in them is so narrow that the time of a partner is too short to prefetch
+// the next ones. There, whole blocks of 512 bytes keep their sums in the L1 cache.
 template <class T>
 constexpr int64_t kWideColumns = kRegisters == 32 ? 0 : 512 / static_cast<int64_t>(sizeof(T));
 constexpr int kGroup = 4;  // vectors taken at once

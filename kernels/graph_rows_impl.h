@@ -17,11 +17,11 @@ struct RowPartners {
   const T* weights;        // (count)
   int64_t count;
   int64_t dims;
-  int64_t known;  // columns that may be read: those of the next rows are called into the cache beforehand
+  int64_t known;  // columns that may be read: those of the next rows are prefetched
 };
 
-// Where the row goes: out (+)= scale · (row + shift · z), or partial = row + shift · z in fp64. Both null: nowhere. A shift
-// is for sums only.
+// Where the row goes: out (+)= scale · (row + shift · z), or partial = row + shift · z in fp64. Both null: nowhere. A
+// shift is for sums only.
 template <class T>
 struct RowSink {
   T* out = nullptr;

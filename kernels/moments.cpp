@@ -23,7 +23,7 @@ void column_sums(Span<double> sums, MatrixView<const T> z, Scratch scratch, Cpu 
 }
 
 template <class T>
-int64_t centerd_second_moment_scratch_bytes(int64_t rows, int64_t dims, const MomentsOptions& options) {
+int64_t centered_second_moment_scratch_bytes(int64_t rows, int64_t dims, const MomentsOptions& options) {
   ScratchPieces pieces(nullptr);
   if (options.accumulate == Accumulate::fp64)
     pieces.take<double>(panel_elements<double>(dims, rows));
@@ -57,13 +57,13 @@ void second_moment(Span<double> packed, MatrixView<const T> z, const double* mea
 }  // namespace
 
 template <class T>
-void centerd_second_moment(Span<double> packed, MatrixView<const T> z, Span<const double> mean,
-                           const MomentsOptions& options, Scratch scratch, Cpu cpu) {
-  check_cpu("centerd_second_moment", cpu);
-  check_matrix("centerd_second_moment: z", z, -1, z.cols);
-  check_span("centerd_second_moment: mean", mean, z.cols);
-  check_span("centerd_second_moment: packed", packed, packed_size(z.cols));
-  check_scratch("centerd_second_moment", scratch, centerd_second_moment_scratch_bytes<T>(z.rows, z.cols, options));
+void centered_second_moment(Span<double> packed, MatrixView<const T> z, Span<const double> mean,
+                            const MomentsOptions& options, Scratch scratch, Cpu cpu) {
+  check_cpu("centered_second_moment", cpu);
+  check_matrix("centered_second_moment: z", z, -1, z.cols);
+  check_span("centered_second_moment: mean", mean, z.cols);
+  check_span("centered_second_moment: packed", packed, packed_size(z.cols));
+  check_scratch("centered_second_moment", scratch, centered_second_moment_scratch_bytes<T>(z.rows, z.cols, options));
   if (z.rows == 0) std::fill_n(packed.data, packed.size, 0.0);
   if (options.accumulate == Accumulate::fp64)
     second_moment<double>(packed, z, mean.data, scratch, cpu);
@@ -109,21 +109,21 @@ void covariance_terms(MatrixView<T> a, double* variance_term, double* covariance
 }
 
 template <class T>
-int64_t centerd_product_scratch_bytes(int64_t rows, int64_t dims) {
+int64_t centered_product_scratch_bytes(int64_t rows, int64_t dims) {
   ScratchPieces pieces(nullptr);
   pieces.take<T>(panel_elements<T>(rows, dims) + panel_elements<T>(dims, dims));
   return pieces.bytes();
 }
 
 template <class T>
-void centerd_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const T> a,
-                     Into into, Scratch scratch, Cpu cpu) {
-  check_cpu("centerd_product", cpu);
-  check_matrix("centerd_product: z", z, -1, z.cols);
-  check_matrix("centerd_product: out", out, z.rows, z.cols);
-  check_matrix("centerd_product: a", a, z.cols, z.cols);
-  check_span("centerd_product: mean", mean, z.cols);
-  check_scratch("centerd_product", scratch, centerd_product_scratch_bytes<T>(z.rows, z.cols));
+void centered_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const T> a,
+                      Into into, Scratch scratch, Cpu cpu) {
+  check_cpu("centered_product", cpu);
+  check_matrix("centered_product: z", z, -1, z.cols);
+  check_matrix("centered_product: out", out, z.rows, z.cols);
+  check_matrix("centered_product: a", a, z.cols, z.cols);
+  check_span("centered_product: mean", mean, z.cols);
+  check_scratch("centered_product", scratch, centered_product_scratch_bytes<T>(z.rows, z.cols));
   const Operand<T> rows{z, Lies::x_by_k, mean.data}, right{a, Lies::k_by_x};
   T* panels =
       ScratchPieces(scratch.data).take<T>(panel_elements<T>(z.rows, z.cols) + panel_elements<T>(z.cols, z.cols));
@@ -142,14 +142,14 @@ void centerd_product(MatrixView<T> out, MatrixView<const T> z, Span<const double
 
 #define PAL_INSTANTIATE(T)                                                                                             \
   template void column_sums<T>(Span<double>, MatrixView<const T>, Scratch, Cpu);                                       \
-  template void centerd_second_moment<T>(Span<double>, MatrixView<const T>, Span<const double>, const MomentsOptions&, \
-                                         Scratch, Cpu);                                                                \
-  template int64_t centerd_second_moment_scratch_bytes<T>(int64_t, int64_t, const MomentsOptions&);                    \
+  template void centered_second_moment<T>(Span<double>, MatrixView<const T>, Span<const double>,                       \
+                                          const MomentsOptions&, Scratch, Cpu);                                        \
+  template int64_t centered_second_moment_scratch_bytes<T>(int64_t, int64_t, const MomentsOptions&);                   \
   template void covariance_terms<T>(MatrixView<T>, double*, double*, Span<const double>, int64_t,                      \
                                     const MomentsOptions&, Cpu);                                                       \
-  template void centerd_product<T>(MatrixView<T>, MatrixView<const T>, Span<const double>, MatrixView<const T>, Into,  \
-                                   Scratch, Cpu);                                                                      \
-  template int64_t centerd_product_scratch_bytes<T>(int64_t, int64_t);
+  template void centered_product<T>(MatrixView<T>, MatrixView<const T>, Span<const double>, MatrixView<const T>, Into, \
+                                    Scratch, Cpu);                                                                     \
+  template int64_t centered_product_scratch_bytes<T>(int64_t, int64_t);
 PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(double)
 #undef PAL_INSTANTIATE

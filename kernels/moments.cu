@@ -1,4 +1,4 @@
-// moments on CUDA, covariance form: column sums, the centerd second moment in triangular tiles, terms, gradient product.
+// moments on CUDA, covariance form: column sums, the centered second moment in triangular tiles, terms, gradient.
 #include <cmath>
 
 #include "kernels/moments.cuh"
@@ -60,7 +60,7 @@ struct TermsLayout {
 
 template <class T>
 __global__ void __launch_bounds__(kTileThreads, 2)
-    product_kernel(MatrixView<T> out, Centerd<T> z, MatrixView<const float> a, Into into) {
+    product_kernel(MatrixView<T> out, Centered<T> z, MatrixView<const float> a, Into into) {
   const int64_t i0 = static_cast<int64_t>(blockIdx.x) * kSide, j0 = blockIdx.y * kSide;
   float total[kEach][kEach] = {};
   tile_product<float>(total, RowsOf<T>{z, i0}, ColumnsFrom<float>{a, j0}, 0, z.columns);
@@ -90,11 +90,11 @@ void column_sums(Span<double> sums, MatrixView<const T> z, Scratch scratch, cuda
   }
   check_scratch("column_sums", scratch, column_sums_scratch_bytes(z.rows, z.cols));
   double* parts = ScratchPieces(scratch.data).take<double>(ceil_div(z.rows, kRowTile) * z.cols);
-  columns<ColumnForm::sum>(sums.data, centerd<T>(z, {}), parts, stream);
+  columns<ColumnForm::sum>(sums.data, centered<T>(z, {}), parts, stream);
 }
 
 template <class T>
-int64_t centerd_second_moment_scratch_bytes(int64_t rows, int64_t dims, const MomentsOptions&) {
+int64_t centered_second_moment_scratch_bytes(int64_t rows, int64_t dims, const MomentsOptions&) {
   if (rows == 0 || dims == 0) return 0;
   const Triangle t(dims, rows);
   ScratchPieces pieces(nullptr);
@@ -103,20 +103,20 @@ int64_t centerd_second_moment_scratch_bytes(int64_t rows, int64_t dims, const Mo
 }
 
 template <class T>
-void centerd_second_moment(Span<double> packed, MatrixView<const T> z, Span<const double> mean,
-                           const MomentsOptions& options, Scratch scratch, cudaStream_t stream) {
-  check_matrix("centerd_second_moment: z", z, -1, z.cols);
-  check_span("centerd_second_moment: mean", mean, z.cols);
-  check_span("centerd_second_moment: packed", packed, packed_size(z.cols));
+void centered_second_moment(Span<double> packed, MatrixView<const T> z, Span<const double> mean,
+                            const MomentsOptions& options, Scratch scratch, cudaStream_t stream) {
+  check_matrix("centered_second_moment: z", z, -1, z.cols);
+  check_span("centered_second_moment: mean", mean, z.cols);
+  check_span("centered_second_moment: packed", packed, packed_size(z.cols));
   if (z.cols == 0) return;
   if (z.rows == 0) {
     PAL_CUDA_CHECK(cudaMemsetAsync(packed.data, 0, packed.size * sizeof(double), stream));
     return;
   }
-  check_scratch("centerd_second_moment", scratch, centerd_second_moment_scratch_bytes<T>(z.rows, z.cols, options));
+  check_scratch("centered_second_moment", scratch, centered_second_moment_scratch_bytes<T>(z.rows, z.cols, options));
   const Triangle t(z.cols, z.rows);
   double* parts = t.splits > 1 ? ScratchPieces(scratch.data).take<double>(t.splits * t.packed()) : packed.data;
-  triangle(parts, ColumnsOf<T>{centerd(z, mean), 0}, t, options.accumulate, stream);
+  triangle(parts, ColumnsOf<T>{centered(z, mean), 0}, t, options.accumulate, stream);
   if (t.splits > 1) add_parts(packed.data, parts, t.splits, t.packed(), stream);
 }
 
@@ -141,25 +141,25 @@ void covariance_terms(MatrixView<float> a, double* variance_term, double* covari
 }
 
 template <class T>
-void centerd_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const float> a,
-                     Into into, cudaStream_t stream) {
-  check_matrix("centerd_product: z", z, -1, z.cols);
-  check_matrix("centerd_product: out", out, z.rows, z.cols);
-  check_matrix("centerd_product: a", a, z.cols, z.cols);
-  check_span("centerd_product: mean", mean, z.cols);
+void centered_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const float> a,
+                      Into into, cudaStream_t stream) {
+  check_matrix("centered_product: z", z, -1, z.cols);
+  check_matrix("centered_product: out", out, z.rows, z.cols);
+  check_matrix("centered_product: a", a, z.cols, z.cols);
+  check_span("centered_product: mean", mean, z.cols);
   if (z.rows == 0 || z.cols == 0) return;
   const dim3 grid(static_cast<unsigned>(ceil_div(z.rows, kSide)), static_cast<unsigned>(ceil_div(z.cols, kSide)));
-  product_kernel<T><<<grid, kTileThreads, 0, stream>>>(out, centerd(z, mean), a, into);
+  product_kernel<T><<<grid, kTileThreads, 0, stream>>>(out, centered(z, mean), a, into);
   check_launch(stream);
 }
 
-#define PAL_INSTANTIATE(T)                                                                                             \
-  template void column_sums<T>(Span<double>, MatrixView<const T>, Scratch, cudaStream_t);                              \
-  template void centerd_second_moment<T>(Span<double>, MatrixView<const T>, Span<const double>, const MomentsOptions&, \
-                                         Scratch, cudaStream_t);                                                       \
-  template int64_t centerd_second_moment_scratch_bytes<T>(int64_t, int64_t, const MomentsOptions&);                    \
-  template void centerd_product<T>(MatrixView<T>, MatrixView<const T>, Span<const double>, MatrixView<const float>,    \
-                                   Into, cudaStream_t);
+#define PAL_INSTANTIATE(T)                                                                                           \
+  template void column_sums<T>(Span<double>, MatrixView<const T>, Scratch, cudaStream_t);                            \
+  template void centered_second_moment<T>(Span<double>, MatrixView<const T>, Span<const double>,                     \
+                                          const MomentsOptions&, Scratch, cudaStream_t);                             \
+  template int64_t centered_second_moment_scratch_bytes<T>(int64_t, int64_t, const MomentsOptions&);                 \
+  template void centered_product<T>(MatrixView<T>, MatrixView<const T>, Span<const double>, MatrixView<const float>, \
+                                    Into, cudaStream_t);
 PAL_INSTANTIATE(float)
 PAL_INSTANTIATE(bf16)
 #undef PAL_INSTANTIATE

@@ -9,28 +9,31 @@
 namespace pal::kernels::cuda {
 
 // Place of (k, l), k <= l, in the packed triangle; packed_index for the device.
-__device__ inline int64_t packed_place(int64_t k, int64_t l, int64_t size) { return k * size - k * (k - 1) / 2 + (l - k); }
+__device__ inline int64_t packed_place(int64_t k, int64_t l, int64_t size) {
+  return k * size - k * (k - 1) / 2 + (l - k);
+}
 
 // ---- loaders: z − mean, element (row, column) ----
 template <class T>
-struct Centerd {
+struct Centered {
   const T* z;
   int64_t stride;
   const double* mean;
   int64_t rows, columns;
   __device__ double at(int64_t row, int64_t column) const {
-    return row < rows && column < columns ? static_cast<double>(to_float(z[row * stride + column])) - mean[column] : 0.0;
+    return row < rows && column < columns ? static_cast<double>(to_float(z[row * stride + column])) - mean[column]
+                                          : 0.0;
   }
 };
 template <class T>
-Centerd<T> centerd(MatrixView<const T> z, Span<const double> mean) {
+Centered<T> centered(MatrixView<const T> z, Span<const double> mean) {
   return {z.data, z.stride, mean.data, z.rows, z.cols};
 }
 // k runs over rows, i over columns from `first`.
 template <class T>
 struct ColumnsOf {
   static constexpr bool kAlongK = false;
-  Centerd<T> z;
+  Centered<T> z;
   int64_t first;
   __device__ double operator()(int64_t k, int i) const { return z.at(k, first + i); }
 };
@@ -38,17 +41,17 @@ struct ColumnsOf {
 template <class T>
 struct RowsOf {
   static constexpr bool kAlongK = true;
-  Centerd<T> z;
+  Centered<T> z;
   int64_t first;
   __device__ double operator()(int64_t k, int i) const { return z.at(first + i, k); }
 };
 
 // ---- sums over rows: Σ z or Σ (z − mean)² per column, in fp64 ----
-enum class ColumnForm { sum, centerd_square };
+enum class ColumnForm { sum, centered_square };
 constexpr int64_t kRowTile = 512;
 
 template <class T, ColumnForm form>
-__global__ void columns_kernel(double* parts, Centerd<T> z) {
+__global__ void columns_kernel(double* parts, Centered<T> z) {
   constexpr int kLanes = 8;
   __shared__ double lanes[kLanes][kWarp];
   const int x = threadIdx.x % kWarp, lane = threadIdx.x / kWarp;
@@ -83,7 +86,7 @@ inline void add_parts(double* out, const double* parts, int64_t count, int64_t s
 
 // parts: (ceil(rows / kRowTile), columns).
 template <ColumnForm form, class T>
-void columns(double* out, const Centerd<T>& z, double* parts, cudaStream_t stream) {
+void columns(double* out, const Centered<T>& z, double* parts, cudaStream_t stream) {
   const int64_t tiles = ceil_div(z.rows, kRowTile);
   const dim3 grid(static_cast<unsigned>(ceil_div(z.columns, kWarp)), static_cast<unsigned>(tiles));
   columns_kernel<T, form><<<grid, 256, 0, stream>>>(parts, z);
@@ -124,8 +127,10 @@ __global__ void __launch_bounds__(kTileThreads, 2) triangle_kernel(double* parts
 template <class Loader>
 void triangle(double* parts, const Loader& x, const Triangle& t, Accumulate accumulate, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(t.tiles), static_cast<unsigned>(t.tiles), static_cast<unsigned>(t.splits));
-  if (accumulate == Accumulate::fp64) triangle_kernel<double><<<grid, kTileThreads, 0, stream>>>(parts, x, t);
-  else triangle_kernel<float><<<grid, kTileThreads, 0, stream>>>(parts, x, t);
+  if (accumulate == Accumulate::fp64)
+    triangle_kernel<double><<<grid, kTileThreads, 0, stream>>>(parts, x, t);
+  else
+    triangle_kernel<float><<<grid, kTileThreads, 0, stream>>>(parts, x, t);
   check_launch(stream);
 }
 

@@ -1,4 +1,4 @@
-// moments: mean, packed centerd covariance, and the variance and covariance terms with their gradient.
+// moments: mean, packed centered covariance, and the variance and covariance terms with their gradient.
 //
 // Shapes: z (B, D) this rank's rows; packed (D (D+1) / 2) the upper triangle by rows: (0,0) (0,1) … (0,D−1) (1,1) …
 // Math:   S = Σ_i (z_i − m)(z_i − m)ᵀ     C = S / (n − 1), n rows of the global batch
@@ -6,7 +6,7 @@
 //         covariance  Σ_{k≠l} C_kl²       Gram form: ‖Gram‖²_F − Σ_k C_kk², Gram = Z_c Z_cᵀ / (n − 1)
 //         gradient    (z_i − m) A, A (D, D) symmetric: A_kl = 4 b C_kl / (n−1) off the diagonal,
 //                     A_kk = −a [C_kk+ε < γ²] / (sqrt(C_kk + ε) (n−1)) for the hinge,
-//                     −4 a (1 − C_kk) / (n−1) for the square, 4 a C_kk / (n−1) for the norm: with a = b, that of ‖C‖²_F.
+//                     −4 a (1 − C_kk) / (n−1) for the square, 4 a C_kk / (n−1) for the norm: a = b: that of ‖C‖²_F.
 // Order:  sums over rows are accumulated in fp64 (Accumulate::fp64), so that splitting the rows over ranks changes
 //         nothing after rounding; identical bits from run to run and for any number of threads.
 // Right for |mean| ≫ std: the mean is taken off before anything is squared.
@@ -15,7 +15,6 @@
 
 #include "kernels/base/cuda.h"
 #include "kernels/base/view.h"
-#include "kernels/graph_rows.h"
 
 namespace pal::kernels {
 
@@ -49,22 +48,23 @@ int64_t column_sums_scratch_bytes(int64_t rows, int64_t dims);
 
 // packed = upper triangle of Σ_i (z_i − mean)(z_i − mean)ᵀ over this rank's rows.
 template <class T>
-void centerd_second_moment(Span<double> packed, MatrixView<const T> z, Span<const double> mean,
-                           const MomentsOptions& options, Scratch scratch, Cpu cpu);
+void centered_second_moment(Span<double> packed, MatrixView<const T> z, Span<const double> mean,
+                            const MomentsOptions& options, Scratch scratch, Cpu cpu);
 template <class T>
-int64_t centerd_second_moment_scratch_bytes(int64_t rows, int64_t dims, const MomentsOptions& options);
+int64_t centered_second_moment_scratch_bytes(int64_t rows, int64_t dims, const MomentsOptions& options);
 
-// From the global packed S and n: the two terms (unweighted) and the weighted gradient matrix A (D, D); a empty: terms only.
+// From the global packed S and n: the two terms (unweighted) and the weighted gradient matrix A (D, D); a empty: terms
+// only.
 template <class T>
 void covariance_terms(MatrixView<T> a, double* variance_term, double* covariance_term, Span<const double> packed,
                       int64_t n, const MomentsOptions& options, Cpu cpu);
 
 // out (+)= (z − mean) A.
 template <class T>
-void centerd_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const T> a,
-                     Into into, Scratch scratch, Cpu cpu);
+void centered_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const T> a,
+                      Into into, Scratch scratch, Cpu cpu);
 template <class T>
-int64_t centerd_product_scratch_bytes(int64_t rows, int64_t dims);
+int64_t centered_product_scratch_bytes(int64_t rows, int64_t dims);
 
 // Gram form. z_all (n, D): the rows of all ranks, gathered; mean over them; own rows are [begin, begin + out.rows).
 // Terms of the whole batch (unweighted; computed alike on every rank) and the weighted gradient of the own rows.
@@ -77,8 +77,8 @@ int64_t gram_terms_scratch_bytes(int64_t n, int64_t dims, const MomentsOptions& 
 
 }  // namespace cpu
 
-// T = float, bf16. Accumulate::fp64: products and sums in fp64; native: products of 128 rows in fp32, their sums in fp64.
-// The matrix A is float whatever z is stored in; the products with it are fp32.
+// T = float, bf16. Accumulate::fp64: products and sums in fp64; native: products of 128 rows in fp32, their sums in
+// fp64. The matrix A is float whatever z is stored in; the products with it are fp32.
 namespace cuda {
 
 template <class T>
@@ -86,18 +86,18 @@ void column_sums(Span<double> sums, MatrixView<const T> z, Scratch scratch, cuda
 int64_t column_sums_scratch_bytes(int64_t rows, int64_t dims);
 
 template <class T>
-void centerd_second_moment(Span<double> packed, MatrixView<const T> z, Span<const double> mean,
-                           const MomentsOptions& options, Scratch scratch, cudaStream_t stream);
+void centered_second_moment(Span<double> packed, MatrixView<const T> z, Span<const double> mean,
+                            const MomentsOptions& options, Scratch scratch, cudaStream_t stream);
 template <class T>
-int64_t centerd_second_moment_scratch_bytes(int64_t rows, int64_t dims, const MomentsOptions& options);
+int64_t centered_second_moment_scratch_bytes(int64_t rows, int64_t dims, const MomentsOptions& options);
 
 void covariance_terms(MatrixView<float> a, double* variance_term, double* covariance_term, Span<const double> packed,
                       int64_t n, const MomentsOptions& options, Scratch scratch, cudaStream_t stream);
 int64_t covariance_terms_scratch_bytes(int64_t dims);
 
 template <class T>
-void centerd_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const float> a,
-                     Into into, cudaStream_t stream);
+void centered_product(MatrixView<T> out, MatrixView<const T> z, Span<const double> mean, MatrixView<const float> a,
+                      Into into, cudaStream_t stream);
 
 template <class T>
 void gram_terms(MatrixView<T> out, double* variance_term, double* covariance_term, MatrixView<const T> z_all,

@@ -1,7 +1,7 @@
-// moments on CUDA, Gram form: the n × n products of centerd rows instead of the D × D covariance.
+// moments on CUDA, Gram form: the n × n products of centered rows instead of the D × D covariance.
 //
-//   covariance  ‖Gram‖²_F − Σ_k C_kk²      gradient of row i   4b/(n−1) · Σ_j Gram_ij z_j  +  z_i ∘ (A_kk − 4b C_kk/(n−1))
-// with z centerd. (Gram Z)_i = z_i C, so this is the covariance form's z_i A without its off-diagonal matrix.
+//   covariance  ‖Gram‖²_F − Σ_k C_kk²     gradient of z_i  4b/(n−1) · Σ_j Gram_ij z_j  +  z_i ∘ (A_kk − 4b C_kk/(n−1))
+// with z centered. (Gram Z)_i = z_i C, so this is the covariance form's z_i A without its off-diagonal matrix.
 #include "kernels/moments.cuh"
 
 namespace pal::kernels::cuda {
@@ -81,7 +81,7 @@ struct GramRows {  // k runs over all rows, i over the own rows from `first`; Gr
 
 template <class T>
 __global__ void __launch_bounds__(kTileThreads, 2)
-    gradient_kernel(MatrixView<T> out, const float* gram, Centerd<T> z, int64_t begin, const float* diagonal,
+    gradient_kernel(MatrixView<T> out, const float* gram, Centered<T> z, int64_t begin, const float* diagonal,
                     float factor, Into into) {
   const int64_t i0 = static_cast<int64_t>(blockIdx.x) * kSide, j0 = blockIdx.y * kSide;
   float total[kEach][kEach] = {};
@@ -117,10 +117,10 @@ void gram_terms(MatrixView<T> out, double* variance_term, double* covariance_ter
   const Layout at(scratch.data, n, dims);
   check_scratch("gram_terms", scratch, at.bytes);
 
-  const Centerd<T> z = centerd(z_all, mean);
+  const Centered<T> z = centered(z_all, mean);
   const double rows_less_one = static_cast<double>(n - 1);
   const int64_t gram_blocks = at.squares_count - dims;
-  columns<ColumnForm::centerd_square>(at.column_squares, z, at.column_parts, stream);
+  columns<ColumnForm::centered_square>(at.column_squares, z, at.column_parts, stream);
   triangle(at.triangle_parts, RowsOf<T>{z, 0}, at.triangle, options.accumulate, stream);
   gram_kernel<<<static_cast<unsigned>(gram_blocks), kThreads, 0, stream>>>(at.gram, at.squares, at.triangle_parts,
                                                                            at.triangle, rows_less_one);

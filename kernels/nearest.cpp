@@ -1,6 +1,6 @@
-// nearest on the CPU: for each block of queries, workers take the next chunk of the support and keep the nearest of what
-// they met, each in its own list. What one found bounds the others too, which changes how many pairs are scored but never
-// the result: it depends neither on the workers nor on who took what.
+// nearest on the CPU: for each block of queries, each worker thread takes the next chunk of the support and keeps the
+// nearest rows it has seen in a list of its own. The workers share the best bound so far. It changes how many pairs are
+// scored, never the result, which depends neither on the number of workers nor on which worker took which chunk.
 #include "kernels/nearest.h"
 
 #include <atomic>
@@ -12,24 +12,7 @@
 
 namespace pal::kernels {
 
-#define PAL_DECLARE_NEAREST(isa)                  \
-  namespace isa {                                 \
-  extern const NearestOps<float> nearest_float;   \
-  extern const NearestOps<double> nearest_double; \
-  }
-PAL_DECLARE_NEAREST(scalar)
-PAL_DECLARE_NEAREST(avx2)
-PAL_DECLARE_NEAREST(avx512)
-#undef PAL_DECLARE_NEAREST
-
-template <>
-const NearestOps<float>& nearest_ops(Isa isa) {
-  return choose_isa(isa, scalar::nearest_float, avx2::nearest_float, avx512::nearest_float);
-}
-template <>
-const NearestOps<double>& nearest_ops(Isa isa) {
-  return choose_isa(isa, scalar::nearest_double, avx2::nearest_double, avx512::nearest_double);
-}
+PAL_ISA_TABLES(nearest_ops, nearest, NearestOps)
 
 namespace cpu {
 namespace {

@@ -1,7 +1,7 @@
 // nearest on CUDA: tiles of scores in fp64; a warp holds the nearest of a query, best first, two to a lane.
 //
-// A block scores 64 queries against a cut of the support, 64 rows at a time. The scores go through shared memory, half of
-// the queries at once, to the warp that owns the query: it looks only at those that beat the query's k-th best so far,
+// A block scores 64 queries against a cut of the support, 64 rows at a time. The scores go through shared memory, half
+// of the queries at once, to the warp that owns the query: it scores only those that beat the query's k-th best so far,
 // which are few after the first tiles. The cuts are joined as the shards of a support are (nearest_merge).
 #include <climits>
 #include <cmath>
@@ -26,7 +26,7 @@ struct Entry {
   int64_t id;
 };
 __device__ bool nearer(const Entry& a, const Entry& b) { return a.key < b.key || (a.key == b.key && a.id < b.id); }
-__device__ Entry nobody() { return {INFINITY, LLONG_MAX}; }
+__device__ Entry empty_entry() { return {INFINITY, LLONG_MAX}; }
 __device__ Entry from_lane(const Entry& e, int lane) {
   return {__shfl_sync(kAllLanes, e.key, lane), __shfl_sync(kAllLanes, e.id, lane)};
 }
@@ -65,7 +65,7 @@ struct Places {  // (k) of one query
   int64_t* ids;
   double* scores;
   __device__ Entry read(int64_t place, int64_t k, double sign) const {
-    return place < k && ids[place] >= 0 ? Entry{sign * scores[place], ids[place]} : nobody();
+    return place < k && ids[place] >= 0 ? Entry{sign * scores[place], ids[place]} : empty_entry();
   }
   __device__ void write(int64_t place, int64_t k, double sign, const Entry& e) const {
     if (place >= k) return;
@@ -111,7 +111,7 @@ struct Search {
       const double norms = query_norm[query] * support_norm[row];
       sum = query_norm[query] == 0 || support_norm[row] == 0 ? 0.0 : sum / norms;
     }
-    if (!isfinite(sum)) return nobody();
+    if (!isfinite(sum)) return empty_entry();
     const int64_t id = support.ids.size ? support.ids.data[row] : row;
     PAL_DEVICE_CHECK(id >= 0);
     return {sign_of(metric) * sum, id};
@@ -145,9 +145,9 @@ __global__ void __launch_bounds__(kTileThreads) search_kernel(NearestOut out, Se
   for (int half = 0; half < 2; ++half) {
     for (int n = 0; n < kOwned; ++n) {
       const int64_t query = q0 + own(half, n);
-      if (lane == 0) bound[own(half, n)] = nobody();
+      if (lane == 0) bound[own(half, n)] = empty_entry();
       if (query < s.queries.rows)
-        places_of(out, blockIdx.y * s.queries.rows + query).write_all(s.k, sign, {nobody(), nobody()});
+        places_of(out, blockIdx.y * s.queries.rows + query).write_all(s.k, sign, {empty_entry(), empty_entry()});
     }
   }
   for (int64_t j0 = begin; j0 < end; j0 += kSide) {
@@ -167,10 +167,10 @@ __global__ void __launch_bounds__(kTileThreads) search_kernel(NearestOut out, Se
         const Entry worst = bound[own(half, n)];
         const double* row = scores[own(half, n) - half * kHalf];
         const int64_t j = j0 + lane, j_high = j + kWarp;
-        Entry low = j < end ? s.candidate(row[lane], query, j) : nobody();
-        Entry high = j_high < end ? s.candidate(row[lane + kWarp], query, j_high) : nobody();
-        if (nearer(low, worst) && s.excludes(query, j)) low = nobody();
-        if (nearer(high, worst) && s.excludes(query, j_high)) high = nobody();
+        Entry low = j < end ? s.candidate(row[lane], query, j) : empty_entry();
+        Entry high = j_high < end ? s.candidate(row[lane + kWarp], query, j_high) : empty_entry();
+        if (nearer(low, worst) && s.excludes(query, j)) low = empty_entry();
+        if (nearer(high, worst) && s.excludes(query, j_high)) high = empty_entry();
         if (!__any_sync(kAllLanes, nearer(low, worst) || nearer(high, worst))) continue;
         const Places places = places_of(out, blockIdx.y * s.queries.rows + query);
         List list = places.read_all(s.k, sign);
@@ -191,14 +191,14 @@ __global__ void merge_kernel(NearestOut out, MatrixView<const int64_t> ids, Matr
   const int64_t query = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp, k = out.ids.cols;
   if (query >= out.ids.rows) return;
   const double sign = sign_of(metric);
-  List list{nobody(), nobody()};
+  List list{empty_entry(), empty_entry()};
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t row = part * out.ids.rows + query;
     for (int64_t c0 = 0; c0 < ids.cols; c0 += kWarp) {
       const int64_t c = c0 + threadIdx.x % kWarp;
       const int64_t id = c < ids.cols ? ids.data[row * ids.stride + c] : -1;
       const double score = c < ids.cols ? scores.data[row * scores.stride + c] : 0.0;
-      list.offer(id >= 0 && !isnan(score) ? Entry{sign * score, id} : nobody(), k);
+      list.offer(id >= 0 && !isnan(score) ? Entry{sign * score, id} : empty_entry(), k);
     }
   }
   places_of(out, query).write_all(k, sign, list);

@@ -6,10 +6,10 @@
 //         Equal scores: the lower id is nearer. A support row whose sample is among its query's excluded ones is no
 //         candidate. Places without a candidate have id −1 and the worst score, −∞ or +∞.
 //         A support row with an element that is not finite is never chosen; a query with one has no neighbors; nor
-//         do pairs whose squares overflow a double. (In training such a step is skipped by its guard, not refused here.)
+//         do pairs whose squares overflow a double. (Training skips such a step.)
 // Order:  a score is taken from its two rows alone: the result depends neither on threads nor on how the support
 //         is cut: nearest_merge of the results of shards equals the result of the whole, bit for bit.
-//         Scores are fp64 sums over D; on the CPU products in T tell which pairs cannot be among the nearest.
+//         Scores are fp64 sums over D; on the CPU products in T exclude pairs that cannot be among the nearest.
 // Async:  the CUDA twin works on device pointers, and finds the same ids.
 #pragma once
 

@@ -1,9 +1,9 @@
-// nearest_filter: products in T that tell which pairs cannot be among the nearest, so that few need an exact score.
+// nearest_filter: products in T that exclude pairs that cannot be among the nearest, so that few need an exact score.
 //
-// Let e = ‖x − y‖² (euclidean), or that of x/‖x‖ and y/‖y‖, which is 2 − 2 cos. With x', y' = scale · x − center rounded
-// to T, and s their product in T:  e ≥ (1 − ε)(‖x'‖² + ‖y'‖²) − σ(‖x'‖ + ‖y'‖) − 2s,  where
-//   ε: the product is a chain of fused additions (kPanelRun, then the runs), the squares a shorter one; rounding x' and y'
-//      moves their distance by at most u(‖x'‖ + ‖y'‖), u half a unit in the last place of 1;
+// Let e = ‖x − y‖² (euclidean), or that of x/‖x‖ and y/‖y‖, which is 2 − 2 cos. With x', y' = scale · x − center
+// rounded to T, and s their product in T:  e ≥ (1 − ε)(‖x'‖² + ‖y'‖²) − σ(‖x'‖ + ‖y'‖) − 2s,  where
+//   ε: the product is a chain of fused additions (kPanelRun, then the runs), the squares a shorter one; rounding x'
+//      and y' moves their distance by at most u(‖x'‖ + ‖y'‖), u half a unit in the last place of 1;
 //   σ: the scale of a cosine is rounded as well: 6u of distance, whatever the center takes off.
 // A pair is out when that bound exceeds the k-th best e so far, that is when 2s − low_y < high_x. The center, near the
 // mean of the support, changes no result; it keeps the bound tight where a mean is large and distances are small.
@@ -63,11 +63,11 @@ class NearestFilter {
   }
   // Packs x' of columns [k, k + depth), depth ≤ kPanelRun, as (depth, width).
   void pack_run(T* panel, Rows& r, int64_t k, int64_t depth) const {
-    alignas(64) T centerd[kMaxPanelWidth<T> * kPanelRun];
+    alignas(64) T centered[kMaxPanelWidth<T> * kPanelRun];
     for (int64_t i = 0; i < r.count; ++i) {
-      r.square[i] += ops_.center(centerd + i * kPanelRun, r.data + i * r.stride + k, r.scale[i], center_ + k, depth);
+      r.square[i] += ops_.center(centered + i * kPanelRun, r.data + i * r.stride + k, r.scale[i], center_ + k, depth);
     }
-    pack_.turn(panel, centerd, kPanelRun, depth, r.count, nullptr);
+    pack_.turn(panel, centered, kPanelRun, depth, r.count, nullptr);
   }
 
   // (1 − ε) ‖x'‖² − σ ‖x'‖ of row i.

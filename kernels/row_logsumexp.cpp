@@ -5,24 +5,7 @@
 
 namespace pal::kernels {
 
-#define PAL_DECLARE_ROW_LOGSUMEXP(isa)                       \
-  namespace isa {                                            \
-  extern const RowLogSumExpOps<float> row_logsumexp_float;   \
-  extern const RowLogSumExpOps<double> row_logsumexp_double; \
-  }
-PAL_DECLARE_ROW_LOGSUMEXP(scalar)
-PAL_DECLARE_ROW_LOGSUMEXP(avx2)
-PAL_DECLARE_ROW_LOGSUMEXP(avx512)
-#undef PAL_DECLARE_ROW_LOGSUMEXP
-
-template <>
-const RowLogSumExpOps<float>& row_logsumexp_ops(Isa isa) {
-  return choose_isa(isa, scalar::row_logsumexp_float, avx2::row_logsumexp_float, avx512::row_logsumexp_float);
-}
-template <>
-const RowLogSumExpOps<double>& row_logsumexp_ops(Isa isa) {
-  return choose_isa(isa, scalar::row_logsumexp_double, avx2::row_logsumexp_double, avx512::row_logsumexp_double);
-}
+PAL_ISA_TABLES(row_logsumexp_ops, row_logsumexp, RowLogSumExpOps)
 
 namespace cpu {
 namespace {

@@ -2,7 +2,8 @@
 //
 // A thread keeps the maximum and the sum of its own part of each row over kChunk columns; then its 16 neighbors and the
 // chunks are joined in a fixed order. The gradient writes the weights of a panel of columns (n × kPanel, not n × N),
-// multiplies them with the panel and goes on. How columns are cut depends on nothing else: a row's bits are its own.
+// multiplies them with the panel. The cut of the columns depends on their number only, so a row's bits do not depend on
+// others.
 #include <cfloat>
 #include <cmath>
 

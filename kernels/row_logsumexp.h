@@ -10,13 +10,12 @@
 // Order:  a row's bits depend on its own values and on the columns in their order, not on the other rows: splitting the
 //         rows over ranks changes nothing. Identical bits from run to run and for any threads.
 //         Products and exponentials, and the gradient's sum over columns, are in T; the sum of a lse is fp64.
-// A NaN in a row or a column comes out as NaN of every row that meets it.
+// A NaN in a row makes that row's result NaN; a NaN in a column makes every row's result NaN.
 // Async:  the CUDA twin works on device pointers, lse, degrees and self too.
 #pragma once
 
 #include "kernels/base/cuda.h"
 #include "kernels/base/view.h"
-#include "kernels/graph_rows.h"
 
 namespace pal::kernels {
 
@@ -26,7 +25,7 @@ struct RowLogSumExpOptions {
   Into into = Into::overwrite;
 };
 
-// What a gradient needs to know of each row, or of each column. Both empty: no such terms.
+// The inputs of a gradient per row, or per column. Both empty: no such terms.
 struct LogSumExpTerms {
   Span<const double> lse;
   Span<const double> degrees;  // the weight of its lse in the loss

@@ -1,5 +1,5 @@
-// row_logsumexp_gradient on the CPU: similarities are computed again, turned into weights where they lie, and multiplied
-// with the columns.
+// row_logsumexp_gradient on the CPU: similarities are computed again, turned into weights where they lie, and
+// multiplied with the columns.
 #include "kernels/row_logsumexp_squares.h"
 
 namespace pal::kernels::cpu {

@@ -1,6 +1,6 @@
 // row_logsumexp_squares: what log-sum-exp and its gradient on the CPU share: checks, and the walk over similarities.
 //
-// A task owns a block of rows and meets the columns in their order, a square of similarities at a time. A lane of the
+// A task owns a block of rows and passes over the columns in order, one square of similarities at a time. A lane of the
 // square is a row: nothing is summed across lanes, and the gradient's weights already lie as a packed operand.
 #pragma once
 
@@ -25,7 +25,7 @@ int64_t padded(int64_t n) {
   return whole_panel_elements<T>(n, 1);
 }
 
-// Rows and columns, packed. Last in the scratch: the columns' part stays untouched where they are the rows.
+// Rows and columns, packed. Last in the scratch: where the columns are the rows, their part is not used.
 template <class T>
 struct Similarities {
   T* rows;
@@ -36,8 +36,8 @@ struct Similarities {
         columns(pieces.take<T>(whole_panel_elements<T>(count, dims))) {}
 };
 
-// rows_iᵀ columns_j of columns [column, column + count) and some panels of rows, from row_panel on; −∞ where j is i itself.
-// Each panel lies as (count, width), `stride` after the one before.
+// rows_iᵀ columns_j of columns [column, column + count) and some panels of rows, from row_panel on; −∞ where j is i
+// itself. Each panel lies as (count, width), `stride` after the one before.
 template <class T>
 struct Square {
   T* data;

@@ -1,8 +1,8 @@
 // update: an optimizer's update of runs of elements, in place: on the CPU a table of functions per element type and
 // instruction set, on CUDA one launch for the runs of all parameters.
 //
-// Elements are independent and no product fuses with a sum, so the bits are the same for any set, any cut into runs, and
-// on CUDA. Only sums of squares differ there in the last bits of fp64: their trees do.
+// Elements are independent and no product fuses with a sum, so the bits are the same for any set, any cut into runs,
+// and on CUDA. Only sums of squares differ on CUDA, in the last bits of fp64: their order of additions does.
 // n may be 0; pointers need no alignment.
 #pragma once
 
@@ -42,7 +42,7 @@ struct UpdateOps {
 template <class T>
 const UpdateOps<T>& update_ops(Isa isa);  // float, double
 
-// Some elements of one parameter and what belongs to them, all on the device.
+// Some elements of one parameter with their state, all on the device.
 struct UpdateRun {
   float* p;
   float* first;   // momentum, or Adam's first moment
@@ -59,8 +59,8 @@ namespace cuda {
 void momentum(Span<const UpdateRun> runs, Span<const float> factors, const MomentumNumbers<float>& numbers,
               cudaStream_t stream);
 void adam(Span<const UpdateRun> runs, const AdamNumbers<float>& numbers, cudaStream_t stream);
-// factors[k] = η‖p‖/‖g + λp‖ of parameter k, 1 where a norm is 0 or it does not decay: LARS's, without a word to the host.
-// begin (parameters + 1): the first run of each.
+// factors[k] = η‖p‖/‖g + λp‖ of parameter k, 1 where a norm is 0 or it does not decay: the factors of LARS, computed on
+// the device. begin (parameters + 1): the first run of each.
 void adaptation(Span<float> factors, Span<const UpdateRun> runs, Span<const int64_t> begin, float decay, double eta,
                 Scratch scratch, cudaStream_t stream);
 int64_t adaptation_scratch_bytes(int64_t runs);

@@ -1,6 +1,7 @@
 // update_step: the update of one element, the same bits in the CPU's loops and in the CUDA kernels.
 //
-// No product may fuse with a sum: update.cu is compiled with --fmad=false, ISO C++ keeps the CPU from it.
+// No product may fuse with a sum: update.cu is compiled with --fmad=false, and the CPU's compiler runs with ISO C++
+// rules, which forbid it.
 #pragma once
 
 #include <cmath>

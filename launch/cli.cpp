@@ -8,7 +8,7 @@
 namespace pal::launch {
 
 int parse_arguments(CLI::App& app, std::vector<std::string> args) {
-  std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
+  std::reverse(args.begin(), args.end());  // CLI11 reads them from the back
   try {
     app.parse(args);
   } catch (const CLI::CallForHelp&) {

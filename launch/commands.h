@@ -1,4 +1,4 @@
-// commands: the program's commands, one file each.
+// commands: the commands of the program; each has a file in launch/cmd.
 #pragma once
 
 #include <string>

@@ -16,25 +16,30 @@ namespace {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// Says the sentence; with other ranks around it brings them all down and does not return.
+// Prints the error. In a world of several ranks it then ends all of them and does not return.
 int end_with(Exit code, const std::string& sentence, Context& context) {
   const bool many = context.world && context.world->size() > 1;
   std::fflush(stdout);
-  // An error that every rank meets is printed once: rank 0 prints at once, and its abort ends the others.
+  // An error that occurs on every rank is printed once: rank 0 prints at once, and its abort ends the other ranks.
   if (many && context.world->rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   std::fprintf(stderr, "%serror: %s\n", many ? (context.world->prefix() + " ").c_str() : "", sentence.c_str());
   if (many) context.world->abort(static_cast<int>(code));
+  if (context.world) context.world->close();  // of one rank: waits for no other
   return static_cast<int>(code);
 }
 
 int run(const std::vector<std::string>& args, Context& context, CommandFunction command) {
   try {
-    return command(args, context);
+    const int code = command(args, context);
+    if (context.world) context.world->close();
+    return code;
   } catch (const Error& e) {
     return end_with(e.code(), e.what(), context);
   } catch (const std::bad_alloc&) {
     return end_with(
-        Exit::bug, "this process is out of memory; use a smaller train.global_batch or model, or more memory", context);
+        Exit::bug,
+        "this process is out of memory; use a smaller train.global_batch or model, or a machine with more memory",
+        context);
   } catch (const c10::Error& e) {
     return end_with(Exit::bug,
                     "internal error in LibTorch: " + first_line(e.what_without_backtrace()) + "; please report it",

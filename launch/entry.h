@@ -1,4 +1,5 @@
-// entry: how a program of PAL starts and ends: it runs one command, and every error ends here, as a sentence and an exit code.
+// entry: how a program of PAL starts and ends: it runs one command, and every error ends here, as a sentence and an
+// exit code.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,7 @@
 
 namespace pal::launch {
 
-// What main owns for the length of a command, so that it can bring all ranks down after an error.
+// What run_program owns during a command. It closes the world after the command, and ends all ranks after an error.
 struct Context {
   std::string program;                 // path of this binary, for commands that start ranks
   std::unique_ptr<dist::World> world;  // set by start_world
@@ -20,10 +21,11 @@ struct Context {
   }
 };
 
-// `args` is what stands after the command's name. The result is the exit code; errors are thrown.
+// `args` are the arguments after the command's name. Returns the exit code; throws errors.
 using CommandFunction = int (*)(const std::vector<std::string>& args, Context& context);
 
-// main() of a program: runs the command with all arguments. Errors are printed; with several ranks all of them are ended.
+// main() of a program: runs the command with all arguments. Errors are printed; with several ranks all of them are
+// ended.
 int run_program(int argc, char** argv, CommandFunction command);
 
 }  // namespace pal::launch

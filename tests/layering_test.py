@@ -75,6 +75,9 @@ SOURCE = re.compile(r".*\.(h|cpp|cu|cuh)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)')
 HDF5_FILES = {"core/io/h5.cpp", "core/io/h5_foreign.cpp", "core/io/h5_internal.h"}
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
+# A setting looked up by its name: config.text("train.dtype"), or by a variable: config.text(key).
+GETTERS = r"(?:text|integer|real|flag|text_list|integer_list|real_list)"
+LOOKUP = re.compile(r'\b(?:%s|has|formatted|origin|find_key)\(\s*"[a-z_]+\.[a-z_]+"|\bconfig_?(?:\.|->)%s\(' % (GETTERS, GETTERS))
 
 
 def read_table(text):
@@ -154,6 +157,13 @@ def check_include(path, room, quote, target):
     return check_folder(path, target) if first in ROOMS else None
 
 
+def check_settings(path, line):
+    """Strings end in setup: behind it a setting is a member of a struct (core/setup/run_spec.h)."""
+    if path.startswith(("core/config/", "core/setup/")) or not LOOKUP.search(line):
+        return None
+    return "a setting is looked up by its name; take it from the RunSpec"
+
+
 def check_sources(root):
     violations, files = [], tracked(root)
     for entry in sorted({f.split("/")[0] for f in files}):
@@ -167,6 +177,11 @@ def check_sources(root):
             found = check_include(path, room, quote, target)
             if found:
                 violations.append(f"{path}:{number}: {found}")
+        with open(os.path.join(root, path), encoding="utf-8") as source:
+            for number, line in enumerate(source, 1):
+                found = check_settings(path, line)
+                if found:
+                    violations.append(f"{path}:{number}: {found}")
     return violations
 
 
@@ -199,6 +214,8 @@ def self_test():
         "core/data/h6.cpp": "#include <hdf5.h>", "core/data/a.h": "  #  include <H5Dpublic.h>",
         "kernels/b.h": '#include "core/comm/comm.h"', "core/io/b.cpp": '#include "dist/comm/world.h"',
         "dist/comm/b.cpp": '#include "launch/cli.h"', "dist/comm/c.cpp": '#include "world.h"', "tools/a.txt": "", "notes.md": "",
+        "launch/cmd/d.cpp": 'x = config.text("train.dtype");', "dist/train/d.cpp": 'if (of.config->has("data.stage")) {',
+        "core/loss/b.cpp": "n = config_.integer(key);", "launch/run/d.cpp": 'config::find_key("oracle.members")',
         # the table: upward in each room, sideways, a folder that is not listed (on both sides), theory, MPI beside scale
         "kernels/base/a.h": '#include "kernels/csr.h"', "core/ops/a.h": '#include "core/loss/criterion.h"',
         "core/record/a.cpp": '#include "core/setup/setup.h"', "core/oracle/a.h": '#include "core/oracle/round/round.h"',
@@ -212,6 +229,8 @@ def self_test():
                "launch/cmd/b.cpp": '#include "dist/comm/world.h"', ".ci/run": "", "README.md": "#include <mpi.h>",
                "launch/cmd/c.cpp": '#include "core/theory/matrix.h"', "launch/run/c.cpp": '#include "kernels/base/error.h"',
                "core/setup/c.cpp": '#include "core/oracle/samplers/samplers.h"', "core/io/c.cpp": '#include "core/io/files.h"',
+               "core/setup/d.cpp": 'c.text("train.dtype");', "core/config/a.cpp": 'config.integer("train.steps")',
+               "launch/cmd/e.cpp": 'run.spec->config.formatted(key.name); values.has("loss");',
                "CONTRIBUTING.md": "", "CHANGELOG.md": "", "CMakePresets.json": ""}
 
     def tree(files):

@@ -76,7 +76,7 @@ struct ConfigBuilder {
     config.values_[key.name] = value;
   }
 
-  // The setting under its key's present name; a note says so where it was set by an old one.
+  // Returns the setting under its key's current name, and adds a note if an old name was used.
   Setting renamed(Setting setting) {
     for (const RenamedKey& key : renamed_keys()) {
       if (setting.key != key.before) continue;

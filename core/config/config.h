@@ -1,9 +1,9 @@
 // config: the resolved settings of a run: YAML file, its `base:` files, ${ENV}, and key=value from the command line.
 //
-// One table of keys (keys.cpp) makes the parser, the help, the defaults and the dump. An unknown key is an error that
-// names the nearest one. Everything is checked when it is loaded; getters cannot fail on a loaded config.
-// Later wins: default, base files in their order, the file itself, the command line. `null` (or nothing) as a value
-// takes a key back to its default: `train.epochs=null train.steps=10`.
+// The parser, the help, the defaults and the dump all use the table of keys in keys.cpp. An unknown key is an error
+// that names the nearest one. load() checks everything; getters cannot fail on a loaded config.
+// Later settings win: default, base files in their order, the file itself, the command line. `null` (or nothing) as a
+// value resets a key to its default: `train.epochs=null train.steps=10`.
 #pragma once
 
 #include <cstdint>

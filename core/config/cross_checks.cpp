@@ -34,6 +34,13 @@ void check_per_view(const Config& config, const std::string& key) {
   }
 }
 
+bool trains_on_labels(const std::string& loss) {
+#define PAL_LOSS(name, cost, target) \
+  if (loss == #name) return std::string(#target) == "labels";
+#include "core/config/losses.def"
+  return false;
+}
+
 }  // namespace
 
 void check_between_keys(const Config& config, Completeness completeness) {
@@ -68,33 +75,33 @@ void check_between_keys(const Config& config, Completeness completeness) {
         "at least oracle.votes + oracle.repeats: an annotator answers a question once (oracle.labeler=pairs has one)");
   }
   if (!config.text_list("oracle.mix").empty() && config.text("oracle.sampler") == "none") {
-    refuse(config, "oracle.sampler", "mix where oracle.mix names samplers");
+    refuse(config, "oracle.sampler", "mix when oracle.mix lists samplers");
   }
   if (config.integer("oracle.plateau") > 0 && config.integer("eval.every") == 0) {
-    refuse(config, "oracle.plateau", "0 without eval.every, which gives the figure");
+    refuse(config, "oracle.plateau", "0 unless eval.every is set: the metric comes from those evaluations");
   }
   if (kind == "regression" || kind == "ranking") needs_file("graph.targets");
   const std::vector<int64_t> predictor = config.integer_list("model.predictor"),
                              projector = config.integer_list("model.projector");
   if (!predictor.empty() && !projector.empty() && predictor.back() != projector.back()) {
     refuse(config, "model.predictor",
-           "a list that ends as model.projector does, with " + std::to_string(projector.back()));
+           "a list whose last width is that of model.projector, " + std::to_string(projector.back()));
   }
   const std::string& loss = config.text("loss.kind");
-  if ((loss == "mse" || loss == "cross_entropy") && config.text("graph.kind") == "ssl") {
-    refuse(config, "loss.kind", "a loss on a graph, or graph.kind another one than ssl, which hides the labels");
+  if (trains_on_labels(loss) && kind == "ssl") {
+    refuse(config, "loss.kind", "a loss on a graph; or set another graph.kind than ssl, which uses no labels");
   }
   if (config.text("data.decoder") == "nvjpeg") {
     if (config.text("data.decode") != "full")
-      refuse(config, "data.decode", "full with data.decoder=nvjpeg, which decodes all pixels of a crop");
+      refuse(config, "data.decode", "full when data.decoder=nvjpeg: nvJPEG decodes all pixels of a crop");
     if (config.text("train.device") == "cpu")
-      refuse(config, "data.decoder", "cpu with train.device=cpu: nvJPEG runs on a GPU");
+      refuse(config, "data.decoder", "cpu when train.device=cpu: nvJPEG runs on a GPU");
     if (config.text("train.dtype") != "float32")
-      refuse(config, "data.decoder", "cpu with train.dtype=float64, whose views the loader's threads make");
+      refuse(config, "data.decoder", "cpu when train.dtype=float64: the loader threads make those views");
   }
   if (config.integer("data.window") % 16 != 0) refuse(config, "data.window", "a multiple of 16");
   if (config.integer("train.micro_batches") > 1 && config.integer("augment.small_views") > 0) {
-    refuse(config, "train.micro_batches", "1 with augment.small_views: views of two sizes are encoded at once");
+    refuse(config, "train.micro_batches", "1 when augment.small_views is set: views of two sizes are encoded together");
   }
   if (config.integer_list("model.widths").empty()) refuse(config, "model.widths", "a list of at least one width");
 }

@@ -1,4 +1,4 @@
-// cross_checks: what must hold between the keys of a config, or between the items of a list; the one place for it.
+// cross_checks: conditions between several keys of a config, or between the items of a list. All of them are here.
 #pragma once
 
 #include "core/config/config.h"

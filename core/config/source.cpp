@@ -21,7 +21,7 @@ constexpr int kMaxDepth = 8;  // an anchor may hold itself
 std::string read_text(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  PAL_CHECK(fs::exists(status), "there is no config file", printable(path),
+  PAL_CHECK(fs::exists(status), "this config file does not exist", printable(path),
             "give the path of a YAML file, such as configs/quickstart.yaml");
   PAL_CHECK(!fs::is_directory(status), "the config is a folder", printable(path), "give the path of a YAML file in it");
   std::ifstream in(path, std::ios::binary);
@@ -29,7 +29,7 @@ std::string read_text(const std::string& path) {
   char block[4096];
   while (in.read(block, sizeof block) || in.gcount() > 0) {
     text.append(block, static_cast<size_t>(in.gcount()));
-    PAL_CHECK(text.size() <= kMaxFileBytes, "the config is larger than a megabyte", printable(path),
+    PAL_CHECK(text.size() <= kMaxFileBytes, "the config file is larger than a megabyte", printable(path),
               "give a YAML file");
   }
   PAL_CHECK(in.eof() && !in.bad(), "the config cannot be read", printable(path), "check its permissions");
@@ -42,14 +42,14 @@ std::string expand_environment(const std::string& text, const std::string& where
   size_t at = 0;
   for (size_t open; (open = text.find("${", at)) != std::string::npos;) {
     const size_t close = text.find('}', open);
-    PAL_CHECK(close != std::string::npos, where + ": ${ without its }", printable(text),
+    PAL_CHECK(close != std::string::npos, where + ": ${ has no matching }", printable(text),
               "write ${NAME} or ${NAME:-default}");
     const std::string body = text.substr(open + 2, close - open - 2);
     const size_t dash = body.find(":-");
     const std::string name = body.substr(0, dash);
     const bool is_name = !name.empty() && std::all_of(name.begin(), name.end(),
                                                       [](unsigned char c) { return std::isalnum(c) || c == '_'; });
-    PAL_CHECK(is_name, where + ": not a name of an environment variable", printable("${" + body + "}"),
+    PAL_CHECK(is_name, where + ": this is not the name of an environment variable", printable("${" + body + "}"),
               "write ${NAME} or ${NAME:-default}");
     out.append(text, at, open - at);
     const char* set = std::getenv(name.c_str());
@@ -57,7 +57,7 @@ std::string expand_environment(const std::string& text, const std::string& where
       out += set;
       used += ", environment " + name;
     } else {
-      PAL_CHECK(dash != std::string::npos, where + ": the environment variable is not set", name,
+      PAL_CHECK(dash != std::string::npos, where + ": an environment variable is not set", name,
                 "set it, or write ${" + name + ":-default}");
       out += body.substr(dash + 2);
     }
@@ -89,7 +89,7 @@ class Reader {
     std::error_code error;
     const fs::path real = fs::weakly_canonical(path, error);
     const auto again = std::find(open_.begin(), open_.end(), real);
-    PAL_CHECK(again == open_.end(), included_from + ": base includes itself", printable(path),
+    PAL_CHECK(again == open_.end(), included_from + ": this base file includes itself", printable(path),
               "remove one of the base: lines");
     open_.push_back(real);
     std::vector<YAML::Node> documents;
@@ -97,15 +97,15 @@ class Reader {
       documents = YAML::LoadAll(read_text(path));
     } catch (const YAML::Exception& e) {
       const std::string line = e.mark.is_null() ? "" : ":" + std::to_string(e.mark.line + 1);
-      PAL_CHECK(false, printable(path) + line + ": not YAML", e.msg, "correct the line");
+      PAL_CHECK(false, printable(path) + line + ": this is not YAML", e.msg, "correct the line");
     } catch (const Error& e) {
       if (included_from.empty()) throw;
       throw Error(e.code(), included_from + ": " + e.what());
     }
-    PAL_CHECK(documents.size() <= 1, printable(path) + ": several YAML documents", documents.size(),
+    PAL_CHECK(documents.size() <= 1, printable(path) + ": the file holds {} YAML documents", documents.size(),
               "keep one per file");
     if (!documents.empty() && !documents[0].IsNull()) {
-      PAL_CHECK(documents[0].IsMap(), printable(path) + " is not a list of sections", "",
+      PAL_CHECK(documents[0].IsMap(), printable(path) + " does not hold sections", "",
                 "write sections such as `train:` with keys under them");
       std::map<std::string, int> lines;
       bases(documents[0], path);
@@ -149,7 +149,7 @@ class Reader {
       PAL_CHECK(entry.first.IsScalar(), where + ": a key must be a word", "", "write key: value");
       const std::string key = prefix + entry.first.Scalar();
       const auto [first, is_new] = lines.emplace(key, entry.first.Mark().line + 1);
-      PAL_CHECK(is_new, where + ": the key stands here again", printable(key),
+      PAL_CHECK(is_new, where + ": a key is set twice", printable(key),
                 "remove one; the first is on line " + std::to_string(first->second));
       if (key == "base" && expand_ == Expand::everything) continue;
       if (entry.second.IsMap()) {
@@ -172,7 +172,7 @@ class Reader {
     if (node.IsSequence()) {
       out.shape = Setting::Shape::list;
       for (const YAML::Node& item : node) {
-        PAL_CHECK(item.IsScalar() || is_flat_map(item), where + ": a list holds plain values only", printable(key),
+        PAL_CHECK(item.IsScalar() || is_flat_map(item), where + ": a list may hold plain values only", printable(key),
                   "write [a, b, c]");
         take(item.IsScalar() ? item : YAML::Node(flow_text(item)));
       }
@@ -199,7 +199,7 @@ std::vector<Setting> read_settings(const std::string& path, Expand expand) {
 
 Setting parse_override(const std::string& text) {
   const size_t equals = text.find('=');
-  PAL_CHECK(equals != std::string::npos && equals > 0, "not a setting", printable(text),
+  PAL_CHECK(equals != std::string::npos && equals > 0, "this argument is not a setting", printable(text),
             "write section.key=value, such as train.seed=1");
   Setting out{text.substr(0, equals), {}, Setting::Shape::scalar, "command line"};
   const std::string value = text.substr(equals + 1);
@@ -218,12 +218,12 @@ std::vector<std::string> split_list(const std::string& text, const std::string& 
   std::vector<std::string> items;
   try {
     for (const YAML::Node& item : YAML::Load(flow)) {
-      PAL_CHECK(item.IsScalar() || is_flat_map(item), where + ": a list holds plain values only", printable(text),
+      PAL_CHECK(item.IsScalar() || is_flat_map(item), where + ": a list may hold plain values only", printable(text),
                 "write [a, b, c]");
       items.push_back(item.IsScalar() ? item.Scalar() : flow_text(item));
     }
   } catch (const YAML::Exception&) {
-    PAL_CHECK(false, where + ": not a list", printable(text), "write [a, b, c]");
+    PAL_CHECK(false, where + ": this is not a list", printable(text), "write [a, b, c]");
   }
   return items;
 }

@@ -80,7 +80,7 @@ std::string canonical_value(const KeySpec& key, const std::string& text, const s
   switch (key.type) {
     case KeyType::text:
     case KeyType::text_list: {
-      // yaml-cpp takes some control characters for the end of the file, and no path or name of ours needs one.
+      // yaml-cpp treats some control characters as the end of the file, and no path or name needs one.
       const bool clean = std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
       if (!clean) refuse(key, text, where);
       return text;

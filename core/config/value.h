@@ -1,4 +1,4 @@
-// value: what the text of a setting means for its key: checked, and in one canonical form.
+// value: checks the text of a setting against its key and brings it into one canonical form.
 #pragma once
 
 #include <cstdint>

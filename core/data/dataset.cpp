@@ -17,10 +17,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names like x-00002-of-00004.h5 tell how many there must be: a missing or foreign shard would pass unseen otherwise.
+// Names like x-00002-of-00004.h5 give the number of shards: without this check a missing or foreign shard goes
+// unnoticed.
 void check_complete(const std::vector<std::string>& files) {
   static const std::regex kNumbered(R"((.*)-(\d{5})-of-(\d{5})\.h5)");
-  std::map<std::string, std::set<std::string>> totals, numbers;  // by what stands before the number
+  std::map<std::string, std::set<std::string>> totals, numbers;  // by the text before the number
   for (const std::string& file : files) {
     std::smatch part;
     if (!std::regex_match(file, part, kNumbered)) continue;
@@ -28,8 +29,8 @@ void check_complete(const std::vector<std::string>& files) {
     numbers[part[1]].insert(part[2]);
   }
   for (const auto& [stem, total] : totals) {
-    PAL_DATA_CHECK(total.size() == 1, "shards of two imports lie together", stem + "-*.h5",
-                   "remove those of the older one");
+    PAL_DATA_CHECK(total.size() == 1, "the folder holds shards of two imports", stem + "-*.h5",
+                   "remove the shards of the older import");
     const int64_t there = static_cast<int64_t>(numbers[stem].size()), expected = std::stoll(*total.begin());
     PAL_DATA_CHECK(there == expected, "shards are missing",
                    stem + "-*.h5 has " + std::to_string(there) + " of " + std::to_string(expected),
@@ -111,11 +112,11 @@ class ShardedDataset final : public Dataset {
     PAL_DATA_CHECK(first.encoding() == next.encoding(), "shards have different encodings", both,
                    "use shards of one import");
     PAL_DATA_CHECK(first.split() == next.split(),
-                   "shards are of different splits (" + first.split() + ", " + next.split() + ")", both,
+                   "shards belong to different splits (" + first.split() + ", " + next.split() + ")", both,
                    "name the files of one split");
   }
 
-  // Labels of all shards; a shard without labels among others has unknown ones.
+  // Labels of all shards; a shard without labels counts as unknown.
   void gather_labels() {
     const bool any =
         std::any_of(shards_.begin(), shards_.end(), [](const ShardReader& s) { return !s.labels().empty(); });
@@ -169,12 +170,14 @@ std::vector<std::string> dataset_files(const std::string& pattern) {
     for (const fs::directory_entry& entry : fs::directory_iterator(pattern)) {
       if (entry.path().extension() == ".h5") files.push_back(entry.path().string());
     }
-    PAL_DATA_CHECK(!files.empty(), "folder without *.h5 files", pattern, "give a data set made by `pal data import`");
+    PAL_DATA_CHECK(!files.empty(), "the folder holds no *.h5 files", pattern,
+                   "give a data set made by `pal data import`");
   } else {
-    PAL_DATA_CHECK(!fs::exists(pattern), "neither a file nor a folder", pattern,
+    PAL_DATA_CHECK(!fs::exists(pattern), "this is neither a file nor a folder", pattern,
                    "give a data set made by `pal data import`");
     files = expand_glob(pattern);
-    PAL_DATA_CHECK(!files.empty(), "no such data set", pattern, "check the path, or make it with `pal data import`");
+    PAL_DATA_CHECK(!files.empty(), "this data set does not exist", pattern,
+                   "check the path, or make it with `pal data import`");
   }
   std::sort(files.begin(), files.end());
   check_complete(files);

@@ -14,13 +14,14 @@ enum class Encoding { raw, jpeg, features };  // features: rows of floats that a
 
 class Dataset {
  public:
-  // `pattern`: a file, a folder of *.h5, a glob, or a file of features (feature_set.h). Shards in name order. Throws Error (data) naming file and reason.
+  // `pattern`: a file, a folder of *.h5, a glob, or a file of features (feature_set.h). Shards come in name order.
+  // Throws Error (data) with the file and the reason.
   static std::shared_ptr<Dataset> open(const std::string& pattern);
   virtual ~Dataset() = default;
 
   virtual int64_t size() const = 0;
   virtual Encoding encoding() const = 0;
-  virtual double spread() const { return 0; }  // features: mean deviation of a column
+  virtual double spread() const { return 0; }  // features: mean standard deviation of a column
   // (height, width, channels); 0 where images differ. Features: (1, 1, D).
   virtual std::vector<int32_t> shape() const = 0;
   virtual const std::vector<int64_t>& labels() const = 0;  // (N), −1 unknown; empty when the set has none
@@ -28,15 +29,16 @@ class Dataset {
   virtual std::vector<int64_t> parents() const {
     return {};
   }  // of class nodes, the classes first; −1 root; empty: no taxonomy
-  virtual std::string id(int64_t sample) const { return std::to_string(sample); }  // what its source calls it
+  virtual std::string id(int64_t sample) const { return std::to_string(sample); }  // its name at the source
   virtual std::string where(int64_t sample) const {
     return "sample " + std::to_string(sample);
-  }                                          // file and sample, for people
+  }                                          // file and sample, for messages
   virtual uint64_t fingerprint() const = 0;  // of sizes, labels and CRCs; the same for any sharding
 
-  // Reads the stored bytes of a sample and checks their CRC (a mismatch names file and sample). Thread-safe (pread).
+  // Reads the stored bytes of a sample and checks their CRC (a mismatch is an error with file and sample). Thread-safe
+  // (pread).
   virtual void read(int64_t sample, std::vector<uint8_t>& bytes) const = 0;
-  // The samples [begin, end) will be read before long: the disk may begin.
+  // Announces that the samples [begin, end) will be read soon, so that the disk can read ahead.
   virtual void will_read(int64_t, int64_t) const {}
   // The image of raw bytes read by read().
   virtual kernels::ImageView image(int64_t sample, const std::vector<uint8_t>& bytes) const = 0;

@@ -32,49 +32,49 @@ Npy read_npy(const std::string& path) {
   Npy file;
   file.bytes = io::read_whole_file(path);
   const std::string& b = file.bytes;
-  PAL_DATA_CHECK(b.size() >= 12 && b.compare(0, 6, "\x93NUMPY") == 0, "not a file of NumPy", path,
+  PAL_DATA_CHECK(b.size() >= 12 && b.compare(0, 6, "\x93NUMPY") == 0, "this is not a NumPy file", path,
                  "write it with numpy.save");
   const bool first = b[6] == 1;
   uint32_t length = 0;
   std::memcpy(&length, b.data() + 8, first ? 2 : 4);
   file.begin = (first ? 10 : 12) + size_t{length};
-  PAL_DATA_CHECK(file.begin <= b.size(), "a NumPy file that is cut off", path, "write it again");
+  PAL_DATA_CHECK(file.begin <= b.size(), "the NumPy file is cut off", path, "write it again");
   const std::string header = b.substr(first ? 10 : 12, length);
   std::smatch part;
   static const std::regex kType(R"('descr'\s*:\s*'([^']+)')"), kShape(R"('shape'\s*:\s*\(([0-9, ]*)\))"),
       kOrder(R"('fortran_order'\s*:\s*False)");
-  PAL_DATA_CHECK(std::regex_search(header, part, kType), "a NumPy file whose type is not plain", path,
+  PAL_DATA_CHECK(std::regex_search(header, part, kType), "the NumPy file does not hold plain numbers", path,
                  "save an array of numbers");
   file.type = part[1];
-  PAL_DATA_CHECK(std::regex_search(header, kOrder), "a NumPy file in Fortran's order", path,
+  PAL_DATA_CHECK(std::regex_search(header, kOrder), "the NumPy file is in Fortran order", path,
                  "save numpy.ascontiguousarray(x)");
-  PAL_DATA_CHECK(std::regex_search(header, part, kShape), "a NumPy file without a shape", path,
+  PAL_DATA_CHECK(std::regex_search(header, part, kShape), "the NumPy file has no shape", path,
                  "save an array of numbers");
   const std::string shape = part[1];
   static const std::regex kNumber("[0-9]{1,15}");
   int64_t values = 1;
   for (std::sregex_iterator at(shape.begin(), shape.end(), kNumber), end; at != end; ++at) {
     file.shape.push_back(std::stoll(at->str()));
-    PAL_DATA_CHECK(!__builtin_mul_overflow(values, file.shape.back(), &values), "a NumPy file with an impossible shape",
-                   path, "save it again");
+    PAL_DATA_CHECK(!__builtin_mul_overflow(values, file.shape.back(), &values),
+                   "the NumPy file has an impossible shape", path, "save it again");
   }
   const int64_t size = file.type.size() == 3 ? file.type[2] - '0' : 0;
   PAL_DATA_CHECK(size >= 1 && size <= 8 && values <= static_cast<int64_t>(b.size()) &&
                      static_cast<int64_t>(b.size() - file.begin) == values * size,
-                 "a NumPy file whose bytes do not fit its shape", path, "write it again; it may be cut off");
+                 "the size of the NumPy file does not match its shape", path, "write it again; it may be cut off");
   return file;
 }
 
 at::ScalarType float_type(const std::string& type, const std::string& path) {
   if (type == "<f4") return at::kFloat;
   if (type == "<f8") return at::kDouble;
-  PAL_DATA_CHECK(type == "<f2", path + ": features of type", type, "save them as float16, float32 or float64");
+  PAL_DATA_CHECK(type == "<f2", path + ": the features have type {}", type, "save them as float16, float32 or float64");
   return at::kHalf;
 }
 
 std::vector<int64_t> npy_labels(const std::string& path) {
   Npy file = read_npy(path);
-  PAL_DATA_CHECK(file.shape.size() == 1, path + ": labels with so many dimensions", file.shape.size(),
+  PAL_DATA_CHECK(file.shape.size() == 1, path + ": the labels have {} dimensions", file.shape.size(),
                  "save a list of integers");
   at::ScalarType type = at::kLong;
   if (file.type == "<i4")
@@ -82,7 +82,8 @@ std::vector<int64_t> npy_labels(const std::string& path) {
   else if (file.type == "|u1")
     type = at::kByte;
   else
-    PAL_DATA_CHECK(file.type == "<i8", path + ": labels of type", file.type, "save them as int64, int32 or uint8");
+    PAL_DATA_CHECK(file.type == "<i8", path + ": the labels have type {}", file.type,
+                   "save them as int64, int32 or uint8");
   const at::Tensor all =
       at::from_blob(file.bytes.data() + file.begin, {file.shape[0]}, type).to(at::kLong).contiguous();
   return {all.const_data_ptr<int64_t>(), all.const_data_ptr<int64_t>() + all.numel()};
@@ -92,7 +93,7 @@ FeatureSet from_npy(const std::string& path) {
   FeatureSet set;
   {
     Npy file = read_npy(path);
-    PAL_DATA_CHECK(file.shape.size() == 2, path + ": features with so many dimensions", file.shape.size(),
+    PAL_DATA_CHECK(file.shape.size() == 2, path + ": the features have {} dimensions", file.shape.size(),
                    "save an array (samples, D)");
     set.rows = at::from_blob(file.bytes.data() + file.begin, file.shape, float_type(file.type, path))
                    .to(at::kFloat, false, /*copy=*/true);
@@ -106,7 +107,7 @@ FeatureSet from_h5(const std::string& path) {
   const io::h5::ForeignFile file(path);
   FeatureSet set;
   const std::vector<int64_t> shape = file.shape("features");
-  PAL_DATA_CHECK(shape.size() == 2, path + ": /features with so many dimensions", shape.size(),
+  PAL_DATA_CHECK(shape.size() == 2, path + ": /features has {} dimensions", shape.size(),
                  "write an array (samples, D)");
   set.rows = at::empty(shape, at::kFloat);
   file.read_floats("features", {set.rows.data_ptr<float>(), static_cast<size_t>(set.rows.numel())});
@@ -121,7 +122,7 @@ bool is_feature_file(const std::string& path) {
   if (!fs::is_regular_file(path) || !(path.ends_with(".h5") || path.ends_with(".hdf5"))) return false;
   try {
     return io::h5::ForeignFile(path).has("features");
-  } catch (const Error&) {  // whoever reads it as images says what is wrong with it
+  } catch (const Error&) {  // the reader of images reports what is wrong with the file
     return false;
   }
 }
@@ -129,20 +130,19 @@ bool is_feature_file(const std::string& path) {
 int64_t feature_width(const std::string& path) {
   if (!path.ends_with(".npy")) return io::h5::ForeignFile(path).shape("features").at(1);
   const Npy file = read_npy(path);
-  PAL_DATA_CHECK(file.shape.size() == 2, path + ": features with so many dimensions", file.shape.size(),
+  PAL_DATA_CHECK(file.shape.size() == 2, path + ": the features have {} dimensions", file.shape.size(),
                  "save an array (samples, D)");
   return file.shape[1];
 }
 
 FeatureSet read_features(const std::string& path) {
-  PAL_DATA_CHECK(fs::is_regular_file(path), "no such file of features", path, "check the path");
+  PAL_DATA_CHECK(fs::is_regular_file(path), "this file of features does not exist", path, "check the path");
   FeatureSet set = path.ends_with(".npy") ? from_npy(path) : from_h5(path);
-  PAL_DATA_CHECK(set.rows.size(0) > 0 && set.rows.size(1) > 0, "a file of features without any", path,
-                 "write it again");
-  PAL_DATA_CHECK(at::isfinite(set.rows).all().item<bool>(), "features that are not all finite", path,
-                 "leave such samples out");
+  PAL_DATA_CHECK(set.rows.size(0) > 0 && set.rows.size(1) > 0, "the file holds no features", path, "write it again");
+  PAL_DATA_CHECK(at::isfinite(set.rows).all().item<bool>(), "some features are not finite", path,
+                 "remove those samples");
   PAL_DATA_CHECK(set.labels.empty() || static_cast<int64_t>(set.labels.size()) == set.rows.size(0),
-                 path + ": labels for another number of samples", set.labels.size(),
+                 path + ": there are {} labels", set.labels.size(),
                  "there are " + std::to_string(set.rows.size(0)) + " rows of features");
   return set;
 }
@@ -154,7 +154,8 @@ class FeatureDataset final : public Dataset {
   explicit FeatureDataset(const std::string& path) : path_(path), set_(read_features(path)) {
     int64_t classes = 0;
     for (int64_t label : set_.labels) classes = std::max(classes, label + 1);
-    PAL_DATA_CHECK(classes <= 1 << 24, path + ": a label", classes - 1, "labels are the numbers of classes, from 0");
+    PAL_DATA_CHECK(classes <= 1 << 24, path + ": label {} is too large", classes - 1,
+                   "labels are the numbers of classes, from 0");
     for (int64_t c = 0; c < classes; ++c) classes_.push_back(std::to_string(c));
     spread_ = set_.rows.std(0, /*unbiased=*/false).mean().item<double>();
     for (int64_t i = 0; i < size(); ++i) {
@@ -177,7 +178,8 @@ class FeatureDataset final : public Dataset {
     bytes.assign(row(sample), row(sample) + row_bytes());
   }
   kernels::ImageView image(int64_t, const std::vector<uint8_t>&) const override {
-    PAL_DATA_CHECK(false, "features where images are needed", path_, "give a data set made by `pal data import`");
+    PAL_DATA_CHECK(false, "this file holds features, but images are needed", path_,
+                   "give a data set made by `pal data import`");
     return {};
   }
 

@@ -38,12 +38,13 @@ std::vector<Source> list_sources(const std::string& pattern, std::string& folder
   uint32_t print[2] = {};
   for (const std::string& file : dataset_files(pattern)) {
     struct stat status {};
-    PAL_DATA_CHECK(::stat(file.c_str(), &status) == 0, "shard that cannot be read", file,
+    PAL_DATA_CHECK(::stat(file.c_str(), &status) == 0, "a shard cannot be read", file,
                    "check the path and its permissions");
     const fs::path path = fs::absolute(file);
     sources.push_back({path.string(), path.filename().string(), static_cast<uint64_t>(status.st_size)});
-    PAL_DATA_CHECK(names.insert(sources.back().name).second, "two shards of the same name cannot be staged together",
-                   sources.back().name, "rename one of them, or leave data.stage empty");
+    PAL_DATA_CHECK(names.insert(sources.back().name).second,
+                   "two shards have the same name, so data.stage cannot hold both", sources.back().name,
+                   "rename one of them, or leave data.stage empty");
     const std::string facts = path.string() + " " + std::to_string(status.st_size) + " " +
                               std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec) +
                               "\n";
@@ -63,7 +64,7 @@ uint32_t file_crc(const io::FileHandle& file, uint64_t bytes, const F& take) {
   uint32_t crc = 0;
   for (uint64_t at = 0; at < bytes; at += block.size()) {
     const size_t n = std::min<uint64_t>(block.size(), bytes - at);
-    PAL_DATA_CHECK(file.read_at(at, block.data(), n), "file that became shorter while it was read", file.path(),
+    PAL_DATA_CHECK(file.read_at(at, block.data(), n), "a file became shorter while it was read", file.path(),
                    "copy or import it again");
     crc = io::crc32c(block.data(), n, crc);
     take(at, block.data(), n);
@@ -80,7 +81,7 @@ std::string checksum_text(uint64_t bytes, uint32_t crc) {
   return std::to_string(bytes) + " bytes, crc32c " + std::to_string(crc) + "\n";
 }
 
-bool stands(const Source& source, const std::string& copy) {
+bool is_complete(const Source& source, const std::string& copy) {
   if (!fs::exists(copy) || !fs::exists(copy + ".crc32c")) return false;
   return fs::file_size(copy) == source.bytes &&
          io::read_whole_file(copy + ".crc32c") == checksum_text(source.bytes, file_crc(copy, source.bytes));
@@ -93,10 +94,10 @@ void copy_shard(const Source& source, const std::string& copy) {
   const uint32_t crc =
       file_crc(from, source.bytes, [&](uint64_t at, const char* data, size_t n) { to.write_at(at, data, n); });
   to.sync();
-  to.forget_cached();  // what is compared is what the disk has
+  to.forget_cached();  // so that the comparison reads from the disk
   const uint32_t read_back = file_crc(partial.path(), source.bytes);
-  PAL_DATA_CHECK(read_back == crc, "the copy differs from " + source.path + ", crc32c", read_back,
-                 "the local disk is not to be trusted; set data.stage to another folder, or to nothing");
+  PAL_DATA_CHECK(read_back == crc, "the copy differs from " + source.path + "; its CRC32C is {}", read_back,
+                 "the local disk is faulty: set data.stage to another folder, or leave it empty");
   io::write_file_atomically(copy + ".crc32c", checksum_text(source.bytes, crc));
   partial.publish();
 }
@@ -107,14 +108,14 @@ void copy_all(const std::vector<Source>& sources, const std::string& folder, Nod
   uint64_t needed = 0;
   for (const Source& source : sources) {
     report.bytes += static_cast<int64_t>(source.bytes);
-    if (stands(source, folder + "/" + source.name)) continue;
+    if (is_complete(source, folder + "/" + source.name)) continue;
     missing.push_back(source);
     needed += source.bytes;
   }
   report.copied = static_cast<int64_t>(missing.size());
   const uint64_t room = fs::space(folder).available;
-  PAL_CHECK(needed <= room, "data.stage has too little room for " + std::to_string(needed >> 20) + " MB; MB free",
-            room >> 20, "make room in " + folder + ", or set data.stage to nothing");
+  PAL_CHECK(needed <= room, "data.stage needs " + std::to_string(needed >> 20) + " MB, but {} MB are free", room >> 20,
+            "make room in " + folder + ", or leave data.stage empty");
   std::atomic<size_t> next{0};
   std::mutex mutex;
   std::exception_ptr error;

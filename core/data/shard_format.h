@@ -1,15 +1,16 @@
-// shard_format: the names of what stands in a shard (an HDF5 file).
+// shard_format: the names of the arrays and attributes of a shard (an HDF5 file).
 //
-//   /images/bytes    uint8 (total)     the images, one behind the other
+//   /images/bytes    uint8 (total)     the images, one after the other
 //   /images/offsets  uint64 (N + 1)    sample i is bytes[offsets[i] : offsets[i + 1]]
 //   /images/crc32c   uint32 (N)        of each image's bytes
 //   /labels          int64 (N)         −1 unknown; optional
-//   /ids             text (N)          what the sample was called at its source; optional
-//   /classes         text (C)          there when /labels is
+//   /ids             text (N)          name of the sample at its source; optional
+//   /classes         text (C)          present when /labels is
 //   /parents         int64 (P)         taxonomy: the parent of each node, C leaves first; −1 root; optional
 //   /parent_names    text (P − C)      of the inner nodes; optional
-// Attributes of the file: pal_format (1), encoding (raw or jpeg), shape (height, width, channels; 0 where images differ),
-// split (optional). Every array but the images' bytes has an attribute crc32c of its own bytes (checked when it is there).
+// Attributes of the file: pal_format (1), encoding (raw or jpeg), shape (height, width, channels; 0 where images
+// differ), split (optional). Every array but the images' bytes has an attribute crc32c of its own bytes (checked when
+// it is there).
 #pragma once
 
 namespace pal::data::shard_format {

@@ -23,7 +23,7 @@ int64_t stored_crc(const io::h5::File& file, const std::string& name) {
 }
 
 void check_crc(const std::string& path, const std::string& name, int64_t stored, uint32_t computed) {
-  PAL_DATA_CHECK(stored == -1 || stored == int64_t{computed}, path + ": data set that does not match its CRC32C", name,
+  PAL_DATA_CHECK(stored == -1 || stored == int64_t{computed}, path + ": data set {} does not match its CRC32C", name,
                  std::string("the file is damaged, ") + kAgain);
 }
 
@@ -36,7 +36,7 @@ std::vector<T> read_checked(const io::h5::File& file, const std::string& name) {
 
 std::vector<std::string> read_text_checked(const io::h5::File& file, const std::string& name) {
   std::vector<std::string> values = file.read_text(name);
-  // Packed again rather than kept: only the width that the file has can differ, and then there is no checksum of ours.
+  // Packed again rather than kept: only the stored width can differ, and files of other programs have no checksum.
   const std::string packed = io::h5::pack_text(values).bytes;
   check_crc(file.handle().path(), name, stored_crc(file, name), io::crc32c(packed.data(), packed.size()));
   return values;
@@ -48,7 +48,7 @@ void check_acyclic(const std::string& path, const std::vector<int64_t>& parents)
   for (size_t start = 0; start < parents.size(); ++start) {
     for (auto node = static_cast<int64_t>(start); node >= 0; node = parents[static_cast<size_t>(node)]) {
       int64_t& met = walk[static_cast<size_t>(node)];
-      PAL_DATA_CHECK(met != static_cast<int64_t>(start), path + ": parents goes in a circle at node", node,
+      PAL_DATA_CHECK(met != static_cast<int64_t>(start), path + ": parents has a cycle at node {}", node,
                      "make it a tree");
       if (met >= 0) break;
       met = static_cast<int64_t>(start);
@@ -76,24 +76,24 @@ ShardReader::ShardReader(io::h5::File file) {
 
 void ShardReader::read_header(const io::h5::File& file) {
   const std::string& path = file.handle().path();
-  PAL_DATA_CHECK(file.has_attribute("/", "pal_format"), path + " is an HDF5 file of another kind",
-                 "no attribute pal_format", "make a data set with `pal data import`");
+  PAL_DATA_CHECK(file.has_attribute("/", "pal_format"), path + " is not a data set of PAL",
+                 "it has no attribute pal_format", "make a data set with `pal data import`");
   const std::vector<int64_t> format = file.integers("/", "pal_format");
-  PAL_DATA_CHECK(format == std::vector<int64_t>{kVersion}, path + ": unknown pal_format",
+  PAL_DATA_CHECK(format == std::vector<int64_t>{kVersion}, path + ": pal_format {} is not supported",
                  format.empty() ? -1 : format[0], "this program reads format " + std::to_string(kVersion));
   const std::string encoding = file.text("/", "encoding");
-  PAL_DATA_CHECK(encoding == "raw" || encoding == "jpeg", path + ": unknown encoding", encoding,
+  PAL_DATA_CHECK(encoding == "raw" || encoding == "jpeg", path + ": encoding {} is not supported", encoding,
                  "it must be raw or jpeg");
   encoding_ = encoding == "raw" ? Encoding::raw : Encoding::jpeg;
   if (file.has_attribute("/", "split")) split_ = file.text("/", "split");
 
   const std::vector<int64_t> shape = file.integers("/", "shape");
-  PAL_DATA_CHECK(shape.size() == 3, path + ": attribute shape has a wrong length", shape.size(),
-                 "it must be height, width, channels");
+  PAL_DATA_CHECK(shape.size() == 3, path + ": the attribute shape has {} numbers", shape.size(),
+                 "it must have height, width, channels");
   for (size_t axis = 0; axis < 3; ++axis) {
     const int64_t low = encoding_ == Encoding::raw ? 1 : 0, high = axis == 2 ? 3 : kMaxSide;
     PAL_DATA_CHECK(shape[axis] >= low && shape[axis] <= high && !(axis == 2 && shape[axis] == 2),
-                   path + ": attribute shape has an impossible axis", shape[axis],
+                   path + ": the attribute shape holds the impossible value {}", shape[axis],
                    "raw images have 1 or 3 channels and fixed sides");
     shape_.push_back(static_cast<int32_t>(shape[axis]));
   }
@@ -105,24 +105,23 @@ void ShardReader::check_images(const io::h5::File& file) {
   crcs_ = read_checked<uint32_t>(file, kCrcs);
   offsets_ = read_checked<uint64_t>(file, kOffsets);
   PAL_DATA_CHECK(!crcs_.empty(), path + " has no samples", "", "import some");
-  PAL_DATA_CHECK(offsets_.size() == crcs_.size() + 1, path + ": images/offsets has a wrong length", offsets_.size(),
+  PAL_DATA_CHECK(offsets_.size() == crcs_.size() + 1, path + ": images/offsets has length {}", offsets_.size(),
                  "it must be one more than images/crc32c (" + std::to_string(crcs_.size()) + ")");
-  PAL_DATA_CHECK(offsets_[0] == 0, path + ": images/offsets does not begin with 0", offsets_[0], kAgain);
-  PAL_DATA_CHECK(offsets_.back() == static_cast<uint64_t>(images_.count),
-                 path + ": images/offsets does not end with the bytes", offsets_.back(),
-                 "images/bytes has " + std::to_string(images_.count) + "; " + kAgain);
+  PAL_DATA_CHECK(offsets_[0] == 0, path + ": images/offsets begins with {} instead of 0", offsets_[0], kAgain);
+  PAL_DATA_CHECK(offsets_.back() == static_cast<uint64_t>(images_.count), path + ": images/offsets ends with {}",
+                 offsets_.back(), "images/bytes has " + std::to_string(images_.count) + " bytes; " + kAgain);
   const uint64_t raw_bytes = uint64_t(shape_[0]) * uint64_t(shape_[1]) * uint64_t(shape_[2]);
   for (size_t i = 0; i < crcs_.size(); ++i) {
     // Ascending from 0 to the end: every offset is in range.
-    PAL_DATA_CHECK(offsets_[i + 1] > offsets_[i], path + ": images/offsets does not ascend at sample", i, kAgain);
+    PAL_DATA_CHECK(offsets_[i + 1] > offsets_[i], path + ": images/offsets does not ascend at sample {}", i, kAgain);
     PAL_DATA_CHECK(encoding_ != Encoding::raw || offsets_[i + 1] - offsets_[i] == raw_bytes,
-                   path + ": sample " + std::to_string(i) + " has another size than the shape says",
-                   offsets_[i + 1] - offsets_[i], "it must be " + std::to_string(raw_bytes) + " bytes; " + kAgain);
+                   path + ": sample " + std::to_string(i) + " has {} bytes", offsets_[i + 1] - offsets_[i],
+                   "the shape requires " + std::to_string(raw_bytes) + "; " + kAgain);
   }
   if (!file.has(kIds)) return;
   ids_ = file.extent(kIds, io::h5::Type::text);
   ids_crc_ = stored_crc(file, kIds);
-  PAL_DATA_CHECK(ids_.count == size(), path + ": ids has a wrong length", ids_.count,
+  PAL_DATA_CHECK(ids_.count == size(), path + ": ids has length {}", ids_.count,
                  "there are " + std::to_string(size()) + " samples");
 }
 
@@ -130,7 +129,7 @@ void ShardReader::check_classes(const io::h5::File& file) {
   const std::string& path = file.handle().path();
   if (file.has(kLabels)) {
     labels_ = read_checked<int64_t>(file, kLabels);
-    PAL_DATA_CHECK(labels_.size() == crcs_.size(), path + ": labels has a wrong length", labels_.size(),
+    PAL_DATA_CHECK(labels_.size() == crcs_.size(), path + ": labels has length {}", labels_.size(),
                    "there are " + std::to_string(size()) + " samples");
     classes_ = read_text_checked(file, kClasses);
   } else if (file.has(kClasses)) {
@@ -148,18 +147,17 @@ void ShardReader::check_classes(const io::h5::File& file) {
   if (!file.has(kParents)) return;
   parents_ = read_checked<int64_t>(file, kParents);
   const auto nodes = static_cast<int64_t>(parents_.size());
-  PAL_DATA_CHECK(nodes >= classes, path + ": parents is too short", nodes, "it needs an entry for each class");
+  PAL_DATA_CHECK(nodes >= classes, path + ": parents has length {}", nodes, "it needs an entry for each class");
   for (const int64_t parent : parents_) {
     PAL_DATA_CHECK(
-        parent == -1 || (parent >= classes && parent < nodes), path + ": parents has an impossible entry", parent,
+        parent == -1 || (parent >= classes && parent < nodes), path + ": parents holds the impossible entry {}", parent,
         "a parent is -1 or an inner node (" + std::to_string(classes) + " to " + std::to_string(nodes - 1) + ")");
   }
   check_acyclic(path, parents_);
   if (!file.has(kParentNames)) return;
   parent_names_ = read_text_checked(file, kParentNames);
-  PAL_DATA_CHECK(static_cast<int64_t>(parent_names_.size()) == nodes - classes,
-                 path + ": parent_names has a wrong length", parent_names_.size(),
-                 "there are " + std::to_string(nodes - classes) + " inner nodes");
+  PAL_DATA_CHECK(static_cast<int64_t>(parent_names_.size()) == nodes - classes, path + ": parent_names has length {}",
+                 parent_names_.size(), "there are " + std::to_string(nodes - classes) + " inner nodes");
 }
 
 void ShardReader::read(int64_t sample, std::vector<uint8_t>& bytes) const {
@@ -167,7 +165,7 @@ void ShardReader::read(int64_t sample, std::vector<uint8_t>& bytes) const {
   bytes.resize(image_bytes(sample));
   if (!handle_.read_at(images_.offset + offsets_[at(sample)], bytes.data(), bytes.size())) {
     throw Error(Exit::data, path() + ": sample " + std::to_string(sample) +
-                                " lies behind the end of the file, which was cut after it was opened; " + kAgain);
+                                " is beyond the end of the file, which was cut after it was opened; " + kAgain);
   }
   const uint32_t computed = io::crc32c(bytes.data(), bytes.size());
   if (computed != crcs_[at(sample)]) {

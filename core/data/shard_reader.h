@@ -1,7 +1,7 @@
-// shard_reader: one shard of a data set: checked when it is opened, its images read by number.
+// shard_reader: one shard of a data set. Opening checks it; images are read by number.
 //
 // Opening reads the index (20 bytes a sample) and checks format, types, shapes, offsets and labels; the images stay on
-// the disk. HDF5 is closed again when the constructor returns.
+// disk. The constructor closes HDF5 again before it returns.
 // Thread: read() and id() use pread and may be called from any number of threads.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace pal::data {
 
 class ShardReader {
  public:
-  // Throws Error (data) naming the file and the reason.
+  // Throws Error (data) with the file and the reason.
   explicit ShardReader(const std::string& path);
 
   const std::string& path() const { return handle_.path(); }
@@ -35,7 +35,7 @@ class ShardReader {
 
   uint64_t image_bytes(int64_t sample) const { return offsets_[at(sample) + 1] - offsets_[at(sample)]; }
   uint32_t image_crc(int64_t sample) const { return crcs_[at(sample)]; }
-  // The bytes of an image; a checksum that does not agree is an Error that names file and sample.
+  // The bytes of an image; a wrong checksum throws Error (data) with file and sample.
   void read(int64_t sample, std::vector<uint8_t>& bytes) const;
   void will_read(int64_t begin, int64_t end) const {
     handle_.will_read(images_.offset + offsets_[at(begin)], offsets_[at(end)] - offsets_[at(begin)]);

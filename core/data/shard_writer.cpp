@@ -11,12 +11,11 @@ namespace pal::data {
 namespace {
 constexpr size_t kBufferBytes = 4 << 20;
 
-// A name stands for one class everywhere: in labels.csv, in a taxonomy, before people.
+// A name must mean one class everywhere: in labels.csv, in a taxonomy, on the labeling page.
 ShardSpec checked_classes(ShardSpec spec) {
   std::set<std::string> seen;
   for (const std::string& name : spec.classes) {
-    PAL_DATA_CHECK(seen.insert(name).second, "two classes have the same name", name,
-                   "give every class a name of its own");
+    PAL_DATA_CHECK(seen.insert(name).second, "two classes have the same name", name, "give every class its own name");
   }
   return spec;
 }
@@ -65,14 +64,14 @@ bool ShardWriter::restore(size_t bytes, uint32_t crc, int64_t label, std::string
 }
 
 void ShardWriter::append(const StoredImage& image) {
-  PAL_DATA_CHECK(image.bytes > 0, target_ + ": an image without bytes", image.id, "leave it out");
+  PAL_DATA_CHECK(image.bytes > 0, target_ + ": an image has no bytes", image.id, "leave it out");
   if (spec_.encoding == Encoding::raw) {
     const int64_t expected = int64_t{spec_.shape[0]} * spec_.shape[1] * spec_.shape[2];
     PAL_ASSERT(static_cast<int64_t>(image.bytes) == expected, "a raw image of another size than the shard's shape");
   }
   const auto classes = static_cast<int64_t>(spec_.classes.size());
   PAL_DATA_CHECK(image.label >= -1 && image.label < classes,
-                 target_ + ": label out of range for " + std::string(image.id), image.label,
+                 target_ + ": label {} is out of range for " + std::string(image.id), image.label,
                  "there are " + std::to_string(classes) + " classes");
   if (buffer_.size() + image.bytes > kBufferBytes) flush();
   buffer_.insert(buffer_.end(), image.data, image.data + image.bytes);
@@ -123,7 +122,7 @@ void ShardWriter::finish() {
   file_.handle().truncate(file_.end());  // a staged file may have been longer
   file_.handle().sync();
   file_.handle() = io::FileHandle();
-  offsets_ = {};  // many shards may wait for their publication
+  offsets_ = {};  // free the memory: many shards may wait for their publication
   crcs_ = {};
   labels_ = {};
   ids_ = {};

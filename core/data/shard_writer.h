@@ -1,9 +1,9 @@
-// shard_writer: makes one shard of a data set, sample by sample.
+// shard_writer: writes one shard of a data set, sample by sample.
 //
-// The image bytes go to the file as they come; what is known only at the end (offsets, checksums, labels, ids) is held
-// until then, near 50 bytes a sample. The same samples make the same bytes. Nothing is seen under the shard's name
-// before publish(); a writer that is destroyed earlier leaves nothing behind. A staged writer is for imports that survive
-// a kill: its file has a name of its own choice, stays, and its samples can be taken over by the next process.
+// append() writes image bytes to the file; offsets, checksums, labels and ids stay in memory until finish(), about 50
+// bytes a sample. The same samples give the same file. The shard's name appears only at publish(); a writer that is
+// destroyed earlier removes its file. A staged writer is for imports that survive a kill: its file has a name that the
+// caller chooses, it stays after a kill, and the next process restores its samples.
 #pragma once
 
 #include <cstddef>
@@ -40,15 +40,15 @@ struct StoredImage {
 class ShardWriter {
  public:
   ShardWriter(const std::string& path, ShardSpec spec);
-  // Writes at `path` itself, where an earlier process may have left samples; errors speak of `target`.
+  // Writes at `path` itself, where an earlier process may have left samples; errors name `target`.
   static ShardWriter staged(const std::string& path, const std::string& target, ShardSpec spec);
 
-  // A sample that is in the file already, behind those before it; false when its bytes do not have this checksum.
+  // Restores a sample that is already in the file, after the ones before it; false when its checksum is wrong.
   bool restore(size_t bytes, uint32_t crc, int64_t label, std::string_view id);
   void append(const StoredImage& image);
-  void flush();  // what was appended is in the file (not yet on the disk)
+  void flush();  // writes buffered samples to the file (not yet synced to disk)
   size_t waiting_bytes() const { return buffer_.size(); }
-  void finish();   // all of it on the disk, still under its temporary name
+  void finish();   // writes and syncs everything, still under the temporary name
   void publish();  // after finish(): renames it to `path`
 
  private:

@@ -1,4 +1,4 @@
-// verify: reads every byte of a data set and tells what is wrong with it.
+// verify: reads every byte of a data set and lists what is damaged.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,8 @@ struct VerifyReport {
   bool good() const { return bad_samples == 0 && bad_files == 0; }
 };
 
-// Checks every offset, label, checksum and JPEG header of every shard, and that the shards belong together; goes on after a bad one.
+// Checks every offset, label, checksum and JPEG header of every shard, and that the shards belong together. A bad
+// sample or shard does not stop it.
 // progress(done, total) counts samples and is called now and then.
 VerifyReport verify_dataset(const std::string& pattern, size_t max_complaints,
                             const std::function<void(int64_t done, int64_t total)>& progress);

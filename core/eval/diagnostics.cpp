@@ -1,16 +1,44 @@
 #include "core/eval/diagnostics.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/mm.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/eval/effective_rank.h"
-#include "core/loss/unit_rows.h"
+#include "core/loss/contrast.h"
+#include "core/loss/graph_terms.h"
+#include "core/loss/halo.h"
+#include "kernels/moments.h"
 
 namespace pal::eval {
+
+double effective_rank(const at::Tensor& z, const loss::Batch& batch, comm::Comm& comm) {
+  const at::NoGradGuard no_grad;
+  const int64_t rows = batch.global_rows();
+  if (rows < 2) return 0;
+  const at::Tensor mean = z.sum(at::IntArrayRef{0}, false, at::kDouble);
+  comm.all_reduce(mean);
+  const at::Tensor centered = (z - mean / static_cast<double>(rows)).to(z.scalar_type());
+  double trace = 0, square = 0;
+  if (kernels::covariance_form_wins(rows, z.size(1), z.element_size(), sizeof(double))) {
+    const at::Tensor product = centered.t().mm(centered).to(at::kDouble).contiguous();
+    comm.all_reduce(product);
+    trace = product.diagonal().sum().item<double>();
+    square = product.square().sum().item<double>();
+  } else {
+    const at::Tensor product = centered.mm(loss::gather_rows(centered, batch, comm).t());
+    const std::vector<double> sums = loss::sum_shares(
+        {centered.to(at::kDouble).square().sum().view({1}), product.to(at::kDouble).square().sum().view({1})}, comm);
+    trace = sums[0];
+    square = sums[1];
+  }
+  return square > 0 ? trace * trace / square : 0;
+}
+
 namespace {
 
 constexpr double kPointedSpread = 0.02, kLineRank = 1.2;
@@ -46,11 +74,11 @@ Diagnostics diagnose(const at::Tensor& z, const loss::Batch& batch, comm::Comm& 
   return d;
 }
 
-std::string CollapseWatch::look(const Diagnostics& d, int64_t dims) {
+std::string CollapseWatch::check(const Diagnostics& d, int64_t dims) {
   const bool pointed = d.unit_std<kPointedSpread, on_a_line = dims> 2 && d.effective_rank < kLineRank;
   in_a_row_ = pointed || on_a_line ? in_a_row_ + 1 : 0;
-  if (said_ || in_a_row_ < kLooks) return "";
-  said_ = true;
+  if (warned_ || in_a_row_ < kLooks) return "";
+  warned_ = true;
   return fmt::format(
       "the embeddings have collapsed: {} in {} logged steps in a row; raise the terms against collapse or lower the "
       "learning rate",

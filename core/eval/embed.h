@@ -1,4 +1,4 @@
-// embed: the features of every sample of a data set, by the encoder in evaluation mode.
+// embed: computes the features of a list of samples with the encoder in evaluation mode.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,7 +27,7 @@ struct EmbedOptions {
   std::function<void(int64_t done)> progress;  // images of this rank so far; may be empty
 };
 
-// (last − first, F) of samples[first … last), by this process, on the CPU. The encoder's mode is as before afterwards.
+// (last − first, F) of samples[first … last), by this process, on the CPU. Restores the encoder's mode.
 struct SampleSlice {
   int64_t first = 0, last = 0;
 };
@@ -35,12 +35,12 @@ SampleSlice own_slice(int64_t samples, const comm::Comm& comm);  // of rank_slic
 at::Tensor embed_slice(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples,
                        SampleSlice slice, const EmbedOptions& options);
 
-// Collective. (samples.size(), F) in the order of `samples`, on every rank: each rank embeds its slice and all are
-// gathered.
+// Collective. (samples.size(), F) in the order of `samples`, on every rank: each rank embeds its slice, then
+// all-gather.
 at::Tensor embed(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples,
                  const EmbedOptions& options, comm::Comm& comm);
 
-// The pixels themselves, flattened and scaled to [0, 1]: the baseline that needs no training. (n, H·W·C)
+// (n, H·W·C) pixels scaled to [0, 1]: the baseline without training.
 at::Tensor pixels(const data::Dataset& data, const std::vector<int64_t>& samples);
 
 }  // namespace pal::eval

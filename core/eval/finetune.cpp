@@ -42,7 +42,7 @@ data::LoaderOptions classifier_loader(const FinetuneOptions& o, const data::Epoc
   return load;
 }
 
-// The gradients become the sums over all ranks, in fp64, rounded once; each lies in memory as its parameter does.
+// Sums the gradients over ranks in fp64, rounded once, in the memory layout of the parameters.
 void sum_gradients(const ops::NamedTensors& parameters, comm::Comm& comm) {
   std::vector<at::Tensor> flat;
   for (const auto& [name, p] : parameters)
@@ -59,7 +59,7 @@ void sum_gradients(const ops::NamedTensors& parameters, comm::Comm& comm) {
 }  // namespace
 
 std::vector<int64_t> labeled_share(const std::vector<int64_t>& labels, int64_t classes, double fraction,
-                                    uint64_t seed) {
+                                   uint64_t seed) {
   std::vector<std::vector<std::pair<uint64_t, int64_t>>> of(static_cast<size_t>(classes));
   for (size_t i = 0; i < labels.size(); ++i) {
     PAL_DATA_CHECK(labels[i] < classes, "label out of range at sample " + std::to_string(i), labels[i],
@@ -88,7 +88,7 @@ Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> 
   const int64_t steps = o.epochs * plan.steps_per_epoch();
   data::Loader loader(train, classifier_loader(o, plan, subset, steps, comm));
 
-  // The head starts at zero: its first gradient is that of the class means, whatever the seed.
+  // The head starts at zero, so its first gradient does not depend on the seed.
   const ops::NamedTensors head = {
       {"head.weight", at::zeros({classes, encoder.feature_dims()}, o.dtype).requires_grad_(true)},
       {"head.bias", at::zeros({classes}, o.dtype).requires_grad_(true)}};
@@ -99,7 +99,7 @@ Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> 
     }
   }
   optim::OptimSpec sgd;
-  sgd.kind = "sgd";
+  sgd.kind = optim::OptimizerKind::sgd;
   sgd.momentum = o.momentum;
   sgd.weight_decay = o.weight_decay;
   const auto head_optimizer = optim::make_optimizer(sgd, head);

@@ -1,8 +1,8 @@
-// finetune: a linear classifier on the encoder's features, trained by SGD with a cosine on cropped and flipped views: on a
-// frozen encoder (the field's linear evaluation) or together with it, with all labels or a share of them.
+// finetune: trains a linear classifier on the encoder's features, with a frozen encoder (linear evaluation) or jointly.
 //
-// Order:  the loss is the mean over the GLOBAL batch, gradients are summed in fp64 and each sample comes once per epoch: the
-//         result does not depend on the number of ranks (core/model/batch_norm.h for the statistics).
+// SGD with a cosine schedule on cropped and flipped views, with all labels or a share of them.
+// Order:  the loss is the mean over the GLOBAL batch, gradients are summed in fp64 and each sample occurs once per
+//         epoch, so the result does not depend on the number of ranks (see core/model/batch_norm.h for the statistics).
 // Collective: finetune().
 #pragma once
 
@@ -26,11 +26,11 @@ enum class TrainedPart { head, all };
 
 struct FinetuneOptions {
   TrainedPart part = TrainedPart::head;
-  double fraction = 1;  // of the labels, of each class as many, at least one
+  double fraction = 1;  // of the labels of each class, at least one
   int64_t epochs = 100;
   int64_t global_batch = 256;
   double lr = 0.3;           // of the head, per 256 samples
-  double encoder_lr = 0.03;  // of the encoder, where it is trained
+  double encoder_lr = 0.03;  // of the encoder, if it is trained
   double weight_decay = 0;
   double momentum = 0.9;
   uint64_t seed = 0;
@@ -41,12 +41,11 @@ struct FinetuneOptions {
   std::function<void(int64_t step, int64_t steps, double loss)> progress;  // may be empty
 };
 
-// Trains on `train`, judges on the center views of `test`. With TrainedPart::all the encoder is changed.
+// Trains on `train` and evaluates on the center views of `test`. TrainedPart::all changes the encoder.
 Accuracy finetune(model::Encoder& encoder, std::shared_ptr<const data::Dataset> train, const data::Dataset& test,
                   const FinetuneOptions& options, comm::Comm& comm);
 
-// The labeled samples it trains on, ascending: a share of each class, drawn by the seed.
-std::vector<int64_t> labeled_share(const std::vector<int64_t>& labels, int64_t classes, double fraction,
-                                    uint64_t seed);
+// The labeled samples for training, ascending: a share of each class, drawn by the seed.
+std::vector<int64_t> labeled_share(const std::vector<int64_t>& labels, int64_t classes, double fraction, uint64_t seed);
 
 }  // namespace pal::eval

@@ -30,8 +30,8 @@ Neighbors neighbors(const at::Tensor& queries, const at::Tensor& support, int64_
 
 namespace {
 
-// (n, C) votes of the first k neighbors. Votes are relative to the nearest one, so that a small τ cannot overflow; a query
-// without any neighbor has votes that are not finite.
+// (n, C) votes of the first k neighbors, relative to the nearest one so that a small τ cannot overflow. A query without
+// neighbors gets votes that are not finite.
 at::Tensor votes_of(const Neighbors& near, const at::Tensor& labels, int64_t classes, const KnnOptions& options) {
   const int64_t n = near.index.size(0), k = std::min(options.k, near.index.size(1));
   const at::Tensor similarity = near.similarity.narrow(1, 0, k), index = near.index.narrow(1, 0, k);
@@ -59,7 +59,7 @@ std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64
   std::vector<int64_t> counts;
   for (int r = 0; r < comm.size(); ++r) counts.push_back(begin[r + 1] - begin[r]);
   const int64_t first = begin[comm.rank()], last = begin[comm.rank() + 1];
-  // In pieces, so that memory stays near 128 MB whatever the sizes.
+  // In pieces, so that memory stays near 128 MB for all sizes.
   const int64_t piece = k <= kernels::kMaxNearest ? 2048 : std::max<int64_t>(1, (int64_t{4} << 20) / a.labels.size(0));
   std::vector<std::vector<at::Tensor>> predicted(options.size()), place(options.size());
   for (int64_t at = first; at < last; at += piece) {

@@ -1,4 +1,6 @@
-// knn: weighted nearest neighbors on frozen features: cosine similarity s, votes e^{s/τ}. Ties by the smaller class.
+// knn: weighted k-nearest-neighbor classification on frozen features.
+//
+// Math: cosine similarity s, votes e^{s/τ}; ties go to the smaller class.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +18,15 @@ struct KnnOptions {
 
 Accuracy knn(const at::Tensor& train, const std::vector<int64_t>& train_labels, const at::Tensor& test,
              const std::vector<int64_t>& test_labels, int64_t classes, const KnnOptions& options);
-// Collective. One accuracy for each of `options`: the neighbors are looked up once, for the largest k. Each rank takes its
-// slice of the test samples; the result is the same on every rank, and for any number of ranks.
+// Collective. One accuracy for each of `options`; neighbors are searched once, for the largest k. Each rank classifies
+// its slice of the test samples. The result is the same on every rank and for any number of ranks.
 std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64_t>& train_labels,
                                 const at::Tensor& test, const std::vector<int64_t>& test_labels, int64_t classes,
                                 const std::vector<KnnOptions>& options, comm::Comm& comm);
 
-// The k rows of `support` nearest to each query by cosine, best first, equal ones by the lower row. k may not exceed the
-// rows. Up to 64 it takes no memory for the pairs (kernels/nearest.h), beyond that a matrix of queries × support.
-// Places without a neighbor (rows that are not finite) have index −1 up to 64.
+// The k rows of `support` nearest to each query by cosine, best first, ties by the lower row. k is at most the number
+// of rows. For k ≤ 64 no matrix of pairs is stored (kernels/nearest.h); a larger k takes one of queries × support.
+// For k ≤ 64 missing neighbors (rows that are not finite) have index −1.
 struct Neighbors {
   at::Tensor similarity;  // (Q, k) fp64
   at::Tensor index;       // (Q, k) int64

@@ -62,7 +62,7 @@ LinearMap fit_softmax(const at::Tensor& x, const at::Tensor& labels, int64_t cla
   return {w.detach(), bias.detach()};
 }
 
-// In fp64: the normal equations square the condition.
+// In fp64, because the normal equations square the condition number.
 LinearMap fit_least_squares(const at::Tensor& x, const at::Tensor& labels, int64_t classes,
                             const ProbeOptions& options) {
   const auto n = static_cast<double>(x.size(0));
@@ -85,7 +85,7 @@ Accuracy linear_probe(const at::Tensor& train, const std::vector<int64_t>& train
   const Labeled b = known_rows(test, test_labels, classes, "test");
 
   const at::Tensor mean = a.features.mean(0);
-  // A constant column carries nothing: it becomes 0 instead of dividing by 0.
+  // A constant column becomes 0, instead of a division by 0.
   const at::Tensor deviation = a.features.std(0, /*unbiased=*/false);
   const at::Tensor scale = at::where(deviation > 1e-8, 1.0 / deviation, at::zeros_like(deviation));
   const at::Tensor x = (a.features - mean) * scale;

@@ -1,10 +1,10 @@
-// linear_probe: how well a linear classifier reads the classes off frozen features.
+// linear_probe: the accuracy of a linear classifier on frozen features.
 //
 // Math:   features standardized by the training set's mean and deviation, then either
-//         lbfgs: softmax regression with ridge λ‖W‖²/2, minimized on the whole training set (convex: the answer depends on
-//                no seed and no learning rate), or
-//         ridge: least squares on ±one-hot targets, W = (XᵀX/n + λI)⁻¹ XᵀY/n in one factorization: the fast one.
-//         The field's recipe, SGD on augmented views, is finetune.h.
+//         lbfgs: softmax regression with ridge λ‖W‖²/2, minimized on the whole training set (convex: the result does
+//                not depend on a seed or learning rate), or
+//         ridge: least squares on ±one-hot targets, W = (XᵀX/n + λI)⁻¹ XᵀY/n in one factorization, which is faster.
+//         For the common recipe, SGD on augmented views, see finetune.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,7 +23,7 @@ struct ProbeOptions {
   ProbeMethod method = ProbeMethod::lbfgs;
 };
 
-// (n, F) features and labels (n), −1 left out. Deterministic.
+// (n, F) features and (n) labels; rows with label −1 are ignored. Deterministic.
 Accuracy linear_probe(const at::Tensor& train, const std::vector<int64_t>& train_labels, const at::Tensor& test,
                       const std::vector<int64_t>& test_labels, int64_t classes, const ProbeOptions& options);
 
@@ -31,7 +31,7 @@ struct Labeled {
   at::Tensor features;  // (n, F)
   at::Tensor labels;    // (n) int64
 };
-// The rows whose label is known; a label outside [0, classes) is an Error (data).
+// The rows with a label; throws Error (data) for a label outside [0, classes).
 Labeled known_rows(const at::Tensor& features, const std::vector<int64_t>& labels, int64_t classes, const char* what);
 
 }  // namespace pal::eval

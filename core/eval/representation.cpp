@@ -8,7 +8,7 @@
 
 #include "core/data/loader/epoch_sampler.h"
 #include "core/data/loader/loader.h"
-#include "core/loss/unit_rows.h"
+#include "core/loss/contrast.h"
 #include "core/model/encoder.h"
 
 namespace pal::eval {
@@ -16,9 +16,9 @@ namespace pal::eval {
 double feature_rank(const at::Tensor& features) {
   const at::NoGradGuard no_grad;
   if (features.size(0) < 2) return 0;
-  const at::Tensor centerd = features - features.mean(0, /*keepdim=*/true);
+  const at::Tensor centered = features - features.mean(0, /*keepdim=*/true);
   const at::Tensor product =
-      (features.size(0) < features.size(1) ? centerd.mm(centerd.t()) : centerd.t().mm(centerd)).to(at::kDouble);
+      (features.size(0) < features.size(1) ? centered.mm(centered.t()) : centered.t().mm(centered)).to(at::kDouble);
   const double trace = product.diagonal().sum().item<double>(), square = product.square().sum().item<double>();
   return square > 0 ? trace * trace / square : 0;
 }
@@ -83,14 +83,14 @@ PlaneMap principal_plane(const at::Tensor& features) {
   map.points = at::zeros({n, 2}, at::kDouble);
   if (n < 2) return map;
   const at::Tensor x = features.to(at::kDouble);
-  const at::Tensor centerd = x - x.mean(0, /*keepdim=*/true);
-  const auto [values, vectors] = at::linalg_eigh(centerd.t().mm(centerd));
+  const at::Tensor centered = x - x.mean(0, /*keepdim=*/true);
+  const auto [values, vectors] = at::linalg_eigh(centered.t().mm(centered));
   const double total = std::max(values.sum().item<double>(), 1e-300);
   const int64_t dims = x.size(1);
   for (int64_t k = 0; k < std::min<int64_t>(2, dims); ++k) {
     at::Tensor direction = vectors.select(1, dims - 1 - k);
     if (direction[direction.abs().argmax().item<int64_t>()].item<double>() < 0) direction = -direction;
-    map.points.select(1, k).copy_(centerd.mv(direction));
+    map.points.select(1, k).copy_(centered.mv(direction));
     map.share[k] = std::max(0.0, values[dims - 1 - k].item<double>()) / total;
   }
   return map;

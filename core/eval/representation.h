@@ -1,7 +1,7 @@
-// representation: figures on a set of features: rank, uniformity, alignment; and a map of them in the plane.
+// representation: statistics of a set of features (rank, uniformity, alignment) and their projection to the plane.
 //
-// Math:   uniformity = log mean_{i≠j} e^{−2‖z_i − z_j‖²}, alignment = mean ‖z_i − z_i'‖² between two views of a sample, both
-//         of unit rows; 0 is collapse for the first, −4 near the whole sphere; 0 is perfect for the second.
+// Math:   uniformity = log mean_{i≠j} e^{−2‖z_i − z_j‖²}, alignment = mean ‖z_i − z_i'‖² between two views of a sample,
+//         both of unit rows. Uniformity is 0 at collapse and near −4 on the whole sphere; alignment 0 is perfect.
 // Reference: Wang and Isola, "Understanding contrastive representation learning" (2020).
 #pragma once
 
@@ -18,14 +18,14 @@
 
 namespace pal::eval {
 
-// Directions that the features really use: the participation ratio (Σλ)² / Σλ² of their covariance's eigenvalues, in [1, D];
-// 0 for fewer than two rows, or equal ones. (Of the rows of a batch on several ranks: effective_rank.h.)
+// The participation ratio (Σλ)² / Σλ² of the eigenvalues of the covariance, in [1, D]; 0 for fewer than two rows or
+// equal rows. For a batch on several ranks see diagnostics.h.
 double feature_rank(const at::Tensor& features);
-// Of at most `rows` rows, spread evenly.
+// Uses at most `rows` rows, evenly spaced.
 double uniformity(const at::Tensor& features, int64_t rows = 4096);
 double alignment(const at::Tensor& one, const at::Tensor& other);
 
-// Collective. Features of two augmented views of each sample, in evaluation mode: the first two policies of `views`.
+// Collective. Features of two augmented views of each sample (the first two policies of `views`), in evaluation mode.
 struct TwoViews {
   at::Tensor one, other;  // (samples.size(), F), on every rank
 };
@@ -33,8 +33,8 @@ TwoViews embed_two_views(model::Encoder& encoder, std::shared_ptr<const data::Da
                          const std::vector<int64_t>& samples, const data::ViewSet& views, const EmbedOptions& options,
                          comm::Comm& comm);
 
-// The two directions of most variance: (n, 2) coordinates, and the share of the variance that each holds. The sign is
-// fixed: the largest entry of a direction is positive.
+// The first two principal components: (n, 2) coordinates, and the share of variance of each. The sign is fixed: the
+// largest entry of a direction is positive.
 struct PlaneMap {
   at::Tensor points;  // (n, 2) fp64
   double share[2] = {0, 0};

@@ -2,10 +2,10 @@
 //
 //   G = Σ_l M_l B_l M_lᵀ + Σ_f w_f F_f F_fᵀ + S     M_l: row → block; B_l: w·I or a small table; S: sparse, symmetric
 //
-// Rows: the global batch has `samples` samples with V views each; global row = view · samples + position. The graph of
-// samples is lifted to rows by G ⊗ 1_V 1_Vᵀ: two views of a sample are related as the sample is to itself. The diagonal
-// (a row with itself) comes with the lifting: SelfLoops says whether it counts.
-// Every rank builds the same graph from the same plan, whatever W.
+// Shapes: the global batch has `samples` samples with V views each; global row = view · samples + position. The graph
+//   of samples is lifted to rows by G ⊗ 1_V 1_Vᵀ: two views of a sample are related as the sample is to itself. The
+//   lifted graph has a diagonal (a row with itself); SelfLoops chooses whether it counts.
+// Order: every rank builds the same graph from the same batch plan, for any number of ranks.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ enum class Weights { all, positive, absolute };
 struct BlockLayer {
   std::vector<int32_t> block;  // (samples) block of each position, −1 none
   int32_t blocks = 0;
-  double weight = 1.0;          // B = weight · I when there is no table …
-  std::vector<double> table{};  // … else B = weight · table, (blocks × blocks), symmetric, row by row
+  double weight = 1.0;          // without a table: B = weight · I
+  std::vector<double> table{};  // (blocks × blocks), row-major, symmetric: B = weight · table
 
   bool has_table() const { return !table.empty(); }
   // What the layer adds to the pair of positions (p, q).
@@ -36,7 +36,7 @@ struct BlockLayer {
 
 // G += weight · F Fᵀ on positions (regression: F the targets).
 struct FeatureLayer {
-  std::vector<double> features;  // (samples × width), row by row
+  std::vector<double> features;  // (samples × width), row-major
   int32_t width = 0;
   double weight = 1.0;
 
@@ -64,31 +64,32 @@ struct BatchGraph {
 };
 constexpr int kMaxLayers = 8;
 
-// The layers and features of a pair of positions, without the rest.
+// The weight of a pair of positions from layers and features, without the sparse rest.
 double smooth_weight(const BatchGraph& graph, int64_t p, int64_t q);
 
-// Sums over rows. Cost: O(samples · 2^layers + nnz) for blocks, (blocks of tables)² on top; |G| and G⁺ of features take
-// O(samples² · width) time, everything else of features O(samples · width²). No pair that is implied is ever stored.
+// Sums over rows. Cost: O(samples · 2^layers + nnz) for blocks, plus (blocks of tables)². With features, |G| and G⁺
+// cost O(samples² · width), the other sums O(samples · width²). Implied pairs are never stored.
 
-// Σ_j over rows j of the given part of G_ij, for a row i of each position (all its views have the same).
+// (samples) Σ_j over rows j of the given part of G_ij; i is a row of the position. All its views have the same sum.
 std::vector<double> degrees(const BatchGraph& graph, SelfLoops self_loops, Weights part);
-// E = Σ_{i≠j} |G_ij| over rows, the layers' overlap and any signs taken into account.
+// E = Σ_{i≠j} |G_ij| over rows. Overlapping layers and signs are summed before the absolute value.
 double edge_mass(const BatchGraph& graph);
-// ‖G‖²_F over rows, likewise.
+// ‖G‖²_F over rows.
 double squared_norm(const BatchGraph& graph, SelfLoops self_loops);
-// How many ordered pairs of rows i ≠ j have a weight above 0, and below.
+// Counts of ordered pairs of rows i ≠ j with a weight above 0 and below 0.
 struct PairCounts {
   double positive = 0, negative = 0;
 };
 PairCounts count_pairs(const BatchGraph& graph);
-// G_pp of a position: the weight of each of its rows with itself.
+// (samples) G_pp: the weight of a row with itself.
 std::vector<double> diagonal(const BatchGraph& graph);
-// Whether some G_ij is below 0.
+// True when some G_ij is below 0.
 bool has_negative_weight(const BatchGraph& graph);
 
 // The graph as a dense (rows, rows) matrix, for tests and small theory only.
 std::vector<double> dense(const BatchGraph& graph, SelfLoops self_loops);
-// Sizes, block ids, tables and a rest that are in range, ascending, symmetric and finite; anything else throws Error (data).
+// Throws Error (data) unless sizes match, block ids are in range, tables and the rest are symmetric and finite, and the
+// columns of the rest ascend.
 void check(const BatchGraph& graph);
 
 }  // namespace pal::graph

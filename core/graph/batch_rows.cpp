@@ -1,6 +1,6 @@
 #include "core/graph/batch_rows.h"
 
-#include "core/graph/numbering.h"
+#include "core/graph/batch_parts.h"
 #include "kernels/base/error.h"
 
 namespace pal::graph {
@@ -18,7 +18,7 @@ Grouping number_keys(const std::vector<int64_t>& keys) {
 
 }  // namespace
 
-Grouping meet(const Grouping& a, const Grouping& b) {
+Grouping intersection(const Grouping& a, const Grouping& b) {
   std::vector<int64_t> keys(a.of.size());
   for (size_t p = 0; p < keys.size(); ++p) {
     keys[p] = a.of[p] < 0 || b.of[p] < 0 ? -1 : static_cast<int64_t>(a.of[p]) * b.groups + b.of[p];
@@ -54,14 +54,14 @@ double weight_of_set(const std::vector<const BlockLayer*>& plain, unsigned set) 
   return weight;
 }
 
-std::vector<Grouping> meets_of_sets(const std::vector<const BlockLayer*>& plain) {
-  std::vector<Grouping> meets(size_t{1} << plain.size());
-  for (unsigned set = 1; set < meets.size(); ++set) {
+std::vector<Grouping> intersections_of_sets(const std::vector<const BlockLayer*>& plain) {
+  std::vector<Grouping> intersections(size_t{1} << plain.size());
+  for (unsigned set = 1; set < intersections.size(); ++set) {
     const unsigned others = set & (set - 1);
     const Grouping lowest = grouping(*plain[static_cast<size_t>(__builtin_ctz(set))]);
-    meets[set] = others == 0 ? lowest : meet(lowest, meets[others]);
+    intersections[set] = others == 0 ? lowest : intersection(lowest, intersections[others]);
   }
-  return meets;
+  return intersections;
 }
 
 TableProfiles table_profiles(const BatchGraph& graph) {
@@ -73,9 +73,9 @@ TableProfiles table_profiles(const BatchGraph& graph) {
     if (!layer.has_table()) continue;
     tables.push_back(&layer);
     Grouping blocks = grouping(layer);
-    for (int32_t& b : blocks.of) b += 1;  // none is a block of its own here
+    for (int32_t& b : blocks.of) b += 1;  // "no block" counts as a block here
     blocks.groups += 1;
-    profile = meet(profile, blocks);
+    profile = intersection(profile, blocks);
   }
   profiles.positions.assign(profile.groups, 0);
   std::vector<int64_t> member(profile.groups);
@@ -122,7 +122,7 @@ void RowReader::read(int64_t p, std::vector<double>& row) const {
     for (int32_t k = 0; k < f.width; ++k) {
       const double own = f.features[p * f.width + k];
       const double* column = columns_[l].data() + k * n;
-      for (int64_t q = 0; q < n; ++q) row[q] += f.weight * (own * column[q]);  // the same bits for (q, p)
+      for (int64_t q = 0; q < n; ++q) row[q] += f.weight * (own * column[q]);  // (q, p) gets the same bits
     }
   }
   if (graph_.rest.offsets.empty()) return;

@@ -1,9 +1,9 @@
 // batch_sums: sums over all pairs of a batch graph, row by row of positions, from counts of pairs.
 //
-// A pair of positions (p, q) has the weight T(t_p, t_q) + Σ_{l ∈ S} w_l, where t is the profile in the tables and S the set
-// of plain layers in which the two share a block. For each p the pairs are counted by (t_q, S): the groups of a set of
-// layers give how many agree in at least S, inclusion and exclusion over the supersets how many in exactly S. Counts are
-// whole numbers, so that what cancels cancels exactly: E = 0 switches a term off.
+// Math: a pair of positions (p, q) has the weight T(t_p, t_q) + Σ_{l ∈ S} w_l. t is the profile in the tables, S the
+//   set of plain layers in which p and q share a block. For each p the pairs are counted by (t_q, S). The groups of a
+//   set of layers count the pairs that agree in at least S; inclusion–exclusion over supersets gives exactly S.
+// Counts are integers, so that opposite weights cancel exactly: a loss tests E = 0 to drop a term.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -30,7 +30,7 @@ struct SetCounts {
 
 SetCounts count_by_profile(Grouping group, const Grouping& profile) {
   SetCounts counts;
-  if (profile.groups <= 1) {  // no tables: a group is its count
+  if (profile.groups <= 1) {  // without tables a count per group is enough
     for (int32_t g = 0; g <= group.groups; ++g) counts.begin.push_back(g);
     counts.profile.assign(group.groups, 0);
     counts.positions.assign(group.groups, 0);
@@ -67,20 +67,20 @@ double layers_weight(const BatchGraph& graph, int64_t p, int64_t q) {
   return w;
 }
 
-// Σ_j f(G_ij) over rows j, for a row i of each position, of layers and rest; f(0) = 0.
+// (samples) Σ_j f(G_ij) over rows j, from layers and rest; i is a row of the position. Requires f(0) = 0.
 template <class F>
 std::vector<double> layer_sums(const BatchGraph& graph, SelfLoops self_loops, const F& f) {
   const double views = graph.views, loop = self_loops == SelfLoops::off ? 1 : 0;
   const TableProfiles tables = table_profiles(graph);
   const std::vector<const BlockLayer*> plain = plain_layers(graph);
-  std::vector<Grouping> meets = meets_of_sets(plain);
-  std::vector<SetCounts> counts(meets.size());
-  std::vector<double> set_weight(meets.size());
-  for (unsigned s = 1; s < meets.size(); ++s) {
-    counts[s] = count_by_profile(std::move(meets[s]), tables.profile);
+  std::vector<Grouping> intersections = intersections_of_sets(plain);
+  std::vector<SetCounts> counts(intersections.size());
+  std::vector<double> set_weight(intersections.size());
+  for (unsigned s = 1; s < intersections.size(); ++s) {
+    counts[s] = count_by_profile(std::move(intersections[s]), tables.profile);
     set_weight[s] = weight_of_set(plain, s);
   }
-  std::vector<double> base(tables.profile.groups, 0);  // as if there were tables alone
+  std::vector<double> base(tables.profile.groups, 0);  // the sum from tables alone
   for (int32_t t = 0; t < tables.profile.groups && !tables.table.empty(); ++t) {
     for (int32_t u = 0; u < tables.profile.groups; ++u)
       base[t] += views * tables.positions[u] * f(tables.between(t, u));
@@ -88,7 +88,7 @@ std::vector<double> layer_sums(const BatchGraph& graph, SelfLoops self_loops, co
   std::vector<double> sums(graph.samples);
   for (int64_t p = 0; p < graph.samples; ++p) {
     const int32_t own = tables.profile.of[p];
-    unsigned in = 0;  // the plain layers that p has a block in
+    unsigned in = 0;  // plain layers in which p has a block
     for (size_t l = 0; l < plain.size(); ++l) in |= plain[l]->block[p] >= 0 ? 1u << l : 0;
     double sum = base[own];
     if (in == 0) sum -= loop * f(tables.between(own, own));
@@ -116,7 +116,7 @@ std::vector<double> layer_sums(const BatchGraph& graph, SelfLoops self_loops, co
   return sums;
 }
 
-// The same with features, pair by pair.
+// The same for graphs with features, pair by pair.
 template <class F>
 std::vector<double> pair_sums(const BatchGraph& graph, SelfLoops self_loops, const F& f) {
   const RowReader reader(graph);
@@ -141,7 +141,7 @@ double over_views(const BatchGraph& graph, const std::vector<double>& sums) {
   return graph.views * all;
 }
 
-// Σ_q of the features' part of row p over rows: linear, through the sum of all features.
+// Σ_q over rows of the features' part of row p, from the sum of all features.
 void add_feature_degrees(std::vector<double>& sums, const BatchGraph& graph, SelfLoops self_loops) {
   for (const FeatureLayer& f : graph.features) {
     std::vector<double> total(f.width, 0);
@@ -154,7 +154,7 @@ void add_feature_degrees(std::vector<double>& sums, const BatchGraph& graph, Sel
   }
 }
 
-// Σ_pq A_pq F_pq over positions, F = w f fᵀ: layers through the block sums of f.
+// Σ_pq A_pq F_pq over positions, F = w f fᵀ, from the block sums of f.
 double inner_product(const BlockLayer& layer, const FeatureLayer& f) {
   std::vector<double> sums(static_cast<size_t>(layer.blocks) * f.width, 0);
   for (size_t p = 0; p < layer.block.size(); ++p) {
@@ -176,7 +176,7 @@ double inner_product(const BlockLayer& layer, const FeatureLayer& f) {
   return layer.weight * f.weight * product;
 }
 
-// ‖fᵀg‖² w_f w_g = Σ_pq of the product of the two layers' entries.
+// ‖fᵀg‖² w_f w_g: the sum over pq of the product of two feature layers.
 double inner_product(const FeatureLayer& f, const FeatureLayer& g, int64_t samples) {
   double sum = 0;
   for (int32_t k = 0; k < f.width; ++k) {
@@ -220,7 +220,7 @@ double edge_mass(const BatchGraph& graph) {
 double squared_norm(const BatchGraph& graph, SelfLoops self_loops) {
   const auto square = [](double w) { return w * w; };
   if (graph.features.empty()) return over_views(graph, layer_sums(graph, self_loops, square));
-  double pairs = 0;  // over positions, of what has a feature in it
+  double pairs = 0;  // over positions, of terms with a feature
   for (const FeatureLayer& f : graph.features) {
     for (const BlockLayer& layer : graph.layers) pairs += 2 * inner_product(layer, f);
     for (const FeatureLayer& g : graph.features) pairs += inner_product(f, g, graph.samples);

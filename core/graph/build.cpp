@@ -7,10 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/graph/batch_parts.h"
 #include "core/graph/batch_rows.h"
-#include "core/graph/negative_blocks.h"
-#include "core/graph/numbering.h"
-#include "core/graph/rest_builder.h"
 #include "core/graph/similarity_groups.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
@@ -18,7 +16,7 @@
 namespace pal::graph {
 namespace {
 
-// Block ids in order of first appearance, so that they depend on the batch alone. key: a number ≥ 0, or −1 for none.
+// Block ids follow the order of first appearance, so that they depend on the batch alone. key: ≥ 0, or −1 for no block.
 template <class F>
 BlockLayer make_layer(const std::vector<int64_t>& samples, double weight, const F& key) {
   BlockLayer layer;
@@ -33,7 +31,7 @@ BlockLayer make_layer(const std::vector<int64_t>& samples, double weight, const 
   return layer;
 }
 
-// The layers of a kind, and what single answers add where nothing is deduced from them.
+// Adds the layers of a kind, and the answered pairs when nothing is deduced from answers.
 class Builder {
  public:
   Builder(const GraphStore& store, const std::vector<int64_t>& samples, BatchGraph& graph)
@@ -43,12 +41,12 @@ class Builder {
     add(weight, [](int64_t s) { return s; });
   }
   void same(double weight) {
-    if (store_.deduction() == Deduction::once) return stars(weight, Starless::alone);
+    if (store_.deduction() == Deduction::once) return groups(weight, Ungrouped::itself);
     add(weight, [&](int64_t s) { return block_of_same(s); });
     answers(Relation::same, weight);
   }
   void known_same(double weight) {
-    if (store_.deduction() == Deduction::once) return stars(weight, Starless::nothing);
+    if (store_.deduction() == Deduction::once) return groups(weight, Ungrouped::nothing);
     add(weight, [&](int64_t s) { return store_.known(s) ? block_of_same(s) : -1; });
     answers(Relation::same, weight);
   }
@@ -58,12 +56,12 @@ class Builder {
   void classes(double weight) {
     add(weight, [&](int64_t s) { return store_.label(s); });
   }
-  // Classes: −1 between all that is labeled, +2 inside each; so for components that differ by answers. Others: +1 to
-  // themselves, and the answers.
+  // Labeled samples: −1 between all of them, +2 inside a class. Dense hubs likewise. Other samples: +1 with their own
+  // component, and −1 for answers "different".
   void signs() {
     labeled(-1);
     if (store_.deduction() == Deduction::once) {
-      classes(1);  // and 1 by their star
+      classes(1);  // the group of the label adds the other 1
       same(1);
       answers(Relation::different, -1);
       return;
@@ -76,9 +74,9 @@ class Builder {
       return;
     }
     const NegativeBlocks negatives(store_, samples_);
-    add(-1, [&](int64_t s) { return negatives.in_crowd(s) >= 0 ? 0 : -1; });
-    add(2, [&](int64_t s) { return negatives.in_crowd(s); });
-    add(1, [&](int64_t s) { return store_.label(s) >= 0 || negatives.in_crowd(s) >= 0 ? -1 : store_.component(s); });
+    add(-1, [&](int64_t s) { return negatives.dense_hub(s) >= 0 ? 0 : -1; });
+    add(2, [&](int64_t s) { return negatives.dense_hub(s); });
+    add(1, [&](int64_t s) { return store_.label(s) >= 0 || negatives.dense_hub(s) >= 0 ? -1 : store_.component(s); });
     negatives.add_pairs(graph_, rest_);
   }
   void table(const LossTable& table);
@@ -97,16 +95,16 @@ class Builder {
   }
 
  private:
-  // What a sample in no star is related to.
-  enum class Starless { nothing, alone };
-  void stars(double weight, Starless starless);
+  // What a sample without a group is related to.
+  enum class Ungrouped { nothing, itself };
+  void groups(double weight, Ungrouped ungrouped);
   template <class F>
   void add(double weight, const F& key) {
     if (weight == 0) return;
     graph_.layers.push_back(make_layer(samples_, weight, key));
     if (graph_.layers.back().blocks == 0) graph_.layers.pop_back();
   }
-  // Odd and even, so that a label and a sample never meet.
+  // Labels are even and samples odd, so that their keys differ.
   int64_t block_of_same(int64_t s) const {
     if (store_.deduction() == Deduction::on) return store_.component(s);
     return store_.label(s) >= 0 ? 2 * store_.label(s) : 2 * s + 1;
@@ -114,8 +112,8 @@ class Builder {
   void answers(Relation relation, double weight) {
     if (store_.deduction() == Deduction::on || weight == 0) return;
     for (int64_t p = 0; p < graph_.samples; ++p) {
-      store_.for_each_answer(samples_[p], [&](int64_t other, Relation told) {
-        if (told == relation) rest_.add(p, other, weight);
+      store_.for_each_answer(samples_[p], [&](int64_t other, Relation answer) {
+        if (answer == relation) rest_.add(p, other, weight);
       });
     }
   }
@@ -126,12 +124,12 @@ class Builder {
   RestBuilder rest_;
 };
 
-// A layer of the first star of each sample; what its further stars add, and pairs answered to be different take away, are pairs of
-// the rest.
-void Builder::stars(double weight, Starless starless) {
+// A layer holds the first group of each sample. The sparse rest adds the pairs of further groups, and removes the pairs
+// that were answered to be different.
+void Builder::groups(double weight, Ungrouped ungrouped) {
   if (weight == 0) return;
-  std::unordered_map<int64_t, std::vector<int64_t>> of;  // sample → its stars
-  std::map<int64_t, std::vector<int64_t>> further;  // stars that are not the first of somebody → positions in them
+  std::unordered_map<int64_t, std::vector<int64_t>> of;  // sample → its groups
+  std::map<int64_t, std::vector<int64_t>> further;  // groups that are not the first of a sample → their positions
   for (int64_t s : samples_) {
     const auto [at, fresh] = of.try_emplace(s);
     if (!fresh) continue;
@@ -140,15 +138,15 @@ void Builder::stars(double weight, Starless starless) {
   }
   add(weight, [&](int64_t s) {
     const std::vector<int64_t>& own = of.at(s);
-    return !own.empty() ? own[0] : starless == Starless::alone ? group_about(s) : -1;
+    return !own.empty() ? own[0] : ungrouped == Ungrouped::itself ? group_about(s) : -1;
   });
   std::set<std::pair<int64_t, int64_t>> pairs;  // positions
   for (int64_t p = 0; p < graph_.samples && !further.empty(); ++p) {
-    for (int64_t star : of.at(samples_[p])) {
-      if (const auto at = further.find(star); at != further.end()) at->second.push_back(p);
+    for (int64_t group : of.at(samples_[p])) {
+      if (const auto at = further.find(group); at != further.end()) at->second.push_back(p);
     }
   }
-  for (const auto& [star, there] : further) {
+  for (const auto& [group, there] : further) {
     for (int64_t p : there) {
       for (int64_t q : there) {
         if (of.at(samples_[p])[0] != of.at(samples_[q])[0]) pairs.emplace(p, q);
@@ -158,8 +156,8 @@ void Builder::stars(double weight, Starless starless) {
   for (const auto& [p, q] : pairs) rest_.add_position(p, q, weight);
   for (int64_t p = 0; p < graph_.samples; ++p) {
     const std::vector<int64_t>& own = of.at(samples_[p]);
-    store_.for_each_answer(samples_[p], [&](int64_t other, Relation told) {
-      const auto at = told == Relation::different ? of.find(other) : of.end();
+    store_.for_each_answer(samples_[p], [&](int64_t other, Relation answer) {
+      const auto at = answer == Relation::different ? of.find(other) : of.end();
       if (at == of.end()) return;
       const std::vector<int64_t>& theirs = at->second;
       if (std::find_first_of(own.begin(), own.end(), theirs.begin(), theirs.end()) != own.end())
@@ -175,7 +173,7 @@ void Builder::table(const LossTable& table) {
                    "the table has " + std::to_string(table.classes) + " classes, from 0");
     return label;
   });
-  if (graph_.layers.empty()) return;  // nothing has a label
+  if (graph_.layers.empty()) return;  // no sample has a label
   BlockLayer& layer = graph_.layers.back();
   std::vector<int64_t> label(layer.blocks);
   for (int64_t p = 0; p < graph_.samples; ++p) {
@@ -196,8 +194,8 @@ void Builder::regression(const Targets& targets) {
   graph_.features.push_back(std::move(layer));
 }
 
-// With one feature per pair of columns, ±1 by their order, the share of agreeing minus disagreeing pairs is a product;
-// two tied pairs agree by a second feature. −K = (product − 1) / 2.
+// Math: one feature per pair of columns, ±1 by their order, makes agreeing minus disagreeing pairs an inner product. A
+//   second feature lets two ties agree. −K = (product − 1) / 2.
 void Builder::ranking(const Targets& targets) {
   const int64_t width = targets.width, pairs = width * (width - 1) / 2;
   PAL_ASSERT(pairs > 0, "a ranking orders two columns or more");
@@ -245,7 +243,7 @@ BatchGraph build_batch_graph(const GraphStore& store, const GraphSpec& spec, con
     case GraphKind::table:
       if (spec.table) {
         builder.table(*spec.table);
-      } else {  // zero-one: −1 between all that is labeled, back to 0 inside a class
+      } else {  // zero-one: −1 between labeled samples, 0 inside a class
         builder.labeled(-1);
         builder.classes(1);
       }
@@ -294,6 +292,30 @@ BatchGraph with_missing_entries(const BatchGraph& graph, const std::vector<int64
     left.rest.offsets.push_back(static_cast<int64_t>(left.rest.columns.size()));
   }
   return left;
+}
+
+void flip_weights(std::vector<WeightedPair>& pairs, double share, uint64_t seed) {
+  if (share <= 0) return;
+  for (WeightedPair& pair : pairs) {
+    const auto [low, high] = std::minmax(pair.i, pair.j);
+    Random random(seed, Purpose::flip, static_cast<uint64_t>(low), static_cast<uint64_t>(high));
+    if (random.next_double() < share) pair.weight = -pair.weight;
+  }
+}
+
+void redraw_labels(std::vector<int64_t>& labels, double share, uint64_t seed) {
+  if (share <= 0) return;
+  std::vector<int64_t> classes;
+  for (int64_t label : labels) {
+    if (label >= 0) classes.push_back(label);
+  }
+  std::sort(classes.begin(), classes.end());
+  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+  for (size_t s = 0; s < labels.size(); ++s) {
+    if (labels[s] < 0) continue;
+    Random random(seed, Purpose::flip, 0, s, 1);
+    if (random.next_double() < share) labels[s] = classes[random.below(classes.size())];
+  }
 }
 
 }  // namespace pal::graph

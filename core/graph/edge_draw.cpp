@@ -16,7 +16,7 @@ EdgeDraw::EdgeDraw(const GraphStore& store, const std::vector<int64_t>& trained)
   std::sort(known.begin(), known.end());
   for (size_t first = 0, last = 0; first < known.size(); first = last) {
     while (last < known.size() && known[last].first == known[first].first) ++last;
-    if (last - first < 2) continue;  // its partners are not trained on
+    if (last - first < 2) continue;  // no partner is trained on
     begin_.push_back(static_cast<int64_t>(members_.size()));
     for (size_t k = first; k < last; ++k) {
       members_.push_back(known[k].second);
@@ -32,7 +32,7 @@ void EdgeDraw::count_chances(int64_t samples) {
   if (members() == 0) return;
   first_.assign(samples, 0);
   second_.assign(samples, 0);
-  for (int64_t s : members_) {  // a group's members choose each other alike
+  for (int64_t s : members_) {  // inside a group all partners are equally likely
     first_[s] += 1;
     second_[s] += 1;
   }
@@ -57,8 +57,8 @@ void EdgeDraw::add_partners(const GraphStore& store, const std::vector<int64_t>&
     for (int64_t e = edges.empty() ? 0 : edges.offsets()[s]; e < (edges.empty() ? 0 : edges.offsets()[s + 1]); ++e)
       add(edges.columns()[e]);
     if (store.deduction() == Deduction::off) {
-      store.for_each_answer(s, [&](int64_t other, Relation told) {
-        if (told == Relation::same) add(other);
+      store.for_each_answer(s, [&](int64_t other, Relation answer) {
+        if (answer == Relation::same) add(other);
       });
     }
     if (static_cast<int64_t>(partners_.size()) == before) continue;

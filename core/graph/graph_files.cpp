@@ -15,7 +15,7 @@ namespace {
 
 std::string line_of(const std::string& path, int64_t line) { return path + " line " + std::to_string(line); }
 
-// Numbers between commas or semicolons; false when one is none.
+// Parses numbers between commas or semicolons; false if one is not a number.
 bool split_numbers(std::string_view line, std::vector<double>& values) {
   values.clear();
   const char *at = line.data(), *end = at + line.size();
@@ -34,7 +34,7 @@ bool split_numbers(std::string_view line, std::vector<double>& values) {
   }
 }
 
-// f(line number, values) for every line with numbers. The first line may be a head of names; empty ones are passed over.
+// Calls f(line number, values) for every line with numbers. The first line may be a header; empty lines are skipped.
 template <class F>
 void for_each_row(const std::string& path, const F& f) {
   const std::string text = io::read_whole_file(path);
@@ -66,7 +66,7 @@ bool is_hdf5(const std::string& path) { return path.ends_with(".h5") || path.end
 std::vector<int64_t> read_integers(const io::h5::File& file, const std::string& name) {
   try {
     return file.read<int64_t>(name);
-  } catch (const Error&) {  // scipy's own are 32 bits wide; any other type is said by this read
+  } catch (const Error&) {  // scipy writes 32-bit indices; for any other type this read reports the error
     const std::vector<int32_t> narrow = file.read<int32_t>(name);
     return {narrow.begin(), narrow.end()};
   }

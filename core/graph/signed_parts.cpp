@@ -16,25 +16,25 @@ double above_zero(double w) { return std::max(w, 0.0); }
 
 void end_row(SparseRest& rest) { rest.offsets.push_back(static_cast<int64_t>(rest.columns.size())); }
 
-// Layers of which the sum over the sets of plain layers that a pair agrees in is max(Σ w, 0): the weight of a set is the
-// alternating sum over its subsets. Those that group the positions alike are one.
+// Layers whose sum over the plain layers that a pair agrees in is max(Σ w, 0). The weight of a set of layers is the
+// alternating sum over its subsets. Equal groupings are merged into one layer.
 std::vector<BlockLayer> positive_layers(const BatchGraph& graph) {
   const std::vector<const BlockLayer*> plain = plain_layers(graph);
-  std::vector<Grouping> meets = meets_of_sets(plain);
+  std::vector<Grouping> intersections = intersections_of_sets(plain);
   double scale = 0;
   for (const BlockLayer* layer : plain) scale += std::abs(layer->weight);
   std::vector<BlockLayer> layers;
-  for (unsigned s = 1; s < meets.size(); ++s) {
+  for (unsigned s = 1; s < intersections.size(); ++s) {
     double weight = 0;
     for (unsigned part = s; part > 0; part = (part - 1) & s) {
       weight += (std::popcount(s ^ part) % 2 == 1 ? -1 : 1) * above_zero(weight_of_set(plain, part));
     }
     const auto alike =
-        std::find_if(layers.begin(), layers.end(), [&](const BlockLayer& l) { return l.block == meets[s].of; });
+        std::find_if(layers.begin(), layers.end(), [&](const BlockLayer& l) { return l.block == intersections[s].of; });
     if (alike != layers.end()) {
       alike->weight += weight;
     } else {
-      layers.push_back({std::move(meets[s].of), meets[s].groups, weight, {}});
+      layers.push_back({std::move(intersections[s].of), intersections[s].groups, weight, {}});
     }
   }
   layers.erase(
@@ -44,11 +44,11 @@ std::vector<BlockLayer> positive_layers(const BatchGraph& graph) {
   return layers;
 }
 
-// Whether max(T + Σ w, 0) = max(T, 0) + Σ w: plain weights that are not negative, and no negative T inside their blocks.
+// True when max(T + Σ w, 0) = max(T, 0) + Σ w: no negative plain weight, and no negative T inside the plain blocks.
 bool plain_layers_stay(const BatchGraph& graph, const TableProfiles& tables) {
   for (const BlockLayer* layer : plain_layers(graph)) {
     if (layer->weight < 0) return false;
-    const Grouping cells = meet(grouping(*layer), tables.profile);
+    const Grouping cells = intersection(grouping(*layer), tables.profile);
     std::vector<std::vector<int32_t>> of_block(layer->blocks);  // the profiles in each block, once each
     std::vector<char> seen(cells.groups, 0);
     for (int64_t p = 0; p < graph.samples; ++p) {
@@ -80,7 +80,7 @@ SparseRest list_positive(const BatchGraph& graph) {
   return rest;
 }
 
-// What is to be added to max(blocks, 0) where the rest has an entry.
+// The correction to max(blocks, 0) at the entries of the rest.
 SparseRest positive_rest(const BatchGraph& graph) {
   const SparseRest& from = graph.rest;
   SparseRest rest;
@@ -140,7 +140,7 @@ SparseRest negative_pairs(const BatchGraph& graph, const NegativeDraw& draw) {
   if (!has_negative_weight(graph)) return rest;
   const RowReader reader(graph);
   std::vector<std::tuple<int32_t, int32_t, double>> kept;  // p, q, G_pq, both ways
-  std::vector<double> chance(graph.samples, 1), row;       // that p draws one of its pairs
+  std::vector<double> chance(graph.samples, 1), row;       // probability that p draws one of its pairs
   std::vector<int32_t> candidates;
   for (int64_t p = 0; p < graph.samples; ++p) {
     reader.read(p, row);

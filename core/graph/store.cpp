@@ -1,8 +1,8 @@
-// store: union-find over samples, with the negatives of a component in a linked list that follows it through merges.
+// store: union-find over samples. Each component has a linked list of its negatives; a merge moves the lighter list.
 //
-// The heavier component keeps its root, where a component's weight is its samples plus its negatives. So a walk to the
-// root takes at most log2(weight) steps without path compression (find is const), and a negative is moved to another
-// root at most as often. Without deduction the lists hold the answers of single samples and never move.
+// The weight of a component is its samples plus its negatives, and the heavier component keeps its root. So a path to
+// the root has at most log2(weight) steps without path compression (find is const), and a negative moves at most as
+// often. Without deduction the lists hold the answers of single samples and never move.
 #include "core/graph/store.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ GraphStore::GraphStore(int64_t samples, Deduction deduction) : deduction_(deduct
   if (deduction != Deduction::on) chain(deduction == Deduction::off ? 1 : 2);
 }
 
-// As if nothing were known.
+// Back to a store without relations.
 void GraphStore::reset() {
   const size_t n = parent_.size();
   parent_.assign(n, -1);
@@ -82,7 +82,7 @@ void GraphStore::set_labels(const std::vector<int64_t>& labels) {
   ++version_;
 }
 
-// A star of each class about its first sample.
+// Joins the samples of each class to its first sample.
 void GraphStore::join_labels() {
   class_.assign(own_class_.size(), -1);
   for (size_t i = 0; i < own_class_.size(); ++i) {
@@ -113,7 +113,7 @@ int32_t GraphStore::root(int64_t i) const {
   return r;
 }
 
-// Halves the way of a sample to its root.
+// Path halving.
 void GraphStore::shorten(int64_t i) {
   int32_t at = static_cast<int32_t>(i);
   while (parent_[at] >= 0 && parent_[parent_[at]] >= 0) {
@@ -163,7 +163,7 @@ void GraphStore::chain_pair(int64_t i, int64_t j, uint64_t what) {
 }
 
 void GraphStore::insert(int64_t i, int64_t j, Relation relation) {
-  PAL_ASSERT(relation != Relation::unknown, "an answer that is inserted says same or different");
+  PAL_ASSERT(relation != Relation::unknown, "an inserted answer is same or different");
   check_sample(i);
   check_sample(j);
   shorten(i);
@@ -186,14 +186,14 @@ void GraphStore::insert(int64_t i, int64_t j, Relation relation) {
 }
 
 int64_t GraphStore::remove(const std::vector<std::pair<int64_t, int64_t>>& pairs) {
-  PairSet taken_back;
+  PairSet removed;
   for (const auto& [i, j] : pairs) {
     check_sample(i);
     check_sample(j);
-    if (i != j) taken_back.insert(static_cast<int32_t>(i), static_cast<int32_t>(j));
+    if (i != j) removed.insert(static_cast<int32_t>(i), static_cast<int32_t>(j));
   }
   const auto gone = std::remove_if(answers_.begin(), answers_.end(),
-                                   [&](const Stored& a) { return a.i != a.j && taken_back.contains(a.i, a.j); });
+                                   [&](const Stored& a) { return a.i != a.j && removed.contains(a.i, a.j); });
   const int64_t count = answers_.end() - gone;
   if (count == 0) return 0;
   answers_.erase(gone, answers_.end());
@@ -207,7 +207,7 @@ int64_t GraphStore::remove(const std::vector<std::pair<int64_t, int64_t>>& pairs
   return count;
 }
 
-// Takes an answer that tells something new into the structure.
+// Applies an answer whose relation was unknown.
 void GraphStore::apply(int32_t answer) {
   const Stored a = answers_[answer];
   const auto relation = static_cast<Relation>(a.relation);
@@ -252,7 +252,7 @@ void GraphStore::merge(int32_t i, int32_t j, int32_t answer) {
     const int32_t next = links_[n].next, other = root(links_[n].sample);
     if (was_hub) hubs_.mark(a, other);
     different_.erase(b, other);
-    if (different_.insert(a, other)) {  // else a knew it already: the entry is dropped
+    if (different_.insert(a, other)) {  // else a has this negative already: drop the entry
       links_[n].next = first_[a];
       first_[a] = n;
     }
@@ -300,7 +300,7 @@ std::vector<Link> GraphStore::explain(int64_t i, int64_t j) const {
   if (a == b) {
     append_path(chain, from, to);
   } else if (!class_.empty() && class_[a] >= 0 && class_[b] >= 0) {
-    // To a labeled sample on either side; a step from one to its class's first sample is left out.
+    // A path to a labeled sample on either side, without the step from it to its class's first sample.
     std::vector<Link> left, right;
     append_path(left, from, class_first_[class_[a]]);
     append_path(right, class_first_[class_[b]], to);

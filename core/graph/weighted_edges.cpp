@@ -30,7 +30,7 @@ WeightedEdges::WeightedEdges(int64_t samples, std::vector<WeightedPair> pairs, c
     PAL_DATA_CHECK(std::isfinite(pair.weight), source + ": weight that is not finite at pair", edge_text(pair),
                    "give a finite one");
   }
-  // By unordered pair, the way it was written second: then equal pairs are neighbors, and their ways tell why they differ.
+  // Sorted by unordered pair, then by direction: duplicates of a pair become adjacent.
   std::sort(pairs.begin(), pairs.end(), [](const WeightedPair& a, const WeightedPair& b) {
     const auto [al, ah] = std::minmax(a.i, a.j);
     const auto [bl, bh] = std::minmax(b.i, b.j);
@@ -64,7 +64,7 @@ WeightedEdges::WeightedEdges(int64_t samples, std::vector<WeightedPair> pairs, c
     columns_[next[row]] = static_cast<int32_t>(column);
     weights_[next[row]++] = weight;
   };
-  // A row first takes its partners below it, then itself and those above: both come ascending.
+  // Each row takes its columns below the diagonal first, then the others, so that columns ascend.
   for (const WeightedPair& pair : pairs) {
     const auto [low, high] = std::minmax(pair.i, pair.j);
     if (low != high) put(high, low, pair.weight);

@@ -1,4 +1,4 @@
-// weighted_edges: pairs of samples with a weight that a user brings, as symmetric CSR.
+// weighted_edges: weighted pairs of samples given by the user, as symmetric CSR.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ struct WeightedPair {
 class WeightedEdges {
  public:
   WeightedEdges() = default;
-  // Each unordered pair once, or several times with the same weight. `source` names the pairs in errors (data): a sample
-  // out of range, a weight that is not finite, two directions or two lines of a pair with different weights.
+  // Takes each unordered pair once, or several times with the same weight. Throws Error (data), with `source` in it,
+  // for a sample out of range, a weight that is not finite, or a pair with two different weights.
   WeightedEdges(int64_t samples, std::vector<WeightedPair> pairs, const std::string& source);
 
   bool empty() const { return columns_.empty(); }
   int64_t samples() const { return static_cast<int64_t>(offsets_.size()) - 1; }
   int64_t pairs() const { return pairs_; }    // unordered
-  double weight(int64_t i, int64_t j) const;  // 0 when there is no edge
+  double weight(int64_t i, int64_t j) const;  // 0 without an edge
   // Row i is entries [offsets[i], offsets[i + 1]), columns ascending.
   const std::vector<int64_t>& offsets() const { return offsets_; }
   const std::vector<int32_t>& columns() const { return columns_; }

@@ -34,7 +34,7 @@ int find_column(const std::vector<std::string>& head, std::initializer_list<cons
 
 std::vector<std::vector<std::string>> read_csv(const std::string& path) {
   std::string text = read_whole_file(path);
-  if (text.compare(0, 3, "\xEF\xBB\xBF") == 0) text.erase(0, 3);  // what some spreadsheets begin with
+  if (text.compare(0, 3, "\xEF\xBB\xBF") == 0) text.erase(0, 3);  // the byte order mark of some spreadsheets
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> row;
   std::string field;
@@ -50,7 +50,7 @@ std::vector<std::vector<std::string>> read_csv(const std::string& path) {
     if (c == '"' && field.empty()) {
       const size_t opened = line;
       for (++i;; ++i) {
-        PAL_DATA_CHECK(i < text.size(), path + ": a quote is never closed in line", opened, "close it");
+        PAL_DATA_CHECK(i < text.size(), path + ": a quote is never closed; it begins in line {}", opened, "close it");
         if (text[i] == '\n') ++line;
         if (text[i] != '"')
           field += text[i];
@@ -88,7 +88,7 @@ std::vector<NamedLabel> read_manifest(const std::string& path) {
   for (size_t r = head ? 1 : 0; r < rows.size(); ++r) {
     const std::vector<std::string>& row = rows[r];
     PAL_DATA_CHECK(static_cast<size_t>(name) < row.size() && !trimmed(row[static_cast<size_t>(name)]).empty(),
-                   path + ": no path in row", r + 1, "each row is path,label");
+                   path + ": row {} has no path", r + 1, "each row is path,label");
     const bool labeled = label >= 0 && static_cast<size_t>(label) < row.size();
     list.push_back({trimmed(row[static_cast<size_t>(name)]), labeled ? trimmed(row[static_cast<size_t>(label)]) : ""});
   }

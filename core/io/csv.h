@@ -1,4 +1,4 @@
-// csv: comma-separated files (RFC 4180: quotes, "" within them, any line ends) and the two columns that we look for.
+// csv: comma-separated files (RFC 4180: quotes, "" within them, any line ends) and the columns path and label.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace pal::io {
 
-// Rows without any text are left out. Throws Error (data) naming the file and the line of a quote that is never closed.
+// Empty rows are skipped. Throws Error (data) with the file and the line of a quote that is never closed.
 std::vector<std::vector<std::string>> read_csv(const std::string& path);
 
 struct NamedLabel {

@@ -26,7 +26,8 @@ void write_h5(const std::string& path, const FeatureFile& file) {
   partial.publish();
 }
 
-// NumPy's format 1.0: magic, version, length of the header, the header as a Python literal, raw bytes from a multiple of 64.
+// NumPy's format 1.0: magic, version, length of the header, the header as a Python literal, raw bytes from a multiple
+// of 64.
 void write_npy(const std::string& path, const void* data, size_t bytes, const char* type, const std::string& shape) {
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type, shape);
   constexpr size_t kBefore = 10;
@@ -53,7 +54,7 @@ std::vector<std::string> write_feature_file(const std::string& path, const Featu
     write_h5(path, file);
     return {path};
   }
-  PAL_CHECK(path.ends_with(".npy"), "the name of a file of features", path, "end it with .h5 or .npy");
+  PAL_CHECK(path.ends_with(".npy"), "{} is not a name for a file of features", path, "end it with .h5 or .npy");
   const at::Tensor dense = file.features.contiguous();
   write_npy(path, dense.const_data_ptr(), dense.nbytes(), dense.scalar_type() == at::kDouble ? "<f8" : "<f4",
             fmt::format("{}, {}", dense.size(0), dense.size(1)));

@@ -95,7 +95,8 @@ void FileHandle::write_at(uint64_t offset, const void* data, size_t bytes) {
   }
 }
 
-void FileHandle::start_sync(uint64_t offset, uint64_t bytes) {  // a hint: where it is not supported, sync() does it all
+void FileHandle::start_sync(uint64_t offset,
+                            uint64_t bytes) {  // a hint: if it is not supported, sync() does all the work
   ::sync_file_range(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes), SYNC_FILE_RANGE_WRITE);
 }
 
@@ -110,7 +111,7 @@ void FileHandle::sync() {
 PartialFile::PartialFile(std::string target) : target_(std::move(target)) {
   const std::string stem = target_ + ".partial-" + std::to_string(::getpid()) + "-";
   int descriptor = -1;
-  for (int k = 0; descriptor < 0; ++k) {  // a killed process of the same number may have left some
+  for (int k = 0; descriptor < 0; ++k) {  // a killed process with the same id may have left such files
     path_ = stem + std::to_string(k);
     descriptor = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor < 0 && (errno != EEXIST || k == 1000)) fail_write(target_);

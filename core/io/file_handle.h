@@ -1,4 +1,4 @@
-// file_handle: a POSIX file with errors that are sentences: positioned reads and writes, sync, atomic publication.
+// file_handle: a POSIX file: positioned reads and writes, sync, atomic publication; errors are sentences.
 //
 // Thread: read_at and write_at take a position, so several threads may use one handle.
 #pragma once
@@ -17,7 +17,7 @@ class FileHandle {
   FileHandle() = default;
   FileHandle(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}  // takes it over
   static FileHandle open_for_reading(const std::string& path);
-  // Errors speak of `shown_as`.
+  // Errors name `shown_as`.
   static FileHandle create(const std::string& path, const std::string& shown_as, Content content = Content::discard);
   FileHandle(FileHandle&& other) noexcept;
   FileHandle& operator=(FileHandle&& other) noexcept;
@@ -25,13 +25,13 @@ class FileHandle {
 
   const std::string& path() const { return path_; }
   uint64_t size() const;
-  // Exactly `bytes` bytes; false when the file ends before.
+  // Reads exactly `bytes` bytes; false when the file ends earlier.
   bool read_at(uint64_t offset, void* data, size_t bytes) const;
-  void will_read(uint64_t offset, uint64_t bytes) const;  // the system may read this ahead, in its own time
-  void forget_cached() const;  // the next read comes from the disk, as far as the system has written it there
+  void will_read(uint64_t offset, uint64_t bytes) const;  // allows the system to read this ahead
+  void forget_cached() const;  // drops the page cache, so that the next read comes from the disk
   void write_at(uint64_t offset, const void* data, size_t bytes);
   void start_sync(uint64_t offset,
-                  uint64_t bytes);  // asks the disk to begin, so that a later sync() does not wait for all of it
+                  uint64_t bytes);  // starts writing, so that a later sync() waits less
   void sync();                      // to the disk
   void truncate(uint64_t bytes);
 
@@ -40,10 +40,10 @@ class FileHandle {
   std::string path_;
 };
 
-// A name beside `target` for a file in the making. Unless it is published, the file goes with the object.
+// A temporary file beside `target`. The destructor removes it unless it was published.
 class PartialFile {
  public:
-  explicit PartialFile(std::string target);  // makes the (empty) file: an unwritable place is met here
+  explicit PartialFile(std::string target);  // creates the empty file; throws when the place is not writable
   PartialFile(PartialFile&& other) noexcept;
   PartialFile& operator=(PartialFile&&) = delete;
   ~PartialFile();

@@ -92,7 +92,7 @@ void FileWriter::finish() {
 void sync_folder(const std::string& folder) {
   const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) fail_write(folder);
-  // Network file systems may refuse to sync a folder (EINVAL); their renames are the server's matter.
+  // Network file systems may refuse to sync a folder (EINVAL); the server makes their renames durable.
   const bool synced = fsync(file) == 0 || errno == EINVAL;
   const int error = errno;
   close(file);
@@ -122,7 +122,7 @@ void write_file_atomically(const std::string& path, std::string_view content) {
   sync_folder(folder_of(path));
 }
 
-// What a run keeps of itself: it fails as data.
+// Files of a run: a failure is an Error (data).
 bool put_new_file(const std::string& path, std::string_view content, unsigned rights) {
   std::string fresh = path + ".new-XXXXXX";
   const int file = mkstemp(fresh.data());

@@ -1,6 +1,6 @@
 // files: reading and writing whole files so that a crash leaves the old one or the new one, never half of one.
 //
-// Failures throw Error with one sentence: the file, the system's words, what to do. Reading fails as data (exit 3),
+// Failures throw Error with one sentence: the file, the system's message, what to do. Reading fails as data (exit 3),
 // writing as usage (exit 2): the place was the user's choice.
 #pragma once
 
@@ -15,15 +15,15 @@ std::string read_whole_file(const std::string& path);
 // Temporary file beside it, fsync, rename, fsync of the folder.
 void write_file_atomically(const std::string& path, std::string_view content);
 
-// Puts a file there unless there is one: whether it did. It never stands there without its content, wherever its writer is
-// killed, and of two writers one comes first. Rights as of chmod.
+// Creates the file unless it exists; returns whether it did. The file never exists without its content, even if the
+// writer is killed, and of two writers exactly one creates it. `mode` as for chmod.
 bool put_new_file(const std::string& path, std::string_view content, unsigned rights = 0644);
 
-// Makes renames and new names in a folder last through a power cut.
+// Syncs a folder, so that renames and new names in it survive a power cut.
 void sync_folder(const std::string& folder);
 
-// Renames with the system's words on failure. exchange_paths swaps two names in one go where the file system can; false
-// where it cannot.
+// rename_path throws with the system's message. exchange_paths swaps two names atomically; false when the file system
+// cannot.
 void rename_path(const std::string& from, const std::string& to);
 bool exchange_paths(const std::string& a, const std::string& b);
 

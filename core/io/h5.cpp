@@ -111,11 +111,11 @@ void write_attribute(hid_t file, const std::string& object, const std::string& n
 
 File File::open(const std::string& path) {
   const Quiet quiet;
-  FileHandle::open_for_reading(path);  // says more briefly than HDF5 why a file cannot be opened
+  FileHandle::open_for_reading(path);  // gives a shorter reason than HDF5 when the file cannot be opened
   const Id access(access_list(), H5Pclose);
   const hid_t id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access);
   if (id < 0)
-    throw Error(Exit::data, path + " is not a whole HDF5 file: " + library_words() + "; copy or import it again");
+    throw Error(Exit::data, path + " is not a complete HDF5 file: " + library_words() + "; copy or import it again");
   File file(id, FileHandle());
   file.handle_ = FileHandle(descriptor_copy(id, path), path);
   return file;
@@ -169,15 +169,15 @@ Extent File::extent(const std::string& name, Type type) const {
                    H5Dclose);
   const Id list(check(H5Dget_create_plist(dataset), path + ": " + name + " has no layout"), H5Pclose);
   const char* todo = "store it contiguous, without filters, in the file itself";
-  PAL_DATA_CHECK(H5Pget_nfilters(list) == 0, path + ": data set with a filter", name, todo);
-  PAL_DATA_CHECK(H5Pget_layout(list) != H5D_VIRTUAL, path + ": virtual data set", name, todo);
-  PAL_DATA_CHECK(H5Pget_layout(list) == H5D_CONTIGUOUS, path + ": data set that is not contiguous", name, todo);
-  PAL_DATA_CHECK(H5Pget_external_count(list) == 0, path + ": data set stored in another file", name, todo);
+  PAL_DATA_CHECK(H5Pget_nfilters(list) == 0, path + ": data set {} has a filter", name, todo);
+  PAL_DATA_CHECK(H5Pget_layout(list) != H5D_VIRTUAL, path + ": data set {} is virtual", name, todo);
+  PAL_DATA_CHECK(H5Pget_layout(list) == H5D_CONTIGUOUS, path + ": data set {} is not contiguous", name, todo);
+  PAL_DATA_CHECK(H5Pget_external_count(list) == 0, path + ": data set {} is stored in another file", name, todo);
   const Id stored(H5Dget_type(dataset), H5Tclose);
-  PAL_DATA_CHECK(same_type(stored, type), path + ": data set of another type", name,
+  PAL_DATA_CHECK(same_type(stored, type), path + ": data set {} has the wrong type", name,
                  std::string("it must be ") + type_name(type));
   const Id space(H5Dget_space(dataset), H5Sclose);
-  PAL_DATA_CHECK(H5Sget_simple_extent_ndims(space) == 1, path + ": data set of another shape", name,
+  PAL_DATA_CHECK(H5Sget_simple_extent_ndims(space) == 1, path + ": data set {} has the wrong shape", name,
                  "it must have one axis");
 
   Extent extent;
@@ -185,12 +185,12 @@ Extent File::extent(const std::string& name, Type type) const {
   extent.item_bytes = static_cast<int64_t>(H5Tget_size(stored));
   if (extent.count == 0) return extent;
   extent.offset = H5Dget_offset(dataset);
-  // Also bounds what a reader allocates: by the size of the file, not by what the file says of itself.
+  // Also bounds what a reader allocates: by the size of the file, not by its header.
   const uint64_t file_bytes = handle_.size();
   const bool inside =
       extent.offset != HADDR_UNDEF && extent.offset <= file_bytes &&
       static_cast<uint64_t>(extent.count) <= (file_bytes - extent.offset) / static_cast<uint64_t>(extent.item_bytes);
-  PAL_DATA_CHECK(inside, path + ": data set whose bytes are not in the file", name, "copy or import it again");
+  PAL_DATA_CHECK(inside, path + ": the bytes of data set {} are not in the file", name, "copy or import it again");
   return extent;
 }
 
@@ -230,8 +230,8 @@ std::vector<int64_t> File::integers(const std::string& object, const std::string
   const Id stored(H5Aget_type(id), H5Tclose);
   const Id space(H5Aget_space(id), H5Sclose);
   const hssize_t count = H5Sget_simple_extent_npoints(space);
-  PAL_DATA_CHECK(H5Tget_class(stored) == H5T_INTEGER && count >= 0 && count <= 64, path + ": attribute of another type",
-                 name, "it must be integer");
+  PAL_DATA_CHECK(H5Tget_class(stored) == H5T_INTEGER && count >= 0 && count <= 64,
+                 path + ": attribute {} has the wrong type", name, "it must be integer");
   std::vector<int64_t> values(static_cast<size_t>(count));
   check(H5Aread(id, H5T_NATIVE_INT64, values.data()), path + ": attribute " + name + " cannot be read");
   return values;
@@ -244,7 +244,7 @@ std::string File::text(const std::string& object, const std::string& name) const
   const Id stored(H5Aget_type(id), H5Tclose);
   const Id space(H5Aget_space(id), H5Sclose);
   const bool one_text = H5Tget_class(stored) == H5T_STRING && H5Sget_simple_extent_npoints(space) == 1;
-  PAL_DATA_CHECK(one_text, path + ": attribute of another type", name, "it must be one text");
+  PAL_DATA_CHECK(one_text, path + ": attribute {} has the wrong type", name, "it must be one text");
   if (H5Tis_variable_str(stored) > 0) {  // what h5py writes for a Python string
     char* value = nullptr;
     check(H5Aread(id, stored, &value), path + ": attribute " + name + " cannot be read");
@@ -274,7 +274,7 @@ void File::set_text(const std::string& object, const std::string& name, const st
 
 std::string library_version() {
   unsigned major = 0, minor = 0, release = 0;
-  check(H5get_libversion(&major, &minor, &release), "HDF5 does not tell its version");
+  check(H5get_libversion(&major, &minor, &release), "HDF5 reports no version");
   return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
 }
 

@@ -1,12 +1,12 @@
 // h5: HDF5 files as this project uses them: 1-D contiguous arrays, fixed-length strings, small attributes.
 //
-// Only h5.cpp includes hdf5.h. HDF5 describes what is where; the bytes themselves go by pread and pwrite, outside its
-// global lock. A file in the making is described in memory and gets its head from there when it is closed: so a full disk
-// is met by our own write, never by HDF5 (which cannot close a file that it cannot write, and dies of it at exit).
-// Every failure is pal::Error (data) with the library's own words; HDF5 itself prints nothing. Written files hold no
+// Only h5.cpp includes hdf5.h. HDF5 keeps the metadata; pread and pwrite move the bytes, outside its global lock. HDF5
+// builds the metadata of a new file in memory, and close() writes it as the head of the file: a full disk is then an
+// error of pwrite, never of HDF5 (which cannot close a file that it cannot write, and crashes at exit).
+// Every failure is pal::Error (data) with the library's message; HDF5 itself prints nothing. Written files hold no
 // time stamps: the same calls make the same bytes. Files are opened without locks (network file systems), plug-ins are
-// off, and what would lead out of the file or run code is refused: external and soft links, external storage, virtual
-// data sets, filters; so is every layout but contiguous.
+// off, and everything that refers outside of the file or runs code is refused: external and soft links, external
+// storage, virtual data sets, filters; so is every layout but contiguous.
 #pragma once
 
 #include <cstdint>
@@ -38,10 +38,10 @@ class File {
  public:
   static File open(const std::string& path);  // to read
   static File create(const std::string& path, const std::string& shown_as = "",
-                     Content content = Content::discard);  // errors speak of `shown_as`
+                     Content content = Content::discard);  // errors name `shown_as`
   File(File&& other) noexcept;
   File& operator=(File&&) = delete;
-  ~File();       // closes; a failure is not reported, so a writer calls close()
+  ~File();       // closes without reporting a failure; a writer calls close()
   void close();  // writes the head; the handle stays open
 
   FileHandle& handle() { return handle_; }
@@ -75,7 +75,7 @@ class File {
 
   int64_t id_ = -1;
   FileHandle handle_;
-  std::shared_ptr<std::string> head_;  // of a file in the making: HDF5 puts it here when it closes the description
+  std::shared_ptr<std::string> head_;  // of a new file: HDF5 stores the metadata here when it closes
   uint64_t end_ = kHeadBytes;
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMaxArrayBytes = int64_t{1} << 31;
 
-// Opens a data set that lies in the file itself and can be read without foreign code.
+// Opens a data set that is stored in the file itself and needs no plug-in.
 hid_t open_plain(hid_t file, const std::string& path, const std::string& name) {
   PAL_DATA_CHECK(link_exists(file, path, name), path + " has no data set", name,
                  "see `pal help data` for the layouts that are read");
@@ -19,15 +19,16 @@ hid_t open_plain(hid_t file, const std::string& path, const std::string& name) {
   try {
     const Id list(check(H5Dget_create_plist(dataset), path + ": " + name + " has no layout"), H5Pclose);
     const char* todo = "store the data in the file itself";
-    PAL_DATA_CHECK(H5Pget_layout(list) != H5D_VIRTUAL, path + ": virtual data set", name, todo);
-    PAL_DATA_CHECK(H5Pget_external_count(list) == 0, path + ": data set stored in another file", name, todo);
+    PAL_DATA_CHECK(H5Pget_layout(list) != H5D_VIRTUAL, path + ": data set {} is virtual", name, todo);
+    PAL_DATA_CHECK(H5Pget_external_count(list) == 0, path + ": data set {} is stored in another file", name, todo);
     for (int k = 0; k < H5Pget_nfilters(list); ++k) {
       unsigned flags = 0, config = 0;
       size_t values = 0;
       const H5Z_filter_t filter =
           H5Pget_filter2(list, static_cast<unsigned>(k), &flags, &values, nullptr, 0, nullptr, &config);
       PAL_DATA_CHECK(filter == H5Z_FILTER_DEFLATE || filter == H5Z_FILTER_SHUFFLE || filter == H5Z_FILTER_FLETCHER32,
-                     path + ": " + name + " has an unknown filter", filter, "store it with gzip or without a filter");
+                     path + ": " + name + " has the unknown filter {}", filter,
+                     "store it with gzip or without a filter");
     }
   } catch (...) {
     H5Dclose(dataset);
@@ -44,7 +45,8 @@ ForeignFile::ForeignFile(const std::string& path) : path_(path) {
   const Id access(access_list(), H5Pclose);
   id_ = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access);
   if (id_ < 0)
-    throw Error(Exit::data, path + " is not a whole HDF5 file: " + library_words() + "; copy it again from its source");
+    throw Error(Exit::data,
+                path + " is not a complete HDF5 file: " + library_words() + "; copy it again from its source");
 }
 
 ForeignFile::~ForeignFile() {
@@ -69,7 +71,7 @@ std::vector<ForeignFile::Member> ForeignFile::members(const std::string& group) 
   std::vector<Member> found;
   for (const std::string& name : names) {
     const std::string full = group == "/" ? name : group + "/" + name;
-    link_exists(id_, path_, full);  // refuses links to elsewhere
+    link_exists(id_, path_, full);  // refuses links to other files
     H5O_info_t info{};
     check(H5Oget_info_by_name2(id_, full.c_str(), &info, H5O_INFO_BASIC, H5P_DEFAULT),
           path_ + ": " + full + " cannot be read");
@@ -97,7 +99,7 @@ std::vector<int64_t> ForeignFile::integers(const std::string& name) const {
   const Id space(H5Dget_space(dataset), H5Sclose);
   const hssize_t count = H5Sget_simple_extent_npoints(space);
   PAL_DATA_CHECK(H5Tget_class(type) == H5T_INTEGER && count >= 0 && count <= kMaxArrayBytes / 8,
-                 path_ + ": data set of another type", name, "it must be a list of integers");
+                 path_ + ": data set {} has the wrong type", name, "it must be a list of integers");
   std::vector<int64_t> values(static_cast<size_t>(count));
   check(H5Dread(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
         path_ + ": " + name + " cannot be read");
@@ -111,7 +113,7 @@ void ForeignFile::read_floats(const std::string& name, std::span<float> values) 
   const Id space(H5Dget_space(dataset), H5Sclose);
   PAL_DATA_CHECK(
       H5Tget_class(type) == H5T_FLOAT && H5Sget_simple_extent_npoints(space) == static_cast<hssize_t>(values.size()),
-      path_ + ": data set of another type or size", name, "it must be an array of floats");
+      path_ + ": data set {} has the wrong type or size", name, "it must be an array of floats");
   check(H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
         path_ + ": " + name + " cannot be read");
 }
@@ -129,7 +131,7 @@ void ForeignFile::read_bytes(const std::string& name, int64_t row, std::vector<u
     const Id item(H5Tget_super(type), H5Tclose);
     of_bytes = H5Tget_class(item) == H5T_INTEGER && H5Tget_size(item) == 1;
   }
-  PAL_DATA_CHECK(list && of_bytes, path_ + ": data set of another type", name,
+  PAL_DATA_CHECK(list && of_bytes, path_ + ": data set {} has the wrong type", name,
                  "it must be a list of byte arrays of any length");
   check(H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, nullptr, &one, nullptr), what);
   const Id memory(H5Screate_simple(1, &one, nullptr), H5Sclose);
@@ -149,9 +151,10 @@ void ForeignFile::read_bytes(const std::string& name, std::vector<uint8_t>& byte
   const hssize_t count = H5Sget_simple_extent_npoints(space);
   const bool is_bytes = (H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_OPAQUE) && count >= 0;
   const int64_t item = static_cast<int64_t>(H5Tget_size(type));
-  PAL_DATA_CHECK(is_bytes && (item == 1 || H5Tget_class(type) == H5T_OPAQUE), path_ + ": data set of another type",
-                 name, "it must be bytes");
-  PAL_DATA_CHECK(count <= kMaxArrayBytes / item, path_ + ": data set too large for an image", name, "leave it out");
+  PAL_DATA_CHECK(is_bytes && (item == 1 || H5Tget_class(type) == H5T_OPAQUE),
+                 path_ + ": data set {} has the wrong type", name, "it must be bytes");
+  PAL_DATA_CHECK(count <= kMaxArrayBytes / item, path_ + ": data set {} is too large for an image", name,
+                 "leave it out");
   bytes.resize(static_cast<size_t>(count * item));
   check(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()), path_ + ": " + name + " cannot be read");
 }

@@ -1,9 +1,9 @@
-// h5_foreign: HDF5 files that other libraries wrote, read through HDF5 itself, with suspicion.
+// h5_foreign: reads HDF5 files of other programs, through HDF5 itself, and trusts nothing in them.
 //
-// Any layout and integer type, and the filters that HDF5 brings along (deflate, shuffle, Fletcher32). As in h5.h, what
-// would lead out of the file or run code is refused: external and soft links, external storage, virtual data sets, other
-// filters.
-// Thread: HDF5 has one lock for all; read_bytes() may be called from several threads, one at a time gets through.
+// Any layout and integer type, and the filters that HDF5 brings along (deflate, shuffle, Fletcher32). As in h5.h,
+// everything that refers outside of the file or runs code is refused: external and soft links, external storage,
+// virtual data sets, other filters.
+// Thread: HDF5 has one global lock; several threads may call read_bytes(), and HDF5 runs one at a time.
 #pragma once
 
 #include <cstdint>

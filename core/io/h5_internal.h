@@ -1,4 +1,4 @@
-// h5_internal: what our files that speak to HDF5 share: quiet errors, owned identifiers, safe access, plain links.
+// h5_internal: shared by the files that call HDF5: quiet errors, owned identifiers, safe access, plain links.
 #pragma once
 
 #include <hdf5.h>
@@ -11,8 +11,8 @@
 
 namespace pal::io::h5 {
 
-// Silences HDF5's printing on this thread (its error stack is per thread) and gives it back as it was. Nor shall HDF5
-// clean up at exit: there is nothing to save, and after a damaged file it prints "infinite loop closing library".
+// Turns HDF5's printing off on this thread (its error stack is per thread) and restores it. It also turns HDF5's
+// cleanup at exit off: there is nothing to save, and after a damaged file it prints "infinite loop closing library".
 class Quiet {
  public:
   Quiet() {
@@ -28,7 +28,7 @@ class Quiet {
   void* data_ = nullptr;
 };
 
-// The innermost entry of HDF5's error stack says what happened; the outer ones only say where.
+// The innermost entry of HDF5's error stack holds the reason; the outer ones only hold places.
 inline std::string library_words() {
   std::string words;
   const auto take_first = [](unsigned n, const H5E_error2_t* error, void* out) -> herr_t {
@@ -81,8 +81,8 @@ inline bool link_exists(hid_t file, const std::string& path, const std::string& 
     if (H5Lexists(file, step.c_str(), H5P_DEFAULT) <= 0) return false;
     H5L_info_t info{};
     check(H5Lget_info(file, step.c_str(), &info, H5P_DEFAULT), path + ": link " + step + " cannot be read");
-    PAL_DATA_CHECK(info.type == H5L_TYPE_HARD, path + " has a link to elsewhere", step,
-                   "such files are not read; store the data in the file itself");
+    PAL_DATA_CHECK(info.type == H5L_TYPE_HARD, path + ": {} is a link to another place", step,
+                   "store the data in the file itself");
   }
   return true;
 }

@@ -48,14 +48,14 @@ void read_at(const std::string& path, int file, void* into, uint64_t bytes, uint
     const ssize_t got = pread(file, to, std::min<uint64_t>(bytes, uint64_t{1} << 30), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) refuse(path, std::strerror(errno));
-    if (got == 0) refuse(path, "it ends too early");
+    if (got == 0) refuse(path, "it is cut off");
     to += got;
     offset += static_cast<uint64_t>(got);
     bytes -= static_cast<uint64_t>(got);
   }
 }
 
-// Like json::parse, but a key that comes twice is an error: which of the two would count?
+// Like json::parse, but a repeated key is an error.
 nlohmann::json parse_header(const std::string& path, const std::string& text) {
   std::vector<std::set<std::string>> open;
   const auto watch = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
@@ -85,7 +85,7 @@ Entry parse_entry(const std::string& path, const std::string& name, const nlohma
   const auto bad = [&](const std::string& reason) { refuse(path, "tensor '" + name + "' " + reason); };
   if (!value.is_object() || value.size() != 3 || !value.contains("dtype") || !value.contains("shape") ||
       !value.contains("data_offsets"))
-    bad("has not exactly dtype, shape and data_offsets");
+    bad("does not have exactly dtype, shape and data_offsets");
   const auto &dtype = value["dtype"], &shape = value["shape"], &offsets = value["data_offsets"];
   Entry entry{name, at::kFloat, {}, 0, 0};
   const auto* found =
@@ -140,10 +140,9 @@ SafetensorsFile read_safetensors(const std::string& path) {
   uint64_t length = 0;
   if (size < sizeof(length)) refuse(path, "it has only " + std::to_string(size) + " bytes");
   read_at(path, descriptor.file, &length, sizeof(length), 0);
-  if (length > kMaxHeader)
-    refuse(path, "its header is said to have " + std::to_string(length) + " bytes, more than 100 MB");
+  if (length > kMaxHeader) refuse(path, "its header has " + std::to_string(length) + " bytes, more than 100 MB");
   if (length > size - sizeof(length))
-    refuse(path, "its header is said to have " + std::to_string(length) + " bytes, more than the file");
+    refuse(path, "its header has " + std::to_string(length) + " bytes, more than the file");
   std::string text(length, '\0');
   read_at(path, descriptor.file, text.data(), length, sizeof(length));
 

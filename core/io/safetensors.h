@@ -1,4 +1,5 @@
-// safetensors: named tensors in a file: an 8-byte length, a JSON header, raw bytes. Readable in Python; nothing executes.
+// safetensors: named tensors in a file: an 8-byte length, a JSON header, raw bytes. Readable in Python; nothing
+// executes.
 #pragma once
 
 #include <map>
@@ -17,7 +18,7 @@ struct SafetensorsFile {
   std::map<std::string, at::Tensor> tensors;
   std::map<std::string, std::string> metadata;
 };
-// Every length, offset, dtype and overlap is checked; a bad file throws Error (data) naming it and the reason.
+// Every length, offset, dtype and overlap is checked; a bad file throws Error (data) with its name and the reason.
 SafetensorsFile read_safetensors(const std::string& path);
 
 }  // namespace pal::io

@@ -1,4 +1,4 @@
-// safetensors_bytes: writing a safetensors file from plain bytes; knows no torch, so that a writer can be tested alone.
+// safetensors_bytes: writes a safetensors file from plain bytes, without LibTorch, so that a test can link it alone.
 #pragma once
 
 #include <cstddef>

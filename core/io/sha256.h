@@ -1,4 +1,4 @@
-// sha256: the fingerprint of files and weights.
+// sha256: SHA-256 of files and weights.
 #pragma once
 
 #include <cstddef>

@@ -13,12 +13,52 @@
 namespace pal::label {
 namespace {
 
-constexpr int64_t kRemembered = 2000;  // newest answers of a person that may be taken back
+constexpr int64_t kRemembered = 2000;  // newest answers of a person that may be undone
 
 std::string row_uuid(const std::string& card, int64_t member) { return card + "-" + std::to_string(member); }
 std::string card_of(const std::string& row) { return row.substr(0, row.rfind('-')); }
 
 }  // namespace
+
+std::vector<std::string> GroupCommit::put(std::vector<oracle::Entry> entries) {
+  const auto mine = std::make_shared<Batch>();
+  mine->entries = std::move(entries);
+  std::unique_lock<std::mutex> lock(mutex_);
+  waiting_.push_back(mine);
+  while (!mine->done) {
+    if (writing_) {
+      changed_.wait(lock);
+      continue;
+    }
+    writing_ = true;
+    const std::vector<std::shared_ptr<Batch>> batches = std::move(waiting_);
+    waiting_.clear();
+    lock.unlock();
+    write(batches);
+    lock.lock();
+    for (const auto& b : batches) b->done = true;
+    writing_ = false;
+    changed_.notify_all();
+  }
+  if (mine->error) std::rethrow_exception(mine->error);
+  return mine->reasons;
+}
+
+void GroupCommit::write(const std::vector<std::shared_ptr<Batch>>& batches) const {
+  std::vector<oracle::Entry> all;
+  for (const auto& b : batches) all.insert(all.end(), b->entries.begin(), b->entries.end());
+  try {
+    const std::vector<std::string> reasons = write_(all);
+    size_t at = 0;
+    for (const auto& b : batches) {
+      b->reasons.assign(reasons.begin() + static_cast<ptrdiff_t>(at),
+                        reasons.begin() + static_cast<ptrdiff_t>(at + b->entries.size()));
+      at += b->entries.size();
+    }
+  } catch (...) {
+    for (const auto& b : batches) b->error = std::current_exception();
+  }
+}
 
 AnswerService::AnswerService(oracle::Ledger& ledger, const std::string& run_dir, const AnswerServiceOptions& options)
     : ledger_(ledger),
@@ -33,22 +73,23 @@ AnswerService::AnswerService(oracle::Ledger& ledger, const std::string& run_dir,
   refresh(warnings);
   reload();
   if (options_.writer == Writer::page) return;
-  // A server that was killed between its own ledger and the inbox: what the job still asks for is handed on again.
+  // The last server may have been killed after it wrote its own ledger and before it wrote the inbox: the answers to
+  // questions that the job still publishes are submitted again.
   std::vector<oracle::Entry> entries;
   for (const oracle::RecordedAnswer& r : ledger_.all_answers()) {
     if (r.superseded_by == 0 && r.said != "withdrawn" && handed_out_.count({r.answer.query, r.answer.j}))
       entries.push_back({r.answer});
   }
-  hand_on(entries);
+  submit(entries);
 }
 
-void AnswerService::hand_on(const std::vector<oracle::Entry>& entries) {
+void AnswerService::submit(const std::vector<oracle::Entry>& entries) {
   std::string lines;
   for (const oracle::Entry& e : entries) {
     if (e.answer.query >= kOwnGold) continue;
     lines += e.undo.empty() ? oracle::answer_line(e.answer) : oracle::undo_line(e.undo, e.answer.annotator);
   }
-  // Names in order of time: the job takes the files in by name, and an answer must come before its undo.
+  // The names are in order of time: the job reads the files by name, and an answer must come before its undo.
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   if (!lines.empty())
     inbox_.submit("page-" + std::to_string(now) + "-" + std::to_string(getpid()) + "-" + std::to_string(++batches_),
@@ -62,7 +103,7 @@ std::vector<std::string> AnswerService::write(const std::vector<oracle::Entry>& 
     for (size_t k = 0; k < entries.size(); ++k) {
       if (reasons[k].empty()) taken.push_back(entries[k]);
     }
-    hand_on(taken);
+    submit(taken);
   }
   ++changes_;
   return reasons;
@@ -82,7 +123,7 @@ double AnswerService::price(oracle::QueryKind kind, size_t members) const {
                                                                          : options_.prices.pair;
 }
 
-std::string AnswerService::take(const CardAnswer& card) {
+std::string AnswerService::record(const CardAnswer& card) {
   std::vector<oracle::Entry> entries;
   if (!card.replaces.empty()) entries = withdrawals(card.person, card.replaces);
   const bool again = !entries.empty();
@@ -119,13 +160,13 @@ std::vector<oracle::Entry> AnswerService::withdrawals(const std::string& person,
   return entries;
 }
 
-std::string AnswerService::take_back(const std::string& person, const std::string& uuid) {
+std::string AnswerService::undo(const std::string& person, const std::string& uuid) {
   std::vector<oracle::Entry> entries = withdrawals(person, uuid);
   if (entries.empty()) {
     const std::vector<oracle::RecordedAnswer> last = ledger_.last_answers(person, kRemembered);
     const bool known = std::any_of(last.begin(), last.end(),
                                    [&](const oracle::RecordedAnswer& r) { return card_of(r.answer.uuid) == uuid; });
-    return known ? "" : "no answer of yours has this number: " + uuid;  // taken back before: nothing to do
+    return known ? "" : "no answer of yours has this number: " + uuid;  // undone before: nothing to do
   }
   const std::string reason = put(std::move(entries));
   reload();
@@ -133,10 +174,10 @@ std::string AnswerService::take_back(const std::string& person, const std::strin
 }
 
 std::string AnswerService::resolve(const std::string& owner, const std::string& uuid, int64_t query, int64_t member,
-                         oracle::Verdict verdict) {
+                                   oracle::Verdict verdict) {
   std::vector<oracle::Entry> entries;
   for (const oracle::RecordedAnswer& r : ledger_.answers_to(query, member)) {
-    if (r.answer.uuid == row_uuid(uuid, member)) return "";  // handed in before
+    if (r.answer.uuid == row_uuid(uuid, member)) return "";  // submitted before
     oracle::Entry e;
     e.answer.query = query;
     e.answer.annotator = owner;
@@ -144,7 +185,7 @@ std::string AnswerService::resolve(const std::string& owner, const std::string& 
     entries.push_back(std::move(e));
   }
   if (entries.empty())
-    return "nobody has answered question " + std::to_string(query) + " about sample " + std::to_string(member);
+    return "question " + std::to_string(query) + " about sample " + std::to_string(member) + " has no answer";
   entries.push_back({{query, -1, member, verdict, owner, 0, options_.prices.pair, row_uuid(uuid, member)}});
   const std::string reason = put(std::move(entries));
   reload();
@@ -172,8 +213,9 @@ std::vector<oracle::Query> AnswerService::next(const std::string& person, double
   return cards;
 }
 
-// In front of the others when it is time, and while it has not been answered; or when there is nothing else: a job that waits
-// for answers waits for these too.
+// A gold question comes first after every gold_every cards, or when there is no other card: a job that waits for
+//   answers
+// waits for these too.
 void AnswerService::add_gold(const std::string& person, std::vector<oracle::Query>& cards) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (since_gold_[person] < options_.gold_every && !cards.empty()) return;
@@ -191,7 +233,7 @@ void AnswerService::reload() {
   const std::lock_guard<std::mutex> lock(mutex_);
   gold_ = std::move(gold);
   if (options_.writer == Writer::job) {
-    // What the job has answers to by other ways is not handed out any more.
+    // The job no longer publishes a question that was answered in another way.
     for (oracle::Ledger::Waiting& w : waiting) {
       for (size_t k = 0; k < w.query.members.size(); ++k) {
         if (!handed_out_.count({w.query.id, w.query.members[k]})) w.wanted[k] = 0;
@@ -202,7 +244,7 @@ void AnswerService::reload() {
 }
 
 void AnswerService::refresh(std::vector<std::string>& warnings) {
-  options_.writer == Writer::page ? take_in(warnings) : look_at_job(warnings);
+  options_.writer == Writer::page ? take_in(warnings) : read_job_questions(warnings);
 }
 
 void AnswerService::take_in(std::vector<std::string>& warnings) {
@@ -212,7 +254,7 @@ void AnswerService::take_in(std::vector<std::string>& warnings) {
   reload();
 }
 
-void AnswerService::look_at_job(std::vector<std::string>& warnings) {
+void AnswerService::read_job_questions(std::vector<std::string>& warnings) {
   if (!std::filesystem::exists(questions_)) return;
   std::string text = io::read_whole_file(questions_);
   if (text == seen_questions_) return;

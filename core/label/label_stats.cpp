@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kPoints = 40, kShown = 20, kExamples = 24;
 
-// Inserts in parts, so that the way is seen.
+// Inserts in parts, for the history.
 void insert_with_history(graph::GraphStore& store, const std::vector<oracle::Decision>& decisions, int64_t before,
                          LabelStats& s) {
   std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> asked;  // pair → query, member
@@ -37,7 +37,7 @@ void insert_with_history(graph::GraphStore& store, const std::vector<oracle::Dec
   }
 }
 
-void look_for_disagreements(const std::vector<oracle::RecordedAnswer>& answers, LabelStats& s) {
+void find_disagreements(const std::vector<oracle::RecordedAnswer>& answers, LabelStats& s) {
   std::map<std::pair<int64_t, int64_t>, Disagreement> by_question;
   for (const oracle::RecordedAnswer& r : answers) {
     if (r.superseded_by != 0 || r.said == "withdrawn" || r.said == to_string(oracle::Verdict::skip)) continue;
@@ -66,8 +66,8 @@ void score_gold(const std::vector<oracle::RecordedAnswer>& answers, const std::v
 
 }  // namespace
 
-LabelStats look_at_answers(const oracle::Ledger& ledger, const graph::GraphStore& before, oracle::ConsensusKind consensus,
-                         const std::vector<int64_t>& labels) {
+LabelStats label_stats(const oracle::Ledger& ledger, const graph::GraphStore& before, oracle::ConsensusKind consensus,
+                       const std::vector<int64_t>& labels) {
   LabelStats s;
   const std::vector<oracle::Decision> decisions = oracle::standing_decisions(ledger, consensus);
   const std::vector<oracle::RecordedAnswer> answers = ledger.all_answers();
@@ -81,17 +81,17 @@ LabelStats look_at_answers(const oracle::Ledger& ledger, const graph::GraphStore
   s.known = s.history.back().known;
   s.components = store->components();
   for (const oracle::Decision& d : decisions) {
-    s.told += d.relation() != graph::Relation::unknown;
+    s.answered_pairs += d.relation() != graph::Relation::unknown;
     s.unsure += d.verdict == oracle::Verdict::unsure;
     s.broken += d.verdict == oracle::Verdict::broken;
   }
-  s.told -= static_cast<int64_t>(s.disputes.size());
+  s.answered_pairs -= static_cast<int64_t>(s.disputes.size());
   for (const oracle::RecordedAnswer& r : answers) {
     s.answers += r.said != "withdrawn" && r.superseded_by == 0;
     s.seconds += r.answer.seconds;
   }
   s.agreement = oracle::annotator_report(answers);
-  look_for_disagreements(answers, s);
+  find_disagreements(answers, s);
   score_gold(answers, labels, s);
   for (int64_t i = 0; i < store->samples(); ++i) {
     if (store->component_size(i) < 2) continue;

@@ -38,7 +38,7 @@ std::vector<oracle::Query> QuestionQueue::next(const std::string& person, double
 void QuestionQueue::answered(const std::string& person, int64_t query,
                              const std::vector<std::pair<int64_t, oracle::Verdict>>& answers) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  leases_.give_back(query, person);
+  leases_.release(query, person);
   const auto at = waiting_.find(query);
   if (at == waiting_.end()) return;
   oracle::Ledger::Waiting& w = at->second;

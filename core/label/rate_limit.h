@@ -1,6 +1,6 @@
-// rate_limit: how often somebody may ask: a bucket of `burst` requests for each, refilled at `per_second`.
+// rate_limit: a token bucket for each client: `burst` requests, refilled at `per_second`.
 //
-// At most `most` are remembered; when there are more, those whose bucket is full again are forgotten first, then all.
+// At most `most` clients are remembered; when there are more, those whose bucket is full again are dropped, then all.
 // Thread: any.
 #pragma once
 
@@ -17,7 +17,7 @@ class RateLimit {
   RateLimit(double per_second, double burst, size_t most = 4096)
       : per_second_(per_second), burst_(burst), most_(most) {}
 
-  // Whether `who` may at `now` (seconds of a clock that does not go back).
+  // Whether `who` may send a request at `now` (seconds of a monotonic clock).
   bool allow(const std::string& who, double now) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (buckets_.size() >= most_ && !buckets_.count(who)) {

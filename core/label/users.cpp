@@ -1,5 +1,11 @@
 #include "core/label/users.h"
 
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -11,13 +17,62 @@ namespace pal::label {
 namespace {
 
 constexpr size_t kLongestName = 64;
+constexpr size_t kSecretBytes = 32;
 
-bool fit_for_a_name(const std::string& name) {
+void make_secret(const std::string& file) {
+  unsigned char bytes[kSecretBytes];
+  PAL_DATA_CHECK(RAND_bytes(bytes, sizeof(bytes)) == 1, "no random numbers from the system for", file, "try again");
+  io::put_new_file(file, hexadecimal(std::string(reinterpret_cast<const char*>(bytes), sizeof(bytes))) + "\n", 0600);
+}
+
+bool is_valid_name(const std::string& name) {
   return !name.empty() && name.size() <= kLongestName &&
          std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < 32 || c == 127; });
 }
 
 }  // namespace
+
+std::string hexadecimal(const std::string& bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string digits;
+  for (const unsigned char c : bytes) digits += {kDigits[c >> 4], kDigits[c & 15]};
+  return digits;
+}
+
+std::string from_hexadecimal(const std::string& digits) {
+  const auto value = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+  std::string bytes;
+  for (size_t k = 0; k + 1 < digits.size(); k += 2) {
+    const int high = value(digits[k]), low = value(digits[k + 1]);
+    if (high < 0 || low < 0) return "";
+    bytes += static_cast<char>(high * 16 + low);
+  }
+  return digits.size() % 2 == 0 ? bytes : "";
+}
+
+Tokens::Tokens(const std::string& file) {
+  if (access(file.c_str(), F_OK) != 0) make_secret(file);
+  secret_ = from_hexadecimal(io::read_whole_file(file).substr(0, 2 * kSecretBytes));
+  PAL_DATA_CHECK(secret_.size() == kSecretBytes, "not the secret of a labeling page", file,
+                 "remove the file: pal label creates a new one, and new links");
+}
+
+std::string Tokens::sign(const char* purpose, const std::string& person, int64_t number) const {
+  const std::string text = std::string(purpose) + "\n" + std::to_string(number) + "\n" + person;
+  unsigned char mac[EVP_MAX_MD_SIZE];
+  unsigned int bytes = 0;
+  HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
+       reinterpret_cast<const unsigned char*>(text.data()), text.size(), mac, &bytes);
+  return hexadecimal(std::string(reinterpret_cast<const char*>(mac), bytes));
+}
+
+std::string Tokens::link(const std::string& person, int64_t number) const { return sign("link", person, number); }
+std::string Tokens::session(const std::string& person, int64_t number) const { return sign("session", person, number); }
+std::string Tokens::ticket(const std::string& person, int64_t query) const { return sign("ticket", person, query); }
+
+bool Tokens::equal(const std::string& a, const std::string& b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
 
 std::vector<User> read_users(const std::string& file) {
   std::vector<User> people;
@@ -32,13 +87,12 @@ std::vector<User> read_users(const std::string& file) {
       name.erase(name.find_last_not_of(" \t", name.size() - 7) + 1);
     }
     const std::string where = file + ":" + std::to_string(k + 1);
-    PAL_CHECK(fit_for_a_name(name), where + ": unfit for a name", name,
-              "use up to 64 bytes without control characters");
+    PAL_CHECK(is_valid_name(name), where + ": invalid name", name, "use up to 64 bytes without control characters");
     PAL_CHECK(std::none_of(people.begin(), people.end(), [&](const User& p) { return p.name == name; }),
-              where + ": this name stands there twice", name, "give every person a name of their own");
+              where + ": this name appears twice", name, "give every person a name of their own");
     people.push_back({name, role});
   }
-  PAL_CHECK(!people.empty(), "no names in", file, "write a name a line");
+  PAL_CHECK(!people.empty(), "no names in", file, "write one name per line");
   if (std::none_of(people.begin(), people.end(), [](const User& p) { return p.role == Role::owner; }))
     people.front().role = Role::owner;
   return people;
@@ -49,8 +103,8 @@ Users::Users(std::vector<User> people, const Tokens& tokens, std::string file)
   if (!std::filesystem::exists(file_)) return;
   for (const std::string& line : oracle::split_lines(io::read_whole_file(file_))) {
     const size_t space = line.find(' ');
-    PAL_DATA_CHECK(space != std::string::npos && space > 0, "a line that is no number of links and name in " + file_,
-                   line, "remove the file, and label/secret beside it");
+    PAL_DATA_CHECK(space != std::string::npos && space > 0, "expected `NUMBER NAME` in " + file_, line,
+                   "remove the file, and label/secret beside it");
     used_[line.substr(space + 1)] = std::strtoll(line.c_str(), nullptr, 10);
   }
 }

@@ -1,8 +1,9 @@
-// users: who may answer at the labeling page: names, their links for a first visit, and their cookies.
+// users: the people who may answer at the labeling page: their names, the link of their first visit, their cookies, and
+// the keyed hashes that these are made of.
 //
-// The users file has a name a line; `NAME owner` may also review, settle and export. Without a line that says so the first
-// one is the owner. A link is good for one visit, after which the browser shows a cookie: the next link of that person has
-// another number. The numbers are kept in a file, so that a used link stays used.
+// The users file has a name a line; `NAME owner` may also review, resolve and export. Without such a line the first
+// user is the owner. A link works for one visit; from then on the browser sends a cookie, and the next link of that
+// person has another number. The numbers are kept in a file, so that a used link stays used.
 // Thread: any.
 #pragma once
 
@@ -12,9 +13,33 @@
 #include <string>
 #include <vector>
 
-#include "core/label/tokens.h"
-
 namespace pal::label {
+
+// Keyed hashes (HMAC-SHA256, 256 bits) of one secret of the run.
+//   link     opens the page for a person; each number of theirs once
+//   session  what the browser sends from then on (a cookie)
+//   ticket   is sent with a question and comes back with its answer: proof that this person was asked the question,
+//            also after a restart of the server
+// The secret is in a file that only its owner may read; removing the file makes all hashes void.
+class Tokens {
+ public:
+  // Reads the secret, or creates one. Throws Error (data) when the file cannot be created or holds something else.
+  explicit Tokens(const std::string& file);
+
+  std::string link(const std::string& person, int64_t number) const;
+  std::string session(const std::string& person, int64_t number) const;
+  std::string ticket(const std::string& person, int64_t query) const;
+
+  // The time does not depend on where the texts differ.
+  static bool equal(const std::string& a, const std::string& b);
+
+ private:
+  std::string sign(const char* purpose, const std::string& person, int64_t number) const;  // 64 hexadecimal digits
+  std::string secret_;
+};
+
+std::string hexadecimal(const std::string& bytes);
+std::string from_hexadecimal(const std::string& digits);  // "" when they are not hexadecimal
 
 enum class Role { annotator, owner };
 struct User {
@@ -31,17 +56,17 @@ class Users {
   Users(std::vector<User> people, const Tokens& tokens, std::string file);
 
   const std::vector<User>& all() const { return people_; }
-  std::string link(const std::string& name) const;  // the one that is good now
+  std::string link(const std::string& name) const;  // the link that works now
 
   enum class Entry { granted, used, unknown };
   struct Visit {
     Entry entry = Entry::unknown;
     const User* person = nullptr;
-    std::string cookie = {};  // of a granted one
+    std::string cookie = {};  // when granted
   };
-  // Uses the link up. On disk when it returns.
+  // Marks the link as used. On disk when it returns.
   Visit enter(const std::string& link);
-  // Whose cookie it is; nullptr: nobody's.
+  // The person whose cookie it is; nullptr: unknown.
   const User* of_cookie(const std::string& cookie) const;
 
  private:

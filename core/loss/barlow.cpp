@@ -15,12 +15,12 @@
 namespace pal::loss {
 namespace {
 
-constexpr double kBatchNormEpsilon = 1e-5;  // of the field's batch norms
+constexpr double kBatchNormEpsilon = 1e-5;  // PyTorch's default
 constexpr double kShortestColumn = 1e-12;
 
-// What a correlation matrix C (D, D) fp64 costs, and the gradient M of that cost.
+// The loss of a correlation matrix C (D, D) fp64, and its gradient M.
 struct Correlation {
-  at::Tensor terms;     // (2) on and off the diagonal, unweighted by scale
+  at::Tensor terms;     // (2) on and off the diagonal, before loss.scale
   at::Tensor gradient;  // (D, D)
 };
 Correlation correlation_terms(const at::Tensor& c, const BarlowOptions& options) {
@@ -33,13 +33,13 @@ Correlation correlation_terms(const at::Tensor& c, const BarlowOptions& options)
   return result;
 }
 
-// Collective. Ĝ·rows: the degrees' roots on both sides of a product with G. rows (local rows of `batch`, any width).
+// Collective. Ĝ·rows: a product with G between two scalings by degree^-½. rows (local rows of `batch`, any width).
 at::Tensor normalized_product(const at::Tensor& rows, const Batch& batch, comm::Comm& comm,
                               graph::SelfLoops self_loops) {
   std::vector<double> root = degrees(batch.graph, self_loops, graph::Weights::absolute);
   for (double& d : root) d = d > 0 ? 1 / std::sqrt(d) : 0;
   const std::vector<double> own(root.begin() + batch.begin, root.begin() + batch.end);
-  const at::Tensor scale = ops::beside(rows, own).to(rows.scalar_type()).repeat({batch.views}).unsqueeze(1);
+  const at::Tensor scale = ops::to_device_of(rows, own).to(rows.scalar_type()).repeat({batch.views}).unsqueeze(1);
   const at::Tensor out = at::zeros_like(rows);
   product_share(out, (rows * scale).contiguous(), batch, comm, self_loops, 1);
   return out.mul_(scale);
@@ -76,11 +76,11 @@ Standardized standardize(const at::Tensor& views, const Batch& batch, comm::Comm
   const at::Tensor mean = views.sum(at::IntArrayRef{1}, true, at::kDouble);
   comm.all_reduce(mean);
   mean.div_(n);
-  const at::Tensor centerd = (views - mean).to(views.scalar_type());
-  const at::Tensor variance = at::linalg_vector_norm(centerd, 2, at::IntArrayRef{1}, true, at::kDouble).square_();
+  const at::Tensor centered = (views - mean).to(views.scalar_type());
+  const at::Tensor variance = at::linalg_vector_norm(centered, 2, at::IntArrayRef{1}, true, at::kDouble).square_();
   comm.all_reduce(variance);
   const at::Tensor inverse = variance.div_(n).add_(kBatchNormEpsilon).rsqrt_().to(views.scalar_type());
-  return {centerd * inverse, inverse};
+  return {centered * inverse, inverse};
 }
 
 LossResult barlow_cross(const BarlowOptions& options, const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
@@ -88,7 +88,7 @@ LossResult barlow_cross(const BarlowOptions& options, const at::Tensor& z, const
   const auto rows = static_cast<double>(batch.samples.size());
   PAL_CHECK(views >= 2, "loss.barlow=cross on a number of views", views, "give at least two, or use loss.barlow=graph");
   const Standardized x = standardize(z.view({views, n, dims}), batch, comm);
-  // All views beside each other: one product with the graph of the positions.
+  // All views as columns of one matrix: one product with the graph of the positions.
   const at::Tensor wide =
       x.rows.permute({1, 0, 2}).reshape({n, views * dims}).contiguous();  // D = 1: reshape may be a view
   const at::Tensor product = normalized_product(wide, positions_of(batch), comm, graph::SelfLoops::on)
@@ -135,6 +135,10 @@ Criterion make_barlow(const BarlowOptions& options) {
     return options.form == BarlowForm::graph ? barlow_graph(options, z, batch, comm)
                                              : barlow_cross(options, z, batch, comm);
   };
+}
+
+Criterion barlow_criterion(const LossSpec& spec) {
+  return make_barlow({spec.barlow, spec.lambda, spec.scale, spec.self_loops_or(graph::SelfLoops::off)});
 }
 
 }  // namespace pal::loss

@@ -1,12 +1,11 @@
-// criterion: a loss on a similarity graph, as a plain function (z, batch, comm) → value, terms, dz.
+// criterion: a loss on a similarity graph as a function (z, batch, comm) → value, terms, dz.
 //
-// `value` is the GLOBAL loss, the same on every rank; `dz` belongs to this rank's rows; parameter gradients are summed
-// over ranks, never averaged, so slices may be uneven. No collective happens in backward.
-// To add a loss: one file, one line in make_criterion, one test.
-// A loss is that of the graph of the batch as it was drawn. Where graph.edge_share brings known pairs together more often than
-// chance, they weigh more: that is what it is for. 1/π of the samples is there for a criterion of single rows; a loss over
-// pairs would need π of the pair, which is not the product where partners are drawn together. Sampled VIC² is unbiased for
-// the batch by the π of its own pairs.
+// `value` is the GLOBAL loss, the same on every rank; `dz` is its gradient in this rank's rows. Parameter gradients are
+// summed over ranks, not averaged, so ranks may hold different numbers of rows. Backward has no collective.
+// To add a loss: one file, one line in core/config/losses.def, one test, one paragraph of `pal help losses`.
+// A loss is that of the batch's graph. graph.edge_share draws known pairs more often, so these pairs weigh more, as
+// intended. Batch::weights (1/π of a sample) would correct a sum over rows; a sum over pairs needs π of the pair, which
+// is not a product when partners are drawn together. Sampled VIC² is unbiased for the batch by the π of its own pairs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,29 +19,30 @@
 
 #include "core/comm/comm.h"
 #include "core/graph/batch_graph.h"
-#include "core/loss/pair_sample.h"
-
-namespace pal::config {
-class Config;
-}
+#include "core/loss/spec.h"
 
 namespace pal::loss {
 
-// What a criterion sees of a step. This rank holds positions [begin, end) of the global batch in every view; its local
-// row of (view v, position p) is v · (end − begin) + (p − begin).
-struct Batch {
-  std::vector<int64_t> samples;  // (B) data-set ids of the GLOBAL batch
-  int64_t begin = 0, end = 0;    // this rank's positions
-  std::vector<double> weights;  // (B) 1/π: π the probability that the sample is in a batch of this step; may be empty.
-                                // No criterion takes them by itself: see below
-  std::vector<int64_t> rank_begin;  // (W + 1) where every rank's positions begin: rank r has [r], [r + 1)
+// Ordered pairs of rows of the GLOBAL batch (view · samples + position), the same on every rank. A pair may occur
+// twice.
+struct PairSample {
+  std::vector<int64_t> i, j;
+  std::vector<double> probability;  // π > 0: expected number of times that the pair is drawn
+};
+
+// The rows that a criterion gets in a step. This rank holds positions [begin, end) of the global batch in every view;
+// its local row of (view v, position p) is v · (end − begin) + (p − begin).
+struct BatchRows {
+  std::vector<int64_t> samples;     // (B) data-set ids of the GLOBAL batch
+  int64_t begin = 0, end = 0;       // this rank's positions
+  std::vector<double> weights;      // (B) 1/π of each sample, or empty (see above)
+  std::vector<int64_t> rank_begin;  // (W + 1) rank r holds positions [rank_begin[r], rank_begin[r + 1])
   int32_t views = 2;
-  graph::BatchGraph graph;            // of the global batch
-  uint64_t seed = 0, step = 0;        // of what a criterion draws itself (negatives beyond a number per row)
-  std::optional<PairSample> related;  // I and J of sampled VIC²; without one: all pairs
+  uint64_t seed = 0, step = 0;        // of the random draws inside a criterion
+  std::optional<PairSample> related;  // I and J of sampled VIC²; all pairs if not set
   std::optional<PairSample> repelled;
   at::Tensor support;           // (M, D) constant rows to choose neighbors from (NNCLR), the same on every rank
-  at::Tensor anchors;           // (local rows, D) whose neighbors: the embeddings before the predictor
+  at::Tensor anchors;           // (local rows, D) embeddings before the predictor, whose neighbors are searched
   std::vector<int64_t> labels;  // (B) of the GLOBAL batch, −1 unknown; for the supervised baselines
   int threads = 1;              // for the kernels
 
@@ -51,9 +51,14 @@ struct Batch {
   int64_t global_rows() const { return static_cast<int64_t>(samples.size()) * views; }
 };
 
-enum class Reduction { mean, sum };  // mean trains, sum is for theory
+// The input of a criterion in one step.
+struct Batch : BatchRows {
+  graph::BatchGraph graph;  // of the global batch
+};
+// The same rows with another graph.
+Batch with_graph(BatchRows rows, graph::BatchGraph graph);
 
-using LossTerms = std::vector<std::pair<std::string, double>>;  // named, weighted as they enter the value
+using LossTerms = std::vector<std::pair<std::string, double>>;  // name, value after weighting
 struct LossResult {
   double value = 0;  // the sum of its terms
   LossTerms terms;
@@ -64,10 +69,10 @@ LossResult result_of(LossTerms terms, const at::Tensor& dz);
 // Collective. z (local rows, D), float32 or float64, without autograd.
 using Criterion = std::function<LossResult(const at::Tensor& z, const Batch& batch, comm::Comm& comm)>;
 
-// The positions as rows: the same batch with a single view. For products in which all views of a position lie side by side.
+// The same batch with a single view, for products whose columns hold all views of a position.
 Batch positions_of(const Batch& batch);
 
-// By loss.kind.
-Criterion make_criterion(const config::Config& config);
+// The criterion of loss.kind.
+Criterion make_criterion(const LossSpec& spec);
 
 }  // namespace pal::loss

@@ -5,12 +5,48 @@
 #include <ATen/ops/mm.h>
 
 #include "core/loss/halo.h"
-#include "core/loss/layer_share.h"
 #include "core/ops/graph.h"
 #include "core/ops/tensors.h"
 #include "kernels/base/error.h"
 
 namespace pal::loss {
+
+LayerShare layer_share(const graph::BlockLayer& layer, const Batch& batch, int rank) {
+  constexpr int kUnseen = -1, kSeveral = -2;
+  std::vector<int> owner(layer.blocks, kUnseen);
+  std::vector<int64_t> count(layer.blocks, 0);
+  const int ranks = static_cast<int>(batch.rank_begin.size()) - 1;
+  for (int r = 0; r < ranks; ++r) {
+    for (int64_t p = batch.rank_begin[r]; p < batch.rank_begin[r + 1]; ++p) {
+      const int32_t b = layer.block[p];
+      if (b < 0) continue;
+      ++count[b];
+      owner[b] = owner[b] == kUnseen || owner[b] == r ? r : kSeveral;
+    }
+  }
+  LayerShare share;
+  share.weight = layer.weight;
+  std::vector<int32_t> number(layer.blocks, -1);
+  const auto take = [&](int whose) {
+    for (int32_t b = 0; b < layer.blocks; ++b) {
+      if (owner[b] != whose) continue;
+      number[b] = static_cast<int32_t>(share.rows.size());
+      share.rows.push_back(static_cast<double>(count[b] * batch.views));
+    }
+  };
+  if (layer.has_table()) owner.assign(layer.blocks, kSeveral);
+  take(kSeveral);
+  share.spanning = share.blocks();
+  take(rank);
+  share.row_block.reserve(batch.local_rows());
+  for (int32_t v = 0; v < batch.views; ++v) {
+    for (int64_t p = batch.begin; p < batch.end; ++p) {
+      share.row_block.push_back(layer.block[p] < 0 ? -1 : number[layer.block[p]]);
+    }
+  }
+  return share;
+}
+
 namespace {
 
 using kernels::Into;
@@ -18,22 +54,22 @@ using kernels::RowForm;
 
 struct Layer {
   LayerShare share;
-  at::Tensor sums;  // (blocks dealt with, D) fp64, of the whole batch
+  at::Tensor sums;  // (blocks of this rank, D) fp64, over the global batch
 };
 
-// Collective. Sums of the rows of each block: local first, then the spanning ones of all layers in one all-reduce.
+// Collective. Sums the rows of each block locally, then all-reduces the spanning blocks of all layers at once.
 std::vector<Layer> sum_layers(const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
   std::vector<Layer> layers;
   std::vector<at::Tensor> spanning;
   for (const graph::BlockLayer& layer : batch.graph.layers) {
     LayerShare share = layer_share(layer, batch, comm.rank());
     const at::Tensor sums = ops::empty_doubles({share.blocks(), z.size(1)}, z);
-    ops::block_sums(sums, z, ops::beside(z, share.row_block), batch.threads);
+    ops::block_sums(sums, z, ops::to_device_of(z, share.row_block), batch.threads);
     spanning.push_back(sums.narrow(0, 0, share.spanning));
     layers.push_back({std::move(share), sums});
   }
   if (comm.size() == 1 || layers.empty()) return layers;
-  const at::Tensor all = at::cat(spanning);  // every rank has the same spanning blocks: the choice below is global
+  const at::Tensor all = at::cat(spanning);  // the same size on every rank, so all ranks take the same branch below
   if (all.size(0) == 0) return layers;
   comm.all_reduce(all);
   int64_t at = 0;
@@ -44,32 +80,31 @@ std::vector<Layer> sum_layers(const at::Tensor& z, const Batch& batch, comm::Com
   return layers;
 }
 
-// (blocks, blocks) of a layer, its weight included.
+// (blocks, blocks) weight · table.
 at::Tensor table_of(const graph::BlockLayer& layer, const at::Tensor& z) {
-  return ops::beside(z, layer.table).view({layer.blocks, layer.blocks}) * layer.weight;
+  return ops::to_device_of(z, layer.table).view({layer.blocks, layer.blocks}) * layer.weight;
 }
 
-// Rows Σ_j G_ij (z_i − z_j) of a layer, 4 · scale of them into dz; its share of the value.
+// dz += 4 · scale · Σ_j G_ij (z_i − z_j) of a layer; adds its share of the value.
 void add_differences(const at::Tensor& share, const at::Tensor& dz, const at::Tensor& z, const graph::BlockLayer& layer,
                      const Layer& held, const Batch& batch, const comm::Comm& comm, double scale) {
   const LayerShare& s = held.share;
-  const at::Tensor members = ops::beside(z, s.rows), row_block = ops::beside(z, s.row_block),
+  const at::Tensor members = ops::to_device_of(z, s.rows), row_block = ops::to_device_of(z, s.row_block),
                    value = ops::empty_doubles({1}, z);
-  const at::Tensor means =
-      held.sums.div_(members.clamp_min(1).unsqueeze(1));  // a table may have blocks without a row here
+  const at::Tensor means = held.sums.div_(members.clamp_min(1).unsqueeze(1));  // a table may have blocks without rows
   at::Tensor pair_weight = members * s.weight;
   if (layer.has_table()) {
     const at::Tensor between = ops::empty_doubles(means.sizes(), z);
     ops::block_between(between, pair_weight, value, table_of(layer, z), means, members, batch.threads);
-    if (comm.rank() == 0) share.add_(value);  // of all pairs of blocks, the same on every rank
+    if (comm.rank() == 0) share.add_(value);  // the same on every rank: only rank 0 adds it
     ops::block_rows(dz, between, row_block, 4 * scale, Into::add, batch.threads);
   }
   ops::block_differences(dz, value, z, means, pair_weight, row_block, 4 * scale, Into::add, batch.threads);
   share.add_(value);
 }
 
-// G Z of a layer, scale of it into out; its share of Tr ZᵀGZ = Σ_c sum_cᵀ(B sums)_c. Every rank holds the spanning blocks:
-// rank 0 counts them.
+// out += scale · G Z of a layer; adds its share of Tr ZᵀGZ = Σ_c sum_cᵀ(B sums)_c. Every rank holds the spanning
+// blocks, and rank 0 alone counts them.
 void add_product(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const graph::BlockLayer& layer,
                  const Layer& held, const Batch& batch, const comm::Comm& comm, double scale) {
   const LayerShare& s = held.share;
@@ -79,12 +114,12 @@ void add_product(const at::Tensor& share, const at::Tensor& out, const at::Tenso
     ops::block_table(related, table_of(layer, z), held.sums, batch.threads);
   }
   const double weight = layer.has_table() ? 1 : s.weight;
-  ops::block_rows(out, related, ops::beside(z, s.row_block), scale * weight, Into::add, batch.threads);
+  ops::block_rows(out, related, ops::to_device_of(z, s.row_block), scale * weight, Into::add, batch.threads);
   const int64_t first = comm.rank() == 0 ? 0 : s.spanning, count = s.blocks() - first;
   share.add_((held.sums.narrow(0, first, count) * related.narrow(0, first, count)).sum(), weight);
 }
 
-// This rank's rows of F (n, width), and F Fᵀ of all ranks times the rows x (V n, D) fp64, as (n, D): the same for every view.
+// This rank's rows of F Fᵀ X, X (V n, D) fp64 over all ranks: (n, D), the same for every view.
 struct FeatureProduct {
   at::Tensor own;   // (n, width)
   at::Tensor sums;  // (width, D) FᵀX
@@ -93,14 +128,14 @@ struct FeatureProduct {
 FeatureProduct feature_product(const graph::FeatureLayer& layer, const at::Tensor& x, const Batch& batch,
                                comm::Comm& comm) {
   const int64_t n = batch.local_positions();
-  const at::Tensor f = ops::beside(x, layer.features).view({batch.graph.samples, layer.width});
+  const at::Tensor f = ops::to_device_of(x, layer.features).view({batch.graph.samples, layer.width});
   FeatureProduct product{f.narrow(0, batch.begin, n), {}};
   product.sums = product.own.t().mm(x.view({batch.views, n, x.size(1)}).sum(0)).contiguous();
   comm.all_reduce(product.sums);
   return product;
 }
 
-// As add_product, for the features of the graph.
+// add_product for the features of the graph.
 void add_feature_products(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const Batch& batch,
                           comm::Comm& comm, double scale) {
   for (const graph::FeatureLayer& layer : batch.graph.features) {
@@ -111,7 +146,7 @@ void add_feature_products(const at::Tensor& share, const at::Tensor& out, const 
   }
 }
 
-// As add_differences, for the features: deg_i z_i − (GZ)_i in fp64, of rows whose mean was taken off so that little cancels.
+// add_differences for the features: deg_i z_i − (GZ)_i in fp64, of centered rows to limit cancellation.
 void add_feature_differences(const at::Tensor& share, const at::Tensor& dz, const at::Tensor& z, const Batch& batch,
                              comm::Comm& comm, double scale) {
   if (batch.graph.features.empty()) return;
@@ -123,7 +158,7 @@ void add_feature_differences(const at::Tensor& share, const at::Tensor& dz, cons
   for (const graph::FeatureLayer& layer : batch.graph.features) {
     const FeatureProduct product = feature_product(layer, x, batch, comm);
     const at::Tensor all =
-        ops::beside(z, layer.features).view({batch.graph.samples, layer.width}).sum(at::IntArrayRef{0}, true);
+        ops::to_device_of(z, layer.features).view({batch.graph.samples, layer.width}).sum(at::IntArrayRef{0}, true);
     const at::Tensor degree = product.own.mm(all.t()) * static_cast<double>(batch.views);  // (n, 1)
     const at::Tensor rows = (degree * views - product.rows()).mul_(layer.weight);
     share.add_((rows * views).sum(), 2);
@@ -131,10 +166,9 @@ void add_feature_differences(const at::Tensor& share, const at::Tensor& dz, cons
   }
 }
 
-// Takes the self-loops of the layers away: out_i −= scale · G_ii z_i, and Σ_i G_ii ‖z_i‖² from the share; the rows of a
-// graph that has nothing else.
-void take_off_loops(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const Batch& batch,
-                    double scale) {
+// Removes the self-loops of layers and features: out_i −= scale · G_ii z_i, and Σ_i G_ii ‖z_i‖² from the share.
+void remove_self_loops(const at::Tensor& share, const at::Tensor& out, const at::Tensor& z, const Batch& batch,
+                       double scale) {
   std::vector<int64_t> offsets;
   std::vector<int32_t> columns;
   std::vector<double> weights;
@@ -149,7 +183,7 @@ void take_off_loops(const at::Tensor& share, const at::Tensor& out, const at::Te
     weights.push_back(weight);
   }
   const at::Tensor value = ops::empty_doubles({1}, z);
-  const ops::Csr loops{ops::beside(z, offsets), ops::beside(z, columns), ops::beside(z, weights)};
+  const ops::Csr loops{ops::to_device_of(z, offsets), ops::to_device_of(z, columns), ops::to_device_of(z, weights)};
   ops::graph_rows(out, value, z, z, loops, {RowForm::sum, -scale, Into::add}, batch.threads);
   share.sub_(value);
 }
@@ -162,7 +196,8 @@ at::Tensor rest_share(const at::Tensor& out, const at::Tensor& z, const Batch& b
   if (batch.graph.rest.offsets.empty()) return value;
   const Halo halo = make_halo(batch, comm.rank(), self_loops);
   const at::Tensor partners = gather_partners(halo, z, batch, comm);
-  const ops::Csr rows{ops::beside(z, halo.offsets), ops::beside(z, halo.columns), ops::beside(z, halo.weights)};
+  const ops::Csr rows{ops::to_device_of(z, halo.offsets), ops::to_device_of(z, halo.columns),
+                      ops::to_device_of(z, halo.weights)};
   ops::graph_rows(out, value, z, partners, rows, {form, scale, Into::add}, batch.threads);
   return value;
 }
@@ -184,7 +219,7 @@ at::Tensor product_share(const at::Tensor& out, const at::Tensor& z, const Batch
   for (size_t l = 0; l < layers.size(); ++l)
     add_product(share, out, z, batch.graph.layers[l], layers[l], batch, comm, scale);
   add_feature_products(share, out, z, batch, comm, scale);
-  if (self_loops == graph::SelfLoops::off) take_off_loops(share, out, z, batch, scale);
+  if (self_loops == graph::SelfLoops::off) remove_self_loops(share, out, z, batch, scale);
   return share.add_(rest_share(out, z, batch, comm, self_loops, RowForm::sum, scale));
 }
 

@@ -24,8 +24,8 @@ Halo make_halo(const Batch& batch, int rank, graph::SelfLoops self_loops) {
   const int ranks = static_cast<int>(batch.rank_begin.size()) - 1;
   const int64_t n = batch.local_positions(), views = batch.views;
 
-  // S is symmetric: a position goes to every other rank on which it has a column. Columns ascend, so their ranks do too.
-  int64_t total = 0;  // positions that cross, over all ranks: the choice must be the same everywhere
+  // S is symmetric: a position is sent to every other rank that has one of its columns. Columns ascend, so do ranks.
+  int64_t total = 0;  // positions sent by all ranks: every rank must choose the same carrier
   std::vector<std::vector<int64_t>> send(ranks);
   std::vector<int64_t> received;
   halo.send_counts.assign(ranks, 0);
@@ -87,7 +87,8 @@ at::Tensor gather_rows(const at::Tensor& rows, const Batch& batch, comm::Comm& c
 at::Tensor gather_partners(const Halo& halo, const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
   if (halo.carrier == Carrier::all_gather) return gather_rows(z, batch, comm);
   if (comm.size() == 1) return z;
-  const at::Tensor send = at::index(by_position(z, batch), {ops::beside(z, halo.send)});  // index_select knows no meta
+  // index_select has no meta kernel
+  const at::Tensor send = at::index(by_position(z, batch), {ops::to_device_of(z, halo.send)});
   const at::Tensor received = comm.all_to_all_v(send, halo.send_counts, halo.recv_counts);
   return at::cat({z, received.view({received.size(0) * batch.views, z.size(1)})});
 }

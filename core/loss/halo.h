@@ -1,8 +1,8 @@
-// halo: the rows of other ranks that this rank's part of the sparse rest needs, and that part lifted to rows.
+// halo: exchanges the rows of other ranks that this rank's part of the sparse rest needs, and lifts that part to rows.
 //
-// Every rank knows the whole graph of the batch, so no index is exchanged: a rank works out what it sends as well as
-// what it receives. Rows go by all-to-all-v, or by all-gather when the ranks together need more than half of what an
-// all-gather would bring. G is symmetric, so nothing returns in backward.
+// Every rank holds the whole graph of the batch and computes what it sends and receives, so no index is exchanged. Rows
+// travel by all-to-all-v, or by all-gather when the ranks together need more than half of what all-gather would move. G
+// is symmetric, so backward needs no communication.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,9 +28,9 @@ struct Halo {
 };
 
 Halo make_halo(const Batch& batch, int rank, graph::SelfLoops self_loops);
-// Collective. All rows of the global batch, position by position and of each its views: row (v, p) is p · V + v, whatever W.
+// Collective. All rows of the global batch, ordered by position, then view: row (v, p) is p · V + v for any W.
 at::Tensor gather_rows(const at::Tensor& rows, const Batch& batch, comm::Comm& comm);
-// Collective. The rows that the columns index.
+// Collective. The rows that `columns` index.
 at::Tensor gather_partners(const Halo& halo, const at::Tensor& z, const Batch& batch, comm::Comm& comm);
 
 }  // namespace pal::loss

@@ -9,21 +9,21 @@ namespace {
 using kernels::Into;
 using kernels::MomentsOptions;
 
-// Rows whose statistics are taken together.
+// Rows that share their statistics.
 struct Group {
-  at::Tensor rows, out;         // this rank's rows and where their gradient goes
+  at::Tensor rows, out;         // this rank's rows and their gradient
   at::Tensor mean;              // (D) fp64, of all ranks
   int64_t n = 0;                // rows of all ranks
   std::vector<int64_t> counts;  // rows of each rank
   int64_t begin = 0;            // this rank's first row among them
 };
 
-// Both add to out; terms (2).
+// Both forms add to out; terms (2).
 void covariance_form(const at::Tensor& terms, const Group& group, comm::Comm& comm, const MomentsOptions& options,
                      int threads) {
   const at::Tensor packed = second_moment(group.rows, group.mean, comm, options, threads);
   const at::Tensor a = ops::covariance_terms(terms, group.rows, packed, group.n, options, threads);
-  ops::centerd_product(group.out, group.rows, group.mean, a, Into::add, threads);
+  ops::centered_product(group.out, group.rows, group.mean, a, Into::add, threads);
 }
 
 void gram_form(const at::Tensor& terms, const Group& group, comm::Comm& comm, const MomentsOptions& options,
@@ -36,7 +36,7 @@ void gram_form(const at::Tensor& terms, const Group& group, comm::Comm& comm, co
 std::vector<Group> make_groups(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
                                Moments moments) {
   const int64_t count = moments == Moments::per_view ? batch.views : 1;
-  const int64_t views = batch.views / count;  // in a group
+  const int64_t views = batch.views / count;  // per group
   const int64_t local = batch.local_positions() * views, dims = z.size(1);
   const at::Tensor means = ops::empty_doubles({count, dims}, z);
   std::vector<Group> groups(count);
@@ -64,7 +64,7 @@ std::vector<Group> make_groups(const at::Tensor& dz, const at::Tensor& z, const 
 at::Tensor second_moment(const at::Tensor& rows, const at::Tensor& mean, comm::Comm& comm,
                          const MomentsOptions& options, int threads) {
   const at::Tensor packed = ops::empty_doubles({kernels::packed_size(rows.size(1))}, rows);
-  ops::centerd_second_moment(packed, rows, mean, options, threads);
+  ops::centered_second_moment(packed, rows, mean, options, threads);
   comm.all_reduce(packed);
   return packed;
 }
@@ -89,14 +89,14 @@ MomentTerms add_moment_terms(const at::Tensor& dz, const at::Tensor& z, const Ba
 }
 
 double add_gram_square(const at::Tensor& dz, const at::Tensor& z, comm::Comm& comm, double scale, int threads) {
-  // The moments about 0, not divided by anything.
+  // The raw second moments, not divided.
   MomentsOptions moments;
   moments.variance = kernels::Variance::norm;
   moments.variance_weight = moments.covariance_weight = scale;
   const at::Tensor zero = ops::zero_doubles({z.size(1)}, z), terms = ops::empty_doubles({2}, z);
   const at::Tensor packed = second_moment(z, zero, comm, moments, threads);
   const at::Tensor m = ops::covariance_terms(terms, z, packed, /*n=*/2, moments, threads);
-  ops::centerd_product(dz, z, zero, m, Into::add, threads);
+  ops::centered_product(dz, z, zero, m, Into::add, threads);
   const std::vector<double> squares = ops::to_host(terms);  // on the diagonal of ZᵀZ, and off it
   return squares[0] + squares[1];
 }

@@ -1,8 +1,8 @@
 // moment_terms: the variance and covariance terms of the global batch and their gradient on this rank's rows.
 //
-// Statistics are those of each view (per_view) or of all rows (pooled), with the unbiased covariance, / (n − 1). What
-// crosses the ranks is fp64: the mean, then either the packed second moment (all-reduce; covariance form) or the rows
-// (all-gather; Gram form), whichever is smaller (kernels::covariance_form_wins). The choice does not depend on W.
+// Math: statistics of each view (per_view) or of all rows (pooled), with the unbiased covariance / (n − 1).
+// Collective: in fp64 the mean, then either the packed second moment (all-reduce, covariance form) or the rows
+//   (all-gather, Gram form), whichever is smaller (kernels::covariance_form_wins). The choice does not depend on W.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,8 +12,6 @@
 
 namespace pal::loss {
 
-enum class Moments { per_view, pooled };
-
 // Sums over the groups (V views, or one), unweighted: Σ_g Σ_k relu(γ − sqrt(C_kk + ε)) and Σ_g Σ_{k≠l} C_kl².
 struct MomentTerms {
   double variance = 0;
@@ -21,7 +19,7 @@ struct MomentTerms {
 };
 
 // Collective. dz += the gradient of variance_weight · variance + covariance_weight · covariance. The terms are global.
-// A group of fewer than two rows has no variance: throws Error (usage).
+// Throws Error (usage) for a group of fewer than two rows, which has no variance.
 MomentTerms add_moment_terms(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
                              Moments moments, const kernels::MomentsOptions& options);
 

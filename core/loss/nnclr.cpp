@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/index.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
@@ -12,9 +13,9 @@
 #include <numeric>
 
 #include "core/graph/signed_parts.h"
+#include "core/loss/contrast.h"
 #include "core/loss/graph_terms.h"
 #include "core/loss/halo.h"
-#include "core/loss/unit_rows.h"
 #include "core/ops/similarity.h"
 #include "core/ops/tensors.h"
 #include "kernels/base/philox.h"
@@ -22,27 +23,27 @@
 namespace pal::loss {
 namespace {
 
-// (local rows, X), view by view → (B, V, X) of the global batch.
+// (local rows, X), view-major → (B, V, X) of the global batch.
 at::Tensor gather_views(const at::Tensor& rows, const Batch& batch, comm::Comm& comm) {
   return gather_rows(rows, batch, comm).view({static_cast<int64_t>(batch.samples.size()), batch.views, rows.size(1)});
 }
 
-// Of each local row one of its first k columns, drawn by the row's place in the global batch: (rows, 1).
+// (rows, 1): one of the k columns of each local row, drawn by the row's index in the global batch.
 at::Tensor one_of(const at::Tensor& ids, const Batch& batch) {
   if (ids.size(1) == 1) return ids;
   const at::Tensor column = at::empty({ids.size(0), 1}, at::kLong);
   const int64_t n = batch.local_positions();
   for (int64_t r = 0; r < ids.size(0); ++r) {
     const int64_t row = r / n * static_cast<int64_t>(batch.samples.size()) + batch.begin + r % n;
-    // Purpose::pairs: of a loss that draws pairs, which this one is not.
+    // Purpose::pairs belongs to a loss that draws pairs; this loss draws none, so the stream is free.
     Random random(batch.seed, Purpose::pairs, batch.step, static_cast<uint64_t>(row));
     column.data_ptr<int64_t>()[r] = static_cast<int64_t>(random.below(static_cast<uint64_t>(ids.size(1))));
   }
   return ids.gather(1, column.to(ids.device()));
 }
 
-// Collective. (B, V, D): what stands for each row, on the unit sphere. A row that is not finite has no neighbor: its numbers
-// are NaN, and the step's guard sees them.
+// Collective. (B, V, D): the neighbor of each row, on the unit sphere. A row that is not finite has no neighbor and
+// gets NaN, so that the check for finite gradients finds it.
 at::Tensor gather_neighbors(const NnclrOptions& options, const Batch& batch, comm::Comm& comm) {
   const at::Tensor& anchors = batch.anchors;
   if (options.neighbors == 0) return gather_views(unit_rows(anchors).rows, batch, comm);
@@ -91,11 +92,11 @@ LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, con
   if (mass == 0) return contrast_result(at::zeros_like(z), 0, 0);
   const double scale = options.reduction == Reduction::mean ? 1 / mass : 1;
   const kernels::RowLogSumExpOptions how{options.temperature, scale, kernels::Into::add};
-  const at::Tensor all_degrees = ops::beside(z, degree), own_degrees = all_degrees.narrow(0, first, n);
+  const at::Tensor all_degrees = ops::to_device_of(z, degree), own_degrees = all_degrees.narrow(0, first, n);
 
   const UnitRows unit = unit_rows(z);
   const at::Tensor neighbors = gather_neighbors(options, batch, comm).permute({1, 0, 2}).contiguous();  // (V, B, D)
-  const at::Tensor candidates = gather_views(unit.rows, batch, comm).permute({1, 0, 2}).contiguous();     // (V, B, D)
+  const at::Tensor candidates = gather_views(unit.rows, batch, comm).permute({1, 0, 2}).contiguous();   // (V, B, D)
 
   // lse^{uv} of this rank's anchors, a column for each u ≠ v, u first.
   at::Tensor lse = ops::empty_doubles({views * (views - 1), n}, z);
@@ -108,7 +109,7 @@ LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, con
   }
   const at::Tensor all_lse = gather_rows(lse.t().contiguous(), positions, comm).t().contiguous();  // (V (V−1), B)
 
-  // This rank's predictions meet all anchors. They have no softmax of their own: degrees 0 (and a lse that exp can take).
+  // This rank's predictions against all anchors. Predictions have no softmax of their own: degree 0 and a finite lse.
   const at::Tensor contrast = at::zeros_like(unit.rows), none = ops::zero_doubles({n}, z),
                    above = at::full_like(none, 1 / options.temperature);
   for (int64_t v = 0; v < views; ++v) {
@@ -118,7 +119,7 @@ LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, con
                                   {above, none}, {all_lse[column(u, v)], all_degrees}, how, batch.threads);
     }
   }
-  // −G⁺ Σ_{u≠v} n^u for every view v beside each other: one product with the graph of the positions.
+  // −G⁺ Σ_{u≠v} n^u with all views v as columns of one matrix: one product with the graph of the positions.
   const at::Tensor own = neighbors.narrow(1, first, n);
   const at::Tensor partners = (own.sum(0, true) - own)
                                   .permute({1, 0, 2})
@@ -140,10 +141,42 @@ LossResult nnclr(const NnclrOptions& options, const at::Tensor& predictions, con
 
 Criterion make_nnclr(const NnclrOptions& options) {
   check_contrast(options);
-  PAL_CHECK(options.neighbors >= 0 && options.neighbors <= kernels::kMaxNearest, "loss.neighbors",
-            options.neighbors, "give 0 to 64");
+  PAL_CHECK(options.neighbors >= 0 && options.neighbors <= kernels::kMaxNearest, "loss.neighbors", options.neighbors,
+            "give 0 to 64");
   return
       [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return nnclr(options, z, batch, comm); };
+}
+
+Criterion nnclr_criterion(const LossSpec& spec) {
+  return make_nnclr({{spec.temperature, spec.reduction},
+                     spec.neighbors,
+                     spec.queue == 0 ? NeighborSource::batch : NeighborSource::support});
+}
+
+SupportQueue::SupportQueue(int64_t size, int64_t dims, at::ScalarType type, uint64_t seed)
+    : next_(at::zeros({1}, at::kLong)) {
+  const at::Tensor drawn = at::empty({size, dims}, at::kDouble);
+  double* x = drawn.data_ptr<double>();
+  for (int64_t i = 0; i < size; ++i) {
+    Random random(seed, Purpose::init, /*step=*/1, static_cast<uint64_t>(i));  // the weights use step 0
+    for (int64_t k = 0; k < dims; ++k) *x++ = random.normal();
+  }
+  rows_ = unit_rows(drawn).rows.to(type);
+}
+
+void SupportQueue::stage(const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
+  staged_ = gather_rows(unit_rows(z.narrow(0, 0, batch.local_positions())).rows, positions_of(batch), comm);
+}
+
+void SupportQueue::commit() {
+  if (!staged_.defined()) return;
+  const int64_t size = rows_.size(0), keep = std::min(size, staged_.size(0));
+  const at::Tensor fresh = staged_.narrow(0, staged_.size(0) - keep, keep);
+  const int64_t next = next_.item<int64_t>(), first = std::min(keep, size - next);
+  rows_.narrow(0, next, first).copy_(fresh.narrow(0, 0, first));
+  rows_.narrow(0, 0, keep - first).copy_(fresh.narrow(0, first, keep - first));
+  next_.fill_((next + keep) % size);
+  discard();
 }
 
 }  // namespace pal::loss

@@ -2,22 +2,20 @@
 
 #include <ATen/ops/zeros_like.h>
 
-#include "core/config/config.h"
 #include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 
 namespace pal::loss {
 
-Objective::Objective(const config::Config& config, int64_t dims)
-    : criterion_(make_criterion(config)),
+Objective::Objective(const LossSpec& spec, int64_t dims)
+    : criterion_(make_criterion(spec)),
       dims_(dims),
-      seed_(static_cast<uint64_t>(config.integer("train.seed"))),
-      pairs_(config.text("loss.kind") == "sampled_vic2" ? config.integer("loss.pairs") : 0),
-      draw_(config.text("loss.draw") == "halves" ? PairDraw::halves : PairDraw::any),
-      anchored_(config.text("loss.kind") == "nnclr") {
-  if (!anchored_ || config.integer("loss.queue") == 0 || config.integer("loss.neighbors") == 0) return;
-  const at::ScalarType type = config.text("train.dtype") == "float64" ? at::kDouble : at::kFloat;
-  queue_ = std::make_unique<SupportQueue>(config.integer("loss.queue"), dims, type, seed_);
+      seed_(spec.seed),
+      pairs_(spec.kind == LossKind::sampled_vic2 ? spec.pairs : 0),
+      draw_(spec.draw),
+      anchored_(spec.kind == LossKind::nnclr) {
+  if (!anchored_ || spec.queue == 0 || spec.neighbors == 0) return;
+  queue_ = std::make_unique<SupportQueue>(spec.queue, dims, spec.dtype, seed_);
 }
 
 void Objective::prepare(Batch& batch, uint64_t step) const {
@@ -41,7 +39,7 @@ LossResult Objective::operator()(const at::Tensor& outputs, const Batch& batch, 
   return widened(criterion_(seen, with_support, comm), outputs);
 }
 
-// The gradient goes in through the predictions alone.
+// The gradient enters through the predictions alone; that of z is 0.
 LossResult Objective::widened(LossResult result, const at::Tensor& outputs) const {
   if (outputs.size(1) == dims_) return result;
   const at::Tensor dz = at::zeros_like(outputs);

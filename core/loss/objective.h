@@ -1,14 +1,16 @@
-// objective: a run's criterion with what it keeps from step to step and what it draws for a step.
+// objective: the criterion of a run, with its state between steps and its random draws.
 //
-// The encoder's outputs are the embeddings z, and with a predictor its predictions beside them, [z | p]: the criterion sees
-// p (without a predictor z), NNCLR's neighbors are those of z. Nothing a step brings is kept before its guard has passed.
+// The encoder's outputs are the embeddings z, or [z | p] with the predictions p of a predictor. The criterion takes p,
+// or z without a predictor; NNCLR searches neighbors of z. State changes only in commit(), after the gradients proved
+// finite.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
 #include "core/loss/criterion.h"
-#include "core/loss/support_queue.h"
+#include "core/loss/nnclr.h"
+#include "core/loss/sampled_vic2.h"
 #include "core/ops/named_tensors.h"
 
 namespace pal::loss {
@@ -16,17 +18,17 @@ namespace pal::loss {
 class Objective {
  public:
   // dims: the embedding's width.
-  Objective(const config::Config& config, int64_t dims);
+  Objective(const LossSpec& spec, int64_t dims);
 
-  // The pairs of sampled VIC² and the seed of what a criterion draws: a function of (seed, step).
+  // Draws the pairs of sampled VIC² and sets the seed of the criterion, as a function of (seed, step).
   void prepare(Batch& batch, uint64_t step) const;
   // Collective. outputs (local rows, D or 2 D) without autograd; dz is of their shape.
   LossResult operator()(const at::Tensor& outputs, const Batch& batch, comm::Comm& comm);
   at::Tensor embedding(const at::Tensor& outputs) const { return outputs.narrow(1, 0, dims_); }
 
-  void commit();                    // the step passed its guard
-  void discard();                   // it did not
-  ops::NamedTensors state() const;  // for the checkpoint; aliases what it keeps
+  void commit();                    // the step was applied
+  void discard();                   // the step was skipped
+  ops::NamedTensors state() const;  // for the checkpoint; aliases the state
 
  private:
   LossResult widened(LossResult result, const at::Tensor& outputs) const;
@@ -34,10 +36,10 @@ class Objective {
   const Criterion criterion_;
   const int64_t dims_;
   const uint64_t seed_;
-  const int64_t pairs_;  // drawn in a step, 0: none
+  const int64_t pairs_;  // drawn per step, 0: none
   const PairDraw draw_;
-  const bool anchored_;                  // NNCLR: the criterion looks at the embeddings, too
-  std::unique_ptr<SupportQueue> queue_;  // NNCLR, where neighbors are those of a queue
+  const bool anchored_;                  // NNCLR: the criterion also takes the embeddings
+  std::unique_ptr<SupportQueue> queue_;  // NNCLR with loss.queue > 0
 };
 
 }  // namespace pal::loss

@@ -5,19 +5,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "core/loss/graph_terms.h"
 #include "core/loss/moment_terms.h"
 #include "core/ops/tensors.h"
+#include "kernels/base/error.h"
+#include "kernels/base/philox.h"
 
 namespace pal::loss {
 namespace {
 
 using kernels::RowForm;
 
-// The batch with a row in place of each position, position by position and of each its views: a rank's rows are still a
-// range. Its graph is empty.
+// The batch with one position per row, ordered by position, then view, so that a rank's rows are still a range. Its
+// graph is empty.
 Batch rows_as_positions(const Batch& batch) {
   Batch rows;
   rows.samples.resize(batch.global_rows());
@@ -30,7 +34,7 @@ Batch rows_as_positions(const Batch& batch) {
   return rows;
 }
 
-// The pairs with a weight each, as a symmetric sparse graph on such rows: half of it either way.
+// The weighted pairs as a symmetric sparse graph on such rows; each direction gets half of the weight.
 template <class Weight>
 graph::SparseRest sparse_pairs(const PairSample& pairs, const Batch& batch, const Weight& weight) {
   const auto n = static_cast<int64_t>(batch.samples.size());
@@ -77,26 +81,26 @@ double entry(const graph::BatchGraph& graph, graph::SelfLoops self_loops, int64_
   return at != end && *at == q ? weight + graph.rest.weights[at - graph.rest.columns.begin()] : weight;
 }
 
-// Collective, both. A listed sample in one of the forms: dz += scale · the gradient; the share of the value.
+// Collective. Listed pairs in one of the forms: dz += scale · the gradient; returns the share of the value.
 at::Tensor listed_share(const at::Tensor& dz, const at::Tensor& z, const Batch& batch, comm::Comm& comm,
                         graph::SparseRest rest, RowForm form, double scale) {
   const int64_t n = batch.local_positions(), dims = z.size(1);
   Batch rows = rows_as_positions(batch);
   rows.graph.rest = std::move(rest);
   const at::Tensor x = z.view({batch.views, n, dims}).transpose(0, 1).reshape(z.sizes()), out = at::zeros_like(x);
-  const double factor = form == RowForm::sum ? 2 : 4;  // from a row of the kernel to the gradient
+  const double factor = form == RowForm::sum ? 2 : 4;  // gradient / row of the kernel
   const at::Tensor share = rest_share(out, x, rows, comm, graph::SelfLoops::on, form, factor * scale);
   dz.view({batch.views, n, dims}).add_(out.view({n, batch.views, dims}).transpose(0, 1));
   return share;
 }
 
-// What R takes off beside (z_iᵀz_j)²: Σ_ij S_ij (‖z_i‖² + ‖z_j‖²) = 2 Σ_i degree_i ‖z_i‖², times scale, gradient included.
+// The norms in R: Σ_ij S_ij (‖z_i‖² + ‖z_j‖²) = 2 Σ_i degree_i ‖z_i‖²; dz += scale · its gradient.
 at::Tensor norm_share(const at::Tensor& dz, const at::Tensor& z, const at::Tensor& degree, double scale) {
   dz.add_(z * degree.to(z.scalar_type()), 4 * scale);
   return (z.to(at::kDouble).square() * degree).sum().view({1}) * 2;
 }
 
-// (local rows, 1) row sums of a listed sample.
+// (local rows, 1) row sums of the listed pairs.
 at::Tensor own_degrees(const graph::SparseRest& rest, const Batch& batch, const at::Tensor& z) {
   std::vector<double> degree;
   for (int32_t v = 0; v < batch.views; ++v) {
@@ -107,7 +111,7 @@ at::Tensor own_degrees(const graph::SparseRest& rest, const Batch& batch, const 
       degree.push_back(sum);
     }
   }
-  return ops::beside(z, degree).clone().unsqueeze(1);
+  return ops::to_device_of(z, degree).clone().unsqueeze(1);
 }
 
 LossResult sampled_vic2(const SampledVic2Options& options, const at::Tensor& embeddings, const Batch& batch,
@@ -132,7 +136,7 @@ LossResult sampled_vic2(const SampledVic2Options& options, const at::Tensor& emb
     alignment = product_share(dz, z, batch, comm, options.self_loops, 2 * factor * scale) * factor;
   }
 
-  // Over J: (zᵀz)², less the norms in the printed form. The kernel's form has them taken off already.
+  // Over J: (zᵀz)², minus the norms in the printed form. The kernel's repulsion form subtracts them already.
   double gram = 0;
   at::Tensor repulsion = ops::zero_doubles({1}, z);
   if (batch.repelled) {
@@ -153,6 +157,41 @@ Criterion make_sampled_vic2(const SampledVic2Options& options) {
   return [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
     return sampled_vic2(options, z, batch, comm);
   };
+}
+
+Criterion sampled_vic2_criterion(const LossSpec& spec) {
+  return make_sampled_vic2({spec.form, spec.self_loops_or(graph::SelfLoops::on), spec.reduction});
+}
+
+PairSample draw_pairs(int64_t rows, int64_t count, PairDraw draw, uint64_t seed, uint64_t step) {
+  PAL_CHECK(rows >= 2 && count >= 1, "pairs drawn from a number of rows", rows,
+            "draw at least one pair of at least two rows");
+  Random random(seed, Purpose::pairs, step);
+  const auto n = static_cast<double>(rows), pairs = static_cast<double>(count);
+  PairSample sample;
+  if (draw == PairDraw::any) {
+    for (int64_t k = 0; k < count; ++k) {
+      sample.i.push_back(static_cast<int64_t>(random.below(rows)));
+      sample.j.push_back(static_cast<int64_t>(random.below(rows)));
+    }
+    sample.probability.assign(count, pairs / (n * n));
+    return sample;
+  }
+  std::vector<int64_t> order(rows);
+  std::iota(order.begin(), order.end(), int64_t{0});
+  for (int64_t k = rows - 1; k > 0; --k) std::swap(order[k], order[random.below(k + 1)]);
+  const int64_t half = rows / 2;
+  for (int64_t k = 0; k < count; ++k) {
+    sample.i.push_back(order[random.below(half)]);
+    sample.j.push_back(order[half + static_cast<int64_t>(random.below(rows - half))]);
+  }
+  sample.probability.assign(count, pairs / (n * (n - 1)));  // halves are random: every pair i ≠ j has the same chance
+  for (int64_t r = 0; r < rows; ++r) {
+    sample.i.push_back(r);
+    sample.j.push_back(r);
+    sample.probability.push_back(1);
+  }
+  return sample;
 }
 
 }  // namespace pal::loss

@@ -30,12 +30,12 @@ LossResult supervised(Supervision kind, Reduction reduction, const at::Tensor& o
                                                                   : rows;
 
   const std::vector<int64_t> own(batch.labels.begin() + batch.begin, batch.labels.begin() + batch.end);
-  const at::Tensor label = ops::beside(z, own).repeat({batch.views}).unsqueeze(1);
+  const at::Tensor label = ops::to_device_of(z, own).repeat({batch.views}).unsqueeze(1);
   const at::Tensor known = (label >= 0).to(at::kDouble), column = label.clamp_min(0);
   LossResult result;
   at::Tensor sum;
   if (kind == Supervision::mse) {
-    at::Tensor gap = z.to(at::kDouble);  // a copy also of what is fp64 already
+    at::Tensor gap = z.to(at::kDouble);  // a copy even if z is fp64
     if (gap.is_same(z)) gap = gap.clone();
     gap.scatter_add_(1, column, -known).mul_(known);
     sum = gap.square().sum();
@@ -56,6 +56,11 @@ Criterion make_supervised(Supervision kind, Reduction reduction) {
   return [=](const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
     return supervised(kind, reduction, z, batch, comm);
   };
+}
+
+Criterion mse_criterion(const LossSpec& spec) { return make_supervised(Supervision::mse, spec.reduction); }
+Criterion cross_entropy_criterion(const LossSpec& spec) {
+  return make_supervised(Supervision::cross_entropy, spec.reduction);
 }
 
 }  // namespace pal::loss

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/zeros_like.h>
 
+#include "core/loss/contrast.h"
 #include "core/loss/graph_terms.h"
 #include "core/loss/moment_terms.h"
 
@@ -25,6 +26,23 @@ LossResult vic2(const Vic2Options& options, const at::Tensor& embeddings, const 
 
 Criterion make_vic2(const Vic2Options& options) {
   return [options](const at::Tensor& z, const Batch& batch, comm::Comm& comm) { return vic2(options, z, batch, comm); };
+}
+
+Criterion vic2_criterion(const LossSpec& spec) {
+  return make_vic2({spec.self_loops_or(graph::SelfLoops::on), spec.reduction});
+}
+
+Criterion make_scl(const Vic2Options& options) {
+  return [vic2 = make_vic2(options)](const at::Tensor& z, const Batch& batch, comm::Comm& comm) {
+    const UnitRows unit = unit_rows(z);
+    LossResult result = vic2(unit.rows, batch, comm);
+    result.dz = through_unit_rows(unit, result.dz);
+    return result;
+  };
+}
+
+Criterion scl_criterion(const LossSpec& spec) {
+  return make_scl({spec.self_loops_or(graph::SelfLoops::on), spec.reduction});
 }
 
 }  // namespace pal::loss

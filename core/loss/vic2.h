@@ -1,8 +1,8 @@
 // vic2: VIC², the spectral contrastive loss on a graph.
 //
-// Math:  ‖ZZᵀ − G‖²_F / R² = (‖ZᵀZ‖² − 2 Tr ZᵀGZ + ‖G‖²) / R², R rows of the global batch; gradient 4 (Z·ZᵀZ − GZ) / R².
-//        No R × R matrix is made. Weights of any sign are taken as they are. loss.reduction=sum drops / R².
-// Terms: gram, alignment and graph: the three of the right-hand side; they add up to the value.
+// Math:  ‖ZZᵀ − G‖²_F / R² = (‖ZᵀZ‖² − 2 Tr ZᵀGZ + ‖G‖²) / R², R rows of the global batch; gradient 4 (Z·ZᵀZ − GZ) /
+//        R². No R × R matrix is formed. Negative weights enter unchanged. loss.reduction=sum drops / R².
+// Terms: gram, alignment and graph, the three summands on the right.
 // Reference: HaoChen et al., "Provable guarantees for self-supervised deep learning with spectral contrastive loss".
 #pragma once
 
@@ -16,5 +16,8 @@ struct Vic2Options {
 };
 
 Criterion make_vic2(const Vic2Options& options);
+
+// scl: the same loss on the unit sphere, VIC² of z / ‖z‖.
+Criterion make_scl(const Vic2Options& options);
 
 }  // namespace pal::loss

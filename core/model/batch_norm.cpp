@@ -18,11 +18,11 @@
 namespace pal::model {
 namespace {
 
-// Above this mean²/var, Σx² − (Σx)²/n has lost too many digits and the squares are summed again around the mean.
+// Above this mean²/var, Σx² − (Σx)²/n loses too many digits, and the squares are summed again around the mean.
 constexpr double kCancellation = 100;
 
 int norm_threads() { return at::get_num_threads(); }
-at::TensorOptions doubles_beside(const at::Tensor& x) {
+at::TensorOptions double_options(const at::Tensor& x) {
   return at::TensorOptions().dtype(at::kDouble).device(x.device());
 }
 
@@ -32,12 +32,11 @@ struct Statistics {
   at::Tensor count;          // () fp64: rows behind them, over all ranks; undefined for running statistics
 };
 
-// Collective. On the CPU around 0, and again around the mean where that loses digits. On a GPU around the running mean,
-// once: asking whether it was enough would wait for the GPU in every layer, and fp64 has the digits for any running mean
-// that is near.
+// Collective. On the CPU sums around 0, and again around the mean if that loses digits. On a GPU one pass around the
+// running mean: a check would wait for the GPU in every layer, and fp64 has enough digits near the running mean.
 Statistics batch_statistics(const at::Tensor& x, const at::Tensor& running_mean, const BatchNormOptions& options) {
   const int64_t channels = x.size(1);
-  const at::Tensor sums = at::empty({2 * channels + 1}, doubles_beside(x));  // Σx, Σx², rows
+  const at::Tensor sums = at::empty({2 * channels + 1}, double_options(x));  // Σx, Σx², rows
   const at::Tensor both = sums.narrow(0, 0, 2 * channels).view({2, channels});
   Statistics s;
   s.count = sums[2 * channels];
@@ -53,7 +52,7 @@ Statistics batch_statistics(const at::Tensor& x, const at::Tensor& running_mean,
     gather({});
     PAL_CHECK(s.count.item<double>() > 1, "batch norm needs more than one value per channel over all ranks, got",
               s.count.item<double>(), "use a larger train.global_batch");
-    // The same on every rank: it is made of reduced numbers.
+    // The same on every rank, because it depends on reduced numbers only.
     if ((s.mean * s.mean).gt(s.var * kCancellation).any().item<bool>()) gather(s.mean);
   } else {
     gather(running_mean.to(at::kDouble));
@@ -70,15 +69,15 @@ Statistics running_statistics(const BatchNorm& norm, double epsilon) {
   return s;
 }
 
-// The mean is taken off in two parts, its rounding (exact to subtract near it) and the rest, which goes to the offset:
-// so x − mean is right in float32 for |mean| ≫ std.
+// The mean is subtracted in two parts: its float32 rounding, exactly, and the remainder, in the offset. So x − mean is
+// accurate in float32 for |mean| ≫ std.
 ops::AffineNumbers forward_numbers(const Statistics& s, const at::Tensor& weight, const at::Tensor& bias) {
   const at::ScalarType type = weight.scalar_type();
   const at::Tensor scale = weight.to(at::kDouble) * s.inverse, shift = s.mean.to(type);
   return {shift, scale.to(type), (bias.to(at::kDouble) - (s.mean - shift.to(at::kDouble)) * scale).to(type)};
 }
 
-// dx = w/σ·(g − Σg/n − x̂·Σ(g x̂)/n); without n the statistics are constants. sums: Σg, Σg(x − mean).
+// dx = w/σ·(g − Σg/n − x̂·Σ(g x̂)/n); with constant statistics the two sums are absent. sums: Σg, Σg(x − mean).
 ops::GradNumbers backward_numbers(const at::Tensor& mean, const at::Tensor& inverse, const at::Tensor& sums,
                                   const at::Tensor& weight, const at::Tensor& n) {
   const at::ScalarType type = weight.scalar_type();
@@ -92,7 +91,7 @@ ops::GradNumbers backward_numbers(const at::Tensor& mean, const at::Tensor& inve
 }
 
 struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
-  // A null comm: local statistics.
+  // Null comm: local statistics.
   static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& bias, const std::optional<at::Tensor>& residual,
                             const Statistics& statistics, Activation act, comm::Comm* comm) {
@@ -114,11 +113,11 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
     const bool residual = ctx->saved_data["residual"].toBool();
     comm::Comm* const comm = reinterpret_cast<comm::Comm*>(ctx->saved_data["comm"].toInt());
     const at::Tensor dy = grads[0].contiguous(ops::channel_format(x));
-    const at::Tensor sums = at::empty({2, x.size(1)}, doubles_beside(x));  // Σg, Σg(x − mean)
-    // The residual's gradient is g: kept where a ReLU has masked it, dy itself without.
+    const at::Tensor sums = at::empty({2, x.size(1)}, double_options(x));  // Σg, Σg(x − mean)
+    // The residual's gradient is g: dy masked by the ReLU, or dy itself without ReLU.
     const at::Tensor kept = residual && y.defined() ? at::empty_like(x) : at::Tensor();
     ops::channel_grad_sums(sums, kept, dy, y, x, mean, norm_threads());
-    // Of this rank's rows, hence taken (copied, in float64 too) before the all-reduce.
+    // Of this rank's rows: copied before the all-reduce changes the sums.
     const at::Tensor dbias = sums[0].to(weight.scalar_type(), false, true),
                      dweight = sums[1].mul(inverse).to(weight.scalar_type());
     if (comm && count.defined()) comm->all_reduce(sums);
@@ -145,7 +144,7 @@ at::Tensor BatchNorm::forward(const at::Tensor& x, Activation act, const at::Ten
   PAL_ASSERT(x.scalar_type() == weight.scalar_type() || x.scalar_type() == at::kBFloat16,
              "x has the type of the weight, or is bfloat16");
   PAL_ASSERT(!residual.defined() || residual.sizes() == x.sizes(), "the residual has x's shape");
-  // The CPU twin knows no bfloat16 (autocast): there and back.
+  // The CPU kernel has no bfloat16 (autocast): convert to float32 and back.
   const at::ScalarType type = x.is_cpu() ? weight.scalar_type() : x.scalar_type();
   const at::Tensor dense = x.to(type).contiguous(ops::channel_format(x));
   Statistics statistics;
@@ -164,7 +163,7 @@ at::Tensor BatchNorm::forward(const at::Tensor& x, Activation act, const at::Ten
 }
 
 void BatchNorm::remember(const at::Tensor& mean, const at::Tensor& unbiased_var) {
-  // From the last pending ones, where a step has several forward passes.
+  // A step with several forward passes starts from the last pending statistics.
   const auto follow = [this](const at::Tensor& from, const at::Tensor& to) {
     return from.to(at::kDouble).mul(1 - options_.momentum).add(to, options_.momentum).to(from.scalar_type());
   };

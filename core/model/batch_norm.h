@@ -1,12 +1,13 @@
-// batch_norm: batch norm whose statistics are those of all ranks of a Comm, fused with ReLU and a residual addition.
+// batch_norm: batch norm with statistics over all ranks of a Comm, fused with ReLU and a residual addition.
 //
 // Shapes: x (rows, C) or (n, C, height, width), contiguous or channels-last; a rank may have no rows.
-// Math:   x̂ = (x − mean) / sqrt(var + ε), y = act(weight·x̂ + bias + residual); the backward pass differentiates through
-//         the statistics of all ranks. weight's and bias's gradients are this rank's share: gradients are summed.
-// Order:  sums over rows are accumulated and reduced in fp64 and rounded once, forward and backward: splitting the rows
-//         over ranks changes nothing after rounding. Right for |mean| ≫ std.
-// Collective: in training, forward and backward (one all-reduce each; a second in forward when |mean| ≫ std).
-// Running statistics (as PyTorch's: unbiased variance) are pending until commit(), so that a skipped step leaves none.
+// Math:   x̂ = (x − mean) / sqrt(var + ε), y = act(weight·x̂ + bias + residual). Backward differentiates through the
+//         statistics of all ranks. The gradients of weight and bias are this rank's share; ranks sum gradients.
+// Order:  sums over rows are accumulated and reduced in fp64 and rounded once, so that the split of rows over ranks has
+//         no effect after rounding. Accurate for |mean| ≫ std.
+// Collective: forward and backward in training (one all-reduce each; on the CPU a second in forward if |mean| ≫ std).
+// Running statistics (unbiased variance, as in PyTorch) are pending until commit(), so that a skipped step changes
+// none.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -21,7 +22,7 @@ namespace pal::model {
 using kernels::Activation;
 
 struct BatchNormOptions {
-  comm::Comm* comm = nullptr;  // whose rows make the statistics; null: this rank's own. Must outlive the module.
+  comm::Comm* comm = nullptr;  // ranks that share statistics; null: this rank alone. Must outlive the module.
   at::ScalarType dtype = at::kFloat;
   double epsilon = 1e-5;
   double momentum = 0.1;
@@ -31,11 +32,11 @@ class BatchNorm : public torch::nn::Module {
  public:
   BatchNorm(int64_t channels, const BatchNormOptions& options);
 
-  // residual, when defined, has x's shape. In evaluation mode the running statistics are used and nothing is collective.
+  // residual is undefined or has x's shape. Evaluation mode uses the running statistics and has no collective.
   at::Tensor forward(const at::Tensor& x, Activation act = Activation::none, const at::Tensor& residual = {});
 
-  void commit();   // the pending statistics become the running ones
-  void discard();  // they never were
+  void commit();   // pending statistics become the running statistics
+  void discard();  // drops the pending statistics
 
   at::Tensor weight, bias;                                    // (C)
   at::Tensor running_mean, running_var, num_batches_tracked;  // (C), (C), ()
@@ -48,7 +49,7 @@ class BatchNorm : public torch::nn::Module {
   int64_t pending_batches_ = 0;
 };
 
-// Every batch norm under `module`.
+// Apply to every batch norm under `module`.
 void commit_batch_norm(torch::nn::Module& module);
 void discard_batch_norm(torch::nn::Module& module);
 

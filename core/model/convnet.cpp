@@ -1,6 +1,7 @@
-#include "core/model/convnet.h"
-
 #include <torch/nn/modules/container/modulelist.h>
+
+#include "core/model/backbones.h"
+#include "core/model/spec.h"
 
 namespace pal::model {
 namespace {
@@ -45,6 +46,10 @@ class ConvNet final : public Backbone {
 std::shared_ptr<Backbone> make_convnet(const std::vector<int64_t>& widths, int64_t channels,
                                        const BatchNormOptions& norm) {
   return std::make_shared<ConvNet>(widths, channels, norm);
+}
+
+std::shared_ptr<Backbone> convnet_backbone(const ModelSpec& spec, const BatchNormOptions& norm) {
+  return make_convnet(spec.convnet_widths, spec.channels, norm);
 }
 
 }  // namespace pal::model

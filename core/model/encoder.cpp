@@ -9,18 +9,23 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/model/convnet.h"
-#include "core/model/projector.h"
-#include "core/model/resnet.h"
-#include "core/model/vit.h"
+#include "core/model/backbones.h"
+#include "core/model/batch_norm.h"
+#include "core/model/layers.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
 namespace pal::model {
+
+// resnet18_backbone, vit_s_backbone, …: each in the file of that backbone.
+#define PAL_BACKBONE(name, published) \
+  std::shared_ptr<Backbone> name##_backbone(const ModelSpec& spec, const BatchNormOptions& norm);
+#include "core/config/backbones.def"
+
 namespace {
 
-// Convolutions and batch norms are faster in this layout on the CPU (a fifth for ResNet-18, a quarter for the convnet),
-// and they choose it by the strides. Gray images lie the same way in both, so their strides are said outright.
+// Convolutions and batch norms are faster in this layout on the CPU (a fifth for ResNet-18, a quarter for the convnet).
+// They detect it by the strides. Gray images have the same memory in both layouts, so their strides are set explicitly.
 at::Tensor channels_last(const at::Tensor& images) {
   if (images.size(1) > 1) return images.contiguous(at::MemoryFormat::ChannelsLast);
   const int64_t height = images.size(2), width = images.size(3);
@@ -52,10 +57,10 @@ class ProjectedEncoder final : public Encoder {
  private:
   std::shared_ptr<Backbone> backbone_;
   std::shared_ptr<Projector> projector_;
-  std::shared_ptr<Projector> predictor_;  // or none
+  std::shared_ptr<Projector> predictor_;  // null without a predictor
 };
 
-// Standard normals in pairs (Box-Muller), two words of the stream each.
+// Standard normals in pairs (Box-Muller); each pair takes two words of the stream.
 template <class T>
 void draw_normal(T* w, int64_t n, double scale, Random random) {
   for (int64_t i = 0; i < n; i += 2) {
@@ -75,11 +80,10 @@ void draw_uniform(T* w, int64_t n, double bound, Random random) {
 // As torchvision draws convolutions (normal, variance 2 / fan out) and PyTorch linear layers (uniform, bound fan in^-½);
 // a transformer's weights, tokens and positions as timm does (normal, deviation 0.02).
 // In double and rounded, so that float32 and float64 runs begin with the same weights.
-enum class Draw { usual, transformer };
 constexpr double kTransformerDeviation = 0.02;
 
 template <class T>
-void draw_weight(at::Tensor weight, Draw rule, uint64_t seed, uint64_t parameter) {
+void draw_weight(at::Tensor weight, InitRule rule, uint64_t seed, uint64_t parameter) {
   constexpr int64_t kStream = 4096;  // elements per stream, so that threads share the work and change nothing
   const int64_t n = weight.numel();
   const at::Tensor drawn = at::empty(weight.sizes(), weight.scalar_type());  // in the order of the indices
@@ -88,7 +92,7 @@ void draw_weight(at::Tensor weight, Draw rule, uint64_t seed, uint64_t parameter
     for (int64_t s = first; s < last; ++s) {
       const int64_t begin = s * kStream, size = std::min(kStream, n - begin);
       const Random random(seed, Purpose::init, parameter, static_cast<uint64_t>(s));
-      if (rule == Draw::transformer)
+      if (rule == InitRule::transformer)
         draw_normal(w + begin, size, kTransformerDeviation, random);
       else if (weight.dim() == 4)
         draw_normal(w + begin, size, std::sqrt(2.0 / static_cast<double>(n / weight.size(1))), random);
@@ -99,60 +103,28 @@ void draw_weight(at::Tensor weight, Draw rule, uint64_t seed, uint64_t parameter
   weight.copy_(drawn);
 }
 
-void draw_weights(torch::nn::Module& module, const ModelSpec& spec) {
+void draw_weights(torch::nn::Module& module, InitRule backbone, uint64_t seed) {
   const at::NoGradGuard no_grad;
   uint64_t parameter = 0;
   for (const auto& named : module.named_parameters()) {
     const at::Tensor& weight = named.value();
-    const Draw rule =
-        spec.backbone.starts_with("vit_") && named.key().starts_with("backbone.") ? Draw::transformer : Draw::usual;
+    const InitRule rule = named.key().starts_with("backbone.") ? backbone : InitRule::convolutional;
     if (weight.dim() > 1) {  // norms begin with one and zero
       AT_DISPATCH_FLOATING_TYPES(weight.scalar_type(), "draw_weight",
-                                 [&] { draw_weight<scalar_t>(weight, rule, spec.seed, parameter); });
+                                 [&] { draw_weight<scalar_t>(weight, rule, seed, parameter); });
     }
     ++parameter;
   }
 }
 
-Stem stem_of(const ModelSpec& spec) {
-  if (spec.stem == "cifar") return Stem::cifar;
-  PAL_CHECK(spec.stem == "imagenet", "unknown model.stem", spec.stem, "choose cifar or imagenet");
-  return Stem::imagenet;
-}
-
-// model.backbone=none: features that another program made are the backbone's output.
-class NoBackbone final : public Backbone {
- public:
-  explicit NoBackbone(int64_t dims) : dims_(dims) {}
-  at::Tensor forward(const at::Tensor& rows) override {
-    const at::Tensor flat = rows.flatten(1);
-    PAL_DATA_CHECK(flat.size(1) == dims_, "features of another width", flat.size(1),
-                   "the training set has " + std::to_string(dims_));
-    return flat;
-  }
-  int64_t dims() const override { return dims_; }
-
- private:
-  int64_t dims_;
-};
-
 std::shared_ptr<Backbone> make_backbone(const ModelSpec& spec, const BatchNormOptions& norm) {
-  if (spec.backbone == "none") return std::make_shared<NoBackbone>(spec.channels);
-  if (spec.backbone == "convnet") return make_convnet(spec.convnet_widths, spec.channels, norm);
-  if (spec.backbone == "resnet18") return make_resnet(18, stem_of(spec), spec.channels, norm);
-  if (spec.backbone == "resnet34") return make_resnet(34, stem_of(spec), spec.channels, norm);
-  if (spec.backbone == "resnet50") return make_resnet(50, stem_of(spec), spec.channels, norm);
-  PAL_CHECK(spec.backbone == "vit_s" || spec.backbone == "vit_b", "unknown model.backbone", spec.backbone,
-            "choose convnet, resnet18, resnet34, resnet50, vit_s or vit_b");
-  ViTSpec vit;
-  if (spec.backbone == "vit_b") vit.width = 768, vit.heads = 12;
-  vit.patch = spec.patch;
-  vit.image = spec.image;
-  vit.channels = spec.channels;
-  vit.drop_path = spec.drop_path;
-  vit.seed = spec.seed;
-  vit.dtype = spec.dtype;
-  return make_vit(vit);
+  switch (spec.backbone) {
+#define PAL_BACKBONE(name, published) \
+  case BackboneKind::name:            \
+    return name##_backbone(spec, norm);
+#include "core/config/backbones.def"
+  }
+  PAL_ASSERT(false, "a backbone that is not in the table");
 }
 
 void check_widths(const std::string& key, const std::vector<int64_t>& widths) {
@@ -167,18 +139,17 @@ void check_widths(const std::string& key, const std::vector<int64_t>& widths) {
 std::shared_ptr<Encoder> make_encoder(const ModelSpec& spec, comm::Comm& comm) {
   PAL_CHECK(spec.dtype == at::kFloat || spec.dtype == at::kDouble, "unknown type of the weights", spec.dtype,
             "choose float32 or float64");
-  PAL_CHECK(spec.batch_norm == "global" || spec.batch_norm == "node" || spec.batch_norm == "off",
-            "unknown model.batch_norm", spec.batch_norm, "choose global, node or off");
-  PAL_CHECK(spec.backbone != "convnet" || !spec.convnet_widths.empty(), "model.widths is empty", "",
+  PAL_CHECK(spec.backbone != BackboneKind::convnet || !spec.convnet_widths.empty(), "model.widths is empty", "",
             "give at least one width");
   check_widths("model.widths", spec.convnet_widths);
   check_widths("model.projector", spec.projector);
   check_widths("model.predictor", spec.predictor);
   BatchNormOptions norm;
-  norm.comm = spec.batch_norm == "off" ? nullptr : &comm;
+  norm.comm = spec.batch_norm == BatchNormScope::off ? nullptr : &comm;
   norm.dtype = spec.dtype;
-  auto encoder = std::make_shared<ProjectedEncoder>(make_backbone(spec, norm), spec, norm);
-  draw_weights(*encoder, spec);
+  const std::shared_ptr<Backbone> backbone = make_backbone(spec, norm);
+  auto encoder = std::make_shared<ProjectedEncoder>(backbone, spec, norm);
+  draw_weights(*encoder, backbone->init_rule(), spec.seed);
   return encoder;
 }
 

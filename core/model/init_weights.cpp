@@ -10,9 +10,9 @@
 #include <set>
 
 #include "core/io/safetensors.h"
+#include "core/model/backbones.h"
 #include "core/model/encoder.h"
 #include "core/model/state.h"
-#include "core/model/vit.h"
 #include "kernels/base/error.h"
 
 namespace pal::model {
@@ -24,7 +24,8 @@ constexpr size_t kDifferences = 5;
 struct Rename {
   const char *theirs, *ours;
 };
-// Parts of names. The upper ones are torchvision's ViT; timm, DINO, VICReg and solo-learn have ours behind a prefix.
+// Substrings of names and their replacements. The first group is torchvision's ViT; timm, DINO, VICReg and solo-learn
+// use our names behind a prefix.
 constexpr Rename kRenames[] = {
     {"class_token", "cls_token"},
     {"conv_proj.", "patch_embed.proj."},
@@ -40,20 +41,20 @@ constexpr Rename kRenames[] = {
     {".mlp.3.", ".mlp.fc2."},
     {".mlp.linear_1.", ".mlp.fc1."},
     {".mlp.linear_2.", ".mlp.fc2."},
-    {".shortcut.", ".downsample."},  // ResNets of the CIFAR kind
+    {".shortcut.", ".downsample."},  // CIFAR ResNets
 };
 
 std::string shape_text(const at::Tensor& t) { return fmt::format("({})", fmt::join(t.sizes(), ", ")); }
 
-// What our ViTs do without, though it changes the features: a file that has it is of another model.
+// Parts that our ViTs do not have and that change the features: a file with one of them holds another model.
 constexpr const char* kUnknownParts[] = {"dist_token", "register_tokens", "reg_token", "norm_pre."};
 
-// Older files have no such counter.
+// Older files lack this counter.
 bool may_be_missing(const std::string& name) { return name.ends_with("num_batches_tracked"); }
 
 using Tensors = std::map<std::string, at::Tensor>;
 
-// The prefix under which most of `wanted` is found; of equal ones a teacher's (DINO's better half), then the shortest.
+// The prefix under which most of `wanted` is found. Ties prefer a teacher (DINO), then the shortest prefix.
 std::string best_prefix(const Tensors& file, const std::vector<std::string>& wanted, size_t* found) {
   std::set<std::string> candidates;
   for (const auto& item : file) {
@@ -76,8 +77,8 @@ std::string best_prefix(const Tensors& file, const std::vector<std::string>& wan
 
 std::string first_part(const std::string& name) { return name.substr(0, name.find('.')); }
 
-// Tensors of the file that no tensor of ours takes, though they are of the body and not of a head: those of further layers, and
-// of parts that we do not have. Without the prefix.
+// Names in the file, without the prefix, of body tensors that our backbone does not have: further layers or other
+// parts. Tensors of heads are not listed.
 std::vector<std::string> beyond_ours(const Tensors& file, const std::string& prefix, const std::set<std::string>& used,
                                      const std::vector<std::string>& ours) {
   std::set<std::string> parts;
@@ -94,8 +95,8 @@ std::vector<std::string> beyond_ours(const Tensors& file, const std::string& pre
   return found;
 }
 
-// A ViT whose branches end with a scale for each column (LayerScale: DINOv2, timm) computes the same with the scale multiplied
-// into the branch's last layer: proj for the first, fc2 for the second.
+// Multiplies LayerScale (DINOv2, timm) into the last layer of its branch, proj or fc2, which computes the same
+// function.
 void fold_layer_scale(Tensors& file) {
   struct Branch {
     const char *scale, *last;
@@ -112,7 +113,7 @@ void fold_layer_scale(Tensors& file) {
       const auto weight = file.find(last + "weight"), bias = file.find(last + "bias");
       if (weight == file.end() || bias == file.end() || weight->second.dim() != 2 || scale.dim() != 1 ||
           scale.size(0) != weight->second.size(0) || bias->second.sizes() != scale.sizes()) {
-        ++item;  // then it is told among what does not fit
+        ++item;  // reported later as a mismatch
         continue;
       }
       weight->second = weight->second.to(at::kFloat) * scale.unsqueeze(1);
@@ -169,7 +170,7 @@ InitReport init_backbone(Encoder& encoder, const std::string& path) {
 
   std::vector<std::string> wrong;
   std::set<std::string> used;
-  std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // to, from
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // (destination, source)
   for (const std::string& name : names) {
     at::Tensor to = own.at(name);
     const auto entry = file.find(report.prefix + name);

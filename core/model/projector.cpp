@@ -1,6 +1,6 @@
-#include "core/model/projector.h"
-
 #include <string>
+
+#include "core/model/backbones.h"
 
 namespace pal::model {
 

@@ -1,10 +1,9 @@
-#include "core/model/resnet.h"
-
 #include <ATen/ops/max_pool2d.h>
 #include <torch/nn/modules/container/modulelist.h>
 
 #include <array>
 
+#include "core/model/backbones.h"
 #include "kernels/base/error.h"
 
 namespace pal::model {
@@ -15,7 +14,7 @@ class Residual : public torch::nn::Module {
   virtual at::Tensor forward(const at::Tensor& x) = 0;
 };
 
-// The pieces that both kinds of block are made of.
+// The parts of both kinds of block.
 class Block : public Residual {
  protected:
   explicit Block(const BatchNormOptions& norm) : norm_options_(norm) {}
@@ -26,7 +25,7 @@ class Block : public Residual {
   std::shared_ptr<BatchNorm> norm(const std::string& name, int64_t channels) {
     return register_module(name, std::make_shared<BatchNorm>(channels, norm_options_));
   }
-  // Registered last, as torchvision does: the order of the parameters is the order of their random streams.
+  // Registered last, as in torchvision: the order of parameters is the order of their random streams.
   void shortcut(int64_t in, int64_t out, int64_t stride) {
     if (stride == 1 && in == out) return;
     auto list = register_module("downsample", torch::nn::ModuleList());
@@ -133,6 +132,16 @@ std::shared_ptr<Backbone> make_resnet(int depth, Stem stem, int64_t channels, co
       return std::make_shared<ResNet<Bottleneck>>(std::array{3, 4, 6, 3}, stem, channels, norm);
   }
   PAL_ASSERT(false, "a ResNet has depth 18, 34 or 50");
+}
+
+std::shared_ptr<Backbone> resnet18_backbone(const ModelSpec& spec, const BatchNormOptions& norm) {
+  return make_resnet(18, spec.stem, spec.channels, norm);
+}
+std::shared_ptr<Backbone> resnet34_backbone(const ModelSpec& spec, const BatchNormOptions& norm) {
+  return make_resnet(34, spec.stem, spec.channels, norm);
+}
+std::shared_ptr<Backbone> resnet50_backbone(const ModelSpec& spec, const BatchNormOptions& norm) {
+  return make_resnet(50, spec.stem, spec.channels, norm);
 }
 
 }  // namespace pal::model

@@ -1,4 +1,4 @@
-// spec: what a model is, without LibTorch's modules: for code that plans or describes a model and never runs it.
+// spec: the description of a model, without LibTorch's modules, for code that does not run it.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -7,11 +7,30 @@
 #include <string>
 #include <vector>
 
+#include "core/config/choices.h"
+
 namespace pal::model {
 
+enum class BackboneKind {
+#define PAL_BACKBONE(name, published) name,
+#include "core/config/backbones.def"
+};
+inline constexpr config::NamedChoice<BackboneKind> kBackbones[] = {
+#define PAL_BACKBONE(name, published) {#name, BackboneKind::name},
+#include "core/config/backbones.def"
+};
+
+enum class Stem { cifar, imagenet };  // of a ResNet: 3×3 without pooling, or 7×7 / 2 with pooling
+inline constexpr config::NamedChoice<Stem> kStems[] = {{"cifar", Stem::cifar}, {"imagenet", Stem::imagenet}};
+
+enum class BatchNormScope { global, node, off };  // whose rows make the batch statistics: off is the rank's own
+inline constexpr config::NamedChoice<BatchNormScope> kBatchNormScopes[] = {
+    {"global", BatchNormScope::global}, {"node", BatchNormScope::node}, {"off", BatchNormScope::off}};
+
 struct ModelSpec {
-  std::string backbone = "convnet";  // convnet, resnet18, resnet34, resnet50, vit_s, vit_b; none: the input itself
-  std::string stem = "cifar";        // cifar (3×3, no pooling), imagenet (7×7 / 2 + pooling)
+  BackboneKind backbone = BackboneKind::convnet;  // none: the input itself
+  Stem stem = Stem::cifar;
+  std::string init;  // weights that the backbone begins with, a safetensors file; "": drawn
   std::vector<int64_t> convnet_widths = {32, 64, 128};
   std::vector<int64_t> projector = {256, 256, 64};  // widths after the features; empty: none
   std::vector<int64_t> predictor;                   // widths after the projector, the last one its own; empty: none
@@ -19,7 +38,7 @@ struct ModelSpec {
   int64_t image = 0;                                // ViT: side of the images in pixels
   double drop_path = 0;                             // ViT: stochastic depth
   int64_t channels = 3;                             // none: of the input, all of it
-  std::string batch_norm = "global";                // global, node, off (local statistics)
+  BatchNormScope batch_norm = BatchNormScope::global;
   uint64_t seed = 0;
   c10::ScalarType dtype = c10::ScalarType::Float;
 };

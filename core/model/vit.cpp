@@ -1,5 +1,3 @@
-#include "core/model/vit.h"
-
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_upsample_bicubic2d_aa.h>
@@ -18,6 +16,9 @@
 #include <cmath>
 #include <vector>
 
+#include "core/model/backbones.h"
+#include "core/model/batch_norm.h"
+#include "core/model/spec.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
@@ -63,7 +64,7 @@ class PatchEmbedding final : public torch::nn::Module {
         "a ViT needs images whose sides are multiples of model.patch=" + std::to_string(patch_) + ", but they have",
         std::to_string(x.size(2)) + " x " + std::to_string(x.size(3)) + " pixels",
         "set data.size (and augment.small_size) to a multiple, or another model.patch");
-    const bool gray = x.size(1) == 1 && weight_.size(1) > 1;  // one channel stands for equal ones, as in layers.h
+    const bool gray = x.size(1) == 1 && weight_.size(1) > 1;  // one channel for equal ones, as in layers.h
     return at::conv2d(x, gray ? weight_.sum(1, true) : weight_, bias_, patch_).flatten(2).transpose(1, 2);
   }
 
@@ -110,7 +111,7 @@ class TransformerBlock final : public torch::nn::Module {
     norm2_ = register_module("norm2", std::make_shared<LayerNorm>(spec.width, spec.dtype));
     mlp_ = register_module("mlp", std::make_shared<Mlp>(spec));
   }
-  // keep: (2, n, 1, 1), what the rows' two branches are multiplied by; undefined: 1.
+  // keep (2, n, 1, 1): the factors of the two branches per row; undefined means 1.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& keep) const {
     const auto add = [&](const at::Tensor& to, const at::Tensor& branch, int64_t k) {
       return keep.defined() ? to + branch * keep[k] : to + branch;
@@ -125,11 +126,11 @@ class TransformerBlock final : public torch::nn::Module {
   std::shared_ptr<Mlp> mlp_;
 };
 
-// (n) a number below 2^48 for each row that depends on all of its pixels, the same in float32 and float64.
+// (n) a hash below 2^48 of all pixels of each row, the same in float32 and float64.
 std::vector<uint64_t> row_keys(const at::Tensor& images) {
   const at::NoGradGuard no_grad;
   const at::Tensor bits = images.to(at::kFloat).contiguous().flatten(1).view(at::kInt).to(at::kLong);
-  // Odd multipliers of a golden-ratio sequence; the sum wraps around, which int64 does in LibTorch.
+  // Odd multipliers of a golden-ratio sequence. The int64 sum wraps around in LibTorch.
   const at::Tensor factor = at::arange(1, 2 * bits.size(1), 2, bits.options()).mul_(INT64_C(0x1E3779B97F4A7C15));
   const at::Tensor sums = bits.mul(factor).sum(1).cpu();
   std::vector<uint64_t> keys;
@@ -167,6 +168,7 @@ class ViT final : public Backbone {
     return norm_->forward(x.select(1, 0));
   }
   int64_t dims() const override { return spec_.width; }
+  InitRule init_rule() const override { return InitRule::transformer; }
 
  private:
   at::Tensor kept(const std::vector<uint64_t>& keys, int64_t block, const at::Tensor& like) const {
@@ -192,6 +194,19 @@ class ViT final : public Backbone {
   std::shared_ptr<LayerNorm> norm_;
 };
 
+ViTSpec vit_spec(const ModelSpec& spec, int64_t width, int64_t heads) {
+  ViTSpec vit;
+  vit.width = width;
+  vit.heads = heads;
+  vit.patch = spec.patch;
+  vit.image = spec.image;
+  vit.channels = spec.channels;
+  vit.drop_path = spec.drop_path;
+  vit.seed = spec.seed;
+  vit.dtype = spec.dtype;
+  return vit;
+}
+
 }  // namespace
 
 at::Tensor resample_positions(const at::Tensor& positions, int64_t rows, int64_t cols) {
@@ -212,6 +227,13 @@ std::shared_ptr<Backbone> make_vit(const ViTSpec& spec) {
   PAL_CHECK(spec.image % spec.patch == 0, "data.size is no multiple of model.patch=" + std::to_string(spec.patch),
             spec.image, "set one of them so that it divides");
   return std::make_shared<ViT>(spec);
+}
+
+std::shared_ptr<Backbone> vit_s_backbone(const ModelSpec& spec, const BatchNormOptions&) {
+  return make_vit(vit_spec(spec, 384, 6));
+}
+std::shared_ptr<Backbone> vit_b_backbone(const ModelSpec& spec, const BatchNormOptions&) {
+  return make_vit(vit_spec(spec, 768, 12));
 }
 
 }  // namespace pal::model

@@ -1,4 +1,4 @@
-// augment: kernels/augment.h on tensors, by device: views of images that a decoder left in one tensor of bytes.
+// augment: kernels/augment.h on tensors, by device: augmented views of decoded images in one tensor of bytes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@
 
 namespace pal::ops {
 
-// A part whose pixels begin at byte `place` of a tensor; its pointer is not used.
+// A part whose pixels begin at byte `place` of a tensor; its own pointer is not used.
 struct PlacedPart {
   kernels::ImagePart part;
   int64_t place = 0;

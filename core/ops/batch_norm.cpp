@@ -16,7 +16,7 @@ ChannelGrid channel_grid(const at::Tensor& x) {
   return {x.size(0), x.size(1), plane};
 }
 
-// A tensor that may be missing as the pointer that a kernel takes.
+// The pointer of a tensor for a kernel; null if undefined.
 template <class T>
 T* elements(const at::Tensor& t) {
   return t.defined() ? static_cast<T*>(t.data_ptr()) : nullptr;

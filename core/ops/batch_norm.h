@@ -1,6 +1,7 @@
-// batch_norm: kernels/batch_norm.h on tensors, by device. Sums are fp64 (2, C); coefficients (C) have x's type on the CPU,
-// float32 elsewhere. x, y, dx, dy, g and residual lie alike, dense: (rows, C), or images in either memory format
-// (channels-last on CUDA).
+// batch_norm: kernels/batch_norm.h on tensors, by device.
+//
+// Shapes: sums (2, C) fp64; coefficients (C) of x's type on the CPU, float32 elsewhere. x, y, dx, dy, g and residual
+//   have one dense layout: (rows, C), or images in either memory format (channels-last on CUDA).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,10 +10,10 @@
 
 namespace pal::ops {
 
-// The format a batch norm works in on x's device.
+// The memory format of batch norm on x's device.
 at::MemoryFormat channel_format(const at::Tensor& x);
 
-// shift (C) fp64, or undefined: 0.
+// shift (C) fp64; undefined means 0.
 void channel_sums(const at::Tensor& sums, const at::Tensor& x, const at::Tensor& shift, int threads);
 struct AffineNumbers {
   at::Tensor shift, scale, offset;
@@ -20,7 +21,7 @@ struct AffineNumbers {
 // residual may be undefined.
 void channel_affine(const at::Tensor& y, const at::Tensor& x, const at::Tensor& residual, const AffineNumbers& numbers,
                     kernels::Activation act, int threads);
-// g and y may be undefined: g is not kept, there was no ReLU.
+// g may be undefined (not stored), y too (no ReLU).
 void channel_grad_sums(const at::Tensor& sums, const at::Tensor& g, const at::Tensor& dy, const at::Tensor& y,
                        const at::Tensor& x, const at::Tensor& mean, int threads);
 struct GradNumbers {

@@ -1,7 +1,7 @@
-// dispatch: an op on tensors runs as its CPU or its CUDA twin, by the device of its tensors; private to core/ops.
+// dispatch: runs an op on tensors as its CPU or its CUDA implementation, by device; private to core/ops.
 //
-// On the meta device nothing runs: the tensors are checked and that is all, so that a criterion can be followed there
-// without a GPU, and a tensor made on the wrong device shows.
+// On the meta device the tensors are checked and nothing runs. So tests follow a criterion without a GPU and find
+// tensors on the wrong device.
 #pragma once
 
 #include <initializer_list>
@@ -17,7 +17,7 @@
 
 namespace pal::ops {
 
-// An undefined tensor is one that the op does without.
+// Undefined tensors are optional arguments; they are skipped.
 inline void check_same_device(const char* op, const at::Tensor& first, std::initializer_list<at::Tensor> others) {
   for (const at::Tensor& t : others) {
     PAL_ASSERT(!t.defined() || t.device() == first.device(),
@@ -25,8 +25,9 @@ inline void check_same_device(const char* op, const at::Tensor& first, std::init
   }
 }
 
-// Calls cpu(Cpu) or cuda(stream), by the device of `first`, for an op on fp64 tensors. `others` are all other tensors of
-// the op. The stream is the current one of that device. cuda takes it as `auto`: without CUDA it is never compiled.
+// Calls cpu(Cpu) or cuda(stream), by the device of `first`, for an op on fp64 tensors. `others` are all other tensors
+// of the op. The stream is the current one of that device. cuda takes it as `auto`, so that builds without CUDA skip
+// it.
 template <class OnCpu, class OnCuda>
 void dispatch_doubles(const char* op, const at::Tensor& first, std::initializer_list<at::Tensor> others, int threads,
                       const OnCpu& cpu, [[maybe_unused]] const OnCuda& cuda) {
@@ -55,7 +56,7 @@ void dispatch(const char* op, const at::Tensor& z, std::initializer_list<at::Ten
       });
 }
 
-// A view of a tensor that may be missing, or lie on meta.
+// A view of a tensor that may be undefined or on meta.
 template <class T>
 kernels::MatrixView<T> maybe_matrix(const at::Tensor& t) {
   return t.defined() && !t.is_meta() ? matrix_view<T>(t) : kernels::MatrixView<T>{};
@@ -64,7 +65,7 @@ template <class T>
 kernels::Span<T> maybe_span(const at::Tensor& t) {
   return t.defined() && !t.is_meta() ? span<T>(t) : kernels::Span<T>{};
 }
-// Where an op leaves one number; a missing tensor: nowhere.
+// The pointer to one output number; null if undefined.
 inline double* number(const at::Tensor& t) { return t.defined() ? t.data_ptr<double>() : nullptr; }
 
 }  // namespace pal::ops

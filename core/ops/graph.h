@@ -1,5 +1,6 @@
-// graph: kernels/graph_rows.h and kernels/block_terms.h on tensors, by device. Sums, means and values are fp64; the
-// formulas are there. Index tensors are int32, offsets int64; they lie beside z (core/ops/tensors.h).
+// graph: kernels/graph_rows.h and kernels/block_terms.h on tensors, by device; these headers have the formulas.
+//
+// Shapes: sums, means and values are fp64, index tensors int32, offsets int64; all on z's device (core/ops/tensors.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,12 +10,12 @@
 
 namespace pal::ops {
 
-// Rows of a sparse graph; weights fp64, rounded to what the twin takes.
+// Rows of a sparse graph; weights fp64, rounded to the kernel's type.
 struct Csr {
   at::Tensor offsets, columns, weights;
 };
 
-// out may be undefined (value only), value (1) too (rows only).
+// out may be undefined (value only), value (1) may be (rows only).
 void graph_rows(const at::Tensor& out, const at::Tensor& value, const at::Tensor& z, const at::Tensor& partners,
                 const Csr& s, const kernels::GraphRowsOptions& options, int threads);
 

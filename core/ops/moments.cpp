@@ -26,21 +26,21 @@ void column_sums(const at::Tensor& sums, const at::Tensor& z, int threads) {
       });
 }
 
-void centerd_second_moment(const at::Tensor& packed, const at::Tensor& z, const at::Tensor& mean,
-                           const MomentsOptions& options, int threads) {
+void centered_second_moment(const at::Tensor& packed, const at::Tensor& z, const at::Tensor& mean,
+                            const MomentsOptions& options, int threads) {
   dispatch(
-      "centerd_second_moment", z, {packed, mean}, threads,
+      "centered_second_moment", z, {packed, mean}, threads,
       [&](auto t, kernels::Cpu how) {
         using T = decltype(t);
-        const ScratchMemory scratch(cpu::centerd_second_moment_scratch_bytes<T>(z.size(0), z.size(1), options));
-        cpu::centerd_second_moment<T>(span<double>(packed), matrix_view<const T>(z), span<const double>(mean), options,
-                                      scratch, how);
+        const ScratchMemory scratch(cpu::centered_second_moment_scratch_bytes<T>(z.size(0), z.size(1), options));
+        cpu::centered_second_moment<T>(span<double>(packed), matrix_view<const T>(z), span<const double>(mean), options,
+                                       scratch, how);
       },
       [&](auto t, cudaStream_t stream) {
         using T = decltype(t);
-        const ScratchMemory scratch(cuda::centerd_second_moment_scratch_bytes<T>(z.size(0), z.size(1), options), z);
-        cuda::centerd_second_moment<T>(span<double>(packed), matrix_view<const T>(z), span<const double>(mean), options,
-                                       scratch, stream);
+        const ScratchMemory scratch(cuda::centered_second_moment_scratch_bytes<T>(z.size(0), z.size(1), options), z);
+        cuda::centered_second_moment<T>(span<double>(packed), matrix_view<const T>(z), span<const double>(mean),
+                                        options, scratch, stream);
       });
 }
 
@@ -56,7 +56,7 @@ at::Tensor covariance_terms(const at::Tensor& terms, const at::Tensor& z, const 
                                  options, how);
       },
       [&](auto t, cudaStream_t stream) {
-        static_cast<void>(t);  // the matrix is float whatever z is
+        static_cast<void>(t);  // the matrix is float for every type of z
         const ScratchMemory scratch(cuda::covariance_terms_scratch_bytes(dims), z);
         cuda::covariance_terms(matrix_view<float>(a), number(terms), number(terms) + 1, span<const double>(packed), n,
                                options, scratch, stream);
@@ -64,20 +64,20 @@ at::Tensor covariance_terms(const at::Tensor& terms, const at::Tensor& z, const 
   return a;
 }
 
-void centerd_product(const at::Tensor& out, const at::Tensor& z, const at::Tensor& mean, const at::Tensor& a, Into into,
-                     int threads) {
+void centered_product(const at::Tensor& out, const at::Tensor& z, const at::Tensor& mean, const at::Tensor& a,
+                      Into into, int threads) {
   dispatch(
-      "centerd_product", z, {out, mean, a}, threads,
+      "centered_product", z, {out, mean, a}, threads,
       [&](auto t, kernels::Cpu how) {
         using T = decltype(t);
-        const ScratchMemory scratch(cpu::centerd_product_scratch_bytes<T>(z.size(0), z.size(1)));
-        cpu::centerd_product<T>(matrix_view<T>(out), matrix_view<const T>(z), span<const double>(mean),
-                                matrix_view<const T>(a), into, scratch, how);
+        const ScratchMemory scratch(cpu::centered_product_scratch_bytes<T>(z.size(0), z.size(1)));
+        cpu::centered_product<T>(matrix_view<T>(out), matrix_view<const T>(z), span<const double>(mean),
+                                 matrix_view<const T>(a), into, scratch, how);
       },
       [&](auto t, cudaStream_t stream) {
         using T = decltype(t);
-        cuda::centerd_product<T>(matrix_view<T>(out), matrix_view<const T>(z), span<const double>(mean),
-                                 matrix_view<const float>(a), into, stream);
+        cuda::centered_product<T>(matrix_view<T>(out), matrix_view<const T>(z), span<const double>(mean),
+                                  matrix_view<const float>(a), into, stream);
       });
 }
 

@@ -1,4 +1,4 @@
-// named_tensors: tensors with their names, in a fixed order: parameters, optimizer state, the content of a file.
+// named_tensors: tensors with names in a fixed order: parameters, optimizer state, the contents of a file.
 #pragma once
 
 #include <ATen/core/Tensor.h>

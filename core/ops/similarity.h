@@ -1,4 +1,4 @@
-// similarity: kernels/row_logsumexp.h and kernels/nearest.h on tensors, by device; the formulas are there.
+// similarity: kernels/row_logsumexp.h and kernels/nearest.h on tensors, by device; these headers have the formulas.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@ namespace pal::ops {
 void row_logsumexp(const at::Tensor& lse, const at::Tensor& rows, const at::Tensor& columns, const at::Tensor& self,
                    const kernels::RowLogSumExpOptions& options, int threads);
 
-// fp64, of each row or of each column. Both undefined: columns are constants.
+// fp64, per row or per column. Both undefined: columns are constants.
 struct LseTerms {
   at::Tensor lse, degrees;
 };
@@ -20,7 +20,7 @@ void row_logsumexp_gradient(const at::Tensor& out, const at::Tensor& rows, const
                             const at::Tensor& self, const LseTerms& row_terms, const LseTerms& column_terms,
                             const kernels::RowLogSumExpOptions& options, int threads);
 
-// Undefined ids: 0 … M−1; undefined samples: the ids. All int64.
+// int64. Undefined ids mean 0 … M−1; undefined samples mean the ids.
 struct Support {
   at::Tensor rows, ids, samples;
 };

@@ -1,4 +1,4 @@
-// tensor_view: tensors as the views that kernels take, and the choice of their type.
+// tensor_view: converts tensors to the views that kernels take, and dispatches on their type.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,12 +29,11 @@ kernels::Span<const T> span_of(const std::vector<T>& v) {
   return {v.data(), static_cast<int64_t>(v.size())};
 }
 
-// Memory lent to one kernel call: on the CPU, or beside a tensor (on CUDA: until the stream has passed the call).
+// Scratch memory of one kernel call, on the CPU or on the device of a tensor (on CUDA valid in stream order).
 class ScratchMemory {
  public:
   explicit ScratchMemory(int64_t bytes) : memory_(at::empty({bytes}, at::kByte)) {}
-  ScratchMemory(int64_t bytes, const at::Tensor& beside)
-      : memory_(at::empty({bytes}, beside.options().dtype(at::kByte))) {}
+  ScratchMemory(int64_t bytes, const at::Tensor& like) : memory_(at::empty({bytes}, like.options().dtype(at::kByte))) {}
   operator kernels::Scratch() const { return {memory_.data_ptr(), memory_.numel()}; }
 
  private:

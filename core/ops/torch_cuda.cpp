@@ -7,7 +7,7 @@
 namespace pal::ops {
 
 void load_torch_cuda() {
-  // By the run path of the program, which names the folder of libtorch_cpu.so. Never unloaded: its operators stay registered.
+  // Found by the run path of the program. Never unloaded, because its operators stay registered.
   void* library = dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL);
   const char* reason = library == nullptr ? dlerror() : nullptr;
   PAL_CHECK(library != nullptr, "LibTorch's CUDA half can not be loaded",

@@ -1,5 +1,5 @@
-// adamw: p ← (1 − lr·λ)p, m ← β₁m + (1−β₁)∇, v ← β₂v + (1−β₂)∇², p ← p − lr·m̂/(√v̂ + ε), m̂ and v̂ corrected for their
-// start at 0; as PyTorch's AdamW (λ = 0 for 1-D parameters).
+// adamw: p ← (1 − lr·λ)p, m ← β₁m + (1−β₁)∇, v ← β₂v + (1−β₂)∇², p ← p − lr·m̂/(√v̂ + ε), m̂ and v̂ with bias
+// correction, as PyTorch's AdamW (λ = 0 for 1-D parameters).
 #include <ATen/ops/zeros.h>
 
 #include <cmath>

@@ -1,5 +1,3 @@
-#include "core/optim/device_update.h"
-
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/ones.h>
 
@@ -15,7 +13,7 @@ namespace {
 
 using kernels::UpdateRun;
 
-constexpr int64_t kRun = 1 << 12;  // elements of a run
+constexpr int64_t kRun = 1 << 12;  // elements per run
 
 template <class T>
 at::Tensor uploaded(const std::vector<T>& values, at::ScalarType type, at::Device device) {
@@ -24,7 +22,7 @@ at::Tensor uploaded(const std::vector<T>& values, at::ScalarType type, at::Devic
       .to(device);
 }
 
-// The CPU's loops are those of the rules themselves.
+// On the CPU the rules run their own loops.
 void not_here(kernels::Cpu) { PAL_ASSERT(false, "a device update is for parameters on a device"); }
 
 float* element(const ops::NamedTensors& tensors, size_t k, int64_t at) {

@@ -11,13 +11,13 @@
 namespace pal::optim {
 namespace {
 
-// Elements that a view takes up: whole cache lines.
+// Elements of a view, rounded up to whole cache lines.
 int64_t room(const at::Tensor& t) {
   const int64_t line = 64 / t.element_size();
   return (t.numel() + line - 1) / line * line;
 }
 
-// The least that is worth a message of its own.
+// The smallest bucket that is worth a message.
 constexpr int64_t kSmallest = 1 << 20;
 
 }  // namespace

@@ -1,6 +1,7 @@
 // lars: u ← ∇ + λp, u ← u·η‖p‖/‖u‖, b ← μb + u, p ← p − lr·b; 1-D parameters without decay and adaptation.
 //
-// Where a norm is 0 the factor is 1. Reference: You et al., "Large batch training of convolutional networks" (2017), in
+// A norm of 0 gives the factor 1.
+// Reference: You et al., "Large batch training of convolutional networks" (2017), in
 // the form of the official VICReg code.
 #include <cmath>
 
@@ -44,7 +45,7 @@ class Lars final : public Optimizer {
  private:
   double decay(size_t k) const { return decay_of(tiles_.parameter(k)) == Decay::full ? spec_.weight_decay : 0; }
 
-  // η‖p‖/‖u‖ of each parameter; the squares are summed in fp64, tile by tile in order.
+  // η‖p‖/‖u‖ of each parameter; squares are summed in fp64 in the order of the tiles.
   std::vector<double> adaptation(const std::vector<at::Tensor>& grads) const {
     struct Squares {
       double of_p = 0, of_update = 0;

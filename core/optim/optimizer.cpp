@@ -39,10 +39,13 @@ ops::NamedTensors state_for(const std::string& prefix, const ops::NamedTensors& 
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimSpec& spec, const ops::NamedTensors& parameters) {
-  if (spec.kind == "sgd") return make_sgd(spec, parameters);
-  if (spec.kind == "lars") return make_lars(spec, parameters);
-  PAL_CHECK(spec.kind == "adamw", "unknown optim.kind", spec.kind, "choose sgd, lars or adamw");
-  return make_adamw(spec, parameters);
+  switch (spec.kind) {
+#define PAL_OPTIMIZER(name, slots) \
+  case OptimizerKind::name:        \
+    return make_##name(spec, parameters);
+#include "core/config/optimizers.def"
+  }
+  PAL_ASSERT(false, "an optimizer that is not in the table");
 }
 
 }  // namespace pal::optim

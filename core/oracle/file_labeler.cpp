@@ -1,9 +1,10 @@
-#include "core/oracle/file_labeler.h"
+// file_labeler: questions and answers by files (labeler.h).
 
 #include <filesystem>
 #include <utility>
 
 #include "core/io/files.h"
+#include "core/oracle/labeler.h"
 #include "core/oracle/ledger/inbox.h"
 #include "kernels/base/error.h"
 
@@ -29,7 +30,7 @@ class Exchange final : public Labeler {
   std::vector<Entry> collect(std::vector<std::string>& warnings) override {
     if (!std::filesystem::exists(answers_)) return {};
     const std::string text = io::read_whole_file(answers_);
-    if (text.size() < read_) read_ = 0;  // somebody began the file anew
+    if (text.size() < read_) read_ = 0;  // the file was replaced by a new one
     const size_t end = text.rfind('\n');
     if (end == std::string::npos || end < read_) return {};
     ReadEntries read = read_entries(split_lines(text.substr(read_, end + 1 - read_)),
@@ -43,13 +44,13 @@ class Exchange final : public Labeler {
   const std::string questions_, answers_;
   const SampleName name_;
   std::string published_ = "-";
-  size_t read_ = 0;  // bytes; a restarted run reads all again, and the ledger knows them
+  size_t read_ = 0;  // bytes; a restarted run reads all lines again, and the ledger skips those that it knows
 };
 
 }  // namespace
 
 std::unique_ptr<Labeler> make_file_labeler(const std::string& folder, SampleName name) {
-  PAL_CHECK(!folder.empty(), "oracle.labeler=exchange has no run folder", "", "use it with pal train");
+  PAL_CHECK(!folder.empty(), "oracle.labeler=exchange needs a run folder", "", "use it with pal train");
   return std::make_unique<Exchange>(folder, std::move(name));
 }
 

@@ -4,9 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "core/config/config.h"
 #include "core/graph/graph_files.h"
-#include "core/oracle/file_labeler.h"
+#include "core/oracle/oracle_spec.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
@@ -17,7 +16,8 @@ class Simulated final : public Labeler {
  public:
   Simulated(std::vector<int64_t> labels, const SimulatedOptions& options, std::vector<int64_t> parents)
       : labels_(std::move(labels)), parents_(std::move(parents)), options_(options) {
-    PAL_DATA_CHECK(!labels_.empty(), "labels for oracle.labeler=labels", 0, "use a data set with labels");
+    PAL_DATA_CHECK(!labels_.empty(), "oracle.labeler=labels needs labels; the data set has", 0,
+                   "use a data set with labels");
     PAL_CHECK(options.noise >= 0 && options.noise <= 1, "oracle.noise", options.noise, "give a number from 0 to 1");
   }
 
@@ -66,7 +66,7 @@ class Simulated final : public Labeler {
                    "the data set's taxonomy has nodes 0 to " + std::to_string(nodes - 1));
     for (int64_t steps = 0; node >= 0 && node < nodes; node = parents_[node], ++steps) {
       if (node == ancestor) return true;
-      PAL_DATA_CHECK(steps < nodes, "circle in the taxonomy above class node", node,
+      PAL_DATA_CHECK(steps < nodes, "the taxonomy has a cycle above class node", node,
                      "import the data set again with a tree");
     }
     return false;
@@ -108,29 +108,28 @@ std::unique_ptr<Labeler> make_pairs_labeler(graph::WeightedEdges pairs) {
   return std::make_unique<PairsFileLabeler>(std::move(pairs));
 }
 
-std::unique_ptr<Labeler> make_labeler(const config::Config& config, LabelerContext of) {
-  const std::string& kind = config.text("oracle.labeler");
-  const int64_t samples = of.samples > 0 ? of.samples : static_cast<int64_t>(of.labels.size());
-  if (kind == "labels") {
-    SimulatedOptions options;
-    options.noise = config.real("oracle.noise");
-    options.seed = static_cast<uint64_t>(config.integer("train.seed"));
-    options.cost = config.real("oracle.cost_pair");
-    options.grid_cost = config.real("oracle.cost_grid");
-    options.coarse_cost = config.real("oracle.cost_coarse");
-    options.annotators = config.integer("oracle.annotators");
-    options.annotator_noise = config.real_list("oracle.annotator_noise");
-    return make_simulated_labeler(std::move(of.labels), options, std::move(of.parents));
+std::unique_ptr<Labeler> make_labeler(const OracleSpec& spec, LabelerContext of) {
+  switch (spec.labeler) {
+    case LabelerKind::labels: {
+      SimulatedOptions options;
+      options.noise = spec.noise;
+      options.seed = spec.seed;
+      options.cost = spec.cost_pair;
+      options.grid_cost = spec.cost_grid;
+      options.coarse_cost = spec.cost_coarse;
+      options.annotators = spec.annotators;
+      options.annotator_noise = spec.annotator_noise;
+      return make_simulated_labeler(std::move(of.labels), options, std::move(of.parents));
+    }
+    case LabelerKind::pairs: {
+      const int64_t samples = of.samples > 0 ? of.samples : static_cast<int64_t>(of.labels.size());
+      return make_pairs_labeler(
+          graph::WeightedEdges(samples, graph::read_pairs(spec.pairs, samples).pairs, spec.pairs));
+    }
+    case LabelerKind::exchange:
+      return make_file_labeler(of.folder, std::move(of.name));
   }
-  if (kind == "pairs") {
-    PAL_CHECK(config.has("oracle.pairs"), "oracle.pairs is not set for oracle.labeler", kind,
-              "give the file as oracle.pairs=FILE");
-    const std::string& path = config.text("oracle.pairs");
-    return make_pairs_labeler(graph::WeightedEdges(samples, graph::read_pairs(path, samples).pairs, path));
-  }
-  if (kind == "exchange") return make_file_labeler(of.folder, std::move(of.name));
-  PAL_CHECK(false, "oracle.labeler", kind, "choose labels, pairs or exchange");
-  return nullptr;
+  PAL_ASSERT(false, "a kind of labeler without a factory");
 }
 
 }  // namespace pal::oracle

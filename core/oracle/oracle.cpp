@@ -1,4 +1,4 @@
-// oracle: what is common to all samplers and labelers: answers that enter the graph.
+// oracle: inserts decisions into the graph.
 #include "core/oracle/oracle.h"
 
 #include <utility>
@@ -28,10 +28,10 @@ AnswersUsed insert_answers(graph::GraphStore& store, const std::vector<Decision>
 std::string to_sentence(const std::vector<Contradiction>& against) {
   if (against.empty()) return "";
   const Decision& first = against[0].answer;
-  return std::to_string(against.size()) +
-         " of the answers contradict earlier ones and are left out; the first says that " + std::to_string(first.i) +
-         " and " + std::to_string(first.j) + (first.relation() == graph::Relation::same ? " are the same" : " differ") +
-         ", but " + to_string(against[0].chain) + " (graph.deduction=off takes every answer by itself)";
+  return std::to_string(against.size()) + " answers contradict earlier ones and are left out; by the first, " +
+         std::to_string(first.i) + " and " + std::to_string(first.j) +
+         (first.relation() == graph::Relation::same ? " are the same" : " differ") + ", but " +
+         to_string(against[0].chain) + " (graph.deduction=off takes every answer by itself)";
 }
 
 }  // namespace pal::oracle

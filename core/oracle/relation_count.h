@@ -1,5 +1,5 @@
-// relation_count: how many pairs of samples have a relation that is known or implied, how many are alike, and how many of those
-// are not. Wrong "alike" is what spoils a representation: few pairs are alike, so it hides among all relations.
+// relation_count: how many pairs of samples have an answered or inferred relation, how many of these are "the same",
+// and how many of those are wrong. Wrong positive pairs harm a representation most, and they are few among all pairs.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 namespace pal::oracle {
 
 struct RelationCount {
-  int64_t known = 0;        // without deduction the answers
+  int64_t known = 0;        // without deduction: the answers
   int64_t alike = 0;        // of them
   int64_t alike_wrong = 0;  // of these, by the true labels
 };
-// labels: (N) the true ones; empty: nothing is wrong. O(N + answers).
+// labels: (N) the true ones; empty: none is counted as wrong. O(N + answers).
 RelationCount count_relations(const graph::GraphStore& store, const std::vector<int64_t>& labels = {});
 
 }  // namespace pal::oracle

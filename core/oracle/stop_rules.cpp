@@ -8,13 +8,13 @@ namespace pal::oracle {
 namespace {
 
 constexpr size_t kAgreeingRounds = 3;
-constexpr size_t kMostComponents = 4096;  // more of them are never all compared by asking; the check stays cheap
+constexpr size_t kMostComponents = 4096;  // the check is quadratic; questions never reach all pairs of more
 
-bool on_plateau(const std::vector<double>& figures, int64_t looks, double gain) {
+bool on_plateau(const std::vector<double>& figures, int64_t evaluations, double gain) {
   const auto n = static_cast<int64_t>(figures.size());
-  if (looks == 0 || n <= looks) return false;
-  const double before = *std::max_element(figures.begin(), figures.end() - looks);
-  return *std::max_element(figures.end() - looks, figures.end()) < before + gain;
+  if (evaluations == 0 || n <= evaluations) return false;
+  const double before = *std::max_element(figures.begin(), figures.end() - evaluations);
+  return *std::max_element(figures.end() - evaluations, figures.end()) < before + gain;
 }
 
 bool agrees(const std::vector<double>& shares, double enough) {
@@ -49,13 +49,13 @@ std::string to_sentence(StopReason reason, const StopLimits& limits) {
       out << limits.hours << " hours have passed since the first question (oracle.budget_hours)";
       break;
     case StopReason::closure:
-      out << "every relation is known or implied";
+      out << "every pair is answered or inferred";
       break;
     case StopReason::plateau:
-      out << "the validation figure did not rise in " << limits.plateau << " looks (oracle.plateau)";
+      out << "the validation figure did not rise in " << limits.plateau << " evaluations (oracle.plateau)";
       break;
     case StopReason::agreement:
-      out << "the model expected " << 100 * limits.agreement << " % of the answers in " << kAgreeingRounds
+      out << "the model predicted " << 100 * limits.agreement << " % of the answers in " << kAgreeingRounds
           << " rounds (oracle.agreement)";
       break;
   }

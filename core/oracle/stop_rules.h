@@ -1,9 +1,10 @@
-// stop_rules: when no more questions are asked. The first rule that holds tells; training goes on to its end.
+// stop_rules: when no more questions are asked. The first rule that holds is the reason; training continues to its end.
 //
 //   questions, cost, hours   a budget is spent (0: no such budget)
-//   closure                  every relation is known or implied: nothing is left to ask; always looked for
-//   plateau                  the validation figure did not rise by `gain` above its best in so many looks (0: never)
-//   agreement                in three rounds in a row the model had expected at least this share of the answers (0: never)
+//   closure                  every pair is answered or inferred: nothing is left to ask; always checked
+//   plateau                  the validation figure did not rise by `gain` above its best in so many evaluations (0:
+//                            never)
+//   agreement                in three rounds in a row the model predicted at least this share of the answers (0: never)
 #pragma once
 
 #include <cstdint>
@@ -23,14 +24,14 @@ struct StopLimits {
   double gain = 0;
   double agreement = 0;
 };
-// What a round knows of the questions so far.
+// The questions so far.
 struct StopState {
   int64_t questions = 0;  // asked
   double cost = 0;        // of all answers
   double hours = 0;       // since the first question
   bool closure = false;
-  std::vector<double> figures = {};     // validation figure of each look, in order
-  std::vector<double> agreements = {};  // share of expected answers of each round that had any, in order
+  std::vector<double> figures = {};     // validation figure of each evaluation, in order
+  std::vector<double> agreements = {};  // share of predicted answers of each round that had any, in order
 };
 StopReason stop_reason(const StopLimits& limits, const StopState& state);
 // "the budget of 500 questions is spent"

@@ -29,8 +29,8 @@ struct PlacedAxis {
   bool shows(double value) const { return std::isfinite(value) && (scale == AxisScale::linear || value > 0); }
 };
 
-// The range of an axis: what was asked for, else what the values need and, on a linear axis, `margin` of it on either side, so
-// that nothing lies on the frame; but none below 0 where no value is.
+// The range of an axis: as requested, else the range of the values plus, on a linear axis, `margin` of it on either
+// side, so that no value lies on the frame. A range of positive values does not extend below 0.
 PlacedAxis place(const PlotAxis& axis, const std::vector<double>& values, double from, double to, double margin) {
   PlacedAxis placed{INFINITY, -INFINITY, from, to, axis.scale};
   for (double v : values) {
@@ -51,8 +51,9 @@ PlacedAxis place(const PlotAxis& axis, const std::vector<double>& values, double
   }
   if (axis.low) placed.low = *axis.low;
   if (axis.high) placed.high = *axis.high;
-  PAL_CHECK(placed.low < placed.high && (axis.scale == AxisScale::linear || placed.low > 0), "plot: axis from",
-            placed.low, "give a lower end below the upper one, above 0 on a log axis");
+  PAL_CHECK(placed.low < placed.high && (axis.scale == AxisScale::linear || placed.low > 0),
+            "plot: the lower end of an axis is {}", placed.low,
+            "give a lower end below the upper one, above 0 on a log axis");
   return placed;
 }
 

@@ -1,7 +1,7 @@
 // plot: curves with their spread, and pictures of matrices, as SVG for a paper or a report.
 //
-// One panel is a pair of axes; several stand side by side, three to a row. The legend stands above the axes, never on a
-// curve. Curves past the last color begin with the first again, in short strokes. A value that is not finite (on a log
+// One panel is a pair of axes; several are placed side by side, three to a row. The legend is above the axes, never on
+// a curve. Curves past the last color reuse the colors, with short strokes. A value that is not finite (on a log
 // axis: not above 0) leaves a gap. Same input, same bytes.
 #pragma once
 
@@ -54,7 +54,7 @@ struct PlotPicture {
 };
 
 std::string svg_plot(const std::vector<PlotPanel>& panels);
-// Rows of pictures, each row with its own name on the left; `caption` stands below, one line per element.
+// Rows of pictures, each row with its own name on the left; `caption` is printed below, one line per element.
 struct PictureRow {
   std::string name;
   std::vector<PlotPicture> pictures;

@@ -1,4 +1,4 @@
-// svg: the few shapes that plots and pictures are made of, as text.
+// svg: the few SVG shapes that plots and pictures consist of.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class SvgText {
   void rectangle(double x, double y, double width, double height, const std::string& style);
   void circle(double x, double y, double radius, const std::string& color);
   void text(double x, double y, const std::string& text, const std::string& style);
-  void turned_text(double x, double y, const std::string& text);  // centerd, read from below
+  void turned_text(double x, double y, const std::string& text);  // centered, rotated by 90 degrees
   void raw(const std::string& element);
   std::string finish();  // the whole file; nothing can be added after it
 
@@ -22,7 +22,7 @@ class SvgText {
   std::string out_;
 };
 
-// Colors that color-blind readers tell apart, by number, again from the first after kSvgColors of them.
+// Colors that color-blind readers can distinguish, by number; they repeat after kSvgColors.
 constexpr int kSvgColors = 7;
 std::string svg_color(int index);
 // Characters of UTF-8 text.

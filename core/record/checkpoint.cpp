@@ -73,25 +73,6 @@ std::string write_checkpoint_file(const std::string& path, int64_t step, const o
   return io::write_safetensors(path, tensors, {{"format", "pt"}, {"step", std::to_string(step)}});
 }
 
-void write_checkpoint(const std::string& run_dir, const CheckpointState& state, const ops::NamedTensors& model,
-                      const ops::NamedTensors& optim, int keep) {
-  sweep_checkpoints(run_dir);
-  const std::string fresh = begin_checkpoint(run_dir, state.step);
-  try {
-    FileSums sums;
-    const auto put = [&](const std::string& name, const ops::NamedTensors& tensors) {
-      if (!tensors.empty()) sums[name] = write_checkpoint_file(fresh + "/" + name, state.step, tensors);
-    };
-    put("model.safetensors", model);
-    put("optim.safetensors", optim);
-    sums[kStateFile] = write_checkpoint_text(fresh + "/" + kStateFile, state_text(state));
-    commit_checkpoint(run_dir, state.step, sums, keep);
-  } catch (...) {
-    abandon_checkpoint(run_dir, state.step);
-    throw;
-  }
-}
-
 std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& run_dir,
                                                        const std::function<void(const std::string&)>& warn) {
   const std::vector<int64_t> steps = checkpoint_steps(run_dir);
@@ -99,10 +80,10 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& run_di
     try {
       return load_checkpoint(checkpoint_path(run_dir, step));
     } catch (const Error& e) {
-      warn("checkpoint step-" + std::to_string(step) + " is skipped for the one before: " + e.what());
+      warn("checkpoint step-" + std::to_string(step) + " is damaged, the one before it is used instead: " + e.what());
     }
   }
-  PAL_DATA_CHECK(steps.empty(), "every checkpoint is damaged in", run_dir + "/checkpoints",
+  PAL_DATA_CHECK(steps.empty(), "every checkpoint of this run is damaged", run_dir + "/checkpoints",
                  "restore one from a copy, or move the folder away to begin at step 0");
   return std::nullopt;
 }
@@ -122,10 +103,10 @@ void restore(const ops::NamedTensors& into, const std::map<std::string, at::Tens
       wrong.push_back(fmt::format("{} has shape ({}), not ({})", name, fmt::join(given.sizes(), ", "),
                                   fmt::join(tensor.sizes(), ", ")));
     else if (given.is_floating_point() != tensor.is_floating_point())
-      wrong.push_back(name + " has another kind of numbers");
+      wrong.push_back(name + " has the wrong number type");
     rest.erase(found);
   }
-  for (const auto& [name, tensor] : rest) wrong.push_back(name + " is not known here");
+  for (const auto& [name, tensor] : rest) wrong.push_back(name + " is not part of this model");
   if (!wrong.empty()) {
     const size_t shown = std::min<size_t>(wrong.size(), 4);
     throw Error(Exit::data, fmt::format("{} does not fit this model: {}{}; use the config it was made with", what,

@@ -1,9 +1,12 @@
 #include "core/record/checkpoint_folder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
 #include "core/io/files.h"
@@ -30,7 +33,7 @@ std::optional<int64_t> step_of(const std::string& name) {
   return step;
 }
 
-// Removed under a hidden name, so that one half removed is never taken for a checkpoint. What cannot be removed stays.
+// Renames to a hidden name first, so that a half-removed folder is never taken for a checkpoint. Ignores failures.
 void discard(const fs::path& folder, const std::string& name) {
   std::error_code error;
   const fs::path hidden = folder / (".old-" + name);
@@ -84,7 +87,7 @@ void commit_checkpoint(const std::string& run_dir, int64_t step, const FileSums&
   const nlohmann::json manifest = {{"format", 1}, {"step", step}, {"files", files}};
   write_checkpoint_text(fresh / kManifest, manifest.dump(2) + "\n");
   io::sync_folder(fresh);
-  // One of that step stands there when the run went back to an earlier one: it is swapped out.
+  // A checkpoint of that step exists when the run went back to an earlier one: the new one replaces it.
   if (!fs::exists(folder / name) || !io::exchange_paths(fresh, folder / name)) {
     if (fs::exists(folder / name)) discard(folder, name);
     io::rename_path(fresh, folder / name);
@@ -126,6 +129,46 @@ std::vector<std::string> verify_checkpoint(const std::string& path) {
     names.push_back(name);
   }
   return names;
+}
+
+std::vector<SharedFile> share_out(const std::vector<TensorGroup>& groups, int ranks, uint64_t smallest) {
+  uint64_t all = 0;
+  for (const TensorGroup& g : groups) all = std::accumulate(g.bytes.begin(), g.bytes.end(), all);
+  // A tenth more, so that two groups of nearly the same size on two ranks are two files.
+  const uint64_t target = std::max<uint64_t>({smallest, all / ranks + all / ranks / 10, 1});
+  std::vector<SharedFile> files;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const std::vector<uint64_t>& bytes = groups[g].bytes;
+    if (bytes.empty()) continue;
+    const uint64_t total = std::accumulate(bytes.begin(), bytes.end(), uint64_t{0});
+    const uint64_t pieces = std::max<uint64_t>(1, (total + target - 1) / target);
+    const size_t first = files.size();
+    uint64_t before = 0, current = 0;
+    for (size_t t = 0; t < bytes.size(); ++t) {
+      // A tensor belongs to the piece that holds its middle.
+      const uint64_t piece = total == 0 ? 0 : (before + bytes[t] / 2) * pieces / total;
+      if (t == 0 || piece != current) files.push_back({"", g, t, t, 0, 0});
+      current = piece;
+      files.back().end = t + 1;
+      files.back().bytes += bytes[t];
+      before += bytes[t];
+    }
+    const size_t count = files.size() - first;
+    for (size_t k = 0; k < count; ++k)
+      files[first + k].name =
+          groups[g].name + (count == 1 ? "" : fmt::format("-{:05}-of-{:05}", k + 1, count)) + ".safetensors";
+  }
+  // The largest first, each to the rank with the fewest bytes.
+  std::vector<size_t> order(files.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return files[a].bytes > files[b].bytes; });
+  std::vector<uint64_t> load(ranks, 0);
+  for (const size_t k : order) {
+    const auto least = std::min_element(load.begin(), load.end());
+    files[k].rank = static_cast<int>(least - load.begin());
+    *least += files[k].bytes;
+  }
+  return files;
 }
 
 }  // namespace pal::record

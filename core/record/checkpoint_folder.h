@@ -1,9 +1,10 @@
 // checkpoint_folder: the folder checkpoints/ of a run: step-N/ with its files and manifest.json, and the link `last`.
 //
-// A checkpoint counts only once its manifest stands and every SHA-256 in it agrees. It is written to .new-step-N, fsynced,
-// and renamed; killed at any moment, the newest complete one still loads. Knows bytes, not tensors (no torch).
+// A checkpoint is valid once its manifest exists and every SHA-256 in it matches. It is written to .new-step-N, fsynced
+// and renamed; after a kill at any moment the newest complete one still loads. Works on bytes, without LibTorch.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -17,12 +18,12 @@ using FileSums = std::map<std::string, std::string>;  // file name → SHA-256
 std::vector<int64_t> checkpoint_steps(const std::string& run_dir);
 std::string checkpoint_path(const std::string& run_dir, int64_t step);
 
-// Removes what a crash while writing or removing has left. Nobody may be writing there.
+// Removes what a crash while writing or removing has left. No process may be writing there.
 void sweep_checkpoints(const std::string& run_dir);
-// Makes .new-step-N, where it does not stand yet, and returns its path; every writer of the checkpoint may call it.
+// Makes .new-step-N, if it does not exist, and returns its path; every writing rank may call it.
 std::string begin_checkpoint(const std::string& run_dir, int64_t step);
-// One writer, after all files are written and synced: the manifest last, then the name. Then removes all but the newest
-// `keep`, and those of later steps, which a run that went back has left behind.
+// Called by one rank after all files are written and synced: writes the manifest last, then renames. Then removes all
+// but the newest `keep`, and those of later steps, which remain when a run went back to an earlier step.
 void commit_checkpoint(const std::string& run_dir, int64_t step, const FileSums& files, int keep);
 // Removes .new-step-N after a failure.
 void abandon_checkpoint(const std::string& run_dir, int64_t step);
@@ -31,5 +32,28 @@ void abandon_checkpoint(const std::string& run_dir, int64_t step);
 std::string write_checkpoint_text(const std::string& path, const std::string& text);
 // The files of a checkpoint, each compared with its SHA-256. Throws Error (data): the file and the reason.
 std::vector<std::string> verify_checkpoint(const std::string& path);
+
+// Decides which rank writes which tensors of a checkpoint into which file. Every rank computes the same result.
+//
+// Math: the bytes are cut into pieces near (all bytes) / W, but not below `smallest`: a small model stays one file. A
+//   group that is one piece is NAME.safetensors, one of n pieces NAME-00001-of-0000n.safetensors. A tensor is never
+//   cut.
+struct TensorGroup {
+  std::string name;             // model, optim, extra
+  std::vector<uint64_t> bytes;  // of each tensor
+};
+
+struct SharedFile {
+  std::string name;
+  size_t group = 0;
+  size_t begin = 0, end = 0;  // tensors of the group
+  uint64_t bytes = 0;
+  int rank = 0;  // the rank that writes it
+};
+
+inline constexpr uint64_t kSmallestShare = uint64_t{64} << 20;
+// A group without tensors has no file. In the order of the groups.
+std::vector<SharedFile> share_out(const std::vector<TensorGroup>& groups, int ranks,
+                                  uint64_t smallest = kSmallestShare);
 
 }  // namespace pal::record

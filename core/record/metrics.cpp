@@ -11,13 +11,12 @@
 #include <sstream>
 
 #include "core/io/files.h"
-#include "core/record/tensorboard.h"
 #include "kernels/base/error.h"
 
 namespace pal::record {
 namespace {
 
-// Whether a line belongs to the first `step` steps of a run that goes on.
+// Whether a line belongs to the first `step` steps of a resumed run.
 bool stays(const std::string& line, int64_t step) {
   const auto value = nlohmann::json::parse(line, nullptr, false);
   if (!value.is_object() || !value.contains("step") || !value["step"].is_number_integer()) return false;

@@ -1,6 +1,7 @@
-// metrics: metrics.jsonl, one JSON object a line; numbers that are not finite are null. The same as TensorBoard files in tb/.
+// metrics: writes metrics.jsonl, one JSON object per line, and the same scalars as TensorBoard files in tb/.
 //
-// A line is on its way to the disk when write() returns. The last line of a finished run has "done": true.
+// Numbers that are not finite are null. The operating system has a line when write() returns. The last line of a
+// finished run has "done": true.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,6 @@
 #include <vector>
 
 namespace pal::record {
-
-class TensorboardWriter;
 
 struct StepMetrics {
   int64_t step = 0;  // steps done
@@ -27,12 +26,41 @@ struct StepMetrics {
   std::vector<std::pair<std::string, double>> diagnostics;  // of the embeddings and the graph, by name
   std::string warning;                                      // "": none
   double sync_ms = 0;                                       // of this step's gradient sums
-  double sync_hidden = 0;                                   // share of it behind backward; not finite: nothing was sent
+  double sync_hidden = 0;  // fraction of it that overlapped with backward; not finite: nothing was sent
 };
+
+// Scalars in an event file that TensorBoard opens.
+//
+// Format: TFRecord (length, masked CRC32C of it, bytes, masked CRC32C of them) of Event messages, written by hand: four
+//   fields of protobuf need no library. A resumed run writes another file, which begins with a START mark at its step:
+//   TensorBoard then drops the earlier values from that step on.
+class TensorboardWriter {
+ public:
+  // Makes `folder` and, at the first write, a file in it. `first_step`: steps done before.
+  TensorboardWriter(std::string folder, int64_t first_step);
+  ~TensorboardWriter();
+  TensorboardWriter(const TensorboardWriter&) = delete;
+  TensorboardWriter& operator=(const TensorboardWriter&) = delete;
+
+  // Non-finite values are written unchanged: TensorBoard shows where they occurred.
+  void write(int64_t step, const std::vector<std::pair<std::string, double>>& scalars);
+
+ private:
+  void open();
+  void record(const std::string& event);
+
+  const std::string folder_;
+  const int64_t first_step_;
+  std::string path_;
+  int file_ = -1;
+};
+
+// A message of the event file, framed: for tests of the format.
+std::string tensorboard_record(const std::string& event);
 
 class MetricsWriter {
  public:
-  // Goes on after `step`: lines of later steps, of an earlier end, and half lines are removed (atomically).
+  // Continues after `step`: removes (atomically) lines of later steps, the line of an earlier end, and half lines.
   MetricsWriter(const std::string& path, int64_t step);
   ~MetricsWriter();
   MetricsWriter(const MetricsWriter&) = delete;

@@ -50,7 +50,7 @@ RunMetrics read_metrics(const std::string& path) {
         run.weights_sha256 = value["weights_sha256"];
       continue;
     }
-    run.done = false;  // a run that went on after its end
+    run.done = false;  // a run that was extended after its end
     MetricLine read{step, {}};
     take_numbers(value, "", read.values);
     run.lines.push_back(std::move(read));

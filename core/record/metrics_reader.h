@@ -1,4 +1,4 @@
-// metrics_reader: what metrics.jsonl tells of a run: curves by name, warnings, how it stands. Forgives what a kill leaves.
+// metrics_reader: reads metrics.jsonl of a run: curves by name, warnings, state. Tolerates what a kill leaves behind.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ struct RunMetrics {
   bool done = false;
   double seconds = 0;          // of the last start, once done
   std::string weights_sha256;  // once done
-  int64_t bad_lines = 0;       // that are no JSON object with a step
+  int64_t bad_lines = 0;       // lines that are not a JSON object with a step
   double age_seconds = 0;      // since the file was last written to
 };
 
-// Throws Error (data) when there is no such file; an empty or cut one gives what is whole in it.
+// Throws Error (data) when there is no such file; of an empty or cut file it reads the complete lines.
 RunMetrics read_metrics(const std::string& path);
 
 // (step, value) of every line that has the name.

@@ -28,7 +28,7 @@ std::string cpu_name() {
   return "unknown";
 }
 
-// A word that a shell would take apart stands in quotes.
+// Quotes a word that a shell would split.
 std::string typed(const std::string& word) {
   const auto plain = [](unsigned char c) {
     return std::isalnum(c) != 0 || std::string_view("_./=,:+-@%").find(static_cast<char>(c)) != std::string_view::npos;

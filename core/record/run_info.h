@@ -1,4 +1,4 @@
-// run_info: machine.json of a run folder: which program on which machine trained it, and by what command; one entry a start.
+// run_info: machine.json of a run folder: program, machine and command of each start, one entry per start.
 #pragma once
 
 #include <map>
@@ -11,9 +11,9 @@ using RunInfo = std::map<std::string, std::string>;  // pal, torch, host, cpu, c
 
 // Of this process. `ranks`: "2 × 1 thread".
 RunInfo this_machine(const std::string& ranks);
-// How this process was called, as one would type it: "pal eval runs/a linear".
+// The command line of this process, quoted for a shell: "pal eval runs/a linear".
 std::string command_line();
-// Adds an entry. A folder that cannot be written to is somebody else's to report: nothing is thrown.
+// Adds an entry. Never throws: the checkpoint writer reports a folder that cannot be written.
 void add_run_info(const std::string& run_dir, const RunInfo& info);
 // All entries, oldest first; none where the file is missing or cut.
 std::vector<RunInfo> read_run_info(const std::string& run_dir);

@@ -1,5 +1,3 @@
-#include "core/record/tensorboard.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -9,6 +7,7 @@
 #include <filesystem>
 
 #include "core/io/crc32c.h"
+#include "core/record/metrics.h"
 #include "kernels/base/error.h"
 
 namespace pal::record {

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
-#include "core/data/loader/augment_config.h"
+#include "core/data/loader/augment_spec.h"
 #include "core/eval/embed.h"
 #include "core/eval/knn.h"
 #include "core/eval/representation.h"
 #include "core/model/encoder.h"
-#include "core/setup/setup.h"
 #include "kernels/base/error.h"
 
 namespace pal::setup {
@@ -42,17 +41,17 @@ std::vector<int64_t> all_of(const data::Dataset& data) {
 
 }  // namespace
 
-OnlineEval::OnlineEval(const config::Config& config, std::shared_ptr<const data::Dataset> train,
+OnlineEval::OnlineEval(const RunSpec& spec, std::shared_ptr<const data::Dataset> train,
                        const std::vector<int64_t>& subset, int threads)
-    : config_(config), threads_(threads), train_(std::move(train)) {
-  PAL_CHECK(config_.has("data.test"), "eval.every asks for evaluation while training, but data.test is", "empty",
+    : augment_(spec.augment), dtype_(spec.train.dtype), threads_(threads), train_(std::move(train)) {
+  PAL_CHECK(!spec.data.test.empty(), "eval.every asks for evaluation while training, but data.test is", "empty",
             "set data.test, or eval.every=0");
-  test_ = data::Dataset::open(config_.text("data.test"));
+  test_ = data::Dataset::open(spec.data.test);
   PAL_DATA_CHECK(train_->classes() == test_->classes(), "training and test set have different classes",
                  std::to_string(train_->classes().size()) + " and " + std::to_string(test_->classes().size()),
                  "give the test set that belongs to it");
-  train_samples_ = spread(subset, train_->labels(), config_.integer("eval.train_samples"));
-  test_samples_ = spread(all_of(*test_), test_->labels(), config_.integer("eval.test_samples"));
+  train_samples_ = spread(subset, train_->labels(), spec.eval.train_samples);
+  test_samples_ = spread(all_of(*test_), test_->labels(), spec.eval.test_samples);
   PAL_DATA_CHECK(!train_samples_.empty() && !test_samples_.empty(),
                  "eval.every asks for evaluation, but labels are missing in",
                  train_samples_.empty() ? "data.train" : "data.test", "import it with labels, or set eval.every=0");
@@ -62,8 +61,8 @@ OnlineEval::OnlineEval(const config::Config& config, std::shared_ptr<const data:
 
 std::vector<std::pair<std::string, double>> OnlineEval::look(model::Encoder& encoder, comm::Comm& comm) const {
   eval::EmbedOptions options;
-  options.augment = data::augment_options(config_, *train_);
-  options.dtype = scalar_type(config_);
+  options.augment = data::augment_options(augment_, *train_);
+  options.dtype = dtype_;
   options.threads = threads_;
   const at::Tensor a = eval::embed(encoder, *train_, train_samples_, options, comm),
                    b = eval::embed(encoder, *test_, test_samples_, options, comm);
@@ -81,10 +80,9 @@ std::vector<std::pair<std::string, double>> OnlineEval::look(model::Encoder& enc
   return found;
 }
 
-std::unique_ptr<OnlineEval> make_online_eval(const config::Config& config, std::shared_ptr<const data::Dataset> train,
+std::unique_ptr<OnlineEval> make_online_eval(const RunSpec& spec, std::shared_ptr<const data::Dataset> train,
                                              const std::vector<int64_t>& subset, int threads) {
-  return config.integer("eval.every") > 0 ? std::make_unique<OnlineEval>(config, std::move(train), subset, threads)
-                                          : nullptr;
+  return spec.eval.every > 0 ? std::make_unique<OnlineEval>(spec, std::move(train), subset, threads) : nullptr;
 }
 
 }  // namespace pal::setup

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/comm/comm.h"
-#include "core/config/config.h"
 #include "core/data/dataset.h"
+#include "core/setup/run_spec.h"
 
 namespace pal::model {
 class Encoder;
@@ -23,14 +23,15 @@ namespace pal::setup {
 class OnlineEval {
  public:
   // Throws Error (usage or data) without data.test, or without labels.
-  OnlineEval(const config::Config& config, std::shared_ptr<const data::Dataset> train,
-             const std::vector<int64_t>& subset, int threads);
+  OnlineEval(const RunSpec& spec, std::shared_ptr<const data::Dataset> train, const std::vector<int64_t>& subset,
+             int threads);
 
   // Collective. By name: eval_knn_top1, eval_linear_top1, eval_rank, eval_uniformity; complete on rank 0.
   std::vector<std::pair<std::string, double>> look(model::Encoder& encoder, comm::Comm& comm) const;
 
  private:
-  const config::Config config_;
+  const data::AugmentSpec augment_;
+  const at::ScalarType dtype_;
   const int threads_;
   std::shared_ptr<const data::Dataset> train_, test_;
   std::vector<int64_t> train_samples_, test_samples_;
@@ -38,7 +39,7 @@ class OnlineEval {
 };
 
 // Null when eval.every is 0.
-std::unique_ptr<OnlineEval> make_online_eval(const config::Config& config, std::shared_ptr<const data::Dataset> train,
+std::unique_ptr<OnlineEval> make_online_eval(const RunSpec& spec, std::shared_ptr<const data::Dataset> train,
                                              const std::vector<int64_t>& subset, int threads);
 
 }  // namespace pal::setup

@@ -1,4 +1,4 @@
-// setup: from the config to the parts of a run; the one place where keys become specs.
+// setup: from the settings of a run to its parts: samples, labels, graph, steps, learning rates.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,46 +7,36 @@
 #include <memory>
 #include <vector>
 
-#include "core/config/config.h"
 #include "core/data/dataset.h"
 #include "core/graph/build.h"
 #include "core/model/spec.h"
-#include "core/optim/optimizer.h"
 #include "core/optim/schedule.h"
-#include "core/oracle/stop_rules.h"
+#include "core/setup/run_spec.h"
 
 namespace pal::setup {
 
-at::ScalarType scalar_type(const config::Config& config);
-model::ModelSpec model_spec(const config::Config& config);
-optim::OptimSpec optim_spec(const config::Config& config);
+// The model of a run. With model.backbone=none the file of features is looked at for its width.
+model::ModelSpec model_spec(const RunSpec& spec);
 
 // The samples trained on, ascending: all, or data.limit of them drawn by the seed.
-std::vector<int64_t> training_subset(const config::Config& config, const data::Dataset& data);
+std::vector<int64_t> training_subset(const RunSpec& spec, const data::Dataset& data);
 // Labels the graph may know: −1 except for graph.labeled_fraction of the subset's labels, drawn by the seed.
-std::vector<int64_t> known_labels(const config::Config& config, const data::Dataset& data,
-                                  const std::vector<int64_t>& subset);
-graph::GraphKind graph_kind(const config::Config& config);
+std::vector<int64_t> known_labels(const RunSpec& spec, const data::Dataset& data, const std::vector<int64_t>& subset);
 // How a batch's graph is made; reads graph.table and graph.targets.
-graph::GraphSpec graph_spec(const config::Config& config, const data::Dataset& data);
-// By graph.deduction.
-graph::Deduction deduction(const config::Config& config);
+graph::GraphSpec graph_spec(const graph::GraphSettings& settings, const data::Dataset& data);
 // What is known before the first answer: the labels, redrawn in part (graph.label_noise), and the pairs of graph.pairs.
-graph::GraphStore make_graph_store(const config::Config& config, const data::Dataset& data,
+graph::GraphStore make_graph_store(const graph::GraphSettings& settings, const data::Dataset& data,
                                    std::vector<int64_t> labels);
 // Samples of a batch that are drawn from what is known (graph.edge_share of train.global_batch). 0 where that would add
 // nothing: on the ssl graph, when all `trained` samples have a label, or when there are neither labels, pairs nor an oracle.
-int64_t edge_samples(const config::Config& config, int64_t labeled, int64_t trained);
-
-// When no more questions are asked.
-oracle::StopLimits stop_limits(const config::Config& config);
+int64_t edge_samples(const RunSpec& spec, int64_t labeled, int64_t trained);
 
 // Steps of the run, from train.steps or train.epochs.
-int64_t total_steps(const config::Config& config, int64_t steps_per_epoch);
+int64_t total_steps(const RunSpec& spec, int64_t steps_per_epoch);
 // The effective peak rate (optim.base_lr × global_batch / 256, or optim.lr) with warm-up and cosine.
-optim::Schedule schedule(const config::Config& config, int64_t steps_per_epoch);
+optim::Schedule schedule(const RunSpec& spec, int64_t steps_per_epoch);
 
 // Compute threads of a rank: train.threads, or as many as it has cores (World::cores).
-int compute_threads(const config::Config& config, double cores);
+int compute_threads(const TrainSpec& spec, double cores);
 
 }  // namespace pal::setup

@@ -15,24 +15,25 @@
 namespace pal::study {
 namespace {
 
-// Σ of centerd rows in double, eigenvalues descending; the sign of an axis by its largest element.
-std::pair<at::Tensor, at::Tensor> axes_of(const at::Tensor& centerd) {
-  const int64_t dims = centerd.size(1);
-  std::vector<double> sums = oracle::scatter(centerd);
-  const at::Tensor sigma = at::from_blob(sums.data(), {dims, dims}, at::kDouble) / static_cast<double>(centerd.size(0));
+// Σ of centered rows in double, eigenvalues descending; the sign of an axis by its largest element.
+std::pair<at::Tensor, at::Tensor> axes_of(const at::Tensor& centered) {
+  const int64_t dims = centered.size(1);
+  std::vector<double> sums = oracle::scatter(centered);
+  const at::Tensor sigma =
+      at::from_blob(sums.data(), {dims, dims}, at::kDouble) / static_cast<double>(centered.size(0));
   auto [values, vectors] = at::linalg_eigh(sigma);
   vectors = vectors.flip(1);
   const at::Tensor largest = vectors.gather(0, vectors.abs().argmax(0, /*keepdim=*/true));
   return {values.flip(0).clamp_min(0), vectors * largest.sign()};
 }
 
-// Samples that are taken for alike, in blocks of two or more.
+// Samples assumed to be the same, in blocks of two or more.
 struct Blocks {
-  std::vector<int64_t> members, number;  // a sample, and the block it stands in
+  std::vector<int64_t> members, number;  // a sample, and its block
   int64_t count = 0;
 };
 
-// The groups that are taken for alike, and without deduction every answered pair.
+// The groups assumed to be the same, and without deduction every answered pair.
 Blocks blocks_of(const graph::GraphStore& store) {
   std::vector<std::pair<int64_t, int64_t>> grouped;  // group, sample
   for (int64_t i = 0; i < store.samples(); ++i)
@@ -84,9 +85,9 @@ std::vector<HeadOptions> head_candidates() {
 FeatureHead::FeatureHead(const at::Tensor& rows, int64_t width)
     : width_(std::min(width, rows.size(1))), mean_(rows.mean(0)) {
   const at::NoGradGuard no_grad;
-  const at::Tensor centerd = (rows - mean_).contiguous();
-  std::tie(values_, axes_) = axes_of(centerd);
-  x_ = oracle::times(centerd, axes_.to(at::kFloat).contiguous());
+  const at::Tensor centered = (rows - mean_).contiguous();
+  std::tie(values_, axes_) = axes_of(centered);
+  x_ = oracle::times(centered, axes_.to(at::kFloat).contiguous());
   graph_ = at::zeros_like(axes_);
   fit({});
 }

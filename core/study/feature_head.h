@@ -1,14 +1,15 @@
-// feature_head: a linear representation of given features, learned from the graph in closed form: what a small head on frozen
-// features can make of the answers so far.
+// feature_head: a linear representation of given features, learned from the graph in closed form: what a small head on
+// frozen features learns from the answers so far.
 //
-// Math:   x centerd rows, Σ = XᵀX/n, u = (Σ + λI)^-½ x (λ = ridge · mean eigenvalue). Z = U W, W the K largest eigenvectors of
-//           (1 − α) U-space of Σ  +  α Σ_{i≠j} G_ij u_i u_jᵀ / Σ_{i≠j} G_ij
-//         G: the pairs known to be alike, self-loops off, each group c weighted by its size (G_ij = 1 / (|c| − 1)): it attracts
-//         them; the whitening is what keeps Z from collapsing. α = m / (m + prior · D), m the samples with a known partner: with
-//         nothing known these are the principal components, the SSL solution for views that differ by white noise; with all
-//         labels it is the linear discriminant. c: a group that is taken for alike (core/graph/similarity_groups.h); with Deduction::off also
-//         every pair answered to be the same.
-//         Everything that depends on the samples is a D × D sum in the axes of Σ: a fit with other λ and prior is small algebra.
+// Math:   x centered rows, Σ = XᵀX/n, u = (Σ + λI)^-½ x (λ = ridge · mean eigenvalue). Z = U W, W the K largest
+//           eigenvectors of (1 − α) U-space of Σ  +  α Σ_{i≠j} G_ij u_i u_jᵀ / Σ_{i≠j} G_ij
+//         G: the pairs known to be alike, self-loops off, each group c weighted by its size (G_ij = 1 / (|c| − 1)): it
+//         attracts them; the whitening is what keeps Z from collapsing. α = m / (m + prior · D), m the samples with a
+//         known partner: with nothing known these are the principal components, the SSL solution for views that differ
+//         by white noise; with all labels it is the linear discriminant. c: a group that is taken for alike
+//         (core/graph/similarity_groups.h); with Deduction::off also every pair answered to be the same.
+//         Everything that depends on the samples is a D × D sum in the axes of Σ: a fit with other λ and prior is small
+//         algebra.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,8 +34,8 @@ class FeatureHead {
   // rows (n, D) float: the training set, sample by sample.
   FeatureHead(const at::Tensor& rows, int64_t width);
 
-  void see(const graph::GraphStore& store);             // what is known now
-  void fit(const HeadOptions& options);                 // to what was seen
+  void see(const graph::GraphStore& store);             // the graph to fit
+  void fit(const HeadOptions& options);                 // to the graph of see()
   at::Tensor operator()(const at::Tensor& rows) const;  // (n, width) float
 
  private:
@@ -43,12 +44,12 @@ class FeatureHead {
   at::Tensor x_;                     // (n, D) the training set along the axes
   at::Tensor graph_;                 // (D, D) double Σ G_ij x_i x_jᵀ, and Σ G_ij
   double samples_ = 0;
-  at::Tensor weight_;  // (D, width) float: from centerd rows
+  at::Tensor weight_;  // (D, width) float: from centered rows
 };
 
-// Fits the head with the candidate whose representation a linear probe of the training part reads best in the validation part
-// (accuracy, ties by the order of the candidates), and returns it. Both are rows of the training set with
-// labels; the test set has no say.
+// Fits the head with the candidate whose representation a linear probe of the training part reads best in the
+// validation part (accuracy, ties by the order of the candidates), and returns it. Both are rows of the training set
+// with labels; the test set is not used.
 struct HeadSplit {
   at::Tensor train, validation;  // (n, D) float
   std::vector<int64_t> train_labels, validation_labels;

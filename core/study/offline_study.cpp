@@ -4,7 +4,6 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <numeric>
 
@@ -15,67 +14,75 @@
 #include "core/eval/linear_probe.h"
 #include "core/oracle/oracle.h"
 #include "core/oracle/relation_count.h"
+#include "core/oracle/round/choose_questions.h"
+#include "core/oracle/round/pool.h"
+#include "core/oracle/round/round.h"
 #include "core/oracle/samplers/class_model.h"
 #include "core/oracle/samplers/samplers.h"
-#include "core/setup/setup.h"
 #include "core/study/feature_head.h"
+#include "kernels/base/clock.h"
 #include "kernels/base/error.h"
 
 namespace pal::study {
 namespace {
-
-using StudyClock = std::chrono::steady_clock;
 
 data::FeatureSet study_features(const std::string& path, std::vector<int64_t>* parents) {
   if (data::is_feature_file(path)) return data::read_features(path);
   const auto data = data::Dataset::open(path);
   std::vector<int64_t> all(static_cast<size_t>(data->size()));
   std::iota(all.begin(), all.end(), int64_t{0});
-  PAL_DATA_CHECK(data->encoding() == data::Encoding::raw, "images that are not of one size, without a network", path,
-                 "make features of them with `pal embed`, and give that file");
+  PAL_DATA_CHECK(data->encoding() == data::Encoding::raw,
+                 "the images have different sizes; a study needs features or images of one size", path,
+                 "compute features with `pal embed`, and give that file");
   if (parents) *parents = data->parents();
   return {eval::pixels(*data, all), data->labels()};
 }
 
-// What is asked, answered and known in one run.
+// The query rounds of one oracle: what it has asked, and the graph that its answers made.
 class StudyLoop {
  public:
-  StudyLoop(const config::Config& config, const StudyLine& line, const StudyData& data)
-      : config_(config),
+  StudyLoop(const setup::RunSpec& spec, const StudyLine& line, const StudyData& data)
+      : settings_(spec.oracle),
         line_(line),
         data_(data),
-        seed_(static_cast<uint64_t>(config.integer("train.seed"))),
-        store_(data.train.size(0), setup::deduction(config)),
-        sampler_(oracle::make_query_sampler(config, data.parents)),
-        labeler_(oracle::make_labeler(config, {data.train_labels, data.parents})) {
-    if (config.real("graph.labeled_fraction") == 1 && config.text("oracle.sampler") == "ssl") {
+        store_(data.train.size(0), spec.graph.deduction),
+        sampler_(oracle::make_query_sampler(spec.oracle, data.parents)),
+        labeler_(oracle::make_labeler(spec.oracle, {data.train_labels, data.parents})) {
+    if (spec.graph.labeled_fraction == 1 && spec.oracle.sampler == "ssl") {
       store_.set_labels(data.train_labels);
-    } else if (oracle::uses_templates(config)) {
-      store_.set_labels(oracle::draw_template_labels(data.train_labels, seed_));
+    } else if (oracle::uses_templates(spec.oracle)) {
+      store_.set_labels(oracle::draw_template_labels(data.train_labels, settings_.seed));
     }
   }
 
   graph::GraphStore& store() { return store_; }
   int64_t questions() const { return questions_; }
+  const oracle::OracleSpec& settings() const { return settings_; }
 
-  // One round of at most `most` questions; false when there was nothing to ask.
+  // One round of at most `most` questions; false when there was no question.
   bool ask(int64_t most) {
     if (!sampler_ || most <= 0) return false;
-    oracle::Round round{.seed = seed_, .round = rounds_++, .questions = most, .pending = {}, .coarse = coarse_};
-    const auto start = StudyClock::now();
-    oracle::Pool pool{
-        oracle::draw_pool(store_, config_.integer("oracle.pool"), seed_, round.round, {}, sampler_->refused_order()), {}};
-    if (sampler_->needs() != oracle::PoolNeeds::samples)
-      pool.embeddings = data_.train.index_select(0, at::tensor(pool.samples, at::kLong));
-    if (sampler_->needs() == oracle::PoolNeeds::inputs) pool.inputs = pool.embeddings;
-    std::vector<oracle::Query> queries = sampler_->choose(store_, pool, round);
-    seconds_ += std::chrono::duration<double>(StudyClock::now() - start).count();
-    for (oracle::Query& q : queries) {
+    // An answer takes effect at once, so no query is pending. No pair is closed: an undecided one may be asked again.
+    oracle::Round round{
+        .seed = settings_.seed, .round = rounds_++, .questions = most, .pending = {}, .coarse = coarse_};
+    const Clock::time_point start = Clock::now();
+    const auto features = [&](const std::vector<int64_t>& samples) {
+      return data_.train.index_select(0, at::tensor(samples, at::kLong));
+    };
+    const oracle::Pool pool =
+        oracle::make_pool(store_, *sampler_, round,
+                          {settings_.pool,
+                           {},
+                           [&](const std::vector<int64_t>& samples, eval::SampleSlice) { return features(samples); },
+                           features});
+    oracle::Chosen chosen = oracle::choose_questions(*sampler_, store_, pool, round);
+    seconds_ += seconds_since(start);
+    for (oracle::Query& q : chosen.queries) {
       q.id = ++ids_;
       questions_ += static_cast<int64_t>(q.members.size());
-      take(q);
+      answer(q);
     }
-    return !queries.empty();
+    return !chosen.queries.empty();
   }
 
   StudyPoint point() const {
@@ -93,36 +100,25 @@ class StudyLoop {
   }
 
  private:
-  void take(const oracle::Query& q) {
+  void answer(const oracle::Query& q) {
     std::vector<oracle::Decision> decisions;
     if (line_.answers == StudyAnswers::assumed) {
       for (int64_t m : q.members)
         decisions.push_back({q.id, q.template_sample, m, q.kind, q.node, oracle::Verdict::yes, 0, 0, 1});
     } else {
-      std::vector<int64_t> yes(q.members.size(), 0), no = yes;
-      for (int64_t vote = 0; vote < config_.integer("oracle.votes"); ++vote) {
-        const std::vector<oracle::Answer> answers = labeler_->answer(q, vote);
-        for (size_t k = 0; k < answers.size(); ++k) {
-          cost_ += answers[k].cost;
-          yes[k] += answers[k].verdict == oracle::Verdict::yes;
-          no[k] += answers[k].verdict == oracle::Verdict::no;
-        }
+      const std::vector<oracle::Question> questions = oracle::ask_annotators(*labeler_, q, settings_.votes);
+      for (const oracle::Question& question : questions) {
+        for (const oracle::Answer& a : question.answers) cost_ += a.cost;
       }
-      for (size_t k = 0; k < q.members.size(); ++k) {
-        const oracle::Verdict verdict = yes[k] > no[k]   ? oracle::Verdict::yes
-                                        : no[k] > yes[k] ? oracle::Verdict::no
-                                                         : oracle::Verdict::unsure;
-        decisions.push_back({q.id, q.template_sample, q.members[k], q.kind, q.node, verdict, 0, 0, 1});
-      }
+      decisions = oracle::decide(questions, oracle::ConsensusKind::majority, {}, 0);
     }
     contradictions_ += static_cast<int64_t>(oracle::insert_answers(store_, decisions).contradicted.size());
     if (q.kind == oracle::QueryKind::coarse) coarse_.insert(coarse_.end(), decisions.begin(), decisions.end());
   }
 
-  const config::Config& config_;
+  const oracle::OracleSpec& settings_;
   const StudyLine& line_;
   const StudyData& data_;
-  const uint64_t seed_;
   graph::GraphStore store_;
   std::unique_ptr<oracle::QuerySampler> sampler_;
   std::unique_ptr<oracle::Labeler> labeler_;
@@ -145,11 +141,11 @@ int64_t answered_label(const graph::GraphStore& store, int64_t sample) {
   return best;
 }
 
-// Samples of the training set that evaluation looks at: the first, which are in no order that matters. Two thirds teach the
-// probes, the last third chooses the head and is seen by nobody else.
+// Samples of the training set that evaluation uses: the first ones. The probes train on two thirds; the last third only
+// chooses the head.
 constexpr int64_t kProbeSamples = 15000;
 
-void judge_point(StudyPoint& p, graph::GraphStore& store, FeatureHead& head, const StudyData& data) {
+void evaluate_point(StudyPoint& p, graph::GraphStore& store, FeatureHead& head, const StudyData& data) {
   const int64_t n = std::min(kProbeSamples, data.train.size(0)), taught = n - n / 3;
   const auto first = data.train_labels.begin();
   const HeadSplit split{data.train.narrow(0, 0, taught),
@@ -165,7 +161,7 @@ void judge_point(StudyPoint& p, graph::GraphStore& store, FeatureHead& head, con
       1 -
       eval::linear_probe(train, labels, test, data.test_labels, data.classes, {.ridge = 1e-4, .iterations = 50}).top1;
   p.knn = 1 - eval::knn(train, labels, test, data.test_labels, data.classes, {}).top1;
-  // What a user has in hand: the labels known so far. No label, no classifier.
+  // The labels that a user has: those known so far. Without a label there is no classifier.
   std::vector<int64_t> known;
   for (int64_t i = 0; i < store.samples(); ++i)
     known.push_back(store.deduction() == graph::Deduction::on ? store.label(i) : answered_label(store, i));
@@ -179,23 +175,24 @@ void judge_point(StudyPoint& p, graph::GraphStore& store, FeatureHead& head, con
 
 }  // namespace
 
-StudyData read_study_data(const config::Config& config) {
+StudyData read_study_data(const setup::RunSpec& spec) {
   StudyData data;
-  data::FeatureSet train = study_features(config.text("data.train"), &data.parents),
-                   test = study_features(config.text("data.test"), nullptr);
+  data::FeatureSet train = study_features(spec.data.train, &data.parents),
+                   test = study_features(spec.data.test, nullptr);
   for (const auto& [set, key] : {std::pair(&train, "data.train"), std::pair(&test, "data.test")}) {
     const bool all = !set->labels.empty() && *std::min_element(set->labels.begin(), set->labels.end()) >= 0;
-    PAL_DATA_CHECK(all, std::string("samples without a label in ") + key, config.text(key),
-                   "a comparison of oracles answers from the labels: give all");
+    PAL_DATA_CHECK(all, std::string("samples without a label in ") + key,
+                   key == std::string("data.train") ? spec.data.train : spec.data.test,
+                   "a comparison of oracles answers from the labels: label every sample");
   }
   PAL_DATA_CHECK(train.rows.size(1) == test.rows.size(1), "the test set has features of another width",
                  test.rows.size(1), "the training set has " + std::to_string(train.rows.size(1)));
-  const int64_t limit = config.integer("data.limit");
+  const int64_t limit = spec.data.limit;
   if (limit > 0 && limit < train.rows.size(0)) {
     train.rows = train.rows.narrow(0, 0, limit).contiguous();
     train.labels.resize(static_cast<size_t>(limit));
   }
-  if (const int64_t width = config.integer("compare.pca"); width > 0 && width < train.rows.size(1)) {
+  if (const int64_t width = spec.compare.pca; width > 0 && width < train.rows.size(1)) {
     const Components reduce = principal_components(train.rows, width);
     train.rows = reduce(train.rows);
     test.rows = reduce(test.rows);
@@ -210,42 +207,43 @@ StudyData read_study_data(const config::Config& config) {
   return data;
 }
 
-std::vector<StudyPoint> run_study(const config::Config& config, const StudyLine& line, const StudyData& data,
+std::vector<StudyPoint> run_study(const setup::RunSpec& spec, const StudyLine& line, const StudyData& data,
                                   const std::function<void(int64_t)>& progress) {
-  const int64_t budget = config.integer("oracle.budget"), points = config.integer("compare.points");
+  StudyLoop loop(spec, line, data);
+  const int64_t budget = loop.settings().limits.questions, points = spec.compare.points;
   PAL_CHECK(budget > 0, "oracle.budget of a comparison", budget,
             "give the number of questions that every oracle may ask");
-  StudyLoop loop(config, line, data);
-  FeatureHead head(data.train, config.integer("compare.width"));
+  FeatureHead head(data.train, spec.compare.width);
   std::vector<StudyPoint> curve;
   for (int64_t k = 0; k <= points; ++k) {
     const int64_t until = budget * k / points;
     while (loop.questions() < until &&
-           loop.ask(std::min(config.integer("oracle.questions_per_round"), until - loop.questions()))) {
+           loop.ask(std::min(loop.settings().questions_per_round, until - loop.questions()))) {
       if (progress) progress(loop.questions());
     }
     StudyPoint p = loop.point();
-    const bool same = !curve.empty() && curve.back().questions == p.questions;  // nothing was asked: nothing is new
+    const bool same =
+        !curve.empty() && curve.back().questions == p.questions;  // nothing was asked since the last point
     if (same)
       p = curve.back();
     else
-      judge_point(p, loop.store(), head, data);
+      evaluate_point(p, loop.store(), head, data);
     curve.push_back(p);
   }
   return curve;
 }
 
-Closure run_to_closure(const config::Config& config, const StudyData& data,
+Closure run_to_closure(const setup::RunSpec& spec, const StudyData& data,
                        const std::function<void(int64_t)>& progress) {
-  const auto start = StudyClock::now();
+  const Clock::time_point start = Clock::now();
   const StudyLine line{"closure"};
-  StudyLoop loop(config, line, data);
+  StudyLoop loop(spec, line, data);
   Closure out;
-  // A pool may hold nothing to ask while others do: it ends after as many empty ones as cover the set several times.
-  const int64_t patience = 20 + 4 * data.train.size(0) / config.integer("oracle.pool");
+  // A pool may have nothing to ask while another has: ends after as many empty pools as cover the set several times.
+  const int64_t patience = 20 + 4 * data.train.size(0) / loop.settings().pool;
   for (int64_t empty = 0; empty < patience && loop.store().components() > data.classes;) {
     ++out.rounds;
-    empty = loop.ask(config.integer("oracle.questions_per_round")) ? 0 : empty + 1;
+    empty = loop.ask(loop.settings().questions_per_round) ? 0 : empty + 1;
     if (progress) progress(loop.questions());
   }
   out.questions = loop.questions();
@@ -257,7 +255,7 @@ Closure run_to_closure(const config::Config& config, const StudyData& data,
     out.right = label_of.emplace(loop.store().component(i), data.train_labels[i]).first->second == data.train_labels[i];
   }
   out.right = out.right && static_cast<int64_t>(label_of.size()) == loop.store().components();
-  out.seconds = std::chrono::duration<double>(StudyClock::now() - start).count();
+  out.seconds = seconds_since(start);
   return out;
 }
 

@@ -26,15 +26,15 @@ Matrix random_weights() {
   return combine(0.5, a, 0.5, transpose(a));
 }
 
-Matrix covariance_of(const Matrix& z, Matrix* centerd_rows) {
-  Matrix centerd = z;
+Matrix covariance_of(const Matrix& z, Matrix* centered_rows) {
+  Matrix centered = z;
   for (int64_t k = 0; k < z.cols; ++k) {
     double mean = 0;
     for (int64_t i = 0; i < z.rows; ++i) mean += z(i, k) / static_cast<double>(z.rows);
-    for (int64_t i = 0; i < z.rows; ++i) centerd(i, k) -= mean;
+    for (int64_t i = 0; i < z.rows; ++i) centered(i, k) -= mean;
   }
-  *centerd_rows = centerd;
-  const Matrix c = product_left_t(centerd, centerd);
+  *centered_rows = centered;
+  const Matrix c = product_left_t(centered, centered);
   return combine(1.0 / static_cast<double>(z.rows - 1), c, 0, c);
 }
 
@@ -59,9 +59,9 @@ CheckedClaim printed_difference(const Matrix& z) {
 }
 
 CheckedClaim covariance_by_gram(const Matrix& z) {
-  Matrix centerd;
-  const Matrix c = covariance_of(z, &centerd);
-  const Matrix gram = product_right_t(centerd, centerd);
+  Matrix centered;
+  const Matrix c = covariance_of(z, &centered);
+  const Matrix gram = product_right_t(centered, centered);
   double off = 0, diagonal = 0;
   for (int64_t k = 0; k < kColumns; ++k) {
     for (int64_t l = 0; l < kColumns; ++l) (k == l ? diagonal : off) += c(k, l) * c(k, l);

@@ -1,4 +1,4 @@
-// check_optima: what each loss is minimized by when Z is free and the graph is the supervised one.
+// check_optima: the minimizers of each loss in a free Z on the supervised graph.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ SmoothLoss free_barlow(const std::vector<int64_t>& sizes) {
   return criterion_loss(loss::make_barlow(options), sizes);
 }
 
-// Training points that a linear probe on Z puts into a wrong class.
+// The number of training points that a linear probe on Z misclassifies.
 int64_t probe_mistakes(const Matrix& z, const Matrix& y) {
   const Matrix scores = product(z, solve_normal(product_left_t(z, z), product_left_t(z, y)));
   int64_t wrong = 0;
@@ -71,7 +71,7 @@ Minimum minimize_simclr(const std::vector<int64_t>& sizes, int64_t width) {
                   1e-10);
 }
 
-// SimCLR on one anchor per class, each anchor's term with this weight: an n-point graph in C variables.
+// SimCLR with one anchor per class and a weight per anchor: an n-point graph in C variables.
 Matrix minimize_anchors(const std::vector<int64_t>& sizes, const std::vector<double>& weights, int64_t width) {
   const auto classes = static_cast<int64_t>(sizes.size());
   const SmoothLoss loss = [&](const Matrix& c, Matrix& d) {

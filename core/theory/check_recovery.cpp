@@ -1,4 +1,4 @@
-// check_recovery: labels come back from a graph by eigendecomposition and one labeled example (template) per class.
+// check_recovery: recovers labels from a graph by eigendecomposition and one labeled example (template) per class.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace pal::theory {
 namespace {
 
-// P |D|^½ of the eigenvalues that are not 0, a row per sample.
+// P |D|^½ of the nonzero eigenvalues, one row per sample.
 Matrix spectral_rows(const Matrix& graph, std::vector<double>* kept) {
   const EigenPairs pairs = symmetric_eigen(graph);
   double largest = 0;

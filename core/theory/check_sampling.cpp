@@ -1,4 +1,4 @@
-// check_sampling: the losses over sampled pairs: bias, what they are minimized by, and gradient descent on them.
+// check_sampling: the losses over sampled pairs: bias, minimizers, and gradient descent.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ CheckedClaim unbounded_below() {
           value(1000) < value(10) && value(10) < value(1)};
 }
 
-// The k eigenvectors of the largest eigenvalues, a row each.
+// The eigenvectors of the k largest eigenvalues, one per row.
 Matrix top_rows(const Matrix& a, int64_t k) {
   TopEigen solver(a.rows, k);
   solver.solve(a);
@@ -65,7 +65,7 @@ CheckedClaim printed_minimizer() {
   Matrix shifted = g;
   const std::vector<double> d = degrees(g);
   for (int64_t i = 0; i < 16; ++i) shifted(i, i) -= d[i];
-  // G − Deg has the eigenvalue 0 once per class, the indicators as its vectors: as a space that of G. The lengths differ.
+  // G − Deg has the eigenvalue 0 once per class, with the class indicators as eigenvectors: the eigenspace of G.
   const EigenPairs of_z = symmetric_eigen(product_left_t(m.x, m.x));
   const EigenPairs of_shift = symmetric_eigen(shifted), of_g = symmetric_eigen(g);
   double to_shift = 0, to_g = 0;
@@ -171,7 +171,7 @@ CheckedClaim descent_reaches_closed_form() {
   const SmallProblem p = small_problem();
   constexpr int64_t n = 16, width = 4, pairs = 64;
   const double lambda = 0.05;
-  // The square root of K: of the inverse's eigenvectors.
+  // The square root of K, from the eigenvectors of the inverse.
   const EigenPairs inverse = symmetric_eigen(p.inverse);
   Matrix scaled = inverse.vectors;
   for (int64_t e = 0; e < n; ++e) {

@@ -1,4 +1,4 @@
-// criterion_loss: the program's own criteria as functions of a free Z on the supervised graph, for the theory's checks.
+// criterion_loss: the criteria of core/loss as functions of a free Z on the supervised graph, for the checks of theory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +11,7 @@
 
 namespace pal::theory {
 
-// One view per sample, classes one after the other, this process alone.
+// One view per sample, samples sorted by class, one process.
 loss::Batch class_batch(const std::vector<int64_t>& class_sizes);
 at::Tensor as_tensor(const Matrix& z);  // a copy, float64
 Matrix as_matrix(const at::Tensor& z);

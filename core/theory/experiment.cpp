@@ -120,7 +120,7 @@ ExperimentResult run_figure(const FigureSpec& figure, const ExperimentOptions& o
   int64_t done = 0;
   std::atomic<int64_t> next = 0;
   const auto work = [&] {
-    const OneThread here;  // the limit belongs to a thread
+    const OneThread here;  // the limit is per thread
     for (int64_t k = next++; k < mine; k = next++) {
       try {
         const int64_t trial = k * comm.size() + comm.rank();
@@ -143,7 +143,7 @@ ExperimentResult run_figure(const FigureSpec& figure, const ExperimentOptions& o
   work();
   for (std::thread& helper : helpers) helper.join();
   if (error) std::rethrow_exception(error);
-  comm.all_reduce(values);  // each number is of one rank; the others add 0
+  comm.all_reduce(values);  // one rank computed each number; the others add 0
 
   ExperimentResult result;
   result.trials = options.trials;

@@ -1,7 +1,7 @@
-// experiment: the figures of the controlled experiments (PAPER section 5) as trials, their mean and their spread.
+// experiment: the figures of the paper's controlled experiments: trials, their mean and standard deviation.
 //
-// A trial is a function of (options, seed, its number) and of nothing else; trials are shared out to the ranks and
-// threads and put together in their order, so that the numbers are the same for any of both.
+// Order: a trial is a function of (options, seed, trial number). Ranks and threads share the trials and combine them in
+//   order, so that results depend on neither.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct ExperimentOptions {
   int threads = 1;
 };
 
-// What one trial measures: (series, x) each.
+// The measurements of one trial, (series, x) each.
 struct TrialCurves {
   Matrix error, mse, also;
 };
@@ -41,7 +41,7 @@ struct TrialCurves {
 struct FigureSpec {
   std::string name, title, x_label;
   ExperimentOptions defaults;
-  std::string also_label;  // what the third group of curves is, with its unit; "" when there is none
+  std::string also_label;  // label of the third group of curves with its unit; "" without one
   std::vector<std::string> (*series)(const ExperimentOptions&);
   std::vector<std::string> (*also_series)(const ExperimentOptions&);
   std::vector<double> (*x)(const ExperimentOptions&);
@@ -50,7 +50,7 @@ struct FigureSpec {
 };
 // active, contrastive, interpolation, missing, noise; network, scale.
 const std::vector<FigureSpec>& figures();
-const FigureSpec& figure(const std::string& name);  // throws Error (usage), naming the nearest
+const FigureSpec& figure(const std::string& name);  // throws Error (usage) with the nearest name
 
 // The mean and the standard deviation over trials.
 struct CurveStatistics {
@@ -62,18 +62,26 @@ struct ExperimentResult {
   int64_t trials = 0;
 };
 
-// One sentence and exit code 2 for sizes that make no sense.
+// Throws Error (usage) for invalid sizes.
 void check_experiment(const FigureSpec& figure, const ExperimentOptions& options);
 ExperimentOptions with_dataset(const FigureSpec& figure, ToyKind dataset);  // the defaults on this data set
 ToySet test_set(const ExperimentOptions& options);
-// The stream of a trial: the same data and choices whoever runs it.
+// The random stream of a trial, the same on every rank and thread.
 Random trial_random(const ExperimentOptions& options, int64_t trial, uint32_t what);
-// Collective: every rank gets the result. `progress` is told how many of this rank's trials are done.
+// Collective. Every rank gets the result. Calls `progress` with the number of this rank's finished trials.
 ExperimentResult run_figure(const FigureSpec& figure, const ExperimentOptions& options, comm::Comm& comm,
                             const std::function<void(int64_t done, int64_t total)>& progress = {});
 
-// The files: dataset,series,x,mean,std,trials.
+// CSV with the columns dataset,series,x,mean,std,trials.
 std::string experiment_csv(const std::vector<std::pair<std::string, std::vector<CurveStatistics>>>& datasets,
                            int64_t trials);
+
+// snapshots: pictures of one trial of the active experiment after some questions (the paper's figures 4 and 8): level
+// lines of the third coordinate, the classes of the optimal probe, and the graph.
+struct SnapshotPictures {
+  std::string representation;  // SVG; "" for data that is not in the plane
+  std::string graph;           // SVG
+};
+SnapshotPictures draw_snapshots(const ExperimentOptions& options);
 
 }  // namespace pal::theory

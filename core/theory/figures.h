@@ -1,4 +1,4 @@
-// figures: the paper's five figures and two more, a function each; the table of them is in experiment.cpp.
+// figures: one function for each of the paper's five figures and two more; experiment.cpp has their table.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace pal::theory {
 // The streams of a trial of the query figures (trial_random's `what`).
 constexpr uint32_t kDataStream = 0, kChoiceStream = 1, kPairStream = 2, kNetworkStream = 16;
 
-FigureSpec active_figure();  // figure_queries.cpp
+FigureSpec active_figure();
 FigureSpec contrastive_figure();
-FigureSpec interpolation_figure();  // figure_labels.cpp
+FigureSpec interpolation_figure();
 FigureSpec missing_figure();
 FigureSpec noise_figure();
 FigureSpec network_figure();  // figure_network.cpp
-FigureSpec scale_figure();    // figure_scale.cpp
+FigureSpec scale_figure();
 
 }  // namespace pal::theory

@@ -77,7 +77,7 @@ std::vector<int> KernelMethod::predict_train(const Matrix& vectors, const std::v
       target(a, train_.y[i]) += mapped(a, i);
     }
   }
-  const Matrix weights = solve_normal(gram, target);  // fewer points than features: the pseudo-inverse's solution
+  const Matrix weights = solve_normal(gram, target);  // with fewer points than features, the minimum-norm solution
   std::vector<int> classes(n);
   for (int64_t i = 0; i < n; ++i) {
     double best = -INFINITY;

@@ -5,7 +5,7 @@
 
 #include "kernels/base/error.h"
 
-// Of libtorch_cpu's MKL, under their Fortran names.
+// MKL functions in libtorch_cpu, by their Fortran names.
 extern "C" {
 void dgemm_(const char* ta, const char* tb, const int* m, const int* n, const int* k, const double* alpha,
             const double* a, const int* lda, const double* b, const int* ldb, const double* beta, double* c,
@@ -17,7 +17,7 @@ void dsyevd_(const char* job, const char* uplo, const int* n, double* a, const i
 namespace pal::theory {
 namespace {
 
-// C = op(A) op(B), all row-major: Fortran sees every matrix transposed, so it is asked for Cᵀ = op(B)ᵀ op(A)ᵀ.
+// C = op(A) op(B), all row-major. Fortran reads every matrix transposed, so the call computes Cᵀ = op(B)ᵀ op(A)ᵀ.
 Matrix gemm(const Matrix& a, char ta, const Matrix& b, char tb) {
   const int m = static_cast<int>(ta == 'N' ? a.rows : a.cols), k = static_cast<int>(ta == 'N' ? a.cols : a.rows);
   const int n = static_cast<int>(tb == 'N' ? b.cols : b.rows), kb = static_cast<int>(tb == 'N' ? b.rows : b.cols);
@@ -106,7 +106,7 @@ Matrix symmetric_pseudo_inverse(const Matrix& a, double cutoff, int64_t* rank) {
   return product_left_t(pairs.vectors, scaled);
 }
 
-// Cyclic Jacobi: exact enough for the few columns of a probe, and cheaper there than a call of LAPACK.
+// Cyclic Jacobi: accurate enough for the few columns of a probe, and cheaper than LAPACK at that size.
 Matrix solve_normal(const Matrix& a, const Matrix& b, double relative_cutoff) {
   const int64_t n = a.rows;
   Matrix d = a, v = identity(n);

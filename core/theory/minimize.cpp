@@ -35,7 +35,7 @@ Minimum minimize(const SmoothLoss& loss, const Matrix& start, double tolerance, 
       direction = combine(1, direction, alphas[k] - pairs[k].rho * trace_product(pairs[k].y, direction), pairs[k].s);
     }
     double slope = trace_product(direction, gradient);
-    if (slope >= 0) {  // rounding has spoilt the memory
+    if (slope >= 0) {  // rounding errors in the memory: restart
       pairs.clear();
       direction = combine(-1, gradient, 0, gradient);
       slope = -squared_norm(gradient);

@@ -1,4 +1,4 @@
-// minimize: L-BFGS with backtracking, for the small smooth problems of the theory.
+// minimize: L-BFGS with backtracking, for small smooth problems.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ using SmoothLoss = std::function<double(const Matrix& x, Matrix& gradient)>;
 struct Minimum {
   Matrix x;
   double value = 0;
-  double gradient = 0;  // its norm there
+  double gradient = 0;  // its norm at x
   int steps = 0;
 };
-// Until the gradient's norm is below `tolerance` or nothing is gained any more.
+// Stops when the gradient's norm is below `tolerance`, or when the value no longer decreases.
 Minimum minimize(const SmoothLoss& loss, const Matrix& start, double tolerance = 1e-9, int max_steps = 5000);
 
 Matrix random_normal(int64_t rows, int64_t cols, uint64_t seed, double scale = 1);

@@ -1,9 +1,8 @@
-#include "core/theory/nystrom.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "core/theory/kernel_method.h"
 #include "kernels/base/error.h"
 
 namespace pal::theory {

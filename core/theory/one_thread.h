@@ -1,7 +1,7 @@
-// one_thread: LibTorch's linear algebra on one thread for the length of a scope.
+// one_thread: a scope in which LibTorch's linear algebra uses one thread.
 //
-// The matrices of the theory are small: two threads gain nothing, wait for each other where the machine is busy, and
-// change the order of sums. Thread: the limit holds for the calling thread.
+// The matrices here are small: a second thread gains nothing, waits on a busy machine, and changes the order of sums.
+// Thread: the limit holds for the calling thread.
 #pragma once
 
 #include <ATen/Parallel.h>

@@ -1,4 +1,4 @@
-// query_game: the oracles of the controlled experiments: à la captcha with deduction, and random pairs.
+// query_game: the oracles of the controlled experiments: captcha-style questions with deduction, and random pairs.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,26 @@
 
 namespace pal::theory {
 
-// What is known of the graph so far. At the start one example per class is known and only the diagonal is filled.
+// The known part of the graph. At the start one example per class is known and only the diagonal is filled.
 class CaptchaGame {
  public:
   CaptchaGame(const std::vector<int>& labels, int classes);
 
-  // The class asked least, and up to `batch` points not yet asked for it, drawn with replacement; with predictions
-  // (n, or empty) restricted to the points predicted as that class when there are more than `batch` of them.
+  // Chooses the class with the fewest questions and draws up to `batch` points not yet asked for it, with replacement.
+  // Predictions (n, or empty) restrict the draw to points predicted as that class, if there are more than `batch`.
   struct Query {
     int against = 0;
     std::vector<int> points;
   };
   Query choose(const std::vector<int>& predictions, int64_t batch, Random& random) const;
-  // Asks, marks the new examples and fills all pairs among known points and known positives × new negatives.
+  // Answers the query, marks new examples, and fills all pairs of known points and known positives × new negatives.
   void answer(const Query& query);
 
   const std::vector<char>& known() const { return known_; }
   // The (n, n) graph with `negative` where points are known to differ.
   void graph(Matrix& out, double negative) const;
   int64_t questions() const { return questions_; }  // distinct (point, class) pairs asked
-  int64_t entries() const { return entries_; }      // entries of G filled, the diagonal not counted
+  int64_t entries() const { return entries_; }      // filled entries of G without the diagonal
 
  private:
   void relate(int64_t i, int64_t j);

@@ -1,5 +1,3 @@
-#include "core/theory/snapshots.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <numeric>
 
 #include "core/plot/plot.h"
+#include "core/theory/experiment.h"
 #include "core/theory/figures.h"
 #include "core/theory/one_thread.h"
 #include "core/theory/query_game.h"
@@ -15,13 +14,13 @@ namespace pal::theory {
 namespace {
 
 constexpr int64_t kGrid = 96;
-constexpr double kReach = 5;  // the circles lie within 4
+constexpr double kReach = 5;  // the circles have radii up to 4
 
 Matrix plane_grid() {
   Matrix points(kGrid * kGrid, 2);
   for (int64_t i = 0; i < points.rows; ++i) {
     points(i, 0) = kReach * (2 * (static_cast<double>(i % kGrid) + 0.5) / kGrid - 1);
-    points(i, 1) = kReach * (1 - 2 * (static_cast<double>(i / kGrid) + 0.5) / kGrid);  // upwards
+    points(i, 1) = kReach * (1 - 2 * (static_cast<double>(i / kGrid) + 0.5) / kGrid);  // y points up
   }
   return points;
 }
@@ -34,7 +33,7 @@ std::vector<plot::PlotDot> plane_dots(const ToySet& set) {
   return dots;
 }
 
-// The third coordinate of the representation, scaled to [−1, 1]; its sign is free and chosen to be + at the first point.
+// The third coordinate of the representation, scaled to [−1, 1]; the free sign is chosen positive at the first point.
 plot::PlotPicture level_lines(const Matrix& z, const std::string& title) {
   const int64_t column = std::min<int64_t>(2, z.cols - 1);
   plot::PlotPicture picture{
@@ -60,7 +59,7 @@ plot::PlotPicture probe_classes(const Matrix& scores, const ToySet& train) {
                             .dots = plane_dots(train)};
   for (int64_t i = 0; i < scores.rows; ++i) {
     const double* s = scores.row(i);
-    // Light grays, so that the points show: the class stands in the lower half of the scale.
+    // Light grays keep the points visible: classes use the lower half of the scale.
     picture.values[i] = static_cast<double>(std::max_element(s, s + kToyClasses) - s);
   }
   picture.high = 9;
@@ -69,7 +68,7 @@ plot::PlotPicture probe_classes(const Matrix& scores, const ToySet& train) {
 }
 
 plot::PlotPicture graph_picture(const Matrix& graph, const std::vector<int>& labels, const std::string& title) {
-  std::vector<int64_t> order(labels.size());  // by class, so that the blocks show
+  std::vector<int64_t> order(labels.size());  // by class, so that blocks are visible
   std::iota(order.begin(), order.end(), int64_t{0});
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return labels[a] < labels[b]; });
   plot::PlotPicture picture{.title = title,

@@ -1,6 +1,6 @@
-// statement: one claim of the paper, checked: what it says, the measured figure, and whether it holds.
+// statement: one checked claim of the paper: its text, the measured value, and whether it holds.
 //
-// Where the print is wrong the statement says what holds instead, and the figure shows both.
+// If the printed claim is wrong, the text states what holds instead, and the value covers both.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct CheckedClaim {
   bool holds = false;
 };
 
-std::vector<CheckedClaim> check_identities();  // PAPER section 2
+std::vector<CheckedClaim> check_identities();  // identities of the losses
 std::vector<CheckedClaim> check_recovery();    // labels from a graph
 std::vector<CheckedClaim> check_optima();      // minimizers in a free Z, and the Bayes optimum
 std::vector<CheckedClaim> check_sampling();    // the sampled losses, and gradient descent on them

@@ -1,15 +1,76 @@
-#include "core/theory/top_eigen.h"
-
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <utility>
+#include <vector>
 
-#include "core/theory/tridiagonal_factors.h"
+#include "core/theory/matrix.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 #include "kernels/base/tridiagonal.h"
 
 namespace pal::theory {
+namespace {
+
+// LU of the tridiagonal T − shift with pivoting, for inverse iteration; pivots below `tiny` become `tiny`.
+class TridiagonalFactors {
+ public:
+  void factorize(const double* d, const double* e, int64_t n, double shift, double tiny);
+  void solve(double* x) const;  // in place, scaled against overflow
+
+ private:
+  std::vector<double> diagonal_, upper_, upper2_, lower_;
+  std::vector<char> swapped_;
+};
+
+void TridiagonalFactors::factorize(const double* d, const double* e, int64_t n, double shift, double tiny) {
+  const auto size = static_cast<size_t>(n);
+  diagonal_.resize(size);
+  upper_.assign(size, 0);
+  upper2_.assign(size, 0);
+  lower_.assign(size, 0);
+  swapped_.assign(size, 0);
+  double pivot = d[0] - shift, right = n > 1 ? e[0] : 0;
+  for (int64_t i = 0; i + 1 < n; ++i) {
+    const double below = e[i], next = d[i + 1] - shift, next_right = i + 2 < n ? e[i + 1] : 0;
+    if (std::abs(pivot) >= std::abs(below)) {
+      if (std::abs(pivot) < tiny) pivot = pivot < 0 ? -tiny : tiny;
+      const double m = below / pivot;
+      diagonal_[i] = pivot;
+      upper_[i] = right;
+      lower_[i] = m;
+      pivot = next - m * right;
+      right = next_right;
+    } else {  // swap the rows
+      const double m = pivot / below;
+      swapped_[i] = 1;
+      diagonal_[i] = below;
+      upper_[i] = next;
+      upper2_[i] = next_right;
+      lower_[i] = m;
+      pivot = right - m * next;
+      right = -m * next_right;
+    }
+  }
+  diagonal_[size - 1] = std::abs(pivot) < tiny ? (pivot < 0 ? -tiny : tiny) : pivot;
+}
+
+void TridiagonalFactors::solve(double* x) const {
+  const auto n = static_cast<int64_t>(diagonal_.size());
+  for (int64_t i = 0; i + 1 < n; ++i) {
+    if (swapped_[i]) std::swap(x[i], x[i + 1]);
+    x[i + 1] -= lower_[i] * x[i];
+  }
+  for (int64_t i = n - 1; i >= 0; --i) {
+    double value = x[i];
+    if (i + 1 < n) value -= upper_[i] * x[i + 1];
+    if (i + 2 < n) value -= upper2_[i] * x[i + 2];
+    x[i] = value / diagonal_[i];
+  }
+}
+
+}  // namespace
 
 TopEigen::TopEigen(int64_t n, int64_t k) : n_(n), k_(k), stride_((n + 7) / 8 * 8) {
   PAL_CHECK(k >= 1 && k <= n, "eigenvectors asked for", k,
@@ -77,7 +138,7 @@ void TopEigen::tridiagonalize(const Matrix& a) {
 
 void TopEigen::bisect() {
   double low = d_[0], high = d_[0];
-  norm_ = 1e-100;  // far above what could overflow when something is divided by its rounding
+  norm_ = 1e-100;  // large enough that a division by its rounding error cannot overflow
   bool finite = true;
   for (int64_t i = 0; i < n_; ++i) {  // Gershgorin
     const double radius = (i > 0 ? std::abs(e_[i - 1]) : 0) + (i + 1 < n_ ? std::abs(e_[i]) : 0);
@@ -93,7 +154,7 @@ void TopEigen::bisect() {
   const double slack = 1e-14 * norm_;
   for (int64_t first = 0; first < k_; first += kernels::kBisectionLanes) {
     double at[kernels::kBisectionLanes];
-    int64_t wanted[kernels::kBisectionLanes];  // how many eigenvalues lie below
+    int64_t wanted[kernels::kBisectionLanes];  // number of eigenvalues below
     for (int l = 0; l < kernels::kBisectionLanes; ++l) wanted[l] = n_ - 1 - std::min(first + l, k_ - 1);
     kernels::tridiagonal_ops(kernels::best_isa())
         .bisect(at, wanted, d_.data(), squares.data(), n_, low - slack, high + slack, norm_);
@@ -101,13 +162,13 @@ void TopEigen::bisect() {
   }
 }
 
-// Each vector is kept orthogonal to those before it, which inverse iteration alone does not do for close eigenvalues.
+// Each vector is orthogonalized against those before it: inverse iteration alone does not separate close eigenvalues.
 void TopEigen::inverse_iterate() {
   const double eps = std::numeric_limits<double>::epsilon(), tiny = eps * norm_;
   TridiagonalFactors factors;
   double shift = 0;
   for (int64_t t = 0; t < k_; ++t) {
-    // Equal eigenvalues get shifts of their own, so that they do not lead to one vector.
+    // Equal eigenvalues get different shifts, so that they give different vectors.
     shift = t > 0 && values_[t] > shift - 10 * tiny ? shift - 10 * tiny : values_[t];
     factors.factorize(d_.data(), e_.data(), n_, shift, tiny);
     double* x = tridiagonal_vectors_.row(t);

@@ -1,8 +1,8 @@
-// toy_data: the two data sets of the controlled experiments, four classes each (PAPER section 5).
+// toy_data: the two data sets of the paper's controlled experiments, with four classes each.
 //
 //   circles   class uniform, radius = class (1 to 4), angle uniform in the plane, Gaussian noise
 //   mixture   one-hot(class) in R⁴ plus Gaussian noise
-// A test set is the same for every trial: point i of n has class ⌊4i/n⌋ and, on the circles, the angle 2π·4i/n.
+// The test set is the same for every trial: point i of n has class ⌊4i/n⌋ and, on the circles, angle 2π·4i/n.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct ToySet {
 
 ToySet toy_train(ToyKind kind, int64_t n, double noise, Random& random);
 ToySet toy_test(ToyKind kind, int64_t n, double noise, Random& random);
-// Every sample `views` times with Gaussian noise on each; rows i·views … are of sample i. The clean point is not kept.
+// Each sample `views` times, each with its own Gaussian noise; rows i·views … belong to sample i.
 ToySet toy_views(const ToySet& set, int64_t views, double noise, Random& random);
 Matrix one_hot(const std::vector<int>& y, int classes);
 

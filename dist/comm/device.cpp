@@ -1,9 +1,16 @@
 #include "dist/comm/device.h"
 
+#include <cstdio>
 #include <map>
 #include <set>
 
+#include "dist/comm/mpi_check.h"
 #include "kernels/base/error.h"
+
+#ifdef PAL_WITH_CUDA
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+#endif
 
 namespace pal::dist {
 namespace {
@@ -22,14 +29,71 @@ std::string without_device(const std::vector<FoundDevices>& ranks) {
 std::string version_conflict(const std::vector<FoundDevices>& ranks) {
   for (size_t r = 1; r < ranks.size(); ++r) {
     if (ranks[r].nccl == ranks[0].nccl) continue;
-    return "ranks hold different versions of NCCL: rank 0 " + nccl_version_text(ranks[0].nccl) + ", rank " + number(r) +
-           " on host " + ranks[r].host + " " + nccl_version_text(ranks[r].nccl) +
+    return "the ranks have different versions of NCCL: rank 0 " + nccl_version_text(ranks[0].nccl) + ", rank " +
+           number(r) + " on host " + ranks[r].host + " " + nccl_version_text(ranks[r].nccl) +
            "; install the same environment on every host (launch/setup)";
   }
   return "";
 }
 
 }  // namespace
+
+#ifndef PAL_WITH_CUDA
+
+FoundDevices found_devices(const std::string& host, int local_rank) {
+  return {host, local_rank, 0, "this program was built without CUDA", "", 0};
+}
+
+#else
+
+FoundDevices found_devices(const std::string& host, int local_rank) {
+  FoundDevices found;
+  found.host = host;
+  found.local_rank = local_rank;
+  if (ncclGetVersion(&found.nccl) != ncclSuccess) found.nccl = 0;
+  int driver = 0;
+  cudaError_t error = cudaGetDeviceCount(&found.visible);
+  if (error != cudaSuccess) {
+    found.visible = 0;
+    found.reason = cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0 ? "no NVIDIA driver on this machine"
+                                                                               : cudaGetErrorString(error);
+  } else if (found.visible == 0) {
+    found.reason = "the driver shows no device (CUDA_VISIBLE_DEVICES?)";
+  } else {
+    char bus[32] = {};
+    error = cudaDeviceGetPCIBusId(bus, sizeof(bus), device_of(local_rank, found.visible));
+    found.bus = bus;
+    if (error != cudaSuccess) {
+      found.visible = 0;
+      found.reason = cudaGetErrorString(error);
+    }
+  }
+  cudaGetLastError();  // clears it for the next caller
+  return found;
+}
+
+#endif
+
+std::vector<FoundDevices> gather_found(const FoundDevices& mine, MPI_Comm comm) {
+  struct Message {
+    char host[256] = {}, reason[256] = {}, bus[32] = {};
+    int local_rank = 0, visible = 0, nccl = 0;
+  };
+  Message out;
+  std::snprintf(out.host, sizeof(out.host), "%s", mine.host.c_str());
+  std::snprintf(out.reason, sizeof(out.reason), "%s", mine.reason.c_str());
+  std::snprintf(out.bus, sizeof(out.bus), "%s", mine.bus.c_str());
+  out.local_rank = mine.local_rank;
+  out.visible = mine.visible;
+  out.nccl = mine.nccl;
+  int size = 1;
+  PAL_MPI_CHECK(MPI_Comm_size(comm, &size));
+  std::vector<Message> all(static_cast<size_t>(size));
+  PAL_MPI_CHECK(MPI_Allgather(&out, sizeof(Message), MPI_BYTE, all.data(), sizeof(Message), MPI_BYTE, comm));
+  std::vector<FoundDevices> found;
+  for (const Message& m : all) found.push_back({m.host, m.local_rank, m.visible, m.reason, m.bus, m.nccl});
+  return found;
+}
 
 int device_of(int local_rank, int visible) { return visible > 0 ? local_rank % visible : -1; }
 
@@ -61,12 +125,12 @@ std::string device_conflict(const std::vector<FoundDevices>& ranks) {
 }
 
 DeviceDecision decide_device(const std::string& asked, const std::vector<FoundDevices>& ranks, int rank) {
-  if (asked == "cpu") return {DeviceKind::cpu, -1, "as train.device=cpu says"};
+  if (asked == "cpu") return {DeviceKind::cpu, -1, "train.device=cpu"};
   std::string problem = without_device(ranks);
   if (problem.empty()) problem = device_conflict(ranks);
   if (!problem.empty()) {
     PAL_CHECK(asked != "cuda", problem + "; train.device is", asked,
-              "set train.device=cpu to train without GPUs (pal doctor looks at this machine)");
+              "set train.device=cpu to train without GPUs (pal doctor checks this machine)");
     return {DeviceKind::cpu, -1, problem};
   }
   const FoundDevices& mine = ranks[static_cast<size_t>(rank)];

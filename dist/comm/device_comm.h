@@ -1,4 +1,6 @@
-// device_comm: a Comm that may also carry tensors of GPUs from GPU to GPU, in the order of streams.
+// device_comm: a Comm that may also carry GPU tensors, by NCCL and in stream order.
+//
+// Thread: the calling thread enqueues; nothing here waits for another rank except close().
 #pragma once
 
 #include <functional>
@@ -12,27 +14,27 @@ namespace pal::dist {
 
 class DeviceComm : public comm::Comm {
  public:
-  // Whether tensors of a GPU go as they are: enqueued by the calling thread behind its current stream, which then waits
-  // for the result. Otherwise only tensors of the CPU are carried.
+  // Whether GPU tensors are carried: the calling thread enqueues the collective after the work of its current stream,
+  // which then waits for the result. Otherwise only CPU tensors are carried.
   virtual bool enqueues() const = 0;
-  // all_reduce that the calling thread's stream waits for at join() only, so that it goes on computing.
+  // An all_reduce whose result the calling thread's stream waits for only at join(); until then it computes.
   virtual void begin_all_reduce(at::Tensor t) = 0;
   virtual void join() = 0;
 };
 
-// The NCCL channels of a world: one for all of its ranks, one for those of a host.
+// The NCCL channels of a world: one for all of its ranks, one for the ranks of this host.
 class DeviceChannels {
  public:
   virtual ~DeviceChannels() = default;
   virtual void close() = 0;  // Collective.
-  virtual void abort() = 0;  // this rank alone, at once
+  virtual void abort() = 0;  // Not collective: ends this rank's part at once.
   enum class Reach { world, node };
-  // The same communicator, whose GPU tensors go by NCCL from now on; `host` carries those of the CPU.
+  // A communicator that carries GPU tensors by NCCL, and CPU tensors by `host`.
   virtual std::unique_ptr<DeviceComm> carry(std::unique_ptr<comm::Comm> host, Reach reach) = 0;
 };
 
-// Collective over all ranks of MPI_COMM_WORLD. Launches are written to `log`, which must outlive the result. on_failure is
-// called by a thread when a rank does not come or NCCL reports an error. Throws in a build without CUDA.
+// Collective over all ranks of MPI_COMM_WORLD. Records launches in `log`, which must outlive the result. A guard thread
+// calls on_failure when a launch is overdue or NCCL reports an error. Throws in a build without CUDA.
 std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightRecorder& log,
                                                      std::function<void(const std::string&)> on_failure);
 

@@ -5,52 +5,15 @@
 namespace pal::dist {
 namespace {
 
-class LoggedComm final : public comm::Comm {
+class RecordedComm final : public comm::ForwardingComm {
  public:
-  LoggedComm(std::unique_ptr<comm::Comm> comm, FlightRecorder& log) : comm_(std::move(comm)), log_(log) {}
-  int rank() const override { return comm_->rank(); }
-  int size() const override { return comm_->size(); }
-
-  void barrier() override {
-    const Entry entry(log_, "barrier", {});
-    comm_->barrier();
-  }
-  void all_reduce(at::Tensor t, comm::ReduceOp op) override {
-    const Entry entry(log_, "all_reduce", t.sizes());
-    comm_->all_reduce(t, op);
-  }
-  at::Tensor all_gather(const at::Tensor& t) override {
-    const Entry entry(log_, "all_gather", t.sizes());
-    return comm_->all_gather(t);
-  }
-  at::Tensor all_gather_v(const at::Tensor& t, const std::vector<int64_t>& counts) override {
-    const Entry entry(log_, "all_gather_v", t.sizes());
-    return comm_->all_gather_v(t, counts);
-  }
-  at::Tensor gather_v(const at::Tensor& t, const std::vector<int64_t>& counts, int root) override {
-    const Entry entry(log_, "gather_v", t.sizes());
-    return comm_->gather_v(t, counts, root);
-  }
-  at::Tensor reduce_scatter(const at::Tensor& t, const std::vector<int64_t>& counts) override {
-    const Entry entry(log_, "reduce_scatter", t.sizes());
-    return comm_->reduce_scatter(t, counts);
-  }
-  at::Tensor all_to_all_v(const at::Tensor& t, const std::vector<int64_t>& send,
-                          const std::vector<int64_t>& recv) override {
-    const Entry entry(log_, "all_to_all_v", t.sizes());
-    return comm_->all_to_all_v(t, send, recv);
-  }
-  void broadcast(at::Tensor t, int root) override {
-    const Entry entry(log_, "broadcast", t.sizes());
-    comm_->broadcast(t, root);
-  }
+  RecordedComm(std::unique_ptr<comm::Comm> comm, FlightRecorder& log)
+      : ForwardingComm(*comm), comm_(std::move(comm)), log_(log) {}
 
  private:
-  struct Entry {
-    FlightRecorder& log;
-    Entry(FlightRecorder& l, const char* kind, at::IntArrayRef shape) : log(l) { log.begin(kind, shape); }
-    ~Entry() { log.end(); }
-  };
+  void begin(const char* kind, at::IntArrayRef shape) override { log_.begin(kind, shape); }
+  void end(const at::Tensor*) override { log_.end(); }
+
   std::unique_ptr<comm::Comm> comm_;
   FlightRecorder& log_;
 };
@@ -59,31 +22,31 @@ class LoggedComm final : public comm::Comm {
 
 void FlightRecorder::begin(const char* kind, at::IntArrayRef shape) {
   const std::lock_guard lock(mutex_);
-  CollectiveRecord& f = ring_[count_++ % kKept];
-  f.number = count_;
-  f.kind = kind;
-  f.sides = static_cast<int>(std::min(shape.size(), f.shape.size()));
-  std::copy_n(shape.begin(), f.sides, f.shape.begin());
-  f.begin = std::chrono::steady_clock::now();
-  f.pending = true;
+  CollectiveRecord& record = ring_[count_++ % kKept];
+  record.number = count_;
+  record.kind = kind;
+  record.sides = static_cast<int>(std::min(shape.size(), record.shape.size()));
+  std::copy_n(shape.begin(), record.sides, record.shape.begin());
+  record.begin = std::chrono::steady_clock::now();
+  record.pending = true;
 }
 
 void FlightRecorder::end() {
   const std::lock_guard lock(mutex_);
-  CollectiveRecord& f = ring_[(count_ - 1) % kKept];
-  f.end = std::chrono::steady_clock::now();
-  f.pending = false;
+  CollectiveRecord& record = ring_[(count_ - 1) % kKept];
+  record.end = std::chrono::steady_clock::now();
+  record.pending = false;
 }
 
 CollectiveRecord FlightRecorder::newest() const {
   const std::lock_guard lock(mutex_);
-  CollectiveRecord f = count_ == 0 ? CollectiveRecord{} : ring_[(count_ - 1) % kKept];
-  if (f.pending || !waiting_) return f;
+  CollectiveRecord record = count_ == 0 ? CollectiveRecord{} : ring_[(count_ - 1) % kKept];
+  if (record.pending || !waiting_) return record;
   if (const auto since = waiting_()) {
-    f.pending = true;
-    f.begin = *since;
+    record.pending = true;
+    record.begin = *since;
   }
-  return f;
+  return record;
 }
 
 void FlightRecorder::watch(std::function<std::optional<std::chrono::steady_clock::time_point>()> waiting) {
@@ -93,17 +56,17 @@ void FlightRecorder::watch(std::function<std::optional<std::chrono::steady_clock
 
 std::vector<CollectiveRecord> FlightRecorder::all() const {
   const std::lock_guard lock(mutex_);
-  std::vector<CollectiveRecord> flights;
+  std::vector<CollectiveRecord> records;
   for (int64_t k = std::max<int64_t>(0, count_ - static_cast<int64_t>(kKept)); k < count_; ++k)
-    flights.push_back(ring_[k % kKept]);
+    records.push_back(ring_[k % kKept]);
   if (const auto since = waiting_ ? waiting_() : std::nullopt) {
-    for (CollectiveRecord& f : flights) f.pending = f.pending || f.end >= *since;
+    for (CollectiveRecord& record : records) record.pending = record.pending || record.end >= *since;
   }
-  return flights;
+  return records;
 }
 
 std::unique_ptr<comm::Comm> record_collectives(std::unique_ptr<comm::Comm> comm, FlightRecorder& log) {
-  return std::make_unique<LoggedComm>(std::move(comm), log);
+  return std::make_unique<RecordedComm>(std::move(comm), log);
 }
 
 }  // namespace pal::dist

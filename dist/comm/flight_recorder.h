@@ -1,6 +1,7 @@
-// flight_recorder: the last collectives of each communicator: which, when, of what shape, and whether one has not returned yet.
+// flight_recorder: the last 64 collectives of a communicator: kind, shape, begin, end, and whether one is still
+// running.
 //
-// Thread: one thread calls a communicator; the watchdog reads.
+// Thread: the thread that uses the communicator writes, the watchdog's thread reads; a mutex guards the records.
 #pragma once
 
 #include <array>
@@ -21,13 +22,12 @@ namespace pal::dist {
 struct CollectiveRecord {
   int64_t number = 0;  // of the communicator's collectives, from 1
   const char* kind = "";
-  std::array<int64_t, 4> shape{};  // of what this rank gives; the first `sides` count
+  std::array<int64_t, 4> shape{};  // of what this rank gives; `sides` of them are used
   int sides = 0;
   std::chrono::steady_clock::time_point begin, end;
   bool pending = false;
 };
 
-// FlightRecorder: of one communicator.
 class FlightRecorder {
  public:
   explicit FlightRecorder(std::string name) : name_(std::move(name)) {}
@@ -36,8 +36,8 @@ class FlightRecorder {
   void end();
   CollectiveRecord newest() const;
   std::vector<CollectiveRecord> all() const;  // oldest first
-  // For collectives that return before they are done: `waiting` says since when the oldest of them is not; the newest
-  // flight then counts as pending since that moment.
+  // For asynchronous collectives: `waiting` returns the begin of the oldest one that is not done. The newest record
+  // then counts as pending since that moment.
   void watch(std::function<std::optional<std::chrono::steady_clock::time_point>()> waiting);
 
  private:
@@ -49,7 +49,7 @@ class FlightRecorder {
   std::function<std::optional<std::chrono::steady_clock::time_point>()> waiting_;
 };
 
-// The same communicator, with its collectives written to the log, which must outlive it.
+// A communicator that forwards to `comm` and records its collectives in `log`, which must outlive it.
 std::unique_ptr<comm::Comm> record_collectives(std::unique_ptr<comm::Comm> comm, FlightRecorder& log);
 
 }  // namespace pal::dist

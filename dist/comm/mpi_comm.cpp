@@ -6,8 +6,6 @@
 #include <numeric>
 
 #include "dist/comm/mpi_check.h"
-#include "dist/comm/mpi_wait.h"
-#include "dist/comm/reduce_scatter_gather.h"
 
 namespace pal::dist {
 namespace {
@@ -99,21 +97,15 @@ MpiComm::MpiComm(MPI_Comm parent, Waiting waiting) : waiting_(waiting) {
   PAL_MPI_CHECK(MPI_Comm_size(comm_, &size_));
 }
 
-MpiComm::~MpiComm() {
-  int finalized = 0;
-  MPI_Finalized(&finalized);
-  if (!finalized && comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
-}
-
 template <class Begin>
-void MpiComm::asleep(const Begin& begin) {
+void MpiComm::start_and_wait(const Begin& begin) {
   MPI_Request request = MPI_REQUEST_NULL;
   PAL_MPI_CHECK(begin(&request));
   wait_without_spinning(&request, 1);
 }
 
 void MpiComm::barrier() {
-  if (waiting_ == Waiting::sleep) return asleep([&](MPI_Request* r) { return MPI_Ibarrier(comm_, r); });
+  if (waiting_ == Waiting::sleep) return start_and_wait([&](MPI_Request* r) { return MPI_Ibarrier(comm_, r); });
   PAL_MPI_CHECK(MPI_Barrier(comm_));
 }
 
@@ -126,7 +118,8 @@ void MpiComm::all_reduce(at::Tensor t, comm::ReduceOp op) {
     const int n = static_cast<int>(std::min(kPiece, t.numel() - at));
     char* const piece = data + at * t.element_size();
     if (waiting_ == Waiting::sleep) {
-      asleep([&](MPI_Request* r) { return MPI_Iallreduce(MPI_IN_PLACE, piece, n, mpi_type(t), mpi_op(op), comm_, r); });
+      start_and_wait(
+          [&](MPI_Request* r) { return MPI_Iallreduce(MPI_IN_PLACE, piece, n, mpi_type(t), mpi_op(op), comm_, r); });
     } else {
       PAL_MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, piece, n, mpi_type(t), mpi_op(op), comm_));
     }
@@ -137,12 +130,12 @@ at::Tensor MpiComm::all_gather(const at::Tensor& t) { return all_gather_v(t, std
 
 at::Tensor MpiComm::all_gather_v(const at::Tensor& t, const std::vector<int64_t>& counts) {
   check_tensor(t);
-  PAL_ASSERT(int(counts.size()) == size_ && counts[rank_] == t.size(0), "counts name every rank's rows");
+  PAL_ASSERT(int(counts.size()) == size_ && counts[rank_] == t.size(0), "counts has the rows of every rank");
   const Rows rows(counts);
   at::Tensor out = empty_rows(t, rows.total);
   const RowType row(t);
   if (waiting_ == Waiting::sleep) {
-    asleep([&](MPI_Request* r) {
+    start_and_wait([&](MPI_Request* r) {
       return MPI_Iallgatherv(t.data_ptr(), rows.counts[rank_], row, out.data_ptr(), rows.counts.data(),
                              rows.starts.data(), row, comm_, r);
     });
@@ -155,7 +148,7 @@ at::Tensor MpiComm::all_gather_v(const at::Tensor& t, const std::vector<int64_t>
 
 at::Tensor MpiComm::gather_v(const at::Tensor& t, const std::vector<int64_t>& counts, int root) {
   check_tensor(t);
-  PAL_ASSERT(int(counts.size()) == size_ && counts[rank_] == t.size(0), "counts name every rank's rows");
+  PAL_ASSERT(int(counts.size()) == size_ && counts[rank_] == t.size(0), "counts has the rows of every rank");
   const Rows rows(counts);
   at::Tensor out;
   if (rank_ == root) out = empty_rows(t, rows.total);
@@ -189,7 +182,7 @@ at::Tensor MpiComm::all_to_all_v(const at::Tensor& t, const std::vector<int64_t>
   at::Tensor out = empty_rows(t, recv.total);
   const RowType row(t);
   if (waiting_ == Waiting::sleep) {
-    asleep([&](MPI_Request* r) {
+    start_and_wait([&](MPI_Request* r) {
       return MPI_Ialltoallv(t.data_ptr(), send.counts.data(), send.starts.data(), row, out.data_ptr(),
                             recv.counts.data(), recv.starts.data(), row, comm_, r);
     });
@@ -207,7 +200,7 @@ void MpiComm::broadcast(at::Tensor t, int root) {
     const int n = static_cast<int>(std::min(kPiece, t.numel() - at));
     char* const piece = data + at * t.element_size();
     if (waiting_ == Waiting::sleep) {
-      asleep([&](MPI_Request* r) { return MPI_Ibcast(piece, n, mpi_type(t), root, comm_, r); });
+      start_and_wait([&](MPI_Request* r) { return MPI_Ibcast(piece, n, mpi_type(t), root, comm_, r); });
     } else {
       PAL_MPI_CHECK(MPI_Bcast(piece, n, mpi_type(t), root, comm_));
     }

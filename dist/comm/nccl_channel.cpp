@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "dist/comm/device_found.h"
+#include "dist/comm/device.h"
 #include "dist/comm/mpi_check.h"
 #include "kernels/base/clock.h"
 #include "kernels/base/cuda_check.h"
@@ -15,7 +15,7 @@ static_assert(NCCL_VERSION_CODE >= 22700, "NCCL 2.27 or later");
 namespace pal::dist {
 namespace {
 
-constexpr size_t kInFlight = 256;  // beyond, the oldest are asked for
+constexpr size_t kInFlight = 256;  // with more launches than this, the finished ones are removed
 
 std::string host_of_this_process() {
   char name[256] = {};
@@ -28,7 +28,7 @@ ncclConfig_t non_blocking() {
   return config;
 }
 
-// What goes wrong on another host or below NCCL is mended by a new start; the rest is a bug of ours.
+// Wrong arguments are a bug of this program. Any other error may be gone after a restart.
 Exit code_of(ncclResult_t result) {
   return result == ncclInvalidArgument || result == ncclInvalidUsage ? Exit::bug : Exit::lost;
 }
@@ -41,9 +41,9 @@ NcclChannel::NcclChannel(MPI_Comm parent, int device, NcclOptions options)
   PAL_MPI_CHECK(MPI_Comm_set_errhandler(boot_, MPI_ERRORS_RETURN));
   PAL_MPI_CHECK(MPI_Comm_rank(boot_, &rank_));
   PAL_MPI_CHECK(MPI_Comm_size(boot_, &size_));
-  // Throws on every rank what is wrong on one.
+  // An error of one rank is thrown on every rank.
   decide_device("cuda", gather_found(found_devices(host_of_this_process(), device), boot_), rank_);
-  roll_.emplace(boot_);
+  status_channel_.emplace(boot_);
   open_stream();
   struct {
     ncclUniqueId id;
@@ -53,7 +53,7 @@ NcclChannel::NcclChannel(MPI_Comm parent, int device, NcclOptions options)
   PAL_MPI_CHECK(MPI_Bcast(&start, sizeof(start), MPI_BYTE, 0, boot_));
   if (start.result != ncclSuccess)
     throw Error(Exit::lost, std::string("NCCL cannot start on rank 0: ") + ncclGetErrorString(start.result));
-  std::snprintf(place_.what, sizeof(place_.what), "start");
+  std::snprintf(status_.what, sizeof(status_.what), "start");
   begin([&] {
     ncclConfig_t config = non_blocking();
     call(ncclCommInitRankConfig(&comm_, size_, start.id, rank_, &config));
@@ -64,7 +64,7 @@ NcclChannel::NcclChannel(MPI_Comm boot, ncclComm_t comm, const NcclChannel& pare
     : options_(parent.options_), device_(parent.device_), boot_(boot), comm_(comm) {
   PAL_MPI_CHECK(MPI_Comm_rank(boot_, &rank_));
   PAL_MPI_CHECK(MPI_Comm_size(boot_, &size_));
-  roll_.emplace(boot_);
+  status_channel_.emplace(boot_);
   open_stream();
   begin([] {});
 }
@@ -85,7 +85,7 @@ void NcclChannel::open_stream() {
   PAL_CUDA_CHECK(cudaSetDevice(device_));
   int least = 0, greatest = 0;
   PAL_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
-  // Before the computation's kernels: what the other ranks wait for goes first.
+  // The highest priority: other ranks wait for these kernels.
   PAL_CUDA_CHECK(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest));
   PAL_CUDA_CHECK(cudaEventCreateWithFlags(&handover_, cudaEventDisableTiming));
 }
@@ -110,7 +110,7 @@ void NcclChannel::close() {
     failure_ = "this channel is closed";
   }
   stop_guard();
-  PAL_MPI_CHECK(MPI_Barrier(boot_));  // nobody asks any more
+  PAL_MPI_CHECK(MPI_Barrier(boot_));  // no rank sends a status query after this
   PAL_MPI_CHECK(MPI_Comm_free(&boot_));
 }
 
@@ -138,10 +138,10 @@ std::unique_ptr<NcclChannel> NcclChannel::split_node() {
   ncclConfig_t config = non_blocking();
   call(ncclCommSplit(comm_, first, rank_, &child, &config));
   settle(options_.start_seconds);
-  // The parent may be done a moment before the child's handle is written.
+  // NCCL may write the child's handle a moment after the parent has finished.
   for (const Clock::time_point begin = Clock::now(); *const_cast<ncclComm_t volatile*>(&child) == nullptr;) {
     if (seconds_since(begin) > options_.start_seconds)
-      lose("NCCL did not split the communicator; NCCL_DEBUG=INFO says more");
+      lose("NCCL did not split the communicator; set NCCL_DEBUG=INFO for details");
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   return std::unique_ptr<NcclChannel>(new NcclChannel(node, child, *this));
@@ -167,10 +167,10 @@ void NcclChannel::check_usable() const {
 
 void NcclChannel::call(ncclResult_t result) {
   if (result == ncclSuccess || result == ncclInProgress) return;
-  const std::string words = comm_ == nullptr ? "" : ncclGetLastError(comm_);
+  const std::string details = comm_ == nullptr ? "" : ncclGetLastError(comm_);
   const std::string sentence = std::string("NCCL: ") + ncclGetErrorString(result) +
-                               (words.empty() ? "" : ": " + words) + ", in launch " + std::to_string(number_) + " (" +
-                               place().what + "); NCCL_DEBUG=INFO says more";
+                               (details.empty() ? "" : ": " + details) + ", in launch " + std::to_string(number_) +
+                               " (" + status().what + "); set NCCL_DEBUG=INFO for details";
   failure_ = sentence;
   failure_code_ = code_of(result);
   if (!launching_) abort_locked();
@@ -183,9 +183,8 @@ void NcclChannel::settle(double seconds) {
     ncclResult_t state = ncclSuccess;
     call(ncclCommGetAsyncError(comm_, &state));
     if (state != ncclInProgress) return call(state);
-    if (seconds_since(begin) > seconds) lose(absent(begin, [] {}));
-    if (turn > 100)
-      std::this_thread::sleep_for(std::chrono::microseconds(50));  // most often it takes a few microseconds
+    if (seconds_since(begin) > seconds) lose(describe_overdue(begin, [] {}));
+    if (turn > 100) std::this_thread::sleep_for(std::chrono::microseconds(50));  // it usually takes a few microseconds
   }
 }
 
@@ -203,16 +202,16 @@ void NcclChannel::launch(const std::string& what, const std::function<void()>& c
     return calls();
   }
   {
-    const std::lock_guard place_lock(place_mutex_);
-    place_.number = ++number_;
-    std::snprintf(place_.what, sizeof(place_.what), "%s", what.c_str());
+    const std::lock_guard status_lock(status_mutex_);
+    status_.number = ++number_;
+    std::snprintf(status_.what, sizeof(status_.what), "%s", what.c_str());
   }
   const Clock::time_point begin = Clock::now();
   call(ncclGroupStart());
   launching_ = true;
   try {
     calls();
-  } catch (...) {  // other ranks wait for what was not launched here
+  } catch (...) {  // the launch is incomplete here, and other ranks wait for it
     ncclGroupEnd();
     launching_ = false;
     abort_locked();
@@ -223,7 +222,7 @@ void NcclChannel::launch(const std::string& what, const std::function<void()>& c
   settle(options_.seconds);
   const cudaEvent_t done = take_event();
   PAL_CUDA_CHECK(cudaEventRecord(done, stream_));
-  in_flight_.push_back({place(), begin, done});
+  in_flight_.push_back({status(), begin, done});
   if (in_flight_.size() > kInFlight) retire();
 }
 
@@ -240,8 +239,8 @@ void NcclChannel::grouped(const std::function<void()>& calls) {
       throw;
     }
     grouping_ = false;
-    const std::lock_guard place_lock(place_mutex_);
-    std::snprintf(place_.what, sizeof(place_.what), "group of %s", group_what_.c_str());
+    const std::lock_guard status_lock(status_mutex_);
+    std::snprintf(status_.what, sizeof(status_.what), "group of %s", group_what_.c_str());
   });
 }
 
@@ -273,7 +272,7 @@ void NcclChannel::wait() {
       check_usable();
       retire();
       if (in_flight_.empty()) return;
-    }  // errors and the deadline are the guard's: it aborts, and check_usable throws
+    }  // the guard thread aborts after an error or at the deadline; check_usable then throws
     if (turn > 100) std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }

@@ -1,4 +1,4 @@
-// nccl_collectives: the collectives of a channel, by NCCL's own and by groups of them.
+// nccl_collectives: the collectives of NcclChannel. Those that NCCL lacks are groups of its calls in one launch.
 #include <numeric>
 
 #include "dist/comm/nccl_channel.h"
@@ -66,7 +66,7 @@ char* at(void* base, int64_t elements, NcclType type) {
 }
 
 void check_counts(const NcclChannel::Counts& counts, int size) {
-  PAL_ASSERT(static_cast<int>(counts.size()) == size, "counts name every rank's elements");
+  PAL_ASSERT(static_cast<int>(counts.size()) == size, "counts has the elements of every rank");
   for (int64_t n : counts) PAL_ASSERT(n >= 0, "a count is not negative");
 }
 
@@ -101,7 +101,7 @@ void NcclChannel::broadcast(void* data, int64_t count, NcclType type, int root) 
          [&] { call(ncclBroadcast(data, data, static_cast<size_t>(count), nccl_type(type), root, comm_, stream_)); });
 }
 
-// Uneven counts: one broadcast from each rank that has something, in one launch.
+// Uneven counts: one broadcast from each rank with a count above 0, in one launch.
 void NcclChannel::all_gather(const void* from, void* to, const Counts& counts, NcclType type) {
   check_counts(counts, size_);
   if (sum(counts) == 0) return;
@@ -118,7 +118,7 @@ void NcclChannel::all_gather(const void* from, void* to, const Counts& counts, N
   });
 }
 
-// Uneven counts: one reduction to each rank that gets something, in one launch.
+// Uneven counts: one reduction to each rank with a count above 0, in one launch.
 void NcclChannel::reduce_scatter(const void* from, void* to, const Counts& counts, NcclType type) {
   check_counts(counts, size_);
   if (sum(counts) == 0) return;

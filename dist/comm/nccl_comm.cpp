@@ -1,7 +1,7 @@
-// nccl_comm: tensors over a NcclChannel: the thin part that knows LibTorch's streams and its allocator.
+// nccl_comm: a DeviceComm over an NcclChannel: what depends on LibTorch's streams and allocator.
 //
-// Order: the channel waits for the caller's current stream before a collective, that stream for the channel behind it. The
-//   allocator is told that the channel's stream uses the tensors, so that freed memory is not handed out too early.
+// Order: before a collective the channel waits for the caller's current stream; after it that stream waits for the
+//   channel. record_stream keeps the allocator from reusing freed memory before the channel has finished with it.
 #include "dist/comm/device_comm.h"
 #include "kernels/base/error.h"
 
@@ -20,7 +20,8 @@ namespace pal::dist {
 
 #ifndef PAL_WITH_CUDA
 
-std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightRecorder&, std::function<void(const std::string&)>) {
+std::unique_ptr<DeviceChannels> make_device_channels(int device, FlightRecorder&,
+                                                     std::function<void(const std::string&)>) {
   PAL_CHECK(false, "this program was built without CUDA and cannot use device", device,
             "build with -DPAL_CUDA=ON, or set train.device=cpu");
   return nullptr;
@@ -93,7 +94,7 @@ class NcclComm final : public DeviceComm {
   }
   void begin_all_reduce(at::Tensor t) override {
     if (t.is_cpu()) return host_->all_reduce(t, comm::ReduceOp::sum);
-    enqueue("all_reduce", {t}, Then::go_on,
+    enqueue("all_reduce", {t}, Then::return_now,
             [&] { channel_.all_reduce(t.data_ptr(), t.data_ptr(), t.numel(), nccl_type(t)); });
   }
   void join() override {
@@ -144,11 +145,11 @@ class NcclComm final : public DeviceComm {
   }
 
  private:
-  enum class Then { wait, go_on };  // of the caller's stream
+  enum class Then { wait, return_now };  // whether the caller's stream waits for the result
 
   void check_rows(const at::Tensor& t, const Rows& counts) const {
     PAL_ASSERT(static_cast<int>(counts.size()) == size() && counts[static_cast<size_t>(rank())] == t.size(0),
-               "counts name every rank's rows");
+               "counts has the rows of every rank");
   }
 
   template <class F>
@@ -198,7 +199,7 @@ class NcclChannels final : public DeviceChannels {
 
  private:
   FlightRecorder& log_;
-  FlightRecorder node_log_{"node device"};  // not compared: its ranks are not all ranks
+  FlightRecorder node_log_{"node device"};  // not among World's recorders: its numbers differ from host to host
   std::unique_ptr<NcclChannel> world_, node_;
 };
 

@@ -1,4 +1,6 @@
-// nccl_guard: the channel's thread: it answers where this rank is, and ends what NCCL or the clock says is lost.
+// nccl_guard: the guard thread of an NcclChannel. Every 50 ms it replies to status queries of other ranks, and aborts
+// the communicator when NCCL reports an error or a launch is overdue. It never waits for the enqueuing thread: while
+// that thread holds mutex_, it only replies.
 #include "dist/comm/nccl_channel.h"
 #include "kernels/base/clock.h"
 
@@ -6,27 +8,28 @@ namespace pal::dist {
 namespace {
 
 constexpr auto kGuardTick = std::chrono::milliseconds(50);
-constexpr auto kGrace = std::chrono::seconds(1);  // before that nobody asks the device about a launch
-constexpr double kRollCallSeconds = 2;
+constexpr auto kGrace = std::chrono::seconds(1);  // a launch younger than this is not looked up on the device
+constexpr double kQuerySeconds = 2;
 
 }  // namespace
 
-LaunchStatus NcclChannel::place() const {
-  const std::lock_guard lock(place_mutex_);
-  return place_;
+LaunchStatus NcclChannel::status() const {
+  const std::lock_guard lock(status_mutex_);
+  return status_;
 }
 
-std::string NcclChannel::absent(Clock::time_point since, const std::function<void()>& meanwhile) {
-  return describe_missing(roll_->ask(place(), kRollCallSeconds, meanwhile), rank_, seconds_since(since));
+std::string NcclChannel::describe_overdue(Clock::time_point since, const std::function<void()>& meanwhile) {
+  return describe_missing(status_channel_->query(status(), kQuerySeconds, meanwhile), rank_, seconds_since(since));
 }
 
 std::optional<Clock::time_point> NcclChannel::oldest_waiting() {
-  const std::unique_lock lock(mutex_, std::try_to_lock);  // a launch under way is not a second old, or finds out itself
+  const std::unique_lock lock(
+      mutex_, std::try_to_lock);  // held: the enqueuing thread is in a launch, which has its own deadline
   if (!lock || comm_ == nullptr || in_flight_.empty() || Clock::now() - in_flight_.front().begin < kGrace)
     return std::nullopt;
   try {
     retire();
-  } catch (const Error&) {  // the enqueuing thread meets it too, and can tell
+  } catch (const Error&) {  // the enqueuing thread gets and reports the same error
     return std::nullopt;
   }
   if (in_flight_.empty() || Clock::now() - in_flight_.front().begin < kGrace) return std::nullopt;
@@ -49,7 +52,7 @@ void NcclChannel::guard() {
 }
 
 void NcclChannel::guard_once() {
-  roll_->answer(place());
+  status_channel_->reply(status());
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || comm_ == nullptr) return;
   ncclResult_t state = ncclSuccess;
@@ -58,7 +61,7 @@ void NcclChannel::guard_once() {
   if (in_flight_.empty() || Clock::now() - in_flight_.front().begin < kGrace) return;
   retire();
   if (in_flight_.empty() || seconds_since(in_flight_.front().begin) <= options_.seconds) return;
-  lose(absent(in_flight_.front().begin, [this] { roll_->answer(place()); }));
+  lose(describe_overdue(in_flight_.front().begin, [this] { status_channel_->reply(status()); }));
 }
 
 void NcclChannel::stop_guard() {

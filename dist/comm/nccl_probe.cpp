@@ -43,7 +43,8 @@ void fill(float* data, const std::vector<float>& values, NcclChannel& channel) {
       cudaMemcpyAsync(data, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice, channel.stream()));
 }
 
-// Once for the numbers, then `repeats` times for the clock (in place the numbers grow; nobody looks at them).
+// The first all-reduce is checked, then `repeats` of them are timed; their values, which grow in place, are not
+// checked.
 ProbeTime probe_one(NcclChannel& channel, MPI_Comm comm, const std::vector<float>& given, const float* from, float* to,
                     const NcclProbeOptions& options) {
   const auto count = static_cast<int64_t>(given.size());
@@ -148,12 +149,12 @@ std::string probe_verdict(const std::vector<ProbeRow>& rows, int ranks) {
                      bus_bandwidth(r.bytes, r.in_place.seconds, ranks)});
   }
   if (wrong > 0) {
-    return "NCCL adds wrongly on this machine: " + std::to_string(wrong) +
-           " elements; do not train on it; try NCCL_P2P_DISABLE=1, and look for ACS or IOMMU settings of the PCI "
+    return "NCCL computes wrong sums on this machine: " + std::to_string(wrong) +
+           " elements; do not train on it; try NCCL_P2P_DISABLE=1, and check the ACS and IOMMU settings of the PCI "
            "bridges";
   }
-  if (ranks == 1) return "NCCL starts and adds rightly; with one device there is no link to measure";
-  return "NCCL adds rightly between " + std::to_string(ranks) + " devices; at best " + text("%.1f", best) +
+  if (ranks == 1) return "NCCL starts and its sums are right; with one device there is no link to measure";
+  return "NCCL's sums are right between " + std::to_string(ranks) + " devices; at best " + text("%.1f", best) +
          " GB/s of bus bandwidth";
 }
 

@@ -1,5 +1,5 @@
-// nccl_probe: all-reduce over sizes, in the columns of nccl-tests, with sums that are exactly predictable; and what the
-// devices of this machine are to each other. For `pal doctor` and `pal bench comm --device cuda`. No LibTorch.
+// nccl_probe: times of all-reduces of increasing size, in the columns of nccl-tests, with inputs whose sums are exact;
+// and how the devices of this machine are connected. For `pal doctor` and `pal bench comm --device cuda`. No LibTorch.
 //
 // Math: bandwidths as nccl-tests has them: algbw = bytes / time, busbw = algbw · 2 (W − 1) / W.
 #pragma once

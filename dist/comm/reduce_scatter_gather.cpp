@@ -1,17 +1,19 @@
-#include "dist/comm/reduce_scatter_gather.h"
+// reduce_scatter_gather: the sum of a large buffer over ranks, in blocks (mpi_comm.h).
 
 #include <algorithm>
 #include <vector>
 
 #include "core/data/loader/epoch_sampler.h"
-#include "dist/comm/mpi_wait.h"
+#include "dist/comm/mpi_check.h"
+#include "dist/comm/mpi_comm.h"
 
 namespace pal::dist {
 namespace {
 
-// Of a buffer at a time: the shares of a slice come from and stay in the caches. At most this much memory beside the buffer.
+// The buffer is summed in blocks, so that the slices of a block stay in the caches. Also bounds the memory used beside
+// the buffer.
 constexpr int64_t kBlockBytes = int64_t{8} << 20;
-constexpr int kShares = 1, kSums = 2;  // tags
+constexpr int kSlices = 1, kSums = 2;  // tags
 
 template <class T>
 void add(T* to, const T* from, int64_t n) {
@@ -24,7 +26,7 @@ class BlockSum {
   BlockSum(MPI_Comm comm, MPI_Datatype type, int64_t longest) : comm_(comm), type_(type) {
     PAL_MPI_CHECK(MPI_Comm_rank(comm, &rank_));
     PAL_MPI_CHECK(MPI_Comm_size(comm, &size_));
-    shares_.resize(static_cast<size_t>(longest + size_));  // slices may be longer by one
+    slices_.resize(static_cast<size_t>(longest + size_));  // a slice may be longer by one
   }
 
   void operator()(T* block, int64_t n) {
@@ -32,15 +34,15 @@ class BlockSum {
     const auto length = [&](int r) { return begin[r + 1] - begin[r]; };
     const int64_t own = length(rank_);
     T* const mine = block + begin[rank_];
-    exchange([&](int r) { post(MPI_Irecv, share(r, own), own, r, kShares); },
-             [&](int r) { post(MPI_Isend, block + begin[r], length(r), r, kShares); });
+    exchange([&](int r) { post(MPI_Irecv, slice_of(r, own), own, r, kSlices); },
+             [&](int r) { post(MPI_Isend, block + begin[r], length(r), r, kSlices); });
     sum(mine, own);
     exchange([&](int r) { post(MPI_Irecv, block + begin[r], length(r), r, kSums); },
              [&](int r) { post(MPI_Isend, mine, own, r, kSums); });
   }
 
  private:
-  T* share(int rank, int64_t own) { return shares_.data() + rank * own; }
+  T* slice_of(int rank, int64_t own) { return slices_.data() + rank * own; }
 
   template <class Call>
   void post(Call call, T* data, int64_t n, int other, int tag) {
@@ -54,18 +56,18 @@ class BlockSum {
     for (int k = 1; k < size_; ++k) send((rank_ + k) % size_);
     wait_without_spinning(requests_.data(), static_cast<int>(requests_.size()));
   }
-  // In the order of ranks: on the first two ranks that is in place.
+  // In the order of ranks. On the first two ranks the sum can be made in place.
   void sum(T* mine, int64_t n) {
-    T* const total = rank_ <= 1 ? mine : share(0, n);
-    if (rank_ <= 1) add(total, share(1 - rank_, n), n);
-    for (int r = rank_ <= 1 ? 2 : 1; r < size_; ++r) add(total, r == rank_ ? mine : share(r, n), n);
+    T* const total = rank_ <= 1 ? mine : slice_of(0, n);
+    if (rank_ <= 1) add(total, slice_of(1 - rank_, n), n);
+    for (int r = rank_ <= 1 ? 2 : 1; r < size_; ++r) add(total, r == rank_ ? mine : slice_of(r, n), n);
     if (total != mine) std::copy(total, total + n, mine);
   }
 
   MPI_Comm comm_;
   MPI_Datatype type_;
   int rank_ = 0, size_ = 1;
-  std::vector<T> shares_;  // of this rank's slice, by rank
+  std::vector<T> slices_;  // this rank's slice of the block, as each rank has it
   std::vector<MPI_Request> requests_;
 };
 

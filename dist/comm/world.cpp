@@ -10,7 +10,6 @@
 #include <exception>
 
 #include "core/ops/torch_cuda.h"
-#include "dist/comm/device_found.h"
 #include "dist/comm/mpi_check.h"
 #include "dist/comm/mpi_comm.h"
 
@@ -22,7 +21,8 @@ std::string host_name() {
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
 }
 
-// Collective over the ranks of a host. Ranks may be bound to cores of their own, share all of them, or anything between.
+// Collective over the ranks of a host. Ranks may be bound to cores of their own, share all of them, or anything
+// between.
 double share_of_cores(comm::Comm& node) {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
@@ -35,13 +35,14 @@ double share_of_cores(comm::Comm& node) {
   return share;
 }
 
-// srun without a PMI that this MPI supports starts processes that do not know of each other, each of them rank 0.
-void check_not_lonely(int size) {
+// srun without a PMI that this MPI supports starts processes that do not connect: each of them is rank 0 of 1.
+void check_ranks_found_each_other(int size) {
   const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
   if (size > 1 || tasks == nullptr || std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) return;
   PAL_CHECK(std::atoi(tasks) <= 1,
-            "srun started " + std::string(tasks) + " tasks, but they do not find each other; ranks in this one's world",
-            size, "start them with srun --mpi=pmix (srun --mpi=list names what this SLURM has), or with mpirun");
+            "srun started " + std::string(tasks) +
+                " tasks, but they did not connect to each other; ranks in this process's world",
+            size, "start them with srun --mpi=pmix (srun --mpi=list shows what this SLURM has), or with mpirun");
 }
 
 }  // namespace
@@ -62,24 +63,24 @@ std::string mpi_library() {
 }
 
 World::World() : host_(host_name()) {
-  if (!started_as_rank()) {  // alone: no MPI at all, so that no daemon is started for one process
+  if (!started_as_rank()) {  // one process: without MPI_Init, which would start a daemon
     compute_ = comm::make_local_comm();
     gradients_ = comm::make_local_comm();
     control_ = comm::make_local_comm();
     oracle_ = comm::make_local_comm();
     node_ = comm::make_local_comm();
     cores_ = share_of_cores(*node_);
-    check_not_lonely(1);
+    check_ranks_found_each_other(1);
     return;
   }
   int provided = 0;
   PAL_MPI_CHECK(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
-  PAL_CHECK(provided == MPI_THREAD_MULTIPLE, "this MPI gives thread level", provided,
+  PAL_CHECK(provided == MPI_THREAD_MULTIPLE, "this MPI has thread level", provided,
             "use an MPI built with MPI_THREAD_MULTIPLE");
   mpi_ = true;
   PAL_MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
   PAL_MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size_));
-  check_not_lonely(size_);
+  check_ranks_found_each_other(size_);
   MPI_Comm node = MPI_COMM_NULL;
   PAL_MPI_CHECK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node));
   PAL_MPI_CHECK(MPI_Comm_rank(node, &local_rank_));
@@ -112,7 +113,12 @@ DeviceDecision World::use_device(const std::string& asked) {
 }
 
 World::~World() {
-  if (!mpi_ || std::uncaught_exceptions() > 0) return;
+  if (mpi_ && std::uncaught_exceptions() == 0)
+    std::fprintf(stderr, "%s warning: the world ends without close(); MPI is not finalized\n", prefix().c_str());
+}
+
+void World::close() {
+  if (!mpi_) return;
   if (channels_) channels_->close();
   compute_.reset();
   gradients_.reset();
@@ -120,7 +126,8 @@ World::~World() {
   oracle_.reset();
   node_.reset();
   channels_.reset();
-  MPI_Finalize();
+  mpi_ = false;
+  PAL_MPI_CHECK(MPI_Finalize());
 }
 
 std::string World::prefix() const {

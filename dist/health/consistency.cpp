@@ -70,7 +70,7 @@ uint64_t checksum(const at::Tensor& t) {
   }
   for (; at < size; ++at) lanes[0] = (lanes[0] ^ bytes[at]) * 0x100000001B3ull;
   return lanes[0] ^ std::rotl(lanes[1], 57) ^ std::rotl(lanes[2], 9) ^
-         std::rotl(lanes[3], 43);  // a sign stays a word's highest bit: none may go
+         std::rotl(lanes[3], 43);  // rotated, so that the sign bits of the lanes do not cancel
 }
 
 // A setting as the ranks must have it in common: each node may have a scratch folder of its own name, or all have none.
@@ -86,7 +86,7 @@ std::string shared_settings(const config::Config& config) {
 }
 
 constexpr const char* kSameStart = "start every rank with the same files and arguments";
-constexpr const char* kRestartHelps = "look for bad memory there; a restart goes on from the last checkpoint";
+constexpr const char* kRestart = "check the memory of its host; a restart continues from the last checkpoint";
 
 }  // namespace
 
@@ -156,13 +156,13 @@ void check_same_parameters(const ops::NamedTensors& parameters, int64_t step, co
   for (const auto& named : parameters) sum = (sum ^ checksum(named.second)) * 0x9E3779B97F4A7C15ull;
   const std::vector<int> others = other_than_first(of_all(sum, comm));
   PAL_CHECK_CODE(Exit::lost, others.empty(), fmt::format("the parameters differ between ranks after step {}", step),
-                 list_of(others, comm.size()) + " differs from rank 0", kRestartHelps);
+                 list_of(others, comm.size()) + " differs from rank 0", kRestart);
 }
 
 void check_same_graph(uint64_t fingerprint, comm::Comm& comm) {
   const std::vector<int> others = other_than_first(of_all(fingerprint, comm));
   PAL_CHECK_CODE(Exit::lost, others.empty(), "the graph of answers differs between ranks",
-                 list_of(others, comm.size()) + " differs from rank 0", kRestartHelps);
+                 list_of(others, comm.size()) + " differs from rank 0", kRestart);
 }
 
 }  // namespace pal::dist

@@ -1,6 +1,7 @@
-// consistency: what all ranks must have in common, compared; what differs is said with the ranks it differs on.
+// consistency: checks that all ranks have the same program, settings, data and parameters; an error names the ranks
+// that differ.
 //
-// Collective: every function. The sentence is the same on every rank, so that it is said once.
+// Collective: every function, on the computing thread. The error is the same on every rank, so it is printed once.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,9 @@ void check_same_config(const config::Config& config, comm::Comm& comm);  // name
 void check_same_data(uint64_t fingerprint, const std::string& what, comm::Comm& comm);
 // Whether every rank sees the folder that rank 0 sees.
 void check_same_folder(const std::string& path, comm::Comm& comm);
-// The parameters after `step` steps have the same bits everywhere; otherwise Error (lost): a restart helps.
+// The parameters after `step` steps have the same bits everywhere; otherwise Error (lost).
 void check_same_parameters(const ops::NamedTensors& parameters, int64_t step, comm::Comm& comm);
-// The same of the graph that a round of questions begins with.
+// The same for the graph with which a query round begins.
 void check_same_graph(uint64_t fingerprint, comm::Comm& comm);
 
 }  // namespace pal::dist

@@ -1,8 +1,9 @@
-// faults: failures on demand, to see that a run survives them: PAL_FAULT=kind:rank:step[-last][:always], comma-separated.
+// faults: injected failures, to test that a run survives them: PAL_FAULT=kind:rank:step[-last][:always],
+// comma-separated.
 //
 // kill (as kill -9), stop (SIGSTOP), hang (never returns), nan (the loss's gradient), flip (a bit of the parameters),
-// write-fail (of a checkpoint); late-round (a round of questions) and late-write (of a checkpoint) take 12 seconds longer. A
-// fault strikes once, in the first start of a run; `always`: in every start, every time.
+// write-fail (of a checkpoint); late-round (a query round) and late-write (of a checkpoint) take 12 seconds
+// longer. A fault strikes once, in the first start of a run; `always`: in every start, every time.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +41,7 @@ class Faults {
 
  private:
   std::vector<Fault> faults_;
-  std::mutex mutex_;  // of the line below: checkpoints and rounds have threads of their own
+  std::mutex mutex_;  // guards struck_: the checkpointer's and the query round's threads use it too
   std::set<std::pair<size_t, int64_t>> struck_;
 };
 

@@ -1,10 +1,16 @@
-// watchdog: a thread of each rank that sends heartbeats, and ends the job when a rank is silent or does not come.
+// watchdog: a thread of each rank that sends heartbeats and ends the job when a rank is silent or stalled.
 //
-// A rank without a sign of life for 10 s (stopped, swapped out, unreachable) or one that keeps the others waiting in a
-// collective for max(10 s, 10 × median step) is named by rank 0 (rank 0 itself by the next), each rank writes its last
-// collectives to flight/rank-R.json in the run folder, and the job ends with Exit::lost, which a supervisor or a batch
-// script answers with a new start. While ranks rightly wait long (start, questions, checkpoints) the limit for collectives is ten
-// minutes. A job that was suspended as a whole is not taken for one that hangs.
+// Stalled is a rank that sends no heartbeat for 10 s (stopped, swapped out, unreachable), or one that has not reached a
+// collective in which other ranks have waited for max(10 s, 10 × median step). During long operations (start, query
+// rounds, checkpoints) the limit for collectives is ten minutes. A rank that is runnable but gets no CPU has 60 s.
+// Rank 0's watchdog names the stalled rank; the other ranks watch only rank 0. Each rank writes its last collectives to
+// flight/rank-R.json in the run folder. The job then ends with Exit::lost, upon which a supervisor or a batch script
+// starts it again. A job that was suspended as a whole is not reported as hung.
+//
+// Thread: the watchdog's thread sleeps until the next tick or stop(). It uses the heartbeats' own communicator and
+//   waits for no other rank. Only stop() and the destructor wait for it. Any thread may call set_phase() and
+//   step_done().
+// Lifetime: stop() is the orderly end on all ranks. The destructor ends this rank's thread and does not communicate.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +21,24 @@
 
 namespace pal::dist {
 
-enum class Pace { slow, steps };  // of what happens now: rare and long, or the training steps
+// What the computing thread does now; it sets the limit for collectives.
+enum class Phase { long_operation, steps };
 
 class Watchdog {
  public:
-  // Collective. A world of one rank has nobody to watch.
+  // Collective. In a world of one rank there is no thread.
   Watchdog(World& world, std::string run_dir);
-  ~Watchdog();  // Collective, unless an error is unwinding.
+  ~Watchdog();
 
-  void pace(Pace pace);
+  void stop();  // Collective. Ends the thread and closes the heartbeats' communicator.
+
+  void set_phase(Phase phase);
   void step_done(int64_t step, double seconds);
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  void end_thread();
+  std::unique_ptr<State> state_;  // null: one rank, or stopped
 };
 
 }  // namespace pal::dist

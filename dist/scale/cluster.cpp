@@ -78,7 +78,7 @@ std::optional<double> number(const std::string& value) {
   return parsed;
 }
 
-// Pieces of links: a key, and what it says in a file.
+// Pieces of links: a key and its comment in a file.
 struct PiecesKey {
   const char* name;
   const char* help;

@@ -1,7 +1,7 @@
 // cluster: descriptions of machines for the scale model: presets, and small YAML files that change one of them.
 //
 // One table of keys (cluster.cpp) makes the parser, the help and the dump. An unknown key is an error that names the
-// nearest one. `preset:` says what a file starts from. The pieces of links are lists, three numbers each.
+// nearest one. `preset:` is the preset that a file changes. The pieces of links are lists, three numbers each.
 #pragma once
 
 #include <string>

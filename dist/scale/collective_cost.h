@@ -1,14 +1,17 @@
-// collective_cost: seconds of a collective in the alpha-beta model: a message of n bytes takes alpha + n / beta, with other
-// numbers for larger messages where a link has them.
+// collective_cost: seconds of a collective in the alpha-beta model, and the fit of a link to measured times. A message
+// of n bytes takes alpha + n / beta; a link may have other numbers for larger messages.
 //
 // Math: p ranks on a ring, n bytes: all-reduce 2(p−1)·α + 2(p−1)/p·n/β; all-gather and broadcast likewise. With several
 //   nodes it is either one ring through all GPUs, or a ring inside each node and a ring or a tree between the nodes,
 //   whichever is faster: the nodes' cards then carry each byte once, not once per GPU.
-//   Everything is linear in the alphas and in the 1/betas, which is what link_fit.h rests on.
-// Reference: Hockney (1994); Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH"
-//   (2005); the latencies per step are those of NCCL's own model, src/graph/tuning.cc.
+//   A time is A·α + B/β with steps A and bytes B: linear in α and 1/β, so each piece of a link is a least squares fit
+//   of the relative errors. The pieces begin at the best choice of measured sizes (Bellman 1961), and their number has
+//   the least n·log(mean squared error) + 3·pieces·log(n) (Schwarz 1978): each must justify its three numbers.
+// Reference: Hockney (1994); Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in
+//   MPICH" (2005); the latencies per step are those of NCCL's own model, src/graph/tuning.cc.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -23,8 +26,8 @@ struct CommPiece {
   double beta = 1;   // bytes/s
 };
 
-// Libraries change their protocol with the size of a message (eager copies, then a rendezvous), and memory is slower than
-// caches: a link may have pieces beyond the first, in the order of their sizes.
+// Libraries change their protocol with the size of a message (eager copies, then a rendezvous), and memory is slower
+// than caches: a link may have pieces beyond the first, in the order of their sizes.
 struct CommLink {
   double alpha = 0;
   double beta = 1;
@@ -46,8 +49,8 @@ enum class Route { flat_ring, hierarchical, best };
 
 const char* collective_name(Collective collective);
 
-// Of `ranks` GPUs, filling nodes one after another. `bytes` is what a rank holds after an all-reduce, an all-gather or a
-// broadcast, and what it sends in an all-to-all. One rank: 0.
+// Of `ranks` GPUs, filling nodes one after another. `bytes` is what a rank holds after an all-reduce, an all-gather or
+// a broadcast, and what it sends in an all-to-all. One rank: 0.
 double collective_seconds(Collective collective, const Fabric& fabric, int ranks, double bytes,
                           Route route = Route::best);
 
@@ -61,5 +64,10 @@ struct CommSample {
 double message_bytes(const CommSample& sample);
 // Seconds of it on a ring of ranks that share one node.
 double ring_seconds(const CommSample& sample, const CommLink& link);
+
+// The link of ranks that share one node, from times of any collectives. A piece covers at least two sizes and begins at
+// a measured one: libraries switch at round numbers. Four pieces: two protocols, another algorithm, and sizes beyond
+// the caches.
+CommLink fit_link(std::vector<CommSample> samples, size_t most_pieces = 4);
 
 }  // namespace pal::dist

@@ -98,7 +98,8 @@ std::vector<PublishedPoint> published_points() {
   const ModelCost resnet50 = bottleneck_resnet({3, 4, 6, 3}), resnet101 = bottleneck_resnet({3, 4, 23, 3});
   const std::string nvidia = "NVIDIA DeepLearningExamples, ResNet-50 v1.5, DGX A100 80GB",
                     horovod = "Horovod, docs/benchmarks.rst";
-  // One node's loader: MXNet's 8 GPUs in mixed precision ran at 16,925 images/s, and what they gave is taken for its limit.
+  // One node's loader: MXNet's 8 GPUs in mixed precision ran at 16,925 images/s, and that is taken as the limit of
+  // the loader.
   constexpr double kLoader = 16925;
   constexpr double kFusion = 64 << 20;  // Horovod's tensor fusion
   // ResNet-101 on one P100 is between TensorFlow's ResNet-50 (219 images/s) and ResNet-152 (91.8), by FLOPs.

@@ -1,4 +1,4 @@
-// published_points: measured scaling of others, with what the model says of it: pal plan --published, and its test.
+// published_points: published measurements of scaling beside the model's predictions: pal plan --published, and a test.
 #pragma once
 
 #include <string>

@@ -11,7 +11,7 @@
 #include <unordered_set>
 
 #include "core/data/dataset.h"
-#include "core/data/loader/augment_config.h"
+#include "core/data/loader/augment_spec.h"
 #include "core/model/batch_norm.h"
 #include "core/model/encoder.h"
 #include "core/model/state.h"
@@ -99,32 +99,57 @@ std::unordered_set<const at::TensorImpl*> batch_norm_scales(model::Encoder& enco
   return out;
 }
 
+// The column `cost` of core/config/losses.def.
+enum class LossCost {
+  moments,     // all-reduce of second moments, or a form of it that fits the shapes better
+  covariance,  // all-reduce of second moments
+  similarity,  // all-gather of the rows
+  local        // a few numbers
+};
+LossCost cost_of(loss::LossKind kind) {
+  switch (kind) {
+#define PAL_LOSS(name, cost, target) \
+  case loss::LossKind::name:         \
+    return LossCost::cost;
+#include "core/config/losses.def"
+  }
+  PAL_ASSERT(false, "a loss that is not in the table");
+}
+
+int optimizer_slots(optim::OptimizerKind kind) {
+  switch (kind) {
+#define PAL_OPTIMIZER(name, slots) \
+  case optim::OptimizerKind::name: \
+    return slots;
+#include "core/config/optimizers.def"
+  }
+  PAL_ASSERT(false, "an optimizer that is not in the table");
+}
+
 }  // namespace
 
-ViewSides view_sides(const config::Config& config) {
-  ViewSides sides{config.integer("data.size"),
-                  config.integer("augment.small_views") > 0 ? config.integer("augment.small_size") : 0,
-                  ViewSides::Known::yes};
-  if (config.text("model.backbone") == "none") sides.large = 1;  // a row of features: as many channels as it is wide
+ViewSides view_sides(const setup::RunSpec& run) {
+  ViewSides sides{run.augment.size, run.augment.small_views > 0 ? run.augment.small_size : 0, ViewSides::Known::yes};
+  if (run.model.backbone == model::BackboneKind::none)
+    sides.large = 1;  // a row of features: as many channels as it is wide
   if (sides.large > 0) return sides;
   try {
-    sides.large = data::augment_options(config, *data::Dataset::open(config.text("data.train"))).size;
+    sides.large = data::augment_options(run.augment, *data::Dataset::open(run.data.train)).size;
   } catch (const Error&) {
-    sides.large = config.text("model.backbone") == "convnet" || config.text("model.stem") == "cifar" ? 32 : 224;
+    sides.large = run.model.backbone == model::BackboneKind::convnet || run.model.stem == model::Stem::cifar ? 32 : 224;
     sides.known = ViewSides::Known::assumed;
   }
   return sides;
 }
 
-ModelCost measure_model(const config::Config& config, const ViewSides& sides) {
+ModelCost measure_model(const setup::RunSpec& run, const ViewSides& sides) {
   const auto live = std::make_shared<LiveBytes>();
   const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, live);
   const auto comm = comm::make_local_comm();
-  const model::ModelSpec spec = setup::model_spec(config);
+  const model::ModelSpec spec = setup::model_spec(run);
   const auto encoder = model::make_encoder(spec, *comm);
   encoder->train();
-  const auto large = static_cast<double>(config.integer("augment.views")),
-             small = static_cast<double>(config.integer("augment.small_views"));
+  const auto large = static_cast<double>(run.augment.views), small = static_cast<double>(run.augment.small_views);
   Measured measured;
   measure(measured, *encoder, spec, sides.large, large, *live);
   if (sides.small > 0) measure(measured, *encoder, spec, sides.small, small, *live);
@@ -147,35 +172,42 @@ ModelCost measure_model(const config::Config& config, const ViewSides& sides) {
   return cost;
 }
 
-std::vector<LossForm> loss_forms(const config::Config& config, const ModelCost& model, int64_t samples) {
-  const std::string& kind = config.text("loss.kind");
-  if (kind == "simclr" || kind == "nnclr") return {LossForm::similarity};
-  if (kind == "mse" || kind == "cross_entropy") return {LossForm::local};
-  if (kind != "vicreg") return {LossForm::covariance};
-  const int64_t rows = samples * (config.text("loss.moments") == "per_view" ? 1 : data::total_views(config));
+std::vector<LossForm> loss_forms(const setup::RunSpec& run, const ModelCost& model, int64_t samples) {
+  switch (cost_of(run.loss.kind)) {
+    case LossCost::local:
+      return {LossForm::local};
+    case LossCost::similarity:
+      return {LossForm::similarity};
+    case LossCost::covariance:
+      return {LossForm::covariance};
+    case LossCost::moments:
+      break;
+  }
+  const int64_t rows = samples * (run.loss.moments == loss::Moments::per_view ? 1 : run.augment.total_views());
   const bool covariance = kernels::covariance_form_wins(
-      rows, model.embedding, static_cast<int64_t>(c10::elementSize(setup::scalar_type(config))), sizeof(double));
+      rows, model.embedding, static_cast<int64_t>(c10::elementSize(run.train.dtype)), sizeof(double));
   if (covariance) return {LossForm::covariance, LossForm::gram, LossForm::official};
   return {LossForm::gram, LossForm::covariance, LossForm::official};
 }
 
-Workload step_workload(const config::Config& config, const ModelCost& model) {
+Workload step_workload(const setup::RunSpec& run, const ModelCost& model) {
   Workload work;
-  work.samples = config.integer("train.global_batch");
-  const int64_t views = data::total_views(config);
-  const int width = static_cast<int>(c10::elementSize(setup::scalar_type(config)));
-  const bool per_view = config.text("loss.kind") == "vicreg" && config.text("loss.moments") == "per_view";
-  work.loss = {loss_forms(config, model, work.samples)[0], per_view ? views : 1, views, model.embedding, width, 8};
-  work.precision = config.text("train.precision") == "bf16" ? model::Precision::bf16 : model::Precision::full;
-  work.gradient_bytes = config.text("train.grad_dtype") == "bfloat16" && width == 4 ? 2 : width;
-  work.bucket_bytes = config.real("train.bucket_mb") * (1 << 20);
-  const std::string& norm = config.text("model.batch_norm");
-  work.norm = norm == "off" ? Workload::Norm::off : norm == "node" ? Workload::Norm::node : Workload::Norm::global;
-  work.micro_batches = static_cast<int>(config.integer("train.micro_batches"));
-  const int64_t small = config.integer("augment.small_views");
-  work.forwards =
-      work.micro_batches * static_cast<int>(config.text("train.views") == "joint" ? 1 + (small > 0 ? 1 : 0) : views);
-  work.optimizer_slots = config.text("optim.kind") == "adamw" ? 2 : 1;
+  work.samples = run.train.global_batch;
+  const int64_t views = run.augment.total_views();
+  const int width = static_cast<int>(c10::elementSize(run.train.dtype));
+  const bool per_view = cost_of(run.loss.kind) == LossCost::moments && run.loss.moments == loss::Moments::per_view;
+  work.loss = {loss_forms(run, model, work.samples)[0], per_view ? views : 1, views, model.embedding, width, 8};
+  work.precision = run.train.precision;
+  work.gradient_bytes = run.train.grad_dtype == setup::GradDtype::bfloat16 && width == 4 ? 2 : width;
+  work.bucket_bytes = run.train.bucket_mb * (1 << 20);
+  const model::BatchNormScope norm = run.model.batch_norm;
+  work.norm = norm == model::BatchNormScope::off    ? Workload::Norm::off
+              : norm == model::BatchNormScope::node ? Workload::Norm::node
+                                                    : Workload::Norm::global;
+  work.micro_batches = static_cast<int>(run.train.micro_batches);
+  const int passes = run.augment.small_views > 0 ? 2 : 1;  // views of a size together
+  work.forwards = work.micro_batches * static_cast<int>(run.train.views == setup::ViewPasses::joint ? passes : views);
+  work.optimizer_slots = optimizer_slots(run.optim.kind);
   work.state_bytes = width;
   return work;
 }

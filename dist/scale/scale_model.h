@@ -1,4 +1,4 @@
-// scale_model: a step of training on W GPUs, predicted: time, what communication is exposed, memory, loader, checkpoints.
+// scale_model: predicts a training step on W GPUs: time, exposed communication, memory, loader, checkpoints.
 //
 // A model, not a measurement: pal help scale has the formulas, their sources and what they leave out.
 // Math: compute = 3 · FLOPs / (peak · efficiency), a third of it forward, not below a kernel's least time per layer.

@@ -1,16 +1,22 @@
 #include "dist/train/checkpointer.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
+#include <sys/mman.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <mutex>
 #include <thread>
 
 #include "core/ops/named_tensors.h"
 #include "core/record/checkpoint_folder.h"
-#include "dist/train/staging.h"
 #include "kernels/base/error.h"
 
 namespace pal::dist {
@@ -32,6 +38,86 @@ std::string sum_at(const int64_t* words) {
   return hex;
 }
 
+// Host memory for a copy of a state, so that training continues while the copy is written. Tensors are copied in their
+// memory layout: the copy runs at the speed of memory.
+class Staging {
+ public:
+  // Reserves memory for these tensors, which must keep their sizes and addresses.
+  explicit Staging(ops::NamedTensors live);
+  ~Staging();
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  void touch();            // maps the pages, so that the first copy is as fast as the others
+  void copy(int threads);  // live → staged
+  const ops::NamedTensors& staged() const { return staged_; }  // same names, sizes and strides
+
+ private:
+  const ops::NamedTensors live_;
+  ops::NamedTensors staged_;
+  void* memory_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+constexpr size_t kAlign = 64, kPage = 4096;
+constexpr size_t kCopyBytes = 8 << 20;  // large enough for memcpy to bypass the cache
+
+size_t aligned_bytes(const at::Tensor& t) { return (t.nbytes() + kAlign - 1) / kAlign * kAlign; }
+
+Staging::Staging(ops::NamedTensors live) : live_(std::move(live)) {
+  for (const auto& named : live_) {
+    PAL_ASSERT(named.second.is_non_overlapping_and_dense(), "a state's tensors are dense");
+    bytes_ += aligned_bytes(named.second);
+  }
+  if (bytes_ == 0) return;
+  memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  PAL_CHECK(memory_ != MAP_FAILED, "no memory for a checkpoint's copy of " + std::to_string(bytes_ >> 20) + " MB",
+            std::strerror(errno), "use more ranks or more memory");
+  madvise(memory_, bytes_, MADV_HUGEPAGE);
+  char* at = static_cast<char*>(memory_);
+  for (const auto& [name, t] : live_) {
+    staged_.emplace_back(name,
+                         at::from_blob(at, t.sizes(), t.strides(), t.options().device(at::kCPU).requires_grad(false)));
+    at += aligned_bytes(t);
+  }
+}
+
+Staging::~Staging() {
+  if (memory_ != nullptr) munmap(memory_, bytes_);
+}
+
+void Staging::touch() {
+  for (size_t at = 0; at < bytes_; at += kPage) static_cast<volatile char*>(memory_)[at] = 0;
+}
+
+void Staging::copy(int threads) {
+  const at::NoGradGuard no_grad;
+  struct Piece {
+    char* to;
+    const char* from;
+    size_t bytes;
+  };
+  std::vector<Piece> pieces;
+  for (size_t k = 0; k < live_.size(); ++k) {
+    const at::Tensor& live = live_[k].second;
+    if (!live.device().is_cpu()) {
+      staged_[k].second.copy_(live);
+      continue;
+    }
+    char* to = static_cast<char*>(staged_[k].second.data_ptr());
+    const char* from = static_cast<const char*>(live.const_data_ptr());
+    for (size_t at = 0; at < live.nbytes(); at += kCopyBytes)
+      pieces.push_back({to + at, from + at, std::min(kCopyBytes, live.nbytes() - at)});
+  }
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t k = next++; k < pieces.size(); k = next++) std::memcpy(pieces[k].to, pieces[k].from, pieces[k].bytes);
+  };
+  std::vector<std::jthread> helpers;
+  for (int t = 1; t < threads && bytes_ > kCopyBytes; ++t) helpers.emplace_back(work);
+  work();
+}
+
 std::vector<record::TensorGroup> sizes_of(const Checkpointer::Groups& state) {
   std::vector<record::TensorGroup> groups;
   for (const auto& [name, tensors] : state) {
@@ -44,8 +130,9 @@ std::vector<record::TensorGroup> sizes_of(const Checkpointer::Groups& state) {
 
 }  // namespace
 
-// The thread takes one job at a time: a write of this rank's files, or (rank 0) the completion of a checkpoint. Fields
-// below `mutex` are guarded by it; the staged tensors belong to the thread from save() until the write is done.
+// run() is the writer thread. It takes one job at a time: a write of this rank's files, or on rank 0 the commit of a
+// checkpoint. It does not communicate. `mutex` guards the members below it; the staged tensors belong to the writer
+// thread from save() until the write is done.
 struct Checkpointer::Writer {
   enum class Job { none, touch, write, commit, stop };
 
@@ -140,7 +227,7 @@ struct Checkpointer::Writer {
     }
   }
 
-  // Rank 0's commit failed since it was last asked: the sentence.
+  // The error of the last write or commit, once.
   std::string take_error() {
     const std::lock_guard lock(mutex);
     return std::exchange(error, "");
@@ -149,14 +236,15 @@ struct Checkpointer::Writer {
     if (sentence.empty() || !options.warn) return;
     const std::vector<int64_t> steps = record::checkpoint_steps(options.run_dir);
     options.warn(
-        "the checkpoint of step " + std::to_string(state.step) + " is given up: " + sentence + "; training goes on, " +
+        "the checkpoint of step " + std::to_string(state.step) + " is abandoned: " + sentence +
+        "; training continues, " +
         (steps.empty() ? "without a checkpoint so far" : "the last good one is step-" + std::to_string(steps.front())));
   }
 };
 
 Checkpointer::Checkpointer(CheckpointerOptions options, comm::Comm& comm, Groups state) : comm_(comm) {
   if (comm.rank() == 0) record::sweep_checkpoints(options.run_dir);
-  comm.barrier();  // before anybody writes there
+  comm.barrier();  // before another rank writes there
   writer_ = std::make_unique<Writer>(std::move(options), comm.rank(), comm.size(), state);
 }
 
@@ -168,7 +256,7 @@ void Checkpointer::save(const record::CheckpointState& state) {
     writer_->wait_idle();
     settle(exchange());
   }
-  writer_->wait_idle();  // rank 0 may still give the one before its name
+  writer_->wait_idle();  // rank 0 may still commit the checkpoint before
   writer_->warn_of(writer_->take_error());
   writer_->state = state;
   for (const auto& s : writer_->staged) {
@@ -202,7 +290,7 @@ void Checkpointer::settle(const CheckpointReport& all) {
     if (writer_->rank == 0) record::abandon_checkpoint(writer_->options.run_dir, writer_->state.step);
     return;
   }
-  // Every file has one writer, so the sum over ranks is that writer's.
+  // Each file is written by one rank, so the sum over ranks is the SHA-256 of that rank.
   const auto count = static_cast<int64_t>(writer_->files.size());
   at::Tensor words = at::zeros({count, kSumWords}, at::kLong);
   int64_t* w = words.data_ptr<int64_t>();

@@ -1,33 +1,90 @@
 #include "dist/train/grad_sync.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/isfinite.h>
+#include <c10/util/BFloat16.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <exception>
 #include <limits>
 #include <mutex>
 #include <thread>
 
+#include "core/data/loader/epoch_sampler.h"
 #include "core/ops/named_tensors.h"
 #include "dist/comm/device_comm.h"
 #include "kernels/base/clock.h"
+#include "kernels/base/vec.h"
 
 namespace pal::dist {
+namespace {
+
+using c10::BFloat16;
+
+// A bfloat16 tensor is sent as rows of two bytes: Comm has no such type.
+at::Tensor halves(int64_t n) { return at::empty({n, 2}, at::kByte); }
+BFloat16* as_bfloat16(const at::Tensor& bytes) { return static_cast<BFloat16*>(bytes.data_ptr()); }
+
+// Each rank adds its slice of every rank's gradients in fp32 and sends the rounded sum to every rank.
+void sum_as_bfloat16(float* x, int64_t n, comm::Comm& comm) {
+  const int ranks = comm.size();
+  const std::vector<int64_t> begin = data::rank_slices(n, ranks);
+  std::vector<int64_t> slices;
+  for (int r = 0; r < ranks; ++r) slices.push_back(begin[r + 1] - begin[r]);
+  const int64_t own = slices[comm.rank()];
+
+  const at::Tensor rounded = halves(n);
+  for (int64_t i = 0; i < n; ++i) as_bfloat16(rounded)[i] = x[i];
+  const at::Tensor received = comm.all_to_all_v(rounded, slices, std::vector<int64_t>(ranks, own));
+  const at::Tensor sums = halves(own);
+  for (int64_t i = 0; i < own; ++i) {
+    float sum = 0;
+    for (int r = 0; r < ranks; ++r) sum += static_cast<float>(as_bfloat16(received)[r * own + i]);
+    as_bfloat16(sums)[i] = sum;
+  }
+  const at::Tensor all = comm.all_gather_v(sums, slices);
+  for (int64_t i = 0; i < n; ++i) x[i] = as_bfloat16(all)[i];
+}
+
+// One pass.
+bool all_finite(const at::Tensor& bucket) {
+  if (!bucket.is_cpu()) return at::isfinite(bucket).all().item<bool>();
+  const kernels::Isa isa = kernels::best_isa();
+  return bucket.scalar_type() == at::kFloat
+             ? kernels::vec_ops<float>(isa).first_not_finite(bucket.const_data_ptr<float>(), bucket.numel()) < 0
+             : kernels::vec_ops<double>(isa).first_not_finite(bucket.const_data_ptr<double>(), bucket.numel()) < 0;
+}
+
+}  // namespace
+
+void sum_bucket(const at::Tensor& bucket, comm::Comm& comm, GradDtype dtype) {
+  if (comm.size() == 1) return;
+  if (dtype == GradDtype::bfloat16 && bucket.scalar_type() == at::kFloat) {
+    const at::Tensor host = bucket.cpu();  // the bucket itself, where it is on the CPU
+    sum_as_bfloat16(host.data_ptr<float>(), host.numel(), comm);
+    if (!bucket.is_cpu()) bucket.copy_(host);
+  } else {
+    comm.all_reduce(bucket, comm::ReduceOp::sum);
+  }
+}
 
 double SyncTime::hidden() const {
   return seconds > 0 ? std::clamp(1 - waited / seconds, 0.0, 1.0) : std::numeric_limits<double>::quiet_NaN();
 }
 
-// Who waits for what: the thread waits on `changed` for a bucket that may go, finish() for the last one. All is guarded by
-// `mutex`, except a bucket between its launch and its end: it belongs to the thread.
+// run() is the reducer thread. It waits on `changed` for the next launched bucket; finish(), in the backward thread,
+// waits on `changed` for the last one. `mutex` guards launched, done, stop and error. A bucket between its launch and
+// its end belongs to the reducer thread, and so do `finite` and `seconds` from begin() to finish().
 struct GradSync::Reducer {
   std::vector<at::Tensor> buckets;
   comm::Comm& comm;
-  const GradDtype wire;
+  const GradDtype dtype;
   std::mutex mutex;
   std::condition_variable changed;
   size_t launched = 0, done = 0;
@@ -35,20 +92,20 @@ struct GradSync::Reducer {
   double seconds = 0;
   std::exception_ptr error;
   std::thread thread;
-  // A communicator that enqueues: no thread, backward's own gives it the buckets.
+  // Set where the communicator carries GPU tensors: then there is no thread, and launch() enqueues.
   DeviceComm* device = nullptr;
-  std::vector<at::Tensor> narrow;  // of GradDtype::bfloat16: what is on its way
+  std::vector<at::Tensor> narrow;  // of GradDtype::bfloat16: what is being sent
 
-  Reducer(comm::Comm& c, GradDtype w) : comm(c), wire(w) {}
+  Reducer(comm::Comm& c, GradDtype d) : comm(c), dtype(d) {}
 
-  void choose_carrier() {
+  void use_device_if_enqueued() {
     auto* const able = dynamic_cast<DeviceComm*>(&comm);
     if (able && able->enqueues()) device = able;
     narrow.resize(buckets.size());
   }
   void enqueue(size_t b) {
     const at::Tensor& bucket = buckets[b];
-    const bool rounds = wire == GradDtype::bfloat16 && bucket.scalar_type() == at::kFloat;
+    const bool rounds = dtype == GradDtype::bfloat16 && bucket.scalar_type() == at::kFloat;
     narrow[b] = rounds ? bucket.to(at::kBFloat16) : at::Tensor();
     device->begin_all_reduce(rounds ? narrow[b] : bucket);
   }
@@ -62,17 +119,16 @@ struct GradSync::Reducer {
 
   void reduce(const at::Tensor& bucket) {
     const auto start = Clock::now();
-    sum_bucket(bucket, comm, wire);
+    sum_bucket(bucket, comm, dtype);
     seconds += seconds_since(start);
     finite = finite && all_finite(bucket);
   }
 
-  // Of the thread.
   void run() {
     std::unique_lock lock(mutex);
     for (;;) {
       changed.wait(lock, [&] { return stop || done < launched; });
-      if (done == launched) return;
+      if (stop) return;
       lock.unlock();
       std::exception_ptr failed;
       try {
@@ -126,14 +182,14 @@ class GradSync::Hook : public torch::autograd::PostAccumulateGradHook {
 
 GradSync::GradSync(const ops::NamedTensors& parameters, comm::Comm& comm, const GradSyncOptions& options)
     : buckets_(optim::flatten(parameters, options.bucket_bytes)),
-      reducer_(std::make_shared<Reducer>(comm, options.wire)) {
+      reducer_(std::make_shared<Reducer>(comm, options.dtype)) {
   for (size_t b = 0; b < buckets_.size(); ++b) {
     reducer_->buckets.push_back(buckets_[b].gradients.flat);
     for (size_t k = 0; k < buckets_[b].parameters.size(); ++k) {
       torch::autograd::impl::set_post_acc_grad_hooks(buckets_[b].parameters[k], std::make_unique<Hook>(*this, b, k));
     }
   }
-  reducer_->choose_carrier();
+  reducer_->use_device_if_enqueued();
   if (comm.size() > 1 && !reducer_->device) reducer_->thread = std::thread([reducer = reducer_] { reducer->run(); });
   begin();
 }
@@ -143,16 +199,20 @@ GradSync::~GradSync() {
     for (const at::Tensor& p : bucket.parameters) torch::autograd::impl::set_post_acc_grad_hooks(p, nullptr);
   }
   if (!reducer_->thread.joinable()) return;
-  if (std::uncaught_exceptions() > 0) {
-    reducer_->thread.detach();
-    return;
-  }
+  bool idle = false;
   {
     const std::lock_guard lock(reducer_->mutex);
     reducer_->stop = true;
+    idle = reducer_->error || reducer_->done == reducer_->launched;
     reducer_->changed.notify_all();
   }
-  reducer_->thread.join();
+  if (idle) {
+    reducer_->thread.join();
+    return;
+  }
+  if (std::uncaught_exceptions() == 0)
+    std::fputs("warning: gradients were not summed when GradSync ended; its thread is detached\n", stderr);
+  reducer_->thread.detach();
 }
 
 void GradSync::begin() {
@@ -163,7 +223,8 @@ void GradSync::begin() {
   filling_.assign(buckets_.size(), {});
   for (size_t b = 0; b < buckets_.size(); ++b) {
     filling_[b].arrived.assign(buckets_[b].parameters.size(), 0);
-    for (at::Tensor& p : buckets_[b].parameters) p.mutable_grad() = at::Tensor();  // then backward hands its own over
+    for (at::Tensor& p : buckets_[b].parameters)
+      p.mutable_grad() = at::Tensor();  // then backward gives the hook a tensor of its own
   }
 }
 

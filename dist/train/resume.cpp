@@ -2,17 +2,28 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
+#include "core/io/files.h"
 #include "kernels/base/error.h"
 
 namespace pal::dist {
 namespace {
 
-// Another run's state, for a run folder that has none.
+namespace fs = std::filesystem;
+
+constexpr const char* kLedger = "/ledger.sqlite";
+constexpr const char* kJournal = "/ledger.sqlite-journal";  // of a writer that was killed; SQLite rolls it back
+
+// The state of another run, for a run folder without a checkpoint.
 record::LoadedCheckpoint take_over(const ResumeContext& of, std::vector<std::string>& warnings) {
   const Origin& origin = *of.origin;
   record::LoadedCheckpoint loaded = load_origin(origin, [&](const std::string& w) { warnings.push_back(w); });
@@ -20,16 +31,16 @@ record::LoadedCheckpoint take_over(const ResumeContext& of, std::vector<std::str
             fmt::format("the checkpoint of --resume, {}, is not before the last step of this run, {}; its step",
                         loaded.path, of.last_step),
             loaded.state.step, "give an earlier one, or raise train.steps");
-  if (of.config.text("oracle.sampler") != "none") adopt_ledger(origin, of.run_dir, loaded.state.ledger_position);
+  if (of.spec.oracle.asks()) adopt_ledger(origin, of.run_dir, loaded.state.ledger_position);
   const std::string other = origin.run_dir + "/config.yaml";
-  if (origin.run_dir.empty() || !std::filesystem::exists(other)) return loaded;
-  const std::vector<std::string> keys = config::Config::load_resolved(other).differing_keys(of.config);
+  if (origin.run_dir.empty() || !fs::exists(other)) return loaded;
+  const std::vector<std::string> keys = config::Config::load_resolved(other).differing_keys(of.spec.config);
   if (!keys.empty())
-    warnings.push_back(fmt::format("goes on from {} with other settings: {}", loaded.path, fmt::join(keys, ", ")));
+    warnings.push_back(fmt::format("continues from {} with other settings: {}", loaded.path, fmt::join(keys, ", ")));
   return loaded;
 }
 
-// Of rank 0.
+// Runs on rank 0.
 Resumed load(const ResumeContext& of, const Checkpointer::Groups& state) {
   Resumed resumed;
   std::optional<record::LoadedCheckpoint> loaded =
@@ -47,12 +58,79 @@ Resumed load(const ResumeContext& of, const Checkpointer::Groups& state) {
   }
   if (loaded->state.fingerprint != of.fingerprint) {
     resumed.warnings.push_back("resumed with other ranks, threads or instructions (" + loaded->state.fingerprint +
-                               " before, " + of.fingerprint + " now): the run goes on, but not bit for bit");
+                               " before, " + of.fingerprint + " now): the run continues, but not bit for bit");
   }
   return resumed;
 }
 
 }  // namespace
+
+RunLock::RunLock(const std::string& run_dir) {
+  const std::string file = run_dir + "/lock";
+  file_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (file_ < 0) file_ = open(file.c_str(), O_RDONLY | O_CLOEXEC);  // a folder of another user
+  PAL_CHECK(file_ >= 0, "cannot write in the run folder " + run_dir, std::strerror(errno),
+            "choose another with --run-dir");
+  // On a file system without locks (ENOLCK, EOPNOTSUPP) the run continues unlocked.
+  if (flock(file_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  close(file_);
+  PAL_CHECK(false, "another job is writing to the run folder", run_dir,
+            "wait for it, or choose another with --run-dir");
+}
+
+RunLock::~RunLock() { close(file_); }
+
+RunFolder::RunFolder(const std::string& path, const config::Config& config, Resume resume) : path_(path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  PAL_CHECK(!error && fs::is_directory(path), "cannot make the run folder " + path, error.message(),
+            "choose another with --run-dir");
+  lock_.emplace(path);
+  const std::string file = path + "/config.yaml";
+  if (fs::exists(file)) {
+    PAL_CHECK(resume != Resume::never, "the run folder already holds a run", path,
+              "choose another with --run-dir, remove it, or leave out --resume never");
+    std::string keys;
+    for (const std::string& key : config::Config::load_resolved(file).differing_keys(config))
+      keys += (keys.empty() ? "" : ", ") + key;
+    PAL_CHECK(keys.empty(), "the run folder " + path + " holds a run of another config; different keys", keys,
+              "choose another with --run-dir");
+  }
+  io::write_file_atomically(file, config.dump());
+}
+
+Origin find_origin(const std::string& folder) {
+  const fs::path path = fs::path(folder).lexically_normal();
+  PAL_CHECK(fs::is_directory(path), "--resume is neither auto, never nor a folder", folder,
+            "give a run folder, or one of its checkpoints/step-N");
+  if (fs::is_directory(path / "checkpoints")) return {path.string(), ""};
+  PAL_CHECK(fs::exists(path / "manifest.json"), "there is no checkpoint in --resume", folder,
+            "give a run folder with checkpoints, or one of its checkpoints/step-N");
+  const fs::path absolute = fs::absolute(path / "manifest.json").parent_path();  // without a slash at the end
+  const bool in_run = absolute.parent_path().filename() == "checkpoints";
+  return {in_run ? absolute.parent_path().parent_path().string() : "", absolute.string()};
+}
+
+record::LoadedCheckpoint load_origin(const Origin& origin, const std::function<void(const std::string&)>& warn) {
+  if (!origin.checkpoint.empty()) return record::load_checkpoint(origin.checkpoint);
+  std::optional<record::LoadedCheckpoint> newest = record::load_newest_checkpoint(origin.run_dir, warn);
+  PAL_DATA_CHECK(newest.has_value(), "the run of --resume has no checkpoint yet", origin.run_dir,
+                 "wait for its first one");
+  return std::move(*newest);
+}
+
+void adopt_ledger(const Origin& origin, const std::string& run_dir, int64_t answers) {
+  if (fs::exists(run_dir + kLedger)) return;
+  if (origin.run_dir.empty() || !fs::exists(origin.run_dir + kLedger)) {
+    PAL_CHECK(answers == 0, "the checkpoint of --resume rests on answers whose ledger is not beside it; answers",
+              answers, "give it inside its run folder, as RUN/checkpoints/step-N");
+    return;
+  }
+  const RunLock other(origin.run_dir);  // no job writes to it during the copy
+  if (fs::exists(origin.run_dir + kJournal))
+    io::write_file_atomically(run_dir + kJournal, io::read_whole_file(origin.run_dir + kJournal));
+  io::write_file_atomically(run_dir + kLedger, io::read_whole_file(origin.run_dir + kLedger));
+}
 
 Resumed resume(const ResumeContext& of, const Checkpointer::Groups& state, comm::Comm& comm) {
   Resumed resumed;
@@ -68,8 +146,7 @@ Resumed resume(const ResumeContext& of, const Checkpointer::Groups& state, comm:
   for (const auto& group : state) {
     for (const auto& named : group.second) {
       at::Tensor mine = named.second;
-      const at::Tensor dense =
-          mine.cpu().contiguous();  // convolutions lie channels-last, a Comm carries what is contiguous
+      const at::Tensor dense = mine.cpu().contiguous();  // convolutions are channels-last, a Comm needs contiguous
       comm.broadcast(dense, 0);
       if (!dense.is_same(mine)) mine.copy_(dense);
     }

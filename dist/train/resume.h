@@ -1,21 +1,69 @@
-// resume: where a run goes on: its newest good checkpoint, or another run's; the same state on every rank.
+// resume: the run folder of a job, and the checkpoint from which training continues: the newest good one of the run
+// folder, or one of another run (pal train --resume DIR). Rank 0 reads it and broadcasts the state.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/comm/comm.h"
-#include "core/config/config.h"
+#include "core/record/checkpoint.h"
+#include "core/setup/run_spec.h"
 #include "dist/train/checkpointer.h"
-#include "dist/train/origin.h"
 
 namespace pal::dist {
 
-// The run that is to go on.
+enum class Resume { automatic, never };
+
+// The lock of a run folder, held for a scope: one job at a time writes there. Throws Error (usage) when another job has
+// it.
+class RunLock {
+ public:
+  explicit RunLock(const std::string& run_dir);
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+ private:
+  int file_ = -1;
+};
+
+// The folder of a run; rank 0 holds it, and its lock, as long as the job writes there.
+class RunFolder {
+ public:
+  // Creates the folder and writes config.yaml, or compares with the config.yaml that is there. Throws Error (usage)
+  // with one sentence: not writable, of another config (with the keys that differ), in use, or not empty with
+  // Resume::never.
+  RunFolder(const std::string& path, const config::Config& config, Resume resume);
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  std::optional<RunLock> lock_;
+};
+
+// Another run's folder, or one of its checkpoints, from which a new run folder starts.
+struct Origin {
+  std::string run_dir;     // of the other run; "" for a checkpoint outside of a run folder
+  std::string checkpoint;  // "": the newest good one of that run
+};
+
+// `folder` is a run folder or a folder step-N. Throws Error (usage) when it is neither.
+Origin find_origin(const std::string& folder);
+
+// Verified. Calls `warn` with a sentence for each damaged checkpoint that is skipped. None left: throws Error (data).
+record::LoadedCheckpoint load_origin(const Origin& origin, const std::function<void(const std::string&)>& warn);
+
+// Copies the other run's ledger into `run_dir`, unless it has one already, so that the new run has its answers. Synced.
+// Throws Error (usage) while a job writes to that run, or when `answers` of them were used and there is no ledger.
+void adopt_ledger(const Origin& origin, const std::string& run_dir, int64_t answers);
+
+// The run that continues.
 struct ResumeContext {
-  const config::Config& config;
+  const setup::RunSpec& spec;
   std::string run_dir;
   std::optional<Origin> origin;  // for a run folder without a checkpoint
   int64_t last_step = 0;
@@ -30,8 +78,8 @@ struct Resumed {
   std::vector<std::string> warnings;  // rank 0
 };
 
-// Collective. Rank 0 decides which checkpoint is good and reads it into `state`, the live tensors; the other ranks get them
-// from there.
+// Collective. Rank 0 chooses the checkpoint and reads it into `state`, the live tensors; the other ranks receive them
+// by broadcast.
 Resumed resume(const ResumeContext& of, const Checkpointer::Groups& state, comm::Comm& comm);
 
 }  // namespace pal::dist

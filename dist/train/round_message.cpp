@@ -52,6 +52,21 @@ RoundMessage broadcast_round(const RoundMessage& message, int64_t expected, comm
   return decode(all);
 }
 
+RoundStart broadcast_start(const RoundStart& start, int64_t expected, comm::Comm& comm) {
+  at::Tensor head = at::zeros({4}, at::kLong);
+  int64_t* h = head.data_ptr<int64_t>();
+  h[0] = start.recorded_rounds;
+  h[1] = start.exits ? 1 : 0;
+  h[2] = start.exits_now ? 1 : 0;
+  h[3] = start.answered_later ? 1 : 0;
+  comm.broadcast(head, 0);
+  return {.recorded_rounds = h[0],
+          .answered_later = h[3] != 0,
+          .exits = h[1] != 0,
+          .exits_now = h[2] != 0,
+          .message = broadcast_round(start.message, expected, comm)};
+}
+
 std::vector<oracle::Query> broadcast_queries(const std::vector<oracle::Query>& queries, comm::Comm& comm) {
   std::vector<int64_t> words;
   for (const oracle::Query& q : queries) {

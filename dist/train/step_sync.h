@@ -1,7 +1,7 @@
-// step_sync: what the ranks tell each other between steps: somebody was asked to stop, a checkpoint is written or failed.
+// step_sync: what the ranks exchange between steps: whether one was asked to stop, and whether a checkpoint is written.
 //
-// One small all-reduce about every tenth of a second, not every step: all ranks count the same steps in between, from the
-// longest step that any of them saw.
+// Collective: one small all-reduce about every tenth of a second, not every step. The number of steps between two of
+//   them comes from the longest step time of any rank, so it is the same on every rank.
 #pragma once
 
 #include <chrono>
@@ -15,17 +15,17 @@ namespace pal::dist {
 
 class StepSync {
  public:
-  // stop_asked: whether this rank was told to stop (a signal). comm must outlive this.
+  // stop_asked: whether this rank was asked to stop (a signal). comm must outlive this.
   StepSync(comm::Comm& comm, std::function<bool()> stop_asked);
 
-  // Collective. After a step; settles a checkpoint that all ranks have written. Whether all ranks shall stop here.
+  // Collective. After a step; settles a checkpoint that all ranks have written. Returns whether all ranks stop here.
   bool sync(Checkpointer& checkpoints);
 
  private:
   using Clock = std::chrono::steady_clock;
   comm::Comm& comm_;
   const std::function<bool()> stop_asked_;
-  int64_t between_ = 1, left_ = 1;  // steps from one meeting to the next; still to go
+  int64_t between_ = 1, left_ = 1;  // steps from one all-reduce to the next; steps left
   Clock::time_point last_ = Clock::now();
 };
 

@@ -6,91 +6,71 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/comm/counting_comm.h"
-#include "core/data/loader/augment_config.h"
+#include "core/comm/comm.h"
 #include "core/eval/embed.h"
 #include "core/io/sha256.h"
-#include "core/model/autocast.h"
 #include "core/model/batch_norm.h"
 #include "core/model/encoder.h"
+#include "core/model/precision.h"
 #include "core/model/state.h"
-#include "core/setup/setup.h"
 #include "dist/health/consistency.h"
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
 
 namespace pal::dist {
+namespace {
+
+// Of the global batch, with this rank's positions.
+loss::BatchRows batch_rows(const data::LoadedStep& loaded, int rank) {
+  loss::BatchRows rows;
+  rows.samples = loaded.samples;
+  rows.weights = loaded.weights;
+  rows.rank_begin = loaded.rank_begin;
+  rows.begin = loaded.rank_begin[rank];
+  rows.end = loaded.rank_begin[rank + 1];
+  return rows;
+}
+
+}  // namespace
 
 StepReport Trainer::step() {
   const Clock::time_point start = Clock::now();
   StepReport report;
   report.step = step_;
   report.lr = schedule_.at(step_);
-
-  // 1. Plan: answers that take effect now, then this step's global batch, the same on every rank.
-  if (control_.faults) control_.faults->before_step(step_, model::model_state(*encoder_));
-  if (rounds_) {
-    if (control_.watchdog) control_.watchdog->pace(Pace::slow);
-    rounds_->at_boundary(step_, embed_pool());
-    report.warning = rounds_->warning();
-  }
-  if (control_.watchdog) control_.watchdog->pace(Pace::steps);
+  for (const auto& observer : observers_) observer->before(step_);
+  report.warning = exchange_answers();
   plan_ahead();
-  // 2. Read and 3. augment: done ahead by the loader's threads.
-  const data::LoadedStep loaded = loader_->next();
-  const loss::Batch batch = plan(loaded);
-  // 4. Encode, at once or in pieces.
-  const auto encode_images = [this](const at::Tensor& images) {
-    return encode(images, config_.integer("augment.views"));
-  };
-  const std::optional<model::MicroBatches> pieces = micro_batches(batch);
-  const at::Tensor z = pieces ? pieces->forward(encode_images, loaded.images) : encode(loaded);
-  if (pieces) model::discard_batch_norm(*encoder_);  // the second pass tells
-  // 5. Loss.
-  comm::CountingComm counted(world_.compute());
-  loss::LossResult loss = (*objective_)(z.detach().contiguous(), batch, counted);
-  report.loss_bytes = counted.bytes();
-  report.loss = loss.value;
-  report.terms = loss.terms;
-  if (control_.faults) control_.faults->poison(loss.dz, step_);
-  // 6. Backward; gradients are views into the buckets and are summed over ranks.
-  grads_->begin();
-  const auto release = [this] { grads_->release(); };
-  if (pieces) {
-    pieces->backward(encode_images, loaded.images, loss.dz, release);
-  } else {
-    release();
-    z.backward(loss.dz);
-  }
-  grads_->sum();
-  // 7. Guard: the sums are the same on every rank, so all ranks decide alike.
-  report.skipped = !std::isfinite(loss.value) || !grads_->finite();
+
+  const data::LoadedStep loaded = loader_->next();  // read and augmented by the loader's threads
+  const loss::Batch batch = plan(loaded);           // the same global batch and graph on every rank
+  const Encoded encoded = encode(loaded, batch);
+  const loss::LossResult loss = compute_loss(encoded.outputs, batch, report);
+  for (const auto& observer : observers_) observer->on_gradient(step_, loss.dz);
+  backward(encoded, loaded, loss.dz);
   guard(report);
-  // 8. Optimizer.
   if (!report.skipped) optimizer_->step(report.lr);
   ++step_;
-  // 9. Log and save.
-  const double seconds = seconds_since(start);
-  report.images_per_s = static_cast<double>(batch.samples.size()) / seconds;
-  log(report, objective_->embedding(z.detach()), batch);
-  if (step_ % config_.integer("train.compare_every") == 0)
-    check_same_parameters(model::trainable(*encoder_), step_, world_.control());
-  if (step_ % config_.integer("checkpoint.every") == 0 && !report.give_up) save_checkpoint();
-  stopping_ = step_sync_->sync(*checkpoints_) || (rounds_ && rounds_->leaves());
-  if (control_.watchdog) control_.watchdog->step_done(step_, seconds);
+
+  report.seconds = seconds_since(start);
+  report.images_per_s = static_cast<double>(batch.samples.size()) / report.seconds;
+  const at::Tensor z = objective_->embedding(encoded.outputs.detach());
+  for (const auto& observer : observers_) observer->after({report, z, batch, step_});
   return report;
 }
 
-void Trainer::guard(StepReport& report) {
-  if (!report.skipped) {
-    model::commit_batch_norm(*encoder_);
-    objective_->commit();
-    skips_ = 0;
-    return;
+void Trainer::set_phase(Phase phase) const {
+  if (control_.watchdog) control_.watchdog->set_phase(phase);
+}
+
+// Answers that take effect at this step enter the graph, and a round of questions begins where one is due. The warnings.
+std::string Trainer::exchange_answers() {
+  if (rounds_) {
+    set_phase(Phase::long_operation);
+    rounds_->at_boundary(step_, embed_pool());
   }
-  model::discard_batch_norm(*encoder_);
-  objective_->discard();
-  report.give_up = ++skips_ >= config_.integer("train.max_skips");
+  set_phase(Phase::steps);
+  return rounds_ ? rounds_->warning() : "";
 }
 
 // The loader may prepare the steps in which the graph stays as it is now: the samples of a batch depend on it.
@@ -103,36 +83,77 @@ void Trainer::plan_ahead() {
 }
 
 loss::Batch Trainer::plan(const data::LoadedStep& loaded) const {
-  loss::Batch batch;
-  batch.samples = loaded.samples;
-  batch.weights = loaded.weights;
-  batch.rank_begin = loaded.rank_begin;
-  batch.begin = loaded.rank_begin[world_.rank()];
-  batch.end = loaded.rank_begin[world_.rank() + 1];
-  batch.views = static_cast<int32_t>(data::total_views(config_));
-  batch.graph = graph::build_batch_graph(store_, spec_, batch.samples, batch.views);
-  batch.threads = threads_;
-  for (int64_t sample : batch.samples) batch.labels.push_back(store_.label(sample));
+  loss::BatchRows rows = batch_rows(loaded, world_.rank());
+  rows.views = static_cast<int32_t>(run_.augment.total_views());
+  rows.threads = threads_;
+  for (int64_t sample : rows.samples) rows.labels.push_back(store_.label(sample));
+  graph::BatchGraph graph = graph::build_batch_graph(store_, graph_spec_, rows.samples, rows.views);
+  loss::Batch batch = loss::with_graph(std::move(rows), std::move(graph));
   objective_->prepare(batch, static_cast<uint64_t>(step_));
   return batch;
 }
 
 // One forward for all views of a size, or one each; the one place where images meet the device and its precision.
-at::Tensor Trainer::encode(const at::Tensor& images, int64_t views) const {
-  const model::Autocast autocast(
-      config_.text("train.precision") == "bf16" ? model::Precision::bf16 : model::Precision::full, device_.type());
-  const at::ScalarType type = setup::scalar_type(config_);  // of the loss, whatever the encoder's products were in
+at::Tensor Trainer::encode_views(const at::Tensor& images, int64_t views) const {
+  const model::Autocast autocast(run_.train.precision, device_.type());
+  const at::ScalarType type = run_.train.dtype;  // of the loss, whatever the encoder's products were in
   const at::Tensor here = images.to(device_);
-  if (config_.text("train.views") == "joint") return encoder_->outputs(here).to(type);
+  if (run_.train.views == setup::ViewPasses::joint) return encoder_->outputs(here).to(type);
   std::vector<at::Tensor> outputs;
   for (const at::Tensor& view : here.chunk(views)) outputs.push_back(encoder_->outputs(view).to(type));
   return at::cat(outputs);
 }
 
-at::Tensor Trainer::encode(const data::LoadedStep& loaded) const {
-  const at::Tensor large = encode(loaded.images, config_.integer("augment.views"));
-  if (!loaded.small_images.defined()) return large;
-  return at::cat({large, encode(loaded.small_images, config_.integer("augment.small_views"))});
+// At once, or in pieces whose activations are not kept.
+Trainer::Encoded Trainer::encode(const data::LoadedStep& loaded, const loss::Batch& batch) const {
+  const auto large = [this](const at::Tensor& images) { return encode_views(images, run_.augment.views); };
+  if (run_.train.micro_batches > 1) {
+    const model::MicroBatches pieces(batch.begin, batch.end, batch.views, run_.train.micro_batches);
+    const at::Tensor outputs = pieces.forward(large, loaded.images);
+    model::discard_batch_norm(*encoder_);  // the statistics are those of the second pass, in backward
+    return {outputs, pieces};
+  }
+  const at::Tensor outputs = large(loaded.images);
+  if (!loaded.small_images.defined()) return {outputs, std::nullopt};
+  return {at::cat({outputs, encode_views(loaded.small_images, run_.augment.small_views)}), std::nullopt};
+}
+
+loss::LossResult Trainer::compute_loss(const at::Tensor& outputs, const loss::Batch& batch, StepReport& report) const {
+  comm::CountingComm counted(world_.compute());
+  loss::LossResult loss = (*objective_)(outputs.detach().contiguous(), batch, counted);
+  report.loss_bytes = counted.bytes();
+  report.loss = loss.value;
+  report.terms = loss.terms;
+  return loss;
+}
+
+// Gradients are views into the buckets, and are summed over ranks.
+void Trainer::backward(const Encoded& encoded, const data::LoadedStep& loaded, const at::Tensor& dz) {
+  grads_->begin();
+  const auto release = [this] { grads_->release(); };
+  if (encoded.pieces) {
+    const auto large = [this](const at::Tensor& images) { return encode_views(images, run_.augment.views); };
+    encoded.pieces->backward(large, loaded.images, dz, release);
+  } else {
+    release();
+    encoded.outputs.backward(dz);
+  }
+  grads_->sum();
+}
+
+// What a step brought is kept, or thrown away where something is not finite. The sums are the same on every rank, so all
+// ranks decide alike.
+void Trainer::guard(StepReport& report) {
+  report.skipped = !std::isfinite(report.loss) || !grads_->finite();
+  if (!report.skipped) {
+    model::commit_batch_norm(*encoder_);
+    objective_->commit();
+    skips_ = 0;
+    return;
+  }
+  model::discard_batch_norm(*encoder_);
+  objective_->discard();
+  report.give_up = ++skips_ >= run_.train.max_skips;
 }
 
 QueryRounds::EmbedPool Trainer::embed_pool() {
@@ -141,16 +162,10 @@ QueryRounds::EmbedPool Trainer::embed_pool() {
     eval::EmbedOptions options;
     options.what = eval::EmbedWhat::embedding;
     options.augment = augment_;
-    options.dtype = setup::scalar_type(config_);
+    options.dtype = run_.train.dtype;
     options.threads = threads_;
     return eval::embed_slice(*encoder_, *data_, samples, slice, options);
   };
-}
-
-std::optional<model::MicroBatches> Trainer::micro_batches(const loss::Batch& batch) const {
-  const int64_t count = config_.integer("train.micro_batches");
-  if (count == 1) return std::nullopt;
-  return model::MicroBatches(batch.begin, batch.end, batch.views, count);
 }
 
 void Trainer::finish() {
@@ -165,7 +180,7 @@ void Trainer::pause() {
 }
 
 void Trainer::save_last() {
-  if (control_.watchdog) control_.watchdog->pace(Pace::slow);
+  set_phase(Phase::long_operation);
   if (saved_step_ != step_) save_checkpoint();
   PAL_CHECK(checkpoints_->drain(), "the last checkpoint is not written, of step", step_,
             "the warning above says why; make room and start again, it goes on from the one before");
@@ -180,7 +195,7 @@ Checkpointer::Groups Trainer::checkpointed() const {
 // Where ranks have batch statistics of their own, rank 0's running ones are what is saved, whoever writes them, and what is
 // looked at in evaluation mode.
 void Trainer::share_statistics() const {
-  if (config_.text("model.batch_norm") == "global" || world_.size() == 1) return;
+  if (run_.model.batch_norm == model::BatchNormScope::global || world_.size() == 1) return;
   for (at::Tensor& running : encoder_->buffers()) {
     const at::Tensor dense = running.cpu();
     world_.control().broadcast(dense, 0);
@@ -189,10 +204,10 @@ void Trainer::share_statistics() const {
 }
 
 void Trainer::save_checkpoint() {
-  if (control_.watchdog) control_.watchdog->pace(Pace::slow);  // a rank may wait for its disk, rank 0 for its round
+  set_phase(Phase::long_operation);  // a rank may wait for its disk, rank 0 for its round
   share_statistics();
   check_same_parameters(model::trainable(*encoder_), step_,
-                      world_.control());  // what goes wrong later is not saved over what is right
+                        world_.control());  // what goes wrong later is not saved over what is right
   saved_step_ = step_;
   record::CheckpointState state;
   state.step = step_;
@@ -214,7 +229,7 @@ std::string Trainer::weights_sha256() const {
 
 std::string Trainer::fingerprint() const {
   return fmt::format("ranks={} threads={} isa={} dtype={}", world_.size(), threads_,
-                     kernels::isa_name(kernels::best_isa()), config_.text("train.dtype"));
+                     kernels::isa_name(kernels::best_isa()), config::choice_name(setup::kDtypes, run_.train.dtype));
 }
 
 }  // namespace pal::dist

@@ -1,4 +1,4 @@
-// trainer: one run on all ranks. Trainer::step reads as the list of the design, top to bottom.
+// trainer: one run on all ranks. Trainer::step reads top to bottom as the list of what a step does.
 //
 // Collective: the constructor, step() and finish() are called by all ranks.
 #pragma once
@@ -11,10 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/config/config.h"
 #include "core/data/dataset.h"
 #include "core/data/loader/loader.h"
-#include "core/eval/diagnostics.h"
 #include "core/graph/build.h"
 #include "core/loss/objective.h"
 #include "core/model/micro_batches.h"
@@ -22,14 +20,15 @@
 #include "core/optim/schedule.h"
 #include "core/record/metrics.h"
 #include "core/setup/online_eval.h"
+#include "core/setup/run_spec.h"
 #include "dist/comm/world.h"
 #include "dist/health/faults.h"
 #include "dist/health/watchdog.h"
 #include "dist/train/checkpointer.h"
 #include "dist/train/grad_sync.h"
-#include "dist/train/origin.h"
 #include "dist/train/query_round.h"
-#include "dist/train/run_folder.h"
+#include "dist/train/resume.h"
+#include "dist/train/step_observer.h"
 #include "dist/train/step_sync.h"
 #include "kernels/base/clock.h"
 
@@ -38,18 +37,6 @@ class Encoder;
 }
 
 namespace pal::dist {
-
-struct StepReport {
-  int64_t step = 0;  // of this step, from 0
-  double loss = 0;
-  std::vector<std::pair<std::string, double>> terms;
-  double lr = 0;
-  bool skipped = false;     // a gradient was not finite: nothing was changed
-  bool give_up = false;     // train.max_skips of them in a row: go back to the last checkpoint, or stop
-  double images_per_s = 0;  // of this step, over all ranks
-  int64_t loss_bytes = 0;   // that the loss's collectives brought this rank
-  std::string warning;      // for the terminal, once; "" nearly always
-};
 
 // Who else has a say in a run; each may be left out.
 struct RunControl {
@@ -68,7 +55,7 @@ struct Beginning {
 
 class Trainer {
  public:
-  Trainer(const config::Config& config, World& world, const std::string& run_dir, const Beginning& beginning,
+  Trainer(const setup::RunSpec& spec, World& world, const std::string& run_dir, const Beginning& beginning,
           RunControl control = {});
   ~Trainer();
 
@@ -98,24 +85,33 @@ class Trainer {
   void open_rounds();
   void open_loader();
   void open_checkpoints();
+  void open_metrics();
+  void add_observers();
   void save_checkpoint();
   void save_last();
   void share_statistics() const;
   Checkpointer::Groups checkpointed() const;
   void warn(const std::string& sentence) const;
+  void set_phase(Phase phase) const;
+  std::string exchange_answers();
   void plan_ahead();
   loss::Batch plan(const data::LoadedStep& loaded) const;
-  at::Tensor encode(const at::Tensor& images, int64_t views) const;
-  at::Tensor encode(const data::LoadedStep& loaded) const;
-  std::optional<model::MicroBatches> micro_batches(const loss::Batch& batch) const;  // none: the step goes at once
+  // The encoder's outputs of a step; with pieces each is encoded once more in backward.
+  struct Encoded {
+    at::Tensor outputs;
+    std::optional<model::MicroBatches> pieces;
+  };
+  Encoded encode(const data::LoadedStep& loaded, const loss::Batch& batch) const;
+  at::Tensor encode_views(const at::Tensor& images, int64_t views) const;
+  loss::LossResult compute_loss(const at::Tensor& outputs, const loss::Batch& batch, StepReport& report) const;
+  void backward(const Encoded& encoded, const data::LoadedStep& loaded, const at::Tensor& dz);
   void guard(StepReport& report);
-  void log(StepReport& report, const at::Tensor& z, const loss::Batch& batch);
   std::string fingerprint() const;
   std::string weights_sha256() const;
   std::string loader_text() const;
   QueryRounds::EmbedPool embed_pool();
 
-  const config::Config config_;
+  const setup::RunSpec run_;
   World& world_;
   const RunControl control_;
   const int threads_;
@@ -130,7 +126,7 @@ class Trainer {
   int64_t planned_until_ = 0;  // the loader prepares the steps below
   data::EpochSpec epoch_;
   optim::Schedule schedule_;
-  graph::GraphSpec spec_;
+  graph::GraphSpec graph_spec_;
   graph::GraphStore store_;
   std::shared_ptr<model::Encoder> encoder_;
   std::unique_ptr<loss::Objective> objective_;
@@ -143,13 +139,12 @@ class Trainer {
   std::unique_ptr<Checkpointer> checkpoints_;
   std::unique_ptr<StepSync> step_sync_;
   bool stopping_ = false;
-  bool metrics_fail_ = false;  // said once
   const Clock::time_point start_ = Clock::now();
-  eval::CollapseWatch collapse_;  // rank 0
   int64_t step_ = 0;
   std::string begins_with_;  // what model.init gave, in words
   int64_t skips_ = 0;        // in a row
   int64_t saved_step_ = -1;
+  std::vector<std::unique_ptr<StepObserver>> observers_;  // in the order in which they are called
 };
 
 }  // namespace pal::dist

@@ -1,4 +1,4 @@
-// clock: time that only goes forward.
+// clock: the monotonic clock.
 #pragma once
 
 #include <chrono>

@@ -8,7 +8,7 @@
 namespace pal::detail {
 
 void fail_cuda(cudaError_t error, const char* call, const char* file, int line) {
-  int devices = 0;  // CUB calls every device invalid where there is none; the count says why
+  int devices = 0;  // without a device CUB reports an invalid device; the count gives the cause
   if (error == cudaErrorInvalidDevice && cudaGetDeviceCount(&devices) != cudaSuccess) error = cudaGetLastError();
   const std::string what = std::string("CUDA: ") + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")";
   switch (error) {

@@ -1,6 +1,6 @@
-// cuda_check: PAL_CUDA_CHECK(call) throws pal::Error with the CUDA runtime's own words.
+// cuda_check: PAL_CUDA_CHECK(call) throws pal::Error with the CUDA runtime's own message.
 //
-// A machine that cannot (no driver, no device, out of memory) is the user's to mend: exit code 2. The rest is ours: 70.
+// What the user can fix (no driver, no device, out of memory) has exit code 2. Any other error is a bug: 70.
 #pragma once
 
 #include <cuda_runtime_api.h>

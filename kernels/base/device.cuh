@@ -25,16 +25,20 @@ __host__ __device__ constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a
 // ---- elements: stored as float or bf16, computed in fp32 ----
 __device__ inline float to_float(float x) { return x; }
 __device__ inline float to_float(bf16 x) { return __uint_as_float(static_cast<uint32_t>(x.bits) << 16); }
-// As it is computed with: bf16 as float, the others as they are.
+// The type of computations: float for bf16, else the stored type.
 __device__ inline double to_number(double x) { return x; }
 __device__ inline float to_number(float x) { return x; }
 __device__ inline float to_number(bf16 x) { return to_float(x); }
 template <class T>
 __device__ T from_float(float x);
 template <>
-__device__ inline float from_float<float>(float x) { return x; }
+__device__ inline float from_float<float>(float x) {
+  return x;
+}
 template <>
-__device__ inline bf16 from_float<bf16>(float x) { return {__bfloat16_as_ushort(__float2bfloat16_rn(x))}; }
+__device__ inline bf16 from_float<bf16>(float x) {
+  return {__bfloat16_as_ushort(__float2bfloat16_rn(x))};
+}
 
 // N elements that move in one load or store.
 template <class T, int N>
@@ -47,7 +51,8 @@ constexpr int kPack = 16 / static_cast<int>(sizeof(T));
 // Whether rows of this matrix can be read in packs of 16 bytes.
 template <class T>
 bool packs(const MatrixView<T>& m) {
-  return m.data == nullptr || (reinterpret_cast<uintptr_t>(m.data) % 16 == 0 && m.stride % kPack<T> == 0 && m.cols % kPack<T> == 0);
+  return m.data == nullptr ||
+         (reinterpret_cast<uintptr_t>(m.data) % 16 == 0 && m.stride % kPack<T> == 0 && m.cols % kPack<T> == 0);
 }
 
 // ---- sums in a fixed order ----
@@ -71,7 +76,7 @@ __device__ inline double block_sum(double x) {
 
 // ---- checks ----
 // On the device, in the debug build only: names the place on stderr and stops the kernel (cudaErrorAssert). Every index
-// that a kernel follows is checked so.
+// that a kernel reads from memory is checked so.
 #ifdef PAL_SYNC_DEBUG
 #define PAL_DEVICE_CHECK(cond) ((cond) ? static_cast<void>(0) : __assert_fail(#cond, __FILE__, __LINE__, __func__))
 #else

@@ -1,5 +1,5 @@
-// device_array: memory on the device for the length of a scope, and its way to the host. For tests and checks: launchers
-// take views and never allocate.
+// device_array: device memory that is freed at the end of a scope, with copies to and from the host. For tests and
+// checks: launchers take views and never allocate.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ class DeviceArray {
  public:
   explicit DeviceArray(int64_t size) : size_(size) {
     PAL_CUDA_CHECK(cudaMalloc(reinterpret_cast<void**>(&data_), (size + 1) * sizeof(T)));
-    PAL_CUDA_CHECK(cudaMemset(data_, 0xff, (size + 1) * sizeof(T)));  // what is not written shows
+    PAL_CUDA_CHECK(cudaMemset(data_, 0xff, (size + 1) * sizeof(T)));  // NaN: shows what a kernel did not write
   }
   explicit DeviceArray(const std::vector<T>& host) : DeviceArray(static_cast<int64_t>(host.size())) {
     PAL_CUDA_CHECK(cudaMemcpy(data_, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));

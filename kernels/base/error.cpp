@@ -4,7 +4,11 @@ namespace pal::detail {
 
 void fail(Exit code, const std::string& what, const std::string& value, const std::string& todo) {
   std::string s = what;
-  if (!value.empty()) s += ": " + value;
+  if (const size_t place = s.find("{}"); place != std::string::npos) {
+    s.replace(place, 2, value);
+  } else if (!value.empty()) {
+    s += ": " + value;
+  }
   if (!todo.empty()) s += "; " + todo;
   throw Error(code, s);
 }

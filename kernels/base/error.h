@@ -10,7 +10,7 @@
 
 namespace pal {
 
-// The program's exit codes (DESIGN section 7).
+// The program's exit codes.
 enum class Exit : int {
   ok = 0,
   check_failed = 1,  // a check the user asked for did not hold
@@ -18,7 +18,7 @@ enum class Exit : int {
   data = 3,
   numerics = 4,
   bug = 70,
-  lost = 71,         // a rank died, hangs, or differs from the others: a new start goes on from the last checkpoint
+  lost = 71,         // a rank ended, hangs, or differs from the others; a restart continues from the last checkpoint
   again = 75,        // checkpointed, run me again
   no_progress = 76,  // stopped without progress, do not requeue
 };
@@ -45,7 +45,7 @@ std::string error_text(const T& value) {
 
 }  // namespace pal
 
-// PAL_CHECK(cond, what, value, what to do): "what: value; what to do", exit code 2.
+// PAL_CHECK(cond, what, value, what to do): "what: value; what to do", or the value in place of {} in what; exit code 2.
 #define PAL_CHECK_CODE(code, cond, what, value, todo)                                     \
   do {                                                                                    \
     if (!(cond)) ::pal::detail::fail(code, what, ::pal::detail::error_text(value), todo); \

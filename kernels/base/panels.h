@@ -1,8 +1,8 @@
 // panels: matrix products over packed panels, with centering and conversion done while packing.
 //
-// Math:   c_xy = Σ_k a_kx b_ky. An element is one chain of fused additions over k in fixed steps: its bits do not depend
-//         on the threads, nor on where its row and column stand (so not on how rows are split over ranks). A BLAS
-//         promises neither; that is why the products of the kernels are here and not in one.
+// Math:   c_xy = Σ_k a_kx b_ky. An element is one chain of fused additions over k in fixed steps: its bits do not
+//         depend on the threads, nor on the position of its row and column (so not on the split over ranks). A BLAS
+//         guarantees neither, so the kernels do not use one.
 // Packed: panel p of an operand holds `width` of its x as (depth, width); the last one is filled up with zeros.
 #pragma once
 
@@ -27,7 +27,7 @@ struct Operand {
 };
 
 constexpr int64_t kPanelStep = 1024;  // depth packed at a time; bounds the scratch
-constexpr int64_t kPanelRun = 128;    // depth of one chain; two panels of it fit the first cache
+constexpr int64_t kPanelRun = 128;    // depth of one chain; two panels of it fit the L1 cache
 constexpr int64_t kTilePanels = 4;    // a task is a square of this many panels
 
 // Elements of scratch that one operand takes.
@@ -67,8 +67,8 @@ struct ProductTile {
 
 enum class Half { all, upper };  // upper: only panels that touch x <= y; a and b are the same operand
 
-// c = aᵀ b. `scratch`: panel_elements() of a, then (not for Half::upper) of b, on a cache line. sink(tile) is called from
-// many threads, once per tile and step of depth, the steps in order.
+// c = aᵀ b. `scratch`: panel_elements() of a, then (not for Half::upper) of b, on a cache line. sink(tile) is called
+// from many threads, once per tile and step of depth, the steps in order.
 template <class C, class T, class Sink>
 void panel_product(const Operand<T>& a, const Operand<T>& b, Half half, C* scratch, Cpu cpu, const Sink& sink) {
   const PanelOps<C>& ops = panel_ops<C>(cpu.isa);

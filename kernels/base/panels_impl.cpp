@@ -10,7 +10,7 @@ namespace {
 
 // Rows of c whose sums stay in registers; the rest of the registers hold what is loaded.
 constexpr int kRows = kRegisters == 32 ? 8 : 4;
-constexpr int64_t kAhead = 16;  // steps of a called into the first cache beforehand; b is there already
+constexpr int64_t kAhead = 16;  // steps of a that are prefetched into the L1 cache; b is there already
 template <class C>
 constexpr int64_t kWidth = kPanelWidth<C>;
 template <class C>
@@ -42,13 +42,13 @@ void tile(C* c, int64_t ldc, const C* a, const C* b, int64_t depth) {
 }
 
 template <class C, class T>
-C centerd(T x, double mean) {
+C centered(T x, double mean) {
   return static_cast<C>(static_cast<double>(x) - mean);
 }
 
 // kLanes<C> elements of the source as C, less the mean; the difference is taken in fp64.
 template <class C, class T>
-Vec<C> load_centerd(const T* p, const double* mean) {
+Vec<C> load_centered(const T* p, const double* mean) {
   if constexpr (std::is_same_v<T, C>) {
     if (!mean) return load(p);
   }
@@ -65,8 +65,8 @@ void pack(C* panel, const T* source, int64_t stride, int64_t depth, int64_t coun
   for (int64_t k = 0; k < depth; ++k, panel += kWidth<C>, source += stride) {
     int64_t x = 0;
     for (; x + kLanes<C> <= count; x += kLanes<C>)
-      store(panel + x, load_centerd<C>(source + x, mean ? mean + x : nullptr));
-    for (; x < count; ++x) panel[x] = centerd<C>(source[x], mean ? mean[x] : 0.0);
+      store(panel + x, load_centered<C>(source + x, mean ? mean + x : nullptr));
+    for (; x < count; ++x) panel[x] = centered<C>(source[x], mean ? mean[x] : 0.0);
     for (; x < kWidth<C>; ++x) panel[x] = C{0};
   }
 }
@@ -105,13 +105,13 @@ void turn(C* panel, const T* source, int64_t stride, int64_t depth, int64_t coun
     for (; x0 + kN <= count && k + kN <= depth; k += kN) {
       Vec<C> square[kN];
       for (int64_t x = 0; x < kN; ++x)
-        square[x] = load_centerd<C>(source + (x0 + x) * stride + k, mean ? mean + k : nullptr);
+        square[x] = load_centered<C>(source + (x0 + x) * stride + k, mean ? mean + k : nullptr);
       transpose<C>(square);
       for (int64_t r = 0; r < kN; ++r) store(panel + (k + r) * kWidth<C> + x0, square[r]);
     }
     for (; k < depth; ++k) {
       for (int64_t x = x0; x < x0 + kN; ++x) {
-        panel[k * kWidth<C> + x] = x < count ? centerd<C>(source[x * stride + k], mean ? mean[k] : 0.0) : C{0};
+        panel[k * kWidth<C> + x] = x < count ? centered<C>(source[x * stride + k], mean ? mean[k] : 0.0) : C{0};
       }
     }
   }

@@ -61,7 +61,7 @@ PAL_HOST_DEVICE inline Philox4 philox4x32_10(uint32_t c0, uint32_t c1, uint32_t 
 class Random {
  public:
   PAL_HOST_DEVICE Random(uint64_t seed, Purpose purpose, uint64_t step = 0, uint64_t sample = 0, uint32_t view = 0) {
-    // The purpose is mixed into the key (splitmix64), so that seeds and purposes never meet.
+    // The purpose is mixed into the key (splitmix64), so that no two pairs of seed and purpose share a stream.
     uint64_t k = seed + 0x9E3779B97F4A7C15ull * static_cast<uint64_t>(purpose);
     k = (k ^ (k >> 30)) * 0xBF58476D1CE4E5B9ull;
     k = (k ^ (k >> 27)) * 0x94D049BB133111EBull;

@@ -1,7 +1,7 @@
-// scratch: pieces of the memory that a caller lends to a launcher.
+// scratch: pieces of the memory that a caller provides for a launcher.
 //
 // A launcher's Layout takes its pieces in one place: over nullptr it only counts (x_scratch_bytes), over the caller's
-// memory it places them. Each piece begins on a cache line, whatever the alignment of what was lent: vectors that cross
+// memory it places them. Each piece begins on a cache line, whatever the alignment of the memory: vectors that cross
 // lines would halve the speed of the products.
 #pragma once
 
@@ -20,7 +20,7 @@ class ScratchPieces {
     used_ += (count * static_cast<int64_t>(sizeof(T)) + kLine - 1) / kLine * kLine;
     return piece;
   }
-  // What the caller must lend: the pieces, and room to find the first line.
+  // The bytes that the caller must provide: the pieces, and room to align the first.
   int64_t bytes() const { return used_ == 0 ? 0 : used_ + kLine - 1; }
 
  private:

@@ -1,8 +1,8 @@
 // simd: one vector type per element type, as wide as the instruction set this file is compiled for.
 //
 // For *_impl.cpp only, which are compiled once per instruction set: everything lives in the namespace of PAL_ISA, so
-// that the linker never hands the code of one set to another. The compiler's own vectors do the arithmetic (a * b + c
-// fuses); only what they cannot say is written with intrinsics.
+// that the linker never merges the code of two sets. The compiler's own vectors do the arithmetic (a * b + c
+// fuses); only what they cannot express is written with intrinsics.
 #pragma once
 
 #include <immintrin.h>

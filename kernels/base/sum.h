@@ -1,4 +1,4 @@
-// sum: one number out of many on the device, in a tree that depends on their count alone.
+// sum: one number out of many on the device, in a tree that depends only on their number.
 #pragma once
 
 #include "kernels/base/cuda.h"

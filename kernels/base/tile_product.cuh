@@ -1,7 +1,7 @@
-// tile_product: a block's 64 × 64 tile of Σ_k a(k, i) b(k, j), through shared memory; the matrix product of the .cu files.
+// tile_product: a block's 64 × 64 tile of Σ_k a(k, i) b(k, j), through shared memory; the .cu files' matrix product.
 //
-// a and b are loaders: `double or float operator()(int64_t k, int i)` gives an element (0 outside the matrix) and
-// kAlongK says which neighbors in memory: k or i. So centering, conversion and transposition happen on the way in.
+// a and b are loaders: `double or float operator()(int64_t k, int i)` gives an element (0 outside the matrix);
+// kAlongK is true where neighbors in k are neighbors in memory. Loaders also center, convert and transpose.
 // Order: k ascends; the sums do not depend on the device.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace pal::kernels::cuda {
 constexpr int kSide = 64;
 constexpr int kDepth = 16;
 constexpr int kTileThreads = 256;
-constexpr int kEach = kSide / 16;       // a thread owns rows y + 16 p and columns x + 16 q of the tile
-constexpr int64_t kSlab = 8 * kDepth;   // fp32 products are moved to the sums after as many k
+constexpr int kEach = kSide / 16;      // a thread owns rows y + 16 p and columns x + 16 q of the tile
+constexpr int64_t kSlab = 8 * kDepth;  // fp32 products are moved to the sums after as many k
 
 // Loaders of a matrix as it lies; `first` is the row or column that i counts from.
 template <class T>
@@ -40,11 +40,15 @@ struct ColumnsFrom {  // k runs over rows, i over columns
 // What two elements add to their sum.
 struct Multiply {
   template <class T>
-  __device__ T operator()(T sum, T a, T b) const { return sum + a * b; }
+  __device__ T operator()(T sum, T a, T b) const {
+    return sum + a * b;
+  }
 };
 struct SquaredDifference {
   template <class T>
-  __device__ T operator()(T sum, T a, T b) const { return sum + (a - b) * (a - b); }
+  __device__ T operator()(T sum, T a, T b) const {
+    return sum + (a - b) * (a - b);
+  }
 };
 
 template <class Product>
@@ -111,7 +115,8 @@ __device__ void for_own(const Sum (&total)[kEach][kEach], const F& f) {
 #pragma unroll
   for (int p = 0; p < kEach; ++p) {
 #pragma unroll
-    for (int q = 0; q < kEach; ++q) f(static_cast<int>(threadIdx.x) / 16 + 16 * p, static_cast<int>(threadIdx.x) % 16 + 16 * q, total[p][q]);
+    for (int q = 0; q < kEach; ++q)
+      f(static_cast<int>(threadIdx.x) / 16 + 16 * p, static_cast<int>(threadIdx.x) % 16 + 16 * q, total[p][q]);
   }
 }
 

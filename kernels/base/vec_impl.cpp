@@ -121,7 +121,7 @@ double difference(T* y, double s, const T* x, const double* m, int64_t n) {
       });
 }
 
-// Checks run over pieces without a branch inside, then look for the culprit in the piece that has one.
+// Checks run over pieces without a branch inside, then search the piece that has a bad element.
 constexpr int64_t kPiece = 4096;
 
 template <class T>

@@ -1,4 +1,4 @@
-// view: what a launcher takes: pointer + shape, nothing owned.
+// view: the arguments of launchers: pointer and shape, without ownership.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,10 @@ struct CsrView {
   int64_t rows() const { return offsets.size - 1; }
 };
 
-// Memory the caller lends for the length of one call; a launcher never allocates.
+// Whether a launcher overwrites its output or adds to it.
+enum class Into { overwrite, add };
+
+// Memory that the caller provides for one call; a launcher never allocates.
 struct Scratch {
   void* data = nullptr;
   int64_t bytes = 0;

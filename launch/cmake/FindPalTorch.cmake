@@ -2,7 +2,7 @@
 #
 # Where it is: PAL_TORCH_DIR, or the LibTorch that Torch_DIR / CMAKE_PREFIX_PATH point at. Its own TorchConfig.cmake is
 # not used: it demands a CUDA toolkit even for a program that needs none. With PAL_WITH_CUDA it must be a CUDA build; of its
-# CUDA half only libc10_cuda is linked, the rest is loaded by whoever computes on a GPU (core/ops/torch_cuda.h).
+# CUDA half only libc10_cuda is linked, code that computes on a GPU loads the rest (core/ops/torch_cuda.h).
 if(NOT PAL_TORCH_DIR AND Torch_DIR)
   get_filename_component(PAL_TORCH_DIR "${Torch_DIR}/../../.." ABSOLUTE)
 endif()

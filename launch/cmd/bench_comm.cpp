@@ -1,5 +1,3 @@
-#include "launch/cmd/bench_comm.h"
-
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
@@ -13,17 +11,19 @@
 #include "core/io/cores.h"
 #include "core/io/files.h"
 #include "core/setup/setup.h"
-#include "dist/comm/nccl_version.h"
+#include "dist/comm/device.h"
+#include "dist/comm/world.h"
 #include "dist/scale/cluster.h"
-#include "dist/scale/link_fit.h"
+#include "dist/scale/collective_cost.h"
 #include "kernels/base/clock.h"
 #include "kernels/base/error.h"
+#include "launch/cmd/internal.h"
 #include "launch/doctor/nccl_links.h"
 #include "launch/process/interleaved.h"
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
 #include "launch/process/subprocess.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -72,8 +72,8 @@ double slowest(double seconds, comm::Comm& comm) {
   return t.item<double>();
 }
 
-// Collective. Seconds of a call, of each operation: the best of its turns, which is what the links can do when nobody else is
-// on the machine. The operations take turns with each other, so that somebody who is does not meet all turns of one.
+// Collective. Seconds per call of each operation: the fastest of its turns, which is what the links can do on an idle
+// machine. The operations alternate, so that a disturbance does not fall on all turns of one.
 std::vector<double> measure(const std::vector<std::function<void()>>& operations, int turns, comm::Comm& comm) {
   const auto turn = [&](const std::function<void()>& run, int calls) {
     comm.barrier();
@@ -85,7 +85,7 @@ std::vector<double> measure(const std::vector<std::function<void()>>& operations
   for (const auto& run : operations) {
     run();
     calls.push_back(std::clamp(static_cast<int>(0.004 / turn(run, 3)), 1,
-                               2000));  // the same on every rank: made of reduced numbers
+                               2000));  // the same on every rank, because the numbers are all-reduced
   }
   std::vector<double> best(operations.size(), std::numeric_limits<double>::infinity());
   for (int t = 0; t < turns; ++t) {
@@ -96,7 +96,7 @@ std::vector<double> measure(const std::vector<std::function<void()>>& operations
 
 using Samples = std::vector<dist::CommSample>;
 
-// What one number of ranks gave for one collective, in the order of sizes.
+// The measurements of one collective on one number of ranks, by size.
 struct Curve {
   dist::Collective collective;
   int ranks;
@@ -128,7 +128,7 @@ Errors errors_of(const dist::CommLink& link, const Samples& samples) {
   return {median(errors), *std::max_element(errors.begin(), errors.end())};
 }
 
-// A fit, and how far off it is where it was not fitted.
+// A fit, and its errors at the sizes that were not fitted.
 struct Judged {
   dist::CommLink link;
   Errors errors, one_line;
@@ -153,12 +153,12 @@ std::vector<Curve> run_ranks(int ranks, const CommBenchOptions& options, const s
   command.insert(command.end(), {"-np", std::to_string(ranks), program, "bench", "comm", "--as-rank", "--turns",
                                  std::to_string(options.turns), "--most-bytes", std::to_string(options.most_bytes)});
   Subprocess child(command);
-  const json said = json::parse(child.read_line());
-  PAL_CHECK(child.wait() == 0, "the ranks that measure ended with an error", ranks, "its words stand above");
+  const json answer = json::parse(child.read_line());
+  PAL_CHECK(child.wait() == 0, "a job of {} ranks failed", ranks, "its output is above");
   std::vector<Curve> curves;
   for (const dist::Collective c : kCollectives) {
     Curve curve{c, ranks};
-    for (const json& point : said.at(dist::collective_name(c)))
+    for (const json& point : answer.at(dist::collective_name(c)))
       curve.samples.push_back({c, ranks, point.at("bytes"), point.at("seconds")});
     curves.push_back(std::move(curve));
   }
@@ -219,8 +219,8 @@ void write_cluster(const std::string& file, const std::vector<Curve>& curves) {
 // NCCL between this machine's GPUs; one rank for each of them.
 int bench_links(const CommBenchOptions& options, const std::string& program) {
   const dist::CudaState cuda = dist::cuda_state();
-  PAL_CHECK(cuda.reason.empty(), "no collectives between GPUs can be measured here", cuda.reason,
-            "run it on a machine with GPUs (pal doctor looks at this one)");
+  PAL_CHECK(cuda.reason.empty(), "collectives between GPUs cannot be measured on this machine", cuda.reason,
+            "run it on a machine with GPUs (pal doctor checks this one)");
   return measure_links(cuda, program, {options.most_bytes, options.turns, options.json});
 }
 
@@ -242,7 +242,7 @@ void bench_comm_rank(const CommBenchOptions& options, dist::World& world) {
 
 int bench_comm(const CommBenchOptions& options, const std::string& program) {
   if (options.device == "cuda") return bench_links(options, program);
-  PAL_CHECK(options.most_bytes >= 4096, "bytes of the largest message", options.most_bytes,
+  PAL_CHECK(options.most_bytes >= 4096, "--most-bytes is {}", options.most_bytes,
             "give at least 4096: a link is fitted to several sizes");
   std::vector<std::vector<std::string>> rows = {{"link", "ranks", "median / worst error", "of one line", "a message"}};
   json results = json::array();
@@ -259,7 +259,7 @@ int bench_comm(const CommBenchOptions& options, const std::string& program) {
     std::fflush(stdout);
     if (!options.cluster.empty() && ranks == options.ranks[0]) write_cluster(options.cluster, curves);
   }
-  fmt::print("{}p: predicted by a link fitted to the other sizes; the errors are of these\n", format_table(rows));
+  fmt::print("{}p: predicted by a link fitted to the other sizes; the errors refer to these\n", format_table(rows));
   if (!options.json.empty()) {
     io::write_file_atomically(
         options.json,

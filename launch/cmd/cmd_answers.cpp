@@ -1,6 +1,6 @@
-// cmd_answers: `pal answers show|export|import|undo RUN`: what people said in a run, out, in and taken back.
+// cmd_answers: `pal answers show|export|import|undo RUN`: shows, exports, imports and withdraws the answers of a run.
 //
-// Whoever may write the ledger writes it; while a run does, answers and undos are handed in through its inbox.
+// Writes the ledger itself unless a run does; then answers and undos are submitted through the inbox.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <functional>
 
-#include "core/config/config.h"
 #include "core/io/files.h"
 #include "core/oracle/ledger/annotators.h"
 #include "core/oracle/ledger/answer_lines.h"
@@ -19,7 +18,7 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/run/trained_run.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -30,14 +29,14 @@ struct Arguments {
 };
 
 std::string ledger_path(const Arguments& args) {
-  run_config(args.run);  // says what is wrong with the folder
+  run_config(args.run);  // throws with a sentence when this is no run folder
   const std::string path = args.run + "/ledger.sqlite";
   PAL_DATA_CHECK(std::filesystem::exists(path), "the run has no ledger", path,
-                 "nothing was asked in it: set oracle.sampler, or see pal ask --help");
+                 "no question was asked in this run: set oracle.sampler, or see pal ask --help");
   return path;
 }
 
-// Who writes the ledger now; "": nobody, and this process may.
+// The process that writes the ledger now; "": none, and this process may.
 std::string writer(const Arguments& args) { return oracle::WriterLease::holder(ledger_path(args)); }
 
 void drain_inbox(const Arguments& args, oracle::Ledger& ledger) {
@@ -60,7 +59,7 @@ int run_show(const Arguments& args) {
                                                            ledger.rounds(), ledger.open_questions())},
                                  {"cost", fmt::format("{:g}", ledger.cost())},
                                  {"run", ledger.run_id()}}));
-  std::vector<std::vector<std::string>> people = {{"annotator", "answers", "taken back", "median s", "cost"}};
+  std::vector<std::vector<std::string>> people = {{"annotator", "answers", "withdrawn", "median s", "cost"}};
   for (const oracle::AnnotatorPace& p : report.annotators) {
     people.push_back({p.annotator, std::to_string(p.answers), std::to_string(p.withdrawn),
                       fmt::format("{:.1f}", p.seconds), fmt::format("{:g}", p.cost)});
@@ -82,7 +81,7 @@ int run_show(const Arguments& args) {
   for (int64_t k = first; k < count; ++k) {
     const oracle::RecordedAnswer& r = answers[k];
     rows.push_back({r.answer.uuid, std::to_string(r.answer.query), std::to_string(r.answer.i),
-                    std::to_string(r.answer.j), r.said + (r.superseded_by != 0 ? " (taken back)" : ""),
+                    std::to_string(r.answer.j), r.said + (r.superseded_by != 0 ? " (withdrawn)" : ""),
                     r.answer.annotator});
   }
   fmt::print("{}", format_table(rows));
@@ -93,11 +92,9 @@ int run_export(const Arguments& args) {
   const oracle::AnswerFormat format = oracle::answer_format(args.format, args.out);
   oracle::Ledger ledger(ledger_path(args), oracle::kAnyRun);
   drain_inbox(args, ledger);
-  const config::Config config = run_config(args.run);
-  const int64_t samples =
-      format == oracle::AnswerFormat::h5 ? data::Dataset::open(config.text("data.train"))->size() : 0;
-  const int64_t count = oracle::export_answers(ledger, args.out, format,
-                                               oracle::consensus_kind(config.text("oracle.consensus")), samples);
+  const setup::RunSpec spec = run_spec(args.run);
+  const int64_t samples = format == oracle::AnswerFormat::h5 ? data::Dataset::open(spec.data.train)->size() : 0;
+  const int64_t count = oracle::export_answers(ledger, args.out, format, spec.oracle.consensus, samples);
   const bool edges = format == oracle::AnswerFormat::edges || format == oracle::AnswerFormat::h5;
   fmt::print("{} {} in {}\n", count, edges ? "edges" : "answers", args.out);
   return static_cast<int>(Exit::ok);
@@ -112,12 +109,12 @@ int run_import(const Arguments& args) {
     for (const oracle::Entry& e : read.entries)
       lines += e.undo.empty() ? oracle::answer_line(e.answer) : oracle::undo_line(e.undo, e.answer.annotator);
     if (!lines.empty()) oracle::Inbox(args.run).submit(inbox_name(), lines);
-    fmt::print("{} answers handed in; {} takes them at its next round\n", read.entries.size(), holder);
+    fmt::print("{} answers submitted; {} reads them at its next round\n", read.entries.size(), holder);
   } else {
     oracle::Ledger ledger(path, oracle::kAnyRun);
     drain_inbox(args, ledger);
     const oracle::LedgerIntake intake = oracle::take_entries(ledger, read);
-    fmt::print("{} answers recorded, {} taken back, {} known before; {} questions are open\n", intake.recorded,
+    fmt::print("{} answers recorded, {} withdrawn, {} known before; {} questions are unanswered\n", intake.recorded,
                intake.withdrawn, intake.known, ledger.open_questions());
   }
   if (read.bad_lines.empty()) return static_cast<int>(Exit::ok);
@@ -126,20 +123,19 @@ int run_import(const Arguments& args) {
   std::string lines;
   for (const std::string& line : read.bad_lines) lines += line + "\n";
   io::write_file_atomically(kept, lines);
-  PAL_DATA_CHECK(false, "answers that are refused", read.bad_lines.size(),
-                 "the others are recorded; mend and import " + kept);
+  PAL_DATA_CHECK(false, "refused answers", read.bad_lines.size(), "the others are recorded; fix and re-import " + kept);
   return static_cast<int>(Exit::data);
 }
 
 int run_undo(const Arguments& args) {
-  PAL_CHECK(!args.uuid.empty() || args.last > 0, "what to take back is not said", args.run,
+  PAL_CHECK(!args.uuid.empty() || args.last > 0, "nothing selected to undo in", args.run,
             "give --uuid U, or --last N --annotator A");
   const std::string path = ledger_path(args), holder = writer(args);
   if (!holder.empty()) {
     PAL_CHECK(!args.uuid.empty(), "the ledger is being written by", holder,
-              "give --uuid U, which can be handed in meanwhile");
+              "give --uuid U, which goes through the inbox");
     oracle::Inbox(args.run).submit(inbox_name(), oracle::undo_line(args.uuid, args.annotator));
-    fmt::print("handed in; {} takes it back at its next round\n", holder);
+    fmt::print("submitted; {} withdraws it at its next round\n", holder);
     return static_cast<int>(Exit::ok);
   }
   oracle::Ledger ledger(path, oracle::kAnyRun);
@@ -157,7 +153,7 @@ int run_undo(const Arguments& args) {
   for (const std::string& reason : intake.refused) {
     if (!reason.empty()) throw Error(Exit::data, reason);
   }
-  fmt::print("{} answers taken back, {} were so before; {} questions are open\n", intake.withdrawn, intake.known,
+  fmt::print("{} answers withdrawn, {} withdrawn before; {} questions are unanswered\n", intake.withdrawn, intake.known,
              ledger.open_questions());
   return static_cast<int>(Exit::ok);
 }
@@ -165,16 +161,16 @@ int run_undo(const Arguments& args) {
 }  // namespace
 
 int cmd_answers(const std::vector<std::string>& arguments, Context&) {
-  CLI::App app("Shows, writes out, hands in and takes back the answers of a run (pal help oracles).", "pal answers");
+  CLI::App app("Shows, exports, imports and withdraws the answers of a run (pal help oracles).", "pal answers");
   app.require_subcommand(1);
   app.footer(
       "Examples:\n  pal answers show runs/mine\n  pal answers import runs/mine answers.jsonl --annotator ann\n"
       "  pal answers export runs/mine --out answers.csv\n  pal answers undo runs/mine --last 1 --annotator ann");
   Arguments args;
-  CLI::App& show = *app.add_subcommand("show", "Who answered what, how fast, and how far people agree.");
-  CLI::App& out = *app.add_subcommand("export", "Writes all answers, or the edges they make.");
-  CLI::App& in = *app.add_subcommand("import", "Records answers; a running job is handed them.");
-  CLI::App& undo = *app.add_subcommand("undo", "Takes answers back: they are superseded, not deleted.");
+  CLI::App& show = *app.add_subcommand("show", "Lists the answers, the pace of each person and their agreement.");
+  CLI::App& out = *app.add_subcommand("export", "Writes all answers, or the edges that follow from them.");
+  CLI::App& in = *app.add_subcommand("import", "Records answers; while a job runs, it reads them from its inbox.");
+  CLI::App& undo = *app.add_subcommand("undo", "Withdraws answers: they are superseded, not deleted.");
   for (CLI::App* command : {&show, &out, &in, &undo}) command->add_option("RUN", args.run, "run folder")->required();
   show.add_option("--last", args.last, "answers to list (default 10)")->check(CLI::PositiveNumber);
   out.add_option("--out", args.out, "file to write")->required();
@@ -187,7 +183,9 @@ int cmd_answers(const std::vector<std::string>& arguments, Context&) {
   undo.add_option("--uuid", args.uuid, "the answer with this uuid (pal answers show)");
   undo.add_option("--last", args.last, "the last N answers of --annotator")->check(CLI::PositiveNumber);
   for (CLI::App* command : {&in, &undo})
-    command->add_option("--annotator", args.annotator, "who: of lines that do not say, or who takes back")
+    command
+        ->add_option("--annotator", args.annotator,
+                     "person: of lines without an annotator, or whose answers are withdrawn")
         ->capture_default_str();
   show.footer("Example:\n  pal answers show runs/mine --last 20");
   out.footer(

@@ -1,4 +1,5 @@
-// cmd_ask: `pal ask RUN --n k --out Q.jsonl`: a round of questions by the newest checkpoint, on any machine, without a job.
+// cmd_ask: `pal ask RUN --n k --out Q.jsonl`: a round of questions by the newest checkpoint, on any machine, without a
+// job.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -6,9 +7,9 @@
 #include "core/oracle/ledger/answer_lines.h"
 #include "core/oracle/ledger/inbox.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/round/round.h"
 #include "core/oracle/samplers/samplers.h"
 #include "core/setup/setup.h"
-#include "dist/train/query_round.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
@@ -38,33 +39,34 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
   app.add_option("--n", args.questions, "questions, at most")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
       ->capture_default_str();
-  app.add_option("--out", args.out, "file to write, a JSON object a line")->required();
+  app.add_option("--out", args.out, "file to write, one JSON object per line")->required();
   app.footer(
       "Examples:\n"
       "  pal ask runs/mine --n 500 --out questions.jsonl\n"
       "  pal ask runs/mine oracle.sampler=uncertainty --n 50 --out questions.jsonl\n"
-      "then: pal answers import runs/mine answers.jsonl; the next pal train goes on with them.\n"
-      "Nothing to ask is said with its reason: exit code 0, or 75 when all that is left is out and waits for answers.");
+      "then: pal answers import runs/mine answers.jsonl; the next pal train uses them.\n"
+      "Without a question the reason is printed: exit code 0, or 75 when every remaining question is unanswered.");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
   keep_freed_memory();
   RunGraph graph = open_run_graph(args.run, args.overrides);
-  const config::Config& config = graph.config;
-  const auto sampler = oracle::make_query_sampler(config, graph.data->parents());
+  const setup::RunSpec& spec = graph.spec;
+  const auto sampler = oracle::make_query_sampler(spec.oracle, graph.data->parents());
   PAL_CHECK(sampler != nullptr, "the run has no sampler", "oracle.sampler=none",
-            "name one: pal ask RUN oracle.sampler=captcha");
+            "name a sampler: pal ask RUN oracle.sampler=captcha");
   dist::World& world = context.start_world();
-  PAL_CHECK(world.size() == 1, "ranks of pal ask", world.size(), "start it once, without mpirun");
-  at::set_num_threads(setup::compute_threads(config, world.cores()));
+  PAL_CHECK(world.size() == 1, "pal ask runs on one rank, but was started on", world.size(), "start it without mpirun");
+  at::set_num_threads(setup::compute_threads(spec.train, world.cores()));
   // A run that was trained without an oracle gets its ledger here.
-  oracle::Ledger ledger(args.run + "/ledger.sqlite", dist::ledger_run(run_config(args.run), graph.data->fingerprint()));
+  oracle::Ledger ledger(args.run + "/ledger.sqlite",
+                        oracle::ledger_run(run_spec(args.run).oracle, graph.data->fingerprint()));
   std::vector<std::string> warnings;
   oracle::Inbox(args.run).drain(ledger, warnings);
   insert_ledger(graph, ledger);
 
   AskOptions options;
   options.questions = args.questions;
-  options.threads = setup::compute_threads(config, world.cores());
+  options.threads = setup::compute_threads(spec.train, world.cores());
   const auto [queries, step, why, waits] = ask_round(args.run, graph, *sampler, ledger, options, world.compute());
   std::string lines;
   for (const oracle::Query& q : queries)

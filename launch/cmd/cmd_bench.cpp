@@ -8,7 +8,7 @@
 
 #include "kernels/base/error.h"
 #include "launch/cli.h"
-#include "launch/cmd/bench_comm.h"
+#include "launch/cmd/internal.h"
 #include "launch/commands.h"
 
 namespace pal::launch {

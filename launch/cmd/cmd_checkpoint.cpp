@@ -1,4 +1,4 @@
-// cmd_checkpoint: pal checkpoint list|verify RUN: what a run has saved, and whether it is whole.
+// cmd_checkpoint: pal checkpoint list|verify RUN: lists the checkpoints of a run and checks them.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -34,16 +34,16 @@ std::string damage(const std::string& path) {
 
 int cmd_checkpoint(const std::vector<std::string>& arguments, Context&) {
   std::string run;
-  CLI::App app("The checkpoints of a run.", "pal checkpoint");
+  CLI::App app("Lists and checks the checkpoints of a run.", "pal checkpoint");
   app.require_subcommand(1);
   app.footer("Examples:\n  pal checkpoint list runs/quickstart\n  pal checkpoint verify runs/quickstart");
-  CLI::App& list = *app.add_subcommand("list", "Each checkpoint, newest first: step, files, size.");
+  CLI::App& list = *app.add_subcommand("list", "Lists each checkpoint, newest first: step, files, size.");
   CLI::App& verify = *app.add_subcommand(
       "verify", "Reads every file and compares its SHA-256 with the manifest; exit code 3 when one is damaged.");
   for (CLI::App* sub : {&list, &verify}) sub->add_option("RUN", run, "run folder")->required();
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
-  PAL_CHECK(fs::is_directory(run), "no such run folder", run, "give what pal train printed as the run folder");
+  PAL_CHECK(fs::is_directory(run), "this run folder does not exist", run, "give the run folder that pal train printed");
   const std::vector<int64_t> steps = record::checkpoint_steps(run);
   PAL_DATA_CHECK(!steps.empty(), "the run has no checkpoint", run, "train it first: pal train");
   std::vector<std::vector<std::string>> rows = {
@@ -51,7 +51,7 @@ int cmd_checkpoint(const std::vector<std::string>& arguments, Context&) {
   int damaged = 0;
   for (const int64_t step : steps) {
     const std::string path = record::checkpoint_path(run, step);
-    std::string state = fs::exists(path + "/manifest.json") ? "yes" : "no: without manifest";
+    std::string state = fs::exists(path + "/manifest.json") ? "yes" : "no manifest";
     if (verify.parsed()) {
       const std::string reason = damage(path);
       damaged += reason.empty() ? 0 : 1;
@@ -62,8 +62,8 @@ int cmd_checkpoint(const std::vector<std::string>& arguments, Context&) {
         {fmt::format("step-{}", step), std::to_string(files), fmt::format("{:.1f}", megabytes(path)), state});
   }
   fmt::print("{}", format_table(rows));
-  PAL_DATA_CHECK(damaged == 0, "damaged checkpoints", damaged,
-                 "a run skips them; remove them when the others are right");
+  PAL_DATA_CHECK(damaged == 0, "damaged checkpoints: {}", damaged,
+                 "a run skips them; remove them if the others are complete");
   return static_cast<int>(Exit::ok);
 }
 

@@ -1,4 +1,4 @@
-// cmd_data: `pal data import|info|verify`: data sets from other formats, what is in one, and whether it is whole.
+// cmd_data: `pal data import|info|verify`: imports data sets from other formats, shows and checks them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,11 +11,10 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
-#include "launch/cmd/data_import.h"
+#include "launch/cmd/internal.h"
 #include "launch/commands.h"
-#include "launch/progress_rate.h"
 #include "launch/run/montage.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -97,7 +96,7 @@ int run_verify(const Arguments& args) {
       report.good(), args.data + " is damaged",
       fmt::format("{} of {} samples and {} files are bad", report.bad_samples, report.samples, report.bad_files),
       "copy or import it again");
-  fmt::print("{}: {} samples, {}, all checksums, offsets, labels and headers right ({:.1f} s)\n", args.data,
+  fmt::print("{}: {} samples, {}, all checksums, offsets, labels and headers are correct ({:.1f} s)\n", args.data,
              report.samples, megabytes(report.image_bytes), seconds);
   return static_cast<int>(Exit::ok);
 }
@@ -106,7 +105,7 @@ int run_verify(const Arguments& args) {
 
 int cmd_data(const std::vector<std::string>& arguments, Context&) {
   Arguments args;
-  CLI::App app("Data sets: made from other formats, looked at, checked.", "pal data");
+  CLI::App app("Imports data sets from other formats, shows and checks them.", "pal data");
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"
@@ -118,17 +117,17 @@ int cmd_data(const std::vector<std::string>& arguments, Context&) {
       *app.add_subcommand("import", "Writes OUT.h5 (training split) and OUT-test.h5 from the files of another format.");
   add_import_options(import, args.import);
 
-  CLI::App& info = *app.add_subcommand("info", "Shows what is in a data set.");
+  CLI::App& info = *app.add_subcommand("info", "Shows the contents of a data set.");
   CLI::App& verify = *app.add_subcommand("verify", "Reads everything and lists what is damaged (exit code 3).");
   for (CLI::App* command : {&info, &verify}) {
     command->add_option("DATA", args.data, "a .h5 file, a folder of them, or a glob in quotes")->required();
-    command->add_option("--limit", args.limit, "lines of the list at most; 50 if not given")
+    command->add_option("--limit", args.limit, "maximum number of lines in the list; default 50")
         ->check(CLI::NonNegativeNumber);
     command->footer(
         fmt::format("Examples:\n  pal data {0} data/fashion.h5\n  pal data {0} 'data/cifar100-0*.h5' --limit 100",
                     command->get_name()));
   }
-  info.add_option("--montage", args.montage, "writes a picture of samples with their labels to this .png file");
+  info.add_option("--montage", args.montage, "also write a picture of samples with their labels to this .png file");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
   if (import.parsed()) return run_data_import(args.import);
   return info.parsed() ? run_info(args) : run_verify(args);

@@ -1,4 +1,4 @@
-// cmd_doctor: `pal doctor`: whether this machine has what PAL needs, and what to do where it has not.
+// cmd_doctor: `pal doctor`: checks whether this machine has what PAL needs, and prints what to do if not.
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/statvfs.h>
@@ -11,7 +11,7 @@
 
 #include "core/data/image/nvjpeg_decoder.h"
 #include "core/io/h5.h"
-#include "dist/comm/nccl_version.h"
+#include "dist/comm/device.h"
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
 #include "launch/cli.h"
@@ -20,7 +20,7 @@
 #include "launch/doctor/nccl_links.h"
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -52,7 +52,7 @@ Finding check_cores() {
   const std::string found = fmt::format("{} of {}", given, all);
   if (given < all)
     return {"cores", Verdict::warn, found,
-            "this process may use only some of them (taskset, cgroup, or mpirun's binding)"};
+            "taskset, a cgroup or mpirun's binding restricts this process to some cores"};
   return {"cores", Verdict::ok, found};
 }
 
@@ -72,9 +72,10 @@ Finding check_disk() {
   const std::string found = fmt::format("{:.1f} GiB free here", free);
   if (access(".", W_OK) != 0)
     return {"disk", Verdict::warn, "this folder is read-only",
-            "run folders go to runs/: change to a folder you may write to"};
+            "run folders are made in runs/: change to a folder you may write to"};
   if (free < 2)
-    return {"disk", Verdict::warn, found, "data sets and checkpoints need more: free some, or change the folder"};
+    return {"disk", Verdict::warn, found,
+            "data sets and checkpoints need more: free some space, or use another folder"};
   return {"disk", Verdict::ok, found};
 }
 
@@ -100,13 +101,15 @@ Finding check_nvjpeg() {
   return {"nvJPEG", Verdict::ok, nvjpeg.version};
 }
 
-// A job of two ranks that start a World and meet in a collective: what training needs of MPI.
+// Starts a job of two ranks that make a World and run a collective, as training does.
 Finding check_mpi(const Context& context) {
-  if (dist::started_as_rank()) return {"MPI", Verdict::ok, dist::mpi_library() + " (not tried: this is a rank itself)"};
+  if (dist::started_as_rank())
+    return {"MPI", Verdict::ok, dist::mpi_library() + " (not tested: this process is a rank itself)"};
   try {
     const int code = run_under_mpirun(context.program, {"doctor", "--rank"}, 2, 1);
-    if (code == 0) return {"MPI", Verdict::ok, dist::mpi_library() + ", two ranks met, MPI_THREAD_MULTIPLE"};
-    return {"MPI", Verdict::missing, fmt::format("{}: a job of two ranks ended with {}", dist::mpi_library(), code),
+    if (code == 0) return {"MPI", Verdict::ok, dist::mpi_library() + ", a job of two ranks works, MPI_THREAD_MULTIPLE"};
+    return {"MPI", Verdict::missing,
+            fmt::format("{}: a job of two ranks failed with exit code {}", dist::mpi_library(), code),
             "try: mpirun --bind-to none -np 2 hostname"};
   } catch (const Error& e) {
     return {"MPI", Verdict::missing, e.what(), "install openmpi-bin"};
@@ -120,20 +123,22 @@ Finding check_fashion() {
     return {"Fashion-MNIST", Verdict::ok, folder,
             fmt::format("to import it: pal data import idx {} data/fashion.h5", folder)};
   }
-  return {"Fashion-MNIST", Verdict::warn, "not here", "the quickstart needs it: apt-get install dataset-fashion-mnist"};
+  return {"Fashion-MNIST", Verdict::warn, "not found",
+          "the quickstart needs it: apt-get install dataset-fashion-mnist"};
 }
 
-// The CUDA kernels against the CPU's on this machine's GPU. Returns whether all agree.
+// Compares the CUDA kernels with the CPU kernels on this machine's GPU. Returns whether all agree.
 bool check_gpu_kernels(const dist::CudaState& cuda) {
   if (!cuda.reason.empty()) {
-    std::fputs(fmt::format("\nGPU kernels: not compared with the CPU's: {}.\n", cuda.reason).c_str(), stdout);
+    std::fputs(fmt::format("\nGPU kernels were not compared with the CPU kernels: {}.\n", cuda.reason).c_str(), stdout);
     return true;
   }
 #ifdef PAL_WITH_CUDA
   kernels::Cpu cpu;
   cpu.threads = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   const std::vector<KernelCheck> checks = check_kernels({}, cpu);
-  std::fputs(("\nGPU kernels against the CPU's:\n" + format_table(kernel_check_rows(checks))).c_str(), stdout);
+  std::fputs(("\nGPU kernels compared with the CPU kernels:\n" + format_table(kernel_check_rows(checks))).c_str(),
+             stdout);
   for (const KernelCheck& check : checks) {
     if (!check.passed()) return false;
   }
@@ -142,15 +147,15 @@ bool check_gpu_kernels(const dist::CudaState& cuda) {
 }
 
 std::string verdict(bool healthy, const dist::CudaState& cuda) {
-  if (!healthy) return "\nVerdict: something is missing or wrong: see above.\n";
-  if (!cuda.reason.empty()) return "\nVerdict: fit to train on CPUs; nothing of a GPU was tried.\n";
-  return fmt::format("\nVerdict: fit to train on {} GPU{}.\n", cuda.devices, cuda.devices == 1 ? "" : "s");
+  if (!healthy) return "\nResult: something is missing or wrong, see above.\n";
+  if (!cuda.reason.empty()) return "\nResult: this machine can train on CPUs; no GPU was tested.\n";
+  return fmt::format("\nResult: this machine can train on {} GPU{}.\n", cuda.devices, cuda.devices == 1 ? "" : "s");
 }
 
 int be_a_rank(Context& context) {
   dist::World& world = context.start_world();
   world.control().barrier();
-  PAL_CHECK(world.size() == 2, "ranks that did not meet: the job has", world.size(),
+  PAL_CHECK(world.size() == 2, "the job has {} ranks instead of 2", world.size(),
             "mpirun belongs to another MPI than this program");
   return static_cast<int>(Exit::ok);
 }
@@ -158,7 +163,7 @@ int be_a_rank(Context& context) {
 }  // namespace
 
 int cmd_doctor(const std::vector<std::string>& args, Context& context) {
-  CLI::App app("Checks this machine: what is there, what is missing, and what to do.", "pal doctor");
+  CLI::App app("Checks whether this machine can train, and prints what is missing and what to do.", "pal doctor");
   bool rank = false;
   LinkOptions links;
   bool link_rank = false;

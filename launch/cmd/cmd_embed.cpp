@@ -1,4 +1,4 @@
-// cmd_embed: pal embed RUN DATA --out F: the features of every sample of a data set, as HDF5 or NumPy.
+// cmd_embed: pal embed RUN DATA --out F: writes the features of every sample of a data set, as HDF5 or NumPy.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,13 +15,14 @@ namespace pal::launch {
 
 int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
   std::string run, data, out, features = "backbone";
-  CLI::App app("Writes the features of every sample of a data set, by the newest checkpoint of a run.", "pal embed");
+  CLI::App app("Writes the features of every sample of a data set, computed with the newest checkpoint of a run.",
+               "pal embed");
   app.add_option("RUN", run, "run folder")->required();
-  app.add_option("DATA", data, "shards: a .h5 file, a folder of them, or a glob; or train, test: the run's own")
+  app.add_option("DATA", data, "shards: a .h5 file, a folder of them, or a glob; or train, test: the sets of the run")
       ->required();
   app.add_option("--out", out, "file to write: .h5 (features, labels, ids) or .npy (features; labels beside it)")
       ->required();
-  app.add_option("--features", features, "backbone, or projector: the embedding itself")
+  app.add_option("--features", features, "backbone (before the projector) or projector (the embedding)")
       ->check(CLI::IsMember({"backbone", "projector"}))
       ->capture_default_str();
   app.footer(
@@ -29,23 +30,24 @@ int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
       "  pal embed runs/quickstart test --out features.h5\n"
       "  mpirun -np 2 --bind-to none pal embed runs/quickstart data/photos.h5 --out photos.npy");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
-  PAL_CHECK(out.ends_with(".h5") || out.ends_with(".hdf5") || out.ends_with(".npy"), "the name of a file of features",
-            out, "end it with .h5 or .npy");
+  PAL_CHECK(out.ends_with(".h5") || out.ends_with(".hdf5") || out.ends_with(".npy"),
+            "{} is not a name for a file of features", out, "end it with .h5 or .npy");
 
-  const config::Config config = run_config(run);
+  const setup::RunSpec spec = run_spec(run);
   if (data == "train" || data == "test") {
-    const std::string key = "data." + data;
-    PAL_CHECK(config.has(key), "the run has no such set", key + " is empty", "give the shards themselves");
-    data = config.text(key);
+    const std::string& file = data == "train" ? spec.data.train : spec.data.test;
+    PAL_CHECK(!file.empty(), "the run does not name this set", "data." + data + " is empty",
+              "give the path of the shards");
+    data = file;
   }
   keep_freed_memory();
   dist::World& world = context.start_world();
-  at::set_num_threads(setup::compute_threads(config, world.cores()));
+  at::set_num_threads(setup::compute_threads(spec.train, world.cores()));
   const auto set = data::Dataset::open(data);
-  const TrainedRun trained = load_trained_run(run, config, world.compute());
+  const TrainedRun trained = load_trained_run(run, spec, world.compute());
   io::FeatureFile file;
   file.features =
-      embed_all(*trained.encoder, config, *set,
+      embed_all(*trained.encoder, spec, *set,
                 features == "projector" ? eval::EmbedWhat::embedding : eval::EmbedWhat::features, world, data);
   if (world.rank() != 0) return static_cast<int>(Exit::ok);
   file.labels = set->labels();

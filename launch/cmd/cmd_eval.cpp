@@ -1,4 +1,4 @@
-// cmd_eval: pal eval RUN linear knn …: how much a trained encoder knows about the classes, on the test set.
+// cmd_eval: pal eval RUN linear knn …: measures on the test set how well a trained encoder separates the classes.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "core/data/loader/augment_config.h"
+#include "core/data/loader/augment_spec.h"
 #include "core/eval/finetune.h"
 #include "core/eval/knn.h"
 #include "core/eval/representation.h"
@@ -21,10 +21,10 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/process/machine.h"
-#include "launch/progress.h"
-#include "launch/run/embedding_plot.h"
+#include "launch/report/samples.h"
+#include "launch/run/load_config.h"
 #include "launch/run/trained_run.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -50,11 +50,11 @@ struct Arguments {
 // The parts of an evaluation, on every rank.
 struct Subject {
   const Arguments& args;
-  const config::Config& config;
+  const setup::RunSpec& spec;
   dist::World& world;
   std::shared_ptr<data::Dataset> train, test;
   std::shared_ptr<model::Encoder> encoder;  // null: the pixels
-  at::Tensor a, b;                          // features of both sets, where a method asks for them
+  at::Tensor a, b;                          // features of both sets, if a method needs them
   int64_t classes() const { return static_cast<int64_t>(train->classes().size()); }
 };
 
@@ -75,9 +75,9 @@ eval::FinetuneOptions finetune_options(const Subject& s, eval::TrainedPart part)
   o.seed = s.args.seed;
   o.epochs = s.args.epochs > 0 ? s.args.epochs : part == eval::TrainedPart::head ? 100 : 20;
   if (s.args.lr > 0) (part == eval::TrainedPart::head ? o.lr : o.encoder_lr) = s.args.lr;
-  o.augment = data::augment_options(s.config, *s.train);
-  o.dtype = setup::scalar_type(s.config);
-  o.threads = setup::compute_threads(s.config, s.world.cores());
+  o.augment = data::augment_options(s.spec.augment, *s.train);
+  o.dtype = s.spec.train.dtype;
+  o.threads = setup::compute_threads(s.spec.train, s.world.cores());
   return o;
 }
 
@@ -89,9 +89,9 @@ Row train_classifier(const Subject& s, const std::string& method) {
     if (!bar) bar = std::make_unique<Progress>(method, steps);
     bar->update(step, fmt::format("loss {:.3f}", loss));
   };
-  // Fine-tuning changes the encoder: it takes one of its own, so that no method sees what another left.
+  // Fine-tuning changes the encoder: it uses a copy, so that methods do not affect each other.
   const std::shared_ptr<model::Encoder> encoder =
-      o.part == eval::TrainedPart::head ? s.encoder : load_trained_run(s.args.run, s.config, s.world.compute()).encoder;
+      o.part == eval::TrainedPart::head ? s.encoder : load_trained_run(s.args.run, s.spec, s.world.compute()).encoder;
   return {fmt::format("{} ({} epochs)", method, o.epochs),
           eval::finetune(*encoder, s.train, *s.test, o, s.world.compute())};
 }
@@ -139,30 +139,30 @@ Json diagnostics(const Subject& s) {
   Json out = {{"rank", eval::feature_rank(s.b)}, {"uniformity", eval::uniformity(s.b)}};
   if (s.encoder == nullptr || s.args.features != "backbone") return out;
   eval::EmbedOptions options;
-  options.dtype = setup::scalar_type(s.config);
+  options.dtype = s.spec.train.dtype;
   const int64_t count = std::min<int64_t>(2048, s.test->size());
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < count; ++i) samples.push_back(i * s.test->size() / count);
-  const eval::TwoViews views =
-      eval::embed_two_views(*s.encoder, s.test, samples, data::view_set(s.config, *s.test), options, s.world.compute());
+  const eval::TwoViews views = eval::embed_two_views(
+      *s.encoder, s.test, samples, data::view_set(s.spec.augment, *s.test), options, s.world.compute());
   out["alignment"] = eval::alignment(views.one, views.other);
   return out;
 }
 
 void check_classes(const data::Dataset& train, const data::Dataset& test) {
-  PAL_DATA_CHECK(train.classes() == test.classes(), "training and test set have different classes",
+  PAL_DATA_CHECK(train.classes() == test.classes(), "the training and the test set have different classes",
                  fmt::format("{} and {}", train.classes().size(), test.classes().size()),
-                 "evaluate on the set that belongs to it");
+                 "give two sets of one import");
 }
 
-int evaluate(const Arguments& args, const config::Config& config, dist::World& world) {
-  at::set_num_threads(setup::compute_threads(config, world.cores()));
+int evaluate(const Arguments& args, const setup::RunSpec& spec, dist::World& world) {
+  at::set_num_threads(setup::compute_threads(spec.train, world.cores()));
   const auto start = std::chrono::steady_clock::now();
-  Subject s{args, config, world, data::Dataset::open(args.train), data::Dataset::open(args.test), nullptr, {}, {}};
+  Subject s{args, spec, world, data::Dataset::open(args.train), data::Dataset::open(args.test), nullptr, {}, {}};
   check_classes(*s.train, *s.test);
   int64_t step = 0;
   if (args.features != "pixels") {
-    const TrainedRun trained = load_trained_run(args.run, config, world.compute());
+    const TrainedRun trained = load_trained_run(args.run, spec, world.compute());
     s.encoder = trained.encoder;
     step = trained.step;
   }
@@ -172,7 +172,7 @@ int evaluate(const Arguments& args, const config::Config& config, dist::World& w
     const auto features = [&](const data::Dataset& data, const std::string& name) {
       std::vector<int64_t> all(static_cast<size_t>(data.size()));
       std::iota(all.begin(), all.end(), int64_t{0});
-      return s.encoder ? embed_all(*s.encoder, config, data, what, world, name) : eval::pixels(data, all);
+      return s.encoder ? embed_all(*s.encoder, spec, data, what, world, name) : eval::pixels(data, all);
     };
     s.a = features(*s.train, "train");
     s.b = features(*s.test, "test");
@@ -217,32 +217,37 @@ int evaluate(const Arguments& args, const config::Config& config, dist::World& w
 
 int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
   Arguments args;
-  CLI::App app("Evaluates a trained encoder, training set against test set: probes, nearest neighbors, fine-tuning.",
-               "pal eval");
+  CLI::App app("Evaluates a trained encoder on the test set: probes, nearest neighbors, fine-tuning.", "pal eval");
   app.add_option("RUN", args.run, "run folder; with --features pixels a config is enough")->required();
   app.add_option("METHOD", args.methods, "linear, ridge, knn, sgd, finetune, diagnostics; default linear knn")
       ->check(CLI::IsMember({"linear", "ridge", "knn", "sgd", "finetune", "diagnostics"}));
-  app.add_option("--features", args.features, "what is classified: backbone, projector, or the pixels themselves")
+  app.add_option("--features", args.features,
+                 "features that are classified: backbone, projector, or the pixels themselves")
       ->check(CLI::IsMember({"backbone", "projector", "pixels"}));
-  app.add_option("--train", args.train, "another data set to read the classes from (transfer)");
-  app.add_option("--test", args.test, "and to be judged on");
-  app.add_option("--k", args.k, "neighbors; several make a sweep: 5,20,200")
+  app.add_option("--train", args.train, "training shards of another data set (transfer)");
+  app.add_option("--test", args.test, "test shards of that data set");
+  app.add_option("--k", args.k, "number of neighbors; several give a sweep: 5,20,200")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  app.add_option("--temperature", args.temperature, "of the neighbors' votes; several make a sweep")
+  app.add_option("--temperature", args.temperature, "temperature of the neighbors' votes; several give a sweep")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  app.add_option("--ridge", args.ridge, "of linear and ridge")->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--labels", args.labels, "share of the labels that sgd and finetune see, of each class")
+  app.add_option("--ridge", args.ridge, "ridge penalty of linear and ridge")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--labels", args.labels, "fraction of the labels of each class that sgd and finetune use")
       ->check(CLI::Range(1e-6, 1.0))
       ->capture_default_str();
-  app.add_option("--epochs", args.epochs, "of sgd (100) and finetune (20)")->check(CLI::PositiveNumber);
+  app.add_option("--epochs", args.epochs, "epochs of sgd (default 100) and finetune (default 20)")
+      ->check(CLI::PositiveNumber);
   app.add_option("--batch", args.batch, "samples per step of sgd and finetune, over all ranks")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--lr", args.lr, "per 256 samples: of sgd's classifier (0.3), of finetune's encoder (0.03)")
+  app.add_option(
+         "--lr", args.lr,
+         "learning rate per 256 samples: of sgd's classifier (default 0.3), of finetune's encoder (default 0.03)")
       ->check(CLI::PositiveNumber);
-  app.add_option("--seed", args.seed, "of the labels drawn and of the views")->capture_default_str();
+  app.add_option("--seed", args.seed, "seed of the drawn labels and of the views")->capture_default_str();
   app.add_option("--picture", args.picture, "also draw the test set in its two directions of most variance, F.svg");
   app.add_option("--json", args.json, "also write the results to this file: intervals, per class, confusion");
   app.footer(
@@ -260,21 +265,22 @@ int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
               method + " trains on images through the encoder, not on --features", args.features,
               "leave --features out");
   }
-  PAL_CHECK(args.train.empty() == args.test.empty(), "transfer needs a training and a test set, but only one was given",
+  PAL_CHECK(args.train.empty() == args.test.empty(), "transfer needs a training and a test set, but only one is given",
             args.train + args.test, "give --train and --test");
-  PAL_CHECK(fs::exists(args.run), "no such run folder or config", args.run,
-            "give what pal train printed as the run folder");
+  PAL_CHECK(fs::exists(args.run), "this run folder or config does not exist", args.run,
+            "give the run folder that pal train printed");
   const bool is_run = fs::is_directory(args.run);
   PAL_CHECK(is_run || args.features == "pixels", "a config has no weights to evaluate", args.run,
             "give a run folder, or --features pixels");
-  const config::Config config = is_run ? run_config(args.run) : config::Config::load(args.run, {});
+  const setup::RunSpec spec = is_run ? run_spec(args.run) : setup::make_run_spec(load_config(args.run, {}));
   if (args.train.empty()) {
-    PAL_CHECK(config.has("data.test"), "no test set is given", "data.test is empty", "set data.test in the config");
-    args.train = config.text("data.train");
-    args.test = config.text("data.test");
+    PAL_CHECK(!spec.data.test.empty(), "the config names no test set", "data.test is empty",
+              "set data.test in the config");
+    args.train = spec.data.train;
+    args.test = spec.data.test;
   }
   keep_freed_memory();
-  return evaluate(args, config, context.start_world());
+  return evaluate(args, spec, context.start_world());
 }
 
 }  // namespace pal::launch

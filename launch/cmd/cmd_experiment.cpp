@@ -1,4 +1,4 @@
-// cmd_experiment: pal experiment NAME|all: the controlled experiments of the paper in closed form, as CSV and SVG.
+// cmd_experiment: pal experiment NAME|all: runs the controlled experiments of the paper in closed form, as CSV and SVG.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -9,18 +9,17 @@
 #include "core/io/files.h"
 #include "core/plot/plot.h"
 #include "core/theory/experiment.h"
-#include "core/theory/snapshots.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/progress.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
 
 namespace fs = std::filesystem;
 
-// What stands on the command line; what does not is the figure's own default.
+// Options of the command line; the others have the default of the figure.
 struct ExperimentArguments {
   std::string name, out, dataset = "circles";
   std::optional<int64_t> n, test, steps, batch, trials, orders, width, network_steps, landmarks;
@@ -57,7 +56,7 @@ plot::PlotCurve curve_of(const theory::CurveStatistics& s) {
   return {.name = s.series, .x = s.x, .y = s.mean, .spread = s.std};
 }
 
-// Curves are means; the band around one is a standard deviation of the trials either way.
+// Curves are means; the band around a curve is one standard deviation of the trials on either side.
 plot::PlotPanel panel_of(const theory::FigureSpec& figure, const std::string& dataset, int64_t trials,
                          const std::vector<theory::CurveStatistics>& curves, const std::string& y_label) {
   plot::PlotPanel panel{.title = fmt::format("{} ({}, {} trials)", figure.title, dataset, trials),
@@ -91,9 +90,9 @@ void run_one(const theory::FigureSpec& figure, const ExperimentArguments& args,
           if (bar) bar->update(done, "trials");
         });
     trials = result.trials;
-    const bool one_file = figure.name == "missing";  // the components stand beside the error
+    const bool one_file = figure.name == "missing";  // the components are in the file of the error
     std::vector<theory::CurveStatistics> both = result.error;
-    error_panels.push_back(panel_of(figure, dataset, trials, result.error, "test error (share of wrong classes)"));
+    error_panels.push_back(panel_of(figure, dataset, trials, result.error, "test error (fraction of wrong classes)"));
     if (one_file) {
       both.insert(both.end(), result.also.begin(), result.also.end());
       plot::PlotCurve components = curve_of(result.also[0]);
@@ -127,7 +126,7 @@ void run_one(const theory::FigureSpec& figure, const ExperimentArguments& args,
   fmt::print("wrote {0}.csv, {0}.svg and {0}-mse\n", path);
 }
 
-// Made when it is missing; a folder that cannot be written to is found out before hours of work.
+// Makes the folder if it is missing and tests it: a folder that cannot be written must fail before hours of work.
 void prepare_folder(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -149,25 +148,25 @@ int cmd_experiment(const std::vector<std::string>& arguments, Context& context) 
   app.add_option("--out", args.out, "folder of the results: NAME.csv, NAME.svg, NAME-mse.csv, …")->required();
   app.add_option("--dataset", args.dataset, "circles, mixture, or both side by side")
       ->check(CLI::IsMember({"circles", "mixture", "both"}));
-  app.add_option("--trials", args.trials, "trials (interpolation: data sets × orders)");
-  app.add_option("--seed", args.seed, "of the data and of every choice");
-  app.add_option("--n", args.n, "training points");
-  app.add_option("--test", args.test, "test points");
+  app.add_option("--trials", args.trials, "number of trials (interpolation: data sets × orders)");
+  app.add_option("--seed", args.seed, "seed of the data and of every choice");
+  app.add_option("--n", args.n, "number of training points");
+  app.add_option("--test", args.test, "number of test points");
   app.add_option("--steps", args.steps, "points of the sweep");
   app.add_option("--batch", args.batch, "questions, or labels, per step");
   app.add_option("--noise", args.noise, "standard deviation of the points");
   app.add_option("--sigma", args.sigma, "width of the kernel");
   app.add_option("--lambda", args.lambda, "regularization");
   app.add_option("--k", args.width, "width of the representation");
-  app.add_option("--alpha", args.alphas, "interpolation: share of the labels' graph (may be repeated)");
+  app.add_option("--alpha", args.alphas, "interpolation: weight of the labels' graph (may be repeated)");
   app.add_option("--orders", args.orders, "interpolation: label orders per data set");
   app.add_option("--view-noise", args.view_noise, "interpolation: standard deviation of a view");
-  app.add_option("--landmarks", args.landmarks, "scale: points that the kernel is seen through");
+  app.add_option("--landmarks", args.landmarks, "scale: number of landmark points of the kernel (Nystrom)");
   app.add_option("--network-steps", args.network_steps, "network: steps of gradient descent");
-  app.add_option("--threads", args.threads, "threads of a rank; the numbers do not depend on it")
+  app.add_option("--threads", args.threads, "threads per rank; the results do not depend on it")
       ->check(CLI::Range(1, 1024));
   app.footer(
-      "What is not given is the paper's own setting (pal help experiment).\n"
+      "Options that are not given have the values of the paper (pal help experiment).\n"
       "Examples:\n"
       "  pal experiment active --out figures\n"
       "  pal experiment all --dataset mixture --trials 20 --out figures\n"
@@ -178,12 +177,12 @@ int cmd_experiment(const std::vector<std::string>& arguments, Context& context) 
   for (const theory::FigureSpec& f : theory::figures()) {
     if (args.name == "all" || args.name == f.name) chosen.push_back(&f);
   }
-  if (chosen.empty()) theory::figure(args.name);  // says what is wrong
+  if (chosen.empty()) theory::figure(args.name);  // throws with the reason
   std::vector<std::pair<std::string, theory::ToyKind>> datasets;
   if (args.dataset != "mixture") datasets.emplace_back("circles", theory::ToyKind::circles);
   if (args.dataset != "circles") datasets.emplace_back("mixture", theory::ToyKind::mixture);
   for (const theory::FigureSpec* f : chosen) {
-    for (const auto& [dataset, kind] : datasets) options_of(args, *f, kind);  // every mistake before any work
+    for (const auto& [dataset, kind] : datasets) options_of(args, *f, kind);  // reports every mistake before any work
   }
   dist::World& world = context.start_world();
   if (world.rank() == 0) prepare_folder(args.out);

@@ -1,4 +1,4 @@
-// cmd_graph: `pal graph info|convert`: weighted pairs in a file, what they are, and the other format.
+// cmd_graph: `pal graph info|convert`: shows a file of weighted pairs, or writes it in the other format.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include "core/graph/store.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -80,12 +80,12 @@ int cmd_graph(const std::vector<std::string>& arguments, Context&) {
   app.footer(
       "Examples:\n  pal graph info pairs.csv --samples 60000\n  pal graph convert pairs.csv pairs.h5 --samples 60000");
   Arguments args;
-  CLI::App& info = *app.add_subcommand("info", "Checks a file of pairs and says what is in it.");
+  CLI::App& info = *app.add_subcommand("info", "Checks a file of pairs and shows its contents.");
   CLI::App& convert = *app.add_subcommand(
-      "convert", "Writes a file of pairs in the other format, by the ending of OUT: .h5, else CSV.");
+      "convert", "Writes the pairs in the other format, chosen by the extension of OUT: .h5, else CSV.");
   for (CLI::App* command : {&info, &convert}) {
     command->add_option("FILE", args.file, "pairs")->required();
-    command->add_option("--samples", args.samples, "samples of the data set (default: as many as the file names)")
+    command->add_option("--samples", args.samples, "number of samples in the data set (default: taken from the file)")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   }
   convert.add_option("OUT", args.out, "file to write")->required();

@@ -18,7 +18,7 @@ std::string title(const HelpPage& page) {
   return line.substr(line.find(": ") + 2);
 }
 
-// Names in a column as wide as the longest of commands and topics, so that both lists stand alike.
+// Names are padded to the longest of all commands and topics, so that both lists are aligned.
 std::string overview() {
   size_t width = 0;
   for (const Command& command : commands()) width = std::max(width, std::string(command.name).size());
@@ -55,7 +55,7 @@ int cmd_help(const std::vector<std::string>& args, Context&) {
     }
     topics.push_back(page.topic);
   }
-  throw Error(Exit::usage, "there is no help on: " + topic + "; the nearest topic is " +
+  throw Error(Exit::usage, "there is no help topic " + topic + "; the nearest topic is " +
                                config::suggest(topic, topics) + " (all of them: pal help)");
 }
 

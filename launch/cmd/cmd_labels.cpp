@@ -20,7 +20,7 @@
 #include "launch/process/machine.h"
 #include "launch/run/run_graph.h"
 #include "launch/run/trained_run.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -37,7 +37,8 @@ struct Row {
   std::string answers;  // query:member;…
 };
 
-// The class of a sample: its component; without deduction, where wrong answers may have joined a component, its first star.
+// The class of a sample: its component; without deduction, where wrong answers may have joined components, its first
+// similarity group.
 int64_t class_of(const graph::GraphStore& store, int64_t sample) {
   if (store.deduction() == graph::Deduction::on) return store.component(sample);
   const std::vector<int64_t> stars = graph::groups_of(store, sample);
@@ -75,7 +76,7 @@ class Labels {
 
   std::vector<Row>& rows() { return rows_; }
 
-  // Those that nothing is known of get the votes of their nearest known neighbors.
+  // Samples of unknown class get the votes of their nearest known neighbors.
   void predict(const at::Tensor& features) {
     std::vector<int64_t> known, open;
     for (size_t i = 0; i < rows_.size(); ++i) (rows_[i].how.empty() ? open : known).push_back(static_cast<int64_t>(i));
@@ -104,7 +105,7 @@ class Labels {
   void name_classes() {
     const graph::GraphStore& store = graph_.store;
     names_ = read_names(args_.names, store);
-    for (int64_t i = 0; i < store.samples(); ++i) {  // labels first: they name what the others were answered to be like
+    for (int64_t i = 0; i < store.samples(); ++i) {  // labels first: they name the classes of the others
       const int64_t label = store.label(i);
       if (label < 0) continue;
       const std::vector<std::string>& classes = graph_.data->classes();
@@ -117,26 +118,26 @@ class Labels {
       std::string name = args_.name;
       if (const size_t at = name.find("{}"); at != std::string::npos) name.replace(at, 2, std::to_string(i));
       names_.emplace(of, name);
-      // What the others are told by: a sample whose label was given, else the first one.
-      const auto [at, fresh] = stands_for_.emplace(of, i);
+      // The sample that the others were compared with: one whose label was given, else the first.
+      const auto [at, fresh] = representative_.emplace(of, i);
       if (!fresh && given(i) && !given(at->second)) at->second = i;
     }
   }
 
   bool given(int64_t sample) const { return given_label(sample) >= 0; }
   int64_t given_label(int64_t sample) const {
-    if (given_.empty()) given_ = setup::known_labels(graph_.config, *graph_.data, graph_.subset);
+    if (given_.empty()) given_ = setup::known_labels(graph_.spec, *graph_.data, graph_.subset);
     return given_[sample];
   }
 
-  // The answers by which a sample is of its class: a chain, or its own one where nothing follows.
+  // The answers by which a sample belongs to its class: a chain, or without deduction its own answer.
   std::vector<graph::Link> behind(int64_t i, int64_t of) const {
     const graph::GraphStore& store = graph_.store;
-    if (store.deduction() == graph::Deduction::on) return store.explain(stands_for_.at(of), i);
+    if (store.deduction() == graph::Deduction::on) return store.explain(representative_.at(of), i);
     std::vector<graph::Link> own;
     store.for_each_answer(i, [&](int64_t other, graph::Relation told) {
-      const bool center =
-          of == graph::group_about(other) || (store.label(other) >= 0 && of == graph::group_of_label(store.label(other)));
+      const bool center = of == graph::group_about(other) ||
+                          (store.label(other) >= 0 && of == graph::group_of_label(store.label(other)));
       if (told == graph::Relation::same && center) own = {{i, other, told, 0}};  // the first one that was given
     });
     return own;
@@ -166,8 +167,8 @@ class Labels {
   const RunGraph& graph_;
   std::vector<Row> rows_;
   std::map<std::pair<int64_t, int64_t>, oracle::Decision> decided_;
-  std::map<int64_t, std::string> names_;             // class →
-  std::unordered_map<int64_t, int64_t> stands_for_;  // class → sample
+  std::map<int64_t, std::string> names_;                 // class →
+  std::unordered_map<int64_t, int64_t> representative_;  // class → sample
   mutable std::vector<int64_t> given_;
 };
 
@@ -184,16 +185,15 @@ int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
   Arguments args;
   bool no_prediction = false;
   CLI::App app(
-      "Writes the class of every sample: given, asked, implied by answers, or predicted by the model, with the answers "
+      "Writes the class of every sample: given, asked, inferred from answers, or predicted by the model, with the "
+      "answers "
       "behind it.",
       "pal labels");
   app.add_option("RUN", args.run, "run folder")->required();
   app.add_option("--out", args.out, "file to write: id,path,class,how,confidence,answers")->required();
-  app.add_option("--names", args.names, "CSV of sample,name: the class of that sample is called so")
-      ->check(CLI::ExistingFile);
-  app.add_option("--name", args.name, "what a class without a name is called; {} is its first sample")
-      ->capture_default_str();
-  app.add_flag("--known-only", no_prediction, "leave the class of what nothing is known of empty");
+  app.add_option("--names", args.names, "CSV of sample,name: names the class of that sample")->check(CLI::ExistingFile);
+  app.add_option("--name", args.name, "name of a class without one; {} is its first sample")->capture_default_str();
+  app.add_flag("--known-only", no_prediction, "leave the class empty where nothing is known");
   app.add_option("--k", args.knn.k, "neighbors that predict")->check(CLI::PositiveNumber)->capture_default_str();
   app.footer(
       "Examples:\n"
@@ -209,9 +209,9 @@ int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
   dist::World& world = context.start_world();
   const bool open = std::any_of(labels.rows().begin(), labels.rows().end(), [](const Row& r) { return r.how.empty(); });
   if (open && !no_prediction) {
-    at::set_num_threads(setup::compute_threads(graph.config, world.cores()));
-    const TrainedRun trained = load_trained_run(args.run, graph.config, world.compute());
-    labels.predict(embed_all(*trained.encoder, graph.config, *graph.data, eval::EmbedWhat::features, world, "samples"));
+    at::set_num_threads(setup::compute_threads(graph.spec.train, world.cores()));
+    const TrainedRun trained = load_trained_run(args.run, graph.spec, world.compute());
+    labels.predict(embed_all(*trained.encoder, graph.spec, *graph.data, eval::EmbedWhat::features, world, "samples"));
   }
   std::string lines = "id,path,class,how,confidence,answers\n";
   std::map<std::string, int64_t> counts;

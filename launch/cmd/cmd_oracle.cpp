@@ -1,4 +1,4 @@
-// cmd_oracle: pal oracle compare|closure: oracles against each other on a data set that has labels.
+// cmd_oracle: `pal oracle compare|closure`: compares oracles on a labeled data set.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -14,8 +14,9 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/process/subprocess.h"
-#include "launch/progress.h"
 #include "launch/run/compare.h"
+#include "launch/run/load_config.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -31,10 +32,10 @@ struct CompareArguments {
 
 // The features of both sets, once for all runs, as files in the folder; the overrides that name them.
 std::vector<std::string> prepare_features(const CompareArguments& args) {
-  const config::Config config = config::Config::load(args.config, args.overrides);
+  const setup::RunSpec spec = setup::make_run_spec(load_config(args.config, args.overrides));
   const std::string train = args.out + "/features/train.npy", test = args.out + "/features/test.npy";
-  const study::StudyData data = study::read_study_data(config);
-  if (!data.parents.empty()) return {};  // a taxonomy does not go into such a file: every run reads the images
+  const study::StudyData data = study::read_study_data(spec);
+  if (!data.parents.empty()) return {};  // such a file cannot hold a taxonomy: every run reads the images
   io::write_feature_file(train,
                          {.features = data.train, .labels = data.train_labels, .ids = {}, .classes = {}, .about = {}});
   io::write_feature_file(test,
@@ -49,14 +50,15 @@ int compare(CompareArguments args, const std::string& program) {
               "there are " + std::to_string(jobs.size()) + " runs");
     at::set_num_threads(1);
     const CompareJob& job = jobs[args.job];
-    const config::Config config = config::Config::load(args.config, job.overrides);
-    write_result(job, study::run_study(config, job.line, study::read_study_data(config)));
+    const setup::RunSpec spec = setup::make_run_spec(config::Config::load(args.config, job.overrides));
+    write_result(job, study::run_study(spec, job.line, study::read_study_data(spec)));
     return 0;
   }
   std::error_code error;
   fs::create_directories(args.out + "/runs", error);
   fs::create_directories(args.out + "/features", error);
-  PAL_CHECK(!error, "the folder cannot be made", args.out + ": " + error.message(), "choose a folder you may write to");
+  PAL_CHECK(!error, "the folder cannot be created", args.out + ": " + error.message(),
+            "choose a folder you may write to");
   // The runs' own names for the features, and so their fingerprints, are those that the children compute.
   args.overrides = [&] {
     std::vector<std::string> all = args.overrides;
@@ -69,7 +71,7 @@ int compare(CompareArguments args, const std::string& program) {
     if (read_result(runs[k]).empty()) left.push_back(static_cast<int64_t>(k));
   }
   if (left.size() < runs.size())
-    fmt::print("{} of {} runs are there already\n", runs.size() - left.size(), runs.size());
+    fmt::print("{} of {} runs are complete already\n", runs.size() - left.size(), runs.size());
 
   std::atomic<size_t> next{0};
   std::mutex mutex;
@@ -92,7 +94,7 @@ int compare(CompareArguments args, const std::string& program) {
     work();
   }
   PAL_CHECK_CODE(Exit::check_failed, failed == 0, "runs that failed", failed,
-                 "the sentences above say why; the same command goes on from here");
+                 "see the errors above; the same command continues from here");
   std::vector<CompareResult> results;
   for (const CompareJob& job : runs) results.push_back({job, read_result(job)});
   fmt::print("{}wrote {}/compare.csv, summary.csv and compare.svg\n", write_summary(results, args.out), args.out);
@@ -101,23 +103,23 @@ int compare(CompareArguments args, const std::string& program) {
 
 // The whole graph of a set, and how many questions that took.
 int closure(const std::string& path, const std::vector<std::string>& overrides) {
-  const config::Config config = config::Config::load(path, overrides);
-  const study::StudyData data = study::read_study_data(config);
+  const setup::RunSpec spec = setup::make_run_spec(load_config(path, overrides));
+  const study::StudyData data = study::read_study_data(spec);
   const int64_t n = data.train.size(0);
   study::Closure found;
   {
     Progress bar("closure", n * data.classes);
-    found =
-        study::run_to_closure(config, data, [&](int64_t questions) { bar.update(questions, "questions (of N·C)"); });
+    found = study::run_to_closure(spec, data, [&](int64_t questions) { bar.update(questions, "questions (of N·C)"); });
   }
   const auto q = static_cast<double>(found.questions), all = static_cast<double>(n);
   fmt::print(
       "{} samples, {} classes, oracle.sampler={}, oracle.class_guess={}: {} questions in {} rounds, {:.1f} s\n"
-      "  {:.3f} N; N·C = {}: {:.1f} % of it; N² = {}: {:.4f} % of it; all pairs known: {}; as the labels say: {}\n",
-      n, data.classes, config.text("oracle.sampler"), config.text("oracle.class_guess"), found.questions, found.rounds,
-      found.seconds, q / all, n * data.classes, 100 * q / (all * static_cast<double>(data.classes)), n * n,
-      100 * q / (all * all), found.complete ? "yes" : "no", found.right ? "yes" : "no");
-  PAL_CHECK_CODE(Exit::check_failed, found.complete || config.real("oracle.noise") > 0,
+      "  {:.3f} N; N·C = {}: {:.1f} % of it; N² = {}: {:.4f} % of it; all pairs known: {}; labels agree: {}\n",
+      n, data.classes, spec.oracle.sampler, config::choice_name(oracle::kGuides, spec.oracle.class_guess),
+      found.questions, found.rounds, found.seconds, q / all, n * data.classes,
+      100 * q / (all * static_cast<double>(data.classes)), n * n, 100 * q / (all * all), found.complete ? "yes" : "no",
+      found.right ? "yes" : "no");
+  PAL_CHECK_CODE(Exit::check_failed, found.complete || spec.oracle.noise > 0,
                  "the graph is not complete after so many questions", found.questions,
                  "this sampler does not ask about everything");
   return 0;
@@ -136,7 +138,7 @@ int cmd_oracle(const std::vector<std::string>& arguments, Context& context) {
       "compare", "Error against questions and cost of oracles × seeds × noise levels: CSV, SVG and a table.");
   compares.add_option("CONFIG", args.config, "with compare.lines")->required();
   compares.add_option("settings", args.overrides, "section.key=value");
-  compares.add_option("--out", args.out, "folder of the results; the same command there goes on where it was stopped")
+  compares.add_option("--out", args.out, "folder of the results; the same command continues where it was stopped")
       ->required();
   compares.add_option("--workers", args.workers, "runs at a time, each on one core")->check(CLI::Range(1, 1024));
   compares.add_option("--job", args.job)->group("");
@@ -145,7 +147,7 @@ int cmd_oracle(const std::vector<std::string>& arguments, Context& context) {
   std::vector<std::string> overrides;
   CLI::App& closes = *app.add_subcommand(
       "closure",
-      "Asks until every relation of the training set is known; the questions it took against N, N·C and N².");
+      "Asks until every pair of the training set is known; compares the questions it took with N, N·C and N².");
   closes.add_option("CONFIG", path, "with data.train and data.test")->required();
   closes.add_option("settings", overrides, "section.key=value");
   closes.footer("Example:\n  pal oracle closure configs/oracles-fashion.yaml oracle.class_guess=none");

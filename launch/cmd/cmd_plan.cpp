@@ -1,4 +1,4 @@
-// cmd_plan: pal plan CONFIG --cluster …: how a run would scale, from a model of computation and communication.
+// cmd_plan: pal plan CONFIG --cluster …: predicts how a run scales, with a model of computation and communication.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,16 +6,17 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "core/config/config.h"
 #include "core/io/files.h"
 #include "core/plot/plot.h"
+#include "core/setup/run_spec.h"
 #include "dist/scale/cluster.h"
-#include "dist/scale/scale_inputs.h"
 #include "dist/scale/published_points.h"
+#include "dist/scale/scale_inputs.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/table.h"
+#include "launch/run/load_config.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -33,7 +34,7 @@ struct PlanArguments {
   bool published = false, description = false;
 };
 
-// One number of GPUs: the program's own choice of the loss's form first, then the others.
+// One number of GPUs: first the form of the loss that the program would use, then the others.
 struct Point {
   std::vector<std::pair<dist::LossForm, dist::StepCost>> forms;
   const dist::StepCost& chosen() const { return forms[0].second; }
@@ -55,21 +56,21 @@ std::string memory_text(const dist::StepCost& s, const dist::Cluster& c) {
 std::string minutes(double seconds) { return fmt::format("{:.{}f}", seconds / 60, seconds < 600 ? 1 : 0); }
 
 Plan make_plan(const PlanArguments& args) {
-  const config::Config config = config::Config::load(args.config, args.overrides);
-  Plan plan{args.config, dist::read_cluster(args.cluster), dist::measure_model(config, dist::view_sides(config)), {}};
-  const dist::Workload work = dist::step_workload(config, plan.model);
+  const setup::RunSpec spec = setup::make_run_spec(load_config(args.config, args.overrides));
+  Plan plan{args.config, dist::read_cluster(args.cluster), dist::measure_model(spec, dist::view_sides(spec)), {}};
+  const dist::Workload work = dist::step_workload(spec, plan.model);
   for (const int gpus : args.gpus) {
     dist::Workload w = work;
     if (args.samples_per_gpu > 0) w.samples = args.samples_per_gpu * gpus;
     if (gpus > w.samples) continue;
     Point point;
-    for (const dist::LossForm form : dist::loss_forms(config, plan.model, w.samples)) {
+    for (const dist::LossForm form : dist::loss_forms(spec, plan.model, w.samples)) {
       w.loss.form = form;
       point.forms.emplace_back(form, dist::predict_step(plan.model, w, plan.cluster, gpus));
     }
     plan.points.push_back(std::move(point));
   }
-  PAL_CHECK(!plan.points.empty(), "no number of GPUs fits the batch of train.global_batch", work.samples,
+  PAL_CHECK(!plan.points.empty(), "every number of GPUs is larger than train.global_batch, which is {}", work.samples,
             "give fewer --gpus, or --samples-per-gpu");
   return plan;
 }
@@ -91,14 +92,15 @@ void print_steps(const Plan& plan) {
   }
   fmt::print("{}", format_table(rows));
   fmt::print(
-      "samples: of a GPU; norm, loss, gradients: exposed communication in ms; GB: of a GPU; load/s: samples a node "
-      "must load;\n"
-      "save: time between checkpoints; effective: share of the time that failures and checkpoints leave\n");
+      "samples: per GPU; norm, loss, gradients: exposed communication in ms; GB: per GPU; load/s: samples per second "
+      "that "
+      "a node must load;\n"
+      "save: time between checkpoints; effective: fraction of the time that remains after failures and checkpoints\n");
   if (full)
-    fmt::print("! more than the {:.0f} GB of a GPU: raise train.micro_batches, or take more GPUs\n",
+    fmt::print("! more than the {:.0f} GB of a GPU: raise train.micro_batches, or use more GPUs\n",
                plan.cluster.memory_bytes / 1e9);
   if (bound)
-    fmt::print("* as slow as the loader: {:.0f} samples/s of a node (loader_per_s)\n", plan.cluster.loader_rate);
+    fmt::print("* limited by the loader: {:.0f} samples/s per node (loader_per_s)\n", plan.cluster.loader_rate);
 }
 
 void print_forms(const Plan& plan) {
@@ -123,10 +125,10 @@ void print_forms(const Plan& plan) {
     row.insert(row.end(), memory.begin(), memory.end());
     rows.push_back(row);
   }
-  fmt::print("\nforms of the loss (time of its collectives and products; memory of a GPU in all)\n{}",
+  fmt::print("\nforms of the loss (time of its collectives and matrix products; total memory of a GPU)\n{}",
              format_table(rows));
   fmt::print(
-      "official: gathers Z, every GPU computes all rows, and reduces the gathered gradient; the other two are ours\n");
+      "official: gathers Z, every GPU computes all rows, and reduces the gathered gradient; pal uses the other two\n");
 }
 
 json point_json(dist::LossForm form, const dist::StepCost& s) {
@@ -222,7 +224,7 @@ void print_published() {
                     fmt::format("{:+.1f}", 100 * (p.predicted - p.published)),
                     std::string(p.fitted ? "fitted to this: " : "predicted: ") + p.source});
   }
-  fmt::print("{}share of perfect scaling from one GPU; pal help scale says which parameters were fitted\n",
+  fmt::print("{}fraction of perfect scaling from one GPU; pal help scale lists the fitted parameters\n",
              format_table(rows));
 }
 
@@ -241,18 +243,18 @@ int cmd_plan(const std::vector<std::string>& arguments, Context&) {
       "measurement.",
       "pal plan");
   app.add_option("CONFIG", args.config, "YAML config");
-  app.add_option("KEY=VALUE", args.overrides, "settings that override the config's");
+  app.add_option("KEY=VALUE", args.overrides, "settings that override the config");
   app.add_option("--cluster", args.cluster, "a100-8, h100-8, p100-4, local, or a YAML file (pal help scale)");
   app.add_option("--gpus", args.gpus, "numbers of GPUs; default 1, 2, 4 to 4096")
       ->check(CLI::Range(1, 1000000))
       ->delimiter(',');
   app.add_option("--samples-per-gpu", args.samples_per_gpu,
-                 "let the batch grow with the GPUs; default: the config's train.global_batch")
+                 "samples per GPU, so that the batch grows with the GPUs; default: train.global_batch of the config")
       ->check(CLI::Range(1, 1000000));
-  app.add_option("--json", args.json, "also write the figures to this file");
-  app.add_option("--svg", args.svg, "also draw them to this file");
-  app.add_flag("--published", args.published, "measured scaling of others beside what the model says");
-  app.add_flag("--describe", args.description, "print the cluster as a YAML file to start from");
+  app.add_option("--json", args.json, "also write the numbers to this file");
+  app.add_option("--svg", args.svg, "also draw the curves to this file");
+  app.add_flag("--published", args.published, "compare the model with published measurements");
+  app.add_flag("--describe", args.description, "print the cluster as a YAML file that you can change");
   app.footer(
       "Examples:\n"
       "  pal plan configs/imagenet-vicreg.yaml --cluster a100-8 --svg plan.svg\n"
@@ -263,8 +265,8 @@ int cmd_plan(const std::vector<std::string>& arguments, Context&) {
   if (args.published) print_published();
   if (args.description) std::fputs(dist::cluster_text(dist::read_cluster(args.cluster)).c_str(), stdout);
   if (args.config.empty()) {
-    PAL_CHECK(args.published || args.description, "pal plan needs a config", "none was given",
-              "give one, --published or --describe");
+    PAL_CHECK(args.published || args.description, "pal plan needs a config", "none is given",
+              "give one, or --published or --describe");
     return 0;
   }
   if (args.gpus.empty()) args.gpus = doubling(4096);
@@ -273,14 +275,15 @@ int cmd_plan(const std::vector<std::string>& arguments, Context&) {
   const Plan plan = make_plan(args);
   fmt::print("{} on {} ({}): {}\n", args.config, plan.cluster.name, plan.cluster.gpu, kLabel);
   fmt::print(
-      "{:.1f} M parameters, {:.2f} GFLOP forward and {:.0f} MB for backward per sample (all its views), read off the "
-      "model itself\n\n",
+      "{:.1f} M parameters, {:.2f} GFLOP forward and {:.0f} MB for backward per sample (all its views), taken from "
+      "the model itself\n\n",
       static_cast<double>(plan.model.parameters()) / 1e6, plan.model.flops() / 1e9, plan.model.activation_bytes / 1e6);
   print_steps(plan);
   print_forms(plan);
   const int asked = args.gpus.back(), shown = plan.points.back().chosen().gpus;
   if (shown < asked)
-    fmt::print("more than {} GPUs have less than a sample each: --samples-per-gpu lets the batch grow\n", shown);
+    fmt::print("more than {} GPUs have less than one sample each: use --samples-per-gpu to let the batch grow\n",
+               shown);
   if (!args.json.empty()) write_json(plan, args.json);
   if (!args.svg.empty()) write_svg(plan, args.svg);
   return 0;

@@ -1,4 +1,4 @@
-// cmd_report: pal report RUN…: one self-contained HTML page about a run, or several beside each other.
+// cmd_report: pal report RUN…: writes one self-contained HTML page about one run or several.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -12,11 +12,11 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/progress.h"
 #include "launch/report/curves.h"
 #include "launch/report/html.h"
 #include "launch/report/samples.h"
 #include "launch/run/run_summary.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -62,7 +62,7 @@ std::string evaluations(const std::vector<RunSummary>& runs) {
     figures += confusion_figure(run);
   }
   if (rows.size() == 1) {
-    return "<p>No evaluation stands beside the runs. Make one: <code>" +
+    return "<p>No run has an evaluation. Make one: <code>" +
            html_escaped("pal eval " + runs.front().path + " --json " + runs.front().eval_file) + "</code></p>\n";
   }
   return html_table(rows) + "<p>95 %: bootstrap over the test samples.</p>\n<div class=\"figures\">" + figures +
@@ -78,7 +78,7 @@ std::string configs(const std::vector<RunSummary>& runs) {
       std::map<std::string, int> values;
       std::vector<std::string> row = {key.name};
       for (const RunSummary& run : runs) {
-        row.push_back(run.config ? run.config->formatted(key.name) : "");
+        row.push_back(run.spec ? run.spec->config.formatted(key.name) : "");
         ++values[row.back()];
       }
       if (values.size() > 1) rows.push_back(row);
@@ -86,10 +86,10 @@ std::string configs(const std::vector<RunSummary>& runs) {
     out += rows.size() > 1 ? "<h3>Where they differ</h3>\n" + html_table(rows) : "<p>All settings are the same.</p>\n";
   }
   for (const RunSummary& run : runs) {
-    if (!run.config) continue;
+    if (!run.spec) continue;
     out += "<details" + std::string(runs.size() == 1 ? " open" : "") + "><summary>" + html_escaped(run.name) +
            ": all settings, <code>" + html_escaped(run.path + "/config.yaml") + "</code></summary><pre>" +
-           html_escaped(run.config->dump()) + "</pre></details>\n";
+           html_escaped(run.spec->config.dump()) + "</pre></details>\n";
   }
   return out;
 }
@@ -105,11 +105,12 @@ std::string machines(const std::vector<RunSummary>& runs) {
       ++versions[field("pal") + " / " + field("torch")];
     }
   }
-  std::string out = rows.size() > 1 ? html_table(rows) : "<p>The runs do not tell where they were trained.</p>\n";
+  std::string out =
+      rows.size() > 1 ? html_table(rows) : "<p>The run folders do not record where they were trained.</p>\n";
   if (versions.size() > 1)
     out +=
-        "<p class=\"note\">These runs were trained by different versions of pal or LibTorch: figures may differ for "
-        "that reason alone.</p>\n";
+        "<p class=\"note\">These runs were trained by different versions of pal or LibTorch. That alone may change "
+        "results.</p>\n";
   return out;
 }
 
@@ -120,15 +121,15 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   std::string out;
   bool without_samples = false;
   SampleOptions options;
-  CLI::App app("Writes one self-contained HTML page about a run, or about several beside each other.", "pal report");
-  app.add_option("RUN", paths, "run folders; samples are shown of the first")->required();
+  CLI::App app("Writes one self-contained HTML page about one run or several.", "pal report");
+  app.add_option("RUN", paths, "run folders; samples are shown for the first")->required();
   app.add_option("--out", out, "page to write; default report.html in the first run folder");
-  app.add_flag("--no-samples", without_samples, "leave out what needs the encoder and the data");
-  app.add_option("--embed", options.train, "training samples among which neighbors are looked up")
+  app.add_flag("--no-samples", without_samples, "leave out the parts that need the encoder and the data");
+  app.add_option("--embed", options.train, "number of training samples to search for neighbors")
       ->check(CLI::Range(10, 1000000))
       ->capture_default_str();
   app.footer(
-      "The page loads nothing from anywhere: it can be mailed, and opened without a network.\nExamples:\n"
+      "The page loads nothing from other places: it can be mailed and opened without a network.\nExamples:\n"
       "  pal report runs/quickstart/ssl\n  pal report runs/quickstart/ssl runs/quickstart/mixed --out compare.html");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
   if (out.empty()) out = paths.front() + "/report.html";
@@ -138,7 +139,7 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   std::map<std::string, int> seen;
   for (const RunSummary& run : runs) ++seen[run.name];
   for (RunSummary& run : runs) {
-    if (seen[run.name] > 1) run.name = run.path;  // two of one name are told apart by their folders
+    if (seen[run.name] > 1) run.name = run.path;  // two runs of one name are shown by their folders
   }
   at::set_num_threads(io::usable_cores());
   SampleParts parts;

@@ -1,4 +1,4 @@
-// cmd_reproduce: pal reproduce NAME: a published or our own table, made by real runs; ours beside the paper's. Resumable.
+// cmd_reproduce: pal reproduce NAME: trains the runs behind a table and prints it beside the published one. Resumable.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -15,8 +15,7 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/process/mpirun.h"
-#include "launch/progress.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -33,7 +32,7 @@ struct Arguments {
 
 // A line of a table.
 struct Arm {
-  std::string name, told;  // what it is told: "600 labels"
+  std::string name, told;  // told: its supervision, "600 labels"
   Words settings;
   std::string published = "-";
 };
@@ -43,7 +42,7 @@ struct Study {
   std::string config;
   Words shared;  // settings of every arm
   std::vector<Arm> arms;
-  std::string features;  // that pal eval reads: backbone or projector
+  std::string features;  // that pal eval uses: backbone or projector
 };
 
 struct Result {
@@ -66,7 +65,8 @@ std::string spread_text(const std::vector<double>& values) {
                            : fmt::format("{:.2f}", 100 * s.mean);
 }
 
-// ---- the studies -------------------------------------------------------------------------------------------------------
+// ---- the studies
+// -------------------------------------------------------------------------------------------------------
 
 Study fashion_study(const Arguments& args) {
   Study s;
@@ -93,7 +93,7 @@ Study fashion_study(const Arguments& args) {
                                fmt::format("oracle.questions_per_round={}", (budget + rounds - 1) / rounds)});
     return words;
   };
-  // A column a class: columns without a class only teach the head to be 0.
+  // One column per class: columns without a class would only train the head to output 0.
   const auto baseline = [](const char* loss) -> Words {
     return {"graph.kind=supervised", std::string("loss.kind=") + loss, "model.projector=[256, 256, 10]"};
   };
@@ -123,7 +123,7 @@ Study cifar_study(const Arguments& args) {
             {"baseline MSE, 2 epochs", "all labels", epochs("2", mse), "63"},
             {"ssl, 10 epochs", "0 labels", epochs("10", {"graph.kind=ssl"}), "62"},
             {"supervised graph, 10 epochs", "all labels", epochs("10", {"graph.kind=supervised"}), "66"}};
-  if (args.fast) {  // a look at the whole path, not at the figures
+  if (args.fast) {  // tests the whole path; the results mean nothing
     s.arms.resize(3);
     for (Arm& arm : s.arms)
       arm.settings.insert(arm.settings.end(),
@@ -133,7 +133,8 @@ Study cifar_study(const Arguments& args) {
   return s;
 }
 
-// ---- the data ----------------------------------------------------------------------------------------------------------
+// ---- the data
+// ----------------------------------------------------------------------------------------------------------
 
 int run_pal(Context& context, const Words& words, int ranks) {
   return run_under_mpirun(context.program, words, ranks, std::max(1, io::usable_cores() / ranks));
@@ -141,15 +142,15 @@ int run_pal(Context& context, const Words& words, int ranks) {
 
 void import_data(Context& context, const Words& words, const std::string& what) {
   const int code = run_pal(context, words, 1);
-  PAL_CHECK_CODE(static_cast<Exit>(code), code == 0, "importing " + what + " failed with exit code", code,
-                 "the sentence above says why");
+  PAL_CHECK_CODE(static_cast<Exit>(code), code == 0, "importing " + what + " failed with exit code {}", code,
+                 "the reason is above");
 }
 
 void bring_fashion(Arguments& args, Context& context) {
   const std::string raw = "/usr/share/datasets/fashion-mnist";
   if (args.data.empty()) args.data = "data/fashion.h5";
   if (fs::exists(args.data)) return;
-  PAL_DATA_CHECK(fs::is_directory(raw), "Fashion-MNIST is not here, neither as " + args.data + " nor as", raw,
+  PAL_DATA_CHECK(fs::is_directory(raw), "Fashion-MNIST is neither in " + args.data + " nor in {}", raw,
                  "apt-get install dataset-fashion-mnist, or give the imported set with --data FILE.h5");
   fs::create_directories(fs::path(args.data).parent_path());
   import_data(context, {"data", "import", "idx", raw, args.data}, "Fashion-MNIST");
@@ -157,19 +158,20 @@ void bring_fashion(Arguments& args, Context& context) {
 
 void bring_cifar(const Arguments& args, Context& context) {
   if (fs::exists(args.out + "/cifar10.h5") && fs::exists(args.out + "/cifar10-test.h5")) return;
-  PAL_CHECK(!args.data.empty(), "no folder with CIFAR-10 was given", "--data is missing",
-            "bring cifar-10-binary.tar.gz, unpack it, and give its folder: --data cifar-10-batches-bin");
+  PAL_CHECK(!args.data.empty(), "no folder with CIFAR-10 is given", "--data is missing",
+            "download cifar-10-binary.tar.gz, unpack it, and give its folder: --data cifar-10-batches-bin");
   for (const char* file : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
                            "data_batch_5.bin", "test_batch.bin", "batches.meta.txt"}) {
     PAL_DATA_CHECK(fs::exists(args.data + "/" + file),
                    "the folder " + args.data + " lacks a file of CIFAR-10's binary version", file,
-                   "bring cifar-10-binary.tar.gz and unpack it there");
+                   "download cifar-10-binary.tar.gz and unpack it there");
   }
   fs::create_directories(args.out);
   import_data(context, {"data", "import", "cifar10", args.data, args.out + "/cifar10.h5"}, "CIFAR-10");
 }
 
-// ---- the runs ----------------------------------------------------------------------------------------------------------
+// ---- the runs
+// ----------------------------------------------------------------------------------------------------------
 
 std::string folder_name(const std::string& text) {
   std::string name;
@@ -187,7 +189,7 @@ bool finished(const std::string& run) {
   return fs::exists(run + "/metrics.jsonl") && record::read_metrics(run + "/metrics.jsonl").done;
 }
 
-// Trains and evaluates what is not there yet. Exit code 75: told to stop; the same command goes on.
+// Trains and evaluates the runs that are missing. Exit code 75: a signal stopped it; the same command resumes.
 int one_run(const Study& study, const Arm& arm, const std::string& run, int64_t seed, const Arguments& args,
             Context& context) {
   if (!finished(run)) {
@@ -211,12 +213,13 @@ void collect(const std::string& run, const Arguments& args, Result& into) {
   }
   const auto value = nlohmann::json::parse(io::read_whole_file(run + "/eval.json"), nullptr, false);
   PAL_DATA_CHECK(value.is_object() && value.contains("results") && value["results"].size() == 2,
-                 "no result of pal eval", run + "/eval.json", "remove it and run the same command again");
+                 "this is not a result of pal eval", run + "/eval.json", "remove it and run the same command again");
   into.linear.push_back(value["results"][0]["top1"]);
   into.knn.push_back(value["results"][1]["top1"]);
 }
 
-// The paper's qualitative claim: the supervised graph is as good as the MSE baseline, and both are above ssl at few epochs.
+// The paper's qualitative claim: the supervised graph is as good as the MSE baseline, and both are above ssl at few
+// epochs.
 bool check_claim(const std::vector<Result>& results, size_t ssl, size_t graph, size_t mse) {
   const Spread a = spread_of(results[ssl].linear), b = spread_of(results[graph].linear),
                c = spread_of(results[mse].linear);
@@ -234,7 +237,7 @@ bool check_claim(const std::vector<Result>& results, size_t ssl, size_t graph, s
          alike && above;
 }
 
-// Says which run is next and, after the first, about how long the rest takes.
+// Prints the next run and, after the first, an estimate of the remaining time.
 class Countdown {
  public:
   Countdown(const Study& study, const Arguments& args, const std::function<std::string(size_t, int64_t)>& run_of) {
@@ -262,8 +265,8 @@ int reproduce(Arguments args, Context& context) {
   if (args.fast) args.seeds = 1;
   fashion ? bring_fashion(args, context) : bring_cifar(args, context);
   const Study study = fashion ? fashion_study(args) : cifar_study(args);
-  PAL_CHECK(fs::exists(study.config), "the recipe is not here", study.config,
-            "start from PAL's own folder, or give it with --configs DIR");
+  PAL_CHECK(fs::exists(study.config), "the config of the table does not exist", study.config,
+            "run this in the checkout of PAL, or give --configs DIR");
 
   std::vector<Result> results(study.arms.size());
   const auto run_of = [&](size_t arm, int64_t seed) {
@@ -275,13 +278,13 @@ int reproduce(Arguments args, Context& context) {
       const std::string run = run_of(a, seed);
       countdown.begin(study.arms[a].name, seed, run);
       if (const int code = one_run(study, study.arms[a], run, seed, args, context); code != 0) {
-        fmt::print(stderr, "error: {} ended with exit code {}; the same command goes on from there\n", run, code);
+        fmt::print(stderr, "error: {} ended with exit code {}; the same command resumes there\n", run, code);
         return code;
       }
       collect(run, args, results[a]);
     }
   }
-  std::vector<Words> rows = {{"graph", "is told", "linear %", "kNN %"}};
+  std::vector<Words> rows = {{"graph", "supervision", "linear %", "kNN %"}};
   if (!fashion) rows[0].push_back("paper %");
   nlohmann::ordered_json json = {{"name", args.name}, {"fast", args.fast}, {"seeds", args.seeds}};
   for (size_t a = 0; a < results.size(); ++a) {
@@ -297,7 +300,7 @@ int reproduce(Arguments args, Context& context) {
              args.out, format_table(rows));
   io::write_file_atomically(args.out + "/table.json", json.dump(2) + "\n");
   if (args.fast) {
-    fmt::print("--fast: a few steps on a few samples; the figures mean nothing.\n");
+    fmt::print("--fast: a few steps on a few samples; the results mean nothing.\n");
     return static_cast<int>(Exit::ok);
   }
   const bool holds = fashion ? check_claim(results, 0, 3, 4) : check_claim(results, 0, 1, 2);
@@ -309,19 +312,22 @@ int reproduce(Arguments args, Context& context) {
 int cmd_reproduce(const std::vector<std::string>& arguments, Context& context) {
   Arguments args;
   CLI::App app(
-      "Makes a table by real runs and prints it, ours beside the paper's. Run it again and it goes on where it "
+      "Trains the runs behind a table and prints it beside the published one. The same command resumes where it "
       "stopped.",
       "pal reproduce");
-  app.add_option("NAME", args.name, "fashion: our table on Fashion-MNIST; cifar-paper: the paper's on CIFAR-10")
+  app.add_option("NAME", args.name,
+                 "fashion: a table on Fashion-MNIST; cifar-paper: the table of the paper on CIFAR-10")
       ->required()
       ->check(CLI::IsMember({"fashion", "cifar-paper"}));
   app.add_option("--data", args.data,
                  "fashion: the imported set (data/fashion.h5); cifar-paper: the folder of CIFAR-10's binary version");
   app.add_option("--out", args.out, "folder of the runs; default runs/NAME");
-  app.add_option("--configs", args.configs, "folder of the recipes")->capture_default_str();
-  app.add_option("--np", args.ranks, "ranks of each run")->check(CLI::Range(1, 4096))->capture_default_str();
-  app.add_option("--seeds", args.seeds, "runs of each line")->check(CLI::Range(1, 100))->capture_default_str();
-  app.add_flag("--fast", args.fast, "a few steps each: that it works, not what it gives");
+  app.add_option("--configs", args.configs, "folder of the configs")->capture_default_str();
+  app.add_option("--np", args.ranks, "number of ranks of each run")->check(CLI::Range(1, 4096))->capture_default_str();
+  app.add_option("--seeds", args.seeds, "number of runs (seeds) per line")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  app.add_flag("--fast", args.fast, "a few steps each: tests the path, the results mean nothing");
   app.footer(
       "fashion takes about an hour on two cores. Exit code 1 when the paper's claim does not hold: the supervised "
       "graph is as\n"

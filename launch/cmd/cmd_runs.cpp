@@ -1,4 +1,4 @@
-// cmd_runs: pal runs DIR: a table of the runs below a folder: state, best figures, and in which settings they differ.
+// cmd_runs: pal runs DIR: lists the runs below a folder: state, best accuracy, and the settings in which they differ.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -9,25 +9,25 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/run/run_summary.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
 
 std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.2f}", 100 * share) : "-"; }
 
-// Of each run, the keys in which not all runs agree, with its own values.
+// For each run, the keys whose values differ between runs, with its values.
 std::vector<std::string> differences(const std::vector<RunSummary>& runs) {
   std::vector<std::string> texts(runs.size());
   for (const config::KeySpec& key : config::config_keys()) {
     std::map<std::string, int> values;
     for (const RunSummary& run : runs) {
-      if (run.config) ++values[run.config->formatted(key.name)];
+      if (run.spec) ++values[run.spec->config.formatted(key.name)];
     }
     if (values.size() < 2) continue;
     for (size_t r = 0; r < runs.size(); ++r) {
-      if (!runs[r].config) continue;
-      const std::string value = runs[r].config->formatted(key.name);
+      if (!runs[r].spec) continue;
+      const std::string value = runs[r].spec->config.formatted(key.name);
       texts[r] += (texts[r].empty() ? "" : " ") + key.name + "=" + (value.empty() ? "null" : value);
     }
   }
@@ -38,16 +38,18 @@ std::vector<std::string> differences(const std::vector<RunSummary>& runs) {
 
 int cmd_runs(const std::vector<std::string>& arguments, Context&) {
   std::string folder = "runs";
-  CLI::App app("Lists the runs below a folder: state, best figures, and the settings in which they differ.",
+  CLI::App app("Lists the runs below a folder: state, best accuracy, and the settings in which they differ.",
                "pal runs");
-  app.add_option("DIR", folder, "folder to look below")->capture_default_str();
+  app.add_option("DIR", folder, "folder to search")->capture_default_str();
   app.footer(
-      "Accuracies are the best of eval.json and of the looks while training (eval.every).\nExample:\n  pal runs runs");
+      "Accuracies are the best of eval.json and of the evaluations while training (eval.every).\nExample:\n  pal runs "
+      "runs");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
   std::vector<RunSummary> runs;
   for (const std::string& path : find_runs(folder)) runs.push_back(summarize_run(path));
-  PAL_CHECK(!runs.empty(), "no run below the folder", folder, "train one: pal train configs/quickstart.yaml --np 2");
+  PAL_CHECK(!runs.empty(), "there is no run below this folder", folder,
+            "train one: pal train configs/quickstart.yaml --np 2");
   const std::vector<std::string> differ = differences(runs);
   std::vector<std::vector<std::string>> rows = {
       {"run", "state", "step", "loss", "linear %", "kNN %", "images/s", "queries", "differs in"}};

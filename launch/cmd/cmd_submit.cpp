@@ -14,6 +14,7 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
+#include "launch/run/load_config.h"
 #include "launch/slurm/script.h"
 
 namespace pal::launch {
@@ -29,13 +30,13 @@ struct SubmitArguments {
   bool dry_run = false;
 };
 
-// Runs sbatch; its standard output, or an Error with what it said.
+// Runs sbatch and returns its standard output; throws Error with its message.
 std::string call_sbatch(const std::vector<std::string>& command) {
   int out[2];
-  PAL_CHECK(pipe(out) == 0, "no pipe can be made", std::strerror(errno), "close other programs");
+  PAL_CHECK(pipe(out) == 0, "a pipe cannot be made", std::strerror(errno), "close other programs");
   std::fflush(nullptr);
   const pid_t child = fork();
-  PAL_CHECK(child >= 0, "no process can be started", std::strerror(errno),
+  PAL_CHECK(child >= 0, "a process cannot be started", std::strerror(errno),
             "close other programs or raise the limit (ulimit -u)");
   if (child == 0) {
     dup2(out[1], STDOUT_FILENO);
@@ -58,23 +59,23 @@ std::string call_sbatch(const std::vector<std::string>& command) {
   }
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  PAL_CHECK(code != 127, "there is no sbatch on this machine", "PATH has none",
+  PAL_CHECK(code != 127, "sbatch is not on this machine", "it is not on PATH",
             "submit from a login node of the cluster; --dry-run prints the script");
   PAL_CHECK(code == 0, "sbatch refused the job", text, "correct the site file (pal help slurm) or the options");
   return text;
 }
 
-// The job's number out of `sbatch --parsable`: "123" or "123;cluster", after any warnings.
-std::string job_number(const std::string& said) {
-  const size_t line = said.rfind('\n');
-  const std::string last = line == std::string::npos ? said : said.substr(line + 1);
+// The job id in the output of `sbatch --parsable`: "123" or "123;cluster", after any warnings.
+std::string job_number(const std::string& output) {
+  const size_t line = output.rfind('\n');
+  const std::string last = line == std::string::npos ? output : output.substr(line + 1);
   return last.substr(0, last.find(';'));
 }
 
 void check_time(const SlurmJob& job, const Site& site) {
   if (job.time.empty()) return;
   const int64_t limit = slurm_seconds(job.time), notice = std::stoll(site.signal_seconds);
-  PAL_CHECK(limit >= notice + 60, "the time limit is shorter than the notice before it and a minute of work",
+  PAL_CHECK(limit >= notice + 60, "the time limit is too short: it must exceed signal_seconds by a minute",
             fmt::format("--time {} is {} s, signal_seconds is {}", job.time, limit, notice),
             "give more time, or lower signal_seconds in the site file");
 }
@@ -92,30 +93,29 @@ int cmd_submit(const std::vector<std::string>& arguments, Context& context) {
   SlurmJob job;
   CLI::App app("Writes an sbatch script for a training run, and submits it.", "pal submit");
   app.add_option("CONFIG", args.config, "YAML config")->required();
-  app.add_option("KEY=VALUE", args.overrides, "settings that override the config's");
-  app.add_option("--nodes", job.nodes, "nodes")->check(CLI::Range(1, 100000));
-  app.add_option("--gpus-per-node", job.gpus_per_node, "GPUs of a node, a rank each; 0: CPU ranks")
+  app.add_option("KEY=VALUE", args.overrides, "settings that override the config");
+  app.add_option("--nodes", job.nodes, "number of nodes")->check(CLI::Range(1, 100000));
+  app.add_option("--gpus-per-node", job.gpus_per_node, "GPUs per node, one rank each; 0: CPU ranks")
       ->check(CLI::Range(0, 64));
-  app.add_option("--ranks-per-node", args.ranks_per_node, "ranks of a node, where it is not one per GPU")
+  app.add_option("--ranks-per-node", args.ranks_per_node, "ranks per node, if not one per GPU")
       ->check(CLI::Range(1, 1024));
-  app.add_option("--cpus-per-rank", args.cpus_per_rank, "cores of a rank; default: the site file's")
+  app.add_option("--cpus-per-rank", args.cpus_per_rank, "cores per rank; default: from the site file")
       ->check(CLI::Range(1, 1024));
   app.add_option("--time", job.time, "time limit, as sbatch takes it: 90, 2:30:00, 1-12");
   app.add_option("--run-dir", args.run_dir,
-                 "run folder, on a file system that all nodes see; default runs/<config stem>");
-  app.add_option("--name", job.name, "name of the job; default: the config's");
-  app.add_option("--site", args.site, "site file (pal help slurm); default: what PAL_SITE names");
-  app.add_option("--partition", args.partition, "partition; default: the site file's");
-  app.add_option("--mpi", args.mpi, "who starts the ranks; default: the site file's, or srun")
+                 "run folder, on a file system that all nodes share; default runs/<name of the config>");
+  app.add_option("--name", job.name, "name of the job; default: the name of the config");
+  app.add_option("--site", args.site, "site file (pal help slurm); default: $PAL_SITE");
+  app.add_option("--partition", args.partition, "partition; default: from the site file");
+  app.add_option("--mpi", args.mpi, "program that starts the ranks; default: from the site file, else srun")
       ->check(CLI::IsMember({"srun", "mpirun"}));
-  app.add_option("--sweep", args.sweeps,
-                 "key=a,b,c: a run for each value, as a job array (may be repeated: the product)");
-  app.add_option("--seeds", args.seeds, "a run for each of so many seeds, from 0")->check(CLI::Range(1, 1000));
-  app.add_option("--chain", job.chain, "so many jobs, one after another, for sites that do not requeue")
+  app.add_option("--sweep", args.sweeps, "key=a,b,c: one run per value, as a job array (may be repeated: the product)");
+  app.add_option("--seeds", args.seeds, "number of seeds, from 0: one run per seed")->check(CLI::Range(1, 1000));
+  app.add_option("--chain", job.chain, "number of jobs, one after another, for sites that do not requeue")
       ->check(CLI::Range(1, 1000));
-  app.add_option("--max-requeues", job.max_requeues, "go back to the queue at most so often")
-      ->check(CLI::Range(0, 100000));
-  app.add_option("--max-restarts", job.max_deaths, "of these, after the death of a rank")->check(CLI::Range(0, 1000));
+  app.add_option("--max-requeues", job.max_requeues, "maximum number of requeues")->check(CLI::Range(0, 100000));
+  app.add_option("--max-restarts", job.max_deaths, "maximum number of requeues after a rank died")
+      ->check(CLI::Range(0, 1000));
   app.add_flag("--dry-run", args.dry_run, "print the script and do nothing else");
   app.footer(site_help() +
              "\nExamples:\n"
@@ -143,12 +143,13 @@ int cmd_submit(const std::vector<std::string>& arguments, Context& context) {
     for (int s = 0; s < args.seeds; ++s) seeds += (s > 0 ? "," : "train.seed=") + std::to_string(s);
     args.sweeps.push_back(seeds);
   }
-  PAL_CHECK(args.sweeps.empty() || job.chain == 1, "--chain goes with one run only", "a sweep was given too",
-            "leave one of them out");
+  PAL_CHECK(args.sweeps.empty() || job.chain == 1, "--chain needs a single run", "a sweep is given too",
+            "give either --chain or a sweep");
   job.points = sweep_points(job.log_dir, args.sweeps);
-  for (SweepPoint& point : job.points) {  // a mistake is better found before the queue than behind it
+  for (SweepPoint& point : job.points) {  // finds mistakes before the job waits in the queue
     point.overrides.insert(point.overrides.begin(), args.overrides.begin(), args.overrides.end());
-    config::Config::load(args.config, point.overrides);
+    const config::Config config = config::Config::load(args.config, point.overrides);
+    if (&point == &job.points.front()) print_notes(config);
   }
 
   const std::string script = sbatch_script(job, site);
@@ -170,7 +171,7 @@ int cmd_submit(const std::vector<std::string>& arguments, Context& context) {
     fmt::print("{}\n", id);
     std::fflush(stdout);
   }
-  std::fprintf(stderr, "%zu run%s in %s; the job's own output: %s/slurm-*.log\n", job.points.size(),
+  std::fprintf(stderr, "%zu run%s in %s; the output of the job: %s/slurm-*.log\n", job.points.size(),
                job.points.size() == 1 ? "" : "s", job.log_dir.c_str(), job.log_dir.c_str());
   return 0;
 }

@@ -1,4 +1,4 @@
-// cmd_theory: pal theory: the statements of the paper, each checked by a computation, a line each.
+// cmd_theory: pal theory: checks each statement of the paper by a computation and prints a line for it.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 
@@ -19,7 +19,7 @@ int cmd_theory(const std::vector<std::string>& arguments, Context&) {
       "pal theory");
   app.add_option("--json", json_path, "also write the results to this file");
   app.footer(
-      "Where the print is wrong the line says what holds instead and shows both figures.\nExample:\n  pal theory "
+      "Where the printed statement is wrong, the line gives the correct one and both numbers.\nExample:\n  pal theory "
       "--json theory.json");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "core/config/config.h"
 #include "core/data/image/nvjpeg_decoder.h"
 #include "core/io/cores.h"
 #include "core/record/checkpoint_folder.h"
@@ -16,14 +15,14 @@
 #include "dist/train/trainer.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
-#include "launch/cmd/train_check.h"
+#include "launch/cmd/internal.h"
 #include "launch/commands.h"
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
-#include "launch/process/stop_signals.h"
+#include "launch/process/signals.h"
 #include "launch/process/supervise.h"
-#include "launch/progress.h"
-#include "launch/table.h"
+#include "launch/run/load_config.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -55,17 +54,18 @@ std::vector<dist::Fault> asked_faults(const Arguments& args) {
 enum class Ending { finished, stopped, gave_up };
 
 // Collective. What this rank computes on; the world carries its tensors from then on.
-dist::DeviceDecision choose_device(const config::Config& config, dist::World& world) {
-  const std::string& asked = config.text("train.device");
-  const bool wide = config.text("train.dtype") == "float64";
-  PAL_CHECK(!wide || asked != "cuda", "train.dtype=float64 is for CPU ranks", "train.device=cuda",
+dist::DeviceDecision choose_device(const setup::RunSpec& spec, dist::World& world) {
+  const setup::Device asked = spec.train.device;
+  const bool wide = spec.train.dtype == at::kDouble;
+  PAL_CHECK(!wide || asked != setup::Device::cuda, "train.dtype=float64 is for CPU ranks", "train.device=cuda",
             "set train.dtype=float32, or train.device=cpu");
-  dist::DeviceDecision device = world.use_device(wide ? "cpu" : asked);
-  if (wide && asked == "auto") device.why = "train.dtype=float64 is for CPU ranks";
-  PAL_CHECK(config.text("train.precision") != "bf16" || device.kind == dist::DeviceKind::cuda,
+  dist::DeviceDecision device =
+      world.use_device(config::choice_name(setup::kDevices, wide ? setup::Device::cpu : asked));
+  if (wide && asked == setup::Device::automatic) device.why = "train.dtype=float64 is for CPU ranks";
+  PAL_CHECK(spec.train.precision != model::Precision::bf16 || device.kind == dist::DeviceKind::cuda,
             "bf16 autocast is for GPUs; CPU ranks train in train.dtype", "train.precision=bf16",
             "set train.precision=full");
-  if (config.text("data.decoder") == "nvjpeg") {
+  if (spec.data.decoder == data::Decoder::nvjpeg) {
     PAL_CHECK(device.kind == dist::DeviceKind::cuda, "nvJPEG runs on GPUs, and these ranks compute on the CPU",
               "data.decoder=nvjpeg", "set data.decoder=cpu");
     const std::string reason = data::nvjpeg_state().reason;
@@ -75,12 +75,12 @@ dist::DeviceDecision choose_device(const config::Config& config, dist::World& wo
 }
 
 // From the newest checkpoint to the end, to a stop, or to gradients that stay not finite: `failed` is then that step.
-Ending train_on(const config::Config& config, const Arguments& args, dist::World& world,
-                const dist::RunControl& control, const dist::DeviceDecision& device, int64_t* failed) {
+Ending train_on(const setup::RunSpec& spec, const Arguments& args, dist::World& world, const dist::RunControl& control,
+                const dist::DeviceDecision& device, int64_t* failed) {
   const auto start = std::chrono::steady_clock::now();
-  if (control.watchdog) control.watchdog->pace(dist::Pace::slow);
+  if (control.watchdog) control.watchdog->set_phase(dist::Phase::long_operation);
   dist::Trainer trainer(
-      config, world, args.run_dir,
+      spec, world, args.run_dir,
       {args.resume == "never" && *failed < 0 ? dist::Resume::never : dist::Resume::automatic, args.origin()}, control);
   const bool is_rank0 = world.rank() == 0;
   if (is_rank0) {
@@ -127,7 +127,7 @@ Ending train_on(const config::Config& config, const Arguments& args, dist::World
   trainer.finish();
   if (!is_rank0) return Ending::finished;
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  const double images = static_cast<double>((trainer.last_step() - first) * config.integer("train.global_batch"));
+  const double images = static_cast<double>((trainer.last_step() - first) * spec.train.global_batch);
   fmt::print("trained {} steps in {:.1f} s, {:.0f} images/s, loss {:.4f}\n", trainer.last_step() - first,
              seconds.count(), images / seconds.count(), last.loss);
   fmt::print("next: pal eval {} linear knn\n", args.run_dir);
@@ -136,18 +136,20 @@ Ending train_on(const config::Config& config, const Arguments& args, dist::World
 
 // One rank, from its start to its end. Gradients that stay not finite: once back to the last checkpoint; when the same
 // step fails again, a user must look.
-Exit train(const config::Config& config, const Arguments& args, dist::World& world, StopSignals& signals) {
+Exit train(const setup::RunSpec& spec, const Arguments& args, dist::World& world, StopSignals& signals) {
   dist::check_same_program(world.control());  // before anything that a setting could make some ranks wait for
-  dist::check_same_config(config, world.control());
+  dist::check_same_config(spec.config, world.control());
   PAL_CHECK(world.size() >= args.restarts.min_ranks,
             "fewer ranks than --min-np, which is " + std::to_string(args.restarts.min_ranks), world.size(),
             "start more ranks, or lower --min-np");
-  const dist::DeviceDecision device = choose_device(config, world);
+  const dist::DeviceDecision device = choose_device(spec, world);
   const char* before = std::getenv("PAL_RESTARTS");
+  // The supervisor of --np has printed them already.
+  if (world.rank() == 0 && before == nullptr && dist::started_as_rank()) print_notes(spec.config);
   const std::vector<dist::Fault> asked = asked_faults(args);
   dist::Faults faults(asked, world.rank(), before == nullptr ? 0 : std::atoi(before));
   std::optional<dist::Watchdog> watchdog;
-  if (config.text("train.watchdog") == "on") watchdog.emplace(world, args.run_dir);
+  if (spec.train.watchdog) watchdog.emplace(world, args.run_dir);
   const dist::RunControl control{
       [&] { return signals.asked(); }, asked.empty() ? nullptr : &faults, watchdog ? &*watchdog : nullptr,
       device.kind == dist::DeviceKind::cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.ordinal))
@@ -155,18 +157,21 @@ Exit train(const config::Config& config, const Arguments& args, dist::World& wor
   int64_t failed = -1;
   for (;;) {
     const int64_t before_that = failed;
-    const Ending ending = train_on(config, args, world, control, device, &failed);
-    if (ending != Ending::gave_up) return ending == Ending::stopped ? Exit::again : Exit::ok;
+    const Ending ending = train_on(spec, args, world, control, device, &failed);
+    if (ending != Ending::gave_up) {
+      if (watchdog) watchdog->stop();
+      return ending == Ending::stopped ? Exit::again : Exit::ok;
+    }
     PAL_CHECK_CODE(Exit::numerics, failed > before_that,
                    fmt::format("the gradient was not finite in {} steps in a row, also after going back to the last "
                                "checkpoint, last at step",
-                               config.integer("train.max_skips")),
+                               spec.train.max_skips),
                    failed, "lower optim.base_lr or lengthen optim.warmup_epochs; the last checkpoint is unharmed");
     if (world.rank() == 0) {
       fmt::print(stderr,
                  "warning: the gradient was not finite in {} steps in a row, last at step {}; the run goes back to the "
                  "last checkpoint\n",
-                 config.integer("train.max_skips"), failed);
+                 spec.train.max_skips, failed);
     }
   }
 }
@@ -203,10 +208,10 @@ int cmd_train(const std::vector<std::string>& arguments, Context& context) {
       "  mpirun -np 4 --bind-to none pal train configs/cifar10-vicreg.yaml");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
-  const config::Config config = config::Config::load(args.config, args.overrides);
-  if (args.check) return check_training(config, args.ranks);
+  const setup::RunSpec spec = setup::make_run_spec(load_config(args.config, args.overrides));
+  if (args.check) return check_training(spec, args.ranks);
   if (args.run_dir.empty()) args.run_dir = "runs/" + std::filesystem::path(args.config).stem().string();
-  PAL_CHECK(config.has("data.train"), "no training set is given", "data.train is empty",
+  PAL_CHECK(!spec.data.train.empty(), "no training set is given", "data.train is empty",
             "set data.train to a .h5 file");
   asked_faults(args);
   args.origin();
@@ -221,7 +226,7 @@ int cmd_train(const std::vector<std::string>& arguments, Context& context) {
               "give at most " + std::to_string(args.ranks));
     SupervisedJob job{
         context.program, rank_args, args.ranks,
-        [&](int ranks) { return setup::compute_threads(config, static_cast<double>(io::usable_cores()) / ranks); },
+        [&](int ranks) { return setup::compute_threads(spec.train, static_cast<double>(io::usable_cores()) / ranks); },
         [&] {
           const std::vector<int64_t> steps = record::checkpoint_steps(args.run_dir);
           return steps.empty() ? int64_t{-1} : steps.front();
@@ -230,7 +235,7 @@ int cmd_train(const std::vector<std::string>& arguments, Context& context) {
   }
   StopSignals signals;  // before any thread starts
   keep_freed_memory();
-  return static_cast<int>(train(config, args, context.start_world(), signals));
+  return static_cast<int>(train(spec, args, context.start_world(), signals));
 }
 
 }  // namespace pal::launch

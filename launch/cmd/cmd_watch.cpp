@@ -1,4 +1,4 @@
-// cmd_watch: pal watch RUN: how a run stands, in a terminal, from any machine that sees the folder.
+// cmd_watch: pal watch RUN: shows the progress of a run in a terminal, from any machine that can read the folder.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -9,9 +9,8 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/progress.h"
 #include "launch/run/run_summary.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -54,7 +53,7 @@ std::string watch_text(const RunSummary& run, int columns) {
   for (const std::string& note : run.notes) out += "note: " + note + "\n";
   const size_t alarms = run.metrics.warnings.size();
   for (size_t k = alarms > 3 ? alarms - 3 : 0; k < alarms; ++k)
-    out += fmt::format("alarm at step {}: {}\n", run.metrics.warnings[k].first, run.metrics.warnings[k].second);
+    out += fmt::format("warning at step {}: {}\n", run.metrics.warnings[k].first, run.metrics.warnings[k].second);
   return out;
 }
 
@@ -64,11 +63,11 @@ int cmd_watch(const std::vector<std::string>& arguments, Context&) {
   std::string path;
   double every = 2;
   bool once = false;
-  CLI::App app("Shows how a run stands: progress, terms, throughput, memory, queries, alarms.", "pal watch");
+  CLI::App app("Shows the progress of a run: loss terms, throughput, memory, questions, warnings.", "pal watch");
   app.add_option("RUN", path, "run folder")->required();
-  app.add_option("--every", every, "seconds between looks")->check(CLI::Range(0.1, 3600.0))->capture_default_str();
-  app.add_flag("--once", once, "print once and end; also what happens on a pipe");
-  app.footer("Ends when the run does.\nExample:\n  pal watch runs/quickstart");
+  app.add_option("--every", every, "seconds between updates")->check(CLI::Range(0.1, 3600.0))->capture_default_str();
+  app.add_flag("--once", once, "print once and exit; the default when the output is not a terminal");
+  app.footer("It exits when the run is done.\nExample:\n  pal watch runs/quickstart");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
   const bool terminal = isatty(STDOUT_FILENO) != 0 && !once;
   for (;;) {

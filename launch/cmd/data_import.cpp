@@ -1,7 +1,4 @@
-#include "launch/cmd/data_import.h"
-
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <csignal>
@@ -9,8 +6,10 @@
 #include <thread>
 
 #include "kernels/base/error.h"
-#include "launch/progress_rate.h"
-#include "launch/table.h"
+#include "launch/cli.h"
+#include "launch/cmd/internal.h"
+#include "launch/process/signals.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -29,29 +28,20 @@ constexpr Importer kImporters[] = {{"folder", data::import_folder, Importer::fil
                                    {"cifar10", data::import_cifar10, Importer::pixels},
                                    {"cifar100", data::import_cifar100, Importer::pixels}};
 
-// Ctrl-C and a job's end wait until the work in hand is undone: raise() then throws, files in the making vanish, and the
-// destructor lets the signal end the process as it would have.
+// Ctrl-C or the end of a job must not leave half-written files: the signals are blocked, and progress calls raise(),
+// which throws so that the importer removes its files. The destructor unblocks the signal, which then ends the process.
 class DeferredSignals {
  public:
-  DeferredSignals() {
-    sigemptyset(&signals_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
-    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
-  }
-  ~DeferredSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  DeferredSignals() = default;
+  ~DeferredSignals() { signals_.restore(); }
   DeferredSignals(const DeferredSignals&) = delete;
 
   void raise(const char* left) const {
-    sigset_t pending;
-    sigpending(&pending);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      if (sigismember(&pending, signal) == 1)
-        throw Error(Exit::check_failed, std::string("stopped by a signal; ") + left);
-    }
+    if (signals_.pending()) throw Error(Exit::check_failed, std::string("stopped by a signal; ") + left);
   }
 
  private:
-  sigset_t signals_, before_;
+  const BlockedSignals signals_{SIGINT, SIGTERM, SIGHUP};
 };
 
 std::string first_and_count(const std::vector<std::string>& files) {
@@ -69,7 +59,7 @@ void print_report(const data::ImportReport& report, double seconds) {
   }
   fmt::print("{}", format_table(rows));
   if (!report.odd.empty()) {
-    std::vector<std::vector<std::string>> odd = {{"images", "what was odd", "treatment", "for example"}};
+    std::vector<std::vector<std::string>> odd = {{"images", "finding", "treatment", "for example"}};
     for (const data::OddCount& count : report.odd)
       odd.push_back({std::to_string(count.images), count.kind, count.treatment, count.example});
     fmt::print("\n{}", format_table(odd));
@@ -78,12 +68,12 @@ void print_report(const data::ImportReport& report, double seconds) {
     std::string list;
     for (const auto& [what, count] : report.ignored)
       list += fmt::format("{}{} {}", list.empty() ? "" : ", ", count, what);
-    fmt::print("not images, passed over: {}\n", list);
+    fmt::print("skipped files that are not images: {}\n", list);
   }
   if (report.left_out > 0)
-    fmt::print("{} left out; their names and the reasons are in {}\n", report.left_out, report.quarantine);
-  if (report.resumed > 0) fmt::print("{} images were there from an interrupted import\n", report.resumed);
-  fmt::print("{} images in {:.1f} s ({:.0f} images/s, {:.0f} MB/s); look at them with: pal data info {}\n", samples,
+    fmt::print("{} left out; {} lists them with the reasons\n", report.left_out, report.quarantine);
+  if (report.resumed > 0) fmt::print("{} images come from an interrupted import\n", report.resumed);
+  fmt::print("{} images in {:.1f} s ({:.0f} images/s, {:.0f} MB/s); show them with: pal data info {}\n", samples,
              seconds, static_cast<double>(samples - report.resumed) / seconds,
              static_cast<double>(bytes) / 1e6 / seconds, report.splits[0].files[0]);
 }
@@ -93,10 +83,10 @@ void print_report(const data::ImportReport& report, double seconds) {
 int run_data_import(DataImport import) {
   std::istringstream names(import.classes);
   for (std::string name; std::getline(names, name, ',');) import.options.classes.push_back(name);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of the write, not the end of the process
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit then fails the write instead of killing the process
   const auto* importer = std::find_if(std::begin(kImporters), std::end(kImporters),
                                       [&](const Importer& i) { return import.format == i.format; });
-  const char* left = importer->kind == Importer::files ? "the same command goes on from here" : "nothing was written";
+  const char* left = importer->kind == Importer::files ? "the same command resumes here" : "nothing was written";
   const DeferredSignals signals;
   ProgressRate rate("import");
   import.options.progress = [&](int64_t done, int64_t total) { signals.raise(left);
@@ -114,9 +104,9 @@ void add_import_options(CLI::App& command, DataImport& import) {
   options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   command
       .add_option("FORMAT", import.format,
-                  "folder (a folder for each class; train and test or val above them: both splits), images (a flat "
+                  "folder (one folder per class; train and test or val above them: both splits), images (a flat "
                   "folder or a list, without "
-                  "labels), csv (path,label,...), webdataset (.tar), h5 (of other libraries), idx (MNIST and its kin, "
+                  "labels), csv (path,label,...), webdataset (.tar), h5 (of other libraries), idx (MNIST-like, "
                   "plain or .gz), cifar10, "
                   "cifar100 (their binary versions)")
       ->required()
@@ -124,19 +114,19 @@ void add_import_options(CLI::App& command, DataImport& import) {
   command.add_option("SRC", options.source, "the folder or file with the images")->required();
   command
       .add_option("OUT", options.out,
-                  "x.h5; a test split goes to x-test.h5, the list of what was left out to x-quarantine.csv")
+                  "x.h5; a test split goes to x-test.h5, the list of skipped images to x-quarantine.csv")
       ->required();
   command.add_flag_callback(
-      "--force", [&] { options.overwrite = data::Overwrite::replace; }, "replace files that are there");
+      "--force", [&] { options.overwrite = data::Overwrite::replace; }, "replace existing files");
   command.add_option_function<int>(
       "--shards", [&](const int& n) { options.shards = n; },
-      "files per split (x-00000-of-00004.h5, ...); if not given, of near 2 GB");
+      "number of files per split (x-00000-of-00004.h5, ...); default: files of about 2 GB");
   command.add_option("--classes", import.classes, "class names in the order of the labels, separated by commas");
   command.add_option("--threads", options.threads,
-                     "that read and convert; if not given, one for each core. The result is the same");
+                     "threads that read and convert; default: one per core. The result does not depend on it");
   command.add_option("--resize-shorter", options.resize_shorter,
-                     "larger images are made smaller: pixels of the shorter side");
-  command.add_option("--quality", options.quality, "of JPEG files that are made, 1 to 100; 95 if not given");
+                     "reduce larger images until the shorter side has this many pixels");
+  command.add_option("--quality", options.quality, "quality of the JPEG files that are written, 1 to 100; default 95");
   command
       .add_option_function<std::string>(
           "--store",
@@ -145,16 +135,16 @@ void add_import_options(CLI::App& command, DataImport& import) {
                             : how == "raw" ? data::StoreAs::raw
                                            : data::StoreAs::automatic;
           },
-          "jpeg, raw (pixels; all images of one size), or auto: raw for PNG files of one size, which loses nothing, "
+          "jpeg, raw (pixels; all images of one size), or auto: raw for PNG files of one size (lossless), "
           "jpeg otherwise")
       ->check(CLI::IsMember({"auto", "jpeg", "raw"}));
   command.add_option("--labels", options.labels, "a CSV file: image,label");
   command.add_option("--parents", options.parents,
                      "the tree above the classes: a CSV file (child,parent), or wordnet for classes named by wnid");
   command.footer(
-      "JPEG files are copied as they are, unless a smaller size is asked for, they are CMYK, or Exif says that they "
-      "lie on their side.\n"
-      "A killed import goes on when the same command is given again.\n"
+      "JPEG files are copied unchanged, unless a smaller size is requested, they are CMYK, or their Exif orientation "
+      "is not upright.\n"
+      "The same command resumes a killed import.\n"
       "Examples:\n"
       "  pal data import folder ILSVRC/train data/imagenet.h5 --resize-shorter 256 --parents wordnet\n"
       "  pal data import images photos data/photos.h5\n"

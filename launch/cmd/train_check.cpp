@@ -1,5 +1,3 @@
-#include "launch/cmd/train_check.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,14 +5,15 @@
 #include <optional>
 
 #include "core/data/dataset.h"
-#include "core/data/loader/augment_config.h"
+#include "core/data/loader/augment_spec.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/optim/schedule.h"
 #include "core/setup/setup.h"
 #include "dist/scale/cluster.h"
 #include "dist/scale/scale_inputs.h"
 #include "kernels/base/error.h"
-#include "launch/table.h"
+#include "launch/cmd/internal.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -25,14 +24,14 @@ struct KnownData {
   std::string text;
   std::optional<int64_t> samples;  // that are trained on
 };
-KnownData look_at_data(const config::Config& config) {
-  if (!config.has("data.train")) return {"data.train is empty: give a set before you train", {}};
+KnownData look_at_data(const setup::RunSpec& spec) {
+  if (spec.data.train.empty()) return {"data.train is empty: set it before you train", {}};
   try {
-    const auto data = data::Dataset::open(config.text("data.train"));
-    const auto trained = static_cast<int64_t>(setup::training_subset(config, *data).size());
-    return {fmt::format("{}: {} samples, {} trained on", config.text("data.train"), data->size(), trained), trained};
+    const auto data = data::Dataset::open(spec.data.train);
+    const auto trained = static_cast<int64_t>(setup::training_subset(spec, *data).size());
+    return {fmt::format("{}: {} samples, {} trained on", spec.data.train, data->size(), trained), trained};
   } catch (const Error& e) {
-    return {fmt::format("not here: {}", e.what()), {}};
+    return {fmt::format("not available: {}", e.what()), {}};
   }
 }
 
@@ -42,30 +41,30 @@ std::string bytes_text(double bytes) {
                         : fmt::format("{:.1f} kB", bytes / 1e3);
 }
 
-std::string views_text(const config::Config& config, const dist::ViewSides& sides) {
-  std::string out = fmt::format("{} views of {}x{}", config.integer("augment.views"), sides.large, sides.large);
-  if (sides.small > 0)
-    out += fmt::format(" and {} of {}x{}", config.integer("augment.small_views"), sides.small, sides.small);
-  return out +
-         (sides.known == dist::ViewSides::Known::assumed ? " (assumed: data.size is 0 and the set is not here)" : "");
+std::string views_text(const setup::RunSpec& spec, const dist::ViewSides& sides) {
+  std::string out = fmt::format("{} views of {}x{}", spec.augment.views, sides.large, sides.large);
+  if (sides.small > 0) out += fmt::format(" and {} of {}x{}", spec.augment.small_views, sides.small, sides.small);
+  return out + (sides.known == dist::ViewSides::Known::assumed
+                    ? " (assumed: data.size is 0 and the data set is not available)"
+                    : "");
 }
 
-// Steps and learning rates. Without the set an epoch is taken for a thousand steps: the shape of the curve is the same.
-void add_schedule(Lines& lines, const config::Config& config, std::optional<int64_t> samples) {
-  const int64_t batch = config.integer("train.global_batch");
+// Steps and learning rates. Without the data set an epoch counts as a thousand steps; the curve has the same shape.
+void add_schedule(Lines& lines, const setup::RunSpec& spec, std::optional<int64_t> samples) {
+  const int64_t batch = spec.train.global_batch;
   if (samples) {
-    PAL_DATA_CHECK(*samples >= 2, "samples to train on", *samples, "give a larger set");
+    PAL_DATA_CHECK(*samples >= 2, "there are {} samples to train on", *samples, "give a larger data set");
   }
   const int64_t per_epoch =
       samples ? data::EpochSpec{*samples, std::min(batch, *samples), 0, data::Shuffle::full, 16384}.steps_per_epoch()
               : 1000;
-  const optim::Schedule s = setup::schedule(config, per_epoch);
+  const optim::Schedule s = setup::schedule(spec, per_epoch);
   if (samples) {
-    lines.push_back({"steps", fmt::format("{} ({} in an epoch)", s.total_steps, per_epoch)});
-  } else if (config.has("train.steps")) {
+    lines.push_back({"steps", fmt::format("{} ({} per epoch)", s.total_steps, per_epoch)});
+  } else if (spec.train.steps) {
     lines.push_back({"steps", fmt::format("{}", s.total_steps)});
   } else {
-    lines.push_back({"steps", fmt::format("{} epochs of samples / {} steps", config.integer("train.epochs"), batch)});
+    lines.push_back({"steps", fmt::format("{} epochs of samples / {} steps", *spec.train.epochs, batch)});
   }
   std::vector<double> curve;
   constexpr int kColumns = 60;
@@ -81,28 +80,28 @@ void add_schedule(Lines& lines, const config::Config& config, std::optional<int6
                rates[1], rates[2], rates[3], rates[4])});
 }
 
-void add_cost(Lines& lines, const config::Config& config, const dist::ViewSides& sides, int ranks) {
-  const dist::ModelCost model = dist::measure_model(config, sides);
-  const dist::Workload work = dist::step_workload(config, model);
+void add_cost(Lines& lines, const setup::RunSpec& spec, const dist::ViewSides& sides, int ranks) {
+  const dist::ModelCost model = dist::measure_model(spec, sides);
+  const dist::Workload work = dist::step_workload(spec, model);
   dist::Cluster cluster = dist::read_cluster("local");
   cluster.fabric.per_node = std::max(1, ranks);
   const dist::StepCost cost = dist::predict_step(model, work, cluster, ranks);
   lines.push_back({"model", fmt::format("{}, embedding {}: {:.2f} M parameters, {:.3g} GFLOP forward per sample",
-                                        config.text("model.backbone"), model.embedding,
+                                        config::choice_name(model::kBackbones, spec.model.backbone), model.embedding,
                                         static_cast<double>(model.parameters()) / 1e6, model.flops() / 1e9)});
   const dist::StepCost::Memory& m = cost.memory;
   lines.push_back(
-      {"memory of a rank",
+      {"memory per rank",
        fmt::format("{}: weights {}, gradients {}, optimizer {}, activations {}, loss {}, program {}",
                    bytes_text(m.total()), bytes_text(m.weights), bytes_text(m.gradients), bytes_text(m.optimizer),
                    bytes_text(m.activations), bytes_text(m.loss), bytes_text(m.context))});
   lines.push_back(
-      {"sent in a step", ranks == 1 ? std::string("nothing: one rank")
-                                    : fmt::format("{}: gradients {}, batch norm {}, loss {} ({} form)",
-                                                  bytes_text(cost.gradient_bytes + cost.norm_bytes + cost.loss_bytes),
-                                                  bytes_text(cost.gradient_bytes), bytes_text(cost.norm_bytes),
-                                                  bytes_text(cost.loss_bytes), dist::loss_form_name(work.loss.form))});
-  lines.push_back({"a checkpoint", bytes_text(cost.checkpoint_bytes)});
+      {"sent per step", ranks == 1 ? std::string("nothing: one rank")
+                                   : fmt::format("{}: gradients {}, batch norm {}, loss {} ({} form)",
+                                                 bytes_text(cost.gradient_bytes + cost.norm_bytes + cost.loss_bytes),
+                                                 bytes_text(cost.gradient_bytes), bytes_text(cost.norm_bytes),
+                                                 bytes_text(cost.loss_bytes), dist::loss_form_name(work.loss.form))});
+  lines.push_back({"checkpoint", bytes_text(cost.checkpoint_bytes)});
 }
 
 }  // namespace
@@ -116,18 +115,19 @@ std::string sparkline(const std::vector<double>& values) {
   return out;
 }
 
-int check_training(const config::Config& config, int ranks) {
+int check_training(const setup::RunSpec& spec, int ranks) {
   ranks = std::max(1, ranks);
-  const int64_t batch = config.integer("train.global_batch"), views = data::total_views(config);
-  const KnownData data = look_at_data(config);
-  const dist::ViewSides sides = dist::view_sides(config);
+  const int64_t batch = spec.train.global_batch, views = spec.augment.total_views();
+  const KnownData data = look_at_data(spec);
+  const dist::ViewSides sides = dist::view_sides(spec);
   Lines lines = {{"check", ""}, {"data", data.text}};
-  lines.push_back({"a step", fmt::format("{} samples, {}", batch, views_text(config, sides))});
-  lines.push_back({"of a rank", fmt::format("{} ranks: {} samples, {} rows", ranks, (batch + ranks - 1) / ranks,
-                                            (batch + ranks - 1) / ranks * views)});
-  add_cost(lines, config, sides, ranks);
-  add_schedule(lines, config, data.samples);
-  fmt::print("{}memory and bytes are a model's (pal help scale); nothing was trained\n", format_table(lines));
+  lines.push_back({"step", fmt::format("{} samples, {}", batch, views_text(spec, sides))});
+  lines.push_back({"per rank", fmt::format("{} ranks: {} samples, {} rows", ranks, (batch + ranks - 1) / ranks,
+                                           (batch + ranks - 1) / ranks * views)});
+  add_cost(lines, spec, sides, ranks);
+  add_schedule(lines, spec, data.samples);
+  fmt::print("{}memory and bytes are predicted by a model (pal help scale); nothing was trained\n",
+             format_table(lines));
   return static_cast<int>(Exit::ok);
 }
 

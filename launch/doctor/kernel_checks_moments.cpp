@@ -5,7 +5,7 @@
 namespace pal::launch::detail {
 namespace {
 
-// What all of them read, on both sides; the CPU's results feed the next op on both.
+// The inputs of all checks, on both sides; the CPU's results are the input of the next op on both.
 struct Inputs {
   int64_t rows, dims;
   std::vector<float> z;
@@ -49,17 +49,17 @@ void check_covariance_form(std::vector<KernelCheck>& checks, const Inputs& in, i
   MomentsOptions options;
   options.accumulate = Accumulate::native;
   std::vector<double> packed(packed_size(dims));
-  cpu::centerd_second_moment<float>({packed.data(), packed_size(dims)}, in.view, {in.mean.data(), dims}, options,
-                                    HostScratch(cpu::centerd_second_moment_scratch_bytes<float>(rows, dims, options)),
-                                    cpu);
+  cpu::centered_second_moment<float>({packed.data(), packed_size(dims)}, in.view, {in.mean.data(), dims}, options,
+                                     HostScratch(cpu::centered_second_moment_scratch_bytes<float>(rows, dims, options)),
+                                     cpu);
   const DeviceArray<double> mean(in.mean), device_packed(packed_size(dims)), same_packed(packed), terms(2);
-  const DeviceArray<char> scratch(std::max(cuda::centerd_second_moment_scratch_bytes<float>(rows, dims, options),
+  const DeviceArray<char> scratch(std::max(cuda::centered_second_moment_scratch_bytes<float>(rows, dims, options),
                                            cuda::covariance_terms_scratch_bytes(dims)));
-  KernelCheck moment{"centerd_second_moment", in.shape()};
+  KernelCheck moment{"centered_second_moment", in.shape()};
   moment.milliseconds = milliseconds(
       [&] {
-        cuda::centerd_second_moment<float>(device_packed.span(), in.device_view, mean.span(), options,
-                                           scratch.scratch(), nullptr);
+        cuda::centered_second_moment<float>(device_packed.span(), in.device_view, mean.span(), options,
+                                            scratch.scratch(), nullptr);
       },
       repeats);
   moment.error = distance(device_packed.host(), packed);
@@ -87,13 +87,14 @@ void check_covariance_form(std::vector<KernelCheck>& checks, const Inputs& in, i
   checks.push_back(term);
 
   std::vector<float> expected(rows * dims);
-  cpu::centerd_product<float>({expected.data(), rows, dims}, in.view, {in.mean.data(), dims}, {a.data(), dims, dims},
-                              Into::overwrite, HostScratch(cpu::centerd_product_scratch_bytes<float>(rows, dims)), cpu);
-  KernelCheck product{"centerd_product", in.shape()};
+  cpu::centered_product<float>({expected.data(), rows, dims}, in.view, {in.mean.data(), dims}, {a.data(), dims, dims},
+                               Into::overwrite, HostScratch(cpu::centered_product_scratch_bytes<float>(rows, dims)),
+                               cpu);
+  KernelCheck product{"centered_product", in.shape()};
   product.milliseconds = milliseconds(
       [&] {
-        cuda::centerd_product<float>({out.data(), rows, dims}, in.device_view, mean.span(), {same_a.data(), dims, dims},
-                                     Into::overwrite, nullptr);
+        cuda::centered_product<float>({out.data(), rows, dims}, in.device_view, mean.span(),
+                                      {same_a.data(), dims, dims}, Into::overwrite, nullptr);
       },
       repeats);
   product.error = distance(out.host(), expected);

@@ -1,4 +1,5 @@
-// kernel_checks_pairs: what compares all rows with all: row_logsumexp and nearest; and augment. CUDA against CPU.
+// kernel_checks_pairs: the kernels that compare all rows with all (row_logsumexp, nearest) and augment, CUDA against
+// CPU.
 #include "kernels/augment.h"
 #include "kernels/nearest.h"
 #include "kernels/row_logsumexp.h"
@@ -83,7 +84,7 @@ void check_nearest(std::vector<KernelCheck>& checks, const KernelCheckSizes& siz
                                {device_view, {}, {}}, {nullptr, queries, 0}, metric, scratch.scratch(), nullptr);
         },
         sizes.repeats);
-    check.error = distance(device_scores.host(), scores);  // ids may change places where scores agree to fp32
+    check.error = distance(device_scores.host(), scores);  // ids may swap when scores agree to fp32
     check.tolerance = 1e-5;
     check.bytes = 4.0 * static_cast<double>(queries * dims) + 16.0 * static_cast<double>(queries * k);
     check.flops = (metric == Metric::cosine ? 2.0 : 3.0) * static_cast<double>(queries) * static_cast<double>(queries) *
@@ -134,7 +135,7 @@ void check_augment(std::vector<KernelCheck>& checks, const KernelCheckSizes& siz
   const std::vector<float> got = out.host();
   for (int64_t i = 0; i < pixels; ++i) {
     const double off = std::abs(got[i] - expected[i]);
-    check.error = off <= check.error ? check.error : off;  // NaN comes through
+    check.error = off <= check.error ? check.error : off;  // keeps NaN
   }
   check.tolerance = 1.0 / 255;
   check.bytes = static_cast<double>(views * count * image_bytes) + 4.0 * static_cast<double>(pixels);

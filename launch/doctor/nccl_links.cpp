@@ -9,7 +9,7 @@
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 #include "launch/process/mpirun.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 #ifdef PAL_WITH_CUDA
 #include "dist/comm/nccl_probe.h"
@@ -28,7 +28,7 @@ std::vector<std::string> link_rank_arguments(const LinkOptions& options) {
 #ifndef PAL_WITH_CUDA
 
 int measure_links(const dist::CudaState& cuda, const std::string&, const LinkOptions&) {
-  fmt::print("\nGPUs and NCCL: not checked: {}.\n", cuda.reason);
+  fmt::print("\nGPUs and NCCL were not checked: {}.\n", cuda.reason);
   return static_cast<int>(Exit::ok);
 }
 int be_a_link_rank(dist::World&, const LinkOptions&) { return static_cast<int>(Exit::bug); }
@@ -37,7 +37,7 @@ int be_a_link_rank(dist::World&, const LinkOptions&) { return static_cast<int>(E
 
 namespace {
 
-// What the driver's own tool says of NVLink, PCIe and NUMA; empty where it is not installed.
+// The output of nvidia-smi about NVLink, PCIe and NUMA; empty when it is not installed.
 std::string driver_topology() {
   std::string text;
   FILE* pipe = popen("nvidia-smi topo -m 2>/dev/null", "r");
@@ -77,8 +77,10 @@ int measure_links(const dist::CudaState& cuda, const std::string& program, const
   std::fflush(stdout);
   const int code = run_under_mpirun(program, link_rank_arguments(options), cuda.devices, 1);
   if (code == static_cast<int>(Exit::ok)) return code;
-  fmt::print("NCCL: the job of {} rank(s), one per device, ended with {}; NCCL_DEBUG=INFO says more (pal help nccl)\n",
-             cuda.devices, code);
+  fmt::print(
+      "NCCL: the job of {} rank(s), one per device, failed with exit code {}; NCCL_DEBUG=INFO prints more (pal help "
+      "nccl)\n",
+      cuda.devices, code);
   return static_cast<int>(Exit::check_failed);
 }
 

@@ -1,11 +1,12 @@
-// nccl_links: NCCL between the GPUs of this machine, measured by a job of one rank per device. For doctor and bench comm.
+// nccl_links: measures NCCL between the GPUs of this machine with a job of one rank per device; for doctor and bench
+// comm.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "dist/comm/nccl_version.h"
+#include "dist/comm/device.h"
 #include "dist/comm/world.h"
 
 namespace pal::launch {
@@ -16,10 +17,10 @@ struct LinkOptions {
   std::string json;  // "" writes none
 };
 
-// Tables of the devices and of all-reduce over sizes, and a verdict, on stdout. The exit code: check_failed when a sum is
-// wrong or the job fails. Without a device: says what was not looked at.
+// Prints tables of the devices and of all-reduce over sizes, and the result. Returns check_failed when a sum is wrong
+// or the job fails. Without a device it prints what was not checked.
 int measure_links(const dist::CudaState& cuda, const std::string& program, const LinkOptions& options);
-// Collective: one of the ranks that the above starts, by `pal doctor` with these arguments.
+// Collective: one of the ranks that the function above starts, as `pal doctor` with these arguments.
 int be_a_link_rank(dist::World& world, const LinkOptions& options);
 std::vector<std::string> link_rank_arguments(const LinkOptions& options);
 

@@ -8,24 +8,25 @@
 namespace pal::launch {
 namespace {
 
-constexpr double kBeat = 0.5;  // seconds between looks at the inbox
-// Of the time a look at all answers takes, before the next one: people who post wait for it; when nobody does it may be soon;
-// and when nothing was answered, for what training did.
+constexpr double kBeat = 0.5;  // seconds between two refreshes
+// Pause before the figures are computed again, as a multiple of the time that takes: long while people post (a post
+// waits for the computation), short when no one posts, longest when there is no new answer (only training may have
+// changed them).
 constexpr double kRest = 200, kCalmRest = 4, kIdleRest = 2000;
-constexpr double kCalm = 1.5;        // seconds without a post after which nobody posts
-constexpr double kNothingLeft = 20;  // seconds before asking again when there was nothing to ask
-constexpr int64_t kLow = 3;          // cards of a person below which a round is asked
+constexpr double kCalm = 1.5;        // seconds without a post after which kCalmRest applies
+constexpr double kNothingLeft = 20;  // seconds before the next attempt when there was no question
+constexpr int64_t kLow = 3;          // cards of a person below which the next round is asked
 
-double keeper_seconds() {
+double monotonic_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
 
 BackgroundWorker::BackgroundWorker(BackgroundParts parts) : parts_(std::move(parts)) {
-  look();
-  looks_ = std::thread([this] { keep(); });
-  if (parts_.ask) asks_ = std::thread([this] { keep_asking(); });
+  update();
+  refreshing_ = std::thread([this] { refresh_loop(); });
+  if (parts_.ask) asking_ = std::thread([this] { ask_loop(); });
 }
 
 BackgroundWorker::~BackgroundWorker() {
@@ -34,8 +35,8 @@ BackgroundWorker::~BackgroundWorker() {
     stopping_ = true;
   }
   stop_.notify_all();
-  looks_.join();
-  if (asks_.joinable()) asks_.join();
+  refreshing_.join();
+  if (asking_.joinable()) asking_.join();
 }
 
 std::shared_ptr<const label::LabelStats> BackgroundWorker::stats() const {
@@ -53,34 +54,34 @@ bool BackgroundWorker::wait(double seconds) {
   return !stop_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return stopping_; });
 }
 
-void BackgroundWorker::look() {
-  auto stats = std::make_shared<const label::LabelStats>(parts_.look());
+void BackgroundWorker::update() {
+  auto stats = std::make_shared<const label::LabelStats>(parts_.stats());
   RunFacts facts = parts_.facts();
   const std::lock_guard<std::mutex> lock(mutex_);
   stats_ = std::move(stats);
   facts_ = std::move(facts);
 }
 
-void BackgroundWorker::keep() {
+void BackgroundWorker::refresh_loop() {
   int64_t seen = parts_.service.changes(), before = seen;
-  double looked = keeper_seconds(), changed = looked, took = 0;
+  double updated = monotonic_seconds(), changed = updated, took = 0;
   while (wait(kBeat)) {
     try {
       std::vector<std::string> warnings;
       parts_.service.refresh(warnings);
       for (const std::string& w : warnings) parts_.log("warning: " + w);
-      const double start = keeper_seconds();
+      const double start = monotonic_seconds();
       const int64_t changes = parts_.service.changes();
       if (changes != before) changed = start;
       before = changes;
       const bool calm = start - changed > kCalm;
       const double rest =
           changes == seen ? std::clamp(kIdleRest * took, 10.0, 60.0) : std::max(1.0, (calm ? kCalmRest : kRest) * took);
-      if (start < looked + rest) continue;
+      if (start < updated + rest) continue;
       seen = changes;
-      look();
-      looked = keeper_seconds();
-      took = looked - start;
+      update();
+      updated = monotonic_seconds();
+      took = updated - start;
     } catch (const Error& e) {
       parts_.log(std::string("warning: ") + e.what());
     }
@@ -93,8 +94,8 @@ bool BackgroundWorker::low() const {
                      [&](const label::User& p) { return !parts_.service.queue().has(p.name, kLow); });
 }
 
-void BackgroundWorker::keep_asking() {
-  std::string said;  // why nothing was asked, the last time
+void BackgroundWorker::ask_loop() {
+  std::string last_reason;  // why nothing was asked
   while (wait(0.2)) {
     if (!low()) continue;
     AskResult asked;
@@ -102,10 +103,10 @@ void BackgroundWorker::keep_asking() {
       asked = parts_.ask();
       parts_.service.reload();
       if (asked.queries > 0)
-        parts_.log("asked " + std::to_string(asked.queries) + " more");
-      else if (asked.why != said)
+        parts_.log("asked " + std::to_string(asked.queries) + " more questions");
+      else if (asked.why != last_reason)
         parts_.log("no question is asked: " + asked.why);
-      said = asked.why;
+      last_reason = asked.why;
     } catch (const Error& e) {
       parts_.log(std::string("warning: no questions were chosen: ") + e.what());
     }

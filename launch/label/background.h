@@ -1,6 +1,7 @@
-// background: what goes on behind the labeling page: answers from elsewhere, figures for the dashboard, the next round.
+// background: work behind the labeling page: answers from the inbox, figures for the dashboard, the next round.
 //
-// Thread: two of its own, one looks and one asks (choosing questions may take minutes). Users never wait for either.
+// Thread: two of its own. One refreshes answers and figures, the other chooses questions, which may take minutes.
+//   Requests never wait for either.
 #pragma once
 
 #include <atomic>
@@ -28,9 +29,9 @@ struct AskResult {
 struct BackgroundParts {
   label::AnswerService& service;
   const label::Users& people;
-  std::function<label::LabelStats()> look;
+  std::function<label::LabelStats()> stats;
   std::function<RunFacts()> facts;
-  std::function<AskResult()> ask;  // puts a round into the ledger. Empty: nobody asks here
+  std::function<AskResult()> ask;  // records a round in the ledger; empty: this process asks no questions
   std::function<void(const std::string&)> log;
 };
 
@@ -45,11 +46,11 @@ class BackgroundWorker {
   RunFacts facts() const;
 
  private:
-  void keep();         // of the first thread
-  void keep_asking();  // of the second
-  void look();
-  bool wait(double seconds);  // false: the end
-  bool low() const;           // somebody has little to answer
+  void refresh_loop();  // of the first thread
+  void ask_loop();      // of the second
+  void update();
+  bool wait(double seconds);  // false: the worker stops
+  bool low() const;           // a person has few cards left
 
   const BackgroundParts parts_;
   mutable std::mutex mutex_;
@@ -57,7 +58,7 @@ class BackgroundWorker {
   bool stopping_ = false;
   std::shared_ptr<const label::LabelStats> stats_;
   RunFacts facts_;
-  std::thread looks_, asks_;
+  std::thread refreshing_, asking_;
 };
 
 }  // namespace pal::launch

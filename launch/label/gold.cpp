@@ -15,7 +15,7 @@ void add_gold(oracle::Ledger& ledger, label::Writer writer, int64_t count, int64
     if (labels[i] >= 0) by_class[labels[i]].push_back(static_cast<int64_t>(i));
   }
   std::erase_if(by_class, [](const auto& c) { return c.second.size() < 2; });
-  PAL_CHECK(by_class.size() >= 2, "gold questions need two classes with two labeled samples, but there are",
+  PAL_CHECK(by_class.size() >= 2, "gold questions need two classes with two labeled samples each; there are",
             by_class.size(), "leave out --gold, or train with a larger graph.labeled_fraction");
   std::vector<std::vector<int64_t>> classes;
   for (auto& c : by_class) classes.push_back(std::move(c.second));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string_view>
 
 #include "kernels/base/error.h"
 #include "launch/label/assets.h"
@@ -11,10 +12,10 @@
 namespace pal::launch {
 namespace {
 
-// Browsers keep one jar for all ports of a host: the name of a cookie tells pages apart.
+// A browser sends a cookie to all ports of a host: the port is in the name, so that two pages do not share one.
 std::string cookie_name(int port) { return fmt::format("pal_label_{}", port); }
 
-// As it may stand in a line of the log.
+// The text as it may appear in a line of the log.
 std::string printable(const std::string& text) {
   std::string out;
   for (const unsigned char c : text.substr(0, 120))
@@ -38,7 +39,7 @@ bool is_address(const std::string& host) {
   return !host.empty() && (host.front() == '[' || host.find_first_not_of("0123456789.") == std::string::npos);
 }
 
-// A sentence of ours (not of the request) for people who look at it in a browser.
+// A sentence of the program (never text of the request) as an HTML page.
 std::string sentence_page(std::string sentence) {
   sentence.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence.front())));
   return "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "
@@ -72,16 +73,52 @@ bool PageHosts::ours(const std::string& host) const {
   return names.count(name) > 0 || (any_address && is_address(name));
 }
 
-LabelPage::LabelPage(PageParts parts, PageHosts hosts, const PageLimits& limits)
-    : parts_(std::move(parts)),
+LabelPage::LabelPage(label::AnswerService& service, label::Users& people, const label::Tokens& tokens,
+                     const PageRun& run, PageHosts hosts, const PageLimits& limits)
+    : service_(service),
+      people_(people),
+      tokens_(tokens),
+      run_(run),
       hosts_(std::move(hosts)),
       answers_(limits.answers_per_second, limits.answers_burst),
       reads_(limits.reads_per_second, limits.reads_burst),
       refusals_(limits.refusals_per_second, limits.refusals_burst) {}
 
+struct LabelPage::Route {
+  enum class Method { get, post };  // get: HEAD too
+  enum class Match { whole, prefix };
+  Method method;
+  std::string_view path;
+  Match match;
+  label::Role role;  // owner: for the owner only
+  PageResponse (LabelPage::*handler)(const PageRequest&, const label::User&);
+
+  bool fits(Method asked, const std::string& asked_path) const {
+    return asked == method && (match == Match::whole ? asked_path == path : asked_path.starts_with(path));
+  }
+};
+
+const std::vector<LabelPage::Route>& LabelPage::routes() {
+  using label::Role;
+  constexpr Route::Method get = Route::Method::get, post = Route::Method::post;
+  constexpr Route::Match whole = Route::Match::whole, prefix = Route::Match::prefix;
+  static const std::vector<Route> routes = {
+      {get, "/api/questions", whole, Role::annotator, &LabelPage::questions},
+      {get, "/api/mine", whole, Role::annotator, &LabelPage::mine},
+      {get, "/api/standing", whole, Role::annotator, &LabelPage::stats},
+      {get, "/image/", prefix, Role::annotator, &LabelPage::image},
+      {get, "/api/review", whole, Role::owner, &LabelPage::review},
+      {get, "/export/", prefix, Role::owner, &LabelPage::exported},
+      {post, "/api/answer", whole, Role::annotator, &LabelPage::answer},
+      {post, "/api/undo", whole, Role::annotator, &LabelPage::undo},
+      {post, "/api/settle", whole, Role::owner, &LabelPage::resolve},
+  };
+  return routes;
+}
+
 PageResponse LabelPage::refuse(const PageRequest& request, int status, const std::string& sentence) {
-  parts_.log(fmt::format("refused {} {} {} from {}: {}", status, printable(request.method), printable(request.path),
-                         printable(request.address), printable(sentence)));
+  run_.log(fmt::format("refused {} {} {} from {}: {}", status, printable(request.method), printable(request.path),
+                       printable(request.address), printable(sentence)));
   PageResponse response{status, "text/plain; charset=utf-8", sentence + "\n"};
   if (status == 429 || status == 503) response.headers.emplace_back("Retry-After", "1");
   if (status == 405) response.headers.emplace_back("Allow", "GET, HEAD, POST");
@@ -106,7 +143,7 @@ PageResponse LabelPage::handle(const PageRequest& request) {
   PageResponse response;
   try {
     response = route(request);
-  } catch (const Error& e) {  // the disk, or the ledger: the browser keeps the answer and tries again
+  } catch (const Error& e) {  // of the disk or the ledger: the browser keeps the answer and sends it again
     response = refuse(request, 503, e.what());
   }
   harden(response);
@@ -114,12 +151,12 @@ PageResponse LabelPage::handle(const PageRequest& request) {
 }
 
 PageResponse LabelPage::route(const PageRequest& r) {
-  const double now = parts_.now();
-  if (!hosts_.ours(r.host)) return refuse(r, 421, "this page is not served under that name");
+  const double now = run_.now();
+  if (!hosts_.ours(r.host)) return refuse(r, 421, "this page is not served under that host name");
   if (r.method != "GET" && r.method != "HEAD" && r.method != "POST")
-    return refuse(r, 405, "this method is not known here");
+    return refuse(r, 405, "this method is not supported");
   const bool post = r.method == "POST";
-  const label::User* person = parts_.people.of_cookie(cookie_value(r.cookie, cookie_name(hosts_.port)));
+  const label::User* person = people_.of_cookie(cookie_value(r.cookie, cookie_name(hosts_.port)));
   if (!post && r.path == "/" && r.parameters.count("token")) return first_visit(r, person);
   if (person == nullptr) {
     if (!refusals_.allow(r.address, now)) return refuse(r, 429, "too many requests without a session");
@@ -127,45 +164,38 @@ PageResponse LabelPage::route(const PageRequest& r) {
         r, 401, "open this page with the link that pal label printed for you: your browser has no session here");
   }
   if (!(post ? answers_ : reads_).allow(person->name, now)) return refuse(r, 429, "too many requests: wait a second");
-  const bool owner = person->role == label::Role::owner;
-  if (!post) {
-    if (r.path == "/api/questions") return questions(r, *person);
-    if (r.path == "/api/mine") return mine(*person);
-    if (r.path == "/api/standing") return stats(*person);
-    if (r.path.rfind("/image/", 0) == 0) return image(r);
-    if (r.path == "/api/review" || r.path.rfind("/export/", 0) == 0) {
-      if (!owner) return refuse(r, 403, "this is for the owner of the run");
-      return r.path == "/api/review" ? review() : exported(r);
-    }
-    return asset(r);
+  if (post) {
+    if (r.origin != "http://" + r.host && r.origin != "https://" + r.host)
+      return refuse(r, 403, "posts are accepted from this page only");
+    if (r.content_type.rfind("application/json", 0) != 0) return refuse(r, 415, "send JSON");
+    if (r.body.size() > kLongestBody) return refuse(r, 413, "a post has at most 64 KiB");
   }
-  if (r.origin != "http://" + r.host && r.origin != "https://" + r.host)
-    return refuse(r, 403, "posts come from this page alone");
-  if (r.content_type.rfind("application/json", 0) != 0) return refuse(r, 415, "send JSON");
-  if (r.body.size() > kLongestBody) return refuse(r, 413, "a post has at most 64 KiB");
-  if (r.path == "/api/answer") return answer(r, *person);
-  if (r.path == "/api/undo") return undo(r, *person);
-  if (r.path == "/api/settle") return owner ? resolve(r, *person) : refuse(r, 403, "this is for the owner of the run");
-  return refuse(r, 404, "there is nothing here");
+  for (const Route& route : routes()) {
+    if (!route.fits(post ? Route::Method::post : Route::Method::get, r.path)) continue;
+    if (route.role == label::Role::owner && person->role != label::Role::owner)
+      return refuse(r, 403, "this is for the owner of the run");
+    return (this->*route.handler)(r, *person);
+  }
+  return post ? refuse(r, 404, "there is nothing here") : asset(r);
 }
 
-// The cookie is SameSite=Strict, which a redirect from a foreign page would not show: the browser comes back by itself.
-// Who has a session and opens a used link again goes on with it.
+// The cookie is SameSite=Strict. A browser does not send it after a redirect from a foreign page, so the response is a
+// page that loads "/" itself. A person who has a session and opens a used link again keeps the session.
 PageResponse LabelPage::first_visit(const PageRequest& r, const label::User* person) {
-  const label::Users::Visit visit = parts_.people.enter(r.parameters.at("token"));
+  const label::Users::Visit visit = people_.enter(r.parameters.at("token"));
   PageResponse response{200, "text/html; charset=utf-8",
                         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" "
-                        "content=\"0;url=/\"><title>PAL</title><a href=\"/\">Go on</a></html>\n"};
+                        "content=\"0;url=/\"><title>PAL</title><a href=\"/\">Continue</a></html>\n"};
   if (visit.entry == label::Users::Entry::used && visit.person == person) return response;
-  if (visit.entry != label::Users::Entry::granted && !refusals_.allow(r.address, parts_.now()))
-    return refuse_visit(r, 429, "too many links that are not good: wait a minute");
+  if (visit.entry != label::Users::Entry::granted && !refusals_.allow(r.address, run_.now()))
+    return refuse_visit(r, 429, "too many invalid links: wait a minute");
   if (visit.entry == label::Users::Entry::used)
-    return refuse_visit(r, 403,
-                        "this link was used before: ask who runs pal label for the next one, which it has printed");
+    return refuse_visit(
+        r, 403, "this link was used before: ask the person who runs pal label for the next link, which it has printed");
   if (visit.entry == label::Users::Entry::unknown)
-    return refuse_visit(r, 403, "this link is not known here: ask who runs pal label for one");
-  parts_.log(fmt::format("{} came from {}; a link for another browser: /?token={}", printable(visit.person->name),
-                         printable(r.address), parts_.people.link(visit.person->name)));
+    return refuse_visit(r, 403, "this link is unknown: ask the person who runs pal label for one");
+  run_.log(fmt::format("{} signed in from {}; a link for another browser: /?token={}", printable(visit.person->name),
+                       printable(r.address), people_.link(visit.person->name)));
   response.headers.emplace_back("Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000",
                                                           cookie_name(hosts_.port), visit.cookie));
   return response;
@@ -183,19 +213,19 @@ PageResponse LabelPage::asset(const PageRequest& r) {
   return refuse(r, 404, "there is nothing here");
 }
 
-PageResponse LabelPage::image(const PageRequest& r) {
+PageResponse LabelPage::image(const PageRequest& r, const label::User&) {
   std::string digits = r.path.substr(7);
   const bool full = digits.ends_with("/full");
   if (full) digits.resize(digits.size() - 5);
   if (digits.empty() || digits.size() > 12 || digits.find_first_not_of("0123456789") != std::string::npos)
     return refuse(r, 404, "images have numbers");
   const int64_t sample = std::stoll(digits);
-  if (sample >= parts_.facts().samples) return refuse(r, 404, "there is no such sample");
+  if (sample >= run_.facts().samples) return refuse(r, 404, "there is no such sample");
   std::optional<PageImage> found;
   try {
-    found = parts_.image(sample, full ? ImageSize::full : ImageSize::small);
+    found = run_.image(sample, full ? ImageSize::full : ImageSize::small);
   } catch (const Error& e) {
-    return refuse(r, 422, e.what());  // the person may say so: broken
+    return refuse(r, 422, e.what());  // the person may answer: broken
   }
   if (!found) return refuse(r, 404, "this sample has no picture");
   PageResponse response{200, found->type, std::move(found->bytes)};
@@ -203,11 +233,12 @@ PageResponse LabelPage::image(const PageRequest& r) {
   return response;
 }
 
-PageResponse LabelPage::exported(const PageRequest& r) {
+PageResponse LabelPage::exported(const PageRequest& r, const label::User&) {
   const std::string name = r.path.substr(8);
   static const std::set<std::string> names = {"answers.jsonl", "answers.csv", "label-studio.json", "edges.csv"};
-  if (!names.count(name)) return refuse(r, 404, "there is answers.jsonl, answers.csv, label-studio.json and edges.csv");
-  PageResponse response{200, "application/octet-stream", parts_.exported(name)};
+  if (!names.count(name))
+    return refuse(r, 404, "the files are answers.jsonl, answers.csv, label-studio.json and edges.csv");
+  PageResponse response{200, "application/octet-stream", run_.exported(name)};
   response.headers.emplace_back("Content-Disposition", "attachment; filename=\"" + name + "\"");
   return response;
 }

@@ -1,37 +1,54 @@
 // page: the labeling page's server without its sockets: a request in, a response out.
 //
-// Order of the checks: Host, method, session, rate, Origin, type and size of the body, then the path. What fails is refused
-// with the status that says so and a line in the log. Everything but the first visit needs a session; nothing but the
-// compiled-in files, images by number and the calls below is there to be had: no path of a request names a file.
+// Order of the checks: Host, method, session, rate, Origin, type and size of the body, then the path. A request that
+// fails a check is refused with the matching status, and the refusal is logged. Everything but the first visit needs a
+// session. Only the compiled-in files, images by number and the calls below exist: no path of a request names a file.
 //
-//   GET  /?token=T                 first visit: trades a link for a cookie, once
+//   GET  /?token=T                 first visit: exchanges a link for a cookie, once
 //   GET  / /app.js …               the page (assets.h)
-//   GET  /image/N /image/N/full    a sample, small or as it is
-//   GET  /api/questions?n=3        cards for this person, theirs for a while
-//   POST /api/answer               {uuid, query, ticket, answers: [[member, verdict]…], seconds, replaces?}: acknowledged once on disk
+//   GET  /image/N /image/N/full    a sample, small or in its own size
+//   GET  /api/questions?n=3        cards for this person, reserved for a while
+//   POST /api/answer               {uuid, query, ticket, answers: [[member, verdict]…], seconds, replaces?}:
+//                                  acknowledged once it is on disk
 //   POST /api/undo                 {uuid}
 //   GET  /api/mine                 this person's newest cards
 //   GET  /api/standing             figures for the dashboard
-//   GET  /api/review, POST /api/settle {uuid, query, member, answer}, GET /export/NAME    the owner alone
+//   GET  /api/review, POST /api/settle {uuid, query, member, answer}, GET /export/NAME    for the owner only
+// To add a call: one line in routes() (page.cpp) and its handler (page_calls.cpp).
 // Thread: any.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/label/answer_service.h"
 #include "core/label/label_stats.h"
 #include "core/label/rate_limit.h"
 #include "core/label/users.h"
-#include "launch/label/page_message.h"
 
 namespace pal::launch {
+
+// A request and its response, without sockets.
+struct PageRequest {
+  std::string method = "GET", path = "/";
+  std::map<std::string, std::string> parameters = {};
+  std::string host = {}, origin = {}, cookie = {}, content_type = {};  // headers; "" when missing
+  std::string body = {};
+  std::string address = {};  // of the client
+};
+
+struct PageResponse {
+  int status = 200;
+  std::string type = "text/plain; charset=utf-8", body = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};
+};
 
 inline constexpr size_t kLongestBody = 64 * 1024;
 
@@ -40,33 +57,32 @@ struct PageImage {
 };
 enum class ImageSize { small, full };
 
-// What the page knows of the run besides its answers.
+// What the page shows of the run besides its answers.
 struct RunFacts {
   std::string name;  // of the run
   int64_t samples = 0, classes = 0, budget = 0;
   bool images = true;                                     // false: features, shown by their numbers
   std::vector<std::pair<int64_t, double>> accuracy = {};  // (step, share) while training
   std::string measure = {};                               // what that accuracy is
-  int64_t trained_on = -1;                                // answers that training has used; -1: it has not begun
+  int64_t trained_on = -1;                                // answers that training has used; -1: it has not started
 };
 
-// Who is behind the page. Functions may be called by any thread.
-struct PageParts {
-  label::AnswerService& service;
-  label::Users& people;
-  const label::Tokens& tokens;
-  // nothing: there is no picture of it. Throws Error (data) when it is broken.
-  std::function<std::optional<PageImage>(int64_t sample, ImageSize size)> image;
-  std::function<std::shared_ptr<const label::LabelStats>()> stats;  // may be nullptr
-  std::function<RunFacts()> facts;
-  std::function<std::string(int64_t node)> node_name;
-  std::function<std::string(const std::string& name)> exported;  // the file of that name; "" when there is none
-  std::function<void(const std::string& line)> log;
-  std::function<double()> now;  // seconds, never back
+// The run behind the page. Thread: any.
+class PageRun {
+ public:
+  virtual ~PageRun() = default;
+  // Nothing: there is no picture of the sample. Throws Error (data) when the stored picture is damaged.
+  virtual std::optional<PageImage> image(int64_t sample, ImageSize size) const = 0;
+  virtual std::shared_ptr<const label::LabelStats> stats() const = 0;  // may be nullptr
+  virtual RunFacts facts() const = 0;
+  virtual std::string node_name(int64_t node) const = 0;            // of the taxonomy
+  virtual std::string exported(const std::string& name) const = 0;  // the content of the file of that name
+  virtual void log(const std::string& line) const = 0;
+  virtual double now() const = 0;  // seconds of a monotonic clock
 };
 
-// Which Host headers are ours: these names with our port; with `any_address` also every address written as numbers (which
-// no foreign name can be made to stand for).
+// The Host headers that the page accepts: these names with its port; with `any_address` also every numeric address (no
+// foreign name resolves to one).
 struct PageHosts {
   std::set<std::string> names;
   int port = 0;
@@ -82,29 +98,39 @@ struct PageLimits {
 
 class LabelPage {
  public:
-  LabelPage(PageParts parts, PageHosts hosts, const PageLimits& limits = {});
+  LabelPage(label::AnswerService& service, label::Users& people, const label::Tokens& tokens, const PageRun& run,
+            PageHosts hosts, const PageLimits& limits = {});
   PageResponse handle(const PageRequest& request);
 
-  // Of a request that cannot be handled at all (too large, too slow): logged, with the page's headers.
+  // The response to a request that cannot be handled at all (too large, too slow): logged, with the page's headers.
   PageResponse refusal(const PageRequest& request, int status, const std::string& sentence);
 
  private:
+  struct Route;
+  static const std::vector<Route>& routes();
+
   PageResponse refuse(const PageRequest& request, int status, const std::string& sentence);
-  PageResponse refuse_visit(const PageRequest& request, int status, const std::string& sentence);  // of the page itself
+  // As an HTML page where the path is that of the page itself.
+  PageResponse refuse_visit(const PageRequest& request, int status, const std::string& sentence);
   PageResponse route(const PageRequest& request);
   PageResponse first_visit(const PageRequest& request, const label::User* person);
   PageResponse asset(const PageRequest& request);
-  PageResponse image(const PageRequest& request);
+
+  // Handlers of routes().
+  PageResponse image(const PageRequest& request, const label::User& person);
   PageResponse questions(const PageRequest& request, const label::User& person);
   PageResponse answer(const PageRequest& request, const label::User& person);
   PageResponse undo(const PageRequest& request, const label::User& person);
-  PageResponse mine(const label::User& person);
-  PageResponse stats(const label::User& person);
-  PageResponse review();
+  PageResponse mine(const PageRequest& request, const label::User& person);
+  PageResponse stats(const PageRequest& request, const label::User& person);
+  PageResponse review(const PageRequest& request, const label::User& person);
   PageResponse resolve(const PageRequest& request, const label::User& person);
-  PageResponse exported(const PageRequest& request);
+  PageResponse exported(const PageRequest& request, const label::User& person);
 
-  PageParts parts_;
+  label::AnswerService& service_;
+  label::Users& people_;
+  const label::Tokens& tokens_;
+  const PageRun& run_;
   const PageHosts hosts_;
   label::RateLimit answers_, reads_, refusals_;
 };

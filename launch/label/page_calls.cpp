@@ -1,4 +1,4 @@
-// page_calls: the calls of the page's script: cards out, answers in, what stands.
+// page_calls: the calls of the page's script: questions out, answers in, figures, review.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -17,7 +17,7 @@ PageResponse as_json(const Json& j, int status = 200) {
   return {status, "application/json", j.dump(-1, ' ', false, Json::error_handler_t::replace)};
 }
 
-// A sentence why it does not fit, for the caller to refuse with; "" when it does.
+// wrong: the sentence with which the caller refuses the body; "" when it is a JSON object.
 struct Read {
   std::string wrong;
   Json json;
@@ -25,7 +25,7 @@ struct Read {
 Read read_body(const std::string& body) {
   Read read;
   read.json = Json::parse(body, nullptr, false);
-  if (!read.json.is_object()) read.wrong = "the body is no JSON object";
+  if (!read.json.is_object()) read.wrong = "the body is not a JSON object";
   return read;
 }
 
@@ -73,11 +73,10 @@ std::string read_card(const Json& j, label::CardAnswer& card) {
   return "";
 }
 
-// Others of the template's component, which people may look at beside it.
+// Other members of the template's component: the page shows them beside it.
 std::vector<int64_t> examples_of(const label::LabelStats* stats, const oracle::Query& q) {
   std::vector<int64_t> examples;
-  if (stats == nullptr || !stats->store || q.template_sample < 0 ||
-      q.template_sample >= stats->store->samples())
+  if (stats == nullptr || !stats->store || q.template_sample < 0 || q.template_sample >= stats->store->samples())
     return examples;
   const auto of_component = stats->examples.find(stats->store->component(q.template_sample));
   if (of_component == stats->examples.end()) return examples;
@@ -111,21 +110,21 @@ PageResponse LabelPage::questions(const PageRequest& r, const label::User& perso
   int64_t count = 3;
   if (const auto n = r.parameters.find("n"); n != r.parameters.end() && n->second.size() == 1)
     count = std::clamp<int64_t>(n->second[0] - '0', 1, kMostCards);
-  const std::shared_ptr<const label::LabelStats> stats = parts_.stats();
+  const std::shared_ptr<const label::LabelStats> stats = run_.stats();
   Json cards = Json::array();
-  for (const oracle::Query& q : parts_.service.next(person.name, parts_.now(), count)) {
+  for (const oracle::Query& q : service_.next(person.name, run_.now(), count)) {
     Json card = {{"query", q.id},
                  {"kind", to_string(q.kind)},
                  {"template", q.template_sample},
                  {"members", q.members},
                  {"examples", examples_of(stats.get(), q)},
-                 {"ticket", parts_.tokens.ticket(person.name, q.id)}};
-    if (q.node != oracle::kNoNode) card["node"] = parts_.node_name(q.node);
+                 {"ticket", tokens_.ticket(person.name, q.id)}};
+    if (q.node != oracle::kNoNode) card["node"] = run_.node_name(q.node);
     cards.push_back(std::move(card));
   }
   return as_json({{"person", person.name},
                   {"owner", person.role == label::Role::owner},
-                  {"images", parts_.facts().images},
+                  {"images", run_.facts().images},
                   {"cards", cards}});
 }
 
@@ -137,10 +136,10 @@ PageResponse LabelPage::answer(const PageRequest& r, const label::User& person) 
   if (const std::string wrong = read_card(read.json, card); !wrong.empty()) return refuse(r, 400, wrong);
   const bool has_ticket = read.json.contains("ticket") && read.json["ticket"].is_string();
   if (!has_ticket ||
-      !label::Tokens::equal(read.json["ticket"].get<std::string>(), parts_.tokens.ticket(person.name, card.query))) {
-    return refuse(r, 403, "this question was not put to you");
+      !label::Tokens::equal(read.json["ticket"].get<std::string>(), tokens_.ticket(person.name, card.query))) {
+    return refuse(r, 403, "this question was not given to you");
   }
-  if (const std::string reason = parts_.service.take(card); !reason.empty()) return refuse(r, 409, reason);
+  if (const std::string reason = service_.record(card); !reason.empty()) return refuse(r, 409, reason);
   return as_json({{"recorded", card.uuid}});
 }
 
@@ -149,42 +148,36 @@ PageResponse LabelPage::undo(const PageRequest& r, const label::User& person) {
   if (!read.wrong.empty()) return refuse(r, 400, read.wrong);
   if (!is_uuid(read.json, "uuid")) return refuse(r, 400, "uuid is 32 hexadecimal digits");
   const std::string uuid = read.json["uuid"];
-  if (const std::string reason = parts_.service.take_back(person.name, uuid); !reason.empty())
-    return refuse(r, 409, reason);
+  if (const std::string reason = service_.undo(person.name, uuid); !reason.empty()) return refuse(r, 409, reason);
   return as_json({{"taken_back", uuid}});
 }
 
-PageResponse LabelPage::mine(const label::User& person) {
+PageResponse LabelPage::mine(const PageRequest&, const label::User& person) {
   Json cards = Json::array();
-  for (const label::PastCard& p : parts_.service.past(person.name, kPastCards)) {
+  for (const label::PastCard& p : service_.past(person.name, kPastCards)) {
     cards.push_back({{"uuid", p.uuid},
                      {"query", p.query},
                      {"kind", to_string(p.kind)},
                      {"template", p.template_sample},
                      {"answers", verdict_list(p.verdicts)},
                      {"at", p.answered_at},
-                     {"ticket", parts_.tokens.ticket(person.name, p.query)}});
+                     {"ticket", tokens_.ticket(person.name, p.query)}});
   }
   return as_json({{"cards", cards}});
 }
 
-PageResponse LabelPage::stats(const label::User& person) {
-  const RunFacts facts = parts_.facts();
-  Json j = {{"run", facts.name},
-            {"samples", facts.samples},
-            {"classes", facts.classes},
-            {"budget", facts.budget},
-            {"queue", parts_.service.queue().open()},
-            {"measure", facts.measure},
-            {"accuracy", facts.accuracy},
-            {"trained_on", facts.trained_on}};
-  const std::shared_ptr<const label::LabelStats> s = parts_.stats();
+PageResponse LabelPage::stats(const PageRequest&, const label::User& person) {
+  const RunFacts facts = run_.facts();
+  Json j = {{"run", facts.name},          {"samples", facts.samples},         {"classes", facts.classes},
+            {"budget", facts.budget},     {"queue", service_.queue().open()}, {"measure", facts.measure},
+            {"accuracy", facts.accuracy}, {"trained_on", facts.trained_on}};
+  const std::shared_ptr<const label::LabelStats> s = run_.stats();
   if (!s) return as_json(j);
   j.update({{"questions", s->questions},
             {"open", s->open},
             {"answered", s->answered},
             {"answers", s->answers},
-            {"told", s->told},
+            {"told", s->answered_pairs},
             {"known", s->known},
             {"components", s->components},
             {"unsure", s->unsure},
@@ -195,7 +188,7 @@ PageResponse LabelPage::stats(const label::User& person) {
   j["history"] = Json::array();
   for (const label::HistoryPoint& p : s->history) j["history"].push_back({p.answered, p.known, p.components});
   j["agreement"] = {{"questions", s->agreement.questions}, {"raw", s->agreement.raw}, {"fleiss", s->agreement.fleiss}};
-  // Everybody sees their own pace; the owner all of it.
+  // A person sees their own pace; the owner sees all.
   j["people"] = Json::array();
   for (const oracle::AnnotatorPace& p : s->agreement.annotators) {
     if (person.role != label::Role::owner && p.annotator != person.name) continue;
@@ -212,9 +205,9 @@ PageResponse LabelPage::stats(const label::User& person) {
   return as_json(j);
 }
 
-PageResponse LabelPage::review() {
+PageResponse LabelPage::review(const PageRequest&, const label::User&) {
   Json j = {{"disputes", Json::array()}, {"disagreements", Json::array()}};
-  const std::shared_ptr<const label::LabelStats> s = parts_.stats();
+  const std::shared_ptr<const label::LabelStats> s = run_.stats();
   if (!s) return as_json(j);
   constexpr size_t kShown = 20;
   for (size_t k = 0; k < std::min(kShown, s->disputes.size()); ++k) {
@@ -246,7 +239,7 @@ PageResponse LabelPage::resolve(const PageRequest& r, const label::User& person)
     return refuse(r, 400, "query and member are whole numbers");
   const std::optional<oracle::Verdict> said = j.contains("answer") ? read_verdict(j["answer"]) : std::nullopt;
   if (!said) return refuse(r, 400, "a verdict is yes, no, unsure, skip or broken");
-  const std::string reason = parts_.service.resolve(person.name, j["uuid"], j["query"], j["member"], *said);
+  const std::string reason = service_.resolve(person.name, j["uuid"], j["query"], j["member"], *said);
   if (!reason.empty()) return refuse(r, 409, reason);
   return as_json({{"settled", j["query"]}});
 }

@@ -26,8 +26,8 @@ PageImage as_png(const data::Picture& picture) {
 
 Pictures::Pictures(std::shared_ptr<const data::Dataset> data, std::string folder)
     : data_(std::move(data)), folder_(std::move(folder)) {
-  PAL_CHECK(folder_.empty() || std::filesystem::is_directory(folder_), "this is no folder of thumbnails", folder_,
-            "give one with files 0.png, 1.png and so on");
+  PAL_CHECK(folder_.empty() || std::filesystem::is_directory(folder_), "--thumbnails is not a folder", folder_,
+            "give a folder with files 0.png, 1.png and so on");
 }
 
 bool Pictures::any() const { return data_->encoding() != data::Encoding::features || !folder_.empty(); }

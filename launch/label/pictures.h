@@ -17,7 +17,7 @@ class Pictures {
   Pictures(std::shared_ptr<const data::Dataset> data, std::string folder);
 
   bool any() const;
-  // Nothing: there is none. Throws Error (data) when the stored one is broken. Thread: any.
+  // Empty: there is none. Throws Error (data) when the stored picture is damaged. Thread: any.
   std::optional<PageImage> of(int64_t sample, ImageSize size) const;
 
  private:

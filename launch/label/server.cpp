@@ -26,7 +26,7 @@ class TimedStream final : public httplib::Stream {
  public:
   TimedStream(socket_t socket, double seconds) : socket_(socket), seconds_(seconds) {}
 
-  // Whether a byte comes within `seconds`, while `open`; from then on the request has its time.
+  // Whether a byte arrives within `seconds`, while `open`; the deadline of the request starts then.
   template <class Open>
   bool begins(double seconds, const Open& open) {
     const Clock::time_point end = after(seconds);
@@ -46,8 +46,8 @@ class TimedStream final : public httplib::Stream {
   ssize_t read(char* data, size_t size) override { return wait(POLLIN) ? recv(socket_, data, size, 0) : -1; }
   ssize_t write(const char* data, size_t size) override {
     if (!answering_) {
-      deadline_ = after(seconds_);             // who was served slowly must not wait in vain
-      refused_ = size > 10 && data[9] >= '4';  // "HTTP/1.1 4": the rest of its body may lie in the pipe
+      deadline_ = after(seconds_);             // the response has a deadline of its own
+      refused_ = size > 10 && data[9] >= '4';  // "HTTP/1.1 4": the rest of its body may be unread
       answering_ = true;
     }
     return wait(POLLOUT) ? send(socket_, data, size, MSG_NOSIGNAL) : -1;
@@ -97,7 +97,7 @@ PageRequest as_page_request(const httplib::Request& r) {
   return request;
 }
 
-void give(const PageResponse& from, httplib::Response& to) {
+void set_response(const PageResponse& from, httplib::Response& to) {
   to.status = from.status;
   for (const auto& [name, value] : from.headers) to.set_header(name, value);
   to.set_content(from.body, from.type);
@@ -112,7 +112,7 @@ class LabelServer::Http final : public httplib::Server {
     set_payload_max_length(kLongestBody);
     set_keep_alive_max_count(1000);
     set_tcp_nodelay(true);
-    // No SO_REUSEPORT, with which two servers would share a port without knowing.
+    // Without SO_REUSEPORT: with it, two servers could share a port unnoticed.
     set_socket_options([](socket_t socket) {
       const int yes = 1;
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
@@ -123,20 +123,20 @@ class LabelServer::Http final : public httplib::Server {
                                                        : -1;
     PAL_CHECK(port_ > 0, "cannot listen at " + options.bind + ":" + std::to_string(options.port),
               errno == 0 ? "no such address" : std::strerror(errno),
-              errno == EADDRINUSE ? "another program does: choose another --port"
+              errno == EADDRINUSE ? "another program uses the port: choose another --port"
               : errno == EACCES   ? "ports below 1024 need the administrator's rights: choose another --port"
                                   : "choose another --port or --bind");
   }
 
-  ~Http() override {  // one that never ran has the port still
+  ~Http() override {  // a server that never ran still holds the port
     if (const socket_t socket = svr_sock_.exchange(INVALID_SOCKET); socket != INVALID_SOCKET) close(socket);
   }
 
   void serve(LabelPage& page) {
-    // What has no body is answered at once; the body of a post is read first, if it is one of ours.
+    // A request without a body is answered at once; the body of a post is read first, if its path is known.
     set_pre_routing_handler([&page](const httplib::Request& request, httplib::Response& response) {
       if (request.method == "POST") return HandlerResponse::Unhandled;
-      give(page.handle(as_page_request(request)), response);
+      set_response(page.handle(as_page_request(request)), response);
       return HandlerResponse::Handled;
     });
     Post("/api/(answer|undo|settle)",
@@ -146,27 +146,27 @@ class LabelServer::Http final : public httplib::Server {
              asked.body.append(data, size);
              return asked.body.size() <= kLongestBody;
            });
-           if (whole) return give(page.handle(asked), response);
+           if (whole) return set_response(page.handle(asked), response);
            const bool large = asked.body.size() > kLongestBody || response.status == 413;
-           give(large ? page.refusal(asked, 413, "a post has at most 64 KiB")
-                      : page.refusal(asked, 408, "the body did not come in time"),
-                response);
+           set_response(large ? page.refusal(asked, 413, "a post has at most 64 KiB")
+                              : page.refusal(asked, 408, "the body did not arrive in time"),
+                        response);
          });
-    // What httplib itself refuses (a line it cannot read, a path that is none of ours) carries our headers, and is logged.
+    // Responses that httplib makes itself (a malformed line, an unknown path) get the page's headers, and are logged.
     set_error_handler(HandlerWithResponse([&page](const httplib::Request& request, httplib::Response& response) {
       if (!response.body.empty()) return HandlerResponse::Unhandled;
       PageRequest asked = as_page_request(request);
       const int status = response.status;
       PageResponse refused = status == 404 || status < 400 ? page.handle(asked)
                                                            : page.refusal(asked, status, "this request cannot be read");
-      give(refused, response);
+      set_response(refused, response);
       return HandlerResponse::Handled;
     }));
     listen_after_bind();
     ended_ = true;
   }
 
-  // The call to stop a server that has not begun would be lost.
+  // stop() has no effect before the server has started.
   void end() {
     while (!is_running() && !ended_) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     stop();

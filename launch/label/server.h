@@ -1,7 +1,9 @@
 // server: the labeling page on a socket, by cpp-httplib: one thread a connection, a deadline for every request.
 //
-// A request must be there in full within `request_seconds`, however it trickles in; a connection that says nothing is closed
-// after `idle_seconds`, and after a refusal at once. Only methods, paths, parameters and five headers reach the page.
+// A request must be complete within `request_seconds`, however slowly its bytes arrive. A connection without a request
+//   is
+// closed after `idle_seconds`, and after a refusal at once. Only methods, paths, parameters and five headers reach the
+// page.
 #pragma once
 
 #include <memory>
@@ -20,7 +22,7 @@ struct ServerOptions {
 
 class LabelServer {
  public:
-  // Takes the port. Throws Error (usage) when it is in use or not permitted.
+  // Binds the port. Throws Error (usage) when it is in use or not permitted.
   explicit LabelServer(const ServerOptions& options);
   ~LabelServer();
   LabelServer(const LabelServer&) = delete;

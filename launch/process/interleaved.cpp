@@ -13,7 +13,7 @@ namespace pal::launch {
 namespace fs = std::filesystem;
 
 BenchFolder::BenchFolder() : path((fs::temp_directory_path() / "pal-bench-XXXXXX").string()) {
-  PAL_CHECK(mkdtemp(path.data()) != nullptr, "no temporary folder can be made", path,
+  PAL_CHECK(mkdtemp(path.data()) != nullptr, "a temporary folder cannot be made", path,
             "set TMPDIR to a writable folder");
 }
 
@@ -23,16 +23,17 @@ BenchFolder::~BenchFolder() {
 }
 
 void check_peer_files(const PeerOptions& peer) {
-  PAL_CHECK(fs::exists(peer.python), "no Python with torch at", peer.python, "run launch/setup, or give --python");
-  PAL_CHECK(fs::exists(peer.script), "the peer's script is not at", peer.script,
+  PAL_CHECK(fs::exists(peer.python), "there is no Python with torch here", peer.python,
+            "run launch/setup, or give --python");
+  PAL_CHECK(fs::exists(peer.script), "the script of the peer does not exist", peer.script,
             "run this in the checkout, or give --peer");
 }
 
 void install_peer(const PeerOptions& peer, const std::vector<std::string>& what) {
   std::vector<std::string> command = {peer.python, peer.script, "--setup", peer.packages};
   command.insert(command.end(), what.begin(), what.end());
-  PAL_CHECK(Subprocess(command).wait() == 0, "the peer's packages cannot be installed in", peer.packages,
-            "its own words stand above");
+  PAL_CHECK(Subprocess(command).wait() == 0, "the packages of the peer cannot be installed", peer.packages,
+            "the output of pip is above");
 }
 
 double median(std::vector<double> x) {

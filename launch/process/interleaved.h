@@ -1,4 +1,4 @@
-// interleaved: what the benchmarks share: a folder for both sides, statistics of interleaved turns.
+// interleaved: shared by the benchmarks: a folder for both sides, statistics of interleaved turns.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace pal::launch {
 
-// A temporary folder that goes when this goes.
+// A temporary folder; the destructor removes it.
 struct BenchFolder {
   std::string path;
   BenchFolder();
@@ -15,14 +15,14 @@ struct BenchFolder {
   BenchFolder& operator=(const BenchFolder&) = delete;
 };
 
-// Where the peers of a benchmark live.
+// Paths of the peers of a benchmark.
 struct PeerOptions {
   std::string python = ".deps/venv/bin/python";
   std::string script;
-  std::string packages = ".deps/peer";  // the peers' own packages; installed there when they are missing
+  std::string packages = ".deps/peer";  // packages of the peers; installed there when they are missing
 };
 void check_peer_files(const PeerOptions& peer);  // throws Error (usage) when one is missing
-// Installs the packages that `what` (words of the script's own) needs; nothing to do: a tenth of a second.
+// Installs the packages that `what` (arguments of the script) needs; takes a tenth of a second when all are there.
 void install_peer(const PeerOptions& peer, const std::vector<std::string>& what = {});
 
 double median(std::vector<double> x);

@@ -5,14 +5,14 @@
 
 namespace pal::launch {
 
-// The value behind "name : value" in a file such as /proc/cpuinfo; empty when it is not there.
+// The value of a line "name : value" in a file such as /proc/cpuinfo; empty when there is none.
 std::string proc_field(const std::string& path, const std::string& name);
 double peak_memory_mb();  // VmHWM of this process
-// The peak counts anew from what the process holds now; returns that. Where the system does not allow it, the old peak.
+// Resets the peak to the memory in use now and returns it; returns the old peak if the system does not allow the reset.
 double reset_peak_memory_mb();
 
-// Freed memory stays in the process. A step frees and asks for the same tensors again; giving their pages back to the
-// system and faulting them in anew takes a third of the time of a small model's step.
+// Keeps freed memory in the process. A step frees and allocates the same tensors; returning their pages to the system
+// and faulting them in again takes a third of the step of a small model.
 void keep_freed_memory();
 
 }  // namespace pal::launch

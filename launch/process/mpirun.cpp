@@ -1,6 +1,6 @@
-// Who waits for whom: this process waits for mpirun by sigwait, passing signals on; mpirun waits for the ranks. Should
-// mpirun die first, the ranks become children of this process (subreaper) and are killed; should this process die,
-// the kernel sends mpirun a TERM.
+// This process waits for mpirun with sigwait and forwards signals; mpirun waits for the ranks. If mpirun dies first,
+// the ranks become children of this process (subreaper), which kills them. If this process dies, the kernel sends
+// mpirun a TERM.
 #include "launch/process/mpirun.h"
 
 #include <fcntl.h>
@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "launch/process/signals.h"
 
 namespace pal::launch {
 namespace {
@@ -36,7 +37,7 @@ std::string find_mpirun() {
     if (!folder.empty() && access(candidate.c_str(), X_OK) == 0) return candidate;
   }
   const std::string built_with = PAL_MPIRUN;  // of the MPI library this program is linked to
-  PAL_CHECK(access(built_with.c_str(), X_OK) == 0, "there is no mpirun on PATH", "",
+  PAL_CHECK(access(built_with.c_str(), X_OK) == 0, "mpirun is not on PATH", "",
             "install openmpi-bin, or put the folder of your Open MPI's mpirun on PATH");
   return built_with;
 }
@@ -62,11 +63,11 @@ void pass_terminal_on() {
 }
 
 [[noreturn]] void become_mpirun(const std::vector<std::string>& command, int threads, pid_t parent,
-                                const sigset_t& mask) {
+                                const BlockedSignals& signals) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(1);  // it died before the line above
-  setpgid(0, 0);                      // Ctrl-C reaches this process alone, which passes it on once
-  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  if (getppid() != parent) _exit(1);  // the parent died before prctl
+  setpgid(0, 0);                      // Ctrl-C then reaches the parent alone, which forwards it once
+  signals.restore();
   const int null = open("/dev/null", O_RDONLY);
   if (null >= 0) dup2(null, STDIN_FILENO);
   setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
@@ -79,7 +80,7 @@ void pass_terminal_on() {
   _exit(static_cast<int>(Exit::usage));
 }
 
-// Kills what mpirun left behind: by now its ranks are children of this process.
+// Kills the ranks that mpirun left behind: they are children of this process now.
 void kill_children() {
   for (;;) {
     for (const fs::directory_entry& entry :
@@ -97,7 +98,7 @@ void kill_children() {
         kill(pid, SIGKILL);
       }
     }
-    if (waitpid(-1, nullptr, 0) < 0) return;  // a killed process hands its own children up: look again
+    if (waitpid(-1, nullptr, 0) < 0) return;  // children of a killed process become children of this one: search again
   }
 }
 
@@ -118,12 +119,12 @@ HostFacts host_facts() {
 }
 
 std::vector<std::string> mpirun_options(const HostFacts& host, int ranks, int threads) {
-  // --quiet: the banners after an error would bury our one sentence. A rank that failed has nothing to tidy up, so the
-  // others are killed at once and not after Open MPI's second of grace.
+  // --quiet: the banners after an error would hide our one sentence. A failed rank has nothing to clean up, so the
+  // others are killed at once and not after Open MPI's grace period of a second.
   std::vector<std::string> options = {"--quiet", "--mca", "odls_base_sigkill_timeout", "0"};
   if (host.root) options.push_back("--allow-run-as-root");
-  // Left to itself Open MPI binds a rank with all its threads to one core. Core sets are given only to a job that takes
-  // the whole machine: mpirun always begins at the first core, so two smaller jobs would meet there.
+  // By default Open MPI binds a rank with all its threads to one core. Only a job that uses the whole machine gets core
+  // sets: mpirun always begins at the first core, so two smaller jobs would share those cores.
   if (ranks * threads == host.cores && host.usable_cores == host.cores) {
     options.insert(options.end(), {"--map-by", "slot:PE=" + std::to_string(threads), "--bind-to", "core"});
   } else {
@@ -136,28 +137,24 @@ std::vector<std::string> mpirun_options(const HostFacts& host, int ranks, int th
 
 JobEnd run_job(const std::string& program, const std::vector<std::string>& args, int ranks, int threads,
                OnStop on_stop) {
-  PAL_CHECK(ranks >= 1, "the number of ranks is", ranks, "give at least 1");
+  PAL_CHECK(ranks >= 1, "the number of ranks is {}", ranks, "give at least 1");
   std::vector<std::string> command = {find_mpirun()};
   for (const std::string& option : mpirun_options(host_facts(), ranks, threads)) command.push_back(option);
   command.insert(command.end(), {"-np", std::to_string(ranks), program});
   command.insert(command.end(), args.begin(), args.end());
 
-  sigset_t waited, before;
-  sigemptyset(&waited);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) sigaddset(&waited, signal);
-  sigprocmask(SIG_BLOCK, &waited, &before);
+  const BlockedSignals signals{SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::fflush(nullptr);
   const pid_t parent = getpid();
   const pid_t mpirun = fork();
-  PAL_CHECK(mpirun >= 0, "no process can be started", std::strerror(errno),
+  PAL_CHECK(mpirun >= 0, "a process cannot be started", std::strerror(errno),
             "close other programs or raise the limit (ulimit -u)");
-  if (mpirun == 0) become_mpirun(command, threads, parent, before);
+  if (mpirun == 0) become_mpirun(command, threads, parent, signals);
 
   int status = 0, stopped_by = 0;
   for (;;) {
-    int signal = 0;
-    sigwait(&waited, &signal);
+    int signal = signals.wait();
     if (signal == SIGCHLD) {
       if (waitpid(mpirun, &status, WNOHANG) == mpirun) break;
       continue;
@@ -170,7 +167,7 @@ JobEnd run_job(const std::string& program, const std::vector<std::string>& args,
   }
   kill_children();
   prctl(PR_SET_CHILD_SUBREAPER, 0);
-  sigprocmask(SIG_SETMASK, &before, nullptr);
+  signals.restore();
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), stopped_by};
 }
 
@@ -180,10 +177,11 @@ int run_under_mpirun(const std::string& program, const std::vector<std::string>&
                        end.code == static_cast<int>(Exit::no_progress);
   if (end.stopped_by != 0 && !orderly) return 128 + end.stopped_by;
   if (end.code > 128 && end.code < 128 + NSIG) {
-    std::fprintf(stderr,
-                 "error: a rank was killed by signal %d (%s); if nobody did that, look for lack of memory (dmesg) or "
-                 "report a crash\n",
-                 end.code - 128, strsignal(end.code - 128));
+    std::fprintf(
+        stderr,
+        "error: a rank was killed by signal %d (%s); if you did not kill it, check for lack of memory (dmesg) or "
+        "report a crash\n",
+        end.code - 128, strsignal(end.code - 128));
   }
   return end.code;
 }

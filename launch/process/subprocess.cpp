@@ -15,10 +15,10 @@ namespace pal::launch {
 
 Subprocess::Subprocess(const std::vector<std::string>& command, SubprocessOutput output) : name_(command.front()) {
   int to[2], from[2];
-  PAL_CHECK(pipe2(to, O_CLOEXEC) == 0 && pipe2(from, O_CLOEXEC) == 0, "no pipe can be made", std::strerror(errno),
+  PAL_CHECK(pipe2(to, O_CLOEXEC) == 0 && pipe2(from, O_CLOEXEC) == 0, "a pipe cannot be made", std::strerror(errno),
             "close other programs");
   pid_ = fork();
-  PAL_CHECK(pid_ >= 0, "no process can be started", std::strerror(errno),
+  PAL_CHECK(pid_ >= 0, "a process cannot be started", std::strerror(errno),
             "close other programs or raise the limit (ulimit -u)");
   if (pid_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -61,7 +61,7 @@ std::string Subprocess::read_line() {
     if (c == '\n') return line;
     line += static_cast<char>(c);
   }
-  throw Error(Exit::check_failed, name_ + " ended before it answered; its own words stand above");
+  throw Error(Exit::check_failed, name_ + " ended before it answered; its output is above");
 }
 
 int Subprocess::wait() {

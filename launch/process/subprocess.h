@@ -1,4 +1,4 @@
-// subprocess: a process of ours that answers lines: its standard input and output are pipes.
+// subprocess: a child process that answers line by line; its standard input and output are pipes.
 #pragma once
 
 #include <sys/types.h>

@@ -32,16 +32,16 @@ Restarts::Decision Restarts::after(int code, int64_t newest_step) {
   const std::string happened = what_happened(code);
   if (idle_ >= limits_.without_progress) {
     return {0, static_cast<int>(Exit::no_progress),
-            happened + "; " + std::to_string(idle_) + " restarts brought no newer checkpoint than " +
+            happened + "; " + std::to_string(idle_) + " restarts in a row wrote no checkpoint newer than " +
                 (newest_ < 0 ? "none" : "step-" + std::to_string(newest_)) +
-                ": the run is stopped, a requeue would not help"};
+                "; the run stops, because another start would not help"};
   }
   if (restarts_ >= limits_.max_restarts) {
-    return {
-        0, code,
-        happened + "; " + std::to_string(restarts_) + " restarts are used up (--max-restarts): start again to go on"};
+    return {0, code,
+            happened + "; " + std::to_string(restarts_) +
+                " restarts are used up (--max-restarts); give the same command to resume"};
   }
-  // A start that got no further and died: one rank fewer, where that is allowed.
+  // A start that made no progress and died: one rank fewer, if --min-np allows it.
   if (!progress && restarts_ > 0 && limits_.min_ranks > 0 && ranks_ > limits_.min_ranks) --ranks_;
   ++restarts_;
   return {ranks_, 0,

@@ -1,7 +1,8 @@
-// supervise: a job of ranks that is started again after a rank died or hung, from its last checkpoint.
+// supervise: restarts a job from its last checkpoint after a rank died or hung.
 //
-// Restarted: a rank killed by a signal, ranks that were lost or differ. Not restarted: what a restart cannot mend (usage,
-// data, numerics, a bug of ours), an orderly end, and a job that somebody stopped.
+// It restarts after a rank was killed by a signal, and after ranks were lost or differ. It does not restart after
+// errors that a restart cannot fix (usage, data, numerics, a bug), after an orderly end, or after a user stopped the
+// job.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,11 @@ namespace pal::launch {
 
 struct RestartLimits {
   int max_restarts = 3;
-  int min_ranks = 0;         // 0: always the ranks asked for
+  int min_ranks = 0;         // 0: always the requested number of ranks
   int without_progress = 3;  // restarts in a row without a newer checkpoint
 };
 
-// Restarts: decides, and knows nothing of processes.
+// Restarts: makes the decisions; it starts no processes.
 class Restarts {
  public:
   Restarts(RestartLimits limits, int ranks, int64_t newest_step)
@@ -26,7 +27,7 @@ class Restarts {
   struct Decision {
     int ranks = 0;       // of the next start; 0: stop
     int code = 0;        // to stop with
-    std::string reason;  // a sentence for people
+    std::string reason;  // a sentence for the user
   };
   // After a start ended with `code`, when the newest checkpoint is of this step (-1: there is none).
   Decision after(int code, int64_t newest_step);
@@ -45,7 +46,7 @@ struct SupervisedJob {
   std::function<int(int ranks)> threads;  // of each rank
   std::function<int64_t()> newest_step;   // of the checkpoints, -1: none
 };
-// Returns the job's exit code. PAL_RESTARTS tells the ranks how many starts came before. TERM and INT become USR2: the
+// Returns the job's exit code. PAL_RESTARTS holds the number of earlier starts. TERM and INT become USR2: the
 // ranks write a checkpoint and end with 75; a second one ends them at once.
 int supervise(const SupervisedJob& job, const RestartLimits& limits);
 

@@ -3,8 +3,8 @@
 
     example_graph_loss.py [PAIRS.csv] [--loss vicreg] [--steps 400]
 
-Points of four noisy rings; the CSV says of some pairs of them that they lie on one ring (1) or on two (-1). Without a CSV the
-example writes one. Before and after, a linear classifier on the embedding (least squares) tells how well the rings come apart.
+Points of four noisy rings; the CSV lists pairs on one ring (1) or on two (-1). Without a CSV the
+example writes one. Before and after, a linear classifier on the embedding (least squares) measures how well the rings are separated.
 """
 import argparse
 import math
@@ -57,7 +57,7 @@ def main():
     model = torch.nn.Sequential(torch.nn.Linear(2, 128), torch.nn.ReLU(), torch.nn.Linear(128, 128), torch.nn.ReLU(), torch.nn.Linear(128, 8))
     loss_on_graph = GraphLoss(args.loss)
     optimizer = torch.optim.Adam(model.parameters(), 2e-3)
-    print(f"rings told apart: {linear_accuracy(model(points).detach(), label):.3f} before", flush=True)
+    print(f"ring accuracy: {linear_accuracy(model(points).detach(), label):.3f} before", flush=True)
     for step in range(args.steps):
         samples = torch.randperm(SAMPLES, generator=generator)[:256]
         views = [points[samples] + 0.05 * torch.randn(256, 2, generator=generator) for _ in range(2)]
@@ -68,7 +68,7 @@ def main():
         optimizer.step()
         if step % 50 == 0:
             print(f"step {step}: loss {loss.item():.4f}")
-    print(f"rings told apart: {linear_accuracy(model(points).detach(), label):.3f} after")
+    print(f"ring accuracy: {linear_accuracy(model(points).detach(), label):.3f} after")
 
 
 if __name__ == "__main__":

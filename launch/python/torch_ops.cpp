@@ -1,11 +1,14 @@
-// torch_ops: every criterion as torch.ops.pal.KIND (a loss.kind of the config), autograd included, for Python training code.
+// torch_ops: registers every criterion as torch.ops.pal.KIND (KIND: a loss.kind) with autograd, for training in Python.
 //
-//   torch.ops.load_library("libpal_torch_ops.so");  loss = torch.ops.pal.simclr(z, pairs=pairs, settings=["loss.temperature=0.2"])
-// z (V · n, D), view by view, float32 or float64. The graph of its n samples is the sum of
-//   views_weight · (the views of a sample)  +  labels_weight · (the samples of one label ≥ 0)  +  pairs (E, 2) with weights (E).
-// A pair is undirected and stands once; without weights they are 1. labels (n) are also what mse and cross_entropy learn.
-// support (M, D), anchors (V · n, D; z when absent): NNCLR's. related, repelled (K, 2) rows of z with their probabilities (K):
-// I and J of sampled VIC². settings: keys of the config, "loss.lambda=0.1". One process: ranks are for `pal train`.
+//   torch.ops.load_library("libpal_torch_ops.so")
+//   loss = torch.ops.pal.simclr(z, pairs=pairs, settings=["loss.temperature=0.2"])
+// Shapes: z (V · n, D), view-major, float32 or float64. The graph of its n samples is the sum of
+//   views_weight · (the views of a sample) + labels_weight · (the samples of one label ≥ 0) + pairs (E, 2), weights
+//   (E). A pair is undirected and listed once; the default weight is 1. labels (n) are also the targets of mse and
+//   cross_entropy. NNCLR takes support (M, D) and anchors (V · n, D; default z). Sampled VIC² takes related and
+//   repelled (K, 2), rows of z, with their probabilities (K). settings are keys of the config, such as
+//   "loss.lambda=0.1".
+// One process; several ranks need `pal train`.
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -16,6 +19,7 @@
 
 #include "core/config/config.h"
 #include "core/loss/criterion.h"
+#include "core/setup/run_spec.h"
 #include "kernels/base/error.h"
 
 namespace pal::launch {
@@ -36,13 +40,13 @@ std::vector<T> numbers(const at::Tensor& t) {
 }
 
 void check_pairs(const char* what, const at::Tensor& pairs, const MaybeTensor& values) {
-  PAL_CHECK(pairs.dim() == 2 && pairs.size(1) == 2 && !pairs.is_floating_point(), std::string("shape of ") + what,
+  PAL_CHECK(pairs.dim() == 2 && pairs.size(1) == 2 && !pairs.is_floating_point(), std::string(what) + " has shape {}",
             c10::str(pairs.sizes()), "give integers (pairs, 2)");
-  PAL_CHECK(!values || values->numel() == pairs.size(0), std::string("numbers that belong to ") + what,
+  PAL_CHECK(!values || values->numel() == pairs.size(0), std::string(what) + " has {} values",
             values ? values->numel() : 0, "give one per pair");
 }
 
-// Undirected pairs, both ways.
+// Undirected pairs in both directions.
 graph::SparseRest rest_of(const at::Tensor& pairs, const MaybeTensor& weights, int64_t samples) {
   check_pairs("pairs", pairs, weights);
   const std::vector<int64_t> ends = numbers<int64_t>(pairs);
@@ -50,15 +54,15 @@ graph::SparseRest rest_of(const at::Tensor& pairs, const MaybeTensor& weights, i
   std::vector<std::map<int32_t, double>> rows(samples);
   for (size_t e = 0; e < weight.size(); ++e) {
     const int64_t i = ends[2 * e], j = ends[2 * e + 1];
-    PAL_DATA_CHECK(i >= 0 && i < samples && j >= 0 && j < samples, "a pair names sample", i >= 0 && i < samples ? j : i,
-                   "samples are 0 to " + std::to_string(samples - 1));
+    PAL_DATA_CHECK(i >= 0 && i < samples && j >= 0 && j < samples, "a pair names sample {}",
+                   i >= 0 && i < samples ? j : i, "samples are 0 to " + std::to_string(samples - 1));
     const auto [at, fresh] = rows[i].emplace(static_cast<int32_t>(j), weight[e]);
     PAL_DATA_CHECK(fresh || at->second == weight[e],
-                   "a pair comes twice, with another weight: " + std::to_string(i) + "," + std::to_string(j), weight[e],
-                   "give it once");
+                   "pair " + std::to_string(i) + "," + std::to_string(j) + " comes twice; the second weight is {}",
+                   weight[e], "give it once");
     const auto [back, news] = rows[j].emplace(static_cast<int32_t>(i), weight[e]);
     PAL_DATA_CHECK(news || back->second == weight[e],
-                   "a pair comes both ways, with other weights: " + std::to_string(i) + "," + std::to_string(j),
+                   "pair " + std::to_string(i) + "," + std::to_string(j) + " comes both ways; the second weight is {}",
                    weight[e], "give it once");
   }
   graph::SparseRest rest;
@@ -95,9 +99,9 @@ struct Call {
 Call call_of(const std::string& kind, const at::Tensor& z, const std::vector<c10::IValue>& a) {
   const auto maybe = [&](size_t k) { return a[k].isNone() ? MaybeTensor() : MaybeTensor(a[k].toTensor()); };
   const int64_t views = a[0].toInt();
-  PAL_CHECK(z.dim() == 2 && (z.scalar_type() == at::kFloat || z.scalar_type() == at::kDouble), "embeddings",
+  PAL_CHECK(z.dim() == 2 && (z.scalar_type() == at::kFloat || z.scalar_type() == at::kDouble), "the embeddings are {}",
             c10::str(z.scalar_type(), z.sizes()), "give float32 or float64 rows (views · samples, width)");
-  PAL_CHECK(views >= 1 && z.size(0) % views == 0, "rows of the embeddings", z.size(0),
+  PAL_CHECK(views >= 1 && z.size(0) % views == 0, "the embeddings have {} rows", z.size(0),
             "give a multiple of views, " + std::to_string(views));
   const int64_t samples = z.size(0) / views;
   Call call;
@@ -105,7 +109,7 @@ Call call_of(const std::string& kind, const at::Tensor& z, const std::vector<c10
   if (!a[12].isNone()) {
     for (const auto& s : a[12].toListRef()) settings.push_back(s.toStringRef());
   }
-  call.criterion = loss::make_criterion(config::Config::defaults(settings));
+  call.criterion = loss::make_criterion(setup::make_run_spec(config::Config::defaults(settings)).loss);
   loss::Batch& batch = call.batch;
   batch.views = batch.graph.views = static_cast<int32_t>(views);
   batch.graph.samples = batch.end = samples;
@@ -119,7 +123,7 @@ Call call_of(const std::string& kind, const at::Tensor& z, const std::vector<c10
   }
   if (const MaybeTensor labels = maybe(3)) {
     batch.labels = numbers<int64_t>(*labels);
-    PAL_CHECK(static_cast<int64_t>(batch.labels.size()) == samples, "labels", batch.labels.size(),
+    PAL_CHECK(static_cast<int64_t>(batch.labels.size()) == samples, "there are {} labels", batch.labels.size(),
               "give one per sample, -1 unknown");
     std::map<int64_t, int32_t> block;
     graph::BlockLayer layer{{}, 0, a[5].toDouble(), {}};
@@ -153,7 +157,7 @@ class GraphLoss : public torch::autograd::Function<GraphLoss> {
   }
 };
 
-// One function for all of them: the operator's name is the loss.
+// One function for all operators: the operator's name selects the loss.
 void graph_loss(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   std::vector<c10::IValue> arguments = torch::jit::pop(*stack, count);
@@ -172,7 +176,8 @@ void graph_loss(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }  // namespace pal::launch
 
 TORCH_LIBRARY(pal, library) {
-  for (const std::string& kind : pal::config::find_key("loss.kind")->choices) {
-    library.def((kind + pal::kSchema).c_str(), torch::CppFunction::makeFromBoxedFunction<&pal::graph_loss>());
+  for (const auto& loss : pal::loss::kLosses) {
+    library.def((std::string(loss.name) + pal::launch::kSchema).c_str(),
+                torch::CppFunction::makeFromBoxedFunction<&pal::launch::graph_loss>());
   }
 }

@@ -13,7 +13,7 @@
 namespace pal::launch {
 namespace {
 
-constexpr size_t kPoints = 600;  // of a curve: a pixel shows no more
+constexpr size_t kPoints = 600;  // of a curve: more points than pixels are not visible
 
 // What is drawn: a name of metrics.jsonl, or several that are summed up or divided.
 struct Quantity {
@@ -44,12 +44,12 @@ void add_curve(plot::PlotPanel& panel, const std::string& name, record::MetricCu
   panel.curves.push_back(std::move(drawn));
 }
 
-// Share of a step's time in which gradients were on their way: sync_ms against the time of the step.
-enum class CommPart { all, seen };  // seen: what backward does not hide
+// Fraction of a step in which gradients were being reduced: sync_ms divided by the time of the step.
+enum class CommPart { all, seen };  // seen: the part that does not overlap with backward
 record::MetricCurve communication_share(const RunSummary& run, CommPart part) {
   record::MetricCurve share;
-  if (!run.config) return share;
-  const auto batch = static_cast<double>(run.config->integer("train.global_batch"));
+  if (!run.spec) return share;
+  const auto batch = static_cast<double>(run.spec->train.global_batch);
   for (const record::MetricLine& line : run.metrics.lines) {
     const auto sync = line.values.find("sync_ms"), rate = line.values.find("images_per_s"),
                behind = line.values.find("sync_hidden");
@@ -96,14 +96,14 @@ std::string curve_figures(const std::vector<RunSummary>& runs) {
     out += figure(panel, caption, runs);
   };
   each({"loss", "loss", "loss"}, "The global loss, by step.");
-  for (const RunSummary& run : runs) {  // of losses that differ, terms do not compare: a figure for each run
+  for (const RunSummary& run : runs) {  // terms of different losses are not comparable: one figure per run
     plot::PlotPanel panel;
     panel.title = alone ? "terms of the loss" : run.name + ": terms";
     panel.y.label = "term";
     int color = 0;
     for (const std::string& name : record::metric_names(run.metrics, "terms."))
       add_curve(panel, name.substr(6), record::metric_curve(run.metrics, name), 1, color++);
-    if (panel.curves.size() > 1) out += figure(panel, "The terms that add up to the loss, with their weights.", {run});
+    if (panel.curves.size() > 1) out += figure(panel, "The weighted terms whose sum is the loss.", {run});
   }
   {
     plot::PlotPanel panel;
@@ -134,23 +134,25 @@ std::string curve_figures(const std::vector<RunSummary>& runs) {
       panel.curves.back().side = plot::CurveSide::right;
       panel.curves.back().stroke = plot::CurveStroke::dashed;
     }
-    out += figure(panel, "Questions whose answers are in effect, and what they cost.", runs);
+    out += figure(panel, "Questions whose answers training uses, and their cost.", runs);
   }
   each({"effective rank of Z", "directions", "effective_rank"},
-       "Directions that the embeddings of a batch really use; 1 is collapse.");
+       "Number of directions that the embeddings of a batch use; 1 means collapse.");
   {
     plot::PlotPanel panel;
     panel.title = "communication";
-    panel.y.label = "share of a step, %";
+    panel.y.label = "fraction of a step, %";
     for (size_t r = 0; r < runs.size(); ++r) {
-      if (!(record::last_value(runs[r].metrics, "sync_ms", 0) > 0)) continue;  // alone nothing is sent
+      if (!(record::last_value(runs[r].metrics, "sync_ms", 0) > 0)) continue;  // one rank sends nothing
       add_curve(panel, named(runs[r], "all"), communication_share(runs[r], CommPart::all), 100, static_cast<int>(r));
       add_curve(panel, named(runs[r], "not hidden"), communication_share(runs[r], CommPart::seen), 100,
                 static_cast<int>(r) + (alone ? 1 : 0));
       if (!alone && !panel.curves.empty()) panel.curves.back().stroke = plot::CurveStroke::dashed;
     }
     out += figure(
-        panel, "Time of the gradients' sums against that of the step, and the part that backward does not hide.", runs);
+        panel,
+        "Time of the gradient all-reduce as a fraction of the step, and the part that does not overlap with backward.",
+        runs);
   }
   each({"learning rate", "rate", "lr"}, "The learning rate.");
   each({"memory", "MB", "memory_mb"}, "Memory of rank 0.");

@@ -1,4 +1,4 @@
-// curves: the figures of a report that metrics.jsonl and eval.json make: curves of one run or of several, confusion.
+// curves: the figures of a report from metrics.jsonl and eval.json: curves of one run or several, confusion matrix.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace pal::launch {
 
-// Figures as HTML; a quantity that no run has is left out.
+// Figures as HTML, without quantities that no run has.
 std::string curve_figures(const std::vector<RunSummary>& runs);
-// The confusion matrix of the first evaluation that has one; "" without.
+// The confusion matrix of the first evaluation that has one; "" if there is none.
 std::string confusion_figure(const RunSummary& run);
 
 }  // namespace pal::launch

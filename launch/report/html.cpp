@@ -60,7 +60,7 @@ td img { width: 44px; height: 44px; object-fit: contain; vertical-align: middle;
 }
 )css";
 
-constexpr size_t kShortCommand = 160;  // longer ones are folded away
+constexpr size_t kShortCommand = 160;  // longer ones are collapsed
 
 bool is_number(const std::string& cell) {
   return !cell.empty() &&
@@ -130,7 +130,7 @@ std::string html_figure(const std::string& body, const std::string& caption, con
 std::string html_picture(const data::Picture& picture, int shown, const std::string& title) {
   data::Picture small = picture;
   const int32_t longer = std::max(picture.height, picture.width);
-  const int32_t most = 2 * shown;  // enough for fine screens
+  const int32_t most = 2 * shown;  // enough for high-resolution screens
   if (longer > most)
     small = data::resize_picture(picture, std::max(1, picture.height * most / longer),
                                  std::max(1, picture.width * most / longer));

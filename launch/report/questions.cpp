@@ -1,4 +1,4 @@
-// questions: the last questions of a run's ledger, with the answers and the pictures they were about.
+// questions: the last questions of a run's ledger with their answers and pictures.
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -20,7 +20,8 @@ struct Asked {
   double cost = 0;
 };
 
-// Read-only, so that a run that writes there is never disturbed; while one does, SQLite refuses and we say so.
+// Opens the ledger read-only, so that a running job is not disturbed; while a job writes, SQLite refuses and the page
+// shows the reason.
 class LedgerReader {
  public:
   explicit LedgerReader(const std::string& path) : path_(path) {
@@ -53,7 +54,7 @@ class LedgerReader {
     const bool busy = code == SQLITE_BUSY || code == SQLITE_LOCKED;
     PAL_DATA_CHECK(code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE,
                    "the ledger " + path_ + " cannot be read", sqlite3_errmsg(db_),
-                   busy ? "the run is writing to it: make the report again once it has ended"
+                   busy ? "the run is writing to it: make the report again when the run has ended"
                         : "make the report with the pal that trained the run");
   }
   void query(const std::string& sql) {
@@ -95,8 +96,8 @@ std::string question_table(const RunSummary& run, const SampleOptions& options) 
     const std::vector<Asked> asked = LedgerReader(path).last(options.questions, &all);
     std::shared_ptr<data::Dataset> data;
     try {
-      if (run.config) data = data::Dataset::open(run.config->text("data.train"));
-    } catch (const Error&) {  // numbers without pictures
+      if (run.spec) data = data::Dataset::open(run.spec->data.train);
+    } catch (const Error&) {  // shows numbers without pictures
     }
     std::string out = fmt::format(
         "<p>The last {} of {} answers. <code>sqlite3 {} 'select * from answers'</code></p>\n<div "

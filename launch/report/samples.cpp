@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "core/data/loader/augment_config.h"
+#include "core/data/loader/augment_spec.h"
 #include "core/eval/knn.h"
+#include "core/eval/representation.h"
 #include "core/io/cores.h"
+#include "core/plot/plot.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
 #include "launch/report/html.h"
-#include "launch/run/embedding_plot.h"
 #include "launch/run/montage.h"
 #include "launch/run/trained_run.h"
 
@@ -35,20 +36,20 @@ std::string shown_sample(const data::Dataset& data, int64_t sample, const std::s
                      html_escaped(below.empty() ? name : name + " " + below));
 }
 
-// Set and features of the samples looked at.
+// A data set and the features of some of its samples.
 struct Looked {
   std::shared_ptr<data::Dataset> data;
   std::vector<int64_t> samples;
   at::Tensor features;
 };
 
-Looked look_at(model::Encoder& encoder, const config::Config& config, const std::string& path, int64_t count,
+Looked look_at(model::Encoder& encoder, const setup::RunSpec& spec, const std::string& path, int64_t count,
                comm::Comm& comm) {
   Looked looked{data::Dataset::open(path), {}, {}};
   looked.samples = evenly(count, looked.data->size());
   eval::EmbedOptions options;
-  options.augment = data::augment_options(config, *looked.data);
-  options.dtype = setup::scalar_type(config);
+  options.augment = data::augment_options(spec.augment, *looked.data);
+  options.dtype = spec.train.dtype;
   options.threads = io::usable_cores();
   looked.features = eval::embed(encoder, *looked.data, looked.samples, options, comm);
   return looked;
@@ -83,25 +84,26 @@ std::string neighbor_rows(const Looked& train, const Looked& test, const SampleO
 }  // namespace
 
 SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
-  if (!run.config || run.checkpoint < 0) return {"<p>There is no checkpoint to embed samples with.</p>\n", ""};
-  const config::Config& config = *run.config;
-  if (!config.has("data.test")) return {"<p>The config names no test set (data.test).</p>\n", ""};
+  if (!run.spec || run.checkpoint < 0)
+    return {"<p>The run has no checkpoint, so samples cannot be embedded.</p>\n", ""};
+  const setup::RunSpec& spec = *run.spec;
+  if (spec.data.test.empty()) return {"<p>The config names no test set (data.test).</p>\n", ""};
   try {
     const auto alone = comm::make_local_comm();
-    const TrainedRun trained = load_trained_run(run.path, config, *alone);
-    const Looked train = look_at(*trained.encoder, config, config.text("data.train"), options.train, *alone);
-    const Looked test = look_at(*trained.encoder, config, config.text("data.test"), options.test, *alone);
+    const TrainedRun trained = load_trained_run(run.path, spec, *alone);
+    const Looked train = look_at(*trained.encoder, spec, spec.data.train, options.train, *alone);
+    const Looked test = look_at(*trained.encoder, spec, spec.data.test, options.test, *alone);
     std::vector<int64_t> labels;
     for (const int64_t s : test.samples) {
       if (!test.data->labels().empty()) labels.push_back(test.data->labels()[static_cast<size_t>(s)]);
     }
     SampleParts parts;
     parts.neighbors = fmt::format(
-                           "<p>Left, framed in black: a test sample. Then the nearest of {} training samples by the "
-                           "cosine of their features (the number), green: of the same class. "
-                           "Checkpoint of step {}. <code>pal report {}</code></p>\n",
-                           train.samples.size(), trained.step, html_escaped(run.path)) +
-                       neighbor_rows(train, test, options);
+                          "<p>Left, with a black frame: a test sample. Then the nearest of {} training samples by the "
+                          "cosine of their features (the number); green: the same class. "
+                          "Checkpoint of step {}. <code>pal report {}</code></p>\n",
+                          train.samples.size(), trained.step, html_escaped(run.path)) +
+                      neighbor_rows(train, test, options);
     parts.plane = html_figure(embedding_plot(test.features, labels, test.data->classes()),
                               fmt::format("{} test samples of step {}, in the two directions of most variance.",
                                           test.samples.size(), trained.step),
@@ -110,6 +112,33 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
   } catch (const Error& e) {
     return {"<p class=\"note\">No samples are shown: " + html_escaped(e.what()) + "</p>\n", ""};
   }
+}
+
+std::string embedding_plot(const at::Tensor& features, const std::vector<int64_t>& labels,
+                           const std::vector<std::string>& classes) {
+  constexpr int64_t kShown = 3000;
+  const eval::PlaneMap map = eval::principal_plane(features);
+  plot::PlotPanel panel;
+  panel.title = "features, principal components";
+  panel.x.label = fmt::format("first, {:.0f} % of the variance", 100 * map.share[0]);
+  panel.y.label = fmt::format("second, {:.0f} %", 100 * map.share[1]);
+  const size_t kinds = labels.empty() ? 1 : std::max<size_t>(classes.size(), 1);
+  panel.curves.resize(kinds);
+  for (size_t c = 0; c < kinds; ++c) {
+    panel.curves[c].name = labels.empty() || c >= classes.size() ? "" : classes[c];
+    panel.curves[c].stroke = plot::CurveStroke::dots;
+  }
+  const at::Tensor points = map.points.contiguous();
+  const int64_t n = points.size(0), shown = std::min(n, kShown);
+  for (int64_t k = 0; k < shown; ++k) {
+    const int64_t i = k * n / shown;
+    const int64_t label = labels.empty() ? 0 : labels[static_cast<size_t>(i)];
+    if (label < 0) continue;
+    plot::PlotCurve& curve = panel.curves[static_cast<size_t>(label)];
+    curve.x.push_back(points.const_data_ptr<double>()[2 * i]);
+    curve.y.push_back(points.const_data_ptr<double>()[2 * i + 1]);
+  }
+  return plot::svg_plot({panel});
 }
 
 }  // namespace pal::launch

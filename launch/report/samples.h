@@ -1,6 +1,8 @@
-// samples: the parts of a report that need the encoder and the data: neighbors of test samples, the plane of the features,
-// the questions with their pictures. Where one of them is missing, a sentence stands in its place.
+// samples: the parts of a report that need the encoder and the data: neighbors of test samples, the plot of the
+// features, the questions with their pictures. If a part cannot be made, a sentence gives the reason.
 #pragma once
+
+#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <string>
@@ -12,8 +14,8 @@ namespace pal::launch {
 
 struct SampleOptions {
   int64_t queries = 10, neighbors = 7;  // rows and columns of the montage
-  int64_t train = 4000, test = 2000;     // samples that are embedded
-  int64_t questions = 40;                // of the ledger, the last ones
+  int64_t train = 4000, test = 2000;    // samples that are embedded
+  int64_t questions = 40;               // of the ledger, the last ones
 };
 
 struct SampleParts {
@@ -21,7 +23,12 @@ struct SampleParts {
 };
 SampleParts sample_parts(const RunSummary& run, const SampleOptions& options);
 
-// The last questions of the run's ledger with the answers; "" when it never asked.
+// The last questions of the run's ledger with the answers; "" when the run asked none.
 std::string question_table(const RunSummary& run, const SampleOptions& options);
+
+// Features in the plane of their two directions of most variance, one color per class, as SVG. At most 3000 rows,
+// evenly spaced. No labels: one color.
+std::string embedding_plot(const at::Tensor& features, const std::vector<int64_t>& labels,
+                           const std::vector<std::string>& classes);
 
 }  // namespace pal::launch

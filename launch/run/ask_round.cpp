@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "core/data/feature_set.h"
-#include "core/data/loader/augment_config.h"
+#include "core/data/loader/augment_spec.h"
 #include "core/eval/embed.h"
 #include "core/oracle/round/choose_questions.h"
-#include "core/oracle/round/predicted_answers.h"
+#include "core/oracle/round/pool.h"
+#include "core/oracle/round/round.h"
 #include "core/record/checkpoint_folder.h"
-#include "core/setup/setup.h"
 #include "kernels/base/error.h"
 #include "launch/run/trained_run.h"
 
@@ -18,68 +18,61 @@ namespace pal::launch {
 namespace {
 
 at::Tensor inputs_of(const RunGraph& graph, const std::vector<int64_t>& samples) {
-  const std::string& train = graph.config.text("data.train");
+  const std::string& train = graph.spec.data.train;
   if (data::is_feature_file(train)) return data::read_features(train).rows.index_select(0, at::tensor(samples));
   return eval::pixels(*graph.data, samples);
 }
 
-oracle::Pool make_pool(const std::string& run, const RunGraph& graph, const oracle::QuerySampler& sampler,
-                       const AskOptions& ask, const oracle::Round& round, comm::Comm& comm) {
-  const config::Config& config = graph.config;
-  oracle::Pool pool;
-  pool.samples = oracle::draw_pool(graph.store, config.integer("oracle.pool"), round.seed, round.round, graph.subset,
-                                   sampler.refused_order());
-  PAL_DATA_CHECK(!pool.samples.empty(), "samples to choose questions from", 0, "the data set is empty");
-  if (sampler.needs() == oracle::PoolNeeds::samples) return pool;
-  if (ask.untrained == Untrained::by_inputs && record::checkpoint_steps(run).empty()) {
-    pool.embeddings = inputs_of(graph, pool.samples);
-  } else {
-    const TrainedRun trained = load_trained_run(run, config, comm);
-    eval::EmbedOptions options;
-    options.what = eval::EmbedWhat::embedding;
-    options.augment = data::augment_options(config, *graph.data);
-    options.dtype = setup::scalar_type(config);
-    options.threads = ask.threads;
-    pool.embeddings = eval::embed(*trained.encoder, *graph.data, pool.samples, options, comm);
-  }
-  if (sampler.needs() == oracle::PoolNeeds::inputs) pool.inputs = eval::pixels(*graph.data, pool.samples);
-  return pool;
+// The newest checkpoint embeds the pool; before there is one, the samples themselves are used if the caller allows it.
+at::Tensor embed_pool(const std::string& run, const RunGraph& graph, const std::vector<int64_t>& samples,
+                      const AskOptions& ask, comm::Comm& comm) {
+  if (ask.untrained == Untrained::by_inputs && record::checkpoint_steps(run).empty()) return inputs_of(graph, samples);
+  const TrainedRun trained = load_trained_run(run, graph.spec, comm);
+  eval::EmbedOptions options;
+  options.what = eval::EmbedWhat::embedding;
+  options.augment = data::augment_options(graph.spec.augment, *graph.data);
+  options.dtype = graph.spec.train.dtype;
+  options.threads = ask.threads;
+  return eval::embed(*trained.encoder, *graph.data, samples, options, comm);
 }
 
 }  // namespace
 
 AskedRound ask_round(const std::string& run, const RunGraph& graph, const oracle::QuerySampler& sampler,
                      oracle::Ledger& ledger, const AskOptions& options, comm::Comm& comm) {
-  const config::Config& config = graph.config;
+  const oracle::OracleSpec& settings = graph.spec.oracle;
   const std::vector<int64_t> steps = record::checkpoint_steps(run);
   AskedRound asked;
   asked.step = steps.empty() ? 0 : steps.front();
-  const oracle::StopLimits limits = setup::stop_limits(config);
-  if (const oracle::StopReason stop = oracle::reason_to_stop(limits, ledger, graph.store, graph.subset, asked.step);
+  if (const oracle::StopReason stop =
+          oracle::reason_to_stop(settings.limits, ledger, graph.store, graph.subset, asked.step);
       stop != oracle::StopReason::none) {
-    asked.why = oracle::to_sentence(stop, limits);
+    asked.why = oracle::to_sentence(stop, settings.limits);
     return asked;
   }
-  int64_t most = options.questions;
-  if (limits.questions > 0) most = std::min(most, limits.questions - ledger.questions());
-  const int64_t every = config.integer("oracle.every");
-  oracle::Round round{static_cast<uint64_t>(config.integer("train.seed")),
-                      std::max({ledger.rounds(), (asked.step + every - 1) / every, int64_t{1}}), most};
+  PAL_DATA_CHECK(graph.data->size() > 0, "samples to choose questions from", 0, "the data set is empty");
+  oracle::Round round{settings.seed,
+                      std::max({ledger.rounds(), (asked.step + settings.every - 1) / settings.every, int64_t{1}}),
+                      oracle::questions_left(settings.limits, options.questions, ledger.questions())};
   round.pending = ledger.open_queries();
   for (const oracle::Decision& d : graph.decisions) {
-    if (d.kind == oracle::QueryKind::coarse)
-      round.coarse.push_back(d);
-    else if (graph.store.relation(d.i, d.j) != d.relation() || d.relation() == graph::Relation::unknown)
-      round.closed.emplace_back(d.i, d.j);
+    const bool in_graph = d.relation() != graph::Relation::unknown && graph.store.relation(d.i, d.j) == d.relation();
+    oracle::add_decision(round, d, in_graph ? oracle::InGraph::yes : oracle::InGraph::no);
   }
-  const oracle::Pool pool = make_pool(run, graph, sampler, options, round, comm);
+  const oracle::Pool pool =
+      oracle::make_pool(graph.store, sampler, round,
+                        {settings.pool, graph.subset,
+                         [&](const std::vector<int64_t>& samples, eval::SampleSlice) {
+                           return embed_pool(run, graph, samples, options, comm);
+                         },
+                         [&](const std::vector<int64_t>& samples) { return eval::pixels(*graph.data, samples); }});
   oracle::Chosen chosen = oracle::choose_questions(sampler, graph.store, pool, round);
+  oracle::predict_answers(graph.store, pool, chosen.queries);
   asked.queries = std::move(chosen.queries);
   asked.why =
       oracle::to_sentence(chosen.why, sampler, ledger.open_questions(), static_cast<int64_t>(pool.samples.size()));
   asked.waits = chosen.why == oracle::NoQuestion::waiting;
-  oracle::predict_answers(graph.store, pool, asked.queries);
-  ledger.record_queries(asked.queries, {sampler.name(), round.round, asked.step, config.integer("oracle.votes")});
+  ledger.record_queries(asked.queries, {sampler.name(), round.round, asked.step, settings.votes});
   return asked;
 }
 

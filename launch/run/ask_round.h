@@ -11,7 +11,7 @@
 
 namespace pal::launch {
 
-// Before there is a checkpoint: refused, or chosen by the samples themselves (features, pixels).
+// Before there is a checkpoint: refuse, or choose by the samples themselves (features, pixels).
 enum class Untrained { refused, by_inputs };
 
 struct AskOptions {
@@ -23,10 +23,11 @@ struct AskedRound {
   std::vector<oracle::Query> queries = {};
   int64_t step = 0;      // of the checkpoint
   std::string why = {};  // without a question: a sentence
-  bool waits = false;    // and what is left is out: answers open the next ones
+  bool waits = false;    // every remaining question has been asked: answers allow the next ones
 };
 
-// `graph` with what the ledger says in it (insert_ledger). The run's stop rules and its budget count. Synced when it returns.
+// `graph` holds the decisions of the ledger (insert_ledger). The run's stop rules and budget apply. Synced when it
+// returns.
 AskedRound ask_round(const std::string& run, const RunGraph& graph, const oracle::QuerySampler& sampler,
                      oracle::Ledger& ledger, const AskOptions& options, comm::Comm& comm);
 

@@ -12,8 +12,9 @@
 #include "core/io/files.h"
 #include "core/io/sha256.h"
 #include "core/plot/plot.h"
+#include "core/setup/run_spec.h"
 #include "kernels/base/error.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -93,7 +94,7 @@ LinesByNoise group(const std::vector<CompareResult>& results) {
   return groups;
 }
 
-// One that asks nothing is a level line.
+// A line that asks nothing is horizontal.
 bool passive(const LineCurves& line) {
   return line.at(line.points() - 1, [](const study::StudyPoint& p) { return p.questions; }).mean == 0;
 }
@@ -124,7 +125,7 @@ plot::PlotPanel panel(const std::string& title, const std::string& x_label, cons
   return out;
 }
 
-plot::PlotPanel of_those_who_ask(plot::PlotPanel panel) {
+plot::PlotPanel without_silent_lines(plot::PlotPanel panel) {
   std::erase_if(panel.curves, [](const plot::PlotCurve& c) { return c.stroke == plot::CurveStroke::dashed; });
   return panel;
 }
@@ -152,16 +153,15 @@ std::string better_than_random(const std::vector<LineCurves>& lines) {
 
 std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::vector<std::string>& overrides,
                                      const std::string& folder) {
-  const config::Config config = config::Config::load(config_path, overrides);
+  const setup::CompareSpec compare = setup::make_run_spec(config::Config::load(config_path, overrides)).compare;
   std::vector<CompareJob> jobs;
-  const std::vector<std::string> lines = config.text_list("compare.lines");
-  PAL_CHECK(!lines.empty(), "compare.lines is empty in", config_path, "name the oracles to compare");
+  PAL_CHECK(!compare.lines.empty(), "compare.lines is empty in", config_path, "name the oracles to compare");
   std::map<std::string, int> names;
-  for (const std::string& text : lines) {
+  for (const std::string& text : compare.lines) {
     const LineSpec spec = line_spec(text);
     PAL_CHECK(names[spec.line.name]++ == 0, "two lines of compare.lines have one name", spec.line.name, "rename one");
-    for (double noise : config.real_list("compare.noise")) {
-      for (int64_t seed = 0; seed < config.integer("compare.seeds"); ++seed) {
+    for (double noise : compare.noise) {
+      for (int64_t seed = 0; seed < compare.seeds; ++seed) {
         CompareJob job{.line = spec.line,
                        .overrides = overrides,
                        .seed = static_cast<uint64_t>(seed),
@@ -173,7 +173,7 @@ std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::
         job.overrides.insert(job.overrides.end(), spec.overrides.begin(),
                              spec.overrides.end());  // a line may have a noise of its own
         job.file = fmt::format("{}/runs/{}-noise{}-seed{}.csv", folder, spec.line.name, noise, seed);
-        std::vector<std::string> alone = job.overrides;  // other lines, seeds and levels may come and go
+        std::vector<std::string> alone = job.overrides;  // without the other lines, seeds and levels: these may change
         alone.insert(alone.end(), {"compare.lines=null", "compare.seeds=null", "compare.noise=null"});
         const std::string settings =
             config::Config::load(config_path, alone).dump() + fmt::format("{}", static_cast<int>(spec.line.answers));
@@ -272,15 +272,15 @@ std::string write_summary(const std::vector<CompareResult>& results, const std::
     panels.push_back(panel("own labels" + title, "questions", "test error", lines, questions, own));
     panels.push_back(panel("linear probe against cost" + title, "cost", "test error", lines, cost, linear));
     plot::PlotPanel relations =
-        of_those_who_ask(panel("relations known or implied" + title, "questions", "pairs", lines, questions,
-                               [](const study::StudyPoint& p) { return std::max<int64_t>(p.known, 1); }));
+        without_silent_lines(panel("pairs answered or inferred" + title, "questions", "pairs", lines, questions,
+                                   [](const study::StudyPoint& p) { return std::max<int64_t>(p.known, 1); }));
     relations.y.scale = plot::AxisScale::log;
     for (plot::PlotCurve& c : relations.curves) c.spread = {};
     panels.push_back(relations);
-    panels.push_back(of_those_who_ask(
+    panels.push_back(without_silent_lines(
         panel("pairs known to be alike that are not" + title, "questions", "share", lines, questions, wrong)));
-    panels.push_back(of_those_who_ask(panel("components" + title, "questions", "components", lines, questions,
-                                            [](const study::StudyPoint& p) { return p.components; })));
+    panels.push_back(without_silent_lines(panel("components" + title, "questions", "components", lines, questions,
+                                                [](const study::StudyPoint& p) { return p.components; })));
   }
   io::write_file_atomically(folder + "/summary.csv", summary);
   io::write_file_atomically(folder + "/compare.svg", plot::svg_plot(panels));

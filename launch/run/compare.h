@@ -1,4 +1,4 @@
-// compare: oracles × seeds × noise levels on one data set and budget: which runs there are, their results, what they say together.
+// compare: oracles × seeds × noise levels on one data set and budget: the list of runs, their results, and the summary.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct CompareJob {
   uint64_t seed = 0;
   double noise = 0;
   std::string file;         // of its result, in the folder
-  std::string fingerprint;  // of all that decides the result
+  std::string fingerprint;  // of all settings that the result depends on
 };
 
-// compare.lines × compare.seeds × compare.noise. A line is a map {name: careful, oracle.sampler: merging, graph.deduction: once,
-// oracle.votes: 3}: settings by their keys, and answers: assumed (study.h).
+// compare.lines × compare.seeds × compare.noise. A line is a map {name: careful, oracle.sampler: merging,
+// graph.deduction: once, oracle.votes: 3}: settings by their keys, and answers: assumed (core/study/offline_study.h).
 std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::vector<std::string>& overrides,
                                      const std::string& folder);
 
@@ -33,8 +33,8 @@ void write_result(const CompareJob& job, const std::vector<study::StudyPoint>& c
 // The curve in the job's file; empty when there is none, or it is of other settings.
 std::vector<study::StudyPoint> read_result(const CompareJob& job);
 
-// compare.csv (every point of every run), summary.csv (mean and deviation over seeds), compare.svg (a row of panels for each
-// noise level); the tables as text.
+// compare.csv (every point of every run), summary.csv (mean and deviation over seeds), compare.svg (a row of panels for
+// each noise level); the tables as text.
 std::string write_summary(const std::vector<CompareResult>& results, const std::string& folder);
 
 }  // namespace pal::launch

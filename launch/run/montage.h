@@ -14,7 +14,7 @@ struct MontageOptions {
   int32_t cell = 128;  // pixels of a sample's square
 };
 
-// Samples spread evenly over the set, in its order; with labels, as evenly over the classes as it goes.
+// Samples spread evenly over the set, in its order; with labels, as evenly over the classes as possible.
 std::vector<int64_t> montage_samples(const data::Dataset& data, int64_t count);
 // A sample's own pixels, in color.
 data::Picture sample_picture(const data::Dataset& data, int64_t sample);

@@ -11,17 +11,18 @@ namespace pal::launch {
 RunGraph open_run_graph(const std::string& run, const std::vector<std::string>& overrides) {
   config::Config config = run_config(run);
   for (const std::string& o : overrides)
-    PAL_CHECK(o.rfind("oracle.", 0) == 0, "setting that a run cannot change any more", o,
+    PAL_CHECK(o.rfind("oracle.", 0) == 0, "this setting of a run cannot be changed", o,
               "give keys of the section oracle");
   if (!overrides.empty()) config = config::Config::load(run + "/config.yaml", overrides);
-  std::shared_ptr<data::Dataset> data = data::Dataset::open(config.text("data.train"));
-  std::vector<int64_t> subset = setup::training_subset(config, *data);
-  graph::GraphStore store = setup::make_graph_store(config, *data, setup::known_labels(config, *data, subset));
-  return {std::move(config), std::move(data), std::move(subset), std::move(store)};
+  setup::RunSpec spec = setup::make_run_spec(config);
+  std::shared_ptr<data::Dataset> data = data::Dataset::open(spec.data.train);
+  std::vector<int64_t> subset = setup::training_subset(spec, *data);
+  graph::GraphStore store = setup::make_graph_store(spec.graph, *data, setup::known_labels(spec, *data, subset));
+  return {std::move(spec), std::move(data), std::move(subset), std::move(store)};
 }
 
 void insert_ledger(RunGraph& graph, const oracle::Ledger& ledger) {
-  graph.decisions = oracle::standing_decisions(ledger, oracle::consensus_kind(graph.config.text("oracle.consensus")));
+  graph.decisions = oracle::standing_decisions(ledger, graph.spec.oracle.consensus);
   graph.contradictions = static_cast<int64_t>(oracle::insert_answers(graph.store, graph.decisions).contradicted.size());
 }
 

@@ -1,4 +1,4 @@
-// run_graph: what a run knows of its samples now: its labels and what the answers in its ledger make of them.
+// run_graph: the graph of a run now: its labels and the decisions about the answers in its ledger.
 #pragma once
 
 #include <cstdint>
@@ -6,25 +6,25 @@
 #include <string>
 #include <vector>
 
-#include "core/config/config.h"
 #include "core/data/dataset.h"
 #include "core/graph/store.h"
 #include "core/oracle/ledger/ledger.h"
+#include "core/setup/run_spec.h"
 
 namespace pal::launch {
 
 struct RunGraph {
-  config::Config config;
+  setup::RunSpec spec;
   std::shared_ptr<data::Dataset> data;
   std::vector<int64_t> subset;  // trained on
   graph::GraphStore store;
-  std::vector<oracle::Decision> decisions = {};  // that stand, also of answers that no job has taken in yet
+  std::vector<oracle::Decision> decisions = {};  // newest ones, also about answers that no job has read yet
   int64_t contradictions = 0;                    // of them, left out
 };
 
 // `overrides`: key=value of the section oracle, instead of the run's own.
 RunGraph open_run_graph(const std::string& run, const std::vector<std::string>& overrides = {});
-// Puts what the ledger says into the store.
+// Inserts the decisions about the ledger's answers into the store.
 void insert_ledger(RunGraph& graph, const oracle::Ledger& ledger);
 
 }  // namespace pal::launch

@@ -16,14 +16,15 @@ namespace pal::launch {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr double kQuietSeconds = 120;  // without a line for so long, or ten lines' time: nobody writes there
+constexpr double kQuietSeconds =
+    120;  // without a new line for this long, or for ten intervals, the run counts as stopped
 
 std::vector<EvalResult> read_evals(const std::string& path, std::string& command, std::vector<std::string>& notes) {
   std::vector<EvalResult> found;
   if (!fs::exists(path)) return found;
   const auto value = nlohmann::ordered_json::parse(io::read_whole_file(path), nullptr, false);
   if (!value.is_object() || !value.contains("results") || !value["results"].is_array()) {
-    notes.push_back(path + " is no result of pal eval --json; evaluate again");
+    notes.push_back(path + " is not a result of pal eval --json; evaluate again");
     return found;
   }
   try {
@@ -45,18 +46,17 @@ std::vector<EvalResult> read_evals(const std::string& path, std::string& command
       found.push_back(std::move(e));
     }
   } catch (const nlohmann::json::exception&) {
-    notes.push_back(path + " is cut or of another version of pal; evaluate again");
+    notes.push_back(path + " is cut off or from another version of pal; evaluate again");
   }
   return found;
 }
 
-int64_t total_steps_of(const config::Config& config, const record::RunMetrics& metrics) {
-  if (config.has("train.steps")) return config.integer("train.steps");
-  for (const record::MetricLine& line : metrics.lines) {  // an epoch's steps, from a line that tells both
+int64_t total_steps_of(const setup::TrainSpec& train, const record::RunMetrics& metrics) {
+  if (train.steps) return *train.steps;
+  for (const record::MetricLine& line : metrics.lines) {  // steps per epoch, from a line that has both
     const auto epoch = line.values.find("epoch");
-    if (epoch != line.values.end() && epoch->second > 0 && config.has("train.epochs"))
-      return std::llround(static_cast<double>(config.integer("train.epochs")) * static_cast<double>(line.step) /
-                          epoch->second);
+    if (epoch != line.values.end() && epoch->second > 0 && train.epochs)
+      return std::llround(static_cast<double>(*train.epochs) * static_cast<double>(line.step) / epoch->second);
   }
   return 0;
 }
@@ -76,7 +76,7 @@ std::string state_of(const RunSummary& run) {
 
 double seconds_per_step(const RunSummary& run) {
   const double rate = record::last_value(run.metrics, "images_per_s", 0);
-  return rate > 0 && run.config ? static_cast<double>(run.config->integer("train.global_batch")) / rate : 0;
+  return rate > 0 && run.spec ? static_cast<double>(run.spec->train.global_batch) / rate : 0;
 }
 
 double best_accuracy(const RunSummary& run, const std::string& method) {
@@ -89,7 +89,7 @@ double best_accuracy(const RunSummary& run, const std::string& method) {
 }
 
 std::vector<std::string> find_runs(const std::string& folder) {
-  PAL_CHECK(fs::is_directory(folder), "no such folder", folder, "give the folder that holds the runs");
+  PAL_CHECK(fs::is_directory(folder), "this folder does not exist", folder, "give the folder that holds the runs");
   std::vector<std::string> found;
   if (fs::exists(folder + "/config.yaml")) found.push_back(folder);
   std::error_code error;
@@ -104,23 +104,24 @@ std::vector<std::string> find_runs(const std::string& folder) {
 }
 
 RunSummary summarize_run(const std::string& path) {
-  PAL_CHECK(fs::is_directory(path), "no such run folder", path, "give what pal train printed as the run folder");
+  PAL_CHECK(fs::is_directory(path), "this run folder does not exist", path,
+            "give the run folder that pal train printed");
   PAL_CHECK(fs::exists(path + "/config.yaml"), "the folder holds no run (no config.yaml)", path, "give a run folder");
   RunSummary run;
   run.path = path;
   run.name = fs::path(path).lexically_normal().filename().string();
   if (run.name.empty()) run.name = fs::path(path).lexically_normal().parent_path().filename().string();
   try {
-    run.config = config::Config::load_resolved(path + "/config.yaml");
+    run.spec = setup::make_run_spec(config::Config::load_resolved(path + "/config.yaml"));
   } catch (const Error& e) {
-    run.notes.push_back("its config.yaml is not one of this version of pal: " + std::string(e.what()));
+    run.notes.push_back("its config.yaml does not fit this version of pal: " + std::string(e.what()));
   }
   if (fs::exists(path + "/metrics.jsonl")) {
     run.metrics = record::read_metrics(path + "/metrics.jsonl");
     if (run.metrics.lines.empty()) run.notes.push_back("its metrics.jsonl has no logged step yet");
     if (run.metrics.bad_lines > 0)
-      run.notes.push_back(
-          fmt::format("{} line(s) of its metrics.jsonl are cut or no JSON and were left out", run.metrics.bad_lines));
+      run.notes.push_back(fmt::format("{} line(s) of its metrics.jsonl are cut off or not JSON and were skipped",
+                                      run.metrics.bad_lines));
   } else {
     run.notes.push_back("it has no metrics.jsonl: nothing was logged");
   }
@@ -135,17 +136,17 @@ RunSummary summarize_run(const std::string& path) {
   if (versions.size() > 1) {
     std::string all;
     for (const std::string& v : versions) all += (all.empty() ? "" : ", ") + v;
-    run.notes.push_back("it was trained by several versions: " + all);
+    run.notes.push_back("several versions of pal trained it: " + all);
   }
   const std::vector<int64_t> steps = record::checkpoint_steps(path);
   if (!steps.empty())
     run.checkpoint = steps.front();
   else
-    run.notes.push_back("it has no checkpoint: nothing of it can be embedded or evaluated");
+    run.notes.push_back("it has no checkpoint, so it cannot be evaluated");
   run.eval_file = path + "/eval.json";
   run.evals = read_evals(run.eval_file, run.eval_command, run.notes);
   run.step = run.metrics.lines.empty() ? std::max<int64_t>(run.checkpoint, 0) : run.metrics.lines.back().step;
-  run.total = run.config ? total_steps_of(*run.config, run.metrics) : 0;
+  run.total = run.spec ? total_steps_of(run.spec->train, run.metrics) : 0;
   run.state = state_of(run);
   return run;
 }

@@ -1,7 +1,7 @@
-// run_summary: what a run folder tells: config, metrics, evaluations, machines, and how the run stands. For watch, runs, report.
+// run_summary: reads a run folder: config, metrics, evaluations, machines and state; for watch, runs and report.
 //
-// Reads files only, so that it works from any machine that sees the folder. What is missing or cut becomes a sentence in
-// `notes`, never an error, except a folder that is no run.
+// Reads files only, so that it works on any machine that can read the folder. A missing or cut file becomes a sentence
+// in `notes`, not an error, unless the folder is not a run.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "core/config/config.h"
 #include "core/record/metrics_reader.h"
 #include "core/record/run_info.h"
+#include "core/setup/run_spec.h"
 
 namespace pal::launch {
 
@@ -25,11 +25,11 @@ struct EvalResult {
 
 struct RunSummary {
   std::string path, name;
-  std::optional<config::Config> config;
+  std::optional<setup::RunSpec> spec;  // none where its config.yaml cannot be read
   record::RunMetrics metrics;
   std::vector<EvalResult> evals;          // of eval.json
-  std::string eval_file, eval_command;    // where it is, and what made it ("" where it does not tell)
-  std::vector<record::RunInfo> machines;  // a start each
+  std::string eval_file, eval_command;    // its path, and the command that made it ("": unknown)
+  std::vector<record::RunInfo> machines;  // one entry per start
   int64_t checkpoint = -1;                // step of the newest one; −1: none
   int64_t step = 0, total = 0;            // total 0: not known yet
   std::string state;                      // done, running, stopped, new
@@ -40,9 +40,9 @@ struct RunSummary {
 RunSummary summarize_run(const std::string& path);
 // Folders below `folder` (itself included) that hold a run, by path.
 std::vector<std::string> find_runs(const std::string& folder);
-// Seconds between two logged lines, from what the lines themselves say; 0 where that is not known.
+// Seconds between two logged lines, estimated from the lines; 0: unknown.
 double seconds_per_step(const RunSummary& run);
-// The best value of a curve while training, or of eval.json: the larger. NaN where there is none.
+// The best value of a curve while training, or of eval.json: the larger. NaN if there is none.
 double best_accuracy(const RunSummary& run, const std::string& method);
 
 }  // namespace pal::launch

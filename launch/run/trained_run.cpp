@@ -5,36 +5,38 @@
 #include <filesystem>
 #include <numeric>
 
-#include "core/data/loader/augment_config.h"
+#include "core/data/loader/augment_spec.h"
 #include "core/model/encoder.h"
 #include "core/model/state.h"
 #include "core/record/checkpoint.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
-#include "launch/progress.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace fs = std::filesystem;
 
 config::Config run_config(const std::string& run) {
-  PAL_CHECK(fs::is_directory(run), "no such run folder", run, "give what pal train printed as the run folder");
+  PAL_CHECK(fs::is_directory(run), "this run folder does not exist", run, "give the run folder that pal train printed");
   PAL_CHECK(fs::exists(run + "/config.yaml"), "the folder holds no run (no config.yaml)", run, "give a run folder");
   return config::Config::load_resolved(run + "/config.yaml");
 }
 
-TrainedRun load_trained_run(const std::string& run, const config::Config& config, comm::Comm& comm) {
+setup::RunSpec run_spec(const std::string& run) { return setup::make_run_spec(run_config(run)); }
+
+TrainedRun load_trained_run(const std::string& run, const setup::RunSpec& spec, comm::Comm& comm) {
   const auto warn = [&](const std::string& w) {
     if (comm.rank() == 0) fmt::print(stderr, "warning: {}\n", w);
   };
   const auto checkpoint = record::load_newest_checkpoint(run, warn);
-  PAL_DATA_CHECK(checkpoint.has_value(), "no usable checkpoint in the run folder", run, "train it first: pal train");
-  TrainedRun trained{model::make_encoder(setup::model_spec(config), comm), checkpoint->state.step, checkpoint->path};
+  PAL_DATA_CHECK(checkpoint.has_value(), "the run folder has no usable checkpoint", run, "train it first: pal train");
+  TrainedRun trained{model::make_encoder(setup::model_spec(spec), comm), checkpoint->state.step, checkpoint->path};
   record::restore(model::model_state(*trained.encoder), checkpoint->model, checkpoint->path + "/model.safetensors");
   trained.encoder->eval();
   return trained;
 }
 
-at::Tensor embed_all(model::Encoder& encoder, const config::Config& config, const data::Dataset& data,
+at::Tensor embed_all(model::Encoder& encoder, const setup::RunSpec& spec, const data::Dataset& data,
                      eval::EmbedWhat what, dist::World& world, const std::string& name) {
   std::vector<int64_t> all(static_cast<size_t>(data.size()));
   std::iota(all.begin(), all.end(), int64_t{0});
@@ -42,9 +44,9 @@ at::Tensor embed_all(model::Encoder& encoder, const config::Config& config, cons
   if (world.rank() == 0) bar = std::make_unique<Progress>("embed " + name, data.size() / world.size());
   eval::EmbedOptions options;
   options.what = what;
-  options.augment = data::augment_options(config, data);
-  options.dtype = setup::scalar_type(config);
-  options.threads = setup::compute_threads(config, world.cores());
+  options.augment = data::augment_options(spec.augment, data);
+  options.dtype = spec.train.dtype;
+  options.threads = setup::compute_threads(spec.train, world.cores());
   if (bar) options.progress = [&](int64_t done) { bar->update(done, ""); };
   return eval::embed(encoder, data, all, options, world.compute());
 }

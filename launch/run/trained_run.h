@@ -1,4 +1,4 @@
-// trained_run: a run's encoder and its features, for the commands that use what was trained: eval, embed, export, report.
+// trained_run: the encoder of a run and its features, for eval, embed, export and report.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include "core/config/config.h"
 #include "core/data/dataset.h"
 #include "core/eval/embed.h"
+#include "core/setup/run_spec.h"
 #include "dist/comm/world.h"
 
 namespace pal::model {
@@ -16,19 +17,20 @@ class Encoder;
 
 namespace pal::launch {
 
-// The config of a run folder. Throws Error (usage) where there is none.
+// The config of a run folder. Throws Error (usage) if there is none.
 config::Config run_config(const std::string& run);
+setup::RunSpec run_spec(const std::string& run);
 
 struct TrainedRun {
   std::shared_ptr<model::Encoder> encoder;  // in evaluation mode
   int64_t step = 0;                         // of the checkpoint
   std::string checkpoint;                   // its folder
 };
-// The newest checkpoint whose hashes are right; those skipped are said on standard error. Throws Error (data) without one.
-TrainedRun load_trained_run(const std::string& run, const config::Config& config, comm::Comm& comm);
+// Loads the newest valid checkpoint and prints a warning for each skipped one. Throws Error (data) if there is none.
+TrainedRun load_trained_run(const std::string& run, const setup::RunSpec& spec, comm::Comm& comm);
 
 // Collective. Features of every sample, in order, on every rank, with a progress bar on rank 0.
-at::Tensor embed_all(model::Encoder& encoder, const config::Config& config, const data::Dataset& data,
+at::Tensor embed_all(model::Encoder& encoder, const setup::RunSpec& spec, const data::Dataset& data,
                      eval::EmbedWhat what, dist::World& world, const std::string& name);
 
 }  // namespace pal::launch

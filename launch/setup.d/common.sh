@@ -32,7 +32,7 @@ print_phases() {
 
 retry() { # COMMAND...: once more when it fails, as mirrors do now and then
   "$@" && return
-  say "  failed; once more in 5 s"
+  say "  failed; trying again in 5 s"
   sleep 5
   "$@"
 }

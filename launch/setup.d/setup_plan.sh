@@ -4,7 +4,7 @@
 # In:  sets (of packages), prefix, venv, stamp, cuda, check; PAL_TORCH_DIR, PAL_TORCH_FROM (remembered).
 # Out: packages and missing (Debian); torch (folder with include/ and lib/), torch_from (user or empty);
 #      wanted (sections of the lock that the environment is to get) and hash; nvcc (or empty) and cuda_says;
-#      problems (what the user has to mend).
+#      problems (what the user has to fix).
 # shellcheck disable=SC2034,SC2154
 
 section() { awk -v name="[$1]" '/^\[/ {on = $0 == name; next} on && !/^(#|$)/' "$root/launch/setup.d/versions.lock"; }
@@ -64,7 +64,7 @@ plan_torch() { # the user's LibTorch, named now or remembered; else the environm
   local dir candidates
   torch='' wanted=()
   [ -z "${Torch_DIR:-}" ] || is_torch "$Torch_DIR/../../.." ||
-    problem "a LibTorch where Torch_DIR says: $Torch_DIR is no .../share/cmake/Torch with a TorchConfig.cmake"
+    problem "a LibTorch in Torch_DIR: $Torch_DIR is not a folder .../share/cmake/Torch with a TorchConfig.cmake"
   mapfile -t candidates < <(folders "${Torch_DIR:+$Torch_DIR/../../..}:${CMAKE_PREFIX_PATH:-}")
   [ "$PAL_TORCH_FROM" != user ] || candidates+=("$PAL_TORCH_DIR")
   for dir in "${candidates[@]}"; do

@@ -44,7 +44,8 @@ std::string directives(const SlurmJob& job, const Site& site) {
   add("--constraint", site.constraint);
   add("--reservation", site.reservation);
   if (job.points.size() > 1) add("--array", fmt::format("0-{}", job.points.size() - 1));
-  // Steps get the signal themselves; mpirun's ranks get it from this script, by way of mpirun.
+  // srun: SLURM signals the ranks. mpirun: SLURM signals the script, which forwards the signal to mpirun and so to the
+  // ranks.
   add("--signal", (site.starter == Starter::srun ? "USR2@" : "B:USR2@") + site.signal_seconds);
   options.push_back(job.chain > 1 ? "--no-requeue" : "--requeue");
   options.push_back("--open-mode=append");
@@ -64,7 +65,7 @@ std::string which_run(const SlurmJob& job) {
     out += fmt::format("  {}) run={} settings=({}) ;;\n", k, shell_word(job.points[k].run_dir),
                        quoted(job.points[k].overrides));
   }
-  return out + "  *) echo \"no run has the number $SLURM_ARRAY_TASK_ID\" >&2; exit 2 ;;\nesac\n";
+  return out + "  *) echo \"there is no run number $SLURM_ARRAY_TASK_ID\" >&2; exit 2 ;;\nesac\n";
 }
 
 std::string environment(const SlurmJob& job, const Site& site) {
@@ -72,10 +73,10 @@ std::string environment(const SlurmJob& job, const Site& site) {
   if (!site.modules.empty()) out += "module load " + quoted(site.modules) + "\n";
   for (const std::string& line : site.setup) out += line + "\n";
   if (!site.scratch.empty()) out += fmt::format("export SLURM_TMPDIR=${{SLURM_TMPDIR:-{}}}\n", site.scratch);
-  out += "export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}   # srun does not take it over from sbatch\n";
+  out += "export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}   # srun does not inherit it from sbatch\n";
   if (job.gpus_per_node > 0) {
     out +=
-        "# export NCCL_SOCKET_IFNAME=ib0    # the network to start on, where NCCL picks the wrong one\n"
+        "# export NCCL_SOCKET_IFNAME=ib0    # the network interface for setup, if NCCL picks the wrong one\n"
         "# export NCCL_IB_HCA=mlx5          # the InfiniBand cards to use\n"
         "# export NCCL_DEBUG=INFO           # what NCCL chose\n";
   }
@@ -92,9 +93,9 @@ std::string start(const SlurmJob& job, const Site& site) {
   const std::string command =
       fmt::format("{} train {} \"${{settings[@]}}\" --run-dir \"$run\"", program, shell_word(job.config));
   std::string out =
-      "# Every node must see the run folder: the checkpoints are there.\n"
+      "# Every node must be able to read the run folder, because it holds the checkpoints.\n"
       "srun --nodes=$SLURM_NNODES --ntasks=$SLURM_NNODES --ntasks-per-node=1 --cpus-per-task=1 --mpi=none \\\n"
-      "  test -d \"$run\" || give_up 76 \"the run folder $run cannot be seen from every node; put it on a shared file "
+      "  test -d \"$run\" || give_up 76 \"some nodes cannot read the run folder $run; put it on a shared file "
       "system\"\n";
   if (site.starter == Starter::srun) {
     const std::string binding =
@@ -110,8 +111,8 @@ std::string start(const SlurmJob& job, const Site& site) {
          fmt::format("mpirun -np {} --map-by ppr:{}:node --bind-to none \\\n  {} &\n", job.nodes * job.ranks_per_node,
                      job.ranks_per_node, command) +
          "mpirun=$!\n"
-         "trap 'kill -USR2 $mpirun' USR2         # mpirun hands it to the ranks\n"
-         "while :; do                            # wait ends early when a signal comes\n"
+         "trap 'kill -USR2 $mpirun' USR2         # mpirun forwards it to the ranks\n"
+         "while :; do                            # a signal interrupts wait\n"
          "  wait $mpirun\n"
          "  code=$?\n"
          "  kill -0 $mpirun 2>/dev/null || break\n"
@@ -120,9 +121,9 @@ std::string start(const SlurmJob& job, const Site& site) {
 
 std::string what_next(const SlurmJob& job) {
   const std::string again =
-      job.chain > 1 ? "  echo \"$(date +%T) $1; the next job of the chain goes on\"\n  exit 0\n"
+      job.chain > 1 ? "  echo \"$(date +%T) $1; the next job of the chain resumes the run\"\n  exit 0\n"
                     : fmt::format(
-                          "  ((${{SLURM_RESTART_COUNT:-0}} < {})) || give_up 76 \"queued {} times already\"\n"
+                          "  ((${{SLURM_RESTART_COUNT:-0}} < {})) || give_up 76 \"it was queued {} times already\"\n"
                           "  echo \"$(date +%T) $1; queued again\"\n"
                           "  exec scontrol requeue $SLURM_JOB_ID\n",
                           job.max_requeues, job.max_requeues);
@@ -131,8 +132,8 @@ std::string what_next(const SlurmJob& job) {
          "deaths=$(cat \"$run/slurm-deaths\" 2>/dev/null || echo 0)\n"
          "case $code in\n"
          "  0) rm -f \"$run/slurm-deaths\" ;;\n"
-         "  75) again \"checkpointed before the limit\" ;;\n"
-         "  2 | 3 | 4 | 76) give_up $code \"the program says that trying again would not help\" ;;\n" +
+         "  75) again \"it wrote a checkpoint before the limit\" ;;\n"
+         "  2 | 3 | 4 | 76) give_up $code \"exit code $code: another start would not help\" ;;\n" +
          fmt::format("  *)\n    ((deaths < {})) || give_up $code \"a rank died $deaths times before\"\n",
                      job.max_deaths) +
          "    echo $((deaths + 1)) >\"$run/slurm-deaths\"\n"
@@ -145,7 +146,8 @@ std::string what_next(const SlurmJob& job) {
 
 int64_t slurm_seconds(const std::string& time) {
   const auto bad = [&] {
-    throw Error(Exit::usage, "not a time limit: '" + time + "'; write minutes, hours:minutes:seconds or days-hours");
+    throw Error(Exit::usage,
+                "this is not a time limit: '" + time + "'; write minutes, hours:minutes:seconds or days-hours");
   };
   std::vector<int64_t> days, fields;
   std::string number;
@@ -176,7 +178,7 @@ int64_t slurm_seconds(const std::string& time) {
 
 std::vector<std::string> sweep_values(const std::string& text) {
   const size_t equals = text.find('=');
-  PAL_CHECK(equals != std::string::npos && equals > 0 && equals + 1 < text.size(), "not a sweep", text,
+  PAL_CHECK(equals != std::string::npos && equals > 0 && equals + 1 < text.size(), "this is not a sweep", text,
             "write section.key=a,b,c");
   std::vector<std::string> out = {text.substr(0, equals + 1)};
   int depth = 0;
@@ -189,7 +191,7 @@ std::vector<std::string> sweep_values(const std::string& text) {
     }
   }
   for (const std::string& value : out)
-    PAL_CHECK(value.size() > equals + 1, "an empty value in the sweep", text, "write section.key=a,b,c");
+    PAL_CHECK(value.size() > equals + 1, "the sweep has an empty value", text, "write section.key=a,b,c");
   return out;
 }
 
@@ -204,8 +206,8 @@ std::vector<SweepPoint> sweep_points(const std::string& base, const std::vector<
       }
     }
     points = std::move(next);
-    PAL_CHECK(points.size() <= 1000, "runs in the sweep", points.size(),
-              "SLURM takes arrays of at most about 1000: sweep fewer values");
+    PAL_CHECK(points.size() <= 1000, "the sweep has {} runs", points.size(),
+              "SLURM arrays have at most about 1000 jobs: sweep fewer values");
   }
   for (SweepPoint& point : points) {
     if (point.overrides.empty()) continue;
@@ -227,8 +229,8 @@ std::string shell_word(const std::string& text) {
 
 std::string sbatch_script(const SlurmJob& job, const Site& site) {
   return "#!/bin/bash\n" + directives(job, site) +
-         "\n# Written by `pal submit`. It may be changed by hand and submitted again with sbatch.\n"
-         "give_up() {   # CODE WHY: leaves a mark, so that a later job of the chain does not try again\n"
+         "\n# Written by `pal submit`. You may change it and submit it again with sbatch.\n"
+         "give_up() {   # CODE WHY: writes slurm-stopped, so that later jobs of the chain do not start\n"
          "  echo \"$(date +%T) $2; not queued again\" | tee \"$run/slurm-stopped\" >&2\n"
          "  exit \"$1\"\n"
          "}\n" +

@@ -1,7 +1,7 @@
-// script: the sbatch script of a job, as text that a person can read, change and submit again.
+// script: writes the sbatch script of a job, which a user can read, change and submit again.
 //
-// What it does when the program ends: 0 it is done; 75 (checkpointed) it puts itself into the queue again, up to a limit;
-// 2, 3, 4 and 76 it stays out; anything else is a rank that died, which is tried again a few times.
+// The script acts on the exit code of the program. 0: done. 75 (checkpointed): requeue, up to a limit. 2, 3, 4 and 76:
+// stop. Any other code means that a rank died: requeue a few times.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct SlurmJob {
   std::string time;  // as sbatch takes it; "" the partition's default
   int max_requeues = 50;
   int max_deaths = 3;
-  int chain = 1;  // > 1: so many jobs, one after another, instead of requeueing
+  int chain = 1;  // > 1: this many jobs, one after another, instead of requeueing
 };
 
 // Seconds of "90", "90:00", "2:30:00", "1-12", "1-12:30:00"; throws Error (usage).
@@ -42,7 +42,7 @@ std::vector<std::string> sweep_values(const std::string& text);
 // The product of several sweeps, the last one fastest; a run folder for each point under `base`.
 std::vector<SweepPoint> sweep_points(const std::string& base, const std::vector<std::string>& sweeps);
 
-// A word of a shell script, quoted where it must be.
+// A word of a shell script, quoted if necessary.
 std::string shell_word(const std::string& text);
 
 std::string sbatch_script(const SlurmJob& job, const Site& site);

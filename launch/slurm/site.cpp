@@ -15,23 +15,23 @@ struct Entry {
 
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> table = {
-      {{"account", "who pays: --account"}, &Site::account, nullptr},
+      {{"account", "account to charge: --account"}, &Site::account, nullptr},
       {{"partition", "--partition"}, &Site::partition, nullptr},
       {{"qos", "--qos"}, &Site::qos, nullptr},
       {{"constraint", "kind of node: --constraint"}, &Site::constraint, nullptr},
       {{"reservation", "--reservation"}, &Site::reservation, nullptr},
       {{"memory", "memory of a node: --mem (0: all of it)"}, &Site::memory, nullptr},
-      {{"gpu_option", "how GPUs are asked for; {gpus} is their number on a node"}, &Site::gpu_option, nullptr},
+      {{"gpu_option", "option that requests GPUs; {gpus} is their number per node"}, &Site::gpu_option, nullptr},
       {{"cpus_per_rank", "--cpus-per-task"}, &Site::cpus_per_rank, nullptr},
-      {{"mpi", "who starts the ranks: srun or mpirun"}, nullptr, nullptr},
-      {{"mpi_plugin", "srun --mpi=... (srun --mpi=list names them)"}, &Site::mpi_plugin, nullptr},
+      {{"mpi", "program that starts the ranks: srun or mpirun"}, nullptr, nullptr},
+      {{"mpi_plugin", "srun --mpi=... (srun --mpi=list prints the plugins)"}, &Site::mpi_plugin, nullptr},
       {{"modules", "list: module load ..."}, nullptr, &Site::modules},
       {{"environment", "list: NAME=value"}, nullptr, &Site::environment},
       {{"setup", "list: shell lines before the program"}, nullptr, &Site::setup},
-      {{"sbatch_options", "list: further options of sbatch, as they are"}, nullptr, &Site::sbatch_options},
-      {{"container", "stands before the program, e.g. apptainer exec --nv pal.sif"}, &Site::container, nullptr},
-      {{"program", "path of pal on the nodes; default: the one that submits"}, &Site::program, nullptr},
-      {{"scratch", "local folder of a node, SLURM_TMPDIR where the site sets none"}, &Site::scratch, nullptr},
+      {{"sbatch_options", "list: more options of sbatch"}, nullptr, &Site::sbatch_options},
+      {{"container", "command before the program, e.g. apptainer exec --nv pal.sif"}, &Site::container, nullptr},
+      {{"program", "path of pal on the nodes; default: the submitting program"}, &Site::program, nullptr},
+      {{"scratch", "local folder of a node; becomes SLURM_TMPDIR if that is not set"}, &Site::scratch, nullptr},
       {{"signal_seconds", "notice before the time limit, for the last checkpoint"}, &Site::signal_seconds, nullptr},
   };
   return table;
@@ -48,22 +48,21 @@ void take(Site& site, const config::Setting& setting) {
       site.*entry.list = setting.items;
       return;
     }
-    PAL_CHECK(setting.shape != config::Setting::Shape::list,
-              setting.origin + ": a list stands where one value is meant", setting.key,
-              "write " + setting.key + ": value");
+    PAL_CHECK(setting.shape != config::Setting::Shape::list, setting.origin + ": {} takes one value, not a list",
+              setting.key, "write " + setting.key + ": value");
     const std::string value = setting.items.empty() ? "" : setting.items[0];
-    PAL_CHECK(value.find('\n') == std::string::npos, setting.origin + ": several lines in", setting.key,
+    PAL_CHECK(value.find('\n') == std::string::npos, setting.origin + ": {} has several lines", setting.key,
               "write it on one line");
     if (entry.text != nullptr) {
       site.*entry.text = value;
       return;
     }
-    PAL_CHECK(value == "srun" || value == "mpirun", setting.origin + ": mpi is", config::printable(value),
+    PAL_CHECK(value == "srun" || value == "mpirun", setting.origin + ": mpi is {}", config::printable(value),
               "choose srun or mpirun");
     site.starter = value == "srun" ? Starter::srun : Starter::mpirun;
     return;
   }
-  PAL_CHECK(false, setting.origin + ": unknown key of a site file", config::printable(setting.key),
+  PAL_CHECK(false, setting.origin + ": a site file has no key {}", config::printable(setting.key),
             "the nearest is " + config::suggest(setting.key, names) + " (pal help slurm lists them)");
 }
 
@@ -80,15 +79,15 @@ Site read_site(const std::string& path) {
   if (path.empty()) return site;
   for (const config::Setting& setting : config::read_settings(path, config::Expand::everything)) take(site, setting);
   const auto digits = [&](const std::string& value, const std::string& key) {
-    PAL_CHECK(value.empty() || value.find_first_not_of("0123456789") == std::string::npos, path + ": " + key + " is",
+    PAL_CHECK(value.empty() || value.find_first_not_of("0123456789") == std::string::npos, path + ": " + key + " is {}",
               config::printable(value), "give a whole number");
   };
   digits(site.cpus_per_rank, "cpus_per_rank");
   digits(site.signal_seconds, "signal_seconds");
-  PAL_CHECK(!site.signal_seconds.empty(), path + ": signal_seconds is", "empty",
+  PAL_CHECK(!site.signal_seconds.empty(), path + ": signal_seconds is empty", "",
             "give a whole number, or leave the line out");
   for (const std::string& variable : site.environment) {
-    PAL_CHECK(variable.find('=') != std::string::npos && variable[0] != '=', path + ": environment holds",
+    PAL_CHECK(variable.find('=') != std::string::npos && variable[0] != '=', path + ": environment holds {}",
               config::printable(variable), "write NAME=value");
   }
   return site;

@@ -1,6 +1,6 @@
-// site: what a cluster wants to be asked in: account, partition, how GPUs and MPI are named. A small YAML file.
+// site: a small YAML file with the options of a cluster: account, partition, how to request GPUs and start MPI.
 //
-// One table of keys (site.cpp) makes the parser and the help. An unknown key is an error that names the nearest one.
+// The parser and the help use the table of keys in site.cpp. An unknown key is an error that names the nearest one.
 #pragma once
 
 #include <string>
@@ -19,10 +19,10 @@ struct Site {
   std::vector<std::string> modules;         // module load …
   std::vector<std::string> environment;     // NAME=value
   std::vector<std::string> setup;           // shell lines before the program
-  std::vector<std::string> sbatch_options;  // further options, as they are
+  std::vector<std::string> sbatch_options;  // more options
   std::string container;                    // before the program, e.g. apptainer exec --nv pal.sif
-  std::string program;                      // of the nodes; "" the one that submits
-  std::string scratch;                      // becomes SLURM_TMPDIR where the site sets none
+  std::string program;                      // on the nodes; "": the submitting program
+  std::string scratch;                      // becomes SLURM_TMPDIR if that is not set
   std::string signal_seconds = "120";       // notice before the time limit
 };
 
@@ -31,7 +31,7 @@ struct SiteKey {
 };
 std::vector<SiteKey> site_keys();
 
-// "" gives the defaults. Throws Error (usage) naming file, line and key.
+// "" gives the defaults. Throws Error (usage) with file, line and key.
 Site read_site(const std::string& path);
 
 }  // namespace pal::launch

@@ -13,7 +13,7 @@ namespace {
 
 namespace cpu = kernels::cpu;
 
-// Σ_{k≠l} C_kl² / D of one view, and its gradient, in the form that the rule of the kernel chooses.
+// Σ_{k≠l} C_kl² / D of one view, and its gradient, in the form that kernels::covariance_form_wins chooses.
 double covariance_term(const at::Tensor& dz, const at::Tensor& z, int threads) {
   const int64_t rows = z.size(0), dims = z.size(1);
   kernels::MomentsOptions options;
@@ -35,19 +35,19 @@ double covariance_term(const at::Tensor& dz, const at::Tensor& z, int threads) {
   }
   const at::Tensor packed = at::empty({kernels::packed_size(dims)}, at::kDouble), a = at::empty({dims, dims});
   {
-    const ops::ScratchMemory scratch(cpu::centerd_second_moment_scratch_bytes<float>(rows, dims, options));
-    cpu::centerd_second_moment<float>(ops::span<double>(packed), view, ops::span<const double>(mean), options, scratch,
-                                      {threads});
+    const ops::ScratchMemory scratch(cpu::centered_second_moment_scratch_bytes<float>(rows, dims, options));
+    cpu::centered_second_moment<float>(ops::span<double>(packed), view, ops::span<const double>(mean), options, scratch,
+                                       {threads});
   }
   cpu::covariance_terms<float>(ops::matrix_view<float>(a), &variance, &covariance, ops::span<const double>(packed),
                                rows, options, {threads});
-  const ops::ScratchMemory scratch(cpu::centerd_product_scratch_bytes<float>(rows, dims));
-  cpu::centerd_product<float>(ops::matrix_view<float>(dz), view, ops::span<const double>(mean),
-                              ops::matrix_view<const float>(a), kernels::Into::overwrite, scratch, {threads});
+  const ops::ScratchMemory scratch(cpu::centered_product_scratch_bytes<float>(rows, dims));
+  cpu::centered_product<float>(ops::matrix_view<float>(dz), view, ops::span<const double>(mean),
+                               ops::matrix_view<const float>(a), kernels::Into::overwrite, scratch, {threads});
   return covariance / dims;
 }
 
-// Both views of a batch, as the peers' functions take them.
+// Both views of a batch, as the peers take them.
 KernelCase covariance_case(const std::string& name, int64_t rows, int64_t dims) {
   const bool covariance = kernels::covariance_form_wins(rows, dims, sizeof(float), sizeof(double));
   KernelCase c{.name = name,

@@ -20,7 +20,7 @@ namespace cpu = kernels::cpu;
 using kernels::Into;
 using kernels::RowForm;
 
-// A CSR matrix and what it is made of, kept from call to call.
+// A CSR matrix and its buffers, reused between calls.
 struct Graph {
   at::Tensor offsets, columns, weights, degrees;
   int64_t nnz = 0;
@@ -49,7 +49,7 @@ struct Graph {
   }
 };
 
-// (1/M) Σ w ‖z_i − z_j‖² over M index pairs; what is timed begins with the index sets.
+// (1/M) Σ w ‖z_i − z_j‖² over M index pairs; timing starts from the index sets.
 KernelCase pairs_case(BenchSizes sizes) {
   const bool full = sizes == BenchSizes::full;
   const int64_t rows = full ? 8192 : 256, dims = full ? 512 : 40, pairs = full ? 65536 : 1000;
@@ -73,7 +73,7 @@ KernelCase pairs_case(BenchSizes sizes) {
     const at::Tensor z = in.at("z"), i = in.at("i"), j = in.at("j"), w = in.at("w"), dz = at::empty_like(z);
     return KernelRun{[=] {
                        graph->build(i, j, w, threads);
-                       // Each pair stands twice in the symmetric matrix.
+                       // The symmetric matrix holds each pair twice.
                        return graph->rows_of(dz, z, RowForm::difference, 2.0 / pairs, Into::overwrite, threads) /
                               (2.0 * pairs);
                      },

@@ -13,7 +13,7 @@ namespace {
 
 using kernels::ViewPolicy;
 
-// As the official VICReg has them.
+// The policies of the official VICReg code.
 std::vector<ViewPolicy> vicreg_policies() {
   ViewPolicy first, second;
   first.blur = 1.0f;
@@ -44,7 +44,7 @@ std::vector<kernels::ImageView> image_views(const InputTensors& images) {
   return views;
 }
 
-// What a peer needs to make the same view: one line of numbers per view and image, in the order of tests/bench/kernels_peer.py.
+// The parameters of a view for the peer: one line per view and image, in the order of tests/bench/kernels_peer.py.
 at::Tensor drawn_params(const std::vector<kernels::ImageView>& images, const kernels::AugmentOptions& options) {
   const std::vector<ViewPolicy> policies = vicreg_policies();
   constexpr int64_t kColumns = 18;
@@ -71,11 +71,11 @@ std::vector<KernelCase> image_bench_cases(BenchSizes sizes) {
   const int32_t size = sizes == BenchSizes::full ? 224 : 32;
   KernelCase c{.name = "augment",
                .params = {{"pixels", size}, {"views", 2}, {"images", 20}, {"recipe", "VICReg, bicubic"}}};
-  // On bytes each step of the peer rounds to one of 256 values, and solarize turns what rounding takes over its threshold.
+  // Each step of the peer rounds to 256 values, and rounding across the threshold changes what solarize inverts.
   c.peers = {{"torchvision v2 float"}, {"torchvision v2 bytes", 0.05}};
   c.bytes = 2.0 * 20 * 3 * size * size * 4;
   c.inputs = [=](const std::string& folder) {
-    io::SafetensorsFile file = io::read_safetensors(folder + "/images.safetensors");  // the peer decoded them
+    io::SafetensorsFile file = io::read_safetensors(folder + "/images.safetensors");  // decoded by the peer
     ops::NamedTensors inputs(file.tensors.begin(), file.tensors.end());
     inputs.emplace_back("params", drawn_params(image_views(file.tensors), view_options(size)));
     return inputs;

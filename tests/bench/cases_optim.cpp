@@ -1,4 +1,4 @@
-// cases_optim: one update of all parameters of ResNet-50 with VICReg's projector, from gradients that lie ready.
+// cases_optim: one update of all parameters of ResNet-50 with VICReg's projector, from given gradients.
 #include <ATen/core/grad_mode.h>
 
 #include "core/comm/comm.h"
@@ -13,12 +13,12 @@ namespace {
 
 constexpr double kRate = 0.05;
 constexpr const char* kShown[] = {"backbone.conv1.weight", "backbone.bn1.bias",
-                                  "projector.0.weight"};  // that are compared
+                                  "projector.0.weight"};  // compared parameters
 
 model::ModelSpec optim_bench_model(BenchSizes sizes) {
   model::ModelSpec spec;
-  spec.backbone = sizes == BenchSizes::full ? "resnet50" : "resnet18";
-  spec.stem = "imagenet";
+  spec.backbone = sizes == BenchSizes::full ? model::BackboneKind::resnet50 : model::BackboneKind::resnet18;
+  spec.stem = model::Stem::imagenet;
   spec.projector = sizes == BenchSizes::full ? std::vector<int64_t>{2048, 2048, 2048} : std::vector<int64_t>{64};
   return spec;
 }
@@ -30,7 +30,9 @@ struct Ready {
 };
 
 KernelCase optim_case(const std::string& kind, BenchSizes sizes) {
-  KernelCase c{.name = kind, .params = {{"model", optim_bench_model(sizes).backbone}, {"lr", kRate}}};
+  KernelCase c{
+      .name = kind,
+      .params = {{"model", config::choice_name(model::kBackbones, optim_bench_model(sizes).backbone)}, {"lr", kRate}}};
   if (kind == "adamw") {
     c.peers = {{"AdamW fused"}, {"AdamW foreach"}};
   } else {
@@ -61,7 +63,7 @@ KernelCase optim_case(const std::string& kind, BenchSizes sizes) {
     }
     for (auto& [name, p] : parameters) p.mutable_grad().copy_(in.at("g." + name));
     optim::OptimSpec spec;
-    spec.kind = kind;
+    spec.kind = config::choice_of(optim::kOptimizers, kind);
     spec.weight_decay = 1e-4;
     ready->optimizer = optim::make_optimizer(spec, parameters);
     KernelRun run{[ready] {

@@ -1,4 +1,4 @@
-// cases_store: the graph store at ImageNet's size, and the graph of a batch: what `pal bench graph` measures.
+// cases_store: the cases of `pal bench graph`: the graph store at ImageNet's size, and the graph of a batch.
 #include <ATen/ops/empty.h>
 
 #include <memory>
@@ -29,7 +29,7 @@ at::Tensor draw_classes(const StoreSizes& n) {
   return labels;
 }
 
-// Answers that the classes give, half of them between samples of one class.
+// Answers by the true classes, half of them between samples of one class.
 void draw_answers(const StoreSizes& n, const at::Tensor& labels, const at::Tensor& i, const at::Tensor& j,
                   uint64_t stream) {
   std::vector<std::vector<int32_t>> members(n.classes);
@@ -51,7 +51,7 @@ void insert_answers(graph::GraphStore& store, const InputTensors& inputs) {
     store.insert(i[k], j[k], labels[i[k]] == labels[j[k]] ? graph::Relation::same : graph::Relation::different);
 }
 
-// Samples of a batch, one of each stretch of the data set.
+// Samples of a batch, one from each stretch of the data set.
 at::Tensor draw_batch(const StoreSizes& n) {
   const at::Tensor batch = at::empty({n.rows}, at::kLong);
   Random random(1, Purpose::bench, 24);
@@ -78,7 +78,7 @@ KernelCase supervised_case(BenchSizes sizes) {
   return c;
 }
 
-// Answered pairs, inserted one by one; the peer sees all of them at once, and those that say "same" only.
+// Answered pairs, inserted one by one; the peer gets all "same" pairs at once.
 KernelCase answers_case(BenchSizes sizes) {
   const StoreSizes n = store_sizes(sizes);
   KernelCase c{.name = "answers", .params = {{"N", n.samples}, {"C", n.classes}, {"answers", n.answers}}};
@@ -100,7 +100,7 @@ KernelCase answers_case(BenchSizes sizes) {
   return c;
 }
 
-// A million relations of a store with a tenth of the answers; the value is how many are "same".
+// A million lookups in a store with a tenth of the answers; the value counts "same".
 KernelCase relation_case(BenchSizes sizes) {
   const StoreSizes n = store_sizes(sizes);
   const int64_t asked = n.answers / 10;
@@ -150,8 +150,8 @@ KernelCase batch_case(BenchSizes sizes) {
   return c;
 }
 
-// The signed graph of a batch out of a store with all the answers and no label: most classes are a component, and most of
-// those are known to differ.
+// The signed graph of a batch from a store with all answers and no labels: most classes are one component, and most
+// components are known to differ.
 KernelCase signed_batch_case(BenchSizes sizes) {
   const StoreSizes n = store_sizes(sizes);
   KernelCase c{.name = "signed-batch-graph",

@@ -1,5 +1,7 @@
-#include "tests/bench/checkpoint.h"
-
+// checkpoint: how long a checkpoint blocks the training thread, ours against PyTorch's, in turns in one run.
+//
+// The state of ResNet-50 with an 8192³ projector and momentum: 1.4 GB, on one rank. Each turn waits until the files are
+// written, so that sides do not share the disk.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +16,8 @@
 #include "kernels/base/error.h"
 #include "launch/process/machine.h"
 #include "launch/process/subprocess.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
+#include "tests/bench/bench.h"
 
 namespace pal::bench {
 namespace {
@@ -22,7 +25,7 @@ namespace {
 using nlohmann::json;
 
 struct Way {
-  const char* word;  // of the peer's script
+  const char* word;  // command of the peer's script
   const char* name;
 };
 constexpr Way kWays[] = {
@@ -30,8 +33,8 @@ constexpr Way kWays[] = {
 
 model::ModelSpec saved_model(BenchSizes sizes) {
   model::ModelSpec spec;
-  spec.backbone = sizes == BenchSizes::small ? "resnet18" : "resnet50";
-  spec.stem = "imagenet";
+  spec.backbone = sizes == BenchSizes::small ? model::BackboneKind::resnet18 : model::BackboneKind::resnet50;
+  spec.stem = model::Stem::imagenet;
   spec.projector = std::vector<int64_t>(3, sizes == BenchSizes::small ? 64 : 8192);
   return spec;
 }
@@ -59,14 +62,15 @@ int bench_checkpoint(const CheckpointBenchOptions& options) {
   dist::Checkpointer ours(
       {folder, 1, options.threads, [&](const std::string& w) { failed = w; }, nullptr, record::kSmallestShare}, *comm,
       state);
-  launch::Subprocess peer({options.peer.python, options.peer.script, "--shapes", folder + "/shapes.json", "--out", folder});
+  launch::Subprocess peer(
+      {options.peer.python, options.peer.script, "--shapes", folder + "/shapes.json", "--out", folder});
   const json ready = json::parse(peer.read_line());
   fmt::print("a state of {:.2f} GB; ms until training may go on, {} turns of each side\n", bytes / 1e9, options.turns);
   std::fflush(stdout);
 
   std::vector<double> mine, written;
   std::vector<std::vector<double>> theirs(std::size(kWays));
-  for (int turn = -1; turn < options.turns; ++turn) {  // the first one warms both up
+  for (int turn = -1; turn < options.turns; ++turn) {  // turn −1 warms up
     record::CheckpointState now;
     now.step = turn + 2;
     const auto start = std::chrono::steady_clock::now();

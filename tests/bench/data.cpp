@@ -1,5 +1,9 @@
-#include "tests/bench/data.h"
-
+// data: loading JPEG files into two VICReg views, ours against torchvision's DataLoader and FFCV; then a slow disk, a
+// cold cache, and a data set as large as ImageNet.
+//
+// The peer's script writes the files once, and the parent copies the same bytes into a shard. In a turn a side loads
+// every file once, with two threads or workers. Before timing, our crops of real images must equal torchvision's within
+// 2/255.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +16,8 @@
 #include "kernels/base/error.h"
 #include "launch/process/machine.h"
 #include "launch/process/subprocess.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
+#include "tests/bench/bench.h"
 
 namespace pal::bench {
 namespace {
@@ -22,7 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr double kAgreement = 2.0;  // in steps of 1/255
 
-// The files of `folder` as one shard, their bytes as they are.
+// Writes the files of `folder` into one shard, bytes unchanged.
 void write_shard(const std::string& folder) {
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(folder + "/files")) files.push_back(entry.path().string());
@@ -78,7 +83,7 @@ DataSide start_ours(const DataBenchOptions& o, const std::string& folder, const 
   return side;
 }
 
-// Without a child: the peer is not there, and said why.
+// Without a child the peer is not available, with the reason.
 DataSide start_peer(const DataBenchOptions& o, const std::string& folder, const std::string& name) {
   DataSide side{name == "ffcv" ? "FFCV, crop and flip alone" : "torchvision, " + name,
                 std::make_unique<launch::Subprocess>(std::vector<std::string>{
@@ -115,7 +120,7 @@ void print_breakdown(const json& parts) {
       launch::format_table(rows));
 }
 
-// Our loader behind a disk that gives as many images a second as one thread can use, with and without reading ahead.
+// Our loader with a disk that delivers as many images per second as one thread uses, with and without read-ahead.
 json slow_disk(DataSide& ours) {
   const json answer = ours.ask("slow");
   const std::vector<double> with = answer["readers_1"], without = answer["readers_0"];
@@ -127,7 +132,7 @@ json slow_disk(DataSide& ours) {
   return answer;
 }
 
-// Everything but the large set; adds to `out`.
+// Runs everything but the large set; adds to `out`.
 void compare_with_peers(json& out, const DataBenchOptions& options, const std::string& program) {
   launch::check_peer_files(options.peer);
   launch::install_peer(options.peer);
@@ -167,7 +172,7 @@ void compare_with_peers(json& out, const DataBenchOptions& options, const std::s
     ours.turn();
     for (DataSide& peer : peers) peer.turn();
   };
-  all_turn();  // warm
+  all_turn();  // warm-up
   ours.forget_turns();
   for (DataSide& peer : peers) peer.forget_turns();
   for (int t = 0; t < options.turns; ++t) all_turn();

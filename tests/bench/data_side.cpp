@@ -13,7 +13,7 @@
 #include "core/io/safetensors.h"
 #include "kernels/base/isa.h"
 #include "launch/process/machine.h"
-#include "tests/bench/data.h"
+#include "tests/bench/bench.h"
 
 namespace pal::bench {
 namespace {
@@ -47,7 +47,7 @@ data::ViewSet vicreg_views(int size) {
   return views;
 }
 
-// A data set behind a disk of a given speed: reads take turns, each as long as its bytes need.
+// A data set on a disk of a given speed: reads are serialized, each takes as long as its bytes need.
 class SlowDisk final : public data::Dataset {
  public:
   SlowDisk(std::shared_ptr<const data::Dataset> inner, double bytes_per_second)
@@ -94,7 +94,7 @@ json load_all(const std::shared_ptr<const data::Dataset>& data, const DataBenchO
           {"read_ahead_mb", loader.report().read_ahead_mb}};
 }
 
-// CPU time of the parts of an image on one thread. What a step of the kernel costs is the difference to a view without it.
+// CPU time of the stages of an image on one thread. The cost of a kernel step is the difference to a view without it.
 json parts(const data::Dataset& data, const DataBenchOptions& o) {
   const data::ViewSet views = vicreg_views(o.size);
   data::Renderer tile(data);
@@ -137,7 +137,7 @@ json parts(const data::Dataset& data, const DataBenchOptions& o) {
     }
   }
   const double scale = 1000 / static_cast<double>(data.size());
-  return {{"read", scale * read},     {"decode", scale * decode}, {"resize", scale * resize},
+  return {{"read", scale * read},   {"decode", scale * decode}, {"resize", scale * resize},
           {"color", scale * color}, {"blur", scale * blur},     {"copy", 0.0}};
 }
 
@@ -155,7 +155,7 @@ json slow_disk(const std::shared_ptr<const data::Dataset>& data, const DataBench
   const double speed = rate(data, 0) * total / images;
   const auto slow = std::make_shared<SlowDisk>(data, speed);
   std::vector<double> with, without;
-  for (int t = 0; t < o.slow_turns; ++t) {  // in turns: other work on the machine meets both alike
+  for (int t = 0; t < o.slow_turns; ++t) {  // in turns, so that other load affects both equally
     with.push_back(rate(slow, 1));
     without.push_back(rate(slow, 0));
   }
@@ -163,7 +163,7 @@ json slow_disk(const std::shared_ptr<const data::Dataset>& data, const DataBench
       {"mb_s", speed / 1e6}, {"disk_images_s", speed * images / total}, {"readers_1", with}, {"readers_0", without}};
 }
 
-// The shard's pages are dropped before each turn: what the disk gives, with and without somebody who reads ahead.
+// Cold page cache: the shard's pages are dropped before each turn; with and without read-ahead.
 json cold_cache(const std::string& shard, const std::shared_ptr<const data::Dataset>& data, const DataBenchOptions& o) {
   std::vector<double> with, without;
   for (int t = 0; t < o.slow_turns; ++t) {
@@ -176,7 +176,7 @@ json cold_cache(const std::string& shard, const std::shared_ptr<const data::Data
   return {{"readers_1", with}, {"readers_0", without}};
 }
 
-// Crop and resize alone of every sample, in [0, 1], with the boxes they were made of.
+// Crop and resize only, of every sample, in [0, 1], with their boxes.
 void write_views(const data::Dataset& data, const DataBenchOptions& o, const std::string& path) {
   data::ViewSet views = vicreg_views(o.size);
   for (kernels::ViewPolicy& p : views.policies) p.flip = p.jitter = p.gray = p.blur = p.solarize = 0;

@@ -1,5 +1,7 @@
-#include "tests/bench/experiment.h"
-
+// experiment: the active figure in closed form, ours against straightforward numpy, in turns on the same cores.
+//
+// The parent writes data, draws and pairs of every trial into a folder for numpy, so that both sides compute the same
+// trials. Before timing, nine in ten errors must be equal and the curves must agree.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -14,7 +16,8 @@
 #include "kernels/base/error.h"
 #include "launch/process/machine.h"
 #include "launch/process/subprocess.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
+#include "tests/bench/bench.h"
 
 namespace pal::bench {
 namespace {
@@ -39,7 +42,7 @@ void append(std::vector<double>& out, const theory::ToySet& set) {
   out.insert(out.end(), set.y.begin(), set.y.end());
 }
 
-// What the trials draw, in the order in which they use it.
+// The random draws of the trials, in order of use.
 void write_trials(const std::string& folder, const theory::ExperimentOptions& o) {
   std::vector<double> test, train, draws, pairs;
   append(test, theory::test_set(o));
@@ -79,7 +82,7 @@ struct Agreement {
   double equal = 0;  // share of errors that are the same number
   double mean = 0;   // largest difference of the mean curves
 };
-// A tie of two classes that rounding breaks otherwise changes a question, and all that follows in that trial.
+// If rounding breaks a tie of two classes differently, the next question and the rest of that trial differ.
 Agreement compare_errors(const std::vector<double>& a, const std::vector<double>& b, int64_t trials) {
   PAL_CHECK_CODE(Exit::check_failed, a.size() == b.size(), "numpy answered with another number of errors", b.size(),
                  "nothing was timed");
@@ -118,14 +121,14 @@ int bench_experiment(const ExperimentBenchOptions& options) {
   json results = json::array();
   std::vector<std::vector<std::string>> rows = {
       {"peer", "ours ms", "peer ms", "ratio", "noise", "equal errors", "mean curves apart"}};
-  // As one process with threaded BLAS, which is what a plain script gets, and as one process per core.
+  // As one process with threaded BLAS, as in a plain script, and as one process per core.
   for (int processes : {1, options.threads}) {
     const int blas = options.threads / processes;
     launch::Subprocess peer({"/usr/bin/env", fmt::format("OPENBLAS_NUM_THREADS={}", blas),
-                        fmt::format("OMP_NUM_THREADS={}", blas), options.peer.python, options.peer.script, folder.path,
-                        "--trials", std::to_string(o.trials), "--n", std::to_string(o.n), "--test",
-                        std::to_string(o.test), "--steps", std::to_string(o.steps), "--batch", std::to_string(o.batch),
-                        "--processes", std::to_string(processes)});
+                             fmt::format("OMP_NUM_THREADS={}", blas), options.peer.python, options.peer.script,
+                             folder.path, "--trials", std::to_string(o.trials), "--n", std::to_string(o.n), "--test",
+                             std::to_string(o.test), "--steps", std::to_string(o.steps), "--batch",
+                             std::to_string(o.batch), "--processes", std::to_string(processes)});
     peer.read_line();  // ready
     peer.write_line("check " + folder.path + "/errors");
     peer.read_line();

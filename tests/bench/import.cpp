@@ -1,5 +1,7 @@
-#include "tests/bench/import.h"
-
+// import: `pal data import` of JPEG files against its bounds: the disk for copies, libjpeg for resized images.
+//
+// One process runs both sides in turns. Copies: the same threads read the same files, and one thread appends them to a
+// file and syncs it. Resized images: the same threads only decode at the same scale and encode again.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/data/import/image_converter.h"
-#include "core/data/import/import_source.h"
+#include "core/data/import/import_internal.h"
 #include "core/data/import/ordered_workers.h"
 #include "core/io/crc32c.h"
 #include "core/io/file_handle.h"
@@ -19,7 +21,8 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 #include "launch/process/interleaved.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
+#include "tests/bench/bench.h"
 
 namespace pal::bench {
 namespace {
@@ -33,7 +36,7 @@ double ms_since(BenchClock::time_point start) {
 
 // Waves with some noise, 348 to 500 pixels: near 60 kB a file, as ImageNet's at this size.
 void make_files(const std::string& folder, int64_t images) {
-  constexpr int64_t kDistinct = 64;  // the others are copies: a disk and a decoder do not know
+  constexpr int64_t kDistinct = 64;  // the others are copies, at the same cost for disk and decoder
   for (int64_t k = 0; k < images; ++k) {
     const std::string path = fmt::format("{}/{:06}.jpg", folder, k);
     if (k >= kDistinct) {
@@ -74,7 +77,7 @@ struct ImportRig {
     data::import_flat(o);
   }
 
-  // The disk: read by threads, written by one, synced.
+  // The disk: several threads read, one writes and syncs.
   void copy() {
     io::FileHandle out = io::FileHandle::create(options.out + ".copy", options.out + ".copy");
     uint64_t at = 0;
@@ -93,7 +96,7 @@ struct ImportRig {
     out.sync();
   }
 
-  // libjpeg: decode at the scale of the import; encode what has the size asked for.
+  // libjpeg: decode at the scale of the import, encode at the requested size.
   void codec(int32_t shorter) {
     const auto worker = [&] {
       return [&, decoder = std::make_shared<data::JpegDecoder>()](int64_t i) {
@@ -107,7 +110,7 @@ struct ImportRig {
         int32_t height = 0, width = 0;
         data::shorter_side_size(header.height, header.width, shorter, &height, &width);
         if (side <= shorter) return int64_t{0};
-        // As many of its bytes as the smaller picture has: their rows do not fit, but libjpeg has the same work.
+        // The first bytes of the image, as many as the resized one has: garbage rows, but the same work for libjpeg.
         rgb.resize(std::max(rgb.size(), size_t(height) * size_t(width) * 3));
         return static_cast<int64_t>(
             data::encode_jpeg(rgb.data(), height, width, 3, bench.quality, chroma_of(bench)).size());
@@ -117,7 +120,7 @@ struct ImportRig {
   }
 };
 
-// One thread, stage by stage: where a CPU-second of an import goes.
+// CPU time of an import by stage, on one thread.
 std::map<std::string, double> stage_seconds(const ImportRig& rig) {
   std::map<std::string, double> spent;
   std::vector<uint8_t> file;
@@ -186,7 +189,7 @@ int bench_import(const ImportBenchOptions& options) {
   for (const Case& c : cases) {
     if (options.resize_shorter == 0 && c.name == std::string("resize")) continue;
     std::vector<double> ours, theirs;
-    c.ours();  // the files are in the page cache from here on
+    c.ours();  // from here on the files are in the page cache
     for (int t = 0; t < options.turns; ++t) {
       for (const bool mine : {t % 2 == 0, t % 2 != 0}) {
         const auto start = BenchClock::now();

@@ -1,5 +1,12 @@
-#include "tests/bench/kernels.h"
-
+// kernels: the CPU kernels, forward and backward, or the graph store: each case against its peers in one run.
+//
+// For each case the parent writes the inputs into a folder and starts our side and every peer as a process that answers
+// commands:
+//   "check F"   run once, write the outputs to F.NAME (raw float32)   → {"outputs": [names], "value": v}
+//   "go MS"     run repeatedly for MS milliseconds, at least once      → {"ms": [...]}
+//   "end"                                                              → {"peak_mb": VmHWM, "extra_mb": beyond the
+//                                                                      inputs}
+// Turns alternate (ours, peer, peer, ours, …). Values and gradients must agree before anything is timed.
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
@@ -16,7 +23,8 @@
 #include "kernels/base/error.h"
 #include "launch/process/machine.h"
 #include "launch/process/subprocess.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
+#include "tests/bench/bench.h"
 #include "tests/bench/cases.h"
 
 namespace pal::bench {
@@ -24,9 +32,9 @@ namespace {
 
 using nlohmann::json;
 
-// One process of a comparison, alive until this goes.
+// One process of a comparison; ends with this object.
 struct Side {
-  std::unique_ptr<launch::BenchFolder> folder;  // of its own inputs, when they are not those of the case
+  std::unique_ptr<launch::BenchFolder> folder;  // of its own inputs, if they differ from those of the case
   std::unique_ptr<launch::Subprocess> child;
   std::vector<double> ms = {};  // the median of each turn
   json memory = {};
@@ -50,9 +58,9 @@ std::unique_ptr<launch::BenchFolder> write_inputs(const KernelCase& c, const Ker
   auto folder = std::make_unique<launch::BenchFolder>();
   if (c.name == "augment") {
     PAL_CHECK(launch::Subprocess({o.peer.python, o.peer.script, "--packages", o.peer.packages, "--images",
-                             folder->path + "/images.safetensors"})
+                                  folder->path + "/images.safetensors"})
                       .wait() == 0,
-              "the peer's images cannot be decoded from", o.peer.packages, "its own words stand above");
+              "the peer's images cannot be decoded from", o.peer.packages, "its output is above");
   }
   io::write_safetensors(folder->path + "/input.safetensors", c.inputs(folder->path), {});
   return folder;
@@ -86,7 +94,7 @@ std::vector<float> read_floats(const std::string& path) {
   return x;
 }
 
-// Relative to the norm; of ids the share that differs. Not finite, or not as long: infinite.
+// Relative to the norm; for ids the share that differs. Infinite if not finite or of another size.
 double difference(const std::string& name, const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size()) return INFINITY;
   double apart = 0, norm = 0, differ = 0;
@@ -100,8 +108,8 @@ double difference(const std::string& name, const std::vector<float>& a, const st
   return std::isfinite(result) ? result : INFINITY;
 }
 
-// The largest difference of value and outputs. Ids may differ where scores are equal to rounding. Both sides must be fresh:
-// an optimizer's second step is not its first.
+// The largest difference of value and outputs. Ids may differ where scores tie up to rounding. Both sides must be newly
+// started, because the second step of an optimizer differs from its first.
 double compare(Side ours, Side& peer, const std::string& folder) {
   const json a = ours.ask("check " + folder + "/ours"), b = peer.ask("check " + folder + "/peer");
   const double va = a["value"], vb = b["value"];
@@ -114,7 +122,7 @@ double compare(Side ours, Side& peer, const std::string& folder) {
   return std::isfinite(worst) ? worst : INFINITY;
 }
 
-// What this machine does at best with these threads: copies (read and written) in GB/s, multiplies in GF/s.
+// Peak figures of the machine with these threads: copies (read and write) in GB/s, matrix products in GF/s.
 struct Machine {
   double copy_gb_s = 0, sgemm_gf_s = 0;
 };
@@ -141,7 +149,7 @@ Machine measure_machine(const KernelBenchOptions& o) {
           2e-9 * std::pow(static_cast<double>(side), 3) / product};
 }
 
-// All sides of one case, in turns. Appends to `results`.
+// Runs all sides of one case in turns. Appends to `results`.
 void run_case(json& results, const KernelCase& c, const std::vector<KernelCase>& all, const KernelBenchOptions& o,
               const std::string& program) {
   launch::install_peer(o.peer, {"--case", c.name});
@@ -164,7 +172,7 @@ void run_case(json& results, const KernelCase& c, const std::vector<KernelCase>&
                    c.name + ": ours and " + peer.name + " do not compute the same; difference",
                    fmt::format("{:.1e}", differences.back()), "nothing of this case was timed");
   }
-  ours.turn(0);  // warm
+  ours.turn(0);  // warm-up
   for (Side& peer : peers) peer.turn(0);
   for (int t = 0; t < o.turns; ++t) {
     ours.turn(o.turn_ms);
@@ -231,7 +239,7 @@ int bench_kernels(const KernelBenchOptions& options, const std::string& program)
     const size_t from = results.size();
     try {
       run_case(results, c, all, options, program);
-    } catch (const Error& e) {  // the other cases are worth their figures
+    } catch (const Error& e) {  // the other cases still run
       if (e.code() != Exit::check_failed) throw;
       fmt::print(stderr, "error: {}\n", e.what());
       worst = Exit::check_failed;

@@ -5,7 +5,7 @@
     kernels_peer.py --packages DIR --images FILE        decodes the JPEGs of foolbox into FILE (safetensors, bytes)
     kernels_peer.py --packages DIR --input FILE --case NAME --params JSON --peer NAME --threads N
 
-The last answers lines, as tests/bench/kernels.h has them: "check F", "go MS", "end". A peer is a function of the input
+The last answers lines, as tests/bench/kernels.cpp has them: "check F", "go MS", "end". A peer is a function of the input
 tensors that returns a function to be timed: () -> value, {name: output}. solo-learn's and lightly's functions are their
 own; the official VICReg is in no package, its three lines stand here ("VICReg idiom").
 """

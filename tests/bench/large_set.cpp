@@ -13,8 +13,8 @@
 #include "core/data/shard_writer.h"
 #include "launch/process/machine.h"
 #include "launch/process/subprocess.h"
-#include "launch/table.h"
-#include "tests/bench/data.h"
+#include "launch/terminal.h"
+#include "tests/bench/bench.h"
 
 namespace pal::bench {
 namespace {
@@ -45,7 +45,7 @@ void write_large_set(const std::string& folder, int64_t records) {
   }
 }
 
-// Rss counts the pages of libraries in every process that maps them, Pss shares them out, and own pages nobody else has.
+// Rss counts shared pages fully in every process, Pss divides them among processes, own counts private pages only.
 struct Resident {
   double rss = 0, pss = 0, own = 0;  // MB
 
@@ -60,7 +60,7 @@ struct Resident {
   }
 };
 
-// How many classes a batch of 256 has on average: the quality of a shuffle of records that lie class by class.
+// The mean number of classes in a batch of 256: the quality of the shuffle of records that are sorted by class.
 double classes_in_a_batch(const data::Dataset& data, data::Shuffle shuffle) {
   const data::EpochSpec plan{data.size(), 256, 1, shuffle};
   constexpr int64_t kBatches = 100;
@@ -92,7 +92,7 @@ int bench_open_side(const std::string& folder) {
   }
   std::cout << json{{"opened", true}}.dump() << std::endl;
   std::string word;
-  std::cin >> word;  // when all have opened it
+  std::cin >> word;  // sent when all have opened it
   const Resident now;
   std::cout << json{{"open_s", open},
                     {"plan_s", plans},
@@ -107,7 +107,7 @@ int bench_open_side(const std::string& folder) {
                       classes_in_a_batch(*data, data::Shuffle::windows)}}}
                    .dump()
             << std::endl;
-  std::cin >> word;  // all stay until the last one has measured
+  std::cin >> word;  // sent when all have measured
   return 0;
 }
 

@@ -1,17 +1,12 @@
-// main: pal_bench step|kernels|graph|data|import|checkpoint|recovery|experiment|oracle: speed as a ratio to named peers, in one
-// interleaved run with its noise. `pal bench` starts this program.
+// main: pal_bench step|kernels|graph|data|import|checkpoint|recovery|experiment|oracle: speed as a ratio to named
+// peers, measured in turns in one run, with its noise. `pal bench` starts this program.
 #include <filesystem>
 
+#include "dist/comm/world.h"
 #include "launch/cli.h"
 #include "launch/entry.h"
 #include "launch/process/subprocess.h"
-#include "tests/bench/checkpoint.h"
-#include "tests/bench/data.h"
-#include "tests/bench/experiment.h"
-#include "tests/bench/import.h"
-#include "tests/bench/kernels.h"
-#include "tests/bench/oracle.h"
-#include "tests/bench/step.h"
+#include "tests/bench/bench.h"
 
 namespace pal::bench {
 namespace {
@@ -28,7 +23,7 @@ void add_shared(CLI::App& app, launch::PeerOptions& peer, std::string& json, int
   app.add_option("--packages", peer.packages, "where the peers keep their own packages");
 }
 
-// The jobs of both sides are killed and watched from outside by a script; its words are the result.
+// A script starts, kills and watches the jobs of both sides; its output is the result.
 int bench_recovery(const launch::PeerOptions& peer, const std::string& json, int turns, const std::string& program) {
   launch::check_peer_files(peer);
   std::vector<std::string> command = {
@@ -60,7 +55,7 @@ int bench(const std::vector<std::string>& arguments, launch::Context& context) {
   for (const StepCase& c : step_cases()) step_names.push_back(c.name);
   steps.add_option("--case", step.cases, "only these (may be repeated)")->check(CLI::IsMember(step_names));
   steps.add_option("--images", step.images, "folder of Fashion-MNIST's IDX files, for the case quickstart");
-  steps.add_option("--rank-in", rank_in)->group("");  // a rank of ours, started by the parent
+  steps.add_option("--rank-in", rank_in)->group("");  // one of our ranks, started by the parent
   steps.add_option("--dtype", dtype)->group("");
   steps.footer(
       "Examples:\n  pal bench step --json step.json\n  pal bench step --case projector --turns 6     (8 GB of memory)");

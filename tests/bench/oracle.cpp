@@ -1,4 +1,12 @@
-#include "tests/bench/oracle.h"
+// oracle: how long a round of questions takes at ImageNet's size, and k-means and uncertainty sampling against peers.
+//
+// Rounds: embeddings are synthetic unit rows around a direction per class, a function of (sample, class), sharded over
+//   MPI ranks as in training. The time covers the draw of the pool, the class model and the choice, up to the list of
+//   questions on every rank; embedding the pool is not included. Every number of ranks must give the same questions.
+// k-means: faiss (spherical) gets the same rows, clusters and iterations; our assignment of rows evaluates both sides.
+// Uncertainty: ours against margin sampling of modAL with scikit-learn's LDA, fit and query, on a pool that modAL can
+// hold.
+#include "core/oracle/oracle.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -9,11 +17,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/comm/comm.h"
-#include "core/config/config.h"
 #include "core/data/feature_set.h"
 #include "core/io/feature_file.h"
 #include "core/io/files.h"
-#include "core/oracle/oracle.h"
 #include "core/oracle/samplers/kmeans.h"
 #include "core/oracle/samplers/products.h"
 #include "core/oracle/samplers/samplers.h"
@@ -21,8 +27,9 @@
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
 #include "launch/process/subprocess.h"
-#include "launch/progress.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
+#include "tests/bench/bench.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::bench {
 namespace {
@@ -40,7 +47,7 @@ std::vector<int64_t> first_samples(int64_t n) {
   return ids;
 }
 
-// Mean of 1 − cosine to the nearest center: the same judge for both sides.
+// Mean of 1 − cosine to the nearest center, evaluated in the same way for both sides.
 double inertia(const at::Tensor& rows, const at::Tensor& centers) {
   double sum = 0;
   for (int64_t begin = 0; begin < rows.size(0); begin += 4096) {
@@ -58,11 +65,15 @@ struct Report {
   std::vector<std::vector<std::string>> rows;
 };
 
-const std::vector<std::string> kSamplers = {"supervised", "random",      "captcha",  "outliers",     "nnclr",
-                                            "pruning",    "uncertainty", "ensemble", "model_change", "gradients",
-                                            "typical",    "k_center",    "merging",  "coarse"};
+// Every sampler that asks.
+std::vector<std::string> asking_samplers() {
+  std::vector<std::string> names = oracle::sampler_names();
+  std::erase(names, "ssl");
+  return names;
+}
+const std::vector<std::string> kSamplers = asking_samplers();
 
-// The rounds of one number of ranks, by name: what the ranks say of each sampler.
+// The results of one number of ranks, by sampler.
 std::vector<json> run_rounds(const OracleBenchOptions& o, int ranks, const std::string& program) {
   const int threads = std::max(1, o.threads / ranks);
   std::vector<std::string> command = {PAL_MPIRUN};
@@ -87,11 +98,11 @@ std::vector<json> run_rounds(const OracleBenchOptions& o, int ranks, const std::
     said.push_back(json::parse(child.read_line()));
     bar.update(static_cast<int64_t>(said.size()), said.back().at("name"));
   }
-  PAL_CHECK(child.wait() == 0, "the ranks that choose ended with an error", ranks, "its words stand above");
+  PAL_CHECK(child.wait() == 0, "the ranks that choose ended with an error", ranks, "its output is above");
   return said;
 }
 
-// A column for each number of ranks. The questions must be the same ones.
+// One column per number of ranks. The questions must be equal.
 void bench_samplers(const OracleBenchOptions& o, const std::string& program, Report& report) {
   std::vector<std::vector<json>> said;
   report.rows = {{"sampler", "questions"}};
@@ -135,7 +146,7 @@ void bench_samplers(const OracleBenchOptions& o, const std::string& program, Rep
   if (said.size() > 1) fmt::print("the questions are the same for each number of ranks\n");
 }
 
-// Ours and the peer's turns; `ours` returns ms, `judge` looks at what a turn left behind.
+// Alternates our turns and the peer's; `ours` returns ms, `judge` evaluates the result of a turn.
 template <class F>
 void bench_peer(const OracleBenchOptions& o, const std::string& name, const std::vector<std::string>& command,
                 const F& ours, Report& report, const std::string& agree_note, const std::function<void()>& judge,
@@ -196,7 +207,7 @@ void bench_peers(const OracleBenchOptions& o, Report& report) {
                            {.features = rows, .labels = {}, .ids = {}, .classes = {}, .about = {}});
     const auto comm = comm::make_local_comm();
     oracle::Kmeans found;
-    std::vector<double> mine, theirs;  // of each turn: it depends on the first centers
+    std::vector<double> mine, theirs;  // per turn, because they depend on the first centers
     bench_peer(
         o, fmt::format("k-means {} x {}, {} clusters, 20 iterations", o.kmeans_rows, o.dims, o.classes),
         command("kmeans"),
@@ -216,7 +227,7 @@ void bench_peers(const OracleBenchOptions& o, Report& report) {
                              launch::noise(mine), launch::median(theirs), launch::noise(theirs));
         });
   }
-  // Every fourth sample is known, for both sides.
+  // Both sides know every fourth sample.
   std::vector<int64_t> labels(static_cast<size_t>(o.peer_pool), -1), shown(labels.size(), -1);
   for (int64_t s = 0; s < o.peer_pool; ++s) shown[s] = s % 4 == 0 ? class_of_sample(s, o.classes) : -1;
   oracle::Pool pool{first_samples(o.peer_pool),
@@ -225,7 +236,7 @@ void bench_peers(const OracleBenchOptions& o, Report& report) {
                          {.features = pool.embeddings, .labels = shown, .ids = {}, .classes = {}, .about = {}});
   graph::GraphStore store(o.peer_pool);
   store.set_labels(shown);
-  const auto sampler = oracle::make_query_sampler(config::Config::defaults({"oracle.sampler=uncertainty"}));
+  const auto sampler = oracle::make_query_sampler(spec_of({"oracle.sampler=uncertainty"}).oracle);
   bench_peer(
       o, fmt::format("margin sampling, pool {} x {}, {} classes", o.peer_pool, o.dims, o.classes), command("modal"),
       [&] {

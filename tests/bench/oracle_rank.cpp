@@ -1,4 +1,4 @@
-// oracle_rank: a rank of the oracle benchmark: its slice of synthetic embeddings, and every sampler's choice with the others.
+// oracle_rank: one rank of the oracle benchmark: its slice of synthetic embeddings, and the collective choices.
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -10,14 +10,16 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "core/config/config.h"
 #include "core/eval/embed.h"
 #include "core/io/sha256.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/round/pool.h"
 #include "core/oracle/samplers/samplers.h"
+#include "dist/comm/world.h"
 #include "kernels/base/philox.h"
 #include "launch/process/machine.h"
-#include "tests/bench/oracle.h"
+#include "tests/bench/bench.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::bench {
 
@@ -105,14 +107,14 @@ void bench_oracle_rank(const OracleBenchOptions& o, dist::World& world) {
       synthetic_rows({drawn.begin() + slice.first, drawn.begin() + slice.last}, o.dims, o.classes, o.threads);
   const std::vector<int64_t> parents = two_levels(o.classes);
   for (const std::string& name : oracle_bench_samplers()) {
-    const auto sampler = oracle::make_query_sampler(config::Config::defaults({"oracle.sampler=" + name}), parents);
+    const auto sampler = oracle::make_query_sampler(spec_of({"oracle.sampler=" + name}).oracle, parents);
     std::vector<double> ms;
     std::vector<oracle::Query> queries;
     for (int t = 0; t < o.turns; ++t) {
       comm.barrier();
       const auto start = BenchClock::now();
       oracle::Pool pool{oracle::draw_pool(store, o.pool, 1, 0, {}, sampler->refused_order()),
-                        {}};  // nothing is begun: the same pool for all
+                        {}};  // no question is pending: all samplers get the same pool
       const bool embedded = sampler->needs() != oracle::PoolNeeds::samples;
       if (embedded) {
         pool.embeddings = embeddings;

@@ -1,5 +1,12 @@
-#include "tests/bench/step.h"
-
+// step: one training step on 2 CPU ranks × 1 thread, ours against PyTorch DDP with gloo and the official VICReg loss.
+//
+// Cases: resnet18 (projector of 512); projector (ResNet-18 with the official projector of 8192, three layers);
+// quickstart (its network and loader, against torchvision's transforms in a DataLoader).
+// The parent writes the initial weights and the batches into a folder, starts both sides as long-lived jobs, and runs
+// them in turns (ours, peer, ours, …). A waiting side blocks: each of our ranks reads its own pipe (waiting in MPI
+// would spin), the peer's rank 0 reads its standard input.
+// Before timing, the first 20 losses in float64 must agree to 1e-8. `projector` is checked with 1024 instead of 8192;
+// quickstart is not checked, because each side draws its own augmentations.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
@@ -21,7 +28,8 @@
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
 #include "launch/process/subprocess.h"
-#include "launch/table.h"
+#include "launch/terminal.h"
+#include "tests/bench/bench.h"
 
 namespace pal::bench {
 namespace {
@@ -63,7 +71,7 @@ void import_images(const std::string& folder, const std::string& source) {
   data::import_idx(options);
 }
 
-// Both sides of one comparison, alive until this goes.
+// Both sides of one comparison; they end with this object.
 class Sides {
  public:
   Sides(const StepCase& c, const StepBenchOptions& o, const std::string& program, const std::string& folder,
@@ -96,7 +104,7 @@ class Sides {
     peer_->write_line(fmt::format("go {}", steps));
     return json::parse(peer_->read_line());
   }
-  // Ends both; peak memory of each side's rank 0 in MB.
+  // Ends both sides; returns the peak memory of each rank 0 in MB.
   std::pair<double, double> end() {
     for (std::ofstream& go : go_) go << 0 << std::endl;
     peer_->write_line("end");
@@ -146,7 +154,7 @@ json measure(const StepCase& c, const StepBenchOptions& options, const std::stri
     import_images(folder.path, options.images);
   }
   Sides sides(c, options, program, folder.path, "float32");
-  for (int k = 0; k < 2; ++k) {  // warm; the second tells how long it will take
+  for (int k = 0; k < 2; ++k) {  // warm-up; the second turn gives the time estimate
     const double a = sides.ours(1)["ms"][0], b = sides.peer(1)["ms"][0];
     if (k == 1)
       fmt::print("a step of ours took {:.0f} ms, one of the peer {:.0f}: about {:.0f} s to go\n", a, b,
@@ -212,9 +220,10 @@ const std::vector<StepCase>& step_cases() {
 
 model::ModelSpec bench_step_model(int64_t projector) {
   model::ModelSpec spec;
-  spec.backbone = "resnet18";
+  spec.backbone = model::BackboneKind::resnet18;
   spec.projector = {projector, projector, projector};
-  spec.batch_norm = "off";  // DDP has no synchronized batch norm on the CPU: each rank's own statistics, on both sides
+  spec.batch_norm = model::BatchNormScope::
+      off;  // DDP has no synchronized batch norm on the CPU: each rank's own statistics, on both sides
   return spec;
 }
 

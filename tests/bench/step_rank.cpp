@@ -9,7 +9,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "core/comm/counting_comm.h"
+#include "core/comm/comm.h"
 #include "core/config/config.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/graph/store.h"
@@ -19,10 +19,12 @@
 #include "core/model/encoder.h"
 #include "core/model/state.h"
 #include "core/record/checkpoint.h"
+#include "dist/comm/world.h"
 #include "dist/train/grad_sync.h"
 #include "dist/train/trainer.h"
 #include "launch/process/machine.h"
-#include "tests/bench/step.h"
+#include "tests/bench/bench.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::bench {
 namespace {
@@ -57,14 +59,14 @@ class StepBench final : public Bench {
     encoder_->train();
     grads_ = std::make_unique<dist::GradSync>(model::trainable(*encoder_), world.gradients());
     optim::OptimSpec optim;
-    optim.kind = "sgd";
+    optim.kind = optim::OptimizerKind::sgd;
     optim.momentum = std::stod(file.metadata.at("momentum"));
     optim.weight_decay = std::stod(file.metadata.at("weight_decay"));
     optimizer_ = optim::make_optimizer(optim, model::trainable(*encoder_));
-    criterion_ = loss::make_criterion(config::Config::defaults({"loss.kind=vicreg", "loss.moments=per_view"}));
+    criterion_ = loss::make_criterion(spec_of({"loss.kind=vicreg", "loss.moments=per_view"}).loss);
   }
 
-  // The same list as Trainer::step, with a forward for each view, as the official code has it. Returns the global loss.
+  // The parts of Trainer::step, with one forward per view as in the official code. Returns the global loss.
   double step() override {
     std::vector<at::Tensor> z;
     for (const at::Tensor& view : batches_[next_++ % batches_.size()]) z.push_back(encoder_->forward(view));
@@ -107,14 +109,15 @@ class StepBench final : public Bench {
   int64_t loss_bytes_ = 0;
 };
 
-// The trainer itself on configs/quickstart.yaml, loader and all.
+// The trainer itself on configs/quickstart.yaml, with its loader.
 class QuickstartBench final : public Bench {
  public:
   QuickstartBench(const std::string& folder, dist::World& world)
-      : trainer_(config::Config::load("configs/quickstart.yaml",
-                                      {"data.train=" + folder + "/set.h5", "train.threads=1", "train.steps=1000000",
-                                       "log.every=1000000", "checkpoint.every=1000000"}),
-                 world, folder + "/run", dist::Resume::never) {}
+      : trainer_(
+            setup::make_run_spec(config::Config::load(
+                "configs/quickstart.yaml", {"data.train=" + folder + "/set.h5", "train.threads=1",
+                                            "train.steps=1000000", "log.every=1000000", "checkpoint.every=1000000"})),
+            world, folder + "/run", dist::Resume::never) {}
   double step() override { return trainer_.step().loss; }
   void report(nlohmann::json&) const override {}
 

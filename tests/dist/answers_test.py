@@ -67,7 +67,7 @@ class Answers(RunCase):
                 self.assertEqual(sum(len(q["members"]) for q in questions), 9)
                 self.assertEqual(len(questions[0]["member_names"]), len(questions[0]["members"]))
                 out = self.call("answers", "import", run, self.write_lines("a.jsonl", self.answers(questions)))
-                self.assertIn("9 answers recorded, 0 taken back, 0 known before; 0 questions are open", out)
+                self.assertIn("9 answers recorded, 0 withdrawn, 0 known before; 0 questions are unanswered", out)
             self.assertEqual(self.code, 0, out)
             self.assertGreaterEqual(rounds, 3)
             asked = self.rows(run, "select count(*), count(distinct min(template, sample) || '-' || max(template, sample)) from members join queries on id = query")
@@ -116,9 +116,9 @@ class Answers(RunCase):
         self.call("answers", "export", "plain", "--out", "e.h5")
         self.assertIn("18", self.call("graph", "info", "e.h5"))
         # Undo: superseded, and the majority changes.
-        self.assertIn("2 answers taken back", self.call("answers", "undo", "plain", "--last", "2", "--annotator", "ann"))
+        self.assertIn("2 answers withdrawn", self.call("answers", "undo", "plain", "--last", "2", "--annotator", "ann"))
         taken = self.rows("plain", "select uuid from answers where superseded_by is not null")[0][0]
-        self.assertIn("0 answers taken back, 1 were so before", self.call("answers", "undo", "plain", "--uuid", taken))
+        self.assertIn("0 answers withdrawn, 1 withdrawn before", self.call("answers", "undo", "plain", "--uuid", taken))
         self.assertEqual(self.rows("plain", "select count(*) from answers where superseded_by is not null")[0][0], 2)
         self.assertEqual(self.rows("plain", "select count(*) from answers")[0][0], 42)
         # Labels.
@@ -153,15 +153,15 @@ class Answers(RunCase):
             asked = self.questions("q.jsonl")
             # Until they are answered nothing else is asked, and the code says that it is worth coming back.
             out = self.call(*ask, code=75)
-            self.assertIn(f"0 questions: every question that is left is out: {sum(len(q['members']) for q in asked)} wait for an answer", out)
+            self.assertIn(f"0 questions: every remaining question has been asked: {sum(len(q['members']) for q in asked)} are unanswered", out)
             self.assertEqual(self.questions("q.jsonl"), [])
             out = self.call("ask", "few", "oracle.sampler=captcha", "oracle.budget=1", "--out", "x.jsonl")
             self.assertIn("0 questions: the budget of 1 questions is spent (oracle.budget)", out)
             self.call("answers", "import", "few", self.write_lines("f.jsonl", self.answers(asked)))
         self.assertGreaterEqual(rounds, 2)
         # All is known or follows.
-        self.assertIn("0 questions: every relation is known or implied", self.call(*ask))
-        self.assertIn("0 questions: every relation is known or implied", self.call("ask", "few", "oracle.sampler=ssl", "--out", "x.jsonl"))
+        self.assertIn("0 questions: every pair is answered or inferred", self.call(*ask))
+        self.assertIn("0 questions: every pair is answered or inferred", self.call("ask", "few", "oracle.sampler=ssl", "--out", "x.jsonl"))
         # A budget that is nearly spent cuts the round.
         self.train("cut", "train.steps=2", "graph.labeled_fraction=0.05", ranks=1)
         self.assertIn("7 questions", self.call("ask", "cut", "oracle.sampler=random", "oracle.budget=7", "--n", "20", "--out", "x.jsonl"))
@@ -202,8 +202,8 @@ class Answers(RunCase):
                 time.sleep(0.05)
             questions = self.questions("busy/questions.jsonl")
             out = self.call("answers", "import", "busy", self.write_lines("b.jsonl", self.answers(questions)))
-            self.assertIn("9 answers handed in; process", out)
-            self.assertIn("takes them at its next round", out)
+            self.assertIn("9 answers submitted; process", out)
+            self.assertIn("reads them at its next round", out)
             self.one_sentence(self.refused("answers", "show", "busy"), "another process writes", "process")
             for _ in range(600):
                 if not any(name.endswith(".jsonl") for name in os.listdir(f"{self.folder}/busy/inbox")) and self.questions("busy/questions.jsonl") != questions:
@@ -220,7 +220,7 @@ class Answers(RunCase):
             job.stdout.close()
         self.assertGreaterEqual(self.rows("busy", "select count(*) from decisions")[0][0], 9)
         out = self.call("answers", "show", "busy")   # the dead one's lease is taken over
-        self.assertIn("taken back", out)
+        self.assertIn("withdrawn", out)
 
     def test_bad_input_is_a_sentence_each(self):
         self.train("bad", *PEOPLE, "oracle.wait=exit", code=75)
@@ -229,13 +229,13 @@ class Answers(RunCase):
         first = good[0]
         wrong = [
             ({**first, "query": 999}, "was not asked"), ({**first, "member": 100000}, "was not asked"), ({**first, "template": 89}, "the template of this query"),
-            ({**first, "at": time.time() + 1e6}, "from the future"), ('{"query": 1,', "no JSON object"), ({**first, "answer": "perhaps"}, "perhaps"),
+            ({**first, "at": time.time() + 1e6}, "from the future"), ('{"query": 1,', "not a JSON object"), ({**first, "answer": "perhaps"}, "perhaps"),
             ({**first, "cost": -1}, "cost"), ({"query": 1, "answer": "yes"}, "member"), ({"undo": "nobody"}, "nobody"),
         ]
         for entry, word in wrong:
             out = self.refused("answers", "import", "bad", self.write_lines("w.jsonl", [good[1], entry]))
             self.assertIn(word, out)
-            self.one_sentence(out, "answers that are refused", "1")
+            self.one_sentence(out, "refused answers", "1")
             with open(f"{self.folder}/w.jsonl.refused") as f:
                 self.assertEqual(len(f.readlines()), 1)
         self.assertEqual(self.rows("bad", "select count(*) from answers")[0][0], 1, "the good one, once")

@@ -102,7 +102,7 @@ class EvalRuns(RunCase):
         self.assertRegex(out, r"live .*6/10.* eta 0:20")
         self.assertRegex(out, r"queries +40 ")
         self.assertRegex(out, r"cost +12\.5 ")
-        self.assertEqual(re.findall(r"alarm at step (\d): careful at \1", out), ["3", "4", "5"])
+        self.assertEqual(re.findall(r"warning at step (\d): careful at \1", out), ["3", "4", "5"])
         shutil.rmtree(f"{self.folder}/live")
 
     def test_runs_lists_states_and_differences(self):

@@ -29,7 +29,7 @@ CASES = {
     "after_abort": (2, {}, NCCL, "ncclAllReduce with a communicator that was aborted"),
     "host_buffer": (2, {}, NCCL, "a buffer that is not device memory"),
     "short_buffer": (2, {}, NCCL, "a buffer that is too short"),
-    "missing_rank": (3, {}, LOST, "rank 1 did not come, last at launch 1 (all_reduce of 64 float32)"),
+    "missing_rank": (3, {}, LOST, "rank 1 has not reached it, last at launch 1 (all_reduce of 64 float32)"),
     "other_count_in_channel": (3, {}, BUG, "NCCL: invalid usage: launch 0: ranks differ"),
 }
 # What is wrong with the machine, by rank; each must be said by one sentence, with all ranks down.
@@ -86,7 +86,7 @@ def killed(program, library):
     _, text, seconds = run(program, library, [{}] * 3, ["killed_rank", "bug"], RECOVER)
     # A deadline of 2 s, 2 s for answers, and a start and an end of mpirun.
     return check("killed_rank", "clean", clean[0], 0, clean[1], "", clean[2], 20) & check(
-        "killed_rank", "bug", 0, 0, text, "no answer from rank 1: dead, stopped, or its host is unreachable", seconds, 12)
+        "killed_rank", "bug", 0, 0, text, "rank 1 does not reply: ended, stopped, or its host is unreachable", seconds, 12)
 
 
 def main(program, library, *only):

@@ -250,7 +250,7 @@ class Run(RunCase):
         self.train("whole")
         refused = lambda where, code, *words: self.one_sentence(self.train("new", "--resume", where, code=code), *words)
         refused("nowhere", 2, "--resume is neither auto, never nor a folder: nowhere")
-        refused("idx", 2, "nothing to go on from in --resume: idx")
+        refused("idx", 2, "there is no checkpoint in --resume: idx")
         refused("whole", 2, "not before the last step of this run, 10; its step: 10")
         os.makedirs(f"{self.folder}/empty/checkpoints", exist_ok=True)
         refused("empty", 3, "has no checkpoint yet")
@@ -284,6 +284,43 @@ class Run(RunCase):
         self.assertIn("resumed at step 5", out)
         self.assertIn("step-10", out)
         self.assertEqual(self.sha("damaged"), sha)
+
+    # Keys that were renamed, with values that are not their defaults; the run is that of the new names.
+    OLD_KEYS = {"train.wire": "bfloat16", "train.watch": "off", "augment.solarise": "[0.25]", "oracle.centre": "input",
+                "oracle.guide": "none", "oracle.firm": "0.75", "oracle.near_until": "7", "oracle.neighbours": "2", "loss.neighbours": "2"}
+    NEW_KEYS = ["train.grad_dtype", "train.watchdog", "augment.solarize", "oracle.center", "oracle.class_guess", "oracle.coarse_accuracy",
+                "oracle.pruning_near_until", "oracle.neighbors", "loss.neighbors"]
+
+    def test_a_run_folder_with_old_keys_goes_on(self):
+        new = [f"{key}={value}" for key, value in zip(self.NEW_KEYS, self.OLD_KEYS.values())]
+        self.train("renamed-calm", *new)
+        self.train("renamed-cut", *new)
+        shutil.rmtree(f"{self.folder}/renamed-cut/checkpoints/step-10")
+        path = f"{self.folder}/renamed-cut/config.yaml"
+        with open(path) as f:
+            lines = f.read().split("\n")
+        section, count = "", 0
+        for k, line in enumerate(lines):
+            section = line[:-1] if line and not line.startswith(" ") else section
+            key = f"{section}.{line.strip().split(':')[0]}"
+            if key in self.NEW_KEYS:
+                lines[k] = line.replace(key.split(".")[1], list(self.OLD_KEYS)[self.NEW_KEYS.index(key)].split(".")[1], 1)
+                count += 1
+        self.assertEqual(count, len(self.NEW_KEYS))
+        with open(path, "w") as f:
+            f.write("\n".join(lines))
+        old = [f"{key}={value}" for key, value in self.OLD_KEYS.items()]
+        out = self.train("renamed-cut", *old)
+        self.assertIn("resumed at step 5", out)
+        for before, now in zip(self.OLD_KEYS, self.NEW_KEYS):   # once each, not once per rank
+            self.assertEqual(out.count(f"{before} is now called {now}"), 1, out)
+        self.assertEqual(self.sha("renamed-calm"), self.sha("renamed-cut"))
+        with open(path) as f, open(f"{self.folder}/renamed-calm/config.yaml") as calm:
+            self.assertEqual(f.read(), calm.read())
+
+    def test_old_keys_are_noted_once_under_mpirun(self):
+        out = self.call("train", "c.yaml", "train.watch=off", "--run-dir", "renamed-mpirun", prefix=[*MPIRUN, "-np", "2"])
+        self.assertEqual(out.count("train.watch is now called train.watchdog"), 1, out)
 
     def test_finished_run_says_so(self):
         self.train("finished")

@@ -29,7 +29,7 @@ class Faults(FaultCase):
     def test_restarts_that_get_nowhere_stop(self):
         out, _ = self.faulty("nowhere", "kill:1:4:always", "--max-restarts", "10", code=76)
         self.assertEqual(out.count("warning: a rank was killed"), 3, out)
-        self.one_sentence(out, "3 restarts brought no newer checkpoint")
+        self.one_sentence(out, "3 restarts in a row wrote no checkpoint newer")
 
     def test_fewer_ranks_go_on_with_the_same_curve(self):
         self.train("curve", *STEPS, "train.dtype=float64")
@@ -42,7 +42,7 @@ class Faults(FaultCase):
 
     def test_a_stopped_rank_is_named_and_the_run_goes_on(self):
         out, seconds = self.faulty("stopped", "stop:1:25")
-        self.assertIn("rank 1 gave no sign of life for 10.", out)
+        self.assertIn("rank 1 sent no heartbeat for 10.", out)
         self.assertRegex(out, LAST)
         self.assertEqual(self.sha("stopped"), self.sha("calm"))
         self.assertLess(seconds, 12 + 3 * self.calm_seconds, "ten seconds of silence, two to end the job, and two starts")
@@ -79,7 +79,7 @@ class Faults(FaultCase):
 
     def test_a_failing_write_keeps_the_last_good_checkpoint(self):
         out, _ = self.faulty("unwritten", "write-fail:1:30", "checkpoint.keep=10")
-        self.assertIn("warning: the checkpoint of step 30 is given up", out)
+        self.assertIn("warning: the checkpoint of step 30 is abandoned", out)
         self.assertIn("the last good one is step-20", out)
         kept = {name for name in os.listdir(f"{self.folder}/unwritten/checkpoints") if name.startswith("step-")}
         self.assertEqual(kept, {f"step-{s}" for s in (10, 20, 40, 50, 60)})
@@ -96,13 +96,13 @@ class Faults(FaultCase):
         said = []
         for line in job.stdout:
             said.append(line)
-            if "is given up" in line:
+            if "is abandoned" in line:
                 break
         time.sleep(0.3)
         limit(resource.RLIM_INFINITY)
         out = "".join(said) + job.communicate(timeout=120)[0]
         self.assertEqual(job.returncode, 0, out)
-        self.assertRegex(out, r"warning: the checkpoint of step \d+ is given up: cannot write .*File too large")
+        self.assertRegex(out, r"warning: the checkpoint of step \d+ is abandoned: cannot write .*File too large")
         self.assertRegex(out, r"warning: cannot write .*metrics.jsonl")
         self.assertTrue(os.path.exists(f"{self.folder}/full/checkpoints/step-2000"))
         self.assertEqual(self.metrics("full")[-1]["step"], 2000)   # every line is whole

@@ -20,7 +20,7 @@ from run_case import PAL, metrics_so_far
 class Soak(FaultCase):
     def test_a_rank_that_hangs_in_its_own_code_is_named(self):
         out, _ = self.faulty("hung", "hang:2:25", ranks=3)
-        self.assertIn("rank 2 did not come to collective", out)
+        self.assertIn("rank 2 has not reached collective", out)
         self.assertRegex(out, LAST)
         self.assertEqual(self.flight("hung", 0)["rank"], 0)
 
@@ -33,7 +33,7 @@ class Soak(FaultCase):
     def test_rank_zero_stopped(self):
         out, _ = self.faulty("stopped0", "stop:0:25")
         self.assertIn("[rank 1/2", out)
-        self.assertIn("rank 0 gave no sign of life", out)
+        self.assertIn("rank 0 sent no heartbeat", out)
         self.assertEqual(self.sha("stopped0"), self.sha("calm"))
 
     def test_a_job_that_is_suspended_as_a_whole_goes_on(self):

@@ -1,6 +1,6 @@
-// jpeg_fuzz: any bytes through the gate of JPEG files and, when it lets them in, through the decoder; and as a PNG file.
+// jpeg_fuzz: feeds bytes to the check of JPEG headers and, if it accepts them, to the decoder; also to the PNG decoder.
 //
-// With PAL_FUZZ_ACCEPT set an input that is no image fails: so the seeds are known to reach the code behind the gate.
+// With PAL_FUZZ_ACCEPT set, an input that is no image fails. This proves that the seeds reach the decoder.
 #include <cstdint>
 #include <cstdlib>
 
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (error.code() != pal::Exit::data) throw;
   }
   static pal::data::JpegDecoder decoder(
-      limits);  // kept, as the loader keeps it: what one file leaves must not harm the next
+      limits);  // kept between files, as in the loader: the state after one file must not affect the next
   try {
     pal::data::JpegPart part;
     part.eighths = size > 0 ? 1 + data[size - 1] % 8 : 8;

@@ -1,8 +1,9 @@
-// label_fuzz: any bytes as a request to the labeling page: method, path, parameters, headers and body, with a good session
-// or without. Nothing may crash, every response has a status, and nothing is recorded that was not asked.
+// label_fuzz: bytes as a request to the labeling page: method, path, parameters, headers and body, with or without a
+// valid session. The page must not crash, every response has a status, and only answers to asked questions are
+// recorded.
 //
-// The input: first byte: bits for what is right about the request (host, session, origin, type, ticket); then lines: method,
-// path, a parameter as name=value, a header's value; the rest is the body.
+// Input: the first byte has a bit for each valid part of the request (host, session, origin, type, ticket). Then lines:
+// method, path, a parameter as name=value, a header's value. The rest is the body.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -73,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(value.find_first_of("\r\n") == std::string::npos && name.find_first_of("\r\n:") == std::string::npos);
   for (const std::string& line : t.log) require(line.find_first_of("\r\n") == std::string::npos);
   t.log.clear();
-  // Answers are of whoever has the session.
+  // An answer belongs to the annotator of the session.
   static size_t known = 0;
   if (response.status == 200 && r.method == "POST" && ++known % 64 == 0) {
     for (const oracle::RecordedAnswer& a : t.ledger.all_answers())

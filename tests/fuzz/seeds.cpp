@@ -1,4 +1,4 @@
-// seeds: the files that fuzzing begins from: JPEG files of every form that libjpeg writes, PNG files, and shards of ours.
+// seeds: writes the seed corpus: JPEG files of every kind that libjpeg writes, PNG files, and shards.
 //
 // usage: seeds FOLDER     (FOLDER/jpeg and FOLDER/shard exist)
 #include <cstdio>

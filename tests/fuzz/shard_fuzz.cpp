@@ -1,6 +1,6 @@
-// shard_fuzz: any bytes as a shard: refused with an Error, or every sample of it read.
+// shard_fuzz: bytes as a shard, which must be refused with an Error or read completely.
 //
-// With PAL_FUZZ_ACCEPT set a refused input fails: so the seeds are known to reach the code behind the first check.
+// With PAL_FUZZ_ACCEPT set, a refused input fails. This proves that the seeds reach the code behind the first check.
 #include <unistd.h>
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// HDF5 opens names only, and asks the system for their true path: a memory file without one does not do.
+// HDF5 opens files by name and resolves the real path, so an anonymous memory file does not work.
 const std::string& shard_path() {
   static const std::string path =
       (::access("/dev/shm", W_OK) == 0 ? "/dev/shm/pal-fuzz-" : "./pal-fuzz-") + std::to_string(::getpid()) + ".h5";

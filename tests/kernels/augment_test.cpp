@@ -127,7 +127,7 @@ TEST(Augment, StepSampleAndSeedMatter) {
   EXPECT_NE(base, run<float>(batch, policies, options));
 }
 
-TEST(Augment, CenterViewIsTheCenterdSquare) {
+TEST(Augment, CenterViewIsTheCenteredSquare) {
   Random r(8, Purpose::bench);
   Batch batch;
   batch.add(r, 37, 53, 3, 0);

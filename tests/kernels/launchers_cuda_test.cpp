@@ -76,9 +76,9 @@ void all_of() {
                                nullptr);
   });
   expect_no_device([&] { cuda::column_sums<T>(mean, z, kScratch, nullptr); });
-  expect_no_device([&] { cuda::centerd_second_moment<T>(packed, z, mean, {}, kScratch, nullptr); });
+  expect_no_device([&] { cuda::centered_second_moment<T>(packed, z, mean, {}, kScratch, nullptr); });
   expect_no_device([&] { cuda::covariance_terms(a, at<double>(), at<double>(8), packed, 4, {}, kScratch, nullptr); });
-  expect_no_device([&] { cuda::centerd_product<T>(out, z, mean, a, Into::overwrite, nullptr); });
+  expect_no_device([&] { cuda::centered_product<T>(out, z, mean, a, Into::overwrite, nullptr); });
   expect_no_device([&] {
     cuda::gram_terms<T>(out, at<double>(), at<double>(8), z, mean, 0, {}, Into::overwrite, kScratch, nullptr);
   });
@@ -122,8 +122,8 @@ TEST(CudaLaunchers, CheckTheirArguments) {
   };
   names("column_sums: sums", [&] { cuda::column_sums<float>({at<double>(), 7}, z, kScratch, nullptr); });
   names("column_sums: scratch", [&] { cuda::column_sums<float>({at<double>(), 8}, z, {memory, 1}, nullptr); });
-  names("centerd_product: a", [&] {
-    cuda::centerd_product<float>({at<float>(), 4, 8}, z, {at<double>(), 8}, {at<float>(), 8, 7}, Into::add, nullptr);
+  names("centered_product: a", [&] {
+    cuda::centered_product<float>({at<float>(), 4, 8}, z, {at<double>(), 8}, {at<float>(), 8, 7}, Into::add, nullptr);
   });
   names("graph_rows: offsets", [&] {
     cuda::graph_rows<float>({}, at<double>(), z, z, {{at<int64_t>(), 4}, {}, {}}, {}, kScratch, nullptr);

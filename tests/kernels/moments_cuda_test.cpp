@@ -27,22 +27,22 @@ Expected on_cpu(const std::vector<double>& z, const Case& c, const MomentsOption
   const int64_t rows = c.rows, dims = c.dims;
   const MatrixView<const double> view(z.data(), rows, dims, c.stride());
   int64_t bytes = cpu::column_sums_scratch_bytes(rows, dims);
-  bytes = std::max(bytes, cpu::centerd_second_moment_scratch_bytes<double>(rows, dims, options));
-  bytes = std::max(bytes, cpu::centerd_product_scratch_bytes<double>(rows, dims));
+  bytes = std::max(bytes, cpu::centered_second_moment_scratch_bytes<double>(rows, dims, options));
+  bytes = std::max(bytes, cpu::centered_product_scratch_bytes<double>(rows, dims));
   std::vector<char> scratch(bytes);
   const Scratch lent{scratch.data(), bytes};
   e.mean.resize(dims);
   cpu::column_sums<double>({e.mean.data(), dims}, view, lent, Cpu{});
   for (double& m : e.mean) m /= static_cast<double>(rows);
   e.packed.resize(packed_size(dims));
-  cpu::centerd_second_moment<double>({e.packed.data(), packed_size(dims)}, view, {e.mean.data(), dims}, options, lent,
-                                     Cpu{});
+  cpu::centered_second_moment<double>({e.packed.data(), packed_size(dims)}, view, {e.mean.data(), dims}, options, lent,
+                                      Cpu{});
   e.a.resize(dims * dims);
   cpu::covariance_terms<double>({e.a.data(), dims, dims}, &e.variance, &e.covariance,
                                 {e.packed.data(), packed_size(dims)}, rows, options, Cpu{});
   e.gradient.resize(rows * dims);
-  cpu::centerd_product<double>({e.gradient.data(), rows, dims}, view, {e.mean.data(), dims}, {e.a.data(), dims, dims},
-                               Into::overwrite, lent, Cpu{});
+  cpu::centered_product<double>({e.gradient.data(), rows, dims}, view, {e.mean.data(), dims}, {e.a.data(), dims, dims},
+                                Into::overwrite, lent, Cpu{});
   return e;
 }
 
@@ -67,16 +67,16 @@ void covariance_form(const Case& c, const MomentsOptions& options, Random& rando
   const DeviceArray<double> sums(c.dims), mean(e.mean), packed(packed_size(c.dims)), terms(2);
   const DeviceArray<float> a(c.dims * c.dims);
   int64_t bytes = cuda::column_sums_scratch_bytes(c.rows, c.dims);
-  bytes = std::max(bytes, cuda::centerd_second_moment_scratch_bytes<T>(c.rows, c.dims, options));
+  bytes = std::max(bytes, cuda::centered_second_moment_scratch_bytes<T>(c.rows, c.dims, options));
   bytes = std::max(bytes, cuda::covariance_terms_scratch_bytes(c.dims));
   const DeviceArray<char> scratch(bytes);
 
   cuda::column_sums<T>(sums.span(), view, scratch.scratch(), nullptr);
-  cuda::centerd_second_moment<T>(packed.span(), view, mean.span(), options, scratch.scratch(), nullptr);
+  cuda::centered_second_moment<T>(packed.span(), view, mean.span(), options, scratch.scratch(), nullptr);
   cuda::covariance_terms({a.data(), c.dims, c.dims}, terms.data(), terms.data() + 1, packed.span(), c.rows, options,
                          scratch.scratch(), nullptr);
-  cuda::centerd_product<T>({out.data(), c.rows, c.dims, c.stride()}, view, mean.span(), {a.data(), c.dims, c.dims},
-                           Into::overwrite, nullptr);
+  cuda::centered_product<T>({out.data(), c.rows, c.dims, c.stride()}, view, mean.span(), {a.data(), c.dims, c.dims},
+                            Into::overwrite, nullptr);
   PAL_CUDA_CHECK(cudaDeviceSynchronize());
 
   std::vector<double> means = sums.host();

@@ -19,8 +19,8 @@ template <class T>
 std::vector<double> second_moment(const Matrix<T>& z, const std::vector<double>& mean, const MomentsOptions& o,
                                   Cpu cpu = {}) {
   std::vector<double> packed(packed_size(z.cols), -1.0);
-  OwnScratch scratch(cpu::centerd_second_moment_scratch_bytes<T>(z.rows, z.cols, o));
-  cpu::centerd_second_moment<T>(span(packed), z.view(), span(mean), o, scratch, cpu);
+  OwnScratch scratch(cpu::centered_second_moment_scratch_bytes<T>(z.rows, z.cols, o));
+  cpu::centered_second_moment<T>(span(packed), z.view(), span(mean), o, scratch, cpu);
   return packed;
 }
 
@@ -38,8 +38,8 @@ Terms<T> covariance_form(const Matrix<T>& z, const MomentsOptions& o, Into into 
   const auto packed = second_moment(z, mean, o, cpu);
   Matrix<T> a(z.cols, z.cols, 1);
   cpu::covariance_terms<T>(a.view(), &t.variance, &t.covariance, span(packed), z.rows, o, cpu);
-  OwnScratch scratch(cpu::centerd_product_scratch_bytes<T>(z.rows, z.cols));
-  cpu::centerd_product<T>(t.gradient.view(), z.view(), span(mean), std::as_const(a).view(), into, scratch, cpu);
+  OwnScratch scratch(cpu::centered_product_scratch_bytes<T>(z.rows, z.cols));
+  cpu::centered_product<T>(t.gradient.view(), z.view(), span(mean), std::as_const(a).view(), into, scratch, cpu);
   return t;
 }
 
@@ -58,16 +58,16 @@ Terms<T> gram_form(const Matrix<T>& z, const MomentsOptions& o, int64_t begin, i
 template <class T>
 Terms<double> reference(const Matrix<T>& z, const MomentsOptions& o, Into into) {
   const int64_t n = z.rows, dims = z.cols;
-  Matrix<double> centerd(n, dims), c(dims, dims);
+  Matrix<double> centered(n, dims), c(dims, dims);
   for (int64_t k = 0; k < dims; ++k) {
     double m = 0;
     for (int64_t i = 0; i < n; ++i) m += z.get(i, k);
     m /= static_cast<double>(n);
-    for (int64_t i = 0; i < n; ++i) centerd.at(i, k) = z.get(i, k) - m;
+    for (int64_t i = 0; i < n; ++i) centered.at(i, k) = z.get(i, k) - m;
   }
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t k = 0; k < dims; ++k) {
-      for (int64_t l = 0; l < dims; ++l) c.at(k, l) += centerd.at(i, k) * centerd.at(i, l) / (n - 1.0);
+      for (int64_t l = 0; l < dims; ++l) c.at(k, l) += centered.at(i, k) * centered.at(i, l) / (n - 1.0);
     }
   }
   Terms<double> t{0, 0, Matrix<double>(n, dims)};
@@ -87,7 +87,7 @@ Terms<double> reference(const Matrix<T>& z, const MomentsOptions& o, Into into) 
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t k = 0; k < dims; ++k) {
       double g = into == Into::add ? 0.125 : 0.0;
-      for (int64_t l = 0; l < dims; ++l) g += centerd.at(i, l) * a.at(l, k);
+      for (int64_t l = 0; l < dims; ++l) g += centered.at(i, l) * a.at(l, k);
       t.gradient.at(i, k) = g;
     }
   }
@@ -178,10 +178,11 @@ TYPED_TEST(MomentsTest, SplitRowsAddUpAndOwnRowsKeepTheirBits) {
 
   Matrix<T> a(dims, dims), whole(n, dims), part(n - cut, dims);
   cpu::covariance_terms<T>(a.view(), nullptr, nullptr, span(all), n, o, Cpu{});
-  OwnScratch scratch(cpu::centerd_product_scratch_bytes<T>(n, dims));
-  cpu::centerd_product<T>(whole.view(), z.view(), span(mean), std::as_const(a).view(), Into::overwrite, scratch, Cpu{});
-  cpu::centerd_product<T>(part.view(), std::as_const(tail).view(), span(mean), std::as_const(a).view(), Into::overwrite,
-                          scratch, Cpu{});
+  OwnScratch scratch(cpu::centered_product_scratch_bytes<T>(n, dims));
+  cpu::centered_product<T>(whole.view(), z.view(), span(mean), std::as_const(a).view(), Into::overwrite, scratch,
+                           Cpu{});
+  cpu::centered_product<T>(part.view(), std::as_const(tail).view(), span(mean), std::as_const(a).view(),
+                           Into::overwrite, scratch, Cpu{});
   const auto gram_whole = gram_form(z, o, 0, n), gram_part = gram_form(z, o, cut, n - cut);
   EXPECT_EQ(gram_whole.covariance, gram_part.covariance);
   for (int64_t i = cut; i < n; ++i) {
@@ -266,22 +267,22 @@ TYPED_TEST(MomentsTest, RefusesBadArguments) {
   Matrix<T> a(3, 3), out(4, 3), narrow(4, 2);
   OwnScratch scratch(1 << 20), small(1);
   expect_error([&] { cpu::column_sums<T>(span(sums), z.view(), scratch, Cpu{}); }, "sums");
-  expect_error([&] { cpu::centerd_second_moment<T>(span(packed), z.view(), span(short_mean), o, scratch, Cpu{}); },
+  expect_error([&] { cpu::centered_second_moment<T>(span(packed), z.view(), span(short_mean), o, scratch, Cpu{}); },
                "mean");
-  expect_error([&] { cpu::centerd_second_moment<T>(span(short_packed), z.view(), span(mean), o, scratch, Cpu{}); },
+  expect_error([&] { cpu::centered_second_moment<T>(span(short_packed), z.view(), span(mean), o, scratch, Cpu{}); },
                "packed");
-  expect_error([&] { cpu::centerd_second_moment<T>(span(packed), z.view(), span(mean), o, small, Cpu{}); }, "scratch");
+  expect_error([&] { cpu::centered_second_moment<T>(span(packed), z.view(), span(mean), o, small, Cpu{}); }, "scratch");
   expect_error([&] { cpu::covariance_terms<T>(a.view(), nullptr, nullptr, span(packed), 1, o, Cpu{}); }, "n: 1");
   expect_error([&] { cpu::covariance_terms<T>({}, nullptr, nullptr, span(short_packed), 4, o, Cpu{}); }, "packed");
   expect_error(
       [&] {
-        cpu::centerd_product<T>(narrow.view(), z.view(), span(mean), std::as_const(a).view(), Into::add, scratch,
-                                Cpu{});
+        cpu::centered_product<T>(narrow.view(), z.view(), span(mean), std::as_const(a).view(), Into::add, scratch,
+                                 Cpu{});
       },
       "out");
   expect_error(
       [&] {
-        cpu::centerd_product<T>(out.view(), z.view(), span(mean), std::as_const(a).view(), Into::add, small, Cpu{});
+        cpu::centered_product<T>(out.view(), z.view(), span(mean), std::as_const(a).view(), Into::add, small, Cpu{});
       },
       "scratch");
   expect_error(

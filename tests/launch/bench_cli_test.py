@@ -71,8 +71,8 @@ class Bench(unittest.TestCase):
             self.assertEqual({r["name"] for r in json.load(file)["results"]}, {"blocks"})   # the others are
 
     def test_refusals(self):
-        self.assertIn("no Python with torch at: nowhere", self.bench(code=2, python="nowhere").stderr)
-        self.assertIn("the peer's script is not at: gone.py", self.bench(code=2, peer="gone.py").stderr)
+        self.assertIn("there is no Python with torch here: nowhere", self.bench(code=2, python="nowhere").stderr)
+        self.assertIn("the script of the peer does not exist: gone.py", self.bench(code=2, peer="gone.py").stderr)
         self.assertIn("--case", self.bench("--case", "nonsense", code=2).stderr)
 
     def test_a_large_set_is_opened_by_four_processes(self):

@@ -125,7 +125,7 @@ class Cli(unittest.TestCase):
             self.assertRegex(out, rf"(?m)^{what} +(ok|warn)  ", out)
         if "not in this build" not in out:
             self.assertIn("LibTorch's CUDA half loads", out)
-        self.assertIn("two ranks met", out)
+        self.assertIn("a job of two ranks works", out)
         self.assertIn("GPU kernels", out)  # compared with the CPU's, or a line that says why not
 
     def test_a_start_on_the_cpu_loads_nothing_of_cuda_but_the_runtime(self):
@@ -157,9 +157,9 @@ class Cli(unittest.TestCase):
         }
         for override, sentence in cases.items():
             self.assertIn(sentence, self.refused("config", "c.yaml", override))
-        self.assertIn("there is no config file: none.yaml", self.refused("config", "none.yaml"))
+        self.assertIn("this config file does not exist: none.yaml", self.refused("config", "none.yaml"))
         self.assertIn("neither train.steps nor train.epochs", self.refused("config", self.write("d.yaml", "optim: {lr: 1}\n")))
-        self.assertIn("no config was given", self.refused("config"))
+        self.assertIn("no config is given", self.refused("config"))
 
     def test_a_bad_config_stops_training_before_anything_is_written(self):
         self.write("c.yaml", RUN + "model: {bakcbone: convnet}\n")
@@ -182,6 +182,17 @@ class Cli(unittest.TestCase):
         self.assertRegex(rows["train.seed"], r" 7 +command line$")
         self.assertRegex(rows["loss.kind"], r" vicreg +default$")
         self.assertEqual(len({line.index(re.split(r"  +", line)[1], len(line.split()[0])) for line in lines}), 1, "not aligned")
+
+    def test_old_keys_are_noted_on_standard_error(self):
+        self.write("old.yaml", "train: {steps: 3, wire: bfloat16}\noptim: {lr: 1}\n")
+        done = subprocess.run([PAL, "config", "old.yaml", "oracle.guide=none", "--yaml"], cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.splitlines(), [
+            "note: old.yaml:1: train.wire is now called train.grad_dtype; the old name still works",
+            "note: command line: oracle.guide is now called oracle.class_guess; the old name still works"])
+        self.assertIn("  grad_dtype: bfloat16\n", done.stdout)
+        self.assertIn("  class_guess: none\n", done.stdout)
+        self.assertNotIn("wire", done.stdout)
 
     def test_dump_is_an_identity(self):
         self.write("c.yaml", RUN)

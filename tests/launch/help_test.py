@@ -70,10 +70,15 @@ class Help(unittest.TestCase):
             if topic in USES:
                 self.assertGreater(checked, 0, f"pal help {topic} shows no command")
 
+    def test_pages_fit_a_terminal(self):
+        for topic in self.topics:
+            wide = [line for line in pal("help", topic).splitlines() if len(line) > 120]
+            self.assertEqual(wide, [], f"pal help {topic}: at most 120 columns")
+
     def test_every_command_stands_in_a_page(self):
         pages = "\n".join(pal("help", topic) for topic in self.topics)
         for command in self.commands:
-            self.assertTrue(re.search(rf"\bpal {command}\b", pages), f"no page tells of pal {command}")
+            self.assertTrue(re.search(rf"\bpal {command}\b", pages), f"no page mentions pal {command}")
 
     def test_examples_of_the_commands(self):
         for command, text in self.options.items():

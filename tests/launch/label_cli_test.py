@@ -55,7 +55,7 @@ class LabelCli(RunCase):
         self.assertIn("oracle.sampler=none", self.call("label", "c.yaml", "--run-dir", "none", "--port", "0", code=2))
         with open(f"{self.folder}/twice", "w") as f:
             f.write("ann\nann\n")
-        self.assertIn("stands there twice", self.call("label", "c.yaml", "oracle.sampler=random", "--run-dir", "none", "--port", "0", "--users", "twice", code=2))
+        self.assertIn("appears twice", self.call("label", "c.yaml", "oracle.sampler=random", "--run-dir", "none", "--port", "0", "--users", "twice", code=2))
         self.assertIn("--gold", self.call("label", "c.yaml", "oracle.sampler=random", "graph.labeled_fraction=0", "--run-dir", "bare", "--port", "0", "--gold", "3", code=2))
         server = Server(PAL, self.folder, "c.yaml", "oracle.sampler=random", "--run-dir", "one")
         try:

@@ -97,7 +97,7 @@ class Oracle(unittest.TestCase):
         before = self.text("compare.csv")
         os.remove(f"{self.folder}/out/runs/captcha-noise0-seed1.csv")
         out = pal("oracle", "compare", self.config, "--out", f"{self.folder}/out")
-        self.assertIn("5 of 6 runs are there already", out)
+        self.assertIn("5 of 6 runs are complete already", out)
         strip = lambda text: [line.rsplit(",", 1)[0] for line in text.splitlines()]   # the last column is a time
         self.assertEqual(strip(before), strip(self.text("compare.csv")))
         # Another setting, another result: nothing old is taken for it.
@@ -106,7 +106,7 @@ class Oracle(unittest.TestCase):
 
     def test_closure_recovers_the_graph(self):
         out = pal("oracle", "closure", self.config, "oracle.class_guess=none")
-        self.assertIn("all pairs known: yes; as the labels say: yes", out)
+        self.assertIn("all pairs known: yes; labels agree: yes", out)
         self.assertIn("N·C = 1600", out)
 
     def test_trains_a_head_on_features_with_an_oracle(self):

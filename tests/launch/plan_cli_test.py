@@ -57,7 +57,7 @@ class Plan(unittest.TestCase):
         config = f"{CONFIGS}/cifar10-vicreg.yaml"
         self.assertIn("needs a config", self.pal("plan", code=2))
         self.assertIn("presets are a100-8", self.pal("plan", config, "--cluster", "nowhere", code=2))
-        self.assertIn("no number of GPUs", self.pal("plan", config, *SMALL, "train.global_batch=4", "--gpus", "8", code=2))
+        self.assertIn("every number of GPUs", self.pal("plan", config, *SMALL, "train.global_batch=4", "--gpus", "8", code=2))
         with open(f"{self.folder}/bad.yaml", "w") as f:
             f.write("gpus_per_nod: 8\n")
         self.assertIn("gpus_per_node", self.pal("plan", config, "--cluster", "bad.yaml", code=2))
@@ -66,7 +66,7 @@ class Plan(unittest.TestCase):
     def test_check_needs_no_data_and_makes_nothing(self):
         for config, small in (("quickstart.yaml", []), ("cifar10-vicreg.yaml", ["model.projector=[32]"])):
             out = self.pal("train", f"{CONFIGS}/{config}", *small, "data.train=nowhere.h5", "--np", "4", "--check")
-            for word in ("not here", "memory of a rank", "sent in a step", "learning rate", "nothing was trained"):
+            for word in ("not available", "memory per rank", "sent per step", "learning rate", "nothing was trained"):
                 self.assertIn(word, out, config)
         self.assertEqual(os.listdir(self.folder), [])
         self.assertIn("optim.base_lr", self.pal("train", f"{CONFIGS}/cifar10-vicreg.yaml", "optim.base_l=3", "--check", code=2))
@@ -85,9 +85,9 @@ class Plan(unittest.TestCase):
             number, unit = re.search(name + r" ([\d.]+) (kB|MB|GB)", text).groups()
             return float(number) * units[unit]
 
-        for line, name, bytes_ in (("memory of a rank", "rank ", chosen["memory_bytes"]), ("sent in a step", "gradients", chosen["gradient_bytes"]),
-                                   ("sent in a step", "batch norm", chosen["norm_bytes"]), ("sent in a step", "loss", chosen["loss_bytes"]),
-                                   ("a checkpoint", "checkpoint     ", chosen["checkpoint_bytes"]), ("memory of a rank", "gradients", 4 * plan["parameters"])):
+        for line, name, bytes_ in (("memory per rank", "rank ", chosen["memory_bytes"]), ("sent per step", "gradients", chosen["gradient_bytes"]),
+                                   ("sent per step", "batch norm", chosen["norm_bytes"]), ("sent per step", "loss", chosen["loss_bytes"]),
+                                   ("a checkpoint", "checkpoint     ", chosen["checkpoint_bytes"]), ("memory per rank", "gradients", 4 * plan["parameters"])):
             self.assertAlmostEqual(said(line, name), bytes_, delta=0.05 * bytes_, msg=f"{line}: {name}\n{out}")
         self.assertIn(f"({chosen['form']} form)", out)
         # 400 steps, a tenth of them warm-up to 0.003, then down.

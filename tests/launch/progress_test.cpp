@@ -1,6 +1,4 @@
 // progress_test: the line's text, plain lines on a pipe, a bar that redraws itself on a terminal.
-#include "launch/progress.h"
-
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
@@ -10,6 +8,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {

@@ -34,7 +34,7 @@ def make_cifar(folder):
 
 def main():
     with tempfile.TemporaryDirectory(prefix="pal-reproduce-") as folder:
-        assert "bring cifar-10-binary.tar.gz" in pal(folder, "reproduce", "cifar-paper", code=2)
+        assert "download cifar-10-binary.tar.gz" in pal(folder, "reproduce", "cifar-paper", code=2)
         make_cifar(f"{folder}/bin")
         out = pal(folder, "reproduce", "cifar-paper", "--data", "bin", "--fast", "--np", "1")
         assert "ssl, 2 epochs" in out and "63" in out, out

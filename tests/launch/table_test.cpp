@@ -1,7 +1,7 @@
 // table_test: alignment of text and numbers, UTF-8 widths.
-#include "launch/table.h"
-
 #include <gtest/gtest.h>
+
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {

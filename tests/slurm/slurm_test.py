@@ -101,7 +101,7 @@ class Slurm(Case):
         self.cluster.run("scancel", "--signal=USR2", job)       # what SLURM sends before the time limit
         self.wait_state(job, "COMPLETED", run="signaled")
         self.assertEqual(self.cluster.state(job)[1], 1, self.log("signaled"))
-        self.assertIn("checkpointed before the limit; queued again", self.log("signaled"))
+        self.assertIn("it wrote a checkpoint before the limit; queued again", self.log("signaled"))
         self.assertIn("resumed at step", self.log("signaled"))
         self.assertEqual(self.sha("signaled"), self.sha("calm"))
         steps = [m["step"] for m in self.metrics("signaled") if not m.get("done")]
@@ -135,7 +135,7 @@ class Slurm(Case):
         self.cluster.run("scancel", "--signal=USR2", first)
         self.wait_state(third, "COMPLETED", run="chained")
         self.assertEqual([self.cluster.state(job) for job in (first, second)], [("COMPLETED", 0)] * 2, self.log("chained"))
-        self.assertIn("the next job of the chain goes on", self.log("chained"))
+        self.assertIn("the next job of the chain resumes the run", self.log("chained"))
         self.assertIn("this run is finished", self.log("chained"))
         self.assertEqual(self.sha("chained"), self.sha("calm"))
 
@@ -192,7 +192,7 @@ class Slurm(Case):
         self.assertIn("nobody", out)
 
     def test_too_little_time(self):
-        self.assertIn("shorter than the notice", self.pal("submit", "c.yaml", "--time", "2", "--run-dir", "short", code=2))
+        self.assertIn("the time limit is too short", self.pal("submit", "c.yaml", "--time", "2", "--run-dir", "short", code=2))
 
     def test_an_unknown_key_is_found_before_the_queue(self):
         self.assertIn("train.steps", self.pal("submit", "c.yaml", "train.step=3", "--run-dir", "typo", code=2))
@@ -207,7 +207,7 @@ class Slurm(Case):
         env = dict(os.environ, PATH="/nonexistent")
         done = subprocess.run([PAL, "submit", "c.yaml", "--run-dir", "none"], cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("no sbatch on this machine", done.stdout)
+        self.assertIn("sbatch is not on this machine", done.stdout)
 
 
 class TimeLimit(Case):
@@ -219,7 +219,7 @@ class TimeLimit(Case):
         out = self.pal("submit", "c.yaml", "--nodes", "2", "--time", "2", "--site", "site.yaml", "--run-dir", "limited", "train.steps=1000000")
         job = next(line for line in out.splitlines() if line.isdigit())
         self.cluster.wait(lambda: self.cluster.state(job)[1] == 1, 180, "the limit does not bring the job back to the queue")
-        self.assertIn("checkpointed before the limit; queued again", self.log("limited"))
+        self.assertIn("it wrote a checkpoint before the limit; queued again", self.log("limited"))
         self.cluster.run("scancel", job)
 
 

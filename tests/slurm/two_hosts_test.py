@@ -112,7 +112,7 @@ class TwoHosts(unittest.TestCase):
         self.addCleanup(self.end_all)
         cut = time.monotonic()
         # The watchdog's ten seconds, and as many for a machine that is busy.
-        self.wait(lambda: "rank 1 gave no sign of life" in self.said(), 20, "the cut is not named")
+        self.wait(lambda: "rank 1 sent no heartbeat" in self.said(), 20, "the cut is not named")
         self.assertGreater(time.monotonic() - cut, 5)
         self.assertIn("[rank 0/2 host-1]", self.said())
         self.assertIn("its host is unreachable", self.said())

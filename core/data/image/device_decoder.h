@@ -1,7 +1,7 @@
-// device_decoder: JPEG files whose pixels are made on the device: a worker begins an image, the device finishes it.
+// device_decoder: JPEG decoding that a loader thread begins and the device finishes.
 //
-// What depends on the file's bytes (headers, entropy coding) is done and checked by begin(), in the worker: what was begun
-// can be finished.
+// begin() runs on a loader thread and does everything that depends on the file's bytes (headers, entropy coding), with
+// all checks: an image that was begun can always be finished.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ class DeviceDecoder {
   };
   virtual ~DeviceDecoder() = default;
 
-  // What `box` of a file needs, in full size. Takes the file's bytes; where it returns null they are left: the file is of a
-  // form that this decoder does not do, or damaged, and libjpeg decodes it or says what is wrong. The file has passed the
-  // gate of jpeg_header.h.
+  // Begins the decode of `box` of a file, in full size, and takes the file's bytes. It returns null and leaves the
+  // bytes when the file is damaged or of a form that this decoder does not support; libjpeg then decodes it or reports
+  // the error. The file has passed the checks of jpeg_header.h.
   // Thread: any.
   virtual std::unique_ptr<Image> begin(std::vector<uint8_t>& file, const JpegBox& box) = 0;
   // out: (box.height, box.width, 3), RGB, in the device's memory.

@@ -1,4 +1,4 @@
-// jpeg: libjpeg-turbo behind an interface of ours. Its errors leave by longjmp, which must not pass a C++ destructor:
+// jpeg: calls libjpeg-turbo. Its errors leave by longjmp, which must not pass a C++ destructor:
 // so the functions between setjmp and libjpeg hold plain values only, and the Error is thrown after the jump.
 #include "core/data/image/jpeg.h"
 
@@ -13,12 +13,12 @@
 namespace pal::data {
 namespace {
 
-// libjpeg's way out: its first member is libjpeg's own error manager.
+// The first member is libjpeg's own error manager.
 struct JumpOnError {
   jpeg_error_mgr manager;
   std::jmp_buf jump;
   char warning[JMSG_LENGTH_MAX];
-  const char* reason;  // of an error of ours; null: libjpeg has the words
+  const char* reason;  // of an error found here; null: libjpeg has the message
 
   void install(jpeg_common_struct* codec) {
     codec->err = jpeg_std_error(&manager);
@@ -67,7 +67,7 @@ struct JpegDecoder::State {
     jpeg_start_decompress(&codec);
   }
 
-  // Fancy upsampling of chroma looks one sample to each side: two more pixels make those asked for equal to a whole decode's.
+  // Fancy upsampling of chroma reads one sample to each side: two more pixels make the result equal to a whole decode.
   void narrow(JpegBox& box) {
     if (box.width == static_cast<int32_t>(codec.output_width)) return;
     constexpr int32_t kSide = 2;
@@ -96,7 +96,7 @@ struct JpegDecoder::State {
         jpeg_read_scanlines(&codec, &rgb, 1);
       }
     }
-    // The end of the file tells whether it was whole, if all of it was wanted.
+    // Reading to the end of the file detects a cut file, if the whole image was requested.
     if (codec.output_scanline == codec.output_height)
       jpeg_finish_decompress(&codec);
     else
@@ -139,7 +139,7 @@ DecodedJpeg JpegDecoder::decode(const uint8_t* data, size_t bytes, const JpegPar
   s.start(data, bytes, part.eighths);
   PAL_ASSERT(
       static_cast<int32_t>(s.codec.output_height) == height && static_cast<int32_t>(s.codec.output_width) == width,
-      "libjpeg sees another size than the gate");
+      "libjpeg reports another size than jpeg_header");
   s.narrow(decoded.box);
   rgb.resize(size_t(decoded.box.height) * size_t(decoded.box.width) * 3);
   s.row.resize(s.codec.out_color_space == JCS_CMYK ? size_t(width) * 4 : 0);

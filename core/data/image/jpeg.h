@@ -1,7 +1,7 @@
-// jpeg: JPEG files to RGB bytes, whole or a part, in full size or scaled while they are decoded; and back.
+// jpeg: decodes JPEG files to RGB bytes, whole or a part, in full size or scaled; and encodes them.
 //
-// Everything goes through the gate of jpeg_header.h first. Gray is repeated to three channels, CMYK and YCCK become RGB
-// (Adobe's are inverted, as everybody writes them). The orientation of Exif is not applied.
+// jpeg_header.h checks every file first. Gray is repeated to three channels, CMYK and YCCK become RGB
+// (Adobe's values are inverted, as all programs write them). The orientation of Exif is not applied.
 // Thread: a decoder per thread; it keeps libjpeg's tables and memory from one image to the next.
 #pragma once
 
@@ -44,8 +44,8 @@ class JpegDecoder {
   ~JpegDecoder();
   JpegDecoder(const JpegDecoder&) = delete;
 
-  // rgb becomes (box.height, box.width, 3). Its pixels are those of a whole decode at the same scale. Throws Error (data)
-  // whose sentence is the reason; damage that libjpeg can pass over is a warning.
+  // rgb becomes (box.height, box.width, 3). Its pixels are those of a whole decode at the same scale. Throws Error
+  // (data) whose sentence is the reason; damage that libjpeg can pass over is a warning.
   DecodedJpeg decode(const uint8_t* data, size_t bytes, const JpegPart& part, std::vector<uint8_t>& rgb);
   DecodedJpeg decode(const std::vector<uint8_t>& file, std::vector<uint8_t>& rgb) {
     return decode(file.data(), file.size(), {}, rgb);

@@ -28,7 +28,7 @@ class JpegWalker {
 
   JpegHeader walk(JpegWalk extent) {
     PAL_DATA_CHECK(bytes_ >= 3 && data_[0] == 0xFF && data_[1] == kStart && data_[2] == 0xFF, "not a JPEG file",
-                   "it begins otherwise", kLeaveOut);
+                   "it has no JPEG signature", kLeaveOut);
     at_ = 2;
     for (;;) {
       const int marker = next_marker();
@@ -61,7 +61,7 @@ class JpegWalker {
   int byte(size_t at) const { return data_[at]; }
   int word(size_t at) const { return data_[at] << 8 | data_[at + 1]; }
 
-  // Steps behind the next marker; bytes between segments and fill bytes are skipped, as decoders do.
+  // Moves past the next marker; skips bytes between segments and fill bytes, as decoders do.
   int next_marker() {
     for (;;) {
       const void* found = at_ < bytes_ ? std::memchr(data_ + at_, 0xFF, bytes_ - at_) : nullptr;
@@ -75,7 +75,7 @@ class JpegWalker {
     }
   }
 
-  // The end of the segment whose length stands at at_.
+  // The end of the segment whose length is stored at at_.
   size_t segment_end() const {
     if (bytes_ - at_ < 2) fail_cut();
     const auto length = static_cast<size_t>(word(at_));
@@ -94,13 +94,13 @@ class JpegWalker {
     }
   }
 
-  static bool is_frame(int marker) {  // all SOFn; DHT, JPG and DAC stand between them
+  static bool is_frame(int marker) {  // all SOFn; DHT, JPG and DAC have numbers between them
     return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
   }
 
   void read_frame(int marker, size_t end) {
     const size_t length = end - at_;
-    PAL_DATA_CHECK(marker <= 0xC2, "JPEG file of a coding that is not read",
+    PAL_DATA_CHECK(marker <= 0xC2, "JPEG file with an unsupported coding",
                    marker >= 0xC9 ? "arithmetic" : "lossless or hierarchical", kLeaveOut);
     PAL_DATA_CHECK(header_.width == 0, "damaged JPEG file", "two frames", kLeaveOut);
     PAL_DATA_CHECK(length >= 8, "damaged JPEG file: length of its frame", length, kLeaveOut);
@@ -132,7 +132,7 @@ class JpegWalker {
     if (end - begin >= 12 && std::memcmp(data_ + begin, "Adobe", 5) == 0) other_colors_ = byte(begin + 11) != 1;
   }
 
-  // Exif is a TIFF file in small: byte order, then a directory of 12-byte entries.
+  // Exif is a small TIFF file: byte order, then a directory of 12-byte entries.
   void read_exif(size_t begin, size_t end) {
     constexpr size_t kName = 6;
     if (end - begin < kName + 8 || std::memcmp(data_ + begin, "Exif\0\0", kName) != 0) return;
@@ -163,7 +163,7 @@ class JpegWalker {
   const ImageLimits& limits_;
   size_t at_ = 0;
   JpegHeader header_;
-  bool numbered_ = false, other_colors_ = false;  // the components; what Adobe's marker says
+  bool numbered_ = false, other_colors_ = false;  // components numbered 1, 2, 3; Adobe's marker names other colors
 };
 
 }  // namespace

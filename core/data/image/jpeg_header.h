@@ -1,7 +1,7 @@
-// jpeg_header: what a JPEG file says of itself, walked marker by marker before any decoder sees it.
+// jpeg_header: checks a JPEG file marker by marker before any decoder reads it.
 //
-// The gate of everything that comes from outside: sizes, coding, number of scans, and whether the bytes can hold the
-// picture that they claim. Nothing is allocated; the walk stays inside the bytes whatever they say.
+// It checks sizes, coding, number of scans, and whether so few bytes can hold the picture that the header announces. It
+// allocates nothing and never reads outside the given bytes.
 // Thread: pure.
 // Reference: ITU-T T.81, annex B (markers); JEITA CP-3451 (the orientation in Exif).
 #pragma once
@@ -23,16 +23,16 @@ struct JpegHeader {
   int scans = 0;           // met by the walk
   bool progressive = false;
   bool ycc =
-      false;       // three components that any decoder takes for Y, Cb, Cr: numbered 1, 2, 3, no marker says otherwise
-  size_t end = 0;  // the bytes behind it belong to no picture; 0: not walked to the end
+      false;  // three components that every decoder treats as Y, Cb, Cr: numbered 1, 2, 3, no marker for other colors
+  size_t end = 0;  // end of the picture's bytes; 0: not walked to the end
 };
 
 enum class JpegWalk {
-  to_first_scan,  // what a decoder of a checked file needs: near a microsecond
-  whole,          // also every scan, up to the end marker: finds cut files, near ten microseconds
+  to_first_scan,  // enough for a file that was checked before: about a microsecond
+  whole,          // also every scan, up to the end marker: finds cut files, about ten microseconds
 };
 
-// Throws Error (data) whose sentence is the reason only, without a file's name.
+// Throws Error (data) with the reason, without the file's name.
 JpegHeader inspect_jpeg(const uint8_t* data, size_t bytes, JpegWalk walk = JpegWalk::whole,
                         const ImageLimits& limits = {});
 

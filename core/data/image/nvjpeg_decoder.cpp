@@ -8,7 +8,7 @@ namespace pal::data {
 
 std::shared_ptr<DeviceDecoder> make_nvjpeg_decoder(int) { throw Error(Exit::usage, nvjpeg_state().reason); }
 NvjpegState nvjpeg_state() {
-  return {"", "nvJPEG is not in this build; run launch/setup and build again with CUDA, or take data.decoder=cpu"};
+  return {"", "nvJPEG is not in this build; run launch/setup and build again with CUDA, or set data.decoder=cpu"};
 }
 
 }  // namespace pal::data
@@ -25,14 +25,14 @@ NvjpegState nvjpeg_state() {
 namespace pal::data {
 namespace {
 
-// Whether a status is about the file. Others are errors of ours or of the machine, which no other decoder mends.
+// Whether a status is about the file. All others are bugs or faults of the machine, which another decoder cannot fix.
 bool is_about_the_file(nvjpegStatus_t status) {
   return status == NVJPEG_STATUS_BAD_JPEG || status == NVJPEG_STATUS_JPEG_NOT_SUPPORTED ||
          status == NVJPEG_STATUS_INCOMPLETE_BITSTREAM || status == NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED ||
          status == NVJPEG_STATUS_EXECUTION_FAILED;
 }
 
-// What all images share.
+// The nvJPEG handles that all images share.
 struct Session {
   NvjpegLibrary nvjpeg;
   nvjpegHandle_t handle = nullptr;
@@ -43,7 +43,7 @@ struct Session {
     // Interpolated chroma, as libjpeg's.
     PAL_NVJPEG_CHECK(
         nvjpeg.CreateEx(NVJPEG_BACKEND_HYBRID, nullptr, nullptr, NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION, &handle));
-    // Memory grows in large steps: to allocate waits for the GPU.
+    // Memory grows in large steps, because an allocation waits for the GPU.
     PAL_NVJPEG_CHECK(nvjpeg.SetDeviceMemoryPadding(size_t{16} << 20, handle));
     PAL_NVJPEG_CHECK(nvjpeg.SetPinnedMemoryPadding(size_t{1} << 17, handle));
     PAL_NVJPEG_CHECK(nvjpeg.DecoderCreate(handle, NVJPEG_BACKEND_HYBRID, &decoder));
@@ -114,7 +114,7 @@ struct NvjpegImage final : DeviceDecoder::Image {
 
 class NvjpegDecoder final : public DeviceDecoder {
  public:
-  // A thread's device is the first one until it says otherwise.
+  // A new thread uses device 0 until it sets another.
   explicit NvjpegDecoder(int device) : device_(device) {
     PAL_CUDA_CHECK(cudaSetDevice(device_));
     session_ = std::make_unique<Session>();
@@ -143,7 +143,7 @@ class NvjpegDecoder final : public DeviceDecoder {
   }
 
  private:
-  // The one that was finished first: the GPU is done with it, or soon.
+  // The one that was finished first: the GPU has completed it, or will soon.
   std::unique_ptr<NvjpegImage> take() {
     std::unique_ptr<NvjpegImage> image;
     {

@@ -1,10 +1,12 @@
-// nvjpeg_decoder: a DeviceDecoder by NVIDIA's nvJPEG, its "hybrid" way: entropy decoding in the worker, all else on the GPU.
+// nvjpeg_decoder: a DeviceDecoder with nvJPEG's "hybrid" backend: loader threads decode the entropy coding, the GPU the
+// rest.
 //
-// Each image has a state, a parsed stream and pinned memory of its own, from begin() until the GPU is done with it; then
-// they serve the next image. The device's work memory is one for all: finish() is on one stream.
-// Does: three components coded as Y, Cb, Cr, baseline or progressive, of the samplings that nvJPEG knows. Gray, RGB and CMYK
-//   files, odd component numbers and what nvJPEG itself refuses are left to libjpeg.
-// Math: nvJPEG's inverse transform and its interpolation of chroma are its own: pixels are near libjpeg's, not equal.
+// Each image has a state, a parsed stream and pinned memory of its own, from begin() until the GPU has completed it;
+// then the next image reuses them. All images share one work buffer on the device, because finish() uses one stream.
+// Supports: three components coded as Y, Cb, Cr, baseline or progressive, in the samplings that nvJPEG supports. Gray,
+//   RGB and CMYK files, odd component numbers and files that nvJPEG refuses are left to libjpeg.
+// Math: nvJPEG's inverse transform and its interpolation of chroma are its own: pixels are close to libjpeg's, not
+//   equal.
 // Reference: nvJPEG's documentation, "decode using decoupled phases".
 #pragma once
 
@@ -15,10 +17,10 @@
 
 namespace pal::data {
 
-// Throws Error (usage) where nvJPEG is not in this build or not on this machine.
+// Throws Error (usage) when nvJPEG is not in this build or not on this machine.
 std::shared_ptr<DeviceDecoder> make_nvjpeg_decoder(int device);
 
-// Whether it could be made, without a look at the GPU.
+// Whether nvJPEG can be used; does not touch the GPU.
 struct NvjpegState {
   std::string version;  // "13.0.1"; empty: there is none
   std::string reason;   // why there is none, and what to do

@@ -8,7 +8,7 @@ namespace pal::data {
 namespace {
 
 constexpr const char* kInstall =
-    "install it with launch/setup (or the package nvidia-nvjpeg for CUDA 13), or take data.decoder=cpu";
+    "install it with launch/setup (or the package nvidia-nvjpeg for CUDA 13), or set data.decoder=cpu";
 
 const char* words(nvjpegStatus_t status) {
   switch (status) {
@@ -45,7 +45,7 @@ NvjpegLibrary::NvjpegLibrary(const std::string& name) {
   if (!library) throw Error(Exit::usage, std::string("nvJPEG is not on this machine: ") + dlerror() + "; " + kInstall);
 #define PAL_NVJPEG_FUNCTION(function)                                                  \
   function = reinterpret_cast<decltype(function)>(dlsym(library, "nvjpeg" #function)); \
-  PAL_CHECK(function, name + " is no nvJPEG that fits: it lacks", "nvjpeg" #function, kInstall);
+  PAL_CHECK(function, name + " is an nvJPEG of another version: it lacks", "nvjpeg" #function, kInstall);
   PAL_NVJPEG_FUNCTIONS(PAL_NVJPEG_FUNCTION)
 #undef PAL_NVJPEG_FUNCTION
   for (const libraryPropertyType part : {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL}) {
@@ -58,9 +58,9 @@ NvjpegLibrary::NvjpegLibrary(const std::string& name) {
 void detail::fail_nvjpeg(nvjpegStatus_t status, const char* call) {
   const std::string what = std::string("nvJPEG: ") + words(status);
   if (status == NVJPEG_STATUS_ALLOCATOR_FAILURE)
-    pal::detail::fail(Exit::usage, what, "", "make the batch or data.prefetch smaller, or take data.decoder=cpu");
-  if (status == NVJPEG_STATUS_ARCH_MISMATCH) pal::detail::fail(Exit::usage, what, "", "take data.decoder=cpu");
-  pal::detail::fail(Exit::bug, what, call, "take data.decoder=cpu, and please report it");
+    pal::detail::fail(Exit::usage, what, "", "make the batch or data.prefetch smaller, or set data.decoder=cpu");
+  if (status == NVJPEG_STATUS_ARCH_MISMATCH) pal::detail::fail(Exit::usage, what, "", "set data.decoder=cpu");
+  pal::detail::fail(Exit::bug, what, call, "set data.decoder=cpu, and please report it");
 }
 
 }  // namespace pal::data

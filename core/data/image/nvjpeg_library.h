@@ -1,4 +1,4 @@
-// nvjpeg_library: libnvjpeg, opened when it is asked for: the program itself does not depend on it.
+// nvjpeg_library: opens libnvjpeg at run time, so that the program does not depend on it.
 #pragma once
 
 #include <nvjpeg.h>
@@ -7,19 +7,21 @@
 
 namespace pal::data {
 
-// The functions that we use; each is looked up by its name when the library is opened.
-#define PAL_NVJPEG_FUNCTIONS(F)                                                                                    \
-  F(GetProperty)                                                                                                   \
-  F(CreateEx)                                                                                                      \
-  F(Destroy) F(SetDeviceMemoryPadding) F(SetPinnedMemoryPadding) F(DecoderCreate) F(DecoderDestroy)                \
-      F(DecoderStateCreate) F(JpegStateDestroy) F(BufferPinnedCreate) F(BufferPinnedDestroy) F(BufferDeviceCreate) \
-          F(BufferDeviceDestroy) F(StateAttachPinnedBuffer) F(StateAttachDeviceBuffer) F(JpegStreamCreate)         \
-              F(JpegStreamDestroy) F(JpegStreamParse) F(DecodeParamsCreate) F(DecodeParamsDestroy)                 \
-                  F(DecodeParamsSetOutputFormat) F(DecodeParamsSetROI) F(DecoderJpegSupported) F(DecodeJpegHost)   \
-                      F(DecodeJpegTransferToDevice) F(DecodeJpegDevice)
+// The functions in use; the constructor looks each one up by name.
+#define PAL_NVJPEG_FUNCTIONS(F)                                                                                 \
+  F(GetProperty)                                                                                                \
+  F(CreateEx)                                                                                                   \
+  F(Destroy)                                                                                                    \
+  F(SetDeviceMemoryPadding)                                                                                     \
+  F(SetPinnedMemoryPadding) F(DecoderCreate) F(DecoderDestroy) F(DecoderStateCreate) F(JpegStateDestroy)        \
+      F(BufferPinnedCreate) F(BufferPinnedDestroy) F(BufferDeviceCreate) F(BufferDeviceDestroy)                 \
+          F(StateAttachPinnedBuffer) F(StateAttachDeviceBuffer) F(JpegStreamCreate) F(JpegStreamDestroy)        \
+              F(JpegStreamParse) F(DecodeParamsCreate) F(DecodeParamsDestroy) F(DecodeParamsSetOutputFormat)    \
+                  F(DecodeParamsSetROI) F(DecoderJpegSupported) F(DecodeJpegHost) F(DecodeJpegTransferToDevice) \
+                      F(DecodeJpegDevice)
 
 struct NvjpegLibrary {
-  // Throws Error (usage) where it is not there, or lacks a function. It stays open until the program ends.
+  // Throws Error (usage) when the library is missing or lacks a function. It stays open until the program ends.
   explicit NvjpegLibrary(const std::string& name = kName);
 
   static constexpr const char* kName = "libnvjpeg.so.13";
@@ -35,7 +37,7 @@ namespace detail {
 
 }  // namespace pal::data
 
-// Memory is the user's to mend: exit code 2. The rest is ours: 70.
+// Out of memory is a usage error (exit code 2); every other failure is a bug (70).
 #define PAL_NVJPEG_CHECK(call)                                                                                  \
   do {                                                                                                          \
     const nvjpegStatus_t pal_nvjpeg_status = (call);                                                            \

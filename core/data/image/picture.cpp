@@ -53,8 +53,8 @@ Axis triangle_axis(int32_t from, int32_t to, int32_t taps = 1) {
 
 uint8_t to_byte(int32_t sum) { return static_cast<uint8_t>(std::clamp((sum + (1 << (kShift - 1))) >> kShift, 0, 255)); }
 
-// kTaps 0: any number. Few taps, known to the compiler, have weights from 0 to 1: nothing needs to be cut off. Bytes may alias
-// anything, so the compiler is told that they do not.
+// kTaps 0: any number. Few taps, known to the compiler, have weights from 0 to 1: nothing needs to be cut off. Bytes
+// may alias anything, so __restrict excludes it.
 template <int kTaps>
 uint8_t rounded(int32_t sum) {
   return kTaps > 0 ? static_cast<uint8_t>((sum + (1 << (kShift - 1))) >> kShift) : to_byte(sum);

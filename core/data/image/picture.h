@@ -1,4 +1,4 @@
-// picture: pixels in memory, turned upright and made smaller.
+// picture: an image in memory: rotates it upright and makes it smaller.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct Picture {
   std::vector<uint8_t> pixels;  // (height, width, channels)
 };
 
-// As Exif's orientation 1 to 8 says that it is to be seen.
+// Applies an Exif orientation, 1 to 8.
 Picture turn_upright(const Picture& picture, int orientation);
 
 // By the triangle filter with antialiasing, as Pillow's bilinear; within 1/255 of it.

@@ -1,5 +1,5 @@
-// png: libpng behind an interface of ours. As in jpeg.cpp its errors leave by longjmp: between setjmp and libpng there are
-// plain values only, and the Error is thrown after the jump.
+// png: calls libpng. As in jpeg.cpp its errors leave by longjmp: between setjmp and libpng there
+// are plain values only, and the Error is thrown after the jump.
 #include "core/data/image/png.h"
 
 #include <png.h>
@@ -26,7 +26,7 @@ void read_png_memory(png_structp png, png_bytep out, size_t bytes) {
   auto* memory = static_cast<PngMemory*>(png_get_io_ptr(png));
   if (memory->bytes - memory->at < bytes) {
     memory->cut = true;
-    png_error(png, "it ends too early");
+    png_error(png, "it is cut off");
   }
   std::memcpy(out, memory->data + memory->at, bytes);
   memory->at += bytes;
@@ -41,7 +41,7 @@ void read_png_memory(png_structp png, png_bytep out, size_t bytes) {
 // Rows of `channels` (2 and 4: with alpha) 8-bit values, through libpng's transformations.
 void start_png(png_structp png, png_infop info, PngMemory* memory) {
   png_set_read_fn(png, memory, read_png_memory);
-  png_set_user_limits(png, 0x7fffffff, 0x7fffffff);  // the gate has checked the size
+  png_set_user_limits(png, 0x7fffffff, 0x7fffffff);  // png_header has checked the size
   png_set_chunk_malloc_max(png, 8 << 20);
   png_read_info(png, info);
   png_set_expand(png);
@@ -92,7 +92,7 @@ uint32_t big_endian_at(const uint8_t* p) {
 bool is_png(const uint8_t* data, size_t bytes) { return bytes >= 8 && std::memcmp(data, "\x89PNG\r\n\x1a\n", 8) == 0; }
 
 PngHeader inspect_png(const uint8_t* data, size_t bytes, const ImageLimits& limits) {
-  PAL_DATA_CHECK(is_png(data, bytes), "not a PNG file", "it begins otherwise", "leave the image out");
+  PAL_DATA_CHECK(is_png(data, bytes), "not a PNG file", "it has no PNG signature", "leave the image out");
   PAL_DATA_CHECK(bytes > kHeaderBytes && std::memcmp(data + 12, "IHDR", 4) == 0, "cut PNG file",
                  std::to_string(bytes) + " bytes", "copy it again from its source");
   const int64_t width = big_endian_at(data + 16), height = big_endian_at(data + 20);

@@ -1,7 +1,7 @@
 // png: PNG files to bytes of gray or RGB, and back.
 //
-// Palettes, 1 to 16 bits, transparency and interlacing are read. 16 bits are rounded to 8; what is transparent lies on
-// white, as a viewer shows it.
+// Palettes, 1 to 16 bits, transparency and interlacing are read. 16 bits are rounded to 8; transparent pixels are
+// blended with white, as a viewer shows them.
 // Thread: pure.
 #pragma once
 
@@ -22,7 +22,7 @@ struct PngHeader {
 };
 
 bool is_png(const uint8_t* data, size_t bytes);
-// Both throw Error (data) whose sentence is the reason only.
+// Both throw Error (data) with the reason, without the file's name.
 PngHeader inspect_png(const uint8_t* data, size_t bytes, const ImageLimits& limits = {});
 // pixels becomes (height, width, channels).
 PngHeader decode_png(const uint8_t* data, size_t bytes, std::vector<uint8_t>& pixels, const ImageLimits& limits = {});

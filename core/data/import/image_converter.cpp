@@ -98,8 +98,7 @@ ConvertedImage ImageConverter::take(std::vector<uint8_t> file, std::string_view 
   try {
     PAL_DATA_CHECK(!file.empty(), "file without bytes", "0", "copy it again from its source");
     const std::string format = image_format(file.data(), file.size()), named = format_of_name(name);
-    PAL_DATA_CHECK(!format.empty(), "not an image that is known here", "its first bytes are of no format",
-                   "leave it out");
+    PAL_DATA_CHECK(!format.empty(), "unknown image format", "its first bytes match no format", "leave it out");
     PAL_DATA_CHECK(format == "JPEG" || format == "PNG", format + " is not read", std::string(name),
                    "convert it to JPEG or PNG");
     if (!named.empty() && named != format) out.oddities.push_back({Treatment::kept, format + " named as " + named});
@@ -176,7 +175,7 @@ void ImageConverter::store(Picture picture, int orientation, ConvertedImage& out
   const bool fits = picture.height == options_.shape[0] && picture.width == options_.shape[1] &&
                     picture.channels == options_.shape[2];
   PAL_DATA_CHECK(
-      fits, "another size than the set's",
+      fits, "another size than the rest of the data set",
       std::to_string(picture.width) + " x " + std::to_string(picture.height) + " x " + std::to_string(picture.channels),
       "raw pixels need one size; import with --encoding jpeg");
   out.bytes = std::move(picture.pixels);

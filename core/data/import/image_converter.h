@@ -1,8 +1,9 @@
-// image_converter: one file from outside to the bytes of a sample: copied, converted or left out, and what was odd about it.
+// image_converter: turns one image file into the bytes of a sample: copies it, converts it, or leaves it out with a
+// reason.
 //
-// What a file is, its first bytes say, never its name. JPEG files are copied as they are, unless they must be decoded:
-// a smaller size or raw pixels are asked for, they are CMYK, or Exif says that they lie on their side (then they are
-// turned upright). PNG files become JPEG (or raw pixels). Anything else is left out with a reason.
+// The first bytes of a file decide its format, never its name. JPEG files are copied unchanged, unless they must be
+// decoded: a smaller size or raw pixels are requested, they are CMYK, or their Exif orientation is not upright (they
+// are rotated). PNG files become JPEG (or raw pixels). Anything else is left out with a reason.
 // Thread: an ImageConverter per thread.
 #pragma once
 
@@ -21,7 +22,7 @@ namespace pal::data {
 struct ConvertOptions {
   Encoding encoding = Encoding::jpeg;
   std::vector<int32_t> shape = {0, 0, 0};  // of raw pixels: every image must have it
-  int32_t resize_shorter = 0;  // larger images are made smaller until their shorter side has so many pixels; 0: not
+  int32_t resize_shorter = 0;  // larger images are reduced until their shorter side has this many pixels; 0: not
   int quality = 95;            // of the JPEG files that are made; from 90 on with full chroma
   ImageLimits limits;
 };
@@ -31,14 +32,14 @@ const char* treatment_name(Treatment treatment);
 
 struct Oddity {
   Treatment treatment = Treatment::kept;
-  std::string what;  // "cut JPEG file: it ends at byte 812…"; what stands before the colon is its kind
+  std::string what;  // "cut JPEG file: it ends at byte 812…"; the text before the colon is its kind
   std::string kind() const { return what.substr(0, what.find(':')); }
 };
 
 struct ConvertedImage {
   std::vector<uint8_t> bytes;  // empty: left out
   std::vector<Oddity> oddities;
-  uint32_t crc = 0;  // of the bytes, where who takes them fills it in
+  uint32_t crc = 0;  // of the bytes; the caller fills it in
 };
 
 class ImageConverter {

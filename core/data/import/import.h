@@ -1,10 +1,10 @@
-// import: other formats to shards of ours.
+// import: converts data sets of other formats into shards.
 //
-// An importer writes the training split to `out` and the test split beside it (x.h5 and x-test.h5). All of it is
-// written and on the disk before the first file gets its name; a failure leaves what was there before.
+// An importer writes the training split to `out` and the test split beside it (x.h5 and x-test.h5). All files are
+// written and synced before the first one gets its name; a failure leaves the old files untouched.
 // Images keep their order; the same source makes the same bytes, for any number of threads.
-// Of the formats that hold image files (folder, images, csv, webdataset, h5), what was done is kept in x.h5.importing
-// until all is done: the same call goes on where a killed one stopped.
+// For formats that hold image files (folder, images, csv, webdataset, h5), x.h5.importing keeps the finished part until
+// the end: the same call resumes a killed import.
 // To add a format: one file with one function here, one line in `pal data import`, one test.
 #pragma once
 
@@ -30,7 +30,7 @@ struct ImportOptions {
   Overwrite overwrite = Overwrite::refuse;
   std::optional<int> shards;         // per split; more than one: x-00000-of-00004.h5, …; not given: of near 2 GB
   std::vector<std::string> classes;  // names in the order of the labels; empty: the format's own
-  std::function<void(int64_t done, int64_t total)> progress;  // called now and then; may throw to stop
+  std::function<void(int64_t done, int64_t total)> progress;  // called regularly; may throw to stop the import
 
   // Of image files:
   int threads = 1;
@@ -48,7 +48,7 @@ struct ImportedSplit {
   int64_t image_bytes = 0;
 };
 
-// Something that some images had in common.
+// A property that some images share.
 struct OddCount {
   std::string kind, treatment;  // treatment: kept, converted, left out
   int64_t images = 0;
@@ -59,8 +59,8 @@ struct ImportReport {
   std::vector<ImportedSplit> splits;
   std::vector<std::string> classes;
   std::vector<OddCount> odd;               // left out first, then by kind
-  std::map<std::string, int64_t> ignored;  // files that are no images, by their ending
-  std::string quarantine;                  // the file that lists what was left out; empty: nothing was
+  std::map<std::string, int64_t> ignored;  // files that are not images, by extension
+  std::string quarantine;                  // the file that lists the skipped images; empty: none
   int64_t left_out = 0;
   int64_t source_bytes = 0;
   int64_t resumed = 0;  // samples that an earlier, interrupted import had done
@@ -68,8 +68,8 @@ struct ImportReport {
 
 // MNIST's IDX files, plain or .gz: {train,t10k}-{images-idx3,labels-idx1}-ubyte.
 ImportReport import_idx(const ImportOptions& options);
-// The binary version of CIFAR-10 (data_batch_{1..5}.bin, test_batch.bin, batches.meta.txt) or of CIFAR-100 ({train,test}.bin,
-// {fine,coarse}_label_names.txt; the coarse labels become the parents of the classes).
+// The binary version of CIFAR-10 (data_batch_{1..5}.bin, test_batch.bin, batches.meta.txt) or of CIFAR-100
+// ({train,test}.bin, {fine,coarse}_label_names.txt; the coarse labels become the parents of the classes).
 ImportReport import_cifar10(const ImportOptions& options);
 ImportReport import_cifar100(const ImportOptions& options);
 // SOURCE/class/…/image; with SOURCE/train and SOURCE/test (or val) both splits.
@@ -80,7 +80,8 @@ ImportReport import_flat(const ImportOptions& options);
 ImportReport import_csv(const ImportOptions& options);
 // Tar files of samples: key.jpg, key.cls, …
 ImportReport import_webdataset(const ImportOptions& options);
-// HDF5 files of other libraries: a group for each class with an encoded image in each data set, or encoded_images and targets.
+// HDF5 files of other libraries: a group for each class with an encoded image in each data set, or encoded_images and
+// targets.
 ImportReport import_h5(const ImportOptions& options);
 
 }  // namespace pal::data

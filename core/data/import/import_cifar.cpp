@@ -26,7 +26,7 @@ struct CifarFormat {
 
 std::vector<std::string> read_names(const std::string& path) {
   std::ifstream in(path);
-  PAL_DATA_CHECK(in.good(), "no such file", path, "unpack the archive again");
+  PAL_DATA_CHECK(in.good(), "this file does not exist", path, "unpack the archive again");
   std::vector<std::string> names;
   for (std::string line; std::getline(in, line);) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
@@ -40,14 +40,14 @@ class CifarFile {
  public:
   CifarFile(const std::string& path, size_t record_bytes)
       : file_(io::FileHandle::open_for_reading(path)), record_(record_bytes) {
-    PAL_DATA_CHECK(file_.size() > 0 && file_.size() % record_bytes == 0, path + " is cut: bytes", file_.size(),
+    PAL_DATA_CHECK(file_.size() > 0 && file_.size() % record_bytes == 0, path + " is cut off at {} bytes", file_.size(),
                    "its records have " + std::to_string(record_bytes) + " bytes; unpack the archive again");
   }
   const std::string& path() const { return file_.path(); }
   int64_t records() const { return static_cast<int64_t>(file_.size() / record_.size()); }
   const std::vector<uint8_t>& read(int64_t record) {
     const bool whole = file_.read_at(static_cast<uint64_t>(record) * record_.size(), record_.data(), record_.size());
-    PAL_DATA_CHECK(whole, path() + " ends too early", "", "unpack the archive again");
+    PAL_DATA_CHECK(whole, path() + " is cut off", "", "unpack the archive again");
     return record_;
   }
 
@@ -76,13 +76,13 @@ std::vector<int64_t> find_parents(std::vector<CifarFile*> files, int64_t classes
     for (int64_t i = 0; i < file->records(); ++i) {
       const std::vector<uint8_t>& record = file->read(i);
       const std::string where = file->path() + ": record " + std::to_string(i);
-      PAL_DATA_CHECK(record[0] < coarse_classes, where + " has a coarse label out of range", int{record[0]},
-                     "there are " + std::to_string(coarse_classes));
-      PAL_DATA_CHECK(record[1] < classes, where + " has a label out of range", int{record[1]},
+      PAL_DATA_CHECK(record[0] < coarse_classes, where + " has coarse label {}, which is out of range", int{record[0]},
+                     "there are " + std::to_string(coarse_classes) + " coarse classes");
+      PAL_DATA_CHECK(record[1] < classes, where + " has label {}, which is out of range", int{record[1]},
                      "there are " + std::to_string(classes) + " classes");
       int64_t& parent = parents[record[1]];
-      PAL_DATA_CHECK(parent == -1 || parent == classes + record[0], where + " puts a class under another coarse class",
-                     int{record[1]}, "unpack the archive again");
+      PAL_DATA_CHECK(parent == -1 || parent == classes + record[0],
+                     where + " puts class {} under a second coarse class", int{record[1]}, "unpack the archive again");
       parent = classes + record[0];
     }
   }

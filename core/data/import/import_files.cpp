@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "core/data/import/image_converter.h"
-#include "core/data/import/import_source.h"
+#include "core/data/import/import_internal.h"
 #include "core/io/csv.h"
 #include "core/io/file_handle.h"
 #include "core/io/files.h"
@@ -104,7 +104,7 @@ class FolderWalk {
 };
 
 void check_folder(const std::string& path) {
-  PAL_DATA_CHECK(fs::is_directory(path), "no such folder", path, "give the folder with the images");
+  PAL_DATA_CHECK(fs::is_directory(path), "this folder does not exist", path, "give the folder with the images");
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ LabelNames::LabelNames(const std::vector<std::string>& texts) {
         all_numbers && failure == std::errc() && end == text.data() + text.size() && value >= 0 && value < kMaxClasses;
     largest = std::max(largest, value);
   }
-  if (all_numbers) {  // label 7 stays 7, also where nobody has 3
+  if (all_numbers) {  // label 7 stays 7, even if no image has label 3
     for (int64_t c = 0; c <= largest; ++c) classes_.push_back(std::to_string(c));
     for (const std::string& name : names) numbers_.emplace(name, std::stoll(name));
     return;
@@ -144,7 +144,8 @@ void apply_labels(ImageSource& source, const ImportOptions& options) {
   for (const io::NamedLabel& pair : list) {
     texts.push_back(pair.label);
     const auto [found, is_new] = by_name.emplace(pair.name, pair.label);
-    PAL_DATA_CHECK(is_new || found->second == pair.label, options.labels + ": two labels for", pair.name, "leave one");
+    PAL_DATA_CHECK(is_new || found->second == pair.label, options.labels + " gives two labels for", pair.name,
+                   "keep one");
   }
   const LabelNames names(texts);
   source.classes = names.classes();
@@ -160,7 +161,7 @@ void apply_labels(ImageSource& source, const ImportOptions& options) {
       break;
     }
   }
-  PAL_DATA_CHECK(labeled > 0, options.labels + " names none of the images, such as",
+  PAL_DATA_CHECK(labeled > 0, options.labels + " names none of the images; the first image is",
                  source.images.empty() ? "" : source.images[0].id, "each row is file,label");
 }
 
@@ -225,7 +226,8 @@ std::unique_ptr<ImageSource> list_source(const ImportOptions& options) {
 }
 
 std::unique_ptr<ImageSource> csv_source(const ImportOptions& options) {
-  PAL_DATA_CHECK(fs::is_regular_file(options.source), "no such file", options.source, "give a CSV file: path,label");
+  PAL_DATA_CHECK(fs::is_regular_file(options.source), "this file does not exist", options.source,
+                 "give a CSV file: path,label");
   auto source = std::make_unique<FileSource>(fs::path(options.source).parent_path().string());
   const std::vector<io::NamedLabel> rows = io::read_manifest(options.source);
   std::vector<std::string> texts;

@@ -1,7 +1,7 @@
 // import_h5: the two layouts in which other libraries keep images in HDF5:
-//   a group for each class, in it a data set for each image: the bytes of its file, or pixels (height, width[, channels]);
-//   encoded_images, a list of byte arrays, and targets, their labels.
-// Both may lie in the file's root or, for several splits, in its groups train and test (or val, validation).
+//   a group for each class, in it a data set for each image: the bytes of its file, or pixels (height, width[,
+//   channels]); encoded_images, a list of byte arrays, and targets, their labels.
+// Both may be in the file's root or, for several splits, in its groups train and test (or val, validation).
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/data/image/png.h"
-#include "core/data/import/import_source.h"
+#include "core/data/import/import_internal.h"
 #include "core/io/h5_foreign.h"
 #include "kernels/base/error.h"
 
@@ -41,10 +41,11 @@ class H5Source final : public ImageSource {
     const std::vector<int64_t> shape = file_.shape(place.name);
     file_.read_bytes(place.name, file);
     if (shape.size() <= 1) return;
-    // Pixels go the way of a PNG file: nothing is lost.
+    // Pixels are treated as a PNG file: lossless.
     const int64_t channels = shape.size() == 3 ? shape[2] : 1;
-    PAL_DATA_CHECK(shape.size() <= 3 && (channels == 1 || channels == 3), "array of another shape than an image's",
-                   place.name, "it must be (height, width) or (height, width, 1 or 3)");
+    PAL_DATA_CHECK(shape.size() <= 3 && (channels == 1 || channels == 3),
+                   "the array does not have the shape of an image", place.name,
+                   "it must be (height, width) or (height, width, 1 or 3)");
     check_image_size(shape[0], shape[1], {});
     file = encode_png(file.data(), static_cast<int32_t>(shape[0]), static_cast<int32_t>(shape[1]),
                       static_cast<int>(channels));
@@ -73,13 +74,12 @@ class H5Source final : public ImageSource {
   void add_list(const std::string& group, std::vector<std::string>& texts) {
     const std::string name = join(group, kImages);
     const std::vector<int64_t> shape = file_.shape(name);
-    PAL_DATA_CHECK(shape.size() == 1, file_.path() + ": data set of another shape", name, "it must be a list");
+    PAL_DATA_CHECK(shape.size() == 1, file_.path() + ": data set {} has the wrong shape", name, "it must be a list");
     std::vector<int64_t> targets(static_cast<size_t>(shape[0]), -1);
     if (file_.has(join(group, kTargets))) {
       targets = file_.integers(join(group, kTargets));
-      PAL_DATA_CHECK(static_cast<int64_t>(targets.size()) == shape[0],
-                     file_.path() + ": targets and encoded_images differ in length", targets.size(),
-                     "there are " + std::to_string(shape[0]) + " images");
+      PAL_DATA_CHECK(static_cast<int64_t>(targets.size()) == shape[0], file_.path() + ": targets has length {}",
+                     targets.size(), "encoded_images has length " + std::to_string(shape[0]));
     }
     for (int64_t row = 0; row < shape[0]; ++row) {
       images.push_back({(group == "/" ? "" : group + "/") + std::to_string(row), -1, 0, changed_});
@@ -117,7 +117,8 @@ class H5Source final : public ImageSource {
 }  // namespace
 
 std::unique_ptr<ImageSource> h5_source(const ImportOptions& options) {
-  PAL_DATA_CHECK(std::filesystem::is_regular_file(options.source), "no such file", options.source, "give an HDF5 file");
+  PAL_DATA_CHECK(std::filesystem::is_regular_file(options.source), "this file does not exist", options.source,
+                 "give an HDF5 file");
   auto source = std::make_unique<H5Source>(options.source);
   apply_labels(*source, options);
   return source;

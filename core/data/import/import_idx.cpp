@@ -28,12 +28,12 @@ class IdxFile {
                    "check the path and its permissions");
     gzbuffer(stream_.get(), 1 << 18);
     const uint32_t found = big_endian_word();
-    PAL_DATA_CHECK(found == magic, path_ + " is not the IDX file expected: magic number", found,
+    PAL_DATA_CHECK(found == magic, path_ + " is not the expected IDX file: its magic number is {}", found,
                    "expected " + std::to_string(magic));
     for (size_t axis = 0; axis < axes; ++axis) {
       sizes_.push_back(big_endian_word());
-      PAL_DATA_CHECK(sizes_.back() > 0 && (axis == 0 || sizes_.back() < kMaxSide), path_ + " has an impossible size",
-                     sizes_.back(), "download it again");
+      PAL_DATA_CHECK(sizes_.back() > 0 && (axis == 0 || sizes_.back() < kMaxSide),
+                     path_ + " has the impossible size {}", sizes_.back(), "download it again");
     }
   }
 
@@ -44,7 +44,7 @@ class IdxFile {
     while (bytes > 0) {
       const int n = gzread(stream_.get(), data, static_cast<unsigned>(std::min<size_t>(bytes, 1 << 30)));
       check_stream();
-      PAL_DATA_CHECK(n > 0, path_ + " ends too early", "fewer bytes than its header says", "download it again");
+      PAL_DATA_CHECK(n > 0, path_ + " is cut off", "it has fewer bytes than its header announces", "download it again");
       data += n;
       bytes -= static_cast<size_t>(n);
     }
@@ -53,7 +53,7 @@ class IdxFile {
   void expect_end() {
     const int next = gzgetc(stream_.get());
     check_stream();
-    PAL_DATA_CHECK(next == -1, path_ + " has more bytes than its header says", "", "download it again");
+    PAL_DATA_CHECK(next == -1, path_ + " has more bytes than its header announces", "", "download it again");
   }
 
  private:
@@ -86,7 +86,7 @@ std::string find_file(const std::string& folder, const std::string& what, const 
       if (fs::exists(path)) return path.string();
     }
   }
-  PAL_DATA_CHECK(false, folder + " does not have", what + "-" + kind + "-ubyte[.gz]",
+  PAL_DATA_CHECK(false, folder + " does not hold", what + "-" + kind + "-ubyte[.gz]",
                  "give the folder with the four IDX files");
   return "";
 }
@@ -101,10 +101,9 @@ SplitFiles read_labels(const std::string& folder, const std::string& prefix) {
       prefix, find_file(folder, prefix + "-images", "idx3"), find_file(folder, prefix + "-labels", "idx1"), {}};
   IdxFile labels(files.label_file, 0x801, 1);
   const IdxFile images(files.image_file, 0x803, 3);
-  PAL_DATA_CHECK(labels.size(0) == images.size(0),
-                 labels.path() + " and " + images.path() + " disagree in their number of samples",
-                 std::to_string(labels.size(0)) + " and " + std::to_string(images.size(0)),
-                 "take both from one data set");
+  PAL_DATA_CHECK(
+      labels.size(0) == images.size(0), labels.path() + " and " + images.path() + " have different numbers of samples",
+      std::to_string(labels.size(0)) + " and " + std::to_string(images.size(0)), "take both from one data set");
   files.labels.resize(static_cast<size_t>(labels.size(0)));
   labels.read(files.labels.data(), files.labels.size());
   labels.expect_end();
@@ -127,8 +126,8 @@ std::vector<std::string> class_names(const ImportOptions& options, int64_t neede
 void check_labels(const SplitFiles& files, size_t classes) {
   for (size_t i = 0; i < files.labels.size(); ++i) {
     PAL_DATA_CHECK(files.labels[i] < classes,
-                   files.label_file + ": label of sample " + std::to_string(i) + " out of range", int{files.labels[i]},
-                   "there are " + std::to_string(classes) + " class names");
+                   files.label_file + ": label {} of sample " + std::to_string(i) + " is out of range",
+                   int{files.labels[i]}, "there are " + std::to_string(classes) + " class names");
   }
 }
 
@@ -149,7 +148,7 @@ void append_split(SplitWriter& writer, const SplitFiles& files, const std::vecto
 }  // namespace
 
 ImportReport import_idx(const ImportOptions& options) {
-  PAL_DATA_CHECK(fs::is_directory(options.source), "no such folder", options.source,
+  PAL_DATA_CHECK(fs::is_directory(options.source), "this folder does not exist", options.source,
                  "give the folder with the four IDX files");
   const SplitFiles train = read_labels(options.source, "train"), test = read_labels(options.source, "t10k");
   const auto largest = [](const SplitFiles& files) {

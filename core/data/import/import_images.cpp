@@ -1,8 +1,9 @@
-// import_images: the files of a source to shards: threads read and convert, one writes in order.
+// import_images: writes the files of a source to shards: worker threads read and convert, the calling thread writes in
+// order.
 //
-// Order:  x.h5.importing/ holds the journal and the staged shards. An image's line comes after its bytes, a shard's after
-//         its sync, "publish" after all of them; then the shards get their names and the folder goes. Killed anywhere,
-//         the next process finds a prefix of this and goes on.
+// Order:  x.h5.importing/ holds the journal and the staged shards. An image's line comes after its bytes, a shard's
+//         after its sync, "publish" after all of them; then the shards get their names and the folder is removed. After
+//         a kill at any point the next process finds a prefix of this sequence and resumes.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -11,11 +12,9 @@
 #include <utility>
 
 #include "core/data/image/png.h"
-#include "core/data/import/import_journal.h"
-#include "core/data/import/import_source.h"
+#include "core/data/import/import_internal.h"
 #include "core/data/import/ordered_workers.h"
 #include "core/data/import/split_writer.h"
-#include "core/data/import/taxonomy.h"
 #include "core/io/crc32c.h"
 #include "core/io/files.h"
 #include "kernels/base/error.h"
@@ -25,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr double kShardBytes = 2e9;
-constexpr int64_t kWindow = 128;           // images ahead of the writer: their bytes are all that is held
-constexpr size_t kJournalBytes = 1 << 20;  // a kill costs at most so much work
+constexpr int64_t kWindow = 128;           // images ahead of the writer: bounds the memory
+constexpr size_t kJournalBytes = 1 << 20;  // the most work that a kill can cost
 
 struct PlannedShard {
   std::string target;
@@ -63,10 +62,10 @@ ConvertOptions choose_storage(const ImageSource& source, const ImportOptions& op
     if (options.resize_shorter > 0 || !std::all_of(source.images.begin(), source.images.end(), png_name)) return intake;
     try {
       intake.shape = common_png_shape(source, options);
-    } catch (const Error& error) {  // an odd one among them: its reason comes in its turn
+    } catch (const Error& error) {  // the reason is reported when it is this image's turn
       if (error.code() != Exit::data) throw;
     }
-  } else {  // the first image that can be read says what size the others must have
+  } else {  // the first readable image sets the size of all others
     ConvertOptions probe = intake;
     ImageConverter first(probe);
     std::vector<uint8_t> file;
@@ -83,7 +82,7 @@ ConvertOptions choose_storage(const ImageSource& source, const ImportOptions& op
   return intake;
 }
 
-// What an image comes to, by some of them spread over the source.
+// Estimates the bytes per image from a sample spread over the source.
 double mean_stored_bytes(const ImageSource& source, const ConvertOptions& options) {
   constexpr int64_t kProbes = 16;
   ImageConverter intake(options);
@@ -113,8 +112,8 @@ std::vector<PlannedShard> plan_shards(const ImageSource& source, const ImportOpt
     const int shards = options.shards.value_or(
         static_cast<int>(std::clamp<double>(mean * static_cast<double>(images) / kShardBytes + 0.5, 1,
                                             std::min<double>(static_cast<double>(images), 99999))));
-    PAL_CHECK(shards >= 1 && shards <= 99999, "impossible number of shards", shards, "give 1 to 99999");
-    PAL_CHECK(shards <= images, "more shards than " + name + "images", shards,
+    PAL_CHECK(shards >= 1 && shards <= 99999, "the number of shards is {}", shards, "give 1 to 99999");
+    PAL_CHECK(shards <= images, "{} shards are more than there are " + name + "images", shards,
               "give at most " + std::to_string(images));
     const std::vector<std::string> files = split_files(options.out, split.name, shards);
     for (int k = 0; k < shards; ++k) {
@@ -178,7 +177,7 @@ class Reporter {
     }
   }
 
-  // What was left out and why; empty: nothing.
+  // The skipped images and the reasons; empty: none.
   std::string quarantine() const { return quarantine_.empty() ? "" : "file,reason\n" + quarantine_; }
   ImportReport finish(const std::string& quarantine_path) {
     for (auto& [key, count] : odd_) report_.odd.push_back(std::move(count));
@@ -228,7 +227,7 @@ class ImageImport {
   }
 
  private:
-  void tell(int64_t done) const {
+  void report_progress(int64_t done) const {
     if (options_.progress) options_.progress(done, static_cast<int64_t>(source_.images.size()));
   }
 
@@ -242,7 +241,7 @@ class ImageImport {
     reporter_.count_resumed(end - shard.begin);
   }
 
-  // Takes over what the journal knows of the shard; the first image that is still to be done.
+  // Restores the part of the shard that the journal lists; returns the first image that is still to be done.
   int64_t restore(ShardWriter& writer, const PlannedShard& shard) {
     const auto known = std::min(shard.end, static_cast<int64_t>(journal_.images().size()));
     int64_t i = shard.begin;
@@ -267,7 +266,7 @@ class ImageImport {
     spec.split = source_.splits[shard.split].name;
     ShardWriter writer = ShardWriter::staged(staged(shard.target), shard.target, spec);
     const int64_t first = restore(writer, shard);
-    tell(first);
+    report_progress(first);
     const auto make_worker = [&] {
       return [this, intake = std::make_shared<ImageConverter>(intake_)](int64_t i) {
         std::vector<uint8_t> file;
@@ -276,25 +275,27 @@ class ImageImport {
           source_.read(i, file);
         } catch (const Error& error) {
           if (error.code() != Exit::data) throw;
-          return ConvertedImage{{}, {{Treatment::left_out, "file that cannot be read: " + std::string(error.what())}}, 0};
+          return ConvertedImage{
+              {}, {{Treatment::left_out, "file that cannot be read: " + std::string(error.what())}}, 0};
         }
         ConvertedImage taken = intake->take(std::move(file), id);
         taken.crc = io::crc32c(taken.bytes.data(), taken.bytes.size());
         return taken;
       };
     };
-    ordered_for<ConvertedImage>(options_.threads, first, shard.end, kWindow, make_worker, [&](int64_t i, ConvertedImage taken) {
-      const SourceImage& from = source_.images[static_cast<size_t>(i)];
-      const JournalImage image{taken.bytes.size(), taken.crc, std::move(taken.oddities)};
-      if (writer.waiting_bytes() + taken.bytes.size() > kJournalBytes) {
-        writer.flush();
-        journal_.flush();  // of the images before this one, which are in the file now
-      }
-      if (image.bytes > 0) writer.append({taken.bytes.data(), taken.bytes.size(), from.label, from.id, taken.crc});
-      journal_.append(image);
-      reporter_.add(i, shard.split, image);
-      if (i % 100 == 99 || i + 1 == shard.end) tell(i + 1);
-    });
+    ordered_for<ConvertedImage>(
+        options_.threads, first, shard.end, kWindow, make_worker, [&](int64_t i, ConvertedImage taken) {
+          const SourceImage& from = source_.images[static_cast<size_t>(i)];
+          const JournalImage image{taken.bytes.size(), taken.crc, std::move(taken.oddities)};
+          if (writer.waiting_bytes() + taken.bytes.size() > kJournalBytes) {
+            writer.flush();
+            journal_.flush();  // of the images before this one, which are in the file now
+          }
+          if (image.bytes > 0) writer.append({taken.bytes.data(), taken.bytes.size(), from.label, from.id, taken.crc});
+          journal_.append(image);
+          reporter_.add(i, shard.split, image);
+          if (i % 100 == 99 || i + 1 == shard.end) report_progress(i + 1);
+        });
     writer.finish();
     journal_.finish_shard();
   }
@@ -310,7 +311,7 @@ class ImageImport {
     }
     const std::string left_out = reporter_.quarantine();
     if (left_out.empty()) {
-      fs::remove(quarantine_);  // that of an earlier import
+      fs::remove(quarantine_);  // left by an earlier import
     } else {
       io::write_file_atomically(staged(quarantine_), left_out);
       io::rename_path(staged(quarantine_), quarantine_);
@@ -324,7 +325,7 @@ class ImageImport {
   ShardSpec spec_;
   const ConvertOptions intake_;
   const std::vector<PlannedShard> plan_;
-  const std::string quarantine_;  // the list of what was left out
+  const std::string quarantine_;  // the list of skipped images
   ImportJournal journal_;
   Reporter reporter_;
 };
@@ -332,17 +333,19 @@ class ImageImport {
 }  // namespace
 
 ImportReport import_images(ImageSource& source, const ImportOptions& options) {
-  PAL_CHECK(options.threads >= 1, "threads", options.threads, "give 1 or more");
-  PAL_CHECK(options.quality >= 1 && options.quality <= 100, "quality", options.quality, "give 1 to 100");
-  PAL_CHECK(options.resize_shorter >= 0, "resize", options.resize_shorter, "give the pixels of the shorter side");
+  PAL_CHECK(options.threads >= 1, "--threads is {}", options.threads, "give 1 or more");
+  PAL_CHECK(options.quality >= 1 && options.quality <= 100, "--quality is {}", options.quality, "give 1 to 100");
+  PAL_CHECK(options.resize_shorter >= 0, "--resize-shorter is {}", options.resize_shorter,
+            "give the pixels of the shorter side");
   for (const SourceSplit& split : source.splits) {
-    PAL_DATA_CHECK(split.begin < split.end, "no images" + (split.name.empty() ? "" : " for " + split.name),
-                   options.source, "check the source and the format's name");
+    PAL_DATA_CHECK(split.begin < split.end,
+                   "the source holds no images" + (split.name.empty() ? "" : " for " + split.name), options.source,
+                   "check the source and the format's name");
   }
   ShardSpec spec;
   spec.classes = source.classes;
   if (!options.classes.empty()) {
-    PAL_CHECK(options.classes.size() == source.classes.size(), "class names", options.classes.size(),
+    PAL_CHECK(options.classes.size() == source.classes.size(), "{} class names are given", options.classes.size(),
               "the source has " + std::to_string(source.classes.size()) + " classes");
     spec.classes = options.classes;
   }

@@ -1,5 +1,3 @@
-#include "core/data/import/import_journal.h"
-
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -12,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "core/data/import/import_internal.h"
 #include "core/io/crc32c.h"
 #include "core/io/files.h"
 #include "kernels/base/error.h"
@@ -46,9 +45,9 @@ ImportJournal::ImportJournal(std::string folder, const std::string& fingerprint)
   }
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail_journal(path_);
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {  // file systems without locks: go on
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {  // file systems without locks: continue
     ::close(std::exchange(descriptor_, -1));
-    PAL_CHECK(false, "another import is writing there", folder_, "wait for it, or name another output");
+    PAL_CHECK(false, "another import is writing to this folder", folder_, "wait for it, or name another output");
   }
   read(with_checksum("pal-import 1 " + fingerprint));
 }
@@ -149,7 +148,7 @@ void ImportJournal::begin_publishing() {
 }
 
 void ImportJournal::remove() {
-  std::error_code ignored;  // all is in place; a folder that stays is only in the way
+  std::error_code ignored;  // the import is complete; a remaining folder does no harm
   fs::remove_all(folder_, ignored);
 }
 

@@ -1,4 +1,4 @@
-// import_webdataset: tar files of samples: the files of one have a key in common, key.jpg and key.cls.
+// import_webdataset: tar files of samples; the files of a sample share a key: key.jpg and key.cls.
 //
 // The tar files are walked header by header, without reading the images; those are read in place later.
 // Reference: POSIX.1-2017, pax interchange format (ustar, extended headers), and GNU's long names.
@@ -11,7 +11,7 @@
 
 #include "core/data/dataset.h"
 #include "core/data/import/image_converter.h"
-#include "core/data/import/import_source.h"
+#include "core/data/import/import_internal.h"
 #include "core/io/file_handle.h"
 #include "kernels/base/error.h"
 
@@ -36,8 +36,8 @@ class TarWalk {
     std::string long_name;
     for (;;) {
       if (end_ - at_ < kBlock) {
-        PAL_DATA_CHECK(at_ == end_ && at_ > 0, path() + " is cut at byte", end_, kTarAgain);
-        return false;  // without the empty blocks at the end, which some writers leave out
+        PAL_DATA_CHECK(at_ == end_ && at_ > 0, path() + " is cut off at byte {}", end_, kTarAgain);
+        return false;  // some writers omit the empty blocks at the end
       }
       char block[kBlock];
       read(at_, block, kBlock);
@@ -45,11 +45,11 @@ class TarWalk {
       check_block(block);
       const uint64_t bytes = number(block + 124, 12), content = at_ + kBlock;
       const uint64_t room = (end_ - content) / kBlock * kBlock;  // a whole number of blocks, padding included
-      PAL_DATA_CHECK(bytes <= room, path() + " is cut within", name_of(block), kTarAgain);
+      PAL_DATA_CHECK(bytes <= room, path() + " is cut off within", name_of(block), kTarAgain);
       at_ = content + (bytes + kBlock - 1) / kBlock * kBlock;
       const char type = block[156];
       if (type == 'L' || type == 'x') {
-        PAL_DATA_CHECK(bytes <= 1 << 16, path() + " has a name that is too long", bytes, kTarAgain);
+        PAL_DATA_CHECK(bytes <= 1 << 16, path() + " has a file name of {} bytes", bytes, kTarAgain);
         std::string text(bytes, '\0');
         read(content, text.data(), bytes);
         const std::string found = type == 'L' ? std::string(text.c_str()) : pax_path(text);
@@ -65,15 +65,15 @@ class TarWalk {
 
   const std::string& path() const { return file_.path(); }
   void read(uint64_t offset, char* data, size_t bytes) const {
-    PAL_DATA_CHECK(file_.read_at(offset, data, bytes), path() + " is cut at byte", end_, kTarAgain);
+    PAL_DATA_CHECK(file_.read_at(offset, data, bytes), path() + " is cut off at byte {}", end_, kTarAgain);
   }
 
  private:
   void check_block(const char* block) const {
     uint64_t sum = 0;
     for (size_t i = 0; i < kBlock; ++i) sum += i >= 148 && i < 156 ? ' ' : static_cast<unsigned char>(block[i]);
-    PAL_DATA_CHECK(sum == number(block + 148, 8), path() + " is not a tar file, or damaged, at byte", at_,
-                   "compressed ones must be unpacked to .tar first");
+    PAL_DATA_CHECK(sum == number(block + 148, 8), path() + " is not a tar file, or is damaged at byte {}", at_,
+                   "decompress it to .tar first if it is compressed");
   }
 
   uint64_t number(const char* field, size_t bytes) const {
@@ -186,7 +186,7 @@ class TarSource final : public ImageSource {
   std::vector<io::FileHandle> tars_;
   std::vector<Place> places_;
   std::vector<std::string> texts_;  // labels as they are written
-  std::string key_, label_;         // of the sample in hand
+  std::string key_, label_;         // of the current sample
   TarMember image_;
   int64_t changed_ = 0;
 };
@@ -205,7 +205,7 @@ std::unique_ptr<ImageSource> webdataset_source(const ImportOptions& options) {
   } else {
     tars = expand_glob(options.source);
   }
-  PAL_DATA_CHECK(!tars.empty(), "no tar files", options.source,
+  PAL_DATA_CHECK(!tars.empty(), "there are no tar files here", options.source,
                  "give a .tar file, a folder of them, or a glob in quotes");
   auto source = std::make_unique<TarSource>();
   for (const std::string& tar : tars) source->add_tar(tar);

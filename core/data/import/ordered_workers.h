@@ -1,9 +1,9 @@
-// ordered_workers: work on numbered items by several threads, their results taken in order.
+// ordered_workers: several threads process numbered items; the calling thread takes the results in order.
 //
-// Order:  consume(i, result) is called by the calling thread for i = begin, begin + 1, … whatever thread made the result:
-//         what is written from it does not depend on their number.
-// Thread: at most `window` items are ahead of the one that is consumed, which bounds the memory. A worker's exception is
-//         thrown by ordered_for at its item's turn; one of consume stops the workers.
+// Order:  consume(i, result) is called by the calling thread for i = begin, begin + 1, … whichever worker made the
+//         result: the output does not depend on the number of threads.
+// Thread: at most `window` items are ahead of the one that is consumed, which bounds the memory. A worker's exception
+//         is thrown by ordered_for at its item's turn; one of consume stops the workers.
 #pragma once
 
 #include <condition_variable>

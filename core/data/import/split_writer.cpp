@@ -10,7 +10,8 @@ namespace pal::data {
 namespace fs = std::filesystem;
 
 std::vector<std::string> split_files(const std::string& out, const std::string& split, int shards) {
-  PAL_CHECK(fs::path(out).extension() == ".h5", "the output must be named *.h5", out, "for example data/set.h5");
+  PAL_CHECK(fs::path(out).extension() == ".h5", "the name of the output must end with .h5", out,
+            "for example data/set.h5");
   const std::string stem = out.substr(0, out.size() - 3) + (split.empty() || split == "train" ? "" : "-" + split);
   if (shards == 1) return {stem + ".h5"};
   std::vector<std::string> files;
@@ -33,9 +34,9 @@ void check_outputs(const std::vector<std::string>& files, Overwrite overwrite) {
 SplitWriter::SplitWriter(const ImportOptions& options, std::vector<PlannedSplit> plan)
     : options_(options), plan_(std::move(plan)) {
   const int shards = options.shards.value_or(1);
-  PAL_CHECK(shards >= 1 && shards <= 99999, "impossible number of shards", shards, "give 1 to 99999");
+  PAL_CHECK(shards >= 1 && shards <= 99999, "the number of shards is {}", shards, "give 1 to 99999");
   for (const PlannedSplit& split : plan_) {
-    PAL_CHECK(shards <= split.samples, "more shards than " + split.name + " samples", shards,
+    PAL_CHECK(shards <= split.samples, "{} shards are more than there are " + split.name + " samples", shards,
               "give at most " + std::to_string(split.samples));
     check_outputs(split_files(options.out, split.name, shards), options.overwrite);
     total_ += split.samples;
@@ -75,10 +76,11 @@ ImportReport SplitWriter::publish() {
 }
 
 std::string source_folder(const std::string& source, const std::string& usual, const std::string& file) {
-  PAL_DATA_CHECK(fs::is_directory(source), "no such folder", source, "give the folder with the unpacked files");
+  PAL_DATA_CHECK(fs::is_directory(source), "this folder does not exist", source,
+                 "give the folder with the unpacked files");
   if (fs::exists(fs::path(source) / file)) return source;
   const fs::path inside = fs::path(source) / usual;
-  PAL_DATA_CHECK(fs::exists(inside / file), source + " does not have", file, "give the folder with the unpacked files");
+  PAL_DATA_CHECK(fs::exists(inside / file), source + " does not hold", file, "give the folder with the unpacked files");
   return inside.string();
 }
 

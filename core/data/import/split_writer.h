@@ -13,7 +13,7 @@ namespace pal::data {
 // Where a split goes: x.h5, x-test.h5, x-00000-of-00004.h5, x-test-00000-of-00004.h5. Split "" is as train.
 std::vector<std::string> split_files(const std::string& out, const std::string& split, int shards);
 
-// Refuses (usage) a folder of that name, or an existing file unless it may be replaced.
+// Throws Error (usage) for a folder of that name, or for an existing file unless it may be replaced.
 void check_outputs(const std::vector<std::string>& files, Overwrite overwrite);
 
 struct PlannedSplit {
@@ -23,13 +23,13 @@ struct PlannedSplit {
 
 class SplitWriter {
  public:
-  // Refuses (usage) what stands in the way: a name that is not *.h5, an existing file, more shards than samples.
+  // Throws Error (usage) for a name that is not *.h5, an existing file, or more shards than samples.
   SplitWriter(const ImportOptions& options, std::vector<PlannedSplit> plan);
 
-  // Starts the next split of the plan; then append() comes as often as the plan says.
+  // Starts the next split of the plan; call append() once per planned sample after it.
   void begin(const ShardSpec& spec);
   void append(const StoredImage& image);
-  // After the last sample of the last split: gives all files their names and tells what was made.
+  // After the last sample of the last split: gives all files their names and returns the report.
   ImportReport publish();
 
  private:
@@ -41,7 +41,7 @@ class SplitWriter {
   int64_t done_ = 0, total_ = 0;
 };
 
-// The folder that has `file`: the source itself or, as archives unpack, its sub-folder `usual`.
+// The folder that holds `file`: the source itself, or its sub-folder `usual`, which the archive creates.
 std::string source_folder(const std::string& source, const std::string& usual, const std::string& file);
 
 }  // namespace pal::data

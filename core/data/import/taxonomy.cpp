@@ -1,11 +1,10 @@
-#include "core/data/import/taxonomy.h"
-
 #include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <unordered_map>
 #include <utility>
 
+#include "core/data/import/import_internal.h"
 #include "core/io/csv.h"
 #include "core/io/file_handle.h"
 #include "kernels/base/error.h"
@@ -29,8 +28,9 @@ Taxonomy climb(const std::vector<std::string>& classes, const ParentOf& parent_o
       continue;
     }
     const auto [found, is_new] = number.emplace(parent, static_cast<int64_t>(nodes.size()));
-    PAL_DATA_CHECK(found->second >= static_cast<int64_t>(classes.size()), "taxonomy: a class stands above another one",
-                   parent, "classes are leaves; give it an inner node of another name");
+    PAL_DATA_CHECK(found->second >= static_cast<int64_t>(classes.size()),
+                   "taxonomy: a class is the parent of another class", parent,
+                   "classes are leaves: give the parent another name");
     if (is_new) {
       nodes.push_back(parent);
       tree.names.push_back(shown(parent));
@@ -45,13 +45,13 @@ Taxonomy from_pairs(const std::string& path, const std::vector<std::string>& cla
   for (const io::NamedLabel& pair : io::read_manifest(path)) {
     if (pair.name == "child" && pair.label == "parent") continue;
     const auto [found, is_new] = parent_of.emplace(pair.name, pair.label);
-    PAL_DATA_CHECK(is_new || found->second == pair.label, path + ": two parents for", pair.name, "leave one");
+    PAL_DATA_CHECK(is_new || found->second == pair.label, path + " gives two parents for", pair.name, "keep one");
   }
   const bool any =
       std::any_of(classes.begin(), classes.end(), [&](const std::string& name) { return parent_of.count(name) > 0; });
-  PAL_DATA_CHECK(any, path + " names none of the classes, such as", classes.empty() ? "" : classes[0],
+  PAL_DATA_CHECK(any, path + " names none of the classes; the first class is", classes.empty() ? "" : classes[0],
                  "each line is child,parent");
-  for (const auto& [child, unused] : parent_of) {  // a circle that no class leads to would pass unseen
+  for (const auto& [child, unused] : parent_of) {  // finds cycles that no class leads to
     std::string slow = child, fast = child;
     const auto up = [&](const std::string& name) {
       const auto found = parent_of.find(name);
@@ -59,7 +59,7 @@ Taxonomy from_pairs(const std::string& path, const std::vector<std::string>& cla
     };
     while (!fast.empty() && !(fast = up(up(fast))).empty()) {
       slow = up(slow);
-      PAL_DATA_CHECK(slow != fast, path + " goes in a circle at", slow, "make it a tree");
+      PAL_DATA_CHECK(slow != fast, path + " has a cycle at", slow, "make it a tree");
     }
   }
   return climb(
@@ -71,12 +71,12 @@ Taxonomy from_pairs(const std::string& path, const std::vector<std::string>& cla
       [](const std::string& name) { return name; });
 }
 
-// data.noun: a synset's line begins at the byte that its number says:
+// data.noun: the number of a synset is the byte offset of its line:
 // offset lex_filenum ss_type w_cnt(hex) (word lex_id)… p_cnt (pointer offset pos source/target)… | gloss
 class WordNet {
  public:
   explicit WordNet(const std::string& path) : path_(path), in_(path) {
-    PAL_DATA_CHECK(in_.good(), "WordNet is not there", path,
+    PAL_DATA_CHECK(in_.good(), "WordNet is not installed", path,
                    "install the Debian package wordnet-base, or give wordnet:FILE");
   }
 
@@ -92,8 +92,8 @@ class WordNet {
       in_.seekg(std::stol(wnid.substr(1)));
       std::getline(in_, line);
     }
-    PAL_DATA_CHECK(named && line.compare(0, 8, wnid, 1, 8) == 0, "not a noun of " + path_, wnid,
-                   "classes must be named by wnid, as n01440764");
+    PAL_DATA_CHECK(named && line.compare(0, 8, wnid, 1, 8) == 0, "this class is not a noun of " + path_, wnid,
+                   "name the classes by wnid, such as n01440764");
     std::istringstream words(line);
     std::string skip, word;
     int count = 0, pointers = 0;
@@ -124,10 +124,10 @@ class WordNet {
 }  // namespace
 
 Taxonomy read_taxonomy(const std::string& where, const std::vector<std::string>& classes) {
-  PAL_CHECK(!classes.empty(), "a taxonomy for data without classes", where, "leave --parents out");
+  PAL_CHECK(!classes.empty(), "a taxonomy needs classes, but this data has none", where, "leave --parents out");
   if (where != "wordnet" && where.rfind("wordnet:", 0) != 0) return from_pairs(where, classes);
   WordNet wordnet(where == "wordnet" ? kWordNet : where.substr(8));
-  // ImageNet has classes above others (few, of the larger sets): a class is a leaf here, so its own synset stands above it.
+  // In ImageNet a few classes are parents of others. A class is a leaf here, so its own synset becomes its parent.
   return climb(
       classes, [&](const std::string& wnid) { return wordnet.at(wnid).parent; },
       [&](const std::string& wnid) { return wnid + " " + wordnet.at(wnid).word; });

@@ -1,4 +1,4 @@
-// center_views: the views of evaluation, by threads that take the next sample.
+// center_views: the views of evaluation; each thread takes the next sample.
 #include <algorithm>
 #include <atomic>
 #include <mutex>

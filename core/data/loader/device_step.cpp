@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/data/loader/device_decode.h"
 #include "core/data/loader/image_pool.h"
+#include "core/ops/dispatch.h"
 
 namespace pal::data {
 namespace {
@@ -17,6 +17,21 @@ int64_t bytes_of(const kernels::ImagePart& part) {
 }
 
 constexpr int64_t kAlignment = 256;  // of an image that the device writes
+
+struct StartedPart {
+  std::unique_ptr<DeviceDecoder::Image> image;
+  int64_t place = 0;  // of its first byte
+};
+
+// Finishes the images that a DeviceDecoder has begun, into `pixels`, on the current stream of its device.
+void finish_parts(const at::Tensor& pixels, std::vector<StartedPart> parts, DeviceDecoder& decoder) {
+  const auto finish = [&](cudaStream_t stream) {
+    for (StartedPart& p : parts)
+      decoder.finish(std::move(p.image), pixels.mutable_data_ptr<uint8_t>() + p.place, stream);
+  };
+  ops::dispatch_doubles(
+      "finish_parts", pixels, {}, 1, [&](kernels::Cpu) { finish(nullptr); }, [&](auto stream) { finish(stream); });
+}
 
 }  // namespace
 
@@ -30,11 +45,11 @@ DeviceStep::DeviceStep(int64_t rows, int64_t views, int64_t bytes, at::Device de
       params_(static_cast<size_t>(rows * views)) {}
 
 void DeviceStep::put(int64_t row, const kernels::ImagePart& part, const std::vector<kernels::ViewParams>& params,
-                    std::unique_ptr<DeviceDecoder::Image> begun) {
+                     std::unique_ptr<DeviceDecoder::Image> begun) {
   const auto r = static_cast<size_t>(row);
   for (size_t v = 0; v < params.size(); ++v) params_[v * static_cast<size_t>(rows_) + r] = params[v];
   if (begun) {
-    parts_[r] = {part, -1};  // to_device() finds a place
+    parts_[r] = {part, -1};  // to_device() sets the place
     begun_[r] = std::move(begun);
     return;
   }
@@ -76,7 +91,7 @@ at::Tensor DeviceStep::to_device(DeviceDecoder* decoder) {
 }
 
 at::Tensor DeviceStep::views(const at::Tensor& pixels, int64_t first, int64_t count,
-                            const kernels::AugmentOptions& options, at::ScalarType dtype, int threads) const {
+                             const kernels::AugmentOptions& options, at::ScalarType dtype, int threads) const {
   const at::Tensor out = empty_images(rows_ * count, options, dtype, device_);
   const auto begin = params_.begin() + first * rows_;
   ops::augment_parts(out, pixels, parts_, {begin, begin + count * rows_}, options, threads);

@@ -1,10 +1,10 @@
-// device_step: a step whose views are made by its device: the decoded parts of its samples, and what becomes of each view.
+// device_step: a step whose views the device makes: the decoded parts of its samples and the parameters of each view.
 //
-// Workers put parts side by side into one buffer, whoever comes first; a part that finds no room stays beside it. One copy
-// takes them to the device, where core/ops/augment.h makes all views on the current stream. Images that a DeviceDecoder has
-// begun are finished there first, into the same memory. For a GPU the buffer is of
-// LibTorch's pool of pinned memory, which hands it out again only when the copy out of it is over.
-// Thread: put() from any thread, for different rows; the others when all rows are there.
+// Loader threads append parts to one buffer in any order; a part that does not fit is kept in a vector of its own. One
+// copy moves the buffer to the device, where core/ops/augment.h makes all views on the current stream. Images that a
+// DeviceDecoder has begun are finished there first, into the same memory. For a GPU the buffer comes from LibTorch's
+// pool of pinned memory, which reuses it only after the copy has completed.
+// Thread: put() from any thread, for different rows; the other functions from one thread, after all rows were put.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,7 +21,7 @@ namespace pal::data {
 
 class DeviceStep {
  public:
-  // `bytes` is the room for all parts.
+  // `bytes`: capacity for all parts.
   DeviceStep(int64_t rows, int64_t views, int64_t bytes, at::Device device);
   // An image that was begun has no pixels yet.
   void put(int64_t row, const kernels::ImagePart& part, const std::vector<kernels::ViewParams>& params,
@@ -36,9 +36,9 @@ class DeviceStep {
   const int64_t rows_;
   const at::Device device_;
   at::Tensor buffer_;                                         // (bytes)
-  std::atomic<int64_t> used_ = 0;                             // of it; more than it has when a part found no room
+  std::atomic<int64_t> used_ = 0;                             // bytes requested so far; may exceed the capacity
   std::vector<ops::PlacedPart> parts_;                        // (rows)
-  std::vector<std::vector<uint8_t>> beside_;                  // (rows) what found no room
+  std::vector<std::vector<uint8_t>> beside_;                  // (rows) parts that did not fit into buffer_
   std::vector<std::unique_ptr<DeviceDecoder::Image>> begun_;  // (rows)
   std::vector<kernels::ViewParams> params_;                   // (views, rows)
 };

@@ -40,7 +40,7 @@ class Permutation {
 
   static uint64_t add(uint64_t x, uint64_t y, uint64_t range) { return x + y < range ? x + y : x + y - range; }
 
-  // A number below `range` (< 2^32) that depends on every bit of value and key (splitmix64's finaliser).
+  // A number below `range` (< 2^32) that depends on every bit of value and key (splitmix64's finalizer).
   static uint64_t scatter(uint64_t value, uint64_t key, uint64_t range) {
     uint64_t x = value + key;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -84,7 +84,8 @@ class EpochOrder {
     return samples;
   }
 
-  // Where position p of the shuffled runs lies. What no run holds (fewer than kRun samples, others in each epoch) is last.
+  // The sample at position p of the shuffled runs. Samples outside of all runs (fewer than kRun, others each epoch)
+  // come last.
   int64_t on_disk(int64_t p) const {
     const int64_t run = p / EpochSpec::kRun;
     const int64_t from = run < runs_ ? static_cast<int64_t>(first_(static_cast<uint64_t>(run))) : run;
@@ -116,8 +117,8 @@ Positions positions(const EpochSpec& plan, int64_t step) {
 }  // namespace
 
 std::vector<int64_t> batch_samples(const EpochSpec& plan, int64_t step) {
-  PAL_CHECK(plan.samples > 0, "samples to train on", plan.samples, "give a data set that is not empty");
-  PAL_CHECK(plan.global_batch > 0, "global batch", plan.global_batch, "give at least 1");
+  PAL_CHECK(plan.samples > 0, "there are {} samples to train on", plan.samples, "give a data set that is not empty");
+  PAL_CHECK(plan.global_batch > 0, "train.global_batch is {}", plan.global_batch, "give at least 1");
   PAL_ASSERT(step >= 0, "a step counts from 0");
   PAL_ASSERT(plan.window > 0 && plan.window % EpochSpec::kRun == 0, "a window holds whole runs");
   const Positions p = positions(plan, step);

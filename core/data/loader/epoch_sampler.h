@@ -1,9 +1,9 @@
-// epoch_sampler: which samples make the global batch of a step; every rank derives the same plan from (seed, step).
+// epoch_sampler: the samples of the global batch of a step; every rank computes the same list from (seed, step).
 //
 // An epoch of N samples is ceil(N / global_batch) steps of nearly equal size (they differ by at most one sample), and
 // each sample comes exactly once per epoch, for any W. The order is a counter-based permutation of (seed, epoch):
-//   full      of all samples: every order is as likely as a cipher makes it, and every read is a jump
-//   windows   the data set is cut into runs of kRun samples, at another place in each epoch; the runs are shuffled, and then
+//   full      of all samples: a cipher gives a nearly uniform random order, and every read is a random access
+//   windows   the data set is cut into runs of kRun samples, at other places in each epoch; the runs are shuffled, then
 //             the samples inside each window of many runs. A disk reads runs, one window ahead of the batches.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace pal::data {
 enum class Shuffle { full, windows };
 
 struct EpochSpec {
-  static constexpr int64_t kRun = 16;  // samples that lie together: a megabyte or two of JPEG
+  static constexpr int64_t kRun = 16;  // consecutive samples: a megabyte or two of JPEG
 
   int64_t samples = 0;  // N (of the subset trained on)
   int64_t global_batch = 0;
@@ -28,8 +28,8 @@ struct EpochSpec {
 
 // The samples of step `step` (from 0), in batch order. O(batch) time and memory: the permutation is a Feistel cipher.
 std::vector<int64_t> batch_samples(const EpochSpec& plan, int64_t step);
-// The samples that a disk should read while step `step` is trained on: neighbors, in the order of the shuffled runs, one
-// window ahead. Empty for a full shuffle, and where the epoch ends.
+// The samples that a disk should read during step `step`: runs in their shuffled order, one window ahead. Empty for a
+// full shuffle and at the end of an epoch.
 struct SampleRange {
   int64_t begin = 0, end = 0;
 };

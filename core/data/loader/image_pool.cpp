@@ -9,7 +9,7 @@
 namespace pal::data {
 
 at::Tensor empty_images(int64_t rows, const kernels::AugmentOptions& options, at::ScalarType dtype, at::Device device) {
-  PAL_CHECK(dtype == at::kFloat || dtype == at::kDouble, "type of the images", c10::toString(dtype),
+  PAL_CHECK(dtype == at::kFloat || dtype == at::kDouble, "the type of the images is {}", c10::toString(dtype),
             "use float32 or float64");
   const auto format =
       options.layout == kernels::Layout::channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
@@ -28,7 +28,7 @@ at::Tensor ImagePool::take(int64_t rows) {
   const auto held = [](const at::Tensor& t) { return t.storage().use_count() > 1; };
   auto buffer = std::find_if_not(buffers_.begin(), buffers_.end(), held);
   if (buffer == buffers_.end()) {
-    if (buffers_.size() == keep_) buffers_.erase(buffers_.begin());  // its holder alone has it now
+    if (buffers_.size() == keep_) buffers_.erase(buffers_.begin());  // only the tensors that refer to it keep it alive
     buffer = buffers_.insert(buffers_.end(), empty_images(max_rows_, options_, dtype_));
   }
   return buffer->narrow(0, 0, rows);

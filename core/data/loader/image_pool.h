@@ -1,7 +1,7 @@
-// image_pool: the memory that steps are rendered into, and used again when nobody holds it any more.
+// image_pool: the memory that steps are rendered into, reused when no tensor refers to it any more.
 //
-// Pages that are given back and asked for again cost as much as a resize: so a buffer has room for the largest step and
-// stays. A step that is still held (by the trainer, by autograd) is left alone, and another buffer takes its place.
+// Returning pages to the system and requesting them again costs as much as a resize, so each buffer holds the largest
+// step and is kept. A buffer that the trainer or autograd still refers to is not touched; another one takes its place.
 // Thread: take() may be called from any thread.
 #pragma once
 

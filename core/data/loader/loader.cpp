@@ -12,10 +12,10 @@
 
 namespace pal::data {
 
-// Who waits for what: workers wait on `work` for a tile to render, a tile to read or room to open another step; readers
-// for a tile to read and room for its bytes; next() waits on `ready` for the oldest step. Everything below is guarded by
-// `mutex`, except what a thread does with its own tile: tiles of a step write disjoint rows, and the step is read only
-// after all of them are done.
+// Workers wait on `work` for a tile to render, a tile to read, or room to open another step. Readers wait on it for a
+// tile to read and room for its bytes. next() waits on `ready` for the oldest step. `mutex` guards everything below,
+// except what a thread does with its own tile: tiles of a step write disjoint rows, and the step is read only after all
+// are done.
 struct Loader::State {
   std::shared_ptr<const Dataset> data;
   LoaderOptions options;
@@ -24,10 +24,10 @@ struct Loader::State {
   std::mutex mutex;
   std::condition_variable work, ready;
   std::vector<std::unique_ptr<PendingStep>> ring;  // step s at s % depth; null until it is planned
-  int64_t next_out = 0;                         // the step that next() hands out
-  int64_t next_open = 0;                        // the first step that no worker has begun to plan
-  int64_t until = 0;                            // steps below may be opened, with these draws
-  int64_t read_ahead = 0, most_read_ahead = 0;  // bytes
+  int64_t next_out = 0;                            // the step that next() hands out
+  int64_t next_open = 0;                           // the first step that no worker has begun to plan
+  int64_t until = 0;                               // steps below may be opened, with these draws
+  int64_t read_ahead = 0, most_read_ahead = 0;     // bytes
   std::shared_ptr<const graph::EdgeDraw> edges;
   bool stop = false;
   double waited = 0;
@@ -73,7 +73,7 @@ struct Loader::State {
     const int64_t memory = options.memory_mb << 20;
     read_ahead_limit = memory / 8;
     const int64_t fits = (memory - read_ahead_limit) / std::max<int64_t>(step_bytes, 1);
-    PAL_CHECK(fits >= 2, "data.memory_mb holds less than two steps", options.memory_mb,
+    PAL_CHECK(fits >= 2, "data.memory_mb is {}, which holds fewer than two steps", options.memory_mb,
               "give at least " + std::to_string((2 * step_bytes * 8 / 7 >> 20) + 1) + ", or use more ranks");
     options.depth = static_cast<int>(std::min<int64_t>(options.depth, fits - 1));
     ring.resize(options.depth);
@@ -99,10 +99,11 @@ struct Loader::State {
     return rows * (data->encoding() == Encoding::raw ? int64_t{shape[0]} * shape[1] * shape[2] : 3 * side * side);
   }
 
-  // What the device decodes is not in a step's buffer: what is left to libjpeg is little, or has no room and stays beside it.
+  // Images that the device decodes are not in a step's buffer. The few that libjpeg decodes fit, or stay in vectors of
+  // their own.
   int64_t buffer_room(int64_t rows) const { return options.decoder ? part_room(rows) / 8 : part_room(rows); }
 
-  // Asks the disk for this rank's share of what the steps one window later will need.
+  // Announces to the disk this rank's share of the samples that the steps one window later need.
   void ask_ahead(int64_t step) const {
     const std::vector<SampleRange> ranges = pal::data::read_ahead(options.plan, step);
     for (size_t k = options.local_rank; k < ranges.size(); k += options.local_ranks) {
@@ -135,7 +136,7 @@ struct Loader::State {
       s->loaded.images = large->take(rows * options.views.large_views());
     else
       s->parts = std::make_unique<DeviceStep>(rows, static_cast<int64_t>(options.views.policies.size()),
-                                             buffer_room(rows), options.device);
+                                              buffer_room(rows), options.device);
     if (small) s->loaded.small_images = small->take(rows * options.views.small_views);
     s->tile_samples = Renderer::samples_at_once(*data);
     s->tiles = (rows + s->tile_samples - 1) / s->tile_samples;
@@ -158,7 +159,7 @@ struct Loader::State {
     if (error) planned->error.keep(error, 0);
     slot(step) = std::move(planned);
     work.notify_all();
-    ready.notify_one();  // a rank without rows, or an error: there is no tile to wait for
+    ready.notify_one();  // a rank without rows, or an error: no tile is left
   }
 
   // Runs f without the lock; its error, if any, is the tile's.
@@ -277,8 +278,8 @@ Loader::Loader(std::shared_ptr<const Dataset> data, LoaderOptions options) : sta
   PAL_ASSERT(!options.decoder || (options.render == Render::device && data->encoding() == Encoding::jpeg &&
                                   options.views.decode == Decode::full),
              "a device that renders decodes JPEG files, in full size");
-  PAL_CHECK(options.threads >= 1, "data.threads", options.threads, "give at least 1");
-  PAL_CHECK(options.depth >= 1, "data.prefetch", options.depth, "give at least 1");
+  PAL_CHECK(options.threads >= 1, "data.threads is {}", options.threads, "give at least 1");
+  PAL_CHECK(options.depth >= 1, "data.prefetch is {}", options.depth, "give at least 1");
   State& s = *state_;
   s.data = std::move(data);
   s.options = std::move(options);

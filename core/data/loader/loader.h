@@ -1,13 +1,13 @@
-// loader: the augmented views of the steps to come, prepared by threads ahead of the trainer.
+// loader: prepares the augmented views of coming steps in threads, ahead of the trainer.
 //
-// Thread: `threads` workers decode and augment, `readers` more only read ahead (they wait for the disk, so that the
-//   workers need not); a worker that finds nothing read reads for itself. Samples are taken one by one, oldest step
-//   first, by whoever is free. next() hands out steps in order and blocks until one is ready. An error in a thread is
-//   thrown by next(). The destructor stops and joins.
-// Memory: the views of at most `depth` steps, and of the one in the trainer's hands; fewer where they would not fit into
-//   memory_mb. An eighth of that is for the bytes of images that were read and not yet decoded. Where the device renders,
-//   a step waits as the decoded parts of its images, in pinned memory for a GPU. Where it decodes, too, what `decoder` makes
-//   of the files waits in memory of its own, which is counted as the decoded parts would be.
+// Thread: `threads` workers decode and augment; `readers` more threads only read ahead, so that workers need not wait
+//   for the disk. A worker that finds no bytes reads them itself. A free thread takes the next tile of the oldest step.
+//   next() returns steps in order and blocks until one is ready. next() rethrows an error of a thread. The destructor
+//   stops and joins the threads.
+// Memory: the views of at most `depth` steps and of the step that the trainer uses; fewer when memory_mb is too small.
+//   An eighth of memory_mb is for images that were read and not yet decoded. When the device renders, a step waits as
+//   the decoded parts of its images, in pinned memory for a GPU. When the device also decodes, the output of `decoder`
+//   waits in its own memory, which counts as much as the decoded parts would.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,24 +26,24 @@ namespace pal::data {
 
 enum class Render {
   workers,  // make the views, in memory
-  device,   // workers only decode what the views need; the device makes them, on its current stream, in next()
+  device,   // workers only decode; the device makes the views in next(), on its current stream
 };
 
 struct LoaderOptions {
   EpochSpec plan;               // of the samples that come once per epoch
-  int64_t edge_samples = 0;     // at most so many more in each batch, from the draws of plan_on()
+  int64_t edge_samples = 0;     // most additional samples of a batch, from the draws of plan_on()
   std::vector<int64_t> subset;  // plan index → sample id; empty: all samples
   ViewSet views;
   at::ScalarType dtype = at::kFloat;
   int rank = 0, ranks = 1;
-  int local_rank = 0, local_ranks = 1;  // of this machine: they share the reading ahead
+  int local_rank = 0, local_ranks = 1;  // ranks of this machine divide the read-ahead among them
   int threads = 1, readers = 1;
   int depth = 3;
   int64_t memory_mb = 4096;
   Render render = Render::workers;
-  at::Device device = at::kCPU;  // of the views; another one than the CPU renders itself
+  at::Device device = at::kCPU;  // of the views; a device other than the CPU renders them itself
   std::shared_ptr<DeviceDecoder>
-      decoder;  // of the device that renders, for JPEG files and whole decodes; null: libjpeg, by workers
+      decoder;  // decodes JPEG files on that device, with Decode::full; null: workers use libjpeg
   int64_t first_step = 0;
   int64_t planned_until = 0;  // steps below may be prepared from the start, without edge draws
 };
@@ -60,9 +60,9 @@ struct LoadedStep {
 struct LoaderReport {
   int depth = 0;                // steps prepared ahead
   double bound_mb = 0;          // of the views (or parts) of those steps, and of what is read ahead
-  double read_ahead_mb = 0;     // most bytes of images that were read and not yet decoded, so far
-  double waited_s = 0;          // by next(), in all
-  RenderTimes cpu;                // of all threads
+  double read_ahead_mb = 0;     // peak of the images that were read and not yet decoded
+  double waited_s = 0;          // total time that next() has waited
+  RenderTimes cpu;              // of all threads
   int64_t left_to_libjpeg = 0;  // images that `decoder` did not take
 };
 
@@ -70,8 +70,8 @@ class Loader {
  public:
   Loader(std::shared_ptr<const Dataset> data, LoaderOptions options);
   ~Loader();
-  // Steps up to `until` may be prepared too, with these draws (none: null). What is known at a step decides who is in
-  // its batch, so the loader never runs ahead of what is known. Called when every planned step was handed out.
+  // Allows the steps up to `until`, with these draws (null: none). The known pairs at a step decide which samples are
+  // in its batch, so the loader must not run ahead of them. Call it after next() has returned every planned step.
   void plan_on(int64_t until, std::shared_ptr<const graph::EdgeDraw> edges);
   LoadedStep next();
   LoaderReport report() const;

@@ -1,6 +1,7 @@
-// pending_step: one step on its way through the loader: which of its tiles are to be read, to be rendered, and done.
+// pending_step: one step inside the loader: which of its tiles must be read, must be rendered, or are done.
 //
-// Guarded by the loader's lock, except for the rows and bytes of a tile, which belong to the thread that has taken it.
+// Thread: the loader's mutex guards it, except for the rows and bytes of a tile, which only the thread that took it
+//   uses.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 
 namespace pal::data {
 
-// The first error, in the order of the tiles, whichever thread met it first.
+// The error of the lowest tile, independent of the order in which threads met errors.
 struct FirstError {
   std::exception_ptr error;
   int64_t tile = 0;
@@ -31,13 +32,13 @@ struct FirstError {
 
 struct PendingStep {
   LoadedStep loaded;
-  std::unique_ptr<DeviceStep> parts;         // where the device renders
-  DeviceDecoder* decoder = nullptr;         // where it decodes, too
+  std::unique_ptr<DeviceStep> parts;        // set when the device renders
+  DeviceDecoder* decoder = nullptr;         // set when the device also decodes
   std::vector<int64_t> local;               // this rank's samples
-  std::vector<std::vector<uint8_t>> bytes;  // of each, from when it is read until it is rendered
+  std::vector<std::vector<uint8_t>> bytes;  // of each, kept from reading until rendering
   int64_t tile_samples = 1;
-  int64_t tiles = 0, unread = 0, done = 0;  // tiles below `unread` are read, or somebody reads them
-  std::deque<int64_t> readable;             // tiles whose bytes are here
+  int64_t tiles = 0, unread = 0, done = 0;  // tiles below `unread` are read, or a thread reads them
+  std::deque<int64_t> readable;             // tiles whose bytes are in memory
   FirstError error;
 
   struct Range {
@@ -57,7 +58,7 @@ struct PendingStep {
     for (auto [i, end] = rows(tile); i < end; ++i) sum += static_cast<int64_t>(bytes[i].size());
     return sum;
   }
-  // Renders a tile whose bytes are here (or keeps what its views need), and lets go of them.
+  // Renders a tile whose bytes are in memory (or keeps the parts that its views need), and frees the bytes.
   void render(Renderer& tile, int64_t number, ViewSet& views) {
     views.large.step = static_cast<uint64_t>(loaded.step);
     if (parts) return keep_parts(tile, number, views);
@@ -70,7 +71,7 @@ struct PendingStep {
     for (auto [i, end] = rows(number); i < end; ++i) {
       const double start = thread_seconds();
       Renderer::Started begun = decoder ? tile.begin(*decoder, local[i], bytes[i], views)
-                                  : Renderer::Started{nullptr, tile.prepare(local[i], bytes[i], views)};
+                                        : Renderer::Started{nullptr, tile.prepare(local[i], bytes[i], views)};
       parts->put(static_cast<int64_t>(i), begun.part, tile.params(), std::move(begun.image));
       bytes[i] = {};
       tile.times.decode += thread_seconds() - start;

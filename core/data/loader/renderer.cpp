@@ -67,7 +67,7 @@ kernels::ImagePart Renderer::decode(int64_t sample, const std::vector<uint8_t>& 
 
 template <class T>
 void Renderer::render(T* out, const kernels::ImagePart& part, const kernels::ViewParams& params,
-                  const kernels::AugmentOptions& options) {
+                      const kernels::AugmentOptions& options) {
   const int64_t need = kernels::cpu::augment_scratch_bytes({&part.pixels, 1}, options, {1});
   if (static_cast<int64_t>(scratch_.size()) < need) scratch_.resize(static_cast<size_t>(need));
   kernels::cpu::augment_part(out, part, params, options, {scratch_.data(), static_cast<int64_t>(scratch_.size())},
@@ -92,7 +92,8 @@ kernels::ImagePart Renderer::prepare(int64_t sample, const std::vector<uint8_t>&
   return decode(sample, bytes, views);
 }
 
-Renderer::Started Renderer::begin(DeviceDecoder& decoder, int64_t sample, std::vector<uint8_t>& bytes, const ViewSet& views) {
+Renderer::Started Renderer::begin(DeviceDecoder& decoder, int64_t sample, std::vector<uint8_t>& bytes,
+                                  const ViewSet& views) {
   draw(sample, bytes, views);
   const kernels::CropBox box = box_of_crops();
   try {
@@ -107,7 +108,7 @@ Renderer::Started Renderer::begin(DeviceDecoder& decoder, int64_t sample, std::v
 
 template <class T>
 void Renderer::copy_features(T* out, int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views,
-                         int64_t view) {
+                             int64_t view) {
   const auto* row = reinterpret_cast<const float*>(bytes.data());
   const auto dims = static_cast<int64_t>(bytes.size() / sizeof(float));
   Random random(views.large.seed, Purpose::augment, views.large.step, static_cast<uint64_t>(sample),
@@ -118,7 +119,7 @@ void Renderer::copy_features(T* out, int64_t sample, const std::vector<uint8_t>&
 
 template <class T>
 void Renderer::augment(const std::vector<T*>& out, int64_t sample, const std::vector<uint8_t>& bytes,
-                   const ViewSet& views) {
+                       const ViewSet& views) {
   const double start = thread_seconds();
   if (data_.encoding() == Encoding::features) {
     for (size_t v = 0; v < out.size(); ++v) copy_features(out[v], sample, bytes, views, static_cast<int64_t>(v));

@@ -1,8 +1,8 @@
-// renderer: a few samples of a step, read and rendered by one thread; its buffers are used again for the next ones.
+// renderer: renders samples in one thread, with buffers that it reuses.
 //
-// All views of a sample come from one decode: of the box that holds their crops, at the smallest scale that the inverse
-// DCT has (1/8, 1/4, 1/2, 1) at which no crop is smaller than its view. Entropy decoding is most of a decode and must
-// pass over everything above a crop: decoding twice is never cheaper.
+// All views of a sample come from one decode of the box that holds their crops, at the smallest scale of the inverse
+// DCT (1/8, 1/4, 1/2, 1) at which no crop is smaller than its view. Entropy decoding takes most of the time and must
+// pass over everything above a crop, so decoding twice is never cheaper.
 // Thread: one per thread.
 #pragma once
 
@@ -22,7 +22,7 @@ enum class Decode {
   full,    // all pixels of a crop are decoded
 };
 
-// What becomes of a sample.
+// How the views of a sample are made.
 struct ViewSet {
   std::vector<kernels::ViewPolicy> policies;  // (V) the large views, then the small ones
   kernels::AugmentOptions large;              // step is filled in by the loader
@@ -43,17 +43,17 @@ class Renderer {
  public:
   explicit Renderer(const Dataset& data) : data_(data) {}
 
-  // How many samples a thread takes at once: enough to hide the hand-over, few enough to share a step among threads.
+  // Samples per tile: enough to hide the locking, few enough to divide a step among threads.
   static int64_t samples_at_once(const Dataset& data) { return data.encoding() == Encoding::jpeg ? 1 : 8; }
 
   // Draws the parameters of all views of a sample and decodes what they need. Valid until the next call.
   kernels::ImagePart prepare(int64_t sample, const std::vector<uint8_t>& bytes, const ViewSet& views);
   const std::vector<kernels::ViewParams>& params() const { return params_; }  // of those views
-  // The same where the device decodes: draws, and lets `decoder` begin the box that holds all crops. Where it does not,
-  // `image` is null and the pixels are libjpeg's.
+  // The same when the device decodes: draws, and `decoder` begins the box that holds all crops. If it declines, `image`
+  // is null and libjpeg has decoded the pixels.
   struct Started {
     std::unique_ptr<DeviceDecoder::Image> image;
-    kernels::ImagePart part;  // without pixels where there is an image
+    kernels::ImagePart part;  // without pixels if there is an image
   };
   Started begin(DeviceDecoder& decoder, int64_t sample, std::vector<uint8_t>& bytes, const ViewSet& views);
 
@@ -85,7 +85,7 @@ class Renderer {
   const Dataset& data_;
   JpegDecoder decoder_;
   std::vector<uint8_t> pixels_;
-  std::vector<kernels::ViewParams> params_;  // of the views of the sample in hand
+  std::vector<kernels::ViewParams> params_;  // of the views of the current sample
   std::vector<int32_t> sizes_;               // of the same
   std::vector<char> scratch_;
 };

@@ -1,9 +1,9 @@
-// annotators: who answered how much, how fast, and how far people agree: raw, Cohen's and Fleiss' kappa.
+// annotators: answers, pace and agreement of annotators: raw agreement, Cohen's and Fleiss' kappa.
 //
-// Math:  p_o the share of equal answers, p_e that expected by chance from how often each verdict is said; κ = (p_o − p_e) /
-//        (1 − p_e), 1 when p_e is 1. Cohen: two annotators, over the questions both answered. Fleiss: all annotators, over the
-//        questions with two answers or more (the number may differ between questions); p_o the mean over questions of the
-//        share of agreeing pairs. Answers that were taken back, and skips, do not count.
+// Math:  p_o the share of equal answers, p_e that expected by chance from the frequency of each verdict; κ = (p_o −
+//        p_e) / (1 − p_e), 1 when p_e is 1. Cohen: two annotators, over the questions both answered. Fleiss: all
+//        annotators, over the questions with two answers or more (the number may differ between questions); p_o the
+//        mean over questions of the share of agreeing pairs. Withdrawn answers and skips do not count.
 // Reference: Cohen (1960); Fleiss (1971).
 #pragma once
 
@@ -17,10 +17,10 @@ namespace pal::oracle {
 
 struct AnnotatorPace {
   std::string annotator;
-  int64_t answers = 0;  // that stand
+  int64_t answers = 0;  // not withdrawn
   int64_t withdrawn = 0;
-  double seconds = 0;  // median of an answer, of those that tell
-  double cost = 0;     // of all, also those taken back
+  double seconds = 0;  // median of an answer, where it is known
+  double cost = 0;     // of all answers, withdrawn ones too
 };
 struct PairAgreement {
   std::string a, b;

@@ -12,8 +12,8 @@ using LineJson = nlohmann::json;
 
 LineJson parsed_line(const std::string& line, const std::string& where) {
   const LineJson j = LineJson::parse(line, nullptr, false);
-  PAL_DATA_CHECK(j.is_object(), where + " is no JSON object", line.substr(0, 80),
-                 "give one object a line: pal help oracles shows them");
+  PAL_DATA_CHECK(j.is_object(), where + " is not a JSON object", line.substr(0, 80),
+                 "give one object per line: pal help oracles shows the format");
   return j;
 }
 
@@ -97,7 +97,7 @@ Entry parse_entry(const std::string& line, const std::string& where) {
   a.query = line_integer(j, "query", where);
   a.j = line_integer(j, "member", where);
   a.i = j.contains("template") ? line_integer(j, "template", where) : -1;
-  PAL_DATA_CHECK(j.contains("answer"), where + " lacks", "answer", "say yes, no, unsure, skip or broken");
+  PAL_DATA_CHECK(j.contains("answer"), where + " lacks", "answer", "give yes, no, unsure, skip or broken");
   a.verdict = verdict(line_text(j, "answer", "", where));
   a.seconds = line_number(j, "seconds", 0, where);
   a.cost = line_number(j, "cost", 1, where);

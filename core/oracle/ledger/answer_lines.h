@@ -1,11 +1,13 @@
-// answer_lines: questions and answers as JSON, one object a line: what files, the inbox and the labeling page speak.
+// answer_lines: questions and answers as JSON, one object per line: the format of files, the inbox and the labeling
+// page.
 //
-//   question   {"query": 12, "kind": "captcha", "template": 7, "members": [3, 1], "sampler": "captcha"}; coarse: "node"; when
-//              names are given, "template_name" and "member_names": what the data set calls the samples
-//   answer     {"query": 12, "member": 3, "answer": "yes", "annotator": "ann"}; optional: "template" (checked), "seconds",
-//              "cost", "at" (seconds since 1970), "uuid" (an answer handed in twice counts once; without one it is made of
-//              query, member, answer and annotator: who took an answer back and gives it again needs an uuid of their own)
-//   undo       {"undo": UUID, "annotator": "ann"}: takes back the answer with that uuid
+//   question   {"query": 12, "kind": "captcha", "template": 7, "members": [3, 1], "sampler": "captcha"}; coarse:
+//              "node"; when names are given, "template_name" and "member_names": what the data set calls the samples
+//   answer     {"query": 12, "member": 3, "answer": "yes", "annotator": "ann"}; optional: "template" (checked),
+//              "seconds", "cost", "at" (seconds since 1970), "uuid" (an answer that is sent twice counts once; without
+//              one it is made of query, member, answer and annotator, so that the same answer after an undo needs an
+//              explicit uuid)
+//   undo       {"undo": UUID, "annotator": "ann"}: withdraws the answer with that uuid
 #pragma once
 
 #include <cstdint>

@@ -79,7 +79,7 @@ std::string as_label_studio(const std::vector<RecordedAnswer>& answers, int64_t*
   return json_text(OrderedJson(tasks), 1) + "\n";
 }
 
-// A line as parse_entry takes it, of fields that may be strings or numbers.
+// A line for parse_entry, made of fields that may be strings or numbers.
 std::string entry_line(int64_t query, int64_t member, const std::string& label, const std::string& worker) {
   return json_text(OrderedJson{{"query", query}, {"member", member}, {"answer", label}, {"annotator", worker}}, -1);
 }
@@ -89,7 +89,7 @@ std::vector<std::string> lines_of_csv(const std::string& path) {
   const std::vector<std::string> head = {"task", "worker", "label"};
   PAL_DATA_CHECK(
       !rows.empty() && rows[0].size() >= 3 && std::vector<std::string>(rows[0].begin(), rows[0].begin() + 3) == head,
-      path + " begins with", rows.empty() ? "nothing" : rows[0][0], "give the columns task,worker,label");
+      path + " starts with", rows.empty() ? "nothing" : rows[0][0], "give the columns task,worker,label");
   std::vector<std::string> lines;
   for (size_t k = 1; k < rows.size(); ++k) {
     int64_t query = 0, member = 0;
@@ -103,7 +103,7 @@ std::vector<std::string> lines_of_csv(const std::string& path) {
 
 std::vector<std::string> lines_of_label_studio(const std::string& path, const std::string& annotator) {
   const OrderedJson tasks = OrderedJson::parse(io::read_whole_file(path), nullptr, false);
-  PAL_DATA_CHECK(tasks.is_array(), path + " is no list of Label Studio's tasks", "JSON", "export as JSON");
+  PAL_DATA_CHECK(tasks.is_array(), path + " is not a list of Label Studio tasks", "JSON", "export as JSON");
   std::vector<std::string> lines;
   for (const OrderedJson& task : tasks) {
     const OrderedJson none = OrderedJson::array();

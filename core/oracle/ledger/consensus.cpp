@@ -28,11 +28,6 @@ double posterior_yes(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
 }  // namespace
 
-ConsensusKind consensus_kind(const std::string& name) {
-  PAL_CHECK(name == "majority" || name == "dawid-skene", "oracle.consensus", name, "choose majority or dawid-skene");
-  return name == "majority" ? ConsensusKind::majority : ConsensusKind::dawid_skene;
-}
-
 Agreed majority(const Question& question) {
   int64_t said[5] = {}, all = 0;
   for (const Answer& a : question.answers) {

@@ -1,11 +1,12 @@
-// consensus: one verdict of several annotators' answers: by majority, or by Dawid and Skene's estimate of who errs how.
+// consensus: one verdict from the answers of several annotators: by majority, or by Dawid and Skene's model of their
+// errors. The only majority rule: training, `pal ask`, the labeling page and the offline study decide by it.
 //
-// majority     the verdict said most often, its share as confidence; a draw is `unsure`
+// majority     the most frequent verdict, its share as confidence; a tie is `unsure`
 // dawid_skene  expectation maximization over all answers of the ledger: a confusion matrix for each annotator (with one
-//              pseudo-count on each right answer and a tenth on each wrong one, so that a few answers prove little) and the
-//              shares of the verdicts; the verdict of the largest posterior, which is the confidence
-// Only yes and no are estimated. A question most of whose answers are unsure or broken is that; skip counts as no answer,
-// and without an answer the verdict is skip: the question is open.
+//              pseudo-count on each right answer and a tenth on each wrong one, so that a few answers prove little) and
+//              the shares of the verdicts; the verdict of the largest posterior, which is the confidence
+// Only yes and no are estimated. A question most of whose answers are unsure or broken is decided by majority; skip
+// counts as no answer, and without an answer the verdict is skip: the question is open.
 // Order: results depend on the answers and not on their order.
 // Reference: Dawid and Skene, Applied Statistics 28 (1979).
 #pragma once
@@ -20,7 +21,6 @@
 namespace pal::oracle {
 
 enum class ConsensusKind { majority, dawid_skene };
-ConsensusKind consensus_kind(const std::string& name);  // "majority" or "dawid-skene"
 
 struct Agreed {
   Verdict verdict = Verdict::skip;
@@ -28,7 +28,7 @@ struct Agreed {
 };
 Agreed majority(const Question& question);
 
-// Who says what when the truth is no (0) or yes (1).
+// How an annotator answers when the truth is no (0) or yes (1).
 struct AnnotatorModel {
   double says[2][2] = {{0.5, 0.5}, {0.5, 0.5}};  // [truth][said]
   double error() const { return 0.5 * (says[0][1] + says[1][0]); }
@@ -41,7 +41,7 @@ struct DawidSkene {
 };
 DawidSkene estimate_annotators(const std::vector<Question>& all);
 
-// Decisions about `questions`, effective at that step. `all`: every question of the ledger, for dawid_skene alone.
+// Decisions about `questions`, effective at that step. `all`: every question of the ledger, for dawid_skene only.
 std::vector<Decision> decide(const std::vector<Question>& questions, ConsensusKind kind,
                              const std::vector<Question>& all, int64_t effective_step);
 

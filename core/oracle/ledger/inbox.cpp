@@ -55,10 +55,10 @@ Inbox::Inbox(const std::string& run_dir) : folder_(run_dir + "/inbox") {}
 void Inbox::submit(const std::string& name, const std::string& lines) const {
   PAL_CHECK(!name.empty() && std::all_of(name.begin(), name.end(),
                                          [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; }),
-            "name of answers handed in", name, "use letters, digits, - and _");
+            "name of submitted answers", name, "use letters, digits, - and _");
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
-  PAL_CHECK(!error, "cannot make the folder " + folder_, error.message(),
+  PAL_CHECK(!error, "cannot create the folder " + folder_, error.message(),
             "check that the run folder exists and that you may write there");
   io::write_file_atomically(folder_ + "/" + name + ".jsonl", lines);
 }
@@ -113,8 +113,8 @@ void Inbox::keep_rejected(const std::string& name, const ReadEntries& read, std:
   std::filesystem::create_directories(rejected);
   io::write_file_atomically(rejected + "/" + stem + ".txt", joined_lines(read.reasons));
   io::write_file_atomically(rejected + "/" + name, joined_lines(read.bad_lines));
-  warnings.push_back(std::to_string(read.bad_lines.size()) + " of the answers handed in are refused and kept in " +
-                     rejected + "/" + name + "; the first: " + read.reasons[0]);
+  warnings.push_back(std::to_string(read.bad_lines.size()) + " submitted answers are refused and kept in " + rejected +
+                     "/" + name + "; the first: " + read.reasons[0]);
 }
 
 }  // namespace pal::oracle

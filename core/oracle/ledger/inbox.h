@@ -1,12 +1,12 @@
-// inbox: how everybody but the ledger's writer hands in answers: a file of lines in RUN/inbox, put there by rename.
+// inbox: how processes that do not write the ledger submit answers: a file of lines in RUN/inbox.
 //
-// A file NAME.jsonl holds lines of answer_lines.h. It is written under a name that begins with a dot, synced, and renamed:
-// the writer sees whole files only. Handing in the same name again replaces it, and the ledger takes an uuid once: doing
-// it twice does no harm, so whoever is not sure whether it was done does it again.
-// The writer drains the inbox once a round: what is right enters the ledger, many files in one transaction, and only then
-// the files are removed; lines
-// that are wrong are kept in inbox/rejected/NAME.jsonl, each with the reason behind it in NAME.txt.
-// Thread: submit() any number of threads and processes; drain() the ledger's writer alone.
+// A file NAME.jsonl holds lines of answer_lines.h. It is written under a name that starts with a dot, synced, and
+//   renamed:
+// the writer sees whole files only. Submitting the same name again replaces the file, and the ledger records an uuid
+// once, so a sender that does not know whether it succeeded submits again.
+// The writer drains the inbox once a round: valid answers enter the ledger, many files in one transaction, and only
+// then the files are removed. Invalid lines are kept in inbox/rejected/NAME.jsonl, with their reasons in NAME.txt.
+// Thread: any number of threads and processes call submit(); only the ledger's writer calls drain().
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ class Inbox {
  public:
   explicit Inbox(const std::string& run_dir);
 
-  // On disk when it returns. `name`: letters, digits, '-' and '_'; the uuid of an answer is a good one.
+  // On disk when it returns. `name`: letters, digits, '-' and '_'; for example the uuid of an answer.
   void submit(const std::string& name, const std::string& lines) const;
-  // Lines wait to be drained.
+  // Files that wait to be drained.
   int64_t waiting() const;
-  // Into the ledger; sentences about what was refused are added to `warnings`.
+  // Records the entries in the ledger; adds a sentence to `warnings` for each one that was refused.
   LedgerIntake drain(Ledger& ledger, std::vector<std::string>& warnings) const;
 
  private:
@@ -42,7 +42,7 @@ class Inbox {
 };
 
 ReadEntries read_entries(const std::vector<std::string>& lines, const std::string& where);
-// Into the ledger; refused ones join the bad lines.
+// Records the entries in the ledger; refused ones are added to the bad lines.
 LedgerIntake take_entries(Ledger& ledger, ReadEntries& read);
 
 }  // namespace pal::oracle

@@ -6,14 +6,13 @@
 #include <cmath>
 #include <mutex>
 
-#include "core/oracle/ledger/ledger_database.h"
-#include "core/oracle/ledger/ledger_schema.h"
+#include "core/oracle/ledger/ledger_internal.h"
 #include "kernels/base/error.h"
 
 namespace pal::oracle {
 namespace {
 
-constexpr double kClockSkew = 300;  // seconds by which somebody's clock may be ahead of ours
+constexpr double kClockSkew = 300;  // seconds by which the clock of another machine may be ahead
 
 double ledger_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -105,7 +104,7 @@ Ledger::Database::Outcome Ledger::Database::record(const Answer& a) const {
   const int code =
       insert.bind(uuid, a.query, a.i, a.j, to_string(a.verdict), a.cost, a.annotator, time, a.seconds).code();
   PAL_DATA_CHECK(code != SQLITE_CONSTRAINT_UNIQUE, "second answer of " + a.annotator + " to", which,
-                 "take the first one back before another is given");
+                 "undo the first one before you give another");
   db.check(code);
   refresh(a.query, a.j);
   return Outcome::recorded;
@@ -113,10 +112,9 @@ Ledger::Database::Outcome Ledger::Database::record(const Answer& a) const {
 
 Ledger::Database::Outcome Ledger::Database::withdraw(const Entry& entry) const {
   Statement find(db, "SELECT id, query, i, j, answer, superseded_by FROM answers WHERE uuid = ?");
-  PAL_DATA_CHECK(find.bind(entry.undo).next(), "no answer has the uuid that is to be taken back", entry.undo,
-                 "see pal answers show");
-  PAL_DATA_CHECK(find.text(4) != kWithdrawn, "this row takes an answer back and cannot be taken back itself",
-                 entry.undo, "give the answer again");
+  PAL_DATA_CHECK(find.bind(entry.undo).next(), "no answer has the uuid to undo", entry.undo, "see pal answers show");
+  PAL_DATA_CHECK(find.text(4) != kWithdrawn, "this row is an undo and cannot be undone", entry.undo,
+                 "give the answer again");
   if (find.integer(5) != 0) return Outcome::known;
   const std::string uuid = entry.answer.uuid.empty() ? "undo-" + entry.undo : entry.answer.uuid;
   Statement insert(db,
@@ -166,11 +164,11 @@ LedgerIntake Ledger::take(const std::vector<Entry>& entries) {
     try {
       const bool undo = !entry.undo.empty();
       Answer a = entry.answer;
-      if (a.i < 0 && of.bind(a.query).next()) a.i = of.integer(0);  // not said: the template of the query
+      if (a.i < 0 && of.bind(a.query).next()) a.i = of.integer(0);  // not given: the template of the query
       const auto outcome = undo ? db_->withdraw(entry) : db_->record(a);
       ++(outcome == Database::Outcome::known ? intake.known : undo ? intake.withdrawn : intake.recorded);
     } catch (const Error& e) {
-      if (sqlite3_get_autocommit(db_->db.handle()) != 0) throw;  // SQLite took everything back (a full disk)
+      if (sqlite3_get_autocommit(db_->db.handle()) != 0) throw;  // SQLite rolled everything back (a full disk)
       intake.refused.back() = e.what();
     }
   }

@@ -1,8 +1,8 @@
-// ledger_reading: what a ledger tells: questions, answers and decisions as they stand.
+// ledger_reading: reads questions, answers and decisions from a ledger.
 #include <mutex>
 #include <tuple>
 
-#include "core/oracle/ledger/ledger_database.h"
+#include "core/oracle/ledger/ledger_internal.h"
 
 namespace pal::oracle {
 namespace {
@@ -17,7 +17,8 @@ const std::string kAnswerRows =
     "SELECT a.id, a.uuid, a.query, a.i, a.j, a.answer, a.annotator, a.seconds, a.cost, a.answered_at, "
     "coalesce(a.superseded_by, 0), q.kind, q.sampler, q.round, q.model_step FROM answers a JOIN queries q ON q.id = "
     "a.query ";
-// The columns of a query and one of its members: query_of() reads the query; kMember is the member's, what a reader adds follows.
+// The columns of a query and one of its members: query_of() reads the query; kMember is the member's, what a reader
+// adds follows.
 const std::string kQueryColumns = "SELECT q.id, q.kind, q.template, q.node, q.sampler, m.sample";
 const std::string kQueryTables = " FROM members m JOIN queries q ON q.id = m.query ";
 constexpr int kMember = 5;
@@ -38,7 +39,7 @@ std::vector<Query> ledger_queries(const Sqlite& db, const std::string& rest) {
 
 }  // namespace
 
-// Questions with the answers that stand.
+// Questions with the answers that were not withdrawn.
 std::vector<Question> Ledger::Database::questions(const std::string& rest) const {
   std::vector<Question> questions;
   Statement rows(db, (kQuestionRows + rest).c_str());
@@ -65,7 +66,8 @@ std::vector<Question> Ledger::to_decide() const {
   std::vector<Question> all = db_->questions(
       "WHERE m.fresh = 1 AND (m.open = 0 OR EXISTS (SELECT 1 FROM decisions d WHERE d.query = m.query "
       "AND d.j = m.sample)) ORDER BY m.query, m.position, a.id");
-  // Decided before and open again: the decision falls when no answer is left, and otherwise stands until there are enough.
+  // Decided before and open again: without any answer the decision is withdrawn; otherwise it holds until there are
+  // enough.
   Statement open(db_->db, "SELECT open FROM members WHERE query = ? AND sample = ?");
   std::erase_if(all, [&](const Question& q) {
     return !q.answers.empty() && open.bind(q.query, q.j).next() && open.integer(0) != 0;

@@ -1,5 +1,5 @@
-#include "core/oracle/ledger/ledger_schema.h"
-
+// ledger_schema: the tables of a ledger, and how the tables of older programs become them.
+#include "core/oracle/ledger/ledger_internal.h"
 #include "kernels/base/error.h"
 
 namespace pal::oracle {
@@ -8,9 +8,10 @@ namespace {
 constexpr int64_t kLedgerApplication = 0x50414C4C;  // "PALL", in the file's header
 constexpr int64_t kLedgerSchema = 2;
 
-// answers.i is the template and answers.j the member: the pair must have been asked, and an annotator has one answer to it
-// that stands. members.open: it has fewer answers than `wanted`; fresh: its answers changed since its last decision;
-// expected: what the model thought, as Relation. decisions.seen: the newest answer it knew. figures: of validation, by step.
+// answers.i is the template and answers.j the member: the pair must have been asked, and an annotator has at most one
+// answer to it that is not withdrawn. members.open: it has fewer answers than `wanted`; fresh: its answers changed
+// since its last decision; expected: what the model predicted, as Relation. decisions.seen: the newest answer that it
+// used. figures: of validation, by step.
 constexpr const char* kLedgerTables = R"sql(
   CREATE TABLE run(id TEXT NOT NULL, opened INTEGER NOT NULL);
   CREATE TABLE figures(step INTEGER PRIMARY KEY, value REAL NOT NULL);
@@ -81,7 +82,7 @@ void prepare_ledger(const Sqlite& db, const std::string& run_id) {
     Statement(db, "INSERT INTO run VALUES (?, 1)").bind(run_id).next();
     return;
   }
-  PAL_DATA_CHECK(db.number("PRAGMA application_id") == kLedgerApplication, "database that is no ledger of PAL",
+  PAL_DATA_CHECK(db.number("PRAGMA application_id") == kLedgerApplication, "the database is not a PAL ledger",
                  db.path(), "move it away or choose another run folder");
   const int64_t schema = db.number("PRAGMA user_version");
   PAL_DATA_CHECK(
@@ -99,8 +100,8 @@ void prepare_ledger(const Sqlite& db, const std::string& run_id) {
     db.run(kCopyFromSchema1);
   }
   db.run(
-      "CREATE INDEX IF NOT EXISTS answers_to ON answers(query, j)");  // the first of schema 2 had none, and looked at all answers
-  db.run("UPDATE run SET opened = opened + 1");  // a folder that takes no journal is found now, not at the first answer
+      "CREATE INDEX IF NOT EXISTS answers_to ON answers(query, j)");  // the first ledgers of schema 2 lack this index
+  db.run("UPDATE run SET opened = opened + 1");  // finds a folder without a journal now, not at the first answer
 }
 
 }  // namespace pal::oracle

@@ -46,7 +46,7 @@ Verdict verdict(const std::string& name) {
   for (Verdict v : {Verdict::yes, Verdict::no, Verdict::unsure, Verdict::skip, Verdict::broken}) {
     if (to_string(v) == name) return v;
   }
-  PAL_DATA_CHECK(false, "answer", name, "say yes, no, unsure, skip or broken");
+  PAL_DATA_CHECK(false, "answer", name, "give yes, no, unsure, skip or broken");
   return Verdict::unsure;
 }
 

@@ -11,7 +11,7 @@ std::string what_to_do(int code) {
   switch (code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return "another process writes it: wait for that run to end, or stop it; where none does, its file system gives "
+      return "another process writes it: wait for that run to end, or stop it; if no process does, the file system has "
              "no locks (NFS without a lock service): put the run folder on another one";
     case SQLITE_READONLY:
     case SQLITE_PERM:
@@ -19,16 +19,16 @@ std::string what_to_do(int code) {
     case SQLITE_CANTOPEN:
       return "check that the folder exists and that you may write there";
     case SQLITE_NOTADB:
-      return "the file is something else: move it away";
+      return "the file is not a database: move it away";
     case SQLITE_CORRUPT:
-      return "the file is damaged: restore a copy, or move it away to start anew";
+      return "the file is damaged: restore a copy, or move it away to start again";
     case SQLITE_FULL:
-      return "make room on the disk";
+      return "free space on the disk";
     case SQLITE_IOERR:
     case SQLITE_PROTOCOL:
       return "the file system may not support locking (NFS): put the run folder on another one";
     default:
-      return "see the file with the sqlite3 program";
+      return "inspect the file with the sqlite3 program";
   }
 }
 
@@ -39,7 +39,7 @@ Sqlite::Sqlite(const std::string& path) : path_(path) {
       sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXRESCODE, nullptr);
   try {
     check(code);
-    // SQLite falls back to reading when it may not write: we would notice at the first answer only.
+    // SQLite opens a file that it may not write for reading only; without this check the first answer would fail.
     if (sqlite3_db_readonly(db_, "main") != 0) check(SQLITE_READONLY);
   } catch (...) {
     sqlite3_close(db_);
@@ -69,7 +69,7 @@ Statement::Statement(const Sqlite& db, const char* sql) : db_(db) {
 Statement::~Statement() { sqlite3_finalize(statement_); }
 
 void Statement::reset() {
-  sqlite3_reset(statement_);  // repeats the error of the last step, which has been reported
+  sqlite3_reset(statement_);  // returns the error of the last step again, which has been reported
   sqlite3_clear_bindings(statement_);
 }
 void Statement::bind_one(int at, int64_t value) { db_.check(sqlite3_bind_int64(statement_, at, value)); }
@@ -92,7 +92,7 @@ std::string Statement::text(int column) const {
 
 Transaction::Transaction(const Sqlite& db) : db_(db) { db.run("BEGIN IMMEDIATE"); }
 Transaction::~Transaction() {
-  // A failed COMMIT may have taken everything back already: then there is nothing open.
+  // A failed COMMIT may have rolled back already: then no transaction is open.
   if (open_ && sqlite3_get_autocommit(db_.handle()) == 0)
     sqlite3_exec(db_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
 }

@@ -21,7 +21,7 @@ class Sqlite {
   sqlite3* handle() const { return db_; }
   void run(const char* sql) const;        // one or more statements without results
   int64_t number(const char* sql) const;  // the first column of the first row
-  // Throws Error (data) with SQLite's own words, unless code is OK, ROW or DONE.
+  // Throws Error (data) with SQLite's message, unless code is OK, ROW or DONE.
   void check(int code) const;
 
  private:
@@ -38,13 +38,13 @@ class Statement {
   Statement& operator=(const Statement&) = delete;
 
   template <class... Values>
-  Statement& bind(const Values&... values) {  // starts anew with these parameters
+  Statement& bind(const Values&... values) {  // resets the statement and binds these parameters
     reset();
     int at = 0;
     (bind_one(++at, values), ...);
     return *this;
   }
-  bool next();  // true: a row stands ready
+  bool next();  // true: there is a row
   int code();   // the same step, its result code unchecked
   int64_t integer(int column) const;
   double real(int column) const;
@@ -60,7 +60,7 @@ class Statement {
   sqlite3_stmt* statement_ = nullptr;
 };
 
-// All or nothing: without commit() everything since the start is taken back.
+// All or nothing: without commit() the destructor rolls back.
 class Transaction {
  public:
   explicit Transaction(const Sqlite& db);  // takes the lock for writing

@@ -23,7 +23,7 @@ std::string lease_host() {
   return name;
 }
 
-// "host process number": the number tells two leases of one process apart.
+// "host process number": the number distinguishes two leases of one process.
 std::string make_content() {
   static std::atomic<int64_t> count{0};
   return lease_host() + " " + std::to_string(getpid()) + " " + std::to_string(++count) + "\n";
@@ -42,21 +42,21 @@ double modified(const struct stat& s) {
   return static_cast<double>(s.st_mtim.tv_sec) + 1e-9 * static_cast<double>(s.st_mtim.tv_nsec);
 }
 
-// Seconds since the file was touched, by the clock of its file system: a fresh file beside it tells what time it is there.
+// Seconds since the file was touched, by the clock of its file system: a new file beside it has the current time there.
 double age(const std::string& file) {
   struct stat held {
   }, fresh{};
   if (stat(file.c_str(), &held) != 0) return 1e30;
   const std::string probe = file + ".clock-" + std::to_string(getpid());
   const int fd = open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return 0;  // a folder that cannot be written says so soon
+  if (fd < 0) return 0;  // a folder that cannot be written fails soon anyway
   const bool known = fstat(fd, &fresh) == 0;
   close(fd);
   unlink(probe.c_str());
   return known ? modified(fresh) - modified(held) : 0;
 }
 
-// Whether the holder is known to be gone: its process on this host is, or nothing was heard of it for long.
+// Whether the holder has ended: its process on this host does not exist, or the file was not touched for long.
 bool abandoned(const std::string& file, const std::string& content, const LeaseTimes& times) {
   std::istringstream in(content);
   std::string host;
@@ -87,8 +87,9 @@ WriterLease::WriterLease(const std::string& path, const LeaseTimes& times)
     if (io::put_new_file(file_, content_)) break;
     const std::string found = lease_content(file_);
     PAL_DATA_CHECK(attempt < 5 && abandoned(file_, found, times_), "another process writes " + path,
-                   lease_holder(found), "wait for it to end, or stop it; if it is long dead, remove " + file_);
-    // Moved aside first: of two processes that take an abandoned lease over, one finds that it moved something else.
+                   lease_holder(found), "wait for it to end, or stop it; if it has ended, remove " + file_);
+    // Renamed first: of two processes that take over an abandoned lease, one finds that it renamed the other's new
+    // lease.
     const std::string aside = file_ + ".old-" + std::to_string(getpid());
     if (rename(file_.c_str(), aside.c_str()) != 0) continue;
     if (lease_content(aside) != found) link(aside.c_str(), file_.c_str());
@@ -116,7 +117,7 @@ void WriterLease::beat() {
 
 void WriterLease::check() const {
   const std::string found = lease_content(file_);
-  PAL_DATA_CHECK(found == content_, "this process lost the right to write: it was taken over by", lease_holder(found),
+  PAL_DATA_CHECK(found == content_, "another process took over the right to write", lease_holder(found),
                  "start again; what was recorded before is kept");
 }
 

@@ -1,9 +1,10 @@
-// writer_lease: one writing process, also where file locks do not work: a small file beside what is written, kept alive.
+// writer_lease: lets one process write, also where file locks do not work: a small file beside what is written.
 //
-// The file says who writes (program, process, host) and is touched every few seconds. Whoever finds one that was touched
-// lately, or whose process lives on this host, is refused with a sentence that names it. One whose process is gone, or
-// that was not touched for a minute, is taken over. Ages are told by the file system's own clock: hosts may differ.
-// Thread: a thread of its own touches the file.
+// The file names the host and the process, and is touched every few seconds. A second process is refused with a
+// sentence that names the first, while the file was touched recently or its process runs on this host. A lease whose
+// process has ended, or that was not touched for a minute, is taken over. Ages use the file system's clock: those of
+// hosts may differ.
+// Thread: a thread of the lease touches the file.
 #pragma once
 
 #include <condition_variable>
@@ -15,20 +16,20 @@ namespace pal::oracle {
 
 struct LeaseTimes {
   double beat = 5;    // seconds between touches
-  double stale = 60;  // untouched for that long: nobody writes any more
+  double stale = 60;  // untouched for so long: the writer has ended
 };
 
 class WriterLease {
  public:
   // For the file `path`, as path + ".writer". Throws Error (data) when another process holds it.
   explicit WriterLease(const std::string& path, const LeaseTimes& times = {});
-  ~WriterLease();  // gives it back
+  ~WriterLease();  // releases it
   WriterLease(const WriterLease&) = delete;
   WriterLease& operator=(const WriterLease&) = delete;
 
-  // Throws Error (data) when somebody has taken it over: this process must not write any more.
+  // Throws Error (data) when another process has taken it over: this process must not write any more.
   void check() const;
-  // Who holds the lease of `path` now, as a sentence's subject ("process 17 on host a"); "" when nobody does.
+  // The process that holds the lease of `path` now ("process 17 on host a"); "" when there is none.
   static std::string holder(const std::string& path, const LeaseTimes& times = {});
 
  private:

@@ -1,4 +1,4 @@
-#include "core/oracle/samplers/assignment.h"
+// assignment: rows to moving centers (kmeans.h).
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/index_select.h>
@@ -10,6 +10,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/oracle/samplers/kmeans.h"
 #include "core/oracle/samplers/products.h"
 #include "kernels/base/error.h"
 #include "kernels/base/vec.h"

@@ -39,7 +39,7 @@ Candidates::Candidates(const graph::GraphStore& store, const Pool& pool, const R
 void Candidates::find_classes(Templates templates) {
   const bool deduced = store_.deduction() == graph::Deduction::on;
   std::vector<PointClass> others;
-  std::map<int64_t, PointClass> labeled;  // without deduction: samples with one label are no component
+  std::map<int64_t, PointClass> labeled;  // without deduction samples with the same label do not form a component
   for (int64_t i = 0; i < store_.samples(); ++i) {
     const int64_t label = store_.label(i);
     if (label >= 0 && !deduced) {
@@ -66,7 +66,7 @@ void Candidates::find_classes(Templates templates) {
       if (fresh) classes_.push_back(candidate);
     }
   } else {
-    PAL_CHECK(!classes_.empty(), "classes with a known example", 0,
+    PAL_CHECK(!classes_.empty(), "oracle.templates=given needs classes with a known sample; there are", 0,
               "give labels (graph.labeled_fraction) or set oracle.templates=discover");
   }
   for (size_t c = 0; c < classes_.size(); ++c) {

@@ -1,13 +1,13 @@
-// candidates: what a round of questions begins with: the points of the pool that may be asked about, the classes they may
-// belong to, and what must not be asked: what is known, implied, pending, or asked before in this round.
+// candidates: the input of a choice: the points of the pool that may be asked about, the classes they may belong to,
+// and the pairs that must not be asked: those known, inferred, pending, or chosen before in this round.
 //
-// A point is a component with a sample in the pool that is not yet a class; its smallest sample there stands for it. It is
-//   asked about at most once in a round: two answers about it could imply each other. Without deduction every sample
-//   stands for itself, and its class is the one of the template that most of its answers name.
+// A point is a component with a sample in the pool that is not yet a class; its smallest sample there represents it. It
+//   is asked about at most once in a round: one of two answers could follow from the other. Without deduction every
+//   sample is a point, and its class is that of the template that most of its answers name.
 // A class has a template. given: the classes of the labels the store was started with. discover: in addition every
-//   component, and then every sample, known to differ from all templates before it (larger components first, ties by id);
-//   with nothing known the first sample of the pool is the first template.
-// Order: all of it is by sample id, whatever the order of the pool.
+//   component, and then every sample, known to differ from all templates before it (larger components first, ties by
+//   id); with nothing known the first sample of the pool is the first template.
+// Order: by sample id, for any order of the pool.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,17 +19,16 @@
 #include <vector>
 
 #include "core/oracle/oracle.h"
+#include "core/oracle/oracle_spec.h"
 #include "core/oracle/samplers/pool_rows.h"
 
 namespace pal::oracle {
-
-enum class Templates { none, given, discover };  // none: no classes; every component is a point
 
 struct Point {
   int64_t sample = 0;
   int64_t unit = 0;   // its component; the sample itself without deduction
   int64_t row = 0;    // of the pool (PoolRows)
-  uint64_t draw = 0;  // (seed, Purpose::oracle, round, sample): its place when nothing else decides
+  uint64_t draw = 0;  // (seed, Purpose::oracle, round, sample): its random order
 };
 
 struct PointClass {
@@ -61,7 +60,7 @@ class Candidates {
   int64_t unit(int64_t sample) const {
     return store_.deduction() == graph::Deduction::on ? store_.component(sample) : sample;
   }
-  // Samples that an answer about the point tells something about.
+  // Samples whose relations an answer about the point adds.
   int64_t unit_size(int64_t point) const {
     return store_.deduction() == graph::Deduction::on ? store_.component_size(points_[point].sample) : 1;
   }
@@ -71,7 +70,7 @@ class Candidates {
   bool free(int64_t point) const { return !taken_.count(points_[point].unit); }
   bool open(int64_t point, int64_t c) const;
   void take(int64_t point) { taken_.insert(points_[point].unit); }
-  // Known from elsewhere (a coarse answer): the point of this sample, if there is one, does not belong to the class.
+  // By a coarse answer: the point of this sample, if there is one, does not belong to the class.
   void rule_out(int64_t sample, int64_t c) { ruled_out_[unit(sample)].insert(c); }
   void set_template(int64_t c, int64_t sample) { classes_[c].sample = sample; }
 

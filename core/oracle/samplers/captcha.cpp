@@ -1,24 +1,73 @@
 #include "core/oracle/samplers/captcha.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/oracle/samplers/class_model.h"
-#include "core/oracle/samplers/point_sampler.h"
-#include "core/oracle/samplers/template_choice.h"
+#include "core/oracle/samplers/exact_sums.h"
+#include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
 
 namespace pal::oracle {
 namespace {
 
-// What a class still has to be asked, and how much of it is known.
+// Collective. The pool's inputs in the order of the rows here, scaled so that the longest on any rank has length 1.
+at::Tensor inputs_here(const Candidates& board, const Pool& pool) {
+  const auto n = static_cast<int64_t>(board.pool().rows_here().size());
+  PAL_CHECK(pool.inputs.defined() && pool.inputs.size(0) == n, "inputs of the pool",
+            pool.inputs.defined() ? pool.inputs.size(0) : 0,
+            "oracle.center=input needs images of one size; use oracle.center=embeddings");
+  const at::Tensor rows = board.pool().in_order(pool.inputs);
+  at::Tensor longest = at::full({1}, n == 0 ? 0.0 : rows.norm(2, 1).max().item<double>(), at::kDouble);
+  board.pool().comm().all_reduce(longest, comm::ReduceOp::max);
+  return rows / std::max(longest.item<double>(), 1e-20);
+}
+
+// Collective. rows (rows of the pool here, D): embeddings or inputs. The template of every class with a known member in
+// the pool becomes the member nearest (cosine) to the mean of its members there; ties by the lower sample.
+void move_templates(Candidates& board, const at::Tensor& rows) {
+  const PoolRows& pool = board.pool();
+  const int64_t dims = rows.size(1);
+  const float* x = rows.const_data_ptr<float>();
+  std::vector<int64_t> class_here;
+  for (int64_t row : pool.rows_here()) class_here.push_back(board.row_class()[row]);
+  const auto classes = static_cast<int64_t>(board.classes().size());
+  const ExactSums sums(rows, class_here, classes, pool.comm());
+  std::vector<double> cosine(board.row_class().size(), 0);  // to the mean, times the length of the sum
+  for (size_t k = 0; k < class_here.size(); ++k) {
+    if (class_here[k] < 0) continue;
+    double dot = 0, square = 1e-30;
+    for (int64_t d = 0; d < dims; ++d) {
+      const double v = x[static_cast<int64_t>(k) * dims + d];
+      dot += sums.sum(class_here[k], d) * v;
+      square += v * v;
+    }
+    cosine[pool.rows_here()[k]] = dot / std::sqrt(square);
+  }
+  pool.complete(cosine);
+  std::vector<int64_t> best(static_cast<size_t>(classes), -1);
+  for (size_t row = 0; row < cosine.size(); ++row) {
+    const int64_t c = board.row_class()[row];
+    if (c >= 0 && (best[c] < 0 || cosine[row] > cosine[best[c]])) best[c] = static_cast<int64_t>(row);
+  }
+  for (int64_t c = 0; c < classes; ++c) {
+    if (best[c] >= 0) board.set_template(c, pool.samples()[best[c]]);
+  }
+}
+
+// The points that a class may be asked about, and how many members of it are known.
 struct Demand {
   double known = 0;  // members, plus what this round and pending ones ask, for its prior
   bool exhausted = false;
-  std::vector<int64_t> predicted;  // points that are taken for this class, the first to be asked last
-  std::vector<int64_t> others;     // then these, the first to be asked first, from `next` on; −1: not looked for yet
+  std::vector<int64_t> predicted;  // points predicted as this class, the first to be asked last
+  std::vector<int64_t> others;     // then these, the first to be asked first, from `next` on; −1: not computed yet
   int64_t next = -1;
 };
 
@@ -106,7 +155,7 @@ class Captcha final : public QuerySampler {
     return least;
   }
 
-  // Refused points come back until their class is known. Outliers ask only about what is believed similar.
+  // Refused points are asked again until their class is known. Outliers ask only about points predicted as the class.
   bool finishes() const { return options_.guide != Guide::none && options_.kind == QueryKind::captcha; }
 
   // Samples of up to `count` points, taken; `left` is what the round may still ask.
@@ -125,7 +174,7 @@ class Captcha final : public QuerySampler {
       ask(point);
     }
     if (full() || options_.kind == QueryKind::outliers) return samples;
-    // The others: by the model, or by their draws. What is not open now will not be in this round, so nobody looks at it again.
+    // The others: by the model, or by their draws. What is not open now stays so in this round, so `next` only grows.
     const bool guided = model && model->has(c);
     if (guided && demand.next < 0) demand.others = likely_points(board, *model, c, left);
     const std::vector<int64_t>& others = guided ? demand.others : board.by_draw();
@@ -135,7 +184,7 @@ class Captcha final : public QuerySampler {
     return samples;
   }
 
-  // The `most` open points likeliest to be of class c: more are not asked in the round, whatever other classes take.
+  // The `most` open points likeliest to be of class c: the round asks no more than these.
   static std::vector<int64_t> likely_points(const Candidates& board, const ClassModel& model, int64_t c, int64_t most) {
     std::vector<int64_t> open;
     for (int64_t p = 0; p < board.count(); ++p) {
@@ -158,10 +207,18 @@ std::unique_ptr<QuerySampler> make_captcha(const CaptchaOptions& options) {
   PAL_CHECK(options.members >= 1, "oracle.members", options.members, "give at least 1");
   PAL_CHECK(options.kind != QueryKind::outliers || options.guide != Guide::none,
             "oracle.class_guess for oracle.sampler=outliers", "none",
-            "outliers need embeddings or classifier: their members are believed similar");
+            "outliers need embeddings or classifier: their members are those predicted as one class");
   for (double prior : options.priors)
     PAL_CHECK(prior > 0, "a number of oracle.priors", prior, "give numbers above 0, one for each class");
   return std::make_unique<Captcha>(options);
+}
+
+std::unique_ptr<QuerySampler> captcha_sampler(const OracleSpec& s, const std::vector<int64_t>&) {
+  return make_captcha({s.members, s.templates, s.class_guess, QueryKind::captcha, s.center, s.priors});
+}
+
+std::unique_ptr<QuerySampler> outliers_sampler(const OracleSpec& s, const std::vector<int64_t>&) {
+  return make_captcha({s.outliers, s.templates, s.class_guess, QueryKind::outliers, s.center, s.priors});
 }
 
 }  // namespace pal::oracle

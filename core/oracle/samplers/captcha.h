@@ -1,19 +1,19 @@
-// captcha: "which of these are the same as this one?" asked for the class of which least is known; and its sister, "which of
-// these do not belong?" (spot the outliers).
+// captcha: "which of these are the same as this one?", asked for the class of which least is known; and outliers:
+// "which of these do not belong?".
 //
-// Classes and templates: board.h. A grid asks up to `members` points against the template of the class with the fewest known
-//   members for its prior (those asked in this round count as known, so that grids go round and a stop at any time leaves the
-//   classes balanced).
+// Classes and templates: candidates.h. A grid asks up to `members` points against the template of the class with the
+//   fewest known members for its prior (those asked in this round count as known, so that classes take turns and a stop
+//   at any time leaves them balanced).
 // Guide::embeddings  the points whose nearest class center is this one come first, the nearest first; then the others.
-// Guide::classifier  the points that a classifier on the known members predicts as this class come first, in the order of
-//   their draws (the nearest ones teach little); then the others, the most likely first. For many classes: a grid then holds
-//   mostly its own class.
-// With a guide, a point that its likeliest class refused is asked against the next one before any other point is: the known
-//   members are then a fair part of the class, not only what was easily taken for it.
+// Guide::classifier  the points that a classifier on the known members predicts as this class come first, in the order
+//   of their draws (the nearest ones add little); then the others, the most likely first. For many classes: a grid then
+//   holds mostly its own class.
+// With a guide, a point that does not belong to its likeliest class is asked against the next one before any other
+//   point: the known members are then a representative part of the class, not only its easy samples.
 // Guide::none, and a class without an embedded member: in the order of the draws.
 // Outliers ask only the points predicted as the class, the most likely first, and fewer grids where there are none.
-// Center::embeddings, Center::input: the template is the known member in the pool nearest (cosine) to the mean of the class, by
-//   embedding or by Pool::inputs; not without deduction, where an answer holds for its own template alone.
+// Center::embeddings, Center::input: the template is the known member in the pool nearest (cosine) to the mean of the
+//   class, by embedding or by Pool::inputs; not without deduction, where an answer holds for its own template alone.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,6 @@
 #include "core/oracle/samplers/candidates.h"
 
 namespace pal::oracle {
-
-enum class Guide { none, embeddings, classifier };
-enum class Center { off, embeddings, input };
 
 struct CaptchaOptions {
   int64_t members = 10;

@@ -1,10 +1,11 @@
 // class_model: which class a point most likely belongs to, learned from the embeddings of the known members.
 //
-// Math:   x unit rows, μ_c the mean of class c. score_c(x) = μ_cᵀΣ⁻¹x − ½ μ_cᵀΣ⁻¹μ_c, p = softmax over classes with a member.
-//         centers: Σ = σ² I, σ² the mean variance of all rows. classifier: Σ = (S + κσ²I) / (n − C + κ), S the scatter of
-//         the members around their means, κ = D: the nearest center while few are known, a linear discriminant later.
-// Order:  products by panels, means by exact sums, the scatter in the order of samples: bits depend neither on threads and ranks nor
-//         on the order of the pool.
+// Math:   x unit rows, μ_c the mean of class c. score_c(x) = μ_cᵀΣ⁻¹x − ½ μ_cᵀΣ⁻¹μ_c, p = softmax over classes with a
+//         member. centers: Σ = σ² I, σ² the mean variance of all rows. classifier: Σ = (S + κσ²I) / (n − C + κ), S the
+//         scatter of the members around their means, κ = D: the nearest center while few are known, a linear
+//         discriminant later.
+// Order:  products by panels, means by exact sums, the scatter in the order of samples: bits depend neither on threads
+//         and ranks nor on the order of the pool.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -41,7 +42,7 @@ class ClassModel {
   std::vector<float> bias_;     // −∞ without a member
 };
 
-// What the model thinks of a point among the classes it may still belong to.
+// The prediction for a point, among the classes it may still belong to.
 struct Belief {
   int64_t first = -1, second = -1;  // classes, ties by the lower number; −1 none
   double p_first = 0, p_second = 0, entropy = 0;
@@ -50,8 +51,8 @@ struct Belief {
 };
 // Collective. Of these points, each where its row lies, in pieces, so that memory stays bounded.
 std::vector<Belief> beliefs(const Candidates& board, const ClassModel& model, const std::vector<int64_t>& points);
-// f(index in points, p): the probabilities (classes), 0 where excluded. Called for the points whose rows lie here, in order of
-// `points`, by one thread.
+// f(index in points, p): the probabilities (classes), 0 where excluded. Called for the points whose rows lie here, in
+// order of `points`, by one thread.
 void for_each_belief(const Candidates& board, const ClassModel& model, const std::vector<int64_t>& points,
                      const std::function<void(size_t, const float*)>& f);
 

@@ -1,4 +1,7 @@
-// coarse: from the top of the taxonomy to the classes.
+// coarse: "is it one of these?" about the top nodes of the taxonomy until the groups are reliable, then about the
+// classes that are left. Reliable: a class model of the groups, fitted on every other known member, places at least
+// oracle.coarse_accuracy of the remaining ones right, and every group has five. parents: as Dataset::parents, classes
+// first.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -15,7 +18,7 @@ int64_t top_node(const std::vector<int64_t>& parents, int64_t label) {
   int64_t node = label;
   for (size_t steps = 0; parents[node] >= 0; ++steps) {
     PAL_DATA_CHECK(steps < parents.size() && parents[node] < static_cast<int64_t>(parents.size()),
-                   "the taxonomy goes round in a circle, or out of itself, at node", node,
+                   "the taxonomy has a cycle or an unknown parent at node", node,
                    "import the data set with a tree of classes");
     if (roots == 1 && parents[parents[node]] < 0) break;
     node = parents[node];
@@ -25,14 +28,14 @@ int64_t top_node(const std::vector<int64_t>& parents, int64_t label) {
 
 class Coarse final : public QuerySampler {
  public:
-  Coarse(const PointOptions& options, std::vector<int64_t> parents, double firm)
-      : options_(options), parents_(std::move(parents)), firm_(firm) {
+  Coarse(const PointOptions& options, std::vector<int64_t> parents, double accuracy)
+      : options_(options), parents_(std::move(parents)), accuracy_(accuracy) {
     PAL_CHECK(!parents_.empty(), "oracle.sampler=coarse on a data set without a taxonomy", "",
-              "import it with --taxonomy, or choose another sampler");
+              "import the data set with --taxonomy, or choose another sampler");
     PAL_CHECK(options.templates == Templates::given, "oracle.templates for oracle.sampler=coarse", "discover",
               "use given: a group is known by its classes");
     for (size_t node = 0; node < parents_.size(); ++node)
-      top_node(parents_, static_cast<int64_t>(node));  // a circle is found at the start
+      top_node(parents_, static_cast<int64_t>(node));  // finds a cycle at the start
   }
   std::string name() const override { return "coarse"; }
   PoolNeeds needs() const override { return PoolNeeds::embeddings; }
@@ -53,7 +56,7 @@ class Coarse final : public QuerySampler {
       if (fresh) nodes.push_back(node);
       group.push_back(at->second);
     }
-    // What the coarse answers say: a no rules a group's classes out, a yes all others.
+    // A coarse no excludes the classes of a group, a yes all other classes.
     std::set<int64_t> placed;
     for (const Decision& d : round.coarse) {
       if (d.verdict != Verdict::yes && d.verdict != Verdict::no) continue;
@@ -65,7 +68,7 @@ class Coarse final : public QuerySampler {
     const ClassModel model(board.pool(), board.row_class(), classes, options_.model);
     const std::vector<int64_t> order = refused_first(board, board.by_draw());
     const std::vector<Belief> all = beliefs(board, model, order);
-    if (nodes.size() < 2 || groups_are_firm(board, group, static_cast<int64_t>(nodes.size()))) {
+    if (nodes.size() < 2 || groups_are_reliable(board, group, static_cast<int64_t>(nodes.size()))) {
       return ask_points(board, order, all, options_.members, round.questions);
     }
     return ask_groups(board, order, all, group, nodes, placed);
@@ -112,7 +115,7 @@ class Coarse final : public QuerySampler {
     return queries;
   }
 
-  bool groups_are_firm(const Candidates& board, const std::vector<int64_t>& group, int64_t groups) const {
+  bool groups_are_reliable(const Candidates& board, const std::vector<int64_t>& group, int64_t groups) const {
     constexpr int64_t kLeast = 5;
     std::vector<int64_t> taught(board.row_class().size(), -1), asked = taught, seen(static_cast<size_t>(groups), 0);
     for (size_t row = 0; row < taught.size(); ++row) {
@@ -133,19 +136,18 @@ class Coarse final : public QuerySampler {
       seen_right[1] += std::max_element(s, s + groups) - s == g;
     }
     pool.complete(seen_right);
-    return static_cast<double>(seen_right[1]) >= firm_ * static_cast<double>(seen_right[0]);
+    return static_cast<double>(seen_right[1]) >= accuracy_ * static_cast<double>(seen_right[0]);
   }
 
   const PointOptions options_;
   const std::vector<int64_t> parents_;
-  const double firm_;
+  const double accuracy_;
 };
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> make_coarse(const PointOptions& options, const std::vector<int64_t>& parents,
-                                          double firm) {
-  return std::make_unique<Coarse>(options, parents, firm);
+std::unique_ptr<QuerySampler> coarse_sampler(const OracleSpec& settings, const std::vector<int64_t>& parents) {
+  return std::make_unique<Coarse>(point_options(settings), parents, settings.coarse_accuracy);
 }
 
 }  // namespace pal::oracle

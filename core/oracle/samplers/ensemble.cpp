@@ -1,4 +1,5 @@
-// ensemble: the points on which class models of different members disagree.
+// ensemble: the points on which oracle.heads class models disagree, each fitted on members drawn with replacement: the
+// share that does not vote as the majority, ties by the mean margin. Then diverse.
 #include <algorithm>
 #include <map>
 
@@ -9,10 +10,10 @@
 namespace pal::oracle {
 namespace {
 
-constexpr int64_t kEnsemblePoints = 32768;  // points that all heads look at, drawn
+constexpr int64_t kEnsemblePoints = 32768;  // points that all heads predict, drawn
 
-// How often each row counts in a head: as many draws with replacement as there are members, of one class at a time, so that no
-// class is lost.
+// How often each row counts in a head: as many draws with replacement as there are members, of one class at a time, so
+// that no class is lost.
 std::vector<int32_t> bootstrap(const Candidates& board, int64_t head) {
   std::vector<int32_t> times(board.row_class().size(), 0);
   std::map<int64_t, std::vector<size_t>> members;
@@ -29,7 +30,9 @@ std::vector<int32_t> bootstrap(const Candidates& board, int64_t head) {
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> make_ensemble(const PointOptions& options, int64_t heads) {
+std::unique_ptr<QuerySampler> ensemble_sampler(const OracleSpec& settings, const std::vector<int64_t>&) {
+  const PointOptions options = point_options(settings);
+  const int64_t heads = settings.heads;
   PAL_CHECK(heads >= 2, "oracle.heads", heads, "an ensemble has at least 2");
   return make_point_sampler(
       "ensemble", options, [options, heads](const Candidates& board, const ClassModel& model, int64_t count) {

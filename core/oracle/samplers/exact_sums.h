@@ -1,5 +1,5 @@
-// exact_sums: sums of rows by group in fixed point (64-bit integers), so that they are exact: the same bits for any number of
-// ranks and threads and any order of the rows.
+// exact_sums: sums of rows by group in fixed point (64-bit integers), so that they are exact: the same bits for any
+// number of ranks and threads and any order of the rows.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -10,7 +10,6 @@
 #include <numeric>
 #include <utility>
 
-#include "core/oracle/samplers/assignment.h"
 #include "core/oracle/samplers/exact_sums.h"
 #include "core/oracle/samplers/point_sampler.h"
 #include "kernels/base/error.h"
@@ -20,7 +19,7 @@ namespace pal::oracle {
 namespace {
 
 using Drawn = std::pair<uint64_t, int64_t>;  // draw, id
-constexpr int64_t kCandidates = 2;           // for each center to begin with
+constexpr int64_t kCandidates = 2;           // for each initial center
 
 // The `count` smallest draws of all ranks, ascending; their rows are on the ranks that hold them.
 std::vector<Drawn> smallest_draws(const std::vector<int64_t>& ids, int64_t count, const KmeansOptions& o,

@@ -1,4 +1,6 @@
-// merging: the pairs of components that most likely belong together, the large ones first.
+// merging: the pair of components whose answer is expected to add most positive pairs, |a| · |b| · P(same). P comes
+// from the similarity of the components' centers: a logistic curve between that of members to their own center and that
+// of centers.
 #include <ATen/Parallel.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -14,7 +16,7 @@
 namespace pal::oracle {
 namespace {
 
-constexpr int64_t kMergeAsked = 8192, kMergeSupport = 32768, kMergeNeighbors = 16;  // components looked at, drawn
+constexpr int64_t kMergeAsked = 8192, kMergeSupport = 32768, kMergeNeighbors = 16;  // drawn components
 
 // The centers (mean of their rows in the pool) of some points' components, (points, D), unit rows. Collective.
 at::Tensor component_centers(const Candidates& board, const std::vector<int64_t>& points,
@@ -42,7 +44,7 @@ at::Tensor component_centers(const Candidates& board, const std::vector<int64_t>
   return centers;
 }
 
-// P(same) by the similarity of centers: a half midway between members and strangers.
+// P(same) by the similarity of centers: 1/2 midway between members and strangers (two components that differ).
 struct SameCurve {
   double middle = 0.5, steepness = 8;
   double operator()(double similarity) const { return 1 / (1 + std::exp(-steepness * (similarity - middle))); }
@@ -80,7 +82,7 @@ SameCurve fit_curve(const Candidates& board, const std::vector<int64_t>& points,
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> make_merging() {
+std::unique_ptr<QuerySampler> merging_sampler(const OracleSpec&, const std::vector<int64_t>&) {
   return make_pair_sampler("merging", PoolNeeds::embeddings, [](const Candidates& board, int64_t count) {
     std::vector<PointPair> pairs;
     const auto size = [&](int64_t p) { return board.unit_size(p); };
@@ -101,7 +103,7 @@ std::unique_ptr<QuerySampler> make_merging() {
     if (asked.empty() || support.size() < 2) return pairs;
     const at::Tensor centers = component_centers(board, support, rows_of);
     const SameCurve same = fit_curve(board, support, centers, rows_of);
-    // Each rank looks for the neighbors of its share of the asked ones.
+    // Each rank finds the neighbors of its share of the asked points.
     const auto queries = static_cast<int64_t>(asked.size());
     const int64_t k = std::min(kMergeNeighbors, static_cast<int64_t>(support.size()));
     const comm::Comm& comm = board.pool().comm();

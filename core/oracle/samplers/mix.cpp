@@ -15,22 +15,22 @@ class Mix final : public QuerySampler {
     PAL_CHECK(!parts_.empty(), "oracle.mix", "empty", "name at least one sampler");
     for (const MixPart& p : parts_)
       PAL_CHECK(std::isfinite(p.share) && p.share > 0, "share of oracle.mix", p.share, "give a number above 0");
-    for (const MixPart& p : parts_) {  // answers come from questions: where nobody asks nobody ever sets in
+    for (const MixPart& p : parts_) {  // without a question before it, the number of answers never reaches `from`
       const bool reached = p.from <= 0 || std::any_of(parts_.begin(), parts_.end(),
                                                       [&](const MixPart& q) { return active(q, p.from - 1); });
-      PAL_CHECK(reached, "a part of oracle.mix that is never reached: nobody asks before its `from`", p.from,
+      PAL_CHECK(reached, "a part of oracle.mix is never reached: no part asks before its `from`", p.from,
                 "let another part ask until then");
     }
   }
   std::string name() const override { return "mix"; }
-  PoolNeeds needs() const override {  // the most that one of them needs
+  PoolNeeds needs() const override {  // the most that any part needs
     PoolNeeds most = PoolNeeds::samples;
     for (const MixPart& p : parts_) most = std::max(most, p.sampler->needs());
     return most;
   }
   RefusedOrder refused_order() const override {
-    const bool any =
-        std::any_of(parts_.begin(), parts_.end(), [](const MixPart& p) { return p.sampler->refused_order() == RefusedOrder::first; });
+    const bool any = std::any_of(parts_.begin(), parts_.end(),
+                                 [](const MixPart& p) { return p.sampler->refused_order() == RefusedOrder::first; });
     return any ? RefusedOrder::first : RefusedOrder::drawn;
   }
 
@@ -49,11 +49,12 @@ class Mix final : public QuerySampler {
       std::vector<Query> chosen = part.sampler->choose(store, pool, rest);
       for (Query& q : chosen) {
         if (q.sampler.empty()) q.sampler = part.sampler->name();
-        rest.pending.push_back(q);  // nobody asks it again
+        rest.pending.push_back(q);  // the other parts do not ask it again
         queries.push_back(std::move(q));
       }
     };
-    // Whole questions by cumulative shares, so that they add up; then what some could not use, to whoever can.
+    // Whole questions by cumulative shares, so that they add up; then the questions that a part could not use go to the
+    // others.
     double before = 0;
     for (const MixPart* p : asking) {
       const double after = before + p->share / total;

@@ -1,8 +1,9 @@
-// point_sampler: samplers that choose points, or pairs, in an order of their own; what is the same for all is here.
+// point_sampler: the common part of samplers that choose points, or pairs, in an order of their own.
 //
-// A point is asked against the class it most likely belongs to, of those that are still open for it (class_model.h); a no
-//   leads to the next likely class in the next round, before any other point: what is known is then a fair part of what was
-//   asked, the hard points too. Points of one class share grids of up to `members`.
+// A point is asked against the class it most likely belongs to, of those that are still open for it (class_model.h);
+//   after a no it is asked against the next likely class in the next round, before any other point: the known samples
+//   are then a representative part of those asked, hard ones included. Points of one class share grids of up to
+//   `members`.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +23,12 @@ struct PointOptions {
   ModelKind model = ModelKind::classifier;
 };
 
-// Points of the board, the first to be asked first: at least `count` of the free ones where there are as many. Each once.
+// Points, the first to be asked first: at least `count` of the free ones where there are as many. Each once.
 using PointOrder = std::function<std::vector<int64_t>(const Candidates& board, const ClassModel& model, int64_t count)>;
 std::unique_ptr<QuerySampler> make_point_sampler(const std::string& name, const PointOptions& options,
                                                  PointOrder order);
 
-// Pairs of points of a board without classes, the first to be asked first. What may not be asked is left out afterwards.
+// Pairs of points, without classes, the first to be asked first. Pairs that may not be asked are dropped afterwards.
 struct PointPair {
   int64_t a = 0, b = 0;
 };
@@ -38,19 +39,21 @@ std::unique_ptr<QuerySampler> make_pair_sampler(const std::string& name, PoolNee
 std::vector<Query> ask_points(Candidates& board, const std::vector<int64_t>& points, const std::vector<Belief>& beliefs,
                               int64_t members, int64_t count);
 
-// ---- for orders ------------------------------------------------------------------------------------------------------
-// The free points that a class refused, by their draws, then the others in this order.
+// ---- for orders
+// ------------------------------------------------------------------------------------------------------ The free
+// points that a class refused, by their draws, then the others in this order.
 std::vector<int64_t> refused_first(const Candidates& board, const std::vector<int64_t>& order);
 // The free points, at most `most` of them: those with the smallest draws, ascending.
 std::vector<int64_t> free_points(const Candidates& board, int64_t most);
 // The n points of the highest score, best first, ties by the lower point. scores: one for each of `points`.
 std::vector<int64_t> best_points(const std::vector<int64_t>& points, const std::vector<double>& scores, int64_t n);
-// Collective. Of the best 4 · count the first, then always the one least similar to those taken: a batch that does not repeat itself.
+// Collective. Of the best 4 · count the first, then always the one least similar to those taken: a batch that does not
+// repeat itself.
 std::vector<int64_t> best_and_diverse(const Candidates& board, const std::vector<int64_t>& points,
                                       const std::vector<double>& scores, int64_t count);
-// Collective. The numbers of `count` rows, each the least similar (cosine) to all before it and to what is covered; ties by the
-// lower number. rows (n, D): those here; numbers (n): distinct over all ranks, ascending; covered (n): the similarity to what is
-// covered, or empty; then the row of the lowest number is taken first.
+// Collective. The numbers of `count` rows, each the least similar (cosine) to all before it and to what is covered;
+// ties by the lower number. rows (n, D): those here; numbers (n): distinct over all ranks, ascending; covered (n): the
+// similarity to what is covered, or empty; then the row of the lowest number is taken first.
 std::vector<int64_t> farthest_first(const at::Tensor& rows, const std::vector<int64_t>& numbers,
                                     std::vector<float> covered, int64_t count, comm::Comm& comm);
 

@@ -1,12 +1,12 @@
-// pool_rows: the embeddings of a round's pool, which lie on the ranks that made them.
+// pool_rows: the embeddings of a round's pool, on the ranks that computed them.
 //
-// Every rank knows all samples of the pool; each holds the rows of some of them. What belongs to a row is computed where it
-//   lies, and complete() tells it to all ranks.
-// Width:      rows wider than kWidest columns are folded onto so many, each column with a sign of its own: products of rows change by
-//             about 1/√kWidest of their lengths (0.02), and a round costs what it costs at that width.
+// Every rank knows all samples of the pool; each holds the rows of some of them. Values of a row are computed by the
+//   rank that holds it, and complete() makes them known to all ranks.
+// Width:      rows wider than kWidest columns are folded onto so many, each column with a sign of its own: products of
+//             rows change by about 1/√kWidest of their lengths (0.02), and a round costs what it costs at that width.
 //             Reference: Charikar et al., "Finding frequent items in data streams" (2002), with equal buckets.
-// Order:      a row's number is its sample's place by id, whatever the order of the pool and whoever holds it.
-// Collective: gather and complete, called alike by all ranks of the pool.
+// Order:      a row's number is its sample's place by id, for any order of the pool and any rank that holds it.
+// Collective: gather and complete, called in the same order by all ranks of the pool.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,5 @@
-// products: matrix products whose bits depend neither on the threads nor on where a row stands (kernels/base/panels.h): the
-// same embeddings give the same decisions, whoever computes them.
+// products: matrix products whose bits depend neither on the threads nor on the place of a row (kernels/base/panels.h):
+// the same embeddings give the same choice on any rank.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,7 @@
-// random: the samplers that look at nothing: random points and classes, random pairs, and nobody.
+// random: the samplers that need only the numbers of the samples.
+//   random      a point and one of its open classes, both drawn: the baseline of all other samplers
+//   supervised  pairs of samples, both drawn: the passive oracle of the paper
+//   ssl         no question: only the views of a sample are known to be the same
 #include <algorithm>
 
 #include "core/oracle/samplers/samplers.h"
@@ -52,13 +55,15 @@ class Silent final : public QuerySampler {
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> make_silent_sampler() { return std::make_unique<Silent>(); }
-
-std::unique_ptr<QuerySampler> make_random_sampler(const PointOptions& options) {
-  return std::make_unique<RandomSampler>(options);
+std::unique_ptr<QuerySampler> ssl_sampler(const OracleSpec&, const std::vector<int64_t>&) {
+  return std::make_unique<Silent>();
 }
 
-std::unique_ptr<QuerySampler> make_random_pairs() {
+std::unique_ptr<QuerySampler> random_sampler(const OracleSpec& settings, const std::vector<int64_t>&) {
+  return std::make_unique<RandomSampler>(point_options(settings));
+}
+
+std::unique_ptr<QuerySampler> supervised_sampler(const OracleSpec&, const std::vector<int64_t>&) {
   return make_pair_sampler("supervised", PoolNeeds::samples, [](const Candidates& board, int64_t count) {
     // Twice as many as asked for: some relations are known.
     const std::vector<int64_t> points = drawn_points(board, 4 * count);

@@ -5,7 +5,6 @@
 #include "core/loss/criterion.h"
 #include "core/loss/nnclr.h"
 #include "core/loss/sampled_vic2.h"
-#include "core/loss/scl.h"
 #include "core/loss/simclr.h"
 #include "core/loss/supervised.h"
 #include "core/loss/vic2.h"

@@ -1,7 +1,7 @@
-// api: calls to the server, and the outbox: what was answered stays in this browser until the server says it is on disk.
+// api: calls to the server, and the outbox: an answer stays in this browser until the server confirms that it is on disk.
 //
-// Every entry has a key of its own, so that two tabs do not overwrite each other; keys are in the order of time, and entries
-// are sent one after the other. An entry may be sent twice: the server counts its uuid once.
+// Every entry has its own key, so that two tabs do not overwrite each other. Keys are in the order of time; entries are sent
+// one after the other. An entry may be sent twice: the server counts its uuid once.
 
 export function uuid() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, '0')).join('');
@@ -16,7 +16,7 @@ export async function get(path) {
 const WAIT = [300, 600, 1200, 2500];   // milliseconds between attempts
 
 export class Outbox {
-  // changed(count, state): state is 'idle', 'sending', 'offline' or 'ended'. refused(reason, entry): given up.
+  // changed(count, state): state is 'idle', 'sending', 'offline' or 'ended'. refused(reason, entry): the server refused it.
   constructor(person, changed, refused) {
     this.prefix = `pal-out:${person}:`;
     this.changed = changed;

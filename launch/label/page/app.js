@@ -1,11 +1,11 @@
-// app: the page: which card is shown, what becomes of its answer, keys, and the other views.
+// app: the page: shows cards, sends their answers, handles keys, and switches between the views.
 import {TEXT} from '/texts.js';
 import {get, Outbox, uuid} from '/api.js';
 import {enlarge, h, key, notice, number, preload, show_pictures} from '/dom.js';
 import {make_card} from '/cards.js';
 import {dashboard, my_answers, review} from '/board.js';
 
-const AHEAD = 4;                    // cards at hand
+const AHEAD = 4;                    // cards loaded in advance
 const POLL = 3000, SLOW_POLL = 15000;   // milliseconds
 
 const main = document.getElementById('main');
@@ -71,7 +71,7 @@ function answer(card, answers) {
   show_next();
 }
 
-// The last card again, as it was filled in; its answer is taken back at once.
+// Shows the last card again, as it was filled in, and undoes its answer at once.
 async function undo() {
   let last = state.past.pop();
   if (!last) {
@@ -102,7 +102,7 @@ document.addEventListener('visibilitychange', () => {
   else if (state.shown.left) state.shown.hidden += performance.now() - state.shown.left;
 });
 
-// --- what waits, what was refused ---
+// --- unsent and refused answers ---
 
 function say_waiting(count, how) {
   const text = {idle: '', sending: count > 2 ? TEXT.waiting(count) : '', offline: TEXT.offline(count), ended: TEXT.ended}[how];
@@ -164,7 +164,7 @@ async function poll() {
       document.getElementById('run').textContent = d.run;
       document.getElementById('known').textContent = d.known ? TEXT.known(number(d.known), number(d.answers)) : '';
       if (state.view === 'board') main.replaceChildren(dashboard(d, state.owner));
-    } catch { /* said elsewhere */ }
+    } catch { /* shown elsewhere */ }
     if (!state.shown || state.queue.length < 2) fetch_cards();
   }
   setTimeout(poll, state.view === 'board' || !state.shown ? POLL : SLOW_POLL);
@@ -195,7 +195,7 @@ document.addEventListener('keydown', (event) => {
   else used = state.view === 'answer' && state.shown !== null && state.shown.made.press(event);
   if (used) event.preventDefault();
 });
-// Space is the card's even where a button has the focus.
+// Space acts on the card even when a button has the focus.
 document.addEventListener('keyup', (event) => { if (event.key === ' ' && state.view === 'answer') event.preventDefault(); });
 
 document.title = TEXT.title;

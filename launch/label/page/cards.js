@@ -1,7 +1,7 @@
 // cards: one question on the screen: a single picture with buttons, or a grid of tiles to mark.
 //
 // A card is {query, kind, template, members, examples, ticket, node?, answers?, replaces?}. When it is filled in, done(verdicts)
-// gets [[member, verdict]…]: about "the same as the template", so a tile marked in an outliers grid is a no.
+// gets [[member, verdict]…]. A verdict means "the same as the template", so a tile marked in an outliers grid is a no.
 import {TEXT} from '/texts.js';
 import {enlarge, h, key, picture} from '/dom.js';
 
@@ -140,7 +140,7 @@ class Grid {
 
   press(event) {
     const letter = event.key.toLowerCase();
-    const digit = /^Digit([1-5])$/.exec(event.code);   // with Shift the key is another character
+    const digit = /^Digit([1-5])$/.exec(event.code);   // with Shift, event.key is another character
     const at = TILE_KEYS.indexOf(digit ? digit[1] : letter);
     if (at >= 0 && at < this.tiles.length) this.toggle(at, event.shiftKey ? 'unsure' : event.altKey ? 'broken' : 'marked');
     else if (letter === ' ') this.submit();

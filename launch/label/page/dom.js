@@ -23,7 +23,7 @@ export function duration(seconds) {
 
 let pictures = true;   // false: the run has none, samples are shown by their numbers
 export function show_pictures(yes) { pictures = yes; }
-const kept = new Map();   // what was asked for before is decoded and at hand
+const kept = new Map();   // images that were requested before, decoded
 
 export function preload(id) {
   if (!pictures || kept.has(id)) return;
@@ -35,11 +35,11 @@ export function preload(id) {
 }
 
 const RETRY = 2000;   // milliseconds
-// Why an image did not come: an img does not tell.
+// Finds out why an image failed: an img element gives no reason.
 const status_of = (src) => fetch(src, {method: 'HEAD', credentials: 'same-origin'}).then((r) => r.status, () => 0);
 
-// broken(): called when what is stored is no picture. One that is not there is shown by its number; a lost connection is
-// neither: it is asked for again.
+// broken(): called when the stored bytes are not a picture. A missing picture is shown by its number. After a lost connection
+// the picture is requested again.
 export function picture(id, {alt = TEXT.picture(id), full = false, broken = null} = {}) {
   const box = h('span', {class: 'pic', 'data-sample': id});
   const numbered = (text) => box.replaceChildren(h('span', {class: 'number', role: 'img', 'aria-label': alt}, text));

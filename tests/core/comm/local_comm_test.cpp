@@ -1,4 +1,4 @@
-// local_comm: with one process every collective is the identity.
+// local_comm: every collective on one process is the identity.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>

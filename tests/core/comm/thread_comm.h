@@ -1,7 +1,8 @@
-// thread_comm: a Comm whose ranks are threads of this process, so that collective code is tested without MPI.
+// thread_comm: a Comm whose ranks are threads of one process, to test collective code without MPI.
 //
-// run_ranks(3, [&](Comm& comm) { … }) runs the body once per rank and returns when all are done; the first exception is
-// thrown again, and ranks that wait for the one that failed are released. Sums go in rank order: exact and repeatable.
+// run_ranks(3, [&](Comm& comm) { … }) runs the body once per rank, each on its own thread, and returns when all are
+// done. It rethrows the first exception and releases the ranks that wait for the failed one. Sums go in rank order, so
+// they are reproducible.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -47,8 +48,8 @@ class ThreadGroup {
   }
 
   const int ranks;
-  std::vector<at::Tensor> slots;             // what each rank gave
-  std::vector<std::vector<int64_t>> counts;  // and how it is cut
+  std::vector<at::Tensor> slots;             // input of each rank
+  std::vector<std::vector<int64_t>> counts;  // its rows per rank
 
  private:
   std::mutex mutex_;
@@ -123,7 +124,7 @@ class ThreadComm final : public Comm {
   void check(const std::vector<int64_t>& counts, int64_t rows) const {
     PAL_ASSERT(static_cast<int>(counts.size()) == size() && (rows < 0 || counts[rank_] == rows), "one count per rank");
   }
-  // Everyone gives, everyone looks, then all go on.
+  // All ranks write their input, then all read, then all leave.
   template <class F>
   at::Tensor exchange(const at::Tensor& t, const std::vector<int64_t>& counts, const F& look) {
     PAL_ASSERT(!t.defined() || t.is_contiguous(), "collectives take contiguous tensors");

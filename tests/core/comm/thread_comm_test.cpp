@@ -10,7 +10,7 @@
 namespace pal::comm {
 namespace {
 
-TEST(ThreadComm, MovesWhatTheInterfaceSays) {
+TEST(ThreadComm, ImplementsTheInterface) {
   run_ranks(3, [](ThreadComm& comm) {
     const int r = comm.rank();
     at::Tensor t = at::full({2}, r + 1, at::kFloat);
@@ -40,7 +40,7 @@ TEST(ThreadComm, MovesWhatTheInterfaceSays) {
   });
 }
 
-TEST(ThreadComm, ReleasesThoseWhoWaitForAFailedRank) {
+TEST(ThreadComm, ReleasesRanksThatWaitForAFailedRank) {
   EXPECT_THROW(run_ranks(2,
                          [](ThreadComm& comm) {
                            if (comm.rank() == 1) throw Error(Exit::data, "rank 1 fails");

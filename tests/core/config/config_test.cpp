@@ -137,7 +137,7 @@ TEST_F(ConfigTest, Environment) {
   EXPECT_EQ(config.origin("data.test"), path + ":5");
   EXPECT_EQ(config.integer_list("model.widths"), (std::vector<int64_t>{4, 5}));
   EXPECT_EQ(refusal_of("\ndata: {train: \"${PAL_TEST_NONE}\"}"),
-            "c.yaml:2: the environment variable is not set: PAL_TEST_NONE; set it, or write ${PAL_TEST_NONE:-default}");
+            "c.yaml:2: an environment variable is not set: PAL_TEST_NONE; set it, or write ${PAL_TEST_NONE:-default}");
   EXPECT_NE(refusal_of("data: {train: \"${PAL\"}").find("${ without its }"), std::string::npos);
 }
 
@@ -188,14 +188,14 @@ TEST_F(ConfigTest, WrongValuesSayWhatIsAllowed) {
     EXPECT_NE(sentence.find("must be"), std::string::npos) << bad << ": " << sentence;
   }
   EXPECT_NE(refusal_of(kRun + "data: {limit: [1, 2]}").find("data.limit is a list"), std::string::npos);
-  EXPECT_NE(of("model.projector=[8, [9]]").find("a list holds plain values only"), std::string::npos);
+  EXPECT_NE(of("model.projector=[8, [9]]").find("a list may hold plain values only"), std::string::npos);
 }
 
 TEST_F(ConfigTest, TheDecoderOfTheGpuNeedsOne) {
   const auto of = [&](const std::vector<std::string>& settings) { return refusal_of(kRun, settings); };
   EXPECT_EQ(
       of({"data.decoder=nvjpeg"}),
-      "default: data.decode is scaled; it must be full with data.decoder=nvjpeg, which decodes all pixels of a crop");
+      "default: data.decode is scaled; it must be full when data.decoder=nvjpeg: nvJPEG decodes all pixels of a crop");
   const std::string cpu = of({"data.decoder=nvjpeg", "data.decode=full", "train.device=cpu"});
   EXPECT_EQ(cpu, "command line: data.decoder is nvjpeg; it must be cpu with train.device=cpu: nvJPEG runs on a GPU");
   EXPECT_NE(of({"data.decoder=nvjpeg", "data.decode=full", "train.dtype=float64"})
@@ -215,26 +215,29 @@ TEST_F(ConfigTest, ExactlyOneLengthAndOneLearningRate) {
 }
 
 TEST_F(ConfigTest, BadFiles) {
-  EXPECT_NE(refusal((dir_ / "none.yaml").string()).find("there is no config file: none.yaml"), std::string::npos);
+  EXPECT_NE(refusal((dir_ / "none.yaml").string()).find("this config file does not exist: none.yaml"),
+            std::string::npos);
   EXPECT_NE(refusal(dir_.string()).find("is a folder"), std::string::npos);
   EXPECT_NE(refusal_of("train:\n  steps: [1\n").find("not YAML"), std::string::npos);
-  EXPECT_NE(refusal_of("- a\n- b\n").find("not a list of sections"), std::string::npos);
-  EXPECT_NE(refusal_of(kRun + "---\n" + kRun).find("several YAML documents"), std::string::npos);
+  EXPECT_NE(refusal_of("- a\n- b\n").find("does not hold sections"), std::string::npos);
+  EXPECT_NE(refusal_of(kRun + "---\n" + kRun).find("2 YAML documents"), std::string::npos);
   EXPECT_NE(refusal_of(std::string(2 << 20, 'x')).find("larger than a megabyte"), std::string::npos);
   EXPECT_NE(refusal_of("&a train: &b {x: *b}").find("c.yaml"), std::string::npos);
   EXPECT_EQ(refusal_of("train:\n  seed: 1\n  steps: 2\n  seed: 1\n"),
-            "c.yaml:4: the key stands here again: train.seed; remove one; the first is on line 2");
-  EXPECT_NE(refusal_of("train: {seed: 1}\noptim: {lr: 1}\ntrain: {steps: 2}\n")
-                .find("c.yaml:3: the key stands here again: train"),
-            std::string::npos);
-  EXPECT_NE(refusal_of("train: {steps: 1}\ntrain.steps: 2\n").find("stands here again"), std::string::npos);
+            "c.yaml:4: the key is set twice: train.seed; remove one; the first is on line 2");
+  EXPECT_NE(
+      refusal_of("train: {seed: 1}\noptim: {lr: 1}\ntrain: {steps: 2}\n").find("c.yaml:3: the key is set twice: train"),
+      std::string::npos);
+  EXPECT_NE(refusal_of("train: {steps: 1}\ntrain.steps: 2\n").find("is set twice"), std::string::npos);
 }
 
 TEST_F(ConfigTest, BaseFilesThatDoNotWork) {
   write("x/b.yaml", "base: ../c.yaml\n");
-  EXPECT_EQ(refusal_of("base: x/b.yaml\n"), "x/b.yaml:1: base includes itself: c.yaml; remove one of the base: lines");
+  EXPECT_EQ(refusal_of("base: x/b.yaml\n"),
+            "x/b.yaml:1: this base file includes itself: c.yaml; remove one of the base: lines");
   EXPECT_NE(refusal_of("base: c.yaml\n").find("includes itself"), std::string::npos);
-  EXPECT_NE(refusal_of("\nbase: none.yaml\n").find("c.yaml:2: there is no config file: none.yaml"), std::string::npos);
+  EXPECT_NE(refusal_of("\nbase: none.yaml\n").find("c.yaml:2: this config file does not exist: none.yaml"),
+            std::string::npos);
   EXPECT_NE(refusal_of("base: {a: b}\n").find("base must be a file"), std::string::npos);
   write("same.yaml", kRun);  // twice the same file is no cycle
   EXPECT_EQ(Config::load(write("c.yaml", "base: [same.yaml, same.yaml]"), {}).integer("train.steps"), 10);
@@ -276,6 +279,75 @@ TEST_F(ConfigTest, DifferingKeys) {
   EXPECT_EQ(a.differing_keys(b),
             (std::vector<std::string>{"augment.flip", "train.steps", "train.epochs", "train.seed"}));
   EXPECT_EQ(b.differing_keys(a), a.differing_keys(b));
+}
+
+// ---- keys that were renamed ------------------------------------------------------------------------------------------
+
+// A value that the key may have and does not have by default.
+std::string other_value(const KeySpec& key) {
+  switch (key.type) {
+    case KeyType::choice:
+      return key.choices.front() == key.default_value ? key.choices.back() : key.choices.front();
+    case KeyType::integer:
+      return std::to_string(std::stoll(key.default_value) + 1);
+    case KeyType::real:
+      return "0.75";
+    default:
+      return "[0.25]";
+  }
+}
+
+TEST_F(ConfigTest, ARenamedKeyWorksInAFileAndOnTheCommandLine) {
+  ASSERT_FALSE(renamed_keys().empty());
+  for (const RenamedKey& renamed : renamed_keys()) {
+    SCOPED_TRACE(renamed.before);
+    ASSERT_EQ(find_key(renamed.before), nullptr);
+    const KeySpec* const key = find_key(renamed.now);
+    ASSERT_NE(key, nullptr);
+    const std::string value = other_value(*key);
+    ASSERT_NE(value, key->default_value);
+    const size_t dot = renamed.before.find('.');
+    const std::string text =
+        renamed.before.substr(0, dot) + ": {" + renamed.before.substr(dot + 1) + ": " + value + "}\n";
+    const std::string run = "train.steps=3", rate = "optim.lr=1";
+    const Config expected = Config::defaults({run, rate, renamed.now + "=" + value});
+    EXPECT_TRUE(expected.notes().empty());
+    const auto expect_the_same = [&](const Config& config, const std::string& origin) {
+      EXPECT_EQ(config.dump(), expected.dump());
+      EXPECT_TRUE(config.differing_keys(expected).empty());
+      ASSERT_EQ(config.notes().size(), 1u);
+      const std::string& note = config.notes()[0];
+      EXPECT_NE(note.find(renamed.before + " is now called " + renamed.now), std::string::npos) << note;
+      EXPECT_NE(note.find(origin), std::string::npos) << note;
+      EXPECT_EQ(note.find('\n'), std::string::npos);
+    };
+    expect_the_same(Config::load(write("old.yaml", text), {run, rate}), "old.yaml:1");
+    expect_the_same(Config::load(write("none.yaml", "\n"), {run, rate, renamed.before + "=" + value}), "command line");
+    // Later wins, whichever name it has; null takes it back to its default.
+    EXPECT_EQ(Config::load(write("old.yaml", text), {run, rate, renamed.now + "=null"}).formatted(renamed.now),
+              Config::defaults().formatted(renamed.now));
+  }
+}
+
+// config.yaml of a run that was made before the keys were renamed.
+TEST_F(ConfigTest, ARunFolderWithOldKeysHasNoDifference) {
+  for (const RenamedKey& renamed : renamed_keys()) {
+    SCOPED_TRACE(renamed.before);
+    const std::string value = other_value(*find_key(renamed.now));
+    const Config now = Config::defaults({"train.steps=3", "optim.lr=1", renamed.now + "=" + value});
+    std::string text = now.dump();
+    const auto word = [](const std::string& key) { return "  " + key.substr(key.find('.') + 1) + ":"; };
+    const std::string section = renamed.now.substr(0, renamed.now.find('.')) + ":\n";
+    const size_t at = text.find(word(renamed.now), text.find("\n" + section));
+    ASSERT_NE(at, std::string::npos);
+    text.replace(at, word(renamed.now).size(), word(renamed.before));
+    const Config old = Config::load_resolved(write("run/config.yaml", text));
+    EXPECT_TRUE(old.differing_keys(now).empty());
+    EXPECT_EQ(old.dump(), now.dump());
+    EXPECT_EQ(old.notes().size(), 1u);
+    EXPECT_EQ(Config::defaults({"train.steps=3", "optim.lr=1"}).differing_keys(old).size(),
+              find_key(renamed.now)->effect == KeyEffect::result ? 1u : 0u);
+  }
 }
 
 }  // namespace

@@ -1,14 +1,11 @@
-// data_files: what the tests of core/data share: whole files as strings, the error of a call.
+// data_files: shared by the tests of core/data: whole files as strings, and the error of a call (tests/support.h).
 #pragma once
-
-#include <gtest/gtest.h>
 
 #include <cstddef>
 #include <fstream>
-#include <functional>
 #include <string>
 
-#include "kernels/base/error.h"
+#include "tests/support.h"
 #include "tests/test_folder.h"
 
 namespace pal::data {
@@ -30,17 +27,7 @@ inline void poke(const std::string& path, size_t at, char byte) {
   file.put(byte);
 }
 
-// The sentence of the Error that `call` throws, which must have this exit code; "" when it throws none.
-inline std::string error_of(Exit code, const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(static_cast<int>(error.code()), static_cast<int>(code)) << error.what();
-    return error.what();
-  }
-  return "";
-}
-
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using pal::contains;
+using pal::error_of;
 
 }  // namespace pal::data

@@ -93,7 +93,7 @@ TEST(Dataset, AMissingOrForeignShardIsRefused) {
   write_range(folder / "x-00001-of-00003.h5", 3, 4);
   EXPECT_EQ(error(), "");
   write_range(folder / "x-00000-of-00001.h5", 0, 10);
-  EXPECT_TRUE(contains(error(), "two imports lie together")) << error();
+  EXPECT_TRUE(contains(error(), "holds shards of two imports")) << error();
 }
 
 TEST(Dataset, WhatIsNotThereIsSaid) {
@@ -101,9 +101,9 @@ TEST(Dataset, WhatIsNotThereIsSaid) {
   const auto error = [&](const std::string& name) {
     return error_of(Exit::data, [&] { Dataset::open(folder / name); });
   };
-  EXPECT_TRUE(contains(error("none.h5"), "no such data set")) << error("none.h5");
-  EXPECT_TRUE(contains(error("no*.h5"), "no such data set")) << error("no*.h5");
-  EXPECT_TRUE(contains(error(""), "folder without *.h5 files")) << error("");
+  EXPECT_TRUE(contains(error("none.h5"), "this data set does not exist")) << error("none.h5");
+  EXPECT_TRUE(contains(error("no*.h5"), "this data set does not exist")) << error("no*.h5");
+  EXPECT_TRUE(contains(error(""), "the folder holds no *.h5 files")) << error("");
 }
 
 }  // namespace

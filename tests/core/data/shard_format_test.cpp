@@ -126,53 +126,53 @@ TEST_F(ShardFormat, WhatIsMissingIsNamed) {
     EXPECT_EQ(open_error(), "") << name;
   }
   std::filesystem::remove(path_);
-  EXPECT_TRUE(contains(open_error(), "no such data set"));
+  EXPECT_TRUE(contains(open_error(), "this data set does not exist"));
   write_file(path_, "not HDF5 at all");
-  EXPECT_TRUE(contains(open_error(), "f.h5 is not a whole HDF5 file: file signature not found")) << open_error();
+  EXPECT_TRUE(contains(open_error(), "f.h5 is not a complete HDF5 file: file signature not found")) << open_error();
 }
 
 TEST_F(ShardFormat, WrongValuesAreRefused) {
   const std::vector<std::pair<std::string, std::function<void(Handmade&)>>> cases = {
-      {"unknown pal_format: 2", [](Handmade& m) { m.format = {2}; }},
-      {"unknown encoding: tiff", [](Handmade& m) { m.encoding = "tiff"; }},
-      {"shape has a wrong length: 2",
+      {"pal_format 2 is not supported", [](Handmade& m) { m.format = {2}; }},
+      {"encoding tiff is not supported", [](Handmade& m) { m.encoding = "tiff"; }},
+      {"shape has 2 numbers",
        [](Handmade& m) {
          m.shape = {1, 2};
        }},
-      {"impossible axis: 0",
+      {"impossible value 0",
        [](Handmade& m) {
          m.shape = {0, 2, 1};
        }},
-      {"impossible axis: -1",
+      {"impossible value -1",
        [](Handmade& m) {
          m.shape = {-1, 2, -1};
        }},
-      {"impossible axis: 4294967297",
+      {"impossible value 4294967297",
        [](Handmade& m) {
          m.shape = {4294967297, 2, 1};
        }},
-      {"another size than the shape says: 2",
+      {"has 2 bytes",
        [](Handmade& m) {
          m.shape = {1, 3, 1};
        }},
-      {"offsets has a wrong length: 3",
+      {"offsets has length 3",
        [](Handmade& m) {
          m.offsets = {0, 2, 6};
        }},
-      {"does not begin with 0: 1",
+      {"begins with 1 instead of 0",
        [](Handmade& m) {
          m.offsets = {1, 2, 4, 6};
        }},
-      {"does not end with the bytes: 7",
+      {"ends with 7",
        [](Handmade& m) {
          m.offsets = {0, 2, 4, 7};
        }},
-      {"does not ascend at sample: 1",
+      {"does not ascend at sample 1",
        [](Handmade& m) {
          m.offsets = {0, 4, 2, 6};
          m.encoding = "jpeg";
        }},
-      {"does not ascend at sample: 2",
+      {"does not ascend at sample 2",
        [](Handmade& m) {
          m.offsets = {0, 2, ~uint64_t{0} - 3, 6};
          m.encoding = "jpeg";
@@ -185,11 +185,11 @@ TEST_F(ShardFormat, WrongValuesAreRefused) {
        [](Handmade& m) {
          m.labels = {0, 1, -2};
        }},
-      {"labels has a wrong length: 2",
+      {"labels has length 2",
        [](Handmade& m) {
          m.labels = {0, 1};
        }},
-      {"ids has a wrong length: 2",
+      {"ids has length 2",
        [](Handmade& m) {
          m.ids = {"x", "y"};
        }},
@@ -197,16 +197,16 @@ TEST_F(ShardFormat, WrongValuesAreRefused) {
        [](Handmade& m) {
          m.classes = {"a", "a"};
        }},
-      {"parents is too short: 1", [](Handmade& m) { m.parents = {-1}; }},
-      {"parents has an impossible entry: 1",
+      {"parents has length 1", [](Handmade& m) { m.parents = {-1}; }},
+      {"parents holds the impossible entry 1",
        [](Handmade& m) {
          m.parents = {1, -1};
        }},
-      {"parents has an impossible entry: 3",
+      {"parents holds the impossible entry 3",
        [](Handmade& m) {
          m.parents = {2, 3, -1};
        }},
-      {"parents goes in a circle",
+      {"parents has a cycle",
        [](Handmade& m) {
          m.parents = {2, 3, 3, 2};
        }},
@@ -225,11 +225,11 @@ TEST_F(ShardFormat, WrongTypesAndShapesAreRefused) {
   EXPECT_EQ(open_error(), "");
   for (const hid_t type : {H5T_STD_I32LE, H5T_STD_U64LE, H5T_IEEE_F64LE, H5T_STD_I64BE}) {
     with_labels(type, 1, three_);
-    EXPECT_TRUE(contains(open_error(), "f.h5: data set of another type: labels; it must be int64")) << open_error();
+    EXPECT_TRUE(contains(open_error(), "f.h5: data set labels has the wrong type; it must be int64")) << open_error();
   }
   const hsize_t column[2] = {3, 1};
   with_labels(H5T_STD_I64LE, 2, column);
-  EXPECT_TRUE(contains(open_error(), "data set of another shape: labels")) << open_error();
+  EXPECT_TRUE(contains(open_error(), "data set labels has the wrong shape")) << open_error();
 }
 
 TEST_F(ShardFormat, OtherLayoutsAreRefused) {
@@ -237,7 +237,7 @@ TEST_F(ShardFormat, OtherLayoutsAreRefused) {
     H5Pset_chunk(list, 1, three_);
     H5Pset_fletcher32(list);
   });
-  EXPECT_TRUE(contains(open_error(), "data set with a filter: labels")) << open_error();
+  EXPECT_TRUE(contains(open_error(), "data set labels has a filter")) << open_error();
   with_labels(H5T_STD_I64LE, 1, three_, [&](hid_t list) { H5Pset_chunk(list, 1, three_); });
   EXPECT_TRUE(contains(open_error(), "not contiguous: labels")) << open_error();
   with_labels(H5T_STD_I64LE, 1, three_,
@@ -248,7 +248,7 @@ TEST_F(ShardFormat, OtherLayoutsAreRefused) {
     H5Pset_virtual(list, space, "other.h5", "labels", space);
     H5Sclose(space);
   });
-  EXPECT_TRUE(contains(open_error(), "virtual data set: labels")) << open_error();
+  EXPECT_TRUE(contains(open_error(), "data set labels is virtual")) << open_error();
 }
 
 TEST_F(ShardFormat, LinksToElsewhereAreRefused) {
@@ -257,15 +257,15 @@ TEST_F(ShardFormat, LinksToElsewhereAreRefused) {
   made.leave_out = "labels";
   with_hdf5(made,
             [](hid_t file) { H5Lcreate_external("other.h5", "/labels", file, "labels", H5P_DEFAULT, H5P_DEFAULT); });
-  EXPECT_TRUE(contains(open_error(), "f.h5 has a link to elsewhere: labels")) << open_error();
+  EXPECT_TRUE(contains(open_error(), "f.h5: labels is a link to another place")) << open_error();
   with_hdf5(made, [](hid_t file) { H5Lcreate_soft("/ids", file, "labels", H5P_DEFAULT, H5P_DEFAULT); });
-  EXPECT_TRUE(contains(open_error(), "has a link to elsewhere: labels")) << open_error();
+  EXPECT_TRUE(contains(open_error(), "labels is a link to another place")) << open_error();
   // A whole group in another file.
   with_hdf5(Handmade(), [](hid_t file) {
     H5Ldelete(file, "images", H5P_DEFAULT);
     H5Lcreate_external("other.h5", "/images", file, "images", H5P_DEFAULT, H5P_DEFAULT);
   });
-  EXPECT_TRUE(contains(open_error(), "has a link to elsewhere: images")) << open_error();
+  EXPECT_TRUE(contains(open_error(), "images is a link to another place")) << open_error();
 }
 
 TEST_F(ShardFormat, AnArrayThatWasNeverWrittenIsRefused) {  // HDF5 itself would read it as zeros, however long it is
@@ -277,7 +277,7 @@ TEST_F(ShardFormat, AnArrayThatWasNeverWrittenIsRefused) {  // HDF5 itself would
     H5Dclose(H5Dcreate2(file, "labels", H5T_STD_I64LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     H5Sclose(space);
   });
-  EXPECT_TRUE(contains(open_error(), "bytes are not in the file: labels")) << open_error();
+  EXPECT_TRUE(contains(open_error(), "the bytes of data set labels are not in the file")) << open_error();
 }
 
 TEST_F(ShardFormat, HDF5PrintsNothing) {

@@ -209,7 +209,7 @@ TEST(Shard, ACutFileIsRefusedWhereverItIsCut) {
   for (size_t size = std::filesystem::file_size(folder / "a.h5"); size-- > 0; size -= std::min<size_t>(size, 36)) {
     std::filesystem::resize_file(folder / "a.h5", size);
     const std::string error = error_of(Exit::data, [&] { Dataset::open(folder / "a.h5"); });
-    EXPECT_TRUE(contains(error, "a.h5 is not a whole HDF5 file")) << size << ": " << error;
+    EXPECT_TRUE(contains(error, "a.h5 is not a complete HDF5 file")) << size << ": " << error;
   }
 }
 
@@ -221,7 +221,7 @@ TEST(Shard, AFileCutWhileOpenNamesTheSample) {
   std::vector<uint8_t> bytes;
   data->read(0, bytes);
   EXPECT_EQ(bytes, image_of(0));
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { data->read(1, bytes); }), "a.h5: sample 1 lies behind the end"));
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { data->read(1, bytes); }), "a.h5: sample 1 is beyond the end"));
 }
 
 TEST(Shard, ThreadsReadAtTheSameTime) {
@@ -266,12 +266,12 @@ TEST(Shard, BadSamplesAreRefused) {
                                 [&] {
                                   writer.append({bytes.data(), bytes.size(), 3, "x"});
                                 }),
-                       "label out of range for x: 3"));
+                       "label 3 is out of range for x"));
   EXPECT_TRUE(contains(error_of(Exit::data,
                                 [&] {
                                   writer.append({bytes.data(), bytes.size(), -2, "x"});
                                 }),
-                       "label out of range"));
+                       "is out of range"));
   EXPECT_TRUE(contains(error_of(Exit::data, [&] { writer.append({bytes.data(), 0, 0, "x"}); }), "without bytes: x"));
   EXPECT_TRUE(contains(error_of(Exit::data, [&] { writer.finish(); }), "no samples"));
   EXPECT_TRUE(contains(error_of(Exit::data, [&] { ShardWriter(folder / "no/a.h5", spec()); }),

@@ -1,5 +1,5 @@
-// diagnostics: columns of known mean and spread on any ranks, shares of pairs, and when a collapse is said; the objective's
-// predictor, queue and draws.
+// diagnostics: columns of known mean and spread on any ranks, shares of pairs, and the warning of collapse; the
+// predictor, queue and draws of the objective.
 #include "core/eval/diagnostics.h"
 
 #include <ATen/TensorOperators.h>
@@ -11,12 +11,12 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "core/comm/counting_comm.h"
+#include "core/comm/comm.h"
 #include "core/config/config.h"
-#include "core/eval/effective_rank.h"
 #include "core/loss/nnclr.h"
 #include "core/loss/objective.h"
 #include "tests/core/loss/loss_cases.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::eval {
 namespace {
@@ -66,23 +66,23 @@ TEST(Diagnostics, CountsOfEveryGraph) {
   }
 }
 
-TEST(Diagnostics, ACollapseIsSaidOnceAfterThreeLooks) {
+TEST(Diagnostics, CollapseIsReportedOnceAfterThreeSteps) {
   Diagnostics fine, pointed, lined;
   fine.unit_std = lined.unit_std = 0.8;
   pointed.unit_std = 0.001;
   fine.effective_rank = pointed.effective_rank = 5;
   lined.effective_rank = 1.01;
   CollapseWatch watch;
-  EXPECT_EQ(watch.look(pointed, 8), "");
-  EXPECT_EQ(watch.look(pointed, 8), "");
-  EXPECT_EQ(watch.look(fine, 8), "") << "not in a row";
-  EXPECT_EQ(watch.look(lined, 8), "");
-  EXPECT_EQ(watch.look(pointed, 8), "");
-  EXPECT_NE(watch.look(lined, 8).find("lie on a line"), std::string::npos);
-  EXPECT_EQ(watch.look(pointed, 8), "") << "once";
+  EXPECT_EQ(watch.check(pointed, 8), "");
+  EXPECT_EQ(watch.check(pointed, 8), "");
+  EXPECT_EQ(watch.check(fine, 8), "") << "not in a row";
+  EXPECT_EQ(watch.check(lined, 8), "");
+  EXPECT_EQ(watch.check(pointed, 8), "");
+  EXPECT_NE(watch.check(lined, 8).find("lie on a line"), std::string::npos);
+  EXPECT_EQ(watch.check(pointed, 8), "") << "once";
   CollapseWatch narrow;
-  for (int k = 0; k < 5; ++k) EXPECT_EQ(narrow.look(lined, 2), "") << "two columns may well be one";
-  // Rows around one direction are pointed, rows all over the sphere are not.
+  for (int k = 0; k < 5; ++k) EXPECT_EQ(narrow.check(lined, 2), "") << "two columns may well be one";
+  // Rows around one direction have a small unit_std, rows over the whole sphere do not.
   auto alone = comm::make_local_comm();
   const graph::BatchGraph graph = loss::test_graphs(40, 2, graph::Signs::any)[0].second;
   const loss::Batch batch = loss::slice_of(graph, {0, 40}, 0);
@@ -91,7 +91,7 @@ TEST(Diagnostics, ACollapseIsSaidOnceAfterThreeLooks) {
   EXPECT_GT(diagnose(z, batch, *alone).unit_std, 0.5);
 }
 
-// Rows of known spread on three ranks of uneven slices: both forms, and what neither the mean nor a part of the rows tells.
+// Rows of known spread in uneven slices on three ranks, in both forms; the mean has no effect.
 TEST(EffectiveRank, KnownCasesOfTheGlobalBatch) {
   const at::Tensor eye = at::cat({at::eye(6, at::kDouble), -at::eye(6, at::kDouble)});
   const auto expect_rank = [](const at::Tensor& rows, double rank, double tolerance) {
@@ -105,7 +105,7 @@ TEST(EffectiveRank, KnownCasesOfTheGlobalBatch) {
                   tolerance);
     });
   };
-  expect_rank(eye, 6, 1e-12);                                                  // all directions alike
+  expect_rank(eye, 6, 1e-12);                                                  // equal spread in all directions
   expect_rank(at::cat({eye, at::zeros({12, 18}, at::kDouble)}, 1), 6, 1e-12);  // the same in Gram form
   expect_rank(at::arange(5, at::kDouble).reshape({5, 1}).expand({5, 9}).contiguous(), 1, 1e-12);  // one direction
   expect_rank(at::ones({4, 3}), 0, 0);  // collapsed to a point
@@ -113,9 +113,8 @@ TEST(EffectiveRank, KnownCasesOfTheGlobalBatch) {
 }
 
 TEST(Objective, PredictionsTakeTheGradientAndTheQueueTheEmbeddings) {
-  const config::Config config =
-      config::Config::defaults({"loss.kind=nnclr", "loss.queue=6", "train.dtype=float64", "train.seed=4"});
-  loss::Objective objective(config, 3);
+  loss::Objective objective(spec_of({"loss.kind=nnclr", "loss.queue=6", "train.dtype=float64", "train.seed=4"}).loss,
+                            3);
   auto alone = comm::make_local_comm();
   const graph::BatchGraph graph = loss::test_graphs(4, 2, graph::Signs::any)[0].second;
   loss::Batch batch = loss::slice_of(graph, {0, 4}, 0);
@@ -134,24 +133,23 @@ TEST(Objective, PredictionsTakeTheGradientAndTheQueueTheEmbeddings) {
   objective.commit();
   EXPECT_FALSE(at::equal(objective.state()[0].second, before));
   EXPECT_TRUE(at::equal(objective.embedding(at::cat({z, p}, 1)), z));
-  // In the batch, and as plain SSL: no queue is kept, and the embeddings are looked at all the same.
+  // In-batch and plain SSL: no queue is kept, but the embeddings are used.
   for (const char* setting : {"loss.queue=0", "loss.neighbors=0"}) {
-    loss::Objective other(config::Config::defaults({"loss.kind=nnclr", setting, "train.dtype=float64", "train.seed=4"}),
-                          3);
+    loss::Objective other(spec_of({"loss.kind=nnclr", setting, "train.dtype=float64", "train.seed=4"}).loss, 3);
     EXPECT_TRUE(other.state().empty());
     const double value = other(at::cat({z, p}, 1), batch, *alone).value;
     const bool plain = std::string(setting) == "loss.neighbors=0";
-    EXPECT_EQ(value,
-              loss::make_nnclr({{}, plain ? 0 : 1, plain ? loss::NeighborSource::support : loss::NeighborSource::batch})(
-                  p, batch, *alone)
-                  .value)
+    EXPECT_EQ(value, loss::make_nnclr(
+                         {{}, plain ? 0 : 1, plain ? loss::NeighborSource::support : loss::NeighborSource::batch})(
+                         p, batch, *alone)
+                         .value)
         << setting;
     other.commit();
   }
 }
 
 TEST(Objective, DrawsAreAFunctionOfTheStep) {
-  const loss::Objective objective(config::Config::defaults({"loss.kind=sampled_vic2", "loss.pairs=9"}), 3);
+  const loss::Objective objective(spec_of({"loss.kind=sampled_vic2", "loss.pairs=9"}).loss, 3);
   const graph::BatchGraph graph = loss::test_graphs(4, 2, graph::Signs::any)[0].second;
   loss::Batch a = loss::slice_of(graph, {0, 4}, 0), b = a, c = a;
   objective.prepare(a, 5);
@@ -162,24 +160,24 @@ TEST(Objective, DrawsAreAFunctionOfTheStep) {
   EXPECT_EQ(a.repelled->i, b.repelled->i);
   EXPECT_NE(a.repelled->i, c.repelled->i);
   loss::Batch all = loss::slice_of(graph, {0, 4}, 0);
-  loss::Objective(config::Config::defaults({"loss.kind=sampled_vic2"}), 3).prepare(all, 5);
+  loss::Objective(spec_of({"loss.kind=sampled_vic2"}).loss, 3).prepare(all, 5);
   EXPECT_FALSE(all.repelled.has_value());
 }
 
-// What the design promises to send: SimCLR the rows and a number each, and no more.
+// SimCLR sends the rows and one number per row, and no more.
 TEST(CountingComm, BytesOfALoss) {
   const graph::BatchGraph graph = loss::test_graphs(10, 2, graph::Signs::any)[0].second;
   comm::run_ranks(2, [&](comm::Comm& comm) {
     comm::CountingComm counted(comm);
     const loss::Batch batch = loss::slice_of(graph, {0, 4, 10}, comm.rank());
-    const loss::Criterion criterion = loss::make_criterion(config::Config::defaults({"loss.kind=simclr"}));
+    const loss::Criterion criterion = loss::make_criterion(spec_of({"loss.kind=simclr"}).loss);
     criterion(loss::random_rows(batch.local_rows(), 8, 1), batch, counted);
     EXPECT_EQ(counted.bytes(), 20 * 8 * 8 + 20 * 8 + 2 * 8) << "20 rows of 8 doubles, 20 lse, 2 sums";
   });
   auto alone = comm::make_local_comm();
   comm::CountingComm counted(*alone);
-  loss::make_criterion(config::Config::defaults({"loss.kind=simclr"}))(loss::random_rows(20, 8, 1),
-                                                                       loss::slice_of(graph, {0, 10}, 0), counted);
+  loss::make_criterion(spec_of({"loss.kind=simclr"}).loss)(loss::random_rows(20, 8, 1),
+                                                           loss::slice_of(graph, {0, 10}, 0), counted);
   EXPECT_EQ(counted.bytes(), 0);
 }
 

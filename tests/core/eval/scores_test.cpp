@@ -1,5 +1,6 @@
-// scores: top-1, top-5, confusion and ties against a plain loop; bootstrap intervals that cover; the ridge probe against its
-// normal equations; kNN sweeps and fine-tuning for any number of ranks; uniformity, alignment, the principal plane.
+// scores: top-1, top-5, confusion and ties against a plain loop; coverage of bootstrap intervals; the ridge probe
+// against its normal equations; kNN sweeps and fine-tuning for any number of ranks; uniformity, alignment, principal
+// plane.
 #include "core/eval/scores.h"
 
 #include <ATen/ATen.h>
@@ -31,7 +32,7 @@ std::vector<int64_t> cyclic(int64_t n, int64_t classes) {
   return labels;
 }
 
-TEST(Scores, EqualAPlainLoopWithTiesAndSilentRows) {
+TEST(Scores, EqualAPlainLoopWithTiesAndMissingPredictions) {
   const int64_t n = 200, classes = 7;
   const at::Tensor scores = (noise_rows(n, classes, 3) * 2).round();  // many ties
   const at::Tensor labels = at::tensor(cyclic(n, classes));
@@ -42,7 +43,7 @@ TEST(Scores, EqualAPlainLoopWithTiesAndSilentRows) {
   std::vector<int64_t> confusion(classes * classes), found(classes), of(classes);
   for (int64_t i = 0; i < n; ++i) {
     ++of[i % classes];
-    if (i == 5 || i == 6) continue;  // says nothing
+    if (i == 5 || i == 6) continue;  // no prediction
     std::vector<std::pair<double, int64_t>> order;
     for (int64_t c = 0; c < classes; ++c) order.emplace_back(-scores[i][c].item<double>(), c);
     std::sort(order.begin(), order.end());
@@ -64,7 +65,7 @@ TEST(Scores, EqualAPlainLoopWithTiesAndSilentRows) {
   EXPECT_GT(a.high, a.top1);
 }
 
-// Of 200 samples of a share of 0.7, the interval must hold 0.7 about 95 times in a hundred.
+// For 200 samples with a success rate of 0.7 the interval must contain 0.7 in about 95 of 100 trials.
 TEST(Scores, BootstrapIntervalsCover) {
   int covered = 0;
   for (uint64_t trial = 0; trial < 200; ++trial) {
@@ -79,7 +80,7 @@ TEST(Scores, BootstrapIntervalsCover) {
   EXPECT_EQ(bootstrap(0, 0).high, 0);
   EXPECT_EQ(bootstrap(50, 50).low, 1);
   EXPECT_EQ(bootstrap(0, 50).high, 0);
-  // Against draws with replacement.
+  // Against explicit resampling.
   for (const int64_t hits : {3, 140, 199}) {
     std::vector<double> shares;
     for (uint64_t draw = 0; draw < 4000; ++draw) {
@@ -128,7 +129,7 @@ TEST(Knn, ASweepIsItsPartsOnAnyRanks) {
   });  // ranks without a sample
 }
 
-// Images of one color that tells the class, with noise.
+// Images of one color per class, with noise.
 class Colors final : public data::Dataset {
  public:
   Colors(int64_t size, uint64_t seed) : size_(size), seed_(seed), labels_(cyclic(size, 3)) {}
@@ -160,7 +161,7 @@ struct Tuned {
 };
 Tuned tuned(comm::Comm& comm, TrainedPart part, double fraction) {
   model::ModelSpec spec;
-  spec.backbone = "convnet";
+  spec.backbone = model::BackboneKind::convnet;
   spec.convnet_widths = {4, 6};
   spec.projector = {};
   spec.channels = 1;
@@ -217,8 +218,8 @@ TEST(Finetune, AShareOfTheLabelsIsAShareOfEachClass) {
 TEST(Representation, KnownFigures) {
   EXPECT_NEAR(uniformity(at::ones({50, 3}, at::kDouble)), 0, 1e-12);  // collapse
   const at::Tensor axes = at::cat({at::eye(6, at::kDouble), -at::eye(6, at::kDouble)});
-  EXPECT_NEAR(feature_rank(axes + 1e4), 6, 1e-6);            // all directions alike, wherever they lie
-  EXPECT_NEAR(feature_rank(axes.narrow(0, 0, 2)), 1, 1e-9);  // two points: a line, by the products of rows
+  EXPECT_NEAR(feature_rank(axes + 1e4), 6, 1e-6);            // equal spread in all directions, for any mean
+  EXPECT_NEAR(feature_rank(axes.narrow(0, 0, 2)), 1, 1e-9);  // two points form a line; the Gram form
   EXPECT_EQ(feature_rank(at::ones({4, 3})), 0);
   const at::Tensor pair = at::tensor({1.0, 0.0, -2.0, 0.0}).reshape({2, 2});
   EXPECT_NEAR(uniformity(pair), -8, 1e-9);  // two opposite points: distance 2

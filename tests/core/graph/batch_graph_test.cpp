@@ -118,7 +118,7 @@ TEST(BatchGraph, KindsEqualTheirDefinition) {
   GraphStore store(10);
   store.set_labels({0, 1, -1, 0, -1, 1, 0, -1, 2, -1});
   store.insert(2, 4, Relation::same);
-  const std::vector<int64_t> batch = {3, 7, 4, 0, 2, 5, 9, 8, 3};  // 3 comes twice, 8 is alone in its class
+  const std::vector<int64_t> batch = {3, 7, 4, 0, 2, 5, 9, 8, 3};  // 3 occurs twice, 8 is alone in its class
   for (int32_t views : {1, 2, 3}) {
     for (GraphKind kind : {GraphKind::ssl, GraphKind::supervised, GraphKind::mixed}) {
       const double alpha = 0.3;
@@ -156,7 +156,7 @@ TEST(BatchGraph, EdgesOfMixedGraphAtItsEnds) {
   EXPECT_EQ(edge_mass(thirds), 0) << "exactly: E = 0 switches the term off";
 }
 
-// Cases in which the positive part stays small, as the builders make them.
+// Graphs of the builders whose positive part stays small.
 TEST(BatchGraph, PositivePartKeepsItsForm) {
   const std::vector<int32_t> classes = {0, 1, 0, 2, 1, -1, -1, 2}, labeled = {0, 0, 0, 0, 0, -1, -1, 0},
                              own = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -182,7 +182,7 @@ TEST(BatchGraph, PositivePartKeepsItsForm) {
   EXPECT_TRUE(positive_part(graph).rest.offsets.empty());
 }
 
-TEST(BatchGraph, SampledNegativesAreRightInTheMean) {
+TEST(BatchGraph, SampledNegativesAreUnbiased) {
   BatchGraph graph;
   graph.samples = 30;
   Random random(5, Purpose::bench);

@@ -1,4 +1,4 @@
-// edge_draw: partners come together, every sample with a partner is as likely, nothing comes twice.
+// edge_draw: partners are drawn together, all samples with a partner are equally likely, none is drawn twice.
 #include "core/graph/edge_draw.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ void expect_pairs(const EdgeDraw& draw, int64_t steps, const std::function<bool(
   }
 }
 
-// Of 40 samples, each in the batch as often as inclusion() says; an even and an odd number of draws.
+// Each of 40 samples is in the batch as often as inclusion() predicts, for an even and an odd number of draws.
 void expect_frequency(const EdgeDraw& draw) {
   constexpr int kSteps = 40000;
   for (const int64_t count : {4, 5}) {
@@ -61,14 +61,14 @@ void expect_frequency(const EdgeDraw& draw) {
   }
 }
 
-TEST(EdgeDraw, PartnersComeTogether) {
+TEST(EdgeDraw, PartnersAreDrawnTogether) {
   const GraphStore store = small_store();
   const EdgeDraw draw(store, up_to(40));
   EXPECT_EQ(draw.members(), 12);
   expect_pairs(draw, 500, [&](int64_t i, int64_t j) { return store.relation(i, j) == Relation::same; });
 }
 
-TEST(EdgeDraw, EverySampleWithAPartnerIsAsLikely) {
+TEST(EdgeDraw, SamplesWithAPartnerAreEquallyLikely) {
   const EdgeDraw draw(small_store(), up_to(40));
   std::map<int64_t, int64_t> seen;
   const int64_t draws = 60000;
@@ -82,7 +82,7 @@ TEST(EdgeDraw, EverySampleWithAPartnerIsAsLikely) {
     EXPECT_NEAR(static_cast<double>(count), 2.0 * draws / 12, 450) << "sample " << sample;  // 4.9 σ
 }
 
-TEST(EdgeDraw, AddsWhatIsNotThereAndNothingTwice) {
+TEST(EdgeDraw, AddsNoSampleTwice) {
   const EdgeDraw draw(small_store(), up_to(40));
   for (const int64_t count : {1, 2, 5, 64}) {
     for (int64_t step = 0; step < 50; ++step) {
@@ -99,7 +99,7 @@ TEST(EdgeDraw, AddsWhatIsNotThereAndNothingTwice) {
 }
 
 TEST(EdgeDraw, OnlySamplesTrainedOn) {
-  // Of {3, 30} one is left out, of {5, 6, 20} one: the first has no partner any more, the second still a pair.
+  // One of {3, 30} and one of {5, 6, 20} is not trained on: 3 has no partner left, 5 and 6 still form a pair.
   const std::vector<int64_t> trained = {3, 5, 20, 38};
   const EdgeDraw draw(small_store(), trained);
   EXPECT_EQ(draw.members(), 2);
@@ -109,7 +109,7 @@ TEST(EdgeDraw, OnlySamplesTrainedOn) {
   EXPECT_EQ(batch, (std::vector<int64_t>{5, 20}));
 }
 
-TEST(EdgeDraw, EndsOfWeightedPairsComeTogether) {
+TEST(EdgeDraw, EndsOfWeightedPairsAreDrawnTogether) {
   GraphStore store(20);
   store.set_edges(WeightedEdges(20, {{2, 3, 1}, {3, 9, -1}, {4, 4, 1}, {5, 19, 2}}, "test"));
   const EdgeDraw draw(store, {2, 3, 4, 5, 9});
@@ -127,8 +127,8 @@ TEST(EdgeDraw, WithoutDeductionOnlyAnsweredPairs) {
   expect_pairs(draw, 300, [&](int64_t i, int64_t j) { return store.relation(i, j) == Relation::same; });
 }
 
-// Stars about 3 (with 4 to 7) and about 9 (with 10, 11 and 7): 7 lies in both, and draws of it count twice.
-TEST(EdgeDraw, WithOneStepOfDeductionMembersOfAStar) {
+// Groups of the centers 3 (with 4 to 7) and 9 (with 10, 11 and 7): 7 lies in both, so its draws count twice.
+TEST(EdgeDraw, WithOneStepOfDeductionMembersOfAGroup) {
   GraphStore store(40, Deduction::once);
   for (int64_t s = 4; s < 8; ++s) store.insert(3, s, Relation::same);
   for (int64_t s : {10, 11, 7}) store.insert(9, s, Relation::same);
@@ -145,13 +145,13 @@ TEST(EdgeDraw, WithOneStepOfDeductionMembersOfAStar) {
   expect_frequency(draw);
 }
 
-TEST(EdgeDraw, NothingKnownAddsNothing) {
+TEST(EdgeDraw, AddsNothingWithoutRelations) {
   std::vector<int64_t> batch = {1};
   EdgeDraw(GraphStore(5), up_to(5)).add_to(batch, 4, 1, 0);
   EXPECT_EQ(batch, std::vector<int64_t>{1});
 }
 
-// The stated inclusion probabilities are the frequencies, for components of any size, an even and an odd number of draws.
+// inclusion() equals the observed frequencies, for components of any size, an even and an odd number of draws.
 TEST(EdgeDraw, InclusionIsTheFrequency) {
   GraphStore store(40);
   store.insert(0, 1, Relation::same);

@@ -1,4 +1,4 @@
-// graph_files: pairs, tables and targets from files and back, and what a bad file is told.
+// graph_files: round trips of pairs, tables and targets, and the errors of malformed files.
 #include "core/graph/graph_files.h"
 
 #include <gtest/gtest.h>
@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/noise.h"
+#include "core/graph/build.h"
 #include "core/io/h5.h"
-#include "kernels/base/error.h"
 #include "kernels/base/philox.h"
+#include "tests/support.h"
 #include "tests/test_folder.h"
 
 namespace pal::graph {
@@ -24,19 +24,12 @@ class GraphFiles : public testing::Test {
     std::ofstream(folder_ / name) << text;
     return folder_ / name;
   }
-  // What is wrong with a file, from its name on.
+  // The error message, from the name of the file on.
   template <class F>
   std::string refused(const F& read) const {
-    try {
-      read();
-    } catch (const Error& e) {
-      EXPECT_EQ(e.code(), Exit::data);
-      const std::string text = e.what();
-      const std::string folder = folder_ / "";
-      const size_t at = text.find(folder);
-      return at == std::string::npos ? text : text.substr(at + folder.size());
-    }
-    return "";
+    const std::string text = error_of(Exit::data, read), folder = folder_ / "";
+    const size_t at = text.find(folder);
+    return at == std::string::npos ? text : text.substr(at + folder.size());
   }
   std::string pairs_refused(const std::string& text) const {
     const std::string path = write(text);
@@ -57,7 +50,7 @@ WeightedEdges random_edges(int64_t n, uint64_t seed) {
   return WeightedEdges(n, pairs, "test");
 }
 
-TEST_F(GraphFiles, PairsComeBackBitForBit) {
+TEST_F(GraphFiles, PairsRoundTripBitForBit) {
   const WeightedEdges edges = random_edges(25, 4);
   for (const char* name : {"g.csv", "g.h5"}) {
     const std::string path = folder_ / name;
@@ -69,7 +62,7 @@ TEST_F(GraphFiles, PairsComeBackBitForBit) {
             std::string::npos);
 }
 
-TEST_F(GraphFiles, WhatPeopleWriteIsRead) {
+TEST_F(GraphFiles, CommonVariantsAreRead) {
   const auto file = read_pairs(write("i,j,weight\r\n0, 1, 0.5\r\n\n4,2\n3;3;-1e-3"), kAsInFile);
   EXPECT_EQ(file.samples, 5);
   ASSERT_EQ(file.pairs.size(), 3u);
@@ -141,7 +134,7 @@ TEST_F(GraphFiles, TablesAndTargets) {
   EXPECT_NE(refused([&] { read_targets(write("1,2\n1\n"), 2); }).find("line 2: numbers: 1"), std::string::npos);
 }
 
-TEST(GraphNoise, FlipsBothDirectionsOfAPairAlike) {
+TEST(GraphNoise, FlipsBothDirectionsOfAPair) {
   std::vector<WeightedPair> pairs;
   for (int64_t i = 0; i < 3000; ++i) {
     pairs.push_back({i, i + 1, 1});
@@ -154,7 +147,7 @@ TEST(GraphNoise, FlipsBothDirectionsOfAPairAlike) {
   EXPECT_EQ(WeightedEdges(3001, pairs, "flipped").pairs(), 3000) << "still symmetric";
 }
 
-TEST(GraphNoise, RedrawsAShareOfTheLabelsAmongTheClassesThereAre) {
+TEST(GraphNoise, RedrawsAShareOfTheLabels) {
   std::vector<int64_t> labels;
   for (int64_t s = 0; s < 6000; ++s) labels.push_back(s % 6 == 5 ? -1 : s % 6 * 10);  // five classes, and unknown ones
   const std::vector<int64_t> before = labels;

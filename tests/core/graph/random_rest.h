@@ -12,7 +12,7 @@ namespace pal::graph {
 
 enum class Signs { positive, any };
 
-// A symmetric rest on n positions, self-loops among its entries.
+// A symmetric rest on n positions, with self-loops.
 inline SparseRest random_rest(int64_t n, int pairs, Signs signs, uint64_t seed) {
   Random random(seed, Purpose::bench);
   std::vector<double> s(n * n, 0);

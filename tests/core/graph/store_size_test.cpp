@@ -1,4 +1,4 @@
-// store at its sizes: as many samples as ImageNet, components with many negatives, and hubs.
+// store_size: the store at scale: as many samples as ImageNet, components with many negatives, and hubs.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -20,12 +20,12 @@ TEST(LargeStore, ImageNetSizeIsQuick) {
   EXPECT_EQ(store.components(), 1000);
   EXPECT_EQ(store.relation(0, 1000), Relation::same);
   EXPECT_EQ(store.relation(0, 1), Relation::different);
-  // Ten times the bound: this guards the complexity, the benchmark measures.
+  // Ten times the expected time: this test guards the complexity, the benchmark measures the speed.
   EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 20);
 }
 
 TEST(LargeStore, MergesOfComponentsWithManyNegatives) {
-  // Stars whose centers are merged one into the next: moving the larger list each time would be quadratic.
+  // Star graphs of negatives whose centers are merged one after the other: moving the larger list would be quadratic.
   const int64_t stars = 300, leaves = 300;
   GraphStore store(stars * (leaves + 1));
   const auto center = [&](int64_t s) { return s * (leaves + 1); };
@@ -38,11 +38,11 @@ TEST(LargeStore, MergesOfComponentsWithManyNegatives) {
   EXPECT_EQ(store.relation(1, 2), Relation::unknown);
 }
 
-// Hubs that merge with each other and with small components, and that come to be by a merge.
+// Hubs that merge with each other and with small components, and hubs that a merge creates.
 TEST(LargeStore, HubsKnowWhichOfThemDiffer) {
   constexpr int64_t kMany = HubPairs::kNegatives, kTemplates = 70, kSamples = kTemplates + 2 * kMany;
   Random random(4, Purpose::bench);
-  const auto of_class = [](int64_t s) { return s < kTemplates ? s / 2 : s % 40; };  // two templates of a class
+  const auto of_class = [](int64_t s) { return s < kTemplates ? s / 2 : s % 40; };  // two templates per class
   GraphStore store(kSamples);
   int64_t hubs = 0, known = 0;
   const auto expect_bits = [&] {
@@ -57,9 +57,9 @@ TEST(LargeStore, HubsKnowWhichOfThemDiffer) {
         HubPairs::set(row, store.hub(b));
         ++known;
       }
-      HubPairs::Row told = store.hubs().row(store.hub(a));
-      told.resize(2, 0);
-      ASSERT_EQ(told, row) << "template " << a;
+      HubPairs::Row row_of_hub = store.hubs().row(store.hub(a));
+      row_of_hub.resize(2, 0);
+      ASSERT_EQ(row_of_hub, row) << "template " << a;
     }
   };
   for (int round = 0; round < 6; ++round) {
@@ -78,7 +78,7 @@ TEST(LargeStore, HubsKnowWhichOfThemDiffer) {
   expect_bits();
 }
 
-TEST(LargeStore, AHubTakesOverWhatASmallerComponentKnowsOfOtherHubs) {
+TEST(LargeStore, AHubTakesOverTheNegativesOfAMergedComponent) {
   constexpr int64_t kMany = HubPairs::kNegatives;
   GraphStore store(3 + 2 * kMany);
   for (int64_t s = 0; s < 2 * kMany; ++s) store.insert(s % 2, 3 + s, Relation::different);

@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "core/io/files.h"
-#include "core/label/group_commit.h"
 #include "core/label/label_stats.h"
 #include "core/label/rate_limit.h"
 #include "core/label/users.h"
@@ -38,6 +37,18 @@ CardAnswer filled(const std::string& person, const std::string& uuid, const orac
   CardAnswer a{person, uuid, card.id};
   for (const int64_t m : card.members) a.verdicts.emplace_back(m, verdict);
   return a;
+}
+
+TEST(Leases, OnePersonAtATimeUntilTheTimeIsOver) {
+  QuestionLeases leases(10);
+  EXPECT_TRUE(leases.take(1, "ann", 0));
+  EXPECT_TRUE(leases.take(1, "ann", 1)) << "again";
+  EXPECT_FALSE(leases.take(1, "bob", 5));
+  EXPECT_TRUE(leases.take(1, "bob", 5, 2)) << "two are wanted";
+  EXPECT_EQ(leases.holders(1, 5), (std::vector<std::string>{"ann", "bob"}));
+  EXPECT_TRUE(leases.take(1, "cid", 15.5)) << "all are over";
+  leases.release(1, "cid");
+  EXPECT_TRUE(leases.holders(1, 16).empty());
 }
 
 TEST(LabelTokens, AreOfTheSecretThePurposeAndThePerson) {
@@ -98,8 +109,7 @@ TEST(LabelPeople, LinksAreGoodOnceAndCookiesLast) {
                                    cookie.substr(1), std::string("..") + cookie}) {
     EXPECT_EQ(people.of_cookie(wrong), nullptr) << wrong;
   }
-  EXPECT_EQ(Users({{"bob"}}, tokens, folder / "links").of_cookie(cookie), nullptr)
-      << "who is not in the file any more";
+  EXPECT_EQ(Users({{"bob"}}, tokens, folder / "links").of_cookie(cookie), nullptr) << "who is not in the file any more";
 }
 
 TEST(LabelPeople, FilesThatAreWrongSaySo) {
@@ -174,10 +184,11 @@ TEST_F(LabelDesk, HandsOutEachQuestionOnceAndToAsManyAsAreWanted) {
   ASSERT_EQ(eve.size(), 1u) << "the others are with two people";
   EXPECT_EQ(eve[0].id, 3);
   EXPECT_EQ(service.next("ann", 1, 2)[0].id, ann[0].id) << "a reload shows the same";
-  EXPECT_EQ(service.take(filled("ann", kU1, ann[0])), "");
+  EXPECT_EQ(service.record(filled("ann", kU1, ann[0])), "");
   EXPECT_NE(service.next("ann", 2, 1)[0].id, ann[0].id) << "never what they answered themselves";
-  for (const oracle::Query& q : service.next("ann", 350, 5)) EXPECT_NE(q.id, ann[0].id) << "nor when nobody else holds it";
-  EXPECT_EQ(service.take(filled("bob", kU2, bob[0], oracle::Verdict::no)), "");
+  for (const oracle::Query& q : service.next("ann", 350, 5))
+    EXPECT_NE(q.id, ann[0].id) << "nor when nobody else holds it";
+  EXPECT_EQ(service.record(filled("bob", kU2, bob[0], oracle::Verdict::no)), "");
   EXPECT_EQ(ledger_.open_questions(), 8);
   EXPECT_EQ(service.next("eve", 400, 5).size(), 2u) << "leases end";
 }
@@ -188,7 +199,7 @@ TEST_F(LabelDesk, LargeQueriesComeInParts) {
   const auto first = service.next("ann", 0, 3);
   ASSERT_EQ(first.size(), 1u);
   EXPECT_EQ(first[0].members.size(), 15u);
-  EXPECT_EQ(service.take(filled("ann", kU1, first[0])), "");
+  EXPECT_EQ(service.record(filled("ann", kU1, first[0])), "");
   const auto rest = service.next("ann", 0, 3);
   ASSERT_EQ(rest.size(), 1u);
   EXPECT_EQ(rest[0].members, (std::vector<int64_t>{115, 116, 117}));
@@ -198,30 +209,30 @@ TEST_F(LabelDesk, TheSameAnswerCountsOnceAndUndoSupersedes) {
   ask(2, 3, 1);
   AnswerService service(ledger_, folder_.path().string(), {});
   const oracle::Query card = service.next("ann", 0, 1)[0];
-  for (int k = 0; k < 3; ++k) EXPECT_EQ(service.take(filled("ann", kU1, card)), "");
+  for (int k = 0; k < 3; ++k) EXPECT_EQ(service.record(filled("ann", kU1, card)), "");
   EXPECT_EQ(ledger_.all_answers().size(), 3u);
-  EXPECT_NE(service.take(filled("ann", kU2, card)), "") << "a second answer of the same person";
-  EXPECT_NE(service.take_back("bob", kU1), "") << "somebody else's";
-  for (int k = 0; k < 2; ++k) EXPECT_EQ(service.take_back("ann", kU1), "");
+  EXPECT_NE(service.record(filled("ann", kU2, card)), "") << "a second answer of the same person";
+  EXPECT_NE(service.undo("bob", kU1), "") << "somebody else's";
+  for (int k = 0; k < 2; ++k) EXPECT_EQ(service.undo("ann", kU1), "");
   EXPECT_EQ(ledger_.all_answers().size(), 6u) << "nothing is deleted";
   EXPECT_EQ(service.next("ann", 0, 1)[0].id, card.id) << "asked again";
-  EXPECT_EQ(service.take(filled("ann", kU2, card, oracle::Verdict::no)), "");
+  EXPECT_EQ(service.record(filled("ann", kU2, card, oracle::Verdict::no)), "");
   CardAnswer changed = filled("ann", kU3, card, oracle::Verdict::unsure);
   changed.replaces = kU2;
-  for (int k = 0; k < 2; ++k) EXPECT_EQ(service.take(changed), "");
+  for (int k = 0; k < 2; ++k) EXPECT_EQ(service.record(changed), "");
   const std::vector<PastCard> past = service.past("ann", 10);
   ASSERT_EQ(past.size(), 1u);
   EXPECT_EQ(past[0].uuid, kU3);
   EXPECT_EQ(past[0].verdicts, changed.verdicts);
   CardAnswer foreign = filled("ann", std::string(32, '4'), card);
   foreign.verdicts = {{7, oracle::Verdict::yes}};
-  EXPECT_NE(service.take(foreign), "") << "a member that was not asked";
+  EXPECT_NE(service.record(foreign), "") << "a member that was not asked";
 }
 
 TEST_F(LabelDesk, ASkippedCardIsForSomebodyElse) {
   ask(1, 2, 1);
   AnswerService service(ledger_, folder_.path().string(), {});
-  EXPECT_EQ(service.take(filled("ann", kU1, service.next("ann", 0, 1)[0], oracle::Verdict::skip)), "");
+  EXPECT_EQ(service.record(filled("ann", kU1, service.next("ann", 0, 1)[0], oracle::Verdict::skip)), "");
   EXPECT_TRUE(service.next("ann", 1, 1).empty());
   EXPECT_EQ(service.next("bob", 1, 1).size(), 1u);
   EXPECT_EQ(ledger_.open_questions(), 2);
@@ -256,11 +267,12 @@ TEST_F(LabelDesk, GoldIsShownToEverybodyOnce) {
       seen += card.sampler == kGoldSampler;
       EXPECT_EQ(card.sampler == kGoldSampler, k == 3);
       EXPECT_EQ(
-          service.take(filled(person, std::string(30, person[0] == 'a' ? 'a' : 'b') + "0" + std::to_string(k), card)), "");
+          service.record(filled(person, std::string(30, person[0] == 'a' ? 'a' : 'b') + "0" + std::to_string(k), card)),
+          "");
     }
     EXPECT_EQ(seen, 1);
   }
-  const LabelStats s = look_at_answers(ledger_, graph::GraphStore(1000), oracle::ConsensusKind::majority, [] {
+  const LabelStats s = label_stats(ledger_, graph::GraphStore(1000), oracle::ConsensusKind::majority, [] {
     std::vector<int64_t> labels(1000, -1);
     labels[1] = labels[2] = 0, labels[3] = 1;
     return labels;
@@ -269,8 +281,8 @@ TEST_F(LabelDesk, GoldIsShownToEverybodyOnce) {
   EXPECT_EQ(s.gold.at("ann").of, 2);
   EXPECT_EQ(service.next("eve", 0, 40).front().sampler, "captcha");
   for (const oracle::Query& q : service.next("eve", 0, 40))
-    EXPECT_EQ(service.take(filled("eve", std::string(29, 'e') + std::to_string(100 + q.id), q, oracle::Verdict::skip)),
-              "");
+    EXPECT_EQ(
+        service.record(filled("eve", std::string(29, 'e') + std::to_string(100 + q.id), q, oracle::Verdict::skip)), "");
   const std::vector<oracle::Query> left = service.next("zoe", 0, 1), none = service.next("eve", 0, 5);
   EXPECT_EQ(left.size(), 1u);
   for (const oracle::Query& q : none) EXPECT_EQ(q.sampler, kGoldSampler) << "when there is nothing else";
@@ -297,9 +309,9 @@ TEST(LabelBeside, AnswersReachTheJobOnceWhateverIsKilled) {
     AnswerService service(copy, run, options);
     const auto cards = service.next("ann", 0, 2);
     ASSERT_EQ(cards.size(), 2u);
-    EXPECT_EQ(service.take(filled("ann", kU1, cards[0])), "");
-    EXPECT_EQ(service.take(filled("ann", kU2, cards[1], oracle::Verdict::no)), "");
-    EXPECT_EQ(service.take_back("ann", kU2), "");
+    EXPECT_EQ(service.record(filled("ann", kU1, cards[0])), "");
+    EXPECT_EQ(service.record(filled("ann", kU2, cards[1], oracle::Verdict::no)), "");
+    EXPECT_EQ(service.undo("ann", kU2), "");
     EXPECT_NE(service.next("ann", 0, 5)[0].id, cards[0].id) << "though the job has not taken it in yet";
   }
   std::filesystem::remove_all(folder / "inbox");  // as if the server had been killed before it could hand on
@@ -310,7 +322,7 @@ TEST(LabelBeside, AnswersReachTheJobOnceWhateverIsKilled) {
     publish();
     service.refresh(warnings);
     EXPECT_EQ(service.queue().open(), 2);
-    EXPECT_EQ(service.take(filled("ann", kU3, service.next("ann", 0, 1)[0])), "");
+    EXPECT_EQ(service.record(filled("ann", kU3, service.next("ann", 0, 1)[0])), "");
     // Somebody else answers what is left by file.
     job.record_answers({{3, 2, 140, oracle::Verdict::no, "file"}, {3, 2, 141, oracle::Verdict::no, "file"}});
     oracle::Inbox(run).drain(job, warnings);
@@ -336,11 +348,11 @@ TEST(LabelBeside, GoldIsNotHandedOn) {
   options.writer = Writer::job;
   options.gold_every = 1;
   AnswerService service(copy, folder.path().string(), options);
-  EXPECT_EQ(service.take(filled("ann", kU1, service.next("ann", 0, 1)[0])), "");
+  EXPECT_EQ(service.record(filled("ann", kU1, service.next("ann", 0, 1)[0])), "");
   const oracle::Query gold = service.next("ann", 0, 1)[0];
   ASSERT_EQ(gold.id, kOwnGold);
-  EXPECT_EQ(service.take(filled("ann", kU2, gold)), "");
-  EXPECT_EQ(service.take_back("ann", kU2), "");
+  EXPECT_EQ(service.record(filled("ann", kU2, gold)), "");
+  EXPECT_EQ(service.undo("ann", kU2), "");
   EXPECT_EQ(service.resolve("bob", kU3, 1, 100, oracle::Verdict::no), "");
   std::vector<std::string> warnings;
   const oracle::LedgerIntake intake = oracle::Inbox(folder.path().string()).drain(job, warnings);

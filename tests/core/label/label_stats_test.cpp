@@ -1,4 +1,4 @@
-// label_stats: what follows from the answers so far: relations told and implied, contradictions with their chain, the consensus.
+// label_stats: what follows from the answers so far: answered and inferred pairs, contradictions with their chain, the consensus.
 #include "core/label/label_stats.h"
 
 #include <gtest/gtest.h>
@@ -25,17 +25,17 @@ TEST(LabelStanding, CountsWhatFollowsAndFindsTheChain) {
   AnswerService service(ledger, folder.path().string(), {});
   const auto say = [&](const std::string& who, int64_t query, const std::string& uuid,
                        std::vector<std::pair<int64_t, oracle::Verdict>> verdicts) {
-    EXPECT_EQ(service.take({who, uuid, query, std::move(verdicts), 6}), "");
+    EXPECT_EQ(service.record({who, uuid, query, std::move(verdicts), 6}), "");
   };
   say("ann", 1, card_uuid('1'), {{1, oracle::Verdict::yes}, {2, oracle::Verdict::yes}, {3, oracle::Verdict::no}});
   say("ann", 2, card_uuid('2'), {{4, oracle::Verdict::yes}});
   say("ann", 3, card_uuid('3'), {{2, oracle::Verdict::no}});  // against 0 = 1, 0 = 2
   say("ann", 4, card_uuid('4'), {{6, oracle::Verdict::unsure}});
-  const auto look = [&] { return look_at_answers(ledger, graph::GraphStore(10), oracle::ConsensusKind::majority, {}); };
+  const auto look = [&] { return label_stats(ledger, graph::GraphStore(10), oracle::ConsensusKind::majority, {}); };
   LabelStats s = look();
   // {0, 1, 2} and {3, 4}: 3 + 1 pairs the same, 6 different.
   EXPECT_EQ(s.known, 10);
-  EXPECT_EQ(s.told, 4);
+  EXPECT_EQ(s.answered_pairs, 4);
   EXPECT_EQ(s.components, 7);
   EXPECT_EQ(s.unsure, 1);
   EXPECT_EQ(s.history.back().known, 10);
@@ -47,7 +47,7 @@ TEST(LabelStanding, CountsWhatFollowsAndFindsTheChain) {
   for (const AskedLink& l : s.disputes[0].chain) EXPECT_EQ(l.query, 1);
   // One click: the link is wrong.
   EXPECT_EQ(service.resolve("bob", card_uuid('5'), s.disputes[0].chain[0].query, s.disputes[0].chain[0].member,
-                        oracle::Verdict::no),
+                            oracle::Verdict::no),
             "");
   s = look();
   EXPECT_TRUE(s.disputes.empty());
@@ -72,7 +72,7 @@ TEST(LabelStanding, TheConsensusDecides) {
   }
   ledger.record_answers(answers);
   const auto relation = [&](oracle::ConsensusKind kind) {
-    return look_at_answers(ledger, graph::GraphStore(50), kind, {}).store->relation(40, 41);
+    return label_stats(ledger, graph::GraphStore(50), kind, {}).store->relation(40, 41);
   };
   EXPECT_EQ(relation(oracle::ConsensusKind::majority), graph::Relation::same);
   EXPECT_EQ(relation(oracle::ConsensusKind::dawid_skene), graph::Relation::different);

@@ -1,12 +1,12 @@
-// barlow: both forms against the matrices taken literally, finite differences, any world size, the optimum, and columns
-// and degrees of 0.
+// barlow: both forms against dense matrices, finite differences, any world size, the optimum, and columns and degrees
+// of 0.
 #include "core/loss/barlow.h"
 
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
-#include "core/config/config.h"
 #include "tests/core/loss/loss_cases.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::loss {
 namespace {
@@ -22,7 +22,7 @@ std::vector<double> normalized(std::vector<double> g, int64_t n) {
   return g;
 }
 
-// Of columns x, y (rows, dims) and Ĝ: the cost of C = xᵀĜy.
+// The loss of C = xᵀĜy for x, y (rows, dims).
 double correlation_cost(const std::vector<double>& x, const std::vector<double>& y, const std::vector<double>& g,
                         int64_t rows, int64_t dims, double lambda) {
   double sum = 0;
@@ -137,10 +137,11 @@ TEST(Barlow, IsMadeFromTheConfig) {
   const auto graph = test_graphs(6, 2, graph::Signs::any)[2].second;
   const at::Tensor z = random_rows(12, 4, 2);
   const auto value = [&](const Criterion& c) { return run_sliced(c, z, graph, {0, 6}).value; };
-  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=barlow"}))),
+  EXPECT_EQ(value(make_criterion(spec_of({"loss.kind=barlow"}).loss)),
             value(make_barlow({BarlowForm::cross, 0.005, 1, graph::SelfLoops::off})));
-  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=barlow", "loss.barlow=graph", "loss.lambda=0.2",
-                                                           "loss.scale=0.1", "graph.self_loops=on"}))),
+  EXPECT_EQ(value(make_criterion(spec_of({"loss.kind=barlow", "loss.barlow=graph", "loss.lambda=0.2", "loss.scale=0.1",
+                                          "graph.self_loops=on"})
+                                     .loss)),
             value(make_barlow({BarlowForm::graph, 0.2, 0.1, graph::SelfLoops::on})));
 }
 

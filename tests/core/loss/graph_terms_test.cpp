@@ -1,17 +1,16 @@
-// graph_terms: what crosses the ranks, and how the rows of the sparse rest are carried.
+// graph_terms: the communication between ranks, and the halo of the sparse rest.
 #include "core/loss/graph_terms.h"
 
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
 #include "core/loss/halo.h"
-#include "core/loss/layer_share.h"
 #include "tests/core/loss/loss_cases.h"
 
 namespace pal::loss {
 namespace {
 
-// Collectives that one invariance takes on each of two ranks.
+// The number of collectives of one invariance term on each of two ranks.
 int64_t collectives(const graph::BatchGraph& graph, const std::vector<int64_t>& rank_begin) {
   std::vector<int64_t> calls(2);
   comm::run_ranks(2, [&](comm::ThreadComm& comm) {

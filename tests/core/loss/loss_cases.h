@@ -1,4 +1,4 @@
-// loss_cases: graphs, batches and slicings on which the criteria are tested, and the comparison with a dense formula.
+// loss_cases: graphs, batches and slicings for the tests of criteria, and the comparison with a dense formula.
 #pragma once
 
 #include <ATen/TensorOperators.h>
@@ -66,7 +66,7 @@ inline std::vector<std::pair<std::string, graph::BatchGraph>> test_graphs(int64_
   return graphs;
 }
 
-// Rows of very different spread, off center, so that the hinge is on for some columns and off for others.
+// Columns of very different spread and nonzero mean, so that the hinge is active for some columns only.
 inline at::Tensor random_rows(int64_t rows, int64_t dims, uint64_t seed) {
   at::Tensor z = at::empty({rows, dims}, at::kDouble);
   Random random(seed, Purpose::bench);
@@ -91,11 +91,11 @@ inline Batch slice_of(const graph::BatchGraph& graph, const std::vector<int64_t>
   return batch;
 }
 
-// What a case gives a rank's batch beside its graph; begin and end are set.
+// Adds the inputs of a case to a rank's batch, in which begin and end are set.
 using Prepare = std::function<void(Batch&)>;
 
-// Runs the criterion on the slices [rank_begin[r], rank_begin[r + 1]) of a global z (global row = view · n + position);
-// value and terms must be the same bits on every rank; dz comes back in global order.
+// Runs the criterion on the slices [rank_begin[r], rank_begin[r + 1]) of a global z (global row = view · n + position).
+// Value and terms must be the same bits on every rank; dz is returned in global order.
 inline LossResult run_sliced(const Criterion& criterion, const at::Tensor& z, const graph::BatchGraph& graph,
                              const std::vector<int64_t>& rank_begin, const Prepare& prepare = {}) {
   const int ranks = static_cast<int>(rank_begin.size()) - 1;
@@ -139,7 +139,7 @@ inline double distance(const at::Tensor& a, const at::Tensor& b) {
   return length(a.to(at::kDouble) - b.to(at::kDouble));
 }
 
-// Rows of norm 1, as a formula takes them; a row of norm 0 stays 0.
+// Normalized rows for a formula; a row of norm 0 stays 0.
 inline std::vector<double> unit(std::vector<double> z, int64_t dims) {
   for (size_t i = 0; i < z.size(); i += dims) {
     double square = 0;
@@ -188,7 +188,7 @@ inline void expect_equal_to_formula(const Criterion& criterion, const DenseLoss&
   EXPECT_LT(distance(result.dz, gradient), 1e-7 * (1e-3 + length(gradient)));
 }
 
-// The contract: any W, any slices, the same loss.
+// The same loss for any W and any slices.
 inline void expect_any_world_size(const Criterion& criterion, const at::Tensor& z, const graph::BatchGraph& graph,
                                   const Prepare& prepare = {}) {
   const int64_t n = graph.samples;

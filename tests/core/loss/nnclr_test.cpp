@@ -1,4 +1,4 @@
-// nnclr: against the softmax taken literally, the textbook two-view form, finite differences, any world size; and the queue.
+// nnclr: against a dense softmax, the textbook two-view form, finite differences, any world size; and the queue.
 #include "core/loss/nnclr.h"
 
 #include <ATen/ops/equal.h>
@@ -8,7 +8,6 @@
 #include <algorithm>
 
 #include "core/config/config.h"
-#include "core/loss/support_queue.h"
 #include "tests/core/loss/loss_cases.h"
 
 namespace pal::loss {
@@ -26,7 +25,8 @@ Prepare with_support(const at::Tensor& anchors, const at::Tensor& support, at::S
   };
 }
 
-// Rows of the support, the nearest of each anchor first; `own`: the support is of the batch's samples, and nobody is its own neighbor.
+// Rows of the support, nearest first for each anchor. `own`: the support holds the batch's samples, and a sample is not
+// its own neighbor.
 std::vector<std::vector<int64_t>> by_nearness(const at::Tensor& anchors, const at::Tensor& support, bool own) {
   const int64_t dims = anchors.size(1);
   const std::vector<double> a = unit(flat(anchors), dims), s = unit(flat(support), dims);
@@ -105,7 +105,7 @@ TEST(Nnclr, EqualsTheDenseFormulaAndItsFiniteDifferences) {
         expect(1, NeighborSource::support, neighbors_of(support, rows, nearest));
         expect(1, NeighborSource::batch, neighbors_of(first_views, rows, [&](int64_t i) { return others[i][0]; }));
         expect(0, NeighborSource::support, unit(flat(anchors), dims));
-        // One of the three nearest, by the row's place in the batch.
+        // One of the three nearest, by the row's index in the batch.
         expect(3, NeighborSource::support, neighbors_of(support, rows, [&](int64_t i) {
                  return near[i][Random(0, Purpose::pairs, 0, static_cast<uint64_t>(i)).below(3)];
                }));
@@ -121,7 +121,7 @@ TEST(Nnclr, IsTheSameForAnyWorldSize) {
     for (const auto& [k, of] : {std::pair(1, NeighborSource::support), std::pair(3, NeighborSource::support),
                                 std::pair(2, NeighborSource::batch), std::pair(0, NeighborSource::support)}) {
       const Criterion criterion = make_nnclr({{0.5, Reduction::mean}, k, of});
-      // The neighbors are those of the rounded rows in both types.
+      // Both types search the neighbors of the rounded rows.
       const Criterion rounded = [&](const at::Tensor& rows, const Batch& batch, comm::Comm& comm) {
         Batch typed = batch;
         with_support(anchors.to(at::kFloat), support.to(at::kFloat), rows.scalar_type())(typed);
@@ -138,7 +138,7 @@ TEST(Nnclr, IsTheTextbookFormOnTwoViews) {
   const graph::BatchGraph graph = test_graphs(n, 2, graph::Signs::positive)[0].second;
   const at::Tensor z = random_rows(2 * n, dims, 3), anchors = random_rows(2 * n, dims, 4),
                    one = random_rows(1, dims, 5);
-  // A support of one row: every neighbor is it.
+  // With a support of one row every neighbor is that row.
   const std::vector<double> q = unit(flat(z), dims), s = unit(flat(one), dims);
   double expected = 0;
   for (int64_t v : {0, 1}) {
@@ -201,7 +201,7 @@ TEST(SupportQueue, IsFirstInFirstOutAndTheSameOnEveryRank) {
       EXPECT_TRUE(step > 0 || at::equal(queue.rows(), drawn)) << "nothing enters before the guard";
       queue.commit();
     }
-    // 5 rows, then 5 more: rows 5, 6 and 0, 1, 2 are the newer ones; 3 and 4 are of the first step.
+    // Two steps of 5 rows: rows 5, 6, 0, 1, 2 are of the second step, 3 and 4 of the first.
     const std::vector<double> rows = flat(queue.rows()), first = unit(flat(z), 3);
     for (int64_t k = 0; k < 10; ++k) {
       if (k < 3 || k >= 5 + 3) continue;

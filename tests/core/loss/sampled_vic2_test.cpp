@@ -1,4 +1,4 @@
-// sampled_vic2: both forms on listed pairs and on all of them, against their formulas; the identities of the full sums; the
+// sampled_vic2: both forms on listed pairs and on all pairs, against their formulas; identities of the full sums; the
 // mean over draws; any world size.
 #include "core/loss/sampled_vic2.h"
 
@@ -7,9 +7,9 @@
 
 #include <set>
 
-#include "core/config/config.h"
 #include "core/loss/vic2.h"
 #include "tests/core/loss/loss_cases.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::loss {
 namespace {
@@ -24,7 +24,7 @@ PairSample all_pairs(int64_t rows) {
   return sample;
 }
 
-// Pairs that cross ranks, twice and with themselves, of different probabilities.
+// Pairs across ranks, repeated pairs and self-pairs, with different probabilities.
 PairSample some_pairs(int64_t rows, uint64_t seed) {
   PairSample sample = draw_pairs(rows, 15, PairDraw::any, seed, 0);
   for (int64_t k : {0, 1}) {
@@ -86,7 +86,7 @@ TEST(SampledVic2, IsTheSameForAnyWorldSize) {
   for (const auto& [name, graph] : test_graphs(10, 2, graph::Signs::any)) {
     for (SampledForm form : {SampledForm::unbiased, SampledForm::printed}) {
       for (int given : {0, 3}) {
-        if (given == 0 && form == SampledForm::unbiased) continue;  // VIC²'s own sums
+        if (given == 0 && form == SampledForm::unbiased) continue;  // computed by the sums of VIC²
         SCOPED_TRACE(name + ", form " + std::to_string(static_cast<int>(form)) + ", given " + std::to_string(given));
         expect_any_world_size(make_sampled_vic2({form, graph::SelfLoops::on, Reduction::mean}), random_rows(20, 5, 5),
                               graph, [&](Batch& batch) {
@@ -115,7 +115,7 @@ TEST(SampledVic2, FullSumsAreVic2AndItsIdentity) {
               1e-10 * std::abs(identity));
 }
 
-// The mean over draws is the full sum: in standard errors. The printed form of the same draws is far from it.
+// The mean over draws equals the full sum within standard errors. The printed form of the same draws does not.
 TEST(SampledVic2, DrawsAreUnbiased) {
   const auto graph = test_graphs(5, 2, graph::Signs::any)[2].second;
   const at::Tensor z = random_rows(10, 3, 7);
@@ -161,7 +161,7 @@ TEST(SampledVic2, BadInputAndConfig) {
     return run_sliced(c, z, graph, {0, 4}, prepare).value;
   };
   const Criterion made =
-      make_criterion(config::Config::defaults({"loss.kind=sampled_vic2", "loss.form=printed", "graph.self_loops=off"}));
+      make_criterion(spec_of({"loss.kind=sampled_vic2", "loss.form=printed", "graph.self_loops=off"}).loss);
   EXPECT_EQ(value(made, {}),
             value(make_sampled_vic2({SampledForm::printed, graph::SelfLoops::off, Reduction::mean}), {}));
   EXPECT_THROW(value(made, [](Batch& batch) { batch.repelled = PairSample{{0}, {8}, {1}}; }), Error);

@@ -1,11 +1,11 @@
-// simclr: against the softmax taken literally, finite differences, the textbook NT-Xent, any world size, and rows of norm 0.
+// simclr: against a dense softmax, finite differences, the textbook NT-Xent, any world size, and rows of norm 0.
 #include "core/loss/simclr.h"
 
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
-#include "core/config/config.h"
 #include "tests/core/loss/loss_cases.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::loss {
 namespace {
@@ -55,7 +55,7 @@ TEST(Simclr, IsTheSameForAnyWorldSize) {
   }
 }
 
-// NT-Xent as the paper has it: 2N rows, the positive of i is the other view of its sample.
+// NT-Xent of the paper: 2N rows, the positive of i is the other view of its sample.
 TEST(Simclr, IsNtXentOnTwoViews) {
   const int64_t n = 7, dims = 5;
   const graph::BatchGraph graph = test_graphs(n, 2, graph::Signs::positive)[0].second;
@@ -91,10 +91,8 @@ TEST(Simclr, IsMadeFromTheConfig) {
   const auto graph = test_graphs(6, 2, graph::Signs::any)[2].second;
   const at::Tensor z = random_rows(12, 4, 2);
   const auto value = [&](const Criterion& c) { return run_sliced(c, z, graph, {0, 6}).value; };
-  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=simclr"}))),
-            value(make_simclr({0.1, Reduction::mean})));
-  EXPECT_EQ(value(make_criterion(
-                config::Config::defaults({"loss.kind=simclr", "loss.temperature=0.3", "loss.reduction=sum"}))),
+  EXPECT_EQ(value(make_criterion(spec_of({"loss.kind=simclr"}).loss)), value(make_simclr({0.1, Reduction::mean})));
+  EXPECT_EQ(value(make_criterion(spec_of({"loss.kind=simclr", "loss.temperature=0.3", "loss.reduction=sum"}).loss)),
             value(make_simclr({0.3, Reduction::sum})));
 }
 

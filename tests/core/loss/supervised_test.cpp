@@ -4,8 +4,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
-#include "core/config/config.h"
 #include "tests/core/loss/loss_cases.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::loss {
 namespace {
@@ -50,17 +50,16 @@ TEST(Supervised, EqualsTheFormulaAndItsFiniteDifferences) {
 TEST(Supervised, MissingAndBadLabels) {
   const graph::BatchGraph graph = test_graphs(4, 2, graph::Signs::any)[0].second;
   const at::Tensor z = random_rows(8, 3, 1);
-  const Criterion made = make_criterion(config::Config::defaults({"loss.kind=cross_entropy", "graph.kind=mixed"}));
+  const Criterion made = make_criterion(spec_of({"loss.kind=cross_entropy", "graph.kind=mixed"}).loss);
   const LossResult none = run_sliced(made, z, graph, {0, 2, 4}, [](Batch& batch) { batch.labels.assign(4, -1); });
   EXPECT_EQ(none.value, 0);
   EXPECT_EQ(length(none.dz), 0);
   EXPECT_THROW(run_sliced(made, z, graph, {0, 4}), Error) << "no labels at all";
-  EXPECT_THROW(
-      run_sliced(make_criterion(config::Config::defaults({"loss.kind=mse", "graph.kind=mixed"})), z, graph, {0, 4},
-                 [](Batch& batch) {
-                   batch.labels = {0, 1, 2, 3};
-                 }),
-      Error)
+  EXPECT_THROW(run_sliced(make_criterion(spec_of({"loss.kind=mse", "graph.kind=mixed"}).loss), z, graph, {0, 4},
+                          [](Batch& batch) {
+                            batch.labels = {0, 1, 2, 3};
+                          }),
+               Error)
       << "a class beyond the outputs";
 }
 

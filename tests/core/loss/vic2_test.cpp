@@ -1,12 +1,12 @@
-// vic2: against ‖ZZᵀ − G‖² taken literally, finite differences, its optimum, and any world size.
+// vic2: against the dense ‖ZZᵀ − G‖², finite differences, its optimum, and any world size.
 #include "core/loss/vic2.h"
 
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
 #include "core/config/config.h"
-#include "core/loss/scl.h"
 #include "tests/core/loss/loss_cases.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::loss {
 namespace {
@@ -73,7 +73,7 @@ TEST(Scl, IsVic2OfUnitRows) {
     EXPECT_TRUE(std::isfinite(length(run_sliced(make_scl(options), z, graph, {0, 6}).dz)));
   }
   const auto graph = test_graphs(6, 2, graph::Signs::any)[2].second;
-  const Criterion made = make_criterion(config::Config::defaults({"loss.kind=scl", "graph.self_loops=off"}));
+  const Criterion made = make_criterion(spec_of({"loss.kind=scl", "graph.self_loops=off"}).loss);
   EXPECT_EQ(run_sliced(made, random_rows(12, 4, 2), graph, {0, 6}).value,
             run_sliced(make_scl({graph::SelfLoops::off, Reduction::mean}), random_rows(12, 4, 2), graph, {0, 6}).value);
 }
@@ -89,7 +89,7 @@ TEST(Vic2, ClassesAsAxesAreTheOptimumOfTheSupervisedGraph) {
   const graph::BatchGraph graph = graph::build_batch_graph(store, graph::GraphKind::supervised, 0, samples, 2);
   at::Tensor z = at::zeros({24, 5}, at::kDouble);
   for (int64_t i = 0; i < 24; ++i) {
-    // A rotation of the axes 0 and 1 leaves the optimum.
+    // A rotation of the axes 0 and 1 preserves the optimum.
     const double c = 0.6, s = 0.8;
     const int64_t label = labels[i % 12];
     if (label == 0) z[i][0] = c, z[i][1] = s;
@@ -106,11 +106,10 @@ TEST(Vic2, IsMadeFromTheConfig) {
   const auto graph = test_graphs(6, 2, graph::Signs::any)[2].second;
   const at::Tensor z = random_rows(12, 4, 2);
   const auto value = [&](const Criterion& c) { return run_sliced(c, z, graph, {0, 6}).value; };
-  EXPECT_EQ(value(make_criterion(config::Config::defaults({"loss.kind=vic2"}))),
+  EXPECT_EQ(value(make_criterion(spec_of({"loss.kind=vic2"}).loss)),
             value(make_vic2({graph::SelfLoops::on, Reduction::mean})));
-  EXPECT_EQ(
-      value(make_criterion(config::Config::defaults({"loss.kind=vic2", "graph.self_loops=off", "loss.reduction=sum"}))),
-      value(make_vic2({graph::SelfLoops::off, Reduction::sum})));
+  EXPECT_EQ(value(make_criterion(spec_of({"loss.kind=vic2", "graph.self_loops=off", "loss.reduction=sum"}).loss)),
+            value(make_vic2({graph::SelfLoops::off, Reduction::sum})));
 }
 
 }  // namespace

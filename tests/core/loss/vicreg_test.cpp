@@ -7,13 +7,14 @@
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
-#include "core/config/config.h"
 #include "tests/core/loss/loss_cases.h"
+#include "tests/core/spec_of.h"
+#include "tests/support.h"
 
 namespace pal::loss {
 namespace {
 
-// Σ over the rows [begin, end) of the two moment terms, straight from the definition.
+// The two moment terms over the rows [begin, end), by definition.
 std::pair<double, double> dense_moments(const std::vector<double>& z, int64_t begin, int64_t end, int64_t dims,
                                         double epsilon) {
   const auto n = static_cast<double>(end - begin);
@@ -75,7 +76,7 @@ TEST(Vicreg, EqualsTheDenseFormulaAndItsFiniteDifferences) {
     for (const auto& [name, graph] : test_graphs(6, views, graph::Signs::positive)) {
       for (Moments moments : {Moments::per_view, Moments::pooled}) {
         for (Reduction reduction : {Reduction::mean, Reduction::sum}) {
-          for (int64_t dims : {1, 4, 21}) {  // 21 is wider than any group is long: the Gram form
+          for (int64_t dims : {1, 4, 21}) {  // 21 exceeds the rows of every group: the Gram form
             SCOPED_TRACE(name + ", views " + std::to_string(views) + ", moments " +
                          std::to_string(static_cast<int>(moments)) + ", reduction " +
                          std::to_string(static_cast<int>(reduction)) + ", D " + std::to_string(dims));
@@ -155,7 +156,7 @@ TEST(Vicreg, InvarianceOfACliqueNeedsNoPairs) {
 }
 
 TEST(Vicreg, SmallDistancesKeepTheirDigitsInFloat32) {
-  // Views 1e-3 apart around rows of norm 1: deg ⊙ Z − GZ would be wrong by per cents.
+  // Views 1e-3 apart around rows of norm 1: deg ⊙ Z − GZ would be off by percents.
   const auto graph = test_graphs(64, 2, graph::Signs::positive)[0].second;
   at::Tensor z = random_rows(128, 16, 8);
   z.narrow(0, 64, 64).copy_(z.narrow(0, 0, 64) + random_rows(64, 16, 9) * 1e-3);
@@ -170,13 +171,8 @@ TEST(Vicreg, SmallDistancesKeepTheirDigitsInFloat32) {
 TEST(Vicreg, BadInput) {
   const auto graph = test_graphs(1, 2, graph::Signs::positive)[0].second;
   const at::Tensor z = random_rows(2, 3, 1);
-  try {
-    run_sliced(make_vicreg({}), z, graph, {0, 1});
-    ADD_FAILURE() << "one row has no variance";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), Exit::usage);
-    EXPECT_NE(std::string(e.what()).find("at least two"), std::string::npos);
-  }
+  // One row has no variance.
+  EXPECT_TRUE(contains(error_of(Exit::usage, [&] { run_sliced(make_vicreg({}), z, graph, {0, 1}); }), "at least two"));
   EXPECT_NO_THROW(run_sliced(make_vicreg({25, 25, 1, 1e-4, Moments::pooled, Reduction::mean}), z, graph, {0, 1}));
   EXPECT_NO_THROW(run_sliced(make_vicreg({25, 0, 0, 1e-4, Moments::per_view, Reduction::mean}), z, graph, {0, 1}));
 }
@@ -201,7 +197,7 @@ TEST(Vicreg, RowsKnownToDifferKeepAMargin) {
     expect_any_world_size(make_vicreg({25, 25, 1, 1e-4, Moments::per_view, Reduction::mean, 3}), random_rows(20, 6, 5),
                           graph);
   }
-  // Equal rows have no direction to part in: no NaN.
+  // Equal rows have no direction of repulsion; the gradient must not be NaN.
   graph::BatchGraph apart = test_graphs(4, 2, graph::Signs::positive)[0].second;
   apart.layers[0].weight = -1;
   const LossResult equal = run_sliced(make_vicreg({}), at::zeros({8, 3}, at::kDouble), apart, {0, 4});
@@ -213,12 +209,13 @@ TEST(Vicreg, RowsKnownToDifferKeepAMargin) {
 TEST(Vicreg, IsMadeFromTheConfig) {
   const auto graph = test_graphs(6, 2, graph::Signs::positive)[1].second;
   const at::Tensor z = random_rows(12, 4, 2);
-  const Criterion made = make_criterion(
-      config::Config::defaults({"loss.invariance=5", "loss.variance=3", "loss.covariance=2", "loss.epsilon=0.01",
-                                "loss.moments=pooled", "loss.reduction=sum", "loss.margin=2"}));
+  const Criterion made =
+      make_criterion(spec_of({"loss.invariance=5", "loss.variance=3", "loss.covariance=2", "loss.epsilon=0.01",
+                              "loss.moments=pooled", "loss.reduction=sum", "loss.margin=2"})
+                         .loss);
   const VicregOptions options{5, 3, 2, 0.01, Moments::pooled, Reduction::sum, 2};
   EXPECT_EQ(run_sliced(made, z, graph, {0, 6}).value, run_sliced(make_vicreg(options), z, graph, {0, 6}).value);
-  EXPECT_EQ(run_sliced(make_criterion(config::Config::defaults()), z, graph, {0, 6}).value,
+  EXPECT_EQ(run_sliced(make_criterion(spec_of().loss), z, graph, {0, 6}).value,
             run_sliced(make_vicreg({}), z, graph, {0, 6}).value);
 }
 

@@ -1,16 +1,17 @@
-// wire: what a VICReg step sends, counted: in the covariance form independent of W and of the rows, against the official
-// code's gather, which grows with both.
+// wire: the bytes that a VICReg step sends: in the covariance form independent of W and of the rows, while the gather
+// of the official code grows with both.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
-#include "core/comm/counting_comm.h"
+#include "core/comm/comm.h"
 #include "core/config/config.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/graph/store.h"
 #include "core/loss/criterion.h"
 #include "kernels/moments.h"
 #include "tests/core/comm/thread_comm.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::loss {
 namespace {
@@ -18,10 +19,10 @@ namespace {
 constexpr int64_t kDims = 24;
 constexpr int32_t kTwo = 2;
 
-// Bytes of the loss's collectives on a rank with `local` samples of two views.
+// Bytes of the collectives of the loss on a rank with `local` samples of two views.
 int64_t loss_bytes(int ranks, int64_t local) {
   const int64_t samples = ranks * local;
-  const Criterion criterion = make_criterion(config::Config::defaults({"loss.kind=vicreg"}));
+  const Criterion criterion = make_criterion(spec_of({"loss.kind=vicreg"}).loss);
   at::manual_seed(1);
   const at::Tensor z = at::randn({kTwo * local, kDims});
   int64_t bytes = 0;
@@ -47,7 +48,7 @@ int64_t official_bytes(int ranks, int64_t local) {
 TEST(Wire, TheCovarianceFormDoesNotGrow) {
   ASSERT_TRUE(kernels::covariance_form_wins(2 * 64, kDims, sizeof(float), sizeof(double)));
   const int64_t bytes = loss_bytes(2, 64);
-  // Means and packed second moments of two views, and the invariance's share: fp64.
+  // Means and packed second moments of two views, and the share of the invariance, in fp64.
   const int64_t moments = kTwo * (kDims + kernels::packed_size(kDims)) * static_cast<int64_t>(sizeof(double));
   EXPECT_GE(bytes, moments);
   EXPECT_LE(bytes, moments + 64);

@@ -1,4 +1,4 @@
-// batch_norm: against PyTorch's in double, finite differences, any split of the rows over ranks, pending statistics.
+// batch_norm: against PyTorch in double, finite differences, any split of the rows over ranks, pending statistics.
 #include "core/model/batch_norm.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -50,7 +50,7 @@ Passed pass(BatchNorm& norm, const at::Tensor& x, const at::Tensor& dy, Activati
           norm.bias.grad().clone()};
 }
 
-// The same by PyTorch's own operators.
+// The same with PyTorch's operators.
 Passed reference(BatchNorm& norm, const at::Tensor& x, const at::Tensor& dy, Activation act,
                  const at::Tensor& residual = {}) {
   const at::Tensor leaf = x.detach().clone().requires_grad_();
@@ -116,7 +116,7 @@ TEST(BatchNorm, GradientIsThatOfFiniteDifferences) {
   }
 }
 
-// Rows are cut unevenly; one rank has none.
+// Uneven slices; one rank has no rows.
 const std::vector<std::vector<int64_t>> kCuts = {{0, 10}, {0, 4, 10}, {0, 7, 7, 10}};
 
 template <class Check>
@@ -153,7 +153,7 @@ TEST(BatchNorm, RanksMakeNoDifference) {
     SCOPED_TRACE(testing::Message() << "seed 3, shape " << int(shape));
     const at::Tensor x = images(shape, 10, 19, 5, 5), dy = at::randn_like(x);
     with_every_cut(at::kDouble, x, dy, [](const Passed& a, const Passed& b) { expect_close(a, b, 1e-13); });
-    // In float32 the statistics are rounded once from fp64: the rows come out bit for bit.
+    // In float32 the statistics are rounded once from fp64, so the rows are bitwise equal.
     with_every_cut(at::kFloat, x.to(at::kFloat), dy.to(at::kFloat), [](const Passed& a, const Passed& b) {
       EXPECT_TRUE(at::equal(a.y, b.y));
       EXPECT_TRUE(at::equal(a.dx, b.dx));
@@ -169,7 +169,7 @@ TEST(BatchNorm, ALargeMeanCostsNoDigits) {
     const at::Tensor x = (images(shape, 10, 6, 8, 8) + 1e4).to(at::kFloat), dy = at::randn_like(x);
     auto norm = make(6, at::kFloat), exact = make(6);
     const Passed ours = pass(*norm, x, dy, Activation::none);
-    // The reference sees the same float32 numbers, so only our own arithmetic is judged.
+    // The reference gets the same float32 inputs, so the difference is our arithmetic.
     expect_close(ours, reference(*exact, x.to(at::kDouble), dy.to(at::kDouble), Activation::none), 1e-6);
     if (shape != Shape::rows)
       with_every_cut(at::kFloat, x, dy, [](const Passed& a, const Passed& b) { EXPECT_TRUE(at::equal(a.y, b.y)); });
@@ -214,7 +214,7 @@ TEST(BatchNorm, RunningStatisticsWaitForCommit) {
   EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 2);
 }
 
-TEST(BatchNorm, NotFiniteStaysSo) {
+TEST(BatchNorm, NonFiniteInputStaysNonFinite) {
   auto norm = make(2, at::kFloat);
   at::Tensor x = at::rand({4, 2});
   x[1][0] = NAN;

@@ -1,5 +1,5 @@
-// micro_batches: pieces give the gradient of the whole batch where no batch norm is in the way; with batch norm they give
-// that of the function they compute, for any number of ranks; running statistics follow the pieces once.
+// micro_batches: without batch norm the gradient is that of the whole batch; with it, that of the function computed in
+// pieces, for any number of ranks; running statistics follow the pieces once.
 #include "core/model/micro_batches.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -13,7 +13,6 @@
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
-#include "core/config/config.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/graph/store.h"
 #include "core/loss/criterion.h"
@@ -21,6 +20,7 @@
 #include "core/model/encoder.h"
 #include "kernels/base/error.h"
 #include "tests/core/comm/thread_comm.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::model {
 namespace {
@@ -40,7 +40,7 @@ loss::Batch batch_of(const comm::Comm& comm) {
   return batch;
 }
 
-loss::Criterion loss() { return loss::make_criterion(config::Config::defaults({"loss.kind=vicreg"})); }
+loss::Criterion loss() { return loss::make_criterion(spec_of({"loss.kind=vicreg"}).loss); }
 
 at::Tensor all_images(std::vector<int64_t> shape) {
   at::manual_seed(3);
@@ -142,7 +142,7 @@ TEST(MicroBatches, AreThoseOfTheGlobalBatchForAnyNumberOfRanks) {
   }
 }
 
-// The function they compute, with autograd through all pieces at once.
+// The function computed in pieces, with autograd through all of them.
 TEST(MicroBatches, WithBatchNormAreTheGradientOfWhatTheyCompute) {
   SCOPED_TRACE("seed 3");
   const auto comm = comm::make_local_comm();
@@ -152,7 +152,7 @@ TEST(MicroBatches, WithBatchNormAreTheGradientOfWhatTheyCompute) {
   encoder->train();
   const loss::Batch batch = batch_of(*comm);
   std::vector<at::Tensor> pieces;
-  std::vector<int64_t> order(kViews * kPositions);  // row → place among the pieces' rows
+  std::vector<int64_t> order(kViews * kPositions);  // row → index among the rows of the pieces
   int64_t at = 0;
   for (int64_t piece = 0; piece < 3; ++piece) {
     std::vector<at::Tensor> rows;

@@ -1,4 +1,4 @@
-// model: torchvision's names, shapes and counts; weights drawn by the seed; any split of the images over ranks.
+// model: torchvision's names, shapes and counts; weights by the seed; any split of the images over ranks.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/cat.h>
@@ -9,9 +9,9 @@
 
 #include <map>
 
+#include "core/model/backbones.h"
 #include "core/model/batch_norm.h"
 #include "core/model/encoder.h"
-#include "core/model/resnet.h"
 #include "tests/core/comm/thread_comm.h"
 
 namespace pal::model {
@@ -19,7 +19,7 @@ namespace {
 
 ModelSpec spec_of(const std::string& backbone, std::vector<int64_t> projector = {}) {
   ModelSpec spec;
-  spec.backbone = backbone;
+  spec.backbone = config::choice_of(kBackbones, backbone);
   spec.projector = std::move(projector);
   spec.convnet_widths = {8, 16};
   return spec;
@@ -125,8 +125,8 @@ TEST(Model, OutputsHaveTheRightShapes) {
   const at::Tensor f = wide->features(at::rand({2, 3, 16, 16}));
   EXPECT_EQ(f.sizes(), at::IntArrayRef({2, 2048}));
   EXPECT_EQ(wide->project(f).sizes(), at::IntArrayRef({2, 8}));
-  spec.backbone = "resnet18";
-  spec.stem = "imagenet";
+  spec.backbone = BackboneKind::resnet18;
+  spec.stem = Stem::imagenet;
   spec.dtype = at::kDouble;
   const at::Tensor z = make_encoder(spec, *comm)->forward(at::rand({3, 3, 32, 32}, at::kDouble));
   EXPECT_EQ(z.sizes(), at::IntArrayRef({3, 8}));
@@ -185,7 +185,7 @@ TEST(Model, GrayImagesStandForThreeEqualChannels) {
   EXPECT_THROW(encoder->forward(at::rand({2, 4, 9, 9}, at::kDouble)), Error);
 }
 
-// z and the summed gradients of the images cut over ranks, one of which may have none.
+// z and the summed gradients of the images split over ranks; a rank may have no image.
 TEST(Model, RanksMakeNoDifference) {
   for (const char* backbone : {"convnet", "resnet18"}) {
     at::manual_seed(2);
@@ -240,13 +240,11 @@ TEST(Model, EvaluationUsesTheCommittedStatistics) {
   EXPECT_FALSE(at::allclose(evaluate(), before));
 }
 
-TEST(Model, UnknownNamesAreRefused) {
+TEST(Model, UnknownNamesAndBadWidthsAreRefused) {
   auto comm = comm::make_local_comm();
-  EXPECT_THROW(make_encoder(spec_of("resnet19"), *comm), Error);
-  ModelSpec spec = spec_of("resnet18");
-  spec.stem = "oak";
-  EXPECT_THROW(make_encoder(spec, *comm), Error);
-  spec = spec_of("convnet", {8, 0});
+  EXPECT_THROW(spec_of("resnet19"), Error);
+  EXPECT_THROW(config::choice_of(kStems, "oak"), Error);
+  ModelSpec spec = spec_of("convnet", {8, 0});
   EXPECT_THROW(make_encoder(spec, *comm), Error);
   spec = spec_of("convnet");
   spec.convnet_widths = {};

@@ -1,11 +1,10 @@
-// vit and init_weights: stochastic depth that depends on the rows alone; names of published weights; what does not fit.
-// That a ViT computes what timm's does, and that files of the peers load, is tests/launch/weights_test.py.
-#include "core/model/vit.h"
-
+// vit: stochastic depth depends on the rows alone; init_weights: names of published weights, and files that do not
+// match. tests/launch/weights_test.py compares the outputs with timm's and loads published files.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "core/io/safetensors.h"
+#include "core/model/backbones.h"
 #include "core/model/encoder.h"
 #include "core/model/init_weights.h"
 #include "core/model/state.h"
@@ -45,13 +44,13 @@ TEST(ViT, StochasticDepthDependsOnTheRowAlone) {
   EXPECT_TRUE(at::equal(vit->forward(images), all));  // no state
   const at::Tensor order = at::randperm(16);
   EXPECT_TRUE(at::allclose(vit->forward(images.index_select(0, order)), all.index_select(0, order), 0,
-                           1e-12));  // any order, any split
+                           1e-12));  // any order and split
   EXPECT_TRUE(at::allclose(vit->forward(images.narrow(0, 5, 3)), all.narrow(0, 5, 3), 0, 1e-12));
   vit->eval();
   const at::Tensor whole = vit->forward(images);
   const at::Tensor moved = (whole - all).abs().amax(1) > 1e-9;
   EXPECT_GT(moved.sum().item<int64_t>(), 8);  // most rows lose a branch of four blocks
-  // The mean over many rows is kept: a branch that stays is scaled up.
+  // The mean over many rows is preserved, because kept branches are scaled up.
   EXPECT_FALSE(at::allclose(drawn_vit(0)->forward(images), all));
 }
 
@@ -79,11 +78,11 @@ TEST(ViT, OtherSizesTakeResampledPositions) {
   vit->eval();
   EXPECT_EQ(vit->forward(at::randn({2, 3, 8, 8}, at::kDouble)).sizes(), at::IntArrayRef({2, 24}));
   EXPECT_EQ(vit->forward(at::randn({2, 1, 12, 12}, at::kDouble)).sizes(), at::IntArrayRef({2, 24}));  // gray
-  EXPECT_TRUE(data::contains(data::error_of(Exit::usage,
-                                            [&] {
-                                              vit->forward(at::randn({2, 3, 10, 12}, at::kDouble));
-                                            }),
-                             "model.patch=4"));
+  EXPECT_TRUE(contains(error_of(Exit::usage,
+                                [&] {
+                                  vit->forward(at::randn({2, 3, 10, 12}, at::kDouble));
+                                }),
+                       "model.patch=4"));
   const at::Tensor flat = at::cat({at::full({1, 1, 2}, 5.0), at::full({1, 9, 2}, 3.0)}, 1).to(at::kDouble);
   const at::Tensor more = resample_positions(flat, 5, 4);
   EXPECT_EQ(more.sizes(), at::IntArrayRef({1, 21, 2}));
@@ -99,7 +98,7 @@ TEST(InitWeights, NamesOfTheTable) {
   EXPECT_EQ(our_name("module.backbone.layer2.0.downsample.0.weight"), "module.backbone.layer2.0.downsample.0.weight");
 }
 
-TEST(InitWeights, PrefixesTeachersAndWhatIsLeft) {
+TEST(InitWeights, PrefixesTeachersAndUnusedTensors) {
   const TestFolder folder;
   auto comm = comm::make_local_comm();
   ModelSpec spec;
@@ -142,23 +141,20 @@ TEST(InitWeights, AFileOfMoreLayersOrOtherPartsIsRefused) {
   for (const auto& [name, t] : model_state(*make_encoder(deep, *comm))) file.emplace_back("module." + name, t);
   io::write_safetensors(folder / "deep.safetensors", file, {});
   const auto encoder = make_encoder(flat, *comm);
-  const std::string sentence =
-      data::error_of(Exit::data, [&] { init_backbone(*encoder, folder / "deep.safetensors"); });
-  EXPECT_TRUE(data::contains(sentence, "blocks.2.bn.bias is not in this backbone, ")) << sentence;
-  EXPECT_FALSE(data::contains(sentence, "projector")) << sentence;  // a head is left alone
+  const std::string sentence = error_of(Exit::data, [&] { init_backbone(*encoder, folder / "deep.safetensors"); });
+  EXPECT_TRUE(contains(sentence, "blocks.2.bn.bias is not in this backbone, ")) << sentence;
+  EXPECT_FALSE(contains(sentence, "projector")) << sentence;  // heads are ignored
   ops::NamedTensors tokens;
   for (const auto& [name, t] : model_state(*make_encoder(flat, *comm))) tokens.emplace_back(name, t);
   tokens.emplace_back("backbone.register_tokens", at::zeros({1, 4, 6}));
   io::write_safetensors(folder / "tokens.safetensors", tokens, {});
-  EXPECT_TRUE(
-      data::contains(data::error_of(Exit::data, [&] { init_backbone(*encoder, folder / "tokens.safetensors"); }),
-                     "register_tokens is not in this backbone"));
-  tokens.back().first = "backbone.mask_token";  // of the training alone
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { init_backbone(*encoder, folder / "tokens.safetensors"); }),
+                       "register_tokens is not in this backbone"));
+  tokens.back().first = "backbone.mask_token";  // used in training only
   io::write_safetensors(folder / "mask.safetensors", tokens, {});
-  const std::string told = init_text(init_backbone(*encoder, folder / "mask.safetensors"));
-  EXPECT_TRUE(
-      data::contains(told, "12 tensors under backbone., 2 left alone (backbone.mask_token, projector.0.weight)"))
-      << told;
+  const std::string text = init_text(init_backbone(*encoder, folder / "mask.safetensors"));
+  EXPECT_TRUE(contains(text, "12 tensors under backbone., 2 left alone (backbone.mask_token, projector.0.weight)"))
+      << text;
 }
 
 TEST(InitWeights, ADifferenceChangesNothing) {
@@ -175,9 +171,9 @@ TEST(InitWeights, ADifferenceChangesNothing) {
   }
   io::write_safetensors(folder / "w.safetensors", file, {});
   const at::Tensor before = model_state(*encoder)[0].second.clone();
-  const std::string sentence = data::error_of(Exit::data, [&] { init_backbone(*encoder, folder / "w.safetensors"); });
-  EXPECT_TRUE(data::contains(
-      sentence, "blocks.1.conv.weight has shape (6, 4, 1, 1), not (6, 4, 3, 3), blocks.1.bn.bias is missing"))
+  const std::string sentence = error_of(Exit::data, [&] { init_backbone(*encoder, folder / "w.safetensors"); });
+  EXPECT_TRUE(
+      contains(sentence, "blocks.1.conv.weight has shape (6, 4, 1, 1), not (6, 4, 3, 3), blocks.1.bn.bias is missing"))
       << sentence;
   EXPECT_TRUE(at::equal(model_state(*encoder)[0].second, before));
 }

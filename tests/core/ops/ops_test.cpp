@@ -1,5 +1,5 @@
-// core/ops: ops on CPU tensors are the kernels; on the meta device all that a criterion makes lies there too, and a tensor
-// on another device is named.
+// ops: ops on CPU tensors run the kernels; on meta every tensor of a criterion is on meta, and an error names a tensor
+// on another device.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones.h>
@@ -11,15 +11,15 @@
 #include <string>
 #include <vector>
 
-#include "core/config/config.h"
 #include "core/loss/vic2.h"
 #include "core/loss/vicreg.h"
 #include "core/ops/graph.h"
 #include "core/ops/moments.h"
 #include "core/ops/similarity.h"
 #include "core/ops/tensors.h"
-#include "kernels/base/error.h"
 #include "tests/core/loss/loss_cases.h"
+#include "tests/core/spec_of.h"
+#include "tests/support.h"
 
 namespace pal::ops {
 namespace {
@@ -51,16 +51,16 @@ struct Arguments {
     self = made({4}, at::kLong);
   }
 
-  // Every op; x stands for one tensor of each that is not z.
+  // Every op; x replaces one of its tensors other than z.
   std::vector<std::function<void(const at::Tensor& x)>> calls() const {
     const at::Tensor lse = terms.device().is_meta() ? at::empty({4}, terms.options()) : at::zeros({4}, terms.options());
     const kernels::RowLogSumExpOptions softmax;
     return {
         [=, this](const at::Tensor& x) { ops::column_sums(x.defined() ? x : doubles, z, 1); },
-        [=, this](const at::Tensor& x) { ops::centerd_second_moment(packed, z, x.defined() ? x : doubles, {}, 1); },
+        [=, this](const at::Tensor& x) { ops::centered_second_moment(packed, z, x.defined() ? x : doubles, {}, 1); },
         [=, this](const at::Tensor& x) { ops::covariance_terms(terms, z, x.defined() ? x : packed, 4, {}, 1); },
         [=, this](const at::Tensor& x) {
-          ops::centerd_product(out, z, doubles, x.defined() ? x : square, Into::add, 1);
+          ops::centered_product(out, z, doubles, x.defined() ? x : square, Into::add, 1);
         },
         [=, this](const at::Tensor& x) {
           ops::gram_terms(out, x.defined() ? x : terms, z, doubles, 0, {}, Into::add, 1);
@@ -101,17 +101,12 @@ TEST(Ops, NameATensorOnAnotherDevice) {
   int n = 0;
   for (const auto& call : arguments.calls()) {
     SCOPED_TRACE(n++);
-    try {
-      call(elsewhere);
-      ADD_FAILURE() << "no error";
-    } catch (const Error& e) {
-      EXPECT_NE(std::string(e.what()).find("meta beside one on cpu"), std::string::npos) << e.what();
-    }
+    const std::string error = error_of(Exit::bug, [&] { call(elsewhere); });
+    EXPECT_TRUE(contains(error, "meta beside one on cpu")) << error;
   }
 }
 
-// One of several ranks on meta, where there is nothing to carry: the shapes that come back, and a tensor of another
-// device named.
+// One of several ranks on meta: returns the shapes of the collectives, and reports tensors on another device.
 class MetaComm final : public comm::Comm {
  public:
   MetaComm(int rank, int size) : rank_(rank), size_(size) {}
@@ -146,7 +141,7 @@ class MetaComm final : public comm::Comm {
   int rank_, size_;
 };
 
-// Every tensor of a criterion is made beside z: on meta one on the CPU would be named.
+// Every tensor of a criterion is on z's device: on meta, a CPU tensor would be reported.
 TEST(Ops, CriteriaStayOnTheDeviceOfZ) {
   loss::VicregOptions per_view, pooled;
   pooled.moments = loss::Moments::pooled;
@@ -154,11 +149,10 @@ TEST(Ops, CriteriaStayOnTheDeviceOfZ) {
                                            loss::make_vic2({graph::SelfLoops::on}),
                                            loss::make_vic2({graph::SelfLoops::off})};
   for (const char* kind : {"scl", "sampled_vic2", "simclr", "barlow", "nnclr", "mse", "cross_entropy"}) {
-    criteria.push_back(
-        loss::make_criterion(config::Config::defaults({std::string("loss.kind=") + kind, "graph.kind=mixed"})));
+    criteria.push_back(loss::make_criterion(spec_of({std::string("loss.kind=") + kind, "graph.kind=mixed"}).loss));
   }
-  criteria.push_back(loss::make_criterion(config::Config::defaults({"loss.kind=barlow", "loss.barlow=graph"})));
-  criteria.push_back(loss::make_criterion(config::Config::defaults({"loss.kind=sampled_vic2", "loss.form=printed"})));
+  criteria.push_back(loss::make_criterion(spec_of({"loss.kind=barlow", "loss.barlow=graph"}).loss));
+  criteria.push_back(loss::make_criterion(spec_of({"loss.kind=sampled_vic2", "loss.form=printed"}).loss));
   for (const auto& [name, graph] : loss::test_graphs(10, 2, graph::Signs::any)) {
     for (const std::vector<int64_t>& rank_begin : {std::vector<int64_t>{0, 10}, {0, 4, 10}, {0, 0, 7, 10}}) {
       for (int rank = 0; rank + 1 < static_cast<int>(rank_begin.size()); ++rank) {
@@ -183,11 +177,11 @@ TEST(Ops, CriteriaStayOnTheDeviceOfZ) {
   }
 }
 
-TEST(Ops, IndexListsGoBesideZ) {
+TEST(Ops, IndexListsAreOnTheDeviceOfZ) {
   const std::vector<int32_t> list = {3, -1, 2};
-  const at::Tensor here = ops::beside(at::zeros({1}), list);
+  const at::Tensor here = ops::to_device_of(at::zeros({1}), list);
   EXPECT_EQ(here.const_data_ptr<int32_t>(), list.data());
-  const at::Tensor there = ops::beside(at::empty({1}, at::TensorOptions(at::kMeta)), list);
+  const at::Tensor there = ops::to_device_of(at::empty({1}, at::TensorOptions(at::kMeta)), list);
   EXPECT_TRUE(there.is_meta());
   EXPECT_EQ(there.scalar_type(), at::kInt);
   EXPECT_EQ(ops::to_host(at::ones({2}, at::kDouble)), (std::vector<double>{1, 1}));

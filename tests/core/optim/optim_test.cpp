@@ -1,4 +1,4 @@
-// optim: the update rules against their formulas in double, written down plainly; exclusion of 1-D parameters; schedule.
+// optim: the update rules against their formulas in double; exclusion of 1-D parameters; schedule.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/equal.h>
@@ -20,7 +20,7 @@
 namespace pal::optim {
 namespace {
 
-// One parameter's numbers, as the formulas see them.
+// One parameter in plain vectors, for the formulas.
 struct Plain {
   std::vector<double> p, b, m, v;
   bool one_dimensional;
@@ -43,9 +43,10 @@ void plain_step(const OptimSpec& o, Plain& x, const std::vector<double>& g, doub
   std::vector<double> u(g.size());
   for (size_t i = 0; i < g.size(); ++i) u[i] = g[i] + decay * x.p[i];
   double q = 1;
-  if (o.kind == "lars" && !x.one_dimensional && norm(x.p) > 0 && norm(u) > 0) q = o.lars_eta * norm(x.p) / norm(u);
+  if (o.kind == OptimizerKind::lars && !x.one_dimensional && norm(x.p) > 0 && norm(u) > 0)
+    q = o.lars_eta * norm(x.p) / norm(u);
   for (size_t i = 0; i < g.size(); ++i) {
-    if (o.kind == "adamw") {
+    if (o.kind == OptimizerKind::adamw) {
       x.p[i] -= lr * decay * x.p[i];
       x.m[i] = o.beta1 * x.m[i] + (1 - o.beta1) * g[i];
       x.v[i] = o.beta2 * x.v[i] + (1 - o.beta2) * g[i] * g[i];
@@ -69,7 +70,7 @@ ops::NamedTensors parameters(at::ScalarType type) {
 
 OptimSpec optim_spec_of(const std::string& kind) {
   OptimSpec spec;
-  spec.kind = kind;
+  spec.kind = config::choice_of(kOptimizers, kind);
   spec.weight_decay = 0.05;
   return spec;
 }
@@ -121,7 +122,7 @@ TEST(Optim, AZeroGradientMovesOnlyWhatDecays) {
   }
 }
 
-TEST(Optim, AnotherOneGoesOnFromItsState) {
+TEST(Optim, ANewOptimizerContinuesFromItsState) {
   for (const char* kind : {"sgd", "lars", "adamw"}) {
     at::manual_seed(3);
     SCOPED_TRACE(testing::Message() << kind << ", seed 3");
@@ -130,7 +131,7 @@ TEST(Optim, AnotherOneGoesOnFromItsState) {
     for (const auto& [name, t] : a) b.emplace_back(name, t.detach().clone().requires_grad_());
     auto one = make_optimizer(optim_spec_of(kind), a);
     for (int t = 0; t < 4; ++t) {
-      auto two = make_optimizer(optim_spec_of(kind), b);  // new in every step
+      auto two = make_optimizer(optim_spec_of(kind), b);  // recreated in every step
       const ops::NamedTensors from = one->state(), into = two->state();
       ASSERT_EQ(from.size(), into.size());
       for (size_t k = 0; k < from.size(); ++k) {
@@ -164,7 +165,7 @@ TEST(Optim, ThreadsMakeNoDifference) {
   EXPECT_TRUE(at::equal(results[0], results[1]));
 }
 
-// The bits of a parameter do not depend on where it lies, on its neighbors, or on the instruction set.
+// The bits of a parameter do not depend on its address, its neighbors or the instruction set.
 TEST(Optim, FlatParametersHaveTheBitsOfPlainLoops) {
   at::manual_seed(5);
   SCOPED_TRACE("seed 5");
@@ -199,7 +200,7 @@ TEST(Optim, FlatParametersHaveTheBitsOfPlainLoops) {
   }
 }
 
-// Backward reaches the first parameters last: nothing is left that could hide their sum.
+// Backward reaches the first parameters last, when no computation is left to overlap their all-reduce.
 TEST(Flat, BucketsAreFullFirstAndSmallAtTheEnd) {
   constexpr int64_t kMegabyte = 1 << 20;
   ops::NamedTensors list;
@@ -218,7 +219,7 @@ TEST(Flat, BucketsAreFullFirstAndSmallAtTheEnd) {
   EXPECT_LE(sizes.size(), 7u);
 }
 
-TEST(Optim, AnUnknownKindIsRefused) { EXPECT_THROW(make_optimizer(optim_spec_of("adam"), {}), Error); }
+TEST(Optim, AnUnknownKindIsRefused) { EXPECT_THROW(optim_spec_of("adam"), Error); }
 
 TEST(Schedule, WarmsUpAndFollowsTheCosine) {
   Schedule s;

@@ -10,13 +10,14 @@
 #include <map>
 #include <set>
 
-#include "core/config/config.h"
 #include "core/oracle/labeler.h"
+#include "core/oracle/round/pool.h"
 #include "core/oracle/samplers/captcha.h"
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 #include "tests/core/oracle/oracle_cases.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::oracle {
 namespace {
@@ -256,7 +257,8 @@ TEST(Pool, BringsBackWhatWasRefused) {
     EXPECT_TRUE(std::is_sorted(first.begin(), first.end()) &&
                 std::adjacent_find(first.begin(), first.end()) == first.end());
     EXPECT_EQ(refused(first), 39);
-    EXPECT_EQ(refused(draw_pool(store, 40, 1, 2, {}, RefusedOrder::first)), 20) << "at most half, where others are left";
+    EXPECT_EQ(refused(draw_pool(store, 40, 1, 2, {}, RefusedOrder::first)), 20)
+        << "at most half, where others are left";
     EXPECT_LT(refused(draw_pool(store, 100, 1, 2)), 15);
     EXPECT_EQ(draw_pool(store, 5000, 1, 2, {}, RefusedOrder::first).size(), 1000u);
   }
@@ -290,7 +292,7 @@ TEST(Answers, AreSortedByWhatTheyTell) {
   EXPECT_EQ(used.contradicted[0].answer.relation(), graph::Relation::same);
   EXPECT_EQ(to_string(used.contradicted[0].chain), "0 = 1 (answer 0), 1 ≠ 2 (answer 1)");
   EXPECT_NE(to_sentence(used.contradicted)
-                .find("1 of the answers contradict earlier ones and are left out; the first says that 0 and 2 are the "
+                .find("1 answers contradict earlier ones and are left out; by the first, 0 and 2 are the "
                       "same, but 0 = 1 (answer 0), 1 ≠ 2 (answer 1)"),
             std::string::npos);
   EXPECT_EQ(to_sentence({}), "");
@@ -298,20 +300,20 @@ TEST(Answers, AreSortedByWhatTheyTell) {
 }
 
 TEST(OracleFactory, ReadsTheConfig) {
-  EXPECT_EQ(make_query_sampler(config::Config::defaults()), nullptr);
-  const auto captcha = make_query_sampler(config::Config::defaults({"oracle.sampler=captcha", "oracle.class_guess=none"}));
+  EXPECT_EQ(make_query_sampler(spec_of().oracle), nullptr);
+  const auto captcha = make_query_sampler(spec_of({"oracle.sampler=captcha", "oracle.class_guess=none"}).oracle);
   ASSERT_NE(captcha, nullptr);
   EXPECT_EQ(captcha->name(), "captcha");
   EXPECT_EQ(captcha->needs(), PoolNeeds::samples);
   EXPECT_EQ(captcha->refused_order(), RefusedOrder::drawn);
-  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=captcha", "oracle.center=input"}))->needs(),
+  EXPECT_EQ(make_query_sampler(spec_of({"oracle.sampler=captcha", "oracle.center=input"}).oracle)->needs(),
             PoolNeeds::inputs);
   const std::string mix = "oracle.mix=[{sampler: captcha, share: 0.5}, {sampler: supervised, share: 0.5}]";
-  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=mix", mix, "oracle.center=input"}))->needs(),
+  EXPECT_EQ(make_query_sampler(spec_of({"oracle.sampler=mix", mix, "oracle.center=input"}).oracle)->needs(),
             PoolNeeds::inputs);
-  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=mix", mix}))->refused_order(), RefusedOrder::first);
-  EXPECT_EQ(make_query_sampler(config::Config::defaults({"oracle.sampler=captcha"}))->needs(), PoolNeeds::embeddings);
-  EXPECT_EQ(make_labeler(config::Config::defaults(), LabelerContext{{0, 1}})->name(), "labels");
+  EXPECT_EQ(make_query_sampler(spec_of({"oracle.sampler=mix", mix}).oracle)->refused_order(), RefusedOrder::first);
+  EXPECT_EQ(make_query_sampler(spec_of({"oracle.sampler=captcha"}).oracle)->needs(), PoolNeeds::embeddings);
+  EXPECT_EQ(make_labeler(spec_of().oracle, LabelerContext{{0, 1}})->name(), "labels");
   for (QueryKind kind : {QueryKind::pair, QueryKind::captcha}) EXPECT_EQ(query_kind(to_string(kind)), kind);
   EXPECT_THROW(query_kind("riddle"), Error);
 }

@@ -16,7 +16,6 @@
 #include "core/io/files.h"
 #include "core/io/safetensors_bytes.h"
 #include "core/record/checkpoint_folder.h"
-#include "core/record/checkpoint_shares.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 #include "tests/test_folder.h"

@@ -16,6 +16,7 @@
 #include "core/io/files.h"
 #include "core/io/sha256.h"
 #include "core/ops/named_tensors.h"
+#include "core/record/checkpoint_folder.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 #include "tests/test_folder.h"
@@ -24,6 +25,26 @@ namespace pal::record {
 namespace {
 
 namespace fs = std::filesystem;
+
+// One process writes a whole checkpoint with the calls that dist/train/checkpointer.cpp makes on several ranks.
+void write_checkpoint(const std::string& run_dir, const CheckpointState& state, const ops::NamedTensors& model,
+                      const ops::NamedTensors& optim, int keep) {
+  sweep_checkpoints(run_dir);
+  const std::string fresh = begin_checkpoint(run_dir, state.step);
+  try {
+    FileSums sums;
+    const auto put = [&](const std::string& name, const ops::NamedTensors& tensors) {
+      if (!tensors.empty()) sums[name] = write_checkpoint_file(fresh + "/" + name, state.step, tensors);
+    };
+    put("model.safetensors", model);
+    put("optim.safetensors", optim);
+    sums[kStateFile] = write_checkpoint_text(fresh + "/" + kStateFile, state_text(state));
+    commit_checkpoint(run_dir, state.step, sums, keep);
+  } catch (...) {
+    abandon_checkpoint(run_dir, state.step);
+    throw;
+  }
+}
 
 class Checkpoint : public testing::Test {
  protected:

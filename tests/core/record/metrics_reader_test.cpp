@@ -9,7 +9,6 @@
 #include "core/io/crc32c.h"
 #include "core/record/metrics.h"
 #include "core/record/run_info.h"
-#include "core/record/tensorboard.h"
 #include "tests/core/data/data_files.h"
 
 namespace pal::record {

@@ -1,4 +1,4 @@
-// setup: what the keys of a config become.
+// setup: what the settings of a run become; run_spec: each key of the config in its struct.
 #include "core/setup/setup.h"
 
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 #include "core/io/cores.h"
 #include "core/optim/schedule.h"
 #include "kernels/base/error.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::setup {
 namespace {
@@ -34,33 +35,33 @@ class Labels final : public data::Dataset {
   std::vector<std::string> classes_;
 };
 
-config::Config config(std::vector<std::string> settings) {
+RunSpec spec_with(std::vector<std::string> settings) {
   settings.insert(settings.end(), {"train.steps=100", "optim.lr=1"});
-  return config::Config::defaults(settings);
+  return spec_of(settings);
 }
 
 TEST(Setup, SubsetIsDrawnByTheSeed) {
   const Labels data(1000);
-  EXPECT_EQ(training_subset(config({}), data).size(), 1000u);
-  EXPECT_EQ(training_subset(config({"data.limit=5000"}), data).size(), 1000u);
-  const auto a = training_subset(config({"data.limit=100"}), data);
+  EXPECT_EQ(training_subset(spec_with({}), data).size(), 1000u);
+  EXPECT_EQ(training_subset(spec_with({"data.limit=5000"}), data).size(), 1000u);
+  const auto a = training_subset(spec_with({"data.limit=100"}), data);
   EXPECT_EQ(a.size(), 100u);
   EXPECT_TRUE(std::is_sorted(a.begin(), a.end()));
   EXPECT_EQ(std::set<int64_t>(a.begin(), a.end()).size(), 100u);
-  EXPECT_EQ(a, training_subset(config({"data.limit=100"}), data));
-  EXPECT_NE(a, training_subset(config({"data.limit=100", "train.seed=1"}), data));
+  EXPECT_EQ(a, training_subset(spec_with({"data.limit=100"}), data));
+  EXPECT_NE(a, training_subset(spec_with({"data.limit=100", "train.seed=1"}), data));
 }
 
 TEST(Setup, KnownLabelsAreAShareOfTheSubset) {
   const Labels data(1000);
-  const auto subset = training_subset(config({"data.limit=500"}), data);
+  const auto subset = training_subset(spec_with({"data.limit=500"}), data);
   const auto count = [](const std::vector<int64_t>& labels) {
     return std::count_if(labels.begin(), labels.end(), [](int64_t l) { return l >= 0; });
   };
-  EXPECT_EQ(count(known_labels(config({"graph.kind=ssl"}), data, subset)), 0);
-  const auto all = known_labels(config({"graph.kind=supervised"}), data, subset);
+  EXPECT_EQ(count(known_labels(spec_with({"graph.kind=ssl"}), data, subset)), 0);
+  const auto all = known_labels(spec_with({"graph.kind=supervised"}), data, subset);
   EXPECT_EQ(count(all), std::count_if(subset.begin(), subset.end(), [&](int64_t s) { return data.labels()[s] >= 0; }));
-  const auto some = known_labels(config({"graph.kind=mixed", "graph.labeled_fraction=0.1"}), data, subset);
+  const auto some = known_labels(spec_with({"graph.kind=mixed", "graph.labeled_fraction=0.1"}), data, subset);
   EXPECT_EQ(count(some), std::llround(0.1 * static_cast<double>(count(all))));
   for (int64_t s = 0; s < data.size(); ++s) {
     if (some[s] < 0) continue;
@@ -71,9 +72,9 @@ TEST(Setup, KnownLabelsAreAShareOfTheSubset) {
 
 TEST(Setup, CaptchaFromNothingGetsOneTemplatePerClass) {
   const Labels data(1000);
-  const auto subset = training_subset(config({}), data);
+  const auto subset = training_subset(spec_with({}), data);
   const auto known =
-      known_labels(config({"graph.kind=mixed", "graph.labeled_fraction=0", "oracle.sampler=captcha"}), data, subset);
+      known_labels(spec_with({"graph.kind=mixed", "graph.labeled_fraction=0", "oracle.sampler=captcha"}), data, subset);
   std::multiset<int64_t> classes;
   for (int64_t l : known) {
     if (l >= 0) classes.insert(l);
@@ -84,7 +85,7 @@ TEST(Setup, CaptchaFromNothingGetsOneTemplatePerClass) {
 TEST(Setup, AGraphOfLabelsNeedsLabels) {
   const Labels data(3, -1);
   try {
-    known_labels(config({"graph.kind=supervised"}), data, {0, 1, 2});
+    known_labels(spec_with({"graph.kind=supervised"}), data, {0, 1, 2});
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Exit::data);
@@ -94,9 +95,9 @@ TEST(Setup, AGraphOfLabelsNeedsLabels) {
 
 TEST(Setup, NoisyLabelsAreAFunctionOfTheSample) {
   const Labels data(5000);
-  const auto labels = known_labels(config({"graph.kind=supervised"}), data, training_subset(config({}), data));
-  const graph::GraphStore clean = make_graph_store(config({}), data, labels),
-                          noisy = make_graph_store(config({"graph.label_noise=0.4"}), data, labels);
+  const auto labels = known_labels(spec_with({"graph.kind=supervised"}), data, training_subset(spec_with({}), data));
+  const graph::GraphStore clean = make_graph_store(spec_with({}).graph, data, labels),
+                          noisy = make_graph_store(spec_with({"graph.label_noise=0.4"}).graph, data, labels);
   int64_t labeled = 0, changed = 0;
   for (int64_t s = 0; s < data.size(); ++s) {
     ASSERT_EQ(clean.label(s), labels[s]);
@@ -106,27 +107,28 @@ TEST(Setup, NoisyLabelsAreAFunctionOfTheSample) {
   }
   EXPECT_NEAR(static_cast<double>(changed) / static_cast<double>(labeled), 0.4 * 4 / 5, 0.04)
       << "a fifth falls back on its class";
-  EXPECT_EQ(noisy.fingerprint(), make_graph_store(config({"graph.label_noise=0.4"}), data, labels).fingerprint());
+  EXPECT_EQ(noisy.fingerprint(),
+            make_graph_store(spec_with({"graph.label_noise=0.4"}).graph, data, labels).fingerprint());
 }
 
 TEST(Setup, ScheduleFromBaseRateAndEpochs) {
-  const config::Config c = config::Config::defaults(
-      {"train.epochs=20", "optim.base_lr=0.2", "train.global_batch=512", "optim.warmup_epochs=1"});
+  const RunSpec c =
+      spec_of({"train.epochs=20", "optim.base_lr=0.2", "train.global_batch=512", "optim.warmup_epochs=1"});
   const optim::Schedule s = schedule(c, 30);
   EXPECT_DOUBLE_EQ(s.peak, 0.4);
   EXPECT_EQ(s.total_steps, 600);
   EXPECT_EQ(s.warmup_steps, 30);
-  EXPECT_EQ(schedule(config({"optim.warmup_epochs=10"}), 30).warmup_steps, 10);  // at most a tenth of the run
-  EXPECT_EQ(compute_threads(config({"train.threads=3"}), 2), 3);
-  EXPECT_EQ(compute_threads(config({}), 0.25), 1);
-  EXPECT_EQ(compute_threads(config({}), 2.5), 2);
-  EXPECT_EQ(compute_threads(config({}), 3 * (1.0 / 3)), 1);
+  EXPECT_EQ(schedule(spec_with({"optim.warmup_epochs=10"}), 30).warmup_steps, 10);  // at most a tenth of the run
+  EXPECT_EQ(compute_threads(spec_with({"train.threads=3"}).train, 2), 3);
+  EXPECT_EQ(compute_threads(spec_with({}).train, 0.25), 1);
+  EXPECT_EQ(compute_threads(spec_with({}).train, 2.5), 2);
+  EXPECT_EQ(compute_threads(spec_with({}).train, 3 * (1.0 / 3)), 1);
   EXPECT_GE(io::usable_cores(), 1);
 }
 
 TEST(Setup, EdgeSamplesWhereSomeAreKnownAndSomeAreNot) {
   const auto of = [](std::vector<std::string> overrides, int64_t labeled) {
-    return edge_samples(config(overrides), labeled, 1000);
+    return edge_samples(spec_with(overrides), labeled, 1000);
   };
   EXPECT_EQ(of({"graph.kind=mixed", "train.global_batch=256"}, 10), 64);
   EXPECT_EQ(of({"graph.kind=supervised", "train.global_batch=10", "graph.edge_share=0.25"}, 10), 2);
@@ -135,6 +137,50 @@ TEST(Setup, EdgeSamplesWhereSomeAreKnownAndSomeAreNot) {
   EXPECT_EQ(of({"graph.kind=mixed"}, 0), 0);
   EXPECT_EQ(of({"graph.kind=mixed", "oracle.sampler=captcha"}, 0), 64);
   EXPECT_EQ(of({"graph.kind=mixed", "graph.edge_share=0"}, 10), 0);
+}
+
+// Every choice of every key has a value in its struct: a name that the table of keys has and the struct does not throws.
+TEST(RunSpec, EveryChoiceIsRead) {
+  for (const config::KeySpec& key : config::config_keys()) {
+    for (const std::string& choice : key.choices) {
+      std::vector<std::string> settings = {key.name + "=" + choice};
+      if (choice == "pairs") settings.insert(settings.end(), {"graph.pairs=p.csv", "oracle.pairs=p.csv"});
+      if (choice == "regression" || choice == "ranking") settings.push_back("graph.targets=t.csv");
+      if (choice == "nvjpeg") settings.push_back("data.decode=full");
+      if (key.name == "loss.kind") settings.push_back("graph.kind=mixed");
+      EXPECT_NO_THROW(spec_of(settings)) << key.name << "=" << choice;
+    }
+  }
+}
+
+TEST(RunSpec, WhatIsNotSetIsEmpty) {
+  const RunSpec spec = spec_of();
+  EXPECT_FALSE(spec.train.steps || spec.train.epochs || spec.optim.lr || spec.optim.base_lr || spec.loss.self_loops);
+  EXPECT_TRUE(spec.data.train.empty() && spec.data.test.empty() && spec.model.init.empty() && spec.graph.pairs.empty());
+  EXPECT_FALSE(spec.oracle.asks());
+  EXPECT_EQ(spec.config.dump(), config::Config::defaults().dump());
+}
+
+TEST(RunSpec, ChoicesAndListsReachTheirStructs) {
+  const RunSpec spec = spec_of({"train.dtype=float64", "model.backbone=vit_b", "loss.kind=simclr", "optim.kind=adamw",
+                                "graph.kind=signed", "oracle.wait=exit", "train.watchdog=off", "train.seed=9",
+                                "augment.crop_scale=[0.1, 0.5]", "graph.self_loops=on", "oracle.budget=12"});
+  EXPECT_EQ(spec.train.dtype, at::kDouble);
+  EXPECT_EQ(spec.loss.dtype, at::kDouble);
+  EXPECT_EQ(spec.model.dtype, at::kDouble);
+  EXPECT_EQ(spec.model.backbone, model::BackboneKind::vit_b);
+  EXPECT_EQ(spec.loss.kind, loss::LossKind::simclr);
+  EXPECT_EQ(spec.optim.kind, optim::OptimizerKind::adamw);
+  EXPECT_EQ(spec.graph.kind, graph::GraphKind::signs);
+  EXPECT_EQ(spec.oracle.wait, oracle::WhileWaiting::exit);
+  EXPECT_FALSE(spec.train.watchdog);
+  for (const uint64_t seed :
+       {spec.train.seed, spec.augment.seed, spec.model.seed, spec.graph.seed, spec.loss.seed, spec.oracle.seed}) {
+    EXPECT_EQ(seed, 9u);
+  }
+  EXPECT_EQ(spec.augment.crop_scale.max, 0.5);
+  EXPECT_EQ(spec.loss.self_loops, graph::SelfLoops::on);
+  EXPECT_EQ(spec.oracle.limits.questions, 12);
 }
 
 }  // namespace

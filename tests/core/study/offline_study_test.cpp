@@ -11,12 +11,14 @@
 #include "core/io/feature_file.h"
 #include "core/io/files.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/round/pool.h"
 #include "core/oracle/samplers/samplers.h"
 #include "core/study/feature_head.h"
 #include "core/theory/query_game.h"
 #include "core/theory/toy_data.h"
 #include "kernels/base/error.h"
 #include "tests/core/oracle/oracle_cases.h"
+#include "tests/core/spec_of.h"
 #include "tests/test_folder.h"
 
 namespace pal::study {
@@ -42,12 +44,12 @@ StudyData noisy_corners(int64_t n) {
   return data;
 }
 
-config::Config study_config(std::vector<std::string> more) {
+setup::RunSpec study_spec(std::vector<std::string> more) {
   std::vector<std::string> settings = {"oracle.budget=300", "oracle.questions_per_round=25",
                                        "oracle.pool=500",   "compare.points=2",
                                        "compare.width=5",   "graph.labeled_fraction=0"};
   settings.insert(settings.end(), more.begin(), more.end());
-  return config::Config::defaults(settings);
+  return spec_of(settings);
 }
 
 TEST(FeatureHead, GoesFromPrincipalComponentsToTheDiscriminant) {
@@ -133,7 +135,7 @@ TEST(FeatureHead, IsChosenOnAValidationPartOfTheTrainingSet) {
 TEST(Study, CaptchaLearnsFromItsAnswersAndKnowsMoreThanRandomPairs) {
   const StudyData data = noisy_corners(1000);
   const auto curve = [&](const std::string& sampler, const StudyLine& line = {"x"}) {
-    return run_study(study_config({"oracle.sampler=" + sampler}), line, data);
+    return run_study(study_spec({"oracle.sampler=" + sampler}), line, data);
   };
   const std::vector<StudyPoint> captcha = curve("captcha"), pairs = curve("supervised"), ssl = curve("ssl");
   ASSERT_EQ(captcha.size(), 3u);
@@ -159,7 +161,8 @@ TEST(Study, ClosureCountsItsQuestions) {
   StudyData data = noisy_corners(600);
   data.train.narrow(1, 8, 8).zero_();
   const auto found = [&](const std::string& guide) {
-    return run_to_closure(study_config({"oracle.sampler=captcha", "oracle.class_guess=" + guide, "oracle.pool=200"}), data);
+    return run_to_closure(study_config({"oracle.sampler=captcha", "oracle.class_guess=" + guide, "oracle.pool=200"}),
+                          data);
   };
   const Closure blind = found("none"), guided = found("classifier");
   EXPECT_TRUE(blind.complete && blind.right);
@@ -263,7 +266,7 @@ TEST(Study, EndsWhereTheCaptchaOfTheKernelExperimentsEnds) {
     theirs += static_cast<double>(game.questions());
 
     const auto sampler = oracle::make_query_sampler(
-        config::Config::defaults({"oracle.sampler=captcha", "oracle.class_guess=none", "oracle.members=10"}));
+        spec_of({"oracle.sampler=captcha", "oracle.class_guess=none", "oracle.members=10"}).oracle);
     int64_t questions = 0;
     for (int64_t round = 0; round < 1000 && c.store.components() > 4; ++round) {
       for (const oracle::Query& q : sampler->choose(c.store, {oracle::draw_pool(c.store, 60, seed, round), {}},

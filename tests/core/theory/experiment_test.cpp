@@ -1,4 +1,4 @@
-// experiment: the claims of the published figures with fixed seeds, the same numbers for any threads and ranks, bad input.
+// experiment: the claims of the published figures with fixed seeds, equal results for any threads and ranks, bad input.
 #include "core/theory/experiment.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "core/theory/query_game.h"
-#include "core/theory/snapshots.h"
 #include "kernels/base/error.h"
 #include "tests/core/comm/thread_comm.h"
 
@@ -82,9 +81,9 @@ TEST(Experiment, TheErrorFollowsTheConnectedComponents) {
   const ExperimentResult r = run_trials("missing", 20);
   const std::vector<double>&e = r.error[0].mean, &c = r.also[0].mean;
   EXPECT_NEAR(c.front(), 4, 0.1);
-  EXPECT_NEAR(c.back(), 100, 1e-12);  // p = 1: nothing is left
+  EXPECT_NEAR(c.back(), 100, 1e-12);  // p = 1: no entry is left
   double se = 0, sc = 0, see = 0, scc = 0, sec = 0;
-  const size_t n = e.size() - 1;  // the last is the graph without any entry
+  const size_t n = e.size() - 1;  // the last graph has no entry
   for (size_t k = 0; k < n; ++k) {
     se += e[k], sc += c[k], see += e[k] * e[k], scc += c[k] * c[k], sec += e[k] * c[k];
   }
@@ -128,7 +127,7 @@ TEST(Experiment, IsTheSameForAnyThreadsAndRanks) {
   }
 }
 
-TEST(Experiment, RefusesSizesThatMakeNoSense) {
+TEST(Experiment, RefusesInvalidSizes) {
   const auto refused = [](const char* name, const std::function<void(ExperimentOptions&)>& change) {
     ExperimentOptions o = with_dataset(figure(name), ToyKind::circles);
     change(o);
@@ -172,8 +171,8 @@ TEST(Experiment, TheCaptchaGameDeducesOnlyWhatIsTrue) {
 TEST(Experiment, ASmallNetworkLearnsTheFullGraphAsTheClosedFormDoes) {
   const ExperimentResult r =
       run_trials("network", 2, [](ExperimentOptions& o) { o.steps = 2, o.batch = 100, o.n = 100; });
-  EXPECT_LT(r.error[1].mean[1], 0.25);                      // everything is known
-  EXPECT_GT(r.error[1].mean[0], r.error[1].mean[1] + 0.2);  // nothing is
+  EXPECT_LT(r.error[1].mean[1], 0.25);                      // all labels known
+  EXPECT_GT(r.error[1].mean[0], r.error[1].mean[1] + 0.2);  // none known
   EXPECT_LT(r.error[0].mean[1], 0.25);
 }
 

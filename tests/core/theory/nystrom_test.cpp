@@ -1,10 +1,9 @@
-// nystrom: with every point a landmark the dense solution; with fewer, nearly its error; tiles change nothing.
-#include "core/theory/nystrom.h"
-
+// nystrom: the dense solution with every point a landmark, nearly its error with fewer; tiles have no effect.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "core/theory/kernel_method.h"
 #include "core/theory/one_thread.h"
 #include "kernels/base/error.h"
 

@@ -1,4 +1,4 @@
-// theory: every statement of the paper as the program checks it, and the minimizer behind them.
+// theory: every checked statement of the paper, and the minimizer.
 #include <gtest/gtest.h>
 
 #include <cmath>

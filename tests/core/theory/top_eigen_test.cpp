@@ -1,10 +1,9 @@
-// top_eigen: values, angles and orthogonality against the dense decomposition, on close and equal eigenvalues too.
-#include "core/theory/top_eigen.h"
-
+// top_eigen: values, angles and orthogonality against the dense decomposition, also for close and equal eigenvalues.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "core/theory/matrix.h"
 #include "core/theory/one_thread.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
@@ -13,7 +12,7 @@
 namespace pal::theory {
 namespace {
 
-// The dense solution's k largest, in the form of TopEigen.
+// The k largest of the dense solution, in the format of TopEigen.
 EigenPairs dense_top(const Matrix& a, int64_t k) {
   const EigenPairs all = symmetric_eigen(a);
   EigenPairs top{{}, Matrix(k, a.cols)};
@@ -58,7 +57,7 @@ TEST(TopEigen, EqualsTheDenseSolution) {
   expect_top(random_symmetric(30, 3), 30, 1e-11);  // all of them: more than one group of bisections
 }
 
-// 1 − λ/κ of a kernel: many eigenvalues within 1e-5 of each other, as in the experiments before anything is asked.
+// 1 − λ/κ of a kernel: many eigenvalues within 1e-5 of each other, as in the experiments before the first question.
 TEST(TopEigen, EqualsTheDenseSolutionWhereEigenvaluesAreClose) {
   const OneThread scope;
   const int64_t n = 150;
@@ -95,7 +94,7 @@ TEST(TopEigen, RefusesMoreThanThereAreAndWhatIsNotFinite) {
   EXPECT_THROW(TopEigen(4, 2).solve(a), Error);
 }
 
-TEST(TopEigen, EveryInstructionSetBisectsAlike) {
+TEST(TopEigen, EveryInstructionSetGivesTheSameBisection) {
   const double d[3] = {2, 1, -1}, e2[3] = {0.25, 4, 0};
   const int64_t wanted[kernels::kBisectionLanes] = {2, 1, 0, 2, 1, 0, 2, 1};
   double first[kernels::kBisectionLanes], other[kernels::kBisectionLanes];

@@ -54,7 +54,7 @@ TEST(Device, AutoTakesTheGpusWhenEachRankHasOne) {
   }
   EXPECT_EQ(decide_device("cuda", ranks, 6).ordinal, 2);
   EXPECT_EQ(decide_device("cpu", ranks, 6).kind, DeviceKind::cpu);
-  EXPECT_EQ(decide_device("cpu", ranks, 6).why, "as train.device=cpu says");
+  EXPECT_EQ(decide_device("cpu", ranks, 6).why, "train.device=cpu");
 }
 
 TEST(Device, AutoGoesToTheCpuOnAllRanksAndSaysWhy) {
@@ -104,25 +104,27 @@ TEST(Device, MixedVersionsAreNamed) {
 }
 
 // ---- who is missing -------------------------------------------------------------------------------------------------
-LaunchStatus place(int64_t number, const char* what) {
+LaunchStatus status(int64_t number, const char* what) {
   LaunchStatus p;
   p.number = number;
   std::snprintf(p.what, sizeof(p.what), "%s", what);
   return p;
 }
 
-TEST(RankStatusChannel, SaysWhoIsDeadBehindOrElsewhere) {
-  const LaunchStatus here = place(7, "all_reduce of 8 float32");
+TEST(RankStatusChannel, NamesEndedLateAndDifferingRanks) {
+  const LaunchStatus here = status(7, "all_reduce of 8 float32");
   EXPECT_EQ(describe_missing({here, std::nullopt, here}, 0, 10),
-            "rank 0 waits for 10.0 s in NCCL launch 7 (all_reduce of 8 float32); no answer from rank 1: "
-            "dead, stopped, or its host is unreachable");
-  EXPECT_EQ(describe_missing({place(6, "broadcast of 1 int64"), here, place(6, "broadcast of 1 int64")}, 1, 10),
-            "rank 1 waits for 10.0 s in NCCL launch 7 (all_reduce of 8 float32); ranks 0, 2 did not come, last at "
-            "launch 6 (broadcast of 1 int64)");
-  EXPECT_EQ(describe_missing({here, place(7, "all_reduce of 9 float32")}, 0, 10),
-            "rank 0 waits for 10.0 s in NCCL launch 7 (all_reduce of 8 float32); rank 1 has another launch there "
+            "rank 0 has waited 10.0 s in NCCL launch 7 (all_reduce of 8 float32); rank 1 does not reply: "
+            "ended, stopped, or its host is unreachable");
+  EXPECT_EQ(
+      describe_missing({status(6, "broadcast of 1 int64"), here, status(6, "broadcast of 1 int64")}, 1, 10),
+      "rank 1 has waited 10.0 s in NCCL launch 7 (all_reduce of 8 float32); ranks 0, 2 have not reached it, last at "
+      "launch 6 (broadcast of 1 int64)");
+  EXPECT_EQ(describe_missing({here, status(7, "all_reduce of 9 float32")}, 0, 10),
+            "rank 0 has waited 10.0 s in NCCL launch 7 (all_reduce of 8 float32); rank 1 has a different launch of "
+            "this number "
             "(all_reduce of 9 float32)");
-  EXPECT_NE(describe_missing({here, place(9, "x")}, 0, 10).find("all ranks are in it"), std::string::npos);
+  EXPECT_NE(describe_missing({here, status(9, "x")}, 0, 10).find("all ranks are in it"), std::string::npos);
 }
 
 }  // namespace

@@ -276,9 +276,9 @@ class NcclMissing : public testing::Test {
     if (channel.rank() != channel.size() - 1) channel.all_reduce(x.data(), x.data(), 4, NcclType::float32);
   }
   void expect_named(const std::string& sentence, int last) {
-    EXPECT_NE(
-        sentence.find("rank " + std::to_string(last) + " did not come, last at launch 1 (all_reduce of 8 float32)"),
-        std::string::npos)
+    EXPECT_NE(sentence.find("rank " + std::to_string(last) +
+                            " has not reached it, last at launch 1 (all_reduce of 8 float32)"),
+              std::string::npos)
         << sentence;
     EXPECT_NE(sentence.find("in NCCL launch 2 (all_reduce of 4 float32)"), std::string::npos) << sentence;
   }

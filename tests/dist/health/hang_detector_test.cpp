@@ -1,4 +1,4 @@
-// hang_detector: who is blamed for a standstill, by heartbeats alone; which processes want to run; which faults are asked for.
+// hang_detector: which ranks are stalled, from heartbeats alone; which processes are runnable; which faults are parsed.
 #include "dist/health/hang_detector.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,6 @@
 #include <functional>
 
 #include "dist/health/faults.h"
-#include "dist/health/local_ranks.h"
 #include "kernels/base/error.h"
 #include "tests/dist/mpi_world.h"
 
@@ -18,51 +17,53 @@ namespace pal::dist {
 namespace {
 
 std::vector<PeerState> calm(int ranks) {
-  std::vector<PeerState> heard(ranks);
-  for (PeerState& h : heard) {
-    h.beat.step = 7;
-    h.beat.number = {10, 5, 3, 1};
-    h.beat.waiting_ms = {-1, -1, -1, -1};
+  std::vector<PeerState> peers(ranks);
+  for (PeerState& p : peers) {
+    p.heartbeat.step = 7;
+    p.heartbeat.number = {10, 5, 3, 1};
+    p.heartbeat.waiting_ms = {-1, -1, -1, -1};
   }
-  return heard;
+  return peers;
 }
 
-TEST(Judge, LeavesWorkingRanksAlone) {
-  std::vector<PeerState> heard = calm(4);
-  EXPECT_FALSE(find_stalled_ranks(heard, 0, {}));
-  heard[2].silent_s = 9.9;
-  heard[1].beat.number[0] = 11;  // waits, not for long
-  heard[1].beat.waiting_ms[0] = 9900;
-  EXPECT_FALSE(find_stalled_ranks(heard, 0, {}));
-  EXPECT_TRUE(find_stalled_ranks(heard, 0, {.silence_s = 9}));
-  EXPECT_TRUE(find_stalled_ranks(heard, 0, {.waiting_s = 9}));
+TEST(HangDetector, LeavesWorkingRanksAlone) {
+  std::vector<PeerState> peers = calm(4);
+  EXPECT_FALSE(find_stalled_ranks(peers, 0, {}));
+  peers[2].silent_s = 9.9;
+  peers[1].heartbeat.number[0] = 11;  // waits, not for long
+  peers[1].heartbeat.waiting_ms[0] = 9900;
+  EXPECT_FALSE(find_stalled_ranks(peers, 0, {}));
+  EXPECT_TRUE(find_stalled_ranks(peers, 0, {.silence_s = 9}));
+  EXPECT_TRUE(find_stalled_ranks(peers, 0, {.waiting_s = 9}));
 }
 
-TEST(Judge, IsPatientWithTheStarved) {
-  std::vector<PeerState> heard = calm(3);
-  heard[2].silent_s = 30;
-  heard[2].starved = true;
-  for (const int r : {0, 1}) {  // and wait for it
-    heard[r].beat.number[0] = 11;
-    heard[r].beat.waiting_ms[0] = 30000;
+TEST(HangDetector, GivesStarvedRanksMoreTime) {
+  std::vector<PeerState> peers = calm(3);
+  peers[2].silent_s = 30;
+  peers[2].starved = true;
+  for (const int r : {0, 1}) {  // they wait for rank 2
+    peers[r].heartbeat.number[0] = 11;
+    peers[r].heartbeat.waiting_ms[0] = 30000;
   }
-  EXPECT_FALSE(find_stalled_ranks(heard, 0, {}));
-  EXPECT_EQ(find_stalled_ranks(heard, 0, {.starved_s = 29})
-                ->find("rank 2 gave no sign of life for 30.0 s, last at step 7; other processes take its core"),
+  EXPECT_FALSE(find_stalled_ranks(peers, 0, {}));
+  EXPECT_EQ(
+      find_stalled_ranks(peers, 0, {.starved_s = 29})
+          ->find("rank 2 sent no heartbeat for 30.0 s, last at step 7; the process is runnable but has had no CPU"),
+      0u);
+  for (const int r : {0, 1}) peers[r].heartbeat.waiting_ms[0] = 61000;  // longer than starved_s
+  EXPECT_EQ(find_stalled_ranks(peers, 0, {})
+                ->find("rank 2 has not reached collective 11 of 'now', in which other ranks have waited for 61.0 s"),
             0u);
-  for (const int r : {0, 1}) heard[r].beat.waiting_ms[0] = 61000;  // patience ends
-  EXPECT_EQ(find_stalled_ranks(heard, 0, {})->find("rank 2 did not come to collective 11 of 'now', where others wait for 61.0 s"),
-            0u);
-  for (const int r : {0, 1}) heard[r].beat.waiting_ms[0] = 30000;
-  heard[1].beat.number[0] = 10;  // another one is missing, too, and not for want of a core
-  heard[1].beat.waiting_ms[0] = -1;
-  heard[2].starved = false;
-  heard[2].silent_s = 1;
-  EXPECT_EQ(find_stalled_ranks(heard, 0, {})->find("ranks 1, 2 did not come to collective 11 of 'now'"), 0u);
+  for (const int r : {0, 1}) peers[r].heartbeat.waiting_ms[0] = 30000;
+  peers[1].heartbeat.number[0] = 10;  // rank 1 is missing too, and is not starved
+  peers[1].heartbeat.waiting_ms[0] = -1;
+  peers[2].starved = false;
+  peers[2].silent_s = 1;
+  EXPECT_EQ(find_stalled_ranks(peers, 0, {})->find("ranks 1, 2 have not reached collective 11 of 'now'"), 0u);
 }
 
 // A process that computes, one that sleeps, and one that computed and is stopped.
-TEST(LocalRanks, TellTheBusyFromTheStopped) {
+TEST(LocalRanks, DistinguishRunnableFromStopped) {
   const auto child = [](bool busy) {
     const pid_t pid = fork();
     std::atomic<int64_t> turns = 0;  // a loop without an effect may be left out
@@ -80,46 +81,48 @@ TEST(LocalRanks, TellTheBusyFromTheStopped) {
     }
     return false;
   };
-  EXPECT_TRUE(within([&] { return wants_to_run(busy); }));
-  EXPECT_TRUE(within([&] { return !wants_to_run(idle); }));
+  EXPECT_TRUE(within([&] { return is_runnable(busy); }));
+  EXPECT_TRUE(within([&] { return !is_runnable(idle); }));
   kill(busy, SIGSTOP);
-  EXPECT_TRUE(within([&] { return !wants_to_run(busy); }));
+  EXPECT_TRUE(within([&] { return !is_runnable(busy); }));
   for (const pid_t pid : {busy, idle}) {
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
-    EXPECT_FALSE(wants_to_run(pid));
+    EXPECT_FALSE(is_runnable(pid));
   }
-  EXPECT_TRUE(LocalRanks(MPI_COMM_WORLD).wants_to_run(test_world().rank())) << "this process itself";
+  EXPECT_TRUE(LocalRanks(MPI_COMM_WORLD).is_runnable(test_world().rank())) << "this process itself";
 }
 
-TEST(Judge, NamesTheSilent) {
-  std::vector<PeerState> heard = calm(4);
-  heard[2].silent_s = heard[3].silent_s = 10.5;
-  EXPECT_EQ(find_stalled_ranks(heard, 0, {})->find("ranks 2, 3 gave no sign of life for 10.5 s, last at step 7"), 0u);
-  EXPECT_FALSE(find_stalled_ranks(heard, 1, {}));  // hears rank 0 alone
-  heard[0].silent_s = 11;
-  EXPECT_EQ(find_stalled_ranks(heard, 1, {})->find("rank 0 gave no sign"), 0u);
+TEST(HangDetector, NamesSilentRanks) {
+  std::vector<PeerState> peers = calm(4);
+  peers[2].silent_s = peers[3].silent_s = 10.5;
+  EXPECT_EQ(find_stalled_ranks(peers, 0, {})->find("ranks 2, 3 sent no heartbeat for 10.5 s, last at step 7"), 0u);
+  EXPECT_FALSE(find_stalled_ranks(peers, 1, {}));  // judges only rank 0
+  peers[0].silent_s = 11;
+  EXPECT_EQ(find_stalled_ranks(peers, 1, {})->find("rank 0 sent no heartbeat"), 0u);
 }
 
-TEST(Judge, NamesWhoDidNotCome) {
-  std::vector<PeerState> heard = calm(3);
+TEST(HangDetector, NamesMissingRanks) {
+  std::vector<PeerState> peers = calm(3);
   for (const int r : {0, 2}) {
-    heard[r].beat.number[1] = 6;
-    heard[r].beat.waiting_ms[1] = 12000;
+    peers[r].heartbeat.number[1] = 6;
+    peers[r].heartbeat.waiting_ms[1] = 12000;
   }
-  EXPECT_EQ(find_stalled_ranks(heard, 0, {})->find("rank 1 did not come to collective 6 of 'bulk', where others wait for 12.0 s"),
+  EXPECT_EQ(find_stalled_ranks(peers, 0, {})
+                ->find("rank 1 has not reached collective 6 of 'bulk', in which other ranks have waited for 12.0 s"),
             0u);
-  EXPECT_FALSE(find_stalled_ranks(heard, 2, {}));
-  heard[1].beat.number[1] = 6;
-  heard[1].beat.waiting_ms[1] = 200;
-  EXPECT_FALSE(find_stalled_ranks(heard, 0, {})) << "it has just come: the others waited for it";
-  heard[1].beat.waiting_ms[1] = -1;
-  EXPECT_FALSE(find_stalled_ranks(heard, 0, {})) << "it has already left";
-  heard[1].beat.waiting_ms[1] = 11000;
-  EXPECT_NE(find_stalled_ranks(heard, 0, {})->find("all ranks are in it, for 11.0 s"), std::string::npos);
+  EXPECT_FALSE(find_stalled_ranks(peers, 2, {}));
+  peers[1].heartbeat.number[1] = 6;
+  peers[1].heartbeat.waiting_ms[1] = 200;
+  EXPECT_FALSE(find_stalled_ranks(peers, 0, {})) << "it has just arrived: the others waited for it";
+  peers[1].heartbeat.waiting_ms[1] = -1;
+  EXPECT_FALSE(find_stalled_ranks(peers, 0, {})) << "it has already returned";
+  peers[1].heartbeat.waiting_ms[1] = 11000;
+  EXPECT_NE(find_stalled_ranks(peers, 0, {})->find("has not ended for 11.0 s, although all ranks are in it"),
+            std::string::npos);
 }
 
-TEST(Judge, ReadsFaults) {
+TEST(Faults, AreParsed) {
   const std::vector<Fault> faults = parse_faults("kill:1:20,nan:0:3-5:always");
   ASSERT_EQ(faults.size(), 2u);
   EXPECT_EQ(faults[1].last, 5);

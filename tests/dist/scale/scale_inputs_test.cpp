@@ -3,26 +3,27 @@
 
 #include <gtest/gtest.h>
 
-#include "core/comm/counting_comm.h"
+#include "core/comm/comm.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/loss/vicreg.h"
 #include "dist/scale/published_points.h"
 #include "kernels/moments.h"
 #include "tests/core/loss/loss_cases.h"
+#include "tests/core/spec_of.h"
 #include "tests/dist/mpi_world.h"
 
 namespace pal::dist {
 namespace {
 
-config::Config config(std::vector<std::string> settings) {
+setup::RunSpec spec_with(std::vector<std::string> settings) {
   settings.insert(settings.end(), {"train.steps=10", "optim.lr=0.1"});
-  return config::Config::defaults(settings);
+  return spec_of(settings);
 }
 
 TEST(PlanInputs, ResNet50IsTheKnownOne) {
   if (test_world().size() > 1) GTEST_SKIP() << "nothing of it depends on ranks";
-  const config::Config c =
-      config({"model.backbone=resnet50", "model.stem=imagenet", "model.projector=[64]", "data.size=224"});
+  const setup::RunSpec c =
+      spec_with({"model.backbone=resnet50", "model.stem=imagenet", "model.projector=[64]", "data.size=224"});
   const ModelCost model = measure_model(c, view_sides(c)), known = bottleneck_resnet({3, 4, 6, 3});
   // Without the classifier of 2,048 × 1,000 and its bias; with a projector of 2,048 × 64. Two views.
   const double head = 2.0 * 2048 * 64, classifier = 2.0 * 2048 * 1000;
@@ -38,10 +39,10 @@ TEST(PlanInputs, ResNet50IsTheKnownOne) {
 }
 
 TEST(PlanInputs, ViewsAndWorkload) {
-  const config::Config c =
-      config({"model.backbone=convnet", "model.widths=[4,8]", "model.projector=[16,8]", "data.size=16",
-              "augment.views=3", "train.views=separate", "augment.small_views=2", "augment.small_size=8",
-              "optim.kind=adamw", "train.grad_dtype=bfloat16", "train.global_batch=64"});
+  const setup::RunSpec c =
+      spec_with({"model.backbone=convnet", "model.widths=[4,8]", "model.projector=[16,8]", "data.size=16",
+                 "augment.views=3", "train.views=separate", "augment.small_views=2", "augment.small_size=8",
+                 "optim.kind=adamw", "train.grad_dtype=bfloat16", "train.global_batch=64"});
   const ModelCost model = measure_model(c, view_sides(c));
   const auto image = [](double side) {
     return 2 * (side * side * 4 * 27 + side * side / 4 * 8 * 36 + 8 * 16 + 16 * 8);
@@ -57,7 +58,7 @@ TEST(PlanInputs, ViewsAndWorkload) {
 }
 
 TEST(PlanInputs, WithoutDataTheSideIsAssumed) {
-  const config::Config c = config({"data.train=nowhere.h5", "model.stem=imagenet"});
+  const setup::RunSpec c = spec_with({"data.train=nowhere.h5", "model.stem=imagenet"});
   EXPECT_EQ(view_sides(c).large, 224);
   EXPECT_EQ(view_sides(c).known, ViewSides::Known::assumed);
 }

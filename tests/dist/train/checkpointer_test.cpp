@@ -115,7 +115,7 @@ TEST_F(Saved, AFailureOnOneRankCostsThatCheckpointOnAll) {
   EXPECT_EQ(record::checkpoint_steps(run_), (std::vector<int64_t>{3, 1}));
   EXPECT_EQ(warnings_.size(), comm().rank() == last ? 1u : 0u);
   if (!warnings_.empty()) {
-    EXPECT_NE(warnings_[0].find("step 2 is given up"), std::string::npos) << warnings_[0];
+    EXPECT_NE(warnings_[0].find("step 2 is abandoned"), std::string::npos) << warnings_[0];
   }
 }
 

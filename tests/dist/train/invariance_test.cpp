@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "core/config/config.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/graph/store.h"
 #include "core/loss/objective.h"
@@ -15,6 +14,7 @@
 #include "core/model/state.h"
 #include "dist/train/grad_sync.h"
 #include "kernels/base/philox.h"
+#include "tests/core/spec_of.h"
 #include "tests/dist/mpi_world.h"
 
 namespace pal::dist {
@@ -86,18 +86,18 @@ Outcome one_step(const Case& c, at::ScalarType type, comm::Comm& comm, comm::Com
   std::vector<std::string> settings = c.settings;
   settings.insert(settings.end(), {"train.steps=1", "optim.lr=0.1"});
   settings.push_back(type == at::kDouble ? "train.dtype=float64" : "train.dtype=float32");
-  const config::Config config = config::Config::defaults(settings);
+  const setup::RunSpec run = spec_of(settings);
   model::ModelSpec spec;
-  spec.backbone = "convnet";
+  spec.backbone = model::BackboneKind::convnet;
   spec.convnet_widths = {6, 9};
   spec.projector = {12, 7};
-  spec.predictor = config.integer_list("model.predictor");
+  spec.predictor = run.model.predictor;
   spec.channels = 1;
   spec.seed = 5;
   spec.dtype = type;
   auto encoder = model::make_encoder(spec, comm);
   encoder->train();
-  loss::Objective objective(config, encoder->embedding_dims());
+  loss::Objective objective(run.loss, encoder->embedding_dims());
   GradSync grads(model::trainable(*encoder), bulk, {/*bucket_bytes=*/2048});
 
   graph::GraphStore store(kSamples);

@@ -17,7 +17,7 @@ namespace {
 
 // Users: answers take effect in the round after they came, at the same step again when the run is repeated from the ledger.
 TEST_F(Rounds, AnswersOfPeopleTakeEffectWhenTheyAreIn) {
-  config = with({"oracle.labeler=exchange"});
+  spec = with({"oracle.labeler=exchange"});
   graph::GraphStore store(kN);
   int64_t questions = 0;
   const auto people = [&](int64_t s) {
@@ -44,7 +44,7 @@ TEST_F(Rounds, AnswersOfPeopleTakeEffectWhenTheyAreIn) {
 
 // The ranks choose together, but what is out is in rank 0's ledger: they are told, so that nothing is asked twice.
 TEST_F(Rounds, RanksThatChooseTogetherKnowWhatIsOut) {
-  config = with({"oracle.labeler=exchange", "oracle.class_guess=embeddings", "oracle.questions_per_round=24"});
+  spec = with({"oracle.labeler=exchange", "oracle.class_guess=embeddings", "oracle.questions_per_round=24"});
   embed = [this](const std::vector<int64_t>& samples, eval::SampleSlice slice) {
     return oracle::corner_rows({samples.begin() + slice.first, samples.begin() + slice.last}, labels, 0.3);
   };
@@ -78,7 +78,7 @@ TEST_F(Rounds, RanksThatChooseTogetherKnowWhatIsOut) {
 }
 
 TEST_F(Rounds, ARunMayLeaveWhilePeopleAnswer) {
-  config = with({"oracle.labeler=exchange", "oracle.wait=exit"});
+  spec = with({"oracle.labeler=exchange", "oracle.wait=exit"});
   {
     graph::GraphStore store(kN);
     run(store, 0, 11);
@@ -152,13 +152,13 @@ TEST_F(Rounds, VotesAndRepeatsMendWrongAnswers) {
     }
     return static_cast<double>(wrong) / static_cast<double>(std::max<int64_t>(all, 1));
   };
-  config = with({"oracle.noise=0.1"});
+  spec = with({"oracle.noise=0.1"});
   graph::GraphStore naive(kN);
   run(naive, 0, 71);
   const double without = wrong_share(naive);
   begin_anew();
-  config = with({"oracle.noise=0.1", "oracle.votes=3", "oracle.repeats=4", "oracle.annotators=9",
-                 "oracle.consensus=dawid-skene"});
+  spec = with({"oracle.noise=0.1", "oracle.votes=3", "oracle.repeats=4", "oracle.annotators=9",
+               "oracle.consensus=dawid-skene"});
   graph::GraphStore mended(kN);
   const uint64_t expected = run(mended, 0, 71);
   EXPECT_LT(wrong_share(mended), without / 2) << without;
@@ -166,7 +166,7 @@ TEST_F(Rounds, VotesAndRepeatsMendWrongAnswers) {
 }
 
 TEST_F(Rounds, StopsAtItsBudgetAndAtClosure) {
-  config = with({"oracle.budget=30"});
+  spec = with({"oracle.budget=30"});
   graph::GraphStore store(kN);
   int64_t questions = 0;
   run(store, 0, 41, &questions);
@@ -179,29 +179,29 @@ TEST_F(Rounds, StopsAtItsBudgetAndAtClosure) {
   run(again, 41, 61);
   EXPECT_EQ(said.size(), 1u) << "and once more after a restart";
   begin_anew();
-  config = with({"oracle.budget_cost=13", "oracle.cost_grid=5"});
+  spec = with({"oracle.budget_cost=13", "oracle.cost_grid=5"});
   graph::GraphStore paid(kN);
   run(paid, 0, 41);
   EXPECT_GE(cost, 13);
   EXPECT_LT(cost, 30) << "the round that passed it was the last";
   begin_anew();
-  config = with({});
+  spec = with({});
   graph::GraphStore closed(kN);
   run(closed, 0, 121, &questions);
   EXPECT_TRUE(oracle::closure_reached(closed, {}));
   EXPECT_LE(questions, kN * 3);
   ASSERT_EQ(said.size(), 1u);
-  EXPECT_NE(said[0].find("every relation is known or implied"), std::string::npos) << said[0];
+  EXPECT_NE(said[0].find("every pair is answered or inferred"), std::string::npos) << said[0];
 }
 
 // The rules that look at time, at a figure of validation and at what the model expected, each with its sentence.
 TEST_F(Rounds, StopsByTheClockAtAPlateauAndWhenTheModelExpectsTheAnswers) {
   const auto ends = [&](std::vector<std::string> settings, const std::string& sentence) {
     begin_anew();
-    config = with(std::move(settings));
+    spec = with(std::move(settings));
     graph::GraphStore store(kN);
     store.set_labels(templates());
-    QueryRounds rounds(config, world, store, QuestionContext{all, labels}, LedgerLocation{path, "run"}, 0);
+    QueryRounds rounds(spec, world, store, QuestionContext{all, labels}, LedgerLocation{path, "run"}, 0);
     for (int64_t s = 0; s < 31; ++s) {
       rounds.ledger_position();  // waits for the round
       rounds.saw_figure(s, 0.5);
@@ -218,26 +218,26 @@ TEST_F(Rounds, StopsByTheClockAtAPlateauAndWhenTheModelExpectsTheAnswers) {
     EXPECT_NE(said[0].find("no more questions are asked: " + sentence), std::string::npos) << said[0];
   };
   ends({"oracle.budget_hours=1e-12"}, "1e-12 hours have passed since the first question (oracle.budget_hours)");
-  ends({"oracle.plateau=4", "eval.every=1"}, "the validation figure did not rise in 4 looks (oracle.plateau)");
+  ends({"oracle.plateau=4", "eval.every=1"}, "the validation figure did not rise in 4 evaluations (oracle.plateau)");
   ends({"oracle.agreement=0.9", "oracle.class_guess=embeddings", "oracle.questions_per_round=6"},
-       "the model expected 90 % of the answers in 3 rounds (oracle.agreement)");
+       "the model predicted 90 % of the answers in 3 rounds (oracle.agreement)");
 }
 
 // Users who do not answer: the round is full, and that is said once.
 TEST_F(Rounds, SaysOnceThatAllQuestionsWait) {
-  config = with({"oracle.labeler=exchange"});
+  spec = with({"oracle.labeler=exchange"});
   graph::GraphStore store(kN);
   run(store, 0, 41);
   ASSERT_EQ(said.size(), 1u);
-  EXPECT_NE(said[0].find("no question is asked: 12 wait for an answer"), std::string::npos) << said[0];
+  EXPECT_NE(said[0].find("no question is asked: 12 questions are unanswered"), std::string::npos) << said[0];
   // More may be out than there are to ask: what is left to the sampler is out, too.
   begin_anew();
-  config = with({"oracle.labeler=exchange", "oracle.questions_per_round=200"});
+  spec = with({"oracle.labeler=exchange", "oracle.questions_per_round=200"});
   graph::GraphStore few(kN);
   run(few, 0, 41);
   if (world.rank() != 0) return;  // who knows what the sampler found
   ASSERT_EQ(said.size(), 1u);
-  EXPECT_NE(said[0].find("every question that is left is out: 57 wait for an answer"), std::string::npos) << said[0];
+  EXPECT_NE(said[0].find("every remaining question has been asked: 57 are unanswered"), std::string::npos) << said[0];
 }
 
 }  // namespace

@@ -10,10 +10,11 @@
 #include <thread>
 
 #include "core/graph/similarity_groups.h"
-#include "core/oracle/round/predicted_answers.h"
+#include "core/oracle/round/choose_questions.h"
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
 #include "tests/core/oracle/oracle_cases.h"
+#include "tests/core/spec_of.h"
 #include "tests/dist/train/rounds_of_questions.h"
 
 namespace pal::dist {
@@ -45,7 +46,7 @@ TEST(RoundMessage, QueriesSurviveTheirCoding) {
       {.id = 8, .kind = oracle::QueryKind::pair, .template_sample = 5, .members = {}}};
   for (const std::vector<oracle::Query>& queries : {out, std::vector<oracle::Query>{}}) {
     const std::vector<oracle::Query> in =
-        broadcast_queries(test_world().rank() == 0 ? queries : std::vector<oracle::Query>{}, test_world().rounds());
+        broadcast_queries(test_world().rank() == 0 ? queries : std::vector<oracle::Query>{}, test_world().oracle());
     ASSERT_EQ(in.size(), queries.size());
     for (size_t k = 0; k < in.size(); ++k) {
       EXPECT_EQ(in[k].id, queries[k].id);
@@ -99,7 +100,7 @@ TEST_F(Rounds, ACheckpointWaitsForTheRoundUnderWay) {
   of.before_round = [held = go_on.get_future().share()](int64_t) { held.wait(); };
   graph::GraphStore store(kN);
   store.set_labels(templates());
-  QueryRounds rounds(config, world, store, of, LedgerLocation{path, "run"}, 0);
+  QueryRounds rounds(spec, world, store, of, LedgerLocation{path, "run"}, 0);
   for (int64_t s = 0; s <= 5; ++s) rounds.at_boundary(s, {});
   std::thread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -116,7 +117,7 @@ TEST_F(Rounds, ACheckpointWaitsForTheRoundUnderWay) {
 TEST_F(Rounds, RanksWithAnotherGraphAreNoticed) {
   if (world.size() == 1) return;
   graph::GraphStore store(kN);
-  QueryRounds rounds(config, world, store, QuestionContext{all, labels}, LedgerLocation{path, "run"}, 0);
+  QueryRounds rounds(spec, world, store, QuestionContext{all, labels}, LedgerLocation{path, "run"}, 0);
   for (int64_t s = 0; s < 5; ++s) rounds.at_boundary(s, {});
   if (world.rank() == world.size() - 1) store.set_labels(labels);
   try {
@@ -133,9 +134,10 @@ TEST_F(Rounds, RanksWithAnotherGraphAreNoticed) {
 TEST_F(Rounds, RanksChooseTogetherWhatOneProcessChooses) {
   graph::GraphStore store(kN);
   store.set_labels(templates());
-  for (const char* name : {"captcha", "outliers", "nnclr", "pruning", "uncertainty", "ensemble", "gradients", "typical",
-                           "k_center", "merging"}) {
-    const auto sampler = oracle::make_query_sampler(config::Config::defaults({std::string("oracle.sampler=") + name}));
+  for (const std::string& name : oracle::sampler_names()) {
+    if (name == "coarse") continue;  // the set has no taxonomy
+    const auto sampler = oracle::make_query_sampler(spec_of({"oracle.sampler=" + name}).oracle);
+    if (sampler->needs() == oracle::PoolNeeds::samples) continue;
     const oracle::Round round{.seed = 3, .round = 2, .questions = 12};
     oracle::Pool whole{all, oracle::corner_rows(all, labels, 0.4)}, own = whole;
     const eval::SampleSlice slice = eval::own_slice(kN, world.oracle());
@@ -158,7 +160,7 @@ TEST_F(Rounds, RanksChooseTogetherWhatOneProcessChooses) {
 
 // Every rank embeds its own slice of the pool and no more.
 TEST_F(Rounds, ARankEmbedsItsOwnSliceOfThePool) {
-  config = with({"oracle.class_guess=embeddings"});
+  spec = with({"oracle.class_guess=embeddings"});
   graph::GraphStore store(kN);
   store.set_labels(templates());
   int64_t embedded = 0;
@@ -166,7 +168,7 @@ TEST_F(Rounds, ARankEmbedsItsOwnSliceOfThePool) {
     embedded += slice.last - slice.first;
     return oracle::corner_rows({samples.begin() + slice.first, samples.begin() + slice.last}, labels, 0.3);
   };
-  QueryRounds rounds(config, world, store, QuestionContext{all, labels}, LedgerLocation{path, "run"}, 0);
+  QueryRounds rounds(spec, world, store, QuestionContext{all, labels}, LedgerLocation{path, "run"}, 0);
   for (int64_t s = 0; s <= 10; ++s) rounds.at_boundary(s, embed);
   at::Tensor total = at::zeros({1}, at::kLong);
   *total.data_ptr<int64_t>() = embedded;
@@ -190,8 +192,9 @@ TEST_F(Rounds, OneStepOfDeductionHoldsWrongAnswersAndRestarts) {
     for (int64_t i = 0; i < kN; ++i) {
       for (int64_t j = 0; j < i; ++j) {
         bool together = false;
-        graph::for_each_similarity_group(
-            store, i, [&](int64_t a) { graph::for_each_similarity_group(store, j, [&](int64_t b) { together |= a == b; }); });
+        graph::for_each_similarity_group(store, i, [&](int64_t a) {
+          graph::for_each_similarity_group(store, j, [&](int64_t b) { together |= a == b; });
+        });
         alike += together;
         spoilt += together && labels[i] != labels[j] && wrong.count(i) + wrong.count(j) == 0;
       }
@@ -200,7 +203,7 @@ TEST_F(Rounds, OneStepOfDeductionHoldsWrongAnswersAndRestarts) {
     return spoilt;
   };
   // Classes are found on the way: no label stops a wrong merge.
-  config = with({"oracle.noise=0.1", "oracle.sampler=random", "oracle.templates=discover"});
+  spec = with({"oracle.noise=0.1", "oracle.sampler=random", "oracle.templates=discover"});
   templates_given = false;
   graph::GraphStore careful(kN, graph::Deduction::once);
   const uint64_t expected = run(careful, 0, 71);

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "core/config/config.h"
 #include "dist/train/query_round.h"
+#include "tests/core/spec_of.h"
 #include "tests/dist/mpi_world.h"
 
 namespace pal::dist {
@@ -49,7 +49,7 @@ class Rounds : public testing::Test {
   uint64_t run(graph::GraphStore& store, int64_t from, int64_t to, int64_t* questions = nullptr,
                const std::function<void(int64_t)>& before = {}) {
     if (templates_given) store.set_labels(templates());
-    QueryRounds rounds(config, world, store, QuestionContext{all, labels}, LedgerLocation{path, "run"}, from);
+    QueryRounds rounds(spec, world, store, QuestionContext{all, labels}, LedgerLocation{path, "run"}, from);
     for (int64_t s = from; s < to; ++s) {
       if (before) {
         rounds.ledger_position();
@@ -79,14 +79,15 @@ class Rounds : public testing::Test {
 
   static constexpr int64_t kN = 60;
   World& world = test_world();
-  static config::Config with(std::vector<std::string> more) {
-    std::vector<std::string> all = {"train.steps=1",          "optim.lr=1",       "graph.kind=mixed",
-                                    "oracle.sampler=captcha", "oracle.every=5",   "oracle.questions_per_round=12",
-                                    "oracle.pool=60",         "oracle.class_guess=none"};
+  static oracle::OracleSpec with(std::vector<std::string> more) {
+    std::vector<std::string> all = {"train.steps=1",    "optim.lr=1",
+                                    "graph.kind=mixed", "oracle.sampler=captcha",
+                                    "oracle.every=5",   "oracle.questions_per_round=12",
+                                    "oracle.pool=60",   "oracle.class_guess=none"};
     all.insert(all.end(), more.begin(), more.end());
-    return config::Config::defaults(all);
+    return spec_of(all).oracle;
   }
-  config::Config config = with({});
+  oracle::OracleSpec spec = with({});
   const std::string folder = "query_round_test.W" + std::to_string(test_world().size());
   const std::string path = folder + "/ledger.sqlite";
   QueryRounds::EmbedPool embed = [](const std::vector<int64_t>&, eval::SampleSlice) -> at::Tensor {

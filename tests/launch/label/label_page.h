@@ -29,23 +29,8 @@ struct TestPage {
         tokens(folder + "/secret"),
         people({{"ann", label::Role::owner}, {"bob"}, {"<script>alert(1)</script>"}}, tokens, folder + "/links"),
         service(asked(ledger, grids), folder, {}),
-        page({service, people, tokens,
-              [](int64_t sample, ImageSize) -> std::optional<PageImage> {
-                if (sample == kBrokenSample) throw Error(Exit::data, "CRC of sample 666");
-                return PageImage{"image/png", "png of " + std::to_string(sample)};
-              },
-              [this, look] { return look(ledger); },
-              [] {
-                return RunFacts{"<b>run</b>", kSamples, 10};
-              },
-              [](int64_t) { return std::string("<i>shoes</i>"); },
-              [](const std::string& name) { return "content of " + name; },
-              [this](const std::string& line) {
-                const std::lock_guard<std::mutex> lock(mutex);
-                log.push_back(line);
-              },
-              [this] { return now.load(); }},
-             {{"127.0.0.1", "localhost"}, port}, limits),
+        run(*this, look),
+        page(service, people, tokens, run, {{"127.0.0.1", "localhost"}, port}, limits),
         hosts_port(port) {}
 
   static oracle::Ledger& asked(oracle::Ledger& ledger, int64_t grids) {
@@ -85,6 +70,27 @@ struct TestPage {
            ", \"" + verdict + "\"]], \"seconds\": 2}";
   }
 
+  struct Run final : PageRun {
+    Run(TestPage& page, Look look) : page_(page), look_(std::move(look)) {}
+    std::optional<PageImage> image(int64_t sample, ImageSize) const override {
+      if (sample == kBrokenSample) throw Error(Exit::data, "CRC of sample 666");
+      return PageImage{"image/png", "png of " + std::to_string(sample)};
+    }
+    std::shared_ptr<const label::LabelStats> stats() const override { return look_(page_.ledger); }
+    RunFacts facts() const override { return {"<b>run</b>", kSamples, 10}; }
+    std::string node_name(int64_t) const override { return "<i>shoes</i>"; }
+    std::string exported(const std::string& name) const override { return "content of " + name; }
+    void log(const std::string& line) const override {
+      const std::lock_guard<std::mutex> lock(page_.mutex);
+      page_.log.push_back(line);
+    }
+    double now() const override { return page_.now.load(); }
+
+   private:
+    TestPage& page_;
+    const Look look_;
+  };
+
   TestFolder own;
   const std::string folder;
   oracle::Ledger ledger;
@@ -94,6 +100,7 @@ struct TestPage {
   std::atomic<double> now{100};
   std::mutex mutex;
   std::vector<std::string> log;
+  Run run;
   LabelPage page;
   const int hosts_port;
 };

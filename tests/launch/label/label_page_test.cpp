@@ -40,7 +40,7 @@ class LabelPageTest : public testing::Test {
 
   TestPage t{[](const oracle::Ledger& l) {
     return std::make_shared<const label::LabelStats>(
-        label::look_at_answers(l, graph::GraphStore(TestPage::kSamples), oracle::ConsensusKind::majority, {}));
+        label::label_stats(l, graph::GraphStore(TestPage::kSamples), oracle::ConsensusKind::majority, {}));
   }};
   const std::string ann = t.cookie("ann"), bob = t.cookie("bob");
 };

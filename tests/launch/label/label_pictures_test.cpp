@@ -77,7 +77,7 @@ TEST(LabelPictures, FeaturesHaveThumbnailsOrNone) {
   EXPECT_EQ(pictures.of(0, ImageSize::full)->bytes, "a png");
   EXPECT_FALSE(pictures.of(1, ImageSize::small)) << "the page shows its number";
   EXPECT_EQ(pictures.of(2, ImageSize::small)->type, "image/jpeg");
-  EXPECT_NE(data::error_of(Exit::usage, [&] { Pictures(data, folder / "nothing"); }).find("no folder of thumbnails"),
+  EXPECT_NE(data::error_of(Exit::usage, [&] { Pictures(data, folder / "nothing"); }).find("not a folder"),
             std::string::npos);
 }
 

@@ -145,7 +145,7 @@ std::string stopped(const Site& site, const std::string& functions) {
 
 TEST(SlurmScript, AFolderThatANodeDoesNotSee) {
   const std::string out = stopped({}, "srun() { return 1; }\n");
-  EXPECT_TRUE(has(out, "cannot be seen from every node")) << out;
+  EXPECT_TRUE(has(out, "some nodes cannot read the run folder")) << out;
 }
 
 TEST(SlurmScript, AnMpirunOfAnotherFamily) {

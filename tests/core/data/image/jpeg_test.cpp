@@ -77,7 +77,7 @@ TEST(JpegHeader, SaysWhichColorsAreBeyondDoubt) {
   EXPECT_TRUE(ycc(test_jpeg(color, 16, 16, adobe)));
   EXPECT_FALSE(ycc(test_jpeg(color, 16, 16, rgb)));
   EXPECT_FALSE(ycc(with_frame(test_jpeg(color, 16, 16, rgb), 6, {1, 0x11, 0, 2, 0x11, 0, 3})));  // the marker alone
-  EXPECT_FALSE(ycc(with_frame(plain, 6, {0, 0x22, 0, 1, 0x11, 1, 2})));                           // the numbers alone
+  EXPECT_FALSE(ycc(with_frame(plain, 6, {0, 0x22, 0, 1, 0x11, 1, 2})));                          // the numbers alone
   EXPECT_FALSE(ycc(test_jpeg(test_picture(16, 16, 1, 1), 16, 16, gray)));
   EXPECT_FALSE(ycc(test_jpeg(test_picture(16, 16, 4, 1), 16, 16, cmyk)));
 }

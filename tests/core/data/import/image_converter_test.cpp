@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/data/image/png.h"
-#include "core/data/import/taxonomy.h"
+#include "core/data/import/import_internal.h"
 #include "core/io/csv.h"
 #include "tests/core/data/data_files.h"
 #include "tests/core/data/image/jpeg_files.h"
@@ -64,7 +64,7 @@ TEST(ImageConverter, WhatCannotBeReadIsLeftOutWithItsReason) {
   };
   EXPECT_TRUE(contains(reason({}, "x.jpg"), "left out file without bytes"));
   EXPECT_TRUE(contains(reason(cut_to(plain_jpeg(), 700), "x.jpg"), "left out cut JPEG file: it ends at byte 700"));
-  EXPECT_TRUE(contains(reason(bytes_of("<html>"), "x.jpg"), "left out not an image that is known here"));
+  EXPECT_TRUE(contains(reason(bytes_of("<html>"), "x.jpg"), "left out unknown image format"));
   EXPECT_TRUE(contains(reason(bytes_of("GIF89a......"), "x.jpg"), "left out GIF is not read: x.jpg; convert it"));
   EXPECT_TRUE(
       contains(reason(bytes_of(std::string("RIFF\0\0\0\0WEBPVP8 ", 16)), "x.webp"), "left out WebP is not read"));
@@ -256,7 +256,7 @@ TEST(Csv, QuotesHeadsAndLineEnds) {
   EXPECT_EQ(io::read_manifest(folder / "b.csv")[1].label, "");
   write_file(folder / "c.csv", "a\nb,\"c");
   EXPECT_TRUE(contains(error_of(Exit::data, [&] { io::read_manifest(folder / "c.csv"); }),
-                       "c.csv: a quote is never closed in line: 2"));
+                       "c.csv: a quote is never closed; it begins in line 2"));
 }
 
 TEST(Taxonomy, FromPairs) {
@@ -269,9 +269,9 @@ TEST(Taxonomy, FromPairs) {
     write_file(folder / "e.csv", text);
     return error_of(Exit::data, [&] { read_taxonomy(folder / "e.csv", {"cat", "dog"}); });
   };
-  EXPECT_TRUE(contains(error("cat,a\na,b\nb,a\n"), "goes in a circle"));
-  EXPECT_TRUE(contains(error("cat,a\ncat,b\n"), "two parents for: cat"));
-  EXPECT_TRUE(contains(error("cat,dog\n"), "a class stands above another one: dog"));
+  EXPECT_TRUE(contains(error("cat,a\na,b\nb,a\n"), "has a cycle"));
+  EXPECT_TRUE(contains(error("cat,a\ncat,b\n"), "gives two parents for: cat"));
+  EXPECT_TRUE(contains(error("cat,dog\n"), "a class is the parent of another class: dog"));
   EXPECT_TRUE(contains(error("x,y\n"), "names none of the classes"));
 }
 

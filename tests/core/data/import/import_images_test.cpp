@@ -384,7 +384,7 @@ TEST_F(ImportImages, OneImportAtATime) {
     if (error.empty()) error = error_of(Exit::usage, [&] { import_folder(options("src")); });
   };
   import_folder(o);
-  EXPECT_TRUE(contains(error, "another import is writing there")) << error;
+  EXPECT_TRUE(contains(error, "another import is writing to this folder")) << error;
 }
 
 }  // namespace

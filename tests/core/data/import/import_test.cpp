@@ -140,7 +140,7 @@ TEST_F(Import, IdxClassNames) {
   EXPECT_EQ(Dataset::open(o.out)->classes(), o.classes);
   o.classes.pop_back();
   const std::string error = error_of(Exit::data, [&] { import_idx(o); });
-  EXPECT_TRUE(contains(error, "train-labels-idx1-ubyte.gz: label of sample 9 out of range: 9; there are 9")) << error;
+  EXPECT_TRUE(contains(error, "train-labels-idx1-ubyte.gz: label 9 of sample 9 is out of range; there are 9")) << error;
 }
 
 TEST_F(Import, SeveralShardsHoldTheSameSamples) {
@@ -188,20 +188,20 @@ TEST_F(Import, WrongIdxFilesAreRefused) {
   const std::string image = big_endian(5) + big_endian(4);
   const std::vector<std::array<std::string, 3>> cases = {
       {"train-images-idx3-ubyte", big_endian(0x801) + big_endian(20) + image,
-       "is not the IDX file expected: magic number: 2049"},
+       "is not the expected IDX file: its magic number is 2049"},
       {"train-labels-idx1-ubyte", big_endian(0x801) + big_endian(19) + std::string(19, '\1'),
-       "disagree in their number of samples: 19 and 20"},
+       "have different numbers of samples: 19 and 20"},
       {"train-labels-idx1-ubyte", big_endian(0x801) + big_endian(20) + std::string(21, '\1'),
-       "has more bytes than its header says"},
-      {"train-labels-idx1-ubyte", big_endian(0x801) + big_endian(20) + std::string(19, '\1'), "ends too early"},
-      {"train-images-idx3-ubyte", big_endian(0x803) + big_endian(20) + image + std::string(399, 'x'), "ends too early"},
+       "has more bytes than its header announces"},
+      {"train-labels-idx1-ubyte", big_endian(0x801) + big_endian(20) + std::string(19, '\1'), "is cut off"},
+      {"train-images-idx3-ubyte", big_endian(0x803) + big_endian(20) + image + std::string(399, 'x'), "is cut off"},
       {"train-images-idx3-ubyte", big_endian(0x803) + big_endian(20) + image + std::string(401, 'x'),
-       "has more bytes than its header says"},
+       "has more bytes than its header announces"},
       {"t10k-images-idx3-ubyte", big_endian(0x803) + big_endian(7) + big_endian(0) + big_endian(4),
-       "impossible size: 0"},
+       "impossible size 0"},
       {"t10k-images-idx3-ubyte", big_endian(0x803) + big_endian(7) + big_endian(1 << 30) + big_endian(4),
-       "impossible size: 1073741824"},
-      {"t10k-labels-idx1-ubyte", "", "ends too early"},
+       "impossible size 1073741824"},
+      {"t10k-labels-idx1-ubyte", "", "is cut off"},
   };
   for (const std::string ending : {"", ".gz"}) {
     for (const auto& [name, bytes, expected] : cases) {
@@ -217,7 +217,7 @@ TEST_F(Import, WrongIdxFilesAreRefused) {
     EXPECT_TRUE(contains(idx_error(), "does not have: t10k-labels-idx1-ubyte[.gz]")) << idx_error();
   }
   fs::remove_all(folder_ / "source");
-  EXPECT_TRUE(contains(idx_error(), "no such folder")) << idx_error();
+  EXPECT_TRUE(contains(idx_error(), "this folder does not exist")) << idx_error();
 }
 
 TEST_F(Import, OverwritesOnlyWhenAsked) {
@@ -243,7 +243,7 @@ TEST_F(Import, BadOutputsAreRefused) {
   const IdxSource source(folder_ / "source");
   ImportOptions o = options();
   o.out = folder_ / "out/x.hdf";
-  EXPECT_TRUE(contains(error_of(Exit::usage, [&] { import_idx(o); }), "must be named *.h5"));
+  EXPECT_TRUE(contains(error_of(Exit::usage, [&] { import_idx(o); }), "must end with .h5"));
   o.out = folder_ / "nowhere/x.h5";
   EXPECT_TRUE(contains(error_of(Exit::data, [&] { import_idx(o); }),
                        "nowhere/x.h5 cannot be written: No such file or directory; create"));
@@ -308,9 +308,9 @@ TEST_F(Import, Cifar10) {
   o.overwrite = Overwrite::replace;
   const auto error = [&] { return error_of(Exit::data, [&] { import_cifar10(o); }); };
   write_file(file("data_batch_2.bin"), cifar_records({"\x3", "\xA"}));
-  EXPECT_TRUE(contains(error(), "label out of range for data_batch_2-1: 10; there are 10 classes")) << error();
+  EXPECT_TRUE(contains(error(), "label 10 is out of range for data_batch_2-1; there are 10 classes")) << error();
   fs::resize_file(file("data_batch_2.bin"), 3073 + 3072);
-  EXPECT_TRUE(contains(error(), "data_batch_2.bin is cut: bytes: 6145; its records have 3073 bytes")) << error();
+  EXPECT_TRUE(contains(error(), "data_batch_2.bin is cut off at 6145 bytes; its records have 3073 bytes")) << error();
   fs::remove(file("data_batch_2.bin"));
   EXPECT_TRUE(contains(error(), "data_batch_2.bin cannot be read: No such file")) << error();
   fs::remove(file("batches.meta.txt"));
@@ -339,11 +339,11 @@ TEST_F(Import, Cifar100WritesTheCoarseClassesAsParents) {
   o.overwrite = Overwrite::replace;
   const auto error = [&] { return error_of(Exit::data, [&] { import_cifar100(o); }); };
   write_file(folder_ / "source/test.bin", cifar_records({record(1, 2)}));
-  EXPECT_TRUE(contains(error(), "test.bin: record 0 puts a class under another coarse class: 2")) << error();
+  EXPECT_TRUE(contains(error(), "test.bin: record 0 puts class 2 under a second coarse class")) << error();
   write_file(folder_ / "source/test.bin", cifar_records({record(3, 2)}));
-  EXPECT_TRUE(contains(error(), "coarse label out of range: 3")) << error();
+  EXPECT_TRUE(contains(error(), "coarse label 3, which is out of range")) << error();
   write_file(folder_ / "source/test.bin", cifar_records({record(0, 4)}));
-  EXPECT_TRUE(contains(error(), "label out of range: 4")) << error();
+  EXPECT_TRUE(contains(error(), "label 4, which is out of range")) << error();
 }
 
 }  // namespace

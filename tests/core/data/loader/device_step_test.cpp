@@ -12,11 +12,11 @@
 
 #include <cstdlib>
 
-#include "core/model/autocast.h"
+#include "core/model/backbones.h"
 #include "core/model/batch_norm.h"
 #include "core/model/encoder.h"
 #include "core/model/layers.h"
-#include "core/model/projector.h"
+#include "core/model/precision.h"
 #include "core/model/state.h"
 #include "core/ops/named_tensors.h"
 #include "core/optim/optimizer.h"
@@ -29,7 +29,7 @@ const int kWithoutAmx = setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16", 0);
 
 std::shared_ptr<model::Encoder> small_encoder(const std::string& backbone, comm::Comm& comm) {
   model::ModelSpec spec;
-  spec.backbone = backbone;
+  spec.backbone = config::choice_of(model::kBackbones, backbone);
   spec.convnet_widths = {8, 16};
   spec.projector = {32, 16};
   spec.channels = 3;
@@ -71,7 +71,7 @@ TEST(DeviceStep, LayersAndOptimizerStayWhereTheyAre) {
     for (const auto& named : to_meta(projector)) parameters.emplace_back("projector." + named.first, named.second);
     ASSERT_EQ(parameters.size(), 6u);
     optim::OptimSpec spec;
-    spec.kind = kind;
+    spec.kind = config::choice_of(optim::kOptimizers, kind);
     const auto optimizer = optim::make_optimizer(spec, parameters);
     for (int step = 0; step < 2; ++step) {
       const at::Tensor images = at::empty({4, 6, 5, 5}, meta);

@@ -282,7 +282,7 @@ TEST(JpegLoader, MemoryIsBoundedBySettings) {
   EXPECT_LE(Loader(data, o).report().bound_mb, 60);
   o.memory_mb = 20;
   const std::string words = error_of(Exit::usage, [&] { Loader(data, o); });
-  EXPECT_TRUE(contains(words, "data.memory_mb holds less than two steps: 20; give at least 28")) << words;
+  EXPECT_TRUE(contains(words, "data.memory_mb is 20, which holds fewer than two steps; give at least 28")) << words;
   o.memory_mb = 28;
   EXPECT_EQ(Loader(data, o).report().depth, 1);
 }

@@ -1,4 +1,4 @@
-// answers: when asking ends, leases, lines, the inbox, other formats, and who answers.
+// answers: when asking ends, lines, the inbox, other formats, and who answers.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -8,13 +8,11 @@
 #include "core/config/config.h"
 #include "core/graph/graph_files.h"
 #include "core/io/files.h"
-#include "core/oracle/file_labeler.h"
 #include "core/oracle/labeler.h"
 #include "core/oracle/ledger/answer_lines.h"
 #include "core/oracle/ledger/answers_io.h"
 #include "core/oracle/ledger/consensus.h"
 #include "core/oracle/ledger/inbox.h"
-#include "core/oracle/ledger/question_leases.h"
 #include "core/oracle/stop_rules.h"
 #include "kernels/base/error.h"
 #include "tests/test_folder.h"
@@ -39,7 +37,7 @@ TEST(Stop, TheFirstRuleThatHolds) {
   EXPECT_EQ(with([](StopState& s) { s.closure = true; }), StopReason::closure);
   EXPECT_EQ(with([](StopState& s) { s.figures = {0.5, 0.7, 0.705, 0.69, 0.7}; }), StopReason::plateau);
   EXPECT_EQ(with([](StopState& s) { s.figures = {0.5, 0.7, 0.705, 0.69, 0.72}; }), StopReason::none);
-  EXPECT_EQ(with([](StopState& s) { s.figures = {0.5, 0.4, 0.3}; }), StopReason::none) << "too few looks";
+  EXPECT_EQ(with([](StopState& s) { s.figures = {0.5, 0.4, 0.3}; }), StopReason::none) << "too few evaluations";
   EXPECT_EQ(with([](StopState& s) { s.agreements = {0.1, 0.95, 0.9, 0.92}; }), StopReason::agreement);
   EXPECT_EQ(with([](StopState& s) { s.agreements = {0.95, 0.95, 0.89}; }), StopReason::none);
   state.questions = 1000000;
@@ -64,18 +62,6 @@ TEST(Stop, ClosureIsWhenEveryRelationIsKnown) {
   EXPECT_FALSE(closure_reached(off, {}));
   off.insert(0, 2, graph::Relation::same);
   EXPECT_TRUE(closure_reached(off, {}));
-}
-
-TEST(Leases, OnePersonAtATimeUntilTheTimeIsOver) {
-  QuestionLeases leases(10);
-  EXPECT_TRUE(leases.take(1, "ann", 0));
-  EXPECT_TRUE(leases.take(1, "ann", 1)) << "again";
-  EXPECT_FALSE(leases.take(1, "bob", 5));
-  EXPECT_TRUE(leases.take(1, "bob", 5, 2)) << "two are wanted";
-  EXPECT_EQ(leases.holders(1, 5), (std::vector<std::string>{"ann", "bob"}));
-  EXPECT_TRUE(leases.take(1, "cid", 15.5)) << "all are over";
-  leases.give_back(1, "cid");
-  EXPECT_TRUE(leases.holders(1, 16).empty());
 }
 
 std::string refused(const std::function<void()>& f) {
@@ -105,7 +91,7 @@ TEST(Lines, SurviveAndWrongOnesAreNamed) {
   EXPECT_EQ(parse_entry(undo_line("u", "ann"), "x").undo, "u");
   const auto wrong = [](const std::string& line) { return refused([&] { parse_entry(line, "f.jsonl:3"); }); };
   EXPECT_NE(wrong("{\"query\": 1,").find("f.jsonl:3"), std::string::npos);
-  EXPECT_NE(wrong("[1]").find("no JSON object"), std::string::npos);
+  EXPECT_NE(wrong("[1]").find("not a JSON object"), std::string::npos);
   EXPECT_NE(wrong("{\"member\": 1, \"answer\": \"yes\"}").find("query"), std::string::npos);
   EXPECT_NE(wrong("{\"query\": 1.5, \"member\": 1, \"answer\": \"yes\"}").find("query"), std::string::npos);
   EXPECT_NE(wrong("{\"query\": 99999999999999999999, \"member\": 1, \"answer\": \"yes\"}"), "");
@@ -140,7 +126,7 @@ TEST_F(InRun, TheInboxIsDrainedOnceAndKeepsWhatIsWrong) {
   const LedgerIntake intake = inbox.drain(*ledger_, warnings);
   EXPECT_EQ(intake.recorded, 2);
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_NE(warnings[0].find("2 of the answers"), std::string::npos) << warnings[0];
+  EXPECT_NE(warnings[0].find("2 submitted answers"), std::string::npos) << warnings[0];
   EXPECT_EQ(inbox.waiting(), 0);
   EXPECT_EQ(split_lines(io::read_whole_file(run_ + "/inbox/rejected/b.jsonl")).size(), 2u);
   EXPECT_NE(io::read_whole_file(run_ + "/inbox/rejected/b.txt").find("query 5"), std::string::npos);
@@ -263,7 +249,7 @@ TEST(SimulatedLabeler, AnnotatorsCostsAndTheTaxonomy) {
   EXPECT_EQ(groups[1].verdict, Verdict::no);
   EXPECT_DOUBLE_EQ(groups[0].cost, 0.25);
   const auto circle = make_simulated_labeler({0, 1}, {}, {1, 0, -1});
-  EXPECT_NE(refused([&] { circle->answer({1, QueryKind::coarse, 0, {1}, 2}, 0); }).find("circle"), std::string::npos);
+  EXPECT_NE(refused([&] { circle->answer({1, QueryKind::coarse, 0, {1}, 2}, 0); }).find("cycle"), std::string::npos);
 }
 
 TEST(PairsLabeler, AnswersWhatTheFileHolds) {

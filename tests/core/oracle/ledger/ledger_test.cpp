@@ -212,7 +212,7 @@ TEST_F(LedgerTest, RefusesAnotherRunNewerSchemaAndForeignFiles) {
   EXPECT_NE(open_refusal(kAnyRun).find("empty"), std::string::npos);
   fs::remove(path_);
   Sqlite(path_).run("CREATE TABLE photos(x)");
-  EXPECT_NE(open_refusal().find("no ledger of PAL"), std::string::npos);
+  EXPECT_NE(open_refusal().find("not a PAL ledger"), std::string::npos);
   std::ofstream(path_, std::ios::trunc) << std::string(5000, 'x');
   EXPECT_NE(open_refusal().find("not a database"), std::string::npos);
   path_ = folder_ / "nowhere/ledger.sqlite";
@@ -288,7 +288,7 @@ TEST_F(LedgerTest, AFileSystemWithoutLocksGetsASentence) {
     ASSERT_EQ(vfs->xSetSystemCall(vfs, "fcntl", reinterpret_cast<sqlite3_syscall_ptr>(&no_locks)), SQLITE_OK);
     const std::string said = open_refusal();
     ASSERT_EQ(vfs->xSetSystemCall(vfs, "fcntl", real), SQLITE_OK);
-    EXPECT_NE(said.find("gives no locks (NFS"), std::string::npos) << who << ": " << said;
+    EXPECT_NE(said.find("has no locks (NFS"), std::string::npos) << who << ": " << said;
     EXPECT_EQ(WriterLease::holder(path_), "") << "nobody is kept away by the failure";
     std::vector<Query> queries = {{0, QueryKind::pair, 1, {2}}};
     Ledger(path_, "run-a").record_queries(queries, {"captcha", 0, 0});
@@ -320,7 +320,7 @@ TEST_F(LedgerTest, AWriterWhoseLeaseWasTakenStops) {
   std::vector<Query> queries = {{0, QueryKind::pair, 1, {2}}};
   EXPECT_NE(refusal([&] {
               ledger.record_queries(queries, {"captcha", 0, 0});
-            }).find("taken over by: process 1 on host elsewhere"),
+            }).find("took over the right to write: process 1 on host elsewhere"),
             std::string::npos);
 }
 

@@ -8,12 +8,14 @@
 #include <sstream>
 
 #include "core/config/config.h"
-#include "core/oracle/round/predicted_answers.h"
+#include "core/oracle/round/choose_questions.h"
+#include "core/oracle/round/pool.h"
 #include "core/oracle/samplers/exact_sums.h"
 #include "core/oracle/samplers/pool_rows.h"
 #include "core/oracle/samplers/samplers.h"
 #include "tests/core/comm/thread_comm.h"
 #include "tests/core/oracle/oracle_cases.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::oracle {
 namespace {
@@ -65,17 +67,17 @@ struct PlayedGame {  // a store in which something is known
   Pool pool;
 };
 
-class ShardedRound : public testing::TestWithParam<const char*> {};
+class ShardedRound : public testing::TestWithParam<std::string> {};
 
 TEST_P(ShardedRound, AsksWhatOneProcessAsks) {
   const PlayedGame game;
   std::vector<std::string> settings = {"oracle.members=6"};
-  std::string all(GetParam());  // "captcha oracle.center=input"
+  std::string all = GetParam();  // "captcha oracle.center=input"
   std::replace(all.begin(), all.end(), ' ', '\n');
   std::istringstream words(all);
   for (std::string word; words >> word;)
     settings.push_back(word.find('=') == std::string::npos ? "oracle.sampler=" + word : word);
-  const auto sampler = make_query_sampler(config::Config::defaults(settings), kTree);
+  const auto sampler = make_query_sampler(spec_of(settings).oracle, kTree);
   for (int64_t questions : {30, 220}) {  // the first choice of each class, and all that is left
     const Round round{.seed = 9, .round = 4, .questions = questions};
     std::vector<Query> alone = sampler->choose(game.store, game.pool, round);
@@ -98,11 +100,18 @@ std::string as_name(std::string text) {
   for (char& c : text) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return text;
 }
-INSTANTIATE_TEST_SUITE_P(Oracle, ShardedRound,
-                         testing::Values("captcha", "captcha oracle.center=input", "captcha oracle.center=embeddings",
-                                         "captcha oracle.class_guess=embeddings", "outliers", "nnclr", "pruning", "coarse",
-                                         "coarse oracle.coarse_accuracy=1", "uncertainty", "uncertainty oracle.measure=boundary",
-                                         "ensemble", "model_change", "gradients", "typical", "k_center", "merging"),
+// Every sampler of the table that needs embeddings, and some with other settings.
+std::vector<std::string> sharded_samplers() {
+  std::vector<std::string> all = {"captcha oracle.center=input", "captcha oracle.center=embeddings",
+                                  "captcha oracle.class_guess=embeddings", "coarse oracle.coarse_accuracy=1",
+                                  "uncertainty oracle.measure=boundary"};
+  for (const std::string& name : sampler_names()) {
+    if (make_query_sampler(spec_of({"oracle.sampler=" + name}).oracle, kTree)->needs() != PoolNeeds::samples)
+      all.push_back(name);
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Oracle, ShardedRound, testing::ValuesIn(sharded_samplers()),
                          [](const auto& info) { return as_name(info.param); });
 
 // Rows that are all alike cover each other wholly: each is taken once all the same, the lower number first.

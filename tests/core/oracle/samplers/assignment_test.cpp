@@ -1,6 +1,4 @@
 // assignment: pass after pass what a look at all pairs finds, with fewer products.
-#include "core/oracle/samplers/assignment.h"
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/oracle/samplers/kmeans.h"
 #include "core/oracle/samplers/products.h"
 #include "kernels/base/philox.h"
 

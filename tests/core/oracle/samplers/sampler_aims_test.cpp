@@ -7,15 +7,16 @@
 #include <set>
 
 #include "core/config/config.h"
-#include "core/oracle/round/predicted_answers.h"
+#include "core/oracle/round/choose_questions.h"
 #include "core/oracle/samplers/samplers.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::oracle {
 namespace {
 
 std::vector<Query> choose(const std::string& sampler, const graph::GraphStore& store, const Pool& pool,
                           int64_t questions) {
-  return make_query_sampler(config::Config::defaults({"oracle.sampler=" + sampler}))
+  return make_query_sampler(spec_of({"oracle.sampler=" + sampler}).oracle)
       ->choose(store, pool, {.seed = 1, .round = 0, .questions = questions});
 }
 

@@ -8,30 +8,29 @@
 #include <map>
 #include <set>
 
-#include "core/config/config.h"
 #include "core/oracle/labeler.h"
+#include "core/oracle/round/pool.h"
 #include "core/oracle/samplers/captcha.h"
 #include "kernels/base/error.h"
 #include "tests/core/oracle/oracle_cases.h"
+#include "tests/core/spec_of.h"
 
 namespace pal::oracle {
 namespace {
 
 std::unique_ptr<QuerySampler> sampler_of(const std::vector<std::string>& settings) {
-  return make_query_sampler(config::Config::defaults(settings), kTree);
+  return make_query_sampler(spec_of(settings).oracle, kTree);
 }
 
-class EverySampler : public testing::TestWithParam<const char*> {
+class EverySampler : public testing::TestWithParam<std::string> {
  protected:
-  std::vector<std::string> settings() const {
-    return {std::string("oracle.sampler=") + GetParam(), "oracle.members=6"};
-  }
+  std::vector<std::string> settings() const { return {"oracle.sampler=" + GetParam(), "oracle.members=6"}; }
 };
 
 TEST_P(EverySampler, AsksOnlyWhatIsOpenAndOnceInARound) {
   const std::vector<int64_t> labels = corner_labels(400, 4);
   const auto sampler = sampler_of(settings());
-  const auto labeler = make_labeler(config::Config::defaults(), LabelerContext{labels, kTree});
+  const auto labeler = make_labeler(spec_of().oracle, LabelerContext{labels, kTree});
   for (graph::Deduction deduction : {graph::Deduction::on, graph::Deduction::once, graph::Deduction::off}) {
     graph::GraphStore store(400, deduction);
     store.set_labels(draw_template_labels(labels, 1));
@@ -93,11 +92,14 @@ TEST_P(EverySampler, DecidesAlikeForAnyOrderOfThePoolAndLeavesPendingAlone) {
   EXPECT_TRUE(sampler->choose(store, pool, {.seed = 9, .round = 4, .questions = 0}).empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Oracle, EverySampler,
-                         testing::Values("supervised", "random", "captcha", "outliers", "nnclr", "pruning", "coarse",
-                                         "uncertainty", "ensemble", "model_change", "gradients", "typical", "k_center",
-                                         "merging"),
-                         [](const auto& info) { return std::string(info.param); });
+// Every sampler of the table that asks.
+std::vector<std::string> asking_samplers() {
+  std::vector<std::string> names = sampler_names();
+  std::erase(names, "ssl");
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(Oracle, EverySampler, testing::ValuesIn(asking_samplers()),
+                         [](const auto& info) { return info.param; });
 
 // Two classes at the ends of a quarter circle, points between them: sample s at angle s° for 0 ≤ s ≤ 90.
 struct Arc {
@@ -236,7 +238,7 @@ TEST(Merging, PrefersWhatLikelyBelongsTogetherToWhatIsLarge) {
 TEST(Coarse, AsksGroupsFirstAndUsesWhatTheySay) {
   const std::vector<int64_t> labels = corner_labels(400, 4);
   const Pool pool = whole_pool(labels, 0.3);
-  const auto labeler = make_labeler(config::Config::defaults(), LabelerContext{labels, kTree});
+  const auto labeler = make_labeler(spec_of().oracle, LabelerContext{labels, kTree});
   graph::GraphStore store(400);
   store.set_labels(draw_template_labels(labels, 1));
   const auto sampler = sampler_of({"oracle.sampler=coarse", "oracle.coarse_accuracy=0.9"});
@@ -269,8 +271,9 @@ TEST(Coarse, AsksGroupsFirstAndUsesWhatTheySay) {
   }
   EXPECT_GT(kinds[QueryKind::captcha], 100);
   EXPECT_LT(last_coarse, 25) << "the groups are firm by then";
-  EXPECT_THROW(make_coarse({}, {1, 0}, 0.9), Error) << "a circle";
-  EXPECT_THROW(make_coarse({}, {}, 0.9), Error);
+  const config::Config coarse_only = config::Config::defaults({"oracle.sampler=coarse"});
+  EXPECT_THROW(make_query_sampler(coarse_only, {1, 0}), Error) << "a circle";
+  EXPECT_THROW(make_query_sampler(coarse_only, {}), Error);
 }
 
 TEST(Mix, SharesTheQuestionsAndFollowsItsSchedule) {
@@ -303,7 +306,7 @@ TEST(Mix, SharesTheQuestionsAndFollowsItsSchedule) {
   EXPECT_NO_THROW(
       sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, until: 5}, {sampler: nnclr, from: 5}]"}));
   const auto templates = [](const std::string& mix) {
-    return uses_templates(config::Config::defaults({"oracle.sampler=mix", "oracle.mix=" + mix}));
+    return uses_templates(spec_of({"oracle.sampler=mix", "oracle.mix=" + mix}).oracle);
   };
   EXPECT_TRUE(templates("[{sampler: nnclr}, {sampler: captcha}]"));
   EXPECT_FALSE(templates("[{sampler: nnclr}, {sampler: supervised}]")) << "no label is given away that nobody needs";
@@ -365,7 +368,7 @@ TEST(Samplers, FinishWhatTheyBegan) {
   const std::vector<int64_t> labels = corner_labels(3000, 4);
   for (const char* name : {"captcha", "uncertainty", "typical", "k_center", "pruning", "gradients", "coarse"}) {
     const auto sampler = sampler_of({std::string("oracle.sampler=") + name, "oracle.coarse_accuracy=0"});
-    const auto labeler = make_labeler(config::Config::defaults(), LabelerContext{labels, kTree});
+    const auto labeler = make_labeler(spec_of().oracle, LabelerContext{labels, kTree});
     graph::GraphStore store(3000);
     store.set_labels(draw_template_labels(labels, 1));
     std::vector<int64_t> refused_before;

@@ -1,0 +1,74 @@
+// run_observers: the short observers of a step: injected faults, comparison of parameters, checkpoints, stop, watchdog.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "core/comm/comm.h"
+#include "dist/health/faults.h"
+#include "dist/health/watchdog.h"
+#include "dist/train/step_observer.h"
+
+namespace pal::model {
+class Encoder;
+}
+
+namespace pal::dist {
+
+// Failures that PAL_FAULT asks for.
+class FaultObserver final : public StepObserver {
+ public:
+  FaultObserver(Faults& faults, const model::Encoder& encoder) : faults_(faults), encoder_(encoder) {}
+  void before(int64_t step) override;
+  void on_gradient(int64_t step, const at::Tensor& dz) override;
+
+ private:
+  Faults& faults_;
+  const model::Encoder& encoder_;
+};
+
+// Collective, every so many steps. The parameters have the same bits on all ranks, or the run ends.
+class ParameterObserver final : public StepObserver {
+ public:
+  ParameterObserver(const model::Encoder& encoder, comm::Comm& comm, int64_t every)
+      : encoder_(encoder), comm_(comm), every_(every) {}
+  void after(const FinishedStep& done) override;
+
+ private:
+  const model::Encoder& encoder_;
+  comm::Comm& comm_;
+  const int64_t every_;
+};
+
+// Collective, every so many steps. A step at which the run gives up is not saved.
+class CheckpointObserver final : public StepObserver {
+ public:
+  CheckpointObserver(int64_t every, std::function<void()> save) : every_(every), save_(std::move(save)) {}
+  void after(const FinishedStep& done) override;
+
+ private:
+  const int64_t every_;
+  const std::function<void()> save_;
+};
+
+// Collective. Whether all ranks stop after this step.
+class StopObserver final : public StepObserver {
+ public:
+  explicit StopObserver(std::function<void()> sync) : sync_(std::move(sync)) {}
+  void after(const FinishedStep&) override { sync_(); }
+
+ private:
+  const std::function<void()> sync_;
+};
+
+// How long steps take, for the watchdog's time limit.
+class WatchdogObserver final : public StepObserver {
+ public:
+  explicit WatchdogObserver(Watchdog& watchdog) : watchdog_(watchdog) {}
+  void after(const FinishedStep& done) override { watchdog_.step_done(done.steps_done, done.report.seconds); }
+
+ private:
+  Watchdog& watchdog_;
+};
+
+}  // namespace pal::dist
