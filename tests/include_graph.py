@@ -154,7 +154,7 @@ def draw(edges, title):
     rows, paths, below, above = arrange(edges, links | {e for e in red if e[1] in tree[e[0]]}, layer)
     x = place(rows, below, above)
     left = min(x[n] - width_of(n) / 2 for n in x) - 20
-    right = max(x[n] + width_of(n) / 2 for n in x) + 20
+    right = max(max(x[n] + width_of(n) / 2 for n in x) + 50, left + 720)
     bottom = 60 + ROW * len(rows)
 
     def y(node):
@@ -179,9 +179,11 @@ def draw(edges, title):
             d += f" C{ax:.1f} {(ay + by) / 2:.1f} {bx:.1f} {(ay + by) / 2:.1f} {bx:.1f} {by:.1f}"
         out.append(f'<path d="{d}" fill="none" stroke="{"#c22" if ring else "#99a"}" stroke-width="{1.8 if ring else 1.1}" '
                    f'marker-end="url(#{"red" if ring else "dark"})"/>')
-    for node, other in sorted(red - set(paths)):   # the way back up
-        out.append(f'<path d="M{x[node]:.1f} {y(node):.1f} C{right - 30:.1f} {y(node):.1f} {right - 30:.1f} {y(other):.1f} '
-                   f'{x[other]:.1f} {y(other):.1f}" fill="none" stroke="#c22" stroke-width="1.8" marker-end="url(#red)"/>')
+    for node, other in sorted(red - set(paths)):   # the way back up: from the right side of a box to that of the other
+        start, end = x[node] + width_of(node) / 2, x[other] + width_of(other) / 2 + 1
+        bend = max(start, end) + 40
+        out.append(f'<path d="M{start:.1f} {y(node):.1f} C{bend:.1f} {y(node):.1f} {bend:.1f} {y(other):.1f} '
+                   f'{end:.1f} {y(other):.1f}" fill="none" stroke="#c22" stroke-width="1.8" marker-end="url(#red)"/>')
     for node in sorted(edges):
         color = "#f6c9c9" if node in in_ring else FILL.get(node.split("/")[0], "#eee")
         w = width_of(node)
