@@ -38,9 +38,13 @@ int run_comm(const std::vector<std::string>& arguments, Context& context) {
   return 0;
 }
 
+std::string pal_bench(const Context& context) {  // the benchmark program, beside this one
+  return (std::filesystem::path(context.program).parent_path() / "pal_bench").string();
+}
+
 // Replaces this process by pal_bench with the same arguments.
 [[noreturn]] void exec_pal_bench(const std::vector<std::string>& arguments, const Context& context) {
-  const std::string program = (std::filesystem::path(context.program).parent_path() / "pal_bench").string();
+  const std::string program = pal_bench(context);
   PAL_CHECK(std::filesystem::exists(program), "the benchmark program is not built", program,
             "build it with: cmake --build build --target pal_bench (pal bench comm needs no such program)");
   std::vector<char*> argv = {const_cast<char*>(program.c_str())};
@@ -53,6 +57,16 @@ int run_comm(const std::vector<std::string>& arguments, Context& context) {
 }  // namespace
 
 int cmd_bench(const std::vector<std::string>& arguments, Context& context) {
+  const bool help = arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h";
+  if (help && !std::filesystem::exists(pal_bench(context))) {
+    std::printf(
+        "Measures speed.\n\nUsage: pal bench NAME [options]\n\n"
+        "  comm   collectives of MPI ranks on this machine, and the alpha-beta model of pal plan beside them\n\n"
+        "All other benchmarks compare with named peers and are in the program pal_bench, which is not built here:\n"
+        "  cmake --build build --target pal_bench\n\n"
+        "Example:\n  pal bench comm --json comm.json\n");
+    return static_cast<int>(arguments.empty() ? Exit::usage : Exit::ok);
+  }
   if (!arguments.empty() && arguments[0] == "comm") return run_comm({arguments.begin() + 1, arguments.end()}, context);
   exec_pal_bench(arguments, context);
 }

@@ -241,7 +241,7 @@ class Answers(RunCase):
         self.assertEqual(self.rows("bad", "select count(*) from answers")[0][0], 1, "the good one, once")
         other = {**good[1], "answer": "unsure"}
         self.assertIn("second answer of ann", self.refused("answers", "import", "bad", self.write_lines("w.jsonl", [other])))
-        self.one_sentence(self.refused("answers", "show", "nowhere", code=2), "no such run folder", "nowhere")
+        self.one_sentence(self.refused("answers", "show", "nowhere", code=2), "this run folder does not exist", "nowhere")
         self.train("no-oracle", "train.steps=2", ranks=1)
         self.one_sentence(self.refused("answers", "show", "no-oracle"), "no ledger")
         self.one_sentence(self.call("ask", "no-oracle", "--out", "x", code=2), "oracle.sampler")

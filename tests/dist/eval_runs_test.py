@@ -146,12 +146,12 @@ class EvalRuns(RunCase):
             self.assertIn(words, page)
         self.assertRegex(page, r"<td>(same|different|yes|no)</td>")
         # Under a figure of both stand both commands, one under a figure of one.
-        figures = re.findall(r"<figcaption>(The global loss|The terms).*?</figcaption>", page)
+        figures = re.findall(r"<figcaption>(The global loss|The weighted terms).*?</figcaption>", page)
         self.assertEqual(figures.count("The global loss"), 1)
         loss = re.search(r"<figcaption>The global loss.*?</figcaption>", page).group()
         for words in ("made by 2 commands", "oracle.sampler=captcha", "asks/metrics.jsonl", "eval.train_samples=60", "run/metrics.jsonl"):
             self.assertIn(words, loss)
-        self.assertNotIn("made by 2", re.search(r"<figcaption>The terms.*?</figcaption>", page).group())
+        self.assertNotIn("made by 2", re.search(r"<figcaption>The weighted terms.*?</figcaption>", page).group())
 
     def test_report_of_runs_of_different_versions_says_so(self):
         shutil.copytree(f"{self.folder}/run", f"{self.folder}/older")

@@ -87,7 +87,7 @@ class Plan(unittest.TestCase):
 
         for line, name, bytes_ in (("memory per rank", "rank ", chosen["memory_bytes"]), ("sent per step", "gradients", chosen["gradient_bytes"]),
                                    ("sent per step", "batch norm", chosen["norm_bytes"]), ("sent per step", "loss", chosen["loss_bytes"]),
-                                   ("a checkpoint", "checkpoint     ", chosen["checkpoint_bytes"]), ("memory per rank", "gradients", 4 * plan["parameters"])):
+                                   ("checkpoint", "checkpoint      ", chosen["checkpoint_bytes"]), ("memory per rank", "gradients", 4 * plan["parameters"])):
             self.assertAlmostEqual(said(line, name), bytes_, delta=0.05 * bytes_, msg=f"{line}: {name}\n{out}")
         self.assertIn(f"({chosen['form']} form)", out)
         # 400 steps, a tenth of them warm-up to 0.003, then down.

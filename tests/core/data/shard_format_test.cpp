@@ -239,10 +239,10 @@ TEST_F(ShardFormat, OtherLayoutsAreRefused) {
   });
   EXPECT_TRUE(contains(open_error(), "data set labels has a filter")) << open_error();
   with_labels(H5T_STD_I64LE, 1, three_, [&](hid_t list) { H5Pset_chunk(list, 1, three_); });
-  EXPECT_TRUE(contains(open_error(), "not contiguous: labels")) << open_error();
+  EXPECT_TRUE(contains(open_error(), "data set labels is not contiguous")) << open_error();
   with_labels(H5T_STD_I64LE, 1, three_,
               [&](hid_t list) { H5Pset_external(list, (folder_ / "raw.bin").c_str(), 0, 24); });
-  EXPECT_TRUE(contains(open_error(), "stored in another file: labels")) << open_error();
+  EXPECT_TRUE(contains(open_error(), "data set labels is stored in another file")) << open_error();
   with_labels(H5T_STD_I64LE, 1, three_, [&](hid_t list) {
     const hid_t space = H5Screate_simple(1, three_, nullptr);
     H5Pset_virtual(list, space, "other.h5", "labels", space);

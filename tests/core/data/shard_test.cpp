@@ -272,7 +272,11 @@ TEST(Shard, BadSamplesAreRefused) {
                                   writer.append({bytes.data(), bytes.size(), -2, "x"});
                                 }),
                        "is out of range"));
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { writer.append({bytes.data(), 0, 0, "x"}); }), "without bytes: x"));
+  EXPECT_TRUE(contains(error_of(Exit::data,
+                                [&] {
+                                  writer.append({bytes.data(), 0, 0, "x"});
+                                }),
+                       "an image has no bytes: x"));
   EXPECT_TRUE(contains(error_of(Exit::data, [&] { writer.finish(); }), "no samples"));
   EXPECT_TRUE(contains(error_of(Exit::data, [&] { ShardWriter(folder / "no/a.h5", spec()); }),
                        "no/a.h5 cannot be written: No such file"));

@@ -143,7 +143,7 @@ TEST(ImageConverter, PngBecomesJpegOrPixels) {
   ASSERT_EQ(repeated.size(), 3 * gray.size());
   for (size_t i = 0; i < repeated.size(); ++i) EXPECT_EQ(repeated[i], gray[i / 3]);
   EXPECT_TRUE(contains(odd(to_raw.take(encode_png(pixels.data(), 30, 20, 3), "x.png")),
-                       "left out another size than the set's: 20 x 30 x 3"));
+                       "left out another size than the rest of the data set: 20 x 30 x 3"));
 }
 
 TEST(ImageConverter, LargerImagesAreMadeSmaller) {

@@ -214,7 +214,7 @@ TEST_F(ImportImages, WebDatasets) {
   }
   write("bad.tar", "\x1f\x8b" + whole.substr(2));
   EXPECT_TRUE(contains(error_of(Exit::data, [&] { import_webdataset(options("bad.tar", "out/c.h5")); }),
-                       "not a tar file, or damaged, at byte: 0"));
+                       "is not a tar file, or is damaged at byte 0"));
 }
 
 TEST_F(ImportImages, TheBytesDoNotDependOnTheThreads) {

@@ -158,8 +158,8 @@ TEST_F(Import, SeveralShardsHoldTheSameSamples) {
   EXPECT_EQ(ShardReader(report.splits[0].files[0]).size(), 6);
   o.shards = 8;
   o.out = folder_ / "out/z.h5";
-  EXPECT_TRUE(
-      contains(error_of(Exit::usage, [&] { import_idx(o); }), "more shards than test samples: 8; give at most 7"));
+  EXPECT_TRUE(contains(error_of(Exit::usage, [&] { import_idx(o); }),
+                       "8 shards are more than there are test samples; give at most 7"));
 }
 
 TEST_F(Import, CutGzipIsRefusedWhereverItIsCut) {
@@ -214,7 +214,7 @@ TEST_F(Import, WrongIdxFilesAreRefused) {
     fs::remove_all(folder_ / "source");
     const IdxSource source(folder_ / "source", ending);
     fs::remove(source.file("t10k-labels-idx1-ubyte"));
-    EXPECT_TRUE(contains(idx_error(), "does not have: t10k-labels-idx1-ubyte[.gz]")) << idx_error();
+    EXPECT_TRUE(contains(idx_error(), "does not hold: t10k-labels-idx1-ubyte[.gz]")) << idx_error();
   }
   fs::remove_all(folder_ / "source");
   EXPECT_TRUE(contains(idx_error(), "this folder does not exist")) << idx_error();
@@ -316,7 +316,7 @@ TEST_F(Import, Cifar10) {
   fs::remove(file("batches.meta.txt"));
   EXPECT_TRUE(contains(error(), "batches.meta.txt")) << error();
   fs::remove(file("data_batch_1.bin"));
-  EXPECT_TRUE(contains(error(), "does not have: data_batch_1.bin")) << error();
+  EXPECT_TRUE(contains(error(), "does not hold: data_batch_1.bin")) << error();
   EXPECT_EQ(made(), (std::vector<std::string>{"x-test.h5", "x.h5", "y-test.h5", "y.h5"}));
 }
 
