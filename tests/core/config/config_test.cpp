@@ -138,7 +138,7 @@ TEST_F(ConfigTest, Environment) {
   EXPECT_EQ(config.integer_list("model.widths"), (std::vector<int64_t>{4, 5}));
   EXPECT_EQ(refusal_of("\ndata: {train: \"${PAL_TEST_NONE}\"}"),
             "c.yaml:2: an environment variable is not set: PAL_TEST_NONE; set it, or write ${PAL_TEST_NONE:-default}");
-  EXPECT_NE(refusal_of("data: {train: \"${PAL\"}").find("${ without its }"), std::string::npos);
+  EXPECT_NE(refusal_of("data: {train: \"${PAL\"}").find("${ has no matching }"), std::string::npos);
 }
 
 TEST_F(ConfigTest, UnknownKeyNamesTheNearest) {
@@ -197,9 +197,9 @@ TEST_F(ConfigTest, TheDecoderOfTheGpuNeedsOne) {
       of({"data.decoder=nvjpeg"}),
       "default: data.decode is scaled; it must be full when data.decoder=nvjpeg: nvJPEG decodes all pixels of a crop");
   const std::string cpu = of({"data.decoder=nvjpeg", "data.decode=full", "train.device=cpu"});
-  EXPECT_EQ(cpu, "command line: data.decoder is nvjpeg; it must be cpu with train.device=cpu: nvJPEG runs on a GPU");
+  EXPECT_EQ(cpu, "command line: data.decoder is nvjpeg; it must be cpu when train.device=cpu: nvJPEG runs on a GPU");
   EXPECT_NE(of({"data.decoder=nvjpeg", "data.decode=full", "train.dtype=float64"})
-                .find("it must be cpu with train.dtype=float64"),
+                .find("it must be cpu when train.dtype=float64"),
             std::string::npos);
   EXPECT_EQ(of({"data.decoder=nvjpeg", "data.decode=full"}), "nothing was refused");
 }
@@ -224,9 +224,9 @@ TEST_F(ConfigTest, BadFiles) {
   EXPECT_NE(refusal_of(std::string(2 << 20, 'x')).find("larger than a megabyte"), std::string::npos);
   EXPECT_NE(refusal_of("&a train: &b {x: *b}").find("c.yaml"), std::string::npos);
   EXPECT_EQ(refusal_of("train:\n  seed: 1\n  steps: 2\n  seed: 1\n"),
-            "c.yaml:4: the key is set twice: train.seed; remove one; the first is on line 2");
+            "c.yaml:4: a key is set twice: train.seed; remove one; the first is on line 2");
   EXPECT_NE(
-      refusal_of("train: {seed: 1}\noptim: {lr: 1}\ntrain: {steps: 2}\n").find("c.yaml:3: the key is set twice: train"),
+      refusal_of("train: {seed: 1}\noptim: {lr: 1}\ntrain: {steps: 2}\n").find("c.yaml:3: a key is set twice: train"),
       std::string::npos);
   EXPECT_NE(refusal_of("train: {steps: 1}\ntrain.steps: 2\n").find("is set twice"), std::string::npos);
 }
