@@ -16,9 +16,9 @@
 int main() {
   pal::graph::GraphStore store(4);
   store.set_labels({0, 0, 1, 1});
-  pal::loss::Batch batch{.samples = {0, 1, 2, 3}, .begin = 0, .end = 4, .rank_begin = {0, 4}};
-  batch.graph =
-      pal::graph::build_batch_graph(store, pal::graph::GraphKind::supervised, 1.0, batch.samples, batch.views);
+  const pal::loss::BatchRows rows{.samples = {0, 1, 2, 3}, .begin = 0, .end = 4, .rank_begin = {0, 4}};
+  const pal::loss::Batch batch = pal::loss::with_graph(
+      rows, pal::graph::build_batch_graph(store, pal::graph::GraphKind::supervised, 1.0, rows.samples, rows.views));
   const auto comm = pal::comm::make_local_comm();
   const pal::loss::LossResult loss = pal::loss::make_vicreg({})(at::randn({batch.local_rows(), 16}), batch, *comm);
   std::printf("VICReg %.3f", loss.value);

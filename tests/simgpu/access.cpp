@@ -74,7 +74,7 @@ void to_shared(const Request& q, uint32_t mask, const uint64_t (&offset)[kLanes]
       return;
     }
     if (!shared.was_written(at, q.bytes)) {
-      q.warp.fail(FaultKind::uninitialised,
+      q.warp.fail(FaultKind::uninitialized,
                   "read of " + std::to_string(q.bytes) + " bytes at offset " + std::to_string(at) +
                       " of shared memory that no thread has written",
                   q.in, lane);

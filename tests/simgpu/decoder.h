@@ -14,7 +14,7 @@
 
 namespace simgpu {
 
-// An opcode's words. Whoever decodes it takes the modifiers it honours; what is left over is refused.
+// An opcode's words. Whoever decodes it takes the modifiers it honors; what is left over is refused.
 class Opcode {
  public:
   explicit Opcode(std::string_view text);

@@ -34,8 +34,8 @@ const char* to_string(FaultKind kind) {
       return "illegal address";
     case FaultKind::misaligned_address:
       return "misaligned address";
-    case FaultKind::uninitialised:
-      return "uninitialised shared memory";
+    case FaultKind::uninitialized:
+      return "uninitialized shared memory";
     case FaultKind::race:
       return "race";
     case FaultKind::barrier:

@@ -12,7 +12,7 @@ enum class FaultKind {
   bad_launch,       // a grid, block, shared memory or parameter size the device does not take
   illegal_address,  // outside every allocation, or freed
   misaligned_address,
-  uninitialised,  // shared memory read before it was written
+  uninitialized,  // shared memory read before it was written
   race,           // shared memory touched by two threads with nothing between them
   barrier,        // a barrier that part of the block never reaches
   inactive_lane,  // a shuffle from a lane that does not take part, or a *.sync without its own lane

@@ -50,7 +50,7 @@ Slot<T> to_slot(T value) {
   }
 }
 
-// r[0] = Op::run(r[1], r[2], ...), lane by lane; written for the vectoriser. Lanes outside the mask are computed and
+// r[0] = Op::run(r[1], r[2], ...), lane by lane; written for the vectorizer. Lanes outside the mask are computed and
 // dropped, so Op::run must take any value.
 template <class Op, class... A>
 void map_lanes(Warp& warp, const Instruction& in, uint32_t mask) {

@@ -4,7 +4,7 @@
 // type and -1 in every integer, so that what was never written is seen. Freed blocks become kFreed and stay mapped for
 // a while, so that a late access can be named. Shared and local memory are not here: they live in windows of the
 // address space that the host does not use (window.h).
-// Thread: callers serialise.
+// Thread: callers serialize.
 #pragma once
 
 #include <cstddef>

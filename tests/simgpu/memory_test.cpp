@@ -134,9 +134,9 @@ TEST(SimgpuMemory, RefusesSharedMemoryThatNobodyWrote) {
   void* data = memory.allocate(64);
   EXPECT_EQ(
       fault_of_access(".shared .align 4 .b8 s[64];\nst.shared.u8 [s], %r0;\nld.shared.u32 %r1, [s];", data, memory),
-      FaultKind::uninitialised);
+      FaultKind::uninitialized);
   EXPECT_EQ(fault_of_access(".shared .align 4 .b8 s[64];\natom.shared.add.u32 %r1, [s], 1;", data, memory),
-            FaultKind::uninitialised);
+            FaultKind::uninitialized);
 }
 
 TEST(SimgpuMemory, SharedMemoryIsNewForEveryBlock) {
@@ -149,7 +149,7 @@ TEST(SimgpuMemory, SharedMemoryIsNewForEveryBlock) {
   run_kernel(memory, kernel_text(1, body), shape, {address(data)});
   shape.grid.x = 2;
   EXPECT_EQ(fault_of([&] { run_kernel(memory, kernel_text(1, body), shape, {address(data)}); }),
-            FaultKind::uninitialised);
+            FaultKind::uninitialized);
 }
 
 TEST(SimgpuMemory, FreshAndFreedBytesAreMarked) {

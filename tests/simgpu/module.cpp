@@ -12,7 +12,7 @@ namespace simgpu {
 namespace {
 
 // Numbers as they are, names as the address of the variable; what is not given is zero.
-void initialise(const ptx::Variable& v, const std::map<std::string, Variable>& variables) {
+void initialize(const ptx::Variable& v, const std::map<std::string, Variable>& variables) {
   auto* at = static_cast<std::byte*>(variables.at(std::string(v.name)).address);
   const size_t width = size_of(v.type);
   for (const ptx::Operand& item : v.initial) {
@@ -47,7 +47,7 @@ Module::Module(std::string_view text, Memory& memory) : memory_(memory) {
     variables_[std::string(v.name)] = variable;
   }
   for (const ptx::Variable& v : unit.variables) {
-    if (v.space == ptx::Variable::Space::global || v.space == ptx::Variable::Space::constant) initialise(v, variables_);
+    if (v.space == ptx::Variable::Space::global || v.space == ptx::Variable::Space::constant) initialize(v, variables_);
     if (v.space == ptx::Variable::Space::constant) memory.make_read_only(variables_.at(std::string(v.name)).address);
   }
   for (const ptx::Function& f : unit.functions) {

@@ -1,4 +1,4 @@
-// opcode: splits `ld.global.v4.f32` and keeps account of the modifiers that were honoured.
+// opcode: splits `ld.global.v4.f32` and keeps account of the modifiers that were honored.
 #include <algorithm>
 
 #include "tests/simgpu/decoder.h"

@@ -1,4 +1,4 @@
-// ops_rounded: arithmetic rounded towards zero, down or up: by the host's rounding mode, lane by lane.
+// ops_rounded: arithmetic rounded toward zero, down or up: by the host's rounding mode, lane by lane.
 #include <cmath>
 
 #include "tests/simgpu/decoder.h"

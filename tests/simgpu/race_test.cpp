@@ -21,29 +21,29 @@ FaultKind fault(const std::string& body, uint32_t threads) {
   return fault_of([&] { run(body, threads); });
 }
 
-// %r3: the address of the neighbour's cell.
-const std::string kNeighbour = "xor.b32 %r3, %r0, 1;\nmad.lo.u32 %r3, %r3, 4, %r1;\n";
-const std::string kFarNeighbour = "xor.b32 %r3, %r0, 32;\nmad.lo.u32 %r3, %r3, 4, %r1;\n";
+// %r3: the address of the neighbor's cell.
+const std::string kNeighbor = "xor.b32 %r3, %r0, 1;\nmad.lo.u32 %r3, %r3, 4, %r1;\n";
+const std::string kFarNeighbor = "xor.b32 %r3, %r0, 32;\nmad.lo.u32 %r3, %r3, 4, %r1;\n";
 
 TEST(SimgpuRace, ReadsAfterWritesOfAnotherWarp) {
   EXPECT_EQ(
-      fault(kFarNeighbour + "st.shared.u32 [%r2], %r0;\nsetp.ge.u32 p, %r0, 32;\n@p ld.shared.u32 %r4, [%r3];", 64),
+      fault(kFarNeighbor + "st.shared.u32 [%r2], %r0;\nsetp.ge.u32 p, %r0, 32;\n@p ld.shared.u32 %r4, [%r3];", 64),
       FaultKind::race);
-  run(kFarNeighbour + "st.shared.u32 [%r2], %r0;\nbar.sync 0;\nld.shared.u32 %r4, [%r3];", 64);
+  run(kFarNeighbor + "st.shared.u32 [%r2], %r0;\nbar.sync 0;\nld.shared.u32 %r4, [%r3];", 64);
 }
 
 TEST(SimgpuRace, WritesAfterReadsOfAnotherWarp) {
-  const std::string body = kFarNeighbour + "st.shared.u32 [%r2], %r0;\nbar.sync 0;\nld.shared.u32 %r4, [%r3];\n";
+  const std::string body = kFarNeighbor + "st.shared.u32 [%r2], %r0;\nbar.sync 0;\nld.shared.u32 %r4, [%r3];\n";
   EXPECT_EQ(fault(body + "add.u32 %r4, %r4, 1;\nst.shared.u32 [%r2], %r4;", 64), FaultKind::race);
   run(body + "bar.sync 0;\nadd.u32 %r4, %r4, 1;\nst.shared.u32 [%r2], %r4;", 64);
 }
 
 TEST(SimgpuRace, LanesOfAWarpNeedASyncwarp) {
-  EXPECT_EQ(fault(kNeighbour + "st.shared.u32 [%r2], %r0;\nld.shared.u32 %r4, [%r3];", 32), FaultKind::race);
-  run(kNeighbour + "st.shared.u32 [%r2], %r0;\nbar.warp.sync 0xffffffff;\nld.shared.u32 %r4, [%r3];", 32);
+  EXPECT_EQ(fault(kNeighbor + "st.shared.u32 [%r2], %r0;\nld.shared.u32 %r4, [%r3];", 32), FaultKind::race);
+  run(kNeighbor + "st.shared.u32 [%r2], %r0;\nbar.warp.sync 0xffffffff;\nld.shared.u32 %r4, [%r3];", 32);
   // A shuffle orders nothing.
   EXPECT_EQ(
-      fault(kNeighbour +
+      fault(kNeighbor +
                 "st.shared.u32 [%r2], %r0;\nshfl.sync.idx.b32 %r5, %r0, 0, 31, 0xffffffff;\nld.shared.u32 %r4, [%r3];",
             32),
       FaultKind::race);
@@ -52,7 +52,7 @@ TEST(SimgpuRace, LanesOfAWarpNeedASyncwarp) {
 TEST(SimgpuRace, ASyncwarpOfOtherLanesDoesNotHelp) {
   // Pairs sync among themselves; then lanes two apart exchange.
   const std::string pairs = "shr.u32 %r5, %r0, 1;\nshl.b32 %r5, %r5, 1;\nshl.b32 %r6, 3, %r5;\n";
-  run(pairs + kNeighbour + "st.shared.u32 [%r2], %r0;\nbar.warp.sync %r6;\nld.shared.u32 %r4, [%r3];", 32);
+  run(pairs + kNeighbor + "st.shared.u32 [%r2], %r0;\nbar.warp.sync %r6;\nld.shared.u32 %r4, [%r3];", 32);
   EXPECT_EQ(fault(pairs + "xor.b32 %r3, %r0, 2;\nmad.lo.u32 %r3, %r3, 4, %r1;\nst.shared.u32 [%r2], "
                           "%r0;\nbar.warp.sync %r6;\nld.shared.u32 %r4, [%r3];",
                   32),
@@ -90,7 +90,7 @@ TEST(SimgpuRace, OnlyWhenAskedFor) { run("st.shared.u32 [s], %r0;", 64, RaceMode
 
 TEST(SimgpuRace, SaysWhoAndWhere) {
   try {
-    run(kFarNeighbour + "st.shared.u32 [%r2], %r0;\nsetp.ge.u32 p, %r0, 32;\n@p ld.shared.u32 %r4, [%r3];", 64);
+    run(kFarNeighbor + "st.shared.u32 [%r2], %r0;\nsetp.ge.u32 p, %r0, 32;\n@p ld.shared.u32 %r4, [%r3];", 64);
     FAIL() << "no race was found";
   } catch (const Fault& fault) {
     EXPECT_NE(fault.sentence().find("thread 32 reads byte 0"), std::string::npos) << fault.what();

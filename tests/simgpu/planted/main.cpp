@@ -12,7 +12,7 @@ constexpr struct {
   const char* name;
   Case run;
 } kCases[] = {
-    CASE(missing_syncthreads), CASE(missing_syncwarp),    CASE(shared_out_of_bounds), CASE(uninitialised_shared),
+    CASE(missing_syncthreads), CASE(missing_syncwarp),    CASE(shared_out_of_bounds), CASE(uninitialized_shared),
     CASE(partial_barrier),     CASE(divergent_barrier),   CASE(global_out_of_bounds), CASE(use_after_free),
     CASE(misaligned_vector),   CASE(host_pointer),        CASE(shuffle_inactive),     CASE(shuffle_mask),
     CASE(endless_spin),        CASE(failed_check),        CASE(too_many_threads),     CASE(too_much_shared),

@@ -61,7 +61,7 @@ Outcome compare(const std::vector<float>& numbers, const F& expected) {
 Outcome missing_syncthreads(Version);
 Outcome missing_syncwarp(Version);
 Outcome shared_out_of_bounds(Version);
-Outcome uninitialised_shared(Version);
+Outcome uninitialized_shared(Version);
 Outcome partial_barrier(Version);
 Outcome divergent_barrier(Version);
 

@@ -31,11 +31,11 @@ __global__ void shared_out_of_bounds_kernel(float* x, int last) {
 }
 
 template <Version version>
-__global__ void uninitialised_shared_kernel(float* x) {
+__global__ void uninitialized_shared_kernel(float* x) {
   __shared__ float tile[kThreads];
   if (version == Version::clean || threadIdx.x > 0) tile[threadIdx.x] = x[threadIdx.x];
   __syncthreads();
-  x[threadIdx.x] = tile[kThreads - 1 - threadIdx.x];  // found here: uninitialised_shared
+  x[threadIdx.x] = tile[kThreads - 1 - threadIdx.x];  // found here: uninitialized_shared
 }
 
 // A whole warp passes the barrier by.
@@ -87,9 +87,9 @@ Outcome shared_out_of_bounds(Version version) {
   return compare(x.host(), [](int i) { return i + 1; });
 }
 
-Outcome uninitialised_shared(Version version) {
+Outcome uninitialized_shared(Version version) {
   const Numbers x;
-  RUN(uninitialised_shared, x.data());
+  RUN(uninitialized_shared, x.data());
   return compare(x.host(), [](int i) { return kThreads - 1 - i; });
 }
 

@@ -105,7 +105,7 @@ cudaError_t error_of(FaultKind kind) {
       return cudaErrorAssert;
     case FaultKind::limit:
       return cudaErrorLaunchTimeout;
-    case FaultKind::uninitialised:  // what a real device does not see at all
+    case FaultKind::uninitialized:  // what a real device does not see at all
     case FaultKind::race:
     case FaultKind::barrier:
     case FaultKind::inactive_lane:

@@ -64,7 +64,7 @@ void Timeline::order(Stream& stream, const WorkRef& before) {
   add(stream, [] {})->before.push_back(before);
 }
 
-void Timeline::run_towards(const WorkRef& work, Pieces pieces) {
+void Timeline::run_toward(const WorkRef& work, Pieces pieces) {
   if (is_done(work)) return;
   std::vector<WorkRef> path{work};  // not by recursion: a stream may hold a hundred thousand pieces
   while (!path.empty()) {
@@ -89,7 +89,7 @@ void Timeline::run_towards(const WorkRef& work, Pieces pieces) {
   }
 }
 
-void Timeline::finish(const WorkRef& work) { run_towards(work, Pieces::all); }
+void Timeline::finish(const WorkRef& work) { run_toward(work, Pieces::all); }
 
 void Timeline::finish_all() {
   std::vector<WorkRef> ends = std::exchange(orphans_, {});
@@ -100,7 +100,7 @@ void Timeline::finish_all() {
 
 bool Timeline::query(const WorkRef& work) {
   if (is_done(work)) return true;
-  run_towards(work, Pieces::one);
+  run_toward(work, Pieces::one);
   return false;
 }
 

@@ -4,7 +4,7 @@
 // only what was waited for and what must precede that: its stream's earlier work, events the stream was told to wait
 // for, and the legacy default stream's rule (it waits for all blocking streams, and they for it). Whoever forgets to
 // wait sees old data, every time. Where several streams are waited for at once, their order is drawn from the seed.
-// Thread: callers serialise.
+// Thread: callers serialize.
 #pragma once
 
 #include <cstdint>
@@ -48,12 +48,12 @@ class Timeline {
   void order(Stream& stream, const WorkRef& before);  // what the stream gets from now on waits for this
   void finish(const WorkRef& work);
   void finish_all();
-  bool query(const WorkRef& work);  // whether it is done; if not, does one piece towards it, so that polling ends
+  bool query(const WorkRef& work);  // whether it is done; if not, does one piece toward it, so that polling ends
 
  private:
   enum class Pieces { one, all };
   WorkRef put(Stream& stream);
-  void run_towards(const WorkRef& work, Pieces pieces);
+  void run_toward(const WorkRef& work, Pieces pieces);
 
   StreamMode mode_;
   std::function<void()> idle_;
