@@ -6,6 +6,7 @@
 #include "core/model/state.h"
 #include "core/ops/named_tensors.h"
 #include "core/optim/flat.h"
+#include "core/optim/optimizer.h"
 #include "tests/bench/cases.h"
 
 namespace pal::bench {

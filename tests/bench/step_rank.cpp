@@ -18,6 +18,7 @@
 #include "core/model/batch_norm.h"
 #include "core/model/encoder.h"
 #include "core/model/state.h"
+#include "core/optim/optimizer.h"
 #include "core/record/checkpoint.h"
 #include "dist/comm/world.h"
 #include "dist/train/grad_sync.h"
