@@ -141,7 +141,7 @@ class Data(unittest.TestCase):
         self.write_mnist()
         images = self.bytes("mnist/train-images-idx3-ubyte.gz")
         self.assertIn("this folder does not exist: nowhere", self.refused("import", "idx", "nowhere", "out/m.h5"))
-        self.assertIn("does not have: data_batch_1.bin", self.refused("import", "cifar10", "mnist", "out/m.h5"))
+        self.assertIn("does not hold: data_batch_1.bin", self.refused("import", "cifar10", "mnist", "out/m.h5"))
         self.write("mnist/train-images-idx3-ubyte.gz", images[:-9])
         self.assertIn("is cut or damaged: unexpected end of file", self.refused("import", "idx", "mnist", "out/m.h5"))
         self.write("mnist/train-images-idx3-ubyte.gz", gzip.compress(idx(0x801, [50, 6, 6], b"")))
