@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "dist/comm/world.h"
+#include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/entry.h"
 #include "launch/process/subprocess.h"
@@ -34,9 +35,7 @@ int bench_recovery(const launch::PeerOptions& peer, const std::string& json, int
 }
 
 int bench(const std::vector<std::string>& arguments, launch::Context& context) {
-  CLI::App app(
-      "Measures speed against named peers, turn by turn on the same machine. (pal bench comm measures collectives.)",
-      "pal bench");
+  CLI::App app("Measures speed against named peers, turn by turn on the same machine.", "pal bench");
   app.require_subcommand(1);
   app.footer("Examples:\n  pal bench step --json step.json\n  pal bench kernels --case pairs --json kernels.json");
 
@@ -165,7 +164,10 @@ int bench(const std::vector<std::string>& arguments, launch::Context& context) {
       ->check(CLI::Range(0, 1000000));
   oracles.footer("Example:\n  pal bench oracle --json oracle.json");
 
+  CLI::App& comm = *app.add_subcommand("comm", "Collectives of MPI ranks on this machine. A command of pal itself.");
+
   if (const int code = launch::parse_arguments(app, arguments); code >= 0) return code;
+  PAL_CHECK(!comm.parsed(), "pal_bench has no benchmark comm", "", "run pal bench comm");
   if (oracles.parsed() && chooses) {
     bench_oracle_rank(oracle, context.start_world());
     return 0;

@@ -145,7 +145,7 @@ class Data(unittest.TestCase):
         self.write("mnist/train-images-idx3-ubyte.gz", images[:-9])
         self.assertIn("is cut or damaged: unexpected end of file", self.refused("import", "idx", "mnist", "out/m.h5"))
         self.write("mnist/train-images-idx3-ubyte.gz", gzip.compress(idx(0x801, [50, 6, 6], b"")))
-        self.assertIn("magic number: 2049", self.refused("import", "idx", "mnist", "out/m.h5"))
+        self.assertIn("magic number is 2049", self.refused("import", "idx", "mnist", "out/m.h5"))
         self.write("mnist/train-images-idx3-ubyte.gz", gzip.compress(idx(0x803, [49, 6, 6], bytes(49 * 36))))
         self.assertIn("number of samples: 50 and 49", self.refused("import", "idx", "mnist", "out/m.h5"))
         self.write("mnist/train-images-idx3-ubyte.gz", images)

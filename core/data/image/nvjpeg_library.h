@@ -7,19 +7,16 @@
 
 namespace pal::data {
 
-// The functions in use; the constructor looks each one up by name.
-#define PAL_NVJPEG_FUNCTIONS(F)                                                                                    \
-  F(GetProperty)                                                                                                   \
-  F(CreateEx)                                                                                                      \
-  F(Destroy)                                                                                                       \
-  F(SetDeviceMemoryPadding)                                                                                        \
-  F(SetPinnedMemoryPadding)                                                                                        \
-  F(DecoderCreate)                                                                                                 \
-  F(DecoderDestroy) F(DecoderStateCreate) F(JpegStateDestroy) F(BufferPinnedCreate) F(BufferPinnedDestroy)         \
-      F(BufferDeviceCreate) F(BufferDeviceDestroy) F(StateAttachPinnedBuffer) F(StateAttachDeviceBuffer)           \
-          F(JpegStreamCreate) F(JpegStreamDestroy) F(JpegStreamParse) F(DecodeParamsCreate) F(DecodeParamsDestroy) \
-              F(DecodeParamsSetOutputFormat) F(DecodeParamsSetROI) F(DecoderJpegSupported) F(DecodeJpegHost)       \
-                  F(DecodeJpegTransferToDevice) F(DecodeJpegDevice)
+// The functions in use; the constructor looks each one up by name. (clang-format does not settle on one layout of it.)
+// clang-format off
+#define PAL_NVJPEG_FUNCTIONS(F) \
+  F(GetProperty) F(CreateEx) F(Destroy) F(SetDeviceMemoryPadding) F(SetPinnedMemoryPadding) F(DecoderCreate) \
+  F(DecoderDestroy) F(DecoderStateCreate) F(JpegStateDestroy) F(BufferPinnedCreate) F(BufferPinnedDestroy) \
+  F(BufferDeviceCreate) F(BufferDeviceDestroy) F(StateAttachPinnedBuffer) F(StateAttachDeviceBuffer) \
+  F(JpegStreamCreate) F(JpegStreamDestroy) F(JpegStreamParse) F(DecodeParamsCreate) F(DecodeParamsDestroy) \
+  F(DecodeParamsSetOutputFormat) F(DecodeParamsSetROI) F(DecoderJpegSupported) F(DecodeJpegHost) \
+  F(DecodeJpegTransferToDevice) F(DecodeJpegDevice)
+// clang-format on
 
 struct NvjpegLibrary {
   // Throws Error (usage) when the library is missing or lacks a function. It stays open until the program ends.
