@@ -147,9 +147,9 @@ class Data(unittest.TestCase):
         self.write("mnist/train-images-idx3-ubyte.gz", gzip.compress(idx(0x801, [50, 6, 6], b"")))
         self.assertIn("magic number is 2049", self.refused("import", "idx", "mnist", "out/m.h5"))
         self.write("mnist/train-images-idx3-ubyte.gz", gzip.compress(idx(0x803, [49, 6, 6], bytes(49 * 36))))
-        self.assertIn("number of samples: 50 and 49", self.refused("import", "idx", "mnist", "out/m.h5"))
+        self.assertIn("have different numbers of samples: 50 and 49", self.refused("import", "idx", "mnist", "out/m.h5"))
         self.write("mnist/train-images-idx3-ubyte.gz", images)
-        self.assertIn("label of sample 3 out of range: 3", self.refused("import", "idx", "mnist", "out/m.h5", "--classes", "a,b,c"))
+        self.assertIn("label 3 of sample 3 is out of range", self.refused("import", "idx", "mnist", "out/m.h5", "--classes", "a,b,c"))
         self.assertIn("create its folder first", self.refused("import", "idx", "mnist", "nowhere/m.h5"))
         self.assertEqual(self.made(), [])
 
