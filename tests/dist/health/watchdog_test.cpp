@@ -46,6 +46,7 @@ TEST(HeartbeatChannel, CarriesHeartbeatsAndCloses) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   EXPECT_EQ(received, expected);
+  world.control().barrier();  // no rank sends again before every rank has received
   channel.send(mine);  // never received: close() still ends
   alarm(kDeadline);
   channel.close();
