@@ -47,7 +47,7 @@ TEST(HeartbeatChannel, CarriesHeartbeatsAndCloses) {
   }
   EXPECT_EQ(received, expected);
   world.control().barrier();  // no rank sends again before every rank has received
-  channel.send(mine);  // never received: close() still ends
+  channel.send(mine);         // never received: close() still ends
   alarm(kDeadline);
   channel.close();
   alarm(0);
