@@ -17,6 +17,7 @@
 #include "core/plot/plot.h"
 #include "core/record/run_info.h"
 #include "core/setup/setup.h"
+#include "dist/comm/world.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
