@@ -6,7 +6,7 @@
 #include "core/comm/comm.h"
 #include "core/data/loader/epoch_sampler.h"
 #include "core/loss/vicreg.h"
-#include "dist/scale/published_points.h"
+#include "dist/scale/scale_model.h"
 #include "kernels/moments.h"
 #include "tests/core/loss/loss_cases.h"
 #include "tests/core/spec_of.h"
