@@ -150,6 +150,9 @@ const std::vector<KeySpec>& config_keys() {
       {"train.max_skips", T::integer, "10", "Consecutive steps with a non-finite gradient before the run goes back to the last checkpoint; if it happens again there, the run stops.", {}, 1, kNoLimit, KeyEffect::none},
       {"train.compare_every", T::integer, "100", "Steps between comparisons of the parameters of all ranks.", {}, 1, kNoLimit, KeyEffect::none},
       {"train.watchdog", T::choice, "on", "Heartbeats between ranks: a rank that hangs is reported and the job ends.", {"on", "off"}, -kNoLimit, kNoLimit, KeyEffect::none},
+      {"train.heartbeat_seconds", T::real, "10", "Seconds without a heartbeat after which a rank is lost, unless its process still works.", {}, 1, kNoLimit, KeyEffect::none},
+      {"train.stall_seconds", T::real, "10", "Seconds, and at least ten median steps, that ranks wait in a collective for a rank that does not work.", {}, 1, kNoLimit, KeyEffect::none},
+      {"train.hang_seconds", T::real, "600", "Seconds that ranks wait for one that still works (computes, reads, waits for its loader), and during start, query rounds and checkpoints.", {}, 1, kNoLimit, KeyEffect::none},
 
       {"optim.kind", T::choice, "lars", "Optimizer.", {
 #define PAL_OPTIMIZER(name, slots) #name,

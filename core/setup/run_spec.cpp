@@ -246,6 +246,9 @@ TrainSpec train_spec(const Config& c) {
   s.max_skips = c.integer("train.max_skips");
   s.compare_every = c.integer("train.compare_every");
   s.watchdog = choice(c, "train.watchdog", kSwitch);
+  s.heartbeat_seconds = c.real("train.heartbeat_seconds");
+  s.stall_seconds = c.real("train.stall_seconds");
+  s.hang_seconds = c.real("train.hang_seconds");
   return s;
 }
 

@@ -39,6 +39,7 @@ struct TrainSpec {
   int64_t max_skips = 1;      // steps in a row with a gradient that is not finite
   int64_t compare_every = 1;  // steps between comparisons of the parameters of all ranks
   bool watchdog = true;
+  double heartbeat_seconds = 0, stall_seconds = 0, hang_seconds = 0;  // limits of the watchdog
 };
 
 struct EvalSpec {

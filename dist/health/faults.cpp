@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/ops/named_tensors.h"
+#include "kernels/base/clock.h"
 #include "kernels/base/error.h"
 
 namespace pal::dist {
@@ -20,9 +21,10 @@ struct FaultName {
   const char* name;
   FaultKind kind;
 };
-constexpr std::array<FaultName, 8> kFaults = {{{"kill", FaultKind::kill},
+constexpr std::array<FaultName, 9> kFaults = {{{"kill", FaultKind::kill},
                                                {"stop", FaultKind::stop},
                                                {"hang", FaultKind::hang},
+                                               {"busy", FaultKind::busy},
                                                {"nan", FaultKind::nan},
                                                {"flip", FaultKind::flip},
                                                {"write-fail", FaultKind::write_fail},
@@ -58,7 +60,7 @@ Fault parse_fault(const std::string& text) {
     }
   }
   PAL_CHECK(known, "PAL_FAULT names an unknown kind", parts[0],
-            "use kill, stop, hang, nan, flip, write-fail, late-round or late-write");
+            "use kill, stop, hang, busy, nan, flip, write-fail, late-round or late-write");
   fault.rank = static_cast<int>(number(parts[1], text));
   const std::vector<std::string> steps = split(parts[2], '-');
   PAL_CHECK(steps.size() == 1 || steps.size() == 2, "PAL_FAULT has no step", text, "write a step or first-last");
@@ -99,6 +101,10 @@ void Faults::before_step(int64_t step, const ops::NamedTensors& parameters) {
   if (strikes(FaultKind::stop, step)) raise(SIGSTOP);
   if (strikes(FaultKind::hang, step)) {
     for (;;) pause();
+  }
+  if (strikes(FaultKind::busy, step)) {
+    for (const Clock::time_point begin = Clock::now(); seconds_since(begin) < kLate.count();) {
+    }
   }
   if (strikes(FaultKind::flip, step)) static_cast<unsigned char*>(parameters.front().second.data_ptr())[2] ^= 1;
 }

@@ -1,7 +1,7 @@
 // faults: injected failures, to test that a run survives them: PAL_FAULT=kind:rank:step[-last][:always],
 // comma-separated.
 //
-// kill (as kill -9), stop (SIGSTOP), hang (never returns), nan (the loss's gradient), flip (a bit of the parameters),
+// kill (as kill -9), stop (SIGSTOP), hang (sleeps for ever), busy (computes for 12 seconds), nan (the loss's gradient), flip (a bit of the parameters),
 // write-fail (of a checkpoint); late-round (a query round) and late-write (of a checkpoint) take 12 seconds
 // longer. A fault strikes once, in the first start of a run; `always`: in every start, every time.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace pal::dist {
 
-enum class FaultKind { kill, stop, hang, nan, flip, write_fail, late_round, late_write };
+enum class FaultKind { kill, stop, hang, busy, nan, flip, write_fail, late_round, late_write };
 
 struct Fault {
   FaultKind kind = FaultKind::kill;
@@ -33,7 +33,7 @@ class Faults {
   Faults(std::vector<Fault> faults, int rank, int restarts);
 
   bool strikes(FaultKind kind, int64_t step);
-  // Before a step: kill, stop, hang and flip.
+  // Before a step: kill, stop, hang, busy and flip.
   void before_step(int64_t step, const ops::NamedTensors& parameters);
   void poison(at::Tensor gradient, int64_t step);  // nan
   void before_write(int64_t step);                 // write-fail: throws Error; late-write: sleeps

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <string_view>
 
 #include "dist/comm/mpi_check.h"
 #include "dist/comm/rank_status.h"
@@ -22,23 +23,43 @@ const char* has_not(const std::vector<int>& ranks) { return ranks.size() == 1 ? 
 
 bool exceeds(int64_t ms, double seconds) { return static_cast<double>(ms) >= 1000 * seconds; }
 
-// The ranks that are silent for longer than their limit.
-std::optional<std::string> find_silent(const std::vector<PeerState>& peers, int self, const HangLimits& limits) {
-  std::vector<int> silent;
+// The ranks that are silent and do not work; when there is none, those that are silent.
+std::optional<Stall> find_silent(const std::vector<PeerState>& peers, int self, const HangLimits& limits) {
+  std::vector<int> lost, starved;
   for (int r = 0; r < static_cast<int>(peers.size()); ++r) {
-    const double limit = peers[r].starved ? limits.starved_s : limits.silence_s;
-    if (r != self && (self == 0 || r == 0) && peers[r].silent_s > limit) silent.push_back(r);
+    if (r == self || (self != 0 && r != 0) || peers[r].silent_s <= limits.silence_s) continue;
+    (peers[r].idle_s > limits.silence_s ? lost : starved).push_back(r);
   }
+  const std::vector<int>& silent = lost.empty() ? starved : lost;
   if (silent.empty()) return std::nullopt;
   const PeerState& first = peers[silent.front()];
-  return fmt::format("{} sent no heartbeat for {:.1f} s, last at step {}; {}", ranks_text(silent), first.silent_s,
-                     first.heartbeat.step,
-                     first.starved ? "the process is runnable but has had no CPU: the host is oversubscribed"
-                                   : "the process is stopped, or its host is unreachable");
+  return Stall{fmt::format("{} sent no heartbeat for {:.1f} s, last at step {}; {}", ranks_text(silent), first.silent_s,
+                           first.heartbeat.step,
+                           lost.empty() ? "the process is runnable but has had no CPU: the host is oversubscribed"
+                                        : "the process is stopped, or its host is unreachable"),
+               !lost.empty() || first.silent_s > limits.hang_s};
+}
+
+// Whether the training thread of the rank waits for another rank, which has not reached the collective that it is in.
+// The gradient thread ('bulk') waits beside the training, and numbers of 'node' differ between hosts.
+bool waits(const PeerState& peer, const std::vector<PeerState>& peers) {
+  for (size_t c = 0; c + 1 < kComms; ++c) {
+    if (std::string_view(kCommNames[c]) == "bulk" || peer.heartbeat.waiting_ms[c] < 0) continue;
+    for (const PeerState& p : peers) {
+      if (p.heartbeat.number[c] < peer.heartbeat.number[c]) return true;
+    }
+  }
+  return false;
+}
+
+// A chain of ranks that wait for each other ends at a rank that works, unless ranks are deadlocked or hung.
+bool one_works(const std::vector<PeerState>& peers, const HangLimits& limits) {
+  return std::any_of(peers.begin(), peers.end(),
+                     [&](const PeerState& p) { return p.idle_s <= limits.silence_s && !waits(p, peers); });
 }
 
 // The ranks that communicator c waits for, by the collective with the highest number among those that wait too long.
-std::optional<std::string> find_missing(const std::vector<PeerState>& peers, size_t c, const HangLimits& limits) {
+std::optional<Stall> find_missing(const std::vector<PeerState>& peers, size_t c, const HangLimits& limits) {
   int64_t furthest = 0, waited = -1;
   for (const PeerState& p : peers) {
     if (!exceeds(p.heartbeat.waiting_ms[c], limits.waiting_s) || p.heartbeat.number[c] < furthest) continue;
@@ -56,16 +77,16 @@ std::optional<std::string> find_missing(const std::vector<PeerState>& peers, siz
     for (const PeerState& p : peers)
       waited = std::min(waited, p.heartbeat.number[c] == furthest ? p.heartbeat.waiting_ms[c] : -1);
     if (!exceeds(waited, limits.waiting_s)) return std::nullopt;
-    return fmt::format(
-        "collective {} of '{}' has not ended for {:.1f} s, although all ranks are in it; check the network", furthest,
-        kCommNames[c], static_cast<double>(waited) / 1000);
+    return Stall{
+        fmt::format("collective {} of '{}' has not ended for {:.1f} s, although all ranks are in it; check the network",
+                    furthest, kCommNames[c], static_cast<double>(waited) / 1000),
+        true};
   }
-  const bool starved = std::any_of(missing.begin(), missing.end(), [&](int r) { return peers[r].starved; });
-  if (starved && !exceeds(waited, limits.starved_s)) return std::nullopt;
-  return fmt::format(
-      "{} {} reached collective {} of '{}', in which other ranks have waited for {:.1f} s, last at step {}",
-      ranks_text(missing), has_not(missing), furthest, kCommNames[c], static_cast<double>(waited) / 1000,
-      peers[missing.front()].heartbeat.step);
+  return Stall{
+      fmt::format("{} {} reached collective {} of '{}', in which other ranks have waited for {:.1f} s, last at step {}",
+                  ranks_text(missing), has_not(missing), furthest, kCommNames[c], static_cast<double>(waited) / 1000,
+                  peers[missing.front()].heartbeat.step),
+      !one_works(peers, limits) || exceeds(waited, limits.hang_s)};
 }
 
 // The same number on ranks of one boot of one kernel that share PID and network namespace; 0 when unknown. Two network
@@ -92,13 +113,13 @@ char state_of(const fs::path& stat) {
 
 }  // namespace
 
-std::optional<std::string> find_stalled_ranks(const std::vector<PeerState>& peers, int self, const HangLimits& limits) {
-  if (auto sentence = find_silent(peers, self, limits)) return sentence;
-  if (self != 0) return std::nullopt;
-  for (size_t c = 0; c + 1 < kComms; ++c) {  // without the last, node: its numbers differ from host to host
-    if (auto sentence = find_missing(peers, c, limits)) return sentence;
+std::optional<Stall> find_stalled_ranks(const std::vector<PeerState>& peers, int self, const HangLimits& limits) {
+  std::optional<Stall> stall = find_silent(peers, self, limits);
+  for (size_t c = 0; self == 0 && c + 1 < kComms; ++c) {  // without the last, node: its numbers differ between hosts
+    if (stall && stall->hung) return stall;
+    if (auto missing = find_missing(peers, c, limits); missing && (missing->hung || !stall)) stall = missing;
   }
-  return std::nullopt;
+  return stall;
 }
 
 LocalRanks::LocalRanks(MPI_Comm comm) {
@@ -114,16 +135,18 @@ LocalRanks::LocalRanks(MPI_Comm comm) {
   for (const Process& p : all) pids_.push_back(mine.host != 0 && p.host == mine.host ? p.pid : 0);
 }
 
-bool LocalRanks::is_runnable(int rank) const {
+bool LocalRanks::works(int rank) const {
   const int64_t pid = pids_[static_cast<size_t>(rank)];
-  return pid > 0 && pal::dist::is_runnable(pid);
+  return pid > 0 && is_working(pid);
 }
 
-bool is_runnable(int64_t pid) {
+bool is_working(int64_t pid, int64_t except) {
   std::error_code error;  // the process may end during the loop
   for (fs::directory_iterator thread("/proc/" + std::to_string(pid) + "/task", error), end; !error && thread != end;
        thread.increment(error)) {
-    if (state_of(thread->path() / "stat") == 'R') return true;
+    if (thread->path().filename() == std::to_string(except)) continue;
+    const char state = state_of(thread->path() / "stat");
+    if (state == 'R' || state == 'D') return true;
   }
   return false;
 }

@@ -24,6 +24,7 @@ struct Heartbeat {
   int64_t step = 0;
   std::array<int64_t, kComms> number{};      // its newest collective on each communicator
   std::array<int64_t, kComms> waiting_ms{};  // how long that collective has been running; -1: it has returned
+  int64_t idle_ms = 0;                       // since it last worked (Watchdog)
 };
 
 class HeartbeatChannel {

@@ -1,6 +1,7 @@
 #include "dist/health/watchdog.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +15,6 @@
 #include <thread>
 
 #include "core/io/files.h"
-#include "dist/health/hang_detector.h"
 #include "kernels/base/clock.h"
 #include "kernels/base/error.h"
 
@@ -22,40 +22,66 @@ namespace pal::dist {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(250);
-constexpr double kSilence = 10, kStarvedSilence = 60, kWaiting = 10, kSteps = 10, kSlowWaiting = 600;
+constexpr double kSteps = 10;         // median steps: the least limit for collectives
+constexpr double kWorking = 0.01;     // CPU seconds of a tick that show work
 constexpr double kWriteFlight = 0.9;  // of the limit: then the flight record is written
 // After a tick that is this late (in seconds) this process itself has not run: silence in that time is not counted.
 constexpr double kLateTick = 2;
 
+double cpu_seconds(int who) {
+  rusage used{};
+  getrusage(who, &used);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
 }  // namespace
 
 // run() is the watchdog's thread. `mutex` guards what the computing thread writes: end, phase, steps_since, step and
-// step_seconds. `running_since` belongs to the watchdog's thread.
+// step_seconds. `running_since`, `worked` and `cpu` belong to the watchdog's thread.
 struct Watchdog::State {
   World& world;
   const std::string run_dir;
+  const HangLimits limits;
   HeartbeatChannel heartbeats;
   LocalRanks local;
   std::mutex mutex;
   std::condition_variable ended;
   bool end = false;
   Phase phase = Phase::long_operation;
-  Clock::time_point steps_since;  // when Phase::steps began
+  Clock::time_point steps_since;  // when the last long operation ended
   int64_t step = 0;
   std::vector<double> step_seconds;  // of the last steps, in a ring
   Clock::time_point running_since;   // this process has had CPU without a pause
+  Clock::time_point worked;          // when this process last worked
+  double cpu = 0;                    // seconds of its other threads
   std::thread thread;
 
-  State(World& w, std::string dir) : world(w), run_dir(std::move(dir)), local(MPI_COMM_WORLD) {}
+  State(World& w, std::string dir, const HangLimits& l)
+      : world(w), run_dir(std::move(dir)), limits(l), local(MPI_COMM_WORLD) {}
 
   double waiting_limit() {
     const std::lock_guard lock(mutex);
-    if (phase == Phase::long_operation || step_seconds.size() < 3) return kSlowWaiting;
+    if (phase == Phase::long_operation || step_seconds.size() < 3) return limits.hang_s;
     std::vector<double> sorted = step_seconds;
     std::nth_element(sorted.begin(), sorted.begin() + static_cast<int64_t>(sorted.size() / 2), sorted.end());
-    const double limit = std::max(kWaiting, kSteps * sorted[sorted.size() / 2]);
+    const double limit = std::max(limits.waiting_s, kSteps * sorted[sorted.size() / 2]);
     // At first the newest heartbeats may still report a wait of the long operation before.
-    return seconds_since(steps_since) > kWriteFlight * limit ? limit : kSlowWaiting;
+    return seconds_since(steps_since) > kWriteFlight * limit ? limit : limits.hang_s;
+  }
+
+  bool loads() {
+    const std::lock_guard lock(mutex);
+    return phase == Phase::loading;
+  }
+
+  // Threads other than this one used the CPU since the last tick, wait for a core or for storage, or the loader is late.
+  void look_at_work() {
+    const double before = cpu;
+    cpu = cpu_seconds(RUSAGE_SELF) - cpu_seconds(RUSAGE_THREAD);
+    if (cpu - before > kWorking || loads() || is_working(getpid(), gettid())) worked = Clock::now();
   }
 
   Heartbeat own_heartbeat() {
@@ -67,6 +93,7 @@ struct Watchdog::State {
       heartbeat.waiting_ms[c] =
           newest.pending ? static_cast<int64_t>(1000 * seconds_since(std::max(newest.begin, running_since))) : -1;
     }
+    heartbeat.idle_ms = static_cast<int64_t>(1000 * seconds_since(worked));
     const std::lock_guard lock(mutex);
     heartbeat.step = step;
     return heartbeat;
@@ -75,9 +102,9 @@ struct Watchdog::State {
   void run() {
     pthread_setname_np(pthread_self(), "watchdog");  // shown by top
     std::vector<PeerState> peers(heartbeats.size());
-    std::vector<Clock::time_point> last(heartbeats.size(), Clock::now());
-    Clock::time_point tick = running_since = Clock::now();
-    bool flight_written = false;
+    std::vector<Clock::time_point> last(heartbeats.size(), Clock::now()), last_worked = last;
+    Clock::time_point tick = running_since = worked = Clock::now();
+    bool flight_written = false, warned = false;
     for (;;) {
       {
         std::unique_lock lock(mutex);
@@ -88,20 +115,25 @@ struct Watchdog::State {
       if (late) {
         running_since = tick;
         std::fill(last.begin(), last.end(), tick);
+        std::fill(last_worked.begin(), last_worked.end(), tick);
       }
+      look_at_work();
       const int self = heartbeats.rank();
       const Heartbeat mine = own_heartbeat();
       heartbeats.send(mine);
-      peers[self].heartbeat = mine;
-      last[self] = tick;
-      for (const auto& [rank, heartbeat] : heartbeats.receive()) {
+      const auto take = [&](int rank, const Heartbeat& heartbeat) {
         peers[rank].heartbeat = heartbeat;
         last[rank] = tick;
-      }
+        last_worked[rank] = std::max(last_worked[rank], tick - std::chrono::milliseconds(heartbeat.idle_ms));
+      };
+      take(self, mine);
+      for (const auto& [rank, heartbeat] : heartbeats.receive()) take(rank, heartbeat);
       if (late) continue;
       for (int r = 0; r < heartbeats.size(); ++r) {
-        if (r != self && (self == 0 || r == 0))
-          update_peer(r, std::chrono::duration<double>(tick - last[r]).count(), peers[r]);
+        peers[r].silent_s = std::chrono::duration<double>(tick - last[r]).count();
+        // Without heartbeats only the kernel knows whether a rank of this host works.
+        if (peers[r].silent_s > kLateTick && local.works(r)) last_worked[r] = tick;
+        peers[r].idle_s = std::chrono::duration<double>(tick - last_worked[r]).count();
       }
       const double limit = waiting_limit();
       const int64_t longest = *std::max_element(mine.waiting_ms.begin(), mine.waiting_ms.end());
@@ -113,21 +145,15 @@ struct Watchdog::State {
       if (longest < 1000) flight_written = false;
       // The ranks other than 0 report rank 0's silence one after the other, so that one of them prints it.
       const double delay = std::min(3.0, 0.5 * self);
-      const HangLimits limits{.silence_s = kSilence + delay, .starved_s = kStarvedSilence + delay, .waiting_s = limit};
-      if (const auto sentence = find_stalled_ranks(peers, self, limits)) end_job(*sentence, longest);
+      const auto stall = find_stalled_ranks(peers, self, {limits.silence_s + delay, limit, limits.hang_s + delay});
+      if (stall && stall->hung) end_job(stall->sentence, longest);
+      if (stall && !warned) {
+        std::fprintf(stderr,
+                     "%s warning: %s; it still works, so the job waits for it, %.0f s at most (train.hang_seconds)\n",
+                     world.prefix().c_str(), stall->sentence.c_str(), limits.hang_s);
+      }
+      warned = stall.has_value();
     }
-  }
-
-  // A silent rank on this host may be starved of CPU, which is not a hang.
-  void update_peer(int rank, double silent_s, PeerState& peer) const {
-    const bool starved = silent_s > kSilence && local.is_runnable(rank);
-    if (starved && !peer.starved) {
-      std::fprintf(stderr,
-                   "%s warning: rank %d is runnable but has had no CPU for %.0f s; the host is oversubscribed\n",
-                   world.prefix().c_str(), rank, silent_s);
-    }
-    peer.silent_s = silent_s;
-    peer.starved = starved;
   }
 
   void write_flight(int64_t waiting_ms) {
@@ -171,9 +197,9 @@ struct Watchdog::State {
   }
 };
 
-Watchdog::Watchdog(World& world, std::string run_dir) {
+Watchdog::Watchdog(World& world, std::string run_dir, const HangLimits& limits) {
   if (world.size() == 1) return;
-  state_ = std::make_unique<State>(world, std::move(run_dir));
+  state_ = std::make_unique<State>(world, std::move(run_dir), limits);
   state_->thread = std::thread([s = state_.get()] { s->run(); });
 }
 
@@ -204,7 +230,7 @@ void Watchdog::end_thread() {
 void Watchdog::set_phase(Phase phase) {
   if (!state_) return;
   const std::lock_guard lock(state_->mutex);
-  if (phase == Phase::steps && state_->phase == Phase::long_operation) state_->steps_since = Clock::now();
+  if (phase != Phase::long_operation && state_->phase == Phase::long_operation) state_->steps_since = Clock::now();
   state_->phase = phase;
 }
 

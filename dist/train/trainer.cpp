@@ -42,8 +42,8 @@ StepReport Trainer::step() {
   report.warning = exchange_answers();
   plan_ahead();
 
-  const data::LoadedStep loaded = loader_->next();  // read and augmented by the loader's threads
-  const loss::Batch batch = plan(loaded);           // the same global batch and graph on every rank
+  const data::LoadedStep loaded = load();  // read and augmented by the loader's threads
+  const loss::Batch batch = plan(loaded);  // the same global batch and graph on every rank
   const Encoded encoded = encode(loaded, batch);
   const loss::LossResult loss = compute_loss(encoded.outputs, batch, report);
   for (const auto& observer : observers_) observer->on_gradient(step_, loss.dz);
@@ -80,6 +80,13 @@ void Trainer::plan_ahead() {
   planned_until_ = changes ? std::min(rounds_->next_change(step_), last_step()) : last_step();
   loader_->plan_on(planned_until_,
                    edge_samples_ > 0 ? std::make_shared<const graph::EdgeDraw>(store_, subset_) : nullptr);
+}
+
+data::LoadedStep Trainer::load() {
+  set_phase(Phase::loading);
+  data::LoadedStep loaded = loader_->next();
+  set_phase(Phase::steps);
+  return loaded;
 }
 
 loss::Batch Trainer::plan(const data::LoadedStep& loaded) const {

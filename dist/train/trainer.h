@@ -95,6 +95,7 @@ class Trainer {
   void set_phase(Phase phase) const;
   std::string exchange_answers();
   void plan_ahead();
+  data::LoadedStep load();
   loss::Batch plan(const data::LoadedStep& loaded) const;
   // The encoder's outputs of a step; with pieces each is encoded once more in backward.
   struct Encoded {

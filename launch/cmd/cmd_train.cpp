@@ -150,7 +150,10 @@ Exit train(const setup::RunSpec& spec, const Arguments& args, dist::World& world
   const std::vector<dist::Fault> asked = asked_faults(args);
   dist::Faults faults(asked, world.rank(), before == nullptr ? 0 : std::atoi(before));
   std::optional<dist::Watchdog> watchdog;
-  if (spec.train.watchdog) watchdog.emplace(world, args.run_dir);
+  if (spec.train.watchdog) {
+    watchdog.emplace(world, args.run_dir,
+                     dist::HangLimits{spec.train.heartbeat_seconds, spec.train.stall_seconds, spec.train.hang_seconds});
+  }
   const dist::RunControl control{
       [&] { return signals.asked(); }, asked.empty() ? nullptr : &faults, watchdog ? &*watchdog : nullptr,
       device.kind == dist::DeviceKind::cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.ordinal))

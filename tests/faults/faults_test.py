@@ -50,6 +50,19 @@ class Faults(FaultCase):
         self.assertGreater(len(waiting), 0)
         self.assertGreater(waiting[0]["seconds"], 9)
 
+    def test_a_rank_that_sleeps_in_a_step_is_named(self):
+        out, _ = self.faulty("asleep", "hang:1:25", "train.stall_seconds=3", "train.heartbeat_seconds=3")
+        self.assertRegex(out, r"error: rank 1 has not reached collective \d+ of '\w+', in which other ranks have waited for [34]\.")
+        self.assertEqual(self.sha("asleep"), self.sha("calm"))
+
+    def test_a_rank_that_works_for_long_is_warned_about_and_not_ended(self):
+        out, _ = self.faulty("busy", "busy:1:25", "train.stall_seconds=3", "train.heartbeat_seconds=3", "train.hang_seconds=60")
+        self.assertRegex(out, r"warning: rank 1 has not reached collective \d+ of '\w+', .*; it still works, so the job waits for it, 60 s at most")
+        self.assertNotIn("restart", out)
+        self.assertEqual(self.sha("busy"), self.sha("calm"))
+        out, _ = self.faulty("too-busy", "busy:1:25", "train.stall_seconds=2", "train.hang_seconds=4")
+        self.assertRegex(out, r"error: rank 1 has not reached collective \d+ of '\w+', in which other ranks have waited for 4\.")
+
     # ---- numbers and disks ---------------------------------------------------------------------------------------
 
     def test_a_nan_on_one_rank_skips_the_step_on_all(self):

@@ -26,54 +26,97 @@ std::vector<PeerState> calm(int ranks) {
   return peers;
 }
 
+bool hung(const std::vector<PeerState>& peers, int self = 0, const HangLimits& limits = {}) {
+  const auto stall = find_stalled_ranks(peers, self, limits);
+  return stall && stall->hung;
+}
+std::string sentence(const std::vector<PeerState>& peers, int self = 0, const HangLimits& limits = {}) {
+  const auto stall = find_stalled_ranks(peers, self, limits);
+  return stall ? stall->sentence : "";
+}
+// The rank is in collective `number` of communicator c.
+void enter(PeerState& peer, size_t c, int64_t number, int64_t waiting_ms) {
+  peer.heartbeat.number[c] = number;
+  peer.heartbeat.waiting_ms[c] = waiting_ms;
+}
+
 TEST(HangDetector, LeavesWorkingRanksAlone) {
   std::vector<PeerState> peers = calm(4);
   EXPECT_FALSE(find_stalled_ranks(peers, 0, {}));
-  peers[2].silent_s = 9.9;
-  peers[1].heartbeat.number[0] = 11;  // waits, not for long
-  peers[1].heartbeat.waiting_ms[0] = 9900;
+  peers[2].silent_s = peers[2].idle_s = 9.9;
+  enter(peers[1], 0, 11, 9900);  // waits, not for long
   EXPECT_FALSE(find_stalled_ranks(peers, 0, {}));
-  EXPECT_TRUE(find_stalled_ranks(peers, 0, {.silence_s = 9}));
+  EXPECT_TRUE(hung(peers, 0, {.silence_s = 9}));
   EXPECT_TRUE(find_stalled_ranks(peers, 0, {.waiting_s = 9}));
 }
 
-TEST(HangDetector, GivesStarvedRanksMoreTime) {
+// Ranks 0 and 1 wait for rank 2, which is silent because it gets no CPU.
+TEST(HangDetector, WaitsForARankWithoutCpu) {
   std::vector<PeerState> peers = calm(3);
   peers[2].silent_s = 30;
-  peers[2].starved = true;
-  for (const int r : {0, 1}) {  // they wait for rank 2
-    peers[r].heartbeat.number[0] = 11;
-    peers[r].heartbeat.waiting_ms[0] = 30000;
-  }
-  EXPECT_FALSE(find_stalled_ranks(peers, 0, {}));
-  EXPECT_EQ(
-      find_stalled_ranks(peers, 0, {.starved_s = 29})
-          ->find("rank 2 sent no heartbeat for 30.0 s, last at step 7; the process is runnable but has had no CPU"),
-      0u);
-  for (const int r : {0, 1}) peers[r].heartbeat.waiting_ms[0] = 61000;  // longer than starved_s
-  EXPECT_EQ(find_stalled_ranks(peers, 0, {})
-                ->find("rank 2 has not reached collective 11 of 'now', in which other ranks have waited for 61.0 s"),
+  for (const int r : {0, 1}) enter(peers[r], 0, 11, 30000);
+  EXPECT_EQ(sentence(peers).find("rank 2 sent no heartbeat for 30.0 s, last at step 7; the process is runnable but"),
             0u);
-  for (const int r : {0, 1}) peers[r].heartbeat.waiting_ms[0] = 30000;
-  peers[1].heartbeat.number[0] = 10;  // rank 1 is missing too, and is not starved
-  peers[1].heartbeat.waiting_ms[0] = -1;
-  peers[2].starved = false;
-  peers[2].silent_s = 1;
-  EXPECT_EQ(find_stalled_ranks(peers, 0, {})->find("ranks 1, 2 have not reached collective 11 of 'now'"), 0u);
+  EXPECT_FALSE(hung(peers));
+  EXPECT_FALSE(hung(peers, 1)) << "rank 1 watches rank 0 only";
+  EXPECT_TRUE(hung(peers, 0, {.hang_s = 29}));
+  peers[2].idle_s = 10.1;  // and does not even want to run
+  EXPECT_TRUE(hung(peers));
+  EXPECT_NE(sentence(peers).find("the process is stopped, or its host is unreachable"), std::string::npos);
 }
 
-// A process that computes, one that sleeps, and one that computed and is stopped.
-TEST(LocalRanks, DistinguishRunnableFromStopped) {
-  const auto child = [](bool busy) {
+TEST(HangDetector, WaitsForARankThatWorks) {
+  std::vector<PeerState> peers = calm(3);
+  for (const int r : {0, 1}) enter(peers[r], 0, 11, 61000);
+  EXPECT_EQ(sentence(peers).find(
+                "rank 2 has not reached collective 11 of 'now', in which other ranks have waited for 61.0 s"),
+            0u);
+  EXPECT_FALSE(hung(peers)) << "it computes, reads or loads";
+  for (const int r : {0, 1}) peers[r].heartbeat.waiting_ms[0] = 601000;
+  EXPECT_TRUE(hung(peers)) << "for longer than hang_s";
+  for (const int r : {0, 1}) peers[r].heartbeat.waiting_ms[0] = 11000;
+  peers[2].idle_s = 11;
+  EXPECT_TRUE(hung(peers)) << "it sleeps";
+  peers[2].idle_s = 0;
+  enter(peers[2], 1, 6, 11000);
+  EXPECT_FALSE(hung(peers)) << "its gradient thread waits, its training thread works";
+  enter(peers[2], 2, 3, 11000);
+  EXPECT_FALSE(hung(peers)) << "all ranks have reached that collective: it is about to return";
+  enter(peers[2], 2, 4, 11000);
+  EXPECT_TRUE(hung(peers)) << "a deadlock: it waits for the ranks that wait for it";
+}
+
+// Of two silent ranks, the one that is stopped is named.
+TEST(HangDetector, NamesTheStoppedRank) {
+  std::vector<PeerState> peers = calm(3);
+  peers[1].silent_s = peers[2].silent_s = 12;
+  peers[2].idle_s = 12;
+  EXPECT_TRUE(hung(peers));
+  EXPECT_EQ(sentence(peers).find("rank 2 sent no heartbeat"), 0u);
+}
+
+void compute() {
+  for (std::atomic<int64_t> turns = 0;;) ++turns;  // a loop without an effect may be left out
+}
+void sleep_forever() {
+  for (;;) pause();
+}
+// The parent of vfork waits without interruption, as for storage, until its child ends.
+void wait_uninterrupted() {
+  if (vfork() == 0) sleep_forever();
+}
+
+// Processes that compute, sleep, wait without interruption, and one that computed and is stopped.
+TEST(LocalRanks, DistinguishWorkingFromStopped) {
+  const auto child = [](void (*what)()) {
     const pid_t pid = fork();
-    std::atomic<int64_t> turns = 0;  // a loop without an effect may be left out
-    while (pid == 0) {
-      ++turns;
-      if (!busy) pause();
+    if (pid == 0) {
+      setpgid(0, 0);
+      what();
     }
     return pid;
   };
-  const pid_t busy = child(true), idle = child(false);
+  const pid_t busy = child(compute), idle = child(sleep_forever), storage = child(wait_uninterrupted);
   const auto within = [](const std::function<bool()>& holds) {
     for (int k = 0; k < 1000; ++k) {
       if (holds()) return true;
@@ -81,45 +124,49 @@ TEST(LocalRanks, DistinguishRunnableFromStopped) {
     }
     return false;
   };
-  EXPECT_TRUE(within([&] { return is_runnable(busy); }));
-  EXPECT_TRUE(within([&] { return !is_runnable(idle); }));
+  EXPECT_TRUE(within([&] { return is_working(busy); }));
+  EXPECT_FALSE(is_working(busy, busy)) << "its only thread does not count";
+  EXPECT_TRUE(within([&] { return !is_working(idle); }));
+  EXPECT_TRUE(within([&] { return is_working(storage); }));
   kill(busy, SIGSTOP);
-  EXPECT_TRUE(within([&] { return !is_runnable(busy); }));
-  for (const pid_t pid : {busy, idle}) {
-    kill(pid, SIGKILL);
+  EXPECT_TRUE(within([&] { return !is_working(busy); }));
+  for (const pid_t pid : {busy, idle, storage}) {
+    kill(-pid, SIGKILL);
     waitpid(pid, nullptr, 0);
-    EXPECT_FALSE(is_runnable(pid));
+    EXPECT_FALSE(is_working(pid));
   }
-  EXPECT_TRUE(LocalRanks(MPI_COMM_WORLD).is_runnable(test_world().rank())) << "this process itself";
+  EXPECT_TRUE(LocalRanks(MPI_COMM_WORLD).works(test_world().rank())) << "this process itself";
 }
 
 TEST(HangDetector, NamesSilentRanks) {
   std::vector<PeerState> peers = calm(4);
-  peers[2].silent_s = peers[3].silent_s = 10.5;
-  EXPECT_EQ(find_stalled_ranks(peers, 0, {})->find("ranks 2, 3 sent no heartbeat for 10.5 s, last at step 7"), 0u);
+  for (const int r : {2, 3}) peers[r].silent_s = peers[r].idle_s = 10.5;
+  EXPECT_EQ(sentence(peers).find("ranks 2, 3 sent no heartbeat for 10.5 s, last at step 7"), 0u);
+  EXPECT_TRUE(hung(peers));
   EXPECT_FALSE(find_stalled_ranks(peers, 1, {}));  // judges only rank 0
-  peers[0].silent_s = 11;
-  EXPECT_EQ(find_stalled_ranks(peers, 1, {})->find("rank 0 sent no heartbeat"), 0u);
+  peers[0].silent_s = peers[0].idle_s = 11;
+  EXPECT_EQ(sentence(peers, 1).find("rank 0 sent no heartbeat"), 0u);
 }
 
 TEST(HangDetector, NamesMissingRanks) {
   std::vector<PeerState> peers = calm(3);
+  peers[1].idle_s = 12;
   for (const int r : {0, 2}) {
-    peers[r].heartbeat.number[1] = 6;
-    peers[r].heartbeat.waiting_ms[1] = 12000;
+    peers[r].idle_s = 12;
+    enter(peers[r], 1, 6, 12000);
   }
-  EXPECT_EQ(find_stalled_ranks(peers, 0, {})
-                ->find("rank 1 has not reached collective 6 of 'bulk', in which other ranks have waited for 12.0 s"),
+  EXPECT_EQ(sentence(peers).find(
+                "rank 1 has not reached collective 6 of 'bulk', in which other ranks have waited for 12.0 s"),
             0u);
+  EXPECT_TRUE(hung(peers));
   EXPECT_FALSE(find_stalled_ranks(peers, 2, {}));
-  peers[1].heartbeat.number[1] = 6;
-  peers[1].heartbeat.waiting_ms[1] = 200;
+  enter(peers[1], 1, 6, 200);
   EXPECT_FALSE(find_stalled_ranks(peers, 0, {})) << "it has just arrived: the others waited for it";
-  peers[1].heartbeat.waiting_ms[1] = -1;
+  enter(peers[1], 1, 6, -1);
   EXPECT_FALSE(find_stalled_ranks(peers, 0, {})) << "it has already returned";
-  peers[1].heartbeat.waiting_ms[1] = 11000;
-  EXPECT_NE(find_stalled_ranks(peers, 0, {})->find("has not ended for 11.0 s, although all ranks are in it"),
-            std::string::npos);
+  enter(peers[1], 1, 6, 11000);
+  EXPECT_NE(sentence(peers).find("has not ended for 11.0 s, although all ranks are in it"), std::string::npos);
+  EXPECT_TRUE(hung(peers));
 }
 
 TEST(Faults, AreParsed) {
