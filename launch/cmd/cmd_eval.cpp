@@ -22,7 +22,7 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/process/machine.h"
-#include "launch/report/samples.h"
+#include "launch/report/parts.h"
 #include "launch/run/load_config.h"
 #include "launch/run/trained_run.h"
 #include "launch/terminal.h"
