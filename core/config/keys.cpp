@@ -115,7 +115,7 @@ const std::vector<KeySpec>& config_keys() {
       {"oracle.agreement", T::real, "0", "Stop asking when the model predicts this fraction of the answers in three rounds in a row (0: never).", {}, 0, 1},
       {"oracle.noise", T::real, "0", "Fraction of the simulated answers that are flipped.", {}, 0, 1},
       {"oracle.members", T::integer, "10", "Samples compared with one template in one question.", {}, 1, 1000},
-      {"oracle.templates", T::choice, "given", "given: one labeled sample of each class; discover: classes are found while asking.", {"given", "discover"}},
+      {"oracle.templates", T::choice, "auto", "given: one labeled sample of each class; discover: classes are found while asking; auto: given where the run knows a label, else discover.", {"auto", "given", "discover"}},
       {"oracle.class_guess", T::choice, "classifier", "Class that a sample is compared with first: of the nearest center in the embedding, of a linear classifier on the known labels, or (captcha) a random one.", {"none", "embeddings", "classifier"}},
       {"oracle.center", T::choice, "off", "Captcha: each template becomes the known member nearest to the mean of its class, by embedding or by input.", {"off", "embeddings", "input"}},
       {"oracle.priors", T::real_list, "[]", "Captcha: fraction of each class in the data, by label ([]: equal); captcha asks about the class with the fewest known members for its fraction.", {}, 0},
@@ -171,6 +171,7 @@ const std::vector<KeySpec>& config_keys() {
       {"eval.test_samples", T::integer, "2048", "Test samples that such an evaluation uses.", {}, 1, kNoLimit, KeyEffect::none},
 
       {"checkpoint.every", T::integer, "500", "Steps between checkpoints; the last step always makes one.", {}, 1, kNoLimit, KeyEffect::none},
+      {"checkpoint.minutes", T::real, "10", "Minutes after a checkpoint at which the next one is made, if checkpoint.every has not come first (0: never).", {}, 0, kNoLimit, KeyEffect::none},
       {"checkpoint.keep", T::integer, "3", "Number of checkpoints kept.", {}, 1, kNoLimit, KeyEffect::none},
       {"log.every", T::integer, "10", "Steps between lines of metrics.jsonl; 1 logs all.", {}, 1, kNoLimit, KeyEffect::none},
   };

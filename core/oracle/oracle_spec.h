@@ -15,9 +15,10 @@ enum class LabelerKind {
   labels,
   pairs,
   exchange
-};                                               // the data set's labels, pairs of a file, people and programs by files
-enum class WhileWaiting { train, exit };         // while people answer: go on training, or end with exit code 75
-enum class Templates { none, given, discover };  // none: no classes; every component is a point
+};                                        // the data set's labels, pairs of a file, people and programs by files
+enum class WhileWaiting { train, exit };  // while people answer: go on training, or end with exit code 75
+// none: no classes; every component is a point. automatic: given where the run knows a label, else discover.
+enum class Templates { none, given, discover, automatic };
 enum class Guide { none, embeddings, classifier };  // which class a sample is asked against first
 enum class Center { off, embeddings, input };       // captcha: whether templates move to the middle of their class
 enum class Uncertainty { entropy, margin, boundary };
@@ -47,7 +48,7 @@ struct OracleSpec {
 
   // Of single samplers.
   int64_t members = 1;  // samples asked against one template at a time
-  Templates templates = Templates::given;
+  Templates templates = Templates::automatic;
   Guide class_guess = Guide::classifier;
   Center center = Center::off;  // captcha
   std::vector<double> priors;   // captcha: share of each class; empty: equal

@@ -41,14 +41,13 @@ void discard(const fs::path& folder, const std::string& name) {
   fs::remove_all(hidden, error);
 }
 
+// Ignores failures: the link is for people. The next checkpoint, or the next start, points it again.
 void point_last_at(const fs::path& folder, const std::string& name) {
   const fs::path link = folder / ".new-last";
   std::error_code error;
   fs::remove_all(link, error);
   fs::create_directory_symlink(name, link, error);
-  PAL_CHECK(!error, "cannot make the link " + (folder / "last").string(), error.message(),
-            "use a file system with links");
-  io::rename_path(link, folder / "last");
+  if (!error) fs::rename(link, folder / "last", error);
 }
 
 }  // namespace
@@ -70,12 +69,16 @@ void sweep_checkpoints(const std::string& run_dir) {
     const std::string name = item.path().filename();
     if (name.rfind(".new-", 0) == 0 || name.rfind(".old-", 0) == 0) fs::remove_all(item.path(), error);
   }
+  const std::vector<int64_t> steps = checkpoint_steps(run_dir);
+  if (!steps.empty()) point_last_at(folder_of(run_dir), name_of(steps.front()));
 }
 
 std::string begin_checkpoint(const std::string& run_dir, int64_t step) {
   const fs::path fresh = fresh_path(run_dir, step);
   std::error_code error;
-  fs::create_directories(fresh, error);
+  // Never the run folder itself: when it was moved, a new one would hold checkpoints alone.
+  fs::create_directory(fresh.parent_path(), error);
+  if (!error) fs::create_directory(fresh, error);
   PAL_CHECK(!error, "cannot make the folder " + fresh.string(), error.message(),
             "choose a run folder you may write to");
   return fresh;

@@ -175,8 +175,8 @@ oracle::OracleSpec oracle_spec(const Config& c) {
                                                               {"dawid-skene", ConsensusKind::dawid_skene}};
   static constexpr NamedChoice<WhileWaiting> kWaits[] = {{"continue", WhileWaiting::train},
                                                          {"exit", WhileWaiting::exit}};
-  static constexpr NamedChoice<Templates> kTemplates[] = {{"given", Templates::given},
-                                                          {"discover", Templates::discover}};
+  static constexpr NamedChoice<Templates> kTemplates[] = {
+      {"auto", Templates::automatic}, {"given", Templates::given}, {"discover", Templates::discover}};
   static constexpr NamedChoice<Center> kCenters[] = {
       {"off", Center::off}, {"embeddings", Center::embeddings}, {"input", Center::input}};
   static constexpr NamedChoice<Uncertainty> kMeasures[] = {
@@ -276,7 +276,8 @@ RunSpec make_run_spec(const Config& c) {
       .oracle = oracle_spec(c),
       .train = train_spec(c),
       .eval = {c.integer("eval.every"), c.integer("eval.train_samples"), c.integer("eval.test_samples")},
-      .checkpoint = {c.integer("checkpoint.every"), small_integer(c, "checkpoint.keep")},
+      .checkpoint = {c.integer("checkpoint.every"), small_integer(c, "checkpoint.keep"),
+                     static_cast<float>(c.real("checkpoint.minutes"))},
       .log = {c.integer("log.every")},
       .compare = compare_spec(c),
       .config = c,

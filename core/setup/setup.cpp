@@ -83,6 +83,35 @@ std::vector<int64_t> known_labels(const RunSpec& spec, const data::Dataset& data
   return known;
 }
 
+oracle::OracleSpec checked_oracle(const RunSpec& spec, const data::Dataset& data, int64_t labeled) {
+  oracle::OracleSpec asks = spec.oracle;
+  asks.templates = oracle::decided_templates(asks, labeled);
+  if (!asks.asks()) return asks;
+  PAL_CHECK(labeled > 0 || asks.templates != oracle::Templates::given || !oracle::uses_templates(asks),
+            "oracle.templates=given needs a known label of each class; labels known", labeled,
+            "give labels (graph.labeled_fraction), or set oracle.templates=discover");
+  const std::vector<int64_t>& labels = data.labels();
+  PAL_DATA_CHECK(asks.labeler != oracle::LabelerKind::labels ||
+                     std::any_of(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; }),
+                 "oracle.labeler=labels answers by the labels of the training set, which has", 0,
+                 "set oracle.labeler=exchange and let people answer (pal help oracles)");
+  oracle::make_query_sampler(asks, data.parents());
+  return asks;
+}
+
+std::string too_short_to_ask(const oracle::OracleSpec& spec, int64_t steps) {
+  if (!spec.asks() || 2 * spec.every < steps) return "";
+  const std::string why = ": oracle.every is " + std::to_string(spec.every) + " and the run has " +
+                          std::to_string(steps) + " steps; lower oracle.every or raise train.steps";
+  return (spec.every < steps ? "no answer takes effect" : "no question is asked") + why;
+}
+
+void check_batch(const RunSpec& spec, int64_t trained) {
+  PAL_CHECK(spec.train.global_batch <= trained,
+            "train.global_batch is larger than the " + std::to_string(trained) + " samples trained on",
+            spec.train.global_batch, "give at most " + std::to_string(trained));
+}
+
 graph::GraphSpec graph_spec(const graph::GraphSettings& settings, const data::Dataset& data) {
   graph::GraphSpec spec;
   spec.kind = settings.kind;

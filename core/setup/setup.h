@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/data/dataset.h"
@@ -22,6 +23,13 @@ model::ModelSpec model_spec(const RunSpec& spec);
 std::vector<int64_t> training_subset(const RunSpec& spec, const data::Dataset& data);
 // Labels the graph may know: −1 except for graph.labeled_fraction of the subset's labels, drawn by the seed.
 std::vector<int64_t> known_labels(const RunSpec& spec, const data::Dataset& data, const std::vector<int64_t>& subset);
+// Whether the run can ask, known at the start: throws Error for settings whose first round would fail. Returns the
+// settings with oracle.templates decided. labeled: labels that the graph knows.
+oracle::OracleSpec checked_oracle(const RunSpec& spec, const data::Dataset& data, int64_t labeled);
+// A sentence for a run that is too short to ask, or to use an answer; "" for the others.
+std::string too_short_to_ask(const oracle::OracleSpec& spec, int64_t steps);
+// Throws Error (usage) when train.global_batch is larger than the samples trained on.
+void check_batch(const RunSpec& spec, int64_t trained);
 // How a batch's graph is made; reads graph.table and graph.targets.
 graph::GraphSpec graph_spec(const graph::GraphSettings& settings, const data::Dataset& data);
 // What is known before the first answer: the labels, redrawn in part (graph.label_noise), and the pairs of graph.pairs.

@@ -49,6 +49,7 @@ struct EvalSpec {
 struct CheckpointSpec {
   int64_t every = 1;  // steps
   int keep = 1;
+  float minutes = 0;  // a checkpoint is due when this time or `every` has passed; 0: steps alone
 };
 struct LogSpec {
   int64_t every = 1;  // steps

@@ -237,8 +237,7 @@ struct Checkpointer::Writer {
     const std::vector<int64_t> steps = record::checkpoint_steps(options.run_dir);
     options.warn(
         "the checkpoint of step " + std::to_string(state.step) + " is abandoned: " + sentence +
-        "; training continues, " +
-        (steps.empty() ? "without a checkpoint so far" : "the last good one is step-" + std::to_string(steps.front())));
+        (steps.empty() ? "; there is none so far" : "; the last good one is step-" + std::to_string(steps.front())));
   }
 };
 
@@ -264,6 +263,7 @@ void Checkpointer::save(const record::CheckpointState& state) {
   }
   writer_->give(Writer::Job::write);
   pending_ = true;
+  failed_ = false;
   blocked_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
@@ -285,7 +285,8 @@ CheckpointReport Checkpointer::exchange() {
 void Checkpointer::settle(const CheckpointReport& all) {
   if (!pending_ || all.unfinished != 0) return;
   pending_ = false;
-  if (all.failed != 0) {
+  failed_ = all.failed != 0;
+  if (failed_) {
     writer_->warn_of(writer_->take_error());
     if (writer_->rank == 0) record::abandon_checkpoint(writer_->options.run_dir, writer_->state.step);
     return;
@@ -304,19 +305,18 @@ void Checkpointer::settle(const CheckpointReport& all) {
 }
 
 bool Checkpointer::drain() {
-  CheckpointReport all;
   if (pending_) {
     writer_->wait_idle();
-    all = exchange();
-    settle(all);
+    settle(exchange());
   }
   writer_->wait_idle();
   const std::string sentence = writer_->take_error();
   writer_->warn_of(sentence);
   at::Tensor failed = at::empty({1}, at::kLong);
-  failed.data_ptr<int64_t>()[0] = sentence.empty() && all.failed == 0 ? 0 : 1;
+  failed.data_ptr<int64_t>()[0] = failed_ || !sentence.empty() ? 1 : 0;
   comm_.all_reduce(failed, comm::ReduceOp::max);
-  return failed.data_ptr<int64_t>()[0] == 0;
+  failed_ = failed.data_ptr<int64_t>()[0] != 0;
+  return !failed_;
 }
 
 }  // namespace pal::dist

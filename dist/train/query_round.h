@@ -73,6 +73,7 @@ class QueryRounds {
   // Questions are unanswered and oracle.wait=exit: the run ends until they are answered. The same on every rank.
   bool leaves() const { return exits_now_; }
   int64_t open_questions() const { return member_.open(); }
+  int64_t waiting() const { return member_.waiting(); }  // decisions that take effect later
   const RoundTimes& times() const { return times_; }
 
  private:

@@ -2,17 +2,14 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/file.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include "core/io/files.h"
+#include "core/record/checkpoint_folder.h"
+#include "core/record/metrics_reader.h"
 #include "kernels/base/error.h"
 
 namespace pal::dist {
@@ -65,39 +62,40 @@ Resumed load(const ResumeContext& of, const Checkpointer::Groups& state) {
 
 }  // namespace
 
-RunLock::RunLock(const std::string& run_dir) {
-  const std::string file = run_dir + "/lock";
-  file_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (file_ < 0) file_ = open(file.c_str(), O_RDONLY | O_CLOEXEC);  // a folder of another user
-  PAL_CHECK(file_ >= 0, "cannot write in the run folder " + run_dir, std::strerror(errno),
-            "choose another with --run-dir");
-  // On a file system without locks (ENOLCK, EOPNOTSUPP) the run continues unlocked.
-  if (flock(file_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
-  close(file_);
-  PAL_CHECK(false, "another job is writing to the run folder", run_dir,
-            "wait for it, or choose another with --run-dir");
-}
-
-RunLock::~RunLock() { close(file_); }
-
-RunFolder::RunFolder(const std::string& path, const config::Config& config, Resume resume) : path_(path) {
+RunFolder::RunFolder(const std::string& path, const config::Config& config, Resume resume)
+    : path_(path), config_(config.dump()) {
   std::error_code error;
   fs::create_directories(path, error);
   PAL_CHECK(!error && fs::is_directory(path), "cannot make the run folder " + path, error.message(),
             "choose another with --run-dir");
   lock_.emplace(path);
-  const std::string file = path + "/config.yaml";
-  if (fs::exists(file)) {
-    PAL_CHECK(resume != Resume::never, "the run folder already holds a run", path,
+  const bool checkpoints = !record::checkpoint_steps(path).empty();
+  if (resume == Resume::never) {
+    PAL_CHECK(!checkpoints, "the run folder already holds a run", path,
               "choose another with --run-dir, remove it, or leave out --resume never");
-    std::string keys;
-    for (const std::string& key : config::Config::load_resolved(file).differing_keys(config))
-      keys += (keys.empty() ? "" : ", ") + key;
-    PAL_CHECK(keys.empty(), "the run folder " + path + " holds a run of another config; different keys", keys,
-              "choose another with --run-dir");
+    return;
   }
-  io::write_file_atomically(file, config.dump());
+  const std::string file = path + "/config.yaml", metrics = path + "/metrics.jsonl";
+  const record::RunMetrics logged = fs::exists(metrics) ? record::read_metrics(metrics) : record::RunMetrics{};
+  PAL_DATA_CHECK(checkpoints || !logged.done, "the run is finished, but its checkpoints are gone", path,
+                 "put them back, or start at step 0 with --resume never, which replaces its metrics.jsonl");
+  const bool is_run = checkpoints || !logged.lines.empty() || fs::exists(path + kLedger);
+  if (!is_run || !fs::exists(file)) return;
+  const config::Config before = config::Config::load_resolved(file);
+  std::vector<std::string> keys = before.differing_keys(config);
+  std::erase_if(keys, [&](const std::string& key) {
+    // Where given worked, auto is the same; run folders from before auto hold given.
+    if (key == "oracle.templates") return before.formatted(key) == "given" && config.formatted(key) == "auto";
+    if (key != "train.steps" && key != "train.epochs") return false;
+    if (before.has(key)) other_length_ = key + "=" + before.formatted(key);
+    return true;
+  });
+  PAL_CHECK(keys.empty(), "the run folder " + path + " holds a run of another config; different keys",
+            fmt::format("{}", fmt::join(keys, ", ")),
+            "give --run-dir NEW to start at step 0, or --resume " + path + " --run-dir NEW to start from this run");
 }
+
+void RunFolder::keep_config() const { io::write_file_atomically(path_ + "/config.yaml", config_); }
 
 Origin find_origin(const std::string& folder) {
   const fs::path path = fs::path(folder).lexically_normal();
@@ -126,7 +124,7 @@ void adopt_ledger(const Origin& origin, const std::string& run_dir, int64_t answ
               answers, "give it inside its run folder, as RUN/checkpoints/step-N");
     return;
   }
-  const RunLock other(origin.run_dir);  // no job writes to it during the copy
+  const record::RunLock other(origin.run_dir);  // no job writes to it during the copy
   if (fs::exists(origin.run_dir + kJournal))
     io::write_file_atomically(run_dir + kJournal, io::read_whole_file(origin.run_dir + kJournal));
   io::write_file_atomically(run_dir + kLedger, io::read_whole_file(origin.run_dir + kLedger));

@@ -10,6 +10,7 @@
 
 #include "core/comm/comm.h"
 #include "core/record/checkpoint.h"
+#include "core/record/run_lock.h"
 #include "core/setup/run_spec.h"
 #include "dist/train/checkpointer.h"
 
@@ -17,32 +18,25 @@ namespace pal::dist {
 
 enum class Resume { automatic, never };
 
-// The lock of a run folder, held for a scope: one job at a time writes there. Throws Error (usage) when another job has
-// it.
-class RunLock {
- public:
-  explicit RunLock(const std::string& run_dir);
-  ~RunLock();
-  RunLock(const RunLock&) = delete;
-  RunLock& operator=(const RunLock&) = delete;
-
- private:
-  int file_ = -1;
-};
-
 // The folder of a run; rank 0 holds it, and its lock, as long as the job writes there.
 class RunFolder {
  public:
-  // Creates the folder and writes config.yaml, or compares with the config.yaml that is there. Throws Error (usage)
-  // with one sentence: not writable, of another config (with the keys that differ), in use, or not empty with
-  // Resume::never.
+  // Creates the folder, takes its lock and compares with the config.yaml that is there; the length of the run may differ.
+  // A folder without a checkpoint, a logged step and a ledger holds no run: a start failed there. Throws Error (usage)
+  // with one sentence: not writable, of another config (with the keys that differ), in use, or with checkpoints and
+  // Resume::never; Error (data) for a finished run without checkpoints.
   RunFolder(const std::string& path, const config::Config& config, Resume resume);
 
-  const std::string& path() const { return path_; }
+  // Writes config.yaml: the folder holds this run from then on.
+  void keep_config() const;
+  void check() const { lock_->check(); }
+  // "train.steps=60" of the run in the folder, when the config has another length; else "".
+  const std::string& other_length() const { return other_length_; }
 
  private:
-  std::string path_;
-  std::optional<RunLock> lock_;
+  const std::string path_, config_;
+  std::string other_length_;
+  std::optional<record::RunLock> lock_;
 };
 
 // Another run's folder, or one of its checkpoints, from which a new run folder starts.

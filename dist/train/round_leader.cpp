@@ -1,10 +1,31 @@
 #include "dist/train/round_leader.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <thread>
+
+#include "core/oracle/ledger/sqlite.h"
+#include "kernels/base/error.h"
 
 namespace pal::dist {
 namespace {
+
+// What writes the ledger: a disk that fails is tried once more. Then the job ends with a code that restarts it: no answer
+// is lost, and the round is prepared again from the last checkpoint.
+template <class F>
+auto written(const F& write) {
+  try {
+    return write();
+  } catch (const oracle::DiskError&) {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+  try {
+    return write();
+  } catch (const oracle::DiskError& e) {
+    throw Error(Exit::lost, std::string(e.what()) + "; a restart continues from the last checkpoint");
+  }
+}
 
 std::string folder_of(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path().string();
@@ -27,11 +48,13 @@ RoundStart RoundLeader::start(int64_t step) {
   RoundStart start;
   start.recorded_rounds = ledger_.rounds();
   const int64_t next = (step + settings_.every - 1) / settings_.every;
-  oracle::take_in_answers(ledger_, inbox_, *labeler_, refused_);
-  oracle::answer_open(ledger_, *labeler_);
-  const std::vector<oracle::Decision> fresh = oracle::decide_open(
-      ledger_, settings_.consensus, std::max(start.recorded_rounds, std::max<int64_t>(next, 1)) * settings_.every,
-      std::max<int64_t>(start.recorded_rounds - 1, 0));
+  const int64_t effective = std::max(start.recorded_rounds, std::max<int64_t>(next, 1)) * settings_.every;
+  written([&] { oracle::take_in_answers(ledger_, inbox_, *labeler_, refused_); });
+  written([&] { oracle::answer_open(ledger_, *labeler_); });
+  const std::vector<oracle::Decision> fresh = written([&] {
+    return oracle::decide_open(ledger_, settings_.consensus, effective,
+                               std::max<int64_t>(start.recorded_rounds - 1, 0));
+  });
   start.message = message(step, ledger_.decisions());
   start.answered_later = labeler_->answering() == oracle::Answering::later;
   start.exits = settings_.wait == oracle::WhileWaiting::exit && start.answered_later;
@@ -42,7 +65,7 @@ RoundStart RoundLeader::start(int64_t step) {
 
 void RoundLeader::begin(oracle::Round& round, int64_t step) {
   if (context_.before_round) context_.before_round(step);
-  oracle::take_in_answers(ledger_, inbox_, *labeler_, refused_);
+  written([&] { oracle::take_in_answers(ledger_, inbox_, *labeler_, refused_); });
   for (oracle::Query& q : ledger_.open_queries()) round.pending.push_back(std::move(q));
   for (oracle::Query& q : oracle::undecided_queries(ledger_)) round.pending.push_back(std::move(q));
 }
@@ -50,11 +73,12 @@ void RoundLeader::begin(oracle::Round& round, int64_t step) {
 RoundMessage RoundLeader::finish(std::vector<oracle::Query>& queries, const oracle::Round& round,
                                  const std::string& sampler, const std::vector<SamplePair>& contradicted,
                                  int64_t step) {
-  ledger_.record_queries(
-      queries, {sampler, round.round, step, settings_.votes, contradicted, settings_.votes + settings_.repeats});
-  oracle::answer_open(ledger_, *labeler_);
+  const oracle::RoundRecord by{sampler,         round.round,  step,
+                               settings_.votes, contradicted, settings_.votes + settings_.repeats};
+  written([&] { ledger_.record_queries(queries, by); });
+  written([&] { oracle::answer_open(ledger_, *labeler_); });
   std::vector<oracle::Decision> decisions =
-      oracle::decide_open(ledger_, settings_.consensus, step + settings_.every, round.round);
+      written([&] { return oracle::decide_open(ledger_, settings_.consensus, step + settings_.every, round.round); });
   if (labeler_->answering() == oracle::Answering::later) labeler_->publish(ledger_.open_queries());
   return message(step, std::move(decisions));
 }
@@ -65,7 +89,7 @@ RoundMessage RoundLeader::message(int64_t step, std::vector<oracle::Decision> de
 }
 
 void RoundLeader::record_figure(int64_t step, double value) {
-  if (settings_.limits.plateau > 0) ledger_.record_figure(step, value);
+  if (settings_.limits.plateau > 0) written([&] { ledger_.record_figure(step, value); });
 }
 
 }  // namespace pal::dist

@@ -33,8 +33,9 @@ class RoundMember {
   // What the next round must know: pending and closed pairs, coarse decisions.
   oracle::Round next_round(int64_t round, int64_t questions) const;
 
-  int64_t asked() const { return asked_; }  // questions in the ledger
-  int64_t open() const { return open_; }    // of them, without enough answers
+  int64_t asked() const { return asked_; }                                   // questions in the ledger
+  int64_t open() const { return open_; }                                     // of them, without enough answers
+  int64_t waiting() const { return static_cast<int64_t>(waiting_.size()); }  // decisions that take effect later
   oracle::StopReason stop() const { return stop_; }
   int64_t questions() const { return questions_; }  // whose answers are in effect
   double cost() const { return cost_; }

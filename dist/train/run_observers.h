@@ -57,14 +57,14 @@ class CheckpointObserver final : public StepObserver {
   const std::function<void()> save_;
 };
 
-// Collective. Whether all ranks stop after this step.
-class StopObserver final : public StepObserver {
+// Collective. Whether all ranks stop after this step, or save because time has passed.
+class SyncObserver final : public StepObserver {
  public:
-  explicit StopObserver(std::function<void()> sync) : sync_(std::move(sync)) {}
-  void after(const FinishedStep&) override { sync_(); }
+  explicit SyncObserver(std::function<void(const FinishedStep&)> sync) : sync_(std::move(sync)) {}
+  void after(const FinishedStep& done) override { sync_(done); }
 
  private:
-  const std::function<void()> sync_;
+  const std::function<void(const FinishedStep&)> sync_;
 };
 
 // How long steps take, for the watchdog's time limit.

@@ -156,6 +156,7 @@ void Trainer::guard(StepReport& report) {
     model::commit_batch_norm(*encoder_);
     objective_->commit();
     skips_ = 0;
+    ++trained_;
     return;
   }
   model::discard_batch_norm(*encoder_);
@@ -176,6 +177,8 @@ QueryRounds::EmbedPool Trainer::embed_pool() {
 }
 
 void Trainer::finish() {
+  PAL_CHECK_CODE(Exit::numerics, trained_ > 0, "nothing was trained: the gradient was not finite in any step up to",
+                 step_, "lower optim.base_lr or lengthen optim.warmup_epochs");
   save_last();
   if (metrics_) metrics_->finish(step_, weights_sha256(), seconds_since(start_));
   world_.control().barrier();  // no rank leaves before the last checkpoint stands
@@ -189,8 +192,21 @@ void Trainer::pause() {
 void Trainer::save_last() {
   set_phase(Phase::long_operation);
   if (saved_step_ != step_) save_checkpoint();
-  PAL_CHECK(checkpoints_->drain(), "the last checkpoint is not written, of step", step_,
-            "the warning above says why; make room and start again, it goes on from the one before");
+  bool saved = checkpoints_->drain();
+  if (!saved) {
+    save_checkpoint();  // a disk may have room again
+    saved = checkpoints_->drain();
+  }
+  PAL_CHECK(saved, "the last checkpoint could not be written, of step", step_,
+            "the warning above says why; make room, then give the same command: it resumes from the checkpoint before");
+  if (folder_) folder_->check();
+}
+
+// A rank was asked to stop, or rank 0's clock says that a checkpoint is due: all ranks follow after the same step.
+void Trainer::sync_ranks(const FinishedStep& done) {
+  const StepSync::Decision all = step_sync_->sync(*checkpoints_);
+  stopping_ = all.stop || (rounds_ && rounds_->leaves());
+  if (all.save && !stopping_ && !done.report.give_up && trained_ > 0 && saved_step_ != step_) save_checkpoint();
 }
 
 // What a checkpoint holds, by group; "extra" is what the objective keeps between steps (a support queue), the same on every
@@ -212,10 +228,12 @@ void Trainer::share_statistics() const {
 
 void Trainer::save_checkpoint() {
   set_phase(Phase::long_operation);  // a rank may wait for its disk, rank 0 for its round
+  if (folder_) folder_->check();
   share_statistics();
   check_same_parameters(model::trainable(*encoder_), step_,
                         world_.control());  // what goes wrong later is not saved over what is right
   saved_step_ = step_;
+  saved_at_ = Clock::now();
   record::CheckpointState state;
   state.step = step_;
   state.seed = epoch_.seed;

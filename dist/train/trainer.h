@@ -72,6 +72,8 @@ class Trainer {
   int64_t questions_out() const {
     return rounds_ && rounds_->leaves() ? rounds_->open_questions() : 0;
   }  // that the run ends for
+  // Answers that take effect after the steps done.
+  int64_t answers_waiting() const { return rounds_ ? rounds_->waiting() : 0; }
   // Writes the last checkpoint and the closing line of metrics.jsonl.
   void finish();
   // Writes a checkpoint of the steps done, to go on from later.
@@ -89,6 +91,7 @@ class Trainer {
   void add_observers();
   void save_checkpoint();
   void save_last();
+  void sync_ranks(const FinishedStep& done);
   void share_statistics() const;
   Checkpointer::Groups checkpointed() const;
   void warn(const std::string& sentence) const;
@@ -127,6 +130,7 @@ class Trainer {
   int64_t planned_until_ = 0;  // the loader prepares the steps below
   data::EpochSpec epoch_;
   optim::Schedule schedule_;
+  oracle::OracleSpec oracle_;  // run_'s, with oracle.templates decided
   graph::GraphSpec graph_spec_;
   graph::GraphStore store_;
   std::shared_ptr<model::Encoder> encoder_;
@@ -144,7 +148,9 @@ class Trainer {
   int64_t step_ = 0;
   std::string begins_with_;  // what model.init gave, in words
   int64_t skips_ = 0;        // in a row
+  int64_t trained_ = 0;      // steps of this start that changed the weights
   int64_t saved_step_ = -1;
+  Clock::time_point saved_at_ = Clock::now();
   std::vector<std::unique_ptr<StepObserver>> observers_;  // in the order in which they are called
 };
 

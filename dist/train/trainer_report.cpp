@@ -43,6 +43,9 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
       {"loader", loader_text()},
       {"run folder", run_dir_},
   };
+  if (folder_ && !folder_->other_length().empty())
+    lines.emplace_back("length", fmt::format("was {}; the learning rate follows the new length from step {} on",
+                                             folder_->other_length(), step_));
   if (!begins_with_.empty()) lines.insert(lines.begin() + 2, {"begins with", begins_with_});
   if (run_.model.batch_norm != model::BatchNormScope::global) {
     lines.emplace_back("batch norm", fmt::format("model.batch_norm={}: results depend on the number of ranks",

@@ -62,10 +62,12 @@ Trainer::Trainer(const setup::RunSpec& spec, World& world, const std::string& ru
   at::set_num_threads(threads_);
   const std::vector<int64_t> labels = setup::known_labels(run_, *data_, subset_);
   const auto trained = static_cast<int64_t>(subset_.size());
+  setup::check_batch(run_, trained);
   labeled_ = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
   edge_samples_ = setup::edge_samples(run_, labeled_, trained);
   epoch_ = epoch_plan(run_, trained, edge_samples_);
   schedule_ = setup::schedule(run_, epoch_.steps_per_epoch());
+  oracle_ = setup::checked_oracle(run_, *data_, labeled_);
   check_smallest_batch(epoch_, world_.size(), run_.train.micro_batches);
   check_same_data(data_->fingerprint(), "the training set " + run_.data.train, world_.control());
   check_same_folder(run_dir_, world_.control());
@@ -78,6 +80,7 @@ Trainer::Trainer(const setup::RunSpec& spec, World& world, const std::string& ru
   open_rounds();
   open_loader();
   open_checkpoints();
+  if (folder_) folder_->keep_config();
   if (step_ > 0 && saved_step_ != step_) save_checkpoint();  // another run's: the folder has its own from now on
   open_metrics();
   add_observers();
@@ -99,6 +102,9 @@ void Trainer::open_model() {
 void Trainer::begin(const std::optional<Origin>& origin) {
   Resumed resumed = resume({run_, run_dir_, origin, last_step(), fingerprint()}, checkpointed(), world_.control());
   step_ = resumed.step;
+  PAL_CHECK(step_ <= last_step(),
+            fmt::format("the run in {} has more steps than the {} of this config", run_dir_, last_step()), step_,
+            "raise train.steps or train.epochs");
   if (resumed.from == ResumedFrom::own) saved_step_ = step_;
   warnings = std::move(resumed.warnings);
   if (step_ == 0 && !run_.model.init.empty())
@@ -106,7 +112,9 @@ void Trainer::begin(const std::optional<Origin>& origin) {
 }
 
 void Trainer::open_rounds() {
-  if (!run_.oracle.asks()) return;
+  if (!oracle_.asks()) return;
+  if (const std::string sentence = setup::too_short_to_ask(oracle_, last_step()); !sentence.empty() && !done())
+    warnings.push_back(sentence);
   const QuestionContext of{subset_,
                            data_->labels(),
                            data_->parents(),
@@ -116,7 +124,7 @@ void Trainer::open_rounds() {
                              if (control_.faults) control_.faults->before_round(step);
                            }};
   const LedgerLocation ledger{run_dir_ + "/ledger.sqlite", oracle::ledger_run(run_.oracle, data_->fingerprint())};
-  rounds_ = std::make_unique<QueryRounds>(run_.oracle, world_, store_, of, ledger, step_);
+  rounds_ = std::make_unique<QueryRounds>(oracle_, world_, store_, of, ledger, step_);
   stopping_ = rounds_->leaves();
 }
 
@@ -158,7 +166,10 @@ void Trainer::open_checkpoints() {
   options.warn = [this](const std::string& sentence) { warn(sentence); };
   if (control_.faults) options.before_write = [this](int64_t step) { control_.faults->before_write(step); };
   checkpoints_ = std::make_unique<Checkpointer>(std::move(options), world_.control(), checkpointed());
-  step_sync_ = std::make_unique<StepSync>(world_.control(), control_.stop_asked);
+  const double most = 60 * run_.checkpoint.minutes;
+  step_sync_ = std::make_unique<StepSync>(world_.control(), control_.stop_asked, [this, most] {
+    return world_.rank() == 0 && most > 0 && seconds_since(saved_at_) >= most;
+  });
 }
 
 void Trainer::open_metrics() {
@@ -188,9 +199,10 @@ void Trainer::add_observers() {
       .warn = [this](const std::string& sentence) { warn(sentence); },
   }));
   add(std::make_unique<ParameterObserver>(*encoder_, world_.control(), run_.train.compare_every));
-  add(std::make_unique<CheckpointObserver>(run_.checkpoint.every, [this] { save_checkpoint(); }));
-  add(std::make_unique<StopObserver>(
-      [this] { stopping_ = step_sync_->sync(*checkpoints_) || (rounds_ && rounds_->leaves()); }));
+  add(std::make_unique<CheckpointObserver>(run_.checkpoint.every, [this] {
+    if (trained_ > 0) save_checkpoint();
+  }));
+  add(std::make_unique<SyncObserver>([this](const FinishedStep& done) { sync_ranks(done); }));
   if (control_.watchdog) add(std::make_unique<WatchdogObserver>(*control_.watchdog));
 }
 

@@ -1,5 +1,6 @@
 // cmd_config: `pal config CONFIG [key=value…]` prints every setting and where it is set; `--keys` prints all keys.
 #include <cstdio>
+#include <sstream>
 
 #include "core/config/config.h"
 #include "kernels/base/error.h"
@@ -13,11 +14,32 @@ namespace {
 
 std::string or_dash(const std::string& text) { return text.empty() ? "(none)" : text; }
 
-std::string key_list() {
-  std::vector<std::vector<std::string>> rows = {{"key", "default", "allowed", "meaning"}};
-  for (const config::KeySpec& key : config::config_keys())
-    rows.push_back({key.name, or_dash(key.default_value), config::describe_allowed(key), key.help});
-  return format_table(rows);
+constexpr size_t kColumns = 120;
+
+// In lines of at most kColumns characters, indented.
+std::string wrapped(const std::string& text) {
+  std::string out, line = "   ", word;
+  std::istringstream words(text);
+  while (words >> word) {
+    if (line.size() + 1 + word.size() > kColumns) {
+      out += line + "\n";
+      line = "   ";
+    }
+    line += " " + word;
+  }
+  return out + line + "\n";
+}
+
+// The keys that hold `part` in their name, each with its default, allowed values and meaning.
+std::string key_list(const std::string& part) {
+  std::string out;
+  for (const config::KeySpec& key : config::config_keys()) {
+    if (key.name.find(part) == std::string::npos) continue;
+    out += key.name + " = " + or_dash(key.default_value) + "\n" + wrapped(config::describe_allowed(key)) +
+           wrapped(key.help);
+  }
+  PAL_CHECK(!out.empty(), "no key holds this text", part, "pal config --keys lists all keys");
+  return out;
 }
 
 std::string settings(const config::Config& config) {
@@ -34,16 +56,21 @@ int cmd_config(const std::vector<std::string>& args, Context&) {
   CLI::App app("Shows every setting of a config and where it is set.", "pal config");
   std::string path;
   std::vector<std::string> overrides;
-  bool keys = false, yaml = false;
+  std::string part;
+  bool yaml = false;
   app.add_option("CONFIG", path, "A YAML file");
   app.add_option("key=value", overrides, "Settings that override the file");
-  app.add_flag("--keys", keys, "List all keys with default, allowed values and meaning");
+  const auto* keys = app.add_option("--keys", part,
+                                    "List all keys, or those with PART in their name, with default, "
+                                    "allowed values and meaning")
+                         ->expected(0, 1)
+                         ->type_name("[PART]");
   app.add_flag("--yaml", yaml, "Print the resolved config as YAML, as a run folder keeps it");
   app.footer("Example:\n  pal config configs/quickstart.yaml train.seed=1");
   if (const int code = parse_arguments(app, args); code >= 0) return code;
-  if (keys) {
+  if (keys->count() > 0) {
     PAL_CHECK(path.empty(), "--keys takes no config", path, "give either --keys or a config");
-    std::fputs(key_list().c_str(), stdout);
+    std::fputs(key_list(part).c_str(), stdout);
     return 0;
   }
   PAL_CHECK(!path.empty(), "no config is given", "", "give a YAML file, or --keys for the list of keys");

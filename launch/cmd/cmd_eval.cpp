@@ -135,6 +135,31 @@ Json to_json(const Row& row, const std::vector<std::string>& classes) {
   return out;
 }
 
+// RUN/eval.json, which `pal runs` and `pal report` read: this evaluation, and of the earlier ones of the same checkpoint
+// the methods that were not measured again.
+void keep_results(const std::string& run, Json out) {
+  const std::string path = run + "/eval.json";
+  const Json before = fs::exists(path) ? Json::parse(io::read_whole_file(path), nullptr, false) : Json();
+  const auto same = [&](const char* key) { return before.contains(key) && before[key] == out[key]; };
+  if (before.is_object() && same("step") && same("features") && same("train") && same("test") &&
+      before.contains("results") && before["results"].is_array()) {
+    for (const Json& old : before["results"]) {
+      const auto again = [&](const Json& r) {
+        return old.is_object() && old.contains("method") && r["method"] == old["method"];
+      };
+      if (std::none_of(out["results"].begin(), out["results"].end(), again)) out["results"].push_back(old);
+    }
+    if (!out.contains("diagnostics") && before.contains("diagnostics")) out["diagnostics"] = before["diagnostics"];
+    if (before.contains("command") && before["command"].is_string() && before["command"] != out["command"])
+      out["command"] = before["command"].get<std::string>() + "; " + out["command"].get<std::string>();
+  }
+  try {
+    io::write_file_atomically(path, out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  } catch (const Error& e) {  // a folder of another user
+    fmt::print(stderr, "warning: pal runs and pal report will not show this evaluation: {}\n", e.what());
+  }
+}
+
 // Collective. Rank, uniformity and alignment of the test set's features.
 Json diagnostics(const Subject& s) {
   Json out = {{"rank", eval::feature_rank(s.b)}, {"uniformity", eval::uniformity(s.b)}};
@@ -210,7 +235,11 @@ int evaluate(const Arguments& args, const setup::RunSpec& spec, dist::World& wor
   }
   if (!args.picture.empty())
     io::write_file_atomically(args.picture, embedding_plot(s.b, s.test->labels(), s.test->classes()));
-  if (!args.json.empty()) io::write_file_atomically(args.json, out.dump(2) + "\n");
+  if (s.encoder) fmt::print("measured: the checkpoint of step {}\n", step);
+  if (!args.json.empty())
+    io::write_file_atomically(args.json, out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (s.encoder && args.features == "backbone" && args.train == spec.data.train && args.test == spec.data.test)
+    keep_results(args.run, std::move(out));
   return static_cast<int>(Exit::ok);
 }
 
@@ -252,6 +281,7 @@ int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
   app.add_option("--picture", args.picture, "also draw the test set in its two directions of most variance, F.svg");
   app.add_option("--json", args.json, "also write the results to this file: intervals, per class, confusion");
   app.footer(
+      "The results of backbone features on the run's own sets are kept in RUN/eval.json, for pal runs and pal report.\n"
       "Examples:\n"
       "  pal eval runs/quickstart linear knn\n"
       "  pal eval runs/quickstart knn --k 5,20,100 --temperature 0.02,0.07,0.2\n"

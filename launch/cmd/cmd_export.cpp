@@ -3,13 +3,13 @@
 
 #include <filesystem>
 
-#include "core/io/files.h"
 #include "core/io/safetensors.h"
 #include "core/model/state.h"
 #include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
+#include "launch/run/output_file.h"
 #include "launch/run/trained_run.h"
 
 namespace pal::launch {
@@ -59,6 +59,7 @@ int cmd_export(const std::vector<std::string>& arguments, Context&) {
   PAL_CHECK(out.ends_with(".safetensors"), "{} is not a name for a file of weights", out, "end it with .safetensors");
 
   const setup::RunSpec spec = run_spec(run);
+  OutputFile file(out);
   const auto alone = comm::make_local_comm();
   const TrainedRun trained = load_trained_run(run, spec, *alone);
   ops::NamedTensors tensors;
@@ -69,15 +70,14 @@ int cmd_export(const std::vector<std::string>& arguments, Context&) {
     tensors.emplace_back(part == "backbone" ? name.substr(head.size()) : name, tensor);
     numbers += tensor.numel();
   }
-  const std::string fresh = out + ".part";
   const std::string sum =
-      io::write_safetensors(fresh, tensors,
+      io::write_safetensors(file.path(), tensors,
                             {{"format", "pt"},
                              {"pal_backbone", config::choice_name(model::kBackbones, spec.model.backbone)},
                              {"pal_stem", config::choice_name(model::kStems, spec.model.stem)},
                              {"pal_step", std::to_string(trained.step)},
                              {"pal_version", PAL_VERSION}});
-  io::rename_path(fresh, out);
+  file.publish();
   fmt::print("{}: {} tensors, {:.2f} M numbers, of step {}, SHA-256 {}\n", out, tensors.size(),
              static_cast<double>(numbers) / 1e6, trained.step, sum.substr(0, 16));
   if (const std::string model = python_model(spec.model); part == "backbone" && !model.empty()) {

@@ -7,13 +7,13 @@
 #include <map>
 
 #include "core/io/cores.h"
-#include "core/io/files.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/report/html.h"
 #include "launch/report/parts.h"
+#include "launch/run/output_file.h"
 #include "launch/run/run_summary.h"
 #include "launch/terminal.h"
 
@@ -61,8 +61,8 @@ std::string evaluations(const std::vector<RunSummary>& runs) {
     figures += confusion_figure(run);
   }
   if (rows.size() == 1) {
-    return "<p>No run has an evaluation. Make one: <code>" +
-           html_escaped("pal eval " + runs.front().path + " --json " + runs.front().eval_file) + "</code></p>\n";
+    return "<p>No run has an evaluation. Make one: <code>" + html_escaped("pal eval " + runs.front().path) +
+           "</code></p>\n";
   }
   return html_table(rows) + "<p>95 %: bootstrap over the test samples.</p>\n<div class=\"figures\">" + figures +
          "</div>\n";
@@ -121,7 +121,7 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   bool without_samples = false;
   SampleOptions options;
   CLI::App app("Writes one self-contained HTML page about one run or several.", "pal report");
-  app.add_option("RUN", paths, "run folders; samples are shown for the first")->required();
+  app.add_option("RUN", paths, "run folders, or folders of runs; samples are shown for the first")->required();
   app.add_option("--out", out, "page to write; default report.html in the first run folder");
   app.add_flag("--no-samples", without_samples, "leave out the parts that need the encoder and the data");
   app.add_option("--embed", options.train, "number of training samples to search for neighbors")
@@ -134,7 +134,13 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   if (out.empty()) out = paths.front() + "/report.html";
 
   std::vector<RunSummary> runs;
-  for (const std::string& path : paths) runs.push_back(summarize_run(path));
+  for (const std::string& path : paths) {
+    const bool is_run = std::filesystem::exists(path + "/config.yaml") || !std::filesystem::is_directory(path);
+    const std::vector<std::string> found = is_run ? std::vector{path} : find_runs(path);
+    PAL_CHECK(!found.empty(), "there is no run below this folder", path, "give run folders, or a folder of them");
+    for (const std::string& run : found) runs.push_back(summarize_run(run));
+  }
+  OutputFile page(out);  // a place that cannot be written is found before the work
   std::map<std::string, int> seen;
   for (const RunSummary& run : runs) ++seen[run.name];
   for (RunSummary& run : runs) {
@@ -166,7 +172,7 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   }
   add("config", "Settings", configs(runs));
   add("machine", "Machines and versions", machines(runs));
-  io::write_file_atomically(out, html_page(title, body + "<nav>" + links + "</nav>\n" + sections));
+  page.write(html_page(title, body + "<nav>" + links + "</nav>\n" + sections));
   fmt::print("{} ({:.0f} kB)\n", out, static_cast<double>(std::filesystem::file_size(out)) / 1000);
   for (const RunSummary& run : runs) {
     for (const std::string& note : run.notes) fmt::print(stderr, "note: {}: {}\n", run.path, note);

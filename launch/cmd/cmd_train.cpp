@@ -79,10 +79,12 @@ dist::DeviceDecision choose_device(const setup::RunSpec& spec, dist::World& worl
 Ending train_on(const setup::RunSpec& spec, const Arguments& args, dist::World& world, const dist::RunControl& control,
                 const dist::DeviceDecision& device, int64_t* failed) {
   const auto start = std::chrono::steady_clock::now();
+  const char* restarts = std::getenv("PAL_RESTARTS");
+  const bool again = *failed >= 0 || (restarts != nullptr && std::atoi(restarts) > 0);  // the folder is this job's own
   if (control.watchdog) control.watchdog->set_phase(dist::Phase::long_operation);
   dist::Trainer trainer(
       spec, world, args.run_dir,
-      {args.resume == "never" && *failed < 0 ? dist::Resume::never : dist::Resume::automatic, args.origin()}, control);
+      {args.resume == "never" && !again ? dist::Resume::never : dist::Resume::automatic, args.origin()}, control);
   const bool is_rank0 = world.rank() == 0;
   if (is_rank0) {
     std::vector<std::vector<std::string>> rows = {{"train", ""}};
@@ -97,7 +99,13 @@ Ending train_on(const setup::RunSpec& spec, const Arguments& args, dist::World& 
   }
   const int64_t first = trainer.next_step();
   if (trainer.done()) {
-    if (is_rank0) fmt::print("this run is finished: {} steps\n", trainer.last_step());
+    if (is_rank0) {
+      const int64_t waiting = trainer.answers_waiting();
+      fmt::print("this run is finished: {} steps{}\n", trainer.last_step(),
+                 waiting == 0 ? ""
+                              : fmt::format("; {} answers wait: give train.steps={} or more to use them", waiting,
+                                            trainer.last_step() + 2 * spec.oracle.every));
+    }
     return Ending::finished;
   }
   dist::StepReport last;
@@ -118,7 +126,8 @@ Ending train_on(const setup::RunSpec& spec, const Arguments& args, dist::World& 
   }
   if (!trainer.done()) {
     trainer.pause();
-    if (is_rank0) fmt::print("stopped at step {} with a checkpoint; the same command goes on\n", trainer.next_step());
+    if (is_rank0)
+      fmt::print("stopped at step {} with a checkpoint; the same command resumes it\n", trainer.next_step());
     if (is_rank0 && trainer.questions_out() > 0) {
       fmt::print("{} questions are out: {}/questions.jsonl; hand answers in with: pal answers import {} ANSWERS\n",
                  trainer.questions_out(), args.run_dir, args.run_dir);
@@ -199,9 +208,11 @@ int cmd_train(const std::vector<std::string>& arguments, Context& context) {
   app.add_flag("--check", args.check,
                "print shapes, steps, learning rates, memory and bytes of --np ranks, and train nothing");
   app.add_flag("--allow-faults", args.allow_faults, "let PAL_FAULT=kind:rank:step make things fail (pal help faults)");
-  app.add_option("--resume", args.resume,
-                 "auto goes on from the newest checkpoint of the run folder; never refuses a used folder; "
-                 "DIR, another run or one of its checkpoints/step-N, is where a new run folder goes on from");
+  app.add_option(
+      "--resume", args.resume,
+      "auto continues from the newest checkpoint of the run folder; never starts at step 0 and refuses a "
+      "folder with checkpoints; DIR, another run or one of its checkpoints/step-N, is where a new run folder "
+      "starts from");
   app.footer(
       "Examples:\n"
       "  pal train configs/quickstart.yaml --np 2\n"

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <thread>
@@ -16,6 +17,17 @@ namespace pal::launch {
 namespace {
 
 std::string age_text(double seconds) { return seconds < 1 ? "now" : format_seconds(seconds) + " ago"; }
+
+// The effective rank of the embeddings counts the directions that they use.
+std::string rank_warning(const record::RunMetrics& metrics) {
+  const record::MetricCurve rank = record::metric_curve(metrics, "effective_rank");
+  const auto most = std::max_element(rank.y.begin(), rank.y.end(), [](double a, double b) { return a < b; });
+  if (rank.y.empty() || !(rank.y.back() < 0.5 * *most)) return "";
+  return fmt::format(
+      "the effective rank fell from {:.1f} at step {:.0f} to {:.1f}: the embeddings collapse; raise "
+      "loss.variance or loss.covariance, or lower the learning rate",
+      *most, rank.x[most - rank.y.begin()], rank.y.back());
+}
 
 std::string watch_text(const RunSummary& run, int columns) {
   ProgressState bar{run.name, run.state, run.step, std::max(run.total, run.step), -1};
@@ -51,6 +63,7 @@ std::string watch_text(const RunSummary& run, int columns) {
                      age_text(run.metrics.age_seconds),
                      run.checkpoint < 0 ? "none" : "of step " + std::to_string(run.checkpoint));
   for (const std::string& note : run.notes) out += "note: " + note + "\n";
+  if (const std::string fell = rank_warning(run.metrics); !fell.empty()) out += "warning: " + fell + "\n";
   const size_t alarms = run.metrics.warnings.size();
   for (size_t k = alarms > 3 ? alarms - 3 : 0; k < alarms; ++k)
     out += fmt::format("warning at step {}: {}\n", run.metrics.warnings[k].first, run.metrics.warnings[k].second);

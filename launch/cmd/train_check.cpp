@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 
 #include "core/data/dataset.h"
@@ -22,17 +23,35 @@ using Lines = std::vector<std::vector<std::string>>;
 
 struct KnownData {
   std::string text;
-  std::optional<int64_t> samples;  // that are trained on
+  std::shared_ptr<data::Dataset> set = nullptr;
+  std::optional<int64_t> samples = {};  // that are trained on
 };
 KnownData look_at_data(const setup::RunSpec& spec) {
-  if (spec.data.train.empty()) return {"data.train is empty: set it before you train", {}};
+  if (spec.data.train.empty()) return {"data.train is empty: set it before you train"};
   try {
     const auto data = data::Dataset::open(spec.data.train);
     const auto trained = static_cast<int64_t>(setup::training_subset(spec, *data).size());
-    return {fmt::format("{}: {} samples, {} trained on", spec.data.train, data->size(), trained), trained};
+    return {fmt::format("{}: {} samples, {} trained on", spec.data.train, data->size(), trained), data, trained};
   } catch (const Error& e) {
-    return {fmt::format("not available: {}", e.what()), {}};
+    return {fmt::format("not available: {}", e.what())};
   }
+}
+
+// What the start of a run would refuse is refused here, with the same sentences.
+void add_questions(Lines& lines, const setup::RunSpec& spec, const data::Dataset& data) {
+  const std::vector<int64_t> subset = setup::training_subset(spec, data),
+                             labels = setup::known_labels(spec, data, subset);
+  const auto labeled = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
+  setup::check_batch(spec, static_cast<int64_t>(subset.size()));
+  const oracle::OracleSpec asks = setup::checked_oracle(spec, data, labeled);
+  if (!asks.asks()) return;
+  const int64_t per_epoch =
+      data::EpochSpec{static_cast<int64_t>(subset.size()), spec.train.global_batch}.steps_per_epoch();
+  const std::string sentence = setup::too_short_to_ask(asks, setup::total_steps(spec, per_epoch));
+  lines.push_back(
+      {"questions", fmt::format("sampler {}, {} labels known{}{}", asks.sampler, labeled,
+                                asks.templates == oracle::Templates::discover ? ", classes are discovered" : "",
+                                sentence.empty() ? "" : "; " + sentence)});
 }
 
 std::string bytes_text(double bytes) {
@@ -121,6 +140,7 @@ int check_training(const setup::RunSpec& spec, int ranks) {
   const KnownData data = look_at_data(spec);
   const dist::ViewSides sides = dist::view_sides(spec);
   Lines lines = {{"check", ""}, {"data", data.text}};
+  if (data.set) add_questions(lines, spec, *data.set);
   lines.push_back({"step", fmt::format("{} samples, {}", batch, views_text(spec, sides))});
   lines.push_back({"per rank", fmt::format("{} ranks: {} samples, {} rows", ranks, (batch + ranks - 1) / ranks,
                                            (batch + ranks - 1) / ranks * views)});

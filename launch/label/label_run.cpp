@@ -56,7 +56,7 @@ std::string label_run_folder(const LabelTarget& target) {
             "set data.train to a .h5 file, or a file of features");
   const std::string run = target.run_dir.empty() ? "runs/" + fs::path(target.target).stem().string() : target.run_dir;
   if (!fs::exists(run + "/config.yaml")) {
-    const dist::RunFolder made(run, config, dist::Resume::automatic);
+    dist::RunFolder(run, config, dist::Resume::automatic).keep_config();
     return run;
   }
   std::string keys;

@@ -32,13 +32,27 @@ bool BlockedSignals::pending() const {
   return sigisemptyset(&both) == 0;
 }
 
+namespace {
+
+volatile sig_atomic_t interrupted = 0;  // a signal handler can set nothing else
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = 1; };
+  action.sa_flags = SA_RESTART | SA_RESETHAND;
+  sigaction(SIGINT, &action, &before_);
+}
+
 StopSignals::~StopSignals() {
+  sigaction(SIGINT, &before_, nullptr);
   if (std::uncaught_exceptions() > 0) signals_.restore();
 }
 
 bool StopSignals::asked() {
   while (signals_.take()) asked_ = true;
-  return asked_;
+  return asked_ || interrupted != 0;
 }
 
 }  // namespace pal::launch

@@ -23,10 +23,11 @@ class BlockedSignals {
   sigset_t set_, before_;
 };
 
-// USR2 and TERM ask a training process to stop after the current step. The training thread polls asked() between steps.
+// USR2, TERM and INT (Ctrl-C) ask a training process to stop after the current step. The training thread polls asked()
+// between steps. A second INT ends the process at once: a user at the terminal is not made to wait.
 class StopSignals {
  public:
-  StopSignals() = default;
+  StopSignals();
   // After an error the signals are unblocked: a failed rank waits for rank 0 to end the job and must stay killable.
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
@@ -35,6 +36,7 @@ class StopSignals {
 
  private:
   const BlockedSignals signals_{SIGUSR2, SIGTERM};
+  struct sigaction before_ {};  // of INT
   bool asked_ = false;
 };
 

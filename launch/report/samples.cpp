@@ -11,6 +11,7 @@
 #include "launch/report/parts.h"
 #include "launch/run/montage.h"
 #include "launch/run/trained_run.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
@@ -43,13 +44,15 @@ struct Looked {
 };
 
 Looked look_at(model::Encoder& encoder, const setup::RunSpec& spec, const std::string& path, int64_t count,
-               comm::Comm& comm) {
+               comm::Comm& comm, const std::string& name) {
   Looked looked{data::Dataset::open(path), {}, {}};
   looked.samples = evenly(count, looked.data->size());
   eval::EmbedOptions options;
   options.augment = data::augment_options(spec.augment, *looked.data);
   options.dtype = spec.train.dtype;
   options.threads = io::usable_cores();
+  Progress bar("embed " + name, static_cast<int64_t>(looked.samples.size()));
+  options.progress = [&](int64_t done) { bar.update(done, ""); };
   looked.features = eval::embed(encoder, *looked.data, looked.samples, options, comm);
   return looked;
 }
@@ -90,8 +93,8 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
   try {
     const auto alone = comm::make_local_comm();
     const TrainedRun trained = load_trained_run(run.path, spec, *alone);
-    const Looked train = look_at(*trained.encoder, spec, spec.data.train, options.train, *alone);
-    const Looked test = look_at(*trained.encoder, spec, spec.data.test, options.test, *alone);
+    const Looked train = look_at(*trained.encoder, spec, spec.data.train, options.train, *alone, "train");
+    const Looked test = look_at(*trained.encoder, spec, spec.data.test, options.test, *alone, "test");
     std::vector<int64_t> labels;
     for (const int64_t s : test.samples) {
       if (!test.data->labels().empty()) labels.push_back(test.data->labels()[static_cast<size_t>(s)]);

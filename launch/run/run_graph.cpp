@@ -1,7 +1,10 @@
 #include "launch/run/run_graph.h"
 
+#include <algorithm>
+
 #include "core/oracle/ledger/answers_io.h"
 #include "core/oracle/oracle.h"
+#include "core/oracle/samplers/samplers.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
 #include "launch/run/trained_run.h"
@@ -17,7 +20,10 @@ RunGraph open_run_graph(const std::string& run, const std::vector<std::string>& 
   setup::RunSpec spec = setup::make_run_spec(config);
   std::shared_ptr<data::Dataset> data = data::Dataset::open(spec.data.train);
   std::vector<int64_t> subset = setup::training_subset(spec, *data);
-  graph::GraphStore store = setup::make_graph_store(spec.graph, *data, setup::known_labels(spec, *data, subset));
+  const std::vector<int64_t> labels = setup::known_labels(spec, *data, subset);
+  spec.oracle.templates = oracle::decided_templates(
+      spec.oracle, std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; }));
+  graph::GraphStore store = setup::make_graph_store(spec.graph, *data, labels);
   return {std::move(spec), std::move(data), std::move(subset), std::move(store)};
 }
 

@@ -1,6 +1,7 @@
 #include "launch/run/run_summary.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 
 #include "core/io/files.h"
 #include "core/record/checkpoint_folder.h"
+#include "core/record/run_lock.h"
 #include "kernels/base/error.h"
 
 namespace pal::launch {
@@ -64,6 +66,12 @@ int64_t total_steps_of(const setup::TrainSpec& train, const record::RunMetrics& 
 std::string state_of(const RunSummary& run) {
   if (run.metrics.done) return "done";
   if (run.metrics.lines.empty() && run.checkpoint < 0) return "new";
+  if (record::RunLock::held(run.path)) return "running";
+  // On the host of the last start a free lock says that the job has ended; other hosts may not see its lock.
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  if (!run.machines.empty() && run.machines.back().contains("host") && run.machines.back().at("host") == host)
+    return "stopped";
   const double between =
       run.metrics.lines.size() < 2
           ? 0
@@ -148,6 +156,10 @@ RunSummary summarize_run(const std::string& path) {
   run.step = run.metrics.lines.empty() ? std::max<int64_t>(run.checkpoint, 0) : run.metrics.lines.back().step;
   run.total = run.spec ? total_steps_of(run.spec->train, run.metrics) : 0;
   run.state = state_of(run);
+  if (run.state == "stopped" && run.step > run.checkpoint)
+    run.notes.push_back(
+        fmt::format("it ended after step {} without a checkpoint of it; the same command resumes from {}", run.step,
+                    run.checkpoint < 0 ? "step 0" : fmt::format("step {}", run.checkpoint)));
   return run;
 }
 

@@ -9,6 +9,8 @@
 #include "core/model/encoder.h"
 #include "core/model/state.h"
 #include "core/record/checkpoint.h"
+#include "core/record/metrics_reader.h"
+#include "core/record/run_lock.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
 #include "launch/terminal.h"
@@ -30,6 +32,11 @@ TrainedRun load_trained_run(const std::string& run, const setup::RunSpec& spec, 
   };
   const auto checkpoint = record::load_newest_checkpoint(run, warn);
   PAL_DATA_CHECK(checkpoint.has_value(), "the run folder has no usable checkpoint", run, "train it first: pal train");
+  const std::string metrics = run + "/metrics.jsonl";
+  const record::RunMetrics logged = fs::exists(metrics) ? record::read_metrics(metrics) : record::RunMetrics{};
+  const int64_t trained_to = logged.lines.empty() ? 0 : logged.lines.back().step, step = checkpoint->state.step;
+  if (trained_to > step && !record::RunLock::held(run))
+    warn(fmt::format("the checkpoint is of step {}, but the run was trained to step {}", step, trained_to));
   TrainedRun trained{model::make_encoder(setup::model_spec(spec), comm), checkpoint->state.step, checkpoint->path};
   record::restore(model::model_state(*trained.encoder), checkpoint->model, checkpoint->path + "/model.safetensors");
   trained.encoder->eval();

@@ -90,6 +90,16 @@ class Answers(RunCase):
             self.assertEqual(done.returncode, code, done.stdout)
         return done.stdout
 
+    def test_answers_after_the_end_are_used_by_a_longer_run(self):
+        self.train("ended", *PEOPLE, "train.steps=6")
+        questions = self.questions("ended/questions.jsonl")
+        self.call("answers", "import", "ended", self.write_lines("late.jsonl", self.answers(questions)))
+        count = sum(len(q["members"]) for q in questions)
+        self.assertIn(f"this run is finished: 6 steps; {count} answers wait: give train.steps=10 or more", self.train("ended", *PEOPLE, "train.steps=6"))
+        self.train("ended", *PEOPLE, "train.steps=10")
+        lines = [m for m in self.metrics("ended") if "loss" in m]
+        self.assertEqual((lines[5]["queries"], lines[-1]["queries"]), (0, count))
+
     def test_ask_answer_undo_labels(self):
         self.train("plain", "train.steps=5", "graph.labeled_fraction=0.05")
         out = self.call("ask", "plain", "oracle.sampler=captcha", "--n", "20", "--out", "q.jsonl")

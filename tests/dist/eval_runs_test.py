@@ -3,14 +3,17 @@
 
 usage: eval_runs_test.py PAL [test names]     (standard library only)
 """
+import fcntl
 import json
 import os
 import re
+import resource
 import shutil
+import subprocess
 import sys
 import unittest
 
-from run_case import MPIRUN, TEST, TRAIN, RunCase
+from run_case import MPIRUN, PAL, TEST, TRAIN, RunCase
 
 
 class EvalRuns(RunCase):
@@ -81,7 +84,62 @@ class EvalRuns(RunCase):
             self.assertEqual(other[10][name], lines[10][name])
         self.one_sentence(self.train("no-test", "eval.every=5", "data.test=null", ranks=1, code=2), "data.test")
 
+    def test_results_stand_in_the_run_folder_and_add_up(self):
+        shutil.copytree(f"{self.folder}/run", f"{self.folder}/kept", symlinks=True)
+        kept = lambda: json.load(open(f"{self.folder}/kept/eval.json"))
+        self.assertIn("measured: the checkpoint of step 10", self.call("eval", "kept", "linear"))
+        self.call("eval", "kept", "knn", "--json", "other.json")
+        self.assertEqual([r["method"] for r in kept()["results"]], ["knn", "linear"])
+        self.assertEqual(kept()["command"], "pal eval kept linear; pal eval kept knn --json other.json")
+        self.call("eval", "kept", "ridge", "--features", "projector")        # another kind of result
+        self.call("eval", "kept", "ridge", "--train", "set-test.h5", "--test", "set.h5")
+        self.assertEqual([r["method"] for r in kept()["results"]], ["knn", "linear"])
+        figures = {r["method"]: f"{100 * r['top1']:.2f}" for r in kept()["results"]}
+        self.assertIn(f"<td>{figures['linear']}</td>", self.page("kept", "--no-samples"))
+        self.assertRegex(self.call("runs", "kept"), rf"{figures['linear']} +{figures['knn']}")
+        # An older checkpoint than the last step trained: said, and measured anew.
+        shutil.rmtree(f"{self.folder}/kept/checkpoints/step-10")
+        out = self.call("eval", "kept", "knn")
+        self.assertIn("warning: the checkpoint is of step 5, but the run was trained to step 10", out)
+        self.assertEqual([(r["method"], kept()["step"]) for r in kept()["results"]], [("knn", 5)])
+        shutil.rmtree(f"{self.folder}/kept")
+
+    def test_a_place_that_cannot_be_written_is_found_before_the_work(self):
+        self.one_sentence(self.call("report", "run", "--out", "nowhere/page.html", code=2), "nowhere/page.html")
+        self.one_sentence(self.call("export", "run", "--out", "nowhere/w.safetensors", code=2), "nowhere/w.safetensors")
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))   # as a full disk
+        for command in (("report", "run", "--out", "page.html"), ("export", "run", "--out", "w.safetensors")):
+            done = subprocess.run([PAL, *command], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=limit, timeout=60)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.one_sentence(done.stdout, command[-1])
+            self.assertNotIn("embed", done.stdout)
+        self.assertEqual([name for name in os.listdir(self.folder) if "w.safetensors" in name or ".part" in name], [])
+
     # ---- watch and runs -----------------------------------------------------------------------------------------
+
+    def test_watch_sees_a_rank_that_fell(self):
+        self.assertNotIn("effective rank fell", self.call("watch", "run"))
+        shutil.copytree(f"{self.folder}/run", f"{self.folder}/flat")
+        lines = self.metrics("flat")
+        for line, rank in zip(lines, (4, 6, 5, 2)):
+            line["effective_rank"] = rank
+        with open(f"{self.folder}/flat/metrics.jsonl", "w") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines[:4])
+        self.assertIn("warning: the effective rank fell from 6.0 at step 2 to 2.0", self.call("watch", "flat"))
+        shutil.rmtree(f"{self.folder}/flat")
+
+    def test_runs_fit_into_120_columns(self):
+        for k in range(2):   # the same run under settings that differ in many keys
+            shutil.copytree(f"{self.folder}/run", f"{self.folder}/unlike/{k}", symlinks=True)
+        with open(f"{self.folder}/unlike/1/config.yaml") as file:
+            text = file.read()
+        with open(f"{self.folder}/unlike/1/config.yaml", "w") as file:
+            file.write(re.sub(r"(?m)^(  (?:views|invariance|variance|covariance|seed|lr|limit): )(\d)", r"\g<1>1\2", text))
+        lines = [line for line in self.call("runs", "unlike").splitlines() if not line.startswith("note")]
+        self.assertLessEqual(max(map(len, lines)), 120, lines)
+        self.assertRegex(lines[1], r"data\.limit=\S+ .*\+\d+ more$")
+        self.assertIn("2 runs", self.page("unlike", "--no-samples"))   # a folder of runs
+        shutil.rmtree(f"{self.folder}/unlike")
 
     def test_watch_tells_how_it_stands(self):
         out = self.call("watch", "run")
@@ -98,7 +156,10 @@ class EvalRuns(RunCase):
         lines[-1].update(images_per_s=2.6, queries=40, cost=12.5)   # 13 samples a step: five seconds each, four to go
         with open(f"{self.folder}/live/metrics.jsonl", "w") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
-        out = self.call("watch", "live")
+        self.assertRegex(self.call("watch", "live"), r"live .*6/10.* stopped")   # no job holds its lock
+        with open(f"{self.folder}/live/lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            out = self.call("watch", "live")
         self.assertRegex(out, r"live .*6/10.* eta 0:20")
         self.assertRegex(out, r"queries +40 ")
         self.assertRegex(out, r"cost +12\.5 ")
@@ -130,7 +191,7 @@ class EvalRuns(RunCase):
 
     def test_report_of_one_run(self):
         self.evaluate(1, "knn", "--k", "7")
-        shutil.copy(f"{self.folder}/eval-1.json", f"{self.folder}/run/eval.json")
+        shutil.copy(f"{self.folder}/eval-1.json", f"{self.folder}/run/eval.json")   # without what other tests measured
         page = self.page("run")
         for words in ("terms of the loss", "accuracy while training", "throughput", "effective rank of Z", "confusion of knn", "nearest", "widths: [6, 8]", "pal eval run knn --k 7 --json eval-1.json", "pal train c.yaml eval.every=5"):
             self.assertIn(words, page)
@@ -190,7 +251,7 @@ class EvalRuns(RunCase):
             self.assertIn("No samples are shown", self.page("run"))
         finally:
             os.rename(f"{self.folder}/away.h5", f"{self.folder}/set-test.h5")
-        self.one_sentence(self.call("report", "idx", code=2), "holds no run")
+        self.one_sentence(self.call("report", "idx", code=2), "no run below")
         shutil.rmtree(f"{self.folder}/poor")
 
 

@@ -322,6 +322,62 @@ class Run(RunCase):
         out = self.call("train", "c.yaml", "train.watch=off", "--run-dir", "renamed-mpirun", prefix=[*MPIRUN, "-np", "2"])
         self.assertEqual(out.count("train.watch is now called train.watchdog"), 1, out)
 
+    def test_more_steps_continue_in_the_same_folder(self):
+        self.train("longer")
+        self.train("longer-copy", "train.steps=14", "--resume", "longer")
+        out = self.train("longer", "train.steps=14")
+        self.assertIn("resumed at step 10", out)
+        self.assertIn("was train.steps=10; the learning rate follows the new length from step 10 on", out)
+        self.assertEqual([m["step"] for m in self.metrics("longer")], [*range(1, 15), 14])
+        self.assertEqual(self.sha("longer"), self.sha("longer-copy"))
+        self.one_sentence(self.train("longer", code=2), "has more steps than the 10 of this config: 14", "train.steps")
+        self.assertIn("finished: 14 steps", self.train("longer", "train.steps=14"))
+
+    def test_a_start_that_failed_does_not_own_the_folder(self):
+        self.one_sentence(self.train("burnt", "data.train=nowhere.h5", code=3), "nowhere.h5")
+        with open(f"{self.folder}/burnt/config.yaml", "w") as f, open(f"{self.folder}/c.yaml") as g:
+            f.write(g.read().replace("seed: 3", "seed: 4"))   # as an earlier version left it
+        self.train("burnt", "train.steps=5")
+        self.assertTrue(os.path.exists(f"{self.folder}/burnt/checkpoints/step-5"))
+        self.one_sentence(self.train("burnt", "train.steps=5", "train.seed=5", code=2), "different keys: train.seed", "--resume burnt --run-dir NEW")
+
+    def test_a_finished_run_without_checkpoints_is_left_alone(self):
+        self.train("gone")
+        shutil.rmtree(f"{self.folder}/gone/checkpoints")
+        before = self.metrics("gone")
+        self.one_sentence(self.train("gone", code=3), "finished, but its checkpoints are gone: gone", "--resume never")
+        self.assertEqual(self.metrics("gone"), before)
+        self.train("gone", "--resume", "never")
+        self.assertEqual(self.sha("gone"), before[-1]["weights_sha256"])
+
+    def test_questions_without_a_known_label(self):
+        asks = ["graph.kind=ssl", "oracle.sampler=captcha", "oracle.every=2", "oracle.questions_per_round=9", "oracle.pool=60"]
+        self.assertIn("0 labels known, classes are discovered", self.call("train", "c.yaml", *asks, "--check"))
+        self.train("discovered", *asks)
+        self.assertGreater([m["queries"] for m in self.metrics("discovered") if "loss" in m][-1], 0)
+        for check in ((), ("--check",)):   # known at the start, by both
+            out = self.call("train", "c.yaml", *asks, "oracle.templates=given", "--run-dir", "given", *check, code=2)
+            self.one_sentence(out, "oracle.templates=given needs a known label", "discover")
+        self.assertFalse(os.path.exists(f"{self.folder}/given/metrics.jsonl"))
+        out = self.train("too-short", *asks, "oracle.every=50", ranks=1)
+        self.assertIn("warning: no question is asked: oracle.every is 50 and the run has 10 steps", out)
+        self.assertIn("no answer takes effect", self.call("train", "c.yaml", *asks, "oracle.every=5", "--check"))
+
+    def test_a_run_folder_from_before_templates_were_chosen_resumes(self):
+        asks = ["graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=2", "oracle.questions_per_round=9", "oracle.pool=60"]
+        self.train("older", *asks)
+        with open(f"{self.folder}/older/config.yaml") as f:
+            text = f.read()
+        with open(f"{self.folder}/older/config.yaml", "w") as f:
+            f.write(text.replace("  templates: auto\n", "  templates: given\n"))
+        self.assertIn("templates: auto", text)
+        self.assertIn("finished", self.train("older", *asks))
+
+    def test_a_batch_that_is_larger_than_the_set(self):
+        for check in ((), ("--check",)):
+            out = self.call("train", "c.yaml", "train.global_batch=91", "--run-dir", "huge", *check, code=2)
+            self.one_sentence(out, "train.global_batch is larger than the 90 samples trained on: 91")
+
     def test_finished_run_says_so(self):
         self.train("finished")
         sha = self.sha("finished")

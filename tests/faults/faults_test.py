@@ -13,7 +13,7 @@ import time
 import unittest
 
 from fault_case import LAST, STEADY, STEPS, FaultCase
-from run_case import PAL, read_safetensors
+from run_case import PAL, metrics_so_far, read_safetensors
 
 
 class Faults(FaultCase):
@@ -98,6 +98,79 @@ class Faults(FaultCase):
         self.assertEqual(kept, {f"step-{s}" for s in (10, 20, 40, 50, 60)})
         self.assertEqual(self.sha("unwritten"), self.sha("calm"))
 
+    def test_a_last_checkpoint_that_fails_is_written_again(self):
+        self.faulty("last-again", "write-fail:1:60")
+        self.assertEqual(self.newest("last-again"), 60)
+        self.assertEqual(self.sha("last-again"), self.sha("calm"))
+
+    def test_a_lost_last_checkpoint_is_no_success(self):
+        for steps, lost in (("train.steps=60", 60), ("train.steps=57", 57)):   # of checkpoint.every, and of the end
+            name = f"lost{lost}"
+            out, _ = self.faulty(name, f"write-fail:1:{lost}:always", steps, code=2)
+            self.one_sentence(out, f"the last checkpoint could not be written, of step: {lost}", "give the same command")
+            self.assertNotIn("trained", out)
+            self.assertFalse(any("done" in m for m in self.metrics(name)))
+            table = self.call("runs", name)
+            self.assertRegex(table, f"{name} +stopped +{lost}/{lost}")
+            self.assertIn(f"it ended after step {lost} without a checkpoint of it; the same command resumes from step 50", table)
+        self.train("lost60", *STEPS)
+        self.assertEqual(self.sha("lost60"), self.sha("calm"))
+
+    def test_a_run_that_skipped_every_step_is_not_trained(self):
+        for first in ("0", "30"):   # never trained, and not since the last checkpoint
+            out, _ = self.faulty("skipped", f"nan:1:{first}-60", "train.max_skips=100", code=4 if first == "0" else 0)
+            if first == "0":
+                self.one_sentence(out, "nothing was trained: the gradient was not finite in any step up to: 60")
+                self.assertEqual(self.newest("skipped"), -1)
+        self.assertTrue(self.metrics("skipped")[-1]["done"])
+
+    def test_a_checkpoint_is_due_by_the_clock_too(self):
+        more = (*STEADY, "train.steps=600", "log.every=10")
+        self.train("clock-calm", *STEPS, *more)
+        out, _ = self.faulty("clock", "kill:1:500", *more, "checkpoint.every=100000", "checkpoint.minutes=0.0001", "checkpoint.keep=1000")
+        self.assertRegex(out, r"resumed at step \d+\n")
+        self.assertEqual(self.sha("clock"), self.sha("clock-calm"), "bit for bit")
+        steps = [int(n[5:]) for n in os.listdir(f"{self.folder}/clock/checkpoints") if n.startswith("step-")]
+        self.assertGreater(len(steps), 2)
+
+    # ---- the run folder changes under the run --------------------------------------------------------------------
+
+    def lose(self, name, change):
+        """A job whose run folder is changed after its first checkpoint; what it printed. It must end with 3."""
+        command = [PAL, "train", "c.yaml", *STEPS, *STEADY, "train.steps=100000", "--run-dir", name, "--np", "2"]
+        job = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        while self.newest(name) < 0:
+            time.sleep(0.02)
+        change(f"{self.folder}/{name}")
+        out = job.communicate(timeout=60)[0]
+        self.assertEqual(job.returncode, 3, out)
+        self.assertNotIn("trained", out)
+        return out
+
+    def test_a_run_folder_that_is_moved_or_removed_ends_the_run(self):
+        out = self.lose("moving", lambda path: os.rename(path, path + "-moved"))
+        self.one_sentence(out, "the run folder was moved or removed during the run: moving")
+        self.assertFalse(os.path.exists(f"{self.folder}/moving"), "nothing is written to the old place")
+        self.assertGreaterEqual(self.newest("moving-moved"), 10)
+        out = self.lose("removing", lambda path: subprocess.run(["rm", "-rf", path], check=True))
+        self.assertIn("the run folder was moved or removed", out)
+
+    def test_a_removed_lock_ends_the_run(self):
+        out = self.lose("unlocked", lambda path: os.remove(path + "/lock"))
+        self.one_sentence(out, "the lock of the run folder was removed during the run", "unlocked/lock")
+
+    def test_the_link_to_the_newest_checkpoint_is_mended(self):
+        shutil.copytree(f"{self.folder}/calm", f"{self.folder}/linked", symlinks=True)
+        last = f"{self.folder}/linked/checkpoints/last"
+        os.remove(last)
+        os.symlink("step-40", last)
+        self.train("linked", *STEPS)
+        self.assertEqual(os.readlink(last), "step-60")
+        os.makedirs(f"{self.folder}/blocked/checkpoints/last/in-the-way")   # the link cannot be made: people lose it, not the run
+        self.train("blocked", *STEPS)
+        self.assertEqual(self.newest("blocked"), 60)
+        self.assertEqual(self.sha("blocked"), self.sha("calm"))
+
     def test_a_full_disk_does_not_stop_training(self):
         """Full as the ranks see it: no file may grow, for a while."""
         command = [PAL, "train", "c.yaml", *STEPS, *STEADY, "train.steps=2000", "log.every=1", "--run-dir", "full", "--np", "2"]
@@ -143,6 +216,23 @@ class Faults(FaultCase):
         self.assertGreater(self.metrics("asked")[-2]["queries"], 0)
         self.assertEqual(self.sha("late"), self.sha("asked"))
 
+    def test_a_ledger_that_cannot_be_written_ends_in_a_restart(self):
+        asks = (*STEADY, "train.steps=1500", "checkpoint.every=50", "log.every=10", "graph.labeled_fraction=0.05", "oracle.sampler=captcha",
+                "oracle.every=25", "oracle.questions_per_round=2", "oracle.pool=60")
+        self.train("written", *STEPS, *asks)
+        command = [PAL, "train", "c.yaml", *STEPS, *asks, "--run-dir", "unwritable", "--np", "2"]
+        job = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        while self.newest("unwritable") < 0:
+            time.sleep(0.02)
+        for pid in self.rank_pids():   # no file may grow
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+        out = job.communicate(timeout=120)[0]
+        self.assertEqual(job.returncode, 0, out)
+        self.assertRegex(out, r"error: database unwritable/ledger.sqlite: .*File too large.*; a restart continues from the last checkpoint")
+        self.assertNotIn("NFS", out)
+        self.assertIn("exit code 71; restart 1 of 3", out)
+        self.assertEqual(self.sha("unwritable"), self.sha("written"))
+
     # ---- signals -------------------------------------------------------------------------------------------------
 
     def test_term_makes_a_checkpoint_and_75(self):
@@ -155,10 +245,36 @@ class Faults(FaultCase):
             job.send_signal(number)
             out = job.communicate(timeout=30)[0]
             self.assertEqual(job.returncode, 75, out)
-            self.assertIn("with a checkpoint; the same command goes on", out)
+            self.assertIn("with a checkpoint; the same command resumes it", out)
             steps = [int(n[5:]) for n in os.listdir(f"{self.folder}/{name}/checkpoints") if n.startswith("step-")]
             self.assertEqual(len(steps), 1)
             self.assertIn(f"stopped at step {steps[0]} ", out)
+
+    def start_alone(self, name, fault=""):
+        """A run without --np, after its first 40 steps."""
+        command = [PAL, "train", "c.yaml", *STEPS, "train.steps=100000", "checkpoint.every=100000", "log.every=20", "--run-dir", name, "--allow-faults"]
+        job = subprocess.Popen(command, cwd=self.folder, env={**os.environ, "PAL_FAULT": fault}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        while len(metrics_so_far(f"{self.folder}/{name}")) < 2:
+            time.sleep(0.02)
+        return job
+
+    def test_without_np_a_signal_makes_a_checkpoint_too(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            name = f"alone{number}"
+            job = self.start_alone(name)
+            job.send_signal(number)
+            out = job.communicate(timeout=30)[0]
+            self.assertEqual(job.returncode, 75, out)
+            self.assertIn(f"stopped at step {self.newest(name)} with a checkpoint", out)
+
+    def test_a_second_interrupt_ends_at_once(self):
+        job = self.start_alone("impatient", "hang:0:45")
+        job.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        self.assertIsNone(job.poll(), "the step must end first")
+        job.send_signal(signal.SIGINT)
+        job.communicate(timeout=30)
+        self.assertEqual(job.returncode, -signal.SIGINT)
 
     # ---- ranks that do not fit together --------------------------------------------------------------------------
 

@@ -201,8 +201,12 @@ class Cli(unittest.TestCase):
 
     def test_keys(self):
         out = self.call("config", "--keys")[0]
-        names = [line.split()[0] for line in out.splitlines()[1:]]
+        names = [line.split()[0] for line in out.splitlines() if not line.startswith(" ")]
         self.assertIn("train.steps", names)
+        self.assertLessEqual(max(map(len, out.splitlines())), 120)
+        some = self.call("config", "--keys", "checkpoint")[0]
+        self.assertEqual([line for line in some.splitlines() if not line.startswith(" ")],
+                         ["checkpoint.every = 500", "checkpoint.minutes = 10", "checkpoint.keep = 3"])
         self.write("c.yaml", RUN)
         table = [line.split()[0] for line in self.call("config", "c.yaml")[0].splitlines()[1:]]
         self.assertEqual(names, table)

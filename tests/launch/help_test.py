@@ -33,7 +33,7 @@ class Help(unittest.TestCase):
         overview = pal("help")
         listed = lambda head: re.findall(r"^  ([\w-]+) ", overview.split(head + ":\n")[1].split("\n\n")[0], re.M)
         cls.commands, cls.topics = listed("Commands"), listed("Topics")
-        cls.keys = {line.split()[0] for line in pal("config", "--keys").splitlines()[1:]}
+        cls.keys = {line.split()[0] for line in pal("config", "--keys").splitlines() if not line.startswith(" ")}
         cls.options = {command: pal(command, "--help") for command in cls.commands if command != "help"}
 
     def check(self, line, where):

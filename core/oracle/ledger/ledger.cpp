@@ -167,6 +167,8 @@ LedgerIntake Ledger::take(const std::vector<Entry>& entries) {
       if (a.i < 0 && of.bind(a.query).next()) a.i = of.integer(0);  // not given: the template of the query
       const auto outcome = undo ? db_->withdraw(entry) : db_->record(a);
       ++(outcome == Database::Outcome::known ? intake.known : undo ? intake.withdrawn : intake.recorded);
+    } catch (const DiskError&) {
+      throw;
     } catch (const Error& e) {
       if (sqlite3_get_autocommit(db_->db.handle()) != 0) throw;  // SQLite rolled everything back (a full disk)
       intake.refused.back() = e.what();

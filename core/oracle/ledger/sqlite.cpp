@@ -2,12 +2,22 @@
 
 #include <sqlite3.h>
 
+#include <cstring>
+
 #include "kernels/base/error.h"
 
 namespace pal::oracle {
 namespace {
 
+constexpr const char* kLocks = "the file system may not support locking (NFS): put the run folder on another one";
+
+bool is_lock_error(int code) {
+  return code == SQLITE_IOERR_LOCK || code == SQLITE_IOERR_UNLOCK || code == SQLITE_IOERR_RDLOCK ||
+         code == SQLITE_IOERR_CHECKRESERVEDLOCK;
+}
+
 std::string what_to_do(int code) {
+  if (is_lock_error(code)) return kLocks;
   switch (code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -22,11 +32,8 @@ std::string what_to_do(int code) {
       return "the file is not a database: move it away";
     case SQLITE_CORRUPT:
       return "the file is damaged: restore a copy, or move it away to start again";
-    case SQLITE_FULL:
-      return "free space on the disk";
-    case SQLITE_IOERR:
     case SQLITE_PROTOCOL:
-      return "the file system may not support locking (NFS): put the run folder on another one";
+      return kLocks;
     default:
       return "inspect the file with the sqlite3 program";
   }
@@ -52,6 +59,13 @@ Sqlite::~Sqlite() { sqlite3_close(db_); }
 void Sqlite::check(int code) const {
   if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE) return;
   const bool own = db_ != nullptr && sqlite3_errcode(db_) != SQLITE_OK;
+  const int kind = code & 0xff;
+  if ((kind == SQLITE_IOERR && !is_lock_error(code)) || kind == SQLITE_FULL) {
+    const int system = db_ == nullptr ? 0 : sqlite3_system_errno(db_);
+    throw DiskError(Exit::data, "database " + path_ + ": " + (own ? sqlite3_errmsg(db_) : sqlite3_errstr(code)) +
+                                    (system == 0 ? "" : std::string(" (") + std::strerror(system) + ")") +
+                                    "; check the disk and the free space on it");
+  }
   PAL_DATA_CHECK(false, "database " + path_, own ? sqlite3_errmsg(db_) : sqlite3_errstr(code), what_to_do(code));
 }
 

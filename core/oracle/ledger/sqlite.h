@@ -4,10 +4,18 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/base/error.h"
+
 struct sqlite3;
 struct sqlite3_stmt;
 
 namespace pal::oracle {
+
+// The disk failed or is full: the transaction is rolled back, and the same call may succeed later.
+class DiskError : public Error {
+ public:
+  using Error::Error;
+};
 
 class Sqlite {
  public:
@@ -21,7 +29,7 @@ class Sqlite {
   sqlite3* handle() const { return db_; }
   void run(const char* sql) const;        // one or more statements without results
   int64_t number(const char* sql) const;  // the first column of the first row
-  // Throws Error (data) with SQLite's message, unless code is OK, ROW or DONE.
+  // Throws Error (data) with SQLite's message, unless code is OK, ROW or DONE; a DiskError names the system's error.
   void check(int code) const;
 
  private:

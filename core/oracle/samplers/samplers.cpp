@@ -68,7 +68,9 @@ std::pair<std::string, MixPart> read_part(const std::string& text) {
 
 }  // namespace
 
-std::unique_ptr<QuerySampler> make_query_sampler(const OracleSpec& spec, const std::vector<int64_t>& parents) {
+std::unique_ptr<QuerySampler> make_query_sampler(const OracleSpec& settings, const std::vector<int64_t>& parents) {
+  OracleSpec spec = settings;
+  if (spec.templates == Templates::automatic) spec.templates = Templates::given;
   const std::string& name = spec.sampler;
   if (name == "none") return nullptr;
   if (name != "mix") return find_sampler(name).make(spec, parents);
@@ -83,7 +85,7 @@ std::unique_ptr<QuerySampler> make_query_sampler(const OracleSpec& spec, const s
 
 bool uses_templates(const OracleSpec& spec) {
   const std::string& name = spec.sampler;
-  if (spec.templates != Templates::given || name == "none") return false;
+  if (spec.templates == Templates::discover || name == "none") return false;
   const auto starts_from_templates = [](const std::string& sampler) {
     return find_sampler(sampler).start == SamplerStart::templates;
   };

@@ -19,10 +19,16 @@ inline PointOptions point_options(const OracleSpec& s) {
   return {s.members, s.templates, s.class_guess == Guide::classifier ? ModelKind::classifier : ModelKind::centers};
 }
 
+// oracle.templates of a run that knows so many labels.
+inline Templates decided_templates(const OracleSpec& spec, int64_t known_labels) {
+  if (spec.templates != Templates::automatic) return spec.templates;
+  return known_labels > 0 ? Templates::given : Templates::discover;
+}
+
 // By oracle.sampler and oracle.mix; oracle.sampler=none gives nullptr. parents: the taxonomy, as Dataset::parents;
-// empty: none.
+// empty: none. Templates that are not decided are given.
 std::unique_ptr<QuerySampler> make_query_sampler(const OracleSpec& spec, const std::vector<int64_t>& parents = {});
-// Whether the run starts from one labeled sample of each class (oracle.templates=given).
+// Whether the run starts from one labeled sample of each class, where the data set has labels.
 bool uses_templates(const OracleSpec& spec);
 // The names of the table, in its order.
 std::vector<std::string> sampler_names();

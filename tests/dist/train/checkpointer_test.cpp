@@ -14,6 +14,7 @@
 #include "core/record/checkpoint_folder.h"
 #include "dist/health/consistency.h"
 #include "dist/health/faults.h"
+#include "dist/train/step_sync.h"
 #include "kernels/base/error.h"
 #include "tests/dist/mpi_world.h"
 
@@ -117,6 +118,22 @@ TEST_F(Saved, AFailureOnOneRankCostsThatCheckpointOnAll) {
   if (!warnings_.empty()) {
     EXPECT_NE(warnings_[0].find("step 2 is abandoned"), std::string::npos) << warnings_[0];
   }
+}
+
+TEST_F(Saved, AFailureThatWasSettledBetweenStepsIsAFailureOfDrainToo) {
+  Faults faults(parse_faults("write-fail:" + std::to_string(comm().size() - 1) + ":2"), comm().rank(), 0);
+  CheckpointerOptions with = options();
+  with.before_write = [&](int64_t step) { faults.before_write(step); };
+  Checkpointer checkpoints(with, comm(), state());
+  record::CheckpointState now;
+  now.step = 2;
+  checkpoints.save(now);
+  StepSync between_steps(comm(), nullptr, nullptr);
+  while (checkpoints.pending()) between_steps.sync(checkpoints);
+  EXPECT_FALSE(checkpoints.drain());
+  EXPECT_TRUE(record::checkpoint_steps(run_).empty());
+  checkpoints.save(now);  // the fault strikes once
+  EXPECT_TRUE(checkpoints.drain());
 }
 
 TEST(Agreement, ParametersThatDifferAreNamed) {

@@ -1,0 +1,23 @@
+// output_file: a file that a command writes after long work. That the place can be written, and has some room, is found
+// before the work; a command that fails leaves nothing there.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/io/file_handle.h"
+
+namespace pal::launch {
+
+class OutputFile {
+ public:
+  explicit OutputFile(const std::string& path, uint64_t bytes = 1 << 16);  // bytes: room that must be there
+  const std::string& path() const { return part_.path(); }                 // to write to, before publish()
+  void publish() { part_.publish(); }
+  void write(std::string_view content);  // all of it, and publishes
+
+ private:
+  io::PartialFile part_;
+};
+
+}  // namespace pal::launch
