@@ -158,7 +158,7 @@ PageResponse LabelPage::route(const PageRequest& r) {
   const bool post = r.method == "POST";
   const label::User* person = people_.of_cookie(cookie_value(r.cookie, cookie_name(hosts_.port)));
   if (!post && r.path == "/" && r.parameters.count("token")) return asset({"GET", "/enter.html"});
-  if (!post && r.path == "/enter.js") return asset(r);
+  if (!post && (r.path == "/enter.js" || r.path == "/favicon.ico")) return asset(r);
   const bool entering = post && r.path == "/api/enter";
   if (person == nullptr && !entering) {
     if (!refusals_.allow(r.address, now)) return refuse(r, 429, "too many requests without a session");
