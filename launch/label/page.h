@@ -6,7 +6,7 @@
 //
 //   GET  /?token=T                 first visit: a page whose script posts the link; previews of a link do not use it up
 //   POST /api/enter                {token}: exchanges a link for a cookie, once
-//   GET  / /app.js …               the page (assets.h)
+//   GET  / /app.js …               the page (embedded.h)
 //   GET  /image/N /image/N/full    a sample, small or in its own size
 //   GET  /api/questions?n=3        cards for this person, reserved for a while
 //   POST /api/answer               {uuid, query, ticket, answers: [[member, verdict]…], seconds, replaces?}:
