@@ -66,8 +66,8 @@ launch/python: core/config core/loss core/setup
 launch/slurm: core/config launch
 launch/run: core/* dist/comm launch launch/process
 launch/doctor: core/io dist/comm launch launch/process
-launch/label: core/* dist/train launch launch/run   # of dist: the lock of a run folder; of run: the pictures of a question
 launch/report: core/* launch launch/run
+launch/label: core/* dist/train launch launch/report launch/run   # dist: a run folder's lock; run: pictures; report: base64
 launch/cmd: core/* dist/* launch/* launch
 """
 NOT_OF_ALL = {"core/theory": {"launch/cmd"}, "core/public/pal": set(), "dist/public/pal": set()}   # by * only to these

@@ -128,6 +128,10 @@ const std::vector<KeySpec>& config_keys() {
       {"oracle.neighbors", T::integer, "1", "NNCLR: neighbors considered (0: none, plain SSL).", {}, 0, 64},
       {"oracle.coarse_accuracy", T::real, "0.9", "Coarse: fraction of known members that the model must assign to the right group before finer questions are asked.", {}, 0, 1},
 
+      {"label.question", T::text, "", "pal label: question about a sample and the template, answered by yes or no, e.g. \"Is this the same patient?\"; empty: the page's own words.", {}, -kNoLimit, kNoLimit, KeyEffect::none},
+      {"label.instructions", T::text_list, "[]", "pal label: plain text that people read at their first visit and in the help of the page: a text, or a list of lines.", {}, -kNoLimit, kNoLimit, KeyEffect::none},
+      {"label.class_names", T::flag, "true", "pal label: show the class of the template where it is known.", {}, -kNoLimit, kNoLimit, KeyEffect::none},
+
       {"compare.lines", T::text_list, "[]", "pal oracle compare: the oracles as settings, [{name: captcha, oracle.sampler: captcha}, ...]; answers: assumed takes every answer as yes, free of cost.", {}, -kNoLimit, kNoLimit, KeyEffect::none},
       {"compare.seeds", T::integer, "5", "pal oracle compare: runs of each line, train.seed from 0.", {}, 1, 1000, KeyEffect::none},
       {"compare.noise", T::real_list, "[0]", "pal oracle compare: levels of oracle.noise.", {}, 0, 1, KeyEffect::none},

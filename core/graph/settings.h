@@ -15,6 +15,17 @@ inline constexpr config::NamedChoice<GraphKind> kGraphKinds[] = {
     {"ranking", GraphKind::ranking}, {"pairs", GraphKind::pairs},
 };
 
+// What the graph does with answers, as a sentence; "": answers yes and no both have a weight.
+inline std::string answers_without_weight(GraphKind kind) {
+  const std::string name = std::string("graph.kind=") + config::choice_name(kGraphKinds, kind);
+  if (kind == GraphKind::signs) return "";
+  if (kind == GraphKind::mixed || kind == GraphKind::supervised)
+    return name +
+           " gives weight to answers yes only: an answer no is never asked again and rules out pairs, but adds no "
+           "edge (graph.kind=signed uses both)";
+  return name + " gives no weight to answers (graph.kind=mixed, supervised and signed do)";
+}
+
 // The defaults are those of core/config/keys.cpp.
 struct GraphSettings {
   GraphKind kind = GraphKind::ssl;

@@ -82,6 +82,7 @@ LabelStats label_stats(const oracle::Ledger& ledger, const graph::GraphStore& be
   s.components = store->components();
   for (const oracle::Decision& d : decisions) {
     s.answered_pairs += d.relation() != graph::Relation::unknown;
+    s.no += d.verdict == oracle::Verdict::no;
     s.unsure += d.verdict == oracle::Verdict::unsure;
     s.broken += d.verdict == oracle::Verdict::broken;
   }
@@ -89,6 +90,7 @@ LabelStats label_stats(const oracle::Ledger& ledger, const graph::GraphStore& be
   for (const oracle::RecordedAnswer& r : answers) {
     s.answers += r.said != "withdrawn" && r.superseded_by == 0;
     s.seconds += r.answer.seconds;
+    s.timed += r.answer.seconds > 0;
   }
   s.agreement = oracle::annotator_report(answers);
   find_disagreements(answers, s);

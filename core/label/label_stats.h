@@ -47,6 +47,7 @@ struct LabelStats {
   int64_t answered_pairs = 0;                                  // pairs whose relation was answered
   int64_t known = 0;                                           // answered or inferred
   int64_t components = 0, unsure = 0, broken = 0;
+  int64_t no = 0, timed = 0;     // decisions "no"; answers whose seconds are known (imported ones often have none)
   double cost = 0, seconds = 0;  // seconds: that people spent
   std::vector<HistoryPoint> history = {};
   oracle::AgreementReport agreement = {};

@@ -111,8 +111,27 @@ Users::Users(std::vector<User> people, const Tokens& tokens, std::string file)
 
 std::string Users::link(const std::string& name) const {
   const std::lock_guard<std::mutex> lock(mutex_);
+  return open_link(name);
+}
+
+std::string Users::open_link(const std::string& name) const {
   const auto used = used_.find(name);
   return tokens_.link(name, used == used_.end() ? 0 : used->second);
+}
+
+void Users::publish(const std::string& file, const std::string& page) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  published_ = file;
+  page_ = page;
+  write_links();
+}
+
+void Users::write_links() const {
+  if (published_.empty()) return;
+  std::string lines;
+  for (const User& p : people_) lines += p.name + ": " + page_ + "/?token=" + open_link(p.name) + "\n";
+  unlink(published_.c_str());
+  io::put_new_file(published_, lines, 0600);
 }
 
 Users::Visit Users::enter(const std::string& link) {
@@ -127,6 +146,7 @@ Users::Visit Users::enter(const std::string& link) {
     std::string lines;
     for (const auto& [name, count] : used_) lines += std::to_string(count) + " " + name + "\n";
     io::write_file_atomically(file_, lines);
+    write_links();
     return {Entry::granted, &p, hexadecimal(p.name) + "." + std::to_string(used) + "." + tokens_.session(p.name, used)};
   }
   return {};

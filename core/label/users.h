@@ -57,6 +57,9 @@ class Users {
 
   const std::vector<User>& all() const { return people_; }
   std::string link(const std::string& name) const;  // the link that works now
+  // Writes the link of every person that works now, as `NAME: PAGE/?token=LINK`, to a file that only its owner may
+  // read, and again after each visit that uses one.
+  void publish(const std::string& file, const std::string& page);
 
   enum class Entry { granted, used, unknown };
   struct Visit {
@@ -70,10 +73,14 @@ class Users {
   const User* of_cookie(const std::string& cookie) const;
 
  private:
+  std::string open_link(const std::string& name) const;  // these two with mutex_ held
+  void write_links() const;
+
   const std::vector<User> people_;
   const Tokens& tokens_;
   const std::string file_;
   mutable std::mutex mutex_;
+  std::string published_, page_;         // file of publish(); "": none
   std::map<std::string, int64_t> used_;  // links so far, by name
 };
 

@@ -265,6 +265,13 @@ CompareSpec compare_spec(const Config& c) {
 
 }  // namespace
 
+label::LabelSpec label_spec(const Config& c) {
+  std::string instructions;
+  for (const std::string& line : c.text_list("label.instructions"))
+    instructions += (instructions.empty() ? "" : "\n") + line;
+  return {text_or_empty(c, "label.question"), instructions, c.flag("label.class_names")};
+}
+
 RunSpec make_run_spec(const Config& c) {
   return {
       .data = data_spec(c),

@@ -7,6 +7,7 @@
 #include "core/data/loader/augment_spec.h"
 #include "core/data/loader/data_spec.h"
 #include "core/graph/settings.h"
+#include "core/label/label_spec.h"
 #include "core/loss/spec.h"
 #include "core/model/spec.h"
 #include "core/optim/spec.h"
@@ -33,5 +34,7 @@ struct RunSpec {
 
 // Reads no file.
 RunSpec make_run_spec(const config::Config& config);
+// The section label, which only the labeling page and the tasks for Label Studio read.
+label::LabelSpec label_spec(const config::Config& config);
 
 }  // namespace pal::setup

@@ -30,6 +30,9 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
        fmt::format("{} + projector, {:.2f} M parameters", config::choice_name(model::kBackbones, run_.model.backbone),
                    static_cast<double>(parameters) / 1e6)},
       {"graph", fmt::format("{}, {} labels known", config::choice_name(graph::kGraphKinds, run_.graph.kind), labeled_) +
+                    (labeled_ > 0 && run_.graph.labeled_fraction == 0
+                         ? " (graph.labeled_fraction=0, but oracle.templates=given takes one label of each class)"
+                         : "") +
                     (store_.edges().empty() ? "" : fmt::format(", {} weighted pairs", store_.edges().pairs()))},
       {"loss", config::choice_name(loss::kLosses, run_.loss.kind)},
       {"steps",
@@ -43,6 +46,9 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
       {"loader", loader_text()},
       {"run folder", run_dir_},
   };
+  if (const std::string unused = graph::answers_without_weight(run_.graph.kind);
+      run_.oracle.sampler != "none" && !unused.empty())
+    lines.insert(lines.begin() + 3, {"answers", unused});
   if (folder_ && !folder_->other_length().empty())
     lines.emplace_back("length", fmt::format("was {}; the learning rate follows the new length from step {} on",
                                              folder_->other_length(), step_));

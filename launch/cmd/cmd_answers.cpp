@@ -17,6 +17,7 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
+#include "launch/label/task_content.h"
 #include "launch/run/trained_run.h"
 #include "launch/terminal.h"
 
@@ -24,7 +25,7 @@ namespace pal::launch {
 namespace {
 
 struct Arguments {
-  std::string run, file, out, format, annotator = "anonymous", uuid;
+  std::string run, file, out, format, thumbnails, annotator = "anonymous", uuid;
   int64_t last = 0;
 };
 
@@ -54,11 +55,13 @@ int run_show(const Arguments& args) {
   drain_inbox(args, ledger);
   const std::vector<oracle::RecordedAnswer> answers = ledger.all_answers();
   const oracle::AgreementReport report = oracle::annotator_report(answers);
-  fmt::print("{}", format_table({{"answers", ""},
-                                 {"questions", fmt::format("{} in {} rounds, {} open", ledger.questions(),
-                                                           ledger.rounds(), ledger.open_questions())},
-                                 {"cost", fmt::format("{:g}", ledger.cost())},
-                                 {"run", ledger.run_id()}}));
+  fmt::print(
+      "{}",
+      format_table({{"answers", ""},
+                    {"questions", fmt::format("{} in {} round{}, {} open", ledger.questions(), ledger.rounds_asked(),
+                                              ledger.rounds_asked() == 1 ? "" : "s", ledger.open_questions())},
+                    {"cost", fmt::format("{:g}", ledger.cost())},
+                    {"run", ledger.run_id()}}));
   std::vector<std::vector<std::string>> people = {{"annotator", "answers", "withdrawn", "median s", "cost"}};
   for (const oracle::AnnotatorPace& p : report.annotators) {
     people.push_back({p.annotator, std::to_string(p.answers), std::to_string(p.withdrawn),
@@ -93,8 +96,15 @@ int run_export(const Arguments& args) {
   oracle::Ledger ledger(ledger_path(args), oracle::kAnyRun);
   drain_inbox(args, ledger);
   const setup::RunSpec spec = run_spec(args.run);
-  const int64_t samples = format == oracle::AnswerFormat::h5 ? data::Dataset::open(spec.data.train)->size() : 0;
-  const int64_t count = oracle::export_answers(ledger, args.out, format, spec.oracle.consensus, samples);
+  int64_t count = 0;
+  if (format == oracle::AnswerFormat::h5 || format == oracle::AnswerFormat::label_studio) {
+    const std::shared_ptr<data::Dataset> data = data::Dataset::open(spec.data.train);
+    const Pictures pictures(data, args.thumbnails);
+    count = oracle::export_answers(ledger, args.out, format, spec.oracle.consensus, data->size(),
+                                   task_content(setup::label_spec(spec.config), *data, pictures));
+  } else {
+    count = oracle::export_answers(ledger, args.out, format, spec.oracle.consensus, 0);
+  }
   const bool edges = format == oracle::AnswerFormat::edges || format == oracle::AnswerFormat::h5;
   fmt::print("{} {} in {}\n", count, edges ? "edges" : "answers", args.out);
   return static_cast<int>(Exit::ok);
@@ -174,6 +184,7 @@ int cmd_answers(const std::vector<std::string>& arguments, Context&) {
   for (CLI::App* command : {&show, &out, &in, &undo}) command->add_option("RUN", args.run, "run folder")->required();
   show.add_option("--last", args.last, "answers to list (default 10)")->check(CLI::PositiveNumber);
   out.add_option("--out", args.out, "file to write")->required();
+  out.add_option("--thumbnails", args.thumbnails, "label-studio, for features: folder of pictures N.png or N.jpg");
   in.add_option("FILE", args.file, "answers")->required()->check(CLI::ExistingFile);
   for (CLI::App* command : {&out, &in}) {
     command

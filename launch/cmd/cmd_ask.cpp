@@ -3,6 +3,8 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "core/io/files.h"
 #include "core/oracle/ledger/answer_lines.h"
 #include "core/oracle/ledger/inbox.h"
@@ -14,6 +16,7 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
+#include "launch/label/task_content.h"
 #include "launch/process/machine.h"
 #include "launch/run/ask_round.h"
 #include "launch/run/run_graph.h"
@@ -23,7 +26,7 @@ namespace pal::launch {
 namespace {
 
 struct Arguments {
-  std::string run, out;
+  std::string run, out, format, label_config, thumbnails;
   std::vector<std::string> overrides;
   int64_t questions = 100;
 };
@@ -40,11 +43,18 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
   app.add_option("--n", args.questions, "questions, at most")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
       ->capture_default_str();
-  app.add_option("--out", args.out, "file to write, one JSON object per line")->required();
+  app.add_option("--out", args.out, "file to write")->required();
+  app.add_option("--format", args.format, "jsonl: one JSON object per line; label-studio: tasks with their pictures")
+      ->check(CLI::IsMember({"jsonl", "label-studio"}))
+      ->default_val("jsonl");
+  app.add_option("--label-config", args.label_config,
+                 "label-studio: file for the labeling interface; default: --out with the ending .xml");
+  app.add_option("--thumbnails", args.thumbnails, "label-studio, for features: folder of pictures N.png or N.jpg");
   app.footer(
       "Examples:\n"
       "  pal ask runs/mine --n 500 --out questions.jsonl\n"
       "  pal ask runs/mine oracle.sampler=uncertainty --n 50 --out questions.jsonl\n"
+      "  pal ask runs/mine --n 200 --out tasks.json --format label-studio\n"
       "then: pal answers import runs/mine answers.jsonl; the next pal train uses them.\n"
       "Without a question the reason is printed: exit code 0, or 75 when every remaining question is unanswered.");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
@@ -55,6 +65,11 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
   const auto sampler = oracle::make_query_sampler(spec.oracle, graph.data->parents());
   PAL_CHECK(sampler != nullptr, "the run has no sampler", "oracle.sampler=none",
             "name a sampler: pal ask RUN oracle.sampler=captcha");
+  const bool tasks = args.format == "label-studio";
+  const Pictures pictures(graph.data, args.thumbnails);
+  PAL_CHECK(!tasks || pictures.any(), "Label Studio shows pictures, but the data set holds features", spec.data.train,
+            "give a folder of pictures with --thumbnails");
+  if (args.label_config.empty()) args.label_config = std::filesystem::path(args.out).replace_extension(".xml").string();
   dist::World& world = context.start_world();
   PAL_CHECK(world.size() == 1, "pal ask runs on one rank, but was started on", world.size(), "start it without mpirun");
   at::set_num_threads(setup::compute_threads(spec.train, world.cores()));
@@ -69,10 +84,16 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
   options.questions = args.questions;
   options.threads = setup::compute_threads(spec.train, world.cores());
   const auto [queries, step, why, waits] = ask_round(args.run, graph, *sampler, ledger, options, world.compute());
-  std::string lines;
-  for (const oracle::Query& q : queries)
-    lines += oracle::question_line(q, [&](int64_t sample) { return graph.data->id(sample); });
-  io::write_file_atomically(args.out, lines);
+  if (tasks) {
+    const oracle::TaskContent content = task_content(setup::label_spec(spec.config), *graph.data, pictures);
+    io::write_file_atomically(args.out, oracle::label_studio_tasks(queries, content));
+    io::write_file_atomically(args.label_config, oracle::label_studio_config(content));
+  } else {
+    std::string lines;
+    for (const oracle::Query& q : queries)
+      lines += oracle::question_line(q, [&](int64_t sample) { return graph.data->id(sample); });
+    io::write_file_atomically(args.out, lines);
+  }
   for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
   if (queries.empty()) {
     fmt::print("0 questions: {}\n", why);
@@ -80,6 +101,10 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
   }
   fmt::print("{} questions in {} queries: {}, by {} at step {}\n", oracle::question_count(queries), queries.size(),
              args.out, sampler->name(), step);
+  if (tasks) {
+    fmt::print("Label Studio: paste {} under Settings, Labeling Interface, Code; import {}; later export as JSON\n",
+               args.label_config, args.out);
+  }
   fmt::print("next: pal label {0}, or pal answers import {0} ANSWERS\n", args.run);
   return static_cast<int>(Exit::ok);
 }

@@ -43,8 +43,17 @@ struct Arguments {
   bool beside = false;
 };
 
+// The host in the links: of all addresses, a name under which other machines may know this one.
+std::string shown_host(const Arguments& args) {
+  const std::string& bind = args.server.bind;
+  if (bind != "0.0.0.0" && bind != "::") return bind.find(':') == std::string::npos ? bind : "[" + bind + "]";
+  if (!args.hosts.empty()) return args.hosts.front();
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "127.0.0.1";
+}
+
 PageHosts hosts_of(const Arguments& args, int port) {
-  PageHosts hosts{{"localhost", "127.0.0.1", "[::1]", args.server.bind},
+  PageHosts hosts{{"localhost", "127.0.0.1", "[::1]", shown_host(args)},
                   port,
                   args.server.bind == "0.0.0.0" || args.server.bind == "::"};
   char name[256] = {};
@@ -135,17 +144,25 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
        graph.spec.oracle.votes,
        {graph.spec.oracle.cost_pair, graph.spec.oracle.cost_grid, graph.spec.oracle.cost_coarse},
        args.gold_every});
-  const LabelRun label_run(run, graph, ledger, service, people, pictures);
+  const LabelRun label_run(run, graph, ledger, service, people, pictures, label_words(args.target, graph));
   LabelPage page(service, people, tokens, label_run, hosts_of(args, server.port()));
 
   fmt::print("{}\n", writer == label::Writer::page
                          ? "answers go to " + run + "/ledger.sqlite"
                          : fmt::format("answers go to {} through {}/inbox", job.empty() ? "the next job" : job, run));
-  const std::string shown =
-      args.server.bind == "0.0.0.0" || args.server.bind == "::" ? std::string("127.0.0.1") : args.server.bind;
-  for (const label::User& p : people.all())
-    fmt::print("{}: http://{}:{}/?token={}\n", p.name, shown, server.port(), people.link(p.name));
-  fmt::print("each link opens the page once, in one browser; stop with Ctrl-C\n");
+  if (const std::string unused = graph::answers_without_weight(graph.spec.graph.kind); !unused.empty())
+    fmt::print("note: {}\n", unused);
+  const std::string shown = shown_host(args);
+  const std::string address = fmt::format("http://{}:{}", shown, server.port()), links = folder + "/links.txt";
+  people.publish(links, address);
+  // A link is a password: a log, which others may read, holds none.
+  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  for (const label::User& p : people.all()) {
+    if (terminal && p.role == label::Role::owner)
+      fmt::print("{}: {}/?token={}\n", p.name, address, people.link(p.name));
+  }
+  fmt::print("the page is at {}; the link of each person is in {}\n", address, links);
+  fmt::print("each link opens the page once, in one browser; then the file has the next; stop with Ctrl-C\n");
   std::fflush(stdout);
   {
     const StopOnSignal stop(signals, server);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 
 #include "kernels/base/error.h"
 
@@ -23,7 +24,8 @@ double monotonic_seconds() {
 
 }  // namespace
 
-BackgroundWorker::BackgroundWorker(BackgroundParts parts) : parts_(std::move(parts)) {
+BackgroundWorker::BackgroundWorker(BackgroundParts parts)
+    : parts_(std::move(parts)), why_(parts_.ask ? "the first questions are being chosen" : parts_.why_none) {
   update();
   refreshing_ = std::thread([this] { refresh_loop(); });
   if (parts_.ask) asking_ = std::thread([this] { ask_loop(); });
@@ -46,12 +48,19 @@ std::shared_ptr<const label::LabelStats> BackgroundWorker::stats() const {
 
 RunFacts BackgroundWorker::facts() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return facts_;
+  RunFacts facts = facts_;
+  facts.why = why_;
+  return facts;
 }
 
 bool BackgroundWorker::wait(double seconds) {
   std::unique_lock<std::mutex> lock(mutex_);
   return !stop_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return stopping_; });
+}
+
+void BackgroundWorker::set_why(const std::string& why) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  why_ = why;
 }
 
 void BackgroundWorker::update() {
@@ -107,9 +116,12 @@ void BackgroundWorker::ask_loop() {
       else if (asked.why != last_reason)
         parts_.log("no question is asked: " + asked.why);
       last_reason = asked.why;
-    } catch (const Error& e) {
-      parts_.log(std::string("warning: no questions were chosen: ") + e.what());
+    } catch (const std::exception& e) {  // of the data, the disk or LibTorch: people see it, and the page stays up
+      asked.why = e.what();
+      if (asked.why != last_reason) parts_.log("warning: no questions were chosen: " + asked.why);
+      last_reason = asked.why;
     }
+    set_why(asked.queries > 0 ? "the next questions are being chosen" : asked.why);
     if (asked.queries == 0 && !wait(kNothingLeft)) return;
   }
 }

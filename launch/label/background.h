@@ -32,6 +32,7 @@ struct BackgroundParts {
   std::function<label::LabelStats()> stats;
   std::function<RunFacts()> facts;
   std::function<AskResult()> ask;  // records a round in the ledger; empty: this process asks no questions
+  std::string why_none;            // a sentence for people, when `ask` is empty
   std::function<void(const std::string&)> log;
 };
 
@@ -49,6 +50,7 @@ class BackgroundWorker {
   void refresh_loop();  // of the first thread
   void ask_loop();      // of the second
   void update();
+  void set_why(const std::string& why);
   bool wait(double seconds);  // false: the worker stops
   bool low() const;           // a person has few cards left
 
@@ -58,6 +60,7 @@ class BackgroundWorker {
   bool stopping_ = false;
   std::shared_ptr<const label::LabelStats> stats_;
   RunFacts facts_;
+  std::string why_;  // RunFacts::why
   std::thread refreshing_, asking_;
 };
 

@@ -17,6 +17,7 @@
 #include "core/setup/setup.h"
 #include "dist/train/resume.h"
 #include "kernels/base/error.h"
+#include "launch/label/task_content.h"
 #include "launch/run/ask_round.h"
 #include "launch/run/trained_run.h"
 
@@ -33,7 +34,7 @@ bool sets_key(const std::vector<std::string>& overrides, const std::string& key)
 std::vector<std::string> page_overrides(const LabelTarget& target, const setup::RunSpec& spec) {
   std::vector<std::string> overrides;
   for (const std::string& o : target.overrides) {
-    if (o.starts_with("oracle.")) overrides.push_back(o);
+    if (o.starts_with("oracle.") || o.starts_with("label.")) overrides.push_back(o);
   }
   const bool is_default = spec.oracle.members == setup::make_run_spec(config::Config::defaults()).oracle.members;
   if (!sets_key(overrides, "oracle.members") && is_default)
@@ -75,14 +76,20 @@ RunGraph open_label_graph(const LabelTarget& target, const std::string& run) {
   const bool known = std::any_of(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
   if (known || sets_key(overrides, "oracle.templates") || graph.spec.oracle.templates != oracle::Templates::given)
     return graph;
-  overrides.push_back("oracle.templates=discover");
-  return open_run_graph(run, overrides);
+  graph.spec.oracle.templates = oracle::Templates::discover;
+  return graph;
+}
+
+label::LabelSpec label_words(const LabelTarget& target, const RunGraph& graph) {
+  if (fs::is_directory(target.target)) return setup::label_spec(graph.spec.config);
+  return setup::label_spec(config::Config::load(target.target, target.overrides));
 }
 
 LabelRun::LabelRun(const std::string& run, const RunGraph& graph, oracle::Ledger& ledger, label::AnswerService& service,
-                   const label::Users& people, const Pictures& pictures)
+                   const label::Users& people, const Pictures& pictures, label::LabelSpec words)
     : run_(run),
       graph_(graph),
+      words_(std::move(words)),
       ledger_(ledger),
       pictures_(pictures),
       labels_(setup::known_labels(graph.spec, *graph.data, graph.subset)),
@@ -98,23 +105,33 @@ LabelRun::LabelRun(const std::string& run, const RunGraph& graph, oracle::Ledger
                         [this] { return label::label_stats(ledger_, graph_.store, consensus_, labels_); },
                         [this] { return read_facts(); },
                         {},
+                        service.writer() == label::Writer::job
+                            ? "the job that trains chooses the questions, every oracle.every steps"
+                            : "oracle.sampler=none: pal ask, or pal label with a sampler, chooses the next ones",
                         [this](const std::string& line) { log(line); }};
   if (sampler_ && service.writer() == label::Writer::page) parts.ask = [this] { return ask(); };
   background_ = std::make_unique<BackgroundWorker>(parts);
 }
 
-std::string LabelRun::node_name(int64_t node) const {
-  const std::vector<int64_t> parents = graph_.data->parents();
+std::string LabelRun::node_name(int64_t node) const { return launch::node_name(*graph_.data, node); }
+
+// By its own label, or by that of a sample known to be the same.
+std::string LabelRun::class_name(int64_t sample) const {
   const std::vector<std::string>& classes = graph_.data->classes();
-  constexpr int64_t kShown = 6;
-  std::string names;
-  int64_t count = 0;
-  for (size_t c = 0; c < classes.size(); ++c) {
-    auto at = static_cast<int64_t>(c);
-    while (at >= 0 && at != node && at < static_cast<int64_t>(parents.size())) at = parents[at];
-    if (at == node && ++count <= kShown) names += (names.empty() ? "" : ", ") + classes[c];
+  const auto name = [&](int64_t i) {
+    const int64_t label = i >= 0 && i < static_cast<int64_t>(labels_.size()) ? labels_[i] : -1;
+    return label >= 0 && label < static_cast<int64_t>(classes.size()) ? classes[label] : std::string();
+  };
+  if (!words_.class_names) return "";
+  if (std::string own = name(sample); !own.empty()) return own;
+  const std::shared_ptr<const label::LabelStats> s = stats();
+  if (!s || !s->store || sample < 0 || sample >= s->store->samples()) return "";
+  const auto same = s->examples.find(s->store->component(sample));
+  if (same == s->examples.end()) return "";
+  for (const int64_t i : same->second) {
+    if (std::string inferred = name(i); !inferred.empty()) return inferred;
   }
-  return count > kShown ? names + " …" : names;
+  return "";
 }
 
 RunFacts LabelRun::read_facts() const {
@@ -125,6 +142,8 @@ RunFacts LabelRun::read_facts() const {
   facts.classes = static_cast<int64_t>(graph_.data->classes().size());
   facts.budget = budget_;
   facts.images = pictures_.any();
+  facts.words = words_;
+  facts.unused = graph::answers_without_weight(graph_.spec.graph.kind);
   if (!fs::exists(run_ + "/metrics.jsonl")) return facts;
   const record::RunMetrics metrics = record::read_metrics(run_ + "/metrics.jsonl");
   facts.trained_on = static_cast<int64_t>(record::last_value(metrics, "queries", -1));
@@ -163,7 +182,7 @@ std::string LabelRun::exported(const std::string& name) const {
   const std::string path = run_ + "/label/" + name;
   static std::mutex mutex;
   const std::lock_guard<std::mutex> lock(mutex);
-  oracle::export_answers(ledger_, path, formats.at(name), consensus_, 0);
+  oracle::export_answers(ledger_, path, formats.at(name), consensus_, 0, task_content(words_, *graph_.data, pictures_));
   return io::read_whole_file(path);
 }
 

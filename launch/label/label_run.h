@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/label/answer_service.h"
+#include "core/label/label_spec.h"
 #include "core/label/label_stats.h"
 #include "core/label/users.h"
 #include "core/oracle/ledger/ledger.h"
@@ -31,17 +32,21 @@ std::string label_run_folder(const LabelTarget& target);
 // label is known, oracle.templates is `discover` unless it was set.
 RunGraph open_label_graph(const LabelTarget& target, const std::string& run);
 
+// The user's words: of the config, which may be newer than its run folder, or of the run.
+label::LabelSpec label_words(const LabelTarget& target, const RunGraph& graph);
+
 class LabelRun final : public PageRun {
  public:
   // Starts the background worker. All arguments must outlive this. Throws Error (usage) when the run has
   // neither a sampler nor an open question.
   LabelRun(const std::string& run, const RunGraph& graph, oracle::Ledger& ledger, label::AnswerService& service,
-           const label::Users& people, const Pictures& pictures);
+           const label::Users& people, const Pictures& pictures, label::LabelSpec words);
 
   std::optional<PageImage> image(int64_t sample, ImageSize size) const override { return pictures_.of(sample, size); }
   std::shared_ptr<const label::LabelStats> stats() const override { return background_->stats(); }
   RunFacts facts() const override { return background_->facts(); }
   std::string node_name(int64_t node) const override;
+  std::string class_name(int64_t sample) const override;
   std::string exported(const std::string& name) const override;
   void log(const std::string& line) const override;
   double now() const override;
@@ -52,6 +57,7 @@ class LabelRun final : public PageRun {
 
   const std::string run_;
   const RunGraph& graph_;
+  const label::LabelSpec words_;
   oracle::Ledger& ledger_;
   const Pictures& pictures_;
   const std::vector<int64_t> labels_;

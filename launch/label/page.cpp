@@ -12,17 +12,6 @@
 namespace pal::launch {
 namespace {
 
-// A browser sends a cookie to all ports of a host: the port is in the name, so that two pages do not share one.
-std::string cookie_name(int port) { return fmt::format("pal_label_{}", port); }
-
-// The text as it may appear in a line of the log.
-std::string printable(const std::string& text) {
-  std::string out;
-  for (const unsigned char c : text.substr(0, 120))
-    out += c < 32 || c > 126 ? fmt::format("\\x{:02x}", c) : std::string(1, static_cast<char>(c));
-  return out;
-}
-
 std::string cookie_value(const std::string& header, const std::string& cookie) {
   const std::string name = cookie + "=";
   for (size_t at = 0; at < header.size();) {
@@ -64,6 +53,17 @@ void harden(PageResponse& response) {
 }
 
 }  // namespace
+
+std::string cookie_name(int port) { return fmt::format("pal_label_{}", port); }
+
+std::string printable(const std::string& text) {
+  std::string out;
+  for (const unsigned char c : text.substr(0, 120))
+    out += c < 32 || c > 126 ? fmt::format("\\x{:02x}", c) : std::string(1, static_cast<char>(c));
+  return out;
+}
+
+bool is_json(const PageRequest& request) { return request.content_type.starts_with("application/json"); }
 
 bool PageHosts::ours(const std::string& host) const {
   const std::string ending = fmt::format(":{}", port);
@@ -157,19 +157,24 @@ PageResponse LabelPage::route(const PageRequest& r) {
     return refuse(r, 405, "this method is not supported");
   const bool post = r.method == "POST";
   const label::User* person = people_.of_cookie(cookie_value(r.cookie, cookie_name(hosts_.port)));
-  if (!post && r.path == "/" && r.parameters.count("token")) return first_visit(r, person);
-  if (person == nullptr) {
+  if (!post && r.path == "/" && r.parameters.count("token")) return asset({"GET", "/enter.html"});
+  if (!post && (r.path == "/enter.js" || r.path == "/favicon.ico")) return asset(r);
+  const bool entering = post && r.path == "/api/enter";
+  if (person == nullptr && !entering) {
     if (!refusals_.allow(r.address, now)) return refuse(r, 429, "too many requests without a session");
     return refuse_visit(
-        r, 401, "open this page with the link that pal label printed for you: your browser has no session here");
+        r, 401,
+        "open this page with your link: your browser has no session here, and the person who runs pal label has it");
   }
-  if (!(post ? answers_ : reads_).allow(person->name, now)) return refuse(r, 429, "too many requests: wait a second");
+  if (!entering && !(post ? answers_ : reads_).allow(person->name, now))
+    return refuse(r, 429, "too many requests: wait a second");
   if (post) {
     if (r.origin != "http://" + r.host && r.origin != "https://" + r.host)
       return refuse(r, 403, "posts are accepted from this page only");
-    if (r.content_type.rfind("application/json", 0) != 0) return refuse(r, 415, "send JSON");
+    if (!is_json(r)) return refuse(r, 415, "send JSON");
     if (r.body.size() > kLongestBody) return refuse(r, 413, "a post has at most 64 KiB");
   }
+  if (entering) return enter(r, person);
   for (const Route& route : routes()) {
     if (!route.fits(post ? Route::Method::post : Route::Method::get, r.path)) continue;
     if (route.role == label::Role::owner && person->role != label::Role::owner)
@@ -177,28 +182,6 @@ PageResponse LabelPage::route(const PageRequest& r) {
     return (this->*route.handler)(r, *person);
   }
   return post ? refuse(r, 404, "there is nothing here") : asset(r);
-}
-
-// The cookie is SameSite=Strict. A browser does not send it after a redirect from a foreign page, so the response is a
-// page that loads "/" itself. A person who has a session and opens a used link again keeps the session.
-PageResponse LabelPage::first_visit(const PageRequest& r, const label::User* person) {
-  const label::Users::Visit visit = people_.enter(r.parameters.at("token"));
-  PageResponse response{200, "text/html; charset=utf-8",
-                        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" "
-                        "content=\"0;url=/\"><title>PAL</title><a href=\"/\">Continue</a></html>\n"};
-  if (visit.entry == label::Users::Entry::used && visit.person == person) return response;
-  if (visit.entry != label::Users::Entry::granted && !refusals_.allow(r.address, run_.now()))
-    return refuse_visit(r, 429, "too many invalid links: wait a minute");
-  if (visit.entry == label::Users::Entry::used)
-    return refuse_visit(
-        r, 403, "this link was used before: ask the person who runs pal label for the next link, which it has printed");
-  if (visit.entry == label::Users::Entry::unknown)
-    return refuse_visit(r, 403, "this link is unknown: ask the person who runs pal label for one");
-  run_.log(fmt::format("{} signed in from {}; a link for another browser: /?token={}", printable(visit.person->name),
-                       printable(r.address), people_.link(visit.person->name)));
-  response.headers.emplace_back("Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000",
-                                                          cookie_name(hosts_.port), visit.cookie));
-  return response;
 }
 
 PageResponse LabelPage::asset(const PageRequest& r) {

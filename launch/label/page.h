@@ -4,7 +4,8 @@
 // fails a check is refused with the matching status, and the refusal is logged. Everything but the first visit needs a
 // session. Only the compiled-in files, images by number and the calls below exist: no path of a request names a file.
 //
-//   GET  /?token=T                 first visit: exchanges a link for a cookie, once
+//   GET  /?token=T                 first visit: a page whose script posts the link; previews of a link do not use it up
+//   POST /api/enter                {token}: exchanges a link for a cookie, once
 //   GET  / /app.js …               the page (embedded.h)
 //   GET  /image/N /image/N/full    a sample, small or in its own size
 //   GET  /api/questions?n=3        cards for this person, reserved for a while
@@ -29,6 +30,7 @@
 #include <vector>
 
 #include "core/label/answer_service.h"
+#include "core/label/label_spec.h"
 #include "core/label/label_stats.h"
 #include "core/label/rate_limit.h"
 #include "core/label/users.h"
@@ -43,6 +45,8 @@ struct PageRequest {
   std::string body = {};
   std::string address = {};  // of the client
 };
+
+bool is_json(const PageRequest& request);
 
 struct PageResponse {
   int status = 200;
@@ -65,6 +69,9 @@ struct RunFacts {
   std::vector<std::pair<int64_t, double>> accuracy = {};  // (step, share) while training
   std::string measure = {};                               // what that accuracy is
   int64_t trained_on = -1;                                // answers that training has used; -1: it has not started
+  label::LabelSpec words = {};
+  std::string unused = {};  // which answers have no weight in the graph; "": all have one
+  std::string why = {};     // why no question was chosen
 };
 
 // The run behind the page. Thread: any.
@@ -76,6 +83,7 @@ class PageRun {
   virtual std::shared_ptr<const label::LabelStats> stats() const = 0;  // may be nullptr
   virtual RunFacts facts() const = 0;
   virtual std::string node_name(int64_t node) const = 0;            // of the taxonomy
+  virtual std::string class_name(int64_t sample) const = 0;         // "": it is unknown, or is not to be shown
   virtual std::string exported(const std::string& name) const = 0;  // the content of the file of that name
   virtual void log(const std::string& line) const = 0;
   virtual double now() const = 0;  // seconds of a monotonic clock
@@ -89,6 +97,11 @@ struct PageHosts {
   bool any_address = false;
   bool ours(const std::string& host) const;
 };
+
+// A browser sends a cookie to all ports of a host: the port is in the name, so that two pages do not share one.
+std::string cookie_name(int port);
+// The text as it may appear in a line of the log.
+std::string printable(const std::string& text);
 
 struct PageLimits {
   double answers_per_second = 20, answers_burst = 60;
@@ -113,7 +126,7 @@ class LabelPage {
   // As an HTML page where the path is that of the page itself.
   PageResponse refuse_visit(const PageRequest& request, int status, const std::string& sentence);
   PageResponse route(const PageRequest& request);
-  PageResponse first_visit(const PageRequest& request, const label::User* person);
+  PageResponse enter(const PageRequest& request, const label::User* person);  // person: nullptr without a session
   PageResponse asset(const PageRequest& request);
 
   // Handlers of routes().

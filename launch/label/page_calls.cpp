@@ -1,4 +1,6 @@
 // page_calls: the calls of the page's script: questions out, answers in, figures, review.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -106,6 +108,27 @@ Json disagreement_list(const label::LabelStats& s, size_t most) {
 
 }  // namespace
 
+// A person who has a session and opens a used link again keeps the session.
+PageResponse LabelPage::enter(const PageRequest& r, const label::User* person) {
+  const Read read = read_body(r.body);
+  if (!read.wrong.empty()) return refuse(r, 400, read.wrong);
+  if (!read.json.contains("token") || !read.json["token"].is_string()) return refuse(r, 400, "token is a text");
+  using Entry = label::Users::Entry;
+  const label::Users::Visit visit = people_.enter(read.json["token"]);
+  if (visit.entry == Entry::used && visit.person == person) return as_json({{"person", person->name}});
+  if (visit.entry != Entry::granted && !refusals_.allow(r.address, run_.now()))
+    return refuse(r, 429, "too many invalid links: wait a minute");
+  if (visit.entry == Entry::used)
+    return refuse(r, 403, "this link was used before: ask the person who runs pal label for your next link");
+  if (visit.entry == Entry::unknown)
+    return refuse(r, 403, "this link is unknown: ask the person who runs pal label for one");
+  run_.log(fmt::format("{} signed in from {}", printable(visit.person->name), printable(r.address)));
+  PageResponse response = as_json({{"person", visit.person->name}});
+  response.headers.emplace_back("Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000",
+                                                          cookie_name(hosts_.port), visit.cookie));
+  return response;
+}
+
 PageResponse LabelPage::questions(const PageRequest& r, const label::User& person) {
   int64_t count = 3;
   if (const auto n = r.parameters.find("n"); n != r.parameters.end() && n->second.size() == 1)
@@ -120,11 +143,18 @@ PageResponse LabelPage::questions(const PageRequest& r, const label::User& perso
                  {"examples", examples_of(stats.get(), q)},
                  {"ticket", tokens_.ticket(person.name, q.id)}};
     if (q.node != oracle::kNoNode) card["node"] = run_.node_name(q.node);
+    if (const std::string name = run_.class_name(q.template_sample); !name.empty()) card["class"] = name;
     cards.push_back(std::move(card));
   }
+  const RunFacts facts = run_.facts();
   return as_json({{"person", person.name},
                   {"owner", person.role == label::Role::owner},
-                  {"images", run_.facts().images},
+                  {"images", facts.images},
+                  {"question", facts.words.question},
+                  {"instructions", facts.words.instructions},
+                  {"why", !cards.empty()                ? ""
+                          : service_.queue().open() > 0 ? "the questions that are left are with other people"
+                                                        : facts.why},
                   {"cards", cards}});
 }
 
@@ -170,7 +200,7 @@ PageResponse LabelPage::stats(const PageRequest&, const label::User& person) {
   const RunFacts facts = run_.facts();
   Json j = {{"run", facts.name},          {"samples", facts.samples},         {"classes", facts.classes},
             {"budget", facts.budget},     {"queue", service_.queue().open()}, {"measure", facts.measure},
-            {"accuracy", facts.accuracy}, {"trained_on", facts.trained_on}};
+            {"accuracy", facts.accuracy}, {"trained_on", facts.trained_on},   {"unused", facts.unused}};
   const std::shared_ptr<const label::LabelStats> s = run_.stats();
   if (!s) return as_json(j);
   j.update({{"questions", s->questions},
@@ -184,6 +214,8 @@ PageResponse LabelPage::stats(const PageRequest&, const label::User& person) {
             {"broken", s->broken},
             {"cost", s->cost},
             {"seconds", s->seconds},
+            {"timed", s->timed},
+            {"no", s->no},
             {"disputes", s->disputes.size()}});
   j["history"] = Json::array();
   for (const label::HistoryPoint& p : s->history) j["history"].push_back({p.answered, p.known, p.components});

@@ -10,7 +10,9 @@
 #include <cstring>
 #include <thread>
 
+#include "core/label/rate_limit.h"
 #include "kernels/base/error.h"
+#include "launch/label/connections.h"
 
 namespace pal::launch {
 namespace {
@@ -97,6 +99,17 @@ PageRequest as_page_request(const httplib::Request& r) {
   return request;
 }
 
+// "": the request has a body where one belongs, and its end is in no doubt. What follows an ambiguous end would be taken
+// for the next request of the connection, which behind a proxy may be another person's.
+std::string wrong_body(const httplib::Request& r) {
+  const size_t lengths = r.get_header_value_count("Content-Length");
+  const bool chunked = r.has_header("Transfer-Encoding");
+  if (lengths > 1 || (lengths == 1 && chunked)) return "the length of the body is given twice";
+  if (r.method != "POST" && (chunked || (lengths == 1 && r.get_header_value("Content-Length") != "0")))
+    return "only a post has a body";
+  return "";
+}
+
 void set_response(const PageResponse& from, httplib::Response& to) {
   to.status = from.status;
   for (const auto& [name, value] : from.headers) to.set_header(name, value);
@@ -108,7 +121,9 @@ void set_response(const PageResponse& from, httplib::Response& to) {
 class LabelServer::Http final : public httplib::Server {
  public:
   explicit Http(const ServerOptions& options) : options_(options) {
-    new_task_queue = [this] { return new httplib::ThreadPool(static_cast<size_t>(options_.threads)); };
+    new_task_queue = [this] {
+      return connections_ = new Connections(options_.connections, [this](socket_t socket) { serve_socket(socket); });
+    };
     set_payload_max_length(kLongestBody);
     set_keep_alive_max_count(1000);
     set_tcp_nodelay(true);
@@ -126,6 +141,7 @@ class LabelServer::Http final : public httplib::Server {
               errno == EADDRINUSE ? "another program uses the port: choose another --port"
               : errno == EACCES   ? "ports below 1024 need the administrator's rights: choose another --port"
                                   : "choose another --port or --bind");
+    ::listen(svr_sock_, SOMAXCONN);  // httplib's own 5 make others wait a second each when many connect at once
   }
 
   ~Http() override {  // a server that never ran still holds the port
@@ -133,13 +149,22 @@ class LabelServer::Http final : public httplib::Server {
   }
 
   void serve(LabelPage& page) {
-    // A request without a body is answered at once; the body of a post is read first, if its path is known.
+    page_ = &page;
+    // A request without a body is answered at once; the body of a post is read first, if it is JSON and its path is known.
     set_pre_routing_handler([&page](const httplib::Request& request, httplib::Response& response) {
-      if (request.method == "POST") return HandlerResponse::Unhandled;
-      set_response(page.handle(as_page_request(request)), response);
+      const PageRequest asked = as_page_request(request);
+      if (const std::string wrong = wrong_body(request); !wrong.empty())
+        set_response(page.refusal(asked, 400, wrong), response);
+      else if (request.method == "POST" && is_json(asked))
+        return HandlerResponse::Unhandled;
+      else
+        set_response(page.handle(asked), response);
       return HandlerResponse::Handled;
     });
-    Post("/api/(answer|undo|settle)",
+    set_exception_handler([&page](const httplib::Request& request, httplib::Response& response, std::exception_ptr) {
+      set_response(page.refusal(as_page_request(request), 500, "this request failed in the server"), response);
+    });
+    Post("/api/(enter|answer|undo|settle)",
          [&page](const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read) {
            PageRequest asked = as_page_request(request);
            const bool whole = read([&](const char* data, size_t size) {
@@ -175,19 +200,43 @@ class LabelServer::Http final : public httplib::Server {
   int port() const { return port_; }
 
  private:
+  // On the accepting thread.
   bool process_and_close_socket(socket_t socket) override {
+    PageRequest asked{"CONNECT", "-"};
+    int port = 0;
+    TimedStream(socket, 0).get_remote_ip_and_port(asked.address, port);
+    const std::string wrong = connections_->admit(socket, asked.address);
+    if (wrong.empty()) return true;
+    const double now = std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+    if (logged_.allow(asked.address, now)) page_->refusal(asked, 503, wrong);
+    const std::string response =
+        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Type: text/plain\r\n"
+        "Content-Length: " +
+        std::to_string(wrong.size() + 1) + "\r\n\r\n" + wrong + "\n";
+    send(socket, response.data(), response.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    end_socket(socket);
+    return false;
+  }
+
+  void serve_socket(socket_t socket) {
     TimedStream stream(socket, options_.request_seconds);
     bool closed = false, good = true;
     while (!closed && good && stream.begins(options_.idle_seconds, [this] { return svr_sock_ != INVALID_SOCKET; })) {
       good = process_request(stream, false, closed, nullptr);
       closed = closed || stream.refused();
     }
+    end_socket(socket);
+  }
+
+  static void end_socket(socket_t socket) {
     shutdown(socket, SHUT_RDWR);
     close(socket);
-    return good;
   }
 
   const ServerOptions options_;
+  Connections* connections_ = nullptr;  // httplib's, while it runs
+  LabelPage* page_ = nullptr;
+  label::RateLimit logged_{1.0 / 60, 1};  // connections above a limit: a line a minute for each address
   int port_ = -1;
   std::atomic<bool> ended_{false};
 };

@@ -14,8 +14,8 @@ namespace pal::launch {
 RunGraph open_run_graph(const std::string& run, const std::vector<std::string>& overrides) {
   config::Config config = run_config(run);
   for (const std::string& o : overrides)
-    PAL_CHECK(o.rfind("oracle.", 0) == 0, "this setting of a run cannot be changed", o,
-              "give keys of the section oracle");
+    PAL_CHECK(o.starts_with("oracle.") || o.starts_with("label."), "this setting of a run cannot be changed", o,
+              "give keys of the sections oracle and label");
   if (!overrides.empty()) config = config::Config::load(run + "/config.yaml", overrides);
   setup::RunSpec spec = setup::make_run_spec(config);
   std::shared_ptr<data::Dataset> data = data::Dataset::open(spec.data.train);

@@ -22,7 +22,7 @@ struct RunGraph {
   int64_t contradictions = 0;                    // of them, left out
 };
 
-// `overrides`: key=value of the section oracle, instead of the run's own.
+// `overrides`: key=value of the sections oracle and label, instead of the run's own.
 RunGraph open_run_graph(const std::string& run, const std::vector<std::string>& overrides = {});
 // Inserts the decisions about the ledger's answers into the store.
 void insert_ledger(RunGraph& graph, const oracle::Ledger& ledger);

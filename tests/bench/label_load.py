@@ -55,7 +55,7 @@ class Person:
 
 
 async def answer(person, link, share, taken, times):
-    status, _ = await person.ask("GET", link[link.index("/?"):])
+    status, _ = await person.ask("POST", "/api/enter", {"token": link[link.index("=") + 1:]})
     assert status == 200, status
     await asyncio.sleep(random.random())
     while len(share) > 0:

@@ -4,7 +4,10 @@
 usage: label_browser_test.py PAL [test names]     (run by the python that has selenium; without it or chromium it says "skipped:")
 PAL_KEEP_PICTURES=DIR keeps screenshots in DIR: three sizes, light and dark.
 """
+import csv
+import json
 import os
+import re
 import shutil
 import sqlite3
 import sys
@@ -40,7 +43,7 @@ class LabelBrowser(RunCase):
             b.quit()
         super().tearDownClass()
 
-    def start(self, run, count=40, votes=1, port=0):
+    def start(self, run, *settings, count=40, votes=1, port=0):
         """A run folder whose ledger holds questions of every kind, and its page."""
         if not os.path.exists(f"{self.folder}/{run}"):
             shutil.copytree(f"{self.folder}/base", f"{self.folder}/{run}")
@@ -56,7 +59,7 @@ class LabelBrowser(RunCase):
                     db.execute("insert into members values (?, ?, ?, ?, 1, 0, 0)", (q, (template + 1 + m) % 90, m, votes))
             db.commit()
             db.close()
-        server = Server(PAL, self.folder, run, "--users", "users", port=port)
+        server = Server(PAL, self.folder, run, *settings, "--users", "users", port=port)
         self.addCleanup(lambda: server.process.poll() is None and server.stop())
         return server
 
@@ -237,6 +240,149 @@ class LabelBrowser(RunCase):
         b.settled()
         server.stop()
         self.assertEqual({q for q, _ in self.said("above")}, {query})
+
+    def test_the_users_words(self):
+        """label.question and label.instructions, as text, in every kind of question; instructions once, and in the help."""
+        question, instructions = f"Is this the same patient? {EVIL}", f"Look at the teeth.\n{EVIL}\nNot at the age."
+        settings = (f"label.question={question}", f"label.instructions={json.dumps(instructions.splitlines())}")
+        server, b, sent, seen = self.start("words", *settings), self.browsers["ann"], {}, {}
+        b.driver.get(server.links["ann"])
+        b.wait("document.getElementById('help').open", what="the instructions at the first visit")
+        self.assertEqual(b.js("return document.querySelector('#help .instructions').textContent"), instructions)
+        self.assertEqual(b.js("return getComputedStyle(document.querySelector('#help .instructions')).whiteSpace"), "pre-line")
+        self.picture(b, "instructions")
+        b.driver.find_element(By.CSS_SELECTOR, "#help button").click()
+        query = b.card()
+        while len(seen) < 5:
+            template, members = b.members()
+            heading = b.js("return document.querySelector('section h1').textContent")
+            how = b.js("return document.querySelector('.how')?.textContent ?? ''")
+            self.assertEqual(heading, question)
+            kind = self.kind(query) + ("_one" if len(members) == 1 else "")
+            if kind not in seen:
+                seen[kind] = how
+                self.picture(b, f"words-{kind}")
+            if len(members) == 1:
+                self.assertEqual(b.js("return [...document.querySelectorAll('.actions button')].slice(0, 2).map(e => e.firstChild.textContent)"), ["Yes", "No"])
+            caption = b.js("return document.querySelector('.template p').textContent")
+            if self.known(template):
+                self.assertTrue(caption.endswith(f": {template % CLASSES}"), caption)
+            else:
+                self.assertNotIn(":", caption)
+            self.fill(b, query, sent)
+            query = b.next_card(query)
+        self.assertEqual(seen["pair_one"], "")
+        self.assertIn("the answer is yes", seen["captcha"])
+        self.assertIn("the answer is no", seen["outliers"])
+        self.assertIn("one of: 1", seen["coarse"])
+        self.assertIn("one of: 1", seen["coarse_one"])
+        b.driver.refresh()
+        b.card()
+        self.assertFalse(b.js("return document.getElementById('help').open"), "once")
+        b.keys("?")
+        b.wait("document.querySelector('#help .instructions') && document.querySelector('#help dl')")
+        self.assertEqual(b.js("return document.querySelectorAll('img[src=x]').length"), 0)
+        b.keys(Keys.ESCAPE)
+        b.settled()
+        server.stop()
+        self.assertEqual(self.said("words"), sent)
+        # Other instructions are shown again; class names can be left out.
+        server = self.start("words", "label.instructions=Now look at the age.", "label.class_names=false", port=server.port)
+        b.driver.refresh()
+        b.wait("document.getElementById('help').open && document.body.innerText.includes('Now look at the age.')")
+        b.keys(Keys.ESCAPE)
+        b.card()
+        self.assertNotIn(":", b.js("return document.querySelector('.template p').textContent"))
+        self.assertNotIn("patient", b.js("return document.querySelector('section h1').textContent"))
+        server.stop()
+
+    def known(self, sample):
+        """Whether its label is known to the run: then `pal labels` calls it given."""
+        if not hasattr(self, "given"):
+            self.call("labels", "base", "--known-only", "--out", "given.csv")
+            with open(f"{self.folder}/given.csv") as f:
+                self.given = {int(row["id"]) for row in csv.DictReader(f) if row["how"] == "given"}
+        return sample in self.given
+
+    def picture(self, b, name):
+        """On a screen and on a phone: nothing is wider than it."""
+        folder = os.environ.get("PAL_KEEP_PICTURES")
+        for width, height, touch in ((390, 844, True), (1280, 800, False)):
+            b.size(width, height, touch)
+            self.assertLessEqual(b.js("return document.documentElement.scrollWidth - innerWidth"), 0, (name, width))
+            if folder:
+                b.driver.save_screenshot(f"{folder}/{name}-{width}.png")
+
+    def test_z_enlarges_what_was_chosen_last(self):
+        server, b = self.start("large"), self.browsers["ann"]
+        query = b.open(server.links["ann"])
+        while len(b.members()[1]) == 1:
+            b.keys("y")
+            query = b.next_card(query)
+        template, members = b.members()
+
+        def enlarged():
+            b.keys("z")
+            b.wait("document.getElementById('large').open")
+            shown = b.js("return +document.querySelector('#large [data-sample]').dataset.sample")
+            b.keys(Keys.ESCAPE)
+            b.wait("!document.getElementById('large').open")
+            return shown
+        b.keys("q")   # marked by its key
+        self.assertEqual(enlarged(), members[5])
+        b.js("document.querySelectorAll('.tile')[7].focus()")
+        self.assertEqual(enlarged(), members[7])
+        ActionChains(b.driver).move_to_element(b.driver.find_elements(By.CSS_SELECTOR, ".tile")[2]).perform()
+        self.assertEqual(enlarged(), members[2])
+        server.stop()
+
+    def test_an_empty_page_says_why_and_rests(self):
+        """No question can be chosen: the reason is on the page, and the page does not ask all the time."""
+        server, b = self.start("why", "oracle.sampler=random", "oracle.budget=1", count=1), self.browsers["ann"]
+        query = b.open(server.links["ann"])
+        b.keys("y" if len(b.members()[1]) == 1 else " ")
+        b.wait("document.querySelector('.why')?.textContent.includes('the budget of 1 questions is spent (oracle.budget)')", 30)
+        self.picture(b, "why")
+        before = b.js("return performance.getEntriesByType('resource').filter(e => e.name.includes('/api/questions')).length")
+        time.sleep(3)
+        after = b.js("return performance.getEntriesByType('resource').filter(e => e.name.includes('/api/questions')).length")
+        self.assertLessEqual(after - before, 5)
+        b.settled()
+        server.stop()
+        self.assertEqual({q for q, _ in self.said("why")}, {query})
+
+    def test_the_header_and_the_dashboard_agree(self):
+        """Imported answers have no time: the pace is that of the answers given here. The graph's use of answers is said."""
+        server = self.start("pace", count=10)
+        server.stop()
+        with open(f"{self.folder}/pace.jsonl", "w") as f:
+            members = rows(f"{self.folder}/pace/ledger.sqlite", "select query, sample from members where query in (6, 7)")
+            f.writelines(json.dumps({"query": q, "member": m, "answer": "no", "annotator": "file"}) + "\n" for q, m in members)
+        self.call("answers", "import", "pace", "pace.jsonl")
+        imported = len(members)
+        server, b = self.start("pace", port=server.port), self.browsers["ann"]
+        query = b.open(server.links["ann"])
+        time.sleep(2)
+        b.keys("y" if len(b.members()[1]) == 1 else " ")
+        b.next_card(query)
+        b.settled()
+        time.sleep(3)   # the figures follow
+        b.keys("p")
+        b.wait("document.querySelector('.figures')")
+        shown = b.js("return [document.getElementById('known').textContent, [...document.querySelectorAll('.figure')].map(f => [f.querySelector('span').textContent, +f.querySelector('b').textContent.replaceAll(',', '')])]")
+        figures = dict(shown[1])
+        known = figures["inferred pairs"] + figures["answered pairs"]
+        self.assertEqual(shown[0], f"{known:,} pairs known from {figures['answers']:,} answers")
+        d = b.driver.execute_async_script("fetch('/api/standing').then(r => r.json()).then(arguments[0])")
+        self.assertEqual(d["timed"], d["answers"] - imported)
+        forecast = b.js("return document.querySelector('.bars').innerText")
+        self.assertIn(f"the {d['open']} questions left take", forecast)
+        each = d["seconds"] / d["timed"]
+        seconds = re.search(r"take (\d+) (s|min)", forecast)
+        self.assertAlmostEqual(int(seconds[1]) * (60 if seconds[2] == "min" else 1), d["open"] * each, delta=31 if seconds[2] == "min" else 1)
+        self.assertIn("graph.kind=mixed gives weight to answers yes only", b.js("return document.querySelector('.note').textContent"))
+        self.picture(b, "board")
+        server.stop()
 
     def test_two_people_blind_to_each_other(self):
         server = self.start("two", count=6, votes=2)

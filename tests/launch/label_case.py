@@ -40,23 +40,29 @@ def rows(ledger, sql, *values):
 
 
 class Server:
-    """`pal label` as a child; its links by name."""
+    """`pal label` as a child."""
 
     def __init__(self, pal, folder, *args, port=0):
         self.port = port or free_port()
         self.errors = tempfile.NamedTemporaryFile("w+", prefix="pal-label-", suffix=".log", delete=False)
         self.process = subprocess.Popen([pal, "label", *args, "--port", str(self.port)], cwd=folder, stdout=subprocess.PIPE, stderr=self.errors, text=True)
-        self.links, self.said = {}, ""
+        self.folder, self.said, self.links_file = folder, "", None
         for line in self.process.stdout:
             self.said += line
-            link = re.match(r"(.*): (http://\S+)$", line)
-            if link:
-                self.links[link[1]] = link[2]
+            named = re.search(r"the link of each person is in (.*)$", line)
+            if named:
+                self.links_file = os.path.join(folder, named[1])
             if "Ctrl-C" in line:
                 return
         self.process.wait()
         self.process.stdout.close()
         raise AssertionError(f"pal label ended: {self.said}{self.log()}")
+
+    @property
+    def links(self):
+        """The link of each person that works now."""
+        with open(self.links_file) as f:
+            return dict(line.rstrip("\n").rsplit(": ", 1) for line in f)
 
     def log(self):
         with open(self.errors.name) as f:

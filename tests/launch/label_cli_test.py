@@ -3,6 +3,7 @@
 
 usage: label_cli_test.py PAL [test names]     (standard library only)
 """
+import base64
 import http.client
 import json
 import os
@@ -13,6 +14,7 @@ import sys
 import time
 import unittest
 import uuid
+from xml.etree import ElementTree
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from label_case import Server, rows  # noqa: E402
@@ -26,7 +28,7 @@ class Client:
 
     def __init__(self, link):
         self.host = link.split("/")[2]
-        status, headers, _ = self.ask("GET", link[link.index("/?"):])
+        status, headers, _ = self.ask("POST", "/api/enter", {"token": link[link.index("=") + 1:]})
         assert status == 200, status
         self.cookie = headers["Set-Cookie"].split(";")[0]
 
@@ -71,6 +73,78 @@ class LabelCli(RunCase):
             self.assertIn("in use", said)
             self.assertIn("--port", said)
 
+    def test_links_are_in_a_file_of_the_owner_alone(self):
+        """A log, which others may read, holds no link; a preview of one (HEAD, GET) does not use it up."""
+        with open(f"{self.folder}/two", "w") as f:
+            f.write("ann owner\nbob\n")
+        server = Server(PAL, self.folder, "c.yaml", "oracle.sampler=random", "--run-dir", "links", "--users", "two")
+        try:
+            self.assertEqual(os.stat(server.links_file).st_mode & 0o777, 0o600)
+            first = server.links
+            self.assertEqual(list(first), ["ann", "bob"])
+            host, path = f"127.0.0.1:{server.port}", first["bob"][len(f"http://127.0.0.1:{server.port}"):]
+            self.assertTrue(first["bob"].startswith(f"http://{host}/?token="), first)
+            for method in ("HEAD", "GET"):
+                connection = http.client.HTTPConnection(host, timeout=20)
+                connection.request(method, path)
+                response = connection.getresponse()
+                self.assertEqual((response.status, response.headers["Set-Cookie"]), (200, None))
+                connection.close()
+            Client(first["bob"])
+            self.assertEqual(server.links["ann"], first["ann"])
+            self.assertNotEqual(server.links["bob"], first["bob"], "the next link")
+            self.assertEqual(os.stat(server.links_file).st_mode & 0o777, 0o600)
+            self.assertIn("bob signed in from 127.0.0.1", server.log())
+            self.assertNotIn("token", server.said + server.log())
+        finally:
+            server.stop()
+
+    def test_what_answers_are_used_for_is_said(self):
+        server = Server(PAL, self.folder, "c.yaml", "oracle.sampler=random", "--run-dir", "said")
+        server.stop()
+        self.assertIn("graph.kind=mixed gives weight to answers yes only", server.said)
+        out = self.call("train", "c.yaml", *PEOPLE[1:], "graph.labeled_fraction=0", "train.steps=4", "--run-dir", "templates")
+        self.assertIn("mixed, 3 labels known (graph.labeled_fraction=0, but oracle.templates=given takes one label of each class)", out)
+        self.assertIn("graph.kind=mixed gives weight to answers yes only", out)
+        self.assertIn("9 in 1 round, 9 open", self.call("answers", "show", "templates"))
+
+    def test_label_studio_there_and_back(self):
+        """Questions as tasks with pictures and words; what Label Studio exports of them is read back."""
+        self.call("train", "c.yaml", "train.steps=2", "--run-dir", "studio")
+        words = ["label.question=Is this the same <patient>?", "label.instructions=Look at the teeth & ears."]
+        out = self.call("ask", "studio", "oracle.sampler=captcha", *words, "--n", "7", "--out", "tasks.json", "--format", "label-studio")
+        self.assertIn("tasks.xml", out)
+        with open(f"{self.folder}/tasks.json") as f:
+            tasks = json.load(f)
+        self.assertEqual(len(tasks), 7)
+        tags = {e.get("name"): e for e in ElementTree.parse(f"{self.folder}/tasks.xml").iter() if e.get("name")}
+        values = [e.get("value")[1:] for e in ElementTree.parse(f"{self.folder}/tasks.xml").iter() if (e.get("value") or "").startswith("$")]
+        self.assertEqual(tags["same"].get("toName"), "pair")
+        self.assertEqual([c.get("value") for c in tags["same"]], ["yes", "no", "unsure", "skip", "broken"])
+        for task in tasks:
+            data = task["data"]
+            self.assertEqual([v for v in values if v not in data], [])
+            self.assertEqual((data["question"], data["instructions"]), ("Is this the same <patient>?", "Look at the teeth & ears."))
+            for name in ("template", "member"):
+                kind, _, coded = data[f"{name}_picture"].partition(";base64,")
+                self.assertEqual(kind, "data:image/png")
+                self.assertTrue(base64.b64decode(coded, validate=True).startswith(b"\x89PNG"))
+                self.assertTrue(data[f"{name}_name"])
+        # As Label Studio exports it: its own ids, people by number, choices by the names of the interface.
+        done = [{"id": 500 + n, "data": t["data"], "annotations": [{"id": 900 + n, "completed_by": 1, "lead_time": 2.5, "was_cancelled": False,
+                 "result": [{"id": "x", "from_name": "same", "to_name": "pair", "type": "choices", "value": {"choices": ["no" if n else "yes"]}}]}]} for n, t in enumerate(tasks)]
+        with open(f"{self.folder}/done.json", "w") as f:
+            json.dump(done, f)
+        self.assertIn("7 answers recorded", self.call("answers", "import", "studio", "done.json"))
+        stands = rows(f"{self.folder}/studio/ledger.sqlite", "select query, j, answer, annotator, seconds from answers")
+        self.assertEqual({(q, j, a) for q, j, a, _, _ in stands}, {(t["data"]["query"], t["data"]["member"], "no" if n else "yes") for n, t in enumerate(tasks)})
+        self.assertEqual({(who, s) for *_, who, s in stands}, {("1", 2.5)})
+        self.call("answers", "export", "studio", "--out", "out.json")
+        with open(f"{self.folder}/out.json") as f:
+            exported = json.load(f)
+        self.assertEqual({t["data"]["member_picture"] for t in exported}, {t["data"]["member_picture"] for t in tasks})
+        self.assertIn("0 answers recorded, 0 withdrawn, 7 known before", self.call("answers", "import", "studio", "out.json"))
+
     def test_features_alone(self):
         """Without pictures and without a label: numbers are shown, and classes are found on the way."""
         header = "{'descr': '<f4', 'fortran_order': False, 'shape': (40, 3), }"
@@ -91,6 +165,8 @@ class LabelCli(RunCase):
             client.answer(client.cards()[0])
         finally:
             server.stop()
+        said = self.call("ask", "features", "oracle.sampler=captcha", "--out", "t.json", "--format", "label-studio", code=2)
+        self.assertIn("--thumbnails", said)
 
     def test_beside_a_job(self):
         """The job asks, people answer, the job goes on with their answers; the page never writes its ledger."""

@@ -54,31 +54,6 @@ std::string as_csv(const std::vector<RecordedAnswer>& answers, int64_t* count) {
   return lines;
 }
 
-std::string as_label_studio(const std::vector<RecordedAnswer>& answers, int64_t* count) {
-  std::vector<OrderedJson> tasks;  // in the order in which they were first answered
-  std::map<std::pair<int64_t, int64_t>, size_t> place;
-  for (const RecordedAnswer& r : answers) {
-    if (r.superseded_by != 0 || r.said == "withdrawn") continue;
-    const Answer& a = r.answer;
-    const auto [at, first] = place.try_emplace({a.query, a.j}, tasks.size());
-    if (first) {
-      tasks.push_back({{"id", tasks.size() + 1},
-                       {"data", {{"query", a.query}, {"kind", to_string(r.kind)}, {"template", a.i}, {"member", a.j}}},
-                       {"annotations", OrderedJson::array()}});
-    }
-    tasks[at->second]["annotations"].push_back(
-        {{"completed_by", a.annotator},
-         {"unique_id", a.uuid},
-         {"lead_time", a.seconds},
-         {"result", OrderedJson::array({{{"from_name", "same"},
-                                         {"to_name", "pair"},
-                                         {"type", "choices"},
-                                         {"value", {{"choices", {r.said}}}}}})}});
-    ++*count;
-  }
-  return json_text(OrderedJson(tasks), 1) + "\n";
-}
-
 // A line for parse_entry, made of fields that may be strings or numbers.
 std::string entry_line(int64_t query, int64_t member, const std::string& label, const std::string& worker) {
   return json_text(OrderedJson{{"query", query}, {"member", member}, {"answer", label}, {"annotator", worker}}, -1);
@@ -115,7 +90,9 @@ std::vector<std::string> lines_of_label_studio(const std::string& path, const st
           OrderedJson j = {{"query", task.at("data").at("query")},
                            {"member", task.at("data").at("member")},
                            {"answer", result.at("value").at("choices").at(0)}};
-          if (annotation.contains("completed_by")) {
+          if (annotation.contains("annotator") && annotation["annotator"].is_string()) {
+            j["annotator"] = annotation["annotator"];  // of our own export
+          } else if (annotation.contains("completed_by")) {
             const OrderedJson& by = annotation["completed_by"];
             j["annotator"] = by.is_string()                           ? by.get<std::string>()
                              : by.is_object() && by.contains("email") ? by["email"].get<std::string>()
@@ -164,7 +141,7 @@ std::vector<Decision> standing_decisions(const Ledger& ledger, ConsensusKind con
 }
 
 int64_t export_answers(const Ledger& ledger, const std::string& path, AnswerFormat format, ConsensusKind consensus,
-                       int64_t samples) {
+                       int64_t samples, const TaskContent& content) {
   int64_t count = 0;
   if (format == AnswerFormat::jsonl) {
     const std::vector<RecordedAnswer> answers = ledger.all_answers();
@@ -173,8 +150,8 @@ int64_t export_answers(const Ledger& ledger, const std::string& path, AnswerForm
   }
   if (format == AnswerFormat::csv || format == AnswerFormat::label_studio) {
     const std::vector<RecordedAnswer> answers = ledger.all_answers();
-    io::write_file_atomically(path,
-                              format == AnswerFormat::csv ? as_csv(answers, &count) : as_label_studio(answers, &count));
+    io::write_file_atomically(
+        path, format == AnswerFormat::csv ? as_csv(answers, &count) : label_studio_answers(answers, content, &count));
     return count;
   }
   std::map<std::pair<int64_t, int64_t>, double> edges;  // the newest decision about a pair

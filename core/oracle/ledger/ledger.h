@@ -133,9 +133,10 @@ class Ledger {
 
   int64_t questions() const;  // members of all queries so far
   int64_t open_questions() const;
-  int64_t rounds() const;      // one past the highest round recorded
-  double cost() const;         // of all answers, withdrawn ones too: they were paid for
-  double first_asked() const;  // seconds since 1970; 0: never
+  int64_t rounds() const;        // one past the highest round recorded
+  int64_t rounds_asked() const;  // rounds with a question
+  double cost() const;           // of all answers, withdrawn ones too: they were paid for
+  double first_asked() const;    // seconds since 1970; 0: never
   std::string run_id() const;
 
  private:

@@ -225,6 +225,10 @@ int64_t Ledger::rounds() const {
   const std::lock_guard<std::mutex> lock(db_->mutex);
   return db_->db.number("SELECT coalesce(max(round) + 1, 0) FROM rounds");
 }
+int64_t Ledger::rounds_asked() const {
+  const std::lock_guard<std::mutex> lock(db_->mutex);
+  return db_->db.number("SELECT count(DISTINCT round) FROM queries");
+}
 double Ledger::cost() const {
   const std::lock_guard<std::mutex> lock(db_->mutex);
   Statement sum(db_->db, "SELECT coalesce(sum(cost), 0) FROM answers");

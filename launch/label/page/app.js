@@ -6,10 +6,10 @@ import {make_card} from '/cards.js';
 import {dashboard, my_answers, review} from '/board.js';
 
 const AHEAD = 4;                    // cards loaded in advance
-const POLL = 3000, SLOW_POLL = 15000;   // milliseconds
+const POLL = 3000, SLOW_POLL = 15000, AGAIN = 1000, SOON = 200;   // milliseconds
 
 const main = document.getElementById('main');
-const state = {view: 'answer', owner: false, queue: [], past: [], shown: null, outbox: null, fetching: false};
+const state = {view: 'answer', owner: false, question: '', instructions: '', why: '', queue: [], past: [], shown: null, outbox: null, fetching: false};
 
 // --- cards ---
 
@@ -26,6 +26,10 @@ async function fetch_cards() {
     const found = await get(`/api/questions?n=${AHEAD}`);
     state.owner = found.owner;
     show_pictures(found.images);
+    state.question = found.question;
+    state.instructions = found.instructions;
+    state.why = found.why;
+    greet();
     state.outbox ??= new Outbox(found.person, say_waiting, refused);
     for (const card of found.cards) {
       const known = [state.shown?.card, ...state.queue].some((c) => c && same_card(c, card));
@@ -39,21 +43,28 @@ async function fetch_cards() {
     state.fetching = false;
   }
   show_views();
-  if (state.view === 'answer' && !state.shown) show_next();
+  if (state.view !== 'answer' || state.shown) return;
+  if (state.queue.length > 0) show_next();
+  else show_empty();
 }
 
 function show_next() {
   const card = state.queue.shift();
   if (card) show_card(card);
-  else {
-    state.shown = null;
-    main.replaceChildren(h('p', {class: 'quiet', 'data-empty': true}, state.outbox ? TEXT.empty : TEXT.loading));
-  }
+  else show_empty();
   if (state.queue.length < AHEAD - 1) fetch_cards();
 }
 
+function show_empty() {
+  state.shown = null;
+  main.replaceChildren(h('p', {class: 'quiet', 'data-empty': true}, state.outbox ? TEXT.empty : TEXT.loading),
+    state.why ? h('p', {class: 'why'}, TEXT.why(state.why)) : '');
+  clearTimeout(state.again);
+  state.again = setTimeout(() => { if (!document.hidden) fetch_cards(); }, state.outbox?.keys().length ? SOON : AGAIN);   // an unsent answer may free the next card
+}
+
 function show_card(card) {
-  const made = make_card(card, (verdicts) => answer(card, verdicts), undo);
+  const made = make_card(card, (verdicts) => answer(card, verdicts), undo, state.question);
   state.shown = {card, made, since: performance.now(), hidden: 0};
   main.replaceChildren(card.replaces ? h('p', {class: 'soft'}, TEXT.question.changing) : '', made.element);
   made.element.dataset.query = card.query;
@@ -97,6 +108,7 @@ function take_back(id) {
 const as_card = (c) => ({query: c.query, kind: c.kind, template: c.template, members: c.answers.map((a) => a[0]), answers: c.answers, ticket: c.ticket});
 
 document.addEventListener('visibilitychange', () => {
+  if (!state.shown && !document.hidden) fetch_cards();
   if (!state.shown) return;
   if (document.hidden) state.shown.left = performance.now();
   else if (state.shown.left) state.shown.hidden += performance.now() - state.shown.left;
@@ -138,7 +150,7 @@ async function refresh_view() {
     if (state.view !== name) return;
     if (name === 'mine') main.replaceChildren(my_answers(found.cards, change, (c) => { take_back(c.uuid); setTimeout(refresh_view, 400); }));
     else if (name === 'review') main.replaceChildren(review(found, settle));
-    else if (name === 'board') main.replaceChildren(dashboard(found, state.owner));
+    else show_standing(found);
   } catch (e) {
     notice(e.message || TEXT.offline(0));
   }
@@ -157,31 +169,50 @@ function settle(query, member, verdict) {
   setTimeout(refresh_view, 2500);
 }
 
+// The header and the dashboard show the same figures.
+function show_standing(d) {
+  document.getElementById('run').textContent = d.run;
+  document.getElementById('known').textContent = d.known ? TEXT.known(number(d.known), number(d.answers)) : '';
+  if (state.view === 'board') main.replaceChildren(dashboard(d, state.owner));
+}
+
 async function poll() {
   if (!document.hidden) {
     try {
-      const d = await get('/api/standing');
-      document.getElementById('run').textContent = d.run;
-      document.getElementById('known').textContent = d.known ? TEXT.known(number(d.known), number(d.answers)) : '';
-      if (state.view === 'board') main.replaceChildren(dashboard(d, state.owner));
+      show_standing(await get('/api/standing'));
     } catch { /* shown elsewhere */ }
-    if (!state.shown || state.queue.length < 2) fetch_cards();
+    if (state.shown && state.queue.length < 2) fetch_cards();
   }
   setTimeout(poll, state.view === 'board' || !state.shown ? POLL : SLOW_POLL);
 }
 
 // --- keys ---
 
-function help() {
+function open_help(close, ...content) {
   const dialog = document.getElementById('help');
-  dialog.replaceChildren(h('h1', {tabindex: '-1', autofocus: true}, TEXT.help_title), h('div', {class: 'columns'}, TEXT.help.map(([title, rows]) =>
-    h('section', {}, h('h2', {}, title), h('dl', {}, rows.flatMap(([k, text]) => [h('dt', {}, key(k)), h('dd', {}, text)]))))),
-    h('p', {}, h('button', {type: 'button', onclick: () => dialog.close()}, TEXT.close)));
+  dialog.replaceChildren(...content, h('p', {}, h('button', {type: 'button', onclick: () => dialog.close()}, close)));
   dialog.showModal();
 }
 
-let pointed = null;
-document.addEventListener('pointerover', (e) => { pointed = e.target.closest?.('[data-sample]') ?? null; });
+const instructions = () => [h('h1', {tabindex: '-1', autofocus: true}, TEXT.instructions), h('p', {class: 'instructions'}, state.instructions)];
+
+function help() {
+  open_help(TEXT.close, ...(state.instructions ? instructions() : []), h('h1', {tabindex: '-1', autofocus: !state.instructions}, TEXT.help_title),
+    h('div', {class: 'columns'}, TEXT.help.map(([title, rows]) =>
+      h('section', {}, h('h2', {}, title), h('dl', {}, rows.flatMap(([k, text]) => [h('dt', {}, key(k)), h('dd', {}, text)]))))));
+}
+
+// Shows the instructions once in this browser, and again when they have changed.
+function greet() {
+  if (!state.instructions || localStorage.getItem('pal-read') === state.instructions) return;
+  localStorage.setItem('pal-read', state.instructions);
+  open_help(TEXT.start, ...instructions());
+  document.getElementById('help').addEventListener('close', () => { if (state.shown) state.shown.since = performance.now(); }, {once: true});
+}
+
+let pointed = null;   // the picture that the pointer, the focus or a key chose last
+for (const how of ['pointerover', 'focusin', 'chosen'])
+  document.addEventListener(how, (e) => { pointed = e.target.closest?.('[data-sample]') ?? e.target.querySelector?.(':scope > [data-sample]') ?? null; });
 document.addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.isComposing || event.repeat || document.querySelector('dialog[open]')) return;
   const letter = event.key.toLowerCase();
@@ -189,7 +220,7 @@ document.addEventListener('keydown', (event) => {
   if (event.key === '?') help();
   else if (event.key === 'Backspace') undo();
   else if (event.key === 'Escape' && state.view !== 'answer') open_view('answer');
-  else if (letter === 'z') pointed ? enlarge(Number(pointed.dataset.sample)) : state.shown && enlarge(state.shown.card.template);
+  else if (letter === 'z') pointed?.isConnected ? enlarge(Number(pointed.dataset.sample)) : state.shown && enlarge(state.shown.card.template);
   else if (letter === 'm') open_view('mine');
   else if (letter === 'p') open_view('board');
   else used = state.view === 'answer' && state.shown !== null && state.shown.made.press(event);

@@ -45,7 +45,7 @@ export function dashboard(d, owner) {
   const B = TEXT.board;
   const implied = Math.max(0, (d.known ?? 0) - (d.told ?? 0));
   const left = d.budget > 0 ? Math.max(0, d.budget - (d.answered ?? 0)) : d.open ?? 0;
-  const each = d.answers > 0 ? d.seconds / d.answers : 0;
+  const each = d.timed > 0 ? d.seconds / d.timed : 0;   // imported answers have no time
   const told = (d.history ?? []).map((p) => [p[0], Math.min(p[0], p[1])]);
   const body = [h('h1', {tabindex: '-1'}, B.title),
     h('div', {class: 'figures'}, figure(number(implied), B.implied, true), figure(number(d.told ?? 0), B.told), figure(number(d.answers ?? 0), B.answers),
@@ -56,6 +56,7 @@ export function dashboard(d, owner) {
     h('div', {class: 'bars'}, d.budget > 0 ? bar(d.answered ?? 0, d.budget, B.budget(number(d.answered ?? 0), number(d.budget))) : null,
       d.classes > 0 ? bar(d.answered ?? 0, d.samples * d.classes, B.pairs(number(d.answered ?? 0), number(d.samples * d.classes))) : null,
       each > 0 && left > 0 ? h('span', {}, B.forecast(duration(left * each), number(left))) : null)];
+  if (d.unused) body.push(h('p', {class: 'note'}, B.unused(d.unused, number(d.no ?? 0))));
   const plots = h('div', {class: 'plots'});
   if ((d.history ?? []).length > 1) {
     plots.append(plot(B.plot_known, [{points: d.history.map((p) => [p[0], p[1]])}, {class: 'second', points: told}]),
@@ -65,7 +66,7 @@ export function dashboard(d, owner) {
   body.push(plots);
   if (d.accuracy.length === 0) body.push(h('p', {}, B.no_accuracy));
   if ((d.people ?? []).length > 0) {
-    body.push(h('h2', {}, B.people), table([B.name, B.count, B.back, B.pace, B.gold], d.people.map((p) => [p.name, number(p.answers), p.taken_back, p.seconds.toFixed(1),
+    body.push(h('h2', {}, B.people), table([B.name, B.count, B.back, B.pace, B.gold], d.people.map((p) => [p.name, number(p.answers), p.taken_back, p.seconds > 0 ? p.seconds.toFixed(1) : '–',
       p.gold ? `${p.gold[0]} / ${p.gold[1]}` : '–'])));
   }
   if (d.agreement) body.push(h('p', {}, d.agreement.questions > 0 ? B.agreement(number(d.agreement.questions), percent(d.agreement.raw), d.agreement.fleiss.toFixed(2)) : B.no_agreement));

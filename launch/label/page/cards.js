@@ -1,6 +1,6 @@
 // cards: one question on the screen: a single picture with buttons, or a grid of tiles to mark.
 //
-// A card is {query, kind, template, members, examples, ticket, node?, answers?, replaces?}. When it is filled in, done(verdicts)
+// A card is {query, kind, template, members, examples, ticket, class?, node?, answers?, replaces?}. When it is filled in, done(verdicts)
 // gets [[member, verdict]…]. A verdict means "the same as the template", so a tile marked in an outliers grid is a no.
 import {TEXT} from '/texts.js';
 import {enlarge, h, key, picture} from '/dom.js';
@@ -9,14 +9,23 @@ const TILE_KEYS = ['1', '2', '3', '4', '5', 'q', 'w', 'e', 'r', 't', 'a', 's', '
 const MARKS = {marked: '✓', unsure: '?', broken: '✕'};
 const LONG_PRESS = 500;   // milliseconds
 
-export function make_card(card, done, undo) {
-  return card.members.length === 1 ? new Single(card, done, undo) : new Grid(card, done, undo);
+// own: the user's question; '': the page's own for each kind.
+export function make_card(card, done, undo, own) {
+  return card.members.length === 1 ? new Single(card, done, undo, own) : new Grid(card, done, undo, own);
+}
+
+const filled = (text, card) => typeof text === 'function' ? text(card.node) : text;
+
+function heading(card, kind, own) {
+  const Q = TEXT.question;
+  if (!own) return h('h1', {tabindex: '-1'}, filled(Q[kind], card));
+  return [h('h1', {tabindex: '-1'}, own), Q.own[kind] ? h('p', {class: 'how'}, filled(Q.own[kind], card)) : null];
 }
 
 function template_side(card) {
   if (card.template < 0) return h('div', {class: 'side'});
   return h('div', {class: 'side'},
-    h('div', {class: 'template'}, h('p', {}, card.kind === 'coarse' ? TEXT.template_coarse : TEXT.template), zoomable(card.template)),
+    h('div', {class: 'template'}, h('p', {}, (card.kind === 'coarse' ? TEXT.template_coarse : TEXT.template)(card.class)), zoomable(card.template)),
     card.examples?.length ? h('div', {}, h('p', {}, TEXT.examples), h('div', {class: 'examples'}, card.examples.map((id) => zoomable(id)))) : null);
 }
 
@@ -31,18 +40,19 @@ function action(name, letter, click, main = false) {
 }
 
 class Single {
-  constructor(card, done, undo) {
+  constructor(card, done, undo, own) {
     this.card = card;
     this.done = done;
     const coarse = card.kind === 'coarse';
-    const question = coarse ? TEXT.question.coarse_one(card.node) : card.kind === 'outliers' ? TEXT.question.outliers_one : TEXT.question.pair;
+    const kind = coarse ? 'coarse_one' : card.kind === 'outliers' ? 'outliers_one' : 'pair';
+    const plain = coarse || own;   // yes and no, not same and different
     const say = (verdict) => () => this.say(verdict);
     this.element = h('section', {},
-      h('h1', {tabindex: '-1'}, question),
+      heading(card, kind, own),
       h('div', {class: 'card pair'}, template_side(card),
-        h('div', {class: 'side'}, h('div', {class: 'template other'}, h('p', {}, TEXT.candidate), zoomable(card.members[0])))),
+        h('div', {class: 'side'}, h('div', {class: 'template other'}, h('p', {}, own ? TEXT.candidate_own : TEXT.candidate), zoomable(card.members[0])))),
       h('div', {class: 'actions'},
-        action(coarse ? TEXT.say.yes_coarse : TEXT.say.yes, 'Y', say('yes'), true), action(coarse ? TEXT.say.no_coarse : TEXT.say.no, 'N', say('no'), true),
+        action(plain ? TEXT.say.yes_plain : TEXT.say.yes, 'Y', say('yes'), true), action(plain ? TEXT.say.no_plain : TEXT.say.no, 'N', say('no'), true),
         action(TEXT.say.unsure, 'U', say('unsure')), action(TEXT.say.skip, 'S', say('skip')), action(TEXT.say.broken, 'B', say('broken')),
         action(TEXT.say.undo, '⌫', undo)));
   }
@@ -57,7 +67,7 @@ class Single {
 }
 
 class Grid {
-  constructor(card, done, undo) {
+  constructor(card, done, undo, own) {
     this.card = card;
     this.done = done;
     this.marked_means = card.kind === 'outliers' ? 'no' : 'yes';
@@ -68,9 +78,8 @@ class Grid {
     this.grid.addEventListener('pointermove', (e) => this.paint(e));
     for (const end of ['pointerup', 'pointercancel', 'pointerleave']) this.grid.addEventListener(end, () => this.end());
     this.grid.addEventListener('contextmenu', (e) => e.preventDefault());
-    const question = TEXT.question[card.kind];
     this.element = h('section', {},
-      h('h1', {tabindex: '-1'}, typeof question === 'function' ? question(card.node) : question),
+      heading(card, card.kind, own),
       h('div', {class: 'card'}, template_side(card), this.grid),
       h('div', {class: 'actions'},
         action(TEXT.say.done, 'Space', () => this.submit(), true), action(TEXT.say.all_unsure, 'U', () => this.all('unsure')),
@@ -142,7 +151,10 @@ class Grid {
     const letter = event.key.toLowerCase();
     const digit = /^Digit([1-5])$/.exec(event.code);   // with Shift, event.key is another character
     const at = TILE_KEYS.indexOf(digit ? digit[1] : letter);
-    if (at >= 0 && at < this.tiles.length) this.toggle(at, event.shiftKey ? 'unsure' : event.altKey ? 'broken' : 'marked');
+    if (at >= 0 && at < this.tiles.length) {
+      this.toggle(at, event.shiftKey ? 'unsure' : event.altKey ? 'broken' : 'marked');
+      this.tiles[at].dispatchEvent(new CustomEvent('chosen', {bubbles: true}));
+    }
     else if (letter === ' ') this.submit();
     else if (letter === 'u') this.all('unsure');
     else if (letter === 'x') this.all('skip');

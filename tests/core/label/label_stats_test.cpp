@@ -40,6 +40,10 @@ TEST(LabelStanding, CountsWhatFollowsAndFindsTheChain) {
   EXPECT_EQ(s.unsure, 1);
   EXPECT_EQ(s.history.back().known, 10);
   EXPECT_NEAR(s.seconds, 24, 1e-9);
+  EXPECT_EQ(s.timed, 6);
+  EXPECT_EQ(s.no, 2);
+  ledger.record_answers({{4, 5, 6, oracle::Verdict::no, "imported"}});
+  EXPECT_EQ(look().timed, 6) << "an imported answer without a time does not change the pace";
   EXPECT_EQ(s.examples.at(s.store->component(0)), (std::vector<int64_t>{0, 1, 2}));
   ASSERT_EQ(s.disputes.size(), 1u);
   EXPECT_EQ(s.disputes[0].answer.query, 3);

@@ -77,8 +77,9 @@ struct TestPage {
       return PageImage{"image/png", "png of " + std::to_string(sample)};
     }
     std::shared_ptr<const label::LabelStats> stats() const override { return look_(page_.ledger); }
-    RunFacts facts() const override { return {"<b>run</b>", kSamples, 10}; }
+    RunFacts facts() const override { return page_.facts; }
     std::string node_name(int64_t) const override { return "<i>shoes</i>"; }
+    std::string class_name(int64_t sample) const override { return sample == 0 ? "<i>boot</i>" : ""; }
     std::string exported(const std::string& name) const override { return "content of " + name; }
     void log(const std::string& line) const override {
       const std::lock_guard<std::mutex> lock(page_.mutex);
@@ -100,6 +101,7 @@ struct TestPage {
   std::atomic<double> now{100};
   std::mutex mutex;
   std::vector<std::string> log;
+  RunFacts facts{"<b>run</b>", kSamples, 10};
   Run run;
   LabelPage page;
   const int hosts_port;

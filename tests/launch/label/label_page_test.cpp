@@ -46,31 +46,49 @@ class LabelPageTest : public testing::Test {
 };
 
 TEST_F(LabelPageTest, AFirstVisitTradesTheLinkForACookieOnce) {
-  PageRequest r = t.get("/", "");
-  r.parameters["token"] = t.people.link("bob");
-  const PageResponse first = t.page.handle(r);
+  const auto enter = [&](const std::string& token, const std::string& cookie) {
+    return t.post("/api/enter", cookie, json{{"token", token}}.dump());
+  };
+  const std::string link = t.people.link("bob");
+  // A preview of the link, by GET or HEAD, does not use it up.
+  PageRequest look = t.get("/", "");
+  look.parameters["token"] = link;
+  for (const char* method : {"HEAD", "GET", "GET"}) {
+    look.method = method;
+    const PageResponse seen = t.page.handle(look);
+    EXPECT_EQ(seen.status, 200);
+    EXPECT_EQ(header(seen, "Set-Cookie"), "");
+    EXPECT_EQ(seen.body.find(link), std::string::npos);
+    EXPECT_EQ(t.people.link("bob"), link);
+  }
+  EXPECT_EQ(t.page.handle(t.get("/enter.js", "")).type, "text/javascript; charset=utf-8");
+  const PageResponse first = t.page.handle(enter(link, ""));
   EXPECT_EQ(first.status, 200);
   const std::string cookie = header(first, "Set-Cookie");
   for (const char* part : {"HttpOnly", "SameSite=Strict", "Path=/"}) EXPECT_NE(cookie.find(part), std::string::npos);
   const PageResponse stranger = t.page.handle(t.get("/", ""));
   EXPECT_EQ(stranger.type, "text/html; charset=utf-8");
-  EXPECT_NE(stranger.body.find("<p>Open this page with the link"), std::string::npos) << stranger.body;
-  EXPECT_EQ(first.body.find(r.parameters["token"]), std::string::npos);
-  expect_refused(r, 403);  // replayed
-  r.parameters["token"] = std::string(64, '0');
-  expect_refused(r, 403);
-  r.parameters["token"] = "";
-  expect_refused(r, 403);
+  EXPECT_NE(stranger.body.find("<p>Open this page with your link"), std::string::npos) << stranger.body;
+  expect_refused(enter(link, ""), 403);  // replayed
+  for (const std::string& unknown : {std::string(64, '0'), std::string()}) expect_refused(enter(unknown, ""), 403);
+  expect_refused(t.post("/api/enter", "", "{\"token\": 1}"), 400);
+  PageRequest foreign = enter(t.people.link("bob"), "");
+  foreign.origin = "http://evil.example";
+  expect_refused(foreign, 403);
   const std::string mine = cookie.substr(0, cookie.find(';'));
   EXPECT_EQ(t.page.handle(t.get("/", mine)).status, 200);
-  // Whoever has a session may open a used link of theirs again, and another person's takes its place.
-  r = t.get("/", bob);
-  r.parameters["token"] = t.tokens.link("bob", 0);
-  EXPECT_EQ(header(t.page.handle(r), "Set-Cookie"), "");
-  r.parameters["token"] = t.tokens.link("ann", 0);
-  expect_refused(r, 403);
-  r.parameters["token"] = t.people.link("ann");
-  EXPECT_NE(header(t.page.handle(r), "Set-Cookie"), "");
+  // A person with a session may open a used link of theirs again, and another person's takes its place.
+  const PageResponse again = t.page.handle(enter(t.tokens.link("bob", 0), bob));
+  EXPECT_EQ(again.status, 200);
+  EXPECT_EQ(header(again, "Set-Cookie"), "");
+  expect_refused(enter(t.tokens.link("ann", 0), bob), 403);
+  EXPECT_NE(header(t.page.handle(enter(t.people.link("ann"), bob)), "Set-Cookie"), "");
+  for (const std::string& line : t.log) {
+    for (const char* name : {"ann", "bob"}) {
+      for (int64_t number = 0; number < 4; ++number)
+        EXPECT_EQ(line.find(t.tokens.link(name, number)), std::string::npos) << "a link in the log: " << line;
+    }
+  }
 }
 
 TEST_F(LabelPageTest, NothingIsServedWithoutASession) {
@@ -201,10 +219,9 @@ TEST_F(LabelPageTest, RatesAreLimited) {
   t.now = t.now + 1;
   EXPECT_EQ(t.page.handle(t.post("/api/undo", bob, "{}")).status, 400);
   int guesses = 0;
-  PageRequest guess = t.get("/", "");
   for (int k = 0; k < 50; ++k) {
-    guess.parameters["token"] = std::string(62, '0') + std::to_string(10 + k);
-    guesses += t.page.handle(guess).status == 403;
+    const std::string token = std::string(62, '0') + std::to_string(10 + k);
+    guesses += t.page.handle(t.post("/api/enter", "", json{{"token", token}}.dump())).status == 403;
   }
   EXPECT_EQ(guesses, 20);
 }
@@ -230,6 +247,31 @@ TEST_F(LabelPageTest, FromTheQuestionToTheAnswerAndBack) {
   const PageResponse r = t.page.handle(t.get("/api/questions", cookie));
   EXPECT_EQ(r.type, "application/json");
   EXPECT_EQ(json::parse(r.body)["person"], "<script>alert(1)</script>");
+}
+
+TEST_F(LabelPageTest, TheUsersWordsAreData) {
+  t.facts.words = {"Is <b>this</b> the same \"patient\"?", "line 1\n<script>line 2</script>"};
+  const PageResponse r = get("/api/questions");
+  EXPECT_EQ(r.type, "application/json");
+  const json found = json::parse(r.body);
+  EXPECT_EQ(found["question"], t.facts.words.question);
+  EXPECT_EQ(found["instructions"], t.facts.words.instructions);
+  EXPECT_EQ(found["cards"][0]["class"], "<i>boot</i>");
+  EXPECT_FALSE(found["cards"][1].contains("class")) << "it is not known";
+  EXPECT_EQ(found["why"], "");
+}
+
+TEST_F(LabelPageTest, WithoutACardThePageSaysWhy) {
+  for (int64_t query = 1; query <= 20; ++query) {
+    t.now = t.now + 5;
+    const std::string uuid = std::string(29, 'a') + std::to_string(100 + query);
+    ASSERT_EQ(post("/api/answer", t.card("ann", query, uuid, "skip")).status, 200);
+  }
+  EXPECT_EQ(json::parse(get("/api/questions").body)["why"], "the questions that are left are with other people");
+  TestPage none([](const oracle::Ledger&) { return nullptr; }, {}, TestPage::kPort, 0);
+  none.facts.why = "the budget of 60 questions is spent";
+  const PageResponse r = none.page.handle(none.get("/api/questions", none.cookie("ann")));
+  EXPECT_EQ(json::parse(r.body)["why"], none.facts.why);
 }
 
 TEST_F(LabelPageTest, TheOwnerSettles) {

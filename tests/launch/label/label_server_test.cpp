@@ -16,8 +16,8 @@ std::shared_ptr<const label::LabelStats> nothing_known(const oracle::Ledger&) { 
 
 class LabelServerTest : public testing::Test {
  protected:
-  LabelServerTest()
-      : server({"127.0.0.1", 0, 1.0, 1.0, 64}),
+  explicit LabelServerTest(double seconds = 1)
+      : server({"127.0.0.1", 0, seconds, seconds, {64, 16, 32}}),
         t(nothing_known, {}, server.port(), 200),
         thread([this] { server.run(t.page); }) {
     host = "127.0.0.1:" + std::to_string(server.port());
@@ -85,6 +85,70 @@ TEST_F(LabelServerTest, WhatIsTooLargeOrBroken) {
     EXPECT_TRUE(wire.closed);
   }
   EXPECT_EQ(status(ask("GET / HTTP/1.1\r\n")), 200) << "and it goes on";
+}
+
+TEST_F(LabelServerTest, OnlyAPostHasABodyAndOfOneLength) {
+  const std::string hidden = "GET /api/mine HTTP/1.1\r\n" + headers() + "\r\n";
+  const std::string length = "Content-Length: " + std::to_string(hidden.size()) + "\r\n";
+  const std::string card = t.card("ann", 1, std::string(32, 'a'));
+  for (const std::string& twice :
+       {"GET /api/standing HTTP/1.1\r\n" + headers() + length + "\r\n" + hidden,
+        "HEAD / HTTP/1.1\r\n" + headers() + length + "\r\n" + hidden,
+        "GET / HTTP/1.1\r\n" + headers() + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden,
+        "POST /api/answer HTTP/1.1\r\n" + headers() + "Content-Length: " + std::to_string(card.size()) +
+            "\r\nTransfer-Encoding: chunked\r\n\r\n" + card + hidden,
+        "POST /api/answer HTTP/1.1\r\n" + headers() +
+            "Content-Length: 4\r\nContent-Length: " + std::to_string(card.size()) + "\r\n\r\n" + card + hidden}) {
+    Wire wire(server.port());
+    wire.send(twice);
+    const std::string all = wire.read(3);
+    EXPECT_EQ(status(all), 400) << twice << all;
+    EXPECT_EQ(all.find("HTTP/1.1", 5), std::string::npos) << all;
+    EXPECT_TRUE(wire.closed);
+  }
+  EXPECT_TRUE(t.ledger.all_answers().empty());
+}
+
+TEST_F(LabelServerTest, OnlyJsonIsRead) {
+  for (const char* type : {"multipart/form-data; boundary=x", "multipart/form-data", "text/plain",
+                           "application/x-www-form-urlencoded", ""}) {
+    for (const bool session : {true, false}) {
+      Wire wire(server.port());
+      wire.send("POST /api/answer HTTP/1.1\r\nHost: " + host + "\r\nOrigin: http://" + host + "\r\n" +
+                (session ? "Cookie: " + cookie + "\r\n" : "") + "Content-Type: " + type +
+                "\r\nContent-Length: 9\r\n\r\n--x--\r\n\r\n");
+      const std::string all = wire.read(3);
+      EXPECT_EQ(status(all), session ? 415 : 401) << type << all;
+      EXPECT_EQ(all.find("EXCEPTION"), std::string::npos) << all;
+      EXPECT_EQ(all.find("Set-Cookie"), std::string::npos) << all;
+      EXPECT_TRUE(wire.closed);
+    }
+  }
+}
+
+class LabelPatientServerTest : public LabelServerTest {
+ protected:
+  LabelPatientServerTest() : LabelServerTest(60) {}
+};
+
+TEST_F(LabelPatientServerTest, ManySlowSocketsOfOneAddressLeaveRoomForOthers) {
+  std::vector<std::unique_ptr<Wire>> slow;
+  for (int k = 0; k < 200; ++k) {
+    slow.push_back(std::make_unique<Wire>(server.port(), 2));
+    slow.back()->send("GET / HTTP/1.1\r\nHost: ");
+  }
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(status(ask("GET / HTTP/1.1\r\n")), 200);
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 5);
+  Wire another(server.port(), 2);
+  EXPECT_EQ(status(another.read(5)), 503);
+  EXPECT_TRUE(another.closed);
+  std::string last;
+  {
+    const std::lock_guard<std::mutex> lock(t.mutex);
+    for (const std::string& line : t.log) last += line.find("127.0.0.2") != std::string::npos ? line + "\n" : "";
+  }
+  EXPECT_EQ(last, "refused 503 CONNECT - from 127.0.0.2: this address has 32 connections open: close some\n");
 }
 
 TEST_F(LabelServerTest, WhoIsSlowIsCutOff) {

@@ -16,9 +16,12 @@ namespace pal::launch {
 
 class Wire {
  public:
-  explicit Wire(int port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  // From 127.0.0.`host`.
+  explicit Wire(int port, uint32_t host = 1) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in to{};
     to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + host);
+    bind(socket_, reinterpret_cast<sockaddr*>(&to), sizeof(to));
     to.sin_port = htons(static_cast<uint16_t>(port));
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     open = connect(socket_, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0;

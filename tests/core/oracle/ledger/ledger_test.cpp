@@ -92,6 +92,7 @@ TEST_F(LedgerTest, ReplaysWhatWasRecorded) {
   std::vector<Query> none;
   ledger.record_queries(none, {"captcha", 5, 150});
   EXPECT_EQ(ledger.rounds(), 6) << "a round without a question is a round";
+  EXPECT_EQ(ledger.rounds_asked(), 2);
   EXPECT_EQ(ledger.open_queries()[1].members, (std::vector<int64_t>{6, 5})) << "in the order asked";
   EXPECT_EQ(ledger.queries()[1].sampler, "coarse") << "a query's own sampler";
   const std::vector<RecordedAnswer> all = ledger.all_answers();
