@@ -107,14 +107,15 @@ void Trainer::begin(const std::optional<Origin>& origin) {
 
 void Trainer::open_rounds() {
   if (!run_.oracle.asks()) return;
-  const QuestionContext of{subset_,
-                           data_->labels(),
-                           data_->parents(),
-                           [this](int64_t sample) { return data_->id(sample); },
-                           [this](const std::vector<int64_t>& samples) { return eval::pixels(*data_, samples); },
-                           [this](int64_t step) {
-                             if (control_.faults) control_.faults->before_round(step);
-                           }};
+  const QuestionContext of{
+      subset_,
+      data_->labels(),
+      data_->parents(),
+      [this](int64_t sample) { return data_->id(sample); },
+      [this](const std::vector<int64_t>& samples) { return eval::inputs(*data_, samples, run_.augment, threads_); },
+      [this](int64_t step) {
+        if (control_.faults) control_.faults->before_round(step);
+      }};
   const LedgerLocation ledger{run_dir_ + "/ledger.sqlite", oracle::ledger_run(run_.oracle, data_->fingerprint())};
   rounds_ = std::make_unique<QueryRounds>(run_.oracle, world_, store_, of, ledger, step_);
   stopping_ = rounds_->leaves();
