@@ -29,7 +29,8 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
       {"model",
        fmt::format("{} + projector, {:.2f} M parameters", config::choice_name(model::kBackbones, run_.model.backbone),
                    static_cast<double>(parameters) / 1e6)},
-      {"graph", fmt::format("{}, {} labels known", config::choice_name(graph::kGraphKinds, run_.graph.kind), labeled_) +
+      {"graph", fmt::format("{}, {} {}", config::choice_name(graph::kGraphKinds, run_.graph.kind), labeled_,
+                            run_.graph.groups.empty() ? "labels known" : "samples in groups of " + run_.graph.groups) +
                     (store_.edges().empty() ? "" : fmt::format(", {} weighted pairs", store_.edges().pairs()))},
       {"loss", config::choice_name(loss::kLosses, run_.loss.kind)},
       {"steps",
