@@ -7,10 +7,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <new>
+#include <sstream>
 #include <thread>
 
 #include "dist/comm/world.h"
 #include "kernels/base/error.h"
+#include "launch/printable.h"
 
 namespace pal::launch {
 
@@ -24,6 +26,14 @@ dist::World& Context::start_world() {
 
 namespace {
 
+// A sentence may quote names of files and classes.
+std::string printable_lines(const std::string& text) {
+  std::istringstream lines(text);
+  std::string out;
+  for (std::string line; std::getline(lines, line);) out += (out.empty() ? "" : "\n") + printable(line);
+  return out;
+}
+
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // Prints the error. In a world of several ranks it then ends all of them and does not return.
@@ -32,7 +42,8 @@ int end_with(Exit code, const std::string& sentence, Context& context) {
   std::fflush(stdout);
   // An error that occurs on every rank is printed once: rank 0 prints at once, and its abort ends the other ranks.
   if (many && context.world->rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  std::fprintf(stderr, "%serror: %s\n", many ? (context.world->prefix() + " ").c_str() : "", sentence.c_str());
+  std::fprintf(stderr, "%serror: %s\n", many ? (context.world->prefix() + " ").c_str() : "",
+               printable_lines(sentence).c_str());
   if (many) context.world->abort(static_cast<int>(code));
   if (context.world) context.world->close();  // of one rank: waits for no other
   return static_cast<int>(code);

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <utility>
 
+#include "launch/printable.h"
+
 namespace pal::launch {
 namespace {
 
@@ -117,7 +119,11 @@ void ProgressRate::operator()(int64_t done, int64_t total) {
 
 std::string megabytes(int64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
 
-std::string format_table(const std::vector<std::vector<std::string>>& rows) {
+std::string format_table(const std::vector<std::vector<std::string>>& unsafe) {
+  std::vector<std::vector<std::string>> rows = unsafe;  // with names of classes and people
+  for (std::vector<std::string>& row : rows) {
+    for (std::string& cell : row) cell = printable(cell);
+  }
   std::vector<size_t> widths;
   std::vector<bool> right;
   for (size_t r = 0; r < rows.size(); ++r) {

@@ -62,6 +62,11 @@ void check_between_keys(const Config& config, Completeness completeness) {
     PAL_CHECK(config.has(key), key + " is not set for graph.kind", kind, "give the file as " + key + "=FILE");
   };
   if (kind == "pairs") needs_file("graph.pairs");
+  if (config.has("graph.groups")) {
+    if (kind != "supervised" && kind != "mixed") refuse(config, "graph.kind", "supervised or mixed with graph.groups");
+    if (config.text("oracle.sampler") != "none")
+      refuse(config, "oracle.sampler", "none with graph.groups: answers about classes would contradict the groups");
+  }
   const std::string& labeler = config.text("oracle.labeler");
   if (labeler == "pairs") {
     PAL_CHECK(config.has("oracle.pairs"), "oracle.pairs is not set for oracle.labeler", labeler,

@@ -7,6 +7,7 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <unordered_set>
 
 #include "core/data/feature_set.h"
 #include "core/data/shard_reader.h"
@@ -19,8 +20,8 @@ namespace fs = std::filesystem;
 
 // Names like x-00002-of-00004.h5 give the number of shards: without this check a missing or foreign shard goes
 // unnoticed.
+const std::regex kNumbered(R"((.*)-(\d{5})-of-(\d{5})\.h5)");
 void check_complete(const std::vector<std::string>& files) {
-  static const std::regex kNumbered(R"((.*)-(\d{5})-of-(\d{5})\.h5)");
   std::map<std::string, std::set<std::string>> totals, numbers;  // by the text before the number
   for (const std::string& file : files) {
     std::smatch part;
@@ -41,6 +42,26 @@ void check_complete(const std::vector<std::string>& files) {
 uint64_t mix(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
   return hash ^ hash >> 29;
+}
+
+// Of the images of all shards; the median is that of the shards' medians, each counted by its images.
+SideRange range_of(const std::vector<ShardReader>& shards, SideRange ImageSides::*side) {
+  SideRange all = shards.front().sides().*side;
+  std::vector<std::pair<int32_t, int64_t>> medians;
+  int64_t total = 0, passed = 0;
+  for (const ShardReader& shard : shards) {
+    const SideRange one = shard.sides().*side;
+    if (one.max == 0) return {};
+    all = {std::min(all.min, one.min), 0, std::max(all.max, one.max)};
+    medians.emplace_back(one.median, shard.size());
+    total += shard.size();
+  }
+  std::sort(medians.begin(), medians.end());
+  for (const auto& [median, images] : medians) {
+    if (2 * passed < total) all.median = median;
+    passed += images;
+  }
+  return all;
 }
 
 class ShardedDataset final : public Dataset {
@@ -65,6 +86,9 @@ class ShardedDataset final : public Dataset {
   int64_t size() const override { return begin_.back(); }
   Encoding encoding() const override { return shards_.front().encoding(); }
   std::vector<int32_t> shape() const override { return shape_; }
+  ImageSides sides() const override {
+    return {range_of(shards_, &ImageSides::height), range_of(shards_, &ImageSides::width)};
+  }
   const std::vector<int64_t>& labels() const override { return labels_; }
   const std::vector<std::string>& classes() const override { return shards_.front().classes(); }
   std::vector<int64_t> parents() const override { return shards_.front().parents(); }
@@ -78,6 +102,11 @@ class ShardedDataset final : public Dataset {
   std::string where(int64_t sample) const override {
     const size_t k = shard_of(sample);
     return shards_[k].where(sample - begin_[k]);
+  }
+
+  uint32_t checksum(int64_t sample) const override {
+    const size_t k = shard_of(sample);
+    return shards_[k].image_crc(sample - begin_[k]);
   }
 
   void read(int64_t sample, std::vector<uint8_t>& bytes) const override {
@@ -155,6 +184,28 @@ class ShardedDataset final : public Dataset {
 
 }  // namespace
 
+std::vector<std::string> sample_names(const Dataset& data) {
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < data.size(); ++i) names.push_back(data.id(i));
+  return names;
+}
+
+std::string overlap_warning(const Dataset& train, const Dataset& test) {
+  if (train.fingerprint() == test.fingerprint()) return "the training set and the test set are the same images";
+  std::unordered_set<uint32_t> seen;
+  for (int64_t i = 0; i < train.size(); ++i) seen.insert(train.checksum(i));
+  int64_t shared = 0, last = 0;
+  for (int64_t i = 0; i < test.size(); ++i) {
+    if (test.checksum(i) == 0 || seen.count(test.checksum(i)) == 0) continue;
+    ++shared;
+    last = i;
+  }
+  if (100 * shared <= test.size()) return "";
+  return std::to_string(shared) + " of " + std::to_string(test.size()) +
+         " test images are also in the training set, for instance " + test.id(last) +
+         "; accuracies on them say little about new images";
+}
+
 std::vector<std::string> expand_glob(const std::string& pattern) {
   glob_t found{};
   ::glob(pattern.c_str(), 0, nullptr, &found);
@@ -163,7 +214,24 @@ std::vector<std::string> expand_glob(const std::string& pattern) {
   return files;
 }
 
-std::vector<std::string> dataset_files(const std::string& pattern) {
+std::vector<std::string> shard_files(const std::string& name) {
+  std::vector<std::string> files;
+  const fs::path folder = fs::path(name).parent_path(), stem = fs::path(name).stem();
+  std::error_code failure;
+  if (!name.ends_with(".h5")) return files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder.empty() ? "." : folder, failure)) {
+    const std::string file = entry.path().filename().string();
+    std::smatch part;
+    if (std::regex_match(file, part, kNumbered) && part[1] == stem.string())
+      files.push_back(name.substr(0, name.size() - 3) + file.substr(stem.string().size()));
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+namespace {
+
+std::vector<std::string> files_of(const std::string& pattern) {
   if (fs::is_regular_file(pattern)) return {pattern};
   std::vector<std::string> files;
   if (fs::is_directory(pattern)) {
@@ -172,21 +240,37 @@ std::vector<std::string> dataset_files(const std::string& pattern) {
     }
     PAL_DATA_CHECK(!files.empty(), "the folder holds no *.h5 files", pattern,
                    "give a data set made by `pal data import`");
-  } else {
-    PAL_DATA_CHECK(!fs::exists(pattern), "this is neither a file nor a folder", pattern,
-                   "give a data set made by `pal data import`");
-    files = expand_glob(pattern);
-    PAL_DATA_CHECK(!files.empty(), "this data set does not exist", pattern,
-                   "check the path, or make it with `pal data import`");
+    return files;
   }
-  std::sort(files.begin(), files.end());
+  PAL_DATA_CHECK(!fs::exists(pattern), "this is neither a file nor a folder", pattern,
+                 "give a data set made by `pal data import`");
+  files = expand_glob(pattern);
+  if (files.empty()) files = shard_files(pattern);
+  PAL_DATA_CHECK(!files.empty(), "this data set does not exist", pattern,
+                 "check the path, or make it with `pal data import`");
+  return files;
+}
+
+}  // namespace
+
+std::vector<std::string> dataset_files(const std::string& pattern) { return dataset_files(std::vector{pattern}); }
+
+std::vector<std::string> dataset_files(const std::vector<std::string>& patterns) {
+  if (patterns.size() == 1 && fs::is_regular_file(patterns[0])) return patterns;  // one shard of many is a set, too
+  std::set<std::string> sorted;
+  for (const std::string& pattern : patterns) {
+    for (std::string& file : files_of(pattern)) sorted.insert(std::move(file));
+  }
+  const std::vector<std::string> files(sorted.begin(), sorted.end());
   check_complete(files);
   return files;
 }
 
-std::shared_ptr<Dataset> Dataset::open(const std::string& pattern) {
-  if (is_feature_file(pattern)) return open_features(pattern);
-  return std::make_shared<ShardedDataset>(dataset_files(pattern));
+std::shared_ptr<Dataset> Dataset::open(const std::string& pattern) { return open(std::vector{pattern}); }
+
+std::shared_ptr<Dataset> Dataset::open(const std::vector<std::string>& patterns) {
+  if (patterns.size() == 1 && is_feature_file(patterns[0])) return open_features(patterns[0]);
+  return std::make_shared<ShardedDataset>(dataset_files(patterns));
 }
 
 }  // namespace pal::data

@@ -46,6 +46,8 @@ Npy read_npy(const std::string& path) {
   PAL_DATA_CHECK(std::regex_search(header, part, kType), "the NumPy file does not hold plain numbers", path,
                  "save an array of numbers");
   file.type = part[1];
+  PAL_DATA_CHECK(file.type.find('O') == std::string::npos, "the NumPy file holds Python objects (dtype object)", path,
+                 "save an array of numbers, for instance numpy.stack(rows).astype('float32')");
   PAL_DATA_CHECK(std::regex_search(header, kOrder), "the NumPy file is in Fortran order", path,
                  "save numpy.ascontiguousarray(x)");
   PAL_DATA_CHECK(std::regex_search(header, part, kShape), "the NumPy file has no shape", path,
@@ -109,6 +111,13 @@ FeatureSet from_h5(const std::string& path) {
   const std::vector<int64_t> shape = file.shape("features");
   PAL_DATA_CHECK(shape.size() == 2, path + ": /features has {} dimensions", shape.size(),
                  "write an array (samples, D)");
+  for (const char* name : {"features", "labels"}) {
+    PAL_DATA_CHECK(!file.has(name) || file.written(name), path + ": the array was declared but not (wholly) written",
+                   name, "write it again");
+  }
+  int64_t values = 0;
+  PAL_DATA_CHECK(!__builtin_mul_overflow(shape[0], shape[1], &values) && values < int64_t{1} << 40,
+                 path + ": /features has an impossible shape; rows", shape[0], "write it again");
   set.rows = at::empty(shape, at::kFloat);
   file.read_floats("features", {set.rows.data_ptr<float>(), static_cast<size_t>(set.rows.numel())});
   if (file.has("labels")) set.labels = file.integers("labels");
@@ -144,6 +153,10 @@ FeatureSet read_features(const std::string& path) {
   PAL_DATA_CHECK(set.labels.empty() || static_cast<int64_t>(set.labels.size()) == set.rows.size(0),
                  path + ": there are {} labels", set.labels.size(),
                  "there are " + std::to_string(set.rows.size(0)) + " rows of features");
+  for (const int64_t label : set.labels) {
+    PAL_DATA_CHECK(label >= -1 && label < 1 << 24, path + ": label {} is not the number of a class", label,
+                   "classes are numbered from 0, and -1 is unknown");
+  }
   return set;
 }
 
@@ -154,8 +167,6 @@ class FeatureDataset final : public Dataset {
   explicit FeatureDataset(const std::string& path) : path_(path), set_(read_features(path)) {
     int64_t classes = 0;
     for (int64_t label : set_.labels) classes = std::max(classes, label + 1);
-    PAL_DATA_CHECK(classes <= 1 << 24, path + ": label {} is too large", classes - 1,
-                   "labels are the numbers of classes, from 0");
     for (int64_t c = 0; c < classes; ++c) classes_.push_back(std::to_string(c));
     spread_ = set_.rows.std(0, /*unbiased=*/false).mean().item<double>();
     for (int64_t i = 0; i < size(); ++i) {

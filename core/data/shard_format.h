@@ -9,7 +9,8 @@
 //   /parents         int64 (P)         taxonomy: the parent of each node, C leaves first; −1 root; optional
 //   /parent_names    text (P − C)      of the inner nodes; optional
 // Attributes of the file: pal_format (1), encoding (raw or jpeg), shape (height, width, channels; 0 where images
-// differ), split (optional). Every array but the images' bytes has an attribute crc32c of its own bytes (checked when
+// differ), sides (jpeg: least, median, greatest height, then of the width; optional), split (optional).
+// Every array but the images' bytes has an attribute crc32c of its own bytes (checked when
 // it is there).
 #pragma once
 

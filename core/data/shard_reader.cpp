@@ -97,6 +97,17 @@ void ShardReader::read_header(const io::h5::File& file) {
                    "raw images have 1 or 3 channels and fixed sides");
     shape_.push_back(static_cast<int32_t>(shape[axis]));
   }
+  if (encoding_ == Encoding::raw) sides_ = {{shape_[0], shape_[0], shape_[0]}, {shape_[1], shape_[1], shape_[1]}};
+  if (!file.has_attribute("/", "sides")) return;
+  const std::vector<int64_t> sides = file.integers("/", "sides");
+  PAL_DATA_CHECK(sides.size() == 6, path + ": the attribute sides has {} numbers", sides.size(), "it must have 6");
+  for (const auto& [range, at] : {std::pair(&sides_.height, 0), std::pair(&sides_.width, 3)}) {
+    PAL_DATA_CHECK(
+        sides[at] >= 1 && sides[at] <= sides[at + 1] && sides[at + 1] <= sides[at + 2] && sides[at + 2] <= kMaxSide,
+        path + ": the attribute sides holds impossible values; the first is", sides[at], kAgain);
+    *range = {static_cast<int32_t>(sides[at]), static_cast<int32_t>(sides[at + 1]),
+              static_cast<int32_t>(sides[at + 2])};
+  }
 }
 
 void ShardReader::check_images(const io::h5::File& file) {

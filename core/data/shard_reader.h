@@ -26,6 +26,7 @@ class ShardReader {
   int64_t size() const { return static_cast<int64_t>(crcs_.size()); }
   Encoding encoding() const { return encoding_; }
   const std::vector<int32_t>& shape() const { return shape_; }
+  const ImageSides& sides() const { return sides_; }
   const std::string& split() const { return split_; }
   const std::vector<int64_t>& labels() const { return labels_; }  // empty when the shard has none
   std::vector<int64_t> take_labels() { return std::move(labels_); }
@@ -54,6 +55,7 @@ class ShardReader {
   io::FileHandle handle_;
   Encoding encoding_ = Encoding::raw;
   std::vector<int32_t> shape_;
+  ImageSides sides_;
   std::string split_;
   io::h5::Extent images_, ids_;
   std::vector<uint64_t> offsets_;

@@ -1,8 +1,10 @@
 #include "core/data/shard_writer.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
+#include "core/data/image/jpeg_header.h"
 #include "core/data/shard_format.h"
 #include "core/io/crc32c.h"
 #include "kernels/base/error.h"
@@ -50,12 +52,37 @@ void ShardWriter::note(size_t bytes, uint32_t crc, int64_t label, std::string_vi
   ids_.emplace_back(id);
 }
 
+void ShardWriter::note_size(const uint8_t* data, size_t bytes) {
+  if (spec_.encoding != Encoding::jpeg) return;
+  try {
+    const JpegHeader header = inspect_jpeg(data, bytes, JpegWalk::to_first_scan);
+    heights_.push_back(header.height);
+    widths_.push_back(header.width);
+  } catch (const Error&) {  // bytes that are no JPEG file: the shard then tells no sizes
+  }
+}
+
+void ShardWriter::write_sizes() {
+  std::vector<int64_t> shape(spec_.shape.begin(), spec_.shape.end());
+  if (spec_.encoding == Encoding::jpeg && heights_.size() == crcs_.size()) {
+    std::vector<int64_t> sides;
+    for (std::vector<int32_t>* all : {&heights_, &widths_}) {
+      std::sort(all->begin(), all->end());
+      sides.insert(sides.end(), {all->front(), (*all)[all->size() / 2], all->back()});
+    }
+    shape = {sides[0] == sides[2] ? sides[0] : 0, sides[3] == sides[5] ? sides[3] : 0, 3};  // decoded to RGB
+    file_.set_integers("/", "sides", sides);
+  }
+  file_.set_integers("/", "shape", shape);
+}
+
 bool ShardWriter::restore(size_t bytes, uint32_t crc, int64_t label, std::string_view id) {
   PAL_ASSERT(buffer_.empty(), "samples are restored before others come");
   const uint64_t at = file_.end() + flushed_;
   if (bytes == 0 || at + bytes > file_.handle().size()) return false;
   buffer_.resize(bytes);
   const bool same = file_.handle().read_at(at, buffer_.data(), bytes) && io::crc32c(buffer_.data(), bytes) == crc;
+  if (same) note_size(buffer_.data(), bytes);
   buffer_.clear();
   if (!same) return false;
   flushed_ += bytes;
@@ -75,6 +102,7 @@ void ShardWriter::append(const StoredImage& image) {
                  "there are " + std::to_string(classes) + " classes");
   if (buffer_.size() + image.bytes > kBufferBytes) flush();
   buffer_.insert(buffer_.end(), image.data, image.data + image.bytes);
+  note_size(image.data, image.bytes);
   note(image.bytes, image.crc ? *image.crc : io::crc32c(image.data, image.bytes), image.label, image.id);
 }
 
@@ -103,7 +131,7 @@ void ShardWriter::finish() {
   flush();
   file_.set_integers("/", "pal_format", {kVersion});
   file_.set_text("/", "encoding", spec_.encoding == Encoding::raw ? "raw" : "jpeg");
-  file_.set_integers("/", "shape", {spec_.shape.begin(), spec_.shape.end()});
+  write_sizes();
   if (!spec_.split.empty()) file_.set_text("/", "split", spec_.split);
   file_.make_group("images");
   file_.describe(kBytes, io::h5::Type::u8, static_cast<int64_t>(flushed_), 1);
@@ -126,6 +154,8 @@ void ShardWriter::finish() {
   crcs_ = {};
   labels_ = {};
   ids_ = {};
+  heights_ = {};
+  widths_ = {};
   buffer_ = {};
 }
 

@@ -1,9 +1,9 @@
 // shard_writer: writes one shard of a data set, sample by sample.
 //
-// append() writes image bytes to the file; offsets, checksums, labels and ids stay in memory until finish(), about 50
-// bytes a sample. The same samples give the same file. The shard's name appears only at publish(); a writer that is
-// destroyed earlier removes its file. A staged writer is for imports that survive a kill: its file has a name that the
-// caller chooses, it stays after a kill, and the next process restores its samples.
+// append() writes image bytes to the file; offsets, checksums, labels, sizes and ids stay in memory until finish(),
+// about 60 bytes a sample. The shape of JPEG files is read from their headers. The same samples give the same file. The
+// shard's name appears only at publish(); a writer that is destroyed earlier removes its file. A staged writer is for
+// imports that survive a kill: the caller chooses its file's name, which stays; the next process restores its samples.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace pal::data {
 
 struct ShardSpec {
   Encoding encoding = Encoding::raw;
-  std::vector<int32_t> shape = {0, 0, 0};  // (height, width, channels); 0 where images differ (jpeg only)
+  std::vector<int32_t> shape = {0, 0, 0};  // raw: (height, width, channels)
   std::vector<std::string> classes;        // C; none: the samples have no labels
   std::vector<int64_t> parents;            // the taxonomy: C leaves, then inner nodes; −1 root; or empty
   std::vector<std::string> parent_names;   // of the inner nodes
@@ -54,6 +54,8 @@ class ShardWriter {
  private:
   ShardWriter(ShardSpec spec, std::string target, std::optional<io::PartialFile> partial, io::h5::File file);
   void note(size_t bytes, uint32_t crc, int64_t label, std::string_view id);
+  void note_size(const uint8_t* data, size_t bytes);
+  void write_sizes();
   template <class T>
   void put(const std::string& name, const std::vector<T>& values);
   void put_text(const std::string& name, const std::vector<std::string>& values);
@@ -68,6 +70,7 @@ class ShardWriter {
   std::vector<uint32_t> crcs_;
   std::vector<int64_t> labels_;
   std::vector<std::string> ids_;
+  std::vector<int32_t> heights_, widths_;  // of JPEG files
 };
 
 }  // namespace pal::data

@@ -21,7 +21,7 @@ void check_jpeg(const ShardReader& shard, int64_t sample, const std::vector<uint
 
 }  // namespace
 
-VerifyReport verify_dataset(const std::string& pattern, size_t max_complaints,
+VerifyReport verify_dataset(const std::vector<std::string>& patterns, size_t max_complaints,
                             const std::function<void(int64_t done, int64_t total)>& progress) {
   VerifyReport report;
   const auto complaint_of = [&](const auto& call) {  // whether there was one
@@ -37,7 +37,7 @@ VerifyReport verify_dataset(const std::string& pattern, size_t max_complaints,
 
   std::vector<std::unique_ptr<ShardReader>> shards;
   int64_t total = 0;
-  for (const std::string& file : dataset_files(pattern)) {
+  for (const std::string& file : dataset_files(patterns)) {
     const bool bad = complaint_of([&] {
       shards.push_back(std::make_unique<ShardReader>(file));
       shards.back()->check_ids();
@@ -46,7 +46,7 @@ VerifyReport verify_dataset(const std::string& pattern, size_t max_complaints,
     total = 0;
     for (const auto& shard : shards) total += shard->size();
   }
-  if (report.bad_files == 0 && complaint_of([&] { Dataset::open(pattern); })) ++report.bad_files;
+  if (report.bad_files == 0 && complaint_of([&] { Dataset::open(patterns); })) ++report.bad_files;
 
   std::vector<uint8_t> bytes;
   progress(0, total);

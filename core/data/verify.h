@@ -20,7 +20,7 @@ struct VerifyReport {
 // Checks every offset, label, checksum and JPEG header of every shard, and that the shards belong together. A bad
 // sample or shard does not stop it.
 // progress(done, total) counts samples and is called now and then.
-VerifyReport verify_dataset(const std::string& pattern, size_t max_complaints,
+VerifyReport verify_dataset(const std::vector<std::string>& patterns, size_t max_complaints,
                             const std::function<void(int64_t done, int64_t total)>& progress);
 
 }  // namespace pal::data

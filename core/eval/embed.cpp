@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/comm/rank_slices.h"
+#include "core/data/loader/augment_spec.h"
 #include "core/data/loader/loader.h"
 #include "core/model/encoder.h"
 #include "kernels/base/error.h"
@@ -60,19 +61,22 @@ at::Tensor embed(model::Encoder& encoder, const data::Dataset& data, const std::
   return comm.all_gather_v(embed_slice(encoder, data, samples, own_slice(n, comm), options), counts);
 }
 
-at::Tensor pixels(const data::Dataset& data, const std::vector<int64_t>& samples) {
-  at::Tensor out;
+at::Tensor inputs(const data::Dataset& data, const std::vector<int64_t>& samples, const data::AugmentSpec& augment,
+                  int threads) {
+  const auto n = static_cast<int64_t>(samples.size());
+  const std::vector<int32_t> shape = data.shape();
+  const int64_t size = int64_t{shape[0]} * shape[1] * shape[2];
+  if (data.encoding() != data::Encoding::raw || size == 0) {
+    kernels::AugmentOptions options = data::augment_options(augment, data);
+    for (size_t c = 0; c < 3; ++c) options.mean[c] = 0, options.std[c] = 1;
+    return data::load_center_views(data, samples, options, at::kFloat, threads).flatten(1);
+  }
+  at::Tensor out = at::empty({n, size}, at::kFloat);
   std::vector<uint8_t> bytes;
-  for (size_t n = 0; n < samples.size(); ++n) {
-    data.read(samples[n], bytes);
-    const kernels::ImageView image = data.image(samples[n], bytes);
-    const int64_t size = int64_t{image.height} * image.width * image.channels;
-    if (!out.defined()) out = at::empty({static_cast<int64_t>(samples.size()), size}, at::kFloat);
-    PAL_DATA_CHECK(out.size(1) == size,
-                   "raw pixels need images of one size, but sample " + std::to_string(samples[n]) + " has",
-                   std::to_string(size) + " values", "the first has " + std::to_string(out.size(1)));
-    float* row = out.data_ptr<float>() + static_cast<int64_t>(n) * size;
-    for (int64_t k = 0; k < size; ++k) row[k] = static_cast<float>(image.data[k]) / 255.0f;
+  for (int64_t i = 0; i < n; ++i) {
+    data.read(samples[i], bytes);
+    float* row = out.data_ptr<float>() + i * size;
+    for (int64_t k = 0; k < size; ++k) row[k] = static_cast<float>(bytes[k]) / 255.0f;
   }
   return out;
 }

@@ -10,6 +10,9 @@
 #include "core/comm/comm.h"
 #include "core/data/dataset.h"
 
+namespace pal::data {
+struct AugmentSpec;
+}
 namespace pal::model {
 class Encoder;
 }
@@ -40,7 +43,10 @@ at::Tensor embed_slice(model::Encoder& encoder, const data::Dataset& data, const
 at::Tensor embed(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples,
                  const EmbedOptions& options, comm::Comm& comm);
 
-// (n, H·W·C) pixels scaled to [0, 1]: the baseline without training.
-at::Tensor pixels(const data::Dataset& data, const std::vector<int64_t>& samples);
+// (n, values) the samples themselves, the baseline without training: rows of features; or pixels in [0, 1], those that
+// are stored (raw images of one size), else those of the center view (its side is data.size).
+// Throws Error (usage) where images of several sizes meet data.size=0.
+at::Tensor inputs(const data::Dataset& data, const std::vector<int64_t>& samples, const data::AugmentSpec& augment,
+                  int threads);
 
 }  // namespace pal::eval

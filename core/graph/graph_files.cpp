@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <string_view>
 
+#include "core/io/csv.h"
 #include "core/io/file_handle.h"
 #include "core/io/files.h"
 #include "core/io/h5.h"
@@ -34,9 +36,12 @@ bool split_numbers(std::string_view line, std::vector<double>& values) {
   }
 }
 
+// Reads a line that is no list of numbers; false: it has none to give.
+using ReadWords = std::function<bool(int64_t line, std::string_view row, std::vector<double>& values)>;
+
 // Calls f(line number, values) for every line with numbers. The first line may be a header; empty lines are skipped.
 template <class F>
-void for_each_row(const std::string& path, const F& f) {
+void for_each_row(const std::string& path, const F& f, const ReadWords& words = {}) {
   const std::string text = io::read_whole_file(path);
   std::vector<double> values;
   int64_t line = 0;
@@ -46,7 +51,7 @@ void for_each_row(const std::string& path, const F& f) {
     begin = end + 1;
     ++line;
     if (row.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    if (split_numbers(row, values)) {
+    if (split_numbers(row, values) || (words && words(line, row, values))) {
       f(line, values);
     } else {
       PAL_DATA_CHECK(line == 1, line_of(path, line) + " is not a list of numbers", std::string(row.substr(0, 60)),
@@ -95,23 +100,55 @@ PairsFile read_csr(const std::string& path, int64_t samples) {
 
 }  // namespace
 
-PairsFile read_pairs(const std::string& path, int64_t samples) {
+PairsFile read_pairs(const std::string& path, int64_t samples, const NamesOf& names) {
   if (is_hdf5(path)) return read_csr(path, samples);
+  // i,j[,weight] with names. The first line may be a header: one whose names are not those of samples.
+  const auto read_names = [&](int64_t line, std::string_view row, std::vector<double>& values) {
+    const std::vector<std::string> fields = io::csv_fields(row);
+    if (fields.size() < 2) return false;
+    values.assign(fields.size(), 0);
+    int64_t known = 0;
+    std::string unknown;
+    for (size_t k = 0; k < fields.size(); ++k) {
+      std::vector<double> number;
+      if (split_numbers(fields[k], number) && number.size() == 1) {
+        values[k] = number[0];
+        continue;
+      }
+      if (k >= 2 || (line == 1 && !names)) return false;
+      PAL_DATA_CHECK(names, line_of(path, line) + " names samples", fields[k],
+                     "name the data set that has them with --data");
+      const int64_t sample = names().find(fields[k]);
+      PAL_DATA_CHECK(sample != io::NameIndex::kAmbiguous, line_of(path, line) + ": several samples have the name",
+                     fields[k], "write more of its path");
+      values[k] = static_cast<double>(sample);
+      if (sample == io::NameIndex::kNone)
+        unknown = fields[k];
+      else
+        ++known;
+    }
+    PAL_DATA_CHECK(unknown.empty() || (line == 1 && known == 0), line_of(path, line) + ": no sample has the name",
+                   unknown, "`pal data info DATA --list` shows the names");
+    return unknown.empty();
+  };
   std::vector<WeightedPair> pairs;
   int64_t largest = -1;
-  for_each_row(path, [&](int64_t line, const std::vector<double>& row) {
-    PAL_DATA_CHECK(row.size() == 2 || row.size() == 3, line_of(path, line) + ": numbers", row.size(),
-                   "write i,j or i,j,weight");
-    const int64_t i = index_of(row[0], path, line), j = index_of(row[1], path, line);
-    const auto inside = [&](int64_t s) { return s >= 0 && (s < samples || samples == kAsInFile); };
-    PAL_DATA_CHECK(
-        inside(i) && inside(j), line_of(path, line) + ": sample outside the data set", inside(i) ? j : i,
-        samples == kAsInFile ? "samples are whole numbers from 0" : "samples are 0 to " + std::to_string(samples - 1));
-    largest = std::max({largest, i, j});
-    const double weight = row.size() == 3 ? row[2] : 1.0;
-    PAL_DATA_CHECK(std::isfinite(weight), line_of(path, line) + ": weight", weight, "give a finite one");
-    pairs.push_back({i, j, weight});
-  });
+  for_each_row(
+      path,
+      [&](int64_t line, const std::vector<double>& row) {
+        PAL_DATA_CHECK(row.size() == 2 || row.size() == 3, line_of(path, line) + ": numbers", row.size(),
+                       "write i,j or i,j,weight");
+        const int64_t i = index_of(row[0], path, line), j = index_of(row[1], path, line);
+        const auto inside = [&](int64_t s) { return s >= 0 && (s < samples || samples == kAsInFile); };
+        PAL_DATA_CHECK(inside(i) && inside(j), line_of(path, line) + ": sample outside the data set", inside(i) ? j : i,
+                       samples == kAsInFile ? "samples are whole numbers from 0"
+                                            : "samples are 0 to " + std::to_string(samples - 1));
+        largest = std::max({largest, i, j});
+        const double weight = row.size() == 3 ? row[2] : 1.0;
+        PAL_DATA_CHECK(std::isfinite(weight), line_of(path, line) + ": weight", weight, "give a finite one");
+        pairs.push_back({i, j, weight});
+      },
+      read_names);
   return {samples == kAsInFile ? largest + 1 : samples, std::move(pairs)};
 }
 

@@ -32,6 +32,7 @@ struct GraphSettings {
   double alpha = 0;             // mixed: weight of the labels
   double labeled_fraction = 0;  // share of the training labels that the graph knows
   double label_noise = 0;       // share of the known labels that is redrawn
+  std::string groups;           // FILE:COLUMN, whose values take the place of the labels; "": none
   std::string table;            // table: "zero-one" or a CSV file
   std::string targets;          // regression, ranking: a CSV file; "": none
   std::string pairs;            // weighted pairs: a CSV or HDF5 file; "": none

@@ -92,6 +92,14 @@ std::vector<int64_t> ForeignFile::shape(const std::string& name) const {
   return {dims.begin(), dims.end()};
 }
 
+bool ForeignFile::written(const std::string& name) const {
+  const Quiet quiet;
+  const Id dataset(open_plain(id_, path_, name), H5Dclose);
+  H5D_space_status_t status = H5D_SPACE_STATUS_NOT_ALLOCATED;
+  check(H5Dget_space_status(dataset, &status), path_ + ": " + name + " cannot be read");
+  return status == H5D_SPACE_STATUS_ALLOCATED;
+}
+
 std::vector<int64_t> ForeignFile::integers(const std::string& name) const {
   const Quiet quiet;
   const Id dataset(open_plain(id_, path_, name), H5Dclose);

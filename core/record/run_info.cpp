@@ -75,7 +75,8 @@ void add_run_info(const std::string& run_dir, const RunInfo& info) {
   std::vector<RunInfo> all = read_run_info(run_dir);
   all.push_back(info);
   try {
-    io::write_file_atomically(run_dir + "/machine.json", nlohmann::json(all).dump(2) + "\n");
+    io::write_file_atomically(run_dir + "/machine.json",
+                              nlohmann::json(all).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } catch (const Error&) {
   }
 }

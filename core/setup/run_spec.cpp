@@ -108,6 +108,7 @@ graph::GraphSettings graph_settings(const Config& c) {
   s.alpha = c.real("graph.alpha");
   s.labeled_fraction = c.real("graph.labeled_fraction");
   s.label_noise = c.real("graph.label_noise");
+  s.groups = text_or_empty(c, "graph.groups");
   s.table = c.text("graph.table");
   s.targets = text_or_empty(c, "graph.targets");
   s.pairs = text_or_empty(c, "graph.pairs");

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <optional>
 
 #include "core/data/feature_set.h"
 #include "core/graph/build.h"
 #include "core/graph/graph_files.h"
+#include "core/io/csv.h"
 #include "core/optim/schedule.h"
 #include "core/oracle/oracle.h"
 #include "core/oracle/samplers/samplers.h"
@@ -29,6 +32,23 @@ std::vector<int64_t> draw(const std::vector<int64_t>& from, int64_t count, uint6
   for (int64_t k = 0; k < count; ++k) drawn.push_back(keyed[k].second);
   std::sort(drawn.begin(), drawn.end());
   return drawn;
+}
+
+// Classes of graph.groups: samples of one value of the column. −1: the file has no value for the sample.
+std::vector<int64_t> group_labels(const std::string& groups, const data::Dataset& data) {
+  const io::LabelsByFile values(groups, io::read_manifest_column(groups).rows);
+  std::map<std::string, int64_t> numbers;
+  std::vector<int64_t> labels;
+  int64_t named = 0;
+  for (int64_t i = 0; i < data.size(); ++i) {
+    const std::string* value = values.find(data.id(i));
+    named += value != nullptr;
+    labels.push_back(
+        value && !value->empty() ? numbers.emplace(*value, static_cast<int64_t>(numbers.size())).first->second : -1);
+  }
+  PAL_DATA_CHECK(named > 0, groups + " names none of the samples; the first sample is", data.id(0),
+                 "each row names a file and its group");
+  return labels;
 }
 
 bool uses_labels(graph::GraphKind kind) {
@@ -61,7 +81,8 @@ std::vector<int64_t> training_subset(const RunSpec& spec, const data::Dataset& d
 std::vector<int64_t> known_labels(const RunSpec& spec, const data::Dataset& data, const std::vector<int64_t>& subset) {
   std::vector<int64_t> known(data.size(), -1);
   if (!uses_labels(spec.graph.kind)) return known;
-  const std::vector<int64_t>& labels = data.labels();
+  const std::string& groups = spec.graph.groups;
+  const std::vector<int64_t> labels = groups.empty() ? data.labels() : group_labels(groups, data);
   std::vector<int64_t> labeled;
   for (int64_t s : subset) {
     if (!labels.empty() && labels[s] >= 0) labeled.push_back(s);
@@ -135,7 +156,12 @@ graph::GraphStore make_graph_store(const graph::GraphSettings& settings, const d
   graph::redraw_labels(labels, settings.label_noise, settings.seed);
   store.set_labels(labels);
   if (!settings.pairs.empty()) {
-    std::vector<graph::WeightedPair> pairs = graph::read_pairs(settings.pairs, data.size()).pairs;
+    std::optional<io::NameIndex> names;
+    const auto names_of = [&]() -> const io::NameIndex& {
+      if (!names) names.emplace(data::sample_names(data));
+      return *names;
+    };
+    std::vector<graph::WeightedPair> pairs = graph::read_pairs(settings.pairs, data.size(), names_of).pairs;
     graph::flip_weights(pairs, settings.pair_noise, settings.seed);
     store.set_edges(graph::WeightedEdges(data.size(), std::move(pairs), settings.pairs));
   }
@@ -144,7 +170,8 @@ graph::GraphStore make_graph_store(const graph::GraphSettings& settings, const d
 
 int64_t edge_samples(const RunSpec& spec, int64_t labeled, int64_t trained) {
   const bool pairs = !spec.graph.pairs.empty();
-  if (!pairs && (!uses_labels(spec.graph.kind) || labeled == trained)) return 0;
+  const bool all = labeled == trained && spec.graph.groups.empty();  // members of small groups seldom meet by chance
+  if (!pairs && (!uses_labels(spec.graph.kind) || all)) return 0;
   if (!pairs && labeled == 0 && !spec.oracle.asks()) return 0;
   return static_cast<int64_t>(std::floor(spec.graph.edge_share * static_cast<double>(spec.train.global_batch)));
 }

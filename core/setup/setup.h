@@ -21,7 +21,8 @@ model::ModelSpec model_spec(const RunSpec& spec);
 
 // The samples trained on, ascending: all, or data.limit of them drawn by the seed.
 std::vector<int64_t> training_subset(const RunSpec& spec, const data::Dataset& data);
-// Labels the graph may know: −1 except for graph.labeled_fraction of the subset's labels, drawn by the seed.
+// Labels the graph may know: −1 except for graph.labeled_fraction of the subset's labels, drawn by the seed. With
+// graph.groups the groups take the place of the labels.
 std::vector<int64_t> known_labels(const RunSpec& spec, const data::Dataset& data, const std::vector<int64_t>& subset);
 // Whether the run can ask, known at the start: throws Error for settings whose first round would fail. Returns the
 // settings with oracle.templates decided. labeled: labels that the graph knows.

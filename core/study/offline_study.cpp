@@ -12,6 +12,7 @@
 #include "core/eval/embed.h"
 #include "core/eval/knn.h"
 #include "core/eval/linear_probe.h"
+#include "core/io/cores.h"
 #include "core/oracle/oracle.h"
 #include "core/oracle/relation_count.h"
 #include "core/oracle/round/choose_questions.h"
@@ -26,16 +27,13 @@
 namespace pal::study {
 namespace {
 
-data::FeatureSet study_features(const std::string& path, std::vector<int64_t>* parents) {
+data::FeatureSet study_features(const std::string& path, const setup::RunSpec& spec, std::vector<int64_t>* parents) {
   if (data::is_feature_file(path)) return data::read_features(path);
   const auto data = data::Dataset::open(path);
   std::vector<int64_t> all(static_cast<size_t>(data->size()));
   std::iota(all.begin(), all.end(), int64_t{0});
-  PAL_DATA_CHECK(data->encoding() == data::Encoding::raw,
-                 "the images have different sizes; a study needs features or images of one size", path,
-                 "compute features with `pal embed`, and give that file");
   if (parents) *parents = data->parents();
-  return {eval::pixels(*data, all), data->labels()};
+  return {eval::inputs(*data, all, spec.augment, io::usable_cores()), data->labels()};
 }
 
 // The query rounds of one oracle: what it has asked, and the graph that its answers made.
@@ -177,8 +175,8 @@ void evaluate_point(StudyPoint& p, graph::GraphStore& store, FeatureHead& head, 
 
 StudyData read_study_data(const setup::RunSpec& spec) {
   StudyData data;
-  data::FeatureSet train = study_features(spec.data.train, &data.parents),
-                   test = study_features(spec.data.test, nullptr);
+  data::FeatureSet train = study_features(spec.data.train, spec, &data.parents),
+                   test = study_features(spec.data.test, spec, nullptr);
   for (const auto& [set, key] : {std::pair(&train, "data.train"), std::pair(&test, "data.test")}) {
     const bool all = !set->labels.empty() && *std::min_element(set->labels.begin(), set->labels.end()) >= 0;
     PAL_DATA_CHECK(all, std::string("samples without a label in ") + key,

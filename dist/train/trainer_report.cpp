@@ -29,8 +29,9 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
       {"model",
        fmt::format("{} + projector, {:.2f} M parameters", config::choice_name(model::kBackbones, run_.model.backbone),
                    static_cast<double>(parameters) / 1e6)},
-      {"graph", fmt::format("{}, {} labels known", config::choice_name(graph::kGraphKinds, run_.graph.kind), labeled_) +
-                    (labeled_ > 0 && run_.graph.labeled_fraction == 0
+      {"graph", fmt::format("{}, {} {}", config::choice_name(graph::kGraphKinds, run_.graph.kind), labeled_,
+                            run_.graph.groups.empty() ? "labels known" : "samples in groups of " + run_.graph.groups) +
+                    (labeled_ > 0 && run_.graph.groups.empty() && run_.graph.labeled_fraction == 0
                          ? " (graph.labeled_fraction=0, but oracle.templates=given takes one label of each class)"
                          : "") +
                     (store_.edges().empty() ? "" : fmt::format(", {} weighted pairs", store_.edges().pairs()))},

@@ -115,14 +115,15 @@ void Trainer::open_rounds() {
   if (!oracle_.asks()) return;
   if (const std::string sentence = setup::too_short_to_ask(oracle_, last_step()); !sentence.empty() && !done())
     warnings.push_back(sentence);
-  const QuestionContext of{subset_,
-                           data_->labels(),
-                           data_->parents(),
-                           [this](int64_t sample) { return data_->id(sample); },
-                           [this](const std::vector<int64_t>& samples) { return eval::pixels(*data_, samples); },
-                           [this](int64_t step) {
-                             if (control_.faults) control_.faults->before_round(step);
-                           }};
+  const QuestionContext of{
+      subset_,
+      data_->labels(),
+      data_->parents(),
+      [this](int64_t sample) { return data_->id(sample); },
+      [this](const std::vector<int64_t>& samples) { return eval::inputs(*data_, samples, run_.augment, threads_); },
+      [this](int64_t step) {
+        if (control_.faults) control_.faults->before_round(step);
+      }};
   const LedgerLocation ledger{run_dir_ + "/ledger.sqlite", oracle::ledger_run(run_.oracle, data_->fingerprint())};
   rounds_ = std::make_unique<QueryRounds>(oracle_, world_, store_, of, ledger, step_);
   stopping_ = rounds_->leaves();

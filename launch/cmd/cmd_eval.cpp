@@ -21,6 +21,7 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
+#include "launch/printable.h"
 #include "launch/process/machine.h"
 #include "launch/report/parts.h"
 #include "launch/run/load_config.h"
@@ -186,6 +187,8 @@ int evaluate(const Arguments& args, const setup::RunSpec& spec, dist::World& wor
   const auto start = std::chrono::steady_clock::now();
   Subject s{args, spec, world, data::Dataset::open(args.train), data::Dataset::open(args.test), nullptr, {}, {}};
   check_classes(*s.train, *s.test);
+  const std::string overlap = world.rank() == 0 ? data::overlap_warning(*s.train, *s.test) : "";
+  if (!overlap.empty()) fmt::print(stderr, "warning: {}\n", printable(overlap));
   int64_t step = 0;
   if (args.features != "pixels") {
     const TrainedRun trained = load_trained_run(args.run, spec, world.compute());
@@ -198,10 +201,13 @@ int evaluate(const Arguments& args, const setup::RunSpec& spec, dist::World& wor
     const auto features = [&](const data::Dataset& data, const std::string& name) {
       std::vector<int64_t> all(static_cast<size_t>(data.size()));
       std::iota(all.begin(), all.end(), int64_t{0});
-      return s.encoder ? embed_all(*s.encoder, spec, data, what, world, name) : eval::pixels(data, all);
+      return s.encoder ? embed_all(*s.encoder, spec, data, what, world, name)
+                       : eval::inputs(data, all, spec.augment, setup::compute_threads(spec.train, world.cores()));
     };
     s.a = features(*s.train, "train");
     s.b = features(*s.test, "test");
+    PAL_DATA_CHECK(s.a.size(1) == s.b.size(1), "an image of the test set has {} values", s.b.size(1),
+                   "one of the training set has " + std::to_string(s.a.size(1)) + ": set data.size");
   }
   Json out = {{"command", record::command_line()},
               {"run", args.run},

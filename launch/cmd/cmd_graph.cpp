@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/data/dataset.h"
 #include "core/graph/graph_files.h"
 #include "core/graph/store.h"
 #include "launch/cli.h"
@@ -14,12 +15,19 @@ namespace pal::launch {
 namespace {
 
 struct Arguments {
-  std::string file, out;
+  std::string file, out, data;
   int64_t samples = graph::kAsInFile;
 };
 
 graph::WeightedEdges read_edges(const Arguments& args) {
-  graph::PairsFile file = graph::read_pairs(args.file, args.samples);
+  graph::PairsFile file;
+  if (args.data.empty()) {
+    file = graph::read_pairs(args.file, args.samples);
+  } else {
+    const auto data = data::Dataset::open(args.data);
+    const io::NameIndex names(data::sample_names(*data));
+    file = graph::read_pairs(args.file, data->size(), [&]() -> const io::NameIndex& { return names; });
+  }
   return {file.samples, std::move(file.pairs), args.file};
 }
 
@@ -75,7 +83,10 @@ int run_convert(const Arguments& args) {
 }  // namespace
 
 int cmd_graph(const std::vector<std::string>& arguments, Context&) {
-  CLI::App app("Shows and converts weighted pairs: CSV i,j,weight or an HDF5 CSR group (pal help graph).", "pal graph");
+  CLI::App app(
+      "Shows and converts weighted pairs: CSV i,j,weight (numbers or names of samples) or an HDF5 CSR group (pal help "
+      "graph).",
+      "pal graph");
   app.require_subcommand(1);
   app.footer(
       "Examples:\n  pal graph info pairs.csv --samples 60000\n  pal graph convert pairs.csv pairs.h5 --samples 60000");
@@ -85,11 +96,13 @@ int cmd_graph(const std::vector<std::string>& arguments, Context&) {
       "convert", "Writes the pairs in the other format, chosen by the extension of OUT: .h5, else CSV.");
   for (CLI::App* command : {&info, &convert}) {
     command->add_option("FILE", args.file, "pairs")->required();
+    command->add_option("--data", args.data, "data set whose samples the pairs name");
     command->add_option("--samples", args.samples, "number of samples in the data set (default: taken from the file)")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   }
   convert.add_option("OUT", args.out, "file to write")->required();
-  info.footer("Example:\n  pal graph info pairs.csv --samples 60000");
+  info.footer(
+      "Examples:\n  pal graph info pairs.csv --samples 60000\n  pal graph info names.csv --data data/photos.h5");
   convert.footer("Example:\n  pal graph convert pairs.csv pairs.h5 --samples 60000");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
   return info.parsed() ? run_info(args) : run_convert(args);

@@ -204,6 +204,8 @@ int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
 
   keep_freed_memory();
   RunGraph graph = open_run_graph(args.run);
+  PAL_CHECK(graph.spec.graph.groups.empty(), "the graph of this run knows groups, not classes", graph.spec.graph.groups,
+            "the groups are in that file");
   if (std::filesystem::exists(args.run + "/ledger.sqlite"))
     insert_ledger(graph, oracle::Ledger(args.run + "/ledger.sqlite", oracle::kAnyRun));
   Labels labels(args, graph);

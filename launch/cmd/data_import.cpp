@@ -8,6 +8,7 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/cmd/internal.h"
+#include "launch/printable.h"
 #include "launch/process/signals.h"
 #include "launch/terminal.h"
 
@@ -64,18 +65,25 @@ void print_report(const data::ImportReport& report, double seconds) {
       odd.push_back({std::to_string(count.images), count.kind, count.treatment, count.example});
     fmt::print("\n{}", format_table(odd));
   }
+  const bool unread = std::any_of(report.odd.begin(), report.odd.end(),
+                                  [](const data::OddCount& count) { return count.kind.ends_with(" is not read"); });
+  if (unread)
+    fmt::print(
+        "PAL reads JPEG and PNG; convert the others first, for instance with ImageMagick: "
+        "mogrify -format png *.webp\n");
   if (!report.ignored.empty()) {
     std::string list;
     for (const auto& [what, count] : report.ignored)
-      list += fmt::format("{}{} {}", list.empty() ? "" : ", ", count, what);
+      list += fmt::format("{}{} {}", list.empty() ? "" : ", ", count, printable(what));
     fmt::print("skipped files that are not images: {}\n", list);
   }
+  for (const std::string& note : report.notes) fmt::print("{}\n", printable(note));
   if (report.left_out > 0)
     fmt::print("{} left out; {} lists them with the reasons\n", report.left_out, report.quarantine);
   if (report.resumed > 0) fmt::print("{} images come from an interrupted import\n", report.resumed);
   fmt::print("{} images in {:.1f} s ({:.0f} images/s, {:.0f} MB/s); show them with: pal data info {}\n", samples,
              seconds, static_cast<double>(samples - report.resumed) / seconds,
-             static_cast<double>(bytes) / 1e6 / seconds, report.splits[0].files[0]);
+             static_cast<double>(bytes) / 1e6 / seconds, report.splits[0].data);
 }
 
 }  // namespace
@@ -90,8 +98,10 @@ int run_data_import(DataImport import) {
   const DeferredSignals signals;
   ProgressRate rate("import");
   import.options.progress = [&](int64_t done, int64_t total) { signals.raise(left);
-  rate(done, total);
+  if (total > 0) rate(done, total);
 };
+PAL_CHECK(importer->kind == Importer::files || import.options.test_fraction == 0,
+          "this format has a test split of its own", import.format, "leave --test-fraction out");
 const data::ImportReport report = importer->run(import.options);
 print_report(report, std::max(rate.finish(), 1e-9));
 return static_cast<int>(Exit::ok);
@@ -139,6 +149,13 @@ void add_import_options(CLI::App& command, DataImport& import) {
           "jpeg otherwise")
       ->check(CLI::IsMember({"auto", "jpeg", "raw"}));
   command.add_option("--labels", options.labels, "a CSV file: image,label");
+  command.add_option("--label-column", options.label_column, "head of the CSV column that holds the labels");
+  command.add_option("--path-column", options.path_column, "head of the CSV column that holds the paths");
+  command.add_option("--test-fraction", options.test_fraction,
+                     "share of the images of each class that becomes the test split, x-test.h5, for instance 0.2");
+  command.add_option("--groups", options.groups,
+                     "FILE:COLUMN of a CSV file; images of one value (a patient, a scene) stay in one split");
+  command.add_option("--split-seed", options.split_seed, "seed of that split; default 0");
   command.add_option("--parents", options.parents,
                      "the tree above the classes: a CSV file (child,parent), or wordnet for classes named by wnid");
   command.footer(
@@ -147,7 +164,7 @@ void add_import_options(CLI::App& command, DataImport& import) {
       "The same command resumes a killed import.\n"
       "Examples:\n"
       "  pal data import folder ILSVRC/train data/imagenet.h5 --resize-shorter 256 --parents wordnet\n"
-      "  pal data import images photos data/photos.h5\n"
+      "  pal data import folder photos data/photos.h5 --test-fraction 0.2\n"
       "  pal data import csv birds.csv data/birds.h5 --shards 4\n"
       "  pal data import idx /usr/share/datasets/fashion-mnist data/fashion.h5");
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -14,6 +15,7 @@
 #include "dist/scale/scale_inputs.h"
 #include "kernels/base/error.h"
 #include "launch/cmd/internal.h"
+#include "launch/printable.h"
 #include "launch/terminal.h"
 
 namespace pal::launch {
@@ -26,15 +28,26 @@ struct KnownData {
   std::shared_ptr<data::Dataset> set = nullptr;
   std::optional<int64_t> samples = {};  // that are trained on
 };
+bool is_there(const std::string& data) {
+  return std::filesystem::exists(data) || !data::expand_glob(data).empty() || !data::shard_files(data).empty();
+}
+
+// A data set that is there must pass what `pal train` asks of it. One that is not there is no error: a config may be
+// checked on another machine.
 KnownData look_at_data(const setup::RunSpec& spec) {
   if (spec.data.train.empty()) return {"data.train is empty: set it before you train"};
-  try {
-    const auto data = data::Dataset::open(spec.data.train);
-    const auto trained = static_cast<int64_t>(setup::training_subset(spec, *data).size());
-    return {fmt::format("{}: {} samples, {} trained on", spec.data.train, data->size(), trained), data, trained};
-  } catch (const Error& e) {
-    return {fmt::format("not available: {}", e.what())};
+  if (!is_there(spec.data.train)) return {fmt::format("not available: {} does not exist", spec.data.train)};
+  const auto data = data::Dataset::open(spec.data.train);
+  data::augment_options(spec.augment, *data);
+  const std::vector<int64_t> subset = setup::training_subset(spec, *data);
+  setup::graph_spec(spec.graph, *data);
+  setup::make_graph_store(spec.graph, *data, setup::known_labels(spec, *data, subset));
+  if (!spec.data.test.empty() && is_there(spec.data.test)) {
+    const std::string overlap = data::overlap_warning(*data, *data::Dataset::open(spec.data.test));
+    if (!overlap.empty()) fmt::print(stderr, "warning: {}\n", printable(overlap));
   }
+  const auto trained = static_cast<int64_t>(subset.size());
+  return {fmt::format("{}: {} samples, {} trained on", spec.data.train, data->size(), trained), data, trained};
 }
 
 // What the start of a run would refuse is refused here, with the same sentences.

@@ -1,10 +1,7 @@
 #include "launch/run/ask_round.h"
 
-#include <ATen/ops/tensor.h>
-
 #include <algorithm>
 
-#include "core/data/feature_set.h"
 #include "core/data/loader/augment_spec.h"
 #include "core/eval/embed.h"
 #include "core/oracle/round/choose_questions.h"
@@ -17,16 +14,11 @@
 namespace pal::launch {
 namespace {
 
-at::Tensor inputs_of(const RunGraph& graph, const std::vector<int64_t>& samples) {
-  const std::string& train = graph.spec.data.train;
-  if (data::is_feature_file(train)) return data::read_features(train).rows.index_select(0, at::tensor(samples));
-  return eval::pixels(*graph.data, samples);
-}
-
 // The newest checkpoint embeds the pool; before there is one, the samples themselves are used if the caller allows it.
 at::Tensor embed_pool(const std::string& run, const RunGraph& graph, const std::vector<int64_t>& samples,
                       const AskOptions& ask, comm::Comm& comm) {
-  if (ask.untrained == Untrained::by_inputs && record::checkpoint_steps(run).empty()) return inputs_of(graph, samples);
+  if (ask.untrained == Untrained::by_inputs && record::checkpoint_steps(run).empty())
+    return eval::inputs(*graph.data, samples, graph.spec.augment, ask.threads);
   const TrainedRun trained = load_trained_run(run, graph.spec, comm);
   eval::EmbedOptions options;
   options.what = eval::EmbedWhat::embedding;
@@ -65,7 +57,9 @@ AskedRound ask_round(const std::string& run, const RunGraph& graph, const oracle
                          [&](const std::vector<int64_t>& samples, eval::SampleSlice) {
                            return embed_pool(run, graph, samples, options, comm);
                          },
-                         [&](const std::vector<int64_t>& samples) { return eval::pixels(*graph.data, samples); }});
+                         [&](const std::vector<int64_t>& samples) {
+                           return eval::inputs(*graph.data, samples, graph.spec.augment, options.threads);
+                         }});
   oracle::Chosen chosen = oracle::choose_questions(sampler, graph.store, pool, round);
   oracle::predict_answers(graph.store, pool, chosen.queries);
   asked.queries = std::move(chosen.queries);

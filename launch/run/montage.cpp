@@ -1,9 +1,14 @@
 #include "launch/run/montage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 #include <string>
+#include <utility>
 
 #include "core/data/image/jpeg.h"
+#include "kernels/base/hash.h"
 
 namespace pal::launch {
 namespace {
@@ -71,14 +76,27 @@ void paste(data::Picture& onto, const data::Picture& picture, int32_t top, int32
   }
 }
 
+// Latin letters from U+00C0 to U+017F without their accents; a letter of two is followed by its second one.
+constexpr const char* kLatin[] = {
+    "A",  "A", "A",  "A", "Ae", "A", "AE", "C",  "E",  "E", "E",  "E",  "I", "I", "I",  "I",  "D",  "N", "O",  "O",
+    "O",  "O", "Oe", "x", "O",  "U", "U",  "U",  "Ue", "Y", "Th", "ss", "a", "a", "a",  "a",  "ae", "a", "ae", "c",
+    "e",  "e", "e",  "e", "i",  "i", "i",  "i",  "d",  "n", "o",  "o",  "o", "o", "oe", "/",  "o",  "u", "u",  "u",
+    "ue", "y", "th", "y", "A",  "a", "A",  "a",  "A",  "a", "C",  "c",  "C", "c", "C",  "c",  "C",  "c", "D",  "d",
+    "D",  "d", "E",  "e", "E",  "e", "E",  "e",  "E",  "e", "E",  "e",  "G", "g", "G",  "g",  "G",  "g", "G",  "g",
+    "H",  "h", "H",  "h", "I",  "i", "I",  "i",  "I",  "i", "I",  "i",  "I", "i", "IJ", "ij", "J",  "j", "K",  "k",
+    "k",  "L", "l",  "L", "l",  "L", "l",  "L",  "l",  "L", "l",  "N",  "n", "N", "n",  "N",  "n",  "n", "N",  "n",
+    "O",  "o", "O",  "o", "O",  "o", "OE", "oe", "R",  "r", "R",  "r",  "R", "r", "S",  "s",  "S",  "s", "S",  "s",
+    "S",  "s", "T",  "t", "T",  "t", "T",  "t",  "U",  "u", "U",  "u",  "U", "u", "U",  "u",  "U",  "u", "U",  "u",
+    "W",  "w", "Y",  "y", "Y",  "Z", "z",  "Z",  "z",  "Z", "z",  "s"};
+static_assert(std::size(kLatin) == 0x180 - 0xC0);
+
 // As many letters as fit into `room` pixels; the last ones become dots when not all do.
 void draw_text(data::Picture& onto, std::string text, int32_t top, int32_t left, int32_t room) {
+  text = montage_text(text);
   const auto fit = static_cast<size_t>(room / (kLetterWidth + 1));
   if (text.size() > fit) text = text.substr(0, fit - 2) + "..";
   for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (code >= 0x80 && code < 0xC0) continue;  // the rest of a letter beyond ASCII, whose first byte became '?'
-    const uint8_t* columns = kLetters[(code < 32 || code > 126 ? '?' : code) - 32];
+    const uint8_t* columns = kLetters[static_cast<unsigned char>(c) - 32];
     for (int32_t x = 0; x < kLetterWidth; ++x) {
       for (int32_t y = 0; y < kLetterHeight; ++y) {
         if (columns[x] >> y & 1)
@@ -90,6 +108,25 @@ void draw_text(data::Picture& onto, std::string text, int32_t top, int32_t left,
 }
 
 }  // namespace
+
+std::string montage_text(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const size_t length = byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+    uint32_t letter = length == 1 ? byte : byte & (0x7Fu >> length);
+    for (size_t k = 1; k < length && i + k < text.size(); ++k)
+      letter = letter << 6 | (static_cast<unsigned char>(text[i + k]) & 0x3Fu);
+    i += length;
+    if (letter >= 0x20 && letter < 0x7F)
+      out += static_cast<char>(letter);
+    else if (letter >= 0xC0 && letter < 0x180)
+      out += kLatin[letter - 0xC0];
+    else
+      out += fmt::format("U+{:04X} ", letter);
+  }
+  return out;
+}
 
 data::Picture sample_picture(const data::Dataset& data, int64_t sample) {
   data::JpegDecoder decoder;
@@ -113,15 +150,17 @@ data::Picture sample_picture(const data::Dataset& data, int64_t sample) {
 std::vector<int64_t> montage_samples(const data::Dataset& data, int64_t count) {
   count = std::min(count, data.size());
   std::vector<int64_t> chosen;
-  for (int64_t k = 0; k < count; ++k) chosen.push_back(k * data.size() / count);
-  if (data.labels().empty()) return chosen;
-  // The k-th of each class in turn, until there are enough.
+  // The k-th drawn of each class in turn, until there are enough. Without labels all samples are one class.
   std::vector<std::vector<int64_t>> by_class(data.classes().size() + 1);
   for (int64_t i = 0; i < data.size(); ++i)
-    by_class[static_cast<size_t>(data.labels()[static_cast<size_t>(i)] + 1)].push_back(i);
+    by_class[data.labels().empty() ? 0 : static_cast<size_t>(data.labels()[static_cast<size_t>(i)] + 1)].push_back(i);
   std::erase_if(by_class, [](const auto& samples) { return samples.empty(); });
+  for (std::vector<int64_t>& samples : by_class) {
+    std::sort(samples.begin(), samples.end(), [](int64_t a, int64_t b) {
+      return std::pair(mix(1, static_cast<uint64_t>(a)), a) < std::pair(mix(1, static_cast<uint64_t>(b)), b);
+    });
+  }
   const auto classes = static_cast<int64_t>(by_class.size());
-  chosen.clear();
   for (int64_t k = 0; static_cast<int64_t>(chosen.size()) < count; ++k) {
     const int64_t stride = std::max<int64_t>(classes / count, 1);  // more classes than cells: some of them
     for (int64_t c = 0; c < classes && static_cast<int64_t>(chosen.size()) < count; c += stride) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/data/dataset.h"
@@ -14,8 +15,10 @@ struct MontageOptions {
   int32_t cell = 128;  // pixels of a sample's square
 };
 
-// Samples spread evenly over the set, in its order; with labels, as evenly over the classes as possible.
+// Samples drawn from the set, always the same ones, in its order; with labels, as evenly over the classes as possible.
 std::vector<int64_t> montage_samples(const data::Dataset& data, int64_t count);
+// The text below a picture in ASCII: Latin letters without accents, others by their number, "U+65E5".
+std::string montage_text(const std::string& text);
 // A sample's own pixels, in color.
 data::Picture sample_picture(const data::Dataset& data, int64_t sample);
 data::Picture make_montage(const data::Dataset& data, const MontageOptions& options);

@@ -72,7 +72,7 @@ class Cli(unittest.TestCase):
             "0,1,1\n1,0,2\n": "asymmetric weight",
             "0,1,1\n0,1,2\n": "pair twice with different weights",
             "0,1,nan\n": "f.csv line 1: weight: nan",
-            "0,1,1\nzero,one\n": "f.csv line 2 is not a list of numbers: zero,one",
+            "0,1,1\nzero,one\n": "f.csv line 2 names samples: zero; name the data set",
         }
         for text, words in cases.items():
             self.write("f.csv", text)

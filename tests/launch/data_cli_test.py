@@ -12,66 +12,17 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-PAL = os.path.abspath(sys.argv[1])
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from data_case import PAL, Case, idx  # noqa: E402
+
 FASHION = "/usr/share/datasets/fashion-mnist"
 HEAD = 8192  # where a shard's images begin
 
 
-def idx(magic, sizes, content):
-    return struct.pack(f">{1 + len(sizes)}I", magic, *sizes) + content
-
-
-class Data(unittest.TestCase):
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory(prefix="pal-data-test-")
-        self.addCleanup(temporary.cleanup)
-        self.folder = temporary.name
-        os.makedirs(f"{self.folder}/mnist")
-        os.makedirs(f"{self.folder}/out")
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def bytes(self, name):
-        with open(self.path(name), "rb") as f:
-            return f.read()
-
-    def write(self, name, content):
-        with open(self.path(name), "wb") as f:
-            f.write(content)
-
-    def poke(self, name, at):
-        with open(self.path(name), "r+b") as f:
-            f.seek(at)
-            byte = f.read(1)[0]
-            f.seek(at)
-            f.write(bytes([byte ^ 4]))
-
-    def write_mnist(self, train=50, test=20, side=6):
-        for prefix, n in (("train", train), ("t10k", test)):
-            pixels = bytes((7 * i + n) % 256 for i in range(n * side * side))
-            self.write(f"mnist/{prefix}-images-idx3-ubyte.gz", gzip.compress(idx(0x803, [n, side, side], pixels)))
-            self.write(f"mnist/{prefix}-labels-idx1-ubyte.gz", gzip.compress(idx(0x801, [n], bytes(i % 10 for i in range(n)))))
-
-    def call(self, *args, code=0, **options):
-        """Runs pal; the exit code must be `code`. Returns standard output and standard error."""
-        done = subprocess.run([PAL, "data", *args], cwd=self.folder, capture_output=True, text=True, timeout=60, **options)
-        self.assertEqual(done.returncode, code, f"pal data {' '.join(args)}\n{done.stdout}{done.stderr}")
-        return done.stdout, done.stderr
-
-    def refused(self, *args, code=3, **options):
-        """The one sentence of an error; HDF5 and zlib must not add any of theirs."""
-        err = self.call(*args, code=code, **options)[1]
-        self.assertRegex(err, r"^error: [^\n]*\n$")
-        return err[len("error: "):-1]
-
-    def made(self):
-        return sorted(os.listdir(self.path("out")))
-
+class Data(Case):
     # ---- what works ----------------------------------------------------------------------------------------------
 
     def test_import_info_verify(self):

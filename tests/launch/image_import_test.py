@@ -165,6 +165,17 @@ class ImageImport(unittest.TestCase):
         self.assertEqual(self.samples("out/x.h5")[:2], (files[:3], [7, 0, 2]))
         self.assertEqual(self.samples("out/x-test.h5")[:2], (files[3:], [7, 0]))
 
+    def test_features_that_were_never_written(self):
+        """Declared arrays read as zeros; a huge one does not fit into memory."""
+        for name, shape, chunks, written in (("unwritten", (20, 8), (5, 8), 0), ("partly", (20, 8), (5, 8), 5), ("huge", (2**40, 8), (1024, 8), 0)):
+            with h5py.File(self.path(f"{name}.h5"), "w") as file:
+                features = file.create_dataset("features", shape, "f4", chunks=chunks)
+                features[:written] = 1
+            self.assertIn("declared but not (wholly) written", self.call("info", f"{name}.h5", code=3))
+        with h5py.File(self.path("good.h5"), "w") as file:
+            file.create_dataset("features", data=numpy.ones((20, 8), "f4"), chunks=(5, 8))
+        self.assertRegex(self.call("info", "good.h5"), r"features +8")
+
     def test_what_leads_out_of_a_file_is_refused(self):
         content = numpy.frombuffer(encoded(picture(30, 30), "JPEG"), numpy.uint8)
         with h5py.File(self.path("other.h5"), "w") as file:

@@ -17,6 +17,7 @@ import uuid
 from xml.etree import ElementTree
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from data_case import png  # noqa: E402
 from label_case import Server, rows  # noqa: E402
 from run_case import CLASSES, PAL, RunCase  # noqa: E402
 
@@ -167,6 +168,24 @@ class LabelCli(RunCase):
             server.stop()
         said = self.call("ask", "features", "oracle.sampler=captcha", "--out", "t.json", "--format", "label-studio", code=2)
         self.assertIn("--thumbnails", said)
+
+    def test_jpeg_files_before_training(self):
+        """The pixels choose the questions where nothing is trained."""
+        for i in range(24):
+            os.makedirs(f"{self.folder}/photos", exist_ok=True)
+            with open(f"{self.folder}/photos/{i:02}.png", "wb") as f:
+                f.write(png(12, 12 + i % 2, 80 * (i % 3), seed=i))
+        self.call("data", "import", "images", "photos", "photos.h5")
+        with open(f"{self.folder}/p.yaml", "w") as f:
+            f.write("data: {train: photos.h5, size: 8}\nmodel: {backbone: convnet, widths: [4], projector: [4]}\ngraph: {kind: mixed, labeled_fraction: 0}\ntrain: {steps: 2, global_batch: 8}\noptim: {lr: 0.1}\n")
+        server = Server(PAL, self.folder, "p.yaml", "oracle.sampler=uncertainty", "oracle.templates=discover", "--run-dir", "before")
+        try:
+            client, end = Client(server.links["me"]), time.time() + 60
+            while not client.cards():
+                self.assertLess(time.time(), end, server.log())
+                time.sleep(0.1)
+        finally:
+            server.stop()
 
     def test_beside_a_job(self):
         """The job asks, people answer, the job goes on with their answers; the page never writes its ledger."""

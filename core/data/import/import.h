@@ -30,19 +30,25 @@ struct ImportOptions {
   Overwrite overwrite = Overwrite::refuse;
   std::optional<int> shards;         // per split; more than one: x-00000-of-00004.h5, …; not given: of near 2 GB
   std::vector<std::string> classes;  // names in the order of the labels; empty: the format's own
-  std::function<void(int64_t done, int64_t total)> progress;  // called regularly; may throw to stop the import
+  // Called regularly, with total 0 while the files are listed; may throw to stop the import.
+  std::function<void(int64_t done, int64_t total)> progress;
 
   // Of image files:
   int threads = 1;
   StoreAs store = StoreAs::automatic;
   int32_t resize_shorter = 0;  // 0: as they are
   int quality = 95;
-  std::string labels;   // a CSV file: name, label
-  std::string parents;  // a file: child, parent; "wordnet" or "wordnet:FILE" for wnids
+  std::string labels;                     // a CSV file: name, label
+  std::string path_column, label_column;  // heads in the CSV file of labels, else of the source; "": the usual ones
+  std::string parents;                    // a file: child, parent; "wordnet" or "wordnet:FILE" for wnids
+  double test_fraction = 0;               // of the images of each class: the test split, drawn by the seed; 0: none
+  std::string groups;                     // FILE:COLUMN; images of one value are in one split
+  uint64_t split_seed = 0;
 };
 
 struct ImportedSplit {
   std::string name;  // train, test
+  std::string data;  // x.h5, also for its shards: what to open
   std::vector<std::string> files;
   int64_t samples = 0;
   int64_t image_bytes = 0;
@@ -60,6 +66,7 @@ struct ImportReport {
   std::vector<std::string> classes;
   std::vector<OddCount> odd;               // left out first, then by kind
   std::map<std::string, int64_t> ignored;  // files that are not images, by extension
+  std::vector<std::string> notes;          // sentences about what may not be meant
   std::string quarantine;                  // the file that lists the skipped images; empty: none
   int64_t left_out = 0;
   int64_t source_bytes = 0;

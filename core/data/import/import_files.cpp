@@ -5,10 +5,10 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 #include "core/data/import/image_converter.h"
@@ -57,14 +57,22 @@ std::string ending_or_name(const fs::path& path) {
   return path.has_extension() ? "*" + path.extension().string() : path.filename().string();
 }
 
-// Everything below a folder, links followed but not in circles: the images' paths from `root`, the others counted.
+// Everything below a folder: the images' paths from `root`, the others counted. Links are followed after all real
+// folders, and a folder is visited once, so that links between folders do not multiply it.
 class FolderWalk {
  public:
-  FolderWalk(fs::path root, std::map<std::string, int64_t>& ignored) : root_(std::move(root)), ignored_(ignored) {}
+  FolderWalk(const ImportOptions& options, std::map<std::string, int64_t>& ignored)
+      : root_(options.source), progress_(options.progress), ignored_(ignored) {}
 
   std::vector<std::string> images(const fs::path& below) {
     found_.clear();
+    seen_.clear();
     walk(below);
+    while (!links_.empty()) {
+      const fs::path link = links_.front();
+      links_.pop_front();
+      walk(link);
+    }
     return std::move(found_);
   }
 
@@ -73,23 +81,32 @@ class FolderWalk {
     struct stat status {};
     const fs::path folder = root_ / below;
     if (::stat(folder.c_str(), &status) != 0) fail_open(folder);
-    const std::pair<dev_t, ino_t> place(status.st_dev, status.st_ino);
-    if (!above_.insert(place).second) return;
+    if (!seen_.insert({status.st_dev, status.st_ino}).second) {
+      ++ignored_["links to a folder that was visited"];
+      return;
+    }
     std::error_code failure;
-    fs::directory_iterator entries(folder, failure);
+    std::set<std::string> names;  // sorted: which of several links is followed does not depend on the file system
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, failure))
+      names.insert(entry.path().filename().string());
     if (failure) fail_open(folder);
-    for (const fs::directory_entry& entry : entries) {
-      const std::string name = entry.path().filename().string();
+    for (const std::string& name : names) {
+      if (++entries_ % 1000 == 0 && progress_) progress_(0, 0);
+      const fs::path path = folder / name;
+      const fs::file_type type = fs::status(path, failure).type();
       if (name[0] == '.')
         ++ignored_["hidden files"];
-      else if (entry.is_directory(failure))
+      else if (type == fs::file_type::directory && fs::is_symlink(path, failure))
+        links_.push_back(below / name);
+      else if (type == fs::file_type::directory)
         walk(below / name);
+      else if (type != fs::file_type::regular && type != fs::file_type::not_found && type != fs::file_type::unknown)
+        ++ignored_["special files (FIFO, socket or device)"];
       else if (has_image_name(name))
         found_.push_back((below / name).string());
       else
         ++ignored_[ending_or_name(name)];
     }
-    above_.erase(place);
   }
 
   [[noreturn]] static void fail_open(const fs::path& folder) {
@@ -98,9 +115,12 @@ class FolderWalk {
   }
 
   fs::path root_;
+  const std::function<void(int64_t, int64_t)>& progress_;
   std::map<std::string, int64_t>& ignored_;
   std::vector<std::string> found_;
-  std::set<std::pair<dev_t, ino_t>> above_;
+  std::deque<fs::path> links_;
+  std::set<std::pair<dev_t, ino_t>> seen_;
+  int64_t entries_ = 0;
 };
 
 void check_folder(const std::string& path) {
@@ -110,24 +130,28 @@ void check_folder(const std::string& path) {
 }  // namespace
 
 LabelNames::LabelNames(const std::vector<std::string>& texts) {
-  constexpr int64_t kMaxClasses = 1000000;
-  std::set<std::string> names;
-  int64_t largest = -1;
-  bool all_numbers = true;
+  std::map<std::string, int64_t> values;  // −1: not a whole number from 0
+  std::set<int64_t> distinct;
   for (const std::string& text : texts) {
-    if (text.empty() || text == "-1" || !names.insert(text).second) continue;
+    if (text.empty() || text == "-1" || values.count(text) > 0) continue;
     int64_t value = -1;
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-    all_numbers =
-        all_numbers && failure == std::errc() && end == text.data() + text.size() && value >= 0 && value < kMaxClasses;
-    largest = std::max(largest, value);
+    if (failure != std::errc() || end != text.data() + text.size() || value < 0) value = -1;
+    values.emplace(text, value);
+    distinct.insert(value);
   }
-  if (all_numbers) {  // label 7 stays 7, even if no image has label 3
+  if (values.empty()) return;
+  const bool numbers = *distinct.begin() >= 0;
+  const auto occurring = static_cast<int64_t>(distinct.size()), largest = *distinct.rbegin();
+  if (numbers && largest - occurring < std::max<int64_t>(occurring, 10)) {  // label 7 stays 7, even if none has label 3
     for (int64_t c = 0; c <= largest; ++c) classes_.push_back(std::to_string(c));
-    for (const std::string& name : names) numbers_.emplace(name, std::stoll(name));
+    numbers_ = std::move(values);
     return;
   }
-  classes_.assign(names.begin(), names.end());
+  for (const auto& [text, value] : values) classes_.push_back(text);
+  if (numbers)
+    std::stable_sort(classes_.begin(), classes_.end(),
+                     [&](const std::string& a, const std::string& b) { return values.at(a) < values.at(b); });
   for (size_t c = 0; c < classes_.size(); ++c) numbers_.emplace(classes_[c], static_cast<int64_t>(c));
 }
 
@@ -136,30 +160,33 @@ int64_t LabelNames::label(const std::string& text) const {
   return found == numbers_.end() ? -1 : found->second;
 }
 
+namespace {
+
+// Says which columns of a CSV file were not read.
+void note_columns(const std::string& path, const io::Manifest& list, std::vector<std::string>& notes) {
+  if (list.unused.empty()) return;
+  std::string heads;
+  for (const std::string& head : list.unused) heads += (heads.empty() ? "" : ", ") + head;
+  notes.push_back(path + ": " + (list.label.empty() ? "" : "the labels are of column " + list.label + "; ") +
+                  "columns that were not used: " + heads + "; choose the label with --label-column NAME");
+}
+
+}  // namespace
+
 void apply_labels(ImageSource& source, const ImportOptions& options) {
   if (options.labels.empty()) return;
-  const std::vector<io::NamedLabel> list = io::read_manifest(options.labels);
+  const io::Manifest list = io::read_manifest(options.labels, {options.path_column, options.label_column});
+  note_columns(options.labels, list, source.notes);
   std::vector<std::string> texts;
-  std::unordered_map<std::string, std::string> by_name;
-  for (const io::NamedLabel& pair : list) {
-    texts.push_back(pair.label);
-    const auto [found, is_new] = by_name.emplace(pair.name, pair.label);
-    PAL_DATA_CHECK(is_new || found->second == pair.label, options.labels + " gives two labels for", pair.name,
-                   "keep one");
-  }
+  for (const io::NamedLabel& row : list.rows) texts.push_back(row.label);
   const LabelNames names(texts);
+  const io::LabelsByFile labels(options.labels, list.rows);
   source.classes = names.classes();
   int64_t labeled = 0;
   for (SourceImage& image : source.images) {
-    image.label = -1;
-    const fs::path path(image.id);
-    for (const std::string& name : {image.id, path.filename().string(), path.stem().string()}) {
-      const auto found = by_name.find(name);
-      if (found == by_name.end()) continue;
-      image.label = names.label(found->second);
-      ++labeled;
-      break;
-    }
+    const std::string* label = labels.find(image.id);
+    image.label = label ? names.label(*label) : -1;
+    labeled += label != nullptr;
   }
   PAL_DATA_CHECK(labeled > 0, options.labels + " names none of the images; the first image is",
                  source.images.empty() ? "" : source.images[0].id, "each row is file,label");
@@ -168,7 +195,7 @@ void apply_labels(ImageSource& source, const ImportOptions& options) {
 std::unique_ptr<ImageSource> folder_source(const ImportOptions& options) {
   check_folder(options.source);
   auto source = std::make_unique<FileSource>(options.source);
-  FolderWalk walk(options.source, source->ignored);
+  FolderWalk walk(options, source->ignored);
   std::vector<std::pair<std::string, std::string>> parts = {{"", ""}};  // split, its folder
   for (const char* test : {"test", "val", "validation"}) {
     if (!fs::is_directory(fs::path(options.source) / "train") || !fs::is_directory(fs::path(options.source) / test))
@@ -212,11 +239,11 @@ std::unique_ptr<ImageSource> list_source(const ImportOptions& options) {
   std::unique_ptr<FileSource> source;
   if (fs::is_regular_file(options.source)) {  // a list: its paths begin at its folder
     source = std::make_unique<FileSource>(fs::path(options.source).parent_path().string());
-    for (const io::NamedLabel& line : io::read_manifest(options.source)) source->add(line.name, -1);
+    for (const io::NamedLabel& line : io::read_manifest(options.source).rows) source->add(line.name, -1);
   } else {
     check_folder(options.source);
     source = std::make_unique<FileSource>(options.source);
-    std::vector<std::string> paths = FolderWalk(options.source, source->ignored).images("");
+    std::vector<std::string> paths = FolderWalk(options, source->ignored).images("");
     std::sort(paths.begin(), paths.end());
     for (std::string& path : paths) source->add(std::move(path), -1);
   }
@@ -229,19 +256,22 @@ std::unique_ptr<ImageSource> csv_source(const ImportOptions& options) {
   PAL_DATA_CHECK(fs::is_regular_file(options.source), "this file does not exist", options.source,
                  "give a CSV file: path,label");
   auto source = std::make_unique<FileSource>(fs::path(options.source).parent_path().string());
-  const std::vector<io::NamedLabel> rows = io::read_manifest(options.source);
+  const io::Manifest list = io::read_manifest(
+      options.source,
+      options.labels.empty() ? io::ManifestColumns{options.path_column, options.label_column} : io::ManifestColumns{});
+  note_columns(options.source, list, source->notes);
   std::vector<std::string> texts;
-  for (const io::NamedLabel& row : rows) texts.push_back(row.label);
+  for (const io::NamedLabel& row : list.rows) texts.push_back(row.label);
   const LabelNames names(texts);
   source->classes = names.classes();
-  for (const io::NamedLabel& row : rows) source->add(row.name, names.label(row.label));
+  for (const io::NamedLabel& row : list.rows) source->add(row.name, names.label(row.label));
   source->splits = {{"", 0, static_cast<int64_t>(source->images.size())}};
   apply_labels(*source, options);
   return source;
 }
 
-ImportReport import_folder(const ImportOptions& options) { return import_images(*folder_source(options), options); }
-ImportReport import_flat(const ImportOptions& options) { return import_images(*list_source(options), options); }
-ImportReport import_csv(const ImportOptions& options) { return import_images(*csv_source(options), options); }
+ImportReport import_folder(const ImportOptions& options) { return import_images(folder_source(options), options); }
+ImportReport import_flat(const ImportOptions& options) { return import_images(list_source(options), options); }
+ImportReport import_csv(const ImportOptions& options) { return import_images(csv_source(options), options); }
 
 }  // namespace pal::data

@@ -124,6 +124,6 @@ std::unique_ptr<ImageSource> h5_source(const ImportOptions& options) {
   return source;
 }
 
-ImportReport import_h5(const ImportOptions& options) { return import_images(*h5_source(options), options); }
+ImportReport import_h5(const ImportOptions& options) { return import_images(h5_source(options), options); }
 
 }  // namespace pal::data

@@ -5,6 +5,7 @@
 //         after its sync, "publish" after all of them; then the shards get their names and the folder is removed. After
 //         a kill at any point the next process finds a prefix of this sequence and resumes.
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -16,6 +17,7 @@
 #include "core/data/import/ordered_workers.h"
 #include "core/data/import/split_writer.h"
 #include "core/io/crc32c.h"
+#include "core/io/csv.h"
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
@@ -115,7 +117,7 @@ std::vector<PlannedShard> plan_shards(const ImageSource& source, const ImportOpt
     PAL_CHECK(shards >= 1 && shards <= 99999, "the number of shards is {}", shards, "give 1 to 99999");
     PAL_CHECK(shards <= images, "{} shards are more than there are " + name + "images", shards,
               "give at most " + std::to_string(images));
-    const std::vector<std::string> files = split_files(options.out, split.name, shards);
+    const std::vector<std::string> files = planned_split(options.out, split.name, shards).files;
     for (int k = 0; k < shards; ++k) {
       plan.push_back({files[static_cast<size_t>(k)], s, split.begin + k * images / shards,
                       split.begin + (k + 1) * images / shards});
@@ -144,20 +146,18 @@ std::string plan_fingerprint(const ImageSource& source, const ImportOptions& opt
   return std::to_string(source.images.size()) + " " + std::to_string(low) + " " + std::to_string(high);
 }
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
 // Gathers the report, image by image in order.
 class Reporter {
  public:
-  Reporter(const ImageSource& source, const std::vector<PlannedShard>& plan, const ShardSpec& spec) : source_(source) {
+  Reporter(const ImageSource& source, const std::string& out, const std::vector<PlannedShard>& plan,
+           const ShardSpec& spec)
+      : source_(source) {
     report_.classes = spec.classes;
     report_.ignored = source.ignored;
-    for (const SourceSplit& split : source.splits) report_.splits.push_back({split.name, {}});
+    report_.notes = source.notes;
+    note_case(spec.classes);
+    for (const SourceSplit& split : source.splits) report_.splits.push_back(planned_split(out, split.name, 1));
+    for (ImportedSplit& split : report_.splits) split.files.clear();
     for (const PlannedShard& shard : plan) report_.splits[shard.split].files.push_back(shard.target);
   }
 
@@ -173,10 +173,11 @@ class Reporter {
       if (count.images++ == 0) count = {oddity.kind(), treatment_name(oddity.treatment), 1, id};
       if (oddity.treatment != Treatment::left_out) continue;
       ++report_.left_out;
-      quarantine_ += csv_field(id) + "," + csv_field(oddity.what) + "\n";
+      quarantine_ += io::csv_field(id) + "," + io::csv_field(oddity.what) + "\n";
     }
   }
 
+  const std::vector<ImportedSplit>& splits() const { return report_.splits; }
   // The skipped images and the reasons; empty: none.
   std::string quarantine() const { return quarantine_.empty() ? "" : "file,reason\n" + quarantine_; }
   ImportReport finish(const std::string& quarantine_path) {
@@ -187,6 +188,19 @@ class Reporter {
   void count_resumed(int64_t samples) { report_.resumed += samples; }
 
  private:
+  // "Cat" and "cat" are two classes, which is seldom meant.
+  void note_case(const std::vector<std::string>& classes) {
+    std::map<std::string, std::string> seen;
+    for (const std::string& name : classes) {
+      std::string lower = name;
+      for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      const auto [found, is_new] = seen.emplace(lower, name);
+      if (!is_new)
+        report_.notes.push_back("two classes differ in upper and lower case only: " + found->second + " and " + name +
+                                "; rename one of them if they are the same");
+    }
+  }
+
   const ImageSource& source_;
   ImportReport report_;
   std::map<std::pair<int, std::string>, OddCount> odd_;
@@ -203,17 +217,15 @@ class ImageImport {
         plan_(plan_shards(source, options, intake_)),
         quarantine_(options.out.substr(0, options.out.size() - 3) + "-quarantine.csv"),
         journal_(options.out + ".importing", plan_fingerprint(source, options, intake_, plan_, spec_)),
-        reporter_(source, plan_, spec_) {
+        reporter_(source, options.out, plan_, spec_) {
     spec_.encoding = intake_.encoding;
     spec_.shape = intake_.encoding == Encoding::raw ? intake_.shape : std::vector<int32_t>{0, 0, 0};
   }
 
   ImportReport run() {
     if (!journal_.publishing()) {
-      std::vector<std::string> targets;
-      for (const PlannedShard& shard : plan_) targets.push_back(shard.target);
       try {
-        check_outputs(targets, options_.overwrite);
+        for (const ImportedSplit& split : reporter_.splits()) check_outputs(split, options_.overwrite);
       } catch (...) {
         if (journal_.images().empty()) journal_.remove();
         throw;
@@ -309,6 +321,7 @@ class ImageImport {
                      "import again");
       folders.insert((fs::path(".") / fs::path(shard.target).parent_path()).string());
     }
+    for (const ImportedSplit& split : reporter_.splits()) remove_others(split);
     const std::string left_out = reporter_.quarantine();
     if (left_out.empty()) {
       fs::remove(quarantine_);  // left by an earlier import
@@ -332,16 +345,18 @@ class ImageImport {
 
 }  // namespace
 
-ImportReport import_images(ImageSource& source, const ImportOptions& options) {
+ImportReport import_images(std::unique_ptr<ImageSource> whole, const ImportOptions& options) {
   PAL_CHECK(options.threads >= 1, "--threads is {}", options.threads, "give 1 or more");
   PAL_CHECK(options.quality >= 1 && options.quality <= 100, "--quality is {}", options.quality, "give 1 to 100");
   PAL_CHECK(options.resize_shorter >= 0, "--resize-shorter is {}", options.resize_shorter,
             "give the pixels of the shorter side");
-  for (const SourceSplit& split : source.splits) {
+  for (const SourceSplit& split : whole->splits) {
     PAL_DATA_CHECK(split.begin < split.end,
                    "the source holds no images" + (split.name.empty() ? "" : " for " + split.name), options.source,
                    "check the source and the format's name");
   }
+  const std::unique_ptr<ImageSource> divided = with_test_split(std::move(whole), options);
+  const ImageSource& source = *divided;
   ShardSpec spec;
   spec.classes = source.classes;
   if (!options.classes.empty()) {

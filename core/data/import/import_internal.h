@@ -37,6 +37,7 @@ class ImageSource {
   std::vector<SourceSplit> splits;
   std::vector<std::string> classes;        // none: no labels
   std::map<std::string, int64_t> ignored;  // files that are not images, by extension
+  std::vector<std::string> notes;          // as in ImportReport
 };
 
 std::unique_ptr<ImageSource> folder_source(const ImportOptions& options);
@@ -45,14 +46,18 @@ std::unique_ptr<ImageSource> csv_source(const ImportOptions& options);
 std::unique_ptr<ImageSource> webdataset_source(const ImportOptions& options);
 std::unique_ptr<ImageSource> h5_source(const ImportOptions& options);
 
-// The labels of options.labels, a CSV file, for images that it names by path, by file name, or by file name
-// without extension; the others get an unknown label.
+// The labels of options.labels, a CSV file, for images that it names (io::NameIndex); the others get an unknown label.
 void apply_labels(ImageSource& source, const ImportOptions& options);
 
-// Writes the shards of a source with several threads, in order, resumable.
-ImportReport import_images(ImageSource& source, const ImportOptions& options);
+// The same source with a test split of options.test_fraction.
+std::unique_ptr<ImageSource> with_test_split(std::unique_ptr<ImageSource> source, const ImportOptions& options);
 
-// Class names of labels as text: sorted, numbers by their value when all are numbers. "" is an unknown label.
+// Writes the shards of a source with several threads, in order, resumable.
+ImportReport import_images(std::unique_ptr<ImageSource> source, const ImportOptions& options);
+
+// Class names of labels as text: sorted, by value when all are numbers. "" and "-1" are unknown labels. Whole numbers
+// stay the numbers of their classes where at most as many of 0 … largest are missing as occur, or at most ten; else
+// they are names.
 class LabelNames {
  public:
   explicit LabelNames(const std::vector<std::string>& texts);

@@ -215,7 +215,7 @@ std::unique_ptr<ImageSource> webdataset_source(const ImportOptions& options) {
 }
 
 ImportReport import_webdataset(const ImportOptions& options) {
-  return import_images(*webdataset_source(options), options);
+  return import_images(webdataset_source(options), options);
 }
 
 }  // namespace pal::data

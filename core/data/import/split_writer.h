@@ -1,4 +1,4 @@
-// split_writer: the shards of the splits that an importer makes, published together.
+// split_writer: the splits that an importer makes: which images, which files, published together.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,13 @@
 namespace pal::data {
 
 // Where a split goes: x.h5, x-test.h5, x-00000-of-00004.h5, x-test-00000-of-00004.h5. Split "" is as train.
-std::vector<std::string> split_files(const std::string& out, const std::string& split, int shards);
+ImportedSplit planned_split(const std::string& out, const std::string& split, int shards);
 
-// Throws Error (usage) for a folder of that name, or for an existing file unless it may be replaced.
-void check_outputs(const std::vector<std::string>& files, Overwrite overwrite);
+// Throws Error (usage) for a folder of that name, or for an existing file unless it may be replaced. An import with
+// another number of shards is such a file, too: `split.data` would mean both.
+void check_outputs(const ImportedSplit& split, Overwrite overwrite);
+// Removes the files of an earlier import with another number of shards.
+void remove_others(const ImportedSplit& split);
 
 struct PlannedSplit {
   std::string name;  // train, test

@@ -42,7 +42,7 @@ Taxonomy climb(const std::vector<std::string>& classes, const ParentOf& parent_o
 
 Taxonomy from_pairs(const std::string& path, const std::vector<std::string>& classes) {
   std::unordered_map<std::string, std::string> parent_of;
-  for (const io::NamedLabel& pair : io::read_manifest(path)) {
+  for (const io::NamedLabel& pair : io::read_manifest(path).rows) {
     if (pair.name == "child" && pair.label == "parent") continue;
     const auto [found, is_new] = parent_of.emplace(pair.name, pair.label);
     PAL_DATA_CHECK(is_new || found->second == pair.label, path + " gives two parents for", pair.name, "keep one");

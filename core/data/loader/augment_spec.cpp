@@ -44,14 +44,36 @@ ViewSet view_set(const AugmentSpec& spec, const Dataset& data) {
   return views;
 }
 
+int32_t suggested_size(const Dataset& data) {
+  const ImageSides sides = data.sides();
+  const int32_t side = std::min(sides.height.median, sides.width.median);
+  if (side == 0) return 0;
+  int32_t size = 32;
+  for (const int32_t usual : {48, 64, 96, 128, 160, 192, 224}) size = usual <= side ? usual : size;
+  return size;
+}
+
+namespace {
+void check_one_height(const Dataset& data) {
+  if (data.shape()[0] > 0) return;
+  const SideRange height = data.sides().height;
+  const bool known = height.max > 0;
+  const std::string range = std::to_string(height.min) + " to " + std::to_string(height.max);
+  throw Error(Exit::usage, "data.size is 0, but " +
+                               (known ? "the images have heights of " + range + " pixels"
+                                      : std::string("the data set does not tell the height of its images")) +
+                               "; set data.size to the side of the views in pixels" +
+                               (known ? ", for instance data.size=" + std::to_string(suggested_size(data)) : ""));
+}
+}  // namespace
+
 kernels::AugmentOptions augment_options(const AugmentSpec& spec, const Dataset& data) {
   kernels::AugmentOptions options;
   options.seed = spec.seed;
   const std::vector<int32_t> shape = data.shape();
   options.size = spec.size;
   if (options.size == 0) {
-    PAL_CHECK(!shape.empty() && shape[0] > 0, "data.size is 0, but the images have different heights", "",
-              "set data.size to the side of the views in pixels");
+    check_one_height(data);
     options.size = shape[0];
   }
   options.interpolation = spec.interpolation;

@@ -39,7 +39,9 @@ std::vector<kernels::ViewPolicy> view_policies(const AugmentSpec& spec);
 // All that the loader needs to make the views.
 ViewSet view_set(const AugmentSpec& spec, const Dataset& data);
 // Options of the views of `data`: one channel for gray images (the encoder takes it for three equal ones), else three.
-// Throws Error (usage) without a size where the images have different heights.
+// Throws Error (usage) without a size where the images do not have one height.
 kernels::AugmentOptions augment_options(const AugmentSpec& spec, const Dataset& data);
+// A usual data.size that is not above the median side of the images, 32 to 224; 0: their sizes are not known.
+int32_t suggested_size(const Dataset& data);
 
 }  // namespace pal::data

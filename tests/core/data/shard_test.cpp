@@ -144,7 +144,7 @@ TEST(Shard, VerifyLooksIntoJpegFiles) {
   writer.append({cut.data(), cut.size(), -1, "cut.jpg"});
   writer.finish();
   writer.publish();
-  const VerifyReport report = verify_dataset(folder / "a.h5", 9, [](int64_t, int64_t) {});
+  const VerifyReport report = verify_dataset({folder / "a.h5"}, 9, [](int64_t, int64_t) {});
   EXPECT_FALSE(report.good());
   EXPECT_EQ(report.bad_samples, 1);
   ASSERT_EQ(report.complaints.size(), 1u);

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "core/data/loader/augment_spec.h"
 #include "core/eval/embed.h"
 #include "core/eval/knn.h"
 #include "core/eval/linear_probe.h"
@@ -13,6 +14,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 #include "tests/core/comm/thread_comm.h"
+#include "tests/core/data/jpeg_dataset.h"
 #include "tests/support.h"
 
 namespace pal::eval {
@@ -183,9 +185,24 @@ TEST(Embed, IndependentOfRanksAndBatch) {
   EXPECT_GT((one[0] - one[10]).abs().max().item<double>(), 0.0);
   EXPECT_TRUE(at::allclose(features(*alone, 4), one, 0, 1e-12));
   comm::run_ranks(3, [&](comm::Comm& comm) { EXPECT_TRUE(at::allclose(features(comm, 2), one, 0, 1e-12)); });
-  const at::Tensor raw = pixels(data, samples);
+  const at::Tensor raw = inputs(data, samples, {}, 1);
   EXPECT_EQ(raw.sizes(), (std::vector<int64_t>{11, 36}));
   EXPECT_FLOAT_EQ(raw[0][5].item<float>(), 200.0f / 255.0f);
+}
+
+TEST(Embed, InputsOfJpegFilesAreTheirCenterViews) {
+  const data::JpegDataset data(5, 30, 50, 3);
+  data::AugmentSpec spec;
+  EXPECT_THROW(inputs(data, {0, 1}, spec, 1), Error);  // of several sizes, and data.size is 0
+  spec.size = 8;
+  spec.mean = {0.5, 0.4, 0.3};  // of the encoder's views, not of these
+  spec.std = {0.2, 0.2, 0.2};
+  const at::Tensor pixels = inputs(data, {4, 0, 2}, spec, 2);
+  EXPECT_EQ(pixels.sizes(), (std::vector<int64_t>{3, 3 * 8 * 8}));
+  EXPECT_GE(pixels.min().item<float>(), 0.0f);
+  EXPECT_LE(pixels.max().item<float>(), 1.0f);
+  EXPECT_TRUE(at::equal(inputs(data, {0}, spec, 1)[0], pixels[1]));
+  EXPECT_FALSE(at::equal(pixels[0], pixels[1]));
 }
 
 }  // namespace

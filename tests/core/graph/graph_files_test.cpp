@@ -160,5 +160,21 @@ TEST(GraphNoise, RedrawsAShareOfTheLabels) {
   EXPECT_NEAR(changed / 5000, 0.5 * 4 / 5, 0.03) << "a redrawn label is its own in one of five cases";
 }
 
+TEST_F(GraphFiles, PairsOfNames) {
+  const io::NameIndex names({"cat/0.jpg", "cat/1.jpg", "dog/0.jpg", "a,b.jpg"});
+  const auto read = [&](const std::string& text) {
+    return read_pairs(write(text), 4, [&]() -> const io::NameIndex& { return names; }).pairs;
+  };
+  const std::vector<WeightedPair> pairs = read("first,second,w\nphotos/cat/0.jpg,1.jpg,2\n\"a,b.jpg\",2\n0,1\n");
+  ASSERT_EQ(pairs.size(), 3u);
+  EXPECT_EQ(pairs[0].i, 0);
+  EXPECT_EQ(pairs[0].j, 1);
+  EXPECT_EQ(pairs[0].weight, 2);
+  EXPECT_EQ(pairs[1].i, 3);
+  EXPECT_EQ(pairs[1].j, 2);
+  EXPECT_THROW(read("cat/0.jpg,nothing\n"), Error);  // half a header is a mistake
+  EXPECT_THROW(read("a,b\n0.jpg,cat/1.jpg\n"), Error);
+}
+
 }  // namespace
 }  // namespace pal::graph

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <set>
 
 #include "core/io/cores.h"
 #include "core/optim/schedule.h"
 #include "kernels/base/error.h"
 #include "tests/core/spec_of.h"
+#include "tests/test_folder.h"
 
 namespace pal::setup {
 namespace {
@@ -80,6 +82,22 @@ TEST(Setup, CaptchaFromNothingGetsOneTemplatePerClass) {
     if (l >= 0) classes.insert(l);
   }
   EXPECT_EQ(classes, (std::multiset<int64_t>{0, 1, 2, 3, 4}));
+}
+
+TEST(Setup, GroupsTakeThePlaceOfLabels) {
+  const TestFolder folder;
+  std::ofstream(folder / "m.csv") << "file,patient\n0,ann\n2,bob\n3,ann\n9,\n";
+  const Labels data(10);
+  const std::string groups = "graph.groups=" + (folder / "m.csv") + ":patient";
+  const RunSpec spec = spec_with({"graph.kind=supervised", groups});
+  const auto known = known_labels(spec, data, training_subset(spec, data));
+  EXPECT_EQ(known, (std::vector<int64_t>{0, -1, 1, 0, -1, -1, -1, -1, -1, -1}));
+  const graph::GraphStore store = make_graph_store(spec.graph, data, known);
+  EXPECT_EQ(store.relation(0, 3), graph::Relation::same);
+  EXPECT_EQ(store.component_size(1), 1);
+  EXPECT_EQ(edge_samples(spec, 10, 10), 64);  // members of small groups seldom meet by chance
+  EXPECT_THROW(spec_with({"graph.kind=ssl", groups}), Error);
+  EXPECT_THROW(spec_with({"graph.kind=mixed", groups, "oracle.sampler=random"}), Error);
 }
 
 TEST(Setup, AGraphOfLabelsNeedsLabels) {

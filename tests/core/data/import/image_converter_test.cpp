@@ -245,18 +245,75 @@ TEST(Csv, QuotesHeadsAndLineEnds) {
   const TestFolder folder;
   write_file(folder / "a.csv",
              "\xEF\xBB\xBFlabel,Path,other\r\ncat,\"a, \"\"b\"\".jpg\",1\r\n\r\n,c.jpg\r\ndog,\"two\nlines.jpg\",x");
-  const std::vector<io::NamedLabel> rows = io::read_manifest(folder / "a.csv");
+  const std::vector<io::NamedLabel> rows = io::read_manifest(folder / "a.csv").rows;
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].name, "a, \"b\".jpg");
   EXPECT_EQ(rows[0].label, "cat");
   EXPECT_EQ(rows[1].label, "");
   EXPECT_EQ(rows[2].name, "two\nlines.jpg");
   write_file(folder / "b.csv", "x.jpg, 3\ny.jpg\n");
-  EXPECT_EQ(io::read_manifest(folder / "b.csv")[0].label, "3");
-  EXPECT_EQ(io::read_manifest(folder / "b.csv")[1].label, "");
+  EXPECT_EQ(io::read_manifest(folder / "b.csv").rows[0].label, "3");
+  EXPECT_EQ(io::read_manifest(folder / "b.csv").rows[1].label, "");
   write_file(folder / "c.csv", "a\nb,\"c");
   EXPECT_TRUE(contains(error_of(Exit::data, [&] { io::read_manifest(folder / "c.csv"); }),
                        "c.csv: a quote is never closed; it begins in line 2"));
+}
+
+TEST(Csv, ColumnsByName) {
+  const TestFolder folder;
+  write_file(folder / "a.csv", "Image,Patient,site\nx.jpg,7,a\ny.jpg,8,b\n");
+  const io::Manifest plain = io::read_manifest(folder / "a.csv");
+  EXPECT_EQ(plain.label, "");
+  EXPECT_EQ(plain.unused, (std::vector<std::string>{"Patient", "site"}));
+  const io::Manifest column = io::read_manifest_column(folder / "a.csv:patient");
+  EXPECT_EQ(column.label, "Patient");
+  EXPECT_EQ(column.rows[1].label, "8");
+  EXPECT_EQ(column.unused, (std::vector<std::string>{"site"}));
+  EXPECT_EQ(io::read_manifest(folder / "a.csv", {"site", "image"}).rows[0].name, "a");
+  EXPECT_TRUE(contains(error_of(Exit::data,
+                                [&] {
+                                  io::read_manifest(folder / "a.csv", {"", "age"});
+                                }),
+                       "no column of this name: age; its columns are: Image, Patient, site"));
+  EXPECT_TRUE(contains(error_of(Exit::usage, [&] { io::read_manifest_column("meta.csv"); }), "FILE:COLUMN"));
+}
+
+TEST(Csv, FilesByName) {
+  const io::NameIndex names({"train/a/1.jpg", "train/b/1.jpg", "train/b/2.jpg", "2", "x.1", "x.2"});
+  EXPECT_EQ(names.find("train/b/1.jpg"), 1);
+  EXPECT_EQ(names.find("b/1.jpg"), 1);
+  EXPECT_EQ(names.find("photos/train/a/1.jpg"), 0);
+  EXPECT_EQ(names.find("train/a/1"), 0);
+  EXPECT_EQ(names.find("2.jpg"), 2);
+  EXPECT_EQ(names.find("2"), 3);  // an equal name comes before the end of one
+  EXPECT_EQ(names.find("x.2"), 5);
+  EXPECT_EQ(names.find("1.jpg"), io::NameIndex::kAmbiguous);
+  EXPECT_EQ(names.find("test/a/1.jpg"), io::NameIndex::kNone);
+  EXPECT_EQ(names.find("y.jpg"), io::NameIndex::kNone);
+}
+
+TEST(Csv, LabelsByFile) {
+  const io::LabelsByFile labels("m.csv", {{"a/1.jpg", "x"}, {"b/1.jpg", ""}, {"a/1.jpg", "x"}});
+  EXPECT_EQ(*labels.find("photos/a/1.jpg"), "x");
+  EXPECT_EQ(*labels.find("b/1.jpg"), "");
+  EXPECT_EQ(labels.find("c/1.jpg"), nullptr);
+  EXPECT_TRUE(
+      contains(error_of(Exit::data, [&] { labels.find("1.jpg"); }), "m.csv: several rows match the file: 1.jpg"));
+  EXPECT_TRUE(contains(error_of(Exit::data,
+                                [] {
+                                  io::LabelsByFile("m.csv", {{"a", "x"}, {"a", "y"}});
+                                }),
+                       "m.csv gives two labels for: a"));
+}
+
+TEST(Csv, NumbersStayClassesOnlyWhenTheyAreDense) {
+  const auto classes = [](const std::vector<std::string>& texts) { return LabelNames(texts).classes(); };
+  EXPECT_EQ(classes({"2", "0", "-1", ""}), (std::vector<std::string>{"0", "1", "2"}));
+  EXPECT_EQ(classes({"11", "3"}).size(), 12u);
+  EXPECT_EQ(classes({"100", "9", "100000"}), (std::vector<std::string>{"9", "100", "100000"}));
+  EXPECT_EQ(LabelNames({"100", "9", "100000"}).label("100"), 1);
+  EXPECT_EQ(classes({"9223372036854775807", "0"}).size(), 2u);
+  EXPECT_EQ(classes({"b", "10", "9"}), (std::vector<std::string>{"10", "9", "b"}));
 }
 
 TEST(Taxonomy, FromPairs) {
