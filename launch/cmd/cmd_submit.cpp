@@ -128,6 +128,11 @@ int cmd_submit(const std::vector<std::string>& arguments, Context& context) {
   if (!args.mpi.empty()) site.starter = args.mpi == "srun" ? Starter::srun : Starter::mpirun;
   if (!args.cpus_per_rank.empty()) site.cpus_per_rank = args.cpus_per_rank;
   if (!args.partition.empty()) site.partition = args.partition;
+  if (job.gpus_per_node > 0 && site.cpus_per_rank.empty()) {
+    std::fprintf(stderr,
+                 "note: cores per rank are not given, and SLURM's default is often one; a rank decodes its images on "
+                 "them: give --cpus-per-rank (the cores of a node / its ranks)\n");
+  }
   job.ranks_per_node = args.ranks_per_node > 0 ? args.ranks_per_node : std::max(1, job.gpus_per_node);
   check_time(job, site);
 

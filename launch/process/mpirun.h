@@ -1,6 +1,7 @@
 // mpirun: starts N ranks of this program on this machine; handles root, binding and oversubscription.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct HostFacts {
   int usable_cores = 1;  // physical, that this process may use
   bool root = false;
   bool cross_memory = true;  // processes may read each other's memory; a container's filter may forbid it
+  int64_t shared_mb = 0;     // free in /dev/shm; 0 when the user or a batch system chooses hosts or transports
 };
 HostFacts host_facts();
 std::vector<std::string> mpirun_options(const HostFacts& host, int ranks, int threads);

@@ -13,6 +13,7 @@
 #include <ATen/ops/full.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
+#include <torch/version.h>
 
 #include <map>
 #include <optional>
@@ -171,6 +172,9 @@ void graph_loss(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     TORCH_CHECK_VALUE(false, error.what());
   }
 }
+
+// pal_losses.py looks for it in the file before it loads it: a library for another torch may not load.
+[[gnu::used]] const char kBuiltWith[] = "pal_torch_ops for torch " TORCH_VERSION;
 
 }  // namespace
 }  // namespace pal::launch

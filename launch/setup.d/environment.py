@@ -1,7 +1,6 @@
 """environment: is what the lock asks for installed here, of its version and with every file whole?
 
-Arguments: the packages asked for, then the pins (what else is there must be of that version), as requirement lines.
-Exit 1 and a line if not."""
+The argument: requirement lines. Exit 1 and a line if not."""
 import importlib.metadata
 import os
 import sys
@@ -10,12 +9,11 @@ from pip._vendor.packaging.requirements import Requirement
 from pip._vendor.packaging.utils import canonicalize_name
 
 installed = {canonicalize_name(d.metadata["Name"] or ""): d for d in importlib.metadata.distributions()}
-asked, pins = (map(Requirement, text.splitlines()) for text in sys.argv[1:])
-for requirement, required in [(r, True) for r in asked] + [(r, False) for r in pins]:
+for requirement in map(Requirement, sys.argv[1].splitlines()):
     if requirement.marker and not requirement.marker.evaluate():
         continue
     found = installed.get(canonicalize_name(requirement.name))
-    if found and found.version not in requirement.specifier or required and not found:
+    if not found or found.version not in requirement.specifier:
         sys.exit(f"{requirement} is asked for, {found.version if found else 'none'} is installed")
 for name, distribution in installed.items():
     if distribution.files is None:

@@ -10,7 +10,10 @@
 section() { awk -v name="[$1]" '/^\[/ {on = $0 == name; next} on && !/^(#|$)/' "$root/launch/setup.d/versions.lock"; }
 requirements() { # SECTION...: the lock's name=version as pip writes it
   local name
-  for name in "$@"; do section "$name"; done | sed 's/=/==/'
+  for name in "$@"; do section "$name"; done | sed 's/=/==/' | sort -u
+}
+with_hashes() { # requirements, each with the sums of its files
+  awk 'NR == FNR {sums[$1] = sums[$1] " --hash=sha256:" $2; next} {print $0 sums[$1]}' "$root/launch/setup.d/hashes.lock" -
 }
 folders() { sed '/^$/d' <<<"${1//[:;]/$'\n'}"; } # a search path, one folder a line
 problem() { problems+=("$1"); }
@@ -74,7 +77,7 @@ plan_torch() { # the user's LibTorch, named now or remembered; else the environm
   [ -n "$torch" ] || wanted=(python)
   [ "$cuda" != pypi ] || wanted+=(python.cuda)
   if ((${#wanted[@]} == 0)); then return; fi
-  hash=$(requirements "${wanted[@]}" python.pins | sha256sum)
+  hash=$(requirements "${wanted[@]}" | with_hashes | sha256sum)
   torch=${torch:-$(site)/torch}
   if [ "$(cat "$stamp" 2>/dev/null)" = "$hash" ] && [ -x "$venv/bin/python" ] && is_torch "$torch"; then
     wanted=()
@@ -97,7 +100,7 @@ plan_cuda() {
   local built candidates candidate version
   nvcc='' cuda_says="off: CPU only, as asked"
   [ "$cuda" != off ] || return 0
-  built=$(section python.pins | sed -n 's/^cuda-toolkit=\([0-9]*\).*/\1/p') # major version that torch is built for
+  built=$(section python | sed -n 's/^cuda-toolkit=\([0-9]*\).*/\1/p') # major version that torch is built for
   if is_torch "$torch"; then
     built=$(sed -n "s/^cuda.*= '\([0-9]*\)\..*/\1/p;s/.*+cu\([0-9]*\)[0-9]$/\1/p" \
       "$torch"/{version.py,build-version} 2>/dev/null || true)

@@ -6,16 +6,17 @@ import os
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 
-LOCK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "launch", "setup.d", "versions.lock")
+LOCKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "launch", "setup.d")
 
 
 def versions():
     """Name -> version of the lock's [python.peers]."""
     found, section = {}, ""
-    with open(LOCK, encoding="utf-8") as lock:
+    with open(os.path.join(LOCKS, "versions.lock"), encoding="utf-8") as lock:
         for line in lock.read().splitlines():
             if line.startswith("["):
                 section = line
@@ -27,13 +28,19 @@ def versions():
 
 def install(folder, names):
     """Into `folder`, without dependencies: the peers run on the torch and numpy that are there. The exit code."""
-    lock = versions()
+    lock, sums = versions(), {}
     missing = [f"{name}=={lock[name]}" for name in names
                if not os.path.isdir(os.path.join(folder, f"{name.replace('-', '_')}-{lock[name]}.dist-info"))]
     if not missing:
         return 0
-    code = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check",
-                           "--use-pep517", "--upgrade", "--target", folder, *missing]).returncode
+    with open(os.path.join(LOCKS, "hashes.lock"), encoding="utf-8") as lines:
+        for package, sha256, _ in (line.split() for line in lines if not line.startswith("#")):
+            sums.setdefault(package, []).append(f" --hash=sha256:{sha256}")
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as wanted:
+        wanted.writelines(f"{package}{''.join(sums[package])}\n" for package in missing)
+        wanted.flush()
+        code = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check",
+                               "--use-pep517", "--upgrade", "--require-hashes", "--target", folder, "-r", wanted.name]).returncode
     importlib.invalidate_caches()   # the folder may have been on the path before
     return code
 

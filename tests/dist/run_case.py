@@ -2,6 +2,7 @@
 
 A test file that uses it is called as  TEST.py PAL [test names]  (standard library only).
 """
+import contextlib
 import json
 import os
 import random
@@ -104,6 +105,19 @@ def processes_in(folder):
                 found.append((int(pid), line))
         except OSError:
             pass
+    return found
+
+
+def listening(pid):
+    """The local addresses, in hexadecimal, at which a process waits for TCP connections."""
+    sockets, found = set(), []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):   # closed meanwhile
+            sockets.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    for table in ("tcp", "tcp6"):
+        with open(f"/proc/{pid}/net/{table}", encoding="ascii") as file:
+            rows = [line.split() for line in file.readlines()[1:]]
+        found += [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
     return found
 
 

@@ -14,7 +14,7 @@ import sys
 import time
 import unittest
 
-from run_case import CLASSES, MPIRUN, PAL, SIDE, TRAIN, RunCase, processes_in
+from run_case import CLASSES, MPIRUN, PAL, SIDE, TRAIN, RunCase, listening, processes_in
 
 NNCLR = ["loss.kind=nnclr", "loss.queue=40", "model.predictor=[12, 8]", "loss.temperature=0.5"]
 # A tenth of the answers is wrong; samples answered to be like one and the same are alike, no more.
@@ -265,10 +265,13 @@ class Run(RunCase):
         deadline = time.time() + 60
         while time.time() < deadline and not os.path.exists(f"{self.folder}/kill/checkpoints/step-10"):
             time.sleep(0.002)
-        for pid, _ in processes_in(os.path.realpath(self.folder)):
+        running = processes_in(os.path.realpath(self.folder))
+        ports = {pid: listening(pid) for pid, line in running if "mpirun" not in line}
+        for pid, _ in running:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         job.wait(timeout=20)
+        self.assertEqual(set(map(tuple, ports.values())), {()}, "ranks of one host talk by shared memory only")
         self.train("kill", "train.steps=60")
         self.assertEqual(self.sha("kill-calm"), self.sha("kill"))
 

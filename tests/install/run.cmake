@@ -1,4 +1,5 @@
-# Installs the libraries into the build tree, then configures, builds and runs the examples against them.
+# Installs everything into the build tree, starts the program, then configures, builds and runs the examples against the
+# libraries.
 cmake_policy(VERSION 3.24)
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -9,7 +10,8 @@ function(run)
 endfunction()
 
 file(REMOVE_RECURSE ${WORK})
-run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix --component development)
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+execute_process(COMMAND env -i ${WORK}/prefix/bin/pal --version WORKING_DIRECTORY / COMMAND_ERROR_IS_FATAL ANY)
 file(GLOB entries RELATIVE ${WORK}/prefix/include ${WORK}/prefix/include/*)
 if(NOT entries STREQUAL "pal")
   message(FATAL_ERROR "installed headers outside of pal/: ${entries}")

@@ -57,7 +57,7 @@ class Bench(unittest.TestCase):
         self.assertGreater(results[0]["peer_ms"], 0)
 
     def test_a_peer_that_computes_something_else_is_not_timed(self):
-        for path in ("tests/bench/kernels_peer.py", "tests/bench/peers.py", "launch/setup.d/versions.lock"):
+        for path in ("tests/bench/kernels_peer.py", "tests/bench/peers.py", "launch/setup.d/versions.lock", "launch/setup.d/hashes.lock"):
             os.makedirs(os.path.dirname(f"{self.folder}/{path}"), exist_ok=True)
             shutil.copy(f"{SOURCE}/{path}", f"{self.folder}/{path}")
         peer = f"{self.folder}/tests/bench/kernels_peer.py"

@@ -54,6 +54,16 @@ class Cli(unittest.TestCase):
     def dump(self, *args, **environment):
         return self.call("config", *args, "--yaml", **environment)[0]
 
+    # ---- jobs -----------------------------------------------------------------------------------------------------
+
+    def test_submit_notes_that_a_gpu_job_names_no_cores(self):
+        config = f"{CONFIGS}/cifar10-vicreg.yaml"
+        for args, noted in [(["--gpus-per-node", "2"], True), (["--gpus-per-node", "2", "--cpus-per-rank", "6"], False),
+                            ([], False)]:
+            out, err = self.call("submit", config, *args, "--dry-run")
+            self.assertEqual("--cpus-per-rank" in err, noted, err)
+            self.assertEqual("#SBATCH --cpus-per-task=6\n" in out, "6" in args, out)
+
     # ---- graphs in files ------------------------------------------------------------------------------------------
 
     def test_pairs_there_and_back(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """torch.ops.pal.* beside the peers' own code in one process, on the two-view graph: value and gradient; autograd; bad input;
-and the example.
+a library that does not fit; and the example.
 
 usage: torch_ops_test.py LIBRARY SOURCE PACKAGES [test names]     (run by the python that has torch; peers go to PACKAGES)
 
@@ -10,8 +10,10 @@ its 25); PAL's default is the official one. BarlowTwins: solo-learn scales by 0.
 """
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 LIBRARY, SOURCE, PACKAGES = (os.path.abspath(path) for path in sys.argv[1:4])
@@ -161,6 +163,38 @@ class TorchOps(unittest.TestCase):
         pairs, weights = torch.tensor([[7, 2], [2, 9], [1, 7]]), torch.tensor([1.0, -1.0, 2.0])
         at, kept = pairs_of_batch(pairs, weights, torch.tensor([2, 5, 7]))
         self.assertEqual((at.tolist(), kept.tolist()), ([[2, 0]], [1.0]))
+
+    def test_files_of_pairs(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            for text, expected in [("i,j,weight\n0,1,-0.5\n2,3,1\n", [-0.5, 1.0]), ("i,j\n0,1\n2,3\n", [1.0, 1.0]),
+                                   ("0,1\n2,3,0.25\n", [1.0, 0.25])]:
+                file.seek(0)
+                file.truncate()
+                file.write(text)
+                file.flush()
+                pairs, weights = read_pairs(file.name)
+                self.assertEqual((pairs.tolist(), weights.tolist()), ([[0, 1], [2, 3]], expected))
+
+    def test_a_library_that_is_not_there_or_does_not_fit_is_a_sentence(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.makedirs(f"{folder}/launch/python")
+            shutil.copy(f"{SOURCE}/launch/python/pal_losses.py", f"{folder}/launch/python")
+            with open(LIBRARY, "rb") as file:
+                library = file.read()
+            version = torch.__version__.split("+")[0].encode()
+            with open(f"{folder}/other.so", "wb") as file:
+                file.write(library.replace(b"pal_torch_ops for torch " + version, b"pal_torch_ops for torch 1.2.3"))
+            for name, words in [(None, [f"{folder}/build/libpal_torch_ops.so does not exist", "--target pal_torch_ops"]),
+                                ("other.so", ["was built with torch 1.2.3", f"has torch {torch.__version__}"])]:
+                env = {key: value for key, value in os.environ.items() if key != "PAL_TORCH_OPS"}
+                if name:
+                    env["PAL_TORCH_OPS"] = f"{folder}/{name}"
+                done = subprocess.run([sys.executable, "-c", "import pal_losses"], cwd=f"{folder}/launch/python", env=env,
+                                      capture_output=True, text=True, timeout=60)
+                self.assertEqual(done.returncode, 1)
+                self.assertTrue(done.stderr.splitlines()[-1].startswith("ImportError: "), done.stderr)
+                for word in words:
+                    self.assertIn(word, done.stderr)
 
     def test_example(self):
         for loss in ("vicreg", "vic2"):

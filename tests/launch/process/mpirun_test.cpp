@@ -41,6 +41,17 @@ TEST(MpirunOptions, OthersAreNotBound) {
   EXPECT_TRUE(has(many, "btl_vader_single_copy_mechanism"));
 }
 
+TEST(MpirunOptions, RanksOfOneHostUseSharedMemoryOnly) {
+  EXPECT_TRUE(has(mpirun_options({.cores = 8, .usable_cores = 8, .shared_mb = 64}, 8, 1), "self,vader"));
+  EXPECT_FALSE(has(mpirun_options({.cores = 8, .usable_cores = 8, .shared_mb = 32}, 8, 1), "btl"));  // a full /dev/shm
+  unsetenv("OMPI_MCA_btl");
+  for (const char* name : {"OMPI_MCA_btl", "SLURM_JOB_ID"}) {  // the user's own choice, several nodes
+    setenv(name, "1", 1);
+    EXPECT_EQ(host_facts().shared_mb, 0) << name;
+    unsetenv(name);
+  }
+}
+
 TEST(MpirunOptions, HostFactsAreSane) {
   const HostFacts host = host_facts();
   EXPECT_GE(host.cores, host.usable_cores);
