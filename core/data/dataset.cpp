@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <set>
 
 #include "core/data/feature_set.h"
@@ -20,13 +19,17 @@ namespace fs = std::filesystem;
 // Names like x-00002-of-00004.h5 give the number of shards: without this check a missing or foreign shard goes
 // unnoticed.
 void check_complete(const std::vector<std::string>& files) {
-  static const std::regex kNumbered(R"((.*)-(\d{5})-of-(\d{5})\.h5)");
+  constexpr std::string_view kEnding = "-00000-of-00000.h5";     // 0: a digit
   std::map<std::string, std::set<std::string>> totals, numbers;  // by the text before the number
   for (const std::string& file : files) {
-    std::smatch part;
-    if (!std::regex_match(file, part, kNumbered)) continue;
-    totals[part[1]].insert(part[3]);
-    numbers[part[1]].insert(part[2]);
+    if (file.size() < kEnding.size()) continue;
+    const std::string stem = file.substr(0, file.size() - kEnding.size()), ending = file.substr(stem.size());
+    const bool numbered = std::equal(ending.begin(), ending.end(), kEnding.begin(), [](char c, char expected) {
+      return expected == '0' ? c >= '0' && c <= '9' : c == expected;
+    });
+    if (!numbered) continue;
+    totals[stem].insert(ending.substr(10, 5));
+    numbers[stem].insert(ending.substr(1, 5));
   }
   for (const auto& [stem, total] : totals) {
     PAL_DATA_CHECK(total.size() == 1, "the folder holds shards of two imports", stem + "-*.h5",

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <initializer_list>
+#include <string_view>
 #include <utility>
 
 #include "core/io/files.h"
@@ -30,7 +32,28 @@ int find_column(const std::vector<std::string>& head, std::initializer_list<cons
   return -1;
 }
 
+// After any apostrophes, so that plain_field(csv_field(x)) is x for every x.
+bool is_formula(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of('\''), text.size()));
+  if (text.empty() || std::string_view("=+-@\t\r").find(text[0]) == std::string_view::npos) return false;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data() + (text[0] == '+' ? 1 : 0), text.data() + text.size(), number);
+  return error != std::errc() || end != text.data() + text.size();
+}
+
 }  // namespace
+
+std::string csv_field(const std::string& text) {
+  const std::string field = is_formula(text) ? "'" + text : text;
+  if (field.find_first_of(",\"\r\n") == std::string::npos) return field;
+  std::string quoted = "\"";
+  for (const char c : field) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string plain_field(const std::string& field) {
+  return field.starts_with('\'') && is_formula(field) ? field.substr(1) : field;
+}
 
 std::vector<std::vector<std::string>> read_csv(const std::string& path) {
   std::string text = read_whole_file(path);
@@ -90,7 +113,8 @@ std::vector<NamedLabel> read_manifest(const std::string& path) {
     PAL_DATA_CHECK(static_cast<size_t>(name) < row.size() && !trimmed(row[static_cast<size_t>(name)]).empty(),
                    path + ": row {} has no path", r + 1, "each row is path,label");
     const bool labeled = label >= 0 && static_cast<size_t>(label) < row.size();
-    list.push_back({trimmed(row[static_cast<size_t>(name)]), labeled ? trimmed(row[static_cast<size_t>(label)]) : ""});
+    const auto text = [&](int column) { return plain_field(trimmed(row[static_cast<size_t>(column)])); };
+    list.push_back({text(name), labeled ? text(label) : ""});
   }
   return list;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/io/files.h"
+#include "core/io/regular_file.h"
 #include "kernels/base/error.h"
 
 namespace pal::io {
@@ -30,11 +31,7 @@ namespace {
 
 }  // namespace
 
-FileHandle FileHandle::open_for_reading(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail_read(path);
-  return FileHandle(descriptor, path);
-}
+FileHandle FileHandle::open_for_reading(const std::string& path) { return FileHandle(open_regular_file(path), path); }
 
 FileHandle FileHandle::create(const std::string& path, const std::string& shown_as, Content content) {
   const int descriptor =

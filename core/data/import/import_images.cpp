@@ -16,6 +16,7 @@
 #include "core/data/import/ordered_workers.h"
 #include "core/data/import/split_writer.h"
 #include "core/io/crc32c.h"
+#include "core/io/csv.h"
 #include "core/io/files.h"
 #include "kernels/base/error.h"
 
@@ -144,13 +145,6 @@ std::string plan_fingerprint(const ImageSource& source, const ImportOptions& opt
   return std::to_string(source.images.size()) + " " + std::to_string(low) + " " + std::to_string(high);
 }
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
 // Gathers the report, image by image in order.
 class Reporter {
  public:
@@ -173,7 +167,7 @@ class Reporter {
       if (count.images++ == 0) count = {oddity.kind(), treatment_name(oddity.treatment), 1, id};
       if (oddity.treatment != Treatment::left_out) continue;
       ++report_.left_out;
-      quarantine_ += csv_field(id) + "," + csv_field(oddity.what) + "\n";
+      quarantine_ += io::csv_field(id) + "," + io::csv_field(oddity.what) + "\n";
     }
   }
 
