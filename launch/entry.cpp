@@ -9,9 +9,19 @@
 #include <new>
 #include <thread>
 
+#include "dist/comm/world.h"
 #include "kernels/base/error.h"
 
 namespace pal::launch {
+
+Context::Context() = default;
+Context::~Context() = default;
+
+dist::World& Context::start_world() {
+  if (!world) world = std::make_unique<dist::World>();
+  return *world;
+}
+
 namespace {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }

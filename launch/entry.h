@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "dist/comm/world.h"
+namespace pal::dist {
+class World;
+}
 
 namespace pal::launch {
 
@@ -15,10 +17,9 @@ struct Context {
   std::string program;                 // path of this binary, for commands that start ranks
   std::unique_ptr<dist::World> world;  // set by start_world
 
-  dist::World& start_world() {  // Collective.
-    if (!world) world = std::make_unique<dist::World>();
-    return *world;
-  }
+  Context();
+  ~Context();
+  dist::World& start_world();  // Collective.
 };
 
 // `args` are the arguments after the command's name. Returns the exit code; throws errors.

@@ -40,7 +40,7 @@ core/optim: core/ops core/config
 core/data/image:
 core/data: core/comm core/data/image core/io   # the ranks of a node fill its cache together
 core/data/import: core/data core/data/image core/io
-core/data/loader: core/config core/data core/data/image core/graph core/ops   # a batch draws edges of the graph
+core/data/loader: core/comm core/config core/data core/data/image core/graph core/ops   # a batch draws edges of the graph
 core/loss: core/comm core/config core/graph core/ops
 core/eval: core/comm core/data core/data/loader core/graph core/io core/loss core/model core/ops core/optim
 core/oracle/ledger: core/config core/graph core/io   # a database of questions and answers: no model, no data
@@ -55,7 +55,7 @@ core/public/pal: core/*                    # <pal/loss.h> and others: what a C++
 core/theory: core/comm core/config core/io core/loss core/ops core/plot   # a library of its own, beside data and oracle
 
 dist/scale: core/config core/data core/data/loader core/loss core/model core/setup   # a formula: no MPI
-dist/comm: core/comm core/data/loader core/io core/ops   # of the loader only rank_slices()
+dist/comm: core/comm core/io core/ops
 dist/health: core/comm core/config core/io core/ops dist/comm
 dist/train: core/* dist/comm dist/health
 dist/public/pal: dist/comm

@@ -2,10 +2,9 @@
 
 #include <unordered_map>
 
-#include "core/config/cross_checks.h"
+#include "core/config/config_internal.h"
 #include "core/config/source.h"
 #include "core/config/suggest.h"
-#include "core/config/value.h"
 #include "kernels/base/error.h"
 
 namespace pal::config {

@@ -1,5 +1,4 @@
-#include "core/config/cross_checks.h"
-
+#include "core/config/config_internal.h"
 #include "kernels/base/error.h"
 
 namespace pal::config {

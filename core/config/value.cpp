@@ -1,5 +1,3 @@
-#include "core/config/value.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/config/config_internal.h"
 #include "core/config/source.h"
 #include "core/config/suggest.h"
 #include "kernels/base/error.h"

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "core/data/loader/epoch_sampler.h"
+#include "core/comm/rank_slices.h"
 #include "core/data/loader/loader.h"
 #include "core/model/encoder.h"
 #include "kernels/base/error.h"
@@ -28,7 +28,7 @@ class EvalMode {
 }  // namespace
 
 SampleSlice own_slice(int64_t samples, const comm::Comm& comm) {
-  const std::vector<int64_t> begin = data::rank_slices(samples, comm.size());
+  const std::vector<int64_t> begin = comm::rank_slices(samples, comm.size());
   return {begin[comm.rank()], begin[comm.rank() + 1]};
 }
 
@@ -54,7 +54,7 @@ at::Tensor embed_slice(model::Encoder& encoder, const data::Dataset& data, const
 at::Tensor embed(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples,
                  const EmbedOptions& options, comm::Comm& comm) {
   const auto n = static_cast<int64_t>(samples.size());
-  const std::vector<int64_t> begin = data::rank_slices(n, comm.size());
+  const std::vector<int64_t> begin = comm::rank_slices(n, comm.size());
   std::vector<int64_t> counts;
   for (int r = 0; r < comm.size(); ++r) counts.push_back(begin[r + 1] - begin[r]);
   return comm.all_gather_v(embed_slice(encoder, data, samples, own_slice(n, comm), options), counts);

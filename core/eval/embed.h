@@ -31,7 +31,7 @@ struct EmbedOptions {
 struct SampleSlice {
   int64_t first = 0, last = 0;
 };
-SampleSlice own_slice(int64_t samples, const comm::Comm& comm);  // of rank_slices (core/data/loader/epoch_sampler.h)
+SampleSlice own_slice(int64_t samples, const comm::Comm& comm);  // of rank_slices (core/comm/rank_slices.h)
 at::Tensor embed_slice(model::Encoder& encoder, const data::Dataset& data, const std::vector<int64_t>& samples,
                        SampleSlice slice, const EmbedOptions& options);
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/data/loader/epoch_sampler.h"
+#include "core/comm/rank_slices.h"
 #include "core/ops/similarity.h"
 #include "core/ops/tensors.h"
 
@@ -55,7 +55,7 @@ std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64
   for (const KnnOptions& o : options) largest = std::max(largest, o.k);
   const int64_t k = std::min(largest, a.labels.size(0));
 
-  const std::vector<int64_t> begin = data::rank_slices(b.labels.size(0), comm.size());
+  const std::vector<int64_t> begin = comm::rank_slices(b.labels.size(0), comm.size());
   std::vector<int64_t> counts;
   for (int r = 0; r < comm.size(); ++r) counts.push_back(begin[r + 1] - begin[r]);
   const int64_t first = begin[comm.rank()], last = begin[comm.rank() + 1];

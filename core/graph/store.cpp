@@ -180,7 +180,7 @@ void GraphStore::insert(int64_t i, int64_t j, Relation relation) {
   }
   PAL_CHECK(answers_.size() < static_cast<size_t>(std::numeric_limits<int32_t>::max() - samples()) / 2,
             "answers in the graph", answers_.size(), "split the data set");
-  chain_pair(i, j, static_cast<uint64_t>(static_cast<int>(relation) + 1));
+  chain_pair(i, j, static_cast<uint64_t>(static_cast<int64_t>(relation) + 1));
   ++version_;
   answers_.push_back({static_cast<int32_t>(i), static_cast<int32_t>(j), static_cast<int32_t>(relation)});
   if (before == Relation::unknown) apply(static_cast<int32_t>(answers_.size()) - 1);

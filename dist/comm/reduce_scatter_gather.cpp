@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/data/loader/epoch_sampler.h"
+#include "core/comm/rank_slices.h"
 #include "dist/comm/mpi_check.h"
 #include "dist/comm/mpi_comm.h"
 
@@ -30,7 +30,7 @@ class BlockSum {
   }
 
   void operator()(T* block, int64_t n) {
-    const std::vector<int64_t> begin = data::rank_slices(n, size_);
+    const std::vector<int64_t> begin = comm::rank_slices(n, size_);
     const auto length = [&](int r) { return begin[r + 1] - begin[r]; };
     const int64_t own = length(rank_);
     T* const mine = block + begin[rank_];

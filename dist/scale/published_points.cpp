@@ -1,6 +1,5 @@
-#include "dist/scale/published_points.h"
-
 #include "dist/scale/cluster.h"
+#include "dist/scale/scale_model.h"
 
 namespace pal::dist {
 namespace {

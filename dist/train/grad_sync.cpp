@@ -16,7 +16,7 @@
 #include <mutex>
 #include <thread>
 
-#include "core/data/loader/epoch_sampler.h"
+#include "core/comm/rank_slices.h"
 #include "core/ops/named_tensors.h"
 #include "dist/comm/device_comm.h"
 #include "kernels/base/clock.h"
@@ -34,7 +34,7 @@ BFloat16* as_bfloat16(const at::Tensor& bytes) { return static_cast<BFloat16*>(b
 // Each rank adds its slice of every rank's gradients in fp32 and sends the rounded sum to every rank.
 void sum_as_bfloat16(float* x, int64_t n, comm::Comm& comm) {
   const int ranks = comm.size();
-  const std::vector<int64_t> begin = data::rank_slices(n, ranks);
+  const std::vector<int64_t> begin = comm::rank_slices(n, ranks);
   std::vector<int64_t> slices;
   for (int r = 0; r < ranks; ++r) slices.push_back(begin[r + 1] - begin[r]);
   const int64_t own = slices[comm.rank()];

@@ -1,6 +1,5 @@
-#include "dist/train/step_metrics.h"
-
 #include "core/loss/criterion.h"
+#include "dist/train/run_observers.h"
 #include "kernels/base/error.h"
 
 namespace pal::dist {

@@ -17,7 +17,6 @@
 #include "dist/health/consistency.h"
 #include "dist/train/resume.h"
 #include "dist/train/run_observers.h"
-#include "dist/train/step_metrics.h"
 #include "dist/train/trainer.h"
 #include "kernels/base/error.h"
 

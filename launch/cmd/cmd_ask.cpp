@@ -10,6 +10,7 @@
 #include "core/oracle/round/round.h"
 #include "core/oracle/samplers/samplers.h"
 #include "core/setup/setup.h"
+#include "dist/comm/world.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"

@@ -12,6 +12,7 @@
 #include "core/data/image/nvjpeg_decoder.h"
 #include "core/io/h5.h"
 #include "dist/comm/device.h"
+#include "dist/comm/world.h"
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
 #include "launch/cli.h"

@@ -5,6 +5,7 @@
 
 #include "core/io/feature_file.h"
 #include "core/setup/setup.h"
+#include "dist/comm/world.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"

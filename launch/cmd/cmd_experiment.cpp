@@ -9,6 +9,7 @@
 #include "core/io/files.h"
 #include "core/plot/plot.h"
 #include "core/theory/experiment.h"
+#include "dist/comm/world.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"

@@ -8,7 +8,7 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/help.h"
+#include "launch/embedded.h"
 
 namespace pal::launch {
 namespace {

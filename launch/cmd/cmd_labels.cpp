@@ -14,6 +14,7 @@
 #include "core/io/csv.h"
 #include "core/io/files.h"
 #include "core/setup/setup.h"
+#include "dist/comm/world.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"

@@ -12,9 +12,8 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/report/curves.h"
 #include "launch/report/html.h"
-#include "launch/report/samples.h"
+#include "launch/report/parts.h"
 #include "launch/run/run_summary.h"
 #include "launch/terminal.h"
 

@@ -11,6 +11,7 @@
 #include "core/io/cores.h"
 #include "core/record/checkpoint_folder.h"
 #include "core/setup/setup.h"
+#include "dist/comm/world.h"
 #include "dist/health/consistency.h"
 #include "dist/train/trainer.h"
 #include "kernels/base/error.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "kernels/base/error.h"
-#include "launch/label/assets.h"
+#include "launch/embedded.h"
 
 namespace pal::launch {
 namespace {

@@ -5,7 +5,7 @@
 // session. Only the compiled-in files, images by number and the calls below exist: no path of a request names a file.
 //
 //   GET  /?token=T                 first visit: exchanges a link for a cookie, once
-//   GET  / /app.js …               the page (assets.h)
+//   GET  / /app.js …               the page (embedded.h)
 //   GET  /image/N /image/N/full    a sample, small or in its own size
 //   GET  /api/questions?n=3        cards for this person, reserved for a while
 //   POST /api/answer               {uuid, query, ticket, answers: [[member, verdict]…], seconds, replaces?}:

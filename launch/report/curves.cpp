@@ -1,5 +1,3 @@
-#include "launch/report/curves.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "core/plot/plot.h"
 #include "core/plot/svg.h"
 #include "launch/report/html.h"
+#include "launch/report/parts.h"
 
 namespace pal::launch {
 namespace {

@@ -8,7 +8,7 @@
 #include "core/data/dataset.h"
 #include "kernels/base/error.h"
 #include "launch/report/html.h"
-#include "launch/report/samples.h"
+#include "launch/report/parts.h"
 #include "launch/run/montage.h"
 
 namespace pal::launch {

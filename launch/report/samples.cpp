@@ -1,5 +1,3 @@
-#include "launch/report/samples.h"
-
 #include <fmt/format.h>
 
 #include "core/data/loader/augment_spec.h"
@@ -10,6 +8,7 @@
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
 #include "launch/report/html.h"
+#include "launch/report/parts.h"
 #include "launch/run/montage.h"
 #include "launch/run/trained_run.h"
 

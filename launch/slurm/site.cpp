@@ -1,8 +1,7 @@
-#include "launch/slurm/site.h"
-
 #include "core/config/source.h"
 #include "core/config/suggest.h"
 #include "kernels/base/error.h"
+#include "launch/slurm/script.h"
 
 namespace pal::launch {
 namespace {

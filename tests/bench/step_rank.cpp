@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/comm/comm.h"
+#include "core/comm/rank_slices.h"
 #include "core/config/config.h"
-#include "core/data/loader/epoch_sampler.h"
 #include "core/graph/store.h"
 #include "core/io/safetensors.h"
 #include "core/loss/criterion.h"
@@ -91,7 +91,7 @@ class StepBench final : public Bench {
 
  private:
   void plan(int64_t samples) {
-    batch_.rank_begin = data::rank_slices(samples, world_.size());
+    batch_.rank_begin = comm::rank_slices(samples, world_.size());
     batch_.begin = batch_.rank_begin[world_.rank()];
     batch_.end = batch_.rank_begin[world_.rank() + 1];
     for (int64_t s = 0; s < samples; ++s) batch_.samples.push_back(s);

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "launch/label/assets.h"
+#include "launch/embedded.h"
 #include "tests/launch/label/label_page.h"
 
 namespace pal::launch {

@@ -138,11 +138,4 @@ std::vector<SampleRange> read_ahead(const EpochSpec& plan, int64_t step) {
   return ranges;
 }
 
-std::vector<int64_t> rank_slices(int64_t n, int ranks) {
-  PAL_ASSERT(n >= 0 && ranks > 0, "a batch is divided among at least one rank");
-  std::vector<int64_t> begin(ranks + 1);
-  for (int64_t r = 0; r <= ranks; ++r) begin[r] = r * (n / ranks) + std::min<int64_t>(r, n % ranks);
-  return begin;
-}
-
 }  // namespace pal::data

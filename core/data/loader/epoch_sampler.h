@@ -34,7 +34,5 @@ struct SampleRange {
   int64_t begin = 0, end = 0;
 };
 std::vector<SampleRange> read_ahead(const EpochSpec& plan, int64_t step);
-// Where each rank's positions begin in a batch of n: W + 1 numbers; sizes differ by at most one.
-std::vector<int64_t> rank_slices(int64_t n, int ranks);
 
 }  // namespace pal::data

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/comm/rank_slices.h"
 #include "core/data/loader/pending_step.h"
 #include "kernels/base/error.h"
 
@@ -126,7 +127,7 @@ struct Loader::State {
     for (const int64_t sample : s->loaded.samples) {
       s->loaded.weights.push_back(1 / (draws ? draws->inclusion(sample, options.edge_samples, share) : share));
     }
-    s->loaded.rank_begin = rank_slices(static_cast<int64_t>(s->loaded.samples.size()), options.ranks);
+    s->loaded.rank_begin = comm::rank_slices(static_cast<int64_t>(s->loaded.samples.size()), options.ranks);
     const auto first = s->loaded.samples.begin();
     s->local.assign(first + s->loaded.rank_begin[options.rank], first + s->loaded.rank_begin[options.rank + 1]);
     const auto rows = static_cast<int64_t>(s->local.size());

@@ -1,15 +1,32 @@
-#include "core/oracle/samplers/captcha.h"
-
+// captcha: "which of these are the same as this one?", asked for the class of which least is known; and outliers:
+// "which of these do not belong?".
+//
+// Classes and templates: candidates.h. A grid asks up to `members` points against the template of the class with the
+//   fewest known members for its prior (those asked in this round count as known, so that classes take turns and a stop
+//   at any time leaves them balanced).
+// Guide::embeddings  the points whose nearest class center is this one come first, the nearest first; then the others.
+// Guide::classifier  the points that a classifier on the known members predicts as this class come first, in the order
+//   of their draws (the nearest ones add little); then the others, the most likely first. For many classes: a grid then
+//   holds mostly its own class.
+// With a guide, a point that does not belong to its likeliest class is asked against the next one before any other
+//   point: the known members are then a representative part of the class, not only its easy samples.
+// Guide::none, and a class without an embedded member: in the order of the draws.
+// Outliers ask only the points predicted as the class, the most likely first, and fewer grids where there are none.
+// Center::embeddings, Center::input: the template is the known member in the pool nearest (cosine) to the mean of the
+//   class, by embedding or by Pool::inputs; not without deduction, where an answer holds for its own template alone.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "core/oracle/samplers/candidates.h"
 #include "core/oracle/samplers/class_model.h"
 #include "core/oracle/samplers/exact_sums.h"
 #include "core/oracle/samplers/samplers.h"
@@ -69,6 +86,15 @@ struct Demand {
   std::vector<int64_t> predicted;  // points predicted as this class, the first to be asked last
   std::vector<int64_t> others;     // then these, the first to be asked first, from `next` on; −1: not computed yet
   int64_t next = -1;
+};
+
+struct CaptchaOptions {
+  int64_t members;
+  Templates templates;
+  Guide guide;
+  QueryKind kind;  // captcha or outliers
+  Center center;
+  std::vector<double> priors;  // by label; empty: equal; a label beyond the list has the mean one
 };
 
 class Captcha final : public QuerySampler {
@@ -201,8 +227,6 @@ class Captcha final : public QuerySampler {
   const CaptchaOptions options_;
 };
 
-}  // namespace
-
 std::unique_ptr<QuerySampler> make_captcha(const CaptchaOptions& options) {
   PAL_CHECK(options.members >= 1, "oracle.members", options.members, "give at least 1");
   PAL_CHECK(options.kind != QueryKind::outliers || options.guide != Guide::none,
@@ -212,6 +236,8 @@ std::unique_ptr<QuerySampler> make_captcha(const CaptchaOptions& options) {
     PAL_CHECK(prior > 0, "a number of oracle.priors", prior, "give numbers above 0, one for each class");
   return std::make_unique<Captcha>(options);
 }
+
+}  // namespace
 
 std::unique_ptr<QuerySampler> captcha_sampler(const OracleSpec& s, const std::vector<int64_t>&) {
   return make_captcha({s.members, s.templates, s.class_guess, QueryKind::captcha, s.center, s.priors});

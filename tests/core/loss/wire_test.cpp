@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "core/comm/comm.h"
+#include "core/comm/rank_slices.h"
 #include "core/config/config.h"
-#include "core/data/loader/epoch_sampler.h"
 #include "core/graph/store.h"
 #include "core/loss/criterion.h"
 #include "kernels/moments.h"
@@ -30,7 +30,7 @@ int64_t loss_bytes(int ranks, int64_t local) {
     comm::CountingComm comm(inner);
     Batch batch;
     for (int64_t s = 0; s < samples; ++s) batch.samples.push_back(s);
-    batch.rank_begin = data::rank_slices(samples, ranks);
+    batch.rank_begin = comm::rank_slices(samples, ranks);
     batch.begin = batch.rank_begin[comm.rank()];
     batch.end = batch.rank_begin[comm.rank() + 1];
     batch.graph = graph::build_batch_graph(graph::GraphStore(samples), graph::GraphKind::ssl, 0, batch.samples, kTwo);

@@ -13,7 +13,7 @@
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
-#include "core/data/loader/epoch_sampler.h"
+#include "core/comm/rank_slices.h"
 #include "core/graph/store.h"
 #include "core/loss/criterion.h"
 #include "core/model/batch_norm.h"
@@ -32,7 +32,7 @@ loss::Batch batch_of(const comm::Comm& comm) {
   loss::Batch batch;
   for (int64_t p = 0; p < kPositions; ++p) batch.samples.push_back(p);
   batch.views = kViews;
-  batch.rank_begin = data::rank_slices(kPositions, comm.size());
+  batch.rank_begin = comm::rank_slices(kPositions, comm.size());
   batch.begin = batch.rank_begin[comm.rank()];
   batch.end = batch.rank_begin[comm.rank() + 1];
   batch.graph =

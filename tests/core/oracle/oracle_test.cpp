@@ -12,7 +12,6 @@
 
 #include "core/oracle/labeler.h"
 #include "core/oracle/round/pool.h"
-#include "core/oracle/samplers/captcha.h"
 #include "core/oracle/samplers/samplers.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
@@ -46,10 +45,19 @@ struct Loop {
   int64_t rounds = 0;
 };
 
+OracleSpec captcha(int64_t members, Templates templates, Guide guide) {
+  OracleSpec spec;
+  spec.sampler = "captcha";
+  spec.members = members;
+  spec.templates = templates;
+  spec.class_guess = guide;
+  return spec;
+}
+
 // Asks and answers until nothing is left. Every question must be open when it is asked, and be asked once.
-Loop run_to_closure(graph::GraphStore& store, const CaptchaOptions& options, const std::vector<int64_t>& labels,
+Loop run_to_closure(graph::GraphStore& store, const OracleSpec& spec, const std::vector<int64_t>& labels,
                     int64_t pool_size, double embedding_noise) {
-  const auto sampler = make_captcha(options);
+  const auto sampler = make_query_sampler(spec);
   const auto labeler = make_simulated_labeler(labels, {});
   std::set<std::pair<int64_t, int64_t>> asked;
   Loop loop;
@@ -63,7 +71,7 @@ Loop run_to_closure(graph::GraphStore& store, const CaptchaOptions& options, con
     EXPECT_LE(question_count(queries), 37);
     std::set<int64_t> components;
     for (const Query& q : queries) {
-      EXPECT_LE(static_cast<int64_t>(q.members.size()), options.members);
+      EXPECT_LE(static_cast<int64_t>(q.members.size()), spec.members);
       for (int64_t m : q.members) {
         EXPECT_EQ(store.relation(q.template_sample, m), graph::Relation::unknown);
         EXPECT_TRUE(asked.insert(std::minmax(q.template_sample, m)).second) << "asked twice";
@@ -94,7 +102,7 @@ TEST(Captcha, RecoversTheGraphFromTemplates) {
   for (int64_t pool : {300, 80}) {
     graph::GraphStore store(300);
     store.set_labels(draw_template_labels(labels, 1));
-    const Loop loop = run_to_closure(store, {10, Templates::given, Guide::none}, labels, pool, 0);
+    const Loop loop = run_to_closure(store, captcha(10, Templates::given, Guide::none), labels, pool, 0);
     expect_recovered(store, labels);
     EXPECT_LE(loop.questions, 300 * 5);
   }
@@ -105,8 +113,9 @@ TEST(Captcha, EmbeddingsBringItNearN) {
   graph::GraphStore blind(300), guided(300);
   blind.set_labels(draw_template_labels(labels, 1));
   guided.set_labels(draw_template_labels(labels, 1));
-  const int64_t without = run_to_closure(blind, {10, Templates::given, Guide::none}, labels, 300, 0).questions;
-  const int64_t with = run_to_closure(guided, {10, Templates::given, Guide::embeddings}, labels, 300, 0.2).questions;
+  const int64_t without = run_to_closure(blind, captcha(10, Templates::given, Guide::none), labels, 300, 0).questions;
+  const int64_t with =
+      run_to_closure(guided, captcha(10, Templates::given, Guide::embeddings), labels, 300, 0.2).questions;
   expect_recovered(guided, labels);
   EXPECT_LT(with, 450);
   EXPECT_GT(without, 600);
@@ -116,7 +125,7 @@ TEST(Captcha, DiscoversTheClasses) {
   const std::vector<int64_t> labels = make_labels(200, 5);
   for (Guide guide : {Guide::none, Guide::embeddings}) {
     graph::GraphStore store(200);
-    const Loop loop = run_to_closure(store, {10, Templates::discover, guide}, labels, 200, 0.2);
+    const Loop loop = run_to_closure(store, captcha(10, Templates::discover, guide), labels, 200, 0.2);
     expect_recovered(store, labels);
     EXPECT_EQ(store.components(), 5);
     EXPECT_LE(loop.questions, 200 * 5);
@@ -132,7 +141,7 @@ TEST(Captcha, AsksForTheClassOfWhichLeastIsKnown) {
   store.set_labels(labels);
   Pool pool{{}, {}};
   for (int64_t s = 0; s < 40; ++s) pool.samples.push_back(s);
-  const auto sampler = make_captcha({2, Templates::given, Guide::none});
+  const auto sampler = make_query_sampler(captcha(2, Templates::given, Guide::none));
   const std::vector<Query> queries = sampler->choose(store, pool, {0, 0, 9, {}});
   std::vector<int64_t> templates, sizes;
   for (const Query& q : queries) {
@@ -149,7 +158,7 @@ TEST(Captcha, DoesNotAskWhatIsPendingOrDependOnTheOrderOfThePool) {
   graph::GraphStore store(120);
   store.set_labels(draw_template_labels(labels, 2));
   for (Guide guide : {Guide::none, Guide::embeddings}) {
-    const auto sampler = make_captcha({7, Templates::given, guide});
+    const auto sampler = make_query_sampler(captcha(7, Templates::given, guide));
     Pool pool{draw_pool(store, 100, 9, 4), {}};
     pool.embeddings = make_embeddings(pool.samples, labels, 0.5);
     const std::vector<Query> first = sampler->choose(store, pool, {9, 4, 30, {}});
@@ -173,7 +182,7 @@ TEST(Captcha, DoesNotAskWhatIsPendingOrDependOnTheOrderOfThePool) {
       for (int64_t m : q.members) EXPECT_EQ(pending.count(m), 0u);
     }
   }
-  const auto sampler = make_captcha({7, Templates::given, Guide::none});
+  const auto sampler = make_query_sampler(captcha(7, Templates::given, Guide::none));
   const Pool pool{draw_pool(store, 100, 9, 4), {}};
   EXPECT_NE(sampler->choose(store, pool, {9, 4, 30, {}})[0].members,
             sampler->choose(store, pool, {9, 5, 30, {}})[0].members);
@@ -182,10 +191,14 @@ TEST(Captcha, DoesNotAskWhatIsPendingOrDependOnTheOrderOfThePool) {
 TEST(Captcha, SaysWhatItLacks) {
   graph::GraphStore store(10);
   const Pool pool{{0, 1, 2}, {}};
-  EXPECT_THROW(make_captcha({10, Templates::given, Guide::none})->choose(store, pool, {0, 0, 5, {}}), Error);
-  EXPECT_THROW(make_captcha({0, Templates::given, Guide::none}), Error);
-  EXPECT_TRUE(make_captcha({10, Templates::discover, Guide::none})->choose(store, {{}, {}}, {0, 0, 5, {}}).empty());
-  EXPECT_TRUE(make_captcha({10, Templates::discover, Guide::none})->choose(store, pool, {0, 0, 0, {}}).empty());
+  EXPECT_THROW(make_query_sampler(captcha(10, Templates::given, Guide::none))->choose(store, pool, {0, 0, 5, {}}),
+               Error);
+  EXPECT_THROW(make_query_sampler(captcha(0, Templates::given, Guide::none)), Error);
+  EXPECT_TRUE(make_query_sampler(captcha(10, Templates::discover, Guide::none))
+                  ->choose(store, {{}, {}}, {0, 0, 5, {}})
+                  .empty());
+  EXPECT_TRUE(
+      make_query_sampler(captcha(10, Templates::discover, Guide::none))->choose(store, pool, {0, 0, 0, {}}).empty());
 }
 
 TEST(SimulatedLabeler, FlipsTheShareItIsTold) {

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "core/comm/comm.h"
-#include "core/data/loader/epoch_sampler.h"
+#include "core/comm/rank_slices.h"
 #include "core/loss/vicreg.h"
-#include "dist/scale/published_points.h"
+#include "dist/scale/scale_model.h"
 #include "kernels/moments.h"
 #include "tests/core/loss/loss_cases.h"
 #include "tests/core/spec_of.h"
@@ -74,7 +74,7 @@ TEST(PlanInputs, LossBytesAreTheCountedOnes) {
         kernels::covariance_form_wins(n, dims, 4, 8) ? LossForm::covariance : LossForm::gram, 2, 2, dims, 4, 8};
     double expected = 0;
     for (const Exchange& e : loss_exchanges(shape, n)) expected += e.bytes;
-    const std::vector<int64_t> begin = data::rank_slices(n, 3);
+    const std::vector<int64_t> begin = comm::rank_slices(n, 3);
     comm::run_ranks(3, [&](comm::Comm& comm) {
       const loss::Batch batch = loss::slice_of(graph, begin, comm.rank());
       const at::Tensor own = z.view({2, n, dims})

@@ -9,7 +9,6 @@
 
 #include "dist/scale/cluster.h"
 #include "dist/scale/collective_cost.h"
-#include "dist/scale/published_points.h"
 #include "kernels/base/error.h"
 #include "tests/test_folder.h"
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "core/data/loader/epoch_sampler.h"
+#include "core/comm/rank_slices.h"
 #include "core/graph/store.h"
 #include "core/loss/objective.h"
 #include "core/model/encoder.h"
@@ -107,7 +107,7 @@ Outcome one_step(const Case& c, at::ScalarType type, comm::Comm& comm, comm::Com
   loss::Batch batch;
   for (int64_t p = 0; p < kBatch; ++p) batch.samples.push_back((7 * p + 3) % kSamples);
   batch.views = c.views;
-  batch.rank_begin = data::rank_slices(kBatch, comm.size());
+  batch.rank_begin = comm::rank_slices(kBatch, comm.size());
   batch.begin = batch.rank_begin[comm.rank()];
   batch.end = batch.rank_begin[comm.rank() + 1];
   batch.graph = graph::build_batch_graph(store, c.graph, 0.3, batch.samples, c.views);

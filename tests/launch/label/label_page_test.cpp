@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/io/files.h"
-#include "launch/label/assets.h"
+#include "launch/embedded.h"
 
 namespace pal::launch {
 namespace {

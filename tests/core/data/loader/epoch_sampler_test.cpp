@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "core/comm/rank_slices.h"
 #include "kernels/base/error.h"
 
 namespace pal::data {
@@ -109,23 +110,6 @@ TEST(Sampler, SeedAndEpochMatter) {
   EXPECT_NE(batch_samples(plan, 0), batch_samples({1000, 1000, 2}, 0));
 }
 
-TEST(Sampler, SlicesDifferByAtMostOne) {
-  EXPECT_EQ(rank_slices(10, 3), (std::vector<int64_t>{0, 4, 7, 10}));
-  EXPECT_EQ(rank_slices(2, 4), (std::vector<int64_t>{0, 1, 2, 2, 2}));
-  EXPECT_EQ(rank_slices(0, 2), (std::vector<int64_t>{0, 0, 0}));
-  for (const int64_t n : {1, 255, 256, 1281167}) {
-    for (int w = 1; w <= 17; ++w) {
-      const auto begin = rank_slices(n, w);
-      EXPECT_EQ(begin.front(), 0);
-      EXPECT_EQ(begin.back(), n);
-      for (int r = 0; r < w; ++r) {
-        EXPECT_GE(begin[r + 1] - begin[r], n / w);
-        EXPECT_LE(begin[r + 1] - begin[r], n / w + 1);
-      }
-    }
-  }
-}
-
 EpochSpec windowed(int64_t n, int64_t batch, int64_t window, uint64_t seed = 9) {
   return {n, batch, seed, Shuffle::windows, window};
 }
@@ -175,7 +159,7 @@ TEST(Sampler, ResumedWithOtherRanksInTheMiddleOfAnEpoch) {
       const int ranks = step < plan.steps_per_epoch() + 4 ? 3 : step < plan.steps_per_epoch() + 7 ? 8 : 1;
       for (int rank = 0; rank < ranks; ++rank) {  // each derives the batch for itself
         const std::vector<int64_t> batch = batch_samples(plan, step);
-        const auto begin = rank_slices(static_cast<int64_t>(batch.size()), ranks);
+        const auto begin = comm::rank_slices(static_cast<int64_t>(batch.size()), ranks);
         for (int64_t i = begin[rank]; i < begin[rank + 1]; ++i) ++seen[batch[i]];
       }
     }

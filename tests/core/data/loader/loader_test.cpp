@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/comm/rank_slices.h"
 #include "tests/core/data/loader/direct_views.h"
 #include "tests/core/data/memory_dataset.h"
 
@@ -56,7 +57,7 @@ TEST(Loader, EqualsTheKernelForAnyRanksThreadsAndDepth) {
         const LoadedStep s = loader.next();
         EXPECT_EQ(s.step, step);
         ASSERT_EQ(s.samples, batch_samples(o.plan, step));
-        ASSERT_EQ(s.rank_begin, rank_slices(static_cast<int64_t>(s.samples.size()), c.ranks));
+        ASSERT_EQ(s.rank_begin, comm::rank_slices(static_cast<int64_t>(s.samples.size()), c.ranks));
         const auto own = rank_samples(s, o.rank);
         const at::Tensor want = c.dtype == at::kDouble ? direct_views<double>(*data, o, own, step)
                                                        : direct_views<float>(*data, o, own, step);

@@ -10,7 +10,6 @@
 
 #include "core/oracle/labeler.h"
 #include "core/oracle/round/pool.h"
-#include "core/oracle/samplers/captcha.h"
 #include "kernels/base/error.h"
 #include "tests/core/oracle/oracle_cases.h"
 #include "tests/core/spec_of.h"
@@ -323,19 +322,22 @@ TEST(Captcha, KnowsPriorsCentersAndOutliers) {
   for (int64_t s = 0; s < 60; ++s) known[s] = labels[s];
   store.set_labels(known);
   // Three times as many of class 0 are expected: it is the least known for its share.
-  CaptchaOptions priors{.members = 5, .priors = {0.6, 0.2, 0.2}};
+  const auto captcha = [](const std::string& setting) {
+    return sampler_of({"oracle.sampler=captcha", "oracle.members=5", "oracle.class_guess=embeddings", setting});
+  };
   std::map<int64_t, int64_t> grids;
-  for (const Query& q : make_captcha(priors)->choose(store, pool, {.seed = 1, .round = 0, .questions = 60}))
+  for (const Query& q :
+       captcha("oracle.priors=[0.6,0.2,0.2]")->choose(store, pool, {.seed = 1, .round = 0, .questions = 60}))
     ++grids[labels[q.template_sample]];
   EXPECT_GT(grids[0], grids[1] + grids[2]);
-  EXPECT_THROW(make_captcha({.members = 5, .priors = {0.5, -1}}), Error);
+  EXPECT_THROW(captcha("oracle.priors=[0.5,0]"), Error);
   // The template is the member nearest to the mean of its class.
-  for (Center center : {Center::embeddings, Center::input}) {
-    for (const Query& q : make_captcha({.members = 5, .center = center})
-                              ->choose(store, pool, {.seed = 1, .round = 0, .questions = 15})) {
+  for (const std::string center : {"embeddings", "input"}) {
+    for (const Query& q :
+         captcha("oracle.center=" + center)->choose(store, pool, {.seed = 1, .round = 0, .questions = 15})) {
       const at::Tensor z = pool.embeddings / pool.embeddings.norm(2, 1, true);
       at::Tensor sum = at::zeros({8}, at::kFloat);
-      const at::Tensor rows = center == Center::input ? pool.embeddings : z;
+      const at::Tensor rows = center == "input" ? pool.embeddings : z;
       for (int64_t s = 0; s < 60; ++s) {
         if (labels[s] == labels[q.template_sample]) sum += rows[s];
       }
@@ -348,9 +350,7 @@ TEST(Captcha, KnowsPriorsCentersAndOutliers) {
     }
   }
   pool.inputs = at::Tensor();
-  EXPECT_THROW(make_captcha({.members = 5, .center = Center::input})
-                   ->choose(store, pool, {.seed = 1, .round = 0, .questions = 5}),
-               Error);
+  EXPECT_THROW(captcha("oracle.center=input")->choose(store, pool, {.seed = 1, .round = 0, .questions = 5}), Error);
   // Nearly all of those believed similar are.
   int64_t right = 0, total = 0;
   for (const Query& q :

@@ -1,5 +1,7 @@
-// samples: the parts of a report that need the encoder and the data: neighbors of test samples, the plot of the
-// features, the questions with their pictures. If a part cannot be made, a sentence gives the reason.
+// parts: the parts of a report, as HTML. If a part cannot be made, a sentence gives the reason.
+//
+// curves.cpp draws what metrics.jsonl and eval.json hold. samples.cpp (neighbors of test samples, the plot of the
+// features) and questions.cpp need the encoder or the data.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,6 +13,11 @@
 #include "launch/run/run_summary.h"
 
 namespace pal::launch {
+
+// Curves of one run or several, without quantities that no run has.
+std::string curve_figures(const std::vector<RunSummary>& runs);
+// The confusion matrix of the first evaluation that has one; "" if there is none.
+std::string confusion_figure(const RunSummary& run);
 
 struct SampleOptions {
   int64_t queries = 10, neighbors = 7;  // rows and columns of the montage
