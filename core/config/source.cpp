@@ -1,5 +1,6 @@
 #include "core/config/source.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -16,7 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr size_t kMaxFileBytes = 1 << 20;
-constexpr int kMaxDepth = 8;  // an anchor may hold itself
+constexpr int kMaxDepth = 8;         // an anchor may hold itself
+constexpr int kMaxAliases = 100;     // of a file
+constexpr size_t kMaxKeys = 10'000;  // of a file, with those that aliases repeat
+constexpr int kMaxFiles = 64;        // of a config with its base files
 
 std::string read_text(const std::string& path) {
   std::error_code error;
@@ -24,6 +28,7 @@ std::string read_text(const std::string& path) {
   PAL_CHECK(fs::exists(status), "this config file does not exist", printable(path),
             "give the path of a YAML file, such as configs/quickstart.yaml");
   PAL_CHECK(!fs::is_directory(status), "the config is a folder", printable(path), "give the path of a YAML file in it");
+  PAL_CHECK(fs::is_regular_file(status), "the config is a pipe or a device", printable(path), "give a YAML file");
   std::ifstream in(path, std::ios::binary);
   std::string text;
   char block[4096];
@@ -81,6 +86,38 @@ std::string flow_text(const YAML::Node& map) {
   return out.c_str();
 }
 
+// Counts the aliases of a document, so that a small file that stands for a huge one is refused.
+struct AliasCount final : YAML::EventHandler {
+  explicit AliasCount(const std::string& path) : path(path) {}
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    PAL_CHECK(++count <= kMaxAliases,
+              printable(path) + ":" + std::to_string(mark.line + 1) + ": the file has more than {} aliases",
+              kMaxAliases, "write the values");
+  }
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+  const std::string& path;
+  int count = 0;
+};
+
+// The only document of the text. YAML::LoadAll never ends for a text such as `"a",b`: yaml-cpp makes further documents
+// of it without reading on.
+YAML::Node load_document(const std::string& text, const std::string& path) {
+  std::istringstream in(text);
+  YAML::Parser parser(in);
+  AliasCount first(path), second(path);
+  const bool two = parser.HandleNextDocument(first) && parser.HandleNextDocument(second);
+  PAL_CHECK(!two, printable(path) + ": the file holds more than one YAML document", "",
+            "keep one per file, without text after it");
+  return YAML::Load(text);
+}
+
 class Reader {
  public:
   explicit Reader(Expand expand) : expand_(expand) {}
@@ -91,10 +128,12 @@ class Reader {
     const auto again = std::find(open_.begin(), open_.end(), real);
     PAL_CHECK(again == open_.end(), included_from + ": this base file includes itself", printable(path),
               "remove one of the base: lines");
+    PAL_CHECK(++files_ <= kMaxFiles, included_from + ": the config has more than {} base files", kMaxFiles,
+              "remove some of the base: lines");
     open_.push_back(real);
-    std::vector<YAML::Node> documents;
+    YAML::Node document;
     try {
-      documents = YAML::LoadAll(read_text(path));
+      document = load_document(read_text(path), path);
     } catch (const YAML::Exception& e) {
       const std::string line = e.mark.is_null() ? "" : ":" + std::to_string(e.mark.line + 1);
       PAL_CHECK(false, printable(path) + line + ": this is not YAML", e.msg, "correct the line");
@@ -102,14 +141,12 @@ class Reader {
       if (included_from.empty()) throw;
       throw Error(e.code(), included_from + ": " + e.what());
     }
-    PAL_CHECK(documents.size() <= 1, printable(path) + ": the file holds {} YAML documents", documents.size(),
-              "keep one per file");
-    if (!documents.empty() && !documents[0].IsNull()) {
-      PAL_CHECK(documents[0].IsMap(), printable(path) + " does not hold sections", "",
+    if (!document.IsNull()) {
+      PAL_CHECK(document.IsMap(), printable(path) + " does not hold sections", "",
                 "write sections such as `train:` with keys under them");
       std::map<std::string, int> lines;
-      bases(documents[0], path);
-      walk(documents[0], "", path, lines, 0);
+      bases(document, path);
+      walk(document, "", path, lines, 0);
     }
     open_.pop_back();
   }
@@ -151,6 +188,7 @@ class Reader {
       const auto [first, is_new] = lines.emplace(key, entry.first.Mark().line + 1);
       PAL_CHECK(is_new, where + ": a key is set twice", printable(key),
                 "remove one; the first is on line " + std::to_string(first->second));
+      PAL_CHECK(lines.size() <= kMaxKeys, where + ": the file has more than {} keys", kMaxKeys, "remove its aliases");
       if (key == "base" && expand_ == Expand::everything) continue;
       if (entry.second.IsMap()) {
         PAL_CHECK(depth < kMaxDepth, where + ": sections are nested too deeply", printable(key),
@@ -186,6 +224,7 @@ class Reader {
   }
 
   Expand expand_;
+  int files_ = 0;
   std::vector<fs::path> open_;  // the files whose base: is being read
 };
 

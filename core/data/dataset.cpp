@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <regex>
+#include <optional>
 #include <set>
 #include <unordered_set>
 
@@ -18,16 +18,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names like x-00002-of-00004.h5 give the number of shards: without this check a missing or foreign shard goes
-// unnoticed.
-const std::regex kNumbered(R"((.*)-(\d{5})-of-(\d{5})\.h5)");
+// The parts of x-00002-of-00004.h5.
+struct ShardName {
+  std::string stem, number, total;
+};
+std::optional<ShardName> shard_name(const std::string& file) {
+  constexpr std::string_view kEnding = "-00000-of-00000.h5";  // 0: a digit
+  if (file.size() < kEnding.size()) return std::nullopt;
+  const std::string stem = file.substr(0, file.size() - kEnding.size()), ending = file.substr(stem.size());
+  const bool numbered = std::equal(ending.begin(), ending.end(), kEnding.begin(), [](char c, char expected) {
+    return expected == '0' ? c >= '0' && c <= '9' : c == expected;
+  });
+  if (!numbered) return std::nullopt;
+  return ShardName{stem, ending.substr(1, 5), ending.substr(10, 5)};
+}
+
+// The names give the number of shards: without this check a missing or foreign shard goes unnoticed.
 void check_complete(const std::vector<std::string>& files) {
   std::map<std::string, std::set<std::string>> totals, numbers;  // by the text before the number
   for (const std::string& file : files) {
-    std::smatch part;
-    if (!std::regex_match(file, part, kNumbered)) continue;
-    totals[part[1]].insert(part[3]);
-    numbers[part[1]].insert(part[2]);
+    const std::optional<ShardName> name = shard_name(file);
+    if (!name) continue;
+    totals[name->stem].insert(name->total);
+    numbers[name->stem].insert(name->number);
   }
   for (const auto& [stem, total] : totals) {
     PAL_DATA_CHECK(total.size() == 1, "the folder holds shards of two imports", stem + "-*.h5",
@@ -221,8 +234,8 @@ std::vector<std::string> shard_files(const std::string& name) {
   if (!name.ends_with(".h5")) return files;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder.empty() ? "." : folder, failure)) {
     const std::string file = entry.path().filename().string();
-    std::smatch part;
-    if (std::regex_match(file, part, kNumbered) && part[1] == stem.string())
+    const std::optional<ShardName> shard = shard_name(file);
+    if (shard && shard->stem == stem.string())
       files.push_back(name.substr(0, name.size() - 3) + file.substr(stem.string().size()));
   }
   std::sort(files.begin(), files.end());

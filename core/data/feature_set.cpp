@@ -5,67 +5,18 @@
 #include <ATen/ops/isfinite.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
-#include <regex>
 
 #include "core/data/dataset.h"
 #include "core/io/crc32c.h"
-#include "core/io/files.h"
 #include "core/io/h5_foreign.h"
+#include "core/io/npy.h"
 #include "kernels/base/error.h"
 
 namespace pal::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Npy {
-  std::string type;  // "<f4"
-  std::vector<int64_t> shape;
-  std::string bytes;  // of the whole file
-  size_t begin = 0;   // of the data
-};
-
-// Magic, version, length of the header (2 bytes in version 1, 4 later), a Python literal, raw bytes.
-Npy read_npy(const std::string& path) {
-  Npy file;
-  file.bytes = io::read_whole_file(path);
-  const std::string& b = file.bytes;
-  PAL_DATA_CHECK(b.size() >= 12 && b.compare(0, 6, "\x93NUMPY") == 0, "this is not a NumPy file", path,
-                 "write it with numpy.save");
-  const bool first = b[6] == 1;
-  uint32_t length = 0;
-  std::memcpy(&length, b.data() + 8, first ? 2 : 4);
-  file.begin = (first ? 10 : 12) + size_t{length};
-  PAL_DATA_CHECK(file.begin <= b.size(), "the NumPy file is cut off", path, "write it again");
-  const std::string header = b.substr(first ? 10 : 12, length);
-  std::smatch part;
-  static const std::regex kType(R"('descr'\s*:\s*'([^']+)')"), kShape(R"('shape'\s*:\s*\(([0-9, ]*)\))"),
-      kOrder(R"('fortran_order'\s*:\s*False)");
-  PAL_DATA_CHECK(std::regex_search(header, part, kType), "the NumPy file does not hold plain numbers", path,
-                 "save an array of numbers");
-  file.type = part[1];
-  PAL_DATA_CHECK(file.type.find('O') == std::string::npos, "the NumPy file holds Python objects (dtype object)", path,
-                 "save an array of numbers, for instance numpy.stack(rows).astype('float32')");
-  PAL_DATA_CHECK(std::regex_search(header, kOrder), "the NumPy file is in Fortran order", path,
-                 "save numpy.ascontiguousarray(x)");
-  PAL_DATA_CHECK(std::regex_search(header, part, kShape), "the NumPy file has no shape", path,
-                 "save an array of numbers");
-  const std::string shape = part[1];
-  static const std::regex kNumber("[0-9]{1,15}");
-  int64_t values = 1;
-  for (std::sregex_iterator at(shape.begin(), shape.end(), kNumber), end; at != end; ++at) {
-    file.shape.push_back(std::stoll(at->str()));
-    PAL_DATA_CHECK(!__builtin_mul_overflow(values, file.shape.back(), &values),
-                   "the NumPy file has an impossible shape", path, "save it again");
-  }
-  const int64_t size = file.type.size() == 3 ? file.type[2] - '0' : 0;
-  PAL_DATA_CHECK(size >= 1 && size <= 8 && values <= static_cast<int64_t>(b.size()) &&
-                     static_cast<int64_t>(b.size() - file.begin) == values * size,
-                 "the size of the NumPy file does not match its shape", path, "write it again; it may be cut off");
-  return file;
-}
 
 at::ScalarType float_type(const std::string& type, const std::string& path) {
   if (type == "<f4") return at::kFloat;
@@ -75,7 +26,7 @@ at::ScalarType float_type(const std::string& type, const std::string& path) {
 }
 
 std::vector<int64_t> npy_labels(const std::string& path) {
-  Npy file = read_npy(path);
+  io::Npy file = io::read_npy(path);
   PAL_DATA_CHECK(file.shape.size() == 1, path + ": the labels have {} dimensions", file.shape.size(),
                  "save a list of integers");
   at::ScalarType type = at::kLong;
@@ -94,7 +45,7 @@ std::vector<int64_t> npy_labels(const std::string& path) {
 FeatureSet from_npy(const std::string& path) {
   FeatureSet set;
   {
-    Npy file = read_npy(path);
+    io::Npy file = io::read_npy(path);
     PAL_DATA_CHECK(file.shape.size() == 2, path + ": the features have {} dimensions", file.shape.size(),
                    "save an array (samples, D)");
     set.rows = at::from_blob(file.bytes.data() + file.begin, file.shape, float_type(file.type, path))
@@ -138,7 +89,7 @@ bool is_feature_file(const std::string& path) {
 
 int64_t feature_width(const std::string& path) {
   if (!path.ends_with(".npy")) return io::h5::ForeignFile(path).shape("features").at(1);
-  const Npy file = read_npy(path);
+  const io::Npy file = io::read_npy(path);
   PAL_DATA_CHECK(file.shape.size() == 2, path + ": the features have {} dimensions", file.shape.size(),
                  "save an array (samples, D)");
   return file.shape[1];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <initializer_list>
 #include <utility>
 
@@ -83,6 +84,15 @@ std::vector<std::vector<std::string>> parse_csv(std::string_view text, const std
   return rows;
 }
 
+// After any apostrophes, so that plain_field(csv_field(x)) is x for every x.
+bool is_formula(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of('\''), text.size()));
+  if (text.empty() || std::string_view("=+-@\t\r").find(text[0]) == std::string_view::npos) return false;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data() + (text[0] == '+' ? 1 : 0), text.data() + text.size(), number);
+  return error != std::errc() || end != text.data() + text.size();
+}
+
 // Without ".jpg" and the like: a dot, a letter and at most three more letters or digits.
 std::string without_extension(const std::string& name) {
   const size_t dot = name.rfind('.');
@@ -104,10 +114,15 @@ std::vector<std::vector<std::string>> read_csv(const std::string& path) {
 }
 
 std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  const std::string field = is_formula(text) ? "'" + text : text;
+  if (field.find_first_of(",\"\r\n") == std::string::npos) return field;
   std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  for (const char c : field) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + "\"";
+}
+
+std::string plain_field(const std::string& field) {
+  return field.starts_with('\'') && is_formula(field) ? field.substr(1) : field;
 }
 
 std::vector<std::string> csv_fields(std::string_view line) {
@@ -144,7 +159,8 @@ Manifest read_manifest(const std::string& path, const ManifestColumns& columns) 
     PAL_DATA_CHECK(static_cast<size_t>(name) < row.size() && !row[static_cast<size_t>(name)].empty(),
                    path + ": row {} has no path", r + 1, "each row is path,label");
     const bool labeled = label >= 0 && static_cast<size_t>(label) < row.size();
-    list.rows.push_back({row[static_cast<size_t>(name)], labeled ? row[static_cast<size_t>(label)] : ""});
+    const auto text = [&](int column) { return plain_field(row[static_cast<size_t>(column)]); };
+    list.rows.push_back({text(name), labeled ? text(label) : ""});
   }
   return list;
 }

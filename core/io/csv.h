@@ -13,7 +13,10 @@ namespace pal::io {
 // Empty rows are skipped. Throws Error (data) with the file and the line of a quote that is never closed.
 std::vector<std::vector<std::string>> read_csv(const std::string& path);
 
-std::string csv_field(const std::string& text);  // in quotes where it needs them
+// A text as a field: in quotes where it needs them. A spreadsheet would run a text that starts with = + - @ as a
+// formula, so it gets an apostrophe, unless it is a number; plain_field takes the apostrophe away again.
+std::string csv_field(const std::string& text);
+std::string plain_field(const std::string& field);
 // The fields of one line.
 std::vector<std::string> csv_fields(std::string_view line);
 

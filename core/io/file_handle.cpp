@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/io/files.h"
+#include "core/io/regular_file.h"
 #include "kernels/base/error.h"
 
 namespace pal::io {
@@ -30,16 +31,7 @@ namespace {
 
 }  // namespace
 
-FileHandle FileHandle::open_for_reading(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO would wait for a writer
-  if (descriptor < 0) fail_read(path);
-  FileHandle handle(descriptor, path);
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0) fail_read(path);
-  PAL_DATA_CHECK(!S_ISFIFO(status.st_mode) && !S_ISCHR(status.st_mode) && !S_ISSOCK(status.st_mode),
-                 path + " is no regular file", "a FIFO, socket or device", "give a regular file");
-  return handle;
-}
+FileHandle FileHandle::open_for_reading(const std::string& path) { return FileHandle(open_regular_file(path), path); }
 
 FileHandle FileHandle::create(const std::string& path, const std::string& shown_as, Content content) {
   const int descriptor =

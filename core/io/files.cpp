@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "core/io/regular_file.h"
 #include "kernels/base/error.h"
 
 namespace pal::io {
@@ -28,10 +29,6 @@ std::string advice(int error) {
   throw Error(code, "cannot write " + path + ": " + std::strerror(error) + "; " + advice(error));
 }
 
-[[noreturn]] void fail_read(const std::string& path) {
-  throw Error(Exit::data, "cannot read " + path + ": " + std::strerror(errno) + "; check the path and its permissions");
-}
-
 std::string folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path();
   return folder.empty() ? "." : folder;
@@ -39,28 +36,12 @@ std::string folder_of(const std::string& path) {
 
 }  // namespace
 
-std::string read_whole_file(const std::string& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) fail_read(path);
-  std::string content;
-  struct stat info {};
-  if (fstat(file, &info) == 0 && info.st_size > 0) content.reserve(static_cast<size_t>(info.st_size));
-  char buffer[1 << 16];
-  ssize_t got = 0;
-  while ((got = read(file, buffer, sizeof(buffer))) != 0) {
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) break;
-    content.append(buffer, static_cast<size_t>(got));
-  }
-  const int error = errno;
-  close(file);
-  errno = error;
-  if (got < 0) fail_read(path);
-  return content;
-}
+std::string read_whole_file(const std::string& path) { return read_regular_file(path, UINT64_MAX); }
 
 FileWriter::FileWriter(const std::string& path) : path_(path) {
-  file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  // A file of its own: in a folder that others may write to, the name may be a link to another file.
+  unlink(path.c_str());
+  file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (file_ < 0) fail_write(path);
 }
 

@@ -27,7 +27,7 @@ void sync_folder(const std::string& folder);
 void rename_path(const std::string& from, const std::string& to);
 bool exchange_paths(const std::string& a, const std::string& b);
 
-// FileWriter: a new file (an old one of that name is cut to nothing), written from front to back.
+// FileWriter: a new file (an old one of that name is removed), written from front to back.
 class FileWriter {
  public:
   explicit FileWriter(const std::string& path);

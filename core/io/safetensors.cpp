@@ -1,7 +1,6 @@
 #include "core/io/safetensors.h"
 
 #include <ATen/ops/empty.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/io/json.h"
+#include "core/io/regular_file.h"
 #include "core/io/safetensors_bytes.h"
 #include "core/ops/named_tensors.h"
 #include "kernels/base/error.h"
@@ -37,9 +38,7 @@ constexpr Dtype kDtypes[] = {{"F64", at::kDouble}, {"I64", at::kLong},      {"F3
 // Closes on leaving.
 struct Descriptor {
   int file;
-  ~Descriptor() {
-    if (file >= 0) close(file);
-  }
+  ~Descriptor() { close(file); }
 };
 
 void read_at(const std::string& path, int file, void* into, uint64_t bytes, uint64_t offset) {
@@ -58,8 +57,9 @@ void read_at(const std::string& path, int file, void* into, uint64_t bytes, uint
 // Like json::parse, but a repeated key is an error.
 nlohmann::json parse_header(const std::string& path, const std::string& text) {
   std::vector<std::set<std::string>> open;
-  const auto watch = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
+  const auto watch = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
     using Event = nlohmann::json::parse_event_t;
+    if (depth > kJsonDepth) refuse(path, "its header is nested deeper than " + std::to_string(kJsonDepth));
     if (event == Event::object_start) open.emplace_back();
     if (event == Event::object_end) open.pop_back();
     if (event == Event::key && !open.back().insert(value.get<std::string>()).second)
@@ -90,7 +90,8 @@ Entry parse_entry(const std::string& path, const std::string& name, const nlohma
   Entry entry{name, at::kFloat, {}, 0, 0};
   const auto* found =
       std::find_if(std::begin(kDtypes), std::end(kDtypes), [&](const Dtype& d) { return dtype == d.name; });
-  if (found == std::end(kDtypes)) bad("has the unknown type " + dtype.dump().substr(0, 40));
+  if (found == std::end(kDtypes))
+    bad("has the unknown type " + (dtype.is_string() ? dtype.get<std::string>().substr(0, 40) : "of no name"));
   entry.type = found->type;
   uint64_t bytes = c10::elementSize(entry.type), strides = bytes;  // strides: as if no side were 0
   if (!shape.is_array()) bad("has a shape that is not a list");
@@ -132,10 +133,9 @@ std::string write_safetensors(const std::string& path, const ops::NamedTensors& 
 }
 
 SafetensorsFile read_safetensors(const std::string& path) {
-  const Descriptor descriptor{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const Descriptor descriptor{open_regular_file(path)};
   struct stat info {};
-  PAL_DATA_CHECK(descriptor.file >= 0 && fstat(descriptor.file, &info) == 0, "cannot read " + path,
-                 std::strerror(errno), "check the path and its permissions");
+  PAL_DATA_CHECK(fstat(descriptor.file, &info) == 0, "cannot read " + path, std::strerror(errno), "check the disk");
   const auto size = static_cast<uint64_t>(info.st_size);
   uint64_t length = 0;
   if (size < sizeof(length)) refuse(path, "it has only " + std::to_string(size) + " bytes");

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/io/regular_file.h"
 #include "kernels/base/error.h"
 
 namespace pal::io {
@@ -41,7 +42,7 @@ std::string sha256_hex(const void* data, size_t bytes) {
 }
 
 std::string sha256_file(const std::string& path) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rbe"), std::fclose);
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(fdopen(open_regular_file(path), "rb"), std::fclose);
   PAL_DATA_CHECK(file, "cannot read " + path, std::strerror(errno), "check the path and its permissions");
   Sha256 hash;
   std::vector<char> buffer(1 << 20);

@@ -87,7 +87,7 @@ void AnswerService::submit(const std::vector<oracle::Entry>& entries) {
   std::string lines;
   for (const oracle::Entry& e : entries) {
     if (e.answer.query >= kOwnGold) continue;
-    lines += e.undo.empty() ? oracle::answer_line(e.answer) : oracle::undo_line(e.undo, e.answer.annotator);
+    lines += e.undo.empty() ? oracle::answer_line(e.answer) : oracle::undo_line(e);
   }
   // The names are in order of time: the job reads the files by name, and an answer must come before its undo.
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
@@ -180,7 +180,7 @@ std::string AnswerService::resolve(const std::string& owner, const std::string& 
     if (r.answer.uuid == row_uuid(uuid, member)) return "";  // submitted before
     oracle::Entry e;
     e.answer.query = query;
-    e.answer.annotator = owner;
+    e.by = owner;
     e.undo = r.answer.uuid;
     entries.push_back(std::move(e));
   }

@@ -127,7 +127,7 @@ class AnswerService {
 
   oracle::Ledger& ledger_;
   const AnswerServiceOptions options_;
-  const oracle::Inbox inbox_;
+  oracle::Inbox inbox_;
   const std::string questions_;  // of the job
   QuestionQueue queue_;
   GroupCommit committer_;

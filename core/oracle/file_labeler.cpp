@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/io/files.h"
+#include "core/io/regular_file.h"
 #include "core/oracle/labeler.h"
 #include "core/oracle/ledger/inbox.h"
 #include "kernels/base/error.h"
@@ -28,8 +29,16 @@ class Exchange final : public Labeler {
   }
 
   std::vector<Entry> collect(std::vector<std::string>& warnings) override {
-    if (!std::filesystem::exists(answers_)) return {};
-    const std::string text = io::read_whole_file(answers_);
+    std::error_code error;
+    if (!std::filesystem::exists(answers_, error)) return {};
+    std::string text;
+    try {
+      text = io::read_regular_file(answers_, kMaxAnswerBytes);
+      readable_ = true;
+    } catch (const Error& e) {  // one bad file must not end the job
+      if (std::exchange(readable_, false)) warnings.push_back(std::string("answers are passed over: ") + e.what());
+      return {};
+    }
     if (text.size() < read_) read_ = 0;  // the file was replaced by a new one
     const size_t end = text.rfind('\n');
     if (end == std::string::npos || end < read_) return {};
@@ -44,6 +53,7 @@ class Exchange final : public Labeler {
   const std::string questions_, answers_;
   const SampleName name_;
   std::string published_ = "-";
+  bool readable_ = true;
   size_t read_ = 0;  // bytes; a restarted run reads all lines again, and the ledger skips those that it knows
 };
 

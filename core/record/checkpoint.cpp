@@ -5,9 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/io/files.h"
+#include "core/io/json.h"
+#include "core/io/regular_file.h"
 #include "core/io/safetensors.h"
 #include "core/ops/named_tensors.h"
 #include "core/record/checkpoint_folder.h"
@@ -39,25 +41,40 @@ LoadedCheckpoint load_checkpoint(const std::string& path) {
   const std::string file = path + "/" + kStateFile;
   PAL_DATA_CHECK(std::find(names.begin(), names.end(), kStateFile) != names.end(),
                  path + "/manifest.json does not list", kStateFile, "remove that checkpoint");
-  try {
-    const json state = json::parse(io::read_whole_file(file));
-    state.at("step").get_to(loaded.state.step);
-    state.at("seed").get_to(loaded.state.seed);
-    state.at("fingerprint").get_to(loaded.state.fingerprint);
-    state.at("graph_version").get_to(loaded.state.graph_version);
-    state.at("ledger_position").get_to(loaded.state.ledger_position);
-    loaded.state.extra_json = state.at("extra").dump();
-  } catch (const json::exception& e) {
-    throw Error(Exit::data, file + " is not a checkpoint's state: " + e.what() + "; remove that checkpoint");
-  }
+  loaded.state = parse_state(io::read_regular_file(file, kMaxText), file);
+  const std::string folder = std::filesystem::path(path).filename();
+  PAL_DATA_CHECK(!folder.starts_with("step-") || folder == "step-" + std::to_string(loaded.state.step),
+                 file + " is of another checkpoint; its step", loaded.state.step, "remove that checkpoint");
   loaded.model = load_group(path, names, "model");
   loaded.optim = load_group(path, names, "optim");
   loaded.extra = load_group(path, names, "extra");
   return loaded;
 }
 
+CheckpointState parse_state(const std::string& text, const std::string& file) {
+  CheckpointState state;
+  try {
+    const json read = io::parse_json(text);
+    const auto count = [&](const char* key) {  // json would also take text for a number, and cut 1.5 to 1
+      const json& value = read.at(key);
+      PAL_DATA_CHECK(value.is_number_unsigned(), file + " has no count for", key, "remove that checkpoint");
+      return value.get<uint64_t>();
+    };
+    PAL_DATA_CHECK(count("step") <= INT64_MAX, file + " has the step", count("step"), "remove that checkpoint");
+    state.step = static_cast<int64_t>(count("step"));
+    state.seed = count("seed");
+    state.graph_version = count("graph_version");
+    state.ledger_position = static_cast<int64_t>(std::min<uint64_t>(count("ledger_position"), INT64_MAX));
+    read.at("fingerprint").get_to(state.fingerprint);
+    state.extra_json = read.at("extra").dump();
+  } catch (const json::exception& e) {
+    throw Error(Exit::data, file + " is not a checkpoint's state: " + e.what() + "; remove that checkpoint");
+  }
+  return state;
+}
+
 std::string state_text(const CheckpointState& state) {
-  const json extra = json::parse(state.extra_json, nullptr, false);
+  const json extra = io::parse_json(state.extra_json);
   PAL_ASSERT(extra.is_object(), "extra_json is a JSON object");
   return json{{"step", state.step},
               {"seed", state.seed},

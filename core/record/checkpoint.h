@@ -27,6 +27,7 @@ struct CheckpointState {
 
 inline constexpr const char* kStateFile = "state.json";
 std::string state_text(const CheckpointState& state);
+CheckpointState parse_state(const std::string& text, const std::string& file);  // Error (data) naming the file
 // One file of a checkpoint, synced; its SHA-256.
 std::string write_checkpoint_file(const std::string& path, int64_t step, const ops::NamedTensors& tensors);
 

@@ -10,6 +10,8 @@
 #include <optional>
 
 #include "core/io/files.h"
+#include "core/io/json.h"
+#include "core/io/regular_file.h"
 #include "core/io/sha256.h"
 #include "kernels/base/error.h"
 
@@ -119,7 +121,7 @@ std::string write_checkpoint_text(const std::string& path, const std::string& te
 std::vector<std::string> verify_checkpoint(const std::string& path) {
   const std::string file = path + "/" + kManifest;
   PAL_DATA_CHECK(fs::exists(file), file + " is missing", "", "the checkpoint was not completed");
-  const nlohmann::json manifest = nlohmann::json::parse(io::read_whole_file(file), nullptr, false);
+  const nlohmann::json manifest = io::parse_json(io::read_regular_file(file, kMaxText));
   PAL_DATA_CHECK(manifest.is_object(), file + " is not a JSON object", "", "remove that checkpoint");
   PAL_DATA_CHECK(manifest.contains("files") && manifest["files"].is_object(), file + " lists no files", "",
                  "remove that checkpoint");

@@ -12,6 +12,8 @@
 
 namespace pal::record {
 
+inline constexpr uint64_t kMaxText = 64 << 20;  // bytes of state.json and of manifest.json
+
 using FileSums = std::map<std::string, std::string>;  // file name → SHA-256
 
 // Steps of the checkpoints of a run, newest first; each may still be damaged.

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "core/io/files.h"
+#include "core/io/json.h"
 #include "kernels/base/error.h"
 
 namespace pal::record {
@@ -18,7 +19,7 @@ namespace {
 
 // Whether a line belongs to the first `step` steps of a resumed run.
 bool stays(const std::string& line, int64_t step) {
-  const auto value = nlohmann::json::parse(line, nullptr, false);
+  const auto value = io::parse_json(line);
   if (!value.is_object() || !value.contains("step") || !value["step"].is_number_integer()) return false;
   return value["step"].get<int64_t>() <= step && !value.contains("done");
 }

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "core/io/files.h"
+#include "core/io/json.h"
 #include "kernels/base/error.h"
 
 namespace pal::record {
@@ -37,7 +38,7 @@ RunMetrics read_metrics(const std::string& path) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     if (line.empty()) continue;
-    const auto value = nlohmann::json::parse(line, nullptr, false);
+    const auto value = io::parse_json(line);
     if (!value.is_object() || !value.contains("step") || !value["step"].is_number_integer()) {
       ++run.bad_lines;
       continue;

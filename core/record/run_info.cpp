@@ -15,6 +15,7 @@
 
 #include "core/io/cores.h"
 #include "core/io/files.h"
+#include "core/io/json.h"
 #include "kernels/base/error.h"
 
 namespace pal::record {
@@ -85,7 +86,7 @@ std::vector<RunInfo> read_run_info(const std::string& run_dir) {
   std::vector<RunInfo> all;
   const std::string path = run_dir + "/machine.json";
   if (!std::filesystem::exists(path)) return all;
-  const auto value = nlohmann::json::parse(io::read_whole_file(path), nullptr, false);
+  const auto value = io::parse_json(io::read_whole_file(path));
   if (!value.is_array()) return all;
   for (const auto& entry : value) {
     RunInfo info;

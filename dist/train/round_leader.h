@@ -69,7 +69,7 @@ class RoundLeader {
   const graph::GraphStore& store_;
   std::unique_ptr<oracle::Labeler> labeler_;
   oracle::Ledger ledger_;
-  const oracle::Inbox inbox_;
+  oracle::Inbox inbox_;
   std::vector<std::string> refused_;
 };
 

@@ -117,7 +117,7 @@ int run_import(const Arguments& args) {
   if (!holder.empty()) {
     std::string lines;
     for (const oracle::Entry& e : read.entries)
-      lines += e.undo.empty() ? oracle::answer_line(e.answer) : oracle::undo_line(e.undo, e.answer.annotator);
+      lines += e.undo.empty() ? oracle::answer_line(e.answer) : oracle::undo_line(e);
     if (!lines.empty()) oracle::Inbox(args.run).submit(inbox_name(), lines);
     fmt::print("{} answers submitted; {} reads them at its next round\n", read.entries.size(), holder);
   } else {
@@ -144,7 +144,7 @@ int run_undo(const Arguments& args) {
   if (!holder.empty()) {
     PAL_CHECK(!args.uuid.empty(), "the ledger is being written by", holder,
               "give --uuid U, which goes through the inbox");
-    oracle::Inbox(args.run).submit(inbox_name(), oracle::undo_line(args.uuid, args.annotator));
+    oracle::Inbox(args.run).submit(inbox_name(), oracle::undo_line({{}, args.uuid, args.annotator}));
     fmt::print("submitted; {} withdraws it at its next round\n", holder);
     return static_cast<int>(Exit::ok);
   }
@@ -152,7 +152,7 @@ int run_undo(const Arguments& args) {
   drain_inbox(args, ledger);
   std::vector<oracle::Entry> entries;
   if (!args.uuid.empty()) {
-    entries.push_back({{}, args.uuid});
+    entries.push_back({{}, args.uuid, args.annotator});
   } else {
     for (const oracle::RecordedAnswer& r : ledger.last_answers(args.annotator, args.last)) {
       if (r.superseded_by == 0) entries.push_back({{}, r.answer.uuid});

@@ -173,13 +173,6 @@ class Labels {
   mutable std::vector<int64_t> given_;
 };
 
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string all = "\"";
-  for (char c : text) all += c == '"' ? "\"\"" : std::string(1, c);
-  return all + "\"";
-}
-
 }  // namespace
 
 int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
@@ -221,8 +214,8 @@ int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
   for (size_t i = 0; i < labels.rows().size(); ++i) {
     const Row& r = labels.rows()[i];
     const std::string how = r.how.empty() ? "unknown" : r.how;
-    lines += fmt::format("{},{},{},{},{:.4f},{}\n", i, quoted(graph.data->id(static_cast<int64_t>(i))), quoted(r.name),
-                         how, r.confidence, r.answers);
+    lines += fmt::format("{},{},{},{},{:.4f},{}\n", i, io::csv_field(graph.data->id(static_cast<int64_t>(i))),
+                         io::csv_field(r.name), how, r.confidence, r.answers);
     ++counts[how];
   }
   io::write_file_atomically(args.out, lines);

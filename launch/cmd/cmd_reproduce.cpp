@@ -9,6 +9,7 @@
 
 #include "core/io/cores.h"
 #include "core/io/files.h"
+#include "core/io/json.h"
 #include "core/record/metrics_reader.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
@@ -211,7 +212,7 @@ void collect(const std::string& run, const Arguments& args, Result& into) {
     into.knn.push_back(record::last_value(metrics, "eval_knn_top1", std::nan("")));
     return;
   }
-  const auto value = nlohmann::json::parse(io::read_whole_file(run + "/eval.json"), nullptr, false);
+  const auto value = io::parse_json(io::read_whole_file(run + "/eval.json"));
   PAL_DATA_CHECK(value.is_object() && value.contains("results") && value["results"].size() == 2,
                  "this is not a result of pal eval", run + "/eval.json", "remove it and run the same command again");
   into.linear.push_back(value["results"][0]["top1"]);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/io/json.h"
 #include "launch/label/page.h"
 
 namespace pal::launch {
@@ -26,7 +27,7 @@ struct Read {
 };
 Read read_body(const std::string& body) {
   Read read;
-  read.json = Json::parse(body, nullptr, false);
+  read.json = io::parse_json<Json>(body);
   if (!read.json.is_object()) read.wrong = "the body is not a JSON object";
   return read;
 }

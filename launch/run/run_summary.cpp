@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/io/files.h"
+#include "core/io/json.h"
 #include "core/record/checkpoint_folder.h"
 #include "core/record/run_lock.h"
 #include "kernels/base/error.h"
@@ -24,7 +25,7 @@ constexpr double kQuietSeconds =
 std::vector<EvalResult> read_evals(const std::string& path, std::string& command, std::vector<std::string>& notes) {
   std::vector<EvalResult> found;
   if (!fs::exists(path)) return found;
-  const auto value = nlohmann::ordered_json::parse(io::read_whole_file(path), nullptr, false);
+  const auto value = io::parse_json<nlohmann::ordered_json>(io::read_whole_file(path));
   if (!value.is_object() || !value.contains("results") || !value["results"].is_array()) {
     notes.push_back(path + " is not a result of pal eval --json; evaluate again");
     return found;

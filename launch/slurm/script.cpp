@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstring>
 
+#include "core/config/source.h"
 #include "kernels/base/error.h"
 
 namespace pal::launch {
@@ -21,6 +22,12 @@ std::string quoted(const std::vector<std::string>& words) {
   std::vector<std::string> out;
   for (const std::string& word : words) out.push_back(shell_word(word));
   return joined(out, " ");
+}
+
+// A line break in a name would make the rest of it a line of the script.
+void check_line(const std::string& text) {
+  PAL_CHECK(std::none_of(text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }),
+            "this name holds a line break or another control character", config::printable(text), "use another name");
 }
 
 std::string directives(const SlurmJob& job, const Site& site) {
@@ -52,7 +59,10 @@ std::string directives(const SlurmJob& job, const Site& site) {
   add("--output", job.log_dir + (job.points.size() > 1 ? "/slurm-%A_%a.log" : "/slurm-%j.log"));
   options.insert(options.end(), site.sbatch_options.begin(), site.sbatch_options.end());
   std::string out;
-  for (const std::string& option : options) out += "#SBATCH " + option + "\n";
+  for (const std::string& option : options) {
+    check_line(option);
+    out += "#SBATCH " + option + "\n";
+  }
   return out;
 }
 
@@ -228,6 +238,7 @@ std::string shell_word(const std::string& text) {
 }
 
 std::string sbatch_script(const SlurmJob& job, const Site& site) {
+  for (const std::string& name : {job.config, job.program, job.working_dir}) check_line(name);
   return "#!/bin/bash\n" + directives(job, site) +
          "\n# Written by `pal submit`. You may change it and submit it again with sbatch.\n"
          "give_up() {   # CODE WHY: writes slurm-stopped, so that later jobs of the chain do not start\n"

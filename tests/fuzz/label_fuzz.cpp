@@ -45,6 +45,7 @@ void require(bool holds) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace pal;
+  using launch::Bytes, launch::require;
   launch::PageLimits limits;
   limits.answers_per_second = limits.reads_per_second = limits.refusals_per_second = 1e12;
   limits.answers_burst = limits.reads_burst = limits.refusals_burst = 1e12;

@@ -1,12 +1,13 @@
-// seeds: writes the seed corpus: JPEG files of every kind that libjpeg writes, PNG files, and shards.
+// seeds: writes the seeds that are no text: JPEG files of every kind that libjpeg writes, PNG files, shards, features.
 //
-// usage: seeds FOLDER     (FOLDER/jpeg and FOLDER/shard exist)
+// usage: seeds FOLDER     (FOLDER/jpeg, FOLDER/shard and FOLDER/features exist)
 #include <cstdio>
 #include <string>
 
 #include "core/data/image/png.h"
 #include "core/data/shard_writer.h"
 #include "core/io/files.h"
+#include "core/io/h5.h"
 #include "tests/core/data/image/jpeg_files.h"
 
 namespace {
@@ -54,6 +55,15 @@ void write_shards(const std::string& folder) {
   files.publish();
 }
 
+void write_features(const std::string& path) {
+  const std::vector<float> rows = {0, 1, 2, 3, 4, 5};
+  pal::io::h5::File out = pal::io::h5::File::create(path, path);
+  out.handle().write_at(out.end(), rows.data(), rows.size() * sizeof(float));
+  out.describe("features", pal::io::h5::Type::f32, 6, sizeof(float), 2);
+  out.write("labels", std::vector<int64_t>{0, 1, -1});
+  out.close();
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -61,4 +71,5 @@ int main(int count, char** arguments) {
   const std::string folder = arguments[1];
   write_pictures(folder + "/jpeg");
   write_shards(folder + "/shard");
+  write_features(folder + "/features/good.h5");
 }

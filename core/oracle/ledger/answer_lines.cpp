@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/io/json.h"
 #include "kernels/base/error.h"
 
 namespace pal::oracle {
@@ -11,7 +12,7 @@ namespace {
 using LineJson = nlohmann::json;
 
 LineJson parsed_line(const std::string& line, const std::string& where) {
-  const LineJson j = LineJson::parse(line, nullptr, false);
+  const LineJson j = io::parse_json(line);
   PAL_DATA_CHECK(j.is_object(), where + " is not a JSON object", line.substr(0, 80),
                  "give one object per line: pal help oracles shows the format");
   return j;
@@ -67,8 +68,10 @@ std::string answer_line(const Answer& a) {
   return j.dump(-1, ' ', false, LineJson::error_handler_t::replace) + "\n";
 }
 
-std::string undo_line(const std::string& uuid, const std::string& annotator) {
-  return LineJson{{"undo", uuid}, {"annotator", annotator}}.dump() + "\n";
+std::string undo_line(const Entry& entry) {
+  const LineJson j = {{"undo", entry.undo},
+                      entry.by.empty() ? LineJson{"annotator", entry.answer.annotator} : LineJson{"by", entry.by}};
+  return j.dump(-1, ' ', false, LineJson::error_handler_t::replace) + "\n";
 }
 
 Query parse_question(const std::string& line, const std::string& where) {
@@ -93,6 +96,7 @@ Entry parse_entry(const std::string& line, const std::string& where) {
   a.annotator = line_text(j, "annotator", "anonymous", where);
   a.uuid = line_text(j, "uuid", "", where);
   entry.undo = line_text(j, "undo", "", where);
+  entry.by = line_text(j, "by", "", where);
   if (!entry.undo.empty()) return entry;
   a.query = line_integer(j, "query", where);
   a.j = line_integer(j, "member", where);

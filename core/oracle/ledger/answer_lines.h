@@ -7,7 +7,8 @@
 //              "seconds", "cost", "at" (seconds since 1970), "uuid" (an answer that is sent twice counts once; without
 //              one it is made of query, member, answer and annotator, so that the same answer after an undo needs an
 //              explicit uuid)
-//   undo       {"undo": UUID, "annotator": "ann"}: withdraws the answer with that uuid
+//   undo       {"undo": UUID, "annotator": "ann"}: withdraws the answer of ann with that uuid; {"undo": UUID, "by": "bo"}:
+//              withdraws it of any annotator, in the name of bo, who owns the run
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ using SampleName = std::function<std::string(int64_t sample)>;  // empty: number
 
 std::string question_line(const Query& query, const SampleName& name = {});
 std::string answer_line(const Answer& answer);
-std::string undo_line(const std::string& uuid, const std::string& annotator);
+std::string undo_line(const Entry& entry);
 
 // Throws Error (data) naming `where` and what is wrong with the line.
 Query parse_question(const std::string& line, const std::string& where);

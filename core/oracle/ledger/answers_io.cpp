@@ -8,6 +8,8 @@
 #include "core/graph/graph_files.h"
 #include "core/io/csv.h"
 #include "core/io/files.h"
+#include "core/io/json.h"
+#include "core/io/regular_file.h"
 #include "core/oracle/ledger/answer_lines.h"
 #include "kernels/base/error.h"
 
@@ -18,13 +20,6 @@ using OrderedJson = nlohmann::ordered_json;
 
 std::string json_text(const OrderedJson& j, int indent) {
   return j.dump(indent, ' ', false, OrderedJson::error_handler_t::replace);
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
 }
 
 std::string as_jsonl(const std::vector<RecordedAnswer>& answers) {
@@ -48,7 +43,7 @@ std::string as_csv(const std::vector<RecordedAnswer>& answers, int64_t* count) {
   std::string lines = "task,worker,label\n";
   for (const RecordedAnswer& r : answers) {
     if (r.superseded_by != 0 || r.said == "withdrawn") continue;
-    lines += fmt::format("{}:{},{},{}\n", r.answer.query, r.answer.j, csv_field(r.answer.annotator), r.said);
+    lines += fmt::format("{}:{},{},{}\n", r.answer.query, r.answer.j, io::csv_field(r.answer.annotator), r.said);
     ++*count;
   }
   return lines;
@@ -70,14 +65,14 @@ std::vector<std::string> lines_of_csv(const std::string& path) {
     int64_t query = 0, member = 0;
     char rest = 0;
     const bool fits = rows[k].size() >= 3 && std::sscanf(rows[k][0].c_str(), "%ld:%ld%c", &query, &member, &rest) == 2;
-    lines.push_back(fits ? entry_line(query, member, rows[k][2], rows[k][1])
+    lines.push_back(fits ? entry_line(query, member, rows[k][2], io::plain_field(rows[k][1]))
                          : fmt::format("row {} with the task \"{}\", which is not query:member", k + 1, rows[k][0]));
   }
   return lines;
 }
 
 std::vector<std::string> lines_of_label_studio(const std::string& path, const std::string& annotator) {
-  const OrderedJson tasks = OrderedJson::parse(io::read_whole_file(path), nullptr, false);
+  const OrderedJson tasks = io::parse_json<OrderedJson>(io::read_regular_file(path, kMaxAnswerBytes));
   PAL_DATA_CHECK(tasks.is_array(), path + " is not a list of Label Studio tasks", "JSON", "export as JSON");
   std::vector<std::string> lines;
   for (const OrderedJson& task : tasks) {
@@ -175,7 +170,7 @@ ReadEntries import_answers(const std::string& path, AnswerFormat format, const s
   PAL_CHECK(format != AnswerFormat::edges && format != AnswerFormat::h5, "edges name pairs, not questions", path,
             "answer questions (jsonl, csv, label-studio), or train with graph.pairs=" + path);
   std::vector<std::string> lines;
-  if (format == AnswerFormat::jsonl) lines = split_lines(io::read_whole_file(path));
+  if (format == AnswerFormat::jsonl) lines = split_lines(io::read_regular_file(path, kMaxAnswerBytes));
   if (format == AnswerFormat::csv) lines = lines_of_csv(path);
   if (format == AnswerFormat::label_studio) lines = lines_of_label_studio(path, annotator);
   ReadEntries read = read_entries(lines, path);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <utility>
 
 #include "core/io/files.h"
+#include "core/io/regular_file.h"
 #include "core/oracle/ledger/answer_lines.h"
 #include "kernels/base/error.h"
 
@@ -74,23 +76,34 @@ std::vector<std::string> Inbox::files() const {
   return files;
 }
 
-int64_t Inbox::waiting() const {
-  int64_t lines = 0;
-  for (const std::string& name : files())
-    lines += static_cast<int64_t>(split_lines(io::read_whole_file(folder_ + "/" + name)).size());
-  return lines;
+// The lines of a file, or nothing with a warning: one bad file must not end the job that reads the others. It is read
+// again each round, because the trouble may pass.
+std::optional<ReadEntries> Inbox::read(const std::string& name, std::vector<std::string>& warnings) {
+  try {
+    return read_entries(split_lines(io::read_regular_file(folder_ + "/" + name, kMaxAnswerBytes)), name);
+  } catch (const Error& e) {
+    warn_once(name, std::string("submitted answers are passed over: ") + e.what(), warnings);
+    return std::nullopt;
+  }
 }
 
-LedgerIntake Inbox::drain(Ledger& ledger, std::vector<std::string>& warnings) const {
+void Inbox::warn_once(const std::string& name, const std::string& sentence, std::vector<std::string>& warnings) {
+  if (warned_.insert(name).second) warnings.push_back(sentence);
+}
+
+LedgerIntake Inbox::drain(Ledger& ledger, std::vector<std::string>& warnings) {
   LedgerIntake all;
-  const std::vector<std::string> names = files();
-  for (size_t next = 0; next < names.size();) {
-    const size_t first = next;
+  const std::vector<std::string> found = files();
+  for (size_t next = 0; next < found.size();) {
+    std::vector<std::string> names;
     std::vector<ReadEntries> read;
     std::vector<Entry> entries;
-    for (; next < names.size() && (next == first || entries.size() < kEntriesAtOnce); ++next) {
-      read.push_back(read_entries(split_lines(io::read_whole_file(folder_ + "/" + names[next])), names[next]));
-      entries.insert(entries.end(), read.back().entries.begin(), read.back().entries.end());
+    for (; next < found.size() && entries.size() < kEntriesAtOnce; ++next) {
+      std::optional<ReadEntries> one = this->read(found[next], warnings);
+      if (!one) continue;
+      entries.insert(entries.end(), one->entries.begin(), one->entries.end());
+      names.push_back(found[next]);
+      read.push_back(std::move(*one));
     }
     const LedgerIntake intake = ledger.take(entries);
     all.recorded += intake.recorded;
@@ -100,21 +113,27 @@ LedgerIntake Inbox::drain(Ledger& ledger, std::vector<std::string>& warnings) co
     for (size_t k = 0; k < read.size(); ++k) {
       join_refused(read[k], refused);
       refused += read[k].entries.size();
-      keep_rejected(names[first + k], read[k], warnings);
+      std::error_code error;  // a file that stays is read again, and its answers are known
+      if (keep_rejected(names[k], read[k], warnings)) std::filesystem::remove(folder_ + "/" + names[k], error);
     }
-    for (size_t k = first; k < next; ++k) std::filesystem::remove(folder_ + "/" + names[k]);
   }
   return all;
 }
 
-void Inbox::keep_rejected(const std::string& name, const ReadEntries& read, std::vector<std::string>& warnings) const {
-  if (read.bad_lines.empty()) return;
+bool Inbox::keep_rejected(const std::string& name, const ReadEntries& read, std::vector<std::string>& warnings) {
+  if (read.bad_lines.empty()) return true;
   const std::string rejected = folder_ + "/rejected", stem = name.substr(0, name.size() - 6);
-  std::filesystem::create_directories(rejected);
-  io::write_file_atomically(rejected + "/" + stem + ".txt", joined_lines(read.reasons));
-  io::write_file_atomically(rejected + "/" + name, joined_lines(read.bad_lines));
-  warnings.push_back(std::to_string(read.bad_lines.size()) + " submitted answers are refused and kept in " + rejected +
-                     "/" + name + "; the first: " + read.reasons[0]);
+  const std::string sentence = std::to_string(read.bad_lines.size()) + " submitted answers are refused and kept in ";
+  try {
+    std::filesystem::create_directories(rejected);
+    io::write_file_atomically(rejected + "/" + stem + ".txt", joined_lines(read.reasons));
+    io::write_file_atomically(rejected + "/" + name, joined_lines(read.bad_lines));
+  } catch (const std::exception& e) {
+    warn_once(name, sentence + folder_ + "/" + name + ": " + e.what() + "; the first: " + read.reasons[0], warnings);
+    return false;
+  }
+  warnings.push_back(sentence + rejected + "/" + name + "; the first: " + read.reasons[0]);
+  return true;
 }
 
 }  // namespace pal::oracle

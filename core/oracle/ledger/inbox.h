@@ -5,17 +5,22 @@
 // the writer sees whole files only. Submitting the same name again replaces the file, and the ledger records an uuid
 // once, so a sender that does not know whether it succeeded submits again.
 // The writer drains the inbox once a round: valid answers enter the ledger, many files in one transaction, and only
-// then the files are removed. Invalid lines are kept in inbox/rejected/NAME.jsonl, with their reasons in NAME.txt.
+// then the files are removed. Invalid lines are kept in inbox/rejected/NAME.jsonl, with their reasons in NAME.txt. What
+// cannot be read (a folder, a pipe, a dangling link, a file of more than kMaxAnswerBytes) is passed over with a warning.
 // Thread: any number of threads and processes call submit(); only the ledger's writer calls drain().
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "core/oracle/ledger/ledger.h"
 
 namespace pal::oracle {
+
+inline constexpr uint64_t kMaxAnswerBytes = 256 << 20;  // of a file of answers
 
 // Lines of one file as entries; a line that cannot be read becomes a sentence.
 struct ReadEntries {
@@ -30,15 +35,19 @@ class Inbox {
 
   // On disk when it returns. `name`: letters, digits, '-' and '_'; for example the uuid of an answer.
   void submit(const std::string& name, const std::string& lines) const;
-  // Files that wait to be drained.
-  int64_t waiting() const;
-  // Records the entries in the ledger; adds a sentence to `warnings` for each one that was refused.
-  LedgerIntake drain(Ledger& ledger, std::vector<std::string>& warnings) const;
+  // Records the entries in the ledger; adds a sentence to `warnings` for each file with entries that were refused, and
+  // once for each file that cannot be read.
+  LedgerIntake drain(Ledger& ledger, std::vector<std::string>& warnings);
 
  private:
   std::vector<std::string> files() const;  // by name
-  void keep_rejected(const std::string& name, const ReadEntries& read, std::vector<std::string>& warnings) const;
+  std::optional<ReadEntries> read(const std::string& name, std::vector<std::string>& warnings);
+  // Whether they are kept there.
+  bool keep_rejected(const std::string& name, const ReadEntries& read, std::vector<std::string>& warnings);
+  void warn_once(const std::string& name, const std::string& sentence, std::vector<std::string>& warnings);
+
   std::string folder_;
+  std::set<std::string> warned_;  // files that a warning named
 };
 
 ReadEntries read_entries(const std::vector<std::string>& lines, const std::string& where);

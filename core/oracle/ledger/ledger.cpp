@@ -24,12 +24,17 @@ std::string made_uuid(const Answer& a) {
 
 }  // namespace
 
-Ledger::Ledger(const std::string& path, const std::string& run_id) : db_(std::make_unique<Database>(path)) {
-  const Sqlite& db = db_->db;
+// The lock comes before the lease: a process that holds the lock lives, whatever the age of its lease.
+Ledger::Database::Database(const std::string& path) : db((WriterLease::require_free(path), path)) {
   // Exclusive: the lock taken by the first transaction is kept until close. EXTRA: the deletion of the journal, which
   // is the commit, is synced too.
   db.run("PRAGMA locking_mode=EXCLUSIVE; PRAGMA synchronous=EXTRA; PRAGMA foreign_keys=ON; PRAGMA trusted_schema=OFF");
   db.run("BEGIN EXCLUSIVE; COMMIT; PRAGMA journal_mode=DELETE");
+  lease.emplace(path);
+}
+
+Ledger::Ledger(const std::string& path, const std::string& run_id) : db_(std::make_unique<Database>(path)) {
+  const Sqlite& db = db_->db;
   Transaction transaction(db);
   prepare_ledger(db, run_id);
   transaction.commit();
@@ -41,7 +46,7 @@ void Ledger::record_queries(std::vector<Query>& queries, const RoundRecord& by) 
   const std::lock_guard<std::mutex> lock(db_->mutex);
   const Sqlite& db = db_->db;
   const double time = ledger_now();
-  db_->lease.check();
+  db_->lease->check();
   Transaction transaction(db);
   Statement(db, "INSERT OR IGNORE INTO rounds VALUES (?, ?, ?)").bind(by.round, by.model_step, time).next();
   int64_t id = db.number("SELECT coalesce(max(id), 0) FROM queries");
@@ -106,27 +111,31 @@ Ledger::Database::Outcome Ledger::Database::record(const Answer& a) const {
   PAL_DATA_CHECK(code != SQLITE_CONSTRAINT_UNIQUE, "second answer of " + a.annotator + " to", which,
                  "undo the first one before you give another");
   db.check(code);
+  add_to_answer_sum(db, db.number("SELECT last_insert_rowid()"), 0);
   refresh(a.query, a.j);
   return Outcome::recorded;
 }
 
 Ledger::Database::Outcome Ledger::Database::withdraw(const Entry& entry) const {
-  Statement find(db, "SELECT id, query, i, j, answer, superseded_by FROM answers WHERE uuid = ?");
+  Statement find(db, "SELECT id, query, i, j, answer, superseded_by, annotator FROM answers WHERE uuid = ?");
   PAL_DATA_CHECK(find.bind(entry.undo).next(), "no answer has the uuid to undo", entry.undo, "see pal answers show");
   PAL_DATA_CHECK(find.text(4) != kWithdrawn, "this row is an undo and cannot be undone", entry.undo,
                  "give the answer again");
+  PAL_DATA_CHECK(!entry.by.empty() || find.text(6) == entry.answer.annotator,
+                 entry.answer.annotator + " withdraws an answer of another annotator", entry.undo,
+                 "only " + find.text(6) + " may");
   if (find.integer(5) != 0) return Outcome::known;
   const std::string uuid = entry.answer.uuid.empty() ? "undo-" + entry.undo : entry.answer.uuid;
   Statement insert(db,
                    "INSERT INTO answers(uuid, query, i, j, answer, cost, annotator, answered_at, seconds) VALUES (?, "
                    "?, ?, ?, ?, 0.0, ?, ?, 0.0)");
   insert
-      .bind(uuid, find.integer(1), find.integer(2), find.integer(3), std::string(kWithdrawn), entry.answer.annotator,
-            ledger_now())
+      .bind(uuid, find.integer(1), find.integer(2), find.integer(3), std::string(kWithdrawn),
+            entry.by.empty() ? entry.answer.annotator : entry.by, ledger_now())
       .next();
-  Statement(db, "UPDATE answers SET superseded_by = ? WHERE id = ?")
-      .bind(db.number("SELECT last_insert_rowid()"), find.integer(0))
-      .next();
+  const int64_t row = db.number("SELECT last_insert_rowid()");
+  Statement(db, "UPDATE answers SET superseded_by = ? WHERE id = ?").bind(row, find.integer(0)).next();
+  add_to_answer_sum(db, row, find.integer(0));
   refresh(find.integer(1), find.integer(3));
   return Outcome::recorded;
 }
@@ -145,7 +154,7 @@ void Ledger::Database::refresh(int64_t query, int64_t sample) const {
 int64_t Ledger::record_answers(const std::vector<Answer>& answers) {
   if (answers.empty()) return 0;
   const std::lock_guard<std::mutex> lock(db_->mutex);
-  db_->lease.check();
+  db_->lease->check();
   Transaction transaction(db_->db);
   int64_t fresh = 0;
   for (const Answer& a : answers) fresh += db_->record(a) == Database::Outcome::recorded;
@@ -156,7 +165,7 @@ int64_t Ledger::record_answers(const std::vector<Answer>& answers) {
 LedgerIntake Ledger::take(const std::vector<Entry>& entries) {
   LedgerIntake intake;
   const std::lock_guard<std::mutex> lock(db_->mutex);
-  db_->lease.check();
+  db_->lease->check();
   Transaction transaction(db_->db);
   Statement of(db_->db, "SELECT template FROM queries WHERE id = ?");
   for (const Entry& entry : entries) {
@@ -184,7 +193,7 @@ void Ledger::record_decisions(const std::vector<Decision>& decisions, const std:
   if (decisions.empty()) return;
   const std::lock_guard<std::mutex> lock(db_->mutex);
   const Sqlite& db = db_->db;
-  db_->lease.check();
+  db_->lease->check();
   Transaction transaction(db);
   Statement insert(
       db,
@@ -207,7 +216,7 @@ int64_t Ledger::adopt(const std::vector<Query>& queries, int64_t votes) {
   const std::lock_guard<std::mutex> lock(db_->mutex);
   const Sqlite& db = db_->db;
   const double time = ledger_now();
-  db_->lease.check();
+  db_->lease->check();
   Transaction transaction(db);
   Statement known(db, "SELECT 1 FROM queries WHERE id = ?");
   Statement query(db, "INSERT INTO queries VALUES (?, ?, ?, ?, ?, 0, 0, ?)");

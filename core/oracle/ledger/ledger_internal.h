@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,16 @@ inline constexpr const char* kWithdrawn = "withdrawn";  // the verdict of the ro
 // schema; an older schema is brought to the newest. Inside a transaction of the caller.
 void prepare_ledger(const Sqlite& db, const std::string& run_id);
 
+// Throws Error (data) when the file is damaged: by SQLite's own check of its pages, and by the checksum of the answers,
+// which the table answer_sum keeps. Answers of a program that kept no checksum join it.
+void check_ledger_pages(const Sqlite& db);
+void check_answers(const Sqlite& db);
+// A new row of answers, and the row that it withdraws (0: none), join the checksum.
+void add_to_answer_sum(const Sqlite& db, int64_t row, int64_t withdraws);
+
 struct Ledger::Database {
-  explicit Database(const std::string& path) : lease(path), db(path) {}
-  WriterLease lease;
+  explicit Database(const std::string& path);
+  std::optional<WriterLease> lease;  // released after the lock of db
   Sqlite db;
   mutable std::mutex mutex;
 

@@ -80,10 +80,12 @@ void prepare_ledger(const Sqlite& db, const std::string& run_id) {
     PAL_DATA_CHECK(!run_id.empty(), "the ledger is empty", db.path(), "nothing was asked in this run yet");
     db.run(kLedgerTables);
     Statement(db, "INSERT INTO run VALUES (?, 1)").bind(run_id).next();
+    check_answers(db);
     return;
   }
   PAL_DATA_CHECK(db.number("PRAGMA application_id") == kLedgerApplication, "the database is not a PAL ledger",
                  db.path(), "move it away or choose another run folder");
+  check_ledger_pages(db);
   const int64_t schema = db.number("PRAGMA user_version");
   PAL_DATA_CHECK(
       schema >= 1 && schema <= kLedgerSchema, "ledger " + db.path() + " of schema", schema,
@@ -101,6 +103,7 @@ void prepare_ledger(const Sqlite& db, const std::string& run_id) {
   }
   db.run(
       "CREATE INDEX IF NOT EXISTS answers_to ON answers(query, j)");  // the first ledgers of schema 2 lack this index
+  check_answers(db);
   db.run("UPDATE run SET opened = opened + 1");  // finds a folder without a journal now, not at the first answer
 }
 

@@ -65,7 +65,8 @@ struct Answer {
 // A submitted answer, or the undo of one.
 struct Entry {
   Answer answer;
-  std::string undo = {};  // uuid of the answer that `answer.annotator` withdraws; "": this is an answer
+  std::string undo = {};  // uuid of the answer that is withdrawn; "": this is an answer
+  std::string by = {};    // the owner of the run, who may withdraw any answer; "": `answer.annotator`, of their own
 };
 
 // The verdict about one question by the answers so far; a later decision about the same question replaces it.

@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 
 #include "core/io/files.h"
@@ -23,14 +25,28 @@ std::string lease_host() {
   return name;
 }
 
-// "host process number": the number distinguishes two leases of one process.
+// When the process started, in ticks since the host did; "" when it has ended or cannot be looked at.
+std::string process_start(pid_t process) {
+  std::string line;
+  std::getline(std::ifstream("/proc/" + std::to_string(process) + "/stat"), line);
+  // The second field is a name in parentheses that may hold anything; the state is field 3, the start is field 22.
+  std::istringstream in(line.substr(std::min(line.rfind(')') + 1, line.size())));
+  std::string state, field;
+  in >> state;
+  for (int k = 4; k <= 22; ++k) in >> field;
+  return !in || state == "Z" || state == "X" ? "" : field;
+}
+
+// "host process number start": the number distinguishes two leases of one process, the start two processes that had
+// the same id.
 std::string make_content() {
   static std::atomic<int64_t> count{0};
-  return lease_host() + " " + std::to_string(getpid()) + " " + std::to_string(++count) + "\n";
+  return lease_host() + " " + std::to_string(getpid()) + " " + std::to_string(++count) + " " + process_start(getpid()) +
+         "\n";
 }
 
 std::string lease_content(const std::string& file) {
-  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return "";
   char text[512];
   const ssize_t got = read(fd, text, sizeof(text));
@@ -47,8 +63,8 @@ double age(const std::string& file) {
   struct stat held {
   }, fresh{};
   if (stat(file.c_str(), &held) != 0) return 1e30;
-  const std::string probe = file + ".clock-" + std::to_string(getpid());
-  const int fd = open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  std::string probe = file + ".clock-XXXXXX";
+  const int fd = mkostemp(probe.data(), O_CLOEXEC);
   if (fd < 0) return 0;  // a folder that cannot be written fails soon anyway
   const bool known = fstat(fd, &fresh) == 0;
   close(fd);
@@ -56,13 +72,17 @@ double age(const std::string& file) {
   return known ? modified(fresh) - modified(held) : 0;
 }
 
-// Whether the holder has ended: its process on this host does not exist, or the file was not touched for long.
+// Whether the holder has ended: its process on this host does not exist, or the file was not touched for long. A
+// process of this host that is suspended touches nothing and has not ended.
 bool abandoned(const std::string& file, const std::string& content, const LeaseTimes& times) {
   std::istringstream in(content);
-  std::string host;
+  std::string host, number, start;
   pid_t process = 0;
-  in >> host >> process;
-  if (host == lease_host() && process > 0 && kill(process, 0) != 0 && errno == ESRCH) return true;
+  in >> host >> process >> number >> start;
+  if (host == lease_host() && process > 0) {
+    if (kill(process, 0) != 0 && errno == ESRCH) return true;
+    if (!start.empty() && process_start(process) == start) return false;
+  }
   return age(file) > times.stale;
 }
 
@@ -73,6 +93,11 @@ std::string lease_holder(const std::string& content) {
   return host.empty() ? "another process" : "process " + process + " on host " + host;
 }
 
+void refuse_unless(bool free, const std::string& path, const std::string& content) {
+  PAL_DATA_CHECK(free, "another process writes " + path, lease_holder(content),
+                 "wait for it to end, or stop it; if it has ended, remove " + path + ".writer");
+}
+
 }  // namespace
 
 std::string WriterLease::holder(const std::string& path, const LeaseTimes& times) {
@@ -81,13 +106,16 @@ std::string WriterLease::holder(const std::string& path, const LeaseTimes& times
   return abandoned(file, content, times) ? "" : lease_holder(content);
 }
 
+void WriterLease::require_free(const std::string& path, const LeaseTimes& times) {
+  refuse_unless(holder(path, times).empty(), path, lease_content(path + ".writer"));
+}
+
 WriterLease::WriterLease(const std::string& path, const LeaseTimes& times)
     : file_(path + ".writer"), content_(make_content()), times_(times) {
   for (int attempt = 0;; ++attempt) {
     if (io::put_new_file(file_, content_)) break;
     const std::string found = lease_content(file_);
-    PAL_DATA_CHECK(attempt < 5 && abandoned(file_, found, times_), "another process writes " + path,
-                   lease_holder(found), "wait for it to end, or stop it; if it has ended, remove " + file_);
+    refuse_unless(attempt < 5 && abandoned(file_, found, times_), path, found);
     // Renamed first: of two processes that take over an abandoned lease, one finds that it renamed the other's new
     // lease.
     const std::string aside = file_ + ".old-" + std::to_string(getpid());
@@ -117,7 +145,7 @@ void WriterLease::beat() {
 
 void WriterLease::check() const {
   const std::string found = lease_content(file_);
-  PAL_DATA_CHECK(found == content_, "another process took over the right to write", lease_holder(found),
+  PAL_CHECK_CODE(Exit::lost, found == content_, "another process took over the right to write", lease_holder(found),
                  "start again; what was recorded before is kept");
 }
 

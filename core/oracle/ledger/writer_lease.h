@@ -1,9 +1,9 @@
 // writer_lease: lets one process write, also where file locks do not work: a small file beside what is written.
 //
-// The file names the host and the process, and is touched every few seconds. A second process is refused with a
-// sentence that names the first, while the file was touched recently or its process runs on this host. A lease whose
-// process has ended, or that was not touched for a minute, is taken over. Ages use the file system's clock: those of
-// hosts may differ.
+// The file names the host, the process and its start, and is touched every few seconds. A second process is refused
+// with a sentence that names the first, while that process lives on this host (suspended or not) or the file was touched
+// recently. A lease whose process has ended, or one of another host that was not touched for a minute, is taken over.
+// Ages use the file system's clock: those of hosts may differ.
 // Thread: a thread of the lease touches the file.
 #pragma once
 
@@ -27,10 +27,12 @@ class WriterLease {
   WriterLease(const WriterLease&) = delete;
   WriterLease& operator=(const WriterLease&) = delete;
 
-  // Throws Error (data) when another process has taken it over: this process must not write any more.
+  // Throws Error (lost: a restart continues) when another process has taken it over: this process must not write any
+  // more.
   void check() const;
   // The process that holds the lease of `path` now ("process 17 on host a"); "" when there is none.
   static std::string holder(const std::string& path, const LeaseTimes& times = {});
+  static void require_free(const std::string& path, const LeaseTimes& times = {});  // Error (data) names the holder
 
  private:
   void beat();

@@ -52,7 +52,7 @@ std::vector<Query> undecided_queries(const Ledger& ledger) {
   return queries;
 }
 
-void take_in_answers(Ledger& ledger, const Inbox& inbox, Labeler& labeler, std::vector<std::string>& refused) {
+void take_in_answers(Ledger& ledger, Inbox& inbox, Labeler& labeler, std::vector<std::string>& refused) {
   inbox.drain(ledger, refused);
   for (const std::string& sentence : ledger.take(labeler.collect(refused)).refused) {
     if (!sentence.empty()) refused.push_back(sentence);

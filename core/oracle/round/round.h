@@ -43,7 +43,7 @@ void add_decision(Round& round, const Decision& decision, InGraph in_graph);
 std::vector<Query> undecided_queries(const Ledger& ledger);
 
 // Records the answers of the inbox and of the labeler. Adds a sentence to `refused` for each one that was refused.
-void take_in_answers(Ledger& ledger, const Inbox& inbox, Labeler& labeler, std::vector<std::string>& refused);
+void take_in_answers(Ledger& ledger, Inbox& inbox, Labeler& labeler, std::vector<std::string>& refused);
 
 // Puts every open question to as many annotators as are wanted, if the labeler answers at once.
 void answer_open(Ledger& ledger, const Labeler& labeler);

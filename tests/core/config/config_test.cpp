@@ -2,6 +2,7 @@
 #include "core/config/config.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -220,7 +221,7 @@ TEST_F(ConfigTest, BadFiles) {
   EXPECT_NE(refusal(dir_.string()).find("is a folder"), std::string::npos);
   EXPECT_NE(refusal_of("train:\n  steps: [1\n").find("not YAML"), std::string::npos);
   EXPECT_NE(refusal_of("- a\n- b\n").find("does not hold sections"), std::string::npos);
-  EXPECT_NE(refusal_of(kRun + "---\n" + kRun).find("2 YAML documents"), std::string::npos);
+  EXPECT_NE(refusal_of(kRun + "---\n" + kRun).find("more than one YAML document"), std::string::npos);
   EXPECT_NE(refusal_of(std::string(2 << 20, 'x')).find("larger than a megabyte"), std::string::npos);
   EXPECT_NE(refusal_of("&a train: &b {x: *b}").find("c.yaml"), std::string::npos);
   EXPECT_EQ(refusal_of("train:\n  seed: 1\n  steps: 2\n  seed: 1\n"),
@@ -229,6 +230,38 @@ TEST_F(ConfigTest, BadFiles) {
       refusal_of("train: {seed: 1}\noptim: {lr: 1}\ntrain: {steps: 2}\n").find("c.yaml:3: a key is set twice: train"),
       std::string::npos);
   EXPECT_NE(refusal_of("train: {steps: 1}\ntrain.steps: 2\n").find("is set twice"), std::string::npos);
+}
+
+// yaml-cpp makes documents without end of these.
+TEST_F(ConfigTest, TextAfterTheDocument) {
+  for (const char* text : {"\"a\",b", "[1],2", "\"path\",\"label\"\n\"1.jpg\",\"cat\"\n"})
+    EXPECT_NE(refusal_of(text).find("more than one YAML document"), std::string::npos) << text;
+}
+
+TEST_F(ConfigTest, SmallFilesThatStandForHugeOnesAreRefused) {
+  std::string lists, maps = "a0: &a0 {}\n";  // eight levels of twelve aliases
+  for (int level = 1; level <= 8; ++level) {
+    maps += "a" + std::to_string(level) + ": &a" + std::to_string(level) + " {";
+    for (int k = 0; k < 12; ++k) maps += "k" + std::to_string(k) + ": *a" + std::to_string(level - 1) + ", ";
+    maps += "}\n";
+  }
+  EXPECT_NE(refusal_of(maps).find("more than 10000 keys"), std::string::npos);
+  lists = "a: &a [b]\nb: [";
+  for (int k = 0; k < 200; ++k) lists += "*a, ";
+  EXPECT_NE(refusal_of(lists + "]\n").find("more than 100 aliases"), std::string::npos);
+}
+
+TEST_F(ConfigTest, BaseFilesThatNeverEndAreRefused) {
+  for (int k = 0; k < 40; ++k) {  // 2^40 reads
+    const std::string next = "d" + std::to_string(k + 1) + ".yaml";
+    write("d" + std::to_string(k) + ".yaml", "base: [" + next + ", " + next + "]\n");
+  }
+  write("d40.yaml", kRun);
+  EXPECT_NE(refusal((dir_ / "d0.yaml").string()).find("more than 64 base files"), std::string::npos);
+  for (int k = 0; k < 100; ++k) write("c" + std::to_string(k) + ".yaml", "base: c" + std::to_string(k + 1) + ".yaml\n");
+  EXPECT_NE(refusal((dir_ / "c0.yaml").string()).find("more than 64 base files"), std::string::npos);
+  ASSERT_EQ(mkfifo((dir_ / "pipe.yaml").c_str(), 0600), 0);
+  EXPECT_NE(refusal((dir_ / "pipe.yaml").string()).find("is a pipe or a device: pipe.yaml"), std::string::npos);
 }
 
 TEST_F(ConfigTest, BaseFilesThatDoNotWork) {

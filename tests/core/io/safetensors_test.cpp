@@ -113,7 +113,11 @@ TEST_F(Safetensors, MalformedFilesAreRefused) {
       {R"({"a":)", 0, "not JSON"},
       {std::string("{\"\xff\":1}"), 0, "not JSON"},
       {std::string(100000, '['), 0, "not a JSON object"},
-      {R"({"a":)" + std::string(100000, '['), 0, "not JSON"},
+      {R"({"a":)" + std::string(100000, '['), 0, "nested deeper"},
+      {R"({"a":{"dtype":)" + std::string(400000, '[') + std::string(400000, ']') +
+           R"(,"shape":[2],"data_offsets":[0,8]}})",
+       8, "nested deeper"},
+      {R"({"__metadata__":{"k":)" + std::string(400000, '[') + std::string(400000, ']') + "}}", 0, "nested deeper"},
       {"", 0, "not a JSON object"},
   };
   for (const Case& c : cases) {

@@ -135,12 +135,28 @@ TEST_F(Checkpoint, DamagedOnesAreSkippedForTheOneBefore) {
     io::write_file_atomically(p, bytes);
   });
   // A manifest that agrees with a file that makes no sense.
-  damage("state.json", [](const fs::path& p) {
-    const std::string old_hash = io::sha256_file(p);
-    io::write_file_atomically(p, R"({"step":"x"})");
-    std::string manifest = io::read_whole_file(p.parent_path() / "manifest.json");
-    manifest.replace(manifest.find(old_hash), 64, io::sha256_file(p));
-    io::write_file_atomically(p.parent_path() / "manifest.json", manifest);
+  const auto forge = [&](const std::string& file, const std::function<std::string(std::string)>& edited) {
+    damage(file, [&](const fs::path& p) {
+      const std::string old_hash = io::sha256_file(p);
+      io::write_file_atomically(p, edited(io::read_whole_file(p)));
+      std::string manifest = io::read_whole_file(p.parent_path() / "manifest.json");
+      manifest.replace(manifest.find(old_hash), 64, io::sha256_file(p));
+      io::write_file_atomically(p.parent_path() / "manifest.json", manifest);
+    });
+  };
+  const std::string deep = std::string(400000, '[') + std::string(400000, ']');
+  forge("state.json", [](const std::string&) { return R"({"step":"x"})"; });
+  for (const std::string step : {"-5", "17", "4611686018427387904", "18446744073709551615", "20.5", "\"20\""}) {
+    SCOPED_TRACE(step);
+    forge("state.json",
+          [&](std::string text) { return text.replace(text.find("\"step\": 20"), 10, "\"step\": " + step); });
+  }
+  forge("state.json", [&](std::string text) { return text.replace(text.find("[\n") + 1, 0, deep + ","); });
+  forge("state.json", [&](std::string text) { return text.replace(text.find("5"), 1, deep); });
+  forge("model.safetensors", [&](const std::string&) {
+    const std::string header = R"({"w":{"dtype":)" + deep + R"(,"shape":[3],"data_offsets":[0,12]}})";
+    const uint64_t length = header.size();
+    return std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(12, 'x');
   });
   for (const int64_t step : {10, 20}) fs::remove(at_step(step) / "manifest.json");
   EXPECT_THROW(load(), Error);  // begins nothing anew over what may still be saved by hand

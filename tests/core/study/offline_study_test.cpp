@@ -209,6 +209,17 @@ TEST(FeatureFiles, AreReadBackAndRefusedWithASentence) {
   other.replace(other.size() - 4, 4, reinterpret_cast<const char*>(&nan), 4);
   EXPECT_TRUE(refused(other));
   EXPECT_THROW(data::read_features(folder / "none.npy"), Error);
+  // Version 2 has headers of any length.
+  const auto with_header = [](const std::string& header) {
+    const auto length = static_cast<uint32_t>(header.size());
+    return "\x93NUMPY\x02" + std::string(1, '\0') + std::string(reinterpret_cast<const char*>(&length), 4) + header;
+  };
+  const std::string type(50'000, 'x'), blanks(2'000'000, ' '), order = ", 'fortran_order': False, 'shape': (";
+  EXPECT_TRUE(refused(with_header("{'descr': '" + type + "'" + order + "1, 1)}")));
+  EXPECT_TRUE(refused(with_header("{'descr': '<f4'" + order + blanks + "1, 1)}") + "1234"));
+  EXPECT_TRUE(refused(with_header("{'descr': '<f4'" + order + "4294967296, 4294967296)}")));
+  EXPECT_TRUE(refused(with_header("{'descr': '<f4'" + order + "-1, -1)}") + "1234"));
+  EXPECT_FALSE(refused(with_header("{'descr': '<f4'" + order + "1, 1)}") + "1234"));
 }
 
 // The captcha of the kernel experiments (core/theory/query_game.h) and this one on the circles.

@@ -127,7 +127,7 @@ TEST_F(Rounds, AnUndoneAnswerLeavesTheGraph) {
   std::vector<graph::Relation> seen;
   run(store, 0, 41, nullptr, [&](int64_t s) {
     seen.push_back(store.relation(i, j));
-    if (s == 12) oracle::Inbox(folder).submit("undo", oracle::undo_line(uuid, "ann"));
+    if (s == 12) oracle::Inbox(folder).submit("undo", oracle::undo_line({{}, uuid, "ann"}));
   });
   EXPECT_EQ(store.relation(i, j), graph::Relation::unknown);
   if (world.rank() == 0) {

@@ -99,6 +99,21 @@ TEST(SlurmScript, AsksForWhatTheSiteWants) {
   EXPECT_TRUE(has(by_mpirun, "mpirun -np 16 --map-by ppr:8:node")) << by_mpirun;
 }
 
+TEST(SlurmScript, ALineBreakInANameIsRefused) {
+  const std::string evil = "nl\ntouch PWN;#";
+  for (std::string SlurmJob::*name : {&SlurmJob::name, &SlurmJob::config, &SlurmJob::log_dir, &SlurmJob::working_dir}) {
+    SlurmJob job = two_nodes();
+    job.*name += evil;
+    try {
+      sbatch_script(job, {});
+      ADD_FAILURE() << "it was written";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Exit::usage);
+      EXPECT_TRUE(has(e.what(), "control character") && !has(e.what(), "\n")) << e.what();
+    }
+  }
+}
+
 TEST(SlurmScript, DoesWhatTheExitCodeSays) {
   const TestFolder run;
   SlurmJob job = two_nodes();

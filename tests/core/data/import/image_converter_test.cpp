@@ -316,6 +316,18 @@ TEST(Csv, NumbersStayClassesOnlyWhenTheyAreDense) {
   EXPECT_EQ(classes({"b", "10", "9"}), (std::vector<std::string>{"10", "9", "b"}));
 }
 
+// A spreadsheet would run them.
+TEST(Csv, FormulasAreNeutralizedAndReadBack) {
+  EXPECT_EQ(io::csv_field("=cmd|' /C calc'!A0"), "'=cmd|' /C calc'!A0");
+  EXPECT_EQ(io::csv_field("@SUM(1,2)"), "\"'@SUM(1,2)\"");
+  for (const char* number : {"-1", "+2.5", "-3e4", "7"}) EXPECT_EQ(io::csv_field(number), number);
+  for (const std::string text : {"=1+1", "+x", "-a.jpg", "@a", "\ttab", "'=x", "'plain", "''@", "", "-", "a,\"b\""}) {
+    const TestFolder folder;
+    write_file(folder / "a.csv", "x," + io::csv_field(text) + "\n");
+    EXPECT_EQ(io::plain_field(io::read_csv(folder / "a.csv")[0][1]), text);
+  }
+}
+
 TEST(Taxonomy, FromPairs) {
   const TestFolder folder;
   write_file(folder / "t.csv", "cat,mammal\ndog,mammal\nmammal,animal\nbee,insect\ninsect,animal\nunused,animal\n");

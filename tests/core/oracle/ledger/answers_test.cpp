@@ -1,5 +1,6 @@
 // answers: when asking ends, lines, the inbox, other formats, and who answers.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -88,7 +89,7 @@ TEST(Lines, SurviveAndWrongOnesAreNamed) {
   EXPECT_EQ(entry.answer.annotator, a.annotator);
   EXPECT_DOUBLE_EQ(entry.answer.seconds, 1.5);
   EXPECT_DOUBLE_EQ(entry.answer.answered_at, 1.7e9);
-  EXPECT_EQ(parse_entry(undo_line("u", "ann"), "x").undo, "u");
+  EXPECT_EQ(parse_entry(undo_line({{}, "u", "ann"}), "x").undo, "u");
   const auto wrong = [](const std::string& line) { return refused([&] { parse_entry(line, "f.jsonl:3"); }); };
   EXPECT_NE(wrong("{\"query\": 1,").find("f.jsonl:3"), std::string::npos);
   EXPECT_NE(wrong("[1]").find("not a JSON object"), std::string::npos);
@@ -109,25 +110,31 @@ class InRun : public testing::Test {
     std::vector<Query> queries = {{0, QueryKind::captcha, 7, {3, 1, 2}}, {0, QueryKind::pair, 8, {9}}};
     ledger_->record_queries(queries, {"captcha", 0, 50});
   }
+  bool any_waits() const {
+    for (const auto& entry : fs::directory_iterator(run_ + "/inbox")) {
+      const std::string name = entry.path().filename();
+      if (name.front() != '.' && name.ends_with(".jsonl")) return true;
+    }
+    return false;
+  }
   const TestFolder folder_;
   const std::string run_ = folder_.path();
   std::unique_ptr<Ledger> ledger_ = std::make_unique<Ledger>(run_ + "/ledger.sqlite", "run");
 };
 
 TEST_F(InRun, TheInboxIsDrainedOnceAndKeepsWhatIsWrong) {
-  const Inbox inbox(run_);
+  Inbox inbox(run_);
   inbox.submit("a1", answer_line({1, 7, 3, Verdict::yes, "ann"}));
   inbox.submit("a1", answer_line({1, 7, 3, Verdict::yes, "ann"}));
   inbox.submit("b",
                answer_line({1, 7, 1, Verdict::no, "ann"}) + "{nonsense\n" + answer_line({5, 7, 1, Verdict::no, "ann"}));
-  EXPECT_EQ(inbox.waiting(), 4);
   std::ofstream(run_ + "/inbox/.half.jsonl") << "{";
   std::vector<std::string> warnings;
   const LedgerIntake intake = inbox.drain(*ledger_, warnings);
   EXPECT_EQ(intake.recorded, 2);
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_NE(warnings[0].find("2 submitted answers"), std::string::npos) << warnings[0];
-  EXPECT_EQ(inbox.waiting(), 0);
+  EXPECT_FALSE(any_waits());
   EXPECT_EQ(split_lines(io::read_whole_file(run_ + "/inbox/rejected/b.jsonl")).size(), 2u);
   EXPECT_NE(io::read_whole_file(run_ + "/inbox/rejected/b.txt").find("query 5"), std::string::npos);
   inbox.submit("a1", answer_line({1, 7, 3, Verdict::yes, "ann"}));  // not sure whether it was done
@@ -139,7 +146,7 @@ TEST_F(InRun, ManyFilesAreDrainedTogetherAndEachKeepsItsOwnWrongLines) {
   std::vector<Query> queries = {{0, QueryKind::captcha, 50000, {}}};
   for (int64_t m = 100; m < 2100; ++m) queries[0].members.push_back(m);
   ledger_->record_queries(queries, {"captcha", 1, 60, 4});
-  const Inbox inbox(run_);
+  Inbox inbox(run_);
   for (const std::string who : {"ann", "bea", "cid"}) {  // more than go into one transaction
     const std::string wrong = answer_line({77, 50000, 100, Verdict::yes, who});
     std::string lines = who == "cid" ? wrong : "";
@@ -159,8 +166,79 @@ TEST_F(InRun, ManyFilesAreDrainedTogetherAndEachKeepsItsOwnWrongLines) {
   }
   for (const char* who : {"bea", "zoe"})
     EXPECT_FALSE(std::filesystem::exists(run_ + "/inbox/rejected/" + who + ".jsonl")) << who;
-  EXPECT_EQ(inbox.waiting(), 0);
+  EXPECT_FALSE(any_waits());
   EXPECT_EQ(ledger_->answers_to(queries[0].id, 100).size(), 4u);
+}
+
+const std::string kDeepLine = R"({"query": 1, "member": 3, "answer": "yes", "seconds": )" + std::string(300'000, '[') +
+                              std::string(300'000, ']') + "}\n";
+
+// Whatever lies in the inbox: it is passed over with one warning, the answers beside it count, and nothing throws.
+TEST_F(InRun, OddEntriesOfTheInboxArePassedOver) {
+  const std::string box = run_ + "/inbox/";
+  const auto good = [](int64_t member) { return answer_line({1, 7, member, Verdict::yes, "ann"}); };
+  fs::create_directories(box + "rejected/kept.jsonl/in-the-way");  // where refused lines belong
+  struct Case {
+    const char* name;
+    std::function<void(const std::string&)> make;
+    bool stays;
+  };
+  const Case cases[] = {
+      {"folder", [](const std::string& p) { fs::create_directory(p); }, true},
+      {"dangling", [](const std::string& p) { fs::create_symlink("nowhere", p); }, true},
+      {"pipe", [](const std::string& p) { ASSERT_EQ(mkfifo(p.c_str(), 0600), 0); }, true},
+      {"device", [](const std::string& p) { fs::create_symlink("/dev/zero", p); }, true},
+      {"huge", [](const std::string& p) { std::ofstream(p).close(), fs::resize_file(p, kMaxAnswerBytes + 1); }, true},
+      {"kept", [](const std::string& p) { std::ofstream(p) << "{nonsense\n"; }, true},
+      {"deep", [](const std::string& p) { std::ofstream(p) << kDeepLine; }, false},
+      {"line\nbreak $(id)", [](const std::string& p) { std::ofstream(p) << "{nonsense\n"; }, false},
+      {"not \xff utf8", [](const std::string& p) { std::ofstream(p) << "\xff\n"; }, false},
+      {"partial", [](const std::string& p) { std::ofstream(p) << "{\"query\": 1"; }, false},
+  };
+  Inbox inbox(run_);
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    c.make(box + c.name + ".jsonl");
+    std::vector<std::string> warnings;
+    EXPECT_EQ(inbox.drain(*ledger_, warnings).recorded, 0);
+    EXPECT_EQ(warnings.size(), 1u);
+    EXPECT_EQ(fs::exists(fs::symlink_status(box + c.name + ".jsonl")), c.stays);
+  }
+  std::ofstream(box + "empty.jsonl").close();
+  inbox.submit("zoe", good(3));
+  std::vector<std::string> warnings;
+  EXPECT_EQ(inbox.drain(*ledger_, warnings).recorded, 1);
+  EXPECT_EQ(warnings.size(), 0u) << warnings[0] << ": each is named once";
+}
+
+TEST_F(InRun, AnAnswersFileThatCannotBeReadIsPassedOver) {
+  const auto exchange = make_file_labeler(run_, {});
+  const std::string path = run_ + "/answers.jsonl";
+  std::vector<std::string> warnings;
+  fs::create_directory(path);
+  for (int round = 0; round < 2; ++round) EXPECT_TRUE(exchange->collect(warnings).empty());
+  EXPECT_EQ(warnings.size(), 1u);
+  fs::remove(path);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_TRUE(exchange->collect(warnings).empty());
+  fs::remove(path);
+  std::ofstream(path) << kDeepLine << answer_line({1, 7, 3, Verdict::yes, "ann"});
+  EXPECT_EQ(exchange->collect(warnings).size(), 1u);
+  EXPECT_EQ(warnings.size(), 2u);
+}
+
+TEST_F(InRun, DeeplyNestedFilesAreRefused) {
+  const std::string nested = std::string(300'000, '[') + std::string(300'000, ']');
+  const auto tasks = [&](const std::string& query, const std::string& by) {
+    return R"([{"data": {"query": )" + query + R"(, "member": 3}, "annotations": [{"completed_by": )" + by +
+           R"(, "result": [{"value": {"choices": ["yes"]}}]}]}])";
+  };
+  for (const std::string& text : {nested, tasks(nested, "1"), tasks("1", nested), tasks("1", "1").substr(1)}) {
+    std::ofstream(run_ + "/deep.json") << text;
+    EXPECT_NE(refused([&] { import_answers(run_ + "/deep.json", AnswerFormat::label_studio, "x"); }), "");
+  }
+  std::ofstream(run_ + "/deep.jsonl") << kDeepLine;
+  EXPECT_EQ(import_answers(run_ + "/deep.jsonl", AnswerFormat::jsonl, "x").bad_lines.size(), 1u);
 }
 
 TEST_F(InRun, TheExchangeHandsOutAndCollectsWholeLines) {
@@ -185,7 +263,7 @@ TEST_F(InRun, TheExchangeHandsOutAndCollectsWholeLines) {
 
 TEST_F(InRun, OtherFormatsOutAndIn) {
   ledger_->record_answers(
-      {{1, 7, 3, Verdict::yes, "ann", 2.5}, {1, 7, 1, Verdict::no, "bob, jr"}, {2, 8, 9, Verdict::unsure, "ann"}});
+      {{1, 7, 3, Verdict::yes, "ann", 2.5}, {1, 7, 1, Verdict::no, "=bob, jr"}, {2, 8, 9, Verdict::unsure, "ann"}});
   const auto questions = ledger_->to_decide();
   ledger_->record_decisions(decide(questions, ConsensusKind::majority, {}, 10), questions, 0);
   const std::vector<RecordedAnswer> before = ledger_->all_answers();

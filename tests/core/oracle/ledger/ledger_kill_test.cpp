@@ -39,7 +39,7 @@ Verdict truth(int64_t i, int64_t j) { return (i + j) % 3 == 0 ? Verdict::yes : V
 
 [[noreturn]] void write_for_ever(const std::string& run, int pipe) {
   Ledger ledger(run + "/ledger.sqlite", "run");
-  const Inbox inbox(run);
+  Inbox inbox(run);
   std::vector<std::string> warnings;
   const auto answer = [&](int64_t round) {
     std::vector<Answer> answers;

@@ -155,6 +155,13 @@ TEST_F(LedgerTest, UndoSupersedesAndIsDecidedAgain) {
   ASSERT_EQ(all.size(), 3u) << "nothing is deleted";
   EXPECT_EQ(all[0].superseded_by, all[1].id);
   EXPECT_EQ(all[1].said, "withdrawn");
+  // An answer is withdrawn by its annotator, or by the owner of the run in their own name.
+  undo.undo = ledger.last_answers("ann", 1)[0].answer.uuid;
+  undo.answer.annotator = "mallory";
+  EXPECT_NE(ledger.take({undo}).refused[0].find("mallory withdraws an answer of another annotator"), std::string::npos);
+  undo.by = "owner";
+  EXPECT_EQ(ledger.take({undo}).withdrawn, 1);
+  EXPECT_EQ(ledger.all_answers().back().answer.annotator, "owner");
   undo.undo = "no-such";
   EXPECT_NE(ledger.take({undo}).refused[0].find("no-such"), std::string::npos);
 }
@@ -319,10 +326,14 @@ TEST_F(LedgerTest, AWriterWhoseLeaseWasTakenStops) {
   Ledger ledger(path_, "run-a");
   std::ofstream(path_.string() + ".writer", std::ios::trunc) << "elsewhere 1 1\n";
   std::vector<Query> queries = {{0, QueryKind::pair, 1, {2}}};
-  EXPECT_NE(refusal([&] {
-              ledger.record_queries(queries, {"captcha", 0, 0});
-            }).find("took over the right to write: process 1 on host elsewhere"),
-            std::string::npos);
+  try {
+    ledger.record_queries(queries, {"captcha", 0, 0});
+    ADD_FAILURE() << "it wrote";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("took over the right to write: process 1 on host elsewhere"),
+              std::string::npos);
+    EXPECT_EQ(e.code(), Exit::lost);
+  }
 }
 
 TEST(WriterLeaseTest, AWriterKilledWhileItTakesItLeavesNone) {

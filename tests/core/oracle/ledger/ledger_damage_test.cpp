@@ -1,0 +1,174 @@
+// ledger_damage: ledgers whose writer is suspended, and ledgers whose file was cut or changed.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "core/io/files.h"
+#include "core/oracle/ledger/ledger.h"
+#include "core/oracle/ledger/sqlite.h"
+#include "core/oracle/ledger/writer_lease.h"
+#include "kernels/base/error.h"
+#include "tests/test_folder.h"
+
+namespace pal::oracle {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The sentence with which it refuses, or "".
+std::string refusal_of_opening(const std::string& path) {
+  try {
+    Ledger(path, "run-a");
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::data);
+    return e.what();
+  }
+  return "";
+}
+
+class LedgerInDoubt : public testing::Test {
+ protected:
+  const TestFolder folder_;
+  const fs::path path_ = folder_ / "ledger.sqlite";
+};
+
+// A process that opens the ledger, stops itself, and records a round when it is continued.
+class SuspendedWriter {
+ public:
+  explicit SuspendedWriter(const std::string& path) : child_(fork()) {
+    if (child_ == 0) {
+      int code = 1;
+      try {
+        Ledger ledger(path, "run-a");
+        raise(SIGSTOP);
+        std::vector<Query> queries = {{0, QueryKind::pair, 1, {2}}};
+        ledger.record_queries(queries, {"captcha", 0, 0});
+        code = 0;
+      } catch (const Error& e) {
+        code = static_cast<int>(e.code());
+      }
+      _exit(code);
+    }
+    int status = 0;
+    waitpid(child_, &status, WUNTRACED);
+    EXPECT_TRUE(WIFSTOPPED(status));
+  }
+  int code_when_continued() {
+    kill(child_, SIGCONT);
+    int status = 0;
+    waitpid(child_, &status, 0);
+    return WEXITSTATUS(status);
+  }
+  const pid_t child_;
+};
+
+TEST_F(LedgerInDoubt, ASuspendedWriterKeepsItsLease) {
+  { Ledger ledger(path_, "run-a"); }
+  SuspendedWriter writer(path_);
+  const std::string lease = path_.string() + ".writer", content = io::read_whole_file(lease);
+  fs::last_write_time(lease, fs::file_time_type::clock::now() - std::chrono::seconds(1000));
+  EXPECT_NE(refusal_of_opening(path_).find("process " + std::to_string(writer.child_) + " on host"), std::string::npos);
+  EXPECT_NE(WriterLease::holder(path_), "");
+  EXPECT_EQ(io::read_whole_file(lease), content);
+  EXPECT_EQ(writer.code_when_continued(), 0);
+  EXPECT_EQ(Ledger(path_, "run-a").questions(), 1);
+}
+
+// A lease that looks abandoned stays while a process holds the lock of the database.
+TEST_F(LedgerInDoubt, TheLockComesBeforeTheLease) {
+  { Ledger ledger(path_, "run-a"); }
+  SuspendedWriter writer(path_);
+  const std::string lease = path_.string() + ".writer";
+  std::ofstream(lease, std::ios::trunc) << "elsewhere 1 1\n";
+  fs::last_write_time(lease, fs::file_time_type::clock::now() - std::chrono::seconds(1000));
+  EXPECT_NE(refusal_of_opening(path_).find("locked"), std::string::npos);
+  EXPECT_EQ(io::read_whole_file(lease), "elsewhere 1 1\n");
+  EXPECT_EQ(writer.code_when_continued(), static_cast<int>(Exit::lost)) << "its lease was taken";
+}
+
+TEST_F(LedgerInDoubt, AnotherProcessWithTheSameNumberHoldsNothing) {
+  const std::string lease = path_.string() + ".writer";
+  char host[256] = {};
+  gethostname(host, sizeof(host) - 1);
+  std::ofstream(lease) << host << " " << getpid() << " 1 1\n";  // this process did not start with the machine
+  fs::last_write_time(lease, fs::file_time_type::clock::now() - std::chrono::seconds(61));
+  EXPECT_EQ(refusal_of_opening(path_), "");
+}
+
+// A ledger of a hundred answers, two of them withdrawn, as bytes.
+Answer kept_answer(int64_t member) { return {1, 500, member, Verdict::yes, "the-annotator", 2.0, 0.5}; }
+
+class DamagedLedger : public LedgerInDoubt {
+ protected:
+  void SetUp() override {
+    Ledger ledger(path_, "run-a");
+    std::vector<Query> queries = {{0, QueryKind::captcha, 500, {}}};
+    for (int64_t m = 0; m < 100; ++m) queries[0].members.push_back(m);
+    ledger.record_queries(queries, {"captcha", 0, 0});
+    std::vector<Answer> answers;
+    for (int64_t m = 0; m < 100; ++m) answers.push_back(kept_answer(m));
+    ledger.record_answers(answers);
+    for (const int64_t row : {3, 8}) {
+      const std::string uuid = ledger.all_answers()[row].answer.uuid;
+      EXPECT_EQ(ledger.take({{kept_answer(0), uuid}}).withdrawn, 1);
+    }
+  }
+  std::string refusal_after(const std::string& bytes) {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
+    return refusal_of_opening(path_);
+  }
+  // The same by SQL: pages stay as SQLite writes them.
+  std::string refusal_after_sql(const char* sql) {
+    const std::string before = io::read_whole_file(path_);
+    Sqlite(path_).run(sql);
+    const std::string said = refusal_of_opening(path_);
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << before;
+    return said;
+  }
+};
+
+TEST_F(DamagedLedger, IsRefusedWhereverItIsCut) {
+  const std::string whole = io::read_whole_file(path_);
+  for (size_t cut = 1; cut < whole.size() / 2; cut += 1500)
+    EXPECT_NE(refusal_after(whole.substr(0, whole.size() - cut)), "") << cut << " bytes are missing";
+  EXPECT_EQ(refusal_after(whole), "");
+}
+
+TEST_F(DamagedLedger, IsRefusedWhenAnAnswerChanged) {
+  std::string bytes = io::read_whole_file(path_);
+  const size_t at = bytes.find("yes", bytes.find("the-annotator") - 40);
+  ASSERT_NE(at, std::string::npos);
+  for (const char* name : {"the-annotator", "q1-m50-yes-the-annotator"}) {
+    std::string flipped = bytes;
+    for (size_t k = flipped.find(name); k != std::string::npos; k = flipped.find(name, k + 1)) flipped[k] ^= 1;
+    EXPECT_NE(refusal_after(flipped).find("is damaged"), std::string::npos) << name;
+  }
+  ASSERT_EQ(refusal_after(bytes), "");
+  for (const char* sql :
+       {"UPDATE answers SET cost = 3 WHERE id = 17", "UPDATE answers SET answer = 'no' WHERE id = 99",
+        "UPDATE answers SET answered_at = answered_at + 1 WHERE id = 1", "DELETE FROM answers WHERE id = 50",
+        "DELETE FROM answers WHERE id = 102", "UPDATE answers SET superseded_by = NULL WHERE id = 4",
+        "UPDATE answers SET superseded_by = 101 WHERE id = 9", "UPDATE answers SET superseded_by = 777 WHERE id = 60",
+        "UPDATE answers SET superseded_by = 102 WHERE id = 60"})
+    EXPECT_NE(refusal_after_sql(sql).find("is damaged"), std::string::npos) << sql;
+}
+
+// An older program neither knows the checksum nor keeps it: its answers join when this one opens the ledger.
+TEST_F(DamagedLedger, AnswersOfAnOlderProgramJoinTheChecksum) {
+  EXPECT_EQ(refusal_after_sql("DROP TABLE answer_sum"), "");
+  Sqlite(path_).run(
+      "INSERT INTO answers(uuid, query, i, j, answer, cost, annotator, answered_at, seconds) "
+      "VALUES ('u', 1, 500, 7, 'no', 1.0, 'old', 1.0, 0.0)");
+  EXPECT_EQ(refusal_of_opening(path_), "");
+  EXPECT_EQ(Ledger(path_, "run-a").all_answers().size(), 103u);
+  EXPECT_NE(refusal_after_sql("UPDATE answers SET annotator = 'new' WHERE uuid = 'u'").find("is damaged"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace pal::oracle
