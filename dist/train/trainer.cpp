@@ -215,8 +215,7 @@ Checkpointer::Groups Trainer::checkpointed() const {
   return {{"model", model::model_state(*encoder_)}, {"optim", optimizer_->state()}, {"extra", objective_->state()}};
 }
 
-// Where ranks have batch statistics of their own, rank 0's running ones are what is saved, whoever writes them, and what is
-// looked at in evaluation mode.
+// Where ranks have batch statistics of their own, those of rank 0 are saved and are used in evaluation mode.
 void Trainer::share_statistics() const {
   if (run_.model.batch_norm == model::BatchNormScope::global || world_.size() == 1) return;
   for (at::Tensor& running : encoder_->buffers()) {

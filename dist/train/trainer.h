@@ -68,7 +68,7 @@ class Trainer {
   StepReport step();
   bool stopping() const {
     return stopping_;
-  }  // some rank was told to stop, or questions are out; the same on every rank after a step
+  }  // some rank was told to stop, or questions wait for answers; the same on every rank after a step
   int64_t questions_out() const {
     return rounds_ && rounds_->leaves() ? rounds_->open_questions() : 0;
   }  // that the run ends for

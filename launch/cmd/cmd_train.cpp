@@ -129,8 +129,9 @@ Ending train_on(const setup::RunSpec& spec, const Arguments& args, dist::World& 
     if (is_rank0)
       fmt::print("stopped at step {} with a checkpoint; the same command resumes it\n", trainer.next_step());
     if (is_rank0 && trainer.questions_out() > 0) {
-      fmt::print("{} questions are out: {}/questions.jsonl; hand answers in with: pal answers import {} ANSWERS\n",
-                 trainer.questions_out(), args.run_dir, args.run_dir);
+      fmt::print(
+          "{} questions wait for answers: {}/questions.jsonl; import answers with: pal answers import {} ANSWERS\n",
+          trainer.questions_out(), args.run_dir, args.run_dir);
     }
     return Ending::stopped;
   }

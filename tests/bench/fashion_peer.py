@@ -273,7 +273,7 @@ def ours(seed, args):
     if wrong := [f"{key} is {told.get(key)}, not {value}" for key, value in wanted.items() if told.get(key) != value]:
         sys.exit(f"fashion_peer: {run} is another recipe: {'; '.join(wrong[:3])}")
     if not lines[-1].get("done"):
-        sys.exit(f"fashion_peer: {run} has not ended; the command that began it goes on")
+        sys.exit(f"fashion_peer: {run} has not ended; give the command that began it again")
     # A resumed run reports the seconds of its last start only.
     rates = [line["images_per_s"] for line in lines if line.get("images_per_s")]
     seconds = lines[-1]["seconds"] if starts == 1 else args.steps * BATCH / statistics.median(rates)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Questions and people: runs that leave while questions are out, answers by files, undo, labels, and bad input.
+"""Questions and people: runs that leave while questions wait for answers, answers by files, undo, labels, and bad input.
 
 usage: answers_test.py PAL [test names]     (standard library only)
 """
@@ -61,7 +61,7 @@ class Answers(RunCase):
                 if self.code == 0:
                     break
                 self.assertEqual(self.code, 75, out)
-                self.assertIn("questions are out", out)
+                self.assertIn("questions wait for answers", out)
                 rounds += 1
                 questions = self.questions(f"{run}/questions.jsonl")
                 self.assertEqual(sum(len(q["members"]) for q in questions), 9)

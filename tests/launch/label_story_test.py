@@ -109,7 +109,7 @@ def main():
         with open(f"{folder}/c.yaml", "w") as f:
             f.write(CONFIG)
         out = pal(folder, "train", "c.yaml", "--run-dir", "run", code=75)   # it asks, and leaves
-        assert "questions are out" in out, out
+        assert "questions wait for answers" in out, out
         _, right_before = made_labels(folder, labels)
         asked = rows(f"{folder}/run/ledger.sqlite", "select count(*) from queries")[0][0]
         assert asked == GRIDS, asked
