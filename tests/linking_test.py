@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How the built programs and libraries are linked, read with readelf.
 
-usage: linking_test.py BUILD LIBTORCH PROGRAM...     PROGRAM: what is installed; LIBTORCH: the folder of libtorch_cpu.so
+usage: linking_test.py BUILD CONFIG LIBTORCH PROGRAM...   PROGRAM: what is installed; LIBTORCH: the folder of its libraries
 """
 import os
 import re
@@ -9,11 +9,11 @@ import subprocess
 import sys
 import unittest
 
-BUILD, LIBTORCH, *INSTALLED = sys.argv[1:]
+BUILD, CONFIG, LIBTORCH, *INSTALLED = sys.argv[1:]
 
 
 def readelf(option, file):
-    return subprocess.run(["readelf", "-W", option, file], capture_output=True, text=True, check=True, env={"LC_ALL": "C"}).stdout
+    return subprocess.run(["readelf", "-W", option, file], capture_output=True, text=True, check=True).stdout
 
 
 def is_elf(path):
@@ -47,6 +47,16 @@ class Linking(unittest.TestCase):
     def test_what_is_installed_knows_where_libtorch_is(self):
         for file in INSTALLED:
             self.assertIn(LIBTORCH, run_path(file), file)
+
+    def test_what_is_installed_is_hardened(self):
+        """It reads files and requests of strangers: checked stacks and buffers, and no lazy binding."""
+        for file in INSTALLED:
+            self.assertRegex(readelf("--dynamic", file), r"BIND_NOW|\bNOW\b", file)
+            self.assertIn("GNU_RELRO", readelf("--program-headers", file), file)
+            symbols = readelf("--dyn-syms", file)
+            self.assertIn("__stack_chk_fail", symbols, file)
+            if CONFIG == "Release":
+                self.assertRegex(symbols, r"\b__\w+_chk\b", file)
 
 
 if __name__ == "__main__":
