@@ -8,6 +8,7 @@
 
 #include "kernels/base/error.h"
 #include "launch/embedded.h"
+#include "launch/printable.h"
 
 namespace pal::launch {
 namespace {
@@ -56,12 +57,7 @@ void harden(PageResponse& response) {
 
 std::string cookie_name(int port) { return fmt::format("pal_label_{}", port); }
 
-std::string printable(const std::string& text) {
-  std::string out;
-  for (const unsigned char c : text.substr(0, 120))
-    out += c < 32 || c > 126 ? fmt::format("\\x{:02x}", c) : std::string(1, static_cast<char>(c));
-  return out;
-}
+std::string log_text(const std::string& text) { return printable(text.substr(0, 120)); }
 
 bool is_json(const PageRequest& request) { return request.content_type.starts_with("application/json"); }
 
@@ -117,8 +113,8 @@ const std::vector<LabelPage::Route>& LabelPage::routes() {
 }
 
 PageResponse LabelPage::refuse(const PageRequest& request, int status, const std::string& sentence) {
-  run_.log(fmt::format("refused {} {} {} from {}: {}", status, printable(request.method), printable(request.path),
-                       printable(request.address), printable(sentence)));
+  run_.log(fmt::format("refused {} {} {} from {}: {}", status, log_text(request.method), log_text(request.path),
+                       log_text(request.address), log_text(sentence)));
   PageResponse response{status, "text/plain; charset=utf-8", sentence + "\n"};
   if (status == 429 || status == 503) response.headers.emplace_back("Retry-After", "1");
   if (status == 405) response.headers.emplace_back("Allow", "GET, HEAD, POST");

@@ -100,8 +100,8 @@ struct PageHosts {
 
 // A browser sends a cookie to all ports of a host: the port is in the name, so that two pages do not share one.
 std::string cookie_name(int port);
-// The text as it may appear in a line of the log.
-std::string printable(const std::string& text);
+// The beginning of a text, as it may appear in a line of the log.
+std::string log_text(const std::string& text);
 
 struct PageLimits {
   double answers_per_second = 20, answers_burst = 60;

@@ -123,7 +123,7 @@ PageResponse LabelPage::enter(const PageRequest& r, const label::User* person) {
     return refuse(r, 403, "this link was used before: ask the person who runs pal label for your next link");
   if (visit.entry == Entry::unknown)
     return refuse(r, 403, "this link is unknown: ask the person who runs pal label for one");
-  run_.log(fmt::format("{} signed in from {}", printable(visit.person->name), printable(r.address)));
+  run_.log(fmt::format("{} signed in from {}", log_text(visit.person->name), log_text(r.address)));
   PageResponse response = as_json({{"person", visit.person->name}});
   response.headers.emplace_back("Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000",
                                                           cookie_name(hosts_.port), visit.cookie));

@@ -241,7 +241,7 @@ class Cli(unittest.TestCase):
     def test_every_recipe_passes_check(self):
         with open(f"{self.folder}/rows.npy", "wb") as f:   # what the oracles' recipes compare on: features
             f.write(b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little"))
-            f.write("{'descr': '<f4', 'fortran_order': False, 'shape': (4, 64), }".ljust(117).encode() + b"\n" + bytes(4 * 64 * 4))
+            f.write("{'descr': '<f4', 'fortran_order': False, 'shape': (256, 64), }".ljust(117).encode() + b"\n" + bytes(4 * 64 * 256))
 
         def check(path):
             features = ["data.train=rows.npy", "data.test=rows.npy"] if os.path.basename(path).startswith("oracles-") else []
