@@ -85,8 +85,12 @@ class EvalRuns(RunCase):
         self.one_sentence(self.train("no-test", "eval.every=5", "data.test=null", ranks=1, code=2), "data.test")
 
     def test_results_stand_in_the_run_folder_and_add_up(self):
-        shutil.copytree(f"{self.folder}/run", f"{self.folder}/kept", symlinks=True)
-        kept = lambda: json.load(open(f"{self.folder}/kept/eval.json"))
+        shutil.copytree(f"{self.folder}/run", f"{self.folder}/kept", symlinks=True, ignore=shutil.ignore_patterns("eval.json"))
+
+        def kept():
+            with open(f"{self.folder}/kept/eval.json") as file:
+                return json.load(file)
+
         self.assertIn("measured: the checkpoint of step 10", self.call("eval", "kept", "linear"))
         self.call("eval", "kept", "knn", "--json", "other.json")
         self.assertEqual([r["method"] for r in kept()["results"]], ["knn", "linear"])
