@@ -239,9 +239,11 @@ class Cli(unittest.TestCase):
             self.assertRegex(text, r"(?i)expected|published|results? stand", path)
 
     def test_every_recipe_passes_check(self):
-        with open(f"{self.folder}/rows.npy", "wb") as f:   # what the oracles' recipes compare on: features
-            f.write(b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little"))
-            f.write("{'descr': '<f4', 'fortran_order': False, 'shape': (256, 64), }".ljust(117).encode() + b"\n" + bytes(4 * 64 * 256))
+        # What the oracles' recipes compare on: features and labels.
+        for name, descr, shape, data in (("rows", "<f4", "(256, 64)", bytes(4 * 64 * 256)), ("rows-labels", "<i8", "(256,)", bytes(8 * 256))):
+            with open(f"{self.folder}/{name}.npy", "wb") as f:
+                f.write(b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little"))
+                f.write(f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n" + data)
 
         def check(path):
             features = ["data.train=rows.npy", "data.test=rows.npy"] if os.path.basename(path).startswith("oracles-") else []
