@@ -247,7 +247,7 @@ class LabelBrowser(RunCase):
         settings = (f"label.question={question}", f"label.instructions={json.dumps(instructions.splitlines())}")
         server, b, sent, seen = self.start("words", *settings), self.browsers["ann"], {}, {}
         b.driver.get(server.links["ann"])
-        b.wait("document.getElementById('help').open", what="the instructions at the first visit")
+        b.wait("document.getElementById('help')?.open", what="the instructions at the first visit")
         self.assertEqual(b.js("return document.querySelector('#help .instructions').textContent"), instructions)
         self.assertEqual(b.js("return getComputedStyle(document.querySelector('#help .instructions')).whiteSpace"), "pre-line")
         self.picture(b, "instructions")
