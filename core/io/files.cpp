@@ -39,9 +39,11 @@ std::string folder_of(const std::string& path) {
 std::string read_whole_file(const std::string& path) { return read_regular_file(path, UINT64_MAX); }
 
 FileWriter::FileWriter(const std::string& path) : path_(path) {
-  // A file of its own: in a folder that others may write to, the name may be a link to another file.
-  unlink(path.c_str());
-  file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  // A file of its own: in a folder that others may write to, the name may be a link to another file. A device stays.
+  struct stat old {};
+  const bool device = lstat(path.c_str(), &old) == 0 && !S_ISREG(old.st_mode) && !S_ISLNK(old.st_mode);
+  if (!device) unlink(path.c_str());
+  file_ = open(path.c_str(), O_WRONLY | O_CLOEXEC | (device ? 0 : O_CREAT | O_EXCL | O_NOFOLLOW), 0644);
   if (file_ < 0) fail_write(path);
 }
 

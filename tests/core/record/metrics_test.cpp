@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -113,6 +114,7 @@ TEST_F(Metrics, FilesAreReplacedWholeOrNotAtAll) {
   EXPECT_NE(said([&] { io::write_file_atomically(folder_ / "none/a", "x"); }).find("check that the folder exists"),
             std::string::npos);
   EXPECT_NE(said([&] { io::FileWriter("/dev/full").write("x", 1); }).find("free some space"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full")) << "a device is not replaced by a file";
   EXPECT_NE(said([&] { io::read_whole_file(folder_ / "none"); }).find("cannot read"), std::string::npos);
   EXPECT_NE(said([&] { MetricsWriter(folder_ / "none/m.jsonl", 0); }).find("cannot write"), std::string::npos);
 }
