@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "core/io/files.h"
+#include "dist/health/heartbeat.h"
 #include "kernels/base/clock.h"
 #include "kernels/base/error.h"
 

@@ -8,6 +8,7 @@
 
 #include "core/comm/comm.h"
 #include "core/eval/embed.h"
+#include "core/graph/edge_draw.h"
 #include "core/io/sha256.h"
 #include "core/model/batch_norm.h"
 #include "core/model/encoder.h"

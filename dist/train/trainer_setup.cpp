@@ -8,6 +8,7 @@
 #include "core/data/loader/augment_spec.h"
 #include "core/data/node_cache.h"
 #include "core/eval/embed.h"
+#include "core/loss/objective.h"
 #include "core/model/encoder.h"
 #include "core/model/init_weights.h"
 #include "core/model/state.h"
@@ -17,6 +18,7 @@
 #include "dist/health/consistency.h"
 #include "dist/train/resume.h"
 #include "dist/train/run_observers.h"
+#include "dist/train/step_sync.h"
 #include "dist/train/trainer.h"
 #include "kernels/base/error.h"
 

@@ -13,6 +13,7 @@
 #include "core/setup/setup.h"
 #include "dist/comm/world.h"
 #include "dist/health/consistency.h"
+#include "dist/health/hang_detector.h"
 #include "dist/train/trainer.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
