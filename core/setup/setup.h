@@ -37,7 +37,7 @@ graph::GraphSpec graph_spec(const graph::GraphSettings& settings, const data::Da
 graph::GraphStore make_graph_store(const graph::GraphSettings& settings, const data::Dataset& data,
                                    std::vector<int64_t> labels);
 // Samples of a batch that are drawn from what is known (graph.edge_share of train.global_batch). 0 where that would add
-// nothing: on the ssl graph, when all `trained` samples have a label, or when there are neither labels, pairs nor an oracle.
+// nothing: on the ssl graph, when all `trained` samples have a label, or without labels, pairs and an oracle.
 int64_t edge_samples(const RunSpec& spec, int64_t labeled, int64_t trained);
 
 // Steps of the run, from train.steps or train.epochs.

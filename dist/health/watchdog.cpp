@@ -78,7 +78,7 @@ struct Watchdog::State {
     return phase == Phase::loading;
   }
 
-  // Threads other than this one used the CPU since the last tick, wait for a core or for storage, or the loader is late.
+  // Other threads used the CPU since the last tick, wait for a core or for storage, or the loader is late.
   void look_at_work() {
     const double before = cpu;
     cpu = cpu_seconds(RUSAGE_SELF) - cpu_seconds(RUSAGE_THREAD);

@@ -64,7 +64,7 @@ void Trainer::set_phase(Phase phase) const {
   if (control_.watchdog) control_.watchdog->set_phase(phase);
 }
 
-// Answers that take effect at this step enter the graph, and a round of questions begins where one is due. The warnings.
+// Answers that take effect at this step enter the graph, and a round begins where one is due. Returns the warnings.
 std::string Trainer::exchange_answers() {
   if (rounds_) {
     set_phase(Phase::long_operation);
@@ -149,8 +149,8 @@ void Trainer::backward(const Encoded& encoded, const data::LoadedStep& loaded, c
   grads_->sum();
 }
 
-// What a step brought is kept, or thrown away where something is not finite. The sums are the same on every rank, so all
-// ranks decide alike.
+// What a step brought is kept, or thrown away where something is not finite. The sums are the same on every rank, so
+// all ranks decide alike.
 void Trainer::guard(StepReport& report) {
   report.skipped = !std::isfinite(report.loss) || !grads_->finite();
   if (!report.skipped) {
@@ -210,8 +210,8 @@ void Trainer::sync_ranks(const FinishedStep& done) {
   if (all.save && !stopping_ && !done.report.give_up && trained_ > 0 && saved_step_ != step_) save_checkpoint();
 }
 
-// What a checkpoint holds, by group; "extra" is what the objective keeps between steps (a support queue), the same on every
-// rank.
+// What a checkpoint holds, by group; "extra" is what the objective keeps between steps (a support queue), the same on
+// every rank.
 Checkpointer::Groups Trainer::checkpointed() const {
   return {{"model", model::model_state(*encoder_)}, {"optim", optimizer_->state()}, {"extra", objective_->state()}};
 }

@@ -1,4 +1,4 @@
-// trainer_setup: the start of a run: what it trains, on which graph, from which step; in the order in which the parts need each other.
+// trainer_setup: the start of a run: what it trains, on which graph, from which step; parts in the order of need.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 

@@ -136,8 +136,8 @@ Json to_json(const Row& row, const std::vector<std::string>& classes) {
   return out;
 }
 
-// RUN/eval.json, which `pal runs` and `pal report` read: this evaluation, and of the earlier ones of the same checkpoint
-// the methods that were not measured again.
+// RUN/eval.json, which `pal runs` and `pal report` read: this evaluation, and of the earlier ones of the same
+// checkpoint the methods that were not measured again.
 void keep_results(const std::string& run, Json out) {
   const std::string path = run + "/eval.json";
   const Json before = fs::exists(path) ? Json::parse(io::read_whole_file(path), nullptr, false) : Json();

@@ -99,8 +99,8 @@ PageRequest as_page_request(const httplib::Request& r) {
   return request;
 }
 
-// "": the request has a body where one belongs, and its end is in no doubt. What follows an ambiguous end would be taken
-// for the next request of the connection, which behind a proxy may be another person's.
+// "": the request has a body where one belongs, and its end is in no doubt. What follows an ambiguous end would be
+// taken for the next request of the connection, which behind a proxy may be another person's.
 std::string wrong_body(const httplib::Request& r) {
   const size_t lengths = r.get_header_value_count("Content-Length");
   const bool chunked = r.has_header("Transfer-Encoding");
@@ -150,7 +150,7 @@ class LabelServer::Http final : public httplib::Server {
 
   void serve(LabelPage& page) {
     page_ = &page;
-    // A request without a body is answered at once; the body of a post is read first, if it is JSON and its path is known.
+    // A request without a body is answered at once; of a post the body is read first, if it is JSON for a known path.
     set_pre_routing_handler([&page](const httplib::Request& request, httplib::Response& response) {
       const PageRequest asked = as_page_request(request);
       if (const std::string wrong = wrong_body(request); !wrong.empty())

@@ -54,7 +54,8 @@ TEST_F(Metrics, LinesHaveTheFieldsOfTheContract) {
   first[0].erase("memory_mb");
   EXPECT_EQ(first[0],
             nlohmann::json::parse(R"({"step":1,"epoch":0.5,"loss":1.25,"terms":{"invariance":1.0,"variance":null},
-    "lr":0.1,"images_per_s":1000.0,"graph_version":3,"queries":4,"cost":5.0,"effective_rank":null,"sync_ms":2.5,"sync_hidden":0.75})"));
+    "lr":0.1,"images_per_s":1000.0,"graph_version":3,"queries":4,"cost":5.0,"effective_rank":null,"sync_ms":2.5,
+    "sync_hidden":0.75})"));
   writer.finish(2, "abc", 1.5);
   EXPECT_EQ(lines().back(), nlohmann::json::parse(R"({"step":2,"done":true,"weights_sha256":"abc","seconds":1.5})"));
 }

@@ -157,7 +157,7 @@ TEST(Setup, EdgeSamplesWhereSomeAreKnownAndSomeAreNot) {
   EXPECT_EQ(of({"graph.kind=mixed", "graph.edge_share=0"}, 10), 0);
 }
 
-// Every choice of every key has a value in its struct: a name that the table of keys has and the struct does not throws.
+// Every choice of every key has a value in its struct: a name of the table of keys that the struct lacks throws.
 TEST(RunSpec, EveryChoiceIsRead) {
   for (const config::KeySpec& key : config::config_keys()) {
     for (const std::string& choice : key.choices) {

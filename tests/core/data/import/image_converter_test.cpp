@@ -1,4 +1,4 @@
-// image_converter: every odd file is copied, converted or left out, with its reason; pictures are turned and made smaller rightly.
+// image_converter: every odd file is copied, converted or left out, with its reason; pictures are turned and scaled.
 #include "core/data/import/image_converter.h"
 
 #include <gtest/gtest.h>
