@@ -203,7 +203,7 @@ void Trainer::save_last() {
   if (folder_) folder_->check();
 }
 
-// A rank was asked to stop, or rank 0's clock says that a checkpoint is due: all ranks follow after the same step.
+// A rank was asked to stop, or a checkpoint is due by rank 0's clock: all ranks follow after the same step.
 void Trainer::sync_ranks(const FinishedStep& done) {
   const StepSync::Decision all = step_sync_->sync(*checkpoints_);
   stopping_ = all.stop || (rounds_ && rounds_->leaves());

@@ -205,7 +205,7 @@ int cmd_train(const std::vector<std::string>& arguments, Context& context) {
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
   app.add_option("--min-np", args.restarts.min_ranks,
-                 "go on with fewer ranks, down to this many, when a restart with all of them fails too")
+                 "continue with fewer ranks, down to this many, when a restart with all of them fails too")
       ->check(CLI::Range(1, 4096));
   app.add_flag("--check", args.check,
                "print shapes, steps, learning rates, memory and bytes of --np ranks, and train nothing");

@@ -66,8 +66,8 @@ std::vector<std::string> commands_of(const std::vector<RunSummary>& runs) {
   std::vector<std::string> commands;
   for (const RunSummary& run : runs) {
     const std::string file = run.path + "/metrics.jsonl";
-    const bool told = !run.machines.empty() && run.machines.back().contains("command");
-    commands.push_back(told ? run.machines.back().at("command") + "  →  " + file : file);
+    const bool known = !run.machines.empty() && run.machines.back().contains("command");
+    commands.push_back(known ? run.machines.back().at("command") + "  →  " + file : file);
   }
   return commands;
 }

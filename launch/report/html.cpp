@@ -119,15 +119,15 @@ std::string html_table(const std::vector<std::vector<std::string>>& rows) {
 }
 
 std::string html_figure(const std::string& body, const std::string& caption, const std::vector<std::string>& commands) {
-  std::string told;
+  std::string made_by;
   for (const std::string& command : commands)
-    told += (told.empty() ? "" : "<br>") + ("<code>" + html_escaped(command) + "</code>");
-  if (told.size() > kShortCommand)
-    told = fmt::format("<details><summary>made by {}</summary>{}</details>",
-                       commands.size() == 1 ? "this command" : fmt::format("{} commands", commands.size()), told);
-  else if (!told.empty())
-    told = "<br>" + told;
-  return "<figure>" + body + "<figcaption>" + html_escaped(caption) + told + "</figcaption></figure>\n";
+    made_by += (made_by.empty() ? "" : "<br>") + ("<code>" + html_escaped(command) + "</code>");
+  if (made_by.size() > kShortCommand)
+    made_by = fmt::format("<details><summary>made by {}</summary>{}</details>",
+                          commands.size() == 1 ? "this command" : fmt::format("{} commands", commands.size()), made_by);
+  else if (!made_by.empty())
+    made_by = "<br>" + made_by;
+  return "<figure>" + body + "<figcaption>" + html_escaped(caption) + made_by + "</figcaption></figure>\n";
 }
 
 std::string html_picture(const data::Picture& picture, int shown, const std::string& title) {

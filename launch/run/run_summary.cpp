@@ -68,7 +68,7 @@ std::string state_of(const RunSummary& run) {
   if (run.metrics.done) return "done";
   if (run.metrics.lines.empty() && run.checkpoint < 0) return "new";
   if (record::RunLock::held(run.path)) return "running";
-  // On the host of the last start a free lock says that the job has ended; other hosts may not see its lock.
+  // On the host of the last start a free lock means that the job has ended; other hosts may not see its lock.
   char host[256] = "";
   gethostname(host, sizeof(host) - 1);
   if (!run.machines.empty() && run.machines.back().contains("host") && run.machines.back().at("host") == host)

@@ -53,7 +53,7 @@ export function dashboard(d, owner) {
   const implied = Math.max(0, (d.known ?? 0) - (d.told ?? 0));
   const left = d.budget > 0 ? Math.max(0, d.budget - (d.answered ?? 0)) : d.open ?? 0;
   const each = d.timed > 0 ? d.seconds / d.timed : 0;   // imported answers have no time
-  const told = (d.history ?? []).map((p) => [p[0], Math.min(p[0], p[1])]);
+  const answered = (d.history ?? []).map((p) => [p[0], Math.min(p[0], p[1])]);
   const body = [h('h1', {tabindex: '-1'}, B.title),
     h('div', {class: 'figures'}, figure(number(implied), B.implied, true), figure(number(d.told ?? 0), B.told),
       figure(number(d.answers ?? 0), B.answers),
@@ -70,7 +70,8 @@ export function dashboard(d, owner) {
   if (d.unused) body.push(h('p', {class: 'note'}, B.unused(d.unused, number(d.no ?? 0))));
   const plots = h('div', {class: 'plots'});
   if ((d.history ?? []).length > 1) {
-    plots.append(plot(B.plot_known, [{points: d.history.map((p) => [p[0], p[1]])}, {class: 'second', points: told}]),
+    plots.append(plot(B.plot_known,
+        [{points: d.history.map((p) => [p[0], p[1]])}, {class: 'second', points: answered}]),
       plot(B.plot_groups, [{points: d.history.map((p) => [p[0], p[2]])}]));
   }
   if (d.accuracy.length > 0) plots.append(plot(B.plot_accuracy(d.measure), [{points: d.accuracy}],
