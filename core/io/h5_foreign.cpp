@@ -95,9 +95,16 @@ std::vector<int64_t> ForeignFile::shape(const std::string& name) const {
 bool ForeignFile::written(const std::string& name) const {
   const Quiet quiet;
   const Id dataset(open_plain(id_, path_, name), H5Dclose);
+  const Id type(H5Dget_type(dataset), H5Tclose);
+  const Id space(H5Dget_space(dataset), H5Sclose);
   H5D_space_status_t status = H5D_SPACE_STATUS_NOT_ALLOCATED;
   check(H5Dget_space_status(dataset, &status), path_ + ": " + name + " cannot be read");
-  return status == H5D_SPACE_STATUS_ALLOCATED;
+  // Also bounds what a reader allocates: by the size of the file, not by the shape in its header.
+  constexpr uint64_t kMostCompressed = 1032;  // of deflate
+  const uint64_t stored = H5Dget_storage_size(dataset), item = H5Tget_size(type);
+  const auto count = static_cast<uint64_t>(std::max<hssize_t>(H5Sget_simple_extent_npoints(space), 0));
+  return status == H5D_SPACE_STATUS_ALLOCATED && stored <= FileHandle::open_for_reading(path_).size() &&
+         (item == 0 || count <= kMostCompressed * stored / item);
 }
 
 std::vector<int64_t> ForeignFile::integers(const std::string& name) const {
