@@ -24,6 +24,7 @@
 #include "launch/process/mpirun.h"
 #include "launch/process/signals.h"
 #include "launch/process/supervise.h"
+#include "launch/run/folder_run.h"
 #include "launch/run/load_config.h"
 #include "launch/terminal.h"
 
@@ -198,9 +199,11 @@ Exit train(const setup::RunSpec& spec, const Arguments& args, dist::World& world
 int cmd_train(const std::vector<std::string>& arguments, Context& context) {
   Arguments args;
   CLI::App app("Trains an encoder on a similarity graph.", "pal train");
-  app.add_option("CONFIG", args.config, "YAML config (configs/ has recipes)")->required();
+  app.add_option("CONFIG|FOLDER", args.config,
+                 "YAML config (configs/ has recipes), or a folder of pictures, whose config is chosen as by pal start")
+      ->required();
   app.add_option("KEY=VALUE", args.overrides, "settings that override the config's (pal config --keys lists them)");
-  app.add_option("--run-dir", args.run_dir, "run folder; default runs/<config stem>");
+  app.add_option("--run-dir", args.run_dir, "run folder; default runs/<config stem>, of pictures runs/<folder>/run");
   app.add_option("--np", args.ranks, "start this many ranks on this machine with mpirun")->check(CLI::Range(1, 4096));
   app.add_option("--max-restarts", args.restarts.max_restarts,
                  "with --np: starts after a rank died or hung, from the last checkpoint")
@@ -223,10 +226,22 @@ int cmd_train(const std::vector<std::string>& arguments, Context& context) {
       "  pal train configs/quickstart.yaml graph.kind=supervised --run-dir runs/sup --np 2\n"
       "  pal train configs/quickstart.yaml optim.base_lr=0.1 --resume runs/quickstart/checkpoints/step-200 --run-dir "
       "runs/lower --np 2\n"
+      "  pal train photos --np 2\n"
       "  pal train configs/imagenet-vicreg.yaml --np 8 --min-np 6 --max-restarts 20\n"
       "  mpirun -np 4 --bind-to none pal train configs/cifar10-vicreg.yaml");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
+  if (is_picture_folder(args.config)) {
+    PAL_CHECK(!dist::started_as_rank(), "a folder of pictures is prepared before ranks start", args.config,
+              "give --np instead of mpirun");
+    FolderRun folder{context.program, args.config, default_out(args.config)};
+    folder.ranks = args.ranks;
+    folder.overrides = args.overrides;
+    if (const int code = prepare_folder(folder); code != 0) return code;
+    args.config = folder.config();
+    args.ranks = folder.ranks;
+    if (args.run_dir.empty()) args.run_dir = folder.run();
+  }
   const setup::RunSpec spec = setup::make_run_spec(load_config(args.config, args.overrides));
   if (args.check) return check_training(spec, args.ranks);
   if (args.run_dir.empty()) args.run_dir = "runs/" + std::filesystem::path(args.config).stem().string();
