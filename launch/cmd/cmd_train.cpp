@@ -19,6 +19,7 @@
 #include "launch/cli.h"
 #include "launch/cmd/internal.h"
 #include "launch/commands.h"
+#include "launch/printable.h"
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
 #include "launch/process/signals.h"
@@ -94,7 +95,7 @@ Ending train_on(const setup::RunSpec& spec, const Arguments& args, dist::World& 
                                                                      : std::string("cpu")) +
                                   ": " + device.why});
     fmt::print("{}", format_table(rows));
-    for (const std::string& w : trainer.warnings) fmt::print("warning: {}\n", w);
+    for (const std::string& w : trainer.warnings) fmt::print("warning: {}\n", printable(w));
     if (trainer.next_step() > 0) fmt::print("resumed at step {}\n", trainer.next_step());
     std::fflush(stdout);
   }
@@ -117,7 +118,8 @@ Ending train_on(const setup::RunSpec& spec, const Arguments& args, dist::World& 
     while (!trainer.done() && !trainer.stopping() && !last.give_up) {
       last = trainer.step();
       rate = rate == 0 ? last.images_per_s : 0.95 * rate + 0.05 * last.images_per_s;
-      if (is_rank0 && !last.warning.empty()) fmt::print(stderr, "warning: step {}: {}\n", last.step + 1, last.warning);
+      if (is_rank0 && !last.warning.empty())
+        fmt::print(stderr, "warning: step {}: {}\n", last.step + 1, printable(last.warning));
       if (bar) bar->update(trainer.next_step(), fmt::format("loss {:.4f}  {:.0f} images/s", last.loss, rate));
     }
   }

@@ -19,11 +19,13 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "launch/process/loopback.h"
 #include "launch/process/signals.h"
 
 namespace pal::launch {
@@ -111,6 +113,9 @@ void kill_children() {
   }
 }
 
+// Whether the ranks talk by shared memory alone. Open MPI takes 4 MB of it per rank.
+bool one_host(const HostFacts& host, int ranks) { return host.shared_mb >= 8 * ranks; }
+
 }  // namespace
 
 HostFacts host_facts() {
@@ -143,8 +148,8 @@ std::vector<std::string> mpirun_options(const HostFacts& host, int ranks, int th
     options.insert(options.end(), {"--bind-to", "none"});
   }
   if (ranks > host.cores) options.push_back("--oversubscribe");
-  // Shared memory and nothing else: the ranks then listen on no port. Open MPI takes 4 MB of it per rank.
-  if (host.shared_mb >= 8 * ranks)
+  // Shared memory and nothing else: the ranks then listen on no port.
+  if (one_host(host, ranks))
     options.insert(options.end(), {"--mca", "btl", "self,vader", "--default-hostfile", "none"});
   if (!host.cross_memory) options.insert(options.end(), {"--mca", "btl_vader_single_copy_mechanism", "none"});
   return options;
@@ -153,8 +158,9 @@ std::vector<std::string> mpirun_options(const HostFacts& host, int ranks, int th
 JobEnd run_job(const std::string& program, const std::vector<std::string>& args, int ranks, int threads,
                OnStop on_stop) {
   PAL_CHECK(ranks >= 1, "the number of ranks is {}", ranks, "give at least 1");
+  const HostFacts host = host_facts();
   std::vector<std::string> command = {find_mpirun()};
-  for (const std::string& option : mpirun_options(host_facts(), ranks, threads)) command.push_back(option);
+  for (const std::string& option : mpirun_options(host, ranks, threads)) command.push_back(option);
   command.insert(command.end(), {"-np", std::to_string(ranks), program});
   command.insert(command.end(), args.begin(), args.end());
 
@@ -166,6 +172,9 @@ JobEnd run_job(const std::string& program, const std::vector<std::string>& args,
   PAL_CHECK(mpirun >= 0, "a process cannot be started", std::strerror(errno),
             "close other programs or raise the limit (ulimit -u)");
   if (mpirun == 0) become_mpirun(command, threads, parent, signals);
+  // mpirun itself listens at every address for daemons of other hosts, whatever its options are.
+  std::optional<LoopbackOnly> loopback;
+  if (one_host(host, ranks)) loopback.emplace(mpirun);
 
   int status = 0, stopped_by = 0;
   for (;;) {

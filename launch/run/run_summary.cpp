@@ -45,7 +45,8 @@ std::vector<EvalResult> read_evals(const std::string& path, std::string& command
         for (const auto& [name, share] : r["per_class"].items()) e.classes.push_back(name);
       }
       if (r.contains("confusion")) e.confusion = r["confusion"].get<std::vector<std::vector<int64_t>>>();
-      if (e.confusion.size() != e.classes.size()) e.confusion.clear();
+      const auto fits = [&](const auto& row) { return row.size() == e.classes.size(); };
+      if (!fits(e.confusion) || !std::all_of(e.confusion.begin(), e.confusion.end(), fits)) e.confusion.clear();
       found.push_back(std::move(e));
     }
   } catch (const nlohmann::json::exception&) {

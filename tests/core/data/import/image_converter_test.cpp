@@ -357,6 +357,8 @@ TEST(Taxonomy, FromWordNet) {
   EXPECT_TRUE(contains(error_of(Exit::data, [] { read_taxonomy("wordnet", {"n01440765"}); }), "not a noun of "));
   EXPECT_TRUE(contains(error_of(Exit::data, [] { read_taxonomy("wordnet", {"tench"}); }), "not a noun of "));
   EXPECT_TRUE(contains(error_of(Exit::data, [] { read_taxonomy("wordnet:/nowhere", {"n01440764"}); }), "wordnet-base"));
+  EXPECT_TRUE(
+      contains(error_of(Exit::data, [] { read_taxonomy("wordnet:/dev/zero", {"n01440764"}); }), "regular file"));
 }
 
 }  // namespace

@@ -419,5 +419,14 @@ TEST_F(ImportImages, OneImportAtATime) {
   EXPECT_TRUE(contains(error, "another import is writing to this folder")) << error;
 }
 
+TEST_F(ImportImages, AJournalThatIsALinkIsRefused) {
+  write("src/a/1.jpg", noise_jpeg(1));
+  write_file(folder_ / "other", "of another");
+  fs::create_directories(folder_ / "out/x.h5.importing");
+  fs::create_symlink(folder_ / "other", folder_ / "out/x.h5.importing/journal");
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { import_folder(options("src")); }), "journal cannot be written"));
+  EXPECT_EQ(read_file(folder_ / "other"), "of another");
+}
+
 }  // namespace
 }  // namespace pal::data

@@ -358,6 +358,13 @@ TEST(WriterLeaseTest, IsTouched) {
   EXPECT_FALSE(fs::exists(folder / "x.writer"));
 }
 
+TEST_F(LedgerTest, IsNotForEverybodyOnTheHost) {
+  const mode_t mask = umask(022);
+  { Ledger ledger(path_, "run-a"); }
+  umask(mask);
+  EXPECT_EQ(fs::status(path_).permissions(), static_cast<fs::perms>(0640));
+}
+
 TEST_F(LedgerTest, RefusesAReadOnlyFileAndFolder) {
   { Ledger ledger(path_, "run-a"); }
   // root may write anything: ask as somebody else.
