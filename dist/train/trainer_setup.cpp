@@ -109,6 +109,8 @@ void Trainer::begin(const std::optional<Origin>& origin) {
             "raise train.steps or train.epochs");
   if (resumed.from == ResumedFrom::own) saved_step_ = step_;
   warnings = std::move(resumed.warnings);
+  if (const std::string sentence = setup::collapse_warning(run_); !sentence.empty() && step_ == 0)
+    warnings.push_back(sentence);
   if (step_ == 0 && !run_.model.init.empty())
     begins_with_ = run_.model.init + ": " + model::init_text(model::init_backbone(*encoder_, run_.model.init));
 }

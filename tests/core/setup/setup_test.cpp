@@ -204,5 +204,22 @@ TEST(RunSpec, ChoicesAndListsReachTheirStructs) {
   EXPECT_EQ(spec.oracle.limits.questions, 12);
 }
 
+// 25/25/1 with 16 columns collapses on CIFAR-10 within 50 steps; wide projectors, larger weights and views alone do not.
+TEST(RunSpec, WeightsThatCollapseOnLabelsAreNamed) {
+  const std::string narrow = "model.projector=[64, 16]", labels = "graph.kind=supervised";
+  const std::string sentence = collapse_warning(spec_of({narrow, labels}));
+  EXPECT_NE(sentence.find("16 columns"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("try loss.variance=50 loss.covariance=10"), std::string::npos) << sentence;
+  EXPECT_NE(collapse_warning(spec_of({narrow, "graph.kind=mixed"})), "");
+  for (const std::vector<std::string>& fine : {std::vector<std::string>{narrow},
+                                               {labels},
+                                               {narrow, "graph.kind=mixed", "graph.labeled_fraction=0.01"},
+                                               {narrow, labels, "loss.variance=50", "loss.covariance=10"},
+                                               {narrow, labels, "loss.kind=simclr"},
+                                               {"model.projector=[256, 128]", labels}}) {
+    EXPECT_EQ(collapse_warning(spec_of(fine)), "") << fine.back();
+  }
+}
+
 }  // namespace
 }  // namespace pal::setup
