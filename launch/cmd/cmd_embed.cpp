@@ -36,7 +36,7 @@ int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
   app.footer(
       "Examples:\n"
       "  pal embed runs/quickstart test --out features.h5\n"
-      "  pal embed runs/photos/run new-photos --out features.npy\n"
+      "  pal embed runs/photos new-photos --out features.npy\n"
       "  mpirun -np 2 --bind-to none pal embed runs/quickstart data/photos.h5 --out photos.npy");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
   PAL_CHECK(out.ends_with(".h5") || out.ends_with(".hdf5") || out.ends_with(".npy"),

@@ -73,7 +73,7 @@ int64_t newest_step(const std::string& run) {
 
 // To the end of the run; of a finished one, further when answers wait for it.
 int train(const FolderRun& folder) {
-  const std::string run = folder.run();
+  const std::string run = folder.out;
   const setup::RunSpec asked = setup::make_run_spec(config::Config::load(folder.config(), {}));
   const int64_t done = newest_step(run);
   const setup::RunSpec spec = done >= 0 ? run_spec(run) : asked;
@@ -87,7 +87,9 @@ int train(const FolderRun& folder) {
         return 0;
       }
       const double seconds = seconds_per_step(summarize_run(run));
-      steps = std::max(done, waiting.rounds * spec.oracle.every) + steps_for(folder.minutes, seconds);
+      const int64_t images = data::Dataset::open(spec.data.train)->size();
+      steps = std::max(done, waiting.rounds * spec.oracle.every) +
+              steps_for(folder.minutes, seconds, images, spec.train.global_batch);
       fmt::print("{} new answers: the run goes on to step {}\n", waiting.answers, steps);
     }
     if (steps != asked.train.steps) words.push_back("train.steps=" + std::to_string(steps));
@@ -119,15 +121,20 @@ Scores read_scores(const std::string& file) {
   return scores;
 }
 
+// Whether `file` is missing, or older than a source that is there.
+bool is_older(const std::string& file, const std::string& source) {
+  return !fs::exists(file) || (fs::exists(source) && fs::last_write_time(file) < fs::last_write_time(source));
+}
+
 std::string pixel_file(const FolderRun& folder) { return folder.out + "/pixels.json"; }
 
 // The run, and raw pixels beside it; only what is missing or older than its source.
 int evaluate(const FolderRun& folder, const setup::RunSpec& spec) {
-  if (read_scores(folder.run() + "/eval.json").step != newest_step(folder.run())) {
-    if (const int code = stage(folder, {"eval", folder.run(), "linear", "knn"}); code != 0) return code;
+  if (read_scores(folder.out + "/eval.json").step != newest_step(folder.out)) {
+    if (const int code = stage(folder, {"eval", folder.out, "linear", "knn"}); code != 0) return code;
   }
   const std::string pixels = pixel_file(folder);
-  if (fs::exists(pixels) && fs::last_write_time(pixels) >= fs::last_write_time(folder.config())) return 0;
+  if (!is_older(pixels, folder.config())) return 0;
   if (data::Dataset::open(spec.data.train)->size() > kMostPixelImages) return 0;
   std::string config = folder.config();
   if (spec.augment.size > kPixelSide) {
@@ -148,7 +155,7 @@ std::string collapse_of(const setup::RunSpec& spec, const std::string& run) {
 }
 
 void print_scores(const FolderRun& folder) {
-  const Scores run = read_scores(folder.run() + "/eval.json"), pixels = read_scores(pixel_file(folder));
+  const Scores run = read_scores(folder.out + "/eval.json"), pixels = read_scores(pixel_file(folder));
   const auto percent = [](double share) { return std::isfinite(share) ? fmt::format("{:.1f}", 100 * share) : "-"; };
   fmt::print("\n{}", format_table({{"features", "linear %", "kNN %"},
                                    {"raw pixels", percent(pixels.linear), percent(pixels.knn)},
@@ -183,7 +190,7 @@ int serve_page(const Arguments& args, const setup::RunSpec& spec) {
   const FolderRun& folder = args.folder;
   const auto data = data::Dataset::open(spec.data.train);
   const auto labeled = std::count_if(data->labels().begin(), data->labels().end(), [](int64_t l) { return l >= 0; });
-  Words words = {"label", folder.run(), "oracle.sampler=captcha"};
+  Words words = {"label", folder.out, "oracle.sampler=captcha"};
   if (args.classes > 0 && labeled == 0) {
     // One sample near each center of k-means finds the classes; then captcha.
     const int64_t first = 4 * args.classes;
@@ -206,24 +213,23 @@ int start(Arguments& args) {
   FolderRun& folder = args.folder;
   if (const int code = prepare_folder(folder); code != 0) return code;
   const setup::RunSpec spec = setup::make_run_spec(config::Config::load(folder.config(), {}));
-  const int64_t before = newest_step(folder.run());
   if (const int code = train(folder); code != 0) return code;
   const bool tested = !spec.data.test.empty();
   if (tested) {
     if (const int code = evaluate(folder, spec); code != 0) return code;
   }
   const std::string report = folder.out + "/report.html";
-  if (!fs::exists(report) || newest_step(folder.run()) != before) {
-    if (const int code = stage(folder, {"report", folder.run(), "--out", report}); code != 0) return code;
+  if (is_older(report, folder.out + "/metrics.jsonl") || is_older(report, folder.out + "/eval.json")) {
+    if (const int code = stage(folder, {"report", folder.out, "--out", report}); code != 0) return code;
   }
   if (tested) print_scores(folder);
   fmt::print("The report is {}\n", report);
-  const std::string collapsed = collapse_of(spec, folder.run());
+  const std::string collapsed = collapse_of(spec, folder.out);
   PAL_CHECK_CODE(
       Exit::numerics, collapsed.empty(), "the embeddings have collapsed", collapsed,
-      fmt::format("this encoder is of no use: lower optim.lr or raise loss.variance in {}, remove {}, and give "
-                  "the same command",
-                  folder.config(), folder.run()));
+      fmt::format("this encoder is of no use: lower optim.lr or raise loss.variance in {0}, and train anew: pal "
+                  "train {0} --run-dir OTHER",
+                  folder.config()));
   if (!spec.graph.groups.empty()) {
     fmt::print("With --groups people are not asked (pal help graph).\n");
     return static_cast<int>(Exit::ok);

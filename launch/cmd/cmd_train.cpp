@@ -203,7 +203,7 @@ int cmd_train(const std::vector<std::string>& arguments, Context& context) {
                  "YAML config (configs/ has recipes), or a folder of pictures, whose config is chosen as by pal start")
       ->required();
   app.add_option("KEY=VALUE", args.overrides, "settings that override the config's (pal config --keys lists them)");
-  app.add_option("--run-dir", args.run_dir, "run folder; default runs/<config stem>, of pictures runs/<folder>/run");
+  app.add_option("--run-dir", args.run_dir, "run folder; default runs/<config stem>, of pictures runs/<folder>");
   app.add_option("--np", args.ranks, "start this many ranks on this machine with mpirun")->check(CLI::Range(1, 4096));
   app.add_option("--max-restarts", args.restarts.max_restarts,
                  "with --np: starts after a rank died or hung, from the last checkpoint")
@@ -240,7 +240,7 @@ int cmd_train(const std::vector<std::string>& arguments, Context& context) {
     if (const int code = prepare_folder(folder); code != 0) return code;
     args.config = folder.config();
     args.ranks = folder.ranks;
-    if (args.run_dir.empty()) args.run_dir = folder.run();
+    if (args.run_dir.empty()) args.run_dir = folder.out;
   }
   const setup::RunSpec spec = setup::make_run_spec(load_config(args.config, args.overrides));
   if (args.check) return check_training(spec, args.ranks);

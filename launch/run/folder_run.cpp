@@ -75,7 +75,7 @@ Measured measure(const FolderRun& folder, const RecipeFacts& facts, size_t netwo
     if (!override.starts_with("train.steps=") && !override.starts_with("train.epochs=")) words.push_back(override);
   }
   words.insert(words.end(), {"--run-dir", scratch + "/run", "--np", std::to_string(facts.ranks)});
-  const CommandEnd end = run_pal(folder.program, words, log);
+  const CommandEnd end = run_pal(folder.program, words, log, "a few steps to measure one; the folder is removed again");
   Measured measured{end.stopped_by != 0 ? 128 + end.stopped_by : end.code, "", 0};
   if (measured.code == 0)
     measured.seconds = step_seconds(facts, recipe_batch(facts, network), scratch + "/run");
@@ -103,8 +103,8 @@ int write_config(const FolderRun& folder, RecipeFacts facts) {
       fmt::print("{} does not run here; the next smaller network is tried\n", name);
       continue;
     }
-    const int64_t steps = steps_for(facts.minutes, measured.seconds);
-    fmt::print("{}: a step of {} images takes {:.3g} s on {} rank{}: {} steps in {:g} minutes\n", name, batch,
+    const int64_t steps = steps_for(facts.minutes, measured.seconds, facts.images, batch);
+    fmt::print("{}: a step of {} images takes {:.3g} s on {} rank{}: {} steps fit into --minutes {:g}\n", name, batch,
                measured.seconds, facts.ranks, facts.ranks == 1 ? "" : "s", steps, facts.minutes);
     if (!last && steps < kEnoughSteps) {
       fmt::print("{} steps are wanted; the next smaller network is tried\n", kEnoughSteps);
@@ -138,7 +138,7 @@ int prepare_folder(FolderRun& folder) {
   std::error_code error;
   fs::create_directories(folder.out, error);
   PAL_CHECK(!error, "cannot make the folder " + folder.out, error.message(), "choose another with --out");
-  const bool trained = !record::checkpoint_steps(folder.run()).empty();
+  const bool trained = !record::checkpoint_steps(folder.out).empty();
   const ImportEnd import =
       import_once(folder.program, found, folder.data(), trained ? Changed::keep_import : Changed::import_again);
   if (import.code != 0) return import.code;

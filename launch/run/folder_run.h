@@ -11,8 +11,8 @@
 namespace pal::launch {
 
 struct FolderRun {
-  std::string program;  // this one
-  std::string folder, out;
+  std::string program;      // this one
+  std::string folder, out;  // out: the run folder, which holds the data sets and the config too
   FolderOptions options = {};
   double minutes = 30;
   int ranks = 0;                            // 0: as many as GPUs, else as cores, at most four
@@ -21,7 +21,6 @@ struct FolderRun {
   std::string data() const { return out + "/data.h5"; }
   std::string test() const { return out + "/data-test.h5"; }
   std::string config() const { return out + "/start.yaml"; }
-  std::string run() const { return out + "/run"; }
 };
 
 // runs/<name of the folder>.

@@ -151,7 +151,8 @@ std::string fingerprint_of(const std::vector<data::FoundImage>& images) {
 bool is_picture_folder(const std::string& path) {
   if (!fs::is_directory(path) || fs::exists(fs::path(path) / "config.yaml")) return false;
   const auto shard = [](const fs::directory_entry& entry) { return entry.path().extension() == ".h5"; };
-  return std::none_of(fs::directory_iterator(path), fs::directory_iterator(), shard);
+  std::error_code unreadable;  // the import names the reason
+  return std::none_of(fs::directory_iterator(path, unreadable), fs::directory_iterator(), shard);
 }
 
 ImageFolder look_at_folder(const std::string& path, const FolderOptions& options) {
@@ -178,8 +179,9 @@ ImageFolder look_at_folder(const std::string& path, const FolderOptions& options
   return folder;
 }
 
-CommandEnd run_pal(const std::string& program, const std::vector<std::string>& words, const std::string& log) {
-  fmt::print("\n$ pal {}{}\n", printable(record::command_text(words)), log.empty() ? "" : "   # its output: " + log);
+CommandEnd run_pal(const std::string& program, const std::vector<std::string>& words, const std::string& log,
+                   const std::string& remark) {
+  fmt::print("\n$ pal {}{}\n", printable(record::command_text(words)), remark.empty() ? "" : "   # " + remark);
   std::vector<std::string> command = {program};
   command.insert(command.end(), words.begin(), words.end());
   return run_in_foreground(command, log);

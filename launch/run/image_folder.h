@@ -28,8 +28,9 @@ bool is_picture_folder(const std::string& path);
 // not fit.
 ImageFolder look_at_folder(const std::string& folder, const FolderOptions& options);
 
-// Prints the command as a user would type it, and runs it.
-CommandEnd run_pal(const std::string& program, const std::vector<std::string>& words, const std::string& log = "");
+// Prints the command as a user would type it, and runs it. With a log its output goes there, and `remark` is printed.
+CommandEnd run_pal(const std::string& program, const std::vector<std::string>& words, const std::string& log = "",
+                   const std::string& remark = "");
 
 // What to do with an earlier import to the same file when the pictures have changed since.
 enum class Changed { import_again, keep_import };

@@ -97,6 +97,9 @@ const std::vector<Setting>& graph_of(const RecipeFacts& facts) {
   return !facts.groups.empty() ? grouped : facts.labeled > 0 ? labeled : unlabeled;
 }
 
+// Answers are used where some image has no label. Groups and an oracle do not go together (core/config/cross_checks.cpp).
+bool is_asked(const RecipeFacts& facts) { return facts.groups.empty() && facts.labeled < facts.images; }
+
 constexpr double kTrained = 0.9;  // of the time; the rest is for starting, evaluations and checkpoints
 constexpr int64_t kFewestSteps = 20, kMostEpochs = 1000;
 
@@ -173,7 +176,7 @@ std::vector<Setting> recipe(const RecipeFacts& facts, size_t number) {
   out.insert(out.end(), graph_of(facts).begin(), graph_of(facts).end());
   if (!facts.groups.empty())
     add("graph.groups", facts.groups, "as given by --groups; labels are left to the evaluation");
-  if (facts.groups.empty()) {
+  if (is_asked(facts)) {
     add("oracle.sampler", "ssl", "asks nothing while it trains; the labeling page asks afterwards");
     add("oracle.labeler", "exchange", "people answer");
   }
@@ -182,24 +185,30 @@ std::vector<Setting> recipe(const RecipeFacts& facts, size_t number) {
   return out;
 }
 
-int64_t steps_for(double minutes, double step_seconds) {
-  return std::max<int64_t>(kFewestSteps, std::llround(60 * kTrained * minutes / std::max(step_seconds, 1e-6)));
+int64_t steps_for(double minutes, double step_seconds, int64_t images, int64_t batch) {
+  const double fit = 60 * kTrained * minutes / std::max(step_seconds, 1e-6);
+  const int64_t most = kMostEpochs * images / batch;
+  return std::max(kFewestSteps, fit < static_cast<double>(most) ? static_cast<int64_t>(fit) : most);
 }
 
 std::vector<Setting> recipe_length(const RecipeFacts& facts, int64_t batch, double step_seconds) {
-  const int64_t fit = steps_for(facts.minutes, step_seconds), most = kMostEpochs * facts.images / batch;
-  const int64_t steps = std::clamp(fit, kFewestSteps, std::max(most, kFewestSteps));
+  const int64_t fit = steps_for(facts.minutes, step_seconds, facts.images, batch);
+  // A look costs as much as a quarter of so many samples in steps: no backward pass, one view.
+  const int64_t looks = facts.test.empty() ? 0 : fit < 400 ? 4 : 8, seen = 2048, tested = 1024;
+  const int64_t looking = looks * (std::min(seen, facts.labeled) + std::min(tested, facts.tested)) / (4 * batch);
+  const int64_t steps = std::max(kFewestSteps, fit - looking);
   const auto number = [](int64_t n) { return std::to_string(std::max<int64_t>(1, n)); };
   std::vector<Setting> out;
-  if (facts.groups.empty())
+  if (is_asked(facts))
     out.push_back({"oracle.every", number(std::min<int64_t>(50, steps / 100)), "answers take effect soon"});
   out.push_back({"train.steps", std::to_string(steps),
-                 steps < fit ? fmt::format("{} epochs are enough", kMostEpochs)
-                             : fmt::format("a step took {:.3g} s; {:g} minutes", step_seconds, facts.minutes)});
+                 fit == kMostEpochs * facts.images / batch
+                     ? fmt::format("{} epochs are enough", kMostEpochs)
+                     : fmt::format("fit into --minutes {:g}: a step took {:.3g} s", facts.minutes, step_seconds)});
   if (!facts.test.empty()) {
-    out.push_back({"eval.every", number(steps / 8), "eight looks at the test part while it trains"});
-    out.push_back({"eval.train_samples", "2048", "few, to spare time"});
-    out.push_back({"eval.test_samples", "1024", "few, to spare time"});
+    out.push_back({"eval.every", number(steps / looks), "looks at the test part while it trains"});
+    out.push_back({"eval.train_samples", std::to_string(seen), "few, to spare time"});
+    out.push_back({"eval.test_samples", std::to_string(tested), "few, to spare time"});
   }
   out.push_back({"checkpoint.minutes", "2", "at most this much is lost when the machine stops"});
   out.push_back({"log.every", number(std::min<int64_t>(10, steps / 20)), "a smooth curve"});

@@ -34,10 +34,11 @@ struct Setting {
 std::vector<size_t> fitting_networks(const RecipeFacts& facts);
 // Settings of a network but for those of the length.
 std::vector<Setting> recipe(const RecipeFacts& facts, size_t network);
-// How long to train with a step of so many seconds: train.steps and what follows from it.
-std::vector<Setting> recipe_length(const RecipeFacts& facts, int64_t batch, double step_seconds);
-int64_t steps_for(double minutes, double step_seconds);
 int64_t recipe_batch(const RecipeFacts& facts, size_t network);
+// Steps of so many seconds that fit into the time, at most 1,000 epochs.
+int64_t steps_for(double minutes, double step_seconds, int64_t images, int64_t batch);
+// train.steps and what follows from it.
+std::vector<Setting> recipe_length(const RecipeFacts& facts, int64_t batch, double step_seconds);
 // The steps that a network should get; fewer: the next one is tried.
 inline constexpr int64_t kEnoughSteps = 500;
 

@@ -89,9 +89,9 @@ class Start(Case):
         self.write("in/photos/notes.txt", b"x")
         command = [PAL, "start", "in", "--minutes", "0.12", "--np", "1", "--out", "o"]
         for sign in (signal.SIGINT, signal.SIGKILL):
-            before = len(self.metrics("o/run"))
+            before = len(self.metrics("o"))
             with subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as first:
-                self.until(lambda: len(self.metrics("o/run")) > before, "no step")
+                self.until(lambda: len(self.metrics("o")) > before, "no step")
                 first.send_signal(sign)
                 out = first.stdout.read()   # to the end of the last of its processes
             self.assertEqual(first.returncode, 75 if sign == signal.SIGINT else -9, out)
@@ -111,7 +111,7 @@ class Start(Case):
         for line in config.splitlines():   # every value has its reason
             self.assertRegex(line, r"^(#.*|[a-z]+:|  \w+: \S.* # \w.*)$")
         self.assertIn(config, out)
-        self.assertIn("eval_knn_top1", str(self.metrics("o/run")))
+        self.assertIn("eval_knn_top1", str(self.metrics("o")))
         self.assertIn("linear", self.text("o/report.html"))
         out = self.pal(*command[1:])
         self.assertIn("trained already", out)
@@ -119,8 +119,8 @@ class Start(Case):
         self.assertNotIn("\n$ ", out)
         # The same without the page and the report.
         self.assertIn("3x32x32", self.pal("train", "in", "--check"))
-        self.assertIn("f.npy", self.pal("embed", "o/run", "in/photos/low", "--out", "f.npy"))
-        out = self.pal("embed", "o/run", "in/photos/low", "--out", "f.npy")
+        self.assertIn("f.npy", self.pal("embed", "o", "in/photos/low", "--out", "f.npy"))
+        out = self.pal("embed", "o", "in/photos/low", "--out", "f.npy")
         self.assertIn("imported before", out)
         self.assertIn("24 x ", out)
 
@@ -132,23 +132,23 @@ class Start(Case):
         self.assertIn("without labels all images are trained on", out)
         self.assertIn("$ pal data import images flat runs/flat/data.h5 --force\n", out)
         self.assertNotIn("$ pal eval", out)
-        steps = self.metrics("runs/flat/run")[-1]["step"]
-        ask = ["ask", "runs/flat/run", "oracle.sampler=captcha", "--n", "12", "--out", "q.jsonl"]
+        steps = self.metrics("runs/flat")[-1]["step"]
+        ask = ["ask", "runs/flat", "oracle.sampler=captcha", "--n", "12", "--out", "q.jsonl"]
         self.pal(*ask)
         with open(self.path("a.jsonl"), "w") as f:
             for q in map(json.loads, self.text("q.jsonl").splitlines()):
                 for k, m in enumerate(q["members"]):
                     f.write(json.dumps({"query": q["query"], "member": m, "answer": "yes" if k % 2 else "no", "annotator": "ann"}) + "\n")
-        self.pal("answers", "import", "runs/flat/run", "a.jsonl")
+        self.pal("answers", "import", "runs/flat", "a.jsonl")
         out = self.start("flat")   # no terminal: no page
         self.assertIn("12 new answers: the run goes on to step", out)
         self.assertIn("$ pal report", out)
-        last = [m for m in self.metrics("runs/flat/run") if "queries" in m][-1]
+        last = [m for m in self.metrics("runs/flat") if "queries" in m][-1]
         self.assertEqual(last["queries"], 12)
         self.assertGreater(last["step"], steps)
         self.assertIn("no new answers", self.start("flat"))
         self.pal(*ask)
-        with sqlite3.connect(self.path("runs/flat/run/ledger.sqlite")) as db:
+        with sqlite3.connect(self.path("runs/flat/ledger.sqlite")) as db:
             asked = db.execute("select count(*), count(distinct min(template, sample) || '-' || max(template, sample)) from members join queries on id = query").fetchone()
         db.close()
         self.assertEqual(asked[0], asked[1])
@@ -157,7 +157,9 @@ class Start(Case):
         self.assertIn("the pictures have changed since, and this run keeps the earlier ones", self.start("flat"))
         self.assertIn("was made by another command", self.start("flat", "--labels", self.labels("flat"), code=2))
         # The user's own values are kept. These leave nothing against collapse.
-        shutil.rmtree(self.path("runs/flat/run"))
+        shutil.rmtree(self.path("runs/flat/checkpoints"))
+        for name in ("metrics.jsonl", "ledger.sqlite", "config.yaml"):
+            os.unlink(self.path(f"runs/flat/{name}"))
         os.unlink(self.path("flat/new.png"))
         config = re.sub(r"(?m)^  kind: vicreg.*", "  kind: vicreg\n  variance: 0\n  covariance: 0", self.text("runs/flat/start.yaml"))
         self.write("runs/flat/start.yaml", re.sub(r"(?m)^  steps: .*", "  steps: 60", config).encode())

@@ -239,8 +239,9 @@ std::unique_ptr<ImageSource> folder_source(const ImportOptions& options) {
 std::vector<FoundImage> find_images(const std::string& folder) {
   ImportOptions options;
   options.source = folder;
+  const std::unique_ptr<ImageSource> source = list_source(options);
   std::vector<FoundImage> found;
-  for (const SourceImage& image : list_source(options)->images) found.push_back({image.id, image.bytes, image.changed});
+  for (const SourceImage& image : source->images) found.push_back({image.id, image.bytes, image.changed});
   return found;
 }
 
