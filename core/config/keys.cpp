@@ -64,7 +64,7 @@ const std::vector<KeySpec>& config_keys() {
       {"graph.pair_noise", T::real, "0", "Fraction of these pairs whose weight changes its sign.", {}, 0, 1},
       {"graph.missing", T::real, "0", "Probability that a pair of samples is missing from the graph.", {}, 0, 1},
       {"graph.deduction", T::choice, "on", "Pairs inferred from answers: on (a=b and b=c give a=c, over any chain), once (samples answered to equal the same template are equal, no longer chains) or off (none). Use once or off when answers may be wrong.", {"on", "once", "off"}},
-      {"graph.edge_share", T::real, "0.25", "Fraction of a batch drawn as known same pairs, when only some samples have one; the other samples come once per epoch.", {}, 0, 0.9},
+      {"graph.edge_share", T::real, "0.25", "Fraction of a batch drawn as known same pairs, where random batches seldom hold them; the other samples come once per epoch.", {}, 0, 0.9},
       {"graph.self_loops", T::choice, "auto", "Whether the graph relates a row to itself: auto is on for vic2, scl and sampled_vic2, off for the other losses.", {"auto", "on", "off"}},
 
       {"loss.kind", T::choice, "vicreg", "Loss on the graph; mse and cross_entropy are baselines on the labels (pal help losses).", {

@@ -168,11 +168,18 @@ graph::GraphStore make_graph_store(const graph::GraphSettings& settings, const d
   return store;
 }
 
-int64_t edge_samples(const RunSpec& spec, int64_t labeled, int64_t trained) {
-  const bool pairs = !spec.graph.pairs.empty();
-  const bool all = labeled == trained && spec.graph.groups.empty();  // members of small groups seldom meet by chance
-  if (!pairs && (!uses_labels(spec.graph.kind) || all)) return 0;
-  if (!pairs && labeled == 0 && !spec.oracle.asks()) return 0;
+bool relates_samples(const RunSpec& spec) { return !spec.graph.pairs.empty() || uses_labels(spec.graph.kind); }
+
+int64_t edge_samples(const RunSpec& spec, int64_t labeled, int64_t trained, const graph::EdgeDraw& draw) {
+  constexpr double kOften = 0.5;  // of the rows: chance is enough
+  if (!relates_samples(spec)) return 0;
+  if (spec.graph.pairs.empty()) {
+    if (labeled == 0 && !spec.oracle.asks()) return 0;
+    // Samples of one class have no positive weight in a table; members of many small classes seldom meet by chance.
+    const bool meet =
+        spec.graph.kind == graph::GraphKind::table || draw.meets_by_chance(spec.train.global_batch) >= kOften;
+    if (labeled == trained && meet) return 0;
+  }
   return static_cast<int64_t>(std::floor(spec.graph.edge_share * static_cast<double>(spec.train.global_batch)));
 }
 
