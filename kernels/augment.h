@@ -4,9 +4,9 @@
 //         view-major.
 // Math:   per view: random resized crop (bilinear or bicubic, antialiased) → flip → color jitter in random order →
 //         gray → Gaussian blur → solarize → normalize. Values are in [0, 1] until normalize. Every step is that of
-//         torchvision v2 on float images, except that what a bicubic crop overshoots is cut off, as on bytes and in Pillow;
-//         the filters are in augment_impl.h, the parameters are drawn in augment_params.h. On one channel (a gray image,
-//         or `channels` 1, for which color becomes luma before anything else) saturation, hue and gray change nothing.
+//         torchvision v2 on float images, but what a bicubic crop overshoots is cut off, as on bytes and in Pillow. The
+//         filters are in augment_impl.h, the parameters are drawn in augment_params.h. On one channel (a gray image, or
+//         `channels` 1, for which color becomes luma before anything else) saturation, hue and gray change nothing.
 // Async:  the CUDA twin reads pixels and writes views in device memory; the arrays `images`, `sample` and `views`
 //         themselves are read on the host, before the call returns. Its pixels are the CPU's within 1/255.
 // Order:  a function of (seed, step, sample, view) only, never of the batch, the rank or the threads. The same bits for

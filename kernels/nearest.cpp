@@ -8,6 +8,7 @@
 #include "kernels/base/check.h"
 #include "kernels/base/scratch.h"
 #include "kernels/nearest_filter.h"
+#include "kernels/nearest_impl.h"
 #include "kernels/nearest_list.h"
 
 namespace pal::kernels {

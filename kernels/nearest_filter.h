@@ -5,8 +5,8 @@
 //   ε: the product is a chain of fused additions (kPanelRun, then the runs), the squares a shorter one; rounding x'
 //      and y' moves their distance by at most u(‖x'‖ + ‖y'‖), u half a unit in the last place of 1;
 //   σ: the scale of a cosine is rounded as well: 6u of distance, whatever the center takes off.
-// A pair is out when that bound exceeds the k-th best e so far, that is when 2s − low_y < high_x. The center, near the
-// mean of the support, changes no result; it keeps the bound tight where a mean is large and distances are small.
+// A pair is excluded when that bound exceeds the k-th best e so far, that is when 2s − low_y < high_x. The center, near
+// the mean of the support, changes no result; it keeps the bound tight where means are large and distances are small.
 // Rows without a usable bound (NaN, overflow) get −∞ there, and exact scores always. A zero row under a cosine has a
 // distance below its e = 2 to anything: the bound holds.
 #pragma once

@@ -11,8 +11,8 @@ template <class T>
 struct NearestOps {
   // y = scale · x − center; returns Σ y², for n up to kPanelRun.
   double (*center)(T* y, const T* x, T scale, const T* center, int64_t n);
-  // In a tile (rows, width) of products s: the first row from `row` on where 2 s − low_row < high_lane does not hold for
-  // some lane; *lanes has those lanes as bits. `rows` when there is none.
+  // In a tile (rows, width) of products s: the first row from `row` on where 2 s − low_row < high_lane does not hold
+  // for some lane; *lanes has those lanes as bits. `rows` when there is none.
   int64_t (*next)(uint64_t* lanes, const T* tile, int64_t row, int64_t rows, const T* low, const T* high);
 };
 

@@ -16,6 +16,7 @@ struct Command {
 
 const std::vector<Command>& commands();  // main.cpp: in the order of `pal help`
 
+int cmd_start(const std::vector<std::string>& args, Context& context);
 int cmd_train(const std::vector<std::string>& args, Context& context);
 int cmd_data(const std::vector<std::string>& args, Context& context);
 int cmd_graph(const std::vector<std::string>& args, Context& context);

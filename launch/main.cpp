@@ -9,6 +9,7 @@ namespace pal::launch {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
+      {"start", "train on a folder of pictures: import, train, evaluate, report, label", cmd_start},
       {"train", "train an encoder on a similarity graph", cmd_train},
       {"submit", "train on a cluster: write and submit a SLURM job", cmd_submit},
       {"plan", "predict how a run scales to thousands of GPUs (a model)", cmd_plan},

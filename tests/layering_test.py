@@ -4,6 +4,7 @@
     layering_test.py ROOT [ROOM=LIBRARY_OR_OBJECTS ...]    checks a tree; exit 1 and a line for each violation
     layering_test.py --self-test                           plants every violation and demands that it is found
     layering_test.py --graph OUT.svg ROOT                  draws which folder includes which; exit 1 if there is a cycle
+    layering_test.py --one-user-headers ROOT               lists headers that at most one file needs besides their own sources
 
 Edges go one way: kernels <- core <- dist <- launch (the rooms), and inside a room as in the table FOLDERS.
 A room may be given several files, separated by commas.
@@ -122,6 +123,20 @@ def folder_edges(root):
             edges[folder] |= {os.path.dirname(target) for _, _, target in includes(root, path)
                               if target.split("/")[0] in ROOMS} - {folder}
     return edges
+
+
+def one_user_headers(root):
+    """(header, its user or "-") of all headers that at most one file of the product includes, besides the sources of the
+    same name. Such a header is one more place to look at: it may belong into its user. Tests do not count as users."""
+    users = collections.defaultdict(set)
+    files = [path for path in tracked(root) if path.split("/")[0] in ROOMS and SOURCE.match(path)]
+    for path in files:
+        for _, _, target in includes(root, path):
+            users[target].add(path)
+    stem = lambda path: os.path.splitext(path)[0]
+    headers = [path for path in files if path.endswith((".h", ".cuh"))]
+    others = {h: [u for u in users[h] if stem(u) != stem(h) or u.endswith((".h", ".cuh"))] for h in headers}
+    return len(headers), [(h, (others[h] or ["-"])[0]) for h in headers if len(others[h]) <= 1]
 
 
 def includes(root, path):
@@ -275,6 +290,10 @@ def main(arguments):
             out.write(include_graph.draw(edges, "PAL: includes between folders"))
         violations = ["a cycle between " + ", ".join(sorted(ring)) for ring in include_graph.cycles(edges)]
         print(f"{arguments[1]}: {len(edges)} folders")
+    elif arguments[:1] == ["--one-user-headers"] and len(arguments) == 2:
+        count, found = one_user_headers(arguments[1])
+        print("\n".join(f"{header:44} {user}" for header, user in found) + f"\n{len(found)} of {count} headers have at most one user")
+        return 0
     else:
         libraries = {room: files.split(",") for room, files in (a.split("=", 1) for a in arguments[1:])}
         violations = check_sources(arguments[0]) + (check_symbols(libraries) if libraries else [])

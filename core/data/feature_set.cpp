@@ -56,19 +56,24 @@ FeatureSet from_npy(const std::string& path) {
   return set;
 }
 
+std::vector<int64_t> shape_in(const io::h5::ForeignFile& file, const std::string& path) {
+  std::vector<int64_t> shape = file.shape("features");
+  PAL_DATA_CHECK(shape.size() == 2, path + ": /features has {} dimensions", shape.size(),
+                 "write an array (samples, D)");
+  int64_t values = 0;
+  PAL_DATA_CHECK(!__builtin_mul_overflow(shape[0], shape[1], &values) && values >= 0,
+                 path + ": /features has an impossible shape; rows", shape[0], "write it again");
+  return shape;
+}
+
 FeatureSet from_h5(const std::string& path) {
   const io::h5::ForeignFile file(path);
   FeatureSet set;
-  const std::vector<int64_t> shape = file.shape("features");
-  PAL_DATA_CHECK(shape.size() == 2, path + ": /features has {} dimensions", shape.size(),
-                 "write an array (samples, D)");
+  const std::vector<int64_t> shape = shape_in(file, path);
   for (const char* name : {"features", "labels"}) {
     PAL_DATA_CHECK(!file.has(name) || file.written(name), path + ": the array was declared but not (wholly) written",
                    name, "write it again");
   }
-  int64_t values = 0;
-  PAL_DATA_CHECK(!__builtin_mul_overflow(shape[0], shape[1], &values) && values < int64_t{1} << 40,
-                 path + ": /features has an impossible shape; rows", shape[0], "write it again");
   set.rows = at::empty(shape, at::kFloat);
   file.read_floats("features", {set.rows.data_ptr<float>(), static_cast<size_t>(set.rows.numel())});
   if (file.has("labels")) set.labels = file.integers("labels");
@@ -88,7 +93,7 @@ bool is_feature_file(const std::string& path) {
 }
 
 int64_t feature_width(const std::string& path) {
-  if (!path.ends_with(".npy")) return io::h5::ForeignFile(path).shape("features").at(1);
+  if (!path.ends_with(".npy")) return shape_in(io::h5::ForeignFile(path), path)[1];
   const io::Npy file = io::read_npy(path);
   PAL_DATA_CHECK(file.shape.size() == 2, path + ": the features have {} dimensions", file.shape.size(),
                  "save an array (samples, D)");

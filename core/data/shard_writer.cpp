@@ -58,7 +58,7 @@ void ShardWriter::note_size(const uint8_t* data, size_t bytes) {
     const JpegHeader header = inspect_jpeg(data, bytes, JpegWalk::to_first_scan);
     heights_.push_back(header.height);
     widths_.push_back(header.width);
-  } catch (const Error&) {  // bytes that are no JPEG file: the shard then tells no sizes
+  } catch (const Error&) {  // bytes that are no JPEG file: the shard then has no sizes
   }
 }
 

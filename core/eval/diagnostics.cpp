@@ -75,17 +75,23 @@ Diagnostics diagnose(const at::Tensor& z, const loss::Batch& batch, comm::Comm& 
   return d;
 }
 
+std::string collapse_text(double unit_std, double effective_rank, int64_t dims) {
+  if (unit_std < kPointedSpread)
+    return fmt::format("they point the same way (spread {:.3g} of the sphere's)", unit_std);
+  if (dims > 2 && effective_rank < kLineRank)
+    return fmt::format("they lie on a line (effective rank {:.2f} of {})", effective_rank, dims);
+  return "";
+}
+
 std::string CollapseWatch::check(const Diagnostics& d, int64_t dims) {
-  const bool pointed = d.unit_std<kPointedSpread, on_a_line = dims> 2 && d.effective_rank < kLineRank;
-  in_a_row_ = pointed || on_a_line ? in_a_row_ + 1 : 0;
+  const std::string wrong = collapse_text(d.unit_std, d.effective_rank, dims);
+  in_a_row_ = wrong.empty() ? 0 : in_a_row_ + 1;
   if (warned_ || in_a_row_ < kLooks) return "";
   warned_ = true;
   return fmt::format(
       "the embeddings have collapsed: {} in {} logged steps in a row; raise the terms against collapse or lower the "
       "learning rate",
-      pointed ? fmt::format("they point the same way (spread {:.3g} of the sphere's)", d.unit_std)
-              : fmt::format("they lie on a line (effective rank {:.2f} of {})", d.effective_rank, dims),
-      kLooks);
+      wrong, kLooks);
 }
 
 }  // namespace pal::eval

@@ -30,8 +30,11 @@ Diagnostics diagnose(const at::Tensor& z, const loss::Batch& batch, comm::Comm& 
 // (kernels::covariance_form_wins).
 double effective_rank(const at::Tensor& z, const loss::Batch& batch, comm::Comm& comm);
 
-// collapse_watch: detects collapse: unit_std below 0.02 (all rows point in one direction), or with more than two
-// columns an effective rank below 1.2 (all rows on a line), in three consecutive logged steps.
+// What is wrong with embeddings of `dims` columns: unit_std below 0.02 (all rows point in one direction), or with more
+// than two columns an effective rank below 1.2 (all rows on a line); "" when neither holds.
+std::string collapse_text(double unit_std, double effective_rank, int64_t dims);
+
+// collapse_watch: detects collapse: collapse_text() in three consecutive logged steps.
 class CollapseWatch {
  public:
   // The warning when collapse is first detected, else "".

@@ -40,8 +40,8 @@ Manifest read_manifest_column(const std::string& file_and_column);
 
 // Finds files by name where two lists write their paths differently. Two names match when they are equal, or when one
 // is the end of the other at a slash: "photos/train/a.jpg" is "train/a.jpg" and "a.jpg", but not "test/a.jpg". Where
-// nothing matches, extensions are left out: "a" is "a.jpg". An equal name comes before any other; several other matches are
-// ambiguous.
+// nothing matches, extensions are left out: "a" is "a.jpg". An equal name comes before any other; several other matches
+// are ambiguous.
 class NameIndex {
  public:
   static constexpr int64_t kNone = -1, kAmbiguous = -2;

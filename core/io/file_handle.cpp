@@ -34,8 +34,8 @@ namespace {
 FileHandle FileHandle::open_for_reading(const std::string& path) { return FileHandle(open_regular_file(path), path); }
 
 FileHandle FileHandle::create(const std::string& path, const std::string& shown_as, Content content) {
-  const int descriptor =
-      ::open(path.c_str(), O_RDWR | O_CREAT | (content == Content::discard ? O_TRUNC : 0) | O_CLOEXEC, 0666);
+  const int descriptor = ::open(
+      path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | (content == Content::discard ? O_TRUNC : 0) | O_CLOEXEC, 0666);
   if (descriptor < 0) fail_write(shown_as);
   return FileHandle(descriptor, shown_as);
 }
@@ -110,7 +110,7 @@ PartialFile::PartialFile(std::string target) : target_(std::move(target)) {
   int descriptor = -1;
   for (int k = 0; descriptor < 0; ++k) {  // a killed process with the same id may have left such files
     path_ = stem + std::to_string(k);
-    descriptor = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    descriptor = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (descriptor < 0 && (errno != EEXIST || k == 1000)) fail_write(target_);
   }
   ::close(descriptor);

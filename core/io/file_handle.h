@@ -17,7 +17,7 @@ class FileHandle {
   FileHandle() = default;
   FileHandle(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}  // takes it over
   static FileHandle open_for_reading(const std::string& path);
-  // Errors name `shown_as`.
+  // Errors name `shown_as`. A link of that name is refused: it may lead to another file.
   static FileHandle create(const std::string& path, const std::string& shown_as, Content content = Content::discard);
   FileHandle(FileHandle&& other) noexcept;
   FileHandle& operator=(FileHandle&& other) noexcept;

@@ -94,10 +94,33 @@ std::vector<int64_t> ForeignFile::shape(const std::string& name) const {
 
 bool ForeignFile::written(const std::string& name) const {
   const Quiet quiet;
+  const std::string what = path_ + ": " + name + " cannot be read";
   const Id dataset(open_plain(id_, path_, name), H5Dclose);
-  H5D_space_status_t status = H5D_SPACE_STATUS_NOT_ALLOCATED;
-  check(H5Dget_space_status(dataset, &status), path_ + ": " + name + " cannot be read");
-  return status == H5D_SPACE_STATUS_ALLOCATED;
+  const Id list(check(H5Dget_create_plist(dataset), what), H5Pclose);
+  const Id type(H5Dget_type(dataset), H5Tclose);
+  const Id space(H5Dget_space(dataset), H5Sclose);
+  if (H5Pget_layout(list) == H5D_CHUNKED) {  // HDF5's own status compares bytes, and is wrong where they are compressed
+    const std::vector<int64_t> sides = shape(name);
+    std::vector<hsize_t> chunk(sides.size());
+    check(H5Pget_chunk(list, static_cast<int>(chunk.size()), chunk.data()), what);
+    hsize_t chunks = 1, there = 0;
+    for (size_t k = 0; k < chunk.size(); ++k) {
+      if (chunk[k] == 0) return false;
+      const hsize_t along = (static_cast<hsize_t>(sides[k]) + chunk[k] - 1) / chunk[k];
+      if (__builtin_mul_overflow(chunks, along, &chunks)) return false;
+    }
+    check(H5Dget_num_chunks(dataset, space, &there), what);
+    if (there != chunks) return false;
+  } else {
+    H5D_space_status_t status = H5D_SPACE_STATUS_NOT_ALLOCATED;
+    check(H5Dget_space_status(dataset, &status), what);
+    if (status != H5D_SPACE_STATUS_ALLOCATED) return false;
+  }
+  // Also bounds what a reader allocates: by the size of the file, not by the shape in its header.
+  constexpr uint64_t kMostCompressed = 1032;  // of deflate
+  const uint64_t stored = H5Dget_storage_size(dataset), item = H5Tget_size(type);
+  const auto count = static_cast<uint64_t>(std::max<hssize_t>(H5Sget_simple_extent_npoints(space), 0));
+  return stored <= FileHandle::open_for_reading(path_).size() && item > 0 && count <= kMostCompressed * stored / item;
 }
 
 std::vector<int64_t> ForeignFile::integers(const std::string& name) const {

@@ -61,6 +61,11 @@ struct AnswerServiceOptions {
 // not submitted to the job.
 inline constexpr const char* kGoldSampler = "gold";
 inline constexpr int64_t kOwnGold = int64_t{1} << 40;
+// Adds gold grids of `members` until the ledger (the run's, or with Writer::job the page's own) holds `count`: a
+// labeled sample, and others of which about a third are of its class. Drawn by the seed. Throws Error (usage) when
+// fewer than two classes have two labeled samples.
+void add_gold_questions(oracle::Ledger& ledger, Writer writer, int64_t count, int64_t members,
+                        const std::vector<int64_t>& labels, uint64_t seed);
 
 // Answers of many people, one sync: a caller that arrives while a batch is being written joins the next batch.
 // Thread: any number of threads call put(); one of them writes for all that wait.

@@ -16,7 +16,7 @@ enum class LabelerKind {
   pairs,
   exchange
 };                                        // the data set's labels, pairs of a file, people and programs by files
-enum class WhileWaiting { train, exit };  // while people answer: go on training, or end with exit code 75
+enum class WhileWaiting { train, exit };  // while people answer: continue training, or end with exit code 75
 // none: no classes; every component is a point. automatic: given where the run knows a label, else discover.
 enum class Templates { none, given, discover, automatic };
 enum class Guide { none, embeddings, classifier };  // which class a sample is asked against first

@@ -20,7 +20,7 @@ using FileSums = std::map<std::string, std::string>;  // file name → SHA-256
 std::vector<int64_t> checkpoint_steps(const std::string& run_dir);
 std::string checkpoint_path(const std::string& run_dir, int64_t step);
 
-// Removes what a crash while writing or removing has left, and points `last` at the newest one. No process may be writing there.
+// Removes what a crash has left half written or removed, and points `last` at the newest one. No process may write.
 void sweep_checkpoints(const std::string& run_dir);
 // Makes .new-step-N, if it does not exist, and returns its path; every writing rank may call it.
 std::string begin_checkpoint(const std::string& run_dir, int64_t step);

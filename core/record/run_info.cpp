@@ -42,14 +42,21 @@ std::string typed(const std::string& word) {
 
 }  // namespace
 
-std::string command_line() {
-  std::ifstream in("/proc/self/cmdline", std::ios::binary);
-  std::string command, word;
-  while (std::getline(in, word, '\0')) {
-    if (command.empty()) word = std::filesystem::path(word).filename().string();
-    command += (command.empty() ? "" : " ") + typed(word);
+std::string command_text(const std::vector<std::string>& words) {
+  std::string command;
+  for (const std::string& word : words) {
+    if (!command.empty()) command += ' ';
+    command += typed(word);
   }
   return command;
+}
+
+std::string command_line() {
+  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(in, word, '\0');)
+    words.push_back(words.empty() ? std::filesystem::path(word).filename().string() : word);
+  return command_text(words);
 }
 
 RunInfo this_machine(const std::string& ranks) {

@@ -11,6 +11,8 @@ using RunInfo = std::map<std::string, std::string>;  // pal, torch, host, cpu, c
 
 // Of this process. `ranks`: "2 × 1 thread".
 RunInfo this_machine(const std::string& ranks);
+// Words as a user types them, quoted for a shell.
+std::string command_text(const std::vector<std::string>& words);
 // The command line of this process, quoted for a shell: "pal eval runs/a linear".
 std::string command_line();
 // Adds an entry. Never throws: the checkpoint writer reports a folder that cannot be written.

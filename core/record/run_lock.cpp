@@ -22,8 +22,9 @@ bool still(const std::string& path, const struct stat& of) {
 
 RunLock::RunLock(const std::string& run_dir) : run_dir_(run_dir) {
   const std::string file = run_dir + "/lock";
-  file_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (file_ < 0) file_ = open(file.c_str(), O_RDONLY | O_CLOEXEC);  // a folder of another user
+  file_ = open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (file_ < 0)
+    file_ = open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);  // a folder of another user
   PAL_CHECK(file_ >= 0, "cannot write in the run folder " + run_dir, std::strerror(errno),
             "choose another with --run-dir");
   stat(run_dir.c_str(), &folder_);
@@ -51,7 +52,7 @@ void RunLock::check() const {
 }
 
 bool RunLock::held(const std::string& run_dir) {
-  const int file = open((run_dir + "/lock").c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = open((run_dir + "/lock").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return false;
   const bool held = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   close(file);

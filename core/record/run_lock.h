@@ -15,8 +15,8 @@ class RunLock {
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
 
-  // Throws Error (data) when the folder was moved or removed, or its lock file removed or replaced, since the start: what
-  // is written there now may be lost, or another job's.
+  // Throws Error (data) when the folder was moved or removed, or its lock file removed or replaced, since the start:
+  // what is written there now may be lost, or another job's.
   void check() const;
   // Whether a job holds the lock of the folder, as far as this host sees it.
   static bool held(const std::string& run_dir);

@@ -51,8 +51,8 @@ Blocks blocks_of(const graph::GraphStore& store) {
     ++out.count;
   }
   for (int64_t i = 0; i < store.samples() && store.deduction() == graph::Deduction::off; ++i) {
-    store.for_each_answer(i, [&](int64_t other, graph::Relation told) {
-      if (told != graph::Relation::same || other < i) return;
+    store.for_each_answer(i, [&](int64_t other, graph::Relation relation) {
+      if (relation != graph::Relation::same || other < i) return;
       add(i);
       add(other);
       ++out.count;

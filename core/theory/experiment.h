@@ -12,6 +12,7 @@
 #include "core/comm/comm.h"
 #include "core/plot/plot.h"
 #include "core/theory/kernel_method.h"
+#include "core/theory/toy_data.h"
 
 namespace pal::theory {
 

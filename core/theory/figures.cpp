@@ -9,6 +9,7 @@
 
 #include "core/theory/kernel_method.h"
 #include "core/theory/query_game.h"
+#include "core/theory/toy_data.h"
 
 namespace pal::theory {
 

@@ -11,7 +11,9 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <random>
+#include <string_view>
 #include <thread>
 
 #include "core/io/crc32c.h"
@@ -78,11 +80,14 @@ std::string shared_setting(const config::Config& config, const std::string& key)
   return key == "data.stage" ? (config.has(key) ? "set" : "") : config.formatted(key);
 }
 
-std::string shared_settings(const config::Config& config) {
-  std::string out;
-  for (const config::KeySpec& key : config::config_keys())
-    out += key.name + "=" + shared_setting(config, key.name) + "\n";
-  return out;
+// A hash for each key, in the order of the table of keys, which every rank has: they run the same program.
+at::Tensor setting_hashes(const config::Config& config) {
+  const auto& keys = config::config_keys();
+  at::Tensor hashes = at::zeros({static_cast<int64_t>(keys.size())}, at::kLong);
+  for (size_t k = 0; k < keys.size(); ++k)
+    hashes.data_ptr<int64_t>()[k] =
+        static_cast<int64_t>(std::hash<std::string>{}(shared_setting(config, keys[k].name)));
+  return hashes;
 }
 
 constexpr const char* kSameStart = "start every rank with the same files and arguments";
@@ -100,19 +105,18 @@ void check_same_program(comm::Comm& comm) {
 
 void check_same_config(const config::Config& config, comm::Comm& comm) {
   if (comm.size() == 1) return;
-  const std::string mine = config.dump();
-  const std::vector<int> others = other_than_first(of_all(std::hash<std::string>{}(shared_settings(config)), comm));
+  const at::Tensor mine = setting_hashes(config);
+  const std::string_view bytes(static_cast<const char*>(mine.const_data_ptr()), mine.nbytes());
+  const std::vector<int> others = other_than_first(of_all(std::hash<std::string_view>{}(bytes), comm));
   if (others.empty()) return;
-  const std::string first = broadcast_text(mine, 0, comm);
+  at::Tensor first = mine.clone();
+  comm.broadcast(first, 0);
   std::string keys;
   if (comm.rank() == others.front()) {
-    const fs::path file = fs::temp_directory_path() / fmt::format("pal-config-{}.yaml", getpid());
-    io::write_file_atomically(file, first);
-    const config::Config theirs = config::Config::load_resolved(file);
-    fs::remove(file);
     std::vector<std::string> differing;
-    for (const config::KeySpec& key : config::config_keys()) {
-      if (shared_setting(config, key.name) != shared_setting(theirs, key.name)) differing.push_back(key.name);
+    for (int64_t k = 0; k < mine.numel(); ++k) {
+      if (mine.data_ptr<int64_t>()[k] != first.data_ptr<int64_t>()[k])
+        differing.push_back(config::config_keys()[static_cast<size_t>(k)].name);
     }
     keys = fmt::format("{}", fmt::join(differing, ", "));
   }

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "core/io/files.h"
+#include "dist/health/heartbeat.h"
 #include "kernels/base/clock.h"
 #include "kernels/base/error.h"
 
@@ -77,7 +78,7 @@ struct Watchdog::State {
     return phase == Phase::loading;
   }
 
-  // Threads other than this one used the CPU since the last tick, wait for a core or for storage, or the loader is late.
+  // Other threads used the CPU since the last tick, wait for a core or for storage, or the loader is late.
   void look_at_work() {
     const double before = cpu;
     cpu = cpu_seconds(RUSAGE_SELF) - cpu_seconds(RUSAGE_THREAD);

@@ -1,9 +1,9 @@
 // watchdog: a thread of each rank that sends heartbeats and ends the job when a rank is silent or stalled.
 //
-// Stalled is a rank that sends no heartbeat for train.heartbeat_seconds (stopped, swapped out, unreachable), or one that
-// has not reached a collective in which other ranks have waited for train.stall_seconds and ten median steps. A rank
-// that works has train.hang_seconds, with a warning: its threads run, wait for a core or for storage, or its training
-// thread waits for the loader. So have all ranks during long operations (start, query rounds, checkpoints).
+// Stalled is a rank that sends no heartbeat for train.heartbeat_seconds (stopped, swapped out, unreachable), or one
+// that has not reached a collective in which other ranks have waited for train.stall_seconds and ten median steps. A
+// rank that works has train.hang_seconds, with a warning: its threads run, wait for a core or for storage, or its
+// training thread waits for the loader. So have all ranks during long operations (start, query rounds, checkpoints).
 // Rank 0's watchdog names the stalled rank; the other ranks watch only rank 0. Each rank writes its last collectives to
 // flight/rank-R.json in the run folder. The job then ends with Exit::lost, upon which a supervisor or a batch script
 // starts it again. A job that was suspended as a whole is not reported as hung.

@@ -55,8 +55,8 @@ class Checkpointer {
   CheckpointReport report() const;
   // Collective, with the reports of all ranks: when none is unfinished, commits or abandons the pending checkpoint.
   void settle(const CheckpointReport& all);
-  // Collective. Waits until the last save() is committed or abandoned. Returns whether it is committed, also when it was
-  // settled before.
+  // Collective. Waits until the last save() is committed or abandoned. Returns whether it is committed, also when it
+  // was settled before.
   bool drain();
 
   double blocked_ms() const { return blocked_ms_; }  // of the last save() on this rank

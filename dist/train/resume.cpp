@@ -128,6 +128,7 @@ void adopt_ledger(const Origin& origin, const std::string& run_dir, int64_t answ
   if (fs::exists(origin.run_dir + kJournal))
     io::write_file_atomically(run_dir + kJournal, io::read_whole_file(origin.run_dir + kJournal));
   io::write_file_atomically(run_dir + kLedger, io::read_whole_file(origin.run_dir + kLedger));
+  fs::permissions(run_dir + kLedger, fs::status(origin.run_dir + kLedger).permissions());
 }
 
 Resumed resume(const ResumeContext& of, const Checkpointer::Groups& state, comm::Comm& comm) {

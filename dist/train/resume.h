@@ -21,7 +21,7 @@ enum class Resume { automatic, never };
 // The folder of a run; rank 0 holds it, and its lock, as long as the job writes there.
 class RunFolder {
  public:
-  // Creates the folder, takes its lock and compares with the config.yaml that is there; the length of the run may differ.
+  // Creates the folder, takes its lock and compares with its config.yaml; the length of the run may differ.
   // A folder without a checkpoint, a logged step and a ledger holds no run: a start failed there. Throws Error (usage)
   // with one sentence: not writable, of another config (with the keys that differ), in use, or with checkpoints and
   // Resume::never; Error (data) for a finished run without checkpoints.

@@ -11,8 +11,8 @@
 namespace pal::dist {
 namespace {
 
-// What writes the ledger: a disk that fails is tried once more. Then the job ends with a code that restarts it: no answer
-// is lost, and the round is prepared again from the last checkpoint.
+// What writes the ledger: a disk that fails is tried once more. Then the job ends with a code that restarts it: no
+// answer is lost, and the round is prepared again from the last checkpoint.
 template <class F>
 auto written(const F& write) {
   try {

@@ -52,7 +52,7 @@ class RoundLeader {
 
   // Records the answers that arrived, and adds the queries that must not be asked again to the round.
   void begin(oracle::Round& round, int64_t step);
-  // Records the queries, has them answered or publishes them, and decides. `contradicted`: pairs whose questions want
+  // Records the queries, has them answered or publishes them, and decides. `contradicted`: pairs whose questions need
   // one more answer. Every decision is on disk when it returns.
   RoundMessage finish(std::vector<oracle::Query>& queries, const oracle::Round& round, const std::string& sampler,
                       const std::vector<SamplePair>& contradicted, int64_t step);

@@ -6,7 +6,7 @@
 namespace pal::dist {
 namespace {
 
-constexpr size_t kSuspects = 3;  // links of a chain whose questions want one more answer
+constexpr size_t kSuspects = 3;  // links of a chain whose questions need one more answer
 
 }  // namespace
 

@@ -28,7 +28,7 @@ class RoundMember {
   void receive(RoundMessage message);
   // Inserts the decisions that take effect up to `step`; returns those that contradict the graph.
   std::vector<oracle::Contradiction> insert_due(int64_t step);
-  // Pairs of contradictions whose questions want one more answer; found by insert_due() since the last call.
+  // Pairs of contradictions whose questions need one more answer; found by insert_due() since the last call.
   std::vector<SamplePair> take_contradicted() { return std::exchange(contradicted_pairs_, {}); }
   // What the next round must know: pending and closed pairs, coarse decisions.
   oracle::Round next_round(int64_t round, int64_t questions) const;

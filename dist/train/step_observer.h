@@ -1,7 +1,7 @@
 // step_observer: what every rank does around a training step beside the training itself.
 //
-// Order: the trainer calls its observers one after another, in the order in which it made them. That order is the same on
-//   every rank, because some observers are collective.
+// Order: the trainer calls its observers one after another, in the order in which it made them. That order is the same
+//   on every rank, because some observers are collective.
 #pragma once
 
 #include <ATen/core/Tensor.h>

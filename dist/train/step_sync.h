@@ -23,8 +23,8 @@ class StepSync {
   struct Decision {
     bool stop = false, save = false;
   };
-  // Collective. After a step; settles a checkpoint that all ranks have written. Returns what all ranks do here: what one
-  // of them asks for.
+  // Collective. After a step; settles a checkpoint that all ranks have written. Returns what all ranks do here: what
+  // one of them asks for.
   Decision sync(Checkpointer& checkpoints);
 
  private:

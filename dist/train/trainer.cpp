@@ -8,6 +8,7 @@
 
 #include "core/comm/comm.h"
 #include "core/eval/embed.h"
+#include "core/graph/edge_draw.h"
 #include "core/io/sha256.h"
 #include "core/model/batch_norm.h"
 #include "core/model/encoder.h"
@@ -63,7 +64,7 @@ void Trainer::set_phase(Phase phase) const {
   if (control_.watchdog) control_.watchdog->set_phase(phase);
 }
 
-// Answers that take effect at this step enter the graph, and a round of questions begins where one is due. The warnings.
+// Answers that take effect at this step enter the graph, and a round begins where one is due. Returns the warnings.
 std::string Trainer::exchange_answers() {
   if (rounds_) {
     set_phase(Phase::long_operation);
@@ -148,8 +149,8 @@ void Trainer::backward(const Encoded& encoded, const data::LoadedStep& loaded, c
   grads_->sum();
 }
 
-// What a step brought is kept, or thrown away where something is not finite. The sums are the same on every rank, so all
-// ranks decide alike.
+// What a step brought is kept, or thrown away where something is not finite. The sums are the same on every rank, so
+// all ranks decide alike.
 void Trainer::guard(StepReport& report) {
   report.skipped = !std::isfinite(report.loss) || !grads_->finite();
   if (!report.skipped) {
@@ -202,15 +203,15 @@ void Trainer::save_last() {
   if (folder_) folder_->check();
 }
 
-// A rank was asked to stop, or rank 0's clock says that a checkpoint is due: all ranks follow after the same step.
+// A rank was asked to stop, or a checkpoint is due by rank 0's clock: all ranks follow after the same step.
 void Trainer::sync_ranks(const FinishedStep& done) {
   const StepSync::Decision all = step_sync_->sync(*checkpoints_);
   stopping_ = all.stop || (rounds_ && rounds_->leaves());
   if (all.save && !stopping_ && !done.report.give_up && trained_ > 0 && saved_step_ != step_) save_checkpoint();
 }
 
-// What a checkpoint holds, by group; "extra" is what the objective keeps between steps (a support queue), the same on every
-// rank.
+// What a checkpoint holds, by group; "extra" is what the objective keeps between steps (a support queue), the same on
+// every rank.
 Checkpointer::Groups Trainer::checkpointed() const {
   return {{"model", model::model_state(*encoder_)}, {"optim", optimizer_->state()}, {"extra", objective_->state()}};
 }

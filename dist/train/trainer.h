@@ -38,9 +38,9 @@ class Encoder;
 
 namespace pal::dist {
 
-// Who else has a say in a run; each may be left out.
+// What else controls a run; each may be left out.
 struct RunControl {
-  std::function<bool()> stop_asked;  // this rank was told to stop (a signal)
+  std::function<bool()> stop_asked;  // this rank got a signal to stop
   Faults* faults = nullptr;          // injected ones
   Watchdog* watchdog = nullptr;
   at::Device device = at::kCPU;  // to compute on; World::use_device has chosen it
@@ -68,7 +68,7 @@ class Trainer {
   StepReport step();
   bool stopping() const {
     return stopping_;
-  }  // some rank was told to stop, or questions wait for answers; the same on every rank after a step
+  }  // a rank got a signal to stop, or questions wait for answers; the same on every rank after a step
   int64_t questions_out() const {
     return rounds_ && rounds_->leaves() ? rounds_->open_questions() : 0;
   }  // that the run ends for
@@ -76,7 +76,7 @@ class Trainer {
   int64_t answers_waiting() const { return rounds_ ? rounds_->waiting() : 0; }
   // Writes the last checkpoint and the closing line of metrics.jsonl.
   void finish();
-  // Writes a checkpoint of the steps done, to go on from later.
+  // Writes a checkpoint of the steps done, to resume from later.
   void pause();
 
   std::vector<std::string> warnings;  // of the start, for the terminal (rank 0)

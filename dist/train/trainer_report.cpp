@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/data/image/nvjpeg_decoder.h"
+#include "core/graph/settings.h"
 #include "core/model/encoder.h"
 #include "dist/train/trainer.h"
 #include "kernels/base/error.h"

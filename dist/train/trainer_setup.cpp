@@ -1,4 +1,4 @@
-// trainer_setup: the start of a run: what it trains, on which graph, from which step; in the order in which the parts need each other.
+// trainer_setup: the start of a run: what it trains, on which graph, from which step; parts in the order of need.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include "core/data/loader/augment_spec.h"
 #include "core/data/node_cache.h"
 #include "core/eval/embed.h"
+#include "core/loss/objective.h"
 #include "core/model/encoder.h"
 #include "core/model/init_weights.h"
 #include "core/model/state.h"
@@ -17,6 +18,7 @@
 #include "dist/health/consistency.h"
 #include "dist/train/resume.h"
 #include "dist/train/run_observers.h"
+#include "dist/train/step_sync.h"
 #include "dist/train/trainer.h"
 #include "kernels/base/error.h"
 
@@ -108,6 +110,8 @@ void Trainer::begin(const std::optional<Origin>& origin) {
             "raise train.steps or train.epochs");
   if (resumed.from == ResumedFrom::own) saved_step_ = step_;
   warnings = std::move(resumed.warnings);
+  if (const std::string sentence = setup::collapse_warning(run_); !sentence.empty() && step_ == 0)
+    warnings.push_back(sentence);
   if (step_ == 0 && !run_.model.init.empty())
     begins_with_ = run_.model.init + ": " + model::init_text(model::init_backbone(*encoder_, run_.model.init));
 }

@@ -45,7 +45,7 @@ std::string error_text(const T& value) {
 
 }  // namespace pal
 
-// PAL_CHECK(cond, what, value, what to do): "what: value; what to do", or the value in place of {} in what; exit code 2.
+// PAL_CHECK(cond, what, value, what to do): "what: value; what to do", or the value where `what` has {}; exit code 2.
 #define PAL_CHECK_CODE(code, cond, what, value, todo)                                     \
   do {                                                                                    \
     if (!(cond)) ::pal::detail::fail(code, what, ::pal::detail::error_text(value), todo); \

@@ -1,8 +1,8 @@
-# InstallHeaders: the public headers <pal/....h>, and below pal/detail/ those of ours that they include. Runs at install time.
+# InstallHeaders: the public headers <pal/....h>, and below pal/detail/ those of ours that they include; at install.
 #
-# In:  PAL_SOURCE (the source tree), PAL_INCLUDEDIR (as CMAKE_INSTALL_INCLUDEDIR), PAL_STAGE (a folder to write to first).
-# In the tree a header is named by its path from the root ("core/loss/vicreg.h"); installed it is <pal/detail/core/...>, so that a
-# user's include path gets the folder pal and nothing else.
+# In:  PAL_SOURCE (the source tree), PAL_INCLUDEDIR (as CMAKE_INSTALL_INCLUDEDIR), PAL_STAGE (a folder to write to).
+# In the tree a header is named by its path from the root ("core/loss/vicreg.h"); installed it is <pal/detail/core/...>,
+# so that a user's include path gets the folder pal and nothing else.
 cmake_policy(VERSION 3.24)
 file(REMOVE_RECURSE ${PAL_STAGE})
 file(GLOB public RELATIVE ${PAL_SOURCE} ${PAL_SOURCE}/core/public/pal/*.h ${PAL_SOURCE}/dist/public/pal/*.h)

@@ -4,7 +4,7 @@
 # file: tests/core/loss/vicreg_test.cpp is core.loss.vicreg. tests/selection_test.py checks on the built programs that
 # these ctests together select every test exactly once.
 
-# pal_test_sources(<variable> <pattern>... [EXCEPT <regex>...]): the files tests/<pattern>, asked for again at each build.
+# pal_test_sources(<variable> <pattern>... [EXCEPT <regex>...]): the files tests/<pattern>, listed anew at each build.
 function(pal_test_sources variable)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" EXCEPT)
   list(TRANSFORM arg_UNPARSED_ARGUMENTS PREPEND ${PROJECT_SOURCE_DIR}/tests/ OUTPUT_VARIABLE patterns)
@@ -15,9 +15,9 @@ function(pal_test_sources variable)
   set(${variable} ${files} PARENT_SCOPE)
 endfunction()
 
-# pal_unity_by_folder(<target> <file>... [EXCEPT <regex>...]): LibTorch's headers cost more than our code, so the files of a
-# folder are compiled together, at most seven, and those of folders with one or two files too. A new file compiles only
-# its own group again. Include what you use all the same.
+# pal_unity_by_folder(<target> <file>... [EXCEPT <regex>...]): LibTorch's headers cost more than our code, so the files
+# of a folder are compiled together, at most seven, and those of folders with one or two files too. A new file compiles
+# only its own group again. Include what you use all the same.
 function(pal_unity_by_folder target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" EXCEPT)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
@@ -66,8 +66,8 @@ function(_pal_read_tests file variable)
   set(${variable} "${tests}" PARENT_SCOPE)
 endfunction()
 
-# pal_gtests(<executable> FILES <file>... [WIDE <name>...] [PROPERTIES <name> <value>...]): the ctests of its files. Those
-# named after WIDE use more than one core. Also changed when a file changes: CMake then configures again.
+# pal_gtests(<executable> FILES <file>... [WIDE <name>...] [PROPERTIES <name> <value>...]): the ctests of its files.
+# Those named after WIDE use more than one core. Also changed when a file changes: CMake then configures again.
 function(pal_gtests executable)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "FILES;WIDE;PROPERTIES")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${arg_FILES})
@@ -111,4 +111,9 @@ function(pal_gtests executable)
       set_tests_properties(${test} PROPERTIES PROCESSORS 2)
     endif()
   endforeach()
+endfunction()
+
+# pal_python_test(<name> <script> <argument>...): the ctest of a script tests/<script>.
+function(pal_python_test name script)
+  add_test(NAME ${name} COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/${script} ${ARGN})
 endfunction()

@@ -18,6 +18,7 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/label/task_content.h"
+#include "launch/printable.h"
 #include "launch/run/trained_run.h"
 #include "launch/terminal.h"
 
@@ -43,7 +44,7 @@ std::string writer(const Arguments& args) { return oracle::WriterLease::holder(l
 void drain_inbox(const Arguments& args, oracle::Ledger& ledger) {
   std::vector<std::string> warnings;
   oracle::Inbox(args.run).drain(ledger, warnings);
-  for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
+  for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", printable(w));
 }
 
 std::string inbox_name() {
@@ -128,7 +129,8 @@ int run_import(const Arguments& args) {
                intake.withdrawn, intake.known, ledger.open_questions());
   }
   if (read.bad_lines.empty()) return static_cast<int>(Exit::ok);
-  for (size_t k = 0; k < read.reasons.size() && k < 20; ++k) fmt::print(stderr, "refused: {}\n", read.reasons[k]);
+  for (size_t k = 0; k < read.reasons.size() && k < 20; ++k)
+    fmt::print(stderr, "refused: {}\n", printable(read.reasons[k]));
   const std::string kept = args.file + ".refused";
   std::string lines;
   for (const std::string& line : read.bad_lines) lines += line + "\n";

@@ -17,6 +17,7 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/label/task_content.h"
+#include "launch/printable.h"
 #include "launch/process/machine.h"
 #include "launch/run/ask_round.h"
 #include "launch/run/run_graph.h"
@@ -94,7 +95,7 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
       lines += oracle::question_line(q, [&](int64_t sample) { return graph.data->id(sample); });
     io::write_file_atomically(args.out, lines);
   }
-  for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
+  for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", printable(w));
   if (queries.empty()) {
     fmt::print("0 questions: {}\n", why);
     return static_cast<int>(waits ? Exit::again : Exit::ok);

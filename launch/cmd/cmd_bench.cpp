@@ -1,5 +1,5 @@
-// cmd_bench: pal bench comm, which measures this machine's collectives; every other benchmark is in the program pal_bench
-// (tests/bench), which is started when it lies beside pal.
+// cmd_bench: pal bench comm, which measures this machine's collectives; every other benchmark is in the program
+// pal_bench (tests/bench), which is started when it lies beside pal.
 #include <unistd.h>
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
+
 #include "core/io/feature_file.h"
 #include "core/setup/setup.h"
 #include "dist/comm/world.h"
@@ -10,16 +12,21 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/process/machine.h"
+#include "launch/run/folder_run.h"
 #include "launch/run/trained_run.h"
 
 namespace pal::launch {
+namespace fs = std::filesystem;
 
 int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
   std::string run, data, out, features = "backbone";
   CLI::App app("Writes the features of every sample of a data set, computed with the newest checkpoint of a run.",
                "pal embed");
   app.add_option("RUN", run, "run folder")->required();
-  app.add_option("DATA", data, "shards: a .h5 file, a folder of them, or a glob; or train, test: the sets of the run")
+  app.add_option(
+         "DATA", data,
+         "shards: a .h5 file, a folder of them, or a glob; a folder of pictures; or train, test: the sets of the "
+         "run")
       ->required();
   app.add_option("--out", out, "file to write: .h5 (features, labels, ids) or .npy (features; labels beside it)")
       ->required();
@@ -29,6 +36,7 @@ int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
   app.footer(
       "Examples:\n"
       "  pal embed runs/quickstart test --out features.h5\n"
+      "  pal embed runs/photos/run new-photos --out features.npy\n"
       "  mpirun -np 2 --bind-to none pal embed runs/quickstart data/photos.h5 --out photos.npy");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
   PAL_CHECK(out.ends_with(".h5") || out.ends_with(".hdf5") || out.ends_with(".npy"),
@@ -40,6 +48,15 @@ int cmd_embed(const std::vector<std::string>& arguments, Context& context) {
     PAL_CHECK(!file.empty(), "the run does not name this set", "data." + data + " is empty",
               "give the path of the shards");
     data = file;
+  } else if (is_picture_folder(data)) {
+    PAL_CHECK(!dist::started_as_rank(), "a folder of pictures is imported before ranks start", data,
+              "run this once without mpirun, or import it with pal data import");
+    const std::string imported = run + "/pictures/" + fs::path(default_out(data)).filename().string() + ".h5";
+    fs::create_directories(fs::path(imported).parent_path());
+    const ImageFolder folder = look_at_folder(data, {"none", ""});
+    if (const ImportEnd end = import_once(context.program, folder, imported, Changed::import_again); end.code != 0)
+      return end.code;
+    data = imported;
   }
   keep_freed_memory();
   dist::World& world = context.start_world();

@@ -14,6 +14,7 @@
 #include "core/eval/knn.h"
 #include "core/eval/representation.h"
 #include "core/io/files.h"
+#include "core/io/json.h"
 #include "core/plot/plot.h"
 #include "core/record/run_info.h"
 #include "core/setup/setup.h"
@@ -148,11 +149,11 @@ Json to_json(const Row& row, const std::vector<std::string>& classes) {
   return out;
 }
 
-// RUN/eval.json, which `pal runs` and `pal report` read: this evaluation, and of the earlier ones of the same checkpoint
-// the methods that were not measured again.
-void keep_results(const std::string& run, Json out) {
+// RUN/eval.json, which `pal runs` and `pal report` read: this evaluation, and of the earlier ones of the same
+// checkpoint the methods that were not measured again.
+void keep_results(const std::string& run, Json out) try {
   const std::string path = run + "/eval.json";
-  const Json before = fs::exists(path) ? Json::parse(io::read_whole_file(path), nullptr, false) : Json();
+  const Json before = fs::exists(path) ? io::parse_json<Json>(io::read_whole_file(path)) : Json();
   const auto same = [&](const char* key) { return before.contains(key) && before[key] == out[key]; };
   if (before.is_object() && same("step") && same("features") && same("train") && same("test") &&
       before.contains("results") && before["results"].is_array()) {
@@ -166,11 +167,9 @@ void keep_results(const std::string& run, Json out) {
     if (before.contains("command") && before["command"].is_string() && before["command"] != out["command"])
       out["command"] = before["command"].get<std::string>() + "; " + out["command"].get<std::string>();
   }
-  try {
-    io::write_file_atomically(path, out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-  } catch (const Error& e) {  // a folder of another user
-    fmt::print(stderr, "warning: pal runs and pal report will not show this evaluation: {}\n", e.what());
-  }
+  io::write_file_atomically(path, out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+} catch (const Error& e) {  // a folder of another user, or no file
+  fmt::print(stderr, "warning: pal runs and pal report will not show this evaluation: {}\n", printable(e.what()));
 }
 
 // Collective. Rank, uniformity and alignment of the test set's features.
@@ -194,11 +193,11 @@ std::string diagnosis(const Json& found, int64_t dims, int64_t classes) {
   const auto rank = found["rank"].get<double>();
   const double least =
       std::min(0.05 * static_cast<double>(dims), static_cast<double>(std::max<int64_t>(classes, 2) - 1));
-  std::string text = fmt::format(
-      "rank {:.1f} of {}: {}\n", rank, dims,
-      rank < std::max(1.5, least) ? "low, the features use few directions (1: all on a line); train longer, raise "
-                                    "the loss's terms against collapse, or lower the learning rate"
-                                  : "not low");
+  std::string text = fmt::format("rank {:.1f} of {}: {}\n", rank, dims,
+                                 rank < std::max(1.5, least)
+                                     ? "low, the features use few directions (1: all on a line); train longer, raise "
+                                       "the loss's terms against collapse, or lower the learning rate"
+                                     : "not low");
   text += fmt::format("uniformity {:.2f} (0: all features are equal; near -4: spread over the whole sphere)\n",
                       found["uniformity"].get<double>());
   if (found.contains("alignment"))

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "core/graph/settings.h"
 #include "core/io/cores.h"
 #include "core/label/answer_service.h"
 #include "core/label/users.h"
@@ -19,7 +20,6 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
-#include "launch/label/gold.h"
 #include "launch/label/label_run.h"
 #include "launch/label/pictures.h"
 #include "launch/label/server.h"
@@ -136,8 +136,8 @@ int cmd_label(const std::vector<std::string>& arguments, Context&) {
       folder + "/links");
   const Pictures pictures(graph.data, args.thumbnails);
   if (args.gold > 0)
-    add_gold(ledger, writer, args.gold, kGridMembers, setup::known_labels(graph.spec, *graph.data, graph.subset),
-             graph.spec.train.seed);
+    label::add_gold_questions(ledger, writer, args.gold, kGridMembers,
+                              setup::known_labels(graph.spec, *graph.data, graph.subset), graph.spec.train.seed);
   label::AnswerService service(
       ledger, run,
       {writer,

@@ -136,10 +136,10 @@ class Labels {
     const graph::GraphStore& store = graph_.store;
     if (store.deduction() == graph::Deduction::on) return store.explain(representative_.at(of), i);
     std::vector<graph::Link> own;
-    store.for_each_answer(i, [&](int64_t other, graph::Relation told) {
+    store.for_each_answer(i, [&](int64_t other, graph::Relation relation) {
       const bool center = of == graph::group_about(other) ||
                           (store.label(other) >= 0 && of == graph::group_of_label(store.label(other)));
-      if (told == graph::Relation::same && center) own = {{i, other, told, 0}};  // the first one that was given
+      if (relation == graph::Relation::same && center) own = {{i, other, relation, 0}};  // the first one that was given
     });
     return own;
   }

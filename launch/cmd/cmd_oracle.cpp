@@ -10,6 +10,7 @@
 #include "core/io/cores.h"
 #include "core/io/feature_file.h"
 #include "core/setup/setup.h"
+#include "core/study/offline_study.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"

@@ -33,7 +33,7 @@ struct Arguments {
 
 // A line of a table.
 struct Arm {
-  std::string name, told;  // told: its supervision, "600 labels"
+  std::string name, supervision;  // "600 labels"
   Words settings;
   std::string published = "-";
 };
@@ -290,10 +290,10 @@ int reproduce(Arguments args, Context& context) {
   nlohmann::ordered_json json = {{"name", args.name}, {"fast", args.fast}, {"seeds", args.seeds}};
   for (size_t a = 0; a < results.size(); ++a) {
     rows.push_back(
-        {study.arms[a].name, study.arms[a].told, spread_text(results[a].linear), spread_text(results[a].knn)});
+        {study.arms[a].name, study.arms[a].supervision, spread_text(results[a].linear), spread_text(results[a].knn)});
     if (!fashion) rows.back().push_back(study.arms[a].published);
     json["rows"].push_back({{"name", study.arms[a].name},
-                            {"told", study.arms[a].told},
+                            {"told", study.arms[a].supervision},
                             {"linear", results[a].linear},
                             {"knn", results[a].knn}});
   }

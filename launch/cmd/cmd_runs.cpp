@@ -9,6 +9,7 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
+#include "launch/printable.h"
 #include "launch/run/run_summary.h"
 #include "launch/terminal.h"
 
@@ -84,7 +85,7 @@ int cmd_runs(const std::vector<std::string>& arguments, Context&) {
   for (size_t r = 0; r < runs.size(); ++r) rows[r + 1].push_back(differ[r]);
   fmt::print("{}", format_table(rows));
   for (const RunSummary& run : runs) {
-    for (const std::string& note : run.notes) fmt::print(stderr, "note: {}: {}\n", run.path, note);
+    for (const std::string& note : run.notes) fmt::print(stderr, "note: {}\n", printable(run.path + ": " + note));
   }
   return static_cast<int>(Exit::ok);
 }

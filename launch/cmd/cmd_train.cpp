@@ -13,15 +13,18 @@
 #include "core/setup/setup.h"
 #include "dist/comm/world.h"
 #include "dist/health/consistency.h"
+#include "dist/health/hang_detector.h"
 #include "dist/train/trainer.h"
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/cmd/internal.h"
 #include "launch/commands.h"
+#include "launch/printable.h"
 #include "launch/process/machine.h"
 #include "launch/process/mpirun.h"
 #include "launch/process/signals.h"
 #include "launch/process/supervise.h"
+#include "launch/run/folder_run.h"
 #include "launch/run/load_config.h"
 #include "launch/terminal.h"
 
@@ -93,7 +96,7 @@ Ending train_on(const setup::RunSpec& spec, const Arguments& args, dist::World& 
                                                                      : std::string("cpu")) +
                                   ": " + device.why});
     fmt::print("{}", format_table(rows));
-    for (const std::string& w : trainer.warnings) fmt::print("warning: {}\n", w);
+    for (const std::string& w : trainer.warnings) fmt::print("warning: {}\n", printable(w));
     if (trainer.next_step() > 0) fmt::print("resumed at step {}\n", trainer.next_step());
     std::fflush(stdout);
   }
@@ -116,7 +119,8 @@ Ending train_on(const setup::RunSpec& spec, const Arguments& args, dist::World& 
     while (!trainer.done() && !trainer.stopping() && !last.give_up) {
       last = trainer.step();
       rate = rate == 0 ? last.images_per_s : 0.95 * rate + 0.05 * last.images_per_s;
-      if (is_rank0 && !last.warning.empty()) fmt::print(stderr, "warning: step {}: {}\n", last.step + 1, last.warning);
+      if (is_rank0 && !last.warning.empty())
+        fmt::print(stderr, "warning: step {}: {}\n", last.step + 1, printable(last.warning));
       if (bar) bar->update(trainer.next_step(), fmt::format("loss {:.4f}  {:.0f} images/s", last.loss, rate));
     }
   }
@@ -195,16 +199,18 @@ Exit train(const setup::RunSpec& spec, const Arguments& args, dist::World& world
 int cmd_train(const std::vector<std::string>& arguments, Context& context) {
   Arguments args;
   CLI::App app("Trains an encoder on a similarity graph.", "pal train");
-  app.add_option("CONFIG", args.config, "YAML config (configs/ has recipes)")->required();
+  app.add_option("CONFIG|FOLDER", args.config,
+                 "YAML config (configs/ has recipes), or a folder of pictures, whose config is chosen as by pal start")
+      ->required();
   app.add_option("KEY=VALUE", args.overrides, "settings that override the config's (pal config --keys lists them)");
-  app.add_option("--run-dir", args.run_dir, "run folder; default runs/<config stem>");
+  app.add_option("--run-dir", args.run_dir, "run folder; default runs/<config stem>, of pictures runs/<folder>/run");
   app.add_option("--np", args.ranks, "start this many ranks on this machine with mpirun")->check(CLI::Range(1, 4096));
   app.add_option("--max-restarts", args.restarts.max_restarts,
                  "with --np: starts after a rank died or hung, from the last checkpoint")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
   app.add_option("--min-np", args.restarts.min_ranks,
-                 "go on with fewer ranks, down to this many, when a restart with all of them fails too")
+                 "continue with fewer ranks, down to this many, when a restart with all of them fails too")
       ->check(CLI::Range(1, 4096));
   app.add_flag("--check", args.check,
                "print shapes, steps, learning rates, memory and bytes of --np ranks, and train nothing");
@@ -220,10 +226,22 @@ int cmd_train(const std::vector<std::string>& arguments, Context& context) {
       "  pal train configs/quickstart.yaml graph.kind=supervised --run-dir runs/sup --np 2\n"
       "  pal train configs/quickstart.yaml optim.base_lr=0.1 --resume runs/quickstart/checkpoints/step-200 --run-dir "
       "runs/lower --np 2\n"
+      "  pal train photos --np 2\n"
       "  pal train configs/imagenet-vicreg.yaml --np 8 --min-np 6 --max-restarts 20\n"
       "  mpirun -np 4 --bind-to none pal train configs/cifar10-vicreg.yaml");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
+  if (is_picture_folder(args.config)) {
+    PAL_CHECK(!dist::started_as_rank(), "a folder of pictures is prepared before ranks start", args.config,
+              "give --np instead of mpirun");
+    FolderRun folder{context.program, args.config, default_out(args.config)};
+    folder.ranks = args.ranks;
+    folder.overrides = args.overrides;
+    if (const int code = prepare_folder(folder); code != 0) return code;
+    args.config = folder.config();
+    args.ranks = folder.ranks;
+    if (args.run_dir.empty()) args.run_dir = folder.run();
+  }
   const setup::RunSpec spec = setup::make_run_spec(load_config(args.config, args.overrides));
   if (args.check) return check_training(spec, args.ranks);
   if (args.run_dir.empty()) args.run_dir = "runs/" + std::filesystem::path(args.config).stem().string();

@@ -10,6 +10,7 @@
 #include "kernels/base/error.h"
 #include "launch/cli.h"
 #include "launch/commands.h"
+#include "launch/printable.h"
 #include "launch/run/run_summary.h"
 #include "launch/terminal.h"
 
@@ -66,7 +67,8 @@ std::string watch_text(const RunSummary& run, int columns) {
   if (const std::string fell = rank_warning(run.metrics); !fell.empty()) out += "warning: " + fell + "\n";
   const size_t alarms = run.metrics.warnings.size();
   for (size_t k = alarms > 3 ? alarms - 3 : 0; k < alarms; ++k)
-    out += fmt::format("warning at step {}: {}\n", run.metrics.warnings[k].first, run.metrics.warnings[k].second);
+    out += fmt::format("warning at step {}: {}\n", run.metrics.warnings[k].first,
+                       printable(run.metrics.warnings[k].second));
   return out;
 }
 

@@ -18,8 +18,8 @@ class World;
 namespace pal::launch {
 
 // `pal bench comm` measures the collectives of MPI ranks on this machine and compares them with the alpha-beta model.
-// A link is fitted to the sizes 64, 128, 256, … (dist/scale/collective_cost.h). It predicts the sizes between them, 96, 192,
-// …; the report gives those errors beside the errors of a single line. A cluster file gets the links of the first
+// A link is fitted to the sizes 64, 128, 256, … (dist/scale/collective_cost.h). It predicts the sizes between them, 96,
+// 192, …; the report gives those errors beside the errors of a single line. A cluster file gets the links of the first
 // number of ranks.
 struct CommBenchOptions {
   std::string json;     // "" writes none

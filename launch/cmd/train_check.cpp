@@ -163,6 +163,8 @@ int check_training(const setup::RunSpec& spec, int ranks) {
   add_schedule(lines, spec, data);
   fmt::print("{}memory and bytes are predicted by a model (pal help scale); nothing was trained\n",
              format_table(lines));
+  if (const std::string sentence = setup::collapse_warning(spec); !sentence.empty())
+    fmt::print("warning: {}\n", sentence);
   return static_cast<int>(Exit::ok);
 }
 

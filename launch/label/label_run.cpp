@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "core/comm/comm.h"
+#include "core/graph/settings.h"
 #include "core/io/cores.h"
 #include "core/io/files.h"
 #include "core/oracle/ledger/answers_io.h"

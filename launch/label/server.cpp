@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "core/label/rate_limit.h"
 #include "kernels/base/error.h"
@@ -22,6 +24,37 @@ using Clock = std::chrono::steady_clock;
 Clock::time_point after(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
+
+// The head of a request, byte by byte: lines that end with CR LF, each "name: value". httplib skips other lines, but a
+// proxy before it may read a length of the body in one, and what follows then belongs to another request.
+class HeadCheck {
+ public:
+  // Whether the byte may come next; after the head any may.
+  bool takes(char c) {
+    const bool after_return = std::exchange(return_, c == '\r');
+    if (state_ == State::body) return true;
+    if (c == '\n') {
+      if (!after_return || state_ == State::name) return false;
+      state_ = state_ == State::empty ? State::body : State::start;
+      return true;
+    }
+    if (after_return || c == '\0') return false;
+    if (state_ == State::start && c == '\r') {
+      state_ = State::empty;
+    } else if (state_ == State::start || state_ == State::name) {
+      const bool name =
+          std::isalnum(static_cast<unsigned char>(c)) != 0 || std::strchr("!#$%&'*+-.^_`|~", c) != nullptr;
+      if (!name && (c != ':' || state_ == State::start)) return false;
+      state_ = name ? State::name : State::value;
+    }
+    return true;
+  }
+
+ private:
+  enum class State { value, start, name, empty, body };  // value: the first line too
+  State state_ = State::value;
+  bool return_ = false;
+};
 
 // A connection whose reads and writes end at a deadline.
 class TimedStream final : public httplib::Stream {
@@ -39,17 +72,21 @@ class TimedStream final : public httplib::Stream {
     }
     deadline_ = after(seconds_);
     answering_ = refused_ = false;
+    head_ = {};
     return there;
   }
   bool refused() const { return refused_; }
 
   bool is_readable() const override { return wait(POLLIN); }
   bool is_writable() const override { return wait(POLLOUT); }
-  ssize_t read(char* data, size_t size) override { return wait(POLLIN) ? recv(socket_, data, size, 0) : -1; }
+  ssize_t read(char* data, size_t size) override {
+    const ssize_t got = wait(POLLIN) ? recv(socket_, data, size, 0) : -1;
+    return std::all_of(data, data + std::max<ssize_t>(got, 0), [this](char c) { return head_.takes(c); }) ? got : -1;
+  }
   ssize_t write(const char* data, size_t size) override {
-    if (!answering_) {
-      deadline_ = after(seconds_);             // the response has a deadline of its own
-      refused_ = size > 10 && data[9] >= '4';  // "HTTP/1.1 4": the rest of its body may be unread
+    if (!answering_ && size > 10 && data[9] != '1') {  // "HTTP/1.1 100": the response comes after the body
+      deadline_ = after(seconds_);                     // the response has a deadline of its own
+      refused_ = data[9] >= '4';                       // "HTTP/1.1 4": the rest of its body may be unread
       answering_ = true;
     }
     return wait(POLLOUT) ? send(socket_, data, size, MSG_NOSIGNAL) : -1;
@@ -84,6 +121,7 @@ class TimedStream final : public httplib::Stream {
 
   const socket_t socket_;
   const double seconds_;
+  HeadCheck head_;
   Clock::time_point deadline_;
   bool answering_ = false, refused_ = false;
 };
@@ -99,14 +137,16 @@ PageRequest as_page_request(const httplib::Request& r) {
   return request;
 }
 
-// "": the request has a body where one belongs, and its end is in no doubt. What follows an ambiguous end would be taken
-// for the next request of the connection, which behind a proxy may be another person's.
+// "": the request has a body where one belongs, and its end is in no doubt. What follows an ambiguous end would be
+// taken for the next request of the connection, which behind a proxy may be another person's.
 std::string wrong_body(const httplib::Request& r) {
   const size_t lengths = r.get_header_value_count("Content-Length");
+  const std::string length = r.get_header_value("Content-Length");
   const bool chunked = r.has_header("Transfer-Encoding");
   if (lengths > 1 || (lengths == 1 && chunked)) return "the length of the body is given twice";
-  if (r.method != "POST" && (chunked || (lengths == 1 && r.get_header_value("Content-Length") != "0")))
-    return "only a post has a body";
+  if (r.method != "POST" && (chunked || (lengths == 1 && length != "0"))) return "only a post has a body";
+  if (length.find_first_not_of("0123456789") != std::string::npos) return "the length of the body is not a number";
+  if (r.ranges.size() > 1) return "one range at a time";  // thousands of them would make a huge response
   return "";
 }
 
@@ -150,7 +190,7 @@ class LabelServer::Http final : public httplib::Server {
 
   void serve(LabelPage& page) {
     page_ = &page;
-    // A request without a body is answered at once; the body of a post is read first, if it is JSON and its path is known.
+    // A request without a body is answered at once; of a post the body is read first, if it is JSON for a known path.
     set_pre_routing_handler([&page](const httplib::Request& request, httplib::Response& response) {
       const PageRequest asked = as_page_request(request);
       if (const std::string wrong = wrong_body(request); !wrong.empty())

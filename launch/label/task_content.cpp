@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "kernels/base/error.h"
+#include "launch/printable.h"
 #include "launch/report/html.h"
 
 namespace pal::launch {
@@ -38,7 +39,7 @@ oracle::TaskContent task_content(const label::LabelSpec& words, const data::Data
       if (!image) return "";
       return "data:" + image->type + ";base64," + base64({image->bytes.begin(), image->bytes.end()});
     } catch (const Error& e) {
-      fmt::print(stderr, "warning: the picture of sample {} is left out: {}\n", sample, e.what());
+      fmt::print(stderr, "warning: the picture of sample {} is left out: {}\n", sample, printable(e.what()));
       return "";
     }
   };

@@ -19,11 +19,13 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "launch/process/loopback.h"
 #include "launch/process/signals.h"
 
 namespace pal::launch {
@@ -71,24 +73,6 @@ void pass_terminal_on() {
   setenv("PAL_TERMINAL", std::to_string(known ? size.ws_col : 80).c_str(), 1);
 }
 
-[[noreturn]] void become_mpirun(const std::vector<std::string>& command, int threads, pid_t parent,
-                                const BlockedSignals& signals) {
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(1);  // the parent died before prctl
-  setpgid(0, 0);                      // Ctrl-C then reaches the parent alone, which forwards it once
-  signals.restore();
-  const int null = open("/dev/null", O_RDONLY);
-  if (null >= 0) dup2(null, STDIN_FILENO);
-  setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
-  pass_terminal_on();
-  std::vector<char*> argv;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  execv(argv[0], argv.data());
-  std::fprintf(stderr, "error: mpirun cannot be started: %s: %s\n", argv[0], std::strerror(errno));
-  _exit(static_cast<int>(Exit::usage));
-}
-
 // Kills the ranks that mpirun left behind: they are children of this process now.
 void kill_children() {
   for (;;) {
@@ -110,6 +94,9 @@ void kill_children() {
     if (waitpid(-1, nullptr, 0) < 0) return;  // children of a killed process become children of this one: search again
   }
 }
+
+// Whether the ranks talk by shared memory alone. Open MPI takes 4 MB of it per rank.
+bool one_host(const HostFacts& host, int ranks) { return host.shared_mb >= 8 * ranks; }
 
 }  // namespace
 
@@ -143,51 +130,49 @@ std::vector<std::string> mpirun_options(const HostFacts& host, int ranks, int th
     options.insert(options.end(), {"--bind-to", "none"});
   }
   if (ranks > host.cores) options.push_back("--oversubscribe");
-  // Shared memory and nothing else: the ranks then listen on no port. Open MPI takes 4 MB of it per rank.
-  if (host.shared_mb >= 8 * ranks)
+  // Shared memory and nothing else: the ranks then listen on no port.
+  if (one_host(host, ranks))
     options.insert(options.end(), {"--mca", "btl", "self,vader", "--default-hostfile", "none"});
   if (!host.cross_memory) options.insert(options.end(), {"--mca", "btl_vader_single_copy_mechanism", "none"});
   return options;
 }
 
-JobEnd run_job(const std::string& program, const std::vector<std::string>& args, int ranks, int threads,
-               OnStop on_stop) {
+CommandEnd run_job(const std::string& program, const std::vector<std::string>& args, int ranks, int threads,
+                   OnStop on_stop) {
   PAL_CHECK(ranks >= 1, "the number of ranks is {}", ranks, "give at least 1");
+  const HostFacts host = host_facts();
   std::vector<std::string> command = {find_mpirun()};
-  for (const std::string& option : mpirun_options(host_facts(), ranks, threads)) command.push_back(option);
+  for (const std::string& option : mpirun_options(host, ranks, threads)) command.push_back(option);
   command.insert(command.end(), {"-np", std::to_string(ranks), program});
   command.insert(command.end(), args.begin(), args.end());
 
   const BlockedSignals signals{SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  std::fflush(nullptr);
-  const pid_t parent = getpid();
-  const pid_t mpirun = fork();
-  PAL_CHECK(mpirun >= 0, "a process cannot be started", std::strerror(errno),
-            "close other programs or raise the limit (ulimit -u)");
-  if (mpirun == 0) become_mpirun(command, threads, parent, signals);
-
-  int status = 0, stopped_by = 0;
-  for (;;) {
-    int signal = signals.wait();
-    if (signal == SIGCHLD) {
-      if (waitpid(mpirun, &status, WNOHANG) == mpirun) break;
-      continue;
-    }
-    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) {
-      const bool first = std::exchange(stopped_by, signal) == 0;
-      signal = first && on_stop == OnStop::checkpoint ? SIGUSR2 : signal == SIGHUP ? SIGTERM : signal;
-    }
-    kill(mpirun, signal);
-  }
+  CommandEnd end;
+  const auto prepare = [&] {
+    setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
+    pass_terminal_on();
+  };
+  const auto signal_to_send = [&](int signal) {
+    if (signal != SIGINT && signal != SIGTERM && signal != SIGHUP) return signal;
+    const bool first = std::exchange(end.stopped_by, signal) == 0;
+    return first && on_stop == OnStop::checkpoint ? SIGUSR2 : signal == SIGHUP ? SIGTERM : signal;
+  };
+  // mpirun itself listens at every address for daemons of other hosts, whatever its options are.
+  std::optional<LoopbackOnly> loopback;
+  const auto started = [&](pid_t mpirun) {
+    if (one_host(host, ranks)) loopback.emplace(mpirun);
+  };
+  end.code = run_command(command, signals, {prepare, signal_to_send, started});
+  loopback.reset();
   kill_children();
   prctl(PR_SET_CHILD_SUBREAPER, 0);
   signals.restore();
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), stopped_by};
+  return end;
 }
 
 int run_under_mpirun(const std::string& program, const std::vector<std::string>& args, int ranks, int threads) {
-  const JobEnd end = run_job(program, args, ranks, threads, OnStop::pass_on);
+  const CommandEnd end = run_job(program, args, ranks, threads, OnStop::pass_on);
   const bool orderly = end.code == static_cast<int>(Exit::ok) || end.code == static_cast<int>(Exit::again) ||
                        end.code == static_cast<int>(Exit::no_progress);
   if (end.stopped_by != 0 && !orderly) return 128 + end.stopped_by;

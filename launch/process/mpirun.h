@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "launch/process/subprocess.h"
+
 namespace pal::launch {
 
 // Runs `program args…` on `ranks` ranks and returns the exit code of the job (the code of a rank if there is one,
@@ -15,13 +17,9 @@ int run_under_mpirun(const std::string& program, const std::vector<std::string>&
 // What INT, TERM and HUP do to a job: pass_on forwards them to the ranks; checkpoint turns the first one into USR2,
 // which asks the ranks for a checkpoint.
 enum class OnStop { pass_on, checkpoint };
-struct JobEnd {
-  int code = 0;        // of mpirun: a rank's own, or 128 + signal
-  int stopped_by = 0;  // the signal that this process received, or 0
-};
-// The same as run_under_mpirun, but silent.
-JobEnd run_job(const std::string& program, const std::vector<std::string>& args, int ranks, int threads,
-               OnStop on_stop);
+// The same as run_under_mpirun, but silent; its code is mpirun's: a rank's own, or 128 + signal.
+CommandEnd run_job(const std::string& program, const std::vector<std::string>& args, int ranks, int threads,
+                   OnStop on_stop);
 
 // Facts that the options of mpirun depend on.
 struct HostFacts {

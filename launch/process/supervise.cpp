@@ -54,7 +54,7 @@ int supervise(const SupervisedJob& job, const RestartLimits& limits) {
   Restarts restarts(limits, job.ranks, job.newest_step());
   for (int ranks = job.ranks;;) {
     setenv("PAL_RESTARTS", std::to_string(restarts.count()).c_str(), 1);
-    const JobEnd end = run_job(job.program, job.args, ranks, job.threads(ranks), OnStop::checkpoint);
+    const CommandEnd end = run_job(job.program, job.args, ranks, job.threads(ranks), OnStop::checkpoint);
     if (end.stopped_by != 0 && worth_a_restart(end.code)) return 128 + end.stopped_by;
     const Restarts::Decision next = restarts.after(end.code, job.newest_step());
     if (!next.reason.empty())

@@ -3,8 +3,8 @@
 
     example_graph_loss.py [PAIRS.csv] [--loss vicreg] [--steps 400]
 
-Points lie on four rings; the CSV lists pairs of points on the same ring (1) or on different rings (-1). Without a CSV the
-example writes one. It prints the accuracy of a linear classifier (least squares) on the embedding before and after.
+Points lie on four rings; the CSV lists pairs of points on the same ring (1) or on different rings (-1). Without a CSV
+the example writes one. It prints the accuracy of a linear classifier (least squares) on the embedding before and after.
 """
 import argparse
 import math
@@ -54,10 +54,11 @@ def main():
         args.pairs = tempfile.NamedTemporaryFile(suffix=".csv", delete=False).name
         write_pairs(args.pairs, label)
     pairs, weights = read_pairs(args.pairs)
-    model = torch.nn.Sequential(torch.nn.Linear(2, 128), torch.nn.ReLU(), torch.nn.Linear(128, 128), torch.nn.ReLU(), torch.nn.Linear(128, 8))
+    model = torch.nn.Sequential(torch.nn.Linear(2, 128), torch.nn.ReLU(), torch.nn.Linear(128, 128), torch.nn.ReLU(),
+                                torch.nn.Linear(128, 8))
     loss_on_graph = GraphLoss(args.loss)
     optimizer = torch.optim.Adam(model.parameters(), 2e-3)
-    print(f"rings told apart: {linear_accuracy(model(points).detach(), label):.3f} before", flush=True)
+    print(f"accuracy on the rings: {linear_accuracy(model(points).detach(), label):.3f} before", flush=True)
     for step in range(args.steps):
         samples = torch.randperm(SAMPLES, generator=generator)[:256]
         views = [points[samples] + 0.05 * torch.randn(256, 2, generator=generator) for _ in range(2)]
@@ -68,7 +69,7 @@ def main():
         optimizer.step()
         if step % 50 == 0:
             print(f"step {step}: loss {loss.item():.4f}")
-    print(f"rings told apart: {linear_accuracy(model(points).detach(), label):.3f} after")
+    print(f"accuracy on the rings: {linear_accuracy(model(points).detach(), label):.3f} after")
 
 
 if __name__ == "__main__":

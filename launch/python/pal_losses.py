@@ -3,8 +3,8 @@
     loss = GraphLoss("vicreg", margin=2.0)          # any loss.kind; settings are the config's loss.* keys
     loss(z, views=2, pairs=pairs, weights=weights)  # z (views * n, D), view-major; a scalar with a gradient
 
-The graph relates the views of a sample, the samples of one label (labels, -1 unknown), and the given pairs, whose weights
-may be negative. launch/python/torch_ops.cpp lists all arguments. The library is build/libpal_torch_ops.so, or
+The graph relates the views of a sample, the samples of one label (labels, -1 unknown), and the given pairs, whose
+weights may be negative. launch/python/torch_ops.cpp lists all arguments. The library is build/libpal_torch_ops.so, or
 $PAL_TORCH_OPS. It works with the torch that it was built with: .deps/venv/bin/python has it.
 """
 import csv

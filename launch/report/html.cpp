@@ -37,15 +37,18 @@ figcaption { font-size: 13px; color: #444; margin-top: 4px; }
 summary { cursor: pointer; }
 code, pre { font: 12.5px/1.45 ui-monospace, Menlo, Consolas, monospace; }
 code { background: #f0f1f4; padding: 1px 4px; border-radius: 4px; overflow-wrap: anywhere; }
-pre { background: #f7f8fa; border: 1px solid #e6e8ec; border-radius: 6px; padding: 10px; overflow-x: auto; white-space: pre-wrap; }
+pre { background: #f7f8fa; border: 1px solid #e6e8ec; border-radius: 6px; padding: 10px; overflow-x: auto;
+  white-space: pre-wrap; }
 .near { display: flex; flex-wrap: wrap; gap: 6px 8px; margin: 0 0 10px; align-items: flex-start; }
 .near figure { width: 84px; text-align: center; }
-.near img { width: 72px; height: 72px; object-fit: contain; border: 3px solid #ccc; border-radius: 6px; background: #fff; image-rendering: auto; }
+.near img { width: 72px; height: 72px; object-fit: contain; border: 3px solid #ccc; border-radius: 6px;
+  background: #fff; image-rendering: auto; }
 .near .same img { border-color: #009E73; }
 .near .other img { border-color: #D55E00; }
 .near .query img { border-color: #222; }
 .near figcaption { font-size: 11.5px; line-height: 1.25; overflow-wrap: anywhere; }
-td img { width: 44px; height: 44px; object-fit: contain; vertical-align: middle; border: 1px solid #ccc; border-radius: 4px; }
+td img { width: 44px; height: 44px; object-fit: contain; vertical-align: middle; border: 1px solid #ccc;
+  border-radius: 4px; }
 .note { border-left: 4px solid #E69F00; background: #fff8e8; padding: 6px 10px; margin: 6px 0; }
 @media (max-width: 560px) { main { padding: 10px; } section { padding: 12px; } }
 @media print {
@@ -116,15 +119,15 @@ std::string html_table(const std::vector<std::vector<std::string>>& rows) {
 }
 
 std::string html_figure(const std::string& body, const std::string& caption, const std::vector<std::string>& commands) {
-  std::string told;
+  std::string made_by;
   for (const std::string& command : commands)
-    told += (told.empty() ? "" : "<br>") + ("<code>" + html_escaped(command) + "</code>");
-  if (told.size() > kShortCommand)
-    told = fmt::format("<details><summary>made by {}</summary>{}</details>",
-                       commands.size() == 1 ? "this command" : fmt::format("{} commands", commands.size()), told);
-  else if (!told.empty())
-    told = "<br>" + told;
-  return "<figure>" + body + "<figcaption>" + html_escaped(caption) + told + "</figcaption></figure>\n";
+    made_by += (made_by.empty() ? "" : "<br>") + ("<code>" + html_escaped(command) + "</code>");
+  if (made_by.size() > kShortCommand)
+    made_by = fmt::format("<details><summary>made by {}</summary>{}</details>",
+                          commands.size() == 1 ? "this command" : fmt::format("{} commands", commands.size()), made_by);
+  else if (!made_by.empty())
+    made_by = "<br>" + made_by;
+  return "<figure>" + body + "<figcaption>" + html_escaped(caption) + made_by + "</figcaption></figure>\n";
 }
 
 std::string html_picture(const data::Picture& picture, int shown, const std::string& title) {

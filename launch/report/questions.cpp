@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/data/dataset.h"
+#include "core/io/file_handle.h"
 #include "kernels/base/error.h"
 #include "launch/report/html.h"
 #include "launch/report/parts.h"
@@ -25,6 +26,7 @@ struct Asked {
 class LedgerReader {
  public:
   explicit LedgerReader(const std::string& path) : path_(path) {
+    io::FileHandle::open_for_reading(path);  // refuses a pipe, at which SQLite would wait
     check(sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READONLY, nullptr));
   }
   ~LedgerReader() {

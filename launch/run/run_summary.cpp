@@ -45,7 +45,8 @@ std::vector<EvalResult> read_evals(const std::string& path, std::string& command
         for (const auto& [name, share] : r["per_class"].items()) e.classes.push_back(name);
       }
       if (r.contains("confusion")) e.confusion = r["confusion"].get<std::vector<std::vector<int64_t>>>();
-      if (e.confusion.size() != e.classes.size()) e.confusion.clear();
+      const auto fits = [&](const auto& row) { return row.size() == e.classes.size(); };
+      if (!fits(e.confusion) || !std::all_of(e.confusion.begin(), e.confusion.end(), fits)) e.confusion.clear();
       found.push_back(std::move(e));
     }
   } catch (const nlohmann::json::exception&) {
@@ -68,7 +69,7 @@ std::string state_of(const RunSummary& run) {
   if (run.metrics.done) return "done";
   if (run.metrics.lines.empty() && run.checkpoint < 0) return "new";
   if (record::RunLock::held(run.path)) return "running";
-  // On the host of the last start a free lock says that the job has ended; other hosts may not see its lock.
+  // On the host of the last start a free lock means that the job has ended; other hosts may not see its lock.
   char host[256] = "";
   gethostname(host, sizeof(host) - 1);
   if (!run.machines.empty() && run.machines.back().contains("host") && run.machines.back().at("host") == host)

@@ -53,7 +53,7 @@ build() { # TESTS(ON|OFF) [TARGET...]: configure when something changed, then co
   # shellcheck source=/dev/null
   source "$root/.deps/env"
   use_ccache
-  # Ninja itself configures again when a CMake file changed; here only when our own answers did, or what setup installed.
+  # Ninja itself configures again when a CMake file changed; here only when our own answers or setup's packages did.
   setup="$(cat "$root/.deps/env" "${PAL_PYTHON%/bin/python}/pal-lock.sha256" 2>/dev/null || true)"
   answers="PAL_TESTS=$tests $setup"
   if [ ! -f "$root/build/build.ninja" ] || [ "$(cat "$root/build/.configured" 2>/dev/null)" != "$answers" ]; then

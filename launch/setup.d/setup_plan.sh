@@ -13,7 +13,8 @@ requirements() { # SECTION...: the lock's name=version as pip writes it
   for name in "$@"; do section "$name"; done | sed 's/=/==/' | sort -u
 }
 with_hashes() { # requirements, each with the sums of its files
-  awk 'NR == FNR {sums[$1] = sums[$1] " --hash=sha256:" $2; next} {print $0 sums[$1]}' "$root/launch/setup.d/hashes.lock" -
+  awk 'NR == FNR {sums[$1] = sums[$1] " --hash=sha256:" $2; next} {print $0 sums[$1]}' \
+    "$root/launch/setup.d/hashes.lock" -
 }
 folders() { sed '/^$/d' <<<"${1//[:;]/$'\n'}"; } # a search path, one folder a line
 problem() { problems+=("$1"); }

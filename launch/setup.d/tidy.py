@@ -3,8 +3,8 @@
 
     tidy.py BUILD JOBS FILE...     FILE: sources by their path from the root; a file that is not compiled is left out
 
-CMake compiles several sources as one (unity), with a precompiled header and with g++'s own flags: here every source gets
-an entry of its own in a database that clang can read.
+CMake compiles several sources as one (unity), with a precompiled header and with g++'s own flags: here every source
+gets an entry of its own in a database that clang can read.
 """
 import concurrent.futures
 import json
@@ -55,7 +55,8 @@ def main(arguments):
     chosen = [os.path.realpath(f) for f in files if os.path.realpath(f) in known]
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/compile_commands.json", "w", encoding="utf-8") as out:
-            json.dump([{"directory": known[f][0], "file": f, "arguments": [*known[f][1], "-c", f]} for f in chosen], out)
+            json.dump([{"directory": known[f][0], "file": f, "arguments": [*known[f][1], "-c", f]} for f in chosen],
+                      out)
 
         def run(file):
             done = subprocess.run([tidy, "-p", folder, "--quiet", file], capture_output=True, text=True, check=False)

@@ -30,11 +30,22 @@ void check_line(const std::string& text) {
             "this name holds a line break or another control character", config::printable(text), "use another name");
 }
 
+// A value as sbatch reads it in a line of the script, by rules that are not the shell's: blanks end it, # begins a
+// comment, and in double quotes a backslash takes the next character as it is.
+std::string sbatch_value(const std::string& text) {
+  if (std::all_of(text.begin(), text.end(),
+                  [](unsigned char c) { return std::isalnum(c) != 0 || std::strchr("_-+./,:@%=", c) != nullptr; }))
+    return text;
+  std::string out = "\"";
+  for (const char c : text) out += (c == '"' || c == '\\' ? "\\" : "") + std::string(1, c);
+  return out + "\"";
+}
+
 std::string directives(const SlurmJob& job, const Site& site) {
-  std::vector<std::string> options = {"--job-name=" + job.name, "--nodes=" + std::to_string(job.nodes),
+  std::vector<std::string> options = {"--job-name=" + sbatch_value(job.name), "--nodes=" + std::to_string(job.nodes),
                                       "--ntasks-per-node=" + std::to_string(job.ranks_per_node)};
   const auto add = [&](const std::string& option, const std::string& value) {
-    if (!value.empty()) options.push_back(option + "=" + value);
+    if (!value.empty()) options.push_back(option + "=" + sbatch_value(value));
   };
   add("--cpus-per-task", site.cpus_per_rank);
   if (job.gpus_per_node > 0) {

@@ -241,6 +241,7 @@ class Answers(RunCase):
             ({**first, "query": 999}, "was not asked"), ({**first, "member": 100000}, "was not asked"), ({**first, "template": 89}, "the template of this query"),
             ({**first, "at": time.time() + 1e6}, "from the future"), ('{"query": 1,', "not a JSON object"), ({**first, "answer": "perhaps"}, "perhaps"),
             ({**first, "cost": -1}, "cost"), ({"query": 1, "answer": "yes"}, "member"), ({"undo": "nobody"}, "nobody"),
+            ({"undo": "\x1b]0;title\x07"}, r"\x1b]0;title\x07"),   # nothing that a terminal obeys
         ]
         for entry, word in wrong:
             out = self.refused("answers", "import", "bad", self.write_lines("w.jsonl", [good[1], entry]))

@@ -132,6 +132,19 @@ class EvalRuns(RunCase):
         figures = {r["method"]: f"{100 * r['top1']:.2f}" for r in kept()["results"]}
         self.assertRegex(self.page("kept", "--no-samples"), rf"<td[^>]*>{figures['linear']}</td>")
         self.assertRegex(self.call("runs", "kept"), rf"{figures['linear']} +{figures['knn']}")
+        # Its matrix of confusion is drawn, unless the file was changed by hand.
+        self.assertIn("confusion of", self.page("kept", "--no-samples"))
+        cut = kept()
+        for r in cut["results"]:
+            r["confusion"] = [row[:1] for row in r["confusion"]]
+        with open(f"{self.folder}/kept/eval.json", "w") as file:
+            json.dump(cut, file)
+        self.assertNotIn("confusion of", self.page("kept", "--no-samples"))
+        deep = json.dumps({**cut, "results": ["deep"]}).replace('"deep"', "[" * 300000 + "]" * 300000)   # for the stack
+        with open(f"{self.folder}/kept/eval.json", "w") as file:
+            file.write(deep)
+        self.call("eval", "kept", "knn")
+        self.assertEqual([r["method"] for r in kept()["results"]], ["knn"])
         # An older checkpoint than the last step trained: said, and measured anew.
         shutil.rmtree(f"{self.folder}/kept/checkpoints/step-10")
         out = self.call("eval", "kept", "knn")

@@ -26,8 +26,8 @@ World& test_world() { return *g_world; }
 
 namespace {
 
-// Rank 1's error destroys its World without close(), while rank 0 waits in close(). Rank 1's destructor returns, and its
-// exit without MPI_Finalize makes mpirun end rank 0.
+// Rank 1's error destroys its World without close(), while rank 0 waits in close(). Rank 1's destructor returns, and
+// its exit without MPI_Finalize makes mpirun end rank 0.
 [[noreturn]] void leave_without_close() {
   int rank = 0;
   try {

@@ -3,10 +3,12 @@
 A test file that uses it is called as  TEST.py PAL [test names]  (standard library only).
 """
 import contextlib
+import ctypes
 import json
 import os
 import random
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -109,15 +111,16 @@ def processes_in(folder):
 
 
 def listening(pid):
-    """The local addresses, in hexadecimal, at which a process waits for TCP connections."""
-    sockets, found = set(), []
+    """The addresses at which a process waits for TCP connections, and the device that each socket is bound to."""
+    getfd, found = lambda fd: ctypes.CDLL(None).syscall(438, process, int(fd), 0), []   # pidfd_getfd
+    process = os.pidfd_open(pid)
     for fd in os.listdir(f"/proc/{pid}/fd"):
-        with contextlib.suppress(FileNotFoundError):   # closed meanwhile
-            sockets.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
-    for table in ("tcp", "tcp6"):
-        with open(f"/proc/{pid}/net/{table}", encoding="ascii") as file:
-            rows = [line.split() for line in file.readlines()[1:]]
-        found += [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
+        with contextlib.suppress(OSError, ValueError):   # closed meanwhile, or no socket
+            with socket.socket(fileno=getfd(fd)) as one:
+                if one.family in (socket.AF_INET, socket.AF_INET6) and one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                    device = one.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16).rstrip(b"\0").decode()
+                    found.append((one.getsockname()[0], device))
+    os.close(process)
     return found
 
 

@@ -297,7 +297,8 @@ class Faults(FaultCase):
 
     def test_ranks_that_do_not_fit_are_named(self):
         plain = [PAL, "train", "c.yaml", *STEPS]
-        code, out = self.ranks([*plain, "--run-dir", "misfit"], [*plain, "train.seed=9", "optim.lr=0.1", "--run-dir", "misfit"])
+        other = ["env", "TMPDIR=/nowhere", *plain, "train.seed=9", "optim.lr=0.1"]   # the check needs no file
+        code, out = self.ranks([*plain, "--run-dir", "misfit"], [*other, "--run-dir", "misfit"])
         self.assertEqual(code, 2, out)
         self.one_sentence(out, "rank 1 of 2 differs from rank 0 in train.seed, optim.lr")
         # The same name, other bytes.

@@ -3,6 +3,7 @@
 // The name of the program chooses the format: config_fuzz is a link to it. With PAL_FUZZ_ACCEPT set, a refused input
 // fails. This proves that the good seeds reach the code behind the first check.
 #include <unistd.h>
+#include <zlib.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -11,10 +12,12 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/config/source.h"
 #include "core/data/feature_set.h"
+#include "core/data/image/png.h"
 #include "core/data/import/import_internal.h"
 #include "core/graph/graph_files.h"
 #include "core/io/csv.h"
@@ -34,6 +37,11 @@ void read_answers(const std::string& path, AnswerFormat format) {
   const pal::oracle::ReadEntries read = pal::oracle::import_answers(path, format, "x");
   if (read.bad_lines.size() != read.reasons.size() || read.entries.size() != read.lines.size()) __builtin_trap();
   if (!read.reasons.empty()) throw pal::Error(pal::Exit::data, read.reasons[0]);
+}
+
+void read_graph(const std::string& path, int64_t samples) {
+  pal::graph::PairsFile file = pal::graph::read_pairs(path, samples);
+  pal::graph::WeightedEdges(file.samples, std::move(file.pairs), path);
 }
 
 void read_tar(const std::string& path) {
@@ -56,6 +64,26 @@ void mend_tar(std::vector<uint8_t>& bytes) {
   }
 }
 
+void read_png(const std::string& path) {
+  const std::string bytes = pal::io::read_whole_file(path);
+  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
+  std::vector<uint8_t> pixels;
+  const pal::data::PngHeader header = pal::data::decode_png(data, bytes.size(), pixels, {1 << 18, 20});
+  if (pixels.size() != static_cast<size_t>(header.width) * header.height * header.channels) __builtin_trap();
+}
+
+// The same for the checksums of a PNG file's chunks.
+void mend_png(std::vector<uint8_t>& bytes) {
+  for (size_t at = 8; at + 12 <= bytes.size();) {
+    const uint8_t* const chunk = bytes.data() + at;
+    const size_t length = size_t{chunk[0]} << 24 | chunk[1] << 16 | chunk[2] << 8 | chunk[3];
+    if (length > bytes.size() - at - 12) return;
+    const auto crc = static_cast<uint32_t>(crc32(0, chunk + 4, static_cast<uInt>(length + 4)));
+    for (size_t k = 0; k < 4; ++k) bytes[at + 8 + length + k] = static_cast<uint8_t>(crc >> (24 - 8 * k));
+    at += 12 + length;
+  }
+}
+
 struct Format {
   const char* name;
   const char* ending;
@@ -69,7 +97,8 @@ const std::vector<Format>& formats() {
       {"config", ".yaml", [](const auto& path) { pal::config::read_settings(path, pal::config::Expand::everything); },
        pal::Exit::usage},
       {"csv", ".csv", [](const auto& path) { pal::io::read_manifest(path); }},
-      {"pairs", ".csv", [](const auto& path) { pal::graph::read_pairs(path, 1000); }},
+      {"pairs", ".csv", [](const auto& path) { read_graph(path, 1000); }},
+      {"pairs_h5", ".h5", [](const auto& path) { read_graph(path, pal::graph::kAsInFile); }},
       {"lines", ".jsonl", [](const auto& path) { read_answers(path, AnswerFormat::jsonl); }},
       {"answers_csv", ".csv", [](const auto& path) { read_answers(path, AnswerFormat::csv); }},
       {"label_studio", ".json", [](const auto& path) { read_answers(path, AnswerFormat::label_studio); }},
@@ -80,6 +109,7 @@ const std::vector<Format>& formats() {
       {"state", ".json",
        [](const auto& path) { pal::record::parse_state(pal::io::read_whole_file(path), "state.json"); }},
       {"tar", ".tar", read_tar, pal::Exit::data, mend_tar},
+      {"png", ".png", read_png, pal::Exit::data, mend_png},
   };
   return all;
 }

@@ -1,11 +1,10 @@
-// jpeg_fuzz: feeds bytes to the check of JPEG headers and, if it accepts them, to the decoder; also to the PNG decoder.
+// jpeg_fuzz: feeds bytes to the check of JPEG headers and, if it accepts them, to the decoder.
 //
 // With PAL_FUZZ_ACCEPT set, an input that is no image fails. This proves that the seeds reach the decoder.
 #include <cstdint>
 #include <cstdlib>
 
 #include "core/data/image/jpeg.h"
-#include "core/data/image/png.h"
 #include "kernels/base/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -28,12 +27,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     accepted = true;
     part.box = {0, 0, 1, 1};
     decoder.decode(data, size, part, pixels);
-  } catch (const pal::Error& error) {
-    if (error.code() != pal::Exit::data) throw;
-  }
-  try {
-    pal::data::decode_png(data, size, pixels, limits);
-    accepted = true;
   } catch (const pal::Error& error) {
     if (error.code() != pal::Exit::data) throw;
   }

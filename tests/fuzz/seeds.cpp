@@ -1,11 +1,12 @@
 // seeds: writes the seeds that are no text: JPEG files of every kind that libjpeg writes, PNG files, shards, features.
 //
-// usage: seeds FOLDER     (FOLDER/jpeg, FOLDER/shard and FOLDER/features exist)
+// usage: seeds FOLDER     (with a folder for each target)
 #include <cstdio>
 #include <string>
 
 #include "core/data/image/png.h"
 #include "core/data/shard_writer.h"
+#include "core/graph/graph_files.h"
 #include "core/io/files.h"
 #include "core/io/h5.h"
 #include "tests/core/data/image/jpeg_files.h"
@@ -30,6 +31,9 @@ void write_pictures(const std::string& folder) {
   put_jpeg("exif.jpg", 3, {.exif = pal::data::exif_orientation(6, true)});
   put_jpeg("gray.jpg", 1, {.pixels = JCS_GRAYSCALE, .h = 1, .v = 1});
   put_jpeg("cmyk.jpg", 4, {.pixels = JCS_CMYK, .h = 1, .v = 1, .adobe = true});
+}
+
+void write_pngs(const std::string& folder) {
   for (const int channels : {1, 3}) {
     put(folder + "/" + std::to_string(channels) + ".png",
         pal::data::encode_png(test_picture(9, 7, channels, 2).data(), 9, 7, channels));
@@ -71,5 +75,8 @@ int main(int count, char** arguments) {
   const std::string folder = arguments[1];
   write_pictures(folder + "/jpeg");
   write_shards(folder + "/shard");
+  write_pngs(folder + "/png");
   write_features(folder + "/features/good.h5");
+  pal::graph::write_pairs(folder + "/pairs_h5/good.h5",
+                          pal::graph::WeightedEdges(10, {{0, 1, 1.0}, {2, 9, -0.5}}, "the seed"));
 }

@@ -1,4 +1,4 @@
-// main: VICReg on the supervised graph of four samples with two views each; labels 0 0 1 1. It includes every public header.
+// main: VICReg on the supervised graph of four samples with two views each; labels 0 0 1 1. Uses every public header.
 #include <ATen/ops/randn.h>
 #include <pal/checkpoint.h>
 #include <pal/comm.h>

@@ -225,7 +225,7 @@ TEST(Augment, APartIsAsGoodAsTheWhole) {
   }
 }
 
-// An image of blocks of `unit` equal pixels and the image of those blocks are the same picture, also for crops that cut blocks.
+// An image of blocks of `unit` equal pixels and the image of those blocks are the same picture, also for cut blocks.
 TEST(Augment, AReducedPartShowsTheSamePicture) {
   Random r(3, Purpose::bench);
   for (const int32_t unit : {2, 4, 8}) {

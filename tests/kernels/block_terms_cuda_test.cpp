@@ -1,4 +1,4 @@
-// block_terms on CUDA: sums, table, rows and differences against the CPU twin in double, over widths, strides and blocks.
+// block_terms on CUDA: sums, table, rows and differences against the CPU twin in double, over widths, strides, blocks.
 #include <algorithm>
 
 #include "kernels/block_terms.h"

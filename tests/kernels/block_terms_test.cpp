@@ -143,8 +143,8 @@ TYPED_TEST(BlockTermsTest, DifferencesEqualTheCliquesPairByPair) {
   }
 }
 
-// Σ_ij G_ij ‖z_i − z_j‖² and its gradient for G = M B Mᵀ with a table of both signs: rows whose weights cancel (degree 0),
-// blocks without members, close pairs and far means.
+// Σ_ij G_ij ‖z_i − z_j‖² and its gradient for G = M B Mᵀ with a table of both signs: rows whose weights cancel (degree
+// 0), blocks without members, close pairs and far means.
 TYPED_TEST(BlockTermsTest, DifferencesOfASignedTableEqualTheDenseGraph) {
   using T = TypeParam;
   const int32_t blocks = 4;

@@ -1,7 +1,7 @@
 // cuda_test: what the tests of the CUDA twins share: the fixture that needs a device, numbers in float and bf16.
 //
-// A case stays below 20 million warp-instructions (where there is no GPU they are interpreted); what needs more is named
-// DISABLED_Long... and runs with launch/test -C Long -L long.
+// A case stays below 20 million warp-instructions (where there is no GPU they are interpreted); what needs more is
+// named DISABLED_Long... and runs with launch/test -C Long -L long.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,4 @@
-// launchers_cuda: every CUDA launcher is linked; without a device it throws what the CUDA runtime says, before any harm.
+// launchers_cuda: every CUDA launcher is linked; without a device it throws the CUDA runtime's error, before any harm.
 #include <functional>
 #include <string>
 

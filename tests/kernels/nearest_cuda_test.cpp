@@ -1,4 +1,4 @@
-// nearest on CUDA: the ids of the CPU twin, for ties, exclusions, rows that are not finite, cuts of the support and merging.
+// nearest on CUDA: the ids of the CPU twin, for ties, exclusions, non-finite rows, cuts of the support and merging.
 #include <algorithm>
 #include <limits>
 #include <numeric>

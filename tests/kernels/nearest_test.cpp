@@ -123,8 +123,8 @@ TYPED_TEST(NearestTest, LargeMeansAndSmallDistances) {
   compare(random_matrix<T>(30, 40, 23, 0, -1e4, 1), random_matrix<T>(2500, 40, 24, 0, -1e4, 1), 10);
 }
 
-// Support rows at distance 1 and cosine 1/√2 of a query, but for the rounding of their elements: products in float cannot
-// tell them apart, exact scores can.
+// Support rows at distance 1 and cosine 1/√2 of a query, but for the rounding of their elements: products in float
+// cannot tell them apart, exact scores can.
 TEST(Nearest, ScoresCloserThanTheProductsRound) {
   const int64_t dims = 300;
   const auto direction = random_matrix<double>(1, dims, 25);

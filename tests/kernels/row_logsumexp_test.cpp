@@ -1,4 +1,4 @@
-// Tests of row_logsumexp and its gradient: the header's formulas in double precision, finite differences, extreme logits.
+// Tests of row_logsumexp and its gradient: the header's formulas in double precision, finite differences, large logits.
 #include "kernels/row_logsumexp.h"
 
 #include <numeric>

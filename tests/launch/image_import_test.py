@@ -172,9 +172,22 @@ class ImageImport(unittest.TestCase):
                 features = file.create_dataset("features", shape, "f4", chunks=chunks)
                 features[:written] = 1
             self.assertIn("declared but not (wholly) written", self.call("info", f"{name}.h5", code=3))
+        with h5py.File(self.path("lying.h5"), "w") as file:   # contiguous: its header alone says how long it is
+            file["features"] = numpy.ones((20, 8), "f4")
+        with open(self.path("lying.h5"), "r+b") as file:
+            content = file.read()
+            for true, lie in ((struct.pack("<QQ", 20, 8), struct.pack("<QQ", 2**36, 8)), (struct.pack("<Q", 640), struct.pack("<Q", 2**41))):
+                self.assertIn(true, content)
+                content = content.replace(true, lie)
+            file.seek(0)
+            file.write(content)
+        self.assertIn("declared but not (wholly) written", self.call("info", "lying.h5", code=3))
         with h5py.File(self.path("good.h5"), "w") as file:
             file.create_dataset("features", data=numpy.ones((20, 8), "f4"), chunks=(5, 8))
         self.assertRegex(self.call("info", "good.h5"), r"features +8")
+        with h5py.File(self.path("small.h5"), "w") as file:   # compressed to a thousandth
+            file.create_dataset("features", data=numpy.ones((20000, 64), "f4"), chunks=(20000, 64), compression="gzip", compression_opts=9)
+        self.assertRegex(self.call("info", "small.h5"), r"features +64")
 
     def test_what_leads_out_of_a_file_is_refused(self):
         content = numpy.frombuffer(encoded(picture(30, 30), "JPEG"), numpy.uint8)

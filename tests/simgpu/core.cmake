@@ -3,8 +3,10 @@ add_library(simgpu_core STATIC)
 pal_sources(simgpu_core
   tests/simgpu/settings.cpp tests/simgpu/fault.cpp tests/simgpu/memory.cpp
   tests/simgpu/types.cpp tests/simgpu/lexer.cpp tests/simgpu/parser.cpp tests/simgpu/parser_values.cpp
-  tests/simgpu/opcode.cpp tests/simgpu/operands.cpp tests/simgpu/decoder.cpp tests/simgpu/program.cpp tests/simgpu/module.cpp
-  tests/simgpu/ops_move.cpp tests/simgpu/ops_integer.cpp tests/simgpu/ops_carry.cpp tests/simgpu/ops_products.cpp tests/simgpu/ops_bits.cpp
+  tests/simgpu/opcode.cpp tests/simgpu/operands.cpp tests/simgpu/decoder.cpp tests/simgpu/program.cpp
+  tests/simgpu/module.cpp
+  tests/simgpu/ops_move.cpp tests/simgpu/ops_integer.cpp tests/simgpu/ops_carry.cpp tests/simgpu/ops_products.cpp
+  tests/simgpu/ops_bits.cpp
   tests/simgpu/ops_fields.cpp
   tests/simgpu/ops_compare.cpp tests/simgpu/ops_float.cpp tests/simgpu/ops_rounded.cpp tests/simgpu/ops_functions.cpp
   tests/simgpu/ops_half.cpp tests/simgpu/ops_convert.cpp tests/simgpu/ops_memory.cpp tests/simgpu/ops_atomic.cpp
@@ -28,7 +30,8 @@ endif()
 # Each family of opcodes against the host's arithmetic, and what the interpreter must refuse.
 add_executable(simgpu_core_test)
 pal_sources(simgpu_core_test
-  tests/simgpu/op_test.cpp tests/simgpu/integer_test.cpp tests/simgpu/bits_test.cpp tests/simgpu/float_test.cpp tests/simgpu/convert_test.cpp
+  tests/simgpu/op_test.cpp tests/simgpu/integer_test.cpp tests/simgpu/bits_test.cpp tests/simgpu/float_test.cpp
+  tests/simgpu/convert_test.cpp
   tests/simgpu/memory_test.cpp tests/simgpu/warp_test.cpp tests/simgpu/race_test.cpp tests/simgpu/module_test.cpp)
 target_compile_options(simgpu_core_test PRIVATE -O1)   # many small instances: compiling them is what costs
 target_link_libraries(simgpu_core_test PRIVATE simgpu_core GTest::gtest_main)

@@ -1,6 +1,6 @@
 // program: a kernel decoded: a flat list of instructions over numbered registers.
 //
-// A register is 32 lanes side by side: 32-bit slots for types up to 32 bits, 64-bit slots for 64-bit types, addressed by
+// A register is 32 lanes side by side: 32-bit slots for types up to 32 bits, 64-bit slots for others, addressed by
 // its byte offset in the warp's register file. Immediates, special registers and addresses of variables are registers
 // too, filled before a block starts, so that every operand is read in the same way. A predicate is one 32-bit mask.
 #pragma once

@@ -1,5 +1,5 @@
-// runtime: the interface from the outside: memory, copies, streams, events, errors. Run with streams now and late: what is
-// ordered gives the same in both; what is not ordered differs.
+// runtime: the interface from the outside: memory, copies, streams, events, errors. Run with streams now and late: what
+// is ordered gives the same in both; what is not ordered differs.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 

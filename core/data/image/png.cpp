@@ -50,7 +50,7 @@ void start_png(png_structp png, png_infop info, PngMemory* memory) {
   png_read_update_info(png, info);
 }
 
-// The channels of the rows that were read; 0: libpng gave up, memory has its words.
+// The channels of the rows that were read; 0: libpng failed, and memory holds its message.
 [[gnu::noinline]] size_t read_png(PngMemory& memory, size_t width, std::vector<png_bytep>& rows,
                                   std::vector<uint8_t>& pixels) {
   png_structp png =

@@ -79,7 +79,8 @@ ImportReport import_idx(const ImportOptions& options);
 // ({train,test}.bin, {fine,coarse}_label_names.txt; the coarse labels become the parents of the classes).
 ImportReport import_cifar10(const ImportOptions& options);
 ImportReport import_cifar100(const ImportOptions& options);
-// SOURCE/class/…/image; with SOURCE/train and SOURCE/test (or val) both splits.
+// SOURCE/class/…/image; with SOURCE/train and SOURCE/test (or val) both splits. Images outside of class folders have no
+// label.
 ImportReport import_folder(const ImportOptions& options);
 // Images without labels: all below a folder, or those that a text file lists, one path a line.
 ImportReport import_flat(const ImportOptions& options);
@@ -90,5 +91,13 @@ ImportReport import_webdataset(const ImportOptions& options);
 // HDF5 files of other libraries: a group for each class with an encoded image in each data set, or encoded_images and
 // targets.
 ImportReport import_h5(const ImportOptions& options);
+
+// The files below a folder that have an image's name, by path from the folder, sorted: what import_flat reads.
+struct FoundImage {
+  std::string id;
+  uint64_t bytes = 0;
+  int64_t changed = 0;  // time of the last change
+};
+std::vector<FoundImage> find_images(const std::string& folder);
 
 }  // namespace pal::data

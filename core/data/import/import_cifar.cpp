@@ -1,12 +1,13 @@
 // import_cifar: the binary versions of CIFAR-10 and CIFAR-100: records of label bytes and a planar 3 × 32 × 32 image.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "core/data/import/split_writer.h"
 #include "core/io/file_handle.h"
+#include "core/io/regular_file.h"
 #include "kernels/base/error.h"
 
 namespace pal::data {
@@ -25,8 +26,8 @@ struct CifarFormat {
 };
 
 std::vector<std::string> read_names(const std::string& path) {
-  std::ifstream in(path);
-  PAL_DATA_CHECK(in.good(), "this file does not exist", path, "unpack the archive again");
+  PAL_DATA_CHECK(fs::exists(path), "this file does not exist", path, "unpack the archive again");
+  std::istringstream in(io::read_regular_file(path, 1 << 20));
   std::vector<std::string> names;
   for (std::string line; std::getline(in, line);) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();

@@ -203,36 +203,45 @@ std::unique_ptr<ImageSource> folder_source(const ImportOptions& options) {
     parts = {{"train", "train"}, {"test", test}};
     break;
   }
-  std::vector<std::vector<std::pair<std::string, std::string>>> found;  // of each part: class, path
+  std::vector<std::vector<std::pair<std::string, std::string>>> found;  // of each part: class ("": none), path
   std::set<std::string> names;
+  int64_t outside = 0;
   for (const auto& [split, folder] : parts) {
     found.emplace_back();
     for (std::string& path : walk.images(folder)) {
       const fs::path inside = fs::path(path).lexically_relative(folder.empty() ? fs::path("") : fs::path(folder));
       const fs::path below = folder.empty() ? fs::path(path) : inside;
-      if (!below.has_parent_path()) {
-        ++source->ignored["images outside of class folders"];
-        continue;
-      }
-      names.insert(below.begin()->string());
-      found.back().emplace_back(below.begin()->string(), std::move(path));
+      const std::string name = below.has_parent_path() ? below.begin()->string() : "";
+      outside += name.empty();
+      if (!name.empty()) names.insert(name);
+      found.back().emplace_back(name, std::move(path));
     }
     std::sort(found.back().begin(), found.back().end());
   }
   PAL_DATA_CHECK(!names.empty(), options.source + " has no folders with images", "",
                  "each class is a folder; for images without classes use `images`");
   source->classes.assign(names.begin(), names.end());
+  if (outside > 0)
+    source->notes.push_back("images outside of class folders: " + std::to_string(outside) + "; they have no label");
   for (size_t s = 0; s < parts.size(); ++s) {
     const auto begin = static_cast<int64_t>(source->images.size());
     for (auto& [name, path] : found[s]) {
       const auto label =
           std::lower_bound(source->classes.begin(), source->classes.end(), name) - source->classes.begin();
-      source->add(std::move(path), label);
+      source->add(std::move(path), name.empty() ? -1 : label);
     }
     source->splits.push_back({parts[s].first, begin, static_cast<int64_t>(source->images.size())});
   }
   apply_labels(*source, options);
   return source;
+}
+
+std::vector<FoundImage> find_images(const std::string& folder) {
+  ImportOptions options;
+  options.source = folder;
+  std::vector<FoundImage> found;
+  for (const SourceImage& image : list_source(options)->images) found.push_back({image.id, image.bytes, image.changed});
+  return found;
 }
 
 std::unique_ptr<ImageSource> list_source(const ImportOptions& options) {

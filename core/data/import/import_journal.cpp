@@ -43,7 +43,7 @@ ImportJournal::ImportJournal(std::string folder, const std::string& fingerprint)
                                                                        : "check the path and its permissions";
     throw Error(Exit::data, folder_ + " cannot be written: " + failure.message() + "; " + todo);
   }
-  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail_journal(path_);
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {  // file systems without locks: continue
     ::close(std::exchange(descriptor_, -1));

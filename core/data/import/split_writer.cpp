@@ -109,7 +109,8 @@ std::string source_folder(const std::string& source, const std::string& usual, c
 
 // The test split of --test-fraction. Units are images, or groups of images that stay on one side (--groups). Units of
 // one class are ordered by a hash of seed and name, and the first ones are the test split, so that every class has its
-// share and the order of the files does not matter. The share that whole units leave over goes to the next class.
+// share and the order of the files does not matter. The share that whole units leave over goes to the next class. Where
+// some images have a label, those without one stay in the training split: no result could be measured on them.
 namespace {
 
 // The images of a source in another order.
@@ -199,6 +200,7 @@ std::unique_ptr<ImageSource> with_test_split(std::unique_ptr<ImageSource> source
             "leave --test-fraction out");
   std::map<int64_t, std::vector<Unit>> by_class;
   for (auto& [name, unit] : make_units(*source, options)) by_class[class_of(*source, unit)].push_back(std::move(unit));
+  if (by_class.size() > 1) by_class.erase(-1);
   std::vector<char> in_test(source->images.size(), 0);
   double wanted = 0;
   for (auto& [label, units] : by_class) {

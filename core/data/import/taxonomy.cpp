@@ -1,12 +1,12 @@
 #include <algorithm>
-#include <fstream>
+#include <filesystem>
 #include <sstream>
 #include <unordered_map>
 #include <utility>
 
 #include "core/data/import/import_internal.h"
 #include "core/io/csv.h"
-#include "core/io/file_handle.h"
+#include "core/io/regular_file.h"
 #include "kernels/base/error.h"
 
 namespace pal::data {
@@ -75,9 +75,10 @@ Taxonomy from_pairs(const std::string& path, const std::vector<std::string>& cla
 // offset lex_filenum ss_type w_cnt(hex) (word lex_id)… p_cnt (pointer offset pos source/target)… | gloss
 class WordNet {
  public:
-  explicit WordNet(const std::string& path) : path_(path), in_(path) {
-    PAL_DATA_CHECK(in_.good(), "WordNet is not installed", path,
+  explicit WordNet(const std::string& path) : path_(path) {
+    PAL_DATA_CHECK(std::filesystem::exists(path), "WordNet is not installed", path,
                    "install the Debian package wordnet-base, or give wordnet:FILE");
+    in_.str(io::read_regular_file(path, 1 << 30));
   }
 
   struct Synset {
@@ -118,7 +119,7 @@ class WordNet {
 
  private:
   std::string path_;
-  std::ifstream in_;
+  std::istringstream in_;
 };
 
 }  // namespace

@@ -7,8 +7,8 @@
 //              "seconds", "cost", "at" (seconds since 1970), "uuid" (an answer that is sent twice counts once; without
 //              one it is made of query, member, answer and annotator, so that the same answer after an undo needs an
 //              explicit uuid)
-//   undo       {"undo": UUID, "annotator": "ann"}: withdraws the answer of ann with that uuid; {"undo": UUID, "by": "bo"}:
-//              withdraws it of any annotator, in the name of bo, who owns the run
+//   undo       {"undo": UUID, "annotator": "ann"}: withdraws the answer of ann with that uuid;
+//              {"undo": UUID, "by": "bo"}: withdraws it of any annotator, in the name of bo, who owns the run
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 // once, so a sender that does not know whether it succeeded submits again.
 // The writer drains the inbox once a round: valid answers enter the ledger, many files in one transaction, and only
 // then the files are removed. Invalid lines are kept in inbox/rejected/NAME.jsonl, with their reasons in NAME.txt. What
-// cannot be read (a folder, a pipe, a dangling link, a file of more than kMaxAnswerBytes) is passed over with a warning.
+// cannot be read (a folder, a pipe, a dangling link, a file of more than kMaxAnswerBytes) is skipped with a warning.
 // Thread: any number of threads and processes call submit(); only the ledger's writer calls drain().
 #pragma once
 

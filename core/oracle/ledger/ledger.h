@@ -31,7 +31,7 @@ struct RoundRecord {
   int64_t round = 0;
   int64_t model_step = 0;
   int64_t votes = 1;  // answers wanted for each question
-  // Pairs whose question wants one more answer (they are part of a contradiction), while it wants fewer than `most`.
+  // Pairs whose question needs one more answer (they are part of a contradiction), while it needs fewer than `most`.
   std::vector<std::pair<int64_t, int64_t>> again = {};
   int64_t most = 1;
 };

@@ -59,7 +59,8 @@ constexpr const char* kCopyFromSchema1 = R"sql(
   INSERT INTO queries SELECT id, kind, template, -1, sampler, round, model_step, asked_at FROM queries_1;
   INSERT INTO rounds SELECT round, max(model_step), min(asked_at) FROM queries_1 GROUP BY round;
   INSERT INTO members SELECT query, sample, position, 1, NOT EXISTS (
-      SELECT 1 FROM answers_1 a WHERE a.query = m.query AND a.j = m.sample AND a.superseded_by IS NULL), 0, 0 FROM members_1 m;
+      SELECT 1 FROM answers_1 a WHERE a.query = m.query AND a.j = m.sample AND a.superseded_by IS NULL),
+      0, 0 FROM members_1 m;
   INSERT INTO answers SELECT id, 'schema-1-' || id, query, i, j,
       CASE answer WHEN 'same' THEN 'yes' WHEN 'different' THEN 'no' ELSE 'unsure' END,
       cost, annotator, answered_at, 0, superseded_by FROM answers_1 ORDER BY id;

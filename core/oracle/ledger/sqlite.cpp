@@ -1,6 +1,8 @@
 #include "core/oracle/ledger/sqlite.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -42,6 +44,9 @@ std::string what_to_do(int code) {
 }  // namespace
 
 Sqlite::Sqlite(const std::string& path) : path_(path) {
+  // A new ledger names people: it is not for everybody on the host. SQLite's journal has the rights of its database.
+  const int fresh = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+  if (fresh >= 0) close(fresh);
   const int code =
       sqlite3_open_v2(path.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXRESCODE, nullptr);
   try {

@@ -1,8 +1,8 @@
 // writer_lease: lets one process write, also where file locks do not work: a small file beside what is written.
 //
 // The file names the host, the process and its start, and is touched every few seconds. A second process is refused
-// with a sentence that names the first, while that process lives on this host (suspended or not) or the file was touched
-// recently. A lease whose process has ended, or one of another host that was not touched for a minute, is taken over.
+// with a sentence that names the first, while that process lives on this host (suspended or not) or has touched the
+// file recently. A lease whose process has ended, or one of another host that is untouched for a minute, is taken over.
 // Ages use the file system's clock: those of hosts may differ.
 // Thread: a thread of the lease touches the file.
 #pragma once

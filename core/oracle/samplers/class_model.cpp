@@ -197,7 +197,7 @@ Belief belief_of(const float* s, int64_t classes) {
 
 std::vector<Belief> beliefs(const Candidates& board, const ClassModel& model, const std::vector<int64_t>& points) {
   constexpr int64_t kNumbers = 7;
-  std::vector<double> told(points.size() * kNumbers, 0);
+  std::vector<double> table(points.size() * kNumbers, 0);
   for_each_piece(board, model, points, [&](const std::vector<int64_t>& piece, const float* s) {
     at::parallel_for(0, static_cast<int64_t>(piece.size()), 64, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
@@ -209,14 +209,14 @@ std::vector<Belief> beliefs(const Candidates& board, const ClassModel& model, co
                                           b.entropy,
                                           b.score,
                                           b.gap};
-        std::copy_n(numbers, kNumbers, told.data() + piece[i] * kNumbers);
+        std::copy_n(numbers, kNumbers, table.data() + piece[i] * kNumbers);
       }
     });
   });
-  board.pool().complete(told);
+  board.pool().complete(table);
   std::vector<Belief> out(points.size());
   for (size_t k = 0; k < out.size(); ++k) {
-    const double* n = told.data() + k * kNumbers;
+    const double* n = table.data() + k * kNumbers;
     out[k] = {static_cast<int64_t>(n[0]), static_cast<int64_t>(n[1]), n[2], n[3], n[4], n[5], n[6]};
   }
   return out;

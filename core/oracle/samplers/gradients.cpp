@@ -52,13 +52,13 @@ struct Candidate {
 Candidate first_of_all(const Candidate& own, comm::Comm& comm) {
   if (comm.size() == 1) return own;
   const auto classes = static_cast<int64_t>(own.residual.size()), dims = static_cast<int64_t>(own.row.size());
-  at::Tensor told = at::empty({1, 3 + classes + dims}, at::kDouble);
-  double* to = told.data_ptr<double>();
+  at::Tensor sent = at::empty({1, 3 + classes + dims}, at::kDouble);
+  double* to = sent.data_ptr<double>();
   to[0] = own.key;
   to[1] = static_cast<double>(own.point);
   to[2] = own.square;
   std::copy(own.row.begin(), own.row.end(), std::copy(own.residual.begin(), own.residual.end(), to + 3));
-  const at::Tensor all = comm.all_gather(told);
+  const at::Tensor all = comm.all_gather(sent);
   Candidate best;
   for (int64_t r = 0; r < all.size(0); ++r) {
     const double* t = all.const_data_ptr<double>() + r * all.size(1);

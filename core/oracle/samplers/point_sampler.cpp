@@ -180,11 +180,11 @@ struct Farthest {
 Farthest farthest_of_all(const Farthest& own, comm::Comm& comm) {
   if (comm.size() == 1) return own;
   const auto dims = static_cast<int64_t>(own.row.size());
-  at::Tensor told = at::empty({1, dims + 2}, at::kDouble);
-  told.data_ptr<double>()[0] = own.covered;
-  told.data_ptr<double>()[1] = static_cast<double>(own.number);
-  std::copy(own.row.begin(), own.row.end(), told.data_ptr<double>() + 2);
-  const at::Tensor all = comm.all_gather(told);
+  at::Tensor sent = at::empty({1, dims + 2}, at::kDouble);
+  sent.data_ptr<double>()[0] = own.covered;
+  sent.data_ptr<double>()[1] = static_cast<double>(own.number);
+  std::copy(own.row.begin(), own.row.end(), sent.data_ptr<double>() + 2);
+  const at::Tensor all = comm.all_gather(sent);
   Farthest best;
   for (int64_t r = 0; r < all.size(0); ++r) {
     const double* t = all.const_data_ptr<double>() + r * (dims + 2);

@@ -1,7 +1,7 @@
-// api: calls to the server, and the outbox: an answer stays in this browser until the server confirms that it is on disk.
+// api: calls to the server, and the outbox: an answer stays in this browser until the server has it on disk.
 //
-// Every entry has its own key, so that two tabs do not overwrite each other. Keys are in the order of time; entries are sent
-// one after the other. An entry may be sent twice: the server counts its uuid once.
+// Every entry has its own key, so that two tabs do not overwrite each other. Keys are in the order of time; entries are
+// sent one after the other. An entry may be sent twice: the server counts its uuid once.
 
 export function uuid() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, '0')).join('');
@@ -16,7 +16,7 @@ export async function get(path) {
 const WAIT = [300, 600, 1200, 2500];   // milliseconds between attempts
 
 export class Outbox {
-  // changed(count, state): state is 'idle', 'sending', 'offline' or 'ended'. refused(reason, entry): the server refused it.
+  // changed(count, state): state is 'idle', 'sending', 'offline' or 'ended'. refused(reason, entry): the server did.
   constructor(person, changed, refused) {
     this.prefix = `pal-out:${person}:`;
     this.changed = changed;
@@ -53,7 +53,8 @@ export class Outbox {
       if (status === 'later' || status === 'ended') {
         this.sending = false;
         this.changed(keys.length, status === 'ended' ? 'ended' : 'offline');
-        if (status === 'later') this.timer = setTimeout(() => this.flush(), WAIT[Math.min(this.failures++, WAIT.length - 1)]);
+        if (status === 'later')
+          this.timer = setTimeout(() => this.flush(), WAIT[Math.min(this.failures++, WAIT.length - 1)]);
         return;
       }
       this.failures = 0;
@@ -65,7 +66,8 @@ export class Outbox {
 
   async send(entry) {
     try {
-      const response = await fetch(entry.path, {method: 'POST', credentials: 'same-origin', headers: {'Content-Type': 'application/json'},
+      const response = await fetch(entry.path, {method: 'POST', credentials: 'same-origin',
+          headers: {'Content-Type': 'application/json'},
         body: JSON.stringify(entry.body), signal: AbortSignal.timeout(15000)});
       if (response.ok) return 'done';
       if (response.status === 401) return 'ended';

@@ -9,14 +9,16 @@ const AHEAD = 4;                    // cards loaded in advance
 const POLL = 3000, SLOW_POLL = 15000, AGAIN = 1000, SOON = 200;   // milliseconds
 
 const main = document.getElementById('main');
-const state = {view: 'answer', owner: false, question: '', instructions: '', why: '', queue: [], past: [], shown: null, outbox: null, fetching: false};
+const state = {view: 'answer', owner: false, question: '', instructions: '', why: '', queue: [], past: [], shown: null,
+    outbox: null, fetching: false};
 
 // --- cards ---
 
 const same_card = (a, b) => a.query === b.query && a.members.some((m) => b.members.includes(m));
 
 function pending(card) {
-  return state.outbox.entries().some((e) => e.path === '/api/answer' && same_card(card, {query: e.body.query, members: e.body.answers.map((a) => a[0])}));
+  return state.outbox.entries().some((e) => e.path === '/api/answer'
+      && same_card(card, {query: e.body.query, members: e.body.answers.map((a) => a[0])}));
 }
 
 async function fetch_cards() {
@@ -60,7 +62,8 @@ function show_empty() {
   main.replaceChildren(h('p', {class: 'quiet', 'data-empty': true}, state.outbox ? TEXT.empty : TEXT.loading),
     state.why ? h('p', {class: 'why'}, TEXT.why(state.why)) : '');
   clearTimeout(state.again);
-  state.again = setTimeout(() => { if (!document.hidden) fetch_cards(); }, state.outbox?.keys().length ? SOON : AGAIN);   // an unsent answer may free the next card
+  // An unsent answer may free the next card.
+  state.again = setTimeout(() => { if (!document.hidden) fetch_cards(); }, state.outbox?.keys().length ? SOON : AGAIN);
 }
 
 function show_card(card) {
@@ -105,7 +108,8 @@ function take_back(id) {
   notice(TEXT.undone);
 }
 
-const as_card = (c) => ({query: c.query, kind: c.kind, template: c.template, members: c.answers.map((a) => a[0]), answers: c.answers, ticket: c.ticket});
+const as_card = (c) => ({query: c.query, kind: c.kind, template: c.template, members: c.answers.map((a) => a[0]),
+    answers: c.answers, ticket: c.ticket});
 
 document.addEventListener('visibilitychange', () => {
   if (!state.shown && !document.hidden) fetch_cards();
@@ -117,7 +121,8 @@ document.addEventListener('visibilitychange', () => {
 // --- unsent and refused answers ---
 
 function say_waiting(count, how) {
-  const text = {idle: '', sending: count > 2 ? TEXT.waiting(count) : '', offline: TEXT.offline(count), ended: TEXT.ended}[how];
+  const text = {idle: '', sending: count > 2 ? TEXT.waiting(count) : '', offline: TEXT.offline(count),
+      ended: TEXT.ended}[how];
   document.getElementById('waiting').textContent = text;
   document.body.dataset.waiting = count;
 }
@@ -128,7 +133,8 @@ function refused(why) { notice(TEXT.refused(why)); }
 function show_views() {
   const names = state.owner ? ['answer', 'mine', 'board', 'review'] : ['answer', 'mine', 'board'];
   document.getElementById('views').replaceChildren(...names.map((name) =>
-    h('button', {type: 'button', 'data-view': name, 'aria-current': name === state.view ? 'page' : null, onclick: () => open_view(name)}, TEXT.views[name])));
+    h('button', {type: 'button', 'data-view': name, 'aria-current': name === state.view ? 'page' : null,
+        onclick: () => open_view(name)}, TEXT.views[name])));
 }
 
 async function open_view(name) {
@@ -146,9 +152,13 @@ async function open_view(name) {
 async function refresh_view() {
   const name = state.view;
   try {
-    const found = name === 'mine' ? await get('/api/mine') : name === 'review' ? await get('/api/review') : await get('/api/standing');
+    const found = name === 'mine' ? await get('/api/mine') : name === 'review' ? await get('/api/review')
+        : await get('/api/standing');
     if (state.view !== name) return;
-    if (name === 'mine') main.replaceChildren(my_answers(found.cards, change, (c) => { take_back(c.uuid); setTimeout(refresh_view, 400); }));
+    if (name === 'mine') main.replaceChildren(my_answers(found.cards, change, (c) => {
+      take_back(c.uuid);
+      setTimeout(refresh_view, 400);
+    }));
     else if (name === 'review') main.replaceChildren(review(found, settle));
     else show_standing(found);
   } catch (e) {
@@ -194,12 +204,15 @@ function open_help(close, ...content) {
   dialog.showModal();
 }
 
-const instructions = () => [h('h1', {tabindex: '-1', autofocus: true}, TEXT.instructions), h('p', {class: 'instructions'}, state.instructions)];
+const instructions = () => [h('h1', {tabindex: '-1', autofocus: true}, TEXT.instructions),
+    h('p', {class: 'instructions'}, state.instructions)];
 
 function help() {
-  open_help(TEXT.close, ...(state.instructions ? instructions() : []), h('h1', {tabindex: '-1', autofocus: !state.instructions}, TEXT.help_title),
+  open_help(TEXT.close, ...(state.instructions ? instructions() : []),
+      h('h1', {tabindex: '-1', autofocus: !state.instructions}, TEXT.help_title),
     h('div', {class: 'columns'}, TEXT.help.map(([title, rows]) =>
-      h('section', {}, h('h2', {}, title), h('dl', {}, rows.flatMap(([k, text]) => [h('dt', {}, key(k)), h('dd', {}, text)]))))));
+      h('section', {}, h('h2', {}, title), h('dl', {},
+          rows.flatMap(([k, text]) => [h('dt', {}, key(k)), h('dd', {}, text)]))))));
 }
 
 // Shows the instructions once in this browser, and again when they have changed.
@@ -207,27 +220,35 @@ function greet() {
   if (!state.instructions || localStorage.getItem('pal-read') === state.instructions) return;
   localStorage.setItem('pal-read', state.instructions);
   open_help(TEXT.start, ...instructions());
-  document.getElementById('help').addEventListener('close', () => { if (state.shown) state.shown.since = performance.now(); }, {once: true});
+  document.getElementById('help').addEventListener('close', () => {
+    if (state.shown) state.shown.since = performance.now();
+  }, {once: true});
 }
 
 let pointed = null;   // the picture that the pointer, the focus or a key chose last
 for (const how of ['pointerover', 'focusin', 'chosen'])
-  document.addEventListener(how, (e) => { pointed = e.target.closest?.('[data-sample]') ?? e.target.querySelector?.(':scope > [data-sample]') ?? null; });
+  document.addEventListener(how, (e) => {
+    pointed = e.target.closest?.('[data-sample]') ?? e.target.querySelector?.(':scope > [data-sample]') ?? null;
+  });
 document.addEventListener('keydown', (event) => {
-  if (event.ctrlKey || event.metaKey || event.isComposing || event.repeat || document.querySelector('dialog[open]')) return;
+  if (event.ctrlKey || event.metaKey || event.isComposing || event.repeat
+      || document.querySelector('dialog[open]')) return;
   const letter = event.key.toLowerCase();
   let used = true;
   if (event.key === '?') help();
   else if (event.key === 'Backspace') undo();
   else if (event.key === 'Escape' && state.view !== 'answer') open_view('answer');
-  else if (letter === 'z') pointed?.isConnected ? enlarge(Number(pointed.dataset.sample)) : state.shown && enlarge(state.shown.card.template);
+  else if (letter === 'z') pointed?.isConnected ? enlarge(Number(pointed.dataset.sample))
+      : state.shown && enlarge(state.shown.card.template);
   else if (letter === 'm') open_view('mine');
   else if (letter === 'p') open_view('board');
   else used = state.view === 'answer' && state.shown !== null && state.shown.made.press(event);
   if (used) event.preventDefault();
 });
 // Space acts on the card even when a button has the focus.
-document.addEventListener('keyup', (event) => { if (event.key === ' ' && state.view === 'answer') event.preventDefault(); });
+document.addEventListener('keyup', (event) => {
+  if (event.key === ' ' && state.view === 'answer') event.preventDefault();
+});
 
 document.title = TEXT.title;
 const keys = document.getElementById('keys');

@@ -1,7 +1,8 @@
 // cards: one question on the screen: a single picture with buttons, or a grid of tiles to mark.
 //
-// A card is {query, kind, template, members, examples, ticket, class?, node?, answers?, replaces?}. When it is filled in, done(verdicts)
-// gets [[member, verdict]…]. A verdict means "the same as the template", so a tile marked in an outliers grid is a no.
+// A card is {query, kind, template, members, examples, ticket, class?, node?, answers?, replaces?}. When it is filled
+// in, done(verdicts) gets [[member, verdict]…]. A verdict means "the same as the template", so a tile marked in an
+// outliers grid is a no.
 import {TEXT} from '/texts.js';
 import {enlarge, h, key, picture} from '/dom.js';
 
@@ -25,8 +26,11 @@ function heading(card, kind, own) {
 function template_side(card) {
   if (card.template < 0) return h('div', {class: 'side'});
   return h('div', {class: 'side'},
-    h('div', {class: 'template'}, h('p', {}, (card.kind === 'coarse' ? TEXT.template_coarse : TEXT.template)(card.class)), zoomable(card.template)),
-    card.examples?.length ? h('div', {}, h('p', {}, TEXT.examples), h('div', {class: 'examples'}, card.examples.map((id) => zoomable(id)))) : null);
+    h('div', {class: 'template'},
+        h('p', {}, (card.kind === 'coarse' ? TEXT.template_coarse : TEXT.template)(card.class)),
+        zoomable(card.template)),
+    card.examples?.length ? h('div', {}, h('p', {}, TEXT.examples),
+        h('div', {class: 'examples'}, card.examples.map((id) => zoomable(id)))) : null);
 }
 
 function zoomable(id) {
@@ -50,10 +54,13 @@ class Single {
     this.element = h('section', {},
       heading(card, kind, own),
       h('div', {class: 'card pair'}, template_side(card),
-        h('div', {class: 'side'}, h('div', {class: 'template other'}, h('p', {}, own ? TEXT.candidate_own : TEXT.candidate), zoomable(card.members[0])))),
+        h('div', {class: 'side'}, h('div', {class: 'template other'},
+            h('p', {}, own ? TEXT.candidate_own : TEXT.candidate), zoomable(card.members[0])))),
       h('div', {class: 'actions'},
-        action(plain ? TEXT.say.yes_plain : TEXT.say.yes, 'Y', say('yes'), true), action(plain ? TEXT.say.no_plain : TEXT.say.no, 'N', say('no'), true),
-        action(TEXT.say.unsure, 'U', say('unsure')), action(TEXT.say.skip, 'S', say('skip')), action(TEXT.say.broken, 'B', say('broken')),
+        action(plain ? TEXT.say.yes_plain : TEXT.say.yes, 'Y', say('yes'), true),
+        action(plain ? TEXT.say.no_plain : TEXT.say.no, 'N', say('no'), true),
+        action(TEXT.say.unsure, 'U', say('unsure')), action(TEXT.say.skip, 'S', say('skip')),
+        action(TEXT.say.broken, 'B', say('broken')),
         action(TEXT.say.undo, '⌫', undo)));
   }
 
@@ -82,13 +89,15 @@ class Grid {
       heading(card, card.kind, own),
       h('div', {class: 'card'}, template_side(card), this.grid),
       h('div', {class: 'actions'},
-        action(TEXT.say.done, 'Space', () => this.submit(), true), action(TEXT.say.all_unsure, 'U', () => this.all('unsure')),
+        action(TEXT.say.done, 'Space', () => this.submit(), true),
+        action(TEXT.say.all_unsure, 'U', () => this.all('unsure')),
         action(TEXT.say.skip, 'X', () => this.all('skip')), action(TEXT.say.undo, '⌫', undo)));
   }
 
   make_tile(id, n) {
     const tile = h('button', {type: 'button', class: 'tile', 'data-index': n},
-      picture(id, {alt: '', broken: () => this.set(n, 'broken')}), TILE_KEYS[n] ? h('kbd', {class: 'key', 'aria-hidden': 'true'}, TILE_KEYS[n].toUpperCase()) : null,
+      picture(id, {alt: '', broken: () => this.set(n, 'broken')}),
+      TILE_KEYS[n] ? h('kbd', {class: 'key', 'aria-hidden': 'true'}, TILE_KEYS[n].toUpperCase()) : null,
       h('span', {class: 'mark', 'aria-hidden': 'true'}));
     tile.addEventListener('dblclick', () => enlarge(id));
     // A click without a pointer: Enter, or a screen reader.
@@ -106,7 +115,9 @@ class Grid {
 
   set(n, state) { if (this.tiles[n]) this.describe(this.tiles[n], n, state); }
   toggle(n, state) { this.set(n, this.tiles[n].dataset.state === state ? 'plain' : state); }
-  state_of(verdict) { return verdict === this.marked_means ? 'marked' : verdict === 'unsure' || verdict === 'broken' ? verdict : 'plain'; }
+  state_of(verdict) {
+    return verdict === this.marked_means ? 'marked' : verdict === 'unsure' || verdict === 'broken' ? verdict : 'plain';
+  }
 
   begin(event) {
     const tile = event.target.closest('.tile');
@@ -145,7 +156,9 @@ class Grid {
     this.done(this.card.members.map((id, n) => [id, verdict[this.tiles[n].dataset.state]]));
   }
 
-  all(verdict) { this.done(this.card.members.map((id, n) => [id, this.tiles[n].dataset.state === 'broken' ? 'broken' : verdict])); }
+  all(verdict) {
+    this.done(this.card.members.map((id, n) => [id, this.tiles[n].dataset.state === 'broken' ? 'broken' : verdict]));
+  }
 
   press(event) {
     const letter = event.key.toLowerCase();

@@ -6,7 +6,8 @@ export function h(tag, props = {}, ...children) {
   for (const [name, value] of Object.entries(props)) {
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
     else if (name === 'class') element.className = value;
-    else if (value !== undefined && value !== null && value !== false) element.setAttribute(name, value === true ? '' : value);
+    else if (value !== undefined && value !== null && value !== false)
+      element.setAttribute(name, value === true ? '' : value);
   }
   element.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
   return element;
@@ -38,8 +39,8 @@ const RETRY = 2000;   // milliseconds
 // Finds out why an image failed: an img element gives no reason.
 const status_of = (src) => fetch(src, {method: 'HEAD', credentials: 'same-origin'}).then((r) => r.status, () => 0);
 
-// broken(): called when the stored bytes are not a picture. A missing picture is shown by its number. After a lost connection
-// the picture is requested again.
+// broken(): called when the stored bytes are not a picture. A missing picture is shown by its number. After a lost
+// connection the picture is requested again.
 export function picture(id, {alt = TEXT.picture(id), full = false, broken = null} = {}) {
   const box = h('span', {class: 'pic', 'data-sample': id});
   const numbered = (text) => box.replaceChildren(h('span', {class: 'number', role: 'img', 'aria-label': alt}, text));
@@ -67,7 +68,8 @@ export function picture(id, {alt = TEXT.picture(id), full = false, broken = null
 
 export function enlarge(id) {
   const dialog = document.getElementById('large');
-  dialog.replaceChildren(picture(id, {full: true}), h('button', {type: 'button', onclick: () => dialog.close()}, TEXT.close));
+  dialog.replaceChildren(picture(id, {full: true}),
+      h('button', {type: 'button', onclick: () => dialog.close()}, TEXT.close));
   dialog.showModal();
 }
 

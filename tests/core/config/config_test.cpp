@@ -314,7 +314,7 @@ TEST_F(ConfigTest, DifferingKeys) {
   EXPECT_EQ(b.differing_keys(a), a.differing_keys(b));
 }
 
-// ---- keys that were renamed ------------------------------------------------------------------------------------------
+// ---- keys that were renamed -----------------------------------------------------------------------------------------
 
 // A value that the key may have and does not have by default.
 std::string other_value(const KeySpec& key) {

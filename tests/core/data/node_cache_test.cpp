@@ -1,4 +1,4 @@
-// node_cache: copies equal their sources, are made once, are checked when they are met again, and are whole when they are seen.
+// node_cache: copies equal their sources, are made once, are checked when they are used again, and are never partial.
 #include "core/data/node_cache.h"
 
 #include <gtest/gtest.h>

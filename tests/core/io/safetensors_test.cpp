@@ -1,4 +1,4 @@
-// safetensors: round trip of every type; the format byte by byte; a corpus of malformed files, each refused with a reason.
+// safetensors: round trip of every type; the format byte by byte; malformed files, each refused with a reason.
 #include "core/io/safetensors.h"
 
 #include <ATen/CPUGeneratorImpl.h>

@@ -14,7 +14,6 @@
 #include "core/label/users.h"
 #include "core/oracle/ledger/answer_lines.h"
 #include "kernels/base/error.h"
-#include "launch/label/gold.h"
 #include "tests/killed_at_write.h"
 #include "tests/test_folder.h"
 
@@ -343,7 +342,7 @@ TEST(LabelBeside, GoldIsNotHandedOn) {
   std::string lines;
   for (const oracle::Query& q : job.open_queries()) lines += oracle::question_line(q);
   io::write_file_atomically(folder / "questions.jsonl", lines);
-  for (int k = 0; k < 2; ++k) launch::add_gold(copy, Writer::job, 1, 2, {0, 0, 1, 1}, 1);  // started twice
+  for (int k = 0; k < 2; ++k) add_gold_questions(copy, Writer::job, 1, 2, {0, 0, 1, 1}, 1);  // started twice
   AnswerServiceOptions options;
   options.writer = Writer::job;
   options.gold_every = 1;

@@ -1,4 +1,4 @@
-// label_stats: what follows from the answers so far: answered and inferred pairs, contradictions with their chain, the consensus.
+// label_stats: what follows from the answers so far: answered and inferred pairs, contradictions, the consensus.
 #include "core/label/label_stats.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// oracle_cases: data sets whose classes lie on the corners of a simplex, and decisions of single answers, for the tests of oracles.
+// oracle_cases: data sets whose classes lie on the corners of a simplex, and decisions of single answers, for tests.
 #pragma once
 
 #include <ATen/core/Tensor.h>

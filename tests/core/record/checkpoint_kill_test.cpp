@@ -1,7 +1,7 @@
-// checkpoint_kill: writers killed with SIGKILL at random moments; what was said to be complete loads, whole, every time.
+// checkpoint_kill: writers killed with SIGKILL at random moments; what was said to be complete loads every time.
 //
-// Two processes write the files of a checkpoint, as two ranks do, and the first one completes it when the second has said
-// that it is done. Both are killed, or one of them first. PAL_KILLS sets how often (200).
+// Two processes write the files of a checkpoint, as two ranks do, and the first one completes it when the second has
+// said that it is done. Both are killed, or one of them first. PAL_KILLS sets how often (200).
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>

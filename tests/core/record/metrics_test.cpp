@@ -2,14 +2,18 @@
 #include "core/record/metrics.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/io/file_handle.h"
 #include "core/io/files.h"
 #include "core/io/sha256.h"
+#include "core/record/run_lock.h"
 #include "kernels/base/error.h"
 #include "tests/test_folder.h"
 
@@ -54,7 +58,8 @@ TEST_F(Metrics, LinesHaveTheFieldsOfTheContract) {
   first[0].erase("memory_mb");
   EXPECT_EQ(first[0],
             nlohmann::json::parse(R"({"step":1,"epoch":0.5,"loss":1.25,"terms":{"invariance":1.0,"variance":null},
-    "lr":0.1,"images_per_s":1000.0,"graph_version":3,"queries":4,"cost":5.0,"effective_rank":null,"sync_ms":2.5,"sync_hidden":0.75})"));
+    "lr":0.1,"images_per_s":1000.0,"graph_version":3,"queries":4,"cost":5.0,"effective_rank":null,"sync_ms":2.5,
+    "sync_hidden":0.75})"));
   writer.finish(2, "abc", 1.5);
   EXPECT_EQ(lines().back(), nlohmann::json::parse(R"({"step":2,"done":true,"weights_sha256":"abc","seconds":1.5})"));
 }
@@ -117,6 +122,31 @@ TEST_F(Metrics, FilesAreReplacedWholeOrNotAtAll) {
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full")) << "a device is not replaced by a file";
   EXPECT_NE(said([&] { io::read_whole_file(folder_ / "none"); }).find("cannot read"), std::string::npos);
   EXPECT_NE(said([&] { MetricsWriter(folder_ / "none/m.jsonl", 0); }).find("cannot write"), std::string::npos);
+}
+
+// In a folder that others may write to, a temporary name may be a link to another file.
+TEST_F(Metrics, TemporaryFilesAreNeverLinksToOthers) {
+  const std::string file = folder_ / "a", other = folder_ / "other";
+  const std::string process = std::to_string(getpid());
+  io::write_file_atomically(other, "of another");
+  std::filesystem::create_symlink(other, file + ".tmp" + process);
+  io::write_file_atomically(file, "mine");
+  std::filesystem::create_symlink(other, file + ".partial-" + process + "-0");
+  {
+    io::PartialFile partial(file);
+    EXPECT_TRUE(partial.path().ends_with("-1"));
+    std::filesystem::remove(partial.path());
+    std::filesystem::create_symlink(other, partial.path());  // between the two calls
+    EXPECT_THROW(io::FileHandle::create(partial.path(), file), Error);
+  }
+  EXPECT_EQ(io::read_whole_file(other), "of another");
+  EXPECT_EQ(io::read_whole_file(file), "mine");
+}
+
+// A pipe in place of the lock does not block `pal runs`.
+TEST_F(Metrics, ALockThatIsAPipeIsNotWaitedFor) {
+  ASSERT_EQ(mkfifo((folder_ / "lock").c_str(), 0600), 0);
+  EXPECT_FALSE(RunLock::held(folder_.path()));
 }
 
 }  // namespace

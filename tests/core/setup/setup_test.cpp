@@ -178,7 +178,7 @@ TEST(Setup, EdgeSamplesWhereAllAreKnownAndSeldomMeet) {
   EXPECT_EQ(edge_samples_of({"graph.kind=table", "train.global_batch=64"}, 1000, 250), 0);  // a class has weight 0
 }
 
-// Every choice of every key has a value in its struct: a name that the table of keys has and the struct does not throws.
+// Every choice of every key has a value in its struct: a name of the table of keys that the struct lacks throws.
 TEST(RunSpec, EveryChoiceIsRead) {
   for (const config::KeySpec& key : config::config_keys()) {
     for (const std::string& choice : key.choices) {
@@ -223,6 +223,24 @@ TEST(RunSpec, ChoicesAndListsReachTheirStructs) {
   EXPECT_EQ(spec.augment.crop_scale.max, 0.5);
   EXPECT_EQ(spec.loss.self_loops, graph::SelfLoops::on);
   EXPECT_EQ(spec.oracle.limits.questions, 12);
+}
+
+// 25/25/1 with 16 columns collapses on CIFAR-10 within 50 steps; wide projectors, larger weights and views alone do
+// not.
+TEST(RunSpec, WeightsThatCollapseOnLabelsAreNamed) {
+  const std::string narrow = "model.projector=[64, 16]", labels = "graph.kind=supervised";
+  const std::string sentence = collapse_warning(spec_of({narrow, labels}));
+  EXPECT_NE(sentence.find("16 columns"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("try loss.variance=50 loss.covariance=10"), std::string::npos) << sentence;
+  EXPECT_NE(collapse_warning(spec_of({narrow, "graph.kind=mixed"})), "");
+  for (const std::vector<std::string>& fine : {std::vector<std::string>{narrow},
+                                               {labels},
+                                               {narrow, "graph.kind=mixed", "graph.labeled_fraction=0.01"},
+                                               {narrow, labels, "loss.variance=50", "loss.covariance=10"},
+                                               {narrow, labels, "loss.kind=simclr"},
+                                               {"model.projector=[256, 128]", labels}}) {
+    EXPECT_EQ(collapse_warning(spec_of(fine)), "") << fine.back();
+  }
 }
 
 }  // namespace

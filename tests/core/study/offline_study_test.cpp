@@ -264,7 +264,7 @@ TEST(Study, ImpliesWhatTheCaptchaOfTheKernelExperimentsFills) {
   }
 }
 
-// Both play on their own until they know every class of every point: the same graph, for about the same number of questions.
+// Both play on their own until they know every class of every point: the same graph, for about as many questions.
 TEST(Study, EndsWhereTheCaptchaOfTheKernelExperimentsEnds) {
   double theirs = 0, ours = 0;
   for (uint64_t seed = 0; seed < 10; ++seed) {

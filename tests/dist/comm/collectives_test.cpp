@@ -54,7 +54,7 @@ TEST_P(Collectives, AllReduce) {
   }
 }
 
-// The communicator whose waits sleep has a way of its own for large sums: of one block, of several, and of uneven slices.
+// The communicator whose waits sleep has its own path for large sums: of one block, of several, and of uneven slices.
 TEST_P(Collectives, LargeSums) {
   for (int64_t rows : {(1 << 18) / 3, (1 << 21) / 3 + 1, 1'500'001}) {
     at::Tensor sum = given(r, rows, type);

@@ -1,5 +1,5 @@
-// device_comm: gradient buckets over a communicator that enqueues, as NCCL's does: here one that is late on purpose, whose
-// sums are made when they are joined and not before. And how a flight log shows what is enqueued and not done.
+// device_comm: gradient buckets over a communicator that enqueues, as NCCL's does: here one that is late on purpose,
+// whose sums are made when they are joined and not before. And how a flight log shows what is enqueued and not done.
 #include "dist/comm/device_comm.h"
 
 #include <ATen/TensorOperators.h>

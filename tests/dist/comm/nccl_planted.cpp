@@ -1,6 +1,6 @@
 // nccl_planted: a mistake in the use of NCCL, or its clean twin: nccl_planted CASE clean|bug, as two or more ranks.
 //
-// Exit 0: right numbers; 3: NCCL refused, its words on stdout; 4: wrong numbers; else the exit code of the error thrown.
+// Exit 0: right numbers; 3: NCCL refused, its words on stdout; 4: wrong numbers; else the exit code of the error.
 // The cases above the line call NCCL themselves, to show what the stand-in sees; those below go through NcclChannel.
 #include <csignal>
 #include <cstdio>

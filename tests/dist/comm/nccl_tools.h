@@ -1,5 +1,5 @@
-// nccl_tools: device buffers that are filled and read in a stream, and what each rank gives: small integers, whose sums are
-// exact in every type.
+// nccl_tools: device buffers that are filled and read in a stream, and what each rank gives: small integers, whose sums
+// are exact in every type.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,4 @@
-// scale_model_test: collectives against their closed forms, a step by hand, checkpoints, cluster files, published points.
+// scale_model_test: collectives against their closed forms, a step by hand, checkpoints, cluster files, known points.
 #include "dist/scale/scale_model.h"
 
 #include <gtest/gtest.h>

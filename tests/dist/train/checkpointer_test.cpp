@@ -1,4 +1,4 @@
-// checkpointer: what was the state at save() is on disk after drain(), whoever wrote it; a failing write costs one checkpoint.
+// checkpointer: what was the state at save() is on disk after drain(); a failing write costs one checkpoint.
 #include "dist/train/checkpointer.h"
 
 #include <ATen/TensorOperators.h>
@@ -37,7 +37,7 @@ class Saved : public testing::Test {
   }
   static comm::Comm& comm() { return test_world().control(); }
 
-  // 5 MB of weights and as much momentum, cut small, so that two and more ranks share the work; one weight lies channels-last.
+  // 5 MB of weights and as much momentum, cut small, so that several ranks share the work; one is channels-last.
   Checkpointer::Groups state() {
     ops::NamedTensors model = {
         {"conv",

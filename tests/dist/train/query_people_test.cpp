@@ -1,4 +1,4 @@
-// query_people: answers of people, by files: when they take effect, what is taken back, votes, and the rules that end the questions.
+// query_people: answers of people, by files: when they take effect, undo, votes, and the rules that stop the questions.
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace pal::dist {
 namespace {
 
-// Users: answers take effect in the round after they came, at the same step again when the run is repeated from the ledger.
+// Users: answers take effect in the round after they came, at the same step when the run is repeated from the ledger.
 TEST_F(Rounds, AnswersOfPeopleTakeEffectWhenTheyAreIn) {
   spec = with({"oracle.labeler=exchange"});
   graph::GraphStore store(kN);
@@ -138,8 +138,8 @@ TEST_F(Rounds, AnUndoneAnswerLeavesTheGraph) {
   expect_the_same_from(17, 41, store.fingerprint());
 }
 
-// A tenth of the answers is wrong. With three votes and repeats where answers contradict, fewer relations are wrong than with
-// one answer each, and a restart gives the same graph.
+// A tenth of the answers is wrong. With three votes and repeats where answers contradict, fewer relations are wrong
+// than with one answer each, and a restart gives the same graph.
 TEST_F(Rounds, VotesAndRepeatsMendWrongAnswers) {
   const auto wrong_share = [&](const graph::GraphStore& store) {
     int64_t wrong = 0, all = 0;

@@ -1,4 +1,4 @@
-// query_round: the message survives its coding, every rank holds the same graph, also after a restart, and all choose together.
+// query_round: the message survives its coding, every rank has the same graph, also restarted; all choose together.
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -178,8 +178,8 @@ TEST_F(Rounds, ARankEmbedsItsOwnSliceOfThePool) {
   EXPECT_LE(embedded, 2 * (kN / world.size() + 1));
 }
 
-// One step of deduction: with wrong answers the graph is the same on every rank, at the same steps after a restart; and two samples
-// are wrongly taken for alike only if one of them was answered about wrongly, where all that follows spoils others, too.
+// One step of deduction: with wrong answers the graph is the same on every rank, also after a restart; and two samples
+// are wrongly alike only if an answer about one of them was wrong, whereas longer chains make others wrong, too.
 TEST_F(Rounds, OneStepOfDeductionHoldsWrongAnswersAndRestarts) {
   const auto spoilt_by_others = [&](const graph::GraphStore& store) {
     std::set<int64_t> wrong;

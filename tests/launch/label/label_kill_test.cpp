@@ -1,8 +1,8 @@
-// label_kill: the page's server killed with SIGKILL at random moments while people post: what was acknowledged is there,
-// nothing is there twice. PAL_KILLS sets how often (10).
+// label_kill: the page's server killed with SIGKILL at random moments while people post: what was acknowledged is
+// there, nothing is there twice. PAL_KILLS sets how often (10).
 //
-// The test itself has one thread and forks: servers, one after the other, and a process of people, who post each card until
-// it is acknowledged and then say so on a pipe.
+// The test itself has one thread and forks: servers, one after the other, and a process of people, who post each card
+// until it is acknowledged and then say so on a pipe.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>

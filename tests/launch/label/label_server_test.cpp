@@ -109,6 +109,47 @@ TEST_F(LabelServerTest, OnlyAPostHasABodyAndOfOneLength) {
   EXPECT_TRUE(t.ledger.all_answers().empty());
 }
 
+// Lines that httplib skips, and in which a proxy may read the length of a body.
+TEST_F(LabelServerTest, AHeadThatCanBeReadInTwoWaysIsRefused) {
+  const std::string hidden = "GET /api/mine HTTP/1.1\r\n" + headers() + "\r\n", size = std::to_string(hidden.size());
+  for (const std::string& line :
+       {"Content-Length : " + size, "Content-Length\t: " + size, " Content-Length: " + size,
+        "X: y\r\n Content-Length: " + size, "Content-Length:\r\n " + size, "X: y\nContent-Length: " + size,
+        "X: y\rContent-Length: " + size, std::string("Transfer-Encoding : chunked"), "Content-Length", ": " + size}) {
+    Wire wire(server.port());
+    wire.send("GET /api/standing HTTP/1.1\r\n" + headers() + line + "\r\n\r\n" + hidden);
+    const std::string all = wire.read(3);
+    EXPECT_EQ(status(all), 400) << line << all;
+    EXPECT_EQ(all.find("HTTP/1.1", 5), std::string::npos) << line << all;
+    EXPECT_TRUE(wire.closed);
+  }
+  for (const char* length : {"+2", "2 2", "0x2", "-2"}) {
+    Wire wire(server.port());
+    wire.send("POST /api/answer HTTP/1.1\r\n" + headers() + "Content-Length: " + length + "\r\n\r\n{}" + hidden);
+    EXPECT_EQ(status(wire.read(3)), 400) << length;
+    EXPECT_TRUE(wire.closed);
+  }
+}
+
+// After "100 Continue" a refusal closes the connection, too: its body may be unread.
+TEST_F(LabelServerTest, ARefusalAfterContinueCloses) {
+  const std::string hidden = "GET /api/mine HTTP/1.1\r\n" + headers() + "\r\n";
+  Wire wire(server.port());
+  wire.send("POST /api/answer HTTP/1.1\r\n" + headers() + "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}" +
+            hidden);
+  const std::string all = wire.read(3);
+  EXPECT_NE(all.find("HTTP/1.1 400"), std::string::npos) << all;
+  EXPECT_EQ(all.find("HTTP/1.1 200"), std::string::npos) << all;
+  EXPECT_TRUE(wire.closed);
+}
+
+TEST_F(LabelServerTest, ManyRangesDoNotMultiplyAFile) {
+  std::string ranges = "Range: bytes=0-";
+  for (int k = 0; k < 500; ++k) ranges += ",0-";
+  EXPECT_EQ(status(ask("GET / HTTP/1.1\r\n" + ranges + "\r\n")), 400);
+  EXPECT_EQ(status(ask("GET / HTTP/1.1\r\nRange: bytes=0-4\r\n")), 206);
+}
+
 TEST_F(LabelServerTest, OnlyJsonIsRead) {
   for (const char* type : {"multipart/form-data; boundary=x", "multipart/form-data", "text/plain",
                            "application/x-www-form-urlencoded", ""}) {

@@ -99,6 +99,18 @@ TEST(SlurmScript, AsksForWhatTheSiteWants) {
   EXPECT_TRUE(has(by_mpirun, "mpirun -np 16 --map-by ppr:8:node")) << by_mpirun;
 }
 
+TEST(SlurmScript, SbatchReadsNamesAsTheyAre) {
+  SlurmJob job = two_nodes();
+  job.name = "it's";
+  job.log_dir = "/a b#c\"d\\e";
+  Site site;
+  site.constraint = "a100&ib";
+  const std::string script = sbatch_script(job, site);
+  for (const char* part : {"#SBATCH --job-name=\"it's\"\n", "#SBATCH --constraint=\"a100&ib\"\n",
+                           "#SBATCH --output=\"/a b#c\\\"d\\\\e/slurm-%j.log\"\n"})
+    EXPECT_TRUE(has(script, part)) << part << "\n" << script;
+}
+
 TEST(SlurmScript, ALineBreakInANameIsRefused) {
   const std::string evil = "nl\ntouch PWN;#";
   for (std::string SlurmJob::*name : {&SlurmJob::name, &SlurmJob::config, &SlurmJob::log_dir, &SlurmJob::working_dir}) {

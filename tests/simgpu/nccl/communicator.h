@@ -2,8 +2,8 @@
 //
 // A launch is a list of operations (of a group, or one). It becomes a host function of its CUDA stream: when the stream
 // comes to it, the ranks first tell each other what they launched and compare, then the data goes. A difference between
-// ranks, a buffer that changes under way and every misuse is an error with a sentence on stderr; the launch then hangs, as
-// it would, until the communicator is aborted.
+// ranks, a buffer that changes under way and every misuse is an error with a sentence on stderr; the launch then hangs,
+// as it would, until the communicator is aborted.
 // A non-blocking communicator really is one: a launch reaches its stream only when its state has been asked for.
 // Thread: the caller's, threads of the CUDA runtime, and whoever asks or aborts.
 #pragma once

@@ -1,5 +1,5 @@
-// nvjpeg_decoder on the stand-ins of the CUDA runtime and of nvJPEG: whole decodes and crops, what is left to libjpeg, memory
-// that is used again, errors; and the real library, as far as it goes without a GPU.
+// nvjpeg_decoder on the stand-ins of the CUDA runtime and of nvJPEG: whole decodes and crops, what is left to libjpeg,
+// memory that is used again, errors; and the real library, as far as it goes without a GPU.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>

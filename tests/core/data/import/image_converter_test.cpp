@@ -1,4 +1,4 @@
-// image_converter: every odd file is copied, converted or left out, with its reason; pictures are turned and made smaller rightly.
+// image_converter: every odd file is copied, converted or left out, with its reason; pictures are turned and scaled.
 #include "core/data/import/image_converter.h"
 
 #include <gtest/gtest.h>
@@ -357,6 +357,8 @@ TEST(Taxonomy, FromWordNet) {
   EXPECT_TRUE(contains(error_of(Exit::data, [] { read_taxonomy("wordnet", {"n01440765"}); }), "not a noun of "));
   EXPECT_TRUE(contains(error_of(Exit::data, [] { read_taxonomy("wordnet", {"tench"}); }), "not a noun of "));
   EXPECT_TRUE(contains(error_of(Exit::data, [] { read_taxonomy("wordnet:/nowhere", {"n01440764"}); }), "wordnet-base"));
+  EXPECT_TRUE(
+      contains(error_of(Exit::data, [] { read_taxonomy("wordnet:/dev/zero", {"n01440764"}); }), "regular file"));
 }
 
 }  // namespace

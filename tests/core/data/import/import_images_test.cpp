@@ -93,15 +93,15 @@ TEST_F(ImportImages, AFolderOfClasses) {
   const ImportReport report = import_folder(options("src"));
   EXPECT_EQ(made(), (std::vector<std::string>{"x-quarantine.csv", "x.h5"}));
   const auto data = Dataset::open(folder_ / "out/x.h5");
-  ASSERT_EQ(data->size(), 4);
+  ASSERT_EQ(data->size(), 5);
   EXPECT_EQ(data->classes(), (std::vector<std::string>{"a", "a-c", "b"}));
-  EXPECT_EQ(data->labels(), (std::vector<int64_t>{0, 1, 2, 2}));
-  EXPECT_EQ(data->id(1), "a-c/deep/er/z.jpg");
-  EXPECT_EQ(sample(*data, 0), noise_jpeg(5));
-  EXPECT_EQ(sample(*data, 2), noise_jpeg(2));
+  EXPECT_EQ(data->labels(), (std::vector<int64_t>{-1, 0, 1, 2, 2}));
+  EXPECT_EQ(data->id(2), "a-c/deep/er/z.jpg");
+  EXPECT_EQ(sample(*data, 1), noise_jpeg(5));
+  EXPECT_EQ(sample(*data, 3), noise_jpeg(2));
   EXPECT_EQ(report.left_out, 1);
   EXPECT_EQ(report.ignored.at("*.txt"), 1);
-  EXPECT_EQ(report.ignored.at("images outside of class folders"), 1);
+  EXPECT_EQ(report.notes, std::vector<std::string>{"images outside of class folders: 1; they have no label"});
   EXPECT_TRUE(contains(read_file(folder_ / "out/x-quarantine.csv"), "\na/cut.jpg,cut JPEG file"));
   EXPECT_TRUE(contains(error_of(Exit::usage, [&] { import_folder(options("src")); }), "the output exists already"));
   EXPECT_EQ(made().size(), 2u);
@@ -417,6 +417,15 @@ TEST_F(ImportImages, OneImportAtATime) {
   };
   import_folder(o);
   EXPECT_TRUE(contains(error, "another import is writing to this folder")) << error;
+}
+
+TEST_F(ImportImages, AJournalThatIsALinkIsRefused) {
+  write("src/a/1.jpg", noise_jpeg(1));
+  write_file(folder_ / "other", "of another");
+  fs::create_directories(folder_ / "out/x.h5.importing");
+  fs::create_symlink(folder_ / "other", folder_ / "out/x.h5.importing/journal");
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { import_folder(options("src")); }), "journal cannot be written"));
+  EXPECT_EQ(read_file(folder_ / "other"), "of another");
 }
 
 }  // namespace

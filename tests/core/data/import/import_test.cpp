@@ -2,6 +2,7 @@
 #include "core/data/import/import.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <fstream>
@@ -315,6 +316,8 @@ TEST_F(Import, Cifar10) {
   EXPECT_TRUE(contains(error(), "data_batch_2.bin: No such file")) << error();
   fs::remove(file("batches.meta.txt"));
   EXPECT_TRUE(contains(error(), "batches.meta.txt")) << error();
+  ASSERT_EQ(mkfifo(file("batches.meta.txt").c_str(), 0600), 0);
+  EXPECT_TRUE(contains(error(), "it is a pipe")) << error();
   fs::remove(file("data_batch_1.bin"));
   EXPECT_TRUE(contains(error(), "does not hold: data_batch_1.bin")) << error();
   EXPECT_EQ(made(), (std::vector<std::string>{"x-test.h5", "x.h5", "y-test.h5", "y.h5"}));

@@ -60,8 +60,8 @@ TEST(JpegLoader, EqualsAWholeDecodeForAnyRanksAndThreads) {
   }
 }
 
-// Where a crop has at least twice the pixels of its view, decoding at a reduced size is another low pass than the triangle
-// of the resize. Stated tolerance: 1.5/255 on average, 12/255 for all but one pixel in a hundred (of pictures with noise).
+// Where a crop has at least twice the pixels of its view, decoding at a reduced size is another low pass than the
+// triangle of the resize. Stated tolerance: 1.5/255 on average, 12/255 for 99 of 100 pixels (of pictures with noise).
 TEST(JpegLoader, ReducedDecodesStayWithinTheirTolerance) {
   const auto data = std::make_shared<JpegDataset>(24, 100, 300, 5);
   LoaderOptions o = jpeg_options(24, 24, Decode::scaled);
@@ -120,8 +120,8 @@ TEST(JpegLoader, SmallViewsBesideLargeOnes) {
             1e-6);
 }
 
-// The way of a GPU, on this device: workers only decode, next() renders. The same bits, also where parts find no room in the
-// step's buffer (views of 8 pixels of whole decodes), and with small views.
+// The way of a GPU, on this device: workers only decode, next() renders. The same bits, also where parts find no room
+// in the step's buffer (views of 8 pixels of whole decodes), and with small views.
 TEST(JpegLoader, ADeviceThatRendersGivesTheSameBits) {
   const auto data = std::make_shared<JpegDataset>(30, 40, 120, 41);
   for (const auto& [size, decode] : {std::pair{32, Decode::scaled}, std::pair{8, Decode::full}}) {
@@ -178,8 +178,8 @@ class MemoryDecoder final : public DeviceDecoder {
   };
 };
 
-// The way of nvJPEG: images that the device finishes beside those that libjpeg decoded (with room for them, and without). The
-// same bits as the workers', and every image is counted.
+// The way of nvJPEG: images that the device finishes beside those that libjpeg decoded (with room for them, and
+// without). The same bits as the workers', and every image is counted.
 TEST(JpegLoader, ADeviceThatDecodesGivesTheSameBits) {
   const auto data = std::make_shared<JpegDataset>(40, 40, 120, 43);
   for (const int size : {32, 8}) {

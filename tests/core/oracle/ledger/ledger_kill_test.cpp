@@ -1,8 +1,8 @@
-// ledger_kill: a run's writer and people who hand in answers, killed with SIGKILL at random moments: nothing is lost, nothing
-// is asked twice, nothing counts twice. PAL_KILLS sets how often (200).
+// ledger_kill: a run's writer and people who hand in answers, killed with SIGKILL at random moments: nothing is lost,
+// nothing is asked twice, nothing counts twice. PAL_KILLS sets how often (200).
 //
-// The writer does what a run does: it drains the inbox, answers what is open, asks new questions about pairs that were never
-// asked, and decides. Beside it a person hands in answers. Each says on a pipe what has returned.
+// The writer does what a run does: it drains the inbox, answers what is open, asks new questions about pairs that were
+// never asked, and decides. Beside it a person hands in answers. Each says on a pipe what has returned.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>

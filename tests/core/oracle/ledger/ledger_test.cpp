@@ -233,17 +233,18 @@ TEST_F(LedgerTest, BringsTheFirstSchemaToThisOne) {
     CREATE TABLE run(id TEXT NOT NULL, opened INTEGER NOT NULL);
     CREATE TABLE queries(id INTEGER PRIMARY KEY, kind TEXT NOT NULL, template INTEGER NOT NULL, sampler TEXT NOT NULL,
       round INTEGER NOT NULL, model_step INTEGER NOT NULL, asked_at REAL NOT NULL);
-    CREATE TABLE members(query INTEGER NOT NULL REFERENCES queries(id), sample INTEGER NOT NULL, position INTEGER NOT NULL,
-      PRIMARY KEY(query, sample)) WITHOUT ROWID;
+    CREATE TABLE members(query INTEGER NOT NULL REFERENCES queries(id), sample INTEGER NOT NULL,
+      position INTEGER NOT NULL, PRIMARY KEY(query, sample)) WITHOUT ROWID;
     CREATE TABLE answers(id INTEGER PRIMARY KEY, query INTEGER NOT NULL, i INTEGER NOT NULL, j INTEGER NOT NULL,
-      answer TEXT NOT NULL CHECK(answer IN ('same', 'different', 'unsure')), cost REAL NOT NULL, annotator TEXT NOT NULL,
-      answered_at REAL NOT NULL, effective_step INTEGER NOT NULL, superseded_by INTEGER REFERENCES answers(id),
-      FOREIGN KEY(query, j) REFERENCES members(query, sample));
+      answer TEXT NOT NULL CHECK(answer IN ('same', 'different', 'unsure')), cost REAL NOT NULL,
+      annotator TEXT NOT NULL, answered_at REAL NOT NULL, effective_step INTEGER NOT NULL,
+      superseded_by INTEGER REFERENCES answers(id), FOREIGN KEY(query, j) REFERENCES members(query, sample));
     CREATE UNIQUE INDEX one_answer ON answers(query, j) WHERE superseded_by IS NULL;
     INSERT INTO run VALUES ('run-a', 3);
     INSERT INTO queries VALUES (1, 'captcha', 7, 'captcha', 2, 50, 1e9);
     INSERT INTO members VALUES (1, 3, 0), (1, 4, 1), (1, 5, 2);
-    INSERT INTO answers VALUES (1, 1, 7, 3, 'different', 0.5, 'ann', 1e9, 100, NULL), (2, 1, 7, 4, 'same', 1, 'bob', 1e9, 100, NULL);
+    INSERT INTO answers VALUES (1, 1, 7, 3, 'different', 0.5, 'ann', 1e9, 100, NULL),
+      (2, 1, 7, 4, 'same', 1, 'bob', 1e9, 100, NULL);
     UPDATE answers SET superseded_by = 2 WHERE id = 1;
     INSERT INTO answers VALUES (3, 1, 7, 3, 'same', 0.5, 'ann', 1e9, 150, NULL);
     PRAGMA application_id = 1346456652;
@@ -355,6 +356,13 @@ TEST(WriterLeaseTest, IsTouched) {
     EXPECT_GT(fs::last_write_time(folder / "x.writer"), old);
   }
   EXPECT_FALSE(fs::exists(folder / "x.writer"));
+}
+
+TEST_F(LedgerTest, IsNotForEverybodyOnTheHost) {
+  const mode_t mask = umask(022);
+  { Ledger ledger(path_, "run-a"); }
+  umask(mask);
+  EXPECT_EQ(fs::status(path_).permissions(), static_cast<fs::perms>(0640));
 }
 
 TEST_F(LedgerTest, RefusesAReadOnlyFileAndFolder) {

@@ -1,5 +1,5 @@
-// round, choose_questions: the steps of a query round; a round without a question has a reason, and closed pairs are not
-// asked again.
+// round, choose_questions: the steps of a query round; a round without a question has a reason, and closed pairs are
+// not asked again.
 #include "core/oracle/round/choose_questions.h"
 
 #include <ATen/ops/ones.h>

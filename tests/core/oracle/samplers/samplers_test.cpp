@@ -363,7 +363,7 @@ TEST(Captcha, KnowsPriorsCentersAndOutliers) {
   EXPECT_GE(right, total * 95 / 100);
 }
 
-// A point that its likeliest class refused is asked on about until its class is known: else only easy ones become known.
+// A point that its likeliest class refused is asked about until its class is known: else only easy ones become known.
 TEST(Samplers, FinishWhatTheyBegan) {
   const std::vector<int64_t> labels = corner_labels(3000, 4);
   for (const char* name : {"captcha", "uncertainty", "typical", "k_center", "pruning", "gradients", "coarse"}) {

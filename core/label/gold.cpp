@@ -1,15 +1,15 @@
-#include "launch/label/gold.h"
-
+// gold: makes questions whose answers are known by labels.
 #include <algorithm>
 #include <map>
 
+#include "core/label/answer_service.h"
 #include "kernels/base/error.h"
 #include "kernels/base/philox.h"
 
-namespace pal::launch {
+namespace pal::label {
 
-void add_gold(oracle::Ledger& ledger, label::Writer writer, int64_t count, int64_t members,
-              const std::vector<int64_t>& labels, uint64_t seed) {
+void add_gold_questions(oracle::Ledger& ledger, Writer writer, int64_t count, int64_t members,
+                        const std::vector<int64_t>& labels, uint64_t seed) {
   std::map<int64_t, std::vector<int64_t>> by_class;
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] >= 0) by_class[labels[i]].push_back(static_cast<int64_t>(i));
@@ -20,8 +20,8 @@ void add_gold(oracle::Ledger& ledger, label::Writer writer, int64_t count, int64
   std::vector<std::vector<int64_t>> classes;
   for (auto& c : by_class) classes.push_back(std::move(c.second));
   const std::vector<oracle::Query> known = ledger.queries();
-  const auto have = std::count_if(known.begin(), known.end(),
-                                  [](const oracle::Query& q) { return q.sampler == label::kGoldSampler; });
+  const auto have =
+      std::count_if(known.begin(), known.end(), [](const oracle::Query& q) { return q.sampler == kGoldSampler; });
   std::vector<oracle::Query> queries;
   for (int64_t k = have; k < count; ++k) {
     Random random(seed, Purpose::oracle, uint64_t{0x901D}, static_cast<uint64_t>(k));
@@ -34,14 +34,14 @@ void add_gold(oracle::Ledger& ledger, label::Writer writer, int64_t count, int64
       if (sample != q.template_sample && !std::count(q.members.begin(), q.members.end(), sample))
         q.members.push_back(sample);
     }
-    q.sampler = label::kGoldSampler;
-    if (writer == label::Writer::job) q.id = label::kOwnGold + k;
+    q.sampler = kGoldSampler;
+    if (writer == Writer::job) q.id = kOwnGold + k;
     queries.push_back(std::move(q));
   }
-  if (writer == label::Writer::job)
+  if (writer == Writer::job)
     ledger.adopt(queries, 1);
   else if (!queries.empty())
-    ledger.record_queries(queries, {label::kGoldSampler, std::max<int64_t>(ledger.rounds() - 1, 0), 0, 1});
+    ledger.record_queries(queries, {kGoldSampler, std::max<int64_t>(ledger.rounds() - 1, 0), 0, 1});
 }
 
-}  // namespace pal::launch
+}  // namespace pal::label

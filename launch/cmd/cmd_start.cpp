@@ -1,0 +1,272 @@
+// cmd_start: pal start FOLDER: from a folder of pictures to a trained, evaluated encoder and the labeling page.
+//
+// Each stage is a command of this program, printed as a user would type it. A stage whose result is there is skipped,
+// so the same command resumes, and uses the answers that people gave since.
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/data/dataset.h"
+#include "core/eval/diagnostics.h"
+#include "core/io/files.h"
+#include "core/io/json.h"
+#include "core/oracle/ledger/inbox.h"
+#include "core/record/checkpoint_folder.h"
+#include "core/record/metrics_reader.h"
+#include "kernels/base/error.h"
+#include "launch/cli.h"
+#include "launch/commands.h"
+#include "launch/label/server.h"
+#include "launch/run/folder_run.h"
+#include "launch/run/run_summary.h"
+#include "launch/run/trained_run.h"
+#include "launch/terminal.h"
+
+namespace pal::launch {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+constexpr int64_t kMostPixelImages = 200'000;  // their pixels are held in memory
+constexpr int32_t kPixelSide = 32;
+
+struct Arguments {
+  FolderRun folder;
+  int64_t classes = 0;
+  bool no_label = false;
+};
+
+// Runs a stage; the exit code with which `pal start` ends, or 0.
+int stage(const FolderRun& folder, const Words& words) {
+  const CommandEnd end = run_pal(folder.program, words);
+  return end.code != 0 || end.stopped_by == 0 ? end.code : 128 + end.stopped_by;
+}
+
+// Answers that no training step has used yet.
+struct WaitingAnswers {
+  int64_t answers = 0;
+  int64_t rounds = 0;  // recorded in the ledger: answers take effect after them
+};
+WaitingAnswers waiting_answers(const std::string& run, int64_t trained) {
+  const std::string path = run + "/ledger.sqlite";
+  if (!fs::exists(path)) return {};
+  oracle::Ledger ledger(path, oracle::kAnyRun);
+  std::vector<std::string> warnings;
+  oracle::Inbox(run).drain(ledger, warnings);
+  for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
+  WaitingAnswers waiting{static_cast<int64_t>(ledger.to_decide().size()), ledger.rounds()};
+  for (const oracle::Decision& d : ledger.decisions()) waiting.answers += d.effective_step >= trained;
+  return waiting;
+}
+
+int64_t newest_step(const std::string& run) {
+  const std::vector<int64_t> steps = record::checkpoint_steps(run);
+  return steps.empty() ? -1 : steps.front();
+}
+
+// To the end of the run; of a finished one, further when answers wait for it.
+int train(const FolderRun& folder) {
+  const std::string run = folder.run();
+  const setup::RunSpec asked = setup::make_run_spec(config::Config::load(folder.config(), {}));
+  const int64_t done = newest_step(run);
+  const setup::RunSpec spec = done >= 0 ? run_spec(run) : asked;
+  Words words = {"train", folder.config()};
+  if (spec.train.steps) {
+    int64_t steps = std::max(*spec.train.steps, asked.train.steps.value_or(0));
+    if (done >= steps) {
+      const WaitingAnswers waiting = waiting_answers(run, done);
+      if (waiting.answers == 0) {
+        fmt::print("trained already: {} steps, and no new answers\n", done);
+        return 0;
+      }
+      const double seconds = seconds_per_step(summarize_run(run));
+      steps = std::max(done, waiting.rounds * spec.oracle.every) + steps_for(folder.minutes, seconds);
+      fmt::print("{} new answers: the run goes on to step {}\n", waiting.answers, steps);
+    }
+    if (steps != asked.train.steps) words.push_back("train.steps=" + std::to_string(steps));
+  }
+  words.insert(words.end(), {"--run-dir", run, "--np", std::to_string(folder.ranks)});
+  return stage(folder, words);
+}
+
+// Accuracy in a file of `pal eval`; NaN for a method that is not in it.
+struct Scores {
+  double linear = std::nan(""), knn = std::nan("");
+  double low = 0;  // of the better one's 95 % interval
+  int64_t test = 0, step = -1;
+  double best() const { return std::fmax(linear, knn); }
+};
+Scores read_scores(const std::string& file) {
+  Scores scores;
+  if (!fs::exists(file)) return scores;
+  const auto value = io::parse_json(io::read_whole_file(file));
+  if (!value.is_object() || !value.contains("results")) return scores;
+  scores.step = value.value("step", int64_t{-1});
+  for (const auto& result : value["results"]) {
+    const std::string method = result.value("method", std::string());
+    if (method != "linear" && method != "knn") continue;
+    (method == "linear" ? scores.linear : scores.knn) = result.value("top1", std::nan(""));
+    if (scores.best() == result.value("top1", std::nan(""))) scores.low = result.value("low", 0.0);
+    scores.test = result.value("test", int64_t{0});
+  }
+  return scores;
+}
+
+std::string pixel_file(const FolderRun& folder) { return folder.out + "/pixels.json"; }
+
+// The run, and raw pixels beside it; only what is missing or older than its source.
+int evaluate(const FolderRun& folder, const setup::RunSpec& spec) {
+  if (read_scores(folder.run() + "/eval.json").step != newest_step(folder.run())) {
+    if (const int code = stage(folder, {"eval", folder.run(), "linear", "knn"}); code != 0) return code;
+  }
+  const std::string pixels = pixel_file(folder);
+  if (fs::exists(pixels) && fs::last_write_time(pixels) >= fs::last_write_time(folder.config())) return 0;
+  if (data::Dataset::open(spec.data.train)->size() > kMostPixelImages) return 0;
+  std::string config = folder.config();
+  if (spec.augment.size > kPixelSide) {
+    config = folder.out + "/pixels.yaml";
+    io::write_file_atomically(config, fmt::format("# The baseline: pixels of pictures reduced to {0}x{0}.\n"
+                                                  "base: start.yaml\ndata:\n  size: {0}\n",
+                                                  kPixelSide));
+  }
+  return stage(folder, {"eval", config, "linear", "knn", "--features", "pixels", "--json", pixels});
+}
+
+// What became of the embeddings in the last logged step; "": no collapse.
+std::string collapse_of(const setup::RunSpec& spec, const std::string& run) {
+  const record::RunMetrics metrics = record::read_metrics(run + "/metrics.jsonl");
+  const int64_t dims = spec.model.projector.empty() ? 3 : spec.model.projector.back();
+  return eval::collapse_text(record::last_value(metrics, "unit_std", 1),
+                             record::last_value(metrics, "effective_rank", 9), dims);
+}
+
+void print_scores(const FolderRun& folder) {
+  const Scores run = read_scores(folder.run() + "/eval.json"), pixels = read_scores(pixel_file(folder));
+  const auto percent = [](double share) { return std::isfinite(share) ? fmt::format("{:.1f}", 100 * share) : "-"; };
+  fmt::print("\n{}", format_table({{"features", "linear %", "kNN %"},
+                                   {"raw pixels", percent(pixels.linear), percent(pixels.knn)},
+                                   {"this run", percent(run.linear), percent(run.knn)}}));
+  if (!std::isfinite(pixels.best())) return;
+  const double gain = 100 * (run.best() - pixels.best());
+  if (gain > 0 && run.low > pixels.best())
+    fmt::print("The encoder is {:.1f} points above raw pixels on {} test images.\n", gain, run.test);
+  else if (gain > 0)
+    fmt::print("The encoder is {:.1f} points above raw pixels, within the noise of {} test images.\n", gain, run.test);
+  else
+    fmt::print(
+        "The encoder is NOT above raw pixels ({:.1f} points) on {} test images: it has learned nothing that the pixels "
+        "do not show. Give it more time (--minutes {:g}), more images, or answers (pal help label).\n",
+        gain, run.test, std::max(30.0, 4 * folder.minutes));
+}
+
+// Whether a server may listen at this port of this machine.
+bool is_free(int port) {
+  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const bool bound = bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  close(descriptor);
+  return bound;
+}
+
+int serve_page(const Arguments& args, const setup::RunSpec& spec) {
+  const FolderRun& folder = args.folder;
+  const auto data = data::Dataset::open(spec.data.train);
+  const auto labeled = std::count_if(data->labels().begin(), data->labels().end(), [](int64_t l) { return l >= 0; });
+  Words words = {"label", folder.run(), "oracle.sampler=captcha"};
+  if (args.classes > 0 && labeled == 0) {
+    // One sample near each center of k-means finds the classes; then captcha.
+    const int64_t first = 4 * args.classes;
+    words[2] = "oracle.sampler=mix";
+    words.push_back(fmt::format(
+        "oracle.mix=[{{sampler: pruning, share: 1, until: {0}}}, {{sampler: captcha, share: 1, from: {0}}}]", first));
+    words.push_back(fmt::format("oracle.clusters={}", args.classes));
+  }
+  if (!is_free(ServerOptions().port)) words.insert(words.end(), {"--port", "0"});
+  if (labeled == data->size())
+    fmt::print(
+        "\nEvery image of the training part has a label, so no question is open. Put images without a label beside "
+        "the folders of the classes, and give --out OTHER, to be asked about them.\n");
+  const int code = run_pal(folder.program, words).code;
+  if (code == 0) fmt::print("the same `pal start` goes on with the answers\n");
+  return code;
+}
+
+int start(Arguments& args) {
+  FolderRun& folder = args.folder;
+  if (const int code = prepare_folder(folder); code != 0) return code;
+  const setup::RunSpec spec = setup::make_run_spec(config::Config::load(folder.config(), {}));
+  const int64_t before = newest_step(folder.run());
+  if (const int code = train(folder); code != 0) return code;
+  const bool tested = !spec.data.test.empty();
+  if (tested) {
+    if (const int code = evaluate(folder, spec); code != 0) return code;
+  }
+  const std::string report = folder.out + "/report.html";
+  if (!fs::exists(report) || newest_step(folder.run()) != before) {
+    if (const int code = stage(folder, {"report", folder.run(), "--out", report}); code != 0) return code;
+  }
+  if (tested) print_scores(folder);
+  fmt::print("The report is {}\n", report);
+  const std::string collapsed = collapse_of(spec, folder.run());
+  PAL_CHECK_CODE(
+      Exit::numerics, collapsed.empty(), "the embeddings have collapsed", collapsed,
+      fmt::format("this encoder is of no use: lower optim.lr or raise loss.variance in {}, remove {}, and give "
+                  "the same command",
+                  folder.config(), folder.run()));
+  if (!spec.graph.groups.empty()) {
+    fmt::print("With --groups people are not asked (pal help graph).\n");
+    return static_cast<int>(Exit::ok);
+  }
+  if (args.no_label || isatty(STDOUT_FILENO) == 0) {
+    fmt::print("To answer questions: the same `pal start` in a terminal, without --no-label\n");
+    return static_cast<int>(Exit::ok);
+  }
+  return serve_page(args, spec);
+}
+
+}  // namespace
+
+int cmd_start(const std::vector<std::string>& arguments, Context& context) {
+  Arguments args;
+  FolderRun& folder = args.folder;
+  folder.program = context.program;
+  CLI::App app("From a folder of pictures to a trained, evaluated encoder, a report and the labeling page.",
+               "pal start");
+  app.add_option("FOLDER", folder.folder, "folder of JPEG or PNG files, nested in any way; sub-folders are classes")
+      ->required();
+  app.add_option(
+      "--groups", folder.options.groups,
+      "FILE:COLUMN of a CSV file; images of one value (a patient, a scene) are related and stay in one split");
+  app.add_option("--labels", folder.options.labels,
+                 "a CSV file (image,label) or FILE:COLUMN instead of sub-folders; none: no labels");
+  app.add_option("--classes", args.classes,
+                 "number of classes to expect where no label is known, for the first questions")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 20));
+  app.add_option("--out", folder.out, "folder of all results; default runs/<name of the folder>");
+  app.add_option("--np", folder.ranks, "number of ranks; default: one per GPU, else one per core, at most four")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--minutes", folder.minutes, "time to train")->check(CLI::Range(0.01, 1e6))->capture_default_str();
+  app.add_flag("--no-label", args.no_label, "end after the report instead of serving the labeling page");
+  app.footer(
+      "Every stage is a command of pal, which is printed. The same command resumes, and goes on with the answers.\n"
+      "Examples:\n"
+      "  pal start photos\n"
+      "  pal start scans --groups meta.csv:patient_id --labels meta.csv:diagnosis\n"
+      "  pal start photos --labels none --minutes 120 --out runs/long --no-label");
+  if (const int code = parse_arguments(app, arguments); code >= 0) return code;
+  if (folder.out.empty()) folder.out = default_out(folder.folder);
+  return start(args);
+}
+
+}  // namespace pal::launch

@@ -1,0 +1,163 @@
+#include "launch/run/folder_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "core/io/cores.h"
+#include "core/io/files.h"
+#include "core/record/checkpoint_folder.h"
+#include "core/record/metrics_reader.h"
+#include "core/record/run_info.h"
+#include "core/setup/run_spec.h"
+#include "dist/comm/device.h"
+#include "kernels/base/error.h"
+#include "launch/printable.h"
+
+namespace pal::launch {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int64_t kMeasuredSteps = 5, kFewestImages = 10;
+constexpr int kMostCpuRanks = 4;
+
+int usable_gpus() {
+  const dist::CudaState cuda = dist::cuda_state();
+  return cuda.reason.empty() && cuda.torch.empty() ? cuda.devices : 0;
+}
+
+std::string value_of(const std::vector<Setting>& settings, const std::string& key) {
+  const auto found = std::find_if(settings.begin(), settings.end(), [&](const Setting& s) { return s.key == key; });
+  return found == settings.end() ? "" : found->value;
+}
+
+// Seconds of a step by the last three steps of a short run.
+double step_seconds(const RecipeFacts& facts, int64_t batch, const std::string& run) {
+  const record::RunMetrics metrics = record::read_metrics(run + "/metrics.jsonl");
+  std::vector<double> seconds;
+  for (const record::MetricLine& line : metrics.lines) {
+    if (line.step + 3 <= kMeasuredSteps || line.values.count("images_per_s") == 0) continue;
+    // Before the first answer a batch has no pairs that are known to be the same: only the epoch's own samples.
+    const double samples =
+        facts.labeled > 0 || !facts.groups.empty()
+            ? static_cast<double>(batch)
+            : line.values.at("epoch") / static_cast<double>(line.step) * static_cast<double>(facts.images);
+    seconds.push_back(samples / line.values.at("images_per_s"));
+  }
+  PAL_DATA_CHECK(!seconds.empty(), "the short run logged no step", run, "give the same command again");
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+int fitting_ranks(int ranks, int64_t batch) {  // a rank has four samples or more
+  return std::clamp<int>(ranks, 1, static_cast<int>(std::max<int64_t>(1, batch / 4)));
+}
+
+struct Measured {
+  int code = 0;
+  std::string log;  // of a run that failed
+  double seconds = 0;
+};
+
+// A few steps in a folder that is removed afterwards.
+Measured measure(const FolderRun& folder, const RecipeFacts& facts, size_t network) {
+  const std::string scratch = folder.out + "/measure", log = folder.out + "/measure.log";
+  fs::remove_all(scratch);
+  fs::create_directories(scratch);
+  std::vector<Setting> settings = recipe(facts, network);
+  settings.push_back({"train.steps", std::to_string(kMeasuredSteps), "to measure a step"});
+  settings.push_back({"log.every", "1", "every step counts"});
+  io::write_file_atomically(scratch + "/config.yaml", recipe_yaml(settings, ""));
+  std::vector<std::string> words = {"train", scratch + "/config.yaml"};
+  for (const std::string& override : folder.overrides) {
+    if (!override.starts_with("train.steps=") && !override.starts_with("train.epochs=")) words.push_back(override);
+  }
+  words.insert(words.end(), {"--run-dir", scratch + "/run", "--np", std::to_string(facts.ranks)});
+  const CommandEnd end = run_pal(folder.program, words, log);
+  Measured measured{end.stopped_by != 0 ? 128 + end.stopped_by : end.code, "", 0};
+  if (measured.code == 0)
+    measured.seconds = step_seconds(facts, recipe_batch(facts, network), scratch + "/run");
+  else
+    measured.log = io::read_whole_file(log);
+  fs::remove_all(scratch);
+  fs::remove(log);
+  return measured;
+}
+
+// Tries the networks that fit, from the largest on, and writes the config of the first that gets enough steps.
+int write_config(const FolderRun& folder, RecipeFacts facts) {
+  const std::vector<size_t> fitting = fitting_networks(facts);
+  for (size_t k = 0; k < fitting.size(); ++k) {
+    const std::vector<Setting> settings = recipe(facts, fitting[k]);
+    const int64_t batch = recipe_batch(facts, fitting[k]);
+    facts.ranks = fitting_ranks(folder.ranks, batch);
+    const bool last = k + 1 == fitting.size();
+    const std::string name =
+        fmt::format("{} on views of {} pixels", value_of(settings, "model.backbone"), value_of(settings, "data.size"));
+    const Measured measured = measure(folder, facts, fitting[k]);
+    if (measured.code != 0) {
+      fmt::print(stderr, "{}", measured.log);
+      if (last || measured.code > 128) return measured.code;
+      fmt::print("{} does not run here; the next smaller network is tried\n", name);
+      continue;
+    }
+    const int64_t steps = steps_for(facts.minutes, measured.seconds);
+    fmt::print("{}: a step of {} images takes {:.3g} s on {} rank{}: {} steps in {:g} minutes\n", name, batch,
+               measured.seconds, facts.ranks, facts.ranks == 1 ? "" : "s", steps, facts.minutes);
+    if (!last && steps < kEnoughSteps) {
+      fmt::print("{} steps are wanted; the next smaller network is tried\n", kEnoughSteps);
+      continue;
+    }
+    std::vector<Setting> all = settings;
+    for (const Setting& s : recipe_length(facts, batch, measured.seconds)) all.push_back(s);
+    io::write_file_atomically(
+        folder.config(),
+        recipe_yaml(all, "# Written by: " + printable(record::command_line()) +
+                             "\n# Change a value before the training begins; later ones need a run folder of their own "
+                             "(pal help train).\n"));
+    return 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string default_out(const std::string& folder) {
+  const fs::path path = fs::absolute(folder).lexically_normal();
+  const std::string name = path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
+  return "runs/" + (name.empty() ? "start" : name);
+}
+
+int prepare_folder(FolderRun& folder) {
+  const ImageFolder found = look_at_folder(folder.folder, folder.options);
+  PAL_DATA_CHECK(found.images >= kFewestImages, folder.folder + " has too few images to train on", found.images,
+                 "give at least " + std::to_string(kFewestImages));
+  for (const std::string& note : found.notes) fmt::print("{}\n", printable(note));
+  std::error_code error;
+  fs::create_directories(folder.out, error);
+  PAL_CHECK(!error, "cannot make the folder " + folder.out, error.message(), "choose another with --out");
+  const bool trained = !record::checkpoint_steps(folder.run()).empty();
+  const ImportEnd import =
+      import_once(folder.program, found, folder.data(), trained ? Changed::keep_import : Changed::import_again);
+  if (import.code != 0) return import.code;
+  const int gpus = usable_gpus();
+  if (folder.ranks == 0) folder.ranks = gpus > 0 ? gpus : std::min(io::usable_cores(), kMostCpuRanks);
+  if (import.again && !trained) fs::remove(folder.config());  // of other pictures
+  const bool written = !fs::exists(folder.config());
+  if (written) {
+    RecipeFacts facts = recipe_facts(folder.data(), found.labeled ? folder.test() : "");
+    facts.groups = folder.options.groups;
+    facts.gpus = gpus;
+    facts.minutes = folder.minutes;
+    if (const int code = write_config(folder, facts); code != 0) return code;
+  }
+  fmt::print("\n{}, {}\n{}\n", folder.config(), written ? "the settings and the reason for each" : "as it was before",
+             io::read_whole_file(folder.config()));
+  folder.ranks = fitting_ranks(
+      folder.ranks, setup::make_run_spec(config::Config::load(folder.config(), folder.overrides)).train.global_batch);
+  return 0;
+}
+
+}  // namespace pal::launch
