@@ -38,6 +38,8 @@ std::string sum_at(const int64_t* words) {
   return hex;
 }
 
+}  // namespace
+
 // Host memory for a copy of a state, so that training continues while the copy is written. Tensors are copied in their
 // memory layout: the copy runs at the speed of memory.
 class Staging {
@@ -59,10 +61,14 @@ class Staging {
   size_t bytes_ = 0;
 };
 
+namespace {
+
 constexpr size_t kAlign = 64, kPage = 4096;
 constexpr size_t kCopyBytes = 8 << 20;  // large enough for memcpy to bypass the cache
 
 size_t aligned_bytes(const at::Tensor& t) { return (t.nbytes() + kAlign - 1) / kAlign * kAlign; }
+
+}  // namespace
 
 Staging::Staging(ops::NamedTensors live) : live_(std::move(live)) {
   for (const auto& named : live_) {
@@ -117,6 +123,8 @@ void Staging::copy(int threads) {
   for (int t = 1; t < threads && bytes_ > kCopyBytes; ++t) helpers.emplace_back(work);
   work();
 }
+
+namespace {
 
 std::vector<record::TensorGroup> sizes_of(const Checkpointer::Groups& state) {
   std::vector<record::TensorGroup> groups;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -120,7 +121,8 @@ WriterLease::WriterLease(const std::string& path, const LeaseTimes& times)
     // lease.
     const std::string aside = file_ + ".old-" + std::to_string(getpid());
     if (rename(file_.c_str(), aside.c_str()) != 0) continue;
-    if (lease_content(aside) != found) link(aside.c_str(), file_.c_str());
+    std::error_code taken;  // a third process may have made its lease meanwhile
+    if (lease_content(aside) != found) std::filesystem::create_hard_link(aside, file_, taken);
     unlink(aside.c_str());
   }
   thread_ = std::thread([this] { beat(); });
