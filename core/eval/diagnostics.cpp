@@ -70,6 +70,7 @@ Diagnostics diagnose(const at::Tensor& z, const loss::Batch& batch, comm::Comm& 
   const double pairs = std::max(1.0, rows * (rows - 1));
   d.positive_share = counts.positive / pairs;
   d.negative_share = counts.negative / pairs;
+  d.partnered_share = counts.partnered / std::max(1.0, rows);
   d.unknown_share = 1 - d.positive_share - d.negative_share;
   return d;
 }

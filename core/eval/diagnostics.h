@@ -18,6 +18,7 @@ struct Diagnostics {
   double unit_std = 0;  // sqrt(D) · mean std of the columns of the unit rows: 1 if spread over the sphere, 0 at a point
   // Shares of ordered pairs of rows i ≠ j with weight above 0, below 0, and 0.
   double positive_share = 0, negative_share = 0, unknown_share = 0;
+  double partnered_share = 0;  // of rows: a row of another sample is related to it, with weight above 0
 };
 
 // Collective: two all-reduces of D numbers for the rows and two for the unit rows, and what the effective rank needs.

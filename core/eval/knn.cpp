@@ -47,7 +47,7 @@ at::Tensor votes_of(const Neighbors& near, const at::Tensor& labels, int64_t cla
 
 std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64_t>& train_labels,
                                 const at::Tensor& test, const std::vector<int64_t>& test_labels, int64_t classes,
-                                const std::vector<KnnOptions>& options, comm::Comm& comm) {
+                                const std::vector<KnnOptions>& options, comm::Comm& comm, const RowProgress& progress) {
   const at::NoGradGuard no_grad;
   const Labeled a = known_rows(train, train_labels, classes, "training");
   const Labeled b = known_rows(test, test_labels, classes, "test");
@@ -70,6 +70,7 @@ std::vector<Accuracy> knn_sweep(const at::Tensor& train, const std::vector<int64
       predicted[o].push_back(judged.predicted);
       place[o].push_back(judged.place);
     }
+    if (progress) progress(at + n - first);
   }
   std::vector<Accuracy> found;
   for (size_t o = 0; o < options.size(); ++o) {

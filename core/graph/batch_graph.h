@@ -76,9 +76,10 @@ std::vector<double> degrees(const BatchGraph& graph, SelfLoops self_loops, Weigh
 double edge_mass(const BatchGraph& graph);
 // ‖G‖²_F over rows.
 double squared_norm(const BatchGraph& graph, SelfLoops self_loops);
-// Counts of ordered pairs of rows i ≠ j with a weight above 0 and below 0.
+// Counts of ordered pairs of rows i ≠ j with a weight above 0 and below 0; `partnered` counts the rows that have a
+// weight above 0 with a row of another position.
 struct PairCounts {
-  double positive = 0, negative = 0;
+  double positive = 0, negative = 0, partnered = 0;
 };
 PairCounts count_pairs(const BatchGraph& graph);
 // (samples) G_pp: the weight of a row with itself.

@@ -209,8 +209,13 @@ std::vector<double> degrees(const BatchGraph& graph, SelfLoops self_loops, Weigh
 PairCounts count_pairs(const BatchGraph& graph) {
   const auto above = [](double w) { return w > 0 ? 1.0 : 0.0; };
   const auto below = [](double w) { return w < 0 ? 1.0 : 0.0; };
-  return {over_views(graph, row_sums(graph, SelfLoops::off, above)),
-          over_views(graph, row_sums(graph, SelfLoops::off, below))};
+  const std::vector<double> positive = row_sums(graph, SelfLoops::off, above), own = diagonal(graph);
+  double partnered = 0;
+  for (int64_t p = 0; p < graph.samples; ++p) {
+    const double views = own[p] > 0 ? graph.views - 1 : 0;  // rows of the position itself
+    partnered += positive[p] > views + 0.5 ? graph.views : 0;
+  }
+  return {over_views(graph, positive), over_views(graph, row_sums(graph, SelfLoops::off, below)), partnered};
 }
 
 double edge_mass(const BatchGraph& graph) {

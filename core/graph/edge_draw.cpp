@@ -10,7 +10,8 @@
 
 namespace pal::graph {
 
-EdgeDraw::EdgeDraw(const GraphStore& store, const std::vector<int64_t>& trained) {
+EdgeDraw::EdgeDraw(const GraphStore& store, const std::vector<int64_t>& trained)
+    : trained_(static_cast<int64_t>(trained.size())) {
   std::vector<std::pair<int64_t, int64_t>> known;  // group, sample
   for (int64_t s : trained) for_each_similarity_group(store, s, [&](int64_t group) { known.emplace_back(group, s); });
   std::sort(known.begin(), known.end());
@@ -66,6 +67,17 @@ void EdgeDraw::add_partners(const GraphStore& store, const std::vector<int64_t>&
     partner_begin_.push_back(before);
   }
   partner_begin_.push_back(static_cast<int64_t>(partners_.size()));
+}
+
+double EdgeDraw::meets_by_chance(int64_t batch) const {
+  if (trained_ < 2) return 0;
+  std::vector<int64_t> partners(first_.size(), 0);
+  for (size_t k = 0; k < members_.size(); ++k) partners[members_[k]] += begin_[group_[k] + 1] - begin_[group_[k]] - 1;
+  for (size_t k = 0; k < linked_.size(); ++k) partners[linked_[k]] += partner_begin_[k + 1] - partner_begin_[k];
+  const double here = std::min(1.0, static_cast<double>(batch - 1) / static_cast<double>(trained_ - 1));
+  double met = 0;
+  for (int64_t count : partners) met += 1 - std::pow(1 - here, static_cast<double>(count));
+  return met / static_cast<double>(trained_);
 }
 
 void EdgeDraw::add_to(std::vector<int64_t>& batch, int64_t count, uint64_t seed, int64_t step) const {

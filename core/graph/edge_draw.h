@@ -20,6 +20,9 @@ class EdgeDraw {
   EdgeDraw(const GraphStore& store, const std::vector<int64_t>& trained);
 
   int64_t members() const { return static_cast<int64_t>(members_.size() + linked_.size()); }
+  // The share of the trained samples that would find a partner in a batch of that many drawn at random.
+  // Math: mean over samples of 1 − (1 − (batch − 1) / (trained − 1))^partners; in a component partners = size − 1.
+  double meets_by_chance(int64_t batch) const;
   // Appends up to `count` samples that are not in the batch yet, drawn in pairs; none is added twice.
   void add_to(std::vector<int64_t>& batch, int64_t count, uint64_t seed, int64_t step) const;
 
@@ -32,6 +35,7 @@ class EdgeDraw {
   void add_partners(const GraphStore& store, const std::vector<int64_t>& trained);
   void count_chances(int64_t samples);
 
+  int64_t trained_ = 0;
   std::vector<int64_t> members_;        // by group; a sample occurs once per group
   std::vector<int32_t> group_;          // member → group
   std::vector<int64_t> begin_;          // (groups + 1) offsets into members_

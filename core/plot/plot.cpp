@@ -40,9 +40,9 @@ PlacedAxis place(const PlotAxis& axis, const std::vector<double>& values, double
   }
   if (!(placed.low <= placed.high)) placed.low = axis.scale == AxisScale::log ? 0.1 : 0, placed.high = 1;
   if (placed.low == placed.high) {
-    const double half = axis.scale == AxisScale::log ? 0 : std::max(std::abs(placed.low), 1.0) / 2;
+    const double half = std::abs(placed.low) / 2;
     placed.low = axis.scale == AxisScale::log ? placed.low / 2 : placed.low - half;
-    placed.high = axis.scale == AxisScale::log ? placed.high * 2 : placed.high + half;
+    placed.high = axis.scale == AxisScale::log ? placed.high * 2 : half > 0 ? placed.high + half : 1;  // 0 is the floor
   }
   if (axis.scale == AxisScale::linear) {
     const double room = margin * (placed.high - placed.low);
@@ -119,8 +119,7 @@ void draw_curve(SvgText& out, const PlotCurve& c, int number, double band_opacit
     }
     std::string line;
     for (size_t i = run.begin; i < run.end; ++i) {
-      if (c.stroke == CurveStroke::dots || run.end - run.begin == 1)
-        out.circle(x.at(c.x[i]), inside(c.y[i]), 2.5, color);
+      if (c.stroke == CurveStroke::dots || run.end - run.begin == 1) out.mark(x.at(c.x[i]), inside(c.y[i]), number);
       line += fmt::format("{:.2f},{:.2f} ", x.at(c.x[i]), inside(c.y[i]));
     }
     if (c.stroke == CurveStroke::dots) continue;
@@ -146,7 +145,7 @@ int draw_legend(SvgText* out, const PlotPanel& panel, double left, double top) {
       const int number = color_number(c, k);
       const std::string color = svg_color(number);
       if (c.stroke == CurveStroke::dots)
-        out->circle(left + at + 10, y, 2.5, color);
+        out->mark(left + at + 10, y, number);
       else
         out->line(left + at, y, left + at + 20, y, "stroke=\"" + color + "\" stroke-width=\"2.4\"" + dashes(c, number));
       out->text(left + at + 25, y + 4, c.name, "class=\"tick\"");

@@ -1,8 +1,8 @@
 // plot: curves with their spread, and pictures of matrices, as SVG for a paper or a report.
 //
 // One panel is a pair of axes; several are placed side by side, three to a row. The legend is above the axes, never on
-// a curve. Curves past the last color reuse the colors, with short strokes. A value that is not finite (on a log
-// axis: not above 0) leaves a gap. Same input, same bytes.
+// a curve. Curves past the last color reuse the colors, with short strokes; dots with another shape. A value that is
+// not finite (on a log axis: not above 0) leaves a gap. Same input, same bytes.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
+#include <utility>
 
 namespace pal::plot {
 namespace {
@@ -47,6 +49,36 @@ void SvgText::circle(double x, double y, double radius, const std::string& color
   out_ += fmt::format("<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"{:.2f}\" fill=\"{}\"/>\n", x, y, radius, color);
 }
 
+void SvgText::mark(double x, double y, int number) {
+  const std::string color = svg_color(number);
+  const auto polygon = [&](std::initializer_list<std::pair<double, double>> corners) {
+    out_ += "<polygon points=\"";
+    for (const auto& [dx, dy] : corners) out_ += fmt::format("{:.2f},{:.2f} ", x + dx, y + dy);
+    out_ += fmt::format("\" fill=\"{}\"/>\n", color);
+  };
+  switch (number / kSvgColors % 4) {
+    case 0:
+      return circle(x, y, 2.5, color);
+    case 1:
+      return polygon({{0, -3.6}, {3.4, 2.4}, {-3.4, 2.4}});
+    case 2:
+      return rectangle(x - 2.3, y - 2.3, 4.6, 4.6, "fill=\"white\" stroke=\"" + color + "\" stroke-width=\"1.4\"");
+    default:
+      return polygon({{-3.5, -1},
+                      {-1, -1},
+                      {-1, -3.5},
+                      {1, -3.5},
+                      {1, -1},
+                      {3.5, -1},
+                      {3.5, 1},
+                      {1, 1},
+                      {1, 3.5},
+                      {-1, 3.5},
+                      {-1, 1},
+                      {-3.5, 1}});
+  }
+}
+
 void SvgText::text(double x, double y, const std::string& text, const std::string& style) {
   out_ += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" {}>{}</text>\n", x, y, style, xml_escaped(text));
 }
@@ -61,9 +93,9 @@ void SvgText::raw(const std::string& element) { out_ += element + "\n"; }
 std::string SvgText::finish() { return std::move(out_) + "</svg>\n"; }
 
 std::string svg_color(int index) {
-  // Okabe and Ito's palette, the yellow left out: it does not show on white.
-  static constexpr std::array<const char*, kSvgColors> colors = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
-                                                                 "#E69F00", "#56B4E9", "#444444"};
+  // Okabe and Ito's palette, the yellow left out, which does not show on white; then three dark and light tones.
+  static constexpr std::array<const char*, kSvgColors> colors = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00",
+                                                                 "#56B4E9", "#444444", "#882255", "#B0A800", "#A8A8A8"};
   return colors[static_cast<size_t>(std::max(index, 0)) % colors.size()];
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/data/dataset.h"
 #include "core/graph/build.h"
+#include "core/graph/edge_draw.h"
 #include "core/model/spec.h"
 #include "core/optim/schedule.h"
 #include "core/setup/run_spec.h"
@@ -29,8 +30,8 @@ std::vector<int64_t> known_labels(const RunSpec& spec, const data::Dataset& data
 oracle::OracleSpec checked_oracle(const RunSpec& spec, const data::Dataset& data, int64_t labeled);
 // A sentence for a run that is too short to ask, or to use an answer; "" for the others.
 std::string too_short_to_ask(const oracle::OracleSpec& spec, int64_t steps);
-// A sentence for weights of VICReg with which related samples (labels, groups) pull the embeddings to a line before they
-// are told apart; "" for the others.
+// A sentence for weights of VICReg with which related samples (labels, groups) pull the embeddings to a line before
+// they are told apart; "" for the others.
 std::string collapse_warning(const RunSpec& spec);
 // Throws Error (usage) when train.global_batch is larger than the samples trained on.
 void check_batch(const RunSpec& spec, int64_t trained);
@@ -39,9 +40,12 @@ graph::GraphSpec graph_spec(const graph::GraphSettings& settings, const data::Da
 // What is known before the first answer: the labels, redrawn in part (graph.label_noise), and the pairs of graph.pairs.
 graph::GraphStore make_graph_store(const graph::GraphSettings& settings, const data::Dataset& data,
                                    std::vector<int64_t> labels);
+// Whether the graph relates samples that are known to be alike, by labels, groups, answers or pairs.
+bool relates_samples(const RunSpec& spec);
 // Samples of a batch that are drawn from what is known (graph.edge_share of train.global_batch). 0 where that would add
-// nothing: on the ssl graph, when all `trained` samples have a label, or without labels, pairs and an oracle.
-int64_t edge_samples(const RunSpec& spec, int64_t labeled, int64_t trained);
+// nothing: on the ssl graph, when there are neither labels, pairs nor an oracle, and when all `trained` samples have a
+// label and half of them or more find a partner in a batch drawn at random. `draw`: the partners that are known.
+int64_t edge_samples(const RunSpec& spec, int64_t labeled, int64_t trained, const graph::EdgeDraw& draw);
 
 // Steps of the run, from train.steps or train.epochs.
 int64_t total_steps(const RunSpec& spec, int64_t steps_per_epoch);

@@ -36,6 +36,8 @@ data::FeatureSet study_features(const std::string& path, const setup::RunSpec& s
   return {eval::inputs(*data, all, spec.augment, io::usable_cores()), data->labels()};
 }
 
+bool knows_all(const setup::RunSpec& spec) { return spec.graph.labeled_fraction == 1 && spec.oracle.sampler == "ssl"; }
+
 // The query rounds of one oracle: what it has asked, and the graph that its answers made.
 class StudyLoop {
  public:
@@ -46,9 +48,9 @@ class StudyLoop {
         store_(data.train.size(0), spec.graph.deduction),
         sampler_(oracle::make_query_sampler(spec.oracle, data.parents)),
         labeler_(oracle::make_labeler(spec.oracle, {data.train_labels, data.parents})) {
-    if (spec.graph.labeled_fraction == 1 && spec.oracle.sampler == "ssl") {
+    if (knows_all(spec)) {
       store_.set_labels(data.train_labels);
-    } else if (oracle::uses_templates(spec.oracle)) {
+    } else if (starts_from_templates(spec)) {
       store_.set_labels(oracle::draw_template_labels(data.train_labels, settings_.seed));
     }
   }
@@ -172,6 +174,10 @@ void evaluate_point(StudyPoint& p, graph::GraphStore& store, FeatureHead& head, 
 }
 
 }  // namespace
+
+bool starts_from_templates(const setup::RunSpec& spec) {
+  return !knows_all(spec) && oracle::uses_templates(spec.oracle);
+}
 
 StudyData read_study_data(const setup::RunSpec& spec) {
   StudyData data;

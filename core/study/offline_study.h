@@ -24,6 +24,9 @@ struct StudyData {
 // are reduced to so many principal components of the training set.
 StudyData read_study_data(const setup::RunSpec& spec);
 
+// Whether an oracle of these settings knows one true label of each class before its first question.
+bool starts_from_templates(const setup::RunSpec& spec);
+
 // Where answers come from.
 enum class StudyAnswers {
   labeler,  // oracle.labeler; the majority of oracle.votes annotators, each paid for

@@ -30,10 +30,15 @@ void StepMetrics::after(const FinishedStep& done) {
   m.effective_rank = d.effective_rank;
   m.sync_ms = 1000 * of_.grads.time().seconds;
   m.sync_hidden = of_.grads.time().hidden();
-  m.diagnostics = {{"column_abs_mean", d.mean_abs_mean}, {"column_std", d.mean_std},
-                   {"column_std_min", d.min_std},        {"unit_std", d.unit_std},
-                   {"pairs_positive", d.positive_share}, {"pairs_negative", d.negative_share},
-                   {"pairs_unknown", d.unknown_share},   {"loss_bytes", static_cast<double>(report.loss_bytes)}};
+  m.diagnostics = {{"column_abs_mean", d.mean_abs_mean},
+                   {"column_std", d.mean_std},
+                   {"column_std_min", d.min_std},
+                   {"unit_std", d.unit_std},
+                   {"pairs_positive", d.positive_share},
+                   {"pairs_negative", d.negative_share},
+                   {"pairs_unknown", d.unknown_share},
+                   {"rows_with_partner", d.partnered_share},
+                   {"loss_bytes", static_cast<double>(report.loss_bytes)}};
   if (of_.rounds) {
     const RoundTimes& t = of_.rounds->times();
     m.diagnostics.insert(

@@ -85,6 +85,7 @@ class Trainer {
   void open_model();
   void begin(const std::optional<Origin>& origin);
   void open_rounds();
+  void count_partners();
   void open_loader();
   void open_checkpoints();
   void open_metrics();
@@ -113,6 +114,7 @@ class Trainer {
   std::string fingerprint() const;
   std::string weights_sha256() const;
   std::string loader_text() const;
+  double measure_partners() const;
   QueryRounds::EmbedPool embed_pool();
 
   const setup::RunSpec run_;
@@ -127,6 +129,7 @@ class Trainer {
   kernels::AugmentOptions augment_;
   int64_t labeled_ = 0;
   int64_t edge_samples_ = 0;   // of a batch, drawn from what is known
+  double partners_ = -1;       // rank 0: share of rows with a partner in the first batches; −1 where none is expected
   int64_t planned_until_ = 0;  // the loader prepares the steps below
   data::EpochSpec epoch_;
   optim::Schedule schedule_;

@@ -48,6 +48,10 @@ std::vector<std::pair<std::string, std::string>> Trainer::summary() const {
       {"loader", loader_text()},
       {"run folder", run_dir_},
   };
+  if (partners_ >= 0)
+    lines.insert(
+        lines.begin() + 3,
+        {"partners", fmt::format("{:.0f} % of a batch's rows have a related sample in the batch", 100 * partners_)});
   if (const std::string unused = graph::answers_without_weight(run_.graph.kind);
       run_.oracle.sampler != "none" && !unused.empty())
     lines.insert(lines.begin() + 3, {"answers", unused});

@@ -66,7 +66,8 @@ Trainer::Trainer(const setup::RunSpec& spec, World& world, const std::string& ru
   const auto trained = static_cast<int64_t>(subset_.size());
   setup::check_batch(run_, trained);
   labeled_ = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
-  edge_samples_ = setup::edge_samples(run_, labeled_, trained);
+  store_ = setup::make_graph_store(run_.graph, *data_, labels);
+  edge_samples_ = setup::edge_samples(run_, labeled_, trained, graph::EdgeDraw(store_, subset_));
   epoch_ = epoch_plan(run_, trained, edge_samples_);
   schedule_ = setup::schedule(run_, epoch_.steps_per_epoch());
   oracle_ = setup::checked_oracle(run_, *data_, labeled_);
@@ -74,12 +75,12 @@ Trainer::Trainer(const setup::RunSpec& spec, World& world, const std::string& ru
   check_same_data(data_->fingerprint(), "the training set " + run_.data.train, world_.control());
   check_same_folder(run_dir_, world_.control());
   graph_spec_ = setup::graph_spec(run_.graph, *data_);
-  store_ = setup::make_graph_store(run_.graph, *data_, labels);
   check_same_data(store_.fingerprint(), "the graph before the first step", world_.control());
   open_model();
   begin(beginning.origin);
   online_ = setup::make_online_eval(run_, data_, subset_, threads_);
   open_rounds();
+  count_partners();
   open_loader();
   open_checkpoints();
   if (folder_) folder_->keep_config();
@@ -131,6 +132,32 @@ void Trainer::open_rounds() {
   const LedgerLocation ledger{run_dir_ + "/ledger.sqlite", oracle::ledger_run(run_.oracle, data_->fingerprint())};
   rounds_ = std::make_unique<QueryRounds>(oracle_, world_, store_, of, ledger, step_);
   stopping_ = rounds_->leaves();
+}
+
+// A graph whose related samples seldom meet in a batch trains as the ssl graph: the user reads how many do.
+void Trainer::count_partners() {
+  constexpr double kFew = 0.05;
+  const bool features = graph_spec_.targets != nullptr;  // relates all samples, more or less
+  if (world_.rank() != 0 || done() || features || !setup::relates_samples(run_)) return;
+  partners_ = measure_partners();
+  if (partners_ < kFew && (labeled_ > 0 || !store_.edges().empty()) && run_.graph.kind != graph::GraphKind::table)
+    warnings.push_back(
+        fmt::format("{:.1f} % of a batch's rows have a related sample in the batch; raise graph.edge_share, which is "
+                    "{:g}, or train.global_batch",
+                    100 * partners_, run_.graph.edge_share));
+}
+
+double Trainer::measure_partners() const {
+  constexpr int64_t kBatches = 8;
+  const graph::EdgeDraw draw(store_, subset_);
+  double share = 0;
+  for (int64_t step = step_; step < step_ + kBatches; ++step) {
+    std::vector<int64_t> samples = data::batch_samples(epoch_, subset_, step);
+    draw.add_to(samples, edge_samples_, epoch_.seed, step);
+    const graph::BatchGraph graph = graph::build_batch_graph(store_, graph_spec_, samples, 1);
+    share += graph::count_pairs(graph).partnered / static_cast<double>(samples.size() * kBatches);
+  }
+  return share;
 }
 
 void Trainer::open_loader() {

@@ -42,7 +42,7 @@ struct Arguments {
   std::string json, picture;
   std::vector<int64_t> k = {20};
   std::vector<double> temperature = {0.07};
-  double ridge = 1e-4;
+  std::optional<double> ridge = {};  // not given: chosen by a part of the training set
   double labels = 1;
   int64_t epochs = 0;  // 0: the method's own
   int64_t batch = 256;
@@ -64,6 +64,7 @@ struct Subject {
 struct Row {
   std::string method;
   eval::Accuracy accuracy;
+  std::optional<double> ridge = {};  // of a linear probe
 };
 
 bool needs_features(const std::string& method) {
@@ -107,8 +108,12 @@ std::vector<Row> measure(const Subject& s, const std::string& method) {
     for (const int64_t k : s.args.k) {
       for (const double t : s.args.temperature) sweep.push_back({k, t});
     }
-    const std::vector<eval::Accuracy> found =
-        eval::knn_sweep(s.a, s.train->labels(), s.b, s.test->labels(), s.classes(), sweep, s.world.compute());
+    std::unique_ptr<Progress> bar;
+    if (s.world.rank() == 0) bar = std::make_unique<Progress>("knn", s.b.size(0) / s.world.size());
+    const std::vector<eval::Accuracy> found = eval::knn_sweep(s.a, s.train->labels(), s.b, s.test->labels(),
+                                                              s.classes(), sweep, s.world.compute(), [&](int64_t rows) {
+                                                                if (bar) bar->update(rows, "test samples");
+                                                              });
     std::vector<Row> rows;
     for (size_t i = 0; i < sweep.size(); ++i)
       rows.push_back(
@@ -117,9 +122,15 @@ std::vector<Row> measure(const Subject& s, const std::string& method) {
   }
   if (s.world.rank() != 0) return {};
   eval::ProbeOptions probe;
-  probe.ridge = s.args.ridge;
   probe.method = method == "ridge" ? eval::ProbeMethod::ridge : eval::ProbeMethod::lbfgs;
-  return {{method, eval::linear_probe(s.a, s.train->labels(), s.b, s.test->labels(), s.classes(), probe)}};
+  const int64_t most = (s.args.ridge ? 1 : 3) * probe.iterations;  // choosing the ridge takes twice as many
+  int64_t passes = 0;
+  Progress bar(method, most);
+  probe.progress = [&] { bar.update(++passes, "passes at most"); };
+  probe.ridge = s.args.ridge ? *s.args.ridge : eval::choose_ridge(s.a, s.train->labels(), s.classes(), probe);
+  const eval::Accuracy found = eval::linear_probe(s.a, s.train->labels(), s.b, s.test->labels(), s.classes(), probe);
+  if (passes > 0) bar.update(most, fmt::format("{} passes", passes));
+  return {{method, found, probe.ridge}};
 }
 
 Json to_json(const Row& row, const std::vector<std::string>& classes) {
@@ -128,6 +139,7 @@ Json to_json(const Row& row, const std::vector<std::string>& classes) {
   for (size_t c = 0; c < classes.size(); ++c) per_class[classes[c]] = a.per_class[c];
   Json out = {{"method", row.method}, {"top1", a.top1},   {"top5", a.top5}, {"low", a.low},
               {"high", a.high},       {"train", a.train}, {"test", a.test}, {"per_class", per_class}};
+  if (row.ridge) out["ridge"] = *row.ridge;
   if (classes.size() <= 200) {
     for (size_t c = 0; c < classes.size(); ++c) {
       const auto row_begin = a.confusion.begin() + static_cast<ptrdiff_t>(c * classes.size());
@@ -175,6 +187,25 @@ Json diagnostics(const Subject& s) {
   return out;
 }
 
+// What the figures mean. A graph of C classes needs C − 1 directions; an encoder that uses fewer, and fewer than a
+// twentieth of its columns, has lost most of what it could tell apart.
+std::string diagnosis(const Json& found, int64_t dims, int64_t classes) {
+  const auto rank = found["rank"].get<double>();
+  const double least =
+      std::min(0.05 * static_cast<double>(dims), static_cast<double>(std::max<int64_t>(classes, 2) - 1));
+  std::string text = fmt::format("rank {:.1f} of {}: {}\n", rank, dims,
+                                 rank < std::max(1.5, least)
+                                     ? "low, the features use few directions (1: all on a line); train longer, raise "
+                                       "the loss's terms against collapse, or lower the learning rate"
+                                     : "not low");
+  text += fmt::format("uniformity {:.2f} (0: all features are equal; near -4: spread over the whole sphere)\n",
+                      found["uniformity"].get<double>());
+  if (found.contains("alignment"))
+    text += fmt::format("alignment {:.3f} (0: two views of an image have the same features; 2: unrelated ones)\n",
+                        found["alignment"].get<double>());
+  return text;
+}
+
 void check_classes(const data::Dataset& train, const data::Dataset& test) {
   PAL_DATA_CHECK(train.classes() == test.classes(), "the training and the test set have different classes",
                  fmt::format("{} and {}", train.classes().size(), test.classes().size()),
@@ -200,6 +231,8 @@ int evaluate(const Arguments& args, const setup::RunSpec& spec, dist::World& wor
     const auto features = [&](const data::Dataset& data, const std::string& name) {
       std::vector<int64_t> all(static_cast<size_t>(data.size()));
       std::iota(all.begin(), all.end(), int64_t{0});
+      if (!s.encoder && world.rank() == 0) fmt::print("reading the pixels of the {} set\n", name);
+      std::fflush(stdout);
       return s.encoder ? embed_all(*s.encoder, spec, data, what, world, name)
                        : eval::inputs(data, all, spec.augment, setup::compute_threads(spec.train, world.cores()));
     };
@@ -218,6 +251,7 @@ int evaluate(const Arguments& args, const setup::RunSpec& spec, dist::World& wor
   if (wants) out["dims"] = s.a.size(1);
   out["results"] = Json::array();
   std::vector<std::vector<std::string>> table = {{"method", "top-1 %", "95 %", "top-5 %", "train", "test", "features"}};
+  std::string ridges;
   for (const std::string& method : args.methods) {
     if (method == "diagnostics") {
       out["diagnostics"] = diagnostics(s);
@@ -229,15 +263,16 @@ int evaluate(const Arguments& args, const setup::RunSpec& spec, dist::World& wor
                        fmt::format("{:.2f} to {:.2f}", 100 * r.low, 100 * r.high), fmt::format("{:.2f}", 100 * r.top5),
                        std::to_string(r.train), std::to_string(r.test), args.features});
       out["results"].push_back(to_json(row, s.train->classes()));
+      if (row.ridge)
+        ridges += fmt::format("ridge penalty of {}: {:.2g}{}\n", row.method, *row.ridge,
+                              args.ridge ? "" : ", chosen on a fifth of the training features");
     }
   }
   if (world.rank() != 0) return static_cast<int>(Exit::ok);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   out["seconds"] = seconds.count();
-  if (table.size() > 1) fmt::print("{}", format_table(table));
-  if (out.contains("diagnostics")) {
-    for (const auto& [name, value] : out["diagnostics"].items()) fmt::print("{} {:.4f}\n", name, value.get<double>());
-  }
+  if (table.size() > 1) fmt::print("{}{}", format_table(table), ridges);
+  if (out.contains("diagnostics")) fmt::print("{}", diagnosis(out["diagnostics"], s.b.size(1), s.classes()));
   if (!args.picture.empty())
     io::write_file_atomically(args.picture, embedding_plot(s.b, s.test->labels(), s.test->classes()));
   if (s.encoder) fmt::print("measured: the checkpoint of step {}\n", step);
@@ -267,9 +302,9 @@ int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
   app.add_option("--temperature", args.temperature, "temperature of the neighbors' votes; several give a sweep")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  app.add_option("--ridge", args.ridge, "ridge penalty of linear and ridge")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  app.add_option("--ridge", args.ridge,
+                 "ridge penalty of linear and ridge; default: chosen on a fifth of the training features")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--labels", args.labels, "fraction of the labels of each class that sgd and finetune use")
       ->check(CLI::Range(1e-6, 1.0))
       ->capture_default_str();

@@ -32,16 +32,23 @@ struct CompareArguments {
 };
 
 // The features of both sets, once for all runs, as files in the folder; the overrides that name them.
-std::vector<std::string> prepare_features(const CompareArguments& args) {
-  const setup::RunSpec spec = setup::make_run_spec(load_config(args.config, args.overrides));
+struct PreparedFeatures {
+  std::vector<std::string> overrides;
+  int64_t tests = 0;
+};
+PreparedFeatures prepare_features(const CompareArguments& args) {
+  const setup::RunSpec spec = setup::make_run_spec(load_config(args.config, without_steps(args.overrides)));
+  fmt::print("reading {} and {}\n", spec.data.train, spec.data.test);
+  std::fflush(stdout);
   const std::string train = args.out + "/features/train.npy", test = args.out + "/features/test.npy";
   const study::StudyData data = study::read_study_data(spec);
-  if (!data.parents.empty()) return {};  // such a file cannot hold a taxonomy: every run reads the images
+  const int64_t tests = data.test.size(0);
+  if (!data.parents.empty()) return {{}, tests};  // such a file cannot hold a taxonomy: every run reads the images
   io::write_feature_file(train,
                          {.features = data.train, .labels = data.train_labels, .ids = {}, .classes = {}, .about = {}});
   io::write_feature_file(test,
                          {.features = data.test, .labels = data.test_labels, .ids = {}, .classes = {}, .about = {}});
-  return {"data.train=" + train, "data.test=" + test, "data.limit=0", "compare.pca=0"};
+  return {{"data.train=" + train, "data.test=" + test, "data.limit=0", "compare.pca=0"}, tests};
 }
 
 int compare(CompareArguments args, const std::string& program) {
@@ -61,11 +68,8 @@ int compare(CompareArguments args, const std::string& program) {
   PAL_CHECK(!error, "the folder cannot be created", args.out + ": " + error.message(),
             "choose a folder you may write to");
   // The runs' own names for the features, and so their fingerprints, are those that the children compute.
-  args.overrides = [&] {
-    std::vector<std::string> all = args.overrides;
-    for (std::string& o : prepare_features(args)) all.push_back(std::move(o));
-    return all;
-  }();
+  const PreparedFeatures features = prepare_features(args);
+  args.overrides.insert(args.overrides.end(), features.overrides.begin(), features.overrides.end());
   const std::vector<CompareJob> runs = compare_jobs(args.config, args.overrides, args.out);
   std::vector<int64_t> left;
   for (size_t k = 0; k < runs.size(); ++k) {
@@ -79,6 +83,7 @@ int compare(CompareArguments args, const std::string& program) {
   int64_t done = 0, failed = 0;
   {
     Progress bar("compare", static_cast<int64_t>(left.size()));
+    if (!left.empty()) bar.update(0, fmt::format("runs, {} at a time", args.workers));
     const auto work = [&] {
       for (size_t k = next++; k < left.size(); k = next++) {
         std::vector<std::string> command = {program, "oracle", "compare", args.config,
@@ -97,14 +102,20 @@ int compare(CompareArguments args, const std::string& program) {
   PAL_CHECK_CODE(Exit::check_failed, failed == 0, "runs that failed", failed,
                  "see the errors above; the same command continues from here");
   std::vector<CompareResult> results;
-  for (const CompareJob& job : runs) results.push_back({job, read_result(job)});
-  fmt::print("{}wrote {}/compare.csv, summary.csv and compare.svg\n", write_summary(results, args.out), args.out);
+  CompareSet set{features.tests, {}};
+  for (const CompareJob& job : runs) {
+    results.push_back({job, read_result(job)});
+    if (job.seed == 0 && job.noise == runs.front().noise &&
+        study::starts_from_templates(setup::make_run_spec(config::Config::load(args.config, job.overrides))))
+      set.labeled_at_start.push_back(job.line.name);
+  }
+  fmt::print("{}wrote {}/compare.csv, summary.csv and compare.svg\n", write_summary(results, set, args.out), args.out);
   return 0;
 }
 
 // The whole graph of a set, and how many questions that took.
 int closure(const std::string& path, const std::vector<std::string>& overrides) {
-  const setup::RunSpec spec = setup::make_run_spec(load_config(path, overrides));
+  const setup::RunSpec spec = setup::make_run_spec(load_config(path, without_steps(overrides)));
   const study::StudyData data = study::read_study_data(spec);
   const int64_t n = data.train.size(0);
   study::Closure found;

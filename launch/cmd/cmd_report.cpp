@@ -121,7 +121,7 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   bool without_samples = false;
   SampleOptions options;
   CLI::App app("Writes one self-contained HTML page about one run or several.", "pal report");
-  app.add_option("RUN", paths, "run folders, or folders of runs; samples are shown for the first")->required();
+  app.add_option("RUN", paths, "run folders, or folders of runs")->required();
   app.add_option("--out", out, "page to write; default report.html in the first run folder");
   app.add_flag("--no-samples", without_samples, "leave out the parts that need the encoder and the data");
   app.add_option("--embed", options.train, "number of training samples to search for neighbors")
@@ -147,8 +147,8 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
     if (seen[run.name] > 1) run.name = run.path;  // two runs of one name are shown by their folders
   }
   at::set_num_threads(io::usable_cores());
-  SampleParts parts;
-  if (!without_samples) parts = sample_parts(runs.front(), options);
+  std::vector<SampleParts> parts(runs.size());
+  for (size_t r = 0; r < runs.size() && !without_samples; ++r) parts[r] = sample_parts(runs[r], options);
 
   std::string title = runs.size() == 1 ? "Run " + runs.front().name : fmt::format("{} runs", runs.size()),
               command = "pal report";
@@ -164,12 +164,13 @@ int cmd_report(const std::vector<std::string>& arguments, Context&) {
   add("overview", "Overview", overview(runs));
   add("curves", "Curves", curve_figures(runs));
   add("evaluation", "Evaluation", evaluations(runs));
-  add("neighbors", "Samples and their nearest neighbors: " + runs.front().name, parts.neighbors);
-  add("plane", "The features in the plane: " + runs.front().name, parts.plane);
-  for (const RunSummary& run : runs) {
-    std::string id = "questions-" + std::to_string(&run - runs.data());
-    add(id, "Questions and answers: " + run.name, question_table(run, options));
-  }
+  std::string planes;
+  for (const SampleParts& part : parts) planes += part.plane;
+  if (!planes.empty()) add("plane", "The features in the plane", "<div class=\"figures\">" + planes + "</div>\n");
+  for (size_t r = 0; r < runs.size(); ++r)
+    add(fmt::format("neighbors-{}", r), "Samples and their nearest neighbors: " + runs[r].name, parts[r].neighbors);
+  for (size_t r = 0; r < runs.size(); ++r)
+    add(fmt::format("questions-{}", r), "Questions and answers: " + runs[r].name, question_table(runs[r], options));
   add("config", "Settings", configs(runs));
   add("machine", "Machines and versions", machines(runs));
   page.write(html_page(title, body + "<nav>" + links + "</nav>\n" + sections));

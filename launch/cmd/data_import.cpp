@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <sstream>
 #include <thread>
 
@@ -86,6 +88,22 @@ void print_report(const data::ImportReport& report, double seconds) {
              static_cast<double>(bytes) / 1e6 / seconds, report.splits[0].data);
 }
 
+// A line every few seconds while a large folder is listed: the number of its files is not known yet.
+class ListingLine {
+ public:
+  void operator()(int64_t files) {
+    const Clock::time_point now = Clock::now();
+    if (now - last_ < std::chrono::seconds(3)) return;
+    last_ = now;
+    fmt::print("listing: {} files so far\n", files);
+    std::fflush(stdout);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point last_ = Clock::now();
+};
+
 }  // namespace
 
 int run_data_import(DataImport import) {
@@ -97,8 +115,9 @@ int run_data_import(DataImport import) {
   const char* left = importer->kind == Importer::files ? "the same command resumes here" : "nothing was written";
   const DeferredSignals signals;
   ProgressRate rate("import");
+  ListingLine listing;
   import.options.progress = [&](int64_t done, int64_t total) { signals.raise(left);
-  if (total > 0) rate(done, total);
+  total > 0 ? rate(done, total) : listing(done);
 };
 PAL_CHECK(importer->kind == Importer::files || import.options.test_fraction == 0,
           "this format has a test split of its own", import.format, "leave --test-fraction out");

@@ -27,6 +27,11 @@ struct KnownData {
   std::string text;
   std::shared_ptr<data::Dataset> set = nullptr;
   std::optional<int64_t> samples = {};  // that are trained on
+  int64_t labeled = 0;
+  int64_t edge_samples = 0;  // of a batch, drawn as known pairs
+  int64_t steps_per_epoch(int64_t batch) const {
+    return data::EpochSpec{*samples, std::min(batch - edge_samples, *samples)}.steps_per_epoch();
+  }
 };
 bool is_there(const std::string& data) {
   return std::filesystem::exists(data) || !data::expand_glob(data).empty() || !data::shard_files(data).empty();
@@ -41,28 +46,27 @@ KnownData look_at_data(const setup::RunSpec& spec) {
   data::augment_options(spec.augment, *data);
   const std::vector<int64_t> subset = setup::training_subset(spec, *data);
   setup::graph_spec(spec.graph, *data);
-  setup::make_graph_store(spec.graph, *data, setup::known_labels(spec, *data, subset));
+  const std::vector<int64_t> labels = setup::known_labels(spec, *data, subset);
+  const graph::GraphStore store = setup::make_graph_store(spec.graph, *data, labels);
+  const auto labeled = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
   if (!spec.data.test.empty() && is_there(spec.data.test)) {
     const std::string overlap = data::overlap_warning(*data, *data::Dataset::open(spec.data.test));
     if (!overlap.empty()) fmt::print(stderr, "warning: {}\n", printable(overlap));
   }
   const auto trained = static_cast<int64_t>(subset.size());
-  return {fmt::format("{}: {} samples, {} trained on", spec.data.train, data->size(), trained), data, trained};
+  return {fmt::format("{}: {} samples, {} trained on", spec.data.train, data->size(), trained), data, trained, labeled,
+          setup::edge_samples(spec, labeled, trained, graph::EdgeDraw(store, subset))};
 }
 
 // What the start of a run would refuse is refused here, with the same sentences.
-void add_questions(Lines& lines, const setup::RunSpec& spec, const data::Dataset& data) {
-  const std::vector<int64_t> subset = setup::training_subset(spec, data),
-                             labels = setup::known_labels(spec, data, subset);
-  const auto labeled = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
-  setup::check_batch(spec, static_cast<int64_t>(subset.size()));
-  const oracle::OracleSpec asks = setup::checked_oracle(spec, data, labeled);
+void add_questions(Lines& lines, const setup::RunSpec& spec, const KnownData& data) {
+  setup::check_batch(spec, *data.samples);
+  const oracle::OracleSpec asks = setup::checked_oracle(spec, *data.set, data.labeled);
   if (!asks.asks()) return;
-  const int64_t per_epoch =
-      data::EpochSpec{static_cast<int64_t>(subset.size()), spec.train.global_batch}.steps_per_epoch();
-  const std::string sentence = setup::too_short_to_ask(asks, setup::total_steps(spec, per_epoch));
+  const std::string sentence =
+      setup::too_short_to_ask(asks, setup::total_steps(spec, data.steps_per_epoch(spec.train.global_batch)));
   lines.push_back(
-      {"questions", fmt::format("sampler {}, {} labels known{}{}", asks.sampler, labeled,
+      {"questions", fmt::format("sampler {}, {} labels known{}{}", asks.sampler, data.labeled,
                                 asks.templates == oracle::Templates::discover ? ", classes are discovered" : "",
                                 sentence.empty() ? "" : "; " + sentence)});
 }
@@ -82,16 +86,14 @@ std::string views_text(const setup::RunSpec& spec, const dist::ViewSides& sides)
 }
 
 // Steps and learning rates. Without the data set an epoch counts as a thousand steps; the curve has the same shape.
-void add_schedule(Lines& lines, const setup::RunSpec& spec, std::optional<int64_t> samples) {
+void add_schedule(Lines& lines, const setup::RunSpec& spec, const KnownData& data) {
   const int64_t batch = spec.train.global_batch;
-  if (samples) {
-    PAL_DATA_CHECK(*samples >= 2, "there are {} samples to train on", *samples, "give a larger data set");
+  if (data.samples) {
+    PAL_DATA_CHECK(*data.samples >= 2, "there are {} samples to train on", *data.samples, "give a larger data set");
   }
-  const int64_t per_epoch =
-      samples ? data::EpochSpec{*samples, std::min(batch, *samples), 0, data::Shuffle::full, 16384}.steps_per_epoch()
-              : 1000;
+  const int64_t per_epoch = data.samples ? data.steps_per_epoch(batch) : 1000;
   const optim::Schedule s = setup::schedule(spec, per_epoch);
-  if (samples) {
+  if (data.samples) {
     lines.push_back({"steps", fmt::format("{} ({} per epoch)", s.total_steps, per_epoch)});
   } else if (spec.train.steps) {
     lines.push_back({"steps", fmt::format("{}", s.total_steps)});
@@ -153,12 +155,12 @@ int check_training(const setup::RunSpec& spec, int ranks) {
   const KnownData data = look_at_data(spec);
   const dist::ViewSides sides = dist::view_sides(spec);
   Lines lines = {{"check", ""}, {"data", data.text}};
-  if (data.set) add_questions(lines, spec, *data.set);
+  if (data.set) add_questions(lines, spec, data);
   lines.push_back({"step", fmt::format("{} samples, {}", batch, views_text(spec, sides))});
   lines.push_back({"per rank", fmt::format("{} ranks: {} samples, {} rows", ranks, (batch + ranks - 1) / ranks,
                                            (batch + ranks - 1) / ranks * views)});
   add_cost(lines, spec, sides, ranks);
-  add_schedule(lines, spec, data.samples);
+  add_schedule(lines, spec, data);
   fmt::print("{}memory and bytes are predicted by a model (pal help scale); nothing was trained\n",
              format_table(lines));
   if (const std::string sentence = setup::collapse_warning(spec); !sentence.empty())

@@ -61,21 +61,22 @@ record::MetricCurve communication_share(const RunSummary& run, CommPart part) {
   return share;
 }
 
-// Of each run that is drawn, the command that trained it and the file that it wrote.
-std::vector<std::string> commands_of(const std::vector<RunSummary>& runs) {
-  std::vector<std::string> commands;
+// Where the curves come from, once for all figures: of each run the file, and the command that wrote it.
+std::string sources_of(const std::vector<RunSummary>& runs) {
+  std::string out;
   for (const RunSummary& run : runs) {
-    const std::string file = run.path + "/metrics.jsonl";
     const bool known = !run.machines.empty() && run.machines.back().contains("command");
-    commands.push_back(known ? run.machines.back().at("command") + "  →  " + file : file);
+    out += "<p>From <code>" + html_escaped(run.path + "/metrics.jsonl") + "</code>" +
+           (known ? ", written by <code>" + html_escaped(run.machines.back().at("command")) + "</code>" : "") +
+           ".</p>\n";
   }
-  return commands;
+  return out;
 }
 
-std::string figure(plot::PlotPanel panel, const std::string& caption, const std::vector<RunSummary>& runs) {
+std::string figure(plot::PlotPanel panel, const std::string& caption) {
   if (panel.curves.empty()) return "";
   panel.x.label = "step";
-  return html_figure(plot::svg_plot({panel}), caption, commands_of(runs));
+  return html_figure(plot::svg_plot({panel}), caption, {});
 }
 
 }  // namespace
@@ -92,7 +93,7 @@ std::string curve_figures(const std::vector<RunSummary>& runs) {
     panel.y.label = q.unit;
     for (size_t r = 0; r < runs.size(); ++r)
       add_curve(panel, named(runs[r], ""), record::metric_curve(runs[r].metrics, q.name), q.scale, static_cast<int>(r));
-    out += figure(panel, caption, runs);
+    out += figure(panel, caption);
   };
   each({"loss", "loss", "loss"}, "The global loss, by step.");
   for (const RunSummary& run : runs) {  // terms of different losses are not comparable: one figure per run
@@ -102,7 +103,7 @@ std::string curve_figures(const std::vector<RunSummary>& runs) {
     int color = 0;
     for (const std::string& name : record::metric_names(run.metrics, "terms."))
       add_curve(panel, name.substr(6), record::metric_curve(run.metrics, name), 1, color++);
-    if (panel.curves.size() > 1) out += figure(panel, "The weighted terms whose sum is the loss.", {run});
+    if (panel.curves.size() > 1) out += figure(panel, "The weighted terms whose sum is the loss.");
   }
   {
     plot::PlotPanel panel;
@@ -116,7 +117,7 @@ std::string curve_figures(const std::vector<RunSummary>& runs) {
       if (!panel.curves.empty() && !alone) panel.curves.back().stroke = plot::CurveStroke::dashed;
       color += alone ? 2 : 1;
     }
-    out += figure(panel, "A ridge probe and kNN on frozen features of a sample of both sets (eval.every).", runs);
+    out += figure(panel, "A ridge probe and kNN on frozen features of a sample of both sets (eval.every).");
   }
   each({"throughput", "images/s", "images_per_s"}, "Images per second over all ranks, of the logged steps.");
   {
@@ -133,7 +134,7 @@ std::string curve_figures(const std::vector<RunSummary>& runs) {
       panel.curves.back().side = plot::CurveSide::right;
       panel.curves.back().stroke = plot::CurveStroke::dashed;
     }
-    out += figure(panel, "Questions whose answers training uses, and their cost.", runs);
+    out += figure(panel, "Questions whose answers training uses, and their cost.");
   }
   each({"effective rank of Z", "directions", "effective_rank"},
        "Number of directions that the embeddings of a batch use; 1 means collapse.");
@@ -150,12 +151,12 @@ std::string curve_figures(const std::vector<RunSummary>& runs) {
     }
     out += figure(
         panel,
-        "Time of the gradient all-reduce as a fraction of the step, and the part that does not overlap with backward.",
-        runs);
+        "Time of the gradient all-reduce as a fraction of the step, and the part that does not overlap with backward.");
   }
   each({"learning rate", "rate", "lr"}, "The learning rate.");
   each({"memory", "MB", "memory_mb"}, "Memory of rank 0.");
-  return out.empty() ? "<p>No step was logged.</p>\n" : "<div class=\"figures\">\n" + out + "</div>\n";
+  return out.empty() ? "<p>No step was logged.</p>\n"
+                     : sources_of(runs) + "<div class=\"figures\">\n" + out + "</div>\n";
 }
 
 std::string confusion_figure(const RunSummary& run) {

@@ -33,8 +33,8 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options);
 // The last questions of the run's ledger with the answers; "" when the run asked none.
 std::string question_table(const RunSummary& run, const SampleOptions& options);
 
-// Features in the plane of their two directions of most variance, one color per class, as SVG. At most 3000 rows,
-// evenly spaced. No labels: one color.
+// Features in the plane of their two directions of most variance, one mark per class, as SVG. At most 3000 rows,
+// evenly spaced. No labels: one mark; more than 40 classes: no names.
 std::string embedding_plot(const at::Tensor& features, const std::vector<int64_t>& labels,
                            const std::vector<std::string>& classes);
 

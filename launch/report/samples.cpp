@@ -51,7 +51,7 @@ Looked look_at(model::Encoder& encoder, const setup::RunSpec& spec, const std::s
   options.augment = data::augment_options(spec.augment, *looked.data);
   options.dtype = spec.train.dtype;
   options.threads = io::usable_cores();
-  Progress bar("embed " + name, static_cast<int64_t>(looked.samples.size()));
+  Progress bar(name, static_cast<int64_t>(looked.samples.size()));
   options.progress = [&](int64_t done) { bar.update(done, ""); };
   looked.features = eval::embed(encoder, *looked.data, looked.samples, options, comm);
   return looked;
@@ -93,8 +93,10 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
   try {
     const auto alone = comm::make_local_comm();
     const TrainedRun trained = load_trained_run(run.path, spec, *alone);
-    const Looked train = look_at(*trained.encoder, spec, spec.data.train, options.train, *alone, "train");
-    const Looked test = look_at(*trained.encoder, spec, spec.data.test, options.test, *alone, "test");
+    const Looked train =
+        look_at(*trained.encoder, spec, spec.data.train, options.train, *alone, run.name + ": embed train");
+    const Looked test =
+        look_at(*trained.encoder, spec, spec.data.test, options.test, *alone, run.name + ": embed test");
     std::vector<int64_t> labels;
     for (const int64_t s : test.samples) {
       if (!test.data->labels().empty()) labels.push_back(test.data->labels()[static_cast<size_t>(s)]);
@@ -107,8 +109,8 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
                           train.samples.size(), trained.step, html_escaped(run.path)) +
                       neighbor_rows(train, test, options);
     parts.plane = html_figure(embedding_plot(test.features, labels, test.data->classes()),
-                              fmt::format("{} test samples of step {}, in the two directions of most variance.",
-                                          test.samples.size(), trained.step),
+                              fmt::format("{}: {} test samples of step {}, in the two directions of most variance.",
+                                          run.name, test.samples.size(), trained.step),
                               {"pal eval " + run.path + " ridge --picture plane.svg"});
     return parts;
   } catch (const Error& e) {
@@ -119,6 +121,7 @@ SampleParts sample_parts(const RunSummary& run, const SampleOptions& options) {
 std::string embedding_plot(const at::Tensor& features, const std::vector<int64_t>& labels,
                            const std::vector<std::string>& classes) {
   constexpr int64_t kShown = 3000;
+  constexpr size_t kNamed = 40;  // classes; a legend of more hides the plot
   const eval::PlaneMap map = eval::principal_plane(features);
   plot::PlotPanel panel;
   panel.title = "features, principal components";
@@ -127,7 +130,7 @@ std::string embedding_plot(const at::Tensor& features, const std::vector<int64_t
   const size_t kinds = labels.empty() ? 1 : std::max<size_t>(classes.size(), 1);
   panel.curves.resize(kinds);
   for (size_t c = 0; c < kinds; ++c) {
-    panel.curves[c].name = labels.empty() || c >= classes.size() ? "" : classes[c];
+    panel.curves[c].name = labels.empty() || c >= classes.size() || kinds > kNamed ? "" : classes[c];
     panel.curves[c].stroke = plot::CurveStroke::dots;
   }
   const at::Tensor points = map.points.contiguous();

@@ -1,6 +1,7 @@
 #include "launch/run/compare.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -55,6 +56,26 @@ LineSpec line_spec(const std::string& text) {
   PAL_CHECK(plain, "name of a line of compare.lines", name.empty() ? text : name,
             "give each line a name of letters, digits, - and _");
   return spec;
+}
+
+// "5,440".
+std::string with_commas(double value) {
+  std::string digits = fmt::format("{:.0f}", value);
+  for (auto at = static_cast<ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+// With the settings of a line; an error names the line.
+config::Config config_of_line(const LineSpec& spec, const std::string& path,
+                              const std::vector<std::string>& overrides) {
+  try {
+    return config::Config::load(path, overrides);
+  } catch (const Error& e) {
+    const std::string sentence = e.what(), given = "command line: ";
+    throw Error(e.code(), "line " + spec.line.name + " of compare.lines: " +
+                              (sentence.rfind(given, 0) == 0 ? sentence.substr(given.size()) : sentence));
+  }
 }
 
 struct Statistics {
@@ -130,6 +151,27 @@ plot::PlotPanel without_silent_lines(plot::PlotPanel panel) {
   return panel;
 }
 
+// What a figure of the tables is worth, and what their words mean.
+std::string explanation(const std::vector<LineCurves>& lines, const CompareSet& set) {
+  double error = 0;
+  for (const LineCurves& l : lines)
+    error = std::max(error, l.at(l.points() - 1, [](const study::StudyPoint& p) { return p.linear; }).mean);
+  const double noise = 100 * std::sqrt(error * (1 - error) / static_cast<double>(std::max<int64_t>(set.tests, 1)));
+  const std::string start =
+      set.labeled_at_start.empty()
+          ? ""
+          : fmt::format("  known before the first question: one true label of each class, to {}\n",
+                        fmt::join(set.labeled_at_start, ", "));
+  return fmt::format(
+             "  {} test samples: the choice of them alone moves a linear figure by ± {:.1f} (one standard deviation)\n"
+             "  linear, kNN: with all labels, on the representation that the answers taught; 20 %, 50 %: of the "
+             "budget\n"
+             "  own labels: a classifier of the labels that are answered or inferred, on the features\n"
+             "  relations known: pairs of samples answered or inferred; same but wrong: of those known as the same\n",
+             with_commas(static_cast<double>(set.tests)), noise) +
+         start;
+}
+
 // Lines below `random` at every point past a tenth of the budget.
 std::string better_than_random(const std::vector<LineCurves>& lines) {
   const auto random = std::find_if(lines.begin(), lines.end(), [](const LineCurves& l) { return l.name == "random"; });
@@ -151,9 +193,15 @@ std::string better_than_random(const std::vector<LineCurves>& lines) {
 
 }  // namespace
 
+std::vector<std::string> without_steps(std::vector<std::string> overrides) {
+  overrides.insert(overrides.end(), {"train.epochs=null", "train.steps=1", "optim.base_lr=null", "optim.lr=1"});
+  return overrides;
+}
+
 std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::vector<std::string>& overrides,
                                      const std::string& folder) {
-  const setup::CompareSpec compare = setup::make_run_spec(config::Config::load(config_path, overrides)).compare;
+  const setup::CompareSpec compare =
+      setup::make_run_spec(config::Config::load(config_path, without_steps(overrides))).compare;
   std::vector<CompareJob> jobs;
   PAL_CHECK(!compare.lines.empty(), "compare.lines is empty in", config_path, "name the oracles to compare");
   std::map<std::string, int> names;
@@ -172,11 +220,12 @@ std::vector<CompareJob> compare_jobs(const std::string& config_path, const std::
         job.overrides.push_back(fmt::format("oracle.noise={}", noise));
         job.overrides.insert(job.overrides.end(), spec.overrides.begin(),
                              spec.overrides.end());  // a line may have a noise of its own
+        job.overrides = without_steps(job.overrides);
         job.file = fmt::format("{}/runs/{}-noise{}-seed{}.csv", folder, spec.line.name, noise, seed);
         std::vector<std::string> alone = job.overrides;  // without the other lines, seeds and levels: these may change
         alone.insert(alone.end(), {"compare.lines=null", "compare.seeds=null", "compare.noise=null"});
         const std::string settings =
-            config::Config::load(config_path, alone).dump() + fmt::format("{}", static_cast<int>(spec.line.answers));
+            config_of_line(spec, config_path, alone).dump() + fmt::format("{}", static_cast<int>(spec.line.answers));
         job.fingerprint = io::sha256_hex(settings.data(), settings.size()).substr(0, 16);
         jobs.push_back(std::move(job));
       }
@@ -213,7 +262,7 @@ std::vector<study::StudyPoint> read_result(const CompareJob& job) {
   return curve;
 }
 
-std::string write_summary(const std::vector<CompareResult>& results, const std::string& folder) {
+std::string write_summary(const std::vector<CompareResult>& results, const CompareSet& set, const std::string& folder) {
   std::string csv = fmt::format("line,noise,seed,{}\n", kColumns);
   for (const CompareResult& r : results) {
     for (const study::StudyPoint& p : r.curve) {
@@ -231,6 +280,9 @@ std::string write_summary(const std::vector<CompareResult>& results, const std::
   const auto linear = [](const study::StudyPoint& p) { return p.linear; };
   const auto nearest = [](const study::StudyPoint& p) { return p.knn; };
   const auto own = [](const study::StudyPoint& p) { return p.own; };
+  const auto in_percent = [](const auto& share) {
+    return [share](const study::StudyPoint& p) { return 100 * share(p); };
+  };
   const auto questions = [](const study::StudyPoint& p) { return p.questions; };
   const auto cost = [](const study::StudyPoint& p) { return p.cost; };
   const auto known = [](const study::StudyPoint& p) { return p.known; };
@@ -240,10 +292,11 @@ std::string write_summary(const std::vector<CompareResult>& results, const std::
   const auto percent = [](const Statistics& s) {
     return fmt::format("{:.2f} ± {:.2f}", 100 * s.mean, 100 * s.deviation);
   };
-  for (const auto& [noise, lines] : group(results)) {
+  const LinesByNoise groups = group(results);
+  for (const auto& [noise, lines] : groups) {
     const std::string title = noise == 0 ? "" : fmt::format(", {:g} % of the answers wrong", 100 * noise);
     std::vector<std::vector<std::string>> rows = {{"oracle", "questions", "cost", "linear 20 %", "linear 50 %",
-                                                   "linear", "kNN", "own labels", "relations known", "alike: % wrong",
+                                                   "linear", "kNN", "own labels", "relations known", "same but wrong",
                                                    "components", "ms/question"}};
     for (const LineCurves& line : lines) {
       const size_t last = line.points() - 1;
@@ -257,34 +310,38 @@ std::string write_summary(const std::vector<CompareResult>& results, const std::
                                b.deviation, c.mean, c.deviation, line.at(k, known).mean, line.at(k, wrong).mean,
                                line.at(k, [](const study::StudyPoint& p) { return p.components; }).mean, ms);
       }
-      rows.push_back(
-          {line.name, fmt::format("{:.0f}", asked), fmt::format("{:.0f}", line.at(last, cost).mean),
-           percent(line.at(last / 5, linear)), percent(line.at(last / 2, linear)), percent(line.at(last, linear)),
-           percent(line.at(last, nearest)), percent(line.at(last, own)),
-           fmt::format("{:.3g}", line.at(last, known).mean), fmt::format("{:.1f}", 100 * line.at(last, wrong).mean),
-           fmt::format("{:.0f}", line.at(last, [](const study::StudyPoint& p) { return p.components; }).mean),
-           fmt::format("{:.3f}", ms)});
+      rows.push_back({line.name, with_commas(asked), with_commas(line.at(last, cost).mean),
+                      percent(line.at(last / 5, linear)), percent(line.at(last / 2, linear)),
+                      percent(line.at(last, linear)), percent(line.at(last, nearest)), percent(line.at(last, own)),
+                      with_commas(line.at(last, known).mean), fmt::format("{:.1f} %", 100 * line.at(last, wrong).mean),
+                      with_commas(line.at(last, [](const study::StudyPoint& p) { return p.components; }).mean),
+                      fmt::format("{:.3f}", ms)});
     }
     text += fmt::format("test error in %{}, mean ± deviation over {} seeds\n{}{}", title, lines[0].curves.size(),
                         format_table(rows), better_than_random(lines));
-    panels.push_back(panel("linear probe" + title, "questions", "test error", lines, questions, linear));
-    panels.push_back(panel("kNN" + title, "questions", "test error", lines, questions, nearest));
-    panels.push_back(panel("own labels" + title, "questions", "test error", lines, questions, own));
-    panels.push_back(panel("linear probe against cost" + title, "cost", "test error", lines, cost, linear));
+    panels.push_back(panel("linear probe" + title, "questions", "test error, %", lines, questions, in_percent(linear)));
+    panels.push_back(panel("kNN" + title, "questions", "test error, %", lines, questions, in_percent(nearest)));
+    panels.push_back(panel("own labels" + title, "questions", "test error, %", lines, questions, in_percent(own)));
+    const bool one_each = std::all_of(lines.begin(), lines.end(), [&](const LineCurves& line) {
+      return line.at(line.points() - 1, cost).mean == line.at(line.points() - 1, questions).mean;
+    });
+    if (!one_each)  // else it would repeat the first plot
+      panels.push_back(
+          panel("linear probe against cost" + title, "cost", "test error, %", lines, cost, in_percent(linear)));
     plot::PlotPanel relations =
         without_silent_lines(panel("pairs answered or inferred" + title, "questions", "pairs", lines, questions,
                                    [](const study::StudyPoint& p) { return std::max<int64_t>(p.known, 1); }));
     relations.y.scale = plot::AxisScale::log;
     for (plot::PlotCurve& c : relations.curves) c.spread = {};
     panels.push_back(relations);
-    panels.push_back(without_silent_lines(
-        panel("pairs known to be alike that are not" + title, "questions", "share", lines, questions, wrong)));
+    panels.push_back(without_silent_lines(panel("pairs known as the same that are not" + title, "questions",
+                                                "% of them", lines, questions, in_percent(wrong))));
     panels.push_back(without_silent_lines(panel("components" + title, "questions", "components", lines, questions,
                                                 [](const study::StudyPoint& p) { return p.components; })));
   }
   io::write_file_atomically(folder + "/summary.csv", summary);
   io::write_file_atomically(folder + "/compare.svg", plot::svg_plot(panels));
-  return text;
+  return text + explanation(groups.begin()->second, set);
 }
 
 }  // namespace pal::launch

@@ -10,6 +10,9 @@
 
 namespace pal::launch {
 
+// The overrides of a command that trains nothing in steps: its config need not name steps and a learning rate.
+std::vector<std::string> without_steps(std::vector<std::string> overrides);
+
 // One run of a comparison.
 struct CompareJob {
   study::StudyLine line;
@@ -33,8 +36,13 @@ void write_result(const CompareJob& job, const std::vector<study::StudyPoint>& c
 // The curve in the job's file; empty when there is none, or it is of other settings.
 std::vector<study::StudyPoint> read_result(const CompareJob& job);
 
+// What the lines have in common.
+struct CompareSet {
+  int64_t tests = 0;                          // test samples
+  std::vector<std::string> labeled_at_start;  // lines that know one true label of each class before the first question
+};
 // compare.csv (every point of every run), summary.csv (mean and deviation over seeds), compare.svg (a row of panels for
 // each noise level); the tables as text.
-std::string write_summary(const std::vector<CompareResult>& results, const std::string& folder);
+std::string write_summary(const std::vector<CompareResult>& results, const CompareSet& set, const std::string& folder);
 
 }  // namespace pal::launch

@@ -87,12 +87,14 @@ const std::vector<Setting>& graph_of(const RecipeFacts& facts) {
       {"graph.labeled_fraction", "1", "every known label of the training part is used"},
       {"graph.edge_share", "0.25", "share of a batch that is drawn as pairs known to be the same"},
       {"loss.kind", "vicreg", "the variance and covariance terms keep the embedding from collapsing"},
+      {"loss.variance", "50", "with 25, related images pull the embedding to two or three directions"},
   };
   static const std::vector<Setting> grouped = {
       {"graph.kind", "mixed", "views of an image are related, and images of a group"},
       {"graph.alpha", "0.5", "weight of the groups"},
       {"graph.edge_share", "0.5", "half of a batch is drawn as pairs of a group"},
       {"loss.kind", "vicreg", "the variance and covariance terms keep the embedding from collapsing"},
+      {"loss.variance", "50", "with 25, related images pull the embedding to two or three directions"},
   };
   return !facts.groups.empty() ? grouped : facts.labeled > 0 ? labeled : unlabeled;
 }

@@ -5,6 +5,7 @@ usage: eval_runs_test.py PAL [test names]     (standard library only)
 """
 import fcntl
 import json
+import math
 import os
 import re
 import resource
@@ -63,6 +64,36 @@ class EvalRuns(RunCase):
         self.assertEqual(self.evaluate(1, "finetune", "--labels", "0.01", "--epochs", "1")["results"][0]["train"], 3)
         self.assertEqual(self.evaluate(1, "finetune", "--labels", "0.1", "--epochs", "1")["results"][0]["train"], 9)
         self.assertEqual(self.evaluate(1, "finetune", "--epochs", "1")["results"][0]["train"], TRAIN)
+
+    def test_the_ridge_is_chosen_or_given(self):
+        out = self.call("eval", "run", "linear", "ridge", "--json", "chosen.json")
+        self.assertRegex(out, r"(?m)^ridge penalty of linear: \S+, chosen on a fifth of the training features$")
+        with open(f"{self.folder}/chosen.json") as file:
+            chosen = {r["method"]: r["ridge"] for r in json.load(file)["results"]}
+        for ridge in chosen.values():
+            self.assertAlmostEqual(math.log10(ridge), round(math.log10(ridge)), places=6)
+        self.assertIn("ridge penalty of ridge: 0.5\n", self.call("eval", "run", "ridge", "--ridge", "0.5", "--json", "given.json"))
+        with open(f"{self.folder}/given.json") as file:
+            self.assertEqual(json.load(file)["results"][0]["ridge"], 0.5)
+
+    def test_diagnostics_say_whether_the_rank_is_low(self):
+        out = self.call("eval", "run", "diagnostics")
+        self.assertRegex(out, r"(?m)^rank \d\.\d of 8: (low, the features use few directions|not low)")
+        self.assertRegex(out, r"(?m)^uniformity -\d\.\d\d \(0: all features are equal")
+        self.assertRegex(out, r"(?m)^alignment \d\.\d{3} \(0: two views")
+        self.train("line", "model.widths=[6, 1]", "train.steps=1", ranks=1)   # all features on a line, as after a collapse
+        self.assertRegex(self.call("eval", "line", "diagnostics"), r"(?m)^rank 1\.0 of 1: low, the features use few directions")
+
+    def test_commands_that_take_long_show_progress(self):
+        """A line at the start and at the end at least; a terminal shows a bar."""
+        out = self.call("eval", "run", "linear", "knn")
+        for words in ("embed train", "embed test", "linear  300/300  100 %", f"knn  {TEST}/{TEST}  100 %"):
+            self.assertIn(words, out)
+        self.assertIn("reading the pixels of the train set", self.call("eval", "c.yaml", "ridge", "--features", "pixels"))
+        self.assertRegex(self.call("report", "run", "--out", "p.html"), rf"run: embed train  {TRAIN}/{TRAIN}  100 %")
+        self.assertRegex(self.call("embed", "run", "set-test.h5", "--out", "f.npy"), rf"embed .*{TEST}/{TEST}  100 %")
+        self.assertRegex(self.call("data", "verify", "set.h5"), rf"verify  {TRAIN}/{TRAIN}  100 %")
+        self.assertRegex(self.call("data", "import", "idx", "idx", "again.h5"), r"import .*100 %")
 
     def test_transfer_and_picture(self):
         out = self.call("eval", "run", "ridge", "--train", "set-test.h5", "--test", "set.h5", "--picture", "plane.svg")
@@ -223,13 +254,16 @@ class EvalRuns(RunCase):
         for words in ("2 runs", "Where they differ", "oracle.sampler", "questions and their cost", "communication", "Questions and answers: asks"):
             self.assertIn(words, page)
         self.assertRegex(page, r"<td>(same|different|yes|no)</td>")
-        # Under a figure of both stand both commands, one under a figure of one.
-        figures = re.findall(r"<figcaption>(The global loss|The weighted terms).*?</figcaption>", page)
-        self.assertEqual(figures.count("The global loss"), 1)
-        loss = re.search(r"<figcaption>The global loss.*?</figcaption>", page).group()
-        for words in ("made by 2 commands", "oracle.sampler=captcha", "asks/metrics.jsonl", "eval.train_samples=60", "run/metrics.jsonl"):
-            self.assertIn(words, loss)
-        self.assertNotIn("made by 2", re.search(r"<figcaption>The weighted terms.*?</figcaption>", page).group())
+        self.assertEqual(page.count("<figcaption>The global loss"), 1)
+        # The commands stand once above the curves, not under each of them.
+        curves = re.search(r'<section id="curves">.*?</section>', page, re.S).group()
+        for words in ("asks/metrics.jsonl", "oracle.sampler=captcha", "run/metrics.jsonl", "eval.train_samples=60"):
+            self.assertEqual(curves.count(words), 1, words)
+        self.assertNotIn("<code>", re.search(r'<div class="figures">.*', curves, re.S).group())
+        # Neighbors and plane of each run.
+        for name in ("asks", "run"):
+            self.assertIn(f"Samples and their nearest neighbors: {name}", page)
+            self.assertRegex(page, rf"<figcaption>{name}: 30 test samples of step 10")
 
     def test_report_of_runs_of_different_versions_says_so(self):
         shutil.copytree(f"{self.folder}/run", f"{self.folder}/older")

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -160,6 +161,25 @@ class Run(RunCase):
         first = {kind: round(losses[f"kind-{kind}-1"][0], 9) for kind in kinds}
         self.assertEqual(first["pairs"], first.pop("pairs-csr"))
         self.assertEqual(len(set(first.values())), len(first), first)   # every graph is another one
+
+    def test_members_of_small_groups_meet(self):
+        """All samples lie in a group of two: partners are drawn, alike on any ranks and in a resumed run."""
+        self.write("meta.csv", [("file", "patient"), *((f"train-{s}", s // 2) for s in range(TRAIN))])
+        groups = ["graph.kind=supervised", "graph.labeled_fraction=1", "graph.groups=meta.csv:patient"]
+        self.check_resume("groups", *groups)
+        out = self.train("groups1", *groups, ranks=1)
+        one, two = self.weights("groups1", 10), self.weights("groups-calm", 10)
+        self.assertLessEqual(max(abs(a - b) for key in one for a, b in zip(one[key], two[key])), 1e-8)
+        chance = self.train("groups-chance", *groups, "graph.edge_share=0", ranks=1)
+        share = {run: [m["rows_with_partner"] for m in self.metrics(run) if "loss" in m] for run in ("groups1", "groups-calm", "groups-chance")}
+        self.assertEqual(share["groups1"], share["groups-calm"])
+        self.assertGreater(sum(share["groups1"]), sum(share["groups-chance"]) + 1)   # about a quarter, over ten steps
+        printed = [float(re.search(r"partners +(\d+) % of a batch's rows", text).group(1)) / 100 for text in (out, chance)]
+        self.assertAlmostEqual(printed[0], sum(share["groups1"][:8]) / 8, delta=0.006)
+        self.assertAlmostEqual(printed[1], sum(share["groups-chance"][:8]) / 8, delta=0.006)
+        few = self.train("groups-few", *groups, "graph.edge_share=0", "train.global_batch=4", "train.steps=1", ranks=1)
+        self.assertIn("warning: 0.0 % of a batch's rows have a related sample in the batch; raise graph.edge_share, which is 0, or train.global_batch", few)
+        self.assertNotIn("warning", out)
 
     # ---- resume --------------------------------------------------------------------------------------------------
 

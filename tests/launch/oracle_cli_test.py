@@ -50,8 +50,8 @@ CONFIG = """
 data: {{train: {folder}/train.npy, test: {folder}/test.npy}}
 model: {{backbone: none, projector: [16, 8]}}
 graph: {{kind: mixed, labeled_fraction: 0}}
-train: {{steps: 30, global_batch: 64}}
-optim: {{kind: adamw, lr: 0.01}}
+train: {{global_batch: 64}}
+optim: {{kind: adamw}}
 oracle: {{sampler: captcha, budget: 120, questions_per_round: 20, pool: 300, every: 5}}
 compare:
   seeds: 2
@@ -88,7 +88,15 @@ class Oracle(unittest.TestCase):
         out = pal("oracle", "compare", self.config, "--out", f"{self.folder}/out")
         self.assertIn("captcha", out)
         self.assertIn("below random", out)
-        self.assertTrue(os.path.getsize(f"{self.folder}/out/compare.svg") > 1000)
+        # Figures in % in the table and in the plots; what the figures are worth and what the lines knew before.
+        self.assertRegex(out, r"(?m)^test error in %, mean")
+        self.assertRegex(out, r"(?m)^captcha +120 .* \d,\d\d\d +0\.0 % ")   # relations known: thousands with a comma
+        self.assertIn("200 test samples: the choice of them alone moves a linear figure by ± ", out)
+        self.assertIn("one true label of each class, to random, captcha\n", out)
+        svg = self.text("compare.svg")
+        self.assertIn(">test error, %<", svg)
+        self.assertNotIn("against cost", svg)   # each question costs 1: the plot would repeat the first one
+        self.assertNotIn(">-", svg)   # no axis of a share below 0
         rows = self.rows("compare")
         self.assertEqual(len(rows), 3 * 2 * 5)
         last = [r for r in rows if r["line"] == "captcha" and r["questions"] == "120"]
@@ -101,7 +109,8 @@ class Oracle(unittest.TestCase):
         strip = lambda text: [line.rsplit(",", 1)[0] for line in text.splitlines()]   # the last column is a time
         self.assertEqual(strip(before), strip(self.text("compare.csv")))
         # Another setting, another result: nothing old is taken for it.
-        self.assertNotIn("already", pal("oracle", "compare", self.config, "--out", f"{self.folder}/out", "oracle.pool=200", "compare.seeds=1", "compare.noise=[0.3]"))
+        self.assertNotIn("already", pal("oracle", "compare", self.config, "--out", f"{self.folder}/out", "oracle.pool=200", "compare.seeds=1", "compare.noise=[0.3]", "oracle.annotators=3", "oracle.votes=3"))
+        self.assertIn("linear probe against cost", self.text("compare.svg"))   # three votes cost 3
         self.assertTrue(any(r["line"] == "captcha" and int(r["alike_wrong"]) > 20 for r in self.rows("compare")), "wrong answers are seen in the graph")
 
     def test_closure_recovers_the_graph(self):
@@ -111,10 +120,10 @@ class Oracle(unittest.TestCase):
 
     def test_trains_a_head_on_features_with_an_oracle(self):
         start = time.time()
-        out = pal("train", self.config, "--run-dir", f"{self.folder}/run", "train.threads=1")
+        out = pal("train", self.config, "--run-dir", f"{self.folder}/run", "train.threads=1", "train.steps=30", "optim.lr=0.01")
         self.assertLess(time.time() - start, 60)
         self.assertTrue(os.path.exists(f"{self.folder}/run/ledger.sqlite"), out)
-        out = pal("train", self.config, "--run-dir", f"{self.folder}/bad", f"data.train={self.folder}/none.npy", code=3)
+        out = pal("train", self.config, "--run-dir", f"{self.folder}/bad", "train.steps=30", "optim.lr=0.01", f"data.train={self.folder}/none.npy", code=3)
         self.assertIn("none.npy", out)
 
     def test_one_step_of_deduction_teaches_more_than_none(self):
@@ -125,7 +134,7 @@ class Oracle(unittest.TestCase):
         for deduction in top1:
             for seed in (0, 1):
                 run = f"{self.folder}/{deduction}{seed}"
-                pal("train", self.config, "--run-dir", run, "train.threads=1", "train.steps=400", f"train.seed={seed}", "graph.alpha=0.9", "oracle.budget=900",
+                pal("train", self.config, "--run-dir", run, "train.threads=1", "optim.lr=0.01", "train.steps=400", f"train.seed={seed}", "graph.alpha=0.9", "oracle.budget=900",
                     "oracle.questions_per_round=60", "oracle.pool=600", "oracle.every=10", "oracle.noise=0.1", f"graph.deduction={deduction}", "checkpoint.every=1000")
                 pal("eval", run, "knn", "--features", "projector", "--json", f"{run}/eval.json")
                 with open(f"{run}/eval.json", encoding="utf-8") as file:
@@ -134,7 +143,7 @@ class Oracle(unittest.TestCase):
 
     def test_says_what_is_wrong(self):
         for settings, word, code in [(["compare.lines=[{oracle.sampler: captcha}]"], "name", 2),
-                                     (["compare.lines=[{name: a, oracle.sampler: riddle}]"], "oracle.sampler", 2),
+                                     (["compare.lines=[{name: a, oracle.sampler: riddle}]"], "line a of compare.lines: oracle.sampler is riddle", 2),
                                      (["compare.lines=[{name: a}, {name: a}]"], "one name", 2),
                                      (["compare.lines=[]"], "compare.lines", 2),
                                      (["oracle.budget=0", "compare.lines=[{name: a, oracle.sampler: captcha}]"], "oracle.budget", 1),

@@ -91,7 +91,7 @@ class FolderWalk {
       names.insert(entry.path().filename().string());
     if (failure) fail_open(folder);
     for (const std::string& name : names) {
-      if (++entries_ % 1000 == 0 && progress_) progress_(0, 0);
+      if (++entries_ % 1000 == 0 && progress_) progress_(entries_, 0);
       const fs::path path = folder / name;
       const fs::file_type type = fs::status(path, failure).type();
       if (name[0] == '.')

@@ -125,6 +125,14 @@ std::vector<int64_t> batch_samples(const EpochSpec& plan, int64_t step) {
   return EpochOrder(plan, p.epoch).samples(p.begin, p.end);
 }
 
+std::vector<int64_t> batch_samples(const EpochSpec& plan, const std::vector<int64_t>& subset, int64_t step) {
+  std::vector<int64_t> samples = batch_samples(plan, step);
+  if (!subset.empty()) {
+    for (int64_t& sample : samples) sample = subset[sample];
+  }
+  return samples;
+}
+
 std::vector<SampleRange> read_ahead(const EpochSpec& plan, int64_t step) {
   std::vector<SampleRange> ranges;
   if (plan.shuffle == Shuffle::full) return ranges;

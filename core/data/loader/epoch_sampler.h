@@ -28,6 +28,8 @@ struct EpochSpec {
 
 // The samples of step `step` (from 0), in batch order. O(batch) time and memory: the permutation is a Feistel cipher.
 std::vector<int64_t> batch_samples(const EpochSpec& plan, int64_t step);
+// The same for the samples trained on: plan index → sample id; an empty subset: all samples.
+std::vector<int64_t> batch_samples(const EpochSpec& plan, const std::vector<int64_t>& subset, int64_t step);
 // The samples that a disk should read during step `step`: runs in their shuffled order, one window ahead. Empty for a
 // full shuffle and at the end of an epoch.
 struct SampleRange {

@@ -118,10 +118,7 @@ struct Loader::State {
     auto s = std::make_unique<PendingStep>();
     s->loaded.step = step;
     ask_ahead(step);
-    s->loaded.samples = batch_samples(options.plan, step);
-    if (!options.subset.empty()) {
-      for (int64_t& sample : s->loaded.samples) sample = options.subset[sample];
-    }
+    s->loaded.samples = batch_samples(options.plan, options.subset, step);
     const double share = static_cast<double>(s->loaded.samples.size()) / static_cast<double>(options.plan.samples);
     if (draws) draws->add_to(s->loaded.samples, options.edge_samples, options.plan.seed, step);
     for (const int64_t sample : s->loaded.samples) {

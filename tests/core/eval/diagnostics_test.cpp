@@ -56,11 +56,18 @@ TEST(Diagnostics, ColumnsAndPairsOfTheGlobalBatch) {
 TEST(Diagnostics, CountsOfEveryGraph) {
   for (const auto& [name, graph] : loss::test_graphs(7, 3, graph::Signs::any)) {
     SCOPED_TRACE(name);
-    double positive = 0, negative = 0;
-    for (double w : graph::dense(graph, graph::SelfLoops::off)) {
-      positive += w > 0;
-      negative += w < 0;
+    const std::vector<double> g = graph::dense(graph, graph::SelfLoops::off);
+    double positive = 0, negative = 0, partnered = 0;
+    for (int64_t i = 0; i < 21; ++i) {
+      bool partner = false;
+      for (int64_t j = 0; j < 21; ++j) {
+        positive += g[i * 21 + j] > 0;
+        negative += g[i * 21 + j] < 0;
+        partner |= i % 7 != j % 7 && g[i * 21 + j] > 0;  // a row is view · 7 + position
+      }
+      partnered += partner;
     }
+    EXPECT_EQ(graph::count_pairs(graph).partnered, partnered);
     EXPECT_EQ(graph::count_pairs(graph).positive, positive);
     EXPECT_EQ(graph::count_pairs(graph).negative, negative);
   }

@@ -68,6 +68,26 @@ TEST(EdgeDraw, PartnersAreDrawnTogether) {
   expect_pairs(draw, 500, [&](int64_t i, int64_t j) { return store.relation(i, j) == Relation::same; });
 }
 
+// Partners in a batch drawn at random, counted in epochs of small batches.
+TEST(EdgeDraw, MeetingsByChance) {
+  const GraphStore store = small_store();
+  const EdgeDraw draw(store, up_to(40));
+  for (const int64_t batch : {4, 8, 20}) {
+    double met = 0, rows = 0;
+    for (int64_t step = 0; step < 20000; ++step) {
+      const std::vector<int64_t> samples = data::batch_samples({40, batch, 3}, step);
+      for (int64_t s : samples) {
+        met += std::any_of(samples.begin(), samples.end(),
+                           [&](int64_t o) { return o != s && store.relation(s, o) == Relation::same; });
+      }
+      rows += static_cast<double>(samples.size());
+    }
+    EXPECT_NEAR(draw.meets_by_chance(batch), met / rows, 0.02) << "batch " << batch;
+  }
+  EXPECT_NEAR(draw.meets_by_chance(40), 12.0 / 40, 1e-12);
+  EXPECT_EQ(EdgeDraw(GraphStore(40), up_to(40)).meets_by_chance(8), 0);
+}
+
 TEST(EdgeDraw, SamplesWithAPartnerAreEquallyLikely) {
   const EdgeDraw draw(small_store(), up_to(40));
   std::map<int64_t, int64_t> seen;

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <set>
+
+#include "core/plot/svg.h"
 
 namespace pal::plot {
 namespace {
@@ -148,15 +151,42 @@ TEST(Plot, PicturesMergeEqualCells) {
 
 TEST(Plot, ThreePanelsToARowAndEveryCurveItsOwnStroke) {
   PlotPanel panel{.x = {}, .y = {}, .curves = {}};
-  for (int k = 0; k < 9; ++k) panel.curves.push_back({.name = "c", .x = {0, 1}, .y = {0.1 * k, 0.3}});
+  for (int k = 0; k < 12; ++k) panel.curves.push_back({.name = "c", .x = {0, 1}, .y = {0.1 * k, 0.3}});
   const std::string svg = svg_plot({panel, panel, panel, panel});
   EXPECT_TRUE(well_formed(svg));
-  const auto first = plot_points(svg, "polyline", 0), third = plot_points(svg, "polyline", 18),
-             fourth = plot_points(svg, "polyline", 27);
+  const auto first = plot_points(svg, "polyline", 0), third = plot_points(svg, "polyline", 24),
+             fourth = plot_points(svg, "polyline", 36);
   EXPECT_EQ(first[0].second, third[0].second);
   EXPECT_EQ(first[0].first, fourth[0].first);
   EXPECT_GT(fourth[0].second, first[0].second + 200);
-  EXPECT_EQ(occurrences(svg, "stroke-dasharray=\"2 2\""), 4 * 2 * 2);  // the eighth and ninth, with their names
+  EXPECT_EQ(occurrences(svg, "stroke-dasharray=\"2 2\""), 4 * 2 * 2);  // the last two, with their names
+}
+
+TEST(Plot, TwentyKindsOfDotsLookDifferent) {
+  PlotPanel panel{.x = {}, .y = {}, .curves = {}};
+  std::set<std::string> marks;
+  for (int k = 0; k < 20; ++k) {
+    SvgText out(10, 10);
+    const size_t before = SvgText(10, 10).finish().find("</svg>");
+    out.mark(5, 5, k);
+    marks.insert(out.finish().substr(before));
+    panel.curves.push_back({.name = "", .x = {1.0 * k}, .y = {1}, .stroke = CurveStroke::dots});
+  }
+  EXPECT_EQ(marks.size(), 20u);
+  const std::string svg = svg_plot({panel});
+  EXPECT_TRUE(well_formed(svg));
+  EXPECT_EQ(occurrences(svg, "<circle"), 10);
+  EXPECT_EQ(occurrences(svg, "<polygon"), 10);
+}
+
+TEST(Plot, EqualValuesHaveAnAxisThatFitsThem) {
+  PlotPanel panel{.x = {}, .y = {}, .curves = {}};
+  panel.curves.push_back({.name = "", .x = {0, 1}, .y = {0, 0}});
+  EXPECT_EQ(svg_plot({panel}).find(">-"), std::string::npos) << "a share of 0 has no negative ticks";
+  panel.curves[0].y = {0.2, 0.2};
+  const std::string svg = svg_plot({panel});
+  EXPECT_EQ(svg.find(">-"), std::string::npos);
+  EXPECT_NE(svg.find(">0.2<"), std::string::npos);
 }
 
 TEST(Plot, IsTheSameBytesForTheSameInput) {

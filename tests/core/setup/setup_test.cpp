@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <numeric>
 #include <set>
 
 #include "core/io/cores.h"
@@ -95,7 +96,7 @@ TEST(Setup, GroupsTakeThePlaceOfLabels) {
   const graph::GraphStore store = make_graph_store(spec.graph, data, known);
   EXPECT_EQ(store.relation(0, 3), graph::Relation::same);
   EXPECT_EQ(store.component_size(1), 1);
-  EXPECT_EQ(edge_samples(spec, 10, 10), 64);  // members of small groups seldom meet by chance
+  EXPECT_EQ(edge_samples(spec, 4, 10, graph::EdgeDraw(store, training_subset(spec, data))), 64);
   EXPECT_THROW(spec_with({"graph.kind=ssl", groups}), Error);
   EXPECT_THROW(spec_with({"graph.kind=mixed", groups, "oracle.sampler=random"}), Error);
 }
@@ -144,9 +145,19 @@ TEST(Setup, ScheduleFromBaseRateAndEpochs) {
   EXPECT_GE(io::usable_cores(), 1);
 }
 
+// 1,000 samples; the first `labeled` have labels of so many classes.
+int64_t edge_samples_of(const std::vector<std::string>& overrides, int64_t labeled, int64_t classes = 10) {
+  std::vector<int64_t> labels(1000, -1), all(1000);
+  std::iota(all.begin(), all.end(), int64_t{0});
+  for (int64_t s = 0; s < labeled; ++s) labels[s] = s % classes;
+  graph::GraphStore store(1000);
+  store.set_labels(labels);
+  return edge_samples(spec_with(overrides), labeled, 1000, graph::EdgeDraw(store, all));
+}
+
 TEST(Setup, EdgeSamplesWhereSomeAreKnownAndSomeAreNot) {
-  const auto of = [](std::vector<std::string> overrides, int64_t labeled) {
-    return edge_samples(spec_with(overrides), labeled, 1000);
+  const auto of = [](const std::vector<std::string>& overrides, int64_t labeled) {
+    return edge_samples_of(overrides, labeled);
   };
   EXPECT_EQ(of({"graph.kind=mixed", "train.global_batch=256"}, 10), 64);
   EXPECT_EQ(of({"graph.kind=supervised", "train.global_batch=10", "graph.edge_share=0.25"}, 10), 2);
@@ -155,6 +166,16 @@ TEST(Setup, EdgeSamplesWhereSomeAreKnownAndSomeAreNot) {
   EXPECT_EQ(of({"graph.kind=mixed"}, 0), 0);
   EXPECT_EQ(of({"graph.kind=mixed", "oracle.sampler=captcha"}, 0), 64);
   EXPECT_EQ(of({"graph.kind=mixed", "graph.edge_share=0"}, 10), 0);
+}
+
+TEST(Setup, EdgeSamplesWhereAllAreKnownAndSeldomMeet) {
+  const std::vector<std::string> small = {"graph.kind=supervised", "train.global_batch=64"};
+  EXPECT_EQ(edge_samples_of(small, 1000, 10), 0);
+  EXPECT_EQ(edge_samples_of(small, 1000, 50), 0);    // 19 partners: 70 % of the rows find one
+  EXPECT_EQ(edge_samples_of(small, 1000, 250), 16);  // 3 partners: 18 %
+  EXPECT_EQ(edge_samples_of({"graph.kind=supervised", "train.global_batch=512"}, 1000, 250), 0);  // 87 %
+  EXPECT_EQ(edge_samples_of({"graph.kind=mixed", "train.global_batch=64"}, 1000, 250), 16);
+  EXPECT_EQ(edge_samples_of({"graph.kind=table", "train.global_batch=64"}, 1000, 250), 0);  // a class has weight 0
 }
 
 // Every choice of every key has a value in its struct: a name of the table of keys that the struct lacks throws.
@@ -204,7 +225,8 @@ TEST(RunSpec, ChoicesAndListsReachTheirStructs) {
   EXPECT_EQ(spec.oracle.limits.questions, 12);
 }
 
-// 25/25/1 with 16 columns collapses on CIFAR-10 within 50 steps; wide projectors, larger weights and views alone do not.
+// 25/25/1 with 16 columns collapses on CIFAR-10 within 50 steps; wide projectors, larger weights and views alone do
+// not.
 TEST(RunSpec, WeightsThatCollapseOnLabelsAreNamed) {
   const std::string narrow = "model.projector=[64, 16]", labels = "graph.kind=supervised";
   const std::string sentence = collapse_warning(spec_of({narrow, labels}));
