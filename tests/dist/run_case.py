@@ -112,11 +112,12 @@ def processes_in(folder):
 
 def listening(pid):
     """The addresses at which a process waits for TCP connections, and the device that each socket is bound to."""
-    getfd, found = lambda fd: ctypes.CDLL(None).syscall(438, process, int(fd), 0), []   # pidfd_getfd
-    process = os.pidfd_open(pid)
+    process, found = os.pidfd_open(pid), []
     for fd in os.listdir(f"/proc/{pid}/fd"):
-        with contextlib.suppress(OSError, ValueError):   # closed meanwhile, or no socket
-            with socket.socket(fileno=getfd(fd)) as one:
+        with contextlib.suppress(OSError, ValueError):   # closed meanwhile
+            if not os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:"):
+                continue
+            with socket.socket(fileno=ctypes.CDLL(None).syscall(438, process, int(fd), 0)) as one:   # pidfd_getfd
                 if one.family in (socket.AF_INET, socket.AF_INET6) and one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                     device = one.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16).rstrip(b"\0").decode()
                     found.append((one.getsockname()[0], device))

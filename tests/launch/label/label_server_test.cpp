@@ -115,7 +115,8 @@ TEST_F(LabelServerTest, AHeadThatCanBeReadInTwoWaysIsRefused) {
   for (const std::string& line :
        {"Content-Length : " + size, "Content-Length\t: " + size, " Content-Length: " + size,
         "X: y\r\n Content-Length: " + size, "Content-Length:\r\n " + size, "X: y\nContent-Length: " + size,
-        "X: y\rContent-Length: " + size, std::string("Transfer-Encoding : chunked"), "Content-Length", ": " + size}) {
+        "X: y\rContent-Length: " + size, std::string("Transfer-Encoding : chunked"), std::string("Content-Length"),
+        ": " + size}) {
     Wire wire(server.port());
     wire.send("GET /api/standing HTTP/1.1\r\n" + headers() + line + "\r\n\r\n" + hidden);
     const std::string all = wire.read(3);
