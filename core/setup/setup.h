@@ -30,8 +30,8 @@ std::vector<int64_t> known_labels(const RunSpec& spec, const data::Dataset& data
 oracle::OracleSpec checked_oracle(const RunSpec& spec, const data::Dataset& data, int64_t labeled);
 // A sentence for a run that is too short to ask, or to use an answer; "" for the others.
 std::string too_short_to_ask(const oracle::OracleSpec& spec, int64_t steps);
-// A sentence for weights of VICReg with which related samples (labels, groups) pull the embeddings to a line before
-// they are told apart; "" for the others.
+// A sentence for weights of VICReg with which the graph of the labels shrinks the embeddings to a line before the
+// encoder separates the classes; "" for the others.
 std::string collapse_warning(const RunSpec& spec);
 // Throws Error (usage) when train.global_batch is larger than the samples trained on.
 void check_batch(const RunSpec& spec, int64_t trained);

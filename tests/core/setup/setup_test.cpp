@@ -238,6 +238,7 @@ TEST(RunSpec, WeightsThatCollapseOnLabelsAreNamed) {
                                                {narrow, "graph.kind=mixed", "graph.labeled_fraction=0.01"},
                                                {narrow, labels, "loss.variance=50", "loss.covariance=10"},
                                                {narrow, labels, "loss.kind=simclr"},
+                                               {narrow, labels, "graph.groups=meta.csv:patient"},
                                                {"model.projector=[256, 128]", labels}}) {
     EXPECT_EQ(collapse_warning(spec_of(fine)), "") << fine.back();
   }
