@@ -49,31 +49,31 @@ TEST(LinearProbe, SeparableClassesAtAnyScale) {
   EXPECT_EQ(a.test, 100);
 }
 
-// Few rows of many columns, two of which tell the classes apart: a weak penalty fits the noise.
+// Few rows of many columns, each of which tells a little about a class: a weak penalty fits the noise.
 TEST(LinearProbe, TheRidgeIsChosenByRowsThatAreLeftOut) {
   const auto noisy = [](int64_t n, uint64_t seed) {
-    Blobs b{at::empty({n, 120}, at::kDouble), {}};
+    constexpr int64_t kColumns = 200;
+    Blobs b{at::empty({n, kColumns}, at::kDouble), {}};
+    auto x = b.x.accessor<double, 2>();
     for (int64_t i = 0; i < n; ++i) {
       Random random(seed, Purpose::noise, 0, static_cast<uint64_t>(i));
       b.y.push_back(i % 3);
-      for (int64_t k = 0; k < 120; ++k) b.x[i][k] = random.normal() + (k < 2 && k == i % 3 ? 2.5 : 0);
+      for (int64_t k = 0; k < kColumns; ++k) x[i][k] = random.normal() + (k % 3 == i % 3 ? 0.25 : 0);
     }
     return b;
   };
-  const Blobs train = noisy(300, 1), test = noisy(1500, 2);
+  const Blobs train = noisy(250, 1), test = noisy(1500, 2);
   for (const ProbeMethod method : {ProbeMethod::lbfgs, ProbeMethod::ridge}) {
     ProbeOptions options;
     options.method = method;
     const double weak = linear_probe(train.x, train.y, test.x, test.y, 3, options).top1;
     options.ridge = choose_ridge(train.x, train.y, 3, options);
-    EXPECT_GT(options.ridge, 1e-2);
-    EXPECT_GT(linear_probe(train.x, train.y, test.x, test.y, 3, options).top1, weak + 0.03);
+    EXPECT_GE(options.ridge, 0.1);
+    EXPECT_GT(linear_probe(train.x, train.y, test.x, test.y, 3, options).top1, weak + 0.02);
   }
   const Blobs easy = blobs(300, 4, 0.05, 1);
   EXPECT_DOUBLE_EQ(choose_ridge(easy.x, easy.y, 4, {}), 1e-4) << "nothing is better than the default";
   EXPECT_EQ(choose_ridge(easy.x.narrow(0, 0, 8), {0, 1, 2, 3, 0, 1, 2, 3}, 4, {}), 1e-4) << "no row can be left out";
-  const Blobs many = noisy(2 * kRidgeRows, 1);  // a share of them is used
-  EXPECT_LE(choose_ridge(many.x, many.y, 3, {}), 1e-2) << "so many rows need no strong penalty";
 }
 
 TEST(LinearProbe, NoiseGivesChance) {
