@@ -146,7 +146,7 @@ std::string wrong_body(const httplib::Request& r) {
   if (lengths > 1 || (lengths == 1 && chunked)) return "the length of the body is given twice";
   if (r.method != "POST" && (chunked || (lengths == 1 && length != "0"))) return "only a post has a body";
   if (length.find_first_not_of("0123456789") != std::string::npos) return "the length of the body is not a number";
-  if (r.ranges.size() > 1) return "one range at a time";  // thousands of them would make a huge response
+  if (!r.ranges.empty()) return "parts of a file are not served";  // thousands of ranges would make a huge response
   return "";
 }
 
