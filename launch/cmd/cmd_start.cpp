@@ -90,7 +90,7 @@ int train(const FolderRun& folder) {
       const int64_t images = data::Dataset::open(spec.data.train)->size();
       steps = std::max(done, waiting.rounds * spec.oracle.every) +
               steps_for(folder.minutes, seconds, images, spec.train.global_batch);
-      fmt::print("{} new answers: the run goes on to step {}\n", waiting.answers, steps);
+      fmt::print("{} new answers: the run continues to step {}\n", waiting.answers, steps);
     }
     if (steps != asked.train.steps) words.push_back("train.steps=" + std::to_string(steps));
   }
@@ -205,7 +205,7 @@ int serve_page(const Arguments& args, const setup::RunSpec& spec) {
         "\nEvery image of the training part has a label, so no question is open. Put images without a label beside "
         "the folders of the classes, and give --out OTHER, to be asked about them.\n");
   const int code = run_pal(folder.program, words).code;
-  if (code == 0) fmt::print("the same `pal start` goes on with the answers\n");
+  if (code == 0) fmt::print("the same `pal start` continues with the answers\n");
   return code;
 }
 
@@ -265,7 +265,7 @@ int cmd_start(const std::vector<std::string>& arguments, Context& context) {
   app.add_option("--minutes", folder.minutes, "time to train")->check(CLI::Range(0.01, 1e6))->capture_default_str();
   app.add_flag("--no-label", args.no_label, "end after the report instead of serving the labeling page");
   app.footer(
-      "Every stage is a command of pal, which is printed. The same command resumes, and goes on with the answers.\n"
+      "Every stage is a command of pal, which is printed. The same command resumes, or continues with the answers.\n"
       "Examples:\n"
       "  pal start photos\n"
       "  pal start scans --groups meta.csv:patient_id --labels meta.csv:diagnosis\n"

@@ -141,7 +141,7 @@ class Start(Case):
                     f.write(json.dumps({"query": q["query"], "member": m, "answer": "yes" if k % 2 else "no", "annotator": "ann"}) + "\n")
         self.pal("answers", "import", "runs/flat", "a.jsonl")
         out = self.start("flat")   # no terminal: no page
-        self.assertIn("12 new answers: the run goes on to step", out)
+        self.assertIn("12 new answers: the run continues to step", out)
         self.assertIn("$ pal report", out)
         last = [m for m in self.metrics("runs/flat") if "queries" in m][-1]
         self.assertEqual(last["queries"], 12)
@@ -192,7 +192,7 @@ class Start(Case):
         os.close(terminal)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, out)
         self.assertRegex(out, rb"me: http://127\.0\.0\.1:\d+/\?token=\w+")
-        self.assertIn(b"goes on with the answers", out)
+        self.assertIn(b"continues with the answers", out)
 
     def test_groups(self):
         """Patients stay on one side and are related; labels of a column are for the evaluation."""
