@@ -58,7 +58,7 @@ def main():
                                 torch.nn.Linear(128, 8))
     loss_on_graph = GraphLoss(args.loss)
     optimizer = torch.optim.Adam(model.parameters(), 2e-3)
-    print(f"accuracy on the rings: {linear_accuracy(model(points).detach(), label):.3f} before", flush=True)
+    print(f"rings classified correctly: {linear_accuracy(model(points).detach(), label):.3f} before", flush=True)
     for step in range(args.steps):
         samples = torch.randperm(SAMPLES, generator=generator)[:256]
         views = [points[samples] + 0.05 * torch.randn(256, 2, generator=generator) for _ in range(2)]
@@ -69,7 +69,7 @@ def main():
         optimizer.step()
         if step % 50 == 0:
             print(f"step {step}: loss {loss.item():.4f}")
-    print(f"accuracy on the rings: {linear_accuracy(model(points).detach(), label):.3f} after")
+    print(f"rings classified correctly: {linear_accuracy(model(points).detach(), label):.3f} after")
 
 
 if __name__ == "__main__":
