@@ -87,6 +87,8 @@ class Start(Case):
         """Stopped and killed while it trains, resumed, done; then again with nothing new; embed and train take the folder too."""
         self.pictures("in/photos")
         self.write("in/photos/notes.txt", b"x")
+        for i in range(5):
+            self.write(f"in/photos/new{i}.jpg", bar(i % 3, 900 + i))
         command = [PAL, "start", "in", "--minutes", "0.12", "--np", "1", "--out", "o"]
         for sign in (signal.SIGINT, signal.SIGKILL):
             before = len(self.metrics("o"))
@@ -96,8 +98,8 @@ class Start(Case):
                 out = first.stdout.read()   # to the end of the last of its processes
             self.assertEqual(first.returncode, 75 if sign == signal.SIGINT else -9, out)
             if sign == signal.SIGINT:
-                self.assertIn("72 images below in/photos\nits 3 sub-folders are taken as classes: low, mid, top (--labels none ignores them)\n"
-                              "20 % of each class become the test part", out)
+                self.assertIn("77 images below in/photos\nits 3 sub-folders are taken as classes: low, mid, top (--labels none ignores them)\n"
+                              "5 images outside of these folders have no label\n20 % of each class become the test part", out)
                 self.assertIn("\n$ pal data import folder in/photos o/data.h5 --test-fraction 0.2 --force\n", out)
                 self.assertIn("stopped at step", out)
         out = self.pal(*command[1:])
@@ -106,7 +108,8 @@ class Start(Case):
         self.assertIn("The report is o/report.html\n", out)
         self.assertRegex(out, r"(?m)^raw pixels +[\d.]+ +[\d.]+\nthis run +[\d.]+ +[\d.]+\nThe encoder is ")
         self.assertFalse(os.path.exists(self.path("o/measure")))
-        self.assertEqual((len(self.ids("o/data.h5")), len(self.ids("o/data-test.h5"))), (57, 15))
+        self.assertEqual((len(self.ids("o/data.h5")), len(self.ids("o/data-test.h5"))), (62, 15))
+        self.assertFalse([name for name in self.ids("o/data-test.h5") if "new" in name])
         config = self.text("o/start.yaml")
         for line in config.splitlines():   # every value has its reason
             self.assertRegex(line, r"^(#.*|[a-z]+:|  \w+: \S.* # \w.*)$")
