@@ -16,6 +16,7 @@
 #include "core/eval/diagnostics.h"
 #include "core/io/files.h"
 #include "core/io/json.h"
+#include "core/loss/spec.h"
 #include "core/oracle/ledger/inbox.h"
 #include "core/record/checkpoint_folder.h"
 #include "core/record/metrics_reader.h"
@@ -151,6 +152,10 @@ int evaluate(const FolderRun& folder, const setup::RunSpec& spec) {
 std::string collapse_of(const setup::RunSpec& spec, const std::string& run) {
   const record::RunMetrics metrics = record::read_metrics(run + "/metrics.jsonl");
   const int64_t dims = spec.model.projector.empty() ? 3 : spec.model.projector.back();
+  constexpr double kShrunk = 0.05;  // VICReg's variance term aims at 1
+  const double spread = record::last_value(metrics, "column_std", 1);
+  if (spec.loss.kind == loss::LossKind::vicreg && spread < kShrunk)
+    return fmt::format("they have shrunk to a point (standard deviation {:.2g} of a column)", spread);
   return eval::collapse_text(record::last_value(metrics, "unit_std", 1),
                              record::last_value(metrics, "effective_rank", 9), dims);
 }

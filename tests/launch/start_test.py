@@ -108,7 +108,7 @@ class Start(Case):
         self.assertIn("The report is o/report.html\n", out)
         self.assertRegex(out, r"(?m)^raw pixels +[\d.]+ +[\d.]+\nthis run +[\d.]+ +[\d.]+\nThe encoder is ")
         self.assertFalse(os.path.exists(self.path("o/measure")))
-        self.assertEqual((len(self.ids("o/data.h5")), len(self.ids("o/data-test.h5"))), (62, 15))
+        self.assertEqual((len(self.ids("o/data.h5")), len(self.ids("o/data-test.h5"))), (63, 14))
         self.assertFalse([name for name in self.ids("o/data-test.h5") if "new" in name])
         config = self.text("o/start.yaml")
         for line in config.splitlines():   # every value has its reason
@@ -121,7 +121,7 @@ class Start(Case):
         self.assertIn("The encoder is ", out)
         self.assertNotIn("\n$ ", out)
         # The same without the page and the report.
-        self.assertIn("3x32x32", self.pal("train", "in", "--check"))
+        self.assertIn("2 views of 32x32", self.pal("train", "in", "--check"))
         self.assertIn("f.npy", self.pal("embed", "o", "in/photos/low", "--out", "f.npy"))
         out = self.pal("embed", "o", "in/photos/low", "--out", "f.npy")
         self.assertIn("imported before", out)
@@ -224,7 +224,7 @@ class Start(Case):
                                      (2, "this is a file: a.jpg; give the folder with the images", ["a.jpg"]),
                                      (3, "there is no image below this folder: empty; give a folder with JPEG or PNG files", ["empty"]),
                                      (3, "few has too few images to train on: 1; give at least 10", ["few"]),
-                                     (3, "meta.csv has no column age", ["ok", "--groups", "meta.csv:age"]),
+                                     (3, "meta.csv has no column of this name: age", ["ok", "--groups", "meta.csv:age"]),
                                      (2, "a column of a CSV file is named FILE:COLUMN, not: meta.csv", ["ok", "--groups", "meta.csv"]),
                                      (3, "the file of --labels does not exist: none.csv", ["ok", "--labels", "none.csv"]),
                                      (3, "labels of two classes or more are needed", ["ok", "--labels", "meta.csv:patient"]),
