@@ -12,7 +12,7 @@ namespace pal::plot {
 namespace {
 
 constexpr double kWidth = 360, kHeight = 230;  // of the axes
-constexpr double kLeft = 62, kBottom = 46, kRight = 22, kRightAxis = 60, kLegendLine = 18, kTitle = 22;
+constexpr double kLeft = 70, kBottom = 46, kRight = 22, kRightAxis = 60, kLegendLine = 18, kTitle = 22;
 constexpr size_t kPanelsInARow = 3;
 constexpr size_t kManyBands = 4;  // above that they are drawn fainter, or they hide each other
 
@@ -68,7 +68,7 @@ void draw_frame(SvgText& out, const PlotPanel& panel, const PlacedAxis& x, const
   }
   out.rectangle(x.from, y.to, x.to - x.from, y.from - y.to, "fill=\"none\" stroke=\"#333\"");
   out.text((x.from + x.to) / 2, y.from + 36, panel.x.label, "text-anchor=\"middle\"");
-  out.turned_text(x.from - 46, (y.from + y.to) / 2, panel.y.label);
+  out.turned_text(x.from - 54, (y.from + y.to) / 2, panel.y.label);
 }
 
 void draw_right_axis(SvgText& out, const PlotAxis& axis, const PlacedAxis& x, const PlacedAxis& y) {
