@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/data/dataset.h"
@@ -148,16 +149,21 @@ int evaluate(const FolderRun& folder, const setup::RunSpec& spec) {
   return code > 128 ? code : 0;  // without the baseline there is a report all the same
 }
 
-// What became of the embeddings in the last logged step; "": no collapse.
+// What became of the embeddings, by the median of the last logged steps; "": no collapse.
 std::string collapse_of(const setup::RunSpec& spec, const std::string& run) {
   const record::RunMetrics metrics = record::read_metrics(run + "/metrics.jsonl");
-  const int64_t dims = spec.model.projector.empty() ? 3 : spec.model.projector.back();
+  const auto last = [&](const std::string& name) {
+    std::vector<double> values = record::metric_curve(metrics, name).y;
+    values.erase(values.begin(), values.end() - std::min<ptrdiff_t>(5, std::ssize(values)));
+    std::sort(values.begin(), values.end());
+    return values.empty() ? std::numeric_limits<double>::infinity() : values[values.size() / 2];
+  };
   constexpr double kShrunk = 0.05;  // VICReg's variance term aims at 1
-  const double spread = record::last_value(metrics, "column_std", 1);
+  const double spread = last("column_std");
   if (spec.loss.kind == loss::LossKind::vicreg && spread < kShrunk)
     return fmt::format("they have shrunk to a point (standard deviation {:.2g} of a column)", spread);
-  return eval::collapse_text(record::last_value(metrics, "unit_std", 1),
-                             record::last_value(metrics, "effective_rank", 9), dims);
+  return eval::collapse_text(last("unit_std"), last("effective_rank"),
+                             spec.model.projector.empty() ? 3 : spec.model.projector.back());
 }
 
 void print_scores(const FolderRun& folder) {

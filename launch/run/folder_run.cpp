@@ -153,8 +153,10 @@ int prepare_folder(FolderRun& folder) {
     facts.minutes = folder.minutes;
     if (const int code = write_config(folder, facts); code != 0) return code;
   }
-  fmt::print("\n{}, {}\n{}\n", folder.config(), written ? "the settings and the reason for each" : "as it was before",
-             io::read_whole_file(folder.config()));
+  if (written)
+    fmt::print("\n{}: the settings, each with its reason\n{}", folder.config(), io::read_whole_file(folder.config()));
+  else
+    fmt::print("the config is {}, as it was before\n", folder.config());
   folder.ranks = fitting_ranks(
       folder.ranks, setup::make_run_spec(config::Config::load(folder.config(), folder.overrides)).train.global_batch);
   return 0;
