@@ -153,7 +153,8 @@ class Faults(FaultCase):
         self.assertFalse(os.path.exists(f"{self.folder}/moving"), "nothing is written to the old place")
         self.assertGreaterEqual(self.newest("moving-moved"), 10)
         out = self.lose("removing", lambda path: subprocess.run(["rm", "-rf", path], check=True))
-        self.assertIn("the run folder was moved or removed", out)
+        # rm removes the lock before the folder: a checkpoint between the two finds the lock missing.
+        self.assertRegex(out, "the run folder was moved or removed|the lock of the run folder was removed")
 
     def test_a_removed_lock_ends_the_run(self):
         out = self.lose("unlocked", lambda path: os.remove(path + "/lock"))
