@@ -99,7 +99,7 @@ const std::vector<Setting>& graph_of(const RecipeFacts& facts) {
   return !facts.groups.empty() ? grouped : facts.labeled > 0 ? labeled : unlabeled;
 }
 
-// Answers are used where some image has no label. Groups and an oracle do not go together (core/config/cross_checks.cpp).
+// Answers are used where some image has no label. Groups and an oracle do not go together (pal help graph).
 bool is_asked(const RecipeFacts& facts) { return facts.groups.empty() && facts.labeled < facts.images; }
 
 constexpr double kTrained = 0.9;  // of the time; the rest is for starting, evaluations and checkpoints

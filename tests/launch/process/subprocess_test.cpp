@@ -1,4 +1,4 @@
-// subprocess_test: a command that has the terminal until it ends: its code, its output in a file, signals that reach it.
+// subprocess_test: a command that has the terminal until it ends: its code, its output in a file, its signals.
 #include "launch/process/subprocess.h"
 
 #include <gtest/gtest.h>
