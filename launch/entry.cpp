@@ -5,12 +5,14 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <new>
 #include <sstream>
 #include <thread>
 
 #include "dist/comm/world.h"
+#include "kernels/base/cuda_error.h"
 #include "kernels/base/error.h"
 #include "launch/printable.h"
 
@@ -35,6 +37,14 @@ std::string printable_lines(const std::string& text) {
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// Of LibTorch's message the sentences with what was asked for and what is free.
+std::string out_of_device_memory(const std::string& message) {
+  constexpr const char* kEnd = " is free.";
+  const size_t end = message.find(kEnd);
+  return (end == std::string::npos ? first_line(message) : message.substr(0, end + std::strlen(kEnd) - 1)) + "; " +
+         kLessDeviceMemory;
+}
 
 // Prints the error. In a world of several ranks it then ends all of them and does not return.
 int end_with(Exit code, const std::string& sentence, Context& context) {
@@ -61,6 +71,13 @@ int run(const std::vector<std::string>& args, Context& context, CommandFunction 
         Exit::bug,
         "this process is out of memory; use a smaller train.global_batch or model, or a machine with more memory",
         context);
+  } catch (const c10::OutOfMemoryError& e) {
+    return end_with(Exit::usage, out_of_device_memory(e.what_without_backtrace()), context);
+#ifdef PAL_WITH_CUDA
+  } catch (const c10::AcceleratorError& e) {
+    const Error error = cuda_error(e.get_error_code(), first_line(e.what_without_backtrace()));
+    return end_with(error.code(), error.what(), context);
+#endif
   } catch (const c10::Error& e) {
     return end_with(Exit::bug,
                     "internal error in LibTorch: " + first_line(e.what_without_backtrace()) + "; please report it",

@@ -1,10 +1,12 @@
 #include "dist/comm/device.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <set>
 
 #include "dist/comm/mpi_check.h"
+#include "kernels/base/cuda_error.h"
 #include "kernels/base/error.h"
 
 #ifdef PAL_WITH_CUDA
@@ -36,6 +38,18 @@ std::string version_conflict(const std::vector<FoundDevices>& ranks) {
   return "";
 }
 
+// Whether train.device=auto may mean CPUs: no rank has a device, or one machine has fewer of them than ranks. Otherwise
+// GPUs were meant, and one broken device or wrong environment must not move a whole job to CPUs.
+bool may_use_cpus(const std::vector<FoundDevices>& ranks) {
+  const auto has_device = [](const FoundDevices& found) { return found.visible > 0; };
+  if (std::none_of(ranks.begin(), ranks.end(), has_device)) return true;
+  std::set<int> local;  // two machines of one name have the same local ranks
+  return std::all_of(ranks.begin(), ranks.end(), [&](const FoundDevices& found) {
+    return found.host == ranks[0].host && found.visible > 0 && static_cast<size_t>(found.visible) < ranks.size() &&
+           local.insert(found.local_rank).second;
+  });
+}
+
 }  // namespace
 
 #ifndef PAL_WITH_CUDA
@@ -56,6 +70,7 @@ FoundDevices found_devices(const std::string& host, int local_rank) {
   if (error != cudaSuccess) {
     found.visible = 0;
     found.reason = cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0 ? "no NVIDIA driver on this machine"
+                   : error == cudaErrorInsufficientDriver                      ? cuda_error(error, "").what()
                                                                                : cudaGetErrorString(error);
   } else if (found.visible == 0) {
     found.reason = "the driver shows no device (CUDA_VISIBLE_DEVICES?)";
@@ -117,9 +132,7 @@ std::string device_conflict(const std::vector<FoundDevices>& ranks) {
       return both + ": it has " + number(there) + " ranks and " + std::to_string(mine.visible) +
              " visible device(s); start at most as many ranks per host as devices";
     }
-    return both +
-           "; give each rank a device of its own (CUDA_VISIBLE_DEVICES, srun --gpus-per-task=1), or the same list to "
-           "all";
+    return both + "; let every rank of a host see all of its devices (srun --gpu-bind=none, no CUDA_VISIBLE_DEVICES)";
   }
   return version_conflict(ranks);
 }
@@ -129,7 +142,7 @@ DeviceDecision decide_device(const std::string& asked, const std::vector<FoundDe
   std::string problem = without_device(ranks);
   if (problem.empty()) problem = device_conflict(ranks);
   if (!problem.empty()) {
-    PAL_CHECK(asked != "cuda", problem + "; train.device is", asked,
+    PAL_CHECK(asked != "cuda" && may_use_cpus(ranks), problem + "; train.device is", asked,
               "set train.device=cpu to train without GPUs (pal doctor checks this machine)");
     return {DeviceKind::cpu, -1, problem};
   }

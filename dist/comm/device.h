@@ -40,8 +40,8 @@ int device_of(int local_rank, int visible);
 std::string device_conflict(const std::vector<FoundDevices>& ranks);
 
 // What `rank` computes on when train.device is `asked` (auto, cpu, cuda). The kind is the same on every rank: auto
-// takes the GPUs only if each rank has one of its own. Throws Error (usage) when cuda is asked for and a rank has no
-// device.
+// takes the GPUs only if each rank has one of its own, and CPUs only if no rank has one or a single machine has fewer
+// GPUs than ranks. Throws Error (usage) in the other cases, and when cuda is asked for and a rank has no device.
 DeviceDecision decide_device(const std::string& asked, const std::vector<FoundDevices>& ranks, int rank);
 
 // 22907 → "2.29.7"

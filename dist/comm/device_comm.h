@@ -12,14 +12,23 @@
 
 namespace pal::dist {
 
+// How long collectives took on the device, and how long the stream that joined them then waited for the last one.
+struct Overlap {
+  double seconds = 0, waited = 0;
+};
+
 class DeviceComm : public comm::Comm {
  public:
   // Whether GPU tensors are carried: the calling thread enqueues the collective after the work of its current stream,
   // which then waits for the result. Otherwise only CPU tensors are carried.
   virtual bool enqueues() const = 0;
-  // An all_reduce whose result the calling thread's stream waits for only at join(); until then it computes.
+  // An all_reduce whose result the calling thread's stream waits for only at join(); until then it computes. bfloat16
+  // numbers are added in fp32 and rounded once.
   virtual void begin_all_reduce(at::Tensor t) = 0;
   virtual void join() = 0;
+  // Of the all_reduces of begin_all_reduce() since the last call, by events on the device. After join(); the host waits
+  // for them.
+  virtual Overlap overlap() = 0;
 };
 
 // The NCCL channels of a world: one for all of its ranks, one for the ranks of this host.

@@ -68,11 +68,11 @@ class RowType {
 };
 
 // Counts and displacements of a v-collective, in rows.
-struct Rows {
+struct RowCounts {
   std::vector<int> counts, starts;
   int64_t total = 0;
 
-  explicit Rows(const std::vector<int64_t>& rows) {
+  explicit RowCounts(const std::vector<int64_t>& rows) {
     for (int64_t n : rows) {
       counts.push_back(static_cast<int>(n));
       starts.push_back(static_cast<int>(total));
@@ -131,7 +131,7 @@ at::Tensor MpiComm::all_gather(const at::Tensor& t) { return all_gather_v(t, std
 at::Tensor MpiComm::all_gather_v(const at::Tensor& t, const std::vector<int64_t>& counts) {
   check_tensor(t);
   PAL_ASSERT(int(counts.size()) == size_ && counts[rank_] == t.size(0), "counts has the rows of every rank");
-  const Rows rows(counts);
+  const RowCounts rows(counts);
   at::Tensor out = empty_rows(t, rows.total);
   const RowType row(t);
   if (waiting_ == Waiting::sleep) {
@@ -149,7 +149,7 @@ at::Tensor MpiComm::all_gather_v(const at::Tensor& t, const std::vector<int64_t>
 at::Tensor MpiComm::gather_v(const at::Tensor& t, const std::vector<int64_t>& counts, int root) {
   check_tensor(t);
   PAL_ASSERT(int(counts.size()) == size_ && counts[rank_] == t.size(0), "counts has the rows of every rank");
-  const Rows rows(counts);
+  const RowCounts rows(counts);
   at::Tensor out;
   if (rank_ == root) out = empty_rows(t, rows.total);
   const RowType row(t);
@@ -160,7 +160,7 @@ at::Tensor MpiComm::gather_v(const at::Tensor& t, const std::vector<int64_t>& co
 
 at::Tensor MpiComm::reduce_scatter(const at::Tensor& t, const std::vector<int64_t>& counts) {
   check_tensor(t);
-  const Rows rows(counts);
+  const RowCounts rows(counts);
   PAL_ASSERT(int(counts.size()) == size_ && rows.total == t.size(0), "counts add up to the rows given");
   at::Tensor out = empty_rows(t, counts[rank_]);
   const int64_t width = t.size(0) == 0 ? 0 : t.numel() / t.size(0);
@@ -176,7 +176,7 @@ at::Tensor MpiComm::reduce_scatter(const at::Tensor& t, const std::vector<int64_
 at::Tensor MpiComm::all_to_all_v(const at::Tensor& t, const std::vector<int64_t>& send_counts,
                                  const std::vector<int64_t>& recv_counts) {
   check_tensor(t);
-  const Rows send(send_counts), recv(recv_counts);
+  const RowCounts send(send_counts), recv(recv_counts);
   PAL_ASSERT(int(send_counts.size()) == size_ && int(recv_counts.size()) == size_ && send.total == t.size(0),
              "send counts add up to the rows given");
   at::Tensor out = empty_rows(t, recv.total);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 
 #include "dist/comm/device.h"
@@ -45,6 +46,9 @@ NcclChannel::NcclChannel(MPI_Comm parent, int device, NcclOptions options)
   decide_device("cuda", gather_found(found_devices(host_of_this_process(), device), boot_), rank_);
   status_channel_.emplace(boot_);
   open_stream();
+  // Channels of a process run at once, on streams of their own: NCCL then keeps the order in which they were launched,
+  // which is the same on every rank. It reads the variable once, when it starts.
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   struct {
     ncclUniqueId id;
     ncclResult_t result = ncclSuccess;
@@ -263,6 +267,7 @@ void NcclChannel::retire() {
     events_.push_back(in_flight_.front().done);
     in_flight_.pop_front();
   }
+  waiting_since_ = 0;
 }
 
 void NcclChannel::wait() {

@@ -79,8 +79,9 @@ class NcclChannel {
   void grouped(const std::function<void()>& calls);
 
   void wait();  // until every launch is done
-  // The begin of the oldest launch that is not done, if that is more than a second ago. For the watchdog.
-  std::optional<std::chrono::steady_clock::time_point> oldest_waiting();
+  // The begin of the oldest launch that was not done when the guard thread last looked, if that is more than a second
+  // ago. For the watchdog's thread: it calls neither CUDA nor NCCL.
+  std::optional<std::chrono::steady_clock::time_point> oldest_waiting() const;
   int64_t launches() const { return number_; }
 
  private:
@@ -115,6 +116,7 @@ class NcclChannel {
   cudaStream_t stream_ = nullptr;
   cudaEvent_t handover_ = nullptr;
   std::atomic<int64_t> number_{0};
+  std::atomic<std::chrono::steady_clock::rep> waiting_since_{0};  // 0: no launch waits
   mutable std::mutex status_mutex_;  // guards status_, which the guard thread reads while a launch holds mutex_
   LaunchStatus status_;
 

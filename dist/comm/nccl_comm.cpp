@@ -1,18 +1,23 @@
 // nccl_comm: a DeviceComm over an NcclChannel: what depends on LibTorch's streams and allocator.
 //
-// Order: before a collective the channel waits for the caller's current stream; after it that stream waits for the
-//   channel. record_stream keeps the allocator from reusing freed memory before the channel has finished with it.
+// Order: before a collective the channel waits for the caller's current stream; after it, or at join(), that stream
+//   waits for the channel. The allocator gives freed memory to later work of that stream only, so it needs no
+//   record_stream. A tensor of begin_all_reduce must live until join().
 #include "dist/comm/device_comm.h"
 #include "kernels/base/error.h"
 
 #ifdef PAL_WITH_CUDA
 #include <ATen/ops/empty.h>
+#include <ATen/ops/sum.h>
+#include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <numeric>
 
+#include "core/comm/rank_slices.h"
 #include "dist/comm/nccl_channel.h"
 #endif
 
@@ -94,12 +99,36 @@ class NcclComm final : public DeviceComm {
   }
   void begin_all_reduce(at::Tensor t) override {
     if (t.is_cpu()) return host_->all_reduce(t, comm::ReduceOp::sum);
-    enqueue("all_reduce", {t}, Then::return_now,
-            [&] { channel_.all_reduce(t.data_ptr(), t.data_ptr(), t.numel(), nccl_type(t)); });
+    enqueue("all_reduce", {t}, Then::return_now, [&] {
+      if (spans_.size() == begun_) spans_.emplace_back();
+      Span& span = spans_[begun_++];
+      const c10::cuda::CUDAStream ours = c10::cuda::getStreamFromExternal(channel_.stream(), t.device().index());
+      span.begin.record(ours);
+      if (t.scalar_type() == at::kBFloat16) {
+        sum_in_fp32(t, ours);
+      } else {
+        channel_.all_reduce(t.data_ptr(), t.data_ptr(), t.numel(), nccl_type(t));
+      }
+      span.end.record(ours);
+    });
   }
   void join() override {
     const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(channel_.device()));
-    channel_.before(c10::cuda::getCurrentCUDAStream().stream());
+    const c10::cuda::CUDAStream user = c10::cuda::getCurrentCUDAStream();
+    if (begun_ > 0) joined_.record(user);
+    channel_.before(user.stream());
+  }
+  Overlap overlap() override {
+    Overlap out;
+    if (begun_ == 0) return out;
+    const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(channel_.device()));
+    const Span& last = spans_[begun_ - 1];
+    last.end.synchronize();
+    joined_.synchronize();
+    for (size_t k = 0; k < begun_; ++k) out.seconds += 1e-3 * spans_[k].begin.elapsed_time(spans_[k].end);
+    out.waited = std::max(0.0, 1e-3 * joined_.elapsed_time(last.end));
+    begun_ = 0;
+    return out;
   }
   void broadcast(at::Tensor t, int root) override {
     if (t.is_cpu()) return host_->broadcast(t, root);
@@ -147,6 +176,22 @@ class NcclComm final : public DeviceComm {
  private:
   enum class Then { wait, return_now };  // whether the caller's stream waits for the result
 
+  // NCCL would round to bfloat16 at every hop. So each rank gets its slice of all ranks' numbers, adds them in fp32,
+  // and sends the rounded sums to all, on the channel's stream. Memory that is allocated here belongs to that stream.
+  void sum_in_fp32(const at::Tensor& t, c10::cuda::CUDAStream ours) {
+    const c10::cuda::CUDAStreamGuard guard(ours);
+    const Rows begin = comm::rank_slices(t.numel(), size());
+    NcclChannel::Counts slices;
+    for (int r = 0; r < size(); ++r)
+      slices.push_back(begin[static_cast<size_t>(r) + 1] - begin[static_cast<size_t>(r)]);
+    const int64_t own = slices[static_cast<size_t>(rank())];
+    const at::Tensor received = at::empty({size(), own}, t.options());
+    channel_.all_to_all(t.data_ptr(), slices, received.data_ptr(), NcclChannel::Counts(slices.size(), own),
+                        NcclType::bfloat16);
+    const at::Tensor sums = received.to(at::kFloat).sum(0).to(at::kBFloat16);
+    channel_.all_gather(sums.data_ptr(), t.data_ptr(), slices, NcclType::bfloat16);
+  }
+
   void check_rows(const at::Tensor& t, const Rows& counts) const {
     PAL_ASSERT(static_cast<int>(counts.size()) == size() && counts[static_cast<size_t>(rank())] == t.size(0),
                "counts has the rows of every rank");
@@ -160,18 +205,24 @@ class NcclComm final : public DeviceComm {
     }
     const c10::cuda::CUDAGuard guard(used[0].device());
     const cudaStream_t user = c10::cuda::getCurrentCUDAStream().stream();
-    const c10::cuda::CUDAStream ours = c10::cuda::getStreamFromExternal(channel_.stream(), used[0].device().index());
     log_.begin(kind, used[0].sizes());
     channel_.after(user);
     launch();
-    for (const at::Tensor& t : used) t.record_stream(ours.unwrap());
     if (then == Then::wait) channel_.before(user);
     log_.end();
   }
 
+  // Of one begin_all_reduce, on the channel's stream.
+  struct Span {
+    c10::cuda::CUDAEvent begin{cudaEventDefault}, end{cudaEventDefault};
+  };
+
   std::unique_ptr<comm::Comm> host_;
   NcclChannel& channel_;
   FlightRecorder& log_;
+  std::vector<Span> spans_;  // made once, then used again
+  size_t begun_ = 0;         // spans since the last overlap()
+  c10::cuda::CUDAEvent joined_{cudaEventDefault};
 };
 
 class NcclChannels final : public DeviceChannels {

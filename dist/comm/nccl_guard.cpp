@@ -1,6 +1,7 @@
 // nccl_guard: the guard thread of an NcclChannel. Every 50 ms it replies to status queries of other ranks, and aborts
 // the communicator when NCCL reports an error or a launch is overdue. It never waits for the enqueuing thread: while
-// that thread holds mutex_, it only replies.
+// that thread holds mutex_, it only replies. It is the one thread beside the enqueuing one that calls CUDA: a thread
+// that has not chosen this rank's device would create a context on GPU 0.
 #include "dist/comm/nccl_channel.h"
 #include "kernels/base/clock.h"
 
@@ -22,18 +23,9 @@ std::string NcclChannel::describe_overdue(Clock::time_point since, const std::fu
   return describe_missing(status_channel_->query(status(), kQuerySeconds, meanwhile), rank_, seconds_since(since));
 }
 
-std::optional<Clock::time_point> NcclChannel::oldest_waiting() {
-  const std::unique_lock lock(
-      mutex_, std::try_to_lock);  // held: the enqueuing thread is in a launch, which has its own deadline
-  if (!lock || comm_ == nullptr || in_flight_.empty() || Clock::now() - in_flight_.front().begin < kGrace)
-    return std::nullopt;
-  try {
-    retire();
-  } catch (const Error&) {  // the enqueuing thread gets and reports the same error
-    return std::nullopt;
-  }
-  if (in_flight_.empty() || Clock::now() - in_flight_.front().begin < kGrace) return std::nullopt;
-  return in_flight_.front().begin;
+std::optional<Clock::time_point> NcclChannel::oldest_waiting() const {
+  const Clock::rep since = waiting_since_;
+  return since == 0 ? std::nullopt : std::optional(Clock::time_point(Clock::duration(since)));
 }
 
 void NcclChannel::guard() {
@@ -53,6 +45,8 @@ void NcclChannel::guard() {
 
 void NcclChannel::guard_once() {
   status_channel_->reply(status());
+  waiting_since_ = 0;
+  // Held: the enqueuing thread is in a launch, which has its own deadline.
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || comm_ == nullptr) return;
   ncclResult_t state = ncclSuccess;
@@ -60,7 +54,10 @@ void NcclChannel::guard_once() {
   call(state);
   if (in_flight_.empty() || Clock::now() - in_flight_.front().begin < kGrace) return;
   retire();
-  if (in_flight_.empty() || seconds_since(in_flight_.front().begin) <= options_.seconds) return;
+  if (in_flight_.empty()) return;
+  const Clock::time_point oldest = in_flight_.front().begin;
+  if (Clock::now() - oldest >= kGrace) waiting_since_ = oldest.time_since_epoch().count();
+  if (seconds_since(oldest) <= options_.seconds) return;
   lose(describe_overdue(in_flight_.front().begin, [this] { status_channel_->reply(status()); }));
 }
 

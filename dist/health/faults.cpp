@@ -1,5 +1,6 @@
 #include "dist/health/faults.h"
 
+#include <ATen/core/grad_mode.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -70,6 +71,14 @@ Fault parse_fault(const std::string& text) {
   return fault;
 }
 
+// In a copy on the host: the parameter may be on a GPU.
+void flip_bit(const at::Tensor& parameter) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor host = parameter.cpu();
+  static_cast<unsigned char*>(host.data_ptr())[2] ^= 1;
+  if (!parameter.is_cpu()) parameter.copy_(host);
+}
+
 }  // namespace
 
 std::vector<Fault> parse_faults(const std::string& text) {
@@ -106,7 +115,7 @@ void Faults::before_step(int64_t step, const ops::NamedTensors& parameters) {
     for (const Clock::time_point begin = Clock::now(); seconds_since(begin) < kLate.count();) {
     }
   }
-  if (strikes(FaultKind::flip, step)) static_cast<unsigned char*>(parameters.front().second.data_ptr())[2] ^= 1;
+  if (strikes(FaultKind::flip, step)) flip_bit(parameters.front().second);
 }
 
 void Faults::poison(at::Tensor gradient, int64_t step) {

@@ -1,7 +1,7 @@
 // faults: injected failures, to test that a run survives them: PAL_FAULT=kind:rank:step[-last][:always],
 // comma-separated.
 //
-// kill (as kill -9), stop (SIGSTOP), hang (sleeps for ever), busy (computes for 12 seconds), nan (the loss's gradient),
+// kill (as kill -9), stop (SIGSTOP), hang (sleeps forever), busy (computes for 12 seconds), nan (the loss's gradient),
 // flip (a bit of the parameters), write-fail (a checkpoint); late-round (a query round) and late-write (a checkpoint)
 // take 12 seconds longer. A fault occurs once, in the first start of a run; `always`: in every start, every time.
 #pragma once

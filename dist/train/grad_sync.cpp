@@ -95,6 +95,7 @@ struct GradSync::Reducer {
   // Set where the communicator carries GPU tensors: then there is no thread, and launch() enqueues.
   DeviceComm* device = nullptr;
   std::vector<at::Tensor> narrow;  // of GradDtype::bfloat16: what is being sent
+  Overlap overlap;
 
   Reducer(comm::Comm& c, GradDtype d) : comm(c), dtype(d) {}
 
@@ -115,6 +116,7 @@ struct GradSync::Reducer {
       if (narrow[b].defined()) buckets[b].copy_(narrow[b]);
       finite = all_finite(buckets[b]) && finite;
     }
+    overlap = device->overlap();  // the host has waited above
   }
 
   void reduce(const at::Tensor& bucket) {
@@ -267,7 +269,11 @@ void GradSync::sum() {
   launch_full();
   const auto start = Clock::now();
   reducer_->finish();
-  time_ = {reducer_->seconds, reducer_->comm.size() > 1 ? seconds_since(start) : 0};
+  if (reducer_->device) {
+    time_ = {reducer_->overlap.seconds, reducer_->overlap.waited};
+  } else {
+    time_ = {reducer_->seconds, reducer_->comm.size() > 1 ? seconds_since(start) : 0};
+  }
 }
 
 bool GradSync::finite() const { return reducer_->finite; }

@@ -34,6 +34,10 @@ QueryRounds::QueryRounds(const oracle::OracleSpec& spec, World& world, graph::Gr
 
 QueryRounds::~QueryRounds() = default;
 
+std::vector<std::string> QueryRounds::refused_at_start() {
+  return leader_ ? leader_->take_refused() : std::vector<std::string>{};
+}
+
 void QueryRounds::at_boundary(int64_t step, const EmbedPool& embed) {
   const bool due = step > 0 && step % settings_.every == 0;
   warning_.clear();

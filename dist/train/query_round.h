@@ -67,6 +67,8 @@ class QueryRounds {
   double cost() const { return member_.cost(); }
   // Decisions that contradicted the graph: the ledger keeps them, the graph does not use them.
   int64_t contradictions() const { return member_.contradictions(); }
+  // Sentences about answers that the constructor found and refused (rank 0); once, before the first boundary.
+  std::vector<std::string> refused_at_start();
   // Sentences of the last boundary: contradictions with the chain behind the first, answers that were refused, why no
   // question is asked (once for each reason); "" when there were none. Only rank 0's are complete.
   const std::string& warning() const { return warning_; }

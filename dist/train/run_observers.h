@@ -18,6 +18,7 @@
 #include "dist/train/grad_sync.h"
 #include "dist/train/query_round.h"
 #include "dist/train/step_observer.h"
+#include "kernels/base/clock.h"
 
 namespace pal::dist {
 
@@ -90,6 +91,7 @@ struct MetricsSources {
   record::MetricsWriter* writer = nullptr;    // rank 0 alone
   Watchdog* watchdog = nullptr;
   int64_t steps_per_epoch = 1, last_step = 0;
+  Clock::time_point start;                 // of the run in this process
   std::function<void()> share_statistics;  // Collective. Before the encoder is evaluated.
   std::function<void(const std::string& sentence)> warn;
 };

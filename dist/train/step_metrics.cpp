@@ -1,8 +1,38 @@
+#include <ATen/ops/zeros.h>
+
 #include "core/loss/criterion.h"
 #include "dist/train/run_observers.h"
+#include "kernels/base/clock.h"
 #include "kernels/base/error.h"
 
+#ifdef PAL_WITH_CUDA
+#include <c10/cuda/CUDACachingAllocator.h>
+#endif
+
 namespace pal::dist {
+namespace {
+
+// Of the rank with the most, in bytes: tensors at their peak, and what LibTorch took from the device for them.
+struct DeviceMemory {
+  int64_t peak = 0, reserved = 0;
+};
+
+// Collective. Zeros where ranks compute on the CPU.
+DeviceMemory device_memory(c10::Device device, comm::Comm& comm) {
+  if (!device.is_cuda()) return {};
+  const at::Tensor most = at::zeros({2}, at::kLong);
+  auto* const bytes = most.data_ptr<int64_t>();
+#ifdef PAL_WITH_CUDA
+  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.index());
+  bytes[0] = stats.allocated_bytes[kAll].peak;
+  bytes[1] = stats.reserved_bytes[kAll].peak;
+#endif
+  comm.all_reduce(most, comm::ReduceOp::max);
+  return {bytes[0], bytes[1]};
+}
+
+}  // namespace
 
 void StepMetrics::after(const FinishedStep& done) {
   StepReport& report = done.report;
@@ -16,6 +46,7 @@ void StepMetrics::after(const FinishedStep& done) {
   const auto seen =
       looks ? of_.online->look(of_.encoder, of_.world.compute()) : std::vector<std::pair<std::string, double>>{};
   if (of_.rounds && !seen.empty()) of_.rounds->saw_figure(step, seen.front().second);
+  const DeviceMemory memory = device_memory(done.z.device(), of_.world.control());
   if (!of_.writer) return;
   record::StepMetrics m;
   m.step = step;
@@ -24,6 +55,7 @@ void StepMetrics::after(const FinishedStep& done) {
   m.terms = report.terms;
   m.lr = report.lr;
   m.images_per_s = report.images_per_s;
+  m.seconds = seconds_since(of_.start);
   m.graph_version = of_.store.version();
   m.queries = of_.rounds ? of_.rounds->questions() : 0;
   m.cost = of_.rounds ? of_.rounds->cost() : 0;
@@ -39,6 +71,10 @@ void StepMetrics::after(const FinishedStep& done) {
                    {"pairs_unknown", d.unknown_share},
                    {"rows_with_partner", d.partnered_share},
                    {"loss_bytes", static_cast<double>(report.loss_bytes)}};
+  if (memory.peak > 0) {
+    m.diagnostics.emplace_back("device_peak_mb", 1e-6 * static_cast<double>(memory.peak));
+    m.diagnostics.emplace_back("device_reserved_mb", 1e-6 * static_cast<double>(memory.reserved));
+  }
   if (of_.rounds) {
     const RoundTimes& t = of_.rounds->times();
     m.diagnostics.insert(

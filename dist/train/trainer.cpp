@@ -15,6 +15,7 @@
 #include "core/model/precision.h"
 #include "core/model/state.h"
 #include "dist/health/consistency.h"
+#include "dist/train/range.h"
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
 
@@ -35,6 +36,7 @@ loss::BatchRows batch_rows(const data::LoadedStep& loaded, int rank) {
 }  // namespace
 
 StepReport Trainer::step() {
+  const Range range("step");
   const Clock::time_point start = Clock::now();
   StepReport report;
   report.step = step_;
@@ -50,11 +52,12 @@ StepReport Trainer::step() {
   for (const auto& observer : observers_) observer->on_gradient(step_, loss.dz);
   backward(encoded, loaded, loss.dz);
   guard(report);
-  if (!report.skipped) optimizer_->step(report.lr);
+  if (!report.skipped) update(report.lr);
   ++step_;
 
   report.seconds = seconds_since(start);
   report.images_per_s = static_cast<double>(batch.samples.size()) / report.seconds;
+  const Range after("observe");
   const at::Tensor z = objective_->embedding(encoded.outputs.detach());
   for (const auto& observer : observers_) observer->after({report, z, batch, step_});
   return report;
@@ -66,6 +69,7 @@ void Trainer::set_phase(Phase phase) const {
 
 // Answers that take effect at this step enter the graph, and a round begins where one is due. Returns the warnings.
 std::string Trainer::exchange_answers() {
+  const Range range("round");
   if (rounds_) {
     set_phase(Phase::long_operation);
     rounds_->at_boundary(step_, embed_pool());
@@ -84,6 +88,7 @@ void Trainer::plan_ahead() {
 }
 
 data::LoadedStep Trainer::load() {
+  const Range range("load");
   set_phase(Phase::loading);
   data::LoadedStep loaded = loader_->next();
   set_phase(Phase::steps);
@@ -91,6 +96,7 @@ data::LoadedStep Trainer::load() {
 }
 
 loss::Batch Trainer::plan(const data::LoadedStep& loaded) const {
+  const Range range("plan");
   loss::BatchRows rows = batch_rows(loaded, world_.rank());
   rows.views = static_cast<int32_t>(run_.augment.total_views());
   rows.threads = threads_;
@@ -114,6 +120,7 @@ at::Tensor Trainer::encode_views(const at::Tensor& images, int64_t views) const 
 
 // At once, or in pieces whose activations are not kept.
 Trainer::Encoded Trainer::encode(const data::LoadedStep& loaded, const loss::Batch& batch) const {
+  const Range range("encode");
   const auto large = [this](const at::Tensor& images) { return encode_views(images, run_.augment.views); };
   if (run_.train.micro_batches > 1) {
     const model::MicroBatches pieces(batch.begin, batch.end, batch.views, run_.train.micro_batches);
@@ -127,6 +134,7 @@ Trainer::Encoded Trainer::encode(const data::LoadedStep& loaded, const loss::Bat
 }
 
 loss::LossResult Trainer::compute_loss(const at::Tensor& outputs, const loss::Batch& batch, StepReport& report) const {
+  const Range range("loss");
   comm::CountingComm counted(world_.compute());
   loss::LossResult loss = (*objective_)(outputs.detach().contiguous(), batch, counted);
   report.loss_bytes = counted.bytes();
@@ -137,6 +145,7 @@ loss::LossResult Trainer::compute_loss(const at::Tensor& outputs, const loss::Ba
 
 // Gradients are views into the buckets, and are summed over ranks.
 void Trainer::backward(const Encoded& encoded, const data::LoadedStep& loaded, const at::Tensor& dz) {
+  const Range range("backward");
   grads_->begin();
   const auto release = [this] { grads_->release(); };
   if (encoded.pieces) {
@@ -152,6 +161,7 @@ void Trainer::backward(const Encoded& encoded, const data::LoadedStep& loaded, c
 // What a step brought is kept, or thrown away where something is not finite. The sums are the same on every rank, so
 // all ranks decide alike.
 void Trainer::guard(StepReport& report) {
+  const Range range("guard");
   report.skipped = !std::isfinite(report.loss) || !grads_->finite();
   if (!report.skipped) {
     model::commit_batch_norm(*encoder_);
@@ -163,6 +173,11 @@ void Trainer::guard(StepReport& report) {
   model::discard_batch_norm(*encoder_);
   objective_->discard();
   report.give_up = ++skips_ >= run_.train.max_skips;
+}
+
+void Trainer::update(double lr) {
+  const Range range("update");
+  optimizer_->step(lr);
 }
 
 QueryRounds::EmbedPool Trainer::embed_pool() {
@@ -231,7 +246,7 @@ void Trainer::save_checkpoint() {
   if (folder_) folder_->check();
   share_statistics();
   check_same_parameters(model::trainable(*encoder_), step_,
-                        world_.control());  // what goes wrong later is not saved over what is right
+                        world_.control());  // a checkpoint of wrong parameters must not replace a good one
   saved_step_ = step_;
   saved_at_ = Clock::now();
   record::CheckpointState state;

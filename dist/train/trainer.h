@@ -111,6 +111,7 @@ class Trainer {
   loss::LossResult compute_loss(const at::Tensor& outputs, const loss::Batch& batch, StepReport& report) const;
   void backward(const Encoded& encoded, const data::LoadedStep& loaded, const at::Tensor& dz);
   void guard(StepReport& report);
+  void update(double lr);
   std::string fingerprint() const;
   std::string weights_sha256() const;
   std::string loader_text() const;

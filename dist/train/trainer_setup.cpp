@@ -65,12 +65,16 @@ Trainer::Trainer(const setup::RunSpec& spec, World& world, const std::string& ru
   const std::vector<int64_t> labels = setup::known_labels(run_, *data_, subset_);
   const auto trained = static_cast<int64_t>(subset_.size());
   setup::check_batch(run_, trained);
-  labeled_ = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
-  store_ = setup::make_graph_store(run_.graph, *data_, labels);
+  const std::vector<int64_t> groups = setup::known_groups(run_, *data_, subset_);
+  const auto known = [](const std::vector<int64_t>& of) {
+    return std::count_if(of.begin(), of.end(), [](int64_t label) { return label >= 0; });
+  };
+  labeled_ = known(labels) + known(groups);
+  store_ = setup::make_graph_store(run_.graph, *data_, labels, groups);
   edge_samples_ = setup::edge_samples(run_, labeled_, trained, graph::EdgeDraw(store_, subset_));
   epoch_ = epoch_plan(run_, trained, edge_samples_);
   schedule_ = setup::schedule(run_, epoch_.steps_per_epoch());
-  oracle_ = setup::checked_oracle(run_, *data_, labeled_);
+  oracle_ = setup::checked_oracle(run_, *data_, known(labels));
   check_smallest_batch(epoch_, world_.size(), run_.train.micro_batches);
   check_same_data(data_->fingerprint(), "the training set " + run_.data.train, world_.control());
   check_same_folder(run_dir_, world_.control());
@@ -131,6 +135,7 @@ void Trainer::open_rounds() {
       }};
   const LedgerLocation ledger{run_dir_ + "/ledger.sqlite", oracle::ledger_run(run_.oracle, data_->fingerprint())};
   rounds_ = std::make_unique<QueryRounds>(oracle_, world_, store_, of, ledger, step_);
+  for (std::string& sentence : rounds_->refused_at_start()) warnings.push_back(std::move(sentence));
   stopping_ = rounds_->leaves();
 }
 
@@ -227,6 +232,7 @@ void Trainer::add_observers() {
       .watchdog = control_.watchdog,
       .steps_per_epoch = epoch_.steps_per_epoch(),
       .last_step = last_step(),
+      .start = start_,
       .share_statistics = [this] { share_statistics(); },
       .warn = [this](const std::string& sentence) { warn(sentence); },
   }));

@@ -47,6 +47,15 @@ jobs() { # compile jobs: one per core, but no more than one per 2 GB of free mem
   printf '%d' $((cores > 1 ? cores : 1))
 }
 
+architectures() { # for the GPUs of this machine, else three; 8.6 and 8.9 run the code of 8.0, 10.3 that of 10.0
+  local own=
+  if command -v nvidia-smi >/dev/null; then
+    own=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -u |
+      sed -n 's/^[0-9][0-9]*$/&-real/p' | head -3 | paste -sd ';' -)
+  fi
+  printf '%s' "${own:-80-real;90-real;120}"
+}
+
 build() { # TESTS(ON|OFF) [TARGET...]: configure when something changed, then compile; the preset release, into build/
   local tests=$1 setup answers
   shift
@@ -60,7 +69,7 @@ build() { # TESTS(ON|OFF) [TARGET...]: configure when something changed, then co
     # Another LibTorch or nvcc: CMake would keep the one that it found first.
     [[ "$(cat "$root/build/.configured" 2>/dev/null)" == *"$setup" ]] || rm -f "$root/build/CMakeCache.txt"
     rm -f "$root/build/.configured"
-    (cd "$root" && cmake --preset release "-DPAL_TESTS=$tests")
+    (cd "$root" && cmake --preset release "-DPAL_TESTS=$tests" "-DPAL_CUDA_ARCHITECTURES=$(architectures)")
     printf '%s\n' "$answers" >"$root/build/.configured"
   fi
   (cd "$root" && cmake --build --preset release -j "$(jobs)" ${1:+--target "$@"})

@@ -1,4 +1,4 @@
-// csr on CUDA: the same bits as on the CPU, for repeated pairs, loops, empty rows and one long row; bad pairs are told.
+// csr on CUDA: the same bits as on the CPU, for repeated pairs, loops, empty rows and one long row; bad pairs fail.
 #include <limits>
 
 #include "kernels/csr.h"

@@ -48,7 +48,8 @@ void to_global(const Request& q, uint32_t mask, const uint64_t (&address)[kLanes
   if ((all & (q.bytes - 1)) != 0) for_active(mask, [&](int lane) { check_alignment(q, lane, address[lane]); });
   if (!q.warp.block().known(low, high + q.bytes, q.access))
     for_active(mask, [&](int lane) { check_global(q, lane, address[lane]); });
-  for (int lane = 0; lane < kLanes; ++lane) reach.lane[lane] = reinterpret_cast<std::byte*>(address[lane]);
+  const Memory& memory = q.warp.block().memory();
+  for (int lane = 0; lane < kLanes; ++lane) reach.lane[lane] = reinterpret_cast<std::byte*>(memory.host(address[lane]));
 }
 
 [[noreturn]] void outside(const Request& q, int lane, uint64_t offset, const char* what, size_t size) {

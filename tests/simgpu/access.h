@@ -25,8 +25,8 @@ struct Reach {
   uint32_t shared = 0;  // the lanes among them that access shared memory
 };
 
-// Throws Fault if an address is misaligned, in no allocation, or shared memory that nobody wrote is read. Shared memory
-// that is to be written counts as written from here on.
+// Throws Fault if an address is misaligned or in no allocation, or if shared memory is read before it is written.
+// Shared memory that is to be written counts as written from here on.
 void resolve(Warp& warp, const Instruction& in, uint32_t mask, size_t bytes, Access access, Reach& reach);
 // A C string or a value at a generic address, for printf.
 std::byte* resolve_one(Warp& warp, const Instruction& in, int lane, uint64_t address, size_t bytes);

@@ -132,7 +132,7 @@ bool Block::release_barriers() {
   return any;
 }
 
-// All are there: the result of a reduction, and everybody goes on.
+// All threads have arrived: writes the result of a reduction and resumes the warps.
 void Block::release(int id) {
   struct Waiting {
     Warp* warp;
@@ -177,7 +177,7 @@ void Block::release(int id) {
   if (race_ != nullptr) race_->block_barrier();
 }
 
-// Nobody can go on.
+// Reports that no warp can run.
 void Block::stuck() {
   int at_barrier = 0, live = 0;
   const Group *barrier_group = nullptr, *any_group = nullptr;

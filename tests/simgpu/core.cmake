@@ -1,7 +1,7 @@
 # simgpu_core: the interpreter (parser, decoder, warps, memory), without the CUDA runtime around it.
 add_library(simgpu_core STATIC)
 pal_sources(simgpu_core
-  tests/simgpu/settings.cpp tests/simgpu/fault.cpp tests/simgpu/memory.cpp
+  tests/simgpu/settings.cpp tests/simgpu/fault.cpp tests/simgpu/arena.cpp tests/simgpu/memory.cpp
   tests/simgpu/types.cpp tests/simgpu/lexer.cpp tests/simgpu/parser.cpp tests/simgpu/parser_values.cpp
   tests/simgpu/opcode.cpp tests/simgpu/operands.cpp tests/simgpu/decoder.cpp tests/simgpu/program.cpp
   tests/simgpu/module.cpp

@@ -14,7 +14,7 @@
 
 namespace simgpu {
 
-// An opcode's words. Whoever decodes it takes the modifiers it honors; what is left over is refused.
+// An opcode's words. The decoder of an instruction takes the modifiers that it implements; the others are refused.
 class Opcode {
  public:
   explicit Opcode(std::string_view text);

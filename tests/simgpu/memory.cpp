@@ -17,15 +17,25 @@ size_t with_guard(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment *
 
 }  // namespace
 
+Memory::Memory(HostAccess host) : arena_(host == HostAccess::refused ? std::make_unique<Arena>() : nullptr) {}
+
 Memory::~Memory() {
-  for (const auto& [begin, allocation] : table_) std::free(reinterpret_cast<void*>(begin));
+  for (const auto& [begin, allocation] : table_) {
+    if (!arena_ || !arena_->holds(reinterpret_cast<void*>(begin))) std::free(reinterpret_cast<void*>(begin));
+  }
+}
+
+// Pinned and managed memory is the host's, too.
+void* Memory::take(size_t bytes, Space space) {
+  const bool hidden = arena_ && (space == Space::device || space == Space::variable);
+  return hidden ? arena_->allocate(bytes, kAlignment) : std::aligned_alloc(kAlignment, bytes);
 }
 
 void* Memory::allocate(size_t bytes, Space space, const std::string& name) {
   if (bytes == 0) return nullptr;
-  void* begin = bytes > SIZE_MAX / 2 ? nullptr : std::aligned_alloc(kAlignment, with_guard(bytes));
+  void* begin = bytes > SIZE_MAX / 2 ? nullptr : take(with_guard(bytes), space);
   if (begin == nullptr) throw std::bad_alloc();
-  std::memset(begin, kFresh, with_guard(bytes));
+  std::memset(host(begin), kFresh, with_guard(bytes));
   Allocation allocation;
   allocation.begin = reinterpret_cast<uintptr_t>(begin);
   allocation.bytes = bytes;
@@ -45,7 +55,7 @@ bool Memory::free(void* begin) {
   if (found == table_.end() || !found->second.live) return false;
   Allocation& allocation = found->second;
   allocation.live = false;
-  std::memset(begin, kFreed, allocation.bytes);
+  std::memset(host(begin), kFreed, allocation.bytes);
   live_bytes_ -= allocation.bytes;
   --live_allocations_;
   freed_bytes_ += allocation.bytes;
@@ -58,7 +68,12 @@ void Memory::drop_oldest_freed() {
   const auto oldest = freed_.begin();
   const auto found = table_.find(oldest->second);
   freed_bytes_ -= found->second.bytes;
-  std::free(reinterpret_cast<void*>(found->first));
+  void* const begin = reinterpret_cast<void*>(found->first);
+  if (arena_ && arena_->holds(begin)) {
+    arena_->release(begin, with_guard(found->second.bytes));
+  } else {
+    std::free(begin);
+  }
   table_.erase(found);
   freed_.erase(oldest);
 }

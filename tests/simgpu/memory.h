@@ -1,16 +1,20 @@
 // memory: the device's global memory: which addresses exist, which did, what fresh bytes look like.
 //
-// Device memory is host memory, and a device address is its host address. Fresh bytes are kFresh: NaN in every float
-// type and -1 in every integer, so that what was never written is seen. Freed blocks become kFreed and stay mapped for
-// a while, so that a late access can be named. Shared and local memory are not here: they live in windows of the
-// address space that the host does not use (window.h).
+// The CUDA runtime around it keeps device memory in an arena that the host cannot touch (arena.h); host() is where the
+// stand-in itself finds a byte. In unit tests a device address is its host address. Fresh bytes are kFresh: NaN in
+// every float type and -1 in every integer, so that what was never written is seen. Freed blocks become kFreed and stay
+// mapped for a while, so that a late access can be named. Shared and local memory are not here: they live in windows of
+// the address space that the host does not use (window.h).
 // Thread: callers serialize.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+
+#include "tests/simgpu/arena.h"
 
 namespace simgpu {
 
@@ -19,6 +23,7 @@ inline constexpr unsigned char kFreed = 0xfe;
 
 enum class Space { device, pinned_host, managed, variable };  // variable: a module's .global or .const
 enum class Access { read, write };
+enum class HostAccess { allowed, refused };  // whether host code may touch device memory
 
 struct Allocation {
   uintptr_t begin = 0;
@@ -31,7 +36,7 @@ struct Allocation {
 
 class Memory {
  public:
-  Memory() = default;
+  explicit Memory(HostAccess host = HostAccess::allowed);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -48,12 +53,22 @@ class Memory {
   // Empty if the device may access [address, address + bytes); otherwise a sentence that says why not.
   std::string refusal(const void* address, size_t bytes, Access access) const;
 
+  // Where the stand-in touches what the program and the kernels name by `address`.
+  uintptr_t host(uintptr_t address) const { return arena_ ? arena_->at(address) : address; }
+  template <class T>
+  T* host(T* address) const {
+    return reinterpret_cast<T*>(host(reinterpret_cast<uintptr_t>(address)));
+  }
+  const Arena* arena() const { return arena_.get(); }  // null where the host may touch device memory
+
   size_t live_bytes() const { return live_bytes_; }
   size_t live_allocations() const { return live_allocations_; }
 
  private:
+  void* take(size_t bytes, Space space);
   void drop_oldest_freed();
 
+  std::unique_ptr<Arena> arena_;
   std::map<uintptr_t, Allocation> table_;  // by begin; live and freed
   std::map<uint64_t, uintptr_t> freed_;    // by age
   uint64_t frees_ = 0;

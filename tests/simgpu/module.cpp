@@ -12,8 +12,8 @@ namespace simgpu {
 namespace {
 
 // Numbers as they are, names as the address of the variable; what is not given is zero.
-void initialize(const ptx::Variable& v, const std::map<std::string, Variable>& variables) {
-  auto* at = static_cast<std::byte*>(variables.at(std::string(v.name)).address);
+void initialize(const ptx::Variable& v, const std::map<std::string, Variable>& variables, const Memory& memory) {
+  auto* at = static_cast<std::byte*>(memory.host(variables.at(std::string(v.name)).address));
   const size_t width = size_of(v.type);
   for (const ptx::Operand& item : v.initial) {
     auto bits = static_cast<uint64_t>(item.value);
@@ -43,11 +43,12 @@ Module::Module(std::string_view text, Memory& memory) : memory_(memory) {
     Variable variable;
     variable.bytes = v.bytes;
     variable.address = memory.allocate(std::max<size_t>(v.bytes, 1), Space::variable, std::string(v.name));
-    std::memset(variable.address, 0, v.bytes);
+    std::memset(memory.host(variable.address), 0, v.bytes);
     variables_[std::string(v.name)] = variable;
   }
   for (const ptx::Variable& v : unit.variables) {
-    if (v.space == ptx::Variable::Space::global || v.space == ptx::Variable::Space::constant) initialize(v, variables_);
+    if (v.space == ptx::Variable::Space::global || v.space == ptx::Variable::Space::constant)
+      initialize(v, variables_, memory);
     if (v.space == ptx::Variable::Space::constant) memory.make_read_only(variables_.at(std::string(v.name)).address);
   }
   for (const ptx::Function& f : unit.functions) {

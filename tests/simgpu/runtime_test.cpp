@@ -6,9 +6,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "tests/simgpu/runtime/device.h"
+
 namespace {
+
+using simgpu::Device;
 
 bool late() {
   const char* mode = std::getenv("SIMGPU_STREAMS");
@@ -137,6 +142,41 @@ TEST_F(Runtime, Pointers) {
   EXPECT_EQ(attributes.type, cudaMemoryTypeHost);
   EXPECT_EQ(cudaPointerGetAttributes(&attributes, &on_stack), cudaSuccess);
   EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered);
+}
+
+// As on a machine with a GPU.
+TEST_F(Runtime, TheHostCannotTouchDeviceMemory) {
+  EXPECT_DEATH(*static_cast<volatile char*>(device_) = 1, "host code touches device memory");
+  EXPECT_DEATH([[maybe_unused]] const char c = *static_cast<volatile char*>(device_), "host code touches");
+  *static_cast<volatile char*>(pinned_) = 1;
+}
+
+TEST(Interface, QuestionsWithoutADevicesWorkAnswerAfterALostDevice) {
+  EXPECT_EXIT(
+      {
+        Device::get().fail(cudaErrorECCUncorrectable);
+        int device = -1;
+        char bus[32] = {};
+        const bool asks = cudaGetDevice(&device) == cudaSuccess && device == 0 &&
+                          cudaDeviceGetPCIBusId(bus, sizeof(bus), 0) == cudaSuccess;
+        std::exit(asks && cudaDeviceSynchronize() == cudaErrorECCUncorrectable ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+// A process that computes on device 1 and has a thread that never chose: it would create a context on device 0.
+TEST(Interface, AThreadThatChoseNoDeviceIsFound) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process that has no context yet
+  EXPECT_EXIT(
+      {
+        Device::get().settings.devices = 2;
+        void* memory = nullptr;
+        const bool mine = cudaSetDevice(1) == cudaSuccess && cudaMalloc(&memory, 16) == cudaSuccess;
+        cudaError_t other = cudaSuccess;
+        std::thread([&] { other = cudaDeviceSynchronize(); }).join();
+        std::exit(mine && other == cudaErrorInvalidDevice && cudaFree(memory) == cudaSuccess ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "works on device 0, but this process computes on device 1");
 }
 
 TEST(Interface, DeviceAndErrors) {

@@ -31,6 +31,17 @@ bool flag(const char* name) {
   return value == "1";
 }
 
+// SIMGPU_BREAK of this rank; 0: never.
+uint64_t broken_launch() {
+  const std::string value = variable("SIMGPU_BREAK");
+  const size_t colon = value.find(':');
+  const bool digits = value.find_first_not_of("0123456789:") == std::string::npos && value.size() < 18;
+  if (value.empty()) return 0;
+  if (!digits || colon == 0 || colon + 1 == value.size()) refuse("SIMGPU_BREAK", value, "launch or launch:rank");
+  if (colon != std::string::npos && std::stoull(value.substr(colon + 1)) != number("OMPI_COMM_WORLD_RANK", 0)) return 0;
+  return std::stoull(value);
+}
+
 }  // namespace
 
 Settings Settings::from_environment() {
@@ -39,7 +50,10 @@ Settings Settings::from_environment() {
   settings.limit = number("SIMGPU_LIMIT", settings.limit);
   settings.race = flag("SIMGPU_RACE") ? RaceMode::on : RaceMode::off;
   settings.stats = flag("SIMGPU_STATS");
-  settings.devices = variable("SIMGPU_DEVICES").empty() || flag("SIMGPU_DEVICES") ? 1 : 0;
+  settings.devices = static_cast<int>(number("SIMGPU_DEVICES", 1));
+  settings.memory = number("SIMGPU_MEMORY", settings.memory);
+  settings.driver = static_cast<int>(number("SIMGPU_DRIVER", static_cast<uint64_t>(settings.driver)));
+  settings.break_at = broken_launch();
   settings.bus = variable("SIMGPU_BUS");
   if (settings.bus.empty())
     settings.bus = "0000:0" + std::to_string(1 + number("OMPI_COMM_WORLD_LOCAL_RANK", 0)) + ":00.0";

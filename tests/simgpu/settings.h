@@ -20,8 +20,14 @@ struct Settings {
   uint64_t limit = 400'000'000;
   // SIMGPU_STREAMS=late: asynchronous work starts only when a sync, an event wait or a query makes it.
   StreamMode streams = StreamMode::now;
-  // SIMGPU_DEVICES=0: a machine without a device.
+  // SIMGPU_DEVICES=n: as many devices are visible. 0: a machine without one.
   int devices = 1;
+  // SIMGPU_MEMORY: bytes of device memory.
+  uint64_t memory = uint64_t{4} << 30;
+  // SIMGPU_DRIVER: the CUDA version that the driver supports, as cudaDriverGetVersion gives it.
+  int driver = 13000;
+  // SIMGPU_BREAK=n or n:rank: the device is lost (an ECC error) at the n-th launch of a kernel, on one rank or on all.
+  uint64_t break_at = 0;
   // SIMGPU_BUS: the PCI address of the device. By default each rank of an MPI job has a device of its own.
   std::string bus;
   // SIMGPU_STATS=1: each launch prints its warp-instructions to stderr.

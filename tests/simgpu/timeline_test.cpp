@@ -98,6 +98,35 @@ TEST(Timeline, AllStreamsInAnOrderOfTheSeed) {
   EXPECT_TRUE(std::count(seen.begin(), seen.end(), "abc") > 0 && std::count(seen.begin(), seen.end(), "cab") > 0);
 }
 
+// What must precede a piece is done in an order of the seed: without a wait between two streams, either may be first.
+TEST(Timeline, PredecessorsInAnOrderOfTheSeed) {
+  std::vector<std::string> seen;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Timeline timeline(StreamMode::late, seed);
+    Stream &user = timeline.create(StreamKind::non_blocking), &channel = timeline.create(StreamKind::non_blocking);
+    Log log;
+    timeline.add(user, log.write('u'));
+    const WorkRef sent = timeline.add(channel, log.write('c'));
+    timeline.order(user, sent);  // the user waits for the channel, but the channel never waited for the user
+    timeline.finish(timeline.add(user, log.write('e')));
+    seen.push_back(log.text);
+  }
+  EXPECT_GT(std::count(seen.begin(), seen.end(), "uce"), 0);
+  EXPECT_GT(std::count(seen.begin(), seen.end(), "cue"), 0);
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), "uce") + std::count(seen.begin(), seen.end(), "cue"), 20);
+}
+
+// Work that waits for another process does not keep the other streams from going on: that process may wait for them.
+TEST(Timeline, OtherStreamsGoOnWhileWorkWaitsElsewhere) {
+  Timeline timeline(StreamMode::late, 0);
+  Stream &one = timeline.create(StreamKind::non_blocking), &two = timeline.create(StreamKind::non_blocking);
+  bool released = false;
+  const WorkRef waits = timeline.add_polled(one, [&] { return released; });
+  timeline.add(two, [&] { released = true; });
+  timeline.finish(waits);
+  EXPECT_TRUE(waits->done);
+}
+
 TEST(Timeline, ManyPiecesInARow) {
   Timeline timeline(StreamMode::late, 0);
   int64_t sum = 0;

@@ -116,7 +116,7 @@ int64_t Warp::run_group(size_t which, int64_t turn) {
         pc = in.target;
       } else if (active == 0) {
         ++pc;
-      } else {  // the side with the lower pc goes on
+      } else {  // the side with the lower pc runs first
         const bool forward = in.target > pc;
         split(forward ? active : others, forward ? in.target : pc + 1, Group::State::ready);
         stop = std::min(stop, groups_.back().pc);
@@ -134,7 +134,7 @@ int64_t Warp::run_group(size_t which, int64_t turn) {
       ++pc;
       continue;
     }
-    // Everything else ends this group: the lanes whose guard does not hold go on as one of their own.
+    // Everything else ends this group: the lanes whose guard does not hold become another group.
     groups_.erase(groups_.begin() + static_cast<long>(which));
     split(others, pc + 1, Group::State::ready);
     switch (in.flow) {
@@ -171,7 +171,7 @@ bool Warp::sync_at_once(const Instruction& in, uint32_t mask) {
   return (mask_of([&](int lane) { return members[lane] == first; }) & mask) == mask;
 }
 
-// Lets those lanes go on that wait for nobody any more: at this instruction, or at any bar.warp.sync.
+// Resumes the lanes for which all others have arrived: at this instruction, or at any bar.warp.sync.
 void Warp::settle(uint32_t pc) {
   const Instruction& in = block_.program().code[pc];
   const auto state = in.flow == Flow::warp_sync ? Group::State::warp_sync : Group::State::warp_barrier;

@@ -29,7 +29,7 @@ class Warp {
 
   // Back to the program's start, with these lanes.
   void restart(uint32_t lanes);
-  // Runs until `turn` instructions are done or no group can go on; returns the instructions left.
+  // Runs until `turn` instructions are done or no group can run; returns the instructions left.
   int64_t run(int64_t turn);
   bool can_run() const;
   bool finished() const { return groups_.empty(); }

@@ -51,7 +51,8 @@ NvjpegLibrary::NvjpegLibrary(const std::string& name) {
   for (const libraryPropertyType part : {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL}) {
     int number = 0;
     PAL_NVJPEG_CHECK(GetProperty(part, &number));
-    version += (version.empty() ? "" : ".") + std::to_string(number);
+    if (!version.empty()) version += ".";
+    version += std::to_string(number);
   }
 }
 

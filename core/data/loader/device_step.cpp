@@ -2,9 +2,11 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "core/data/loader/image_pool.h"
 #include "core/ops/dispatch.h"
@@ -23,6 +25,13 @@ struct StartedPart {
   int64_t place = 0;  // of its first byte
 };
 
+// Pinned for a GPU. The pool asks CUDA whether earlier copies are done, and the calling thread, a loader's, has chosen
+// no device: without the guard it would create a context on GPU 0.
+at::Tensor pixel_buffer(int64_t bytes, at::Device device) {
+  const c10::OptionalDeviceGuard guard(device.is_cuda() ? std::optional(device) : std::nullopt);
+  return at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(device.is_cuda()));
+}
+
 // Finishes the images that a DeviceDecoder has begun, into `pixels`, on the current stream of its device.
 void finish_parts(const at::Tensor& pixels, std::vector<StartedPart> parts, DeviceDecoder& decoder) {
   const auto finish = [&](cudaStream_t stream) {
@@ -38,7 +47,7 @@ void finish_parts(const at::Tensor& pixels, std::vector<StartedPart> parts, Devi
 DeviceStep::DeviceStep(int64_t rows, int64_t views, int64_t bytes, at::Device device)
     : rows_(rows),
       device_(device),
-      buffer_(at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(device.is_cuda()))),
+      buffer_(pixel_buffer(bytes, device)),
       parts_(static_cast<size_t>(rows)),
       beside_(static_cast<size_t>(rows)),
       begun_(static_cast<size_t>(rows)),

@@ -58,14 +58,26 @@ TEST(Device, AutoTakesTheGpusWhenEachRankHasOne) {
 }
 
 TEST(Device, AutoGoesToTheCpuOnAllRanksAndSaysWhy) {
-  auto ranks = ranks_of(2, 2);
-  ranks[3].visible = 0;
-  ranks[3].reason = "no NVIDIA driver on this machine";
+  const auto ranks = ranks_of(2, 0);
   for (int r = 0; r < 4; ++r) {
     const DeviceDecision d = decide_device("auto", ranks, r);
     EXPECT_EQ(d.kind, DeviceKind::cpu);
-    EXPECT_EQ(d.why, "rank 3 on host b has no CUDA device: no NVIDIA driver on this machine");
+    EXPECT_EQ(d.why, "rank 0 on host a has no CUDA device: no NVIDIA driver on this machine");
   }
+}
+
+TEST(Device, AutoDoesNotMoveAJobToCpusBecauseOfOneRank) {
+  auto broken = ranks_of(2, 2);
+  broken[3].visible = 0;
+  broken[3].reason = "no NVIDIA driver on this machine";
+  EXPECT_NE(refusal("auto", broken).find("rank 3 on host b has no CUDA device"), std::string::npos);
+  EXPECT_NE(refusal("auto", broken).find("set train.device=cpu"), std::string::npos);
+  auto mixed = ranks_of(2, 2);
+  mixed[2].nccl = 22805;
+  EXPECT_NE(refusal("auto", mixed).find("different versions of NCCL"), std::string::npos);
+  auto same_name = ranks_of(2, 2);  // containers whose hosts have one name
+  for (FoundDevices& rank : same_name) rank.host = "localhost";
+  EXPECT_NE(refusal("auto", same_name).find("would share the device"), std::string::npos);
 }
 
 TEST(Device, NoDriverIsRefusedWhenCudaIsAsked) {
@@ -81,7 +93,10 @@ TEST(Device, FewerDevicesThanRanks) {
                       "device(s); start at most"),
             std::string::npos)
       << text;
-  EXPECT_EQ(decide_device("auto", ranks_of(3, 2), 0).kind, DeviceKind::cpu);
+  auto one_machine = ranks_of(3, 2);
+  one_machine.resize(3);
+  EXPECT_EQ(decide_device("auto", one_machine, 0).kind, DeviceKind::cpu);
+  EXPECT_NE(refusal("auto", ranks_of(3, 2)), "");
 }
 
 TEST(Device, TwoRanksOnOneDeviceThoughThereAreMore) {
@@ -89,7 +104,7 @@ TEST(Device, TwoRanksOnOneDeviceThoughThereAreMore) {
   ranks[3].bus = ranks[2].bus;  // lists of CUDA_VISIBLE_DEVICES that begin with the same device
   const std::string text = refusal("cuda", ranks);
   EXPECT_NE(
-      text.find("ranks 2 and 3 would share the device at 0000:00:00.0 on host b; give each rank a device of its own"),
+      text.find("ranks 2 and 3 would share the device at 0000:00:00.0 on host b; let every rank of a host see all"),
       std::string::npos)
       << text;
 }

@@ -198,7 +198,7 @@ TEST(NcclChannel, BucketsOverlapWithTheUsersStreamAndAreJoinedAtTheEnd) {
   DeviceBuffer<float> first(1000), second(1000);
   first.give(channel.rank(), user);
   channel.after(user);
-  channel.all_reduce(first.data(), first.data(), 1000, NcclType::float32);  // nobody waits for it here
+  channel.all_reduce(first.data(), first.data(), 1000, NcclType::float32);  // no wait() follows here
   second.give(channel.rank() + 1, user);
   channel.after(user);
   channel.all_reduce(second.data(), second.data(), 1000, NcclType::float32);
@@ -267,7 +267,7 @@ class NcclMissing : public testing::Test {
     o.on_failure = [this](const std::string& sentence) { told = sentence; };
     return o;
   }
-  // All ranks come to the first launch, all but the last to the second.
+  // All ranks reach the first launch, all but the last reach the second.
   void go_without_the_last(NcclChannel& channel, DeviceBuffer<float>& x, UserStream& user) {
     x.give(channel.rank(), user);
     channel.after(user);
@@ -295,7 +295,7 @@ TEST_F(NcclMissing, IsNamedAtTheDeadlineByWhoWaits) {
   if (channel.rank() != last) {
     try {
       channel.wait();
-      ADD_FAILURE() << "nobody was missed";
+      ADD_FAILURE() << "no missing rank was reported";
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), Exit::lost);
       expect_named(e.what(), last);
@@ -343,6 +343,8 @@ TEST_F(NcclMissing, AWatchdogCanAskSinceWhen) {
     EXPECT_LT(std::chrono::abs(*since - begin), std::chrono::milliseconds(200));
   }
   channel.wait();
+  // The guard thread looks every 50 ms.
+  for (int k = 0; k < 200 && channel.oldest_waiting(); ++k) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_FALSE(channel.oldest_waiting());
   channel.close();
 }

@@ -85,7 +85,7 @@ class DeviceBuffer {
 
   T* data() const { return device_; }
   size_t size() const { return n_; }
-  // Asynchronous: the device sees it when the stream comes to it.
+  // Asynchronous: the device sees it when the stream reaches it.
   void put(const std::vector<T>& values, cudaStream_t stream) {
     std::copy(values.begin(), values.end(), host_);
     PAL_CUDA_CHECK(cudaMemcpyAsync(device_, host_, bytes(), cudaMemcpyHostToDevice, stream));

@@ -8,12 +8,15 @@
 #include <map>
 #include <set>
 
+#include "tests/simgpu/runtime/counters.h"
+#include "tests/simgpu/runtime/stand_in.h"
+
 namespace simnccl {
 namespace {
 
 void nap() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
-// For tests of what happens under way: SIMNCCL_DELAY_MS lengthens every launch.
+// For tests that act during a launch: SIMNCCL_DELAY_MS lengthens every launch.
 std::chrono::milliseconds delay() {
   const char* text = std::getenv("SIMNCCL_DELAY_MS");
   return std::chrono::milliseconds(text == nullptr ? 0 : std::atoi(text));
@@ -21,7 +24,8 @@ std::chrono::milliseconds delay() {
 
 uint64_t fingerprint(const void* data, size_t bytes) {  // FNV-1a
   uint64_t hash = 14695981039346656037ull;
-  for (size_t i = 0; i < bytes; ++i) hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 1099511628211ull;
+  const auto* at = static_cast<const unsigned char*>(simgpu::host_address(data));
+  for (size_t i = 0; i < bytes; ++i) hash = (hash ^ at[i]) * 1099511628211ull;
   return hash;
 }
 
@@ -33,6 +37,29 @@ struct Registry {
 Registry& registry() {
   static Registry* const r = new Registry;
   return *r;
+}
+
+// Communicators and streams by the order in which they were first used, for the counters.
+size_t number_of(const void* object) {
+  static std::mutex* const mutex = new std::mutex;
+  static auto* const seen = new std::vector<const void*>;
+  const std::lock_guard lock(*mutex);
+  const auto found = std::find(seen->begin(), seen->end(), object);
+  if (found == seen->end()) return seen->push_back(object), seen->size() - 1;
+  return static_cast<size_t>(found - seen->begin());
+}
+
+// NCCL reads it once. Without it, launches of two communicators that run at once may wait for each other for ever.
+bool ordered_launches() {
+  const char* value = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+  return value != nullptr && std::strcmp(value, "1") == 0;
+}
+
+bool other_in_flight(const Communicator* self) {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  return std::any_of(r.all.begin(), r.all.end(),
+                     [&](const auto& entry) { return entry.second.get() != self && entry.second->in_flight(); });
 }
 
 int next_context(int world_rank) {
@@ -146,6 +173,16 @@ ncclResult_t Communicator::launch(const std::vector<Operation>& operations, cuda
         return fail(ncclInvalidArgument, describe(o) + ": a buffer that is too short");
     }
   }
+  if (other_in_flight(this) && !ordered_launches()) {
+    return fail(ncclInvalidUsage,
+                "two communicators of this process have work in flight: order their launches, or set "
+                "NCCL_LAUNCH_ORDER_IMPLICIT=1 before NCCL starts");
+  }
+  for (const Operation& o : operations) {
+    const std::string what = kind_name(o.kind) + (", communicator " + std::to_string(number_of(this))) + ", stream " +
+                             std::to_string(number_of(stream));
+    simgpu_count(static_cast<int>(simgpu::Count::collective), what.c_str(), o.count * type_bytes(o.type));
+  }
   auto launch = std::make_unique<Launch>(Launch{this, launched_++, operations, stream});
   if (mode_ == Mode::blocking) return begin(std::move(launch));
   const std::lock_guard lock(mutex_);
@@ -219,7 +256,7 @@ void Communicator::exchange(Launch& launch) {
     const std::lock_guard lock(mutex_);
     return result_ != ncclSuccess;
   };
-  while (broken()) {  // it hangs, until somebody aborts
+  while (broken()) {  // it hangs, until the communicator is aborted
     if (aborted_) throw Aborted();
     nap();
   }
@@ -255,6 +292,10 @@ void Communicator::compare(const Launch& launch) {
 
 void Communicator::move(Launch& launch) {
   const auto ranks = static_cast<size_t>(size());
+  for (Operation& o : launch.operations) {  // compared as the program named them; from here on the data is touched
+    o.from = simgpu::host_address(o.from);
+    o.to = simgpu::host_address(o.to);
+  }
   for (const Operation& o : launch.operations) {
     if (!collective(o)) continue;
     const size_t give = from_bytes(o, rank(), size()), part = o.count * type_bytes(o.type);

@@ -1,11 +1,11 @@
 // communicator: one of NCCL's, played over MPI: what was launched, what state it is in, what it complained of.
 //
 // A launch is a list of operations (of a group, or one). It becomes a host function of its CUDA stream: when the stream
-// comes to it, the ranks first tell each other what they launched and compare, then the data goes. A difference between
-// ranks, a buffer that changes under way and every misuse is an error with a sentence on stderr; the launch then hangs,
+// reaches it, the ranks first exchange and compare what they launched, then they send the data. A difference between
+// ranks, a buffer that changes meanwhile and every misuse is an error with a sentence on stderr; the launch then hangs,
 // as it would, until the communicator is aborted.
 // A non-blocking communicator really is one: a launch reaches its stream only when its state has been asked for.
-// Thread: the caller's, threads of the CUDA runtime, and whoever asks or aborts.
+// Thread: the caller's, threads of the CUDA runtime, and the thread that asks for the state or aborts.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -34,6 +34,7 @@ class Communicator {
   int size() const { return wire_.size(); }
   Mode mode() const { return mode_; }
   Life life() const { return life_; }
+  bool in_flight() const { return life_ == Life::live && done_ != launched_; }
 
   // Each returns at once with ncclInProgress when non-blocking; state() tells how it went.
   ncclResult_t meet(const ncclUniqueId& id);

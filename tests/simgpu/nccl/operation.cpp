@@ -6,26 +6,6 @@
 namespace simnccl {
 namespace {
 
-const char* kind_name(Kind kind) {
-  switch (kind) {
-    case Kind::all_reduce:
-      return "all_reduce";
-    case Kind::reduce:
-      return "reduce";
-    case Kind::broadcast:
-      return "broadcast";
-    case Kind::all_gather:
-      return "all_gather";
-    case Kind::reduce_scatter:
-      return "reduce_scatter";
-    case Kind::send:
-      return "send";
-    case Kind::receive:
-      return "receive";
-  }
-  return "?";
-}
-
 const char* type_name(ncclDataType_t type) {
   switch (type) {
     case ncclInt8:
@@ -125,6 +105,26 @@ uint16_t narrow(float value) {  // to the nearest, ties to even; NaN stays one
 }  // namespace
 
 bool collective(const Operation& o) { return o.kind != Kind::send && o.kind != Kind::receive; }
+
+const char* kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::all_reduce:
+      return "all_reduce";
+    case Kind::reduce:
+      return "reduce";
+    case Kind::broadcast:
+      return "broadcast";
+    case Kind::all_gather:
+      return "all_gather";
+    case Kind::reduce_scatter:
+      return "reduce_scatter";
+    case Kind::send:
+      return "send";
+    case Kind::receive:
+      return "receive";
+  }
+  return "?";
+}
 
 size_t type_bytes(ncclDataType_t type) {
   switch (type) {

@@ -21,6 +21,7 @@ struct Operation {
   void* to = nullptr;
 };
 
+const char* kind_name(Kind kind);
 size_t type_bytes(ncclDataType_t type);                      // 0: not known to the stand-in
 bool collective(const Operation& operation);                 // neither a send nor a receive
 std::string describe(const Operation& operation);            // "all_reduce of 5 float32, sum"

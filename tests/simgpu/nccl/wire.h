@@ -14,7 +14,7 @@ namespace simnccl {
 
 enum class Stage { meet, header, data, peer_header, peer };
 
-// The communicator was aborted while somebody waited.
+// The communicator was aborted while a thread waited.
 struct Aborted {};
 
 class Wire {

@@ -1,4 +1,4 @@
-// streams: work that nobody waited for. On a device it goes right by luck; with SIMGPU_STREAMS=late it never does.
+// streams: the host does not wait for its work: right by luck on a device, always wrong with SIMGPU_STREAMS=late.
 #include <cstring>
 
 #include "tests/simgpu/planted/planted.h"
@@ -52,7 +52,7 @@ Outcome missing_event(Version version) {
   return doubled(host);
 }
 
-// A pinned buffer is filled anew while the copy out of it is still under way.
+// A pinned buffer is filled again while the copy out of it still runs.
 Outcome reused_pinned_source(Version version) {
   const Numbers x;
   cudaStream_t stream = make_stream();

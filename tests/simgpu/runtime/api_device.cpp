@@ -9,7 +9,7 @@ using namespace simgpu;
 
 namespace {
 
-// -1: an attribute nobody asked for so far.
+// -1: an attribute that no program here has asked for.
 int attribute(Device& device, cudaDeviceAttr which) {
   switch (which) {
     case cudaDevAttrComputeCapabilityMajor:
@@ -62,31 +62,43 @@ int attribute(Device& device, cudaDeviceAttr which) {
   }
 }
 
+template <class F>
+cudaError_t ask(const F& f) {
+  return call(f, Needs::nothing);
+}
+
+template <class F>
+cudaError_t of_device(int ordinal, const F& f) {
+  return ask([&](Device& device) {
+    return ordinal >= 0 && ordinal < device.settings.devices ? f(device) : cudaErrorInvalidDevice;
+  });
+}
+
 }  // namespace
 
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  return call([&](Device& device) {
+  return ask([&](Device& device) {
     *count = device.settings.devices;
     return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
   });
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* out, int length, int ordinal) {
-  return call([&](Device& device) {
-    if (ordinal != 0) return cudaErrorInvalidDevice;
-    std::snprintf(out, static_cast<size_t>(length), "%s", device.settings.bus.c_str());
+  return of_device(ordinal, [&](Device& device) {
+    std::snprintf(out, static_cast<size_t>(length), "%s", device.bus(ordinal).c_str());
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
-  return call([&](Device&) {
+  return ask([&](Device& device) {
     *can = 0;
-    return cudaErrorInvalidDevice;  // there is one device
+    return device.settings.devices > 1 ? cudaSuccess : cudaErrorInvalidDevice;
   });
 }
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaErrorNotSupported; }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return call([&](Device&) {
@@ -96,19 +108,22 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 cudaError_t cudaGetDevice(int* device) {
-  return call([&](Device&) {
-    *device = 0;
-    return cudaSuccess;
+  return ask([&](Device& all) {
+    *device = current_device();
+    return all.settings.devices > 0 ? cudaSuccess : cudaErrorNoDevice;
   });
 }
 
-cudaError_t cudaSetDevice(int device) {
-  return call([&](Device&) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; });
+// From CUDA 12 on this creates the device's context.
+cudaError_t cudaSetDevice(int ordinal) {
+  return of_device(ordinal, [&](Device& device) {
+    current_device() = ordinal;
+    return device.enter_context();
+  });
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int ordinal) {
-  return call([&](Device& device) {
-    if (ordinal != 0) return cudaErrorInvalidDevice;
+  return of_device(ordinal, [&](Device& device) {
     *value = attribute(device, which);
     if (*value >= 0) return cudaSuccess;
     complain("device attribute " + std::to_string(which) + " is not known to the stand-in");
@@ -117,13 +132,12 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int ordinal
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* out, int ordinal) {
-  return call([&](Device& device) {
-    if (ordinal != 0) return cudaErrorInvalidDevice;
+  return of_device(ordinal, [&](Device& device) {
     *out = {};
     std::strcpy(out->name, "simgpu, a stand-in that interprets PTX");
     out->major = device.target() / 10;
     out->minor = device.target() % 10;
-    out->totalGlobalMem = kDeviceMemory;
+    out->totalGlobalMem = device.settings.memory;
     out->multiProcessorCount = kMultiprocessors;
     out->warpSize = kWarpSize;
     out->maxThreadsPerBlock = out->maxThreadsDim[0] = out->maxThreadsDim[1] = kMaxThreadsPerBlock;
@@ -148,6 +162,9 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = kCudaVersion;
   return cudaSuccess;
 }
-cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = Device::get().settings.driver;
+  return cudaSuccess;
+}
 
 }  // extern "C"

@@ -25,6 +25,8 @@ constexpr Words kWords[] = {
     WORDS(cudaErrorInvalidPtx, "a PTX text that the stand-in does not take"),
     WORDS(cudaErrorInvalidResourceHandle, "invalid resource handle"),
     WORDS(cudaErrorNotReady, "device not ready"),
+    WORDS(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version"),
+    WORDS(cudaErrorECCUncorrectable, "uncorrectable ECC error encountered"),
     WORDS(cudaErrorIllegalAddress, "an illegal memory access was encountered"),
     WORDS(cudaErrorMisalignedAddress, "misaligned address"),
     WORDS(cudaErrorLaunchOutOfResources, "too many resources requested for launch"),

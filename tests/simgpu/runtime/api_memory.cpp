@@ -1,17 +1,18 @@
 // api_memory: cudaMalloc and its kin, copies and fills.
 #include "tests/simgpu/runtime/copies.h"
-#include "tests/simgpu/runtime/properties.h"
+#include "tests/simgpu/runtime/counters.h"
 
 using namespace simgpu;
 
 namespace {
 
-cudaError_t allocate(void** out, size_t bytes, Space space) {
+cudaError_t allocate(void** out, size_t bytes, Space space, const char* name) {
   return call([&](Device& device) {
     if (out == nullptr) return cudaErrorInvalidValue;
     *out = nullptr;
-    if (device.memory.live_bytes() + bytes > kDeviceMemory) return cudaErrorMemoryAllocation;
+    if (device.memory.live_bytes() + bytes > device.settings.memory) return cudaErrorMemoryAllocation;
     *out = device.memory.allocate(bytes, space);
+    count_event(Count::allocation, name, bytes);
     return cudaSuccess;
   });
 }
@@ -19,6 +20,7 @@ cudaError_t allocate(void** out, size_t bytes, Space space) {
 // Waits for all work first, as the driver does: nothing can be using it then.
 cudaError_t free_now(void* address) {
   return call([&](Device& device) {
+    count_event(Count::allocation, "free");
     device.timeline.finish_all();
     return device.memory.free(address) ? cudaSuccess : cudaErrorInvalidValue;
   });
@@ -28,18 +30,24 @@ cudaError_t free_now(void* address) {
 
 extern "C" {
 
-cudaError_t cudaMalloc(void** out, size_t bytes) { return allocate(out, bytes, Space::device); }
-cudaError_t cudaMallocManaged(void** out, size_t bytes, unsigned) { return allocate(out, bytes, Space::managed); }
-cudaError_t cudaMallocHost(void** out, size_t bytes) { return allocate(out, bytes, Space::pinned_host); }
-cudaError_t cudaHostAlloc(void** out, size_t bytes, unsigned) { return allocate(out, bytes, Space::pinned_host); }
+cudaError_t cudaMalloc(void** out, size_t bytes) { return allocate(out, bytes, Space::device, "cudaMalloc"); }
+cudaError_t cudaMallocManaged(void** out, size_t bytes, unsigned) {
+  return allocate(out, bytes, Space::managed, "cudaMallocManaged");
+}
+cudaError_t cudaMallocHost(void** out, size_t bytes) {
+  return allocate(out, bytes, Space::pinned_host, "cudaMallocHost");
+}
+cudaError_t cudaHostAlloc(void** out, size_t bytes, unsigned) {
+  return allocate(out, bytes, Space::pinned_host, "cudaHostAlloc");
+}
 cudaError_t cudaFree(void* address) { return free_now(address); }
 cudaError_t cudaFreeHost(void* address) { return free_now(address); }
 
-// In stream order: there at once here, but gone only when the stream has come to it.
+// In stream order: allocated at once here, but freed only when the stream has reached it.
 cudaError_t cudaMallocAsync(void** out, size_t bytes, cudaStream_t stream) {
   const cudaError_t known =
       call([&](Device& device) { return device.stream(stream) ? cudaSuccess : cudaErrorInvalidResourceHandle; });
-  return known == cudaSuccess ? allocate(out, bytes, Space::device) : known;
+  return known == cudaSuccess ? allocate(out, bytes, Space::device, "cudaMallocAsync") : known;
 }
 cudaError_t cudaFreeAsync(void* address, cudaStream_t handle) {
   return call([&](Device& device) {
@@ -58,8 +66,8 @@ cudaError_t cudaFreeAsync(void* address, cudaStream_t handle) {
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return call([&](Device& device) {
-    *total = kDeviceMemory;
-    *free = kDeviceMemory - device.memory.live_bytes();
+    *total = device.settings.memory;
+    *free = device.settings.memory - device.memory.live_bytes();
     return cudaSuccess;
   });
 }

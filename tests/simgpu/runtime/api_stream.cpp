@@ -2,6 +2,7 @@
 #include <chrono>
 #include <future>
 
+#include "tests/simgpu/runtime/counters.h"
 #include "tests/simgpu/runtime/device.h"
 
 using namespace simgpu;
@@ -56,6 +57,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   return on_stream(handle, [](Device& device, Stream& stream) {
+    count_event(Count::wait, "stream");
     device.timeline.finish(stream.last);
     return cudaSuccess;
   });
@@ -96,8 +98,16 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
   });
 }
 
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status, unsigned long long* id,
+                                     cudaGraph_t*, const cudaGraphNode_t**, const cudaGraphEdgeData**, size_t*) {
+  if (id != nullptr) *id = 0;
+  return cudaStreamIsCapturing(handle, status);
+}
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) { return cudaSuccess; }
+
 cudaError_t cudaDeviceSynchronize() {
   return call([](Device& device) {
+    count_event(Count::wait, "device");
     device.timeline.finish_all();
     return cudaSuccess;
   });
@@ -132,8 +142,13 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
   });
 }
 
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
+  return cudaEventRecord(event, stream);
+}
+
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   return on_event(handle, [](Device& device, Event& event) {
+    count_event(Count::wait, "event");
     device.timeline.finish(event.recorded);
     return cudaSuccess;
   });

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "tests/simgpu/runtime/counters.h"
+
 namespace simgpu {
 namespace {
 
@@ -27,11 +29,10 @@ bool agrees(const Device& device, const void* address, Named named) {
 
 const char* name(Named named) { return named == Named::device ? "device" : "host"; }
 
-void move_rows(const Copy& c) {
-  for (size_t row = 0; row < c.height; ++row) {
-    std::memmove(static_cast<char*>(c.to) + row * c.to_pitch, static_cast<const char*>(c.from) + row * c.from_pitch,
-                 c.width);
-  }
+void move_rows(const Device& device, const Copy& c) {
+  char* const to = static_cast<char*>(device.memory.host(c.to));
+  const char* const from = static_cast<const char*>(device.memory.host(c.from));
+  for (size_t row = 0; row < c.height; ++row) std::memmove(to + row * c.to_pitch, from + row * c.from_pitch, c.width);
 }
 
 // Empty, or what is wrong with the device's side of it.
@@ -50,6 +51,15 @@ std::string refusal(const Device& device, const Copy& c) {
 void lost(Device& device, const std::string& what, const std::string& why) {
   complain("a " + what + " in a stream: " + why);
   device.fail(cudaErrorIllegalAddress);
+}
+
+// "host to device, pageable, blocking"
+void count_copy(Side from, Side to, Return when, size_t bytes) {
+  const auto place = [](Side side) { return side == Side::device ? "device" : "host"; };
+  std::string what = std::string(place(from)) + " to " + place(to);
+  if (from != Side::device || to != Side::device)
+    what += from == Side::pageable || to == Side::pageable ? ", pageable" : ", pinned";
+  count_event(Count::copy, what + (when == Return::when_done ? ", blocking" : ""), bytes);
 }
 
 }  // namespace
@@ -72,18 +82,19 @@ cudaError_t copy(Device& device, const Copy& c, cudaMemcpyKind kind, Return when
     return cudaErrorInvalidValue;
   }
 
+  count_copy(from, to, when, c.width * c.height);
   Copy staged = c;
   std::shared_ptr<std::vector<char>> stage;
   if (from == Side::pageable && to == Side::device) {
     stage = std::make_shared<std::vector<char>>(c.width * c.height);
-    move_rows({stage->data(), c.width, c.from, c.from_pitch, c.width, c.height});
+    move_rows(device, {stage->data(), c.width, c.from, c.from_pitch, c.width, c.height});
     staged.from = stage->data();
     staged.from_pitch = c.width;
   }
   const WorkRef work = device.timeline.add(*stream, [&device, staged, stage] {
     if (device.sticky() != cudaSuccess) return;
     if (const std::string why = refusal(device, staged); !why.empty()) return lost(device, "copy", why);
-    move_rows(staged);
+    move_rows(device, staged);
   });
   const bool all_host = from != Side::device && to != Side::device,
              all_device = from == Side::device && to == Side::device;
@@ -108,7 +119,8 @@ cudaError_t fill(Device& device, const Fill& f, cudaStream_t handle) {
     if (device.sticky() != cudaSuccess) return;
     const std::string why = device.memory.refusal(f.to, bytes, Access::write);
     if (!why.empty()) return lost(device, "fill", why);
-    for (size_t row = 0; row < f.height; ++row) std::memset(static_cast<char*>(f.to) + row * f.pitch, f.value, f.width);
+    char* const to = static_cast<char*>(device.memory.host(f.to));
+    for (size_t row = 0; row < f.height; ++row) std::memset(to + row * f.pitch, f.value, f.width);
   });
   return cudaSuccess;
 }

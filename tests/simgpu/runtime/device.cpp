@@ -1,11 +1,15 @@
 #include "tests/simgpu/runtime/device.h"
 
 #include <cxxabi.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
+
+#include "tests/simgpu/runtime/stand_in.h"
 
 namespace simgpu {
 namespace {
@@ -19,6 +23,18 @@ Settings read_settings() {
   }
 }
 
+// Names what happened when host code touches device memory; the process then ends as it would have.
+void on_segmentation_fault(int signal, siginfo_t* info, void*) {
+  if (Device::get().memory.arena()->holds(info->si_addr)) {
+    char text[160];
+    const int length = std::snprintf(
+        text, sizeof(text), "simgpu: host code touches device memory at %p: copy it with cudaMemcpy\n", info->si_addr);
+    if (write(STDERR_FILENO, text, static_cast<size_t>(length)) < 0) _exit(2);
+  }
+  ::signal(signal, SIG_DFL);
+  raise(signal);
+}
+
 }  // namespace
 
 Device::Device()
@@ -29,8 +45,37 @@ Device::Device()
       }) {}
 
 Device& Device::get() {
-  static Device* const device = new Device;
+  static Device* const device = [] {
+    auto* made = new Device;
+    struct sigaction action {};
+    action.sa_sigaction = on_segmentation_fault;
+    action.sa_flags = SA_SIGINFO | SA_RESETHAND;
+    sigaction(SIGSEGV, &action, nullptr);
+    return made;
+  }();
   return *device;
+}
+
+std::string Device::bus(int ordinal) const {
+  return settings.devices <= 1 ? settings.bus : "0000:0" + std::to_string(1 + ordinal) + ":00.0";
+}
+
+cudaError_t Device::enter_context() {
+  if (settings.devices == 0) return cudaErrorNoDevice;
+  const int mine = current_device();
+  if (context_ < 0) context_ = mine;
+  if (context_ == mine) return cudaSuccess;
+  char name[16] = {};
+  pthread_getname_np(pthread_self(), name, sizeof(name));
+  complain("the thread \"" + std::string(name) + "\" works on device " + std::to_string(mine) +
+           ", but this process computes on device " + std::to_string(context_) + ": call cudaSetDevice first");
+  return cudaErrorInvalidDevice;
+}
+
+void Device::before_launch() {
+  if (++launches_ != settings.break_at) return;
+  complain("the device is lost at launch " + std::to_string(launches_) + " (SIMGPU_BREAK)");
+  fail(cudaErrorECCUncorrectable);
 }
 
 Binary* Device::add_binary(const void* wrapper) {
@@ -137,4 +182,16 @@ cudaError_t& last_error() {
   return error;
 }
 
+int& current_device() {
+  static thread_local int device = 0;
+  return device;
+}
+
 }  // namespace simgpu
+
+extern "C" {
+
+uintptr_t simgpu_host_address(uintptr_t address) { return simgpu::Device::get().memory.host(address); }
+int simgpu_has_context(int device) { return simgpu::Device::get().has_context(device) ? 1 : 0; }
+
+}  // extern "C"

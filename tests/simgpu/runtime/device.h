@@ -1,4 +1,7 @@
 // device: the one device that the stand-in plays: memory, the program's kernels and variables, streams, errors.
+//
+// SIMGPU_DEVICES=n lets the program see n devices, of which it may use one: the first that a thread works on. A call
+// that works on another one would create a second context, with memory on a device of another rank: it is refused.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,6 +17,7 @@
 #include "tests/simgpu/memory.h"
 #include "tests/simgpu/module.h"
 #include "tests/simgpu/runtime/fatbin.h"
+#include "tests/simgpu/runtime/properties.h"
 #include "tests/simgpu/runtime/timeline.h"
 #include "tests/simgpu/settings.h"
 
@@ -50,7 +54,7 @@ class Device {
   static Device& get();
 
   Settings settings;
-  Memory memory;
+  Memory memory{HostAccess::refused};
   Timeline timeline;
   std::set<Event*> events;
   std::mutex mutex;
@@ -72,6 +76,14 @@ class Device {
   cudaError_t sticky() const { return sticky_; }
   void fail(cudaError_t error);
 
+  // The PCI address of a device.
+  std::string bus(int ordinal) const;
+  // This thread works on its current device: cudaErrorInvalidDevice where the process has a context on another one.
+  cudaError_t enter_context();
+  bool has_context(int ordinal) const { return context_ == ordinal; }
+
+  // A launch is due: may lose the device (SIMGPU_BREAK).
+  void before_launch();
   void count(const Kernel& kernel, const LaunchStats& stats);
 
  private:
@@ -82,6 +94,8 @@ class Device {
   std::map<const void*, KernelHandle> kernels_;
   std::map<const void*, VariableHandle> variables_;
   cudaError_t sticky_ = cudaSuccess;
+  int context_ = -1;  // the device that the process works on; -1: none so far
+  uint64_t launches_ = 0;
 };
 
 cudaError_t error_of(FaultKind kind);
@@ -89,15 +103,21 @@ std::string readable(const std::string& mangled);
 void complain(const std::string& text);  // to stderr, as a paragraph of the stand-in
 void complain(const Fault& fault);
 
-// This thread's last error, as cudaGetLastError gives it.
+// This thread's last error, as cudaGetLastError gives it, and its current device.
 cudaError_t& last_error();
+int& current_device();
+
+enum class Needs { context, nothing };
 
 // Every function of the interface goes through here: one at a time, nothing after a sticky error, errors remembered.
+// What needs no context answers after a sticky error, too.
 template <class F>
-cudaError_t call(const F& f) {
+cudaError_t call(const F& f, Needs needs = Needs::context) {
   Device& device = Device::get();
   const std::lock_guard<std::mutex> lock(device.mutex);
-  cudaError_t error = device.sticky();
+  if (device.settings.driver < kLeastDriver) return last_error() = cudaErrorInsufficientDriver;
+  cudaError_t error = needs == Needs::context ? device.sticky() : cudaSuccess;
+  if (error == cudaSuccess && needs == Needs::context) error = device.enter_context();
   if (error == cudaSuccess) {
     try {
       error = f(device);
@@ -107,7 +127,7 @@ cudaError_t call(const F& f) {
     } catch (const std::bad_alloc&) {
       error = cudaErrorMemoryAllocation;
     }
-    if (device.sticky() != cudaSuccess) error = device.sticky();
+    if (needs == Needs::context && device.sticky() != cudaSuccess) error = device.sticky();
   }
   if (error != cudaSuccess && error != cudaErrorNotReady) last_error() = error;
   return error;

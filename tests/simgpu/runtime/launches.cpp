@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "tests/simgpu/runtime/counters.h"
+
 namespace simgpu {
 cudaError_t launch_kernel(Device& device, KernelHandle* handle, const LaunchRequest& request, void** arguments) {
   if (handle == nullptr) return cudaErrorInvalidDeviceFunction;
@@ -23,6 +25,8 @@ cudaError_t launch_kernel(Device& device, KernelHandle* handle, const LaunchRequ
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
     std::memcpy(block.data() + kernel.parameters[i].offset, arguments[i], kernel.parameters[i].bytes);
   }
+  if (counting()) count_event(Count::launch, readable(kernel.name).substr(0, readable(kernel.name).find('(')));
+  device.before_launch();
   device.timeline.add(*stream, [&device, &kernel, shape, block = std::move(block)] {
     if (device.sticky() != cudaSuccess) return;
     try {

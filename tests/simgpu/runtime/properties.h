@@ -15,9 +15,9 @@ inline constexpr size_t kReservedShared = 1024;  // per block, as from compute c
 inline constexpr size_t kSharedPerMultiprocessor = kMaxShared + kReservedShared;
 inline constexpr int kRegisters = 65536;
 inline constexpr int kPretendedRegisters = 32;
-inline constexpr size_t kDeviceMemory = size_t{4} << 30;
 inline constexpr size_t kConstantMemory = 64 * 1024;
 inline constexpr int kL2Bytes = 4 << 20;
 inline constexpr int kCudaVersion = 13000;
+inline constexpr int kLeastDriver = 13000;  // an older driver refuses this runtime
 
 }  // namespace simgpu

@@ -1,10 +1,14 @@
 #include "tests/simgpu/runtime/timeline.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace simgpu {
 namespace {
+
+// Polls, 20 microseconds and more each, before the other streams go on.
+constexpr int kPatience = 10'000;
 
 bool is_done(const WorkRef& work) { return work == nullptr || work->done; }
 
@@ -64,19 +68,31 @@ void Timeline::order(Stream& stream, const WorkRef& before) {
   add(stream, [] {})->before.push_back(before);
 }
 
+// One of those that must precede it and are not done; null: all are done.
+WorkRef Timeline::pending(const Work& work) {
+  std::vector<WorkRef> open;
+  std::copy_if(work.before.begin(), work.before.end(), std::back_inserter(open),
+               [](const WorkRef& before) { return !is_done(before); });
+  if (open.empty()) return nullptr;
+  return open[open.size() == 1 ? 0 : draw_() % open.size()];
+}
+
 void Timeline::run_toward(const WorkRef& work, Pieces pieces) {
   if (is_done(work)) return;
   std::vector<WorkRef> path{work};  // not by recursion: a stream may hold a hundred thousand pieces
+  int polls = 0;
   while (!path.empty()) {
     const WorkRef at = path.back();
-    const auto pending = std::find_if_not(at->before.begin(), at->before.end(), is_done);
-    if (pending != at->before.end()) {
-      path.push_back(*pending);
-      continue;
+    if (!at->done) {
+      if (WorkRef before = pending(*at)) {
+        path.push_back(std::move(before));
+        continue;
+      }
     }
     if (!at->done && at->poll && !at->poll()) {
       if (pieces == Pieces::one) return;
       idle_();
+      if (++polls % kPatience == 0) advance_others();
       continue;
     }
     path.pop_back();
@@ -87,6 +103,15 @@ void Timeline::run_toward(const WorkRef& work, Pieces pieces) {
     at->before.clear();
     if (pieces == Pieces::one) return;
   }
+}
+
+void Timeline::advance_others() {
+  if (advancing_) return;
+  advancing_ = true;
+  std::vector<WorkRef> ends = orphans_;
+  for (const auto& stream : streams_) ends.push_back(stream->last);
+  for (const WorkRef& end : ends) run_toward(end, Pieces::one);
+  advancing_ = false;
 }
 
 void Timeline::finish(const WorkRef& work) { run_toward(work, Pieces::all); }

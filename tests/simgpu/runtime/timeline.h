@@ -1,9 +1,12 @@
 // timeline: the work of all streams and what must be done before what.
 //
-// In mode `now` work is done when it is given. In mode `late` it is done when somebody waits for it, not before, and
-// only what was waited for and what must precede that: its stream's earlier work, events the stream was told to wait
-// for, and the legacy default stream's rule (it waits for all blocking streams, and they for it). Whoever forgets to
-// wait sees old data, every time. Where several streams are waited for at once, their order is drawn from the seed.
+// In mode `now` work runs when it is enqueued. In mode `late` it runs when the program waits for it, not before, and
+// with it only what must precede it: the stream's earlier work, events for which the stream waits, and the legacy
+// default stream's rule (it waits for all blocking streams, and they for it). A program that forgets to wait reads old
+// data. Where several pieces must precede one, or the program waits for several streams at once, their order is drawn
+// from the seed: a wait that is missing between two of them then shows with some seeds.
+// While polled work (a collective) waits for other processes, the other streams proceed after a while, as on a device:
+// the other processes may be waiting for them.
 // Thread: callers serialize.
 #pragma once
 
@@ -19,7 +22,7 @@ namespace simgpu {
 
 struct Work {
   std::function<void()> run;
-  std::function<bool()> poll;  // of work that goes on elsewhere: asked, once it may start, until it says true
+  std::function<bool()> poll;  // of work that runs elsewhere: called, once it may start, until it returns true
   std::vector<std::shared_ptr<Work>> before;
   bool done = false;
 };
@@ -54,12 +57,15 @@ class Timeline {
   enum class Pieces { one, all };
   WorkRef put(Stream& stream);
   void run_toward(const WorkRef& work, Pieces pieces);
+  WorkRef pending(const Work& work);
+  void advance_others();
 
   StreamMode mode_;
   std::function<void()> idle_;
   std::mt19937_64 draw_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<WorkRef> orphans_;  // last work of destroyed streams
+  bool advancing_ = false;        // inside advance_others()
 };
 
 }  // namespace simgpu
