@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -64,6 +65,8 @@ std::string progress_line(const ProgressState& state, int columns);
 std::string format_seconds(double seconds);
 // "1.5 MB".
 std::string megabytes(int64_t bytes);
+
+constexpr size_t kPageColumns = 120;  // lines and tables that commands print fit into these
 
 // The first row is the head. A column is right-aligned when each cell below the head is empty or begins with a digit or
 // a sign. Widths count UTF-8 characters.

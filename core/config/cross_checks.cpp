@@ -64,8 +64,8 @@ void check_between_keys(const Config& config, Completeness completeness) {
   if (kind == "pairs") needs_file("graph.pairs");
   if (config.has("graph.groups")) {
     if (kind != "supervised" && kind != "mixed") refuse(config, "graph.kind", "supervised or mixed with graph.groups");
-    if (config.text("oracle.sampler") != "none")
-      refuse(config, "oracle.sampler", "none with graph.groups: answers about classes would contradict the groups");
+    if (config.text("oracle.sampler") != "none" && config.text("graph.deduction") != "on")
+      refuse(config, "graph.deduction", "on with graph.groups and an oracle: an answer joins whole groups");
   }
   const std::string& labeler = config.text("oracle.labeler");
   if (labeler == "pairs") {

@@ -11,6 +11,7 @@
 #include "core/io/crc32c.h"
 #include "core/io/h5_foreign.h"
 #include "core/io/npy.h"
+#include "core/io/regular_file.h"
 #include "kernels/base/error.h"
 
 namespace pal::data {
@@ -48,6 +49,7 @@ FeatureSet from_npy(const std::string& path) {
     io::Npy file = io::read_npy(path);
     PAL_DATA_CHECK(file.shape.size() == 2, path + ": the features have {} dimensions", file.shape.size(),
                    "save an array (samples, D)");
+    io::check_fits_memory(path, sizeof(float) * static_cast<double>(file.shape[0] * file.shape[1]));
     set.rows = at::from_blob(file.bytes.data() + file.begin, file.shape, float_type(file.type, path))
                    .to(at::kFloat, false, /*copy=*/true);
   }
@@ -74,6 +76,7 @@ FeatureSet from_h5(const std::string& path) {
     PAL_DATA_CHECK(!file.has(name) || file.written(name), path + ": the array was declared but not (wholly) written",
                    name, "write it again");
   }
+  io::check_fits_memory(path, sizeof(float) * static_cast<double>(shape[0]) * static_cast<double>(shape[1]));
   set.rows = at::empty(shape, at::kFloat);
   file.read_floats("features", {set.rows.data_ptr<float>(), static_cast<size_t>(set.rows.numel())});
   if (file.has("labels")) set.labels = file.integers("labels");

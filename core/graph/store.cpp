@@ -59,7 +59,16 @@ void GraphStore::reset() {
   components_ = static_cast<int64_t>(n);
 }
 
-void GraphStore::set_labels(const std::vector<int64_t>& labels) {
+void GraphStore::set_labels(const std::vector<int64_t>& labels) { set_classes(labels); }
+
+void GraphStore::set_groups(const std::vector<int64_t>& groups) {
+  PAL_ASSERT(deduction_ == Deduction::on, "groups need deduction");
+  classes_differ_ = false;
+  chain(1);
+  set_classes(groups);
+}
+
+void GraphStore::set_classes(const std::vector<int64_t>& labels) {
   PAL_ASSERT(answers_.empty() && own_class_.empty(), "labels are set once, before the first answer");
   PAL_DATA_CHECK(labels.size() == parent_.size(), "labels given", labels.size(),
                  "give one for each of the " + std::to_string(parent_.size()) + " samples");
@@ -84,12 +93,12 @@ void GraphStore::set_labels(const std::vector<int64_t>& labels) {
 
 // Joins the samples of each class to its first sample.
 void GraphStore::join_labels() {
-  class_.assign(own_class_.size(), -1);
+  if (classes_differ_) class_.assign(own_class_.size(), -1);
   for (size_t i = 0; i < own_class_.size(); ++i) {
     if (own_class_[i] < 0) continue;
     const int32_t first = class_first_[own_class_[i]];
     if (static_cast<size_t>(first) == i) {
-      class_[i] = own_class_[i];
+      if (classes_differ_) class_[i] = own_class_[i];
       continue;
     }
     proofs_.join(static_cast<int32_t>(i), first, ProofForest::kLabel);

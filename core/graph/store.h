@@ -43,6 +43,9 @@ class GraphStore {
   // Sets known labels, once, before any answer. Samples of one class become one component; different classes differ.
   // A class is any number ≥ 0, −1 means unknown.
   void set_labels(const std::vector<int64_t>& labels);
+  // Instead of labels: samples of one group become one component. Two groups may be the same or different, so this is
+  // unknown until it is answered. A group is any number ≥ 0, −1 means none. Deduction::on.
+  void set_groups(const std::vector<int64_t>& groups);
   // Weighted pairs are added to batch graphs and imply no relation. Set once.
   void set_edges(WeightedEdges edges);
   const WeightedEdges& edges() const { return edges_; }
@@ -112,6 +115,7 @@ class GraphStore {
   void chain(uint64_t value) { fingerprint_ = mix(fingerprint_, value); }
   void chain_pair(int64_t i, int64_t j, uint64_t what);
   void reset();
+  void set_classes(const std::vector<int64_t>& labels);
   void join_labels();
   void apply(int32_t answer);
   void merge(int32_t i, int32_t j, int32_t answer);
@@ -121,10 +125,11 @@ class GraphStore {
   void append_path(std::vector<Link>& chain, int32_t i, int32_t j) const;
 
   Deduction deduction_;
+  bool classes_differ_ = true;        // false: they are groups
   std::vector<int32_t> parent_;       // −weight at a root; weight = samples + inserted negatives of the component
   std::vector<int32_t> size_;         // samples of the component, valid at roots
   std::vector<int32_t> own_class_;    // class of each sample, −1 none; empty until set_labels
-  std::vector<int32_t> class_;        // class of the component, valid at roots; empty until set_labels
+  std::vector<int32_t> class_;        // class of the component, valid at roots; empty until set_labels, and of groups
   std::vector<int64_t> class_label_;  // class → label
   std::vector<int32_t> class_first_;  // class → its first sample
   ProofForest proofs_;

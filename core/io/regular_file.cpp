@@ -1,11 +1,14 @@
 #include "core/io/regular_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <limits>
 
 #include "kernels/base/error.h"
 
@@ -14,6 +17,16 @@ namespace {
 
 [[noreturn]] void fail_read(const std::string& path, int error) {
   throw Error(Exit::data, "cannot read " + path + ": " + std::strerror(error) + "; check the path and its permissions");
+}
+
+// Bytes that can be allocated without swapping; infinite where the system does not say.
+double free_memory() {
+  std::ifstream info("/proc/meminfo");
+  std::string name, unit;
+  for (double kilobytes = 0; info >> name >> kilobytes; std::getline(info, unit)) {
+    if (name == "MemAvailable:") return 1024 * kilobytes;
+  }
+  return std::numeric_limits<double>::infinity();
 }
 
 struct OpenFile {
@@ -37,6 +50,14 @@ int open_regular_file(const std::string& path) {
   throw Error(Exit::data, "cannot read " + path + ": it is a pipe, a socket or a device; give a regular file");
 }
 
+void check_fits_memory(const std::string& path, double bytes) {
+  constexpr double kSmall = 1 << 26;  // not worth a look at the memory
+  if (bytes <= kSmall) return;
+  const double free = free_memory();
+  PAL_DATA_CHECK(bytes <= free, path + " needs more memory than is free", fmt::format("{:.1f} GB", bytes / 1e9),
+                 fmt::format("{:.1f} GB are free: divide the file, or use a machine with more memory", free / 1e9));
+}
+
 std::string read_regular_file(const std::string& path, uint64_t most) {
   const OpenFile file(path);
   std::string content;
@@ -46,6 +67,7 @@ std::string read_regular_file(const std::string& path, uint64_t most) {
   struct stat info {};
   if (fstat(file.descriptor, &info) == 0 && info.st_size > 0) {
     check_size(static_cast<uint64_t>(info.st_size));
+    check_fits_memory(path, static_cast<double>(info.st_size));
     content.reserve(static_cast<size_t>(info.st_size));
   }
   char buffer[1 << 16];

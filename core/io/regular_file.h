@@ -10,7 +10,11 @@ namespace pal::io {
 // A descriptor to read from; the caller closes it.
 int open_regular_file(const std::string& path);
 
-// The whole content; a file of more than `most` bytes is refused.
+// The whole content; a file of more than `most` bytes, or of more than the memory that is free, is refused.
 std::string read_regular_file(const std::string& path, uint64_t most);
+
+// Throws Error (data) when `bytes` of this file do not fit into the memory that is free on this host: before it is
+// allocated, because the system would otherwise end the process, or another one.
+void check_fits_memory(const std::string& path, double bytes);
 
 }  // namespace pal::io

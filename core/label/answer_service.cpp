@@ -71,6 +71,7 @@ AnswerService::AnswerService(oracle::Ledger& ledger, const std::string& run_dir,
   }
   std::vector<std::string> warnings;
   refresh(warnings);
+  first_warnings_ = std::move(warnings);
   reload();
   if (options_.writer == Writer::page) return;
   // The last server may have been killed after it wrote its own ledger and before it wrote the inbox: the answers to
@@ -244,6 +245,7 @@ void AnswerService::reload() {
 }
 
 void AnswerService::refresh(std::vector<std::string>& warnings) {
+  for (std::string& w : std::exchange(first_warnings_, {})) warnings.push_back(std::move(w));
   options_.writer == Writer::page ? take_in(warnings) : read_job_questions(warnings);
 }
 

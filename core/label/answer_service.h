@@ -138,6 +138,7 @@ class AnswerService {
   GroupCommit committer_;
   std::atomic<int64_t> changes_{0}, batches_{0};
   std::string seen_questions_;                        // used by refresh() only
+  std::vector<std::string> first_warnings_;           // of the constructor; the first refresh() reports them
   std::mutex mutex_;                                  // guards all members below
   std::set<std::pair<int64_t, int64_t>> handed_out_;  // published by the job: (query, member)
   std::vector<oracle::Query> gold_;

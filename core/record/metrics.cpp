@@ -62,6 +62,7 @@ void MetricsWriter::write(const StepMetrics& m) {
                                  {"terms", terms},
                                  {"lr", m.lr},
                                  {"images_per_s", m.images_per_s},
+                                 {"seconds", m.seconds},
                                  {"graph_version", m.graph_version},
                                  {"queries", m.queries},
                                  {"cost", m.cost},

@@ -19,6 +19,7 @@ struct StepMetrics {
   std::vector<std::pair<std::string, double>> terms;
   double lr = 0;
   double images_per_s = 0;
+  double seconds = 0;  // since this process began the run or resumed it
   uint64_t graph_version = 0;
   int64_t queries = 0;
   double cost = 0;

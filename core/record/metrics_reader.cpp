@@ -90,6 +90,15 @@ double last_value(const RunMetrics& metrics, const std::string& name, double oth
   return found == curve.y.rend() ? otherwise : *found;
 }
 
+double seconds_per_step(const RunMetrics& metrics) {
+  constexpr ptrdiff_t kLines = 20;
+  const MetricCurve time = metric_curve(metrics, "seconds");
+  const ptrdiff_t last = std::ssize(time.y) - 1;
+  ptrdiff_t first = last;
+  while (first > 0 && last - first < kLines && time.y[first - 1] < time.y[first]) --first;  // not of an earlier start
+  return first >= last ? 0 : (time.y[last] - time.y[first]) / (time.x[last] - time.x[first]);
+}
+
 int64_t not_finite(const RunMetrics& metrics, const std::string& name) {
   const MetricCurve curve = metric_curve(metrics, name);
   return std::count_if(curve.y.begin(), curve.y.end(), [](double v) { return !std::isfinite(v); });

@@ -36,6 +36,9 @@ MetricCurve metric_curve(const RunMetrics& metrics, const std::string& name);
 std::vector<std::string> metric_names(const RunMetrics& metrics, const std::string& prefix);
 // The last finite value, or `otherwise`.
 double last_value(const RunMetrics& metrics, const std::string& name, double otherwise);
+// Of the newest lines of the last start, with evaluations and checkpoints between them; 0 where fewer than two have a
+// time.
+double seconds_per_step(const RunMetrics& metrics);
 // Numbers that were not finite: 0 in a healthy run.
 int64_t not_finite(const RunMetrics& metrics, const std::string& name);
 

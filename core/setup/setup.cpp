@@ -79,30 +79,57 @@ std::vector<int64_t> training_subset(const RunSpec& spec, const data::Dataset& d
   return draw(all, limit, spec.train.seed, Purpose::shuffle);
 }
 
-std::vector<int64_t> known_labels(const RunSpec& spec, const data::Dataset& data, const std::vector<int64_t>& subset) {
-  std::vector<int64_t> known(data.size(), -1);
-  if (!uses_labels(spec.graph.kind)) return known;
-  const std::string& groups = spec.graph.groups;
-  const std::vector<int64_t> labels = groups.empty() ? data.labels() : group_labels(groups, data);
+namespace {
+
+// People answer whether two groups are the same, so that groups are no classes then: these all differ.
+bool asks_about_groups(const RunSpec& spec) { return !spec.graph.groups.empty() && spec.oracle.asks(); }
+
+// The samples of the subset that have a label.
+std::vector<int64_t> labeled_samples(const RunSpec& spec, const std::vector<int64_t>& labels,
+                                     const std::vector<int64_t>& subset) {
   std::vector<int64_t> labeled;
   for (int64_t s : subset) {
     if (!labels.empty() && labels[s] >= 0) labeled.push_back(s);
   }
-  const double fraction = spec.graph.labeled_fraction;
-  PAL_DATA_CHECK(!labeled.empty() || fraction == 0,
+  PAL_DATA_CHECK(!labeled.empty() || spec.graph.labeled_fraction == 0,
                  std::string("graph.kind=") + config::choice_name(graph::kGraphKinds, spec.graph.kind) +
                      " needs labels, but the training set has",
                  0, "import it with labels, use graph.kind=ssl, or set graph.labeled_fraction=0 and an oracle");
-  const auto count = static_cast<int64_t>(std::llround(fraction * static_cast<double>(labeled.size())));
-  const uint64_t seed = spec.train.seed;
-  for (int64_t s : draw(labeled, count, seed, Purpose::labels)) known[s] = labels[s];
+  return labeled;
+}
+
+// −1 except for graph.labeled_fraction of the labeled samples.
+std::vector<int64_t> draw_known(const RunSpec& spec, const std::vector<int64_t>& labels,
+                                const std::vector<int64_t>& labeled, int64_t samples) {
+  std::vector<int64_t> known(samples, -1);
+  const auto count =
+      static_cast<int64_t>(std::llround(spec.graph.labeled_fraction * static_cast<double>(labeled.size())));
+  for (int64_t s : draw(labeled, count, spec.train.seed, Purpose::labels)) known[s] = labels[s];
+  return known;
+}
+
+}  // namespace
+
+std::vector<int64_t> known_labels(const RunSpec& spec, const data::Dataset& data, const std::vector<int64_t>& subset) {
+  const std::string& groups = spec.graph.groups;
+  if (!uses_labels(spec.graph.kind) || asks_about_groups(spec)) return std::vector<int64_t>(data.size(), -1);
+  const std::vector<int64_t> labels = groups.empty() ? data.labels() : group_labels(groups, data);
+  const std::vector<int64_t> labeled = labeled_samples(spec, labels, subset);
+  std::vector<int64_t> known = draw_known(spec, labels, labeled, data.size());
   // A sampler that starts from nothing is given one template of each class among the samples trained on.
-  if (count == 0 && oracle::uses_templates(spec.oracle)) {
+  const bool none = std::all_of(known.begin(), known.end(), [](int64_t label) { return label < 0; });
+  if (none && oracle::uses_templates(spec.oracle)) {
     std::vector<int64_t> trained(data.size(), -1);
     for (int64_t s : labeled) trained[s] = labels[s];
-    known = oracle::draw_template_labels(trained, seed);
+    known = oracle::draw_template_labels(trained, spec.train.seed);
   }
   return known;
+}
+
+std::vector<int64_t> known_groups(const RunSpec& spec, const data::Dataset& data, const std::vector<int64_t>& subset) {
+  if (!asks_about_groups(spec)) return {};
+  const std::vector<int64_t> groups = group_labels(spec.graph.groups, data);
+  return draw_known(spec, groups, labeled_samples(spec, groups, subset), data.size());
 }
 
 oracle::OracleSpec checked_oracle(const RunSpec& spec, const data::Dataset& data, int64_t labeled) {
@@ -175,10 +202,10 @@ graph::GraphSpec graph_spec(const graph::GraphSettings& settings, const data::Da
 }
 
 graph::GraphStore make_graph_store(const graph::GraphSettings& settings, const data::Dataset& data,
-                                   std::vector<int64_t> labels) {
+                                   std::vector<int64_t> labels, const std::vector<int64_t>& groups) {
   graph::GraphStore store(data.size(), settings.deduction);
   graph::redraw_labels(labels, settings.label_noise, settings.seed);
-  store.set_labels(labels);
+  groups.empty() ? store.set_labels(labels) : store.set_groups(groups);
   if (!settings.pairs.empty()) {
     std::optional<io::NameIndex> names;
     const auto names_of = [&]() -> const io::NameIndex& {

@@ -23,8 +23,10 @@ model::ModelSpec model_spec(const RunSpec& spec);
 // The samples trained on, ascending: all, or data.limit of them drawn by the seed.
 std::vector<int64_t> training_subset(const RunSpec& spec, const data::Dataset& data);
 // Labels the graph may know: −1 except for graph.labeled_fraction of the subset's labels, drawn by the seed. With
-// graph.groups the groups take the place of the labels.
+// graph.groups the groups take the place of the labels; with graph.groups and an oracle no label is known.
 std::vector<int64_t> known_labels(const RunSpec& spec, const data::Dataset& data, const std::vector<int64_t>& subset);
+// The groups of graph.groups in a run with an oracle, drawn as labels are: −1 for none. Empty in other runs.
+std::vector<int64_t> known_groups(const RunSpec& spec, const data::Dataset& data, const std::vector<int64_t>& subset);
 // Whether the run can ask, known at the start: throws Error for settings whose first round would fail. Returns the
 // settings with oracle.templates decided. labeled: labels that the graph knows.
 oracle::OracleSpec checked_oracle(const RunSpec& spec, const data::Dataset& data, int64_t labeled);
@@ -37,9 +39,10 @@ std::string collapse_warning(const RunSpec& spec);
 void check_batch(const RunSpec& spec, int64_t trained);
 // How a batch's graph is made; reads graph.table and graph.targets.
 graph::GraphSpec graph_spec(const graph::GraphSettings& settings, const data::Dataset& data);
-// What is known before the first answer: the labels, redrawn in part (graph.label_noise), and the pairs of graph.pairs.
+// What is known before the first answer: the labels, redrawn in part (graph.label_noise), or the groups where there are
+// some, and the pairs of graph.pairs.
 graph::GraphStore make_graph_store(const graph::GraphSettings& settings, const data::Dataset& data,
-                                   std::vector<int64_t> labels);
+                                   std::vector<int64_t> labels, const std::vector<int64_t>& groups = {});
 // Whether the graph relates samples that are known to be alike, by labels, groups, answers or pairs.
 bool relates_samples(const RunSpec& spec);
 // Samples of a batch that are drawn from what is known (graph.edge_share of train.global_batch). 0 where that would add

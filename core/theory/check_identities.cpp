@@ -115,12 +115,17 @@ std::vector<CheckedClaim> check_identities() {
   return {repulsion_sum(z), printed_difference(z), covariance_by_gram(z), clique_sum(z), two_views(z)};
 }
 
-std::vector<CheckedClaim> check_statements() {
+std::vector<CheckedClaim> check_statements(const Progress& progress) {
   const OneThread scope;
   std::vector<CheckedClaim> all;
-  for (auto* check : {check_identities, check_recovery, check_optima, check_sampling}) {
+  const auto groups = {check_identities, check_recovery, check_optima, check_sampling};
+  const auto total = static_cast<int64_t>(groups.size());
+  int64_t done = 0;
+  for (auto* check : groups) {
+    if (progress) progress(done++, total);
     for (CheckedClaim& s : check()) all.push_back(std::move(s));
   }
+  if (progress) progress(total, total);
   return all;
 }
 

@@ -25,12 +25,12 @@
 namespace pal::launch {
 namespace {
 
-struct Arguments {
+struct AnswersArguments {
   std::string run, file, out, format, thumbnails, annotator = "anonymous", uuid;
   int64_t last = 0;
 };
 
-std::string ledger_path(const Arguments& args) {
+std::string ledger_path(const AnswersArguments& args) {
   run_config(args.run);  // throws with a sentence when this is no run folder
   const std::string path = args.run + "/ledger.sqlite";
   PAL_DATA_CHECK(std::filesystem::exists(path), "the run has no ledger", path,
@@ -39,9 +39,9 @@ std::string ledger_path(const Arguments& args) {
 }
 
 // The process that writes the ledger now; "": none, and this process may.
-std::string writer(const Arguments& args) { return oracle::WriterLease::holder(ledger_path(args)); }
+std::string writer(const AnswersArguments& args) { return oracle::WriterLease::holder(ledger_path(args)); }
 
-void drain_inbox(const Arguments& args, oracle::Ledger& ledger) {
+void drain_inbox(const AnswersArguments& args, oracle::Ledger& ledger) {
   std::vector<std::string> warnings;
   oracle::Inbox(args.run).drain(ledger, warnings);
   for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", printable(w));
@@ -51,7 +51,7 @@ std::string inbox_name() {
   return fmt::format("{}-{}", std::chrono::system_clock::now().time_since_epoch().count(), getpid());
 }
 
-int run_show(const Arguments& args) {
+int run_show(const AnswersArguments& args) {
   oracle::Ledger ledger(ledger_path(args), oracle::kAnyRun);
   drain_inbox(args, ledger);
   const std::vector<oracle::RecordedAnswer> answers = ledger.all_answers();
@@ -92,7 +92,7 @@ int run_show(const Arguments& args) {
   return static_cast<int>(Exit::ok);
 }
 
-int run_export(const Arguments& args) {
+int run_export(const AnswersArguments& args) {
   const oracle::AnswerFormat format = oracle::answer_format(args.format, args.out);
   oracle::Ledger ledger(ledger_path(args), oracle::kAnyRun);
   drain_inbox(args, ledger);
@@ -111,7 +111,7 @@ int run_export(const Arguments& args) {
   return static_cast<int>(Exit::ok);
 }
 
-int run_import(const Arguments& args) {
+int run_import(const AnswersArguments& args) {
   const std::string path = ledger_path(args), holder = writer(args);
   oracle::ReadEntries read =
       oracle::import_answers(args.file, oracle::answer_format(args.format, args.file), args.annotator);
@@ -139,7 +139,7 @@ int run_import(const Arguments& args) {
   return static_cast<int>(Exit::data);
 }
 
-int run_undo(const Arguments& args) {
+int run_undo(const AnswersArguments& args) {
   PAL_CHECK(!args.uuid.empty() || args.last > 0, "nothing selected to undo in", args.run,
             "give --uuid U, or --last N --annotator A");
   const std::string path = ledger_path(args), holder = writer(args);
@@ -178,7 +178,7 @@ int cmd_answers(const std::vector<std::string>& arguments, Context&) {
   app.footer(
       "Examples:\n  pal answers show runs/mine\n  pal answers import runs/mine answers.jsonl --annotator ann\n"
       "  pal answers export runs/mine --out answers.csv\n  pal answers undo runs/mine --last 1 --annotator ann");
-  Arguments args;
+  AnswersArguments args;
   CLI::App& show = *app.add_subcommand("show", "Lists the answers, the pace of each person and their agreement.");
   CLI::App& out = *app.add_subcommand("export", "Writes all answers, or the edges that follow from them.");
   CLI::App& in = *app.add_subcommand("import", "Records answers; while a job runs, it reads them from its inbox.");

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <memory>
 
 #include "core/io/files.h"
 #include "core/oracle/ledger/answer_lines.h"
@@ -22,11 +23,12 @@
 #include "launch/run/ask_round.h"
 #include "launch/run/run_graph.h"
 #include "launch/run/trained_run.h"
+#include "launch/terminal.h"
 
 namespace pal::launch {
 namespace {
 
-struct Arguments {
+struct AskArguments {
   std::string run, out, format, label_config, thumbnails;
   std::vector<std::string> overrides;
   int64_t questions = 100;
@@ -35,7 +37,7 @@ struct Arguments {
 }  // namespace
 
 int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
-  Arguments args;
+  AskArguments args;
   CLI::App app(
       "Chooses a round of questions by the newest checkpoint of a run, and writes them to its ledger and to a file.",
       "pal ask");
@@ -84,7 +86,13 @@ int cmd_ask(const std::vector<std::string>& arguments, Context& context) {
   AskOptions options;
   options.questions = args.questions;
   options.threads = setup::compute_threads(spec.train, world.cores());
+  std::unique_ptr<Progress> bar;
+  options.progress = [&](int64_t done, int64_t total) {
+    if (!bar) bar = std::make_unique<Progress>("embed", total);
+    bar->update(done, "");
+  };
   const auto [queries, step, why, waits] = ask_round(args.run, graph, *sampler, ledger, options, world.compute());
+  bar.reset();
   if (tasks) {
     const oracle::TaskContent content = task_content(setup::label_spec(spec.config), *graph.data, pictures);
     io::write_file_atomically(args.out, oracle::label_studio_tasks(queries, content));

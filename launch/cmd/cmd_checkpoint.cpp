@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "core/record/checkpoint_folder.h"
 #include "kernels/base/error.h"
@@ -49,7 +50,10 @@ int cmd_checkpoint(const std::vector<std::string>& arguments, Context&) {
   std::vector<std::vector<std::string>> rows = {
       {"checkpoint", "files", "MB", verify.parsed() ? "SHA-256" : "complete"}};
   int damaged = 0;
+  std::optional<Progress> bar;
+  if (verify.parsed()) bar.emplace("verify", std::ssize(steps));
   for (const int64_t step : steps) {
+    if (bar) bar->update(std::ssize(rows) - 1, fmt::format("step-{}", step));
     const std::string path = record::checkpoint_path(run, step);
     std::string state = fs::exists(path + "/manifest.json") ? "yes" : "no manifest";
     if (verify.parsed()) {
@@ -61,6 +65,8 @@ int cmd_checkpoint(const std::vector<std::string>& arguments, Context&) {
     rows.push_back(
         {fmt::format("step-{}", step), std::to_string(files), fmt::format("{:.1f}", megabytes(path)), state});
   }
+  if (bar) bar->update(std::ssize(steps), "");
+  bar.reset();
   fmt::print("{}", format_table(rows));
   PAL_DATA_CHECK(damaged == 0, "damaged checkpoints: {}", damaged,
                  "a run skips them; remove them if the others are complete");

@@ -14,14 +14,12 @@ namespace {
 
 std::string or_dash(const std::string& text) { return text.empty() ? "(none)" : text; }
 
-constexpr size_t kColumns = 120;
-
-// In lines of at most kColumns characters, indented.
+// In lines of at most kPageColumns characters, indented.
 std::string wrapped(const std::string& text) {
   std::string out, line = "   ", word;
   std::istringstream words(text);
   while (words >> word) {
-    if (line.size() + 1 + word.size() > kColumns) {
+    if (line.size() + 1 + word.size() > kPageColumns) {
       out += line + "\n";
       line = "   ";
     }

@@ -24,7 +24,7 @@
 namespace pal::launch {
 namespace {
 
-struct Arguments {
+struct DataArguments {
   DataImport import;
   std::vector<std::string> data;
   std::string montage;
@@ -32,7 +32,7 @@ struct Arguments {
   bool list = false;
 };
 
-std::string data_name(const Arguments& args) {
+std::string data_name(const DataArguments& args) {
   std::string name;
   for (const std::string& file : args.data) name += (name.empty() ? "" : " ") + file;
   return name;
@@ -101,7 +101,7 @@ int show_features(const std::string& path, const data::Dataset& data) {
   return static_cast<int>(Exit::ok);
 }
 
-int run_info(const Arguments& args) {
+int run_info(const DataArguments& args) {
   const auto data = data::Dataset::open(args.data);
   if (args.list) return run_list(*data);
   if (data->encoding() == data::Encoding::features) return show_features(args.data[0], *data);
@@ -139,7 +139,7 @@ int run_info(const Arguments& args) {
   return static_cast<int>(Exit::ok);
 }
 
-int run_verify(const Arguments& args) {
+int run_verify(const DataArguments& args) {
   if (args.data.size() == 1 && data::is_feature_file(args.data[0]))  // opening reads and checks every number
     return show_features(args.data[0], *data::Dataset::open(args.data));
   ProgressRate rate("verify");
@@ -162,7 +162,7 @@ int run_verify(const Arguments& args) {
 }  // namespace
 
 int cmd_data(const std::vector<std::string>& arguments, Context&) {
-  Arguments args;
+  DataArguments args;
   CLI::App app("Imports data sets from other formats, shows and checks them.", "pal data");
   app.require_subcommand(1);
   app.footer(

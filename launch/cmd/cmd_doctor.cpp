@@ -111,7 +111,7 @@ Finding check_mpi(const Context& context) {
     if (code == 0) return {"MPI", Verdict::ok, dist::mpi_library() + ", a job of two ranks works, MPI_THREAD_MULTIPLE"};
     return {"MPI", Verdict::missing,
             fmt::format("{}: a job of two ranks failed with exit code {}", dist::mpi_library(), code),
-            "try: mpirun --bind-to none -np 2 hostname"};
+            fmt::format("try: mpirun{} --bind-to none -np 2 hostname", geteuid() == 0 ? " --allow-run-as-root" : "")};
   } catch (const Error& e) {
     return {"MPI", Verdict::missing, e.what(), "install openmpi-bin"};
   }

@@ -35,7 +35,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-struct Arguments {
+struct EvalArguments {
   std::string run, train, test;
   std::vector<std::string> methods;
   std::string features = "backbone";
@@ -52,7 +52,7 @@ struct Arguments {
 
 // The parts of an evaluation, on every rank.
 struct Subject {
-  const Arguments& args;
+  const EvalArguments& args;
   const setup::RunSpec& spec;
   dist::World& world;
   std::shared_ptr<data::Dataset> train, test;
@@ -61,7 +61,7 @@ struct Subject {
   int64_t classes() const { return static_cast<int64_t>(train->classes().size()); }
 };
 
-struct Row {
+struct ScoreRow {
   std::string method;
   eval::Accuracy accuracy;
   std::optional<double> ridge = {};  // of a linear probe
@@ -85,7 +85,7 @@ eval::FinetuneOptions finetune_options(const Subject& s, eval::TrainedPart part)
   return o;
 }
 
-Row train_classifier(const Subject& s, const std::string& method) {
+ScoreRow train_classifier(const Subject& s, const std::string& method) {
   eval::FinetuneOptions o = finetune_options(s, method == "sgd" ? eval::TrainedPart::head : eval::TrainedPart::all);
   std::unique_ptr<Progress> bar;
   o.progress = [&](int64_t step, int64_t steps, double loss) {
@@ -101,7 +101,7 @@ Row train_classifier(const Subject& s, const std::string& method) {
 }
 
 // Collective; rows are complete on rank 0.
-std::vector<Row> measure(const Subject& s, const std::string& method) {
+std::vector<ScoreRow> measure(const Subject& s, const std::string& method) {
   if (method == "sgd" || method == "finetune") return {train_classifier(s, method)};
   if (method == "knn") {
     std::vector<eval::KnnOptions> sweep;
@@ -114,7 +114,7 @@ std::vector<Row> measure(const Subject& s, const std::string& method) {
                                                               s.classes(), sweep, s.world.compute(), [&](int64_t rows) {
                                                                 if (bar) bar->update(rows, "test samples");
                                                               });
-    std::vector<Row> rows;
+    std::vector<ScoreRow> rows;
     for (size_t i = 0; i < sweep.size(); ++i)
       rows.push_back(
           {sweep.size() == 1 ? "knn" : fmt::format("knn k={} t={:g}", sweep[i].k, sweep[i].temperature), found[i]});
@@ -133,7 +133,7 @@ std::vector<Row> measure(const Subject& s, const std::string& method) {
   return {{method, found, probe.ridge}};
 }
 
-Json to_json(const Row& row, const std::vector<std::string>& classes) {
+Json to_json(const ScoreRow& row, const std::vector<std::string>& classes) {
   const eval::Accuracy& a = row.accuracy;
   Json per_class = Json::object();
   for (size_t c = 0; c < classes.size(); ++c) per_class[classes[c]] = a.per_class[c];
@@ -212,7 +212,7 @@ void check_classes(const data::Dataset& train, const data::Dataset& test) {
                  "give two sets of one import");
 }
 
-int evaluate(const Arguments& args, const setup::RunSpec& spec, dist::World& world) {
+int evaluate(const EvalArguments& args, const setup::RunSpec& spec, dist::World& world) {
   at::set_num_threads(setup::compute_threads(spec.train, world.cores()));
   const auto start = std::chrono::steady_clock::now();
   Subject s{args, spec, world, data::Dataset::open(args.train), data::Dataset::open(args.test), nullptr, {}, {}};
@@ -257,7 +257,7 @@ int evaluate(const Arguments& args, const setup::RunSpec& spec, dist::World& wor
       out["diagnostics"] = diagnostics(s);
       continue;
     }
-    for (const Row& row : measure(s, method)) {
+    for (const ScoreRow& row : measure(s, method)) {
       const eval::Accuracy& r = row.accuracy;
       table.push_back({row.method, fmt::format("{:.2f}", 100 * r.top1),
                        fmt::format("{:.2f} to {:.2f}", 100 * r.low, 100 * r.high), fmt::format("{:.2f}", 100 * r.top5),
@@ -286,7 +286,7 @@ int evaluate(const Arguments& args, const setup::RunSpec& spec, dist::World& wor
 }  // namespace
 
 int cmd_eval(const std::vector<std::string>& arguments, Context& context) {
-  Arguments args;
+  EvalArguments args;
   CLI::App app("Evaluates a trained encoder on the test set: probes, nearest neighbors, fine-tuning.", "pal eval");
   app.add_option("RUN", args.run, "run folder; with --features pixels a config is enough")->required();
   app.add_option("METHOD", args.methods, "linear, ridge, knn, sgd, finetune, diagnostics; default linear knn")

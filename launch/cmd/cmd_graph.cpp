@@ -14,12 +14,12 @@
 namespace pal::launch {
 namespace {
 
-struct Arguments {
+struct GraphArguments {
   std::string file, out, data;
   int64_t samples = graph::kAsInFile;
 };
 
-graph::WeightedEdges read_edges(const Arguments& args) {
+graph::WeightedEdges read_edges(const GraphArguments& args) {
   graph::PairsFile file;
   if (args.data.empty()) {
     file = graph::read_pairs(args.file, args.samples);
@@ -42,7 +42,7 @@ int64_t positive_components(const graph::WeightedEdges& edges) {
   return store.components();
 }
 
-int run_info(const Arguments& args) {
+int run_info(const GraphArguments& args) {
   const graph::WeightedEdges edges = read_edges(args);
   int64_t linked = 0, loops = 0, largest = 0;
   for (int64_t i = 0; i < edges.samples(); ++i) {
@@ -72,7 +72,7 @@ int run_info(const Arguments& args) {
   return 0;
 }
 
-int run_convert(const Arguments& args) {
+int run_convert(const GraphArguments& args) {
   const graph::WeightedEdges edges = read_edges(args);
   graph::write_pairs(args.out, edges);
   fmt::print("{} pairs of {} samples; train with: graph.kind=pairs graph.pairs={}\n", edges.pairs(), edges.samples(),
@@ -90,7 +90,7 @@ int cmd_graph(const std::vector<std::string>& arguments, Context&) {
   app.require_subcommand(1);
   app.footer(
       "Examples:\n  pal graph info pairs.csv --samples 60000\n  pal graph convert pairs.csv pairs.h5 --samples 60000");
-  Arguments args;
+  GraphArguments args;
   CLI::App& info = *app.add_subcommand("info", "Checks a file of pairs and shows its contents.");
   CLI::App& convert = *app.add_subcommand(
       "convert", "Writes the pairs in the other format, chosen by the extension of OUT: .h5, else CSV.");

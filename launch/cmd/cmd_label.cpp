@@ -34,7 +34,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct LabelArguments {
   LabelTarget target;
   std::string users, thumbnails;
   std::vector<std::string> hosts;
@@ -44,7 +44,7 @@ struct Arguments {
 };
 
 // The host in the links: of all addresses, a name under which other machines may know this one.
-std::string shown_host(const Arguments& args) {
+std::string shown_host(const LabelArguments& args) {
   const std::string& bind = args.server.bind;
   if (bind != "0.0.0.0" && bind != "::") return bind.find(':') == std::string::npos ? bind : "[" + bind + "]";
   if (!args.hosts.empty()) return args.hosts.front();
@@ -52,7 +52,7 @@ std::string shown_host(const Arguments& args) {
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "127.0.0.1";
 }
 
-PageHosts hosts_of(const Arguments& args, int port) {
+PageHosts hosts_of(const LabelArguments& args, int port) {
   PageHosts hosts{{"localhost", "127.0.0.1", "[::1]", shown_host(args)},
                   port,
                   args.server.bind == "0.0.0.0" || args.server.bind == "::"};
@@ -84,7 +84,7 @@ class StopOnSignal {
 }  // namespace
 
 int cmd_label(const std::vector<std::string>& arguments, Context&) {
-  Arguments args;
+  LabelArguments args;
   CLI::App app("Serves the labeling page: people answer the questions of a run in their browsers (pal help label).",
                "pal label");
   app.add_option("RUN|CONFIG", args.target.target, "run folder, or a config whose run folder is made")->required();

@@ -26,13 +26,13 @@
 namespace pal::launch {
 namespace {
 
-struct Arguments {
+struct LabelsArguments {
   std::string run, out, names, name = "group-{}";
   bool predict = true;
   eval::KnnOptions knn;
 };
 
-struct Row {
+struct LabelRow {
   std::string name, how;
   double confidence = 0;
   std::string answers;  // query:member;…
@@ -66,7 +66,8 @@ std::map<int64_t, std::string> read_names(const std::string& path, const graph::
 
 class Labels {
  public:
-  Labels(const Arguments& args, const RunGraph& graph) : args_(args), graph_(graph), rows_(graph.store.samples()) {
+  Labels(const LabelsArguments& args, const RunGraph& graph)
+      : args_(args), graph_(graph), rows_(graph.store.samples()) {
     for (const oracle::Decision& d : graph.decisions) {
       if (d.relation() == graph::Relation::same && graph.store.relation(d.i, d.j) == graph::Relation::same)
         decided_[std::minmax(d.i, d.j)] = d;
@@ -75,7 +76,7 @@ class Labels {
     for (int64_t i = 0; i < graph.store.samples(); ++i) describe(i);
   }
 
-  std::vector<Row>& rows() { return rows_; }
+  std::vector<LabelRow>& rows() { return rows_; }
 
   // Samples of unknown class get the votes of their nearest known neighbors.
   void predict(const at::Tensor& features) {
@@ -148,10 +149,11 @@ class Labels {
     const int64_t of = class_of(graph_.store, i);
     const auto named = names_.find(of);
     if (named == names_.end()) return;
-    Row row{named->second, "given", 1, ""};
+    LabelRow row{named->second, "given", 1, ""};
     if (!given(i)) {
-      int64_t answers = 0;
+      int64_t answers = 0, given_links = 0;
       for (const graph::Link& link : behind(i, of)) {
+        given_links += link.answer == graph::Link::kByLabels;
         if (link.answer == graph::Link::kByLabels) continue;
         ++answers;
         const auto at = decided_.find(std::minmax(link.i, link.j));
@@ -159,14 +161,15 @@ class Labels {
         row.confidence *= at->second.confidence;
         row.answers += fmt::format("{}{}:{}", row.answers.empty() ? "" : ";", at->second.query, at->second.j);
       }
-      row.how = answers > 1 ? "implied" : "asked";
+      const bool grouped = !graph_.spec.graph.groups.empty();
+      row.how = grouped && answers == 0 ? "group" : answers > 1 || (grouped && given_links > 0) ? "implied" : "asked";
     }
     rows_[i] = std::move(row);
   }
 
-  const Arguments& args_;
+  const LabelsArguments& args_;
   const RunGraph& graph_;
-  std::vector<Row> rows_;
+  std::vector<LabelRow> rows_;
   std::map<std::pair<int64_t, int64_t>, oracle::Decision> decided_;
   std::map<int64_t, std::string> names_;                 // class →
   std::unordered_map<int64_t, int64_t> representative_;  // class → sample
@@ -176,12 +179,11 @@ class Labels {
 }  // namespace
 
 int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
-  Arguments args;
+  LabelsArguments args;
   bool no_prediction = false;
   CLI::App app(
-      "Writes the class of every sample: given, asked, inferred from answers, or predicted by the model, with the "
-      "answers "
-      "behind it.",
+      "Writes the class of every sample: given, by its group, asked, inferred from answers, or predicted by the model, "
+      "with the answers behind it.",
       "pal labels");
   app.add_option("RUN", args.run, "run folder")->required();
   app.add_option("--out", args.out, "file to write: id,path,class,how,confidence,answers")->required();
@@ -197,13 +199,14 @@ int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
 
   keep_freed_memory();
   RunGraph graph = open_run_graph(args.run);
-  PAL_CHECK(graph.spec.graph.groups.empty(), "the graph of this run knows groups, not classes", graph.spec.graph.groups,
-            "the groups are in that file");
+  PAL_CHECK(graph.spec.graph.groups.empty() || graph.spec.oracle.asks(),
+            "the graph of this run knows groups, not classes", graph.spec.graph.groups, "the groups are in that file");
   if (std::filesystem::exists(args.run + "/ledger.sqlite"))
     insert_ledger(graph, oracle::Ledger(args.run + "/ledger.sqlite", oracle::kAnyRun));
   Labels labels(args, graph);
   dist::World& world = context.start_world();
-  const bool open = std::any_of(labels.rows().begin(), labels.rows().end(), [](const Row& r) { return r.how.empty(); });
+  const bool open =
+      std::any_of(labels.rows().begin(), labels.rows().end(), [](const LabelRow& r) { return r.how.empty(); });
   if (open && !no_prediction) {
     at::set_num_threads(setup::compute_threads(graph.spec.train, world.cores()));
     const TrainedRun trained = load_trained_run(args.run, graph.spec, world.compute());
@@ -212,7 +215,7 @@ int cmd_labels(const std::vector<std::string>& arguments, Context& context) {
   std::string lines = "id,path,class,how,confidence,answers\n";
   std::map<std::string, int64_t> counts;
   for (size_t i = 0; i < labels.rows().size(); ++i) {
-    const Row& r = labels.rows()[i];
+    const LabelRow& r = labels.rows()[i];
     const std::string how = r.how.empty() ? "unknown" : r.how;
     lines += fmt::format("{},{},{},{},{:.4f},{}\n", i, io::csv_field(graph.data->id(static_cast<int64_t>(i))),
                          io::csv_field(r.name), how, r.confidence, r.answers);

@@ -23,7 +23,6 @@ namespace {
 using Rows = std::vector<std::vector<std::string>>;
 
 std::string number(double v, const char* form) { return std::isfinite(v) ? fmt::format(fmt::runtime(form), v) : "-"; }
-std::string percent(double share) { return number(100 * share, "{:.2f}"); }
 
 std::string overview(const std::vector<RunSummary>& runs) {
   Rows rows = {{"run", "state", "step", "loss", "linear %", "kNN %", "images/s", "questions", "cost", "ranks", "time"}};

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-struct Arguments {
+struct ReproduceArguments {
   std::string name, data, out, configs = "configs";
   int ranks = 2;
   int64_t seeds = 3;
@@ -66,10 +66,9 @@ std::string spread_text(const std::vector<double>& values) {
                            : fmt::format("{:.2f}", 100 * s.mean);
 }
 
-// ---- the studies
-// -------------------------------------------------------------------------------------------------------
+// ---- the studies ----------------------------------------------------------------------------------------------------
 
-Study fashion_study(const Arguments& args) {
+Study fashion_study(const ReproduceArguments& args) {
   Study s;
   s.config = args.configs + "/quickstart.yaml";
   s.features = "backbone";
@@ -109,7 +108,7 @@ Study fashion_study(const Arguments& args) {
   return s;
 }
 
-Study cifar_study(const Arguments& args) {
+Study cifar_study(const ReproduceArguments& args) {
   Study s;
   s.config = args.configs + "/cifar10-paper.yaml";
   s.features = "projector";  // the paper fits its linear layer on the K = 16 outputs
@@ -134,8 +133,7 @@ Study cifar_study(const Arguments& args) {
   return s;
 }
 
-// ---- the data
-// ----------------------------------------------------------------------------------------------------------
+// ---- the data -------------------------------------------------------------------------------------------------------
 
 int run_pal(Context& context, const Words& words, int ranks) {
   return run_under_mpirun(context.program, words, ranks, std::max(1, io::usable_cores() / ranks));
@@ -147,7 +145,7 @@ void import_data(Context& context, const Words& words, const std::string& what) 
                  "the reason is above");
 }
 
-void bring_fashion(Arguments& args, Context& context) {
+void bring_fashion(ReproduceArguments& args, Context& context) {
   const std::string raw = "/usr/share/datasets/fashion-mnist";
   if (args.data.empty()) args.data = "data/fashion.h5";
   if (fs::exists(args.data)) return;
@@ -157,7 +155,7 @@ void bring_fashion(Arguments& args, Context& context) {
   import_data(context, {"data", "import", "idx", raw, args.data}, "Fashion-MNIST");
 }
 
-void bring_cifar(const Arguments& args, Context& context) {
+void bring_cifar(const ReproduceArguments& args, Context& context) {
   if (fs::exists(args.out + "/cifar10.h5") && fs::exists(args.out + "/cifar10-test.h5")) return;
   PAL_CHECK(!args.data.empty(), "no folder with CIFAR-10 is given", "--data is missing",
             "download cifar-10-binary.tar.gz, unpack it, and give its folder: --data cifar-10-batches-bin");
@@ -171,8 +169,7 @@ void bring_cifar(const Arguments& args, Context& context) {
   import_data(context, {"data", "import", "cifar10", args.data, args.out + "/cifar10.h5"}, "CIFAR-10");
 }
 
-// ---- the runs
-// ----------------------------------------------------------------------------------------------------------
+// ---- the runs -------------------------------------------------------------------------------------------------------
 
 std::string folder_name(const std::string& text) {
   std::string name;
@@ -191,7 +188,7 @@ bool finished(const std::string& run) {
 }
 
 // Trains and evaluates the runs that are missing. Exit code 75: a signal stopped it; the same command resumes.
-int one_run(const Study& study, const Arm& arm, const std::string& run, int64_t seed, const Arguments& args,
+int one_run(const Study& study, const Arm& arm, const std::string& run, int64_t seed, const ReproduceArguments& args,
             Context& context) {
   if (!finished(run)) {
     Words words = {"train", study.config};
@@ -205,7 +202,7 @@ int one_run(const Study& study, const Arm& arm, const std::string& run, int64_t 
                  args.ranks);
 }
 
-void collect(const std::string& run, const Arguments& args, Result& into) {
+void collect(const std::string& run, const ReproduceArguments& args, Result& into) {
   if (args.fast) {
     const record::RunMetrics metrics = record::read_metrics(run + "/metrics.jsonl");
     into.linear.push_back(record::last_value(metrics, "eval_linear_top1", std::nan("")));
@@ -241,7 +238,8 @@ bool check_claim(const std::vector<Result>& results, size_t ssl, size_t graph, s
 // Prints the next run and, after the first, an estimate of the remaining time.
 class Countdown {
  public:
-  Countdown(const Study& study, const Arguments& args, const std::function<std::string(size_t, int64_t)>& run_of) {
+  Countdown(const Study& study, const ReproduceArguments& args,
+            const std::function<std::string(size_t, int64_t)>& run_of) {
     for (size_t a = 0; a < study.arms.size(); ++a) {
       for (int64_t seed = 0; seed < args.seeds; ++seed) open_ += !finished(run_of(a, seed));
     }
@@ -260,7 +258,7 @@ class Countdown {
   int open_ = 0, begun_ = 0;
 };
 
-int reproduce(Arguments args, Context& context) {
+int reproduce(ReproduceArguments args, Context& context) {
   const bool fashion = args.name == "fashion";
   if (args.out.empty()) args.out = "runs/" + args.name + (args.fast ? "-fast" : "");
   if (args.fast) args.seeds = 1;
@@ -311,7 +309,7 @@ int reproduce(Arguments args, Context& context) {
 }  // namespace
 
 int cmd_reproduce(const std::vector<std::string>& arguments, Context& context) {
-  Arguments args;
+  ReproduceArguments args;
   CLI::App app(
       "Trains the runs behind a table and prints it beside the published one. The same command resumes where it "
       "stopped.",

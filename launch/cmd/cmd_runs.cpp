@@ -16,10 +16,6 @@
 namespace pal::launch {
 namespace {
 
-std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.2f}", 100 * share) : "-"; }
-
-constexpr size_t kColumns = 120;
-
 // For each run, the keys whose values differ between runs, with its values: as many as fit into `room`, and how many do
 // not.
 std::vector<std::string> differences(const std::vector<RunSummary>& runs, size_t room) {
@@ -80,7 +76,7 @@ int cmd_runs(const std::vector<std::string>& arguments, Context&) {
   size_t used = 2;  // the longest line, and the space to the next column
   for (size_t begin = 0, end = 0; (end = table.find('\n', begin)) != std::string::npos; begin = end + 1)
     used = std::max(used, end - begin + 2);
-  const std::vector<std::string> differ = differences(runs, kColumns - std::min(used, kColumns));
+  const std::vector<std::string> differ = differences(runs, kPageColumns - std::min(used, kPageColumns));
   rows[0].emplace_back("differs in");
   for (size_t r = 0; r < runs.size(); ++r) rows[r + 1].push_back(differ[r]);
   fmt::print("{}", format_table(rows));

@@ -25,6 +25,7 @@
 #include "launch/cli.h"
 #include "launch/commands.h"
 #include "launch/label/server.h"
+#include "launch/printable.h"
 #include "launch/run/folder_run.h"
 #include "launch/run/run_summary.h"
 #include "launch/run/trained_run.h"
@@ -39,7 +40,7 @@ using Words = std::vector<std::string>;
 constexpr int64_t kMostPixelImages = 200'000;  // their pixels are held in memory
 constexpr int32_t kPixelSide = 32;
 
-struct Arguments {
+struct StartArguments {
   FolderRun folder;
   int64_t classes = 0;
   bool no_label = false;
@@ -62,7 +63,7 @@ WaitingAnswers waiting_answers(const std::string& run, int64_t trained) {
   oracle::Ledger ledger(path, oracle::kAnyRun);
   std::vector<std::string> warnings;
   oracle::Inbox(run).drain(ledger, warnings);
-  for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", w);
+  for (const std::string& w : warnings) fmt::print(stderr, "warning: {}\n", printable(w));
   WaitingAnswers waiting{static_cast<int64_t>(ledger.to_decide().size()), ledger.rounds()};
   for (const oracle::Decision& d : ledger.decisions()) waiting.answers += d.effective_step >= trained;
   return waiting;
@@ -97,7 +98,16 @@ int train(const FolderRun& folder) {
     if (steps != asked.train.steps) words.push_back("train.steps=" + std::to_string(steps));
   }
   words.insert(words.end(), {"--run-dir", run, "--np", std::to_string(folder.ranks)});
-  return stage(folder, words);
+  if (const int code = stage(folder, words); code != 0) return code;
+  // A run that was stopped in between is not timed: its file has the time since the last start.
+  constexpr double kLate = 1.25;
+  const double took = record::read_metrics(run + "/metrics.jsonl").seconds;
+  if (done < 0 && took > kLate * 60 * folder.minutes)
+    fmt::print(
+        "the training took {} instead of {}: its steps were slower than the measured ones, or 20 steps, the fewest, "
+        "take longer\n",
+        format_seconds(took), format_seconds(60 * folder.minutes));
+  return 0;
 }
 
 // Accuracy in a file of `pal eval`; NaN for a method that is not in it.
@@ -198,7 +208,7 @@ bool is_free(int port) {
   return bound;
 }
 
-int serve_page(const Arguments& args, const setup::RunSpec& spec) {
+int serve_page(const StartArguments& args, const setup::RunSpec& spec) {
   const FolderRun& folder = args.folder;
   const auto data = data::Dataset::open(spec.data.train);
   const auto labeled = std::count_if(data->labels().begin(), data->labels().end(), [](int64_t l) { return l >= 0; });
@@ -221,7 +231,7 @@ int serve_page(const Arguments& args, const setup::RunSpec& spec) {
   return code;
 }
 
-int start(Arguments& args) {
+int start(StartArguments& args) {
   FolderRun& folder = args.folder;
   if (const int code = prepare_folder(folder); code != 0) return code;
   const setup::RunSpec spec = setup::make_run_spec(config::Config::load(folder.config(), {}));
@@ -239,11 +249,11 @@ int start(Arguments& args) {
   const std::string collapsed = collapse_of(spec, folder.out);
   PAL_CHECK_CODE(
       Exit::numerics, collapsed.empty(), "the embeddings have collapsed", collapsed,
-      fmt::format("this encoder is of no use: lower optim.lr or raise loss.variance in {0}, and train anew: pal "
+      fmt::format("this encoder is of no use: lower optim.lr or raise loss.variance in {0}, and train again: pal "
                   "train {0} --run-dir OTHER",
                   folder.config()));
-  if (!spec.graph.groups.empty()) {
-    fmt::print("With --groups people are not asked (pal help graph).\n");
+  if (!spec.graph.groups.empty() && !spec.oracle.asks()) {
+    fmt::print("With --groups and a label for every image people are not asked (pal help start).\n");
     return static_cast<int>(Exit::ok);
   }
   if (args.no_label || isatty(STDOUT_FILENO) == 0) {
@@ -256,7 +266,7 @@ int start(Arguments& args) {
 }  // namespace
 
 int cmd_start(const std::vector<std::string>& arguments, Context& context) {
-  Arguments args;
+  StartArguments args;
   FolderRun& folder = args.folder;
   folder.program = context.program;
   CLI::App app("From a folder of pictures to a trained, evaluated encoder, a report and the labeling page.",

@@ -1,6 +1,7 @@
 // cmd_theory: pal theory: checks each statement of the paper by a computation and prints a line for it.
 #include <fmt/format.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "core/io/files.h"
@@ -23,7 +24,12 @@ int cmd_theory(const std::vector<std::string>& arguments, Context&) {
       "--json theory.json");
   if (const int code = parse_arguments(app, arguments); code >= 0) return code;
 
-  const std::vector<theory::CheckedClaim> statements = theory::check_statements();
+  std::unique_ptr<Progress> bar;
+  const std::vector<theory::CheckedClaim> statements = theory::check_statements([&](int64_t done, int64_t total) {
+    if (!bar) bar = std::make_unique<Progress>("groups of statements", total);
+    bar->update(done, "");
+  });
+  bar.reset();
   std::vector<std::vector<std::string>> rows = {{"", "group", "statement", "measured"}};
   nlohmann::json out = {{"statements", nlohmann::json::array()}};
   int failed = 0;

@@ -31,7 +31,7 @@
 namespace pal::launch {
 namespace {
 
-struct Arguments {
+struct TrainArguments {
   std::string config;
   std::vector<std::string> overrides;
   std::string run_dir;
@@ -47,7 +47,7 @@ struct Arguments {
   }
 };
 
-std::vector<dist::Fault> asked_faults(const Arguments& args) {
+std::vector<dist::Fault> asked_faults(const TrainArguments& args) {
   const char* text = std::getenv("PAL_FAULT");
   if (text == nullptr || *text == 0) return {};
   PAL_CHECK(args.allow_faults, "PAL_FAULT asks for failures", text,
@@ -79,8 +79,8 @@ dist::DeviceDecision choose_device(const setup::RunSpec& spec, dist::World& worl
 }
 
 // From the newest checkpoint to the end, to a stop, or to gradients that stay not finite: `failed` is then that step.
-Ending train_on(const setup::RunSpec& spec, const Arguments& args, dist::World& world, const dist::RunControl& control,
-                const dist::DeviceDecision& device, int64_t* failed) {
+Ending train_on(const setup::RunSpec& spec, const TrainArguments& args, dist::World& world,
+                const dist::RunControl& control, const dist::DeviceDecision& device, int64_t* failed) {
   const auto start = std::chrono::steady_clock::now();
   const char* restarts = std::getenv("PAL_RESTARTS");
   const bool again = *failed >= 0 || (restarts != nullptr && std::atoi(restarts) > 0);  // the folder is this job's own
@@ -151,7 +151,7 @@ Ending train_on(const setup::RunSpec& spec, const Arguments& args, dist::World& 
 
 // One rank, from its start to its end. Gradients that stay not finite: once back to the last checkpoint; when the same
 // step fails again, a user must look.
-Exit train(const setup::RunSpec& spec, const Arguments& args, dist::World& world, StopSignals& signals) {
+Exit train(const setup::RunSpec& spec, const TrainArguments& args, dist::World& world, StopSignals& signals) {
   dist::check_same_program(world.control());  // before anything that a setting could make some ranks wait for
   dist::check_same_config(spec.config, world.control());
   PAL_CHECK(world.size() >= args.restarts.min_ranks,
@@ -197,7 +197,7 @@ Exit train(const setup::RunSpec& spec, const Arguments& args, dist::World& world
 }  // namespace
 
 int cmd_train(const std::vector<std::string>& arguments, Context& context) {
-  Arguments args;
+  TrainArguments args;
   CLI::App app("Trains an encoder on a similarity graph.", "pal train");
   app.add_option("CONFIG|FOLDER", args.config,
                  "YAML config (configs/ has recipes), or a folder of pictures, whose config is chosen as by pal start")

@@ -31,7 +31,7 @@ std::string rank_warning(const record::RunMetrics& metrics) {
 }
 
 std::string watch_text(const RunSummary& run, int columns) {
-  ProgressState bar{run.name, run.state, run.step, std::max(run.total, run.step), -1};
+  ProgressState bar{printable(run.name), run.state, run.step, std::max(run.total, run.step), -1};
   const double step_seconds = seconds_per_step(run);
   if (run.state == "running" && run.total > run.step && step_seconds > 0)
     bar.eta_seconds = step_seconds * static_cast<double>(run.total - run.step);
@@ -63,7 +63,7 @@ std::string watch_text(const RunSummary& run, int columns) {
   out += fmt::format("epoch {:.2f}, last line {}, newest checkpoint {}\n", record::last_value(run.metrics, "epoch", 0),
                      age_text(run.metrics.age_seconds),
                      run.checkpoint < 0 ? "none" : "of step " + std::to_string(run.checkpoint));
-  for (const std::string& note : run.notes) out += "note: " + note + "\n";
+  for (const std::string& note : run.notes) out += "note: " + printable(note) + "\n";
   if (const std::string fell = rank_warning(run.metrics); !fell.empty()) out += "warning: " + fell + "\n";
   const size_t alarms = run.metrics.warnings.size();
   for (size_t k = alarms > 3 ? alarms - 3 : 0; k < alarms; ++k)

@@ -106,25 +106,29 @@ class ListingLine {
 
 }  // namespace
 
-int run_data_import(DataImport import) {
-  std::istringstream names(import.classes);
-  for (std::string name; std::getline(names, name, ',');) import.options.classes.push_back(name);
+int run_data_import(DataImport wanted) {
+  std::istringstream names(wanted.classes);
+  for (std::string name; std::getline(names, name, ',');) wanted.options.classes.push_back(name);
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit then fails the write instead of killing the process
   const auto* importer = std::find_if(std::begin(kImporters), std::end(kImporters),
-                                      [&](const Importer& i) { return import.format == i.format; });
+                                      [&](const Importer& i) { return wanted.format == i.format; });
   const char* left = importer->kind == Importer::files ? "the same command resumes here" : "nothing was written";
   const DeferredSignals signals;
   ProgressRate rate("import");
   ListingLine listing;
-  import.options.progress = [&](int64_t done, int64_t total) { signals.raise(left);
-  total > 0 ? rate(done, total) : listing(done);
-};
-PAL_CHECK(importer->kind == Importer::files || import.options.test_fraction == 0,
-          "this format has a test split of its own", import.format, "leave --test-fraction out");
-const data::ImportReport report = importer->run(import.options);
-print_report(report, std::max(rate.finish(), 1e-9));
-return static_cast<int>(Exit::ok);
-}  // namespace pal::launch
+  wanted.options.progress = [&](int64_t done, int64_t total) {
+    signals.raise(left);
+    if (total > 0)
+      rate(done, total);
+    else
+      listing(done);
+  };
+  PAL_CHECK(importer->kind == Importer::files || wanted.options.test_fraction == 0,
+            "this format has a test split of its own", wanted.format, "leave --test-fraction out");
+  const data::ImportReport report = importer->run(wanted.options);
+  print_report(report, std::max(rate.finish(), 1e-9));
+  return static_cast<int>(Exit::ok);
+}
 
 void add_import_options(CLI::App& command, DataImport& import) {
   std::vector<std::string> formats;

@@ -39,7 +39,7 @@ struct DataImport {
   data::ImportOptions options;
 };
 void add_import_options(CLI::App& command, DataImport& import);  // parsing `command` fills `import`
-int run_data_import(DataImport import);
+int run_data_import(DataImport wanted);
 
 // `pal train CONFIG --check` prints shapes, steps, learning rates, memory and bytes of a run and returns the exit code.
 // It works without the data set and then prints what is unknown.

@@ -47,15 +47,19 @@ KnownData look_at_data(const setup::RunSpec& spec) {
   const std::vector<int64_t> subset = setup::training_subset(spec, *data);
   setup::graph_spec(spec.graph, *data);
   const std::vector<int64_t> labels = setup::known_labels(spec, *data, subset);
-  const graph::GraphStore store = setup::make_graph_store(spec.graph, *data, labels);
-  const auto labeled = std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; });
+  const std::vector<int64_t> groups = setup::known_groups(spec, *data, subset);
+  const graph::GraphStore store = setup::make_graph_store(spec.graph, *data, labels, groups);
+  const auto known = [](const std::vector<int64_t>& of) {
+    return std::count_if(of.begin(), of.end(), [](int64_t label) { return label >= 0; });
+  };
+  const auto labeled = known(labels);
   if (!spec.data.test.empty() && is_there(spec.data.test)) {
     const std::string overlap = data::overlap_warning(*data, *data::Dataset::open(spec.data.test));
     if (!overlap.empty()) fmt::print(stderr, "warning: {}\n", printable(overlap));
   }
   const auto trained = static_cast<int64_t>(subset.size());
   return {fmt::format("{}: {} samples, {} trained on", spec.data.train, data->size(), trained), data, trained, labeled,
-          setup::edge_samples(spec, labeled, trained, graph::EdgeDraw(store, subset))};
+          setup::edge_samples(spec, labeled + known(groups), trained, graph::EdgeDraw(store, subset))};
 }
 
 // What the start of a run would refuse is refused here, with the same sentences.

@@ -19,6 +19,7 @@
 #include "dist/train/resume.h"
 #include "kernels/base/error.h"
 #include "launch/label/task_content.h"
+#include "launch/printable.h"
 #include "launch/run/ask_round.h"
 #include "launch/run/trained_run.h"
 
@@ -191,7 +192,7 @@ std::string LabelRun::exported(const std::string& name) const {
 void LabelRun::log(const std::string& line) const {
   static std::mutex mutex;
   const std::lock_guard<std::mutex> lock(mutex);
-  fmt::print(stderr, "{}\n", line);
+  fmt::print(stderr, "{}\n", printable(line));
 }
 
 double LabelRun::now() const {

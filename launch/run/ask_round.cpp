@@ -25,6 +25,7 @@ at::Tensor embed_pool(const std::string& run, const RunGraph& graph, const std::
   options.augment = data::augment_options(graph.spec.augment, *graph.data);
   options.dtype = graph.spec.train.dtype;
   options.threads = ask.threads;
+  if (ask.progress) options.progress = [&](int64_t done) { ask.progress(done, static_cast<int64_t>(samples.size())); };
   return eval::embed(*trained.encoder, *graph.data, samples, options, comm);
 }
 

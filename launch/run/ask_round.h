@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct AskOptions {
   int64_t questions = 100;  // at most
   Untrained untrained = Untrained::refused;
   int threads = 1;
+  std::function<void(int64_t done, int64_t total)> progress = {};  // samples of the pool that are embedded
 };
 struct AskedRound {
   std::vector<oracle::Query> queries = {};

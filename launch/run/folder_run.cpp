@@ -20,7 +20,7 @@ namespace pal::launch {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int64_t kMeasuredSteps = 5, kFewestImages = 10;
+constexpr int64_t kMeasuredSteps = 8, kMeasuredFrom = 2, kFewestImages = 10;  // the first steps are slower
 constexpr int kMostCpuRanks = 4;
 
 int usable_gpus() {
@@ -31,24 +31,6 @@ int usable_gpus() {
 std::string value_of(const std::vector<Setting>& settings, const std::string& key) {
   const auto found = std::find_if(settings.begin(), settings.end(), [&](const Setting& s) { return s.key == key; });
   return found == settings.end() ? "" : found->value;
-}
-
-// Seconds of a step by the last three steps of a short run.
-double step_seconds(const RecipeFacts& facts, int64_t batch, const std::string& run) {
-  const record::RunMetrics metrics = record::read_metrics(run + "/metrics.jsonl");
-  std::vector<double> seconds;
-  for (const record::MetricLine& line : metrics.lines) {
-    if (line.step + 3 <= kMeasuredSteps || line.values.count("images_per_s") == 0) continue;
-    // Before the first answer a batch has no pairs that are known to be the same: only the epoch's own samples.
-    const double samples =
-        facts.labeled > 0 || !facts.groups.empty()
-            ? static_cast<double>(batch)
-            : line.values.at("epoch") / static_cast<double>(line.step) * static_cast<double>(facts.images);
-    seconds.push_back(samples / line.values.at("images_per_s"));
-  }
-  PAL_DATA_CHECK(!seconds.empty(), "the short run logged no step", run, "give the same command again");
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[seconds.size() / 2];
 }
 
 int fitting_ranks(int ranks, int64_t batch) {  // a rank has four samples or more
@@ -68,7 +50,7 @@ Measured measure(const FolderRun& folder, const RecipeFacts& facts, size_t netwo
   fs::create_directories(scratch);
   std::vector<Setting> settings = recipe(facts, network);
   settings.push_back({"train.steps", std::to_string(kMeasuredSteps), "to measure a step"});
-  settings.push_back({"log.every", "1", "every step counts"});
+  settings.push_back({"log.every", std::to_string(kMeasuredFrom), "the first line is where the measurement begins"});
   io::write_file_atomically(scratch + "/config.yaml", recipe_yaml(settings, ""));
   std::vector<std::string> words = {"train", scratch + "/config.yaml"};
   for (const std::string& override : folder.overrides) {
@@ -78,9 +60,11 @@ Measured measure(const FolderRun& folder, const RecipeFacts& facts, size_t netwo
   const CommandEnd end = run_pal(folder.program, words, log, "a few steps to measure one; the folder is removed again");
   Measured measured{end.stopped_by != 0 ? 128 + end.stopped_by : end.code, "", 0};
   if (measured.code == 0)
-    measured.seconds = step_seconds(facts, recipe_batch(facts, network), scratch + "/run");
+    measured.seconds = record::seconds_per_step(record::read_metrics(scratch + "/run/metrics.jsonl"));
   else
     measured.log = io::read_whole_file(log);
+  PAL_DATA_CHECK(measured.code != 0 || measured.seconds > 0, "the short run logged no step", scratch,
+                 "give the same command again");
   fs::remove_all(scratch);
   fs::remove(log);
   return measured;

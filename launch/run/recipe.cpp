@@ -99,8 +99,8 @@ const std::vector<Setting>& graph_of(const RecipeFacts& facts) {
   return !facts.groups.empty() ? grouped : facts.labeled > 0 ? labeled : unlabeled;
 }
 
-// Answers are used where some image has no label. Groups exclude an oracle (core/config/cross_checks.cpp).
-bool is_asked(const RecipeFacts& facts) { return facts.groups.empty() && facts.labeled < facts.images; }
+// Answers are used where some image has no label.
+bool is_asked(const RecipeFacts& facts) { return facts.labeled < facts.images; }
 
 constexpr double kTrained = 0.9;  // of the time; the rest is for starting, evaluations and checkpoints
 constexpr int64_t kFewestSteps = 20, kMostEpochs = 1000;

@@ -23,7 +23,8 @@ RunGraph open_run_graph(const std::string& run, const std::vector<std::string>& 
   const std::vector<int64_t> labels = setup::known_labels(spec, *data, subset);
   spec.oracle.templates = oracle::decided_templates(
       spec.oracle, std::count_if(labels.begin(), labels.end(), [](int64_t label) { return label >= 0; }));
-  graph::GraphStore store = setup::make_graph_store(spec.graph, *data, labels);
+  graph::GraphStore store =
+      setup::make_graph_store(spec.graph, *data, labels, setup::known_groups(spec, *data, subset));
   return {std::move(spec), std::move(data), std::move(subset), std::move(store)};
 }
 

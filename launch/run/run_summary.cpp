@@ -85,9 +85,12 @@ std::string state_of(const RunSummary& run) {
 }  // namespace
 
 double seconds_per_step(const RunSummary& run) {
+  if (const double measured = record::seconds_per_step(run.metrics); measured > 0) return measured;
   const double rate = record::last_value(run.metrics, "images_per_s", 0);
   return rate > 0 && run.spec ? static_cast<double>(run.spec->train.global_batch) / rate : 0;
 }
+
+std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.2f}", 100 * share) : "-"; }
 
 double best_accuracy(const RunSummary& run, const std::string& method) {
   double best = std::nan("");

@@ -44,5 +44,7 @@ std::vector<std::string> find_runs(const std::string& folder);
 double seconds_per_step(const RunSummary& run);
 // The best value of a curve while training, or of eval.json: the larger. NaN if there is none.
 double best_accuracy(const RunSummary& run, const std::string& method);
+// "87.19" of 0.8719; "-" if it is not finite.
+std::string percent(double share);
 
 }  // namespace pal::launch

@@ -13,6 +13,7 @@
 #include "core/record/run_lock.h"
 #include "core/setup/setup.h"
 #include "kernels/base/error.h"
+#include "launch/printable.h"
 #include "launch/terminal.h"
 
 namespace pal::launch {
@@ -28,7 +29,7 @@ setup::RunSpec run_spec(const std::string& run) { return setup::make_run_spec(ru
 
 TrainedRun load_trained_run(const std::string& run, const setup::RunSpec& spec, comm::Comm& comm) {
   const auto warn = [&](const std::string& w) {
-    if (comm.rank() == 0) fmt::print(stderr, "warning: {}\n", w);
+    if (comm.rank() == 0) fmt::print(stderr, "warning: {}\n", printable(w));
   };
   const auto checkpoint = record::load_newest_checkpoint(run, warn);
   PAL_DATA_CHECK(checkpoint.has_value(), "the run folder has no usable checkpoint", run, "train it first: pal train");

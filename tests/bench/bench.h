@@ -27,8 +27,8 @@ enum class BenchSuite { kernels, graph };
 struct KernelBenchOptions {
   BenchSuite suite = BenchSuite::kernels;
   launch::PeerOptions peer{.script = "tests/bench/kernels_peer.py"};
-  std::vector<std::string> cases;  // none: all
-  std::string json;                // "" writes none
+  std::vector<std::string> cases = {};  // none: all
+  std::string json = {};                // "" writes none
   BenchSizes sizes = BenchSizes::full;
   int threads = 2;  // of each side
   int turns = 10;

@@ -65,7 +65,8 @@ int bench_checkpoint(const CheckpointBenchOptions& options) {
   launch::Subprocess peer(
       {options.peer.python, options.peer.script, "--shapes", folder + "/shapes.json", "--out", folder});
   const json ready = json::parse(peer.read_line());
-  fmt::print("a state of {:.2f} GB; ms until training may go on, {} turns of each side\n", bytes / 1e9, options.turns);
+  fmt::print("a state of {:.2f} GB; ms until training may continue, {} turns of each side\n", bytes / 1e9,
+             options.turns);
   std::fflush(stdout);
 
   std::vector<double> mine, written;

@@ -279,7 +279,7 @@ def ours(seed, args):
     seconds = lines[-1]["seconds"] if starts == 1 else args.steps * BATCH / statistics.median(rates)
     state = read_safetensors(f"{run}/checkpoints/step-{args.steps}/model.safetensors")[0]
     again = kept(f"{args.out}/ours-{seed}.json", lambda: judge(state, args.images))
-    spent = kept(f"{args.out}/ours-{seed}-cpu.json", lambda: {"cpu": None})   # of a run that was not started here nobody knows
+    spent = kept(f"{args.out}/ours-{seed}-cpu.json", lambda: {"cpu": None})   # unknown of a run that was not started here
     return {"linear": results["linear"], "knn": results["knn"], "seconds": seconds, "here": again} | spent
 
 

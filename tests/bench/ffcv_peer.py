@@ -15,7 +15,7 @@ PACKAGES = ["ffcv", "numba", "llvmlite", "opencv-python-headless", "psutil", "tq
 
 
 def setup(folder):
-    """FFCV comes as source only; without what its extension is built with, the benchmark goes on without FFCV."""
+    """FFCV comes as source only; without what its extension is built with, the benchmark runs without FFCV."""
     if install(folder, PACKAGES) != 0:
         print("FFCV cannot be built here: apt-get install g++ pkg-config libopencv-dev libturbojpeg0-dev", file=sys.stderr, flush=True)
 
@@ -27,7 +27,7 @@ def before_import(workers):
 
 
 def write(files, path):
-    """The bytes of the files as they are, where FFCV would encode the pixels anew."""
+    """The bytes of the files as they are, where FFCV would encode the pixels again."""
     import numpy as np
     from PIL import Image
     from ffcv.fields import RGBImageField, rgb_image
@@ -64,7 +64,7 @@ def turn(given, files, mean, std):
     """A function that loads every file once; all of FFCV's threads are this process's."""
     before_import(given.workers)
     path = os.path.join(os.path.dirname(given.serve), "ffcv.beton")
-    with contextlib.redirect_stdout(sys.stderr):   # the writer's progress is nobody's answer
+    with contextlib.redirect_stdout(sys.stderr):   # the writer's progress does not belong to the answers on stdout
         write(files, path)
     load = loader(path, given, mean, std)
 

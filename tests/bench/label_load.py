@@ -102,10 +102,10 @@ def main():
         share, taken, times = list(range(args.cards)), {}, []
         start = time.time()
 
-        async def everybody():
+        async def all_people():
             await asyncio.gather(*(answer(Person(server.port), link, share, taken, times) for link in server.links.values()))
         try:
-            asyncio.run(everybody())
+            asyncio.run(all_people())
             seconds = time.time() - start
         finally:
             server.stop()

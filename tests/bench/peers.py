@@ -111,7 +111,7 @@ def arguments(description, peers):
 
 
 def reset_peak():
-    """The peak counts anew from what the process holds now; returns that."""
+    """Resets the peak to the memory that the process holds now, and returns that."""
     try:
         with open("/proc/self/clear_refs", "w", encoding="ascii") as refs:
             refs.write("5")

@@ -15,7 +15,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from run_case import CLASSES, PAL, TRAIN, RunCase  # noqa: E402
+from run_case import CLASSES, PAL, TRAIN, RunCase, metrics_so_far  # noqa: E402
 
 PEOPLE = ["graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=2", "oracle.questions_per_round=9", "oracle.pool=60",
           "oracle.labeler=exchange"]
@@ -51,7 +51,7 @@ class Answers(RunCase):
     def refused(self, *args, code=3):
         return self.call(*args, code=code)
 
-    def test_a_run_leaves_and_goes_on_with_answers(self):
+    def test_a_run_ends_and_resumes_with_answers(self):
         """The whole story: exit 75, answers by file, the next job; equal to a run whose people were there all the time."""
         for ranks in (1, 2):
             run = f"leave{ranks}"
@@ -104,6 +104,7 @@ class Answers(RunCase):
         self.train("plain", "train.steps=5", "graph.labeled_fraction=0.05")
         out = self.call("ask", "plain", "oracle.sampler=captcha", "--n", "20", "--out", "q.jsonl")
         self.assertIn("20 questions", out)
+        self.assertRegex(out, r"(?m)^embed  (\d+)/\1  100 %")   # it may take long
         questions = self.questions("q.jsonl")
         members = [m for q in questions for m in q["members"]]
         self.assertEqual(len(members), 20)
@@ -224,6 +225,18 @@ class Answers(RunCase):
             said = next(iter(self.answers([first])))
             self.call("answers", "undo", "busy", "--uuid", f"q{first['query']}-m{said['member']}-{said['answer']}-ann")
             time.sleep(0.5)
+            # A job that is suspended for more than a minute keeps the right to write, and continues.
+            job.send_signal(signal.SIGSTOP)
+            os.utime(f"{self.folder}/busy/ledger.sqlite.writer", (time.time() - 100,) * 2)
+            self.one_sentence(self.refused("answers", "show", "busy"), "another process writes", "process")
+            before = len(metrics_so_far(f"{self.folder}/busy"))
+            job.send_signal(signal.SIGCONT)
+            for _ in range(600):
+                if len(metrics_so_far(f"{self.folder}/busy")) > before + 20:   # rounds of two steps, which write the ledger
+                    break
+                time.sleep(0.05)
+            self.assertGreater(len(metrics_so_far(f"{self.folder}/busy")), before + 20)
+            self.assertIsNone(job.poll())
         finally:
             job.send_signal(signal.SIGKILL)
             job.wait()
@@ -231,6 +244,19 @@ class Answers(RunCase):
         self.assertGreaterEqual(self.rows("busy", "select count(*) from decisions")[0][0], 9)
         out = self.call("answers", "show", "busy")   # the dead one's lease is taken over
         self.assertIn("withdrawn", out)
+
+    def test_warnings_hold_nothing_that_a_terminal_obeys(self):
+        """Of a file in the inbox, as train and ask print them."""
+        self.train("odd", *PEOPLE, "train.steps=4", ranks=1)
+        os.makedirs(f"{self.folder}/odd/inbox", exist_ok=True)
+        for command in (["ask", "odd", "oracle.sampler=random", "--n", "2", "--out", "odd.jsonl"],
+                        ["train", "c.yaml", *PEOPLE, "train.steps=8", "--run-dir", "odd"]):
+            with open(f"{self.folder}/odd/inbox/{command[0]}\x1b]0;x\x07.jsonl", "w") as f:
+                f.write('{"undo": "\\u001b[2J"}\n')
+            out = self.call(*command)
+            self.assertRegex(out, r"warning: .*" + command[0] + r"\\x1b\]0;x\\x07\.jsonl; the first: ")
+            self.assertIn(r"\x1b[2J", out)
+            self.assertNotIn("\x1b", out)
 
     def test_bad_input_is_a_sentence_each(self):
         self.train("bad", *PEOPLE, "oracle.wait=exit", code=75)
@@ -270,7 +296,7 @@ class Answers(RunCase):
         db.commit()
         db.close()
         self.one_sentence(self.refused("answers", "show", "bad2"), "schema: 9", "newer PAL")
-        # Somebody has it open in sqlite3 and is in the middle of something.
+        # Another process has it open in sqlite3, in a transaction.
         db = sqlite3.connect(f"{self.folder}/bad/ledger.sqlite")
         db.execute("begin exclusive")
         self.one_sentence(self.refused("answers", "show", "bad"), "locked", "ledger.sqlite")

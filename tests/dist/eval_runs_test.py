@@ -145,7 +145,7 @@ class EvalRuns(RunCase):
             file.write(deep)
         self.call("eval", "kept", "knn")
         self.assertEqual([r["method"] for r in kept()["results"]], ["knn"])
-        # An older checkpoint than the last step trained: said, and measured anew.
+        # The checkpoint is older than the last step trained: eval warns and measures again.
         shutil.rmtree(f"{self.folder}/kept/checkpoints/step-10")
         out = self.call("eval", "kept", "knn")
         self.assertIn("warning: the checkpoint is of step 5, but the run was trained to step 10", out)
@@ -196,12 +196,14 @@ class EvalRuns(RunCase):
         self.assertNotIn("eta", out)
         self.one_sentence(self.call("watch", "idx", code=2), "idx")
 
-    def test_watch_of_a_run_that_goes_on_has_an_eta_and_the_last_alarms(self):
+    def test_watch_of_a_running_run_has_an_eta_and_the_last_alarms(self):
         shutil.copytree(f"{self.folder}/run", f"{self.folder}/live")
         lines = self.metrics("live")[:6]
         for line in lines[:5]:
             line["warning"] = f"careful at {line['step']}"
-        lines[-1].update(images_per_s=2.6, queries=40, cost=12.5)   # 13 samples a step: five seconds each, four to go
+        for line in lines:
+            line["seconds"] = 5 * line["step"]   # four steps are left
+        lines[-1].update(queries=40, cost=12.5)
         with open(f"{self.folder}/live/metrics.jsonl", "w") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
         self.assertRegex(self.call("watch", "live"), r"live .*6/10.* stopped")   # no job holds its lock
@@ -213,6 +215,30 @@ class EvalRuns(RunCase):
         self.assertRegex(out, r"cost +12\.5 ")
         self.assertEqual(re.findall(r"warning at step (\d): careful at \1", out), ["3", "4", "5"])
         shutil.rmtree(f"{self.folder}/live")
+
+    def test_nothing_that_a_terminal_obeys_is_printed(self):
+        """Names of folders, terms and warnings with escape sequences, as watch, runs and eval print them."""
+        odd = "odd/a\x1b]0;x\x07"
+        shutil.copytree(f"{self.folder}/run", f"{self.folder}/{odd}", symlinks=True)
+        lines = self.metrics(odd)[:6]
+        lines[-1]["warning"] = "careful\x1b[2J"
+        for line in lines:
+            line["terms"]["b\x1b[3J"] = 1
+        with open(f"{self.folder}/{odd}/metrics.jsonl", "w") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+            file.write("cut")
+        os.remove(f"{self.folder}/{odd}/checkpoints/step-10/model.safetensors")
+        with open(f"{self.folder}/{odd}/eval.json", "w") as file:
+            file.write("[]")
+        out = self.call("watch", odd)
+        for words in (r"a\x1b]0;x\x07", r"warning at step 6: careful\x1b[2J", r"b\x1b[3J", r"note: odd/a\x1b]0;x\x07/eval.json is not"):
+            self.assertIn(words, out)
+        listed = self.call("runs", "odd")
+        self.assertIn(r"note: odd/a\x1b]0;x\x07: 1 line(s)", listed)
+        skipped = self.call("eval", odd, "knn")
+        self.assertRegex(skipped, r"warning: .*a\\x1b\]0;x\\x07.*step-10")
+        self.assertNotIn("\x1b", out + listed + skipped)
+        shutil.rmtree(f"{self.folder}/odd")
 
     def test_runs_lists_states_and_differences(self):
         os.makedirs(f"{self.folder}/many", exist_ok=True)

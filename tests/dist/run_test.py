@@ -181,6 +181,25 @@ class Run(RunCase):
         self.assertIn("warning: 0.0 % of a batch's rows have a related sample in the batch; raise graph.edge_share, which is 0, or train.global_batch", few)
         self.assertNotIn("; raise graph.edge_share", out)
 
+    def test_questions_about_groups(self):
+        """An answer joins whole groups, alike on one rank and on two; groups that were not asked about are not different."""
+        self.write("meta.csv", [("file", "patient"), *((f"train-{s}", s % 45) for s in range(TRAIN))])   # of one class: 45 = 15 * 3
+        asks = ["graph.labeled_fraction=1", "graph.groups=meta.csv:patient", "oracle.sampler=captcha", "oracle.every=1", "oracle.questions_per_round=9",
+                "oracle.pool=60"]
+        for ranks in (1, 2):
+            self.train(f"grouped{ranks}", *asks, ranks=ranks)
+        one, two = self.weights("grouped1", 10), self.weights("grouped2", 10)
+        self.assertLessEqual(max(abs(a - b) for key in one for a, b in zip(one[key], two[key])), 1e-8)
+        lines = [m for m in self.metrics("grouped1") if "loss" in m]
+        self.assertGreater(lines[-1]["queries"], 20)
+        self.assertGreater(lines[-1]["pairs_positive"], lines[0]["pairs_positive"])
+        self.call("labels", "grouped1", "--known-only", "--out", "grouped.csv")
+        with open(f"{self.folder}/grouped.csv") as f:
+            rows = [line.split(",") for line in f.read().splitlines()[1:]]
+        classes = {name: {int(row[0]) % CLASSES for row in rows if row[2] == name} for name in {row[2] for row in rows}}
+        self.assertTrue(all(len(members) == 1 for members in classes.values()), classes)
+        self.assertLess(len(classes), 45 - 5, "groups were joined")
+
     # ---- resume --------------------------------------------------------------------------------------------------
 
     def check_resume(self, name, *args):
@@ -253,7 +272,7 @@ class Run(RunCase):
             self.assertEqual(self.sha(name), self.sha(other))
             self.assertTrue(os.path.exists(f"{self.folder}/{other}/checkpoints/step-5"), "the folder has its own at once")
 
-    def test_goes_on_from_another_run(self):
+    def test_starts_from_another_run(self):
         self.check_resume_from("from")
         out = self.train("from-longer", "train.steps=14", "--resume", "from")   # the newest of the run
         self.assertIn("resumed at step 10", out)
@@ -262,11 +281,11 @@ class Run(RunCase):
         shutil.rmtree(f"{self.folder}/from")
         self.assertIn("finished", self.train("from-longer", "train.steps=14"))   # its own checkpoints are enough
 
-    def test_goes_on_from_another_run_with_its_answers(self):
+    def test_starts_from_another_run_with_its_answers(self):
         self.check_resume_from("from-oracle", "graph.labeled_fraction=0.05", "oracle.sampler=captcha", "oracle.every=2",
                                "oracle.questions_per_round=9", "oracle.pool=60")
 
-    def test_nothing_to_go_on_from(self):
+    def test_nothing_to_start_from(self):
         self.train("whole")
         refused = lambda where, code, *words: self.one_sentence(self.train("new", "--resume", where, code=code), *words)
         refused("nowhere", 2, "--resume is neither auto, never nor a folder: nowhere")
@@ -278,7 +297,7 @@ class Run(RunCase):
             file.write(b"x")
         refused("whole/checkpoints/step-5", 3, "model.safetensors")
 
-    def test_killed_run_goes_on(self):
+    def test_killed_run_resumes(self):
         self.train("kill-calm", "train.steps=60")
         command = [PAL, "train", "c.yaml", "train.steps=60", "--run-dir", "kill", "--np", "2"]
         job = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -316,7 +335,7 @@ class Run(RunCase):
     NEW_KEYS = ["train.grad_dtype", "train.watchdog", "augment.solarize", "oracle.center", "oracle.class_guess", "oracle.coarse_accuracy",
                 "oracle.pruning_near_until", "oracle.neighbors", "loss.neighbors"]
 
-    def test_a_run_folder_with_old_keys_goes_on(self):
+    def test_a_run_folder_with_old_keys_resumes(self):
         new = [f"{key}={value}" for key, value in zip(self.NEW_KEYS, self.OLD_KEYS.values())]
         self.train("renamed-calm", *new)
         self.train("renamed-cut", *new)

@@ -1,4 +1,4 @@
-"""fault_case: what tests of runs in trouble share: a calm run to compare with, runs with a fault, and a look at processes.
+"""fault_case: what tests of runs with faults share: a calm run to compare with, runs with a fault, and a look at processes.
 
 A test file that uses it is called as  TEST.py PAL [test names]  (standard library only).
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The long suite of runs in trouble: faults at random for minutes, thousands of calm steps, and hangs that take their time.
+"""The long suite of runs with faults: faults at random for minutes, thousands of calm steps, and hangs that take their time.
 
 usage: soak_test.py PAL [test names]     (standard library only)
 PAL_SOAK_MINUTES (10) and PAL_SEED (1) are of Soak.test_random_faults, which takes about 1.7 times the minutes.
@@ -36,7 +36,7 @@ class Soak(FaultCase):
         self.assertIn("rank 0 sent no heartbeat", out)
         self.assertEqual(self.sha("stopped0"), self.sha("calm"))
 
-    def test_a_job_that_is_suspended_as_a_whole_goes_on(self):
+    def test_a_job_that_is_suspended_as_a_whole_continues(self):
         command = [PAL, "train", "c.yaml", *STEADY, "train.steps=600", "--run-dir", "suspended", "--np", "2"]
         job = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         while sum("loss" in m for m in metrics_so_far(f"{self.folder}/suspended")) < 20:   # then it knows how long a step takes

@@ -126,6 +126,23 @@ class Cli(unittest.TestCase):
                 self.assertIn(command, self.listed("Commands"), topic)
         self.assertIn("the nearest topic is train", self.refused("help", "trian"))
 
+    def test_what_a_new_user_types_first_is_said(self):
+        """From a checkout to `pal`: build, PATH, and what mpirun needs as root."""
+        with open(f"{CONFIGS}/../README.md") as f:
+            readme = f.read()
+        start, train = self.call("help", "start")[0], self.call("help", "train")[0]
+        for text in (readme, start):
+            steps = [text.index(words) for words in ("./launch/setup\n" if text is readme else "./launch/setup ", "cmake --preset release && cmake --build --preset release", "export PATH=$PWD/build:$PATH")]
+            self.assertEqual(steps, sorted(steps))
+        self.assertLess(start.index("export PATH="), start.index("pal doctor"))
+        with open(f"{CONFIGS}/../launch/quickstart") as f:
+            self.assertRegex(f.read(), r"(?m)^ *build .* pal pal_torch_ops$")   # Python and cmake --install work after it
+        for text in (readme, start, train):
+            self.assertEqual("mpirun " in text, "--allow-run-as-root" in text, "Open MPI refuses root")
+        codes = dict(re.findall(r"(?m)^ +(\d+(?:, \d+)*)  +(\S.*)$", self.call("help", "slurm")[0]))
+        self.assertIn("not requeued", codes["76"])
+        self.assertTrue({"0", "75", "76"} < set(codes), codes)
+
     def test_unknown_command(self):
         self.assertEqual(self.refused("trian"), "unknown command: trian; the nearest is train (all of them: pal help)")
 
@@ -152,6 +169,7 @@ class Cli(unittest.TestCase):
         os.chmod(f"{bin_dir}/mpirun", 0o755)
         out = self.call("doctor", code=1, PATH=f"{bin_dir}:{os.environ['PATH']}")[0]
         self.assertRegex(out, r"(?m)^MPI +missing  .*213")
+        self.assertIn("try: mpirun " + ("--allow-run-as-root " if os.geteuid() == 0 else "") + "--bind-to none -np 2 hostname", out)
 
     # ---- config --------------------------------------------------------------------------------------------------
 
@@ -235,7 +253,7 @@ class Cli(unittest.TestCase):
             self.assertTrue(text.startswith(f"# {os.path.basename(path)[:-5]}: "), path)
             if os.path.basename(path).startswith("oracles-"):
                 continue
-            self.assertRegex(text, r"(?m)^# Source: ", path)   # and what it gives, or that nobody knows
+            self.assertRegex(text, r"(?m)^# Source: ", path)   # and the expected result, or that it is unknown
             self.assertRegex(text, r"(?i)expected|published|results? stand", path)
 
     def test_every_recipe_passes_check(self):

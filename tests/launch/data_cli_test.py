@@ -101,7 +101,7 @@ class Data(Case):
         self.assertIn("have different numbers of samples: 50 and 49", self.refused("import", "idx", "mnist", "out/m.h5"))
         self.write("mnist/train-images-idx3-ubyte.gz", images)
         self.assertIn("label 3 of sample 3 is out of range", self.refused("import", "idx", "mnist", "out/m.h5", "--classes", "a,b,c"))
-        self.assertIn("create its folder first", self.refused("import", "idx", "mnist", "nowhere/m.h5"))
+        self.assertIn("cannot be made: Not a directory", self.refused("import", "idx", "mnist", "mnist/train-images-idx3-ubyte.gz/m.h5"))
         self.assertEqual(self.made(), [])
 
     def test_damaged_samples_are_listed(self):

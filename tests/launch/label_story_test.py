@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The whole story: a run on Fashion-MNIST trains and asks, a person answers 200 grids in a browser, training goes on.
+"""The whole story: a run on Fashion-MNIST trains and asks, a person answers 200 grids in a browser, training continues.
 
 The graph grows, the next checkpoint is better on test images than the one that asked, and than the same run without the
 answers; the dashboard says so, labels.csv comes out, and the ledger holds what the browser sent.
@@ -93,9 +93,9 @@ def accuracy(run):
 
 
 def on_the_dashboard(browser):
-    """The accuracy that it shows, and the relations that nobody had to be asked."""
+    """The accuracy that it shows, and the relations that were inferred from answers."""
     browser.keys("p")
-    browser.wait("+document.querySelector('.proud b')?.textContent.replaceAll(',', '') > 20000", 30, "relations that nobody had to be asked")
+    browser.wait("+document.querySelector('.proud b')?.textContent.replaceAll(',', '') > 20000", 30, "relations that were inferred")
     shown = browser.js("return [...document.querySelectorAll('.figure')].find((f) => f.innerText.includes('accuracy')).querySelector('b').textContent")
     return float(shown.split()[0]) / 100, browser.js("return document.querySelector('.proud b').textContent")
 
@@ -113,7 +113,7 @@ def main():
         _, right_before = made_labels(folder, labels)
         asked = rows(f"{folder}/run/ledger.sqlite", "select count(*) from queries")[0][0]
         assert asked == GRIDS, asked
-        # The same run without answers goes on while they are given.
+        # A copy of the run trains without answers while the person gives them.
         shutil.copytree(f"{folder}/run", f"{folder}/control", symlinks=True)
         sent, browser, server = {}, Browser(folder), None
         with subprocess.Popen([PAL, "train", "c.yaml", "oracle.wait=continue", "--run-dir", "control"], cwd=folder, stdout=subprocess.DEVNULL) as control:

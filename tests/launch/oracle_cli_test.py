@@ -84,7 +84,7 @@ class Oracle(unittest.TestCase):
     def rows(self, name):
         return list(csv.DictReader(self.text(f"{name}.csv").splitlines()))
 
-    def test_compares_and_goes_on(self):
+    def test_compares_and_resumes(self):
         out = pal("oracle", "compare", self.config, "--out", f"{self.folder}/out")
         self.assertIn("captcha", out)
         self.assertIn("below random", out)

@@ -163,7 +163,8 @@ class Photos(Case):
         self.assertRegex(out, r"(?m)^all +16 +2 ")
         self.assertIn("1 special files (FIFO, socket or device)", out)
         self.write("list.txt", b"photos/cat/0.png\nphotos/cat/9.jpg\n")
-        self.assertIn("1 left out", self.call("import", "images", "list.txt", "out/l.h5")[0])
+        self.assertIn("1 left out", self.call("import", "images", "list.txt", "data/new/l.h5")[0])   # in a folder that was not there
+        self.assertTrue(os.path.exists(self.path("data/new/l.h5")))
 
     def test_odd_names(self):
         """Names that are not UTF-8, and names that command a terminal."""
@@ -191,6 +192,11 @@ class Photos(Case):
         for label in (2**63 - 1, 2**40, -2, -(2**63)):
             npy("f-labels.npy", "<i8", (3,), struct.pack("<3q", 1, label, 0))
             self.assertIn(f"label {label} is not the number of a class", self.refused("info", "f.npy"))
+        npy("huge.npy", "<f4", (3 << 30, 256), b"")   # sparse: 3 TB on the disk of a laptop
+        os.truncate(self.path("huge.npy"), os.path.getsize(self.path("huge.npy")) + (3 << 40))
+        for args in (("data", "info", "huge.npy"), ("train", "c.yaml", "data.train=huge.npy", "model.backbone=none", "--run-dir", "run")):
+            self.config("null")
+            self.assertRegex(self.pal(*args, code=3), r"^error: huge\.npy needs more memory than is free: 3298\.5 GB; [\d.]+ GB are free: [^\n]*\n$")
         npy("o.npy", "|O", (3,), b"\x80\x04]")
         self.assertIn("Python objects (dtype object)", self.refused("info", "o.npy"))
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""pal reproduce --fast: the whole table by real runs of a few steps; a second call trains nothing; missing data are told.
+"""pal reproduce --fast: the whole table by real runs of a few steps; a second call trains nothing; missing data are reported.
 
 usage: reproduce_test.py PAL CONFIGS
 """

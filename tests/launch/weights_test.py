@@ -182,7 +182,7 @@ class Weights(unittest.TestCase):
             for name in ("conv1.weight", "layer4.1.conv2.weight", "layer2.0.downsample.0.weight"):
                 self.assertTrue(torch.equal(after["backbone." + name], state[name]), prefix + name)
 
-    def test_weights_that_do_not_fit_are_told(self):
+    def test_weights_that_do_not_fit_are_reported(self):
         import torchvision
         state = torchvision.models.resnet18().state_dict()
         out = self.begin_with("wrong-stem", state, "model.backbone=resnet18", "model.stem=cifar", code=3)
@@ -284,7 +284,7 @@ class Weights(unittest.TestCase):
             events = read.Scalars(tag)
             self.assertEqual([e.step for e in events], [l["step"] for l in lines])
             np.testing.assert_allclose([e.value for e in events], [value(l) for l in lines], rtol=1e-6)
-        # A run that goes on from step 3 leaves one curve: what was after it is forgotten.
+        # A run that resumes at step 3 leaves one curve: the later points of the first start are dropped.
         shutil.rmtree(f"{self.folder}/tb/checkpoints/step-6")
         self.pal("train", "c.yaml", "model.backbone=convnet", "train.steps=6", "checkpoint.every=3", "--run-dir", "tb")
         self.assertEqual([e.step for e in EventAccumulator(f"{self.folder}/tb/tb").Reload().Scalars("loss")], [1, 2, 3, 4, 5, 6])

@@ -111,12 +111,12 @@ class TwoHosts(unittest.TestCase):
         self.addCleanup(ip, "-n", f"{TAG}-1", "link", "set", "cable1", "up")
         self.addCleanup(self.end_all)
         cut = time.monotonic()
-        # The watchdog's ten seconds, and as many for a machine that is busy.
-        self.wait(lambda: "rank 1 sent no heartbeat" in self.said(), 20, "the cut is not named")
+        # The watchdog takes ten seconds on a quiet machine; how fast it is, the fault tests measure.
+        self.wait(lambda: "rank 1 sent no heartbeat" in self.said(), 60, "the cut is not named")
         self.assertGreater(time.monotonic() - cut, 5)
         self.assertIn("[rank 0/2 host-1]", self.said())
         self.assertIn("its host is unreachable", self.said())
-        # Open MPI's mpirun waits for its daemon behind the cut until TCP gives up: whoever started it ends it.
+        # Open MPI's mpirun waits for its daemon behind the cut until TCP gives up, so this test ends it.
         job.kill()
         job.wait()
 

@@ -37,12 +37,8 @@ std::string with_checksum(const std::string& text) {
 ImportJournal::ImportJournal(std::string folder, const std::string& fingerprint)
     : folder_(std::move(folder)), path_((fs::path(folder_) / "journal").string()) {
   std::error_code failure;
-  fs::create_directory(folder_, failure);
-  if (failure) {
-    const char* todo = failure == std::errc::no_such_file_or_directory ? "create its folder first"
-                                                                       : "check the path and its permissions";
-    throw Error(Exit::data, folder_ + " cannot be written: " + failure.message() + "; " + todo);
-  }
+  fs::create_directories(folder_, failure);
+  PAL_DATA_CHECK(!failure, folder_ + " cannot be made", failure.message(), "check the path and its permissions");
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail_journal(path_);
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {  // file systems without locks: continue

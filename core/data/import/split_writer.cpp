@@ -66,6 +66,12 @@ SplitWriter::SplitWriter(const ImportOptions& options, std::vector<PlannedSplit>
 }
 
 void SplitWriter::begin(const ShardSpec& spec) {
+  if (const fs::path folder = fs::path(options_.out).parent_path(); !folder.empty()) {
+    std::error_code failure;
+    fs::create_directories(folder, failure);
+    PAL_DATA_CHECK(!failure, "the folder " + folder.string() + " cannot be made", failure.message(),
+                   "check the path and its permissions");
+  }
   const PlannedSplit& split = plan_[report_.splits.size()];
   spec_ = spec;
   spec_.split = split.name;

@@ -44,7 +44,7 @@ std::string what_to_do(int code) {
 }  // namespace
 
 Sqlite::Sqlite(const std::string& path) : path_(path) {
-  // A new ledger names people: it is not for everybody on the host. SQLite's journal has the rights of its database.
+  // A new ledger names people: other users of the host may not read it. SQLite gives its journal the same rights.
   const int fresh = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
   if (fresh >= 0) close(fresh);
   const int code =

@@ -286,6 +286,34 @@ TEST(GraphStore, LabelsThenAnswers) {
   EXPECT_THROW(store.insert(4, 7, Relation::same), Error);
 }
 
+TEST(GraphStore, GroupsThenAnswers) {
+  GraphStore store(8);
+  store.set_groups({7, -1, 3, 7, -1, 3, -1, 9});
+  Closure closure(8);
+  closure.insert(0, 3, 1);
+  closure.insert(2, 5, 1);
+  expect_equal(store, closure);  // two groups are neither the same nor different
+  EXPECT_EQ(store.label(3), -1);
+  const auto both = [&](int i, int j, int value) {
+    ASSERT_TRUE(closure.insert(i, j, value));
+    store.insert(i, j, static_cast<Relation>(value));
+    expect_equal(store, closure);
+  };
+  both(3, 5, 1);
+  both(0, 7, -1);
+  both(1, 2, 1);
+  EXPECT_THROW(store.insert(1, 7, Relation::same), Error);
+  EXPECT_THROW(store.insert(0, 3, Relation::different), Error) << "a group is given";
+  EXPECT_EQ(store.remove({{3, 5}}), 1);
+  EXPECT_EQ(store.relation(0, 3), Relation::same);
+  EXPECT_EQ(store.relation(0, 2), Relation::unknown);
+  GraphStore labeled(8);
+  labeled.set_labels({7, -1, 3, 7, -1, 3, -1, 9});
+  GraphStore grouped(8);
+  grouped.set_groups({7, -1, 3, 7, -1, 3, -1, 9});
+  EXPECT_NE(labeled.fingerprint(), grouped.fingerprint());
+}
+
 TEST(GraphStore, RefusesInvalidInput) {
   GraphStore store(3);
   const auto message = [](const auto& call) { return error_of(Exit::data, call); };

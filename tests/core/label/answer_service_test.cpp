@@ -1,4 +1,4 @@
-// answer_service: what stands behind the labeling page: tokens, people, the queue, one sync for many, the service.
+// answer_service: the service of the labeling page: tokens, people, the queue, one sync for many answers.
 #include "core/label/answer_service.h"
 
 #include <gtest/gtest.h>
@@ -161,7 +161,7 @@ TEST(LabelCommitter, ManyWaitForOneWrite) {
   EXPECT_EQ(bad, 1);
   EXPECT_LT(writes, 20);
   EXPECT_THROW(committer.put({{{}, "throw"}}), Error);
-  EXPECT_EQ(committer.put({{{}, "x"}}).size(), 1u) << "and goes on";
+  EXPECT_EQ(committer.put({{{}, "x"}}).size(), 1u) << "the thread still runs";
 }
 
 class LabelDesk : public testing::Test {
@@ -186,7 +186,7 @@ TEST_F(LabelDesk, HandsOutEachQuestionOnceAndToAsManyAsAreWanted) {
   EXPECT_EQ(service.record(filled("ann", kU1, ann[0])), "");
   EXPECT_NE(service.next("ann", 2, 1)[0].id, ann[0].id) << "never what they answered themselves";
   for (const oracle::Query& q : service.next("ann", 350, 5))
-    EXPECT_NE(q.id, ann[0].id) << "nor when nobody else holds it";
+    EXPECT_NE(q.id, ann[0].id) << "nor when no other person has it";
   EXPECT_EQ(service.record(filled("bob", kU2, bob[0], oracle::Verdict::no)), "");
   EXPECT_EQ(ledger_.open_questions(), 8);
   EXPECT_EQ(service.next("eve", 400, 5).size(), 2u) << "leases end";
@@ -211,7 +211,7 @@ TEST_F(LabelDesk, TheSameAnswerCountsOnceAndUndoSupersedes) {
   for (int k = 0; k < 3; ++k) EXPECT_EQ(service.record(filled("ann", kU1, card)), "");
   EXPECT_EQ(ledger_.all_answers().size(), 3u);
   EXPECT_NE(service.record(filled("ann", kU2, card)), "") << "a second answer of the same person";
-  EXPECT_NE(service.undo("bob", kU1), "") << "somebody else's";
+  EXPECT_NE(service.undo("bob", kU1), "") << "another person's";
   for (int k = 0; k < 2; ++k) EXPECT_EQ(service.undo("ann", kU1), "");
   EXPECT_EQ(ledger_.all_answers().size(), 6u) << "nothing is deleted";
   EXPECT_EQ(service.next("ann", 0, 1)[0].id, card.id) << "asked again";
@@ -228,7 +228,7 @@ TEST_F(LabelDesk, TheSameAnswerCountsOnceAndUndoSupersedes) {
   EXPECT_NE(service.record(foreign), "") << "a member that was not asked";
 }
 
-TEST_F(LabelDesk, ASkippedCardIsForSomebodyElse) {
+TEST_F(LabelDesk, ASkippedCardIsForAnotherPerson) {
   ask(1, 2, 1);
   AnswerService service(ledger_, folder_.path().string(), {});
   EXPECT_EQ(service.record(filled("ann", kU1, service.next("ann", 0, 1)[0], oracle::Verdict::skip)), "");
@@ -251,7 +251,7 @@ TEST_F(LabelDesk, AnswersFromElsewhereCloseQuestions) {
   EXPECT_EQ(cards[0].id, 2);
 }
 
-TEST_F(LabelDesk, GoldIsShownToEverybodyOnce) {
+TEST_F(LabelDesk, GoldIsShownToEachPersonOnce) {
   ask(30, 1, 1);
   std::vector<oracle::Query> gold = {{0, oracle::QueryKind::captcha, 1, {2, 3}}};
   gold[0].sampler = kGoldSampler;
@@ -322,7 +322,7 @@ TEST(LabelBeside, AnswersReachTheJobOnceWhateverIsKilled) {
     service.refresh(warnings);
     EXPECT_EQ(service.queue().open(), 2);
     EXPECT_EQ(service.record(filled("ann", kU3, service.next("ann", 0, 1)[0])), "");
-    // Somebody else answers what is left by file.
+    // The other questions are answered by a file.
     job.record_answers({{3, 2, 140, oracle::Verdict::no, "file"}, {3, 2, 141, oracle::Verdict::no, "file"}});
     oracle::Inbox(run).drain(job, warnings);
     publish();

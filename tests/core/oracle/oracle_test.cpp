@@ -201,7 +201,7 @@ TEST(Captcha, SaysWhatItLacks) {
       make_query_sampler(captcha(10, Templates::discover, Guide::none))->choose(store, pool, {0, 0, 0, {}}).empty());
 }
 
-TEST(SimulatedLabeler, FlipsTheShareItIsTold) {
+TEST(SimulatedLabeler, FlipsTheShareThatIsSet) {
   const std::vector<int64_t> labels = {0, 1, 0, -1};
   const auto exact = make_simulated_labeler(labels, {});
   const std::vector<Answer> answers = exact->answer({4, QueryKind::captcha, 0, {1, 2, 3}});

@@ -159,7 +159,7 @@ TEST_F(Checkpoint, DamagedOnesAreSkippedForTheOneBefore) {
     return std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(12, 'x');
   });
   for (const int64_t step : {10, 20}) fs::remove(at_step(step) / "manifest.json");
-  EXPECT_THROW(load(), Error);  // begins nothing anew over what may still be saved by hand
+  EXPECT_THROW(load(), Error);  // no new run overwrites checkpoints that a user may still repair
   EXPECT_EQ(warnings_.size(), 2u);
 }
 
@@ -206,7 +206,8 @@ TEST_F(Checkpoint, AFailedWriteLeavesTheOldOne) {
   EXPECT_FALSE(fs::exists(fs::path(run_) / "checkpoints/.new-step-20"));
 }
 
-// A child writes one checkpoint after the other and says so; it is killed at some moment. What it said stands, loads.
+// A child writes one checkpoint after the other, reports each on a pipe, and is killed at some moment. What it reported
+// can be loaded.
 TEST_F(Checkpoint, AKilledWriterLeavesACompleteOne) {
   Random random(9, Purpose::bench);
   int64_t step = 0;

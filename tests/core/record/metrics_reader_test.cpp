@@ -43,6 +43,27 @@ TEST(MetricsReader, CurvesTermsWarningsAndTheEnd) {
   EXPECT_LT(run.age_seconds, 60);
 }
 
+TEST(MetricsReader, SecondsOfAStepAreThoseOfTheLastStart) {
+  const TestFolder folder;
+  const std::string path = folder / "metrics.jsonl";
+  EXPECT_EQ(seconds_per_step({}), 0);
+  {
+    MetricsWriter writer(path, 0);
+    StepMetrics m;
+    for (const auto& [step, seconds] : std::vector<std::pair<int64_t, double>>{{10, 50}, {20, 100}, {30, 3}}) {
+      m.step = step;
+      m.seconds = seconds;
+      writer.write(m);
+    }
+    EXPECT_EQ(seconds_per_step(read_metrics(path)), 0) << "one line of the last start";
+    for (m.step = 40; m.step <= 90; m.step += 10) {
+      m.seconds = 3 + 0.5 * static_cast<double>(m.step - 30);
+      writer.write(m);
+    }
+  }
+  EXPECT_DOUBLE_EQ(seconds_per_step(read_metrics(path)), 0.5);
+}
+
 TEST(MetricsReader, EmptyCutAndStrangeFiles) {
   const TestFolder folder;
   const std::string path = folder / "metrics.jsonl";

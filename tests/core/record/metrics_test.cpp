@@ -37,6 +37,7 @@ class Metrics : public testing::Test {
     m.terms = {{"invariance", 1}, {"variance", NAN}};
     m.lr = 0.1;
     m.images_per_s = 1000;
+    m.seconds = 7.5;
     m.graph_version = 3;
     m.queries = 4;
     m.cost = 5;
@@ -52,26 +53,26 @@ class Metrics : public testing::Test {
 TEST_F(Metrics, LinesHaveTheFieldsOfTheContract) {
   MetricsWriter writer(path(), 0);
   writer.write(at_step(1));
-  auto first = lines();  // readable while the run goes on
+  auto first = lines();  // readable while the run writes
   ASSERT_EQ(first.size(), 1u);
   EXPECT_GT(first[0]["memory_mb"].get<double>(), 1.0);
   first[0].erase("memory_mb");
   EXPECT_EQ(first[0],
             nlohmann::json::parse(R"({"step":1,"epoch":0.5,"loss":1.25,"terms":{"invariance":1.0,"variance":null},
-    "lr":0.1,"images_per_s":1000.0,"graph_version":3,"queries":4,"cost":5.0,"effective_rank":null,"sync_ms":2.5,
-    "sync_hidden":0.75})"));
+    "lr":0.1,"images_per_s":1000.0,"seconds":7.5,"graph_version":3,"queries":4,"cost":5.0,"effective_rank":null,
+    "sync_ms":2.5,"sync_hidden":0.75})"));
   writer.finish(2, "abc", 1.5);
   EXPECT_EQ(lines().back(), nlohmann::json::parse(R"({"step":2,"done":true,"weights_sha256":"abc","seconds":1.5})"));
 }
 
-TEST_F(Metrics, GoesOnAfterTheStepItResumesFrom) {
+TEST_F(Metrics, ContinuesAfterTheStepItResumesFrom) {
   {
     MetricsWriter writer(path(), 0);
     for (const int64_t step : {10, 20, 30}) writer.write(at_step(step));
     writer.finish(30, "abc", 1.5);
   }
   ASSERT_EQ(lines().size(), 4u);
-  MetricsWriter(path(), 30);  // a finished run that goes on: only its end is taken back
+  MetricsWriter(path(), 30);  // a finished run that is made longer: only its last line is removed
   EXPECT_EQ(lines().size(), 3u);
   const std::string whole = io::read_whole_file(path());
   io::write_file_atomically(path(), whole + R"({"step": 31, "ep)");  // cut in a line

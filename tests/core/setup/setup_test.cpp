@@ -98,7 +98,26 @@ TEST(Setup, GroupsTakeThePlaceOfLabels) {
   EXPECT_EQ(store.component_size(1), 1);
   EXPECT_EQ(edge_samples(spec, 4, 10, graph::EdgeDraw(store, training_subset(spec, data))), 64);
   EXPECT_THROW(spec_with({"graph.kind=ssl", groups}), Error);
-  EXPECT_THROW(spec_with({"graph.kind=mixed", groups, "oracle.sampler=random"}), Error);
+}
+
+TEST(Setup, PeopleMayBeAskedAboutGroups) {
+  const TestFolder folder;
+  std::ofstream(folder / "m.csv") << "file,patient\n0,ann\n2,bob\n3,ann\n9,\n";
+  const Labels data(10);
+  const std::string groups = "graph.groups=" + (folder / "m.csv") + ":patient";
+  const RunSpec spec = spec_with({"graph.kind=mixed", groups, "oracle.sampler=captcha", "oracle.labeler=exchange"});
+  const auto subset = training_subset(spec, data);
+  const auto labels = known_labels(spec, data, subset), known = known_groups(spec, data, subset);
+  EXPECT_EQ(labels, std::vector<int64_t>(10, -1)) << "a group is no class";
+  EXPECT_EQ(known, (std::vector<int64_t>{0, -1, 1, 0, -1, -1, -1, -1, -1, -1}));
+  graph::GraphStore store = make_graph_store(spec.graph, data, labels, known);
+  EXPECT_EQ(store.relation(0, 3), graph::Relation::same);
+  EXPECT_EQ(store.relation(0, 2), graph::Relation::unknown);
+  store.insert(2, 3, graph::Relation::same);
+  EXPECT_EQ(store.relation(0, 2), graph::Relation::same);
+  EXPECT_EQ(checked_oracle(spec, data, 0).templates, oracle::Templates::discover);
+  EXPECT_TRUE(known_groups(spec_with({"graph.kind=mixed", groups}), data, subset).empty());
+  EXPECT_THROW(spec_with({"graph.kind=mixed", groups, "oracle.sampler=random", "graph.deduction=once"}), Error);
 }
 
 TEST(Setup, AGraphOfLabelsNeedsLabels) {

@@ -37,19 +37,20 @@ TEST_F(Rounds, AnswersOfPeopleTakeEffectWhenTheyAreIn) {
                                         << s;
   EXPECT_GT(versions[20], versions[19]);
   EXPECT_EQ(questions, 12);
-  EXPECT_EQ(open, 12) << "the next ones are out";
+  EXPECT_EQ(open, 12) << "the next questions are open";
   EXPECT_FALSE(leaves);
   expect_the_same_from(7, 26, store.fingerprint());
 }
 
-// The ranks choose together, but what is out is in rank 0's ledger: they are told, so that nothing is asked twice.
-TEST_F(Rounds, RanksThatChooseTogetherKnowWhatIsOut) {
+// The ranks choose together, but only rank 0's ledger holds the open questions. Rank 0 broadcasts them, so that no
+// rank asks one twice.
+TEST_F(Rounds, RanksThatChooseTogetherKnowTheOpenQuestions) {
   spec = with({"oracle.labeler=exchange", "oracle.class_guess=embeddings", "oracle.questions_per_round=24"});
   embed = [this](const std::vector<int64_t>& samples, eval::SampleSlice slice) {
     return oracle::corner_rows({samples.begin() + slice.first, samples.begin() + slice.last}, labels, 0.3);
   };
   graph::GraphStore store(kN);
-  const auto people = [&](int64_t s) {  // each time the first few, so that some are always out
+  const auto people = [&](int64_t s) {  // each time the first few, so that some stay open
     if (s % 5 != 3 || s < 8) return;
     std::ofstream out(folder + "/answers.jsonl", std::ios::app);
     int64_t answered = 0;
@@ -103,7 +104,7 @@ TEST_F(Rounds, ARunMayLeaveWhilePeopleAnswer) {
   EXPECT_EQ(open, 11);
 }
 
-// An answer taken back leaves the graph, at a step of its own; the question is open then and is not asked anew.
+// A withdrawn answer leaves the graph, at a step of its own; its question is open again and is not asked twice.
 TEST_F(Rounds, AnUndoneAnswerLeavesTheGraph) {
   at::Tensor pair = at::zeros({2}, at::kLong);
   std::string uuid;
@@ -230,12 +231,12 @@ TEST_F(Rounds, SaysOnceThatAllQuestionsWait) {
   run(store, 0, 41);
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said[0].find("no question is asked: 12 questions are unanswered"), std::string::npos) << said[0];
-  // More may be out than there are to ask: what is left to the sampler is out, too.
+  // A round may be larger than the number of questions that remain: then all of them are open.
   begin_anew();
   spec = with({"oracle.labeler=exchange", "oracle.questions_per_round=200"});
   graph::GraphStore few(kN);
   run(few, 0, 41);
-  if (world.rank() != 0) return;  // who knows what the sampler found
+  if (world.rank() != 0) return;  // rank 0 alone knows what the sampler found
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said[0].find("every remaining question has been asked: 57 are unanswered"), std::string::npos) << said[0];
 }

@@ -1,9 +1,12 @@
 // query_round: the message survives its coding, every rank has the same graph, also restarted; all choose together.
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <future>
 #include <set>
@@ -86,29 +89,54 @@ TEST_F(Rounds, RestartedRunUsesTheSameAnswersAtTheSameSteps) {
     graph::GraphStore first(kN);
     run(first, 0, 18);
   }
-  versions.resize(12);  // the restart goes on from a checkpoint at step 12, older than the ledger
+  versions.resize(12);  // the restart begins at a checkpoint of step 12, older than the ledger
   graph::GraphStore second(kN);
   EXPECT_EQ(run(second, 12, 31), expected);
   EXPECT_EQ(versions, calm_versions);
 }
 
+std::atomic<int> failures_left{0};
+ssize_t failing_write(int file, const void* from, size_t bytes, off_t at) {
+  if (failures_left.fetch_sub(1) <= 0) return pwrite(file, from, bytes, at);
+  errno = EIO;
+  return -1;
+}
+
+// Rank 0 writes the ledger again a second later; a second failure is for the restart of the job.
+TEST_F(Rounds, AFailedWriteOfTheLedgerIsRepeated) {
+  if (world.size() > 2) return;  // the failure is of rank 0 alone
+  graph::GraphStore calm(kN);
+  const uint64_t expected = run(calm, 0, 31);
+  begin_anew();
+  sqlite3_vfs* const vfs = sqlite3_vfs_find(nullptr);
+  for (const char* name : {"pwrite", "pwrite64"}) {  // the one that SQLite was built with
+    if (vfs->xGetSystemCall(vfs, name) != nullptr)
+      vfs->xSetSystemCall(vfs, name, reinterpret_cast<sqlite3_syscall_ptr>(&failing_write));
+  }
+  graph::GraphStore store(kN);
+  EXPECT_EQ(run(store, 0, 31, nullptr, [](int64_t s) { failures_left = s == 13 ? 1 : failures_left.load(); }),
+            expected);
+  EXPECT_TRUE(failures_left <= 0 || world.rank() != 0) << "no write has failed";
+  vfs->xSetSystemCall(vfs, nullptr, nullptr);
+}
+
 // A checkpoint holds what the ledger holds: rank 0 waits for a round under way, however long it takes.
 TEST_F(Rounds, ACheckpointWaitsForTheRoundUnderWay) {
-  std::promise<void> go_on;
-  std::atomic<bool> went_on = false;
+  std::promise<void> release;
+  std::atomic<bool> released = false;
   QuestionContext of{all, labels};
-  of.before_round = [held = go_on.get_future().share()](int64_t) { held.wait(); };
+  of.before_round = [held = release.get_future().share()](int64_t) { held.wait(); };
   graph::GraphStore store(kN);
   store.set_labels(templates());
   QueryRounds rounds(spec, world, store, of, LedgerLocation{path, "run"}, 0);
   for (int64_t s = 0; s <= 5; ++s) rounds.at_boundary(s, {});
   std::thread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    went_on = true;
-    go_on.set_value();
+    released = true;
+    release.set_value();
   });
   EXPECT_EQ(rounds.ledger_position(), 0) << "its answers are not in effect yet";
-  EXPECT_TRUE(went_on || world.rank() != 0) << "a run that goes on from here would never ask this round";
+  EXPECT_TRUE(released || world.rank() != 0) << "a run that resumes here would never ask this round";
   later.join();
   for (int64_t s = 6; s <= 10; ++s) rounds.at_boundary(s, {});
   EXPECT_EQ(rounds.ledger_position(), 12);

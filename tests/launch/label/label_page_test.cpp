@@ -108,7 +108,7 @@ TEST_F(LabelPageTest, TheAssetsAreThereAndFetchNothing) {
     EXPECT_EQ(r.type, a.type);
     EXPECT_NE(header(r, "Content-Security-Policy").find("default-src 'none'"), std::string::npos);
     std::string text(a.content);
-    const std::string svg = "http://www.w3.org/2000/svg";  // a name, which nobody fetches
+    const std::string svg = "http://www.w3.org/2000/svg";  // a name, which no browser fetches
     for (size_t at = text.find(svg); at != std::string::npos; at = text.find(svg)) text.erase(at, svg.size());
     EXPECT_EQ(text.find("://"), std::string::npos) << a.path;
     EXPECT_EQ(text.find("innerHTML"), std::string::npos) << a.path;
@@ -215,7 +215,7 @@ TEST_F(LabelPageTest, RatesAreLimited) {
   int refused = 0;
   for (int k = 0; k < 100; ++k) refused += t.page.handle(t.post("/api/undo", bob, "{}")).status == 429;
   EXPECT_EQ(refused, 40);
-  EXPECT_EQ(post("/api/answer", t.card("ann", 1, kUuid)).status, 200) << "others go on";
+  EXPECT_EQ(post("/api/answer", t.card("ann", 1, kUuid)).status, 200) << "other people are not limited";
   t.now = t.now + 1;
   EXPECT_EQ(t.page.handle(t.post("/api/undo", bob, "{}")).status, 400);
   int guesses = 0;
@@ -318,7 +318,8 @@ TEST_F(LabelPageTest, TheDashboardSaysHowPeopleAgree) {
 }
 
 TEST_F(LabelPageTest, ADiskThatFailsIsNotTheBrowsersFault) {
-  io::write_file_atomically(t.folder + "/ledger.sqlite.writer", "elsewhere 1 1\n");  // somebody took the ledger over
+  io::write_file_atomically(t.folder + "/ledger.sqlite.writer",
+                            "elsewhere 1 1\n");  // another process took the ledger over
   expect_refused(t.post("/api/answer", ann, t.card("ann", 1, kUuid)), 503);
 }
 

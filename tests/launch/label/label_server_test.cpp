@@ -84,7 +84,7 @@ TEST_F(LabelServerTest, WhatIsTooLargeOrBroken) {
     EXPECT_EQ(all.find("HTTP/1.1", 5), std::string::npos) << all;
     EXPECT_TRUE(wire.closed);
   }
-  EXPECT_EQ(status(ask("GET / HTTP/1.1\r\n")), 200) << "and it goes on";
+  EXPECT_EQ(status(ask("GET / HTTP/1.1\r\n")), 200) << "the server still answers";
 }
 
 TEST_F(LabelServerTest, OnlyAPostHasABodyAndOfOneLength) {
@@ -193,7 +193,7 @@ TEST_F(LabelPatientServerTest, ManySlowSocketsOfOneAddressLeaveRoomForOthers) {
   EXPECT_EQ(last, "refused 503 CONNECT - from 127.0.0.2: this address has 32 connections open: close some\n");
 }
 
-TEST_F(LabelServerTest, WhoIsSlowIsCutOff) {
+TEST_F(LabelServerTest, SlowConnectionsAreClosed) {
   const auto start = std::chrono::steady_clock::now();
   Wire silent(server.port()), header(server.port()), body(server.port());
   header.send("GET / HTTP/1.1\r\nHost: ");

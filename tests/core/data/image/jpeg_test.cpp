@@ -11,7 +11,7 @@
 namespace pal::data {
 namespace {
 
-// Bytes in place of what stands behind the frame marker.
+// Replaces the bytes after the frame marker.
 std::vector<uint8_t> with_frame(std::vector<uint8_t> file, size_t at, std::vector<uint8_t> bytes) {
   for (size_t i = 2; i + 1 < file.size(); ++i) {
     if (file[i] != 0xFF || (file[i + 1] != 0xC0 && file[i + 1] != 0xC2)) continue;
@@ -38,7 +38,7 @@ TEST(JpegHeader, SaysWhatIsInTheFile) {
   EXPECT_FALSE(header.progressive);
   EXPECT_EQ(header.orientation, 1);
   EXPECT_EQ(header.end, file.size());
-  file.insert(file.end(), {0xFF, 0xD8, 1, 2, 3});  // what stands behind the end is nobody's
+  file.insert(file.end(), {0xFF, 0xD8, 1, 2, 3});  // bytes behind the end are ignored
   EXPECT_EQ(inspect_jpeg(file.data(), file.size()).end, file.size() - 5);
 
   JpegForm form;
@@ -236,7 +236,7 @@ TEST(Jpeg, DamageIsAWarningOrAnError) {
   }
   EXPECT_TRUE(
       contains(error_of(Exit::data, [&] { decoder.decode(table, rgb); }), "damaged JPEG file: Bogus Huffman table"));
-  decoder.decode(test_jpeg(test_picture(64, 64, 3, 1), 64, 64), rgb);  // and the decoder goes on
+  decoder.decode(test_jpeg(test_picture(64, 64, 3, 1), 64, 64), rgb);  // the decoder still works
   EXPECT_EQ(rgb.size(), 64u * 64u * 3u);
 }
 

@@ -105,6 +105,10 @@ TEST_F(ImportImages, AFolderOfClasses) {
   EXPECT_TRUE(contains(read_file(folder_ / "out/x-quarantine.csv"), "\na/cut.jpg,cut JPEG file"));
   EXPECT_TRUE(contains(error_of(Exit::usage, [&] { import_folder(options("src")); }), "the output exists already"));
   EXPECT_EQ(made().size(), 2u);
+  ImportOptions deep = options("src");
+  deep.out = folder_ / "new/deep/x.h5";  // its folder is made
+  import_folder(deep);
+  EXPECT_EQ(Dataset::open(deep.out)->size(), 5);
   EXPECT_TRUE(contains(error_of(Exit::data, [&] { import_folder(options("out")); }), "has no folders with images"));
 }
 
@@ -379,7 +383,7 @@ TEST_F(ImportImages, ADamagedRestIsDoneAgain) {
   EXPECT_EQ(import_folder(o).resumed, 0);
 }
 
-// Three files that cannot be read, all counted and listed; a journal line that says something else is not believed.
+// Three files that cannot be read, all counted and listed; a journal line that contradicts the source is refused.
 TEST_F(ImportImages, WhatTheJournalSaysOfLeftOutFilesIsChecked) {
   for (int i = 0; i < 200; ++i)
     write("src/a/" + std::to_string(1000 + i) + ".jpg", noise_jpeg(static_cast<uint64_t>(i), 96));

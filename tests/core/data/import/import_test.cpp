@@ -245,12 +245,20 @@ TEST_F(Import, BadOutputsAreRefused) {
   ImportOptions o = options();
   o.out = folder_ / "out/x.hdf";
   EXPECT_TRUE(contains(error_of(Exit::usage, [&] { import_idx(o); }), "must end with .h5"));
-  o.out = folder_ / "nowhere/x.h5";
-  EXPECT_TRUE(contains(error_of(Exit::data, [&] { import_idx(o); }),
-                       "nowhere/x.h5 cannot be written: No such file or directory; create"));
+  std::ofstream(folder_ / "file") << "x";
+  o.out = folder_ / "file/x.h5";
+  EXPECT_TRUE(contains(error_of(Exit::data, [&] { import_idx(o); }), "file cannot be made: Not a directory; check"));
   o.out = folder_ / "out/d.h5";
   fs::create_directory(o.out);
   EXPECT_TRUE(contains(error_of(Exit::usage, [&] { import_idx(o); }), "the output is a folder"));
+}
+
+TEST_F(Import, TheFolderOfTheOutputIsMade) {
+  const IdxSource source(folder_ / "source");
+  ImportOptions o = options();
+  o.out = folder_ / "new/deep/x.h5";
+  import_idx(o);
+  EXPECT_TRUE(fs::exists(o.out));
 }
 
 TEST_F(Import, AStopFromOutsideLeavesNothing) {

@@ -150,7 +150,7 @@ TEST(Sampler, WindowsAreReadOneWindowAhead) {
   EXPECT_TRUE(read_ahead({10000, 100, 9}, 3).empty());
 }
 
-// Each sample once per epoch, also when the run is stopped in the middle of it and goes on with other ranks.
+// Each sample once per epoch, also when the run is stopped in the middle of it and resumed on other ranks.
 TEST(Sampler, ResumedWithOtherRanksInTheMiddleOfAnEpoch) {
   for (const Shuffle shuffle : {Shuffle::full, Shuffle::windows}) {
     const EpochSpec plan{1003, 100, 4, shuffle, 64};

@@ -238,7 +238,7 @@ TEST(JpegLoader, CenterViewsEqualAWholeDecode) {
   }
 }
 
-// A file that cannot be decoded stops the run with exit code 3 and names itself, at its own step, whoever decodes.
+// A file that cannot be decoded stops the run with exit code 3 and is named, at its own step, by any decoder.
 TEST(JpegLoader, BadFilesNameThemselves) {
   for (const bool header : {true, false}) {
     const auto data = std::make_shared<JpegDataset>(14, 40, 60, 41);
@@ -248,7 +248,7 @@ TEST(JpegLoader, BadFilesNameThemselves) {
     if (header) {
       std::fill(file.begin(), file.begin() + 20, 0);
     } else {
-      // The length of the first Huffman table: the header can be walked, the decoder cannot go on.
+      // The length of the first Huffman table: the header can be read, the image cannot be decoded.
       for (size_t i = 2; i + 21 < file.size(); ++i) {
         if (file[i] == 0xFF && file[i + 1] == 0xC4) {
           std::fill(file.begin() + static_cast<std::ptrdiff_t>(i) + 5,

@@ -277,7 +277,7 @@ TEST_F(LedgerTest, HasOneWriter) {
     waitpid(child, &status, 0);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     std::vector<Query> queries = {{0, QueryKind::pair, 1, {2}}};
-    first.record_queries(queries, {"captcha", 0, 0});  // the first goes on undisturbed
+    first.record_queries(queries, {"captcha", 0, 0});  // the first still writes
     EXPECT_NE(WriterLease::holder(path_), "");
   }
   EXPECT_EQ(WriterLease::holder(path_), "");
@@ -289,7 +289,7 @@ int no_locks(int /*file*/, int command, ...) {
   return command == F_SETLK || command == F_SETLKW ? -1 : 0;
 }
 
-// NFS without a lock service: every lock fails at once, which SQLite takes for a lock of somebody else.
+// NFS without a lock service: every lock fails at once, which SQLite takes for a lock of another process.
 TEST_F(LedgerTest, AFileSystemWithoutLocksGetsASentence) {
   sqlite3_vfs* const vfs = sqlite3_vfs_find(nullptr);
   const sqlite3_syscall_ptr real = vfs->xGetSystemCall(vfs, "fcntl");
@@ -298,7 +298,7 @@ TEST_F(LedgerTest, AFileSystemWithoutLocksGetsASentence) {
     const std::string said = open_refusal();
     ASSERT_EQ(vfs->xSetSystemCall(vfs, "fcntl", real), SQLITE_OK);
     EXPECT_NE(said.find("has no locks (NFS"), std::string::npos) << who << ": " << said;
-    EXPECT_EQ(WriterLease::holder(path_), "") << "nobody is kept away by the failure";
+    EXPECT_EQ(WriterLease::holder(path_), "") << "the failure leaves no lease";
     std::vector<Query> queries = {{0, QueryKind::pair, 1, {2}}};
     Ledger(path_, "run-a").record_queries(queries, {"captcha", 0, 0});
   }
@@ -315,7 +315,7 @@ TEST_F(LedgerTest, ADeadWriterIsFollowedAndASilentOneToo) {
   waitpid(child, &status, 0);
   EXPECT_TRUE(fs::exists(path_.string() + ".writer"));
   EXPECT_EQ(open_refusal(), "") << "its process is gone";
-  // On another host: nobody can look for the process; the lease is left when it was not touched for long.
+  // On another host the process cannot be looked up; its lease expires when it was not touched for a minute.
   const std::string lease = path_.string() + ".writer";
   std::ofstream(lease) << "elsewhere 1 1\n";
   EXPECT_NE(open_refusal().find("process 1 on host elsewhere"), std::string::npos);
@@ -358,7 +358,7 @@ TEST(WriterLeaseTest, IsTouched) {
   EXPECT_FALSE(fs::exists(folder / "x.writer"));
 }
 
-TEST_F(LedgerTest, IsNotForEverybodyOnTheHost) {
+TEST_F(LedgerTest, IsNotReadableForOtherUsers) {
   const mode_t mask = umask(022);
   { Ledger ledger(path_, "run-a"); }
   umask(mask);
@@ -367,7 +367,7 @@ TEST_F(LedgerTest, IsNotForEverybodyOnTheHost) {
 
 TEST_F(LedgerTest, RefusesAReadOnlyFileAndFolder) {
   { Ledger ledger(path_, "run-a"); }
-  // root may write anything: ask as somebody else.
+  // root may write anything: try as another user.
   const auto refused_for_nobody = [&] {
     const pid_t child = fork();
     if (child == 0) {

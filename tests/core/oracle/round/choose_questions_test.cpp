@@ -52,7 +52,7 @@ TEST(Asking, SaysWhyThereIsNoQuestion) {
   EXPECT_EQ(asked.choose().why, NoQuestion::waiting);
   EXPECT_TRUE(asked.choose().queries.empty());
   EXPECT_NE(to_sentence(NoQuestion::waiting, *asked.sampler, 6, kSamples).find("6 are unanswered"), std::string::npos);
-  // Nobody could tell, of either class.
+  // All were answered "unsure", for both classes.
   asked.round.pending.clear();
   for (int64_t s = 2; s < kSamples; ++s) {
     for (int64_t t : {0, 1}) asked.round.closed.emplace_back(s, t);

@@ -296,7 +296,7 @@ TEST(Mix, SharesTheQuestionsAndFollowsItsSchedule) {
   store.insert(12, 13, labels[12] == labels[13] ? graph::Relation::same : graph::Relation::different);
   EXPECT_EQ(by_name(), (std::map<std::string, int64_t>{{"captcha", 35}, {"nnclr", 15}}));
   EXPECT_THROW(sampler_of({"oracle.sampler=mix"}), Error);
-  EXPECT_THROW(sampler_of({"oracle.mix=[{sampler: captcha}]"}), Error) << "nobody would ask";
+  EXPECT_THROW(sampler_of({"oracle.mix=[{sampler: captcha}]"}), Error) << "oracle.sampler is none";
   EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, from: 5}]"}), Error)
       << "there is never a fifth answer";
   EXPECT_THROW(
@@ -308,7 +308,7 @@ TEST(Mix, SharesTheQuestionsAndFollowsItsSchedule) {
     return uses_templates(spec_of({"oracle.sampler=mix", "oracle.mix=" + mix}).oracle);
   };
   EXPECT_TRUE(templates("[{sampler: nnclr}, {sampler: captcha}]"));
-  EXPECT_FALSE(templates("[{sampler: nnclr}, {sampler: supervised}]")) << "no label is given away that nobody needs";
+  EXPECT_FALSE(templates("[{sampler: nnclr}, {sampler: supervised}]")) << "a label that no sampler needs is not used";
   EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: riddle}]"}), Error);
   EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, share: 0}]"}), Error);
   EXPECT_THROW(sampler_of({"oracle.sampler=mix", "oracle.mix=[{sampler: captcha, weight: 1}]"}), Error);
