@@ -29,7 +29,7 @@ EXPECTED = {
     "wrong communicator": ([], "ranks differ"),
     "freed in flight": ([], ""),
     "overwritten copy": ([], ""),
-    "loader's device": (["train.steps=100"], "works on device 0, but this process computes on device 1"),
+    "loader's device": (["train.steps=100", "optim.lr=0.0001"], "works on device 0, but this process computes on device 1"),
     "host read": ([], "host code touches device memory"),
 }
 
