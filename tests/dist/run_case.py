@@ -30,6 +30,11 @@ checkpoint: {every: 5, keep: 10}
 log: {every: 1}
 """
 
+NNCLR = ["loss.kind=nnclr", "loss.queue=40", "model.predictor=[12, 8]", "loss.temperature=0.5"]
+# A tenth of the answers is wrong; samples answered to be like one and the same are alike, no more.
+CAREFUL = ["graph.labeled_fraction=0", "oracle.sampler=captcha", "oracle.templates=discover", "oracle.every=1", "oracle.questions_per_round=9",
+           "oracle.pool=60", "oracle.noise=0.1", "graph.deduction=once"]
+
 # A short run in float32, for tests that look at how it is started and ended.
 PLAIN = """
 data: {train: set.h5, test: set-test.h5, threads: 1}
