@@ -161,6 +161,18 @@ class RunCase(unittest.TestCase):
         self.assertTrue(last["done"])
         return last["weights_sha256"]
 
+    def check_resume(self, name, *args):
+        """A run that lost its newest checkpoint ends with the weights and the metrics of the uninterrupted one."""
+        self.train(f"{name}-calm", *args)
+        self.train(f"{name}-cut", *args)
+        shutil.rmtree(f"{self.folder}/{name}-cut/checkpoints/step-10")
+        out = self.train(f"{name}-cut", *args)
+        self.assertIn("resumed at step 5", out)
+        self.assertEqual(self.sha(f"{name}-calm"), self.sha(f"{name}-cut"))
+        times = ("images_per_s", "seconds", "sync_hidden", "memory_mb")
+        keep = lambda m: {k: v for k, v in m.items() if not k.endswith("_ms") and k not in times}
+        self.assertEqual([keep(m) for m in self.metrics(f"{name}-calm")], [keep(m) for m in self.metrics(f"{name}-cut")])
+
     def one_sentence(self, out, *words):
         errors = [line for line in out.splitlines() if "error: " in line]
         self.assertEqual(len(errors), 1, out)
