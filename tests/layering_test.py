@@ -76,8 +76,11 @@ SOURCE = re.compile(r".*\.(h|cpp|cu|cuh)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)')
 HDF5_FILES = {"core/io/h5.cpp", "core/io/h5_foreign.cpp", "core/io/h5_internal.h"}
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
-# A setting looked up by its name: config.text("train.dtype"), or by a variable: config.text(key).
+# A setting looked up by its name: config.text("train.dtype"), or by a variable: config.text(key). Whatever the name of the
+# config is, the libraries of dist and launch must not need its getters, and core does not see a config outside of these:
+SETTINGS = ("core/config/", "core/setup/")
 GETTERS = r"(?:text|integer|real|flag|text_list|integer_list|real_list)"
+NEEDED_LOOKUP = re.compile(r"_ZNK3pal6config6Config\d+%s[BE]" % GETTERS)
 LOOKUP = re.compile(r'\b(?:%s|has|formatted|origin|find_key)\(\s*"[a-z_]+\.[a-z_]+"|\bconfig_?(?:\.|->)%s\(' % (GETTERS, GETTERS))
 
 
@@ -167,6 +170,8 @@ def check_include(path, room, quote, target):
         return f"<{target}>: no torch under kernels/"
     if quote == '"' and first not in ROOMS:
         return f'"{target}": our own headers are included by their path from the root'
+    if target == "core/config/config.h" and room == "core" and not path.startswith(SETTINGS):
+        return f'"{target}": in core only core/setup reads settings by their names'
     if first in ROOMS and ROOMS.index(first) > ROOMS.index(room):
         return f'"{target}": {room} may not know {first}'
     return check_folder(path, target) if first in ROOMS else None
@@ -174,9 +179,13 @@ def check_include(path, room, quote, target):
 
 def check_settings(path, line):
     """Strings end in setup: behind it a setting is a member of a struct (core/setup/run_spec.h)."""
-    if path.startswith(("core/config/", "core/setup/")) or not LOOKUP.search(line):
+    if path.startswith(SETTINGS):
         return None
-    return "a setting is looked up by its name; take it from the RunSpec"
+    if LOOKUP.search(line):
+        return "a setting is looked up by its name; take it from the RunSpec"
+    if path.startswith("core/") and re.search(r"(\.|->)config\b(?!\.h)", line):
+        return "core takes settings from the members of the RunSpec, not from its config"
+    return None
 
 
 def check_sources(root):
@@ -218,6 +227,8 @@ def check_symbols(libraries):
         bad = [n for n in names if re.search(foreign.get(room, r"^$"), n)]
         for later in ROOMS[ROOMS.index(room) + 1:]:
             bad += names & strong.get(later, set())
+        if room in ("dist", "launch"):
+            bad += [n for n in names if NEEDED_LOOKUP.match(n)]
         violations += [f"{room} needs {name}" for name in sorted(bad)]
     return violations
 
@@ -231,6 +242,7 @@ def self_test():
         "dist/comm/b.cpp": '#include "launch/cli.h"', "dist/comm/c.cpp": '#include "world.h"', "tools/a.txt": "", "notes.md": "",
         "launch/cmd/d.cpp": 'x = config.text("train.dtype");', "dist/train/d.cpp": 'if (of.config->has("data.stage")) {',
         "core/loss/b.cpp": "n = config_.integer(key);", "launch/run/d.cpp": 'config::find_key("oracle.members")',
+        "core/loss/d.cpp": '#include "core/config/config.h"', "core/study/d.cpp": "const auto& c = run.config;",
         # the table: upward in each room, sideways, a folder that is not listed (on both sides), theory, MPI beside scale
         "kernels/base/a.h": '#include "kernels/csr.h"', "core/ops/a.h": '#include "core/loss/criterion.h"',
         "core/record/a.cpp": '#include "core/setup/setup.h"', "core/oracle/a.h": '#include "core/oracle/round/round.h"',
@@ -271,12 +283,14 @@ def self_test():
         missed.append("not drawn: the cycle a -> b -> c -> a")
     calls_mpi = 'extern "C" void MPI_Init(); void f() { MPI_Init(); }'
     calls_torch = "namespace at { struct Tensor { void zero(); }; } void f(at::Tensor& t) { t.zero(); }"
+    looks_up = ("#include <string>\nnamespace pal::config { struct Config { const std::string& text(const std::string&) const; }; }\n"
+                "char f(const pal::config::Config& c) { return c.text(std::string(3, 'k'))[0]; }")
     calls_later, later = "void later(); void f() { later(); }", "void later() {}"
     for codes in ({"kernels": calls_mpi}, {"core": calls_mpi}, {"kernels": calls_torch}, {"dist": calls_later, "launch": later},
-                  {"kernels": calls_later, "core": later}):
+                  {"kernels": calls_later, "core": later}, {"dist": looks_up}, {"launch": looks_up}):
         if len(objects(**codes)) != 1:
             missed.append(f"not found: {codes}")
-    for codes in ({"dist": calls_mpi}, {"core": calls_torch}, {"core": later, "launch": calls_later}):
+    for codes in ({"dist": calls_mpi}, {"core": calls_torch}, {"core": looks_up}, {"core": later, "launch": calls_later}):
         missed += [f"wrongly found: {v}" for v in objects(**codes)]
     return missed
 
