@@ -267,7 +267,7 @@ TEST_F(LabelPageTest, WithoutACardThePageSaysWhy) {
     const std::string uuid = std::string(29, 'a') + std::to_string(100 + query);
     ASSERT_EQ(post("/api/answer", t.card("ann", query, uuid, "skip")).status, 200);
   }
-  EXPECT_EQ(json::parse(get("/api/questions").body)["why"], "the questions that are left are with other people");
+  EXPECT_EQ(json::parse(get("/api/questions").body)["why"], "the remaining questions are assigned to other people");
   TestPage none([](const oracle::Ledger&) { return nullptr; }, {}, TestPage::kPort, 0);
   none.facts.why = "the budget of 60 questions is spent";
   const PageResponse r = none.page.handle(none.get("/api/questions", none.cookie("ann")));
