@@ -1,5 +1,5 @@
-// output_file: a file that a command writes after long work. The constructor checks that the place can be written and has
-// room, before the work; a command that fails leaves no file there.
+// output_file: a file that a command writes after long work. The constructor checks before the work that the place can
+// be written and has room; a command that fails leaves no file there.
 #pragma once
 
 #include <string>

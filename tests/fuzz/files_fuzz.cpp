@@ -52,7 +52,7 @@ void read_tar(const std::string& path) {
   for (size_t k = 0; k < source->images.size(); ++k) source->read(static_cast<int64_t>(k), bytes);
 }
 
-// A changed header has a wrong checksum: set it right, so that what comes after the check is tried too.
+// A changed header has a wrong checksum: correct it, so that the code behind the check is reached, too.
 void mend_tar(std::vector<uint8_t>& bytes) {
   for (size_t at = 0; at + 512 <= bytes.size(); at += 512) {
     uint8_t* const block = bytes.data() + at;

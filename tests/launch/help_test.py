@@ -75,7 +75,7 @@ class Help(unittest.TestCase):
             wide = [line for line in pal("help", topic).splitlines() if len(line) > 120]
             self.assertEqual(wide, [], f"pal help {topic}: at most 120 columns")
 
-    def test_every_command_stands_in_a_page(self):
+    def test_every_command_is_in_a_page(self):
         pages = "\n".join(pal("help", topic) for topic in self.topics)
         for command in self.commands:
             self.assertTrue(re.search(rf"\bpal {command}\b", pages), f"no page mentions pal {command}")
@@ -85,7 +85,7 @@ class Help(unittest.TestCase):
             lines = list(command_lines(text.split("Example")[-1]))
             self.assertGreater(sum(self.check(line, f"pal {command} --help") for line in lines), 0, f"pal {command} --help has no example")
 
-    def test_the_pages_of_use_are_there(self):
+    def test_pages_for_users_exist(self):
         for topic in USES:
             self.assertIn(topic, self.topics)
             self.assertTrue(pal("help", topic).startswith(f"{topic}: "), topic)

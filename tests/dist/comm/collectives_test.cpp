@@ -1,4 +1,4 @@
-// collectives: each one on small-integer values, whose sums are exact, compared bit for bit with what they must be.
+// collectives: each one on small integers, whose sums are exact, compared bit for bit with the expected values.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -15,7 +15,7 @@
 namespace pal::dist {
 namespace {
 
-// What rank r gives: `rows` rows of width 3 with values that tell rank, row and column apart.
+// The input of rank r: `rows` rows of width 3; the value is different for every rank, row and column.
 at::Tensor given(int rank, int64_t rows, at::ScalarType type) {
   return (at::arange(rows * 3, at::kLong).remainder(17) + 5 * rank).reshape({rows, 3}).to(type);
 }
@@ -65,7 +65,7 @@ TEST_P(Collectives, LargeSums) {
   }
 }
 
-TEST(LargeSum, IsInTheOrderOfRanks) {
+TEST(LargeSum, AddsInTheOrderOfRanks) {
   comm::Comm& bulk = test_world().gradients();
   const int64_t n = 300'001;
   const auto share = [&](int rank) {
