@@ -76,8 +76,8 @@ SOURCE = re.compile(r".*\.(h|cpp|cu|cuh)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)')
 HDF5_FILES = {"core/io/h5.cpp", "core/io/h5_foreign.cpp", "core/io/h5_internal.h"}
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
-# A setting looked up by its name: config.text("train.dtype"), or by a variable: config.text(key). Whatever the name of the
-# config is, the libraries of dist and launch must not need its getters, and core does not see a config outside of these:
+# A setting looked up by its name: config.text("train.dtype"), or by a variable: config.text(key). For any other
+# name of the variable: the libraries of dist and launch must not need the getters, and in core only these see a config:
 SETTINGS = ("core/config/", "core/setup/")
 GETTERS = r"(?:text|integer|real|flag|text_list|integer_list|real_list)"
 NEEDED_LOOKUP = re.compile(r"_ZNK3pal6config6Config\d+%s[BE]" % GETTERS)

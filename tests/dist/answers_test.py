@@ -266,7 +266,7 @@ class Answers(RunCase):
         wrong = [
             ({**first, "query": 999}, "was not asked"), ({**first, "member": 100000}, "was not asked"), ({**first, "template": 89}, "the template of this query"),
             ({**first, "at": time.time() + 1e6}, "from the future"), ('{"query": 1,', "not a JSON object"), ({**first, "answer": "perhaps"}, "perhaps"),
-            ({**first, "cost": -1}, "cost"), ({"query": 1, "answer": "yes"}, "member"), ({"undo": "nobody"}, "nobody"),
+            ({**first, "cost": -1}, "cost"), ({"query": 1, "answer": "yes"}, "member"), ({"undo": "absent"}, "absent"),
             ({"undo": "\x1b]0;title\x07"}, r"\x1b]0;title\x07"),   # no control characters
         ]
         for entry, word in wrong:

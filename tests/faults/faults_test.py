@@ -57,9 +57,9 @@ class Faults(FaultCase):
         self.assertGreater(waiting[0]["seconds"], 9)
 
     def test_a_rank_that_sleeps_in_a_step_is_named(self):
-        out, _ = self.faulty("asleep", "hang:1:25", "train.stall_seconds=3", "train.heartbeat_seconds=3")
+        out, _ = self.faulty("sleeping", "hang:1:25", "train.stall_seconds=3", "train.heartbeat_seconds=3")
         self.assertRegex(out, r"error: rank 1 has not reached collective \d+ of '\w+', in which other ranks have waited for [34]\.")
-        self.assertEqual(self.sha("asleep"), self.sha("calm"))
+        self.assertEqual(self.sha("sleeping"), self.sha("calm"))
 
     def test_a_rank_that_works_for_long_gets_a_warning_and_is_not_ended(self):
         out, _ = self.faulty("busy", "busy:1:25", "train.stall_seconds=3", "train.heartbeat_seconds=3", "train.hang_seconds=60")

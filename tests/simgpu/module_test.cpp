@@ -76,7 +76,7 @@ TEST(SimgpuModule, VariablesAndTheirInitialValues) {
   EXPECT_EQ(static_cast<uint32_t*>(module.variable("numbers")->address)[2], 0u);
   EXPECT_EQ(*static_cast<double*>(module.variable("real")->address), 1.5);
   EXPECT_EQ(*static_cast<uint32_t*>(module.variable("zero")->address), 0u);
-  EXPECT_EQ(module.variable("nobody"), nullptr);
+  EXPECT_EQ(module.variable("absent"), nullptr);
   EXPECT_EQ(module.target(), 90);
   EXPECT_EQ(module.ptx_version(), 90);
   EXPECT_EQ(run(text, 1)[0], 0x107u);

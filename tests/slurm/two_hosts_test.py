@@ -59,7 +59,7 @@ class TwoHosts(unittest.TestCase):
 
     @classmethod
     def end_all(cls):
-        """Whatever still runs on the two hosts."""
+        """All processes that still run on the two hosts."""
         for k in ("1", "2"):
             for pid in ip("netns", "pids", f"{TAG}-{k}", check=False).stdout.split():
                 try:

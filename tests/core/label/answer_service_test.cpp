@@ -125,7 +125,7 @@ TEST(LabelUsers, BadFilesAreRefused) {
   EXPECT_EQ(people[1].role, Role::owner);
   EXPECT_EQ(people[0].role, Role::annotator);
   EXPECT_EQ(read("ann\nbob\n")[0].role, Role::owner);
-  for (const char* wrong : {"", "# nobody\n", "ann\nann\n", "a\x01nn\n"}) EXPECT_THROW(read(wrong), Error) << wrong;
+  for (const char* wrong : {"", "# no name\n", "ann\nann\n", "a\x01nn\n"}) EXPECT_THROW(read(wrong), Error) << wrong;
 }
 
 TEST(LabelRateLimit, ABurstThenARate) {

@@ -20,7 +20,7 @@ at::Tensor given(int rank, int64_t rows, at::ScalarType type) {
   return (at::arange(rows * 3, at::kLong).remainder(17) + 5 * rank).reshape({rows, 3}).to(type);
 }
 
-enum class Waits { spinning, asleep };  // a communicator of either kind
+enum class Waits { spinning, sleeping };  // a communicator of either kind
 
 class Collectives : public testing::TestWithParam<std::tuple<at::ScalarType, Waits>> {
  protected:
@@ -129,10 +129,10 @@ TEST_P(Collectives, WrongCountsAreRefusedBeforeAnythingIsSent) {
 
 INSTANTIATE_TEST_SUITE_P(Types, Collectives,
                          testing::Combine(testing::Values(at::kFloat, at::kDouble, at::kInt, at::kLong, at::kByte),
-                                          testing::Values(Waits::spinning, Waits::asleep)),
+                                          testing::Values(Waits::spinning, Waits::sleeping)),
                          [](const auto& info) {
                            return std::string(c10::toString(std::get<0>(info.param))) +
-                                  (std::get<1>(info.param) == Waits::spinning ? "Spinning" : "Asleep");
+                                  (std::get<1>(info.param) == Waits::spinning ? "Spinning" : "Sleeping");
                          });
 
 TEST(World, RanksAndHost) {

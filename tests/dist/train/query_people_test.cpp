@@ -160,9 +160,9 @@ TEST_F(Rounds, VotesAndRepeatsReduceWrongRelations) {
   begin_anew();
   spec = with({"oracle.noise=0.1", "oracle.votes=3", "oracle.repeats=4", "oracle.annotators=9",
                "oracle.consensus=dawid-skene"});
-  graph::GraphStore mended(kN);
-  const uint64_t expected = run(mended, 0, 71);
-  EXPECT_LT(wrong_share(mended), without / 2) << without;
+  graph::GraphStore voted(kN);
+  const uint64_t expected = run(voted, 0, 71);
+  EXPECT_LT(wrong_share(voted), without / 2) << without;
   expect_the_same_from(33, 71, expected);
 }
 

@@ -24,14 +24,14 @@ namespace {
 constexpr int kPeople = 4;
 constexpr int64_t kGrids = 8000;
 
-std::shared_ptr<const label::LabelStats> nobody_looks(const oracle::Ledger&) { return nullptr; }
+std::shared_ptr<const label::LabelStats> no_stats(const oracle::Ledger&) { return nullptr; }
 
 // Writes a byte to `ready` when it has read its questions.
 [[noreturn]] void serve(const std::string& folder, int port, int ready) {
   LabelServer server({"127.0.0.1", port, 5, 5, 16});
   PageLimits limits;
   limits.answers_per_second = limits.answers_burst = 1e9;
-  TestPage t(nobody_looks, limits, port, kGrids, folder);
+  TestPage t(no_stats, limits, port, kGrids, folder);
   if (write(ready, "r", 1) != 1) _exit(1);
   server.run(t.page);
   _exit(0);
@@ -81,7 +81,7 @@ TEST(LabelKilled, EveryAcknowledgedAnswerIsRecordedOnce) {
   const std::string path = folder.path().string();
   const int port = [] { return LabelServer({"127.0.0.1", 0}).port(); }();
   const std::string cookie = [&] {
-    TestPage t(nobody_looks, {}, port, kGrids, path);  // asks all questions
+    TestPage t(no_stats, {}, port, kGrids, path);  // asks all questions
     return t.cookie("ann");
   }();
   int pipes[2];

@@ -277,7 +277,7 @@ TEST_F(InRun, OtherFormatsAreExportedAndImported) {
     Ledger second(other + "/ledger.sqlite", "run");
     std::vector<Query> queries = {{0, QueryKind::captcha, 7, {3, 1, 2}}, {0, QueryKind::pair, 8, {9}}};
     second.record_queries(queries, {"captcha", 0, 50});
-    ReadEntries read = import_answers(path, format, "nobody");
+    ReadEntries read = import_answers(path, format, "zoe");
     EXPECT_EQ(take_entries(second, read).recorded, 3);
     EXPECT_TRUE(read.bad_lines.empty());
     const std::vector<RecordedAnswer> after = second.all_answers();

@@ -368,7 +368,7 @@ TEST_F(LedgerTest, IsNotReadableForOtherUsers) {
 TEST_F(LedgerTest, RefusesAReadOnlyFileAndFolder) {
   { Ledger ledger(path_, "run-a"); }
   // root may write anything: try as another user.
-  const auto refused_for_nobody = [&] {
+  const auto refused_for_others = [&] {
     const pid_t child = fork();
     if (child == 0) {
       if (geteuid() == 0 && setuid(65534) != 0) _exit(2);
@@ -380,12 +380,12 @@ TEST_F(LedgerTest, RefusesAReadOnlyFileAndFolder) {
   };
   chmod(folder_.path().c_str(), 0777);
   chmod(path_.c_str(), 0666);
-  EXPECT_FALSE(refused_for_nobody()) << "the control";
+  EXPECT_FALSE(refused_for_others()) << "the control";
   chmod(path_.c_str(), 0444);
-  EXPECT_TRUE(refused_for_nobody());
+  EXPECT_TRUE(refused_for_others());
   chmod(path_.c_str(), 0666);
   chmod(folder_.path().c_str(), 0555);
-  EXPECT_TRUE(refused_for_nobody());
+  EXPECT_TRUE(refused_for_others());
   chmod(folder_.path().c_str(), 0777);
   EXPECT_EQ(open_refusal(), "");
 }
