@@ -31,17 +31,16 @@ kernels: kernels/base
 core/comm:
 core/config:
 core/ops:
-core/io: core/ops                          # a safetensors file holds named tensors
+core/io: core/ops                          # a safetensors file contains named tensors
 core/plot:
 core/record: core/io core/ops
-core/graph/store:
-core/graph: core/config core/graph/store core/io   # of config the tables of names, here and below
+core/graph: core/config core/io            # config: the tables of names (choices.h), here and below
 core/model: core/comm core/config core/io core/ops   # batch norm sums over ranks
 core/optim: core/ops core/config
 core/data/image:
 core/data: core/comm core/data/image core/io   # the ranks of a node fill its cache together
 core/data/import: core/data core/data/image core/io
-core/data/loader: core/comm core/config core/data core/data/image core/graph core/ops   # a batch draws edges of the graph
+core/data/loader: core/comm core/config core/data core/data/image core/graph core/ops   # edges of the graph are drawn into batches
 core/loss: core/comm core/config core/graph core/ops
 core/eval: core/comm core/data core/data/loader core/graph core/io core/loss core/model core/ops core/optim
 core/oracle/ledger: core/config core/graph core/io   # a database of questions and answers: no model, no data
@@ -68,10 +67,11 @@ launch/slurm: core/config launch
 launch/run: core/* dist/comm launch launch/process
 launch/doctor: core/io dist/comm launch launch/process
 launch/report: core/* launch launch/run
-launch/label: core/* dist/train launch launch/report launch/run   # dist: a run folder's lock; run: pictures; report: base64
+launch/label: core/* dist/train launch launch/report launch/run   # dist/train: the lock of a run folder; report: base64
 launch/cmd: core/* dist/* launch/* launch
 """
-NOT_OF_ALL = {"core/theory": {"launch/cmd"}, "core/public/pal": set(), "dist/public/pal": set()}   # by * only to these
+# A pattern such as core/* allows these folders only to the folders named here.
+NOT_OF_ALL = {"core/theory": {"launch/cmd"}, "core/public/pal": set(), "dist/public/pal": set()}
 SOURCE = re.compile(r".*\.(h|cpp|cu|cuh)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)')
 HDF5_FILES = {"core/io/h5.cpp", "core/io/h5_foreign.cpp", "core/io/h5_internal.h"}
@@ -126,6 +126,11 @@ def folder_edges(root):
             edges[folder] |= {os.path.dirname(target) for _, _, target in includes(root, path)
                               if target.split("/")[0] in ROOMS} - {folder}
     return edges
+
+
+def stale_folders(root):
+    """Folders of the table that do not exist."""
+    return sorted(set(ALLOWED) - {os.path.dirname(path) for path in tracked(root) if SOURCE.match(path)})
 
 
 def one_user_headers(root):
@@ -234,7 +239,7 @@ def check_symbols(libraries):
 
 
 def self_test():
-    """Every rule must be broken by something."""
+    """Plants a violation of every rule. Returns those that are not found, and allowed code that is refused."""
     planted = {
         "core/io/a.cpp": "#include <mpi.h>", "launch/a.cpp": "#include <nccl.h>", "kernels/a.cu": "#include <ATen/ATen.h>",
         "core/data/h6.cpp": "#include <hdf5.h>", "core/data/a.h": "  #  include <H5Dpublic.h>",
@@ -274,6 +279,9 @@ def self_test():
                 subprocess.run([os.environ.get("CXX", "c++"), "-x", "c++", "-c", "-", "-o", f"{folder}/{room}.o"], input=code, text=True, check=True)
             return check_symbols({room: [f"{folder}/{room}.o"] for room in codes})
 
+    with tempfile.TemporaryDirectory() as empty:
+        if stale_folders(empty) != sorted(ALLOWED):
+            return ["not found: a folder of the table that does not exist"]
     missed = [f"not found: {path}: {text}" for path, text in planted.items() if len(tree({path: text})) != 1]
     missed += [f"wrongly found: {v}" for v in tree(allowed)]
     ring = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}
@@ -311,6 +319,7 @@ def main(arguments):
     else:
         libraries = {room: files.split(",") for room, files in (a.split("=", 1) for a in arguments[1:])}
         violations = check_sources(arguments[0]) + (check_symbols(libraries) if libraries else [])
+        violations += [f"the table FOLDERS names {folder}, which has no sources" for folder in stale_folders(arguments[0])]
     print("\n".join(violations) or "no violation")
     return 1 if violations else 0
 
