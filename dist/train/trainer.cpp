@@ -193,7 +193,7 @@ QueryRounds::EmbedPool Trainer::embed_pool() {
 }
 
 void Trainer::finish() {
-  PAL_CHECK_CODE(Exit::numerics, trained_ > 0, "nothing was trained: the gradient was not finite in any step up to",
+  PAL_CHECK_CODE(Exit::numerics, trained_ > 0, "nothing was trained: the gradient was not finite in any step up to {}",
                  step_, "lower optim.base_lr or lengthen optim.warmup_epochs");
   save_last();
   if (metrics_) metrics_->finish(step_, weights_sha256(), seconds_since(start_));
@@ -213,8 +213,9 @@ void Trainer::save_last() {
     save_checkpoint();  // once more: the disk may have room now
     saved = checkpoints_->drain();
   }
-  PAL_CHECK(saved, "the last checkpoint could not be written, of step", step_,
-            "the warning above says why; make room, then give the same command: it resumes from the checkpoint before");
+  PAL_CHECK(saved, "the last checkpoint, of step {}, could not be written", step_,
+            "the warning above gives the reason; make room, then give the same command: it resumes from the checkpoint "
+            "before");
   if (folder_) folder_->check();
 }
 

@@ -182,9 +182,9 @@ Exit train(const setup::RunSpec& spec, const TrainArguments& args, dist::World& 
     }
     PAL_CHECK_CODE(Exit::numerics, failed > before_that,
                    fmt::format("the gradient was not finite in {} steps in a row, also after going back to the last "
-                               "checkpoint, last at step",
-                               spec.train.max_skips),
-                   failed, "lower optim.base_lr or lengthen optim.warmup_epochs; the last checkpoint is unharmed");
+                               "checkpoint, last at step {}",
+                               spec.train.max_skips, failed),
+                   "", "lower optim.base_lr or lengthen optim.warmup_epochs; the last checkpoint is unharmed");
     if (world.rank() == 0) {
       fmt::print(stderr,
                  "warning: the gradient was not finite in {} steps in a row, last at step {}; the run goes back to the "

@@ -93,7 +93,7 @@ class Faults(FaultCase):
         self.assertRegex(out, r"resumed at step (10|20)\n")
         self.assertEqual(self.sha("rolled"), self.sha("calm"))
         out, _ = self.faulty("hopeless", "nan:1:25-60:always", "train.max_skips=3", code=4)
-        self.one_sentence(out, "not finite in 3 steps in a row, also after going back", "step: 27")
+        self.one_sentence(out, "not finite in 3 steps in a row, also after going back", "last at step 27;")
         self.assertTrue(os.path.exists(f"{self.folder}/hopeless/checkpoints/step-10"))
 
     def test_a_failing_write_keeps_the_last_good_checkpoint(self):
@@ -113,7 +113,7 @@ class Faults(FaultCase):
         for steps, lost in (("train.steps=60", 60), ("train.steps=57", 57)):   # of checkpoint.every, and of the end
             name = f"lost{lost}"
             out, _ = self.faulty(name, f"write-fail:1:{lost}:always", steps, code=2)
-            self.one_sentence(out, f"the last checkpoint could not be written, of step: {lost}", "give the same command")
+            self.one_sentence(out, f"the last checkpoint, of step {lost}, could not be written", "give the same command")
             self.assertNotIn("trained", out)
             self.assertFalse(any("done" in m for m in self.metrics(name)))
             table = self.call("runs", name)
@@ -126,7 +126,7 @@ class Faults(FaultCase):
         for first in ("0", "30"):   # never trained, and not since the last checkpoint
             out, _ = self.faulty("skipped", f"nan:1:{first}-60", "train.max_skips=100", code=4 if first == "0" else 0)
             if first == "0":
-                self.one_sentence(out, "nothing was trained: the gradient was not finite in any step up to: 60")
+                self.one_sentence(out, "nothing was trained: the gradient was not finite in any step up to 60;")
                 self.assertEqual(self.newest("skipped"), -1)
         self.assertTrue(self.metrics("skipped")[-1]["done"])
 

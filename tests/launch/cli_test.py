@@ -79,9 +79,9 @@ class Cli(unittest.TestCase):
     def test_bad_pairs_are_refused(self):
         cases = {
             "0,9\n": "f.csv line 1: sample outside the data set: 9",
-            "0,1,1\n1,0,2\n": "asymmetric weight",
-            "0,1,1\n0,1,2\n": "pair twice with different weights",
-            "0,1,nan\n": "f.csv line 1: weight: nan",
+            "0,1,1\n1,0,2\n": "the directions of a pair have different weights",
+            "0,1,1\n0,1,2\n": "a pair has two weights",
+            "0,1,nan\n": "f.csv line 1: the weight is nan",
             "0,1,1\nzero,one\n": "f.csv line 2 names samples: zero; name the data set",
         }
         for text, words in cases.items():

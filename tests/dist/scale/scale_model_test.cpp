@@ -282,7 +282,7 @@ TEST(ClusterFile, ReadsBackAndRefuses) {
               std::string::npos)
         << bad;
   }
-  EXPECT_NE(cluster_complaint("node_gather: [64, 1, 1]\n").find("does not begin at 0"), std::string::npos);
+  EXPECT_NE(cluster_complaint("node_gather: [64, 1, 1]\n").find("node_gather begins at 64 bytes"), std::string::npos);
   EXPECT_NE(cluster_complaint("network_gb_per: 3\n").find("network_gb_per_s"), std::string::npos);
   EXPECT_NE(cluster_complaint("node_gb_per_s: fast\n").find("fast"), std::string::npos);
   EXPECT_NE(cluster_complaint("node_gb_per_s: 0\n").find("above 0"), std::string::npos);
