@@ -38,7 +38,7 @@ TEST(Scores, EqualAPlainLoopWithTiesAndMissingPredictions) {
   const at::Tensor labels = at::tensor(cyclic(n, classes));
   scores[5].fill_(std::nan(""));
   scores[6][3] = INFINITY;
-  const Accuracy a = tally(judge(scores, labels), labels, classes, 11);
+  const Accuracy a = tally(predictions_of(scores, labels), labels, classes, 11);
   int64_t top1 = 0, top5 = 0;
   std::vector<int64_t> confusion(classes * classes), found(classes), of(classes);
   for (int64_t i = 0; i < n; ++i) {
