@@ -38,12 +38,11 @@ struct ImportOptions {
   StoreAs store = StoreAs::automatic;
   int32_t resize_shorter = 0;  // 0: as they are
   int quality = 95;
-  std::string labels;  // a CSV file: name, label
-  std::string path_column,
-      label_column;          // names of columns in the CSV file of labels, else of the source; "": the usual names
-  std::string parents;       // a file: child, parent; "wordnet" or "wordnet:FILE" for wnids
-  double test_fraction = 0;  // of the images of each class: the test split, drawn by the seed; 0: none
-  std::string groups;        // FILE:COLUMN; images of one value are in one split
+  std::string labels;                     // a CSV file: name, label
+  std::string path_column, label_column;  // columns of the CSV file of labels, else of the source; "": the usual ones
+  std::string parents;                    // a file: child, parent; "wordnet" or "wordnet:FILE" for wnids
+  double test_fraction = 0;               // of the images of each class: the test split, drawn by the seed; 0: none
+  std::string groups;                     // FILE:COLUMN; images of one value are in one split
   uint64_t split_seed = 0;
 };
 
